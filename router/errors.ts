@@ -1,0 +1,63 @@
+import type { Context, ErrorHandler, Hono, NotFoundHandler } from 'hono'
+import { HTTPException } from 'hono/http-exception'
+import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import { ApiError } from '../shared/http/api-error.ts'
+import type { RequestIdEnv } from '../shared/http/request-id.ts'
+import { allowedMethods } from '../shared/http/routes.ts'
+import type { Log } from '../shared/log/log.ts'
+import { type ErrorDialect, errorBodyFor, type RouterErrorCase, routerErrors } from '../shared/wire/router/error.ts'
+
+/** Codes of the shared HTTP layer, in this service's words. */
+const SHARED_CODES: Record<string, RouterErrorCase> = {
+  payload_too_large: 'too_large',
+  validation_failed: 'bad_request',
+  bad_json: 'bad_request',
+}
+
+/** The error shape that a caller of this path can read. */
+export function dialectOf(path: string): ErrorDialect {
+  if (path.startsWith('/v1/messages')) return 'messages'
+  return path.startsWith('/v1/chat/completions') ? 'chat' : 'elsewhere'
+}
+
+/** The one place that answers an error: a refusal with its own words, anything unknown in brief and logged in full. */
+export function answerErrors(log: Log): ErrorHandler<RequestIdEnv> {
+  return (error, c) => {
+    if (error instanceof ApiError) {
+      const name = toCase(error.code)
+      if (name !== undefined) return refusal(c, name, error.message, error.headers)
+    }
+    if (error instanceof HTTPException && error.status < 500) return refusal(c, 'bad_request', error.message)
+    log.error('request failed', { error, method: c.req.method, path: c.req.path })
+    return refusal(c, 'internal', 'internal error')
+  }
+}
+
+/** 405 with `allow` where the path exists under another method, else 404. */
+export function answerUnknownRoute(app: Hono<RequestIdEnv>): NotFoundHandler<RequestIdEnv> {
+  let methodsOf: ((path: string) => readonly string[]) | undefined
+  return c => {
+    // The routes are read at the first miss: by then every feature is mounted.
+    methodsOf ??= allowedMethods(app.routes)
+    const { method, path } = c.req
+    const allowed = methodsOf(path)
+    if (allowed.length === 0) return refusal(c, 'not_found', `no such path: ${path}`)
+    const message = `${path} does not take ${method}: use ${allowed.join(' or ')}`
+    return refusal(c, 'method_not_allowed', message, { allow: allowed.join(', ') })
+  }
+}
+
+function refusal(
+  c: Context<RequestIdEnv>,
+  name: RouterErrorCase,
+  message: string,
+  headers: Readonly<Record<string, string>> = {},
+): Response {
+  const body = errorBodyFor(dialectOf(c.req.path), name, message, c.get('requestId'))
+  return c.json(body, routerErrors[name].status as ContentfulStatusCode, { ...headers })
+}
+
+function toCase(code: string): RouterErrorCase | undefined {
+  if (Object.hasOwn(routerErrors, code)) return code as RouterErrorCase
+  return SHARED_CODES[code]
+}

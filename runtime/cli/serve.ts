@@ -1,0 +1,40 @@
+import { Command, Option } from 'clipanion'
+import { isKnownFault } from '../../shared/host/known-fault.ts'
+
+/** `runtime serve`: the service in the foreground, until it is told to stop. */
+export class ServeCommand extends Command {
+  static override paths = [['serve']]
+  static override usage = Command.Usage({
+    description: 'Run the agent runtime until SIGTERM or SIGINT.',
+    details: `
+      Listens on PLATFORM_BIND (localhost:8080) and keeps its data in PLATFORM_DATA_DIR (./data).
+      On SIGTERM or SIGINT it stops accepting, lets open requests finish for PLATFORM_DRAIN_TIMEOUT (30s) and exits 0;
+      a second signal exits at once.
+    `,
+    examples: [
+      ['Run with the defaults', '$0 serve'],
+      ['Run together with the router on 127.0.0.1:8090', '$0 serve --with-router'],
+      ['Listen elsewhere', 'PLATFORM_BIND=127.0.0.1:9000 $0 serve'],
+    ],
+  })
+
+  withRouter = Option.Boolean('--with-router', false, {
+    description: 'Also run the cost-routing proxy in this process, on ROUTER_BIND or 127.0.0.1:8090.',
+  })
+
+  override async execute(): Promise<number> {
+    const { runServices } = await import('../host/services.ts')
+    try {
+      await runServices({
+        vars: this.context.env,
+        withRouter: this.withRouter,
+        say: line => this.context.stdout.write(line + '\n'),
+      })
+      return 0
+    } catch (error) {
+      if (!isKnownFault(error)) throw error
+      this.context.stderr.write(error.message + '\n')
+      return 1
+    }
+  }
+}

@@ -1,0 +1,29 @@
+import type { Context, ErrorHandler, NotFoundHandler } from 'hono'
+import { HTTPException } from 'hono/http-exception'
+import { ApiError } from '../shared/http/api-error.ts'
+import type { Log } from '../shared/log/log.ts'
+import { type ErrorBody, type ErrorCode, statusOf } from '../shared/wire/runtime/error.ts'
+
+/** The one place that answers an error: a refusal with its own words, anything unknown in brief and logged in full. */
+export function answerErrors(log: Log): ErrorHandler {
+  return (error, c) => {
+    if (error instanceof ApiError && isCode(error.code)) return refusal(c, error, error.code)
+    if (error instanceof HTTPException && error.status < 500) {
+      return refusal(c, new ApiError('validation_failed', error.message), 'validation_failed')
+    }
+    log.error('request failed', { error, method: c.req.method, path: c.req.path })
+    return c.json({ error: 'internal error', code: 'internal' } satisfies ErrorBody, 500)
+  }
+}
+
+export const answerUnknownRoute: NotFoundHandler = c =>
+  c.json({ error: `route not found: ${c.req.method} ${c.req.path}`, code: 'not_found' } satisfies ErrorBody, 404)
+
+function refusal(c: Context, error: ApiError, code: ErrorCode): Response {
+  const body: ErrorBody = { error: error.message, code, ...(error.details && { details: [...error.details] }) }
+  return c.json(body, statusOf[code], { ...error.headers })
+}
+
+function isCode(code: string): code is ErrorCode {
+  return Object.hasOwn(statusOf, code)
+}

@@ -1,0 +1,20 @@
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { openDb } from '../../shared/host/open-libsql.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import { DbOpenError } from '../../shared/sql/db-open-error.ts'
+import type { RuntimeEnv } from '../env.ts'
+
+/** Opens the control plane's store: PLATFORM_DATABASE_URL, or a file in the data folder, which is made private. */
+export async function openStore(env: RuntimeEnv): Promise<Db> {
+  const token = env.PLATFORM_DATABASE_TOKEN
+  if (env.PLATFORM_DATABASE_URL !== undefined) return openDb(env.PLATFORM_DATABASE_URL, { ...(token && { token }) })
+  const folder = env.PLATFORM_DATA_DIR
+  try {
+    await mkdir(folder, { recursive: true, mode: 0o700 })
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new DbOpenError('no_permission', `Cannot make the data folder ${folder}: ${reason}`, { cause })
+  }
+  return openDb(join(folder, 'waybill.db'))
+}

@@ -1,0 +1,107 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { type Bench, compare, judge, runBench, spread } from './harness.ts'
+import { benches } from './registry.ts'
+import { replaceSection, shown, toMarkdown, toText } from './report.ts'
+
+describe('the harness', () => {
+  test('warms up, then runs the variants in turn and compares them round by round', async () => {
+    const order: string[] = []
+    // A is disturbed in its third round and B in its second; pairs cancel what medians of each would not.
+    const values = { A: [99, 10, 10, 100], B: [99, 30, 15, 300] }
+    const variant = (name: 'A' | 'B') => ({
+      name,
+      round: async () => {
+        order.push(name)
+        return values[name].shift() ?? 0
+      },
+    })
+    let closed = false
+    const bench: Bench = {
+      title: 'T',
+      about: 'About.',
+      unit: 'x/s',
+      rounds: 3,
+      expectations: [{ says: 'B over A', value: measured => measured.ratios[0]?.median ?? 0, atLeast: 20 }],
+      prepare: async () => ({
+        variants: [variant('A'), variant('B')],
+        figures: async () => [{ name: 'lag', value: 1.5, unit: 'ms' }],
+        close: async () => {
+          closed = true
+        },
+      }),
+    }
+    const report = await runBench('t', bench)
+    expect(order.join('')).toBe('ABABABAB')
+    expect(report.ratios).toEqual([{ name: 'B', over: 'A', median: 3, q1: 2.25, q3: 3, min: 1.5, max: 3 }])
+    expect(report.variants[0]).toMatchObject({ name: 'A', median: 10, max: 100 })
+    expect(report.expectations).toEqual([{ says: 'B over A', value: 3, bound: '≥ 20', met: false }])
+    expect(report.machine.node).toBe(process.version)
+    expect(closed).toBe(true)
+    expect(toText(report)).toMatch(/NOT MET: B over A: 3 \(expected ≥ 20\)/)
+    expect(toMarkdown(report)).toContain('| B | 30 | 22.5 to 165 | 15 to 300 | 3 × (1.5 to 3) |')
+  })
+
+  test('closes what it prepared when a round fails', async () => {
+    let closed = false
+    const bench: Bench = {
+      title: 'T',
+      about: '',
+      unit: '',
+      rounds: 1,
+      expectations: [],
+      prepare: async () => ({
+        variants: [{ name: 'A', round: () => Promise.reject(new Error('no disk')) }],
+        close: async () => {
+          closed = true
+        },
+      }),
+    }
+    await expect(runBench('t', bench)).rejects.toThrow('no disk')
+    expect(closed).toBe(true)
+  })
+
+  test('a spread is ordered and lies within its values', () => {
+    fc.assert(
+      fc.property(fc.array(fc.double({ min: -1e9, max: 1e9, noNaN: true }), { minLength: 1 }), values => {
+        const { min, q1, median, q3, max } = spread(values)
+        expect([Math.min(...values), Math.max(...values)]).toEqual([min, max])
+        expect(min <= q1 && q1 <= median && median <= q3 && q3 <= max).toBe(true)
+      }),
+    )
+  })
+
+  test('a missing figure does not count as met', () => {
+    const measured = { ...compare(['A'], [[1]]), figures: [] }
+    expect(judge({ says: '', value: () => Number.NaN, atLeast: 1 }, measured).met).toBe(false)
+    expect(judge({ says: '', value: () => 5, atLeast: 1, atMost: 4 }, measured)).toMatchObject({
+      met: false,
+      bound: '≥ 1, ≤ 4',
+    })
+  })
+
+  test.each(Object.entries(benches))('the bench %s can be loaded', async (_, { load }) => {
+    expect((await load()).rounds).toBeGreaterThan(0)
+  })
+})
+
+describe('the written report', () => {
+  test('is added once, replaced in place, and leaves the rest alone', () => {
+    const one = replaceSection('# Benchmarks\n\nWords.\n', 'a', 'first')
+    expect(one).toBe('# Benchmarks\n\nWords.\n\n<!-- bench:a -->\nfirst\n<!-- /bench:a -->\n')
+    const two = replaceSection(`${one}\nTail.\n`, 'a', 'second $& text')
+    expect(two).toBe('# Benchmarks\n\nWords.\n\n<!-- bench:a -->\nsecond $& text\n<!-- /bench:a -->\n\nTail.\n')
+    expect(() => replaceSection('<!-- bench:a -->\n', 'a', 'x')).toThrow(/closing marker/)
+  })
+
+  test.each([
+    [0, '0'],
+    [0.01234, '0.0123'],
+    [1.5, '1.5'],
+    [37.04, '37'],
+    [71_234.5, '71,200'],
+    [Number.NaN, 'NaN'],
+  ])('shows %d as %s', (value, text) => {
+    expect(shown(value)).toBe(text)
+  })
+})

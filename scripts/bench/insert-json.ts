@@ -1,0 +1,61 @@
+import { type Bench, ratioOf } from './harness.ts'
+import {
+  benchDb,
+  columnNames,
+  type JournalRow,
+  journalInsert,
+  journalRow,
+  journalTable,
+  newRunId,
+} from './journal-rows.ts'
+
+const size = 200
+const commits = 40
+const json = 'insert … select … from json_each(?)'
+
+export const insertJsonBench: Bench = {
+  title: 'Many rows in one commit',
+  about: `${size} journal rows of about 400 bytes per commit, one writer, WAL file, synchronous=FULL.`,
+  unit: 'rows/s',
+  rounds: 7,
+  expectations: [
+    {
+      says: 'json_each over a batch of single inserts',
+      value: m => ratioOf(m, json, 'batch of single inserts'),
+      atLeast: 2,
+    },
+    { says: 'json_each over multi-row values', value: m => ratioOf(m, json), atLeast: 1 },
+  ],
+  async prepare() {
+    const { db, close } = await benchDb('full')
+    await db.write([journalTable('multi'), journalTable('batched'), journalTable('from_json')])
+    const marks = `(${columnNames.map(() => '?').join(', ')})`
+    const multi = `insert into multi values ${Array(size).fill(marks).join(', ')}`
+    const one = `insert into batched values ${marks}`
+    const fromJson = journalInsert('from_json')
+    const args = (row: JournalRow) => columnNames.map(name => row[name])
+    return {
+      variants: [
+        {
+          name: 'multi-row values',
+          round: () => commitAll(rows => db.execute({ sql: multi, args: rows.flatMap(args) })),
+        },
+        {
+          name: 'batch of single inserts',
+          round: () => commitAll(rows => db.write(rows.map(row => ({ sql: one, args: args(row) })))),
+        },
+        { name: json, round: () => commitAll(rows => db.execute(fromJson.statement(rows))) },
+      ],
+      close,
+    }
+  },
+}
+
+async function commitAll(commit: (rows: JournalRow[]) => Promise<unknown>): Promise<number> {
+  const started = performance.now()
+  for (let count = 0; count < commits; count++) {
+    const runId = newRunId()
+    await commit(Array.from({ length: size }, (_, index) => journalRow(runId, index + 1)))
+  }
+  return (commits * size * 1000) / (performance.now() - started)
+}

@@ -1,0 +1,13 @@
+import type { Bench } from './harness.ts'
+
+/** Every bench by name. A module is imported only when its bench runs, so one that needs a heavy package slows no other. */
+export const benches: Readonly<Record<string, { about: string; load: () => Promise<Bench> }>> = {
+  journal: {
+    about: 'journal rows through one group-committing writer against one insert per commit',
+    load: async () => (await import('./journal.ts')).journalBench,
+  },
+  'insert-json': {
+    about: 'one insert … select from json_each(?) against other ways to insert many rows in one commit',
+    load: async () => (await import('./insert-json.ts')).insertJsonBench,
+  },
+}

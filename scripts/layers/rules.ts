@@ -1,0 +1,120 @@
+import { basename, dirname } from 'node:path'
+import type { Import, Source } from './source.ts'
+
+export interface Violation {
+  rule: string
+  path: string
+  line: number
+  message: string
+}
+
+/** Rooms that may know the machine they run on. */
+const HOST_ROOM = /(?:^|\/)(?:host|cli)\/|^(?:node-agent|wrangler-local|scripts|tests)\/|\.test\.ts$/
+
+/** Packages that only such a room may load: they bind to Node, to sockets or to a process. */
+const HOST_PACKAGES =
+  /^(?:node:.*|@hono\/node-server(?:\/.*)?|@libsql\/client(?:\/(?!web$).*)?|drizzle-orm\/libsql(?:\/(?:node|sqlite3|ws|http|wasm))?|@connectrpc\/.*|@grpc\/.*|miniflare|undici|clipanion|@modelcontextprotocol\/sdk\/.*stdio.*)$/
+
+const FORBIDDEN_NAME = /(?:^|\/)(?:utils?|helpers?|common|lib|misc)(?:\/|\.ts$)/i
+const PRODUCT = /^(?:runtime|router|node-agent|shared|wrangler-local)\//
+
+const part = (path: string) => path.split('/')[0]!
+const isTest = (path: string) => path.endsWith('.test.ts') || part(path) === 'tests'
+
+/** What one import may not do; each rule answers a sentence or nothing. */
+const IMPORT_RULES: Record<string, (from: string, to: Import) => string | undefined> = {
+  'wire-only-zod': (from, { specifier, file }) => {
+    if (!from.startsWith('shared/wire/') || isTest(from)) return undefined
+    const fine = file === undefined ? specifier === 'zod' : file.startsWith('shared/wire/')
+    return fine ? undefined : `shared/wire may import only zod, not ${specifier}`
+  },
+  'shared-inward': (from, { file }) =>
+    part(from) === 'shared' && !isTest(from) && file !== undefined && part(file) !== 'shared'
+      ? `shared may not import ${file}`
+      : undefined,
+  'parts-apart': (from, { file }) => {
+    if (file === undefined || !PRODUCT.test(from) || isTest(from)) return undefined
+    const [own, other] = [part(from), part(file)]
+    if (own === other || other === 'shared' || own === 'wrangler-local') return undefined
+    if (own === 'runtime' && other === 'router' && from.startsWith('runtime/host/')) return undefined
+    if (own === 'node-agent' && file.startsWith('runtime/execution/')) return undefined
+    return `${own} may not import ${file}`
+  },
+  'host-only-package': (from, { specifier, typeOnly }) =>
+    HOST_PACKAGES.test(specifier) && !HOST_ROOM.test(from) && !(typeOnly && specifier === '@modelcontextprotocol/sdk')
+      ? `${specifier} may be imported only in a host, a cli, or outside the portable parts`
+      : undefined,
+  'route-by-app': (from, { file }) =>
+    file !== undefined && basename(file) === 'route.ts' && basename(from) !== 'app.ts' && !isTest(from)
+      ? `${file} is mounted by its app.ts only`
+      : undefined,
+  'table-by-store': (from, { file }) =>
+    file !== undefined && basename(file) === 'table.ts' && !/(?:^|-)store\.ts$/.test(basename(from)) && !isTest(from)
+      ? `${file} is read by stores only`
+      : undefined,
+}
+
+/** Every breach of the layering, in the order of the files. */
+export function violations(sources: readonly Source[]): Violation[] {
+  return [...sources.flatMap(ofFile), ...cycles(sources)]
+}
+
+function ofFile(source: Source): Violation[] {
+  const { path, imports, globals } = source
+  const found: Violation[] = []
+  for (const imported of imports) {
+    for (const [rule, check] of Object.entries(IMPORT_RULES)) {
+      const message = check(path, imported)
+      if (message !== undefined) found.push({ rule, path, line: imported.line, message })
+    }
+  }
+  if (!HOST_ROOM.test(path)) {
+    for (const { name, line } of globals) {
+      found.push({
+        rule: 'host-only-global',
+        path,
+        line,
+        message: `${name} exists only on Node: take it as a parameter`,
+      })
+    }
+  }
+  if (FORBIDDEN_NAME.test(path)) {
+    found.push({ rule: 'named-room', path, line: 1, message: 'name the room for the one thing it holds' })
+  }
+  if (basename(path) === 'index.ts' || source.onlyReexports) {
+    found.push({ rule: 'no-barrel', path, line: 1, message: 'import from the file that holds the thing' })
+  }
+  return found
+}
+
+/** One violation for each group of files that import each other, type imports included. */
+function cycles(sources: readonly Source[]): Violation[] {
+  const graph = new Map(sources.map(source => [source.path, source]))
+  const state = new Map<string, 'open' | 'done'>()
+  const found: Violation[] = []
+
+  function walk(path: string, trail: readonly string[]): void {
+    if (state.get(path) === 'done') return
+    if (state.get(path) === 'open') {
+      const loop = [...trail.slice(trail.indexOf(path)), path]
+      found.push({ rule: 'no-cycle', path, line: 1, message: loop.join(' → ') })
+      return
+    }
+    state.set(path, 'open')
+    for (const { file } of graph.get(path)?.imports ?? []) {
+      if (file !== undefined && graph.has(file)) walk(file, [...trail, path])
+    }
+    state.set(path, 'done')
+  }
+
+  for (const { path } of sources) walk(path, [])
+  return found
+}
+
+/** Rooms without a single file would let a check pass on nothing. */
+export function emptyParts(sources: readonly Source[]): string[] {
+  const seen = new Set(sources.map(({ path }) => dirname(path).split('/')[0]))
+  return ['runtime', 'router', 'node-agent', 'shared', 'wrangler-local', 'scripts', 'tests'].filter(
+    name => !seen.has(name),
+  )
+}

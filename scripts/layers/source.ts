@@ -1,0 +1,86 @@
+import { readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { parseSync } from 'oxc-parser'
+
+export interface Import {
+  specifier: string
+  /** Path inside the project for relative imports. */
+  file: string | undefined
+  line: number
+  typeOnly: boolean
+}
+
+export interface Source {
+  path: string
+  imports: readonly Import[]
+  /** Uses of Node's global names. */
+  globals: readonly { name: string; line: number }[]
+  /** True when the file does nothing but pass on what others export. */
+  onlyReexports: boolean
+}
+
+const NODE_GLOBALS = new Set(['process', 'Buffer', '__dirname', '__filename', 'require', 'setImmediate'])
+
+export function readSource(root: string, path: string): Source {
+  return parseSource(path, readFileSync(join(root, path), 'utf8'))
+}
+
+export function parseSource(path: string, text: string): Source {
+  const { module, program, errors } = parseSync(path, text)
+  if (errors.length > 0) throw new Error(`${path} does not parse: ${errors[0]!.message}`)
+  const lineAt = (offset: number) => text.slice(0, offset).split('\n').length
+  const imports: Import[] = []
+  const add = (specifier: string, offset: number, typeOnly: boolean) => {
+    const file = specifier.startsWith('.') ? join(dirname(path), specifier) : undefined
+    imports.push({ specifier, file, line: lineAt(offset), typeOnly })
+  }
+  for (const { moduleRequest, entries, start } of module.staticImports) {
+    const statement = text.slice(start, moduleRequest.start)
+    const named = entries.length > 0 && entries.every(entry => entry.isType)
+    add(moduleRequest.value, start, named || /^import\s+type\b/.test(statement))
+  }
+  for (const { entries, start } of module.staticExports) {
+    const from = entries.find(entry => entry.moduleRequest)?.moduleRequest
+    if (from)
+      add(
+        from.value,
+        start,
+        entries.every(entry => entry.isType),
+      )
+  }
+  for (const { moduleRequest } of module.dynamicImports) {
+    const literal = /^['"]([^'"]+)['"]$/.exec(text.slice(moduleRequest.start, moduleRequest.end))
+    if (literal) add(literal[1]!, moduleRequest.start, false)
+  }
+  const globals: { name: string; line: number }[] = []
+  visit(program, undefined, '', node => globals.push({ name: node.name, line: lineAt(node.start) }))
+  const body = program.body as readonly { type: string; source?: unknown }[]
+  const onlyReexports =
+    body.length > 0 &&
+    body.every(
+      ({ type, source }) => /^Export(?:Named|All)Declaration$/.test(type) && source !== null && source !== undefined,
+    )
+  return { path, imports, globals, onlyReexports }
+}
+
+type Found = (node: { name: string; start: number }) => void
+
+function visit(value: unknown, parent: Record<string, unknown> | undefined, key: string, found: Found): void {
+  if (Array.isArray(value)) {
+    for (const item of value) visit(item, parent, key, found)
+    return
+  }
+  if (typeof value !== 'object' || value === null) return
+  const node = value as Record<string, unknown>
+  if (node.type === 'Identifier' && NODE_GLOBALS.has(node.name as string) && !isName(parent, key)) {
+    found(node as unknown as { name: string; start: number })
+  }
+  for (const [name, member] of Object.entries(node)) visit(member, node, name, found)
+}
+
+/** True where the identifier is only the name of a member, not a use of the global. */
+function isName(parent: Record<string, unknown> | undefined, key: string): boolean {
+  if (!parent || parent.computed === true) return false
+  if (key === 'property') return parent.type === 'MemberExpression'
+  return key === 'key'
+}

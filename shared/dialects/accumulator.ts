@@ -1,0 +1,48 @@
+import type { SseFrame } from '../http/sse-read.ts'
+import type { BadReason, BadResponse, Decoded, UpstreamError } from './candidate.ts'
+
+export interface AccumulatorOptions {
+  /** The `n` of the request: without an end mark, fewer finished choices than this are a cut answer. */
+  readonly expectedChoices?: number
+}
+
+/** Puts the frames of one stream together into one answer. */
+export interface Accumulator {
+  push(frame: SseFrame): void
+  /** Set as soon as nothing that still comes could make the stream an answer. */
+  readonly failure: BadResponse | undefined
+  /** To be called when the stream has ended; `incomplete` as the frame reader reports it. */
+  finish(end: { readonly incomplete: boolean }): Decoded
+}
+
+export function bad(reason: BadReason, detail: string): BadResponse {
+  return { ok: false, reason, detail }
+}
+
+export function upstreamFailed(error: UpstreamError): BadResponse {
+  return { ok: false, reason: 'upstream_error', detail: error.message, error }
+}
+
+/** Thrown inside a decoder to leave it at the first thing that is wrong; never leaves this folder. */
+export class Undecodable extends Error {
+  readonly response: BadResponse
+  constructor(response: BadResponse) {
+    super(response.detail)
+    this.name = 'Undecodable'
+    this.response = response
+  }
+}
+
+export function fail(reason: BadReason, detail: string): never {
+  throw new Undecodable(bad(reason, detail))
+}
+
+/** Runs a decoder and gives what stopped it as a value. */
+export function decoding<T>(decode: () => T): T | BadResponse {
+  try {
+    return decode()
+  } catch (error) {
+    if (error instanceof Undecodable) return error.response
+    throw error
+  }
+}

@@ -1,0 +1,84 @@
+export type DialectName = 'messages' | 'chat'
+
+/** Token counts by price class; `output` holds reasoning too. The names are those of the receipt. */
+export interface Tokens {
+  uncached: number
+  cache_write_5m: number
+  cache_write_1h: number
+  cache_read: number
+  output: number
+}
+
+export interface ToolCall {
+  readonly id: string
+  readonly name: string
+  /** The text the model wrote, never re-serialised; it may be invalid JSON when the answer was cut by a token limit. */
+  readonly arguments: string
+}
+
+export interface CandidateChoice {
+  readonly index: number
+  /** Text blocks joined without a separator. */
+  readonly text: string
+  readonly toolCalls: readonly ToolCall[]
+  /** null unless the model refused; in the messages dialect the text written before the refusal. */
+  readonly refusal: string | null
+  readonly thinking: string
+  /** The upstream's word, verbatim. */
+  readonly finish: string
+  /** What the answer holds beyond the fields above; another dialect cannot carry it. */
+  readonly extras: readonly string[]
+}
+
+/** One complete answer of a model, the same shape for both dialects; gates and translation read this. */
+export interface Candidate {
+  readonly dialect: DialectName
+  readonly id: string | null
+  readonly model: string | null
+  /** At least one; more only in the chat dialect. */
+  readonly choices: readonly CandidateChoice[]
+  /** null when the upstream gave no usage. */
+  readonly tokens: Tokens | null
+  readonly serviceTier: string | null
+  readonly webSearches: number
+}
+
+export const BAD_REASONS = {
+  not_json: 'a body or frame is not JSON',
+  not_utf8: 'the bytes are not UTF-8',
+  not_an_answer: 'JSON, but not the shape of an answer',
+  empty: 'nothing that could be an answer arrived',
+  truncated: 'the answer ended before its end',
+  out_of_order: 'frames came in an order that the dialect does not have',
+  bad_frame: 'a frame has the wrong shape for its place',
+  bad_tool_json: 'the input of a tool call does not parse',
+  upstream_error: 'the answer is or holds an error object',
+} as const
+export type BadReason = keyof typeof BAD_REASONS
+
+/** What an upstream says about its own failure, in either dialect. */
+export interface UpstreamError {
+  readonly type: string | null
+  readonly message: string
+  readonly code: string | null
+  readonly param: string | null
+}
+
+export interface BadResponse {
+  readonly ok: false
+  readonly reason: BadReason
+  readonly detail: string
+  /** Present when `reason` is upstream_error. */
+  readonly error?: UpstreamError
+}
+
+export interface DecodedAnswer {
+  readonly ok: true
+  readonly candidate: Candidate
+  /** The answer as the dialect's JSON, as if it had not been streamed. */
+  readonly body: Uint8Array
+  /** The recorded frames may go to a client as they are; false when official clients would stumble over them. */
+  readonly replayable: boolean
+}
+
+export type Decoded = DecodedAnswer | BadResponse

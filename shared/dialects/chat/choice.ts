@@ -1,0 +1,152 @@
+import { fail } from '../accumulator.ts'
+import type { Json, JsonObject } from '../json-value.ts'
+import { asArray, asString, isArray, isObject } from '../json-value.ts'
+import { callId } from './answer.ts'
+
+interface CallParts {
+  id: string
+  type: string | undefined
+  name: string | undefined
+  text: string
+  rest: JsonObject
+}
+
+/** Pieces of these members are joined; of any other unknown member the last value stays, as in the official client. */
+const JOINED = new Set(['reasoning_content', 'reasoning', 'reasoning_details', 'annotations'])
+
+export type ChoiceParts = ReturnType<typeof choiceParts>
+
+/** One choice of a chat stream while its pieces come in. */
+export function choiceParts(index: number) {
+  let role: string | undefined
+  let content: string | null = null
+  let refusal: string | null = null
+  let finish: string | null = null
+  let logprobs: JsonObject | null = null
+  let audio: JsonObject | undefined
+  let functionCall: { name: string; arguments: string } | undefined
+  let other: JsonObject = {}
+  let extras: JsonObject = {}
+  /** By the index the upstream gave; gaps are closed at the end. */
+  const calls = new Map<number, CallParts>()
+  let standard = true
+
+  function addCall(piece: JsonObject): void {
+    const id = asString(piece.id) ?? ''
+    const call = findCall(piece.index, id)
+    if (id !== '') call.id = id
+    if (typeof piece.type === 'string') call.type = piece.type
+    const part = isObject(piece.custom) ? piece.custom : isObject(piece.function) ? piece.function : {}
+    const text = isObject(piece.custom) ? part.input : part.arguments
+    if (typeof part.name === 'string' && part.name !== '') call.name = part.name
+    if (typeof text === 'string') call.text += text
+    else if (text !== undefined && text !== null) fail('bad_frame', 'the arguments of a tool call are not text')
+    const { index: _index, id: _id, type: _type, function: _function, custom: _custom, ...rest } = piece
+    call.rest = { ...call.rest, ...rest }
+  }
+
+  function findCall(given: Json | undefined, id: string): CallParts {
+    let at = typeof given === 'number' && Number.isSafeInteger(given) && given >= 0 ? given : undefined
+    if (at === undefined) {
+      // Official clients refuse a piece without an index; a new id opens the next call, anything else goes on with the last.
+      standard = false
+      const known = [...calls].find(([, call]) => id !== '' && call.id === id)?.[0]
+      const next = Math.max(-1, ...calls.keys()) + 1
+      at = known ?? (id !== '' || next === 0 ? next : next - 1)
+    }
+    let call = calls.get(at)
+    if (call === undefined) {
+      call = { id: '', type: undefined, name: undefined, text: '', rest: {} }
+      calls.set(at, call)
+    }
+    return call
+  }
+
+  function addDelta(delta: JsonObject): void {
+    const { role: who, content: text, refusal: no, tool_calls, function_call, audio: sound, ...rest } = delta
+    if (typeof who === 'string' && who !== '') role = who
+    if (typeof text === 'string') content = (content ?? '') + text
+    else if (text !== undefined && text !== null) fail('bad_frame', 'a content piece is not text')
+    if (typeof no === 'string' && no !== '') refusal = (refusal ?? '') + no
+    for (const piece of asArray(tool_calls))
+      addCall(isObject(piece) ? piece : fail('bad_frame', 'a tool call piece is not an object'))
+    if (isObject(function_call)) {
+      functionCall = {
+        name: asString(function_call.name) || (functionCall?.name ?? ''),
+        arguments: (functionCall?.arguments ?? '') + (asString(function_call.arguments) ?? ''),
+      }
+    }
+    if (isObject(sound)) audio = joinAudio(audio ?? {}, sound)
+    for (const [name, value] of Object.entries(rest))
+      extras = { ...extras, [name]: JOINED.has(name) ? joined(extras[name], value) : value }
+  }
+
+  function toolCalls(): JsonObject[] {
+    const inOrder = [...calls].sort(([a], [b]) => a - b)
+    return inOrder.map(([given, { id, type, name, text, rest }], position) => {
+      if (given !== position || id === '' || type === undefined || name === undefined) standard = false
+      const head = { ...rest, id: id || callId(index, position), type: type ?? 'function' }
+      const named = name ?? fail('bad_frame', 'a tool call has no name')
+      return type === 'custom'
+        ? { ...head, custom: { name: named, input: text } }
+        : { ...head, function: { name: named, arguments: text } }
+    })
+  }
+
+  return {
+    add(choice: JsonObject): void {
+      const { delta, finish_reason, index: _index, logprobs: odds, ...rest } = choice
+      other = { ...other, ...rest }
+      if (isObject(odds)) logprobs = joinLogprobs(logprobs, odds)
+      if (typeof finish_reason === 'string' && finish_reason !== '') finish = finish_reason
+      if (isObject(delta)) addDelta(delta)
+    },
+
+    get finish(): string | null {
+      return finish
+    },
+
+    /** The choice as in an answer that was not streamed, and whether official clients can read its pieces. */
+    close(): { choice: JsonObject; standard: boolean } {
+      const tools = toolCalls()
+      const message = {
+        ...extras,
+        role: role ?? 'assistant',
+        content,
+        refusal,
+        ...(audio === undefined ? {} : { audio }),
+        ...(functionCall === undefined ? {} : { function_call: functionCall }),
+        ...(tools.length === 0 ? {} : { tool_calls: tools }),
+      }
+      return {
+        choice: { ...other, index, message, finish_reason: finish, logprobs },
+        standard: standard && role !== undefined,
+      }
+    },
+  }
+}
+
+function joined(before: Json | undefined, piece: Json | undefined): Json | undefined {
+  if (typeof before === 'string' && typeof piece === 'string') return before + piece
+  if (isArray(before) && isArray(piece)) return [...before, ...piece]
+  return piece === null || piece === undefined ? (before ?? piece) : piece
+}
+
+function joinAudio(before: JsonObject, piece: JsonObject): JsonObject {
+  const audio: { [name: string]: Json | undefined } = { ...before }
+  for (const name of ['id', 'expires_at']) if (piece[name] != null) audio[name] = piece[name]
+  for (const name of ['data', 'transcript']) if (piece[name] != null) audio[name] = joined(before[name], piece[name])
+  return audio
+}
+
+function joinLogprobs(before: JsonObject | null, piece: JsonObject): JsonObject {
+  if (before === null) return piece
+  const content = joined(before.content, piece.content)
+  const refusal = joined(before.refusal, piece.refusal)
+  return {
+    ...before,
+    ...piece,
+    ...(content === undefined ? {} : { content }),
+    ...(refusal === undefined ? {} : { refusal }),
+  }
+}

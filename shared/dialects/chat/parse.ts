@@ -1,0 +1,125 @@
+import type { Cursor, Span } from '../json-scan.ts'
+import {
+  atArray,
+  atObject,
+  atString,
+  eachItem,
+  eachMember,
+  keyTable,
+  readNumber,
+  readSpan,
+  readString,
+  readTrue,
+  wholeObject,
+} from '../json-scan.ts'
+import type { ModelLiteral, RequestFacts, ScanResult } from '../request-facts.ts'
+import { emptyHistory, readHistory, scanned } from '../request-facts.ts'
+
+const TOP = keyTable([
+  'model',
+  'stream',
+  'stream_options',
+  'n',
+  'max_tokens',
+  'max_completion_tokens',
+  'messages',
+  'system',
+  'tools',
+  'functions',
+])
+const STREAM_OPTIONS = keyTable(['include_usage'])
+const KINDS = {
+  types: keyTable(['image_url', 'input_audio', 'file']),
+  images: new Set(['image_url']),
+  media: new Set(['image_url', 'input_audio', 'file']),
+  thinking: new Set<string>(),
+}
+
+/** Facts of a chat-completions request, from one scan of its bytes that also proves the body is JSON. */
+export function scanChat(body: Uint8Array): ScanResult {
+  return scanned(() => read(body))
+}
+
+function countItems(c: Cursor): number {
+  if (atArray(c)) return eachItem(c, () => undefined)
+  readSpan(c)
+  return 0
+}
+
+function readIncludeUsage(c: Cursor): boolean {
+  let wanted = false
+  if (atObject(c))
+    eachMember(c, STREAM_OPTIONS, key => {
+      if (key === 'include_usage') wanted = readTrue(c)
+    })
+  return wanted
+}
+
+function read(body: Uint8Array): RequestFacts {
+  let model: ModelLiteral | null = null
+  let stream = false
+  let includeUsage = false
+  let n: number | undefined
+  let maxTokens: number | undefined
+  let maxCompletionTokens: number | undefined
+  let system: Span | undefined
+  let tools: Span | undefined
+  let toolCount = 0
+  let functionCount = 0
+  let history = emptyHistory()
+  wholeObject(body, c =>
+    eachMember(c, TOP, key => {
+      const start = c.at
+      switch (key) {
+        case 'model':
+          model = atString(c) ? { value: readString(c) ?? '', start, end: c.at } : null
+          break
+        case 'stream':
+          stream = readTrue(c)
+          break
+        case 'stream_options':
+          includeUsage = readIncludeUsage(c)
+          break
+        case 'n':
+          n = readNumber(c)
+          break
+        case 'max_tokens':
+          maxTokens = readNumber(c)
+          break
+        case 'max_completion_tokens':
+          maxCompletionTokens = readNumber(c)
+          break
+        case 'system':
+          system = readSpan(c)
+          break
+        case 'tools':
+          toolCount = countItems(c)
+          tools = { start, end: c.at }
+          break
+        case 'functions':
+          functionCount = countItems(c)
+          break
+        case 'messages':
+          history = readHistory(c, KINDS)
+          break
+      }
+    }),
+  )
+  return {
+    model,
+    stream,
+    includeUsage,
+    n: n ?? 1,
+    maxTokens: maxCompletionTokens ?? maxTokens,
+    toolCount: toolCount + functionCount,
+    imageCount: history.images,
+    mediaCount: history.media,
+    mediaBytes: history.mediaBytes,
+    messageCount: history.count,
+    hasThinkingHistory: history.thinking,
+    system,
+    messages: history.span,
+    tools,
+    firstUser: history.firstUser,
+  }
+}

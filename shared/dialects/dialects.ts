@@ -1,0 +1,7 @@
+import type { DialectName } from './candidate.ts'
+import { chat } from './chat/chat.ts'
+import type { Dialect } from './dialect.ts'
+import { messages } from './messages/messages.ts'
+
+/** The dialects by name. */
+export const dialects: Readonly<Record<DialectName, Dialect>> = { messages, chat }

@@ -1,0 +1,35 @@
+import type { DialectName } from './candidate.ts'
+import { jsonBytes } from './json-text.ts'
+import type { JsonObject } from './json-value.ts'
+import { sseFrame } from './sse-frame.ts'
+
+/** An error as a client of either dialect is told about it. */
+export interface OutError {
+  readonly message: string
+  /** The messages dialect's type. */
+  readonly messagesType: string
+  /** The chat dialect's type and code. */
+  readonly chatType: string
+  readonly chatCode: string | null
+  readonly param?: string | null
+  /** Goes into `request_id` of a messages error. */
+  readonly requestId: string
+}
+
+function messagesError({ message, messagesType, requestId }: OutError): JsonObject {
+  return { type: 'error', error: { type: messagesType, message }, request_id: requestId }
+}
+
+function chatError({ message, chatType, chatCode, param }: OutError): JsonObject {
+  return { error: { message, type: chatType, param: param ?? null, code: chatCode } }
+}
+
+/** The body of an HTTP error. */
+export function errorBody(dialect: DialectName, error: OutError): Uint8Array {
+  return jsonBytes(dialect === 'messages' ? messagesError(error) : chatError(error))
+}
+
+/** The last frame of a stream that fails after its head has gone out; nothing may follow it. */
+export function errorEvent(dialect: DialectName, error: OutError): Uint8Array {
+  return dialect === 'messages' ? sseFrame('error', messagesError(error)) : sseFrame(undefined, chatError(error))
+}

@@ -1,0 +1,189 @@
+import type { SseFrame } from '../../http/sse-read.ts'
+import type { Accumulator } from '../accumulator.ts'
+import { decoding, fail, Undecodable, upstreamFailed } from '../accumulator.ts'
+import type { BadResponse, Decoded } from '../candidate.ts'
+import { isCutJson, jsonBytes, tryParseJson, verbatim } from '../json-text.ts'
+import type { Json, JsonObject } from '../json-value.ts'
+import { asArray, asObject, asString, isArray, isObject, tryParse, without } from '../json-value.ts'
+import { errorIn } from '../upstream-error.ts'
+import type { AnswerBlock } from './answer.ts'
+import { messagesCandidate } from './answer.ts'
+import { CUT_SHORT } from './stop.ts'
+
+interface OpenBlock {
+  readonly shell: JsonObject
+  text: string
+  thinking: string
+  signature: string | undefined
+  input: string | undefined
+  readonly citations: Json[]
+}
+
+/** Frames of these types carry parts that go into the answer unread; they are parsed with their text kept. */
+const KEEPS_TEXT = new Set(['message_start', 'content_block_start'])
+
+/** Puts a messages stream together, by the order of dialects 1.1; the result is what the official client would build. */
+export function messagesAccumulator(): Accumulator {
+  let start: JsonObject | undefined
+  let usage: JsonObject = {}
+  let last: JsonObject = {}
+  let ended = false
+  let replayable = true
+  let failure: BadResponse | undefined
+  let open: OpenBlock | undefined
+  const blocks: OpenBlock[] = []
+
+  function begin(data: JsonObject): void {
+    if (start !== undefined) fail('out_of_order', 'a second message_start')
+    const message = isObject(data.message) ? data.message : fail('bad_frame', 'message_start holds no message')
+    if (!isArray(message.content) || message.content.length > 0) fail('bad_frame', 'message_start has content')
+    // The official client writes into this object and throws when it is missing.
+    if (!isObject(message.usage)) replayable = false
+    start = message
+    usage = asObject(message.usage)
+  }
+
+  function openBlock(data: JsonObject): void {
+    if (open !== undefined) fail('out_of_order', 'a content block opened before the one before it closed')
+    if (data.index !== blocks.length)
+      fail('out_of_order', `a content block with index ${String(data.index)}, expected ${blocks.length}`)
+    const shell = isObject(data.content_block)
+      ? data.content_block
+      : fail('bad_frame', 'content_block_start holds no block')
+    open = {
+      shell,
+      text: asString(shell.text) ?? '',
+      thinking: asString(shell.thinking) ?? '',
+      signature: undefined,
+      input: undefined,
+      citations: [...asArray(shell.citations)],
+    }
+    blocks.push(open)
+  }
+
+  function addDelta(data: JsonObject): void {
+    if (open === undefined || data.index !== blocks.length - 1)
+      fail('out_of_order', 'a delta outside its content block')
+    const delta = isObject(data.delta) ? data.delta : fail('bad_frame', 'content_block_delta holds no delta')
+    const of = (type: string): void => {
+      if (open?.shell.type !== type) fail('bad_frame', `a ${String(delta.type)} in a block that is not ${type}`)
+    }
+    const text = (value: Json | undefined): string =>
+      asString(value) ?? fail('bad_frame', `a ${String(delta.type)} without text`)
+    switch (delta.type) {
+      case 'text_delta':
+        of('text')
+        open.text += text(delta.text)
+        break
+      case 'thinking_delta':
+        of('thinking')
+        open.thinking += text(delta.thinking)
+        break
+      case 'signature_delta':
+        of('thinking')
+        open.signature = text(delta.signature)
+        break
+      case 'input_json_delta':
+        open.input = (open.input ?? '') + text(delta.partial_json)
+        break
+      case 'citations_delta':
+        of('text')
+        open.citations.push(delta.citation ?? null)
+        break
+    }
+  }
+
+  function take(data: JsonObject): void {
+    const { type } = data
+    if (type === 'error')
+      throw new Undecodable(upstreamFailed(errorIn(data) ?? { type: null, message: '', code: null, param: null }))
+    if (!KNOWN.has(type)) return
+    if (ended) fail('out_of_order', `${String(type)} after message_stop`)
+    if (type === 'message_start') begin(data)
+    else if (start === undefined) fail('out_of_order', `${String(type)} before message_start`)
+    else if (type === 'content_block_start') openBlock(data)
+    else if (type === 'content_block_delta') addDelta(data)
+    else if (type === 'content_block_stop') {
+      if (open === undefined || data.index !== blocks.length - 1)
+        fail('out_of_order', 'a content_block_stop without its block')
+      open = undefined
+    } else if (open !== undefined) fail('out_of_order', `${String(type)} inside a content block`)
+    else if (type === 'message_delta') {
+      if (!isObject(data.delta)) fail('bad_frame', 'message_delta holds no delta')
+      last = { ...last, ...data.delta }
+      if (isObject(data.usage)) usage = { ...usage, ...known(data.usage) }
+      else replayable = false
+    } else {
+      if (asString(last.stop_reason) === null) fail('truncated', 'message_stop without a stop_reason')
+      ended = true
+    }
+  }
+
+  return {
+    push(frame: SseFrame) {
+      if (failure !== undefined || frame.data === undefined || frame.data === '' || frame.event === 'ping') return
+      const { event, data: text, badUtf8 } = frame
+      const stopped = decoding(() => {
+        if (badUtf8) fail('not_utf8', 'a frame is not UTF-8')
+        const data = event !== undefined && KEEPS_TEXT.has(event) ? tryParseJson(text) : tryParse(text)
+        if (!isObject(data)) fail('not_json', 'a frame is not a JSON object')
+        if (event === undefined) {
+          // Official clients pass over a frame without its event line, and would miss what is in it.
+          replayable = false
+        } else if (event !== data.type) fail('bad_frame', `the event line says ${event}, the data ${String(data.type)}`)
+        if (data.type !== 'ping') take(data)
+      })
+      if (stopped !== undefined) failure = stopped
+    },
+
+    get failure() {
+      return failure
+    },
+
+    finish(): Decoded {
+      if (failure !== undefined) return failure
+      return decoding(() => {
+        if (start === undefined) fail('empty', 'the stream ended before message_start')
+        if (!ended) fail('truncated', 'the stream ended before message_stop')
+        const finish = asString(last.stop_reason) ?? ''
+        const answer = blocks.map((block, i) => closed(block, i === blocks.length - 1 && CUT_SHORT.has(finish)))
+        const body = {
+          ...start,
+          content: answer.map(({ block }) => block),
+          stop_reason: finish,
+          stop_sequence: last.stop_sequence ?? null,
+          ...(last.stop_details === undefined ? {} : { stop_details: last.stop_details }),
+          ...(isObject(last.container) ? { container: last.container } : {}),
+          usage,
+        }
+        return { ok: true as const, candidate: messagesCandidate(body, answer), body: jsonBytes(body), replayable }
+      })
+    },
+  }
+}
+
+const KNOWN: ReadonlySet<unknown> = new Set([
+  'message_start',
+  'content_block_start',
+  'content_block_delta',
+  'content_block_stop',
+  'message_delta',
+  'message_stop',
+])
+
+/** Counts in a delta overwrite; null means that a count does not apply, not that it is unknown. */
+function known(usage: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(usage).filter(([, value]) => value !== null))
+}
+
+function closed({ shell, text, thinking, signature, input, citations }: OpenBlock, mayBeCut: boolean): AnswerBlock {
+  if (shell.type === 'text') return { block: { ...shell, text, ...(citations.length > 0 ? { citations } : {}) } }
+  if (shell.type === 'thinking')
+    return { block: { ...shell, thinking, ...(signature === undefined ? {} : { signature }) } }
+  if (input === undefined) return { block: shell }
+  if (input === '') return { block: { ...without(shell, 'input'), input: {} } }
+  if (isObject(tryParse(input))) return { block: { ...shell, input: verbatim(input) }, input }
+  // A token limit can end an answer inside its last tool input; the text that came stays in the candidate.
+  if (mayBeCut && isCutJson(input)) return { block: { ...shell, input: {} }, input }
+  return fail('bad_tool_json', 'the input of a tool call does not parse to an object')
+}

@@ -1,0 +1,22 @@
+import { decoding, fail, Undecodable, upstreamFailed } from '../accumulator.ts'
+import type { Decoded } from '../candidate.ts'
+import { tryParseJson } from '../json-text.ts'
+import { isArray, isObject } from '../json-value.ts'
+import { errorIn } from '../upstream-error.ts'
+import { messagesCandidate } from './answer.ts'
+
+/** The candidate in a messages answer that was not streamed; the body stays the bytes that came. */
+export function decodeMessages(body: Uint8Array): Decoded {
+  return decoding(() => {
+    if (body.length === 0) fail('empty', 'the body is empty')
+    const message = tryParseJson(body)
+    if (message === undefined) fail('not_json', 'the body is not JSON')
+    const error = errorIn(message)
+    if (error !== null) throw new Undecodable(upstreamFailed(error))
+    if (!isObject(message) || !isArray(message.content)) fail('not_an_answer', 'the body has no content')
+    const blocks = message.content.map(block => ({
+      block: isObject(block) ? block : fail('bad_frame', 'a content block is not an object'),
+    }))
+    return { ok: true as const, candidate: messagesCandidate(message, blocks), body, replayable: false }
+  })
+}

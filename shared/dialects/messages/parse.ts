@@ -1,0 +1,82 @@
+import type { Span } from '../json-scan.ts'
+import {
+  atArray,
+  atString,
+  eachItem,
+  eachMember,
+  keyTable,
+  readNumber,
+  readSpan,
+  readString,
+  readTrue,
+  wholeObject,
+} from '../json-scan.ts'
+import type { ModelLiteral, RequestFacts, ScanResult } from '../request-facts.ts'
+import { emptyHistory, readHistory, scanned } from '../request-facts.ts'
+
+const TOP = keyTable(['model', 'stream', 'max_tokens', 'system', 'messages', 'tools'])
+const KINDS = {
+  types: keyTable(['image', 'document', 'thinking', 'redacted_thinking']),
+  images: new Set(['image']),
+  media: new Set(['image', 'document']),
+  thinking: new Set(['thinking', 'redacted_thinking']),
+}
+
+/** Facts of a messages request, from one scan of its bytes that also proves the body is JSON. */
+export function scanMessages(body: Uint8Array): ScanResult {
+  return scanned(() => read(body))
+}
+
+function read(body: Uint8Array): RequestFacts {
+  let model: ModelLiteral | null = null
+  let stream = false
+  let maxTokens: number | undefined
+  let system: Span | undefined
+  let tools: Span | undefined
+  let toolCount = 0
+  let history = emptyHistory()
+  wholeObject(body, c =>
+    eachMember(c, TOP, key => {
+      const start = c.at
+      switch (key) {
+        case 'model':
+          model = atString(c) ? { value: readString(c) ?? '', start, end: c.at } : null
+          break
+        case 'stream':
+          stream = readTrue(c)
+          break
+        case 'max_tokens':
+          maxTokens = readNumber(c)
+          break
+        case 'system':
+          system = readSpan(c)
+          break
+        case 'tools':
+          toolCount = atArray(c) ? eachItem(c, () => undefined) : 0
+          if (c.at === start) readSpan(c)
+          tools = { start, end: c.at }
+          break
+        case 'messages':
+          history = readHistory(c, KINDS)
+          break
+      }
+    }),
+  )
+  return {
+    model,
+    stream,
+    includeUsage: false,
+    n: 1,
+    maxTokens,
+    toolCount,
+    imageCount: history.images,
+    mediaCount: history.media,
+    mediaBytes: history.mediaBytes,
+    messageCount: history.count,
+    hasThinkingHistory: history.thinking,
+    system,
+    messages: history.span,
+    tools,
+    firstUser: history.firstUser,
+  }
+}

@@ -1,0 +1,63 @@
+import type { Tokens } from '../candidate.ts'
+import type { JsonObject } from '../json-value.ts'
+import { asObject } from '../json-value.ts'
+import { tokenCount } from '../token-count.ts'
+
+export interface MessagesUsage {
+  /** Takes in the usage of a start, of a delta or of a whole answer. */
+  see(usage: JsonObject): void
+  tokens(): Tokens | null
+  readonly serviceTier: string | null
+  readonly webSearches: number
+}
+
+/**
+ * Usage of a messages answer over all the objects that carry it. Counts are cumulative, so of each field the largest value
+ * seen is the true one; adding them up would count the start twice.
+ */
+export function messagesUsage(): MessagesUsage {
+  const most = new Map<string, number>()
+  let any = false
+  let serviceTier: string | null = null
+
+  function raise(name: string, value: number | undefined): void {
+    if (value !== undefined && value >= (most.get(name) ?? 0)) most.set(name, value)
+  }
+
+  return {
+    see(usage) {
+      any = true
+      const written = asObject(usage.cache_creation)
+      raise('input', tokenCount(usage.input_tokens))
+      raise('output', tokenCount(usage.output_tokens))
+      raise('read', tokenCount(usage.cache_read_input_tokens))
+      raise('written', tokenCount(usage.cache_creation_input_tokens))
+      raise('written5m', tokenCount(written.ephemeral_5m_input_tokens))
+      raise('written1h', tokenCount(written.ephemeral_1h_input_tokens))
+      raise('searches', tokenCount(asObject(usage.server_tool_use).web_search_requests))
+      if (typeof usage.service_tier === 'string') serviceTier = usage.service_tier
+    },
+
+    tokens() {
+      if (!any) return null
+      const hour = most.get('written1h') ?? 0
+      const total = most.get('written')
+      return {
+        uncached: most.get('input') ?? 0,
+        // Where the split and the total disagree, the split is believed for the hour and the total for the rest.
+        cache_write_5m: total === undefined ? (most.get('written5m') ?? 0) : Math.max(0, total - hour),
+        cache_write_1h: hour,
+        cache_read: most.get('read') ?? 0,
+        output: most.get('output') ?? 0,
+      }
+    },
+
+    get serviceTier() {
+      return serviceTier
+    },
+
+    get webSearches() {
+      return most.get('searches') ?? 0
+    },
+  }
+}

@@ -1,0 +1,234 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { SseFrame } from '../http/sse-read.ts'
+import { sseReader } from '../http/sse-read.ts'
+import type { DialectName, Tokens } from './candidate.ts'
+import { chatTokens } from './chat/usage.ts'
+import { dialects } from './dialects.ts'
+import { atLeast, writtenBytes } from './estimate.ts'
+import { messagesUsage } from './messages/usage.ts'
+import type { MeterReading } from './meter.ts'
+import { chatAnswer, messagesAnswer } from './testing/answers.ts'
+
+const encoder = new TextEncoder()
+const json = (value: unknown) => encoder.encode(JSON.stringify(value))
+const tokens = (uncached: number, w5: number, w1h: number, read: number, output: number): Tokens => ({
+  uncached,
+  cache_write_5m: w5,
+  cache_write_1h: w1h,
+  cache_read: read,
+  output,
+})
+
+function frames(pieces: readonly Uint8Array[]): SseFrame[] {
+  const reader = sseReader({ maxFrameBytes: 1 << 20 })
+  return pieces.flatMap(piece => reader.push(piece))
+}
+
+function metered(name: DialectName, pieces: readonly Uint8Array[]): MeterReading {
+  const meter = dialects[name].meter()
+  for (const frame of frames(pieces)) meter.push(frame)
+  return meter.reading()
+}
+
+const event = (data: { type: string }) => encoder.encode(`event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`)
+const chunk = (data: unknown) => encoder.encode(`data: ${JSON.stringify(data)}\n\n`)
+
+describe('token classes of the messages dialect', () => {
+  const of = (usage: object) => {
+    const seen = messagesUsage()
+    seen.see(JSON.parse(JSON.stringify(usage)))
+    return seen.tokens()
+  }
+
+  it.each([
+    [
+      'the vector of the price table',
+      {
+        input_tokens: 100,
+        cache_creation_input_tokens: 3000,
+        cache_creation: { ephemeral_5m_input_tokens: 1000, ephemeral_1h_input_tokens: 2000 },
+        cache_read_input_tokens: 10_000,
+        output_tokens: 50,
+      },
+      tokens(100, 1000, 2000, 10_000, 50),
+    ],
+    [
+      'a total without a split',
+      { input_tokens: 1, cache_creation_input_tokens: 7, output_tokens: 2 },
+      tokens(1, 7, 0, 0, 2),
+    ],
+    [
+      'a split without a total',
+      { cache_creation: { ephemeral_5m_input_tokens: 3, ephemeral_1h_input_tokens: 4 } },
+      tokens(0, 3, 4, 0, 0),
+    ],
+    [
+      'a split that disagrees with the total',
+      {
+        cache_creation_input_tokens: 10,
+        cache_creation: { ephemeral_5m_input_tokens: 1, ephemeral_1h_input_tokens: 4 },
+      },
+      tokens(0, 6, 4, 0, 0),
+    ],
+    [
+      'a total below its own split',
+      { cache_creation_input_tokens: 2, cache_creation: { ephemeral_1h_input_tokens: 4 } },
+      tokens(0, 0, 4, 0, 0),
+    ],
+    [
+      'fields that are not counts',
+      { input_tokens: -1, output_tokens: '5', cache_read_input_tokens: 1.5, cache_creation: null },
+      tokens(0, 0, 0, 0, 0),
+    ],
+  ])('are right for %s', (_label, usage, expected) => {
+    expect(of(usage)).toEqual(expected)
+  })
+
+  it('take the largest value of each field over a stream, never the sum', () => {
+    const reading = metered('messages', [
+      event({
+        type: 'message_start',
+        message: { id: 'msg_1', model: 'm', usage: { input_tokens: 100, output_tokens: 1 } },
+      } as never),
+      event({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'héllo' } } as never),
+      event({
+        type: 'message_delta',
+        delta: { stop_reason: 'end_turn' },
+        usage: { output_tokens: 40, input_tokens: 90 },
+      } as never),
+      event({ type: 'message_delta', delta: {}, usage: { output_tokens: 50, cache_read_input_tokens: 5 } } as never),
+      event({ type: 'message_stop' }),
+    ])
+    expect(reading).toMatchObject({
+      id: 'msg_1',
+      model: 'm',
+      finish: 'end_turn',
+      textBytes: 6,
+      complete: true,
+      error: null,
+    })
+    expect(reading.tokens).toEqual(tokens(100, 0, 0, 5, 50))
+  })
+})
+
+describe('token classes of the chat dialect', () => {
+  it.each([
+    [
+      'the vector of the price table',
+      { prompt_tokens: 1200, completion_tokens: 50, prompt_tokens_details: { cached_tokens: 1000 } },
+      tokens(200, 0, 0, 1000, 50),
+    ],
+    [
+      'cache writes of compatible hosts',
+      {
+        prompt_tokens: 100,
+        completion_tokens: 1,
+        prompt_tokens_details: { cached_tokens: 20, cache_write_tokens: 30 },
+      },
+      tokens(50, 30, 0, 20, 1),
+    ],
+    ['the other name for cached tokens', { prompt_tokens: 100, prompt_cache_hit_tokens: 60 }, tokens(40, 0, 0, 60, 0)],
+    [
+      'a cached part larger than the whole',
+      { prompt_tokens: 10, prompt_tokens_details: { cached_tokens: 60 } },
+      tokens(0, 0, 0, 60, 0),
+    ],
+    [
+      'reasoning, which is part of the output',
+      { prompt_tokens: 1, completion_tokens: 30, completion_tokens_details: { reasoning_tokens: 25 } },
+      tokens(1, 0, 0, 0, 30),
+    ],
+    ['an empty usage', {}, tokens(0, 0, 0, 0, 0)],
+  ])('are right for %s', (_label, usage, expected) => {
+    expect(chatTokens(usage)).toEqual(expected)
+  })
+
+  it('come from the last usage that is not null, for hosts with running totals and for an extra chunk', () => {
+    const reading = metered('chat', [
+      encoder.encode(': hello\n\n'),
+      chunk({ choices: [], prompt_filter_results: [] }),
+      chunk({
+        id: 'c1',
+        model: 'm',
+        choices: [{ index: 1, delta: { content: 'b' }, finish_reason: 'length' }],
+        usage: { completion_tokens: 1 },
+      }),
+      chunk({
+        id: 'c1',
+        choices: [{ index: 0, delta: { content: 'é' }, finish_reason: 'stop' }],
+        usage: { completion_tokens: 9, prompt_tokens: 4 },
+      }),
+      chunk({ id: 'c1', choices: [], usage: null }),
+      encoder.encode('data: [DONE]\n\n'),
+    ])
+    expect(reading).toMatchObject({ id: 'c1', model: 'm', finish: 'stop', textBytes: 3, complete: true })
+    expect(reading.tokens).toEqual(tokens(4, 0, 0, 0, 9))
+  })
+
+  it('are null when the stream carried no usage', () => {
+    expect(metered('chat', [chunk({ choices: [{ index: 0, delta: { content: 'x' } }] })])).toMatchObject({
+      tokens: null,
+      complete: false,
+    })
+  })
+})
+
+describe.each([
+  ['messages', messagesAnswer],
+  ['chat', chatAnswer],
+] as const)('a meter of the %s dialect', (name, answers) => {
+  it('reads the same from a stream, from a body and from the candidate', () => {
+    fc.assert(
+      fc.property(answers, (answer: unknown) => {
+        const decoded = dialects[name].decodeJson(json(answer))
+        if (!decoded.ok) throw new Error(decoded.detail)
+        const { id, model, tokens: counted, choices } = decoded.candidate
+        const expected = { id, model, tokens: counted, finish: choices[0]?.finish, complete: true, error: null }
+        expect(dialects[name].readBody(json(answer))).toMatchObject(expected)
+        expect(metered(name, dialects[name].emit(json(answer), { includeUsage: true }))).toMatchObject(expected)
+      }),
+    )
+  })
+
+  it('never throws on frames of any content', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.jsonValue(), { maxLength: 5 }),
+        fc.constantFrom('message_start', 'message_delta', undefined),
+        (values, type) => {
+          const pieces = values.map(value =>
+            chunk(type === undefined ? value : { type, message: value, delta: value, usage: value, choices: value }),
+          )
+          expect(metered(name, pieces).complete).toBe(false)
+        },
+      ),
+    )
+  })
+})
+
+describe('the estimate for a cut stream', () => {
+  it('is the last usage seen, and never less output than the text that came', () => {
+    expect(atLeast(null, 9)).toEqual(tokens(0, 0, 0, 0, 3))
+    expect(atLeast(tokens(5, 0, 0, 7, 2), 40)).toEqual(tokens(5, 0, 0, 7, 10))
+    expect(atLeast(tokens(5, 0, 0, 7, 20), 40)).toEqual(tokens(5, 0, 0, 7, 20))
+  })
+
+  it('counts everything the model wrote', () => {
+    const decoded = dialects.chat.decodeJson(
+      json({
+        choices: [
+          {
+            message: {
+              content: 'é',
+              refusal: 'no',
+              tool_calls: [{ id: 'i', function: { name: 'f', arguments: '{}' } }],
+            },
+            finish_reason: 'stop',
+          },
+        ],
+      }),
+    )
+    expect(decoded.ok && writtenBytes(decoded.candidate)).toBe(7)
+  })
+})

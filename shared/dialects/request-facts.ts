@@ -1,0 +1,119 @@
+import type { Cursor, KeyTable, Span } from './json-scan.ts'
+import { atArray, atObject, eachItem, eachMember, JsonSyntaxError, keyTable, readName } from './json-scan.ts'
+
+/** The string literal of the top-level `model`, quotes included, and what it says. */
+export interface ModelLiteral extends Span {
+  readonly value: string
+}
+
+/** What the router needs to know about a request, read in one pass over its bytes. */
+export interface RequestFacts {
+  /** null when the member is missing or not a string; the last of several wins, as in JSON.parse. */
+  readonly model: ModelLiteral | null
+  readonly stream: boolean
+  /** The client asked for the usage chunk (chat only). */
+  readonly includeUsage: boolean
+  readonly n: number
+  readonly maxTokens: number | undefined
+  readonly toolCount: number
+  readonly imageCount: number
+  /** Images, documents and audio: what is bounded by a price per item rather than by bytes. */
+  readonly mediaCount: number
+  readonly mediaBytes: number
+  readonly messageCount: number
+  readonly hasThinkingHistory: boolean
+  readonly system: Span | undefined
+  readonly messages: Span | undefined
+  readonly tools: Span | undefined
+  readonly firstUser: Span | undefined
+}
+
+export type ScanResult =
+  | { readonly ok: true; readonly facts: RequestFacts }
+  | { readonly ok: false; readonly message: string; readonly at: number }
+
+/** Facts of the `messages` array. */
+export interface HistoryFacts {
+  span: Span | undefined
+  count: number
+  firstUser: Span | undefined
+  images: number
+  media: number
+  mediaBytes: number
+  thinking: boolean
+}
+
+/** Which block types of a dialect mean what. */
+export interface BlockKinds<N extends string> {
+  readonly types: KeyTable<N>
+  readonly images: ReadonlySet<string>
+  readonly media: ReadonlySet<string>
+  readonly thinking: ReadonlySet<string>
+}
+
+const MESSAGE = keyTable(['role', 'content'])
+const ROLES = keyTable(['user'])
+const BLOCK = keyTable(['type', 'content'])
+/** message content, then the content of a tool result inside it; nothing below that holds media of its own. */
+const BLOCK_LEVELS = 2
+
+export const emptyHistory = (): HistoryFacts => ({
+  span: undefined,
+  count: 0,
+  firstUser: undefined,
+  images: 0,
+  media: 0,
+  mediaBytes: 0,
+  thinking: false,
+})
+
+/** Reads the `messages` value at the cursor. */
+export function readHistory<N extends string>(c: Cursor, kinds: BlockKinds<N>): HistoryFacts {
+  const facts = emptyHistory()
+  if (!atArray(c)) return facts
+  const start = c.at
+  facts.count = eachItem(c, () => readMessage(c, kinds, facts))
+  facts.span = { start, end: c.at }
+  return facts
+}
+
+function readMessage<N extends string>(c: Cursor, kinds: BlockKinds<N>, facts: HistoryFacts): void {
+  if (!atObject(c)) return
+  const start = c.at
+  let isUser = false
+  eachMember(c, MESSAGE, key => {
+    if (key === 'role') isUser = readName(c, ROLES) === 'user'
+    else if (key === 'content') readBlocks(c, kinds, facts, BLOCK_LEVELS)
+  })
+  if (isUser) facts.firstUser ??= { start, end: c.at }
+}
+
+function readBlocks<N extends string>(c: Cursor, kinds: BlockKinds<N>, facts: HistoryFacts, levels: number): void {
+  if (!atArray(c)) return
+  eachItem(c, () => {
+    if (!atObject(c)) return
+    const start = c.at
+    let type: string | undefined
+    eachMember(c, BLOCK, key => {
+      if (key === 'type') type = readName(c, kinds.types)
+      else if (key === 'content' && levels > 1) readBlocks(c, kinds, facts, levels - 1)
+    })
+    if (type === undefined) return
+    if (kinds.images.has(type)) facts.images += 1
+    if (kinds.thinking.has(type)) facts.thinking = true
+    if (kinds.media.has(type)) {
+      facts.media += 1
+      facts.mediaBytes += c.at - start
+    }
+  })
+}
+
+/** Turns a syntax error into an answer the caller can give; any other error is ours and goes on. */
+export function scanned(read: () => RequestFacts): ScanResult {
+  try {
+    return { ok: true, facts: read() }
+  } catch (error) {
+    if (error instanceof JsonSyntaxError) return { ok: false, message: error.message, at: error.at }
+    throw error
+  }
+}

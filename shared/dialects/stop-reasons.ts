@@ -1,0 +1,49 @@
+import type { DialectName } from './candidate.ts'
+
+/** What a finish means, whatever the dialect calls it. */
+export type FinishKind = 'complete' | 'tool' | 'length' | 'refusal' | 'pause' | 'unknown'
+
+const MESSAGES: ReadonlyMap<string, FinishKind> = new Map([
+  ['end_turn', 'complete'],
+  ['stop_sequence', 'complete'],
+  ['tool_use', 'tool'],
+  ['max_tokens', 'length'],
+  ['model_context_window_exceeded', 'length'],
+  ['refusal', 'refusal'],
+  ['pause_turn', 'pause'],
+])
+const CHAT: ReadonlyMap<string, FinishKind> = new Map([
+  ['stop', 'complete'],
+  ['tool_calls', 'tool'],
+  ['function_call', 'tool'],
+  ['length', 'length'],
+  ['content_filter', 'refusal'],
+])
+
+/** An unknown word is passed through, and gates run on its answer. */
+export function finishKind(dialect: DialectName, finish: string): FinishKind {
+  return (dialect === 'messages' ? MESSAGES : CHAT).get(finish) ?? 'unknown'
+}
+
+const TO_MESSAGES: Partial<Record<FinishKind, string>> = {
+  complete: 'end_turn',
+  tool: 'tool_use',
+  length: 'max_tokens',
+  refusal: 'refusal',
+}
+const TO_CHAT: Partial<Record<FinishKind, string>> = {
+  complete: 'stop',
+  tool: 'tool_calls',
+  length: 'length',
+  refusal: 'content_filter',
+}
+
+/** The messages word for a chat finish; undefined when there is none. */
+export function messagesStop(chatFinish: string): string | undefined {
+  return TO_MESSAGES[finishKind('chat', chatFinish)]
+}
+
+/** The chat word for a messages stop; undefined for a pause, which only its own dialect can go on with. */
+export function chatFinish(messagesStopReason: string): string | undefined {
+  return TO_CHAT[finishKind('messages', messagesStopReason)]
+}

@@ -1,0 +1,40 @@
+import type { UpstreamError } from './candidate.ts'
+import { tryParseJson } from './json-text.ts'
+import type { Json } from './json-value.ts'
+import { asString, isObject } from './json-value.ts'
+
+/**
+ * The error an object of either dialect carries, also in the looser spellings of compatible hosts (`error` a plain string,
+ * `code` a number, or the members at the top); null when there is none.
+ */
+export function errorIn(value: Json | undefined): UpstreamError | null {
+  if (!isObject(value)) return null
+  const { error } = value
+  if (typeof error === 'string' && error !== '')
+    return { type: asString(value.type), message: error, code: codeOf(value.code), param: null }
+  if (isObject(error)) {
+    return {
+      type: asString(error.type),
+      message: asString(error.message) ?? '',
+      code: codeOf(error.code),
+      param: asString(error.param),
+    }
+  }
+  if (value.type === 'error') {
+    return { type: null, message: asString(value.message) ?? '', code: codeOf(value.code), param: null }
+  }
+  return null
+}
+
+/** The error of an HTTP error body; null for a body that is no error object (HTML of a proxy, nothing at all). */
+export function errorOfBody(body: Uint8Array): UpstreamError | null {
+  const value = tryParseJson(body)
+  const error = errorIn(value)
+  if (error !== null || !isObject(value)) return error
+  const message = asString(value.message) ?? asString(value.detail)
+  return message === null ? null : { type: asString(value.type), message, code: codeOf(value.code), param: null }
+}
+
+function codeOf(code: Json | undefined): string | null {
+  return typeof code === 'number' ? String(code) : asString(code)
+}

@@ -1,0 +1,81 @@
+import type { DialectName, UpstreamError } from './candidate.ts'
+import { messagesErrorStatus } from './error-kinds.ts'
+import { errorOfBody } from './upstream-error.ts'
+
+/** How an HTTP error of an upstream counts; the names are those of the receipt's `error_class`. */
+export type FaultClass =
+  | 'timeout'
+  | 'rate_limited'
+  | 'overloaded'
+  | 'upstream_5xx'
+  | 'upstream_4xx'
+  | 'context_overflow'
+  | 'auth'
+  | 'bad_response'
+  | 'thinking_mismatch'
+
+export interface UpstreamFault {
+  readonly class: FaultClass
+  /** Another rung may be tried; false for what only the client can put right. */
+  readonly failover: boolean
+  readonly error: UpstreamError | null
+}
+
+const OVERFLOW_CODE = 'context_length_exceeded'
+const OVERFLOW_TEXT =
+  /prompt is too long|maximum context length|context window|context_length|too many tokens|input is too long|exceeds the (model'?s )?limit of \d+ tokens/i
+
+/** Thinking that another model wrote, or that was changed on the way: what is refused is the history, not a setting. */
+const THINKING_TEXT = /signature|thinking.{0,30}\bblocks?\b|\bblocks?\b.{0,30}thinking|expected .{0,3}thinking/i
+const THINKING_SETTING = /budget_tokens|max_tokens|temperature|top_p|top_k|tool_choice/i
+
+/** Statuses beside 5xx after which another rung is tried (contract 4, step 7). */
+const FAILOVER_4XX = new Set([408, 409, 425, 429])
+
+export function isContextOverflow(status: number, error: UpstreamError | null): boolean {
+  if (error === null || (status !== 400 && status !== 413)) return false
+  return error.code === OVERFLOW_CODE || OVERFLOW_TEXT.test(error.message)
+}
+
+export function isThinkingMismatch(status: number, error: UpstreamError | null): boolean {
+  if (status !== 400 || error === null) return false
+  return THINKING_TEXT.test(error.message) && !THINKING_SETTING.test(error.message)
+}
+
+/** Reads an error answer of an upstream. */
+export function classifyFault(status: number, body: Uint8Array): UpstreamFault {
+  return faultOf(status, errorOfBody(body))
+}
+
+/** Reads an error that came inside a stream, or an error object in an answer with status 200. */
+export function classifyStreamError(dialect: DialectName, error: UpstreamError): UpstreamFault {
+  return faultOf(statusOfError(dialect, error), error)
+}
+
+function faultOf(status: number, error: UpstreamError | null): UpstreamFault {
+  if (isContextOverflow(status, error)) return { class: 'context_overflow', failover: false, error }
+  if (isThinkingMismatch(status, error)) return { class: 'thinking_mismatch', failover: false, error }
+  return { class: classOf(status), failover: status >= 500 || FAILOVER_4XX.has(status) || status < 400, error }
+}
+
+function classOf(status: number): FaultClass {
+  if (status === 429) return 'rate_limited'
+  if (status === 529) return 'overloaded'
+  if (status === 401 || status === 403) return 'auth'
+  if (status === 408) return 'timeout'
+  if (status >= 500) return 'upstream_5xx'
+  // A redirect, or a success status without an answer in it.
+  return status >= 400 ? 'upstream_4xx' : 'bad_response'
+}
+
+/** The status an error would have had over HTTP; what cannot be told counts as a fault of the upstream. */
+function statusOfError(dialect: DialectName, { type, code }: UpstreamError): number {
+  if (dialect === 'messages') return messagesErrorStatus(type) ?? 500
+  const numeric = Number(code)
+  if (Number.isInteger(numeric) && numeric >= 400 && numeric < 600) return numeric
+  if (code === OVERFLOW_CODE || type === 'invalid_request_error') return 400
+  if (code === 'rate_limit_exceeded' || type === 'rate_limit_error' || type === 'rate_limit_exceeded') return 429
+  if (code === 'insufficient_quota' || type === 'insufficient_quota') return 429
+  if (type === 'authentication_error') return 401
+  return 500
+}

@@ -1,0 +1,139 @@
+import { spawnSync } from 'node:child_process'
+import { chmod, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { DbOpenError } from '../sql/db-open-error.ts'
+import { type OpenDbOptions, openDb } from './open-libsql.ts'
+
+let folder: string
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'waybill-open-'))
+})
+afterAll(() => rm(folder, { recursive: true, force: true }))
+
+async function failure(url: string, options?: OpenDbOptions): Promise<DbOpenError> {
+  const thrown = await openDb(url, options).then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+  if (!(thrown instanceof DbOpenError)) throw new Error(`expected a DbOpenError for ${url}, got ${String(thrown)}`)
+  expect(thrown.message.split('\n')).toHaveLength(1)
+  return thrown
+}
+
+describe('opening a file', () => {
+  test('works by path and by file address, also with characters that mean something in an address', async () => {
+    const path = join(folder, 'a b#c?d%20é.db')
+    const db = await openDb(path)
+    await db.execute('create table t (a)')
+    db.close()
+    expect((await stat(path)).isFile()).toBe(true)
+    const again = await openDb(`file:${encodeURI(path).replaceAll('#', '%23').replaceAll('?', '%3F')}`)
+    expect((await again.execute('select count(*) as n from t')).rows[0]?.n).toBe(0)
+    again.close()
+  })
+
+  test('names the path when it is a folder', async () => {
+    const error = await failure(folder)
+    expect(error).toMatchObject({
+      problem: 'not_a_file',
+      message: `Cannot open the database ${folder}: it is a folder; give the path of a file.`,
+    })
+  })
+
+  test('names the folder that is missing', async () => {
+    const error = await failure(join(folder, 'no', 'x.db'))
+    expect(error.problem).toBe('missing')
+    expect(error.message).toContain(`the folder ${join(folder, 'no')} does not exist`)
+  })
+
+  test('leaves a file that is no database as it is', async () => {
+    const path = join(folder, 'notes.txt')
+    await writeFile(path, 'not a database\n'.repeat(300))
+    const before = await readFile(path)
+    expect(await failure(path)).toMatchObject({ problem: 'not_a_database', message: expect.stringContaining(path) })
+    expect(await readFile(path)).toEqual(before)
+  })
+
+  test('says so when the account may not write there', async () => {
+    const closed = join(folder, 'closed')
+    await mkdir(closed)
+    const path = join(closed, 'x.db')
+    await writeFile(path, '')
+    await chmod(path, 0o444)
+    await chmod(closed, 0o555)
+    await chmod(folder, 0o755)
+    // The superuser may write anywhere, so the attempt is made by an account that may not.
+    const script = `import { openDb } from ${JSON.stringify(new URL('./open-libsql.ts', import.meta.url).href)}
+await openDb(${JSON.stringify(path)}).then(() => console.log('opened'), error => console.log(error.name, error.problem, error.message))`
+    const asOther = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {}
+    const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
+      encoding: 'utf8',
+      ...asOther,
+    })
+    expect(stdout).toBe(
+      `DbOpenError no_permission This account may not read and write the database ${path}: change its owner or mode, or choose another path.\n`,
+    )
+  })
+
+  test('read-only refuses writes in the engine and never creates a file', async () => {
+    const path = join(folder, 'read.db')
+    expect((await failure(path, { readOnly: true })).problem).toBe('missing')
+    const writer = await openDb(path)
+    await writer.execute('create table t (a)')
+    const reader = await openDb(path, { readOnly: true })
+    await writer.execute('insert into t values (1)')
+    expect((await reader.execute('select count(*) as n from t')).rows[0]?.n).toBe(1)
+    await expect(reader.execute('insert into t values (2)')).rejects.toThrow(/readonly/i)
+    // A failure and a reconnect must not lose the guard.
+    await reader.client.reconnect()
+    await expect(reader.execute('insert into t values (2)')).rejects.toThrow(/readonly/i)
+    reader.close()
+    writer.close()
+  })
+})
+
+describe('opening other things', () => {
+  test('memory survives batches, transactions and concurrent statements', async () => {
+    const db = await openDb(':memory:')
+    await db.write(['create table t (a)', 'insert into t values (1)'])
+    const transaction = await db.client.transaction('write')
+    await transaction.execute('insert into t values (2)')
+    await transaction.commit()
+    await Promise.all([3, 4, 5].map(n => db.execute(`insert into t values (${n})`)))
+    expect((await db.execute('select count(*) as n from t')).rows[0]?.n).toBe(5)
+    db.close()
+  })
+
+  test('a server that is not there is named without its secrets', async () => {
+    const error = await failure('http://127.0.0.1:9?authToken=hush')
+    expect(error.message).toMatch(/^Cannot reach a libSQL server at http:\/\/127\.0\.0\.1:9 /)
+    expect(error.message).not.toContain('hush')
+    const withUser = await failure('http://user:hush@127.0.0.1:9')
+    expect(withUser.message).toBe(
+      'The database address http://127.0.0.1:9 carries a user or password: leave it out and set a token.',
+    )
+  })
+
+  test('a replica whose server is not there names the server', async () => {
+    const error = await failure(join(folder, 'replica.db'), { syncUrl: 'http://127.0.0.1:9' })
+    expect(error.message).toMatch(/^Cannot reach a libSQL server at http:\/\/127\.0\.0\.1:9 /)
+  })
+
+  test.each([
+    ['', /is empty/],
+    ['postgres://localhost/x', /Cannot open a "postgres:" database/],
+    ['file://elsewhere/x.db', /names no other host/],
+    ['file:x.db?mode=ro', /takes no "\?"/],
+  ])('the address "%s" is refused', async (url, message) => {
+    const error = await failure(url)
+    expect(error.problem).toBe('bad_url')
+    expect(error.message).toMatch(message)
+  })
+
+  test('a replica needs a local file', async () => {
+    expect((await failure(':memory:', { syncUrl: 'http://127.0.0.1:9' })).message).toMatch(/needs a file/)
+    expect((await failure('http://127.0.0.1:9', { syncUrl: 'http://127.0.0.1:9' })).message).toMatch(/is a local file/)
+  })
+})

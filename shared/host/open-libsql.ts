@@ -1,0 +1,220 @@
+import { constants } from 'node:fs'
+import { access, stat } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
+import type { Client } from '@libsql/client/web'
+import { type Db, type PrepareOptions, prepareDb } from '../sql/db.ts'
+import { dbFault } from '../sql/db-fault.ts'
+import { DbOpenError } from '../sql/db-open-error.ts'
+
+export interface OpenDbOptions {
+  /** Token for a libSQL server; also used by a replica to reach its server. */
+  token?: string
+  /** Address of a libSQL server. The path then names a local, read-only copy that follows it. */
+  syncUrl?: string
+  synchronous?: 'full' | 'normal'
+  readOnly?: boolean
+}
+
+/** Opens `:memory:`, `file:…`, a plain path, or a server at `http://`, `https://`, `libsql://`, `ws://`, `wss://`. Fails with a DbOpenError. */
+export async function openDb(url: string, options: OpenDbOptions = {}): Promise<Db> {
+  if (url.trim() === '')
+    throw new DbOpenError('bad_url', 'The database address is empty: give a path, ":memory:" or a server URL.')
+  if (url === ':memory:' || url.startsWith('file::memory:')) return openMemory(url, options)
+  const scheme = /^([a-z][a-z0-9+.-]+):/i.exec(url)?.[1]?.toLowerCase()
+  if (scheme === undefined || scheme === 'file')
+    return openFile(scheme === 'file' ? filePath(url) : resolve(url), options)
+  if (['http', 'https', 'libsql', 'ws', 'wss'].includes(scheme)) return openServer(url, options)
+  throw new DbOpenError(
+    'bad_url',
+    `Cannot open a "${scheme}:" database: give a path, "file:", ":memory:", or a server at http:, https: or libsql:.`,
+  )
+}
+
+async function openMemory(url: string, options: OpenDbOptions): Promise<Db> {
+  if (options.syncUrl !== undefined)
+    throw new DbOpenError('bad_url', 'A replica needs a file: give a path instead of ":memory:".')
+  const { createClient } = await import('@libsql/client/sqlite3')
+  return prepareDb(createClient({ url, concurrency: 1 }), { ...options, kind: 'memory', name: url })
+}
+
+async function openFile(path: string, options: OpenDbOptions): Promise<Db> {
+  const { token, syncUrl, synchronous } = options
+  const replica = syncUrl !== undefined
+  const readOnly = replica || (options.readOnly ?? false)
+  await checkPath(path, { mustExist: readOnly && !replica, writes: replica || !readOnly })
+  const { createClient } = await import('@libsql/client/sqlite3')
+  const prepare: PrepareOptions = {
+    kind: replica ? 'replica' : 'file',
+    readOnly,
+    name: path,
+    ...(synchronous && { synchronous }),
+  }
+  let client: Client | undefined
+  try {
+    client = createClient({
+      url: `file:${path.split('/').map(encodeURIComponent).join('/')}`,
+      // See `connectionSettings`: settings belong to a connection, and the driver is synchronous, so a second one gains nothing.
+      concurrency: 5,
+      timeout: 5000,
+      ...(replica && { syncUrl }),
+      ...(replica && token !== undefined && { authToken: token }),
+    })
+    if (replica) await client.sync()
+    return await prepareDb(client, prepare)
+  } catch (error) {
+    client?.close()
+    throw replica ? replicaError(path, syncUrl, error) : fileError(path, error)
+  }
+}
+
+async function openServer(url: string, { token, readOnly = false, syncUrl }: OpenDbOptions): Promise<Db> {
+  const name = withoutSecrets(url)
+  if (syncUrl !== undefined) {
+    throw new DbOpenError(
+      'bad_url',
+      `A replica is a local file: give a path instead of ${name}, and the server as syncUrl.`,
+    )
+  }
+  if (/^[^?#]*\/\/[^/?#]*@/.test(url)) {
+    throw new DbOpenError(
+      'bad_url',
+      `The database address ${name} carries a user or password: leave it out and set a token.`,
+    )
+  }
+  const { createClient } = await import('@libsql/client/web')
+  let client: Client | undefined
+  try {
+    client = createClient({ url, ...(token !== undefined && { authToken: token }) })
+    return await prepareDb(client, { kind: 'remote', readOnly, name })
+  } catch (error) {
+    client?.close()
+    throw serverError(name, error)
+  }
+}
+
+/** What the file system can tell in plain words; the driver says only "unable to open: 14" for all of it. */
+async function checkPath(path: string, { mustExist, writes }: { mustExist: boolean; writes: boolean }) {
+  const found = await stat(path).catch((error: unknown) => {
+    const code = errnoOf(error)
+    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
+    throw new DbOpenError('no_permission', `Cannot look at the database ${path}: ${reason(error)}.`, { cause: error })
+  })
+  const folder = dirname(path)
+  if (found === undefined) {
+    const parent = await stat(folder).catch(() => undefined)
+    if (!parent?.isDirectory()) {
+      throw new DbOpenError(
+        'missing',
+        `Cannot open the database ${path}: the folder ${folder} does not exist; create it first.`,
+      )
+    }
+    if (mustExist)
+      throw new DbOpenError('missing', `There is no database at ${path}, and a read-only one is never created.`)
+  } else if (!found.isFile()) {
+    const what = found.isDirectory() ? 'a folder' : 'not a regular file'
+    throw new DbOpenError('not_a_file', `Cannot open the database ${path}: it is ${what}; give the path of a file.`)
+  } else {
+    await need(
+      path,
+      writes ? constants.R_OK | constants.W_OK : constants.R_OK,
+      writes ? 'read and write' : 'read',
+      path,
+    )
+  }
+  // WAL keeps two files beside the database, so the folder must be writable as well.
+  if (writes) await need(folder, constants.W_OK | constants.X_OK, 'create files in the folder of', path)
+}
+
+async function need(target: string, mode: number, verb: string, path: string) {
+  await access(target, mode).catch((error: unknown) => {
+    throw new DbOpenError(
+      'no_permission',
+      `This account may not ${verb} the database ${path}: change its owner or mode, or choose another path.`,
+      { cause: error },
+    )
+  })
+}
+
+function fileError(path: string, error: unknown): DbOpenError {
+  if (error instanceof DbOpenError) return error
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  if (code === 'SQLITE_NOTADB') {
+    return new DbOpenError('not_a_database', `${path} is not a database: give another path, or move that file away.`, {
+      cause: error,
+    })
+  }
+  if (code === 'SQLITE_CORRUPT') {
+    return new DbOpenError('not_a_database', `The database ${path} is damaged: restore it from a backup.`, {
+      cause: error,
+    })
+  }
+  if (code === 'SQLITE_PERM' || code === 'SQLITE_READONLY' || code === 'SQLITE_AUTH') {
+    return new DbOpenError('no_permission', `This account may not write the database ${path}: ${reason(error)}.`, {
+      cause: error,
+    })
+  }
+  if (dbFault(error) === 'busy') {
+    return new DbOpenError('busy', `The database ${path} is locked by another process: stop that one, or try again.`, {
+      cause: error,
+    })
+  }
+  return new DbOpenError('missing', `Cannot open the database ${path}: ${reason(error)}.`, { cause: error })
+}
+
+function serverError(name: string, error: unknown): DbOpenError {
+  if (error instanceof DbOpenError) return error
+  if (/\b(401|403)\b|unauthor|forbidden|auth/i.test(reason(error))) {
+    return new DbOpenError('no_permission', `The database server at ${name} refused the token: set a valid one.`, {
+      cause: error,
+    })
+  }
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  if (typeof code === 'string' && code.startsWith('URL_')) {
+    return new DbOpenError('bad_url', `Cannot use the database address ${name}: ${reason(error)}.`, { cause: error })
+  }
+  return new DbOpenError('missing', `Cannot reach a libSQL server at ${name} (${reason(error)}): is it running?`, {
+    cause: error,
+  })
+}
+
+function replicaError(path: string, syncUrl: string, error: unknown): DbOpenError {
+  if (error instanceof DbOpenError) return error
+  if (/sync|connect|status:|http|fetch/i.test(reason(error))) return serverError(withoutSecrets(syncUrl), error)
+  return fileError(path, error)
+}
+
+/** The innermost message, on one line: wrappers say "fetch failed" and keep the useful words in `cause`. */
+function reason(error: unknown): string {
+  let inner = error
+  while (inner instanceof Error && inner.cause instanceof Error && inner.cause.message !== '') inner = inner.cause
+  const message = inner instanceof Error ? inner.message : String(inner)
+  const line = message.split('\n')[0] ?? message
+  return (line.length > 160 ? `${line.slice(0, 160)}…` : line).replace(/\.$/, '')
+}
+
+function errnoOf(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
+}
+
+function filePath(url: string): string {
+  const rest = url.slice('file:'.length)
+  const [, host = '', path = rest] = /^\/\/([^/]*)(\/.*)$/.exec(rest) ?? []
+  if (host !== '' && host !== 'localhost') {
+    throw new DbOpenError(
+      'bad_url',
+      `Cannot open ${url}: a file address names no other host; write file:/absolute/path.db.`,
+    )
+  }
+  if (/[?#]/.test(path))
+    throw new DbOpenError('bad_url', `Cannot open ${url}: a file address takes no "?" or "#" part.`)
+  try {
+    return resolve(decodeURIComponent(path))
+  } catch {
+    return resolve(path)
+  }
+}
+
+/** Addresses may carry a token in the query or a password before the host; neither belongs in a message. */
+function withoutSecrets(url: string): string {
+  return url.replace(/[?#].*$/, '').replace(/\/\/[^/@]*@/, '//')
+}

@@ -1,0 +1,93 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { getRequestListener } from '@hono/node-server'
+import { type Bind, toOrigin } from '../http/bind.ts'
+
+export interface ServeOptions {
+  bind: Bind
+  fetch: (request: Request) => Response | Promise<Response>
+  /**
+   * Looks at a request first and may take it without a Request or Response object being built; answers false to leave
+   * it to `fetch`.
+   */
+  direct?: (request: IncomingMessage, response: ServerResponse) => boolean
+  /** How long a caller may take to send its whole body. */
+  bodyMs: number
+  maxHeaderBytes?: number
+}
+
+export interface Listening {
+  /** Where it listens, with the port that was given when 0 was asked for. */
+  origin: string
+  /** Stops accepting, lets open requests finish, and cuts what is left after `drainMs`. */
+  close(drainMs: number): Promise<void>
+}
+
+/** A whole service in this process: its socket, its work and its store. */
+export interface Service {
+  origin: string
+  close(): Promise<void>
+}
+
+/** The address cannot be used. The message is one sentence for the person at the terminal. */
+export class ListenError extends Error {
+  override name = 'ListenError'
+}
+
+/** Serves a fetch handler on a Node socket. */
+export async function listen({ bind, fetch, direct, bodyMs, maxHeaderBytes }: ServeOptions): Promise<Listening> {
+  const viaFetch = getRequestListener(fetch, { overrideGlobalObjects: false })
+  const server = createServer(
+    {
+      headersTimeout: 10_000,
+      requestTimeout: bodyMs,
+      keepAliveTimeout: 65_000,
+      ...(maxHeaderBytes !== undefined && { maxHeaderSize: maxHeaderBytes }),
+    },
+    (request, response) => {
+      if (!direct?.(request, response)) void viaFetch(request, response)
+    },
+  )
+  const sockets = new Set<Socket>()
+  server.on('connection', socket => {
+    sockets.add(socket)
+    socket.once('close', () => sockets.delete(socket))
+  })
+  await start(server, bind)
+  const address = server.address()
+  const port = typeof address === 'object' && address !== null ? address.port : bind.port
+
+  return {
+    origin: toOrigin({ host: bind.host, port }),
+    async close(drainMs) {
+      const closed = new Promise<void>(resolve => server.close(() => resolve()))
+      server.closeIdleConnections()
+      const cut = setTimeout(() => {
+        for (const socket of sockets) socket.destroy()
+      }, drainMs)
+      await closed
+      clearTimeout(cut)
+    },
+  }
+}
+
+async function start(server: Server, { host, port }: Bind): Promise<void> {
+  // `localhost` may resolve to ::1 alone; the documented address is 127.0.0.1, so that is what it means here.
+  const address = host === 'localhost' ? '127.0.0.1' : host
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, address, () => {
+      server.off('error', reject)
+      resolve()
+    })
+  }).catch((cause: NodeJS.ErrnoException) => {
+    throw new ListenError(`cannot listen on ${host}:${port}: ${why(cause)}`, { cause })
+  })
+}
+
+function why({ code, message }: NodeJS.ErrnoException): string {
+  if (code === 'EADDRINUSE') return 'another program uses this port; stop it or choose another port'
+  if (code === 'EACCES') return 'this account may not use that port; choose one above 1023'
+  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') return 'this machine does not have that address'
+  return message
+}

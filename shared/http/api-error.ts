@@ -1,0 +1,25 @@
+import type { Detail } from '../wire/issues.ts'
+
+export interface ApiErrorOptions {
+  details?: readonly Detail[]
+  headers?: Readonly<Record<string, string>>
+  cause?: unknown
+}
+
+/**
+ * A refusal that the caller may read. `code` is a row of the service's closed table, which decides the status; the
+ * cause is logged and never answered.
+ */
+export class ApiError<Code extends string = string> extends Error {
+  override name = 'ApiError'
+  readonly code: Code
+  readonly details: readonly Detail[] | undefined
+  readonly headers: Readonly<Record<string, string>>
+
+  constructor(code: Code, message: string, { details, headers = {}, cause }: ApiErrorOptions = {}) {
+    super(message, { cause })
+    this.code = code
+    this.details = details
+    this.headers = headers
+  }
+}

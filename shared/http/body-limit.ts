@@ -1,0 +1,36 @@
+import { createMiddleware } from 'hono/factory'
+import { ApiError } from './api-error.ts'
+
+/** Refuses a body that announces itself as too large before a byte of it is read, whatever the path. */
+export function announcedBodyLimit(maxBytes: number) {
+  return createMiddleware(async (c, next) => {
+    const announced = c.req.header('content-length')
+    if (announced !== undefined && Number(announced) > maxBytes) throw tooLarge(maxBytes)
+    await next()
+  })
+}
+
+/** Reads a whole body, and stops at the limit when it was sent without a length. */
+export async function readBody(request: Request, maxBytes: number): Promise<Uint8Array<ArrayBuffer>> {
+  if (request.body === null) return new Uint8Array()
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of request.body) {
+    size += chunk.byteLength
+    if (size > maxBytes) throw tooLarge(maxBytes)
+    chunks.push(chunk)
+  }
+  const whole = new Uint8Array(size)
+  let at = 0
+  for (const chunk of chunks) {
+    whole.set(chunk, at)
+    at += chunk.byteLength
+  }
+  return whole
+}
+
+function tooLarge(maxBytes: number): ApiError<'payload_too_large'> {
+  const message = `the body is larger than the limit of ${maxBytes} bytes`
+  // What is left of the body is not worth reading, so the connection cannot be used again.
+  return new ApiError('payload_too_large', message, { headers: { connection: 'close' } })
+}

@@ -1,0 +1,60 @@
+import { zValidator } from '@hono/zod-validator'
+import type { MiddlewareHandler } from 'hono'
+import type { z } from 'zod'
+import { check, type Detail, details, sentence } from '../wire/issues.ts'
+import { ApiError } from './api-error.ts'
+import { readBody } from './body-limit.ts'
+
+const JSON_TYPE = /^application\/(?:[\w.+-]+\+)?json\s*(?:;|$)/i
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+type JsonValidated<T extends z.ZodType> = MiddlewareHandler<
+  object,
+  string,
+  { in: { json: z.input<T> }; out: { json: z.output<T> } }
+>
+
+/**
+ * Reads and checks a JSON body. A missing content type and any `+json` type are read as JSON; an empty body counts as
+ * absent, so that a schema may allow it.
+ */
+export function jsonBody<T extends z.ZodType>(schema: T, maxBytes: number): JsonValidated<T> {
+  return async (c, next) => {
+    const type = c.req.header('content-type')
+    if (type !== undefined && !JSON_TYPE.test(type)) {
+      throw new ApiError('bad_json', `content-type ${type} is not accepted here: send application/json`)
+    }
+    const checked = check(schema, parseJson(await readBody(c.req.raw, maxBytes)))
+    if (!checked.ok) throw invalid(checked.details)
+    c.req.addValidatedData('json', checked.value as object)
+    await next()
+  }
+}
+
+/** Checks query parameters; the answer names each one that does not fit. */
+export function query<T extends z.ZodObject>(schema: T) {
+  return zValidator('query', schema, result => {
+    if (!result.success) throw invalid(details(result.error))
+  })
+}
+
+/** Checks path parameters. */
+export function params<T extends z.ZodObject>(schema: T) {
+  return zValidator('param', schema, result => {
+    if (!result.success) throw invalid(details(result.error))
+  })
+}
+
+function parseJson(bytes: Uint8Array): unknown {
+  if (bytes.byteLength === 0) return undefined
+  try {
+    return JSON.parse(decoder.decode(bytes)) as unknown
+  } catch (cause) {
+    const why = cause instanceof SyntaxError ? cause.message : 'it is not UTF-8'
+    throw new ApiError('bad_json', `the body is not JSON: ${why.slice(0, 200)}`, { cause })
+  }
+}
+
+function invalid(found: readonly Detail[]): ApiError<'validation_failed'> {
+  return new ApiError('validation_failed', sentence(found), { details: found })
+}

@@ -1,0 +1,51 @@
+const encoder = new TextEncoder()
+const HEX = Array.from({ length: 256 }, (_, i) => i.toString(16).padStart(2, '0'))
+
+export function utf8(text: string): Uint8Array<ArrayBuffer> {
+  return encoder.encode(text)
+}
+
+export function toHex(bytes: Uint8Array): string {
+  let out = ''
+  for (const byte of bytes) out += HEX[byte]
+  return out
+}
+
+export function fromHex(text: string): Uint8Array<ArrayBuffer> {
+  if (!/^(?:[0-9a-f]{2})*$/.test(text)) throw new TypeError('expected lower-case hex digits in pairs')
+  return Uint8Array.from({ length: text.length / 2 }, (_, i) => Number.parseInt(text.slice(i * 2, i * 2 + 2), 16))
+}
+
+/** Standard base64 with padding (RFC 4648 §4). */
+export function toBase64(bytes: Uint8Array): string {
+  let binary = ''
+  for (const byte of bytes) binary += String.fromCharCode(byte)
+  return btoa(binary)
+}
+
+/** base64url without padding (RFC 4648 §5). */
+export function toBase64Url(bytes: Uint8Array): string {
+  return toBase64(bytes).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')
+}
+
+/**
+ * Reads either alphabet, with or without padding. Refuses text whose unused last bits are set: two spellings of one
+ * signature would let a receipt be edited without a verifier seeing it.
+ */
+export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
+  const plain = text.replaceAll('-', '+').replaceAll('_', '/').replace(/=+$/, '')
+  if (!/^[A-Za-z0-9+/]*$/.test(plain) || plain.length % 4 === 1) throw new TypeError('expected base64 text')
+  const bytes = Uint8Array.from(atob(plain), c => c.charCodeAt(0))
+  if (toBase64(bytes).replace(/=+$/, '') !== plain) throw new TypeError('expected base64 text without stray bits')
+  return bytes
+}
+
+export function concat(...parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const out = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0))
+  let at = 0
+  for (const part of parts) {
+    out.set(part, at)
+    at += part.length
+  }
+  return out
+}

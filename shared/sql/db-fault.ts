@@ -1,0 +1,70 @@
+/**
+ * What a failed statement says about the database:
+ * - `busy`: nothing was written and the same statement may succeed in a moment;
+ * - `statement`: nothing was written because the database (or our own code before it) refused the statement or its values;
+ * - `unknown`: the connection, the disk or the server failed. A commit may or may not have happened, so it must not be repeated blindly.
+ */
+export type DbFault = 'busy' | 'statement' | 'unknown'
+
+// TRANSACTION_ACTIVE: the single local connection is held by an interactive transaction; it frees up.
+const busyCodes = new Set(['SQLITE_BUSY', 'SQLITE_LOCKED', 'TRANSACTION_ACTIVE'])
+
+// SQLITE_UNKNOWN is how a libSQL server reports a plain SQL error such as a missing table.
+const statementCodes = new Set([
+  'SQLITE_CONSTRAINT',
+  'SQLITE_ERROR',
+  'SQLITE_MISMATCH',
+  'SQLITE_TOOBIG',
+  'SQLITE_RANGE',
+  'SQLITE_READONLY',
+  'SQLITE_UNKNOWN',
+  'SQL_PARSE_ERROR',
+  'SQL_NO_STATEMENT',
+  'SQL_MANY_STATEMENTS',
+  'ARGS_INVALID',
+])
+
+/** Sorts an error of a libSQL client (or of code that ran before it) into one of three; anything unrecognised from a client is `unknown`. */
+export function dbFault(error: unknown): DbFault {
+  const code = errorCode(error)
+  if (code !== undefined) {
+    if (busyCodes.has(code)) return 'busy'
+    return statementCodes.has(code) ? 'statement' : 'unknown'
+  }
+  const message = error instanceof Error ? error.message : String(error)
+  if (/database (table )?is locked|SQLITE_BUSY/i.test(message)) return 'busy'
+  // `fetch` has no error codes; these are the words of Node, workerd and browsers, and of the native driver's own failures.
+  if (/fetch|network|socket|connection|timed? ?out|aborted|closed/i.test(message)) return 'unknown'
+  return 'statement'
+}
+
+function errorCode(error: unknown): string | undefined {
+  if (!(error instanceof Error) || !('code' in error)) return undefined
+  // The native driver leaves an empty code on failures it has no number for.
+  return typeof error.code === 'string' && error.code !== '' ? error.code : undefined
+}
+
+export interface BusyRetry {
+  /** How often a busy statement is tried again before its error is passed on. */
+  retries?: number
+  /** Test seam for the pause between tries. */
+  wait?: (ms: number) => Promise<void>
+}
+
+/** Runs `act`, again after a growing pause while the database says busy. Six retries wait about 1.3 s in all, on top of SQLite's own busy timeout. */
+export async function retryBusy<T>(act: () => Promise<T>, { retries = 6, wait = pause }: BusyRetry = {}): Promise<T> {
+  for (let tried = 0; ; tried++) {
+    try {
+      return await act()
+    } catch (error) {
+      if (tried >= retries || dbFault(error) !== 'busy') throw error
+      // Half fixed, half random, so two processes that collided do not collide again in step.
+      const ceiling = Math.min(500, 20 * 2 ** tried)
+      await wait(ceiling / 2 + (Math.random() * ceiling) / 2)
+    }
+  }
+}
+
+export function pause(ms: number): Promise<void> {
+  return new Promise(resolve => setTimeout(resolve, ms))
+}

@@ -1,0 +1,115 @@
+import type { Client, InStatement, ResultSet } from '@libsql/client/web'
+import type { LibSQLDatabase } from 'drizzle-orm/libsql/driver-core'
+import { retryBusy } from './db-fault.ts'
+import { DbOpenError } from './db-open-error.ts'
+import { guardedClient } from './guarded-client.ts'
+
+/** `file` and `memory` are in this process, `remote` is a libSQL server, `replica` is a local copy that follows a server. */
+export type DbKind = 'file' | 'memory' | 'remote' | 'replica'
+
+/**
+ * One database. Stores write through `execute` and `write`; neither holds a lock across an `await` of the caller's.
+ * Interactive transactions (`client.transaction`) take the single local connection and make every other statement fail until they end.
+ */
+export interface Db {
+  readonly kind: DbKind
+  readonly readOnly: boolean
+  readonly client: Client
+  /** Drizzle over the same client, loaded at first use: importing it takes about half a second on a small machine. */
+  orm(): Promise<LibSQLDatabase>
+  execute(statement: InStatement): Promise<ResultSet>
+  /** All of the statements or none, in one transaction that takes the write lock at its start. */
+  write(statements: InStatement[]): Promise<ResultSet[]>
+  /** Several reads of one moment: no other writer's commit falls between them. */
+  read(statements: InStatement[]): Promise<ResultSet[]>
+  /** Brings a replica up to its server; does nothing for the others. */
+  sync(): Promise<void>
+  close(): void
+}
+
+export interface PrepareOptions {
+  kind: DbKind
+  /** `full` waits for the disk at every commit; `normal` may lose the last commits at a power cut, never the file. */
+  synchronous?: 'full' | 'normal'
+  readOnly?: boolean
+  /** How the database is called in an error message: its path or address. */
+  name?: string
+}
+
+/**
+ * Every setting of a local connection, each with its reason. A server sets its own (it refuses these statements) and so does a replica.
+ * The client must use one connection (`concurrency: 1`): settings belong to a connection, and with more than one the local driver opens
+ * further ones, with defaults, whenever two statements overlap (tried: `synchronous` was back at FULL on four of five).
+ */
+function connectionSettings({ kind, synchronous = 'full', readOnly = false }: PrepareOptions): string[] {
+  if (kind === 'remote' || kind === 'replica') return []
+  return [
+    // Wait for another process's commit instead of failing at once. First, because the settings below may need the lock.
+    'pragma busy_timeout = 5000',
+    // The driver's build has it on; said here so that a change of driver does not silently turn off references.
+    'pragma foreign_keys = on',
+    // FULL: a commit in WAL mode is on the disk before the promise resolves, which "intent first" stands on. NORMAL syncs at checkpoints only.
+    `pragma synchronous = ${synchronous}`,
+    // Sorting and temporary tables in memory: no spill of run data into a temporary folder.
+    'pragma temp_store = memory',
+    // A schema cannot call functions with side effects through views or triggers that came with a foreign file.
+    'pragma trusted_schema = off',
+    ...(kind === 'file' && !readOnly
+      ? // After a burst, cut the -wal file back to 64 MiB at the next checkpoint instead of keeping its largest size for ever.
+        ['pragma journal_size_limit = 67108864']
+      : []),
+    // Last: enforced by the engine, also for statements that only look like reads.
+    ...(readOnly ? ['pragma query_only = on'] : []),
+  ]
+}
+
+/** Makes a client ready for use: settings, write guard, and one first statement so that a bad database fails here and not later. */
+export async function prepareDb(client: Client, options: PrepareOptions): Promise<Db> {
+  const { kind, readOnly = false } = options
+  if (kind === 'replica' && !readOnly) {
+    // Tried: a failing script sent through an embedded replica left half of itself committed on the server.
+    throw new DbOpenError(
+      'bad_url',
+      'A replica is read-only: write through its server, or open the replica with readOnly.',
+    )
+  }
+  const settings = connectionSettings(options)
+  if (kind === 'file' && !readOnly) await useWal(client, options.name ?? 'the database')
+  for (const sql of settings) await retryBusy(() => client.execute(sql))
+  // Reading the schema touches the first page, which is where a file that is no database shows.
+  await retryBusy(() => client.execute('select count(*) from sqlite_master'))
+
+  const refuseWrites = readOnly && (kind === 'remote' || kind === 'replica')
+  const guarded = settings.length > 0 || refuseWrites ? guardedClient(client, { settings, refuseWrites }) : client
+  let orm: Promise<LibSQLDatabase> | undefined
+  return {
+    kind,
+    readOnly,
+    client: guarded,
+    orm() {
+      orm ??= import('drizzle-orm/libsql/web').then(({ drizzle }) => drizzle({ client: guarded }))
+      return orm
+    },
+    execute: statement => guarded.execute(statement),
+    write: async statements => (statements.length === 0 ? [] : guarded.batch(statements, 'write')),
+    read: async statements => (statements.length === 0 ? [] : guarded.batch(statements, 'read')),
+    async sync() {
+      if (kind === 'replica') await guarded.sync()
+    },
+    close: () => guarded.close(),
+  }
+}
+
+/** WAL: readers and the writer do not wait for each other, and one commit costs one sync. Kept in the file, so once per file is enough. */
+async function useWal(client: Client, name: string) {
+  await client.execute('pragma busy_timeout = 5000')
+  // Two processes that switch a new file at the same moment: one may be told busy without the timeout being honoured.
+  const result = await retryBusy(() => client.execute('pragma journal_mode = wal'))
+  const mode = result.rows[0]?.[0]
+  if (mode !== 'wal') {
+    throw new DbOpenError(
+      'not_a_file',
+      `${name} cannot use write-ahead logging (it stays in "${String(mode)}" mode): put it on a local disk, not on a network share.`,
+    )
+  }
+}

@@ -1,0 +1,186 @@
+import { type DbFault, dbFault, pause, retryBusy } from './db-fault.ts'
+
+/** The queue is full: the database is slower than its callers. Shed load or try again later; the row was not written. */
+export class QueueFullError extends Error {
+  override name = 'QueueFullError'
+}
+
+/** The writer was closed before this row came; the row was not written. */
+export class QueueClosedError extends Error {
+  override name = 'QueueClosedError'
+}
+
+export interface GroupCommitOptions<Row, Result> {
+  /**
+   * Commits all rows or none and resolves with one result per row, in order. The writer calls it again with fewer rows after a
+   * failure that `fault` calls `statement`, so a write that failed must have left nothing.
+   */
+  write: (rows: Row[]) => Promise<Result[]>
+  /** Most rows in one commit. */
+  maxRows?: number
+  /** Most rows waiting or in flight; beyond that `append` rejects. */
+  maxPending?: number
+  /** Size of a row, for instance its bytes; a commit stops before `maxWeight` unless a single row is larger. */
+  weigh?: (row: Row) => number
+  maxWeight?: number
+  /** How to read an error of `write`; see `dbFault`. */
+  fault?: (error: unknown) => DbFault
+  /** How often a busy database is asked again before the rows are given up. */
+  busyRetries?: number
+  /** Test seam for the pause before a busy database is asked again. */
+  wait?: (ms: number) => Promise<void>
+}
+
+export interface GroupCommit<Row, Result> {
+  /** Resolves with the row's own result once it is committed. Rows are committed in the order of these calls. */
+  append(row: Row): Promise<Result>
+  /** Resolves when every row appended before this call is settled, whether it was written or refused. */
+  flush(): Promise<void>
+  /** Takes no more rows and resolves when those already taken are settled. */
+  close(): Promise<void>
+  /** Rows waiting or in flight. */
+  readonly pending: number
+}
+
+interface Waiting<Row, Result> {
+  row: Row
+  resolve: (result: Result) => void
+  reject: (error: unknown) => void
+}
+
+/** Longest stretch of commits without giving the host a turn; the local driver never yields by itself. */
+const turnMs = 10
+
+/**
+ * One writer that commits what has gathered. A commit costs one disk sync whether it holds one row or two hundred, so every append that
+ * arrives while a commit is in flight shares the next one.
+ */
+export function groupCommit<Row, Result>(options: GroupCommitOptions<Row, Result>): GroupCommit<Row, Result> {
+  const { write, maxRows = 256, maxPending = 10_000, weigh = () => 0, maxWeight = 4 * 1024 * 1024 } = options
+  const { fault = dbFault, busyRetries = 6, wait = pause } = options
+  const queue: Waiting<Row, Result>[] = []
+  const flushes: { upTo: number; resolve: () => void }[] = []
+  let appended = 0
+  let settled = 0
+  let running = false
+  let closed = false
+  let turnStart: number | undefined
+
+  function settle() {
+    settled++
+    while (flushes[0] !== undefined && flushes[0].upTo <= settled) flushes.shift()?.resolve()
+  }
+
+  /** Commits these rows; a refused group is halved until the row at fault stands alone. Left half first: order is kept. */
+  async function commit(group: Waiting<Row, Result>[]): Promise<void> {
+    const rows = group.map(waiting => waiting.row)
+    let results: Result[]
+    try {
+      results = await retryBusy(() => write(rows), { retries: busyRetries, wait })
+    } catch (error) {
+      if (group.length > 1 && fault(error) === 'statement') {
+        const middle = group.length >> 1
+        await commit(group.slice(0, middle))
+        await commit(group.slice(middle))
+        return
+      }
+      for (const waiting of group) {
+        waiting.reject(error)
+        settle()
+      }
+      return
+    }
+    if (results.length !== group.length) {
+      // The rows are committed, so writing them again would be wrong; a result cannot be matched to its row either.
+      const error = new Error(
+        `The write of ${group.length} rows gave ${results.length} results, expected one for each row.`,
+      )
+      for (const waiting of group) {
+        waiting.reject(error)
+        settle()
+      }
+      return
+    }
+    for (const [index, waiting] of group.entries()) {
+      waiting.resolve(results[index] as Result)
+      settle()
+    }
+  }
+
+  function take(): Waiting<Row, Result>[] {
+    let weight = 0
+    let count = 0
+    for (const { row } of queue) {
+      weight += weigh(row)
+      if (count >= maxRows || (count > 0 && weight > maxWeight)) break
+      count++
+    }
+    return queue.splice(0, count)
+  }
+
+  /**
+   * Lets callers whose row was just committed come back with their next one: they sit a few promise hops away, and without this the
+   * first of them would get a commit of its own. Ends after four hops without a newcomer.
+   */
+  async function gather() {
+    for (let quiet = 0; quiet < 4 && queue.length < maxRows; ) {
+      const before = queue.length
+      await null
+      quiet = queue.length === before ? quiet + 1 : 0
+    }
+  }
+
+  /** With the synchronous local driver, commits and appends can follow each other in promise hops alone and starve timers and sockets. */
+  async function giveTurn() {
+    if (turnStart === undefined) {
+      turnStart = performance.now()
+      setTimeout(() => {
+        turnStart = undefined
+      }, 0)
+    } else if (performance.now() - turnStart > turnMs) {
+      await pause(0)
+    }
+  }
+
+  async function drain() {
+    while (queue.length > 0) {
+      await giveTurn()
+      await gather()
+      await commit(take())
+    }
+    running = false
+  }
+
+  function settledUpTo(upTo: number): Promise<void> {
+    if (settled >= upTo) return Promise.resolve()
+    return new Promise(resolve => flushes.push({ upTo, resolve }))
+  }
+
+  return {
+    append(row) {
+      if (closed) return Promise.reject(new QueueClosedError('The writer is closed and takes no more rows.'))
+      if (appended - settled >= maxPending) {
+        return Promise.reject(
+          new QueueFullError(
+            `${maxPending} rows are already waiting to be written: the database is too slow, try again later.`,
+          ),
+        )
+      }
+      appended++
+      return new Promise<Result>((resolve, reject) => {
+        queue.push({ row, resolve, reject })
+        if (running) return
+        running = true
+        void drain()
+      })
+    },
+    flush: () => settledUpTo(appended),
+    close() {
+      closed = true
+      return settledUpTo(appended)
+    },
+    get pending() {
+      return appended - settled
+    },
+  }
+}

@@ -1,0 +1,98 @@
+import type { Client, InArgs, InStatement, TransactionMode } from '@libsql/client/web'
+import { reads } from './read-statement.ts'
+
+/** A write was attempted through a database that was opened read-only. */
+export class ReadOnlyDbError extends Error {
+  override name = 'ReadOnlyDbError'
+  readonly code = 'SQLITE_READONLY'
+}
+
+export interface ClientGuard {
+  /** Statements that give a fresh connection its settings. Run again whenever the client may have replaced its connection. */
+  settings: readonly string[]
+  /** Refuse writes here, for clients whose engine does not: a server, or a replica that would pass the write on to its primary. */
+  refuseWrites: boolean
+}
+
+/**
+ * The same client, with settings that survive the loss of a connection. The local driver drops a connection it cannot roll back and
+ * opens another one with default settings without telling anyone; `reconnect()` does the same. So after a failure, and after
+ * `reconnect()`, the settings are applied again before the next statement runs.
+ */
+export function guardedClient(inner: Client, { settings, refuseWrites }: ClientGuard): Client {
+  let doubtful = false
+  let restoring: Promise<void> | undefined
+
+  async function restore() {
+    try {
+      for (const sql of settings) await inner.execute(sql)
+      doubtful = false
+    } finally {
+      restoring = undefined
+    }
+  }
+
+  async function run<T>(act: () => Promise<T>): Promise<T> {
+    if (doubtful) {
+      restoring ??= restore()
+      await restoring
+    }
+    try {
+      return await act()
+    } catch (error) {
+      doubtful = settings.length > 0
+      throw error
+    }
+  }
+
+  function check(statements: readonly (InStatement | [string, InArgs?])[]) {
+    if (!refuseWrites) return
+    for (const statement of statements) {
+      const sql = typeof statement === 'string' ? statement : Array.isArray(statement) ? statement[0] : statement.sql
+      if (!reads(sql)) throw new ReadOnlyDbError(`This database was opened read-only and cannot run: ${brief(sql)}`)
+    }
+  }
+
+  return {
+    async execute(statement: InStatement, args?: InArgs) {
+      check([statement])
+      return run(() => (typeof statement === 'string' ? inner.execute(statement, args) : inner.execute(statement)))
+    },
+    async batch(statements: (InStatement | [string, InArgs?])[], mode?: TransactionMode) {
+      check(statements)
+      return run(() => inner.batch(statements, mode))
+    },
+    async migrate(statements: InStatement[]) {
+      check(statements)
+      return run(() => inner.migrate(statements))
+    },
+    async transaction(mode: TransactionMode = 'write') {
+      // A server accepts an insert inside BEGIN READONLY (tried), so a transaction handed out here could not be kept read-only.
+      if (refuseWrites) {
+        throw new ReadOnlyDbError(
+          'A read-only server or replica takes no interactive transactions: use batch() instead.',
+        )
+      }
+      return run(() => inner.transaction(mode))
+    },
+    async executeMultiple(sql: string) {
+      if (refuseWrites) throw new ReadOnlyDbError('This database was opened read-only and runs no scripts.')
+      return run(() => inner.executeMultiple(sql))
+    },
+    sync: () => inner.sync(),
+    reconnect() {
+      doubtful = settings.length > 0
+      return inner.reconnect()
+    },
+    close: () => inner.close(),
+    get closed() {
+      return inner.closed
+    },
+    protocol: inner.protocol,
+  }
+}
+
+function brief(sql: string): string {
+  const line = sql.replace(/\s+/g, ' ').trim()
+  return line.length > 80 ? `${line.slice(0, 80)}…` : line
+}

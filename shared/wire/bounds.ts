@@ -1,0 +1,42 @@
+import { z } from 'zod'
+
+type Complaint = (issue: { readonly input?: unknown }) => string
+
+/** One sentence per schema: what was expected, or that the value is missing. */
+export const expected =
+  (what: string): Complaint =>
+  issue =>
+    issue.input === undefined ? 'Required' : `expected ${what}`
+
+export const int = (min: number, max: number = Number.MAX_SAFE_INTEGER) => {
+  const error = expected(
+    max === Number.MAX_SAFE_INTEGER ? `an integer of at least ${min}` : `an integer from ${min} to ${max}`,
+  )
+  return z.int({ error }).min(min).max(max)
+}
+
+export const num = (min: number, max: number) =>
+  z
+    .number({ error: expected(`a number from ${min} to ${max}`) })
+    .min(min)
+    .max(max)
+
+export const text = (min: number, max: number) => {
+  const what = min === 0 ? `a string of up to ${max} characters` : `a string of ${min} to ${max} characters`
+  return z
+    .string({ error: expected(what) })
+    .min(min)
+    .max(max)
+}
+
+/** A string of one shape; `what` completes the sentence "expected …". */
+export const shape = (pattern: RegExp, what: string) => z.string({ error: expected(what) }).regex(pattern)
+
+/** A count in an answer: our own numbers need no upper bound. */
+export const count = z.int().min(0)
+
+/** Any JSON object. Values stay unknown: a recursive JSON schema would walk every body twice for nothing. */
+export const freeForm = z.record(z.string(), z.unknown(), { error: expected('an object') })
+
+/** The dotted path in an answer: `tools.0.name`. */
+export const dotted = (path: readonly PropertyKey[]): string => path.map(String).join('.')

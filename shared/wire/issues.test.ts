@@ -1,0 +1,54 @@
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { int, num, text } from './bounds.ts'
+import { check, sentence } from './issues.ts'
+
+const complaints = (schema: z.ZodType, value: unknown) => {
+  const result = check(schema, value)
+  if (result.ok) throw new Error('expected a complaint')
+  return result.details
+}
+
+describe('check', () => {
+  it('says Required for anything that is missing', () => {
+    const schema = z.strictObject({ a: z.string(), b: int(1, 3), c: z.array(z.string()), d: z.enum(['x', 'y']) })
+    expect(complaints(schema, {})).toEqual(['a', 'b', 'c', 'd'].map(path => ({ path, message: 'Required' })))
+    expect(complaints(schema, undefined)).toEqual([{ path: '', message: 'Required' }])
+  })
+
+  it('gives one sentence for a bound, whichever end was missed', () => {
+    const message = 'expected an integer from 1 to 200'
+    for (const bad of [0, 201, 1.5, '7', null]) expect(complaints(int(1, 200), bad)[0]?.message).toBe(message)
+    expect(complaints(num(0, 1), 1.2)[0]?.message).toBe('expected a number from 0 to 1')
+    expect(complaints(text(1, 5), '')[0]?.message).toBe('expected a string of 1 to 5 characters')
+  })
+
+  it('names each unknown key with its dotted path', () => {
+    expect(complaints(z.strictObject({ m: z.strictObject({}) }), { m: { x: 1, y: 2 } })).toEqual([
+      { path: 'm.x', message: 'unknown key' },
+      { path: 'm.y', message: 'unknown key' },
+    ])
+  })
+
+  it('explains a union by the branch that came closest', () => {
+    const schema = z.strictObject({ tools: z.array(z.union([z.string(), z.strictObject({ name: z.string() })])) })
+    expect(complaints(schema, { tools: [{ name: 3 }] })).toEqual([
+      { path: 'tools.0.name', message: 'expected a string' },
+    ])
+  })
+
+  it('lists what an enumeration takes', () => {
+    expect(complaints(z.enum(['a', 'b']), 'c')[0]?.message).toBe("expected one of 'a', 'b'")
+  })
+})
+
+describe('sentence', () => {
+  it('makes the first complaint a sentence that names the field', () => {
+    expect(sentence([{ path: 'agentName', message: 'Required' }])).toBe('agentName is required')
+    expect(sentence([{ path: 'a.b', message: 'unknown key' }])).toBe('unknown key: a.b')
+    expect(sentence([{ path: 'limit', message: 'expected an integer from 1 to 200' }])).toBe(
+      'limit: expected an integer from 1 to 200',
+    )
+    expect(sentence([{ path: '', message: 'Required' }])).toBe('a body is required')
+  })
+})

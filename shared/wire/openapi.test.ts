@@ -1,0 +1,162 @@
+import { describe, expect, it } from 'vitest'
+import type { Endpoint } from './endpoint.ts'
+import { type OpenApiDocument, openapi } from './openapi.ts'
+import { routerEndpoints } from './router/endpoints.ts'
+import { routerError } from './router/error.ts'
+import { runtimeEndpoints } from './runtime/endpoints.ts'
+import { errorBody } from './runtime/error.ts'
+import { isScope } from './runtime/scopes.ts'
+
+type Node = Record<string, unknown>
+const isNode = (value: unknown): value is Node => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+function* nodes(value: unknown): Generator<Node> {
+  if (Array.isArray(value)) for (const item of value) yield* nodes(item)
+  else if (isNode(value)) {
+    yield value
+    for (const item of Object.values(value)) yield* nodes(item)
+  }
+}
+
+function resolve(document: unknown, pointer: string): unknown {
+  return pointer
+    .slice(2)
+    .split('/')
+    .reduce<unknown>((at, key) => (isNode(at) ? at[key] : undefined), document)
+}
+
+const operations = (document: OpenApiDocument) =>
+  Object.entries(document.paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, operation]) => ({ path, method, operation: operation as Node })),
+  )
+
+const build = (title: string, endpoints: readonly Endpoint[], errorSchema: typeof errorBody | typeof routerError) =>
+  openapi({
+    title,
+    version: '0.3.0',
+    description: 'A service.',
+    servers: [{ url: 'http://localhost:8080' }],
+    endpoints,
+    errorSchema,
+  })
+
+const services = [
+  { name: 'runtime', endpoints: runtimeEndpoints, document: build('Runtime', runtimeEndpoints, errorBody) },
+  { name: 'router', endpoints: routerEndpoints, document: build('Router', routerEndpoints, routerError) },
+]
+
+describe.each(services)('the $name document', ({ endpoints, document }) => {
+  it('is OpenAPI 3.1 and survives JSON', () => {
+    expect(document.openapi).toBe('3.1.0')
+    expect(JSON.parse(JSON.stringify(document))).toEqual(document)
+  })
+
+  it('resolves every reference and leaves no private definitions', () => {
+    const refs = [...nodes(document)].flatMap(node => (typeof node.$ref === 'string' ? [node.$ref] : []))
+    expect(refs.length).toBeGreaterThan(10)
+    for (const ref of refs) expect(resolve(document, ref), ref).toBeDefined()
+    for (const node of nodes(document)) {
+      expect(node.$defs).toBeUndefined()
+      expect(node.$schema).toBeUndefined()
+    }
+  })
+
+  it('declares every path parameter, required, and no other', () => {
+    for (const { path, operation } of operations(document)) {
+      const declared = ((operation.parameters ?? []) as Node[]).filter(p => p.in === 'path')
+      expect(declared.map(p => p.name).sort(), path).toEqual([...path.matchAll(/\{(\w+)\}/g)].map(m => m[1]).sort())
+      for (const parameter of declared) expect(parameter.required).toBe(true)
+    }
+  })
+
+  it('has one operation for each endpoint and unique operation ids', () => {
+    const ids = operations(document).map(({ operation }) => operation.operationId)
+    expect(new Set(ids).size).toBe(ids.length)
+    expect(ids.length).toBe(endpoints.length)
+    expect(new Set(endpoints.map(e => `${e.method} ${e.path}`)).size).toBe(endpoints.length)
+  })
+
+  it('describes every answer and names the security that it uses', () => {
+    const known = Object.keys(document.components.securitySchemes)
+    for (const { operation } of operations(document)) {
+      for (const answer of Object.values(operation.responses as Node)) expect((answer as Node).description).toBeTruthy()
+      for (const requirement of operation.security as Node[])
+        for (const scheme of Object.keys(requirement)) expect(known).toContain(scheme)
+    }
+  })
+})
+
+describe('the runtime document', () => {
+  const [{ document }] = services as [(typeof services)[0]]
+  const operation = (path: string, method: string) => document.paths[path]?.[method] as Node
+
+  it('says which scopes open an operation, any one of them', () => {
+    expect(operation('/v1/runs/{id}/cancel', 'post')['x-scopes']).toEqual(['runs:write', 'runs:execute'])
+    for (const e of runtimeEndpoints) for (const scope of e.scopes ?? []) expect(isScope(scope), e.id).toBe(true)
+  })
+
+  it('asks a bearer and a scope on all of /v1/ and on nothing else', () => {
+    for (const e of runtimeEndpoints) {
+      expect(e.auth === 'bearer', e.id).toBe(e.path.startsWith('/v1/'))
+      expect((e.scopes?.length ?? 0) > 0, e.id).toBe(e.path.startsWith('/v1/'))
+    }
+  })
+
+  it('offers Idempotency-Key on every creating POST of the contract', () => {
+    const paths = runtimeEndpoints.filter(e => e.idempotent).map(e => e.path)
+    expect(paths.sort()).toEqual(
+      [
+        '/v1/agents',
+        '/v1/api-keys',
+        '/v1/connectors/install',
+        '/v1/connectors/{connectorId}/execute',
+        '/v1/nodes',
+        '/v1/runs',
+        '/v1/runs/{id}/fork',
+        '/v1/runs/{id}/retry',
+        '/v1/schedules',
+        '/v1/sessions',
+        '/v1/sessions/{id}/messages',
+        '/v1/tenants',
+        '/v1/tenants/{id}/api-keys',
+        '/v1/webhooks',
+      ].sort(),
+    )
+  })
+
+  it('tells what goes in apart from what comes out', () => {
+    const { schemas } = document.components
+    expect((schemas.ManifestInput as Node).required).toBeUndefined()
+    expect((schemas.Manifest as Node).required).toContain('limits')
+    expect(operation('/v1/runs/{id}/cancel', 'post').requestBody).toMatchObject({ required: false })
+    expect(operation('/v1/runs', 'post').requestBody).toMatchObject({ required: true })
+  })
+
+  it('keeps answers open for additions and requests closed', () => {
+    const { schemas } = document.components
+    expect((schemas.Run as Node).additionalProperties).toBeUndefined()
+    expect((schemas.RunCreate as Node).additionalProperties).toBe(false)
+  })
+
+  it('carries limit with its bounds on lists', () => {
+    const limit = (operation('/v1/runs', 'get').parameters as Node[]).find(p => p.name === 'limit')
+    expect(limit).toMatchObject({
+      in: 'query',
+      required: false,
+      schema: { type: 'integer', minimum: 1, maximum: 200, default: 50 },
+    })
+  })
+})
+
+describe('the router document', () => {
+  it('answers errors on each dialect path in that dialect', () => {
+    const document = services[1]?.document as OpenApiDocument
+    const schemaOf = (path: string) => {
+      const failure = resolve(document.paths[path], '#/post/responses/502/content')
+      return isNode(failure) ? failure['application/json'] : undefined
+    }
+    expect(schemaOf('/v1/messages')).toEqual({ schema: { $ref: '#/components/schemas/MessagesError' } })
+    expect(schemaOf('/v1/chat/completions')).toEqual({ schema: { $ref: '#/components/schemas/ChatError' } })
+    expect(schemaOf('/v1/embeddings')).toEqual({ schema: { $ref: '#/components/schemas/RouterError' } })
+  })
+})

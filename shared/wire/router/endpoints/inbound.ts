@@ -1,0 +1,139 @@
+import { z } from 'zod'
+import { text } from '../../bounds.ts'
+import { type Endpoint, endpoint, type Method } from '../../endpoint.ts'
+import { chatError, messagesError } from '../error.ts'
+import { MAX_FEATURE_LENGTH, modeValues } from '../headers.ts'
+
+/** The provider's own body: read for routing, never validated here, forwarded byte for byte. */
+const dialectBody = z.looseObject({ model: z.string() })
+const dialectAnswer = z.looseObject({})
+
+const feature = text(0, MAX_FEATURE_LENGTH).optional()
+
+const inHeaders = z.object({
+  'x-router-mode': z.enum(modeValues).optional(),
+  'x-router-agent': feature,
+  'x-router-subagent': feature,
+  'x-router-session': feature,
+  'x-router-task': feature,
+  'x-router-language': feature,
+  'x-router-max-cost-usd': z.string().optional(),
+})
+
+const outHeaders = {
+  'x-router-trace-id': 'Id of the decision; on every answer, errors too.',
+  'x-router-mode': 'observe, or the profile used.',
+  'x-router-served-rung': 'Enforce only, when known at commit.',
+  'x-router-served-model': 'Enforce only, when known at commit.',
+  'x-router-cost-usd': 'Enforce only, when known at commit.',
+} as const
+
+const routed = {
+  method: 'POST',
+  tag: 'Inbound',
+  auth: 'router-key',
+  headers: inHeaders,
+  body: dialectBody,
+  errors: [400, 401, 402, 403, 404, 408, 413, 422, 500, 502, 503, 504],
+} as const
+
+const answered = {
+  200: {
+    description: "The provider's answer in the caller's dialect, as JSON or as a stream.",
+    schema: dialectAnswer,
+    contentType: ['application/json', 'text/event-stream'],
+    headers: outHeaders,
+  },
+} as const
+
+/** `auth` may add the router's own key; the provider's key travels in the provider's own header and is passed on. */
+export const inboundEndpoints = {
+  messages: endpoint({
+    id: 'createMessage',
+    path: '/v1/messages',
+    summary: 'Messages dialect; runs the cascade',
+    ...routed,
+    responses: answered,
+    errorSchema: messagesError,
+  }),
+  chat: endpoint({
+    id: 'createChatCompletion',
+    path: '/v1/chat/completions',
+    summary: 'Chat-completions dialect; runs the same cascade',
+    ...routed,
+    responses: answered,
+    errorSchema: chatError,
+  }),
+  countTokens: endpoint({
+    id: 'countTokens',
+    method: 'POST',
+    path: '/v1/messages/count_tokens',
+    tag: 'Inbound',
+    summary: 'Forwarded; the count is never guessed',
+    auth: 'router-key',
+    body: dialectBody,
+    responses: { 200: { description: "The provider's answer.", schema: dialectAnswer } },
+    errors: [401, 403, 408, 413, 502, 503],
+    errorSchema: messagesError,
+  }),
+  models: endpoint({
+    id: 'listModels',
+    method: 'GET',
+    path: '/v1/models',
+    tag: 'Inbound',
+    summary: 'Forwarded to the provider that the headers point at',
+    auth: 'router-key',
+    responses: { 200: { description: "The provider's answer.", schema: dialectAnswer } },
+    errors: [401, 403, 502, 503],
+  }),
+  model: endpoint({
+    id: 'getModel',
+    method: 'GET',
+    path: '/v1/models/{id}',
+    tag: 'Inbound',
+    summary: 'Forwarded to the provider that the headers point at',
+    auth: 'router-key',
+    params: z.object({ id: text(1, 512) }),
+    responses: { 200: { description: "The provider's answer.", schema: dialectAnswer } },
+    errors: [401, 403, 502, 503],
+  }),
+}
+
+/** Router contract §2.1: bytes pass through, only a counter moves. `tree` also covers everything below the path. */
+export const passthroughPaths = [
+  { path: '/v1/messages/batches', tree: true, name: 'MessageBatches' },
+  { path: '/v1/responses', tree: true, name: 'Responses' },
+  { path: '/v1/embeddings', tree: false, name: 'Embeddings' },
+  { path: '/v1/files', tree: true, name: 'Files' },
+  { path: '/v1/completions', tree: false, name: 'Completions' },
+] as const
+
+/** Whether a request path is passed through without a trace. */
+export const isPassthrough = (path: string): boolean =>
+  passthroughPaths.some(one => path === one.path || (one.tree && path.startsWith(`${one.path}/`)))
+
+const forward = (method: Method, path: `/${string}`, name: string, params?: z.ZodType): Endpoint => ({
+  id: `pass${method[0]}${method.slice(1).toLowerCase()}${name}`,
+  method,
+  path,
+  tag: 'Pass-through',
+  summary: 'Forwarded byte for byte',
+  auth: 'router-key',
+  ...(params && { params }),
+  responses: { 200: { description: "The provider's answer.", schema: dialectAnswer } },
+  errors: [401, 403, 413, 502, 503],
+})
+
+const restParams = z.object({ rest: text(1, 2048) })
+
+export const passthroughEndpoints: readonly Endpoint[] = passthroughPaths.flatMap(({ path, tree, name }) =>
+  tree
+    ? [
+        forward('GET', path, name),
+        forward('POST', path, name),
+        forward('GET', `${path}/{rest}`, `${name}Item`, restParams),
+        forward('POST', `${path}/{rest}`, `${name}Item`, restParams),
+        forward('DELETE', `${path}/{rest}`, `${name}Item`, restParams),
+      ]
+    : [forward('POST', path, name)],
+)

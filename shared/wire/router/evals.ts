@@ -1,0 +1,41 @@
+import { z } from 'zod'
+import { query } from '../aliases.ts'
+import { count } from '../bounds.ts'
+import { named } from '../named.ts'
+import { calibrationState } from './calibration.ts'
+import { window } from './conventions.ts'
+
+export const evalsQuery = query(window)
+
+export const gateStats = z.object({
+  gate_id: z.string(),
+  pass: count,
+  fail: count,
+  abstain: count,
+  disabled: z.boolean(),
+  cost_usd: z.number(),
+  p50_ms: z.number().nullable(),
+  p95_ms: z.number().nullable(),
+})
+export type GateStats = z.infer<typeof gateStats>
+
+export const evals = named(
+  'Evals',
+  z.object({
+    requests: count,
+    escalations: count,
+    failovers: count,
+    served_by_rung: z.record(z.string(), count),
+    gates: z.array(gateStats),
+    outcomes: z.object({
+      reported: count,
+      failed: count,
+      /** failed ÷ reported; null before the first report. */
+      served_failure: z.number().nullable(),
+      /** Upper bound of the failure rate at 95 % confidence. */
+      ucb95: z.number().nullable(),
+    }),
+    calibration: z.array(calibrationState),
+  }),
+)
+export type Evals = z.infer<typeof evals>

@@ -1,0 +1,35 @@
+import { z } from 'zod'
+import { query } from '../aliases.ts'
+import { count } from '../bounds.ts'
+import { named } from '../named.ts'
+import { window } from './conventions.ts'
+
+export const savingsGroup = z.enum(['route', 'model', 'day'])
+export type SavingsGroup = z.infer<typeof savingsGroup>
+
+export const savingsQuery = query({ ...window, group: savingsGroup.optional() })
+
+const sums = {
+  requests: count,
+  spent_usd: z.number(),
+  gate_usd: z.number(),
+  baseline_same_token_usd: z.number(),
+  savings_usd: z.number(),
+  /** Of the baseline; null where there is none. */
+  savings_pct: z.number().nullable(),
+  baseline_calibrated_usd: z.number().optional(),
+  savings_calibrated_usd: z.number().optional(),
+  /** Requests whose price was unknown; they are in none of the sums. */
+  unpriced: count,
+}
+
+export const savings = named(
+  'Savings',
+  z.object({
+    ...sums,
+    /** Bootstrap interval of the measured ratio. */
+    ratio_ci: z.tuple([z.number(), z.number()]).optional(),
+    groups: z.array(z.object({ key: z.string(), ...sums })),
+  }),
+)
+export type Savings = z.infer<typeof savings>

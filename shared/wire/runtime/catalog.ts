@@ -1,0 +1,48 @@
+/** Runtime contract §8: the 17 connectors and their actions; `true` marks a read-only action. */
+export const connectorActions = {
+  gmail: { list_messages: true, list_recent: true, search: true, send_message: false },
+  'google-calendar': { list_events: true },
+  'google-drive': { list_files: true },
+  'google-sheets': { get_spreadsheet: true, get_values: true },
+  slack: { list_channels: true, post_message: false, list_users: true },
+  discord: { list_guilds: true, send_message: false },
+  telegram: { send_message: false, get_updates: true },
+  twilio: {
+    send_sms: false,
+    send_message: false,
+    list_messages: true,
+    place_call: false,
+    add_conference_participant: false,
+  },
+  github: {
+    list_repos: true,
+    list_prs: true,
+    get_pr: true,
+    list_issues: true,
+    get_issue: true,
+    create_issue: false,
+  },
+  linear: { list_issues: true, create_issue: false },
+  jira: { list_issues: true, create_issue: false },
+  sentry: { list_issues: true },
+  vercel: { list_projects: true, list_deployments: true },
+  notion: { search: true, list_databases: true },
+  hubspot: { list_contacts: true, list_deals: true },
+  salesforce: { query: true },
+  stripe: { list_charges: true, list_customers: true },
+} as const satisfies Record<string, Record<string, boolean>>
+
+export type ConnectorId = keyof typeof connectorActions
+export const connectorIds = Object.keys(connectorActions) as [ConnectorId, ...ConnectorId[]]
+
+export const isConnector = (value: string): value is ConnectorId => Object.hasOwn(connectorActions, value)
+
+/** Reads `<connectorId>` or `<connectorId>.<action>`; undefined when either is unknown. */
+export function connectorRef(value: string): { connectorId: ConnectorId; action?: string } | undefined {
+  const dot = value.indexOf('.')
+  const connectorId = dot === -1 ? value : value.slice(0, dot)
+  if (!isConnector(connectorId)) return undefined
+  if (dot === -1) return { connectorId }
+  const action = value.slice(dot + 1)
+  return Object.hasOwn(connectorActions[connectorId], action) ? { connectorId, action } : undefined
+}

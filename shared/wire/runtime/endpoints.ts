@@ -1,0 +1,34 @@
+import type { Endpoint } from '../endpoint.ts'
+import { accessEndpoints } from './endpoints/access.ts'
+import { agentEndpoints } from './endpoints/agents.ts'
+import { approvalEndpoints } from './endpoints/approvals.ts'
+import { budgetEndpoints } from './endpoints/budgets.ts'
+import { connectorEndpoints } from './endpoints/connectors.ts'
+import { nodeEndpoints } from './endpoints/nodes.ts'
+import { operationEndpoints, webhookEndpoints } from './endpoints/operations.ts'
+import { receiptEndpoints } from './endpoints/receipts.ts'
+import { runEndpoints } from './endpoints/runs.ts'
+import { scheduleEndpoints } from './endpoints/schedules.ts'
+import { sessionEndpoints } from './endpoints/sessions.ts'
+import { settingsEndpoints } from './endpoints/settings.ts'
+
+/** The runtime service by resource; a typed client takes its arguments and answers from here. */
+export const runtime = {
+  agents: agentEndpoints,
+  runs: runEndpoints,
+  approvals: approvalEndpoints,
+  receipts: receiptEndpoints,
+  sessions: sessionEndpoints,
+  connectors: connectorEndpoints,
+  schedules: scheduleEndpoints,
+  settings: settingsEndpoints,
+  budgets: budgetEndpoints,
+  access: accessEndpoints,
+  nodes: nodeEndpoints,
+  webhooks: webhookEndpoints,
+  operations: operationEndpoints,
+} as const
+
+export const runtimeEndpoints: readonly Endpoint[] = Object.values(runtime).flatMap((group): Endpoint[] =>
+  Object.values(group),
+)

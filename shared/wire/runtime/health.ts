@@ -1,0 +1,17 @@
+import { z } from 'zod'
+import { named } from '../named.ts'
+
+export const healthz = named('Health', z.object({ status: z.literal('ok'), version: z.string() }))
+export type Healthz = z.infer<typeof healthz>
+
+/** Each check is `ok` or says what is wrong; a part that this instance does not have is absent. */
+export const readyz = named(
+  'Readiness',
+  z.object({
+    status: z.enum(['ready', 'starting', 'draining', 'failing']),
+    checks: z
+      .object({ database: z.string(), migrations: z.string(), masterKey: z.string(), sweep: z.string() })
+      .partial(),
+  }),
+)
+export type Readyz = z.infer<typeof readyz>

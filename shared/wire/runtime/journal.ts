@@ -1,0 +1,160 @@
+import { z } from 'zod'
+import { count, freeForm } from '../bounds.ts'
+import { named } from '../named.ts'
+import { approvalReason, proposedAction } from './approval.ts'
+import { hex64, id, timestamp } from './conventions.ts'
+import { stepKind } from './run.ts'
+
+export const CHAIN = 'sha256-v1'
+
+/** Exactly the members that the chain hashes (runtime contract §5); aliases on the stream are not among them. */
+export const hashedMembers = ['seq', 'kind', 'stepId', 'runId', 'attempt', 'at', 'payload', 'meta'] as const
+
+/** Outputs over 256 KiB are kept beside the journal. */
+export const blobRef = z.object({
+  $blob: z.object({ sha256: hex64, bytes: count, mediaType: z.string() }),
+})
+export type BlobRef = z.infer<typeof blobRef>
+
+// Payloads and meta stay open: a member that a later version adds must survive parsing, or the hash would not.
+export const payloads = {
+  step_started: z.looseObject({}),
+  step_completed: z.looseObject({ output: z.unknown() }),
+  step_failed: z.looseObject({ error: z.string(), code: z.string(), transient: z.boolean() }),
+  step_retrying: z.looseObject({
+    /** The attempt that failed. */
+    attempt: z.int().min(1),
+    of: z.int().min(1),
+    error: z.string(),
+    code: z.string(),
+    delayMs: z.number().min(0),
+    nextAt: timestamp,
+  }),
+  step_waiting: z.looseObject({
+    approvalId: z.string(),
+    reason: approvalReason,
+    prompt: z.string(),
+    expiresAt: timestamp,
+    action: proposedAction.optional(),
+  }),
+  confidence_evaluated: z.looseObject({
+    score: z.number(),
+    threshold: z.number(),
+    /** A score equal to the threshold executes. */
+    decision: z.enum(['execute', 'divert']),
+    estimator: z.string(),
+    gate: z.string(),
+  }),
+  anomaly_detected: z.looseObject({
+    kind: z.enum(['runaway_loop', 'excessive_steps', 'retry_storm', 'cost_spike', 'token_spike']),
+    observed: z.number(),
+    limit: z.number(),
+    message: z.string(),
+    action: z.enum(['report', 'wait', 'fail']),
+  }),
+} as const
+
+export type EventKind = keyof typeof payloads
+export const eventKinds = Object.keys(payloads) as [EventKind, ...EventKind[]]
+
+export type PayloadOf<K extends EventKind> = z.infer<(typeof payloads)[K]>
+
+/** What the fixed payloads cannot carry; `{}` when there is nothing. */
+export const eventMeta = z.looseObject({
+  stepKind: stepKind.optional(),
+  name: z.string().optional(),
+  inputHash: z.string().optional(),
+  idempotencyKey: z.string().optional(),
+  nodeId: z.string().optional(),
+  tokensIn: count.optional(),
+  tokensOut: count.optional(),
+  costUsd: z.number().optional(),
+  provider: z.string().optional(),
+  model: z.string().optional(),
+  durationMs: z.number().optional(),
+  copiedFrom: z.unknown().optional(),
+  unpriced: z.boolean().optional(),
+})
+export type EventMeta = z.infer<typeof eventMeta>
+
+const base = {
+  seq: z.int().min(1),
+  stepId: z.string(),
+  runId: id,
+  attempt: z.int().min(1),
+  at: timestamp,
+  meta: eventMeta,
+  hash: hex64,
+}
+
+const eventOf = <K extends EventKind>(kind: K) => z.object({ ...base, kind: z.literal(kind), payload: payloads[kind] })
+
+export const journalEvent = named(
+  'JournalEvent',
+  z.discriminatedUnion('kind', [
+    eventOf('step_started'),
+    eventOf('step_completed'),
+    eventOf('step_failed'),
+    eventOf('step_retrying'),
+    eventOf('step_waiting'),
+    eventOf('confidence_evaluated'),
+    eventOf('anomaly_detected'),
+  ]),
+)
+export type JournalEvent = z.infer<typeof journalEvent>
+
+/** The `data:` line of a run stream: the event plus aliases that are never hashed. */
+export const runEventData = named(
+  'RunEvent',
+  z.object({
+    ...base,
+    kind: z.enum(eventKinds),
+    payload: freeForm,
+    ts: timestamp.optional(),
+    data: freeForm.optional(),
+    createdAt: timestamp.optional(),
+  }),
+)
+export type RunEventData = z.infer<typeof runEventData>
+
+export const journalExport = named(
+  'JournalExport',
+  z.object({
+    runId: id,
+    chain: z.literal(CHAIN),
+    genesis: hex64,
+    head: hex64,
+    eventCount: count,
+    sealed: z.boolean(),
+    events: z.array(journalEvent),
+  }),
+)
+export type JournalExport = z.infer<typeof journalExport>
+
+/**
+ * An event as somebody claims it was. Only the shape that hashing needs is checked: a forged payload or time must
+ * come back as "the chain is broken here", not as a malformed request.
+ */
+export const claimedEvent = z.object({
+  seq: z.int(),
+  kind: z.string(),
+  stepId: z.string(),
+  runId: z.string(),
+  attempt: z.int(),
+  at: z.string(),
+  payload: freeForm,
+  meta: freeForm,
+  hash: z.string(),
+})
+export type ClaimedEvent = z.infer<typeof claimedEvent>
+
+export const claimedJournal = z.object({
+  runId: z.string(),
+  chain: z.literal(CHAIN),
+  genesis: z.string().optional(),
+  head: z.string().optional(),
+  eventCount: z.int().optional(),
+  sealed: z.boolean().optional(),
+  events: z.array(claimedEvent),
+})
+export type ClaimedJournal = z.infer<typeof claimedJournal>

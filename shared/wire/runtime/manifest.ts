@@ -1,0 +1,174 @@
+import { z } from 'zod'
+import { expected, freeForm, int, num, shape, text } from '../bounds.ts'
+import { named } from '../named.ts'
+import { connectorRef } from './catalog.ts'
+import { agentName, usdLimit } from './conventions.ts'
+import { isolation, toolsRefusedBy } from './isolation.ts'
+import { files, mcpServers, secrets } from './manifest-parts.ts'
+import { modelName } from './model-name.ts'
+import { toolEntry } from './tool.ts'
+
+const model = text(1, 200)
+  .transform((value, ctx) => {
+    const read: string | undefined = modelName(value)?.value
+    if (read !== undefined) return read
+    ctx.addIssue({
+      code: 'custom',
+      message: `unknown model '${value}'; expected auto, a capability alias, or <provider>/<model> with a known provider`,
+    })
+    return z.NEVER
+  })
+  .pipe(z.string())
+
+const limits = z.strictObject({
+  vcpus: num(0.25, 16).default(1),
+  memoryMb: int(64, 65_536).default(512),
+  diskMb: int(64, 102_400).default(1024),
+  timeoutSeconds: int(1, 86_400).default(3600),
+  maxSteps: int(1, 2000).default(200),
+  maxTurns: int(1, 500).default(25),
+  maxOutputTokens: int(16, 200_000).default(4096),
+})
+
+const HOST =
+  /^(\*\.)?([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)*[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$|^\[[0-9A-Fa-f:.]+\]$/
+
+const egressRule = z.strictObject({
+  host: shape(HOST, 'a host name or *.example.com')
+    .max(253)
+    .transform(host => host.toLowerCase())
+    .pipe(z.string()),
+  ports: z.array(int(1, 65_535)).min(1).max(100).default([443]),
+  /** Absent: all methods. */
+  methods: z
+    .array(
+      shape(/^[A-Za-z]{1,20}$/, 'an HTTP method')
+        .transform(method => method.toUpperCase())
+        .pipe(z.string()),
+    )
+    .min(1)
+    .optional(),
+})
+export type EgressRule = z.infer<typeof egressRule>
+
+const connectorEntry = z.string().refine(value => connectorRef(value) !== undefined, {
+  error: 'unknown connector or action; see GET /v1/connectors/catalog',
+})
+
+const outputSchema = freeForm.refine(schema => schema.type === 'object', {
+  path: ['type'],
+  error: "expected 'object' at the root of outputSchema",
+})
+
+const retry = z.strictObject({
+  maxAttempts: int(1, 10).default(3),
+  backoffMs: int(0, 60_000).default(500),
+  maxBackoffMs: int(0, 86_400_000).default(30_000),
+  jitter: z.boolean().default(true),
+})
+
+const confidence = z.strictObject({
+  threshold: num(0, 1).default(0.75),
+  estimator: z.enum(['verbalized', 'self-consistency']).default('verbalized'),
+  samples: int(2, 9).default(5),
+  /** `tools`, `connectors`, `mcp`, `output`, or the exposed name of one tool. */
+  gates: z.array(text(1, 200)).default(['tools', 'connectors', 'mcp']),
+  onLow: z.enum(['approve', 'fail']).default('approve'),
+})
+
+const approvals = z.strictObject({
+  tools: z
+    .array(shape(/^[A-Za-z0-9_.:-]{0,199}(\*|[A-Za-z0-9_.:-])$/, 'an exposed tool name, optionally ending in *'))
+    .default([]),
+  expiresMinutes: int(1, 43_200).default(1440),
+  onExpire: z.enum(['fail', 'reject']).default('fail'),
+  onReject: z.enum(['fail', 'continue']).default('fail'),
+})
+
+const anomalies = z.strictObject({
+  loopIterations: int(0).default(500),
+  steps: int(0).default(80),
+  retries: int(0).default(10),
+  costUsd: usdLimit.default(5),
+  tokens: int(0).default(500_000),
+  action: z.enum(['report', 'wait', 'fail']).default('report'),
+})
+
+const session = z.strictObject({
+  idleTimeoutSeconds: int(60, 86_400).default(1800),
+  historyTurns: int(0, 200).default(20),
+  dedicatedMicrovm: z.boolean().default(false),
+})
+
+const entrypoint = z.strictObject({
+  command: text(1, 4096),
+  args: z.array(text(0, 131_072)).default([]),
+  env: z.record(text(1, 256), text(0, 131_072)).default({}),
+})
+
+const privacy = z.strictObject({
+  /** Absent: as the deployment is set. */
+  retentionDays: int(1, 3650).optional(),
+  storePrompts: z.boolean().default(true),
+  redact: z.array(z.enum(['email', 'phone', 'card'])).default([]),
+})
+
+const subAgent = z.strictObject({ name: agentName, description: text(0, 4096).optional() })
+
+/** Says which of two equal entries is one too many; two entries of one name would leave the first without effect. */
+function onlyOnce<K extends string>(key: K) {
+  return (items: readonly { readonly [name in K]: string }[], ctx: z.core.$RefinementCtx): void => {
+    const seen = new Set<string>()
+    items.forEach((item, at) => {
+      if (seen.has(item[key]))
+        ctx.addIssue({ code: 'custom', path: [at, key], message: `'${item[key]}' is listed twice` })
+      seen.add(item[key])
+    })
+  }
+}
+
+/** Runtime contract §3. Parsing gives the normalised manifest: every default written out, ready to be hashed. */
+export const manifest = named(
+  'Manifest',
+  z
+    .strictObject(
+      {
+        systemPrompt: text(0, 200_000).default(''),
+        model: model.prefault('auto'),
+        isolation: isolation.prefault('shared'),
+        limits: limits.prefault({}),
+        egress: z.array(egressRule).max(100).default([]),
+        tools: z.array(toolEntry).superRefine(onlyOnce('name')).default([]),
+        connectors: z.array(connectorEntry).default([]),
+        mcpServers: mcpServers.superRefine(onlyOnce('name')).default([]),
+        subAgents: z.array(subAgent).superRefine(onlyOnce('name')).default([]),
+        outputSchema: outputSchema.optional(),
+        outputRepairs: int(0, 5).default(2),
+        retry: retry.prefault({}),
+        /** Absent: off. */
+        confidence: confidence.optional(),
+        approvals: approvals.prefault({}),
+        anomalies: anomalies.prefault({}),
+        session: session.prefault({}),
+        entrypoint: entrypoint.optional(),
+        files: files.superRefine(onlyOnce('path')).default([]),
+        secrets: secrets.superRefine(onlyOnce('env')).default([]),
+        privacy: privacy.prefault({}),
+      },
+      { error: expected('an object') },
+    )
+    .superRefine((value, ctx) => {
+      const tools = value.tools.map(tool => tool.name)
+      for (const name of toolsRefusedBy(value.isolation, tools))
+        ctx.addIssue({
+          code: 'custom',
+          path: ['tools', tools.indexOf(name), 'name'],
+          message: `${name} cannot run with isolation ${value.isolation}; declare microvm or drop the tool`,
+        })
+    }),
+)
+
+/** The normalised form. */
+export type Manifest = z.output<typeof manifest>
+/** What a client may send. */
+export type ManifestInput = z.input<typeof manifest>

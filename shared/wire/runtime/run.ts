@@ -1,0 +1,197 @@
+import { z } from 'zod'
+import { type Alias, fromText, query, withAliases } from '../aliases.ts'
+import { count, freeForm, int, text } from '../bounds.ts'
+import { named } from '../named.ts'
+import {
+  agentName,
+  agentNameAlias,
+  filter,
+  IDEMPOTENCY_KEY,
+  id,
+  labels,
+  listAliases,
+  page,
+  timestamp,
+  usd,
+} from './conventions.ts'
+import { backend, isolationStored } from './isolation.ts'
+
+export const runStatuses = ['queued', 'running', 'waiting', 'succeeded', 'failed', 'cancelled'] as const
+export const runStatus = z.enum(runStatuses)
+export type RunStatus = z.infer<typeof runStatus>
+
+/** No later write changes a run in one of these. */
+export const terminalStatuses = ['succeeded', 'failed', 'cancelled'] as const satisfies readonly RunStatus[]
+export const isTerminal = (status: RunStatus): boolean => (terminalStatuses as readonly string[]).includes(status)
+
+/** Runtime contract §4, the closed list. */
+export const runErrorCodes = [
+  'model_unconfigured',
+  'model_error',
+  'tool_failed',
+  'connector_failed',
+  'mcp_failed',
+  'sandbox_failed',
+  'subagent_failed',
+  'entrypoint_failed',
+  'isolation_unavailable',
+  'node_unavailable',
+  'node_lost',
+  'budget_exceeded',
+  'approval_rejected',
+  'approval_expired',
+  'low_confidence',
+  'step_uncertain',
+  'output_invalid',
+  'limit_exceeded',
+  'timeout',
+  'anomaly',
+  'agent_deleted',
+  'secret_missing',
+  'nondeterministic_replay',
+  'recovery_failed',
+  'internal',
+] as const
+export const runErrorCode = z.enum(runErrorCodes)
+export type RunErrorCode = z.infer<typeof runErrorCode>
+
+export const runError = z.object({ code: runErrorCode, message: z.string(), stepId: z.string().optional() })
+export type RunError = z.infer<typeof runError>
+
+export const triggerKinds = ['api', 'schedule', 'session', 'subagent', 'fork'] as const
+export const triggerKind = z.enum(triggerKinds)
+
+export const run = named(
+  'Run',
+  z.object({
+    id,
+    tenantId: z.string(),
+    agentName,
+    agentId: id,
+    agentVersionId: id,
+    status: runStatus,
+    /** Absent where the node that holds it is away, and with `fields=summary`. */
+    input: freeForm.optional(),
+    output: freeForm.optional(),
+    tokensIn: count,
+    tokensOut: count,
+    costUsd: usd,
+    createdAt: timestamp,
+    updatedAt: timestamp,
+    startedAt: timestamp.optional(),
+    finishedAt: timestamp.optional(),
+    error: runError.optional(),
+    labels,
+    trigger: z.object({ kind: triggerKind, ref: z.string().optional() }),
+    parentRunId: id.optional(),
+    sessionId: id.optional(),
+    scheduleId: id.optional(),
+    forkedFrom: z.object({ runId: id, stepId: z.string() }).optional(),
+    nodeId: z.string().optional(),
+    isolation: z.object({
+      declared: isolationStored,
+      used: backend.or(z.literal('shared')).optional(),
+      /** `tcg` marks software emulation, which counts only where the operator said so. */
+      accel: z.string().optional(),
+    }),
+    model: z.string().optional(),
+    budgetExceeded: z.boolean(),
+    parked: z.object({ reason: z.enum(['timer', 'signal', 'subagent']), until: timestamp.optional() }).optional(),
+    cancelReason: z.string().optional(),
+    /** False in lists while the node that holds input and output is away. */
+    dataAvailable: z.boolean().optional(),
+  }),
+)
+export type Run = z.infer<typeof run>
+
+export const idempotencyKey = text(1, 255).regex(IDEMPOTENCY_KEY, {
+  error: 'expected 1 to 255 printable ASCII characters',
+})
+
+const createFields = named(
+  'RunCreate',
+  z.strictObject({
+    agentName,
+    input: freeForm.default({}),
+    labels: labels.optional(),
+    versionId: id.optional(),
+    /** For clients that cannot set headers; the header `Idempotency-Key` wins. */
+    idempotencyKey: idempotencyKey.optional(),
+  }),
+)
+export const runAliases: readonly Alias[] = [agentNameAlias, { from: 'idempotency_key', to: 'idempotencyKey' }]
+export const runCreate = withAliases(createFields, runAliases)
+export type RunCreate = z.input<typeof createFields>
+
+export const runListQuery = query(
+  {
+    ...page,
+    agentName: filter,
+    status: runStatus.optional(),
+    sessionId: filter,
+    scheduleId: filter,
+    parentRunId: filter,
+    trigger: triggerKind.optional(),
+  },
+  listAliases,
+)
+export type RunListQuery = z.output<typeof runListQuery>
+
+export const runGetQuery = query({ fields: z.enum(['summary']).optional() })
+
+export const runCancel = named('RunCancel', z.strictObject({ reason: text(0, 2000).optional() }).prefault({}))
+export const runFork = named('RunFork', z.strictObject({ fromStepId: text(1, 256), input: freeForm.optional() }))
+export type RunFork = z.infer<typeof runFork>
+export const signalSend = named('SignalSend', z.strictObject({ value: z.unknown().optional() }).prefault({}))
+export const signalParams = z.object({ id: text(1, 512), name: text(1, 128) })
+
+/** Where a run's stream starts and whether it follows the live run. */
+export const runEventsQuery = query({
+  from_seq: fromText(int(1)).optional(),
+  live: z
+    .enum(['true', 'false'])
+    .default('true')
+    .transform(value => value === 'true')
+    .pipe(z.boolean()),
+})
+
+export const stepKinds = [
+  'model',
+  'tool',
+  'exec',
+  'connector',
+  'mcp',
+  'approval',
+  'confidence',
+  'timer',
+  'signal',
+  'subagent',
+  'code',
+] as const
+export const stepKind = z.enum(stepKinds)
+export type StepKind = z.infer<typeof stepKind>
+
+export const step = named(
+  'Step',
+  z.object({
+    stepId: z.string(),
+    parentStepId: z.string().optional(),
+    kind: stepKind,
+    name: z.string(),
+    status: z.enum(['running', 'completed', 'failed', 'waiting', 'uncertain']),
+    attempt: z.int().min(1),
+    startedAt: timestamp,
+    finishedAt: timestamp.optional(),
+    durationMs: z.number().min(0).optional(),
+    tokensIn: count,
+    tokensOut: count,
+    costUsd: usd,
+    provider: z.string().optional(),
+    model: z.string().optional(),
+    /** A recovery reused the recorded result. */
+    replayed: z.boolean(),
+    copied: z.boolean(),
+    error: z.string().optional(),
+  }),
+)
+export type Step = z.infer<typeof step>

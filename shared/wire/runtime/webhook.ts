@@ -1,0 +1,86 @@
+import { z } from 'zod'
+import { count, expected } from '../bounds.ts'
+import { named } from '../named.ts'
+import { id, timestamp } from './conventions.ts'
+
+export const webhookEvents = [
+  'run.succeeded',
+  'run.failed',
+  'run.cancelled',
+  'run.waiting',
+  'approval.expired',
+  'budget.threshold',
+  'budget.exceeded',
+  'schedule.refused',
+  'node.lost',
+  'anomaly.detected',
+] as const
+export const webhookEvent = z.enum(webhookEvents)
+export type WebhookEvent = z.infer<typeof webhookEvent>
+
+const url = z.url({ protocol: /^https?$/, error: expected('an http or https URL') })
+/** None listed: all of them. */
+const events = z.array(webhookEvent)
+
+export const webhook = named(
+  'Webhook',
+  z.object({
+    id,
+    url: z.string(),
+    events,
+    enabled: z.boolean(),
+    createdAt: timestamp,
+    updatedAt: timestamp,
+  }),
+)
+export type Webhook = z.infer<typeof webhook>
+
+export const webhookCreate = named(
+  'WebhookCreate',
+  z.strictObject({ url, events: events.default([]), enabled: z.boolean().default(true) }),
+)
+export type WebhookCreate = z.input<typeof webhookCreate>
+
+export const webhookUpdate = named(
+  'WebhookUpdate',
+  z.strictObject({ url: url.optional(), events: events.optional(), enabled: z.boolean().optional() }),
+)
+export type WebhookUpdate = z.infer<typeof webhookUpdate>
+
+/** `whsec_<base64>`, shown once. */
+export const webhookCreated = named('WebhookCreated', webhook.extend({ secret: z.string() }))
+export type WebhookCreated = z.infer<typeof webhookCreated>
+
+export const delivery = named(
+  'WebhookDelivery',
+  z.object({
+    id,
+    type: z.string(),
+    attempt: count,
+    outcome: z.enum(['delivered', 'retrying', 'failed', 'pending']),
+    status: z.int().optional(),
+    error: z.string().optional(),
+    at: timestamp,
+    nextAt: timestamp.optional(),
+  }),
+)
+export type Delivery = z.infer<typeof delivery>
+
+export const webhookTested = named(
+  'WebhookTested',
+  z.object({ success: z.boolean(), status: z.int().optional(), latencyMs: z.number(), error: z.string().optional() }),
+)
+export type WebhookTested = z.infer<typeof webhookTested>
+
+/** What we send: ids and counters only, never run data. */
+export const webhookBody = named(
+  'WebhookBody',
+  z.object({
+    id,
+    type: webhookEvent.or(z.literal('webhook.test')),
+    at: timestamp,
+    tenantId: z.string(),
+    data: z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()])),
+  }),
+)
+export type WebhookBody = z.infer<typeof webhookBody>

@@ -1,0 +1,124 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { hasSqld, sqldPath } from '../../scripts/sqld.ts'
+import { requireBackend } from './require.ts'
+
+export interface Sqld {
+  /** HTTP address of the server that takes writes. */
+  primaryUrl: string
+  /** HTTP address of the read replica; it passes writes on to the primary. */
+  replicaUrl: string | undefined
+  stop(): Promise<void>
+}
+
+/** For the top of a test file: `if (await sqldAvailable()) describe(…)`. */
+export async function sqldAvailable(): Promise<boolean> {
+  return requireBackend('sqld', await hasSqld(), 'npx node scripts/sqld.ts')
+}
+
+// Servers still running when the test process ends are killed with it. If it is killed itself, they end after five idle minutes.
+const running = new Set<ChildProcess>()
+process.on('exit', () => {
+  for (const child of running) child.kill('SIGKILL')
+})
+
+/** A libSQL server on free loopback ports with its data in a temporary folder, and on request a read replica of it. Ready when it resolves. */
+export async function startSqld({ replica = false }: { replica?: boolean } = {}): Promise<Sqld> {
+  const folder = await mkdtemp(join(tmpdir(), 'waybill-sqld-'))
+  const servers: Server[] = []
+  async function stop() {
+    await Promise.all(servers.map(server => server.stop()))
+    await rm(folder, { recursive: true, force: true })
+  }
+  try {
+    const [http, grpc, replicaHttp] = await freePorts(3)
+    servers.push(launch(http, ['--db-path', join(folder, 'primary'), '--grpc-listen-addr', `127.0.0.1:${grpc}`]))
+    await servers[0]?.ready()
+    if (replica) {
+      servers.push(
+        launch(replicaHttp, ['--db-path', join(folder, 'replica'), '--primary-grpc-url', `http://127.0.0.1:${grpc}`]),
+      )
+      await servers[1]?.ready()
+    }
+    return { primaryUrl: address(http), replicaUrl: replica ? address(replicaHttp) : undefined, stop }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
+
+interface Server {
+  ready(): Promise<void>
+  stop(): Promise<void>
+}
+
+function address(port: number | undefined): string {
+  return `http://127.0.0.1:${port}`
+}
+
+function launch(port: number | undefined, args: string[]): Server {
+  const child = spawn(
+    sqldPath,
+    [...args, '--http-listen-addr', `127.0.0.1:${port}`, '--no-welcome', '--idle-shutdown-timeout-s', '300'],
+    {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, RUST_LOG: 'warn', NO_COLOR: '1' },
+    },
+  )
+  running.add(child)
+  let output = ''
+  const keep = (chunk: Buffer) => {
+    output = (output + chunk.toString()).slice(-2000)
+  }
+  child.stdout.on('data', keep)
+  child.stderr.on('data', keep)
+  const ended = new Promise<string>(resolve => {
+    child.once('error', error => resolve(error.message))
+    child.once('exit', (code, signal) => resolve(`it ended with ${signal ?? code}`))
+  }).finally(() => running.delete(child))
+  let gone: string | undefined
+  void ended.then(why => {
+    gone = why
+  })
+  return {
+    async ready() {
+      const deadline = performance.now() + 20_000
+      for (;;) {
+        if (gone !== undefined) throw new Error(`sqld did not start: ${gone}\n${output}`)
+        const answer = await fetch(`${address(port)}/health`, { signal: AbortSignal.timeout(2000) }).catch(
+          () => undefined,
+        )
+        await answer?.body?.cancel()
+        if (answer?.ok) return
+        if (performance.now() > deadline) throw new Error(`sqld was not healthy after 20 s\n${output}`)
+        await Promise.race([ended, new Promise(resolve => setTimeout(resolve, 25))])
+      }
+    },
+    async stop() {
+      // Test data: no reason to wait for a graceful end.
+      child.kill('SIGKILL')
+      await ended
+    },
+  }
+}
+
+/** Ports the system just gave out and took back. All are held at once, so they differ. */
+async function freePorts(count: number): Promise<number[]> {
+  const holders = await Promise.all(
+    Array.from({ length: count }, async () => {
+      const server = createServer()
+      await new Promise<void>((resolve, reject) => server.once('error', reject).listen(0, '127.0.0.1', resolve))
+      return server
+    }),
+  )
+  const ports = holders.map(holder => {
+    const bound = holder.address()
+    if (bound === null || typeof bound === 'string') throw new Error('The system gave no port.')
+    return bound.port
+  })
+  await Promise.all(holders.map(holder => new Promise(resolve => holder.close(resolve))))
+  return ports
+}

@@ -1,0 +1,105 @@
+import { expect, it } from 'vitest'
+import { routerHealth, routerReadiness } from '../../shared/wire/router/health.ts'
+import { healthz, readyz } from '../../shared/wire/runtime/health.ts'
+import { type Call, METRICS_TOKEN, matrix } from '../matrix.ts'
+
+const authorization = { authorization: `Bearer ${METRICS_TOKEN}` }
+
+function common(call: Call): void {
+  it('answers HEAD where it answers GET', async () => {
+    const answer = await call('/healthz', { method: 'HEAD' })
+    expect([answer.status, await answer.text()]).toEqual([200, ''])
+  })
+
+  it('gives every answer a request id, and keeps a plain one of the caller', async () => {
+    const own = await call('/healthz', { headers: { 'x-request-id': 'abc.DEF_1-2' } })
+    expect(own.headers.get('x-request-id')).toBe('abc.DEF_1-2')
+    for (const bad of ['with space', 'x'.repeat(65), '<script>']) {
+      const made = await call('/nowhere', { headers: { 'x-request-id': bad } })
+      expect(made.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/)
+    }
+  })
+
+  it('serves metrics as Prometheus text', async () => {
+    const answer = await call('/metrics', { headers: authorization })
+    expect(answer.status).toBe(200)
+    expect(answer.headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/)
+    expect(await answer.text()).toMatch(/_build_info\{version="\d+\.\d+\.\d+"\} 1\n/)
+  })
+
+  it('publishes only paths that it serves', async () => {
+    const document = (await (await call('/openapi.json')).json()) as { openapi: string; paths: Record<string, object> }
+    expect(document.openapi).toBe('3.1.0')
+    expect(Object.keys(document.paths)).toContain('/healthz')
+    for (const path of Object.keys(document.paths)) {
+      expect((await call(path, { headers: authorization })).status, path).not.toBe(404)
+    }
+  })
+}
+
+matrix('runtime', call => {
+  common(call)
+
+  it('answers health and readiness', async () => {
+    expect(healthz.parse(await (await call('/healthz')).json()).status).toBe('ok')
+    const answer = await call('/readyz')
+    expect(answer.status).toBe(200)
+    expect(readyz.parse(await answer.json())).toMatchObject({
+      status: 'ready',
+      checks: { database: 'ok', migrations: 'ok' },
+    })
+  })
+
+  it('answers an unknown path and a wrong method with 404 and names both', async () => {
+    for (const [method, path] of [
+      ['GET', '/v1/nothing'],
+      ['PATCH', '/healthz'],
+    ] as const) {
+      const answer = await call(path, { method })
+      expect(answer.status).toBe(404)
+      expect(await answer.json()).toEqual({ error: `route not found: ${method} ${path}`, code: 'not_found' })
+    }
+  })
+
+  it('refuses a body over 1 MiB before reading it', async () => {
+    const answer = await call('/v1/runs', { method: 'POST', body: 'x'.repeat(1_048_577) })
+    expect(answer.status).toBe(413)
+    expect(await answer.json()).toEqual({
+      error: 'the body is larger than the limit of 1048576 bytes',
+      code: 'payload_too_large',
+    })
+  })
+})
+
+matrix('router', call => {
+  common(call)
+
+  it('answers health and readiness', async () => {
+    expect(routerHealth.parse(await (await call('/healthz')).json()).status).toBe('ok')
+    const answer = await call('/readyz')
+    expect(answer.status).toBe(200)
+    expect(routerReadiness.parse(await answer.json())).toMatchObject({ status: 'ready', checks: { store: 'ok' } })
+  })
+
+  it('answers an unknown path with 404', async () => {
+    const answer = await call('/nothing')
+    expect(answer.status).toBe(404)
+    expect(await answer.json()).toEqual({ error: { type: 'not_found', message: 'no such path: /nothing' } })
+  })
+
+  it('answers a wrong method with 405 and names the right ones', async () => {
+    const answer = await call('/healthz', { method: 'DELETE' })
+    expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
+    expect(await answer.json()).toMatchObject({ error: { type: 'method_not_allowed' } })
+  })
+
+  it('refuses a body over 32 MiB before reading it, in the shape of the dialect', async () => {
+    const body = new Uint8Array(33_554_433)
+    const messages = await call('/v1/messages', { method: 'POST', body })
+    expect(messages.status).toBe(413)
+    expect(await messages.json()).toMatchObject({ type: 'error', error: { type: 'request_too_large' } })
+    const chat = await call('/v1/chat/completions', { method: 'POST', body })
+    expect(chat.status).toBe(413)
+    expect(await chat.json()).toMatchObject({ error: { code: 'request_too_large', param: null } })
+  })
+})

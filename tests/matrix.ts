@@ -1,0 +1,103 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe } from 'vitest'
+import { serveRouter } from '../router/host/node.ts'
+import { createRouter } from '../router/router.ts'
+import { serveRuntime } from '../runtime/host/node.ts'
+import { createRuntime } from '../runtime/runtime.ts'
+import { openDb } from '../shared/host/open-libsql.ts'
+import type { Service } from '../shared/host/serve.ts'
+import { type ServiceName, startWorker } from '../wrangler-local/workers.ts'
+import { sqldAvailable, startSqld } from './backends/sqld.ts'
+
+/** Sends one request to the service under test; `path` starts with a slash. */
+export type Call = (path: string, init?: RequestInit) => Promise<Response>
+
+interface Running {
+  call: Call
+  stop(): Promise<void>
+}
+
+const HOSTS: Record<string, (service: ServiceName) => Promise<Running>> = {
+  'in-process': inProcess,
+  'a Node socket': onNode,
+  workerd: inWorkerd,
+}
+
+const hasSqld = await sqldAvailable()
+
+/** The same tests on every host that the service runs on. */
+export function matrix(service: ServiceName, tests: (call: Call) => void): void {
+  for (const [host, start] of Object.entries(HOSTS)) {
+    describe.skipIf(host === 'workerd' && !hasSqld)(`${service} on ${host}`, () => {
+      let running: Running
+      beforeAll(async () => {
+        running = await start(service)
+      })
+      afterAll(() => running?.stop())
+      tests((path, init) => running.call(path, init))
+    })
+  }
+}
+
+async function inProcess(service: ServiceName): Promise<Running> {
+  const db = await openDb(':memory:')
+  const app = service === 'runtime' ? createRuntime({ db }) : createRouter({ db })
+  await app.ready()
+  return {
+    call: (path, init) => app.fetch(asSent(path, init)),
+    async stop() {
+      await app.close()
+      db.close()
+    },
+  }
+}
+
+/** A request as it comes off a socket: with the length that every HTTP client announces for a body it holds. */
+function asSent(path: string, init: RequestInit = {}): Request {
+  const headers = new Headers(init.headers)
+  const { body } = init
+  const bytes =
+    typeof body === 'string' ? Buffer.byteLength(body) : body instanceof Uint8Array ? body.length : undefined
+  if (bytes !== undefined) headers.set('content-length', String(bytes))
+  return new Request(`http://local${path}`, { ...init, headers })
+}
+
+async function onNode(service: ServiceName): Promise<Running> {
+  const folder = await mkdtemp(join(tmpdir(), 'waybill-matrix-'))
+  const started: Service =
+    service === 'runtime'
+      ? await serveRuntime({ PLATFORM_BIND: '127.0.0.1:0', PLATFORM_DATA_DIR: folder, PLATFORM_LOG_LEVEL: 'off' })
+      : await serveRouter({ ROUTER_BIND: '127.0.0.1:0', ROUTER_DB: join(folder, 'router.db'), RUST_LOG: 'off' })
+  return {
+    call: (path, init) => fetch(started.origin + path, init),
+    async stop() {
+      await started.close()
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+async function inWorkerd(service: ServiceName): Promise<Running> {
+  const sqld = await startSqld()
+  const url = sqld.primaryUrl
+  const vars: Record<string, string> =
+    service === 'runtime'
+      ? { PLATFORM_DATABASE_URL: url, PLATFORM_METRICS_TOKEN: METRICS_TOKEN, PLATFORM_LOG_LEVEL: 'off' }
+      : { ROUTER_DB: url, RUST_LOG: 'off' }
+  const worker = await startWorker(service, { vars }).catch(async (error: unknown) => {
+    await sqld.stop()
+    throw error
+  })
+  return {
+    call: (path, init) => fetch(new URL(path, worker.url), init),
+    async stop() {
+      await worker.close()
+      await sqld.stop()
+    },
+  }
+}
+
+/** A worker has no loopback address, so its metrics ask for this token; the other hosts ignore it. */
+export const METRICS_TOKEN = 'metrics-token-of-the-matrix'

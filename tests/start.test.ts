@@ -1,0 +1,146 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { openDb } from '../shared/host/open-libsql.ts'
+
+let folder: string
+let children: ChildProcess[]
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'waybill-start-'))
+  children = []
+})
+afterEach(async () => {
+  for (const child of children) child.kill('SIGKILL')
+  await rm(folder, { recursive: true, force: true })
+})
+
+interface Ended {
+  code: number | null
+  out: string
+  err: string
+}
+
+function start(cli: string, args: string[], vars: Record<string, string> = {}) {
+  const child = spawn(process.execPath, [cli, ...args], {
+    env: { PATH: process.env.PATH, PLATFORM_DATA_DIR: join(folder, 'data'), ROUTER_DB: join(folder, 'router.db'), ...vars },
+  })
+  children.push(child)
+  let [out, err] = ['', '']
+  const seen = new Set<() => void>()
+  child.stdout.on('data', chunk => {
+    out += chunk
+    for (const look of seen) look()
+  })
+  child.stderr.on('data', chunk => (err += chunk))
+  const ended = new Promise<Ended>(resolve => child.once('close', code => resolve({ code, out, err })))
+  return {
+    child,
+    ended,
+    /** The text that matches, as soon as the program has printed it. */
+    async printed(pattern: RegExp): Promise<RegExpExecArray> {
+      const found = new Promise<RegExpExecArray>(resolve => {
+        const look = () => {
+          const match = pattern.exec(out)
+          if (match) resolve(match)
+        }
+        seen.add(look)
+        look()
+      })
+      const early = ended.then(({ err: why }) => {
+        throw new Error(`it ended early: ${why}`)
+      })
+      return Promise.race([found, early])
+    },
+  }
+}
+
+const RUNTIME = 'runtime/cli/main.ts'
+const ROUTER = 'router/cli/main.ts'
+
+describe('a service that is started', () => {
+  it('answers for both parts from one process, and leaves with 0 after SIGTERM', async () => {
+    const program = start(RUNTIME, ['serve', '--with-router'], { PLATFORM_BIND: '127.0.0.1:0', ROUTER_BIND: '127.0.0.1:0' })
+    const [, runtime, router] = await program.printed(/runtime {2}(http\S+)\nrouter {3}(http\S+)\n/)
+    expect(await (await fetch(`${runtime}/healthz`)).json()).toMatchObject({ status: 'ok' })
+    expect(await (await fetch(`${router}/healthz`)).json()).toMatchObject({ service: 'router' })
+    program.child.kill('SIGTERM')
+    expect(await program.ended).toMatchObject({ code: 0, err: '' })
+  })
+})
+
+describe('a start that cannot work', () => {
+  const bad: [what: string, cli: string, vars: Record<string, string>, line: RegExp][] = [
+    ['a bad address', RUNTIME, { PLATFORM_BIND: 'here' }, /^PLATFORM_BIND: expected host:port or \[v6\]:port, got "here"\n$/],
+    ['a bad port', ROUTER, { ROUTER_BIND: '127.0.0.1:99999' }, /^ROUTER_BIND: expected host:port/],
+    ['a bad duration', RUNTIME, { PLATFORM_DRAIN_TIMEOUT: 'soon' }, /^PLATFORM_DRAIN_TIMEOUT: expected a duration/],
+    ['a bad log level', ROUTER, { ROUTER_LOG: 'loud' }, /^ROUTER_LOG: expected error, warn/],
+    ['a short secret', RUNTIME, { PLATFORM_METRICS_TOKEN: 'hunter2' }, /^PLATFORM_METRICS_TOKEN: expected at least 16 characters\n$/],
+    ['a folder as database', ROUTER, { ROUTER_DB: '/' }, /^\/ .*\n$|^.*folder.*\n$/],
+    ['a database that is nowhere', RUNTIME, { PLATFORM_DATABASE_URL: 'redis://x' }, /^Cannot open a "redis:" database/],
+  ]
+  it.each(bad)('says in one line what is wrong: %s', async (_, cli, vars, line) => {
+    const { code, out, err } = await start(cli, ['serve'], vars).ended
+    expect(err).toMatch(line)
+    expect(err.trimEnd().split('\n')).toHaveLength(1)
+    expect([code, out]).toEqual([1, ''])
+  })
+
+  it('says so when another program has the port', async () => {
+    const holder = createServer()
+    await new Promise<void>(resolve => holder.listen(0, '127.0.0.1', resolve))
+    const { port } = holder.address() as { port: number }
+    const { code, err } = await start(ROUTER, ['serve', '--bind', `127.0.0.1:${port}`]).ended
+    holder.close()
+    expect(code).toBe(1)
+    expect(err).toBe(`cannot listen on 127.0.0.1:${port}: another program uses this port; stop it or choose another port\n`)
+  })
+
+  it('refuses a file that is no database and leaves it as it was', async () => {
+    const path = join(folder, 'notes.txt')
+    await writeFile(path, 'these are my notes, not a database\n'.repeat(40))
+    const before = await readFile(path)
+    const { code, err } = await start(ROUTER, ['serve', '--db', path]).ended
+    expect(code).toBe(1)
+    expect(err).toContain(path)
+    expect(err.trimEnd().split('\n')).toHaveLength(1)
+    expect(await readFile(path)).toEqual(before)
+  })
+
+  it('refuses a database of a newer version and writes nothing', async () => {
+    const path = join(folder, 'newer.db')
+    const first = start(ROUTER, ['serve', '--db', path, '--bind', '127.0.0.1:0'])
+    await first.printed(/router/)
+    first.child.kill('SIGTERM')
+    await first.ended
+    const db = await openDb(path)
+    await db.execute(
+      "insert into schema_steps (part, id, name, checksum, applied_at) values ('router', 999, 'from-the-future', 'x', '2030-01-01')",
+    )
+    const contents = () => db.execute('select * from schema_steps order by part, id').then(({ rows }) => JSON.stringify(rows))
+    const before = await contents()
+    const { code, err } = await start(ROUTER, ['serve', '--db', path]).ended
+    expect(code).toBe(1)
+    expect(err).toMatch(/^The router database was made by a newer version \(step 999 "from-the-future".*\n$/)
+    expect(await contents()).toBe(before)
+    db.close()
+  })
+})
+
+describe('the commands', () => {
+  it.each([RUNTIME, ROUTER])('%s explains itself and its version', async cli => {
+    const help = await start(cli, ['--help']).ended
+    expect(help.code).toBe(0)
+    expect(help.out).toContain('serve')
+    const version = await start(cli, ['--version']).ended
+    expect(version.out).toMatch(/^\d+\.\d+\.\d+\n$/)
+  })
+
+  it('node-agent says that it cannot work yet, and fails', async () => {
+    const { code, err } = await start('node-agent/main.ts', []).ended
+    expect([code, err]).toEqual([1, expect.stringContaining('cannot connect to a control plane yet')])
+  })
+})
