@@ -6,6 +6,10 @@ export const benches: Readonly<Record<string, { about: string; load: () => Promi
     about: 'journal rows through one group-committing writer against one insert per commit',
     load: async () => (await import('./journal.ts')).journalBench,
   },
+  start: {
+    about: 'spawn to the first 200 on /healthz of both services, and their memory when idle',
+    load: async () => (await import('./start.ts')).startBench,
+  },
   'insert-json': {
     about: 'one insert … select from json_each(?) against other ways to insert many rows in one commit',
     load: async () => (await import('./insert-json.ts')).insertJsonBench,

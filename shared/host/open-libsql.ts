@@ -54,7 +54,7 @@ async function openFile(path: string, options: OpenDbOptions): Promise<Db> {
     client = createClient({
       url: `file:${path.split('/').map(encodeURIComponent).join('/')}`,
       // See `connectionSettings`: settings belong to a connection, and the driver is synchronous, so a second one gains nothing.
-      concurrency: 5,
+      concurrency: 1,
       timeout: 5000,
       ...(replica && { syncUrl }),
       ...(replica && token !== undefined && { authToken: token }),

@@ -45,11 +45,13 @@ describe('group commit', () => {
         return rows
       },
     })
-    const store = async (row: number) => (await writer.append(row)) + 1
-    const loop = async () => {
-      for (let row = 0; row < 20; row++) await store(row)
+    // Callers sit at different depths of promises above the writer.
+    const store = async (row: number, depth: number): Promise<number> =>
+      depth === 0 ? writer.append(row) : store(row, depth - 1)
+    const loop = async (depth: number) => {
+      for (let row = 0; row < 20; row++) await store(row, depth)
     }
-    await Promise.all(Array.from({ length: 50 }, loop))
+    await Promise.all(Array.from({ length: 50 }, (_, index) => loop(index % 4)))
     expect(sizes).toEqual(Array(20).fill(50))
   })
 

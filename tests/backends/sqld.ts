@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -19,11 +19,14 @@ export async function sqldAvailable(): Promise<boolean> {
   return requireBackend('sqld', await hasSqld(), 'npx node scripts/sqld.ts')
 }
 
-// Servers still running when the test process ends are killed with it. If it is killed itself, they end after five idle minutes.
-const running = new Set<ChildProcess>()
-process.on('exit', () => {
-  for (const child of running) child.kill('SIGKILL')
-})
+// A test process may end without a word: a failed test, a killed worker (an `exit` handler is not run then, tried). So each server
+// has a watcher that waits for the end of this process's pipe, then kills the server and removes its data.
+const watched = `
+folder=$1; shift
+"$@" & server=$!
+exec 3<&0
+( cat <&3 >/dev/null; kill -9 $server 2>/dev/null; rm -rf -- "$folder"; rmdir -- "$(dirname -- "$folder")" 2>/dev/null ) &
+wait $server`
 
 /** A libSQL server on free loopback ports with its data in a temporary folder, and on request a read replica of it. Ready when it resolves. */
 export async function startSqld({ replica = false }: { replica?: boolean } = {}): Promise<Sqld> {
@@ -35,12 +38,10 @@ export async function startSqld({ replica = false }: { replica?: boolean } = {})
   }
   try {
     const [http, grpc, replicaHttp] = await freePorts(3)
-    servers.push(launch(http, ['--db-path', join(folder, 'primary'), '--grpc-listen-addr', `127.0.0.1:${grpc}`]))
+    servers.push(launch(http, join(folder, 'primary'), ['--grpc-listen-addr', `127.0.0.1:${grpc}`]))
     await servers[0]?.ready()
     if (replica) {
-      servers.push(
-        launch(replicaHttp, ['--db-path', join(folder, 'replica'), '--primary-grpc-url', `http://127.0.0.1:${grpc}`]),
-      )
+      servers.push(launch(replicaHttp, join(folder, 'replica'), ['--primary-grpc-url', `http://127.0.0.1:${grpc}`]))
       await servers[1]?.ready()
     }
     return { primaryUrl: address(http), replicaUrl: replica ? address(replicaHttp) : undefined, stop }
@@ -59,16 +60,12 @@ function address(port: number | undefined): string {
   return `http://127.0.0.1:${port}`
 }
 
-function launch(port: number | undefined, args: string[]): Server {
-  const child = spawn(
-    sqldPath,
-    [...args, '--http-listen-addr', `127.0.0.1:${port}`, '--no-welcome', '--idle-shutdown-timeout-s', '300'],
-    {
-      stdio: ['ignore', 'pipe', 'pipe'],
-      env: { ...process.env, RUST_LOG: 'warn', NO_COLOR: '1' },
-    },
-  )
-  running.add(child)
+function launch(port: number | undefined, folder: string, args: string[]): Server {
+  const options = ['--db-path', folder, '--http-listen-addr', `127.0.0.1:${port}`, '--no-welcome', ...args]
+  const child = spawn('sh', ['-c', watched, 'sh', folder, sqldPath, ...options], {
+    stdio: ['pipe', 'pipe', 'pipe'],
+    env: { ...process.env, RUST_LOG: 'warn', NO_COLOR: '1' },
+  })
   let output = ''
   const keep = (chunk: Buffer) => {
     output = (output + chunk.toString()).slice(-2000)
@@ -78,7 +75,7 @@ function launch(port: number | undefined, args: string[]): Server {
   const ended = new Promise<string>(resolve => {
     child.once('error', error => resolve(error.message))
     child.once('exit', (code, signal) => resolve(`it ended with ${signal ?? code}`))
-  }).finally(() => running.delete(child))
+  })
   let gone: string | undefined
   void ended.then(why => {
     gone = why
@@ -98,8 +95,8 @@ function launch(port: number | undefined, args: string[]): Server {
       }
     },
     async stop() {
-      // Test data: no reason to wait for a graceful end.
-      child.kill('SIGKILL')
+      // The watcher kills it: test data is no reason to wait for a graceful end.
+      child.stdin.end()
       await ended
     },
   }

@@ -1,0 +1,135 @@
+import { jsonBytes, tryParseJson } from '../json-text.ts'
+import type { Json, JsonObject } from '../json-value.ts'
+import { isArray, isObject } from '../json-value.ts'
+import type { Ledger, Translation } from './ledger.ts'
+import { ledger } from './ledger.ts'
+import { readMessagesHistory, readSystem } from './to-chat-history.ts'
+import { toolChoiceToChat, toolsToChat } from './to-chat-tools.ts'
+
+export interface ToChatOptions {
+  /** The wire name of the rung's model. */
+  readonly model: string
+  /** `thinking_policy="strip"`: thinking in the history is left out instead of standing in the way. */
+  readonly stripThinking?: boolean
+  /** The host knows only the older name of the output limit. */
+  readonly legacyMaxTokens?: boolean
+}
+
+const MAX_STOPS = 4
+
+const MAPPED = [
+  'model',
+  'messages',
+  'system',
+  'max_tokens',
+  'metadata',
+  'stop_sequences',
+  'stream',
+  'temperature',
+  'top_p',
+  'thinking',
+  'tool_choice',
+  'tools',
+  'service_tier',
+  'cache_control',
+]
+
+/** A messages request as a chat request (dialects 5.2). */
+export function requestToChat(body: Uint8Array, options: ToChatOptions): Translation {
+  const request = tryParseJson(body)
+  if (!isObject(request)) return { ok: false, refused: ['body: expected a JSON object'] }
+  const book = ledger()
+  book.only(request, '', MAPPED)
+  // Caching is automatic in the chat dialect.
+  if (request.cache_control !== undefined) book.drop('cache_control')
+  if (request.service_tier === 'auto' || request.service_tier === null) book.drop('service_tier')
+  else if (request.service_tier !== undefined) book.refuse('service_tier', 'only auto can be translated')
+  const system = readSystem(request.system, book)
+  const history = readMessagesHistory(request.messages, options.stripThinking === true, book)
+  const tools = toolsToChat(request.tools, book)
+  const translated = {
+    model: options.model,
+    messages: [...(system === undefined ? [] : [{ role: 'system', content: system }]), ...history],
+    ...limit(request.max_tokens, options.legacyMaxTokens === true, book),
+    ...(tools === undefined ? {} : { tools }),
+    ...toolChoiceToChat(request.tool_choice, book),
+    ...effort(request.thinking, book),
+    ...sampling(request, book),
+    ...stops(request.stop_sequences, book),
+    ...user(request.metadata, book),
+    ...streaming(request.stream, book),
+  }
+  if (book.refused.length > 0) return { ok: false, refused: book.refused }
+  return { ok: true, body: jsonBytes(translated), dropped: book.dropped }
+}
+
+function limit(maxTokens: Json | undefined, legacy: boolean, book: Ledger): JsonObject {
+  if (maxTokens === undefined) return {}
+  if (typeof maxTokens !== 'number') book.refuse('max_tokens', 'expected a number')
+  return legacy ? { max_tokens: maxTokens } : { max_completion_tokens: maxTokens }
+}
+
+function effort(thinking: Json | undefined, book: Ledger): JsonObject {
+  if (thinking === undefined) return {}
+  if (!isObject(thinking)) {
+    if (thinking === null) book.drop('thinking')
+    else book.refuse('thinking', 'expected an object')
+    return {}
+  }
+  book.only(thinking, 'thinking', ['type', 'budget_tokens', 'display'])
+  // Thinking blocks are not part of a translated answer, so how they would look does not matter.
+  if (thinking.display !== undefined) book.drop('thinking.display')
+  const { type, budget_tokens: budget } = thinking
+  if (type === 'disabled') book.drop('thinking')
+  else if (type === 'adaptive') return { reasoning_effort: 'medium' }
+  else if (type === 'enabled' && typeof budget === 'number') {
+    return { reasoning_effort: budget <= 2048 ? 'low' : budget <= 8192 ? 'medium' : 'high' }
+  } else book.refuse('thinking', 'expected enabled with a budget, adaptive or disabled')
+  return {}
+}
+
+function sampling(request: JsonObject, book: Ledger): JsonObject {
+  const out: { [name: string]: Json } = {}
+  for (const name of ['temperature', 'top_p'] as const) {
+    const value = request[name]
+    if (value === undefined) continue
+    if (typeof value === 'number') out[name] = value
+    else if (value === null) book.drop(name)
+    else book.refuse(name, 'expected a number')
+  }
+  return out
+}
+
+function stops(sequences: Json | undefined, book: Ledger): JsonObject {
+  if (sequences === undefined) return {}
+  if (sequences === null || (isArray(sequences) && sequences.length === 0)) {
+    book.drop('stop_sequences')
+    return {}
+  }
+  if (!isArray(sequences) || sequences.some(entry => typeof entry !== 'string'))
+    book.refuse('stop_sequences', 'expected a list of texts')
+  else if (sequences.length > MAX_STOPS) book.refuse('stop_sequences', `the chat dialect takes at most ${MAX_STOPS}`)
+  return { stop: sequences }
+}
+
+function user(metadata: Json | undefined, book: Ledger): JsonObject {
+  if (metadata === undefined) return {}
+  if (!isObject(metadata)) {
+    if (metadata === null) book.drop('metadata')
+    else book.refuse('metadata', 'expected an object')
+    return {}
+  }
+  book.only(metadata, 'metadata', ['user_id'])
+  if (typeof metadata.user_id === 'string') return { user: metadata.user_id }
+  book.drop('metadata')
+  return {}
+}
+
+/** A translated body is ours, so it asks for the usage chunk and the cost is exact. */
+function streaming(stream: Json | undefined, book: Ledger): JsonObject {
+  if (stream === true) return { stream, stream_options: { include_usage: true } }
+  if (stream === false) return { stream }
+  if (stream === null) book.drop('stream')
+  else if (stream !== undefined) book.refuse('stream', 'expected true or false')
+  return {}
+}

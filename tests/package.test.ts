@@ -1,0 +1,66 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+
+const run = promisify(execFile)
+const root = new URL('..', import.meta.url).pathname
+
+let folder: string
+
+describe('the published package, installed in an empty folder', () => {
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'waybill-package-'))
+    await run('npm', ['run', '--silent', 'build'], { cwd: root })
+    const { stdout } = await run('npm', ['pack', '--silent', '--pack-destination', folder], { cwd: root })
+    await writeFile(join(folder, 'package.json'), '{"name":"app","private":true,"type":"module"}')
+    const flags = ['--silent', '--prefer-offline', '--no-audit', '--no-fund']
+    await run('npm', ['install', ...flags, join(folder, stdout.trim())], { cwd: folder })
+  }, 180_000)
+  afterAll(() => rm(folder, { recursive: true, force: true }))
+
+  it('answers in-process, with no socket', async () => {
+    await writeFile(
+      join(folder, 'app.js'),
+      `import { createRouter } from 'waybill/router'
+       const answer = await createRouter().fetch(new Request('http://router/healthz'))
+       const sockets = process.getActiveResourcesInfo().filter(name => /TCP|Server/.test(name))
+       console.log(JSON.stringify([answer.status, await answer.json(), sockets]))`,
+    )
+    const { stdout } = await run(process.execPath, ['app.js'], { cwd: folder })
+    expect(JSON.parse(stdout)).toEqual([200, expect.objectContaining({ status: 'ok', service: 'router' }), []])
+  })
+
+  it('has commands that run', async () => {
+    for (const name of ['router', 'runtime']) {
+      const { stdout } = await run(process.execPath, [join(folder, 'node_modules/.bin', name), '--version'])
+      expect(stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
+    }
+  })
+
+  it('has declarations that check under nodenext, also in themselves', async () => {
+    await writeFile(
+      join(folder, 'app.ts'),
+      `import { createRouter, type Router } from 'waybill/router'
+       import { createRuntime } from 'waybill/runtime'
+       import { serveRouter } from 'waybill/router/node'
+       const router: Router = createRouter()
+       export const answer: Promise<Response> = router.fetch(new Request('http://r/healthz'))
+       // @ts-expect-error a runtime needs a store
+       createRuntime({})
+       export const service: Promise<{ origin: string }> = serveRouter({})`,
+    )
+    const check = (skipLibCheck: boolean) =>
+      run(`${root}node_modules/.bin/tsc`, [
+        ...['--ignoreConfig', '--strict', '--noEmit', '--module', 'nodenext', '--moduleResolution', 'nodenext', '--target', 'es2024'],
+        ...['--lib', 'es2024,dom,dom.iterable,dom.asynciterable', '--skipLibCheck', String(skipLibCheck)],
+        join(folder, 'app.ts'),
+      ]).catch((error: { stdout: string }) => error)
+    expect((await check(true)).stdout).toBe('')
+    // Some dependencies' own declarations name packages they do not install; only ours must be clean.
+    const ours = (await check(false)).stdout.split('\n').filter(line => /node_modules\/waybill\//.test(line))
+    expect(ours).toEqual([])
+  }, 60_000)
+})
