@@ -34,7 +34,7 @@ describe('the scanner', () => {
       fc.property(spelling(fc.jsonValue({ stringUnit: 'binary' })), ({ text }) => {
         expect(fault(encoder.encode(text))).toBeUndefined()
       }),
-      { numRuns: 1000 },
+      { numRuns: 500 },
     )
   })
 
@@ -57,7 +57,7 @@ describe('the scanner', () => {
           expect(fault(damaged) === undefined).toBe(isJson(damaged))
         },
       ),
-      { numRuns: 5000 },
+      { numRuns: 1500 },
     )
   })
 

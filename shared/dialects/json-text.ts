@@ -1,5 +1,6 @@
+import { atArray, atObject } from './json-members.ts'
 import type { Cursor } from './json-scan.ts'
-import { atArray, atObject, cursor, JsonSyntaxError, skipSpace, skipValue, spanText } from './json-scan.ts'
+import { cursor, JsonSyntaxError, skipSpace, skipValue, spanText } from './json-scan.ts'
 import type { Json, JsonObject } from './json-value.ts'
 
 /**

@@ -1,5 +1,7 @@
-import type { Cursor, KeyTable, Span } from './json-scan.ts'
-import { atArray, atObject, eachItem, eachMember, JsonSyntaxError, keyTable, readName } from './json-scan.ts'
+import type { KeyTable } from './json-members.ts'
+import { atArray, atObject, eachItem, eachMember, keyTable, readName } from './json-members.ts'
+import type { Cursor, Span } from './json-scan.ts'
+import { JsonSyntaxError } from './json-scan.ts'
 
 /** The string literal of the top-level `model`, quotes included, and what it says. */
 export interface ModelLiteral extends Span {

@@ -64,7 +64,7 @@ describe('the model splice', () => {
           })
         }
       }),
-      { numRuns: 2000 },
+      { numRuns: 1000 },
     )
   })
 

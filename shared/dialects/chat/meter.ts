@@ -1,17 +1,7 @@
 import type { SseFrame } from '../../http/sse-read.ts'
 import type { Tokens, UpstreamError } from '../candidate.ts'
-import {
-  atArray,
-  atObject,
-  cursor,
-  eachItem,
-  eachMember,
-  keyTable,
-  readSpan,
-  readString,
-  skipSpace,
-  spanText,
-} from '../json-scan.ts'
+import { atArray, atObject, eachItem, eachMember, keyTable, readSpan, readString } from '../json-members.ts'
+import { cursor, skipSpace, spanText } from '../json-scan.ts'
 import type { Json, JsonObject } from '../json-value.ts'
 import { asArray, asObject, asString, isObject, tryParse } from '../json-value.ts'
 import type { Meter, MeterReading } from '../meter.ts'

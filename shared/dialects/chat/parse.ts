@@ -1,4 +1,3 @@
-import type { Cursor, Span } from '../json-scan.ts'
 import {
   atArray,
   atObject,
@@ -11,7 +10,8 @@ import {
   readString,
   readTrue,
   wholeObject,
-} from '../json-scan.ts'
+} from '../json-members.ts'
+import type { Cursor, Span } from '../json-scan.ts'
 import type { ModelLiteral, RequestFacts, ScanResult } from '../request-facts.ts'
 import { emptyHistory, readHistory, scanned } from '../request-facts.ts'
 

@@ -9,6 +9,7 @@ import { errorIn } from '../upstream-error.ts'
 import type { AnswerBlock } from './answer.ts'
 import { messagesCandidate } from './answer.ts'
 import { CUT_SHORT } from './stop.ts'
+import { DELTA_USAGE, messagesUsage } from './usage.ts'
 
 interface OpenBlock {
   readonly shell: JsonObject
@@ -26,6 +27,7 @@ const KEEPS_TEXT = new Set(['message_start', 'content_block_start'])
 export function messagesAccumulator(): Accumulator {
   let start: JsonObject | undefined
   let usage: JsonObject = {}
+  const tokens = messagesUsage()
   let last: JsonObject = {}
   let ended = false
   let replayable = true
@@ -38,7 +40,8 @@ export function messagesAccumulator(): Accumulator {
     const message = isObject(data.message) ? data.message : fail('bad_frame', 'message_start holds no message')
     if (!isArray(message.content) || message.content.length > 0) fail('bad_frame', 'message_start has content')
     // The official client writes into this object and throws when it is missing.
-    if (!isObject(message.usage)) replayable = false
+    if (isObject(message.usage)) tokens.see(message.usage)
+    else replayable = false
     start = message
     usage = asObject(message.usage)
   }
@@ -111,8 +114,10 @@ export function messagesAccumulator(): Accumulator {
     else if (type === 'message_delta') {
       if (!isObject(data.delta)) fail('bad_frame', 'message_delta holds no delta')
       last = { ...last, ...data.delta }
-      if (isObject(data.usage)) usage = { ...usage, ...known(data.usage) }
-      else replayable = false
+      if (isObject(data.usage)) {
+        usage = { ...usage, ...counted(data.usage) }
+        tokens.see(data.usage)
+      } else replayable = false
     } else {
       if (asString(last.stop_reason) === null) fail('truncated', 'message_stop without a stop_reason')
       ended = true
@@ -156,7 +161,12 @@ export function messagesAccumulator(): Accumulator {
           ...(isObject(last.container) ? { container: last.container } : {}),
           usage,
         }
-        return { ok: true as const, candidate: messagesCandidate(body, answer), body: jsonBytes(body), replayable }
+        return {
+          ok: true as const,
+          candidate: messagesCandidate(body, answer, tokens),
+          body: jsonBytes(body),
+          replayable,
+        }
       })
     },
   }
@@ -171,9 +181,9 @@ const KNOWN: ReadonlySet<unknown> = new Set([
   'message_stop',
 ])
 
-/** Counts in a delta overwrite; null means that a count does not apply, not that it is unknown. */
-function known(usage: JsonObject): JsonObject {
-  return Object.fromEntries(Object.entries(usage).filter(([, value]) => value !== null))
+/** The counts of a delta overwrite those of the start; null means that a count does not apply, not that it is unknown. */
+function counted(usage: JsonObject): JsonObject {
+  return Object.fromEntries(DELTA_USAGE.flatMap(name => (usage[name] == null ? [] : [[name, usage[name]]])))
 }
 
 function closed({ shell, text, thinking, signature, input, citations }: OpenBlock, mayBeCut: boolean): AnswerBlock {

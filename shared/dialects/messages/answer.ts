@@ -3,6 +3,7 @@ import type { Candidate, ToolCall } from '../candidate.ts'
 import { writeJson } from '../json-text.ts'
 import type { JsonObject } from '../json-value.ts'
 import { asArray, asString, isObject } from '../json-value.ts'
+import type { MessagesUsage } from './usage.ts'
 import { messagesUsage } from './usage.ts'
 
 /** One block of an answer; `input` is the text of a tool input when it is not the block's own. */
@@ -11,11 +12,16 @@ export interface AnswerBlock {
   readonly input?: string
 }
 
-/** The candidate in a whole messages answer; leaves through `fail` when a block or the stop reason is not one. */
-export function messagesCandidate(message: JsonObject, blocks: readonly AnswerBlock[]): Candidate {
+/**
+ * The candidate in a whole messages answer; leaves through `fail` when a block or the stop reason is not one. A stream brings
+ * the usage of all its frames, some of which its answer does not show.
+ */
+export function messagesCandidate(
+  message: JsonObject,
+  blocks: readonly AnswerBlock[],
+  usage: MessagesUsage = usageOf(message),
+): Candidate {
   const finish = asString(message.stop_reason) ?? fail('truncated', 'the answer has no stop_reason')
-  const usage = messagesUsage()
-  if (isObject(message.usage)) usage.see(message.usage)
   const toolCalls: ToolCall[] = []
   const extras = new Set<string>()
   let text = ''
@@ -54,4 +60,10 @@ export function messagesCandidate(message: JsonObject, blocks: readonly AnswerBl
     serviceTier: usage.serviceTier,
     webSearches: usage.webSearches,
   }
+}
+
+function usageOf(message: JsonObject): MessagesUsage {
+  const usage = messagesUsage()
+  if (isObject(message.usage)) usage.see(message.usage)
+  return usage
 }

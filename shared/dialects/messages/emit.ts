@@ -3,19 +3,10 @@ import type { Json, JsonObject } from '../json-value.ts'
 import { asArray, asObject, asString, isArray, isObject, without } from '../json-value.ts'
 import { sseFrame } from '../sse-frame.ts'
 import { textPieces } from '../text-pieces.ts'
+import { DELTA_USAGE } from './usage.ts'
 
 /** Input of these blocks is streamed; every other block goes whole into its start frame. */
 const STREAMED_INPUT = new Set(['tool_use', 'server_tool_use'])
-
-/** Counts that a message_delta may carry, in the order of the wire. */
-const DELTA_USAGE = [
-  'input_tokens',
-  'cache_creation_input_tokens',
-  'cache_read_input_tokens',
-  'output_tokens',
-  'output_tokens_details',
-  'server_tool_use',
-] as const
 
 function frame(data: JsonObject): Uint8Array {
   return sseFrame(asString(data.type) ?? undefined, data)

@@ -1,6 +1,7 @@
 import type { SseFrame } from '../../http/sse-read.ts'
 import type { UpstreamError } from '../candidate.ts'
-import { cursor, eachMember, keyTable, readSpan, readString, skipSpace, spanText } from '../json-scan.ts'
+import { eachMember, keyTable, readSpan, readString } from '../json-members.ts'
+import { cursor, skipSpace, spanText } from '../json-scan.ts'
 import type { Json, JsonObject } from '../json-value.ts'
 import { asObject, asString, isObject, tryParse } from '../json-value.ts'
 import type { Meter, MeterReading } from '../meter.ts'

@@ -1,4 +1,3 @@
-import type { Span } from '../json-scan.ts'
 import {
   atArray,
   atString,
@@ -10,7 +9,8 @@ import {
   readString,
   readTrue,
   wholeObject,
-} from '../json-scan.ts'
+} from '../json-members.ts'
+import type { Span } from '../json-scan.ts'
 import type { ModelLiteral, RequestFacts, ScanResult } from '../request-facts.ts'
 import { emptyHistory, readHistory, scanned } from '../request-facts.ts'
 

@@ -3,6 +3,16 @@ import type { JsonObject } from '../json-value.ts'
 import { asObject } from '../json-value.ts'
 import { tokenCount } from '../token-count.ts'
 
+/** Counts that a message_delta carries and official clients take from it, in the order of the wire. */
+export const DELTA_USAGE = [
+  'input_tokens',
+  'cache_creation_input_tokens',
+  'cache_read_input_tokens',
+  'output_tokens',
+  'output_tokens_details',
+  'server_tool_use',
+] as const
+
 export interface MessagesUsage {
   /** Takes in the usage of a start, of a delta or of a whole answer. */
   see(usage: JsonObject): void

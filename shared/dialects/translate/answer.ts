@@ -73,7 +73,8 @@ function toChat(choice: CandidateChoice, { id, created, model, usage }: JsonObje
   const message = {
     role: 'assistant',
     content: refusal !== null || (text === '' && toolCalls.length > 0) ? null : text,
-    refusal,
+    // A refusal without words is told by the finish alone: the chat dialect has no empty one.
+    refusal: refusal || null,
     ...(toolCalls.length === 0
       ? {}
       : {

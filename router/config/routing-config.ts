@@ -1,0 +1,191 @@
+import type { NanoUsd } from '../../shared/money/money.ts'
+import type { Price } from '../../shared/prices/price.ts'
+import type { InboundApi, Mode, Profile } from '../../shared/wire/router/conventions.ts'
+import type { ModeValue } from '../../shared/wire/router/headers.ts'
+import type { Named } from './frozen.ts'
+import type { Gate } from './gate.ts'
+
+/** A config as the router works with it: every default applied, every name resolved, frozen. */
+export interface RoutingConfig {
+  readonly version: 1
+  /** Of routes without a mode of their own; the process's own when there is no route. */
+  readonly mode: Mode
+  readonly routes: readonly Route[]
+  /** The built-in gates and those of the file. No prototype: an id may be any word. */
+  readonly gates: Named<Gate>
+  readonly providers: Named<Provider>
+  readonly budget: Budget
+  readonly tenants: Named<Budget>
+  readonly calibration: Calibration
+  readonly learning: Learning
+  readonly stream: { readonly keepaliveAfterMs: number; readonly keepaliveEveryMs: number }
+  readonly limits: Limits
+  readonly store: StoreSettings
+  readonly pricing: Pricing
+  /** JCS hash of all this without secrets. */
+  readonly configHash: string
+  readonly priceTableHash: string
+}
+
+export interface Route {
+  readonly ix: number
+  readonly match: RouteMatch
+  readonly mode: Mode
+  readonly profile: Profile
+  readonly ladder: readonly Rung[]
+  readonly gates: readonly string[]
+  readonly startRung: number
+  readonly minRungTools: number
+  readonly minRungImages: number
+  readonly modelHint: 'ignore' | 'start' | 'pin'
+  readonly strongRung: number
+  /** A fixed threshold switches adaptation off. */
+  readonly serveThreshold: number | null
+  readonly serveFailedAboveThreshold: boolean
+  readonly maxEscalations: number
+  readonly maxAttempts: number
+  readonly onExhausted: OnExhausted
+  readonly thinkingPolicy: 'floor' | 'pin' | 'strip'
+  readonly stickyTtlS: number
+  readonly earlyRelease: boolean
+  readonly keepalive: 'auto' | 'off'
+  readonly headerModes: readonly ModeValue[]
+  readonly jsonByGate: boolean
+  readonly score: 'min' | 'mean'
+  readonly shadowRate: number
+  readonly budget: Budget
+  /** Hash of match, ladder and gates: what is learned about a route follows it through a reload. */
+  readonly fingerprint: string
+}
+
+export type OnExhausted = 'serve_best' | 'error'
+
+/** Patterns in lower case; a key that is absent holds for everything. */
+export interface RouteMatch {
+  readonly agent?: readonly string[]
+  readonly subagent?: readonly string[]
+  readonly model?: readonly string[]
+  readonly api?: readonly string[]
+  readonly tenant?: readonly string[]
+  readonly task?: readonly string[]
+  readonly language?: readonly string[]
+  readonly has_tools?: boolean
+  readonly has_images?: boolean
+  readonly stream?: boolean
+  readonly min_body_bytes?: number
+  readonly max_body_bytes?: number
+  readonly header?: Named<string>
+}
+
+export interface Rung {
+  readonly rung: number
+  /** `provider/model` as the ladder has it. */
+  readonly model: string
+  readonly provider: string
+  readonly dialect: InboundApi
+  /** What goes upstream in `model`. */
+  readonly upstreamModel: string
+  readonly tools: boolean
+  readonly images: boolean
+  readonly maxInputTokens: number | null
+  readonly maxOutputTokens: number
+  /** null only with `unpriced = "null"`. */
+  readonly price: ModelPrice | null
+}
+
+export interface ModelPrice extends Price {
+  readonly source: 'config' | 'builtin'
+  /** Fee of one server-side search. */
+  readonly webSearch: NanoUsd | null
+  /** Cache classes nobody listed a price for, so that a factor of the input price stands in. */
+  readonly assumed: readonly ('cache_write_5m' | 'cache_write_1h' | 'cache_read')[]
+}
+
+export interface Pricing {
+  readonly builtin: boolean
+  readonly unpriced: 'refuse' | 'null'
+  /** Name and version of the bundled table. */
+  readonly table: string
+  /** The `[[price]]` entries by `provider/model`. */
+  readonly overrides: Named<ModelPrice>
+}
+
+export interface Budget {
+  readonly perRequest: NanoUsd | null
+  readonly perSession: NanoUsd | null
+  readonly perDay: NanoUsd | null
+  readonly perTenantDay: NanoUsd | null
+  /** What stands here or above it; null for a tenant that leaves it to the route. */
+  readonly tokensPerByte: number | null
+  readonly mediaTokenBound: number | null
+  readonly onExhausted: OnExhausted | null
+}
+
+export interface Timeouts {
+  readonly connectMs: number
+  readonly firstByteMs: number
+  readonly idleMs: number
+  readonly totalMs: number
+}
+
+export interface Limits extends Timeouts {
+  readonly maxBodyBytes: number
+  readonly maxResponseBytes: number
+  readonly maxConcurrency: number
+  readonly maxRetryWaitS: number
+}
+
+export interface StoreSettings {
+  readonly queue: number
+  readonly batch: number
+  readonly flushMs: number
+  readonly checkpointRecords: number
+  readonly checkpointSeconds: number
+  /** 0 keeps everything. */
+  readonly retentionDays: number
+  readonly storeReasons: boolean
+}
+
+export interface Calibration {
+  readonly alpha: number
+  readonly delta: number
+  readonly gamma: number
+  readonly minN: number
+  readonly window: number
+  readonly method: 'aci' | 'eprocess' | 'fixed' | 'off'
+  readonly initial: number
+  readonly bet: number
+}
+
+export interface Learning {
+  readonly algorithm: 'off' | 'thompson' | 'ucb'
+  readonly epsilon: number
+  readonly discount: number
+  readonly minObservations: number
+  readonly maxStep: number
+  readonly ucbC: number
+}
+
+export type ProviderAuth = 'passthrough' | 'env' | 'none' | 'sigv4' | 'oauth'
+
+export interface Provider {
+  readonly id: string
+  readonly builtin: boolean
+  readonly dialect: InboundApi
+  readonly baseUrl: string
+  readonly auth: ProviderAuth
+  /** Name of the variable that holds the key. */
+  readonly apiKeyEnv: string | null
+  /** null: the dialect's own. */
+  readonly authHeader: string | null
+  readonly region: string | null
+  readonly service: string
+  readonly project: string | null
+  readonly tokenUrl: string | null
+  readonly credentialsEnv: string | null
+  /** Sent with every call; the values stay out of hashes and descriptions. */
+  readonly headers: Named<string>
+  readonly injectUsage: boolean
+  readonly legacyMaxTokens: boolean
+  readonly timeouts: Timeouts
+}

@@ -1,0 +1,103 @@
+import type { Dialect } from '../../shared/dialects/dialect.ts'
+import type { MeterReading } from '../../shared/dialects/meter.ts'
+import { sseReader } from '../../shared/http/sse-read.ts'
+import { headerValue } from '../upstream/headers.ts'
+import type { HeaderList } from '../upstream/transport.ts'
+
+/** Of a stream: the largest unfinished frame that is held. */
+const MAX_FRAME = 1024 * 1024
+/** Of an answer that is not a stream: the most that is kept to read its usage at the end. */
+const MAX_JSON = 4 * 1024 * 1024
+
+export interface AnswerMeter {
+  push(chunk: Uint8Array): void
+  /** What the answer said about itself; undefined when it could not be read. */
+  reading(): Promise<MeterReading | undefined>
+}
+
+/** A reader beside the relay: it sees each chunk after it went out, and can neither change nor fail it. */
+export function answerMeter(dialect: Dialect, headers: HeaderList, rawEncoding: boolean): AnswerMeter {
+  const type = headerValue(headers, 'content-type') ?? ''
+  const encoding = rawEncoding ? (headerValue(headers, 'content-encoding')?.toLowerCase() ?? 'identity') : 'identity'
+  const plain = /^text\/event-stream/i.test(type) ? streamMeter(dialect) : jsonMeter(dialect)
+  return encoding === 'identity' ? plain : decodedMeter(plain, encoding)
+}
+
+function streamMeter(dialect: Dialect): AnswerMeter {
+  const reader = sseReader({ maxFrameBytes: MAX_FRAME })
+  const meter = dialect.meter()
+  return {
+    push(chunk) {
+      for (const frame of reader.push(chunk)) meter.push(frame)
+    },
+    reading: async () => (reader.tooLarge ? undefined : meter.reading()),
+  }
+}
+
+function jsonMeter(dialect: Dialect): AnswerMeter {
+  let chunks: Uint8Array[] = []
+  let size = 0
+  return {
+    push(chunk) {
+      size += chunk.length
+      if (size > MAX_JSON) chunks = []
+      else chunks.push(chunk)
+    },
+    async reading() {
+      if (size === 0 || size > MAX_JSON) return undefined
+      try {
+        return dialect.readBody(chunks.length === 1 ? chunks[0]! : join(chunks, size))
+      } catch {
+        return undefined
+      }
+    },
+  }
+}
+
+/** Decodes a copy of a compressed answer for another meter. */
+function decodedMeter(plain: AnswerMeter, encoding: string): AnswerMeter {
+  const formats: Record<string, string> = { gzip: 'gzip', 'x-gzip': 'gzip', deflate: 'deflate', br: 'brotli' }
+  const format = formats[encoding]
+  const decoder = format === undefined ? undefined : decompressor(format)
+  if (!decoder) return { push() {}, reading: async () => undefined }
+  const writer = decoder.writable.getWriter()
+  let broken = false
+  const done = (async () => {
+    for await (const chunk of decoder.readable) plain.push(chunk)
+  })().catch(() => {
+    broken = true
+  })
+  return {
+    push(chunk) {
+      writer.write(chunk as Uint8Array<ArrayBuffer>).catch(() => {
+        broken = true
+      })
+    },
+    async reading() {
+      await writer.close().catch(() => {
+        broken = true
+      })
+      await done
+      return broken ? undefined : plain.reading()
+    },
+  }
+}
+
+function decompressor(format: string): DecompressionStream | undefined {
+  try {
+    return new DecompressionStream(format as CompressionFormat)
+  } catch {
+    // This host cannot decode the format: the answer passes unmetered.
+    return undefined
+  }
+}
+
+function join(chunks: readonly Uint8Array[], size: number): Uint8Array {
+  const whole = new Uint8Array(size)
+  let at = 0
+  for (const chunk of chunks) {
+    whole.set(chunk, at)
+    at += chunk.length
+  }
+  return whole
+}

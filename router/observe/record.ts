@@ -1,0 +1,147 @@
+import type { Dialect } from '../../shared/dialects/dialect.ts'
+import type { MeterReading } from '../../shared/dialects/meter.ts'
+import { type NanoUsd, toUsd } from '../../shared/money/money.ts'
+import { attemptCost, type Price } from '../../shared/prices/price.ts'
+import type { Attempt, ErrorClass, Final, Tokens, UnsealedTrace } from '../../shared/wire/router/trace.ts'
+import { bodyHash, type Hashing, type InboundRequest, requestPart } from '../receipt/request-part.ts'
+import { headerValue } from '../upstream/headers.ts'
+import type { HeaderList } from '../upstream/transport.ts'
+
+const NO_TOKENS: Tokens = { uncached: 0, cache_write_5m: 0, cache_write_1h: 0, cache_read: 0, output: 0 }
+
+/** How the one attempt of an observed call ended. */
+export type ObservedEnd = 'complete' | 'client_abort' | 'transport' | 'timeout'
+
+export interface ObservedCall {
+  traceId: string
+  tenantId: string
+  arrivedAt: Date
+  inbound: Omit<InboundRequest, 'facts'>
+  provider: string
+  /** Undefined when the upstream sent no head. */
+  answer: { status: number; headers: HeaderList; reading: MeterReading | undefined; errorBody: Uint8Array | undefined } | undefined
+  end: ObservedEnd
+  /** Whether anything was sent upstream. */
+  sent: boolean
+  /** Milliseconds on a clock that never jumps, from the arrival of the request head. */
+  times: { called: number; firstByte: number | undefined; lastByte: number; done: number }
+}
+
+export interface RecordDeps {
+  dialect: Dialect
+  hashing: Hashing
+  findPrice: (provider: string, model: string) => Price | undefined
+  hashes: { config_hash: string; price_table_hash: string }
+  routeIx: (call: ObservedCall) => number | null
+}
+
+/** The receipt of an observed call (router contract §1.1, §3): one attempt that nothing was decided about. */
+export function observedRecord(call: ObservedCall, deps: RecordDeps): UnsealedTrace {
+  const { inbound, answer, times } = call
+  const scan = deps.dialect.scan(inbound.body)
+  const { session_id, ...request } = requestPart({ ...inbound, facts: scan.ok ? scan.facts : undefined }, deps.hashing)
+  const model = answer?.reading?.model ?? request.features.requested_model
+  const cost = costOf(call, model, deps)
+  const attempt = theAttempt(call, model, cost, deps.dialect)
+  const usd = cost === null ? null : toUsd(cost)
+  const relayed = answer !== undefined && call.end === 'complete'
+  const final: Final = {
+    served_rung: answer === undefined ? -1 : 0,
+    served_model: answer === undefined ? null : model.slice(0, 512),
+    served_from: call.end === 'client_abort' ? 'aborted' : answer === undefined ? 'error' : 'passthrough',
+    status: call.end === 'client_abort' ? 499 : (answer?.status ?? 502),
+    total_cost_usd: usd,
+    gate_cost_usd: 0,
+    baseline_same_token_usd: usd,
+    savings_usd: usd === null ? null : 0,
+    escalations: 0,
+    failovers: 0,
+    wall_ms: ms(times.done),
+    overhead_ms: ms(overhead(call)),
+    ...id('response_id', answer?.reading?.id),
+    ...id('upstream_request_id', answer && upstreamRequestId(answer.headers)),
+    ...id('client_request_id', headerValue(inbound.headers, 'x-request-id')),
+    ...(answer !== undefined && !relayed && { truncated: true }),
+  }
+  return {
+    v: 1,
+    trace_id: call.traceId,
+    tenant_id: call.tenantId,
+    ts: call.arrivedAt.toISOString(),
+    session_id,
+    mode: 'observe',
+    route_ix: deps.routeIx(call),
+    request: { ...request, body_sha256_out: call.sent ? bodyHash(deps.hashing, inbound.body) : null },
+    policy: {
+      id: 'observe-passthrough@1',
+      start_rung: 0,
+      propensity: 1,
+      mode_profile: 'none',
+      explore: false,
+      ...deps.hashes,
+      overrides: [],
+    },
+    attempts: [attempt],
+    final,
+  }
+}
+
+function theAttempt(call: ObservedCall, model: string, cost: NanoUsd | null, dialect: Dialect): Attempt {
+  const { answer, times } = call
+  const failure = errorClass(call, dialect)
+  return {
+    rung: 0,
+    provider: call.provider,
+    model: model.slice(0, 512),
+    gate: failure === undefined ? 'skipped' : 'error',
+    verdict: failure === undefined ? 'pass' : failure === 'client_abort' ? 'cancelled' : 'error',
+    cost: cost === null ? null : toUsd(cost),
+    gates: [],
+    score: null,
+    tokens: answer?.reading?.tokens ?? NO_TOKENS,
+    usage_source: answer?.reading?.tokens ? 'provider' : 'none',
+    latency_ms: ms(times.lastByte - times.called),
+    ttfb_ms: times.firstByte === undefined ? null : ms(times.firstByte - times.called),
+    status: answer?.status ?? null,
+    finish: answer?.reading?.finish?.slice(0, 512) ?? null,
+    cause: 'start',
+    ...(failure !== undefined && { error_class: failure }),
+  }
+}
+
+function errorClass({ end, answer }: ObservedCall, dialect: Dialect): ErrorClass | undefined {
+  if (end !== 'complete') return end
+  if (answer === undefined) return 'transport'
+  if (answer.status < 400) return answer.reading?.error ? dialect.classifyStreamError(answer.reading.error).class : undefined
+  return dialect.classifyFault(answer.status, answer.errorBody ?? new Uint8Array()).class
+}
+
+/** Nothing was billed where nothing was answered; null, never 0, where the price or the usage is unknown. */
+function costOf({ inbound, answer, provider }: ObservedCall, model: string, deps: RecordDeps): NanoUsd | null {
+  if (inbound.api === 'messages.count_tokens') return 0
+  if (answer === undefined || (answer.status >= 400 && !answer.reading?.tokens)) return 0
+  const tokens = answer.reading?.tokens
+  if (!tokens) return null
+  const price = deps.findPrice(provider, model)
+  return price === undefined ? null : attemptCost(price, tokens)
+}
+
+/** Streams count until their first relayed byte: after it the upstream sets the pace. */
+function overhead({ times, answer }: ObservedCall): number {
+  const streamed = /^text\/event-stream/i.test(headerValue(answer?.headers ?? [], 'content-type') ?? '')
+  if (streamed && times.firstByte !== undefined) return times.called
+  return times.done - (times.lastByte - times.called)
+}
+
+function upstreamRequestId(headers: HeaderList): string | undefined {
+  return headerValue(headers, 'request-id') ?? headerValue(headers, 'x-request-id')
+}
+
+function id<K extends string>(name: K, value: string | null | undefined): { [key in K]?: string } {
+  return value ? ({ [name]: value.slice(0, 512) } as { [key in K]?: string }) : {}
+}
+
+/** Milliseconds with three decimals, never below zero. */
+function ms(value: number): number {
+  return Math.max(0, Math.round(value * 1000) / 1000)
+}

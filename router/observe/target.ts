@@ -1,0 +1,33 @@
+import { isPassthrough } from '../../shared/wire/router/endpoints/inbound.ts'
+import { type HeaderList } from '../upstream/transport.ts'
+import { headerValue } from '../upstream/headers.ts'
+
+export type TracedApi = 'messages' | 'chat' | 'messages.count_tokens'
+
+export interface Target {
+  /** Which upstream it goes to, and how an error is shaped. */
+  dialect: 'messages' | 'chat'
+  /** Undefined for paths that pass without a record. */
+  api: TracedApi | undefined
+}
+
+/** Where a request to a provider path belongs; undefined for every other path. */
+export function targetOf(method: string, path: string, headers: HeaderList): Target | undefined {
+  if (path === '/v1/messages') return method === 'POST' ? { dialect: 'messages', api: 'messages' } : undefined
+  if (path === '/v1/chat/completions') return method === 'POST' ? { dialect: 'chat', api: 'chat' } : undefined
+  if (path === '/v1/messages/count_tokens') {
+    return method === 'POST' ? { dialect: 'messages', api: 'messages.count_tokens' } : undefined
+  }
+  if (path === '/v1/models' || path.startsWith('/v1/models/')) {
+    if (method !== 'GET' && method !== 'HEAD') return undefined
+    return { dialect: speaksMessages(headers) ? 'messages' : 'chat', api: undefined }
+  }
+  if (!isPassthrough(path)) return undefined
+  // Files exist at both vendors; the rest of the list names its dialect by its path.
+  const messages = path.startsWith('/v1/messages/') || (path.startsWith('/v1/files') && speaksMessages(headers))
+  return { dialect: messages ? 'messages' : 'chat', api: undefined }
+}
+
+function speaksMessages(headers: HeaderList): boolean {
+  return headerValue(headers, 'anthropic-version') !== undefined || headerValue(headers, 'x-api-key') !== undefined
+}

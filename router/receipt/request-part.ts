@@ -1,0 +1,83 @@
+import type { RequestFacts } from '../../shared/dialects/request-facts.ts'
+import type { Span } from '../../shared/dialects/json-scan.ts'
+import { toHex, utf8 } from '../../shared/sign/bytes.ts'
+import type { Sha256 } from '../../shared/sign/sha256.ts'
+import type { Features, UnsealedTrace } from '../../shared/wire/router/trace.ts'
+import { headerValue } from '../upstream/headers.ts'
+import type { HeaderList } from '../upstream/transport.ts'
+import { agentName } from './agent.ts'
+
+export interface Hashing {
+  sha256: Sha256
+  /** Keeps hashes of guessable prompts from being looked up. */
+  salt: Uint8Array
+}
+
+export interface InboundRequest {
+  api: UnsealedTrace['request']['api']
+  headers: HeaderList
+  body: Uint8Array
+  /** Undefined when the body did not parse. */
+  facts: RequestFacts | undefined
+}
+
+type RequestPart = Omit<UnsealedTrace['request'], 'body_sha256_out'> & { session_id: string }
+
+/** What a receipt says about the request: hashes, counts and names, never a word of it (router contract §1.1). */
+export function requestPart({ api, headers, body, facts }: InboundRequest, hashing: Hashing): RequestPart {
+  const span = (...spans: (Span | undefined)[]) =>
+    spans.filter(one => one !== undefined).map(({ start, end }) => body.subarray(start, end))
+  const inOrder = [facts?.system, facts?.messages].filter(one => one !== undefined).sort((a, b) => a.start - b.start)
+  const own = headerValue(headers, 'x-router-session')
+  return {
+    api,
+    prompt_hash: saltedHash(hashing, 'prompt', facts ? span(...inOrder) : [body]),
+    body_sha256_in: bodyHash(hashing, body),
+    features: features(headers, body, facts),
+    session_id:
+      own !== undefined && own !== ''
+        ? own.slice(0, 128)
+        : 'd_' + saltedHash(hashing, 'session', span(facts?.system, facts?.tools, facts?.firstUser)).slice(0, 32),
+  }
+}
+
+/** SHA-256(salt ‖ `body\0` ‖ bytes): equal on both sides exactly when no byte changed. */
+export function bodyHash(hashing: Hashing, body: Uint8Array): string {
+  return saltedHash(hashing, 'body', [body])
+}
+
+function saltedHash({ sha256, salt }: Hashing, purpose: string, parts: readonly Uint8Array[]): string {
+  const label = utf8(purpose + '\0')
+  const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, salt.length + label.length))
+  bytes.set(salt)
+  bytes.set(label, salt.length)
+  let at = salt.length + label.length
+  for (const part of parts) {
+    bytes.set(part, at)
+    at += part.length
+  }
+  return toHex(sha256(bytes))
+}
+
+function features(headers: HeaderList, body: Uint8Array, facts: RequestFacts | undefined): Features {
+  const named = (name: 'subagent' | 'task' | 'language') => {
+    const value = headerValue(headers, `x-router-${name}`)
+    return value === undefined || value === '' ? undefined : { [name]: value.slice(0, 128) }
+  }
+  return {
+    requested_model: facts?.model?.value.slice(0, 512) ?? '',
+    agent: agentName(headers),
+    ...named('subagent'),
+    ...named('task'),
+    ...named('language'),
+    tool_count: facts?.toolCount ?? 0,
+    image_count: facts?.imageCount ?? 0,
+    has_thinking_history: facts?.hasThinkingHistory ?? false,
+    stream: facts?.stream ?? false,
+    body_bytes: body.length,
+    size_bucket: Math.floor(Math.log2(Math.max(1, body.length))),
+    message_count: facts?.messageCount ?? 0,
+    ...(facts?.maxTokens !== undefined && { max_tokens: Math.max(0, Math.trunc(facts.maxTokens)) }),
+    n: facts?.n ?? 1,
+  }
+}

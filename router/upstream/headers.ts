@@ -1,0 +1,47 @@
+import type { HeaderList } from './transport.ts'
+
+/** RFC 9110 §7.6.1 and the names that only concern one connection. */
+const HOP_BY_HOP = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+])
+
+/** What goes to the upstream: everything end to end, in order; our own headers, `host` and `expect` are consumed. */
+export function toUpstream(headers: HeaderList): HeaderList {
+  const named = connectionNames(headers)
+  return headers.filter(([name]) => {
+    const key = name.toLowerCase()
+    return !HOP_BY_HOP.has(key) && !named.has(key) && key !== 'host' && key !== 'expect' && !key.startsWith('x-router-')
+  })
+}
+
+/** What goes back to the client: everything end to end, in order. An upstream cannot set our headers. */
+export function toClient(headers: HeaderList): HeaderList {
+  const named = connectionNames(headers)
+  return headers.filter(([name]) => {
+    const key = name.toLowerCase()
+    return !HOP_BY_HOP.has(key) && !named.has(key) && !key.startsWith('x-router-')
+  })
+}
+
+/** The value of a header, the last one when it is repeated. */
+export function headerValue(headers: HeaderList, wanted: string): string | undefined {
+  let found: string | undefined
+  for (const [name, value] of headers) if (name.length === wanted.length && name.toLowerCase() === wanted) found = value
+  return found
+}
+
+function connectionNames(headers: HeaderList): ReadonlySet<string> {
+  const value = headerValue(headers, 'connection')
+  if (value === undefined) return NONE
+  return new Set(value.split(',').map(name => name.trim().toLowerCase()))
+}
+
+const NONE: ReadonlySet<string> = new Set()

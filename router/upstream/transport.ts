@@ -1,0 +1,42 @@
+/** Header lines in order, repeated names kept apart. */
+export type HeaderList = [name: string, value: string][]
+
+export interface Timeouts {
+  connectMs: number
+  firstByteMs: number
+  idleMs: number
+}
+
+export interface UpstreamRequest {
+  method: string
+  url: string
+  headers: HeaderList
+  body: Uint8Array<ArrayBuffer> | AsyncIterable<Uint8Array> | null
+  signal: AbortSignal
+  timeouts: Timeouts
+}
+
+export interface UpstreamResponse {
+  status: number
+  headers: HeaderList
+  body: AsyncIterable<Uint8Array>
+  /** True when the bytes are as the upstream sent them; false when the host has undone their content-encoding. */
+  rawEncoding: boolean
+}
+
+/** How upstreams are reached: `fetch` on edge hosts, a connection pool on Node. Redirects are never followed. */
+export interface Transport {
+  send(request: UpstreamRequest): Promise<UpstreamResponse>
+  close(): Promise<void>
+}
+
+/** The upstream gave no answer. `timeout` names the limit that passed. */
+export class TransportError extends Error {
+  override name = 'TransportError'
+  readonly timeout: 'connect' | 'first_byte' | 'idle' | undefined
+
+  constructor(message: string, options: { cause?: unknown; timeout?: 'connect' | 'first_byte' | 'idle' } = {}) {
+    super(message, { cause: options.cause })
+    this.timeout = options.timeout
+  }
+}

@@ -1,0 +1,281 @@
+import { describe, expect, it } from 'vitest'
+import { sseReader } from '../http/sse-read.ts'
+import type { Decoded, DialectName } from './candidate.ts'
+import { dialects } from './dialects.ts'
+
+const encoder = new TextEncoder()
+
+function decode(name: DialectName, stream: string | Uint8Array, expectedChoices = 1): Decoded {
+  const reader = sseReader({ maxFrameBytes: 1 << 20 })
+  const accumulator = dialects[name].accumulator({ expectedChoices })
+  for (const frame of reader.push(typeof stream === 'string' ? encoder.encode(stream) : stream)) accumulator.push(frame)
+  return accumulator.finish(reader.rest())
+}
+const event = (data: { type: string; [key: string]: unknown }) =>
+  `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`
+const body = (decoded: Decoded) => (decoded.ok ? JSON.parse(new TextDecoder().decode(decoded.body)) : decoded)
+
+describe('a messages stream', () => {
+  const start = event({
+    type: 'message_start',
+    message: { id: 'm', model: 'x', role: 'assistant', content: [], usage: { input_tokens: 5, output_tokens: 1 } },
+  })
+  const open = (block: object, index = 0) => event({ type: 'content_block_start', index, content_block: block })
+  const delta = (part: object, index = 0) => event({ type: 'content_block_delta', index, delta: part })
+  const close = (index = 0) => event({ type: 'content_block_stop', index })
+  const end = (stop_reason: string | null = 'end_turn') =>
+    event({ type: 'message_delta', delta: { stop_reason, stop_sequence: null }, usage: { output_tokens: 9 } }) +
+    event({ type: 'message_stop' })
+  const tool = { type: 'tool_use', id: 't', name: 'f', input: {} }
+  const input = (partial_json: string) => delta({ type: 'input_json_delta', partial_json })
+
+  it('keeps the text of tool input as the model wrote it', () => {
+    const decoded = decode(
+      'messages',
+      start + open(tool) + input('') + input('{"a": 1') + input('.0}') + close() + end('tool_use'),
+    )
+    expect(decoded).toMatchObject({
+      ok: true,
+      replayable: true,
+      candidate: { choices: [{ toolCalls: [{ id: 't', name: 'f', arguments: '{"a": 1.0}' }] }] },
+    })
+    expect(decoded.ok && new TextDecoder().decode(decoded.body)).toContain('"input":{"a": 1.0}')
+    expect(decoded.ok && decoded.candidate.tokens).toMatchObject({ uncached: 5, output: 9 })
+  })
+
+  it('reads a call without arguments', () => {
+    for (const pieces of ['', input('')]) {
+      const decoded = decode('messages', start + open(tool) + pieces + close() + end('tool_use'))
+      expect(decoded).toMatchObject({ ok: true, candidate: { choices: [{ toolCalls: [{ arguments: '{}' }] }] } })
+    }
+  })
+
+  it('takes input that a token limit cut, and no other that does not parse', () => {
+    const cut = open(tool) + input('{"a": "lo') + close()
+    expect(decode('messages', start + cut + end('max_tokens'))).toMatchObject({
+      ok: true,
+      candidate: { choices: [{ toolCalls: [{ arguments: '{"a": "lo' }], finish: 'max_tokens' }] },
+    })
+    expect(decode('messages', start + cut + end('tool_use'))).toMatchObject({ ok: false, reason: 'bad_tool_json' })
+    expect(decode('messages', start + open(tool) + input('[1]') + close() + end('tool_use'))).toMatchObject({
+      ok: false,
+      reason: 'bad_tool_json',
+    })
+    expect(decode('messages', start + open(tool) + input('{}}') + close() + end('max_tokens'))).toMatchObject({
+      ok: false,
+      reason: 'bad_tool_json',
+    })
+  })
+
+  it('passes over pings, comments, unknown events and unknown deltas', () => {
+    const noise = `: hi\n\n${event({ type: 'ping' })}${event({ type: 'event_of_next_year', x: 1 })}`
+    const text =
+      open({ type: 'text', text: '' }) +
+      delta({ type: 'delta_of_next_year' }) +
+      noise +
+      delta({ type: 'text_delta', text: 'hi' }) +
+      close()
+    expect(body(decode('messages', noise + start + text + end() + noise))).toMatchObject({
+      content: [{ type: 'text', text: 'hi' }],
+    })
+  })
+
+  it('is put together without event lines, but not to be replayed so', () => {
+    const bare = (start + open({ type: 'text', text: 'x' }) + close() + end()).replace(/^event: .*\n/gm, '')
+    expect(decode('messages', bare)).toMatchObject({
+      ok: true,
+      replayable: false,
+      candidate: { choices: [{ text: 'x' }] },
+    })
+  })
+
+  const text = open({ type: 'text', text: '' })
+  it.each<[string, string, string]>([
+    ['nothing', '', 'empty'],
+    ['only pings', event({ type: 'ping' }), 'empty'],
+    ['no message_stop', start + text + close(), 'truncated'],
+    ['an end without a reason', start + end(null), 'truncated'],
+    ['an end in the middle of its last frame', start + end().trimEnd(), 'truncated'],
+    ['a block before the start', text + start + end(), 'out_of_order'],
+    ['two starts', start + start + end(), 'out_of_order'],
+    ['an index left out', start + open({ type: 'text', text: '' }, 1), 'out_of_order'],
+    ['a block inside another', start + text + open({ type: 'text', text: '' }, 1), 'out_of_order'],
+    ['a delta for another block', start + text + delta({ type: 'text_delta', text: 'x' }, 1), 'out_of_order'],
+    ['a delta after its block', start + text + close() + delta({ type: 'text_delta', text: 'x' }), 'out_of_order'],
+    ['an end inside a block', start + text + end(), 'out_of_order'],
+    ['data after the end', start + end() + text, 'out_of_order'],
+    ['text in a tool', start + open(tool) + delta({ type: 'text_delta', text: 'x' }), 'bad_frame'],
+    ['a delta that is not text', start + text + delta({ type: 'text_delta', text: 5 }), 'bad_frame'],
+    ['an event line that lies', start.replace('event: message_start', 'event: message_stop'), 'bad_frame'],
+    ['HTML', 'event: message_start\ndata: <html>\n\n', 'not_json'],
+    [
+      'an error after the finish',
+      start + end() + event({ type: 'error', error: { type: 'api_error', message: 'm' } }),
+      'upstream_error',
+    ],
+  ])('is bad with %s', (_label, stream, reason) => {
+    expect(decode('messages', stream)).toMatchObject({ ok: false, reason })
+  })
+
+  it('is bad where a code point is cut', () => {
+    const bytes = encoder.encode(start + text + delta({ type: 'text_delta', text: 'é' }) + close() + end())
+    const i = bytes.indexOf(0xc3)
+    expect(decode('messages', Uint8Array.from([...bytes.slice(0, i), ...bytes.slice(i + 1)]))).toMatchObject({
+      ok: false,
+      reason: 'not_utf8',
+    })
+  })
+})
+
+describe('a chat stream', () => {
+  const chunk = (choices: object[], more: object = {}) =>
+    `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', model: 'm', choices, ...more })}\n\n`
+  const part = (delta: object, index = 0) => chunk([{ index, delta, finish_reason: null }])
+  const stop = (finish_reason = 'stop', index = 0) => chunk([{ index, delta: {}, finish_reason }])
+  const first = part({ role: 'assistant', content: '' })
+  const done = 'data: [DONE]\n\n'
+  const call = (piece: object) => part({ tool_calls: [piece] })
+  const calls = (decoded: Decoded) => (decoded.ok ? decoded.candidate.choices[0]?.toolCalls : decoded)
+
+  it('joins the pieces of tool calls by their index and keeps the text', () => {
+    const decoded = decode(
+      'chat',
+      part({ role: 'assistant', content: null }) +
+        call({ index: 0, id: 'a', type: 'function', function: { name: 'f', arguments: '' } }) +
+        call({ index: 1, id: 'b', type: 'function', function: { name: 'g', arguments: '{"x"' } }) +
+        call({ index: 0, id: 'a', function: { arguments: '{"y": 1.0}' } }) +
+        call({ index: 1, function: { arguments: ':}' } }) +
+        stop('tool_calls') +
+        done,
+    )
+    expect(calls(decoded)).toEqual([
+      { id: 'a', name: 'f', arguments: '{"y": 1.0}' },
+      { id: 'b', name: 'g', arguments: '{"x":}' },
+    ])
+    expect(decoded).toMatchObject({ replayable: true })
+    expect(body(decoded).choices[0].message.content).toBeNull()
+  })
+
+  it('closes gaps in the indexes and puts in indexes that are missing, and says that clients could not', () => {
+    const whole = (index: number | undefined, id: string) =>
+      call({ index, id, type: 'function', function: { name: 'f', arguments: id } })
+    const gap = decode('chat', first + whole(1, 'a') + whole(4, 'b') + stop('tool_calls') + done)
+    expect(calls(gap)).toMatchObject([{ id: 'a' }, { id: 'b' }])
+    const missing = decode(
+      'chat',
+      first +
+        whole(undefined, 'a') +
+        call({ function: { arguments: '+' } }) +
+        whole(undefined, 'b') +
+        call({ id: 'a', function: { arguments: '!' } }) +
+        stop('tool_calls') +
+        done,
+    )
+    expect(calls(missing)).toMatchObject([
+      { id: 'a', arguments: 'a+!' },
+      { id: 'b', arguments: 'b' },
+    ])
+    expect([gap, missing]).toMatchObject([{ replayable: false }, { replayable: false }])
+  })
+
+  it('keeps choices apart, with a refusal in its own field', () => {
+    const stream =
+      chunk([], { prompt_filter_results: [] }) +
+      part({ role: 'assistant', content: 'a' }, 1) +
+      first +
+      part({ content: 'b' }, 1) +
+      part({ refusal: 'no' }) +
+      stop('stop', 1) +
+      stop() +
+      done
+    expect(decode('chat', stream, 2)).toMatchObject({
+      ok: true,
+      candidate: {
+        choices: [
+          { index: 0, text: '', refusal: 'no' },
+          { index: 1, text: 'ab', refusal: null },
+        ],
+      },
+    })
+  })
+
+  it('joins reasoning, whatever the host calls it', () => {
+    const stream =
+      first +
+      part({ reasoning_content: 'a' }) +
+      part({ reasoning_content: null }) +
+      part({ reasoning_content: 'b' }) +
+      stop() +
+      done
+    expect(decode('chat', stream)).toMatchObject({
+      candidate: { choices: [{ thinking: 'ab', extras: ['reasoning_content'] }] },
+    })
+  })
+
+  it('is whole without the end mark when every choice has its finish', () => {
+    expect(decode('chat', first + stop())).toMatchObject({ ok: true })
+    expect(decode('chat', first + stop(), 2)).toMatchObject({ ok: false, reason: 'truncated' })
+    expect(decode('chat', `${first + stop()}data: {"id":"c","choices":[],"us`)).toMatchObject({
+      ok: false,
+      reason: 'truncated',
+    })
+  })
+
+  it('ignores what follows the end mark', () => {
+    expect(decode('chat', `${first + stop() + done}data: rubbish\n\n`)).toMatchObject({
+      ok: true,
+      candidate: { choices: [{ text: '' }] },
+    })
+  })
+
+  it('reads a stream without roles, but not to be replayed so', () => {
+    expect(decode('chat', part({ content: 'x' }) + stop() + done)).toMatchObject({ ok: true, replayable: false })
+  })
+
+  it('takes the old way of a function call', () => {
+    const stream =
+      first +
+      part({ function_call: { name: 'f', arguments: '{' } }) +
+      part({ function_call: { arguments: '}' } }) +
+      stop('function_call')
+    expect(calls(decode('chat', stream))).toEqual([{ id: '', name: 'f', arguments: '{}' }])
+  })
+
+  it.each<[string, string, string]>([
+    ['nothing', '', 'empty'],
+    ['only the end mark', done, 'empty'],
+    ['only usage', chunk([], { usage: {} }) + done, 'empty'],
+    ['no finish', first + done, 'truncated'],
+    ['a choice left out', part({ role: 'assistant' }, 1) + stop('stop', 1) + done, 'bad_frame'],
+    ['a choice number beyond all bounds', stop('stop', 5000), 'bad_frame'],
+    ['content that is not text', part({ content: 5 }), 'bad_frame'],
+    [
+      'a call without a name',
+      first + call({ index: 0, id: 'a', function: { arguments: '' } }) + stop('tool_calls') + done,
+      'bad_frame',
+    ],
+    ['HTML', 'data: <html>\n\n', 'not_json'],
+    ['an error object', `${first}data: {"error":{"message":"m","type":"server_error"}}\n\n`, 'upstream_error'],
+    ['an error event', `${first}event: error\ndata: {"message":"m"}\n\n`, 'upstream_error'],
+    ['a finish of error', first + stop('error') + done, 'upstream_error'],
+    ['an error after the finish', `${first + stop()}data: {"error":"m"}\n\n`, 'upstream_error'],
+  ])('is bad with %s', (_label, stream, reason) => {
+    expect(decode('chat', stream)).toMatchObject({ ok: false, reason })
+  })
+})
+
+describe.each(['messages', 'chat'] as const)('a %s body that is not an answer', name => {
+  it.each<[string, string]>([
+    ['', 'empty'],
+    ['<html>', 'not_json'],
+    ['{"content":[', 'not_json'],
+    ['[]', 'not_an_answer'],
+    ['{}', 'not_an_answer'],
+    ['{"type":"error","error":{"type":"overloaded_error","message":"m"}}', 'upstream_error'],
+    ['{"error":{"message":"m"}}', 'upstream_error'],
+    ['{"content":[],"choices":[{"message":{"content":"x"},"finish_reason":null}]}', 'truncated'],
+    ['{"content":[5],"choices":[5]}', 'bad_frame'],
+  ])('%s', (text, reason) => {
+    expect(dialects[name].decodeJson(encoder.encode(text))).toMatchObject({ ok: false, reason })
+  })
+})
