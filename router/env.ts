@@ -4,11 +4,24 @@ import { bindSchema } from '../shared/http/bind.ts'
 
 const flag = z.enum(['0', '1'], { error: 'expected 0 or 1' }).transform(value => value === '1')
 
+const upstream = z.string().refine(isHttpUrl, 'expected an http or https address')
+
+function isHttpUrl(text: string): boolean {
+  return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)
+}
+
 /** What the router process reads from its environment. */
 export const routerEnv = z.object({
   ROUTER_BIND: bindSchema.default({ host: '127.0.0.1', port: 8080 }),
   ROUTER_DB: z.string().default('router.db'),
   ROUTER_DB_TOKEN: z.string().optional(),
+  ROUTER_UPSTREAM_MESSAGES: upstream.default('https://api.anthropic.com'),
+  ROUTER_UPSTREAM_CHAT: upstream.default('https://api.openai.com'),
+  ROUTER_TENANT: z
+    .string()
+    .regex(/^[A-Za-z0-9._-]{1,64}$/, 'expected 1 to 64 letters, digits, dots, dashes or underscores')
+    .default('default'),
+  ROUTER_RESPONSE_HEADERS: flag.default(true),
   ROUTER_METRICS_OPEN: flag.default(false),
   ROUTER_DRAIN_SECONDS: z
     .string()

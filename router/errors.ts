@@ -6,6 +6,7 @@ import type { RequestIdEnv } from '../shared/http/request-id.ts'
 import { allowedMethods } from '../shared/http/routes.ts'
 import type { Log } from '../shared/log/log.ts'
 import { type ErrorDialect, errorBodyFor, type RouterErrorCase, routerErrors } from '../shared/wire/router/error.ts'
+import { PROVIDER_ROUTES } from './observe/target.ts'
 
 /** Codes of the shared HTTP layer, in this service's words. */
 const SHARED_CODES: Record<string, RouterErrorCase> = {
@@ -38,7 +39,7 @@ export function answerUnknownRoute(app: Hono<RequestIdEnv>): NotFoundHandler<Req
   let methodsOf: ((path: string) => readonly string[]) | undefined
   return c => {
     // The routes are read at the first miss: by then every feature is mounted.
-    methodsOf ??= allowedMethods(app.routes)
+    methodsOf ??= allowedMethods([...app.routes, ...PROVIDER_ROUTES])
     const { method, path } = c.req
     const allowed = methodsOf(path)
     if (allowed.length === 0) return refusal(c, 'not_found', `no such path: ${path}`)

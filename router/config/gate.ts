@@ -1,7 +1,8 @@
 import type { NanoUsd } from '../../shared/money/money.ts'
 import type { Json } from '../../shared/sign/jcs.ts'
 import type { Named } from './frozen.ts'
-import type { SchemaDraft } from './json-schema.ts'
+import type { SchemaDraft } from './json-schema-check.ts'
+import type { Model } from './model.ts'
 
 /** A gate of the config with its defaults applied (router contract §5.1, §5.2). */
 export type Gate =
@@ -106,12 +107,12 @@ export interface FunctionGate extends GateBase {
 
 export interface JudgeGate extends GateBase {
   readonly kind: 'judge'
-  readonly model: GateModel
+  readonly model: Model
   readonly rubric: string
   readonly threshold: number
   readonly includeRequest: boolean
   readonly maxOutputTokens: number
-  readonly fallbackModel: GateModel | null
+  readonly fallbackModel: Model | null
 }
 
 export interface ConsistencyGate extends GateBase {
@@ -119,5 +120,5 @@ export interface ConsistencyGate extends GateBase {
   readonly k: number
   readonly threshold: number
   /** null samples the model of the rung. */
-  readonly model: GateModel | null
+  readonly model: Model | null
 }

@@ -37,6 +37,9 @@ export function problemList(file: string, locate?: Locator) {
 
   return {
     atKey: (path: Path, message: string) => add(path, message, 'key'),
+    /** For what is wrong outside the file, such as a variable. */
+    outside: (name: string, message: string) =>
+      void found.push({ file: name, line: null, column: null, path: '', message }),
     atValue: (path: Path, message: string) => add(path, message, 'value'),
     /** ` (line 3)` for a sentence that refers to another place; empty when there are no lines. */
     lineOf: (path: Path): string => (locate === undefined ? '' : ` (line ${locate.value(path).line})`),

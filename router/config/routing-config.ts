@@ -1,9 +1,9 @@
 import type { NanoUsd } from '../../shared/money/money.ts'
-import type { Price } from '../../shared/prices/price.ts'
 import type { InboundApi, Mode, Profile } from '../../shared/wire/router/conventions.ts'
 import type { ModeValue } from '../../shared/wire/router/headers.ts'
 import type { Named } from './frozen.ts'
 import type { Gate } from './gate.ts'
+import type { Model, ModelPrice } from './model.ts'
 
 /** A config as the router works with it: every default applied, every name resolved, frozen. */
 export interface RoutingConfig {
@@ -77,28 +77,9 @@ export interface RouteMatch {
   readonly header?: Named<string>
 }
 
-export interface Rung {
+export interface Rung extends Model {
+  /** Place in the ladder, 0 is the cheapest. */
   readonly rung: number
-  /** `provider/model` as the ladder has it. */
-  readonly model: string
-  readonly provider: string
-  readonly dialect: InboundApi
-  /** What goes upstream in `model`. */
-  readonly upstreamModel: string
-  readonly tools: boolean
-  readonly images: boolean
-  readonly maxInputTokens: number | null
-  readonly maxOutputTokens: number
-  /** null only with `unpriced = "null"`. */
-  readonly price: ModelPrice | null
-}
-
-export interface ModelPrice extends Price {
-  readonly source: 'config' | 'builtin'
-  /** Fee of one server-side search. */
-  readonly webSearch: NanoUsd | null
-  /** Cache classes nobody listed a price for, so that a factor of the input price stands in. */
-  readonly assumed: readonly ('cache_write_5m' | 'cache_write_1h' | 'cache_read')[]
 }
 
 export interface Pricing {

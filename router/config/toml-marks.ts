@@ -18,7 +18,8 @@ export function markToml(text: string): Mark {
   let table = root
   scan.skipBlank()
   while (!scan.atEnd()) {
-    table = scan.peek() === '[' ? readHeader(scan, root) : (readPair(scan, table), table)
+    if (scan.peek() === '[') table = readHeader(scan, root)
+    else readPair(scan, table)
     scan.skipBlank()
   }
   return root
@@ -148,8 +149,7 @@ const BLANK = /(?:[ \t\r\n\ufeff]|#[^\n]*)*/y
 const BARE = /[A-Za-z0-9_-]+/y
 const SCALAR = /[^,\]}#\r\n]*/y
 // Multi-line forms first; their end may hold one or two quotes that belong to the text.
-const STRING =
-  /"""(?:[^"\\]|\\[^]|"{1,2}(?!"))*"{3,5}|'''(?:[^']|'{1,2}(?!'))*'{3,5}|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'/y
+const STRING = /"""(?:[^"\\]|\\[\s\S]|"{1,2}(?!"))*"{3,5}|'''(?:[^']|'{1,2}(?!'))*'{3,5}|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'/y
 
 function keyName(written: string): string {
   // Escapes in a quoted key mean what the parser says they mean.

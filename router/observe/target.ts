@@ -1,3 +1,4 @@
+import type { MountedRoute } from '../../shared/http/routes.ts'
 import { isPassthrough } from '../../shared/wire/router/endpoints/inbound.ts'
 import { type HeaderList } from '../upstream/transport.ts'
 import { headerValue } from '../upstream/headers.ts'
@@ -10,6 +11,15 @@ export interface Target {
   /** Undefined for paths that pass without a record. */
   api: TracedApi | undefined
 }
+
+/** The provider paths that take one method only, for an answer that names it. */
+export const PROVIDER_ROUTES: readonly MountedRoute[] = [
+  { method: 'POST', path: '/v1/messages' },
+  { method: 'POST', path: '/v1/chat/completions' },
+  { method: 'POST', path: '/v1/messages/count_tokens' },
+  { method: 'GET', path: '/v1/models' },
+  { method: 'GET', path: '/v1/models/:id' },
+]
 
 /** Where a request to a provider path belongs; undefined for every other path. */
 export function targetOf(method: string, path: string, headers: HeaderList): Target | undefined {

@@ -62,11 +62,14 @@ export async function listen({ bind, fetch, direct, bodyMs, maxHeaderBytes }: Se
     async close(drainMs) {
       const closed = new Promise<void>(resolve => server.close(() => resolve()))
       server.closeIdleConnections()
+      // A connection that finishes its request while we drain would otherwise be kept for the next one.
+      const idle = setInterval(() => server.closeIdleConnections(), 50)
       const cut = setTimeout(() => {
         for (const socket of sockets) socket.destroy()
       }, drainMs)
       await closed
       clearTimeout(cut)
+      clearInterval(idle)
     },
   }
 }

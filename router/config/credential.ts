@@ -1,0 +1,37 @@
+import type { InboundApi } from '../../shared/wire/router/conventions.ts'
+import type { Vars } from './resolve-providers.ts'
+import type { Provider } from './routing-config.ts'
+
+/** Whose key a call carries; `none` when the provider wants none. */
+export type Credential = 'passthrough' | 'env' | 'signed' | 'none' | 'missing'
+
+/** What the router itself holds for a provider, whoever is calling. */
+export function heldCredential(provider: Provider, env: Vars): 'env' | 'signed' | 'none' | 'missing' {
+  const isSet = (name: string | null) => name !== null && (env[name] ?? '') !== ''
+  switch (provider.auth) {
+    case 'none':
+      return 'none'
+    case 'sigv4':
+      return isSet('AWS_ACCESS_KEY_ID') && isSet('AWS_SECRET_ACCESS_KEY') ? 'signed' : 'missing'
+    case 'oauth':
+      return isSet(provider.credentialsEnv) ? 'signed' : 'missing'
+    default:
+      return isSet(provider.apiKeyEnv) ? 'env' : 'missing'
+  }
+}
+
+export interface Caller {
+  readonly api: InboundApi
+  /** The request carries a provider key in a header of its dialect. */
+  readonly hasKey: boolean
+}
+
+/**
+ * Router contract §6.6: a client's key goes to `passthrough` providers of the inbound dialect and nowhere else, and
+ * for a built-in provider it wins over a key of the router's own.
+ */
+export function credentialFor(provider: Provider, caller: Caller, env: Vars): Credential {
+  const takesClientKey = provider.auth === 'passthrough' || (provider.builtin && provider.auth === 'env')
+  if (takesClientKey && caller.hasKey && caller.api === provider.dialect) return 'passthrough'
+  return heldCredential(provider, env)
+}

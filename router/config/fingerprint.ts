@@ -1,0 +1,54 @@
+import type { Price } from '../../shared/prices/price.ts'
+import { canonicalize } from '../../shared/sign/jcs.ts'
+import { sha256Hex } from '../../shared/sign/sha256.ts'
+import { type Named, named } from './frozen.ts'
+import type { Model } from './model.ts'
+import type { RouteMatch, RoutingConfig } from './routing-config.ts'
+
+/** Router contract §6.8: state belongs to a route's match, ladder and gates, wherever the route stands. */
+export function routeFingerprint(match: RouteMatch, ladder: readonly string[], gates: readonly string[]): string {
+  return sha256Hex(canonicalize({ match, ladder, gates }))
+}
+
+type Unhashed = Omit<RoutingConfig, 'configHash' | 'priceTableHash'>
+
+/** JCS hash of a resolved config. Prices have a hash of their own; values of headers may be secrets and stay out. */
+export function configHash(config: Unhashed): string {
+  const providers = mapNamed(config.providers, provider => ({
+    ...provider,
+    headers: Object.keys(provider.headers).sort(),
+  }))
+  const gates = mapNamed(config.gates, gate => {
+    if (gate.kind === 'judge')
+      return { ...gate, model: unpriced(gate.model), fallbackModel: gate.fallbackModel && unpriced(gate.fallbackModel) }
+    if (gate.kind === 'consistency') return { ...gate, model: gate.model && unpriced(gate.model) }
+    return gate
+  })
+  const routes = config.routes.map(route => ({ ...route, ladder: route.ladder.map(unpriced) }))
+  const { builtin, unpriced: rule } = config.pricing
+  return sha256Hex(canonicalize({ ...config, providers, gates, routes, pricing: { builtin, unpriced: rule } }))
+}
+
+/** Hash of the prices in use: the name of the bundled table, each `[[price]]`, and each model that the config names. */
+export function priceTableHash(config: Unhashed): string {
+  const prices = new Map<string, unknown>()
+  for (const [model, price] of Object.entries(config.pricing.overrides)) prices.set(model, priceText(price))
+  for (const { model, price } of modelsOf(config)) prices.set(model, price && priceText(price))
+  return sha256Hex(canonicalize({ table: config.pricing.builtin ? config.pricing.table : null, prices: named(prices) }))
+}
+
+function modelsOf({ routes, gates }: Unhashed): Model[] {
+  const judges = Object.values(gates).flatMap(gate => {
+    if (gate.kind === 'judge') return [gate.model, ...(gate.fallbackModel === null ? [] : [gate.fallbackModel])]
+    return gate.kind === 'consistency' && gate.model !== null ? [gate.model] : []
+  })
+  return [...routes.flatMap(route => route.ladder), ...judges]
+}
+
+const unpriced = <M extends Model>({ price: _, ...rest }: M): Omit<M, 'price'> => rest
+
+const mapNamed = <T, U>(values: Named<T>, map: (value: T) => U): Named<U> =>
+  named(Object.entries(values).map(([name, value]) => [name, map(value)]))
+
+const priceText = (price: Price): unknown =>
+  JSON.parse(JSON.stringify(price, (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value)))

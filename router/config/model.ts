@@ -1,0 +1,43 @@
+import type { NanoUsd } from '../../shared/money/money.ts'
+import type { Price } from '../../shared/prices/price.ts'
+import type { InboundApi } from '../../shared/wire/router/conventions.ts'
+
+/** A model that the config names, with what it can do and what it costs. */
+export interface Model {
+  /** `provider/model` as the config has it. */
+  readonly model: string
+  readonly provider: string
+  readonly dialect: InboundApi
+  /** What goes upstream in `model`. */
+  readonly upstreamModel: string
+  readonly tools: boolean
+  readonly images: boolean
+  readonly maxInputTokens: number | null
+  readonly maxOutputTokens: number
+  /** null only with `unpriced = "null"`. */
+  readonly price: ModelPrice | null
+}
+
+export interface ModelPrice extends Price {
+  readonly source: 'config' | 'builtin'
+  /** Fee of one server-side search. */
+  readonly webSearch: NanoUsd | null
+  /** Cache classes nobody listed a price for, so that a factor of the input price stands in. */
+  readonly assumed: readonly CacheClass[]
+}
+
+export type CacheClass = 'cache_write_5m' | 'cache_write_1h' | 'cache_read'
+
+/**
+ * What makes two names the same model: provider and vendor prefixes, a date, a host's version mark and `-latest` do
+ * not count (router contract §5.5). Names that differ only there come from one maker's one model.
+ */
+export function modelIdentity(name: string): string {
+  return name
+    .toLowerCase()
+    .slice(name.lastIndexOf('/') + 1)
+    .replace(/^(?:[a-z]+\.)+/, '')
+    .replace(/-v\d+(?::\d+)?$/, '')
+    .replace(/[-@](?:\d{8}|\d{4}-\d{2}-\d{2})$/, '')
+    .replace(/-latest$/, '')
+}

@@ -1,0 +1,290 @@
+import { fromUsd } from '../../shared/money/money.ts'
+import { urlProblem } from './base-url.ts'
+import { type Named, named } from './frozen.ts'
+import type { ConsistencyGate, Gate, JudgeGate, SchemaGate } from './gate.ts'
+import { type GateTable, gateTables, inlineKinds } from './gate-table.ts'
+import { isHeaderName, isOwnedHeader } from './header-names.ts'
+import { readSchema } from './json-schema.ts'
+import type { Path } from './locate.ts'
+import { modelIdentity } from './model.ts'
+import { suggestion } from './nearest.ts'
+import { numbered, type Problems } from './problem.ts'
+import { nameOf } from './read-table.ts'
+import type { Models } from './resolve-models.ts'
+import { type Row, type Rows, uniqueRows } from './schema.ts'
+
+const INLINE_TIMEOUT_MS = 1000
+const TIMEOUT_MS = 30_000
+
+export interface Gates {
+  usable: Named<Gate>
+  /** Every id in the file and the built-in ones. */
+  ids: ReadonlySet<string>
+}
+
+export interface GateHost {
+  hasProcesses: boolean
+  /** Reads a schema file, named as in the config. */
+  readFile: ((path: string) => string) | undefined
+  /** Names of the functions handed to the library. */
+  functions: ReadonlySet<string>
+}
+
+interface Deps {
+  problems: Problems
+  models: Models
+  host: GateHost
+}
+
+/** Router contract §5.1 and §5.2: what a gate's keys mean together, and whether this host can run it. */
+export function resolveGates(rows: Rows<GateTable>, deps: Deps): Gates {
+  const found = new Map<string, Gate>()
+  for (const kind of ['non-empty', 'json-valid'] as const) {
+    const gate = resolve({ path: [], given: {}, read: builtin(kind) }, deps)
+    if (gate !== undefined) found.set(kind, gate)
+  }
+  const first = uniqueRows(deps.problems, rows, 'id')
+  for (const row of rows) {
+    const gate = resolve(row, deps)
+    if (gate !== undefined && first.get(gate.id) === row) found.set(gate.id, gate)
+  }
+  return { usable: named(found), ids: new Set([...found.keys(), ...first.keys()]) }
+}
+
+const builtin = (kind: 'non-empty' | 'json-valid') => ({
+  value: gateTables[kind].parse({ id: kind, kind }) as GateTable,
+  bad: new Set<string>(),
+})
+
+function resolve(row: Row<GateTable>, deps: Deps): Gate | undefined {
+  if (row.read === undefined) return undefined
+  const { value: table, bad } = row.read
+  const gate = { at: (key: string): Path => [...row.path, key], bad, ...deps }
+  const base = baseOf(table)
+  switch (table.kind) {
+    case 'non-empty': {
+      const { accept_tool_calls, refusal, min_chars } = table
+      return { ...base, kind: table.kind, acceptToolCalls: accept_tool_calls, refusal, minChars: min_chars }
+    }
+    case 'json-valid':
+      return { ...base, kind: table.kind, fences: table.fences, onToolCall: table.on_tool_call }
+    case 'schema':
+      return schemaGate(table, base, gate)
+    case 'tool-args':
+      return {
+        ...base,
+        kind: table.kind,
+        allow: table.allow ?? null,
+        deny: table.deny ?? [],
+        requireKnown: table.require_known,
+      }
+    case 'regex':
+      checkPatterns(table, gate)
+      return {
+        ...base,
+        kind: table.kind,
+        must: table.must,
+        mustNot: table.must_not,
+        flags: table.flags,
+        window: table.window ?? null,
+      }
+    case 'length':
+      checkBounds(table, gate)
+      return {
+        ...base,
+        kind: table.kind,
+        minChars: table.min_chars ?? null,
+        maxChars: table.max_chars ?? null,
+        minTokens: table.min_tokens ?? null,
+        maxTokens: table.max_tokens ?? null,
+      }
+    case 'subprocess':
+      if (!deps.host.hasProcesses) say(gate, 'kind', 'this host cannot start processes: use an http gate instead')
+      return {
+        ...base,
+        kind: table.kind,
+        cmd: table.cmd,
+        cwd: table.cwd ?? null,
+        envPass: table.env_pass,
+        stdin: table.stdin,
+      }
+    case 'http':
+      checkHttp(table, gate)
+      return {
+        ...base,
+        kind: table.kind,
+        url: table.url,
+        headersEnv: named(Object.entries(table.headers_env).map(([name, variable]) => [name.toLowerCase(), variable])),
+        method: table.method,
+      }
+    case 'function':
+      checkFunction(table, gate)
+      return { ...base, kind: table.kind, name: table.name }
+    case 'judge':
+      return judgeGate(table, base, gate)
+    case 'consistency':
+      return consistencyGate(table, base, gate)
+  }
+}
+
+function baseOf(table: GateTable) {
+  const { window, min_runs, max_error, probe_after_s, probes } = table.error_budget
+  return {
+    id: table.id,
+    onAbstain: table.on_abstain,
+    timeoutMs: table.timeout_ms ?? (inlineKinds.has(table.kind) ? INLINE_TIMEOUT_MS : TIMEOUT_MS),
+    cost: fromUsd(table.cost_usd),
+    errorBudget: { window, minRuns: min_runs, maxError: max_error, probeAfterS: probe_after_s, probes },
+    maxParallel: table.max_parallel,
+  }
+}
+
+type Base = ReturnType<typeof baseOf>
+
+interface InGate extends Deps {
+  at: (key: string) => Path
+  bad: ReadonlySet<string>
+}
+
+function say({ problems, at }: InGate, key: string, message: string): void {
+  problems.atValue(at(key), `${nameOf(at(key))}: ${message}`)
+}
+
+function schemaGate(table: GateTable<'schema'>, base: Base, gate: InGate): SchemaGate | undefined {
+  if (gate.bad.has('schema') || gate.bad.has('file')) return undefined
+  if ((table.schema === undefined) === (table.file === undefined)) {
+    say(gate, 'schema', 'a schema gate takes "schema" or "file", one of them')
+    return undefined
+  }
+  const key = table.file === undefined ? 'schema' : 'file'
+  const given = table.file === undefined ? table.schema : readSchemaFile(table.file, gate)
+  if (given === undefined) return undefined
+  const read = readSchema(given)
+  if ('problems' in read) {
+    for (const { path, message } of read.problems) {
+      const place = numbered(path)
+      const sentence = `${nameOf(gate.at(key))}: ${place === '' ? '' : `${place}: `}${message}`
+      gate.problems.atValue(key === 'schema' ? [...gate.at(key), ...path] : gate.at(key), sentence)
+    }
+    return undefined
+  }
+  return {
+    ...base,
+    kind: 'schema',
+    schema: read.schema,
+    draft: read.draft,
+    fences: table.fences,
+    onToolCall: table.on_tool_call,
+  }
+}
+
+function readSchemaFile(file: string, gate: InGate): unknown {
+  if (gate.host.readFile === undefined) {
+    say(gate, 'file', 'this host cannot read files: write the schema into the config')
+    return undefined
+  }
+  let text: string
+  try {
+    text = gate.host.readFile(file)
+  } catch (error) {
+    say(gate, 'file', `cannot read "${file}": ${reason(error)}`)
+    return undefined
+  }
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    say(gate, 'file', `"${file}" is not JSON: ${reason(error)}`)
+    return undefined
+  }
+}
+
+const reason = (error: unknown) => (error instanceof Error ? error.message : String(error))
+
+function checkPatterns(table: GateTable<'regex'>, gate: InGate): void {
+  if (!/^[imsuv]*$/.test(table.flags) || !compiles('', table.flags)) {
+    say(gate, 'flags', 'expected some of i, m, s and one of u, v, each once')
+    return
+  }
+  if (table.must.length + table.must_not.length === 0 && !gate.bad.has('must') && !gate.bad.has('must_not'))
+    say(gate, 'must', 'a regex gate takes at least one pattern in "must" or "must_not"')
+  for (const key of ['must', 'must_not'] as const) {
+    table[key].forEach((pattern, i) => {
+      const error = compileError(pattern, table.flags)
+      const at = [...gate.at(key), i]
+      if (error !== undefined) gate.problems.atValue(at, `${nameOf(at)}: ${error}`)
+    })
+  }
+}
+
+const compiles = (pattern: string, flags: string) => compileError(pattern, flags) === undefined
+
+function compileError(pattern: string, flags: string): string | undefined {
+  try {
+    new RegExp(pattern, flags)
+    return undefined
+  } catch (error) {
+    // The engine's message repeats the pattern; what is wrong with it stands after the last colon.
+    const text = reason(error)
+    return `not a regular expression: ${text.slice(text.lastIndexOf(': ') + 2).toLowerCase()}`
+  }
+}
+
+function checkBounds(table: GateTable<'length'>, gate: InGate): void {
+  const { min_chars, max_chars, min_tokens, max_tokens } = table
+  const none = [min_chars, max_chars, min_tokens, max_tokens].every(bound => bound === undefined)
+  if (none && !['min_chars', 'max_chars', 'min_tokens', 'max_tokens'].some(key => gate.bad.has(key)))
+    say(gate, 'min_chars', 'a length gate takes at least one of min_chars, max_chars, min_tokens, max_tokens')
+  if (min_chars !== undefined && max_chars !== undefined && min_chars > max_chars)
+    say(gate, 'max_chars', `expected at least min_chars, which is ${min_chars}`)
+  if (min_tokens !== undefined && max_tokens !== undefined && min_tokens > max_tokens)
+    say(gate, 'max_tokens', `expected at least min_tokens, which is ${min_tokens}`)
+}
+
+function checkHttp(table: GateTable<'http'>, gate: InGate): void {
+  const names = Object.keys(table.headers_env)
+  // Without a secret to send, a gate in the next container may speak plain http.
+  const wrong = urlProblem(table.url, { plainHttp: names.length === 0 })
+  if (wrong !== undefined) say(gate, 'url', wrong)
+  for (const name of names) {
+    const where = [...gate.at('headers_env'), name]
+    if (!isHeaderName(name)) gate.problems.atKey(where, `"${name}" is not a header name`)
+    else if (isOwnedHeader(name)) gate.problems.atKey(where, `"${name}" is set by the router itself`)
+  }
+}
+
+function checkFunction(table: GateTable<'function'>, gate: InGate): void {
+  const { functions } = gate.host
+  if (functions.has(table.name)) return
+  const meant = suggestion(table.name, functions)
+  say(gate, 'name', `createRouter was given no gate function "${table.name}"${meant || ', add it to its gates option'}`)
+}
+
+function judgeGate(table: GateTable<'judge'>, base: Base, gate: InGate): JudgeGate | undefined {
+  const unpriced = 'a judge must have a price, add a [[price]] for it'
+  const model = gate.models.resolve(table.model, { at: gate.at('model'), unpriced })
+  const { fallback_model } = table
+  const fallback = fallback_model && gate.models.resolve(fallback_model, { at: gate.at('fallback_model'), unpriced })
+  if (fallback_model !== undefined && modelIdentity(fallback_model) === modelIdentity(table.model))
+    say(
+      gate,
+      'fallback_model',
+      'expected another model than "model": a fallback stands in where the judge wrote the answer',
+    )
+  if (model === undefined) return undefined
+  return {
+    ...base,
+    kind: 'judge',
+    model,
+    rubric: table.rubric,
+    threshold: table.threshold,
+    includeRequest: table.include_request,
+    maxOutputTokens: table.max_output_tokens,
+    fallbackModel: fallback || null,
+  }
+}
+
+function consistencyGate(table: GateTable<'consistency'>, base: Base, gate: InGate): ConsistencyGate {
+  const use = { at: gate.at('model'), unpriced: gate.models.unpriced }
+  const model = table.model === undefined ? null : (gate.models.resolve(table.model, use) ?? null)
+  return { ...base, kind: 'consistency', k: table.k, threshold: table.threshold, model }
+}

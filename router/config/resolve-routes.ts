@@ -1,0 +1,161 @@
+import type { Mode } from '../../shared/wire/router/conventions.ts'
+import { modeValues } from '../../shared/wire/router/headers.ts'
+import { routeFingerprint } from './fingerprint.ts'
+import type { Gate } from './gate.ts'
+import type { Path } from './locate.ts'
+import { checkMatch, resolveMatch, sameMatch } from './match.ts'
+import { modelIdentity } from './model.ts'
+import { suggestion } from './nearest.ts'
+import { type Problems, tableName } from './problem.ts'
+import { nameOf, type Read } from './read-table.ts'
+import { combineBudgets } from './resolve-budget.ts'
+import type { Gates } from './resolve-gates.ts'
+import type { Models } from './resolve-models.ts'
+import type { DefaultsTable, RouteTable } from './route-table.ts'
+import type { Budget, Route, RouteMatch, Rung } from './routing-config.ts'
+import type { Row, Rows } from './schema.ts'
+
+interface Deps {
+  problems: Problems
+  models: Models
+  gates: Gates
+  defaults: Read<DefaultsTable>
+  budget: Budget
+  /** ROUTER_MODE, for routes that name none. */
+  mode: Mode
+}
+
+interface InRoute extends Deps {
+  path: Path
+  table: RouteTable
+  bad: ReadonlySet<string>
+  /** The route's keys over those of `[defaults]`. */
+  keys: RouteTable
+  /** Where a key that counts here is written. */
+  at: (key: keyof RouteTable) => Path
+}
+
+/** Router contract §6.2 and §6.9: each route with its defaults, and what routes may not do to each other. */
+export function resolveRoutes(rows: Rows<RouteTable>, deps: Deps): Route[] {
+  const routes = rows.flatMap((row, ix) => {
+    const route = resolveRoute(row, ix, deps)
+    return route === undefined ? [] : [{ route, path: row.path, bad: row.read?.bad.has('match') === true }]
+  })
+  routes.forEach(({ route, path, bad }, i) => {
+    if (bad) return
+    const before = routes.slice(0, i).find(other => !other.bad && hides(other.route.match, route.match))
+    if (before === undefined) return
+    const why = isEmpty(before.route.match) ? 'matches everything' : 'has the same match'
+    deps.problems.atValue(
+      path,
+      `${tableName(path)} can never match: ${tableName(before.path)}${deps.problems.lineOf(before.path)} before it ${why}`,
+    )
+  })
+  return routes.map(({ route }) => route)
+}
+
+const isEmpty = (match: RouteMatch) => Object.keys(match).length === 0
+const hides = (before: RouteMatch, after: RouteMatch) => isEmpty(before) || sameMatch(before, after)
+
+function resolveRoute(row: Row<RouteTable>, ix: number, deps: Deps): Route | undefined {
+  if (row.read === undefined) return undefined
+  const { value: table, bad } = row.read
+  const keys: RouteTable = { ...deps.defaults.value, ...table }
+  const at = (key: keyof RouteTable): Path =>
+    table[key] !== undefined || deps.defaults.value[key as keyof DefaultsTable] === undefined
+      ? [...row.path, key]
+      : ['defaults', key]
+  const route: InRoute = { ...deps, path: row.path, table, bad, keys, at }
+
+  const mode = keys.mode ?? deps.mode
+  const headerModes = [...(keys.header_modes ?? modeValues)]
+  checkMatch(deps.problems, [...row.path, 'match'], table.match ?? {})
+  const ladder = resolveLadder(route, mode === 'enforce' || headerModes.some(value => value !== 'observe'))
+  if (mode === 'enforce' && (keys.ladder ?? []).length === 0 && !bad.has('ladder')) needLadder(route)
+  const gates = keys.gates ?? []
+  checkGates(route, gates, ladder)
+  checkRungs(route)
+
+  const top = Math.max(0, (keys.ladder ?? []).length - 1)
+  const match = resolveMatch(table.match ?? {})
+  return {
+    ix,
+    match,
+    mode,
+    profile: keys.profile ?? 'balanced',
+    ladder,
+    gates,
+    startRung: keys.start_rung ?? 0,
+    minRungTools: keys.min_rung_tools ?? 0,
+    minRungImages: keys.min_rung_images ?? 0,
+    modelHint: keys.model_hint ?? 'ignore',
+    strongRung: keys.strong_rung ?? top,
+    serveThreshold: keys.serve_threshold ?? null,
+    serveFailedAboveThreshold: keys.serve_failed_above_threshold ?? false,
+    maxEscalations: keys.max_escalations ?? top,
+    maxAttempts: keys.max_attempts ?? 6,
+    onExhausted: keys.on_exhausted ?? 'serve_best',
+    thinkingPolicy: keys.thinking_policy ?? 'floor',
+    stickyTtlS: keys.sticky_ttl_s ?? 0,
+    earlyRelease: keys.early_release ?? false,
+    keepalive: keys.keepalive ?? 'auto',
+    headerModes,
+    jsonByGate: keys.json_by_gate ?? false,
+    score: keys.score ?? 'min',
+    shadowRate: keys.shadow_rate ?? 0,
+    budget: combineBudgets(keys.budget ?? {}, deps.budget),
+    fingerprint: routeFingerprint(match, keys.ladder ?? [], gates),
+  }
+}
+
+function resolveLadder({ models, keys, path }: InRoute, enforceable: boolean): Rung[] {
+  const unpriced = enforceable ? models.unpriced : undefined
+  return (keys.ladder ?? []).flatMap((ref, i) => {
+    const model = models.resolve(ref, { at: [...path, 'ladder', i], unpriced })
+    return model === undefined ? [] : [{ rung: i, ...model }]
+  })
+}
+
+function needLadder({ problems, keys, path, at, bad }: InRoute): void {
+  if (bad.has('mode')) return
+  if (keys.mode !== undefined) problems.atValue(at('mode'), `${tableName(path)}: mode "enforce" needs a ladder`)
+  else problems.atValue(path, `${tableName(path)} needs a ladder or mode = "observe": ROUTER_MODE is enforce`)
+}
+
+function checkGates({ problems, gates, at }: InRoute, ids: readonly string[], ladder: readonly Rung[]): void {
+  ids.forEach((id, i) => {
+    const where = [...at('gates'), i]
+    if (!gates.ids.has(id)) {
+      problems.atValue(where, `${nameOf(where)}: unknown gate "${id}"${suggestion(id, gates.ids)}`)
+      return
+    }
+    const gate = gates.usable[id]
+    if (gate !== undefined && judgesOnlyItself(gate, ladder))
+      problems.atValue(
+        where,
+        `${nameOf(where)}: judge "${id}" is the only model of the ladder and never grades itself: give it a fallback_model`,
+      )
+  })
+}
+
+/** Such a judge would abstain on every answer of the route. */
+function judgesOnlyItself(gate: Gate, ladder: readonly Rung[]): boolean {
+  if (gate.kind !== 'judge' || gate.fallbackModel !== null || ladder.length === 0) return false
+  const judge = modelIdentity(gate.model.model)
+  return ladder.every(({ model }) => modelIdentity(model) === judge)
+}
+
+function checkRungs({ problems, keys, path, at, bad }: InRoute): void {
+  const size = (keys.ladder ?? []).length
+  if (size === 0 || bad.has('ladder')) return
+  for (const key of ['start_rung', 'min_rung_tools', 'min_rung_images', 'strong_rung'] as const) {
+    const value = keys[key]
+    if (value === undefined || value < size) continue
+    const where = at(key)
+    const rungs = size === 1 ? 'only rung 0' : `rungs 0 to ${size - 1}`
+    problems.atValue(
+      where,
+      `${nameOf(where)}: expected a rung of the ladder, got ${value}, but ${tableName(path)} has ${rungs}`,
+    )
+  }
+}

@@ -1,0 +1,137 @@
+import { ApiError } from '../../shared/http/api-error.ts'
+import type { Clock } from '../../shared/time/clock.ts'
+import { toClient, toUpstream } from '../upstream/headers.ts'
+import { type HeaderList, type Timeouts, type Transport, TransportError } from '../upstream/transport.ts'
+import { joinUpstream } from '../upstream/url.ts'
+import { type Observation, observation } from './observation.ts'
+import type { ObservedEnd } from './record.ts'
+import type { Target } from './target.ts'
+
+export interface RelayDeps {
+  transport: Transport
+  bases: Readonly<Record<'messages' | 'chat', string>>
+  timeouts: Timeouts
+  clock: Clock
+  newId: () => string
+  /** Undefined where nothing is kept. */
+  recorded: ((observed: Observation) => void) | undefined
+  maxBodyBytes: number
+}
+
+export interface RelayRequest {
+  method: string
+  /** Path and query, as they came. */
+  target: string
+  headers: HeaderList
+  body: AsyncIterable<Uint8Array> | null
+  signal: AbortSignal
+}
+
+export interface RelayAnswer {
+  traceId: string
+  status: number
+  headers: HeaderList
+  body: AsyncIterable<Uint8Array>
+}
+
+/** Passes one call through: bytes in, bytes out, with a record of it made beside (router contract §3). */
+export async function relay(
+  { method, target, headers, body, signal }: RelayRequest,
+  to: Target,
+  tenantId: string,
+  deps: RelayDeps,
+): Promise<RelayAnswer> {
+  const { clock, transport } = deps
+  const traceId = deps.newId()
+  const { api } = to
+  const observed =
+    api === undefined || !deps.recorded ? undefined : observation({ traceId, tenantId, target: { ...to, api }, headers }, clock)
+  let over = false
+  const end = (how: ObservedEnd) => {
+    if (over) return
+    over = true
+    signal.removeEventListener('abort', gone)
+    if (!observed) return
+    observed.ended(how)
+    deps.recorded?.(observed)
+  }
+  // A client may leave before the first byte of the answer was asked for: nothing else would notice then.
+  const gone = () => end('client_abort')
+  signal.addEventListener('abort', gone, { once: true })
+  observed?.called()
+  let answer: Awaited<ReturnType<Transport['send']>>
+  try {
+    answer = await transport.send({
+      method,
+      url: joinUpstream(deps.bases[to.dialect], target),
+      headers: toUpstream(headers),
+      body: body && watched(body, deps.maxBodyBytes, observed),
+      signal,
+      timeouts: deps.timeouts,
+    })
+  } catch (error) {
+    end(signal.aborted ? 'client_abort' : timedOut(error) ? 'timeout' : 'transport')
+    if (signal.aborted) throw signal.reason
+    const tooLarge = findTooLarge(error)
+    if (tooLarge) throw tooLarge
+    throw new ApiError('upstream', unreachable(to.dialect), { cause: error })
+  }
+  observed?.head(answer.status, answer.headers, answer.rawEncoding)
+  return {
+    traceId,
+    status: answer.status,
+    headers: toClient(answer.headers),
+    body: metered(answer.body, signal, observed, end),
+  }
+}
+
+/** The request's bytes on their way, counted and remembered. */
+export async function* watched(body: AsyncIterable<Uint8Array>, maxBytes: number, observed: Observation | undefined) {
+  let size = 0
+  for await (const chunk of body) {
+    size += chunk.length
+    if (size > maxBytes) throw new ApiError('too_large', `the body is larger than the limit of ${maxBytes} bytes`)
+    observed?.requestChunk(chunk)
+    yield chunk
+  }
+}
+
+/** The answer's bytes as they come; the record is made once, however the stream ends. */
+async function* metered(
+  body: AsyncIterable<Uint8Array>,
+  signal: AbortSignal,
+  observed: Observation | undefined,
+  end: (how: ObservedEnd) => void,
+): AsyncIterable<Uint8Array> {
+  // Leaving the loop early, as a reader that goes away does, runs only `finally`.
+  let how: ObservedEnd = 'client_abort'
+  try {
+    for await (const chunk of body) {
+      yield chunk
+      observed?.chunk(chunk)
+    }
+    how = 'complete'
+  } catch (error) {
+    how = signal.aborted ? 'client_abort' : timedOut(error) ? 'timeout' : 'transport'
+    throw error
+  } finally {
+    end(how)
+  }
+}
+
+export function unreachable(dialect: 'messages' | 'chat'): string {
+  const name = dialect === 'messages' ? 'ROUTER_UPSTREAM_MESSAGES' : 'ROUTER_UPSTREAM_CHAT'
+  return `the upstream of the ${dialect} dialect could not be reached: check the network and ${name}`
+}
+
+function timedOut(error: unknown): boolean {
+  return error instanceof TransportError && error.timeout !== undefined
+}
+
+/** The refusal of a body that grew beyond the limit, wherever the transport has wrapped it. */
+export function findTooLarge(error: unknown): ApiError | undefined {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if (cause instanceof ApiError && cause.code === 'too_large') return cause
+  }
+  return undefined
+}
