@@ -54,7 +54,17 @@ describe('the published package, installed in an empty folder', () => {
     )
     const check = (skipLibCheck: boolean) =>
       run(`${root}node_modules/.bin/tsc`, [
-        ...['--ignoreConfig', '--strict', '--noEmit', '--module', 'nodenext', '--moduleResolution', 'nodenext', '--target', 'es2024'],
+        ...[
+          '--ignoreConfig',
+          '--strict',
+          '--noEmit',
+          '--module',
+          'nodenext',
+          '--moduleResolution',
+          'nodenext',
+          '--target',
+          'es2024',
+        ],
         ...['--lib', 'es2024,dom,dom.iterable,dom.asynciterable', '--skipLibCheck', String(skipLibCheck)],
         join(folder, 'app.ts'),
       ]).catch((error: { stdout: string }) => error)

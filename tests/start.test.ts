@@ -26,7 +26,12 @@ interface Ended {
 
 function start(cli: string, args: string[], vars: Record<string, string> = {}) {
   const child = spawn(process.execPath, [cli, ...args], {
-    env: { PATH: process.env.PATH, PLATFORM_DATA_DIR: join(folder, 'data'), ROUTER_DB: join(folder, 'router.db'), ...vars },
+    env: {
+      PATH: process.env.PATH,
+      PLATFORM_DATA_DIR: join(folder, 'data'),
+      ROUTER_DB: join(folder, 'router.db'),
+      ...vars,
+    },
   })
   children.push(child)
   let [out, err] = ['', '']
@@ -63,7 +68,10 @@ const ROUTER = 'router/cli/main.ts'
 
 describe('a service that is started', () => {
   it('answers for both parts from one process, and leaves with 0 after SIGTERM', async () => {
-    const program = start(RUNTIME, ['serve', '--with-router'], { PLATFORM_BIND: '127.0.0.1:0', ROUTER_BIND: '127.0.0.1:0' })
+    const program = start(RUNTIME, ['serve', '--with-router'], {
+      PLATFORM_BIND: '127.0.0.1:0',
+      ROUTER_BIND: '127.0.0.1:0',
+    })
     const [, runtime, router] = await program.printed(/runtime {2}(http\S+)\nrouter {3}(http\S+)\n/)
     expect(await (await fetch(`${runtime}/healthz`)).json()).toMatchObject({ status: 'ok' })
     expect(await (await fetch(`${router}/healthz`)).json()).toMatchObject({ service: 'router' })
@@ -74,11 +82,21 @@ describe('a service that is started', () => {
 
 describe('a start that cannot work', () => {
   const bad: [what: string, cli: string, vars: Record<string, string>, line: RegExp][] = [
-    ['a bad address', RUNTIME, { PLATFORM_BIND: 'here' }, /^PLATFORM_BIND: expected host:port or \[v6\]:port, got "here"\n$/],
+    [
+      'a bad address',
+      RUNTIME,
+      { PLATFORM_BIND: 'here' },
+      /^PLATFORM_BIND: expected host:port or \[v6\]:port, got "here"\n$/,
+    ],
     ['a bad port', ROUTER, { ROUTER_BIND: '127.0.0.1:99999' }, /^ROUTER_BIND: expected host:port/],
     ['a bad duration', RUNTIME, { PLATFORM_DRAIN_TIMEOUT: 'soon' }, /^PLATFORM_DRAIN_TIMEOUT: expected a duration/],
     ['a bad log level', ROUTER, { ROUTER_LOG: 'loud' }, /^ROUTER_LOG: expected error, warn/],
-    ['a short secret', RUNTIME, { PLATFORM_METRICS_TOKEN: 'hunter2' }, /^PLATFORM_METRICS_TOKEN: expected at least 16 characters\n$/],
+    [
+      'a short secret',
+      RUNTIME,
+      { PLATFORM_METRICS_TOKEN: 'hunter2' },
+      /^PLATFORM_METRICS_TOKEN: expected at least 16 characters\n$/,
+    ],
     ['a folder as database', ROUTER, { ROUTER_DB: '/' }, /^\/ .*\n$|^.*folder.*\n$/],
     ['a database that is nowhere', RUNTIME, { PLATFORM_DATABASE_URL: 'redis://x' }, /^Cannot open a "redis:" database/],
   ]
@@ -96,7 +114,9 @@ describe('a start that cannot work', () => {
     const { code, err } = await start(ROUTER, ['serve', '--bind', `127.0.0.1:${port}`]).ended
     holder.close()
     expect(code).toBe(1)
-    expect(err).toBe(`cannot listen on 127.0.0.1:${port}: another program uses this port; stop it or choose another port\n`)
+    expect(err).toBe(
+      `cannot listen on 127.0.0.1:${port}: another program uses this port; stop it or choose another port\n`,
+    )
   })
 
   it('refuses a file that is no database and leaves it as it was', async () => {
@@ -120,7 +140,8 @@ describe('a start that cannot work', () => {
     await db.execute(
       "insert into schema_steps (part, id, name, checksum, applied_at) values ('router', 999, 'from-the-future', 'x', '2030-01-01')",
     )
-    const contents = () => db.execute('select * from schema_steps order by part, id').then(({ rows }) => JSON.stringify(rows))
+    const contents = () =>
+      db.execute('select * from schema_steps order by part, id').then(({ rows }) => JSON.stringify(rows))
     const before = await contents()
     const { code, err } = await start(ROUTER, ['serve', '--db', path]).ended
     expect(code).toBe(1)

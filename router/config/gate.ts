@@ -1,7 +1,7 @@
 import type { NanoUsd } from '../../shared/money/money.ts'
 import type { Json } from '../../shared/sign/jcs.ts'
 import type { Named } from './frozen.ts'
-import type { SchemaDraft } from './json-schema-check.ts'
+import type { SchemaDraft } from './json-schema.ts'
 import type { Model } from './model.ts'
 
 /** A gate of the config with its defaults applied (router contract §5.1, §5.2). */

@@ -2,8 +2,6 @@ import type { Json } from '../../shared/sign/jcs.ts'
 import type { Path } from './locate.ts'
 import { suggestion } from './nearest.ts'
 
-export type SchemaDraft = '2020-12' | '7'
-
 export interface SchemaProblem {
   path: Path
   message: string
@@ -71,28 +69,27 @@ const NAMED = new Set(['properties', 'patternProperties', '$defs', 'definitions'
 /** The validator passes over these, so a schema that relies on them would let everything through. */
 const UNSUPPORTED = new Set(['$dynamicRef', '$dynamicAnchor', '$recursiveRef', '$recursiveAnchor'])
 
-/** Everything that makes a schema no schema: the library that runs it does not look. */
-export function* checkSchema(schema: Json | undefined, path: Path, draft: SchemaDraft): Generator<SchemaProblem> {
+/** Everything that makes a schema no schema: the library that runs it does not look. Draft-07 has lists in `items`. */
+export function* checkSchema(schema: Json | undefined, path: Path, tuples: boolean): Generator<SchemaProblem> {
   if (typeof schema === 'boolean') return
   if (!isMembers(schema)) {
     yield { path, message: 'expected a schema: a table, true or false' }
     return
   }
   for (const [key, value] of Object.entries(schema)) {
-    if (value !== undefined) yield* checkKeyword(key, value, [...path, key], draft)
+    if (value !== undefined) yield* checkKeyword(key, value, [...path, key], tuples)
   }
 }
 
-function* checkKeyword(key: string, value: Json, path: Path, draft: SchemaDraft): Generator<SchemaProblem> {
+function* checkKeyword(key: string, value: Json, path: Path, tuples: boolean): Generator<SchemaProblem> {
   const isTuple = key === 'items' && Array.isArray(value)
   if (key === 'type') yield* checkType(value, path)
   else if (UNSUPPORTED.has(key)) yield { path, message: `"${key}" is not supported: use "$ref"` }
-  else if (isTuple && draft === '2020-12')
-    yield { path, message: 'expected one schema: lists of schemas are "prefixItems"' }
-  else if (SUBSCHEMAS.has(key) || isTuple) yield* checkList(value, path, draft)
-  else if (SUBSCHEMA.has(key) || key === 'items') yield* checkSchema(value, path, draft)
-  else if (NAMED.has(key)) yield* checkNamed(key, value, path, draft)
-  else if (key === 'dependencies') yield* checkDependencies(value, path, draft)
+  else if (isTuple && !tuples) yield { path, message: 'expected one schema: lists of schemas are "prefixItems"' }
+  else if (SUBSCHEMAS.has(key) || isTuple) yield* checkList(value, path, tuples)
+  else if (SUBSCHEMA.has(key) || key === 'items') yield* checkSchema(value, path, tuples)
+  else if (NAMED.has(key)) yield* checkNamed(key, value, path, tuples)
+  else if (key === 'dependencies') yield* checkDependencies(value, path, tuples)
   else {
     const rule = VALUES.get(key)
     if (rule !== undefined && !rule[1](value)) yield { path, message: `expected ${rule[0]}` }
@@ -109,12 +106,12 @@ function* checkType(value: Json, path: Path): Generator<SchemaProblem> {
   }
 }
 
-function* checkList(value: Json, path: Path, draft: SchemaDraft): Generator<SchemaProblem> {
+function* checkList(value: Json, path: Path, tuples: boolean): Generator<SchemaProblem> {
   if (!Array.isArray(value) || value.length === 0) yield { path, message: 'expected an array of schemas' }
-  else for (const [i, item] of value.entries()) yield* checkSchema(item, [...path, i], draft)
+  else for (const [i, item] of value.entries()) yield* checkSchema(item, [...path, i], tuples)
 }
 
-function* checkNamed(key: string, value: Json, path: Path, draft: SchemaDraft): Generator<SchemaProblem> {
+function* checkNamed(key: string, value: Json, path: Path, tuples: boolean): Generator<SchemaProblem> {
   if (!isMembers(value)) {
     yield { path, message: 'expected a table of schemas' }
     return
@@ -123,17 +120,17 @@ function* checkNamed(key: string, value: Json, path: Path, draft: SchemaDraft): 
     const at = [...path, name]
     if (key === 'patternProperties' && !compiles(name))
       yield { path: at, message: 'this name is not a regular expression' }
-    yield* checkSchema(item, at, draft)
+    yield* checkSchema(item, at, tuples)
   }
 }
 
-function* checkDependencies(value: Json, path: Path, draft: SchemaDraft): Generator<SchemaProblem> {
+function* checkDependencies(value: Json, path: Path, tuples: boolean): Generator<SchemaProblem> {
   if (!isMembers(value)) {
     yield { path, message: 'expected a table of schemas or arrays of names' }
     return
   }
   for (const [name, item] of Object.entries(value)) {
-    if (!isNames(item)) yield* checkSchema(item, [...path, name], draft)
+    if (!isNames(item)) yield* checkSchema(item, [...path, name], tuples)
   }
 }
 

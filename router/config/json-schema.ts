@@ -1,7 +1,9 @@
 import { dereference, type Schema, Validator } from '@cfworker/json-schema'
 import type { Json } from '../../shared/sign/jcs.ts'
-import { checkSchema, isMembers, type SchemaDraft, type SchemaProblem } from './json-schema-check.ts'
+import { checkSchema, isMembers, type SchemaProblem } from './json-schema-check.ts'
 import type { Path } from './locate.ts'
+
+export type SchemaDraft = '2020-12' | '7'
 
 /** A validator of a checked schema. It marks the schema it is given, so it gets a copy. */
 export function schemaValidator(gate: { readonly schema: Json; readonly draft: SchemaDraft }): Validator {
@@ -13,7 +15,7 @@ export function readSchema(given: unknown): { schema: Json; draft: SchemaDraft }
   const problems: SchemaProblem[] = []
   const schema = toJson(given, [], problems)
   const draft = draftOf(schema, problems)
-  problems.push(...checkSchema(schema, [], draft))
+  problems.push(...checkSchema(schema, [], draft === '7'))
   if (problems.length === 0) problems.push(...checkReferences(structuredClone(schema)))
   return problems.length === 0 ? { schema, draft } : { problems }
 }

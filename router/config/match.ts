@@ -45,8 +45,9 @@ export function checkMatch(problems: Problems, path: Path, table: MatchTable): v
   }
   for (const name of Object.keys(table.header ?? {})) {
     const at = [...path, 'header', name]
-    if (!isHeaderName(name)) problems.atKey(at, `"${name}" is not a header name`)
-    else if (isCredentialHeader(name)) problems.atKey(at, `"${name}" carries a key, and routes never look at keys`)
+    if (!isHeaderName(name)) problems.atKey(at, `${nameOf(at)}: not a header name`)
+    else if (isCredentialHeader(name))
+      problems.atKey(at, `${nameOf(at)}: this header carries a key, and routes never look at keys`)
   }
   const apis = typeof table.api === 'string' ? [table.api] : (table.api ?? [])
   apis.forEach((glob, i) => {

@@ -2,7 +2,7 @@
 export function nearest(word: string, known: Iterable<string>): string | undefined {
   const given = word.toLowerCase()
   let best: string | undefined
-  let least = Math.max(1, Math.floor(given.length / 3)) + 1
+  let least = Math.min(Math.max(1, Math.floor(given.length / 3)), given.length - 1) + 1
   for (const candidate of known) {
     const far = distance(given, candidate.toLowerCase())
     if (far < least) {

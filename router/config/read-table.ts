@@ -27,28 +27,44 @@ export function readTable<S extends z.ZodObject>(
   const first = schema.safeParse(given, { error: wireMessage })
   if (first.success) return { value: first.data, bad: new Set() }
   const bad = new Set<string>()
-  for (const issue of first.error.issues) for (const key of report(problems, path, schema, issue)) bad.add(key)
-  const rest = Object.fromEntries(Object.entries(given).filter(([key]) => !bad.has(key)))
+  let rest: unknown = given
+  for (const issue of first.error.issues) {
+    for (const wrong of report(problems, path, schema, issue)) {
+      bad.add(String(wrong[0]))
+      rest = without(rest, wrong)
+    }
+  }
   const second = schema.safeParse(rest, { error: wireMessage })
   return second.success ? { value: second.data, bad } : undefined
+}
+
+/** A copy without what the path leads to; a list is left out whole, so that its items keep their places. */
+function without(value: unknown, [step, ...rest]: Path): unknown {
+  if (!isTable(value) || step === undefined) return value
+  const member = value[step]
+  const deeper = rest.length > 0 && isTable(member)
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([key, item]) => {
+      if (key !== String(step)) return [[key, item]]
+      return deeper ? [[key, without(item, rest)]] : []
+    }),
+  )
 }
 
 export function isTable(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date)
 }
 
-/** Reports an issue and answers the keys of the table that it concerns. */
-function report(problems: Problems, path: Path, schema: z.ZodType, issue: z.core.$ZodIssue): string[] {
+/** Reports an issue and answers where in the table it is, once for each thing that is wrong. */
+function report(problems: Problems, path: Path, schema: z.ZodType, issue: z.core.$ZodIssue): Path[] {
   const inner = issue.path as Path
   const at = [...path, ...inner]
   if (issue.code === 'unrecognized_keys') {
     for (const key of issue.keys) unknownKey(problems, [...at, key], keysAt(schema, inner))
-    return inner.length === 0 ? issue.keys : [String(inner[0])]
+    return issue.keys.map(key => [...inner, key])
   }
-  if (issue.message === 'Required') problems.atValue(at, missing(at))
-  else if (issue.code === 'invalid_value') problems.atValue(at, `${nameOf(at)}: ${issue.message}`)
-  else problems.atValue(at, `${nameOf(at)}: ${issue.message}`)
-  return inner.length === 0 ? [] : [String(inner[0])]
+  problems.atValue(at, issue.message === 'Required' ? missing(at) : `${nameOf(at)}: ${issue.message}`)
+  return inner.length === 0 ? [] : [inner]
 }
 
 export function unknownKey(problems: Problems, path: Path, known: readonly string[]): void {

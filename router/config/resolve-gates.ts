@@ -247,8 +247,8 @@ function checkHttp(table: GateTable<'http'>, gate: InGate): void {
   if (wrong !== undefined) say(gate, 'url', wrong)
   for (const name of names) {
     const where = [...gate.at('headers_env'), name]
-    if (!isHeaderName(name)) gate.problems.atKey(where, `"${name}" is not a header name`)
-    else if (isOwnedHeader(name)) gate.problems.atKey(where, `"${name}" is set by the router itself`)
+    if (!isHeaderName(name)) gate.problems.atKey(where, `${nameOf(where)}: not a header name`)
+    else if (isOwnedHeader(name)) gate.problems.atKey(where, `${nameOf(where)}: the router sets this header itself`)
   }
 }
 

@@ -111,9 +111,9 @@ function checkProvider(problems: Problems, path: Path, table: ProviderTable, bad
   if (table.auth_header !== undefined && !isHeaderName(table.auth_header)) say('auth_header', 'expected a header name')
   for (const name of Object.keys(table.headers ?? {})) {
     const where = [...at('headers'), name]
-    if (!isHeaderName(name)) problems.atKey(where, `"${name}" is not a header name`)
+    if (!isHeaderName(name)) problems.atKey(where, `${nameOf(where)}: not a header name`)
     else if (isCredentialHeader(name))
-      problems.atKey(where, `"${name}" carries a key: name its variable in api_key_env instead`)
-    else if (isOwnedHeader(name)) problems.atKey(where, `"${name}" is set by the router itself`)
+      problems.atKey(where, `${nameOf(where)}: this header carries a key, name its variable in api_key_env instead`)
+    else if (isOwnedHeader(name)) problems.atKey(where, `${nameOf(where)}: the router sets this header itself`)
   }
 }

@@ -14,6 +14,9 @@ import type { Models } from './resolve-models.ts'
 import type { DefaultsTable, RouteTable } from './route-table.ts'
 import type { Budget, Route, RouteMatch, Rung } from './routing-config.ts'
 import type { Row, Rows } from './schema.ts'
+import { MODEL_REF } from './table-fields.ts'
+
+const MAX_RUNGS = 16
 
 interface Deps {
   problems: Problems
@@ -108,10 +111,23 @@ function resolveRoute(row: Row<RouteTable>, ix: number, deps: Deps): Route | und
   }
 }
 
-function resolveLadder({ models, keys, path }: InRoute, enforceable: boolean): Rung[] {
+const repeated = (list: readonly string[], i: number) =>
+  list.indexOf(list[i]!) === i ? undefined : `"${list[i]}" is listed twice`
+
+function resolveLadder({ problems, models, keys, path }: InRoute, enforceable: boolean): Rung[] {
   const unpriced = enforceable ? models.unpriced : undefined
-  return (keys.ladder ?? []).flatMap((ref, i) => {
-    const model = models.resolve(ref, { at: [...path, 'ladder', i], unpriced })
+  const refs = keys.ladder ?? []
+  const whole = [...path, 'ladder']
+  if (refs.length > MAX_RUNGS)
+    problems.atValue(whole, `${nameOf(whole)}: expected at most ${MAX_RUNGS} rungs, got ${refs.length}`)
+  return refs.flatMap((ref, i) => {
+    const at = [...whole, i]
+    const wrong = MODEL_REF.test(ref) ? repeated(refs, i) : 'expected "provider/model"'
+    if (wrong !== undefined) {
+      problems.atValue(at, `${nameOf(at)}: ${wrong}`)
+      return []
+    }
+    const model = models.resolve(ref, { at, unpriced })
     return model === undefined ? [] : [{ rung: i, ...model }]
   })
 }
@@ -125,8 +141,9 @@ function needLadder({ problems, keys, path, at, bad }: InRoute): void {
 function checkGates({ problems, gates, at }: InRoute, ids: readonly string[], ladder: readonly Rung[]): void {
   ids.forEach((id, i) => {
     const where = [...at('gates'), i]
-    if (!gates.ids.has(id)) {
-      problems.atValue(where, `${nameOf(where)}: unknown gate "${id}"${suggestion(id, gates.ids)}`)
+    const wrong = gates.ids.has(id) ? repeated(ids, i) : `unknown gate "${id}"${suggestion(id, gates.ids)}`
+    if (wrong !== undefined) {
+      problems.atValue(where, `${nameOf(where)}: ${wrong}`)
       return
     }
     const gate = gates.usable[id]

@@ -3,7 +3,7 @@ import { expected, text } from '../../shared/wire/bounds.ts'
 import { modes, profiles } from '../../shared/wire/router/conventions.ts'
 import { modeValues } from '../../shared/wire/router/headers.ts'
 import { budgetTable } from './budget-table.ts'
-import { choice, decimal, flag, id, modelRef, uniqueList, whole } from './table-fields.ts'
+import { choice, decimal, flag, strings, uniqueList, whole } from './table-fields.ts'
 
 const MAX_BODY = Number.MAX_SAFE_INTEGER
 
@@ -40,7 +40,7 @@ export const globKeys = ['agent', 'subagent', 'model', 'api', 'tenant', 'task', 
 /** What `[defaults]` may hold: every route key but `match` and `ladder`. */
 export const defaultsTable = z.strictObject({
   mode: choice(modes).optional(),
-  gates: uniqueList(id).optional(),
+  gates: strings.optional(),
   profile: choice(profiles).optional(),
   start_rung: whole(0, 15).optional(),
   min_rung_tools: whole(0, 15).optional(),
@@ -66,6 +66,6 @@ export type DefaultsTable = z.output<typeof defaultsTable>
 
 export const routeTable = defaultsTable.extend({
   match: matchTable.optional(),
-  ladder: uniqueList(modelRef).max(16, { error: 'expected at most 16 rungs' }).optional(),
+  ladder: strings.optional(),
 })
 export type RouteTable = z.output<typeof routeTable>

@@ -136,7 +136,8 @@ function readTenants(problems: Problems, given: unknown): Map<string, BudgetTabl
   }
   for (const [tenant, value] of Object.entries(given)) {
     const path = ['tenant', tenant]
-    if (!TENANT.test(tenant)) problems.atKey(path, "a tenant's id is 1 to 64 letters, digits, '.', '_' or '-'")
+    if (!TENANT.test(tenant))
+      problems.atKey(path, `${nameOf(path)}: expected a tenant of 1 to 64 letters, digits, '.', '_' or '-'`)
     const read = readTable(problems, path, tenantTable, value)
     if (read?.value.budget !== undefined) tenants.set(tenant, read.value.budget)
   }

@@ -10,7 +10,8 @@ interface Complaint {
 export const id = shape(/^[a-z0-9._-]{1,64}$/, "1 to 64 lower-case letters, digits, '.', '_' or '-'")
 
 /** `provider/model`, split at the first slash; vendors put more slashes, colons and at-signs into model names. */
-export const modelRef = shape(/^[a-z0-9._-]{1,64}\/[\x21-\x7e]{1,200}$/, '"provider/model"')
+export const MODEL_REF = /^[a-z0-9._-]{1,64}\/[\x21-\x7e]{1,200}$/
+export const modelRef = shape(MODEL_REF, '"provider/model"')
 
 /** The name of a variable. A key pasted in its place must neither pass nor be repeated in the message. */
 export const envName = shape(
@@ -28,7 +29,7 @@ export const choice = <const T extends readonly [string, ...string[]]>(values: T
     error: ({ input }: Complaint) => {
       if (input === undefined) return 'Required'
       const meant = typeof input === 'string' ? suggestion(input, values) : ''
-      return `expected ${values.map(value => `"${value}"`).join(', ')}${meant}`
+      return `expected ${oneOf(values)}${meant}`
     },
   })
 
@@ -61,6 +62,8 @@ export const perMtok = z
   .max(10_000)
   .refine(usd => Math.abs(Math.round(usd * 1e6) - usd * 1e6) < 1e-3, { error: price })
 
+export const strings = z.array(z.string({ error: expected('a string') }), { error: expected('an array of strings') })
+
 /** A list without repeats. */
 export const uniqueList = <T extends z.ZodType<string>>(item: T) =>
   z.array(item, { error: expected('an array of strings') }).superRefine((items, ctx) => {
@@ -74,4 +77,9 @@ function outside(kind: string, min: number, max: number) {
     if (input === undefined) return 'Required'
     return `expected ${kind} from ${min} to ${max}${typeof input === 'number' ? `, got ${input}` : ''}`
   }
+}
+
+function oneOf(values: readonly string[]): string {
+  const quoted = values.map(value => `"${value}"`)
+  return quoted.length === 1 ? quoted[0]! : `${quoted.slice(0, -1).join(', ')} or ${quoted.at(-1)}`
 }

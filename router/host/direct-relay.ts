@@ -104,7 +104,8 @@ export function directRelay(deps: DirectRelayDeps): (request: IncomingMessage, r
           end(known instanceof TransportError && known.timeout !== undefined ? 'timeout' : 'transport')
           const tooLarge = findTooLarge(error)
           if (response.headersSent) response.destroy()
-          else if (tooLarge) refuse(response, to.dialect, traceId, [...own, 'connection', 'close'], 'too_large', tooLarge.message)
+          else if (tooLarge)
+            refuse(response, to.dialect, traceId, [...own, 'connection', 'close'], 'too_large', tooLarge.message)
           else refuse(response, to.dialect, traceId, own, 'upstream', unreachable(to.dialect))
         },
       })
@@ -117,7 +118,11 @@ export function directRelay(deps: DirectRelayDeps): (request: IncomingMessage, r
   }
 }
 
-function collect(request: IncomingMessage, observed: Observation | undefined, send: (body: Buffer | null) => void): void {
+function collect(
+  request: IncomingMessage,
+  observed: Observation | undefined,
+  send: (body: Buffer | null) => void,
+): void {
   const chunks: Buffer[] = []
   request.on('data', (chunk: Buffer) => chunks.push(chunk))
   request.on('end', () => {

@@ -23,7 +23,11 @@ export function undiciTransport({ connectMs }: Pick<Timeouts, 'connectMs'>): Poo
     agent,
     async send({ method, url, headers, body, signal, timeouts }) {
       try {
-        const { statusCode, headers: answered, body: stream } = await agent.request({
+        const {
+          statusCode,
+          headers: answered,
+          body: stream,
+        } = await agent.request({
           origin: new URL(url).origin,
           path: url.slice(new URL(url).origin.length) || '/',
           method: method as Dispatcher.HttpMethod,

@@ -19,7 +19,9 @@ export interface ObservedCall {
   inbound: Omit<InboundRequest, 'facts'>
   provider: string
   /** Undefined when the upstream sent no head. */
-  answer: { status: number; headers: HeaderList; reading: MeterReading | undefined; errorBody: Uint8Array | undefined } | undefined
+  answer:
+    | { status: number; headers: HeaderList; reading: MeterReading | undefined; errorBody: Uint8Array | undefined }
+    | undefined
   end: ObservedEnd
   /** Whether anything was sent upstream. */
   sent: boolean
@@ -112,7 +114,8 @@ function theAttempt(call: ObservedCall, model: string, cost: NanoUsd | null, dia
 function errorClass({ end, answer }: ObservedCall, dialect: Dialect): ErrorClass | undefined {
   if (end !== 'complete') return end
   if (answer === undefined) return 'transport'
-  if (answer.status < 400) return answer.reading?.error ? dialect.classifyStreamError(answer.reading.error).class : undefined
+  if (answer.status < 400)
+    return answer.reading?.error ? dialect.classifyStreamError(answer.reading.error).class : undefined
   return dialect.classifyFault(answer.status, answer.errorBody ?? new Uint8Array()).class
 }
 

@@ -45,7 +45,9 @@ export async function relay(
   const traceId = deps.newId()
   const { api } = to
   const observed =
-    api === undefined || !deps.recorded ? undefined : observation({ traceId, tenantId, target: { ...to, api }, headers }, clock)
+    api === undefined || !deps.recorded
+      ? undefined
+      : observation({ traceId, tenantId, target: { ...to, api }, headers }, clock)
   let over = false
   const end = (how: ObservedEnd) => {
     if (over) return

@@ -23,7 +23,12 @@ export function observeRoute(deps: ObserveDeps) {
     const gone = new AbortController()
     const signal = AbortSignal.any([request.signal, gone.signal])
     const { method, body } = request
-    const answer = await relay({ method, target: url.pathname + url.search, headers, body, signal }, to, deps.tenantId, deps)
+    const answer = await relay(
+      { method, target: url.pathname + url.search, headers, body, signal },
+      to,
+      deps.tenantId,
+      deps,
+    )
     const head = new Headers()
     for (const [name, value] of answer.headers) head.append(name, value)
     if (deps.outHeaders) {
@@ -31,7 +36,10 @@ export function observeRoute(deps: ObserveDeps) {
       head.set(responseHeaders.mode, 'observe')
     }
     const empty = method === 'HEAD' || [204, 205, 304].includes(answer.status)
-    return new Response(empty ? await drained(answer.body) : toStream(answer.body, gone), { status: answer.status, headers: head })
+    return new Response(empty ? await drained(answer.body) : toStream(answer.body, gone), {
+      status: answer.status,
+      headers: head,
+    })
   })
 }
 

@@ -1,7 +1,7 @@
 import type { MountedRoute } from '../../shared/http/routes.ts'
 import { isPassthrough } from '../../shared/wire/router/endpoints/inbound.ts'
-import { type HeaderList } from '../upstream/transport.ts'
 import { headerValue } from '../upstream/headers.ts'
+import type { HeaderList } from '../upstream/transport.ts'
 
 export type TracedApi = 'messages' | 'chat' | 'messages.count_tokens'
 

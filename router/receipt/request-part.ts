@@ -1,5 +1,5 @@
-import type { RequestFacts } from '../../shared/dialects/request-facts.ts'
 import type { Span } from '../../shared/dialects/json-scan.ts'
+import type { RequestFacts } from '../../shared/dialects/request-facts.ts'
 import { toHex, utf8 } from '../../shared/sign/bytes.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { Features, UnsealedTrace } from '../../shared/wire/router/trace.ts'

@@ -10,6 +10,10 @@ export const benches: Readonly<Record<string, { about: string; load: () => Promi
     about: 'spawn to the first 200 on /healthz of both services, and their memory when idle',
     load: async () => (await import('./start.ts')).startBench,
   },
+  overhead: {
+    about: 'latency and throughput of the router in front of a mock provider, beside other proxies',
+    load: async () => (await import('./overhead.ts')).overheadBench,
+  },
   'insert-json': {
     about: 'one insert … select from json_each(?) against other ways to insert many rows in one commit',
     load: async () => (await import('./insert-json.ts')).insertJsonBench,

@@ -1,10 +1,10 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import { freePort } from './free-port.ts'
 import type { Bench, Figure } from './harness.ts'
 
 const root = new URL('../../', import.meta.url).pathname
@@ -55,7 +55,11 @@ export const startBench: Bench = {
       await wait(2000)
       const status = await readFile(`/proc/${child.pid}/status`, 'utf8')
       await stop(child)
-      return { name: `${name}, resident after 2 s idle`, value: Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) * 1.024e-3, unit: 'MB' }
+      return {
+        name: `${name}, resident after 2 s idle`,
+        value: Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) * 1.024e-3,
+        unit: 'MB',
+      }
     }
     return {
       variants: Object.keys(services).map(name => ({ name, round: timed(name) })),
@@ -85,13 +89,4 @@ async function stop(child: ChildProcess): Promise<void> {
   const ended = once(child, 'exit')
   child.kill('SIGKILL')
   await ended
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as { port: number }
-  server.close()
-  await once(server, 'close')
-  return port
 }

@@ -1,10 +1,11 @@
 import type { SseFrame } from '../http/sse-read.ts'
+import type { RouterErrorCase } from '../wire/router/error.ts'
 import type { Accumulator, AccumulatorOptions } from './accumulator.ts'
 import type { Decoded, DialectName, UpstreamError } from './candidate.ts'
 import type { EmitOptions } from './chat/emit.ts'
 import type { Meter, MeterReading } from './meter.ts'
 import type { ScanResult } from './request-facts.ts'
-import type { HttpError, RouterErrorKind } from './router-errors.ts'
+import type { HttpError } from './router-errors.ts'
 import type { FinishKind } from './stop-reasons.ts'
 import type { UpstreamFault } from './upstream-fault.ts'
 
@@ -29,8 +30,8 @@ export interface Dialect {
   readonly keepAlive: Uint8Array
   /** A frame that carries nothing of the answer (comments, pings) and is left out of a replay. */
   isKeepAlive(frame: SseFrame): boolean
-  routerError(kind: RouterErrorKind, message: string, requestId: string): HttpError
-  routerErrorEvent(kind: RouterErrorKind, message: string, requestId: string): Uint8Array
+  routerError(kind: RouterErrorCase, message: string, requestId: string): HttpError
+  routerErrorEvent(kind: RouterErrorCase, message: string, requestId: string): Uint8Array
   classifyFault(status: number, body: Uint8Array): UpstreamFault
   classifyStreamError(error: UpstreamError): UpstreamFault
   finishKind(finish: string): FinishKind

@@ -1,10 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { type RouterErrorCase, routerErrors } from '../wire/router/error.ts'
 import type { DialectName } from './candidate.ts'
 import { dialects } from './dialects.ts'
 import { retryAfterMs } from './retry-after.ts'
-import type { RouterErrorKind } from './router-errors.ts'
-import { ROUTER_ERRORS } from './router-errors.ts'
 import { PIECE_BYTES, textPieces, utf8Bytes } from './text-pieces.ts'
 import { classifyFault, classifyStreamError } from './upstream-fault.ts'
 
@@ -108,8 +107,8 @@ describe('retry-after', () => {
 })
 
 describe('an error of the router', () => {
-  it.each(Object.keys(ROUTER_ERRORS) as RouterErrorKind[])('of kind %s has the shape of each dialect', kind => {
-    const [status, messagesType, chatType, code] = ROUTER_ERRORS[kind]
+  it.each(Object.keys(routerErrors) as RouterErrorCase[])('of kind %s has the shape of each dialect', kind => {
+    const { status, messages: messagesType, chat: chatType, code } = routerErrors[kind]
     const messages = dialects.messages.routerError(kind, 'Say why.', 't-1')
     expect(messages.status).toBe(status)
     expect(JSON.parse(read(messages.body))).toEqual({
@@ -127,7 +126,7 @@ describe('an error of the router', () => {
     expect(read(dialects.messages.routerErrorEvent('upstream', 'a\nb', 't-1'))).toBe(
       'event: error\ndata: {"type":"error","error":{"type":"api_error","message":"a\\nb"},"request_id":"t-1"}\n\n',
     )
-    expect(read(dialects.chat.routerErrorEvent('timeout', 'late', 't-1'))).toBe(
+    expect(read(dialects.chat.routerErrorEvent('timeout_total', 'late', 't-1'))).toBe(
       'data: {"error":{"message":"late","type":"timeout","param":null,"code":"router_timeout"}}\n\n',
     )
   })

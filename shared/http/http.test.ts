@@ -113,7 +113,8 @@ describe('bind addresses', () => {
     expect(bindSchema.parse('[::1]:80')).toEqual({ host: '::1', port: 80 })
     expect(toOrigin(bindSchema.parse('[::1]:80'))).toBe('http://[::1]:80')
     expect(toOrigin(bindSchema.parse('localhost:8080'))).toBe('http://localhost:8080')
-    for (const bad of ['8080', 'a:b', ':80', 'host:70000', '::1:80']) expect(bindSchema.safeParse(bad).success).toBe(false)
+    for (const bad of ['8080', 'a:b', ':80', 'host:70000', '::1:80'])
+      expect(bindSchema.safeParse(bad).success).toBe(false)
   })
 
   it('know loopback from the rest', () => {

@@ -9,7 +9,15 @@ import { serveRouter } from '../../router/host/node.ts'
 import { createRouter } from '../../router/router.ts'
 import { listen } from '../../shared/host/serve.ts'
 import { chatAnswer, chatFrames, messagesAnswer, messagesFrames } from '../upstream/answers.ts'
-import { answer, reset, type ScriptedUpstream, scriptedUpstream, silence, steppedStream, stream } from '../upstream/scripted.ts'
+import {
+  answer,
+  reset,
+  type ScriptedUpstream,
+  scriptedUpstream,
+  silence,
+  steppedStream,
+  stream,
+} from '../upstream/scripted.ts'
 
 /** The Node host relays on sockets; the portable relay serves every other host. Both must behave alike. */
 const HOSTS = {
@@ -112,7 +120,9 @@ describe.each(Object.entries(HOSTS))('observe on %s', (host, start) => {
     [529, 'application/json', '{"type":"error","error":{"type":"overloaded_error","message":"busy"}}'],
     [301, 'text/plain', 'moved'],
   ])('relays an upstream %i whole', async (status, type, body) => {
-    upstream.queue(answer(status, body, { 'content-type': type, 'retry-after': '7', location: 'https://elsewhere.test/' }))
+    upstream.queue(
+      answer(status, body, { 'content-type': type, 'retry-after': '7', location: 'https://elsewhere.test/' }),
+    )
     const got = await fetch(`${router.origin}/v1/messages`, { method: 'POST', body: '{}', redirect: 'manual' })
     expect([got.status, await got.text()]).toEqual([status, body])
     expect([got.headers.get('retry-after'), got.headers.get('content-type')]).toEqual(['7', type])

@@ -21,7 +21,9 @@ export const chatAnswer = (text = 'Hello.', model = 'gpt-4.1-mini') => ({
   object: 'chat.completion',
   created: 1_767_225_600,
   model,
-  choices: [{ index: 0, message: { role: 'assistant', content: text, refusal: null }, logprobs: null, finish_reason: 'stop' }],
+  choices: [
+    { index: 0, message: { role: 'assistant', content: text, refusal: null }, logprobs: null, finish_reason: 'stop' },
+  ],
   usage: {
     prompt_tokens: 1200,
     completion_tokens: 50,

@@ -81,9 +81,17 @@ export async function scriptedUpstream(): Promise<ScriptedUpstream> {
 }
 
 /** A whole answer with its length. */
-export function answer(status: number, body: string | Uint8Array, headers: Record<string, string | string[]> = {}): Script {
+export function answer(
+  status: number,
+  body: string | Uint8Array,
+  headers: Record<string, string | string[]> = {},
+): Script {
   return response => {
-    response.writeHead(status, { 'content-type': 'application/json', ...headers, 'content-length': Buffer.byteLength(body) })
+    response.writeHead(status, {
+      'content-type': 'application/json',
+      ...headers,
+      'content-length': Buffer.byteLength(body),
+    })
     response.end(body)
   }
 }

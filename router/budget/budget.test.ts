@@ -1,0 +1,80 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { budgetLedger, type Caps } from './ledger.ts'
+
+const none: Caps = { request: null, session: null, day: null, tenant_day: null }
+const at = (text: string) => () => new Date(text)
+const a = { tenantId: 't', sessionId: 's' }
+
+describe('budget ledger', () => {
+  it('refuses what would pass a cap in any scope, and names scope, limit and use', () => {
+    const ledger = budgetLedger(at('2026-01-01T10:00:00Z'))
+    const first = ledger.open(a, { ...none, session: 100 })
+    expect(first.reserve(60)).toMatchObject({ ok: true })
+    expect(first.reserve(41)).toEqual({ ok: false, scope: 'session', limit: 100, used: 60 })
+    const other = ledger.open({ ...a, sessionId: 'other' }, { ...none, session: 100, tenant_day: 99 })
+    expect(other.reserve(40)).toMatchObject({ ok: false, scope: 'tenant_day', used: 60 })
+  })
+
+  it('frees what a call did not cost', () => {
+    const account = budgetLedger(at('2026-01-01T10:00:00Z')).open(a, { ...none, request: 100 })
+    const one = account.reserve(100)
+    if (!one.ok) throw new Error('refused')
+    one.settle(30)
+    one.settle(30)
+    expect(account.reserve(71)).toMatchObject({ ok: false, used: 30 })
+    expect(account.reserve(70)).toMatchObject({ ok: true })
+  })
+
+  it('starts a new day at midnight UTC, and sessions go on', () => {
+    let now = new Date('2026-01-01T23:59:59Z')
+    const ledger = budgetLedger(() => now)
+    const spend = ledger.open(a, { ...none, day: 10 }).reserve(10)
+    if (!spend.ok) throw new Error('refused')
+    spend.settle(10)
+    expect(ledger.open(a, { ...none, day: 10 }).reserve(1).ok).toBe(false)
+    now = new Date('2026-01-02T00:00:00Z')
+    expect(ledger.open(a, { ...none, day: 10 }).reserve(10).ok).toBe(true)
+    expect(ledger.open(a, { ...none, session: 15 }).reserve(6).ok).toBe(false)
+  })
+
+  it('continues where an earlier process stopped', () => {
+    const first = budgetLedger(at('2026-01-01T10:00:00Z'))
+    const spend = first.open(a, none).reserve(7)
+    if (spend.ok) spend.settle(7)
+    const rows = first.takeUnsaved()
+    expect(first.takeUnsaved()).toEqual([])
+    const second = budgetLedger(at('2026-01-01T11:00:00Z'))
+    second.load(rows)
+    expect(second.open(a, { ...none, day: 10 }).reserve(4)).toMatchObject({ ok: false, scope: 'day', used: 7 })
+  })
+
+  it('never lets spent and reserved together pass a cap, whatever the order, while calls cost no more than their bound', () => {
+    const step = fc.record({
+      bound: fc.nat(50),
+      share: fc.double({ min: 0, max: 1, noNaN: true }),
+      settles: fc.boolean(),
+    })
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 60 }), fc.nat(300), (steps, cap) => {
+        const ledger = budgetLedger(at('2026-01-01T10:00:00Z'))
+        let held = 0
+        const open: { settle(cost: number): void; bound: number; share: number }[] = []
+        for (const { bound, share, settles } of steps) {
+          const got = ledger.open(a, { ...none, tenant_day: cap }).reserve(bound)
+          expect(got.ok).toBe(held + bound <= cap)
+          if (got.ok) {
+            held += bound
+            open.push({ settle: got.settle, bound, share })
+          }
+          const one = settles ? open.shift() : undefined
+          if (!one) continue
+          const cost = Math.floor(one.bound * one.share)
+          one.settle(cost)
+          held += cost - one.bound
+          expect(held).toBeLessThanOrEqual(cap)
+        }
+      }),
+    )
+  })
+})

@@ -1,0 +1,216 @@
+import type { Candidate, Tokens } from '../../shared/dialects/candidate.ts'
+import { dialects } from '../../shared/dialects/dialects.ts'
+import { atLeast } from '../../shared/dialects/estimate.ts'
+import { retryAfterMs } from '../../shared/dialects/retry-after.ts'
+import { sseReader } from '../../shared/http/sse-read.ts'
+import type { Clock } from '../../shared/time/clock.ts'
+import type { ErrorClass } from '../../shared/wire/router/trace.ts'
+import type { Limits, Provider, Rung } from '../config/routing-config.ts'
+import { headerValue } from '../upstream/headers.ts'
+import { type HeaderList, type Transport, TransportError, type UpstreamResponse } from '../upstream/transport.ts'
+
+export interface CallRequest {
+  rung: Rung
+  provider: Provider
+  url: string
+  headers: HeaderList
+  body: Uint8Array<ArrayBuffer>
+  /** The `n` of the request: fewer finished choices are a cut answer. */
+  choices: number
+}
+
+/** A whole answer, decoded, with the bytes it came in. */
+interface Answered {
+  kind: 'answered'
+  status: number
+  headers: HeaderList
+  candidate: Candidate
+  /** The answer as JSON of the upstream's dialect. */
+  json: Uint8Array
+  /** The recorded frames without comments and pings, when the upstream streamed and clients can read them as they are. */
+  frames: readonly Uint8Array[] | undefined
+}
+
+/** The upstream refused over HTTP, or said an error inside its answer. */
+interface Refused {
+  kind: 'refused'
+  status: number
+  headers: HeaderList
+  body: Uint8Array
+  errorClass: ErrorClass
+  /** Another rung may be tried; false for what only the client can put right. */
+  failover: boolean
+  retryAfterMs: number | undefined
+}
+
+/** No usable answer came. */
+interface Broken {
+  kind: 'broken'
+  errorClass: 'transport' | 'timeout' | 'bad_response' | 'client_abort'
+  detail: string
+}
+
+export type AnsweredCall = Answered & CallCosts
+export type RefusedCall = Refused & CallCosts
+export type CallResult = AnsweredCall | RefusedCall | (Broken & CallCosts)
+
+export interface CallCosts {
+  tokens: Tokens | null
+  usageSource: 'provider' | 'estimated' | 'none'
+  status: number | null
+  finish: string | null
+  upstreamRequestId: string | undefined
+  /** Milliseconds on the clock that never jumps. */
+  startedAt: number
+  firstByteAt: number | undefined
+  endedAt: number
+}
+
+const MAX_ERROR_BODY = 1024 * 1024
+
+/** Makes one call and reads its answer whole. Never throws: whatever happens is a result that the cascade decides on. */
+export async function callUpstream(
+  request: CallRequest,
+  { transport, clock, limits, signal }: { transport: Transport; clock: Clock; limits: Limits; signal: AbortSignal },
+): Promise<CallResult> {
+  const { provider, choices } = request
+  const dialect = dialects[provider.dialect]
+  const startedAt = clock.monotonic()
+  const meter = dialect.meter()
+  let firstByteAt: number | undefined
+  let response: UpstreamResponse | undefined
+  const costs = (
+    tokens: Tokens | null,
+    usageSource: CallCosts['usageSource'],
+    finish: string | null = null,
+  ): CallCosts => ({
+    tokens,
+    usageSource,
+    status: response?.status ?? null,
+    finish,
+    upstreamRequestId: response && requestIdOf(response.headers),
+    startedAt,
+    firstByteAt,
+    endedAt: clock.monotonic(),
+  })
+  const broken = (errorClass: Broken['errorClass'], detail: string): CallResult => {
+    const { tokens, textBytes, finish } = meter.reading()
+    // What was generated before the cut is billed: the last usage seen, and no less output than the text that came.
+    const cut = textBytes > 0 || tokens !== null
+    return {
+      kind: 'broken',
+      errorClass,
+      detail,
+      ...costs(cut ? atLeast(tokens, textBytes) : null, cut ? 'estimated' : 'none', finish),
+    }
+  }
+
+  try {
+    response = await transport.send({
+      method: 'POST',
+      url: request.url,
+      headers: request.headers,
+      body: request.body,
+      signal,
+      timeouts: provider.timeouts,
+    })
+    const { status, headers } = response
+    if (status < 200 || status > 299) {
+      const body = await readWhole(response.body, MAX_ERROR_BODY, () => (firstByteAt ??= clock.monotonic()))
+      const fault = dialect.classifyFault(status, body ?? new Uint8Array())
+      const wait = retryAfterMs(name => headerValue(headers, name), clock.now())
+      return {
+        ...costs(null, 'none'),
+        kind: 'refused',
+        status,
+        headers,
+        body: body ?? new Uint8Array(),
+        errorClass: fault.class,
+        failover: fault.failover,
+        retryAfterMs: wait,
+      }
+    }
+    const streamed = /^text\/event-stream/i.test(headerValue(headers, 'content-type') ?? '')
+    const frames: Uint8Array[] = []
+    let decoded: ReturnType<typeof dialect.decodeJson>
+    if (streamed) {
+      const reader = sseReader({ maxFrameBytes: limits.maxResponseBytes })
+      const accumulator = dialect.accumulator({ expectedChoices: choices })
+      let size = 0
+      for await (const chunk of response.body) {
+        firstByteAt ??= clock.monotonic()
+        size += chunk.length
+        if (size > limits.maxResponseBytes)
+          return broken('bad_response', 'the answer is larger than max_response_bytes')
+        for (const frame of reader.push(chunk)) {
+          meter.push(frame)
+          accumulator.push(frame)
+          if (!dialect.isKeepAlive(frame)) frames.push(frame.raw)
+        }
+      }
+      decoded = accumulator.finish({ incomplete: reader.rest().incomplete })
+    } else {
+      const body = await readWhole(response.body, limits.maxResponseBytes, () => (firstByteAt ??= clock.monotonic()))
+      if (body === undefined) return broken('bad_response', 'the answer is larger than max_response_bytes')
+      decoded = dialect.decodeJson(body)
+    }
+    if (!decoded.ok) {
+      if (decoded.error === undefined) return broken('bad_response', decoded.detail)
+      const fault = dialect.classifyStreamError(decoded.error)
+      const { tokens, textBytes } = meter.reading()
+      const body = dialect.routerError('upstream', decoded.error.message, '').body
+      return {
+        ...costs(tokens && atLeast(tokens, textBytes), tokens ? 'provider' : 'none'),
+        kind: 'refused',
+        status: 502,
+        headers: [],
+        body,
+        errorClass: fault.class,
+        failover: fault.failover,
+        retryAfterMs: undefined,
+      }
+    }
+    const { candidate, body: json, replayable } = decoded
+    return {
+      ...costs(candidate.tokens, candidate.tokens ? 'provider' : 'estimated', candidate.choices[0]?.finish ?? null),
+      kind: 'answered',
+      status,
+      headers,
+      candidate,
+      json,
+      frames: streamed && replayable ? frames : undefined,
+    }
+  } catch (error) {
+    if (signal.aborted) return broken('client_abort', 'the call was cancelled')
+    const known = error instanceof TransportError
+    return broken(known && error.timeout ? 'timeout' : 'transport', known ? error.message : 'the call failed')
+  }
+}
+
+/** The whole body, or undefined when it grows beyond the limit. */
+async function readWhole(
+  body: AsyncIterable<Uint8Array>,
+  limit: number,
+  first: () => void,
+): Promise<Uint8Array | undefined> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of body) {
+    first()
+    size += chunk.length
+    if (size > limit) return undefined
+    chunks.push(chunk)
+  }
+  if (chunks.length === 1) return chunks[0]!
+  const whole = new Uint8Array(size)
+  let at = 0
+  for (const chunk of chunks) {
+    whole.set(chunk, at)
+    at += chunk.length
+  }
+  return whole
+}
+
+function requestIdOf(headers: HeaderList): string | undefined {
+  return headerValue(headers, 'request-id') ?? headerValue(headers, 'x-request-id')
+}

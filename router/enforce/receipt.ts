@@ -1,0 +1,134 @@
+import type { Tokens } from '../../shared/dialects/candidate.ts'
+import { type NanoUsd, sumNano, toUsd } from '../../shared/money/money.ts'
+import { attemptCost } from '../../shared/prices/price.ts'
+import type { Attempt, Cause, ErrorClass, Final, GateResult, Policy, UnsealedTrace } from '../../shared/wire/router/trace.ts'
+import type { Rung } from '../config/routing-config.ts'
+import { bodyHash, type Hashing, requestPart } from '../receipt/request-part.ts'
+import { headerValue } from '../upstream/headers.ts'
+import type { CallResult } from './call.ts'
+import type { Inbound } from './upstream-request.ts'
+
+const NO_TOKENS: Tokens = { uncached: 0, cache_write_5m: 0, cache_write_1h: 0, cache_read: 0, output: 0 }
+
+/** One try as the cascade made it. */
+export interface Tried {
+  rung: Rung
+  cause: Cause
+  call: CallResult
+  /** What went upstream. */
+  sent: Uint8Array
+  tokens: Tokens | null
+  /** null when the rung has no price. */
+  cost: NanoUsd | null
+  verdict: Attempt['verdict']
+  errorClass: ErrorClass | undefined
+  /** Undefined when no gate ran. */
+  gates: { results: readonly GateResult[]; gate: Attempt['gate']; score: number | null; cost: NanoUsd } | undefined
+}
+
+export interface CascadeLog {
+  traceId: string
+  tenantId: string
+  arrivedAt: Date
+  routeIx: number
+  topRung: Rung
+  inbound: Inbound
+  policy: Policy
+  tried: readonly Tried[]
+  end: { servedFrom: Final['served_from']; served: Tried | undefined; status: number }
+  /** Milliseconds on the clock that never jumps: the arrival, and the last byte handed out. */
+  times: { arrived: number; done: number }
+  /** Stretches in which an upstream call or a gate was in flight. */
+  busy: readonly (readonly [start: number, end: number])[]
+}
+
+/** The receipt of a cascade (router contract §1.1). */
+export function cascadeRecord(log: CascadeLog, hashing: Hashing): UnsealedTrace {
+  const { inbound, tried, end } = log
+  const api = inbound.dialect === 'messages' ? 'messages' : 'chat'
+  const { session_id, ...request } = requestPart({ ...inbound, api }, hashing)
+  const sent = end.served ?? tried.at(-1)
+  return {
+    v: 1,
+    trace_id: log.traceId,
+    tenant_id: log.tenantId,
+    ts: log.arrivedAt.toISOString(),
+    session_id,
+    mode: 'enforce',
+    route_ix: log.routeIx,
+    request: { ...request, body_sha256_out: sent ? bodyHash(hashing, sent.sent) : null },
+    policy: log.policy,
+    attempts: tried.map(attempt),
+    final: final(log),
+  }
+}
+
+function attempt({ rung, cause, call, tokens, cost, verdict, errorClass, gates }: Tried): Attempt {
+  return {
+    rung: rung.rung,
+    provider: rung.provider,
+    model: rung.model,
+    gate: gates?.gate ?? (call.kind === 'answered' ? 'skipped' : 'error'),
+    verdict,
+    cost: cost === null ? null : toUsd(cost),
+    gates: gates ? [...gates.results] : [],
+    score: gates?.score ?? null,
+    tokens: tokens ?? NO_TOKENS,
+    usage_source: call.usageSource,
+    latency_ms: ms(call.endedAt - call.startedAt),
+    ttfb_ms: call.firstByteAt === undefined ? null : ms(call.firstByteAt - call.startedAt),
+    status: call.status,
+    finish: call.finish?.slice(0, 512) ?? null,
+    cause,
+    ...(errorClass !== undefined && { error_class: errorClass }),
+  }
+}
+
+function final({ inbound, tried, end, topRung, times, busy }: CascadeLog): Final {
+  const gateCost = sumNano(tried.map(({ gates }) => gates?.cost ?? 0))
+  const costs = tried.map(({ cost }) => cost)
+  const total = costs.includes(null) ? null : sumNano([...costs.map(cost => cost ?? 0), gateCost])
+  const baseline = baselineCost(end.served, topRung)
+  const candidate = end.served?.call.kind === 'answered' ? end.served.call.candidate : undefined
+  const requestId = (end.served ?? tried.at(-1))?.call.upstreamRequestId
+  const clientId = headerValue(inbound.headers, 'x-request-id')
+  const count = (...causes: Cause[]) => tried.filter(({ cause }) => causes.includes(cause)).length
+  return {
+    served_rung: end.served?.rung.rung ?? -1,
+    served_model: end.served?.rung.model ?? null,
+    served_from: end.servedFrom,
+    status: end.status,
+    total_cost_usd: total === null ? null : toUsd(total),
+    gate_cost_usd: toUsd(gateCost),
+    baseline_same_token_usd: baseline === null ? null : toUsd(baseline),
+    savings_usd: baseline === null || total === null ? null : toUsd(baseline - total),
+    escalations: count('escalation', 'overflow'),
+    failovers: count('failover', 'retry'),
+    wall_ms: ms(times.done - times.arrived),
+    overhead_ms: ms(times.done - times.arrived - union(busy)),
+    ...(candidate?.id && { response_id: candidate.id.slice(0, 512) }),
+    ...(requestId && { upstream_request_id: requestId.slice(0, 512) }),
+    ...(clientId && { client_request_id: clientId.slice(0, 512) }),
+  }
+}
+
+/** The served tokens at the top rung's prices, class by class; nothing served would have cost nothing. */
+function baselineCost(served: Tried | undefined, top: Rung): NanoUsd | null {
+  if (served === undefined) return 0
+  return top.price === null || served.tokens === null ? null : attemptCost(top.price, served.tokens)
+}
+
+/** The total length of intervals that may overlap. */
+export function union(intervals: readonly (readonly [number, number])[]): number {
+  let sum = 0
+  let reached = Number.NEGATIVE_INFINITY
+  for (const [start, end] of [...intervals].sort((a, b) => a[0] - b[0])) {
+    sum += Math.max(0, end - Math.max(start, reached))
+    reached = Math.max(reached, end)
+  }
+  return sum
+}
+
+function ms(value: number): number {
+  return Math.max(0, Math.round(value * 1000) / 1000)
+}

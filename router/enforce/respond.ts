@@ -1,0 +1,108 @@
+import type { DialectName } from '../../shared/dialects/candidate.ts'
+import { dialects } from '../../shared/dialects/dialects.ts'
+import type { RouterErrorCase } from '../../shared/wire/router/error.ts'
+import type { HeaderList } from '../upstream/transport.ts'
+import type { Served } from './serve.ts'
+
+/** What the cascade came to: an answer or an upstream's refusal to hand on, or an error of our own. */
+export type Outcome =
+  | { kind: 'served'; served: Served; isAnswer: boolean; headers: HeaderList }
+  | { kind: 'error'; error: RouterErrorCase; message: string; headers: HeaderList }
+
+export interface RespondOptions {
+  dialect: DialectName
+  stream: boolean
+  traceId: string
+  /** Undefined where keep-alives are off: the head then waits for the decision, however long. */
+  keepAlive: { afterMs: number; everyMs: number } | undefined
+  /** Headers of an answer whose head had to go out before the decision. */
+  earlyHeaders: HeaderList
+  /** The client went away. */
+  gone: () => void
+}
+
+/**
+ * The response of a cascade. No status line goes out before the decision or the keep-alive deadline, so until then
+ * every failure is a real HTTP error; afterwards it is an error event, and nothing that reads as the end of an answer.
+ */
+export async function respond(outcome: Promise<Outcome>, options: RespondOptions): Promise<Response> {
+  const { stream, keepAlive } = options
+  if (!stream || !keepAlive) return decided(await outcome, options)
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<'late'>(resolve => {
+    timer = setTimeout(() => resolve('late'), keepAlive.afterMs)
+  })
+  const first = await Promise.race([outcome, late])
+  clearTimeout(timer)
+  return first === 'late' ? early(outcome, keepAlive.everyMs, options) : decided(first, options)
+}
+
+function decided(outcome: Outcome, { dialect, traceId }: RespondOptions): Response {
+  if (outcome.kind === 'served') {
+    const { status, headers, pieces } = outcome.served
+    return new Response(body(pieces), { status, headers: merged(headers, outcome.headers) })
+  }
+  const error = dialects[dialect].routerError(outcome.error, outcome.message, traceId)
+  const headers = merged(
+    error.headers.map(([name, value]) => [name, value]),
+    outcome.headers,
+  )
+  return new Response(error.body as Uint8Array<ArrayBuffer>, { status: error.status, headers })
+}
+
+/** The head has to go out now: keep-alives until the decision, then the frames or an error event. */
+function early(outcome: Promise<Outcome>, everyMs: number, options: RespondOptions): Response {
+  const own = dialects[options.dialect]
+  let beat: ReturnType<typeof setInterval> | undefined
+  const stream = new ReadableStream<Uint8Array>({
+    async start(out) {
+      out.enqueue(own.keepAlive)
+      beat = setInterval(() => out.enqueue(own.keepAlive), everyMs)
+      const end = await outcome
+      clearInterval(beat)
+      try {
+        if (end.kind === 'error') out.enqueue(own.routerErrorEvent(end.error, end.message, options.traceId))
+        else if (end.isAnswer) for (const piece of end.served.pieces) out.enqueue(piece)
+        else out.enqueue(own.routerErrorEvent('upstream', refusalMessage(end.served), options.traceId))
+        out.close()
+      } catch {
+        // The client left while this was on its way; `cancel` has told the cascade.
+      }
+    },
+    cancel() {
+      clearInterval(beat)
+      options.gone()
+    },
+  })
+  return new Response(stream, {
+    status: 200,
+    headers: merged(
+      [
+        ['content-type', 'text/event-stream; charset=utf-8'],
+        ['cache-control', 'no-cache'],
+        ['x-accel-buffering', 'no'],
+      ],
+      options.earlyHeaders,
+    ),
+  })
+}
+
+function refusalMessage({ status }: Served): string {
+  return `no model of the ladder could answer: the last upstream refused with status ${status}`
+}
+
+function body(pieces: readonly Uint8Array[]): BodyInit | null {
+  if (pieces.length === 1) return pieces[0] as Uint8Array<ArrayBuffer>
+  return new ReadableStream<Uint8Array>({
+    start(out) {
+      for (const piece of pieces) out.enqueue(piece)
+      out.close()
+    },
+  })
+}
+
+function merged(...lists: readonly HeaderList[]): Headers {
+  const headers = new Headers()
+  for (const list of lists) for (const [name, value] of list) headers.append(name, value)
+  return headers
+}

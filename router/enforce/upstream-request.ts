@@ -1,0 +1,113 @@
+import type { DialectName } from '../../shared/dialects/candidate.ts'
+import { spliceModel } from '../../shared/dialects/model-splice.ts'
+import type { RequestFacts } from '../../shared/dialects/request-facts.ts'
+import { requestToChat } from '../../shared/dialects/translate/to-chat.ts'
+import { requestToMessages } from '../../shared/dialects/translate/to-messages.ts'
+import type { Provider, Route, Rung } from '../config/routing-config.ts'
+import { headerValue, toUpstream } from '../upstream/headers.ts'
+import type { HeaderList } from '../upstream/transport.ts'
+import { joinUpstream } from '../upstream/url.ts'
+
+/** A request of a client as the cascade works with it. */
+export interface Inbound {
+  dialect: DialectName
+  /** Path and query, as they came. */
+  target: string
+  headers: HeaderList
+  body: Uint8Array
+  facts: RequestFacts & { model: NonNullable<RequestFacts['model']> }
+}
+
+/** Where a provider's key comes from; undefined when there is none and the rung cannot be called. */
+export type Credential = { from: 'client' } | { from: 'router'; key: string } | { from: 'nobody' }
+
+export type RungBody =
+  | { ok: true; body: Uint8Array<ArrayBuffer>; dropped: readonly string[] }
+  | { ok: false; refused: readonly string[] }
+
+/**
+ * The body for a rung. On the client's own dialect only the bytes of the `model` literal change; otherwise the request
+ * is translated, or refused with every field that has no counterpart.
+ */
+export function rungBody({ dialect, body, facts }: Inbound, rung: Rung, provider: Provider, route: Route): RungBody {
+  if (rung.dialect === dialect) {
+    return { ok: true, body: owned(spliceModel(body, facts.model, rung.upstreamModel)), dropped: [] }
+  }
+  const made =
+    rung.dialect === 'messages'
+      ? requestToMessages(body, {
+          model: rung.upstreamModel,
+          maxOutputTokens: rung.maxOutputTokens,
+          jsonByGate: route.jsonByGate,
+        })
+      : requestToChat(body, {
+          model: rung.upstreamModel,
+          stripThinking: route.thinkingPolicy === 'strip',
+          legacyMaxTokens: provider.legacyMaxTokens,
+        })
+  return made.ok ? { ...made, body: owned(made.body) } : made
+}
+
+/** What the client's key may open: a pass-through provider of its own dialect, and no other (router contract §6.6). */
+export function credentialFor(
+  provider: Provider,
+  { dialect, headers }: Pick<Inbound, 'dialect' | 'headers'>,
+  readKey: (variable: string) => string | undefined,
+): Credential | undefined {
+  const own = headerValue(headers, 'authorization') ?? headerValue(headers, 'x-api-key')
+  // For a built-in provider the client's own key always wins over one of ours.
+  if (own !== undefined && provider.dialect === dialect && (provider.builtin || provider.auth === 'passthrough')) {
+    return { from: 'client' }
+  }
+  if (provider.auth === 'none') return { from: 'nobody' }
+  const variable = provider.apiKeyEnv ?? (provider.builtin ? BUILTIN_KEYS[provider.id] : undefined)
+  const key = variable === undefined ? undefined : readKey(variable)
+  return key === undefined || key === '' ? undefined : { from: 'router', key }
+}
+
+const BUILTIN_KEYS: Readonly<Record<string, string>> = { anthropic: 'ANTHROPIC_API_KEY', openai: 'OPENAI_API_KEY' }
+
+/** The two dialects' only generation paths; a query belongs to the dialect it was written for. */
+const PATH = { messages: '/v1/messages', chat: '/v1/chat/completions' }
+
+export function upstreamUrl({ dialect, target }: Inbound, provider: Provider): string {
+  return joinUpstream(provider.baseUrl, provider.dialect === dialect ? target : PATH[provider.dialect])
+}
+
+/** Ours to set, whatever the client sent. */
+const REPLACED = new Set(['content-length', 'content-type', 'accept-encoding', 'authorization', 'x-api-key', 'cookie'])
+
+/** The client's end-to-end headers for one attempt: credentials exchanged, the other dialect's own names left out. */
+export function upstreamHeaders(
+  { dialect, headers }: Inbound,
+  provider: Provider,
+  credential: Credential,
+  { bytes, first }: { bytes: number; first: boolean },
+): HeaderList {
+  const foreign = provider.dialect === dialect ? undefined : FOREIGN[dialect]
+  const sent = toUpstream(headers).filter(([name]) => {
+    const key = name.toLowerCase()
+    if (credential.from === 'client' && (key === 'authorization' || key === 'x-api-key')) return true
+    // A key makes the upstream answer a second attempt with the first one's answer.
+    if (REPLACED.has(key) || (key === 'idempotency-key' && !first)) return false
+    return foreign === undefined || !foreign.test(key)
+  })
+  sent.push(['content-type', 'application/json'], ['accept-encoding', 'identity'], ['content-length', String(bytes)])
+  if (provider.dialect === 'messages' && headerValue(sent, 'anthropic-version') === undefined) {
+    sent.push(['anthropic-version', '2023-06-01'])
+  }
+  if (credential.from === 'router') sent.push(authHeader(provider, credential.key))
+  for (const [name, value] of Object.entries(provider.headers)) sent.push([name, value])
+  return sent
+}
+
+const FOREIGN = { messages: /^anthropic-/, chat: /^openai-/ }
+
+function authHeader({ authHeader, dialect }: Provider, key: string): [string, string] {
+  const name = authHeader ?? (dialect === 'messages' ? 'x-api-key' : 'authorization')
+  return [name, name.toLowerCase() === 'authorization' ? `Bearer ${key}` : key]
+}
+
+function owned(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  return bytes.buffer instanceof ArrayBuffer ? (bytes as Uint8Array<ArrayBuffer>) : Uint8Array.from(bytes)
+}

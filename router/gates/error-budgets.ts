@@ -1,0 +1,96 @@
+import type { Clock } from '../../shared/time/clock.ts'
+import {
+  type BudgetState,
+  beginProbe,
+  countRun,
+  type ErrorBudget,
+  endProbe,
+  freshBudget,
+  isProbeDue,
+} from './error-budget.ts'
+import type { GateRunRecord } from './run-gates.ts'
+
+export type ErrorBudgets = ReturnType<typeof createErrorBudgets>
+
+export interface BudgetSnapshot {
+  readonly tenantId: string
+  readonly gateId: string
+  readonly state: 'active' | 'disabled'
+  /** In the window; 0 while disabled. */
+  readonly runs: number
+  readonly errors: number
+  /** Since when it is disabled. */
+  readonly since: Date | null
+}
+
+export interface BudgetChange {
+  readonly tenantId: string
+  readonly gateId: string
+  readonly state: 'active' | 'disabled'
+}
+
+export interface ErrorBudgetsDeps {
+  /** Of the config in use; a reload may change or remove it. */
+  readonly budgetOf: (gateId: string) => ErrorBudget | undefined
+  readonly clock: Clock
+  /** For the log and the gauge. */
+  readonly onChange?: (change: BudgetChange) => void
+}
+
+/** The error budgets of this process, one for each tenant and gate. */
+export function createErrorBudgets({ budgetOf, clock, onChange }: ErrorBudgetsDeps) {
+  const tenants = new Map<string, Map<string, BudgetState>>()
+
+  const stateOf = (tenantId: string, gateId: string) => tenants.get(tenantId)?.get(gateId) ?? freshBudget
+
+  function move(tenantId: string, gateId: string, to: (state: BudgetState, budget: ErrorBudget) => BudgetState): void {
+    const budget = budgetOf(gateId)
+    if (budget === undefined) return
+    const from = stateOf(tenantId, gateId)
+    const state = to(from, budget)
+    const gates = tenants.get(tenantId) ?? new Map<string, BudgetState>()
+    tenants.set(tenantId, gates)
+    gates.set(gateId, state)
+    if (from.phase !== state.phase) onChange?.({ tenantId, gateId, state: state.phase })
+  }
+
+  return {
+    isDisabled: (tenantId: string, gateId: string): boolean => stateOf(tenantId, gateId).phase === 'disabled',
+
+    /** Counts what `runGates` did; runs that were cancelled or left out say nothing. */
+    record(tenantId: string, runs: readonly GateRunRecord[]): void {
+      for (const { gateId, outcome } of runs) {
+        if (outcome !== 'ran' && outcome !== 'error') continue
+        move(tenantId, gateId, (state, budget) => countRun(state, budget, outcome === 'error', clock.monotonic()))
+      }
+    },
+
+    /** Takes the right to the one probe; `endProbe` must follow. */
+    claimProbe(tenantId: string, gateId: string): boolean {
+      if (!isProbeDue(stateOf(tenantId, gateId), clock.monotonic())) return false
+      move(tenantId, gateId, beginProbe)
+      return true
+    },
+
+    endProbe(tenantId: string, gateId: string, outcome: 'ran' | 'error' | 'cancelled'): void {
+      move(tenantId, gateId, (state, budget) => endProbe(state, budget, outcome, clock.monotonic()))
+    },
+
+    /** For capabilities and metrics; with a tenant, only its own. Gates that left the config are left out. */
+    snapshot(only?: string): BudgetSnapshot[] {
+      return [...tenants].flatMap(([tenantId, gates]) => {
+        if (only !== undefined && tenantId !== only) return []
+        return [...gates].flatMap(([gateId, state]) =>
+          budgetOf(gateId) === undefined ? [] : [{ tenantId, gateId, ...describe(state) }],
+        )
+      })
+    },
+  }
+
+  function describe(state: BudgetState): Omit<BudgetSnapshot, 'tenantId' | 'gateId'> {
+    if (state.phase === 'active')
+      return { state: 'active', runs: state.errors.length, errors: state.errors.filter(Boolean).length, since: null }
+    const since = new Date(clock.now().getTime() - (clock.monotonic() - state.sinceMs))
+    return { state: 'disabled', runs: 0, errors: 0, since }
+  }
+}

@@ -1,0 +1,76 @@
+import type { NanoUsd } from '../../shared/money/money.ts'
+import { sumNano } from '../../shared/money/money.ts'
+import type { Clock } from '../../shared/time/clock.ts'
+import { broken, type Gate, type GateInput, type GateVerdict } from './gate.ts'
+import { tidy } from './verdict.ts'
+
+/** One gate on one choice. */
+export interface GateTake {
+  readonly verdict: GateVerdict
+  /** `cancelled` runs say nothing about the gate, `error` runs count against it. */
+  readonly outcome: 'ran' | 'error' | 'cancelled'
+  /** The flat price as soon as it was started, and what the gate added if it came to its end. */
+  readonly costNano: NanoUsd
+  /** On the monotonic clock. */
+  readonly endedAt: number
+}
+
+const TIMED_OUT = Symbol('timed out')
+const CANCELLED: GateVerdict = { verdict: 'abstain', reason: 'cancelled' }
+
+/**
+ * Runs a gate within its time, the wait for a slot included, until `stop` aborts. The answer does not wait for what an
+ * aborted run leaves behind, but its slot does.
+ */
+export async function runGate(
+  gate: Gate,
+  input: GateInput,
+  stop: AbortSignal,
+  clock: Pick<Clock, 'monotonic'>,
+): Promise<GateTake> {
+  const own = new AbortController()
+  const timer = setTimeout(() => own.abort(TIMED_OUT), gate.timeoutMs)
+  const cancel = () => own.abort()
+  stop.addEventListener('abort', cancel, { once: true })
+  if (stop.aborted) cancel()
+  let started = false
+  const done = (verdict: GateVerdict, outcome: GateTake['outcome']): GateTake => {
+    const costs = started ? [gate.costNano, verdict.costNano ?? 0] : []
+    return { verdict, outcome, costNano: sumNano(costs), endedAt: clock.monotonic() }
+  }
+  try {
+    const giveBack = await gate.slots.take(own.signal)
+    started = true
+    const running = settle(gate, input, own.signal)
+    void running.then(giveBack)
+    const verdict = tidy(await beforeAbort(running, own.signal))
+    return done(verdict, verdict.error === true ? 'error' : 'ran')
+  } catch (error) {
+    if (!own.signal.aborted) throw error
+    return own.signal.reason === TIMED_OUT ? done(broken('timeout'), 'error') : done(CANCELLED, 'cancelled')
+  } finally {
+    clearTimeout(timer)
+    stop.removeEventListener('abort', cancel)
+  }
+}
+
+/** A gate that throws has crashed; what it threw may quote the answer and goes no further. */
+async function settle(gate: Gate, input: GateInput, signal: AbortSignal): Promise<GateVerdict> {
+  try {
+    return await gate.run(input, signal)
+  } catch {
+    return broken('crashed')
+  }
+}
+
+function beforeAbort<T>(running: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason)
+    if (signal.aborted) return onAbort()
+    signal.addEventListener('abort', onAbort, { once: true })
+    void running.then(value => {
+      signal.removeEventListener('abort', onAbort)
+      resolve(value)
+    })
+  })
+}

@@ -1,0 +1,153 @@
+import { type NanoUsd, sumNano, toUsd } from '../../shared/money/money.ts'
+import { type Clock, systemClock } from '../../shared/time/clock.ts'
+import type { GateResult } from '../../shared/wire/router/trace.ts'
+import type { Gate, GateSubject } from './gate.ts'
+import { type GateTake, runGate } from './run-gate.ts'
+
+export interface RunGatesOptions {
+  /** The gates of the route, in config order. */
+  readonly gates: readonly Gate[]
+  readonly subject: GateSubject
+  /** The client's; an abort ends all gates and leaves what they have cost so far. */
+  readonly signal: AbortSignal
+  readonly score?: 'min' | 'mean'
+  /** Switched off by its error budget (contract 5.4). */
+  readonly isDisabled?: (gateId: string) => boolean
+  /** Off where a hard fail may still be served, so that its score is that of every gate. */
+  readonly cancelOnFail?: boolean
+  readonly clock?: Pick<Clock, 'monotonic'>
+}
+
+export interface GatesOutcome {
+  /** One for each gate, in config order. */
+  readonly results: readonly GateResult[]
+  /** What the gates alone said; `skipped` when none ran. */
+  readonly gate: 'pass' | 'fail' | 'abstain' | 'skipped'
+  readonly hardFail: boolean
+  /** A fail-closed gate abstained or is switched off. */
+  readonly failClosedAbstain: boolean
+  readonly score: number | null
+  readonly costNano: NanoUsd
+  /** One for each gate and choice, for the error budgets and the metrics. */
+  readonly runs: readonly GateRunRecord[]
+}
+
+export interface GateRunRecord {
+  readonly gateId: string
+  readonly outcome: GateTake['outcome'] | 'disabled'
+}
+
+/** A gate over all choices. */
+interface GateSum {
+  readonly result: GateResult
+  readonly outcome: 'ran' | 'cancelled' | 'disabled'
+  readonly score: number | null
+  readonly costNano: NanoUsd
+  readonly runs: readonly GateRunRecord[]
+}
+
+/**
+ * Contract 4 step 9: all gates over all choices at once, each within its own time; the first hard fail cancels the rest.
+ * Unless something was cancelled, the outcome does not depend on which gate is done first.
+ */
+export async function runGates(options: RunGatesOptions): Promise<GatesOutcome> {
+  const { gates, subject, signal, score = 'min', isDisabled = () => false, cancelOnFail = true } = options
+  const clock = options.clock ?? systemClock
+  const stop = new AbortController()
+  const cancel = () => stop.abort()
+  signal.addEventListener('abort', cancel, { once: true })
+  if (signal.aborted) cancel()
+  try {
+    const sums = await Promise.all(
+      gates.map(async gate => {
+        if (isDisabled(gate.id)) return disabled(gate)
+        const startedAt = clock.monotonic()
+        const takes = await Promise.all(
+          subject.candidate.choices.map(async choice => {
+            const take = await runGate(gate, { ...subject, choice }, stop.signal, clock)
+            if (cancelOnFail && take.verdict.verdict === 'fail') cancel()
+            return take
+          }),
+        )
+        return sumUp(gate, takes, startedAt)
+      }),
+    )
+    return conclude(gates, sums, score)
+  } finally {
+    signal.removeEventListener('abort', cancel)
+  }
+}
+
+function disabled({ id, kind }: Gate): GateSum {
+  return {
+    result: { gate_id: id, kind, verdict: 'abstain', cost: 0, latency_ms: 0, reason: 'disabled' },
+    outcome: 'disabled',
+    score: null,
+    costNano: 0,
+    runs: [{ gateId: id, outcome: 'disabled' }],
+  }
+}
+
+/** Every choice must pass, and the score is the least (contract 4 step 9). */
+function sumUp(gate: Gate, takes: readonly GateTake[], startedAt: number): GateSum {
+  const worst = worstOf(takes)
+  const { verdict } = worst.verdict
+  const costNano = sumNano(takes.map(take => take.costNano))
+  const scores = verdict === 'abstain' ? [] : takes.flatMap(take => scoreOf(take) ?? [])
+  const score = scores.length === 0 ? null : Math.min(...scores)
+  const isGiven = takes.some(take => take.verdict.score !== undefined)
+  const latency = Math.max(startedAt, ...takes.map(take => take.endedAt)) - startedAt
+  return {
+    result: {
+      gate_id: gate.id,
+      kind: gate.kind,
+      verdict,
+      ...(score !== null && isGiven && { score }),
+      cost: toUsd(costNano),
+      latency_ms: Math.round(latency * 1000) / 1000,
+      ...(worst.verdict.reason !== undefined && { reason: worst.verdict.reason }),
+      ...(worst.verdict.evidenceRef !== undefined && { evidence_ref: worst.verdict.evidenceRef }),
+    },
+    outcome: verdict === 'abstain' && worst.outcome === 'cancelled' ? 'cancelled' : 'ran',
+    score,
+    costNano,
+    runs: takes.map(({ outcome }) => ({ gateId: gate.id, outcome })),
+  }
+}
+
+/** The take that decides, the first of its kind: a fail, an abstention of its own, a cancelled run, a pass. */
+function worstOf(takes: readonly GateTake[]): GateTake {
+  const rank = ({ verdict, outcome }: GateTake) =>
+    verdict.verdict === 'fail' ? 0 : outcome === 'cancelled' ? 2 : verdict.verdict === 'abstain' ? 1 : 3
+  return takes.reduce((worst, take) => (rank(take) < rank(worst) ? take : worst))
+}
+
+/** Contract 5.4. */
+function scoreOf({ verdict: { verdict, score } }: GateTake): number | null {
+  if (verdict === 'abstain') return null
+  return score ?? (verdict === 'pass' ? 1 : 0)
+}
+
+function conclude(gates: readonly Gate[], sums: readonly GateSum[], how: 'min' | 'mean'): GatesOutcome {
+  const verdicts = sums.filter(({ outcome }) => outcome === 'ran').map(({ result }) => result.verdict)
+  const scores = sums.flatMap(({ score }) => score ?? [])
+  const total = scores.reduce((sum, score) => sum + score, 0)
+  return {
+    results: sums.map(({ result }) => result),
+    gate: verdicts.includes('fail')
+      ? 'fail'
+      : verdicts.includes('pass')
+        ? 'pass'
+        : verdicts.length > 0
+          ? 'abstain'
+          : 'skipped',
+    hardFail: verdicts.includes('fail'),
+    failClosedAbstain: sums.some(
+      ({ result, outcome }, i) =>
+        gates[i]!.onAbstain === 'fail-closed' && result.verdict === 'abstain' && outcome !== 'cancelled',
+    ),
+    score: scores.length === 0 ? null : how === 'min' ? Math.min(...scores) : total / scores.length,
+    costNano: sumNano(sums.map(({ costNano }) => costNano)),
+    runs: sums.flatMap(({ runs }) => runs),
+  }
+}

@@ -1,0 +1,148 @@
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { ProcessJob, ProcessOutcome, ProcessRunner } from '../gates/process-runner.ts'
+
+export interface RunProcessOptions {
+  /** The environment of this process: the source of `env_pass` and of the few variables every program needs. */
+  vars: Readonly<Record<string, string | undefined>>
+  /** Between SIGTERM and SIGKILL. */
+  graceMs?: number
+}
+
+const GRACE_MS = 500
+const POLL_MS = 10
+/** A process that left the group may hold a pipe open; this is how long its silence is waited for. */
+const LINGER_MS = 100
+
+/**
+ * Runs programs for gates (contract 5.3): each in a process group of its own, with a clean environment and a private empty
+ * HOME. Nothing of the group outlives the run, also not what a program leaves in the background when it exits. Process
+ * groups are a POSIX thing; on other systems only the program itself is ended.
+ */
+export function processRunner({ vars, graceMs = GRACE_MS }: RunProcessOptions): ProcessRunner {
+  return async (job, signal) => {
+    const home = await mkdtemp(join(tmpdir(), 'waybill-gate-'))
+    try {
+      return signal.aborted ? { kind: 'aborted' } : await runIn(home, job, signal, vars, graceMs)
+    } finally {
+      await rm(home, { recursive: true, force: true })
+    }
+  }
+}
+
+async function runIn(
+  home: string,
+  job: ProcessJob,
+  signal: AbortSignal,
+  vars: RunProcessOptions['vars'],
+  graceMs: number,
+): Promise<ProcessOutcome> {
+  const child = start(job, environment(job, vars, home))
+  if (child === undefined) return { kind: 'spawn_failed' }
+  const closed = new Promise<void>(resolve => child.once('close', () => resolve()))
+  const exited = new Promise<number | null>(resolve => child.once('exit', resolve))
+  const failed = new Promise<'failed'>(resolve => child.once('error', () => resolve('failed')))
+  // A program may answer without reading what it was told.
+  child.stdin.on('error', () => undefined)
+  child.stdin.end(job.stdin)
+  if (child.pid === undefined) {
+    await failed
+    return { kind: 'spawn_failed' }
+  }
+
+  const group = processGroup(child.pid, graceMs)
+  let cut: 'aborted' | 'output_too_large' | undefined
+  const end = (why: typeof cut) => {
+    cut ??= why
+    void group.end()
+  }
+  const onAbort = () => end('aborted')
+  signal.addEventListener('abort', onAbort, { once: true })
+  if (signal.aborted) onAbort()
+  const stdout = collect(child.stdout, job.stdoutLimit, () => end('output_too_large'))
+  const stderr = collect(child.stderr, job.stderrLimit)
+
+  const code = await exited
+  await group.end()
+  await Promise.race([closed, delay(LINGER_MS)])
+  child.stdout.destroy()
+  child.stderr.destroy()
+  signal.removeEventListener('abort', onAbort)
+  return cut === undefined ? { kind: 'exited', code, stdout: stdout(), stderr: stderr() } : { kind: cut }
+}
+
+function start({ cmd, cwd }: ProcessJob, env: Record<string, string>): ChildProcessWithoutNullStreams | undefined {
+  const [program = '', ...args] = cmd
+  try {
+    return spawn(program, args, { ...(cwd !== null && { cwd }), env, detached: true, stdio: 'pipe' })
+  } catch {
+    // An argument that no program can be given, such as one with a NUL in it.
+    return undefined
+  }
+}
+
+function environment({ env, envPass }: ProcessJob, vars: RunProcessOptions['vars'], home: string) {
+  const clean: Record<string, string> = {
+    PATH: vars.PATH ?? '/usr/local/bin:/usr/bin:/bin',
+    LANG: vars.LANG ?? 'C.UTF-8',
+    TZ: vars.TZ ?? 'UTC',
+    TMPDIR: tmpdir(),
+    HOME: home,
+  }
+  for (const name of envPass) {
+    const value = vars[name]
+    if (value !== undefined) clean[name] = value
+  }
+  return { ...clean, ...env }
+}
+
+/** Reads to the end and keeps the first `limit` bytes; an unread pipe would stop the program that fills it. */
+function collect(stream: NodeJS.ReadableStream, limit: number, onMore: () => void = () => undefined): () => Uint8Array {
+  const chunks: Uint8Array[] = []
+  let kept = 0
+  stream.on('error', () => undefined)
+  stream.on('data', (chunk: Uint8Array) => {
+    const room = limit - kept
+    if (chunk.length > room) onMore()
+    if (room <= 0) return
+    chunks.push(chunk.subarray(0, room))
+    kept += Math.min(room, chunk.length)
+  })
+  return () => Buffer.concat(chunks)
+}
+
+function processGroup(pid: number, graceMs: number) {
+  let ending: Promise<void> | undefined
+
+  /** False when the group has no process any more. */
+  function send(signal: NodeJS.Signals | 0): boolean {
+    try {
+      return process.kill(process.platform === 'win32' ? pid : -pid, signal)
+    } catch {
+      return false
+    }
+  }
+
+  async function goneWithin(ms: number): Promise<boolean> {
+    for (const until = performance.now() + ms; performance.now() < until; ) {
+      if (!send(0)) return true
+      await delay(POLL_MS)
+    }
+    return !send(0)
+  }
+
+  return {
+    /** SIGTERM, then SIGKILL after the grace; resolves when the group is empty. */
+    end(): Promise<void> {
+      ending ??= (async () => {
+        if (!send('SIGTERM') || (await goneWithin(graceMs))) return
+        // What was killed but not yet reaped still counts as there, for a moment or, under a lazy init, for good.
+        if (send('SIGKILL')) await goneWithin(LINGER_MS)
+      })()
+      return ending
+    },
+  }
+}

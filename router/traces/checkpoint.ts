@@ -1,0 +1,47 @@
+import { fromBase64, toBase64Url, utf8 } from '../../shared/sign/bytes.ts'
+import { type Signer, verifySignature } from '../../shared/sign/ed25519.ts'
+import { canonicalize } from '../../shared/sign/jcs.ts'
+import { type Sha256, sha256Hex } from '../../shared/sign/sha256.ts'
+import { CHECKPOINT_DOMAIN, type Checkpoint, type CheckpointBody } from '../../shared/wire/router/checkpoint.ts'
+
+export interface SignedCheckpoint {
+  checkpoint: Checkpoint
+  /** The `prev_checkpoint` of the one that follows. */
+  digest: string
+}
+
+/** What the signature covers (router contract §1.3). */
+function signedBytes(body: CheckpointBody): Uint8Array<ArrayBuffer> {
+  return utf8(CHECKPOINT_DOMAIN + canonicalize(body))
+}
+
+export async function signCheckpoint(
+  body: Omit<CheckpointBody, 'v' | 'key_id'>,
+  signer: Signer,
+  sha256: Sha256,
+): Promise<SignedCheckpoint> {
+  const whole: CheckpointBody = { v: 1, ...body, key_id: signer.keyId }
+  const bytes = signedBytes(whole)
+  return {
+    checkpoint: { ...whole, sig: toBase64Url(await signer.sign(bytes)) },
+    digest: sha256Hex(bytes, sha256),
+  }
+}
+
+export function checkpointDigest({ sig: _sig, ...body }: Checkpoint, sha256: Sha256): string {
+  return sha256Hex(signedBytes(body), sha256)
+}
+
+/** Public keys by their id. */
+export type TrustedKeys = ReadonlyMap<string, Uint8Array<ArrayBuffer>>
+
+export async function checkSignature({ sig, ...body }: Checkpoint, keys: TrustedKeys): Promise<boolean> {
+  const key = keys.get(body.key_id)
+  if (key === undefined) return false
+  try {
+    return await verifySignature(key, fromBase64(sig), signedBytes(body))
+  } catch {
+    // A text that is no base64, or members that have no canonical form.
+    return false
+  }
+}

@@ -1,0 +1,188 @@
+import type { InStatement } from '@libsql/client/web'
+import type { Log } from '../../shared/log/log.ts'
+import type { Signer } from '../../shared/sign/ed25519.ts'
+import { GENESIS } from '../../shared/sign/record-chain.ts'
+import type { Sha256 } from '../../shared/sign/sha256.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import type { Clock } from '../../shared/time/clock.ts'
+import { type SignedCheckpoint, signCheckpoint } from './checkpoint.ts'
+import type { chainCommitter } from './commit.ts'
+import type { LeaseTerm } from './lease.ts'
+
+/** Where copies of checkpoints go: a file beside the store, a place that an intruder cannot reach. */
+export interface LineSink {
+  name: string
+  append(line: string): Promise<void>
+}
+
+export interface CheckpointerOptions {
+  db: Db
+  clock: Clock
+  log: Log
+  signer: Signer
+  sha256: Sha256
+  sinks: readonly LineSink[]
+  committer: ReturnType<typeof chainCommitter>
+  /** Called after each one. */
+  made: () => void
+}
+
+const fence = "exists (select 1 from writer_lease where name = 'traces' and holder = ? and epoch = ?)"
+/** Records in one step of a pruning: a longer one would hold the store for too long. */
+const PRUNE_STEP = 2000
+
+/** Signs the heads of the chains (router contract §1.3). Its calls must not overlap with commits. */
+export function checkpointer({ db, clock, log, signer, sha256, sinks, committer, made }: CheckpointerOptions) {
+  function insert({ checkpoint, digest }: SignedCheckpoint, { holder, epoch }: LeaseTerm): InStatement {
+    const { tenant_id, kind, seq } = checkpoint
+    return {
+      sql: `insert into checkpoints (tenant_id, kind, seq, digest, body) select ?, ?, ?, ?, ? where ${fence}`,
+      args: [tenant_id, kind, seq, digest, JSON.stringify(checkpoint), holder, epoch],
+    }
+  }
+
+  async function checkpoint(tenant: string): Promise<boolean> {
+    const term = await committer.open()
+    const chain = committer.chainOf(tenant)
+    if (term === undefined || chain.head === undefined || chain.head.seq <= chain.checkpointed) return false
+    const { seq, hash } = chain.head
+    const feedback = await feedbackHead(db, tenant)
+    const signed = await signCheckpoint(
+      {
+        kind: 'head',
+        tenant_id: tenant,
+        seq,
+        hash,
+        ...feedback,
+        ts: clock.now().toISOString(),
+        prev_checkpoint: chain.digest,
+      },
+      signer,
+      sha256,
+    )
+    const { rowsAffected } = await db.execute(insert(signed, term))
+    if (rowsAffected !== 1) {
+      committer.forget()
+      return false
+    }
+    chain.digest = signed.digest
+    chain.checkpointed = seq
+    made()
+    return true
+  }
+
+  /** Hands each stored checkpoint that has no copy yet to the sinks, oldest first; one that fails is tried again next time. */
+  async function copyOut(): Promise<void> {
+    if (sinks.length === 0) return
+    const { rows } = await db.execute('select ix, body from checkpoints where copied = 0 order by ix limit 1000')
+    let copied: number | undefined
+    for (const row of rows) {
+      try {
+        for (const sink of sinks) await sink.append(String(row.body))
+      } catch (error) {
+        log.error('a checkpoint could not be copied; it is kept in the store and tried again', { error })
+        break
+      }
+      copied = Number(row.ix)
+    }
+    if (copied === undefined) return
+    await db.execute({ sql: 'update checkpoints set copied = 1 where copied = 0 and ix <= ?', args: [copied] })
+  }
+
+  /** One step: a signed checkpoint at the last record dropped, and the records dropped, in one transaction. */
+  async function pruneStep(tenant: string, before: number): Promise<number> {
+    const term = await committer.open()
+    if (term === undefined) throw new Error('Another process writes to this store: prune there, or stop it first.')
+    const cut = await pruneCut(db, tenant, before)
+    if (cut === undefined) return 0
+    const chain = committer.chainOf(tenant)
+    const { seq, hash, feedback_seq, feedback_hash } = cut
+    const signed = await signCheckpoint(
+      {
+        kind: 'prune',
+        tenant_id: tenant,
+        seq,
+        hash,
+        feedback_seq,
+        feedback_hash,
+        ts: clock.now().toISOString(),
+        prev_checkpoint: chain.digest,
+      },
+      signer,
+      sha256,
+    )
+    const results = await db.write([
+      insert(signed, term),
+      {
+        sql: `delete from traces where tenant_id = ? and seq <= ? and ${fence}`,
+        args: [tenant, seq, term.holder, term.epoch],
+      },
+      {
+        sql: `delete from feedback where tenant_id = ? and seq <= ? and ${fence}`,
+        args: [tenant, feedback_seq, term.holder, term.epoch],
+      },
+    ])
+    if (results[0]?.rowsAffected !== 1) {
+      committer.forget()
+      return 0
+    }
+    chain.digest = signed.digest
+    made()
+    return results[1]?.rowsAffected ?? 0
+  }
+
+  return { checkpoint, copyOut, pruneStep }
+}
+
+/** The end of the feedback chain, or where pruning left it. */
+async function feedbackHead(db: Db, tenant: string): Promise<{ feedback_seq: number; feedback_hash: string }> {
+  const { rows } = await db.execute({
+    sql: 'select seq, hash from feedback where tenant_id = ? order by seq desc limit 1',
+    args: [tenant],
+  })
+  const row = rows[0]
+  return row === undefined
+    ? prunedFeedback(db, tenant)
+    : { feedback_seq: Number(row.seq), feedback_hash: String(row.hash) }
+}
+
+async function prunedFeedback(db: Db, tenant: string): Promise<{ feedback_seq: number; feedback_hash: string }> {
+  const { rows } = await db.execute({
+    sql: "select body ->> 'feedback_seq' as seq, body ->> 'feedback_hash' as hash from checkpoints where tenant_id = ? and kind = 'prune' order by ix desc limit 1",
+    args: [tenant],
+  })
+  const row = rows[0]
+  return row === undefined
+    ? { feedback_seq: -1, feedback_hash: GENESIS }
+    : { feedback_seq: Number(row.seq), feedback_hash: String(row.hash) }
+}
+
+/** The last record of the prefix that is older than `before`, at most one step on, and the same for its feedback. */
+async function pruneCut(db: Db, tenant: string, before: number) {
+  const { rows } = await db.execute({
+    sql: `with first(seq) as (select seq from traces where tenant_id = ?1 order by seq limit 1),
+        young(seq) as (select min(seq) from traces where tenant_id = ?1 and ts_ms >= ?2
+          and seq < (select seq from first) + ${PRUNE_STEP})
+      select seq, body ->> 'hash' as hash from traces where tenant_id = ?1
+        and seq < coalesce((select seq from young), (select seq from first) + ${PRUNE_STEP})
+      order by seq desc limit 1`,
+    args: [tenant, before],
+  })
+  const last = rows[0]
+  if (last === undefined) return undefined
+  const found = await db.execute({
+    sql: `select seq, hash from feedback where tenant_id = ?1 and seq < coalesce(
+        (select min(f.seq) from feedback f left join traces t on t.trace_id = f.trace_id
+          where f.tenant_id = ?1 and (t.seq > ?2 or f.ts_ms >= ?3)), 9007199254740991)
+      order by seq desc limit 1`,
+    args: [tenant, Number(last.seq), before],
+  })
+  const feedback = found.rows[0]
+  return {
+    seq: Number(last.seq),
+    hash: String(last.hash),
+    ...(feedback === undefined
+      ? await prunedFeedback(db, tenant)
+      : { feedback_seq: Number(feedback.seq), feedback_hash: String(feedback.hash) }),
+  }
+}

@@ -1,0 +1,137 @@
+import type { Db } from '../../shared/sql/db.ts'
+import { dbFault, retryBusy } from '../../shared/sql/db-fault.ts'
+import type { Sha256 } from '../../shared/sign/sha256.ts'
+import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
+import { type ChainHead, sealText, traceText } from './canonical-trace.ts'
+import { type ChainState, emptyChain, loadChains } from './chains.ts'
+import { insertBatch, type SealedRow } from './insert-batch.ts'
+import type { LeaseTerm, writerLease } from './lease.ts'
+import { rowOf } from './trace-row.ts'
+
+export interface Committed {
+  written: number
+  /** Already in the store, or twice in the batch. */
+  repeated: number
+  /** No record of version 1: never written. */
+  refused: { record: UnsealedTrace; error: unknown }[]
+  tenants: Set<string>
+}
+
+export interface CommitOptions {
+  db: Db
+  lease: ReturnType<typeof writerLease>
+  sha256: Sha256
+}
+
+/**
+ * The end of every chain, in memory, and the one way to add to it. What is held here is thrown away after anything unclear (a failed
+ * statement, a lost lease) and read again; records are then looked up before they are sealed, so none is written twice.
+ */
+export function chainCommitter({ db, lease, sha256 }: CommitOptions) {
+  let chains: Map<string, ChainState> | undefined
+  let epoch: number | undefined
+  let unsure = true
+
+  async function open(): Promise<LeaseTerm | undefined> {
+    const term = await lease.hold()
+    if (term === undefined) {
+      forget()
+      return undefined
+    }
+    if (chains === undefined || epoch !== term.epoch) {
+      unsure = true
+      chains = await loadChains(db)
+      epoch = term.epoch
+    }
+    return term
+  }
+
+  function forget() {
+    chains = undefined
+    unsure = true
+  }
+
+  function sealAll(records: readonly UnsealedTrace[], known: ReadonlySet<string>) {
+    const heads = new Map<string, ChainHead | undefined>()
+    const seen = new Set<string>(known)
+    const rows: SealedRow[] = []
+    const refused: Committed['refused'] = []
+    let repeated = 0
+    for (const record of records) {
+      if (seen.has(record.trace_id)) {
+        repeated++
+        continue
+      }
+      try {
+        const { tenant_id } = record
+        const previous = heads.has(tenant_id) ? heads.get(tenant_id) : chains?.get(tenant_id)?.head
+        const sealed = sealText(traceText(record), previous, sha256)
+        rows.push({ cells: rowOf(record, sealed.seq), body: sealed.body })
+        heads.set(tenant_id, { seq: sealed.seq, hash: sealed.hash })
+        seen.add(record.trace_id)
+      } catch (error) {
+        refused.push({ record, error })
+      }
+    }
+    return { rows, heads, repeated, refused }
+  }
+
+  async function attempt(records: readonly UnsealedTrace[], lookUp: boolean): Promise<Committed | undefined> {
+    const term = await open()
+    if (term === undefined) return undefined
+    const known = lookUp || unsure ? await storedIds(db, records) : new Set<string>()
+    const { rows, heads, repeated, refused } = sealAll(records, known)
+    if (rows.length > 0) {
+      const { rowsAffected } = await retryBusy(() => db.execute(insertBatch(rows, term)), { retries: 2 })
+      if (rowsAffected !== rows.length) {
+        lease.lost()
+        forget()
+        return undefined
+      }
+    }
+    for (const [tenant, head] of heads) chainOf(tenant).head = head
+    unsure = false
+    return { written: rows.length, repeated, refused, tenants: new Set(heads.keys()) }
+  }
+
+  function chainOf(tenant: string): ChainState {
+    const known = chains?.get(tenant)
+    if (known !== undefined) return known
+    const made = emptyChain()
+    chains?.set(tenant, made)
+    return made
+  }
+
+  return {
+    /** Nothing when another process holds the lease; throws when the store failed. Either way the same records may be given again. */
+    async commit(records: readonly UnsealedTrace[], { lookUp = false } = {}): Promise<Committed | undefined> {
+      try {
+        return await attempt(records, lookUp)
+      } catch (error) {
+        forget()
+        // A record that is already there, or a place that is taken: nothing was written, and now both are looked up.
+        if (dbFault(error) !== 'statement') throw error
+      }
+      try {
+        return await attempt(records, true)
+      } catch (error) {
+        forget()
+        throw error
+      }
+    },
+    open,
+    forget,
+    /** As of the last `open`. */
+    chains: (): ReadonlyMap<string, ChainState> => chains ?? new Map(),
+    chainOf,
+  }
+}
+
+async function storedIds(db: Db, records: readonly UnsealedTrace[]): Promise<Set<string>> {
+  const ids = JSON.stringify(records.map(({ trace_id }) => trace_id))
+  const { rows } = await db.execute({
+    sql: 'select trace_id from traces where trace_id in (select value from json_each(?))',
+    args: [ids],
+  })
+  return new Set(rows.map(row => String(row.trace_id)))
+}

@@ -1,0 +1,24 @@
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
+
+/** A port that nobody had a moment ago. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as { port: number }
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+/** Resolves when something answers HTTP there, whatever it says. */
+export async function untilAnswers(origin: string): Promise<void> {
+  for (let tries = 0; tries < 1000; tries++) {
+    const answer = await fetch(`${origin}/healthz`).catch(() => undefined)
+    await answer?.body?.cancel()
+    if (answer) return
+    await wait(10)
+  }
+  throw new Error(`nothing answers at ${origin}`)
+}
