@@ -6,26 +6,26 @@ import type { Log } from '../shared/log/log.ts'
 import type { Metrics } from '../shared/metrics/metrics.ts'
 import { answerErrors, answerUnknownRoute } from './errors.ts'
 import { type HealthDeps, healthRoute } from './health/route.ts'
+import { type InboundDeps, inboundRoute } from './inbound/route.ts'
 import { metricsRoute } from './metrics/route.ts'
-import { type ObserveDeps, observeRoute } from './observe/route.ts'
 
 export interface AppDeps extends HealthDeps {
   log: Log
   metrics: Metrics
-  observe: ObserveDeps
+  inbound: InboundDeps
 }
 
 /** The HTTP surface of the router; every feature is mounted here and nowhere else. */
 export function routerApp(deps: AppDeps) {
   const app = new Hono<RequestIdEnv>()
-  app.use(requestId(), announcedBodyLimit(deps.observe.maxBodyBytes))
+  app.use(requestId(), announcedBodyLimit(deps.inbound.maxBodyBytes))
   app.route('/', healthRoute(deps))
   app.route('/', metricsRoute(deps))
   app.route(
     '/',
     openapiPage(async () => (await import('./served.ts')).servedDocument()),
   )
-  app.use(observeRoute(deps.observe))
+  app.use(inboundRoute(deps.inbound))
   app.notFound(answerUnknownRoute(app))
   app.onError(answerErrors(deps.log))
   return app

@@ -12,6 +12,13 @@ function isHttpUrl(text: string): boolean {
 
 /** What the router process reads from its environment. */
 export const routerEnv = z.object({
+  ROUTER_MODE: z.enum(['observe', 'enforce'], { error: 'expected observe or enforce' }).default('observe'),
+  ROUTER_CONFIG: z.string().optional(),
+  ROUTER_PROMPT_SALT: z.string().optional(),
+  ROUTER_RECEIPTS: z.enum(['durable'], { error: 'expected durable, or leave it unset' }).optional(),
+  ROUTER_SIGNING_KEY: z.string().optional(),
+  ROUTER_SIGNING_KEY_FILE: z.string().optional(),
+  ROUTER_ANCHOR_FILE: z.string().optional(),
   ROUTER_BIND: bindSchema.default({ host: '127.0.0.1', port: 8080 }),
   ROUTER_DB: z.string().default('router.db'),
   ROUTER_DB_TOKEN: z.string().optional(),

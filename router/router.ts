@@ -1,26 +1,52 @@
 import { uuidv7 } from '../shared/ids/uuid-v7.ts'
 import { type Log, silentLog } from '../shared/log/log.ts'
 import { createMetrics } from '../shared/metrics/metrics.ts'
+import { loadBuiltinPrices } from '../shared/prices/builtin.ts'
+import { utf8 } from '../shared/sign/bytes.ts'
+import { type Sha256, sha256 as portableSha256 } from '../shared/sign/sha256.ts'
 import type { Db } from '../shared/sql/db.ts'
 import { migrate } from '../shared/sql/migrate.ts'
 import { type Clock, systemClock } from '../shared/time/clock.ts'
 import { VERSION } from '../shared/version.ts'
 import type { RouterHealth, RouterReadiness } from '../shared/wire/router/health.ts'
+import { type ActiveConfig, activate, type ConfigSource, configHolder, mayRoute } from './active-config.ts'
 import { routerApp } from './app.ts'
-import type { ObserveDeps } from './observe/route.ts'
+import { budgetLedger } from './budget/ledger.ts'
+import { spentStore } from './budget/spent-store.ts'
+import { type EnforceDeps } from './enforce/handle.ts'
+import { sessions } from './enforce/sessions.ts'
+import type { GateHost } from './gates/build-gates.ts'
+import { createErrorBudgets } from './gates/error-budgets.ts'
+import type { InboundDeps } from './inbound/route.ts'
+import { breakers } from './policy/breakers.ts'
+import type { Hashing } from './receipt/request-part.ts'
+import { type Keeping, keepReceipts, type Receipts } from './receipts.ts'
 import { routerSteps } from './schema/steps.ts'
+import { promptSalt } from './traces/salt.ts'
 import { fetchTransport } from './upstream/fetch-transport.ts'
 import type { Transport } from './upstream/transport.ts'
 
 export interface RouterOptions {
+  /** Routing config: TOML text, or the same as an object. Without one every call is observed. */
+  config?: ConfigSource
+  /** Name of the config's file, for messages. */
+  configFile?: string
+  /** Reads schema files that the config names. */
+  readFile?: (path: string) => string
   /** The trace store; without one nothing is kept. The caller opens it and closes it. */
   db?: Db
+  keeping?: Keeping
   log?: Log
   clock?: Clock
   transport?: Transport
-  /** Base addresses of the two providers; default their public ones. */
-  upstreams?: { messages?: string; chat?: string }
+  /** Native SHA-256 of the host. */
+  sha256?: Sha256
+  /** What this host lends to gates. */
+  gates?: GateHost
+  /** Variables: ROUTER_MODE, provider base addresses, and the keys that the config names. */
+  env?: Readonly<Record<string, string | undefined>>
   tenantId?: string
+  promptSalt?: string
   /** Whether answers carry `x-router-*` headers; default yes. */
   responseHeaders?: boolean
   maxBodyBytes?: number
@@ -28,69 +54,174 @@ export interface RouterOptions {
 
 export interface Router {
   fetch(request: Request): Promise<Response>
-  /** Brings the store up to date; rejects with a sentence when that cannot be done. */
+  /** Opens store and config; rejects with a sentence when that cannot be done. */
   ready(): Promise<void>
+  /** Reads the routing config anew; throws ConfigError and keeps the old one when it cannot be used. */
+  reload(source: ConfigSource): Promise<{ config_hash: string; changed: boolean }>
   /** From now on /healthz answers 503, so that a balancer sends no more calls. */
   drain(): void
+  /** Writes what is still to be kept. */
   close(): Promise<void>
-  /** What a host needs to pass calls through by its own means. */
-  readonly observe: ObserveDeps
+  /** What a host needs to pass calls through by its own means; call after `ready`. */
+  relaying(): InboundDeps & { reads: () => boolean }
 }
 
 const MAX_BODY_BYTES = 33_554_432
 const TIMEOUTS = { connectMs: 10_000, firstByteMs: 120_000, idleMs: 120_000 }
+const SAVE_SPENT_MS = 1000
+
+type Parts = Awaited<ReturnType<typeof build>>
 
 export function createRouter(options: RouterOptions = {}): Router {
-  const { db, log = silentLog(), clock = systemClock, transport = fetchTransport() } = options
-  const metrics = createMetrics()
-  metrics.gauge('router_build_info', 'The running version.').set(1, { version: VERSION })
-  let started: Promise<unknown> | undefined
-  let phase: RouterHealth['status'] = db === undefined ? 'ok' : 'starting'
+  let phase: RouterHealth['status'] = 'starting'
+  const parts = { current: undefined as Parts | undefined }
+  let starting: Promise<Parts> | undefined
 
-  async function ready(): Promise<void> {
-    if (db === undefined) return
-    started ??= migrate(db, 'router', routerSteps).then(() => {
-      if (phase === 'starting') phase = 'ok'
-    })
-    await started
+  async function start(): Promise<Parts> {
+    const built = await build(options, { phase: () => phase, readiness })
+    parts.current = built
+    if (phase === 'starting') phase = 'ok'
+    return built
   }
+  const started = () => (starting ??= start())
 
   async function readiness(): Promise<RouterReadiness> {
-    if (db === undefined) return { status: phase === 'ok' ? 'ready' : 'not_ready', checks: { config: 'ok' } }
-    const store = await ready()
-      .then(() => db.execute('select 1'))
-      .then(() => 'ok')
-      .catch((error: unknown) => (error instanceof Error ? error.message : 'failed'))
-    return { status: store === 'ok' && phase === 'ok' ? 'ready' : 'not_ready', checks: { config: 'ok', store } }
+    const { receipts } = await started()
+    const store = options.db === undefined ? undefined : await reachable(options.db)
+    const status = receipts?.writer.status()
+    const checks = {
+      config: 'ok',
+      ...(store !== undefined && { store }),
+      ...(status && { writer: status.broken.length > 0 ? 'a chain in the store is broken: run `router verify`' : status.writer }),
+      ...(status && options.keeping?.spill && { spill: status.spill }),
+    }
+    const ready = phase === 'ok' && Object.values(checks).every(check => check === 'ok')
+    return { status: ready ? 'ready' : 'not_ready', checks }
   }
-
-  const observe: ObserveDeps = {
-    transport,
-    bases: {
-      messages: options.upstreams?.messages ?? 'https://api.anthropic.com',
-      chat: options.upstreams?.chat ?? 'https://api.openai.com',
-    },
-    timeouts: TIMEOUTS,
-    clock,
-    newId: uuidv7,
-    recorded: undefined,
-    maxBodyBytes: options.maxBodyBytes ?? MAX_BODY_BYTES,
-    tenantId: options.tenantId ?? 'default',
-    outHeaders: options.responseHeaders ?? true,
-  }
-  const app = routerApp({ log: log.target('router.http'), metrics, observe, phase: () => phase, readiness })
 
   return {
-    fetch: async request => app.fetch(request),
-    ready,
+    fetch: async request => (parts.current ?? (await started())).app.fetch(request),
+    async ready() {
+      await started()
+    },
+    async reload(source) {
+      const { activateConfig, holder } = await started()
+      return holder.swap(await activateConfig(source))
+    },
     drain() {
       phase = 'draining'
     },
     async close() {
       phase = 'draining'
-      await started?.catch(() => undefined)
+      await (await starting?.catch(() => undefined))?.close()
+    },
+    relaying() {
+      if (!parts.current) throw new Error('the router is not ready')
+      const { inbound, holder } = parts.current
+      return { ...inbound, reads: () => mayRoute(holder.get()) }
+    },
+  }
+}
+
+interface Lifecycle {
+  phase: () => RouterHealth['status']
+  readiness: () => Promise<RouterReadiness>
+}
+
+async function build(options: RouterOptions, life: Lifecycle) {
+  const { db, log = silentLog(), clock = systemClock, transport = fetchTransport(), env = {} } = options
+  const sha256 = options.sha256 ?? portableSha256
+  const metrics = createMetrics()
+  metrics.gauge('router_build_info', 'The running version.').set(1, { version: VERSION })
+  if (db !== undefined) await migrate(db, 'router', routerSteps)
+  const hashing: Hashing = { sha256, salt: await saltOf(options) }
+
+  let prices: ReturnType<typeof loadBuiltinPrices> | undefined
+  const builtinPrices = () => (prices ??= loadBuiltinPrices())
+  const activateConfig = async (source: ConfigSource): Promise<ActiveConfig> =>
+    activate(source, {
+      ...(options.configFile !== undefined && { file: options.configFile }),
+      ...(options.readFile && { readFile: options.readFile }),
+      env,
+      // An empty config names no model, so nothing would be looked up.
+      builtinPrices: source === '' ? { find: () => undefined } : await builtinPrices(),
+      hostHasProcesses: options.gates?.runProcess !== undefined,
+      functions: Object.keys(options.gates?.functions ?? {}),
+      gateHost: options.gates ?? {},
+    })
+  const holder = configHolder(await activateConfig(options.config ?? ''), log)
+
+  const receipts: Receipts | undefined = db && (await keepReceipts({
+    db,
+    keeping: options.keeping ?? { durable: false },
+    ...{ clock, log, metrics, sha256, hashing, builtinPrices },
+    active: holder.get,
+  }))
+  let saving: ReturnType<typeof setTimeout> | undefined
+  const ledger = budgetLedger(clock.now, () => {
+    if (spent) saving ??= setTimeout(() => void saveSpent(), SAVE_SPENT_MS)
+  })
+  const spent = db && spentStore(db)
+  if (spent) ledger.load(await spent.recent(clock.now()))
+  const saveSpent = async () => {
+    clearTimeout(saving)
+    saving = undefined
+    const rows = ledger.takeUnsaved()
+    await spent?.add(rows, clock.now()).catch((error: unknown) => {
+      ledger.returnUnsaved(rows)
+      log.error('spent budgets could not be stored; it is tried again', { error })
+    })
+  }
+
+  const outHeaders = options.responseHeaders ?? true
+  const shared = {
+    ledger,
+    breakers: breakers(clock),
+    sessions: sessions(clock.monotonic),
+    errorBudgets: createErrorBudgets({ budgetOf: id => holder.get().config.gates[id]?.errorBudget, clock }),
+    ...{ transport, clock, env, sha256, hashing, outHeaders },
+    record: receipts?.record ?? (async () => undefined),
+  }
+  const inbound: InboundDeps = {
+    transport,
+    bases: {
+      messages: env.ROUTER_UPSTREAM_MESSAGES || 'https://api.anthropic.com',
+      chat: env.ROUTER_UPSTREAM_CHAT || 'https://api.openai.com',
+    },
+    timeouts: TIMEOUTS,
+    clock,
+    newId: uuidv7,
+    recorded: receipts?.observed,
+    maxBodyBytes: options.maxBodyBytes ?? MAX_BODY_BYTES,
+    tenantId: options.tenantId ?? 'default',
+    outHeaders,
+    active: holder.get,
+    enforcing: ({ config, gates }): EnforceDeps => ({ ...shared, config, gates }),
+  }
+  const app = routerApp({ log: log.target('router.http'), metrics, inbound, ...life })
+  return {
+    app,
+    holder,
+    inbound,
+    receipts,
+    activateConfig,
+    async close() {
+      await saveSpent()
+      await receipts?.close()
       await transport.close()
     },
-    observe,
   }
+}
+
+/** Given, else the one that this store was begun with, else one that lives as long as this process. */
+async function saltOf({ promptSalt: given, db }: RouterOptions): Promise<Uint8Array> {
+  if (given) return utf8(given)
+  return db ? promptSalt(db) : crypto.getRandomValues(new Uint8Array(32))
+}
+
+async function reachable(db: Db): Promise<string> {
+  return db
+    .execute('select 1')
+    .then(() => 'ok')
+    .catch((error: unknown) => (error instanceof Error ? error.message : 'failed'))
 }

@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
+import { type IncomingMessage, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe } from 'vitest'
@@ -14,8 +16,12 @@ import { sqldAvailable, startSqld } from './backends/sqld.ts'
 /** Sends one request to the service under test; `path` starts with a slash. */
 export type Call = (path: string, init?: RequestInit) => Promise<Response>
 
+/** Sends the head of a POST that announces a body of `bytes` bytes, and never the body. */
+export type Announce = (path: string, bytes: number) => Promise<{ status: number; body: unknown }>
+
 interface Running {
   call: Call
+  announce: Announce
   stop(): Promise<void>
 }
 
@@ -28,7 +34,7 @@ const HOSTS: Record<string, (service: ServiceName) => Promise<Running>> = {
 const hasSqld = await sqldAvailable()
 
 /** The same tests on every host that the service runs on. */
-export function matrix(service: ServiceName, tests: (call: Call) => void): void {
+export function matrix(service: ServiceName, tests: (call: Call, announce: Announce) => void): void {
   for (const [host, start] of Object.entries(HOSTS)) {
     describe.skipIf(host === 'workerd' && !hasSqld)(`${service} on ${host}`, () => {
       let running: Running
@@ -36,7 +42,10 @@ export function matrix(service: ServiceName, tests: (call: Call) => void): void 
         running = await start(service)
       })
       afterAll(() => running?.stop())
-      tests((path, init) => running.call(path, init))
+      tests(
+        (path, init) => running.call(path, init),
+        (path, bytes) => running.announce(path, bytes),
+      )
     })
   }
 }
@@ -46,7 +55,12 @@ async function inProcess(service: ServiceName): Promise<Running> {
   const app = service === 'runtime' ? createRuntime({ db }) : createRouter({ db })
   await app.ready()
   return {
-    call: (path, init) => app.fetch(asSent(path, init)),
+    call: (path, init) => app.fetch(new Request(`http://local${path}`, init)),
+    async announce(path, bytes) {
+      const headers = { 'content-length': String(bytes) }
+      const answer = await app.fetch(new Request(`http://local${path}`, { method: 'POST', headers }))
+      return { status: answer.status, body: await answer.json() }
+    },
     async stop() {
       await app.close()
       db.close()
@@ -54,14 +68,17 @@ async function inProcess(service: ServiceName): Promise<Running> {
   }
 }
 
-/** A request as it comes off a socket: with the length that every HTTP client announces for a body it holds. */
-function asSent(path: string, init: RequestInit = {}): Request {
-  const headers = new Headers(init.headers)
-  const { body } = init
-  const bytes =
-    typeof body === 'string' ? Buffer.byteLength(body) : body instanceof Uint8Array ? body.length : undefined
-  if (bytes !== undefined) headers.set('content-length', String(bytes))
-  return new Request(`http://local${path}`, { ...init, headers })
+/** Writes the head by hand, as no client library will announce what it does not send. */
+function announceTo(origin: string): Announce {
+  return async (path, bytes) => {
+    const sent = request(origin + path, { method: 'POST', headers: { 'content-length': bytes } })
+    sent.on('error', () => undefined)
+    sent.flushHeaders()
+    const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+    const body: unknown = JSON.parse((await answer.toArray()).join(''))
+    sent.destroy()
+    return { status: answer.statusCode ?? 0, body }
+  }
 }
 
 async function onNode(service: ServiceName): Promise<Running> {
@@ -72,6 +89,7 @@ async function onNode(service: ServiceName): Promise<Running> {
       : await serveRouter({ ROUTER_BIND: '127.0.0.1:0', ROUTER_DB: join(folder, 'router.db'), RUST_LOG: 'off' })
   return {
     call: (path, init) => fetch(started.origin + path, init),
+    announce: announceTo(started.origin),
     async stop() {
       await started.close()
       await rm(folder, { recursive: true, force: true })
@@ -92,6 +110,7 @@ async function inWorkerd(service: ServiceName): Promise<Running> {
   })
   return {
     call: (path, init) => fetch(new URL(path, worker.url), init),
+    announce: announceTo(worker.url.origin),
     async stop() {
       await worker.close()
       await sqld.stop()

@@ -33,9 +33,10 @@ export type BudgetLedger = ReturnType<typeof budgetLedger>
 
 /**
  * What each request, session, day and tenant has spent and reserved. A call reserves its upper bound before it is made,
- * so that calls in parallel cannot overrun a cap together. Days are UTC days.
+ * so that calls in parallel cannot overrun a cap together. Days are UTC days. `spent` is called when there is something
+ * to be stored.
  */
-export function budgetLedger(now: () => Date) {
+export function budgetLedger(now: () => Date, spent: () => void = () => undefined) {
   const totals = new Map<string, { spent: NanoUsd; reserved: NanoUsd }>()
   let unsaved = new Map<string, NanoUsd>()
 
@@ -81,7 +82,9 @@ export function budgetLedger(now: () => Date) {
                 account.reserved -= bound
                 account.spent += cost
               }
-              if (cost > 0) for (const key of Object.values(named)) unsaved.set(key, (unsaved.get(key) ?? 0) + cost)
+              if (cost === 0) return
+              for (const key of Object.values(named)) unsaved.set(key, (unsaved.get(key) ?? 0) + cost)
+              spent()
             },
           }
         },

@@ -11,6 +11,6 @@ export function urlProblem(text: string, rule: { plainHttp: boolean }): string |
   return undefined
 }
 
-export function isLoopback(hostname: string): boolean {
+function isLoopback(hostname: string): boolean {
   return LOOPBACK.test(hostname.toLowerCase())
 }

@@ -3,7 +3,7 @@ import { expected, text } from '../../shared/wire/bounds.ts'
 import { choice, decimal, envName, flag, id, modelRef, uniqueList, usdFee, variable, whole } from './table-fields.ts'
 
 /** Router contract §5.1. The `_` spelling of the two values is taken as well. */
-export const onAbstain = z
+const onAbstain = z
   .string({ error: expected('"fail-open" or "fail-closed"') })
   .transform(value => value.replaceAll('_', '-'))
   .pipe(choice(['fail-open', 'fail-closed']))

@@ -18,7 +18,7 @@ export type Gate =
   | JudgeGate
   | ConsistencyGate
 
-export type GateVerdict = 'pass' | 'fail' | 'abstain'
+type GateVerdict = 'pass' | 'fail' | 'abstain'
 
 interface GateBase {
   readonly id: string
@@ -38,14 +38,14 @@ export interface ErrorBudget {
   readonly probes: number
 }
 
-export interface NonEmptyGate extends GateBase {
+interface NonEmptyGate extends GateBase {
   readonly kind: 'non-empty'
   readonly acceptToolCalls: boolean
   readonly refusal: GateVerdict
   readonly minChars: number
 }
 
-export interface JsonValidGate extends GateBase {
+interface JsonValidGate extends GateBase {
   readonly kind: 'json-valid'
   readonly fences: boolean
   readonly onToolCall: GateVerdict
@@ -60,7 +60,7 @@ export interface SchemaGate extends GateBase {
   readonly onToolCall: GateVerdict
 }
 
-export interface ToolArgsGate extends GateBase {
+interface ToolArgsGate extends GateBase {
   readonly kind: 'tool-args'
   /** null allows every tool. */
   readonly allow: readonly string[] | null
@@ -68,7 +68,7 @@ export interface ToolArgsGate extends GateBase {
   readonly requireKnown: boolean
 }
 
-export interface RegexGate extends GateBase {
+interface RegexGate extends GateBase {
   readonly kind: 'regex'
   readonly must: readonly string[]
   readonly mustNot: readonly string[]
@@ -76,7 +76,7 @@ export interface RegexGate extends GateBase {
   readonly window: number | null
 }
 
-export interface LengthGate extends GateBase {
+interface LengthGate extends GateBase {
   readonly kind: 'length'
   readonly minChars: number | null
   readonly maxChars: number | null
@@ -84,7 +84,7 @@ export interface LengthGate extends GateBase {
   readonly maxTokens: number | null
 }
 
-export interface SubprocessGate extends GateBase {
+interface SubprocessGate extends GateBase {
   readonly kind: 'subprocess'
   readonly cmd: readonly string[]
   readonly cwd: string | null
@@ -92,7 +92,7 @@ export interface SubprocessGate extends GateBase {
   readonly stdin: 'json' | 'text'
 }
 
-export interface HttpGate extends GateBase {
+interface HttpGate extends GateBase {
   readonly kind: 'http'
   readonly url: string
   /** Header name to the variable that holds its value. */
@@ -100,7 +100,7 @@ export interface HttpGate extends GateBase {
   readonly method: 'POST' | 'PUT'
 }
 
-export interface FunctionGate extends GateBase {
+interface FunctionGate extends GateBase {
   readonly kind: 'function'
   readonly name: string
 }

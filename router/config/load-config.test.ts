@@ -460,6 +460,12 @@ headers = { authorization = "Bearer canary", x-api-key = "canary" }
     ])
   })
 
+  it('refuses text that no hash can be made of', () => {
+    expect(lines({ route: [{ match: { agent: '\ud800' } }] }, { file: 'config' })).toEqual([
+      'config: cannot canonicalise /match/agent/0: the text holds half of a surrogate pair',
+    ])
+  })
+
   it('loads nothing at all as a router that only observes', () => {
     const result = loadConfig('', { hostHasProcesses: false })
     expect(result.ok && [result.config.mode, result.config.routes, Object.keys(result.config.gates)]).toEqual([

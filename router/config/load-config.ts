@@ -1,5 +1,6 @@
 import { parse, TomlError } from 'smol-toml'
 import { type BuiltinPrices, PRICE_TABLE_VERSION } from '../../shared/prices/builtin.ts'
+import { CanonicalError } from '../../shared/sign/jcs.ts'
 import { type Mode, modes } from '../../shared/wire/router/conventions.ts'
 import { configHash, priceTableHash } from './fingerprint.ts'
 import { freeze, named } from './frozen.ts'
@@ -45,8 +46,15 @@ export function loadConfig(source: string | object, options: LoadOptions): LoadR
     typeof source === 'string' ? readToml(source, options.file ?? 'config') : readObject(source, options.file)
   if (read.document === undefined) return { ok: false, problems: read.problems.all() }
   const { problems } = read
-  const config = resolveConfig(problems, read.document, options)
-  return problems.any() ? { ok: false, problems: problems.all() } : { ok: true, config: sealConfig(config) }
+  try {
+    const config = resolveConfig(problems, read.document, options)
+    if (!problems.any()) return { ok: true, config: sealConfig(config) }
+  } catch (error) {
+    // Text with half a surrogate pair has no canonical bytes; only an object can hold such text.
+    if (!(error instanceof CanonicalError)) throw error
+    problems.atValue([], error.message)
+  }
+  return { ok: false, problems: problems.all() }
 }
 
 interface Document {

@@ -222,7 +222,7 @@ describe('tomlLocator', () => {
           }
         }
       }),
-      { numRuns: 400 },
+      { numRuns: 250 },
     )
     expect(compared).toBeGreaterThan(2000)
   })

@@ -1,5 +1,5 @@
 /** The known word that a misspelt one most likely stands for; undefined when none is close. */
-export function nearest(word: string, known: Iterable<string>): string | undefined {
+function nearest(word: string, known: Iterable<string>): string | undefined {
   const given = word.toLowerCase()
   let best: string | undefined
   let least = Math.min(Math.max(1, Math.floor(given.length / 3)), given.length - 1) + 1

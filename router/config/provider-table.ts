@@ -4,7 +4,7 @@ import { inboundApis } from '../../shared/wire/router/conventions.ts'
 import { timeoutKeys } from './service-tables.ts'
 import { choice, envName, flag, id, modelRef, whole } from './table-fields.ts'
 
-export const providerAuths = ['passthrough', 'env', 'none', 'sigv4', 'oauth'] as const
+const providerAuths = ['passthrough', 'env', 'none', 'sigv4', 'oauth'] as const
 
 /** Router contract §6.6. `dialect` and `base_url` are required for a provider that is not built in. */
 export const providerTable = z.strictObject({

@@ -15,7 +15,7 @@ const globs = z.union([glob, z.array(glob).min(1)], {
 })
 
 /** Router contract §6.2: every key that is present must hold. */
-export const matchTable = z.strictObject(
+const matchTable = z.strictObject(
   {
     agent: globs.optional(),
     subagent: globs.optional(),

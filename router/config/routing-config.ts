@@ -96,9 +96,10 @@ export interface Budget {
   readonly perSession: NanoUsd | null
   readonly perDay: NanoUsd | null
   readonly perTenantDay: NanoUsd | null
-  /** What stands here or above it; null for a tenant that leaves it to the route. */
+  /** A route has those of the table above it where it names none; null leaves the default. */
   readonly tokensPerByte: number | null
   readonly mediaTokenBound: number | null
+  /** What happens when the money is gone; null leaves it to the route. */
   readonly onExhausted: OnExhausted | null
 }
 

@@ -3,6 +3,7 @@ import { spliceModel } from '../../shared/dialects/model-splice.ts'
 import type { RequestFacts } from '../../shared/dialects/request-facts.ts'
 import { requestToChat } from '../../shared/dialects/translate/to-chat.ts'
 import { requestToMessages } from '../../shared/dialects/translate/to-messages.ts'
+import type { Credential } from '../config/credential.ts'
 import type { Provider, Route, Rung } from '../config/routing-config.ts'
 import { headerValue, toUpstream } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
@@ -17,9 +18,6 @@ export interface Inbound {
   body: Uint8Array
   facts: RequestFacts & { model: NonNullable<RequestFacts['model']> }
 }
-
-/** Where a provider's key comes from; undefined when there is none and the rung cannot be called. */
-export type Credential = { from: 'client' } | { from: 'router'; key: string } | { from: 'nobody' }
 
 export type RungBody =
   | { ok: true; body: Uint8Array<ArrayBuffer>; dropped: readonly string[] }
@@ -48,25 +46,6 @@ export function rungBody({ dialect, body, facts }: Inbound, rung: Rung, provider
   return made.ok ? { ...made, body: owned(made.body) } : made
 }
 
-/** What the client's key may open: a pass-through provider of its own dialect, and no other (router contract §6.6). */
-export function credentialFor(
-  provider: Provider,
-  { dialect, headers }: Pick<Inbound, 'dialect' | 'headers'>,
-  readKey: (variable: string) => string | undefined,
-): Credential | undefined {
-  const own = headerValue(headers, 'authorization') ?? headerValue(headers, 'x-api-key')
-  // For a built-in provider the client's own key always wins over one of ours.
-  if (own !== undefined && provider.dialect === dialect && (provider.builtin || provider.auth === 'passthrough')) {
-    return { from: 'client' }
-  }
-  if (provider.auth === 'none') return { from: 'nobody' }
-  const variable = provider.apiKeyEnv ?? (provider.builtin ? BUILTIN_KEYS[provider.id] : undefined)
-  const key = variable === undefined ? undefined : readKey(variable)
-  return key === undefined || key === '' ? undefined : { from: 'router', key }
-}
-
-const BUILTIN_KEYS: Readonly<Record<string, string>> = { anthropic: 'ANTHROPIC_API_KEY', openai: 'OPENAI_API_KEY' }
-
 /** The two dialects' only generation paths; a query belongs to the dialect it was written for. */
 const PATH = { messages: '/v1/messages', chat: '/v1/chat/completions' }
 
@@ -81,22 +60,23 @@ const REPLACED = new Set(['content-length', 'content-type', 'accept-encoding', '
 export function upstreamHeaders(
   { dialect, headers }: Inbound,
   provider: Provider,
-  credential: Credential,
-  { bytes, first }: { bytes: number; first: boolean },
+  /** Our own key; undefined sends the client's, or none where the provider wants none. */
+  key: string | undefined,
+  { credential, bytes, first }: { credential: Credential; bytes: number; first: boolean },
 ): HeaderList {
   const foreign = provider.dialect === dialect ? undefined : FOREIGN[dialect]
   const sent = toUpstream(headers).filter(([name]) => {
-    const key = name.toLowerCase()
-    if (credential.from === 'client' && (key === 'authorization' || key === 'x-api-key')) return true
+    const own = name.toLowerCase()
+    if (credential === 'passthrough' && (own === 'authorization' || own === 'x-api-key')) return true
     // A key makes the upstream answer a second attempt with the first one's answer.
-    if (REPLACED.has(key) || (key === 'idempotency-key' && !first)) return false
-    return foreign === undefined || !foreign.test(key)
+    if (REPLACED.has(own) || (own === 'idempotency-key' && !first)) return false
+    return foreign === undefined || !foreign.test(own)
   })
   sent.push(['content-type', 'application/json'], ['accept-encoding', 'identity'], ['content-length', String(bytes)])
   if (provider.dialect === 'messages' && headerValue(sent, 'anthropic-version') === undefined) {
     sent.push(['anthropic-version', '2023-06-01'])
   }
-  if (credential.from === 'router') sent.push(authHeader(provider, credential.key))
+  if (key !== undefined) sent.push(authHeader(provider, key))
   for (const [name, value] of Object.entries(provider.headers)) sent.push([name, value])
   return sent
 }

@@ -15,6 +15,8 @@ export interface DirectRelayDeps extends Omit<RelayDeps, 'transport'> {
   agent: Dispatcher
   tenantId: string
   outHeaders: boolean
+  /** True while a routing config asks for bodies to be read. */
+  reads: () => boolean
 }
 
 /** A body that announces itself as no longer than this is sent in one piece, which the pool does much faster. */
@@ -30,7 +32,7 @@ export function directRelay(deps: DirectRelayDeps): (request: IncomingMessage, r
     const headers = pairs(request.rawHeaders)
     const query = target.indexOf('?')
     const to = targetOf(method, query < 0 ? target : target.slice(0, query), headers)
-    if (!to || headerValue(headers, responseHeaders.mode) !== undefined) return false
+    if (!to || deps.reads() || headerValue(headers, responseHeaders.mode) !== undefined) return false
     const length = Number(headerValue(headers, 'content-length') ?? Number.NaN)
     if (length > deps.maxBodyBytes) return false
 
@@ -39,7 +41,7 @@ export function directRelay(deps: DirectRelayDeps): (request: IncomingMessage, r
     const observed =
       api === undefined || !deps.recorded
         ? undefined
-        : observation({ traceId, tenantId: deps.tenantId, target: { ...to, api }, headers }, deps.clock)
+        : observation({ traceId, tenantId: deps.tenantId, routeIx: null, target: { ...to, api }, headers }, deps.clock)
     const own = deps.outHeaders ? [responseHeaders.traceId, traceId, responseHeaders.mode, 'observe'] : []
     const cut = new AbortController()
     let abort: ((error?: Error) => void) | undefined

@@ -1,44 +1,120 @@
+import { appendFile, readFile } from 'node:fs/promises'
+import { readFileSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
 import { readEnv } from '../../shared/env/read-env.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { listen, type Service } from '../../shared/host/serve.ts'
-import { createLog } from '../../shared/log/log.ts'
-import { routerEnv } from '../env.ts'
+import { createLog, type Log } from '../../shared/log/log.ts'
+import { ConfigError } from '../active-config.ts'
+import { type RouterEnv, routerEnv } from '../env.ts'
+import type { Keeping } from '../receipts.ts'
 import { createRouter } from '../router.ts'
+import type { LineSink } from '../traces/checkpointer.ts'
 import { directRelay } from './direct-relay.ts'
+import { nativeSha256 } from './native-sha256.ts'
+import { regexWorkers } from './regex-worker.ts'
+import { processRunner } from './run-process.ts'
+import { readSigningKey } from './signing-key.ts'
+import { openSpillFile } from './spill-file.ts'
 import { undiciTransport } from './undici-transport.ts'
+import { writerIsGone, writerName } from './writer-name.ts'
 
 const HEADER_BYTES = 65_536
 
+type Vars = Record<string, string | undefined>
+
 /** The router on Node: environment and files in, a listening socket out. */
-export async function serveRouter(vars: Record<string, string | undefined>): Promise<Service> {
+export async function serveRouter(vars: Vars): Promise<Service> {
   const env = readEnv(routerEnv, vars)
   const log = createLog({ filter: env.ROUTER_LOG ?? env.RUST_LOG, write: line => process.stderr.write(line + '\n') })
-  log.redact.register(env.ROUTER_DB_TOKEN)
-  const db = await openDb(env.ROUTER_DB, { ...(env.ROUTER_DB_TOKEN && { token: env.ROUTER_DB_TOKEN }) })
+  for (const [name, value] of Object.entries(vars)) if (/(?:KEY|SECRET|TOKEN|SALT)$/.test(name)) log.redact.register(value)
+  const config = env.ROUTER_CONFIG === undefined ? undefined : await readConfig(env.ROUTER_CONFIG)
+  const db = await openDb(env.ROUTER_DB, {
+    synchronous: env.ROUTER_RECEIPTS === 'durable' ? 'full' : 'normal',
+    ...(env.ROUTER_DB_TOKEN && { token: env.ROUTER_DB_TOKEN }),
+  })
   const transport = undiciTransport({ connectMs: 10_000 })
+  const regexRunner = regexWorkers()
+  const path = localPath(env.ROUTER_DB)
+  const spill = env.ROUTER_RECEIPTS === 'durable' && path !== undefined ? await openSpillFile(path) : undefined
   const router = createRouter({
+    ...(config !== undefined && { config }),
+    configFile: env.ROUTER_CONFIG ?? 'config',
+    readFile: name => readFileSync(resolve(dirname(env.ROUTER_CONFIG ?? '.'), name), 'utf8'),
     db,
+    keeping: await keeping(env, path, spill),
     log,
     transport,
-    upstreams: { messages: env.ROUTER_UPSTREAM_MESSAGES, chat: env.ROUTER_UPSTREAM_CHAT },
+    sha256: nativeSha256,
+    gates: { runProcess: processRunner({ vars }), regexRunner, fetch, env: name => vars[name] },
+    env: { ...vars, ROUTER_MODE: env.ROUTER_MODE },
     tenantId: env.ROUTER_TENANT,
+    ...(env.ROUTER_PROMPT_SALT !== undefined && { promptSalt: env.ROUTER_PROMPT_SALT }),
     responseHeaders: env.ROUTER_RESPONSE_HEADERS,
   })
   await router.ready()
   const server = await listen({
     bind: env.ROUTER_BIND,
     fetch: router.fetch,
-    direct: directRelay({ ...router.observe, agent: transport.agent }),
+    direct: directRelay({ ...router.relaying(), agent: transport.agent }),
     bodyMs: 60_000,
     maxHeaderBytes: HEADER_BYTES,
   })
+  const stopReloading = reloadOnHangup(env.ROUTER_CONFIG, router.reload, log)
   return {
     origin: server.origin,
     async close() {
+      stopReloading()
       router.drain()
       await server.close(env.ROUTER_DRAIN_SECONDS * 1000)
       await router.close()
+      await spill?.close()
+      await regexRunner.close()
       db.close()
     },
   }
+}
+
+async function readConfig(file: string): Promise<string> {
+  try {
+    return await readFile(file, 'utf8')
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause)
+    throw new ConfigError(`ROUTER_CONFIG names ${file}, which cannot be read: ${why}`, { cause })
+  }
+}
+
+async function keeping(env: RouterEnv, path: string | undefined, spill: Keeping['spill']): Promise<Keeping> {
+  const signer = await readSigningKey({ key: env.ROUTER_SIGNING_KEY, keyFile: env.ROUTER_SIGNING_KEY_FILE, dbPath: path })
+  const files = [...(path ? [`${path}.checkpoints.jsonl`] : []), ...(env.ROUTER_ANCHOR_FILE ? [env.ROUTER_ANCHOR_FILE] : [])]
+  return {
+    durable: env.ROUTER_RECEIPTS === 'durable',
+    ...(signer && { signer }),
+    ...(spill && { spill }),
+    sinks: files.map(fileSink),
+    holder: writerName(),
+    isGone: writerIsGone,
+  }
+}
+
+function fileSink(file: string): LineSink {
+  return { name: file, append: line => appendFile(file, line.endsWith('\n') ? line : line + '\n', { mode: 0o600 }) }
+}
+
+/** The file behind a store's address; undefined for a server and for memory. */
+function localPath(address: string): string | undefined {
+  if (address.startsWith('file:')) return address.slice('file:'.length).replace(/^\/\/(?=\/)/, '')
+  return /^[a-z][a-z0-9+.-]+:|^:memory:/i.test(address) ? undefined : address
+}
+
+/** SIGHUP reads the config anew; one that cannot be used is logged and the old one stays. */
+function reloadOnHangup(file: string | undefined, reload: (text: string) => Promise<unknown>, log: Log): () => void {
+  if (file === undefined) return () => undefined
+  const onHangup = () => {
+    readConfig(file)
+      .then(reload)
+      .catch((error: unknown) => log.error('the routing config was not reloaded, the old one stays', { error }))
+  }
+  process.on('SIGHUP', onHangup)
+  return () => void process.off('SIGHUP', onHangup)
 }

@@ -4,7 +4,7 @@ import type { RegexAnswer, RegexJob, RegexRunner } from '../gates/regex-runner.t
 
 const ROLE = 'waybill-regex-worker'
 /** A runaway value ends its worker, not the process. */
-const HEAP_MB = 128
+const HEAP_MB = 512
 
 interface Task {
   readonly job: RegexJob

@@ -1,5 +1,5 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -13,7 +13,7 @@ export interface RunProcessOptions {
 }
 
 const GRACE_MS = 500
-const POLL_MS = 10
+const POLL_MS = 20
 /** A process that left the group may hold a pipe open; this is how long its silence is waited for. */
 const LINGER_MS = 100
 
@@ -44,7 +44,7 @@ async function runIn(
   if (child === undefined) return { kind: 'spawn_failed' }
   const closed = new Promise<void>(resolve => child.once('close', () => resolve()))
   const exited = new Promise<number | null>(resolve => child.once('exit', resolve))
-  const failed = new Promise<'failed'>(resolve => child.once('error', () => resolve('failed')))
+  const failed = new Promise<void>(resolve => child.on('error', () => resolve()))
   // A program may answer without reading what it was told.
   child.stdin.on('error', () => undefined)
   child.stdin.end(job.stdin)
@@ -53,7 +53,7 @@ async function runIn(
     return { kind: 'spawn_failed' }
   }
 
-  const group = processGroup(child.pid, graceMs)
+  const group = processGroup(child, child.pid, graceMs)
   let cut: 'aborted' | 'output_too_large' | undefined
   const end = (why: typeof cut) => {
     cut ??= why
@@ -67,7 +67,7 @@ async function runIn(
 
   const code = await exited
   await group.end()
-  await Promise.race([closed, delay(LINGER_MS)])
+  await Promise.race([closed, delay(LINGER_MS, undefined, { ref: false })])
   child.stdout.destroy()
   child.stderr.destroy()
   signal.removeEventListener('abort', onAbort)
@@ -114,7 +114,7 @@ function collect(stream: NodeJS.ReadableStream, limit: number, onMore: () => voi
   return () => Buffer.concat(chunks)
 }
 
-function processGroup(pid: number, graceMs: number) {
+function processGroup(child: ChildProcessWithoutNullStreams, pid: number, graceMs: number) {
   let ending: Promise<void> | undefined
 
   /** False when the group has no process any more. */
@@ -126,12 +126,16 @@ function processGroup(pid: number, graceMs: number) {
     }
   }
 
+  async function isAlive(): Promise<boolean> {
+    if (!send(0)) return false
+    return (child.exitCode === null && child.signalCode === null) || (await hasLiving(pid))
+  }
+
   async function goneWithin(ms: number): Promise<boolean> {
-    for (const until = performance.now() + ms; performance.now() < until; ) {
-      if (!send(0)) return true
-      await delay(POLL_MS)
+    for (const until = performance.now() + ms; performance.now() < until; await delay(POLL_MS)) {
+      if (!(await isAlive())) return true
     }
-    return !send(0)
+    return false
   }
 
   return {
@@ -139,10 +143,24 @@ function processGroup(pid: number, graceMs: number) {
     end(): Promise<void> {
       ending ??= (async () => {
         if (!send('SIGTERM') || (await goneWithin(graceMs))) return
-        // What was killed but not yet reaped still counts as there, for a moment or, under a lazy init, for good.
         if (send('SIGKILL')) await goneWithin(LINGER_MS)
       })()
       return ending
     },
   }
+}
+
+/**
+ * A process that has ended but was not reaped still answers to signals. In a container whose first process reaps nobody,
+ * which is any container that runs this program directly, that lasts for good; Linux tells such a process by its state.
+ */
+async function hasLiving(group: number): Promise<boolean> {
+  if (process.platform !== 'linux') return true
+  const pids = (await readdir('/proc')).filter(name => /^\d+$/.test(name))
+  const stats = await Promise.all(pids.map(pid => readFile(`/proc/${pid}/stat`, 'latin1').catch(() => '')))
+  return stats.some(stat => {
+    // pid (name) state ppid pgrp: the name may hold anything, also a closing bracket.
+    const [state, , pgrp] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    return Number(pgrp) === group && state !== 'Z' && state !== 'X'
+  })
 }

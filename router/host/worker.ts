@@ -25,9 +25,10 @@ export default {
 async function start(vars: Vars): Promise<Router> {
   const env = readEnv(routerEnv, vars)
   const log = createLog({ filter: env.ROUTER_LOG ?? env.RUST_LOG, write: line => console.error(line) })
-  if (!vars.ROUTER_DB) return createRouter({ log })
+  const common = { log, env: vars, tenantId: env.ROUTER_TENANT, responseHeaders: env.ROUTER_RESPONSE_HEADERS }
+  if (!vars.ROUTER_DB) return createRouter(common)
   const client = createClient({ url: env.ROUTER_DB, ...(env.ROUTER_DB_TOKEN && { authToken: env.ROUTER_DB_TOKEN }) })
-  const made = createRouter({ log, db: await prepareDb(client, { kind: 'remote' }) })
+  const made = createRouter({ ...common, db: await prepareDb(client, { kind: 'remote' }) })
   await made.ready()
   return made
 }

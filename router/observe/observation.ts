@@ -11,6 +11,7 @@ const MAX_ERROR_BODY = 64 * 1024
 export interface Arrival {
   traceId: string
   tenantId: string
+  routeIx: number | null
   target: Target & { api: TracedApi }
   headers: HeaderList
 }
@@ -33,7 +34,7 @@ export interface Observation {
   call(): Promise<ObservedCall>
 }
 
-export function observation({ traceId, tenantId, target, headers }: Arrival, clock: Clock): Observation {
+export function observation({ traceId, tenantId, routeIx, target, headers }: Arrival, clock: Clock): Observation {
   const arrivedAt = clock.now()
   const start = clock.monotonic()
   const since = () => clock.monotonic() - start
@@ -72,6 +73,7 @@ export function observation({ traceId, tenantId, target, headers }: Arrival, clo
       return {
         traceId,
         tenantId,
+        routeIx,
         arrivedAt,
         inbound: { api: target.api, headers, body: join(request) },
         provider: target.dialect === 'messages' ? 'anthropic' : 'openai',

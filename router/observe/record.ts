@@ -15,6 +15,8 @@ export type ObservedEnd = 'complete' | 'client_abort' | 'transport' | 'timeout'
 export interface ObservedCall {
   traceId: string
   tenantId: string
+  /** Index of the matched route; null without one. */
+  routeIx: number | null
   arrivedAt: Date
   inbound: Omit<InboundRequest, 'facts'>
   provider: string
@@ -34,7 +36,6 @@ export interface RecordDeps {
   hashing: Hashing
   findPrice: (provider: string, model: string) => Price | undefined
   hashes: { config_hash: string; price_table_hash: string }
-  routeIx: (call: ObservedCall) => number | null
 }
 
 /** The receipt of an observed call (router contract §1.1, §3): one attempt that nothing was decided about. */
@@ -72,7 +73,7 @@ export function observedRecord(call: ObservedCall, deps: RecordDeps): UnsealedTr
     ts: call.arrivedAt.toISOString(),
     session_id,
     mode: 'observe',
-    route_ix: deps.routeIx(call),
+    route_ix: call.routeIx,
     request: { ...request, body_sha256_out: call.sent ? bodyHash(deps.hashing, inbound.body) : null },
     policy: {
       id: 'observe-passthrough@1',

@@ -1,3 +1,4 @@
+import type { DialectName } from '../../shared/dialects/candidate.ts'
 import { dialects } from '../../shared/dialects/dialects.ts'
 import type { Log } from '../../shared/log/log.ts'
 import type { Price } from '../../shared/prices/price.ts'
@@ -8,9 +9,8 @@ import { type ObservedCall, observedRecord } from './record.ts'
 
 export interface RecorderDeps {
   hashing: Hashing
-  findPrice: () => Promise<(provider: string, model: string) => Price | undefined>
-  hashes: { config_hash: string; price_table_hash: string }
-  routeIx: (call: ObservedCall) => number | null
+  findPrice: () => Promise<(provider: string, dialect: DialectName, model: string) => Price | undefined>
+  hashes: () => { config_hash: string; price_table_hash: string }
   enqueue: (record: UnsealedTrace) => void
   log: Log
 }
@@ -32,7 +32,9 @@ export function recorder(deps: RecorderDeps) {
       for (const one of batch) {
         try {
           const call = await one.call()
-          deps.enqueue(observedRecord(call, { ...deps, dialect: dialects[dialectOf(call)], findPrice }))
+          const dialect = dialects[dialectOf(call)]
+          const price = (provider: string, model: string) => findPrice(provider, dialect.name, model)
+          deps.enqueue(observedRecord(call, { dialect, hashing: deps.hashing, findPrice: price, hashes: deps.hashes() }))
         } catch (error) {
           deps.log.error('a call could not be recorded', { error, trace_id: one.traceId })
         }

@@ -25,6 +25,8 @@ export interface RelayRequest {
   headers: HeaderList
   body: AsyncIterable<Uint8Array> | null
   signal: AbortSignal
+  /** Index of the matched route; null without one. */
+  routeIx: number | null
 }
 
 export interface RelayAnswer {
@@ -36,7 +38,7 @@ export interface RelayAnswer {
 
 /** Passes one call through: bytes in, bytes out, with a record of it made beside (router contract §3). */
 export async function relay(
-  { method, target, headers, body, signal }: RelayRequest,
+  { method, target, headers, body, signal, routeIx }: RelayRequest,
   to: Target,
   tenantId: string,
   deps: RelayDeps,
@@ -47,7 +49,7 @@ export async function relay(
   const observed =
     api === undefined || !deps.recorded
       ? undefined
-      : observation({ traceId, tenantId, target: { ...to, api }, headers }, clock)
+      : observation({ traceId, tenantId, routeIx, target: { ...to, api }, headers }, clock)
   let over = false
   const end = (how: ObservedEnd) => {
     if (over) return

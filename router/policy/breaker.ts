@@ -17,9 +17,9 @@ export interface Breaker {
 /** Says on return which call it was: 0 for an ordinary one, else the number of the probe. */
 export type Pass = number
 
-export const WINDOW_S = 30
-export const MIN_FAILURES = 5
-export const FAILED_SHARE = 0.5
+const WINDOW_S = 30
+const MIN_FAILURES = 5
+const FAILED_SHARE = 0.5
 export const COOL_DOWN_MS = 10_000
 export const MAX_COOL_DOWN_MS = 120_000
 /** No request lives longer by default, so a probe that is still out is lost. */

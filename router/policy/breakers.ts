@@ -34,55 +34,54 @@ export function breakers(clock: Pick<Clock, 'monotonic'>) {
   function keep(map: Map<string, Breaker>, key: string, breaker: Breaker): void {
     map.delete(key)
     // A breaker that never saw anything is the one that any missing key stands for.
-    if (breaker.phase === 'closed' && breaker.seconds.length === 0) return
+    if (breaker.phase === 'closed' && breaker.seconds.length === 0 && breaker.probe === 0) return
     map.set(key, breaker)
     if (map.size > MAX_KEYS) map.delete(map.keys().next().value!)
   }
 
+  /** Whether a call would be let through now; takes nothing. */
+  function callable(provider: string, credential: string): boolean {
+    const now = clock.monotonic()
+    return (
+      isCallable(byProvider.get(provider) ?? closedBreaker, now) &&
+      isCallable(byCredential.get(credentialKey(provider, credential)) ?? closedBreaker, now)
+    )
+  }
+
   return {
-    /** Whether a call would be let through now; takes nothing. */
-    isCallable(provider: string, credential: string): boolean {
-      const now = clock.monotonic()
-      return (
-        isCallable(byProvider.get(provider) ?? closedBreaker, now) &&
-        isCallable(byCredential.get(credentialKey(provider, credential)) ?? closedBreaker, now)
-      )
-    },
+    isCallable: callable,
     /** What capabilities and metrics show: the provider's own breaker, whoever is calling. */
     phaseOf: (provider: string): Breaker['phase'] => (byProvider.get(provider) ?? closedBreaker).phase,
     /** Asks to call; undefined means the call is not made. `credential` is a fingerprint, never a key. */
     enter(provider: string, credential: string): Ticket | undefined {
       const key = credentialKey(provider, credential)
       const now = clock.monotonic()
-      if (!this.isCallable(provider, credential)) return undefined
+      if (!callable(provider, credential)) return undefined
       const own = take(byProvider, provider, now)
       const held = take(byCredential, key, now)
-      const end = (step: (breaker: Breaker, pass: Pass, now: number) => Breaker, map: 'provider' | 'credential') => {
-        const at = clock.monotonic()
-        if (map === 'provider') keep(byProvider, provider, step(byProvider.get(provider) ?? closedBreaker, own, at))
-        else keep(byCredential, key, step(byCredential.get(key) ?? closedBreaker, held, at))
-      }
-      // A breaker of a credential opens by refusal alone and closes by any other answer; it counts nothing.
-      const clear = () => {
-        if (held !== 0) end(succeeded, 'credential')
-      }
+      type Step = (breaker: Breaker, pass: Pass, now: number) => Breaker
+      const onProvider = (step: Step) =>
+        keep(byProvider, provider, step(byProvider.get(provider) ?? closedBreaker, own, clock.monotonic()))
+      const onCredential = (step: Step) =>
+        keep(byCredential, key, step(byCredential.get(key) ?? closedBreaker, held, clock.monotonic()))
       return {
         succeeded() {
-          end(succeeded, 'provider')
-          clear()
+          onProvider(succeeded)
+          // The breaker of a credential opens by refusal alone, so only its probe has anything to tell it.
+          if (held !== 0) onCredential(succeeded)
         },
         failed() {
-          end(failed, 'provider')
-          if (held !== 0) end(abandoned, 'credential')
+          onProvider(failed)
+          if (held !== 0) onCredential(abandoned)
         },
         refused(retryAfterMs) {
           // The provider answered: it is up.
-          end(succeeded, 'provider')
-          end((breaker, pass, at) => tripped(breaker, pass, at, retryAfterMs), 'credential')
+          onProvider(succeeded)
+          onCredential((breaker, pass, at) => tripped(breaker, pass, at, retryAfterMs))
         },
         abandoned() {
-          end(abandoned, 'provider')
-          end(abandoned, 'credential')
+          onProvider(abandoned)
+          onCredential(abandoned)
         },
       }
     },

@@ -2,8 +2,8 @@ import { type NanoUsd, nanoFromPico } from '../../shared/money/money.ts'
 import type { ClassPrices, Price } from '../../shared/prices/price.ts'
 import type { Budget } from '../config/routing-config.ts'
 
-export const TOKENS_PER_BYTE = 0.5
-export const MEDIA_TOKEN_BOUND = 5000
+const TOKENS_PER_BYTE = 0.5
+const MEDIA_TOKEN_BOUND = 5000
 
 export interface BoundFactors {
   readonly tokensPerByte: number

@@ -26,7 +26,7 @@ export function matchRoute(routes: readonly Route[], facts: MatchFacts): Route |
 }
 
 /** Router contract §6.2: every key that is present must hold, and what a request does not have matches no pattern. */
-export function matches(match: RouteMatch, facts: MatchFacts): boolean {
+function matches(match: RouteMatch, facts: MatchFacts): boolean {
   const holds = (globs: readonly string[] | undefined, value: string | undefined) =>
     globs === undefined || (value !== undefined && globs.some(glob => globMatches(glob, value)))
   const is = (wanted: boolean | undefined, value: boolean) => wanted === undefined || wanted === value

@@ -53,46 +53,49 @@ const PROBE_EVERY = 5
 /** Router contract §4, step 4. */
 export function startRung(input: StartInput): Start {
   const bounds = boundsOf(input)
-  const served = place(input, bounds, input.draw?.rung)
-  const learned = usesDraw(input)
-  const propensity = learned && input.draw ? chanceOf(input, bounds, input.draw, served.rung) : 1
+  const draw = input.knobs.learned !== null && bounds.hinted === null ? input.draw : undefined
+  const { rung, overrides } = place(input, bounds, draw?.rung)
+  const pinned = input.hasThinkingHistory && input.route.thinkingPolicy === 'pin'
   return {
-    rung: served.rung,
+    rung,
     floor: bounds.floor,
-    ceiling: bounds.ceiling,
-    overrides: overrideOrder.filter(name => served.overrides.has(name)),
-    propensity,
-    explored: learned && input.draw?.explored === true,
-    forced: served.overrides.has('header') || served.overrides.has('thinking_floor'),
+    ceiling: pinned && rung !== null ? rung : bounds.ceiling,
+    overrides: overrideOrder.filter(name => overrides.has(name)),
+    propensity: draw === undefined ? 1 : chanceOf(input, bounds, draw, rung),
+    explored: draw?.explored === true,
+    forced: overrides.has('header') || overrides.has('thinking_floor'),
   }
 }
 
 interface Bounds {
-  floor: number
-  ceiling: number
-  tools: number
-  images: number
-  thinking: number
-  pinned: number | null
+  readonly floor: number
+  readonly ceiling: number
+  readonly tools: number
+  readonly images: number
+  readonly thinking: number
+  /** The rung of the model the client asked for, where the route listens to that. */
+  readonly hinted: number | null
 }
 
 function boundsOf({ route, hasTools, hasImages, hasThinkingHistory, requestedModel, session }: StartInput): Bounds {
   const top = route.ladder.length - 1
   const requested = rungOfModel(route.ladder, requestedModel)
-  const pinned = route.modelHint === 'pin' ? requested : null
+  const hinted = route.modelHint === 'ignore' ? null : requested
+  // A client that is given the model it asks for gets that model and no other.
+  if (route.modelHint === 'pin' && hinted !== null)
+    return { floor: hinted, ceiling: hinted, tools: 0, images: 0, thinking: 0, hinted }
   const tools = hasTools ? route.minRungTools : 0
   const images = hasImages ? route.minRungImages : 0
   const held = hasThinkingHistory && route.thinkingPolicy !== 'strip'
-  const thinking = held ? Math.min(top, session?.lastServedRung ?? requested ?? top) : 0
-  // A client that is given the model it asks for gets that model and no other.
-  if (pinned !== null) return { floor: pinned, ceiling: pinned, tools: 0, images: 0, thinking: 0, pinned }
-  const floor = Math.min(top, Math.max(tools, images, thinking))
-  const ceiling = held && route.thinkingPolicy === 'pin' ? Math.max(floor, thinking) : top
-  return { floor, ceiling, tools, images, thinking, pinned }
+  const thinking = held ? Math.min(top, servedBefore(session) ?? requested ?? top) : 0
+  return { floor: Math.min(top, Math.max(tools, images, thinking)), ceiling: top, tools, images, thinking, hinted }
 }
 
+const servedBefore = (session: Session | undefined): number | null =>
+  session !== undefined && session.lastServedRung >= 0 ? session.lastServedRung : null
+
 /** The rung that serves a model when a client names it, with or without its provider. */
-export function rungOfModel(ladder: Route['ladder'], model: string | undefined): number | null {
+function rungOfModel(ladder: Route['ladder'], model: string | undefined): number | null {
   if (model === undefined) return null
   const found = ladder.find(
     rung =>
@@ -101,64 +104,64 @@ export function rungOfModel(ladder: Route['ladder'], model: string | undefined):
   return found?.rung ?? null
 }
 
+interface Placed {
+  rung: number | null
+  overrides: Set<Override>
+}
+
 /** The start that a draw leads to, with what moved it there. */
-function place(
-  input: StartInput,
-  bounds: Bounds,
-  drawn: number | undefined,
-): { rung: number | null; overrides: Set<Override> } {
-  const { route, knobs, profileByHeader, session, breakerOpen } = input
+function place(input: StartInput, bounds: Bounds, drawn: number | undefined): Placed {
+  const { route, knobs, profileByHeader, breakerOpen } = input
+  const { floor, ceiling, hinted } = bounds
   const overrides = new Set<Override>()
-  let rung = Math.min(route.startRung, route.ladder.length - 1)
+  const base = hinted ?? Math.min(route.startRung, route.ladder.length - 1)
+  let rung = base
   const move = (to: number, because: Override) => {
     if (to !== rung) overrides.add(because)
     rung = to
   }
+  const within = (to: number) => Math.min(ceiling, Math.max(floor, to))
 
-  if (route.modelHint !== 'ignore') rung = rungOfModel(route.ladder, input.requestedModel) ?? rung
-  const hinted = rung
   const { learned } = knobs
-  if (bounds.pinned === null) {
-    if (learned !== null && drawn !== undefined) rung = Math.min(learned.most, Math.max(learned.least, drawn))
-    // A profile that opens higher than the route does; the hint of a client is never lowered by it.
-    move(Math.max(rung, knobs.start), profileByHeader ? 'header' : 'profile')
-  }
+  if (learned !== null && drawn !== undefined) rung = Math.min(learned.most, Math.max(learned.least, drawn))
+  if (RAISING.has(knobs.profile)) move(Math.max(rung, knobs.start), profileByHeader ? 'header' : 'profile')
   if (bounds.tools > rung) move(bounds.tools, 'tools')
   if (bounds.images > rung) move(bounds.images, 'images')
-  if (route.stickyTtlS > 0 && session !== undefined && session.idleS <= route.stickyTtlS && bounds.pinned === null) {
-    const last = Math.min(session.lastServedRung, route.ladder.length - 1)
-    const probe = session.turn % PROBE_EVERY === 0 ? 1 : 0
-    if (last > hinted) move(Math.max(rung, last - probe, bounds.floor), 'sticky')
-  }
+  const sticky = stickyRung(input, base)
+  if (sticky !== null) move(Math.max(rung, sticky), 'sticky')
   if (bounds.thinking > rung) move(bounds.thinking, 'thinking_floor')
-  rung = Math.min(bounds.ceiling, Math.max(bounds.floor, rung))
+  rung = within(rung)
 
-  const eligible = input.eligible.filter(one => one >= bounds.floor && one <= bounds.ceiling)
-  if (breakerOpen(rung)) {
-    const closed = nearest(
-      eligible.filter(one => !breakerOpen(one)),
-      rung,
-    )
-    if (closed !== null) move(closed, 'breaker')
+  const eligible = input.eligible.filter(one => one >= floor && one <= ceiling)
+  const first = nearest(eligible, rung)
+  if (first !== null && breakerOpen(first)) {
+    const closed = eligible.filter(one => !breakerOpen(one))
+    move(nearest(closed, first) ?? rung, 'breaker')
   }
-  if (profileByHeader && FORCING.has(knobs.profile)) {
-    const forced = Math.min(bounds.ceiling, Math.max(bounds.floor, knobs.start))
+  if (profileByHeader && RAISING.has(knobs.profile)) {
+    rung = within(knobs.start)
     overrides.add('header')
-    if (forced !== rung) overrides.delete('breaker')
-    rung = forced
+    overrides.delete('sticky')
+    overrides.delete('breaker')
   }
   return { rung: nearest(eligible, rung), overrides }
 }
 
-/** Profiles that say which rung to open on when a header asks for them. */
-const FORCING: ReadonlySet<string> = new Set(['quality', 'max'])
+/** Where a sticky session goes on: its last rung, and one lower on every fifth turn. */
+function stickyRung({ route, session }: StartInput, base: number): number | null {
+  const last = servedBefore(session)
+  if (route.stickyTtlS === 0 || session === undefined || last === null || session.idleS > route.stickyTtlS) return null
+  const rung = Math.min(last, route.ladder.length - 1)
+  return rung > base ? rung - (session.turn % PROBE_EVERY === 0 ? 1 : 0) : null
+}
+
+/** Profiles that open above the route's own start; asked for by header, they decide. */
+const RAISING: ReadonlySet<string> = new Set(['quality', 'max'])
 
 /** The rung itself or the next above it, else the next below. */
 function nearest(rungs: readonly number[], from: number): number | null {
   return rungs.find(rung => rung >= from) ?? rungs.findLast(rung => rung < from) ?? null
 }
-
-const usesDraw = ({ knobs, draw }: StartInput) => knobs.learned !== null && draw !== undefined
 
 /** The chance of this start under the whole policy: of all draws that lead to it. */
 function chanceOf(input: StartInput, bounds: Bounds, draw: Draw, rung: number | null): number {

@@ -3,9 +3,9 @@ import type { RequestFacts } from '../../shared/dialects/request-facts.ts'
 import { toHex, utf8 } from '../../shared/sign/bytes.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { Features, UnsealedTrace } from '../../shared/wire/router/trace.ts'
+import { agentOf } from '../policy/agent.ts'
 import { headerValue } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
-import { agentName } from './agent.ts'
 
 export interface Hashing {
   sha256: Sha256
@@ -66,7 +66,7 @@ function features(headers: HeaderList, body: Uint8Array, facts: RequestFacts | u
   }
   return {
     requested_model: facts?.model?.value.slice(0, 512) ?? '',
-    agent: agentName(headers),
+    agent: agentOfHeaders(headers).slice(0, 128),
     ...named('subagent'),
     ...named('task'),
     ...named('language'),
@@ -80,4 +80,8 @@ function features(headers: HeaderList, body: Uint8Array, facts: RequestFacts | u
     ...(facts?.maxTokens !== undefined && { max_tokens: Math.max(0, Math.trunc(facts.maxTokens)) }),
     n: facts?.n ?? 1,
   }
+}
+
+export function agentOfHeaders(headers: HeaderList): string {
+  return agentOf(headerValue(headers, 'x-router-agent'), headerValue(headers, 'user-agent'))
 }

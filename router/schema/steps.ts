@@ -74,6 +74,7 @@ create table checkpoints (
   body text not null
 ) strict;
 create index checkpoints_tenant on checkpoints (tenant_id, ix);
+create index checkpoints_kind on checkpoints (tenant_id, kind, ix);
 create index checkpoints_uncopied on checkpoints (ix) where copied = 0;
 
 create table signing_keys (
@@ -90,5 +91,15 @@ create table writer_lease (
   expires_ms integer not null,
   wanted_by text
 ) strict;`,
+  },
+  {
+    id: 3,
+    name: 'budgets',
+    sql: `create table budgets (
+  key text primary key,
+  spent integer not null,
+  updated_at text not null
+) strict;
+create index budgets_updated on budgets (updated_at);`,
   },
 ]

@@ -13,36 +13,47 @@ export interface TailBreak {
 
 /** Re-derives what came after a tenant's last checkpoint, and compares the record that the checkpoint names. */
 export async function checkTail(db: Db, tenant: string, sha256: Sha256): Promise<TailBreak | undefined> {
-  const { rows } = await db.execute({
-    sql: "select seq, body ->> 'hash' as hash from checkpoints where tenant_id = ? order by ix desc limit 1",
-    args: [tenant],
-  })
-  const signed = rows[0]
-  const from = signed === undefined ? -1 : Number(signed.seq)
-  if (signed !== undefined) {
-    const named = await db.execute({
-      sql: "select body ->> 'hash' as hash from traces where tenant_id = ? and seq = ?",
-      args: [tenant, from],
+  const [head, prune] = [await lastOf(db, tenant, 'head'), await lastOf(db, tenant, 'prune')]
+  // Whatever the later pruning kept starts behind it; before that, the head must still name its record.
+  const start = head !== undefined && head.seq > (prune?.seq ?? -1) ? head : prune
+  if (start !== undefined && start === head) {
+    const { rows } = await db.execute({
+      sql: 'select body from traces where tenant_id = ? and seq = ?',
+      args: [tenant, head.seq],
     })
-    const later = await db.execute({
-      sql: "select max(body ->> 'seq') as seq from checkpoints where tenant_id = ? and kind = 'prune'",
-      args: [tenant],
-    })
-    const pruned = later.rows[0]?.seq === null ? -1 : Number(later.rows[0]?.seq)
-    if (from > pruned && named.rows[0]?.hash !== signed.hash) return { tenant_id: tenant, seq: from, reason: 'checkpoint_head' }
+    const hash = rows[0] === undefined ? undefined : parse(rows[0].body)?.hash
+    if (hash !== head.hash) return { tenant_id: tenant, seq: head.seq, reason: 'checkpoint_head' }
   }
-  const start = signed === undefined || from < 0 ? undefined : { seq: from, prev_hash: '', hash: String(signed.hash) }
-  const checker = recordChainChecker(start, sha256)
-  for (let after = from; ; ) {
+  const checker = recordChainChecker(start && { ...start, prev_hash: '' }, sha256)
+  const first = (start?.seq ?? -1) + 1
+  for (let after = first - 1; ; ) {
     const page = await db.execute({
       sql: 'select seq, body from traces where tenant_id = ? and seq > ? order by seq limit ?',
       args: [tenant, after, PAGE],
     })
     for (const row of page.rows) {
-      const broken = checker.push(JSON.parse(String(row.body)) as Sealed)
-      if (broken !== undefined) return { tenant_id: tenant, seq: from + 1 + broken.index, reason: broken.reason }
+      const record = parse(row.body)
+      if (record === undefined) return { tenant_id: tenant, seq: first + checker.count, reason: 'parse' }
+      const broken = checker.push(record)
+      if (broken !== undefined) return { tenant_id: tenant, seq: first + broken.index, reason: broken.reason }
       after = Number(row.seq)
     }
     if (page.rows.length < PAGE) return undefined
+  }
+}
+
+async function lastOf(db: Db, tenant: string, kind: 'head' | 'prune') {
+  const { rows } = await db.execute({
+    sql: "select seq, body ->> 'hash' as hash from checkpoints where tenant_id = ? and kind = ? order by ix desc limit 1",
+    args: [tenant, kind],
+  })
+  return rows[0] === undefined ? undefined : { seq: Number(rows[0].seq), hash: String(rows[0].hash) }
+}
+
+function parse(body: unknown): Sealed | undefined {
+  try {
+    return JSON.parse(String(body)) as Sealed
+  } catch {
+    return undefined
   }
 }

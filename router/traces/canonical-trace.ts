@@ -129,7 +129,8 @@ function sortedKeys(members: Record<string, unknown>): readonly string[] {
     if (order.length === keys.length && holds(members, order)) return order
   }
   keys.sort()
-  if (known.length < MAX_SHAPES && (known.length > 0 || orders.size < 10 * MAX_SHAPES)) orders.set(first, [...known, keys])
+  if (known.length < MAX_SHAPES && (known.length > 0 || orders.size < 10 * MAX_SHAPES))
+    orders.set(first, [...known, keys])
   return keys
 }
 

@@ -1,5 +1,5 @@
-import type { Db } from '../../shared/sql/db.ts'
 import { GENESIS } from '../../shared/sign/record-chain.ts'
+import type { Db } from '../../shared/sql/db.ts'
 import type { ChainHead } from './canonical-trace.ts'
 
 /** Where one tenant's chain and its checkpoints stand. */
@@ -29,17 +29,18 @@ export async function loadChains(db: Db): Promise<Map<string, ChainState>> {
   const { rows } = await db.execute(`with tenants as materialized (${tenantsSql})
     select tenant_id,
       (select json_array(seq, body ->> 'hash') from traces t where t.tenant_id = tenants.tenant_id order by seq desc limit 1) as head,
-      (select json_array(seq, digest) from checkpoints c where c.tenant_id = tenants.tenant_id order by ix desc limit 1) as signed,
+      (select digest from checkpoints c where c.tenant_id = tenants.tenant_id order by ix desc limit 1) as digest,
+      (select seq from checkpoints c where c.tenant_id = tenants.tenant_id and kind = 'head' order by ix desc limit 1) as signed,
       (select json_array(seq, body ->> 'hash') from checkpoints c where c.tenant_id = tenants.tenant_id and kind = 'prune' order by ix desc limit 1) as pruned
     from tenants`)
   const chains = new Map<string, ChainState>()
   for (const row of rows) {
     const [headSeq, headHash] = pair(row.head) ?? pair(row.pruned) ?? []
-    const [checkpointed, digest] = pair(row.signed) ?? [-1, GENESIS]
     chains.set(String(row.tenant_id), {
-      head: headSeq === undefined || headHash === undefined || headSeq < 0 ? undefined : { seq: headSeq, hash: headHash },
-      digest,
-      checkpointed,
+      head:
+        headSeq === undefined || headHash === undefined || headSeq < 0 ? undefined : { seq: headSeq, hash: headHash },
+      digest: row.digest === null ? GENESIS : String(row.digest),
+      checkpointed: row.signed === null ? -1 : Number(row.signed),
     })
   }
   return chains

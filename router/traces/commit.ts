@@ -1,6 +1,6 @@
+import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { dbFault, retryBusy } from '../../shared/sql/db-fault.ts'
-import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
 import { type ChainHead, sealText, traceText } from './canonical-trace.ts'
 import { type ChainState, emptyChain, loadChains } from './chains.ts'

@@ -1,5 +1,5 @@
-import type { Clock } from '../../shared/time/clock.ts'
 import type { Db } from '../../shared/sql/db.ts'
+import type { Clock } from '../../shared/time/clock.ts'
 
 /** A stretch of time in which one process may write. Every write names it, so a process that lost it writes nothing more. */
 export interface LeaseTerm {

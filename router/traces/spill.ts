@@ -49,7 +49,11 @@ function readLine(line: string): UnsealedTrace | undefined {
     const value: unknown = JSON.parse(line)
     if (typeof value !== 'object' || value === null) return undefined
     const { trace_id, tenant_id, ts, final } = value as Record<string, unknown>
-    const whole = typeof trace_id === 'string' && typeof tenant_id === 'string' && typeof ts === 'string' && typeof final === 'object'
+    const whole =
+      typeof trace_id === 'string' &&
+      typeof tenant_id === 'string' &&
+      typeof ts === 'string' &&
+      typeof final === 'object'
     return whole ? (value as UnsealedTrace) : undefined
   } catch {
     return undefined

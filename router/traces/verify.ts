@@ -1,5 +1,5 @@
 import { GENESIS, recordChainChecker, recordHash } from '../../shared/sign/record-chain.ts'
-import { type Sha256, sha256 as portableSha256 } from '../../shared/sign/sha256.ts'
+import { sha256 as portableSha256, type Sha256 } from '../../shared/sign/sha256.ts'
 import type { Checkpoint, VerifyReport } from '../../shared/wire/router/checkpoint.ts'
 import type { TraceRecord } from '../../shared/wire/router/trace.ts'
 import { type ChainHead, hashText } from './canonical-trace.ts'
@@ -18,7 +18,7 @@ export interface RecordLine {
 export interface VerifyInput {
   /** Each tenant's records in the order of its chain, in handy lots. Tenants may be mixed. */
   records: AsyncIterable<readonly RecordLine[]>
-  /** Each tenant's feedback in the order of its chain. */
+  /** Each tenant's feedback in the order of its chain; without it feedback is not checked. */
   feedback?: AsyncIterable<readonly RecordLine[]>
   /** In the order in which they were made. */
   checkpoints?: readonly Checkpoint[]
@@ -30,6 +30,8 @@ export interface VerifyInput {
   tenant?: string
   sha256?: Sha256
 }
+
+const noLots: readonly RecordLine[][] = []
 
 interface Break {
   /** Position in the tenant's records, counted from 0. */
@@ -72,17 +74,18 @@ export async function verifyRecords(input: VerifyInput): Promise<VerifyReport> {
   const { checkpoints = [], anchors = [], keys, tenant: only, sha256 = portableSha256 } = input
   const tenants = new Map<string, Tenant>()
   const ids = traceIdSet()
+  const signed = Map.groupBy(checkpoints, one => one.tenant_id)
+  const anchored = Map.groupBy(anchors, one => one.tenant_id)
 
   function tenantOf(id: string): Tenant {
     const known = tenants.get(id)
     if (known !== undefined) return known
-    const mine = (list: readonly Checkpoint[]) => list.filter(one => one.tenant_id === id)
-    const made = newTenant(id, mine(checkpoints), mine(anchors), sha256)
+    const made = newTenant(id, signed.get(id) ?? [], anchored.get(id) ?? [], sha256)
     tenants.set(id, made)
     return made
   }
 
-  for (const { tenant_id } of [...checkpoints, ...anchors]) if (only === undefined || tenant_id === only) tenantOf(tenant_id)
+  for (const id of [...signed.keys(), ...anchored.keys()]) if (only === undefined || id === only) tenantOf(id)
   // A record whose tenant cannot be read belongs to the chain it stands in.
   let last: Tenant | undefined
   for await (const lot of input.records) {
@@ -94,7 +97,7 @@ export async function verifyRecords(input: VerifyInput): Promise<VerifyReport> {
       pushRecord(last, line, record, ids, sha256)
     }
   }
-  for await (const lot of input.feedback ?? []) {
+  for await (const lot of input.feedback ?? noLots) {
     for (const line of lot) {
       const record = parseRecord(line.text)
       const id = line.tenantId ?? record?.tenant_id
@@ -104,7 +107,7 @@ export async function verifyRecords(input: VerifyInput): Promise<VerifyReport> {
   }
   const reports = []
   for (const tenant of [...tenants.values()].sort((a, b) => (a.id < b.id ? -1 : 1))) {
-    reports.push(await conclude(tenant, keys, sha256))
+    reports.push(await conclude(tenant, { keys, sha256, withFeedback: input.feedback !== undefined }))
   }
   return {
     valid: reports.every(({ broken_at }) => broken_at === null),
@@ -154,7 +157,13 @@ function parseRecord(text: string): TraceRecord | undefined {
   }
 }
 
-function pushRecord(tenant: Tenant, line: RecordLine, record: TraceRecord | undefined, ids: ReturnType<typeof traceIdSet>, sha256: Sha256) {
+function pushRecord(
+  tenant: Tenant,
+  line: RecordLine,
+  record: TraceRecord | undefined,
+  ids: ReturnType<typeof traceIdSet>,
+  sha256: Sha256,
+) {
   const index = tenant.records++
   if (tenant.broken !== undefined) return
   const reason = recordFault(tenant, line, record, ids, sha256)
@@ -221,13 +230,22 @@ function pushFeedback({ feedback }: Tenant, record: TraceRecord | undefined) {
   if (feedback.broken === undefined && feedback.wanted.has(record.seq)) feedback.wanted.set(record.seq, record.hash)
 }
 
-async function conclude(tenant: Tenant, keys: TrustedKeys | undefined, sha256: Sha256): Promise<VerifyReport['tenants'][number]> {
+interface Conclusion {
+  keys: TrustedKeys | undefined
+  sha256: Sha256
+  withFeedback: boolean
+}
+
+async function conclude(
+  tenant: Tenant,
+  { keys, sha256, withFeedback }: Conclusion,
+): Promise<VerifyReport['tenants'][number]> {
   const first = (tenant.start?.seq ?? -1) + 1
   const checked = await checkCheckpoints(tenant, first, keys, sha256)
   const anchored = await checkAnchors(tenant, first, keys)
   const { checker, broken: brokenFeedback } = tenant.feedback
   const feedback = brokenFeedback && { index: brokenFeedback.index, reason: `feedback_${brokenFeedback.reason}` }
-  const lost = feedback === undefined ? lostFeedback(tenant, checker.head?.seq ?? -1) : undefined
+  const lost = withFeedback && feedback === undefined ? lostFeedback(tenant, checker.head?.seq ?? -1) : undefined
   // In the order of the contract; a later check wins only where it breaks earlier.
   let broken: Break | undefined
   for (const found of [tenant.broken, checked.broken, anchored]) {
@@ -293,7 +311,9 @@ async function checkAnchors(tenant: Tenant, first: number, keys: TrustedKeys | u
   let broken: Break | undefined
   for (const anchor of tenant.anchors) {
     const reason =
-      keys !== undefined && !(await checkSignature(anchor, keys)) ? 'anchor_signature' : headFault(tenant, anchor, first)
+      keys !== undefined && !(await checkSignature(anchor, keys))
+        ? 'anchor_signature'
+        : headFault(tenant, anchor, first)
     if (reason === undefined) continue
     const index = Math.min(Math.max(0, anchor.seq - first), tenant.records)
     if (broken === undefined || index < broken.index) broken = { index, reason: reason.replace('checkpoint', 'anchor') }

@@ -3,7 +3,12 @@ import { DbOpenError } from '../sql/db-open-error.ts'
 import { MigrateError } from '../sql/migrate.ts'
 import { ListenError } from './serve.ts'
 
+const KNOWN: readonly (abstract new (...args: never[]) => Error)[] = [EnvError, DbOpenError, MigrateError, ListenError]
+
+/** Names of errors that other parts throw for the operator to mend. */
+const KNOWN_NAMES = new Set(['ConfigError', 'SigningKeyError'])
+
 /** True for what the operator can mend: its message is printed alone, without a stack. */
 export function isKnownFault(error: unknown): error is Error {
-  return [EnvError, DbOpenError, MigrateError, ListenError].some(known => error instanceof known)
+  return error instanceof Error && (KNOWN.some(known => error instanceof known) || KNOWN_NAMES.has(error.name))
 }

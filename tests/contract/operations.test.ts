@@ -37,7 +37,7 @@ function common(call: Call): void {
   })
 }
 
-matrix('runtime', call => {
+matrix('runtime', (call, announce) => {
   common(call)
 
   it('answers health and readiness', async () => {
@@ -62,16 +62,14 @@ matrix('runtime', call => {
   })
 
   it('refuses a body over 1 MiB before reading it', async () => {
-    const answer = await call('/v1/runs', { method: 'POST', body: 'x'.repeat(1_048_577) })
-    expect(answer.status).toBe(413)
-    expect(await answer.json()).toEqual({
-      error: 'the body is larger than the limit of 1048576 bytes',
-      code: 'payload_too_large',
+    expect(await announce('/v1/runs', 1_048_577)).toEqual({
+      status: 413,
+      body: { error: 'the body is larger than the limit of 1048576 bytes', code: 'payload_too_large' },
     })
   })
 })
 
-matrix('router', call => {
+matrix('router', (call, announce) => {
   common(call)
 
   it('answers health and readiness', async () => {
@@ -94,12 +92,13 @@ matrix('router', call => {
   })
 
   it('refuses a body over 32 MiB before reading it, in the shape of the dialect', async () => {
-    const body = new Uint8Array(33_554_433)
-    const messages = await call('/v1/messages', { method: 'POST', body })
-    expect(messages.status).toBe(413)
-    expect(await messages.json()).toMatchObject({ type: 'error', error: { type: 'request_too_large' } })
-    const chat = await call('/v1/chat/completions', { method: 'POST', body })
-    expect(chat.status).toBe(413)
-    expect(await chat.json()).toMatchObject({ error: { code: 'request_too_large', param: null } })
+    expect(await announce('/v1/messages', 33_554_433)).toMatchObject({
+      status: 413,
+      body: { type: 'error', error: { type: 'request_too_large' } },
+    })
+    expect(await announce('/v1/chat/completions', 33_554_433)).toMatchObject({
+      status: 413,
+      body: { error: { code: 'request_too_large', param: null } },
+    })
   })
 })

@@ -30,7 +30,7 @@ const HOSTS = {
       RUST_LOG: 'off',
     }),
   'the portable relay': async (upstream: string) => {
-    const router = createRouter({ upstreams: { messages: upstream, chat: `${upstream}/v1` } })
+    const router = createRouter({ env: { ROUTER_UPSTREAM_MESSAGES: upstream, ROUTER_UPSTREAM_CHAT: `${upstream}/v1` } })
     const server = await listen({ bind: { host: '127.0.0.1', port: 0 }, fetch: router.fetch, bodyMs: 60_000 })
     return {
       origin: server.origin,

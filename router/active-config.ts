@@ -1,0 +1,54 @@
+import type { Log } from '../shared/log/log.ts'
+import type { BuiltinPrices } from '../shared/prices/builtin.ts'
+import { type LoadOptions, loadConfig } from './config/load-config.ts'
+import { formatProblem } from './config/problem.ts'
+import type { RoutingConfig } from './config/routing-config.ts'
+import { buildGates, type GateHost } from './gates/build-gates.ts'
+import type { Gate } from './gates/gate.ts'
+
+/** The routing config cannot be used: one line for each thing that is wrong. */
+export class ConfigError extends Error {
+  override name = 'ConfigError'
+}
+
+export interface ActiveConfig {
+  config: RoutingConfig
+  gates: ReadonlyMap<string, Gate>
+}
+
+export type ConfigSource = string | object
+
+/** Reads a config and makes its gates; throws ConfigError with every problem found. */
+export function activate(
+  source: ConfigSource,
+  options: LoadOptions & { gateHost: GateHost; builtinPrices: BuiltinPrices },
+): ActiveConfig {
+  const loaded = loadConfig(source, options)
+  if (!loaded.ok) throw new ConfigError(loaded.problems.map(formatProblem).join('\n'))
+  const { config } = loaded
+  const { gates, problems } = buildGates(Object.values(config.gates), options.gateHost)
+  // A gate that nobody uses may be one that this host cannot run.
+  const used = new Set(config.routes.flatMap(route => route.gates))
+  const blocking = problems.filter(problem => used.has(problem.gateId))
+  if (blocking.length > 0) throw new ConfigError(blocking.map(({ message }) => message).join('\n'))
+  return { config, gates }
+}
+
+/** True when a request could be routed at all: otherwise bodies are never looked at on their way. */
+export function mayRoute({ config }: ActiveConfig): boolean {
+  return config.routes.length > 0
+}
+
+/** The config in use, swapped whole; requests in flight keep the one they began with. */
+export function configHolder(first: ActiveConfig, log: Log) {
+  let active = first
+  return {
+    get: () => active,
+    swap(next: ActiveConfig): { config_hash: string; changed: boolean } {
+      const changed = next.config.configHash !== active.config.configHash
+      active = next
+      log.info('routing config in use', { config_hash: next.config.configHash, changed })
+      return { config_hash: next.config.configHash, changed }
+    },
+  }
+}

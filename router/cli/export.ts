@@ -1,0 +1,92 @@
+import { once } from 'node:events'
+import { createWriteStream } from 'node:fs'
+import type { Writable } from 'node:stream'
+import { Command, Option, UsageError } from 'clipanion'
+import { isKnownFault } from '../../shared/host/known-fault.ts'
+
+/** `router export`: the sealed log as JSONL. */
+export class ExportCommand extends Command {
+  static override paths = [['export']]
+  static override usage = Command.Usage({
+    description: 'Write the sealed records as JSONL, one record with its hash per line.',
+    details: `
+      With --since or --until the output is the shortest unbroken piece of each chain that holds every record of the window.
+      A piece that does not begin at a chain's first record (or behind a pruning) cannot be verified alone.
+
+      --checkpoints adds the signed checkpoints and the public keys, so that \`verify --file\` needs nothing else.
+    `,
+    examples: [
+      ['Everything, ready to hand over', '$0 export --feedback --checkpoints --out trace.jsonl'],
+      ['One tenant', '$0 export --tenant default'],
+    ],
+  })
+
+  db = Option.String('--db', { description: 'Trace store (ROUTER_DB).' })
+  tenant = Option.String('--tenant', { description: 'Only this tenant.' })
+  since = Option.String('--since', { description: 'A day or an ISO 8601 time.' })
+  until = Option.String('--until', { description: 'A day or an ISO 8601 time; not included.' })
+  out = Option.String('--out', { description: 'A file instead of standard output.' })
+  feedback = Option.Boolean('--feedback', false, { description: 'Add the feedback records.' })
+  checkpoints = Option.Boolean('--checkpoints', false, {
+    description: 'Add the signed checkpoints and the public keys.',
+  })
+
+  override async execute(): Promise<number> {
+    const span = { tenant: this.tenant, since: moment('--since', this.since), until: moment('--until', this.until) }
+    const { openStoreToRead } = await import('../host/open-store.ts')
+    const { exportFeedback, exportRecords, storedCheckpoints } = await import('../traces/stored-records.ts')
+    const { publishedKeys } = await import('../traces/keys.ts')
+    let out: Writable = this.context.stdout
+    try {
+      const db = await openStoreToRead(this.context.env, this.db)
+      try {
+        if (this.out !== undefined) out = await fileToWrite(this.out)
+        for await (const lines of exportRecords(db, span)) await write(out, lines)
+        if (this.feedback) for await (const lines of exportFeedback(db, span)) await write(out, lines)
+        if (this.checkpoints) {
+          await write(
+            out,
+            (await storedCheckpoints(db, span)).map(one => JSON.stringify(one)),
+          )
+          await write(out, [JSON.stringify(await publishedKeys(db))])
+        }
+      } finally {
+        db.close()
+      }
+      if (this.out !== undefined) {
+        out.end()
+        await once(out, 'finish')
+      }
+      return 0
+    } catch (error) {
+      if (!isKnownFault(error)) throw error
+      this.context.stderr.write(error.message + '\n')
+      return 3
+    }
+  }
+}
+
+/** Waits while the reader is slower than the store. */
+async function write(out: Writable, lines: readonly string[]): Promise<void> {
+  if (lines.length === 0) return
+  if (!out.write(lines.join('\n') + '\n')) await once(out, 'drain')
+}
+
+async function fileToWrite(path: string): Promise<Writable> {
+  const file = createWriteStream(path, { mode: 0o600 })
+  await once(file, 'open').catch((error: unknown) => {
+    throw new UsageError(`--out ${path} cannot be written: ${error instanceof Error ? error.message : String(error)}`)
+  })
+  return file
+}
+
+function moment(flag: string, text: string | undefined): Date | undefined {
+  if (text === undefined) return undefined
+  if (
+    !/^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2}))?$/.test(text) ||
+    Number.isNaN(Date.parse(text))
+  ) {
+    throw new UsageError(`${flag} expected a day such as 2026-01-02 or a time with a zone, got "${text}".`)
+  }
+  return new Date(text)
+}

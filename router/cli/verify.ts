@@ -1,0 +1,153 @@
+import { readFile } from 'node:fs/promises'
+import { Command, Option, UsageError } from 'clipanion'
+import { isKnownFault } from '../../shared/host/known-fault.ts'
+import { fromBase64 } from '../../shared/sign/bytes.ts'
+import { publicKey } from '../../shared/sign/ed25519.ts'
+import type { RouterKeys, VerifyReport } from '../../shared/wire/router/checkpoint.ts'
+import type { TrustedKeys } from '../traces/checkpoint.ts'
+import type { VerifyInput } from '../traces/verify.ts'
+
+/** `router verify`: re-derives the chains; exits 1 at the first break. */
+export class VerifyCommand extends Command {
+  static override paths = [['verify']]
+  static override usage = Command.Usage({
+    description: 'Re-derive every chain from its beginning and check it against the signed checkpoints.',
+    details: `
+      Reads the store, or with --file an export. Exit code 0: everything holds. 1: a chain is broken; the index of the first record
+      that fails is printed. 2: wrong use. 3: the store or the file cannot be read.
+
+      Keys listed in the store prove no more than the store itself: give a public key that you kept elsewhere with --key, and an
+      older copy of a checkpoint with --anchor. Without an anchor, records cut off the end together with their checkpoints cannot
+      be missed.
+    `,
+    examples: [
+      ['The store of this folder', '$0 verify'],
+      ['An export, with what was kept elsewhere', '$0 verify --file trace.jsonl --anchor anchor.jsonl --key <base64>'],
+    ],
+  })
+
+  db = Option.String('--db', { description: 'Trace store (ROUTER_DB).' })
+  file = Option.String('--file', { description: 'An export instead of a store.' })
+  checkpoints = Option.String('--checkpoints', {
+    description: 'A file of checkpoints, such as <db>.checkpoints.jsonl.',
+  })
+  anchor = Option.String('--anchor', { description: 'Checkpoints that were kept elsewhere.' })
+  key = Option.String('--key', {
+    description: 'Trusted public key: base64, or a file with it or with the published keys.',
+  })
+  tenant = Option.String('--tenant', { description: 'Only this tenant.' })
+  strict = Option.Boolean('--strict', false, { description: 'Also fail when records follow the last checkpoint.' })
+  json = Option.Boolean('--json', false, { description: 'Print the report as JSON.' })
+
+  override async execute(): Promise<number> {
+    if (this.db !== undefined && this.file !== undefined) throw new UsageError('Give --db or --file, not both.')
+    const { RecordFileError } = await import('../host/record-file.ts')
+    try {
+      const trusted = this.key === undefined ? undefined : await readKeys(this.key)
+      const report = this.file === undefined ? await this.store(trusted) : await this.export(this.file, trusted)
+      this.print(report.verdict, report.notes)
+      const tail = this.strict && report.verdict.tenants.some(tenant => tenant.unanchored_tail > 0)
+      return report.verdict.valid && !tail ? 0 : 1
+    } catch (error) {
+      if (!isKnownFault(error) && !(error instanceof RecordFileError)) throw error
+      this.context.stderr.write(error.message + '\n')
+      return 3
+    }
+  }
+
+  private async store(trusted: TrustedKeys | undefined) {
+    const { openStoreToRead } = await import('../host/open-store.ts')
+    const { storedCheckpoints, storedFeedback, storedRecords } = await import('../traces/stored-records.ts')
+    const { publishedKeys } = await import('../traces/keys.ts')
+    const db = await openStoreToRead(this.context.env, this.db)
+    try {
+      return await this.check({
+        records: storedRecords(db, this.tenant),
+        feedback: storedFeedback(db, this.tenant),
+        own: await storedCheckpoints(db, { tenant: this.tenant }),
+        published: [await publishedKeys(db)],
+        trusted,
+      })
+    } finally {
+      db.close()
+    }
+  }
+
+  private async export(path: string, trusted: TrustedKeys | undefined) {
+    const { fileExtras, fileRecords } = await import('../host/record-file.ts')
+    const { checkpoints, keys, feedback } = await fileExtras(path)
+    return this.check({
+      records: fileRecords(path, 'record'),
+      ...(feedback && { feedback: fileRecords(path, 'feedback') }),
+      own: checkpoints,
+      published: keys,
+      trusted,
+    })
+  }
+
+  private async check({ own, published, trusted, ...source }: Source) {
+    const { verifyRecords } = await import('../traces/verify.ts')
+    const { trustedKeys } = await import('../traces/keys.ts')
+    const { readCheckpoints } = await import('../host/record-file.ts')
+    const { nativeSha256 } = await import('../host/native-sha256.ts')
+    const kept = this.checkpoints === undefined ? [] : await readCheckpoints(this.checkpoints)
+    const anchored = this.anchor === undefined ? [] : await readCheckpoints(this.anchor)
+    const listed = published.flatMap(({ keys }) => keys)
+    const keys = trusted ?? (listed.length > 0 ? trustedKeys({ keys: listed }) : undefined)
+    const [checkpoints, anchors] = own.length > 0 ? [own, [...kept, ...anchored]] : [kept, anchored]
+    const verdict = await verifyRecords({
+      ...source,
+      checkpoints,
+      anchors,
+      ...(keys && { keys }),
+      ...(this.tenant !== undefined && { tenant: this.tenant }),
+      sha256: nativeSha256,
+    })
+    const notes = []
+    const prune = checkpoints.filter(({ kind }) => kind === 'prune').at(-1)
+    if (prune !== undefined)
+      notes.push(`${prune.tenant_id} was pruned up to seq ${prune.seq}: its chain is checked from there`)
+    if (keys === undefined && checkpoints.length + anchors.length > 0)
+      notes.push('no public key is known: signatures were not checked')
+    else if (trusted === undefined && keys !== undefined)
+      notes.push('keys were taken from what is being checked: give --key for proof')
+    if (anchors.length === 0)
+      notes.push('no anchor: records cut off the end together with their checkpoints would not be missed')
+    return { verdict, notes }
+  }
+
+  private print(report: VerifyReport, notes: readonly string[]) {
+    const { stdout, stderr } = this.context
+    if (this.json) {
+      stdout.write(JSON.stringify(report) + '\n')
+      return
+    }
+    for (const { tenant_id, records, broken_at, reason, last_checkpoint, unanchored_tail } of report.tenants) {
+      const state = broken_at === null ? 'valid' : `BROKEN at index ${broken_at} (${reason})`
+      const signed = last_checkpoint === null ? 'no checkpoint' : `last checkpoint at seq ${last_checkpoint}`
+      stdout.write(`${tenant_id}: ${records} records, ${state}, ${signed}, ${unanchored_tail} after it\n`)
+    }
+    stdout.write(`${report.valid ? 'valid' : 'BROKEN'}: ${report.records} records\n`)
+    for (const note of notes) stderr.write(`note: ${note}\n`)
+  }
+}
+
+interface Source extends Pick<VerifyInput, 'records' | 'feedback'> {
+  own: NonNullable<VerifyInput['checkpoints']>
+  published: RouterKeys[]
+  trusted: TrustedKeys | undefined
+}
+
+async function readKeys(given: string): Promise<TrustedKeys> {
+  const { trustedKeys } = await import('../traces/keys.ts')
+  const text = (await readFile(given, 'utf8').catch(() => given)).trim()
+  try {
+    if (text.startsWith('{')) return trustedKeys(JSON.parse(text) as RouterKeys)
+    const key = publicKey(fromBase64(text))
+    return new Map([[key.keyId, key.publicKey]])
+  } catch {
+    throw new UsageError(
+      '--key expected a public key of 32 bytes in base64, or a file that holds one or the published keys.',
+    )
+  }
+}

@@ -1,0 +1,144 @@
+import { formatUsd, sumNano } from '../../shared/money/money.ts'
+import type { Clock } from '../../shared/time/clock.ts'
+import { type RouterErrorCase, routerErrors } from '../../shared/wire/router/error.ts'
+import { responseHeaders } from '../../shared/wire/router/headers.ts'
+import type { Policy, UnsealedTrace } from '../../shared/wire/router/trace.ts'
+import type { Hashing } from '../receipt/request-part.ts'
+import { requestPart } from '../receipt/request-part.ts'
+import type { HeaderList } from '../upstream/transport.ts'
+import { type CascadeDeps, type CascadeEnd, type CascadeResult, cascade } from './cascade.ts'
+import { type PlanDeps, type PlanInput, planCascade } from './plan.ts'
+import { type CascadeLog, cascadeRecord } from './receipt.ts'
+import { type Outcome, respond } from './respond.ts'
+import { type ServeOptions, serveAnswer, serveRefusal } from './serve.ts'
+
+export interface EnforceDeps extends PlanDeps, Omit<CascadeDeps, 'readKey' | 'breakers'> {
+  clock: Clock
+  hashing: Hashing
+  outHeaders: boolean
+  /** Takes the making of the receipt; resolves when the response may end. */
+  record: (make: () => UnsealedTrace) => Promise<void>
+}
+
+export type EnforceInput = Omit<PlanInput, 'sessionId'> & { arrivedAt: Date; arrived: number }
+
+/** Serves one request by the cascade and leaves its receipt. `abandoned` aborts when the client is gone. */
+export async function enforce(input: EnforceInput, deps: EnforceDeps, abandoned: AbortSignal): Promise<Response> {
+  const { traceId, inbound, route, profile } = input
+  const { config, clock } = deps
+  const gone = new AbortController()
+  const late = new AbortController()
+  const timer = setTimeout(() => late.abort(), config.limits.totalMs)
+  const signal = AbortSignal.any([abandoned, gone.signal, late.signal])
+  const own: HeaderList = deps.outHeaders
+    ? [
+        [responseHeaders.traceId, traceId],
+        [responseHeaders.mode, profile],
+      ]
+    : []
+
+  const outcome = (async (): Promise<Outcome> => {
+    try {
+      return await decide()
+    } finally {
+      clearTimeout(timer)
+    }
+  })()
+
+  async function decide(): Promise<Outcome> {
+    const api = inbound.dialect
+    const { session_id: sessionId } = requestPart({ ...inbound, api }, deps.hashing)
+    const planned = planCascade({ ...input, sessionId }, deps)
+    if (!planned.ok) {
+      await leave({ end: { kind: 'error', error: planned.error, message: planned.message }, tried: [], busy: [] }, planned.policy)
+      return { kind: 'error', error: planned.error, message: planned.message, headers: own }
+    }
+    const result = await cascade(planned.plan, { ...deps, readKey: name => deps.env[name] }, signal)
+    const options: ServeOptions = {
+      dialect: inbound.dialect,
+      stream: inbound.facts.stream,
+      includeUsage: inbound.facts.includeUsage,
+      traceId,
+      now: clock.now(),
+    }
+    const made = toOutcome(result, options)
+    if (result.end.kind === 'answer') {
+      deps.sessions.served(input.tenantId, route.fingerprint, sessionId, result.end.served.rung.rung)
+    }
+    await leave(made.result, planned.policy, made.outcome.kind === 'served' ? made.outcome.served.status : undefined)
+    return made.outcome
+  }
+
+  function toOutcome(result: CascadeResult, options: ServeOptions): { outcome: Outcome; result: CascadeResult } {
+    const error = (name: RouterErrorCase, message: string): { outcome: Outcome; result: CascadeResult } => ({
+      outcome: { kind: 'error', error: name, message, headers: own },
+      result: { ...result, end: { kind: 'error', error: name, message } },
+    })
+    const { end } = result
+    if (end.kind === 'aborted' && late.signal.aborted) {
+      return error('timeout_total', `no answer within ${config.limits.totalMs} ms, the limit of this router`)
+    }
+    if (end.kind === 'aborted') {
+      return { outcome: { kind: 'error', error: 'upstream', message: 'the client went away', headers: own }, result }
+    }
+    if (end.kind === 'error') return error(end.error, end.message)
+    if (end.kind === 'refusal') {
+      const served = serveRefusal(end.refused, end.from, options)
+      return { outcome: { kind: 'served', served, isAnswer: false, headers: own }, result }
+    }
+    const served = serveAnswer(end.served.call, options)
+    if (!served) return error('upstream', 'the answer holds what this dialect cannot express')
+    return { outcome: { kind: 'served', served, isAnswer: true, headers: [...own, ...servedHeaders(result, end)] }, result }
+  }
+
+  function servedHeaders({ tried }: CascadeResult, { served }: Extract<CascadeEnd, { kind: 'answer' }>): HeaderList {
+    if (!deps.outHeaders) return []
+    const costs = tried.map(({ cost, gates }) => (cost === null ? null : cost + (gates?.cost ?? 0)))
+    const total = costs.includes(null) ? undefined : formatUsd(sumNano(costs.map(cost => cost ?? 0)))
+    return [
+      [responseHeaders.servedRung, String(served.rung.rung)],
+      [responseHeaders.servedModel, served.rung.model],
+      ...(total === undefined ? [] : ([[responseHeaders.costUsd, total]] as HeaderList)),
+    ]
+  }
+
+  async function leave(result: CascadeResult, policy: Policy, status?: number): Promise<void> {
+    const log: CascadeLog = {
+      ...result,
+      traceId,
+      tenantId: input.tenantId,
+      arrivedAt: input.arrivedAt,
+      routeIx: route.ix,
+      topRung: route.ladder.at(-1)!,
+      inbound,
+      policy,
+      end: { ...recorded(result.end), ...(status !== undefined && { status }) },
+      times: { arrived: input.arrived, done: clock.monotonic() },
+    }
+    await deps.record(() => cascadeRecord(log, deps.hashing))
+  }
+
+  const { keepaliveAfterMs: afterMs, keepaliveEveryMs: everyMs } = config.stream
+  return respond(outcome, {
+    dialect: inbound.dialect,
+    stream: inbound.facts.stream,
+    traceId,
+    keepAlive: route.keepalive === 'off' ? undefined : { afterMs, everyMs },
+    earlyHeaders: own,
+    gone: () => gone.abort(),
+  })
+}
+
+/** How the receipt names the end, with the status that the client got. */
+function recorded(end: CascadeEnd): CascadeLog['end'] {
+  switch (end.kind) {
+    case 'answer':
+      return { servedFrom: end.servedFrom, served: end.served, status: end.served.call.status }
+    case 'refusal':
+      return { servedFrom: 'upstream_error', served: undefined, status: end.refused.status }
+    case 'aborted':
+      return { servedFrom: 'aborted', served: undefined, status: 499 }
+    case 'error':
+      return { servedFrom: 'error', served: undefined, status: routerErrors[end.error].status }
+  }
+}

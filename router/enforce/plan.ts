@@ -1,0 +1,144 @@
+import { fromUsd, type NanoUsd } from '../../shared/money/money.ts'
+import { type Sha256, sha256Hex } from '../../shared/sign/sha256.ts'
+import { utf8 } from '../../shared/sign/bytes.ts'
+import type { Profile } from '../../shared/wire/router/conventions.ts'
+import type { Policy } from '../../shared/wire/router/trace.ts'
+import { capsFor } from '../budget/caps.ts'
+import type { BudgetLedger } from '../budget/ledger.ts'
+import { type Credential, credentialFor } from '../config/credential.ts'
+import type { Route, Rung, RoutingConfig } from '../config/routing-config.ts'
+import type { Gate } from '../gates/gate.ts'
+import type { Breakers } from '../policy/breakers.ts'
+import { boundFactors } from '../policy/cost-bound.ts'
+import { type Eligibility, eligibleRungs, emptyBecause, estimateInputTokens } from '../policy/eligible.ts'
+import { resolveKnobs } from '../policy/knobs.ts'
+import { startRung } from '../policy/start-rung.ts'
+import { headerValue } from '../upstream/headers.ts'
+import type { HeaderList } from '../upstream/transport.ts'
+import type { CascadePlan } from './cascade.ts'
+import type { Sessions } from './sessions.ts'
+import { type Inbound, rungBody } from './upstream-request.ts'
+
+export interface PlanDeps {
+  config: RoutingConfig
+  gates: ReadonlyMap<string, Gate>
+  ledger: BudgetLedger
+  breakers: Breakers
+  sessions: Sessions
+  env: Readonly<Record<string, string | undefined>>
+  sha256: Sha256
+}
+
+export interface PlanInput {
+  traceId: string
+  tenantId: string
+  sessionId: string
+  inbound: Inbound
+  route: Route
+  profile: Profile
+  profileByHeader: boolean
+}
+
+export type Planned =
+  | { ok: true; plan: CascadePlan; policy: Policy; eligibility: Eligibility }
+  | { ok: false; error: 'untranslatable' | 'upstream' | 'bad_request'; message: string; policy: Policy }
+
+/** Everything that is decided before the first call (router contract §4, steps 3 and 4). */
+export function planCascade(input: PlanInput, deps: PlanDeps): Planned {
+  const { inbound, route, profile, tenantId } = input
+  const { config } = deps
+  const { facts, headers, dialect } = inbound
+  const knobs = resolveKnobs(profile, route, config.learning, input.profileByHeader)
+  const hasKey = clientKey(headers) !== undefined
+  const credential = (rung: Rung): Credential => {
+    const found = credentialFor(config.providers[rung.provider]!, { api: dialect, hasKey }, deps.env)
+    // Signed requests to cloud hosts are not part of this version.
+    return found === 'signed' ? 'missing' : found
+  }
+  const fingerprint = fingerprints(headers, credential, deps.sha256)
+  const eligibility = eligibleRungs(route.ladder, {
+    hasTools: facts.toolCount > 0,
+    hasImages: facts.imageCount > 0,
+    inputTokens: estimateInputTokens({ bytes: inbound.body.length, mediaBytes: facts.mediaBytes }),
+    refusals: rung => {
+      const body = rungBody(inbound, rung, config.providers[rung.provider]!, route)
+      return body.ok ? [] : body.refused
+    },
+    credential,
+  })
+  const start = startRung({
+    route,
+    knobs,
+    profileByHeader: input.profileByHeader,
+    eligible: eligibility.rungs,
+    hasTools: facts.toolCount > 0,
+    hasImages: facts.imageCount > 0,
+    hasThinkingHistory: facts.hasThinkingHistory,
+    requestedModel: facts.model.value,
+    session: deps.sessions.find(tenantId, route.fingerprint, input.sessionId),
+    breakerOpen: rung => {
+      const one = route.ladder[rung]!
+      return !deps.breakers.isCallable(one.provider, fingerprint(one))
+    },
+  })
+  const policy: Policy = {
+    id: start.forced ? 'static-ladder@1+forced' : 'static-ladder@1',
+    start_rung: start.rung ?? 0,
+    propensity: start.propensity,
+    mode_profile: profile,
+    explore: start.explored,
+    config_hash: config.configHash,
+    price_table_hash: config.priceTableHash,
+    overrides: [...start.overrides],
+  }
+  if (start.rung === null) return { ...nothingToCall(eligibility), policy }
+  const own = ownLimit(headers)
+  if (own === 'bad') {
+    const message = 'x-router-max-cost-usd takes a number of dollars above 0, such as 0.05'
+    return { ok: false, error: 'bad_request', message, policy }
+  }
+  const plan: CascadePlan = {
+    traceId: input.traceId,
+    tenantId,
+    inbound,
+    config,
+    route,
+    knobs,
+    gates: route.gates.flatMap(id => deps.gates.get(id) ?? []),
+    start: { ...start, rung: start.rung },
+    eligible: eligibility.rungs,
+    credential,
+    fingerprint,
+    account: deps.ledger.open({ tenantId, sessionId: input.sessionId }, capsFor(config, route, tenantId, own)),
+    boundFactors: boundFactors(config.tenants[tenantId], route.budget, config.budget),
+  }
+  return { ok: true, plan, policy, eligibility }
+}
+
+function nothingToCall(eligibility: Eligibility): { ok: false; error: 'untranslatable' | 'upstream'; message: string } {
+  const reasons = eligibility.dropped.map(({ model, because }) => `${model}: ${because}`).join('; ')
+  return emptyBecause(eligibility) === 'no_credential'
+    ? { ok: false, error: 'upstream', message: `no model of this route can be called: ${reasons}` }
+    : { ok: false, error: 'untranslatable', message: `no model of this route can take this request: ${reasons}` }
+}
+
+function clientKey(headers: HeaderList): string | undefined {
+  return headerValue(headers, 'authorization') ?? headerValue(headers, 'x-api-key')
+}
+
+/** Names a credential without holding it, so that one caller's refused key keeps nobody else out. */
+function fingerprints(headers: HeaderList, credential: (rung: Rung) => Credential, hash: Sha256) {
+  let own: string | undefined
+  return (rung: Rung): string => {
+    if (credential(rung) !== 'passthrough') return 'router'
+    own ??= sha256Hex(utf8(clientKey(headers) ?? ''), hash).slice(0, 16)
+    return own
+  }
+}
+
+/** The caller's own cap, which can only lower the others. */
+function ownLimit(headers: HeaderList): NanoUsd | null | 'bad' {
+  const text = headerValue(headers, 'x-router-max-cost-usd')?.trim()
+  if (text === undefined || text === '') return null
+  return /^\d{1,6}(?:\.\d+)?$/.test(text) && Number(text) > 0 ? fromUsd(Number(text)) : 'bad'
+}

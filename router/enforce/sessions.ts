@@ -1,0 +1,31 @@
+import type { Session } from '../policy/start-rung.ts'
+
+/** Sessions remembered at once; the one that was quiet longest is forgotten first. */
+const MAX_SESSIONS = 50_000
+
+interface Remembered {
+  rung: number
+  at: number
+  turns: number
+}
+
+export type Sessions = ReturnType<typeof sessions>
+
+/** Where each session of each route was last served. Lives as long as the process: forgetting costs one cheap attempt. */
+export function sessions(monotonic: () => number) {
+  const known = new Map<string, Remembered>()
+  const key = (tenantId: string, routeFp: string, sessionId: string) => `${tenantId} ${routeFp} ${sessionId}`
+  return {
+    find(tenantId: string, routeFp: string, sessionId: string): Session | undefined {
+      const one = known.get(key(tenantId, routeFp, sessionId))
+      return one && { lastServedRung: one.rung, idleS: (monotonic() - one.at) / 1000, turn: one.turns + 1 }
+    },
+    served(tenantId: string, routeFp: string, sessionId: string, rung: number): void {
+      const own = key(tenantId, routeFp, sessionId)
+      const turns = (known.get(own)?.turns ?? 0) + 1
+      known.delete(own)
+      known.set(own, { rung, at: monotonic(), turns })
+      if (known.size > MAX_SESSIONS) known.delete(known.keys().next().value!)
+    },
+  }
+}

@@ -1,0 +1,116 @@
+import { describe, expect, it } from 'vitest'
+import type { Gate as ResolvedGate } from '../config/gate.ts'
+import { buildGates, type GateHost } from './build-gates.ts'
+import type { GateConfig } from './gate-config.ts'
+import { base, never } from './testing/fake-gate.ts'
+import { inputOf } from './testing/subject.ts'
+
+const host: Required<GateHost> = {
+  runProcess: async () => ({ kind: 'spawn_failed' }),
+  fetch: async () => Response.json({ verdict: 'pass' }),
+  functions: { grade: () => ({ verdict: 'pass' }) },
+  regexRunner: { run: async () => ({ verdict: 'pass' }) },
+  env: name => (name === 'TOKEN' ? 't' : undefined),
+}
+const length = { ...base, kind: 'length', minChars: null, maxChars: 5, minTokens: null, maxTokens: null } as const
+const regex = { ...base, kind: 'regex', must: ['a'], mustNot: [], flags: 'u', window: null } as const
+const http = {
+  ...base,
+  kind: 'http',
+  url: 'https://g/',
+  headersEnv: { authorization: 'TOKEN' },
+  method: 'POST',
+} as const
+const schema = {
+  ...base,
+  kind: 'schema',
+  schema: { pattern: 'a' },
+  draft: '2020-12',
+  fences: true,
+  onToolCall: 'pass',
+} as const
+const subprocess = { ...base, kind: 'subprocess', cmd: ['x'], cwd: null, envPass: [], stdin: 'json' } as const
+const fn = { ...base, kind: 'function', name: 'grade' } as const
+
+describe('buildGates', () => {
+  it('has the built-in gates without a block, and a block of the same id takes their place', async () => {
+    const { gates, problems } = buildGates([{ ...length, id: 'json-valid' }], {})
+    expect([[...gates.keys()].sort(), problems]).toEqual([['json-valid', 'non-empty'], []])
+    expect([gates.get('non-empty')!.prefixDecidable, gates.get('json-valid')!.kind]).toEqual([true, 'length'])
+    expect((await gates.get('non-empty')!.run(inputOf({ text: '' }), never)).verdict).toBe('fail')
+  })
+
+  it('makes every kind this host can run, with what the config says of it', async () => {
+    const kinds: GateConfig[] = [
+      length,
+      regex,
+      http,
+      schema,
+      subprocess,
+      fn,
+      { ...base, kind: 'tool-args', allow: null, deny: [], requireKnown: true },
+    ]
+    const configs = kinds.map((kind, i) => ({
+      ...kind,
+      id: `g${i}`,
+      timeoutMs: 77,
+      cost: 5,
+      onAbstain: 'fail-closed' as const,
+    }))
+    const { gates, problems } = buildGates(configs, host)
+    expect(problems).toEqual([])
+    for (const { id, kind } of configs) {
+      const gate = gates.get(id)!
+      expect(gate).toMatchObject({
+        id,
+        kind,
+        timeoutMs: 77,
+        costNano: 5,
+        onAbstain: 'fail-closed',
+        prefixDecidable: false,
+      })
+      const { verdict } = await gate.run(inputOf({ text: '"abc"' }), never)
+      expect(verdict).toBe(kind === 'subprocess' ? 'abstain' : 'pass')
+    }
+  })
+
+  it.each<[string, GateConfig, GateHost, string, RegExp]>([
+    ['a judge', { ...base, kind: 'judge' }, host, 'not_available', /not available in this version/],
+    ['self-consistency', { ...base, kind: 'consistency' }, host, 'not_available', /"consistency"/],
+    ['a program without processes', subprocess, {}, 'host', /cannot start processes: use an http gate/],
+    ['a pattern without worker threads', regex, {}, 'host', /no worker threads/],
+    ['a pattern in a schema without worker threads', schema, {}, 'host', /its schema uses pattern/],
+    ['a pattern that is none', { ...regex, must: ['('] }, host, 'bad_pattern', /must\[0\] is not a regular expression/],
+    ['a length without bounds', { ...length, maxChars: null }, host, 'bad_bounds', /at least one bound/],
+    ['a function nobody gave', { ...fn, name: 'toString' }, host, 'unknown_function', /no function "toString"/],
+    [
+      'a variable that is not set',
+      { ...http, headersEnv: { a: 'NONE' } },
+      host,
+      'missing_variable',
+      /variable NONE is not set/,
+    ],
+    ['an address of another sort', { ...http, url: 'file:///etc/passwd' }, host, 'bad_url', /http or https/],
+    ['an address with a password', { ...http, url: 'https://u:p@g/' }, host, 'bad_url', /without a name or password/],
+    ['a call where there is no network', http, {}, 'host', /no outgoing calls/],
+  ])('refuses %s with a sentence', (_, config, on, code, message) => {
+    const { gates, problems } = buildGates([config], on)
+    expect(problems).toMatchObject([{ gateId: 'g', code, message: expect.stringMatching(message) }])
+    expect(problems[0]!.message).toMatch(/^gate "g": /)
+    expect(gates.has('g')).toBe(false)
+  })
+
+  it('lists all problems, an id that is used twice among them', () => {
+    const { gates, problems } = buildGates([length, { ...length }, { ...fn, id: 'f', name: 'x' }], host)
+    expect(problems.map(({ gateId, code }) => [gateId, code])).toEqual([
+      ['g', 'duplicate_id'],
+      ['f', 'unknown_function'],
+    ])
+    expect(gates.has('g')).toBe(true)
+  })
+
+  it('takes the gates of the routing config as they are', () => {
+    const take = (gates: readonly ResolvedGate[]) => buildGates(gates, host)
+    expect(take([]).problems).toEqual([])
+  })
+})

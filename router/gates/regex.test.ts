@@ -1,0 +1,50 @@
+import { afterAll, describe, expect, it } from 'vitest'
+import { regexWorkers } from '../host/regex-worker.ts'
+import type { RegexConfig } from './gate-config.ts'
+import { patternProblem, regexGate } from './regex.ts'
+import { runGates } from './run-gates.ts'
+import { base, fakeGate, never } from './testing/fake-gate.ts'
+import { type AnswerParts, inputOf, subjectOf } from './testing/subject.ts'
+
+const workers = regexWorkers({ size: 1 })
+afterAll(() => workers.close())
+
+const config: RegexConfig = { ...base, kind: 'regex', must: [], mustNot: [], flags: 'u', window: null }
+
+describe('regex', () => {
+  it.each<[string, AnswerParts, Partial<RegexConfig>, string]>([
+    ['what must be there', { text: 'Total: 5 EUR' }, { must: ['\\d+ EUR'] }, 'pass'],
+    ['what is missing', { text: 'Total' }, { must: ['T', '\\d'] }, 'fail must[1] does not match'],
+    ['what must not be there', { text: 'As an AI' }, { mustNot: ['\\bAI\\b'] }, 'fail must_not[0] matches'],
+    ['flags', { text: 'as an ai' }, { mustNot: ['\\bAI\\b'], flags: 'iu' }, 'fail must_not[0] matches'],
+    ['only the window', { text: '😀😀AI' }, { mustNot: ['AI'], window: 3 }, 'pass'],
+    ['all of the window', { text: '😀😀AI' }, { mustNot: ['A'], window: 3 }, 'fail must_not[0] matches'],
+    ['the end of the window as the end', { text: 'abcd' }, { must: ['^abc$'], window: 3 }, 'pass'],
+    ['a cut answer like any other', { text: 'abc', finish: 'length' }, { must: ['b'] }, 'pass'],
+    ['no text beside a tool call', { calls: [['ls', '{"b":1}']] }, { must: ['b'] }, 'fail must[0] does not match'],
+  ])('looks at %s', async (_, parts, more, expected) => {
+    const { verdict, reason } = await regexGate({ ...config, ...more }, workers)(inputOf(parts), never)
+    expect(reason === undefined ? verdict : `${verdict} ${reason}`).toBe(expected)
+  })
+
+  it('abstains at its time-out when a pattern backtracks without end', async () => {
+    const run = regexGate({ ...config, must: ['^(a|a)*$'] }, workers)
+    const gate = fakeGate({ id: 'slow', kind: 'regex', timeoutMs: 200, run })
+    const { results } = await runGates({
+      gates: [gate],
+      subject: subjectOf([{ text: `${'a'.repeat(50)}!` }]),
+      signal: never,
+    })
+    expect(results[0]).toMatchObject({ verdict: 'abstain', reason: 'timeout' })
+    expect(results[0]!.latency_ms).toBeLessThan(2000)
+  })
+
+  it('names the pattern that is none', () => {
+    expect(patternProblem({ ...config, must: ['a', '('] })).toMatch(/^must\[1\] is not a regular expression: /)
+    expect(patternProblem({ ...config, mustNot: ['a'], flags: 'uu' })).toMatch(
+      /^must_not\[0\] is not a regular expression: /,
+    )
+    expect(patternProblem(config)).toMatch(/no patterns/)
+    expect(patternProblem({ ...config, must: ['a'] })).toBeUndefined()
+  })
+})

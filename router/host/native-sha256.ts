@@ -1,0 +1,5 @@
+import { hash } from 'node:crypto'
+import type { Sha256 } from '../../shared/sign/sha256.ts'
+
+/** Node's own SHA-256: about ten times as fast as the portable one. */
+export const nativeSha256: Sha256 = bytes => hash('sha256', bytes, 'buffer')

@@ -1,0 +1,140 @@
+import { type FileHandle, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { uuidv7 } from '../../shared/ids/uuid-v7.ts'
+import { groupCommit } from '../../shared/sql/group-commit.ts'
+import type { Spill, SpillPart } from '../traces/spill.ts'
+
+/** A larger file is set aside, so that draining reads no more than this at once. */
+const PART_BYTES = 32 * 1024 * 1024
+const MAX_LINES = 1024
+const MAX_PENDING = 100_000
+
+/**
+ * The spill file of a store, `<db>.spill.jsonl`. Several processes may share it: lines are appended whole, and a file is set aside under
+ * a name of its own before it is read. An append looks afterwards whether its file was set aside meanwhile, and then appends once more,
+ * so no line is missed (a line may be read twice, which the drain tells by its trace_id).
+ */
+export async function openSpillFile(dbPath: string): Promise<Spill & { close(): Promise<void> }> {
+  const path = `${dbPath}.spill.jsonl`
+  const folder = dirname(path)
+  const aside = new RegExp(`^${escaped(basename(dbPath))}\\.spill\\.[0-9a-f-]{36}\\.jsonl$`)
+  let file: { handle: FileHandle; ino: bigint } | undefined
+  let current = 0
+  let setAside = 0
+
+  async function opened() {
+    if (file !== undefined) return file
+    const handle = await open(path, 'a', 0o600)
+    await syncFolder(folder)
+    const { ino, size } = await handle.stat({ bigint: true })
+    current = Number(size)
+    file = { handle, ino }
+    return file
+  }
+
+  async function closeFile() {
+    const { handle } = file ?? {}
+    file = undefined
+    await handle?.close()
+  }
+
+  async function write(lines: readonly string[]): Promise<void> {
+    // The leading line end closes a line that a dying process left half written.
+    const bytes = new TextEncoder().encode(`\n${lines.join('\n')}\n`)
+    for (;;) {
+      const { handle, ino } = await opened()
+      try {
+        await handle.appendFile(bytes)
+        await handle.datasync()
+      } catch (error) {
+        await closeFile()
+        throw error
+      }
+      current += bytes.length
+      const now = await stat(path, { bigint: true }).catch(() => undefined)
+      if (now?.ino === ino) break
+      await closeFile()
+    }
+    if (current > PART_BYTES) await rotate()
+  }
+
+  /** Renames the file, if it holds anything. */
+  async function rotate(): Promise<void> {
+    const size = await stat(path).then(
+      found => found.size,
+      () => 0,
+    )
+    if (size === 0) return
+    // The name sorts by time; the rename either happened for this process or for another one.
+    await rename(path, join(folder, `${basename(dbPath)}.spill.${uuidv7()}.jsonl`)).catch(ignoreMissing)
+    await syncFolder(folder)
+    await closeFile()
+    current = 0
+    setAside += size
+  }
+
+  const writer = groupCommit<string, void>({
+    async write(lines) {
+      await write(lines)
+      return lines.map(() => undefined)
+    },
+    maxRows: MAX_LINES,
+    maxPending: MAX_PENDING,
+    // A failed write may have left part of itself; the lines are refused, never written twice blindly.
+    fault: () => 'unknown',
+  })
+
+  async function asideNames(): Promise<string[]> {
+    return (await readdir(folder)).filter(name => aside.test(name)).sort()
+  }
+
+  async function sizes(names: readonly string[]): Promise<number> {
+    const found = await Promise.all(names.map(name => stat(join(folder, name)).catch(() => undefined)))
+    return found.reduce((sum, one) => sum + (one?.size ?? 0), 0)
+  }
+
+  setAside = await sizes(await asideNames())
+  current = await sizes([basename(path)])
+
+  return {
+    append: line => writer.append(line),
+    async parts(): Promise<SpillPart[]> {
+      await rotate()
+      const names = await asideNames()
+      setAside = await sizes(names)
+      return names.map(name => ({
+        name,
+        read: () => readFile(join(folder, name), 'utf8'),
+        async remove() {
+          const size = await sizes([name])
+          await rm(join(folder, name), { force: true })
+          await syncFolder(folder)
+          setAside = Math.max(0, setAside - size)
+        },
+      }))
+    },
+    bytes: () => current + setAside,
+    async close() {
+      await writer.close()
+      await closeFile()
+    },
+  }
+}
+
+/** A new name or a rename is on the disk only when its folder is. */
+async function syncFolder(folder: string): Promise<void> {
+  const handle = await open(folder, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
+
+function ignoreMissing(error: unknown): void {
+  if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error
+}
+
+function escaped(name: string): string {
+  return name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
+}

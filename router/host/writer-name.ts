@@ -1,0 +1,37 @@
+import { randomUUID } from 'node:crypto'
+import { readlinkSync } from 'node:fs'
+import { hostname } from 'node:os'
+
+/** The space in which this machine counts processes; a container has its own, so equal numbers there are other processes. */
+function processSpace(): string {
+  try {
+    return readlinkSync('/proc/self/ns/pid')
+  } catch {
+    return ''
+  }
+}
+
+const machine = `${hostname()} ${processSpace()}`
+
+const own = new Set<string>()
+
+/** A name for a writer of this process that tells other processes of the machine which process it is. */
+export function writerName(): string {
+  const name = `${machine}/${process.pid}/${randomUUID()}`
+  own.add(name)
+  return name
+}
+
+/** Whether a writer's process surely ended: it ran here and its number is free, or is now this process's own. */
+export function writerIsGone(name: string): boolean {
+  const [where, pid] = name.split('/')
+  // The name of the space holds no slash.
+  if (where !== machine || pid === undefined || !/^\d+$/.test(pid)) return false
+  if (Number(pid) === process.pid) return !own.has(name)
+  try {
+    process.kill(Number(pid), 0)
+    return false
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'ESRCH'
+  }
+}

@@ -1,0 +1,172 @@
+import { createMiddleware } from 'hono/factory'
+import { dialects } from '../../shared/dialects/dialects.ts'
+import type { RequestFacts } from '../../shared/dialects/request-facts.ts'
+import { ApiError } from '../../shared/http/api-error.ts'
+import { readBody } from '../../shared/http/body-limit.ts'
+import type { RequestIdEnv } from '../../shared/http/request-id.ts'
+import type { Profile } from '../../shared/wire/router/conventions.ts'
+import { requestHeaders, responseHeaders } from '../../shared/wire/router/headers.ts'
+import type { ActiveConfig } from '../active-config.ts'
+import { mayRoute } from '../active-config.ts'
+import type { Route } from '../config/routing-config.ts'
+import { type EnforceDeps, enforce } from '../enforce/handle.ts'
+import { type RelayAnswer, type RelayDeps, relay } from '../observe/relay.ts'
+import { type Target, targetOf } from '../observe/target.ts'
+import { matchRoute } from '../policy/match-route.ts'
+import { resolveMode } from '../policy/mode.ts'
+import { agentOfHeaders } from '../receipt/request-part.ts'
+import { headerValue } from '../upstream/headers.ts'
+import type { HeaderList } from '../upstream/transport.ts'
+
+export interface InboundDeps extends RelayDeps {
+  tenantId: string
+  /** Whether answers carry our own headers. */
+  outHeaders: boolean
+  active: () => ActiveConfig
+  enforcing: (active: ActiveConfig) => EnforceDeps
+}
+
+/** More choices than this multiply cost beyond what anyone wants gated. */
+const MAX_CHOICES = 8
+
+interface Arrived {
+  method: string
+  path: string
+  /** Path and query, as they came. */
+  target: string
+  headers: HeaderList
+  body: AsyncIterable<Uint8Array> | null
+  request: Request
+}
+
+/** Takes every request to a provider path; anything else goes on to the service's own routes. */
+export function inboundRoute(deps: InboundDeps) {
+  return createMiddleware<RequestIdEnv>(async (c, next) => {
+    const request = c.req.raw
+    const url = new URL(request.url)
+    const headers: HeaderList = [...request.headers]
+    const to = targetOf(request.method, url.pathname, headers)
+    if (!to) return next()
+    const target = url.pathname + url.search
+    const arrived = { method: request.method, path: url.pathname, target, headers, body: request.body, request }
+    const active = deps.active()
+    const header = headerValue(headers, requestHeaders.mode)
+    const routable = to.api === 'messages' || to.api === 'chat'
+    // Without a config and without a header there is nothing to decide, so the body passes unread.
+    if (!routable || (!mayRoute(active) && header === undefined)) return pass(arrived, to, deps, null)
+    return decide(arrived, to, active, header, deps)
+  })
+}
+
+async function decide(
+  arrived: Arrived,
+  to: Target,
+  active: ActiveConfig,
+  header: string | undefined,
+  deps: InboundDeps,
+): Promise<Response> {
+  const { headers, request } = arrived
+  const arrivedAt = deps.clock.now()
+  const start = deps.clock.monotonic()
+  const body = await readBody(request, deps.maxBodyBytes)
+  const scan = dialects[to.dialect].scan(body)
+  const facts = scan.ok ? scan.facts : undefined
+  const route = facts && routeFor(facts, body.length, arrived, to, active, deps.tenantId)
+  const resolved = resolveMode(header, route)
+  if ('error' in resolved) throw new ApiError('bad_request', resolved.error)
+  if (resolved.mode === 'observe') {
+    // An observed body need not parse; but where routes wait for it, a body that nobody can read is the caller's to mend.
+    if (!scan.ok && resolved.byHeader === null) throw new ApiError('bad_request', `the body is not JSON: ${scan.message}`)
+    return pass({ ...arrived, body: whole(body) }, to, deps, route?.ix ?? null)
+  }
+  if (!facts?.model) throw new ApiError('bad_request', 'model is required: name a model, or "auto"')
+  if (facts.n > MAX_CHOICES) throw new ApiError('bad_request', `n is ${facts.n}, and at most ${MAX_CHOICES} choices are routed`)
+  const input = {
+    traceId: deps.newId(),
+    tenantId: deps.tenantId,
+    inbound: { dialect: to.dialect, target: arrived.target, headers, body, facts: { ...facts, model: facts.model } },
+    // Enforce is only ever resolved for a route that has a ladder.
+    route: route!,
+    profile: resolved.profile as Profile,
+    profileByHeader: resolved.byHeader === 'profile',
+    arrivedAt,
+    arrived: start,
+  }
+  return enforce(input, deps.enforcing(active), request.signal)
+}
+
+function routeFor(
+  facts: RequestFacts,
+  bodyBytes: number,
+  { headers }: Arrived,
+  { dialect }: Target,
+  { config }: ActiveConfig,
+  tenant: string,
+): Route | undefined {
+  return matchRoute(config.routes, {
+    api: dialect,
+    tenant,
+    agent: agentOfHeaders(headers),
+    subagent: headerValue(headers, requestHeaders.subagent),
+    task: headerValue(headers, requestHeaders.task),
+    language: headerValue(headers, requestHeaders.language),
+    model: facts.model?.value,
+    hasTools: facts.toolCount > 0,
+    hasImages: facts.imageCount > 0,
+    stream: facts.stream,
+    bodyBytes,
+    header: name => headerValue(headers, name),
+  })
+}
+
+/** Observe: bytes in, bytes out. */
+async function pass(
+  { method, target, headers, body, request }: Arrived,
+  to: Target,
+  deps: InboundDeps,
+  routeIx: number | null,
+): Promise<Response> {
+  // A reader that goes away cancels the body on every host; not every host aborts the request's own signal.
+  const gone = new AbortController()
+  const signal = AbortSignal.any([request.signal, gone.signal])
+  const answer = await relay({ method, target, headers, body, signal, routeIx }, to, deps.tenantId, deps)
+  const empty = method === 'HEAD' || [204, 205, 304].includes(answer.status)
+  const sent = empty ? await drained(answer.body) : toStream(answer.body, gone)
+  return new Response(sent, { status: answer.status, headers: headOf(answer, deps) })
+}
+
+function headOf(answer: RelayAnswer, { outHeaders }: InboundDeps): Headers {
+  const head = new Headers()
+  for (const [name, value] of answer.headers) head.append(name, value)
+  if (outHeaders) {
+    head.set(responseHeaders.traceId, answer.traceId)
+    head.set(responseHeaders.mode, 'observe')
+  }
+  return head
+}
+
+async function* whole(body: Uint8Array): AsyncIterable<Uint8Array> {
+  if (body.length > 0) yield body
+}
+
+async function drained(body: AsyncIterable<Uint8Array>): Promise<null> {
+  for await (const _ of body);
+  return null
+}
+
+function toStream(body: AsyncIterable<Uint8Array>, gone: AbortController): ReadableStream<Uint8Array> {
+  const source = body[Symbol.asyncIterator]()
+  return new ReadableStream(
+    {
+      async pull(stream) {
+        const { done, value } = await source.next()
+        if (done) stream.close()
+        else stream.enqueue(value)
+      },
+      cancel() {
+        gone.abort()
+      },
+    },
+    { highWaterMark: 0 },
+  )
+}

@@ -1,0 +1,57 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { toUsd } from '../../shared/money/money.ts'
+import { attemptCost, classPrices, inputTokens, type Price } from '../../shared/prices/price.ts'
+import { boundFactors, costBound, tokenBound } from './cost-bound.ts'
+import { configOf } from './testing/route-of.ts'
+
+const price: Price = {
+  base: classPrices({ input: 3, output: 15 }, 'messages'),
+  tiers: [{ aboveInputTokens: 1000, prices: classPrices({ input: 6, output: 10 }, 'messages') }],
+}
+const size = { bodyBytes: 1001, mediaBytes: 0, mediaCount: 0, maxTokens: 100, n: 1 }
+
+describe('costBound', () => {
+  it('prices every input token at the dearest class and every output token of every choice', () => {
+    const bound = tokenBound({ ...size, n: 2 }, boundFactors())
+    expect(bound).toEqual({ input: 501, output: 200 })
+    // 501 × 6 (a one-hour cache write costs twice the input) + 200 × 15, in USD per million.
+    expect(toUsd(costBound(price, bound))).toBe(0.006006)
+  })
+
+  it('counts media by the piece and their bytes not at all', () => {
+    const bound = tokenBound({ ...size, bodyBytes: 1_000_100, mediaBytes: 1_000_000, mediaCount: 2 }, boundFactors())
+    expect(bound.input).toBe(50 + 10_000)
+  })
+
+  it('is never less than what a call within its tokens costs', () => {
+    const count = fc.nat(2000)
+    fc.assert(
+      fc.property(count, count, count, count, count, fc.nat(500), (uncached, w5, w1, read, output, slack) => {
+        const tokens = { uncached, cache_write_5m: w5, cache_write_1h: w1, cache_read: read, output }
+        const bound = { input: inputTokens(tokens) + slack, output: output + slack }
+        expect(costBound(price, bound)).toBeGreaterThanOrEqual(attemptCost(price, tokens))
+      }),
+    )
+  })
+
+  it('is more than any budget when the client asks for more than money can count', () => {
+    const bound = tokenBound({ ...size, maxTokens: 1e300, n: 8 }, boundFactors())
+    expect(costBound(price, bound)).toBe(Number.MAX_SAFE_INTEGER)
+  })
+})
+
+describe('boundFactors', () => {
+  it('takes the nearest table that names a factor', () => {
+    const config = configOf(`budget = { tokens_per_byte = 0.25, media_token_bound = 7 }
+[tenant.acme.budget]
+tokens_per_byte = 1
+[[route]]
+budget = { media_token_bound = 9 }
+`)
+    const { budget } = config.routes[0]!
+    expect(boundFactors(config.tenants.acme, budget)).toEqual({ tokensPerByte: 1, mediaTokenBound: 9 })
+    expect(boundFactors(config.tenants.other, budget)).toEqual({ tokensPerByte: 0.25, mediaTokenBound: 9 })
+    expect(boundFactors()).toEqual({ tokensPerByte: 0.5, mediaTokenBound: 5000 })
+  })
+})

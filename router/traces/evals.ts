@@ -1,0 +1,108 @@
+import { toUsd } from '../../shared/money/money.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import type { Evals, GateStats } from '../../shared/wire/router/evals.ts'
+import { days, type Window } from './savings.ts'
+
+/** What the store knows of `GET /v1/evals`; which gates are disabled and the calibration are the running router's. */
+export type StoredEvals = Omit<Evals, 'gates' | 'calibration'> & { gates: Omit<GateStats, 'disabled'>[] }
+
+interface GateRuns {
+  pass: number
+  fail: number
+  abstain: number
+  cost: number
+  /** How many runs took about this many microseconds. */
+  times: Map<number, number>
+}
+
+export async function evals(db: Db, tenants: readonly string[], window: Window): Promise<StoredEvals> {
+  const counts = { requests: 0, escalations: 0, failovers: 0 }
+  const served = new Map<number, number>()
+  const gates = new Map<string, GateRuns>()
+  const outcomes = { reported: 0, failed: 0 }
+  for (const tenant of tenants) {
+    for await (const { since, until } of days(db, tenant, window)) {
+      const args = [tenant, since?.getTime() ?? 0, until?.getTime() ?? Number.MAX_SAFE_INTEGER]
+      const [sums, runs] = await db.read([
+        { sql: countsSql, args },
+        { sql: gatesSql, args },
+      ])
+      for (const row of sums?.rows ?? []) {
+        counts.requests += Number(row.requests)
+        counts.escalations += Number(row.escalations)
+        counts.failovers += Number(row.failovers)
+        const rung = Number(row.served_rung)
+        if (rung >= 0) served.set(rung, (served.get(rung) ?? 0) + Number(row.requests))
+      }
+      for (const row of runs?.rows ?? []) {
+        const id = String(row.gate_id)
+        const gate = gates.get(id) ?? { pass: 0, fail: 0, abstain: 0, cost: 0, times: new Map() }
+        gates.set(id, gate)
+        gate[row.verdict as 'pass' | 'fail' | 'abstain'] += Number(row.runs)
+        gate.cost += Number(row.cost)
+        gate.times.set(Number(row.micros), (gate.times.get(Number(row.micros)) ?? 0) + Number(row.runs))
+      }
+    }
+    const from = window.since?.getTime() ?? 0
+    const { rows } = await db.execute({
+      sql: outcomesSql,
+      args: [tenant, from, window.until?.getTime() ?? Number.MAX_SAFE_INTEGER],
+    })
+    outcomes.reported += Number(rows[0]?.reported ?? 0)
+    outcomes.failed += Number(rows[0]?.failed ?? 0)
+  }
+  const { reported, failed } = outcomes
+  return {
+    ...counts,
+    served_by_rung: Object.fromEntries([...served].sort(([a], [b]) => a - b).map(([rung, n]) => [String(rung), n])),
+    gates: [...gates]
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([gate_id, { pass, fail, abstain, cost, times }]) => ({
+        gate_id,
+        pass,
+        fail,
+        abstain,
+        cost_usd: toUsd(cost),
+        p50_ms: share(times, 0.5),
+        p95_ms: share(times, 0.95),
+      })),
+    outcomes: {
+      reported,
+      failed,
+      served_failure: reported === 0 ? null : failed / reported,
+      ucb95: reported === 0 ? null : Math.min(1, failed / reported + Math.sqrt(Math.log(20) / (2 * reported))),
+    },
+  }
+}
+
+const countsSql = `select served_rung, count(*) as requests, sum(escalations) as escalations, sum(failovers) as failovers
+  from traces indexed by traces_time where tenant_id = ? and ts_ms >= ? and ts_ms < ? group by served_rung`
+
+// Times to two digits: p50 and p95 are within 5 %, and the groups stay few however many runs there were.
+const micros = 'run.value ->> 3'
+const rounded = `case when ${micros} < 100 then ${micros} when ${micros} < 1000 then (${micros} + 5) / 10 * 10
+  when ${micros} < 10000 then (${micros} + 50) / 100 * 100 when ${micros} < 100000 then (${micros} + 500) / 1000 * 1000
+  when ${micros} < 1000000 then (${micros} + 5000) / 10000 * 10000 else (${micros} + 50000) / 100000 * 100000 end`
+const gatesSql = `select run.value ->> 0 as gate_id, run.value ->> 1 as verdict, ${rounded} as micros, count(*) as runs, sum(run.value ->> 2) as cost
+  from traces indexed by traces_time cross join json_each(traces.gates) as run
+  where tenant_id = ? and ts_ms >= ? and ts_ms < ? group by 1, 2, 3`
+
+// A trace failed if any reporter's latest word is fail, and passed if one of the others is pass (router contract §2.4).
+const outcomesSql = `with latest as (
+    select trace_id, verdict, max(seq) from feedback where tenant_id = ?1 group by trace_id, gate_id, reporter),
+  outcome as (
+    select trace_id, max(verdict = 'fail') as failed, max(verdict = 'pass') as passed from latest group by trace_id)
+  select count(*) as reported, coalesce(sum(outcome.failed), 0) as failed from outcome join traces t on t.trace_id = outcome.trace_id
+  where t.tenant_id = ?1 and t.ts_ms >= ?2 and t.ts_ms < ?3 and (outcome.failed or outcome.passed)`
+
+/** The time that this share of the runs did not exceed, in milliseconds. */
+function share(times: ReadonlyMap<number, number>, part: number): number | null {
+  const sorted = [...times].sort(([a], [b]) => a - b)
+  const all = sorted.reduce((sum, [, runs]) => sum + runs, 0)
+  let seen = 0
+  for (const [time, runs] of sorted) {
+    seen += runs
+    if (seen >= part * all) return time / 1000
+  }
+  return null
+}

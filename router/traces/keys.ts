@@ -1,0 +1,37 @@
+import { fromBase64, toBase64 } from '../../shared/sign/bytes.ts'
+import type { PublicKey } from '../../shared/sign/ed25519.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import type { RouterKeys } from '../../shared/wire/router/checkpoint.ts'
+import type { TrustedKeys } from './checkpoint.ts'
+
+/** Lists the key in use; one that was in use before is marked as retired and stays listed. */
+export async function publishKey(db: Db, { keyId, publicKey }: PublicKey, now: Date): Promise<void> {
+  const at = now.toISOString()
+  await db.write([
+    {
+      sql: 'insert into signing_keys (key_id, public_key, created_at) values (?1, ?2, ?3) on conflict (key_id) do update set retired_at = null where retired_at is not null',
+      args: [keyId, toBase64(publicKey), at],
+    },
+    { sql: 'update signing_keys set retired_at = ? where key_id <> ? and retired_at is null', args: [at, keyId] },
+  ])
+}
+
+/** The body of `/.well-known/router-receipts`. */
+export async function publishedKeys(db: Db): Promise<RouterKeys> {
+  const { rows } = await db.execute('select * from signing_keys order by created_at, key_id')
+  return {
+    v: 1,
+    keys: rows.map(row => ({
+      key_id: String(row.key_id),
+      alg: 'Ed25519',
+      public_key: String(row.public_key),
+      created_at: String(row.created_at),
+      ...(row.retired_at !== null && { retired_at: String(row.retired_at) }),
+    })),
+    heads_url: '/v1/checkpoints',
+  }
+}
+
+export function trustedKeys({ keys }: Pick<RouterKeys, 'keys'>): TrustedKeys {
+  return new Map(keys.map(({ key_id, public_key }) => [key_id, fromBase64(public_key)]))
+}

@@ -1,0 +1,15 @@
+import { fromHex, toHex } from '../../shared/sign/bytes.ts'
+import type { Db } from '../../shared/sql/db.ts'
+
+/** The salt of prompt hashes that this store was begun with; made at the first call. Of two processes that ask at once, both get the first. */
+export async function promptSalt(db: Db): Promise<Uint8Array<ArrayBuffer>> {
+  const fresh = toHex(crypto.getRandomValues(new Uint8Array(32)))
+  const results = await db.write([
+    {
+      sql: "insert into router_meta (key, value) values ('prompt_salt', ?) on conflict (key) do nothing",
+      args: [fresh],
+    },
+    "select value from router_meta where key = 'prompt_salt'",
+  ])
+  return fromHex(String(results[1]?.rows[0]?.value))
+}

@@ -1,0 +1,173 @@
+import type { InValue } from '@libsql/client/web'
+import type { Db } from '../../shared/sql/db.ts'
+import type { CheckpointList } from '../../shared/wire/router/checkpoint.ts'
+import type { FeedbackRecord } from '../../shared/wire/router/feedback.ts'
+import type { ServedFrom, TraceRecord } from '../../shared/wire/router/trace.ts'
+import type { TraceList } from '../../shared/wire/router/traces.ts'
+import { storedTenants } from './stored-records.ts'
+
+export interface TraceFilter {
+  /** Without one, all tenants. */
+  tenant?: string | undefined
+  limit: number
+  before?: string | undefined
+  mode?: string | undefined
+  route?: number | undefined
+  session?: string | undefined
+  served_from?: ServedFrom | undefined
+  since?: Date | undefined
+  until?: Date | undefined
+}
+
+/** The cursor of a list does not read; the caller answers 400. */
+export class CursorError extends Error {
+  override name = 'CursorError'
+}
+
+interface Listed {
+  ts: number
+  tenant: string
+  seq: number
+  record: TraceRecord
+}
+
+export type TraceStore = ReturnType<typeof traceStore>
+
+/** Reads of the trace store. Filters run on columns that the time index holds; only the records of the answer are read whole. */
+export function traceStore(db: Db) {
+  async function listOf(tenant: string, filter: TraceFilter): Promise<Listed[]> {
+    const { sql, args } = listSql(tenant, filter)
+    const { rows } = await db.execute({ sql, args })
+    return rows.map(row => ({
+      ts: Number(row.ts_ms),
+      tenant,
+      seq: Number(row.seq),
+      record: JSON.parse(String(row.body)) as TraceRecord,
+    }))
+  }
+
+  return {
+    /** Newest first, by the time of the request. */
+    async list(filter: TraceFilter): Promise<TraceList> {
+      const tenants = filter.tenant === undefined ? await storedTenants(db) : [filter.tenant]
+      const found: Listed[] = []
+      for (const tenant of tenants) found.push(...(await listOf(tenant, filter)))
+      found.sort((a, b) => b.ts - a.ts || (a.tenant < b.tenant ? 1 : a.tenant > b.tenant ? -1 : b.seq - a.seq))
+      const page = found.slice(0, filter.limit)
+      const last = found.length > filter.limit ? page.at(-1) : undefined
+      return {
+        traces: page.map(({ record }) => record),
+        next: last === undefined ? null : `${last.ts}.${last.seq}.${last.tenant}`,
+      }
+    },
+
+    /** By trace id, response id, upstream request id or the caller's own request id, in this order; of several the newest. */
+    async get(id: string, tenant?: string): Promise<TraceRecord | undefined> {
+      const byTrace = await db.execute({ sql: 'select tenant_id, body from traces where trace_id = ?', args: [id] })
+      const row = byTrace.rows[0]
+      if (row !== undefined && (tenant === undefined || row.tenant_id === tenant)) return toRecord(row.body)
+      const tenants = tenant === undefined ? await storedTenants(db) : [tenant]
+      for (const column of otherIds) {
+        let newest: TraceRecord | undefined
+        for (const one of tenants) {
+          const { rows } = await db.execute({ sql: lookupSql(column), args: [one, id] })
+          const record = rows[0] && toRecord(rows[0].body)
+          if (record !== undefined && (newest === undefined || record.ts > newest.ts)) newest = record
+        }
+        if (newest !== undefined) return newest
+      }
+      return undefined
+    },
+
+    /** What was reported about a trace, oldest first. */
+    async feedbackOf(tenant: string, traceId: string): Promise<FeedbackRecord[]> {
+      const { rows } = await db.execute({
+        sql: 'select body from feedback where tenant_id = ? and trace_id = ? order by seq',
+        args: [tenant, traceId],
+      })
+      return rows.map(row => JSON.parse(String(row.body)) as FeedbackRecord)
+    },
+
+    /** In the order in which they were made. */
+    async checkpoints({
+      tenant,
+      after,
+      limit,
+    }: {
+      tenant?: string | undefined
+      after?: string | undefined
+      limit: number
+    }): Promise<CheckpointList> {
+      const from = after === undefined ? 0 : whole(after)
+      const { rows } = await db.execute({
+        sql: `select ix, body from checkpoints where ${tenant === undefined ? '' : 'tenant_id = ?3 and '}ix > ?1 order by ix limit ?2`,
+        args: [from, limit + 1, ...(tenant === undefined ? [] : [tenant])],
+      })
+      const page = rows.slice(0, limit)
+      return {
+        checkpoints: page.map(row => JSON.parse(String(row.body)) as CheckpointList['checkpoints'][number]),
+        next: rows.length > limit ? String(page.at(-1)?.ix) : null,
+      }
+    },
+  }
+}
+
+const otherIds = ['response_id', 'upstream_request_id', 'client_request_id'] as const
+
+/**
+ * The groups of 1,024 records from the newest to the oldest, each asked for the id (see the indexes). A million records are about a
+ * thousand questions of a few microseconds; the newest 50,000 ids are in memory and never get here.
+ */
+export function lookupSql(column: (typeof otherIds)[number]): string {
+  return `with recursive span(low, high) as (
+      select (select seq >> 10 from traces where tenant_id = ?1 order by seq limit 1),
+             (select seq >> 10 from traces where tenant_id = ?1 order by seq desc limit 1)),
+    part(ix) as (select high from span where high is not null union all select ix - 1 from part, span where ix > low)
+    select t.body from part cross join traces t on t.tenant_id = ?1 and t.seq >> 10 = part.ix and t.${column} = ?2
+    order by t.seq desc limit 1`
+}
+
+/** One more row than asked for, to know whether there is another page. */
+export function listSql(tenant: string, filter: TraceFilter): { sql: string; args: InValue[] } {
+  const args: InValue[] = [tenant]
+  const conditions = ['t.tenant_id = ?1']
+  const bind = (value: InValue) => `?${args.push(value)}`
+  if (filter.since !== undefined) conditions.push(`t.ts_ms >= ${bind(filter.since.getTime())}`)
+  if (filter.until !== undefined) conditions.push(`t.ts_ms < ${bind(filter.until.getTime())}`)
+  if (filter.mode !== undefined) conditions.push(`t.mode = ${bind(filter.mode)}`)
+  if (filter.route !== undefined) conditions.push(`t.route_ix = ${bind(filter.route)}`)
+  if (filter.served_from !== undefined) conditions.push(`t.served_from = ${bind(filter.served_from)}`)
+  if (filter.before !== undefined) {
+    const [ts, seq, other] = readCursor(filter.before)
+    // Rows of the cursor's moment come in the order of their tenants, and of one tenant by seq.
+    const sameMoment = tenant === other ? `t.seq < ${bind(seq)}` : tenant < other ? 'true' : 'false'
+    conditions.push(`t.ts_ms <= ${bind(ts)}`, `(t.ts_ms < ?${args.length} or ${sameMoment})`)
+  }
+  const from = filter.session === undefined ? 'traces t' : sessionRows(bind(filter.session))
+  const sql = `select t.ts_ms, t.seq, t.body from ${from} where ${conditions.join(' and ')}
+    order by t.ts_ms desc, t.seq desc limit ${bind(filter.limit + 1)}`
+  return { sql, args }
+}
+
+function sessionRows(session: string): string {
+  return `(with recursive span(low, high) as (
+      select (select seq >> 10 from traces where tenant_id = ?1 order by seq limit 1),
+             (select seq >> 10 from traces where tenant_id = ?1 order by seq desc limit 1)),
+    part(ix) as (select high from span where high is not null union all select ix - 1 from part, span where ix > low)
+    select s.* from part cross join traces s on s.tenant_id = ?1 and s.seq >> 10 = part.ix and s.session_id = ${session}) t`
+}
+
+function readCursor(text: string): [ts: number, seq: number, tenant: string] {
+  const match = /^(\d{1,16})\.(\d{1,16})\.([A-Za-z0-9._-]{1,64})$/.exec(text)
+  if (match === null) throw new CursorError('expected the `next` of an earlier page')
+  return [Number(match[1]), Number(match[2]), match[3] ?? '']
+}
+
+function whole(text: string): number {
+  if (!/^\d{1,15}$/.test(text)) throw new CursorError('expected the `next` of an earlier page')
+  return Number(text)
+}
+
+function toRecord(body: unknown): TraceRecord {
+  return JSON.parse(String(body)) as TraceRecord
+}

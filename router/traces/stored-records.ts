@@ -1,0 +1,117 @@
+import type { Db } from '../../shared/sql/db.ts'
+import type { Checkpoint } from '../../shared/wire/router/checkpoint.ts'
+import { tenantsSql } from './chains.ts'
+import { rowColumns } from './trace-row.ts'
+import type { RecordLine } from './verify.ts'
+
+const PAGE = 500
+const decoder = new TextDecoder('utf-8', { fatal: true })
+
+export interface Span {
+  tenant?: string | undefined
+  since?: Date | undefined
+  until?: Date | undefined
+}
+
+export async function storedTenants(db: Db): Promise<string[]> {
+  const { rows } = await db.execute(tenantsSql)
+  return rows.map(row => String(row.tenant_id))
+}
+
+/** Every record with its columns, for `verify`, tenant by tenant in the order of the chains. */
+export async function* storedRecords(db: Db, tenant?: string): AsyncGenerator<RecordLine[]> {
+  const columns = `cast(json_array(${rowColumns.join(', ')}) as blob) as columns`
+  for (const id of tenant === undefined ? await storedTenants(db) : [tenant]) {
+    for await (const rows of pages(db, { table: 'traces', columns, tenant: id })) {
+      yield rows.map(({ body, columns }) => ({ tenantId: id, text: text(body), columns: text(columns) }))
+    }
+  }
+}
+
+export async function* storedFeedback(db: Db, tenant?: string): AsyncGenerator<RecordLine[]> {
+  for (const id of tenant === undefined ? await storedTenants(db) : [tenant]) {
+    for await (const rows of pages(db, { table: 'feedback', tenant: id })) {
+      yield rows.map(({ body }) => ({ tenantId: id, text: text(body) }))
+    }
+  }
+}
+
+/**
+ * The sealed records as lines, as they are stored. A window gives the shortest unbroken piece of each chain that holds all of its
+ * records: requests end in another order than they begin, and a chain with holes proves nothing.
+ */
+export async function* exportRecords(db: Db, { tenant, since, until }: Span = {}): AsyncGenerator<string[]> {
+  for (const id of tenant === undefined ? await storedTenants(db) : [tenant]) {
+    const window = await seqWindow(db, id, since, until)
+    if (window === undefined) continue
+    for await (const rows of pages(db, { table: 'traces', tenant: id, ...window }))
+      yield rows.map(({ body }) => text(body))
+  }
+}
+
+export async function* exportFeedback(db: Db, { tenant }: Span = {}): AsyncGenerator<string[]> {
+  for await (const lot of storedFeedback(db, tenant)) yield lot.map(line => line.text)
+}
+
+/** Checkpoints in the order in which they were made. Of a cut piece of a chain, those that name a record up to its end. */
+export async function storedCheckpoints(db: Db, { tenant, since, until }: Span = {}): Promise<Checkpoint[]> {
+  const { rows } = await db.execute({
+    sql: `select tenant_id, seq, body from checkpoints ${tenant === undefined ? '' : 'where tenant_id = ?'} order by ix`,
+    args: tenant === undefined ? [] : [tenant],
+  })
+  const ends = new Map<string, number>()
+  if (until !== undefined) {
+    for (const id of new Set(rows.map(row => String(row.tenant_id)))) {
+      ends.set(id, (await seqWindow(db, id, since, until))?.to ?? -1)
+    }
+  }
+  return rows
+    .filter(row => Number(row.seq) <= (ends.get(String(row.tenant_id)) ?? Number.MAX_SAFE_INTEGER))
+    .map(row => JSON.parse(String(row.body)) as Checkpoint)
+}
+
+async function seqWindow(db: Db, tenant: string, since?: Date, until?: Date) {
+  if (since === undefined && until === undefined) return { from: 0, to: Number.MAX_SAFE_INTEGER }
+  const { rows } = await db.execute({
+    sql: 'select min(seq) as low, max(seq) as high from traces where tenant_id = ? and ts_ms >= ? and ts_ms < ?',
+    args: [tenant, since?.getTime() ?? 0, until?.getTime() ?? Number.MAX_SAFE_INTEGER],
+  })
+  const row = rows[0]
+  if (row === undefined || row.low === null) return undefined
+  return { from: since === undefined ? 0 : Number(row.low), to: Number(row.high) }
+}
+
+interface Pages {
+  table: 'traces' | 'feedback'
+  tenant: string
+  columns?: string
+  from?: number
+  to?: number
+}
+
+/**
+ * Rows in the order of their chain, a page at a time, so that memory does not grow with the store. Text is read as bytes: the local
+ * driver ends the whole process on text that is no UTF-8 (tried), which a tampered file may hold.
+ */
+async function* pages(
+  db: Db,
+  { table, tenant, columns = 'null as columns', from = 0, to = Number.MAX_SAFE_INTEGER }: Pages,
+) {
+  const sql = `select seq, cast(body as blob) as body, ${columns} from ${table} where tenant_id = ? and seq >= ? and seq <= ? order by seq limit ${PAGE}`
+  for (let next = from; ; ) {
+    const { rows } = await db.execute({ sql, args: [tenant, next, to] })
+    if (rows.length > 0) yield rows
+    const last = rows.at(-1)
+    if (last === undefined || rows.length < PAGE) return
+    next = Number(last.seq) + 1
+  }
+}
+
+/** What is no UTF-8 becomes a text that is no JSON either, so that it fails where it stands. */
+function text(value: unknown): string {
+  try {
+    return decoder.decode(value as ArrayBuffer)
+  } catch {
+    return ''
+  }
+}

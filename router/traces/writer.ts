@@ -1,0 +1,421 @@
+import type { Log } from '../../shared/log/log.ts'
+import type { Metrics } from '../../shared/metrics/metrics.ts'
+import type { Signer } from '../../shared/sign/ed25519.ts'
+import { sha256 as portableSha256, type Sha256 } from '../../shared/sign/sha256.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import { pause } from '../../shared/sql/db-fault.ts'
+import { backoffDelay } from '../../shared/time/backoff.ts'
+import type { Clock } from '../../shared/time/clock.ts'
+import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
+import { checkTail, type TailBreak } from './boot-check.ts'
+import { checkpointer, type LineSink } from './checkpointer.ts'
+import { chainCommitter } from './commit.ts'
+import { spillDrain } from './drain.ts'
+import { writerLease } from './lease.ts'
+import { type Spill, spillLine } from './spill.ts'
+import { writerMetrics } from './writer-metrics.ts'
+
+export interface WriterLimits {
+  /** Records waiting or in flight; beyond that they are dropped or spilled. */
+  queue: number
+  /** Records in one commit. */
+  batch: number
+  flush_ms: number
+  checkpoint_records: number
+  checkpoint_seconds: number
+  /** How long a store that is not shared any more stays with a process that died. */
+  lease_ms: number
+  /** How long close() waits for a store that does not answer. */
+  close_ms: number
+}
+
+export const writerLimits: WriterLimits = {
+  queue: 8192,
+  batch: 256,
+  flush_ms: 50,
+  checkpoint_records: 256,
+  checkpoint_seconds: 60,
+  lease_ms: 5000,
+  close_ms: 10_000,
+}
+
+export interface TraceWriterOptions {
+  db: Db
+  clock: Clock
+  log: Log
+  metrics: Metrics
+  mode: 'best-effort' | 'durable'
+  /** Without one no checkpoints are made. */
+  signer?: Signer
+  /** Where records go when the store cannot take them; a host with files has one. */
+  spill?: Spill
+  sha256?: Sha256
+  limits?: Partial<WriterLimits>
+  sinks?: readonly LineSink[]
+  /** Unique to this process. */
+  holder?: string
+  isGone?: (holder: string) => boolean
+}
+
+export interface WriterStatus {
+  writer: 'ok' | string
+  spill: 'ok' | string
+  /** Chains that did not hold at the start; no checkpoints are made for them. */
+  broken: readonly TailBreak[]
+}
+
+export type TraceWriter = ReturnType<typeof traceWriter>
+
+interface Entry {
+  record: UnsealedTrace
+  at: number
+  resolve?: () => void
+  reject?: (error: unknown) => void
+}
+
+/** Longest stretch of commits without giving the host a turn; the local driver never yields by itself. */
+const TURN_MS = 10
+/** A response that waits for its record waits at most this long for company. */
+const GATHER_MS = 2
+const LEASE_POLL_MS = 200
+const BACKOFF = { baseMs: 100, maxMs: 5000, jitter: false }
+const MINUTE_MS = 60_000
+
+/**
+ * The one writer of a process (router contract §9.2, §9.3). Requests hand records over and go on; batches are sealed and committed here, one
+ * at a time. In durable mode `recorded` tells when a record is in the store or on the disk.
+ */
+export function traceWriter(options: TraceWriterOptions) {
+  const { db, clock, log, metrics, mode, signer, spill, sha256 = portableSha256, sinks = [] } = options
+  const limits = { ...writerLimits, ...options.limits }
+  const durable = mode === 'durable'
+  const gatherMs = durable ? Math.min(GATHER_MS, limits.flush_ms) : limits.flush_ms
+  const holder = options.holder ?? crypto.randomUUID()
+  const lease = writerLease({ db, clock, holder, ttlMs: limits.lease_ms, isGone: options.isGone ?? (() => false) })
+  const committer = chainCommitter({ db, lease, sha256 })
+  const counters = writerMetrics(metrics, {
+    depth: () => depth(),
+    lag: () => lag(),
+    spillBytes: () => spill?.bytes() ?? 0,
+  })
+  const checkpoints =
+    signer && checkpointer({ db, clock, log, signer, sha256, sinks, committer, made: () => counters.checkpoints.add() })
+  const drain = spill && spillDrain({ spill, log, commit: records => committer.commit(records, { lookUp: true }) })
+
+  const queue: Entry[] = []
+  const waiting = new Map<string, Promise<void>>()
+  const flushes: { upTo: number; resolve: () => void }[] = []
+  let accepted = 0
+  let settled = 0
+  let spilling = 0
+  let running = false
+  let closed = false
+  let closeBy = Number.POSITIVE_INFINITY
+  let timer: { id: ReturnType<typeof setTimeout>; due: number } | undefined
+  let checkpointTimer: ReturnType<typeof setTimeout> | undefined
+  let checkpointsDue = false
+  let failures = 0
+  let retryAt = 0
+  let storeFault: string | undefined
+  let spillFault: string | undefined
+  let turnStart = clock.monotonic()
+  const broken = new Map<string, TailBreak>()
+  const checked = new Set<string>()
+  const lastSaid = new Map<string, number>()
+  let silent = 0
+
+  // The next process has time for what is left in the spill file.
+  const drains = () => !closed && drain?.pending() === true
+  const depth = () => queue.length + spilling
+  const lag = () => (queue[0] === undefined ? 0 : (clock.monotonic() - queue[0].at) / 1000)
+
+  function enqueue(record: UnsealedTrace): 'queued' | 'dropped' | 'spilled' {
+    if (closed || depth() >= limits.queue) {
+      if (!durable || spill === undefined) return drop(closed ? 'the writer is closed' : 'the queue is full')
+      const entry = expect(record)
+      accepted++
+      void spillEntries([entry])
+      return 'spilled'
+    }
+    queue.push(durable ? expect(record) : { record, at: clock.monotonic() })
+    accepted++
+    schedule(queue.length >= limits.batch ? 0 : gatherMs)
+    return 'queued'
+  }
+
+  /** An entry whose outcome somebody may wait for. */
+  function expect(record: UnsealedTrace): Entry {
+    const entry: Entry = { record, at: clock.monotonic() }
+    const outcome = new Promise<void>((resolve, reject) => {
+      entry.resolve = resolve
+      entry.reject = reject
+    })
+    // Nobody may be waiting.
+    outcome.catch(() => undefined)
+    waiting.set(record.trace_id, outcome)
+    return entry
+  }
+
+  function drop(why: string): 'dropped' {
+    counters.dropped.add()
+    silent++
+    say('dropped', () => {
+      log.error(`trace records were dropped: ${why}`, { dropped: silent })
+      silent = 0
+    })
+    return 'dropped'
+  }
+
+  /** At most once a minute for each kind of message. */
+  function say(kind: string, write: () => void) {
+    const now = clock.monotonic()
+    const before = lastSaid.get(kind)
+    if (before !== undefined && now - before < MINUTE_MS) return
+    lastSaid.set(kind, now)
+    write()
+  }
+
+  function settle(entry: Entry, error?: unknown) {
+    if (error === undefined) entry.resolve?.()
+    else entry.reject?.(error)
+    waiting.delete(entry.record.trace_id)
+    settled++
+    while (flushes[0] !== undefined && flushes[0].upTo <= settled) flushes.shift()?.resolve()
+  }
+
+  async function spillEntries(entries: readonly Entry[]): Promise<void> {
+    spilling += entries.length
+    await Promise.all(
+      entries.map(async entry => {
+        try {
+          if (spill === undefined) throw new Error('There is no spill file to keep the record in.')
+          await spill.append(spillLine(entry.record))
+          spillFault = undefined
+          counters.spilled.add()
+          drain?.more()
+          settle(entry)
+        } catch (error) {
+          spillFault = message(error)
+          drop('the spill file does not take them')
+          settle(entry, error)
+        }
+        spilling--
+      }),
+    )
+    if (!closed) schedule(Math.max(LEASE_POLL_MS, retryAt - clock.monotonic()))
+  }
+
+  function schedule(ms: number) {
+    if (running) return
+    const due = clock.monotonic() + ms
+    if (timer !== undefined && timer.due <= due) return
+    clearTimeout(timer?.id)
+    timer = { id: setTimeout(run, ms), due }
+  }
+
+  function run() {
+    clearTimeout(timer?.id)
+    timer = undefined
+    if (!running) void pump()
+  }
+
+  async function pump(): Promise<void> {
+    running = true
+    let next: number | undefined
+    try {
+      next = await work()
+    } catch (error) {
+      next = fail(error)
+    }
+    running = false
+    if (next !== undefined) schedule(next)
+    // What came at the last moment waits for company as usual, unless somebody waits for it.
+    else if (queue.length > 0) schedule(flushes.length > 0 || queue.length >= limits.batch ? 0 : gatherMs)
+  }
+
+  /** Commits until nothing is left. Returns when to come back if something had to wait. */
+  async function work(): Promise<number | undefined> {
+    turnStart = clock.monotonic()
+    while (queue.length > 0 || drains() || checkpointsDue) {
+      const wait = retryAt - clock.monotonic()
+      if (wait > 0) return setAside(wait)
+      if ((await committer.open()) === undefined) return setAside(LEASE_POLL_MS)
+      await checkNewChains()
+      if (drain !== undefined && drains()) {
+        const drained = await drain.step(limits.batch)
+        if (drained === undefined) return setAside(LEASE_POLL_MS)
+        await note(drained.tenants, drained.written)
+      }
+      if (queue.length > 0 && !(await commitBatch())) return setAside(LEASE_POLL_MS)
+      if (checkpointsDue) {
+        checkpointsDue = false
+        await checkpointAll()
+      }
+      failures = 0
+      storeFault = undefined
+      if (lease.wanted && !closed) {
+        await lease.release()
+        return setAside(2 * LEASE_POLL_MS)
+      }
+      await giveTurn()
+    }
+    return undefined
+  }
+
+  async function commitBatch(): Promise<boolean> {
+    const entries = queue.slice(0, limits.batch)
+    const done = await committer.commit(entries.map(entry => entry.record))
+    if (done === undefined) return false
+    queue.splice(0, entries.length)
+    const refused = new Map(done.refused.map(({ record, error }) => [record, error]))
+    for (const entry of entries) settle(entry, refused.get(entry.record))
+    for (const { record, error } of done.refused) {
+      counters.dropped.add()
+      log.error('a trace record cannot be sealed and was dropped', { trace_id: record.trace_id, error })
+    }
+    await note(done.tenants, done.written)
+    return true
+  }
+
+  async function note(tenants: ReadonlySet<string>, written: number) {
+    counters.written.add(written)
+    if (checkpoints === undefined) return
+    for (const tenant of tenants) {
+      const { head, checkpointed } = committer.chainOf(tenant)
+      if ((head?.seq ?? -1) - checkpointed >= limits.checkpoint_records) await checkpointOne(tenant)
+      else if (checkpointTimer === undefined && !closed) armCheckpoints()
+    }
+  }
+
+  function armCheckpoints() {
+    checkpointTimer = setTimeout(() => {
+      checkpointTimer = undefined
+      checkpointsDue = true
+      run()
+    }, limits.checkpoint_seconds * 1000)
+  }
+
+  async function checkpointOne(tenant: string) {
+    if (checkpoints === undefined || broken.has(tenant)) return
+    if (await checkpoints.checkpoint(tenant)) await checkpoints.copyOut()
+  }
+
+  async function checkpointAll() {
+    for (const tenant of [...committer.chains().keys()]) await checkpointOne(tenant)
+  }
+
+  /** Once for each chain that was there when this process came. */
+  async function checkNewChains() {
+    if (signer === undefined) return
+    for (const [tenant, { head }] of committer.chains()) {
+      if (checked.has(tenant)) continue
+      const fault = head === undefined ? undefined : await checkTail(db, tenant, sha256)
+      checked.add(tenant)
+      if (fault === undefined) continue
+      broken.set(tenant, fault)
+      log.error('a chain in the store is broken: it gets no more checkpoints; run `router verify`', { ...fault })
+    }
+  }
+
+  function fail(error: unknown): number {
+    committer.forget()
+    storeFault = message(error)
+    const wait = backoffDelay(BACKOFF, ++failures)
+    retryAt = clock.monotonic() + wait
+    say('store', () => log.error('the trace store failed; it is tried again', { error }))
+    return setAside(wait)
+  }
+
+  /** The store cannot be written now: durable records go to the disk, others wait their turn. */
+  function setAside(wait: number): number {
+    const giveUp = clock.monotonic() >= closeBy
+    if (durable && spill !== undefined) void spillEntries(queue.splice(0))
+    else if (giveUp) {
+      for (const entry of queue.splice(0)) {
+        drop('the store did not answer before the end')
+        settle(entry)
+      }
+    }
+    return wait
+  }
+
+  async function giveTurn() {
+    if (clock.monotonic() - turnStart < TURN_MS) return
+    await pause(0)
+    turnStart = clock.monotonic()
+  }
+
+  function settledUpTo(upTo: number): Promise<void> {
+    if (settled >= upTo) return Promise.resolve()
+    return new Promise(resolve => {
+      flushes.push({ upTo, resolve })
+      run()
+    })
+  }
+
+  /** Runs when no commit does. */
+  async function alone<T>(act: () => Promise<T>): Promise<T> {
+    while (running) await pause(1)
+    running = true
+    try {
+      return await act()
+    } finally {
+      running = false
+      schedule(0)
+    }
+  }
+
+  return {
+    enqueue,
+    /** Durable: resolves when the record is in the store or on the disk, rejects when it is in neither. Best effort: at once. */
+    recorded: (traceId: string): Promise<void> => waiting.get(traceId) ?? Promise.resolve(),
+    /** Resolves when every record taken before this call is written, spilled or given up. */
+    flush: () => settledUpTo(accepted),
+    /** Reads the heads, checks the ends of the chains and starts on what an earlier process left in the spill file. */
+    start() {
+      drain?.more()
+      checkpointsDue = checkpoints !== undefined
+      run()
+    },
+    async close(): Promise<void> {
+      if (closed) return settledUpTo(accepted)
+      closed = true
+      closeBy = clock.monotonic() + limits.close_ms
+      clearTimeout(checkpointTimer)
+      await settledUpTo(accepted)
+      await alone(async () => {
+        if (await committer.open()) await checkpointAll()
+        await checkpoints?.copyOut()
+        await lease.release()
+      }).catch((error: unknown) => log.error('the last checkpoint could not be made', { error }))
+      clearTimeout(timer?.id)
+      timer = undefined
+    },
+    /** Drops the records of a tenant that are older than `before`, behind a signed checkpoint; tells how many. */
+    async prune(tenant: string, before: Date): Promise<number> {
+      if (checkpoints === undefined)
+        throw new Error('Pruning needs a signing key: its checkpoint is what verify starts from.')
+      if (broken.has(tenant))
+        throw new Error(`The chain of ${tenant} is broken: run \`router verify\` before pruning it.`)
+      await settledUpTo(accepted)
+      await alone(async () => ((await committer.open()) ? checkpointOne(tenant) : undefined))
+      let total = 0
+      for (;;) {
+        const dropped = await alone(() => checkpoints.pruneStep(tenant, before.getTime()))
+        if (dropped === 0) break
+        total += dropped
+      }
+      await alone(() => checkpoints.copyOut())
+      return total
+    },
+    lag,
+    depth,
+    status(): WriterStatus {
+      return { writer: storeFault ?? 'ok', spill: spillFault ?? 'ok', broken: [...broken.values()] }
+    },
+  }
+}
+
+function message(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
