@@ -62,7 +62,8 @@ export async function keepReceipts(deps: ReceiptsDeps): Promise<Receipts> {
     },
     async findPrice() {
       const builtin = await deps.builtinPrices()
-      return (provider, dialect, model) => findPrice(deps.active().config.pricing, builtin, { provider, dialect, names: [model] })
+      return (provider, dialect, model) =>
+        findPrice(deps.active().config.pricing, builtin, { provider, dialect, names: [model] })
     },
     enqueue: record => void writer.enqueue(record),
     log,

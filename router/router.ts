@@ -3,7 +3,7 @@ import { type Log, silentLog } from '../shared/log/log.ts'
 import { createMetrics } from '../shared/metrics/metrics.ts'
 import { loadBuiltinPrices } from '../shared/prices/builtin.ts'
 import { utf8 } from '../shared/sign/bytes.ts'
-import { type Sha256, sha256 as portableSha256 } from '../shared/sign/sha256.ts'
+import { sha256 as portableSha256, type Sha256 } from '../shared/sign/sha256.ts'
 import type { Db } from '../shared/sql/db.ts'
 import { migrate } from '../shared/sql/migrate.ts'
 import { type Clock, systemClock } from '../shared/time/clock.ts'
@@ -13,7 +13,7 @@ import { type ActiveConfig, activate, type ConfigSource, configHolder, mayRoute 
 import { routerApp } from './app.ts'
 import { budgetLedger } from './budget/ledger.ts'
 import { spentStore } from './budget/spent-store.ts'
-import { type EnforceDeps } from './enforce/handle.ts'
+import type { EnforceDeps } from './enforce/handle.ts'
 import { sessions } from './enforce/sessions.ts'
 import type { GateHost } from './gates/build-gates.ts'
 import { createErrorBudgets } from './gates/error-budgets.ts'
@@ -92,7 +92,9 @@ export function createRouter(options: RouterOptions = {}): Router {
     const checks = {
       config: 'ok',
       ...(store !== undefined && { store }),
-      ...(status && { writer: status.broken.length > 0 ? 'a chain in the store is broken: run `router verify`' : status.writer }),
+      ...(status && {
+        writer: status.broken.length > 0 ? 'a chain in the store is broken: run `router verify`' : status.writer,
+      }),
       ...(status && options.keeping?.spill && { spill: status.spill }),
     }
     const ready = phase === 'ok' && Object.values(checks).every(check => check === 'ok')
@@ -151,12 +153,14 @@ async function build(options: RouterOptions, life: Lifecycle) {
     })
   const holder = configHolder(await activateConfig(options.config ?? ''), log)
 
-  const receipts: Receipts | undefined = db && (await keepReceipts({
-    db,
-    keeping: options.keeping ?? { durable: false },
-    ...{ clock, log, metrics, sha256, hashing, builtinPrices },
-    active: holder.get,
-  }))
+  const receipts: Receipts | undefined =
+    db &&
+    (await keepReceipts({
+      db,
+      keeping: options.keeping ?? { durable: false },
+      ...{ clock, log, metrics, sha256, hashing, builtinPrices },
+      active: holder.get,
+    }))
   let saving: ReturnType<typeof setTimeout> | undefined
   const ledger = budgetLedger(clock.now, () => {
     if (spent) saving ??= setTimeout(() => void saveSpent(), SAVE_SPENT_MS)

@@ -46,7 +46,7 @@ interface Refused {
 /** No usable answer came. */
 interface Broken {
   kind: 'broken'
-  errorClass: 'transport' | 'timeout' | 'bad_response' | 'client_abort'
+  errorClass: 'transport' | 'timeout' | 'bad_response' | 'client_abort' | 'breaker_open'
   detail: string
 }
 
@@ -184,6 +184,23 @@ export async function callUpstream(
     if (signal.aborted) return broken('client_abort', 'the call was cancelled')
     const known = error instanceof TransportError
     return broken(known && error.timeout ? 'timeout' : 'transport', known ? error.message : 'the call failed')
+  }
+}
+
+/** A call that was not made, because the provider's breaker is open. */
+export function notCalled(now: number): CallResult {
+  return {
+    kind: 'broken',
+    errorClass: 'breaker_open',
+    detail: 'the provider failed too often and is given time',
+    tokens: null,
+    usageSource: 'none',
+    status: null,
+    finish: null,
+    upstreamRequestId: undefined,
+    startedAt: now,
+    firstByteAt: undefined,
+    endedAt: now,
   }
 }
 

@@ -7,7 +7,7 @@ import type { RouterErrorCase } from '../../shared/wire/router/error.ts'
 import type { Cause, ErrorClass } from '../../shared/wire/router/trace.ts'
 import type { BudgetLedger } from '../budget/ledger.ts'
 import type { Credential } from '../config/credential.ts'
-import type { Provider, Route, Rung, RoutingConfig } from '../config/routing-config.ts'
+import type { Provider, Route, RoutingConfig, Rung } from '../config/routing-config.ts'
 import { decide } from '../gates/decide.ts'
 import type { ErrorBudgets } from '../gates/error-budgets.ts'
 import type { Gate } from '../gates/gate.ts'
@@ -19,7 +19,7 @@ import { type Knobs, serveThreshold } from '../policy/knobs.ts'
 import { afterFault, afterGateFail, afterOverflow, type Next, type Progress } from '../policy/next-rung.ts'
 import type { Start } from '../policy/start-rung.ts'
 import type { Transport } from '../upstream/transport.ts'
-import { type AnsweredCall, type CallResult, callUpstream, type RefusedCall } from './call.ts'
+import { type AnsweredCall, type CallResult, callUpstream, notCalled, type RefusedCall } from './call.ts'
 import type { Tried } from './receipt.ts'
 import { type Inbound, rungBody, upstreamHeaders, upstreamUrl } from './upstream-request.ts'
 
@@ -81,7 +81,10 @@ export async function cascade(plan: CascadePlan, deps: CascadeDeps, signal: Abor
   for (;;) {
     const rung = route.ladder[next.rung]!
     if (next.cause === 'retry') {
-      const waited = await sleep(next.waitMs, signal).then(() => true, () => false)
+      const waited = await sleep(next.waitMs, signal).then(
+        () => true,
+        () => false,
+      )
       if (!waited) return { end: { kind: 'aborted' }, tried, busy }
     }
     const made = await attempt(rung, cause)
@@ -105,7 +108,8 @@ export async function cascade(plan: CascadePlan, deps: CascadeDeps, signal: Abor
     const progress = progressNow()
     const { maxRetryWaitS } = config.limits
     if (call.kind === 'answered') return { next: afterGateFail(progress), stop: { because: 'gates' } }
-    if (call.kind === 'broken') return { next: afterFault(progress, null, maxRetryWaitS), stop: { because: 'upstream' } }
+    if (call.kind === 'broken')
+      return { next: afterFault(progress, null, maxRetryWaitS), stop: { because: 'upstream' } }
     if (call.errorClass === 'context_overflow') return { next: afterOverflow(progress), stop: { because: 'upstream' } }
     const ownKey = call.errorClass === 'auth' && plan.credential(rung) !== 'passthrough'
     if (call.failover || ownKey) {
@@ -136,9 +140,16 @@ export async function cascade(plan: CascadePlan, deps: CascadeDeps, signal: Abor
   }
 
   function bestSoFar(): CascadeEnd | undefined {
-    const best = tried[
-      bestAttempt(tried.map(({ rung, gates, call }) => ({ rung: rung.rung, score: gates?.score ?? null, hasOutput: call.kind === 'answered' })))
-    ]
+    const best =
+      tried[
+        bestAttempt(
+          tried.map(({ rung, gates, call }) => ({
+            rung: rung.rung,
+            score: gates?.score ?? null,
+            hasOutput: call.kind === 'answered',
+          })),
+        )
+      ]
     if (best?.call.kind !== 'answered') return undefined
     return { kind: 'answer', servedFrom: 'best_attempt', served: { ...best, call: best.call } }
   }
@@ -149,7 +160,8 @@ export async function cascade(plan: CascadePlan, deps: CascadeDeps, signal: Abor
     if (route.onExhausted === 'serve_best' && best) return best
     if (stop.because === 'budget') return { kind: 'error', error: 'budget', message: stop.message }
     if (best) {
-      const message = 'every answer failed the gates of this route, and it serves none of those (on_exhausted = "error")'
+      const message =
+        'every answer failed the gates of this route, and it serves none of those (on_exhausted = "error")'
       return { kind: 'error', error: 'gate_failed', message }
     }
     const refused = tried.findLast(({ call }) => call.kind === 'refused')
@@ -171,27 +183,29 @@ export async function cascade(plan: CascadePlan, deps: CascadeDeps, signal: Abor
     if (!reserved.ok) return { stop: { because: 'budget', message: refusalText(reserved) } }
     const ticket = deps.breakers.enter(rung.provider, plan.fingerprint(rung))
     const credential = plan.credential(rung)
+    const sent = body.body
     const key = credential === 'env' && provider.apiKeyEnv !== null ? deps.readKey(provider.apiKeyEnv) : undefined
-    const call = await callUpstream(
-      {
-        rung,
-        provider,
-        url: upstreamUrl(plan.inbound, provider),
-        headers: upstreamHeaders(plan.inbound, provider, key, {
-          credential,
-          bytes: body.body.length,
-          first: tried.length === 0,
-        }),
-        body: body.body,
-        choices: plan.inbound.facts.n,
-      },
-      { transport: deps.transport, clock, limits: config.limits, signal },
-    )
+    const request = {
+      rung,
+      provider,
+      url: upstreamUrl(plan.inbound, provider),
+      headers: upstreamHeaders(plan.inbound, provider, key, {
+        credential,
+        bytes: sent.length,
+        first: tried.length === 0,
+      }),
+      body: sent,
+      choices: plan.inbound.facts.n,
+    }
+    const call =
+      ticket === undefined
+        ? notCalled(clock.monotonic())
+        : await callUpstream(request, { transport: deps.transport, clock, limits: config.limits, signal })
     mark(ticket, call)
-    const tokens = tokensOf(call, body.body.length)
+    const tokens = tokensOf(call, sent.length)
     const cost = tokens === null ? 0 : rung.price === null ? null : attemptCost(rung.price, tokens)
     reserved.settle(cost ?? 0)
-    const base = { rung, cause: why, call, sent: body.body, tokens, cost }
+    const base = { rung, cause: why, call, sent, tokens, cost }
     if (call.kind !== 'answered') {
       const verdict = call.errorClass === 'client_abort' ? ('cancelled' as const) : ('error' as const)
       return { one: { ...base, verdict, errorClass: call.errorClass as ErrorClass, gates: undefined } }

@@ -50,7 +50,10 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, abandoned:
     const { session_id: sessionId } = requestPart({ ...inbound, api }, deps.hashing)
     const planned = planCascade({ ...input, sessionId }, deps)
     if (!planned.ok) {
-      await leave({ end: { kind: 'error', error: planned.error, message: planned.message }, tried: [], busy: [] }, planned.policy)
+      await leave(
+        { end: { kind: 'error', error: planned.error, message: planned.message }, tried: [], busy: [] },
+        planned.policy,
+      )
       return { kind: 'error', error: planned.error, message: planned.message, headers: own }
     }
     const result = await cascade(planned.plan, { ...deps, readKey: name => deps.env[name] }, signal)
@@ -88,7 +91,10 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, abandoned:
     }
     const served = serveAnswer(end.served.call, options)
     if (!served) return error('upstream', 'the answer holds what this dialect cannot express')
-    return { outcome: { kind: 'served', served, isAnswer: true, headers: [...own, ...servedHeaders(result, end)] }, result }
+    return {
+      outcome: { kind: 'served', served, isAnswer: true, headers: [...own, ...servedHeaders(result, end)] },
+      result,
+    }
   }
 
   function servedHeaders({ tried }: CascadeResult, { served }: Extract<CascadeEnd, { kind: 'answer' }>): HeaderList {

@@ -1,7 +1,15 @@
 import type { Tokens } from '../../shared/dialects/candidate.ts'
 import { type NanoUsd, sumNano, toUsd } from '../../shared/money/money.ts'
 import { attemptCost } from '../../shared/prices/price.ts'
-import type { Attempt, Cause, ErrorClass, Final, GateResult, Policy, UnsealedTrace } from '../../shared/wire/router/trace.ts'
+import type {
+  Attempt,
+  Cause,
+  ErrorClass,
+  Final,
+  GateResult,
+  Policy,
+  UnsealedTrace,
+} from '../../shared/wire/router/trace.ts'
 import type { Rung } from '../config/routing-config.ts'
 import { bodyHash, type Hashing, requestPart } from '../receipt/request-part.ts'
 import { headerValue } from '../upstream/headers.ts'

@@ -24,7 +24,7 @@ export interface GateHost {
   readonly env?: (name: string) => string | undefined
 }
 
-export type GateProblemCode =
+type GateProblemCode =
   /** The kind is known, but this program cannot run it yet. */
   | 'not_available'
   /** The host lacks what the gate needs. */
@@ -36,7 +36,7 @@ export type GateProblemCode =
   | 'unknown_function'
   | 'duplicate_id'
 
-export interface GateProblem {
+interface GateProblem {
   readonly gateId: string
   readonly code: GateProblemCode
   /** A sentence that says what to do. */

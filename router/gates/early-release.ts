@@ -9,7 +9,7 @@ export interface AnswerPrefix {
   readonly toolCalls: number
 }
 
-export type PrefixState =
+type PrefixState =
   /** More of the answer is needed. */
   | 'open'
   /** The window of a regex gate is full: run the gate on this prefix, its verdict is that on the whole answer. */

@@ -94,15 +94,15 @@ export interface HttpConfig extends BaseConfig {
   readonly method: 'POST' | 'PUT'
 }
 
-export interface FunctionConfig extends BaseConfig {
+interface FunctionConfig extends BaseConfig {
   readonly kind: 'function'
   readonly name: string
 }
 
-export interface JudgeConfig extends BaseConfig {
+interface JudgeConfig extends BaseConfig {
   readonly kind: 'judge'
 }
 
-export interface ConsistencyConfig extends BaseConfig {
+interface ConsistencyConfig extends BaseConfig {
   readonly kind: 'consistency'
 }

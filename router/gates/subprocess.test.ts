@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { processRunner } from '../host/run-process.ts'
 import { buildGates } from './build-gates.ts'
 import type { SubprocessConfig } from './gate-config.ts'
@@ -9,6 +9,9 @@ import { subjectOf } from './testing/subject.ts'
 
 const subject = subjectOf([{ text: 'the candidate' }])
 let made = 0
+
+const processes = processRunner({ vars: process.env })
+afterAll(() => processes.close())
 
 function gateOf(script: string, more: Partial<SubprocessConfig> = {}) {
   made += 1
@@ -24,7 +27,7 @@ function gateOf(script: string, more: Partial<SubprocessConfig> = {}) {
     ...more,
     id,
   }
-  return buildGates([config], { runProcess: processRunner({ vars: process.env }) }).gates.get(id)!
+  return buildGates([config], { runProcess: processes }).gates.get(id)!
 }
 
 /** Living processes of a gate, found by the variable every one of them inherits. */

@@ -1,5 +1,5 @@
-import { appendFile, readFile } from 'node:fs/promises'
 import { readFileSync } from 'node:fs'
+import { appendFile, readFile } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { readEnv } from '../../shared/env/read-env.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
@@ -27,7 +27,8 @@ type Vars = Record<string, string | undefined>
 export async function serveRouter(vars: Vars): Promise<Service> {
   const env = readEnv(routerEnv, vars)
   const log = createLog({ filter: env.ROUTER_LOG ?? env.RUST_LOG, write: line => process.stderr.write(line + '\n') })
-  for (const [name, value] of Object.entries(vars)) if (/(?:KEY|SECRET|TOKEN|SALT)$/.test(name)) log.redact.register(value)
+  for (const [name, value] of Object.entries(vars))
+    if (/(?:KEY|SECRET|TOKEN|SALT)$/.test(name)) log.redact.register(value)
   const config = env.ROUTER_CONFIG === undefined ? undefined : await readConfig(env.ROUTER_CONFIG)
   const db = await openDb(env.ROUTER_DB, {
     synchronous: env.ROUTER_RECEIPTS === 'durable' ? 'full' : 'normal',
@@ -85,8 +86,15 @@ async function readConfig(file: string): Promise<string> {
 }
 
 async function keeping(env: RouterEnv, path: string | undefined, spill: Keeping['spill']): Promise<Keeping> {
-  const signer = await readSigningKey({ key: env.ROUTER_SIGNING_KEY, keyFile: env.ROUTER_SIGNING_KEY_FILE, dbPath: path })
-  const files = [...(path ? [`${path}.checkpoints.jsonl`] : []), ...(env.ROUTER_ANCHOR_FILE ? [env.ROUTER_ANCHOR_FILE] : [])]
+  const signer = await readSigningKey({
+    key: env.ROUTER_SIGNING_KEY,
+    keyFile: env.ROUTER_SIGNING_KEY_FILE,
+    dbPath: path,
+  })
+  const files = [
+    ...(path ? [`${path}.checkpoints.jsonl`] : []),
+    ...(env.ROUTER_ANCHOR_FILE ? [env.ROUTER_ANCHOR_FILE] : []),
+  ]
   return {
     durable: env.ROUTER_RECEIPTS === 'durable',
     ...(signer && { signer }),

@@ -151,4 +151,14 @@ describe('running a program', () => {
     expect(await run(one, AbortSignal.abort())).toEqual({ kind: 'aborted' })
     expect(leftOf(one)).toEqual([])
   })
+
+  it('ends everything when it is closed, and starts nothing after', async () => {
+    const start = processRunner({ vars })
+    const one = job(`trap '' TERM; sleep 60; sleep 60`)
+    const running = start(one, never)
+    while (leftOf(one).length < 2) await new Promise(resolve => setImmediate(resolve))
+    await start.close()
+    expect(leftOf(one)).toEqual([])
+    expect([await running, await start(one, never)]).toEqual([{ kind: 'aborted' }, { kind: 'aborted' }])
+  })
 })

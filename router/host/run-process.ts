@@ -17,13 +17,22 @@ const POLL_MS = 20
 /** A process that left the group may hold a pipe open; this is how long its silence is waited for. */
 const LINGER_MS = 100
 
+export interface NodeProcessRunner extends ProcessRunner {
+  /** Ends every run that is under way, resolves when nothing of them is left, and starts no more. */
+  close(): Promise<void>
+}
+
 /**
  * Runs programs for gates (contract 5.3): each in a process group of its own, with a clean environment and a private empty
  * HOME. Nothing of the group outlives the run, also not what a program leaves in the background when it exits. Process
  * groups are a POSIX thing; on other systems only the program itself is ended.
  */
-export function processRunner({ vars, graceMs = GRACE_MS }: RunProcessOptions): ProcessRunner {
-  return async (job, signal) => {
+export function processRunner({ vars, graceMs = GRACE_MS }: RunProcessOptions): NodeProcessRunner {
+  const closing = new AbortController()
+  const running = new Set<Promise<ProcessOutcome>>()
+
+  async function runOnce(job: ProcessJob, signal: AbortSignal): Promise<ProcessOutcome> {
+    if (signal.aborted) return { kind: 'aborted' }
     const home = await mkdtemp(join(tmpdir(), 'waybill-gate-'))
     try {
       return signal.aborted ? { kind: 'aborted' } : await runIn(home, job, signal, vars, graceMs)
@@ -31,6 +40,19 @@ export function processRunner({ vars, graceMs = GRACE_MS }: RunProcessOptions): 
       await rm(home, { recursive: true, force: true })
     }
   }
+
+  function run(job: ProcessJob, signal: AbortSignal): Promise<ProcessOutcome> {
+    const one = runOnce(job, AbortSignal.any([signal, closing.signal])).finally(() => running.delete(one))
+    running.add(one)
+    return one
+  }
+
+  return Object.assign(run, {
+    async close() {
+      closing.abort()
+      await Promise.allSettled(running)
+    },
+  })
 }
 
 async function runIn(

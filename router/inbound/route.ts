@@ -76,11 +76,13 @@ async function decide(
   if ('error' in resolved) throw new ApiError('bad_request', resolved.error)
   if (resolved.mode === 'observe') {
     // An observed body need not parse; but where routes wait for it, a body that nobody can read is the caller's to mend.
-    if (!scan.ok && resolved.byHeader === null) throw new ApiError('bad_request', `the body is not JSON: ${scan.message}`)
+    if (!scan.ok && resolved.byHeader === null)
+      throw new ApiError('bad_request', `the body is not JSON: ${scan.message}`)
     return pass({ ...arrived, body: whole(body) }, to, deps, route?.ix ?? null)
   }
   if (!facts?.model) throw new ApiError('bad_request', 'model is required: name a model, or "auto"')
-  if (facts.n > MAX_CHOICES) throw new ApiError('bad_request', `n is ${facts.n}, and at most ${MAX_CHOICES} choices are routed`)
+  if (facts.n > MAX_CHOICES)
+    throw new ApiError('bad_request', `n is ${facts.n}, and at most ${MAX_CHOICES} choices are routed`)
   const input = {
     traceId: deps.newId(),
     tenantId: deps.tenantId,

@@ -34,7 +34,9 @@ export function recorder(deps: RecorderDeps) {
           const call = await one.call()
           const dialect = dialects[dialectOf(call)]
           const price = (provider: string, model: string) => findPrice(provider, dialect.name, model)
-          deps.enqueue(observedRecord(call, { dialect, hashing: deps.hashing, findPrice: price, hashes: deps.hashes() }))
+          deps.enqueue(
+            observedRecord(call, { dialect, hashing: deps.hashing, findPrice: price, hashes: deps.hashes() }),
+          )
         } catch (error) {
           deps.log.error('a call could not be recorded', { error, trace_id: one.traceId })
         }

@@ -108,8 +108,10 @@ function quoted(text: string): string {
   return text.length <= MAX_TEXT && PLAIN.test(text) ? '"' + text + '"' : JSON.stringify(sealableText(text))
 }
 
+/** Names are the program's own, and sorted as they are. */
 function named(key: string): string {
-  return quoted(key) + ':'
+  if (!PLAIN.test(key)) throw new TypeError('A trace cannot hold a member whose name is not plain text.')
+  return '"' + key + '":'
 }
 
 /**

@@ -204,10 +204,21 @@ function holdsOwnHash(text: string, record: TraceRecord, sha256: Sha256): boolea
   const at = text.indexOf(member)
   if (at >= 0 && hashText(text.slice(0, at) + text.slice(at + member.length), sha256) === hash) return true
   try {
-    return recordHash(record, sha256) === hash
+    return membersIn(text) === membersOf(record) && recordHash(record, sha256) === hash
   } catch {
     return false
   }
+}
+
+/** Members as they are written: a name written twice would show one value to this reader and may show another to the next. */
+function membersIn(text: string): number {
+  return text.replace(/"(?:[^"\\]|\\.)*"/g, '').split(':').length - 1
+}
+
+function membersOf(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0
+  const own = Array.isArray(value) ? 0 : Object.keys(value).length
+  return Object.values(value).reduce((sum: number, member) => sum + membersOf(member), own)
 }
 
 function matchesColumns(columns: string, record: TraceRecord): boolean {

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { openDb } from '../../shared/host/open-libsql.ts'
 import { createLog } from '../../shared/log/log.ts'
 import { createMetrics } from '../../shared/metrics/metrics.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
-import { openDb } from '../../shared/host/open-libsql.ts'
 import { manualClock, systemClock } from '../../shared/time/clock.ts'
 import { type Sqld, sqldAvailable, startSqld } from '../../tests/backends/sqld.ts'
 import { routerSteps } from '../schema/steps.ts'
@@ -21,7 +21,11 @@ beforeAll(async () => {
   folder = await storeFolder()
 })
 afterAll(() => folder.remove())
-const fresh = () => folder.open(`${names++}.db`)
+async function fresh(): Promise<Db> {
+  const db = await folder.open(`${names++}.db`)
+  await publishKey(db, testSigner, new Date())
+  return db
+}
 
 async function verified(db: Db) {
   return verifyRecords({
@@ -32,7 +36,8 @@ async function verified(db: Db) {
   })
 }
 
-const stored = async (db: Db) => (await db.execute('select trace_id from traces order by tenant_id, seq')).rows.map(row => row.trace_id)
+const stored = async (db: Db) =>
+  (await db.execute('select trace_id from traces order by tenant_id, seq')).rows.map(row => row.trace_id)
 
 /** A spill in memory, whose disk may fail. */
 function memorySpill() {
@@ -80,7 +85,6 @@ function suite(name: string, open: () => Promise<Db>) {
   describe(`the trace writer on ${name}`, () => {
     it('seals one chain for each tenant, in the order of arrival, and signs the ends', async () => {
       const db = await open()
-      await publishKey(db, testSigner, new Date())
       const writer = testWriter(db, { limits: { batch: 7, checkpoint_records: 10 } })
       const records = Array.from({ length: 60 }, (_, index) => sampleTrace({ tenant: index % 3 === 0 ? 'b' : 'a' }))
       for (const record of records) expect(writer.enqueue(record)).toBe('queued')
@@ -102,7 +106,6 @@ function suite(name: string, open: () => Promise<Db>) {
 
     it('goes on where an earlier process stopped', async () => {
       const db = await open()
-      await publishKey(db, testSigner, new Date())
       for (const seconds of [1, 2, 3]) {
         const writer = testWriter(db)
         writer.start()
@@ -115,7 +118,6 @@ function suite(name: string, open: () => Promise<Db>) {
 
     it('keeps one chain when two processes write at once, and both get their turn', async () => {
       const db = await open()
-      await publishKey(db, testSigner, new Date())
       const writers = [1, 2].map(() => testWriter(db, { limits: { lease_ms: 300 } }))
       const all: string[] = []
       for (let round = 0; round < 20; round++) {
@@ -133,7 +135,6 @@ function suite(name: string, open: () => Promise<Db>) {
 
     it('writes each record once when an answer of the store is lost', async () => {
       const db = await open()
-      await publishKey(db, testSigner, new Date())
       const writer = testWriter(failing(db, { before: 1, after: 2 }), { limits: { batch: 5 } })
       const records = Array.from({ length: 12 }, () => sampleTrace())
       for (const record of records) writer.enqueue(record)
@@ -152,7 +153,9 @@ if (await sqldAvailable()) {
     sqld ??= await startSqld()
     const db = await openDb(sqld.primaryUrl)
     await migrate(db, 'router', routerSteps)
-    for (const table of ['traces', 'checkpoints', 'feedback', 'writer_lease', 'signing_keys']) await db.execute(`delete from ${table}`)
+    for (const table of ['traces', 'checkpoints', 'feedback', 'writer_lease', 'signing_keys'])
+      await db.execute(`delete from ${table}`)
+    await publishKey(db, testSigner, new Date())
     return db
   }
   afterAll(() => sqld?.stop())
@@ -206,7 +209,9 @@ describe('best effort', () => {
     const db = await fresh()
     const writer = testWriter(db)
     const nasty = '\ud83d half \0 nul é€😀 " \\ \n \u2028' + 'x'.repeat(600)
-    writer.enqueue(sampleTrace({ session: nasty, model: nasty, final: { response_id: nasty, client_request_id: '\udc00' } }))
+    writer.enqueue(
+      sampleTrace({ session: nasty, model: nasty, final: { response_id: nasty, client_request_id: '\udc00' } }),
+    )
     await writer.close()
     expect(await verified(db)).toMatchObject({ valid: true, records: 1 })
   })
@@ -225,7 +230,6 @@ describe('durable', () => {
 
   it('spills when the queue is full or the store is down, and brings it in later, in the order of ts', async () => {
     const db = await fresh()
-    await publishKey(db, testSigner, new Date())
     const how = { before: 3 }
     const memory = memorySpill()
     const metrics = createMetrics()
@@ -282,7 +286,9 @@ describe('the lease', () => {
     await db.execute("update writer_lease set holder = 'quick', epoch = epoch + 1, expires_ms = 9e15")
     const memory = memorySpill()
     slow.enqueue(sampleTrace())
-    await expect.poll(async () => (await db.execute('select wanted_by from writer_lease')).rows[0]?.wanted_by).toBe('slow')
+    await expect
+      .poll(async () => (await db.execute('select wanted_by from writer_lease')).rows[0]?.wanted_by)
+      .toBe('slow')
     expect(await stored(db)).toHaveLength(1)
     expect(memory.lines()).toEqual([])
     await db.execute('update writer_lease set expires_ms = 0')
@@ -351,7 +357,6 @@ describe('checkpoints', () => {
 
   it('begin a pruned chain: what is older goes, what stays verifies', async () => {
     const db = await fresh()
-    await publishKey(db, testSigner, new Date())
     const writer = testWriter(db)
     const day = 86_400_000
     for (let count = 0; count < 10; count++) writer.enqueue(sampleTrace({ at: count * day }))
@@ -362,7 +367,9 @@ describe('checkpoints', () => {
     expect(await verified(db)).toEqual({
       valid: true,
       records: 7,
-      tenants: [{ tenant_id: 'default', records: 7, broken_at: null, reason: null, last_checkpoint: 12, unanchored_tail: 0 }],
+      tenants: [
+        { tenant_id: 'default', records: 7, broken_at: null, reason: null, last_checkpoint: 12, unanchored_tail: 0 },
+      ],
     })
     const next = testWriter(db)
     expect(await next.prune('default', new Date(100 * day))).toBe(7)

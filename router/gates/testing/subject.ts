@@ -15,7 +15,7 @@ export interface SubjectParts {
   request?: object
 }
 
-export function requestOf(dialect: DialectName, request: object): GateRequest {
+function requestOf(dialect: DialectName, request: object): GateRequest {
   const body = new TextEncoder().encode(JSON.stringify(request))
   const scan = dialects[dialect].scan(body)
   if (!scan.ok) throw new Error(scan.message)

@@ -1,0 +1,326 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { FunctionGate } from '../../router/gates/function.ts'
+import type { RouterOptions } from '../../router/router.ts'
+import { recordChainChecker } from '../../shared/sign/record-chain.ts'
+import { chatAnswer, chatFrames, messagesAnswer, messagesFrames } from '../upstream/answers.ts'
+import { answer, reset, type ScriptedUpstream, scriptedUpstream, silence, stream } from '../upstream/scripted.ts'
+import { type TestRouter, testRouter } from './routers.ts'
+
+let upstream: ScriptedUpstream
+let running: TestRouter | undefined
+
+beforeEach(async () => {
+  upstream = await scriptedUpstream()
+})
+afterEach(async () => {
+  await running?.close()
+  running = undefined
+  await upstream.close()
+})
+
+/** Three rungs on one host: two of the messages dialect and one of chat; prices that make sums easy to read. */
+const CONFIG = (origin: string, route = '', rest = '') => `
+price = [
+  { model = "small/cheap", input_per_mtok = 1, output_per_mtok = 5 },
+  { model = "large/best", input_per_mtok = 15, output_per_mtok = 75 },
+  { model = "other/chatty", input_per_mtok = 3, output_per_mtok = 15 },
+]
+provider = [
+  { id = "small", dialect = "messages", base_url = "${origin}/small", auth = "none" },
+  { id = "large", dialect = "messages", base_url = "${origin}/large", auth = "none" },
+  { id = "other", dialect = "chat", base_url = "${origin}/other/v1", auth = "none" },
+]
+${rest}
+[[route]]
+match = {}
+mode = "enforce"
+ladder = ["small/cheap", "large/best"]
+gates = ["non-empty"]
+${route}
+`
+
+const start = async (route = '', rest = '', options: Partial<RouterOptions> = {}) => {
+  running = await testRouter({ config: CONFIG(upstream.origin, route, rest), ...options })
+  return running
+}
+
+const ASK = { model: 'auto', max_tokens: 100, messages: [{ role: 'user', content: 'hi' }] }
+const json = (value: object) => answer(200, JSON.stringify(value), { 'request-id': 'req_up' })
+const text = async (response: Response) => ((await response.json()) as { content: { text: string }[] }).content[0]?.text
+
+describe('enforce', () => {
+  it('serves the cheapest rung when its answer passes, with the bytes of the upstream and five headers', async () => {
+    const { post, receipts } = await start()
+    const bytes = JSON.stringify({ ...messagesAnswer('good', 'cheap'), extra: 1.5 }, null, 2)
+    upstream.queue(answer(200, bytes, { 'request-id': 'req_1' }))
+    const got = await post('/v1/messages', ASK, { 'x-request-id': 'mine' })
+    expect(await got.text()).toBe(bytes)
+    expect(Object.fromEntries([...got.headers].filter(([name]) => name.startsWith('x-router-')))).toEqual({
+      'x-router-trace-id': expect.stringMatching(/^[0-9a-f-]{36}$/),
+      'x-router-mode': 'balanced',
+      'x-router-served-rung': '0',
+      'x-router-served-model': 'small/cheap',
+      'x-router-cost-usd': '0.0066',
+    })
+    expect(upstream.seen.map(({ url, body }) => [url, JSON.parse(String(body)).model])).toEqual([
+      ['/small/v1/messages', 'cheap'],
+    ])
+    const [receipt] = await receipts()
+    expect(receipt).toMatchObject({
+      mode: 'enforce',
+      route_ix: 0,
+      policy: { id: 'static-ladder@1', start_rung: 0, propensity: 1 },
+      attempts: [{ rung: 0, model: 'small/cheap', gate: 'pass', verdict: 'pass', cost: 0.0066, cause: 'start' }],
+      final: { served_rung: 0, served_from: 'attempt', status: 200, total_cost_usd: 0.0066, response_id: 'msg_01' },
+    })
+    expect(receipt!.final.savings_usd).toBeCloseTo(receipt!.final.baseline_same_token_usd! - 0.0066, 9)
+    expect(receipt!.final).toMatchObject({ client_request_id: 'mine', upstream_request_id: 'req_1' })
+    expect(receipt!.request.body_sha256_in).not.toBe(receipt!.request.body_sha256_out)
+  })
+
+  it('climbs exactly one rung when a gate fails, and the chain of receipts holds', async () => {
+    const { post, receipts } = await start()
+    upstream.queue(json(messagesAnswer('')), json(messagesAnswer('better')), json(messagesAnswer('fine')))
+    expect(await text(await post('/v1/messages', ASK))).toBe('better')
+    expect(await text(await post('/v1/messages', ASK))).toBe('fine')
+    const found = await receipts()
+    expect(found[0]).toMatchObject({
+      attempts: [
+        { rung: 0, gate: 'fail', verdict: 'fail' },
+        { rung: 1, gate: 'pass', verdict: 'pass', cause: 'escalation' },
+      ],
+      final: { served_rung: 1, escalations: 1, failovers: 0 },
+    })
+    const chain = recordChainChecker()
+    for (const receipt of found) expect(chain.push(receipt)).toBeUndefined()
+  })
+
+  it.each([
+    ['503', answer(503, '{"type":"error","error":{"type":"api_error","message":"down"}}'), 'upstream_5xx'],
+    ['529', answer(529, '{"type":"error","error":{"type":"overloaded_error","message":"busy"}}'), 'overloaded'],
+    ['429', answer(429, '{"type":"error","error":{"type":"rate_limit_error","message":"slow"}}'), 'rate_limited'],
+    ['a reset', reset, 'transport'],
+    ['HTML with 200', answer(200, '<h1>hi</h1>', { 'content-type': 'text/html' }), 'bad_response'],
+    ['a cut stream', stream(messagesFrames(['a']).slice(0, 3)), 'bad_response'],
+  ])('fails over to another provider after %s', async (_, fault, errorClass) => {
+    const { post, receipts } = await start()
+    upstream.queue(fault, json(messagesAnswer('from the other')))
+    expect(await text(await post('/v1/messages', ASK))).toBe('from the other')
+    expect(await receipts()).toMatchObject([
+      {
+        attempts: [
+          { rung: 0, verdict: 'error', error_class: errorClass },
+          { rung: 1, verdict: 'pass', cause: 'failover' },
+        ],
+        final: { failovers: 1, escalations: 0, served_rung: 1 },
+      },
+    ])
+  })
+
+  it('fails over across dialects, and the client sees its own', async () => {
+    running = await testRouter({ config: CONFIG(upstream.origin).replace('"large/best"]', '"other/chatty"]') })
+    upstream.queue(reset, json(chatAnswer('translated', 'chatty')))
+    const got = await running.post('/v1/messages', { ...ASK, system: 'be brief' })
+    expect(await got.json()).toMatchObject({
+      type: 'message',
+      role: 'assistant',
+      content: [{ type: 'text', text: 'translated' }],
+      stop_reason: 'end_turn',
+      usage: { input_tokens: 200, cache_read_input_tokens: 1000, output_tokens: 50 },
+    })
+    expect(JSON.parse(String(upstream.seen[1]!.body))).toMatchObject({
+      model: 'chatty',
+      messages: [
+        { role: 'system', content: 'be brief' },
+        { role: 'user', content: 'hi' },
+      ],
+    })
+  })
+
+  it.each([
+    [400, '{"type":"error","error":{"type":"invalid_request_error","message":"max_tokens: too big"}}'],
+    [404, '{"type":"error","error":{"type":"not_found_error","message":"model: cheap"}}'],
+  ])('returns a plain %i unchanged and calls no other rung', async (status, body) => {
+    const { post, receipts } = await start()
+    upstream.queue(answer(status, body, { 'request-id': 'req_9' }))
+    const got = await post('/v1/messages', ASK)
+    expect([got.status, await got.text(), got.headers.get('request-id')]).toEqual([status, body, 'req_9'])
+    expect(upstream.seen).toHaveLength(1)
+    expect(await receipts()).toMatchObject([{ final: { served_from: 'upstream_error', served_rung: -1, status } }])
+  })
+
+  it('climbs when the request does not fit the model', async () => {
+    const { post, receipts } = await start()
+    const body =
+      '{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 250000 tokens"}}'
+    upstream.queue(answer(400, body), json(messagesAnswer('fits')))
+    expect(await text(await post('/v1/messages', ASK))).toBe('fits')
+    expect(await receipts()).toMatchObject([
+      { attempts: [{ error_class: 'context_overflow' }, { cause: 'overflow' }], final: { escalations: 1 } },
+    ])
+  })
+
+  it('serves the best of answers that all failed: the highest score, at a tie the highest rung', async () => {
+    const gate = '[[gate]]\nid = "score"\nkind = "function"\nname = "score"'
+    const functions: Record<string, FunctionGate> = {
+      score: ({ candidate }) => ({ verdict: 'fail', score: Number(candidate) }),
+    }
+    const config = CONFIG(upstream.origin, '', gate).replace('gates = ["non-empty"]', 'gates = ["score"]')
+    running = await testRouter({ config, gates: { functions } })
+    const { post } = running
+    upstream.queue(json(messagesAnswer('0.6')), json(messagesAnswer('0.2')))
+    const first = await post('/v1/messages', ASK)
+    expect([await text(first), first.headers.get('x-router-served-rung')]).toEqual(['0.6', '0'])
+    upstream.queue(json(messagesAnswer('0.5')), json(messagesAnswer('0.5')))
+    const second = await post('/v1/messages', ASK)
+    expect(second.headers.get('x-router-served-rung')).toBe('1')
+  })
+
+  it('answers 422 in the dialect when gates failed and the route serves nothing less', async () => {
+    const { post, receipts } = await start('on_exhausted = "error"')
+    upstream.queue(json(messagesAnswer('')), json(messagesAnswer('')))
+    const got = await post('/v1/messages', ASK)
+    expect([got.status, await got.json()]).toMatchObject([
+      422,
+      { type: 'error', error: { type: 'invalid_request_error' } },
+    ])
+    expect(await receipts()).toMatchObject([{ final: { served_from: 'error', status: 422 } }])
+  })
+
+  it('answers 402 before any call when the budget does not cover one, and never overruns it in parallel', async () => {
+    const { post, receipts } = await start('budget = { per_tenant_day_usd = 0.02 }')
+    upstream.always(json(messagesAnswer('ok')))
+    // One call is bounded by 0.0005 + 100 tokens out; what it really costs is 0.0066.
+    const answers = await Promise.all(Array.from({ length: 50 }, () => post('/v1/messages', ASK)))
+    const late = await post('/v1/messages', ASK)
+    expect(late.status).toBe(402)
+    expect(await late.json()).toMatchObject({ type: 'error', error: { type: 'billing_error' } })
+    expect(answers.some(({ status }) => status === 402)).toBe(true)
+    expect((await receipts()).length).toBe(51)
+  })
+
+  it('lowers the cap by header, and refuses one that is no amount', async () => {
+    const { post } = await start()
+    expect((await post('/v1/messages', ASK, { 'x-router-max-cost-usd': '0.0000001' })).status).toBe(402)
+    expect((await post('/v1/messages', ASK, { 'x-router-max-cost-usd': 'lots' })).status).toBe(400)
+    expect(upstream.seen).toHaveLength(0)
+  })
+
+  it('obeys the mode header: observe passes, quality opens on the strong rung, an unknown value is refused', async () => {
+    const { post } = await start('', '', { env: { ROUTER_UPSTREAM_MESSAGES: `${upstream.origin}/plain` } })
+    upstream.always(json(messagesAnswer('ok')))
+    await post('/v1/messages', ASK, { 'x-router-mode': 'observe' })
+    await post('/v1/messages', ASK, { 'x-router-mode': 'QUALITY' })
+    const bad = await post('/v1/messages', ASK, { 'x-router-mode': 'fast' })
+    expect(upstream.seen.map(({ url }) => url)).toEqual(['/plain/v1/messages', '/large/v1/messages'])
+    expect(String(upstream.seen[0]!.body)).toBe(JSON.stringify(ASK))
+    expect([bad.status, ((await bad.json()) as { type: string }).type]).toEqual([400, 'error'])
+    expect(upstream.seen.flatMap(({ rawHeaders }) => rawHeaders).filter(name => /^x-router/i.test(name))).toEqual([])
+  })
+
+  it('refuses what it cannot read, and calls nobody', async () => {
+    const { post } = await start()
+    for (const body of ['{"model":', '[]', '{"messages":[]}', '{"model":5}', '']) {
+      expect((await post('/v1/messages', body)).status, body).toBe(400)
+    }
+    expect((await post('/v1/chat/completions', { ...ASK, n: 9 })).status).toBe(400)
+    expect(upstream.seen).toHaveLength(0)
+  })
+
+  it('never lets a client key reach a provider that is not its own', async () => {
+    const { post } = await start()
+    upstream.queue(json(messagesAnswer('ok')))
+    await post('/v1/messages', ASK, {
+      'x-api-key': 'sk-ant-canary',
+      authorization: 'Bearer canary',
+      cookie: 'a=canary',
+    })
+    expect(JSON.stringify(upstream.seen[0]!.rawHeaders)).not.toContain('canary')
+  })
+
+  it('opens the breaker of a failing provider and starts elsewhere', async () => {
+    const { post, receipts } = await start()
+    upstream.always((response, seen, request) =>
+      seen.url.startsWith('/small')
+        ? reset(response, seen, request)
+        : json(messagesAnswer('ok'))(response, seen, request),
+    )
+    for (let i = 0; i < 8; i++) expect((await post('/v1/messages', ASK)).status).toBe(200)
+    expect(upstream.seen.filter(({ url }) => url.startsWith('/small'))).toHaveLength(5)
+    expect((await receipts()).at(-1)).toMatchObject({ policy: { overrides: ['breaker'], start_rung: 1 } })
+  })
+
+  it('aborts the upstream within a second when the client leaves, and records it', async () => {
+    const { post, receipts } = await start()
+    upstream.queue(silence)
+    const abort = new AbortController()
+    const call = post('/v1/messages', ASK, {}, abort.signal).catch((error: unknown) => error)
+    await expect.poll(() => upstream.seen.length).toBe(1)
+    abort.abort()
+    await upstream.seen[0]!.aborted
+    await call
+    expect(upstream.seen).toHaveLength(1)
+    expect(await receipts()).toMatchObject([
+      {
+        attempts: [{ verdict: 'cancelled', error_class: 'client_abort' }],
+        final: { served_from: 'aborted', status: 499 },
+      },
+    ])
+  })
+})
+
+describe('streams in enforce', () => {
+  const ask = { ...ASK, stream: true }
+
+  it('replays the recorded frames byte for byte, without pings', async () => {
+    const { post } = await start()
+    const frames = messagesFrames(['one ', 'two'])
+    upstream.queue(stream(['event: ping\ndata: {"type":"ping"}\n\n', ...frames]))
+    const got = await post('/v1/messages', ask)
+    expect(got.headers.get('content-type')).toMatch(/^text\/event-stream/)
+    expect(await got.text()).toBe(frames.join(''))
+  })
+
+  it('gates the whole stream before a byte goes out', async () => {
+    const { post } = await start()
+    upstream.queue(stream(messagesFrames([])), stream(messagesFrames(['better'])))
+    expect(await (await post('/v1/messages', ask)).text()).toBe(messagesFrames(['better']).join(''))
+  })
+
+  it('answers an HTTP error when it fails before the head went out', async () => {
+    const { post } = await start()
+    upstream.queue(reset, reset)
+    expect((await post('/v1/messages', ask)).status).toBe(502)
+  })
+
+  it('sends keep-alives while it waits, then the frames', async () => {
+    const { post } = await start('', 'stream = { keepalive_after_ms = 1000, keepalive_every_ms = 1000 }')
+    upstream.queue(response => {
+      setTimeout(() => {
+        response.writeHead(200, { 'content-type': 'text/event-stream' })
+        response.end(messagesFrames(['late']).join(''))
+      }, 1500)
+    })
+    const got = await post('/v1/messages', ask)
+    expect(got.status).toBe(200)
+    expect(await got.text()).toBe(`event: ping\ndata: {"type":"ping"}\n\n${messagesFrames(['late']).join('')}`)
+  })
+
+  it('ends a stream whose head is out with an error event and nothing that reads as an end', async () => {
+    const { post } = await start('', 'stream = { keepalive_after_ms = 1000 }')
+    upstream.queue(response => void setTimeout(() => response.destroy(), 1300), reset)
+    const body = await (await post('/v1/messages', ask)).text()
+    expect(body).toMatch(/^event: ping\n[^]*event: error\ndata: \{"type":"error"/)
+    expect(body).not.toContain('message_stop')
+  })
+
+  it('gives a chat client a stream made from another dialect', async () => {
+    running = await testRouter({ config: CONFIG(upstream.origin).replace('"large/best"]', '"other/chatty"]') })
+    upstream.queue(stream(messagesFrames(['one ', 'two'])))
+    const body = await (await running.post('/v1/chat/completions', ask)).text()
+    expect(body).toContain('"content":"one two"')
+    expect(body.endsWith('data: [DONE]\n\n')).toBe(true)
+    upstream.queue(reset, stream(chatFrames(['same'])))
+    expect(await (await running.post('/v1/chat/completions', ask)).text()).toBe(chatFrames(['same']).join(''))
+  })
+})
