@@ -4,8 +4,7 @@
 set -euo pipefail
 
 packages=(
-  chromium        # the browser that reads the pages
-  fonts-dejavu-core
+  sqlite3 # reads our store files with the engine's own shell
 )
 
 missing=()

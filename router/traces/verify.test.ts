@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { uuidv7 } from '../../shared/ids/uuid-v7.ts'
 import { type Signer, signer } from '../../shared/sign/ed25519.ts'
 import { canonicalize } from '../../shared/sign/jcs.ts'
 import { GENESIS, type Sealed, seal } from '../../shared/sign/record-chain.ts'
@@ -269,7 +270,10 @@ describe('verify', () => {
         route: fc.option(fc.nat(20)),
       }),
       2000,
-    )
+    ).map(sample => {
+      const record = sampleTrace(sample)
+      return { tenant: sample.tenant, id: record.trace_id, text: traceText(record) }
+    })
     async function* records() {
       for (let lot = 0; lot < 200; lot++) {
         yield Array.from({ length: 500 }, (_, index) => {

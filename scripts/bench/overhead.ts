@@ -89,7 +89,8 @@ async function added(direct: string, origins: Record<string, string>): Promise<F
       const base = await timed(direct)
       for (const [name, origin] of Object.entries(origins)) found.get(name)!.push((await timed(origin)) - base)
     }
-    for (const [name, values] of found) figures.push({ name: `${name}, ${what}, added`, value: median(values), unit: 'ms' })
+    for (const [name, values] of found)
+      figures.push({ name: `${name}, ${what}, added`, value: median(values), unit: 'ms' })
   }
   return figures
 }

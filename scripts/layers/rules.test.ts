@@ -42,6 +42,11 @@ const PLANTED: [name: string, files: Record<string, string>, caught: string][] =
   ['process', { 'router/app.ts': 'export const a = process.env.HOME' }, 'host-only-global:1'],
   ['Buffer as a type', { 'shared/sql/x.ts': 'export function f(a: Buffer): void { void a }' }, 'host-only-global:1'],
   ['route used elsewhere', { 'runtime/runs/store.ts': "import { r } from './route.ts'" }, 'route-by-app:1'],
+  [
+    'a test room used by the product',
+    { 'router/plan.ts': "import { x } from './testing/x.ts'" },
+    'testing-for-tests:1',
+  ],
   ['table used elsewhere', { 'runtime/runs/plan.ts': "import { t } from './table.ts'" }, 'table-by-store:1'],
   ['a room without a name', { 'shared/utils/x.ts': 'export const a = 1' }, 'named-room:1'],
   ['a file without a name', { 'router/helpers.ts': 'export const a = 1' }, 'named-room:1'],

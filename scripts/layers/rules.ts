@@ -9,7 +9,7 @@ export interface Violation {
 }
 
 /** Rooms that may know the machine they run on. */
-const HOST_ROOM = /(?:^|\/)(?:host|cli)\/|^(?:node-agent|wrangler-local|scripts|tests)\/|\.test\.ts$/
+const HOST_ROOM = /(?:^|\/)(?:host|cli)\/|^(?:node-agent|wrangler-local|scripts|tests)\/|(?:^|\/)testing\/|\.test\.ts$/
 
 /** Packages that only such a room may load: they bind to Node, to sockets or to a process. */
 const HOST_PACKAGES =
@@ -19,7 +19,8 @@ const FORBIDDEN_NAME = /(?:^|\/)(?:utils?|helpers?|common|lib|misc)(?:\/|\.ts$)/
 const PRODUCT = /^(?:runtime|router|node-agent|shared|wrangler-local)\//
 
 const part = (path: string) => path.split('/')[0]!
-const isTest = (path: string) => path.endsWith('.test.ts') || part(path) === 'tests'
+/** Tests and the generators and harnesses that stand in a `testing/` room beside them. */
+const isTest = (path: string) => /\.test\.ts$|(?:^|\/)testing\//.test(path) || part(path) === 'tests'
 
 /** What one import may not do; each rule answers a sentence or nothing. */
 const IMPORT_RULES: Record<string, (from: string, to: Import) => string | undefined> = {
@@ -43,6 +44,10 @@ const IMPORT_RULES: Record<string, (from: string, to: Import) => string | undefi
   'host-only-package': (from, { specifier, typeOnly }) =>
     HOST_PACKAGES.test(specifier) && !HOST_ROOM.test(from) && !(typeOnly && specifier === '@modelcontextprotocol/sdk')
       ? `${specifier} may be imported only in a host, a cli, or outside the portable parts`
+      : undefined,
+  'testing-for-tests': (from, { file }) =>
+    file !== undefined && /(?:^|\/)testing\//.test(file) && !isTest(from) && part(from) !== 'scripts'
+      ? `${file} is for tests only`
       : undefined,
   'route-by-app': (from, { file }) =>
     file !== undefined && basename(file) === 'route.ts' && basename(from) !== 'app.ts' && !isTest(from)

@@ -3,7 +3,14 @@ import { Agent } from 'undici'
 const words = 'x'.repeat(800)
 const body = (stream: boolean) =>
   JSON.stringify({ model: 'claude-haiku-4-5', max_tokens: 64, stream, messages: [{ role: 'user', content: words }] })
-const HEADERS = ['content-type', 'application/json', 'x-api-key', 'bench-key-of-nobody', 'anthropic-version', '2023-06-01']
+const HEADERS = [
+  'content-type',
+  'application/json',
+  'x-api-key',
+  'bench-key-of-nobody',
+  'anthropic-version',
+  '2023-06-01',
+]
 
 /** Milliseconds until the first byte of the body, and until the end. */
 interface Timing {

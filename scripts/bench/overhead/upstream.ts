@@ -14,7 +14,11 @@ const server = createServer((request, response) => {
       response.end(frames)
       return
     }
-    response.writeHead(200, { 'content-type': 'application/json', 'content-length': json.length, 'request-id': 'req_1' })
+    response.writeHead(200, {
+      'content-type': 'application/json',
+      'content-length': json.length,
+      'request-id': 'req_1',
+    })
     response.end(json)
   })
 })
