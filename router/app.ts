@@ -6,7 +6,8 @@ import type { Log } from '../shared/log/log.ts'
 import type { Metrics } from '../shared/metrics/metrics.ts'
 import { answerErrors, answerUnknownRoute } from './errors.ts'
 import { type HealthDeps, healthRoute } from './health/route.ts'
-import { type InboundDeps, inboundRoute } from './inbound/route.ts'
+import type { InboundDeps } from './inbound/deps.ts'
+import { inboundRoute } from './inbound/route.ts'
 import { metricsRoute } from './metrics/route.ts'
 
 export interface AppDeps extends HealthDeps {

@@ -6,7 +6,7 @@ import { type Clock, systemClock } from '../shared/time/clock.ts'
 import { VERSION } from '../shared/version.ts'
 import type { Readyz } from '../shared/wire/runtime/health.ts'
 import { runtimeApp } from './app.ts'
-import type { MetricsAccess } from './metrics/route.ts'
+import type { MetricsAccess } from './metrics/access.ts'
 import { runtimeSteps } from './schema/steps.ts'
 
 export interface RuntimeOptions {

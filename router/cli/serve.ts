@@ -1,5 +1,4 @@
 import { Command, Option } from 'clipanion'
-import { isKnownFault } from '../../shared/host/known-fault.ts'
 
 /** `router serve`: the proxy in the foreground, until it is told to stop. */
 export class ServeCommand extends Command {
@@ -14,30 +13,26 @@ export class ServeCommand extends Command {
     examples: [
       ['Run with the defaults', '$0 serve'],
       ['Listen elsewhere', '$0 serve --bind 127.0.0.1:9000'],
+      ['Route by a config', '$0 serve --config router.toml'],
     ],
   })
 
   bind = Option.String('--bind', { description: 'Listen address, host:port.' })
+  config = Option.String('--config', { description: 'Routing config, a TOML file.' })
+  mode = Option.String('--mode', { description: 'observe or enforce: what routes without a mode of their own do.' })
   db = Option.String('--db', { description: 'Trace store: a path, or the address of a libSQL server.' })
 
   override async execute(): Promise<number> {
     const { serveRouter } = await import('../host/node.ts')
     const { untilSignal } = await import('../../shared/host/until-signal.ts')
     const stop = untilSignal()
-    try {
-      const service = await serveRouter({
-        ...this.context.env,
-        ...(this.bind !== undefined && { ROUTER_BIND: this.bind }),
-        ...(this.db !== undefined && { ROUTER_DB: this.db }),
-      })
-      this.context.stdout.write(`router   ${service.origin}\n`)
-      await stop
-      await service.close()
-      return 0
-    } catch (error) {
-      if (!isKnownFault(error)) throw error
-      this.context.stderr.write(error.message + '\n')
-      return 1
-    }
+    const flags = { ROUTER_BIND: this.bind, ROUTER_CONFIG: this.config, ROUTER_MODE: this.mode, ROUTER_DB: this.db }
+    const given = Object.fromEntries(Object.entries(flags).filter(([, value]) => value !== undefined))
+    const vars = { ...this.context.env, ...given }
+    const service = await serveRouter(vars)
+    this.context.stdout.write(`router   ${service.origin}   ${vars.ROUTER_MODE || 'observe'}\n`)
+    await stop
+    await service.close()
+    return 0
   }
 }

@@ -38,7 +38,10 @@ describe('the spill file', () => {
     await spill.append(spillLine(late))
     // A process that died between reading and removing: all of it is read again, with what came since.
     const again = await openSpillFile(dbPath)
-    expect(await drained(again)).toEqual({ ids: [records[1], records[2], records[0], late].map(one => one?.trace_id), torn: 0 })
+    expect(await drained(again)).toEqual({
+      ids: [records[1], records[2], records[0], late].map(one => one?.trace_id),
+      torn: 0,
+    })
     expect(await readdir(folder)).toEqual([])
     expect(again.bytes()).toBe(0)
     await Promise.all([spill.close(), again.close()])

@@ -9,22 +9,15 @@ import { requestHeaders, responseHeaders } from '../../shared/wire/router/header
 import type { ActiveConfig } from '../active-config.ts'
 import { mayRoute } from '../active-config.ts'
 import type { Route } from '../config/routing-config.ts'
-import { type EnforceDeps, enforce } from '../enforce/handle.ts'
-import { type RelayAnswer, type RelayDeps, relay } from '../observe/relay.ts'
+import { enforce } from '../enforce/handle.ts'
+import { type RelayAnswer, relay } from '../observe/relay.ts'
 import { type Target, targetOf } from '../observe/target.ts'
 import { matchRoute } from '../policy/match-route.ts'
 import { resolveMode } from '../policy/mode.ts'
 import { agentOfHeaders } from '../receipt/request-part.ts'
 import { headerValue } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
-
-export interface InboundDeps extends RelayDeps {
-  tenantId: string
-  /** Whether answers carry our own headers. */
-  outHeaders: boolean
-  active: () => ActiveConfig
-  enforcing: (active: ActiveConfig) => EnforceDeps
-}
+import type { InboundDeps } from './deps.ts'
 
 /** More choices than this multiply cost beyond what anyone wants gated. */
 const MAX_CHOICES = 8

@@ -2,11 +2,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { signer } from '../../shared/sign/ed25519.ts'
 import { check } from '../../shared/wire/issues.ts'
 import { routerKeys } from '../../shared/wire/router/checkpoint.ts'
+import { storeFolder, testSigner, testWriter } from '../host/testing/store-folder.ts'
 import { publishedKeys, publishKey, trustedKeys } from './keys.ts'
 import { promptSalt } from './salt.ts'
 import { storedCheckpoints, storedRecords } from './stored-records.ts'
 import { sampleTrace } from './testing/records.ts'
-import { storeFolder, testSigner, testWriter } from './testing/store-folder.ts'
 import { verifyRecords } from './verify.ts'
 
 let folder: Awaited<ReturnType<typeof storeFolder>>
@@ -19,7 +19,10 @@ describe('keys', () => {
   it('stay published after a rotation, so that old checkpoints still verify', async () => {
     const db = await folder.open('keys.db')
     const next = await signer(new Uint8Array(32).fill(8))
-    for (const [key, time] of [[testSigner, '2026-01-01T00:00:00Z'], [next, '2026-02-01T00:00:00Z']] as const) {
+    for (const [key, time] of [
+      [testSigner, '2026-01-01T00:00:00Z'],
+      [next, '2026-02-01T00:00:00Z'],
+    ] as const) {
       await publishKey(db, key, new Date(time))
       await publishKey(db, key, new Date(time))
       const writer = testWriter(db, { signer: key })

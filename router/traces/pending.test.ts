@@ -36,7 +36,11 @@ describe('the index of pending ids', () => {
     fc.assert(
       fc.property(fc.array(fc.nat(20), { maxLength: 60 }), calls => {
         const index = pendingIndex(10)
-        const traces = calls.map((call, at) => ({ tenant_id: 't', trace_id: uuidv7(at), client_request_id: `c${call}` }))
+        const traces = calls.map((call, at) => ({
+          tenant_id: 't',
+          trace_id: uuidv7(at),
+          client_request_id: `c${call}`,
+        }))
         for (const trace of traces) index.register(trace)
         const kept = traces.slice(-10)
         expect(index.size).toBe(kept.length)

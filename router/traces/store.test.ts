@@ -2,15 +2,15 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { canonicalize } from '../../shared/sign/jcs.ts'
 import { type Sealed, seal } from '../../shared/sign/record-chain.ts'
 import type { Db } from '../../shared/sql/db.ts'
-import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
 import { check } from '../../shared/wire/issues.ts'
+import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
 import { traceList } from '../../shared/wire/router/traces.ts'
+import { storeFolder, testWriter } from '../host/testing/store-folder.ts'
 import { evals } from './evals.ts'
 import { savings, savingsSql } from './savings.ts'
-import { exportRecords, storedTenants } from './stored-records.ts'
 import { CursorError, listSql, lookupSql, type TraceFilter, traceStore } from './store.ts'
+import { exportRecords, storedTenants } from './stored-records.ts'
 import { sampleTrace } from './testing/records.ts'
-import { storeFolder, testWriter } from './testing/store-folder.ts'
 
 const day = 86_400_000
 const start = Date.UTC(2026, 0, 1)
@@ -66,7 +66,11 @@ describe('the list of traces', () => {
       { since: new Date(start + 3 * day), until: new Date(start + 5 * day + 20_000) },
       ({ ts }) => Date.parse(ts) >= start + 3 * day && Date.parse(ts) < start + 5 * day + 20_000,
     ],
-    ['a session in a window', { session: 's7', since: new Date(start + 20 * day) }, ({ session_id, ts }) => session_id === 's7' && Date.parse(ts) >= start + 20 * day],
+    [
+      'a session in a window',
+      { session: 's7', since: new Date(start + 20 * day) },
+      ({ session_id, ts }) => session_id === 's7' && Date.parse(ts) >= start + 20 * day,
+    ],
   ])('gives %s page by page, newest first, each once', async (_, filter, holds) => {
     const store = traceStore(db)
     const found: string[] = []
@@ -132,7 +136,10 @@ describe('sums', () => {
     ])
     const window = { since: new Date(start + day), until: new Date(start + 3 * day) }
     const byDay = await savings(db, ['default', 'other'], window, 'day')
-    expect(byDay.groups.map(({ key, requests }) => [key, requests])).toEqual([['2026-01-02', 100], ['2026-01-03', 100]])
+    expect(byDay.groups.map(({ key, requests }) => [key, requests])).toEqual([
+      ['2026-01-02', 100],
+      ['2026-01-03', 100],
+    ])
     expect((await savings(db, ['default'], {}, 'route')).groups.map(({ key }) => key)).toEqual(['0', '1', '2', 'none'])
     expect(await savings(db, ['nobody'], {})).toMatchObject({ requests: 0, savings_pct: null, groups: [] })
   })
@@ -140,11 +147,30 @@ describe('sums', () => {
   it('count gates, rungs and outcomes', async () => {
     let last: Sealed | undefined
     const report = async (trace: string, reporter: string, verdict: string) => {
-      const body = { v: 1, tenant_id: 'default', feedback_id: crypto.randomUUID(), trace_id: trace, gate_id: 'outcome', reporter, verdict }
+      const body = {
+        v: 1,
+        tenant_id: 'default',
+        feedback_id: crypto.randomUUID(),
+        trace_id: trace,
+        gate_id: 'outcome',
+        reporter,
+        verdict,
+      }
       last = seal(body, last)
       await db.execute({
         sql: 'insert into feedback values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
-        args: ['default', last.seq, body.feedback_id, trace, 'outcome', reporter, verdict, start, last.hash, canonicalize(last)],
+        args: [
+          'default',
+          last.seq,
+          body.feedback_id,
+          trace,
+          'outcome',
+          reporter,
+          verdict,
+          start,
+          last.hash,
+          canonicalize(last),
+        ],
       })
     }
     const [a, b, c, d] = ids(own())
@@ -160,7 +186,9 @@ describe('sums', () => {
       escalations: own().filter(({ final }) => final.escalations === 1).length,
       failovers: 0,
       served_by_rung: { '0': own().length },
-      gates: [{ gate_id: 'non-empty', pass: own().length, fail: 0, abstain: 0, cost_usd: 0, p50_ms: 0.012, p95_ms: 0.012 }],
+      gates: [
+        { gate_id: 'non-empty', pass: own().length, fail: 0, abstain: 0, cost_usd: 0, p50_ms: 0.012, p95_ms: 0.012 },
+      ],
       outcomes: { reported: 3, failed: 1, served_failure: 1 / 3, ucb95: 1 },
     })
     expect((await evals(db, ['default'], { since: new Date(start + day) })).outcomes.reported).toBe(0)
@@ -171,10 +199,14 @@ describe('sums', () => {
 describe('reads', () => {
   it('go through an index', async () => {
     const list = listSql('default', { limit: 50, mode: 'enforce', since: new Date(start), before: '5.5.default' })
-    expect(await plan(list.sql, list.args)).toMatch(/SEARCH t USING INDEX traces_time \(tenant_id=\? AND ts_ms>\? AND ts_ms<\?\)/)
+    expect(await plan(list.sql, list.args)).toMatch(
+      /SEARCH t USING INDEX traces_time \(tenant_id=\? AND ts_ms>\? AND ts_ms<\?\)/,
+    )
     expect(await plan(list.sql, list.args)).not.toMatch(/TEMP B-TREE|SCAN t/)
     const session = listSql('default', { limit: 50, session: 's1' })
-    expect(await plan(session.sql, session.args)).toMatch(/INDEX traces_session \(tenant_id=\? AND <expr>=\? AND session_id=\?\)/)
+    expect(await plan(session.sql, session.args)).toMatch(
+      /INDEX traces_session \(tenant_id=\? AND <expr>=\? AND session_id=\?\)/,
+    )
     for (const [column, index] of [
       ['response_id', 'traces_response'],
       ['upstream_request_id', 'traces_upstream'],
@@ -185,7 +217,9 @@ describe('reads', () => {
     }
     expect(await plan('select body from traces where trace_id = ?', ['x'])).toContain('INDEX traces_trace_id')
     const sums = savingsSql('default', { since: new Date(start) }, 'model')
-    expect(await plan(sums.sql, sums.args)).toMatch(/USING COVERING INDEX traces_time \(tenant_id=\? AND ts_ms>\? AND ts_ms<\?\)/)
+    expect(await plan(sums.sql, sums.args)).toMatch(
+      /USING COVERING INDEX traces_time \(tenant_id=\? AND ts_ms>\? AND ts_ms<\?\)/,
+    )
   })
 })
 

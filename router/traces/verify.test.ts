@@ -7,11 +7,11 @@ import { GENESIS, type Sealed, seal } from '../../shared/sign/record-chain.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Checkpoint } from '../../shared/wire/router/checkpoint.ts'
 import { nativeSha256 } from '../host/native-sha256.ts'
+import { storeFolder, testSigner, testWriter } from '../host/testing/store-folder.ts'
 import { sealText, traceText } from './canonical-trace.ts'
 import { signCheckpoint } from './checkpoint.ts'
 import { storedCheckpoints, storedRecords } from './stored-records.ts'
 import { sampleTrace } from './testing/records.ts'
-import { storeFolder, testSigner, testWriter } from './testing/store-folder.ts'
 import { traceIdSet } from './trace-ids.ts'
 import { type VerifyInput, verifyRecords } from './verify.ts'
 
@@ -261,19 +261,21 @@ describe('verify', () => {
 
   it('raises no false alarm over 100,000 random records of several tenants', async () => {
     const heads = new Map<string, Sealed>()
-    const random = fc.sample(
-      fc.record({
-        tenant: fc.constantFrom('a', 'b', 'c'),
-        session: fc.string({ unit: 'binary', maxLength: 30 }),
-        model: fc.string({ unit: 'grapheme', maxLength: 20 }),
-        cost: fc.option(fc.double({ min: 0, max: 1000, noNaN: true })),
-        route: fc.option(fc.nat(20)),
-      }),
-      2000,
-    ).map(sample => {
-      const record = sampleTrace(sample)
-      return { tenant: sample.tenant, id: record.trace_id, text: traceText(record) }
-    })
+    const random = fc
+      .sample(
+        fc.record({
+          tenant: fc.constantFrom('a', 'b', 'c'),
+          session: fc.string({ unit: 'binary', maxLength: 30 }),
+          model: fc.string({ unit: 'grapheme', maxLength: 20 }),
+          cost: fc.option(fc.double({ min: 0, max: 1000, noNaN: true })),
+          route: fc.option(fc.nat(20)),
+        }),
+        2000,
+      )
+      .map(sample => {
+        const record = sampleTrace(sample)
+        return { tenant: sample.tenant, id: record.trace_id, text: traceText(record) }
+      })
     async function* records() {
       for (let lot = 0; lot < 200; lot++) {
         yield Array.from({ length: 500 }, (_, index) => {

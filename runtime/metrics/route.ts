@@ -2,9 +2,7 @@ import { Hono } from 'hono'
 import { ApiError } from '../../shared/http/api-error.ts'
 import type { Metrics } from '../../shared/metrics/metrics.ts'
 import { equalSecrets } from '../../shared/sign/equal.ts'
-
-/** Who may read /metrics: anyone where only this machine can ask, else whoever holds the token. */
-export type MetricsAccess = { open: true } | { open: false; token: string | undefined }
+import type { MetricsAccess } from './access.ts'
 
 export interface MetricsDeps {
   metrics: Metrics

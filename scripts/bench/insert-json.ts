@@ -6,7 +6,7 @@ import {
   journalInsert,
   journalRow,
   journalTable,
-  newRunId,
+  newRun,
 } from './journal-rows.ts'
 
 const size = 200
@@ -54,8 +54,8 @@ export const insertJsonBench: Bench = {
 async function commitAll(commit: (rows: JournalRow[]) => Promise<unknown>): Promise<number> {
   const started = performance.now()
   for (let count = 0; count < commits; count++) {
-    const runId = newRunId()
-    await commit(Array.from({ length: size }, (_, index) => journalRow(runId, index + 1)))
+    const run = newRun()
+    await commit(Array.from({ length: size }, (_, index) => journalRow(run, index + 1)))
   }
   return (commits * size * 1000) / (performance.now() - started)
 }

@@ -10,7 +10,7 @@ import {
   journalInsert,
   journalRow,
   journalTable,
-  newRunId,
+  newRun,
 } from './journal-rows.ts'
 
 const writers = 50
@@ -69,11 +69,11 @@ async function appendAll(each: number, append: (row: JournalRow) => Promise<void
   const started = performance.now()
   await Promise.all(
     Array.from({ length: writers }, async () => {
-      let runId = newRunId()
+      let run = newRun()
       for (let count = 0; count < each; count += atOnce) {
         const seq = (count % runLength) + 1
-        if (seq === 1) runId = newRunId()
-        await Promise.all(Array.from({ length: atOnce }, (_, index) => append(journalRow(runId, seq + index))))
+        if (seq === 1) run = newRun()
+        await Promise.all(Array.from({ length: atOnce }, (_, index) => append(journalRow(run, seq + index))))
       }
     }),
   )
@@ -87,8 +87,8 @@ async function blocking(db: Db): Promise<Figure[]> {
   for (const size of [1, 50, 200]) {
     const times: number[] = []
     for (let commit = 0; commit < 300; commit++) {
-      const runId = newRunId()
-      const statement = insert.statement(Array.from({ length: size }, (_, index) => journalRow(runId, index + 1)))
+      const run = newRun()
+      const statement = insert.statement(Array.from({ length: size }, (_, index) => journalRow(run, index + 1)))
       const started = performance.now()
       await db.execute(statement)
       times.push(performance.now() - started)
@@ -115,9 +115,9 @@ async function blocking(db: Db): Promise<Figure[]> {
       return rows.map(() => undefined)
     },
   })
-  const runId = newRunId()
+  const run = newRun()
   let seq = 0
-  figures.push(...(await timerLag('1,000 appends/s', () => writer.append(journalRow(runId, ++seq)))))
+  figures.push(...(await timerLag('1,000 appends/s', () => writer.append(journalRow(run, ++seq)))))
   await writer.close()
   return figures
 }

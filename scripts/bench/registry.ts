@@ -6,6 +6,10 @@ export const benches: Readonly<Record<string, { about: string; load: () => Promi
     about: 'journal rows through one group-committing writer against one insert per commit',
     load: async () => (await import('./journal.ts')).journalBench,
   },
+  traces: {
+    about: 'trace records through the writer into a file, and verify of a million of them',
+    load: async () => (await import('./traces.ts')).tracesBench,
+  },
   start: {
     about: 'spawn to the first 200 on /healthz of both services, and their memory when idle',
     load: async () => (await import('./start.ts')).startBench,

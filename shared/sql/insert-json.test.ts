@@ -8,14 +8,21 @@ let db: Db
 beforeAll(async () => {
   db = await openDb(':memory:')
   await db.write([
-    'create table things (n integer primary key, name text, size integer, ratio real, raw blob)',
+    'create table things (n integer primary key, name text, size integer, ratio real, raw blob, story text)',
     'create table leases (run_id text primary key, epoch integer)',
     'create table entries (run_id text, seq integer, primary key (run_id, seq))',
   ])
 })
 afterAll(() => db.close())
 
-const things = insertJson('things', { n: 'integer', name: 'text', size: 'integer', ratio: 'real', raw: 'blob' })
+const things = insertJson('things', {
+  n: 'integer',
+  name: 'text',
+  size: 'integer',
+  raw: 'blob',
+  story: 'document',
+  ratio: 'real',
+})
 
 describe('insert from JSON', () => {
   test('gives every value back as it went in', async () => {
@@ -25,6 +32,7 @@ describe('insert from JSON', () => {
         size: fc.option(fc.oneof(fc.maxSafeInteger(), fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }))),
         ratio: fc.option(fc.double({ noNaN: true, noDefaultInfinity: true })),
         raw: fc.option(fc.uint8Array({ maxLength: 40 })),
+        story: fc.option(fc.string({ unit: 'binary' }).map(text => text.replaceAll('\0', '').toWellFormed())),
       }),
       { minLength: 1, maxLength: 20 },
     )
@@ -32,11 +40,14 @@ describe('insert from JSON', () => {
       fc.asyncProperty(rows, async made => {
         await db.execute('delete from things')
         await db.execute(things.statement(made.map((row, n) => ({ n, ...row }))))
-        const result = await db.execute('select name, cast(size as text) as size, ratio, raw from things order by n')
+        const result = await db.execute(
+          'select name, cast(size as text) as size, ratio, raw, story from things order by n',
+        )
         expect(result.rows).toHaveLength(made.length)
         for (const [index, row] of made.entries()) {
           const stored = result.rows[index]
           expect(stored?.name ?? null).toBe(row.name)
+          expect(stored?.story ?? null).toBe(row.story)
           expect(stored?.size ?? null).toBe(row.size === null ? null : String(row.size))
           expect(stored?.raw instanceof ArrayBuffer ? new Uint8Array(stored.raw) : null).toEqual(row.raw)
           if (row.ratio === null) expect(stored?.ratio).toBe(null)
@@ -53,19 +64,25 @@ describe('insert from JSON', () => {
 
   test('stores an unpaired surrogate as the replacement character instead of invalid UTF-8', async () => {
     await db.execute('delete from things')
-    await db.execute(things.statement([{ n: 1, name: 'cut \ud83d', size: null, ratio: null, raw: null }]))
-    expect((await db.execute('select name from things')).rows[0]?.name).toBe('cut \ufffd')
+    await db.execute(
+      things.statement([{ n: 1, name: 'cut \ud83d', size: null, ratio: null, raw: null, story: 'also \ud83d' }]),
+    )
+    expect((await db.execute('select name, story from things')).rows[0]).toMatchObject({
+      name: 'cut \ufffd',
+      story: 'also \ufffd',
+    })
   })
 
   test.each([
     [{ name: 'a\0b' }, /things\.name holds a NUL character/],
+    [{ story: 'a\0b' }, /things\.story holds a NUL character/],
     [{ name: 7 }, /things\.name expected text, got 7/],
     [{ size: 1.5 }, /things\.size expected integer, got 1\.5/],
     [{ size: 2n ** 63n }, /things\.size expected a 64-bit integer/],
     [{ ratio: Number.NaN }, /things\.ratio expected real, got NaN/],
     [{ raw: 'text' }, /things\.raw expected blob, got string/],
   ])('refuses %s before anything is sent', (wrong, message) => {
-    const row = { n: 1, name: null, size: null, ratio: null, raw: null, ...wrong }
+    const row = { n: 1, name: null, size: null, ratio: null, raw: null, story: null, ...wrong }
     // The types refuse these too; values from outside need the check.
     expect(() => things.statement([row as never])).toThrow(message)
   })

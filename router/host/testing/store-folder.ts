@@ -8,9 +8,9 @@ import { signer } from '../../../shared/sign/ed25519.ts'
 import type { Db } from '../../../shared/sql/db.ts'
 import { migrate } from '../../../shared/sql/migrate.ts'
 import { systemClock } from '../../../shared/time/clock.ts'
-import { nativeSha256 } from '../../host/native-sha256.ts'
 import { routerSteps } from '../../schema/steps.ts'
-import { type TraceWriterOptions, traceWriter } from '../writer.ts'
+import { type TraceWriterOptions, traceWriter } from '../../traces/writer.ts'
+import { nativeSha256 } from '../native-sha256.ts'
 
 /** Trace stores in a temporary folder, closed and removed together. */
 export async function storeFolder() {

@@ -1,0 +1,55 @@
+import type { Db } from '../../shared/sql/db.ts'
+import type { CheckpointList, RouterKeys } from '../../shared/wire/router/checkpoint.ts'
+import type { FeedbackRecord } from '../../shared/wire/router/feedback.ts'
+import type { Savings, SavingsGroup } from '../../shared/wire/router/savings.ts'
+import type { TraceRecord } from '../../shared/wire/router/trace.ts'
+import type { TraceList, TraceListQuery } from '../../shared/wire/router/traces.ts'
+import { evals, type StoredEvals } from '../traces/evals.ts'
+import { publishedKeys } from '../traces/keys.ts'
+import { savings } from '../traces/savings.ts'
+import { traceStore } from '../traces/store.ts'
+import { storedTenants } from '../traces/stored-records.ts'
+
+export interface TextWindow {
+  since?: string | undefined
+  until?: string | undefined
+}
+
+export interface FoundTrace {
+  trace: TraceRecord
+  feedback: FeedbackRecord[]
+}
+
+export type AuditReads = ReturnType<typeof auditReads>
+
+/** The questions of the audit, for HTTP and for the command line alike. Without a tenant they are about all of them. */
+export function auditReads(db: Db) {
+  const store = traceStore(db)
+  const tenants = async (tenant: string | undefined) => (tenant === undefined ? storedTenants(db) : [tenant])
+
+  return {
+    list: ({ since, until, ...query }: TraceListQuery, tenant?: string): Promise<TraceList> =>
+      store.list({ ...query, ...toDates({ since, until }), tenant }),
+
+    /** By a trace id, a response id or a request id. */
+    async find(id: string, tenant?: string): Promise<FoundTrace | undefined> {
+      const trace = await store.get(id, tenant)
+      return trace && { trace, feedback: await store.feedbackOf(trace.tenant_id, trace.trace_id) }
+    },
+
+    savings: async (query: TextWindow & { group?: SavingsGroup | undefined }, tenant?: string): Promise<Savings> =>
+      savings(db, await tenants(tenant), toDates(query), query.group),
+
+    evals: async (query: TextWindow, tenant?: string): Promise<StoredEvals> =>
+      evals(db, await tenants(tenant), toDates(query)),
+
+    checkpoints: (page: { after?: string | undefined; limit: number }, tenant?: string): Promise<CheckpointList> =>
+      store.checkpoints({ ...page, tenant }),
+
+    keys: (): Promise<RouterKeys> => publishedKeys(db),
+  }
+}
+
+function toDates({ since, until }: TextWindow): { since: Date | undefined; until: Date | undefined } {
+  return { since: since === undefined ? undefined : new Date(since), until: until === undefined ? undefined : new Date(until) }
+}

@@ -1,0 +1,15 @@
+import type { CommandClass } from 'clipanion'
+
+/** The commands by their first word. Only the one that is asked for is loaded; help loads all. */
+export const COMMANDS: Readonly<Record<string, () => Promise<CommandClass>>> = {
+  serve: async () => (await import('./serve.ts')).ServeCommand,
+  demo: async () => (await import('./demo.ts')).DemoCommand,
+  doctor: async () => (await import('./doctor.ts')).DoctorCommand,
+  modes: async () => (await import('./modes.ts')).ModesCommand,
+  trace: async () => (await import('./trace.ts')).TraceCommand,
+  explain: async () => (await import('./explain.ts')).ExplainCommand,
+  savings: async () => (await import('./savings.ts')).SavingsCommand,
+  evals: async () => (await import('./evals.ts')).EvalsCommand,
+  export: async () => (await import('./export.ts')).ExportCommand,
+  verify: async () => (await import('./verify.ts')).VerifyCommand,
+}

@@ -1,0 +1,43 @@
+import { Command, Option } from 'clipanion'
+import type { Savings } from '../../shared/wire/router/savings.ts'
+
+/** `router savings`: what was spent beside what the top rung would have cost. */
+export class SavingsCommand extends Command {
+  static override paths = [['savings']]
+  static override usage = Command.Usage({
+    description: 'Sum what was spent and saved against always using the top rung.',
+    examples: [['Day by day', '$0 savings --since 2026-01-01 --group day']],
+  })
+
+  db = Option.String('--db', { description: 'Trace store (ROUTER_DB).' })
+  tenant = Option.String('--tenant', { description: 'Only this tenant.' })
+  since = Option.String('--since', { description: 'A day or an ISO 8601 time.' })
+  until = Option.String('--until', { description: 'A day or an ISO 8601 time, not included.' })
+  group = Option.String('--group', { description: 'route, model or day.' })
+  json = Option.Boolean('--json', false, { description: 'Print JSON.' })
+
+  override async execute(): Promise<number> {
+    const { readFlags, readStore } = await import('./read-store.ts')
+    const { savingsQuery } = await import('../../shared/wire/router/savings.ts')
+    const query = readFlags(savingsQuery, { since: this.since, until: this.until, group: this.group })
+    const sums = await readStore(this.context.env, this.db, reads => reads.savings(query, this.tenant))
+    this.context.stdout.write(this.json ? JSON.stringify(sums) + '\n' : await shown(sums))
+    return 0
+  }
+}
+
+async function shown(sums: Savings): Promise<string> {
+  const { toTable, usdText } = await import('./table.ts')
+  const row = (key: string, one: Omit<Savings, 'groups'>) => [
+    key,
+    String(one.requests),
+    usdText(one.spent_usd),
+    usdText(one.gate_usd),
+    usdText(one.baseline_same_token_usd),
+    usdText(one.savings_usd),
+    one.savings_pct === null ? '-' : `${one.savings_pct.toFixed(1)} %`,
+    String(one.unpriced),
+  ]
+  const head = ['', 'requests', 'spent USD', 'of it gates', 'top rung USD', 'saved USD', 'saved', 'unpriced']
+  return toTable(head, [...sums.groups.map(group => row(group.key, group)), row('all', sums)])
+}

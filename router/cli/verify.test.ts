@@ -1,0 +1,135 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { PassThrough } from 'node:stream'
+import { Cli } from 'clipanion'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { toBase64 } from '../../shared/sign/bytes.ts'
+import { check } from '../../shared/wire/issues.ts'
+import { verifyReport } from '../../shared/wire/router/checkpoint.ts'
+import { storeFolder, testSigner, testWriter } from '../host/testing/store-folder.ts'
+import { publishKey } from '../traces/keys.ts'
+import { sampleTrace } from '../traces/testing/records.ts'
+import { ExportCommand } from './export.ts'
+import { VerifyCommand } from './verify.ts'
+
+let folder: Awaited<ReturnType<typeof storeFolder>>
+let dbPath: string
+beforeAll(async () => {
+  folder = await storeFolder()
+  dbPath = folder.path('router.db')
+  const db = await folder.open()
+  await publishKey(db, testSigner, new Date())
+  const writer = testWriter(db, { limits: { checkpoint_records: 5 } })
+  for (let count = 0; count < 20; count++) {
+    writer.enqueue(sampleTrace({ tenant: count < 12 ? 'a' : 'b', at: Date.UTC(2026, 0, 1 + count), session: 'héé\n' }))
+    if (count === 6) await writer.flush()
+  }
+  await writer.close()
+})
+afterAll(() => folder.remove())
+
+async function router(...args: string[]) {
+  const cli = new Cli({ binaryName: 'router' })
+  cli.register(ExportCommand)
+  cli.register(VerifyCommand)
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()]
+  let out = ''
+  let err = ''
+  stdout.on('data', chunk => (out += String(chunk)))
+  stderr.on('data', chunk => (err += String(chunk)))
+  const code = await cli.run(args, { stdout, stderr, env: { ROUTER_DB: dbPath } })
+  return { code, out, err }
+}
+
+/** The program's own exit code for wrong use is 2 and given by its main file; here clipanion's 1 and its words are seen. */
+describe('router verify', () => {
+  it('accepts the store and prints one line for each tenant', async () => {
+    const { code, out } = await router('verify', '--strict')
+    expect([code, out]).toEqual([
+      0,
+      'a: 12 records, valid, last checkpoint at seq 11, 0 after it\nb: 8 records, valid, last checkpoint at seq 7, 0 after it\nvalid: 20 records\n',
+    ])
+  })
+
+  it('accepts an export that holds everything it needs, of one tenant or of all', async () => {
+    const all = folder.path('all.jsonl')
+    expect((await router('export', '--checkpoints', '--feedback', '--out', all)).code).toBe(0)
+    const { code, out } = await router('verify', '--file', all, '--json', '--key', toBase64(testSigner.publicKey))
+    const report = JSON.parse(out) as unknown
+    expect(code).toBe(0)
+    expect(check(verifyReport, report)).toEqual({ ok: true, value: report })
+    expect(report).toMatchObject({ valid: true, records: 20 })
+
+    const one = await router('export', '--tenant', 'b')
+    expect(one.out).not.toContain('"tenant_id":"a"')
+    const file = folder.path('b.jsonl')
+    await writeFile(file, one.out)
+    expect((await router('verify', '--file', file)).out).toContain('b: 8 records, valid, no checkpoint, 8 after it')
+    expect((await router('verify', '--file', file, '--strict')).code).toBe(1)
+  })
+
+  it('exits 1 and names the index of a changed record, in an export and in the store', async () => {
+    const lines = (await router('export', '--tenant', 'a')).out.split('\n')
+    const file = folder.path('edited.jsonl')
+    await writeFile(file, lines.with(11, lines[11]!.replace('0.0092', '0.0093')).join('\n'))
+    const edited = await router('verify', '--file', file)
+    expect(edited.code).toBe(1)
+    expect(edited.out).toContain('a: 12 records, BROKEN at index 11 (hash)')
+
+    const db = await folder.open()
+    await db.execute("update traces set total_nano = 1 where tenant_id = 'b' and seq = 2")
+    const stored = await router('verify', '--db', dbPath, '--tenant', 'b')
+    await db.execute("update traces set total_nano = 2300000 where tenant_id = 'b' and seq = 2")
+    expect([stored.code, stored.out]).toEqual([
+      1,
+      'b: 8 records, BROKEN at index 2 (columns), last checkpoint at seq 7, 0 after it\nBROKEN: 8 records\n',
+    ])
+  })
+
+  it('finds a cut end by checkpoints that were kept elsewhere', async () => {
+    const lines = (await router('export', '--tenant', 'a', '--checkpoints')).out.trim().split('\n')
+    const anchor = folder.path('anchor.jsonl')
+    await writeFile(anchor, lines.filter(line => line.includes('"sig"')).join('\n'))
+    const file = folder.path('cut.jsonl')
+    await writeFile(file, lines.slice(0, 9).join('\n'))
+    const result = await router('verify', '--file', file, '--anchor', anchor)
+    expect([result.code, result.out.split('\n')[0]]).toEqual([
+      1,
+      'a: 9 records, BROKEN at index 9 (tail_cut), no checkpoint, 9 after it',
+    ])
+    expect((await router('verify', '--file', file)).err).toContain('no anchor')
+    const kept = await router('verify', '--file', file, '--checkpoints', anchor)
+    expect(kept.code).toBe(1)
+  })
+
+  it('says in a sentence what cannot be read', async () => {
+    for (const args of [
+      ['--db', folder.path('none.db')],
+      ['--file', folder.path('none.jsonl')],
+      ['--anchor', folder.path('none')],
+    ]) {
+      const { code, err } = await router('verify', ...args)
+      expect([code, err.trim().split('\n').length]).toEqual([3, 1])
+    }
+    expect((await router('verify', '--db', 'x', '--file', 'y')).code).toBe(1)
+    expect((await router('verify', '--key', 'nonsense')).out).toContain('--key expected')
+  })
+})
+
+describe('router export', () => {
+  it('writes the shortest piece that holds a window', async () => {
+    const { out } = await router('export', '--since', '2026-01-03', '--until', '2026-01-05T00:00:00Z')
+    expect(
+      out
+        .trim()
+        .split('\n')
+        .map(line => (JSON.parse(line) as { seq: number }).seq),
+    ).toEqual([2, 3])
+    expect((await router('export', '--since', 'soon')).out).toContain('--since expected')
+  })
+
+  it('writes files for their owner only', async () => {
+    const path = folder.path('own.jsonl')
+    await router('export', '--out', path)
+    expect((await readFile(path, 'utf8')).trim().split('\n')).toHaveLength(20)
+  })
+})

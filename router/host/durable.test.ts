@@ -1,0 +1,67 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdir } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { publishedKeys, trustedKeys } from '../traces/keys.ts'
+import { storedCheckpoints, storedRecords } from '../traces/stored-records.ts'
+import { verifyRecords } from '../traces/verify.ts'
+import { nativeSha256 } from './native-sha256.ts'
+import { readSigningKey } from './signing-key.ts'
+import { openSpillFile } from './spill-file.ts'
+import { storeFolder, testWriter } from './testing/store-folder.ts'
+
+const child = new URL('./testing/durable-child.ts', import.meta.url).pathname
+
+let folder: Awaited<ReturnType<typeof storeFolder>>
+beforeAll(async () => {
+  folder = await storeFolder()
+})
+afterAll(() => folder.remove())
+
+/** Runs the child until it has told of so many records, then kills it without a word. */
+async function runAndKill(dbPath: string, acknowledged: number): Promise<string[]> {
+  const running = spawn(process.execPath, [child, dbPath], { stdio: ['ignore', 'pipe', 'inherit'] })
+  let text = ''
+  running.stdout.on('data', chunk => {
+    text += String(chunk)
+    if (text.split('\n').length > acknowledged) running.kill('SIGKILL')
+  })
+  const [code, signal] = await once(running, 'close')
+  expect([code, signal]).toEqual([null, 'SIGKILL'])
+  // The last line may be cut.
+  return text.split('\n').slice(0, -1)
+}
+
+it('keeps every record that was acknowledged, once, over kills at random moments', async () => {
+  const dbPath = folder.path('router.db')
+  const told: string[] = []
+  for (let round = 0; round < 5; round++) told.push(...(await runAndKill(dbPath, 1 + Math.floor(Math.random() * 400))))
+
+  const db = await folder.open()
+  const signer = await readSigningKey({ dbPath })
+  const writer = testWriter(db, {
+    mode: 'durable',
+    spill: await openSpillFile(dbPath),
+    ...(signer && { signer }),
+    isGone: () => true,
+  })
+  writer.start()
+  const spilled = async () => (await readdir(dirname(dbPath))).filter(name => name.includes('.spill'))
+  await expect.poll(spilled, { interval: 20, timeout: 10_000 }).toEqual([])
+  await writer.close()
+
+  const { rows } = await db.execute('select trace_id from traces')
+  const stored = rows.map(row => String(row.trace_id))
+  expect(new Set(stored).size).toBe(stored.length)
+  const there = new Set(stored)
+  expect(told.filter(id => !there.has(id))).toEqual([])
+  expect(told.length).toBeGreaterThanOrEqual(5)
+  const report = await verifyRecords({
+    records: storedRecords(db),
+    checkpoints: await storedCheckpoints(db),
+    keys: trustedKeys(await publishedKeys(db)),
+    sha256: nativeSha256,
+  })
+  expect(report).toMatchObject({ valid: true, records: stored.length, tenants: [{ unanchored_tail: 0 }] })
+}, 30_000)

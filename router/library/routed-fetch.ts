@@ -1,0 +1,57 @@
+import { requestHeaders } from '../../shared/wire/router/headers.ts'
+import type { Router } from '../router.ts'
+
+export interface RoutedFetchOptions {
+  /** Groups the calls of one conversation; sent where a call names no session of its own. */
+  session?: string
+  /** A mode or profile, sent where a call names none of its own. */
+  mode?: string
+  /** Takes every other request; default the host's own fetch. */
+  fallback?: typeof fetch
+}
+
+const INBOUND: ReadonlySet<string> = new Set(['/v1/messages', '/v1/chat/completions'])
+
+/**
+ * A `fetch` for the provider SDKs: requests to the two inbound paths, whatever their host, run through the router in
+ * this process; every other request goes to `fallback`.
+ */
+export function routedFetch(router: Pick<Router, 'fetch'>, options: RoutedFetchOptions = {}): typeof fetch {
+  const { session, mode, fallback = fetch } = options
+  return async (input, init) => {
+    if (!isInbound(input)) return fallback(input, init)
+    const request = new Request(input, init)
+    const { headers, signal } = request
+    signal.throwIfAborted()
+    for (const [name, value] of [
+      [requestHeaders.session, session],
+      [requestHeaders.mode, mode],
+    ] as const) {
+      if (value !== undefined && !headers.has(name)) headers.set(name, value)
+    }
+    return abortable(await unlessAborted(router.fetch(request), signal), signal)
+  }
+}
+
+function isInbound(input: string | URL | Request): boolean {
+  const url = URL.parse(input instanceof Request ? input.url : input)
+  return url !== null && INBOUND.has(url.pathname)
+}
+
+/** A router answers a caller that left with an error of its own; `fetch` promises the reason of the abort. */
+async function unlessAborted(answer: Promise<Response>, signal: AbortSignal): Promise<Response> {
+  const left = Promise.withResolvers<never>()
+  const leave = () => left.reject(signal.reason)
+  signal.addEventListener('abort', leave, { once: true })
+  try {
+    return await Promise.race([answer, left.promise])
+  } finally {
+    signal.removeEventListener('abort', leave)
+  }
+}
+
+/** The answer with a body that an abort ends, for its reader as for its source. */
+function abortable(answer: Response, signal: AbortSignal): Response {
+  if (answer.body === null) return answer
+  return new Response(answer.body.pipeThrough(new TransformStream(), { signal }), answer)
+}
