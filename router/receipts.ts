@@ -1,6 +1,7 @@
 import type { Log } from '../shared/log/log.ts'
 import type { Metrics } from '../shared/metrics/metrics.ts'
 import type { BuiltinPrices } from '../shared/prices/builtin.ts'
+import type { Price } from '../shared/prices/price.ts'
 import type { Signer } from '../shared/sign/ed25519.ts'
 import type { Sha256 } from '../shared/sign/sha256.ts'
 import type { Db } from '../shared/sql/db.ts'
@@ -8,6 +9,7 @@ import type { Clock } from '../shared/time/clock.ts'
 import type { UnsealedTrace } from '../shared/wire/router/trace.ts'
 import type { ActiveConfig } from './active-config.ts'
 import { findPrice } from './config/prices.ts'
+import type { Pricing } from './config/routing-config.ts'
 import type { Observation } from './observe/observation.ts'
 import { type Recorder, recorder } from './observe/recorder.ts'
 import type { Hashing } from './receipt/request-part.ts'
@@ -25,6 +27,9 @@ export interface Keeping {
   holder?: string
   isGone?: (holder: string) => boolean
 }
+
+/** Names come from upstreams, so there is no telling how many. */
+const MAX_PRICES = 1000
 
 export interface ReceiptsDeps {
   db: Db
@@ -54,6 +59,9 @@ export async function keepReceipts(deps: ReceiptsDeps): Promise<Receipts> {
   const { durable, ...host } = keeping
   const writer = traceWriter({ ...deps, ...host, mode: durable ? 'durable' : 'best-effort' })
   writer.start()
+  // A look-up walks the whole table, and calls name the same few models.
+  const prices = new Map<string, Price | undefined>()
+  let pricesOf: Pricing | undefined
   const observed: Recorder = recorder({
     hashing: deps.hashing,
     hashes: () => {
@@ -62,8 +70,17 @@ export async function keepReceipts(deps: ReceiptsDeps): Promise<Receipts> {
     },
     async findPrice() {
       const builtin = await deps.builtinPrices()
-      return (provider, dialect, model) =>
-        findPrice(deps.active().config.pricing, builtin, { provider, dialect, names: [model] })
+      const { pricing } = deps.active().config
+      if (pricing !== pricesOf) prices.clear()
+      pricesOf = pricing
+      return (provider, dialect, model) => {
+        const key = `${provider}/${model}`
+        if (!prices.has(key)) {
+          if (prices.size >= MAX_PRICES) prices.clear()
+          prices.set(key, findPrice(pricing, builtin, { provider, dialect, names: [model] }))
+        }
+        return prices.get(key)
+      }
     },
     enqueue: record => void writer.enqueue(record),
     log,

@@ -51,5 +51,8 @@ export function auditReads(db: Db) {
 }
 
 function toDates({ since, until }: TextWindow): { since: Date | undefined; until: Date | undefined } {
-  return { since: since === undefined ? undefined : new Date(since), until: until === undefined ? undefined : new Date(until) }
+  return {
+    since: since === undefined ? undefined : new Date(since),
+    until: until === undefined ? undefined : new Date(until),
+  }
 }

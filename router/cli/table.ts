@@ -3,7 +3,13 @@ export function toTable(head: readonly string[], rows: readonly (readonly string
   const all = [head, ...rows]
   const widths = head.map((_, column) => Math.max(...all.map(row => row[column]?.length ?? 0)))
   return all
-    .map(row => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ').trimEnd() + '\n')
+    .map(
+      row =>
+        row
+          .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+          .join('  ')
+          .trimEnd() + '\n',
+    )
     .join('')
 }
 

@@ -3,7 +3,7 @@ import type { MeterReading } from '../../shared/dialects/meter.ts'
 import { type NanoUsd, toUsd } from '../../shared/money/money.ts'
 import { attemptCost, type Price } from '../../shared/prices/price.ts'
 import type { Attempt, ErrorClass, Final, Tokens, UnsealedTrace } from '../../shared/wire/router/trace.ts'
-import { bodyHash, type Hashing, type InboundRequest, requestPart } from '../receipt/request-part.ts'
+import { type Hashing, type InboundRequest, requestPart } from '../receipt/request-part.ts'
 import { headerValue } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
 
@@ -74,7 +74,7 @@ export function observedRecord(call: ObservedCall, deps: RecordDeps): UnsealedTr
     session_id,
     mode: 'observe',
     route_ix: call.routeIx,
-    request: { ...request, body_sha256_out: call.sent ? bodyHash(deps.hashing, inbound.body) : null },
+    request: { ...request, body_sha256_out: call.sent ? request.body_sha256_in : null },
     policy: {
       id: 'observe-passthrough@1',
       start_rung: 0,

@@ -33,11 +33,11 @@ export interface TraceText {
 export function traceText(record: UnsealedTrace): TraceText {
   const pieces: [string, string, string, string] = ['', '', '', '']
   const members = record as unknown as Record<string, unknown>
-  for (const key of sortedKeys(members)) {
+  for (const { key, label, next } of shapeOf(members)) {
     const value = members[key]
     if (value === undefined || key === 'hash' || key === 'prev_hash' || key === 'seq') continue
     const at = key < 'hash' ? 0 : key < 'prev_hash' ? 1 : key < 'seq' ? 2 : 3
-    pieces[at] += (at === 0 && pieces[0] === '' ? '' : ',') + named(key) + written(value)
+    pieces[at] += (at === 0 && pieces[0] === '' ? label : next) + written(value)
   }
   return { beforeHash: pieces[0], beforePrevHash: pieces[1], beforeSeq: pieces[2], rest: pieces[3] }
 }
@@ -45,31 +45,56 @@ export function traceText(record: UnsealedTrace): TraceText {
 /** The last record of a chain. */
 export type ChainHead = Pick<Sealed, 'seq' | 'hash'>
 
-export interface SealedText extends Sealed {
-  /** The whole record, canonical, with its hash. */
-  body: string
-}
-
 const encoder = new TextEncoder()
-// One buffer for all records: encodeInto is 10 times as fast as an encode that allocates (measured, 1.9 kB).
-let scratch = new Uint8Array(16_384)
+// One buffer for all: encodeInto is 10 times as fast as an encode that allocates (measured, 1.9 kB).
+let scratch = new Uint8Array(1 << 20)
 
-/** Gives a record its place after `previous`; the hash is that of `recordHash`. */
-export function sealText(text: TraceText, previous: ChainHead | undefined, sha256: Sha256): SealedText {
-  const seq = previous === undefined ? 0 : previous.seq + 1
-  const prev_hash = previous === undefined ? GENESIS : previous.hash
-  const head = '{' + text.beforeHash
-  const tail = `${text.beforePrevHash},"prev_hash":"${prev_hash}"${text.beforeSeq},"seq":${seq}${text.rest}}`
-  const hash = hashText(head + tail, sha256)
-  return { seq, prev_hash, hash, body: `${head},"hash":"${hash}"${tail}` }
+/** Room for a text of so many UTF-16 units behind what is in use; a unit is at most three bytes of UTF-8. */
+function roomFor(units: number, used: number): Uint8Array<ArrayBuffer> {
+  if (used + units * 3 > scratch.length) {
+    const wider = new Uint8Array((used + units * 3) * 2)
+    wider.set(scratch.subarray(0, used))
+    scratch = wider
+  }
+  return scratch
 }
 
 /** Lower-hex SHA-256 of the UTF-8 bytes of a text. */
 export function hashText(text: string, sha256: Sha256): string {
-  // A UTF-16 unit is at most three bytes of UTF-8.
-  if (text.length * 3 > scratch.length) scratch = new Uint8Array(text.length * 4)
-  return toHex(sha256(scratch.subarray(0, encoder.encodeInto(text, scratch).written)))
+  const buffer = roomFor(text.length, 0)
+  return toHex(sha256(buffer.subarray(0, encoder.encodeInto(text, buffer).written)))
 }
+
+/**
+ * A run of sealed records as bytes, one behind the other, for one statement. Each record becomes bytes once: they are hashed where they
+ * stand, and then make room for the hash. Only one run can be open at a time.
+ */
+export function sealedRun(sha256: Sha256) {
+  let used = 0
+  return {
+    /** Gives a record its place after `previous`; the hash is that of `recordHash`. Throws before anything of it is kept. */
+    add(text: TraceText, previous: ChainHead | undefined): ChainHead & { at: number; bytes: number } {
+      const seq = previous === undefined ? 0 : previous.seq + 1
+      const prev_hash = previous === undefined ? GENESIS : previous.hash
+      const tail = `${text.beforePrevHash},"prev_hash":"${prev_hash}"${text.beforeSeq},"seq":${seq}${text.rest}}`
+      const buffer = roomFor(1 + text.beforeHash.length + HASH_MEMBER + tail.length, used)
+      const head = encoder.encodeInto('{' + text.beforeHash, buffer.subarray(used)).written
+      const rest = encoder.encodeInto(tail, buffer.subarray(used + head)).written
+      const hash = toHex(sha256(buffer.subarray(used, used + head + rest)))
+      buffer.copyWithin(used + head + HASH_MEMBER, used + head, used + head + rest)
+      encoder.encodeInto(`,"hash":"${hash}"`, buffer.subarray(used + head))
+      const at = used
+      const bytes = head + HASH_MEMBER + rest
+      used += bytes
+      return { seq, hash, at, bytes }
+    },
+    /** A copy, because the buffer is used again. */
+    bytes: (): Uint8Array<ArrayBuffer> => scratch.slice(0, used),
+  }
+}
+
+/** Bytes of `,"hash":"…"`. */
+const HASH_MEMBER = 74
 
 function written(value: unknown): string {
   switch (typeof value) {
@@ -97,9 +122,9 @@ function list(values: readonly unknown[]): string {
 
 function object(members: Record<string, unknown>): string {
   let out = ''
-  for (const key of sortedKeys(members)) {
+  for (const { key, label, next } of shapeOf(members)) {
     const value = members[key]
-    if (value !== undefined) out += (out === '' ? '' : ',') + named(key) + written(value)
+    if (value !== undefined) out += (out === '' ? label : next) + written(value)
   }
   return '{' + out + '}'
 }
@@ -108,35 +133,44 @@ function quoted(text: string): string {
   return text.length <= MAX_TEXT && PLAIN.test(text) ? '"' + text + '"' : JSON.stringify(sealableText(text))
 }
 
-/** Names are the program's own, and sorted as they are. */
-function named(key: string): string {
-  if (!PLAIN.test(key)) throw new TypeError('A trace cannot hold a member whose name is not plain text.')
-  return '"' + key + '":'
+interface Member {
+  key: string
+  /** `"key":` */
+  label: string
+  /** `,"key":` */
+  next: string
 }
 
 /**
- * Key orders seen before, by an object's first key. Records have a handful of shapes, and sorting the keys of each object anew was half
- * the cost of a canonical form (measured).
+ * Members in the order of their names, by an object's first name. Records have a handful of shapes, and sorting and quoting the names of
+ * each object anew was half the cost of a canonical form (measured).
  */
-const orders = new Map<string, (readonly string[])[]>()
+const shapes = new Map<string, (readonly Member[])[]>()
 const MAX_SHAPES = 16
 
-function sortedKeys(members: Record<string, unknown>): readonly string[] {
+function shapeOf(members: Record<string, unknown>): readonly Member[] {
   const keys = Object.keys(members)
   const first = keys[0]
-  if (first === undefined) return keys
-  const known = orders.get(first) ?? []
-  for (const order of known) {
-    // As many keys as the object has, all of them the object's own: the same keys.
-    if (order.length === keys.length && holds(members, order)) return order
+  if (first === undefined) return []
+  const known = shapes.get(first) ?? []
+  for (const shape of known) {
+    // As many names as the object has, all of them the object's own: the same names.
+    if (shape.length === keys.length && holds(members, shape)) return shape
   }
-  keys.sort()
-  if (known.length < MAX_SHAPES && (known.length > 0 || orders.size < 10 * MAX_SHAPES))
-    orders.set(first, [...known, keys])
-  return keys
+  const made = keys.sort().map(member)
+  if (known.length < MAX_SHAPES && (known.length > 0 || shapes.size < 10 * MAX_SHAPES)) {
+    shapes.set(first, [...known, made])
+  }
+  return made
 }
 
-function holds(members: Record<string, unknown>, keys: readonly string[]): boolean {
-  for (const key of keys) if (!Object.hasOwn(members, key)) return false
+function holds(members: Record<string, unknown>, shape: readonly Member[]): boolean {
+  for (const { key } of shape) if (!Object.hasOwn(members, key)) return false
   return true
+}
+
+/** Names are the program's own, and sorted as they are. */
+function member(key: string): Member {
+  if (!PLAIN.test(key)) throw new TypeError('A trace cannot hold a member whose name is not plain text.')
+  return { key, label: `"${key}":`, next: `,"${key}":` }
 }

@@ -2,7 +2,7 @@ import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { dbFault, retryBusy } from '../../shared/sql/db-fault.ts'
 import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
-import { type ChainHead, sealText, traceText } from './canonical-trace.ts'
+import { type ChainHead, sealedRun, traceText } from './canonical-trace.ts'
 import { type ChainState, emptyChain, loadChains } from './chains.ts'
 import { insertBatch, type SealedRow } from './insert-batch.ts'
 import type { LeaseTerm, writerLease } from './lease.ts'
@@ -55,6 +55,7 @@ export function chainCommitter({ db, lease, sha256 }: CommitOptions) {
     const heads = new Map<string, ChainHead | undefined>()
     const seen = new Set<string>(known)
     const rows: SealedRow[] = []
+    const run = sealedRun(sha256)
     const refused: Committed['refused'] = []
     let repeated = 0
     for (const record of records) {
@@ -65,24 +66,26 @@ export function chainCommitter({ db, lease, sha256 }: CommitOptions) {
       try {
         const { tenant_id } = record
         const previous = heads.has(tenant_id) ? heads.get(tenant_id) : chains?.get(tenant_id)?.head
-        const sealed = sealText(traceText(record), previous, sha256)
-        rows.push({ cells: rowOf(record, sealed.seq), body: sealed.body })
-        heads.set(tenant_id, { seq: sealed.seq, hash: sealed.hash })
+        const cells = rowOf(record, previous === undefined ? 0 : previous.seq + 1)
+        const { seq, hash, at, bytes } = run.add(traceText(record), previous)
+        rows.push({ cells, at, bytes })
+        heads.set(tenant_id, { seq, hash })
         seen.add(record.trace_id)
       } catch (error) {
         refused.push({ record, error })
       }
     }
-    return { rows, heads, repeated, refused }
+    return { rows, run, heads, repeated, refused }
   }
 
   async function attempt(records: readonly UnsealedTrace[], lookUp: boolean): Promise<Committed | undefined> {
     const term = await open()
     if (term === undefined) return undefined
     const known = lookUp || unsure ? await storedIds(db, records) : new Set<string>()
-    const { rows, heads, repeated, refused } = sealAll(records, known)
+    const { rows, run, heads, repeated, refused } = sealAll(records, known)
     if (rows.length > 0) {
-      const { rowsAffected } = await retryBusy(() => db.execute(insertBatch(rows, term)), { retries: 2 })
+      const statement = insertBatch(rows, run.bytes(), term)
+      const { rowsAffected } = await retryBusy(() => db.execute(statement), { retries: 2 })
       if (rowsAffected !== rows.length) {
         lease.lost()
         forget()

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { nativeSha256 } from '../../router/host/native-sha256.ts'
 import { routerSteps } from '../../router/schema/steps.ts'
-import { sealText, traceText } from '../../router/traces/canonical-trace.ts'
+import { type ChainHead, sealedRun, traceText } from '../../router/traces/canonical-trace.ts'
 import { insertBatch } from '../../router/traces/insert-batch.ts'
 import { sampleTrace } from '../../router/traces/testing/records.ts'
 import { rowOf } from '../../router/traces/trace-row.ts'
@@ -94,14 +94,21 @@ async function written(writer: ReturnType<typeof traceWriter>, list: readonly Un
 }
 
 function sealedOnly(list: readonly UnsealedTrace[]): number {
-  let previous: { seq: number; hash: string } | undefined
+  let previous: ChainHead | undefined
   const started = performance.now()
-  for (const record of list) {
-    const sealed = sealText(traceText(record), previous, nativeSha256)
-    rowOf(record, sealed.seq)
-    previous = sealed
-  }
+  for (let at = 0; at < list.length; at += 256) previous = batchOf(list.slice(at, at + 256), previous).previous
   return (list.length * 1000) / (performance.now() - started)
+}
+
+function batchOf(list: readonly UnsealedTrace[], head: ChainHead | undefined) {
+  const run = sealedRun(nativeSha256)
+  let previous = head
+  const rows = list.map(record => {
+    const { seq, hash, at, bytes } = run.add(traceText(record), previous)
+    previous = { seq, hash }
+    return { cells: rowOf(record, seq), at, bytes }
+  })
+  return { previous, statement: insertBatch(rows, run.bytes(), { holder: 'bench', epoch: 1 }) }
 }
 
 /** A chain of a million records, verified by a process of its own, so that its memory is its own. */
@@ -111,14 +118,11 @@ async function verifyFigures(db: Db, path: string): Promise<Figure[]> {
   await db.execute(
     "insert into writer_lease (name, holder, epoch, expires_ms) values ('traces', 'bench', 1, 0) on conflict do update set holder = 'bench', epoch = 1",
   )
-  let previous: { seq: number; hash: string } | undefined
+  let head: ChainHead | undefined
   for (let at = 0; at < verified; at += 1000) {
-    const rows = records(1000, Date.UTC(2026, 0, 1) + at).map(record => {
-      const sealed = sealText(traceText(record), previous, nativeSha256)
-      previous = sealed
-      return { cells: rowOf(record, sealed.seq), body: sealed.body }
-    })
-    await db.execute(insertBatch(rows, { holder: 'bench', epoch: 1 }))
+    const { previous, statement } = batchOf(records(1000, Date.UTC(2026, 0, 1) + at), head)
+    head = previous
+    await db.execute(statement)
   }
   const child = spawn(process.execPath, [new URL('./traces-verify.ts', import.meta.url).pathname, path], {
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -1,5 +1,7 @@
 import { uuidv7 } from '../../../shared/ids/uuid-v7.ts'
+import type { Sha256 } from '../../../shared/sign/sha256.ts'
 import type { UnsealedTrace } from '../../../shared/wire/router/trace.ts'
+import { type ChainHead, sealedRun, type TraceText } from '../canonical-trace.ts'
 
 const hex = 'b'.repeat(64)
 
@@ -89,4 +91,15 @@ export function sampleTrace(sample: Sample = {}): UnsealedTrace {
       ...sample.final,
     },
   }
+}
+
+/** One sealed record as the line that is stored. */
+export function sealedLine(
+  text: TraceText,
+  previous: ChainHead | undefined,
+  sha256: Sha256,
+): ChainHead & { body: string } {
+  const run = sealedRun(sha256)
+  const { seq, hash } = run.add(text, previous)
+  return { seq, hash, body: new TextDecoder().decode(run.bytes()) }
 }

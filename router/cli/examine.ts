@@ -1,0 +1,203 @@
+import { constants } from 'node:fs'
+import { access, stat } from 'node:fs/promises'
+import { delimiter, join } from 'node:path'
+import { readEnv } from '../../shared/env/read-env.ts'
+import { toOrigin } from '../../shared/http/bind.ts'
+import { PRICE_TABLE_VERSION } from '../../shared/prices/builtin.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import { heldCredential } from '../config/credential.ts'
+import type { RoutingConfig } from '../config/routing-config.ts'
+import { routerEnv } from '../env.ts'
+import { nativeSha256 } from '../host/native-sha256.ts'
+import { openStoreToRead } from '../host/open-store.ts'
+import { checkTail } from '../traces/boot-check.ts'
+import { storedTenants } from '../traces/stored-records.ts'
+import { routingConfig } from './routing-config.ts'
+
+export interface Check {
+  name: string
+  ok: boolean
+  detail: string
+}
+
+type Vars = Readonly<Record<string, string | undefined>>
+
+const PROBE_MS = 5000
+/** A clock may be this far behind the newest record before times would run backwards in a way that matters. */
+const CLOCK_SLACK_MS = 5000
+
+/** Everything that `router doctor` looks at, in the order in which one thing needs the one before. */
+export async function examine(vars: Vars, { probe }: { probe: boolean }): Promise<Check[]> {
+  const checks = [await outcome('environment', () => `${Object.keys(readEnv(routerEnv, vars)).length} settings read`)]
+  if (!checks[0]?.ok) return checks
+  const env = readEnv(routerEnv, vars)
+  const config = await routingConfig(vars).then(
+    active => active.config,
+    (error: unknown) => toMessage(error),
+  )
+  if (typeof config === 'string') checks.push({ name: 'config', ok: false, detail: config })
+  else checks.push(...(await ofConfig(config, vars)))
+  checks.push(...(await ofStore(env.ROUTER_DB, vars)))
+  const own = toOrigin(env.ROUTER_BIND)
+  checks.push(...(await baseUrls(vars, own, probe)))
+  if (!probe) return checks
+  if (typeof config !== 'string') {
+    for (const { id, baseUrl } of usedProviders(config)) {
+      checks.push(
+        await outcome(`provider ${id}`, async () => `${new URL(baseUrl).host} answers (${await statusOf(baseUrl)})`),
+      )
+    }
+  }
+  return checks
+}
+
+async function ofConfig(config: RoutingConfig, vars: Vars): Promise<Check[]> {
+  const rungs = config.routes.flatMap(route => route.ladder)
+  const unpriced = [...new Set(rungs.filter(({ price }) => price === null).map(({ model }) => model))]
+  const routes = config.routes.length
+  return [
+    {
+      name: 'config',
+      ok: true,
+      detail: vars.ROUTER_CONFIG ? `${vars.ROUTER_CONFIG}, ${routes} routes` : 'none: every call is observed',
+    },
+    {
+      name: 'prices',
+      ok: unpriced.length === 0,
+      detail:
+        unpriced.length === 0
+          ? `${config.pricing.builtin ? PRICE_TABLE_VERSION : 'only those of the config'}; every rung has one`
+          : `no price for ${unpriced.join(', ')}: add a [[price]]`,
+    },
+    ...usedProviders(config).map(provider => {
+      const held = heldCredential(provider, vars)
+      const passes = provider.auth === 'passthrough'
+      const missing = held === 'missing' && !passes
+      const wants = provider.apiKeyEnv ?? provider.credentialsEnv ?? 'AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY'
+      return {
+        name: `key of ${provider.id}`,
+        ok: !missing,
+        detail: missing
+          ? `set ${wants}`
+          : passes
+            ? "the caller's own is passed on"
+            : held === 'none'
+              ? 'none is wanted'
+              : 'set',
+      }
+    }),
+    ...(await Promise.all(
+      Object.values(config.gates).flatMap(gate =>
+        gate.kind === 'subprocess'
+          ? [outcome(`gate ${gate.id}`, () => findProgram(gate.cmd[0] ?? '', vars.PATH ?? ''))]
+          : [],
+      ),
+    )),
+  ]
+}
+
+function usedProviders(config: RoutingConfig) {
+  const used = new Set(config.routes.flatMap(route => route.ladder.map(({ provider }) => provider)))
+  return Object.values(config.providers).filter(({ id }) => used.has(id))
+}
+
+async function findProgram(program: string, path: string): Promise<string> {
+  const places = program.includes('/') ? [program] : path.split(delimiter).map(folder => join(folder, program))
+  for (const place of places) {
+    const found = await access(place, constants.X_OK).then(
+      () => true,
+      () => false,
+    )
+    if (found) return place
+  }
+  throw new Error(`${program} is no program here: install it, or give its path`)
+}
+
+async function ofStore(address: string, vars: Vars): Promise<Check[]> {
+  const isPath = !/^[a-z][a-z0-9+.-]+:/i.test(address)
+  if (address === ':memory:') return [{ name: 'store', ok: true, detail: 'in memory: nothing is kept' }]
+  if (isPath && (await stat(address).catch(() => undefined)) === undefined)
+    return [{ name: 'store', ok: true, detail: `${address} does not exist yet: the first start makes it` }]
+  let db: Db
+  try {
+    db = await openStoreToRead(vars, address)
+  } catch (error) {
+    return [{ name: 'store', ok: false, detail: toMessage(error) }]
+  }
+  try {
+    const tenants = await storedTenants(db)
+    return [
+      {
+        name: 'store',
+        ok: true,
+        detail: `${address}, ${tenants.length} ${tenants.length === 1 ? 'tenant' : 'tenants'}`,
+      },
+      await outcome('clock', () => clock(db)),
+      ...(await Promise.all(tenants.map(tenant => outcome(`chain of ${tenant}`, () => chain(db, tenant))))),
+    ]
+  } finally {
+    db.close()
+  }
+}
+
+async function clock(db: Db): Promise<string> {
+  const { rows } = await db.execute('select max(ts_ms) as newest from traces')
+  const newest = rows[0]?.newest
+  if (newest === null || newest === undefined) return 'no record to compare it with'
+  if (Date.now() + CLOCK_SLACK_MS < Number(newest))
+    throw new Error(`the clock is behind the newest record (${new Date(Number(newest)).toISOString()}): set it right`)
+  return `after the newest record (${new Date(Number(newest)).toISOString()})`
+}
+
+async function chain(db: Db, tenant: string): Promise<string> {
+  const broken = await checkTail(db, tenant, nativeSha256)
+  if (broken !== undefined) throw new Error(`broken at seq ${broken.seq} (${broken.reason}): run \`router verify\``)
+  return 'holds from its last checkpoint to its head'
+}
+
+const BASE_URLS = ['ANTHROPIC_BASE_URL', 'OPENAI_BASE_URL'] as const
+
+async function baseUrls(vars: Vars, own: string, probe: boolean): Promise<Check[]> {
+  const checks: Check[] = []
+  for (const name of BASE_URLS) {
+    const value = vars[name]
+    if (value === undefined || value === '') {
+      checks.push({ name, ok: true, detail: `not set in this shell: its programs do not come through ${own}` })
+    } else if (!URL.canParse(value)) {
+      checks.push({ name, ok: false, detail: `"${value.slice(0, 100)}" is no address: set it to ${own}, or unset it` })
+    } else if (probe) {
+      checks.push(await outcome(name, () => namesRouter(new URL(value).origin)))
+    } else {
+      const { origin } = new URL(value)
+      checks.push({ name, ok: true, detail: origin === own ? 'this router' : `${origin}, which is not ${own}` })
+    }
+  }
+  return checks
+}
+
+async function namesRouter(origin: string): Promise<string> {
+  const answer = await fetch(`${origin}/healthz`, { signal: AbortSignal.timeout(PROBE_MS) })
+  const body: unknown = await answer.json().catch(() => undefined)
+  const isRouter = typeof body === 'object' && body !== null && 'service' in body && body.service === 'router'
+  if (!isRouter) throw new Error(`${origin} is not a router`)
+  return `${origin} is a router`
+}
+
+async function statusOf(address: string): Promise<number> {
+  const { status } = await fetch(address, { method: 'HEAD', redirect: 'manual', signal: AbortSignal.timeout(PROBE_MS) })
+  return status
+}
+
+async function outcome(name: string, check: () => string | Promise<string>): Promise<Check> {
+  try {
+    return { name, ok: true, detail: await check() }
+  } catch (error) {
+    return { name, ok: false, detail: toMessage(error) }
+  }
+}
+
+function toMessage(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const inner = error.message === 'fetch failed' && error.cause instanceof Error ? error.cause.message : ''
+  return inner === '' ? error.message : `not reachable: ${inner}`
+}
