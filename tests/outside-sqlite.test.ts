@@ -36,7 +36,9 @@ if (requireBackend('sqlite3', hasShell(), 'apt-get install sqlite3, or bash scri
     expect(ask('pragma integrity_check')).toBe('ok')
     expect(ask('pragma journal_mode')).toBe('wal')
     expect(ask('select count(*), min(seq), max(seq) from rows')).toBe('2000|0|1999')
-    expect(ask('select hex(words) from rows where seq = 7')).toBe(Buffer.from('é 7 "quoted"\n').toString('hex').toUpperCase())
+    expect(ask('select hex(words) from rows where seq = 7')).toBe(
+      Buffer.from('é 7 "quoted"\n').toString('hex').toUpperCase(),
+    )
 
     await writer.close()
     db.close()

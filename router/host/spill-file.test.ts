@@ -75,6 +75,20 @@ describe('the spill file', () => {
     await Promise.all([writer.close(), drainer.close()])
   })
 
+  it('misses no line and refuses none when it is drained by the process that appends', async () => {
+    const spill = await openSpillFile(dbPath)
+    const records = Array.from({ length: 200 }, () => sampleTrace())
+    const seen: string[] = []
+    for (const record of records) {
+      const appended = spill.append(spillLine(record))
+      seen.push(...(await drained(spill)).ids)
+      await appended
+    }
+    seen.push(...(await drained(spill)).ids)
+    expect([...new Set(seen)].sort()).toEqual(records.map(({ trace_id }) => trace_id).sort())
+    await spill.close()
+  })
+
   it('refuses a line when the disk does', async () => {
     const spill = await openSpillFile(dbPath)
     await rm(folder, { recursive: true })

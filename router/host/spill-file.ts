@@ -22,6 +22,15 @@ export async function openSpillFile(dbPath: string): Promise<Spill & { close(): 
   let current = 0
   let setAside = 0
 
+  let last: Promise<unknown> = Promise.resolve()
+
+  /** One at a time: a file must not be set aside and closed under a write of this process. */
+  function alone<T>(act: () => Promise<T>): Promise<T> {
+    const done = last.then(act)
+    last = done.catch(() => undefined)
+    return done
+  }
+
   async function opened() {
     if (file !== undefined) return file
     const handle = await open(path, 'a', 0o600)
@@ -75,7 +84,7 @@ export async function openSpillFile(dbPath: string): Promise<Spill & { close(): 
 
   const writer = groupCommit<string, void>({
     async write(lines) {
-      await write(lines)
+      await alone(() => write(lines))
       return lines.map(() => undefined)
     },
     maxRows: MAX_LINES,
@@ -99,7 +108,7 @@ export async function openSpillFile(dbPath: string): Promise<Spill & { close(): 
   return {
     append: line => writer.append(line),
     async parts(): Promise<SpillPart[]> {
-      await rotate()
+      await alone(rotate)
       const names = await asideNames()
       setAside = await sizes(names)
       return names.map(name => ({
@@ -116,7 +125,7 @@ export async function openSpillFile(dbPath: string): Promise<Spill & { close(): 
     bytes: () => current + setAside,
     async close() {
       await writer.close()
-      await closeFile()
+      await alone(closeFile)
     },
   }
 }

@@ -15,7 +15,6 @@ export interface SseReaderOptions {
   readonly maxFrameBytes: number
 }
 
-export type SseReader = ReturnType<typeof sseReader>
 
 const LF = 0x0a
 const CR = 0x0d

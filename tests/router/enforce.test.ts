@@ -310,7 +310,7 @@ describe('streams in enforce', () => {
     const { post } = await start('', 'stream = { keepalive_after_ms = 1000 }')
     upstream.queue(response => void setTimeout(() => response.destroy(), 1300), reset)
     const body = await (await post('/v1/messages', ask)).text()
-    expect(body).toMatch(/^event: ping\n[^]*event: error\ndata: \{"type":"error"/)
+    expect(body).toMatch(/^event: ping\n[\s\S]*event: error\ndata: \{"type":"error"/)
     expect(body).not.toContain('message_stop')
   })
 
