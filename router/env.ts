@@ -29,6 +29,8 @@ export const routerEnv = z.object({
     .regex(/^[A-Za-z0-9._-]{1,64}$/, 'expected 1 to 64 letters, digits, dots, dashes or underscores')
     .default('default'),
   ROUTER_RESPONSE_HEADERS: flag.default(true),
+  ROUTER_KEYS: z.string().optional(),
+  ROUTER_INSECURE: flag.default(false),
   ROUTER_METRICS_OPEN: flag.default(false),
   ROUTER_DRAIN_SECONDS: z
     .string()

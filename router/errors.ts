@@ -2,10 +2,10 @@ import type { Context, ErrorHandler, Hono, NotFoundHandler } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { ApiError } from '../shared/http/api-error.ts'
-import type { RequestIdEnv } from '../shared/http/request-id.ts'
 import { allowedMethods } from '../shared/http/routes.ts'
 import type { Log } from '../shared/log/log.ts'
 import { type ErrorDialect, errorBodyFor, type RouterErrorCase, routerErrors } from '../shared/wire/router/error.ts'
+import type { RouterHttpEnv } from './auth/access.ts'
 import { PROVIDER_ROUTES } from './observe/target.ts'
 
 /** Codes of the shared HTTP layer, in this service's words. */
@@ -22,7 +22,7 @@ export function dialectOf(path: string): ErrorDialect {
 }
 
 /** The one place that answers an error: a refusal with its own words, anything unknown in brief and logged in full. */
-export function answerErrors(log: Log): ErrorHandler<RequestIdEnv> {
+export function answerErrors(log: Log): ErrorHandler<RouterHttpEnv> {
   return (error, c) => {
     if (error instanceof ApiError) {
       const name = toCase(error.code)
@@ -35,7 +35,7 @@ export function answerErrors(log: Log): ErrorHandler<RequestIdEnv> {
 }
 
 /** 405 with `allow` where the path exists under another method, else 404. */
-export function answerUnknownRoute(app: Hono<RequestIdEnv>): NotFoundHandler<RequestIdEnv> {
+export function answerUnknownRoute(app: Hono<RouterHttpEnv>): NotFoundHandler<RouterHttpEnv> {
   let methodsOf: ((path: string) => readonly string[]) | undefined
   return c => {
     // The routes are read at the first miss: by then every feature is mounted.
@@ -49,7 +49,7 @@ export function answerUnknownRoute(app: Hono<RequestIdEnv>): NotFoundHandler<Req
 }
 
 function refusal(
-  c: Context<RequestIdEnv>,
+  c: Context<RouterHttpEnv>,
   name: RouterErrorCase,
   message: string,
   headers: Readonly<Record<string, string>> = {},

@@ -10,11 +10,13 @@ import type { UnsealedTrace } from '../shared/wire/router/trace.ts'
 import type { ActiveConfig } from './active-config.ts'
 import { findPrice } from './config/prices.ts'
 import type { Pricing } from './config/routing-config.ts'
+import { traceMetrics } from './metrics/trace-metrics.ts'
 import type { Observation } from './observe/observation.ts'
 import { type Recorder, recorder } from './observe/recorder.ts'
 import type { Hashing } from './receipt/request-part.ts'
 import type { LineSink } from './traces/checkpointer.ts'
 import { publishKey } from './traces/keys.ts'
+import { pendingIndex } from './traces/pending.ts'
 import type { Spill } from './traces/spill.ts'
 import { type TraceWriter, traceWriter } from './traces/writer.ts'
 
@@ -48,6 +50,10 @@ export interface Receipts {
   /** Makes the receipt after the answer has gone; in durable mode the answer waits until it is kept. */
   record(make: () => UnsealedTrace): Promise<void>
   writer: TraceWriter
+  /** A record of this tenant that is not in the store yet, by any of its ids. */
+  pending: (id: string, tenant: string) => UnsealedTrace | undefined
+  /** Resolves when a record has been made of all that has ended. */
+  made(): Promise<void>
   /** Resolves when all that has ended is kept. */
   close(): Promise<void>
 }
@@ -57,8 +63,33 @@ export async function keepReceipts(deps: ReceiptsDeps): Promise<Receipts> {
   const { db, keeping, clock, log } = deps
   if (keeping.signer) await publishKey(db, keeping.signer, clock.now())
   const { durable, ...host } = keeping
-  const writer = traceWriter({ ...deps, ...host, mode: durable ? 'durable' : 'best-effort' })
+  const { queue, batch, flushMs, checkpointRecords, checkpointSeconds } = deps.active().config.store
+  const writer = traceWriter({
+    ...deps,
+    ...host,
+    mode: durable ? 'durable' : 'best-effort',
+    limits: {
+      ...{ queue, batch },
+      flush_ms: flushMs,
+      checkpoint_records: checkpointRecords,
+      checkpoint_seconds: checkpointSeconds,
+    },
+  })
   writer.start()
+  const count = traceMetrics(deps.metrics)
+  const pending = pendingIndex()
+  const waiting: string[] = []
+  const take = (record: UnsealedTrace): void => {
+    const { tenant_id, trace_id, final } = record
+    const { response_id, upstream_request_id, client_request_id } = final
+    pending.register({ tenant_id, trace_id, response_id, upstream_request_id, client_request_id })
+    pending.attach(record)
+    waiting.push(trace_id)
+    writer.enqueue(record)
+    // The writer works in order: of all records it took, those it still holds are the newest.
+    for (const settled of waiting.splice(0, waiting.length - writer.depth())) pending.settled(settled)
+    count(record)
+  }
   // A look-up walks the whole table, and calls name the same few models.
   const prices = new Map<string, Price | undefined>()
   let pricesOf: Pricing | undefined
@@ -82,31 +113,36 @@ export async function keepReceipts(deps: ReceiptsDeps): Promise<Receipts> {
         return prices.get(key)
       }
     },
-    enqueue: record => void writer.enqueue(record),
+    enqueue: take,
     log,
   })
+  async function made(): Promise<void> {
+    // What `record` has put off is one turn of the loop away.
+    await new Promise(resolve => setTimeout(resolve, 0))
+    await observed.settled()
+  }
   return {
     observed: one => observed.ended(one),
     async record(make) {
       if (durable) {
         const trace = make()
-        writer.enqueue(trace)
+        take(trace)
         await writer.recorded(trace.trace_id)
         return
       }
       setTimeout(() => {
         try {
-          writer.enqueue(make())
+          take(make())
         } catch (error) {
           log.error('a call could not be recorded', { error })
         }
       }, 0)
     },
     writer,
+    pending: (id, tenant) => pending.get(tenant, id)?.record,
+    made,
     async close() {
-      // What `record` has put off is one turn of the loop away.
-      await new Promise(resolve => setTimeout(resolve, 0))
-      await observed.settled()
+      await made()
       await writer.close()
     },
   }

@@ -8,9 +8,11 @@ import type { Db } from '../shared/sql/db.ts'
 import { migrate } from '../shared/sql/migrate.ts'
 import { type Clock, systemClock } from '../shared/time/clock.ts'
 import { VERSION } from '../shared/version.ts'
-import type { RouterHealth, RouterReadiness } from '../shared/wire/router/health.ts'
+import type { ReloadResult, RouterHealth, RouterReadiness } from '../shared/wire/router/health.ts'
 import { type ActiveConfig, activate, type ConfigSource, configHolder, mayRoute } from './active-config.ts'
 import { routerApp } from './app.ts'
+import { auditReads } from './audit/reads.ts'
+import { type Access, OPEN_ACCESS } from './auth/access.ts'
 import { budgetLedger } from './budget/ledger.ts'
 import { spentStore } from './budget/spent-store.ts'
 import type { EnforceDeps } from './enforce/handle.ts'
@@ -18,9 +20,11 @@ import { sessions } from './enforce/sessions.ts'
 import type { GateHost } from './gates/build-gates.ts'
 import { createErrorBudgets } from './gates/error-budgets.ts'
 import type { InboundDeps } from './inbound/deps.ts'
+import { liveMetrics } from './metrics/live-metrics.ts'
 import { breakers } from './policy/breakers.ts'
 import type { Hashing } from './receipt/request-part.ts'
 import { type Keeping, keepReceipts, type Receipts } from './receipts.ts'
+import { reloader } from './reload/reloader.ts'
 import { routerSteps } from './schema/steps.ts'
 import { promptSalt } from './traces/salt.ts'
 import { fetchTransport } from './upstream/fetch-transport.ts'
@@ -29,6 +33,8 @@ import type { Transport } from './upstream/transport.ts'
 export interface RouterOptions {
   /** Routing config: TOML text, or the same as an object. Without one every call is observed. */
   config?: ConfigSource
+  /** Reads the config from where it came, for a reload that names none. */
+  readConfig?: () => Promise<ConfigSource>
   /** Name of the config's file, for messages. */
   configFile?: string
   /** Reads schema files that the config names. */
@@ -50,14 +56,21 @@ export interface RouterOptions {
   /** Whether answers carry `x-router-*` headers; default yes. */
   responseHeaders?: boolean
   maxBodyBytes?: number
+  /** Who may call; without it everyone whom the program lets through. */
+  access?: Access
+  /** Requests being answered, where the host counts them. */
+  inFlight?: () => number
 }
 
 export interface Router {
   fetch(request: Request): Promise<Response>
   /** Opens store and config; rejects with a sentence when that cannot be done. */
   ready(): Promise<void>
-  /** Reads the routing config anew; throws ConfigError and keeps the old one when it cannot be used. */
-  reload(source: ConfigSource): Promise<{ config_hash: string; changed: boolean }>
+  /**
+   * Takes a new routing config, by default from where the first one came; throws ConfigError and keeps the old one when it
+   * cannot be used.
+   */
+  reload(source?: ConfigSource): Promise<ReloadResult>
   /** From now on /healthz answers 503, so that a balancer sends no more calls. */
   drain(): void
   /** Writes what is still to be kept. */
@@ -66,7 +79,6 @@ export interface Router {
   relaying(): InboundDeps & { reads: () => boolean }
 }
 
-const MAX_BODY_BYTES = 33_554_432
 const TIMEOUTS = { connectMs: 10_000, firstByteMs: 120_000, idleMs: 120_000 }
 const SAVE_SPENT_MS = 1000
 
@@ -107,8 +119,7 @@ export function createRouter(options: RouterOptions = {}): Router {
       await started()
     },
     async reload(source) {
-      const { activateConfig, holder } = await started()
-      return holder.swap(await activateConfig(source))
+      return (await started()).reload(source)
     },
     drain() {
       phase = 'draining'
@@ -120,7 +131,9 @@ export function createRouter(options: RouterOptions = {}): Router {
     relaying() {
       if (!parts.current) throw new Error('the router is not ready')
       const { inbound, holder } = parts.current
-      return { ...inbound, reads: () => mayRoute(holder.get()) }
+      // Where keys are asked for, every call goes through the door that asks.
+      const keyed = (options.access?.keys.length ?? 0) > 0
+      return { ...inbound, reads: () => keyed || mayRoute(holder.get()) }
     },
   }
 }
@@ -178,6 +191,7 @@ async function build(options: RouterOptions, life: Lifecycle) {
   }
 
   const outHeaders = options.responseHeaders ?? true
+  const { tenantId = 'default', access = OPEN_ACCESS } = options
   const shared = {
     ledger,
     breakers: breakers(clock),
@@ -196,19 +210,62 @@ async function build(options: RouterOptions, life: Lifecycle) {
     clock,
     newId: uuidv7,
     recorded: receipts?.observed,
-    maxBodyBytes: options.maxBodyBytes ?? MAX_BODY_BYTES,
-    tenantId: options.tenantId ?? 'default',
+    maxBodyBytes: options.maxBodyBytes ?? holder.get().config.limits.maxBodyBytes,
+    tenantId,
     outHeaders,
     active: holder.get,
     enforcing: ({ config, gates }): EnforceDeps => ({ ...shared, config, gates }),
   }
-  const app = routerApp({ log: log.target('router.http'), metrics, inbound, ...life })
+  const reload = reloader({ holder, activate: activateConfig, readConfig: options.readConfig, metrics, log })
+  const breakerOf = shared.breakers.phaseOf
+  const { store } = holder.get().config
+  const keyTenants = new Set([tenantId, ...access.keys.map(key => key.tenantId)])
+  const app = routerApp({
+    log: log.target('router.http'),
+    guard: { access, tenantId, sha256 },
+    metrics: liveMetrics(metrics, {
+      providers: () => Object.keys(holder.get().config.providers),
+      breakerOf,
+      gates: () => Object.keys(holder.get().config.gates),
+      isGateDisabled: gate =>
+        shared.errorBudgets.snapshot().some(({ gateId, state }) => gateId === gate && state === 'disabled'),
+      inFlight: options.inFlight,
+    }),
+    audit: {
+      reads: db && auditReads(db),
+      pending: (id, tenant) => {
+        for (const one of tenant === undefined ? keyTenants : [tenant]) {
+          const found = receipts?.pending(id, one)
+          if (found) return found
+        }
+        return undefined
+      },
+      made: receipts?.made ?? (async () => undefined),
+      isGateDisabled: shared.errorBudgets.isDisabled,
+    },
+    capabilities: {
+      config: () => holder.get().config,
+      env,
+      breakerOf,
+      isGateDisabled: shared.errorBudgets.isDisabled,
+      receipts: {
+        durability: options.keeping?.durable ? 'durable' : 'best_effort',
+        key_id: options.keeping?.signer?.keyId ?? null,
+        checkpoint_every: store.checkpointRecords,
+        checkpoint_seconds: store.checkpointSeconds,
+      },
+      authRequired: access.keys.length > 0,
+    },
+    reload,
+    inbound,
+    ...life,
+  })
   return {
     app,
     holder,
     inbound,
     receipts,
-    activateConfig,
+    reload,
     async close() {
       await saveSpent()
       await receipts?.close()

@@ -1,14 +1,19 @@
 import { VERSION } from '../shared/version.ts'
 import { openapi } from '../shared/wire/openapi.ts'
+import { auditEndpoints } from '../shared/wire/router/endpoints/audit.ts'
+import { inboundEndpoints, passthroughEndpoints } from '../shared/wire/router/endpoints/inbound.ts'
 import { routerOperationEndpoints } from '../shared/wire/router/endpoints/operations.ts'
 import { routerError } from '../shared/wire/router/error.ts'
 
+const { feedback: _, ...audit } = auditEndpoints
+const { panel: __, ...operations } = routerOperationEndpoints
+
 /** The operations that this version mounts: the document names these and no other. */
 const SERVED = [
-  routerOperationEndpoints.healthz,
-  routerOperationEndpoints.readyz,
-  routerOperationEndpoints.metrics,
-  routerOperationEndpoints.openapi,
+  ...Object.values(inboundEndpoints),
+  ...passthroughEndpoints,
+  ...Object.values(audit),
+  ...Object.values(operations),
 ]
 
 export function servedDocument(): object {

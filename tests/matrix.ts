@@ -25,6 +25,9 @@ interface Running {
   stop(): Promise<void>
 }
 
+/** Nothing listens there: a path that is forwarded is answered at once, and no test reaches a provider. */
+const NO_UPSTREAM = { ROUTER_UPSTREAM_MESSAGES: 'http://127.0.0.1:9', ROUTER_UPSTREAM_CHAT: 'http://127.0.0.1:9' }
+
 const HOSTS: Record<string, (service: ServiceName) => Promise<Running>> = {
   'in-process': inProcess,
   'a Node socket': onNode,
@@ -52,7 +55,7 @@ export function matrix(service: ServiceName, tests: (call: Call, announce: Annou
 
 async function inProcess(service: ServiceName): Promise<Running> {
   const db = await openDb(':memory:')
-  const app = service === 'runtime' ? createRuntime({ db }) : createRouter({ db })
+  const app = service === 'runtime' ? createRuntime({ db }) : createRouter({ db, env: NO_UPSTREAM })
   await app.ready()
   return {
     call: (path, init) => app.fetch(new Request(`http://local${path}`, init)),
@@ -86,7 +89,12 @@ async function onNode(service: ServiceName): Promise<Running> {
   const started: Service =
     service === 'runtime'
       ? await serveRuntime({ PLATFORM_BIND: '127.0.0.1:0', PLATFORM_DATA_DIR: folder, PLATFORM_LOG_LEVEL: 'off' })
-      : await serveRouter({ ROUTER_BIND: '127.0.0.1:0', ROUTER_DB: join(folder, 'router.db'), RUST_LOG: 'off' })
+      : await serveRouter({
+          ROUTER_BIND: '127.0.0.1:0',
+          ROUTER_DB: join(folder, 'router.db'),
+          RUST_LOG: 'off',
+          ...NO_UPSTREAM,
+        })
   return {
     call: (path, init) => fetch(started.origin + path, init),
     announce: announceTo(started.origin),
@@ -103,7 +111,7 @@ async function inWorkerd(service: ServiceName): Promise<Running> {
   const vars: Record<string, string> =
     service === 'runtime'
       ? { PLATFORM_DATABASE_URL: url, PLATFORM_METRICS_TOKEN: METRICS_TOKEN, PLATFORM_LOG_LEVEL: 'off' }
-      : { ROUTER_DB: url, RUST_LOG: 'off' }
+      : { ROUTER_DB: url, RUST_LOG: 'off', ...NO_UPSTREAM }
   const worker = await startWorker(service, { vars }).catch(async (error: unknown) => {
     await sqld.stop()
     throw error

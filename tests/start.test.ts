@@ -81,30 +81,38 @@ describe('a service that is started', () => {
 })
 
 describe('a start that cannot work', () => {
-  const bad: [what: string, cli: string, vars: Record<string, string>, line: RegExp][] = [
+  const bad: [what: string, cli: string, vars: Record<string, string>, line: RegExp, code?: number][] = [
     [
       'a bad address',
       RUNTIME,
       { PLATFORM_BIND: 'here' },
       /^PLATFORM_BIND: expected host:port or \[v6\]:port, got "here"\n$/,
     ],
-    ['a bad port', ROUTER, { ROUTER_BIND: '127.0.0.1:99999' }, /^ROUTER_BIND: expected host:port/],
+    ['a bad port', ROUTER, { ROUTER_BIND: '127.0.0.1:99999' }, /^ROUTER_BIND: expected host:port/, 2],
     ['a bad duration', RUNTIME, { PLATFORM_DRAIN_TIMEOUT: 'soon' }, /^PLATFORM_DRAIN_TIMEOUT: expected a duration/],
-    ['a bad log level', ROUTER, { ROUTER_LOG: 'loud' }, /^ROUTER_LOG: expected error, warn/],
+    ['a bad log level', ROUTER, { ROUTER_LOG: 'loud' }, /^ROUTER_LOG: expected error, warn/, 2],
     [
       'a short secret',
       RUNTIME,
       { PLATFORM_METRICS_TOKEN: 'hunter2' },
       /^PLATFORM_METRICS_TOKEN: expected at least 16 characters\n$/,
     ],
-    ['a folder as database', ROUTER, { ROUTER_DB: '/' }, /^\/ .*\n$|^.*folder.*\n$/],
+    ['a folder as database', ROUTER, { ROUTER_DB: '/' }, /^\/ .*\n$|^.*folder.*\n$/, 3],
+    [
+      'a short router key',
+      ROUTER,
+      { ROUTER_KEYS: 'acme:hunter2' },
+      /^ROUTER_KEYS: entry 1: the secret of acme is shorter/,
+      2,
+    ],
+    ['a config that is nowhere', ROUTER, { ROUTER_CONFIG: '/nowhere.toml' }, /^ROUTER_CONFIG names \/nowhere.toml/, 2],
     ['a database that is nowhere', RUNTIME, { PLATFORM_DATABASE_URL: 'redis://x' }, /^Cannot open a "redis:" database/],
   ]
-  it.each(bad)('says in one line what is wrong: %s', async (_, cli, vars, line) => {
+  it.each(bad)('says in one line what is wrong: %s', async (_, cli, vars, line, exit = 1) => {
     const { code, out, err } = await start(cli, ['serve'], vars).ended
     expect(err).toMatch(line)
     expect(err.trimEnd().split('\n')).toHaveLength(1)
-    expect([code, out]).toEqual([1, ''])
+    expect([code, out]).toEqual([exit, ''])
   })
 
   it('says so when another program has the port', async () => {
@@ -113,7 +121,7 @@ describe('a start that cannot work', () => {
     const { port } = holder.address() as { port: number }
     const { code, err } = await start(ROUTER, ['serve', '--bind', `127.0.0.1:${port}`]).ended
     holder.close()
-    expect(code).toBe(1)
+    expect(code).toBe(3)
     expect(err).toBe(
       `cannot listen on 127.0.0.1:${port}: another program uses this port; stop it or choose another port\n`,
     )
@@ -124,7 +132,7 @@ describe('a start that cannot work', () => {
     await writeFile(path, 'these are my notes, not a database\n'.repeat(40))
     const before = await readFile(path)
     const { code, err } = await start(ROUTER, ['serve', '--db', path]).ended
-    expect(code).toBe(1)
+    expect(code).toBe(3)
     expect(err).toContain(path)
     expect(err.trimEnd().split('\n')).toHaveLength(1)
     expect(await readFile(path)).toEqual(before)
@@ -144,7 +152,7 @@ describe('a start that cannot work', () => {
       db.execute('select * from schema_steps order by part, id').then(({ rows }) => JSON.stringify(rows))
     const before = await contents()
     const { code, err } = await start(ROUTER, ['serve', '--db', path]).ended
-    expect(code).toBe(1)
+    expect(code).toBe(3)
     expect(err).toMatch(/^The router database was made by a newer version \(step 999 "from-the-future".*\n$/)
     expect(await contents()).toBe(before)
     db.close()

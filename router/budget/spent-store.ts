@@ -8,7 +8,6 @@ const upsert = insertJson(
   { after: 'on conflict (key) do update set spent = spent + excluded.spent, updated_at = excluded.updated_at' },
 )
 
-
 /** Spent totals in the trace store, so that a restart does not open a new budget. */
 export function spentStore(db: Db) {
   return {

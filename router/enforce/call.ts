@@ -6,6 +6,7 @@ import { sseReader } from '../../shared/http/sse-read.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { ErrorClass } from '../../shared/wire/router/trace.ts'
 import type { Limits, Provider, Rung } from '../config/routing-config.ts'
+import { decoded as decodedBody, EncodingError } from '../upstream/content-encoding.ts'
 import { headerValue } from '../upstream/headers.ts'
 import { type HeaderList, type Transport, TransportError, type UpstreamResponse } from '../upstream/transport.ts'
 
@@ -93,17 +94,24 @@ export async function callUpstream(
     firstByteAt,
     endedAt: clock.monotonic(),
   })
-  const broken = (errorClass: Broken['errorClass'], detail: string): CallResult => {
+  /** What was generated before a cut is billed: the last usage seen, and no less output than the text that came. */
+  const costsOfCut = (): CallCosts => {
     const { tokens, textBytes, finish } = meter.reading()
-    // What was generated before the cut is billed: the last usage seen, and no less output than the text that came.
-    const cut = textBytes > 0 || tokens !== null
-    return {
-      kind: 'broken',
-      errorClass,
-      detail,
-      ...costs(cut ? atLeast(tokens, textBytes) : null, cut ? 'estimated' : 'none', finish),
-    }
+    const billed = textBytes > 0 || tokens !== null
+    return costs(billed ? atLeast(tokens, textBytes) : null, billed ? 'estimated' : 'none', finish)
   }
+  const broken = (errorClass: Broken['errorClass'], detail: string): CallResult => ({
+    kind: 'broken',
+    errorClass,
+    detail,
+    ...costsOfCut(),
+  })
+  // Ends whatever the call has left open, and the call itself when it takes longer than its provider is given.
+  const own = new AbortController()
+  const late = setTimeout(
+    () => own.abort(new TransportError('the upstream did not finish its answer in time', { timeout: 'total' })),
+    provider.timeouts.totalMs,
+  )
 
   try {
     response = await transport.send({
@@ -111,20 +119,21 @@ export async function callUpstream(
       url: request.url,
       headers: request.headers,
       body: request.body,
-      signal,
+      signal: AbortSignal.any([signal, own.signal]),
       timeouts: provider.timeouts,
     })
-    const { status, headers } = response
+    const { status } = response
+    const { headers, body } = decodedBody(response)
     if (status < 200 || status > 299) {
-      const body = await readWhole(response.body, MAX_ERROR_BODY, () => (firstByteAt ??= clock.monotonic()))
-      const fault = dialect.classifyFault(status, body ?? new Uint8Array())
+      const said = await readWhole(body, MAX_ERROR_BODY, () => (firstByteAt ??= clock.monotonic()))
+      const fault = dialect.classifyFault(status, said ?? new Uint8Array())
       const wait = retryAfterMs(name => headerValue(headers, name), clock.now())
       return {
         ...costs(null, 'none'),
         kind: 'refused',
         status,
         headers,
-        body: body ?? new Uint8Array(),
+        body: said ?? new Uint8Array(),
         errorClass: fault.class,
         failover: fault.failover,
         retryAfterMs: wait,
@@ -137,7 +146,7 @@ export async function callUpstream(
       const reader = sseReader({ maxFrameBytes: limits.maxResponseBytes })
       const accumulator = dialect.accumulator({ expectedChoices: choices })
       let size = 0
-      for await (const chunk of response.body) {
+      for await (const chunk of body) {
         firstByteAt ??= clock.monotonic()
         size += chunk.length
         if (size > limits.maxResponseBytes)
@@ -147,44 +156,53 @@ export async function callUpstream(
           accumulator.push(frame)
           if (!dialect.isKeepAlive(frame)) frames.push(frame.raw)
         }
+        // Nothing that could follow makes it an answer, and some upstreams leave the connection open after an error.
+        if (accumulator.failure) break
       }
       decoded = accumulator.finish({ incomplete: reader.rest().incomplete })
     } else {
-      const body = await readWhole(response.body, limits.maxResponseBytes, () => (firstByteAt ??= clock.monotonic()))
-      if (body === undefined) return broken('bad_response', 'the answer is larger than max_response_bytes')
-      decoded = dialect.decodeJson(body)
+      const whole = await readWhole(body, limits.maxResponseBytes, () => (firstByteAt ??= clock.monotonic()))
+      if (whole === undefined) return broken('bad_response', 'the answer is larger than max_response_bytes')
+      decoded = dialect.decodeJson(whole)
     }
     if (!decoded.ok) {
       if (decoded.error === undefined) return broken('bad_response', decoded.detail)
       const fault = dialect.classifyStreamError(decoded.error)
-      const { tokens, textBytes } = meter.reading()
-      const body = dialect.routerError('upstream', decoded.error.message, '').body
       return {
-        ...costs(tokens && atLeast(tokens, textBytes), tokens ? 'provider' : 'none'),
+        ...costsOfCut(),
         kind: 'refused',
         status: 502,
         headers: [],
-        body,
+        body: dialect.routerError('upstream', decoded.error.message, '').body,
         errorClass: fault.class,
         failover: fault.failover,
         retryAfterMs: undefined,
       }
     }
-    const { candidate, body: json, replayable } = decoded
+    const { candidate, body: answer, replayable } = decoded
     return {
       ...costs(candidate.tokens, candidate.tokens ? 'provider' : 'estimated', candidate.choices[0]?.finish ?? null),
       kind: 'answered',
       status,
       headers,
       candidate,
-      json,
+      json: answer,
       frames: streamed && replayable ? frames : undefined,
     }
   } catch (error) {
-    if (signal.aborted) return broken('client_abort', 'the call was cancelled')
+    if (signal.aborted && !ranOut(signal)) return broken('client_abort', 'the call was cancelled')
+    if (error instanceof EncodingError) return broken('bad_response', error.message)
     const known = error instanceof TransportError
     return broken(known && error.timeout ? 'timeout' : 'transport', known ? error.message : 'the call failed')
+  } finally {
+    clearTimeout(late)
+    own.abort()
   }
+}
+
+/** Whether a request was given up because its time was over, and not because its client left. */
+export function ranOut({ reason }: AbortSignal): boolean {
+  return reason instanceof TransportError && reason.timeout !== undefined
 }
 
 /** A call that was not made, because the provider's breaker is open. */

@@ -19,7 +19,7 @@ import { type Knobs, serveThreshold } from '../policy/knobs.ts'
 import { afterFault, afterGateFail, afterOverflow, type Next, type Progress } from '../policy/next-rung.ts'
 import type { Start } from '../policy/start-rung.ts'
 import type { Transport } from '../upstream/transport.ts'
-import { type AnsweredCall, type CallResult, callUpstream, notCalled, type RefusedCall } from './call.ts'
+import { type AnsweredCall, type CallResult, callUpstream, notCalled, type RefusedCall, ranOut } from './call.ts'
 import type { Tried } from './receipt.ts'
 import { type Inbound, rungBody, upstreamHeaders, upstreamUrl } from './upstream-request.ts'
 
@@ -211,7 +211,11 @@ export async function cascade(plan: CascadePlan, deps: CascadeDeps, signal: Abor
       return { one: { ...base, verdict, errorClass: call.errorClass as ErrorClass, gates: undefined } }
     }
     const judged = await judge(rung, call)
-    return { one: { ...base, ...judged, errorClass: judged.verdict === 'cancelled' ? 'client_abort' : undefined } }
+    return { one: { ...base, ...judged, errorClass: judged.verdict === 'cancelled' ? left() : undefined } }
+  }
+
+  function left(): ErrorClass {
+    return ranOut(signal) ? 'timeout' : 'client_abort'
   }
 
   async function judge(rung: Rung, call: AnsweredCall): Promise<Pick<Tried, 'verdict' | 'gates'>> {

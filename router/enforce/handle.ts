@@ -5,7 +5,7 @@ import { responseHeaders } from '../../shared/wire/router/headers.ts'
 import type { Policy, UnsealedTrace } from '../../shared/wire/router/trace.ts'
 import type { Hashing } from '../receipt/request-part.ts'
 import { requestPart } from '../receipt/request-part.ts'
-import type { HeaderList } from '../upstream/transport.ts'
+import { type HeaderList, TransportError } from '../upstream/transport.ts'
 import { type CascadeDeps, type CascadeEnd, type CascadeResult, cascade } from './cascade.ts'
 import { type PlanDeps, type PlanInput, planCascade } from './plan.ts'
 import { type CascadeLog, cascadeRecord } from './receipt.ts'
@@ -28,7 +28,11 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, abandoned:
   const { config, clock } = deps
   const gone = new AbortController()
   const late = new AbortController()
-  const timer = setTimeout(() => late.abort(), config.limits.totalMs)
+  let committed = false
+  const timer = setTimeout(
+    () => late.abort(new TransportError('the request took too long', { timeout: 'total' })),
+    config.limits.totalMs,
+  )
   const signal = AbortSignal.any([abandoned, gone.signal, late.signal])
   const own: HeaderList = deps.outHeaders
     ? [
@@ -118,7 +122,12 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, abandoned:
       topRung: route.ladder.at(-1)!,
       inbound,
       policy,
-      end: { ...recorded(result.end), ...(status !== undefined && { status }) },
+      storeReasons: config.store.storeReasons,
+      end: {
+        ...recorded(result.end),
+        ...(status !== undefined && { status }),
+        ...(committed && afterHead(result.end)),
+      },
       times: { arrived: input.arrived, done: clock.monotonic() },
     }
     await deps.record(() => cascadeRecord(log, deps.hashing))
@@ -131,8 +140,17 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, abandoned:
     traceId,
     keepAlive: route.keepalive === 'off' ? undefined : { afterMs, everyMs },
     earlyHeaders: own,
+    committed: () => {
+      committed = true
+    },
     gone: () => gone.abort(),
   })
+}
+
+/** What a head that is out changes: its status was 200, and what is no answer ended the stream before its end. */
+function afterHead({ kind }: CascadeEnd): Partial<CascadeLog['end']> {
+  if (kind === 'aborted') return { truncated: true }
+  return { status: 200, ...(kind !== 'answer' && { truncated: true }) }
 }
 
 /** How the receipt names the end, with the status that the client got. */

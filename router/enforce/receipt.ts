@@ -42,8 +42,10 @@ export interface CascadeLog {
   topRung: Rung
   inbound: Inbound
   policy: Policy
+  /** Whether reasons of gates are kept. */
+  storeReasons: boolean
   tried: readonly Tried[]
-  end: { servedFrom: Final['served_from']; served: Tried | undefined; status: number }
+  end: { servedFrom: Final['served_from']; served: Tried | undefined; status: number; truncated?: boolean }
   /** Milliseconds on the clock that never jumps: the arrival, and the last byte handed out. */
   times: { arrived: number; done: number }
   /** Stretches in which an upstream call or a gate was in flight. */
@@ -66,12 +68,12 @@ export function cascadeRecord(log: CascadeLog, hashing: Hashing): UnsealedTrace 
     route_ix: log.routeIx,
     request: { ...request, body_sha256_out: sent ? bodyHash(hashing, sent.sent) : null },
     policy: log.policy,
-    attempts: tried.map(attempt),
+    attempts: tried.map(one => attempt(one, log.storeReasons)),
     final: final(log),
   }
 }
 
-function attempt({ rung, cause, call, tokens, cost, verdict, errorClass, gates }: Tried): Attempt {
+function attempt({ rung, cause, call, tokens, cost, verdict, errorClass, gates }: Tried, storeReasons: boolean): Attempt {
   return {
     rung: rung.rung,
     provider: rung.provider,
@@ -79,7 +81,7 @@ function attempt({ rung, cause, call, tokens, cost, verdict, errorClass, gates }
     gate: gates?.gate ?? (call.kind === 'answered' ? 'skipped' : 'error'),
     verdict,
     cost: cost === null ? null : toUsd(cost),
-    gates: gates ? [...gates.results] : [],
+    gates: gates ? gates.results.map(result => (storeReasons ? result : withoutReason(result))) : [],
     score: gates?.score ?? null,
     tokens: tokens ?? NO_TOKENS,
     usage_source: call.usageSource,
@@ -90,6 +92,10 @@ function attempt({ rung, cause, call, tokens, cost, verdict, errorClass, gates }
     cause,
     ...(errorClass !== undefined && { error_class: errorClass }),
   }
+}
+
+function withoutReason({ reason: _, ...result }: GateResult): GateResult {
+  return result
 }
 
 function final({ inbound, tried, end, topRung, times, busy }: CascadeLog): Final {
@@ -117,6 +123,7 @@ function final({ inbound, tried, end, topRung, times, busy }: CascadeLog): Final
     ...(candidate?.id && { response_id: candidate.id.slice(0, 512) }),
     ...(requestId && { upstream_request_id: requestId.slice(0, 512) }),
     ...(clientId && { client_request_id: clientId.slice(0, 512) }),
+    ...(end.truncated && { truncated: true }),
   }
 }
 

@@ -17,6 +17,8 @@ export interface RespondOptions {
   keepAlive: { afterMs: number; everyMs: number } | undefined
   /** Headers of an answer whose head had to go out before the decision. */
   earlyHeaders: HeaderList
+  /** Told when that head goes out: from then on the status is 200, whatever the decision. */
+  committed: () => void
   /** The client went away. */
   gone: () => void
 }
@@ -30,17 +32,28 @@ export async function respond(outcome: Promise<Outcome>, options: RespondOptions
   if (!stream || !keepAlive) return decided(await outcome, options)
   let timer: ReturnType<typeof setTimeout> | undefined
   const late = new Promise<'late'>(resolve => {
-    timer = setTimeout(() => resolve('late'), keepAlive.afterMs)
+    timer = setTimeout(() => {
+      options.committed()
+      resolve('late')
+    }, keepAlive.afterMs)
   })
   const first = await Promise.race([outcome, late])
   clearTimeout(timer)
   return first === 'late' ? early(outcome, keepAlive.everyMs, options) : decided(first, options)
 }
 
+const NO_BODY = new Set([204, 205, 304])
+
+/** A Response carries statuses of HTTP only; some hosts make up others. */
+export function sendable(status: number): number {
+  return status >= 200 && status <= 599 ? status : 502
+}
+
 function decided(outcome: Outcome, { dialect, traceId }: RespondOptions): Response {
   if (outcome.kind === 'served') {
     const { status, headers, pieces } = outcome.served
-    return new Response(body(pieces), { status, headers: merged(headers, outcome.headers) })
+    const sent = NO_BODY.has(status) ? null : body(pieces)
+    return new Response(sent, { status: sendable(status), headers: merged(headers, outcome.headers) })
   }
   const error = dialects[dialect].routerError(outcome.error, outcome.message, traceId)
   const headers = merged(
@@ -58,8 +71,7 @@ function early(outcome: Promise<Outcome>, everyMs: number, options: RespondOptio
     async start(out) {
       out.enqueue(own.keepAlive)
       beat = setInterval(() => out.enqueue(own.keepAlive), everyMs)
-      const end = await outcome
-      clearInterval(beat)
+      const end = await outcome.finally(() => clearInterval(beat))
       try {
         if (end.kind === 'error') out.enqueue(own.routerErrorEvent(end.error, end.message, options.traceId))
         else if (end.isAnswer) for (const piece of end.served.pieces) out.enqueue(piece)

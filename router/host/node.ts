@@ -1,15 +1,14 @@
-import { readFileSync } from 'node:fs'
-import { appendFile, readFile } from 'node:fs/promises'
-import { dirname, resolve } from 'node:path'
+import { appendFile } from 'node:fs/promises'
 import { readEnv } from '../../shared/env/read-env.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { listen, type Service } from '../../shared/host/serve.ts'
-import { createLog, type Log } from '../../shared/log/log.ts'
-import { ConfigError } from '../active-config.ts'
+import { createLog } from '../../shared/log/log.ts'
 import { type RouterEnv, routerEnv } from '../env.ts'
 import type { Keeping } from '../receipts.ts'
 import { createRouter } from '../router.ts'
 import type { LineSink } from '../traces/checkpointer.ts'
+import { readAccess } from './access.ts'
+import { besideConfig, readConfigFile } from './config-file.ts'
 import { directRelay } from './direct-relay.ts'
 import { nativeSha256 } from './native-sha256.ts'
 import { regexWorkers } from './regex-worker.ts'
@@ -29,7 +28,10 @@ export async function serveRouter(vars: Vars): Promise<Service> {
   const log = createLog({ filter: env.ROUTER_LOG ?? env.RUST_LOG, write: line => process.stderr.write(line + '\n') })
   for (const [name, value] of Object.entries(vars))
     if (/(?:KEY|SECRET|TOKEN|SALT)$/.test(name)) log.redact.register(value)
-  const config = env.ROUTER_CONFIG === undefined ? undefined : await readConfig(env.ROUTER_CONFIG)
+  const access = await readAccess(env, log)
+  const { ROUTER_CONFIG: configFile } = env
+  const readConfig = configFile === undefined ? undefined : () => readConfigFile(configFile)
+  const config = await readConfig?.()
   const db = await openDb(env.ROUTER_DB, {
     synchronous: env.ROUTER_RECEIPTS === 'durable' ? 'full' : 'normal',
     ...(env.ROUTER_DB_TOKEN && { token: env.ROUTER_DB_TOKEN }),
@@ -38,10 +40,14 @@ export async function serveRouter(vars: Vars): Promise<Service> {
   const regexRunner = regexWorkers()
   const path = localPath(env.ROUTER_DB)
   const spill = env.ROUTER_RECEIPTS === 'durable' && path !== undefined ? await openSpillFile(path) : undefined
+  let inFlight = 0
   const router = createRouter({
     ...(config !== undefined && { config }),
-    configFile: env.ROUTER_CONFIG ?? 'config',
-    readFile: name => readFileSync(resolve(dirname(env.ROUTER_CONFIG ?? '.'), name), 'utf8'),
+    ...(readConfig && { readConfig }),
+    configFile: configFile ?? 'config',
+    readFile: besideConfig(configFile),
+    access,
+    inFlight: () => inFlight,
     db,
     keeping: await keeping(env, path, spill),
     log,
@@ -54,14 +60,19 @@ export async function serveRouter(vars: Vars): Promise<Service> {
     responseHeaders: env.ROUTER_RESPONSE_HEADERS,
   })
   await router.ready()
+  const direct = directRelay({ ...router.relaying(), agent: transport.agent })
   const server = await listen({
     bind: env.ROUTER_BIND,
     fetch: router.fetch,
-    direct: directRelay({ ...router.relaying(), agent: transport.agent }),
+    direct(request, response) {
+      inFlight++
+      response.on('close', () => inFlight--)
+      return direct(request, response)
+    },
     bodyMs: 60_000,
     maxHeaderBytes: HEADER_BYTES,
   })
-  const stopReloading = reloadOnHangup(env.ROUTER_CONFIG, router.reload, log)
+  const stopReloading = readConfig ? reloadOnHangup(router.reload) : () => undefined
   return {
     origin: server.origin,
     async close() {
@@ -73,15 +84,6 @@ export async function serveRouter(vars: Vars): Promise<Service> {
       await regexRunner.close()
       db.close()
     },
-  }
-}
-
-async function readConfig(file: string): Promise<string> {
-  try {
-    return await readFile(file, 'utf8')
-  } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause)
-    throw new ConfigError(`ROUTER_CONFIG names ${file}, which cannot be read: ${why}`, { cause })
   }
 }
 
@@ -116,13 +118,8 @@ function localPath(address: string): string | undefined {
 }
 
 /** SIGHUP reads the config anew; one that cannot be used is logged and the old one stays. */
-function reloadOnHangup(file: string | undefined, reload: (text: string) => Promise<unknown>, log: Log): () => void {
-  if (file === undefined) return () => undefined
-  const onHangup = () => {
-    readConfig(file)
-      .then(reload)
-      .catch((error: unknown) => log.error('the routing config was not reloaded, the old one stays', { error }))
-  }
+function reloadOnHangup(reload: () => Promise<unknown>): () => void {
+  const onHangup = () => void reload().catch(() => undefined)
   process.on('SIGHUP', onHangup)
   return () => void process.off('SIGHUP', onHangup)
 }

@@ -3,13 +3,14 @@ import { dialects } from '../../shared/dialects/dialects.ts'
 import type { RequestFacts } from '../../shared/dialects/request-facts.ts'
 import { ApiError } from '../../shared/http/api-error.ts'
 import { readBody } from '../../shared/http/body-limit.ts'
-import type { RequestIdEnv } from '../../shared/http/request-id.ts'
 import type { Profile } from '../../shared/wire/router/conventions.ts'
 import { requestHeaders, responseHeaders } from '../../shared/wire/router/headers.ts'
 import type { ActiveConfig } from '../active-config.ts'
 import { mayRoute } from '../active-config.ts'
+import type { RouterHttpEnv } from '../auth/access.ts'
 import type { Route } from '../config/routing-config.ts'
 import { enforce } from '../enforce/handle.ts'
+import { sendable } from '../enforce/respond.ts'
 import { type RelayAnswer, relay } from '../observe/relay.ts'
 import { type Target, targetOf } from '../observe/target.ts'
 import { matchRoute } from '../policy/match-route.ts'
@@ -33,13 +34,15 @@ interface Arrived {
 }
 
 /** Takes every request to a provider path; anything else goes on to the service's own routes. */
-export function inboundRoute(deps: InboundDeps) {
-  return createMiddleware<RequestIdEnv>(async (c, next) => {
+export function inboundRoute(given: InboundDeps) {
+  return createMiddleware<RouterHttpEnv>(async (c, next) => {
     const request = c.req.raw
     const url = new URL(request.url)
     const headers: HeaderList = [...request.headers]
     const to = targetOf(request.method, url.pathname, headers)
     if (!to) return next()
+    const { tenantId } = c.get('caller')
+    const deps = tenantId === given.tenantId ? given : { ...given, tenantId }
     const target = url.pathname + url.search
     const arrived = { method: request.method, path: url.pathname, target, headers, body: request.body, request }
     const active = deps.active()
@@ -127,7 +130,7 @@ async function pass(
   const answer = await relay({ method, target, headers, body, signal, routeIx }, to, deps.tenantId, deps)
   const empty = method === 'HEAD' || [204, 205, 304].includes(answer.status)
   const sent = empty ? await drained(answer.body) : toStream(answer.body, gone)
-  return new Response(sent, { status: answer.status, headers: headOf(answer, deps) })
+  return new Response(sent, { status: sendable(answer.status), headers: headOf(answer, deps) })
 }
 
 function headOf(answer: RelayAnswer, { outHeaders }: InboundDeps): Headers {

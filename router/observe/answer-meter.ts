@@ -1,6 +1,7 @@
 import type { Dialect } from '../../shared/dialects/dialect.ts'
 import type { MeterReading } from '../../shared/dialects/meter.ts'
 import { sseReader } from '../../shared/http/sse-read.ts'
+import { decoderOf } from '../upstream/content-encoding.ts'
 import { headerValue } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
 
@@ -18,7 +19,7 @@ export interface AnswerMeter {
 /** A reader beside the relay: it sees each chunk after it went out, and can neither change nor fail it. */
 export function answerMeter(dialect: Dialect, headers: HeaderList, rawEncoding: boolean): AnswerMeter {
   const type = headerValue(headers, 'content-type') ?? ''
-  const encoding = rawEncoding ? (headerValue(headers, 'content-encoding')?.toLowerCase() ?? 'identity') : 'identity'
+  const encoding = rawEncoding ? (headerValue(headers, 'content-encoding') ?? 'identity') : 'identity'
   const plain = /^text\/event-stream/i.test(type) ? streamMeter(dialect) : jsonMeter(dialect)
   return encoding === 'identity' ? plain : decodedMeter(plain, encoding)
 }
@@ -56,9 +57,8 @@ function jsonMeter(dialect: Dialect): AnswerMeter {
 
 /** Decodes a copy of a compressed answer for another meter. */
 function decodedMeter(plain: AnswerMeter, encoding: string): AnswerMeter {
-  const formats: Record<string, string> = { gzip: 'gzip', 'x-gzip': 'gzip', deflate: 'deflate', br: 'brotli' }
-  const format = formats[encoding]
-  const decoder = format === undefined ? undefined : decompressor(format)
+  const decoder = decoderOf(encoding)
+  // This host cannot decode the format: the answer passes unmetered.
   if (!decoder) return { push() {}, reading: async () => undefined }
   const writer = decoder.writable.getWriter()
   let broken = false
@@ -80,15 +80,6 @@ function decodedMeter(plain: AnswerMeter, encoding: string): AnswerMeter {
       await done
       return broken ? undefined : plain.reading()
     },
-  }
-}
-
-function decompressor(format: string): DecompressionStream | undefined {
-  try {
-    return new DecompressionStream(format as CompressionFormat)
-  } catch {
-    // This host cannot decode the format: the answer passes unmetered.
-    return undefined
   }
 }
 

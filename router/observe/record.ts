@@ -1,4 +1,5 @@
 import type { Dialect } from '../../shared/dialects/dialect.ts'
+import { atLeast } from '../../shared/dialects/estimate.ts'
 import type { MeterReading } from '../../shared/dialects/meter.ts'
 import { type NanoUsd, toUsd } from '../../shared/money/money.ts'
 import { attemptCost, type Price } from '../../shared/prices/price.ts'
@@ -101,8 +102,7 @@ function theAttempt(call: ObservedCall, model: string, cost: NanoUsd | null, dia
     cost: cost === null ? null : toUsd(cost),
     gates: [],
     score: null,
-    tokens: answer?.reading?.tokens ?? NO_TOKENS,
-    usage_source: answer?.reading?.tokens ? 'provider' : 'none',
+    ...usageOf(call),
     latency_ms: ms(times.lastByte - times.called),
     ttfb_ms: times.firstByte === undefined ? null : ms(times.firstByte - times.called),
     status: answer?.status ?? null,
@@ -110,6 +110,14 @@ function theAttempt(call: ObservedCall, model: string, cost: NanoUsd | null, dia
     cause: 'start',
     ...(failure !== undefined && { error_class: failure }),
   }
+}
+
+/** What the upstream counted; where its answer was cut, no less output than the text that came (dialects §3). */
+function usageOf({ answer, end }: ObservedCall): Pick<Attempt, 'tokens' | 'usage_source'> {
+  const { tokens = null, textBytes = 0, complete = false } = answer?.reading ?? {}
+  if (tokens === null) return { tokens: NO_TOKENS, usage_source: 'none' }
+  const cut = end !== 'complete' || (textBytes > 0 && !complete)
+  return cut ? { tokens: atLeast(tokens, textBytes), usage_source: 'estimated' } : { tokens, usage_source: 'provider' }
 }
 
 function errorClass({ end, answer }: ObservedCall, dialect: Dialect): ErrorClass | undefined {
@@ -121,11 +129,12 @@ function errorClass({ end, answer }: ObservedCall, dialect: Dialect): ErrorClass
 }
 
 /** Nothing was billed where nothing was answered; null, never 0, where the price or the usage is unknown. */
-function costOf({ inbound, answer, provider }: ObservedCall, model: string, deps: RecordDeps): NanoUsd | null {
+function costOf(call: ObservedCall, model: string, deps: RecordDeps): NanoUsd | null {
+  const { inbound, answer, provider } = call
   if (inbound.api === 'messages.count_tokens') return 0
   if (answer === undefined || (answer.status >= 400 && !answer.reading?.tokens)) return 0
-  const tokens = answer.reading?.tokens
-  if (!tokens) return null
+  const { tokens, usage_source } = usageOf(call)
+  if (usage_source === 'none') return null
   const price = deps.findPrice(provider, model)
   return price === undefined ? null : attemptCost(price, tokens)
 }

@@ -1,7 +1,7 @@
 import type { Span } from '../../shared/dialects/json-scan.ts'
 import type { RequestFacts } from '../../shared/dialects/request-facts.ts'
-import { toHex, utf8 } from '../../shared/sign/bytes.ts'
-import type { Sha256 } from '../../shared/sign/sha256.ts'
+import { utf8 } from '../../shared/sign/bytes.ts'
+import { type Sha256, sha256Hex } from '../../shared/sign/sha256.ts'
 import type { Features, UnsealedTrace } from '../../shared/wire/router/trace.ts'
 import { agentOf } from '../policy/agent.ts'
 import { headerValue } from '../upstream/headers.ts'
@@ -46,8 +46,10 @@ export function bodyHash(hashing: Hashing, body: Uint8Array): string {
   return saltedHash(hashing, 'body', [body])
 }
 
-function saltedHash({ sha256, salt }: Hashing, purpose: string, parts: readonly Uint8Array[]): string {
-  const label = utf8(purpose + '\0')
+const LABELS = { prompt: utf8('prompt\0'), body: utf8('body\0'), session: utf8('session\0') }
+
+function saltedHash({ sha256, salt }: Hashing, purpose: keyof typeof LABELS, parts: readonly Uint8Array[]): string {
+  const label = LABELS[purpose]
   const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, salt.length + label.length))
   bytes.set(salt)
   bytes.set(label, salt.length)
@@ -56,7 +58,7 @@ function saltedHash({ sha256, salt }: Hashing, purpose: string, parts: readonly 
     bytes.set(part, at)
     at += part.length
   }
-  return toHex(sha256(bytes))
+  return sha256Hex(bytes, sha256)
 }
 
 function features(headers: HeaderList, body: Uint8Array, facts: RequestFacts | undefined): Features {

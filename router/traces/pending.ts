@@ -18,8 +18,6 @@ export interface Pending {
 /** What an id may be, in the order in which it is looked up (router contract §2.4). */
 const KINDS = ['trace_id', 'response_id', 'upstream_request_id', 'client_request_id'] as const
 
-export type PendingIndex = ReturnType<typeof pendingIndex>
-
 /**
  * The newest requests by every id that a caller may know. An answer's ids are registered before its head is sent, so that feedback in the
  * same moment finds them, long before the record is in the store.

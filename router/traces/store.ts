@@ -31,8 +31,6 @@ interface Listed {
   record: TraceRecord
 }
 
-export type TraceStore = ReturnType<typeof traceStore>
-
 /** Reads of the trace store. Filters run on columns that the time index holds; only the records of the answer are read whole. */
 export function traceStore(db: Db) {
   async function listOf(tenant: string, filter: TraceFilter): Promise<Listed[]> {

@@ -30,12 +30,14 @@ export interface Transport {
   close(): Promise<void>
 }
 
+export type TimeLimit = 'connect' | 'first_byte' | 'idle' | 'total'
+
 /** The upstream gave no answer. `timeout` names the limit that passed. */
 export class TransportError extends Error {
   override name = 'TransportError'
-  readonly timeout: 'connect' | 'first_byte' | 'idle' | undefined
+  readonly timeout: TimeLimit | undefined
 
-  constructor(message: string, options: { cause?: unknown; timeout?: 'connect' | 'first_byte' | 'idle' } = {}) {
+  constructor(message: string, options: { cause?: unknown; timeout?: TimeLimit } = {}) {
     super(message, { cause: options.cause })
     this.timeout = options.timeout
   }

@@ -50,7 +50,7 @@ export function classPrices(list: ListPrice, dialect: 'messages' | 'chat'): Clas
 export function attemptCost(price: Price, tokens: Tokens): NanoUsd {
   const prices = pricesFor(price, inputTokens(tokens))
   let pico = 0n
-  for (const name of CLASSES) pico += BigInt(tokens[name]) * prices[name]
+  for (const name of CLASSES) if (tokens[name] > 0) pico += BigInt(tokens[name]) * prices[name]
   return nanoFromPico(pico)
 }
 

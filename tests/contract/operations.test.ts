@@ -32,7 +32,10 @@ function common(call: Call): void {
     expect(document.openapi).toBe('3.1.0')
     expect(Object.keys(document.paths)).toContain('/healthz')
     for (const path of Object.keys(document.paths)) {
-      expect((await call(path, { headers: authorization })).status, path).not.toBe(404)
+      // A path with an id is served, though the id that the document writes there names nothing.
+      const answer = await call(path, { headers: authorization })
+      expect(await answer.text(), path).not.toMatch(/no such path|route not found/)
+      if (!path.includes('{')) expect(answer.status, path).not.toBe(404)
     }
   })
 }

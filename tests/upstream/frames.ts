@@ -114,7 +114,9 @@ function choicePieces({ index, message, logprobs, finish_reason }: Choice): obje
   return [
     piece({ role, content: content === null ? null : '', refusal: null }),
     ...Object.entries(more).map(([name, value]) => piece({ [name]: value })),
-    ...(typeof content === 'string' ? halves(content).map((text, i) => piece({ content: text }, null, i === 0 ? logprobs : null)) : []),
+    ...(typeof content === 'string'
+      ? halves(content).map((text, i) => piece({ content: text }, null, i === 0 ? logprobs : null))
+      : []),
     ...(typeof refusal === 'string' ? halves(refusal).map(text => piece({ refusal: text })) : []),
     ...calls.flatMap(({ index: at, ...call }, i) => [
       piece({ tool_calls: [{ index: at ?? i, ...call, function: { ...call.function, arguments: '' } }] }),

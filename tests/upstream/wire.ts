@@ -5,6 +5,8 @@ export type Part = string | Uint8Array | number
 
 /** What an upstream does on the wire with one call, as data: so that a test knows what a relay must pass on. */
 export interface Wire {
+  /** Milliseconds before the head. */
+  delay?: number
   /** Without a head nothing is sent at all. */
   head?: { status: number; headers: Readonly<Record<string, string>> }
   body: readonly Part[]
@@ -19,7 +21,11 @@ export const bytesOf = (part: string | Uint8Array): Uint8Array =>
 export const json = (body: string | Uint8Array | object, status = 200, headers: Record<string, string> = {}): Wire => {
   const sent = typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body)
   const length = { 'content-length': String(bytesOf(sent).length) }
-  return { head: { status, headers: { 'content-type': 'application/json', ...length, ...headers } }, body: [sent], end: 'whole' }
+  return {
+    head: { status, headers: { 'content-type': 'application/json', ...length, ...headers } },
+    body: [sent],
+    end: 'whole',
+  }
 }
 
 export const sse = (frames: readonly Part[], headers: Record<string, string> = {}): Wire => ({
@@ -33,9 +39,12 @@ export function cutAfter(wire: Wire, bytes: number, end: 'reset' | 'stall' | 'wh
   return { ...wire, body: [Buffer.concat(wire.body.flatMap(chunk)).subarray(0, bytes)], end }
 }
 
+const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
+
 const chunk = (part: Part) => (typeof part === 'number' ? [] : [bytesOf(part)])
 
 export async function play(wire: Wire, response: ServerResponse): Promise<void> {
+  if (wire.delay !== undefined) await pause(wire.delay)
   if (wire.head === undefined) {
     if (wire.end === 'reset') response.destroy()
     return
@@ -44,8 +53,8 @@ export async function play(wire: Wire, response: ServerResponse): Promise<void> 
   response.flushHeaders()
   for (const part of wire.body) {
     if (response.destroyed) return
-    if (typeof part === 'number') await new Promise(resolve => setTimeout(resolve, part))
-    else if (!response.write(part)) await new Promise(resolve => response.once('drain', resolve).once('close', resolve))
+    if (typeof part === 'number') await pause(part)
+    else response.write(part)
   }
   if (wire.end === 'whole') response.end()
   // What was written has to leave before the cut, or there would be nothing to be cut.

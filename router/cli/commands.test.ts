@@ -1,0 +1,172 @@
+import { spawn } from 'node:child_process'
+import { mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { evals } from '../../shared/wire/router/evals.ts'
+import { explanation } from '../../shared/wire/router/explain.ts'
+import { savings } from '../../shared/wire/router/savings.ts'
+import { type TraceRecord, traceRecord } from '../../shared/wire/router/trace.ts'
+import { traceList } from '../../shared/wire/router/traces.ts'
+import { demoDifferences } from './demo-check.ts'
+
+const main = new URL('main.ts', import.meta.url).pathname
+let folder: string
+
+interface Ended {
+  code: number | null
+  out: string
+  err: string
+}
+
+/** One command in a process of its own, in an empty environment. */
+function router(args: readonly string[], vars: Record<string, string> = {}): Promise<Ended> {
+  const child = spawn(process.execPath, [main, ...args], { env: { PATH: process.env.PATH, ...vars }, cwd: folder })
+  let [out, err] = ['', '']
+  child.stdout.on('data', chunk => (out += chunk))
+  child.stderr.on('data', chunk => (err += chunk))
+  return new Promise(resolve => child.once('close', code => resolve({ code, out, err })))
+}
+
+describe('the commands', () => {
+  let kept: string
+  let trace: TraceRecord
+  const store = () => ['--db', join(kept, 'router.db')]
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'waybill-commands-'))
+    const { code, out, err } = await router(['demo', '--keep', '--json'], { TMPDIR: folder })
+    expect([code, err]).toEqual([0, ''])
+    const said = JSON.parse(out) as { ok: boolean; folder: string; trace: unknown; verify: { valid: boolean } }
+    expect([said.ok, said.verify.valid]).toEqual([true, true])
+    kept = said.folder
+    trace = traceRecord.parse(said.trace)
+  })
+  afterAll(() => rm(folder, { recursive: true, force: true }))
+
+  it('demo shows the figures, leaves nothing behind, and needs nothing of its surroundings', async () => {
+    const own = join(folder, 'own')
+    await mkdir(own)
+    const vars = { TMPDIR: own, ROUTER_MODE: 'nonsense', ROUTER_DB: '/nowhere/x.db', ROUTER_KEYS: 'bad' }
+    const { code, out, err } = await router(['demo'], vars)
+    expect([code, err]).toEqual([0, ''])
+    expect(out).toMatch(
+      /^Rung 1 \(demo\/medium\) was served after 2 attempts for 0\.0092 USD, which saved 0\.0253 USD\.\n/,
+    )
+    expect(out).toContain('"baseline_same_token_usd": 0.0345')
+    expect(out).toContain('chain: valid, 1 record')
+    expect(await readdir(own)).toEqual([])
+  })
+
+  it('demo calls every figure by name that is not what it must be', () => {
+    const report = {
+      valid: true,
+      records: 1,
+      tenants: [
+        { tenant_id: 'default', records: 1, broken_at: null, reason: null, last_checkpoint: 0, unanchored_tail: 0 },
+      ],
+    }
+    expect(demoDifferences(200, trace, report)).toEqual([])
+    const dearer = { ...trace, final: { ...trace.final, total_cost_usd: 0.0093, savings_usd: 0.0252 } }
+    expect(demoDifferences(200, dearer, report)).toEqual([
+      'total cost: expected 0.0092, got 0.0093',
+      'savings: expected 0.0253, got 0.0252',
+    ])
+    expect(demoDifferences(502, { ...trace, attempts: [] }, { ...report, valid: false })).toHaveLength(7)
+  })
+
+  it('trace lists decisions and shows one by any of its ids', async () => {
+    const list = traceList.parse(JSON.parse((await router(['trace', '--json', ...store()])).out))
+    expect(list).toEqual({ traces: [trace], next: null })
+    expect((await router(['trace', '--limit', '5', ...store()])).out).toContain('demo/medium')
+    const one = await router(['trace', trace.final.response_id!, '--json', ...store()])
+    expect(JSON.parse(one.out)).toEqual({ trace, feedback: [] })
+    expect(JSON.parse((await router(['trace', trace.trace_id, ...store()])).out)).toEqual(trace)
+  })
+
+  it('explain, savings and evals tell the same story', async () => {
+    const { summary, steps } = explanation.parse(
+      JSON.parse((await router(['explain', trace.trace_id, '--json', ...store()])).out),
+    )
+    expect([summary, steps.length]).toEqual([expect.stringContaining('0.0253 USD'), 6])
+    expect((await router(['explain', trace.trace_id, ...store()])).out).toContain(summary)
+    const sums = savings.parse(JSON.parse((await router(['savings', '--group', 'model', '--json', ...store()])).out))
+    expect(sums).toMatchObject({
+      requests: 1,
+      spent_usd: 0.0092,
+      savings_usd: 0.0253,
+      groups: [{ key: 'demo/medium' }],
+    })
+    expect((await router(['savings', ...store()])).out).toContain('73.3 %')
+    const found = JSON.parse((await router(['evals', '--json', ...store()])).out) as unknown
+    expect(evals.omit({ calibration: true, gates: true }).parse(found)).toMatchObject({ requests: 1, escalations: 1 })
+    expect((await router(['evals', ...store()])).out).toMatch(/non-empty +1 +1 +0/)
+  })
+
+  it('modes lists the five profiles', async () => {
+    const { modes } = JSON.parse((await router(['modes', '--json'])).out) as { modes: { name: string }[] }
+    expect(modes.map(({ name }) => name)).toEqual(['cost', 'balanced', 'quality', 'latency', 'max'])
+  })
+
+  it('doctor finds a good installation good', async () => {
+    const { code, out } = await router(['doctor', '--config', join(kept, 'router.toml'), ...store()])
+    expect(out).not.toContain('FAIL')
+    expect(out).toMatch(/ok {3}chain of default: holds/)
+    expect(code).toBe(0)
+  })
+
+  it('doctor names each thing that is wrong', async () => {
+    const config = join(folder, 'wrong.toml')
+    await writeFile(
+      config,
+      `provider = [{ id = "far", dialect = "chat", base_url = "http://127.0.0.1:9/v1", api_key_env = "FAR_KEY" }]
+price = [{ model = "far/m", input_per_mtok = 1, output_per_mtok = 1 }]
+gate = [{ id = "tests", kind = "subprocess", cmd = ["no-such-program"] }]
+[[route]]
+match = {}
+mode = "enforce"
+ladder = ["far/m"]
+gates = ["tests"]`,
+    )
+    const vars = { OPENAI_BASE_URL: 'http://127.0.0.1:9' }
+    const { code, out } = await router(['doctor', '--probe', '--json', '--config', config, '--db', 'none.db'], vars)
+    const { ok, checks } = JSON.parse(out) as { ok: boolean; checks: { name: string; ok: boolean; detail: string }[] }
+    expect([code, ok]).toEqual([1, false])
+    expect(checks.filter(check => !check.ok).map(({ name }) => name)).toEqual([
+      'key of far',
+      'gate tests',
+      'OPENAI_BASE_URL',
+      'provider far',
+    ])
+    expect(checks.find(({ name }) => name === 'key of far')?.detail).toBe('set FAR_KEY')
+    expect(await stat(join(folder, 'none.db')).catch(() => 'absent')).toBe('absent')
+  })
+
+  const codes: [what: string, args: string[], code: number, err: RegExp][] = [
+    ['an unknown flag', ['serve', '--bogus'], 2, /--bogus/],
+    ['an unknown command', ['fly'], 2, /not found/i],
+    ['a number that is none', ['trace', '--limit', 'many'], 2, /--limit: expected an integer/],
+    ['a day that is none', ['savings', '--since', 'yesterday'], 2, /--since/],
+    ['an unknown group', ['savings', '--group', 'colour'], 2, /--group/],
+    ['a config that is nowhere', ['modes', '--config', '/nowhere.toml'], 2, /\/nowhere\.toml/],
+    ['a store that is nowhere', ['trace', '--db', '/nowhere/router.db'], 3, /\/nowhere/],
+    ['a bad address', ['serve', '--bind', 'here'], 2, /ROUTER_BIND/],
+    ['a mode that is none', ['serve', '--mode', 'fast'], 2, /ROUTER_MODE/],
+  ]
+  it.each(codes)('leaves with its own code for %s', async (_, args, code, err) => {
+    const ended = await router(args)
+    expect([ended.code, ended.out]).toEqual([code, ''])
+    expect(ended.err).toMatch(err)
+    expect(ended.err).not.toMatch(/\n\s+at /)
+  })
+
+  it('leaves with 1 for an id that the store does not have', async () => {
+    for (const command of ['trace', 'explain']) {
+      expect(await router([command, 'no-such-id', ...store()])).toMatchObject({
+        code: 1,
+        out: '',
+        err: expect.stringContaining('no-such-id'),
+      })
+    }
+  })
+})

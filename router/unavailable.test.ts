@@ -1,0 +1,38 @@
+import { describe, expect, it } from 'vitest'
+import { activate, ConfigError } from './active-config.ts'
+
+const options = { hostHasProcesses: false, builtinPrices: { find: () => undefined }, gateHost: {} }
+const config = (route: object = {}, rest: object = {}) => ({
+  price: [{ model: 'local/small', input_per_mtok: 1, output_per_mtok: 2 }],
+  provider: [{ id: 'local', dialect: 'chat', base_url: 'http://127.0.0.1:9', auth: 'none' }],
+  route: [{ match: {}, mode: 'enforce', ladder: ['local/small'], ...route }],
+  ...rest,
+})
+
+describe('a config that asks for what this version does not do', () => {
+  it.each([
+    ['early_release in [[route]] #1', config({ early_release: true })],
+    ['shadow_rate in [[route]] #1', config({ shadow_rate: 0.1 })],
+    ['thinking_policy = "strip" in [[route]] #1', config({ thinking_policy: 'strip' })],
+    ['learning.algorithm = "thompson"', config({}, { learning: { algorithm: 'thompson' } })],
+    ['store.retention_days', config({}, { store: { retention_days: 30 } })],
+    [
+      'inject_usage in [[provider]] "local"',
+      config(
+        {},
+        {
+          provider: [
+            { id: 'local', dialect: 'chat', base_url: 'http://127.0.0.1:9', auth: 'none', inject_usage: true },
+          ],
+        },
+      ),
+    ],
+  ])('is refused by name: %s', (what, source) => {
+    expect(() => activate(source, options)).toThrow(ConfigError)
+    expect(() => activate(source, options)).toThrow(`${what} is not available in this version`)
+  })
+
+  it('is accepted without those', () => {
+    expect(activate(config(), options).config.routes).toHaveLength(1)
+  })
+})
