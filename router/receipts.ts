@@ -8,6 +8,7 @@ import type { Db } from '../shared/sql/db.ts'
 import type { Clock } from '../shared/time/clock.ts'
 import type { UnsealedTrace } from '../shared/wire/router/trace.ts'
 import type { ActiveConfig } from './active-config.ts'
+import { type Unsealed, unsealed } from './audit/unsealed.ts'
 import { findPrice } from './config/prices.ts'
 import type { Pricing } from './config/routing-config.ts'
 import { traceMetrics } from './metrics/trace-metrics.ts'
@@ -16,7 +17,6 @@ import { type Recorder, recorder } from './observe/recorder.ts'
 import type { Hashing } from './receipt/request-part.ts'
 import type { LineSink } from './traces/checkpointer.ts'
 import { publishKey } from './traces/keys.ts'
-import { pendingIndex } from './traces/pending.ts'
 import type { Spill } from './traces/spill.ts'
 import { type TraceWriter, traceWriter } from './traces/writer.ts'
 
@@ -50,8 +50,8 @@ export interface Receipts {
   /** Makes the receipt after the answer has gone; in durable mode the answer waits until it is kept. */
   record(make: () => UnsealedTrace): Promise<void>
   writer: TraceWriter
-  /** A record of this tenant that is not in the store yet, by any of its ids. */
-  pending: (id: string, tenant: string) => UnsealedTrace | undefined
+  /** What the writer still holds. */
+  unsealed: Unsealed
   /** Resolves when a record has been made of all that has ended. */
   made(): Promise<void>
   /** Resolves when all that has ended is kept. */
@@ -77,17 +77,10 @@ export async function keepReceipts(deps: ReceiptsDeps): Promise<Receipts> {
   })
   writer.start()
   const count = traceMetrics(deps.metrics)
-  const pending = pendingIndex()
-  const waiting: string[] = []
+  const held = unsealed(writer.depth)
   const take = (record: UnsealedTrace): void => {
-    const { tenant_id, trace_id, final } = record
-    const { response_id, upstream_request_id, client_request_id } = final
-    pending.register({ tenant_id, trace_id, response_id, upstream_request_id, client_request_id })
-    pending.attach(record)
-    waiting.push(trace_id)
     writer.enqueue(record)
-    // The writer works in order: of all records it took, those it still holds are the newest.
-    for (const settled of waiting.splice(0, waiting.length - writer.depth())) pending.settled(settled)
+    held.took(record)
     count(record)
   }
   // A look-up walks the whole table, and calls name the same few models.
@@ -139,7 +132,7 @@ export async function keepReceipts(deps: ReceiptsDeps): Promise<Receipts> {
       }, 0)
     },
     writer,
-    pending: (id, tenant) => pending.get(tenant, id)?.record,
+    unsealed: held,
     made,
     async close() {
       await made()

@@ -219,7 +219,6 @@ async function build(options: RouterOptions, life: Lifecycle) {
   const reload = reloader({ holder, activate: activateConfig, readConfig: options.readConfig, metrics, log })
   const breakerOf = shared.breakers.phaseOf
   const { store } = holder.get().config
-  const keyTenants = new Set([tenantId, ...access.keys.map(key => key.tenantId)])
   const app = routerApp({
     log: log.target('router.http'),
     guard: { access, tenantId, sha256 },
@@ -233,13 +232,7 @@ async function build(options: RouterOptions, life: Lifecycle) {
     }),
     audit: {
       reads: db && auditReads(db),
-      pending: (id, tenant) => {
-        for (const one of tenant === undefined ? keyTenants : [tenant]) {
-          const found = receipts?.pending(id, one)
-          if (found) return found
-        }
-        return undefined
-      },
+      pending: (id, tenant) => receipts?.unsealed.find(id, tenant),
       made: receipts?.made ?? (async () => undefined),
       isGateDisabled: shared.errorBudgets.isDisabled,
     },

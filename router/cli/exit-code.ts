@@ -4,7 +4,6 @@
  */
 export const USAGE = 2
 export const UNREACHABLE = 3
-export const INTERRUPTED = 130
 
 const BY_NAME: Readonly<Record<string, number>> = {
   UsageError: USAGE,

@@ -73,7 +73,10 @@ export function cascadeRecord(log: CascadeLog, hashing: Hashing): UnsealedTrace 
   }
 }
 
-function attempt({ rung, cause, call, tokens, cost, verdict, errorClass, gates }: Tried, storeReasons: boolean): Attempt {
+function attempt(
+  { rung, cause, call, tokens, cost, verdict, errorClass, gates }: Tried,
+  storeReasons: boolean,
+): Attempt {
   return {
     rung: rung.rung,
     provider: rung.provider,

@@ -15,7 +15,6 @@ export interface SseReaderOptions {
   readonly maxFrameBytes: number
 }
 
-
 const LF = 0x0a
 const CR = 0x0d
 const COLON = 0x3a
