@@ -13,6 +13,7 @@ import { directRelay } from './direct-relay.ts'
 import { nativeSha256 } from './native-sha256.ts'
 import { regexWorkers } from './regex-worker.ts'
 import { processRunner } from './run-process.ts'
+import { shed } from './shed.ts'
 import { readSigningKey } from './signing-key.ts'
 import { openSpillFile } from './spill-file.ts'
 import { undiciTransport } from './undici-transport.ts'
@@ -38,6 +39,7 @@ export async function serveRouter(vars: Vars): Promise<Service> {
   })
   const transport = undiciTransport({ connectMs: 10_000 })
   const regexRunner = regexWorkers()
+  const runProcess = processRunner({ vars })
   const path = localPath(env.ROUTER_DB)
   const spill = env.ROUTER_RECEIPTS === 'durable' && path !== undefined ? await openSpillFile(path) : undefined
   let inFlight = 0
@@ -53,18 +55,20 @@ export async function serveRouter(vars: Vars): Promise<Service> {
     log,
     transport,
     sha256: nativeSha256,
-    gates: { runProcess: processRunner({ vars }), regexRunner, fetch, env: name => vars[name] },
+    gates: { runProcess, regexRunner, fetch, env: name => vars[name] },
     env: { ...vars, ROUTER_MODE: env.ROUTER_MODE },
     tenantId: env.ROUTER_TENANT,
     ...(env.ROUTER_PROMPT_SALT !== undefined && { promptSalt: env.ROUTER_PROMPT_SALT }),
     responseHeaders: env.ROUTER_RESPONSE_HEADERS,
   })
   await router.ready()
-  const direct = directRelay({ ...router.relaying(), agent: transport.agent })
+  const relaying = router.relaying()
+  const direct = directRelay({ ...relaying, agent: transport.agent })
   const server = await listen({
     bind: env.ROUTER_BIND,
     fetch: router.fetch,
     direct(request, response) {
+      if (inFlight >= relaying.active().config.limits.maxConcurrency && shed(request, response)) return true
       inFlight++
       response.on('close', () => inFlight--)
       return direct(request, response)
@@ -81,6 +85,7 @@ export async function serveRouter(vars: Vars): Promise<Service> {
       await server.close(env.ROUTER_DRAIN_SECONDS * 1000)
       await router.close()
       await spill?.close()
+      await runProcess.close()
       await regexRunner.close()
       db.close()
     },

@@ -5,6 +5,7 @@ import type { DialectName } from '../../shared/dialects/candidate.ts'
 export interface ClientOptions {
   /** Address without a path. */
   origin: string
+  apiKey?: string
   headers?: Record<string, string>
   fetch?: typeof fetch
   signal?: AbortSignal
@@ -33,9 +34,9 @@ export async function callSdk(
   }
 }
 
-const common = ({ headers = {}, fetch: own }: ClientOptions) =>
+const common = ({ apiKey = 'client-key', headers = {}, fetch: own }: ClientOptions) =>
   ({
-    apiKey: 'client-key',
+    apiKey,
     maxRetries: 0,
     logLevel: 'off',
     defaultHeaders: headers,

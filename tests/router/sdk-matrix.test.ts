@@ -245,8 +245,11 @@ const bodyOf = ({ dialect, request }: Scenario) => ({
   ...request,
 })
 
-function wireOf({ dialect, answer, status = 200, headers = {} }: Scenario, stream: boolean): Wire {
-  if (status !== 200 || !stream) return json(answer, status, headers)
+function wireOf({ dialect, answer: whole, request, status = 200, headers = {} }: Scenario, stream: boolean): Wire {
+  if (status !== 200 || !stream) return json(whole, status, headers)
+  // A chat upstream counts in a stream only when it is asked to.
+  const { usage: _, ...uncounted } = whole
+  const answer = dialect === 'chat' && request?.stream_options === undefined ? uncounted : whole
   return sse(
     dialect === 'messages'
       ? messageFrames(answer as ReturnType<typeof messageOf> & Json)
@@ -331,11 +334,10 @@ describe.each(Object.entries(MODES))(
         script = asked => wireOf(scenario, asked)
         const body = bodyOf(scenario)
         // A refusal of a key or its share is remembered; each call has a key that nothing is known of.
-        const headers =
-          scenario.dialect === 'messages' ? { 'x-api-key': `key-${calls}` } : { authorization: `Bearer key-${calls}` }
-        const direct = await callSdk(scenario.dialect, body, stream, { origin: upstream.origin, headers })
+        const apiKey = `key-${calls}`
+        const direct = await callSdk(scenario.dialect, body, stream, { origin: upstream.origin, apiKey })
         const sent = upstream.seen.splice(0)
-        const through = await callSdk(scenario.dialect, body, stream, { origin: router.origin, headers })
+        const through = await callSdk(scenario.dialect, body, stream, { origin: router.origin, apiKey })
         calls += upstream.seen.length
         expect(through).toEqual(direct)
         expect('error' in through).toBe(scenario.status !== undefined)
