@@ -23,13 +23,13 @@ export class ServeCommand extends Command {
   db = Option.String('--db', { description: 'Trace store: a path, or the address of a libSQL server.' })
 
   override async execute(): Promise<number> {
-    const { serveRouter } = await import('../host/node.ts')
+    const { smallStart } = await import('../../shared/host/small-start.ts')
     const { untilSignal } = await import('../../shared/host/until-signal.ts')
     const stop = untilSignal()
     const flags = { ROUTER_BIND: this.bind, ROUTER_CONFIG: this.config, ROUTER_MODE: this.mode, ROUTER_DB: this.db }
     const given = Object.fromEntries(Object.entries(flags).filter(([, value]) => value !== undefined))
     const vars = { ...this.context.env, ...given }
-    const service = await serveRouter(vars)
+    const service = await smallStart(async () => (await import('../host/node.ts')).serveRouter(vars))
     this.context.stdout.write(`router   ${service.origin}   ${vars.ROUTER_MODE || 'observe'}\n`)
     await stop
     await service.close()

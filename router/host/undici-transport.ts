@@ -1,5 +1,7 @@
 import { Readable } from 'node:stream'
-import { Agent, type Dispatcher, errors } from 'undici'
+import type { Dispatcher } from 'undici'
+import errors from 'undici/lib/core/errors.js'
+import Agent from 'undici/lib/dispatcher/agent.js'
 import { type HeaderList, type Timeouts, type Transport, TransportError } from '../upstream/transport.ts'
 
 /** Connections kept to one upstream; further calls wait in its queue. */

@@ -1,4 +1,5 @@
 import type { Service } from '../../shared/host/serve.ts'
+import { smallStart } from '../../shared/host/small-start.ts'
 import { untilSignal } from '../../shared/host/until-signal.ts'
 
 export interface ServicesOptions {
@@ -11,19 +12,15 @@ export interface ServicesOptions {
 export async function runServices({ vars, withRouter, say }: ServicesOptions): Promise<void> {
   const stop = untilSignal()
   const running: Service[] = []
-  const { serveRuntime } = await import('./node.ts')
   try {
-    const runtime = await serveRuntime(vars)
+    const runtime = await smallStart(async () => (await import('./node.ts')).serveRuntime(vars))
     running.push(runtime)
     say(`runtime  ${runtime.origin}`)
     if (withRouter) {
-      const { serveRouter } = await import('../../router/host/node.ts')
-      const folder = vars.PLATFORM_DATA_DIR || './data'
-      const router = await serveRouter({
-        ROUTER_BIND: '127.0.0.1:8090',
-        ROUTER_DB: `${folder}/router.db`,
-        ...set(vars),
-      })
+      const defaults = { ROUTER_BIND: '127.0.0.1:8090', ROUTER_DB: `${vars.PLATFORM_DATA_DIR || './data'}/router.db` }
+      const router = await smallStart(async () =>
+        (await import('../../router/host/node.ts')).serveRouter({ ...defaults, ...set(vars) }),
+      )
       running.push(router)
       say(`router   ${router.origin}`)
     }

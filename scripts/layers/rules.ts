@@ -13,7 +13,7 @@ const HOST_ROOM = /(?:^|\/)(?:host|cli)\/|^(?:node-agent|wrangler-local|scripts|
 
 /** Packages that only such a room may load: they bind to Node, to sockets or to a process. */
 const HOST_PACKAGES =
-  /^(?:node:.*|@hono\/node-server(?:\/.*)?|@libsql\/client(?:\/(?!web$).*)?|drizzle-orm\/libsql(?:\/(?:node|sqlite3|ws|http|wasm))?|@connectrpc\/.*|@grpc\/.*|miniflare|undici|clipanion|@modelcontextprotocol\/sdk\/.*stdio.*)$/
+  /^(?:node:.*|@hono\/node-server(?:\/.*)?|@libsql\/client(?:\/(?!web$).*)?|drizzle-orm\/libsql(?:\/(?:node|sqlite3|ws|http|wasm))?|@connectrpc\/.*|@grpc\/.*|miniflare|undici(?:\/.*)?|clipanion|@modelcontextprotocol\/sdk\/.*stdio.*)$/
 
 const FORBIDDEN_NAME = /(?:^|\/)(?:utils?|helpers?|common|lib|misc)(?:\/|\.ts$)/i
 const PRODUCT = /^(?:runtime|router|node-agent|shared|wrangler-local)\//

