@@ -1,4 +1,5 @@
 import { execFileSync, spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { emptyParts, violations } from './layers/rules.ts'
 import { readSource } from './layers/source.ts'
 
@@ -27,7 +28,7 @@ function layers(): { code: number; output: string } {
   const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '*.ts'], { cwd: root })
   const sources = String(listed)
     .split('\n')
-    .filter(path => path !== '' && !path.endsWith('.gen.ts'))
+    .filter(path => path !== '' && !path.endsWith('.gen.ts') && existsSync(root + path))
     .map(path => readSource(root, path))
   const found = violations(sources).map(({ path, line, rule, message }) => `${path}:${line} ${rule}: ${message}`)
   for (const part of emptyParts(sources)) found.push(`${part}/ holds no source: the check would pass on nothing`)

@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
+import request from 'undici/lib/api/api-request.js'
 import errors from 'undici/lib/core/errors.js'
 import Agent from 'undici/lib/dispatcher/agent.js'
 import { type HeaderList, type Timeouts, type Transport, TransportError } from '../upstream/transport.ts'
@@ -29,7 +30,7 @@ export function undiciTransport({ connectMs }: Pick<Timeouts, 'connectMs'>): Poo
           statusCode,
           headers: answered,
           body: stream,
-        } = await agent.request({
+        } = await request.call(agent, {
           origin: new URL(url).origin,
           path: url.slice(new URL(url).origin.length) || '/',
           method: method as Dispatcher.HttpMethod,
