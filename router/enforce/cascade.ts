@@ -63,6 +63,9 @@ export interface CascadeResult {
   busy: readonly (readonly [number, number])[]
 }
 
+/** A timer may fire a moment before the clock that the breaker reads is there, and the retry would find it open. */
+const TIMER_SLACK_MS = 5
+
 /** Why no further attempt is made. */
 type Stop = { because: 'gates' | 'upstream' } | { because: 'budget'; message: string }
 
@@ -81,7 +84,7 @@ export async function cascade(plan: CascadePlan, deps: CascadeDeps, signal: Abor
   for (;;) {
     const rung = route.ladder[next.rung]!
     if (next.cause === 'retry') {
-      const waited = await sleep(next.waitMs, signal).then(
+      const waited = await sleep(next.waitMs + TIMER_SLACK_MS, signal).then(
         () => true,
         () => false,
       )
