@@ -26,8 +26,11 @@ export function answerErrors(log: Log): ErrorHandler<RouterHttpEnv> {
   return (error, c) => {
     if (error instanceof ApiError) {
       const name = toCase(error.code)
+      if (name === 'upstream') log.warn(error.message, { cause: error.cause })
       if (name !== undefined) return refusal(c, name, error.message, error.headers)
     }
+    // Nobody reads this answer: the client left, and its call was given up.
+    if (c.req.raw.signal.aborted) return refusal(c, 'upstream', 'the client went away')
     if (error instanceof HTTPException && error.status < 500) return refusal(c, 'bad_request', error.message)
     log.error('request failed', { error, method: c.req.method, path: c.req.path })
     return refusal(c, 'internal', 'internal error')

@@ -198,6 +198,7 @@ async function build(options: RouterOptions, life: Lifecycle) {
     sessions: sessions(clock.monotonic),
     errorBudgets: createErrorBudgets({ budgetOf: id => holder.get().config.gates[id]?.errorBudget, clock }),
     ...{ transport, clock, env, sha256, hashing, outHeaders },
+    log: log.target('router.upstream'),
     record: receipts?.record ?? (async () => undefined),
   }
   const inbound: InboundDeps = {

@@ -193,7 +193,7 @@ export async function callUpstream(
     if (signal.aborted && !ranOut(signal)) return broken('client_abort', 'the call was cancelled')
     if (error instanceof EncodingError) return broken('bad_response', error.message)
     const known = error instanceof TransportError
-    return broken(known && error.timeout ? 'timeout' : 'transport', known ? error.message : 'the call failed')
+    return broken(known && error.timeout ? 'timeout' : 'transport', why(error))
   } finally {
     clearTimeout(late)
     own.abort()
@@ -244,6 +244,13 @@ async function readWhole(
     at += chunk.length
   }
   return whole
+}
+
+/** What went wrong, with the system's word for it. */
+function why(error: unknown): string {
+  if (!(error instanceof Error)) return 'the call failed'
+  const cause = error.cause instanceof Error ? `: ${error.cause.message}` : ''
+  return error.message + cause
 }
 
 function requestIdOf(headers: HeaderList): string | undefined {

@@ -1,4 +1,5 @@
 import { atLeast, tokensOfBytes, writtenBytes } from '../../shared/dialects/estimate.ts'
+import type { Log } from '../../shared/log/log.ts'
 import type { NanoUsd } from '../../shared/money/money.ts'
 import { attemptCost } from '../../shared/prices/price.ts'
 import type { Clock } from '../../shared/time/clock.ts'
@@ -47,6 +48,7 @@ export interface CascadeDeps {
   breakers: Breakers
   errorBudgets: ErrorBudgets
   readKey: (variable: string) => string | undefined
+  log: Log
 }
 
 /** How it ended; the attempts stand in `tried` whatever the end. */
@@ -205,6 +207,10 @@ export async function cascade(plan: CascadePlan, deps: CascadeDeps, signal: Abor
         ? notCalled(clock.monotonic())
         : await callUpstream(request, { transport: deps.transport, clock, limits: config.limits, signal })
     mark(ticket, call)
+    if (call.kind === 'broken' && call.errorClass !== 'client_abort') {
+      const { errorClass: error_class, detail } = call
+      deps.log.warn('an upstream call failed', { provider: rung.provider, model: rung.model, error_class, detail })
+    }
     const tokens = tokensOf(call, sent.length)
     const cost = tokens === null ? 0 : rung.price === null ? null : attemptCost(rung.price, tokens)
     reserved.settle(cost ?? 0)

@@ -49,8 +49,10 @@ export function inboundRoute(given: InboundDeps) {
     const header = headerValue(headers, requestHeaders.mode)
     const routable = to.api === 'messages' || to.api === 'chat'
     // Without a config and without a header there is nothing to decide, so the body passes unread.
-    if (!routable || (!mayRoute(active) && header === undefined)) return pass(arrived, to, deps, null)
-    return decide(arrived, to, active, header, deps)
+    const reads = routable && (mayRoute(active) || header !== undefined)
+    const answer = reads ? await decide(arrived, to, active, header, deps) : await pass(arrived, to, deps, null)
+    c.set('relayed', true)
+    return answer
   })
 }
 

@@ -4,7 +4,11 @@ import { uuidv7 } from '../ids/uuid-v7.ts'
 const ACCEPTED = /^[A-Za-z0-9._-]{1,64}$/
 
 export interface RequestIdEnv {
-  Variables: { requestId: string }
+  Variables: {
+    requestId: string
+    /** The answer is another server's, and so is its request id. */
+    relayed?: boolean
+  }
 }
 
 /** Every answer carries `x-request-id`; a caller's own value is kept when it is short and plain. */
@@ -14,6 +18,6 @@ export function requestId(newId: () => string = uuidv7) {
     const id = given !== undefined && ACCEPTED.test(given) ? given : newId()
     c.set('requestId', id)
     await next()
-    c.header('x-request-id', id)
+    if (!c.get('relayed')) c.header('x-request-id', id)
   })
 }
