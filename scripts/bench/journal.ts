@@ -21,7 +21,7 @@ const bursts = `group commit, ${writers} writers, 4 rows at a time`
 
 export const journalBench: Bench = {
   title: 'Journal appends',
-  about: `${writers} concurrent writers, each waiting for its row to be on the disk before it appends the next; rows of about 400 bytes, WAL file, synchronous=FULL. "4 rows at a time" is a turn with four parallel calls. The gain is bounded by the disk: one insert per commit costs one sync, a row in a group costs about 10 µs of processor, so a faster disk shows a smaller ratio.`,
+  about: `${writers} concurrent writers, each waiting for its row to be on the disk before it appends the next; rows of about 450 bytes, WAL file, synchronous=FULL. "4 rows at a time" is a turn with four parallel calls. The gain is bounded by the disk: one insert per commit costs one sync, a row in a group costs 7 to 12 µs of processor, so a faster disk shows a smaller ratio.`,
   unit: 'rows/s',
   rounds: 7,
   expectations: [
