@@ -30,7 +30,9 @@ export class ServeCommand extends Command {
     const given = Object.fromEntries(Object.entries(flags).filter(([, value]) => value !== undefined))
     const vars = { ...this.context.env, ...given }
     const service = await smallStart(async () => (await import('../host/node.ts')).serveRouter(vars))
-    this.context.stdout.write(`router   ${service.origin}   ${vars.ROUTER_MODE || 'observe'}\n`)
+    const mode = vars.ROUTER_MODE || 'observe'
+    const routes = vars.ROUTER_CONFIG ? `, but for the routes of ${vars.ROUTER_CONFIG}` : ''
+    this.context.stdout.write(`router   ${service.origin}   ${mode}${routes}\n`)
     await stop
     await service.close()
     return 0

@@ -3,6 +3,7 @@ import { dialects } from '../../shared/dialects/dialects.ts'
 import { atLeast } from '../../shared/dialects/estimate.ts'
 import { retryAfterMs } from '../../shared/dialects/retry-after.ts'
 import { sseReader } from '../../shared/http/sse-read.ts'
+import { joined } from '../../shared/sign/bytes.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { ErrorClass } from '../../shared/wire/router/trace.ts'
 import type { Limits, Provider, Rung } from '../config/routing-config.ts'
@@ -237,13 +238,7 @@ async function readWhole(
     chunks.push(chunk)
   }
   if (chunks.length === 1) return chunks[0]!
-  const whole = new Uint8Array(size)
-  let at = 0
-  for (const chunk of chunks) {
-    whole.set(chunk, at)
-    at += chunk.length
-  }
-  return whole
+  return joined(chunks)
 }
 
 /** What went wrong, with the system's word for it. */

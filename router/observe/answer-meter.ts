@@ -1,6 +1,7 @@
 import type { Dialect } from '../../shared/dialects/dialect.ts'
 import type { MeterReading } from '../../shared/dialects/meter.ts'
 import { sseReader } from '../../shared/http/sse-read.ts'
+import { joined } from '../../shared/sign/bytes.ts'
 import { decoderOf } from '../upstream/content-encoding.ts'
 import { headerValue } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
@@ -47,7 +48,7 @@ function jsonMeter(dialect: Dialect): AnswerMeter {
     async reading() {
       if (size === 0 || size > MAX_JSON) return undefined
       try {
-        return dialect.readBody(chunks.length === 1 ? chunks[0]! : join(chunks, size))
+        return dialect.readBody(chunks.length === 1 ? chunks[0]! : joined(chunks))
       } catch {
         return undefined
       }
@@ -81,14 +82,4 @@ function decodedMeter(plain: AnswerMeter, encoding: string): AnswerMeter {
       return broken ? undefined : plain.reading()
     },
   }
-}
-
-function join(chunks: readonly Uint8Array[], size: number): Uint8Array {
-  const whole = new Uint8Array(size)
-  let at = 0
-  for (const chunk of chunks) {
-    whole.set(chunk, at)
-    at += chunk.length
-  }
-  return whole
 }

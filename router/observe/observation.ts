@@ -1,4 +1,5 @@
 import { dialects } from '../../shared/dialects/dialects.ts'
+import { joined } from '../../shared/sign/bytes.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { HeaderList } from '../upstream/transport.ts'
 import { type AnswerMeter, answerMeter } from './answer-meter.ts'
@@ -75,9 +76,9 @@ export function observation({ traceId, tenantId, routeIx, target, headers }: Arr
         tenantId,
         routeIx,
         arrivedAt,
-        inbound: { api: target.api, headers, body: join(request) },
+        inbound: { api: target.api, headers, body: whole(request) },
         provider: target.dialect === 'messages' ? 'anthropic' : 'openai',
-        answer: answer && { status: answer.status, headers: answer.headers, reading, errorBody: join(errorBody) },
+        answer: answer && { status: answer.status, headers: answer.headers, reading, errorBody: whole(errorBody) },
         end,
         sent: called !== undefined,
         times: { called: called ?? last, firstByte, lastByte: last, done: last },
@@ -86,13 +87,7 @@ export function observation({ traceId, tenantId, routeIx, target, headers }: Arr
   }
 }
 
-function join(chunks: readonly Uint8Array[]): Uint8Array {
-  if (chunks.length === 1) return chunks[0]!
-  const whole = new Uint8Array(chunks.reduce((sum, chunk) => sum + chunk.length, 0))
-  let at = 0
-  for (const chunk of chunks) {
-    whole.set(chunk, at)
-    at += chunk.length
-  }
-  return whole
+/** One piece is the common case and is not copied. */
+function whole(chunks: readonly Uint8Array[]): Uint8Array {
+  return chunks.length === 1 ? chunks[0]! : joined(chunks)
 }

@@ -1,4 +1,5 @@
 import { createMiddleware } from 'hono/factory'
+import { joined } from '../sign/bytes.ts'
 import { ApiError } from './api-error.ts'
 
 /** Refuses a body that announces itself as too large before a byte of it is read, whatever the path. */
@@ -20,13 +21,7 @@ export async function readBody(request: Request, maxBytes: number): Promise<Uint
     if (size > maxBytes) throw tooLarge(maxBytes)
     chunks.push(chunk)
   }
-  const whole = new Uint8Array(size)
-  let at = 0
-  for (const chunk of chunks) {
-    whole.set(chunk, at)
-    at += chunk.byteLength
-  }
-  return whole
+  return joined(chunks)
 }
 
 function tooLarge(maxBytes: number): ApiError<'payload_too_large'> {

@@ -41,11 +41,16 @@ export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
 }
 
 export function concat(...parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
-  const out = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0))
+  return joined(parts)
+}
+
+/** The chunks of a body in one piece; their number has no bound, so they come as a list. */
+export function joined(chunks: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const out = new Uint8Array(chunks.reduce((sum, chunk) => sum + chunk.length, 0))
   let at = 0
-  for (const part of parts) {
-    out.set(part, at)
-    at += part.length
+  for (const chunk of chunks) {
+    out.set(chunk, at)
+    at += chunk.length
   }
   return out
 }
