@@ -1,4 +1,6 @@
 import type { Migration } from '../../shared/sql/migrate.ts'
+import { accessStep } from './access-step.ts'
+import { executionStep } from './execution-step.ts'
 
 /** The runtime's tables, step by step. A released step is never edited: add one. */
 export const runtimeSteps: readonly Migration[] = [
@@ -10,4 +12,6 @@ export const runtimeSteps: readonly Migration[] = [
   value text not null
 ) strict;`,
   },
+  accessStep,
+  executionStep,
 ]

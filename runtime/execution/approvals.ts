@@ -1,0 +1,121 @@
+import type { Db } from '../../shared/sql/db.ts'
+import type { Clock } from '../../shared/time/clock.ts'
+import type { ApprovalReason } from '../../shared/wire/runtime/approval.ts'
+import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
+import { Parked, RunFailure } from './failure.ts'
+import { type History, questionOf } from './journal/history.ts'
+import type { RunJournal } from './journal/run-journal.ts'
+
+export interface Question {
+  stepId: string
+  attempt: number
+  reason: ApprovalReason
+  prompt: string
+  action?: { name: string; arguments: unknown }
+}
+
+export interface Decision {
+  approved: boolean
+  by?: string
+  comment?: string
+  resolution?: 'retry' | 'completed'
+  output?: unknown
+}
+
+export interface Approvals {
+  /** The human's decision; throws Parked while there is none, and RunFailure where the manifest ends the run. */
+  ask(question: Question): Promise<Decision>
+}
+
+export interface ApprovalsDeps {
+  run: { id: string; tenantId: string; agentName: string }
+  policy: Manifest['approvals']
+  db: Db
+  journal: RunJournal
+  history: History
+  clock: Clock
+  newId: () => string
+}
+
+/** Questions of one run to a human. They live in the store, so a waiting run holds no worker and survives a restart. */
+export function runApprovals({ run, policy, db, journal, history, clock, newId }: ApprovalsDeps): Approvals {
+  async function find(stepId: string, round: number) {
+    const { rows } = await db.execute({
+      sql: `select id, status, expires_ms, decided_by, comment, decision from approvals
+        where run_id = ? and step_id = ? and round = ?`,
+      args: [run.id, stepId, round],
+    })
+    const row = rows[0]
+    if (!row) return undefined
+    return {
+      id: String(row.id),
+      status: String(row.status),
+      expiresMs: Number(row.expires_ms),
+      ...(row.decided_by !== null && { by: String(row.decided_by) }),
+      ...(row.comment !== null && { comment: String(row.comment) }),
+      ...(row.decision !== null && (JSON.parse(String(row.decision)) as Pick<Decision, 'resolution' | 'output'>)),
+    }
+  }
+
+  async function put({ stepId, attempt, reason, prompt, action }: Question, round: number): Promise<never> {
+    const id = newId()
+    const expiresMs = clock.now().getTime() + policy.expiresMinutes * 60_000
+    const expiresAt = new Date(expiresMs).toISOString()
+    journal.append(
+      {
+        ...{ kind: 'step_waiting', stepId, attempt },
+        payload: { approvalId: id, reason, prompt, expiresAt, ...(action && { action }) },
+      },
+      {
+        approvals: [
+          {
+            ...{ id, tenantId: run.tenantId, agentName: run.agentName, stepId, round, reason, prompt, expiresMs },
+            action: action === undefined ? null : JSON.stringify(action),
+          },
+        ],
+      },
+    )
+    history.questions.set(stepId, round)
+    history.steps.set(stepId, { is: 'waiting', attempt, meta: {}, approvalId: id })
+    await journal.commit()
+    throw new Parked({ on: 'approval', expiresMs })
+  }
+
+  /** Takes the place of a decision that did not come in time; a decision that just came wins. */
+  async function expire(id: string): Promise<boolean> {
+    const result = await db.execute({
+      sql: "update approvals set status = 'expired', decided_ms = ? where id = ? and status = 'pending'",
+      args: [clock.now().getTime(), id],
+    })
+    return result.rowsAffected === 1
+  }
+
+  return {
+    async ask(question) {
+      const { stepId } = question
+      const round = questionOf(history, stepId)
+      let found = await find(stepId, round)
+      if (!found) return put(question, round)
+      if (found.status === 'pending') {
+        if (clock.now().getTime() < found.expiresMs) throw new Parked({ on: 'approval', expiresMs: found.expiresMs })
+        if (!(await expire(found.id))) found = (await find(stepId, round)) ?? found
+        else found = { ...found, status: 'expired' }
+      }
+      const { by, comment, resolution, output } = found
+      if (found.status === 'expired' && policy.onExpire === 'fail') {
+        throw new RunFailure('approval_expired', 'nobody decided in time', { stepId })
+      }
+      const approved = found.status === 'approved'
+      if (!approved && found.status !== 'expired' && policy.onReject === 'fail') {
+        throw new RunFailure('approval_rejected', comment ?? 'rejected', { stepId })
+      }
+      return {
+        approved,
+        ...(by !== undefined && { by }),
+        ...(comment !== undefined && { comment }),
+        ...(resolution !== undefined && { resolution }),
+        ...(output !== undefined && { output }),
+      }
+    },
+  }
+}

@@ -1,0 +1,23 @@
+import type { Counter, Histogram, Metrics } from '../../shared/metrics/metrics.ts'
+
+export interface EngineMetrics {
+  runs: Counter
+  runSeconds: Histogram
+  steps: Counter
+  replayed: Counter
+  recoveries: Counter
+  leaseLost: Counter
+  sweepSeconds: Histogram
+}
+
+export function engineMetrics(metrics: Metrics): EngineMetrics {
+  return {
+    runs: metrics.counter('waybill_runs_total', 'Runs that ended, by status.'),
+    runSeconds: metrics.histogram('waybill_run_duration_seconds', 'Time from the start of a run to its end.'),
+    steps: metrics.counter('waybill_steps_total', 'Steps that ended, by kind and outcome.'),
+    replayed: metrics.counter('waybill_steps_replayed_total', 'Recorded results used again after a claim.'),
+    recoveries: metrics.counter('waybill_recoveries_total', 'Runs taken over from an owner that did not let go.'),
+    leaseLost: metrics.counter('waybill_lease_lost_total', 'Runs whose owner here was superseded.'),
+    sweepSeconds: metrics.histogram('waybill_sweep_duration_seconds', 'Time of one recovery sweep.'),
+  }
+}

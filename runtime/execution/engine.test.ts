@@ -1,0 +1,208 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { checkJournal } from '../../shared/sign/journal-chain.ts'
+import { stepsOf } from '../runs/steps.ts'
+import { StepFailure } from './failure.ts'
+import type { ModelRequest } from './models/model.ts'
+import { engineRoom, type RoomOptions, says, script } from './testing/engine-room.ts'
+
+const open: { close(): Promise<void> }[] = []
+afterEach(async () => {
+  for (const one of open.splice(0)) await one.close()
+})
+
+async function room(options: RoomOptions = {}) {
+  const made = await engineRoom(options)
+  open.push(made)
+  await made.engine.start()
+  return made
+}
+
+describe('a run', () => {
+  it('goes from its input to its output, with a journal that holds as a chain', async () => {
+    const { create, until, runs, engine } = await room({ manifest: { tools: ['wait'], limits: { maxTurns: 20 } } })
+    const id = await create({ prompt: '/call*3 wait {"seconds":0}' })
+    engine.wake()
+    const run = await until(id)
+    expect(run).toMatchObject({ status: 'succeeded', model: 'demo/echo' })
+    const events = await runs.events(id, 1, 1000)
+    expect(checkJournal(id, events)).toMatchObject({ ok: true, count: 14 })
+    expect(stepsOf(events, 0).map(step => [step.stepId, step.status])).toEqual([
+      ['model-1', 'completed'],
+      ['timer-1-1', 'completed'],
+      ['model-2', 'completed'],
+      ['timer-2-1', 'completed'],
+      ['model-3', 'completed'],
+      ['timer-3-1', 'completed'],
+      ['model-4', 'completed'],
+    ])
+    expect(run.tokensIn).toBe(events.reduce((sum, event) => sum + (event.meta.tokensIn ?? 0), 0))
+  })
+
+  it('retries what may work later, under a new key, and says so', async () => {
+    const keys: string[] = []
+    const { create, until, runs, engine } = await room({
+      manifest: { retry: { maxAttempts: 3, backoffMs: 1 } },
+      ask: async (_request, { key }) => {
+        keys.push(key)
+        if (keys.length < 3) throw new StepFailure('overloaded', 'try later', { transient: true })
+        return says('done')
+      },
+    })
+    const id = await create({ prompt: 'hello' })
+    engine.wake()
+    expect(await until(id)).toMatchObject({ status: 'succeeded', output: { result: 'done' }, costUsd: 0.000001 })
+    expect(keys).toEqual([`${id}:model-1:1`, `${id}:model-1:2`, `${id}:model-1:3`])
+    const kinds = (await runs.events(id, 1, 100)).map(event => event.kind)
+    expect(kinds).toEqual([
+      ...['step_started', 'step_retrying', 'step_started', 'step_retrying', 'step_started', 'step_completed'],
+    ])
+  })
+
+  it('ends with the reason when a model says no for good', async () => {
+    const { create, until, engine } = await room({
+      ask: async () => {
+        throw new StepFailure('bad_request', 'no such model')
+      },
+    })
+    const id = await create({ prompt: 'hello' })
+    engine.wake()
+    expect(await until(id)).toMatchObject({
+      ...{ status: 'failed', error: { code: 'model_error', message: 'no such model', stepId: 'model-1' }, output: {} },
+    })
+  })
+
+  it('asks for an answer that fits the schema, as often as the manifest says', async () => {
+    const asked: ModelRequest[] = []
+    const outputSchema = { type: 'object', required: ['total'], properties: { total: { type: 'number' } } }
+    const { create, until, engine } = await room({
+      manifest: { outputSchema, outputRepairs: 1 },
+      ask: script([says('not json'), says('```json\n{"total": 4}\n```')], asked),
+    })
+    const id = await create({ prompt: 'sum' })
+    engine.wake()
+    expect(await until(id)).toMatchObject({ status: 'succeeded', output: { total: 4 } })
+    const bad = await create({ prompt: 'sum' })
+    asked.length = 0
+    engine.wake()
+    await until(bad)
+    expect(asked[1]?.messages.at(-1)).toMatchObject({ role: 'user', text: expect.stringContaining('fits this schema') })
+  })
+
+  it('refuses an isolation that nothing here offers, before the first step', async () => {
+    const { create, until, runs, engine } = await room({ manifest: { isolation: 'firecracker' } })
+    const id = await create({ prompt: 'hello' })
+    engine.wake()
+    expect(await until(id)).toMatchObject({ status: 'failed', error: { code: 'isolation_unavailable' }, tokensIn: 0 })
+    expect(await runs.events(id, 1, 10)).toEqual([])
+  })
+
+  it('stops at its limit of steps, of turns and of time', async () => {
+    const wait = { name: 'wait', arguments: { seconds: 0 } }
+    const many = Array.from({ length: 30 }, () => says('', [wait]))
+    for (const [limits, code] of [
+      [{ maxSteps: 5 }, 'limit_exceeded'],
+      [{ maxTurns: 3 }, 'limit_exceeded'],
+    ] as const) {
+      const { create, until, engine } = await room({ manifest: { tools: ['wait'], limits }, ask: script(many) })
+      const id = await create({ prompt: 'go' })
+      engine.wake()
+      expect(await until(id)).toMatchObject({ status: 'failed', error: { code } })
+    }
+    const { create, until, engine } = await room({
+      manifest: { limits: { timeoutSeconds: 1 } },
+      ask: (_request, { signal }) =>
+        new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true })),
+    })
+    const id = await create({ prompt: 'go' })
+    engine.wake()
+    expect(await until(id)).toMatchObject({ status: 'failed', error: { code: 'timeout' } })
+  })
+})
+
+describe('a run that waits', () => {
+  it('holds no worker, and goes on once when it is approved', async () => {
+    const asked: ModelRequest[] = []
+    const { create, until, engine, db, runs } = await room({
+      manifest: { tools: ['wait'], approvals: { tools: ['wait'] } },
+      ask: script([says('', [{ name: 'wait', arguments: { seconds: 0 } }]), says('done')], asked),
+    })
+    const id = await create({ prompt: 'go' })
+    engine.wake()
+    expect(await until(id, ['waiting'])).toMatchObject({ status: 'waiting' })
+    expect(engine.active).toBe(0)
+    const { rows } = await db.execute({ sql: 'select * from approvals where run_id = ?', args: [id] })
+    expect(rows[0]).toMatchObject({ status: 'pending', reason: 'approval_required', step_id: 'approval-1-1' })
+    await db.write([
+      "update approvals set status = 'approved', decided_by = 'me', decided_ms = 1",
+      { sql: 'update runs set due_ms = 0 where id = ?', args: [id] },
+    ])
+    engine.wake()
+    expect(await until(id)).toMatchObject({ status: 'succeeded', output: { result: 'done' } })
+    expect(asked).toHaveLength(2)
+    expect(checkJournal(id, await runs.events(id, 1, 100))).toMatchObject({ ok: true })
+  })
+
+  it('takes a signal once, whether it comes before or after', async () => {
+    const { create, until, engine, runs } = await room({
+      manifest: { tools: ['wait_signal'] },
+      ask: script([
+        says('', [{ name: 'wait_signal', arguments: { name: 'go' } }]),
+        says('', [{ name: 'wait_signal', arguments: { name: 'go' } }]),
+        says('done'),
+      ]),
+    })
+    const id = await create({ prompt: 'go' })
+    const send = (value: string, n: number) =>
+      runs.signal(id, { id: `s${n}`, name: 'go', value: JSON.stringify(value), atMs: n })
+    expect(await send('first', 1)).toBe(true)
+    engine.wake()
+    await until(id, ['running'])
+    await send('second', 2)
+    engine.wake()
+    expect(await until(id)).toMatchObject({ status: 'succeeded' })
+    const outputs = (await runs.events(id, 1, 100)).filter(event => event.stepId.startsWith('signal-'))
+    expect(outputs.flatMap(({ payload }) => (payload.output ? [payload.output] : []))).toEqual([
+      { signal: 'go', value: 'first' },
+      { signal: 'go', value: 'second' },
+    ])
+    expect(await send('late', 3)).toBe(false)
+  })
+})
+
+describe('an end from outside', () => {
+  it('aborts the call, closes its step and cannot be overwritten', async () => {
+    let aborted = false
+    const { create, until, engine, runs } = await room({
+      ask: (_request, { signal }) =>
+        new Promise((_, reject) => {
+          signal.addEventListener('abort', () => {
+            aborted = true
+            reject(signal.reason)
+          })
+        }),
+    })
+    const id = await create({ prompt: 'go' })
+    engine.wake()
+    for await (const event of eventsOf(runs, id)) if (event.kind === 'step_started') break
+    expect(await engine.end(id, { code: 'cancelled', reason: 'changed my mind' })).toBe(true)
+    expect(await until(id)).toMatchObject({ status: 'cancelled', cancelReason: 'changed my mind', output: {} })
+    expect(aborted).toBe(true)
+    expect(await engine.end(id, { code: 'cancelled' })).toBe(false)
+    const events = await runs.events(id, 1, 10)
+    expect(events.map(event => [event.kind, event.payload.code])).toEqual([
+      ['step_started', undefined],
+      ['step_failed', 'cancelled'],
+    ])
+    expect(checkJournal(id, events)).toMatchObject({ ok: true })
+  })
+})
+
+async function* eventsOf(runs: Awaited<ReturnType<typeof engineRoom>>['runs'], id: string) {
+  for (let next = 1; ; ) {
+    for (const event of await runs.events(id, next, 100)) {
+      yield event
+      next = event.seq + 1
+    }
+    await new Promise(resolve => setTimeout(resolve, 1))
+  }
+}

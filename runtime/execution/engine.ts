@@ -1,0 +1,213 @@
+import type { Log } from '../../shared/log/log.ts'
+import type { Sha256 } from '../../shared/sign/sha256.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import { dbFault } from '../../shared/sql/db-fault.ts'
+import type { Clock } from '../../shared/time/clock.ts'
+import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
+import type { EngineMetrics } from './engine-metrics.ts'
+import { type Execution, execution } from './execution.ts'
+import { hub } from './hub.ts'
+import { journalWriter } from './journal/journal-writer.ts'
+import { LeaseLostError } from './journal/run-journal.ts'
+import { type Claimed, leaseStore } from './lease-store.ts'
+import type { Models } from './models/model.ts'
+import type { ChildRuns } from './tools/sub-agent-tool.ts'
+
+export interface EngineLimits {
+  maxConcurrent: number
+  leaseMs: number
+  recoveryMs: number
+}
+
+export const engineLimits: EngineLimits = { maxConcurrent: 16, leaseMs: 60_000, recoveryMs: 30_000 }
+
+export interface EngineDeps {
+  db: Db
+  clock: Clock
+  log: Log
+  sha256: Sha256
+  newId: () => string
+  random: () => number
+  /** Unique to this process. */
+  owner: string
+  /** Whether the owner of that name is certainly gone; a host that can tell says so, so that nothing waits for its lease. */
+  isGone?: (owner: string) => boolean
+  nodeId: string
+  limits: EngineLimits
+  metrics: EngineMetrics
+  models: Models
+  /** The manifest of a version; it never changes. */
+  manifestOf: (versionId: string) => Promise<Manifest>
+  children: (parent: Claimed) => ChildRuns
+}
+
+const GIVE_BACK_MS = 1000
+
+export type Engine = ReturnType<typeof createEngine>
+
+/** Owns runs, at most `maxConcurrent` at a time, and executes them. Everything it knows about them is in the store. */
+export function createEngine(deps: EngineDeps) {
+  const { db, clock, log, owner, nodeId, limits, isGone, metrics } = deps
+  const leases = leaseStore(db, deps.sha256)
+  const writer = journalWriter(db)
+  const running = new Map<string, Execution>()
+  const watchers = hub(db, id => running.has(id))
+  let draining = false
+  let claiming: Promise<void> | undefined
+  let again = false
+  let wakeTimer: ReturnType<typeof setTimeout> | undefined
+  const timers: ReturnType<typeof setInterval>[] = []
+
+  const within = { ...deps, leases, writer, watchers, draining: () => draining }
+
+  /** Looks for runs that are due, now. Cheap to call often: looks do not pile up. */
+  function wake(): void {
+    if (draining) return
+    if (claiming) {
+      again = true
+      return
+    }
+    claiming = claim().finally(() => {
+      claiming = undefined
+    })
+  }
+
+  async function claim(): Promise<void> {
+    try {
+      do {
+        again = false
+        const most = limits.maxConcurrent - running.size
+        if (most <= 0 || draining) return
+        const nowMs = clock.now().getTime()
+        const claimed = await leases.claim({ owner, nodeId, nowMs, ttlMs: limits.leaseMs, most })
+        for (const run of claimed) start(run)
+        if (claimed.length === most) return
+      } while (again)
+      await sleepUntilDue()
+    } catch (error) {
+      log.error('runs could not be claimed', { error })
+    }
+  }
+
+  async function sleepUntilDue(): Promise<void> {
+    clearTimeout(wakeTimer)
+    const due = await leases.nextDue(nodeId)
+    if (due === undefined || draining) return
+    const inMs = Math.max(0, due - clock.now().getTime())
+    // Beyond the next sweep there is nothing to set a timer for.
+    if (inMs < limits.recoveryMs) wakeTimer = setTimeout(wake, inMs)
+  }
+
+  function start(run: Claimed): void {
+    if (run.recoveries > 0) metrics.recoveries.add(1)
+    const one = execution(within, run)
+    running.set(run.id, one)
+    void one.done
+      .catch(error => {
+        if (error instanceof LeaseLostError) metrics.leaseLost.add(1)
+        else {
+          log.error('a run stopped without a result and is taken up again', { error, runId: run.id })
+          // A moment later, so that a store in trouble is not asked again and again.
+          setTimeout(() => void leases.giveBack(run.id, run.epoch).then(wake, () => undefined), GIVE_BACK_MS)
+        }
+      })
+      .finally(() => {
+        if (running.get(run.id) === one) running.delete(run.id)
+        wake()
+      })
+  }
+
+  /** An owner that cannot renew stops before its leases end, so that nobody works beside the next owner. */
+  let renewedAt = clock.monotonic()
+  async function renew(): Promise<void> {
+    if (running.size === 0) {
+      renewedAt = clock.monotonic()
+      return
+    }
+    const ids = [...running.keys()]
+    try {
+      const lost = await leases.renew(owner, ids, clock.now().getTime() + limits.leaseMs)
+      renewedAt = clock.monotonic()
+      for (const id of lost) running.get(id)?.abandon()
+    } catch (error) {
+      log.warn('leases could not be renewed', { error, fault: dbFault(error) })
+      if (clock.monotonic() - renewedAt > limits.leaseMs * 0.8) for (const run of running.values()) run.abandon()
+    }
+  }
+
+  async function sweep(): Promise<void> {
+    const started = clock.monotonic()
+    try {
+      if (isGone) {
+        for (const name of await leases.owners()) {
+          if (name === owner || !isGone(name)) continue
+          const released = await leases.release(name)
+          if (released > 0) log.info('runs of a process that is gone are taken over', { runs: released, owner: name })
+        }
+      }
+    } catch (error) {
+      log.error('the sweep failed', { error })
+    }
+    metrics.sweepSeconds.observe((clock.monotonic() - started) / 1000)
+    wake()
+  }
+
+  return {
+    watchers,
+    wake,
+    /** First sweep, then the timers. */
+    async start(): Promise<void> {
+      await sweep()
+      timers.push(
+        setInterval(() => void sweep(), limits.recoveryMs),
+        setInterval(() => void renew(), limits.leaseMs / 3),
+      )
+    },
+
+    /**
+     * Ends a run from outside: takes it from whoever has it, so that nothing of theirs can be kept any more, and writes the
+     * end as its owner. False: it had ended before.
+     */
+    async end(
+      id: string,
+      ending: { code: 'cancelled'; reason?: string } | { code: 'agent_deleted' },
+    ): Promise<boolean> {
+      const here = running.get(id)
+      const nowMs = clock.now().getTime()
+      const run = await leases.seize(id, { owner, nowMs, ttlMs: 5000 })
+      if (!run) return false
+      here?.abandon()
+      await execution(within, { ...run, ending: ending.code }, 'reason' in ending ? ending.reason : undefined).done
+      return true
+    },
+
+    get active() {
+      return running.size
+    },
+
+    drain(): void {
+      draining = true
+      clearTimeout(wakeTimer)
+      for (const timer of timers.splice(0)) clearInterval(timer)
+    },
+
+    /** Lets open steps finish for up to `ms`, then leaves them; their runs go on wherever they are claimed next. */
+    async close(ms: number): Promise<void> {
+      this.drain()
+      await claiming
+      const all = [...running.values()]
+      let timer: ReturnType<typeof setTimeout> | undefined
+      const renewing = setInterval(() => void renew(), limits.leaseMs / 3)
+      const late = new Promise(resolve => {
+        timer = setTimeout(resolve, ms)
+      })
+      await Promise.race([Promise.allSettled(all.map(run => run.done)), late])
+      clearTimeout(timer)
+      clearInterval(renewing)
+      for (const run of running.values()) run.abandon()
+      await Promise.allSettled(all.map(run => run.done))
+      await writer.close()
+      await leases.release(owner)
+    },
+  }
+}

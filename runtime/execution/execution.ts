@@ -1,0 +1,199 @@
+import { canonicalize } from '../../shared/sign/jcs.ts'
+import type { RunErrorCode } from '../../shared/wire/runtime/run.ts'
+import { runErrorCodes } from '../../shared/wire/runtime/run.ts'
+import { runApprovals } from './approvals.ts'
+import { readBlobs } from './blobs.ts'
+import type { EngineDeps } from './engine.ts'
+import { Parked, RunFailure, StepFailure } from './failure.ts'
+import { agentLoop } from './harness/agent-loop.ts'
+import { userMessage } from './harness/conversation.ts'
+import { AllParked } from './harness/tool-calls.ts'
+import type { Hub } from './hub.ts'
+import { type History, readHistory } from './journal/history.ts'
+import type { JournalWriter } from './journal/journal-writer.ts'
+import { LeaseLostError, type RunJournal, runJournal } from './journal/run-journal.ts'
+import { plainMessage } from './journal/well-formed.ts'
+import type { Claimed, LeaseStore } from './lease-store.ts'
+import { parking } from './parking.ts'
+import { runSteps } from './step.ts'
+import { missing, toolbox } from './tools/toolbox.ts'
+
+/** Recoveries in a row that brought a run not one event further. */
+const MOST_RECOVERIES = 10
+
+export interface ExecutionDeps extends EngineDeps {
+  leases: LeaseStore
+  writer: JournalWriter
+  watchers: Hub
+  draining: () => boolean
+}
+
+export interface Execution {
+  /** Settles when the run is let go: ended, parked, or lost to another owner (LeaseLostError). */
+  done: Promise<void>
+  /** Stops what is being done, without a word in the journal: somebody else owns the run, or will. */
+  abandon(): void
+}
+
+/** One claim of a run, from the claim to the moment it is let go. */
+export function execution(deps: ExecutionDeps, run: Claimed, reason?: string): Execution {
+  const stop = new AbortController()
+  return {
+    done: hold(deps, run, stop, reason),
+    abandon: () => stop.abort(new LeaseLostError(`run ${run.id} was abandoned`)),
+  }
+}
+
+async function hold(deps: ExecutionDeps, run: Claimed, stop: AbortController, reason?: string): Promise<void> {
+  const { writer, watchers, clock, sha256, db } = deps
+  const journal = runJournal(
+    { writer, clock, sha256, kept: watchers.kept },
+    { runId: run.id, epoch: run.epoch, head: run.head },
+  )
+  const history = readHistory(run.events)
+  try {
+    await readBlobs(db, run.id, history)
+    if (run.ending !== undefined) throw ended(run.ending, reason)
+    if (run.recoveries > MOST_RECOVERIES) {
+      throw new RunFailure('recovery_failed', `${run.recoveries} restarts in a row without a step forward`)
+    }
+    const output = await within(deps, run, stop, () => work(deps, run, journal, history, stop.signal))
+    await finish(deps, run, journal, { status: 'succeeded', output: canonicalize(output) })
+  } catch (error) {
+    if (error instanceof LeaseLostError || journal.lost) throw error
+    if (error instanceof Parked) return park(deps, run, journal, [error.until])
+    if (error instanceof AllParked) return park(deps, run, journal, error.all)
+    if (error instanceof Cancelled) {
+      closeOpenSteps(journal, history, 'cancelled', error.message)
+      return finish(deps, run, journal, { status: 'cancelled', output: '{}', ...(reason !== undefined && { reason }) })
+    }
+    const failure = failureOf(deps, run, error)
+    closeOpenSteps(journal, history, failure.code, failure.message)
+    const { code, stepId } = failure
+    const message = plainMessage(failure)
+    await finish(deps, run, journal, {
+      status: 'failed',
+      output: '{}',
+      error: { code, message, ...(stepId && { stepId }) },
+    })
+  }
+}
+
+class Cancelled extends Error {
+  override name = 'Cancelled'
+}
+
+function ended(code: string, reason?: string): Error {
+  if (code === 'cancelled') return new Cancelled(reason ?? 'cancelled')
+  const known = runErrorCodes.find(one => one === code) ?? 'internal'
+  return new RunFailure(known, known === 'agent_deleted' ? 'the agent was deleted' : `ended: ${code}`)
+}
+
+function failureOf({ log }: ExecutionDeps, run: Claimed, error: unknown): RunFailure {
+  if (error instanceof RunFailure) return error
+  // Outside a tool call only models are asked.
+  if (error instanceof StepFailure) return new RunFailure('model_error', error.message, { cause: error })
+  // What reaches a client says nothing of the inside; the log has all of it.
+  if (isOfTheStore(error)) throw error
+  log.error('a run failed for a reason of ours', { error, runId: run.id })
+  return new RunFailure('internal', 'internal error', { cause: error })
+}
+
+/** A commit that failed says nothing about the run: it stays as it is and is claimed again. */
+function isOfTheStore(error: unknown): boolean {
+  return error instanceof Error && ('code' in error || error.name.startsWith('Queue')) && !(error instanceof RangeError)
+}
+
+/** Runs `work` under the manifest's time limit; time in earlier claims counts. */
+async function within<T>(deps: ExecutionDeps, run: Claimed, stop: AbortController, work: () => Promise<T>): Promise<T> {
+  const { limits } = await deps.manifestOf(run.versionId)
+  const left = limits.timeoutSeconds * 1000 - run.ranMs
+  const timedOut = () => stop.abort(new RunFailure('timeout', `the run took longer than ${limits.timeoutSeconds} s`))
+  if (left <= 0) timedOut()
+  const timer = setTimeout(timedOut, Math.max(0, left))
+  try {
+    return await work()
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+async function work(
+  deps: ExecutionDeps,
+  run: Claimed,
+  journal: RunJournal,
+  history: History,
+  signal: AbortSignal,
+): Promise<Record<string, unknown>> {
+  const { db, clock, sha256, newId } = deps
+  const manifest = await deps.manifestOf(run.versionId)
+  const lacking = missing(manifest)
+  if (lacking) throw new RunFailure(lacking.code, lacking.message)
+  const model = await deps.models.find(run.tenantId, manifest.model, {
+    tools: manifest.tools.length + manifest.subAgents.length > 0,
+  })
+  if (!model) throw new RunFailure('model_unconfigured', `no configured provider serves the model ${manifest.model}`)
+  const approvals = runApprovals({ ...{ run, policy: manifest.approvals, db, journal, history, clock, newId } })
+  const steps = runSteps({
+    ...{
+      runId: run.id,
+      nodeId: deps.nodeId,
+      journal,
+      history,
+      retry: manifest.retry,
+      approvals,
+      clock,
+      sha256,
+      signal,
+    },
+    ...{ maxSteps: manifest.limits.maxSteps, random: deps.random, draining: deps.draining, metrics: deps.metrics },
+  })
+  const tools = toolbox(manifest, {
+    ...{ run, db, clock, approvals, newId, depth: run.depth, children: deps.children(run) },
+  })
+  return agentLoop({
+    ...{ runId: run.id, manifest, model, tools, steps, journal, history, approvals, sha256 },
+    opening: [{ role: 'user', text: userMessage(run.input) }],
+  })
+}
+
+/** No step is left without a last word in a journal that is sealed. */
+function closeOpenSteps(journal: RunJournal, history: History, code: string, error: string): void {
+  for (const [stepId, state] of history.steps) {
+    if (state.is === 'completed' || state.is === 'failed') continue
+    const payload = { error: plainMessage(error), code, transient: false }
+    journal.append({ kind: 'step_failed', stepId, attempt: state.attempt, payload })
+  }
+}
+
+interface Ending {
+  status: 'succeeded' | 'failed' | 'cancelled'
+  output: string
+  error?: { code: RunErrorCode; message: string; stepId?: string }
+  reason?: string
+}
+
+async function finish(
+  { watchers, metrics, clock }: ExecutionDeps,
+  run: Claimed,
+  journal: RunJournal,
+  { status, ...ending }: Ending,
+): Promise<void> {
+  await journal.release(head => ({
+    ...{ status, dueMs: null, finished: { ...ending, eventCount: head.seq, head: head.hash } },
+  }))
+  watchers.ended(run.id, journal.head.seq)
+  metrics.runs.add(1, { status })
+  metrics.runSeconds.observe((clock.now().getTime() - run.createdMs) / 1000)
+}
+
+async function park(
+  { leases, clock }: ExecutionDeps,
+  run: Claimed,
+  journal: RunJournal,
+  all: Parameters<typeof parking>[0],
+): Promise<void> {
+  const { transition, children, signals } = parking(all, clock.now().getTime())
+  await journal.release(() => transition)
+  if (children.length + signals.length > 0) await leases.wakeIfReady(run.id, { children, signals })
+}

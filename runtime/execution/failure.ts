@@ -1,0 +1,52 @@
+import type { RunErrorCode } from '../../shared/wire/runtime/run.ts'
+
+/** Ends the run `failed` with one of the codes of the contract. */
+export class RunFailure extends Error {
+  override name = 'RunFailure'
+  readonly code: RunErrorCode
+  readonly stepId: string | undefined
+  constructor(code: RunErrorCode, message: string, { stepId, cause }: { stepId?: string; cause?: unknown } = {}) {
+    super(message, { cause })
+    this.code = code
+    this.stepId = stepId
+  }
+}
+
+/**
+ * A call that did not work. `transient` says whether the same call may work a little later; what to do about it is the
+ * engine's decision, so nothing that makes calls retries by itself.
+ */
+export class StepFailure extends Error {
+  override name = 'StepFailure'
+  readonly code: string
+  readonly transient: boolean
+  readonly retryAfterMs: number | undefined
+  constructor(
+    code: string,
+    message: string,
+    { transient = false, retryAfterMs, cause }: { transient?: boolean; retryAfterMs?: number; cause?: unknown } = {},
+  ) {
+    super(message, { cause })
+    this.code = code
+    this.transient = transient
+    this.retryAfterMs = retryAfterMs
+  }
+}
+
+/** Not a failure: the run lets go of its worker until something outside happens. */
+export class Parked extends Error {
+  override name = 'Parked'
+  readonly until: ParkedUntil
+  constructor(until: ParkedUntil) {
+    super(`parked: ${until.on}`)
+    this.until = until
+  }
+}
+
+export type ParkedUntil =
+  | { on: 'approval'; expiresMs: number }
+  | { on: 'timer'; atMs: number }
+  | { on: 'signal'; name: string; atMs?: number }
+  | { on: 'subagent'; children: readonly string[] }
+  /** The service is stopping: the run goes on wherever it is claimed next. */
+  | { on: 'drain' }

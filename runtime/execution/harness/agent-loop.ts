@@ -1,0 +1,132 @@
+import { canonicalize } from '../../../shared/sign/jcs.ts'
+import { RunFailure, StepFailure } from '../failure.ts'
+import type { Message } from '../models/model.ts'
+import { type AgentRun, askModel, type Loop, type Said, startLoop } from './agent-run.ts'
+import { circling, findAnomalies } from './anomalies.ts'
+import { gate } from './gate.ts'
+import { type OutputCheck, outputCheck } from './output.ts'
+import { ask, callTools } from './tool-calls.ts'
+
+/** Where nothing is known about a model's window, most have at least this. */
+const DEFAULT_CONTEXT = 128_000
+const FULL = 0.8
+const KEPT_MESSAGES = 6
+
+/** Runs an agent to its output: ask the model, make the calls it wants, until it has nothing more to call. */
+export async function agentLoop(run: AgentRun): Promise<Record<string, unknown>> {
+  const loop = startLoop(run)
+  const { manifest, talk } = loop
+  const check = manifest.outputSchema && outputCheck(manifest.outputSchema)
+  const circle = circling()
+  const tools = [...loop.tools.values()].map(({ name, description, parameters }) => ({ name, description, parameters }))
+  let repairs = 0
+  for (let turn = 1; turn <= manifest.limits.maxTurns; turn++) {
+    await compact(loop, turn)
+    const before: readonly Message[] = manifest.confidence ? [...talk.messages] : talk.messages
+    const said = await say(loop, turn, tools)
+    if (said.toolCalls.length > 0) {
+      talk.add({ role: 'assistant', text: said.text, toolCalls: said.toolCalls })
+      const results = await callTools(loop, turn, said.toolCalls, before)
+      talk.add({ role: 'tool', results })
+      const calls = canonicalize(said.toolCalls.map(({ name, arguments: given }) => [name, given]))
+      await watch(loop, turn, circle.turn(calls, canonicalize(results.map(({ content }) => content))))
+      continue
+    }
+    await watch(loop, turn, 0)
+    const checked: OutputCheck = check ? check(said.text) : { ok: true, output: { result: said.text } }
+    if (checked.ok) {
+      await gateOutput(loop, turn, said, before)
+      return checked.output
+    }
+    if (repairs++ >= manifest.outputRepairs) {
+      throw new RunFailure('output_invalid', checked.problem, { stepId: `model-${turn}` })
+    }
+    talk.add({ role: 'assistant', text: said.text, toolCalls: [] })
+    const schema = JSON.stringify(manifest.outputSchema)
+    talk.add({ role: 'user', text: `${checked.problem}. Answer with one JSON object that fits this schema: ${schema}` })
+  }
+  throw new RunFailure('limit_exceeded', `no answer after ${manifest.limits.maxTurns} turns (limits.maxTurns)`)
+}
+
+async function say(loop: Loop, turn: number, tools: Parameters<typeof askModel>[1]['request']['tools']): Promise<Said> {
+  const { manifest, talk } = loop
+  const stepId = `model-${turn}`
+  const request = {
+    ...{ system: manifest.systemPrompt, messages: talk.messages, tools },
+    maxOutputTokens: manifest.limits.maxOutputTokens,
+  }
+  try {
+    return await askModel(loop, { stepId, kind: 'model', inputHash: talk.inputHash, request, deltas: true })
+  } catch (error) {
+    if (error instanceof StepFailure) throw new RunFailure('model_error', error.message, { stepId, cause: error })
+    throw error
+  }
+}
+
+/** Folds the older part of a conversation that nears the model's window into a summary, made by a step of its own. */
+async function compact(loop: Loop, turn: number): Promise<void> {
+  const { talk, model, manifest } = loop
+  const most = (model.contextTokens ?? DEFAULT_CONTEXT) * FULL - manifest.limits.maxOutputTokens
+  if (talk.tokens <= most || talk.messages.length <= KEPT_MESSAGES + 1) return
+  const keep = keptFrom(talk.messages)
+  const older = talk.messages.slice(0, talk.messages.length - keep)
+  const text = older.map(message => canonicalize(message)).join('\n')
+  const messages: Message[] = [
+    {
+      role: 'user',
+      text: `Summarise this conversation for yourself, with every fact, decision and open task in it:\n${text}`,
+    },
+  ]
+  const request = {
+    ...{ system: 'You shorten conversations without losing facts.', messages, tools: [] },
+    maxOutputTokens: Math.min(4096, manifest.limits.maxOutputTokens),
+  }
+  const { text: summary } = await askModel(loop, { stepId: `compaction-${turn}`, kind: 'model', request })
+  talk.replace({ role: 'user', text: `The conversation so far, shortened: ${summary}` }, keep)
+}
+
+/** How many of the last messages stay: a result never without the call that it answers. */
+function keptFrom(messages: readonly Message[]): number {
+  let keep = KEPT_MESSAGES
+  while (keep > 0 && messages[messages.length - keep]?.role === 'tool') keep--
+  return keep
+}
+
+async function watch(loop: Loop, turn: number, circle: number): Promise<void> {
+  const { manifest, history, journal, steps, used } = loop
+  const observed = {
+    ...{ steps: steps.started, retries: history.retries, costNano: used.costNano },
+    tokens: used.tokensIn + used.tokensOut,
+  }
+  for (const finding of findAnomalies(manifest.anomalies, observed, circle, history.anomalies)) {
+    const { action } = manifest.anomalies
+    const stepId = `model-${turn}`
+    journal.append({ kind: 'anomaly_detected', stepId, attempt: 1, payload: { ...finding, action } })
+    history.anomalies.add(finding.kind)
+    if (action === 'fail') throw new RunFailure('anomaly', finding.message, { stepId })
+  }
+  if (manifest.anomalies.action !== 'wait') return
+  for (const kind of history.anomalies) {
+    if (loop.passed.has(kind)) continue
+    const refusal = await ask(loop, `approval-anomaly-${kind}`, 'anomaly', `Go on although: ${kind}?`)
+    if (refusal !== undefined) throw new RunFailure('anomaly', refusal)
+    loop.passed.add(kind)
+  }
+}
+
+async function gateOutput(loop: Loop, turn: number, said: Said, before: readonly Message[]): Promise<void> {
+  const { confidence: policy } = loop.manifest
+  if (!policy?.gates.includes('output')) return
+  const score = await gate(loop, { place: String(turn), gate: 'output', text: said.text, before, policy })
+  if (score >= policy.threshold) return
+  const stepId = `confidence-${turn}`
+  if (policy.onLow === 'fail') {
+    throw new RunFailure('low_confidence', `confidence ${score} is below ${policy.threshold}`, { stepId })
+  }
+  const prompt = `Accept this answer? The model's confidence is ${score}.`
+  const refusal = await ask(loop, `approval-${turn}`, 'low_confidence', prompt, {
+    name: 'output',
+    arguments: said.text,
+  })
+  if (refusal !== undefined) throw new RunFailure('low_confidence', refusal, { stepId })
+}

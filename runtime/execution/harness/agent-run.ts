@@ -1,0 +1,85 @@
+import type { Sha256 } from '../../../shared/sign/sha256.ts'
+import type { Manifest } from '../../../shared/wire/runtime/manifest.ts'
+import type { Approvals } from '../approvals.ts'
+import type { History } from '../journal/history.ts'
+import type { RunJournal } from '../journal/run-journal.ts'
+import type { Spent } from '../journal/unit.ts'
+import type { FoundModel, ModelAnswer, ModelCall, ModelRequest } from '../models/model.ts'
+import type { Outcome, StepResult, StepSpec, Steps } from '../step.ts'
+import type { ExposedTool } from '../tools/exposed-tool.ts'
+import { conversation } from './conversation.ts'
+
+/** Everything the loop of one run works with. Nothing in it knows a socket, a file or a clock. */
+export interface AgentRun {
+  runId: string
+  manifest: Manifest
+  /** Earlier turns of a session, oldest first, then the message of this run. */
+  opening: readonly { role: 'user' | 'assistant'; text: string }[]
+  model: FoundModel
+  tools: ReadonlyMap<string, ExposedTool>
+  steps: Steps
+  journal: RunJournal
+  history: History
+  approvals: Approvals
+  sha256: Sha256
+  /** Text of the model as it comes, for whoever listens. */
+  onDelta?: (text: string) => void
+}
+
+export interface Loop extends AgentRun {
+  talk: ReturnType<typeof conversation>
+  used: Spent
+  /** Anomalies that a human has let pass. */
+  passed: Set<string>
+}
+
+export function startLoop(run: AgentRun): Loop {
+  const talk = conversation(run.manifest.systemPrompt, run.sha256)
+  for (const { role, text } of run.opening) talk.add(role === 'user' ? { role, text } : { role, text, toolCalls: [] })
+  return { ...run, talk, used: { tokensIn: 0, tokensOut: 0, costNano: 0 }, passed: new Set() }
+}
+
+/** What a model step records: enough to go on from, and what it cost. */
+export type Said = Pick<ModelAnswer, 'text' | 'toolCalls' | 'stop'>
+
+export interface AskSpec extends Pick<StepSpec, 'stepId' | 'kind' | 'inputHash'> {
+  request: ModelRequest
+  deltas?: boolean
+}
+
+/** One model call as a step. */
+export async function askModel(loop: Loop, { stepId, kind, inputHash, request, deltas }: AskSpec): Promise<Said> {
+  const { model, steps, onDelta } = loop
+  const outcome = await steps.run(
+    { stepId, kind, name: model.id, ...(inputHash && { inputHash }), effect: 'idempotent', onInterrupted: 'retry' },
+    async ({ key, signal }) => {
+      const call: ModelCall = { key, signal, ...(deltas && onDelta && { onDelta }) }
+      return recorded(await model.ask(request, call))
+    },
+  )
+  use(loop, outcome)
+  return outcome.output as Said
+}
+
+/** Counts what a step used, now or in an earlier life, so that limits see the same numbers after a restart. */
+export function use({ used }: Loop, { meta }: Outcome): void {
+  used.tokensIn += meta.tokensIn ?? 0
+  used.tokensOut += meta.tokensOut ?? 0
+  used.costNano += Math.round((meta.costUsd ?? 0) * 1e9)
+}
+
+export function recorded(answer: ModelAnswer): StepResult {
+  const { text, toolCalls, stop, spent, provider, model, unpriced, simulated, responseId, routerTraceId } = answer
+  return {
+    output: { text, toolCalls, stop },
+    spent,
+    model,
+    meta: {
+      ...{ provider, model },
+      ...(unpriced && { unpriced }),
+      ...(simulated && { simulated }),
+      ...(responseId !== undefined && { responseId }),
+      ...(routerTraceId !== undefined && { routerTraceId }),
+    },
+  }
+}

@@ -1,0 +1,52 @@
+import { canonicalize } from '../../../shared/sign/jcs.ts'
+import { type Sha256, sha256Hex } from '../../../shared/sign/sha256.ts'
+import type { Message } from '../models/model.ts'
+
+/** What a model is sent, with a digest and a size that cost as much as the new message and not as the history. */
+export function conversation(seed: string, sha256: Sha256) {
+  let messages: Message[] = []
+  let digest = sha256Hex(seed, sha256)
+  let characters = 0
+
+  function add(message: Message): void {
+    const text = canonicalize(message)
+    digest = sha256Hex(digest + text, sha256)
+    characters += text.length
+    messages.push(message)
+  }
+
+  return {
+    add,
+    /** The same conversation with everything but the last `keep` messages replaced by one. */
+    replace(summary: Message, keep: number): void {
+      const kept = keep === 0 ? [] : messages.slice(-keep)
+      messages = []
+      characters = 0
+      for (const message of [summary, ...kept]) add(message)
+    },
+    get messages(): readonly Message[] {
+      return messages
+    },
+    get inputHash() {
+      return digest
+    },
+    /** About four characters of JSON to a token. */
+    get tokens() {
+      return Math.ceil(characters / 4)
+    },
+  }
+}
+
+export type Conversation = ReturnType<typeof conversation>
+
+/** Runtime contract §4: the one text of an input that has a single well-known key, else the input as JSON. */
+export function userMessage(input: Readonly<Record<string, unknown>>): string {
+  const [key, ...more] = Object.keys(input)
+  if (key !== undefined && more.length === 0 && TEXT_KEYS.has(key)) {
+    const value = input[key]
+    if (typeof value === 'string') return value
+  }
+  return JSON.stringify(input)
+}
+
+const TEXT_KEYS = new Set(['prompt', 'message', 'task', 'text', 'question', 'query'])

@@ -1,0 +1,63 @@
+import { fromHex, toHex, utf8 } from '../../../shared/sign/bytes.ts'
+import { canonicalize } from '../../../shared/sign/jcs.ts'
+import { journalGenesis } from '../../../shared/sign/journal-chain.ts'
+import { type Sha256, sha256 } from '../../../shared/sign/sha256.ts'
+import type { EventKind, EventMeta } from '../../../shared/wire/runtime/journal.ts'
+
+/** An event before it has its place in the chain. */
+export interface EventDraft {
+  kind: EventKind
+  stepId: string
+  attempt: number
+  payload: Readonly<Record<string, unknown>>
+  meta?: EventMeta
+}
+
+export interface JournalEntry extends Required<EventDraft> {
+  seq: number
+  runId: string
+  at: string
+  hash: string
+}
+
+/** An entry and the canonical text of its hashed members, which is what the store keeps. */
+export interface SealedEvent {
+  entry: JournalEntry
+  body: string
+}
+
+export interface ChainHead {
+  seq: number
+  hash: string
+}
+
+export function genesis(runId: string, hash: Sha256 = sha256): ChainHead {
+  return { seq: 0, hash: journalGenesis(runId, hash) }
+}
+
+/** Gives the draft the place after `head` (runtime contract §5): the text is made once, for the hash and for the store. */
+export function sealEvent(
+  head: ChainHead,
+  runId: string,
+  { kind, stepId, attempt, payload, meta = {} }: EventDraft,
+  at: Date,
+  hash: Sha256 = sha256,
+): SealedEvent {
+  const hashed = { seq: head.seq + 1, kind, stepId, runId, attempt, at: at.toISOString(), payload, meta }
+  const body = canonicalize(hashed)
+  return { entry: { ...hashed, hash: linkHash(head.hash, body, hash) }, body }
+}
+
+/** h_n from h_{n-1} and the canonical text of event n. */
+export function linkHash(previous: string, body: string, hash: Sha256 = sha256): string {
+  const text = utf8(body)
+  const bytes = new Uint8Array(32 + text.length)
+  bytes.set(fromHex(previous), 0)
+  bytes.set(text, 32)
+  return toHex(hash(bytes))
+}
+
+/** A stored event as it was: the members come from the text under the hash, never from columns beside it. */
+export function readEvent(body: string, hash: string): JournalEntry {
+  return { ...(JSON.parse(body) as Omit<JournalEntry, 'hash'>), hash }
+}

@@ -1,0 +1,80 @@
+import type { EventMeta } from '../../../shared/wire/runtime/journal.ts'
+import type { JournalEntry } from './event.ts'
+
+/** What the journal says about one step. `open` has an intent and no result: after a crash nobody knows what happened. */
+export type StepState =
+  | { is: 'open'; attempt: number; meta: EventMeta; at: string; uncertain: number }
+  | { is: 'retrying'; attempt: number; meta: EventMeta; nextAt: string }
+  | { is: 'waiting'; attempt: number; meta: EventMeta; approvalId: string }
+  | { is: 'completed'; attempt: number; output: unknown; meta: EventMeta; seq: number }
+  | { is: 'failed'; attempt: number; error: string; code: string; transient: boolean; seq: number }
+
+export interface History {
+  steps: Map<string, StepState>
+  /** Kinds of anomaly already reported: each is reported once. */
+  anomalies: Set<string>
+  retries: number
+  /** How often each step has asked a human. */
+  questions: Map<string, number>
+}
+
+/** Code of a `step_retrying` that records an attempt interrupted by a crash; the step stays open under the same key. */
+export const UNCERTAIN = 'uncertain'
+
+export function emptyHistory(): History {
+  return { steps: new Map(), anomalies: new Set(), retries: 0, questions: new Map() }
+}
+
+/** Reads a journal back into the state its loop was in. One pass over the events, made once per claim of a run. */
+export function readHistory(events: Iterable<JournalEntry>): History {
+  const history = emptyHistory()
+  for (const event of events) follow(history, event)
+  return history
+}
+
+/** Which question of a step is the one at hand: the one it waits for, or a new one. */
+export function questionOf({ steps, questions }: History, stepId: string): number {
+  const asked = questions.get(stepId) ?? 0
+  return steps.get(stepId)?.is === 'waiting' ? asked : asked + 1
+}
+
+function follow(history: History, event: JournalEntry): void {
+  const { steps, anomalies } = history
+  const { kind, stepId, attempt, payload, meta, at, seq } = event
+  const before = steps.get(stepId)
+  const kept = before !== undefined && 'meta' in before ? before.meta : {}
+  switch (kind) {
+    case 'step_started':
+      steps.set(stepId, { is: 'open', attempt, meta, at, uncertain: 0 })
+      return
+    case 'step_completed':
+      steps.set(stepId, { is: 'completed', attempt, output: payload.output, meta, seq })
+      return
+    case 'step_failed':
+      steps.set(stepId, {
+        is: 'failed',
+        attempt,
+        error: String(payload.error),
+        code: String(payload.code),
+        transient: payload.transient === true,
+        seq,
+      })
+      return
+    case 'step_retrying':
+      history.retries++
+      if (payload.code === UNCERTAIN) {
+        const uncertain = before?.is === 'open' ? before.uncertain + 1 : 1
+        steps.set(stepId, { is: 'open', attempt, meta: kept, at, uncertain })
+      } else steps.set(stepId, { is: 'retrying', attempt, meta: kept, nextAt: String(payload.nextAt) })
+      return
+    case 'step_waiting':
+      history.questions.set(stepId, (history.questions.get(stepId) ?? 0) + 1)
+      steps.set(stepId, { is: 'waiting', attempt, meta: kept, approvalId: String(payload.approvalId) })
+      return
+    case 'anomaly_detected':
+      anomalies.add(String(payload.kind))
+      return
+    case 'confidence_evaluated':
+      return
+  }
+}

@@ -1,0 +1,152 @@
+import type { InStatement } from '@libsql/client/web'
+import type { Db } from '../../../shared/sql/db.ts'
+import { type GroupCommit, groupCommit } from '../../../shared/sql/group-commit.ts'
+import { insertJson } from '../../../shared/sql/insert-json.ts'
+import type { Committed, Unit } from './unit.ts'
+
+/** The owner of an older epoch writes nothing, whatever it believes about itself. */
+const owned = "exists (select 1 from runs where id = new.run_id and epoch = new.epoch and status = 'running')"
+
+const insertEvents = insertJson(
+  'events',
+  { run_id: 'text', seq: 'integer', hash: 'text', body: 'document' },
+  { given: { epoch: 'integer' }, where: owned },
+)
+
+const insertBlobs = insertJson(
+  'blobs',
+  { run_id: 'text', sha256: 'text', media_type: 'text', content: 'blob' },
+  { given: { epoch: 'integer' }, where: owned, after: 'on conflict do nothing' },
+)
+
+const insertApprovals = insertJson(
+  'approvals',
+  {
+    ...{ id: 'text', tenant_id: 'text', run_id: 'text', agent_name: 'text', step_id: 'text', round: 'integer' },
+    ...{ status: 'text', reason: 'text', prompt: 'text', action: 'text', created_ms: 'integer', expires_ms: 'integer' },
+  },
+  { given: { epoch: 'integer' }, where: owned, after: 'on conflict (run_id, step_id, round) do nothing' },
+)
+
+const FENCED = `select value ->> 0 from json_each(?) as unit
+where not exists (select 1 from runs where id = unit.value ->> 1 and epoch = unit.value ->> 2 and status = 'running')`
+
+const COUNT = `update runs set
+  tokens_in = tokens_in + (n.value ->> 2), tokens_out = tokens_out + (n.value ->> 3), cost_nano = cost_nano + (n.value ->> 4),
+  ran_ms = ran_ms + (n.value ->> 5), updated_ms = n.value ->> 6, model = coalesce(n.value ->> 7, model),
+  isolation_used = coalesce(n.value ->> 8, isolation_used)
+from json_each(?) as n
+where runs.id = n.value ->> 0 and runs.epoch = n.value ->> 1 and runs.status = 'running'`
+
+const DATA = `update run_data set output = n.value ->> 2, error_message = n.value ->> 3
+from json_each(?) as n
+where run_data.run_id = n.value ->> 0
+  and exists (select 1 from runs where id = n.value ->> 0 and epoch = n.value ->> 1 and status = 'running')`
+
+/** Last of a commit: it takes away the condition that the statements before it stand on. */
+const MOVE = `update runs set
+  status = n.value ->> 2, due_ms = n.value ->> 3, owner = null, parked = n.value ->> 4, parked_until_ms = n.value ->> 5,
+  updated_ms = n.value ->> 6, finished_ms = n.value ->> 7, error_code = n.value ->> 8, error_step = n.value ->> 9,
+  event_count = n.value ->> 10, head = n.value ->> 11,
+  cancel_reason = coalesce(n.value ->> 12, cancel_reason)
+from json_each(?) as n
+where runs.id = n.value ->> 0 and runs.epoch = n.value ->> 1 and runs.status = 'running'`
+
+/** A parent that waits for its children is due when one of them ends. */
+const WAKE = `update runs set due_ms = 0
+where owner is null and status in ('running', 'waiting') and id in (
+  select c.parent_run_id from json_each(?) as n join runs as c on c.id = n.value where c.parent_run_id is not null)`
+
+export type JournalWriter = GroupCommit<Unit, Committed>
+
+/**
+ * The one writer of journals in a process. Units of different runs that arrive while a commit is in flight share the next
+ * one; a run has at most one unit in flight (`run-journal.ts`), so a refused unit never leaves a hole behind it.
+ */
+export function journalWriter(db: Db): JournalWriter {
+  return groupCommit<Unit, Committed>({
+    write: units => commit(db, units),
+    maxRows: 256,
+    weigh: unit => unit.events.reduce((sum, event) => sum + event.body.length, 0),
+    maxWeight: 8 * 1024 * 1024,
+  })
+}
+
+async function commit(db: Db, units: readonly Unit[]): Promise<Committed[]> {
+  const statements: InStatement[] = [{ sql: FENCED, args: [json(units, (unit, at) => [at, unit.runId, unit.epoch])] }]
+  const events = units.flatMap(({ runId, epoch, events }) =>
+    events.map(({ entry, body }) => ({ run_id: runId, seq: entry.seq, hash: entry.hash, body, epoch })),
+  )
+  if (events.length > 0) statements.push(insertEvents.statement(events))
+  const blobs = units.flatMap(({ runId, epoch, blobs }) =>
+    blobs.map(blob => ({
+      ...{ run_id: runId, sha256: blob.sha256, media_type: blob.mediaType, content: blob.content, epoch },
+    })),
+  )
+  if (blobs.length > 0) statements.push(insertBlobs.statement(blobs))
+  const approvals = units.flatMap(unit =>
+    unit.approvals.map(one => ({
+      ...{ id: one.id, tenant_id: one.tenantId, run_id: unit.runId, agent_name: one.agentName, step_id: one.stepId },
+      ...{ round: one.round, status: 'pending', reason: one.reason, prompt: one.prompt, action: one.action },
+      ...{ created_ms: unit.atMs, expires_ms: one.expiresMs, epoch: unit.epoch },
+    })),
+  )
+  if (approvals.length > 0) statements.push(insertApprovals.statement(approvals))
+  for (const unit of units) statements.push(...unit.extra)
+  const counted = units.filter(changesCounters)
+  if (counted.length > 0) {
+    statements.push({
+      sql: COUNT,
+      args: [
+        json(counted, ({ runId, epoch, spent, ranMs, atMs, model, isolationUsed }) => [
+          ...[runId, epoch, spent.tokensIn, spent.tokensOut, spent.costNano, Math.round(ranMs), atMs],
+          ...[model ?? null, isolationUsed ?? null],
+        ]),
+      ],
+    })
+  }
+  const moved = units.flatMap(unit => (unit.transition ? [{ ...unit, transition: unit.transition }] : []))
+  const ended = moved.flatMap(({ runId, epoch, transition: { finished } }) =>
+    finished ? [{ runId, epoch, finished }] : [],
+  )
+  if (ended.length > 0) {
+    statements.push({
+      sql: DATA,
+      args: [
+        json(ended, ({ runId, epoch, finished }) => [runId, epoch, finished.output, finished.error?.message ?? null]),
+      ],
+    })
+  }
+  if (moved.length > 0) {
+    statements.push({
+      sql: MOVE,
+      args: [
+        json(moved, ({ runId, epoch, atMs, transition: { status, dueMs, parked, finished } }) => [
+          ...[runId, epoch, status, dueMs, parked?.reason ?? null, parked?.untilMs ?? null, atMs],
+          ...[finished ? atMs : null, finished?.error?.code ?? null, finished?.error?.stepId ?? null],
+          ...[finished?.eventCount ?? null, finished?.head ?? null, finished?.reason ?? null],
+        ]),
+      ],
+    })
+  }
+  if (ended.length > 0) statements.push({ sql: WAKE, args: [json(ended, ({ runId }) => runId)] })
+  const [fenced] = await db.write(statements)
+  const results = units.map((): Committed => 'kept')
+  for (const row of fenced?.rows ?? []) results[Number(row[0])] = 'fenced'
+  return results
+}
+
+function changesCounters({ spent, model, isolationUsed, transition }: Unit): boolean {
+  return (
+    spent.tokensIn > 0 ||
+    spent.tokensOut > 0 ||
+    spent.costNano > 0 ||
+    model !== undefined ||
+    isolationUsed !== undefined ||
+    transition !== undefined
+  )
+}
+
+function json<T>(rows: readonly T[], cells: (row: T, at: number) => unknown): string {
+  return JSON.stringify(rows.map(cells))
+}

@@ -1,0 +1,165 @@
+import type { InStatement } from '@libsql/client/web'
+import type { Sha256 } from '../../../shared/sign/sha256.ts'
+import type { Clock } from '../../../shared/time/clock.ts'
+import { type ChainHead, type EventDraft, type JournalEntry, sealEvent } from './event.ts'
+import type { JournalWriter } from './journal-writer.ts'
+import type { Blob, NewApproval, Spent, Transition, Unit } from './unit.ts'
+
+/** The run has a newer owner, or was ended from outside: nothing this one does may be kept. */
+export class LeaseLostError extends Error {
+  override name = 'LeaseLostError'
+}
+
+export interface RunJournalDeps {
+  writer: JournalWriter
+  clock: Clock
+  sha256: Sha256
+  /** Told of entries once they are kept, in order. */
+  kept: (runId: string, entries: readonly JournalEntry[]) => void
+}
+
+/** What goes into the next commit besides events. */
+export interface Beside {
+  spent?: Spent
+  model?: string
+  isolationUsed?: string
+  blobs?: readonly Blob[]
+  approvals?: readonly NewApproval[]
+  extra?: readonly InStatement[]
+}
+
+export interface RunJournal {
+  /** Puts an event in its place; it is durable when a later `commit` resolves. */
+  append(draft: EventDraft, beside?: Beside): JournalEntry
+  /** Resolves when everything appended so far is durable. One commit at a time: what comes meanwhile shares the next. */
+  commit(): Promise<void>
+  /** Makes what was appended durable within a moment, unless a commit takes it along before. */
+  commitSoon(): void
+  /** Commits what is left and lets the run go. Nothing can be appended afterwards. */
+  release(transition: (head: ChainHead) => Transition): Promise<void>
+  readonly head: ChainHead
+  readonly lost: boolean
+}
+
+interface Pending extends Required<Omit<Beside, 'model' | 'isolationUsed'>> {
+  events: Unit['events'][number][]
+  blobs: Blob[]
+  approvals: NewApproval[]
+  extra: InStatement[]
+  model?: string
+  isolationUsed?: string
+}
+
+const nothing = (): Pending => ({
+  ...{ events: [], blobs: [], approvals: [], extra: [] },
+  spent: { tokensIn: 0, tokensOut: 0, costNano: 0 },
+})
+
+/** The journal of one run in the hands of its owner. */
+export function runJournal(
+  { writer, clock, sha256, kept }: RunJournalDeps,
+  { runId, epoch, head: from }: { runId: string; epoch: number; head: ChainHead },
+): RunJournal {
+  let head = from
+  let next = nothing()
+  let flight: Promise<void> | undefined
+  let failure: unknown
+  let timer: ReturnType<typeof setTimeout> | undefined
+  let durable = from.seq
+  let lastMs = clock.now().getTime()
+  let ranFrom = clock.monotonic()
+
+  function now(): Date {
+    // A wall clock may be set back; the times of one journal never run backwards.
+    lastMs = Math.max(lastMs, clock.now().getTime())
+    return new Date(lastMs)
+  }
+
+  async function send(transition?: Transition): Promise<void> {
+    const { events, ...beside } = next
+    next = nothing()
+    const ran = clock.monotonic()
+    const unit: Unit = {
+      ...{ runId, epoch, events, ...beside, atMs: now().getTime(), ranMs: ran - ranFrom },
+      ...(transition && { transition }),
+    }
+    ranFrom = ran
+    const result = await writer.append(unit)
+    if (result === 'fenced') throw new LeaseLostError(`run ${runId} has a newer owner`)
+    kept(
+      runId,
+      events.map(event => event.entry),
+    )
+  }
+
+  /** One commit of what has gathered. A hole must not follow a refused one, so the first failure is the last word. */
+  async function flush(): Promise<void> {
+    const upTo = head.seq
+    try {
+      await send()
+      durable = upTo
+    } catch (error) {
+      failure = error
+      throw error
+    } finally {
+      flight = undefined
+    }
+  }
+
+  function alive(): void {
+    if (failure !== undefined) throw failure
+  }
+
+  return {
+    append(draft, beside = {}) {
+      alive()
+      const event = sealEvent(head, runId, draft, now(), sha256)
+      head = { seq: event.entry.seq, hash: event.entry.hash }
+      next.events.push(event)
+      next.blobs.push(...(beside.blobs ?? []))
+      next.approvals.push(...(beside.approvals ?? []))
+      next.extra.push(...(beside.extra ?? []))
+      if (beside.spent) {
+        next.spent.tokensIn += beside.spent.tokensIn
+        next.spent.tokensOut += beside.spent.tokensOut
+        next.spent.costNano += beside.spent.costNano
+      }
+      if (beside.model !== undefined) next.model = beside.model
+      if (beside.isolationUsed !== undefined) next.isolationUsed = beside.isolationUsed
+      return event.entry
+    },
+    async commit() {
+      const upTo = head.seq
+      while (durable < upTo) {
+        alive()
+        flight ??= flush()
+        await flight
+      }
+      alive()
+    },
+    commitSoon() {
+      if (timer !== undefined) return
+      timer = setTimeout(() => {
+        timer = undefined
+        // A failure shows at the next step; here nobody waits.
+        if (failure === undefined && durable < head.seq) (flight ??= flush()).catch(() => undefined)
+      }, 0)
+    },
+    async release(transition) {
+      alive()
+      clearTimeout(timer)
+      while (flight) await flight
+      try {
+        await send(transition(head))
+      } finally {
+        failure ??= new LeaseLostError(`run ${runId} was let go`)
+      }
+    },
+    get head() {
+      return head
+    },
+    get lost() {
+      return failure instanceof LeaseLostError
+    },
+  }
+}

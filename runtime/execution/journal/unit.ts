@@ -1,0 +1,64 @@
+import type { InStatement } from '@libsql/client/web'
+import type { RunErrorCode, RunStatus } from '../../../shared/wire/runtime/run.ts'
+import type { SealedEvent } from './event.ts'
+
+/** What a step used; added to the run's counters in the transaction that records its result. */
+export interface Spent {
+  tokensIn: number
+  tokensOut: number
+  costNano: number
+}
+
+/** Where a run goes when its owner lets go of it. */
+export interface Transition {
+  status: RunStatus
+  /** When any owner may take it again; null: only an outside event moves it. */
+  dueMs: number | null
+  parked?: { reason: 'timer' | 'signal' | 'subagent'; untilMs?: number }
+  finished?: {
+    output: string
+    error?: { code: RunErrorCode; message: string; stepId?: string }
+    eventCount: number
+    head: string
+    /** Why it was cancelled. */
+    reason?: string
+  }
+}
+
+export interface NewApproval {
+  id: string
+  tenantId: string
+  agentName: string
+  stepId: string
+  /** Counts the questions of one step. */
+  round: number
+  reason: string
+  prompt: string
+  action: string | null
+  expiresMs: number
+}
+
+export interface Blob {
+  sha256: string
+  mediaType: string
+  content: Uint8Array
+}
+
+/** What one run commits at once: all of it or nothing, and nothing at all when the run has a newer owner. */
+export interface Unit {
+  runId: string
+  epoch: number
+  atMs: number
+  ranMs: number
+  events: readonly SealedEvent[]
+  spent: Spent
+  model?: string
+  isolationUsed?: string
+  blobs: readonly Blob[]
+  approvals: readonly NewApproval[]
+  /** Statements of features that take part in this commit. Each must hold its own condition on the run's epoch. */
+  extra: readonly InStatement[]
+  transition?: Transition
+}
+
+export type Committed = 'kept' | 'fenced'

@@ -1,0 +1,168 @@
+import type { Row } from '@libsql/client/web'
+import type { Sha256 } from '../../shared/sign/sha256.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import { type ChainHead, genesis, type JournalEntry, readEvent } from './journal/event.ts'
+
+/** A run in the hands of a new owner, with everything its loop needs to go on. */
+export interface Claimed {
+  id: string
+  tenantId: string
+  agentName: string
+  agentId: string
+  versionId: string
+  epoch: number
+  depth: number
+  parentRunId?: string
+  sessionId?: string
+  input: Record<string, unknown>
+  ranMs: number
+  /** Failures in a row to get a single event further. */
+  recoveries: number
+  /** A code that ends the run as soon as somebody owns it. */
+  ending?: string
+  createdMs: number
+  head: ChainHead
+  events: JournalEntry[]
+}
+
+export interface ClaimOptions {
+  owner: string
+  nodeId: string
+  nowMs: number
+  ttlMs: number
+  most: number
+}
+
+// A run that was taken from an owner who never let go is a recovery; ten in a row without a new event are too many.
+const CLAIM = `update runs set
+  status = 'running', owner = ?1, epoch = epoch + 1, due_ms = ?2 + ?3, node_id = coalesce(node_id, ?4),
+  started_ms = coalesce(started_ms, ?2), updated_ms = ?2, parked = null, parked_until_ms = null,
+  recoveries = case when owner is null then 0
+    when recovery_seq = (select coalesce(max(seq), 0) from events where run_id = runs.id) then recoveries + 1 else 1 end,
+  recovery_seq = case when owner is null then recovery_seq
+    else (select coalesce(max(seq), 0) from events where run_id = runs.id) end
+where id in (select id from runs where due_ms <= ?2 and (node_id is null or node_id = ?4) order by due_ms limit ?5)
+returning id, tenant_id, agent_name, agent_id, version_id, epoch, depth, parent_run_id, session_id, ran_ms, recoveries,
+  ending, created_ms`
+
+export type LeaseStore = ReturnType<typeof leaseStore>
+
+/** Who owns which run, and until when. Every change is one statement, so two processes never both believe they won. */
+export function leaseStore(db: Db, sha256: Sha256) {
+  return {
+    /** Takes the runs that are due, oldest first. */
+    async claim({ owner, nodeId, nowMs, ttlMs, most }: ClaimOptions): Promise<Claimed[]> {
+      const taken = await db.execute({ sql: CLAIM, args: [owner, nowMs, ttlMs, nodeId, most] })
+      if (taken.rows.length === 0) return []
+      return load(taken.rows)
+    },
+
+    /** Takes one run from whoever has it, to end it; undefined when it is terminal already. */
+    async seize(
+      id: string,
+      { owner, nowMs, ttlMs }: Omit<ClaimOptions, 'most' | 'nodeId'>,
+    ): Promise<Claimed | undefined> {
+      const taken = await db.execute({
+        sql: `update runs set status = 'running', owner = ?1, epoch = epoch + 1, due_ms = ?2 + ?3
+          where id = ?4 and status in ('queued', 'running', 'waiting')
+          returning id, tenant_id, agent_name, agent_id, version_id, epoch, depth, parent_run_id, session_id, ran_ms,
+            recoveries, ending, created_ms`,
+        args: [owner, nowMs, ttlMs, id],
+      })
+      return (await load(taken.rows))[0]
+    },
+
+    /** Moves the end of the leases on; answers the ids that are not this owner's any more. */
+    async renew(owner: string, ids: readonly string[], dueMs: number): Promise<string[]> {
+      const kept = await db.execute({
+        sql: `update runs set due_ms = ? where owner = ? and id in (select value from json_each(?)) returning id`,
+        args: [dueMs, owner, JSON.stringify(ids)],
+      })
+      const mine = new Set(kept.rows.map(row => String(row[0])))
+      return ids.filter(id => !mine.has(id))
+    },
+
+    /** The names in the leases, so that those of dead processes can be told. */
+    async owners(): Promise<string[]> {
+      const { rows } = await db.execute('select distinct owner from runs where owner is not null')
+      return rows.map(row => String(row[0]))
+    },
+
+    /** Makes the runs of a process that is certainly gone due at once. */
+    async release(owner: string): Promise<number> {
+      const { rowsAffected } = await db.execute({ sql: 'update runs set due_ms = 0 where owner = ?', args: [owner] })
+      return rowsAffected
+    },
+
+    /** Lets go of one run that stopped here without a word. */
+    async giveBack(id: string, epoch: number): Promise<void> {
+      await db.execute({
+        sql: "update runs set due_ms = 0 where id = ? and epoch = ? and status = 'running' and owner is not null",
+        args: [id, epoch],
+      })
+    },
+
+    /** When the next run is due that this node may take; undefined: nothing to wait for. */
+    async nextDue(nodeId: string): Promise<number | undefined> {
+      const { rows } = await db.execute({
+        sql: 'select due_ms from runs where due_ms is not null and (node_id is null or node_id = ?) order by due_ms limit 1',
+        args: [nodeId],
+      })
+      return rows[0] === undefined ? undefined : Number(rows[0][0])
+    },
+
+    /** After parking for children or a signal: what was awaited may have come between the look and the parking. */
+    async wakeIfReady(id: string, { children, signals }: { children: string[]; signals: string[] }): Promise<void> {
+      await db.execute({
+        sql: `update runs set due_ms = 0 where id = ?1 and owner is null and status in ('running', 'waiting') and (
+          exists (select 1 from json_each(?2) as n join runs as c on c.id = n.value
+            where c.status in ('succeeded', 'failed', 'cancelled'))
+          or exists (select 1 from signals where run_id = ?1 and name in (select value from json_each(?3))))`,
+        args: [id, JSON.stringify(children), JSON.stringify(signals)],
+      })
+    },
+  }
+
+  async function load(taken: readonly Row[]): Promise<Claimed[]> {
+    if (taken.length === 0) return []
+    const ids = JSON.stringify(taken.map(row => row.id))
+    const [data, events] = await db.read([
+      { sql: 'select run_id, input from run_data where run_id in (select value from json_each(?))', args: [ids] },
+      {
+        sql: 'select run_id, hash, body from events where run_id in (select value from json_each(?)) order by run_id, seq',
+        args: [ids],
+      },
+    ])
+    const inputs = new Map(data?.rows.map(row => [String(row[0]), String(row[1])]))
+    const journals = new Map<string, JournalEntry[]>()
+    for (const row of events?.rows ?? []) {
+      const id = String(row[0])
+      const list = journals.get(id) ?? []
+      list.push(readEvent(String(row[2]), String(row[1])))
+      journals.set(id, list)
+    }
+    return taken.map(row => {
+      const id = String(row.id)
+      const found = journals.get(id) ?? []
+      const last = found.at(-1)
+      return {
+        id,
+        tenantId: String(row.tenant_id),
+        agentName: String(row.agent_name),
+        agentId: String(row.agent_id),
+        versionId: String(row.version_id),
+        epoch: Number(row.epoch),
+        depth: Number(row.depth),
+        ...(row.parent_run_id !== null && { parentRunId: String(row.parent_run_id) }),
+        ...(row.session_id !== null && { sessionId: String(row.session_id) }),
+        ...(row.ending !== null && { ending: String(row.ending) }),
+        input: JSON.parse(inputs.get(id) ?? '{}') as Record<string, unknown>,
+        ranMs: Number(row.ran_ms),
+        recoveries: Number(row.recoveries),
+        createdMs: Number(row.created_ms),
+        head: last ? { seq: last.seq, hash: last.hash } : genesis(id, sha256),
+        events: found,
+      }
+    })
+  }
+}

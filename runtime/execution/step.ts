@@ -1,0 +1,358 @@
+import type { InStatement } from '@libsql/client/web'
+import { utf8 } from '../../shared/sign/bytes.ts'
+import { canonicalize } from '../../shared/sign/jcs.ts'
+import { type Sha256, sha256Hex } from '../../shared/sign/sha256.ts'
+import { backoffDelay } from '../../shared/time/backoff.ts'
+import type { Clock } from '../../shared/time/clock.ts'
+import { sleep } from '../../shared/time/sleep.ts'
+import type { EventMeta } from '../../shared/wire/runtime/journal.ts'
+import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
+import type { StepKind } from '../../shared/wire/runtime/run.ts'
+import type { Effect, OnInterrupted } from '../../shared/wire/runtime/tool.ts'
+import type { Approvals } from './approvals.ts'
+import type { EngineMetrics } from './engine-metrics.ts'
+import { Parked, RunFailure, StepFailure } from './failure.ts'
+import type { EventDraft } from './journal/event.ts'
+import { type History, UNCERTAIN } from './journal/history.ts'
+import type { RunJournal } from './journal/run-journal.ts'
+import type { Spent } from './journal/unit.ts'
+import { plainMessage, wellFormed } from './journal/well-formed.ts'
+
+export interface StepSpec {
+  stepId: string
+  kind: StepKind
+  /** What is called: a model, a tool, an action. */
+  name: string
+  inputHash?: string
+  effect: Effect
+  onInterrupted: OnInterrupted
+  /** Asks the other side whether an interrupted call went through; only for `verify`. */
+  verify?: (call: StepCall) => Promise<{ done: true; output: unknown } | { done: false }>
+  /** What a human is shown when nobody knows whether the call happened. */
+  action?: { name: string; arguments: unknown }
+  timeoutMs?: number
+  /** Goes into the intent, before anything happens; on a repeat the call gets the recorded one. */
+  intent?: EventMeta
+  /** Most attempts; absent: as the manifest says. */
+  maxAttempts?: number
+}
+
+export interface StepCall {
+  /** Sent along as Idempotency-Key; the same after a crash, another after a recorded failure. */
+  key: string
+  attempt: number
+  signal: AbortSignal
+  intent: EventMeta
+}
+
+export interface StepResult {
+  output: unknown
+  spent?: Spent
+  meta?: EventMeta
+  model?: string
+  isolationUsed?: string
+  extra?: readonly InStatement[]
+  /** Further events that belong to this result and are kept with it or not at all. */
+  also?: readonly EventDraft[]
+}
+
+/** The recorded output of a step, and what it used; `replayed` when nothing was executed for it now. */
+export interface Outcome {
+  output: unknown
+  meta: EventMeta
+  replayed: boolean
+}
+
+/** What only a step of its own kind needs to know when it was interrupted in the middle of a call. */
+export interface StepsDeps {
+  runId: string
+  nodeId: string
+  journal: RunJournal
+  history: History
+  retry: Manifest['retry']
+  maxSteps: number
+  approvals: Approvals
+  clock: Clock
+  sha256: Sha256
+  signal: AbortSignal
+  random: () => number
+  draining: () => boolean
+  metrics: Pick<EngineMetrics, 'steps' | 'replayed'>
+}
+
+/** A single result beyond this fails its step: the journal is read back whole when a run is resumed. */
+export const MAX_RESULT_BYTES = 8 * 1024 * 1024
+const BLOB_FROM_BYTES = 256 * 1024
+
+export type Steps = ReturnType<typeof runSteps>
+
+/**
+ * The only door to the outside world from inside a run: the intent is committed, then the call is made, then its result is
+ * recorded; the result is durable before the next intent is (runtime contract §5).
+ */
+export function runSteps(deps: StepsDeps) {
+  const { runId, journal, history, clock } = deps
+  let started = 0
+
+  async function begin(spec: StepSpec, attempt: number): Promise<EventMeta> {
+    const meta: EventMeta = {
+      stepKind: spec.kind,
+      name: spec.name,
+      ...(spec.inputHash !== undefined && { inputHash: spec.inputHash }),
+      idempotencyKey: keyOf(spec.stepId, attempt),
+      nodeId: deps.nodeId,
+      ...spec.intent,
+    }
+    journal.append({ kind: 'step_started', stepId: spec.stepId, attempt, payload: {}, meta })
+    history.steps.set(spec.stepId, { is: 'open', attempt, meta, at: clock.now().toISOString(), uncertain: 0 })
+    await journal.commit()
+    return meta
+  }
+
+  const keyOf = (stepId: string, attempt: number) => `${runId}:${stepId}:${attempt}`
+
+  /** Makes the call under the run's signal and the step's own deadline; a call that ignores both is left behind. */
+  async function act(
+    spec: StepSpec,
+    attempt: number,
+    intent: EventMeta,
+    call: (call: StepCall) => Promise<StepResult>,
+  ): Promise<StepResult> {
+    const { timeoutMs } = spec
+    const stop = new AbortController()
+    const onStop = () => stop.abort(deps.signal.reason)
+    deps.signal.addEventListener('abort', onStop, { once: true })
+    const late = () => stop.abort(new StepFailure('timeout', `${spec.name} took longer than ${timeoutMs} ms`))
+    const timer = timeoutMs === undefined ? undefined : setTimeout(late, timeoutMs)
+    try {
+      const made = call({ key: keyOf(spec.stepId, attempt), attempt, signal: stop.signal, intent })
+      return await Promise.race([made, aborted(stop.signal)])
+    } finally {
+      clearTimeout(timer)
+      deps.signal.removeEventListener('abort', onStop)
+    }
+  }
+
+  function complete(spec: StepSpec, attempt: number, result: StepResult, tookMs: number): Outcome {
+    const output = wellFormed(result.output) ?? null
+    const { kept, blobs } = place(output, deps.sha256)
+    const { spent } = result
+    const meta: EventMeta = {
+      ...(spent && { tokensIn: spent.tokensIn, tokensOut: spent.tokensOut, costUsd: spent.costNano / 1e9 }),
+      durationMs: Math.round(tookMs),
+      ...(wellFormed(result.meta ?? {}) as EventMeta),
+    }
+    for (const draft of result.also ?? []) journal.append(draft)
+    const entry = journal.append(
+      { kind: 'step_completed', stepId: spec.stepId, attempt, payload: { output: kept }, meta },
+      {
+        blobs,
+        ...(spent && { spent }),
+        ...(result.model !== undefined && { model: result.model }),
+        ...(result.isolationUsed !== undefined && { isolationUsed: result.isolationUsed }),
+        ...(result.extra && { extra: result.extra }),
+      },
+    )
+    history.steps.set(spec.stepId, { is: 'completed', attempt, output, meta, seq: entry.seq })
+    journal.commitSoon()
+    deps.metrics.steps.add(1, { kind: spec.kind, outcome: 'completed' })
+    return { output, meta, replayed: false }
+  }
+
+  /** Writes down that an attempt failed; gives the pause before the next, or ends the step. */
+  async function fail(spec: StepSpec, attempt: number, error: unknown): Promise<number> {
+    const failure = error instanceof StepFailure ? error : undefined
+    const message = plainMessage(error)
+    const code = failure?.code ?? 'failed'
+    const transient = failure?.transient ?? false
+    const of = spec.maxAttempts ?? deps.retry.maxAttempts
+    if (!transient || attempt >= of) {
+      const entry = journal.append({
+        ...{ kind: 'step_failed', stepId: spec.stepId, attempt, payload: { error: message, code, transient } },
+      })
+      history.steps.set(spec.stepId, { is: 'failed', attempt, error: message, code, transient, seq: entry.seq })
+      deps.metrics.steps.add(1, { kind: spec.kind, outcome: 'failed' })
+      throw new StepFailure(code, message, { transient, cause: error })
+    }
+    const { backoffMs, maxBackoffMs, jitter } = deps.retry
+    const drawn = backoffDelay({ baseMs: backoffMs, maxMs: maxBackoffMs, jitter }, attempt, deps.random)
+    const delayMs = Math.min(maxBackoffMs, Math.max(drawn, failure?.retryAfterMs ?? 0))
+    const nextAt = new Date(clock.now().getTime() + delayMs).toISOString()
+    journal.append({
+      ...{ kind: 'step_retrying', stepId: spec.stepId, attempt },
+      payload: { attempt, of, error: message, code, delayMs, nextAt },
+    })
+    history.retries++
+    history.steps.set(spec.stepId, { is: 'retrying', attempt, meta: {}, nextAt })
+    return delayMs
+  }
+
+  async function attempts(
+    spec: StepSpec,
+    from: { attempt: number; intent?: EventMeta },
+    call: (call: StepCall) => Promise<StepResult>,
+  ): Promise<Outcome> {
+    let { attempt, intent } = from
+    for (;;) {
+      intent ??= await begin(spec, attempt)
+      const before = clock.monotonic()
+      let result: StepResult
+      try {
+        result = await act(spec, attempt, intent, call)
+        checkSize(spec, result)
+      } catch (error) {
+        // Parking, ending and being cancelled are not failures of this step.
+        if (error instanceof Parked || error instanceof RunFailure) throw error
+        if (deps.signal.aborted) throw deps.signal.reason
+        const delayMs = await fail(spec, attempt, error)
+        await journal.commit()
+        if (delayMs > 0) await sleep(delayMs, deps.signal)
+        attempt++
+        intent = undefined
+        continue
+      }
+      return complete(spec, attempt, result, clock.monotonic() - before)
+    }
+  }
+
+  /** Started, and then the process died: nobody here knows whether the call happened. */
+  async function resume(
+    spec: StepSpec,
+    open: { attempt: number; meta: EventMeta; uncertain: number },
+    call: (call: StepCall) => Promise<StepResult>,
+  ): Promise<Outcome> {
+    const { attempt, meta } = open
+    switch (spec.onInterrupted) {
+      case 'retry': {
+        const of = spec.maxAttempts ?? deps.retry.maxAttempts
+        if (spec.kind === 'model') {
+          const error = 'interrupted; whether it was billed is not known'
+          const nextAt = clock.now().toISOString()
+          journal.append({
+            ...{ kind: 'step_retrying', stepId: spec.stepId, attempt },
+            payload: { attempt, of: Math.max(of, attempt), error, code: UNCERTAIN, delayMs: 0, nextAt },
+          })
+          await journal.commit()
+        }
+        return attempts(spec, { attempt, intent: meta }, call)
+      }
+      case 'fail':
+        return uncertain(spec, attempt)
+      case 'verify': {
+        if (!spec.verify) return askWhetherDone(spec, open, call)
+        const found = await spec.verify({
+          key: keyOf(spec.stepId, attempt),
+          attempt,
+          signal: deps.signal,
+          intent: meta,
+        })
+        return found.done
+          ? complete(spec, attempt, { output: found.output }, 0)
+          : attempts(spec, { attempt, intent: meta }, call)
+      }
+      case 'ask':
+        return askWhetherDone(spec, open, call)
+    }
+  }
+
+  async function uncertain(spec: StepSpec, attempt: number): Promise<never> {
+    const error = `${spec.name} was interrupted and may or may not have happened`
+    journal.append({
+      ...{
+        kind: 'step_failed',
+        stepId: spec.stepId,
+        attempt,
+        payload: { error, code: 'step_uncertain', transient: false },
+      },
+    })
+    await journal.commit()
+    throw new RunFailure('step_uncertain', error, { stepId: spec.stepId })
+  }
+
+  async function askWhetherDone(
+    spec: StepSpec,
+    { attempt }: { attempt: number },
+    call: (call: StepCall) => Promise<StepResult>,
+  ): Promise<Outcome> {
+    const decided = await deps.approvals.ask({
+      stepId: spec.stepId,
+      attempt,
+      reason: 'uncertain_step',
+      prompt: `${spec.name} was interrupted. Did it happen? Approve with resolution "retry" to call it again, or "completed" with its output.`,
+      ...(spec.action && { action: spec.action }),
+    })
+    if (!decided.approved) {
+      const error = `${spec.name} was interrupted, and what it did was not accepted`
+      journal.append({
+        ...{ kind: 'step_failed', stepId: spec.stepId, attempt },
+        payload: { error, code: 'step_uncertain', transient: false },
+      })
+      throw new StepFailure('step_uncertain', error)
+    }
+    if (decided.resolution === 'completed') return complete(spec, attempt, { output: decided.output ?? null }, 0)
+    // Said again before it is done again, so that a further crash asks again.
+    return attempts(spec, { attempt }, call)
+  }
+
+  return {
+    /** Executes a step, or gives back what an earlier execution recorded. */
+    async run(spec: StepSpec, call: (call: StepCall) => Promise<StepResult>): Promise<Outcome> {
+      if (deps.signal.aborted) throw deps.signal.reason
+      if (++started > deps.maxSteps) {
+        throw new RunFailure('limit_exceeded', `the run needs more than ${deps.maxSteps} steps (limits.maxSteps)`)
+      }
+      const state = history.steps.get(spec.stepId)
+      switch (state?.is) {
+        case 'completed':
+          deps.metrics.replayed.add(1)
+          return { output: state.output, meta: state.meta, replayed: true }
+        case 'failed':
+          throw new StepFailure(state.code, state.error, { transient: state.transient })
+        case 'open':
+          return resume(spec, state, call)
+        case 'waiting':
+          return spec.kind === 'approval'
+            ? attempts(spec, { attempt: state.attempt, intent: state.meta }, call)
+            : askWhetherDone(spec, state, call)
+        case 'retrying': {
+          const pause = Date.parse(state.nextAt) - clock.now().getTime()
+          if (pause > 0) await sleep(Math.min(pause, deps.retry.maxBackoffMs), deps.signal)
+          return attempts(spec, { attempt: state.attempt + 1 }, call)
+        }
+        case undefined:
+          if (deps.draining()) throw new Parked({ on: 'drain' })
+          return attempts(spec, { attempt: 1 }, call)
+      }
+    },
+    get started() {
+      return started
+    },
+  }
+}
+
+function checkSize(spec: StepSpec, { output }: StepResult): void {
+  const text = JSON.stringify(output ?? null)
+  if (text.length <= MAX_RESULT_BYTES / 3 || utf8(text).length <= MAX_RESULT_BYTES) return
+  throw new StepFailure('result_too_large', `${spec.name} gave more than ${MAX_RESULT_BYTES} bytes`)
+}
+
+/** Large outputs stand beside the journal, named by their digest, which is what the chain then covers. */
+function place(output: unknown, sha256: Sha256) {
+  const text = typeof output === 'object' || typeof output === 'string' ? canonicalize(output) : ''
+  if (text.length * 3 <= BLOB_FROM_BYTES) return { kept: output, blobs: [] }
+  const content = utf8(text)
+  if (content.length <= BLOB_FROM_BYTES) return { kept: output, blobs: [] }
+  const digest = sha256Hex(content, sha256)
+  const mediaType = 'application/json'
+  return {
+    kept: { $blob: { sha256: digest, bytes: content.length, mediaType } },
+    blobs: [{ sha256: digest, mediaType, content }],
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason)
+    else signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+  })
+}

@@ -1,0 +1,106 @@
+import { openDb } from '../../../shared/host/open-libsql.ts'
+import { uuidv7 } from '../../../shared/ids/uuid-v7.ts'
+import { type Log, silentLog } from '../../../shared/log/log.ts'
+import { createMetrics } from '../../../shared/metrics/metrics.ts'
+import { canonicalize } from '../../../shared/sign/jcs.ts'
+import { sha256 } from '../../../shared/sign/sha256.ts'
+import type { Db } from '../../../shared/sql/db.ts'
+import { migrate } from '../../../shared/sql/migrate.ts'
+import { type Clock, systemClock } from '../../../shared/time/clock.ts'
+import { type ManifestInput, manifest as manifestSchema } from '../../../shared/wire/runtime/manifest.ts'
+import type { Run } from '../../../shared/wire/runtime/run.ts'
+import { runStore } from '../../runs/store.ts'
+import { runtimeSteps } from '../../schema/steps.ts'
+import { createEngine, type EngineDeps, engineLimits } from '../engine.ts'
+import { engineMetrics } from '../engine-metrics.ts'
+import { demoModel } from '../models/demo.ts'
+import type { AskModel, ModelAnswer, ModelRequest } from '../models/model.ts'
+
+export interface RoomOptions extends Partial<Pick<EngineDeps, 'isGone' | 'limits' | 'owner' | 'children'>> {
+  url?: string
+  manifest?: ManifestInput
+  ask?: AskModel
+  clock?: Clock
+  log?: Log
+}
+
+/** An engine on a real database, with one agent and a model that the test speaks for. */
+export async function engineRoom({
+  url = ':memory:',
+  manifest = {},
+  ask,
+  clock = systemClock,
+  ...rest
+}: RoomOptions = {}) {
+  const db = await openDb(url)
+  await migrate(db, 'runtime', runtimeSteps)
+  const runs = runStore(db)
+  const parsed = manifestSchema.parse(manifest)
+  const metrics = createMetrics()
+  const engine = createEngine({
+    ...{ db, clock, sha256, newId: uuidv7, random: () => 0.5, owner: uuidv7(), nodeId: 'local', limits: engineLimits },
+    ...{ log: silentLog(), metrics: engineMetrics(metrics), manifestOf: async () => parsed },
+    models: { find: async () => (ask ? { id: 'test/model', ask } : demoModel()) },
+    children: () => ({ start: async () => 'unknown_agent', look: async () => undefined }),
+    ...rest,
+  })
+  return {
+    ...{ db, runs, engine, metrics },
+    async create(input: Record<string, unknown>, more: { id?: string; agentName?: string } = {}): Promise<string> {
+      const id = more.id ?? uuidv7()
+      await runs.create({
+        ...{ id, tenantId: 'default', agentName: more.agentName ?? 'agent', agentId: 'a', versionId: 'v' },
+        ...{ createdMs: clock.now().getTime(), input: canonicalize(input), labels: '{}', isolation: 'shared' },
+        trigger: { kind: 'api' },
+      })
+      return id
+    },
+    /** Resolves with the run once it has one of these statuses; reads the store, so it sees what a client would. */
+    until: (id: string, statuses: readonly Run['status'][] = ['succeeded', 'failed', 'cancelled']) =>
+      untilStatus(db, runs.get, id, statuses),
+    async close() {
+      await engine.close(5000)
+      await runs.close()
+      db.close()
+    },
+  }
+}
+
+async function untilStatus(
+  db: Db,
+  get: (id: string) => Promise<Run | undefined>,
+  id: string,
+  statuses: readonly Run['status'][],
+): Promise<Run> {
+  const deadline = performance.now() + 10_000
+  for (;;) {
+    const run = await get(id)
+    const free = await db.execute({ sql: 'select owner from runs where id = ?', args: [id] })
+    if (run && statuses.includes(run.status) && free.rows[0]?.[0] === null) return run
+    if (performance.now() > deadline) throw new Error(`run ${id} is ${run?.status}, expected ${statuses.join(' or ')}`)
+    await new Promise(resolve => setTimeout(resolve, 2))
+  }
+}
+
+/** An answer that ends the run, or one that calls tools. */
+export function says(
+  text: string,
+  toolCalls: { name: string; arguments?: Record<string, unknown> }[] = [],
+): ModelAnswer {
+  return {
+    ...{ text, stop: toolCalls.length > 0 ? 'tools' : 'end', provider: 'test', model: 'test/model' },
+    toolCalls: toolCalls.map((call, at) => ({ id: `c${at + 1}`, name: call.name, arguments: call.arguments ?? {} })),
+    spent: { tokensIn: 10, tokensOut: 2, costNano: 1000 },
+  }
+}
+
+/** A model that says one thing after the other, by turn: a repeated turn gets the same answer. */
+export function script(answers: readonly ModelAnswer[], calls: ModelRequest[] = []): AskModel {
+  return async request => {
+    calls.push(request)
+    const turn = request.messages.filter(message => message.role === 'assistant').length
+    const answer = answers[turn]
+    if (!answer) throw new Error(`nothing is scripted for turn ${turn + 1}`)
+    return answer
+  }
+}

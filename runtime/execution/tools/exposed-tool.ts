@@ -1,0 +1,27 @@
+import type { EventMeta } from '../../../shared/wire/runtime/journal.ts'
+import type { StepKind } from '../../../shared/wire/runtime/run.ts'
+import type { Effect, OnInterrupted } from '../../../shared/wire/runtime/tool.ts'
+import type { ModelTool } from '../models/model.ts'
+import type { StepCall, StepResult } from '../step.ts'
+
+/** Where a call stands: `tool-3-1` is the first call of the third turn. */
+export interface CallPlace {
+  runId: string
+  turn: number
+  index: number
+  stepId: string
+}
+
+/** One callable thing of a run, whatever is behind it: a built-in, a connector action, an MCP tool, another agent. */
+export interface ExposedTool extends ModelTool {
+  kind: StepKind
+  /** Which words of a confidence gate cover it. */
+  family: 'tools' | 'connectors' | 'mcp'
+  effect: (given: Record<string, unknown>) => Effect
+  onInterrupted: (given: Record<string, unknown>) => OnInterrupted
+  needsApproval: boolean
+  timeoutMs?: number
+  /** Ids and deadlines that must be on record before the call, so that a repeat uses the same. */
+  intent?: (given: Record<string, unknown>) => EventMeta
+  call: (given: Record<string, unknown>, place: CallPlace, call: StepCall) => Promise<StepResult>
+}

@@ -1,0 +1,42 @@
+import type { Manifest } from '../../../shared/wire/runtime/manifest.ts'
+import type { ExposedTool } from './exposed-tool.ts'
+import { type SubAgentDeps, subAgentTool } from './sub-agent-tool.ts'
+import { askHumanTool, type WaitingDeps, waitSignalTool, waitTool } from './waiting-tools.ts'
+
+const SANDBOX_TOOLS = new Set([
+  ...['exec', 'python', 'node', 'read_file', 'list_files', 'write_file', 'install_packages', 'browse'],
+])
+
+/** What a manifest asks for and this node cannot do; a run of it ends before its first step. */
+export function missing(
+  manifest: Manifest,
+): { code: 'isolation_unavailable' | 'mcp_failed' | 'connector_failed'; message: string } | undefined {
+  const { isolation, tools, entrypoint, mcpServers, connectors } = manifest
+  const sandbox = tools.map(tool => tool.name).filter(name => SANDBOX_TOOLS.has(name))
+  if (isolation !== 'shared' || sandbox.length > 0 || entrypoint) {
+    const needs = isolation !== 'shared' ? isolation : 'a microVM'
+    const why = entrypoint ? 'its entrypoint' : sandbox.length > 0 ? sandbox.join(', ') : 'its isolation'
+    return {
+      code: 'isolation_unavailable',
+      message: `${why} needs ${needs}, and no enrolled node offers it; this node offers shared`,
+    }
+  }
+  if (mcpServers.length > 0) return { code: 'mcp_failed', message: 'this version does not call MCP servers yet' }
+  if (connectors.length > 0) return { code: 'connector_failed', message: 'this version does not call connectors yet' }
+  if (tools.some(tool => tool.name === 'http_request')) {
+    return { code: 'isolation_unavailable', message: 'this version does not make http_request calls yet' }
+  }
+  return undefined
+}
+
+/** The tools of one run by the names that its model sees. */
+export function toolbox(manifest: Manifest, deps: WaitingDeps & SubAgentDeps): ReadonlyMap<string, ExposedTool> {
+  const all: ExposedTool[] = []
+  for (const tool of manifest.tools) {
+    if (tool.name === 'wait') all.push(waitTool(deps, tool))
+    else if (tool.name === 'wait_signal') all.push(waitSignalTool(deps, tool))
+    else if (tool.name === 'ask_human') all.push(askHumanTool(deps))
+  }
+  for (const agent of manifest.subAgents) all.push(subAgentTool(deps, agent))
+  return new Map(all.map(tool => [tool.name, tool]))
+}

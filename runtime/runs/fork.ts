@@ -1,0 +1,51 @@
+import type { Sha256 } from '../../shared/sign/sha256.ts'
+import { type ChainHead, genesis, type JournalEntry, type SealedEvent, sealEvent } from '../execution/journal/event.ts'
+
+/**
+ * The beginning of a forked run's journal: the completed steps that started before `fromStepId`, marked as copied and
+ * without their cost, which was paid once. Undefined when there is no such step.
+ */
+export function copiedSteps(
+  source: readonly JournalEntry[],
+  fromStepId: string,
+  runId: string,
+  at: Date,
+  sha256: Sha256,
+): SealedEvent[] | undefined {
+  const from = source.find(event => event.kind === 'step_started' && event.stepId === fromStepId)
+  if (!from) return undefined
+  const started = new Map<string, JournalEntry>()
+  const completed = new Map<string, JournalEntry>()
+  for (const event of source) {
+    if (event.kind === 'step_started' && event.seq < from.seq) started.set(event.stepId, event)
+    if (event.kind === 'step_completed') completed.set(event.stepId, event)
+  }
+  const copies: SealedEvent[] = []
+  let head: ChainHead = genesis(runId, sha256)
+  const copy = ({ kind, stepId, payload, meta, seq, runId: sourceId }: JournalEntry) => {
+    const spent = kind === 'step_completed' ? { tokensIn: 0, tokensOut: 0, costUsd: 0 } : {}
+    const copiedFrom = { runId: sourceId, seq }
+    const event = sealEvent(
+      head,
+      runId,
+      { kind, stepId, attempt: 1, payload, meta: { ...meta, ...spent, copiedFrom } },
+      at,
+      sha256,
+    )
+    head = { seq: event.entry.seq, hash: event.entry.hash }
+    copies.push(event)
+  }
+  for (const [stepId, start] of started) {
+    const end = completed.get(stepId)
+    if (!end) continue
+    copy(start)
+    copy(end)
+  }
+  return copies
+}
+
+/** Where a retry begins: the first step that failed, or the first that never ended. */
+export function firstFailedStep(source: readonly JournalEntry[]): string | undefined {
+  const completed = new Set(source.filter(event => event.kind === 'step_completed').map(event => event.stepId))
+  return source.find(event => event.kind === 'step_started' && !completed.has(event.stepId))?.stepId
+}

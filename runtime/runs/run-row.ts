@@ -1,0 +1,64 @@
+import type { Row } from '@libsql/client/web'
+import { toUsd } from '../../shared/money/money.ts'
+import type { Run } from '../../shared/wire/runtime/run.ts'
+
+export const RUN_COLUMNS = `id, tenant_id, agent_name, agent_id, version_id, status, created_ms, updated_ms, started_ms,
+  finished_ms, tokens_in, tokens_out, cost_nano, error_code, error_step, labels, trigger_kind, trigger_ref, parent_run_id,
+  session_id, schedule_id, forked_run, forked_step, node_id, isolation, isolation_used, accel, model, budget_exceeded,
+  cancel_reason, parked, parked_until_ms`
+
+const time = (ms: unknown): string => new Date(Number(ms)).toISOString()
+const given = <K extends string>(key: K, value: unknown) => (value === null ? {} : { [key]: String(value) })
+
+/** A run as the wire shows it; `data` holds what belongs to the node, and is absent from summaries. */
+export function toRun(row: Row, data?: Row): Run {
+  const errorText = data?.error_message
+  return {
+    id: String(row.id),
+    tenantId: String(row.tenant_id),
+    agentName: String(row.agent_name),
+    agentId: String(row.agent_id),
+    agentVersionId: String(row.version_id),
+    status: String(row.status) as Run['status'],
+    ...(data && { input: JSON.parse(String(data.input)) as Run['input'] }),
+    ...(data && data.output !== null && { output: JSON.parse(String(data.output)) as Run['output'] }),
+    tokensIn: Number(row.tokens_in),
+    tokensOut: Number(row.tokens_out),
+    costUsd: toUsd(Number(row.cost_nano)),
+    createdAt: time(row.created_ms),
+    updatedAt: time(row.updated_ms),
+    ...(row.started_ms !== null && { startedAt: time(row.started_ms) }),
+    ...(row.finished_ms !== null && { finishedAt: time(row.finished_ms) }),
+    ...(row.error_code !== null && {
+      error: {
+        code: String(row.error_code) as NonNullable<Run['error']>['code'],
+        message: typeof errorText === 'string' ? errorText : String(row.error_code),
+        ...given('stepId', row.error_step),
+      },
+    }),
+    labels: JSON.parse(String(row.labels)) as Run['labels'],
+    trigger: { kind: String(row.trigger_kind) as Run['trigger']['kind'], ...given('ref', row.trigger_ref) },
+    ...given('parentRunId', row.parent_run_id),
+    ...given('sessionId', row.session_id),
+    ...given('scheduleId', row.schedule_id),
+    ...(row.forked_run !== null && {
+      forkedFrom: { runId: String(row.forked_run), stepId: String(row.forked_step) },
+    }),
+    ...given('nodeId', row.node_id),
+    isolation: {
+      declared: String(row.isolation) as Run['isolation']['declared'],
+      ...(row.isolation_used !== null && { used: String(row.isolation_used) as 'shared' }),
+      ...given('accel', row.accel),
+    },
+    ...given('model', row.model),
+    budgetExceeded: Number(row.budget_exceeded) !== 0,
+    ...(row.parked !== null &&
+      row.status === 'running' && {
+        parked: {
+          reason: String(row.parked) as 'timer',
+          ...(row.parked_until_ms !== null && { until: time(row.parked_until_ms) }),
+        },
+      }),
+    ...(row.cancel_reason !== null && { cancelReason: String(row.cancel_reason) }),
+  }
+}

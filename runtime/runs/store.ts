@@ -1,0 +1,185 @@
+import type { InStatement, InValue } from '@libsql/client/web'
+import type { Db } from '../../shared/sql/db.ts'
+import { groupCommit } from '../../shared/sql/group-commit.ts'
+import { insertJson } from '../../shared/sql/insert-json.ts'
+import type { Run, RunListQuery } from '../../shared/wire/runtime/run.ts'
+import type { SealedEvent } from '../execution/journal/event.ts'
+import { type JournalEntry, readEvent } from '../execution/journal/event.ts'
+import { type PageOf, pageSql } from '../paging/page.ts'
+import { RUN_COLUMNS, toRun } from './run-row.ts'
+
+export interface NewRun {
+  id: string
+  tenantId: string
+  agentName: string
+  agentId: string
+  versionId: string
+  createdMs: number
+  /** The canonical text of the input. */
+  input: string
+  labels: string
+  trigger: { kind: Run['trigger']['kind']; ref?: string }
+  isolation: string
+  parentRunId?: string
+  depth?: number
+  sessionId?: string
+  scheduleId?: string
+  forkedFrom?: { runId: string; stepId: string }
+  /** The beginning of its journal, where it does not start empty. */
+  events?: readonly SealedEvent[]
+  /** Statements of others that must hold with the creation or not at all. */
+  also?: readonly InStatement[]
+}
+
+const insertRuns = insertJson(
+  'runs',
+  {
+    ...{ id: 'text', tenant_id: 'text', agent_name: 'text', agent_id: 'text', version_id: 'text', status: 'text' },
+    ...{ created_ms: 'integer', updated_ms: 'integer', due_ms: 'integer', labels: 'text', trigger_kind: 'text' },
+    ...{ trigger_ref: 'text', parent_run_id: 'text', depth: 'integer', session_id: 'text', schedule_id: 'text' },
+    ...{ forked_run: 'text', forked_step: 'text', isolation: 'text' },
+  },
+  { after: 'on conflict do nothing' },
+)
+const insertData = insertJson('run_data', { run_id: 'text', input: 'document' }, { after: 'on conflict do nothing' })
+const insertEvents = insertJson('events', { run_id: 'text', seq: 'integer', hash: 'text', body: 'document' })
+
+export type RunStore = ReturnType<typeof runStore>
+
+export function runStore(db: Db) {
+  const creations = groupCommit<NewRun, void>({
+    write: async runs => {
+      await db.write(creation(runs))
+      return runs.map(() => undefined)
+    },
+    weigh: run => run.input.length,
+  })
+
+  return {
+    /** Resolves when the run is durable. Runs that are created at the same moment share a commit. */
+    create: (run: NewRun): Promise<void> => creations.append(run),
+
+    async get(id: string): Promise<Run | undefined> {
+      const [runs, data] = await db.read([
+        { sql: `select ${RUN_COLUMNS} from runs where id = ?`, args: [id] },
+        { sql: 'select input, output, error_message from run_data where run_id = ?', args: [id] },
+      ])
+      const row = runs?.rows[0]
+      return row && toRun(row, data?.rows[0])
+    },
+
+    async summary(id: string): Promise<Run | undefined> {
+      const { rows } = await db.execute({ sql: `select ${RUN_COLUMNS} from runs where id = ?`, args: [id] })
+      return rows[0] && toRun(rows[0])
+    },
+
+    async list(tenantId: string, query: RunListQuery, page: PageOf): Promise<Run[]> {
+      const conditions = ['tenant_id = ?']
+      const args: InValue[] = [tenantId]
+      const filter = (column: string, value: string | undefined) => {
+        if (value === undefined) return
+        conditions.push(`${column} = ?`)
+        args.push(value.toWellFormed())
+      }
+      filter('agent_name', query.agentName)
+      filter('status', query.status)
+      filter('session_id', query.sessionId)
+      filter('schedule_id', query.scheduleId)
+      filter('parent_run_id', query.parentRunId)
+      filter('trigger_kind', query.trigger)
+      // The turns of a conversation would bury everything else.
+      if (query.sessionId === undefined && query.trigger === undefined) conditions.push("trigger_kind <> 'session'")
+      const { where, order, args: more } = pageSql(page)
+      const { rows } = await db.execute({
+        sql: `select ${RUN_COLUMNS} from runs where ${conditions.join(' and ')} ${where} ${order}`,
+        args: [...args, ...more],
+      })
+      const data = await db.execute({
+        sql: `select run_id, input, output, error_message from run_data
+          where run_id in (select value from json_each(?))`,
+        args: [JSON.stringify(rows.map(row => row.id))],
+      })
+      const byRun = new Map(data.rows.map(row => [row.run_id, row]))
+      return rows.map(row => toRun(row, byRun.get(row.id as string)))
+    },
+
+    /** Removes a terminal run with its journal and texts; undefined when it is not terminal. */
+    async remove(id: string): Promise<boolean> {
+      const done = "(select id from runs where id = ?1 and status in ('succeeded', 'failed', 'cancelled'))"
+      const results = await db.write([
+        { sql: `delete from events where run_id in ${done}`, args: [id] },
+        { sql: `delete from blobs where run_id in ${done}`, args: [id] },
+        { sql: `delete from approvals where run_id in ${done}`, args: [id] },
+        { sql: `delete from signals where run_id in ${done}`, args: [id] },
+        { sql: `delete from run_data where run_id in ${done}`, args: [id] },
+        { sql: `delete from runs where id in ${done}`, args: [id] },
+      ])
+      return results.at(-1)?.rowsAffected === 1
+    },
+
+    /** Part of a journal, in order. */
+    async events(runId: string, fromSeq: number, most: number): Promise<JournalEntry[]> {
+      const { rows } = await db.execute({
+        sql: 'select hash, body from events where run_id = ? and seq >= ? order by seq limit ?',
+        args: [runId, fromSeq, most],
+      })
+      return rows.map(row => readEvent(String(row.body), String(row.hash)))
+    },
+
+    /** Status and how far recoveries had come: what a step list and a stream need besides the events. */
+    async progress(runId: string): Promise<{ status: Run['status']; recoverySeq: number } | undefined> {
+      const { rows } = await db.execute({ sql: 'select status, recovery_seq from runs where id = ?', args: [runId] })
+      const row = rows[0]
+      return row && { status: String(row.status) as Run['status'], recoverySeq: Number(row.recovery_seq) }
+    },
+
+    async children(parentId: string): Promise<string[]> {
+      const { rows } = await db.execute({
+        sql: `select id from runs where parent_run_id = ? and status in ('queued', 'running', 'waiting')`,
+        args: [parentId],
+      })
+      return rows.map(row => String(row[0]))
+    },
+
+    /** Keeps a signal until the run takes it; `full` when a hundred wait already. */
+    async signal(runId: string, signal: { id: string; name: string; value: string; atMs: number }) {
+      const [inserted] = await db.write([
+        {
+          sql: `insert into signals (id, run_id, name, value, created_ms) select ?1, ?2, ?3, ?4, ?5
+            where exists (select 1 from runs where id = ?2 and status in ('queued', 'running', 'waiting'))
+              and (select count(*) from signals where run_id = ?2) < 100`,
+          args: [signal.id, runId, signal.name, signal.value, signal.atMs],
+        },
+        {
+          sql: `update runs set due_ms = 0 where id = ? and owner is null and parked = 'signal'
+            and status in ('running', 'waiting')`,
+          args: [runId],
+        },
+      ])
+      return inserted?.rowsAffected === 1
+    },
+
+    close: () => creations.close(),
+  }
+}
+
+function creation(runs: readonly NewRun[]): InStatement[] {
+  const events = runs.flatMap(run =>
+    (run.events ?? []).map(({ entry, body }) => ({ run_id: run.id, seq: entry.seq, hash: entry.hash, body })),
+  )
+  return [
+    insertRuns.statement(
+      runs.map(run => ({
+        ...{ id: run.id, tenant_id: run.tenantId, agent_name: run.agentName, agent_id: run.agentId },
+        ...{ version_id: run.versionId, status: 'queued', created_ms: run.createdMs, updated_ms: run.createdMs },
+        ...{ due_ms: run.createdMs, labels: run.labels, trigger_kind: run.trigger.kind },
+        ...{ trigger_ref: run.trigger.ref ?? null, parent_run_id: run.parentRunId ?? null, depth: run.depth ?? 0 },
+        ...{ session_id: run.sessionId ?? null, schedule_id: run.scheduleId ?? null, isolation: run.isolation },
+        ...{ forked_run: run.forkedFrom?.runId ?? null, forked_step: run.forkedFrom?.stepId ?? null },
+      })),
+    ),
+    insertData.statement(runs.map(run => ({ run_id: run.id, input: run.input }))),
+    ...(events.length > 0 ? [insertEvents.statement(events)] : []),
+    ...runs.flatMap(run => run.also ?? []),
+  ]
+}
