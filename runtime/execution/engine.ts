@@ -11,6 +11,7 @@ import { journalWriter } from './journal/journal-writer.ts'
 import { LeaseLostError } from './journal/run-journal.ts'
 import { type Claimed, leaseStore } from './lease-store.ts'
 import type { Models } from './models/model.ts'
+import type { Outbound } from './tools/http-request-tool.ts'
 import type { ChildRuns } from './tools/sub-agent-tool.ts'
 
 export interface EngineLimits {
@@ -39,6 +40,7 @@ export interface EngineDeps {
   /** The manifest of a version; it never changes. */
   manifestOf: (versionId: string) => Promise<Manifest>
   children: (parent: Claimed) => ChildRuns
+  outbound: Outbound
 }
 
 const GIVE_BACK_MS = 1000

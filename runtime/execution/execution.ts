@@ -149,7 +149,7 @@ async function work(
     ...{ maxSteps: manifest.limits.maxSteps, random: deps.random, draining: deps.draining, metrics: deps.metrics },
   })
   const tools = toolbox(manifest, {
-    ...{ run, db, clock, approvals, newId, depth: run.depth, children: deps.children(run) },
+    ...{ run, db, clock, approvals, newId, depth: run.depth, children: deps.children(run), outbound: deps.outbound },
   })
   return agentLoop({
     ...{ runId: run.id, manifest, model, tools, steps, journal, history, approvals, sha256 },

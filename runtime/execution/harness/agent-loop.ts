@@ -67,8 +67,8 @@ async function say(loop: Loop, turn: number, tools: Parameters<typeof askModel>[
 async function compact(loop: Loop, turn: number): Promise<void> {
   const { talk, model, manifest } = loop
   const most = (model.contextTokens ?? DEFAULT_CONTEXT) * FULL - manifest.limits.maxOutputTokens
-  if (talk.tokens <= most || talk.messages.length <= KEPT_MESSAGES + 1) return
-  const keep = keptFrom(talk.messages)
+  if (talk.tokens <= most || talk.messages.length < 3) return
+  const keep = keptFrom(talk.messages, most)
   const older = talk.messages.slice(0, talk.messages.length - keep)
   const text = older.map(message => canonicalize(message)).join('\n')
   const messages: Message[] = [
@@ -85,9 +85,15 @@ async function compact(loop: Loop, turn: number): Promise<void> {
   talk.replace({ role: 'user', text: `The conversation so far, shortened: ${summary}` }, keep)
 }
 
-/** How many of the last messages stay: a result never without the call that it answers. */
-function keptFrom(messages: readonly Message[]): number {
-  let keep = KEPT_MESSAGES
+/** How many of the last messages stay: what fits into half of the room, and a result never without the call it answers. */
+function keptFrom(messages: readonly Message[], tokens: number): number {
+  let keep = 0
+  let characters = 0
+  for (const message of messages.slice(-KEPT_MESSAGES).toReversed()) {
+    characters += canonicalize(message).length
+    if (characters / 4 > tokens / 2) break
+    keep++
+  }
   while (keep > 0 && messages[messages.length - keep]?.role === 'tool') keep--
   return keep
 }

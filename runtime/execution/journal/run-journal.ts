@@ -142,7 +142,7 @@ export function runJournal(
       timer = setTimeout(() => {
         timer = undefined
         // A failure shows at the next step; here nobody waits.
-        if (failure === undefined && durable < head.seq) (flight ??= flush()).catch(() => undefined)
+        if (failure === undefined && durable < head.seq) void this.commit().catch(() => undefined)
       }, 0)
     },
     async release(transition) {

@@ -9,39 +9,68 @@ import { migrate } from '../../../shared/sql/migrate.ts'
 import { type Clock, systemClock } from '../../../shared/time/clock.ts'
 import { type ManifestInput, manifest as manifestSchema } from '../../../shared/wire/runtime/manifest.ts'
 import type { Run } from '../../../shared/wire/runtime/run.ts'
+import { childRuns } from '../../runs/children.ts'
 import { runStore } from '../../runs/store.ts'
 import { runtimeSteps } from '../../schema/steps.ts'
-import { createEngine, type EngineDeps, engineLimits } from '../engine.ts'
+import { createEngine, type Engine, type EngineDeps, engineLimits } from '../engine.ts'
 import { engineMetrics } from '../engine-metrics.ts'
 import { demoModel } from '../models/demo.ts'
 import type { AskModel, ModelAnswer, ModelRequest } from '../models/model.ts'
 
-export interface RoomOptions extends Partial<Pick<EngineDeps, 'isGone' | 'limits' | 'owner' | 'children'>> {
+export interface RoomOptions
+  extends Partial<Pick<EngineDeps, 'isGone' | 'limits' | 'owner' | 'children' | 'outbound'>> {
   url?: string
   manifest?: ManifestInput
+  /** Further agents, by name. */
+  agents?: Readonly<Record<string, ManifestInput>>
+  contextTokens?: number
   ask?: AskModel
   clock?: Clock
   log?: Log
+  /** Stands between the engine and its store. */
+  wrap?: (db: Db) => Db
 }
 
 /** An engine on a real database, with one agent and a model that the test speaks for. */
 export async function engineRoom({
   url = ':memory:',
   manifest = {},
+  agents = {},
+  contextTokens,
   ask,
   clock = systemClock,
+  wrap = db => db,
   ...rest
 }: RoomOptions = {}) {
-  const db = await openDb(url)
-  await migrate(db, 'runtime', runtimeSteps)
+  const opened = await openDb(url)
+  const db = wrap(opened)
+  await migrate(opened, 'runtime', runtimeSteps)
   const runs = runStore(db)
-  const parsed = manifestSchema.parse(manifest)
+  const manifests = new Map(
+    Object.entries({ agent: manifest, ...agents }).map(([name, given]) => [name, manifestSchema.parse(given)]),
+  )
+  const manifestOf = async (version: string) => manifests.get(version) ?? manifestSchema.parse({})
   const metrics = createMetrics()
-  const engine = createEngine({
+  const engine: Engine = createEngine({
     ...{ db, clock, sha256, newId: uuidv7, random: () => 0.5, owner: uuidv7(), nodeId: 'local', limits: engineLimits },
-    ...{ log: silentLog(), metrics: engineMetrics(metrics), manifestOf: async () => parsed },
-    models: { find: async () => (ask ? { id: 'test/model', ask } : demoModel()) },
-    children: () => ({ start: async () => 'unknown_agent', look: async () => undefined }),
+    ...{ log: silentLog(), metrics: engineMetrics(metrics), manifestOf },
+    models: {
+      find: async () => (ask ? { id: 'test/model', ask, ...(contextTokens && { contextTokens }) } : demoModel()),
+    },
+    children: parent =>
+      childRuns(
+        {
+          runs,
+          async findAgent(_tenant, name) {
+            const found = manifests.get(name)
+            return found && { agentId: name, versionId: name, manifest: found }
+          },
+          now: clock.now,
+          wake: () => engine.wake(),
+        },
+        parent,
+      ),
+    outbound: () => Promise.reject(new Error('this test calls nobody')),
     ...rest,
   })
   return {
@@ -49,7 +78,13 @@ export async function engineRoom({
     async create(input: Record<string, unknown>, more: { id?: string; agentName?: string } = {}): Promise<string> {
       const id = more.id ?? uuidv7()
       await runs.create({
-        ...{ id, tenantId: 'default', agentName: more.agentName ?? 'agent', agentId: 'a', versionId: 'v' },
+        ...{
+          id,
+          tenantId: 'default',
+          agentName: more.agentName ?? 'agent',
+          agentId: 'agent',
+          versionId: more.agentName ?? 'agent',
+        },
         ...{ createdMs: clock.now().getTime(), input: canonicalize(input), labels: '{}', isolation: 'shared' },
         trigger: { kind: 'api' },
       })

@@ -1,5 +1,6 @@
 import type { Manifest } from '../../../shared/wire/runtime/manifest.ts'
 import type { ExposedTool } from './exposed-tool.ts'
+import { httpRequestTool, type Outbound } from './http-request-tool.ts'
 import { type SubAgentDeps, subAgentTool } from './sub-agent-tool.ts'
 import { askHumanTool, type WaitingDeps, waitSignalTool, waitTool } from './waiting-tools.ts'
 
@@ -23,19 +24,20 @@ export function missing(
   }
   if (mcpServers.length > 0) return { code: 'mcp_failed', message: 'this version does not call MCP servers yet' }
   if (connectors.length > 0) return { code: 'connector_failed', message: 'this version does not call connectors yet' }
-  if (tools.some(tool => tool.name === 'http_request')) {
-    return { code: 'isolation_unavailable', message: 'this version does not make http_request calls yet' }
-  }
   return undefined
 }
 
 /** The tools of one run by the names that its model sees. */
-export function toolbox(manifest: Manifest, deps: WaitingDeps & SubAgentDeps): ReadonlyMap<string, ExposedTool> {
+export function toolbox(
+  manifest: Manifest,
+  deps: WaitingDeps & SubAgentDeps & { outbound: Outbound },
+): ReadonlyMap<string, ExposedTool> {
   const all: ExposedTool[] = []
   for (const tool of manifest.tools) {
     if (tool.name === 'wait') all.push(waitTool(deps, tool))
     else if (tool.name === 'wait_signal') all.push(waitSignalTool(deps, tool))
     else if (tool.name === 'ask_human') all.push(askHumanTool(deps))
+    else if (tool.name === 'http_request') all.push(httpRequestTool(deps, manifest.egress, tool))
   }
   for (const agent of manifest.subAgents) all.push(subAgentTool(deps, agent))
   return new Map(all.map(tool => [tool.name, tool]))

@@ -1,0 +1,82 @@
+import { type Context, Hono } from 'hono'
+import { ApiError } from '../../shared/http/api-error.ts'
+import { jsonBody } from '../../shared/http/validate.ts'
+import {
+  type Approval,
+  type ApprovalDecision,
+  approvalDecision,
+  approvalListQuery,
+  decisionMissing,
+} from '../../shared/wire/runtime/approval.ts'
+import type { Run } from '../../shared/wire/runtime/run.ts'
+import type { RuntimeHttpEnv } from '../auth/http-env.ts'
+import { notFound, own } from '../auth/own.ts'
+import { pageOf } from '../paging/page.ts'
+import { readQuery } from '../paging/read-query.ts'
+import type { ApprovalRow, ApprovalStore } from './store.ts'
+
+export interface ApprovalsDeps {
+  approvals: ApprovalStore
+  findRun: (id: string) => Promise<Run | undefined>
+  now: () => Date
+  wake: () => void
+  maxBodyBytes: number
+}
+
+/** Questions of runs to humans, and their answers (contract §4). */
+export function approvalsRoute({ approvals, findRun, now, wake, maxBodyBytes }: ApprovalsDeps) {
+  async function find(c: Context<RuntimeHttpEnv>, id: string, runId?: string): Promise<ApprovalRow> {
+    const approval = own(c.get('principal'), await approvals.get(id), 'approval', id)
+    if (runId !== undefined && approval.runId !== runId) throw notFound('approval', id)
+    return approval
+  }
+
+  async function decide(
+    c: Context<RuntimeHttpEnv>,
+    { id, reason }: ApprovalRow,
+    approve: boolean,
+    decision: ApprovalDecision,
+  ): Promise<Approval> {
+    const missing = decisionMissing(reason, approve, decision)
+    if (missing) throw new ApiError('validation_failed', `${missing.path}: ${missing.message}`, { details: [missing] })
+    const { keyId: by } = c.get('principal')
+    const done = await approvals.decide(id, { approve, by, atMs: now().getTime(), decision })
+    const after = await approvals.get(id)
+    if (!done || !after) {
+      throw new ApiError('approval_decided', `approval ${id} is ${after?.status ?? 'gone'} and takes no decision`)
+    }
+    wake()
+    return shown(after)
+  }
+
+  const body = jsonBody(approvalDecision, maxBodyBytes)
+  return new Hono<RuntimeHttpEnv>()
+    .get('/v1/approvals', async c => {
+      const query = readQuery(c, approvalListQuery)
+      const page = pageOf(c, query)
+      const rows = await approvals.list(c.get('principal').tenantId, query, page)
+      return c.json(page.cut(rows, ({ createdAt, id }) => ({ at: Date.parse(createdAt), id })).map(shown))
+    })
+    .get('/v1/approvals/:id', async c => c.json(shown(await find(c, c.req.param('id')))))
+    .get('/v1/runs/:id/approvals', async c => {
+      const id = c.req.param('id')
+      own(c.get('principal'), await findRun(id), 'run', id)
+      return c.json((await approvals.ofRun(id)).map(shown))
+    })
+    .post('/v1/approvals/:id/approve', body, async c =>
+      c.json(await decide(c, await find(c, c.req.param('id')), true, c.req.valid('json'))),
+    )
+    .post('/v1/approvals/:id/reject', body, async c =>
+      c.json(await decide(c, await find(c, c.req.param('id')), false, c.req.valid('json'))),
+    )
+    .post('/v1/runs/:id/approvals/:approvalId/approve', body, async c =>
+      c.json(await decide(c, await find(c, c.req.param('approvalId'), c.req.param('id')), true, c.req.valid('json'))),
+    )
+    .post('/v1/runs/:id/approvals/:approvalId/reject', body, async c =>
+      c.json(await decide(c, await find(c, c.req.param('approvalId'), c.req.param('id')), false, c.req.valid('json'))),
+    )
+}
+
+function shown({ tenantId: _, ...approval }: ApprovalRow): Approval {
+  return approval
+}

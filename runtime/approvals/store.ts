@@ -1,0 +1,100 @@
+import type { InValue, Row } from '@libsql/client/web'
+import type { Db } from '../../shared/sql/db.ts'
+import type { Approval, ApprovalDecision } from '../../shared/wire/runtime/approval.ts'
+import { type PageOf, pageSql } from '../paging/page.ts'
+
+export interface ApprovalRow extends Approval {
+  tenantId: string
+}
+
+export interface ApprovalFilter {
+  status?: string | undefined
+  runId?: string | undefined
+  agentName?: string | undefined
+}
+
+export type ApprovalStore = ReturnType<typeof approvalStore>
+
+export function approvalStore(db: Db) {
+  return {
+    async get(id: string): Promise<ApprovalRow | undefined> {
+      const { rows } = await db.execute({ sql: 'select * from approvals where id = ?', args: [id.toWellFormed()] })
+      return rows[0] && toApproval(rows[0])
+    },
+
+    async list(tenantId: string, { status, runId, agentName }: ApprovalFilter, page: PageOf): Promise<ApprovalRow[]> {
+      const conditions = ['tenant_id = ?']
+      const args: InValue[] = [tenantId]
+      for (const [column, value] of [
+        ['status', status],
+        ['run_id', runId],
+        ['agent_name', agentName],
+      ] as const) {
+        if (value === undefined) continue
+        conditions.push(`${column} = ?`)
+        args.push(value.toWellFormed())
+      }
+      const { where, order, args: more } = pageSql(page)
+      const { rows } = await db.execute({
+        sql: `select * from approvals where ${conditions.join(' and ')} ${where} ${order}`,
+        args: [...args, ...more],
+      })
+      return rows.map(toApproval)
+    },
+
+    async ofRun(runId: string): Promise<ApprovalRow[]> {
+      const { rows } = await db.execute({
+        sql: 'select * from approvals where run_id = ? order by created_ms desc, id desc',
+        args: [runId],
+      })
+      return rows.map(toApproval)
+    },
+
+    /**
+     * Writes the decision and makes the run due, in one transaction. False: it was decided, had expired, or its run had
+     * ended in the meantime; of two decisions at the same moment one is first.
+     */
+    async decide(
+      id: string,
+      { approve, by, atMs, decision }: { approve: boolean; by: string; atMs: number; decision: ApprovalDecision },
+    ): Promise<boolean> {
+      const { comment, ...rest } = decision
+      const [decided] = await db.write([
+        {
+          sql: `update approvals set status = ?1, decided_ms = ?2, decided_by = ?3, comment = ?4, decision = ?5
+            where id = ?6 and status = 'pending' and expires_ms > ?2
+              and exists (select 1 from runs where runs.id = run_id and runs.status in ('running', 'waiting'))`,
+          args: [
+            ...[approve ? 'approved' : 'rejected', atMs, by],
+            ...[comment?.toWellFormed().replaceAll('\0', '\uFFFD') ?? null, JSON.stringify(rest), id],
+          ],
+        },
+        {
+          sql: `update runs set due_ms = 0 where owner is null and status = 'waiting'
+            and id = (select run_id from approvals where id = ? and status <> 'pending')`,
+          args: [id],
+        },
+      ])
+      return decided?.rowsAffected === 1
+    },
+  }
+}
+
+function toApproval(row: Row): ApprovalRow {
+  return {
+    id: String(row.id),
+    tenantId: String(row.tenant_id),
+    runId: String(row.run_id),
+    agentName: String(row.agent_name),
+    stepId: String(row.step_id),
+    status: String(row.status) as Approval['status'],
+    reason: String(row.reason) as Approval['reason'],
+    prompt: String(row.prompt),
+    ...(row.action !== null && { action: JSON.parse(String(row.action)) as Approval['action'] }),
+    createdAt: new Date(Number(row.created_ms)).toISOString(),
+    expiresAt: new Date(Number(row.expires_ms)).toISOString(),
+    ...(row.decided_ms !== null && { decidedAt: new Date(Number(row.decided_ms)).toISOString() }),
+    ...(row.decided_by !== null && { decidedBy: String(row.decided_by) }),
+    ...(row.comment !== null && { comment: String(row.comment) }),
+  }
+}

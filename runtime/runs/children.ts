@@ -1,0 +1,46 @@
+import { canonicalize } from '../../shared/sign/jcs.ts'
+import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
+import type { ChildRuns } from '../execution/tools/sub-agent-tool.ts'
+import type { RunStore } from './store.ts'
+
+export interface ChildRunsDeps {
+  runs: Pick<RunStore, 'create' | 'get'>
+  /** The current version of an agent of that tenant. */
+  findAgent: (
+    tenantId: string,
+    name: string,
+  ) => Promise<{ agentId: string; versionId: string; manifest: Manifest } | undefined>
+  now: () => Date
+  wake: () => void
+}
+
+/** The runs that one run starts: of its own tenant, one level deeper. */
+export function childRuns(
+  { runs, findAgent, now, wake }: ChildRunsDeps,
+  parent: { id: string; tenantId: string; depth: number },
+): ChildRuns {
+  return {
+    async start({ id, agentName, input }) {
+      const agent = await findAgent(parent.tenantId, agentName)
+      if (!agent) return 'unknown_agent'
+      await runs.create({
+        ...{ id, tenantId: parent.tenantId, agentName, agentId: agent.agentId, versionId: agent.versionId },
+        ...{
+          createdMs: now().getTime(),
+          input: canonicalize(input),
+          labels: '{}',
+          isolation: agent.manifest.isolation,
+        },
+        ...{ trigger: { kind: 'subagent', ref: parent.id }, parentRunId: parent.id, depth: parent.depth + 1 },
+      })
+      wake()
+      return 'started'
+    },
+    async look(id) {
+      const run = await runs.get(id)
+      if (!run) return undefined
+      const { status, output, error } = run
+      return { status, ...(output && { output }), ...(error && { error }) }
+    },
+  }
+}

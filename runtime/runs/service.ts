@@ -1,0 +1,170 @@
+import type { InStatement } from '@libsql/client/web'
+import type { z } from 'zod'
+import { ApiError } from '../../shared/http/api-error.ts'
+import { sha256 as portableSha256, type Sha256 } from '../../shared/sign/sha256.ts'
+import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
+import { isTerminal, type Run, type runCreate } from '../../shared/wire/runtime/run.ts'
+import { notFound } from '../auth/own.ts'
+import type { Engine } from '../execution/engine.ts'
+import { canonicalBody } from '../idempotency/canonical-body.ts'
+import { copiedSteps, firstFailedStep } from './fork.ts'
+import type { NewRun, RunStore } from './store.ts'
+
+export interface AgentVersion {
+  agentId: string
+  agentName: string
+  versionId: string
+  manifest: Manifest
+}
+
+export interface RunServiceDeps {
+  runs: RunStore
+  engine: Pick<Engine, 'wake' | 'end'>
+  currentByName: (tenantId: string, name: string) => Promise<AgentVersion | undefined>
+  findVersion: (tenantId: string, versionId: string) => Promise<AgentVersion | undefined>
+  newId: () => string
+  now: () => Date
+  sha256?: Sha256
+}
+
+/** What the caller's transaction adds to a creation. */
+export type Also = (runId: string) => InStatement[]
+
+export type RunService = ReturnType<typeof runService>
+
+/** Starting, forking and ending runs: what the routes, schedules and sessions have in common. */
+export function runService(deps: RunServiceDeps) {
+  const { runs, engine, newId, now, sha256 = portableSha256 } = deps
+
+  async function create(run: Omit<NewRun, 'id' | 'createdMs'>, also: Also): Promise<Run> {
+    const id = newId()
+    await runs.create({ ...run, id, createdMs: now().getTime(), also: [...(run.also ?? []), ...also(id)] })
+    engine.wake()
+    return created(id)
+  }
+
+  async function created(id: string): Promise<Run> {
+    const run = await runs.get(id)
+    if (!run) throw new Error(`run ${id} is gone right after it was made`)
+    return run
+  }
+
+  async function versionFor(tenantId: string, agentName: string, versionId: string | undefined): Promise<AgentVersion> {
+    const current = await deps.currentByName(tenantId, agentName)
+    if (!current) throw notFound('agent', agentName)
+    if (versionId === undefined) return current
+    const version = await deps.findVersion(tenantId, versionId)
+    if (version?.agentId !== current.agentId) throw notFound('agent version', versionId)
+    return version
+  }
+
+  /** A new run that begins with copies of the steps before `fromStepId`. */
+  async function fork(source: Run, fromStepId: string, input: Run['input'] | undefined, also: Also): Promise<Run> {
+    const id = newId()
+    const events = copiedSteps(await runs.events(source.id, 1, MAX_EVENTS), fromStepId, id, now(), sha256)
+    if (!events) throw notFound('step', fromStepId)
+    const version = await deps.findVersion(source.tenantId, source.agentVersionId)
+    if (!version) throw notFound('agent version', source.agentVersionId)
+    await runs.create({
+      ...{ id, tenantId: source.tenantId, agentName: source.agentName, agentId: source.agentId, events },
+      ...{ versionId: source.agentVersionId, createdMs: now().getTime(), isolation: version.manifest.isolation },
+      ...{ input: canonicalBody(input ?? source.input ?? {}), labels: JSON.stringify(source.labels) },
+      trigger: { kind: 'fork', ref: source.id },
+      forkedFrom: { runId: source.id, stepId: fromStepId },
+      also: [
+        {
+          sql: `insert into blobs (run_id, sha256, media_type, content)
+            select ?, sha256, media_type, content from blobs where run_id = ? on conflict do nothing`,
+          args: [id, source.id],
+        },
+        ...also(id),
+      ],
+    })
+    engine.wake()
+    return created(id)
+  }
+
+  async function cancel(id: string, reason: string | undefined): Promise<boolean> {
+    const ended = await engine.end(id, { code: 'cancelled', ...(reason !== undefined && { reason }) })
+    for (const child of await runs.children(id)) await cancel(child, reason)
+    return ended
+  }
+
+  return {
+    async start(
+      tenantId: string,
+      { agentName, input, labels = {}, versionId }: z.output<typeof runCreate>,
+      also: Also,
+    ): Promise<Run> {
+      const version = await versionFor(tenantId, agentName, versionId)
+      return create(
+        {
+          ...{
+            tenantId,
+            agentName,
+            agentId: version.agentId,
+            versionId: version.versionId,
+            input: canonicalBody(input),
+          },
+          ...{ labels: canonicalBody(labels), trigger: { kind: 'api' }, isolation: version.manifest.isolation },
+        },
+        also,
+      )
+    },
+
+    fork,
+
+    async retry(source: Run, also: Also): Promise<Run> {
+      if (source.status !== 'failed' && source.status !== 'cancelled') {
+        throw new ApiError(
+          'run_not_terminal',
+          `run ${source.id} is ${source.status}: only a failed or cancelled one is retried`,
+        )
+      }
+      const from = firstFailedStep(await runs.events(source.id, 1, MAX_EVENTS))
+      if (from !== undefined) return fork(source, from, undefined, also)
+      // It ended before its first step: there is nothing to copy.
+      const { tenantId, agentName, agentId, agentVersionId: versionId, isolation } = source
+      return create(
+        {
+          ...{ tenantId, agentName, agentId, versionId, input: canonicalBody(source.input ?? {}) },
+          ...{ labels: canonicalBody(source.labels), isolation: isolation.declared },
+          ...{ trigger: { kind: 'fork', ref: source.id } },
+        },
+        also,
+      )
+    },
+
+    /** Ends the run and its children; the answer shows it cancelled. */
+    async cancel(run: Run, reason: string | undefined): Promise<Run> {
+      if (!(await cancel(run.id, reason))) throw terminal(run)
+      return created(run.id)
+    },
+
+    async remove(run: Run): Promise<void> {
+      if (await runs.remove(run.id)) return
+      throw new ApiError('run_not_terminal', `run ${run.id} is ${run.status}: cancel it before you delete it`)
+    },
+
+    async signal(run: Run, name: string, value: unknown): Promise<void> {
+      if (isTerminal(run.status)) throw terminal(run)
+      const signal = {
+        id: newId(),
+        name: name.toWellFormed(),
+        value: canonicalBody(value ?? null),
+        atMs: now().getTime(),
+      }
+      if (!(await runs.signal(run.id, signal))) {
+        throw new ApiError('in_use', `run ${run.id} takes no more signals: it has ended, or 100 are waiting`)
+      }
+      engine.wake()
+    },
+  }
+}
+
+/** A run has at most 2,000 steps of a few events each. */
+const MAX_EVENTS = 100_000
+
+function terminal(run: Run): ApiError<'run_terminal'> {
+  return new ApiError('run_terminal', `run ${run.id} has ended: ${run.status}`)
+}
