@@ -1,32 +1,82 @@
-import { Hono } from 'hono'
+import { Hono, type MiddlewareHandler } from 'hono'
+import { ApiError } from '../shared/http/api-error.ts'
 import { announcedBodyLimit } from '../shared/http/body-limit.ts'
 import { openapiPage } from '../shared/http/openapi-page.ts'
 import { requestId } from '../shared/http/request-id.ts'
 import { timing } from '../shared/http/timing.ts'
 import type { Log } from '../shared/log/log.ts'
 import type { Histogram } from '../shared/metrics/metrics.ts'
+import { type AgentsDeps, agentsRoute } from './agents/route.ts'
+import { type ApprovalsDeps, approvalsRoute } from './approvals/route.ts'
+import { type DashboardDeps, dashboardRoute } from './auth/dashboard/route.ts'
+import { setupPage } from './auth/dashboard/setup-page.ts'
+import type { Gates } from './auth/gate.ts'
+import type { RuntimeHttpEnv } from './auth/http-env.ts'
+import { type KeysDeps, keysRoute } from './auth/keys/route.ts'
+import { DASHBOARD_API } from './auth/path-of.ts'
 import { answerErrors, answerUnknownRoute } from './errors.ts'
 import { type HealthDeps, healthRoute } from './health/route.ts'
 import { type MetricsDeps, metricsRoute } from './metrics/route.ts'
+import { type JournalDeps, journalRoute } from './runs/journal-route.ts'
+import { type RunsDeps, runsRoute } from './runs/route.ts'
+import { servedDocument } from './served.ts'
+import { type TenantsDeps, tenantsRoute } from './tenants/route.ts'
 
 export interface AppDeps extends HealthDeps, MetricsDeps {
   log: Log
   maxBodyBytes: number
   requestSeconds: Histogram
   monotonic: () => number
+  gates: Gates
+  keys: KeysDeps
+  tenants: TenantsDeps
+  dashboard: DashboardDeps
+  agents: AgentsDeps
+  runs: RunsDeps
+  journals: JournalDeps
+  approvals: ApprovalsDeps
+  /** True once the service is stopping: work that begins now would be cut off. */
+  draining: () => boolean
 }
 
 /** The HTTP surface of the runtime; every feature is mounted here and nowhere else. */
 export function runtimeApp(deps: AppDeps) {
-  const app = new Hono()
+  const app = new Hono<RuntimeHttpEnv>()
   app.use(requestId(), timing(deps.requestSeconds, deps.monotonic), announcedBodyLimit(deps.maxBodyBytes))
   app.route('/', healthRoute(deps))
   app.route('/', metricsRoute(deps))
-  app.route(
-    '/',
-    openapiPage(async () => (await import('./served.ts')).servedDocument()),
-  )
+  app.route('/', openapiPage(servedDocument))
+  app.route('/', setupPage())
+  app.route('/', dashboardRoute(deps.dashboard))
+  const api = apiRoutes(deps)
+  app.use('/v1/*', deps.gates.bearer)
+  app.use(`${DASHBOARD_API}/v1/*`, deps.gates.cookie)
+  app.route('/', api)
+  app.route(DASHBOARD_API, api)
   app.notFound(answerUnknownRoute)
   app.onError(answerErrors(deps.log))
   return app
+}
+
+/** Everything under `/v1/`: for programs behind a key, and for the dashboard once more behind its cookie. */
+function apiRoutes(deps: AppDeps) {
+  return new Hono<RuntimeHttpEnv>()
+    .route('/', keysRoute(deps.keys))
+    .route('/', tenantsRoute(deps.tenants))
+    .route('/', agentsRoute(deps.agents))
+    .use(refuseWork(deps.draining))
+    .route('/', runsRoute(deps.runs))
+    .route('/', journalRoute(deps.journals))
+    .route('/', approvalsRoute(deps.approvals))
+}
+
+function refuseWork(draining: () => boolean): MiddlewareHandler {
+  return async (c, next) => {
+    if (c.req.method === 'POST' && draining()) {
+      throw new ApiError('draining', 'the service is stopping: try again in a moment', {
+        headers: { 'retry-after': '5' },
+      })
+    }
+    await next()
+  }
 }

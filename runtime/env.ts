@@ -2,6 +2,8 @@ import { z } from 'zod'
 import { logFilter } from '../shared/env/log-filter.ts'
 import { bindSchema } from '../shared/http/bind.ts'
 import { parseDuration } from '../shared/time/duration.ts'
+import { BOOTSTRAP_KEY } from '../shared/wire/runtime/auth.ts'
+import { readMasterKey } from './vault/master-key.ts'
 
 const duration = z.string().transform((text, ctx) => {
   const ms = parseDuration(text)
@@ -16,13 +18,37 @@ const bytes = z
   .transform(Number)
   .refine(size => size >= 1024 && size <= 1024 ** 3, 'expected 1024 to 1073741824 bytes')
 
+const masterKey = z.string().transform((text, ctx) => {
+  const key = readMasterKey(text)
+  if (key !== undefined) return key
+  ctx.addIssue({ code: 'custom', message: 'expected 32 bytes in base64, such as `openssl rand -base64 32` makes' })
+  return z.NEVER
+})
+
 /** What the runtime process reads from its environment. */
 export const runtimeEnv = z.object({
   PLATFORM_BIND: bindSchema.default({ host: 'localhost', port: 8080 }),
+  PLATFORM_PUBLIC_URL: z.url({ protocol: /^https?$/, error: 'expected an http or https URL' }).optional(),
   PLATFORM_DATABASE_URL: z.string().optional(),
   PLATFORM_DATABASE_TOKEN: z.string().optional(),
   PLATFORM_DATA_DIR: z.string().default('./data'),
+  PLATFORM_MASTER_KEY: masterKey.optional(),
+  PLATFORM_MASTER_KEY_FILE: z.string().optional(),
+  PLATFORM_BOOTSTRAP_KEY: z
+    .string()
+    .regex(BOOTSTRAP_KEY, 'expected wb_live_ and at least 32 letters, digits, - or _')
+    .max(512, 'expected at most 512 characters')
+    .optional(),
   PLATFORM_DRAIN_TIMEOUT: duration.default(30_000),
+  PLATFORM_RECOVERY_INTERVAL: duration.default(30_000),
+  PLATFORM_LEASE_TTL: duration.default(60_000),
+  PLATFORM_SSE_HEARTBEAT: duration.default(15_000),
+  PLATFORM_MAX_CONCURRENT_RUNS: z
+    .string()
+    .regex(/^[1-9]\d{0,3}$/, 'expected 1 to 9999 runs')
+    .transform(Number)
+    .default(16),
+  PLATFORM_DEMO: z.enum(['auto', 'off']).default('auto'),
   PLATFORM_MAX_BODY_BYTES: bytes.default(1_048_576),
   PLATFORM_METRICS_TOKEN: z.string().min(16, 'expected at least 16 characters').optional(),
   PLATFORM_LOG_LEVEL: logFilter.default({ all: 'info', byTarget: new Map() }),

@@ -1,13 +1,32 @@
+import { uuidv7 } from '../shared/ids/uuid-v7.ts'
 import { type Log, silentLog } from '../shared/log/log.ts'
 import { createMetrics } from '../shared/metrics/metrics.ts'
+import { sha256 as portableSha256, type Sha256 } from '../shared/sign/sha256.ts'
 import type { Db } from '../shared/sql/db.ts'
 import { migrate } from '../shared/sql/migrate.ts'
 import { type Clock, systemClock } from '../shared/time/clock.ts'
 import { VERSION } from '../shared/version.ts'
 import type { Readyz } from '../shared/wire/runtime/health.ts'
+import { embeddedNode } from './agents/embedded-node.ts'
+import { agentStore } from './agents/store.ts'
 import { runtimeApp } from './app.ts'
+import { access } from './auth/access.ts'
+import type { Connection } from './auth/http-env.ts'
+import type { Scrypt } from './auth/password.ts'
+import { type EngineLimits, engineLimits } from './execution/engine.ts'
+import { StepFailure } from './execution/failure.ts'
+import { demoModel } from './execution/models/demo.ts'
+import type { Models } from './execution/models/model.ts'
+import type { Outbound } from './execution/tools/http-request-tool.ts'
 import type { MetricsAccess } from './metrics/access.ts'
+import { running } from './running.ts'
+import { endRuns } from './runs/end-runs.ts'
 import { runtimeSteps } from './schema/steps.ts'
+import { SERVED } from './served.ts'
+import { ACCESS_HOLDINGS } from './tenants/store.ts'
+import { checkMasterKey } from './vault/canary.ts'
+import { masterKey } from './vault/master-key.ts'
+import { vault } from './vault/vault.ts'
 
 export interface RuntimeOptions {
   /** The control plane's store. The caller opens it and closes it. */
@@ -17,59 +36,154 @@ export interface RuntimeOptions {
   maxBodyBytes?: number
   /** Default open: a program that mounts the runtime decides who reaches it. */
   metricsAccess?: MetricsAccess
+  /** 32 bytes under which secrets are sealed. Without it nothing secret can be stored. */
+  masterKey?: Uint8Array<ArrayBuffer> | undefined
+  /** A key of the form `wb_live_…` with every scope, for a start without anyone at a browser. */
+  bootstrapKey?: string | undefined
+  /** Under which address people reach this; decides whether login cookies ask for HTTPS. Default: that of each request. */
+  publicUrl?: string | undefined
+  /** A native scrypt, where the host has one. */
+  scrypt?: Scrypt | undefined
+  sha256?: Sha256
+  /** How this process is called in the leases of its runs. */
+  owner?: string
+  isGone?: (owner: string) => boolean
+  limits?: Partial<EngineLimits>
+  models?: Models
+  /** How `http_request` reaches the outside; without it that tool is refused. */
+  outbound?: Outbound
+  sseHeartbeatMs?: number
 }
 
 export interface Runtime {
-  fetch(request: Request): Promise<Response>
+  fetch(request: Request, connection?: Connection): Promise<Response>
   /** Brings the store up to date; rejects with a sentence when that cannot be done. */
   ready(): Promise<void>
+  /** A one-time token for the setup page, while there is no owner yet. */
+  setupToken(): Promise<string | undefined>
   /** From now on /readyz says that the service is leaving. */
   drain(): void
-  close(): Promise<void>
+  /** Lets open steps finish for up to `ms`; what is not finished goes on after the next start. */
+  close(ms?: number): Promise<void>
 }
 
 const DEFAULT_BODY_BYTES = 1_048_576
 
+/** Without a provider there is the demo alone, which says so. */
+const demoModels: Models = {
+  find: async (_tenantId, model) => (model === 'auto' || model.startsWith('demo/') ? demoModel() : undefined),
+}
+
+const noOutbound: Outbound = () =>
+  Promise.reject(new StepFailure('egress_denied', 'this host has no way out for http_request'))
+
 export function createRuntime(options: RuntimeOptions): Runtime {
   const { db, log = silentLog(), clock = systemClock, metricsAccess = { open: true } } = options
+  const { bootstrapKey, publicUrl, scrypt, maxBodyBytes = DEFAULT_BODY_BYTES } = options
   const metrics = createMetrics()
   metrics.gauge('waybill_build_info', 'The running version.').set(1, { version: VERSION })
   let started: Promise<unknown> | undefined
+  let keyChecked = false
   let phase: Readyz['status'] = 'starting'
+  const newId = () => uuidv7(clock.now().getTime())
+  const box = options.masterKey && masterKey(options.masterKey).then(key => vault(key))
+  // A key of the wrong length is told by the readiness check.
+  box?.catch(() => undefined)
 
   async function ready(): Promise<void> {
-    started ??= migrate(db, 'runtime', runtimeSteps).then(() => {
+    started ??= migrate(db, 'runtime', runtimeSteps).then(async () => {
+      nodeId = await ownNode()
+      await work.engine.start()
       if (phase === 'starting') phase = 'ready'
     })
     await started
   }
 
+  async function checkKey(): Promise<void> {
+    await ready()
+    if (box === undefined || keyChecked) return
+    await checkMasterKey(db, await box)
+    keyChecked = true
+  }
+
   async function readiness(): Promise<Readyz> {
     const migrations = await outcome(ready)
     const database = await outcome(() => db.execute('select 1'))
-    const status = database !== 'ok' || migrations !== 'ok' ? 'failing' : phase
-    return { status, checks: { database, migrations } }
+    const checks = { database, migrations, ...(box && { masterKey: await outcome(checkKey) }) }
+    const status = Object.values(checks).some(check => check !== 'ok') ? 'failing' : phase
+    return { status, checks }
   }
+
+  const parts = access({
+    db,
+    log: log.target('runtime.access'),
+    clock,
+    newId,
+    maxBodyBytes,
+    endpoints: SERVED,
+    holdings: ACCESS_HOLDINGS,
+    bootstrapKey,
+    publicUrl,
+    scrypt,
+  })
+  const agents = agentStore(db, { now: clock.now, newId, deleting: [endRuns] })
+  const ownNode = embeddedNode(db, newId)
+  let nodeId = ''
+  const { sha256 = portableSha256, models = demoModels, outbound = noOutbound } = options
+  const work = running({
+    ...{ db, clock, metrics, sha256, newId, models, outbound, agents, nodeId: () => nodeId },
+    ...{
+      log: log.target('runtime.engine'),
+      owner: options.owner ?? newId(),
+      limits: { ...engineLimits, ...options.limits },
+    },
+    ...(options.isGone && { isGone: options.isGone }),
+  })
 
   const app = runtimeApp({
     log: log.target('runtime.http'),
-    maxBodyBytes: options.maxBodyBytes ?? DEFAULT_BODY_BYTES,
+    maxBodyBytes,
     monotonic: clock.monotonic,
     metrics,
     access: metricsAccess,
     requestSeconds: metrics.histogram('waybill_http_request_duration_seconds', 'Time from request to answer.'),
     readiness,
+    ...parts,
+    agents: {
+      agents,
+      idempotent: parts.idempotent,
+      maxBodyBytes,
+      installedConnectors: async () => new Set(),
+      backendsOf: async () => [{ id: await ownNode(), backends: [] }],
+    },
+    runs: { runs: work.runs, service: work.service, idempotent: parts.idempotent, maxBodyBytes },
+    journals: { runs: work.runs, hub: work.engine.watchers, sha256, heartbeatMs: options.sseHeartbeatMs ?? 15_000 },
+    approvals: {
+      ...{
+        approvals: work.approvals,
+        findRun: work.runs.summary,
+        now: clock.now,
+        wake: work.engine.wake,
+        maxBodyBytes,
+      },
+    },
+    draining: () => phase === 'draining',
   })
 
   return {
-    fetch: async request => app.fetch(request),
+    fetch: async (request, connection = {}) => app.fetch(request, connection),
     ready,
+    setupToken: parts.setupToken,
     drain() {
       phase = 'draining'
+      work.engine.drain()
     },
-    async close() {
+    async close(ms = 0) {
       phase = 'draining'
       await started?.catch(() => undefined)
+      await work.engine.close(ms)
+      await work.runs.close()
+      await parts.close()
     },
   }
 }

@@ -1,17 +1,29 @@
 import { VERSION } from '../shared/version.ts'
-import { openapi } from '../shared/wire/openapi.ts'
+import type { Endpoint } from '../shared/wire/endpoint.ts'
+import { accessEndpoints } from '../shared/wire/runtime/endpoints/access.ts'
+import { agentEndpoints } from '../shared/wire/runtime/endpoints/agents.ts'
+import { approvalEndpoints } from '../shared/wire/runtime/endpoints/approvals.ts'
 import { operationEndpoints } from '../shared/wire/runtime/endpoints/operations.ts'
+import { runEndpoints } from '../shared/wire/runtime/endpoints/runs.ts'
 import { errorBody } from '../shared/wire/runtime/error.ts'
 
-/** The operations that this version mounts: the document names these and no other. */
-const SERVED = [
+/** A forecast comes with budgets. */
+const { forecast: _, ...RUNS } = runEndpoints
+
+/** The operations that this version mounts: the gate knows these and no other, and the document names them. */
+export const SERVED: readonly Endpoint[] = [
   operationEndpoints.healthz,
   operationEndpoints.readyz,
   operationEndpoints.metrics,
   operationEndpoints.openapi,
+  ...Object.values(accessEndpoints),
+  ...Object.values(agentEndpoints),
+  ...Object.values(RUNS),
+  ...Object.values(approvalEndpoints),
 ]
 
-export function servedDocument(): object {
+export async function servedDocument(): Promise<object> {
+  const { openapi } = await import('../shared/wire/openapi.ts')
   return openapi({
     title: 'Waybill agent runtime',
     version: VERSION,

@@ -55,7 +55,10 @@ export function matrix(service: ServiceName, tests: (call: Call, announce: Annou
 
 async function inProcess(service: ServiceName): Promise<Running> {
   const db = await openDb(':memory:')
-  const app = service === 'runtime' ? createRuntime({ db }) : createRouter({ db, env: NO_UPSTREAM })
+  const app =
+    service === 'runtime'
+      ? createRuntime({ db, bootstrapKey: RUNTIME_KEY, masterKey: new Uint8Array(32).fill(7) })
+      : createRouter({ db, env: NO_UPSTREAM })
   await app.ready()
   return {
     call: (path, init) => app.fetch(new Request(`http://local${path}`, init)),
@@ -88,7 +91,12 @@ async function onNode(service: ServiceName): Promise<Running> {
   const folder = await mkdtemp(join(tmpdir(), 'waybill-matrix-'))
   const started: Service =
     service === 'runtime'
-      ? await serveRuntime({ PLATFORM_BIND: '127.0.0.1:0', PLATFORM_DATA_DIR: folder, PLATFORM_LOG_LEVEL: 'off' })
+      ? await serveRuntime({
+          PLATFORM_BIND: '127.0.0.1:0',
+          PLATFORM_DATA_DIR: folder,
+          PLATFORM_LOG_LEVEL: 'off',
+          PLATFORM_BOOTSTRAP_KEY: RUNTIME_KEY,
+        })
       : await serveRouter({
           ROUTER_BIND: '127.0.0.1:0',
           ROUTER_DB: join(folder, 'router.db'),
@@ -110,7 +118,13 @@ async function inWorkerd(service: ServiceName): Promise<Running> {
   const url = sqld.primaryUrl
   const vars: Record<string, string> =
     service === 'runtime'
-      ? { PLATFORM_DATABASE_URL: url, PLATFORM_METRICS_TOKEN: METRICS_TOKEN, PLATFORM_LOG_LEVEL: 'off' }
+      ? {
+          PLATFORM_DATABASE_URL: url,
+          PLATFORM_METRICS_TOKEN: METRICS_TOKEN,
+          PLATFORM_LOG_LEVEL: 'off',
+          PLATFORM_BOOTSTRAP_KEY: RUNTIME_KEY,
+          PLATFORM_MASTER_KEY: btoa('k'.repeat(32)),
+        }
       : { ROUTER_DB: url, RUST_LOG: 'off', ...NO_UPSTREAM }
   const worker = await startWorker(service, { vars }).catch(async (error: unknown) => {
     await sqld.stop()
@@ -125,6 +139,9 @@ async function inWorkerd(service: ServiceName): Promise<Running> {
     },
   }
 }
+
+/** A key with every scope, on each host of the runtime. */
+export const RUNTIME_KEY = `wb_live_${'m'.repeat(43)}`
 
 /** A worker has no loopback address, so its metrics ask for this token; the other hosts ignore it. */
 export const METRICS_TOKEN = 'metrics-token-of-the-matrix'

@@ -1,8 +1,18 @@
 #!/usr/bin/env node
 import { Builtins, Cli } from 'clipanion'
 import { VERSION } from '../../shared/version.ts'
+import { KeysCreateCommand, KeysListCommand, KeysRevokeCommand } from './keys.ts'
 import { ServeCommand } from './serve.ts'
 
 const cli = new Cli({ binaryLabel: 'Waybill runtime', binaryName: 'runtime', binaryVersion: VERSION })
-for (const command of [Builtins.HelpCommand, Builtins.VersionCommand, ServeCommand]) cli.register(command)
+for (const command of [
+  Builtins.HelpCommand,
+  Builtins.VersionCommand,
+  ServeCommand,
+  KeysCreateCommand,
+  KeysListCommand,
+  KeysRevokeCommand,
+]) {
+  cli.register(command)
+}
 process.exitCode = await cli.run(process.argv.slice(2))

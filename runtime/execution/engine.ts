@@ -33,7 +33,8 @@ export interface EngineDeps {
   owner: string
   /** Whether the owner of that name is certainly gone; a host that can tell says so, so that nothing waits for its lease. */
   isGone?: (owner: string) => boolean
-  nodeId: string
+  /** This node's id, known once the store is open. */
+  nodeId: () => string
   limits: EngineLimits
   metrics: EngineMetrics
   models: Models
@@ -81,7 +82,7 @@ export function createEngine(deps: EngineDeps) {
         const most = limits.maxConcurrent - running.size
         if (most <= 0 || draining) return
         const nowMs = clock.now().getTime()
-        const claimed = await leases.claim({ owner, nodeId, nowMs, ttlMs: limits.leaseMs, most })
+        const claimed = await leases.claim({ owner, nodeId: nodeId(), nowMs, ttlMs: limits.leaseMs, most })
         for (const run of claimed) start(run)
         if (claimed.length === most) return
       } while (again)
@@ -93,7 +94,7 @@ export function createEngine(deps: EngineDeps) {
 
   async function sleepUntilDue(): Promise<void> {
     clearTimeout(wakeTimer)
-    const due = await leases.nextDue(nodeId)
+    const due = await leases.nextDue(nodeId())
     if (due === undefined || draining) return
     const inMs = Math.max(0, due - clock.now().getTime())
     // Beyond the next sweep there is nothing to set a timer for.

@@ -137,7 +137,7 @@ async function work(
   const steps = runSteps({
     ...{
       runId: run.id,
-      nodeId: deps.nodeId,
+      nodeId: deps.nodeId(),
       journal,
       history,
       retry: manifest.retry,

@@ -1,16 +1,35 @@
+import { nativeSha256 } from '../../router/host/native-sha256.ts'
+import { writerIsGone, writerName } from '../../router/host/writer-name.ts'
 import { readEnv } from '../../shared/env/read-env.ts'
 import { listen, type Service } from '../../shared/host/serve.ts'
 import { isLoopback } from '../../shared/http/bind.ts'
 import { createLog } from '../../shared/log/log.ts'
+import { setupLink } from '../auth/dashboard/setup-links.ts'
+import type { Connection } from '../auth/http-env.ts'
 import { runtimeEnv } from '../env.ts'
 import { createRuntime } from '../runtime.ts'
+import { masterKeyOf } from './master-key-file.ts'
+import { nativeScrypt } from './native-scrypt.ts'
 import { openStore } from './open.ts'
 
+export interface RuntimeService extends Service {
+  /** Where the first owner is made; undefined once there is one. */
+  setupLink: string | undefined
+}
+
+/** What the socket listener hands over beside a request. */
+interface NodeConnection {
+  incoming?: { socket?: { remoteAddress?: string | undefined } }
+}
+
 /** The runtime on Node: environment and files in, a listening socket out. */
-export async function serveRuntime(vars: Record<string, string | undefined>): Promise<Service> {
+export async function serveRuntime(vars: Record<string, string | undefined>): Promise<RuntimeService> {
   const env = readEnv(runtimeEnv, vars)
   const log = createLog({ filter: env.PLATFORM_LOG_LEVEL, write: line => process.stderr.write(line + '\n') })
-  for (const secret of [env.PLATFORM_DATABASE_TOKEN, env.PLATFORM_METRICS_TOKEN]) log.redact.register(secret)
+  for (const name of ['PLATFORM_DATABASE_TOKEN', 'PLATFORM_METRICS_TOKEN', 'PLATFORM_BOOTSTRAP_KEY'] as const) {
+    log.redact.register(env[name])
+  }
+  log.redact.register(vars.PLATFORM_MASTER_KEY)
   const db = await openStore(env)
   const open = isLoopback(env.PLATFORM_BIND.host)
   const runtime = createRuntime({
@@ -18,16 +37,38 @@ export async function serveRuntime(vars: Record<string, string | undefined>): Pr
     log,
     maxBodyBytes: env.PLATFORM_MAX_BODY_BYTES,
     metricsAccess: open ? { open } : { open, token: env.PLATFORM_METRICS_TOKEN },
+    masterKey: await masterKeyOf(env, log),
+    bootstrapKey: env.PLATFORM_BOOTSTRAP_KEY,
+    publicUrl: env.PLATFORM_PUBLIC_URL,
+    scrypt: nativeScrypt,
+    sha256: nativeSha256,
+    owner: writerName(),
+    isGone: writerIsGone,
+    sseHeartbeatMs: env.PLATFORM_SSE_HEARTBEAT,
+    limits: {
+      maxConcurrent: env.PLATFORM_MAX_CONCURRENT_RUNS,
+      leaseMs: env.PLATFORM_LEASE_TTL,
+      recoveryMs: env.PLATFORM_RECOVERY_INTERVAL,
+    },
   })
   await runtime.ready()
-  const server = await listen({ bind: env.PLATFORM_BIND, fetch: runtime.fetch, bodyMs: 30_000 })
+  const answer = (request: Request, socket?: NodeConnection) => runtime.fetch(request, connectionOf(socket))
+  const server = await listen({ bind: env.PLATFORM_BIND, fetch: answer, bodyMs: 30_000 })
+  // Whoever brings a key of their own has no need of a browser to begin.
+  const token = env.PLATFORM_BOOTSTRAP_KEY === undefined ? await runtime.setupToken() : undefined
   return {
     origin: server.origin,
+    setupLink: token && setupLink(env.PLATFORM_PUBLIC_URL ?? server.origin, token),
     async close() {
       runtime.drain()
-      await server.close(env.PLATFORM_DRAIN_TIMEOUT)
-      await runtime.close()
+      await Promise.all([server.close(env.PLATFORM_DRAIN_TIMEOUT), runtime.close(env.PLATFORM_DRAIN_TIMEOUT)])
       db.close()
     },
   }
+}
+
+/** The address of the socket: a header that names another one could be anybody's. */
+function connectionOf(socket: NodeConnection | undefined): Connection {
+  const address = socket?.incoming?.socket?.remoteAddress
+  return address === undefined ? {} : { address }
 }

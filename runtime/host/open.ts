@@ -9,12 +9,15 @@ import type { RuntimeEnv } from '../env.ts'
 export async function openStore(env: RuntimeEnv): Promise<Db> {
   const token = env.PLATFORM_DATABASE_TOKEN
   if (env.PLATFORM_DATABASE_URL !== undefined) return openDb(env.PLATFORM_DATABASE_URL, { ...(token && { token }) })
-  const folder = env.PLATFORM_DATA_DIR
+  await makeDataFolder(env.PLATFORM_DATA_DIR)
+  return openDb(join(env.PLATFORM_DATA_DIR, 'waybill.db'))
+}
+
+export async function makeDataFolder(folder: string): Promise<void> {
   try {
     await mkdir(folder, { recursive: true, mode: 0o700 })
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
     throw new DbOpenError('no_permission', `Cannot make the data folder ${folder}: ${reason}`, { cause })
   }
-  return openDb(join(folder, 'waybill.db'))
 }

@@ -24,6 +24,9 @@ export async function runServices({ vars, withRouter, say }: ServicesOptions): P
       running.push(router)
       say(`router   ${router.origin}`)
     }
+    if (runtime.setupLink !== undefined) {
+      say(`setup    ${runtime.setupLink} (makes the first owner; for one hour, one use)`)
+    }
     await stop
   } finally {
     await Promise.all(running.map(service => service.close()))

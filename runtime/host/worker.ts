@@ -3,6 +3,8 @@ import { readEnv } from '../../shared/env/read-env.ts'
 import { createLog } from '../../shared/log/log.ts'
 import { prepareDb } from '../../shared/sql/db.ts'
 import { DbOpenError } from '../../shared/sql/db-open-error.ts'
+import { setupLink } from '../auth/dashboard/setup-links.ts'
+import type { Connection } from '../auth/http-env.ts'
 import { runtimeEnv } from '../env.ts'
 import { createRuntime, type Runtime } from '../runtime.ts'
 
@@ -15,7 +17,7 @@ export default {
   async fetch(request: Request, vars: Vars): Promise<Response> {
     runtime ??= start(vars)
     try {
-      return (await runtime).fetch(request)
+      return (await runtime).fetch(request, connectionOf(request))
     } catch (error) {
       runtime = undefined
       throw error
@@ -29,8 +31,24 @@ async function start(vars: Vars): Promise<Runtime> {
   if (url === undefined) throw new DbOpenError('bad_url', 'PLATFORM_DATABASE_URL: set the address of a libSQL server')
   const db = await prepareDb(createClient({ url, ...(authToken && { authToken }) }), { kind: 'remote' })
   const log = createLog({ filter: env.PLATFORM_LOG_LEVEL, write: line => console.error(line) })
+  const { PLATFORM_MASTER_KEY: masterKey, PLATFORM_BOOTSTRAP_KEY: bootstrapKey, PLATFORM_PUBLIC_URL: publicUrl } = env
+  for (const secret of [authToken, env.PLATFORM_METRICS_TOKEN, bootstrapKey, vars.PLATFORM_MASTER_KEY]) {
+    log.redact.register(secret)
+  }
+  if (masterKey === undefined) {
+    log.warn('PLATFORM_MASTER_KEY is not set, and there is no disk to keep one on: no secret can be stored')
+  }
   const metricsAccess = { open: false, token: env.PLATFORM_METRICS_TOKEN } as const
-  const made = createRuntime({ db, log, maxBodyBytes: env.PLATFORM_MAX_BODY_BYTES, metricsAccess })
+  const maxBodyBytes = env.PLATFORM_MAX_BODY_BYTES
+  const made = createRuntime({ db, log, maxBodyBytes, metricsAccess, masterKey, bootstrapKey, publicUrl })
   await made.ready()
+  const token = bootstrapKey === undefined ? await made.setupToken() : undefined
+  if (token !== undefined) console.error(`setup    ${setupLink(publicUrl ?? '', token)}`)
   return made
+}
+
+/** The address that the edge saw; it sets this header itself and lets none through. */
+function connectionOf(request: Request): Connection {
+  const address = request.headers.get('cf-connecting-ip')
+  return address === null ? {} : { address }
 }

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { routerHealth, routerReadiness } from '../../shared/wire/router/health.ts'
 import { healthz, readyz } from '../../shared/wire/runtime/health.ts'
-import { type Call, METRICS_TOKEN, matrix } from '../matrix.ts'
+import { type Call, METRICS_TOKEN, matrix, RUNTIME_KEY } from '../matrix.ts'
 
 const authorization = { authorization: `Bearer ${METRICS_TOKEN}` }
 
@@ -27,15 +27,18 @@ function common(call: Call): void {
     expect(await answer.text()).toMatch(/_build_info\{version="\d+\.\d+\.\d+"\} 1\n/)
   })
 
-  it('publishes only paths that it serves', async () => {
+  it('publishes only operations that it serves', async () => {
     const document = (await (await call('/openapi.json')).json()) as { openapi: string; paths: Record<string, object> }
     expect(document.openapi).toBe('3.1.0')
     expect(Object.keys(document.paths)).toContain('/healthz')
-    for (const path of Object.keys(document.paths)) {
-      // A path with an id is served, though the id that the document writes there names nothing.
-      const answer = await call(path, { headers: authorization })
-      expect(await answer.text(), path).not.toMatch(/no such path|route not found/)
-      if (!path.includes('{')) expect(answer.status, path).not.toBe(404)
+    for (const [path, operations] of Object.entries(document.paths)) {
+      for (const method of Object.keys(operations).map(name => name.toUpperCase())) {
+        // An operation with an id is served, though the id that the document writes there names nothing.
+        const headers = path.startsWith('/v1/') ? { authorization: `Bearer ${RUNTIME_KEY}` } : authorization
+        const answer = await call(path, { method, headers })
+        expect(await answer.text(), `${method} ${path}`).not.toMatch(/no such path|route not found/)
+        if (!path.includes('{')) expect(answer.status, `${method} ${path}`).not.toBe(404)
+      }
     }
   })
 }
@@ -49,16 +52,17 @@ matrix('runtime', (call, announce) => {
     expect(answer.status).toBe(200)
     expect(readyz.parse(await answer.json())).toMatchObject({
       status: 'ready',
-      checks: { database: 'ok', migrations: 'ok' },
+      checks: { database: 'ok', migrations: 'ok', masterKey: 'ok' },
     })
   })
 
   it('answers an unknown path and a wrong method with 404 and names both', async () => {
     for (const [method, path] of [
       ['GET', '/v1/nothing'],
+      ['PATCH', '/v1/agents'],
       ['PATCH', '/healthz'],
     ] as const) {
-      const answer = await call(path, { method })
+      const answer = await call(path, { method, headers: { authorization: `Bearer ${RUNTIME_KEY}` } })
       expect(answer.status).toBe(404)
       expect(await answer.json()).toEqual({ error: `route not found: ${method} ${path}`, code: 'not_found' })
     }

@@ -52,7 +52,16 @@ export async function engineRoom({
   const manifestOf = async (version: string) => manifests.get(version) ?? manifestSchema.parse({})
   const metrics = createMetrics()
   const engine: Engine = createEngine({
-    ...{ db, clock, sha256, newId: uuidv7, random: () => 0.5, owner: uuidv7(), nodeId: 'local', limits: engineLimits },
+    ...{
+      db,
+      clock,
+      sha256,
+      newId: uuidv7,
+      random: () => 0.5,
+      owner: uuidv7(),
+      nodeId: () => 'local',
+      limits: engineLimits,
+    },
     ...{ log: silentLog(), metrics: engineMetrics(metrics), manifestOf },
     models: {
       find: async () => (ask ? { id: 'test/model', ask, ...(contextTokens && { contextTokens }) } : demoModel()),

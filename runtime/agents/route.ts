@@ -1,0 +1,143 @@
+import { Hono } from 'hono'
+import { jsonBody } from '../../shared/http/validate.ts'
+import {
+  type Agent,
+  type AgentCreated,
+  type AgentVersionWithManifest,
+  agentCreate,
+  agentPatch,
+  versionCreate,
+} from '../../shared/wire/runtime/agent.ts'
+import { emptyBody, pageQuery } from '../../shared/wire/runtime/conventions.ts'
+import { agentListQuery } from '../../shared/wire/runtime/endpoints/agents.ts'
+import type { RuntimeHttpEnv } from '../auth/http-env.ts'
+import { notFound, own } from '../auth/own.ts'
+import type { Idempotent } from '../idempotency/idempotent.ts'
+import { pageOf } from '../paging/page.ts'
+import { readQuery } from '../paging/read-query.ts'
+import { type AgentRow, toAgentItem, toAgentVersion, type VersionRow } from './agent.ts'
+import { isolationItems, type NodeBackends } from './isolation.ts'
+import type { AgentStore, Saved } from './store.ts'
+import { warningsOf } from './warnings.ts'
+
+export interface AgentsDeps {
+  agents: AgentStore
+  idempotent: Idempotent
+  /** Ids of the connectors that a tenant has installed. */
+  installedConnectors: (tenantId: string) => Promise<ReadonlySet<string>>
+  /** The nodes that a tenant's runs may go to, with the backends that passed their self-tests. */
+  backendsOf: (tenantId: string) => Promise<readonly NodeBackends[]>
+  maxBodyBytes: number
+}
+
+/** Agents, their versions, and where each isolation is to be had (contract §3). */
+export function agentsRoute({ agents, idempotent, installedConnectors, backendsOf, maxBodyBytes }: AgentsDeps) {
+  async function find(tenantId: string, name: string): Promise<AgentRow> {
+    const agent = await agents.getByName(tenantId, name)
+    if (agent === undefined) throw notFound('agent', name)
+    return agent
+  }
+
+  async function findVersion(agent: AgentRow, versionId: string): Promise<VersionRow> {
+    const version = own(agent, await agents.getVersion(versionId), 'agent version', versionId)
+    if (version.agentId !== agent.id) throw notFound('agent version', versionId)
+    return version
+  }
+
+  async function created({ agent, version }: Saved): Promise<AgentCreated> {
+    const { manifest, number } = version
+    const [connectors, nodes, known] = await Promise.all([
+      installedConnectors(agent.tenantId),
+      backendsOf(agent.tenantId),
+      agents.known(
+        agent.tenantId,
+        manifest.subAgents.map(({ name }) => name),
+      ),
+    ])
+    return {
+      ...toAgentItem(agent),
+      version: number,
+      warnings: warningsOf(manifest, { connectors, agents: known, nodes }),
+    }
+  }
+
+  return new Hono<RuntimeHttpEnv>()
+    .get('/v1/agents', async c => {
+      const query = readQuery(c, agentListQuery)
+      const page = pageOf(c, query)
+      const rows = await agents.list(c.get('principal').tenantId, page, readLabel(query.label))
+      return c.json(page.cut(rows, ({ createdMs, id }) => ({ at: createdMs, id })).map(toAgentItem))
+    })
+    .post(
+      '/v1/agents',
+      jsonBody(agentCreate, maxBodyBytes),
+      idempotent({
+        async again(c, versionId) {
+          const version = await agents.getVersion(versionId)
+          if (version === undefined) throw notFound('agent version', versionId)
+          const agent = await find(version.tenantId, version.agentName)
+          // Deleted since, and its name given to another.
+          if (agent.id !== version.agentId) throw notFound('agent', agent.name)
+          return c.json(await created({ agent, version }), 201)
+        },
+      }),
+      async c => {
+        const { tenantId, keyId } = c.get('principal')
+        const by = { createdBy: keyId, idempotency: c.get('idempotency') }
+        return c.json(await created(await agents.save(tenantId, c.req.valid('json'), by)), 201)
+      },
+    )
+    .get('/v1/agents/:name', async c => {
+      const name = c.req.param('name')
+      const found = await agents.getCurrent(c.get('principal').tenantId, name)
+      if (found === undefined) throw notFound('agent', name)
+      return c.json({ ...toAgentItem(found.agent), manifest: found.version.manifest } satisfies Agent)
+    })
+    .patch('/v1/agents/:name', jsonBody(agentPatch, maxBodyBytes), async c => {
+      const agent = await find(c.get('principal').tenantId, c.req.param('name'))
+      const changed = await agents.update(agent, c.req.valid('json'))
+      if (changed === undefined) throw notFound('agent', agent.name)
+      return c.json(toAgentItem(changed))
+    })
+    .delete('/v1/agents/:name', async c => {
+      const agent = await find(c.get('principal').tenantId, c.req.param('name'))
+      if (!(await agents.remove(agent))) throw notFound('agent', agent.name)
+      return c.body(null, 204)
+    })
+    .get('/v1/agents/:name/versions', async c => {
+      const page = pageOf(c, readQuery(c, pageQuery))
+      const agent = await find(c.get('principal').tenantId, c.req.param('name'))
+      const rows = await agents.versions(agent, page)
+      const position = ({ createdMs, versionId }: Omit<VersionRow, 'manifest'>) => ({ at: createdMs, id: versionId })
+      return c.json(page.cut(rows, position).map(version => toAgentVersion(version, agent.currentVersionId)))
+    })
+    .post('/v1/agents/:name/versions', jsonBody(versionCreate, maxBodyBytes), async c => {
+      const { tenantId, keyId } = c.get('principal')
+      const name = c.req.param('name')
+      const saved = await agents.publish(tenantId, name, c.req.valid('json'), { createdBy: keyId })
+      if (saved === undefined) throw notFound('agent', name)
+      return c.json(withManifest(saved), 201)
+    })
+    .get('/v1/agents/:name/versions/:versionId', async c => {
+      const agent = await find(c.get('principal').tenantId, c.req.param('name'))
+      return c.json(withManifest({ agent, version: await findVersion(agent, c.req.param('versionId')) }))
+    })
+    .post('/v1/agents/:name/versions/:versionId/promote', jsonBody(emptyBody, maxBodyBytes), async c => {
+      const agent = await find(c.get('principal').tenantId, c.req.param('name'))
+      const promoted = await agents.promote(agent, await findVersion(agent, c.req.param('versionId')))
+      if (promoted === undefined) throw notFound('agent', agent.name)
+      return c.json(toAgentItem(promoted))
+    })
+    .get('/v1/isolation', async c => c.json(isolationItems(await backendsOf(c.get('principal').tenantId))))
+}
+
+function withManifest({ agent, version }: Saved): AgentVersionWithManifest {
+  const { agentId, manifest } = version
+  return { ...toAgentVersion(version, agent.currentVersionId), agentId, manifest }
+}
+
+function readLabel(label: string | undefined): { key: string; value: string } | undefined {
+  if (label === undefined) return undefined
+  const colon = label.indexOf(':')
+  return { key: label.slice(0, colon), value: label.slice(colon + 1) }
+}

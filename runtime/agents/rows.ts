@@ -1,0 +1,101 @@
+import type { InStatement, Row, Value } from '@libsql/client/web'
+import { sha256Hex } from '../../shared/sign/sha256.ts'
+import type { Labels } from '../../shared/wire/runtime/conventions.ts'
+import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
+import type { Idempotency } from '../idempotency/binding.ts'
+import { canonicalBody } from '../idempotency/canonical-body.ts'
+import type { AgentRow, VersionRow } from './agent.ts'
+
+/** Who writes, and the idempotency key under which. What is bound is the id of the version. */
+export interface By {
+  createdBy: string
+  idempotency?: Idempotency | undefined
+}
+
+export function hashOf(manifest: Manifest): string {
+  return sha256Hex(canonicalBody(manifest))
+}
+
+export function newVersion(
+  agent: AgentRow,
+  versionId: string,
+  manifest: Manifest,
+  { createdBy }: By,
+  createdMs: number,
+  note?: string,
+): Omit<VersionRow, 'number'> {
+  const { tenantId, id: agentId, name: agentName } = agent
+  return {
+    versionId,
+    tenantId,
+    agentId,
+    agentName,
+    manifest,
+    manifestHash: hashOf(manifest),
+    note,
+    createdMs,
+    createdBy,
+  }
+}
+
+export function insertVersion(
+  version: Omit<VersionRow, 'number'>,
+  number: { sql: string; args: string[] },
+): InStatement {
+  const { versionId, tenantId, agentId, manifest, manifestHash, note, createdMs, createdBy } = version
+  return {
+    sql: `insert into agent_versions
+(id, tenant_id, agent_id, number, manifest, manifest_hash, note, created_ms, created_by)
+values (?, ?, ?, ${number.sql}, ?, ?, ?, ?, ?)`,
+    args: [
+      versionId,
+      tenantId,
+      agentId,
+      ...number.args,
+      canonicalBody(manifest),
+      manifestHash,
+      json(note),
+      createdMs,
+      createdBy,
+    ],
+  }
+}
+
+export function bound({ idempotency }: By, versionId: string): InStatement[] {
+  return idempotency ? [idempotency.statement(versionId)] : []
+}
+
+/** Free text as JSON text, which any column can hold; nothing stays null. */
+export function json(value: unknown): string | null {
+  return value === undefined ? null : JSON.stringify(value)
+}
+
+function unjson<T>(value: Value | undefined): T | undefined {
+  return value === null || value === undefined ? undefined : (JSON.parse(String(value)) as T)
+}
+
+export function toAgent(row: Row): AgentRow {
+  return {
+    id: String(row.id),
+    tenantId: String(row.tenant_id),
+    name: String(row.name),
+    description: unjson<string>(row.description),
+    labels: unjson<Labels>(row.labels) ?? {},
+    currentVersionId: String(row.current_version_id),
+    createdMs: Number(row.created_ms),
+  }
+}
+
+export function toVersion(row: Row): Omit<VersionRow, 'manifest'> {
+  return {
+    versionId: String(row.id),
+    tenantId: String(row.tenant_id),
+    agentId: String(row.agent_id),
+    agentName: String(row.agent_name),
+    number: Number(row.number),
+    manifestHash: String(row.manifest_hash),
+    note: unjson<string>(row.note),
+    createdMs: Number(row.created_ms),
+    createdBy: String(row.created_by),
+  }
+}

@@ -1,0 +1,249 @@
+import type { InStatement, Row } from '@libsql/client/web'
+import type { Db } from '../../shared/sql/db.ts'
+import type { Labels } from '../../shared/wire/runtime/conventions.ts'
+import { type Manifest, manifest as manifestSchema } from '../../shared/wire/runtime/manifest.ts'
+import { type PageOf, pageSql } from '../paging/page.ts'
+import { storableText } from '../schema/storable-text.ts'
+import type { AgentRow, VersionRow } from './agent.ts'
+import { againAfterConflict } from './conflict.ts'
+import { type By, bound, hashOf, insertVersion, json, newVersion, toAgent, toVersion } from './rows.ts'
+import { versionCache } from './version-cache.ts'
+
+/** What else ends with an agent, in the transaction that deletes it. */
+export type Deleting = (agent: Pick<AgentRow, 'id' | 'tenantId' | 'name'>, nowMs: number) => InStatement[]
+
+export interface AgentStoreDeps {
+  now: () => Date
+  newId: () => string
+  deleting?: readonly Deleting[]
+}
+
+export interface AgentChange {
+  labels?: Labels | undefined
+  description?: string | undefined
+}
+
+export interface Saving extends AgentChange {
+  name: string
+  /** Absent: a new agent gets the defaults, an existing one keeps what it has. */
+  manifest?: Manifest | undefined
+}
+
+export interface Publishing {
+  manifest: Manifest
+  promote: boolean
+  note?: string | undefined
+}
+
+export interface Saved {
+  agent: AgentRow
+  version: VersionRow
+}
+
+export type AgentStore = ReturnType<typeof agentStore>
+
+const VERSION = `select v.*, agents.name as agent_name from agent_versions v join agents on agents.id = v.agent_id`
+
+export function agentStore(db: Db, { now, newId, deleting = [] }: AgentStoreDeps) {
+  const cache = versionCache()
+
+  async function getByName(tenantId: string, name: string): Promise<AgentRow | undefined> {
+    const { rows } = await db.execute({
+      sql: 'select * from agents where tenant_id = ? and name = ? and deleted_ms is null',
+      args: [tenantId, storableText(name)],
+    })
+    return rows[0] && toAgent(rows[0])
+  }
+
+  async function getVersion(versionId: string): Promise<VersionRow | undefined> {
+    const cached = cache.get(versionId)
+    if (cached !== undefined) return cached
+    const { rows } = await db.execute({ sql: `${VERSION} where v.id = ?`, args: [storableText(versionId)] })
+    return rows[0] && keep(rows[0])
+  }
+
+  function keep(row: Row): VersionRow {
+    const text = String(row.manifest)
+    const version = { ...toVersion(row), manifest: JSON.parse(text) as Manifest }
+    cache.put(version, text.length)
+    return version
+  }
+
+  async function current(agent: AgentRow): Promise<VersionRow> {
+    const version = await getVersion(agent.currentVersionId)
+    if (version === undefined) throw new Error(`agent ${agent.id} has lost its version ${agent.currentVersionId}`)
+    return version
+  }
+
+  async function create(
+    { name, labels = {}, description, manifest }: Saving,
+    tenantId: string,
+    by: By,
+  ): Promise<Saved> {
+    const createdMs = now().getTime()
+    const agent: AgentRow = {
+      id: newId(),
+      tenantId,
+      name,
+      description,
+      labels,
+      currentVersionId: newId(),
+      createdMs,
+    }
+    const version = newVersion(agent, agent.currentVersionId, manifest ?? manifestSchema.parse({}), by, createdMs)
+    await db.write([
+      {
+        sql: `insert into agents (id, tenant_id, name, description, labels, current_version_id, versions, created_ms)
+values (?, ?, ?, ?, ?, ?, 1, ?)`,
+        args: [agent.id, tenantId, name, json(description), json(labels), agent.currentVersionId, createdMs],
+      },
+      insertVersion(version, { sql: '1', args: [] }),
+      ...bound(by, version.versionId),
+    ])
+    return { agent, version: { ...version, number: 1 } }
+  }
+
+  /** Fails, and is tried again, when someone else published or deleted since `agent` was read. */
+  async function publish(agent: AgentRow, publishing: Publishing, change: AgentChange, by: By): Promise<Saved> {
+    const version = newVersion(agent, newId(), publishing.manifest, by, now().getTime(), publishing.note)
+    const nextNumber = {
+      sql: '(select versions + 1 from agents where id = ? and current_version_id = ? and deleted_ms is null)',
+      args: [agent.id, agent.currentVersionId],
+    }
+    const done = await db.write([
+      insertVersion(version, nextNumber),
+      {
+        sql: `update agents set versions = versions + 1, current_version_id = coalesce(?, current_version_id),
+labels = coalesce(?, labels), description = coalesce(?, description) where id = ? returning *`,
+        args: [publishing.promote ? version.versionId : null, json(change.labels), json(change.description), agent.id],
+      },
+      ...bound(by, version.versionId),
+    ])
+    const row = done[1]!.rows[0]!
+    return { agent: toAgent(row), version: { ...version, number: Number(row.versions) } }
+  }
+
+  /** Labels, description and the current version of one agent that is still there. */
+  async function change(
+    agent: AgentRow,
+    { labels, description }: AgentChange,
+    versionId: string | null,
+    binding: InStatement[] = [],
+  ): Promise<AgentRow | undefined> {
+    const [done] = await db.write([
+      {
+        sql: `update agents set labels = coalesce(?, labels), description = coalesce(?, description),
+current_version_id = coalesce(?, current_version_id) where id = ? and deleted_ms is null returning *`,
+        args: [json(labels), json(description), versionId, agent.id],
+      },
+      ...binding,
+    ])
+    const row = done?.rows[0]
+    return row && toAgent(row)
+  }
+
+  return {
+    getByName,
+    /** By its id alone, of any tenant: for a run that names it. Versions of deleted agents stay readable. */
+    getVersion,
+    /** The agent that a name means now, with its current version. */
+    async getCurrent(tenantId: string, name: string): Promise<Saved | undefined> {
+      const agent = await getByName(tenantId, name)
+      return agent && { agent, version: await current(agent) }
+    },
+    /** The version that a new run of this agent gets. */
+    async currentByName(tenantId: string, name: string): Promise<VersionRow | undefined> {
+      const agent = await getByName(tenantId, name)
+      return agent && current(agent)
+    },
+    /** A version of one tenant; undefined for one of another tenant. */
+    async findVersion(tenantId: string, versionId: string): Promise<VersionRow | undefined> {
+      const version = await getVersion(versionId)
+      return version?.tenantId === tenantId ? version : undefined
+    },
+
+    /** The names of these that are agents. */
+    async known(tenantId: string, names: readonly string[]): Promise<Set<string>> {
+      if (names.length === 0) return new Set()
+      const { rows } = await db.execute({
+        sql: `select name from agents where tenant_id = ? and deleted_ms is null
+and name in (select value from json_each(?))`,
+        args: [tenantId, JSON.stringify(names)],
+      })
+      return new Set(rows.map(row => String(row.name)))
+    },
+
+    async list(tenantId: string, page: PageOf, label?: { key: string; value: string }): Promise<AgentRow[]> {
+      const { where, order, args } = pageSql(page)
+      const labelled = label ? 'and exists (select 1 from json_each(labels) where key = ? and value = ?)' : ''
+      const { rows } = await db.execute({
+        sql: `select * from agents where tenant_id = ? and deleted_ms is null ${labelled} ${where} ${order}`,
+        args: [tenantId, ...(label ? [storableText(label.key), storableText(label.value)] : []), ...args],
+      })
+      return rows.map(toAgent)
+    },
+
+    /** The versions of an agent without their manifests. */
+    async versions(agent: AgentRow, page: PageOf): Promise<Omit<VersionRow, 'manifest'>[]> {
+      const { where, order, args } = pageSql(page)
+      const { rows } = await db.execute({
+        sql: `select id, tenant_id, agent_id, number, manifest_hash, note, created_ms, created_by, ? as agent_name
+from agent_versions where agent_id = ? ${where} ${order}`,
+        args: [agent.name, agent.id, ...args],
+      })
+      return rows.map(toVersion)
+    },
+
+    /** Creates the agent, or publishes when its manifest differs from the current one; the rest is updated when given. */
+    save(tenantId: string, saving: Saving, by: By): Promise<Saved> {
+      return againAfterConflict(async () => {
+        const agent = await getByName(tenantId, saving.name)
+        if (agent === undefined) return create(saving, tenantId, by)
+        const version = await current(agent)
+        const { manifest } = saving
+        if (manifest !== undefined && hashOf(manifest) !== version.manifestHash) {
+          return publish(agent, { manifest, promote: true }, saving, by)
+        }
+        if (saving.labels === undefined && saving.description === undefined) return { agent, version }
+        const changed = await change(agent, saving, null, bound(by, version.versionId))
+        return changed ? { agent: changed, version } : create(saving, tenantId, by)
+      })
+    },
+
+    /** Publishes a version, or answers the one that has an equal manifest. Undefined when there is no such agent. */
+    publish(tenantId: string, name: string, publishing: Publishing, by: By): Promise<Saved | undefined> {
+      return againAfterConflict(async () => {
+        const agent = await getByName(tenantId, name)
+        if (agent === undefined) return undefined
+        const now = await current(agent)
+        const equal = now.manifestHash === hashOf(publishing.manifest) ? now : await newestEqual(agent, publishing)
+        if (equal === undefined) return publish(agent, publishing, {}, by)
+        if (!publishing.promote || equal === now) return { agent, version: equal }
+        const promoted = await change(agent, {}, equal.versionId)
+        return promoted && { agent: promoted, version: equal }
+      })
+    },
+
+    update: (agent: AgentRow, changed: AgentChange) => change(agent, changed, null),
+
+    promote: (agent: AgentRow, version: Pick<VersionRow, 'versionId'>) => change(agent, {}, version.versionId),
+
+    /** Soft: the name is free at once, finished runs stay readable. False when it was gone. */
+    async remove(agent: AgentRow): Promise<boolean> {
+      const nowMs = now().getTime()
+      const [done] = await db.write([
+        { sql: 'update agents set deleted_ms = ? where id = ? and deleted_ms is null', args: [nowMs, agent.id] },
+        ...deleting.flatMap(end => end(agent, nowMs)),
+      ])
+      return done?.rowsAffected === 1
+    },
+  }
+
+  async function newestEqual(agent: AgentRow, { manifest }: Publishing): Promise<VersionRow | undefined> {
+    const { rows } = await db.execute({
+      sql: `${VERSION} where v.agent_id = ? and v.manifest_hash = ? order by v.number desc limit 1`,
+      args: [agent.id, hashOf(manifest)],
+    })
+    return rows[0] && keep(rows[0])
+  }
+}

@@ -1,0 +1,25 @@
+import { connectorRef } from '../../shared/wire/runtime/catalog.ts'
+import type { Backend } from '../../shared/wire/runtime/isolation.ts'
+import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
+import { satisfies } from './isolation.ts'
+
+export interface Surroundings {
+  /** Ids of the connectors that the tenant has installed. */
+  connectors: ReadonlySet<string>
+  /** Names of the tenant's agents, the one that is being saved among them. */
+  agents: ReadonlySet<string>
+  nodes: readonly { backends: readonly Backend[] }[]
+}
+
+/** What the manifest names and the tenant does not have yet. Each may come before the first run, so none is an error. */
+export function warningsOf(manifest: Manifest, { connectors, agents, nodes }: Surroundings): string[] {
+  const named = manifest.connectors.flatMap(entry => connectorRef(entry)?.connectorId ?? [])
+  const missing = [...new Set(named)].filter(id => !connectors.has(id))
+  const away = manifest.subAgents.map(({ name }) => name).filter(name => !agents.has(name))
+  const { isolation } = manifest
+  return [
+    ...missing.map(id => `connector ${id} is not installed`),
+    ...away.map(name => `sub-agent ${name} does not exist`),
+    ...(nodes.some(({ backends }) => satisfies(isolation, backends)) ? [] : [`no node offers isolation ${isolation}`]),
+  ]
+}

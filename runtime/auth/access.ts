@@ -1,0 +1,51 @@
+import type { Log } from '../../shared/log/log.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import type { Clock } from '../../shared/time/clock.ts'
+import type { Endpoint } from '../../shared/wire/endpoint.ts'
+import { type Idempotent, idempotency } from '../idempotency/idempotent.ts'
+import { idempotencyStore } from '../idempotency/store.ts'
+import { type Holding, tenantStore } from '../tenants/store.ts'
+import { loginAccess } from './dashboard/login-access.ts'
+import { setupLinks } from './dashboard/setup-links.ts'
+import { userStore } from './dashboard/user-store.ts'
+import { gates } from './gate.ts'
+import { keyAccess } from './keys/key-access.ts'
+import { keyStore } from './keys/store.ts'
+import { passwords, type Scrypt } from './password.ts'
+
+export interface AccessOptions {
+  db: Db
+  log: Log
+  clock: Clock
+  newId: () => string
+  maxBodyBytes: number
+  /** The operations that are mounted. */
+  endpoints: readonly Endpoint[]
+  /** What may keep a tenant from being deleted. */
+  holdings: readonly Holding[]
+  bootstrapKey?: string | undefined
+  publicUrl?: string | undefined
+  scrypt?: Scrypt | undefined
+}
+
+export type Access = ReturnType<typeof access>
+
+/** Everything that decides who may call, put together; features take the slices they need. */
+export function access(options: AccessOptions) {
+  const { db, log, clock, newId, maxBodyBytes, endpoints, bootstrapKey, publicUrl } = options
+  const { now, monotonic } = clock
+  const keys = keyStore(db)
+  const users = userStore(db)
+  const known = keyAccess({ store: keys, now, log, bootstrapKey })
+  const idempotent: Idempotent = idempotency({ store: idempotencyStore(db), now, newId, log })
+  const shared = { db, keys, idempotent, now, newId, maxBodyBytes }
+  return {
+    gates: gates({ endpoints, keyAccess: known, logins: loginAccess(users, now) }),
+    idempotent,
+    keys: { ...shared, keyAccess: known },
+    tenants: { ...shared, tenants: tenantStore(db, options.holdings) },
+    dashboard: { ...shared, users, passwords: passwords(options.scrypt), monotonic, publicUrl },
+    setupToken: setupLinks(users, now),
+    close: () => known.flush(),
+  }
+}

@@ -1,0 +1,59 @@
+import type { Context } from 'hono'
+import { getCookie } from 'hono/cookie'
+import { ApiError } from '../../../shared/http/api-error.ts'
+import { toBase64Url, utf8 } from '../../../shared/sign/bytes.ts'
+import { equalSecrets } from '../../../shared/sign/equal.ts'
+import { sha256, sha256Hex } from '../../../shared/sign/sha256.ts'
+import type { Role } from '../../../shared/wire/runtime/auth.ts'
+import type { Scope } from '../../../shared/wire/runtime/scopes.ts'
+import type { Principal } from '../http-env.ts'
+import type { UserRow, UserStore } from './user-store.ts'
+
+export const LOGIN_COOKIE = 'wb_session'
+
+/** What each role may do, in the words of the keys. The owner of the installation also has its tenants. */
+export const scopesOfRole: Readonly<Record<Role, readonly Scope[]>> = {
+  owner: ['admin', 'platform:admin'],
+  member: ['write', 'read', 'runs:approve'],
+  viewer: ['read'],
+}
+
+export interface Login {
+  user: UserRow
+  principal: Principal
+  /** How the store knows this login. */
+  hash: string
+  csrfToken: string
+}
+
+/** 32 random bytes, for a login or a setup link. */
+export function newToken(): string {
+  return toBase64Url(crypto.getRandomValues(new Uint8Array(32)))
+}
+
+/** Follows from the login, so it needs no place in the store; the login does not follow from it. */
+export function csrfTokenOf(token: string): string {
+  return toBase64Url(sha256(utf8(`waybill/csrf/v1\n${token}`)))
+}
+
+export type LoginAccess = ReturnType<typeof loginAccess>
+
+/** Who is logged in, by the cookie alone. */
+export function loginAccess(users: Pick<UserStore, 'userOfLogin'>, now: () => Date) {
+  return async (c: Context): Promise<Login> => {
+    const token = getCookie(c, LOGIN_COOKIE)
+    const hash = sha256Hex(token ?? '')
+    const user = token === undefined ? undefined : await users.userOfLogin(hash, now().getTime())
+    if (user === undefined || token === undefined) throw new ApiError('unauthorized', 'log in first')
+    const principal = { tenantId: user.tenantId, keyId: user.id, scopes: scopesOfRole[user.role] }
+    return { user, principal, hash, csrfToken: csrfTokenOf(token) }
+  }
+}
+
+/** A page of another site can make a browser send the cookie, and cannot read the token. */
+export function refuseWithoutCsrfToken(c: Context, login: Login): void {
+  if (c.req.method === 'GET' || c.req.method === 'HEAD') return
+  const given = c.req.header('x-csrf-token')
+  if (given !== undefined && equalSecrets(given, login.csrfToken)) return
+  throw new ApiError('csrf', 'send the csrfToken of your login in the header x-csrf-token')
+}

@@ -1,0 +1,165 @@
+import { type Context, Hono } from 'hono'
+import { deleteCookie, setCookie } from 'hono/cookie'
+import { createMiddleware } from 'hono/factory'
+import { ApiError } from '../../../shared/http/api-error.ts'
+import { isLoopback } from '../../../shared/http/bind.ts'
+import { jsonBody } from '../../../shared/http/validate.ts'
+import { sha256Hex } from '../../../shared/sign/sha256.ts'
+import { type LoggedIn, login, passwordChange, type SetupDone, setup } from '../../../shared/wire/runtime/auth.ts'
+import { emptyBody } from '../../../shared/wire/runtime/conventions.ts'
+import { FIRST_TENANT } from '../first-tenant.ts'
+import type { RuntimeHttpEnv } from '../http-env.ts'
+import { makeKey } from '../keys/mint.ts'
+import type { KeyStore } from '../keys/store.ts'
+import type { Passwords } from '../password.ts'
+import { throttle } from '../throttle.ts'
+import {
+  csrfTokenOf,
+  LOGIN_COOKIE,
+  type Login,
+  loginAccess,
+  newToken,
+  refuseWithoutCsrfToken,
+  scopesOfRole,
+} from './login-access.ts'
+import { MAX_LOGIN_MS, toUserAnswer, type UserRow, type UserStore } from './user-store.ts'
+
+export interface DashboardDeps {
+  users: UserStore
+  keys: KeyStore
+  passwords: Passwords
+  now: () => Date
+  monotonic: () => number
+  newId: () => string
+  maxBodyBytes: number
+  /** Under which name browsers reach this; undefined: the one of each request. */
+  publicUrl?: string | undefined
+}
+
+type LoginEnv = RuntimeHttpEnv & { Variables: { login: Login } }
+
+/** Setup, login and what a logged-in person does with the login itself (contract §13). */
+export function dashboardRoute({
+  users,
+  keys,
+  passwords,
+  now,
+  monotonic,
+  newId,
+  maxBodyBytes,
+  publicUrl,
+}: DashboardDeps) {
+  const tries = throttle({ tries: 10, windowMs: 60_000, monotonic })
+  const logins = loginAccess(users, now)
+
+  function tried(c: Context<LoginEnv>, email: string): void {
+    tries.take(`address ${c.env?.address ?? 'unknown'}`, `email ${emailKey(email)}`)
+  }
+
+  const loggedIn = createMiddleware<LoginEnv>(async (c, next) => {
+    const login = await logins(c)
+    refuseWithoutCsrfToken(c, login)
+    c.set('login', login)
+    await next()
+  })
+
+  return new Hono<LoginEnv>()
+    .use('/auth/*', async (c, next) => {
+      refuseForeignPages(c)
+      await next()
+      c.header('cache-control', 'no-store')
+    })
+    .post('/auth/setup', jsonBody(setup, maxBodyBytes), async c => {
+      const { token, email, password, name } = c.req.valid('json')
+      if (await users.hasOwner()) throw setupDone()
+      const tokenHash = sha256Hex(token)
+      if (!(await users.isSetupToken(tokenHash, now().getTime()))) throw badToken()
+      const hash = await passwords.hash(password)
+      const createdMs = now().getTime()
+      const user: UserRow = {
+        id: newId(),
+        tenantId: FIRST_TENANT,
+        email: emailKey(email),
+        name,
+        role: 'owner',
+        password: hash,
+        createdMs,
+      }
+      const key = makeKey(
+        keys,
+        {
+          id: newId(),
+          tenantId: FIRST_TENANT,
+          name: 'first key',
+          scopes: scopesOfRole.owner,
+          createdMs,
+          createdBy: user.id,
+          expiresMs: undefined,
+        },
+        { ifAuthor: true },
+      )
+      if (!(await users.setUp(user, tokenHash, createdMs, [key.statement]))) {
+        throw (await users.hasOwner()) ? setupDone() : badToken()
+      }
+      return c.json({ user: toUserAnswer(user), ...key.answer } satisfies SetupDone, 201)
+    })
+    .post('/auth/login', jsonBody(login, maxBodyBytes), async c => {
+      const { email, password } = c.req.valid('json')
+      tried(c, email)
+      const user = await users.getByEmail(emailKey(email))
+      const right = await passwords.verify(password, user?.password)
+      if (user === undefined || !right) throw new ApiError('unauthorized', 'the e-mail or the password is not right')
+      const token = newToken()
+      await users.addLogin(sha256Hex(token), user.id, now().getTime())
+      setCookie(c, LOGIN_COOKIE, token, { ...cookieOf(c, publicUrl), maxAge: MAX_LOGIN_MS / 1000 })
+      return c.json({ user: toUserAnswer(user), csrfToken: csrfTokenOf(token) } satisfies LoggedIn)
+    })
+    .get('/auth/me', loggedIn, c => {
+      const { user, csrfToken } = c.get('login')
+      return c.json({ user: toUserAnswer(user), csrfToken } satisfies LoggedIn)
+    })
+    .post('/auth/logout', loggedIn, jsonBody(emptyBody, maxBodyBytes), async c => {
+      await users.endLogin(c.get('login').hash)
+      deleteCookie(c, LOGIN_COOKIE, cookieOf(c, publicUrl))
+      return c.body(null, 204)
+    })
+    .post('/auth/password', loggedIn, jsonBody(passwordChange, maxBodyBytes), async c => {
+      const { user, hash } = c.get('login')
+      const { currentPassword, newPassword } = c.req.valid('json')
+      tried(c, user.email)
+      if (!(await passwords.verify(currentPassword, user.password))) {
+        const message = 'this is not the current password'
+        throw new ApiError('validation_failed', `currentPassword: ${message}`, {
+          details: [{ path: 'currentPassword', message }],
+        })
+      }
+      await users.setPassword(user.id, await passwords.hash(newPassword), hash)
+      return c.body(null, 204)
+    })
+}
+
+/** One person, one address: mail domains ignore case, and no provider of note tells local parts apart by it. */
+function emailKey(email: string): string {
+  return email.trim().normalize('NFC').toLowerCase()
+}
+
+/** A browser says so itself when a page of another site sent the request, and could thereby log its visitor in as someone else. */
+function refuseForeignPages(c: Context): void {
+  if (c.req.header('sec-fetch-site') !== 'cross-site' || c.req.method === 'GET') return
+  throw new ApiError('csrf', 'this answers pages of its own address only')
+}
+
+function cookieOf(c: Context, publicUrl: string | undefined) {
+  const { hostname } = new URL(publicUrl ?? c.req.url)
+  const secure = !isLoopback(hostname.replace(/^\[|\]$/g, ''))
+  return { path: '/', httpOnly: true, sameSite: 'Lax', secure } as const
+}
+
+function setupDone(): ApiError<'setup_done'> {
+  return new ApiError('setup_done', 'this installation has its owner: log in')
+}
+
+function badToken(): ApiError<'unauthorized'> {
+  const message = 'the setup link is not valid or is over: restart the runtime to get a new one'
+  return new ApiError('unauthorized', message)
+}

@@ -1,0 +1,140 @@
+import type { InStatement, Row } from '@libsql/client/web'
+import type { Db } from '../../../shared/sql/db.ts'
+import { type Role, roles, type User } from '../../../shared/wire/runtime/auth.ts'
+import { storableText } from '../../schema/storable-text.ts'
+
+export interface UserRow {
+  id: string
+  tenantId: string
+  email: string
+  name: string
+  role: Role
+  /** A PHC string. */
+  password: string
+  createdMs: number
+}
+
+const SETUP_MS = 60 * 60 * 1000
+/** A login ends this long after its last use, and after `MAX_LOGIN_MS` in any case. */
+const IDLE_LOGIN_MS = 12 * 60 * 60 * 1000
+export const MAX_LOGIN_MS = 7 * 24 * 60 * 60 * 1000
+/** A login is written forward at most this often: each use would otherwise be a commit. */
+const FORWARD_EVERY_MS = 5 * 60 * 1000
+
+export type UserStore = ReturnType<typeof userStore>
+
+/** People, their logins, and the token with which the first of them is made. Tokens are kept as digests. */
+export function userStore(db: Db) {
+  return {
+    async hasOwner(): Promise<boolean> {
+      const { rows } = await db.execute("select 1 from users where role = 'owner' limit 1")
+      return rows.length > 0
+    },
+
+    async getByEmail(email: string): Promise<UserRow | undefined> {
+      const { rows } = await db.execute({ sql: 'select * from users where email = ?', args: [storableText(email)] })
+      return rows[0] && toUser(rows[0])
+    },
+
+    /** A new one-time token replaces those that were never used and are over. */
+    async addSetupToken(hash: string, nowMs: number): Promise<void> {
+      await db.write([
+        { sql: 'delete from setup_tokens where expires_ms <= ?', args: [nowMs] },
+        { sql: 'insert into setup_tokens (hash, expires_ms) values (?, ?)', args: [hash, nowMs + SETUP_MS] },
+      ])
+    },
+
+    async isSetupToken(hash: string, nowMs: number): Promise<boolean> {
+      const { rows } = await db.execute({
+        sql: 'select 1 from setup_tokens where hash = ? and expires_ms > ?',
+        args: [hash, nowMs],
+      })
+      return rows.length > 0
+    },
+
+    /**
+     * Makes the owner, and with it whatever `more` inserts, unless there is one by now or the token is over. Answers
+     * whether it did; `more` may ask `exists (select 1 from users where id = …)`. The tokens end with it.
+     */
+    async setUp(user: UserRow, tokenHash: string, nowMs: number, more: InStatement[]): Promise<boolean> {
+      const [made] = await db.write([
+        {
+          sql: `insert into users (id, tenant_id, email, name, role, password, created_ms)
+select ?1, ?2, ?3, ?4, ?5, ?6, ?7
+where exists (select 1 from setup_tokens where hash = ?8 and expires_ms > ?7)
+  and not exists (select 1 from users where role = 'owner')`,
+          args: [
+            user.id,
+            user.tenantId,
+            user.email,
+            JSON.stringify(user.name),
+            user.role,
+            user.password,
+            nowMs,
+            tokenHash,
+          ],
+        },
+        ...more,
+        "delete from setup_tokens where exists (select 1 from users where role = 'owner')",
+      ])
+      return made?.rowsAffected === 1
+    },
+
+    async addLogin(hash: string, userId: string, nowMs: number): Promise<void> {
+      await db.write([
+        { sql: 'delete from logins where expires_ms <= ?', args: [nowMs] },
+        {
+          sql: 'insert into logins (hash, user_id, created_ms, expires_ms) values (?, ?, ?, ?)',
+          args: [hash, userId, nowMs, nowMs + IDLE_LOGIN_MS],
+        },
+      ])
+    },
+
+    /** Whose login it is, and keeps it alive. */
+    async userOfLogin(hash: string, nowMs: number): Promise<UserRow | undefined> {
+      const { rows } = await db.execute({
+        sql: `select users.*, logins.created_ms as login_ms, logins.expires_ms from logins
+join users on users.id = logins.user_id where logins.hash = ? and logins.expires_ms > ?`,
+        args: [hash, nowMs],
+      })
+      const row = rows[0]
+      if (row === undefined) return undefined
+      const expiresMs = Math.min(nowMs + IDLE_LOGIN_MS, Number(row.login_ms) + MAX_LOGIN_MS)
+      if (expiresMs - Number(row.expires_ms) >= FORWARD_EVERY_MS) {
+        await db.execute({ sql: 'update logins set expires_ms = ? where hash = ?', args: [expiresMs, hash] })
+      }
+      return toUser(row)
+    },
+
+    async endLogin(hash: string): Promise<void> {
+      await db.execute({ sql: 'delete from logins where hash = ?', args: [hash] })
+    },
+
+    /** Changes the password and ends every other login of the person. */
+    async setPassword(userId: string, password: string, keptLogin: string): Promise<void> {
+      await db.write([
+        { sql: 'update users set password = ? where id = ?', args: [password, userId] },
+        { sql: 'delete from logins where user_id = ? and hash <> ?', args: [userId, keptLogin] },
+      ])
+    },
+  }
+}
+
+function toUser(row: Row): UserRow {
+  const role = roles.find(known => known === row.role)
+  if (role === undefined) throw new TypeError(`a user has the unknown role ${String(row.role)}`)
+  return {
+    id: String(row.id),
+    tenantId: String(row.tenant_id),
+    email: String(row.email),
+    name: JSON.parse(String(row.name)) as string,
+    role,
+    password: String(row.password),
+    createdMs: Number(row.created_ms),
+  }
+}
+
+/** What the wire shows of a person. */
+export function toUserAnswer({ id, email, name, role, tenantId, createdMs }: UserRow): User {
+  return { id, email, name, role, tenantId, createdAt: new Date(createdMs).toISOString() }
+}

@@ -1,0 +1,28 @@
+import type { RequestIdEnv } from '../../shared/http/request-id.ts'
+import type { Endpoint } from '../../shared/wire/endpoint.ts'
+import type { Idempotency } from '../idempotency/binding.ts'
+
+/** Who is calling, once a key or a login has been accepted. */
+export interface Principal {
+  tenantId: string
+  /** What a record names as its author: the id of the key, or of the person who is logged in. */
+  keyId: string
+  scopes: readonly string[]
+}
+
+/** What a host knows about a connection and a request cannot say of itself. */
+export interface Connection {
+  /** The caller's address, where the host can see one it may trust. */
+  address?: string
+}
+
+/** What every handler behind the gate finds in its context. */
+export type RuntimeHttpEnv = RequestIdEnv & {
+  Bindings: Connection
+  Variables: {
+    principal: Principal
+    endpoint: Endpoint
+    /** Set by `idempotent` for a call that carries a key. */
+    idempotency: Idempotency | undefined
+  }
+}

@@ -1,0 +1,71 @@
+import type { InStatement } from '@libsql/client/web'
+import { ApiError } from '../../../shared/http/api-error.ts'
+import type { ApiKeyCreate, ApiKeyCreated } from '../../../shared/wire/runtime/auth.ts'
+import { mayMint } from '../../../shared/wire/runtime/scopes.ts'
+import type { Principal } from '../http-env.ts'
+import { notFound } from '../own.ts'
+import { hashKey, newApiKey, prefixOf } from './api-key.ts'
+import { type KeyStore, type NewKey, toApiKey } from './store.ts'
+
+export interface MintDeps {
+  store: KeyStore
+  now: () => Date
+  newId: () => string
+}
+
+export interface Minted {
+  id: string
+  statement: InStatement
+  answer: ApiKeyCreated
+}
+
+/** A new key, once its statement is written. A key never gives more than its maker holds (contract §13). */
+export function mintKey(
+  { store, now, newId }: MintDeps,
+  maker: Principal,
+  tenantId: string,
+  { name, scopes = [], expiresAt }: ApiKeyCreate,
+): Minted {
+  if (!mayMint(maker.scopes, scopes)) {
+    const missing = scopes.find(scope => !mayMint(maker.scopes, [scope])) ?? 'admin'
+    throw new ApiError('forbidden_scope', `a key can mint only scopes that it holds, and this one lacks ${missing}`)
+  }
+  const createdMs = now().getTime()
+  const expiresMs = expiresAt === undefined ? undefined : Date.parse(expiresAt)
+  if (expiresMs !== undefined && expiresMs <= createdMs) {
+    const message = 'expected a time in the future'
+    throw new ApiError('validation_failed', `expiresAt: ${message}`, { details: [{ path: 'expiresAt', message }] })
+  }
+  return makeKey(store, {
+    id: newId(),
+    tenantId,
+    name,
+    scopes: [...new Set(scopes)],
+    createdMs,
+    createdBy: maker.keyId,
+    expiresMs,
+  })
+}
+
+/** A key for whoever may have it; the caller has seen to that. */
+export function makeKey(
+  store: KeyStore,
+  key: Omit<NewKey, 'hash' | 'prefix'>,
+  when: { ifAuthor?: boolean } = {},
+): Minted {
+  const rawKey = newApiKey()
+  const made = { ...key, scopes: [...key.scopes], prefix: prefixOf(rawKey) }
+  const row = { ...made, revokedMs: undefined, usedMs: undefined }
+  return {
+    id: key.id,
+    statement: store.insert({ ...made, hash: hashKey(rawKey) }, when),
+    answer: { key: toApiKey(row, key.createdMs), rawKey },
+  }
+}
+
+/** The answer that created a key, without the key itself: that was shown once. */
+export async function keyAgain(store: KeyStore, id: string, now: Date): Promise<ApiKeyCreated> {
+  const key = await store.get(id)
+  if (key === undefined) throw notFound('API key', id)
+  return { key: toApiKey(key, now.getTime()), rawKey: '***' }
+}

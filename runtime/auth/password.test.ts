@@ -1,0 +1,42 @@
+import { describe, expect, it } from 'vitest'
+import { utf8 } from '../../shared/sign/bytes.ts'
+import { nativeScrypt } from '../host/native-scrypt.ts'
+import { passwords, portableScrypt } from './password.ts'
+
+describe('passwords', () => {
+  const native = passwords(nativeScrypt)
+
+  it('are stored as a PHC string of the contract’s cost with a salt of their own', async () => {
+    const [one, two] = await Promise.all([native.hash('correct horse battery'), native.hash('correct horse battery')])
+    expect(one).toMatch(/^\$scrypt\$ln=15,r=8,p=3\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/)
+    expect(one).not.toBe(two)
+  })
+
+  it('made by the native derivation are verified by the portable one, and the other way round', async () => {
+    const portable = passwords(portableScrypt)
+    const [made, back] = [await native.hash('pässword 1234'), await portable.hash('pässword 1234')]
+    expect(await portable.verify('pässword 1234', made)).toBe(true)
+    expect(await native.verify('pa\u0308ssword 1234', back)).toBe(true)
+    expect(await native.verify('passwort 1234', back)).toBe(false)
+  })
+
+  it('derive what RFC 7914 §12 lists', async () => {
+    const cost = { N: 1024, r: 8, p: 16 }
+    for (const scrypt of [portableScrypt, nativeScrypt]) {
+      const bytes = await scrypt(utf8('password'), utf8('NaCl'), 64, cost)
+      expect(Array.from(bytes.slice(0, 8))).toEqual([0xfd, 0xba, 0xbe, 0x1c, 0x9d, 0x34, 0x72, 0x00])
+    }
+  })
+
+  it('cost nobody as much as somebody', async () => {
+    const costs: unknown[] = []
+    const counted = passwords(async (password, salt, bytes, cost) => {
+      costs.push([cost, salt.length, bytes])
+      return nativeScrypt(password, salt, bytes, { ...cost, N: 2 })
+    })
+    expect(await counted.verify('correct horse battery', undefined)).toBe(false)
+    const known = await counted.hash('correct horse battery')
+    expect(await counted.verify('correct horse battery', known)).toBe(true)
+    expect(new Set(costs.map(one => JSON.stringify(one))).size).toBe(1)
+  })
+})

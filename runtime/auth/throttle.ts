@@ -1,0 +1,42 @@
+import { ApiError } from '../../shared/http/api-error.ts'
+
+export interface ThrottleOptions {
+  tries: number
+  windowMs: number
+  monotonic: () => number
+  /** Most names that are remembered; the one that tried longest ago is forgotten first. */
+  names?: number
+}
+
+/** So many tries per name in any window of time; a try that is refused does not count. Kept by each process on its own. */
+export function throttle({ tries, windowMs, monotonic, names = 10_000 }: ThrottleOptions) {
+  const seen = new Map<string, number[]>()
+
+  function recent(name: string, now: number): number[] {
+    return (seen.get(name) ?? []).filter(at => now - at < windowMs)
+  }
+
+  return {
+    /** Counts one try under every name, or throws `throttled` when one of them has used up its tries. */
+    take(...of: readonly string[]): void {
+      const now = monotonic()
+      const lists = of.map(name => recent(name, now))
+      const full = lists.filter(list => list.length >= tries)
+      if (full.length > 0) {
+        const free = Math.max(...full.map(list => list.at(-tries)! + windowMs))
+        const seconds = Math.max(1, Math.ceil((free - now) / 1000))
+        throw new ApiError('throttled', `too many tries: wait ${seconds} seconds and try again`, {
+          headers: { 'retry-after': String(seconds) },
+        })
+      }
+      of.forEach((name, at) => {
+        seen.delete(name)
+        seen.set(name, [...lists[at]!, now])
+      })
+      for (const name of seen.keys()) {
+        if (seen.size <= names) break
+        seen.delete(name)
+      }
+    },
+  }
+}

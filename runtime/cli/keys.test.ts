@@ -1,0 +1,51 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
+import { Cli } from 'clipanion'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { serveRuntime } from '../host/node.ts'
+import { KeysCreateCommand, KeysListCommand, KeysRevokeCommand } from './keys.ts'
+
+let folder: string
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'waybill-keys-'))
+})
+afterEach(() => rm(folder, { recursive: true, force: true }))
+
+async function run(...args: string[]) {
+  const cli = new Cli({ binaryName: 'runtime' })
+  for (const command of [KeysCreateCommand, KeysListCommand, KeysRevokeCommand]) cli.register(command)
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()]
+  const env = { PLATFORM_DATA_DIR: folder }
+  const code = await cli.run(['keys', ...args], { env, stdin: new PassThrough(), stdout, stderr, colorDepth: 1 })
+  return { code, out: String(stdout.read() ?? ''), err: String(stderr.read() ?? '') }
+}
+
+it('makes a key for a runtime that is running, lists it, and revokes it', async () => {
+  const service = await serveRuntime({
+    PLATFORM_BIND: '127.0.0.1:0',
+    PLATFORM_DATA_DIR: folder,
+    PLATFORM_LOG_LEVEL: 'off',
+  })
+  const made = await run('create', '--name', 'ci', '--scope', 'agents:read')
+  const key = made.out.trim()
+  expect([made.code, key]).toEqual([0, expect.stringMatching(/^wb_live_[\w-]{43}$/)])
+  const read = () => fetch(`${service.origin}/v1/agents`, { headers: { authorization: `Bearer ${key}` } })
+  expect((await read()).status).toBe(200)
+  const listed = await run('list')
+  expect(listed.out).toMatch(new RegExp(`^[0-9a-f-]{36}  ${key.slice(0, 12)}…  active  agents:read  \\S+Z  ci\n$`))
+  expect((await run('revoke', listed.out.slice(0, 36))).code).toBe(0)
+  expect((await run('list')).out).toContain('  revoked  ')
+  await service.close()
+})
+
+it('says in one line what is wrong', async () => {
+  expect(await run('revoke', 'nothing')).toMatchObject({ code: 1, err: 'there is no API key with the id nothing\n' })
+  expect(await run('create', '--name', 'x', '--tenant', 'ghost')).toMatchObject({
+    code: 1,
+    err: 'there is no tenant with the id ghost\n',
+  })
+  expect((await run('create', '--name', 'x', '--scope', 'all')).out).toMatch(/unknown scope 'all'/)
+  expect((await run('create', '--name', 'x', '--expires', 'soon')).out).toMatch(/--expires: expected/)
+})

@@ -1,0 +1,92 @@
+import { Command, Option, UsageError } from 'clipanion'
+import { isKnownFault } from '../../shared/host/known-fault.ts'
+import { isScope, scopes } from '../../shared/wire/runtime/scopes.ts'
+import type { KeyChest } from '../host/key-chest.ts'
+
+const WHERE = 'Works on the store of PLATFORM_DATABASE_URL or PLATFORM_DATA_DIR (./data), also while the runtime runs.'
+
+/** What the three commands share: the store, opened for one act, and faults of the operator told in one line. */
+abstract class KeysCommand extends Command {
+  tenant = Option.String('--tenant', 'default', { description: 'The id of the tenant.' })
+
+  protected async with(act: (chest: KeyChest) => Promise<void>): Promise<number> {
+    const { openKeyChest } = await import('../host/key-chest.ts')
+    try {
+      const chest = await openKeyChest(this.context.env)
+      try {
+        await act(chest)
+      } finally {
+        chest.close()
+      }
+      return 0
+    } catch (error) {
+      if (!isKnownFault(error)) throw error
+      this.context.stderr.write(error.message + '\n')
+      return 1
+    }
+  }
+
+  protected say(line: string): void {
+    this.context.stdout.write(line + '\n')
+  }
+}
+
+/** `runtime keys create`: a key for whoever can write the store anyway. */
+export class KeysCreateCommand extends KeysCommand {
+  static override paths = [['keys', 'create']]
+  static override usage = Command.Usage({
+    description: 'Create an API key and print it once.',
+    details: `${WHERE} Without --scope the key may do everything inside its tenant.`,
+    examples: [
+      ['A key for the whole tenant', '$0 keys create --name laptop'],
+      ['A key that starts runs', '$0 keys create --name ci --scope runs:execute --scope runs:read'],
+      ['A key for a month', '$0 keys create --name audit --scope read --expires 2026-12-31T00:00:00Z'],
+    ],
+  })
+
+  name = Option.String('--name', { required: true, description: 'What the key is for.' })
+  scope = Option.Array('--scope', [], { description: `Any of ${scopes.join(', ')}.` })
+  expires = Option.String('--expires', { description: 'An ISO 8601 time from which on the key is refused.' })
+
+  override async execute(): Promise<number> {
+    const wanted = this.scope.filter(isScope)
+    const unknown = this.scope.find(scope => !isScope(scope))
+    if (unknown !== undefined) throw new UsageError(`unknown scope '${unknown}': expected any of ${scopes.join(', ')}`)
+    const expiresMs = this.expires === undefined ? undefined : Date.parse(this.expires)
+    if (expiresMs !== undefined && !(expiresMs > Date.now())) {
+      throw new UsageError('--expires: expected a time in the future such as 2026-12-31T00:00:00Z')
+    }
+    return this.with(async chest => {
+      const { key, rawKey } = await chest.create({ tenantId: this.tenant, name: this.name, scopes: wanted, expiresMs })
+      this.context.stderr.write(`key ${key.id}; it is shown only now\n`)
+      this.say(rawKey)
+    })
+  }
+}
+
+/** `runtime keys list`: one line for each key. */
+export class KeysListCommand extends KeysCommand {
+  static override paths = [['keys', 'list']]
+  static override usage = Command.Usage({ description: 'List the API keys of a tenant.', details: WHERE })
+
+  override execute(): Promise<number> {
+    return this.with(async chest => {
+      for (const { id, prefix, status, scopes, name, lastUsedAt } of await chest.list(this.tenant)) {
+        const used = lastUsedAt ?? 'never used'
+        this.say([id, prefix + '…', status, scopes.join(' ') || 'whole tenant', used, name].join('  '))
+      }
+    })
+  }
+}
+
+/** `runtime keys revoke`: running services refuse the key within a second. */
+export class KeysRevokeCommand extends KeysCommand {
+  static override paths = [['keys', 'revoke']]
+  static override usage = Command.Usage({ description: 'Revoke an API key by its id.', details: WHERE })
+
+  id = Option.String({ name: 'id' })
+
+  override execute(): Promise<number> {
+    return this.with(chest => chest.revoke(this.id))
+  }
+}

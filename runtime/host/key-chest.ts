@@ -1,0 +1,47 @@
+import { EnvError, readEnv } from '../../shared/env/read-env.ts'
+import { uuidv7 } from '../../shared/ids/uuid-v7.ts'
+import { migrate } from '../../shared/sql/migrate.ts'
+import type { ApiKey, ApiKeyCreated } from '../../shared/wire/runtime/auth.ts'
+import type { Scope } from '../../shared/wire/runtime/scopes.ts'
+import { makeKey } from '../auth/keys/mint.ts'
+import { keyStore, toApiKey } from '../auth/keys/store.ts'
+import { runtimeEnv } from '../env.ts'
+import { runtimeSteps } from '../schema/steps.ts'
+import { tenantStore } from '../tenants/store.ts'
+import { openStore } from './open.ts'
+
+export interface KeyOrder {
+  tenantId: string
+  name: string
+  scopes: readonly Scope[]
+  expiresMs: number | undefined
+}
+
+export type KeyChest = Awaited<ReturnType<typeof openKeyChest>>
+
+/** The API keys of a store, for whoever may open the store itself: no key is asked for, and none limits what is made. */
+export async function openKeyChest(vars: Record<string, string | undefined>) {
+  const db = await openStore(readEnv(runtimeEnv, vars))
+  await migrate(db, 'runtime', runtimeSteps)
+  const keys = keyStore(db)
+  const tenants = tenantStore(db)
+
+  return {
+    async create({ tenantId, ...order }: KeyOrder): Promise<ApiKeyCreated> {
+      if ((await tenants.get(tenantId)) === undefined) throw new EnvError(`there is no tenant with the id ${tenantId}`)
+      const made = { ...order, id: uuidv7(), tenantId, createdMs: Date.now(), createdBy: 'command line' }
+      const { statement, answer } = makeKey(keys, made)
+      await db.write([statement])
+      return answer
+    },
+    async list(tenantId: string): Promise<ApiKey[]> {
+      const rows = await keys.list(tenantId, { limit: 1000, after: undefined })
+      return rows.map(row => toApiKey(row, Date.now()))
+    },
+    async revoke(id: string): Promise<void> {
+      if ((await keys.get(id)) === undefined) throw new EnvError(`there is no API key with the id ${id}`)
+      await keys.revoke(id, Date.now())
+    },
+    close: () => db.close(),
+  }
+}

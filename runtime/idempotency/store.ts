@@ -1,0 +1,111 @@
+import type { InStatement, Row } from '@libsql/client/web'
+import type { Db } from '../../shared/sql/db.ts'
+import { retryBusy } from '../../shared/sql/db-fault.ts'
+
+/** The time in which a call must answer (contract §1); an attempt older than that is of a process that died. */
+export const ATTEMPT_MS = 130_000
+export const KEPT_MS = 24 * 60 * 60 * 1000
+
+/** One use of a key. `route` is method and path, so that a key used on two objects is two keys. */
+export interface Use {
+  tenantId: string
+  route: string
+  key: string
+}
+
+export interface Attempt extends Use {
+  attempt: string
+  bodyHash: string
+  nowMs: number
+}
+
+export interface Known {
+  bodyHash: string
+  /** The object that the call created, once that is committed. */
+  bound: string | undefined
+  /** The first answer, once that is stored. */
+  answer: { status: number; text: string } | undefined
+}
+
+const CLEAN_EVERY_MS = 60_000
+
+export type IdempotencyStore = ReturnType<typeof idempotencyStore>
+
+export function idempotencyStore(db: Db) {
+  let cleanMs = 0
+
+  return {
+    /** True when this attempt may do the work: nobody used the key, or whoever did is out of time. One statement, so of many one wins. */
+    async claim({ tenantId, route, key, attempt, bodyHash, nowMs }: Attempt): Promise<boolean> {
+      const claim: InStatement = {
+        sql: `insert into idempotency (tenant_id, route, key, attempt, body_hash, started_ms, expires_ms)
+values (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+on conflict (tenant_id, route, key) do update set attempt = excluded.attempt, body_hash = excluded.body_hash,
+  started_ms = excluded.started_ms, expires_ms = excluded.expires_ms, bound = null, status = null, answer = null
+where idempotency.expires_ms <= ?6`,
+        args: [tenantId, route, key, attempt, bodyHash, nowMs, nowMs + ATTEMPT_MS],
+      }
+      const cleaning = nowMs >= cleanMs
+      if (cleaning) cleanMs = nowMs + CLEAN_EVERY_MS
+      const done = await retryBusy(() => (cleaning ? db.write([claim, expired(nowMs)]) : db.write([claim])))
+      return done[0]?.rowsAffected === 1
+    },
+
+    async get({ tenantId, route, key }: Use): Promise<Known | undefined> {
+      const { rows } = await db.execute({
+        sql: 'select body_hash, bound, status, answer from idempotency where tenant_id = ? and route = ? and key = ?',
+        args: [tenantId, route, key],
+      })
+      return rows[0] && toKnown(rows[0])
+    },
+
+    /** For the handler's own transaction. A lost claim makes `attempt` null, which the column refuses. */
+    bind({ tenantId, route, key, attempt }: Attempt, objectId: string): InStatement {
+      return {
+        sql: `update idempotency set bound = ?, expires_ms = started_ms + ?, attempt = case when attempt = ? then attempt end
+where tenant_id = ? and route = ? and key = ?`,
+        args: [objectId, KEPT_MS, attempt, tenantId, route, key],
+      }
+    },
+
+    async complete(attempt: Attempt, { status, text }: { status: number; text: string }): Promise<void> {
+      await retryBusy(() =>
+        db.execute({
+          sql: `update idempotency set status = ?, answer = ?, expires_ms = started_ms + ?
+where tenant_id = ? and route = ? and key = ? and attempt = ?`,
+          args: [status, text, KEPT_MS, ...place(attempt)],
+        }),
+      )
+    },
+
+    /** Gives the key back after a refusal; what has created something keeps it. */
+    async release(attempt: Attempt): Promise<void> {
+      await retryBusy(() =>
+        db.execute({
+          sql: 'delete from idempotency where tenant_id = ? and route = ? and key = ? and attempt = ? and bound is null',
+          args: place(attempt),
+        }),
+      )
+    },
+  }
+}
+
+function place({ tenantId, route, key, attempt }: Attempt): string[] {
+  return [tenantId, route, key, attempt]
+}
+
+/** An hour beyond their end, so that an attempt that was held up still finds its row taken or ended, not gone. */
+function expired(nowMs: number): InStatement {
+  return {
+    sql: 'delete from idempotency where rowid in (select rowid from idempotency where expires_ms <= ? limit 500)',
+    args: [nowMs - 60 * 60 * 1000],
+  }
+}
+
+function toKnown({ body_hash, bound, status, answer }: Row): Known {
+  return {
+    bodyHash: String(body_hash),
+    bound: bound === null ? undefined : String(bound),
+    answer: status === null ? undefined : { status: Number(status), text: String(answer) },
+  }
+}

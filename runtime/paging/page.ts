@@ -1,0 +1,54 @@
+import type { InValue } from '@libsql/client/web'
+import type { Context } from 'hono'
+import { ApiError } from '../../shared/http/api-error.ts'
+import type { RuntimeHttpEnv } from '../auth/http-env.ts'
+import { type Position, readCursor, writeCursor } from './cursor.ts'
+
+/** What a store needs to know of a page. It answers up to `limit + 1` rows, so that one more tells of a next page. */
+export interface PageOf {
+  limit: number
+  after: Position | undefined
+}
+
+export interface Page extends PageOf {
+  /** The rows of this page; where more exist, the answer gets its `Link` header. */
+  cut<T>(rows: readonly T[], position: (row: T) => Position): T[]
+}
+
+/** Reads the page that a list's query asks for. Every other member of the query is a filter, and must stay the same. */
+export function pageOf(c: Context<RuntimeHttpEnv>, query: { limit: number; cursor?: string | undefined }): Page {
+  const { limit, cursor, ...filters } = query
+  const list = JSON.stringify([c.get('endpoint').id, c.get('principal').tenantId, filters])
+  const after = cursor === undefined ? undefined : readCursor(cursor, list)
+  if (cursor !== undefined && after === undefined) {
+    const message = 'expected the cursor of the Link header of this very list, with the same filters'
+    throw new ApiError('validation_failed', `cursor: ${message}`, { details: [{ path: 'cursor', message }] })
+  }
+  return {
+    limit,
+    after,
+    cut(rows, position) {
+      const last = rows[limit - 1]
+      if (rows.length > limit && last !== undefined) {
+        c.header('link', nextLink(new URL(c.req.url), limit, writeCursor(position(last), list)))
+      }
+      return rows.slice(0, limit)
+    },
+  }
+}
+
+/** The same path and filters with the next cursor, as a relative reference: the host may not know its public name. */
+function nextLink({ pathname, searchParams }: URL, limit: number, cursor: string): string {
+  const filters = [...searchParams].filter(([name]) => !['limit', 'cursor', 'pageSize', 'pageToken'].includes(name))
+  const next = new URLSearchParams([['limit', String(limit)], ...filters, ['cursor', cursor]])
+  return `<${pathname}?${next}>; rel="next"`
+}
+
+/** The end of a list's statement, for tables with `created_ms` and `id`: put `where` after a condition. */
+export function pageSql({ limit, after }: PageOf): { where: string; order: string; args: InValue[] } {
+  return {
+    where: after ? 'and (created_ms, id) < (?, ?)' : '',
+    order: 'order by created_ms desc, id desc limit ?',
+    args: [...(after ? [after.at, after.id] : []), limit + 1],
+  }
+}

@@ -1,0 +1,57 @@
+import type { Log } from '../shared/log/log.ts'
+import type { Metrics } from '../shared/metrics/metrics.ts'
+import type { Sha256 } from '../shared/sign/sha256.ts'
+import type { Db } from '../shared/sql/db.ts'
+import type { Clock } from '../shared/time/clock.ts'
+import type { AgentStore } from './agents/store.ts'
+import { type ApprovalStore, approvalStore } from './approvals/store.ts'
+import { createEngine, type Engine, type EngineLimits } from './execution/engine.ts'
+import { engineMetrics } from './execution/engine-metrics.ts'
+import type { Models } from './execution/models/model.ts'
+import type { Outbound } from './execution/tools/http-request-tool.ts'
+import { childRuns } from './runs/children.ts'
+import { type RunService, runService } from './runs/service.ts'
+import { type RunStore, runStore } from './runs/store.ts'
+
+export interface RunningDeps {
+  db: Db
+  log: Log
+  clock: Clock
+  metrics: Metrics
+  sha256: Sha256
+  newId: () => string
+  nodeId: () => string
+  owner: string
+  isGone?: (owner: string) => boolean
+  limits: EngineLimits
+  models: Models
+  outbound: Outbound
+  agents: Pick<AgentStore, 'currentByName' | 'findVersion' | 'getVersion'>
+}
+
+export interface Running {
+  engine: Engine
+  runs: RunStore
+  service: RunService
+  approvals: ApprovalStore
+}
+
+/** The embedded node: the engine over the store of this process, and what the routes need of it. */
+export function running(deps: RunningDeps): Running {
+  const { db, clock, newId, sha256, agents } = deps
+  const runs = runStore(db)
+  const engine: Engine = createEngine({
+    ...deps,
+    random: Math.random,
+    metrics: engineMetrics(deps.metrics),
+    async manifestOf(versionId) {
+      const version = await agents.getVersion(versionId)
+      if (!version) throw new Error(`there is no agent version ${versionId}`)
+      return version.manifest
+    },
+    children: parent =>
+      childRuns({ runs, findAgent: agents.currentByName, now: clock.now, wake: () => engine.wake() }, parent),
+  })
+  const service = runService({ ...{ runs, engine, newId, now: clock.now, sha256 }, ...agents })
+  return { engine, runs, service, approvals: approvalStore(db) }
+}

@@ -1,0 +1,25 @@
+import type { Db } from '../../shared/sql/db.ts'
+import { type Vault, VaultError } from './vault.ts'
+
+const PLACE = { tenantId: '', recordId: 'runtime_meta', field: 'master_key_canary' }
+
+/**
+ * Finds out at the start, rather than at the first use of a secret, that a store was sealed under another master key. The
+ * first process to start leaves a text under its key; every later one must be able to open it.
+ */
+export async function checkMasterKey(db: Db, vault: Vault): Promise<void> {
+  const [, found] = await db.write([
+    {
+      sql: 'insert into runtime_meta (key, value) values (?, ?) on conflict do nothing',
+      args: [PLACE.field, await vault.seal('canary', PLACE)],
+    },
+    { sql: 'select value from runtime_meta where key = ?', args: [PLACE.field] },
+  ])
+  try {
+    await vault.open(String(found?.rows[0]?.value), PLACE)
+  } catch (cause) {
+    if (!(cause instanceof VaultError)) throw cause
+    const message = `the master key is not the one this store was sealed under: bring that one back (${cause.message})`
+    throw new VaultError(cause.problem, message, { cause })
+  }
+}
