@@ -121,7 +121,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     newId,
     maxBodyBytes,
     endpoints: SERVED,
-    holdings: ACCESS_HOLDINGS,
+    holdings: [...ACCESS_HOLDINGS, { what: 'runs', rows: 'select 1 from runs where tenant_id = ?1' }],
     bootstrapKey,
     publicUrl,
     scrypt,

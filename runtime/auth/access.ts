@@ -28,8 +28,6 @@ export interface AccessOptions {
   scrypt?: Scrypt | undefined
 }
 
-export type Access = ReturnType<typeof access>
-
 /** Everything that decides who may call, put together; features take the slices they need. */
 export function access(options: AccessOptions) {
   const { db, log, clock, newId, maxBodyBytes, endpoints, bootstrapKey, publicUrl } = options

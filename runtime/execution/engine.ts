@@ -210,6 +210,7 @@ export function createEngine(deps: EngineDeps) {
       for (const run of running.values()) run.abandon()
       await Promise.allSettled(all.map(run => run.done))
       await writer.close()
+      watchers.close()
       await leases.release(owner)
     },
   }

@@ -70,6 +70,10 @@ export function hub(db: Db, isHere: (runId: string) => boolean) {
     ended(runId: string, seq: number): void {
       if (watchers.has(runId)) tell(runId, one => one.moved(seq, true))
     },
+    /** The service stops: whoever watches comes back to the next one. */
+    close(): void {
+      for (const runId of [...watchers.keys()]) tell(runId, one => one.moved(0, true))
+    },
     /** Runs that somebody watches here. */
     get watched() {
       return watchers.size

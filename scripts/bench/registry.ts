@@ -18,6 +18,22 @@ export const benches: Readonly<Record<string, { about: string; load: () => Promi
     about: 'latency and throughput of the router in front of a mock provider, beside other proxies',
     load: async () => (await import('./overhead.ts')).overheadBench,
   },
+  cascade: {
+    about: 'the known answer of the router contract over HTTP, figure by figure, and feedback beside traffic',
+    load: async () => (await import('./cascade.ts')).cascadeBench,
+  },
+  steps: {
+    about: 'no-op steps of runs over HTTP, start to end, with fsync on',
+    load: async () => (await import('./steps.ts')).stepsBench,
+  },
+  recovery: {
+    about: 'a thousand interrupted runs, from the start of the next process until all have ended',
+    load: async () => (await import('./recovery.ts')).recoveryBench,
+  },
+  sse: {
+    about: 'a thousand subscribers of one run: how late events arrive',
+    load: async () => (await import('./sse.ts')).sseBench,
+  },
   'insert-json': {
     about: 'one insert … select from json_each(?) against other ways to insert many rows in one commit',
     load: async () => (await import('./insert-json.ts')).insertJsonBench,

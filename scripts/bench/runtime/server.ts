@@ -1,0 +1,103 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { Agent, request } from 'node:http'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { freePort } from '../free-port.ts'
+
+export const KEY = `wb_live_${'b'.repeat(43)}`
+const root = new URL('../../../', import.meta.url).pathname
+
+export interface Answer {
+  status: number
+  text: string
+}
+
+/** A runtime as it is published, in its own process on a file on the project's disk, and a client of it. */
+export async function benchRuntime(vars: Record<string, string> = {}) {
+  const cache = join(root, 'node_modules/.cache/waybill/')
+  await mkdir(cache, { recursive: true })
+  const folder = await mkdtemp(join(cache, 'bench-'))
+  execFileSync(process.execPath, [`${root}scripts/build.ts`])
+  const port = await freePort()
+  const agent = new Agent({ keepAlive: true, maxSockets: 2000 })
+  let child = await begin()
+
+  async function begin(): Promise<ChildProcess> {
+    const env = {
+      ...{ PATH: process.env.PATH, PLATFORM_BIND: `127.0.0.1:${port}`, PLATFORM_DATA_DIR: folder },
+      ...{ PLATFORM_BOOTSTRAP_KEY: KEY, PLATFORM_LOG_LEVEL: 'error', ...vars },
+    }
+    const started = spawn(process.execPath, [`${root}dist/runtime/cli/main.js`, 'serve'], { env, stdio: 'ignore' })
+    for (;;) {
+      const answer = await fetch(`http://127.0.0.1:${port}/healthz`).catch(() => undefined)
+      await answer?.body?.cancel()
+      if (answer?.status === 200) return started
+      if (started.exitCode !== null) throw new Error(`the runtime ended with ${started.exitCode}`)
+      await wait(2)
+    }
+  }
+
+  async function stop(signal: NodeJS.Signals): Promise<void> {
+    const ended = once(child, 'exit')
+    child.kill(signal)
+    await ended
+  }
+
+  return {
+    folder,
+    /** One call; `onText` sees a stream as it comes. */
+    call(method: string, path: string, body?: unknown, onText?: (text: string) => void): Promise<Answer> {
+      return new Promise((resolve, reject) => {
+        const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' }
+        const sent = request({ agent, port, host: '127.0.0.1', method, path, headers }, answer => {
+          let text = ''
+          answer.setEncoding('utf8')
+          answer.on('data', (piece: string) => {
+            if (onText) onText(piece)
+            else text += piece
+          })
+          answer.on('end', () => resolve({ status: answer.statusCode ?? 0, text }))
+          answer.on('error', reject)
+        })
+        sent.on('error', reject)
+        sent.end(body === undefined ? undefined : JSON.stringify(body))
+      })
+    },
+    /** Megabytes of memory that the process holds. */
+    async resident(): Promise<number> {
+      const status = await readFile(`/proc/${child.pid}/status`, 'utf8')
+      return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) * 1.024e-3
+    },
+    kill: () => stop('SIGKILL'),
+    /** After a kill: the same store, a new process. */
+    async again(): Promise<void> {
+      child = await begin()
+    },
+    async close() {
+      agent.destroy()
+      await stop('SIGKILL')
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+export type BenchRuntime = Awaited<ReturnType<typeof benchRuntime>>
+
+/** An agent whose demo model calls a tool that does nothing as often as the prompt says. */
+export async function noopAgent({ call }: BenchRuntime): Promise<void> {
+  const limits = { maxTurns: 500, maxSteps: 2000 }
+  const anomalies = { steps: 100_000, loopIterations: 100_000 }
+  const made = await call('POST', '/v1/agents', { name: 'noop', manifest: { tools: ['wait'], limits, anomalies } })
+  if (made.status !== 201) throw new Error(made.text)
+}
+
+/** Starts a run of `turns` turns, each a model step and a tool step, and resolves when its stream ends. */
+export async function noopRun({ call }: BenchRuntime, turns: number): Promise<string> {
+  const prompt = `/call*${turns} wait {"seconds":0}`
+  const made = await call('POST', '/v1/runs', { agentName: 'noop', input: { prompt } })
+  const { id } = JSON.parse(made.text) as { id: string }
+  await call('GET', `/v1/runs/${id}/events?from_seq=${turns * 4}`, undefined, () => {})
+  return id
+}
