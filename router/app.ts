@@ -8,6 +8,7 @@ import type { RouterHttpEnv } from './auth/access.ts'
 import { type GuardDeps, guard } from './auth/guard.ts'
 import { type CapabilitiesDeps, capabilitiesRoute } from './capabilities/route.ts'
 import { answerErrors, answerUnknownRoute } from './errors.ts'
+import { type FeedbackDeps, feedbackRoute } from './feedback/route.ts'
 import { type HealthDeps, healthRoute } from './health/route.ts'
 import type { InboundDeps } from './inbound/deps.ts'
 import { inboundRoute } from './inbound/route.ts'
@@ -19,6 +20,7 @@ export interface AppDeps extends HealthDeps, MetricsDeps, ReloadDeps {
   guard: GuardDeps
   audit: AuditDeps
   capabilities: CapabilitiesDeps
+  feedback: FeedbackDeps
   inbound: InboundDeps
 }
 
@@ -30,6 +32,7 @@ export function routerApp(deps: AppDeps) {
   app.route('/', metricsRoute(deps))
   app.route('/', auditRoute(deps.audit))
   app.route('/', capabilitiesRoute(deps.capabilities))
+  app.route('/', feedbackRoute(deps.feedback))
   app.route('/', reloadRoute(deps))
   app.route(
     '/',

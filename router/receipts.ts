@@ -1,24 +1,23 @@
 import type { Log } from '../shared/log/log.ts'
 import type { Metrics } from '../shared/metrics/metrics.ts'
 import type { BuiltinPrices } from '../shared/prices/builtin.ts'
-import type { Price } from '../shared/prices/price.ts'
 import type { Signer } from '../shared/sign/ed25519.ts'
 import type { Sha256 } from '../shared/sign/sha256.ts'
 import type { Db } from '../shared/sql/db.ts'
 import type { Clock } from '../shared/time/clock.ts'
 import type { UnsealedTrace } from '../shared/wire/router/trace.ts'
-import type { ActiveConfig } from './active-config.ts'
-import { type Unsealed, unsealed } from './audit/unsealed.ts'
-import { findPrice } from './config/prices.ts'
-import type { Pricing } from './config/routing-config.ts'
+import { unsealed } from './audit/unsealed.ts'
+import type { StoreSettings } from './config/routing-config.ts'
 import { traceMetrics } from './metrics/trace-metrics.ts'
+import type { EndedCall } from './observe/ended-call.ts'
 import type { Observation } from './observe/observation.ts'
-import { type Recorder, recorder } from './observe/recorder.ts'
+import { type RecordSettings, recordMaker } from './observe/record-maker.ts'
+import { recorder } from './observe/recorder.ts'
 import type { Hashing } from './receipt/request-part.ts'
 import type { LineSink } from './traces/checkpointer.ts'
 import { publishKey } from './traces/keys.ts'
 import type { Spill } from './traces/spill.ts'
-import { type TraceWriter, traceWriter } from './traces/writer.ts'
+import { type TraceWriter, traceWriter, type WriterStatus } from './traces/writer.ts'
 
 /** What a host with files adds to the keeping of receipts. */
 export interface Keeping {
@@ -28,10 +27,9 @@ export interface Keeping {
   sinks?: readonly LineSink[]
   holder?: string
   isGone?: (holder: string) => boolean
+  /** Keeps receipts outside the calling thread, which costs the calls nothing; `here` keeps them in it, if that comes to an end. */
+  elsewhere?: (deps: ReceiptsDeps, here: (metrics: Metrics) => Promise<KeptHere>) => Promise<Receipts>
 }
-
-/** Names come from upstreams, so there is no telling how many. */
-const MAX_PRICES = 1000
 
 export interface ReceiptsDeps {
   db: Db
@@ -41,7 +39,9 @@ export interface ReceiptsDeps {
   metrics: Metrics
   sha256: Sha256
   hashing: Hashing
-  active: () => ActiveConfig
+  /** Fixed at the start. */
+  store: StoreSettings
+  settings: () => RecordSettings
   builtinPrices: () => Promise<BuiltinPrices>
 }
 
@@ -49,30 +49,46 @@ export interface Receipts {
   observed: (one: Observation) => void
   /** Makes the receipt after the answer has gone; in durable mode the answer waits until it is kept. */
   record(make: () => UnsealedTrace): Promise<void>
-  writer: TraceWriter
-  /** What the writer still holds. */
-  unsealed: Unsealed
+  status(): WriterStatus
+  /** A record that is not in the store yet; without a tenant, of any. */
+  find(id: string, tenant?: string): Promise<UnsealedTrace | undefined>
   /** Resolves when a record has been made of all that has ended. */
   made(): Promise<void>
   /** Resolves when all that has ended is kept. */
   close(): Promise<void>
 }
 
+/** Receipts kept in this thread take calls and records as they are, too. */
+export interface KeptHere extends Receipts {
+  /** Makes the record of a call. */
+  call(ended: EndedCall): Promise<void>
+  /** Takes a finished record. */
+  take(record: UnsealedTrace): void
+  writer: TraceWriter
+}
+
 /** Everything between the end of a call and its row in the store. */
 export async function keepReceipts(deps: ReceiptsDeps): Promise<Receipts> {
-  const { db, keeping, clock, log } = deps
+  const { keeping, db, clock } = deps
   if (keeping.signer) await publishKey(db, keeping.signer, clock.now())
+  const here = async (metrics: Metrics) => keepHere({ ...deps, metrics })
+  return keeping.elsewhere ? keeping.elsewhere(deps, here) : keepHere(deps)
+}
+
+/** The same in the calling thread. */
+export function keepHere(deps: ReceiptsDeps): KeptHere {
+  const { keeping, log, store } = deps
   const { durable, ...host } = keeping
-  const { queue, batch, flushMs, checkpointRecords, checkpointSeconds } = deps.active().config.store
   const writer = traceWriter({
     ...deps,
     ...host,
     mode: durable ? 'durable' : 'best-effort',
     limits: {
-      ...{ queue, batch },
-      flush_ms: flushMs,
-      checkpoint_records: checkpointRecords,
-      checkpoint_seconds: checkpointSeconds,
+      queue: store.queue,
+      batch: store.batch,
+      flush_ms: store.flushMs,
+      checkpoint_records: store.checkpointRecords,
+      checkpoint_seconds: store.checkpointSeconds,
     },
   })
   writer.start()
@@ -83,32 +99,8 @@ export async function keepReceipts(deps: ReceiptsDeps): Promise<Receipts> {
     held.took(record)
     count(record)
   }
-  // A look-up walks the whole table, and calls name the same few models.
-  const prices = new Map<string, Price | undefined>()
-  let pricesOf: Pricing | undefined
-  const observed: Recorder = recorder({
-    hashing: deps.hashing,
-    hashes: () => {
-      const { configHash, priceTableHash } = deps.active().config
-      return { config_hash: configHash, price_table_hash: priceTableHash }
-    },
-    async findPrice() {
-      const builtin = await deps.builtinPrices()
-      const { pricing } = deps.active().config
-      if (pricing !== pricesOf) prices.clear()
-      pricesOf = pricing
-      return (provider, dialect, model) => {
-        const key = `${provider}/${model}`
-        if (!prices.has(key)) {
-          if (prices.size >= MAX_PRICES) prices.clear()
-          prices.set(key, findPrice(pricing, builtin, { provider, dialect, names: [model] }))
-        }
-        return prices.get(key)
-      }
-    },
-    enqueue: take,
-    log,
-  })
+  const make = recordMaker(deps)
+  const observed = recorder({ make, take, log })
   async function made(): Promise<void> {
     // What `record` has put off is one turn of the loop away.
     await new Promise(resolve => setTimeout(resolve, 0))
@@ -116,6 +108,8 @@ export async function keepReceipts(deps: ReceiptsDeps): Promise<Receipts> {
   }
   return {
     observed: one => observed.ended(one),
+    call: async ended => take(await make(ended)),
+    take,
     async record(make) {
       if (durable) {
         const trace = make()
@@ -132,7 +126,8 @@ export async function keepReceipts(deps: ReceiptsDeps): Promise<Receipts> {
       }, 0)
     },
     writer,
-    unsealed: held,
+    status: writer.status,
+    find: async (id, tenant) => held.find(id, tenant),
     made,
     async close() {
       await made()

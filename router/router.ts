@@ -8,18 +8,23 @@ import type { Db } from '../shared/sql/db.ts'
 import { migrate } from '../shared/sql/migrate.ts'
 import { type Clock, systemClock } from '../shared/time/clock.ts'
 import { VERSION } from '../shared/version.ts'
+import type { FeedbackRequest, FeedbackResult } from '../shared/wire/router/feedback.ts'
 import type { ReloadResult, RouterHealth, RouterReadiness } from '../shared/wire/router/health.ts'
 import { type ActiveConfig, activate, type ConfigSource, configHolder, mayRoute } from './active-config.ts'
 import { routerApp } from './app.ts'
+import { traceFinder } from './audit/find-trace.ts'
 import { auditReads } from './audit/reads.ts'
 import { type Access, OPEN_ACCESS } from './auth/access.ts'
 import { budgetLedger } from './budget/ledger.ts'
 import { spentStore } from './budget/spent-store.ts'
+import { calibrationReads } from './calibrate/calibration-reads.ts'
 import type { EnforceDeps } from './enforce/handle.ts'
 import { sessions } from './enforce/sessions.ts'
+import { keepFeedback } from './feedback/keep-feedback.ts'
 import type { GateHost } from './gates/build-gates.ts'
 import { createErrorBudgets } from './gates/error-budgets.ts'
 import type { InboundDeps } from './inbound/deps.ts'
+import { calibrationMetrics } from './metrics/calibration-metrics.ts'
 import { liveMetrics } from './metrics/live-metrics.ts'
 import { breakers } from './policy/breakers.ts'
 import type { Hashing } from './receipt/request-part.ts'
@@ -71,6 +76,11 @@ export interface Router {
    * cannot be used.
    */
   reload(source?: ConfigSource): Promise<ReloadResult>
+  /**
+   * Reports how an earlier answer turned out, as `POST /v1/feedback` does; resolves when it is kept. With a tenant, only its
+   * traces are known.
+   */
+  feedback(report: FeedbackRequest, tenant?: string): Promise<FeedbackResult>
   /** From now on /healthz answers 503, so that a balancer sends no more calls. */
   drain(): void
   /** Writes what is still to be kept. */
@@ -100,7 +110,7 @@ export function createRouter(options: RouterOptions = {}): Router {
   async function readiness(): Promise<RouterReadiness> {
     const { receipts } = await started()
     const store = options.db === undefined ? undefined : await reachable(options.db)
-    const status = receipts?.writer.status()
+    const status = receipts?.status()
     const checks = {
       config: 'ok',
       ...(store !== undefined && { store }),
@@ -120,6 +130,11 @@ export function createRouter(options: RouterOptions = {}): Router {
     },
     async reload(source) {
       return (await started()).reload(source)
+    },
+    async feedback(report, tenant) {
+      const { feedback } = await started()
+      if (feedback) return feedback.submit(report, tenant)
+      throw new Error('this router keeps no traces, so there is nothing to report on: give it a store')
     },
     drain() {
       phase = 'draining'
@@ -165,6 +180,7 @@ async function build(options: RouterOptions, life: Lifecycle) {
       gateHost: options.gates ?? {},
     })
   const holder = configHolder(await activateConfig(options.config ?? ''), log)
+  const calibrating = calibrationMetrics(metrics)
 
   const receipts: Receipts | undefined =
     db &&
@@ -172,8 +188,28 @@ async function build(options: RouterOptions, life: Lifecycle) {
       db,
       keeping: options.keeping ?? { durable: false },
       ...{ clock, log, metrics, sha256, hashing, builtinPrices },
-      active: holder.get,
+      store: holder.get().config.store,
+      settings: () => {
+        const { pricing, configHash, priceTableHash } = holder.get().config
+        return { pricing, hashes: { config_hash: configHash, price_table_hash: priceTableHash } }
+      },
     }))
+  const reads = db && auditReads(db)
+  const findTrace = traceFinder({
+    reads,
+    pending: async (id, tenant) => receipts?.find(id, tenant),
+    made: receipts?.made ?? (async () => undefined),
+  })
+  const settings = () => holder.get().config.calibration
+  const feedback =
+    db &&
+    (await keepFeedback({
+      ...{ db, clock, log, sha256, settings },
+      find: async (id, tenant) => (await findTrace(id, tenant))?.trace,
+      counted: calibrating.counted,
+    }))
+  await feedback?.routes.remember(holder.get().config)
+  const calibration = calibrationReads(feedback?.book, () => holder.get().config)
   let saving: ReturnType<typeof setTimeout> | undefined
   const ledger = budgetLedger(clock.now, () => {
     if (spent) saving ??= setTimeout(() => void saveSpent(), SAVE_SPENT_MS)
@@ -196,6 +232,7 @@ async function build(options: RouterOptions, life: Lifecycle) {
     ledger,
     breakers: breakers(clock),
     sessions: sessions(clock.monotonic),
+    calibrated: calibration.of,
     errorBudgets: createErrorBudgets({ budgetOf: id => holder.get().config.gates[id]?.errorBudget, clock }),
     ...{ transport, clock, env, sha256, hashing, outHeaders },
     log: log.target('router.upstream'),
@@ -217,13 +254,21 @@ async function build(options: RouterOptions, life: Lifecycle) {
     active: holder.get,
     enforcing: ({ config, gates }): EnforceDeps => ({ ...shared, config, gates }),
   }
-  const reload = reloader({ holder, activate: activateConfig, readConfig: options.readConfig, metrics, log })
+  const activateKnown = async (source: ConfigSource) => {
+    const next = await activateConfig(source)
+    // Before its first receipt: feedback must find the route that a receipt means.
+    await feedback?.routes.remember(next.config)
+    return next
+  }
+  const reload = reloader({ holder, activate: activateKnown, readConfig: options.readConfig, metrics, log })
   const breakerOf = shared.breakers.phaseOf
   const { store } = holder.get().config
   const app = routerApp({
     log: log.target('router.http'),
     guard: { access, tenantId, sha256 },
     metrics: liveMetrics(metrics, {
+      counted: receipts?.made,
+      calibration: async () => calibrating.show(await calibration.figures()),
       providers: () => Object.keys(holder.get().config.providers),
       breakerOf,
       gates: () => Object.keys(holder.get().config.gates),
@@ -232,9 +277,9 @@ async function build(options: RouterOptions, life: Lifecycle) {
       inFlight: options.inFlight,
     }),
     audit: {
-      reads: db && auditReads(db),
-      pending: (id, tenant) => receipts?.unsealed.find(id, tenant),
-      made: receipts?.made ?? (async () => undefined),
+      reads,
+      findTrace,
+      calibration: calibration.describe,
       isGateDisabled: shared.errorBudgets.isDisabled,
     },
     capabilities: {
@@ -242,6 +287,8 @@ async function build(options: RouterOptions, life: Lifecycle) {
       env,
       breakerOf,
       isGateDisabled: shared.errorBudgets.isDisabled,
+      calibration: calibration.describe,
+      takesFeedback: feedback !== undefined,
       receipts: {
         durability: options.keeping?.durable ? 'durable' : 'best_effort',
         key_id: options.keeping?.signer?.keyId ?? null,
@@ -250,6 +297,7 @@ async function build(options: RouterOptions, life: Lifecycle) {
       },
       authRequired: access.keys.length > 0,
     },
+    feedback: { submit: feedback?.submit },
     reload,
     inbound,
     ...life,
@@ -259,9 +307,11 @@ async function build(options: RouterOptions, life: Lifecycle) {
     holder,
     inbound,
     receipts,
+    feedback,
     reload,
     async close() {
       await saveSpent()
+      await feedback?.close()
       await receipts?.close()
       await transport.close()
     },

@@ -5,14 +5,13 @@ import { inboundEndpoints, passthroughEndpoints } from '../shared/wire/router/en
 import { routerOperationEndpoints } from '../shared/wire/router/endpoints/operations.ts'
 import { routerError } from '../shared/wire/router/error.ts'
 
-const { feedback: _, ...audit } = auditEndpoints
-const { panel: __, ...operations } = routerOperationEndpoints
+const { panel: _, ...operations } = routerOperationEndpoints
 
 /** The operations that this version mounts: the document names these and no other. */
 const SERVED = [
   ...Object.values(inboundEndpoints),
   ...passthroughEndpoints,
-  ...Object.values(audit),
+  ...Object.values(auditEndpoints),
   ...Object.values(operations),
 ]
 

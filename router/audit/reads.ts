@@ -31,6 +31,20 @@ export function auditReads(db: Db) {
     list: ({ since, until, ...query }: TraceListQuery, tenant?: string): Promise<TraceList> =>
       store.list({ ...query, ...toDates({ since, until }), tenant }),
 
+    /** One look in one index. */
+    async byTraceId(id: string, tenant?: string): Promise<TraceRecord | undefined> {
+      const { rows } = await db.execute({ sql: 'select tenant_id, body from traces where trace_id = ?', args: [id] })
+      const row = rows[0]
+      if (row === undefined || (tenant !== undefined && row.tenant_id !== tenant)) return undefined
+      return JSON.parse(String(row.body)) as TraceRecord
+    },
+
+    /** By a trace id, a response id or a request id. */
+    byAnyId: (id: string, tenant?: string): Promise<TraceRecord | undefined> => store.get(id, tenant),
+
+    /** What was reported about a trace, oldest first. */
+    feedbackOf: (tenant: string, traceId: string): Promise<FeedbackRecord[]> => store.feedbackOf(tenant, traceId),
+
     /** By a trace id, a response id or a request id. */
     async find(id: string, tenant?: string): Promise<FoundTrace | undefined> {
       const trace = await store.get(id, tenant)

@@ -152,7 +152,12 @@ describe('the audit over HTTP', () => {
 
   it('counts gates in evals', async () => {
     const found = evals.parse(await json('/v1/evals'))
-    expect(found).toMatchObject({ requests: 2, escalations: 1, served_by_rung: { 0: 1, 1: 1 }, calibration: [] })
+    expect(found).toMatchObject({
+      requests: 2,
+      escalations: 1,
+      served_by_rung: { 0: 1, 1: 1 },
+      calibration: [{ tenant_id: 'acme', route_ix: 0, state: 'not_certified', method: 'aci', threshold: 0.5, n: 0 }],
+    })
     expect(found.gates).toMatchObject([{ gate_id: 'non-empty', pass: 2, fail: 1, abstain: 0, disabled: false }])
   })
 

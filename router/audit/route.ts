@@ -2,51 +2,46 @@ import { type Context, Hono } from 'hono'
 import type { z } from 'zod'
 import { ApiError } from '../../shared/http/api-error.ts'
 import { check, sentence } from '../../shared/wire/issues.ts'
+import type { CalibrationState } from '../../shared/wire/router/calibration.ts'
 import { checkpointListQuery } from '../../shared/wire/router/checkpoint.ts'
 import { type Evals, evalsQuery } from '../../shared/wire/router/evals.ts'
 import { savingsQuery } from '../../shared/wire/router/savings.ts'
-import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
 import { type TraceDetail, traceListQuery } from '../../shared/wire/router/traces.ts'
 import type { CallerEnv } from '../auth/access.ts'
 import { CursorError } from '../traces/store.ts'
 import { explain } from './explain.ts'
+import type { FindTrace, FoundRecord } from './find-trace.ts'
 import type { AuditReads } from './reads.ts'
 
 export interface AuditDeps {
   /** Undefined where no traces are kept. */
   reads: AuditReads | undefined
-  /** A record that is not in the store yet; without a tenant, of any. */
-  pending: (id: string, tenant: string | undefined) => UnsealedTrace | undefined
-  /** Resolves when a record has been made of every call that has ended. */
-  made: () => Promise<void>
+  /** Finds a decision that may still be on its way to the store. */
+  findTrace: FindTrace
+  /** Where the thresholds of the routes stand; without a tenant, of all. */
+  calibration: (tenant: string | undefined) => Promise<CalibrationState[]>
   isGateDisabled: (tenant: string, gate: string) => boolean
 }
 
 /** The audit over HTTP (router contract §2.1). A caller sees its own tenant; another tenant's id is not there. */
-export function auditRoute({ reads: kept, pending, made, isGateDisabled }: AuditDeps) {
+export function auditRoute({ reads: kept, findTrace, calibration, isGateDisabled }: AuditDeps) {
   const reads = (): AuditReads => {
     if (kept === undefined)
       throw new ApiError('not_found', 'this router keeps no traces: it was started without a store')
     return kept
   }
 
-  async function find(id: string, tenant: string | undefined): Promise<TraceDetail> {
-    let detail = await look(id, tenant)
-    if (detail === undefined) {
-      // The record of a call is made a moment after its answer; who asks at once would miss it.
-      await made()
-      detail = await look(id, tenant)
-    }
-    if (detail !== undefined) return detail
+  async function find(id: string, tenant: string | undefined): Promise<FoundRecord> {
+    reads()
+    const found = await findTrace(id, tenant)
+    if (found !== undefined) return found
     throw new ApiError('not_found', `there is no trace with the id ${id}`)
   }
 
-  async function look(id: string, tenant: string | undefined): Promise<TraceDetail | undefined> {
-    // First what waits: the writer may move it to the store while the store is asked.
-    const waiting = pending(id, tenant)
-    const found = await reads().find(waiting?.trace_id ?? id, tenant)
-    if (found !== undefined) return { ...found, pending: false }
-    return waiting && { trace: waiting, feedback: [], pending: true }
+  async function detail(id: string, tenant: string | undefined): Promise<TraceDetail> {
+    const found = await find(id, tenant)
+    const { tenant_id, trace_id } = found.trace
+    return { ...found, feedback: await reads().feedbackOf(tenant_id, trace_id) }
   }
 
   return new Hono<CallerEnv>()
@@ -54,7 +49,7 @@ export function auditRoute({ reads: kept, pending, made, isGateDisabled }: Audit
       const query = readQuery(c, traceListQuery)
       return c.json(await withCursor('before', () => reads().list(query, c.get('caller').sees)))
     })
-    .get('/v1/traces/:id', async c => c.json(await find(c.req.param('id'), c.get('caller').sees)))
+    .get('/v1/traces/:id', async c => c.json(await detail(c.req.param('id'), c.get('caller').sees)))
     .get('/v1/traces/:id/explain', async c =>
       c.json(explain((await find(c.req.param('id'), c.get('caller').sees)).trace)),
     )
@@ -63,7 +58,7 @@ export function auditRoute({ reads: kept, pending, made, isGateDisabled }: Audit
       const { sees, tenantId } = c.get('caller')
       const stored = await reads().evals(readQuery(c, evalsQuery), sees)
       const gates = stored.gates.map(gate => ({ ...gate, disabled: isGateDisabled(tenantId, gate.gate_id) }))
-      return c.json({ ...stored, gates, calibration: [] } satisfies Evals)
+      return c.json({ ...stored, gates, calibration: await calibration(sees) } satisfies Evals)
     })
     .get('/v1/checkpoints', async c => {
       const query = readQuery(c, checkpointListQuery)

@@ -3,8 +3,6 @@ import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
 /** The ids that a caller may know, in the order in which they are looked up (router contract §2.4). */
 const KINDS = ['response_id', 'upstream_request_id', 'client_request_id'] as const
 
-export type Unsealed = ReturnType<typeof unsealed>
-
 /**
  * The records that the writer still holds, for a reader who comes before it. Only pointers are kept: an index by id would cost
  * each request more than all who ever ask (measured: 35 µs against 0.04 µs; a search through a full queue takes 1 ms).

@@ -2,6 +2,8 @@ import { Hono } from 'hono'
 import { VERSION } from '../../shared/version.ts'
 import type { Capabilities } from '../../shared/wire/router/capabilities.ts'
 import { inboundApis, modes } from '../../shared/wire/router/conventions.ts'
+import { auditEndpoints } from '../../shared/wire/router/endpoints/audit.ts'
+import { outcomes, verdicts } from '../../shared/wire/router/feedback.ts'
 import { requestHeaders } from '../../shared/wire/router/headers.ts'
 import type { Caller, CallerEnv } from '../auth/access.ts'
 import { describeConfig } from '../config/describe.ts'
@@ -13,6 +15,10 @@ export interface CapabilitiesDeps {
   env: Readonly<Record<string, string | undefined>>
   breakerOf: (provider: string) => Capabilities['providers'][number]['breaker']
   isGateDisabled: (tenant: string, gate: string) => boolean
+  /** Where the thresholds of the routes stand for this tenant. */
+  calibration: (tenant: string) => Promise<Capabilities['calibration']>
+  /** Whether outcomes can be reported: they need a store. */
+  takesFeedback: boolean
   receipts: Capabilities['receipts']
   authRequired: boolean
 }
@@ -21,11 +27,11 @@ const OFFBOARDING =
   'Point the base URLs of your clients back at the providers and stop this process; nothing else was changed.'
 
 export function capabilitiesRoute(deps: CapabilitiesDeps) {
-  return new Hono<CallerEnv>().get('/v1/capabilities', c => c.json(describe(deps, c.get('caller'))))
+  return new Hono<CallerEnv>().get('/v1/capabilities', async c => c.json(await describe(deps, c.get('caller'))))
 }
 
 /** Router contract §2.5: no secret, no full address, only the caller's tenant. */
-function describe(deps: CapabilitiesDeps, { tenantId }: Caller): Capabilities {
+async function describe(deps: CapabilitiesDeps, { tenantId }: Caller): Promise<Capabilities> {
   const config = deps.config()
   return {
     service: 'router',
@@ -39,9 +45,10 @@ function describe(deps: CapabilitiesDeps, { tenantId }: Caller): Capabilities {
     modes: [...modes],
     routing_modes: describeModes(config.learning).map(({ name, knobs }) => ({ name, knobs })),
     apis: [...inboundApis],
-    calibration: [],
-    // An empty path: this version takes no feedback.
-    feedback: { path: '', outcomes: [], verdicts: [] },
+    calibration: await deps.calibration(tenantId),
+    feedback: deps.takesFeedback
+      ? { path: auditEndpoints.feedback.path, outcomes: [...outcomes], verdicts: [...verdicts] }
+      : { path: '', outcomes: [], verdicts: [] },
     receipts: deps.receipts,
     auth: { required: deps.authRequired, header: requestHeaders.key },
     offboarding: OFFBOARDING,

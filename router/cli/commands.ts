@@ -10,6 +10,7 @@ export const COMMANDS: Readonly<Record<string, () => Promise<CommandClass>>> = {
   explain: async () => (await import('./explain.ts')).ExplainCommand,
   savings: async () => (await import('./savings.ts')).SavingsCommand,
   evals: async () => (await import('./evals.ts')).EvalsCommand,
+  calibrate: async () => (await import('./calibrate.ts')).CalibrateCommand,
   export: async () => (await import('./export.ts')).ExportCommand,
   verify: async () => (await import('./verify.ts')).VerifyCommand,
 }

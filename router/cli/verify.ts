@@ -59,10 +59,13 @@ export class VerifyCommand extends Command {
     const { openStoreToRead } = await import('../host/open-store.ts')
     const { storedCheckpoints, storedFeedback, storedRecords } = await import('../traces/stored-records.ts')
     const { publishedKeys } = await import('../traces/keys.ts')
+    const { verifiedInThreads } = await import('../host/verify-threads.ts')
     const db = await openStoreToRead(this.context.env, this.db)
+    const address = this.db ?? (this.context.env.ROUTER_DB || 'router.db')
+    const { tenant } = this
     try {
       return await this.check({
-        records: storedRecords(db, this.tenant),
+        records: db.kind === 'file' ? verifiedInThreads(db, { address, tenant }) : storedRecords(db, tenant),
         feedback: storedFeedback(db, this.tenant),
         own: await storedCheckpoints(db, { tenant: this.tenant }),
         published: [await publishedKeys(db)],

@@ -16,7 +16,7 @@ import { runGates } from '../gates/run-gates.ts'
 import { bestAttempt } from '../policy/best-attempt.ts'
 import type { Breakers, Ticket } from '../policy/breakers.ts'
 import { type BoundFactors, costBound, tokenBound } from '../policy/cost-bound.ts'
-import { type Knobs, serveThreshold } from '../policy/knobs.ts'
+import type { Knobs } from '../policy/knobs.ts'
 import { afterFault, afterGateFail, afterOverflow, type Next, type Progress } from '../policy/next-rung.ts'
 import type { Start } from '../policy/start-rung.ts'
 import type { Transport } from '../upstream/transport.ts'
@@ -31,6 +31,8 @@ export interface CascadePlan {
   config: RoutingConfig
   route: Route
   knobs: Knobs
+  /** The score below which an answer is not served; null applies none. The same for the whole request. */
+  threshold: number | null
   /** The gates of the route, in config order. */
   gates: readonly Gate[]
   start: Start & { rung: number }
@@ -250,8 +252,8 @@ export async function cascade(plan: CascadePlan, deps: CascadeDeps, signal: Abor
     deps.errorBudgets.record(tenantId, outcome.runs)
     const gates = { results: outcome.results, gate: outcome.gate, score: outcome.score, cost: outcome.costNano }
     if (signal.aborted) return { verdict: 'cancelled', gates }
-    const threshold = serveThreshold(plan.knobs, route.serveThreshold)
-    const { verdict } = decide(outcome, { threshold, serveFailedAboveThreshold: route.serveFailedAboveThreshold })
+    const { serveFailedAboveThreshold } = route
+    const { verdict } = decide(outcome, { threshold: plan.threshold, serveFailedAboveThreshold })
     return { verdict, gates }
   }
 

@@ -11,7 +11,7 @@ import type { Gate } from '../gates/gate.ts'
 import type { Breakers } from '../policy/breakers.ts'
 import { boundFactors } from '../policy/cost-bound.ts'
 import { type Eligibility, eligibleRungs, emptyBecause, estimateInputTokens } from '../policy/eligible.ts'
-import { resolveKnobs } from '../policy/knobs.ts'
+import { resolveKnobs, serveThreshold } from '../policy/knobs.ts'
 import { startRung } from '../policy/start-rung.ts'
 import { headerValue } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
@@ -25,6 +25,8 @@ export interface PlanDeps {
   ledger: BudgetLedger
   breakers: Breakers
   sessions: Sessions
+  /** What calibration says about a route of a tenant. */
+  calibrated: (tenantId: string, route: Route) => { threshold: number | null; lost: boolean }
   env: Readonly<Record<string, string | undefined>>
   sha256: Sha256
 }
@@ -97,6 +99,7 @@ export function planCascade(input: PlanInput, deps: PlanDeps): Planned {
     const message = 'x-router-max-cost-usd takes a number of dollars above 0, such as 0.05'
     return { ok: false, error: 'bad_request', message, policy }
   }
+  const calibrated = deps.calibrated(tenantId, route)
   const plan: CascadePlan = {
     traceId: input.traceId,
     tenantId,
@@ -104,6 +107,7 @@ export function planCascade(input: PlanInput, deps: PlanDeps): Planned {
     config,
     route,
     knobs,
+    threshold: serveThreshold(knobs, calibrated.threshold, calibrated.lost),
     gates: route.gates.flatMap(id => deps.gates.get(id) ?? []),
     start: { ...start, rung: start.rung },
     eligible: eligibility.rungs,

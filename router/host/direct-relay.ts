@@ -22,6 +22,29 @@ export interface DirectRelayDeps extends Omit<RelayDeps, 'transport'> {
 /** A body that announces itself as no longer than this is sent in one piece, which the pool does much faster. */
 const ONE_PIECE = 64 * 1024
 
+/** What the caller ends is over before an error of it comes here. */
+const NEVER = new AbortController().signal
+
+interface Place {
+  origin: string
+  path: string
+}
+
+/** Clients ask for the same few paths, and taking an address apart costs as much as all else that is looked at in a head. */
+const places = new Map<string, Place>()
+const MAX_PLACES = 100
+
+function place(base: string, target: string): Place {
+  const key = `${base} ${target}`
+  const known = places.get(key)
+  if (known !== undefined) return known
+  const { origin, pathname, search } = new URL(joinUpstream(base, target))
+  const made = { origin, path: pathname + search }
+  if (places.size >= MAX_PLACES) places.clear()
+  places.set(key, made)
+  return made
+}
+
 /**
  * Observe mode on Node's own objects: no Request, no Response, no web stream in between. The same call through the
  * portable relay costs about twice the processor time. Takes the requests it can serve and leaves the others.
@@ -43,7 +66,6 @@ export function directRelay(deps: DirectRelayDeps): (request: IncomingMessage, r
         ? undefined
         : observation({ traceId, tenantId: deps.tenantId, routeIx: null, target: { ...to, api }, headers }, deps.clock)
     const own = deps.outHeaders ? [responseHeaders.traceId, traceId, responseHeaders.mode, 'observe'] : []
-    const cut = new AbortController()
     let abort: ((error?: Error) => void) | undefined
     let over = false
     let written = false
@@ -56,16 +78,15 @@ export function directRelay(deps: DirectRelayDeps): (request: IncomingMessage, r
     response.on('close', () => {
       if (response.writableFinished) return
       end('client_abort')
-      cut.abort()
       abort?.()
     })
 
     const send = (body: Buffer | AsyncIterable<Uint8Array> | null) => {
       observed?.called()
-      const at = new URL(joinUpstream(deps.bases[to.dialect], target))
+      const at = place(deps.bases[to.dialect], target)
       const options: Dispatcher.DispatchOptions = {
         origin: at.origin,
-        path: at.pathname + at.search,
+        path: at.path,
         method: method as Dispatcher.HttpMethod,
         headers: toUpstream(headers).flat(),
         body: body as Dispatcher.DispatchOptions['body'],
@@ -102,7 +123,7 @@ export function directRelay(deps: DirectRelayDeps): (request: IncomingMessage, r
         },
         onError(error: Error) {
           if (over) return
-          const known = toTransportError(error, cut.signal)
+          const known = toTransportError(error, NEVER)
           end(known instanceof TransportError && known.timeout !== undefined ? 'timeout' : 'transport')
           const tooLarge = findTooLarge(error)
           if (response.headersSent) response.destroy()

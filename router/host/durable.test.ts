@@ -9,7 +9,10 @@ import { readSigningKey } from './signing-key.ts'
 import { openSpillFile } from './spill-file.ts'
 import { storeFolder, testWriter } from './testing/store-folder.ts'
 
-const child = new URL('./testing/durable-child.ts', import.meta.url).pathname
+const children = {
+  'the writer in the main thread': new URL('./testing/durable-child.ts', import.meta.url).pathname,
+  'the receipt thread': new URL('./testing/durable-thread-child.ts', import.meta.url).pathname,
+}
 
 let folder: Awaited<ReturnType<typeof storeFolder>>
 beforeAll(async () => {
@@ -18,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => folder.remove())
 
 /** Runs the child until it has told of so many records, then kills it without a word. */
-async function runAndKill(dbPath: string, acknowledged: number): Promise<string[]> {
+async function runAndKill(child: string, dbPath: string, acknowledged: number): Promise<string[]> {
   const running = spawn(process.execPath, [child, dbPath], { stdio: ['ignore', 'pipe', 'inherit'] })
   let text = ''
   running.stdout.on('data', chunk => {
@@ -31,35 +34,41 @@ async function runAndKill(dbPath: string, acknowledged: number): Promise<string[
   return text.split('\n').slice(0, -1)
 }
 
-it('keeps every record that was acknowledged, once, over kills at random moments', async () => {
-  const dbPath = folder.path('router.db')
-  const told: string[] = []
-  for (let round = 0; round < 5; round++) told.push(...(await runAndKill(dbPath, 1 + Math.floor(Math.random() * 400))))
+it.each(Object.entries(children))(
+  'keeps every record that %s acknowledged, once, over kills at random moments',
+  async (name, child) => {
+    const file = `${name}.db`
+    const dbPath = folder.path(file)
+    const told: string[] = []
+    for (let round = 0; round < 5; round++)
+      told.push(...(await runAndKill(child, dbPath, 1 + Math.floor(Math.random() * 400))))
 
-  const db = await folder.open()
-  const signer = await readSigningKey({ dbPath })
-  const spill = await openSpillFile(dbPath)
-  const writer = testWriter(db, {
-    mode: 'durable',
-    spill,
-    ...(signer && { signer }),
-    isGone: () => true,
-  })
-  writer.start()
-  await expect.poll(() => spill.bytes(), { interval: 20, timeout: 10_000 }).toBe(0)
-  await writer.close()
+    const db = await folder.open(file)
+    const signer = await readSigningKey({ dbPath })
+    const spill = await openSpillFile(dbPath)
+    const writer = testWriter(db, {
+      mode: 'durable',
+      spill,
+      ...(signer && { signer }),
+      isGone: () => true,
+    })
+    writer.start()
+    await expect.poll(() => spill.bytes(), { interval: 20, timeout: 10_000 }).toBe(0)
+    await writer.close()
 
-  const { rows } = await db.execute('select trace_id from traces')
-  const stored = rows.map(row => String(row.trace_id))
-  expect(new Set(stored).size).toBe(stored.length)
-  const there = new Set(stored)
-  expect(told.filter(id => !there.has(id))).toEqual([])
-  expect(told.length).toBeGreaterThanOrEqual(5)
-  const report = await verifyRecords({
-    records: storedRecords(db),
-    checkpoints: await storedCheckpoints(db),
-    keys: trustedKeys(await publishedKeys(db)),
-    sha256: nativeSha256,
-  })
-  expect(report).toMatchObject({ valid: true, records: stored.length, tenants: [{ unanchored_tail: 0 }] })
-}, 30_000)
+    const { rows } = await db.execute('select trace_id from traces')
+    const stored = rows.map(row => String(row.trace_id))
+    expect(new Set(stored).size).toBe(stored.length)
+    const there = new Set(stored)
+    expect(told.filter(id => !there.has(id))).toEqual([])
+    expect(told.length).toBeGreaterThanOrEqual(5)
+    const report = await verifyRecords({
+      records: storedRecords(db),
+      checkpoints: await storedCheckpoints(db),
+      keys: trustedKeys(await publishedKeys(db)),
+      sha256: nativeSha256,
+    })
+    expect(report).toMatchObject({ valid: true, records: stored.length, tenants: [{ unanchored_tail: 0 }] })
+  },
+  30_000,
+)

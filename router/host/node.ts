@@ -1,23 +1,21 @@
-import { appendFile } from 'node:fs/promises'
 import { readEnv } from '../../shared/env/read-env.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { listen, type Service } from '../../shared/host/serve.ts'
 import { createLog } from '../../shared/log/log.ts'
 import { type RouterEnv, routerEnv } from '../env.ts'
-import type { Keeping } from '../receipts.ts'
 import { createRouter } from '../router.ts'
-import type { LineSink } from '../traces/checkpointer.ts'
 import { readAccess } from './access.ts'
 import { besideConfig, readConfigFile } from './config-file.ts'
 import { directRelay } from './direct-relay.ts'
+import { openKeeping } from './keeping.ts'
 import { nativeSha256 } from './native-sha256.ts'
+import type { KeepingPlace } from './receipt-messages.ts'
+import { receiptThread } from './receipt-thread.ts'
 import { regexWorkers } from './regex-worker.ts'
 import { processRunner } from './run-process.ts'
 import { shed } from './shed.ts'
-import { readSigningKey } from './signing-key.ts'
-import { openSpillFile } from './spill-file.ts'
 import { undiciTransport } from './undici-transport.ts'
-import { writerIsGone, writerName } from './writer-name.ts'
+import { writerName } from './writer-name.ts'
 
 const HEADER_BYTES = 65_536
 
@@ -33,6 +31,9 @@ export async function serveRouter(vars: Vars): Promise<Service> {
   const { ROUTER_CONFIG: configFile } = env
   const readConfig = configFile === undefined ? undefined : () => readConfigFile(configFile)
   const config = await readConfig?.()
+  const place = keepingPlace(env)
+  // A store in memory is in this thread only.
+  const thread = /^(?:file:)?:memory:/i.test(env.ROUTER_DB) ? undefined : receiptThread()
   const db = await openDb(env.ROUTER_DB, {
     synchronous: env.ROUTER_RECEIPTS === 'durable' ? 'full' : 'normal',
     ...(env.ROUTER_DB_TOKEN && { token: env.ROUTER_DB_TOKEN }),
@@ -40,8 +41,7 @@ export async function serveRouter(vars: Vars): Promise<Service> {
   const transport = undiciTransport({ connectMs: 10_000 })
   const regexRunner = regexWorkers()
   const runProcess = processRunner({ vars })
-  const path = localPath(env.ROUTER_DB)
-  const spill = env.ROUTER_RECEIPTS === 'durable' && path !== undefined ? await openSpillFile(path) : undefined
+  const { keeping, close: closeKeeping } = await openKeeping(place)
   let inFlight = 0
   const router = createRouter({
     ...(config !== undefined && { config }),
@@ -51,7 +51,7 @@ export async function serveRouter(vars: Vars): Promise<Service> {
     access,
     inFlight: () => inFlight,
     db,
-    keeping: await keeping(env, path, spill),
+    keeping: { ...keeping, ...(thread && { elsewhere: thread.keepAt(place) }) },
     log,
     transport,
     sha256: nativeSha256,
@@ -84,7 +84,7 @@ export async function serveRouter(vars: Vars): Promise<Service> {
       router.drain()
       await server.close(env.ROUTER_DRAIN_SECONDS * 1000)
       await router.close()
-      await spill?.close()
+      await closeKeeping()
       await runProcess.close()
       await regexRunner.close()
       db.close()
@@ -92,34 +92,16 @@ export async function serveRouter(vars: Vars): Promise<Service> {
   }
 }
 
-async function keeping(env: RouterEnv, path: string | undefined, spill: Keeping['spill']): Promise<Keeping> {
-  const signer = await readSigningKey({
-    key: env.ROUTER_SIGNING_KEY,
-    keyFile: env.ROUTER_SIGNING_KEY_FILE,
-    dbPath: path,
-  })
-  const files = [
-    ...(path ? [`${path}.checkpoints.jsonl`] : []),
-    ...(env.ROUTER_ANCHOR_FILE ? [env.ROUTER_ANCHOR_FILE] : []),
-  ]
+function keepingPlace(env: RouterEnv): KeepingPlace {
   return {
+    address: env.ROUTER_DB,
+    token: env.ROUTER_DB_TOKEN,
     durable: env.ROUTER_RECEIPTS === 'durable',
-    ...(signer && { signer }),
-    ...(spill && { spill }),
-    sinks: files.map(fileSink),
+    signingKey: env.ROUTER_SIGNING_KEY,
+    signingKeyFile: env.ROUTER_SIGNING_KEY_FILE,
+    anchorFile: env.ROUTER_ANCHOR_FILE,
     holder: writerName(),
-    isGone: writerIsGone,
   }
-}
-
-function fileSink(file: string): LineSink {
-  return { name: file, append: line => appendFile(file, line.endsWith('\n') ? line : line + '\n', { mode: 0o600 }) }
-}
-
-/** The file behind a store's address; undefined for a server and for memory. */
-function localPath(address: string): string | undefined {
-  if (address.startsWith('file:')) return address.slice('file:'.length).replace(/^\/\/(?=\/)/, '')
-  return /^[a-z][a-z0-9+.-]+:|^:memory:/i.test(address) ? undefined : address
 }
 
 /** SIGHUP reads the config anew; one that cannot be used is logged and the old one stays. */

@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs'
 import type { Checkpoint, RouterKeys } from '../../shared/wire/router/checkpoint.ts'
-import type { RecordLine } from '../traces/verify.ts'
+import type { RecordLine } from '../traces/check-stretch.ts'
 
 /** A file that verify was given cannot be used. The message is one sentence for the person at the terminal. */
 export class RecordFileError extends Error {

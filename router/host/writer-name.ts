@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
+import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads'
 
 /** The space in which this machine counts processes; a container has its own, so equal numbers there are other processes. */
 function processSpace(): string {
@@ -13,21 +14,28 @@ function processSpace(): string {
 
 const machine = `${hostname()} ${processSpace()}`
 
-const own = new Set<string>()
+/** One for all threads of a process: numbers of processes come again, and then the thread that asks may not be the one that writes. */
+function processMark(): string {
+  const inherited = getEnvironmentData('waybill-process')
+  if (typeof inherited === 'string') return inherited
+  const made = randomUUID()
+  setEnvironmentData('waybill-process', made)
+  return made
+}
+
+const mark = processMark()
 
 /** A name for a writer of this process that tells other processes of the machine which process it is. */
 export function writerName(): string {
-  const name = `${machine}/${process.pid}/${randomUUID()}`
-  own.add(name)
-  return name
+  return `${machine}/${process.pid}/${mark}/${randomUUID()}`
 }
 
 /** Whether a writer's process surely ended: it ran here and its number is free, or is now this process's own. */
 export function writerIsGone(name: string): boolean {
-  const [where, pid] = name.split('/')
+  const [where, pid, whose] = name.split('/')
   // The name of the space holds no slash.
   if (where !== machine || pid === undefined || !/^\d+$/.test(pid)) return false
-  if (Number(pid) === process.pid) return !own.has(name)
+  if (Number(pid) === process.pid) return whose !== mark
   try {
     process.kill(Number(pid), 0)
     return false

@@ -1,11 +1,11 @@
 import { Hono } from 'hono'
 
 export interface MetricsDeps {
-  metrics: { text(): string }
+  metrics: { text(): Promise<string> }
 }
 
 export function metricsRoute({ metrics }: MetricsDeps) {
-  return new Hono().get('/metrics', c =>
-    c.body(metrics.text(), 200, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' }),
+  return new Hono().get('/metrics', async c =>
+    c.body(await metrics.text(), 200, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' }),
   )
 }

@@ -3,11 +3,15 @@ import { joined } from '../../shared/sign/bytes.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { HeaderList } from '../upstream/transport.ts'
 import { type AnswerMeter, answerMeter } from './answer-meter.ts'
-import type { ObservedCall, ObservedEnd } from './record.ts'
+import { type EndedCall, MAX_ERROR_BODY } from './ended-call.ts'
+import type { ObservedEnd } from './record.ts'
 import type { Target, TracedApi } from './target.ts'
 
-/** Error bodies are read to class the error; none is longer than this. */
-const MAX_ERROR_BODY = 64 * 1024
+/**
+ * Answers up to this are kept and read after the call; longer ones are metered on their way. Most answers are shorter, and
+ * a chunk that is only kept costs its call nothing.
+ */
+const MAX_KEPT = 64 * 1024
 
 export interface Arrival {
   traceId: string
@@ -17,10 +21,7 @@ export interface Arrival {
   headers: HeaderList
 }
 
-/**
- * What is kept of one passing call until its record can be made. It holds references to the chunks of the request, and
- * of the answer only what its meter needs.
- */
+/** What is kept of one passing call until its record can be made: references to the chunks of the request and of a short answer. */
 export interface Observation {
   readonly traceId: string
   requestChunk(chunk: Uint8Array): void
@@ -32,7 +33,17 @@ export interface Observation {
   /** The last byte of the upstream came, or the call ended otherwise. */
   ended(end: ObservedEnd): void
   /** Everything that the receipt is made from; ask after `ended`. */
-  call(): Promise<ObservedCall>
+  call(): EndedCall
+}
+
+interface Answer {
+  status: number
+  headers: HeaderList
+  encoded: boolean
+  chunks: Uint8Array[]
+  bytes: number
+  /** Once the answer is longer than what is kept. */
+  meter: AnswerMeter | undefined
 }
 
 export function observation({ traceId, tenantId, routeIx, target, headers }: Arrival, clock: Clock): Observation {
@@ -40,13 +51,21 @@ export function observation({ traceId, tenantId, routeIx, target, headers }: Arr
   const start = clock.monotonic()
   const since = () => clock.monotonic() - start
   const request: Uint8Array[] = []
-  const errorBody: Uint8Array[] = []
-  let errorBytes = 0
-  let answer: { status: number; headers: HeaderList; meter: AnswerMeter } | undefined
+  let answer: Answer | undefined
   let end: ObservedEnd = 'client_abort'
   let called: number | undefined
   let firstByte: number | undefined
   let lastByte: number | undefined
+
+  function meterOf({ headers, encoded, chunks }: Answer): AnswerMeter {
+    const meter = answerMeter(dialects[target.dialect], headers, encoded)
+    for (const chunk of chunks) meter.push(chunk)
+    return meter
+  }
+
+  function contentOf({ encoded, chunks, meter }: Answer) {
+    return meter ? { meter, errorBody: whole(chunks) } : { raw: whole(chunks), encoded }
+  }
 
   return {
     traceId,
@@ -54,32 +73,36 @@ export function observation({ traceId, tenantId, routeIx, target, headers }: Arr
     called() {
       called ??= since()
     },
-    head(status, head, rawEncoding) {
-      answer = { status, headers: head, meter: answerMeter(dialects[target.dialect], head, rawEncoding) }
+    head(status, headers, encoded) {
+      answer = { status, headers, encoded, chunks: [], bytes: 0, meter: undefined }
     },
     chunk(chunk) {
       firstByte ??= since()
-      answer?.meter.push(chunk)
-      if (answer === undefined || answer.status < 400 || errorBytes >= MAX_ERROR_BODY) return
-      errorBytes += chunk.length
-      errorBody.push(chunk)
+      if (answer === undefined) return
+      const before = answer.bytes
+      answer.bytes += chunk.length
+      if (answer.bytes > MAX_KEPT) {
+        if (answer.meter === undefined) {
+          answer.meter = meterOf(answer)
+          // Of an error the beginning is kept beside the meter.
+          if (answer.status < 400) answer.chunks = []
+        }
+        answer.meter.push(chunk)
+        if (answer.status < 400 || before >= MAX_ERROR_BODY) return
+      }
+      answer.chunks.push(chunk)
     },
     ended(how) {
       end = how
       lastByte = since()
     },
-    async call() {
+    call() {
       const last = lastByte ?? since()
-      const reading = await answer?.meter.reading()
       return {
-        traceId,
-        tenantId,
-        routeIx,
-        arrivedAt,
-        inbound: { api: target.api, headers, body: whole(request) },
-        provider: target.dialect === 'messages' ? 'anthropic' : 'openai',
-        answer: answer && { status: answer.status, headers: answer.headers, reading, errorBody: whole(errorBody) },
-        end,
+        ...{ traceId, tenantId, routeIx, arrivedAt, headers, end },
+        api: target.api,
+        request: whole(request),
+        answer: answer && { status: answer.status, headers: answer.headers, content: contentOf(answer) },
         sent: called !== undefined,
         times: { called: called ?? last, firstByte, lastByte: last, done: last },
       }

@@ -4,9 +4,10 @@ import type { MeterReading } from '../../shared/dialects/meter.ts'
 import { type NanoUsd, toUsd } from '../../shared/money/money.ts'
 import { attemptCost, type Price } from '../../shared/prices/price.ts'
 import type { Attempt, ErrorClass, Final, Tokens, UnsealedTrace } from '../../shared/wire/router/trace.ts'
-import { type Hashing, type InboundRequest, requestPart } from '../receipt/request-part.ts'
+import type { RequestPart } from '../receipt/request-part.ts'
 import { headerValue } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
+import type { TracedApi } from './target.ts'
 
 const NO_TOKENS: Tokens = { uncached: 0, cache_write_5m: 0, cache_write_1h: 0, cache_read: 0, output: 0 }
 
@@ -19,7 +20,9 @@ export interface ObservedCall {
   /** Index of the matched route; null without one. */
   routeIx: number | null
   arrivedAt: Date
-  inbound: Omit<InboundRequest, 'facts'>
+  api: TracedApi
+  request: RequestPart
+  clientRequestId: string | undefined
   provider: string
   /** Undefined when the upstream sent no head. */
   answer:
@@ -34,16 +37,14 @@ export interface ObservedCall {
 
 export interface RecordDeps {
   dialect: Dialect
-  hashing: Hashing
   findPrice: (provider: string, model: string) => Price | undefined
   hashes: { config_hash: string; price_table_hash: string }
 }
 
 /** The receipt of an observed call (router contract §1.1, §3): one attempt that nothing was decided about. */
 export function observedRecord(call: ObservedCall, deps: RecordDeps): UnsealedTrace {
-  const { inbound, answer, times } = call
-  const scan = deps.dialect.scan(inbound.body)
-  const { session_id, ...request } = requestPart({ ...inbound, facts: scan.ok ? scan.facts : undefined }, deps.hashing)
+  const { answer, times } = call
+  const { session_id, ...request } = call.request
   const model = answer?.reading?.model ?? request.features.requested_model
   const cost = costOf(call, model, deps)
   const attempt = theAttempt(call, model, cost, deps.dialect)
@@ -64,7 +65,7 @@ export function observedRecord(call: ObservedCall, deps: RecordDeps): UnsealedTr
     overhead_ms: ms(overhead(call)),
     ...id('response_id', answer?.reading?.id),
     ...id('upstream_request_id', answer && upstreamRequestId(answer.headers)),
-    ...id('client_request_id', headerValue(inbound.headers, 'x-request-id')),
+    ...id('client_request_id', call.clientRequestId),
     ...(answer !== undefined && !relayed && { truncated: true }),
   }
   return {
@@ -130,8 +131,8 @@ function errorClass({ end, answer }: ObservedCall, dialect: Dialect): ErrorClass
 
 /** Nothing was billed where nothing was answered; null, never 0, where the price or the usage is unknown. */
 function costOf(call: ObservedCall, model: string, deps: RecordDeps): NanoUsd | null {
-  const { inbound, answer, provider } = call
-  if (inbound.api === 'messages.count_tokens') return 0
+  const { api, answer, provider } = call
+  if (api === 'messages.count_tokens') return 0
   if (answer === undefined || (answer.status >= 400 && !answer.reading?.tokens)) return 0
   const { tokens, usage_source } = usageOf(call)
   if (usage_source === 'none') return null

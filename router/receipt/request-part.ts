@@ -21,7 +21,7 @@ export interface InboundRequest {
   facts: RequestFacts | undefined
 }
 
-type RequestPart = Omit<UnsealedTrace['request'], 'body_sha256_out'> & { session_id: string }
+export type RequestPart = Omit<UnsealedTrace['request'], 'body_sha256_out'> & { session_id: string }
 
 /** What a receipt says about the request: hashes, counts and names, never a word of it (router contract §1.1). */
 export function requestPart({ api, headers, body, facts }: InboundRequest, hashing: Hashing): RequestPart {
@@ -48,9 +48,15 @@ export function bodyHash(hashing: Hashing, body: Uint8Array): string {
 
 const LABELS = { prompt: utf8('prompt\0'), body: utf8('body\0'), session: utf8('session\0') }
 
+// One buffer for all: what is hashed here is hashed before the next one is put together.
+const scratch = new Uint8Array(64 * 1024)
+
 function saltedHash({ sha256, salt }: Hashing, purpose: keyof typeof LABELS, parts: readonly Uint8Array[]): string {
   const label = LABELS[purpose]
-  const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, salt.length + label.length))
+  let size = salt.length + label.length
+  for (const part of parts) size += part.length
+  // A large body does not leave a large buffer behind.
+  const bytes = size <= scratch.length ? scratch : new Uint8Array(size)
   bytes.set(salt)
   bytes.set(label, salt.length)
   let at = salt.length + label.length
@@ -58,7 +64,7 @@ function saltedHash({ sha256, salt }: Hashing, purpose: keyof typeof LABELS, par
     bytes.set(part, at)
     at += part.length
   }
-  return sha256Hex(bytes, sha256)
+  return sha256Hex(bytes.subarray(0, size), sha256)
 }
 
 function features(headers: HeaderList, body: Uint8Array, facts: RequestFacts | undefined): Features {

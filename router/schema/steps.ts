@@ -102,4 +102,47 @@ create table writer_lease (
 ) strict;
 create index budgets_updated on budgets (updated_at);`,
   },
+  {
+    id: 4,
+    name: 'calibration',
+    // A calibration is changed by compare and set: `previous` names the version that a change was made from, and a statement that
+    // finds another puts null there, which undoes its transaction. An outcome's ix is its place among the scored answers of
+    // its route; fails and passes count the reporters whose last word that is. Its score is text, since SQLite reads one decimal in
+    // 4,000 a unit off. A calibration is its state, as JSON; t to p_value repeat what people look for. routing_configs tells which
+    // route a receipt means after the config has changed.
+    sql: `create table outcomes (
+  tenant_id text not null,
+  trace_id text not null,
+  route_fp text not null,
+  ix integer,
+  rung integer not null,
+  score text,
+  fails integer not null,
+  passes integer not null,
+  primary key (tenant_id, trace_id)
+) strict, without rowid;
+create unique index outcomes_place on outcomes (tenant_id, route_fp, ix) where ix is not null;
+
+create table calibration (
+  tenant_id text not null,
+  route_fp text not null,
+  version integer not null,
+  previous integer not null,
+  state text not null,
+  t real not null,
+  n integer not null,
+  k integer not null,
+  certified_lambda real,
+  p_value real,
+  updated_at text not null,
+  primary key (tenant_id, route_fp)
+) strict;
+create index calibration_version on calibration (version);
+
+create table routing_configs (
+  config_hash text primary key,
+  used_ms integer not null,
+  body text not null
+) strict;`,
+  },
 ]

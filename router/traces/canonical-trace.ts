@@ -1,6 +1,5 @@
-import { toHex } from '../../shared/sign/bytes.ts'
 import { GENESIS, type Sealed } from '../../shared/sign/record-chain.ts'
-import type { Sha256 } from '../../shared/sign/sha256.ts'
+import { type Sha256, sha256Hex } from '../../shared/sign/sha256.ts'
 import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
 
 /** The longest string of a sealed record (router contract §1.2). */
@@ -62,7 +61,7 @@ function roomFor(units: number, used: number): Uint8Array<ArrayBuffer> {
 /** Lower-hex SHA-256 of the UTF-8 bytes of a text. */
 export function hashText(text: string, sha256: Sha256): string {
   const buffer = roomFor(text.length, 0)
-  return toHex(sha256(buffer.subarray(0, encoder.encodeInto(text, buffer).written)))
+  return sha256Hex(buffer.subarray(0, encoder.encodeInto(text, buffer).written), sha256)
 }
 
 /**
@@ -80,7 +79,7 @@ export function sealedRun(sha256: Sha256) {
       const buffer = roomFor(1 + text.beforeHash.length + HASH_MEMBER + tail.length, used)
       const head = encoder.encodeInto('{' + text.beforeHash, buffer.subarray(used)).written
       const rest = encoder.encodeInto(tail, buffer.subarray(used + head)).written
-      const hash = toHex(sha256(buffer.subarray(used, used + head + rest)))
+      const hash = sha256Hex(buffer.subarray(used, used + head + rest), sha256)
       buffer.copyWithin(used + head + HASH_MEMBER, used + head, used + head + rest)
       encoder.encodeInto(`,"hash":"${hash}"`, buffer.subarray(used + head))
       const at = used

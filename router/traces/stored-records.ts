@@ -1,8 +1,8 @@
 import type { Db } from '../../shared/sql/db.ts'
 import type { Checkpoint } from '../../shared/wire/router/checkpoint.ts'
 import { tenantsSql } from './chains.ts'
+import type { RecordLine } from './check-stretch.ts'
 import { rowColumns } from './trace-row.ts'
-import type { RecordLine } from './verify.ts'
 
 const PAGE = 256
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
@@ -20,12 +20,41 @@ export async function storedTenants(db: Db): Promise<string[]> {
 
 /** Every record with its columns, for `verify`, tenant by tenant in the order of the chains. */
 export async function* storedRecords(db: Db, tenant?: string): AsyncGenerator<RecordLine[]> {
-  const columns = `json_array(${rowColumns.join(', ')})`
+  for (const id of tenant === undefined ? await storedTenants(db) : [tenant]) yield* storedStretch(db, { tenant: id })
+}
+
+const columns = `json_array(${rowColumns.join(', ')})`
+
+/** A piece of one chain with its columns; both ends belong to it. */
+export async function* storedStretch(db: Db, span: SeqSpan): AsyncGenerator<RecordLine[]> {
+  const { tenant: tenantId } = span
+  for await (const rows of pages(db, { table: 'traces', columns, ...span })) {
+    yield rows.map(({ body, bytes, columns }) => ({ tenantId, text: body, columns, ...(bytes && { bytes }) }))
+  }
+}
+
+export interface SeqSpan {
+  tenant: string
+  from?: number
+  to?: number
+}
+
+/** The chains of a store cut into pieces of so many places, in order. */
+export async function seqSpans(db: Db, tenant: string | undefined, size: number): Promise<Required<SeqSpan>[]> {
+  const spans: Required<SeqSpan>[] = []
   for (const id of tenant === undefined ? await storedTenants(db) : [tenant]) {
-    for await (const rows of pages(db, { table: 'traces', columns, tenant: id })) {
-      yield rows.map(({ body, columns }) => ({ tenantId: id, text: body, columns }))
+    const { rows } = await db.execute({
+      sql: 'select (select min(seq) from traces where tenant_id = ?1) as low, (select max(seq) from traces where tenant_id = ?1) as high',
+      args: [id],
+    })
+    const row = rows[0]
+    if (row === undefined || row.low === null) continue
+    const high = Number(row.high)
+    for (let from = Number(row.low); from <= high; from += size) {
+      spans.push({ tenant: id, from, to: Math.min(from + size - 1, high) })
     }
   }
+  return spans
 }
 
 export async function* storedFeedback(db: Db, tenant?: string): AsyncGenerator<RecordLine[]> {
@@ -80,18 +109,17 @@ async function seqWindow(db: Db, tenant: string, since?: Date, until?: Date) {
   return { from: since === undefined ? 0 : Number(row.low), to: Number(row.high) }
 }
 
-interface Pages {
+interface Pages extends SeqSpan {
   table: 'traces' | 'feedback'
-  tenant: string
   /** Text that goes before each body. */
   columns?: string
-  from?: number
-  to?: number
 }
 
 interface StoredRow {
   columns: string
   body: string
+  /** Of the body, where each character is one. */
+  bytes: Uint8Array | undefined
 }
 
 /**
@@ -130,7 +158,11 @@ function rowsOf(page: Uint8Array<ArrayBuffer>): StoredRow[] {
     const second = page.indexOf(SPACE, first + 1)
     const middle = second + 1 + digits(page, at, first)
     const end = middle + digits(page, first + 1, second)
-    found.push({ columns: text(second + 1, middle), body: text(middle, end) })
+    found.push({
+      columns: text(second + 1, middle),
+      body: text(middle, end),
+      bytes: cut && page.subarray(middle, end),
+    })
     at = end
   }
   return found

@@ -56,12 +56,16 @@ async function chain(
   return { lines, checkpoints }
 }
 
-async function* lots(lines: readonly string[]): AsyncGenerator<{ text: string }[]> {
-  for (let at = 0; at < lines.length; at += 3) yield lines.slice(at, at + 3).map(text => ({ text }))
+async function* lots(lines: readonly string[], size = 3): AsyncGenerator<{ text: string }[]> {
+  for (let at = 0; at < lines.length; at += size) yield lines.slice(at, at + size).map(text => ({ text }))
 }
 
 async function verdict(lines: readonly string[], rest: Partial<VerifyInput> = {}) {
   const report = await verifyRecords({ records: lots(lines), keys, sha256, ...rest })
+  // Where the chain is cut into stretches says nothing about it.
+  for (const size of rest.feedback ? [] : [1, 1000]) {
+    expect(await verifyRecords({ records: lots(lines, size), keys, sha256, ...rest })).toEqual(report)
+  }
   const [tenant] = report.tenants
   return {
     valid: report.valid,

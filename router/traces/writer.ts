@@ -7,37 +7,17 @@ import { pause } from '../../shared/sql/db-fault.ts'
 import { backoffDelay } from '../../shared/time/backoff.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
-import { checkTail, type TailBreak } from './boot-check.ts'
+import type { TailBreak } from './boot-check.ts'
+import { checkpointRhythm } from './checkpoint-rhythm.ts'
 import { checkpointer, type LineSink } from './checkpointer.ts'
 import { chainCommitter } from './commit.ts'
 import { spillDrain } from './drain.ts'
 import { writerLease } from './lease.ts'
+import { rarely } from './rarely.ts'
+import { type Entry, settlement } from './settlement.ts'
 import { type Spill, spillLine } from './spill.ts'
+import { type WriterLimits, writerLimits } from './writer-limits.ts'
 import { writerMetrics } from './writer-metrics.ts'
-
-export interface WriterLimits {
-  /** Records waiting or in flight; beyond that they are dropped or spilled. */
-  queue: number
-  /** Records in one commit. */
-  batch: number
-  flush_ms: number
-  checkpoint_records: number
-  checkpoint_seconds: number
-  /** How long a store that is not shared any more stays with a process that died. */
-  lease_ms: number
-  /** How long close() waits for a store that does not answer. */
-  close_ms: number
-}
-
-export const writerLimits: WriterLimits = {
-  queue: 8192,
-  batch: 256,
-  flush_ms: 50,
-  checkpoint_records: 256,
-  checkpoint_seconds: 60,
-  lease_ms: 5000,
-  close_ms: 10_000,
-}
 
 export interface TraceWriterOptions {
   db: Db
@@ -66,20 +46,12 @@ export interface WriterStatus {
 
 export type TraceWriter = ReturnType<typeof traceWriter>
 
-interface Entry {
-  record: UnsealedTrace
-  at: number
-  resolve?: () => void
-  reject?: (error: unknown) => void
-}
-
 /** Longest stretch of commits without giving the host a turn; the local driver never yields by itself. */
 const TURN_MS = 10
 /** A response that waits for its record waits at most this long for company. */
 const GATHER_MS = 2
 const LEASE_POLL_MS = 200
 const BACKOFF = { baseMs: 100, maxMs: 5000, jitter: false }
-const MINUTE_MS = 60_000
 
 /**
  * The one writer of a process (router contract §9.2, §9.3). Requests hand records over and go on; batches are sealed and committed here, one
@@ -100,28 +72,34 @@ export function traceWriter(options: TraceWriterOptions) {
   })
   const checkpoints =
     signer && checkpointer({ db, clock, log, signer, sha256, sinks, committer, made: () => counters.checkpoints.add() })
+  const rhythm =
+    checkpoints &&
+    checkpointRhythm({
+      ...{ db, log, sha256, committer, checkpoints },
+      records: limits.checkpoint_records,
+      seconds: limits.checkpoint_seconds,
+      due() {
+        checkpointsDue = true
+        run()
+      },
+    })
   const drain = spill && spillDrain({ spill, log, commit: records => committer.commit(records, { lookUp: true }) })
 
   const queue: Entry[] = []
-  const waiting = new Map<string, Promise<void>>()
-  const flushes: { upTo: number; resolve: () => void }[] = []
-  let accepted = 0
-  let settled = 0
+  const outcomes = settlement()
+  const { settle } = outcomes
+  const say = rarely(clock)
   let spilling = 0
   let running = false
   let closed = false
   let closeBy = Number.POSITIVE_INFINITY
   let timer: { id: ReturnType<typeof setTimeout>; due: number } | undefined
-  let checkpointTimer: ReturnType<typeof setTimeout> | undefined
   let checkpointsDue = false
   let failures = 0
   let retryAt = 0
   let storeFault: string | undefined
   let spillFault: string | undefined
   let turnStart = clock.monotonic()
-  const broken = new Map<string, TailBreak>()
-  const checked = new Set<string>()
-  const lastSaid = new Map<string, number>()
   let silent = 0
 
   // The next process has time for what is left in the spill file.
@@ -132,28 +110,12 @@ export function traceWriter(options: TraceWriterOptions) {
   function enqueue(record: UnsealedTrace): 'queued' | 'dropped' | 'spilled' {
     if (closed || depth() >= limits.queue) {
       if (!durable || spill === undefined) return drop(closed ? 'the writer is closed' : 'the queue is full')
-      const entry = expect(record)
-      accepted++
-      void spillEntries([entry])
+      void spillEntries([outcomes.accept(record, clock.monotonic(), true)])
       return 'spilled'
     }
-    queue.push(durable ? expect(record) : { record, at: clock.monotonic() })
-    accepted++
+    queue.push(outcomes.accept(record, clock.monotonic(), durable))
     schedule(queue.length >= limits.batch ? 0 : gatherMs)
     return 'queued'
-  }
-
-  /** An entry whose outcome somebody may wait for. */
-  function expect(record: UnsealedTrace): Entry {
-    const entry: Entry = { record, at: clock.monotonic() }
-    const outcome = new Promise<void>((resolve, reject) => {
-      entry.resolve = resolve
-      entry.reject = reject
-    })
-    // Nobody may be waiting.
-    outcome.catch(() => undefined)
-    waiting.set(record.trace_id, outcome)
-    return entry
   }
 
   function drop(why: string): 'dropped' {
@@ -164,23 +126,6 @@ export function traceWriter(options: TraceWriterOptions) {
       silent = 0
     })
     return 'dropped'
-  }
-
-  /** At most once a minute for each kind of message. */
-  function say(kind: string, write: () => void) {
-    const now = clock.monotonic()
-    const before = lastSaid.get(kind)
-    if (before !== undefined && now - before < MINUTE_MS) return
-    lastSaid.set(kind, now)
-    write()
-  }
-
-  function settle(entry: Entry, error?: unknown) {
-    if (error === undefined) entry.resolve?.()
-    else entry.reject?.(error)
-    waiting.delete(entry.record.trace_id)
-    settled++
-    while (flushes[0] !== undefined && flushes[0].upTo <= settled) flushes.shift()?.resolve()
   }
 
   async function spillEntries(entries: readonly Entry[]): Promise<void> {
@@ -230,7 +175,7 @@ export function traceWriter(options: TraceWriterOptions) {
     running = false
     if (next !== undefined) schedule(next)
     // What came at the last moment waits for company as usual, unless somebody waits for it.
-    else if (queue.length > 0) schedule(flushes.length > 0 || queue.length >= limits.batch ? 0 : gatherMs)
+    else if (queue.length > 0) schedule(outcomes.awaited || queue.length >= limits.batch ? 0 : gatherMs)
   }
 
   /** Commits until nothing is left. Returns when to come back if something had to wait. */
@@ -240,7 +185,7 @@ export function traceWriter(options: TraceWriterOptions) {
       const wait = retryAt - clock.monotonic()
       if (wait > 0) return setAside(wait)
       if ((await committer.open()) === undefined) return setAside(LEASE_POLL_MS)
-      await checkNewChains()
+      await rhythm?.checkNew()
       if (drain !== undefined && drains()) {
         const drained = await drain.step(limits.batch)
         if (drained === undefined) return setAside(LEASE_POLL_MS)
@@ -249,7 +194,7 @@ export function traceWriter(options: TraceWriterOptions) {
       if (queue.length > 0 && !(await commitBatch())) return setAside(LEASE_POLL_MS)
       if (checkpointsDue) {
         checkpointsDue = false
-        await checkpointAll()
+        await rhythm?.all()
       }
       failures = 0
       storeFault = undefined
@@ -279,42 +224,7 @@ export function traceWriter(options: TraceWriterOptions) {
 
   async function note(tenants: ReadonlySet<string>, written: number) {
     counters.written.add(written)
-    if (checkpoints === undefined) return
-    for (const tenant of tenants) {
-      const { head, checkpointed } = committer.chainOf(tenant)
-      if ((head?.seq ?? -1) - checkpointed >= limits.checkpoint_records) await checkpointOne(tenant)
-      else if (checkpointTimer === undefined && !closed) armCheckpoints()
-    }
-  }
-
-  function armCheckpoints() {
-    checkpointTimer = setTimeout(() => {
-      checkpointTimer = undefined
-      checkpointsDue = true
-      run()
-    }, limits.checkpoint_seconds * 1000)
-  }
-
-  async function checkpointOne(tenant: string) {
-    if (checkpoints === undefined || broken.has(tenant)) return
-    if (await checkpoints.checkpoint(tenant)) await checkpoints.copyOut()
-  }
-
-  async function checkpointAll() {
-    for (const tenant of [...committer.chains().keys()]) await checkpointOne(tenant)
-  }
-
-  /** Once for each chain that was there when this process came. */
-  async function checkNewChains() {
-    if (signer === undefined) return
-    for (const [tenant, { head }] of committer.chains()) {
-      if (checked.has(tenant)) continue
-      const fault = head === undefined ? undefined : await checkTail(db, tenant, sha256)
-      checked.add(tenant)
-      if (fault === undefined) continue
-      broken.set(tenant, fault)
-      log.error('a chain in the store is broken: it gets no more checkpoints; run `router verify`', { ...fault })
-    }
+    await rhythm?.after(tenants)
   }
 
   function fail(error: unknown): number {
@@ -345,13 +255,7 @@ export function traceWriter(options: TraceWriterOptions) {
     turnStart = clock.monotonic()
   }
 
-  function settledUpTo(upTo: number): Promise<void> {
-    if (settled >= upTo) return Promise.resolve()
-    return new Promise(resolve => {
-      flushes.push({ upTo, resolve })
-      run()
-    })
-  }
+  const settled = () => outcomes.all(run)
 
   /** Runs when no commit does. */
   async function alone<T>(act: () => Promise<T>): Promise<T> {
@@ -368,9 +272,9 @@ export function traceWriter(options: TraceWriterOptions) {
   return {
     enqueue,
     /** Durable: resolves when the record is in the store or on the disk, rejects when it is in neither. Best effort: at once. */
-    recorded: (traceId: string): Promise<void> => waiting.get(traceId) ?? Promise.resolve(),
+    recorded: outcomes.outcomeOf,
     /** Resolves when every record taken before this call is written, spilled or given up. */
-    flush: () => settledUpTo(accepted),
+    flush: settled,
     /** Reads the heads, checks the ends of the chains and starts on what an earlier process left in the spill file. */
     start() {
       drain?.more()
@@ -378,13 +282,13 @@ export function traceWriter(options: TraceWriterOptions) {
       run()
     },
     async close(): Promise<void> {
-      if (closed) return settledUpTo(accepted)
+      if (closed) return settled()
       closed = true
       closeBy = clock.monotonic() + limits.close_ms
-      clearTimeout(checkpointTimer)
-      await settledUpTo(accepted)
+      rhythm?.stop()
+      await settled()
       await alone(async () => {
-        if (await committer.open()) await checkpointAll()
+        if (await committer.open()) await rhythm?.all()
         await checkpoints?.copyOut()
         await lease.release()
       }).catch((error: unknown) => log.error('the last checkpoint could not be made', { error }))
@@ -393,12 +297,12 @@ export function traceWriter(options: TraceWriterOptions) {
     },
     /** Drops the records of a tenant that are older than `before`, behind a signed checkpoint; tells how many. */
     async prune(tenant: string, before: Date): Promise<number> {
-      if (checkpoints === undefined)
+      if (checkpoints === undefined || rhythm === undefined)
         throw new Error('Pruning needs a signing key: its checkpoint is what verify starts from.')
-      if (broken.has(tenant))
+      if (rhythm.broken.has(tenant))
         throw new Error(`The chain of ${tenant} is broken: run \`router verify\` before pruning it.`)
-      await settledUpTo(accepted)
-      await alone(async () => ((await committer.open()) ? checkpointOne(tenant) : undefined))
+      await settled()
+      await alone(async () => ((await committer.open()) ? rhythm.one(tenant) : undefined))
       let total = 0
       for (;;) {
         const dropped = await alone(() => checkpoints.pruneStep(tenant, before.getTime()))
@@ -411,7 +315,7 @@ export function traceWriter(options: TraceWriterOptions) {
     lag,
     depth,
     status(): WriterStatus {
-      return { writer: storeFault ?? 'ok', spill: spillFault ?? 'ok', broken: [...broken.values()] }
+      return { writer: storeFault ?? 'ok', spill: spillFault ?? 'ok', broken: [...(rhythm?.broken.values() ?? [])] }
     },
   }
 }

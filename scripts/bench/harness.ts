@@ -11,6 +11,8 @@ export interface Figure {
   name: string
   value: number
   unit: string
+  /** A count that must not be rounded when it is shown. */
+  exact?: boolean
 }
 
 export interface Prepared {

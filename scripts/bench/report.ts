@@ -1,4 +1,4 @@
-import type { Report } from './harness.ts'
+import type { Figure, Report } from './harness.ts'
 
 export function toText(report: Report): string {
   const { machine, unit } = report
@@ -18,7 +18,7 @@ export function toText(report: Report): string {
     ...report.ratios.map(
       r => `  ${r.name} / ${r.over}: ${shown(r.median)} ×   (round by round ${shown(r.min)} to ${shown(r.max)})`,
     ),
-    ...report.figures.map(figure => `  ${figure.name.padEnd(width)}  ${shown(figure.value)} ${figure.unit}`),
+    ...report.figures.map(figure => `  ${figure.name.padEnd(width)}  ${figureText(figure)}`),
     ...report.expectations.map(
       e => `  ${e.met ? 'met' : 'NOT MET'}: ${e.says}: ${shown(e.value)} (expected ${e.bound})`,
     ),
@@ -41,7 +41,7 @@ export function toMarkdown(report: Report): string {
       return `| ${v.name} | ${shown(v.median)} | ${shown(v.q1)} to ${shown(v.q3)} | ${shown(v.min)} to ${shown(v.max)} | ${over} |`
     }),
     ...(report.figures.length > 0 ? ['', '| figure | value |', '|---|---|'] : []),
-    ...report.figures.map(figure => `| ${figure.name} | ${shown(figure.value)} ${figure.unit} |`),
+    ...report.figures.map(figure => `| ${figure.name} | ${figureText(figure)} |`),
     ...(report.expectations.length > 0 ? [''] : []),
     ...report.expectations.map(
       e => `- ${e.met ? 'met' : 'NOT MET'}: ${e.says}: ${shown(e.value)} (expected ${e.bound})`,
@@ -59,6 +59,10 @@ export function replaceSection(document: string, name: string, body: string): st
   const to = document.indexOf(close, from)
   if (to === -1) throw new Error(`The document has "${open}" but no "${close}" after it: put the closing marker back.`)
   return document.slice(0, from) + section + document.slice(to + close.length)
+}
+
+function figureText({ value, unit, exact }: Figure): string {
+  return `${exact ? value : shown(value)} ${unit}`.trimEnd()
 }
 
 /** Three significant digits, thousands grouped. */

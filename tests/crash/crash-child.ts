@@ -1,6 +1,6 @@
 import { appendFileSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { engineLimits } from '../../runtime/execution/engine.ts'
+import { engineLimits } from '../../runtime/execution/engine-deps.ts'
 import { engineRoom } from '../../runtime/execution/testing/engine-room.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { corpus, farEnd } from './corpus.ts'

@@ -37,8 +37,6 @@ export function conversation(seed: string, sha256: Sha256) {
   }
 }
 
-export type Conversation = ReturnType<typeof conversation>
-
 /** Runtime contract §4: the one text of an input that has a single well-known key, else the input as JSON. */
 export function userMessage(input: Readonly<Record<string, unknown>>): string {
   const [key, ...more] = Object.keys(input)

@@ -1,0 +1,106 @@
+import type { InStatement, Row } from '@libsql/client/web'
+import type { Db } from '../../shared/sql/db.ts'
+import type { Turn } from './aci.ts'
+import type { Kept } from './calibration.ts'
+import { PairWindow } from './pair-window.ts'
+
+/** What the store knows of one route of one tenant. */
+export interface Entry {
+  readonly tenantId: string
+  readonly routeFp: string
+  /** Grows with every change of any entry; 0 for one that is not stored yet. */
+  readonly version: number
+  readonly kept: Kept
+}
+
+/** One scored answer as `router calibrate` reads it. */
+export interface StoredPair {
+  readonly score: number
+  readonly failed: boolean
+  readonly rung: number
+}
+
+const COLUMNS = 'tenant_id, route_fp, version, state'
+
+/** Entries that changed after this version, whoever changed them. */
+export const changedSince = (version: number): InStatement => ({
+  sql: `select ${COLUMNS} from calibration where version > ? order by version`,
+  args: [version],
+})
+
+/** All entries of a tenant, or of everyone. */
+export const entriesOf = (tenant: string | undefined): InStatement =>
+  tenant === undefined
+    ? `select ${COLUMNS} from calibration order by tenant_id, route_fp`
+    : { sql: `select ${COLUMNS} from calibration where tenant_id = ? order by route_fp`, args: [tenant] }
+
+export function toEntry({ tenant_id, route_fp, version, state }: Row): Entry {
+  return {
+    tenantId: String(tenant_id),
+    routeFp: String(route_fp),
+    version: Number(version),
+    kept: JSON.parse(String(state)) as Kept,
+  }
+}
+
+// A row that another process changed in the meantime has another version: `previous` then becomes null, which its column refuses, and
+// the whole transaction falls with it. JSON gives every process the very same numbers back; the columns beside it are for people.
+const putSql = `insert into calibration (tenant_id, route_fp, previous, state, t, n, k, certified_lambda, p_value, updated_at, version)
+  values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, (select coalesce(max(version), 0) + 1 from calibration))
+  on conflict (tenant_id, route_fp) do update set
+    previous = case when calibration.version = excluded.previous then excluded.previous end,
+    state = excluded.state, t = excluded.t, n = excluded.n, k = excluded.k, certified_lambda = excluded.certified_lambda,
+    p_value = excluded.p_value, updated_at = excluded.updated_at, version = excluded.version
+  returning version`
+
+/** Puts an entry in the place of the version that it was made from; gives the new version, or fails as a whole. */
+export function putEntry({ tenantId, routeFp, version, kept }: Entry, now: Date): InStatement {
+  const { t, n, failures, certifiedLambda, pValue } = kept
+  return {
+    sql: putSql,
+    args: [
+      ...[tenantId, routeFp, version, JSON.stringify(kept)],
+      ...[t, n, failures, certifiedLambda, pValue, now.toISOString()],
+    ],
+  }
+}
+
+/** The newest pairs of a route, which a process reads once and keeps. */
+export async function readWindow(
+  db: Db,
+  { tenantId, routeFp, size, places }: { tenantId: string; routeFp: string; size: number; places: number },
+): Promise<PairWindow> {
+  const window = new PairWindow(size)
+  const { rows } = await db.execute({
+    sql: `select json_group_array(json_array(ix, score, fails, passes)) as page from (
+        select ix, score, fails, passes from outcomes where tenant_id = ? and route_fp = ? and ix >= ? and ix < ? order by ix)`,
+    args: [tenantId, routeFp, Math.max(0, places - size), places],
+  })
+  const page = JSON.parse(String(rows[0]?.page)) as [ix: number, score: string, fails: number, passes: number][]
+  for (const [ix, score, fails, passes] of page) window.put(ix, Number(score), turnOf({ fails, passes }))
+  return window
+}
+
+/** Router contract §2.4: a trace failed if any reporter's latest word is fail, and passed if one of the others is pass. */
+export function turnOf({ fails, passes }: { fails: number; passes: number }): Turn {
+  if (fails > 0) return 'fail'
+  return passes > 0 ? 'pass' : undefined
+}
+
+const PAGE = 5000
+
+/** Every pair of a route in the order in which the outcomes came, a page at a time. */
+export async function* storedPairs(db: Db, tenantId: string, routeFp: string): AsyncGenerator<StoredPair> {
+  for (let from = 0; ; ) {
+    const { rows } = await db.execute({
+      sql: 'select ix, score, rung, fails, passes from outcomes where tenant_id = ? and route_fp = ? and ix >= ? order by ix limit ?',
+      args: [tenantId, routeFp, from, PAGE],
+    })
+    for (const row of rows) {
+      const turn = turnOf({ fails: Number(row.fails), passes: Number(row.passes) })
+      if (turn !== undefined) yield { score: Number(row.score), failed: turn === 'fail', rung: Number(row.rung) }
+    }
+    if (rows.length < PAGE) return
+    from = Number(rows.at(-1)?.ix) + 1
+  }
+}

@@ -1,0 +1,183 @@
+import type { Calibration as Settings } from '../config/routing-config.ts'
+import { aci, type Turn } from './aci.ts'
+import { binomialTail, trialsNeeded } from './binomial.ts'
+import { addEvidence, correctEvidence, type Evidence, evidentThreshold, NO_EVIDENCE } from './evidence.ts'
+import type { PairWindow } from './pair-window.ts'
+import { lttCertificate, type Pair, tieGroups } from './walk.ts'
+
+/** Pairs between two runs of the certification (router contract §7.3). */
+export const CERTIFY_EVERY = 50
+
+/** What is kept of a route of a tenant; with the window, everything that the next outcome needs (router contract §7.4). */
+export interface Kept {
+  /** The adaptive threshold. */
+  t: number
+  /** Places given to scored answers; the next one's `ix`. */
+  places: number
+  /** Scored answers with an outcome, and the failures of them. */
+  n: number
+  failures: number
+  /** Served answers with an outcome, scored or not, and the failures of them. */
+  reported: number
+  failed: number
+  evidence: Evidence
+  /** What certificate and evidence were computed with; with other settings they say nothing. */
+  alpha: number
+  delta: number
+  bet: number
+  window: number
+  /** `places` at the last run of the certification. */
+  certifiedAt: number
+  /** Answers that score this or more were certified. */
+  certifiedLambda: number | null
+  /** The first score below that did not pass; null when all did. */
+  failedLambda: number | null
+  pValue: number | null
+  /** Answers of the window that score `certifiedLambda` or more, and the failures of them, kept up to date with each. */
+  guardN: number
+  guardFailures: number
+  /** It had a certificate, and later answers spoke against it. */
+  lost: boolean
+  /** Set by `router calibrate --apply`; holds until it is taken back. */
+  pinned: number | null
+}
+
+const UNCERTIFIED = { certifiedLambda: null, failedLambda: null, pValue: null, guardN: 0, guardFailures: 0 }
+
+export function newKept({ initial, alpha, delta, bet, window }: Settings): Kept {
+  return {
+    t: initial,
+    places: 0,
+    n: 0,
+    failures: 0,
+    reported: 0,
+    failed: 0,
+    evidence: NO_EVIDENCE,
+    ...{ alpha, delta, bet, window },
+    certifiedAt: 0,
+    ...UNCERTIFIED,
+    lost: false,
+    pinned: null,
+  }
+}
+
+/** One served answer whose outcome is now known, corrected or withdrawn. */
+export interface Change {
+  /** null where no gate gave a score: such an answer teaches no threshold. */
+  score: number | null
+  /** Its place if it has one. */
+  ix: number | null
+  from: Turn
+  to: Turn
+}
+
+export type Live = ReturnType<typeof liveCalibration>
+
+/**
+ * The state of one route of one tenant as it moves. Takes what is kept and works on a copy, so that a commit that fails
+ * leaves nothing behind. A change takes a fixed number of steps, and each 50 pairs a sort of the window.
+ */
+export function liveCalibration(given: Kept, window: PairWindow, settings: Settings) {
+  const { alpha, delta, bet, gamma, minN } = settings
+  const kept: Kept = { ...given }
+  const pairs = window.copy()
+  if (!sameClaim(kept, settings)) {
+    Object.assign(kept, { alpha, delta, bet, window: settings.window, evidence: NO_EVIDENCE, ...UNCERTIFIED })
+    kept.certifiedAt = Math.min(kept.certifiedAt, kept.places - CERTIFY_EVERY)
+  }
+
+  function watch({ score, failed }: Pair, by: 1 | -1): void {
+    if (kept.certifiedLambda === null || score < kept.certifiedLambda) return
+    kept.guardN += by
+    if (failed) kept.guardFailures += by
+  }
+
+  function place(ix: number, score: number, to: Turn): void {
+    const { taken, before } = pairs.put(ix, score, to)
+    if (!taken) return
+    if (before) watch(before, -1)
+    if (to !== undefined) watch({ score, failed: to === 'fail' }, 1)
+  }
+
+  function certify(): void {
+    const { passed, failed } = lttCertificate(tieGroups(pairs.pairs()), { alpha, delta, minN })
+    kept.lost = passed === undefined && (kept.lost || kept.certifiedLambda !== null)
+    kept.certifiedAt = kept.places
+    kept.certifiedLambda = passed?.lambda ?? null
+    kept.failedLambda = passed === undefined ? null : (failed?.lambda ?? null)
+    kept.pValue = passed?.p ?? null
+    kept.guardN = passed?.n ?? 0
+    kept.guardFailures = passed?.failures ?? 0
+  }
+
+  /** The exact bound of the rate passes alpha just where this tail passes delta. */
+  function checkGuard(): void {
+    if (kept.certifiedLambda === null || binomialTail(kept.guardN, kept.guardFailures, alpha) <= delta) return
+    Object.assign(kept, UNCERTIFIED, { lost: true })
+  }
+
+  return {
+    /** Gives the place of the answer among the scored ones. */
+    apply({ score, ix, from, to }: Change): number | null {
+      if (from === to) return ix
+      const counts = (turn: Turn) => (turn === undefined ? 0 : 1)
+      const fails = (turn: Turn) => (turn === 'fail' ? 1 : 0)
+      kept.reported += counts(to) - counts(from)
+      kept.failed += fails(to) - fails(from)
+      if (score === null) return ix
+      kept.n += counts(to) - counts(from)
+      kept.failures += fails(to) - fails(from)
+      kept.t = aci(kept.t, from, to, { alpha, gamma })
+      kept.evidence = evidenceAfter(kept.evidence, score, from, to)
+      const own = ix ?? kept.places++
+      place(own, score, to)
+      const first = Math.max(minN, trialsNeeded(0, alpha, delta))
+      const due = kept.places - kept.certifiedAt >= CERTIFY_EVERY
+      if (ix === null && (due || kept.places === first)) certify()
+      checkGuard()
+      return own
+    },
+    kept: kept as Readonly<Kept>,
+    pairs,
+  }
+
+  function evidenceAfter(evidence: Evidence, score: number, from: Turn, to: Turn): Evidence {
+    const failed = to === 'fail'
+    if (from === undefined) return addEvidence(evidence, { score, failed }, settings)
+    return correctEvidence(
+      evidence,
+      { score, failed: from === 'fail' },
+      to === undefined ? undefined : failed,
+      settings,
+    )
+  }
+}
+
+/** The threshold that calibration gives a route; null where none is in use. */
+export function calibratedThreshold(kept: Kept | undefined, settings: Settings): number | null {
+  if (kept?.pinned != null) return kept.pinned
+  switch (settings.method) {
+    case 'off':
+      return null
+    case 'fixed':
+      return settings.initial
+    case 'aci':
+      return kept?.t ?? settings.initial
+    case 'eprocess':
+      if (kept === undefined || !sameClaim(kept, settings)) return settings.initial
+      return evidentThreshold(kept.evidence, settings) ?? settings.initial
+  }
+}
+
+/**
+ * Whether what is served at this threshold is certified: a certificate stands, and it covers every answer that the threshold lets
+ * through. A threshold that sank below the certified scores is not covered by it.
+ */
+export function isCertified(kept: Kept | undefined, settings: Settings, threshold: number | null): boolean {
+  if (kept === undefined || kept.certifiedLambda === null || !sameClaim(kept, settings)) return false
+  return kept.failedLambda === null || (threshold !== null && threshold > kept.failedLambda)
+}
+
+function sameClaim(kept: Kept, { alpha, delta, bet, window }: Settings): boolean {
+  return kept.alpha === alpha && kept.delta === delta && kept.bet === bet && kept.window === window
+}

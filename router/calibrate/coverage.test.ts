@@ -1,0 +1,262 @@
+import { describe, expect, it } from 'vitest'
+import type { Calibration } from '../config/routing-config.ts'
+import { binomialTail } from './binomial.ts'
+import { isCertified, liveCalibration, newKept } from './calibration.ts'
+import { eprocess } from './evidence.ts'
+import { PairWindow } from './pair-window.ts'
+import { conformal, ltt, type Pair, tieGroups } from './walk.ts'
+
+const SETTINGS: Calibration = {
+  alpha: 0.1,
+  delta: 0.05,
+  gamma: 0.02,
+  minN: 30,
+  window: 300,
+  method: 'aci',
+  initial: 0.5,
+  bet: 0.5,
+}
+
+/** A stream of numbers in [0, 1) that a seed decides (mulberry32), so that every run of these tests is the same one. */
+function stream(seed: number): () => number {
+  let state = seed >>> 0
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let x = Math.imul(state ^ (state >>> 15), state | 1)
+    x ^= x + Math.imul(x ^ (x >>> 7), x | 61)
+    return ((x ^ (x >>> 14)) >>> 0) / 4_294_967_296
+  }
+}
+
+/** Answers of a few scores, each as likely as its weight and wrong as often as its rate. */
+interface World {
+  name: string
+  scores: readonly { score: number; weight: number; rate: number }[]
+}
+
+/** Scores in big ties; what scores 1 or 0.75 is just over the target, where a test errs most. */
+const AT_THE_EDGE: World = {
+  name: 'ties, rates just over alpha',
+  scores: [
+    { score: 1, weight: 0.5, rate: 0.101 },
+    { score: 0.75, weight: 0.2, rate: 0.101 },
+    { score: 0.5, weight: 0.2, rate: 0.3 },
+    { score: 0, weight: 0.1, rate: 0.6 },
+  ],
+}
+const GOOD_ABOVE: World = {
+  name: 'ties, good above 0.5',
+  scores: [
+    { score: 1, weight: 0.5, rate: 0.03 },
+    { score: 0.5, weight: 0.2, rate: 0.277 },
+    { score: 0, weight: 0.3, rate: 0.5 },
+  ],
+}
+const NO_TIES: World = {
+  name: 'fine scores, the rate grows as they fall',
+  scores: Array.from({ length: 200 }, (_, i) => ({
+    score: 1 - i / 200,
+    weight: 1 / 200,
+    rate: 0.02 + (i / 200) * 0.3,
+  })),
+}
+
+function draw({ scores }: World, random: () => number): Pair {
+  const at = random()
+  let below = 0
+  const found =
+    scores.find(({ weight }) => {
+      below += weight
+      return at < below
+    }) ?? scores.at(-1)!
+  return { score: found.score, failed: random() < found.rate }
+}
+
+/** The true failure rate of what scores `lambda` or more. */
+function rateAbove({ scores }: World, lambda: number): number {
+  const above = scores.filter(({ score }) => score >= lambda)
+  const weight = above.reduce((sum, one) => sum + one.weight, 0)
+  return above.reduce((sum, one) => sum + one.weight * one.rate, 0) / weight
+}
+
+const SEEDS = 1000
+/** More wrong claims than this happen by chance once in a million runs, if each is wrong with chance delta. */
+const allowed = (claims: number, delta: number): number => {
+  let most = Math.floor(claims * delta)
+  while (binomialTail(claims, most, delta) < 1 - 1e-6) most++
+  return most
+}
+
+describe('a certificate', () => {
+  const methods = {
+    ltt: (pairs: Pair[]) => ltt(tieGroups(pairs), SETTINGS).passed?.lambda,
+    conformal: (pairs: Pair[]) => conformal(tieGroups(pairs), SETTINGS).passed?.lambda,
+    eprocess: (pairs: Pair[]) => eprocess(pairs, SETTINGS).threshold,
+  }
+  const cases = [AT_THE_EDGE, GOOD_ABOVE, NO_TIES].flatMap(world =>
+    Object.entries(methods).map(([name, certify]) => ({ world, name, certify })),
+  )
+
+  it.each(cases)('of $name over $world.name is wrong at most as often as delta says', ({ world, name, certify }) => {
+    let wrong = 0
+    let certified = 0
+    for (let seed = 0; seed < SEEDS; seed++) {
+      const random = stream(seed * 7919 + 1)
+      const pairs = Array.from({ length: 500 }, () => draw(world, random))
+      const lambda = certify(pairs)
+      if (lambda === undefined) continue
+      certified++
+      if (rateAbove(world, lambda) > SETTINGS.alpha) wrong++
+    }
+    const most = allowed(SEEDS, SETTINGS.delta)
+    console.info(
+      `${name}, ${world.name}: ${certified} of ${SEEDS} certified, ${wrong} wrong (${((100 * wrong) / SEEDS).toFixed(2)} %, at most ${most} allowed)`,
+    )
+    expect(wrong).toBeLessThanOrEqual(most)
+    // A method that certifies nothing would never be wrong.
+    if (world === GOOD_ABOVE) expect(certified).toBeGreaterThan(SEEDS * 0.2)
+  })
+
+  it('would be wrong nearly always if the walk could stop inside of a tie, and this test would say so', () => {
+    const seeds = 200
+    let wrong = 0
+    for (let seed = 0; seed < seeds; seed++) {
+      const random = stream(seed * 7919 + 1)
+      const pairs = Array.from({ length: 500 }, () => draw(AT_THE_EDGE, random))
+      // Answers one by one, clean ones first among equals: the order that a sort may happen to give.
+      const sorted = pairs.sort((a, b) => b.score - a.score || Number(a.failed) - Number(b.failed))
+      let failures = 0
+      const passed = sorted.some(({ failed }, i) => {
+        if (failed) failures++
+        return i + 1 >= SETTINGS.minN && binomialTail(i + 1, failures, SETTINGS.alpha) <= SETTINGS.delta
+      })
+      if (passed) wrong++
+    }
+    console.info(`walk inside of ties: ${wrong} of ${seeds} wrong`)
+    expect(wrong).toBeGreaterThan(allowed(seeds, SETTINGS.delta))
+  })
+})
+
+describe('the state of a running route', () => {
+  /** Serves answers as they come and hears of each: the claim that stands after `n`, and after each step of the way. */
+  function run(
+    seed: number,
+    worldAt: (i: number) => World,
+    n: number,
+    each: (i: number, certified: boolean, world: World, lambda: number) => void,
+  ) {
+    const random = stream(seed * 104_729 + 3)
+    let kept = newKept(SETTINGS)
+    let window = new PairWindow(SETTINGS.window)
+    for (let i = 0; i < n; i++) {
+      const world = worldAt(i)
+      const { score, failed } = draw(world, random)
+      const live = liveCalibration(kept, window, SETTINGS)
+      live.apply({ score, ix: null, from: undefined, to: failed ? 'fail' : 'pass' })
+      kept = live.kept
+      window = live.pairs
+      const lambda = kept.certifiedLambda ?? 1
+      each(i, isCertified(kept, SETTINGS, kept.certifiedLambda), world, lambda)
+    }
+    return kept
+  }
+
+  it('claims no more than it may at any one time', () => {
+    const looks = [49, 99, 249, 599]
+    const wrong = new Map(looks.map(at => [at, 0]))
+    const seeds = 300
+    for (let seed = 0; seed < seeds; seed++) {
+      run(
+        seed,
+        () => AT_THE_EDGE,
+        1000,
+        (i, certified, world, lambda) => {
+          if (wrong.has(i) && certified && rateAbove(world, lambda) > SETTINGS.alpha) wrong.set(i, wrong.get(i)! + 1)
+        },
+      )
+    }
+    const most = allowed(seeds, SETTINGS.delta)
+    console.info(
+      `running, no drift: wrong after ${[...wrong].map(([at, n]) => `${at + 1}: ${n}`).join(', ')} of ${seeds} (at most ${most} allowed)`,
+    )
+    for (const [, n] of wrong) expect(n).toBeLessThanOrEqual(most)
+  })
+
+  it('takes its claim back soon after the answers get worse, and claims no more than it may from then on', () => {
+    const WORSE: World = {
+      name: 'worse',
+      scores: [
+        { score: 1, weight: 0.7, rate: 0.3 },
+        { score: 0, weight: 0.3, rate: 0.6 },
+      ],
+    }
+    const BETTER: World = {
+      name: 'better',
+      scores: [
+        { score: 1, weight: 0.7, rate: 0.02 },
+        { score: 0, weight: 0.3, rate: 0.6 },
+      ],
+    }
+    const seeds = 100
+    const delays: number[] = []
+    let wrongLate = 0
+    let certifiedBefore = 0
+    let lost = 0
+    for (let seed = 0; seed < seeds; seed++) {
+      let last = -1
+      const kept = run(
+        seed,
+        i => (i < 500 ? BETTER : WORSE),
+        1500,
+        (i, certified) => {
+          if (i === 499 && certified) certifiedBefore++
+          if (i >= 500 && certified) last = i
+        },
+      )
+      if (kept.certifiedLambda !== null) wrongLate++
+      if (kept.lost) lost++
+      delays.push(Math.max(0, last - 499))
+    }
+    delays.sort((a, b) => a - b)
+    console.info(
+      `drift at 500: certified before ${certifiedBefore} of ${seeds}; claim withdrawn after ${delays[seeds >> 1]} answers (median), ${delays.at(-1)} (most); ${wrongLate} wrong at the end`,
+    )
+    expect(certifiedBefore).toBeGreaterThanOrEqual(0.95 * seeds)
+    expect(wrongLate).toBeLessThanOrEqual(allowed(seeds, SETTINGS.delta))
+    expect(lost).toBeGreaterThanOrEqual(seeds - allowed(seeds, SETTINGS.delta))
+    expect(delays[Math.floor(seeds * 0.95)]).toBeLessThan(SETTINGS.window)
+  })
+
+  it('holds the rate of served failures near alpha while answers drift, whatever they do', () => {
+    // Answers below the threshold are not served from rung 0; the rung above fails in 2 of 100. Quality wanders all the time.
+    const n = 10_000
+    for (const seed of [1, 2, 3, 4, 5]) {
+      const random = stream(seed)
+      let kept = newKept(SETTINGS)
+      let window = new PairWindow(SETTINGS.window)
+      let failures = 0
+      let low = 0
+      for (let i = 0; i < n; i++) {
+        const shift = 0.25 * Math.sin(i / 900) + (i > n / 2 ? 0.2 : 0)
+        const score = Math.round(random() * 20) / 20
+        const climbs = score < kept.t
+        const failed = random() < (climbs ? 0.02 : Math.min(1, Math.max(0, 0.45 - 0.5 * score + shift)))
+        const live = liveCalibration(kept, window, SETTINGS)
+        live.apply({ score: climbs ? 1 : score, ix: null, from: undefined, to: failed ? 'fail' : 'pass' })
+        kept = live.kept
+        window = live.pairs
+        if (failed) failures++
+        if (climbs) low++
+      }
+      const rate = failures / n
+      console.info(
+        `adaptive, drift, seed ${seed}: served failures ${(100 * rate).toFixed(2)} %, climbed ${((100 * low) / n).toFixed(1)} %`,
+      )
+      // A step of gamma against the target for each unit that the threshold may travel: |rate - alpha| <= 1/(gamma·n), and only the
+      // floor at 0, where everything is good enough to be served, lets it be lower.
+      expect(rate).toBeLessThanOrEqual(
+        SETTINGS.alpha + (1 - SETTINGS.initial + SETTINGS.gamma) / (SETTINGS.gamma * n) + 0.002,
+      )
+    }
+  })
+})

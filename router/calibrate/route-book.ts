@@ -1,0 +1,74 @@
+import type { Log } from '../../shared/log/log.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import type { Clock } from '../../shared/time/clock.ts'
+import type { Calibration, RoutingConfig } from '../config/routing-config.ts'
+
+/** What a receipt's route was, wherever it stands now. */
+export interface RouteRef {
+  readonly fingerprint: string
+  /** A threshold that the config fixed. */
+  readonly serve_threshold: number | null
+}
+
+export interface StoredConfig {
+  readonly calibration: Calibration
+  readonly routes: readonly RouteRef[]
+}
+
+/** Configs remembered at once; a router that is reloaded more often than this looks older ones up. */
+const MAX_KNOWN = 100
+
+export type RouteBook = ReturnType<typeof routeBook>
+
+/**
+ * Which route a receipt means. It names the hash of its config and a place in it, and feedback may come after that config was
+ * replaced, or in another process: so every config that is used leaves its fingerprints in the store.
+ */
+export function routeBook({ db, clock, log }: { db: Db; clock: Clock; log: Log }) {
+  const known = new Map<string, readonly RouteRef[]>()
+
+  function learn(hash: string, routes: readonly RouteRef[]): void {
+    if (known.size >= MAX_KNOWN) known.delete(known.keys().next().value!)
+    known.set(hash, routes)
+  }
+
+  return {
+    /** A config is about to be used. */
+    async remember({ configHash, routes, calibration }: RoutingConfig): Promise<void> {
+      if (routes.length === 0) return
+      const refs = routes.map(({ fingerprint, serveThreshold }) => ({ fingerprint, serve_threshold: serveThreshold }))
+      learn(configHash, refs)
+      const body: StoredConfig = { calibration, routes: refs }
+      try {
+        await db.execute({
+          sql: `insert into routing_configs (config_hash, used_ms, body) values (?, ?, ?)
+            on conflict (config_hash) do update set used_ms = max(used_ms, excluded.used_ms)`,
+          args: [configHash, clock.now().getTime(), JSON.stringify(body)],
+        })
+      } catch (error) {
+        log.error('the routes of a config could not be stored; feedback that comes after it may not find them', {
+          error,
+        })
+      }
+    },
+
+    async find(configHash: string, routeIx: number): Promise<RouteRef | undefined> {
+      let routes = known.get(configHash)
+      if (routes === undefined) {
+        const { rows } = await db.execute({
+          sql: 'select body from routing_configs where config_hash = ?',
+          args: [configHash],
+        })
+        routes = rows[0] === undefined ? [] : (JSON.parse(String(rows[0].body)) as StoredConfig).routes
+        learn(configHash, routes)
+      }
+      return routes[routeIx]
+    },
+  }
+}
+
+/** The config that was used last, for programs beside the router. */
+export async function lastConfig(db: Db): Promise<StoredConfig | undefined> {
+  const { rows } = await db.execute('select body from routing_configs order by used_ms desc limit 1')
+  return rows[0] && (JSON.parse(String(rows[0].body)) as StoredConfig)
+}

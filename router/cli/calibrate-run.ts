@@ -1,0 +1,117 @@
+import { UsageError } from 'clipanion'
+import { openDb } from '../../shared/host/open-libsql.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import { migrate } from '../../shared/sql/migrate.ts'
+import { type Entry, entriesOf, putEntry, storedPairs, toEntry } from '../calibrate/calibration-store.ts'
+import { type CalibrationReport, calibrationReport, type ReportMethod, type ReportPair } from '../calibrate/report.ts'
+import { lastConfig, type StoredConfig } from '../calibrate/route-book.ts'
+import { calibrationTable } from '../config/learning-tables.ts'
+import { resolveCalibration } from '../config/resolve-settings.ts'
+import { openStoreToRead } from '../host/open-store.ts'
+import { routerSteps } from '../schema/steps.ts'
+
+export interface CalibrateAsk {
+  vars: Readonly<Record<string, string | undefined>>
+  address: string | undefined
+  tenant: string | undefined
+  route: number | undefined
+  alpha: number | undefined
+  delta: number | undefined
+  minN: number | undefined
+  method: ReportMethod
+  holdout: number
+  apply: boolean
+  unpin: boolean
+}
+
+export interface RouteReport extends CalibrationReport {
+  tenant_id: string
+  /** Its place in the config that was used last; null when it is no longer in it. */
+  route_ix: number | null
+  route_fp: string
+  pinned: number | null
+}
+
+export async function runCalibrate(ask: CalibrateAsk): Promise<RouteReport[]> {
+  const changes = ask.apply || ask.unpin
+  const db = changes ? await openStoreToWrite(ask) : await openStoreToRead(ask.vars, ask.address)
+  try {
+    const config = await lastConfig(db)
+    const wanted = fingerprintOf(config, ask.route)
+    const entries = (await db.execute(entriesOf(ask.tenant))).rows.map(toEntry)
+    const reports: RouteReport[] = []
+    for (const entry of entries) {
+      if (wanted === undefined || entry.routeFp === wanted) reports.push(await reportOf(db, entry, config, ask))
+    }
+    return reports
+  } finally {
+    db.close()
+  }
+}
+
+async function openStoreToWrite({ vars, address }: CalibrateAsk): Promise<Db> {
+  const token = vars.ROUTER_DB_TOKEN
+  const db = await openDb(address ?? (vars.ROUTER_DB || 'router.db'), { ...(token && { token }) })
+  try {
+    await migrate(db, 'router', routerSteps)
+    return db
+  } catch (error) {
+    db.close()
+    throw error
+  }
+}
+
+function fingerprintOf(config: StoredConfig | undefined, route: number | undefined): string | undefined {
+  if (route === undefined) return undefined
+  const found = config?.routes[route]
+  if (found !== undefined) return found.fingerprint
+  const last = (config?.routes.length ?? 0) - 1
+  throw new UsageError(
+    last < 0
+      ? 'No router with routes has used this store yet, so --route names none.'
+      : `The config that was used last has the routes 0 to ${last}; --route ${route} names none of them.`,
+  )
+}
+
+async function reportOf(
+  db: Db,
+  entry: Entry,
+  config: StoredConfig | undefined,
+  ask: CalibrateAsk,
+): Promise<RouteReport> {
+  const { tenantId, routeFp } = entry
+  const settings = config?.calibration ?? resolveCalibration(calibrationTable.parse({}))
+  const pairs: ReportPair[] = []
+  for await (const pair of storedPairs(db, tenantId, routeFp)) pairs.push(pair)
+  const alpha = ask.alpha ?? settings.alpha
+  const report = calibrationReport(pairs, {
+    ...{ alpha, method: ask.method, holdout: ask.holdout },
+    delta: ask.delta ?? settings.delta,
+    minN: ask.minN ?? settings.minN,
+    bet: Math.min(settings.bet, 0.5 / (1 - alpha)),
+  })
+  const place = config?.routes.findIndex(({ fingerprint }) => fingerprint === routeFp) ?? -1
+  const pinned = await pin(db, entry, ask.unpin ? null : ask.apply && report.certified ? report.threshold : undefined)
+  return { tenant_id: tenantId, route_ix: place < 0 ? null : place, route_fp: routeFp, pinned, ...report }
+}
+
+const MAX_TRIES = 20
+
+/** Sets or takes back a pin; undefined leaves it. A router that writes at the same time is let through and the pin set after it. */
+async function pin(db: Db, first: Entry, to: number | null | undefined): Promise<number | null> {
+  if (to === undefined || to === first.kept.pinned) return first.kept.pinned
+  for (let entry = first, tried = 1; ; tried++) {
+    try {
+      await db.write([putEntry({ ...entry, kept: { ...entry.kept, pinned: to } }, new Date())])
+      return to
+    } catch (error) {
+      if (tried >= MAX_TRIES || !/constraint/i.test(String(error))) throw error
+      const { rows } = await db.execute({
+        sql: 'select tenant_id, route_fp, version, state from calibration where tenant_id = ? and route_fp = ?',
+        args: [entry.tenantId, entry.routeFp],
+      })
+      if (rows[0] === undefined) throw error
+      entry = toEntry(rows[0])
+    }
+  }
+}

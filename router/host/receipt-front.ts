@@ -1,0 +1,327 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Worker } from 'node:worker_threads'
+import type { Metrics } from '../../shared/metrics/metrics.ts'
+import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
+import type { MetricDelta } from '../metrics/metrics-relay.ts'
+import { traceMetrics } from '../metrics/trace-metrics.ts'
+import { type EndedCall, readingOf, requestOf } from '../observe/ended-call.ts'
+import type { Observation } from '../observe/observation.ts'
+import { bytesOf, type Packable, packCalls } from '../observe/packed-calls.ts'
+import type { RecordSettings } from '../observe/record-maker.ts'
+import type { KeptHere, Receipts, ReceiptsDeps } from '../receipts.ts'
+import { rarely } from '../traces/rarely.ts'
+import type { WriterStatus } from '../traces/writer.ts'
+import { writerLimits } from '../traces/writer-limits.ts'
+import { writerMetrics } from '../traces/writer-metrics.ts'
+import type { FromThread, KeepingPlace, Question, ThreadReport, ToThread } from './receipt-messages.ts'
+
+export interface FrontDeps extends ReceiptsDeps {
+  worker: Worker
+  place: KeepingPlace
+  /** A registry that may be asked for the same family again, and what adds the thread's figures to it. */
+  metrics: Metrics
+  apply: (deltas: readonly MetricDelta[]) => void
+  here: () => Promise<KeptHere>
+}
+
+/** A call or a record that was handed over. */
+type Item = { call: Packable } | { record: UnsealedTrace }
+
+interface Wait {
+  item: Item | undefined
+  resolve: () => void
+  reject: (error: unknown) => void
+}
+
+/** Calls are gathered for so long, or until there are so many: each message wakes a thread. */
+const GATHER_MS = 20
+const GATHER_CALLS = 128
+/** A larger call is read in this thread, where its bytes are, and so is every call while so many bytes are on their way. */
+const MAX_CALL_BYTES = 256 * 1024
+const MAX_BYTES_UNDERWAY = 32 * 1024 * 1024
+/** Beyond the time that the writer gives a store that does not answer. */
+const CLOSE_GRACE_MS = 5000
+
+/**
+ * The near side of the receipt thread. It hands over ended calls and finished records, counts what is on its way, and answers for the
+ * thread: when the thread ends, what it held is counted as lost, or in durable mode taken up again, and receipts are kept here.
+ */
+export async function receiptFront(deps: FrontDeps): Promise<Receipts> {
+  const { worker, place, keeping, store, clock, log, hashing } = deps
+  const { durable } = keeping
+  const count = { depth: () => outstanding() + waiting.length, lag: () => lag(), spillBytes: () => latest.spillBytes }
+  const counters = writerMetrics(deps.metrics, count)
+  traceMetrics(deps.metrics)
+
+  let waiting: ({ observed: Observation } | { make: () => UnsealedTrace })[] = []
+  const waits = new Map<string, Wait>()
+  const questions = new Map<number, (found: UnsealedTrace | undefined) => void>()
+  /** What was posted and not yet reported back, oldest first. */
+  const underway: { upTo: number; at: number; bytes: number }[] = []
+  const reading = new Set<Promise<void>>()
+  let posted = 0
+  let bytesUnderway = 0
+  let asked = 0
+  let timer: ReturnType<typeof setTimeout> | undefined
+  let settings: RecordSettings | undefined
+  let fallback: Promise<KeptHere> | undefined
+  let nowHere: KeptHere | undefined
+  let closed = false
+  let dropped = 0
+  const say = rarely(clock)
+  let latest: Pick<ThreadReport, 'taken' | 'depth' | 'spillBytes'> & { status: WriterStatus } = {
+    ...{ taken: 0, depth: 0, spillBytes: 0 },
+    status: { writer: 'starting', spill: 'ok', broken: [] },
+  }
+
+  const outstanding = () => posted - latest.taken + latest.depth
+  const lag = () => (underway[0] === undefined ? 0 : (clock.monotonic() - underway[0].at) / 1000)
+  const post = (message: ToThread, transfer: ArrayBuffer[] = []) => worker.postMessage(message, transfer)
+
+  function take(one: (typeof waiting)[number]) {
+    if (!durable && outstanding() + waiting.length >= store.queue) return drop(1, 'the queue is full')
+    waiting.push(one)
+    if (waiting.length >= GATHER_CALLS) flush()
+    // In durable mode somebody waits for the record: one turn of the loop gathers what ended in it.
+    else timer ??= setTimeout(flush, durable ? 0 : Math.min(GATHER_MS, store.flushMs))
+  }
+
+  function drop(number: number, why: string) {
+    counters.dropped.add(number)
+    dropped += number
+    say('dropped', () => {
+      log.error(`trace records were dropped: ${why}`, { dropped })
+      dropped = 0
+    })
+  }
+
+  /** Hands over what has gathered. */
+  function flush() {
+    clearTimeout(timer)
+    timer = undefined
+    const ready = waiting
+    waiting = []
+    const calls: Packable[] = []
+    const records: UnsealedTrace[] = []
+    for (const one of ready) {
+      try {
+        if ('make' in one) records.push(one.make())
+        else {
+          const call = one.observed.call()
+          const raw = call.answer === undefined || 'raw' in call.answer.content
+          if (raw && bytesOf(call) <= MAX_CALL_BYTES && bytesUnderway <= MAX_BYTES_UNDERWAY) calls.push(call)
+          else readHere(call)
+        }
+      } catch (error) {
+        log.error('a call could not be recorded', { error })
+      }
+    }
+    if (calls.length + records.length > 0) handOver(calls, records)
+  }
+
+  function readHere(call: EndedCall) {
+    const read = handOverRead(call)
+    reading.add(read)
+    void read.finally(() => reading.delete(read))
+  }
+
+  /** Reads a call in this thread, so that only what was read need travel. */
+  async function handOverRead(call: EndedCall): Promise<void> {
+    const { answer } = call
+    try {
+      const reading = await readingOf(call)
+      const errorBody = answer === undefined ? NO_BYTES : errorBodyOf(answer)
+      const content = { meter: { reading: async () => reading }, errorBody }
+      handOver([{ ...call, request: requestOf(call, hashing), answer: answer && { ...answer, content }, reading }], [])
+    } catch (error) {
+      log.error('a call could not be recorded', { error, trace_id: call.traceId })
+    }
+  }
+
+  function handOver(calls: readonly Packable[], records: readonly UnsealedTrace[]) {
+    for (const call of calls) keepItem(call.traceId, { call })
+    for (const record of records) keepItem(record.trace_id, { record })
+    if (fallback) {
+      for (const call of calls) putHere({ call })
+      for (const record of records) putHere({ record })
+      return
+    }
+    const packed = packCalls(calls)
+    posted += calls.length + records.length
+    bytesUnderway += packed.bytes.length
+    underway.push({ upTo: posted, at: clock.monotonic(), bytes: packed.bytes.length })
+    const text = records.length === 0 ? '' : JSON.stringify(records)
+    post({ settings: changedSettings(), calls: packed, records: text }, [packed.bytes.buffer])
+  }
+
+  /** In durable mode everything handed over is held until it is kept, so that the end of the thread loses nothing. */
+  function keepItem(id: string, item: Item) {
+    if (!durable) return
+    const wait = waits.get(id)
+    if (wait) wait.item = item
+    else waits.set(id, { item, resolve: () => undefined, reject: () => undefined })
+    hold()
+  }
+
+  function changedSettings(): RecordSettings | undefined {
+    const now = deps.settings()
+    const same =
+      settings?.pricing === now.pricing &&
+      settings.hashes.config_hash === now.hashes.config_hash &&
+      settings.hashes.price_table_hash === now.hashes.price_table_hash
+    settings = now
+    return same ? undefined : now
+  }
+
+  /** The thread keeps the process alive only while somebody waits for it. */
+  function hold() {
+    if (waits.size + questions.size > 0) worker.ref()
+    else worker.unref()
+  }
+
+  function settle(id: string, error?: Error) {
+    const wait = waits.get(id)
+    waits.delete(id)
+    hold()
+    if (error) wait?.reject(error)
+    else wait?.resolve()
+  }
+
+  function onReport({ kept, lost, deltas, ...rest }: ThreadReport) {
+    latest = rest
+    deps.apply(deltas)
+    const settled = latest.taken - latest.depth
+    while (underway[0] !== undefined && underway[0].upTo <= settled) bytesUnderway -= underway.shift()!.bytes
+    for (const id of kept) settle(id)
+    for (const { id, why } of lost) settle(id, new Error(why))
+  }
+
+  function ask(question: Question): Promise<UnsealedTrace | undefined> {
+    return new Promise(resolve => {
+      questions.set(++asked, resolve)
+      hold()
+      post({ ask: asked, question })
+    })
+  }
+
+  async function putHere(item: Item) {
+    const id = 'call' in item ? item.call.traceId : item.record.trace_id
+    try {
+      const kept = await fallback!
+      if ('call' in item) await kept.call(item.call)
+      else kept.take(item.record)
+      if (durable) await kept.writer.recorded(id)
+      settle(id)
+    } catch (error) {
+      log.error('a call could not be recorded', { error, trace_id: id })
+      settle(id, error instanceof Error ? error : new Error(String(error)))
+    }
+  }
+
+  /** The thread is gone: from now on receipts are kept in this one. */
+  function lose(error: unknown) {
+    if (fallback || closed) return
+    const held = durable ? [...waits.values()].flatMap(({ item }) => item ?? []) : []
+    const lost = durable ? 0 : outstanding()
+    log.error('the thread that keeps receipts ended; they are kept in the main thread from now on', { error, lost })
+    if (lost > 0) drop(lost, 'the thread that held them ended')
+    underway.length = 0
+    bytesUnderway = 0
+    posted = 0
+    latest = { ...latest, taken: 0, depth: 0 }
+    fallback = deps.here()
+    fallback.then(
+      kept => {
+        nowHere = kept
+      },
+      (reason: unknown) => log.error('receipts cannot be kept in the main thread either', { error: reason }),
+    )
+    for (const item of held) void putHere(item)
+    for (const resolve of questions.values()) resolve(undefined)
+    questions.clear()
+  }
+
+  let begun!: () => void
+  const beginning = new Promise<void>(resolve => {
+    begun = resolve
+  })
+  worker.on('message', (message: FromThread) => {
+    if (fallback) return
+    if ('report' in message) onReport(message.report)
+    else if ('reply' in message) {
+      questions.get(message.reply)?.(message.found)
+      questions.delete(message.reply)
+      hold()
+    } else if ('log' in message) {
+      const { level, target, message: text, fields } = message.log
+      log.target(target)[level](text, fields)
+    } else if ('failed' in message) {
+      lose(new Error(message.failed))
+      begun()
+    } else {
+      latest = { ...latest, status: { ...latest.status, writer: 'ok' } }
+      begun()
+    }
+  })
+  let failure: unknown
+  worker.on('error', error => {
+    failure = error
+  })
+  worker.on('exit', code => {
+    lose(failure ?? new Error(`the thread exited with code ${code}`))
+    begun()
+  })
+  settings = deps.settings()
+  worker.ref()
+  post({ begin: { ...place, store, settings, salt: hashing.salt } })
+  await beginning
+  worker.unref()
+
+  async function made(): Promise<void> {
+    flush()
+    await Promise.all(reading)
+    if (!fallback) await ask('made')
+    if (fallback) await (await fallback).made()
+  }
+
+  return {
+    observed: observed => take({ observed }),
+    async record(make) {
+      if (!durable) return take({ make })
+      const record = make()
+      const kept = new Promise<void>((resolve, reject) => {
+        waits.set(record.trace_id, { item: undefined, resolve, reject })
+      })
+      take({ make: () => record })
+      await kept
+    },
+    status: () => nowHere?.status() ?? latest.status,
+    async find(id, tenant) {
+      flush()
+      const found = fallback ? undefined : await ask({ find: id, tenant })
+      return fallback ? (await fallback).find(id, tenant) : found
+    },
+    made,
+    async close() {
+      await made()
+      if (!fallback) {
+        const late = new AbortController()
+        const limit = pause(writerLimits.close_ms + CLOSE_GRACE_MS, 'late', { signal: late.signal })
+        const how = await Promise.race([ask('close'), limit])
+        limit.catch(() => undefined)
+        late.abort()
+        if (how === 'late') log.error('the thread that keeps receipts did not finish in time', { left: outstanding() })
+        // It ends by itself: ended from outside in the middle of a statement, the driver ends the whole process (tried).
+        closed = true
+        worker.unref()
+      }
+      if (fallback) await (await fallback).close()
+    },
+  }
+}
+
+const NO_BYTES = new Uint8Array(0)
+
+function errorBodyOf({ content }: NonNullable<EndedCall['answer']>): Uint8Array {
+  return 'raw' in content ? content.raw : content.errorBody
+}

@@ -1,0 +1,80 @@
+import { dialects } from '../../shared/dialects/dialects.ts'
+import type { MeterReading } from '../../shared/dialects/meter.ts'
+import { type Hashing, type RequestPart, requestPart } from '../receipt/request-part.ts'
+import { headerValue } from '../upstream/headers.ts'
+import type { HeaderList } from '../upstream/transport.ts'
+import { type AnswerMeter, answerMeter } from './answer-meter.ts'
+import type { ObservedCall, ObservedEnd } from './record.ts'
+import type { TracedApi } from './target.ts'
+
+/** Error bodies are read to class the error; none is longer than this. */
+export const MAX_ERROR_BODY = 64 * 1024
+
+/** The answer as it came; `encoded` says whether the bytes are still in the encoding that the headers name. */
+export interface RawAnswer {
+  raw: Uint8Array
+  encoded: boolean
+}
+
+/** An answer too long to be kept, which a meter read on its way. */
+export interface MeteredAnswer {
+  meter: Pick<AnswerMeter, 'reading'>
+  errorBody: Uint8Array
+}
+
+/** A passing call that is over, with nothing worked out yet: whoever makes its receipt does that, in this thread or in another. */
+export interface EndedCall {
+  traceId: string
+  tenantId: string
+  /** Index of the matched route; null without one. */
+  routeIx: number | null
+  arrivedAt: Date
+  api: TracedApi
+  headers: HeaderList
+  /** The body, or what the receipt says about it. */
+  request: Uint8Array | RequestPart
+  /** Undefined when the upstream sent no head. */
+  answer: { status: number; headers: HeaderList; content: RawAnswer | MeteredAnswer } | undefined
+  end: ObservedEnd
+  sent: boolean
+  times: ObservedCall['times']
+}
+
+export function dialectOf(api: TracedApi): 'messages' | 'chat' {
+  return api === 'chat' ? 'chat' : 'messages'
+}
+
+/** What the receipt says about the request; the body is read only if nobody has. */
+export function requestOf({ request, api, headers }: EndedCall, hashing: Hashing): RequestPart {
+  if (!(request instanceof Uint8Array)) return request
+  const scan = dialects[dialectOf(api)].scan(request)
+  return requestPart({ api, headers, body: request, facts: scan.ok ? scan.facts : undefined }, hashing)
+}
+
+/** What the answer said about itself; undefined when it could not be read. */
+export async function readingOf({ api, answer }: EndedCall): Promise<MeterReading | undefined> {
+  if (answer === undefined) return undefined
+  const { headers, content } = answer
+  if ('meter' in content) return content.meter.reading()
+  const meter = answerMeter(dialects[dialectOf(api)], headers, content.encoded)
+  if (content.raw.length > 0) meter.push(content.raw)
+  return meter.reading()
+}
+
+/** Reads body and answer: the expensive half of a receipt. */
+export async function readCall(call: EndedCall, hashing: Hashing): Promise<ObservedCall> {
+  const { traceId, tenantId, routeIx, arrivedAt, api, headers, answer, end, sent, times } = call
+  const reading = await readingOf(call)
+  return {
+    ...{ traceId, tenantId, routeIx, arrivedAt, api, end, sent, times },
+    request: requestOf(call, hashing),
+    clientRequestId: headerValue(headers, 'x-request-id'),
+    provider: dialectOf(api) === 'messages' ? 'anthropic' : 'openai',
+    answer: answer && {
+      status: answer.status,
+      headers: answer.headers,
+      reading,
+      errorBody: 'raw' in answer.content ? answer.content.raw.subarray(0, MAX_ERROR_BODY) : answer.content.errorBody,
+    },
+  }
+}

@@ -1,0 +1,127 @@
+import type { MeterReading } from '../../shared/dialects/meter.ts'
+import type { RequestPart } from '../receipt/request-part.ts'
+import type { HeaderList } from '../upstream/transport.ts'
+import type { EndedCall } from './ended-call.ts'
+import type { ObservedEnd } from './record.ts'
+import type { TracedApi } from './target.ts'
+
+/** Ended calls on their way to another thread: what is short as JSON, the bodies as one run of bytes that changes hands uncopied. */
+export interface PackedCalls {
+  heads: string
+  bytes: Uint8Array<ArrayBuffer>
+}
+
+/** The headers that a receipt is made from; no other leaves the call, least of all a credential. */
+const READ = new Set([
+  'content-encoding',
+  'content-type',
+  'request-id',
+  'user-agent',
+  'x-request-id',
+  'x-router-agent',
+  'x-router-language',
+  'x-router-session',
+  'x-router-subagent',
+  'x-router-task',
+])
+
+/** Of the request: how many bytes, or what is said about it. Of the answer: the bytes, and the reading if one was made. */
+type Head = [
+  traceId: string,
+  tenantId: string,
+  routeIx: number | null,
+  arrivedAt: number,
+  api: TracedApi,
+  headers: HeaderList,
+  request: number | RequestPart,
+  end: ObservedEnd,
+  sent: boolean,
+  called: number,
+  firstByte: number | null,
+  lastByte: number,
+  done: number,
+  answer:
+    | [status: number, headers: HeaderList, bytes: number, encoded: boolean]
+    | [status: number, headers: HeaderList, bytes: number, reading: { read: MeterReading | null }]
+    | null,
+]
+
+/** A call whose answer, if it was metered, has been read: nothing of it is still going on. */
+export interface Packable extends EndedCall {
+  reading?: MeterReading | undefined
+}
+
+export function bytesOf({ request, answer }: EndedCall): number {
+  const asked = request instanceof Uint8Array ? request.length : 0
+  return asked + (answer === undefined ? 0 : answerBytes(answer.content).length)
+}
+
+export function packCalls(calls: readonly Packable[]): PackedCalls {
+  const bytes = new Uint8Array(calls.reduce((sum, call) => sum + bytesOf(call), 0))
+  let at = 0
+  const put = (part: Uint8Array) => {
+    bytes.set(part, at)
+    at += part.length
+    return part.length
+  }
+  const heads = calls.map((call): Head => {
+    const { request, answer, times } = call
+    const asked = request instanceof Uint8Array ? put(request) : request
+    return [
+      call.traceId,
+      call.tenantId,
+      call.routeIx,
+      call.arrivedAt.getTime(),
+      call.api,
+      read(call.headers),
+      asked,
+      call.end,
+      call.sent,
+      times.called,
+      times.firstByte ?? null,
+      times.lastByte,
+      times.done,
+      answer === undefined
+        ? null
+        : [
+            answer.status,
+            read(answer.headers),
+            put(answerBytes(answer.content)),
+            'raw' in answer.content ? answer.content.encoded : { read: call.reading ?? null },
+          ],
+    ] as Head
+  })
+  return { heads: JSON.stringify(heads), bytes }
+}
+
+export function unpackCalls({ heads, bytes }: PackedCalls): EndedCall[] {
+  let at = 0
+  const take = (length: number) => {
+    at += length
+    return bytes.subarray(at - length, at)
+  }
+  return (JSON.parse(heads) as Head[]).map((head): EndedCall => {
+    const [traceId, tenantId, routeIx, arrivedAt, api, headers, asked, end, sent, ...rest] = head
+    const [called, firstByte, lastByte, done, answer] = rest
+    const request = typeof asked === 'number' ? take(asked) : asked
+    return {
+      ...{ traceId, tenantId, routeIx, arrivedAt: new Date(arrivedAt), api, headers, request, end, sent },
+      times: { called, firstByte: firstByte ?? undefined, lastByte, done },
+      answer: answer === null ? undefined : answerOf(answer, take(answer[2])),
+    }
+  })
+}
+
+function answerOf([status, headers, , how]: NonNullable<Head[13]>, bytes: Uint8Array): EndedCall['answer'] {
+  if (typeof how === 'boolean') return { status, headers, content: { raw: bytes, encoded: how } }
+  const meter = { reading: async () => how.read ?? undefined }
+  return { status, headers, content: { meter, errorBody: bytes } }
+}
+
+function answerBytes(content: NonNullable<EndedCall['answer']>['content']): Uint8Array {
+  return 'raw' in content ? content.raw : content.errorBody
+}
+
+function read(headers: HeaderList): HeaderList {
+  return headers.filter(([name]) => READ.has(name.toLowerCase()))
+}

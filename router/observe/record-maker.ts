@@ -1,0 +1,48 @@
+import { dialects } from '../../shared/dialects/dialects.ts'
+import type { BuiltinPrices } from '../../shared/prices/builtin.ts'
+import type { Price } from '../../shared/prices/price.ts'
+import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
+import { findPrice } from '../config/prices.ts'
+import type { Pricing } from '../config/routing-config.ts'
+import type { Hashing } from '../receipt/request-part.ts'
+import { dialectOf, type EndedCall, readCall } from './ended-call.ts'
+import { observedRecord } from './record.ts'
+
+/** What records take from the config in use. */
+export interface RecordSettings {
+  pricing: Pricing
+  hashes: { config_hash: string; price_table_hash: string }
+}
+
+export interface RecordMakerDeps {
+  hashing: Hashing
+  settings: () => RecordSettings
+  builtinPrices: () => Promise<BuiltinPrices>
+}
+
+/** Names come from upstreams, so there is no telling how many. */
+const MAX_PRICES = 1000
+
+/** Turns ended calls into records, with the settings of the moment. */
+export function recordMaker({ hashing, settings, builtinPrices }: RecordMakerDeps) {
+  // A look-up walks the whole table, and calls name the same few models.
+  const prices = new Map<string, Price | undefined>()
+  let pricesOf: Pricing | undefined
+
+  return async (ended: EndedCall): Promise<UnsealedTrace> => {
+    const builtin = await builtinPrices()
+    const { pricing, hashes } = settings()
+    if (pricing !== pricesOf) prices.clear()
+    pricesOf = pricing
+    const dialect = dialects[dialectOf(ended.api)]
+    const price = (provider: string, model: string) => {
+      const key = `${provider}/${model}`
+      if (!prices.has(key)) {
+        if (prices.size >= MAX_PRICES) prices.clear()
+        prices.set(key, findPrice(pricing, builtin, { provider, dialect: dialect.name, names: [model] }))
+      }
+      return prices.get(key)
+    }
+    return observedRecord(await readCall(ended, hashing), { dialect, findPrice: price, hashes })
+  }
+}

@@ -1,0 +1,144 @@
+import { recordHash } from '../../shared/sign/record-chain.ts'
+import { type Sha256, sha256Hex } from '../../shared/sign/sha256.ts'
+import type { TraceRecord } from '../../shared/wire/router/trace.ts'
+import { type ChainHead, hashText } from './canonical-trace.ts'
+import { rowOf } from './trace-row.ts'
+
+/** One record as it is stored or exported. */
+export interface RecordLine {
+  text: string
+  /** The bytes of the text, where each character is one of them. */
+  bytes?: Uint8Array
+  /** Of a store: whose row it is, and its columns as a JSON array. */
+  tenantId?: string
+  columns?: string
+}
+
+export interface Break {
+  /** Position in the tenant's records, or in the stretch, counted from 0. */
+  index: number
+  reason: string
+}
+
+/** A stretch of one tenant's chain that was checked by itself, and what is needed to join it to the one before. */
+export interface CheckedStretch {
+  tenantId: string
+  records: number
+  /** The first record that fails, by itself or against the one before it in the stretch. */
+  broken: Break | undefined
+  /** What the first record says about its place; undefined when it could not be read. */
+  first: { seq: unknown; prevHash: unknown } | undefined
+  /** The last record. */
+  head: ChainHead | undefined
+  /** Of the records before the break, in order; of the one that fails too, when its id was reached. */
+  traceIds: string[]
+  /** Hashes of the records that a checkpoint or an anchor names. */
+  hashes: [seq: number, hash: string][]
+}
+
+/** A record of any kind; undefined for what is no JSON object. Its members are checked one by one where they are used. */
+export function parseRecord(text: string): TraceRecord | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as TraceRecord) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Checks a stretch record by record; what comes after the first break is only counted. */
+export function stretchCheck(tenantId: string, wanted: { has(seq: number): boolean }, sha256: Sha256) {
+  const stretch: CheckedStretch = {
+    tenantId,
+    records: 0,
+    broken: undefined,
+    first: undefined,
+    head: undefined,
+    traceIds: [],
+    hashes: [],
+  }
+
+  function fault(line: RecordLine, record: TraceRecord | undefined): string | undefined {
+    if (record === undefined || typeof record.trace_id !== 'string') return 'parse'
+    const { head } = stretch
+    if (stretch.first === undefined) stretch.first = { seq: record.seq, prevHash: record.prev_hash }
+    else if (head === undefined || record.seq !== head.seq + 1) return 'seq'
+    else if (record.prev_hash !== head.hash) return 'prev_hash'
+    if (!holdsOwnHash(line, record, sha256)) return 'hash'
+    if (record.tenant_id !== tenantId) return 'tenant'
+    stretch.traceIds.push(record.trace_id)
+    if (line.columns !== undefined && !matchesColumns(line.columns, record)) return 'columns'
+    return undefined
+  }
+
+  return {
+    stretch,
+    push(line: RecordLine, record: TraceRecord | undefined): void {
+      const index = stretch.records++
+      if (stretch.broken !== undefined) return
+      const reason = fault(line, record)
+      if (reason !== undefined || record === undefined) {
+        stretch.broken = { index, reason: reason ?? 'parse' }
+        return
+      }
+      stretch.head = { seq: record.seq, hash: record.hash }
+      if (wanted.has(record.seq)) stretch.hashes.push([record.seq, record.hash])
+    },
+  }
+}
+
+let scratch = new Uint8Array(1 << 14)
+
+/**
+ * Whether the record's hash is that of its canonical bytes. The writer's own lines need no second canonical form: when the text without
+ * its one `hash` member has the hash, it is the text that was sealed. Anything else (other spacing, other key order) is made
+ * canonical first.
+ */
+function holdsOwnHash({ text, bytes }: RecordLine, record: TraceRecord, sha256: Sha256): boolean {
+  const { hash } = record
+  if (typeof hash !== 'string' || !/^[0-9a-f]{64}$/.test(hash)) return false
+  const member = `"hash":"${hash}",`
+  const at = text.indexOf(member)
+  if (at >= 0) {
+    const end = at + member.length
+    const own =
+      bytes === undefined
+        ? hashText(text.slice(0, at) + text.slice(end), sha256)
+        : sha256Hex(withoutPart(bytes, at, end), sha256)
+    if (own === hash) return true
+  }
+  try {
+    return membersIn(text) === membersOf(record) && recordHash(record, sha256) === hash
+  } catch {
+    return false
+  }
+}
+
+/** In one buffer for all: the bytes are hashed before the next ones are put there. */
+function withoutPart(bytes: Uint8Array, start: number, end: number): Uint8Array {
+  if (bytes.length > scratch.length) scratch = new Uint8Array(bytes.length * 2)
+  scratch.set(bytes.subarray(0, start))
+  scratch.set(bytes.subarray(end), start)
+  return scratch.subarray(0, bytes.length - (end - start))
+}
+
+/** Members as they are written: a name written twice would show one value to this reader and may show another to the next. */
+function membersIn(text: string): number {
+  return text.replace(/"(?:[^"\\]|\\.)*"/g, '').split(':').length - 1
+}
+
+function membersOf(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0
+  const own = Array.isArray(value) ? 0 : Object.keys(value).length
+  return Object.values(value).reduce((sum: number, member) => sum + membersOf(member), own)
+}
+
+function matchesColumns(columns: string, record: TraceRecord): boolean {
+  try {
+    const expected = JSON.stringify(rowOf(record, record.seq))
+    // SQL and JSON.stringify may escape a character differently; the values decide.
+    return columns === expected || JSON.stringify(JSON.parse(columns)) === expected
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,102 @@
+import { GENESIS, recordChainChecker } from '../../shared/sign/record-chain.ts'
+import type { Sha256 } from '../../shared/sign/sha256.ts'
+import type { Checkpoint } from '../../shared/wire/router/checkpoint.ts'
+import type { TraceRecord } from '../../shared/wire/router/trace.ts'
+import type { ChainHead } from './canonical-trace.ts'
+import type { Break, CheckedStretch } from './check-stretch.ts'
+import type { traceIdSet } from './trace-ids.ts'
+
+interface Point {
+  seq: number
+  hash: string
+  feedbackSeq: number
+  feedbackHash: string
+}
+
+/** What a verification knows about one tenant so far. */
+export interface Tenant {
+  id: string
+  /** The prune checkpoint behind which the records begin. */
+  start: Point | undefined
+  head: ChainHead | undefined
+  records: number
+  broken: Break | undefined
+  /** Hashes of the records that a checkpoint or an anchor names; nothing else of a record is kept. */
+  wanted: Map<number, string | undefined>
+  checkpoints: Checkpoint[]
+  anchors: Checkpoint[]
+  feedback: FeedbackChain
+}
+
+interface FeedbackChain {
+  checker: ReturnType<typeof recordChainChecker>
+  broken: Break | undefined
+  wanted: Map<number, string | undefined>
+}
+
+export function newTenant(id: string, checkpoints: Checkpoint[], anchors: Checkpoint[], sha256: Sha256): Tenant {
+  const prune = checkpoints.findLast(({ kind }) => kind === 'prune')
+  const start = prune && {
+    seq: prune.seq,
+    hash: prune.hash,
+    feedbackSeq: prune.feedback_seq,
+    feedbackHash: prune.feedback_hash,
+  }
+  const wanted = [...checkpoints, ...anchors]
+  return {
+    id,
+    start,
+    head: start === undefined || start.seq < 0 ? undefined : { seq: start.seq, hash: start.hash },
+    records: 0,
+    broken: undefined,
+    wanted: new Map(wanted.map(({ seq }) => [seq, undefined])),
+    checkpoints,
+    anchors,
+    feedback: {
+      checker: recordChainChecker(feedbackStart(start), sha256),
+      broken: undefined,
+      wanted: new Map(wanted.map(({ feedback_seq }) => [feedback_seq, undefined])),
+    },
+  }
+}
+
+function feedbackStart(start: Point | undefined) {
+  if (start === undefined || start.feedbackSeq < 0) return undefined
+  return { seq: start.feedbackSeq, prev_hash: '', hash: start.feedbackHash }
+}
+
+/** Puts a stretch behind the ones that were joined before it; ids must be unique over all of them. */
+export function joinStretch(tenant: Tenant, stretch: CheckedStretch, ids: ReturnType<typeof traceIdSet>): void {
+  const base = tenant.records
+  tenant.records += stretch.records
+  if (tenant.broken !== undefined || stretch.records === 0) return
+  const broken = placeFault(tenant, stretch) ?? repeatedId(stretch, ids) ?? stretch.broken
+  const sound = broken?.index ?? stretch.records
+  const firstSeq = (tenant.head?.seq ?? -1) + 1
+  for (const [seq, hash] of stretch.hashes) if (seq - firstSeq < sound) tenant.wanted.set(seq, hash)
+  if (broken !== undefined) tenant.broken = { ...broken, index: base + broken.index }
+  else tenant.head = stretch.head
+}
+
+/** Whether the stretch begins where the chain ended. A first record that could not be read is a break of its own. */
+function placeFault({ head }: Tenant, { first }: CheckedStretch): Break | undefined {
+  if (first === undefined) return undefined
+  if (first.seq !== (head === undefined ? 0 : head.seq + 1)) return { index: 0, reason: 'seq' }
+  if (first.prevHash !== (head === undefined ? GENESIS : head.hash)) return { index: 0, reason: 'prev_hash' }
+  return undefined
+}
+
+function repeatedId({ traceIds }: CheckedStretch, ids: ReturnType<typeof traceIdSet>): Break | undefined {
+  for (const [index, id] of traceIds.entries()) if (!ids.add(id)) return { index, reason: 'trace_id' }
+  return undefined
+}
+
+export function pushFeedback({ feedback }: Tenant, record: TraceRecord | undefined): void {
+  if (feedback.broken !== undefined) return
+  if (record === undefined) {
+    feedback.broken = { index: feedback.checker.count, reason: 'parse' }
+    return
+  }
+  feedback.broken = feedback.checker.push(record)
+  if (feedback.broken === undefined && feedback.wanted.has(record.seq)) feedback.wanted.set(record.seq, record.hash)
+}
