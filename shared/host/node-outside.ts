@@ -5,7 +5,7 @@ import type { buildConnector, Dispatcher } from 'undici'
 import { OutboundDenied } from '../http/outbound/outbound-denied.ts'
 import { type OutboundRule, type Target, targetOf } from '../http/outbound/outbound-rule.ts'
 import { guardedFetch, type Outside, type Send } from '../http/outbound/outside.ts'
-import { type ResolveHost, type Resolved, resolveHost } from './resolve-host.ts'
+import { type Resolved, type ResolveHost, resolveHost } from './resolve-host.ts'
 
 export interface NodeOutsideOptions {
   rule: OutboundRule

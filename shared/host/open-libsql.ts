@@ -33,8 +33,8 @@ export async function openDb(url: string, options: OpenDbOptions = {}): Promise<
 async function openMemory(url: string, options: OpenDbOptions): Promise<Db> {
   if (options.syncUrl !== undefined)
     throw new DbOpenError('bad_url', 'A replica needs a file: give a path instead of ":memory:".')
-  const { createClient } = await import('@libsql/client/sqlite3')
-  return prepareDb(createClient({ url, concurrency: 1 }), { ...options, kind: 'memory', name: url })
+  const { localClient } = await import('./local-client.ts')
+  return prepareDb(localClient(url, { timeout: 5000 }), { ...options, kind: 'memory', name: url })
 }
 
 async function openFile(path: string, options: OpenDbOptions): Promise<Db> {
@@ -42,7 +42,6 @@ async function openFile(path: string, options: OpenDbOptions): Promise<Db> {
   const replica = syncUrl !== undefined
   const readOnly = replica || (options.readOnly ?? false)
   await checkPath(path, { mustExist: readOnly && !replica, writes: replica || !readOnly })
-  const { createClient } = await import('@libsql/client/sqlite3')
   const prepare: PrepareOptions = {
     kind: replica ? 'replica' : 'file',
     readOnly,
@@ -51,19 +50,33 @@ async function openFile(path: string, options: OpenDbOptions): Promise<Db> {
   }
   let client: Client | undefined
   try {
-    client = createClient({
-      url: `file:${path.split('/').map(encodeURIComponent).join('/')}`,
-      // See `connectionSettings`: settings belong to a connection, and the driver is synchronous, so a second one gains nothing.
-      concurrency: 1,
-      timeout: 5000,
-      ...(replica && { syncUrl }),
-      ...(replica && token !== undefined && { authToken: token }),
-    })
-    if (replica) await client.sync()
+    client = replica
+      ? await openReplica(path, syncUrl, token)
+      : (await import('./local-client.ts')).localClient(path, { timeout: 5000 })
     return await prepareDb(client, prepare)
   } catch (error) {
     client?.close()
     throw replica ? replicaError(path, syncUrl, error) : fileError(path, error)
+  }
+}
+
+/** A local copy that follows a server, which is the package's own business. */
+async function openReplica(path: string, syncUrl: string, token: string | undefined): Promise<Client> {
+  const { createClient } = await import('@libsql/client/sqlite3')
+  const url = `file:${path.split('/').map(encodeURIComponent).join('/')}`
+  const client = createClient({
+    url,
+    concurrency: 1,
+    timeout: 5000,
+    syncUrl,
+    ...(token !== undefined && { authToken: token }),
+  })
+  try {
+    await client.sync()
+    return client
+  } catch (error) {
+    client.close()
+    throw error
   }
 }
 
