@@ -1,0 +1,29 @@
+import { joined } from '../../sign/bytes.ts'
+
+/** The first `maxBytes` of a body; leaving it early tells the other side to stop. */
+export async function readAtMost(
+  answer: Response,
+  maxBytes: number,
+): Promise<{ body: Uint8Array<ArrayBuffer>; truncated: boolean }> {
+  if (answer.body === null) return { body: new Uint8Array(0), truncated: false }
+  const reader = answer.body.getReader()
+  const chunks: Uint8Array[] = []
+  let left = maxBytes
+  let truncated = false
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) break
+      if (value.length > left) {
+        chunks.push(value.subarray(0, left))
+        truncated = true
+        break
+      }
+      left -= value.length
+      chunks.push(value)
+    }
+  } finally {
+    await reader.cancel().catch(() => undefined)
+  }
+  return { body: joined(chunks), truncated }
+}
