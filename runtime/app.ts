@@ -19,6 +19,8 @@ import { type HealthDeps, healthRoute } from './health/route.ts'
 import { type MetricsDeps, metricsRoute } from './metrics/route.ts'
 import type { ProvidersDeps } from './providers/deps.ts'
 import { providersRoute } from './providers/route.ts'
+import type { ReceiptsDeps } from './receipts/deps.ts'
+import { publicReceiptsRoute, receiptsRoute } from './receipts/route.ts'
 import { type JournalDeps, journalRoute } from './runs/journal-route.ts'
 import { type RunsDeps, runsRoute } from './runs/route.ts'
 import { type SecretsRouteDeps, secretsRoute } from './secrets/route.ts'
@@ -40,6 +42,7 @@ export interface AppDeps extends HealthDeps, MetricsDeps {
   approvals: ApprovalsDeps
   providers: ProvidersDeps
   secrets: SecretsRouteDeps
+  receipts: ReceiptsDeps
   /** True once the service is stopping: work that begins now would be cut off. */
   draining: () => boolean
 }
@@ -52,6 +55,7 @@ export function runtimeApp(deps: AppDeps) {
   app.route('/', metricsRoute(deps))
   app.route('/', openapiPage(servedDocument))
   app.route('/', setupPage())
+  app.route('/', publicReceiptsRoute(deps.receipts))
   app.route('/', dashboardRoute(deps.dashboard))
   const api = apiRoutes(deps)
   app.use('/v1/*', deps.gates.bearer)
@@ -71,6 +75,7 @@ function apiRoutes(deps: AppDeps) {
     .route('/', agentsRoute(deps.agents))
     .route('/', providersRoute(deps.providers))
     .route('/', secretsRoute(deps.secrets))
+    .route('/', receiptsRoute(deps.receipts))
     .use(refuseWork(deps.draining))
     .route('/', runsRoute(deps.runs))
     .route('/', journalRoute(deps.journals))

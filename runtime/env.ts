@@ -30,7 +30,7 @@ const allowList = z.string().transform((text, ctx): AllowEntry[] => {
   })
 })
 
-const masterKey = z.string().transform((text, ctx) => {
+const key32 = z.string().transform((text, ctx) => {
   const key = readMasterKey(text)
   if (key !== undefined) return key
   ctx.addIssue({ code: 'custom', message: 'expected 32 bytes in base64, such as `openssl rand -base64 32` makes' })
@@ -44,8 +44,9 @@ export const runtimeEnv = z.object({
   PLATFORM_DATABASE_URL: z.string().optional(),
   PLATFORM_DATABASE_TOKEN: z.string().optional(),
   PLATFORM_DATA_DIR: z.string().default('./data'),
-  PLATFORM_MASTER_KEY: masterKey.optional(),
+  PLATFORM_MASTER_KEY: key32.optional(),
   PLATFORM_MASTER_KEY_FILE: z.string().optional(),
+  PLATFORM_RECEIPT_KEY: key32.optional(),
   PLATFORM_BOOTSTRAP_KEY: z
     .string()
     .regex(BOOTSTRAP_KEY, 'expected wb_live_ and at least 32 letters, digits, - or _')

@@ -23,6 +23,7 @@ import { toolOutbound } from './outbound/tool-outbound.ts'
 import type { EnvironmentProvider } from './providers/environment.ts'
 import { PROVIDER_HOLDINGS, providing } from './providers/providing.ts'
 import type { Deadlines } from './providers/vendor/deadlines.ts'
+import { receipting } from './receipts/receipting.ts'
 import { running } from './running.ts'
 import { endRuns } from './runs/end-runs.ts'
 import { runtimeSteps } from './schema/steps.ts'
@@ -42,6 +43,8 @@ export interface RuntimeOptions {
   metricsAccess?: MetricsAccess
   /** 32 bytes under which secrets are sealed. Without it nothing secret can be stored. */
   masterKey?: Uint8Array<ArrayBuffer> | undefined
+  /** 32 bytes that receipts are signed with; without it a key is made and kept under the master key. */
+  receiptSeed?: Uint8Array<ArrayBuffer> | undefined
   /** A key of the form `wb_live_…` with every scope, for a start without anyone at a browser. */
   bootstrapKey?: string | undefined
   /** Under which address people reach this; decides whether login cookies ask for HTTPS. Default: that of each request. */
@@ -150,8 +153,14 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   })
   const { sha256 = portableSha256, models = provided.models } = options
   const { outbound = outside ? toolOutbound(outside) : noOutbound } = options
+  const receipts = receipting({
+    ...{ db, clock, metrics, sha256, sealing: async () => box, seed: options.receiptSeed },
+    versionOf: agents.getVersion,
+    runOf: id => work.runs.summary(id),
+  })
   const work = running({
     ...{ db, clock, metrics, sha256, newId, models, outbound, agents, nodeId: () => nodeId },
+    signReceipt: receipts.sign,
     ...{
       log: log.target('runtime.engine'),
       owner: options.owner ?? newId(),
@@ -189,6 +198,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     },
     providers: provided.providers,
     secrets: { secrets: provided.secrets, maxBodyBytes },
+    receipts: { service: receipts, keyAccess: parts.keys.keyAccess, maxBodyBytes },
     draining: () => phase === 'draining',
   })
 

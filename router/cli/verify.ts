@@ -92,7 +92,7 @@ export class VerifyCommand extends Command {
     const { verifyRecords } = await import('../traces/verify.ts')
     const { trustedKeys } = await import('../traces/keys.ts')
     const { readCheckpoints } = await import('../host/record-file.ts')
-    const { nativeSha256 } = await import('../host/native-sha256.ts')
+    const { nativeSha256 } = await import('../../shared/host/native-sha256.ts')
     const kept = this.checkpoints === undefined ? [] : await readCheckpoints(this.checkpoints)
     const anchored = this.anchor === undefined ? [] : await readCheckpoints(this.anchor)
     const listed = published.flatMap(({ keys }) => keys)

@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises'
 import { EnvError } from '../../shared/env/read-env.ts'
+import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { isLoopback } from '../../shared/http/bind.ts'
 import type { Log } from '../../shared/log/log.ts'
 import type { Access } from '../auth/access.ts'
 import { parseKeys, secretsOf } from '../auth/keys.ts'
 import type { RouterEnv } from '../env.ts'
-import { nativeSha256 } from './native-sha256.ts'
 
 /** Who may call a router that listens where the environment says (router contract §2.6). */
 export async function readAccess(env: RouterEnv, log: Log): Promise<Access> {

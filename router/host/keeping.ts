@@ -1,10 +1,10 @@
 import { appendFile } from 'node:fs/promises'
+import { writerIsGone } from '../../shared/host/writer-name.ts'
 import type { Keeping } from '../receipts.ts'
 import type { LineSink } from '../traces/checkpointer.ts'
 import type { KeepingPlace } from './receipt-messages.ts'
 import { readSigningKey } from './signing-key.ts'
 import { openSpillFile } from './spill-file.ts'
-import { writerIsGone } from './writer-name.ts'
 
 /** Everything beside the database that receipts are kept with: the key, the spill file, the copies of checkpoints. */
 export async function openKeeping(place: KeepingPlace): Promise<{ keeping: Keeping; close(): Promise<void> }> {

@@ -1,6 +1,8 @@
 import { readEnv } from '../../shared/env/read-env.ts'
+import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { listen, type Service } from '../../shared/host/serve.ts'
+import { writerName } from '../../shared/host/writer-name.ts'
 import { createLog } from '../../shared/log/log.ts'
 import { type RouterEnv, routerEnv } from '../env.ts'
 import { createRouter } from '../router.ts'
@@ -8,14 +10,12 @@ import { readAccess } from './access.ts'
 import { besideConfig, readConfigFile } from './config-file.ts'
 import { directRelay } from './direct-relay.ts'
 import { openKeeping } from './keeping.ts'
-import { nativeSha256 } from './native-sha256.ts'
 import type { KeepingPlace } from './receipt-messages.ts'
 import { receiptThread } from './receipt-thread.ts'
 import { regexWorkers } from './regex-worker.ts'
 import { processRunner } from './run-process.ts'
 import { shed } from './shed.ts'
 import { undiciTransport } from './undici-transport.ts'
-import { writerName } from './writer-name.ts'
 
 const HEADER_BYTES = 65_536
 

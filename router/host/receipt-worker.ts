@@ -1,4 +1,5 @@
 import type { MessagePort } from 'node:worker_threads'
+import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import type { Level, Log } from '../../shared/log/log.ts'
 import { redactor } from '../../shared/log/redact.ts'
@@ -10,7 +11,6 @@ import { unpackCalls } from '../observe/packed-calls.ts'
 import type { RecordSettings } from '../observe/record-maker.ts'
 import { type KeptHere, keepHere } from '../receipts.ts'
 import { openKeeping } from './keeping.ts'
-import { nativeSha256 } from './native-sha256.ts'
 import type { FromThread, Question, ThreadReport, ToThread } from './receipt-messages.ts'
 
 /** How long what happened here waits to be told; what somebody waits for is told at once. */

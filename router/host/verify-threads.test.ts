@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { storedCheckpoints, storedRecords } from '../traces/stored-records.ts'
 import { sampleTrace } from '../traces/testing/records.ts'
 import { verifyRecords } from '../traces/verify.ts'
-import { nativeSha256 } from './native-sha256.ts'
 import { storeFolder, testSigner, testWriter } from './testing/store-folder.ts'
 import { verifiedInThreads } from './verify-threads.ts'
 

@@ -1,12 +1,12 @@
 import { once } from 'node:events'
 import { availableParallelism } from 'node:os'
 import { isMainThread, type MessagePort, parentPort, Worker, workerData } from 'node:worker_threads'
+import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { type CheckedStretch, parseRecord, stretchCheck } from '../traces/check-stretch.ts'
 import { type SeqSpan, seqSpans, storedRecords, storedStretch } from '../traces/stored-records.ts'
 import { checkedLots, type Wanted } from '../traces/verify.ts'
-import { nativeSha256 } from './native-sha256.ts'
 
 const ROLE = 'waybill-verify-thread'
 /** Records of one job: its ids are the only thing that travels and grows with it. */

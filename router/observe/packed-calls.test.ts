@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { messagesAnswer } from '../../tests/upstream/answers.ts'
-import { nativeSha256 } from '../host/native-sha256.ts'
 import { type EndedCall, readCall } from './ended-call.ts'
 import { packCalls, readForTravel, unpackCalls } from './packed-calls.ts'
 

@@ -90,3 +90,16 @@ export class KeysRevokeCommand extends KeysCommand {
     return this.with(chest => chest.revoke(this.id))
   }
 }
+
+/** `runtime keys rotate`: old receipts go on verifying, with the key that signed them. */
+export class KeysRotateCommand extends KeysCommand {
+  static override paths = [['keys', 'rotate']]
+  static override usage = Command.Usage({
+    description: 'Make a new key for signing receipts, and retire the one in use.',
+    details: `${WHERE} A running service takes the new key up within seconds; the old one stays listed for ever.`,
+  })
+
+  override execute(): Promise<number> {
+    return this.with(async chest => this.say(await chest.rotateReceiptKey()))
+  }
+}

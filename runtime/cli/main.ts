@@ -1,8 +1,9 @@
 #!/usr/bin/env node
 import { Builtins, Cli } from 'clipanion'
 import { VERSION } from '../../shared/version.ts'
-import { KeysCreateCommand, KeysListCommand, KeysRevokeCommand } from './keys.ts'
+import { KeysCreateCommand, KeysListCommand, KeysRevokeCommand, KeysRotateCommand } from './keys.ts'
 import { ServeCommand } from './serve.ts'
+import { VerifyCommand } from './verify.ts'
 
 const cli = new Cli({ binaryLabel: 'Waybill runtime', binaryName: 'runtime', binaryVersion: VERSION })
 for (const command of [
@@ -12,6 +13,8 @@ for (const command of [
   KeysCreateCommand,
   KeysListCommand,
   KeysRevokeCommand,
+  KeysRotateCommand,
+  VerifyCommand,
 ]) {
   cli.register(command)
 }

@@ -4,6 +4,8 @@ import type { Db } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
 import type { EngineMetrics } from './engine-metrics.ts'
+import type { ChainHead } from './journal/event.ts'
+import type { Spent } from './journal/unit.ts'
 import type { Claimed } from './lease-store.ts'
 import type { Models } from './models/model.ts'
 import type { Outbound } from './tools/http-request-tool.ts'
@@ -16,6 +18,22 @@ export interface EngineLimits {
 }
 
 export const engineLimits: EngineLimits = { maxConcurrent: 16, leaseMs: 60_000, recoveryMs: 30_000 }
+
+/** A run at its end, as its receipt tells it. */
+export interface EndedRun {
+  run: Claimed
+  status: 'succeeded' | 'failed' | 'cancelled'
+  /** Canonical text. */
+  output: string
+  head: ChainHead
+  spent: Spent
+  models: readonly string[]
+  isolation: string
+  finishedMs: number
+}
+
+/** Signs what a run came to; undefined where there is nothing to sign with. */
+export type SignReceipt = (ended: EndedRun) => Promise<string | undefined>
 
 export interface EngineDeps {
   db: Db
@@ -37,4 +55,5 @@ export interface EngineDeps {
   manifestOf: (versionId: string) => Promise<Manifest>
   children: (parent: Claimed) => ChildRuns
   outbound: Outbound
+  signReceipt: SignReceipt
 }

@@ -139,7 +139,7 @@ export function createEngine(deps: EngineDeps) {
     ): Promise<boolean> {
       const here = running.get(id)
       const nowMs = clock.now().getTime()
-      const run = await leases.seize(id, { owner, nowMs, ttlMs: 5000 })
+      const run = await leases.seize(id, { owner, nodeId: nodeId(), nowMs, ttlMs: 5000 })
       if (!run) return false
       here?.abandon()
       await execution(within, { ...run, ending: ending.code }, 'reason' in ending ? ending.reason : undefined).done

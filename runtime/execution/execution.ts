@@ -3,7 +3,7 @@ import type { RunErrorCode } from '../../shared/wire/runtime/run.ts'
 import { runErrorCodes } from '../../shared/wire/runtime/run.ts'
 import { runApprovals } from './approvals.ts'
 import { readBlobs } from './blobs.ts'
-import type { EngineDeps } from './engine-deps.ts'
+import type { EndedRun, EngineDeps } from './engine-deps.ts'
 import { Parked, RunFailure, StepFailure } from './failure.ts'
 import { agentLoop } from './harness/agent-loop.ts'
 import { userMessage } from './harness/conversation.ts'
@@ -11,7 +11,8 @@ import { AllParked } from './harness/tool-calls.ts'
 import type { Hub } from './hub.ts'
 import { type History, readHistory } from './journal/history.ts'
 import type { JournalWriter } from './journal/journal-writer.ts'
-import { LeaseLostError, type RunJournal, runJournal } from './journal/run-journal.ts'
+import { modelsOf } from './journal/models-of.ts'
+import { type LastWord, LeaseLostError, type RunJournal, runJournal } from './journal/run-journal.ts'
 import { plainMessage } from './journal/well-formed.ts'
 import type { Claimed, LeaseStore } from './lease-store.ts'
 import { parking } from './parking.ts'
@@ -173,18 +174,32 @@ interface Ending {
   reason?: string
 }
 
-async function finish(
-  { watchers, metrics, clock }: ExecutionDeps,
-  run: Claimed,
-  journal: RunJournal,
-  { status, ...ending }: Ending,
-): Promise<void> {
-  await journal.release(head => ({
-    ...{ status, dueMs: null, finished: { ...ending, eventCount: head.seq, head: head.hash } },
-  }))
+/** The end of a run and its receipt are one commit, so that there is no run that ended without one. */
+async function finish(deps: ExecutionDeps, run: Claimed, journal: RunJournal, ending: Ending): Promise<void> {
+  const { watchers, metrics, clock } = deps
+  const { status, ...rest } = ending
+  await journal.release(async last => {
+    const envelope = await deps.signReceipt(endedRun(run, ending, last))
+    const receipt = envelope === undefined ? undefined : { tenantId: run.tenantId, envelope }
+    return { status, dueMs: null, finished: { ...rest, eventCount: last.head.seq, head: last.head.hash, receipt } }
+  })
   watchers.ended(run.id, journal.head.seq)
   metrics.runs.add(1, { status })
   metrics.runSeconds.observe((clock.now().getTime() - run.createdMs) / 1000)
+}
+
+function endedRun(run: Claimed, { status, output }: Ending, last: LastWord): EndedRun {
+  const { head, atMs, spent, models } = last
+  return {
+    ...{ run, status, output, head, finishedMs: atMs },
+    isolation: last.isolationUsed ?? run.isolationUsed ?? run.isolation,
+    models: modelsOf(run.events, models),
+    spent: {
+      tokensIn: run.spent.tokensIn + spent.tokensIn,
+      tokensOut: run.spent.tokensOut + spent.tokensOut,
+      costNano: run.spent.costNano + spent.costNano,
+    },
+  }
 }
 
 async function park(

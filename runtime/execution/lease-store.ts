@@ -2,6 +2,7 @@ import type { Row } from '@libsql/client/web'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { type ChainHead, genesis, type JournalEntry, readEvent } from './journal/event.ts'
+import type { Spent } from './journal/unit.ts'
 
 /** A run in the hands of a new owner, with everything its loop needs to go on. */
 export interface Claimed {
@@ -21,6 +22,11 @@ export interface Claimed {
   /** A code that ends the run as soon as somebody owns it. */
   ending?: string
   createdMs: number
+  isolation: string
+  nodeId: string
+  isolationUsed?: string
+  /** What it had used when it was claimed. */
+  spent: Spent
   head: ChainHead
   events: JournalEntry[]
 }
@@ -33,6 +39,10 @@ export interface ClaimOptions {
   most: number
 }
 
+const RETURNING = `returning id, tenant_id, agent_name, agent_id, version_id, epoch, depth, parent_run_id, session_id, ran_ms,
+  recoveries, ending, created_ms, isolation, isolation_used, node_id, tokens_in,
+  tokens_out, cost_nano`
+
 // A run that was taken from an owner who never let go is a recovery; ten in a row without a new event are too many.
 const CLAIM = `update runs set
   status = 'running', owner = ?1, epoch = epoch + 1, due_ms = ?2 + ?3, node_id = coalesce(node_id, ?4),
@@ -42,8 +52,7 @@ const CLAIM = `update runs set
   recovery_seq = case when owner is null then recovery_seq
     else (select coalesce(max(seq), 0) from events where run_id = runs.id) end
 where id in (select id from runs where due_ms <= ?2 and (node_id is null or node_id = ?4) order by due_ms limit ?5)
-returning id, tenant_id, agent_name, agent_id, version_id, epoch, depth, parent_run_id, session_id, ran_ms, recoveries,
-  ending, created_ms`
+${RETURNING}`
 
 export type LeaseStore = ReturnType<typeof leaseStore>
 
@@ -58,16 +67,13 @@ export function leaseStore(db: Db, sha256: Sha256) {
     },
 
     /** Takes one run from whoever has it, to end it; undefined when it is terminal already. */
-    async seize(
-      id: string,
-      { owner, nowMs, ttlMs }: Omit<ClaimOptions, 'most' | 'nodeId'>,
-    ): Promise<Claimed | undefined> {
+    async seize(id: string, { owner, nodeId, nowMs, ttlMs }: Omit<ClaimOptions, 'most'>): Promise<Claimed | undefined> {
       const taken = await db.execute({
-        sql: `update runs set status = 'running', owner = ?1, epoch = epoch + 1, due_ms = ?2 + ?3
+        sql: `update runs set status = 'running', owner = ?1, epoch = epoch + 1, due_ms = ?2 + ?3,
+            node_id = coalesce(node_id, ?5)
           where id = ?4 and status in ('queued', 'running', 'waiting')
-          returning id, tenant_id, agent_name, agent_id, version_id, epoch, depth, parent_run_id, session_id, ran_ms,
-            recoveries, ending, created_ms`,
-        args: [owner, nowMs, ttlMs, id],
+          ${RETURNING}`,
+        args: [owner, nowMs, ttlMs, id, nodeId],
       })
       return (await load(taken.rows))[0]
     },
@@ -160,6 +166,12 @@ export function leaseStore(db: Db, sha256: Sha256) {
         ranMs: Number(row.ran_ms),
         recoveries: Number(row.recoveries),
         createdMs: Number(row.created_ms),
+        isolation: String(row.isolation),
+        nodeId: String(row.node_id),
+        ...(row.isolation_used !== null && { isolationUsed: String(row.isolation_used) }),
+        spent: {
+          ...{ tokensIn: Number(row.tokens_in), tokensOut: Number(row.tokens_out), costNano: Number(row.cost_nano) },
+        },
         head: last ? { seq: last.seq, hash: last.hash } : genesis(id, sha256),
         events: found,
       }

@@ -1,13 +1,21 @@
 import { EnvError, readEnv } from '../../shared/env/read-env.ts'
 import { uuidv7 } from '../../shared/ids/uuid-v7.ts'
+import { silentLog } from '../../shared/log/log.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
+import { systemClock } from '../../shared/time/clock.ts'
 import type { ApiKey, ApiKeyCreated } from '../../shared/wire/runtime/auth.ts'
 import type { Scope } from '../../shared/wire/runtime/scopes.ts'
 import { makeKey } from '../auth/keys/mint.ts'
 import { keyStore, toApiKey } from '../auth/keys/store.ts'
 import { runtimeEnv } from '../env.ts'
+import { keyStore as receiptKeyStore } from '../receipts/key-store.ts'
+import { signingKeys } from '../receipts/signing-keys.ts'
 import { runtimeSteps } from '../schema/steps.ts'
 import { tenantStore } from '../tenants/store.ts'
+import { checkMasterKey } from '../vault/canary.ts'
+import { masterKey } from '../vault/master-key.ts'
+import { vault } from '../vault/vault.ts'
+import { masterKeyOf } from './master-key-file.ts'
 import { openStore } from './open.ts'
 
 export interface KeyOrder {
@@ -21,7 +29,8 @@ export type KeyChest = Awaited<ReturnType<typeof openKeyChest>>
 
 /** The API keys of a store, for whoever may open the store itself: no key is asked for, and none limits what is made. */
 export async function openKeyChest(vars: Record<string, string | undefined>) {
-  const db = await openStore(readEnv(runtimeEnv, vars))
+  const env = readEnv(runtimeEnv, vars)
+  const db = await openStore(env)
   await migrate(db, 'runtime', runtimeSteps)
   const keys = keyStore(db)
   const tenants = tenantStore(db)
@@ -37,6 +46,15 @@ export async function openKeyChest(vars: Record<string, string | undefined>) {
     async list(tenantId: string): Promise<ApiKey[]> {
       const rows = await keys.list(tenantId, { limit: 1000, after: undefined })
       return rows.map(row => toApiKey(row, Date.now()))
+    },
+    /** A new key for receipts; answers its id. Running services sign with it within seconds. */
+    async rotateReceiptKey(): Promise<string> {
+      if (env.PLATFORM_RECEIPT_KEY !== undefined) {
+        throw new EnvError('PLATFORM_RECEIPT_KEY is set: to rotate, start the service with another one')
+      }
+      const box = vault(await masterKey(await masterKeyOf(env, silentLog())))
+      await checkMasterKey(db, box)
+      return signingKeys({ keys: receiptKeyStore(db), sealing: async () => box, clock: systemClock }).rotate()
     },
     async revoke(id: string): Promise<void> {
       if ((await keys.get(id)) === undefined) throw new EnvError(`there is no API key with the id ${id}`)

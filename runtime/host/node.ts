@@ -1,8 +1,8 @@
-import { nativeSha256 } from '../../router/host/native-sha256.ts'
-import { writerIsGone, writerName } from '../../router/host/writer-name.ts'
 import { readEnv } from '../../shared/env/read-env.ts'
+import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { nodeOutside } from '../../shared/host/node-outside.ts'
 import { listen, type Service } from '../../shared/host/serve.ts'
+import { writerIsGone, writerName } from '../../shared/host/writer-name.ts'
 import { isLoopback } from '../../shared/http/bind.ts'
 import { outboundRule } from '../../shared/http/outbound/outbound-rule.ts'
 import { createLog } from '../../shared/log/log.ts'
@@ -43,6 +43,7 @@ export async function serveRuntime(
     log.redact.register(env[name])
   }
   log.redact.register(vars.PLATFORM_MASTER_KEY)
+  log.redact.register(vars.PLATFORM_RECEIPT_KEY)
   const db = await openStore(env)
   const open = isLoopback(env.PLATFORM_BIND.host)
   const outside = nodeOutside({ rule: outboundRule(env.PLATFORM_OUTBOUND_ALLOW) })
@@ -52,6 +53,7 @@ export async function serveRuntime(
     maxBodyBytes: env.PLATFORM_MAX_BODY_BYTES,
     metricsAccess: open ? { open } : { open, token: env.PLATFORM_METRICS_TOKEN },
     masterKey: await masterKeyOf(env, log),
+    receiptSeed: env.PLATFORM_RECEIPT_KEY,
     bootstrapKey: env.PLATFORM_BOOTSTRAP_KEY,
     publicUrl: env.PLATFORM_PUBLIC_URL,
     scrypt: nativeScrypt,

@@ -35,7 +35,13 @@ async function start(vars: Vars): Promise<Runtime> {
   const db = await prepareDb(createClient({ url, ...(authToken && { authToken }) }), { kind: 'remote' })
   const log = createLog({ filter: env.PLATFORM_LOG_LEVEL, write: line => console.error(line) })
   const { PLATFORM_MASTER_KEY: masterKey, PLATFORM_BOOTSTRAP_KEY: bootstrapKey, PLATFORM_PUBLIC_URL: publicUrl } = env
-  for (const secret of [authToken, env.PLATFORM_METRICS_TOKEN, bootstrapKey, vars.PLATFORM_MASTER_KEY]) {
+  for (const secret of [
+    authToken,
+    env.PLATFORM_METRICS_TOKEN,
+    bootstrapKey,
+    vars.PLATFORM_MASTER_KEY,
+    vars.PLATFORM_RECEIPT_KEY,
+  ]) {
     log.redact.register(secret)
   }
   if (masterKey === undefined) {
@@ -48,6 +54,7 @@ async function start(vars: Vars): Promise<Runtime> {
   const providers = readProviders(vars)
   const made = createRuntime({
     ...{ db, log, maxBodyBytes, metricsAccess, masterKey, bootstrapKey, publicUrl, outside, demo, providers },
+    receiptSeed: env.PLATFORM_RECEIPT_KEY,
   })
   await made.ready()
   const token = bootstrapKey === undefined ? await made.setupToken() : undefined

@@ -1,6 +1,6 @@
-import { nativeSha256 } from '../../router/host/native-sha256.ts'
 import { verifiedInThreads } from '../../router/host/verify-threads.ts'
 import { verifyRecords, type Wanted } from '../../router/traces/verify.ts'
+import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 
 /** Verifies the store named on the command line and prints what it took, as JSON. */

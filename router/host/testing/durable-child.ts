@@ -1,4 +1,5 @@
 import { openDb } from '../../../shared/host/open-libsql.ts'
+import { writerIsGone, writerName } from '../../../shared/host/writer-name.ts'
 import { silentLog } from '../../../shared/log/log.ts'
 import { createMetrics } from '../../../shared/metrics/metrics.ts'
 import { migrate } from '../../../shared/sql/migrate.ts'
@@ -9,7 +10,6 @@ import { sampleTrace } from '../../traces/testing/records.ts'
 import { traceWriter } from '../../traces/writer.ts'
 import { readSigningKey } from '../signing-key.ts'
 import { openSpillFile } from '../spill-file.ts'
-import { writerIsGone, writerName } from '../writer-name.ts'
 
 /** Writes durable records in bursts that overrun its queue, and prints each id once it was told that the record is safe. */
 const dbPath = process.argv[2] ?? ''

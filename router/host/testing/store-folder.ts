@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { nativeSha256 } from '../../../shared/host/native-sha256.ts'
 import { openDb } from '../../../shared/host/open-libsql.ts'
 import { silentLog } from '../../../shared/log/log.ts'
 import { createMetrics } from '../../../shared/metrics/metrics.ts'
@@ -10,7 +11,6 @@ import { migrate } from '../../../shared/sql/migrate.ts'
 import { systemClock } from '../../../shared/time/clock.ts'
 import { routerSteps } from '../../schema/steps.ts'
 import { type TraceWriterOptions, traceWriter } from '../../traces/writer.ts'
-import { nativeSha256 } from '../native-sha256.ts'
 
 /** Trace stores in a temporary folder, closed and removed together. */
 export async function storeFolder() {

@@ -1,5 +1,7 @@
 import type { Worker } from 'node:worker_threads'
+import { nativeSha256 } from '../../../shared/host/native-sha256.ts'
 import { openDb } from '../../../shared/host/open-libsql.ts'
+import { writerName } from '../../../shared/host/writer-name.ts'
 import type { Log } from '../../../shared/log/log.ts'
 import type { Metrics } from '../../../shared/metrics/metrics.ts'
 import { loadBuiltinPrices } from '../../../shared/prices/builtin.ts'
@@ -9,9 +11,7 @@ import type { StoreSettings } from '../../config/routing-config.ts'
 import { keepReceipts } from '../../receipts.ts'
 import { routerSteps } from '../../schema/steps.ts'
 import { openKeeping } from '../keeping.ts'
-import { nativeSha256 } from '../native-sha256.ts'
 import { receiptThread } from '../receipt-thread.ts'
-import { writerName } from '../writer-name.ts'
 
 export interface ThreadedOptions {
   durable: boolean

@@ -28,6 +28,12 @@ const insertApprovals = insertJson(
   { given: { epoch: 'integer' }, where: owned, after: 'on conflict (run_id, step_id, round) do nothing' },
 )
 
+const insertReceipts = insertJson(
+  'receipts',
+  { run_id: 'text', tenant_id: 'text', issued_ms: 'integer', envelope: 'document' },
+  { given: { epoch: 'integer' }, where: owned, after: 'on conflict do nothing' },
+)
+
 const FENCED = `select value ->> 0 from json_each(?) as unit
 where not exists (select 1 from runs where id = unit.value ->> 1 and epoch = unit.value ->> 2 and status = 'running')`
 
@@ -109,6 +115,20 @@ async function commit(db: Db, units: readonly Unit[]): Promise<Committed[]> {
   const ended = moved.flatMap(({ runId, epoch, transition: { finished } }) =>
     finished ? [{ runId, epoch, finished }] : [],
   )
+  const receipts = moved.flatMap(({ runId, epoch, atMs, transition: { finished } }) =>
+    finished?.receipt
+      ? [
+          {
+            run_id: runId,
+            tenant_id: finished.receipt.tenantId,
+            issued_ms: atMs,
+            envelope: finished.receipt.envelope,
+            epoch,
+          },
+        ]
+      : [],
+  )
+  if (receipts.length > 0) statements.push(insertReceipts.statement(receipts))
   if (ended.length > 0) {
     statements.push({
       sql: DATA,

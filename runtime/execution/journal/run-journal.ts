@@ -28,6 +28,17 @@ export interface Beside {
   extra?: readonly InStatement[]
 }
 
+/** What a journal comes to when its owner lets go of it. */
+export interface LastWord {
+  head: ChainHead
+  atMs: number
+  /** What was spent in the hands of this owner. */
+  spent: Spent
+  /** Models that answered in the hands of this owner. */
+  models: ReadonlySet<string>
+  isolationUsed?: string | undefined
+}
+
 export interface RunJournal {
   /** Puts an event in its place; it is durable when a later `commit` resolves. */
   append(draft: EventDraft, beside?: Beside): JournalEntry
@@ -36,7 +47,7 @@ export interface RunJournal {
   /** Makes what was appended durable within a moment, unless a commit takes it along before. */
   commitSoon(): void
   /** Commits what is left and lets the run go. Nothing can be appended afterwards. */
-  release(transition: (head: ChainHead) => Transition): Promise<void>
+  release(transition: (last: LastWord) => Transition | Promise<Transition>): Promise<void>
   readonly head: ChainHead
   readonly lost: boolean
 }
@@ -68,6 +79,9 @@ export function runJournal(
   let durable = from.seq
   let lastMs = clock.now().getTime()
   let ranFrom = clock.monotonic()
+  const total: Spent = { tokensIn: 0, tokensOut: 0, costNano: 0 }
+  const models = new Set<string>()
+  let isolationUsed: string | undefined
 
   function now(): Date {
     // A wall clock may be set back; the times of one journal never run backwards.
@@ -75,12 +89,12 @@ export function runJournal(
     return new Date(lastMs)
   }
 
-  async function send(transition?: Transition): Promise<void> {
+  async function send(transition?: Transition, atMs = now().getTime()): Promise<void> {
     const { events, ...beside } = next
     next = nothing()
     const ran = clock.monotonic()
     const unit: Unit = {
-      ...{ runId, epoch, events, ...beside, atMs: now().getTime(), ranMs: ran - ranFrom },
+      ...{ runId, epoch, events, ...beside, atMs, ranMs: ran - ranFrom },
       ...(transition && { transition }),
     }
     ranFrom = ran
@@ -120,12 +134,17 @@ export function runJournal(
       next.approvals.push(...(beside.approvals ?? []))
       next.extra.push(...(beside.extra ?? []))
       if (beside.spent) {
-        next.spent.tokensIn += beside.spent.tokensIn
-        next.spent.tokensOut += beside.spent.tokensOut
-        next.spent.costNano += beside.spent.costNano
+        add(next.spent, beside.spent)
+        add(total, beside.spent)
       }
-      if (beside.model !== undefined) next.model = beside.model
-      if (beside.isolationUsed !== undefined) next.isolationUsed = beside.isolationUsed
+      if (beside.model !== undefined) {
+        next.model = beside.model
+        models.add(beside.model)
+      }
+      if (beside.isolationUsed !== undefined) {
+        next.isolationUsed = beside.isolationUsed
+        isolationUsed = beside.isolationUsed
+      }
       return event.entry
     },
     async commit() {
@@ -150,7 +169,8 @@ export function runJournal(
       clearTimeout(timer)
       while (flight) await flight
       try {
-        await send(transition(head))
+        const atMs = now().getTime()
+        await send(await transition({ head, atMs, spent: total, models, isolationUsed }), atMs)
       } finally {
         failure ??= new LeaseLostError(`run ${runId} was let go`)
       }
@@ -162,4 +182,10 @@ export function runJournal(
       return failure instanceof LeaseLostError
     },
   }
+}
+
+function add(sum: Spent, more: Spent): void {
+  sum.tokensIn += more.tokensIn
+  sum.tokensOut += more.tokensOut
+  sum.costNano += more.costNano
 }

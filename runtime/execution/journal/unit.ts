@@ -22,6 +22,8 @@ export interface Transition {
     head: string
     /** Why it was cancelled. */
     reason?: string
+    /** The signed receipt, whose content is this unit; absent where nothing can be signed. */
+    receipt?: { tenantId: string; envelope: string } | undefined
   }
 }
 

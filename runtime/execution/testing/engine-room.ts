@@ -63,7 +63,7 @@ export async function engineRoom({
       nodeId: () => 'local',
       limits: engineLimits,
     },
-    ...{ log: silentLog(), metrics: engineMetrics(metrics), manifestOf },
+    ...{ log: silentLog(), metrics: engineMetrics(metrics), manifestOf, signReceipt: async () => undefined },
     models: {
       find: async () => (ask ? { id: 'test/model', ask, ...(contextTokens && { contextTokens }) } : demoModel()),
     },

@@ -43,13 +43,20 @@ export const receipt = named(
     /** Standard base64 of 64 bytes. */
     signature: z.string(),
     algorithm: z.literal(RECEIPT_ALGORITHM),
+    /** Standard base64 of the raw 32 bytes; their SHA-256 is the fingerprint, and its beginning the payload's `keyId`. */
+    publicKey: z.string(),
   }),
 )
 export type Receipt = z.infer<typeof receipt>
 
 /** A receipt as somebody claims it was: the payload is not looked into, because a forged one is "signature_invalid". */
 export const claimedReceipt = z.strictObject(
-  { payload: freeForm, signature: z.string(), algorithm: z.literal(RECEIPT_ALGORITHM) },
+  {
+    payload: freeForm,
+    signature: z.string(),
+    algorithm: z.literal(RECEIPT_ALGORITHM),
+    publicKey: z.string().optional(),
+  },
   { error: expected('an object') },
 )
 export type ClaimedReceipt = z.infer<typeof claimedReceipt>

@@ -1,0 +1,116 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
+import type { Receipt, ReceiptKeys, VerifyResult } from '../../shared/wire/runtime/receipt.ts'
+import { serveRuntime } from '../host/node.ts'
+
+const MAIN = fileURLToPath(new URL('./main.ts', import.meta.url))
+const KEY = `wb_live_${'v'.repeat(43)}`
+let folder: string
+let service: Awaited<ReturnType<typeof serveRuntime>>
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'waybill-verify-'))
+  service = await serveRuntime({
+    ...{ PLATFORM_BIND: '127.0.0.1:0', PLATFORM_DATA_DIR: folder, PLATFORM_LOG_LEVEL: 'off' },
+    PLATFORM_BOOTSTRAP_KEY: KEY,
+  })
+  await call('POST', '/v1/agents', { name: 'echo', manifest: { model: 'demo/echo' } })
+})
+afterAll(async () => {
+  await service.close()
+  await rm(folder, { recursive: true, force: true })
+})
+
+async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
+  const answer = await fetch(service.origin + path, {
+    ...{ method, headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' } },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  })
+  const text = await answer.text()
+  return (path.endsWith('/events') ? undefined : JSON.parse(text)) as T
+}
+
+async function files(): Promise<{ receipt: Receipt; journal: JournalExport; keys: ReceiptKeys }> {
+  const { id } = await call<{ id: string }>('POST', '/v1/runs', { agentName: 'echo', input: { prompt: 'prove it' } })
+  await call('GET', `/v1/runs/${id}/events`)
+  const made = {
+    receipt: await call<Receipt>('GET', `/v1/runs/${id}/receipt`),
+    journal: await call<JournalExport>('GET', `/v1/runs/${id}/journal`),
+    keys: await call<ReceiptKeys>('GET', '/.well-known/platform-receipts'),
+  }
+  for (const [name, value] of Object.entries(made)) await save(name, value)
+  return made
+}
+
+const save = (name: string, value: unknown) => writeFile(join(folder, `${name}.json`), JSON.stringify(value))
+
+/** The command as a process of its own, in the folder of the files, with nothing of the service in its environment. */
+function runtime(...args: string[]): Promise<{ code: number; out: string; err: string }> {
+  return new Promise(resolve => {
+    execFile(
+      process.execPath,
+      [MAIN, ...args],
+      { cwd: folder, env: { PLATFORM_DATA_DIR: folder } },
+      (error, out, err) => resolve({ code: error === null ? 0 : Number(error.code), out, err }),
+    )
+  })
+}
+
+it('says valid with nothing but the fingerprint, and names what does not fit', async () => {
+  const { receipt, journal, keys } = await files()
+  const print = ['--fingerprint', keys.keyFingerprint]
+  expect(await runtime('verify', 'receipt.json', ...print)).toMatchObject({
+    code: 0,
+    out: expect.stringMatching(/^valid {6}run/),
+  })
+  const whole = await runtime('verify', 'receipt.json', 'journal.json', ...print)
+  expect(whole).toMatchObject({ code: 0, out: expect.stringContaining(`all ${journal.eventCount} events match`) })
+  for (const key of ['keys.json', keys.publicKey]) {
+    expect((await runtime('verify', 'receipt.json', '--journal', 'journal.json', '--key', key)).code).toBe(0)
+  }
+  await save('cut', { ...journal, events: journal.events.slice(0, -1) })
+  const cut = await runtime('verify', 'receipt.json', '--journal', 'cut.json', '--json', ...print)
+  expect([cut.code, JSON.parse(cut.out)]).toMatchObject([1, { valid: false, reason: 'event_count_mismatch' }])
+  const [first, ...rest] = journal.events
+  await save('edited', { ...journal, events: [{ ...first, attempt: 2 }, ...rest] })
+  expect((await runtime('verify', 'receipt.json', '--journal', 'edited.json', ...print)).out).toContain(
+    'chain_broken (event 1)',
+  )
+  await save('forged', { ...receipt, payload: { ...receipt.payload, costUsd: 1 } })
+  expect((await runtime('verify', 'forged.json', ...print)).out).toContain('signature_invalid')
+  const foreign = await runtime('verify', 'receipt.json', '--fingerprint', '0'.repeat(64))
+  expect(foreign).toMatchObject({ code: 1, out: expect.stringContaining('unknown_key') })
+}, 30_000)
+
+it('answers 2 and one line for what it cannot use', async () => {
+  const { keys } = await files()
+  const print = ['--fingerprint', keys.keyFingerprint]
+  expect(await runtime('verify', 'none.json', ...print)).toEqual({
+    ...{ code: 2, out: '' },
+    err: 'none.json is not a receipt: it cannot be read\n',
+  })
+  await writeFile(join(folder, 'half.json'), '{"payload":')
+  expect((await runtime('verify', 'half.json', ...print)).err).toBe('half.json is not a receipt: it is not JSON\n')
+  expect((await runtime('verify', 'keys.json', ...print)).err).toMatch(/^keys\.json is not a receipt: /)
+  expect((await runtime('verify', 'receipt.json', '--fingerprint', 'abc')).code).toBe(2)
+}, 30_000)
+
+it('goes on saying valid after the key was rotated, and a running service signs with the new one', async () => {
+  const old = await files()
+  const rotated = await runtime('keys', 'rotate')
+  expect(rotated.code).toBe(0)
+  expect(rotated.out.trim()).not.toBe(old.receipt.payload.keyId)
+  const keys = await call<ReceiptKeys>('GET', '/.well-known/platform-receipts')
+  expect(keys.keys.map(({ keyId, status }) => [keyId, status])).toEqual([
+    [old.receipt.payload.keyId, 'retired'],
+    [rotated.out.trim(), 'active'],
+  ])
+  expect(await call<VerifyResult>('POST', '/v1/runs/receipts/verify', old.receipt)).toMatchObject({ valid: true })
+  await save('keys', keys)
+  expect((await runtime('verify', 'receipt.json', '--key', 'keys.json')).code).toBe(0)
+}, 30_000)

@@ -1,0 +1,107 @@
+import { readFile } from 'node:fs/promises'
+import { Command, Option, UsageError } from 'clipanion'
+import type { z } from 'zod'
+import type { OfflineResult } from '../receipts/verify-offline.ts'
+
+/** What was given cannot be read as what it should be; told in one line. */
+class Unusable extends Error {}
+
+/** `runtime verify`: needs no server, no store and no network. Exit code 0 valid, 1 invalid, 2 unusable. */
+export class VerifyCommand extends Command {
+  static override paths = [['verify']]
+  static override usage = Command.Usage({
+    description: 'Verify a receipt offline.',
+    details: `Checks that the receipt was signed by the key with the fingerprint you kept (keyFingerprint of
+/.well-known/platform-receipts), and with --journal that the exported journal is the one it speaks of: every hash is computed again.
+Exit code 0: valid; 1: not valid; 2: the files cannot be used.`,
+    examples: [
+      ['A receipt alone', '$0 verify receipt.json --fingerprint 3f0c…'],
+      ['With the journal of its run', '$0 verify receipt.json --journal journal.json --key keys.json'],
+    ],
+  })
+
+  receipt = Option.String({ name: 'receipt.json' })
+  journalFile = Option.String({ name: 'journal.json', required: false })
+  journal = Option.String('--journal', { description: 'The answer of GET /v1/runs/{id}/journal.' })
+  fingerprint = Option.String('--fingerprint', { description: 'SHA-256 of the public key, 64 hex digits.' })
+  key = Option.String('--key', {
+    description:
+      'In place of the fingerprint: a saved copy of /.well-known/platform-receipts, or the public key in base64.',
+  })
+  json = Option.Boolean('--json', false, { description: 'Print the result as JSON.' })
+
+  override async execute(): Promise<number> {
+    if ((this.fingerprint === undefined) === (this.key === undefined)) {
+      throw new UsageError('say whose receipt it must be: either --fingerprint or --key')
+    }
+    try {
+      const result = await this.check()
+      this.context.stdout.write((this.json ? JSON.stringify(result) : inWords(result)) + '\n')
+      return result.valid ? 0 : 1
+    } catch (error) {
+      if (!(error instanceof Unusable)) throw error
+      this.context.stderr.write(error.message + '\n')
+      return 2
+    }
+  }
+
+  private async check(): Promise<OfflineResult> {
+    const { claimedReceipt } = await import('../../shared/wire/runtime/receipt.ts')
+    const { claimedJournal } = await import('../../shared/wire/runtime/journal.ts')
+    const { verifyOffline } = await import('../receipts/verify-offline.ts')
+    const { nativeSha256 } = await import('../../shared/host/native-sha256.ts')
+    const receipt = await readJson(this.receipt, 'a receipt', claimedReceipt)
+    const path = this.journal ?? this.journalFile
+    const journal = path === undefined ? undefined : await readJson(path, 'an exported journal', claimedJournal)
+    const fingerprint = this.fingerprint ?? (await fingerprintOf(this.key ?? '', receipt.payload.keyId))
+    if (!/^[0-9a-f]{64}$/i.test(fingerprint)) throw new Unusable('a fingerprint has 64 hex digits')
+    return verifyOffline({ receipt, journal, fingerprint }, nativeSha256)
+  }
+}
+
+async function readJson<S extends z.ZodType>(path: string, what: string, schema: S): Promise<z.output<S>> {
+  let given: unknown
+  try {
+    given = JSON.parse(await readFile(path, 'utf8'))
+  } catch (cause) {
+    const why = cause instanceof SyntaxError ? 'it is not JSON' : 'it cannot be read'
+    throw new Unusable(`${path} is not ${what}: ${why}`, { cause })
+  }
+  const read = schema.safeParse(given)
+  if (read.success) return read.data
+  const [issue] = read.error.issues
+  throw new Unusable(`${path} is not ${what}: ${[issue?.path.join('.'), issue?.message].filter(Boolean).join(': ')}`)
+}
+
+/** The fingerprint of a given key; of a document with several keys, of the one that the receipt names. */
+async function fingerprintOf(given: string, keyId: unknown): Promise<string> {
+  const { publicKey } = await import('../../shared/sign/ed25519.ts')
+  const { fromBase64 } = await import('../../shared/sign/bytes.ts')
+  const raw = (text: string) => {
+    try {
+      return publicKey(fromBase64(text)).fingerprint
+    } catch (cause) {
+      throw new Unusable(`--key: expected a file, or 32 bytes in base64`, { cause })
+    }
+  }
+  if (/^[A-Za-z0-9+/]{43}=$/.test(given)) return raw(given)
+  const { receiptKeys } = await import('../../shared/wire/runtime/receipt.ts')
+  const { keys } = await readJson(given, 'a copy of /.well-known/platform-receipts', receiptKeys)
+  const named = keys.find(key => key.keyId === keyId)
+  if (!named) throw new Unusable(`${given} does not list the key that the receipt names`)
+  if (named.status === 'revoked') throw new Unusable(`${given} says that the key ${named.keyId} was revoked`)
+  return raw(named.publicKey)
+}
+
+function inWords(result: OfflineResult): string {
+  if (!result.valid) {
+    const at = result.brokenAt === undefined ? '' : ` (event ${result.brokenAt})`
+    return `NOT VALID  ${result.reason}${at}: ${result.explanation}`
+  }
+  const { runId, agentName, status, costUsd, eventCount, finishedAt } = result.payload
+  const journal = result.journal === 'ok' ? `all ${eventCount} events match` : 'not checked (no --journal given)'
+  return [
+    `valid      run ${runId} of ${agentName}: ${status}, ${costUsd} USD, ended ${finishedAt}`,
+    `journal    ${journal}`,
+  ].join('\n')
+}

@@ -1,0 +1,77 @@
+import type { InStatement, Row } from '@libsql/client/web'
+import { fromBase64, toBase64 } from '../../shared/sign/bytes.ts'
+import { type PublicKey, publicKey } from '../../shared/sign/ed25519.ts'
+import type { ListedKey } from '../../shared/sign/keyring.ts'
+import type { Db } from '../../shared/sql/db.ts'
+
+export interface NewKey extends PublicKey {
+  /** Absent where the seed comes from the environment at each start. */
+  sealedSeed: string | undefined
+}
+
+export interface ActiveKey {
+  keyId: string
+  sealedSeed: string | undefined
+}
+
+export type KeyStore = ReturnType<typeof keyStore>
+
+/** The keys that receipts are signed with. None is ever removed: a receipt must verify for as long as somebody keeps it. */
+export function keyStore(db: Db) {
+  const insert = ({ keyId, publicKey: raw, sealedSeed }: NewKey, fromMs: number): InStatement => ({
+    sql: `insert into receipt_keys (key_id, public_key, sealed_seed, status, not_before_ms)
+      values (?, ?, ?, 'active', ?) on conflict do nothing`,
+    args: [keyId, toBase64(raw), sealedSeed ?? null, fromMs],
+  })
+
+  return {
+    async active(): Promise<ActiveKey | undefined> {
+      const { rows } = await db.execute("select key_id, sealed_seed from receipt_keys where status = 'active'")
+      const row = rows[0]
+      return row && { keyId: String(row[0]), sealedSeed: row[1] === null ? undefined : String(row[1]) }
+    },
+
+    async list(): Promise<ListedKey[]> {
+      const { rows } = await db.execute('select * from receipt_keys order by not_before_ms, key_id')
+      return rows.map(toKey)
+    },
+
+    /** Of several processes that begin together one has its key kept, and the others use that one. */
+    async begin(key: NewKey, fromMs: number): Promise<void> {
+      await db.execute(insert(key, fromMs))
+    },
+
+    /** The active key is valid until `untilMs`, and `next` from `fromMs` on. A key that is listed already is active again. */
+    async rotate(next: NewKey, fromMs: number, untilMs: number): Promise<void> {
+      await db.write([
+        {
+          sql: "update receipt_keys set status = 'retired', not_after_ms = ? where status = 'active' and key_id <> ?",
+          args: [untilMs, next.keyId],
+        },
+        insert(next, fromMs),
+        {
+          sql: "update receipt_keys set status = 'active', not_after_ms = null where key_id = ? and status = 'retired'",
+          args: [next.keyId],
+        },
+      ])
+    },
+
+    /** Nothing that was signed with it counts any more, whenever it was signed. */
+    async revoke(keyId: string): Promise<boolean> {
+      const { rowsAffected } = await db.execute({
+        sql: "update receipt_keys set status = 'revoked' where key_id = ? and status = 'retired'",
+        args: [keyId],
+      })
+      return rowsAffected === 1
+    },
+  }
+}
+
+function toKey(row: Row): ListedKey {
+  return {
+    ...publicKey(fromBase64(String(row.public_key))),
+    status: String(row.status) as ListedKey['status'],
+    notBefore: new Date(Number(row.not_before_ms)),
+    ...(row.not_after_ms !== null && { notAfter: new Date(Number(row.not_after_ms)) }),
+  }
+}

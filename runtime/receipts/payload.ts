@@ -1,0 +1,45 @@
+import { toUsd } from '../../shared/money/money.ts'
+import { utf8 } from '../../shared/sign/bytes.ts'
+import { type Sha256, sha256Hex } from '../../shared/sign/sha256.ts'
+import { CHAIN } from '../../shared/wire/runtime/journal.ts'
+import type { ReceiptPayload } from '../../shared/wire/runtime/receipt.ts'
+
+/** What a receipt says of a run, before it is said by whom and when. */
+export interface RunFacts {
+  runId: string
+  tenantId: string
+  agentName: string
+  agentVersionId: string
+  manifestHash: string
+  status: ReceiptPayload['status']
+  /** Canonical texts. */
+  input: string
+  output: string
+  tokensIn: number
+  tokensOut: number
+  costNano: number
+  models: readonly string[]
+  isolation: string
+  nodeId: string
+  head: { seq: number; hash: string }
+  createdMs: number
+  finishedMs: number
+}
+
+export type Statement = Omit<ReceiptPayload, 'issuedAt' | 'keyId'>
+
+/** The members that a receipt has because of the run (runtime contract §11); the verifier makes them again from the store. */
+export function statementOf(facts: RunFacts, sha256: Sha256): Statement {
+  const { runId, tenantId, agentName, agentVersionId, manifestHash, status, tokensIn, tokensOut, nodeId, head } = facts
+  return {
+    version: 1,
+    ...{ runId, tenantId, agentName, agentVersionId, manifestHash, status },
+    inputHash: sha256Hex(utf8(facts.input), sha256),
+    outputHash: sha256Hex(utf8(facts.output), sha256),
+    ...{ tokensIn, tokensOut, costUsd: toUsd(facts.costNano), models: [...facts.models] },
+    isolation: facts.isolation as Statement['isolation'],
+    ...{ nodeId, chain: CHAIN, journalHash: head.hash, eventCount: head.seq },
+    createdAt: new Date(facts.createdMs).toISOString(),
+    finishedAt: new Date(facts.finishedMs).toISOString(),
+  }
+}

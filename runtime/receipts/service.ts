@@ -1,0 +1,159 @@
+import { ApiError } from '../../shared/http/api-error.ts'
+import type { Counter } from '../../shared/metrics/metrics.ts'
+import { canonicalize } from '../../shared/sign/jcs.ts'
+import { checkJournal } from '../../shared/sign/journal-chain.ts'
+import type { ListedKey } from '../../shared/sign/keyring.ts'
+import type { Sha256 } from '../../shared/sign/sha256.ts'
+import type { ClaimedJournal } from '../../shared/wire/runtime/journal.ts'
+import type {
+  Receipt,
+  ReceiptKeys,
+  ReceiptPayload,
+  VerifyReason,
+  VerifyRequest,
+  VerifyResult,
+} from '../../shared/wire/runtime/receipt.ts'
+import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
+import type { Principal } from '../auth/http-env.ts'
+import { notFound, own } from '../auth/own.ts'
+import type { EndedRun } from '../execution/engine-deps.ts'
+import { checkChain, type Walk } from './check-chain.ts'
+import { checkReceipt } from './check-receipt.ts'
+import { checkRecord } from './check-record.ts'
+import { issue } from './issue.ts'
+import { statementOf } from './payload.ts'
+import { published } from './published.ts'
+import type { SigningKeys } from './signing-keys.ts'
+import type { ReceiptStore } from './store.ts'
+
+export interface ReceiptServiceDeps {
+  store: ReceiptStore
+  signing: Pick<SigningKeys, 'current'>
+  keys: { list(): Promise<ListedKey[]> }
+  versionOf: (versionId: string) => Promise<{ manifestHash: string } | undefined>
+  runOf: (runId: string) => Promise<Pick<Run, 'tenantId' | 'status'> | undefined>
+  sha256: Sha256
+  now: () => Date
+  issued: Pick<Counter, 'add'>
+}
+
+type Checks = VerifyResult['checks']
+
+export type ReceiptService = ReturnType<typeof receiptService>
+
+export function receiptService(deps: ReceiptServiceDeps) {
+  const { store, signing, keys, sha256, now, issued } = deps
+
+  /** A run may have ended where nothing could be signed; its receipt is made as soon as somebody asks and there is a key. */
+  async function late(runId: string): Promise<Receipt> {
+    const found = await store.stored(runId)
+    if (!found) throw notFound('receipt', runId)
+    if (!found.walk.ok) {
+      throw new ApiError(
+        'internal',
+        `no receipt is made for run ${runId}: its journal breaks at event ${found.walk.brokenAt}`,
+      )
+    }
+    const key = await signing.current()
+    if (!key) {
+      throw new ApiError(
+        'not_found',
+        `run ${runId} has no receipt: this service has no master key to keep a signing key under`,
+      )
+    }
+    await store.add(found.facts.tenantId, await issue(statementOf(found.facts, sha256), key, now()))
+    issued.add(1)
+    const kept = await store.find(runId)
+    if (!kept) throw notFound('receipt', runId)
+    return kept.receipt
+  }
+
+  return {
+    /** For the commit that ends a run. */
+    async sign({ run, output, models, ...ended }: EndedRun): Promise<string | undefined> {
+      const key = await signing.current()
+      if (!key) return undefined
+      const version = await deps.versionOf(run.versionId)
+      if (!version) throw new Error(`run ${run.id} is of a version that is gone: ${run.versionId}`)
+      const statement = statementOf(
+        {
+          ...{ runId: run.id, tenantId: run.tenantId, agentName: run.agentName, agentVersionId: run.versionId },
+          ...{ manifestHash: version.manifestHash, status: ended.status, head: ended.head },
+          ...{ input: canonicalize(run.input), output, ...ended.spent, models, isolation: ended.isolation },
+          ...{ nodeId: run.nodeId, createdMs: run.createdMs, finishedMs: ended.finishedMs },
+        },
+        sha256,
+      )
+      const receipt = await issue(statement, key, new Date(ended.finishedMs))
+      issued.add(1)
+      return JSON.stringify(receipt)
+    },
+
+    async get(principal: Principal, runId: string): Promise<Receipt> {
+      const found = await store.find(runId)
+      if (found) return own(principal, found, 'receipt', runId).receipt
+      const run = own(principal, await deps.runOf(runId), 'run', runId)
+      if (!isTerminal(run.status)) {
+        throw new ApiError('run_not_terminal', `run ${runId} is ${run.status}: its receipt is made when it ends`)
+      }
+      return late(runId)
+    },
+
+    /** Without a tenant, a receipt is checked against its key and the journal that came with it, and nothing that is stored. */
+    async verify({ receipt, journal }: VerifyRequest, tenantId: string | undefined): Promise<VerifyResult> {
+      const checks: Checks = { signature: 'failed', journal: 'not_checked', record: 'not_checked' }
+      const signed = await checkReceipt(receipt, await keys.list())
+      if (!signed.ok) return { valid: false, reason: signed.reason, ...claimed(receipt.payload), checks }
+      checks.signature = 'ok'
+      const { payload } = signed
+      const about = aboutOf(payload, tenantId)
+      const failed = (reason: VerifyReason, brokenAt?: number): VerifyResult => ({
+        ...{ valid: false, reason, ...about, checks },
+        ...(brokenAt !== undefined && { brokenAt }),
+      })
+      if (journal) {
+        const chain = checkChain(walkGiven(journal, payload.runId, sha256), payload)
+        checks.journal = chain.ok ? 'ok' : 'failed'
+        if (!chain.ok) return failed(chain.reason, chain.brokenAt)
+      }
+      const stored = payload.tenantId === tenantId ? await store.stored(payload.runId) : undefined
+      if (!stored) return { valid: true, ...about, checks }
+      const chain = checkChain(stored.walk, payload)
+      checks.journal = chain.ok ? 'ok' : 'failed'
+      if (!chain.ok) return failed(chain.reason, chain.brokenAt)
+      const problem = checkRecord(payload, statementOf(stored.facts, sha256))
+      checks.record = problem === undefined ? 'ok' : 'failed'
+      return problem === undefined ? { valid: true, ...about, checks } : failed(problem)
+    },
+
+    /** The document with the keys; a service that has just begun makes its first one now. */
+    async published(): Promise<ReceiptKeys> {
+      await signing.current()
+      const document = published(await keys.list())
+      if (document) return document
+      throw new ApiError(
+        'not_found',
+        'this service signs no receipts: it has no master key to keep a signing key under',
+      )
+    },
+  }
+}
+
+/** The journal that somebody handed over, which need not be the one that is stored. */
+function walkGiven({ events }: ClaimedJournal, runId: string, sha256: Sha256): Walk {
+  const checked = checkJournal(runId, events, sha256)
+  return checked.ok ? checked : { ok: false, brokenAt: checked.brokenAt }
+}
+
+function aboutOf({ runId, tenantId, issuedAt, keyId }: ReceiptPayload, caller: string | undefined) {
+  return { runId, ...(tenantId === caller && { tenantId }), issuedAt, keyId }
+}
+
+/** What a receipt says of itself that is not proven. */
+function claimed(payload: Record<string, unknown>): Pick<VerifyResult, 'runId' | 'keyId'> {
+  const { runId, keyId } = payload
+  return {
+    ...(typeof runId === 'string' && { runId: runId.slice(0, 128) }),
+    ...(typeof keyId === 'string' && { keyId: keyId.slice(0, 128) }),
+  }
+}

@@ -1,0 +1,105 @@
+import { toHex } from '../../shared/sign/bytes.ts'
+import type { Sha256 } from '../../shared/sign/sha256.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import type { Receipt } from '../../shared/wire/runtime/receipt.ts'
+import { genesis, linkHash, readEvent } from '../execution/journal/event.ts'
+import { modelsOf } from '../execution/journal/models-of.ts'
+import type { Walk } from './check-chain.ts'
+import type { RunFacts } from './payload.ts'
+
+const PAGE = 1000
+
+const FACTS = `select r.tenant_id, r.agent_name, r.version_id, r.status, r.tokens_in, r.tokens_out, r.cost_nano, r.isolation,
+  r.isolation_used, r.node_id, r.created_ms, r.finished_ms, d.input, d.output, v.manifest_hash
+from runs r join run_data d on d.run_id = r.id join agent_versions v on v.id = r.version_id where r.id = ?`
+
+/** A run as the store has it now: what its receipt would say, and whether its journal holds together. */
+export interface StoredRun {
+  facts: RunFacts
+  walk: Walk
+}
+
+export type ReceiptStore = ReturnType<typeof receiptStore>
+
+export function receiptStore(db: Db, sha256: Sha256) {
+  async function blobsOf(runId: string): Promise<Map<string, string>> {
+    const { rows } = await db.execute({ sql: 'select sha256, content from blobs where run_id = ?', args: [runId] })
+    return new Map(rows.map(row => [String(row[0]), toHex(sha256(new Uint8Array(row[1] as ArrayBuffer)))]))
+  }
+
+  /** Every hash is computed again from the stored text; of large outputs, whose text stands elsewhere, that text too. */
+  async function walk(runId: string): Promise<{ walk: Walk; models: string[] }> {
+    let head = genesis(runId, sha256).hash
+    let count = 0
+    let blobs: Map<string, string> | undefined
+    const models = new Set<string>()
+    const broken = (brokenAt: number) => ({ walk: { ok: false as const, brokenAt }, models: [...models].sort() })
+    for (;;) {
+      const { rows } = await db.execute({
+        sql: 'select seq, hash, body from events where run_id = ? and seq > ? order by seq limit ?',
+        args: [runId, count, PAGE],
+      })
+      for (const row of rows) {
+        const body = String(row.body)
+        const seq = count + 1
+        head = linkHash(head, body, sha256)
+        if (Number(row.seq) !== seq || row.hash !== head) return broken(seq)
+        if (body.includes('"model":"')) for (const model of modelsOf([readEvent(body, head)])) models.add(model)
+        if (body.includes('"$blob":')) {
+          const digest = blobOf(body)
+          blobs ??= await blobsOf(runId)
+          if (digest !== undefined && blobs.get(digest) !== digest) return broken(seq)
+        }
+        count = seq
+      }
+      if (rows.length < PAGE) return { walk: { ok: true, count, head }, models: [...models].sort() }
+    }
+  }
+
+  return {
+    async find(runId: string): Promise<{ tenantId: string; receipt: Receipt } | undefined> {
+      const { rows } = await db.execute({
+        sql: 'select tenant_id, envelope from receipts where run_id = ?',
+        args: [runId],
+      })
+      const row = rows[0]
+      return row && { tenantId: String(row[0]), receipt: JSON.parse(String(row[1])) as Receipt }
+    },
+
+    /** Keeps a receipt of a run that has none. */
+    async add(tenantId: string, receipt: Receipt): Promise<void> {
+      const { runId, issuedAt } = receipt.payload
+      await db.execute({
+        sql: `insert into receipts (run_id, tenant_id, issued_ms, envelope)
+          select ?1, ?2, ?3, ?4 where exists (select 1 from runs where id = ?1) on conflict do nothing`,
+        args: [runId, tenantId, Date.parse(issuedAt), JSON.stringify(receipt)],
+      })
+    },
+
+    /** Undefined for a run that is unknown, deleted or not at its end. */
+    async stored(runId: string): Promise<StoredRun | undefined> {
+      const { rows } = await db.execute({ sql: FACTS, args: [runId] })
+      const row = rows[0]
+      if (row === undefined || row.finished_ms === null) return undefined
+      const walked = await walk(runId)
+      const head = walked.walk.ok ? { seq: walked.walk.count, hash: walked.walk.head } : { seq: 0, hash: '' }
+      const facts: RunFacts = {
+        ...{ runId, tenantId: String(row.tenant_id), agentName: String(row.agent_name), head },
+        ...{ agentVersionId: String(row.version_id), manifestHash: String(row.manifest_hash) },
+        ...{ status: String(row.status) as RunFacts['status'], input: String(row.input), output: String(row.output) },
+        ...{ tokensIn: Number(row.tokens_in), tokensOut: Number(row.tokens_out), costNano: Number(row.cost_nano) },
+        ...{ models: walked.models, isolation: String(row.isolation_used ?? row.isolation) },
+        ...{ nodeId: String(row.node_id), createdMs: Number(row.created_ms), finishedMs: Number(row.finished_ms) },
+      }
+      return { facts, walk: walked.walk }
+    },
+  }
+}
+
+/** The digest of an output that stands beside the journal. */
+function blobOf(body: string): string | undefined {
+  const { output } = (JSON.parse(body) as { payload: { output?: unknown } }).payload
+  if (typeof output !== 'object' || output === null || !('$blob' in output)) return undefined
+  const { $blob } = output as { $blob: { sha256?: unknown } }
+  return typeof $blob?.sha256 === 'string' ? $blob.sha256 : undefined
+}
