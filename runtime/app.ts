@@ -14,6 +14,8 @@ import type { Gates } from './auth/gate.ts'
 import type { RuntimeHttpEnv } from './auth/http-env.ts'
 import { type KeysDeps, keysRoute } from './auth/keys/route.ts'
 import { DASHBOARD_API } from './auth/path-of.ts'
+import type { BudgetsDeps } from './budgets/deps.ts'
+import { budgetsRoute } from './budgets/route.ts'
 import { answerErrors, answerUnknownRoute } from './errors.ts'
 import { type HealthDeps, healthRoute } from './health/route.ts'
 import { type MetricsDeps, metricsRoute } from './metrics/route.ts'
@@ -43,6 +45,7 @@ export interface AppDeps extends HealthDeps, MetricsDeps {
   providers: ProvidersDeps
   secrets: SecretsRouteDeps
   receipts: ReceiptsDeps
+  budgets: BudgetsDeps
   /** True once the service is stopping: work that begins now would be cut off. */
   draining: () => boolean
 }
@@ -76,6 +79,7 @@ function apiRoutes(deps: AppDeps) {
     .route('/', providersRoute(deps.providers))
     .route('/', secretsRoute(deps.secrets))
     .route('/', receiptsRoute(deps.receipts))
+    .route('/', budgetsRoute(deps.budgets))
     .use(refuseWork(deps.draining))
     .route('/', runsRoute(deps.runs))
     .route('/', journalRoute(deps.journals))

@@ -30,6 +30,8 @@ const allowList = z.string().transform((text, ctx): AllowEntry[] => {
   })
 })
 
+const timeZone = z.string().refine(isTimeZone, 'expected a time zone such as Europe/Berlin or UTC')
+
 const key32 = z.string().transform((text, ctx) => {
   const key = readMasterKey(text)
   if (key !== undefined) return key
@@ -61,6 +63,7 @@ export const runtimeEnv = z.object({
     .regex(/^[1-9]\d{0,3}$/, 'expected 1 to 9999 runs')
     .transform(Number)
     .default(16),
+  PLATFORM_DEFAULT_TIMEZONE: timeZone.optional(),
   PLATFORM_DEMO: z.enum(['auto', 'off']).default('auto'),
   PLATFORM_OUTBOUND_ALLOW: allowList.default([]),
   PLATFORM_MAX_BODY_BYTES: bytes.default(1_048_576),
@@ -69,3 +72,11 @@ export const runtimeEnv = z.object({
 })
 
 export type RuntimeEnv = z.output<typeof runtimeEnv>
+
+function isTimeZone(name: string): boolean {
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: name }) !== undefined
+  } catch {
+    return false
+  }
+}

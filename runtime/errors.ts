@@ -20,7 +20,8 @@ export const answerUnknownRoute: NotFoundHandler = c =>
   c.json({ error: `route not found: ${c.req.method} ${c.req.path}`, code: 'not_found' } satisfies ErrorBody, 404)
 
 function refusal(c: Context, error: ApiError, code: ErrorCode): Response {
-  const body: ErrorBody = { error: error.message, code, ...(error.details && { details: [...error.details] }) }
+  const { details, members } = error
+  const body: ErrorBody = { ...members, error: error.message, code, ...(details && { details: [...details] }) }
   return c.json(body, statusOf[code], { ...error.headers })
 }
 

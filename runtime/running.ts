@@ -5,6 +5,8 @@ import type { Db } from '../shared/sql/db.ts'
 import type { Clock } from '../shared/time/clock.ts'
 import type { AgentStore } from './agents/store.ts'
 import { type ApprovalStore, approvalStore } from './approvals/store.ts'
+import type { DayOf } from './budgets/day.ts'
+import type { Ledger } from './budgets/ledger.ts'
 import { createEngine, type Engine } from './execution/engine.ts'
 import type { EngineLimits, SignReceipt } from './execution/engine-deps.ts'
 import { engineMetrics } from './execution/engine-metrics.ts'
@@ -28,6 +30,8 @@ export interface RunningDeps {
   models: Models
   outbound: Outbound
   signReceipt: SignReceipt
+  ledger: Pick<Ledger, 'admit' | 'within'>
+  dayOf: DayOf
   agents: Pick<AgentStore, 'currentByName' | 'findVersion' | 'getVersion'>
 }
 
@@ -40,11 +44,13 @@ export interface Running {
 
 /** The embedded node: the engine over the store of this process, and what the routes need of it. */
 export function running(deps: RunningDeps): Running {
-  const { db, clock, newId, sha256, agents } = deps
+  const { db, clock, newId, sha256, agents, dayOf } = deps
+  const { admit, within } = deps.ledger
   const runs = runStore(db)
   const engine: Engine = createEngine({
     ...deps,
     random: Math.random,
+    withinBudget: within,
     metrics: engineMetrics(deps.metrics),
     async manifestOf(versionId) {
       const version = await agents.getVersion(versionId)
@@ -52,8 +58,11 @@ export function running(deps: RunningDeps): Running {
       return version.manifest
     },
     children: parent =>
-      childRuns({ runs, findAgent: agents.currentByName, now: clock.now, wake: () => engine.wake() }, parent),
+      childRuns(
+        { runs, admit, dayOf, findAgent: agents.currentByName, now: clock.now, wake: () => engine.wake() },
+        parent,
+      ),
   })
-  const service = runService({ ...{ runs, engine, newId, now: clock.now, sha256 }, ...agents })
+  const service = runService({ ...{ runs, engine, admit, dayOf, newId, now: clock.now, sha256 }, ...agents })
   return { engine, runs, service, approvals: approvalStore(db) }
 }

@@ -14,6 +14,8 @@ import { runtimeApp } from './app.ts'
 import { access } from './auth/access.ts'
 import type { Connection } from './auth/http-env.ts'
 import type { Scrypt } from './auth/password.ts'
+import { budgeting } from './budgets/budgeting.ts'
+import { dayIn } from './budgets/day.ts'
 import { type EngineLimits, engineLimits } from './execution/engine-deps.ts'
 import { StepFailure } from './execution/failure.ts'
 import type { Models } from './execution/models/model.ts'
@@ -43,6 +45,8 @@ export interface RuntimeOptions {
   metricsAccess?: MetricsAccess
   /** 32 bytes under which secrets are sealed. Without it nothing secret can be stored. */
   masterKey?: Uint8Array<ArrayBuffer> | undefined
+  /** The zone whose days budgets and usage are counted by. Default: UTC. */
+  defaultTimezone?: string | undefined
   /** 32 bytes that receipts are signed with; without it a key is made and kept under the master key. */
   receiptSeed?: Uint8Array<ArrayBuffer> | undefined
   /** A key of the form `wb_live_…` with every scope, for a start without anyone at a browser. */
@@ -158,9 +162,11 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     versionOf: agents.getVersion,
     runOf: id => work.runs.summary(id),
   })
+  const dayOf = dayIn(options.defaultTimezone ?? 'UTC')
+  const budgets = budgeting({ db, metrics, models, dayOf, now: clock.now })
   const work = running({
     ...{ db, clock, metrics, sha256, newId, models, outbound, agents, nodeId: () => nodeId },
-    signReceipt: receipts.sign,
+    ...{ signReceipt: receipts.sign, ledger: budgets.ledger, dayOf },
     ...{
       log: log.target('runtime.engine'),
       owner: options.owner ?? newId(),
@@ -198,6 +204,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     },
     providers: provided.providers,
     secrets: { secrets: provided.secrets, maxBodyBytes },
+    budgets: { ...{ db, ...budgets, agents, dayOf, now: clock.now, maxBodyBytes } },
     receipts: { service: receipts, keyAccess: parts.keys.keyAccess, maxBodyBytes },
     draining: () => phase === 'draining',
   })

@@ -3,14 +3,12 @@ import type { Endpoint } from '../shared/wire/endpoint.ts'
 import { accessEndpoints } from '../shared/wire/runtime/endpoints/access.ts'
 import { agentEndpoints } from '../shared/wire/runtime/endpoints/agents.ts'
 import { approvalEndpoints } from '../shared/wire/runtime/endpoints/approvals.ts'
+import { budgetEndpoints } from '../shared/wire/runtime/endpoints/budgets.ts'
 import { operationEndpoints } from '../shared/wire/runtime/endpoints/operations.ts'
 import { receiptEndpoints } from '../shared/wire/runtime/endpoints/receipts.ts'
 import { runEndpoints } from '../shared/wire/runtime/endpoints/runs.ts'
 import { settingsEndpoints } from '../shared/wire/runtime/endpoints/settings.ts'
 import { errorBody } from '../shared/wire/runtime/error.ts'
-
-/** A forecast comes with budgets. */
-const { forecast: _, ...RUNS } = runEndpoints
 
 /** The operations that this version mounts: the gate knows these and no other, and the document names them. */
 export const SERVED: readonly Endpoint[] = [
@@ -20,10 +18,11 @@ export const SERVED: readonly Endpoint[] = [
   operationEndpoints.openapi,
   ...Object.values(accessEndpoints),
   ...Object.values(agentEndpoints),
-  ...Object.values(RUNS),
+  ...Object.values(runEndpoints),
   ...Object.values(approvalEndpoints),
   ...Object.values(settingsEndpoints),
   ...Object.values(receiptEndpoints),
+  ...Object.values(budgetEndpoints),
 ]
 
 export async function servedDocument(): Promise<object> {

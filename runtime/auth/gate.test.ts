@@ -115,7 +115,7 @@ describe('another tenant', async () => {
     expect((await here.call('DELETE', `/v1/api-keys/${unknownId}`, { key: other.rawKey })).status).toBe(404)
     for (const endpoint of mounted.filter(({ path }) => path.startsWith('/v1/agents/{name}'))) {
       const path = endpoint.path.replace('{name}', 'mine').replace('{versionId}', version!.id)
-      const body = endpoint.method === 'POST' || endpoint.method === 'PATCH' ? { body: bodyFor(endpoint) } : {}
+      const body = ['POST', 'PATCH', 'PUT'].includes(endpoint.method) ? { body: bodyFor(endpoint) } : {}
       const { status } = await here.call(endpoint.method, path, { key: other.rawKey, ...body })
       expect(status, endpoint.id).toBe(404)
     }

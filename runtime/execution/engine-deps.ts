@@ -7,7 +7,7 @@ import type { EngineMetrics } from './engine-metrics.ts'
 import type { ChainHead } from './journal/event.ts'
 import type { Spent } from './journal/unit.ts'
 import type { Claimed } from './lease-store.ts'
-import type { Models } from './models/model.ts'
+import type { FoundModel, Models } from './models/model.ts'
 import type { Outbound } from './tools/http-request-tool.ts'
 import type { ChildRuns } from './tools/sub-agent-tool.ts'
 
@@ -56,4 +56,8 @@ export interface EngineDeps {
   children: (parent: Claimed) => ChildRuns
   outbound: Outbound
   signReceipt: SignReceipt
+  /** The model as the run's budget lets it be asked. */
+  withinBudget: (run: Claimed, model: FoundModel) => FoundModel
+  /** The calendar day that usage is counted by. */
+  dayOf: (ms: number) => string
 }

@@ -130,10 +130,11 @@ async function work(
   const manifest = await deps.manifestOf(run.versionId)
   const lacking = missing(manifest)
   if (lacking) throw new RunFailure(lacking.code, lacking.message)
-  const model = await deps.models.find(run.tenantId, manifest.model, {
+  const found = await deps.models.find(run.tenantId, manifest.model, {
     tools: manifest.tools.length + manifest.subAgents.length > 0,
   })
-  if (!model) throw new RunFailure('model_unconfigured', `no configured provider serves the model ${manifest.model}`)
+  if (!found) throw new RunFailure('model_unconfigured', `no configured provider serves the model ${manifest.model}`)
+  const model = deps.withinBudget(run, found)
   const approvals = runApprovals({ ...{ run, policy: manifest.approvals, db, journal, history, clock, newId } })
   const steps = runSteps({
     ...{

@@ -53,6 +53,7 @@ export async function serveRuntime(
     maxBodyBytes: env.PLATFORM_MAX_BODY_BYTES,
     metricsAccess: open ? { open } : { open, token: env.PLATFORM_METRICS_TOKEN },
     masterKey: await masterKeyOf(env, log),
+    defaultTimezone: env.PLATFORM_DEFAULT_TIMEZONE,
     receiptSeed: env.PLATFORM_RECEIPT_KEY,
     bootstrapKey: env.PLATFORM_BOOTSTRAP_KEY,
     publicUrl: env.PLATFORM_PUBLIC_URL,

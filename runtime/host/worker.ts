@@ -54,6 +54,7 @@ async function start(vars: Vars): Promise<Runtime> {
   const providers = readProviders(vars)
   const made = createRuntime({
     ...{ db, log, maxBodyBytes, metricsAccess, masterKey, bootstrapKey, publicUrl, outside, demo, providers },
+    defaultTimezone: env.PLATFORM_DEFAULT_TIMEZONE,
     receiptSeed: env.PLATFORM_RECEIPT_KEY,
   })
   await made.ready()

@@ -8,9 +8,10 @@ import { DEFAULT_SETTINGS } from './candidates.ts'
 import type { Connection } from './connection.ts'
 import type { ProviderDirectory } from './directory.ts'
 import type { ModelSettingsStore } from './model-settings.ts'
-import { pricing } from './pricing.ts'
+import { costOfTokens, pricing } from './pricing.ts'
 import { askVendor } from './vendor/ask-vendor.ts'
 import type { Deadlines } from './vendor/deadlines.ts'
+import { dialectOf, vendorOf } from './vendors.ts'
 
 export interface ModelsDeps {
   directory: Pick<ProviderDirectory, 'ids' | 'open'>
@@ -34,10 +35,18 @@ export function providerModels(deps: ModelsDeps): ProviderModels {
 
   function of(tenantId: string, provider: ProviderId, model: string): FoundModel {
     if (provider === 'demo') return demoModel()
-    const costOf = pricing(() => settings.get(tenantId), deps.listPrices, now)
+    const { costOf, priceOf } = pricing(() => settings.get(tenantId), deps.listPrices, now)
     // Opened for each call: a key that was replaced or taken away in the middle of a run counts from then on.
     const open = () => opened(directory, tenantId, provider)
-    return { id: `${provider}/${model}`, ask: askVendor({ fetch, now, deadlines, costOf }, model, open) }
+    return {
+      id: `${provider}/${model}`,
+      ask: askVendor({ fetch, now, deadlines, costOf }, model, open),
+      async prices() {
+        const dialect = dialectOf(vendorOf(provider), model)
+        const price = await priceOf({ provider, asked: model, answered: model, dialect })
+        return price ? costOfTokens(price) : null
+      },
+    }
   }
 
   return {

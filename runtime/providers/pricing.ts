@@ -4,6 +4,7 @@ import type { BuiltinPrices } from '../../shared/prices/builtin.ts'
 import { attemptCost, classPrices, type Price } from '../../shared/prices/price.ts'
 import { modelName, type ProviderId } from '../../shared/wire/runtime/model-name.ts'
 import type { ModelSettings } from '../../shared/wire/runtime/provider.ts'
+import type { CostOfTokens } from '../execution/models/model.ts'
 import { vendorOf } from './vendors.ts'
 
 export interface Priced {
@@ -18,22 +19,33 @@ export interface Priced {
 /** Nano-USD of a call; undefined where nobody says what the model costs. */
 export type CostOf = (call: Priced) => Promise<NanoUsd | undefined>
 
+export type PriceOf = (call: Omit<Priced, 'tokens'>) => Promise<Price | undefined>
+
 /** A tenant's own prices, then the list prices of the vendors, then none. */
 export function pricing(
   settings: () => Promise<Pick<ModelSettings, 'prices'>>,
   listPrices: () => Promise<BuiltinPrices>,
   now: () => Date,
-): CostOf {
-  return async ({ provider, asked, answered, dialect, tokens }) => {
+): { priceOf: PriceOf; costOf: CostOf } {
+  const priceOf: PriceOf = async ({ provider, asked, answered, dialect }) => {
     const { prices } = await settings()
     const own = prices[`${provider}/${asked}`] ?? prices[`${provider}/${answered}`]
-    if (own) {
-      const base = classPrices({ input: own.inPerMTok, output: own.outPerMTok }, dialect)
-      return attemptCost({ base, tiers: [] }, tokens)
-    }
-    const price = await listed(listPrices, provider, [answered, asked], dialect, now())
-    return price && attemptCost(price, tokens)
+    if (own) return { base: classPrices({ input: own.inPerMTok, output: own.outPerMTok }, dialect), tiers: [] }
+    return listed(listPrices, provider, [answered, asked], dialect, now())
   }
+  return {
+    priceOf,
+    async costOf({ tokens, ...call }) {
+      const price = await priceOf(call)
+      return price && attemptCost(price, tokens)
+    },
+  }
+}
+
+/** Of calls whose tokens are not known yet, as if nothing were cached. */
+export function costOfTokens(price: Price): CostOfTokens {
+  const none = { cache_write_5m: 0, cache_write_1h: 0, cache_read: 0 }
+  return (tokensIn, tokensOut) => attemptCost(price, { ...none, uncached: tokensIn, output: tokensOut })
 }
 
 async function listed(

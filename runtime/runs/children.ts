@@ -1,10 +1,13 @@
 import { canonicalize } from '../../shared/sign/jcs.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
 import type { ChildRuns } from '../execution/tools/sub-agent-tool.ts'
+import type { Admit } from './service.ts'
 import type { RunStore } from './store.ts'
 
 export interface ChildRunsDeps {
   runs: Pick<RunStore, 'create' | 'get'>
+  admit: Admit
+  dayOf: (ms: number) => string
   /** The current version of an agent of that tenant. */
   findAgent: (
     tenantId: string,
@@ -16,23 +19,25 @@ export interface ChildRunsDeps {
 
 /** The runs that one run starts: of its own tenant, one level deeper. */
 export function childRuns(
-  { runs, findAgent, now, wake }: ChildRunsDeps,
+  { runs, findAgent, admit, dayOf, now, wake }: ChildRunsDeps,
   parent: { id: string; tenantId: string; depth: number },
 ): ChildRuns {
   return {
     async start({ id, agentName, input }) {
       const agent = await findAgent(parent.tenantId, agentName)
       if (!agent) return 'unknown_agent'
-      await runs.create({
-        ...{ id, tenantId: parent.tenantId, agentName, agentId: agent.agentId, versionId: agent.versionId },
-        ...{
-          createdMs: now().getTime(),
-          input: canonicalize(input),
-          labels: '{}',
-          isolation: agent.manifest.isolation,
-        },
-        ...{ trigger: { kind: 'subagent', ref: parent.id }, parentRunId: parent.id, depth: parent.depth + 1 },
-      })
+      const { tenantId } = parent
+      const createdMs = now().getTime()
+      const { agentId, versionId, manifest } = agent
+      const candidate = { tenantId, agentId, agentName, versionId, manifest, input: canonicalize(input) }
+      await admit(candidate, id, ({ statements, exceeded }) =>
+        runs.create({
+          ...{ id, tenantId, agentName, agentId, versionId, input: candidate.input, labels: '{}' },
+          ...{ createdMs, day: dayOf(createdMs), isolation: manifest.isolation, budgetExceeded: exceeded },
+          ...{ trigger: { kind: 'subagent', ref: parent.id }, parentRunId: parent.id, depth: parent.depth + 1 },
+          also: statements,
+        }),
+      )
       wake()
       return 'started'
     },

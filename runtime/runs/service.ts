@@ -17,11 +17,20 @@ export interface AgentVersion {
   manifest: Manifest
 }
 
+/** Makes a run under its agent's budget: `create` gets what belongs to the same transaction. */
+export type Admit = <T>(
+  candidate: AgentVersion & { tenantId: string; input: string },
+  runId: string,
+  create: (admission: { statements: InStatement[]; exceeded: boolean }) => Promise<T>,
+) => Promise<T>
+
 export interface RunServiceDeps {
   runs: RunStore
   engine: Pick<Engine, 'wake' | 'end'>
   currentByName: (tenantId: string, name: string) => Promise<AgentVersion | undefined>
   findVersion: (tenantId: string, versionId: string) => Promise<AgentVersion | undefined>
+  admit: Admit
+  dayOf: (ms: number) => string
   newId: () => string
   now: () => Date
   sha256?: Sha256
@@ -34,11 +43,22 @@ export type RunService = ReturnType<typeof runService>
 
 /** Starting, forking and ending runs: what the routes, schedules and sessions have in common. */
 export function runService(deps: RunServiceDeps) {
-  const { runs, engine, newId, now, sha256 = portableSha256 } = deps
+  const { runs, engine, admit, dayOf, newId, now, sha256 = portableSha256 } = deps
 
-  async function create(run: Omit<NewRun, 'id' | 'createdMs'>, also: Also): Promise<Run> {
-    const id = newId()
-    await runs.create({ ...run, id, createdMs: now().getTime(), also: [...(run.also ?? []), ...also(id)] })
+  async function create(
+    run: Omit<NewRun, 'id' | 'createdMs' | 'day' | 'isolation' | 'agentId' | 'versionId' | 'agentName'>,
+    version: AgentVersion,
+    also: Also,
+    id = newId(),
+  ): Promise<Run> {
+    const { agentId, agentName, versionId, manifest } = version
+    await admit({ ...version, tenantId: run.tenantId, input: run.input }, id, ({ statements, exceeded }) => {
+      const createdMs = now().getTime()
+      return runs.create({
+        ...{ ...run, id, agentId, agentName, versionId, isolation: manifest.isolation, budgetExceeded: exceeded },
+        ...{ createdMs, day: dayOf(createdMs), also: [...statements, ...(run.also ?? []), ...also(id)] },
+      })
+    })
     engine.wake()
     return created(id)
   }
@@ -63,25 +83,23 @@ export function runService(deps: RunServiceDeps) {
     const id = newId()
     const events = copiedSteps(await runs.events(source.id, 1, MAX_EVENTS), fromStepId, id, now(), sha256)
     if (!events) throw notFound('step', fromStepId)
-    const version = await deps.findVersion(source.tenantId, source.agentVersionId)
-    if (!version) throw notFound('agent version', source.agentVersionId)
-    await runs.create({
-      ...{ id, tenantId: source.tenantId, agentName: source.agentName, agentId: source.agentId, events },
-      ...{ versionId: source.agentVersionId, createdMs: now().getTime(), isolation: version.manifest.isolation },
-      ...{ input: canonicalBody(input ?? source.input ?? {}), labels: JSON.stringify(source.labels) },
-      trigger: { kind: 'fork', ref: source.id },
+    const copies = {
+      sql: `insert into blobs (run_id, sha256, media_type, content)
+        select ?, sha256, media_type, content from blobs where run_id = ? on conflict do nothing`,
+      args: [id, source.id],
+    }
+    const fork = {
+      ...{ tenantId: source.tenantId, events, labels: JSON.stringify(source.labels), also: [copies] },
+      ...{ input: canonicalBody(input ?? source.input ?? {}), trigger: { kind: 'fork' as const, ref: source.id } },
       forkedFrom: { runId: source.id, stepId: fromStepId },
-      also: [
-        {
-          sql: `insert into blobs (run_id, sha256, media_type, content)
-            select ?, sha256, media_type, content from blobs where run_id = ? on conflict do nothing`,
-          args: [id, source.id],
-        },
-        ...also(id),
-      ],
-    })
-    engine.wake()
-    return created(id)
+    }
+    return create(fork, await versionOf(source), also, id)
+  }
+
+  async function versionOf({ tenantId, agentVersionId }: Run): Promise<AgentVersion> {
+    const version = await deps.findVersion(tenantId, agentVersionId)
+    if (!version) throw notFound('agent version', agentVersionId)
+    return version
   }
 
   async function cancel(id: string, reason: string | undefined): Promise<boolean> {
@@ -97,19 +115,13 @@ export function runService(deps: RunServiceDeps) {
       also: Also,
     ): Promise<Run> {
       const version = await versionFor(tenantId, agentName, versionId)
-      return create(
-        {
-          ...{
-            tenantId,
-            agentName,
-            agentId: version.agentId,
-            versionId: version.versionId,
-            input: canonicalBody(input),
-          },
-          ...{ labels: canonicalBody(labels), trigger: { kind: 'api' }, isolation: version.manifest.isolation },
-        },
-        also,
-      )
+      const run = {
+        tenantId,
+        input: canonicalBody(input),
+        labels: canonicalBody(labels),
+        trigger: { kind: 'api' as const },
+      }
+      return create(run, version, also)
     },
 
     fork,
@@ -124,15 +136,12 @@ export function runService(deps: RunServiceDeps) {
       const from = firstFailedStep(await runs.events(source.id, 1, MAX_EVENTS))
       if (from !== undefined) return fork(source, from, undefined, also)
       // It ended before its first step: there is nothing to copy.
-      const { tenantId, agentName, agentId, agentVersionId: versionId, isolation } = source
-      return create(
-        {
-          ...{ tenantId, agentName, agentId, versionId, input: canonicalBody(source.input ?? {}) },
-          ...{ labels: canonicalBody(source.labels), isolation: isolation.declared },
-          ...{ trigger: { kind: 'fork', ref: source.id } },
-        },
-        also,
-      )
+      const again = {
+        tenantId: source.tenantId,
+        input: canonicalBody(source.input ?? {}),
+        labels: canonicalBody(source.labels),
+      }
+      return create({ ...again, trigger: { kind: 'fork', ref: source.id } }, await versionOf(source), also)
     },
 
     /** Ends the run and its children; the answer shows it cancelled. */

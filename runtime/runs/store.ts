@@ -20,6 +20,9 @@ export interface NewRun {
   labels: string
   trigger: { kind: Run['trigger']['kind']; ref?: string }
   isolation: string
+  /** The calendar day it counts for. */
+  day: string
+  budgetExceeded?: boolean
   parentRunId?: string
   depth?: number
   sessionId?: string
@@ -37,11 +40,16 @@ const insertRuns = insertJson(
     ...{ id: 'text', tenant_id: 'text', agent_name: 'text', agent_id: 'text', version_id: 'text', status: 'text' },
     ...{ created_ms: 'integer', updated_ms: 'integer', due_ms: 'integer', labels: 'text', trigger_kind: 'text' },
     ...{ trigger_ref: 'text', parent_run_id: 'text', depth: 'integer', session_id: 'text', schedule_id: 'text' },
-    ...{ forked_run: 'text', forked_step: 'text', isolation: 'text' },
+    ...{ forked_run: 'text', forked_step: 'text', isolation: 'text', budget_exceeded: 'integer' },
   },
   { after: 'on conflict do nothing' },
 )
 const insertData = insertJson('run_data', { run_id: 'text', input: 'document' }, { after: 'on conflict do nothing' })
+const countRuns = insertJson(
+  'usage_days',
+  { agent_id: 'text', day: 'text', model: 'text', tenant_id: 'text', agent_name: 'text', runs: 'integer' },
+  { after: 'on conflict (agent_id, day, model) do update set runs = runs + 1' },
+)
 const insertEvents = insertJson('events', { run_id: 'text', seq: 'integer', hash: 'text', body: 'document' })
 
 export type RunStore = ReturnType<typeof runStore>
@@ -176,6 +184,19 @@ function creation(runs: readonly NewRun[]): InStatement[] {
         ...{ trigger_ref: run.trigger.ref ?? null, parent_run_id: run.parentRunId ?? null, depth: run.depth ?? 0 },
         ...{ session_id: run.sessionId ?? null, schedule_id: run.scheduleId ?? null, isolation: run.isolation },
         ...{ forked_run: run.forkedFrom?.runId ?? null, forked_step: run.forkedFrom?.stepId ?? null },
+        budget_exceeded: run.budgetExceeded ?? false,
+      })),
+    ),
+    countRuns.statement(
+      runs.map(run => ({
+        ...{
+          agent_id: run.agentId,
+          day: run.day,
+          model: '',
+          tenant_id: run.tenantId,
+          agent_name: run.agentName,
+          runs: 1,
+        },
       })),
     ),
     insertData.statement(runs.map(run => ({ run_id: run.id, input: run.input }))),

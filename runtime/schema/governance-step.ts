@@ -3,7 +3,8 @@ import type { Migration } from '../../shared/sql/migrate.ts'
 /**
  * What a run may cost, what it did cost, and the proof of it. A receipt outlives its run. `reservations` holds what open runs may
  * still spend: under the step id '' what is left of a run's forecast, under a step's own id the worst case of a call in flight,
- * with the part of it that was taken from the forecast. `uncertain_*` is what interrupted calls may have cost.
+ * with the part of it that was taken from the forecast. In `usage_days` runs are counted when they are made, under the model '', and once
+ * more as `ended` under the model that answered last; `uncertain_*` is what interrupted calls may have cost.
  */
 export const governanceStep: Migration = {
   id: 5,
@@ -36,9 +37,10 @@ create table budgets (
   hard_fail integer not null,
   notify_pct integer not null,
   tool_limits text not null,
+  created_ms integer not null,
   updated_ms integer not null
 ) strict, without rowid;
-create index budgets_list on budgets (tenant_id, agent_name);
+create index budgets_list on budgets (tenant_id, created_ms);
 
 create table usage_days (
   agent_id text not null,
@@ -47,6 +49,7 @@ create table usage_days (
   tenant_id text not null,
   agent_name text not null,
   runs integer not null default 0,
+  ended integer not null default 0,
   tokens_in integer not null default 0,
   tokens_out integer not null default 0,
   cost_nano integer not null default 0,
@@ -60,6 +63,7 @@ create table reservations (
   run_id text not null,
   step_id text not null,
   agent_id text not null,
+  attempt integer not null default 1,
   tokens integer not null,
   cost_nano integer not null,
   moved_tokens integer not null default 0,
@@ -67,21 +71,6 @@ create table reservations (
   primary key (run_id, step_id)
 ) strict, without rowid;
 create index reservations_agent on reservations (agent_id, tokens, cost_nano);
-
-create table tool_calls_today (
-  agent_id text not null,
-  day text not null,
-  tool text not null,
-  calls integer not null,
-  primary key (agent_id, day, tool)
-) strict, without rowid;
-
-create table budget_notices (
-  agent_id text not null,
-  day text not null,
-  dimension text not null,
-  primary key (agent_id, day, dimension)
-) strict, without rowid;
 
 create index runs_version on runs (version_id, created_ms) where status in ('succeeded', 'failed');`,
 }

@@ -3,6 +3,8 @@ import type { Detail } from '../wire/issues.ts'
 export interface ApiErrorOptions {
   details?: readonly Detail[]
   headers?: Readonly<Record<string, string>>
+  /** Further members of the body, where the code has some of its own. */
+  members?: Readonly<Record<string, unknown>>
   cause?: unknown
 }
 
@@ -15,11 +17,13 @@ export class ApiError<Code extends string = string> extends Error {
   readonly code: Code
   readonly details: readonly Detail[] | undefined
   readonly headers: Readonly<Record<string, string>>
+  readonly members: Readonly<Record<string, unknown>> | undefined
 
-  constructor(code: Code, message: string, { details, headers = {}, cause }: ApiErrorOptions = {}) {
+  constructor(code: Code, message: string, { details, headers = {}, members, cause }: ApiErrorOptions = {}) {
     super(message, { cause })
     this.code = code
     this.details = details
     this.headers = headers
+    this.members = members
   }
 }

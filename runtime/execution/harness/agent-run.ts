@@ -69,11 +69,13 @@ export function use({ used }: Loop, { meta }: Outcome): void {
 }
 
 export function recorded(answer: ModelAnswer): StepResult {
-  const { text, toolCalls, stop, spent, provider, model, unpriced, simulated, responseId, routerTraceId } = answer
+  const { text, toolCalls, stop, spent, provider, model, unpriced, simulated, responseId, routerTraceId, beside } =
+    answer
   return {
     output: { text, toolCalls, stop },
     spent,
     model,
+    ...(beside && { extra: beside }),
     meta: {
       ...{ provider, model },
       ...(unpriced && { unpriced }),

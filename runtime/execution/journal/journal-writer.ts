@@ -44,6 +44,26 @@ const COUNT = `update runs set
 from json_each(?) as n
 where runs.id = n.value ->> 0 and runs.epoch = n.value ->> 1 and runs.status = 'running'`
 
+/** What was spent, by agent, day and model; it stays when the run is deleted. */
+const USAGE = `insert into usage_days (agent_id, day, model, tenant_id, agent_name, tokens_in, tokens_out, cost_nano)
+select r.agent_id, n.value ->> 2, n.value ->> 3, r.tenant_id, r.agent_name, n.value ->> 4, n.value ->> 5, n.value ->> 6
+from json_each(?) as n join runs as r on r.id = n.value ->> 0
+where r.epoch = n.value ->> 1 and r.status = 'running'
+on conflict (agent_id, day, model) do update set tokens_in = tokens_in + excluded.tokens_in,
+  tokens_out = tokens_out + excluded.tokens_out, cost_nano = cost_nano + excluded.cost_nano`
+
+/** A run counts once more for the model that answered last. */
+const ENDED = `insert into usage_days (agent_id, day, model, tenant_id, agent_name, ended)
+select r.agent_id, n.value ->> 2, r.model, r.tenant_id, r.agent_name, 1
+from json_each(?) as n join runs as r on r.id = n.value ->> 0
+where r.epoch = n.value ->> 1 and r.status = 'running' and r.model is not null
+on conflict (agent_id, day, model) do update set ended = ended + 1`
+
+/** An ended run holds nothing any more. */
+const FREE = `delete from reservations where run_id in (select r.id
+from json_each(?) as n join runs as r on r.id = n.value ->> 0
+where r.epoch = n.value ->> 1 and r.status = 'running')`
+
 const DATA = `update run_data set output = n.value ->> 2, error_message = n.value ->> 3
 from json_each(?) as n
 where run_data.run_id = n.value ->> 0
@@ -69,16 +89,16 @@ export type JournalWriter = GroupCommit<Unit, Committed>
  * The one writer of journals in a process. Units of different runs that arrive while a commit is in flight share the next
  * one; a run has at most one unit in flight (`run-journal.ts`), so a refused unit never leaves a hole behind it.
  */
-export function journalWriter(db: Db): JournalWriter {
+export function journalWriter(db: Db, dayOf: (ms: number) => string): JournalWriter {
   return groupCommit<Unit, Committed>({
-    write: units => commit(db, units),
+    write: units => commit(db, dayOf, units),
     maxRows: 256,
     weigh: unit => unit.events.reduce((sum, event) => sum + event.body.length, 0),
     maxWeight: 8 * 1024 * 1024,
   })
 }
 
-async function commit(db: Db, units: readonly Unit[]): Promise<Committed[]> {
+async function commit(db: Db, dayOf: (ms: number) => string, units: readonly Unit[]): Promise<Committed[]> {
   const statements: InStatement[] = [{ sql: FENCED, args: [json(units, (unit, at) => [at, unit.runId, unit.epoch])] }]
   const events = units.flatMap(({ runId, epoch, events }) =>
     events.map(({ entry, body }) => ({ run_id: runId, seq: entry.seq, hash: entry.hash, body, epoch })),
@@ -111,9 +131,20 @@ async function commit(db: Db, units: readonly Unit[]): Promise<Committed[]> {
       ],
     })
   }
+  const paid = units.filter(({ spent }) => spent.tokensIn + spent.tokensOut + spent.costNano > 0)
+  if (paid.length > 0) {
+    statements.push({
+      sql: USAGE,
+      args: [
+        json(paid, ({ runId, epoch, atMs, model, spent: { tokensIn, tokensOut, costNano } }) => [
+          ...[runId, epoch, dayOf(atMs), model ?? '', tokensIn, tokensOut, costNano],
+        ]),
+      ],
+    })
+  }
   const moved = units.flatMap(unit => (unit.transition ? [{ ...unit, transition: unit.transition }] : []))
-  const ended = moved.flatMap(({ runId, epoch, transition: { finished } }) =>
-    finished ? [{ runId, epoch, finished }] : [],
+  const ended = moved.flatMap(({ runId, epoch, atMs, transition: { finished } }) =>
+    finished ? [{ runId, epoch, day: dayOf(atMs), finished }] : [],
   )
   const receipts = moved.flatMap(({ runId, epoch, atMs, transition: { finished } }) =>
     finished?.receipt
@@ -136,6 +167,10 @@ async function commit(db: Db, units: readonly Unit[]): Promise<Committed[]> {
         json(ended, ({ runId, epoch, finished }) => [runId, epoch, finished.output, finished.error?.message ?? null]),
       ],
     })
+  }
+  if (ended.length > 0) {
+    const which = json(ended, ({ runId, epoch, day }) => [runId, epoch, day])
+    statements.push({ sql: ENDED, args: [which] }, { sql: FREE, args: [which] })
   }
   if (moved.length > 0) {
     statements.push({

@@ -5,7 +5,7 @@ import type { FoundModel, Message, ModelAnswer, ModelRequest, ToolCall } from '.
  * of the form `/call <tool> <arguments as JSON>` make it call tools first, one line per turn, and `/call*20 …` repeats a line.
  */
 export function demoModel(): FoundModel {
-  return { id: 'demo/echo', ask: async (request, { onDelta }) => answer(request, onDelta) }
+  return { id: 'demo/echo', ask: async (request, { onDelta }) => answer(request, onDelta), prices: async () => () => 0 }
 }
 
 function answer({ messages }: ModelRequest, onDelta?: (text: string) => void): ModelAnswer {

@@ -1,3 +1,4 @@
+import type { InStatement } from '@libsql/client/web'
 import type { Spent } from '../journal/unit.ts'
 
 /** A tool as a model sees it. */
@@ -58,10 +59,15 @@ export interface ModelAnswer {
   responseId?: string
   /** The router's receipt of this call. */
   routerTraceId?: string
+  /** Statements that belong to the commit of this answer; each holds its own condition on the run's epoch. */
+  beside?: readonly InStatement[]
 }
 
 /** Rejects with a StepFailure that says whether the same call may work later; never repeats a call by itself. */
 export type AskModel = (request: ModelRequest, call: ModelCall) => Promise<ModelAnswer>
+
+/** Nano-USD of a call with so many tokens. */
+export type CostOfTokens = (tokensIn: number, tokensOut: number) => number
 
 export interface FoundModel {
   /** `<provider>/<model>`. */
@@ -69,6 +75,8 @@ export interface FoundModel {
   ask: AskModel
   /** Tokens that fit into one call, where known. */
   contextTokens?: number
+  /** What calls cost now; null where nobody says. */
+  prices?: () => Promise<CostOfTokens | null>
 }
 
 export interface Models {

@@ -64,6 +64,7 @@ export async function engineRoom({
       limits: engineLimits,
     },
     ...{ log: silentLog(), metrics: engineMetrics(metrics), manifestOf, signReceipt: async () => undefined },
+    ...{ withinBudget: (_run, model) => model, dayOf: ms => new Date(ms).toISOString().slice(0, 10) },
     models: {
       find: async () => (ask ? { id: 'test/model', ask, ...(contextTokens && { contextTokens }) } : demoModel()),
     },
@@ -76,6 +77,8 @@ export async function engineRoom({
             return found && { agentId: name, versionId: name, manifest: found }
           },
           now: clock.now,
+          dayOf: ms => new Date(ms).toISOString().slice(0, 10),
+          admit: (_candidate, _id, create) => create({ statements: [], exceeded: false }),
           wake: () => engine.wake(),
         },
         parent,
@@ -94,6 +97,7 @@ export async function engineRoom({
           agentName: more.agentName ?? 'agent',
           agentId: 'agent',
           versionId: more.agentName ?? 'agent',
+          day: '2026-01-02',
         },
         ...{ createdMs: clock.now().getTime(), input: canonicalize(input), labels: '{}', isolation: 'shared' },
         trigger: { kind: 'api' },

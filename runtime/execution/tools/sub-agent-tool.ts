@@ -1,3 +1,4 @@
+import { ApiError } from '../../../shared/http/api-error.ts'
 import { Parked, RunFailure, StepFailure } from '../failure.ts'
 import type { ExposedTool } from './exposed-tool.ts'
 
@@ -36,7 +37,7 @@ export function subAgentTool(
       const id = String(intent.childRunId)
       let child = await children.look(id)
       if (!child) {
-        const started = await children.start({ id, agentName: name, input })
+        const started = await children.start({ id, agentName: name, input }).catch(refusedByBudget)
         if (started === 'unknown_agent') throw new StepFailure('subagent_failed', `there is no agent called ${name}`)
         child = { status: 'queued' }
       }
@@ -52,4 +53,10 @@ export function subAgentTool(
       }
     },
   }
+}
+
+/** What an agent may not afford is told to whoever called it, who may do without. */
+function refusedByBudget(error: unknown): never {
+  if (error instanceof ApiError) throw new StepFailure(error.code, error.message, { cause: error })
+  throw error
 }

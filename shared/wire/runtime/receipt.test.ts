@@ -46,6 +46,7 @@ const envelope = {
     keyId: 'a'.repeat(16),
   },
   signature: 'AA==',
+  publicKey: 'AA==',
   algorithm: 'Ed25519',
 }
 

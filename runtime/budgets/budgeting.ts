@@ -1,0 +1,30 @@
+import type { Metrics } from '../../shared/metrics/metrics.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import type { Models } from '../execution/models/model.ts'
+import type { DayOf } from './day.ts'
+import { type Ledger, ledger } from './ledger.ts'
+import { type BudgetStore, budgetStore } from './store.ts'
+
+export interface BudgetingOptions {
+  db: Db
+  metrics: Metrics
+  models: Pick<Models, 'find'>
+  dayOf: DayOf
+  now: () => Date
+}
+
+/** Budgets over one store. */
+export function budgeting({ db, metrics, ...rest }: BudgetingOptions): { store: BudgetStore; ledger: Ledger } {
+  const store = budgetStore(db)
+  return {
+    store,
+    ledger: ledger({
+      ...{ store, ...rest },
+      refused: metrics.counter(
+        'waybill_budget_refusals_total',
+        'Runs and calls that a hard limit refused, by dimension.',
+      ),
+      softly: metrics.counter('waybill_budget_soft_total', 'Runs that passed a soft limit, by dimension.'),
+    }),
+  }
+}

@@ -1,0 +1,14 @@
+/** Runs what concerns one key after the other, so that of many that compete in a process none decides on what is about to change. */
+export function oneAtATime() {
+  const last = new Map<string, Promise<unknown>>()
+  return async <T>(key: string, work: () => Promise<T>): Promise<T> => {
+    const before = last.get(key)
+    const mine = before === undefined ? work() : before.then(work, work)
+    last.set(key, mine)
+    try {
+      return await mine
+    } finally {
+      if (last.get(key) === mine) last.delete(key)
+    }
+  }
+}

@@ -1,0 +1,237 @@
+import type { InStatement, Row } from '@libsql/client/web'
+import type { Db } from '../../shared/sql/db.ts'
+import { type PageOf, pageSql } from '../paging/page.ts'
+import type { PastRun } from './forecast.ts'
+import type { Estimate, Hold, Limits, OwnUse, Today } from './limits.ts'
+
+export interface BudgetRow extends Limits {
+  agentId: string
+  tenantId: string
+  agentName: string
+  hardFail: boolean
+  notifyAtPct: number
+  toolLimits: Record<string, number>
+  updatedMs: number
+  createdMs: number
+}
+
+export interface OfRun {
+  runId: string
+  agentId: string
+  day: string
+}
+
+export interface CallPlace extends OfRun {
+  stepId: string
+  attempt: number
+}
+
+const TODAY = `select
+  (select coalesce(sum(runs), 0) from usage_days where agent_id = ?1 and day = ?2) as runs,
+  (select coalesce(sum(tokens_in + tokens_out + uncertain_tokens), 0) from usage_days where agent_id = ?1 and day = ?2) as tokens,
+  (select coalesce(sum(cost_nano + uncertain_nano), 0) from usage_days where agent_id = ?1 and day = ?2) as cost_nano,
+  (select coalesce(sum(tokens), 0) from reservations where agent_id = ?1) as held_tokens,
+  (select coalesce(sum(cost_nano), 0) from reservations where agent_id = ?1) as held_nano`
+
+/** Last of a transaction: fails it, by a null where none may be, when a hard limit does not hold any more. */
+const CHECK = `insert into reservations (run_id, step_id, agent_id, tokens, cost_nano)
+select '', '', b.agent_id, null, 0 from budgets b, (${TODAY}) as t where b.agent_id = ?1 and b.hard_fail = 1
+  and (b.runs_day < t.runs or b.tokens_day < t.tokens + t.held_tokens or b.cost_nano_day < t.cost_nano + t.held_nano)`
+
+/** The forecast's row of a run. */
+const FORECAST = ''
+
+export type BudgetStore = ReturnType<typeof budgetStore>
+
+export function budgetStore(db: Db) {
+  return {
+    async get(agentId: string): Promise<BudgetRow | undefined> {
+      const { rows } = await db.execute({ sql: 'select * from budgets where agent_id = ?', args: [agentId] })
+      return rows[0] && toBudget(rows[0])
+    },
+
+    async put({ agentId, tenantId, agentName, ...budget }: Omit<BudgetRow, 'createdMs'>): Promise<void> {
+      await db.execute({
+        sql: `insert into budgets (agent_id, tenant_id, agent_name, cost_nano_day, cost_nano_run, tokens_day, runs_day,
+            hard_fail, notify_pct, tool_limits, updated_ms, created_ms) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?11)
+          on conflict (agent_id) do update set cost_nano_day = excluded.cost_nano_day,
+            cost_nano_run = excluded.cost_nano_run, tokens_day = excluded.tokens_day, runs_day = excluded.runs_day,
+            hard_fail = excluded.hard_fail, notify_pct = excluded.notify_pct, tool_limits = excluded.tool_limits,
+            updated_ms = excluded.updated_ms`,
+        args: [
+          ...[agentId, tenantId, agentName, budget.costNanoDay, budget.costNanoRun, budget.tokensDay, budget.runsDay],
+          ...[budget.hardFail ? 1 : 0, budget.notifyAtPct, JSON.stringify(budget.toolLimits), budget.updatedMs],
+        ],
+      })
+    },
+
+    async remove(agentId: string): Promise<boolean> {
+      const { rowsAffected } = await db.execute({ sql: 'delete from budgets where agent_id = ?', args: [agentId] })
+      return rowsAffected === 1
+    },
+
+    async list(tenantId: string, page: PageOf): Promise<BudgetRow[]> {
+      const { where, order, args } = pageSql(page)
+      const { rows } = await db.execute({
+        sql: `select * from (select *, agent_id as id from budgets where tenant_id = ?) where true ${where} ${order}`,
+        args: [tenantId, ...args],
+      })
+      return rows.map(toBudget)
+    },
+
+    async today(agentId: string, day: string): Promise<Today> {
+      const { rows } = await db.execute({ sql: TODAY, args: [agentId, day] })
+      return toToday(rows[0]!)
+    },
+
+    /** Everything that a decision about a call needs, in one read. */
+    async beforeCall({ runId, agentId, day, stepId }: CallPlace) {
+      const [budgets, today, run, held] = await db.read([
+        { sql: 'select * from budgets where agent_id = ?', args: [agentId] },
+        { sql: TODAY, args: [agentId, day] },
+        { sql: 'select cost_nano from runs where id = ?', args: [runId] },
+        { sql: 'select * from reservations where run_id = ?', args: [runId] },
+      ])
+      const row = budgets?.rows[0]
+      if (row === undefined) return undefined
+      const forecast = { tokens: 0, costNano: 0 }
+      const calls = { tokens: 0, costNano: 0 }
+      let before: (Estimate & { attempt: number; moved: Estimate }) | undefined
+      for (const one of held?.rows ?? []) {
+        const size = { tokens: Number(one.tokens), costNano: Number(one.cost_nano) }
+        if (one.step_id === FORECAST) add(forecast, size)
+        else if (one.step_id !== stepId) add(calls, size)
+        else {
+          const moved = { tokens: Number(one.moved_tokens), costNano: Number(one.moved_nano) }
+          before = { ...size, attempt: Number(one.attempt), moved }
+        }
+      }
+      const own: OwnUse = { spentNano: Number(run?.rows[0]?.cost_nano ?? 0), forecast, calls }
+      return { budget: toBudget(row), today: toToday(today!.rows[0]!), own, before }
+    },
+
+    /** For the transaction that makes a run: what it is likely to use is held, and the limits are looked at once more. */
+    admission({ runId, agentId, day }: OfRun, { tokens, costNano }: Estimate): InStatement[] {
+      return [
+        {
+          sql: 'insert into reservations (run_id, step_id, agent_id, tokens, cost_nano) values (?, ?, ?, ?, ?)',
+          args: [runId, FORECAST, agentId, tokens, costNano],
+        },
+        { sql: CHECK, args: [agentId, day] },
+      ]
+    },
+
+    /** Holds the worst case of a call; of an earlier hold for the same step, what it took from the forecast goes back first. */
+    async hold(place: CallPlace, { tokens, costNano, moved }: Hold): Promise<void> {
+      const { runId, agentId, stepId, attempt, day } = place
+      await db.write([
+        ...giveBack(runId, stepId, { tokens: 0, costNano: 0 }),
+        {
+          sql: `update reservations set tokens = max(0, tokens - ?), cost_nano = max(0, cost_nano - ?)
+            where run_id = ? and step_id = ''`,
+          args: [moved.tokens, moved.costNano, runId],
+        },
+        {
+          sql: `insert into reservations (run_id, step_id, agent_id, attempt, tokens, cost_nano, moved_tokens, moved_nano)
+            values (?, ?, ?, ?, ?, ?, ?, ?)`,
+          args: [runId, stepId, agentId, attempt, tokens, costNano, moved.tokens, moved.costNano],
+        },
+        { sql: CHECK, args: [agentId, day] },
+      ])
+    },
+
+    /** A call that was interrupted may have been billed: its hold is spent, as far as the limits are concerned. */
+    async uncertain({ runId, agentId, day, stepId }: CallPlace, held: Estimate): Promise<void> {
+      await db.write([
+        {
+          sql: `insert into usage_days (agent_id, day, model, tenant_id, agent_name, uncertain_tokens, uncertain_nano)
+            select agent_id, ?2, '', tenant_id, agent_name, ?3, ?4 from runs where id = ?1
+              and exists (select 1 from reservations where run_id = ?1 and step_id = ?5)
+            on conflict (agent_id, day, model) do update set
+              uncertain_tokens = uncertain_tokens + excluded.uncertain_tokens,
+              uncertain_nano = uncertain_nano + excluded.uncertain_nano`,
+          args: [runId, day, held.tokens, held.costNano, stepId],
+        },
+        {
+          sql: 'delete from reservations where run_id = ? and step_id = ? and agent_id = ?',
+          args: [runId, stepId, agentId],
+        },
+      ])
+    },
+
+    /** For the transaction that records a result: the hold ends, and the forecast gets back what was not used. */
+    settlement: (runId: string, epoch: number, stepId: string, used: Estimate): InStatement[] =>
+      giveBack(runId, stepId, used, epoch),
+
+    async overSoftly(runId: string): Promise<boolean> {
+      const { rowsAffected } = await db.execute({
+        sql: 'update runs set budget_exceeded = 1 where id = ? and budget_exceeded = 0',
+        args: [runId],
+      })
+      return rowsAffected === 1
+    },
+
+    /** Finished runs of one version, newest first. */
+    async past(versionId: string, sinceMs: number): Promise<PastRun[]> {
+      const { rows } = await db.execute({
+        sql: `select tokens_in, tokens_out, cost_nano from runs where version_id = ? and status in ('succeeded', 'failed')
+          and created_ms >= ? order by created_ms desc limit 200`,
+        args: [versionId, sinceMs],
+      })
+      return rows.map(row => ({
+        ...{ tokensIn: Number(row[0]), tokensOut: Number(row[1]), costNano: Number(row[2]) },
+      }))
+    },
+  }
+}
+
+/** Whether a transaction failed because a limit did not hold any more. */
+export function isOverLimit(error: unknown): boolean {
+  return error instanceof Error && error.message.includes('NOT NULL constraint failed: reservations.tokens')
+}
+
+function giveBack(runId: string, stepId: string, used: Estimate, epoch?: number): InStatement[] {
+  const mine =
+    epoch === undefined ? '' : "and exists (select 1 from runs where id = ?1 and epoch = ?5 and status = 'running')"
+  const more = epoch === undefined ? [] : [epoch]
+  return [
+    {
+      sql: `update reservations set tokens = reservations.tokens + max(0, call.moved_tokens - ?3),
+          cost_nano = reservations.cost_nano + max(0, call.moved_nano - ?4)
+        from reservations as call
+        where reservations.run_id = ?1 and reservations.step_id = '' and call.run_id = ?1 and call.step_id = ?2 ${mine}`,
+      args: [runId, stepId, used.tokens, used.costNano, ...more],
+    },
+    {
+      sql: `delete from reservations where run_id = ?1 and step_id = ?2
+        ${epoch === undefined ? '' : "and exists (select 1 from runs where id = ?1 and epoch = ?3 and status = 'running')"}`,
+      args: [runId, stepId, ...more],
+    },
+  ]
+}
+
+function add(sum: Estimate, more: Estimate): void {
+  sum.tokens += more.tokens
+  sum.costNano += more.costNano
+}
+
+const orNull = (value: unknown) => (value === null ? null : Number(value))
+
+function toBudget(row: Row): BudgetRow {
+  return {
+    ...{ agentId: String(row.agent_id), tenantId: String(row.tenant_id), agentName: String(row.agent_name) },
+    ...{ costNanoDay: orNull(row.cost_nano_day), costNanoRun: orNull(row.cost_nano_run) },
+    ...{ tokensDay: orNull(row.tokens_day), runsDay: orNull(row.runs_day), hardFail: Number(row.hard_fail) === 1 },
+    notifyAtPct: Number(row.notify_pct),
+    toolLimits: JSON.parse(String(row.tool_limits)) as Record<string, number>,
+    updatedMs: Number(row.updated_ms),
+    createdMs: Number(row.created_ms),
+  }
+}
+
+function toToday(row: Row): Today {
+  return {
+    ...{ runs: Number(row.runs), tokens: Number(row.tokens), costNano: Number(row.cost_nano) },
+    ...{ heldTokens: Number(row.held_tokens), heldNano: Number(row.held_nano) },
+  }
+}
