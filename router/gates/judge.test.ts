@@ -118,6 +118,11 @@ describe('the judge', () => {
     expect(quoted('\ud83d\ude00é"')).toBe('"\ud83d\ude00é\\""')
   })
 
+  it('has the prompt that receipts name: a change of it is a change of this hash', () => {
+    expect(promptHash('It names the total.')).toBe('c14e28925f11ef821f85e80506da3bc652a283c6a0183b39173fa50b7eb869d3')
+    expect(promptHash('It names the sum.')).not.toBe(promptHash('It names the total.'))
+  })
+
   it('has 128 fresh bits in each question', async () => {
     const { models, asked } = fakeModels({ ask: strictJudge })
     const gate = judgeGate(CONFIG)
