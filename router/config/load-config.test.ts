@@ -198,7 +198,12 @@ const CASES: [name: string, text: string, line: string, options?: Partial<LoadOp
   [
     'an unpriced consistency model',
     gate('kind = "consistency"\nmodel = "openai/x"\n'),
-    'r.toml:4:9: "model" in [[gate]] #1: no price for "openai/x": add a [[price]] for it, or set unpriced = "null" in [pricing]',
+    'r.toml:4:9: "model" in [[gate]] #1: no price for "openai/x": a model that is sampled must have a price, add a [[price]] for it',
+  ],
+  [
+    'a sampled rung without a price',
+    `[pricing]\nunpriced = "null"\n${gate('kind = "consistency"\n')}[[route]]\nladder = ["openai/x"]\ngates = ["g"]\n`,
+    'r.toml:8:10: "gates" #1 in [[route]] #1: "g" samples "openai/x", and a model that is sampled must have a price: add a [[price]] for it',
   ],
   [
     'an unpriced judge, whatever [pricing] says',
@@ -359,6 +364,12 @@ const CASES: [name: string, text: string, line: string, options?: Partial<LoadOp
     'a judge that would only judge itself',
     `[[price]]\nmodel = "openai/x-2025-01-02"\ninput_per_mtok = 1\noutput_per_mtok = 1\n[[price]]\nmodel = "openai/x"\ninput_per_mtok = 1\noutput_per_mtok = 1\n${gate('kind = "judge"\nmodel = "openai/x"\nrubric = "r"\n')}[[route]]\nladder = ["openai/x-2025-01-02"]\ngates = ["g"]\n`,
     'r.toml:16:10: "gates" #1 in [[route]] #1: judge "g" is the only model of the ladder and never grades itself: give it a fallback_model',
+  ],
+
+  [
+    'a judge that is the ladder under another name',
+    `[[price]]\nmodel = "openai/x"\ninput_per_mtok = 1\noutput_per_mtok = 1\n[[price]]\nmodel = "openai/referee"\ninput_per_mtok = 1\noutput_per_mtok = 1\n[[model]]\nid = "openai/referee"\nupstream_model = "x"\n${gate('kind = "judge"\nmodel = "openai/referee"\nrubric = "r"\n')}[[route]]\nladder = ["openai/x"]\ngates = ["g"]\n`,
+    'r.toml:19:10: "gates" #1 in [[route]] #1: judge "g" is the only model of the ladder and never grades itself: give it a fallback_model',
   ],
 
   [

@@ -41,3 +41,12 @@ export function modelIdentity(name: string): string {
     .replace(/[-@](?:\d{8}|\d{4}-\d{2}-\d{2})$/, '')
     .replace(/-latest$/, '')
 }
+
+/** One model under its name in the config, or under the one it has upstream. */
+export function isSameModel(
+  a: Pick<Model, 'model' | 'upstreamModel'>,
+  b: Pick<Model, 'model' | 'upstreamModel'>,
+): boolean {
+  const names = [a.model, a.upstreamModel].map(modelIdentity)
+  return [b.model, b.upstreamModel].some(name => names.includes(modelIdentity(name)))
+}

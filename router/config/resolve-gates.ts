@@ -14,7 +14,7 @@ import {
 import { type GateTable, gateTables, inlineKinds } from './gate-table.ts'
 import { readSchema } from './json-schema.ts'
 import type { Path } from './locate.ts'
-import { modelIdentity } from './model.ts'
+import { isSameModel } from './model.ts'
 import { numbered } from './problem.ts'
 import { nameOf } from './read-table.ts'
 import { type Row, type Rows, uniqueRows } from './schema.ts'
@@ -186,7 +186,7 @@ function judgeGate(table: GateTable<'judge'>, base: Base, gate: InGate): JudgeGa
   const model = gate.models.resolve(table.model, { at: gate.at('model'), unpriced })
   const { fallback_model } = table
   const fallback = fallback_model && gate.models.resolve(fallback_model, { at: gate.at('fallback_model'), unpriced })
-  if (fallback_model !== undefined && modelIdentity(fallback_model) === modelIdentity(table.model))
+  if (model && fallback && isSameModel(model, fallback))
     say(
       gate,
       'fallback_model',
@@ -206,7 +206,8 @@ function judgeGate(table: GateTable<'judge'>, base: Base, gate: InGate): JudgeGa
 }
 
 function consistencyGate(table: GateTable<'consistency'>, base: Base, gate: InGate): ConsistencyGate {
-  const use = { at: gate.at('model'), unpriced: gate.models.unpriced }
+  const unpriced = 'a model that is sampled must have a price, add a [[price]] for it'
+  const use = { at: gate.at('model'), unpriced }
   const model = table.model === undefined ? null : (gate.models.resolve(table.model, use) ?? null)
   return { ...base, kind: 'consistency', k: table.k, threshold: table.threshold, model }
 }

@@ -4,7 +4,7 @@ import { routeFingerprint } from './fingerprint.ts'
 import type { Gate } from './gate.ts'
 import type { Path } from './locate.ts'
 import { checkMatch, resolveMatch, sameMatch } from './match.ts'
-import { modelIdentity } from './model.ts'
+import { isSameModel } from './model.ts'
 import { suggestion } from './nearest.ts'
 import { type Problems, tableName } from './problem.ts'
 import { nameOf, type Read } from './read-table.ts'
@@ -152,14 +152,19 @@ function checkGates({ problems, gates, at }: InRoute, ids: readonly string[], la
         where,
         `${nameOf(where)}: judge "${id}" is the only model of the ladder and never grades itself: give it a fallback_model`,
       )
+    const unpriced = gate?.kind === 'consistency' && gate.model === null && ladder.find(({ price }) => price === null)
+    if (unpriced)
+      problems.atValue(
+        where,
+        `${nameOf(where)}: "${id}" samples "${unpriced.model}", and a model that is sampled must have a price: add a [[price]] for it`,
+      )
   })
 }
 
 /** Such a judge would abstain on every answer of the route. */
 function judgesOnlyItself(gate: Gate, ladder: readonly Rung[]): boolean {
   if (gate.kind !== 'judge' || gate.fallbackModel !== null || ladder.length === 0) return false
-  const judge = modelIdentity(gate.model.model)
-  return ladder.every(({ model }) => modelIdentity(model) === judge)
+  return ladder.every(rung => isSameModel(gate.model, rung))
 }
 
 function checkRungs({ problems, keys, path, at, bad }: InRoute): void {

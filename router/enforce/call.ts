@@ -6,13 +6,14 @@ import { sseReader } from '../../shared/http/sse-read.ts'
 import { joined } from '../../shared/sign/bytes.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { ErrorClass } from '../../shared/wire/router/trace.ts'
-import type { Limits, Provider, Rung } from '../config/routing-config.ts'
+import type { Model } from '../config/model.ts'
+import type { Limits, Provider } from '../config/routing-config.ts'
 import { decoded as decodedBody, EncodingError } from '../upstream/content-encoding.ts'
 import { headerValue } from '../upstream/headers.ts'
 import { type HeaderList, type Transport, TransportError, type UpstreamResponse } from '../upstream/transport.ts'
 
 export interface CallRequest {
-  rung: Rung
+  rung: Model
   provider: Provider
   url: string
   headers: HeaderList

@@ -1,30 +1,23 @@
-import { atLeast, tokensOfBytes, writtenBytes } from '../../shared/dialects/estimate.ts'
-import type { Log } from '../../shared/log/log.ts'
 import type { NanoUsd } from '../../shared/money/money.ts'
-import { attemptCost } from '../../shared/prices/price.ts'
-import type { Clock } from '../../shared/time/clock.ts'
 import { sleep } from '../../shared/time/sleep.ts'
 import type { RouterErrorCase } from '../../shared/wire/router/error.ts'
 import type { Cause, ErrorClass } from '../../shared/wire/router/trace.ts'
-import type { BudgetLedger } from '../budget/ledger.ts'
-import type { Credential } from '../config/credential.ts'
 import type { Provider, Route, RoutingConfig, Rung } from '../config/routing-config.ts'
 import { decide } from '../gates/decide.ts'
 import type { ErrorBudgets } from '../gates/error-budgets.ts'
 import type { Gate } from '../gates/gate.ts'
 import { runGates } from '../gates/run-gates.ts'
 import { bestAttempt } from '../policy/best-attempt.ts'
-import type { Breakers, Ticket } from '../policy/breakers.ts'
-import { type BoundFactors, costBound, tokenBound } from '../policy/cost-bound.ts'
 import type { Knobs } from '../policy/knobs.ts'
 import { afterFault, afterGateFail, afterOverflow, type Next, type Progress } from '../policy/next-rung.ts'
 import type { Start } from '../policy/start-rung.ts'
-import type { Transport } from '../upstream/transport.ts'
-import { type AnsweredCall, type CallResult, callUpstream, notCalled, type RefusedCall, ranOut } from './call.ts'
+import { type AnsweredCall, type RefusedCall, ranOut } from './call.ts'
+import { gateCalls } from './gate-calls.ts'
+import { type Payer, type PricedCallDeps, pricedCall } from './priced-call.ts'
 import type { Tried } from './receipt.ts'
 import { type Inbound, rungBody, upstreamHeaders, upstreamUrl } from './upstream-request.ts'
 
-export interface CascadePlan {
+export interface CascadePlan extends Payer {
   traceId: string
   tenantId: string
   inbound: Inbound
@@ -37,20 +30,10 @@ export interface CascadePlan {
   gates: readonly Gate[]
   start: Start & { rung: number }
   eligible: readonly number[]
-  credential: (rung: Rung) => Credential
-  /** Whose key is refused or limited; a fingerprint, never the key. */
-  fingerprint: (rung: Rung) => string
-  account: ReturnType<BudgetLedger['open']>
-  boundFactors: BoundFactors
 }
 
-export interface CascadeDeps {
-  transport: Transport
-  clock: Clock
-  breakers: Breakers
+export interface CascadeDeps extends PricedCallDeps {
   errorBudgets: ErrorBudgets
-  readKey: (variable: string) => string | undefined
-  log: Log
 }
 
 /** How it ended; the attempts stand in `tried` whatever the end. */
@@ -186,36 +169,25 @@ export async function cascade(plan: CascadePlan, deps: CascadeDeps, signal: Abor
     const body = rungBody(plan.inbound, rung, provider, route)
     // Rungs whose dialect cannot express the request were never eligible.
     if (!body.ok) return { stop: { because: 'upstream' } }
-    const reserved = plan.account.reserve(boundOf(rung, body.body.length))
-    if (!reserved.ok) return { stop: { because: 'budget', message: refusalText(reserved) } }
-    const ticket = deps.breakers.enter(rung.provider, plan.fingerprint(rung))
-    const credential = plan.credential(rung)
     const sent = body.body
-    const key = credential === 'env' && provider.apiKeyEnv !== null ? deps.readKey(provider.apiKeyEnv) : undefined
-    const request = {
-      rung,
-      provider,
-      url: upstreamUrl(plan.inbound, provider),
-      headers: upstreamHeaders(plan.inbound, provider, key, {
-        credential,
-        bytes: sent.length,
-        first: tried.length === 0,
-      }),
-      body: sent,
-      choices: plan.inbound.facts.n,
-    }
-    const call =
-      ticket === undefined
-        ? notCalled(clock.monotonic())
-        : await callUpstream(request, { transport: deps.transport, clock, limits: config.limits, signal })
-    mark(ticket, call)
-    if (call.kind === 'broken' && call.errorClass !== 'client_abort') {
-      const { errorClass: error_class, detail } = call
-      deps.log.warn('an upstream call failed', { provider: rung.provider, model: rung.model, error_class, detail })
-    }
-    const tokens = tokensOf(call, sent.length)
-    const cost = tokens === null ? 0 : rung.price === null ? null : attemptCost(rung.price, tokens)
-    reserved.settle(cost ?? 0)
+    const credential = plan.credential(rung)
+    const first = tried.length === 0
+    const { mediaBytes, mediaCount, maxTokens = rung.maxOutputTokens, n } = plan.inbound.facts
+    const made = await pricedCall(
+      {
+        model: rung,
+        provider,
+        url: upstreamUrl(plan.inbound, provider),
+        headers: key => upstreamHeaders(plan.inbound, provider, key, { credential, bytes: sent.length, first }),
+        body: sent,
+        size: { mediaBytes, mediaCount, maxTokens, n },
+      },
+      plan,
+      { ...deps, limits: config.limits },
+      signal,
+    )
+    if (!made.ok) return { stop: { because: 'budget', message: refusalText(made.refusal) } }
+    const { call, tokens, cost } = made
     const base = { rung, cause: why, call, sent, tokens, cost }
     if (call.kind !== 'answered') {
       const verdict = call.errorClass === 'client_abort' ? ('cancelled' as const) : ('error' as const)
@@ -242,6 +214,8 @@ export async function cascade(plan: CascadePlan, deps: CascadeDeps, signal: Abor
         api: inbound.dialect,
         rung: rung.rung,
         model: rung.model,
+        upstreamModel: rung.upstreamModel,
+        models: gateCalls(plan, rung, deps),
       },
       signal,
       score: route.score,
@@ -256,38 +230,6 @@ export async function cascade(plan: CascadePlan, deps: CascadeDeps, signal: Abor
     const { verdict } = decide(outcome, { threshold: plan.threshold, serveFailedAboveThreshold })
     return { verdict, gates }
   }
-
-  function boundOf(rung: Rung, bytes: number): NanoUsd {
-    if (rung.price === null) return 0
-    const { facts } = plan.inbound
-    const size = {
-      bodyBytes: bytes,
-      mediaBytes: facts.mediaBytes,
-      mediaCount: facts.mediaCount,
-      maxTokens: facts.maxTokens ?? rung.maxOutputTokens,
-      n: facts.n,
-    }
-    return costBound(rung.price, tokenBound(size, plan.boundFactors))
-  }
-}
-
-/** What the provider counted, else an estimate; null when nothing was generated. */
-function tokensOf(call: CallResult, sentBytes: number): Tried['tokens'] {
-  if (call.tokens !== null) return call.tokens
-  if (call.kind !== 'answered') return null
-  const input = { uncached: tokensOfBytes(sentBytes), cache_write_5m: 0, cache_write_1h: 0, cache_read: 0, output: 0 }
-  return atLeast(input, writtenBytes(call.candidate))
-}
-
-/** Tells the breaker how the call ended. */
-function mark(ticket: Ticket | undefined, call: CallResult): void {
-  if (!ticket) return
-  if (call.kind === 'answered') ticket.succeeded()
-  else if (call.errorClass === 'client_abort') ticket.abandoned()
-  else if (call.errorClass === 'rate_limited' || call.errorClass === 'auth') {
-    ticket.refused(call.kind === 'refused' ? (call.retryAfterMs ?? null) : null)
-  } else if (call.kind === 'broken' || (call.status !== null && call.status >= 500)) ticket.failed()
-  else ticket.succeeded()
 }
 
 function refusalText({ scope, limit, used }: { scope: string; limit: NanoUsd; used: NanoUsd }): string {

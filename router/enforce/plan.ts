@@ -6,7 +6,8 @@ import type { Policy } from '../../shared/wire/router/trace.ts'
 import { capsFor } from '../budget/caps.ts'
 import type { BudgetLedger } from '../budget/ledger.ts'
 import { type Credential, credentialFor } from '../config/credential.ts'
-import type { Route, RoutingConfig, Rung } from '../config/routing-config.ts'
+import type { Model } from '../config/model.ts'
+import type { Route, RoutingConfig } from '../config/routing-config.ts'
 import type { Gate } from '../gates/gate.ts'
 import type { Breakers } from '../policy/breakers.ts'
 import { boundFactors } from '../policy/cost-bound.ts'
@@ -52,7 +53,7 @@ export function planCascade(input: PlanInput, deps: PlanDeps): Planned {
   const { facts, headers, dialect } = inbound
   const knobs = resolveKnobs(profile, route, config.learning, input.profileByHeader)
   const hasKey = clientKey(headers) !== undefined
-  const credential = (rung: Rung): Credential => {
+  const credential = (rung: Model): Credential => {
     const found = credentialFor(config.providers[rung.provider]!, { api: dialect, hasKey }, deps.env)
     // Signed requests to cloud hosts are not part of this version.
     return found === 'signed' ? 'missing' : found
@@ -131,9 +132,9 @@ function clientKey(headers: HeaderList): string | undefined {
 }
 
 /** Names a credential without holding it, so that one caller's refused key keeps nobody else out. */
-function fingerprints(headers: HeaderList, credential: (rung: Rung) => Credential, hash: Sha256) {
+function fingerprints(headers: HeaderList, credential: (rung: Model) => Credential, hash: Sha256) {
   let own: string | undefined
-  return (rung: Rung): string => {
+  return (rung: Model): string => {
     if (credential(rung) !== 'passthrough') return 'router'
     own ??= sha256Hex(utf8(clientKey(headers) ?? ''), hash).slice(0, 16)
     return own

@@ -4,7 +4,8 @@ import type { RequestFacts } from '../../shared/dialects/request-facts.ts'
 import { requestToChat } from '../../shared/dialects/translate/to-chat.ts'
 import { requestToMessages } from '../../shared/dialects/translate/to-messages.ts'
 import type { Credential } from '../config/credential.ts'
-import type { Provider, Route, Rung } from '../config/routing-config.ts'
+import type { Model } from '../config/model.ts'
+import type { Provider, Route } from '../config/routing-config.ts'
 import { headerValue, toUpstream } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
 import { joinUpstream } from '../upstream/url.ts'
@@ -27,7 +28,7 @@ export type RungBody =
  * The body for a rung. On the client's own dialect only the bytes of the `model` literal change; otherwise the request
  * is translated, or refused with every field that has no counterpart.
  */
-export function rungBody({ dialect, body, facts }: Inbound, rung: Rung, provider: Provider, route: Route): RungBody {
+export function rungBody({ dialect, body, facts }: Inbound, rung: Model, provider: Provider, route: Route): RungBody {
   if (rung.dialect === dialect) {
     return { ok: true, body: owned(spliceModel(body, facts.model, rung.upstreamModel)), dropped: [] }
   }
@@ -46,11 +47,32 @@ export function rungBody({ dialect, body, facts }: Inbound, rung: Rung, provider
   return made.ok ? { ...made, body: owned(made.body) } : made
 }
 
+export const generationUrl = (provider: Provider): string => joinUpstream(provider.baseUrl, PATH[provider.dialect])
+
 /** The two dialects' only generation paths; a query belongs to the dialect it was written for. */
 const PATH = { messages: '/v1/messages', chat: '/v1/chat/completions' }
 
 export function upstreamUrl({ dialect, target }: Inbound, provider: Provider): string {
   return joinUpstream(provider.baseUrl, provider.dialect === dialect ? target : PATH[provider.dialect])
+}
+
+/** The headers of a call that is ours and not the client's: of its own it carries no more than its key, where that may go. */
+export function ownHeaders(
+  { headers }: Inbound,
+  provider: Provider,
+  key: string | undefined,
+  { credential, bytes }: { credential: Credential; bytes: number },
+): HeaderList {
+  const sent: HeaderList = [
+    ['content-type', 'application/json'],
+    ['accept', 'application/json'],
+    ['accept-encoding', 'identity'],
+    ['content-length', String(bytes)],
+  ]
+  if (credential === 'passthrough') {
+    sent.push(...headers.filter(([name]) => ['authorization', 'x-api-key'].includes(name.toLowerCase())))
+  }
+  return withProviders(sent, provider, key)
 }
 
 /** Ours to set, whatever the client sent. */
@@ -73,6 +95,10 @@ export function upstreamHeaders(
     return foreign === undefined || !foreign.test(own)
   })
   sent.push(['content-type', 'application/json'], ['accept-encoding', 'identity'], ['content-length', String(bytes)])
+  return withProviders(sent, provider, key)
+}
+
+function withProviders(sent: HeaderList, provider: Provider, key: string | undefined): HeaderList {
   if (provider.dialect === 'messages' && headerValue(sent, 'anthropic-version') === undefined) {
     sent.push(['anthropic-version', '2023-06-01'])
   }

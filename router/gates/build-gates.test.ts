@@ -75,8 +75,6 @@ describe('buildGates', () => {
   })
 
   it.each<[string, GateConfig, GateHost, string, RegExp]>([
-    ['a judge', { ...base, kind: 'judge' }, host, 'not_available', /not available in this version/],
-    ['self-consistency', { ...base, kind: 'consistency' }, host, 'not_available', /"consistency"/],
     ['a program without processes', subprocess, {}, 'host', /cannot start processes: use an http gate/],
     ['a pattern without worker threads', regex, {}, 'host', /no worker threads/],
     ['a pattern in a schema without worker threads', schema, {}, 'host', /its schema uses pattern/],

@@ -1,9 +1,11 @@
+import { consistencyGate } from './consistency.ts'
 import { isPrefixDecidable } from './early-release.ts'
 import { type FunctionGate, functionGate } from './function.ts'
 import type { Gate, GateInput, GateRun, GateVerdict } from './gate.ts'
 import type { GateConfig, HttpConfig, JsonValidConfig, NonEmptyConfig } from './gate-config.ts'
 import { type GateFetch, httpGate } from './http.ts'
 import { jsonValid } from './json-valid.ts'
+import { judgeGate } from './judge.ts'
 import { length } from './length.ts'
 import { nonEmpty } from './non-empty.ts'
 import type { ProcessRunner } from './process-runner.ts'
@@ -25,16 +27,8 @@ export interface GateHost {
 }
 
 type GateProblemCode =
-  /** The kind is known, but this program cannot run it yet. */
-  | 'not_available'
   /** The host lacks what the gate needs. */
-  | 'host'
-  | 'bad_pattern'
-  | 'bad_bounds'
-  | 'bad_url'
-  | 'missing_variable'
-  | 'unknown_function'
-  | 'duplicate_id'
+  'host' | 'bad_pattern' | 'bad_bounds' | 'bad_url' | 'missing_variable' | 'unknown_function' | 'duplicate_id'
 
 interface GateProblem {
   readonly gateId: string
@@ -86,7 +80,9 @@ export function buildGates(configs: readonly GateConfig[], host: GateHost): Buil
 function gateOf(config: GateConfig, run: GateRun): Gate {
   const { id, kind, onAbstain, timeoutMs, cost, maxParallel } = config
   const prefixDecidable = isPrefixDecidable(config)
-  return { id, kind, onAbstain, timeoutMs, costNano: cost, prefixDecidable, slots: createSlots(maxParallel), run }
+  const callsModels = kind === 'judge' || kind === 'consistency'
+  const slots = createSlots(maxParallel)
+  return { id, kind, onAbstain, timeoutMs, costNano: cost, prefixDecidable, callsModels, slots, run }
 }
 
 type Refusal = Omit<GateProblem, 'gateId'>
@@ -143,8 +139,9 @@ function runOf(config: GateConfig, host: GateHost): GateRun | Refusal {
       return functionGate(config.id, functions[config.name]!)
     }
     case 'judge':
+      return judgeGate(config)
     case 'consistency':
-      return problem('not_available', `gates of kind "${config.kind}" are not available in this version: remove it`)
+      return consistencyGate(config)
   }
 }
 

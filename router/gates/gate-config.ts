@@ -1,6 +1,7 @@
 import type { NanoUsd } from '../../shared/money/money.ts'
 import type { Json } from '../../shared/sign/jcs.ts'
 import type { SchemaDraft } from '../config/json-schema.ts'
+import type { Model } from '../config/model.ts'
 
 export type OnAbstain = 'fail-open' | 'fail-closed'
 export type GateKind = GateConfig['kind']
@@ -99,10 +100,21 @@ interface FunctionConfig extends BaseConfig {
   readonly name: string
 }
 
-interface JudgeConfig extends BaseConfig {
+export interface JudgeConfig extends BaseConfig {
   readonly kind: 'judge'
+  readonly model: Model
+  readonly rubric: string
+  readonly threshold: number
+  readonly includeRequest: boolean
+  readonly maxOutputTokens: number
+  readonly fallbackModel: Model | null
 }
 
-interface ConsistencyConfig extends BaseConfig {
+export interface ConsistencyConfig extends BaseConfig {
   readonly kind: 'consistency'
+  /** Samples, the candidate among them. */
+  readonly k: number
+  readonly threshold: number
+  /** null samples the model that wrote the candidate. */
+  readonly model: Model | null
 }

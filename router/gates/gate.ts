@@ -4,6 +4,7 @@ import type { FinishKind } from '../../shared/dialects/stop-reasons.ts'
 import { finishKind } from '../../shared/dialects/stop-reasons.ts'
 import type { NanoUsd } from '../../shared/money/money.ts'
 import type { GateKind, OnAbstain } from './gate-config.ts'
+import type { ModelCalls } from './model-calls.ts'
 import type { Slots } from './slots.ts'
 
 /** The request an answer belongs to, as the client sent it. */
@@ -24,6 +25,10 @@ export interface GateSubject {
   readonly rung: number
   /** `provider/model` of the rung. */
   readonly model: string
+  /** What the rung is called upstream: two names of a config may mean one model. */
+  readonly upstreamModel: string
+  /** For gates that ask models themselves. */
+  readonly models: ModelCalls
 }
 
 /** One choice of the answer: a gate sees one at a time. */
@@ -53,6 +58,8 @@ export interface Gate {
   readonly costNano: NanoUsd
   /** The beginning of an answer can be enough for the verdict (contract 4.1, early release). */
   readonly prefixDecidable: boolean
+  /** Its runs are bills of a provider, so an aborted one is given a moment to say what it has cost. */
+  readonly callsModels: boolean
   /** Runs of this gate that may go on at once, over all requests. */
   readonly slots: Slots
   /** After an abort it settles as soon as nothing of the run is left behind; its verdict is then not read. */

@@ -1,6 +1,7 @@
 import type { NanoUsd } from '../../shared/money/money.ts'
 import { sumNano } from '../../shared/money/money.ts'
 import type { Clock } from '../../shared/time/clock.ts'
+import { sleep } from '../../shared/time/sleep.ts'
 import { broken, type Gate, type GateInput, type GateVerdict } from './gate.ts'
 import { tidy } from './verdict.ts'
 
@@ -15,6 +16,8 @@ export interface GateTake {
   readonly endedAt: number
 }
 
+/** A cancelled call settles within the same turn of the loop or two; a transport that does not is not waited for. */
+const BILL_WAIT_MS = 250
 const TIMED_OUT = Symbol('timed out')
 const CANCELLED: GateVerdict = { verdict: 'abstain', reason: 'cancelled' }
 
@@ -33,25 +36,34 @@ export async function runGate(
   const cancel = () => own.abort()
   stop.addEventListener('abort', cancel, { once: true })
   if (stop.aborted) cancel()
-  let started = false
-  const done = (verdict: GateVerdict, outcome: GateTake['outcome']): GateTake => {
-    const costs = started ? [gate.costNano, verdict.costNano ?? 0] : []
+  let running: Promise<GateVerdict> | undefined
+  const done = (verdict: GateVerdict, outcome: GateTake['outcome'], late = 0): GateTake => {
+    const costs = running === undefined ? [] : [gate.costNano, verdict.costNano ?? late]
     return { verdict, outcome, costNano: sumNano(costs), endedAt: clock.monotonic() }
   }
   try {
     const giveBack = await gate.slots.take(own.signal)
-    started = true
-    const running = settle(gate, input, own.signal)
+    running = settle(gate, input, own.signal)
     void running.then(giveBack)
     const verdict = tidy(await beforeAbort(running, own.signal))
     return done(verdict, verdict.error === true ? 'error' : 'ran')
   } catch (error) {
     if (!own.signal.aborted) throw error
-    return own.signal.reason === TIMED_OUT ? done(broken('timeout'), 'error') : done(CANCELLED, 'cancelled')
+    const late = gate.callsModels && running !== undefined ? await billOf(running) : 0
+    return own.signal.reason === TIMED_OUT ? done(broken('timeout'), 'error', late) : done(CANCELLED, 'cancelled', late)
   } finally {
     clearTimeout(timer)
     stop.removeEventListener('abort', cancel)
   }
+}
+
+/** What the calls of an aborted run have cost so far: the transport ends them at once, and what they used is priced then. */
+async function billOf(running: Promise<GateVerdict>): Promise<NanoUsd> {
+  const enough = new AbortController()
+  const waited = sleep(BILL_WAIT_MS, enough.signal).catch(() => undefined)
+  const verdict = await Promise.race([running, waited])
+  enough.abort()
+  return verdict?.costNano ?? 0
 }
 
 /** A gate that throws has crashed; what it threw may quote the answer and goes no further. */

@@ -9,6 +9,7 @@ export function fakeGate(parts: Partial<Gate> & Pick<Gate, 'id' | 'run'>): Gate 
     timeoutMs: 1000,
     costNano: 0,
     prefixDecidable: false,
+    callsModels: false,
     slots: createSlots(8),
     ...parts,
   }

@@ -1,6 +1,7 @@
 import type { CandidateChoice, DialectName, ToolCall } from '../../../shared/dialects/candidate.ts'
 import { dialects } from '../../../shared/dialects/dialects.ts'
 import type { GateInput, GateRequest, GateSubject } from '../gate.ts'
+import type { ModelCalls } from '../model-calls.ts'
 
 export interface AnswerParts {
   text?: string
@@ -35,7 +36,14 @@ export function subjectOf(
     api: dialect,
     rung: 0,
     model: 'lab/small',
+    upstreamModel: 'small',
+    models: noModels,
   }
+}
+
+const noModels: ModelCalls = {
+  ask: () => Promise.reject(new Error('this gate asks no model')),
+  repeat: () => Promise.reject(new Error('this gate asks no model')),
 }
 
 /** The only choice of an answer, as a gate gets it. */

@@ -1,0 +1,67 @@
+import type { Model } from '../config/model.ts'
+import type { Route, RoutingConfig, Rung } from '../config/routing-config.ts'
+import type { ModelCall, ModelCalls } from '../gates/model-calls.ts'
+import { type Ask, type Payer, type PricedCallDeps, pricedCall } from './priced-call.ts'
+import { questionBody } from './question-body.ts'
+import { generationUrl, type Inbound, ownHeaders, rungBody, upstreamHeaders, upstreamUrl } from './upstream-request.ts'
+
+export interface GateCallsInput extends Payer {
+  inbound: Inbound
+  config: RoutingConfig
+  route: Route
+}
+
+/** The calls of gates in one attempt: on the account of the request, with its keys (router contract §5.5). */
+export function gateCalls(input: GateCallsInput, rung: Rung, deps: PricedCallDeps): ModelCalls {
+  const { inbound, config, route } = input
+  const { facts } = inbound
+  const providerOf = (model: Model) => config.providers[model.provider]!
+
+  async function call(ask: Ask, signal: AbortSignal): Promise<ModelCall> {
+    if (input.credential(ask.model) === 'missing') return unmade('no_credential')
+    const made = await pricedCall(ask, input, { ...deps, limits: config.limits }, signal)
+    if (!made.ok) return unmade('budget')
+    // A gate's models have a price: the config is refused without one.
+    const costNano = made.cost ?? 0
+    if (made.call.kind === 'answered') return { kind: 'answered', candidate: made.call.candidate, costNano }
+    const { errorClass } = made.call
+    return { kind: 'failed', reason: errorClass, isFault: errorClass !== 'client_abort', costNano }
+  }
+
+  return {
+    async ask(model, question, signal) {
+      const provider = providerOf(model)
+      const body = questionBody(model, provider, question)
+      const credential = input.credential(model)
+      return call(
+        {
+          ...{ model, provider, body },
+          url: generationUrl(provider),
+          headers: key => ownHeaders(inbound, provider, key, { credential, bytes: body.length }),
+          size: { mediaBytes: 0, mediaCount: 0, maxTokens: question.maxOutputTokens, n: 1 },
+        },
+        signal,
+      )
+    },
+    async repeat(asked, signal) {
+      const model = asked ?? rung
+      const provider = providerOf(model)
+      const made = rungBody(inbound, model, provider, route)
+      if (!made.ok) return unmade('untranslatable')
+      const { body } = made
+      const credential = input.credential(model)
+      const { mediaBytes, mediaCount, maxTokens = model.maxOutputTokens, n } = facts
+      return call(
+        {
+          ...{ model, provider, body },
+          url: upstreamUrl(inbound, provider),
+          headers: key => upstreamHeaders(inbound, provider, key, { credential, bytes: body.length, first: false }),
+          size: { mediaBytes, mediaCount, maxTokens, n },
+        },
+        signal,
+      )
+    },
+  }
+}
+
+const unmade = (reason: string): ModelCall => ({ kind: 'failed', reason, isFault: false, costNano: 0 })

@@ -1,0 +1,96 @@
+import { atLeast, tokensOfBytes, writtenBytes } from '../../shared/dialects/estimate.ts'
+import type { Log } from '../../shared/log/log.ts'
+import type { NanoUsd } from '../../shared/money/money.ts'
+import { attemptCost } from '../../shared/prices/price.ts'
+import type { Clock } from '../../shared/time/clock.ts'
+import type { BudgetLedger, BudgetRefusal } from '../budget/ledger.ts'
+import type { Credential } from '../config/credential.ts'
+import type { Model } from '../config/model.ts'
+import type { Limits, Provider } from '../config/routing-config.ts'
+import type { Breakers, Ticket } from '../policy/breakers.ts'
+import { type BoundFactors, type CallSize, costBound, tokenBound } from '../policy/cost-bound.ts'
+import type { HeaderList, Transport } from '../upstream/transport.ts'
+import { type CallResult, callUpstream, notCalled } from './call.ts'
+import type { Tried } from './receipt.ts'
+
+export interface PricedCallDeps {
+  transport: Transport
+  clock: Clock
+  breakers: Breakers
+  readKey: (variable: string) => string | undefined
+  log: Log
+}
+
+/** On whose account and by whose key a request calls models. */
+export interface Payer {
+  account: ReturnType<BudgetLedger['open']>
+  boundFactors: BoundFactors
+  credential: (model: Model) => Credential
+  /** Whose key is refused or limited; a fingerprint, never the key. */
+  fingerprint: (model: Model) => string
+}
+
+export interface Ask {
+  model: Model
+  provider: Provider
+  url: string
+  /** Made with our own key for the provider, if there is one. */
+  headers: (key: string | undefined) => HeaderList
+  body: Uint8Array<ArrayBuffer>
+  size: Omit<CallSize, 'bodyBytes'>
+}
+
+export type PricedCall =
+  | { ok: true; call: CallResult; tokens: Tried['tokens']; cost: NanoUsd | null }
+  | { ok: false; refusal: BudgetRefusal }
+
+/** One call within the budget and past the breaker, and what it cost (router contract §4, steps 5 and 6). */
+export async function pricedCall(
+  { model, provider, url, headers, body, size }: Ask,
+  { account, boundFactors, credential, fingerprint }: Payer,
+  { limits, ...deps }: PricedCallDeps & { limits: Limits },
+  signal: AbortSignal,
+): Promise<PricedCall> {
+  const bound =
+    model.price === null ? 0 : costBound(model.price, tokenBound({ ...size, bodyBytes: body.length }, boundFactors))
+  const reserved = account.reserve(bound)
+  if (!reserved.ok) return { ok: false, refusal: reserved }
+  const ticket = deps.breakers.enter(model.provider, fingerprint(model))
+  const own = credential(model) === 'env' && provider.apiKeyEnv !== null
+  const key = own ? deps.readKey(provider.apiKeyEnv ?? '') : undefined
+  const call =
+    ticket === undefined
+      ? notCalled(deps.clock.monotonic())
+      : await callUpstream(
+          { rung: model, provider, url, headers: headers(key), body, choices: size.n },
+          { transport: deps.transport, clock: deps.clock, limits, signal },
+        )
+  mark(ticket, call)
+  if (call.kind === 'broken' && call.errorClass !== 'client_abort') {
+    const { errorClass: error_class, detail } = call
+    deps.log.warn('an upstream call failed', { provider: model.provider, model: model.model, error_class, detail })
+  }
+  const tokens = tokensOf(call, body.length)
+  const cost = tokens === null ? 0 : model.price === null ? null : attemptCost(model.price, tokens)
+  reserved.settle(cost ?? 0)
+  return { ok: true, call, tokens, cost }
+}
+
+/** What the provider counted, else an estimate; null when nothing was generated. */
+function tokensOf(call: CallResult, sentBytes: number): Tried['tokens'] {
+  if (call.tokens !== null) return call.tokens
+  if (call.kind !== 'answered') return null
+  const input = { uncached: tokensOfBytes(sentBytes), cache_write_5m: 0, cache_write_1h: 0, cache_read: 0, output: 0 }
+  return atLeast(input, writtenBytes(call.candidate))
+}
+
+/** Tells the breaker how the call ended. */
+function mark(ticket: Ticket | undefined, call: CallResult): void {
+  if (!ticket) return
+  if (call.kind === 'answered') ticket.succeeded()
+  else if (call.errorClass === 'client_abort') ticket.abandoned()
+  else if (call.errorClass === 'rate_limited' || call.errorClass === 'auth') {
+    ticket.refused(call.kind === 'refused' ? (call.retryAfterMs ?? null) : null)
+  } else if (call.kind === 'broken' || (call.status !== null && call.status >= 500)) ticket.failed()
+  else ticket.succeeded()
+}
