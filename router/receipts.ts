@@ -16,7 +16,9 @@ import { recorder } from './observe/recorder.ts'
 import type { Hashing } from './receipt/request-part.ts'
 import type { LineSink } from './traces/checkpointer.ts'
 import { publishKey } from './traces/keys.ts'
+import { retention } from './traces/retention.ts'
 import type { Spill } from './traces/spill.ts'
+import { storedTenants } from './traces/stored-records.ts'
 import { type TraceWriter, traceWriter, type WriterStatus } from './traces/writer.ts'
 
 /** What a host with files adds to the keeping of receipts. */
@@ -93,6 +95,12 @@ export function keepHere(deps: ReceiptsDeps): KeptHere {
     },
   })
   writer.start()
+  const old = retention({
+    days: store.retentionDays,
+    tenants: () => storedTenants(deps.db),
+    prune: writer.prune,
+    ...{ clock: deps.clock, log },
+  })
   const count = traceMetrics(deps.metrics)
   const held = unsealed(writer.depth)
   const take = (record: UnsealedTrace): void => {
@@ -131,6 +139,7 @@ export function keepHere(deps: ReceiptsDeps): KeptHere {
     find: async (id, tenant) => held.find(id, tenant),
     made,
     async close() {
+      await old.close()
       await made()
       await writer.close()
     },

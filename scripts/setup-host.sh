@@ -5,6 +5,8 @@ set -euo pipefail
 
 packages=(
   sqlite3 # reads our store files with the engine's own shell
+  zsh     # reads the lines that `router onboard` writes
+  fish    # the same, in a language of its own
 )
 
 missing=()

@@ -1,5 +1,5 @@
 import type { Db } from '../../shared/sql/db.ts'
-import type { CheckpointList, RouterKeys } from '../../shared/wire/router/checkpoint.ts'
+import type { Checkpoint, CheckpointList, RouterKeys } from '../../shared/wire/router/checkpoint.ts'
 import type { FeedbackRecord } from '../../shared/wire/router/feedback.ts'
 import type { Savings, SavingsGroup } from '../../shared/wire/router/savings.ts'
 import type { TraceRecord } from '../../shared/wire/router/trace.ts'
@@ -59,6 +59,15 @@ export function auditReads(db: Db) {
 
     checkpoints: (page: { after?: string | undefined; limit: number }, tenant?: string): Promise<CheckpointList> =>
       store.checkpoints({ ...page, tenant }),
+
+    /** The last checkpoint that was made of a tenant's chain. */
+    async latestCheckpoint(tenant: string): Promise<Checkpoint | undefined> {
+      const { rows } = await db.execute({
+        sql: 'select body from checkpoints where tenant_id = ? order by ix desc limit 1',
+        args: [tenant],
+      })
+      return rows[0] && (JSON.parse(String(rows[0].body)) as Checkpoint)
+    },
 
     keys: (): Promise<RouterKeys> => publishedKeys(db),
   }

@@ -12,7 +12,8 @@ export interface RouteRef {
 
 export interface StoredConfig {
   readonly calibration: Calibration
-  readonly routes: readonly RouteRef[]
+  /** `rungs` is missing in configs that were kept by an older version. */
+  readonly routes: readonly (RouteRef & { readonly rungs?: number })[]
 }
 
 /** Configs remembered at once; a router that is reloaded more often than this looks older ones up. */
@@ -38,7 +39,10 @@ export function routeBook({ db, clock, log }: { db: Db; clock: Clock; log: Log }
       if (routes.length === 0) return
       const refs = routes.map(({ fingerprint, serveThreshold }) => ({ fingerprint, serve_threshold: serveThreshold }))
       learn(configHash, refs)
-      const body: StoredConfig = { calibration, routes: refs }
+      const body: StoredConfig = {
+        calibration,
+        routes: refs.map((ref, ix) => ({ ...ref, rungs: routes[ix]?.ladder.length ?? 0 })),
+      }
       try {
         await db.execute({
           sql: `insert into routing_configs (config_hash, used_ms, body) values (?, ?, ?)

@@ -24,7 +24,7 @@ export interface CapabilitiesDeps {
 }
 
 const OFFBOARDING =
-  'Point the base URLs of your clients back at the providers and stop this process; nothing else was changed.'
+  'Run `router offboard`, or point the base URLs of your clients back at the providers and stop this process; nothing else was changed.'
 
 export function capabilitiesRoute(deps: CapabilitiesDeps) {
   return new Hono<CallerEnv>().get('/v1/capabilities', async c => c.json(await describe(deps, c.get('caller'))))

@@ -1,14 +1,11 @@
 import { UsageError } from 'clipanion'
-import { openDb } from '../../shared/host/open-libsql.ts'
 import type { Db } from '../../shared/sql/db.ts'
-import { migrate } from '../../shared/sql/migrate.ts'
 import { type Entry, entriesOf, putEntry, storedPairs, toEntry } from '../calibrate/calibration-store.ts'
 import { type CalibrationReport, calibrationReport, type ReportMethod, type ReportPair } from '../calibrate/report.ts'
 import { lastConfig, type StoredConfig } from '../calibrate/route-book.ts'
 import { calibrationTable } from '../config/learning-tables.ts'
 import { resolveCalibration } from '../config/resolve-settings.ts'
-import { openStoreToRead } from '../host/open-store.ts'
-import { routerSteps } from '../schema/steps.ts'
+import { openStoreToRead, openStoreToWrite } from '../host/open-store.ts'
 
 export interface CalibrateAsk {
   vars: Readonly<Record<string, string | undefined>>
@@ -34,7 +31,7 @@ export interface RouteReport extends CalibrationReport {
 
 export async function runCalibrate(ask: CalibrateAsk): Promise<RouteReport[]> {
   const changes = ask.apply || ask.unpin
-  const db = changes ? await openStoreToWrite(ask) : await openStoreToRead(ask.vars, ask.address)
+  const db = changes ? await openStoreToWrite(ask.vars, ask.address) : await openStoreToRead(ask.vars, ask.address)
   try {
     const config = await lastConfig(db)
     const wanted = fingerprintOf(config, ask.route)
@@ -46,18 +43,6 @@ export async function runCalibrate(ask: CalibrateAsk): Promise<RouteReport[]> {
     return reports
   } finally {
     db.close()
-  }
-}
-
-async function openStoreToWrite({ vars, address }: CalibrateAsk): Promise<Db> {
-  const token = vars.ROUTER_DB_TOKEN
-  const db = await openDb(address ?? (vars.ROUTER_DB || 'router.db'), { ...(token && { token }) })
-  try {
-    await migrate(db, 'router', routerSteps)
-    return db
-  } catch (error) {
-    db.close()
-    throw error
   }
 }
 

@@ -4,6 +4,9 @@ import type { CommandClass } from 'clipanion'
 export const COMMANDS: Readonly<Record<string, () => Promise<CommandClass>>> = {
   serve: async () => (await import('./serve.ts')).ServeCommand,
   demo: async () => (await import('./demo.ts')).DemoCommand,
+  onboard: async () => (await import('./onboard.ts')).OnboardCommand,
+  offboard: async () => (await import('./offboard.ts')).OffboardCommand,
+  launch: async () => (await import('./launch.ts')).LaunchCommand,
   doctor: async () => (await import('./doctor.ts')).DoctorCommand,
   modes: async () => (await import('./modes.ts')).ModesCommand,
   trace: async () => (await import('./trace.ts')).TraceCommand,

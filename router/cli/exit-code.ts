@@ -4,6 +4,8 @@
  */
 export const USAGE = 2
 export const UNREACHABLE = 3
+/** A negative result: what was asked for was refused or did not come about. */
+const REFUSED = 1
 
 const BY_NAME: Readonly<Record<string, number>> = {
   UsageError: USAGE,
@@ -13,6 +15,10 @@ const BY_NAME: Readonly<Record<string, number>> = {
   DbOpenError: UNREACHABLE,
   MigrateError: UNREACHABLE,
   ListenError: UNREACHABLE,
+  BlockError: REFUSED,
+  OnboardError: REFUSED,
+  OwnServiceError: REFUSED,
+  StartUpFileError: REFUSED,
 }
 
 /** The code for an error that the operator can mend; undefined for a fault of this program. */

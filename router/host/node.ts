@@ -1,4 +1,4 @@
-import { readEnv } from '../../shared/env/read-env.ts'
+import { EnvError, readEnv } from '../../shared/env/read-env.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { listen, type Service } from '../../shared/host/serve.ts'
@@ -24,6 +24,8 @@ type Vars = Record<string, string | undefined>
 /** The router on Node: environment and files in, a listening socket out. */
 export async function serveRouter(vars: Vars): Promise<Service> {
   const env = readEnv(routerEnv, vars)
+  if (vars.ROUTER_DB_REPLICA_OF)
+    throw new EnvError('ROUTER_DB_REPLICA_OF: a router writes its store: name the server itself in ROUTER_DB.')
   const log = createLog({ filter: env.ROUTER_LOG ?? env.RUST_LOG, write: line => process.stderr.write(line + '\n') })
   for (const [name, value] of Object.entries(vars))
     if (/(?:KEY|SECRET|TOKEN|SALT)$/.test(name)) log.redact.register(value)

@@ -7,6 +7,7 @@ const OF_WRITER = {
   flushMs: 'store.flush_ms',
   checkpointRecords: 'store.checkpoint_records',
   checkpointSeconds: 'store.checkpoint_seconds',
+  retentionDays: 'store.retention_days',
 } as const satisfies Partial<Record<keyof StoreSettings, string>>
 
 type Settings = Pick<RoutingConfig, 'store' | 'limits'>

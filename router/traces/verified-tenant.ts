@@ -16,7 +16,7 @@ interface Point {
 /** What a verification knows about one tenant so far. */
 export interface Tenant {
   id: string
-  /** The prune checkpoint behind which the records begin. */
+  /** The record behind which those that are looked at begin: where pruning cut the chain, or a later one. */
   start: Point | undefined
   head: ChainHead | undefined
   records: number
@@ -34,14 +34,13 @@ interface FeedbackChain {
   wanted: Map<number, string | undefined>
 }
 
-export function newTenant(id: string, checkpoints: Checkpoint[], anchors: Checkpoint[], sha256: Sha256): Tenant {
+export function newTenant(
+  id: string,
+  { checkpoints, anchors, after }: Pick<Tenant, 'checkpoints' | 'anchors'> & { after: ChainHead | undefined },
+  sha256: Sha256,
+): Tenant {
   const prune = checkpoints.findLast(({ kind }) => kind === 'prune')
-  const start = prune && {
-    seq: prune.seq,
-    hash: prune.hash,
-    feedbackSeq: prune.feedback_seq,
-    feedbackHash: prune.feedback_hash,
-  }
+  const start = startOf(prune, after)
   const wanted = [...checkpoints, ...anchors]
   return {
     id,
@@ -58,6 +57,13 @@ export function newTenant(id: string, checkpoints: Checkpoint[], anchors: Checkp
       wanted: new Map(wanted.map(({ feedback_seq }) => [feedback_seq, undefined])),
     },
   }
+}
+
+/** Where the records that are looked at begin: behind what pruning cut, or later. Feedback is checked from the cut in either case. */
+function startOf(prune: Checkpoint | undefined, after: ChainHead | undefined): Point | undefined {
+  const cut = { feedbackSeq: prune?.feedback_seq ?? -1, feedbackHash: prune?.feedback_hash ?? GENESIS }
+  if (after !== undefined && after.seq > (prune?.seq ?? -1)) return { seq: after.seq, hash: after.hash, ...cut }
+  return prune && { seq: prune.seq, hash: prune.hash, ...cut }
 }
 
 function feedbackStart(start: Point | undefined) {

@@ -1,5 +1,6 @@
 import { sha256 as portableSha256, type Sha256 } from '../../shared/sign/sha256.ts'
 import type { Checkpoint, VerifyReport } from '../../shared/wire/router/checkpoint.ts'
+import type { ChainHead } from './canonical-trace.ts'
 import { type CheckedStretch, parseRecord, type RecordLine, stretchCheck } from './check-stretch.ts'
 import type { TrustedKeys } from './checkpoint.ts'
 import { traceIdSet } from './trace-ids.ts'
@@ -25,6 +26,8 @@ export interface VerifyInput {
   keys?: TrustedKeys
   /** Report this tenant only. */
   tenant?: string
+  /** The records begin behind this one of the tenant's chain, which is taken as it is: the older ones are not checked. */
+  after?: ChainHead
   sha256?: Sha256
 }
 
@@ -35,16 +38,17 @@ const noLots: readonly RecordLine[][] = []
  * trace id (ids must be unique) and the checkpoints; records pass through.
  */
 export async function verifyRecords(input: VerifyInput): Promise<VerifyReport> {
-  const { checkpoints = [], anchors = [], keys, tenant: only, sha256 = portableSha256 } = input
+  const { checkpoints = [], anchors = [], keys, tenant: only, after, sha256 = portableSha256 } = input
   const tenants = new Map<string, Tenant>()
   const ids = traceIdSet()
   const signed = Map.groupBy(checkpoints, one => one.tenant_id)
   const anchored = Map.groupBy(anchors, one => one.tenant_id)
 
   function tenantOf(id: string): Tenant {
-    const known = tenants.get(id)
-    if (known !== undefined) return known
-    const made = newTenant(id, signed.get(id) ?? [], anchored.get(id) ?? [], sha256)
+    const found = tenants.get(id)
+    if (found !== undefined) return found
+    const known = { checkpoints: signed.get(id) ?? [], anchors: anchored.get(id) ?? [] }
+    const made = newTenant(id, { ...known, after: id === only ? after : undefined }, sha256)
     tenants.set(id, made)
     return made
   }

@@ -3,7 +3,7 @@ import { int, text } from '../bounds.ts'
 import { routingMode } from './capabilities.ts'
 import { verifyReport } from './checkpoint.ts'
 import { mode, since, window } from './conventions.ts'
-import { evals } from './evals.ts'
+import { evals, gateStats } from './evals.ts'
 import { explanation } from './explain.ts'
 import { feedbackResult, outcomes, verdict } from './feedback.ts'
 import { savings, savingsGroup } from './savings.ts'
@@ -82,7 +82,8 @@ export const mcpTools = {
   get_evals: {
     description: 'Gate outcomes and served-failure figures.',
     input: z.strictObject(window),
-    output: evals,
+    // Which gates are switched off right now only a running router knows; the store does not.
+    output: evals.extend({ gates: z.array(gateStats.partial({ disabled: true })) }),
     readOnly: true,
   },
   explain_route: {

@@ -1,0 +1,121 @@
+import { isKnownFault } from '../../shared/host/known-fault.ts'
+import { nativeSha256 } from '../../shared/host/native-sha256.ts'
+import { ApiError } from '../../shared/http/api-error.ts'
+import type { Log } from '../../shared/log/log.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import { systemClock } from '../../shared/time/clock.ts'
+import type { FeedbackRequest, FeedbackResult } from '../../shared/wire/router/feedback.ts'
+import { auditReads } from '../audit/reads.ts'
+import { lastConfig } from '../calibrate/route-book.ts'
+import { calibrationTable } from '../config/learning-tables.ts'
+import { resolveCalibration } from '../config/resolve-settings.ts'
+import type { RoutingConfig } from '../config/routing-config.ts'
+import { keepFeedback } from '../feedback/keep-feedback.ts'
+import { type AuditDeps, auditTools } from '../mcp/audit-tools.ts'
+import { callTool, type ToolResult } from '../mcp/call-tool.ts'
+import { readResource } from '../mcp/resources.ts'
+import { storedCalibration } from '../mcp/stored-calibration.ts'
+import { verifyReceipts } from '../mcp/verify-receipts.ts'
+import { describeModes } from '../policy/knobs.ts'
+import { openStoreToRead, openStoreToWrite } from './open-store.ts'
+import { verifiedInThreads } from './verify-threads.ts'
+
+export interface AuditSessionOptions {
+  vars: Readonly<Record<string, string | undefined>>
+  /** Address of the store; default ROUTER_DB. */
+  address: string | undefined
+  tenant: string
+  config: () => Promise<RoutingConfig>
+  log: Log
+  rehearse?: AuditDeps['rehearse']
+}
+
+/**
+ * What an audit client asks, answered from the store of a router that may be running or not. The store is open for reading; only the first
+ * reported outcome opens it for writing, with the same code that HTTP reports go through.
+ */
+export async function auditSession({ vars, address, tenant, config, log, rehearse }: AuditSessionOptions) {
+  const db = await openStoreToRead(vars, address)
+  const reads = auditReads(db)
+  const calibration = () => storedCalibration(db, tenant)
+  const reports = reportedTo(() => openStoreToWrite(vars, address), { tenant, log })
+  const place = address ?? (vars.ROUTER_DB || 'router.db')
+  const tools = auditTools({
+    ...{ tenant, reads, calibration, rehearse },
+    verify: input =>
+      verifyReceipts(input, {
+        ...{ db, tenant, sha256: nativeSha256 },
+        ...(db.kind === 'file' && { wholeChain: verifiedInThreads(db, { address: place, tenant }) }),
+      }),
+    modes: async () => describeModes((await config()).learning),
+    submit: reports.submit,
+  })
+
+  /** A copy that follows a server answers as of now; while the server is away, as of when it was last there. */
+  async function current(): Promise<void> {
+    await db.sync().catch((error: unknown) => log.warn('the copy could not be brought up to date', { error }))
+  }
+
+  return {
+    async call(name: string, input: unknown): Promise<ToolResult> {
+      await current()
+      return callTool(tools, name, input, log)
+    },
+    async read(uri: string) {
+      await current()
+      return readResource(uri, { ...{ tenant, reads, calibration, config }, env: vars })
+    },
+    async close(): Promise<void> {
+      await reports.close()
+      db.close()
+    },
+  }
+}
+
+/** Feedback into a store that is opened at the first report. One that cannot be written refuses each report and says why. */
+function reportedTo(open: () => Promise<Db>, { tenant, log }: { tenant: string; log: Log }) {
+  let opening: ReturnType<typeof begin> | undefined
+
+  async function begin() {
+    const db = await open()
+    try {
+      const defaults = resolveCalibration(calibrationTable.parse({}))
+      let settings = defaults
+      const { submit, close } = await keepFeedback({
+        ...{ db, log, clock: systemClock, sha256: nativeSha256 },
+        settings: () => settings,
+        find: async (id, known) => (await auditReads(db).find(id, known))?.trace,
+      })
+      return {
+        async submit(report: FeedbackRequest): Promise<FeedbackResult> {
+          // As the router that used the store last: with other settings the history of a threshold would begin anew.
+          settings = (await lastConfig(db))?.calibration ?? defaults
+          return submit(report, tenant)
+        },
+        async close() {
+          await close()
+          db.close()
+        },
+      }
+    } catch (error) {
+      db.close()
+      throw error
+    }
+  }
+
+  async function writing() {
+    opening ??= begin()
+    try {
+      return await opening
+    } catch (cause) {
+      opening = undefined
+      if (!isKnownFault(cause)) throw cause
+      throw new ApiError('forbidden', `An outcome cannot be reported here. ${cause.message}`, { cause })
+    }
+  }
+
+  return {
+    submit: async (report: FeedbackRequest) => (await writing()).submit(report),
+    close: async () => (await opening?.catch(() => undefined))?.close(),
+  }
+}

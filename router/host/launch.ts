@@ -1,0 +1,54 @@
+import { spawn } from 'node:child_process'
+import { constants } from 'node:os'
+import { bindSchema } from '../../shared/http/bind.ts'
+import { inboundApis } from '../../shared/wire/router/conventions.ts'
+import { agentNamed, baseUrls } from '../onboard/agents.ts'
+import { ownService, servicePlace } from './own-service.ts'
+import { probeRouter, reachableOrigin } from './probe-router.ts'
+
+type Vars = Readonly<Record<string, string | undefined>>
+
+export interface LaunchAsk {
+  vars: Vars
+  agent: string
+  args: readonly string[]
+}
+
+/** Runs a program on this terminal with the addresses of the router, and gives its exit code. */
+export async function launch({ vars, agent, args }: LaunchAsk): Promise<{ code: number; failure?: string }> {
+  const origin = await routerOrigin(vars)
+  if (origin === undefined) return { code: 2, failure: 'ROUTER_BIND: expected host:port or [v6]:port.' }
+  if ((await probeRouter(origin)) !== 'router') {
+    return {
+      code: 1,
+      failure: `No router answers at ${origin}: start one with \`router serve\` or \`router onboard --apply\`.`,
+    }
+  }
+  const known = agentNamed(agent)
+  const variables = baseUrls(origin, inboundApis, known === undefined ? [] : [known])
+  const env = { ...vars, ...Object.fromEntries(variables.map(({ name, value }) => [name, value])) }
+  const child = spawn(known?.command ?? agent, [...(known?.args?.(origin) ?? []), ...args], { stdio: 'inherit', env })
+  // A terminal sends these to both; what ends the program is the program's business. SIGTERM comes to us alone.
+  const ignored = () => undefined
+  const passed = (signal: NodeJS.Signals) => void child.kill(signal)
+  process.on('SIGINT', ignored).on('SIGQUIT', ignored).on('SIGTERM', passed).on('SIGHUP', passed)
+  try {
+    return await new Promise((resolve, reject) => {
+      child.once('error', error => {
+        if ('code' in error && (error.code === 'ENOENT' || error.code === 'EACCES'))
+          resolve({ code: 2, failure: `There is no program called ${agent} on the PATH.` })
+        else reject(error)
+      })
+      child.once('exit', (code, signal) => resolve({ code: code ?? 128 + constants.signals[signal ?? 'SIGTERM'] }))
+    })
+  } finally {
+    process.off('SIGINT', ignored).off('SIGQUIT', ignored).off('SIGTERM', passed).off('SIGHUP', passed)
+  }
+}
+
+async function routerOrigin(vars: Vars): Promise<string | undefined> {
+  if (!vars.ROUTER_BIND) return (await ownService(servicePlace(vars)))?.origin ?? 'http://127.0.0.1:8080'
+  const bind = bindSchema.safeParse(vars.ROUTER_BIND)
+  if (!bind.success) return undefined
+  return reachableOrigin(bind.data)
+}

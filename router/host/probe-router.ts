@@ -1,0 +1,36 @@
+import { type Bind, toOrigin } from '../../shared/http/bind.ts'
+import { routerHealth } from '../../shared/wire/router/health.ts'
+
+/** What listens at an address. */
+export type Listener = 'nobody' | 'router' | 'router not ready' | 'another program'
+
+const PROBE_MS = 3000
+
+/** Asks an address for its health: only an answer that names the router is one of ours. */
+export async function probeRouter(origin: string): Promise<Listener> {
+  let answer: Response
+  try {
+    answer = await fetch(`${origin}/healthz`, { redirect: 'manual', signal: AbortSignal.timeout(PROBE_MS) })
+  } catch (error) {
+    return refused(error) ? 'nobody' : 'another program'
+  }
+  const body: unknown = await answer.json().catch(() => undefined)
+  const health = routerHealth.safeParse(body)
+  if (!health.success) return 'another program'
+  return answer.ok ? 'router' : 'router not ready'
+}
+
+/** Nobody there. Whoever takes the connection and then says nothing, or nothing of HTTP, is somebody. */
+function refused(error: unknown): boolean {
+  const cause = error instanceof Error ? error.cause : undefined
+  if (cause instanceof AggregateError) return cause.errors.every(one => codeOf(one) === 'ECONNREFUSED')
+  return codeOf(cause) === 'ECONNREFUSED'
+}
+
+const codeOf = (error: unknown) => (error instanceof Error && 'code' in error ? error.code : undefined)
+
+/** Where programs of this machine reach a router that listens there. */
+export function reachableOrigin({ host, port }: Bind): string {
+  const near = host === '0.0.0.0' || host === 'localhost' ? '127.0.0.1' : host === '::' ? '::1' : host
+  return toOrigin({ host: near, port })
+}

@@ -1,0 +1,71 @@
+import { ApiError } from '../../shared/http/api-error.ts'
+import type { Sha256 } from '../../shared/sign/sha256.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import { check, sentence } from '../../shared/wire/issues.ts'
+import { type Checkpoint, checkpoint, type VerifyReport } from '../../shared/wire/router/checkpoint.ts'
+import type { McpInput } from '../../shared/wire/router/mcp.ts'
+import type { ChainHead } from '../traces/canonical-trace.ts'
+import { publishedKeys, trustedKeys } from '../traces/keys.ts'
+import { storedCheckpoints, storedFeedback, storedStretch } from '../traces/stored-records.ts'
+import { type VerifyInput, verifyRecords } from '../traces/verify.ts'
+
+export interface VerifyStoreDeps {
+  db: Db
+  tenant: string
+  sha256: Sha256
+  /** Checks the whole chain in a way of the host's own. */
+  wholeChain?: VerifyInput['records']
+}
+
+/**
+ * Re-derives one tenant's chain from the store. With a limit only the newest records are: the one before them is taken as it is, unless
+ * a checkpoint names it.
+ */
+export async function verifyReceipts(
+  { limit, anchor }: McpInput<'verify_receipts'>,
+  { db, tenant, sha256, wholeChain }: VerifyStoreDeps,
+): Promise<VerifyReport> {
+  const anchors = anchor === undefined ? [] : readAnchors(anchor)
+  const after = limit === undefined ? undefined : await recordBefore(db, tenant, limit)
+  const checkpoints = await storedCheckpoints(db, { tenant })
+  const { keys } = await publishedKeys(db)
+  return verifyRecords({
+    ...{ tenant, checkpoints, anchors, sha256 },
+    records:
+      after === undefined
+        ? (wholeChain ?? storedStretch(db, { tenant }))
+        : storedStretch(db, { tenant, from: after.seq + 1 }),
+    feedback: storedFeedback(db, tenant),
+    ...(after && { after }),
+    ...(keys.length > 0 && { keys: trustedKeys({ keys }) }),
+  })
+}
+
+/** The record before the newest `limit`; undefined when there is none, or it does not read and so must be checked itself. */
+async function recordBefore(db: Db, tenant: string, limit: number): Promise<ChainHead | undefined> {
+  const { rows } = await db.execute({
+    sql: `select seq, case when json_valid(body) then body ->> 'hash' end as hash from traces
+      where tenant_id = ? order by seq desc limit 1 offset ?`,
+    args: [tenant, limit],
+  })
+  const row = rows[0]
+  return typeof row?.hash === 'string' ? { seq: Number(row.seq), hash: row.hash } : undefined
+}
+
+/** One checkpoint, or one on each line, as `<db>.checkpoints.jsonl` has them. */
+function readAnchors(text: string): Checkpoint[] {
+  const lines = text.split('\n').filter(line => line.trim() !== '')
+  if (lines.length === 0) throw new ApiError('bad_request', 'anchor: expected a checkpoint, as JSON on one line')
+  return lines.map((line, index) => {
+    const where = lines.length === 1 ? 'anchor' : `anchor, line ${index + 1}`
+    let value: unknown
+    try {
+      value = JSON.parse(line)
+    } catch (cause) {
+      throw new ApiError('bad_request', `${where}: expected a checkpoint, as JSON on one line`, { cause })
+    }
+    const checked = check(checkpoint, value)
+    if (!checked.ok) throw new ApiError('bad_request', `${where} is no checkpoint: ${sentence(checked.details)}`)
+    return checked.value
+  })
+}

@@ -1,0 +1,44 @@
+import type { InboundApi } from '../../shared/wire/router/conventions.ts'
+import type { Variable } from './shell-lines.ts'
+
+export interface Agent {
+  /** As receipts and match rules call it. */
+  id: string
+  command: string
+  api: InboundApi
+  /** Variables of its own beside the ones that the providers' SDKs read. */
+  variables?: readonly string[]
+  /** Arguments that say the address where a variable does not. */
+  args?: (origin: string) => string[]
+  /** What a person must know when only the shell is prepared. */
+  note?: string
+}
+
+/** The coding agents that onboard looks for. */
+export const AGENTS: readonly Agent[] = [
+  { id: 'claude-code', command: 'claude', api: 'messages' },
+  {
+    id: 'codex',
+    command: 'codex',
+    api: 'chat',
+    // Versions since 0.118 read no variable for it.
+    args: origin => ['-c', `openai_base_url="${origin}/v1"`],
+    note: 'newer versions read no variable: start it with `router launch codex`; its config is not touched',
+  },
+  { id: 'aider', command: 'aider', api: 'chat', variables: ['OPENAI_API_BASE'] },
+]
+
+export const agentNamed = (name: string): Agent | undefined =>
+  AGENTS.find(({ id, command }) => id === name || command === name)
+
+/** The base addresses of these dialects, as the providers' SDKs and these agents read them. */
+export function baseUrls(origin: string, apis: readonly InboundApi[], agents: readonly Agent[]): Variable[] {
+  const own = agents.flatMap(({ api, variables = [] }) =>
+    apis.includes(api) ? variables.map(name => ({ name, api })) : [],
+  )
+  const known = [
+    { name: 'ANTHROPIC_BASE_URL', api: 'messages' as const },
+    { name: 'OPENAI_BASE_URL', api: 'chat' as const },
+  ].filter(({ api }) => apis.includes(api))
+  return [...known, ...own].map(({ name, api }) => ({ name, value: api === 'messages' ? origin : `${origin}/v1` }))
+}

@@ -1,0 +1,58 @@
+import type { Log } from '../../shared/log/log.ts'
+import type { Clock } from '../../shared/time/clock.ts'
+
+export interface RetentionDeps {
+  /** Records older than this are dropped; 0 keeps them all. */
+  days: number
+  tenants: () => Promise<readonly string[]>
+  prune: (tenant: string, before: Date) => Promise<number>
+  clock: Pick<Clock, 'now'>
+  log: Log
+  /** The first pass waits until the start is over; later ones come each hour. */
+  firstMs?: number
+  everyMs?: number
+}
+
+const DAY_MS = 86_400_000
+const FIRST_MS = 1000
+const EVERY_MS = 3_600_000
+
+/** Drops what is older than the store keeps, tenant by tenant, each time behind a signed checkpoint (router contract §9.4). */
+export function retention({ days, tenants, prune, clock, log, firstMs = FIRST_MS, everyMs = EVERY_MS }: RetentionDeps) {
+  let closed = days === 0
+  let timer: ReturnType<typeof setTimeout> | undefined
+  let passing: Promise<void> | undefined
+
+  async function pass(): Promise<void> {
+    const before = new Date(clock.now().getTime() - days * DAY_MS)
+    for (const tenant of await tenants()) {
+      if (closed) return
+      try {
+        const dropped = await prune(tenant, before)
+        if (dropped > 0) log.info('records were dropped, as retention_days asks', { tenant_id: tenant, dropped })
+      } catch (error) {
+        // A chain that is broken, or a store that another process writes: the other tenants do not wait for it.
+        log.error('old records could not be dropped; it is tried again', { tenant_id: tenant, error })
+      }
+    }
+  }
+
+  function schedule(ms: number): void {
+    if (closed) return
+    timer = setTimeout(() => {
+      passing = pass()
+        .catch((error: unknown) => log.error('old records could not be looked for; it is tried again', { error }))
+        .finally(() => schedule(everyMs))
+    }, ms)
+  }
+  schedule(firstMs)
+
+  return {
+    /** Resolves when nothing is dropped any more. */
+    async close(): Promise<void> {
+      closed = true
+      clearTimeout(timer)
+      await passing
+    },
+  }
+}
