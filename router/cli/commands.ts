@@ -14,6 +14,7 @@ export const COMMANDS: Readonly<Record<string, () => Promise<CommandClass>>> = {
   savings: async () => (await import('./savings.ts')).SavingsCommand,
   evals: async () => (await import('./evals.ts')).EvalsCommand,
   calibrate: async () => (await import('./calibrate.ts')).CalibrateCommand,
+  mcp: async () => (await import('./mcp.ts')).McpCommand,
   export: async () => (await import('./export.ts')).ExportCommand,
   verify: async () => (await import('./verify.ts')).VerifyCommand,
 }

@@ -282,7 +282,7 @@ for (const [name, ask] of SHELLS) {
       expect(await told()).toBe(addresses)
       const pid = Number((await readFile(inHome('.local', 'state', 'waybill', 'router.pid'), 'utf8')).split('\n')[0])
       process.kill(pid, 'SIGTERM')
-      await expect.poll(isListening).toBe(false)
+      await expect.poll(isListening, { timeout: 10_000 }).toBe(false)
       await expect.poll(told, { timeout: 10_000 }).toBe('<> <> <>')
       // Started again, it serves the shells again, and nothing changes in the file.
       expect((await router(['onboard', '--apply', '--provider', 'both'], vars)).out).toContain(

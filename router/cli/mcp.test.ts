@@ -1,0 +1,97 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { openDb } from '../../shared/host/open-libsql.ts'
+import { type McpToolName, mcpTools } from '../../shared/wire/router/mcp.ts'
+import { messagesAnswer } from '../../tests/upstream/answers.ts'
+import { answer, scriptedUpstream } from '../../tests/upstream/scripted.ts'
+import { createRouter } from '../router.ts'
+
+const main = new URL('main.ts', import.meta.url).pathname
+
+describe('router mcp', () => {
+  let folder: string
+  let id: string
+  let client: Client
+  let transport: StdioClientTransport
+  let log = ''
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'waybill-mcp-'))
+    const file = join(folder, 'router.db')
+    const upstream = await scriptedUpstream()
+    upstream.always(answer(200, JSON.stringify(messagesAnswer('hi', 'claude-haiku-4-5'))))
+    const db = await openDb(file)
+    const router = createRouter({ db, env: { ROUTER_UPSTREAM_MESSAGES: upstream.origin } })
+    const got = await router.fetch(
+      new Request('http://router/v1/messages', { method: 'POST', body: '{"model":"auto"}' }),
+    )
+    await got.text()
+    id = got.headers.get('x-router-trace-id')!
+    await router.close()
+    db.close()
+    await upstream.close()
+    transport = new StdioClientTransport({
+      ...{ command: process.execPath, args: [main, 'mcp', '--db', file], cwd: folder, stderr: 'pipe' },
+      env: { PATH: process.env.PATH ?? '' },
+    })
+    transport.stderr?.on('data', chunk => (log += chunk))
+    client = new Client({ name: 'test', version: '1' })
+    await client.connect(transport)
+  })
+  afterAll(async () => {
+    await client?.close()
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  it('lists all nine tools with their schemas', async () => {
+    const { tools } = await client.listTools()
+    expect(tools.map(({ name }) => name)).toEqual(Object.keys(mcpTools))
+    for (const tool of tools) expect([tool.inputSchema.type, tool.outputSchema?.type]).toEqual(['object', 'object'])
+  })
+
+  // The client checks each structured answer against the schema that was listed.
+  it.each<[McpToolName, Record<string, unknown>]>([
+    ['list_traces', { limit: 5 }],
+    ['get_trace', {}],
+    ['get_savings', { group: 'day' }],
+    ['get_evals', {}],
+    ['explain_route', {}],
+    ['verify_receipts', { limit: 10 }],
+    ['list_modes', {}],
+    ['submit_feedback', { gate_id: 'ci', verdict: 'pass', reporter: 'ci' }],
+  ])('answers %s', async (name, input) => {
+    const wantsTrace = ['get_trace', 'explain_route', 'submit_feedback'].includes(name)
+    const result = await client.callTool({ name, arguments: { ...input, ...(wantsTrace && { trace_id: id }) } })
+    expect(result.isError).toBeFalsy()
+    mcpTools[name].output.parse(result.structuredContent)
+  })
+
+  it('says that it cannot rehearse a policy, and refuses what it does not know', async () => {
+    const rehearsed = await client.callTool({ name: 'rehearse_policy', arguments: { start_rung: 1 } })
+    expect(rehearsed).toMatchObject({
+      isError: true,
+      content: [{ text: expect.stringContaining('no off-policy estimators') }],
+    })
+    const unknown = await client.callTool({ name: 'get_trace', arguments: { trace_id: 'nothing' } })
+    expect(unknown).toMatchObject({ isError: true, content: [{ text: 'there is no trace with the id nothing' }] })
+  })
+
+  it('reads resources', async () => {
+    expect((await client.listResources()).resources).toHaveLength(3)
+    expect((await client.listResourceTemplates()).resourceTemplates).toHaveLength(1)
+    const { contents } = await client.readResource({ uri: `router://traces/${id}` })
+    expect(JSON.parse(String((contents[0] as { text: string }).text))).toMatchObject({ trace: { trace_id: id } })
+    await expect(client.readResource({ uri: 'router://traces/nothing' })).rejects.toThrow('there is no resource')
+  })
+
+  it('ends when its client goes, and has said nothing', async () => {
+    const { pid } = transport
+    await client.close()
+    await vi.waitFor(() => expect(() => process.kill(pid!, 0)).toThrow())
+    expect(log).toBe('')
+  })
+})
