@@ -11,6 +11,7 @@ export const COMMANDS: Readonly<Record<string, () => Promise<CommandClass>>> = {
   savings: async () => (await import('./savings.ts')).SavingsCommand,
   evals: async () => (await import('./evals.ts')).EvalsCommand,
   calibrate: async () => (await import('./calibrate.ts')).CalibrateCommand,
+  ope: async () => (await import('./ope.ts')).OpeCommand,
   export: async () => (await import('./export.ts')).ExportCommand,
   verify: async () => (await import('./verify.ts')).VerifyCommand,
 }
