@@ -15,6 +15,7 @@ export const COMMANDS: Readonly<Record<string, () => Promise<CommandClass>>> = {
   evals: async () => (await import('./evals.ts')).EvalsCommand,
   calibrate: async () => (await import('./calibrate.ts')).CalibrateCommand,
   mcp: async () => (await import('./mcp.ts')).McpCommand,
+  ope: async () => (await import('./ope.ts')).OpeCommand,
   export: async () => (await import('./export.ts')).ExportCommand,
   verify: async () => (await import('./verify.ts')).VerifyCommand,
 }

@@ -70,12 +70,15 @@ describe('router mcp', () => {
     mcpTools[name].output.parse(result.structuredContent)
   })
 
-  it('says that it cannot rehearse a policy, and refuses what it does not know', async () => {
+  it('rehearses a start and a config, and refuses what it does not know', async () => {
     const rehearsed = await client.callTool({ name: 'rehearse_policy', arguments: { start_rung: 1 } })
-    expect(rehearsed).toMatchObject({
-      isError: true,
-      content: [{ text: expect.stringContaining('no off-policy estimators') }],
+    expect(rehearsed.isError, JSON.stringify(rehearsed.content)).toBeFalsy()
+    expect(mcpTools.rehearse_policy.output.parse(rehearsed.structuredContent)).toMatchObject({ coverage: 0 })
+    const config = await client.callTool({
+      name: 'rehearse_policy',
+      arguments: { policy_toml: 'version = 1\nrute = 1' },
     })
+    expect(config).toMatchObject({ isError: true, content: [{ text: expect.stringContaining('policy_toml:2') }] })
     const unknown = await client.callTool({ name: 'get_trace', arguments: { trace_id: 'nothing' } })
     expect(unknown).toMatchObject({ isError: true, content: [{ text: 'there is no trace with the id nothing' }] })
   })

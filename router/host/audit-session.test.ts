@@ -168,8 +168,11 @@ describe('an audit session', () => {
     expect(modes.map(({ name }) => name)).toEqual(['cost', 'balanced', 'quality', 'latency', 'max'])
   })
 
-  it('says that a policy cannot be rehearsed, and makes up no figure', async () => {
-    expect(await refused(here.session, 'rehearse_policy', { start_rung: 1 })).toContain('no off-policy estimators yet')
+  it('rehearses a start from its receipts, and makes up no figure where none started like that', async () => {
+    const started = await answered(here.session, 'rehearse_policy', { start_rung: 0 })
+    expect(started).toMatchObject({ n: expect.any(Number), coverage: 1 })
+    const never = await answered(here.session, 'rehearse_policy', { start_rung: 1 })
+    expect(never).toMatchObject({ coverage: 0, ips: { value: null, ci: null } })
   })
 
   it.each([

@@ -11,13 +11,14 @@ import { calibrationTable } from '../config/learning-tables.ts'
 import { resolveCalibration } from '../config/resolve-settings.ts'
 import type { RoutingConfig } from '../config/routing-config.ts'
 import { keepFeedback } from '../feedback/keep-feedback.ts'
-import { type AuditDeps, auditTools } from '../mcp/audit-tools.ts'
+import { auditTools } from '../mcp/audit-tools.ts'
 import { callTool, type ToolResult } from '../mcp/call-tool.ts'
 import { readResource } from '../mcp/resources.ts'
 import { storedCalibration } from '../mcp/stored-calibration.ts'
 import { verifyReceipts } from '../mcp/verify-receipts.ts'
 import { describeModes } from '../policy/knobs.ts'
 import { openStoreToRead, openStoreToWrite } from './open-store.ts'
+import { rehearsePolicy } from './rehearse-policy.ts'
 import { verifiedInThreads } from './verify-threads.ts'
 
 export interface AuditSessionOptions {
@@ -27,21 +28,21 @@ export interface AuditSessionOptions {
   tenant: string
   config: () => Promise<RoutingConfig>
   log: Log
-  rehearse?: AuditDeps['rehearse']
 }
 
 /**
  * What an audit client asks, answered from the store of a router that may be running or not. The store is open for reading; only the first
  * reported outcome opens it for writing, with the same code that HTTP reports go through.
  */
-export async function auditSession({ vars, address, tenant, config, log, rehearse }: AuditSessionOptions) {
+export async function auditSession({ vars, address, tenant, config, log }: AuditSessionOptions) {
   const db = await openStoreToRead(vars, address)
   const reads = auditReads(db)
   const calibration = () => storedCalibration(db, tenant)
   const reports = reportedTo(() => openStoreToWrite(vars, address), { tenant, log })
   const place = address ?? (vars.ROUTER_DB || 'router.db')
   const tools = auditTools({
-    ...{ tenant, reads, calibration, rehearse },
+    ...{ tenant, reads, calibration },
+    rehearse: input => rehearsePolicy(db, input, { vars, tenant }),
     verify: input =>
       verifyReceipts(input, {
         ...{ db, tenant, sha256: nativeSha256 },

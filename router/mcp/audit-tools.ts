@@ -17,8 +17,7 @@ export interface AuditDeps {
   verify: (input: McpInput<'verify_receipts'>) => Promise<McpOutput<'verify_receipts'>>
   modes: () => Promise<ModeDescription[]>
   submit: (report: FeedbackRequest) => Promise<FeedbackResult>
-  /** Off-policy estimates; undefined in a version that cannot make them. */
-  rehearse: ((input: McpInput<'rehearse_policy'>) => Promise<Rehearsal>) | undefined
+  rehearse: (input: McpInput<'rehearse_policy'>) => Promise<Rehearsal>
 }
 
 export type AuditTools = { [N in McpToolName]: (input: McpInput<N>) => Promise<McpOutput<N>> }
@@ -47,13 +46,7 @@ export function auditTools({ tenant, reads, calibration, verify, modes, submit, 
     async explain_route({ trace_id }) {
       return explain((await find(trace_id)).trace)
     },
-    async rehearse_policy(input) {
-      if (rehearse !== undefined) return rehearse(input)
-      throw new ApiError(
-        'bad_request',
-        'this version of the router cannot rehearse a policy: it has no off-policy estimators yet',
-      )
-    },
+    rehearse_policy: rehearse,
     verify_receipts: verify,
     list_modes: async () => ({ modes: await modes() }),
     async submit_feedback(input) {

@@ -22,6 +22,10 @@ export const benches: Readonly<Record<string, { about: string; load: () => Promi
     about: 'the known answer of the router contract over HTTP, figure by figure, and feedback beside traffic',
     load: async () => (await import('./cascade.ts')).cascadeBench,
   },
+  ope: {
+    about: 'router ope over a hundred thousand traces, and its memory',
+    load: async () => (await import('./ope.ts')).opeBench,
+  },
   steps: {
     about: 'no-op steps of runs over HTTP, start to end, with fsync on',
     load: async () => (await import('./steps.ts')).stepsBench,

@@ -1,0 +1,95 @@
+/** Words that spread a small seed over a whole state. */
+function* splitmix32(seed: number): Generator<number> {
+  for (let state = seed >>> 0; ; ) {
+    state = (state + 0x9e3779b9) >>> 0
+    let word = state ^ (state >>> 16)
+    word = Math.imul(word, 0x85ebca6b)
+    word ^= word >>> 13
+    word = Math.imul(word, 0xc2b2ae35)
+    yield (word ^ (word >>> 16)) >>> 0
+  }
+}
+
+/**
+ * xoshiro128** seeded with four words of splitmix32 (router contract §7.7). Fills a block at a time: with its state in local variables a
+ * word takes a third of the time that it takes one by one (measured).
+ */
+function xoshiroBlocks(seed: number): (block: Uint32Array) => void {
+  const words = splitmix32(seed)
+  const state = Uint32Array.from({ length: 4 }, () => words.next().value as number)
+  return block => {
+    let [a, b, c, d] = state as unknown as [number, number, number, number]
+    for (let i = 0; i < block.length; i++) {
+      const word = Math.imul(b, 5)
+      block[i] = Math.imul((word << 7) | (word >>> 25), 9)
+      const shifted = b << 9
+      c ^= a
+      d ^= b
+      b ^= c
+      a ^= d
+      c ^= shifted
+      d = (d << 11) | (d >>> 21)
+    }
+    state.set([a, b, c, d])
+  }
+}
+
+/** The same words one by one. */
+export function xoshiro128(seed: number): () => number {
+  const fill = xoshiroBlocks(seed)
+  const block = new Uint32Array(256)
+  let at = block.length
+  return () => {
+    if (at === block.length) {
+      fill(block)
+      at = 0
+    }
+    return block[at++]!
+  }
+}
+
+/** Resamples behind an interval, unless a contract names another number. */
+export const DRAWS = 1000
+const UINT32 = 4_294_967_296
+
+/**
+ * The sums of each column over each of `draws` resamples of its rows; columns of one call are drawn together, row by row, so that a
+ * ratio of two of them is a ratio within one resample.
+ */
+export function resampledSums(columns: readonly Float64Array[], draws: number, seed: number): Float64Array[] {
+  const fill = xoshiroBlocks(seed)
+  const n = columns[0]?.length ?? 0
+  const drawn = new Uint32Array(n)
+  const sums = columns.map(() => new Float64Array(draws))
+  for (let draw = 0; draw < draws; draw++) {
+    fill(drawn)
+    toPlaces(drawn)
+    for (let at = 0; at < columns.length; at++) sums[at]![draw] = sumOf(columns[at]!, drawn)
+  }
+  return sums
+}
+
+/** floor(u / 2^32 * n) of each word; dividing n first is exact, as 2^32 is a power of two. */
+function toPlaces(drawn: Uint32Array): void {
+  const scale = drawn.length / UINT32
+  for (let i = 0; i < drawn.length; i++) drawn[i] = drawn[i]! * scale
+}
+
+function sumOf(column: Float64Array, places: Uint32Array): number {
+  let sum = 0
+  for (let i = 0; i < places.length; i++) sum += column[places[i]!]!
+  return sum
+}
+
+/** The middle 95 % of what the resamples gave; those that gave no number are left out. */
+export function middle95(values: Iterable<number>): [low: number, high: number] {
+  const sorted = [...values].filter(value => !Number.isNaN(value)).sort((a, b) => a - b)
+  const at = (share: number) => sorted[Math.round(share * (sorted.length - 1))] ?? Number.NaN
+  return [at(0.025), at(0.975)]
+}
+
+/** The middle 95 % of the mean over `draws` resamples of the values. */
+export function bootstrapMean(values: ArrayLike<number>, draws: number, seed: number): [low: number, high: number] {
+  const [sums] = resampledSums([Float64Array.from(values)], draws, seed)
+  return middle95(sums!.map(sum => sum / values.length))
+}

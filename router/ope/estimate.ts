@@ -1,0 +1,150 @@
+import { DRAWS, middle95, resampledSums } from './bootstrap.ts'
+import type { PolicyColumns, PolicyRows } from './policy-rows.ts'
+
+export type Metric = 'cost' | 'failure'
+
+export interface Estimate {
+  value: number
+  /** The middle 95 % of the bootstrap. */
+  ci: [low: number, high: number]
+}
+
+export interface PolicyEstimates {
+  /** Rows that the estimates are made of. */
+  n: number
+  /** What was measured under the policies that logged the rows. */
+  logged: Estimate | null
+  /** null where no row was started as the target starts: there is nothing to estimate from. */
+  ips: Estimate | null
+  snips: Estimate | null
+  dr: Estimate | null
+  /** Rows that the weighted ones are worth, (Σw)² / Σw². */
+  ess: number
+  /** Share of the rows that were started as the target starts. */
+  coverage: number
+  warnings: string[]
+}
+
+/** Router contract §7.7: the seeds of the three bootstraps. */
+export const SEEDS = { cost: 42, failure: 43, dr: 44 } as const
+const FEW = 30
+const HEAVY = 20
+
+/**
+ * What the target policy would have given on the logged rows: by inverse propensities, by the same with weights that sum
+ * to one, and doubly robust over the means of what was logged (router contract §7.7).
+ */
+export function estimatePolicy(rows: PolicyRows, metric: Metric, draws = DRAWS): PolicyEstimates {
+  const columns = rows.columns()
+  const { value } = columns
+  const n = value.length
+  const weights = weightsOf(columns)
+  const sums = summed(weights)
+  const ess = sums.squares === 0 ? 0 : (sums.sum * sums.sum) / sums.squares
+  const warnings = warningsOf(columns, { ...sums, ess })
+  const base = { n, ess, coverage: n === 0 ? 0 : sums.matched / n, warnings }
+  if (n === 0) return { ...base, logged: null, ips: null, snips: null, dr: null }
+
+  const weighted = weights.map((weight, i) => weight * value[i]!)
+  const [resampledWeighted, resampledWeights, resampledValues] = resampledSums(
+    [weighted, weights, value],
+    draws,
+    SEEDS[metric],
+  )
+  const over = (all: Float64Array, rows: number) => middle95(all.map(sum => sum / rows))
+  const logged = { value: total(value) / n, ci: over(resampledValues!, n) }
+  if (sums.matched === 0) return { ...base, logged, ips: null, snips: null, dr: null }
+
+  const sum = total(weighted)
+  const robust = doublyRobust(columns, weights)
+  return {
+    ...base,
+    logged,
+    ips: { value: sum / n, ci: over(resampledWeighted!, n) },
+    snips: {
+      value: sum / sums.sum,
+      // A resample without a single matching row has no such ratio.
+      ci: middle95(resampledWeighted!.map((one, i) => one / resampledWeights![i]!)),
+    },
+    dr: { value: total(robust) / n, ci: over(resampledSums([robust], draws, SEEDS.dr)[0]!, n) },
+  }
+}
+
+/** w = 1[a = target] / e */
+function weightsOf({ logged, target, propensity }: PolicyColumns): Float64Array {
+  return propensity.map((chance, i) => (logged[i] === target[i] ? 1 / chance : 0))
+}
+
+/** Each row's m(x, target) + w (c - m(x, a)). */
+function doublyRobust(columns: PolicyColumns, weights: Float64Array): Float64Array {
+  const mean = meansOf(columns)
+  const { context, logged, target, value } = columns
+  return value.map((one, i) => mean(context[i]!, target[i]!) + weights[i]! * (one - mean(context[i]!, logged[i]!)))
+}
+
+/** The mean of a start in its context, else on its route, else of all rows. */
+function meansOf({ context, logged, value, routeOf, actions }: PolicyColumns) {
+  const inContext = new Map<number, { sum: number; n: number }>()
+  const onRoute = new Map<number, { sum: number; n: number }>()
+  const key = (of: number, action: number) => of * actions.length + action
+  const add = (to: typeof inContext, at: number, one: number) => {
+    const mean = to.get(at)
+    if (mean === undefined) to.set(at, { sum: one, n: 1 })
+    else {
+      mean.sum += one
+      mean.n += 1
+    }
+  }
+  for (let i = 0; i < value.length; i++) {
+    add(inContext, key(context[i]!, logged[i]!), value[i]!)
+    add(onRoute, key(routeOf[context[i]!]!, logged[i]!), value[i]!)
+  }
+  const all = total(value) / value.length
+  return (of: number, action: number): number => {
+    const found = inContext.get(key(of, action)) ?? onRoute.get(key(routeOf[of]!, action))
+    return found === undefined ? all : found.sum / found.n
+  }
+}
+
+function total(values: Float64Array): number {
+  let sum = 0
+  for (let i = 0; i < values.length; i++) sum += values[i]!
+  return sum
+}
+
+function summed(weights: Float64Array) {
+  let [sum, squares, largest, matched] = [0, 0, 0, 0]
+  for (let i = 0; i < weights.length; i++) {
+    const weight = weights[i]!
+    if (weight === 0) continue
+    matched += 1
+    sum += weight
+    squares += weight * weight
+    largest = Math.max(largest, weight)
+  }
+  return { sum, squares, largest, matched }
+}
+
+/** What keeps these estimates from being believed as they stand. */
+function warningsOf(columns: PolicyColumns, of: ReturnType<typeof summed> & { ess: number }): string[] {
+  const { logged, target, propensity, actions } = columns
+  const n = propensity.length
+  const made = new Set(logged)
+  const never = [...new Set(target)].filter(action => !made.has(action)).map(action => actions[action]!)
+  let certain = 0
+  for (let i = 0; i < n; i++) if (propensity[i]! >= 1) certain += 1
+  const warnings: string[] = []
+  if (never.length > 0) warnings.push(`the target starts at ${never.join(', ')}, where no logged request started`)
+  if (n > 0 && of.ess < FEW) {
+    warnings.push(`the weighted rows are worth ${of.ess.toFixed(1)} (fewer than ${FEW}): the estimates mean little`)
+  }
+  if (of.largest > HEAVY) {
+    warnings.push(`one row stands for ${of.largest.toFixed(1)} (more than ${HEAVY}): a few rows decide the estimates`)
+  }
+  if (certain > 0) {
+    warnings.push(
+      `${certain} of ${n} rows had one possible start (propensity 1): they say nothing of any other, so turn on epsilon in [learning]`,
+    )
+  }
+  return warnings
+}

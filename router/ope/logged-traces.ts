@@ -1,0 +1,57 @@
+import type { Db } from '../../shared/sql/db.ts'
+import type { TraceRecord } from '../../shared/wire/router/trace.ts'
+import { turnOf } from '../calibrate/calibration-store.ts'
+import type { RouteRef } from '../calibrate/route-book.ts'
+import { exportRecords, type Span } from '../traces/stored-records.ts'
+
+export interface LoggedTrace {
+  readonly trace: TraceRecord
+  /** Whether the served answer failed; undefined while nobody has said. */
+  readonly failed: boolean | undefined
+}
+
+/** Every record of a window with what was reported about it, a page at a time. */
+export async function* loggedTraces(db: Db, span: Span): AsyncGenerator<LoggedTrace[]> {
+  const [from, to] = [span.since?.toISOString() ?? '', span.until?.toISOString()]
+  for await (const page of exportRecords(db, span)) {
+    const traces = page
+      .map(text => JSON.parse(text) as TraceRecord)
+      .filter(({ ts }) => ts >= from && (to === undefined || ts < to))
+    const first = traces[0]
+    if (first === undefined) continue
+    // A page is a piece of one chain, so all of it is of one tenant.
+    const outcomes = await outcomesOf(
+      db,
+      first.tenant_id,
+      traces.map(({ trace_id }) => trace_id),
+    )
+    yield traces.map(trace => ({ trace, failed: outcomes.get(trace.trace_id) }))
+  }
+}
+
+async function outcomesOf(db: Db, tenant: string, ids: readonly string[]): Promise<ReadonlyMap<string, boolean>> {
+  const { rows } = await db.execute({
+    sql: `select trace_id, fails, passes from outcomes
+      where tenant_id = ? and trace_id in (select value from json_each(?))`,
+    args: [tenant, JSON.stringify(ids)],
+  })
+  const outcomes = new Map<string, boolean>()
+  for (const { trace_id, fails, passes } of rows) {
+    const turn = turnOf({ fails: Number(fails), passes: Number(passes) })
+    if (turn !== undefined) outcomes.set(String(trace_id), turn === 'fail')
+  }
+  return outcomes
+}
+
+/** Names of routes over the configs that this store has seen: a route that only moved is the same route. */
+export async function routeNames(db: Db): Promise<(trace: TraceRecord) => string> {
+  const { rows } = await db.execute('select config_hash, body from routing_configs')
+  const known = new Map(
+    rows.map(({ config_hash, body }) => [
+      String(config_hash),
+      (JSON.parse(String(body)) as { routes: RouteRef[] }).routes,
+    ]),
+  )
+  return ({ policy, route_ix }) =>
+    known.get(policy.config_hash)?.[route_ix ?? -1]?.fingerprint ?? `${policy.config_hash} ${route_ix}`
+}

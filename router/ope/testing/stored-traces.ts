@@ -1,0 +1,64 @@
+import { nativeSha256 } from '../../../shared/host/native-sha256.ts'
+import type { Db } from '../../../shared/sql/db.ts'
+import { insertJson } from '../../../shared/sql/insert-json.ts'
+import type { TraceRecord, UnsealedTrace } from '../../../shared/wire/router/trace.ts'
+import { type ChainHead, sealedRun, traceText } from '../../traces/canonical-trace.ts'
+import { insertBatch } from '../../traces/insert-batch.ts'
+import { rowOf } from '../../traces/trace-row.ts'
+
+export interface Told {
+  trace: UnsealedTrace
+  /** What was reported about it, if anything was. */
+  failed?: boolean | undefined
+}
+
+const LEASE = { holder: 'test', epoch: 1 }
+const BATCH = 500
+const OUTCOME = {
+  tenant_id: 'text',
+  trace_id: 'text',
+  route_fp: 'text',
+  rung: 'integer',
+  fails: 'integer',
+  passes: 'integer',
+} as const
+
+/** Seals the traces into the chains of a store, as the writer would, with their outcomes. */
+export async function storedTraces(db: Db, told: readonly Told[]): Promise<void> {
+  await db.execute(
+    `insert into writer_lease (name, holder, epoch, expires_ms) values ('traces', 'test', 1, 0) on conflict do nothing`,
+  )
+  const byTenant = Map.groupBy(told, ({ trace }) => trace.tenant_id)
+  for (const [tenant, list] of byTenant) {
+    let head = await headOf(db, tenant)
+    for (let at = 0; at < list.length; at += BATCH) head = await keepBatch(db, list.slice(at, at + BATCH), head)
+  }
+}
+
+async function keepBatch(db: Db, lot: readonly Told[], head: ChainHead | undefined): Promise<ChainHead | undefined> {
+  const run = sealedRun(nativeSha256)
+  let previous = head
+  const rows = lot.map(({ trace }) => {
+    const { seq, hash, at, bytes } = run.add(traceText(trace), previous)
+    previous = { seq, hash }
+    return { cells: rowOf(trace, seq), at, bytes }
+  })
+  await db.execute(insertBatch(rows, run.bytes(), LEASE))
+  const outcomes = lot.flatMap(({ trace, failed }) => {
+    const { tenant_id, trace_id, final } = trace
+    const counts = { rung: final.served_rung, fails: Number(failed), passes: Number(!failed) }
+    return failed === undefined ? [] : [{ tenant_id, trace_id, route_fp: 'fp', ...counts }]
+  })
+  if (outcomes.length > 0) await db.execute(insertJson('outcomes', OUTCOME).statement(outcomes))
+  return previous
+}
+
+async function headOf(db: Db, tenant: string): Promise<ChainHead | undefined> {
+  const { rows } = await db.execute({
+    sql: 'select body from traces where tenant_id = ? order by seq desc limit 1',
+    args: [tenant],
+  })
+  if (rows[0] === undefined) return undefined
+  const { seq, hash } = JSON.parse(String(rows[0].body)) as TraceRecord
+  return { seq, hash }
+}
