@@ -49,7 +49,8 @@ export interface Receipts {
   observed: (one: Observation) => void
   /** Makes the receipt after the answer has gone; in durable mode the answer waits until it is kept. */
   record(make: () => UnsealedTrace): Promise<void>
-  status(): WriterStatus
+  /** How the writer is, once it has begun. */
+  status(): Promise<WriterStatus>
   /** A record that is not in the store yet; without a tenant, of any. */
   find(id: string, tenant?: string): Promise<UnsealedTrace | undefined>
   /** Resolves when a record has been made of all that has ended. */
@@ -126,7 +127,7 @@ export function keepHere(deps: ReceiptsDeps): KeptHere {
       }, 0)
     },
     writer,
-    status: writer.status,
+    status: async () => writer.status(),
     find: async (id, tenant) => held.find(id, tenant),
     made,
     async close() {

@@ -110,7 +110,7 @@ export function createRouter(options: RouterOptions = {}): Router {
   async function readiness(): Promise<RouterReadiness> {
     const { receipts } = await started()
     const store = options.db === undefined ? undefined : await reachable(options.db)
-    const status = receipts?.status()
+    const status = await receipts?.status()
     const checks = {
       config: 'ok',
       ...(store !== undefined && { store }),

@@ -17,8 +17,11 @@ import { DASHBOARD_API } from './auth/path-of.ts'
 import { answerErrors, answerUnknownRoute } from './errors.ts'
 import { type HealthDeps, healthRoute } from './health/route.ts'
 import { type MetricsDeps, metricsRoute } from './metrics/route.ts'
+import type { ProvidersDeps } from './providers/deps.ts'
+import { providersRoute } from './providers/route.ts'
 import { type JournalDeps, journalRoute } from './runs/journal-route.ts'
 import { type RunsDeps, runsRoute } from './runs/route.ts'
+import { type SecretsRouteDeps, secretsRoute } from './secrets/route.ts'
 import { servedDocument } from './served.ts'
 import { type TenantsDeps, tenantsRoute } from './tenants/route.ts'
 
@@ -35,6 +38,8 @@ export interface AppDeps extends HealthDeps, MetricsDeps {
   runs: RunsDeps
   journals: JournalDeps
   approvals: ApprovalsDeps
+  providers: ProvidersDeps
+  secrets: SecretsRouteDeps
   /** True once the service is stopping: work that begins now would be cut off. */
   draining: () => boolean
 }
@@ -64,6 +69,8 @@ function apiRoutes(deps: AppDeps) {
     .route('/', keysRoute(deps.keys))
     .route('/', tenantsRoute(deps.tenants))
     .route('/', agentsRoute(deps.agents))
+    .route('/', providersRoute(deps.providers))
+    .route('/', secretsRoute(deps.secrets))
     .use(refuseWork(deps.draining))
     .route('/', runsRoute(deps.runs))
     .route('/', journalRoute(deps.journals))

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { logFilter } from '../shared/env/log-filter.ts'
 import { bindSchema } from '../shared/http/bind.ts'
+import { type AllowEntry, readAllowEntry } from '../shared/http/outbound/allow-list.ts'
 import { parseDuration } from '../shared/time/duration.ts'
 import { BOOTSTRAP_KEY } from '../shared/wire/runtime/auth.ts'
 import { readMasterKey } from './vault/master-key.ts'
@@ -17,6 +18,17 @@ const bytes = z
   .regex(/^\d+$/, 'expected a number of bytes')
   .transform(Number)
   .refine(size => size >= 1024 && size <= 1024 ** 3, 'expected 1024 to 1073741824 bytes')
+
+const allowList = z.string().transform((text, ctx): AllowEntry[] => {
+  const parts = text.split(',').filter(part => part.trim() !== '')
+  return parts.flatMap(part => {
+    const entry = readAllowEntry(part)
+    if (entry !== undefined) return [entry]
+    const message = `expected names, *.names, addresses or networks, each with or without :port; "${part.trim()}" is none`
+    ctx.addIssue({ code: 'custom', message })
+    return []
+  })
+})
 
 const masterKey = z.string().transform((text, ctx) => {
   const key = readMasterKey(text)
@@ -49,6 +61,7 @@ export const runtimeEnv = z.object({
     .transform(Number)
     .default(16),
   PLATFORM_DEMO: z.enum(['auto', 'off']).default('auto'),
+  PLATFORM_OUTBOUND_ALLOW: allowList.default([]),
   PLATFORM_MAX_BODY_BYTES: bytes.default(1_048_576),
   PLATFORM_METRICS_TOKEN: z.string().min(16, 'expected at least 16 characters').optional(),
   PLATFORM_LOG_LEVEL: logFilter.default({ all: 'info', byTarget: new Map() }),

@@ -1,3 +1,4 @@
+import type { Outside } from '../shared/http/outbound/outside.ts'
 import { uuidv7 } from '../shared/ids/uuid-v7.ts'
 import { type Log, silentLog } from '../shared/log/log.ts'
 import { createMetrics } from '../shared/metrics/metrics.ts'
@@ -15,10 +16,13 @@ import type { Connection } from './auth/http-env.ts'
 import type { Scrypt } from './auth/password.ts'
 import { type EngineLimits, engineLimits } from './execution/engine-deps.ts'
 import { StepFailure } from './execution/failure.ts'
-import { demoModel } from './execution/models/demo.ts'
 import type { Models } from './execution/models/model.ts'
 import type { Outbound } from './execution/tools/http-request-tool.ts'
 import type { MetricsAccess } from './metrics/access.ts'
+import { toolOutbound } from './outbound/tool-outbound.ts'
+import type { EnvironmentProvider } from './providers/environment.ts'
+import { PROVIDER_HOLDINGS, providing } from './providers/providing.ts'
+import type { Deadlines } from './providers/vendor/deadlines.ts'
 import { running } from './running.ts'
 import { endRuns } from './runs/end-runs.ts'
 import { runtimeSteps } from './schema/steps.ts'
@@ -49,9 +53,20 @@ export interface RuntimeOptions {
   owner?: string
   isGone?: (owner: string) => boolean
   limits?: Partial<EngineLimits>
+  /** In place of the providers that tenants configure. */
   models?: Models
-  /** How `http_request` reaches the outside; without it that tool is refused. */
+  /** How anything outside is reached; without it providers and `http_request` are refused. */
+  outside?: Outside | undefined
+  /** How `http_request` alone reaches the outside, where that is another way. */
   outbound?: Outbound
+  /** Providers of every tenant that has not configured them itself. */
+  providers?: readonly EnvironmentProvider[] | undefined
+  /** A router in this process: it becomes the provider `router`, and with it the first choice of `auto`. */
+  routerFetch?: ((request: Request) => Promise<Response>) | undefined
+  /** Whether a tenant without a provider gets simulated answers; default yes. */
+  demo?: boolean | undefined
+  /** How long a provider may be silent. */
+  providerDeadlines?: Deadlines | undefined
   sseHeartbeatMs?: number
 }
 
@@ -68,11 +83,6 @@ export interface Runtime {
 }
 
 const DEFAULT_BODY_BYTES = 1_048_576
-
-/** Without a provider there is the demo alone, which says so. */
-const demoModels: Models = {
-  find: async (_tenantId, model) => (model === 'auto' || model.startsWith('demo/') ? demoModel() : undefined),
-}
 
 const noOutbound: Outbound = () =>
   Promise.reject(new StepFailure('egress_denied', 'this host has no way out for http_request'))
@@ -121,7 +131,11 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     newId,
     maxBodyBytes,
     endpoints: SERVED,
-    holdings: [...ACCESS_HOLDINGS, { what: 'runs', rows: 'select 1 from runs where tenant_id = ?1' }],
+    holdings: [
+      ...ACCESS_HOLDINGS,
+      ...PROVIDER_HOLDINGS,
+      { what: 'runs', rows: 'select 1 from runs where tenant_id = ?1' },
+    ],
     bootstrapKey,
     publicUrl,
     scrypt,
@@ -129,7 +143,13 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const agents = agentStore(db, { now: clock.now, newId, deleting: [endRuns] })
   const ownNode = embeddedNode(db, newId)
   let nodeId = ''
-  const { sha256 = portableSha256, models = demoModels, outbound = noOutbound } = options
+  const { outside, routerFetch, demo, providers: environment, providerDeadlines: deadlines } = options
+  const provided = providing({
+    ...{ db, log, clock, newId, maxBodyBytes, outside, routerFetch, demo, environment, deadlines },
+    sealing: async () => box,
+  })
+  const { sha256 = portableSha256, models = provided.models } = options
+  const { outbound = outside ? toolOutbound(outside) : noOutbound } = options
   const work = running({
     ...{ db, clock, metrics, sha256, newId, models, outbound, agents, nodeId: () => nodeId },
     ...{
@@ -167,6 +187,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
         maxBodyBytes,
       },
     },
+    providers: provided.providers,
+    secrets: { secrets: provided.secrets, maxBodyBytes },
     draining: () => phase === 'draining',
   })
 

@@ -5,6 +5,7 @@ import { agentEndpoints } from '../shared/wire/runtime/endpoints/agents.ts'
 import { approvalEndpoints } from '../shared/wire/runtime/endpoints/approvals.ts'
 import { operationEndpoints } from '../shared/wire/runtime/endpoints/operations.ts'
 import { runEndpoints } from '../shared/wire/runtime/endpoints/runs.ts'
+import { settingsEndpoints } from '../shared/wire/runtime/endpoints/settings.ts'
 import { errorBody } from '../shared/wire/runtime/error.ts'
 
 /** A forecast comes with budgets. */
@@ -20,6 +21,7 @@ export const SERVED: readonly Endpoint[] = [
   ...Object.values(agentEndpoints),
   ...Object.values(RUNS),
   ...Object.values(approvalEndpoints),
+  ...Object.values(settingsEndpoints),
 ]
 
 export async function servedDocument(): Promise<object> {

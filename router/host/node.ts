@@ -32,8 +32,6 @@ export async function serveRouter(vars: Vars): Promise<Service> {
   const readConfig = configFile === undefined ? undefined : () => readConfigFile(configFile)
   const config = await readConfig?.()
   const place = keepingPlace(env)
-  // A store in memory is in this thread only.
-  const thread = /^(?:file:)?:memory:/i.test(env.ROUTER_DB) ? undefined : receiptThread()
   const db = await openDb(env.ROUTER_DB, {
     synchronous: env.ROUTER_RECEIPTS === 'durable' ? 'full' : 'normal',
     ...(env.ROUTER_DB_TOKEN && { token: env.ROUTER_DB_TOKEN }),
@@ -41,6 +39,8 @@ export async function serveRouter(vars: Vars): Promise<Service> {
   const transport = undiciTransport({ connectMs: 10_000 })
   const regexRunner = regexWorkers()
   const runProcess = processRunner({ vars })
+  // A store in memory is in this thread only.
+  const thread = db.kind === 'memory' ? undefined : receiptThread(place)
   const { keeping, close: closeKeeping } = await openKeeping(place)
   let inFlight = 0
   const router = createRouter({
@@ -51,7 +51,7 @@ export async function serveRouter(vars: Vars): Promise<Service> {
     access,
     inFlight: () => inFlight,
     db,
-    keeping: { ...keeping, ...(thread && { elsewhere: thread.keepAt(place) }) },
+    keeping: { ...keeping, ...(thread && { elsewhere: thread.elsewhere }) },
     log,
     transport,
     sha256: nativeSha256,
@@ -77,6 +77,8 @@ export async function serveRouter(vars: Vars): Promise<Service> {
     maxHeaderBytes: HEADER_BYTES,
   })
   const stopReloading = readConfig ? reloadOnHangup(router.reload) : () => undefined
+  // Calls are served by now; what loads until here loads in a small heap.
+  await thread?.begun
   return {
     origin: server.origin,
     async close() {

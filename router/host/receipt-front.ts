@@ -22,6 +22,7 @@ export interface FrontDeps extends ReceiptsDeps {
   metrics: Metrics
   apply: (deltas: readonly MetricDelta[]) => void
   here: () => Promise<KeptHere>
+  begun: PromiseWithResolvers<void>
 }
 
 /** A call or a record that was handed over. */
@@ -46,8 +47,8 @@ const CLOSE_GRACE_MS = 5000
  * The near side of the receipt thread. It hands over ended calls and finished records, counts what is on its way, and answers for the
  * thread: when the thread ends, what it held is counted as lost, or in durable mode taken up again, and receipts are kept here.
  */
-export async function receiptFront(deps: FrontDeps): Promise<Receipts> {
-  const { worker, place, keeping, store, clock, log, hashing } = deps
+export function receiptFront(deps: FrontDeps): Receipts {
+  const { worker, place, keeping, store, clock, log, hashing, begun } = deps
   const { durable } = keeping
   const count = { depth: () => outstanding() + waiting.length, lag: () => lag(), spillBytes: () => latest.spillBytes }
   const counters = writerMetrics(deps.metrics, count)
@@ -241,10 +242,6 @@ export async function receiptFront(deps: FrontDeps): Promise<Receipts> {
     questions.clear()
   }
 
-  let begun!: () => void
-  const beginning = new Promise<void>(resolve => {
-    begun = resolve
-  })
   worker.on('message', (message: FromThread) => {
     if (fallback) return
     if ('report' in message) onReport(message.report)
@@ -257,10 +254,10 @@ export async function receiptFront(deps: FrontDeps): Promise<Receipts> {
       log.target(target)[level](text, fields)
     } else if ('failed' in message) {
       lose(new Error(message.failed))
-      begun()
+      begun.resolve()
     } else {
       latest = { ...latest, status: { ...latest.status, writer: 'ok' } }
-      begun()
+      begun.resolve()
     }
   })
   let failure: unknown
@@ -269,13 +266,11 @@ export async function receiptFront(deps: FrontDeps): Promise<Receipts> {
   })
   worker.on('exit', code => {
     lose(failure ?? new Error(`the thread exited with code ${code}`))
-    begun()
+    begun.resolve()
   })
   settings = deps.settings()
-  worker.ref()
-  post({ begin: { ...place, store, settings, salt: hashing.salt } })
-  await beginning
   worker.unref()
+  post({ begin: { ...place, store, settings, salt: hashing.salt } })
 
   async function made(): Promise<void> {
     flush()
@@ -295,7 +290,10 @@ export async function receiptFront(deps: FrontDeps): Promise<Receipts> {
       take({ make: () => record })
       await kept
     },
-    status: () => nowHere?.status() ?? latest.status,
+    async status() {
+      await begun.promise
+      return nowHere?.status() ?? latest.status
+    },
     async find(id, tenant) {
       flush()
       const found = fallback ? undefined : await ask({ find: id, tenant })

@@ -130,7 +130,7 @@ describe('the receipt thread', () => {
     await expect
       .poll(() => ids(db), { timeout: 5000 })
       .toEqual(expect.arrayContaining([...later.map(({ trace_id }) => trace_id), traceId(9)]))
-    expect(receipts.status()).toMatchObject({ writer: 'ok' })
+    expect(await receipts.status()).toMatchObject({ writer: 'ok' })
     const kept = (await ids(db)).length
     const dropped = Number(/router_traces_dropped_total (\d+)/.exec(metrics.text())?.[1] ?? 0)
     expect(kept + dropped).toBe(7)

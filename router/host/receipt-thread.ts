@@ -7,26 +7,25 @@ import type { KeepingPlace } from './receipt-messages.ts'
 const ROLE = 'waybill-receipt-thread'
 
 export interface ReceiptThread {
-  readonly worker: Worker
-  /** For `Keeping.elsewhere`: receipts are made, sealed and written in the thread, from a connection of its own. */
-  keepAt(place: KeepingPlace): NonNullable<Keeping['elsewhere']>
+  elsewhere: NonNullable<Keeping['elsewhere']>
+  /** Resolves when the thread keeps receipts, or when it is clear that it never will. */
+  begun: Promise<void>
 }
 
 /**
- * Starts the thread that makes receipts. Reading, sealing and committing one costs as much processor time as relaying its call (measured:
- * 70 µs), and a commit holds its thread up; here both happen beside the calls. It loads its modules while the router starts, and does
- * not keep the process alive.
+ * A thread that makes receipts, for `Keeping.elsewhere`. Reading, sealing and committing one costs as much processor time as relaying its
+ * call (measured: 70 µs), and a commit holds its thread up; there both happen beside the calls, over a connection of its own. It starts
+ * when the store is ready for it, loads its modules while the router begins to listen, and does not keep the process alive.
  */
-export function receiptThread(): ReceiptThread {
-  const worker = new Worker(new URL(import.meta.url), { workerData: ROLE, execArgv: [], env: {} })
-  worker.unref()
-  // Before it is used, an error says nothing more than the exit that follows it.
-  worker.on('error', () => undefined)
+export function receiptThread(place: KeepingPlace, started: (worker: Worker) => void = () => undefined): ReceiptThread {
+  const begun = Promise.withResolvers<void>()
   return {
-    worker,
-    keepAt: place => async (deps, here) => {
+    begun: begun.promise,
+    async elsewhere(deps, here) {
+      const worker = new Worker(new URL(import.meta.url), { workerData: ROLE, execArgv: [], env: {} })
+      started(worker)
       const { metrics, apply } = relayedMetrics(deps.metrics)
-      return receiptFront({ ...deps, worker, place, metrics, apply, here: () => here(metrics) })
+      return receiptFront({ ...deps, worker, place, metrics, apply, begun, here: () => here(metrics) })
     },
   }
 }

@@ -100,7 +100,7 @@ function receiptServer({ kept, say, durable, deltas, spillBytes, use, close, end
     timer = undefined
     urgent = false
     const depth = kept.writer.depth()
-    const status = kept.status()
+    const status = kept.writer.status()
     say({ report: { taken, depth, kept: told, lost, status, spillBytes: spillBytes(), deltas: deltas() } })
     told = []
     lost = []

@@ -1,12 +1,15 @@
 import { nativeSha256 } from '../../router/host/native-sha256.ts'
 import { writerIsGone, writerName } from '../../router/host/writer-name.ts'
 import { readEnv } from '../../shared/env/read-env.ts'
+import { nodeOutside } from '../../shared/host/node-outside.ts'
 import { listen, type Service } from '../../shared/host/serve.ts'
 import { isLoopback } from '../../shared/http/bind.ts'
+import { outboundRule } from '../../shared/http/outbound/outbound-rule.ts'
 import { createLog } from '../../shared/log/log.ts'
 import { setupLink } from '../auth/dashboard/setup-links.ts'
 import type { Connection } from '../auth/http-env.ts'
 import { runtimeEnv } from '../env.ts'
+import { readProviders } from '../providers/environment.ts'
 import { createRuntime } from '../runtime.ts'
 import { masterKeyOf } from './master-key-file.ts'
 import { nativeScrypt } from './native-scrypt.ts'
@@ -22,9 +25,19 @@ interface NodeConnection {
   incoming?: { socket?: { remoteAddress?: string | undefined } }
 }
 
+/** What a program that runs more than the runtime hands over. */
+export interface RuntimeParts {
+  /** The router of this process, for `auto`. */
+  routerFetch?: (request: Request) => Promise<Response>
+}
+
 /** The runtime on Node: environment and files in, a listening socket out. */
-export async function serveRuntime(vars: Record<string, string | undefined>): Promise<RuntimeService> {
+export async function serveRuntime(
+  vars: Record<string, string | undefined>,
+  { routerFetch }: RuntimeParts = {},
+): Promise<RuntimeService> {
   const env = readEnv(runtimeEnv, vars)
+  const providers = readProviders(vars)
   const log = createLog({ filter: env.PLATFORM_LOG_LEVEL, write: line => process.stderr.write(line + '\n') })
   for (const name of ['PLATFORM_DATABASE_TOKEN', 'PLATFORM_METRICS_TOKEN', 'PLATFORM_BOOTSTRAP_KEY'] as const) {
     log.redact.register(env[name])
@@ -32,6 +45,7 @@ export async function serveRuntime(vars: Record<string, string | undefined>): Pr
   log.redact.register(vars.PLATFORM_MASTER_KEY)
   const db = await openStore(env)
   const open = isLoopback(env.PLATFORM_BIND.host)
+  const outside = nodeOutside({ rule: outboundRule(env.PLATFORM_OUTBOUND_ALLOW) })
   const runtime = createRuntime({
     db,
     log,
@@ -41,6 +55,10 @@ export async function serveRuntime(vars: Record<string, string | undefined>): Pr
     bootstrapKey: env.PLATFORM_BOOTSTRAP_KEY,
     publicUrl: env.PLATFORM_PUBLIC_URL,
     scrypt: nativeScrypt,
+    outside,
+    providers,
+    routerFetch,
+    demo: env.PLATFORM_DEMO !== 'off',
     sha256: nativeSha256,
     owner: writerName(),
     isGone: writerIsGone,
@@ -62,6 +80,7 @@ export async function serveRuntime(vars: Record<string, string | undefined>): Pr
     async close() {
       runtime.drain()
       await Promise.all([server.close(env.PLATFORM_DRAIN_TIMEOUT), runtime.close(env.PLATFORM_DRAIN_TIMEOUT)])
+      await outside.close()
       db.close()
     },
   }

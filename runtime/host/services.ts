@@ -12,17 +12,20 @@ export interface ServicesOptions {
 export async function runServices({ vars, withRouter, say }: ServicesOptions): Promise<void> {
   const stop = untilSignal()
   const running: Service[] = []
+  const router = Promise.withResolvers<string>()
+  const parts = withRouter && routesByItself(vars) ? { routerFetch: toRouter(router.promise) } : {}
   try {
-    const runtime = await smallStart(async () => (await import('./node.ts')).serveRuntime(vars))
+    const runtime = await smallStart(async () => (await import('./node.ts')).serveRuntime(vars, parts))
     running.push(runtime)
     say(`runtime  ${runtime.origin}`)
     if (withRouter) {
       const defaults = { ROUTER_BIND: '127.0.0.1:8090', ROUTER_DB: `${vars.PLATFORM_DATA_DIR || './data'}/router.db` }
-      const router = await smallStart(async () =>
+      const started = await smallStart(async () =>
         (await import('../../router/host/node.ts')).serveRouter({ ...defaults, ...set(vars) }),
       )
-      running.push(router)
-      say(`router   ${router.origin}`)
+      running.push(started)
+      router.resolve(started.origin)
+      say(`router   ${started.origin}`)
     }
     if (runtime.setupLink !== undefined) {
       say(`setup    ${runtime.setupLink} (makes the first owner; for one hour, one use)`)
@@ -30,6 +33,22 @@ export async function runServices({ vars, withRouter, say }: ServicesOptions): P
     await stop
   } finally {
     await Promise.all(running.map(service => service.close()))
+  }
+}
+
+/**
+ * A router chooses models by its config and calls them with its own keys. Without a config it would only pass `auto` on, and
+ * one that asks its callers for keys has to be configured as a provider, with the key among its headers.
+ */
+function routesByItself(vars: ServicesOptions['vars']): boolean {
+  return Boolean(vars.ROUTER_CONFIG) && !vars.ROUTER_KEYS
+}
+
+/** Calls of the runtime to the router beside it; one that comes before the router listens waits for it. */
+function toRouter(origin: Promise<string>) {
+  return async (request: Request): Promise<Response> => {
+    const { pathname, search } = new URL(request.url)
+    return fetch(new Request(`${await origin}${pathname}${search}`, request))
   }
 }
 

@@ -1,11 +1,14 @@
 import { createClient } from '@libsql/client/web'
 import { readEnv } from '../../shared/env/read-env.ts'
+import { outboundRule } from '../../shared/http/outbound/outbound-rule.ts'
+import { platformOutside } from '../../shared/http/outbound/platform-outside.ts'
 import { createLog } from '../../shared/log/log.ts'
 import { prepareDb } from '../../shared/sql/db.ts'
 import { DbOpenError } from '../../shared/sql/db-open-error.ts'
 import { setupLink } from '../auth/dashboard/setup-links.ts'
 import type { Connection } from '../auth/http-env.ts'
 import { runtimeEnv } from '../env.ts'
+import { readProviders } from '../providers/environment.ts'
 import { createRuntime, type Runtime } from '../runtime.ts'
 
 type Vars = Record<string, string | undefined>
@@ -40,7 +43,12 @@ async function start(vars: Vars): Promise<Runtime> {
   }
   const metricsAccess = { open: false, token: env.PLATFORM_METRICS_TOKEN } as const
   const maxBodyBytes = env.PLATFORM_MAX_BODY_BYTES
-  const made = createRuntime({ db, log, maxBodyBytes, metricsAccess, masterKey, bootstrapKey, publicUrl })
+  const outside = platformOutside(outboundRule(env.PLATFORM_OUTBOUND_ALLOW))
+  const demo = env.PLATFORM_DEMO !== 'off'
+  const providers = readProviders(vars)
+  const made = createRuntime({
+    ...{ db, log, maxBodyBytes, metricsAccess, masterKey, bootstrapKey, publicUrl, outside, demo, providers },
+  })
   await made.ready()
   const token = bootstrapKey === undefined ? await made.setupToken() : undefined
   if (token !== undefined) console.error(`setup    ${setupLink(publicUrl ?? '', token)}`)

@@ -1,6 +1,7 @@
 import type { Migration } from '../../shared/sql/migrate.ts'
 import { accessStep } from './access-step.ts'
 import { executionStep } from './execution-step.ts'
+import { settingsStep } from './settings-step.ts'
 
 /** The runtime's tables, step by step. A released step is never edited: add one. */
 export const runtimeSteps: readonly Migration[] = [
@@ -14,4 +15,5 @@ export const runtimeSteps: readonly Migration[] = [
   },
   accessStep,
   executionStep,
+  settingsStep,
 ]

@@ -1,3 +1,4 @@
+import type { Worker } from 'node:worker_threads'
 import { openDb } from '../../../shared/host/open-libsql.ts'
 import type { Log } from '../../../shared/log/log.ts'
 import type { Metrics } from '../../../shared/metrics/metrics.ts'
@@ -24,11 +25,14 @@ export async function threadedReceipts(path: string, { durable, log, metrics, st
   const db = await openDb(path, { synchronous: durable ? 'full' : 'normal' })
   await migrate(db, 'router', routerSteps)
   const place = { address: path, durable, holder: writerName() }
-  const thread = receiptThread()
+  let worker: Worker | undefined
+  const thread = receiptThread(place, started => {
+    worker = started
+  })
   const { keeping, close } = await openKeeping(place)
   const receipts = await keepReceipts({
     ...{ db, log, metrics },
-    keeping: { ...keeping, elsewhere: thread.keepAt(place) },
+    keeping: { ...keeping, elsewhere: thread.elsewhere },
     clock: systemClock,
     sha256: nativeSha256,
     hashing: { sha256: nativeSha256, salt: new Uint8Array(32) },
@@ -45,7 +49,7 @@ export async function threadedReceipts(path: string, { durable, log, metrics, st
   })
   return {
     receipts,
-    worker: thread.worker,
+    worker: worker!,
     db,
     async close() {
       await receipts.close()

@@ -40,6 +40,8 @@ export interface ModelCall {
   signal: AbortSignal
   /** Text as it comes; only where somebody listens. */
   onDelta?: (text: string) => void
+  /** Told once, at the first event that names the answer: what an interrupted call could be asked for again. */
+  onResponseId?: (id: string) => void
 }
 
 export interface ModelAnswer {

@@ -24,7 +24,11 @@ export function readAllowEntry(text: string): AllowEntry | undefined {
 function readTarget(text: string, port: number | undefined): AllowEntry | undefined {
   const bracketed = /^\[(.*)\](\/\d+)?$/.exec(text)
   // A bare IPv6 address with a port could be read in two ways.
-  const plain = bracketed ? `${bracketed[1]}${bracketed[2] ?? ''}` : port !== undefined && text.includes(':') ? '' : text
+  const plain = bracketed
+    ? `${bracketed[1]}${bracketed[2] ?? ''}`
+    : port !== undefined && text.includes(':')
+      ? ''
+      : text
   const found = readNetwork(plain)
   if (found) return { by: 'network', ...found, port }
   // Digits and dots alone are a broken address, not a name.

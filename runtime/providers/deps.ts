@@ -1,0 +1,13 @@
+import type { Outside } from '../../shared/http/outbound/outside.ts'
+import type { ProviderDirectory } from './directory.ts'
+import type { ModelSettingsStore } from './model-settings.ts'
+import type { TryDeps } from './try-provider.ts'
+
+export interface ProvidersDeps {
+  directory: ProviderDirectory
+  settings: ModelSettingsStore
+  outside: Pick<Outside, 'problem'>
+  trying: TryDeps
+  now: () => Date
+  maxBodyBytes: number
+}

@@ -1,0 +1,81 @@
+import type { Outside } from '../../shared/http/outbound/outside.ts'
+import type { BuiltinPrices } from '../../shared/prices/builtin.ts'
+import { modelName, type ProviderId } from '../../shared/wire/runtime/model-name.ts'
+import { StepFailure } from '../execution/failure.ts'
+import { demoModel } from '../execution/models/demo.ts'
+import type { FoundModel, Models } from '../execution/models/model.ts'
+import { DEFAULT_SETTINGS } from './candidates.ts'
+import type { Connection } from './connection.ts'
+import type { ProviderDirectory } from './directory.ts'
+import type { ModelSettingsStore } from './model-settings.ts'
+import { pricing } from './pricing.ts'
+import { askVendor } from './vendor/ask-vendor.ts'
+import type { Deadlines } from './vendor/deadlines.ts'
+
+export interface ModelsDeps {
+  directory: Pick<ProviderDirectory, 'ids' | 'open'>
+  settings: Pick<ModelSettingsStore, 'get'>
+  fetch: Outside['fetch']
+  listPrices: () => Promise<BuiltinPrices>
+  now: () => Date
+  deadlines: Deadlines
+  /** Whether the demo may stand in for a model at all. */
+  demo: boolean
+}
+
+export interface ProviderModels extends Models {
+  /** A model of a provider, whether or not the provider is configured: it is looked for at each call. */
+  of(tenantId: string, provider: ProviderId, model: string): FoundModel
+}
+
+/** Finds the model of a manifest among what a tenant has configured (runtime contract §3, "Model values"). */
+export function providerModels(deps: ModelsDeps): ProviderModels {
+  const { directory, settings, fetch, now, deadlines, demo } = deps
+
+  function of(tenantId: string, provider: ProviderId, model: string): FoundModel {
+    if (provider === 'demo') return demoModel()
+    const costOf = pricing(() => settings.get(tenantId), deps.listPrices, now)
+    // Opened for each call: a key that was replaced or taken away in the middle of a run counts from then on.
+    const open = () => opened(directory, tenantId, provider)
+    return { id: `${provider}/${model}`, ask: askVendor({ fetch, now, deadlines, costOf }, model, open) }
+  }
+
+  return {
+    of,
+    async find(tenantId, wanted) {
+      const name = modelName(wanted)
+      if (name === undefined) return undefined
+      if (name.kind === 'model' && name.provider === 'demo') return demo ? demoModel() : undefined
+      const configured = await directory.ids(tenantId)
+      if (name.kind === 'model') {
+        return configured.has(name.provider) ? of(tenantId, name.provider, name.model) : undefined
+      }
+      if ([...configured].every(provider => provider === 'demo')) return demo ? demoModel() : undefined
+      const { aliases } = await settings.get(tenantId)
+      for (const candidate of aliases[name.value] ?? DEFAULT_SETTINGS.aliases[name.value] ?? []) {
+        const found = modelName(candidate)
+        if (found?.kind !== 'model') continue
+        if (found.provider === 'demo' && demo) return demoModel()
+        if (configured.has(found.provider)) return of(tenantId, found.provider, found.model)
+      }
+      return undefined
+    },
+  }
+}
+
+async function opened(
+  directory: Pick<ProviderDirectory, 'open'>,
+  tenantId: string,
+  provider: ProviderId,
+): Promise<Connection> {
+  let found: Connection | undefined
+  try {
+    found = await directory.open(tenantId, provider)
+  } catch (cause) {
+    throw new StepFailure('model_unconfigured', `the stored key of ${provider} cannot be opened: save it again`, {
+      cause,
+    })
+  }
+  if (found) return found
+  throw new StepFailure('model_unconfigured', `the provider ${provider} is not configured any more`)
+}

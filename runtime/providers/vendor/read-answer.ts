@@ -1,0 +1,140 @@
+import type { Candidate, Decoded, DialectName } from '../../../shared/dialects/candidate.ts'
+import { dialects } from '../../../shared/dialects/dialects.ts'
+import { asArray, asObject, asString, tryParse } from '../../../shared/dialects/json-value.ts'
+import { type SseFrame, sseReader } from '../../../shared/http/sse-read.ts'
+import { joined } from '../../../shared/sign/bytes.ts'
+import { wholeToolInputs } from './tool-input-frames.ts'
+
+const MAX_FRAME_BYTES = 16 * 1024 * 1024
+const MAX_ANSWER_BYTES = 64 * 1024 * 1024
+/** After the last event the connection is given this long to end by itself, so that it can be used again. */
+const END_MS = 250
+
+export interface Listener {
+  onDelta?: ((text: string) => void) | undefined
+  onResponseId?: ((id: string) => void) | undefined
+  /** Told at every chunk: the other side is alive. */
+  alive: () => void
+  /** A read that is under way ends with its reason. */
+  signal: AbortSignal
+}
+
+export type ReadAnswer = { ok: true; candidate: Candidate } | Extract<Decoded, { ok: false }>
+
+/** Reads an answer, streamed or not: a host that does not stream answers whole, and that is as good. */
+export async function readAnswer(answer: Response, dialect: DialectName, listener: Listener): Promise<ReadAnswer> {
+  if (answer.body === null) return { ok: false, reason: 'empty', detail: 'the body is empty' }
+  const streamed = /^text\/event-stream\b/i.test(answer.headers.get('content-type') ?? '')
+  const reader = answer.body.getReader()
+  try {
+    return streamed ? await readStream(reader, dialect, listener) : await readWhole(reader, dialect, listener)
+  } finally {
+    await reader.cancel().catch(() => undefined)
+  }
+}
+
+type Reader = ReadableStreamDefaultReader<Uint8Array>
+
+const TOO_LARGE = {
+  ok: false,
+  reason: 'not_an_answer',
+  detail: `the answer is over ${MAX_ANSWER_BYTES} bytes`,
+} as const
+
+async function readWhole(reader: Reader, dialect: DialectName, listener: Listener): Promise<ReadAnswer> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for (;;) {
+    const { done, value } = await next(reader, listener.signal)
+    if (done) break
+    listener.alive()
+    chunks.push(value)
+    size += value.length
+    if (size > MAX_ANSWER_BYTES) return TOO_LARGE
+  }
+  const decoded = dialects[dialect].decodeJson(joined(chunks))
+  if (!decoded.ok) return decoded
+  const { id, choices } = decoded.candidate
+  if (id !== null) listener.onResponseId?.(id)
+  const text = choices[0]?.text ?? ''
+  if (text !== '') listener.onDelta?.(text)
+  return decoded
+}
+
+async function readStream(reader: Reader, dialect: DialectName, listener: Listener): Promise<ReadAnswer> {
+  const frames = sseReader({ maxFrameBytes: MAX_FRAME_BYTES })
+  const accumulator = dialects[dialect].accumulator()
+  const mended = dialect === 'messages' ? wholeToolInputs() : (frame: SseFrame) => [frame]
+  const hear = hearing(dialect, listener)
+  let size = 0
+  let over = false
+  while (accumulator.failure === undefined) {
+    const { done, value } = over ? await lastRead(reader) : await next(reader, listener.signal)
+    if (done) break
+    listener.alive()
+    size += value.length
+    if (size > MAX_ANSWER_BYTES) return TOO_LARGE
+    for (const frame of frames.push(value)) {
+      hear(frame)
+      for (const one of mended(frame)) accumulator.push(one)
+      if (isLast(frame)) over = true
+    }
+    if (frames.tooLarge) return TOO_LARGE
+  }
+  return accumulator.finish({ incomplete: frames.rest().incomplete })
+}
+
+function isLast({ event, data }: SseFrame): boolean {
+  return event === 'message_stop' || data?.trim() === '[DONE]'
+}
+
+/** Gives out the text and the id of a passing stream; what it cannot read is for the accumulator to judge. */
+function hearing(dialect: DialectName, { onDelta, onResponseId }: Listener): (frame: SseFrame) => void {
+  let named = onResponseId === undefined
+  return ({ data }) => {
+    if (data === undefined || (named && onDelta === undefined)) return
+    const event = asObject(tryParse(data))
+    const id = named ? null : asString(dialect === 'messages' ? asObject(event.message).id : event.id)
+    if (id !== null && id !== '') {
+      named = true
+      onResponseId?.(id)
+    }
+    const text = dialect === 'messages' ? messagesText(event) : chatText(event)
+    if (text !== null && text !== '') onDelta?.(text)
+  }
+}
+
+function messagesText(event: ReturnType<typeof asObject>): string | null {
+  const delta = asObject(event.delta)
+  return event.type === 'content_block_delta' && delta.type === 'text_delta' ? asString(delta.text) : null
+}
+
+function chatText(event: ReturnType<typeof asObject>): string | null {
+  const choice = asArray(event.choices)
+    .map(asObject)
+    .find(({ index = 0 }) => index === 0)
+  return choice ? asString(asObject(choice.delta).content) : null
+}
+
+/** The next chunk, or the reason of the signal: not every body ends because its request was given up. */
+function next(reader: Reader, signal: AbortSignal): Promise<ReadableStreamReadResult<Uint8Array>> {
+  return new Promise((resolve, reject) => {
+    const stop = () => reject(signal.reason)
+    if (signal.aborted) return stop()
+    signal.addEventListener('abort', stop, { once: true })
+    reader
+      .read()
+      .then(resolve, reject)
+      .finally(() => signal.removeEventListener('abort', stop))
+  })
+}
+
+async function lastRead(reader: Reader): Promise<ReadableStreamReadResult<Uint8Array>> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const enough = new Promise<ReadableStreamReadResult<Uint8Array>>(resolve => {
+    timer = setTimeout(() => resolve({ done: true, value: undefined }), END_MS)
+  })
+  // A connection that breaks after the last event took nothing of the answer with it.
+  const read = reader.read().catch(() => ({ done: true, value: undefined }) as const)
+  return Promise.race([read, enough]).finally(() => clearTimeout(timer))
+}

@@ -1,0 +1,64 @@
+import type { BadResponse, DialectName } from '../../../shared/dialects/candidate.ts'
+import { dialects } from '../../../shared/dialects/dialects.ts'
+import { retryAfterMs } from '../../../shared/dialects/retry-after.ts'
+import { denialIn } from '../../../shared/http/outbound/outbound-denied.ts'
+import { StepFailure } from '../../execution/failure.ts'
+
+const MOST_CHARACTERS = 500
+
+/** Statuses beside 5xx after which the same call may work a little later. */
+const PASSING = new Set([408, 409, 425, 429])
+
+/** Words of a provider for a person to read, without any of the secrets that were sent to it. */
+export type Plain = (text: string) => string
+
+/** An answer that is a refusal. */
+export function refused(
+  who: string,
+  dialect: DialectName,
+  answer: { status: number; headers: Headers; body: Uint8Array },
+  { plain, now }: { plain: Plain; now: Date },
+): StepFailure {
+  const { status, headers, body } = answer
+  const { class: code, error } = dialects[dialect].classifyFault(status, body)
+  const wait = retryAfterMs(name => headers.get(name), now)
+  const said = error?.message ? `: ${error.message}` : ''
+  return new StepFailure(code, cut(plain(`${who} answered ${status}${said}`)), {
+    transient: status >= 500 || PASSING.has(status),
+    ...(wait !== undefined && { retryAfterMs: wait }),
+  })
+}
+
+/** An answer with a good status that is none. */
+export function unusable(who: string, dialect: DialectName, bad: BadResponse, plain: Plain): StepFailure {
+  if (bad.error) {
+    const { class: code, failover } = dialects[dialect].classifyStreamError(bad.error)
+    const message = `${who} broke off its answer${bad.error.message ? `: ${bad.error.message}` : ''}`
+    return new StepFailure(code, cut(plain(message)), { transient: failover })
+  }
+  // What was cut on the way may come whole the next time; what was wrong from the start will be wrong again.
+  const transient = bad.reason === 'truncated' || bad.reason === 'empty'
+  return new StepFailure('bad_response', cut(plain(`${who} gave no usable answer: ${bad.detail}`)), { transient })
+}
+
+/** No answer at all. */
+export function unreached(who: string, error: unknown, plain: Plain): StepFailure {
+  if (error instanceof StepFailure) return error
+  const denial = denialIn(error)
+  if (denial) return new StepFailure('outbound_denied', cut(plain(denial.message)), { cause: denial })
+  const reason = plain(reasonOf(error))
+  // The cause is left out: a client's own error may carry what was sent.
+  return new StepFailure('unreachable', cut(`${who} could not be reached: ${reason}`), { transient: true })
+}
+
+/** The innermost words: `fetch failed` says less than what it wraps. */
+function reasonOf(error: unknown): string {
+  let at = error
+  for (let depth = 0; depth < 8 && at instanceof Error && at.cause instanceof Error; depth++) at = at.cause
+  if (!(at instanceof Error)) return 'unknown reason'
+  return at.message || ('code' in at ? String(at.code) : at.name)
+}
+
+function cut(text: string): string {
+  return text.slice(0, MOST_CHARACTERS).toWellFormed()
+}
