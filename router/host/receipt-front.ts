@@ -4,16 +4,16 @@ import type { Metrics } from '../../shared/metrics/metrics.ts'
 import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
 import type { MetricDelta } from '../metrics/metrics-relay.ts'
 import { traceMetrics } from '../metrics/trace-metrics.ts'
-import { type EndedCall, readingOf, requestOf } from '../observe/ended-call.ts'
+import type { EndedCall } from '../observe/ended-call.ts'
 import type { Observation } from '../observe/observation.ts'
-import { bytesOf, type Packable, packCalls } from '../observe/packed-calls.ts'
+import { bytesOf, isRaw, type Packable, packCalls, readForTravel } from '../observe/packed-calls.ts'
 import type { RecordSettings } from '../observe/record-maker.ts'
 import type { KeptHere, Receipts, ReceiptsDeps } from '../receipts.ts'
 import { rarely } from '../traces/rarely.ts'
-import type { WriterStatus } from '../traces/writer.ts'
 import { writerLimits } from '../traces/writer-limits.ts'
 import { writerMetrics } from '../traces/writer-metrics.ts'
 import type { FromThread, KeepingPlace, Question, ThreadReport, ToThread } from './receipt-messages.ts'
+import { underway } from './underway.ts'
 
 export interface FrontDeps extends ReceiptsDeps {
   worker: Worker
@@ -50,18 +50,18 @@ const CLOSE_GRACE_MS = 5000
 export function receiptFront(deps: FrontDeps): Receipts {
   const { worker, place, keeping, store, clock, log, hashing, begun } = deps
   const { durable } = keeping
-  const count = { depth: () => outstanding() + waiting.length, lag: () => lag(), spillBytes: () => latest.spillBytes }
-  const counters = writerMetrics(deps.metrics, count)
+  const out = underway(clock)
+  const counters = writerMetrics(deps.metrics, {
+    depth: () => out.count + waiting.length,
+    lag: () => out.lag,
+    spillBytes: () => latest.spillBytes,
+  })
   traceMetrics(deps.metrics)
 
   let waiting: ({ observed: Observation } | { make: () => UnsealedTrace })[] = []
   const waits = new Map<string, Wait>()
   const questions = new Map<number, (found: UnsealedTrace | undefined) => void>()
-  /** What was posted and not yet reported back, oldest first. */
-  const underway: { upTo: number; at: number; bytes: number }[] = []
   const reading = new Set<Promise<void>>()
-  let posted = 0
-  let bytesUnderway = 0
   let asked = 0
   let timer: ReturnType<typeof setTimeout> | undefined
   let settings: RecordSettings | undefined
@@ -70,17 +70,14 @@ export function receiptFront(deps: FrontDeps): Receipts {
   let closed = false
   let dropped = 0
   const say = rarely(clock)
-  let latest: Pick<ThreadReport, 'taken' | 'depth' | 'spillBytes'> & { status: WriterStatus } = {
-    ...{ taken: 0, depth: 0, spillBytes: 0 },
+  let latest: Pick<ThreadReport, 'spillBytes' | 'status'> = {
+    spillBytes: 0,
     status: { writer: 'starting', spill: 'ok', broken: [] },
   }
-
-  const outstanding = () => posted - latest.taken + latest.depth
-  const lag = () => (underway[0] === undefined ? 0 : (clock.monotonic() - underway[0].at) / 1000)
   const post = (message: ToThread, transfer: ArrayBuffer[] = []) => worker.postMessage(message, transfer)
 
   function take(one: (typeof waiting)[number]) {
-    if (!durable && outstanding() + waiting.length >= store.queue) return drop(1, 'the queue is full')
+    if (!durable && out.count + waiting.length >= store.queue) return drop(1, 'the queue is full')
     waiting.push(one)
     if (waiting.length >= GATHER_CALLS) flush()
     // In durable mode somebody waits for the record: one turn of the loop gathers what ended in it.
@@ -109,8 +106,8 @@ export function receiptFront(deps: FrontDeps): Receipts {
         if ('make' in one) records.push(one.make())
         else {
           const call = one.observed.call()
-          const raw = call.answer === undefined || 'raw' in call.answer.content
-          if (raw && bytesOf(call) <= MAX_CALL_BYTES && bytesUnderway <= MAX_BYTES_UNDERWAY) calls.push(call)
+          const small = bytesOf(call) <= MAX_CALL_BYTES && out.bytes <= MAX_BYTES_UNDERWAY
+          if (small && isRaw(call)) calls.push(call)
           else readHere(call)
         }
       } catch (error) {
@@ -121,36 +118,23 @@ export function receiptFront(deps: FrontDeps): Receipts {
   }
 
   function readHere(call: EndedCall) {
-    const read = handOverRead(call)
+    const read = readForTravel(call, hashing)
+      .then(light => handOver([light], []))
+      .catch((error: unknown) => log.error('a call could not be recorded', { error, trace_id: call.traceId }))
+      .finally(() => reading.delete(read))
     reading.add(read)
-    void read.finally(() => reading.delete(read))
-  }
-
-  /** Reads a call in this thread, so that only what was read need travel. */
-  async function handOverRead(call: EndedCall): Promise<void> {
-    const { answer } = call
-    try {
-      const reading = await readingOf(call)
-      const errorBody = answer === undefined ? NO_BYTES : errorBodyOf(answer)
-      const content = { meter: { reading: async () => reading }, errorBody }
-      handOver([{ ...call, request: requestOf(call, hashing), answer: answer && { ...answer, content }, reading }], [])
-    } catch (error) {
-      log.error('a call could not be recorded', { error, trace_id: call.traceId })
-    }
   }
 
   function handOver(calls: readonly Packable[], records: readonly UnsealedTrace[]) {
     for (const call of calls) keepItem(call.traceId, { call })
     for (const record of records) keepItem(record.trace_id, { record })
     if (fallback) {
-      for (const call of calls) putHere({ call })
-      for (const record of records) putHere({ record })
+      for (const call of calls) void putHere({ call })
+      for (const record of records) void putHere({ record })
       return
     }
     const packed = packCalls(calls)
-    posted += calls.length + records.length
-    bytesUnderway += packed.bytes.length
-    underway.push({ upTo: posted, at: clock.monotonic(), bytes: packed.bytes.length })
+    out.post(calls.length + records.length, packed.bytes.length)
     const text = records.length === 0 ? '' : JSON.stringify(records)
     post({ settings: changedSettings(), calls: packed, records: text }, [packed.bytes.buffer])
   }
@@ -190,9 +174,8 @@ export function receiptFront(deps: FrontDeps): Receipts {
 
   function onReport({ kept, lost, deltas, ...rest }: ThreadReport) {
     latest = rest
+    out.reported(rest)
     deps.apply(deltas)
-    const settled = latest.taken - latest.depth
-    while (underway[0] !== undefined && underway[0].upTo <= settled) bytesUnderway -= underway.shift()!.bytes
     for (const id of kept) settle(id)
     for (const { id, why } of lost) settle(id, new Error(why))
   }
@@ -223,13 +206,10 @@ export function receiptFront(deps: FrontDeps): Receipts {
   function lose(error: unknown) {
     if (fallback || closed) return
     const held = durable ? [...waits.values()].flatMap(({ item }) => item ?? []) : []
-    const lost = durable ? 0 : outstanding()
+    const lost = durable ? 0 : out.count
     log.error('the thread that keeps receipts ended; they are kept in the main thread from now on', { error, lost })
     if (lost > 0) drop(lost, 'the thread that held them ended')
-    underway.length = 0
-    bytesUnderway = 0
-    posted = 0
-    latest = { ...latest, taken: 0, depth: 0 }
+    out.forget()
     fallback = deps.here()
     fallback.then(
       kept => {
@@ -279,6 +259,12 @@ export function receiptFront(deps: FrontDeps): Receipts {
     if (fallback) await (await fallback).made()
   }
 
+  /** Everything is with the store, and the thread is about to end. */
+  async function settled(): Promise<void> {
+    await made()
+    if (!fallback) await ask('close')
+  }
+
   return {
     observed: observed => take({ observed }),
     async record(make) {
@@ -301,25 +287,16 @@ export function receiptFront(deps: FrontDeps): Receipts {
     },
     made,
     async close() {
-      await made()
-      if (!fallback) {
-        const late = new AbortController()
-        const limit = pause(writerLimits.close_ms + CLOSE_GRACE_MS, 'late', { signal: late.signal })
-        const how = await Promise.race([ask('close'), limit])
-        limit.catch(() => undefined)
-        late.abort()
-        if (how === 'late') log.error('the thread that keeps receipts did not finish in time', { left: outstanding() })
-        // It ends by itself: ended from outside in the middle of a statement, the driver ends the whole process (tried).
-        closed = true
-        worker.unref()
-      }
+      const late = new AbortController()
+      const limit = pause(writerLimits.close_ms + CLOSE_GRACE_MS, 'late', { signal: late.signal })
+      const how = await Promise.race([settled(), limit])
+      limit.catch(() => undefined)
+      late.abort()
+      if (how === 'late') log.error('the thread that keeps receipts did not finish in time', { left: out.count })
+      // It ends by itself: ended from outside in the middle of a statement, the driver ends the whole process (tried).
+      closed = true
+      worker.unref()
       if (fallback) await (await fallback).close()
     },
   }
-}
-
-const NO_BYTES = new Uint8Array(0)
-
-function errorBodyOf({ content }: NonNullable<EndedCall['answer']>): Uint8Array {
-  return 'raw' in content ? content.raw : content.errorBody
 }

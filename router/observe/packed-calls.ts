@@ -1,7 +1,7 @@
 import type { MeterReading } from '../../shared/dialects/meter.ts'
-import type { RequestPart } from '../receipt/request-part.ts'
+import type { Hashing, RequestPart } from '../receipt/request-part.ts'
 import type { HeaderList } from '../upstream/transport.ts'
-import type { EndedCall } from './ended-call.ts'
+import { type EndedCall, MAX_ERROR_BODY, readingOf, requestOf } from './ended-call.ts'
 import type { ObservedEnd } from './record.ts'
 import type { TracedApi } from './target.ts'
 
@@ -49,6 +49,20 @@ type Head = [
 /** A call whose answer, if it was metered, has been read: nothing of it is still going on. */
 export interface Packable extends EndedCall {
   reading?: MeterReading | undefined
+}
+
+/** Whether the answer is still bytes: one that was metered on its way must be read where its meter is. */
+export function isRaw({ answer }: EndedCall): boolean {
+  return answer === undefined || 'raw' in answer.content
+}
+
+/** Reads a call, so that only what was read need travel. */
+export async function readForTravel(call: EndedCall, hashing: Hashing): Promise<Packable> {
+  const { answer } = call
+  const reading = await readingOf(call)
+  const errorBody = answer === undefined ? new Uint8Array(0) : answerBytes(answer.content).subarray(0, MAX_ERROR_BODY)
+  const content = { meter: { reading: async () => reading }, errorBody }
+  return { ...call, request: requestOf(call, hashing), answer: answer && { ...answer, content }, reading }
 }
 
 export function bytesOf({ request, answer }: EndedCall): number {

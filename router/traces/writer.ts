@@ -13,6 +13,7 @@ import { checkpointer, type LineSink } from './checkpointer.ts'
 import { chainCommitter } from './commit.ts'
 import { spillDrain } from './drain.ts'
 import { writerLease } from './lease.ts'
+import { pruneTenant } from './prune.ts'
 import { rarely } from './rarely.ts'
 import { type Entry, settlement } from './settlement.ts'
 import { type Spill, spillLine } from './spill.ts'
@@ -297,20 +298,8 @@ export function traceWriter(options: TraceWriterOptions) {
     },
     /** Drops the records of a tenant that are older than `before`, behind a signed checkpoint; tells how many. */
     async prune(tenant: string, before: Date): Promise<number> {
-      if (checkpoints === undefined || rhythm === undefined)
-        throw new Error('Pruning needs a signing key: its checkpoint is what verify starts from.')
-      if (rhythm.broken.has(tenant))
-        throw new Error(`The chain of ${tenant} is broken: run \`router verify\` before pruning it.`)
       await settled()
-      await alone(async () => ((await committer.open()) ? rhythm.one(tenant) : undefined))
-      let total = 0
-      for (;;) {
-        const dropped = await alone(() => checkpoints.pruneStep(tenant, before.getTime()))
-        if (dropped === 0) break
-        total += dropped
-      }
-      await alone(() => checkpoints.copyOut())
-      return total
+      return pruneTenant(tenant, before, { checkpoints, rhythm, committer, alone })
     },
     lag,
     depth,
