@@ -21,6 +21,8 @@ import type { ProvidersDeps } from './providers/deps.ts'
 import { providersRoute } from './providers/route.ts'
 import { type JournalDeps, journalRoute } from './runs/journal-route.ts'
 import { type RunsDeps, runsRoute } from './runs/route.ts'
+import type { SchedulesDeps } from './schedules/deps.ts'
+import { schedulesRoute } from './schedules/route.ts'
 import { type SecretsRouteDeps, secretsRoute } from './secrets/route.ts'
 import { servedDocument } from './served.ts'
 import { type TenantsDeps, tenantsRoute } from './tenants/route.ts'
@@ -38,6 +40,7 @@ export interface AppDeps extends HealthDeps, MetricsDeps {
   runs: RunsDeps
   journals: JournalDeps
   approvals: ApprovalsDeps
+  schedules: SchedulesDeps
   providers: ProvidersDeps
   secrets: SecretsRouteDeps
   /** True once the service is stopping: work that begins now would be cut off. */
@@ -75,6 +78,7 @@ function apiRoutes(deps: AppDeps) {
     .route('/', runsRoute(deps.runs))
     .route('/', journalRoute(deps.journals))
     .route('/', approvalsRoute(deps.approvals))
+    .route('/', schedulesRoute(deps.schedules))
 }
 
 function refuseWork(draining: () => boolean): MiddlewareHandler {

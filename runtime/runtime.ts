@@ -25,6 +25,9 @@ import { PROVIDER_HOLDINGS, providing } from './providers/providing.ts'
 import type { Deadlines } from './providers/vendor/deadlines.ts'
 import { running } from './running.ts'
 import { endRuns } from './runs/end-runs.ts'
+import { SCHEDULE_HOLDINGS, scheduling } from './schedules/scheduling.ts'
+import { disableSchedules } from './schedules/store.ts'
+import { scheduleZones } from './schedules/zones.ts'
 import { runtimeSteps } from './schema/steps.ts'
 import { SERVED } from './served.ts'
 import { ACCESS_HOLDINGS } from './tenants/store.ts'
@@ -68,6 +71,10 @@ export interface RuntimeOptions {
   /** How long a provider may be silent. */
   providerDeadlines?: Deadlines | undefined
   sseHeartbeatMs?: number
+  /** The zone of schedules that name none; without it UTC. */
+  defaultTimezone?: string | undefined
+  /** False on hosts where nothing runs between requests: they call `scheduled` instead. Default: true. */
+  timers?: boolean
 }
 
 export interface Runtime {
@@ -76,6 +83,8 @@ export interface Runtime {
   ready(): Promise<void>
   /** A one-time token for the setup page, while there is no owner yet. */
   setupToken(): Promise<string | undefined>
+  /** What is due by now, for hosts without timers: called by the platform every minute. */
+  scheduled(): Promise<void>
   /** From now on /readyz says that the service is leaving. */
   drain(): void
   /** Lets open steps finish for up to `ms`; what is not finished goes on after the next start. */
@@ -104,6 +113,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     started ??= migrate(db, 'runtime', runtimeSteps).then(async () => {
       nodeId = await ownNode()
       await work.engine.start()
+      await timed.start({ timers: options.timers ?? true })
       if (phase === 'starting') phase = 'ready'
     })
     await started
@@ -134,13 +144,14 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     holdings: [
       ...ACCESS_HOLDINGS,
       ...PROVIDER_HOLDINGS,
+      ...SCHEDULE_HOLDINGS,
       { what: 'runs', rows: 'select 1 from runs where tenant_id = ?1' },
     ],
     bootstrapKey,
     publicUrl,
     scrypt,
   })
-  const agents = agentStore(db, { now: clock.now, newId, deleting: [endRuns] })
+  const agents = agentStore(db, { now: clock.now, newId, deleting: [endRuns, disableSchedules] })
   const ownNode = embeddedNode(db, newId)
   let nodeId = ''
   const { outside, routerFetch, demo, providers: environment, providerDeadlines: deadlines } = options
@@ -158,6 +169,12 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       limits: { ...engineLimits, ...options.limits },
     },
     ...(options.isGone && { isGone: options.isGone }),
+  })
+  const timed = scheduling({
+    ...{ db, clock, metrics, newId, maxBodyBytes, idempotent: parts.idempotent },
+    ...{ runs: work.runs, service: work.service, findAgent: agents.currentByName, wake: work.engine.wake },
+    zones: scheduleZones(options.defaultTimezone),
+    log: log.target('runtime.schedules'),
   })
 
   const app = runtimeApp({
@@ -188,6 +205,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       },
     },
     providers: provided.providers,
+    schedules: timed.schedules,
     secrets: { secrets: provided.secrets, maxBodyBytes },
     draining: () => phase === 'draining',
   })
@@ -196,13 +214,19 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     fetch: async (request, connection = {}) => app.fetch(request, connection),
     ready,
     setupToken: parts.setupToken,
+    async scheduled() {
+      await ready()
+      await timed.fireDue()
+    },
     drain() {
       phase = 'draining'
+      void timed.stop()
       work.engine.drain()
     },
     async close(ms = 0) {
       phase = 'draining'
       await started?.catch(() => undefined)
+      await timed.stop()
       await work.engine.close(ms)
       await work.runs.close()
       await parts.close()

@@ -5,6 +5,7 @@ import { agentEndpoints } from '../shared/wire/runtime/endpoints/agents.ts'
 import { approvalEndpoints } from '../shared/wire/runtime/endpoints/approvals.ts'
 import { operationEndpoints } from '../shared/wire/runtime/endpoints/operations.ts'
 import { runEndpoints } from '../shared/wire/runtime/endpoints/runs.ts'
+import { scheduleEndpoints } from '../shared/wire/runtime/endpoints/schedules.ts'
 import { settingsEndpoints } from '../shared/wire/runtime/endpoints/settings.ts'
 import { errorBody } from '../shared/wire/runtime/error.ts'
 
@@ -22,6 +23,7 @@ export const SERVED: readonly Endpoint[] = [
   ...Object.values(RUNS),
   ...Object.values(approvalEndpoints),
   ...Object.values(settingsEndpoints),
+  ...Object.values(scheduleEndpoints),
 ]
 
 export async function servedDocument(): Promise<object> {

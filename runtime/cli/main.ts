@@ -2,6 +2,7 @@
 import { Builtins, Cli } from 'clipanion'
 import { VERSION } from '../../shared/version.ts'
 import { KeysCreateCommand, KeysListCommand, KeysRevokeCommand } from './keys.ts'
+import { SchedulesPreviewCommand } from './schedules.ts'
 import { ServeCommand } from './serve.ts'
 
 const cli = new Cli({ binaryLabel: 'Waybill runtime', binaryName: 'runtime', binaryVersion: VERSION })
@@ -12,6 +13,7 @@ for (const command of [
   KeysCreateCommand,
   KeysListCommand,
   KeysRevokeCommand,
+  SchedulesPreviewCommand,
 ]) {
   cli.register(command)
 }

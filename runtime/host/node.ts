@@ -62,6 +62,7 @@ export async function serveRuntime(
     sha256: nativeSha256,
     owner: writerName(),
     isGone: writerIsGone,
+    defaultTimezone: env.PLATFORM_DEFAULT_TIMEZONE,
     sseHeartbeatMs: env.PLATFORM_SSE_HEARTBEAT,
     limits: {
       maxConcurrent: env.PLATFORM_MAX_CONCURRENT_RUNS,

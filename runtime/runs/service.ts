@@ -95,6 +95,7 @@ export function runService(deps: RunServiceDeps) {
       tenantId: string,
       { agentName, input, labels = {}, versionId }: z.output<typeof runCreate>,
       also: Also,
+      by: Pick<NewRun, 'trigger' | 'scheduleId'> = { trigger: { kind: 'api' } },
     ): Promise<Run> {
       const version = await versionFor(tenantId, agentName, versionId)
       return create(
@@ -106,7 +107,7 @@ export function runService(deps: RunServiceDeps) {
             versionId: version.versionId,
             input: canonicalBody(input),
           },
-          ...{ labels: canonicalBody(labels), trigger: { kind: 'api' }, isolation: version.manifest.isolation },
+          ...{ labels: canonicalBody(labels), isolation: version.manifest.isolation, ...by },
         },
         also,
       )

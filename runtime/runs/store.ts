@@ -1,5 +1,6 @@
-import type { InStatement, InValue } from '@libsql/client/web'
+import type { InStatement, InValue, ResultSet } from '@libsql/client/web'
 import type { Db } from '../../shared/sql/db.ts'
+import { retryBusy } from '../../shared/sql/db-fault.ts'
 import { groupCommit } from '../../shared/sql/group-commit.ts'
 import { insertJson } from '../../shared/sql/insert-json.ts'
 import type { Run, RunListQuery } from '../../shared/wire/runtime/run.ts'
@@ -31,17 +32,35 @@ export interface NewRun {
   also?: readonly InStatement[]
 }
 
-const insertRuns = insertJson(
-  'runs',
-  {
-    ...{ id: 'text', tenant_id: 'text', agent_name: 'text', agent_id: 'text', version_id: 'text', status: 'text' },
-    ...{ created_ms: 'integer', updated_ms: 'integer', due_ms: 'integer', labels: 'text', trigger_kind: 'text' },
-    ...{ trigger_ref: 'text', parent_run_id: 'text', depth: 'integer', session_id: 'text', schedule_id: 'text' },
-    ...{ forked_run: 'text', forked_step: 'text', isolation: 'text' },
-  },
-  { after: 'on conflict do nothing' },
-)
-const insertData = insertJson('run_data', { run_id: 'text', input: 'document' }, { after: 'on conflict do nothing' })
+const RUN = {
+  id: 'text',
+  tenant_id: 'text',
+  agent_name: 'text',
+  agent_id: 'text',
+  version_id: 'text',
+  status: 'text',
+  created_ms: 'integer',
+  updated_ms: 'integer',
+  due_ms: 'integer',
+  labels: 'text',
+  trigger_kind: 'text',
+  trigger_ref: 'text',
+  parent_run_id: 'text',
+  depth: 'integer',
+  session_id: 'text',
+  schedule_id: 'text',
+  forked_run: 'text',
+  forked_step: 'text',
+  isolation: 'text',
+} as const
+const DATA = { run_id: 'text', input: 'document' } as const
+const after = 'on conflict do nothing'
+const always = { runs: insertJson('runs', RUN, { after }), data: insertJson('run_data', DATA, { after }) }
+/** Only the runs whose id stands in the window of their schedule: what another instance took is not created here as well. */
+const ofWindows = {
+  runs: insertJson('runs', RUN, { after, where: 'exists (select 1 from schedule_fires where run_id = new.id)' }),
+  data: insertJson('run_data', DATA, { after, where: 'exists (select 1 from runs where id = new.run_id)' }),
+}
 const insertEvents = insertJson('events', { run_id: 'text', seq: 'integer', hash: 'text', body: 'document' })
 
 export type RunStore = ReturnType<typeof runStore>
@@ -58,6 +77,19 @@ export function runStore(db: Db) {
   return {
     /** Resolves when the run is durable. Runs that are created at the same moment share a commit. */
     create: (run: NewRun): Promise<void> => creations.append(run),
+
+    /**
+     * Creates the runs of those windows that `take` takes, all in one transaction, and answers the results of `take`.
+     * `settle` comes last.
+     */
+    async createForWindows(
+      runs: readonly NewRun[],
+      { take, settle }: { take: readonly InStatement[]; settle: readonly InStatement[] },
+    ): Promise<ResultSet[]> {
+      const created = runs.length === 0 ? [] : creation(runs, ofWindows)
+      const results = await retryBusy(() => db.write([...take, ...created, ...settle]))
+      return results.slice(0, take.length)
+    },
 
     async get(id: string): Promise<Run | undefined> {
       const [runs, data] = await db.read([
@@ -163,12 +195,12 @@ export function runStore(db: Db) {
   }
 }
 
-function creation(runs: readonly NewRun[]): InStatement[] {
+function creation(runs: readonly NewRun[], insert = always): InStatement[] {
   const events = runs.flatMap(run =>
     (run.events ?? []).map(({ entry, body }) => ({ run_id: run.id, seq: entry.seq, hash: entry.hash, body })),
   )
   return [
-    insertRuns.statement(
+    insert.runs.statement(
       runs.map(run => ({
         ...{ id: run.id, tenant_id: run.tenantId, agent_name: run.agentName, agent_id: run.agentId },
         ...{ version_id: run.versionId, status: 'queued', created_ms: run.createdMs, updated_ms: run.createdMs },
@@ -178,7 +210,7 @@ function creation(runs: readonly NewRun[]): InStatement[] {
         ...{ forked_run: run.forkedFrom?.runId ?? null, forked_step: run.forkedFrom?.stepId ?? null },
       })),
     ),
-    insertData.statement(runs.map(run => ({ run_id: run.id, input: run.input }))),
+    insert.data.statement(runs.map(run => ({ run_id: run.id, input: run.input }))),
     ...(events.length > 0 ? [insertEvents.statement(events)] : []),
     ...runs.flatMap(run => run.also ?? []),
   ]

@@ -1,6 +1,7 @@
 import type { Migration } from '../../shared/sql/migrate.ts'
 import { accessStep } from './access-step.ts'
 import { executionStep } from './execution-step.ts'
+import { schedulesStep } from './schedules-step.ts'
 import { settingsStep } from './settings-step.ts'
 
 /** The runtime's tables, step by step. A released step is never edited: add one. */
@@ -16,4 +17,5 @@ export const runtimeSteps: readonly Migration[] = [
   accessStep,
   executionStep,
   settingsStep,
+  schedulesStep,
 ]
