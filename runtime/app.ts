@@ -26,6 +26,8 @@ import { schedulesRoute } from './schedules/route.ts'
 import { type SecretsRouteDeps, secretsRoute } from './secrets/route.ts'
 import { servedDocument } from './served.ts'
 import { type TenantsDeps, tenantsRoute } from './tenants/route.ts'
+import type { WebhooksDeps } from './webhooks/deps.ts'
+import { webhooksRoute } from './webhooks/route.ts'
 
 export interface AppDeps extends HealthDeps, MetricsDeps {
   log: Log
@@ -41,6 +43,7 @@ export interface AppDeps extends HealthDeps, MetricsDeps {
   journals: JournalDeps
   approvals: ApprovalsDeps
   schedules: SchedulesDeps
+  webhooks: WebhooksDeps
   providers: ProvidersDeps
   secrets: SecretsRouteDeps
   /** True once the service is stopping: work that begins now would be cut off. */
@@ -74,6 +77,7 @@ function apiRoutes(deps: AppDeps) {
     .route('/', agentsRoute(deps.agents))
     .route('/', providersRoute(deps.providers))
     .route('/', secretsRoute(deps.secrets))
+    .route('/', webhooksRoute(deps.webhooks))
     .use(refuseWork(deps.draining))
     .route('/', runsRoute(deps.runs))
     .route('/', journalRoute(deps.journals))

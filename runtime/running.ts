@@ -6,7 +6,7 @@ import type { Clock } from '../shared/time/clock.ts'
 import type { AgentStore } from './agents/store.ts'
 import { type ApprovalStore, approvalStore } from './approvals/store.ts'
 import { createEngine, type Engine } from './execution/engine.ts'
-import type { EngineLimits } from './execution/engine-deps.ts'
+import type { EngineDeps, EngineLimits } from './execution/engine-deps.ts'
 import { engineMetrics } from './execution/engine-metrics.ts'
 import type { Models } from './execution/models/model.ts'
 import type { Outbound } from './execution/tools/http-request-tool.ts'
@@ -27,6 +27,8 @@ export interface RunningDeps {
   limits: EngineLimits
   models: Models
   outbound: Outbound
+  beside?: EngineDeps['beside']
+  approvalExpired?: EngineDeps['approvalExpired']
   agents: Pick<AgentStore, 'currentByName' | 'findVersion' | 'getVersion'>
 }
 

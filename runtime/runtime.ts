@@ -34,6 +34,9 @@ import { ACCESS_HOLDINGS } from './tenants/store.ts'
 import { checkMasterKey } from './vault/canary.ts'
 import { masterKey } from './vault/master-key.ts'
 import { vault } from './vault/vault.ts'
+import { announceRefused } from './webhooks/announce.ts'
+import { hooking, WEBHOOK_HOLDINGS } from './webhooks/hooking.ts'
+import { runEvents } from './webhooks/run-events.ts'
 
 export interface RuntimeOptions {
   /** The control plane's store. The caller opens it and closes it. */
@@ -114,6 +117,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       nodeId = await ownNode()
       await work.engine.start()
       await timed.start({ timers: options.timers ?? true })
+      if (options.timers ?? true) hooks.courier.start()
       if (phase === 'starting') phase = 'ready'
     })
     await started
@@ -145,6 +149,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       ...ACCESS_HOLDINGS,
       ...PROVIDER_HOLDINGS,
       ...SCHEDULE_HOLDINGS,
+      ...WEBHOOK_HOLDINGS,
       { what: 'runs', rows: 'select 1 from runs where tenant_id = ?1' },
     ],
     bootstrapKey,
@@ -169,11 +174,17 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       limits: { ...engineLimits, ...options.limits },
     },
     ...(options.isGone && { isGone: options.isGone }),
+    ...runEvents(newId),
+  })
+  const hooks = hooking({
+    ...{ db, clock, metrics, newId, maxBodyBytes, outside, idempotent: parts.idempotent, sealing: async () => box },
+    log: log.target('runtime.webhooks'),
   })
   const timed = scheduling({
     ...{ db, clock, metrics, newId, maxBodyBytes, idempotent: parts.idempotent },
     ...{ runs: work.runs, service: work.service, findAgent: agents.currentByName, wake: work.engine.wake },
     zones: scheduleZones(options.defaultTimezone),
+    refused: (refused, nowMs) => [announceRefused(newId, refused, nowMs)],
     log: log.target('runtime.schedules'),
   })
 
@@ -206,6 +217,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     },
     providers: provided.providers,
     schedules: timed.schedules,
+    webhooks: hooks.webhooks,
     secrets: { secrets: provided.secrets, maxBodyBytes },
     draining: () => phase === 'draining',
   })
@@ -217,6 +229,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     async scheduled() {
       await ready()
       await timed.fireDue()
+      await hooks.courier.once()
     },
     drain() {
       phase = 'draining'
@@ -227,7 +240,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       phase = 'draining'
       await started?.catch(() => undefined)
       await timed.stop()
-      await work.engine.close(ms)
+      await Promise.all([work.engine.close(ms), hooks.courier.stop(ms)])
       await work.runs.close()
       await parts.close()
     },

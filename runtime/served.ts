@@ -3,7 +3,7 @@ import type { Endpoint } from '../shared/wire/endpoint.ts'
 import { accessEndpoints } from '../shared/wire/runtime/endpoints/access.ts'
 import { agentEndpoints } from '../shared/wire/runtime/endpoints/agents.ts'
 import { approvalEndpoints } from '../shared/wire/runtime/endpoints/approvals.ts'
-import { operationEndpoints } from '../shared/wire/runtime/endpoints/operations.ts'
+import { operationEndpoints, webhookEndpoints } from '../shared/wire/runtime/endpoints/operations.ts'
 import { runEndpoints } from '../shared/wire/runtime/endpoints/runs.ts'
 import { scheduleEndpoints } from '../shared/wire/runtime/endpoints/schedules.ts'
 import { settingsEndpoints } from '../shared/wire/runtime/endpoints/settings.ts'
@@ -24,6 +24,7 @@ export const SERVED: readonly Endpoint[] = [
   ...Object.values(approvalEndpoints),
   ...Object.values(settingsEndpoints),
   ...Object.values(scheduleEndpoints),
+  ...Object.values(webhookEndpoints),
 ]
 
 export async function servedDocument(): Promise<object> {

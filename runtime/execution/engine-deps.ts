@@ -3,7 +3,9 @@ import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
+import type { ApprovalExpired } from './approvals.ts'
 import type { EngineMetrics } from './engine-metrics.ts'
+import type { BesideCommit } from './journal/unit.ts'
 import type { Claimed } from './lease-store.ts'
 import type { Models } from './models/model.ts'
 import type { Outbound } from './tools/http-request-tool.ts'
@@ -37,4 +39,6 @@ export interface EngineDeps {
   manifestOf: (versionId: string) => Promise<Manifest>
   children: (parent: Claimed) => ChildRuns
   outbound: Outbound
+  beside?: BesideCommit | undefined
+  approvalExpired?: ApprovalExpired | undefined
 }

@@ -133,7 +133,9 @@ async function work(
     tools: manifest.tools.length + manifest.subAgents.length > 0,
   })
   if (!model) throw new RunFailure('model_unconfigured', `no configured provider serves the model ${manifest.model}`)
-  const approvals = runApprovals({ ...{ run, policy: manifest.approvals, db, journal, history, clock, newId } })
+  const approvals = runApprovals({
+    ...{ run, policy: manifest.approvals, db, journal, history, clock, newId, expired: deps.approvalExpired },
+  })
   const steps = runSteps({
     ...{
       runId: run.id,

@@ -17,7 +17,7 @@ async function scheduleApi(options: Parameters<typeof room>[0] = {}) {
 
 describe('schedules over HTTP', () => {
   it('are created with defaults, read, listed, changed and deleted', async () => {
-    const { create, call, close } = await scheduleApi()
+    const { create, call, clock, close } = await scheduleApi()
     const { status, body: made } = await create({ config: { input: { prompt: 'hello' } } })
     expect([status, made]).toEqual([
       201,
@@ -28,6 +28,7 @@ describe('schedules over HTTP', () => {
         ...{ createdAt: '2026-01-02T03:04:05.678Z', updatedAt: '2026-01-02T03:04:05.678Z' },
       },
     ])
+    clock.advance(1)
     const { body: off } = await create({ enabled: false, name: 'off', inputTemplate: '{"a":1}' })
     expect(off).toMatchObject({ nextFireAt: null, config: { input: { a: 1 } }, name: 'off' })
     const ids = async (query: string) =>

@@ -3,6 +3,7 @@ import { accessStep } from './access-step.ts'
 import { executionStep } from './execution-step.ts'
 import { schedulesStep } from './schedules-step.ts'
 import { settingsStep } from './settings-step.ts'
+import { webhooksStep } from './webhooks-step.ts'
 
 /** The runtime's tables, step by step. A released step is never edited: add one. */
 export const runtimeSteps: readonly Migration[] = [
@@ -18,4 +19,5 @@ export const runtimeSteps: readonly Migration[] = [
   executionStep,
   settingsStep,
   schedulesStep,
+  webhooksStep,
 ]

@@ -2,7 +2,7 @@ import type { InStatement } from '@libsql/client/web'
 import type { Db } from '../../../shared/sql/db.ts'
 import { type GroupCommit, groupCommit } from '../../../shared/sql/group-commit.ts'
 import { insertJson } from '../../../shared/sql/insert-json.ts'
-import type { Committed, Unit } from './unit.ts'
+import type { BesideCommit, Committed, Unit } from './unit.ts'
 
 /** The owner of an older epoch writes nothing, whatever it believes about itself. */
 const owned = "exists (select 1 from runs where id = new.run_id and epoch = new.epoch and status = 'running')"
@@ -63,16 +63,16 @@ export type JournalWriter = GroupCommit<Unit, Committed>
  * The one writer of journals in a process. Units of different runs that arrive while a commit is in flight share the next
  * one; a run has at most one unit in flight (`run-journal.ts`), so a refused unit never leaves a hole behind it.
  */
-export function journalWriter(db: Db): JournalWriter {
+export function journalWriter(db: Db, beside: BesideCommit = () => []): JournalWriter {
   return groupCommit<Unit, Committed>({
-    write: units => commit(db, units),
+    write: units => commit(db, units, beside),
     maxRows: 256,
     weigh: unit => unit.events.reduce((sum, event) => sum + event.body.length, 0),
     maxWeight: 8 * 1024 * 1024,
   })
 }
 
-async function commit(db: Db, units: readonly Unit[]): Promise<Committed[]> {
+async function commit(db: Db, units: readonly Unit[], beside: BesideCommit): Promise<Committed[]> {
   const statements: InStatement[] = [{ sql: FENCED, args: [json(units, (unit, at) => [at, unit.runId, unit.epoch])] }]
   const events = units.flatMap(({ runId, epoch, events }) =>
     events.map(({ entry, body }) => ({ run_id: runId, seq: entry.seq, hash: entry.hash, body, epoch })),
@@ -130,6 +130,7 @@ async function commit(db: Db, units: readonly Unit[]): Promise<Committed[]> {
     })
   }
   if (ended.length > 0) statements.push({ sql: WAKE, args: [json(ended, ({ runId }) => runId)] })
+  statements.push(...beside(units))
   const [fenced] = await db.write(statements)
   const results = units.map((): Committed => 'kept')
   for (const row of fenced?.rows ?? []) results[Number(row[0])] = 'fenced'
