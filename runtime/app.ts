@@ -8,6 +8,9 @@ import type { Log } from '../shared/log/log.ts'
 import type { Histogram } from '../shared/metrics/metrics.ts'
 import { type AgentsDeps, agentsRoute } from './agents/route.ts'
 import { type ApprovalsDeps, approvalsRoute } from './approvals/route.ts'
+import { audited, auditedSetup } from './audit-log/audited.ts'
+import type { AuditLog } from './audit-log/log.ts'
+import { auditRoute } from './audit-log/route.ts'
 import { type DashboardDeps, dashboardRoute } from './auth/dashboard/route.ts'
 import { setupPage } from './auth/dashboard/setup-page.ts'
 import type { Gates } from './auth/gate.ts'
@@ -44,6 +47,7 @@ export interface AppDeps extends HealthDeps, MetricsDeps {
   approvals: ApprovalsDeps
   schedules: SchedulesDeps
   webhooks: WebhooksDeps
+  audit: AuditLog
   providers: ProvidersDeps
   secrets: SecretsRouteDeps
   /** True once the service is stopping: work that begins now would be cut off. */
@@ -58,10 +62,11 @@ export function runtimeApp(deps: AppDeps) {
   app.route('/', metricsRoute(deps))
   app.route('/', openapiPage(servedDocument))
   app.route('/', setupPage())
+  app.use('/auth/setup', auditedSetup(deps))
   app.route('/', dashboardRoute(deps.dashboard))
   const api = apiRoutes(deps)
-  app.use('/v1/*', deps.gates.bearer)
-  app.use(`${DASHBOARD_API}/v1/*`, deps.gates.cookie)
+  app.use('/v1/*', deps.gates.bearer, audited(deps))
+  app.use(`${DASHBOARD_API}/v1/*`, deps.gates.cookie, audited(deps))
   app.route('/', api)
   app.route(DASHBOARD_API, api)
   app.notFound(answerUnknownRoute)
@@ -78,6 +83,7 @@ function apiRoutes(deps: AppDeps) {
     .route('/', providersRoute(deps.providers))
     .route('/', secretsRoute(deps.secrets))
     .route('/', webhooksRoute(deps.webhooks))
+    .route('/', auditRoute(deps))
     .use(refuseWork(deps.draining))
     .route('/', runsRoute(deps.runs))
     .route('/', journalRoute(deps.journals))

@@ -11,6 +11,7 @@ import type { Readyz } from '../shared/wire/runtime/health.ts'
 import { embeddedNode } from './agents/embedded-node.ts'
 import { agentStore } from './agents/store.ts'
 import { runtimeApp } from './app.ts'
+import { auditLog } from './audit-log/log.ts'
 import { access } from './auth/access.ts'
 import type { Connection } from './auth/http-env.ts'
 import type { Scrypt } from './auth/password.ts'
@@ -115,6 +116,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   async function ready(): Promise<void> {
     started ??= migrate(db, 'runtime', runtimeSteps).then(async () => {
       nodeId = await ownNode()
+      await audit.recover()
       await work.engine.start()
       await timed.start({ timers: options.timers ?? true })
       if (options.timers ?? true) hooks.courier.start()
@@ -156,6 +158,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     publicUrl,
     scrypt,
   })
+  const audit = auditLog({ db, now: clock.now, newId })
   const agents = agentStore(db, { now: clock.now, newId, deleting: [endRuns, disableSchedules] })
   const ownNode = embeddedNode(db, newId)
   let nodeId = ''
@@ -218,6 +221,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     providers: provided.providers,
     schedules: timed.schedules,
     webhooks: hooks.webhooks,
+    audit,
     secrets: { secrets: provided.secrets, maxBodyBytes },
     draining: () => phase === 'draining',
   })

@@ -3,6 +3,7 @@ import type { Endpoint } from '../shared/wire/endpoint.ts'
 import { accessEndpoints } from '../shared/wire/runtime/endpoints/access.ts'
 import { agentEndpoints } from '../shared/wire/runtime/endpoints/agents.ts'
 import { approvalEndpoints } from '../shared/wire/runtime/endpoints/approvals.ts'
+import { auditEndpoints } from '../shared/wire/runtime/endpoints/audit.ts'
 import { operationEndpoints, webhookEndpoints } from '../shared/wire/runtime/endpoints/operations.ts'
 import { runEndpoints } from '../shared/wire/runtime/endpoints/runs.ts'
 import { scheduleEndpoints } from '../shared/wire/runtime/endpoints/schedules.ts'
@@ -25,6 +26,7 @@ export const SERVED: readonly Endpoint[] = [
   ...Object.values(settingsEndpoints),
   ...Object.values(scheduleEndpoints),
   ...Object.values(webhookEndpoints),
+  ...Object.values(auditEndpoints),
 ]
 
 export async function servedDocument(): Promise<object> {

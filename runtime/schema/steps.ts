@@ -1,5 +1,6 @@
 import type { Migration } from '../../shared/sql/migrate.ts'
 import { accessStep } from './access-step.ts'
+import { auditStep } from './audit-step.ts'
 import { executionStep } from './execution-step.ts'
 import { schedulesStep } from './schedules-step.ts'
 import { settingsStep } from './settings-step.ts'
@@ -20,4 +21,5 @@ export const runtimeSteps: readonly Migration[] = [
   settingsStep,
   schedulesStep,
   webhooksStep,
+  auditStep,
 ]
