@@ -8,6 +8,9 @@ import type { Log } from '../shared/log/log.ts'
 import type { Histogram } from '../shared/metrics/metrics.ts'
 import { type AgentsDeps, agentsRoute } from './agents/route.ts'
 import { type ApprovalsDeps, approvalsRoute } from './approvals/route.ts'
+import { audited, auditedSetup } from './audit-log/audited.ts'
+import type { AuditLog } from './audit-log/log.ts'
+import { auditRoute } from './audit-log/route.ts'
 import { type DashboardDeps, dashboardRoute } from './auth/dashboard/route.ts'
 import { setupPage } from './auth/dashboard/setup-page.ts'
 import type { Gates } from './auth/gate.ts'
@@ -25,9 +28,13 @@ import type { ReceiptsDeps } from './receipts/deps.ts'
 import { publicReceiptsRoute, receiptsRoute } from './receipts/route.ts'
 import { type JournalDeps, journalRoute } from './runs/journal-route.ts'
 import { type RunsDeps, runsRoute } from './runs/route.ts'
+import type { SchedulesDeps } from './schedules/deps.ts'
+import { schedulesRoute } from './schedules/route.ts'
 import { type SecretsRouteDeps, secretsRoute } from './secrets/route.ts'
 import { servedDocument } from './served.ts'
 import { type TenantsDeps, tenantsRoute } from './tenants/route.ts'
+import type { WebhooksDeps } from './webhooks/deps.ts'
+import { webhooksRoute } from './webhooks/route.ts'
 
 export interface AppDeps extends HealthDeps, MetricsDeps {
   log: Log
@@ -46,6 +53,9 @@ export interface AppDeps extends HealthDeps, MetricsDeps {
   secrets: SecretsRouteDeps
   receipts: ReceiptsDeps
   budgets: BudgetsDeps
+  schedules: SchedulesDeps
+  webhooks: WebhooksDeps
+  audit: AuditLog
   /** True once the service is stopping: work that begins now would be cut off. */
   draining: () => boolean
 }
@@ -59,10 +69,11 @@ export function runtimeApp(deps: AppDeps) {
   app.route('/', openapiPage(servedDocument))
   app.route('/', setupPage())
   app.route('/', publicReceiptsRoute(deps.receipts))
+  app.use('/auth/setup', auditedSetup(deps))
   app.route('/', dashboardRoute(deps.dashboard))
   const api = apiRoutes(deps)
-  app.use('/v1/*', deps.gates.bearer)
-  app.use(`${DASHBOARD_API}/v1/*`, deps.gates.cookie)
+  app.use('/v1/*', deps.gates.bearer, audited(deps))
+  app.use(`${DASHBOARD_API}/v1/*`, deps.gates.cookie, audited(deps))
   app.route('/', api)
   app.route(DASHBOARD_API, api)
   app.notFound(answerUnknownRoute)
@@ -80,10 +91,13 @@ function apiRoutes(deps: AppDeps) {
     .route('/', secretsRoute(deps.secrets))
     .route('/', receiptsRoute(deps.receipts))
     .route('/', budgetsRoute(deps.budgets))
+    .route('/', webhooksRoute(deps.webhooks))
+    .route('/', auditRoute(deps))
     .use(refuseWork(deps.draining))
     .route('/', runsRoute(deps.runs))
     .route('/', journalRoute(deps.journals))
     .route('/', approvalsRoute(deps.approvals))
+    .route('/', schedulesRoute(deps.schedules))
 }
 
 function refuseWork(draining: () => boolean): MiddlewareHandler {

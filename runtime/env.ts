@@ -4,6 +4,7 @@ import { bindSchema } from '../shared/http/bind.ts'
 import { type AllowEntry, readAllowEntry } from '../shared/http/outbound/allow-list.ts'
 import { parseDuration } from '../shared/time/duration.ts'
 import { BOOTSTRAP_KEY } from '../shared/wire/runtime/auth.ts'
+import { zoneOffset } from './schedules/zone.ts'
 import { readMasterKey } from './vault/master-key.ts'
 
 const duration = z.string().transform((text, ctx) => {
@@ -29,8 +30,6 @@ const allowList = z.string().transform((text, ctx): AllowEntry[] => {
     return []
   })
 })
-
-const timeZone = z.string().refine(isTimeZone, 'expected a time zone such as Europe/Berlin or UTC')
 
 const key32 = z.string().transform((text, ctx) => {
   const key = readMasterKey(text)
@@ -63,7 +62,10 @@ export const runtimeEnv = z.object({
     .regex(/^[1-9]\d{0,3}$/, 'expected 1 to 9999 runs')
     .transform(Number)
     .default(16),
-  PLATFORM_DEFAULT_TIMEZONE: timeZone.optional(),
+  PLATFORM_DEFAULT_TIMEZONE: z
+    .string()
+    .refine(name => zoneOffset(name) !== undefined, 'expected an IANA time zone such as Europe/Berlin')
+    .optional(),
   PLATFORM_DEMO: z.enum(['auto', 'off']).default('auto'),
   PLATFORM_OUTBOUND_ALLOW: allowList.default([]),
   PLATFORM_MAX_BODY_BYTES: bytes.default(1_048_576),
@@ -72,11 +74,3 @@ export const runtimeEnv = z.object({
 })
 
 export type RuntimeEnv = z.output<typeof runtimeEnv>
-
-function isTimeZone(name: string): boolean {
-  try {
-    return new Intl.DateTimeFormat('en', { timeZone: name }) !== undefined
-  } catch {
-    return false
-  }
-}

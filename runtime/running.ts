@@ -8,7 +8,7 @@ import { type ApprovalStore, approvalStore } from './approvals/store.ts'
 import type { DayOf } from './budgets/day.ts'
 import type { Ledger } from './budgets/ledger.ts'
 import { createEngine, type Engine } from './execution/engine.ts'
-import type { EngineLimits, SignReceipt } from './execution/engine-deps.ts'
+import type { EngineDeps, EngineLimits, SignReceipt } from './execution/engine-deps.ts'
 import { engineMetrics } from './execution/engine-metrics.ts'
 import type { Models } from './execution/models/model.ts'
 import type { Outbound } from './execution/tools/http-request-tool.ts'
@@ -32,6 +32,8 @@ export interface RunningDeps {
   signReceipt: SignReceipt
   ledger: Pick<Ledger, 'admit' | 'within'>
   dayOf: DayOf
+  beside?: EngineDeps['beside']
+  approvalExpired?: EngineDeps['approvalExpired']
   agents: Pick<AgentStore, 'currentByName' | 'findVersion' | 'getVersion'>
 }
 

@@ -11,6 +11,7 @@ import type { Readyz } from '../shared/wire/runtime/health.ts'
 import { embeddedNode } from './agents/embedded-node.ts'
 import { agentStore } from './agents/store.ts'
 import { runtimeApp } from './app.ts'
+import { auditLog } from './audit-log/log.ts'
 import { access } from './auth/access.ts'
 import type { Connection } from './auth/http-env.ts'
 import type { Scrypt } from './auth/password.ts'
@@ -28,12 +29,18 @@ import type { Deadlines } from './providers/vendor/deadlines.ts'
 import { receipting } from './receipts/receipting.ts'
 import { running } from './running.ts'
 import { endRuns } from './runs/end-runs.ts'
+import { SCHEDULE_HOLDINGS, scheduling } from './schedules/scheduling.ts'
+import { disableSchedules } from './schedules/store.ts'
+import { scheduleZones } from './schedules/zones.ts'
 import { runtimeSteps } from './schema/steps.ts'
 import { SERVED } from './served.ts'
 import { ACCESS_HOLDINGS } from './tenants/store.ts'
 import { checkMasterKey } from './vault/canary.ts'
 import { masterKey } from './vault/master-key.ts'
 import { vault } from './vault/vault.ts'
+import { announceRefused } from './webhooks/announce.ts'
+import { hooking, WEBHOOK_HOLDINGS } from './webhooks/hooking.ts'
+import { runEvents } from './webhooks/run-events.ts'
 
 export interface RuntimeOptions {
   /** The control plane's store. The caller opens it and closes it. */
@@ -45,7 +52,7 @@ export interface RuntimeOptions {
   metricsAccess?: MetricsAccess
   /** 32 bytes under which secrets are sealed. Without it nothing secret can be stored. */
   masterKey?: Uint8Array<ArrayBuffer> | undefined
-  /** The zone whose days budgets and usage are counted by. Default: UTC. */
+  /** The zone of schedules that name none, and whose days budgets and usage are counted by. Default: UTC. */
   defaultTimezone?: string | undefined
   /** 32 bytes that receipts are signed with; without it a key is made and kept under the master key. */
   receiptSeed?: Uint8Array<ArrayBuffer> | undefined
@@ -75,6 +82,8 @@ export interface RuntimeOptions {
   /** How long a provider may be silent. */
   providerDeadlines?: Deadlines | undefined
   sseHeartbeatMs?: number
+  /** False on hosts where nothing runs between requests: they call `scheduled` instead. Default: true. */
+  timers?: boolean
 }
 
 export interface Runtime {
@@ -83,6 +92,8 @@ export interface Runtime {
   ready(): Promise<void>
   /** A one-time token for the setup page, while there is no owner yet. */
   setupToken(): Promise<string | undefined>
+  /** What is due by now, for hosts without timers: called by the platform every minute. */
+  scheduled(): Promise<void>
   /** From now on /readyz says that the service is leaving. */
   drain(): void
   /** Lets open steps finish for up to `ms`; what is not finished goes on after the next start. */
@@ -110,7 +121,10 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   async function ready(): Promise<void> {
     started ??= migrate(db, 'runtime', runtimeSteps).then(async () => {
       nodeId = await ownNode()
+      await audit.recover()
       await work.engine.start()
+      await timed.start({ timers: options.timers ?? true })
+      if (options.timers ?? true) hooks.courier.start()
       if (phase === 'starting') phase = 'ready'
     })
     await started
@@ -141,13 +155,16 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     holdings: [
       ...ACCESS_HOLDINGS,
       ...PROVIDER_HOLDINGS,
+      ...SCHEDULE_HOLDINGS,
+      ...WEBHOOK_HOLDINGS,
       { what: 'runs', rows: 'select 1 from runs where tenant_id = ?1' },
     ],
     bootstrapKey,
     publicUrl,
     scrypt,
   })
-  const agents = agentStore(db, { now: clock.now, newId, deleting: [endRuns] })
+  const audit = auditLog({ db, now: clock.now, newId })
+  const agents = agentStore(db, { now: clock.now, newId, deleting: [endRuns, disableSchedules] })
   const ownNode = embeddedNode(db, newId)
   let nodeId = ''
   const { outside, routerFetch, demo, providers: environment, providerDeadlines: deadlines } = options
@@ -162,6 +179,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     versionOf: agents.getVersion,
     runOf: id => work.runs.summary(id),
   })
+  const zones = scheduleZones(options.defaultTimezone)
   const dayOf = dayIn(options.defaultTimezone ?? 'UTC')
   const budgets = budgeting({ db, metrics, models, dayOf, now: clock.now })
   const work = running({
@@ -173,6 +191,18 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       limits: { ...engineLimits, ...options.limits },
     },
     ...(options.isGone && { isGone: options.isGone }),
+    ...runEvents(newId),
+  })
+  const hooks = hooking({
+    ...{ db, clock, metrics, newId, maxBodyBytes, outside, idempotent: parts.idempotent, sealing: async () => box },
+    log: log.target('runtime.webhooks'),
+  })
+  const timed = scheduling({
+    ...{ db, clock, metrics, newId, maxBodyBytes, idempotent: parts.idempotent },
+    ...{ runs: work.runs, service: work.service, findAgent: agents.currentByName, wake: work.engine.wake },
+    ...{ zones, admits: budgets.ledger.offer, dayOf },
+    refused: (refused, nowMs) => [announceRefused(newId, refused, nowMs)],
+    log: log.target('runtime.schedules'),
   })
 
   const app = runtimeApp({
@@ -206,6 +236,9 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     secrets: { secrets: provided.secrets, maxBodyBytes },
     budgets: { ...{ db, ...budgets, agents, dayOf, now: clock.now, maxBodyBytes } },
     receipts: { service: receipts, keyAccess: parts.keys.keyAccess, maxBodyBytes },
+    schedules: timed.schedules,
+    webhooks: hooks.webhooks,
+    audit,
     draining: () => phase === 'draining',
   })
 
@@ -213,14 +246,21 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     fetch: async (request, connection = {}) => app.fetch(request, connection),
     ready,
     setupToken: parts.setupToken,
+    async scheduled() {
+      await ready()
+      await timed.fireDue()
+      await hooks.courier.once()
+    },
     drain() {
       phase = 'draining'
+      void timed.stop()
       work.engine.drain()
     },
     async close(ms = 0) {
       phase = 'draining'
       await started?.catch(() => undefined)
-      await work.engine.close(ms)
+      await timed.stop()
+      await Promise.all([work.engine.close(ms), hooks.courier.stop(ms)])
       await work.runs.close()
       await parts.close()
     },

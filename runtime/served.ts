@@ -3,10 +3,12 @@ import type { Endpoint } from '../shared/wire/endpoint.ts'
 import { accessEndpoints } from '../shared/wire/runtime/endpoints/access.ts'
 import { agentEndpoints } from '../shared/wire/runtime/endpoints/agents.ts'
 import { approvalEndpoints } from '../shared/wire/runtime/endpoints/approvals.ts'
+import { auditEndpoints } from '../shared/wire/runtime/endpoints/audit.ts'
 import { budgetEndpoints } from '../shared/wire/runtime/endpoints/budgets.ts'
-import { operationEndpoints } from '../shared/wire/runtime/endpoints/operations.ts'
+import { operationEndpoints, webhookEndpoints } from '../shared/wire/runtime/endpoints/operations.ts'
 import { receiptEndpoints } from '../shared/wire/runtime/endpoints/receipts.ts'
 import { runEndpoints } from '../shared/wire/runtime/endpoints/runs.ts'
+import { scheduleEndpoints } from '../shared/wire/runtime/endpoints/schedules.ts'
 import { settingsEndpoints } from '../shared/wire/runtime/endpoints/settings.ts'
 import { errorBody } from '../shared/wire/runtime/error.ts'
 
@@ -23,6 +25,9 @@ export const SERVED: readonly Endpoint[] = [
   ...Object.values(settingsEndpoints),
   ...Object.values(receiptEndpoints),
   ...Object.values(budgetEndpoints),
+  ...Object.values(scheduleEndpoints),
+  ...Object.values(webhookEndpoints),
+  ...Object.values(auditEndpoints),
 ]
 
 export async function servedDocument(): Promise<object> {

@@ -1,9 +1,9 @@
 import type { InStatement } from '@libsql/client/web'
 import type { Counter } from '../../shared/metrics/metrics.ts'
-import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
 import { RunFailure } from '../execution/failure.ts'
 import type { Claimed } from '../execution/lease-store.ts'
 import type { FoundModel, ModelRequest, Models } from '../execution/models/model.ts'
+import type { RunCandidate } from '../runs/service.ts'
 import type { DayOf } from './day.ts'
 import { type Forecasted, forecast } from './forecast.ts'
 import { type Call, holdFor, type Refusal, refusalOfRun, roomForCall } from './limits.ts'
@@ -19,17 +19,6 @@ export interface LedgerDeps {
   now: () => Date
   refused: Pick<Counter, 'add'>
   softly: Pick<Counter, 'add'>
-}
-
-/** What a run would be of. */
-export interface Candidate {
-  tenantId: string
-  agentId: string
-  agentName: string
-  versionId: string
-  manifest: Manifest
-  /** Canonical text. */
-  input: string
 }
 
 export interface Admission {
@@ -53,7 +42,7 @@ export function ledger({ store, models, dayOf, now, refused, softly }: LedgerDep
     versionId,
     manifest,
     input,
-  }: Candidate): Promise<Forecasted & { model: string }> {
+  }: RunCandidate): Promise<Forecasted & { model: string }> {
     const hasTools = manifest.tools.length + manifest.connectors.length + manifest.subAgents.length > 0
     const model = await models.find(tenantId, manifest.model, { tools: hasTools })
     const costOf = (await model?.prices?.()) ?? null
@@ -69,7 +58,7 @@ export function ledger({ store, models, dayOf, now, refused, softly }: LedgerDep
   }
 
   /** Whether one more run fits now, and the forecast that says so. */
-  async function look(candidate: Candidate) {
+  async function look(candidate: RunCandidate) {
     const day = dayOf(now().getTime())
     const budget = await store.get(candidate.agentId)
     const made = await estimate(candidate)
@@ -83,7 +72,7 @@ export function ledger({ store, models, dayOf, now, refused, softly }: LedgerDep
    * transaction. Refused with 402 before anything is written.
    */
   async function admit<T>(
-    candidate: Candidate,
+    candidate: RunCandidate,
     runId: string,
     create: (admission: Admission) => Promise<T>,
   ): Promise<T> {
@@ -105,6 +94,16 @@ export function ledger({ store, models, dayOf, now, refused, softly }: LedgerDep
         }
       }
     })
+  }
+
+  /** The same for a transaction that is not made here; undefined: there is no room. */
+  async function offer(candidate: RunCandidate, runId: string): Promise<Admission | undefined> {
+    if (!(await store.get(candidate.agentId))) return { statements: [], exceeded: false }
+    const { budget, size, refusal, day } = await look(candidate)
+    if (refusal) (budget?.hardFail ? refused : softly).add(1, { dimension: refusal.dimension })
+    if (refusal && budget?.hardFail) return undefined
+    const statements = store.admission({ runId, agentId: candidate.agentId, day }, size)
+    return { statements, exceeded: refusal !== undefined }
   }
 
   /** Holds the worst case of a call; gives the output that fits. Ends the run where nothing does. */
@@ -148,6 +147,7 @@ export function ledger({ store, models, dayOf, now, refused, softly }: LedgerDep
   return {
     look,
     admit,
+    offer,
 
     /** The model as a run may ask it: within its agent's budget, whatever it is asked. */
     within(run: Claimed, model: FoundModel): FoundModel {

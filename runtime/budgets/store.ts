@@ -114,7 +114,9 @@ export function budgetStore(db: Db) {
     admission({ runId, agentId, day }: OfRun, { tokens, costNano }: Estimate): InStatement[] {
       return [
         {
-          sql: 'insert into reservations (run_id, step_id, agent_id, tokens, cost_nano) values (?, ?, ?, ?, ?)',
+          // Not where the run itself was not made, as when another instance had made it before.
+          sql: `insert into reservations (run_id, step_id, agent_id, tokens, cost_nano) select ?1, ?2, ?3, ?4, ?5
+            where exists (select 1 from runs where id = ?1)`,
           args: [runId, FORECAST, agentId, tokens, costNano],
         },
         { sql: CHECK, args: [agentId, day] },

@@ -37,6 +37,11 @@ it('makes a key for a runtime that is running, lists it, and revokes it', async 
   expect(listed.out).toMatch(new RegExp(`^[0-9a-f-]{36}  ${key.slice(0, 12)}…  active  agents:read  \\S+Z  ci\n$`))
   expect((await run('revoke', listed.out.slice(0, 36))).code).toBe(0)
   expect((await run('list')).out).toContain('  revoked  ')
+  const reader = (await run('create', '--name', 'audit', '--scope', 'read')).out.trim()
+  const log = await fetch(`${service.origin}/v1/audit-log`, { headers: { authorization: `Bearer ${reader}` } })
+  expect(await log.json()).toMatchObject(
+    ['createApiKey', 'revokeApiKey', 'createApiKey'].map(action => ({ action, actor: 'command line', via: 'cli' })),
+  )
   await service.close()
 })
 

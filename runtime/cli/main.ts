@@ -2,6 +2,7 @@
 import { Builtins, Cli } from 'clipanion'
 import { VERSION } from '../../shared/version.ts'
 import { KeysCreateCommand, KeysListCommand, KeysRevokeCommand, KeysRotateCommand } from './keys.ts'
+import { SchedulesPreviewCommand } from './schedules.ts'
 import { ServeCommand } from './serve.ts'
 import { VerifyCommand } from './verify.ts'
 
@@ -15,6 +16,7 @@ for (const command of [
   KeysRevokeCommand,
   KeysRotateCommand,
   VerifyCommand,
+  SchedulesPreviewCommand,
 ]) {
   cli.register(command)
 }

@@ -1,3 +1,4 @@
+import type { InStatement } from '@libsql/client/web'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { ApprovalReason } from '../../shared/wire/runtime/approval.ts'
@@ -27,6 +28,12 @@ export interface Approvals {
   ask(question: Question): Promise<Decision>
 }
 
+/** What others write in the transaction that lets a question expire. It may have been decided, so each statement must look. */
+export type ApprovalExpired = (
+  approval: { id: string; stepId: string; run: { id: string; tenantId: string; agentName: string } },
+  nowMs: number,
+) => InStatement[]
+
 export interface ApprovalsDeps {
   run: { id: string; tenantId: string; agentName: string }
   policy: Manifest['approvals']
@@ -35,10 +42,13 @@ export interface ApprovalsDeps {
   history: History
   clock: Clock
   newId: () => string
+  expired?: ApprovalExpired | undefined
 }
 
 /** Questions of one run to a human. They live in the store, so a waiting run holds no worker and survives a restart. */
-export function runApprovals({ run, policy, db, journal, history, clock, newId }: ApprovalsDeps): Approvals {
+export function runApprovals(deps: ApprovalsDeps): Approvals {
+  const { run, policy, db, journal, history, clock, newId, expired = () => [] } = deps
+
   async function find(stepId: string, round: number) {
     const { rows } = await db.execute({
       sql: `select id, status, expires_ms, decided_by, comment, decision from approvals
@@ -82,12 +92,16 @@ export function runApprovals({ run, policy, db, journal, history, clock, newId }
   }
 
   /** Takes the place of a decision that did not come in time; a decision that just came wins. */
-  async function expire(id: string): Promise<boolean> {
-    const result = await db.execute({
-      sql: "update approvals set status = 'expired', decided_ms = ? where id = ? and status = 'pending'",
-      args: [clock.now().getTime(), id],
-    })
-    return result.rowsAffected === 1
+  async function expire(id: string, stepId: string): Promise<boolean> {
+    const nowMs = clock.now().getTime()
+    const [result] = await db.write([
+      {
+        sql: "update approvals set status = 'expired', decided_ms = ? where id = ? and status = 'pending'",
+        args: [nowMs, id],
+      },
+      ...expired({ id, stepId, run }, nowMs),
+    ])
+    return result?.rowsAffected === 1
   }
 
   return {
@@ -98,7 +112,7 @@ export function runApprovals({ run, policy, db, journal, history, clock, newId }
       if (!found) return put(question, round)
       if (found.status === 'pending') {
         if (clock.now().getTime() < found.expiresMs) throw new Parked({ on: 'approval', expiresMs: found.expiresMs })
-        if (!(await expire(found.id))) found = (await find(stepId, round)) ?? found
+        if (!(await expire(found.id, stepId))) found = (await find(stepId, round)) ?? found
         else found = { ...found, status: 'expired' }
       }
       const { by, comment, resolution, output } = found

@@ -3,9 +3,10 @@ import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
+import type { ApprovalExpired } from './approvals.ts'
 import type { EngineMetrics } from './engine-metrics.ts'
 import type { ChainHead } from './journal/event.ts'
-import type { Spent } from './journal/unit.ts'
+import type { BesideCommit, Spent } from './journal/unit.ts'
 import type { Claimed } from './lease-store.ts'
 import type { FoundModel, Models } from './models/model.ts'
 import type { Outbound } from './tools/http-request-tool.ts'
@@ -60,4 +61,6 @@ export interface EngineDeps {
   withinBudget: (run: Claimed, model: FoundModel) => FoundModel
   /** The calendar day that usage is counted by. */
   dayOf: (ms: number) => string
+  beside?: BesideCommit | undefined
+  approvalExpired?: ApprovalExpired | undefined
 }

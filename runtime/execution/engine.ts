@@ -14,7 +14,7 @@ export type Engine = ReturnType<typeof createEngine>
 export function createEngine(deps: EngineDeps) {
   const { db, clock, log, owner, nodeId, limits, isGone, metrics } = deps
   const leases = leaseStore(db, deps.sha256)
-  const writer = journalWriter(db, deps.dayOf)
+  const writer = journalWriter(db, { dayOf: deps.dayOf, beside: deps.beside })
   const running = new Map<string, Execution>()
   const watchers = hub(db, id => running.has(id))
   let draining = false

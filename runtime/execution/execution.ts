@@ -135,7 +135,9 @@ async function work(
   })
   if (!found) throw new RunFailure('model_unconfigured', `no configured provider serves the model ${manifest.model}`)
   const model = deps.withinBudget(run, found)
-  const approvals = runApprovals({ ...{ run, policy: manifest.approvals, db, journal, history, clock, newId } })
+  const approvals = runApprovals({
+    ...{ run, policy: manifest.approvals, db, journal, history, clock, newId, expired: deps.approvalExpired },
+  })
   const steps = runSteps({
     ...{
       runId: run.id,

@@ -5,6 +5,7 @@ import { migrate } from '../../shared/sql/migrate.ts'
 import { systemClock } from '../../shared/time/clock.ts'
 import type { ApiKey, ApiKeyCreated } from '../../shared/wire/runtime/auth.ts'
 import type { Scope } from '../../shared/wire/runtime/scopes.ts'
+import { type Act, auditLog } from '../audit-log/log.ts'
 import { makeKey } from '../auth/keys/mint.ts'
 import { keyStore, toApiKey } from '../auth/keys/store.ts'
 import { runtimeEnv } from '../env.ts'
@@ -34,13 +35,23 @@ export async function openKeyChest(vars: Record<string, string | undefined>) {
   await migrate(db, 'runtime', runtimeSteps)
   const keys = keyStore(db)
   const tenants = tenantStore(db)
+  const audit = auditLog({ db, now: () => new Date(), newId: uuidv7 })
+
+  /** Does an act and writes it into the audit log of its tenant, as the service does for those that come over HTTP. */
+  async function audited(of: Pick<Act, 'tenantId' | 'action' | 'target'>, object: string, act: () => Promise<unknown>) {
+    const whole: Act = { ...of, actor: 'command line', via: 'cli' }
+    const intent = await audit.intend(whole)
+    await act()
+    await audit.done(intent, whole, { outcome: 'done', object })
+  }
 
   return {
     async create({ tenantId, ...order }: KeyOrder): Promise<ApiKeyCreated> {
       if ((await tenants.get(tenantId)) === undefined) throw new EnvError(`there is no tenant with the id ${tenantId}`)
       const made = { ...order, id: uuidv7(), tenantId, createdMs: Date.now(), createdBy: 'command line' }
       const { statement, answer } = makeKey(keys, made)
-      await db.write([statement])
+      const of = { tenantId, action: 'createApiKey', target: '/v1/api-keys' }
+      await audited(of, made.id, () => db.write([statement]))
       return answer
     },
     async list(tenantId: string): Promise<ApiKey[]> {
@@ -57,8 +68,10 @@ export async function openKeyChest(vars: Record<string, string | undefined>) {
       return signingKeys({ keys: receiptKeyStore(db), sealing: async () => box, clock: systemClock }).rotate()
     },
     async revoke(id: string): Promise<void> {
-      if ((await keys.get(id)) === undefined) throw new EnvError(`there is no API key with the id ${id}`)
-      await keys.revoke(id, Date.now())
+      const key = await keys.get(id)
+      if (key === undefined) throw new EnvError(`there is no API key with the id ${id}`)
+      const of = { tenantId: key.tenantId, action: 'revokeApiKey', target: `/v1/api-keys/${id}` }
+      await audited(of, id, () => keys.revoke(id, Date.now()))
     },
     close: () => db.close(),
   }

@@ -18,14 +18,23 @@ let runtime: Promise<Runtime> | undefined
 /** The runtime on a WinterCG host. There is no disk here, so its store is a libSQL server. */
 export default {
   async fetch(request: Request, vars: Vars): Promise<Response> {
-    runtime ??= start(vars)
-    try {
-      return (await runtime).fetch(request, connectionOf(request))
-    } catch (error) {
-      runtime = undefined
-      throw error
-    }
+    return (await running(vars)).fetch(request, connectionOf(request))
   },
+  /** By a cron trigger of the platform, each minute. */
+  async scheduled(_event: unknown, vars: Vars): Promise<void> {
+    await (await running(vars)).scheduled()
+  },
+}
+
+/** One runtime of this isolate; a start that failed is tried again at the next call. */
+async function running(vars: Vars): Promise<Runtime> {
+  runtime ??= start(vars)
+  try {
+    return await runtime
+  } catch (error) {
+    runtime = undefined
+    throw error
+  }
 }
 
 async function start(vars: Vars): Promise<Runtime> {
@@ -54,8 +63,7 @@ async function start(vars: Vars): Promise<Runtime> {
   const providers = readProviders(vars)
   const made = createRuntime({
     ...{ db, log, maxBodyBytes, metricsAccess, masterKey, bootstrapKey, publicUrl, outside, demo, providers },
-    defaultTimezone: env.PLATFORM_DEFAULT_TIMEZONE,
-    receiptSeed: env.PLATFORM_RECEIPT_KEY,
+    ...{ defaultTimezone: env.PLATFORM_DEFAULT_TIMEZONE, receiptSeed: env.PLATFORM_RECEIPT_KEY, timers: false },
   })
   await made.ready()
   const token = bootstrapKey === undefined ? await made.setupToken() : undefined

@@ -16,6 +16,7 @@ import type { Idempotency } from '../idempotency/binding.ts'
 import type { Idempotent } from '../idempotency/idempotent.ts'
 import { pageOf } from '../paging/page.ts'
 import { readQuery } from '../paging/read-query.ts'
+import { asCreated } from './as-created.ts'
 import type { RunService } from './service.ts'
 import type { RunStore } from './store.ts'
 
@@ -82,16 +83,4 @@ export function runsRoute({ runs, service, idempotent, maxBodyBytes }: RunsDeps)
       await service.signal(run, c.req.param('name'), c.req.valid('json').value)
       return c.body(null, 204)
     })
-}
-
-/** A run as it was the moment it was made: it may be claimed before its creator hears of it. */
-function asCreated(run: Run): Run {
-  const { id, tenantId, agentName, agentId, agentVersionId, input, createdAt, labels, trigger, forkedFrom } = run
-  return {
-    ...{ id, tenantId, agentName, agentId, agentVersionId, status: 'queued', createdAt, updatedAt: createdAt },
-    ...(input && { input }),
-    ...{ tokensIn: 0, tokensOut: 0, costUsd: 0, labels, trigger, isolation: { declared: run.isolation.declared } },
-    ...(forkedFrom && { forkedFrom }),
-    budgetExceeded: run.budgetExceeded,
-  }
 }

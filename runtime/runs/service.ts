@@ -17,9 +17,15 @@ export interface AgentVersion {
   manifest: Manifest
 }
 
+/** What a run would be of; the input as canonical text. */
+export interface RunCandidate extends AgentVersion {
+  tenantId: string
+  input: string
+}
+
 /** Makes a run under its agent's budget: `create` gets what belongs to the same transaction. */
 export type Admit = <T>(
-  candidate: AgentVersion & { tenantId: string; input: string },
+  candidate: RunCandidate,
   runId: string,
   create: (admission: { statements: InStatement[]; exceeded: boolean }) => Promise<T>,
 ) => Promise<T>
@@ -113,14 +119,10 @@ export function runService(deps: RunServiceDeps) {
       tenantId: string,
       { agentName, input, labels = {}, versionId }: z.output<typeof runCreate>,
       also: Also,
+      by: Pick<NewRun, 'trigger' | 'scheduleId'> = { trigger: { kind: 'api' } },
     ): Promise<Run> {
       const version = await versionFor(tenantId, agentName, versionId)
-      const run = {
-        tenantId,
-        input: canonicalBody(input),
-        labels: canonicalBody(labels),
-        trigger: { kind: 'api' as const },
-      }
+      const run = { tenantId, input: canonicalBody(input), labels: canonicalBody(labels), ...by }
       return create(run, version, also)
     },
 

@@ -1,5 +1,6 @@
-import type { InStatement, InValue } from '@libsql/client/web'
+import type { InStatement, InValue, ResultSet } from '@libsql/client/web'
 import type { Db } from '../../shared/sql/db.ts'
+import { retryBusy } from '../../shared/sql/db-fault.ts'
 import { groupCommit } from '../../shared/sql/group-commit.ts'
 import { insertJson } from '../../shared/sql/insert-json.ts'
 import type { Run, RunListQuery } from '../../shared/wire/runtime/run.ts'
@@ -34,21 +35,44 @@ export interface NewRun {
   also?: readonly InStatement[]
 }
 
-const insertRuns = insertJson(
-  'runs',
-  {
-    ...{ id: 'text', tenant_id: 'text', agent_name: 'text', agent_id: 'text', version_id: 'text', status: 'text' },
-    ...{ created_ms: 'integer', updated_ms: 'integer', due_ms: 'integer', labels: 'text', trigger_kind: 'text' },
-    ...{ trigger_ref: 'text', parent_run_id: 'text', depth: 'integer', session_id: 'text', schedule_id: 'text' },
-    ...{ forked_run: 'text', forked_step: 'text', isolation: 'text', budget_exceeded: 'integer' },
-  },
-  { after: 'on conflict do nothing' },
-)
-const insertData = insertJson('run_data', { run_id: 'text', input: 'document' }, { after: 'on conflict do nothing' })
+const RUN = {
+  id: 'text',
+  tenant_id: 'text',
+  agent_name: 'text',
+  agent_id: 'text',
+  version_id: 'text',
+  status: 'text',
+  created_ms: 'integer',
+  updated_ms: 'integer',
+  due_ms: 'integer',
+  labels: 'text',
+  trigger_kind: 'text',
+  trigger_ref: 'text',
+  parent_run_id: 'text',
+  depth: 'integer',
+  session_id: 'text',
+  schedule_id: 'text',
+  forked_run: 'text',
+  forked_step: 'text',
+  isolation: 'text',
+  budget_exceeded: 'integer',
+} as const
+const DATA = { run_id: 'text', input: 'document' } as const
+const after = 'on conflict do nothing'
+const always = { runs: insertJson('runs', RUN, { after }), data: insertJson('run_data', DATA, { after }) }
+/** Only the runs whose id stands in the window of their schedule: what another instance took is not created here as well. */
+const ofWindows = {
+  runs: insertJson('runs', RUN, { after, where: 'exists (select 1 from schedule_fires where run_id = new.id)' }),
+  data: insertJson('run_data', DATA, { after, where: 'exists (select 1 from runs where id = new.run_id)' }),
+}
 const countRuns = insertJson(
   'usage_days',
   { agent_id: 'text', day: 'text', model: 'text', tenant_id: 'text', agent_name: 'text', runs: 'integer' },
-  { after: 'on conflict (agent_id, day, model) do update set runs = runs + 1' },
+  {
+    given: { run_id: 'text' },
+    where: 'exists (select 1 from runs where id = new.run_id)',
+    after: 'on conflict (agent_id, day, model) do update set runs = runs + 1',
+  },
 )
 const insertEvents = insertJson('events', { run_id: 'text', seq: 'integer', hash: 'text', body: 'document' })
 
@@ -66,6 +90,19 @@ export function runStore(db: Db) {
   return {
     /** Resolves when the run is durable. Runs that are created at the same moment share a commit. */
     create: (run: NewRun): Promise<void> => creations.append(run),
+
+    /**
+     * Creates the runs of those windows that `take` takes, all in one transaction, and answers the results of `take`.
+     * `settle` comes last.
+     */
+    async createForWindows(
+      runs: readonly NewRun[],
+      { take, settle }: { take: readonly InStatement[]; settle: readonly InStatement[] },
+    ): Promise<ResultSet[]> {
+      const created = runs.length === 0 ? [] : creation(runs, ofWindows)
+      const results = await retryBusy(() => db.write([...take, ...created, ...settle]))
+      return results.slice(0, take.length)
+    },
 
     async get(id: string): Promise<Run | undefined> {
       const [runs, data] = await db.read([
@@ -171,12 +208,12 @@ export function runStore(db: Db) {
   }
 }
 
-function creation(runs: readonly NewRun[]): InStatement[] {
+function creation(runs: readonly NewRun[], insert = always): InStatement[] {
   const events = runs.flatMap(run =>
     (run.events ?? []).map(({ entry, body }) => ({ run_id: run.id, seq: entry.seq, hash: entry.hash, body })),
   )
   return [
-    insertRuns.statement(
+    insert.runs.statement(
       runs.map(run => ({
         ...{ id: run.id, tenant_id: run.tenantId, agent_name: run.agentName, agent_id: run.agentId },
         ...{ version_id: run.versionId, status: 'queued', created_ms: run.createdMs, updated_ms: run.createdMs },
@@ -196,10 +233,11 @@ function creation(runs: readonly NewRun[]): InStatement[] {
           tenant_id: run.tenantId,
           agent_name: run.agentName,
           runs: 1,
+          run_id: run.id,
         },
       })),
     ),
-    insertData.statement(runs.map(run => ({ run_id: run.id, input: run.input }))),
+    insert.data.statement(runs.map(run => ({ run_id: run.id, input: run.input }))),
     ...(events.length > 0 ? [insertEvents.statement(events)] : []),
     ...runs.flatMap(run => run.also ?? []),
   ]

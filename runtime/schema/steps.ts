@@ -1,8 +1,11 @@
 import type { Migration } from '../../shared/sql/migrate.ts'
 import { accessStep } from './access-step.ts'
+import { auditStep } from './audit-step.ts'
 import { executionStep } from './execution-step.ts'
 import { governanceStep } from './governance-step.ts'
+import { schedulesStep } from './schedules-step.ts'
 import { settingsStep } from './settings-step.ts'
+import { webhooksStep } from './webhooks-step.ts'
 
 /** The runtime's tables, step by step. A released step is never edited: add one. */
 export const runtimeSteps: readonly Migration[] = [
@@ -18,4 +21,7 @@ export const runtimeSteps: readonly Migration[] = [
   executionStep,
   settingsStep,
   governanceStep,
+  schedulesStep,
+  webhooksStep,
+  auditStep,
 ]

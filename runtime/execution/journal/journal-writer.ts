@@ -2,7 +2,7 @@ import type { InStatement } from '@libsql/client/web'
 import type { Db } from '../../../shared/sql/db.ts'
 import { type GroupCommit, groupCommit } from '../../../shared/sql/group-commit.ts'
 import { insertJson } from '../../../shared/sql/insert-json.ts'
-import type { Committed, Unit } from './unit.ts'
+import type { BesideCommit, Committed, Unit } from './unit.ts'
 
 /** The owner of an older epoch writes nothing, whatever it believes about itself. */
 const owned = "exists (select 1 from runs where id = new.run_id and epoch = new.epoch and status = 'running')"
@@ -83,22 +83,32 @@ const WAKE = `update runs set due_ms = 0
 where owner is null and status in ('running', 'waiting') and id in (
   select c.parent_run_id from json_each(?) as n join runs as c on c.id = n.value where c.parent_run_id is not null)`
 
+export interface JournalWriterDeps {
+  /** The calendar day that usage is counted by. */
+  dayOf: (ms: number) => string
+  beside?: BesideCommit | undefined
+}
+
 export type JournalWriter = GroupCommit<Unit, Committed>
 
 /**
  * The one writer of journals in a process. Units of different runs that arrive while a commit is in flight share the next
  * one; a run has at most one unit in flight (`run-journal.ts`), so a refused unit never leaves a hole behind it.
  */
-export function journalWriter(db: Db, dayOf: (ms: number) => string): JournalWriter {
+export function journalWriter(db: Db, deps: JournalWriterDeps): JournalWriter {
   return groupCommit<Unit, Committed>({
-    write: units => commit(db, dayOf, units),
+    write: units => commit(db, deps, units),
     maxRows: 256,
     weigh: unit => unit.events.reduce((sum, event) => sum + event.body.length, 0),
     maxWeight: 8 * 1024 * 1024,
   })
 }
 
-async function commit(db: Db, dayOf: (ms: number) => string, units: readonly Unit[]): Promise<Committed[]> {
+async function commit(
+  db: Db,
+  { dayOf, beside = () => [] }: JournalWriterDeps,
+  units: readonly Unit[],
+): Promise<Committed[]> {
   const statements: InStatement[] = [{ sql: FENCED, args: [json(units, (unit, at) => [at, unit.runId, unit.epoch])] }]
   const events = units.flatMap(({ runId, epoch, events }) =>
     events.map(({ entry, body }) => ({ run_id: runId, seq: entry.seq, hash: entry.hash, body, epoch })),
@@ -185,6 +195,7 @@ async function commit(db: Db, dayOf: (ms: number) => string, units: readonly Uni
     })
   }
   if (ended.length > 0) statements.push({ sql: WAKE, args: [json(ended, ({ runId }) => runId)] })
+  statements.push(...beside(units))
   const [fenced] = await db.write(statements)
   const results = units.map((): Committed => 'kept')
   for (const row of fenced?.rows ?? []) results[Number(row[0])] = 'fenced'

@@ -64,3 +64,9 @@ export interface Unit {
 }
 
 export type Committed = 'kept' | 'fenced'
+
+/**
+ * What others write about units in the transaction that keeps them, as its last statements: runs and events stand as the units
+ * left them. A unit may be fenced, so each statement must look whether its own is there.
+ */
+export type BesideCommit = (units: readonly Unit[]) => InStatement[]

@@ -2,6 +2,7 @@ import type { Endpoint } from '../endpoint.ts'
 import { accessEndpoints } from './endpoints/access.ts'
 import { agentEndpoints } from './endpoints/agents.ts'
 import { approvalEndpoints } from './endpoints/approvals.ts'
+import { auditEndpoints } from './endpoints/audit.ts'
 import { budgetEndpoints } from './endpoints/budgets.ts'
 import { connectorEndpoints } from './endpoints/connectors.ts'
 import { nodeEndpoints } from './endpoints/nodes.ts'
@@ -26,6 +27,7 @@ export const runtime = {
   access: accessEndpoints,
   nodes: nodeEndpoints,
   webhooks: webhookEndpoints,
+  audit: auditEndpoints,
   operations: operationEndpoints,
 } as const
 

@@ -1,7 +1,8 @@
 import { z } from 'zod'
-import { count, expected } from '../bounds.ts'
+import { query } from '../aliases.ts'
+import { count, expected, text } from '../bounds.ts'
 import { named } from '../named.ts'
-import { id, timestamp } from './conventions.ts'
+import { id, page, pageAliases, timestamp } from './conventions.ts'
 
 export const webhookEvents = [
   'run.succeeded',
@@ -51,13 +52,16 @@ export type WebhookUpdate = z.infer<typeof webhookUpdate>
 export const webhookCreated = named('WebhookCreated', webhook.extend({ secret: z.string() }))
 export type WebhookCreated = z.infer<typeof webhookCreated>
 
+const deliveryOutcome = z.enum(['delivered', 'retrying', 'failed', 'pending'])
+
 export const delivery = named(
   'WebhookDelivery',
   z.object({
     id,
     type: z.string(),
     attempt: count,
-    outcome: z.enum(['delivered', 'retrying', 'failed', 'pending']),
+    /** `failed`: given up, until it is sent again by hand. */
+    outcome: deliveryOutcome,
     status: z.int().optional(),
     error: z.string().optional(),
     at: timestamp,
@@ -65,6 +69,11 @@ export const delivery = named(
   }),
 )
 export type Delivery = z.infer<typeof delivery>
+
+export const deliveryListQuery = query({ ...page, outcome: deliveryOutcome.optional() }, pageAliases)
+
+const pathText = text(1, 512)
+export const deliveryParams = z.object({ id: pathText, deliveryId: pathText })
 
 export const webhookTested = named(
   'WebhookTested',

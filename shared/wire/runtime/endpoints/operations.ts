@@ -3,7 +3,16 @@ import { created, gone, listOf, ok } from '../../answers.ts'
 import { endpoint } from '../../endpoint.ts'
 import { emptyBody, idParams, pageQuery } from '../conventions.ts'
 import { healthz, readyz } from '../health.ts'
-import { delivery, webhook, webhookCreate, webhookCreated, webhookTested, webhookUpdate } from '../webhook.ts'
+import {
+  delivery,
+  deliveryListQuery,
+  deliveryParams,
+  webhook,
+  webhookCreate,
+  webhookCreated,
+  webhookTested,
+  webhookUpdate,
+} from '../webhook.ts'
 import { BODY, BODY_OF_ONE, LIST, ONE } from './errors.ts'
 
 const write = { tag: 'Webhooks', auth: 'bearer', scopes: ['webhooks:write'] } as const
@@ -66,12 +75,23 @@ export const webhookEndpoints = {
   deliveries: endpoint({
     id: 'listWebhookDeliveries',
     path: '/v1/webhooks/{id}/deliveries',
-    summary: 'What was sent, and how it went',
+    summary: 'What was sent, and how it went; with outcome=failed, what was given up',
     ...read,
     params: idParams,
-    query: pageQuery,
+    query: deliveryListQuery,
     responses: listOf(z.array(delivery)),
     errors: [...ONE, 400],
+  }),
+  redeliver: endpoint({
+    id: 'redeliverWebhook',
+    method: 'POST',
+    path: '/v1/webhooks/{id}/deliveries/{deliveryId}/redeliver',
+    summary: 'Send a delivery again, from the first attempt',
+    ...write,
+    params: deliveryParams,
+    body: emptyBody,
+    responses: ok(delivery),
+    errors: BODY_OF_ONE,
   }),
 }
 

@@ -1,0 +1,19 @@
+import type { Endpoint } from '../../shared/wire/endpoint.ts'
+
+/** What is configured, not what is worked on: runs and sessions have records of their own. */
+const CONFIGURES = new Set([
+  'agents:write',
+  'connectors:write',
+  'schedules:write',
+  'settings:write',
+  'budgets:write',
+  'keys:write',
+  'nodes:write',
+  'webhooks:write',
+  'platform:admin',
+])
+
+/** Whether an operation changes how a tenant is set up. By its scope, so that an operation that is added later is one as well. */
+export function isAdministrative({ method, scopes = [] }: Pick<Endpoint, 'method' | 'scopes'>): boolean {
+  return method !== 'GET' && scopes.some(scope => CONFIGURES.has(scope))
+}

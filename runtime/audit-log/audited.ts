@@ -1,0 +1,98 @@
+import type { Context, MiddlewareHandler } from 'hono'
+import { createMiddleware } from 'hono/factory'
+import type { Log } from '../../shared/log/log.ts'
+import { FIRST_TENANT } from '../auth/first-tenant.ts'
+import type { RuntimeHttpEnv } from '../auth/http-env.ts'
+import { pathOf } from '../auth/path-of.ts'
+import { isAdministrative } from './administrative.ts'
+import type { Act, AuditLog } from './log.ts'
+
+export interface AuditedDeps {
+  audit: Pick<AuditLog, 'intend' | 'done' | 'drop'>
+  log: Log
+}
+
+const LONGEST_TARGET = 512
+const MOST_FIELDS = 32
+
+/** Behind the gate and before the routes: writes an entry about each administrative act that is not refused. */
+export function audited(deps: AuditedDeps): MiddlewareHandler<RuntimeHttpEnv> {
+  return createMiddleware<RuntimeHttpEnv>(async (c, next) => {
+    const { principal, endpoint } = c.var
+    if (!isAdministrative(endpoint)) return next()
+    const act: Act = {
+      ...{ tenantId: principal.tenantId, actor: principal.keyId, action: endpoint.id },
+      ...{ via: pathOf(c) === c.req.path ? 'api' : 'dashboard', target: targetOf(c), requestId: c.get('requestId') },
+    }
+    await about(deps, c, act, next, tenantIn(endpoint.path, pathOf(c)))
+  })
+}
+
+/** The first owner and the first key come from no key. */
+export function auditedSetup(deps: AuditedDeps): MiddlewareHandler<RuntimeHttpEnv> {
+  return createMiddleware<RuntimeHttpEnv>(async (c, next) => {
+    if (c.req.method !== 'POST') return next()
+    const act: Act = {
+      ...{ tenantId: FIRST_TENANT, actor: 'setup link', via: 'setup', action: 'setup' },
+      ...{ target: targetOf(c), requestId: c.get('requestId') },
+    }
+    await about(deps, c, act, next)
+  })
+}
+
+async function about(
+  { audit, log }: AuditedDeps,
+  c: Context<RuntimeHttpEnv>,
+  act: Act,
+  next: () => Promise<void>,
+  alsoTenant?: string,
+): Promise<void> {
+  const intent = await audit.intend(act)
+  await next()
+  try {
+    // A repeat of an earlier call did nothing, and neither did one that was refused.
+    const nothing = (c.res.status >= 400 && c.res.status < 500) || c.res.headers.has('idempotency-replayed')
+    if (nothing) await audit.drop(intent)
+    else {
+      const outcome = c.res.status < 400 ? 'done' : 'unknown'
+      await audit.done(intent, act, { outcome, object: await objectOf(c.res), fields: fieldsOf(c), alsoTenant })
+    }
+  } catch (error) {
+    // The act is done and its caller is owed the answer; what was announced becomes an entry with an unknown outcome.
+    log.error('an administrative act could not be written into the audit log', { error, action: act.action })
+  }
+}
+
+function targetOf(c: Context): string {
+  return pathOf(c).slice(0, LONGEST_TARGET).toWellFormed()
+}
+
+/** The tenant in the path of an operation on something of another one. */
+function tenantIn(path: string, called: string): string | undefined {
+  return path.startsWith('/v1/tenants/{id}/') ? called.split('/')[3] : undefined
+}
+
+/** What a POST made, by its id, else its name. */
+async function objectOf(answer: Response): Promise<string | undefined> {
+  if (answer.status !== 201) return undefined
+  const body = (await answer.clone().json()) as {
+    versionId?: unknown
+    id?: unknown
+    name?: unknown
+    key?: { id?: unknown }
+    user?: { id?: unknown }
+  }
+  const found = [body.versionId, body.id, body.key?.id, body.user?.id, body.name].find(one => typeof one === 'string')
+  return found as string | undefined
+}
+
+/** The names of what a change wanted changed. */
+function fieldsOf(c: Context): string[] | undefined {
+  if (c.req.method !== 'PUT' && c.req.method !== 'PATCH') return undefined
+  const body: unknown = c.req.valid('json' as never)
+  if (typeof body !== 'object' || body === null) return undefined
+  return Object.keys(body)
+    .slice(0, MOST_FIELDS)
+    .map(name => name.toWellFormed())
+    .toSorted()
+}

@@ -1,0 +1,165 @@
+import type { InStatement } from '@libsql/client/web'
+import type { Db } from '../../shared/sql/db.ts'
+import { retryBusy } from '../../shared/sql/db-fault.ts'
+import type { AuditEntry, AuditVerified } from '../../shared/wire/runtime/audit.ts'
+import { againAfterConflict } from '../agents/conflict.ts'
+import type { PageOf } from '../paging/page.ts'
+import { type AuditHead, auditChecker, auditGenesis, sealEntry } from './chain.ts'
+
+/** What is known of an act before it is done. */
+export type Act = Pick<AuditEntry, 'tenantId' | 'actor' | 'via' | 'action' | 'target' | 'requestId'>
+
+export interface Done {
+  outcome: AuditEntry['outcome']
+  object?: string | undefined
+  fields?: string[] | undefined
+  /** Another tenant whom the act concerns: its log gets the entry as well. */
+  alsoTenant?: string | undefined
+}
+
+export interface AuditLogDeps {
+  db: Db
+  now: () => Date
+  newId: () => string
+}
+
+/** Longer than any call may take: an act whose end nobody wrote by then was interrupted. */
+const INTERRUPTED_MS = 150_000
+const RECOVER_EVERY_MS = 60_000
+const PAGE = 1000
+
+export type AuditLog = ReturnType<typeof auditLog>
+
+/**
+ * Administrative acts, in a chain for each tenant. An act is announced before it is done, and the entry about it takes the
+ * place of the announcement: a process that dies in between leaves one that becomes an entry with an unknown outcome.
+ */
+export function auditLog({ db, now, newId }: AuditLogDeps) {
+  let last: Promise<unknown> = Promise.resolve()
+  let recoverMs = 0
+
+  async function headOf(tenantId: string): Promise<AuditHead> {
+    const { rows } = await db.execute({
+      sql: 'select seq, hash from audit_heads where tenant_id = ?',
+      args: [tenantId],
+    })
+    const row = rows[0]
+    return row ? { seq: Number(row.seq), hash: String(row.hash) } : auditGenesis(tenantId)
+  }
+
+  /** Writes the entries and removes the intent, all or nothing; nothing at all when somebody else removed it before. */
+  async function write(intentId: string, entries: readonly Omit<AuditEntry, 'seq' | 'hash'>[]): Promise<void> {
+    const announced = 'exists (select 1 from audit_intents where id = ?)'
+    // Another process may have added to the chain since its head was read: the place is then taken.
+    await againAfterConflict(() =>
+      retryBusy(async () => {
+        const statements: InStatement[] = []
+        for (const entry of entries) {
+          const { seq, hash, body } = sealEntry(await headOf(entry.tenantId), entry)
+          statements.push(
+            {
+              sql: `insert into audit_log (tenant_id, seq, hash, body) select ?, ?, ?, ? where ${announced}`,
+              args: [entry.tenantId, seq, hash, body, intentId],
+            },
+            {
+              sql: `insert into audit_heads (tenant_id, seq, hash) select ?, ?, ? where ${announced}
+on conflict (tenant_id) do update set seq = excluded.seq, hash = excluded.hash`,
+              args: [entry.tenantId, seq, hash, intentId],
+            },
+          )
+        }
+        await db.write([...statements, removal(intentId)])
+      }),
+    )
+  }
+
+  /** One after the other in a process, so that they do not contend for the end of a chain. */
+  function inTurn<T>(act: () => Promise<T>): Promise<T> {
+    const mine = last.then(act, act)
+    last = mine.catch(() => undefined)
+    return mine
+  }
+
+  async function recover(): Promise<void> {
+    const { rows } = await db.execute({
+      sql: 'select id, entry from audit_intents where at_ms < ? order by at_ms limit 100',
+      args: [now().getTime() - INTERRUPTED_MS],
+    })
+    for (const row of rows) {
+      const entry = JSON.parse(String(row.entry)) as Act & { at: string }
+      await inTurn(() => write(String(row.id), [{ ...entry, outcome: 'unknown' }]))
+    }
+  }
+
+  return {
+    /** Announces an act that is about to be done. */
+    async intend(act: Act): Promise<string> {
+      const nowMs = now().getTime()
+      if (nowMs >= recoverMs) {
+        recoverMs = nowMs + RECOVER_EVERY_MS
+        await recover()
+      }
+      const id = newId()
+      const entry = JSON.stringify({ ...act, at: new Date(nowMs).toISOString() })
+      await retryBusy(() =>
+        db.execute({ sql: 'insert into audit_intents (id, at_ms, entry) values (?, ?, ?)', args: [id, nowMs, entry] }),
+      )
+      return id
+    },
+
+    /** Writes down how it went. */
+    async done(intentId: string, act: Act, { outcome, object, fields, alsoTenant }: Done): Promise<void> {
+      const entry = {
+        ...{ ...act, at: now().toISOString(), outcome },
+        ...(object !== undefined && { object }),
+        ...(fields !== undefined && { fields }),
+      }
+      const tenants = new Set([act.tenantId, alsoTenant ?? act.tenantId])
+      const entries = [...tenants].map(tenantId => ({ ...entry, tenantId }))
+      await inTurn(() => write(intentId, entries))
+    },
+
+    /** It was refused: nothing was done. */
+    async drop(intentId: string): Promise<void> {
+      await retryBusy(() => db.execute(removal(intentId)))
+    },
+
+    /** Entries for acts that nobody finished. */
+    recover,
+
+    async list(tenantId: string, { limit, after }: PageOf): Promise<AuditEntry[]> {
+      const { rows } = await db.execute({
+        sql: 'select hash, body from audit_log where tenant_id = ? and seq < ? order by seq desc limit ?',
+        args: [tenantId, after?.at ?? Number.MAX_SAFE_INTEGER, limit + 1],
+      })
+      return rows.map(row => ({ ...(JSON.parse(String(row.body)) as AuditEntry), hash: String(row.hash) }))
+    },
+
+    /** Recomputes the chain of a tenant, a thousand entries at a time. */
+    async verify(tenantId: string, noted: Partial<AuditHead> = {}): Promise<AuditVerified> {
+      const checker = auditChecker({ tenantId, noted })
+      for (let seq = 0; ; ) {
+        // Of one moment: an entry that is added meanwhile has moved the end as well.
+        const [page, heads] = await db.read([
+          {
+            sql: `select seq, hash, body from audit_log where tenant_id = ? and seq > ? order by seq limit ${PAGE}`,
+            args: [tenantId, seq],
+          },
+          { sql: 'select seq, hash from audit_heads where tenant_id = ?', args: [tenantId] },
+        ])
+        const found = page?.rows ?? []
+        for (const row of found) {
+          checker.push({ seq: Number(row.seq), hash: String(row.hash), body: String(row.body) })
+        }
+        seq = Number(found.at(-1)?.seq ?? seq)
+        if (found.length === PAGE) continue
+        const end = heads?.rows[0]
+        return checker.end(end && { seq: Number(end.seq), hash: String(end.hash) })
+      }
+    },
+  }
+}
+
+function removal(intentId: string): InStatement {
+  return { sql: 'delete from audit_intents where id = ?', args: [intentId] }
+}

@@ -1,0 +1,187 @@
+import type { InStatement } from '@libsql/client/web'
+import type { Log } from '../../shared/log/log.ts'
+import type { Counter, Histogram } from '../../shared/metrics/metrics.ts'
+import { dbFault } from '../../shared/sql/db-fault.ts'
+import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
+import type { RunCandidate } from '../runs/service.ts'
+import type { NewRun, RunStore } from '../runs/store.ts'
+import { type Claim, type ClaimedWindow, claimStatements } from './claim.ts'
+import { decideWindows, MOST_MISSED } from './decide.ts'
+import type { DueSchedule, ScheduleStore } from './store.ts'
+import { windowsUpTo } from './windows.ts'
+import type { Zones } from './zones.ts'
+
+export interface ScheduledAgent {
+  agentId: string
+  versionId: string
+  manifest: Manifest
+}
+
+export interface Refused {
+  tenantId: string
+  scheduleId: string
+  agentName: string
+  reason: string
+  windowMs: number
+  /** The revision on which the refusal stands: a statement about it must hold that condition. */
+  revision: number
+}
+
+export interface FiringDeps {
+  store: Pick<ScheduleStore, 'due' | 'released'>
+  runs: Pick<RunStore, 'createForWindows'>
+  zones: Pick<Zones, 'firingsOf'>
+  /** The current version of an agent of that tenant. */
+  findAgent: (tenantId: string, name: string) => Promise<ScheduledAgent | undefined>
+  /** What keeps one more run within its agent's budget, for the transaction that makes it; undefined: there is no room. */
+  admits: (
+    candidate: RunCandidate,
+    runId: string,
+  ) => Promise<{ statements: InStatement[]; exceeded: boolean } | undefined>
+  /** The calendar day that a run counts for. */
+  dayOf: (ms: number) => string
+  /** What else is written when a window is refused. */
+  refused: (refused: Refused, nowMs: number) => InStatement[]
+  now: () => Date
+  newId: () => string
+  /** Told when runs were started. */
+  wake: () => void
+  fires: Counter
+  lagSeconds: Histogram
+  log: Log
+}
+
+/** Schedules in one transaction. */
+const BATCH = 200
+
+/** Of one call; what is left is due again at once. */
+const MOST_ROUNDS = 50
+
+interface Decided {
+  claim: Claim
+  runs: NewRun[]
+  refused: Refused[]
+}
+
+/**
+ * Starts what is due now. Windows before `missedBeforeMs` count as missed: nobody was there at their time. However many
+ * processes call it at once, each window gets one run (see `claimStatements`).
+ */
+export function firing(deps: FiringDeps) {
+  const { store, runs, zones, dayOf, now, newId, log } = deps
+
+  async function fateOf(schedule: DueSchedule, nowMs: number, missedBeforeMs: number): Promise<Decided> {
+    const { id: scheduleId, tenantId, agentName, revision, dueMs, running, pendingMs } = schedule
+    const due = dueMs !== null && dueMs <= nowMs
+    const seen = due
+      ? windowsUpTo(zones.firingsOf(schedule), { dueMs, nowMs, missedBeforeMs, most: MOST_MISSED })
+      : { missed: [], onTime: [], next: dueMs ?? undefined }
+    const fates = decideWindows({ policy: schedule, running, pendingMs }, seen)
+    const wanted = [
+      ...(fates.released === undefined
+        ? []
+        : [{ windowMs: fates.released, outcome: 'started', waited: true } as const]),
+      ...fates.windows.map(window => ({ ...window, waited: false })),
+    ]
+    const made: Decided = {
+      claim: {
+        ...{ scheduleId, revision, pendingMs: fates.pendingMs, dueMs: seen.next ?? null },
+        ...{ windows: [], lastError: schedule.lastError ?? null },
+      },
+      ...{ runs: [], refused: [] },
+    }
+    const windows: ClaimedWindow[] = []
+    for (const window of wanted) {
+      if (window.outcome !== 'started') {
+        windows.push(window)
+        continue
+      }
+      const agent = await deps.findAgent(tenantId, agentName)
+      const runId = newId()
+      const admission = agent && (await deps.admits({ ...agent, tenantId, agentName, input: schedule.input }, runId))
+      if (admission === undefined || agent === undefined) {
+        const reason = agent === undefined ? 'agent_not_found' : 'budget_exceeded'
+        windows.push({ ...window, outcome: 'refused', reason })
+        made.claim.lastError = reason
+        made.refused.push({ ...{ tenantId, scheduleId, agentName, reason, windowMs: window.windowMs, revision } })
+        continue
+      }
+      windows.push({ ...window, runId })
+      made.claim.lastError = null
+      made.runs.push({
+        ...{ id: runId, tenantId, agentName, agentId: agent.agentId, versionId: agent.versionId, createdMs: nowMs },
+        ...{ input: schedule.input, labels: '{}', isolation: agent.manifest.isolation, scheduleId },
+        ...{ day: dayOf(nowMs), budgetExceeded: admission.exceeded, also: admission.statements },
+        trigger: { kind: 'schedule', ref: scheduleId },
+      })
+    }
+    return { ...made, claim: { ...made.claim, windows } }
+  }
+
+  async function decide(schedule: DueSchedule, nowMs: number, missedBeforeMs: number): Promise<Decided> {
+    try {
+      return await fateOf(schedule, nowMs, missedBeforeMs)
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error
+      // Its zone or expression is not to be read on this host; the others go on.
+      log.error('a schedule cannot be timed and stands still', { error, scheduleId: schedule.id })
+      const { id: scheduleId, revision, pendingMs } = schedule
+      const claim = { scheduleId, revision, windows: [], dueMs: null, pendingMs, lastError: 'not_timed' }
+      return { ...{ claim, runs: [], refused: [] } }
+    }
+  }
+
+  async function carryOut(decided: readonly Decided[], nowMs: number): Promise<void> {
+    const { take, settle } = claimStatements(
+      decided.map(({ claim }) => claim),
+      nowMs,
+    )
+    const told = decided.flatMap(one => one.refused.flatMap(refused => deps.refused(refused, nowMs)))
+    const results = await runs.createForWindows(
+      decided.flatMap(one => one.runs),
+      { take, settle: [...told, ...settle] },
+    )
+    const taken = new Set(results.flatMap(({ rows }) => rows.map(row => `${row.schedule_id} ${row.window_ms}`)))
+    const doneMs = now().getTime()
+    let started = false
+    for (const { claim } of decided) {
+      for (const { windowMs, outcome, reason, waited } of claim.windows) {
+        if (!taken.has(`${claim.scheduleId} ${windowMs}`)) continue
+        deps.fires.add(1, { outcome })
+        if (outcome !== 'started') continue
+        started = true
+        if (reason === undefined && !waited) deps.lagSeconds.observe(Math.max(0, doneMs - windowMs) / 1000)
+      }
+    }
+    if (started) deps.wake()
+  }
+
+  /** One transaction for all of them; where it is refused, one for each, so that none holds up the others. */
+  async function carryOutAll(decided: readonly Decided[], nowMs: number): Promise<void> {
+    try {
+      await carryOut(decided, nowMs)
+    } catch (error) {
+      if (dbFault(error) !== 'statement' || decided.length === 1) throw error
+      for (const one of decided) {
+        await carryOut([one], nowMs).catch((fault: unknown) => {
+          log.error('a schedule could not be fired', { error: fault, scheduleId: one.claim.scheduleId })
+        })
+      }
+    }
+  }
+
+  return async ({ missedBeforeMs }: { missedBeforeMs: number }): Promise<void> => {
+    for (let round = 0; round < MOST_ROUNDS; round++) {
+      const nowMs = now().getTime()
+      const due = await store.due(nowMs, BATCH)
+      const known = new Set(due.map(({ id }) => id))
+      const released = (await store.released(BATCH)).filter(({ id }) => !known.has(id))
+      const schedules = [...due, ...released]
+      if (schedules.length === 0) return
+      const decided: Decided[] = []
+      for (const schedule of schedules) decided.push(await decide(schedule, nowMs, missedBeforeMs))
+      await carryOutAll(decided, nowMs)
+      if (due.length < BATCH && released.length < BATCH) return
+    }
+  }
+}

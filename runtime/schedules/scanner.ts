@@ -1,0 +1,59 @@
+import type { Log } from '../../shared/log/log.ts'
+import type { Clock } from '../../shared/time/clock.ts'
+import { dueLoop } from '../../shared/time/due-loop.ts'
+
+/** Windows are fired at most this long after their time (contract §9), whoever changed the store meanwhile. */
+const LONGEST_PAUSE_MS = 1000
+/** A process that stood still for longer than this was away. */
+const AWAY_MS = 60_000
+const FIRES_KEPT_MS = 90 * 86_400_000
+const PRUNE_EVERY_MS = 60_000
+const PRUNE_MOST = 5000
+
+export interface ScannerDeps {
+  fire: (options: { missedBeforeMs: number }) => Promise<void>
+  store: {
+    nextDue: () => Promise<number | undefined>
+    prune: (beforeMs: number, most: number) => Promise<void>
+  }
+  clock: Clock
+  log: Log
+}
+
+export type Scanner = ReturnType<typeof scanner>
+
+/** Fires schedules when they are due, as long as the process lives. A host without timers calls `once` instead. */
+export function scanner({ fire, store, clock, log }: ScannerDeps) {
+  let startedMs = 0
+  let pruneMs = 0
+
+  async function look(missedBeforeMs: number): Promise<void> {
+    await fire({ missedBeforeMs })
+    const nowMs = clock.now().getTime()
+    if (nowMs < pruneMs) return
+    pruneMs = nowMs + PRUNE_EVERY_MS
+    await store.prune(nowMs - FIRES_KEPT_MS, PRUNE_MOST)
+  }
+
+  const loop = dueLoop({
+    ...{ clock, longestPauseMs: LONGEST_PAUSE_MS },
+    failed: error => log.error('schedules could not be fired', { error }),
+    async look() {
+      // Another instance that was there fires within the second, so what is older than that was missed.
+      await look(Math.max(startedMs - LONGEST_PAUSE_MS, clock.now().getTime() - AWAY_MS))
+      return store.nextDue()
+    },
+  })
+
+  return {
+    start(): void {
+      startedMs = clock.now().getTime()
+      loop.start()
+    },
+    /** A schedule changed: it may be due before the next look. */
+    wake: loop.wake,
+    /** One look, for a host whose platform calls it every minute or so: what came since two minutes ago is on time. */
+    once: (): Promise<void> => look(clock.now().getTime() - 2 * AWAY_MS),
+    stop: loop.stop,
+  }
+}

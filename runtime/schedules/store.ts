@@ -1,0 +1,156 @@
+import type { InStatement, InValue } from '@libsql/client/web'
+import type { Db } from '../../shared/sql/db.ts'
+import { type PageOf, pageSql } from '../paging/page.ts'
+import { storableText } from '../schema/storable-text.ts'
+import { type FireRow, type ScheduleRow, toFire, toRow } from './schedule.ts'
+import type { Zones } from './zones.ts'
+
+export interface DueSchedule extends ScheduleRow {
+  /** A run of it has not ended. */
+  running: boolean
+}
+
+const RUNNING = `exists (select 1 from runs
+  where schedule_id = s.id and status in ('queued', 'running', 'waiting'))`
+
+/** Inputs that are read into memory at once, in characters. */
+const MOST_INPUT = 16 * 1024 * 1024
+
+export type ScheduleStore = ReturnType<typeof scheduleStore>
+
+export function scheduleStore(db: Db, zones: Zones) {
+  /** Of these, the first ones up to a weight, and always the first. */
+  async function firstOf(where: string, order: string, args: InValue[]): Promise<DueSchedule[]> {
+    const { rows } = await db.execute({
+      sql: `select *, ${RUNNING} as running from (
+        select *, sum(length(input)) over (order by ${order}, id) - length(input) as before from (
+          select * from schedules as s where ${where} order by ${order} limit ?
+        )) as s where before <= ${MOST_INPUT}`,
+      args,
+    })
+    return rows.map(row => ({ ...toRow(row), running: Number(row.running) === 1 }))
+  }
+
+  return {
+    insert(row: ScheduleRow): InStatement {
+      return {
+        sql: `insert into schedules (id, tenant_id, name, agent_name, cron_expr, timezone, effective_zone, input, enabled,
+overlap, catch_up, catch_up_limit, due_ms, created_ms, updated_ms) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+        args: [row.id, row.tenantId, ...settings(row, zones), row.dueMs, row.createdMs, row.updatedMs],
+      }
+    },
+
+    async get(id: string): Promise<ScheduleRow | undefined> {
+      const { rows } = await db.execute({ sql: 'select * from schedules where id = ?', args: [storableText(id)] })
+      return rows[0] && toRow(rows[0])
+    },
+
+    async list(
+      tenantId: string,
+      { agentName, enabled }: { agentName?: string | undefined; enabled?: boolean | undefined },
+      page: PageOf,
+    ): Promise<ScheduleRow[]> {
+      const { where, order, args } = pageSql(page)
+      const filters: InValue[] = []
+      let sql = 'select * from schedules where tenant_id = ?'
+      if (agentName !== undefined) {
+        sql += ' and agent_name = ?'
+        filters.push(storableText(agentName))
+      }
+      if (enabled !== undefined) {
+        sql += ' and enabled = ?'
+        filters.push(enabled ? 1 : 0)
+      }
+      const { rows } = await db.execute({ sql: `${sql} ${where} ${order}`, args: [tenantId, ...filters, ...args] })
+      return rows.map(toRow)
+    },
+
+    /** Writes a row over the revision that it was made from; false when someone else was first. */
+    async replace(row: ScheduleRow): Promise<boolean> {
+      const [done] = await db.write([
+        {
+          sql: `update schedules set name = ?, agent_name = ?, cron_expr = ?, timezone = ?, effective_zone = ?, input = ?,
+enabled = ?, overlap = ?, catch_up = ?, catch_up_limit = ?, due_ms = ?, updated_ms = ?, revision = revision + 1
+where id = ? and revision = ?`,
+          args: [...settings(row, zones), row.dueMs, row.updatedMs, row.id, row.revision],
+        },
+        // What was waiting for its turn does not start once the schedule is off.
+        {
+          sql: `update schedule_fires set outcome = 'skipped', reason = 'paused' where schedule_id = ?1 and outcome = 'queued'
+and window_ms = (select pending_ms from schedules where id = ?1 and enabled = 0)`,
+          args: [row.id],
+        },
+        { sql: 'update schedules set pending_ms = null where id = ? and enabled = 0', args: [row.id] },
+      ])
+      return done?.rowsAffected === 1
+    },
+
+    /** Its fires stay until they are old: nobody reads them without the schedule. */
+    async remove(id: string): Promise<boolean> {
+      return (await db.execute({ sql: 'delete from schedules where id = ?', args: [id] })).rowsAffected === 1
+    },
+
+    /** Schedules whose next window has come, longest due first. */
+    due: (nowMs: number, most: number) => firstOf('due_ms <= ?', 'due_ms', [nowMs, most]),
+
+    /** Schedules with a window that waited for a run which has ended. */
+    released: (most: number) => firstOf(`pending_ms is not null and not ${RUNNING}`, 'pending_ms', [most]),
+
+    async nextDue(): Promise<number | undefined> {
+      const { rows } = await db.execute('select due_ms from schedules where due_ms is not null order by due_ms limit 1')
+      return rows[0] && Number(rows[0].due_ms)
+    },
+
+    /** Schedules that go by the deployment's zone and were last timed by another one. */
+    async movedByDefault(most: number): Promise<ScheduleRow[]> {
+      const { rows } = await db.execute({
+        sql: 'select * from schedules where timezone is null and effective_zone <> ? limit ?',
+        args: [zones.fallback, most],
+      })
+      return rows.map(toRow)
+    },
+
+    /** Newest window first. */
+    async fires(scheduleId: string, { limit, after }: PageOf): Promise<FireRow[]> {
+      const { rows } = await db.execute({
+        sql: `select * from schedule_fires where schedule_id = ? and window_ms < ? order by window_ms desc limit ?`,
+        args: [scheduleId, after?.at ?? Number.MAX_SAFE_INTEGER, limit + 1],
+      })
+      return rows.map(toFire)
+    },
+
+    /** Forgets windows that were handled before a moment, at most so many at once. */
+    async prune(beforeMs: number, most: number): Promise<void> {
+      await db.execute({
+        sql: `delete from schedule_fires where (schedule_id, window_ms) in (
+          select schedule_id, window_ms from schedule_fires where fired_ms < ? order by fired_ms limit ?)`,
+        args: [beforeMs, most],
+      })
+    },
+  }
+}
+
+function settings(row: ScheduleRow, zones: Zones): InValue[] {
+  const { name, agentName, cronExpr, timezone, input, enabled, overlap, catchUp, catchUpLimit } = row
+  return [
+    ...[name === undefined ? null : JSON.stringify(name), agentName, cronExpr, timezone, zones.of(timezone), input],
+    ...[enabled ? 1 : 0, overlap, catchUp, catchUpLimit],
+  ]
+}
+
+/** For the transaction that deletes an agent: its schedules are switched off (contract §3). */
+export function disableSchedules({ tenantId, name }: { tenantId: string; name: string }, nowMs: number): InStatement[] {
+  return [
+    {
+      sql: `update schedule_fires set outcome = 'skipped', reason = 'paused' where outcome = 'queued'
+and (schedule_id, window_ms) in (select id, pending_ms from schedules
+  where tenant_id = ? and agent_name = ? and pending_ms is not null)`,
+      args: [tenantId, name],
+    },
+    {
+      sql: `update schedules set enabled = 0, due_ms = null, pending_ms = null, updated_ms = ?, revision = revision + 1
+where tenant_id = ? and agent_name = ? and enabled = 1`,
+      args: [nowMs, tenantId, name],
+    },
+  ]
+}

@@ -1,0 +1,155 @@
+import type { InStatement, InValue } from '@libsql/client/web'
+import type { Db } from '../../shared/sql/db.ts'
+import type { Delivery } from '../../shared/wire/runtime/webhook.ts'
+import { type PageOf, pageSql } from '../paging/page.ts'
+import { storableText } from '../schema/storable-text.ts'
+import { type DeliveryRow, toDeliveryRow, toWebhookRow, type WebhookRow } from './webhook.ts'
+
+export interface Taking {
+  nowMs: number
+  /** Until when others leave alone what is taken. */
+  leaseMs: number
+  most: number
+  mostOfOne: number
+  /** Webhooks that have enough on their way. */
+  except: readonly string[]
+}
+
+export interface Settling {
+  outcome: Delivery['outcome']
+  status: number | undefined
+  error: string | undefined
+  dueMs: number | undefined
+}
+
+// The turn goes by webhook, each by the index of its own due rows: one with a long backlog does not hide the others.
+const TAKE = `update webhook_deliveries set due_ms = ?2, attempt = attempt + 1
+where rowid in (
+  select d.rowid from webhooks as w join webhook_deliveries as d on d.rowid in (
+    select rowid from webhook_deliveries where webhook_id = w.id and due_ms <= ?1 order by due_ms limit ?4)
+  where w.id not in (select value from json_each(?5)) order by d.due_ms limit ?3)
+returning *`
+
+export type WebhookStore = ReturnType<typeof webhookStore>
+
+export function webhookStore(db: Db) {
+  return {
+    insert(row: WebhookRow): InStatement {
+      const { id, tenantId, url, events, enabled, sealedSecret, createdMs, updatedMs } = row
+      return {
+        sql: `insert into webhooks (id, tenant_id, url, events, enabled, sealed_secret, created_ms, updated_ms)
+values (?, ?, ?, ?, ?, ?, ?, ?)`,
+        args: [
+          ...[id, tenantId, JSON.stringify(url), JSON.stringify(events), enabled ? 1 : 0, sealedSecret],
+          ...[createdMs, updatedMs],
+        ],
+      }
+    },
+
+    async get(id: string): Promise<WebhookRow | undefined> {
+      const { rows } = await db.execute({ sql: 'select * from webhooks where id = ?', args: [storableText(id)] })
+      return rows[0] && toWebhookRow(rows[0])
+    },
+
+    async getMany(ids: readonly string[]): Promise<Map<string, WebhookRow>> {
+      const { rows } = await db.execute({
+        sql: 'select * from webhooks where id in (select value from json_each(?))',
+        args: [JSON.stringify(ids)],
+      })
+      return new Map(rows.map(row => [String(row.id), toWebhookRow(row)]))
+    },
+
+    async list(tenantId: string, page: PageOf): Promise<WebhookRow[]> {
+      const { where, order, args } = pageSql(page)
+      const { rows } = await db.execute({
+        sql: `select * from webhooks where tenant_id = ? ${where} ${order}`,
+        args: [tenantId, ...args],
+      })
+      return rows.map(toWebhookRow)
+    },
+
+    async update(
+      id: string,
+      { url, events, enabled }: { [K in 'url' | 'events' | 'enabled']?: WebhookRow[K] | undefined },
+      nowMs: number,
+    ): Promise<WebhookRow | undefined> {
+      const json = (value: unknown) => (value === undefined ? null : JSON.stringify(value))
+      const { rows } = await db.execute({
+        sql: `update webhooks set url = coalesce(?, url), events = coalesce(?, events), enabled = coalesce(?, enabled),
+updated_ms = ? where id = ? returning *`,
+        args: [json(url), json(events), enabled === undefined ? null : enabled ? 1 : 0, nowMs, id],
+      })
+      return rows[0] && toWebhookRow(rows[0])
+    },
+
+    async remove(id: string): Promise<boolean> {
+      return (await db.execute({ sql: 'delete from webhooks where id = ?', args: [id] })).rowsAffected === 1
+    },
+
+    /** Takes deliveries that are due, and counts the attempt. One UPDATE, so that two processes never take the same one. */
+    async take({ nowMs, leaseMs, most, mostOfOne, except }: Taking): Promise<DeliveryRow[]> {
+      const args = [nowMs, nowMs + leaseMs, most, mostOfOne, JSON.stringify(except)]
+      return (await db.execute({ sql: TAKE, args })).rows.map(toDeliveryRow)
+    },
+
+    /** Writes how an attempt went, unless a later one is under way. */
+    async settle(
+      { webhookId, eventId, attempt }: DeliveryRow,
+      { outcome, status, error, dueMs }: Settling,
+    ): Promise<void> {
+      await db.execute({
+        sql: `update webhook_deliveries set outcome = ?, status = ?, error = ?, due_ms = ?
+where webhook_id = ? and event_id = ? and attempt = ?`,
+        args: [
+          ...[outcome, status ?? null, error === undefined ? null : JSON.stringify(error), dueMs ?? null],
+          ...[webhookId, eventId, attempt],
+        ],
+      })
+    },
+
+    async nextDue(): Promise<number | undefined> {
+      const { rows } = await db.execute(
+        'select due_ms from webhook_deliveries where due_ms is not null order by due_ms limit 1',
+      )
+      return rows[0] && Number(rows[0].due_ms)
+    },
+
+    async deliveries(
+      webhookId: string,
+      { outcome }: { outcome?: Delivery['outcome'] | undefined },
+      { limit, after }: PageOf,
+    ): Promise<DeliveryRow[]> {
+      const args: InValue[] = [webhookId]
+      let sql = 'select * from webhook_deliveries where webhook_id = ?'
+      if (outcome !== undefined) {
+        sql += ' and outcome = ?'
+        args.push(outcome)
+      }
+      if (after !== undefined) {
+        sql += ' and (created_ms, event_id) < (?, ?)'
+        args.push(after.at, after.id)
+      }
+      sql += ' order by created_ms desc, event_id desc limit ?'
+      return (await db.execute({ sql, args: [...args, limit + 1] })).rows.map(toDeliveryRow)
+    },
+
+    /** Sends one again from the start, whatever became of it; undefined when there is none. */
+    async redeliver(webhookId: string, eventId: string, nowMs: number): Promise<DeliveryRow | undefined> {
+      const { rows } = await db.execute({
+        sql: `update webhook_deliveries set outcome = 'pending', attempt = 0, status = null, error = null, due_ms = ?
+where webhook_id = ? and event_id = ? returning *`,
+        args: [nowMs, webhookId, storableText(eventId)],
+      })
+      return rows[0] && toDeliveryRow(rows[0])
+    },
+
+    /** Forgets settled deliveries from before a moment, at most so many at once. */
+    async prune(beforeMs: number, most: number): Promise<void> {
+      await db.execute({
+        sql: `delete from webhook_deliveries where rowid in (
+          select rowid from webhook_deliveries where due_ms is null and created_ms < ? order by created_ms limit ?)`,
+        args: [beforeMs, most],
+      })
+    },
+  }
+}
