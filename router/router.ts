@@ -24,6 +24,7 @@ import { keepFeedback } from './feedback/keep-feedback.ts'
 import type { GateHost } from './gates/build-gates.ts'
 import { createErrorBudgets } from './gates/error-budgets.ts'
 import type { InboundDeps } from './inbound/deps.ts'
+import { keepLearning } from './learning/keep-learning.ts'
 import { calibrationMetrics } from './metrics/calibration-metrics.ts'
 import { liveMetrics } from './metrics/live-metrics.ts'
 import { breakers } from './policy/breakers.ts'
@@ -226,12 +227,14 @@ async function build(options: RouterOptions, life: Lifecycle) {
     })
   }
 
+  const learning = await keepLearning({ db, log, sha256, secret: hashing.salt })
   const outHeaders = options.responseHeaders ?? true
   const { tenantId = 'default', access = OPEN_ACCESS } = options
   const shared = {
     ledger,
     breakers: breakers(clock),
     sessions: sessions(clock.monotonic),
+    learner: learning.learner,
     calibrated: calibration.of,
     errorBudgets: createErrorBudgets({ budgetOf: id => holder.get().config.gates[id]?.errorBudget, clock }),
     ...{ transport, clock, env, sha256, hashing, outHeaders },
@@ -311,6 +314,7 @@ async function build(options: RouterOptions, life: Lifecycle) {
     reload,
     async close() {
       await saveSpent()
+      await learning.close()
       await feedback?.close()
       await receipts?.close()
       await transport.close()

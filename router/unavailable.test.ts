@@ -14,7 +14,6 @@ describe('a config that asks for what this version does not do', () => {
     ['early_release in [[route]] #1', config({ early_release: true })],
     ['shadow_rate in [[route]] #1', config({ shadow_rate: 0.1 })],
     ['thinking_policy = "strip" in [[route]] #1', config({ thinking_policy: 'strip' })],
-    ['learning.algorithm = "thompson"', config({}, { learning: { algorithm: 'thompson' } })],
     [
       'inject_usage in [[provider]] "local"',
       config(

@@ -4,7 +4,7 @@ import type { RoutingConfig } from './config/routing-config.ts'
  * What a routing config may ask for by contract and this version does not do yet, a sentence each. Such a config is
  * refused: a setting that is read and then ignored would be a promise nobody keeps.
  */
-export function unavailable({ routes, providers, learning }: RoutingConfig): string[] {
+export function unavailable({ routes, providers }: RoutingConfig): string[] {
   const found: string[] = []
   const say = (what: string, instead: string) => void found.push(`${what} is not available in this version: ${instead}`)
   for (const { ix, earlyRelease, shadowRate, thinkingPolicy } of routes) {
@@ -18,7 +18,5 @@ export function unavailable({ routes, providers, learning }: RoutingConfig): str
     if (auth === 'sigv4' || auth === 'oauth') say(`auth = "${auth}" ${at}`, 'use a provider with a key')
     if (injectUsage) say(`inject_usage ${at}`, 'leave it out; usage that was not sent is estimated and marked')
   }
-  if (learning.algorithm !== 'off')
-    say(`learning.algorithm = "${learning.algorithm}"`, 'leave it out; requests start at start_rung')
   return found
 }

@@ -3,6 +3,7 @@ import type { Clock } from '../../shared/time/clock.ts'
 import { type RouterErrorCase, routerErrors } from '../../shared/wire/router/error.ts'
 import { responseHeaders } from '../../shared/wire/router/headers.ts'
 import type { Policy, UnsealedTrace } from '../../shared/wire/router/trace.ts'
+import type { Lesson } from '../learning/experience.ts'
 import type { Hashing } from '../receipt/request-part.ts'
 import { requestPart } from '../receipt/request-part.ts'
 import { type HeaderList, TransportError } from '../upstream/transport.ts'
@@ -20,7 +21,7 @@ export interface EnforceDeps extends PlanDeps, Omit<CascadeDeps, 'readKey' | 'br
   record: (make: () => UnsealedTrace) => Promise<void>
 }
 
-export type EnforceInput = Omit<PlanInput, 'sessionId'> & { arrivedAt: Date; arrived: number }
+export type EnforceInput = Omit<PlanInput, 'sessionId' | 'features'> & { arrivedAt: Date; arrived: number }
 
 /** Serves one request by the cascade and leaves its receipt. `abandoned` aborts when the client is gone. */
 export async function enforce(input: EnforceInput, deps: EnforceDeps, abandoned: AbortSignal): Promise<Response> {
@@ -51,8 +52,8 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, abandoned:
 
   async function decide(): Promise<Outcome> {
     const api = inbound.dialect
-    const { session_id: sessionId } = requestPart({ ...inbound, api }, deps.hashing)
-    const planned = planCascade({ ...input, sessionId }, deps)
+    const { session_id: sessionId, features } = requestPart({ ...inbound, api }, deps.hashing)
+    const planned = planCascade({ ...input, sessionId, features }, deps)
     if (!planned.ok) {
       await leave(
         { end: { kind: 'error', error: planned.error, message: planned.message }, tried: [], busy: [] },
@@ -70,7 +71,12 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, abandoned:
     }
     const made = toOutcome(result, options)
     if (result.end.kind === 'answer') {
-      deps.sessions.served(input.tenantId, route.fingerprint, sessionId, result.end.served.rung.rung)
+      const { rung, tokens } = result.end.served
+      deps.sessions.served(input.tenantId, route.fingerprint, sessionId, rung.rung, tokens?.cache_read)
+    }
+    const { algorithm, discount } = config.learning
+    if (algorithm !== 'off') {
+      deps.learner.learn(input.tenantId, route.fingerprint, features, lessonsOf(result), discount)
     }
     await leave(made.result, planned.policy, made.outcome.kind === 'served' ? made.outcome.served.status : undefined)
     return made.outcome
@@ -145,6 +151,15 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, abandoned:
     },
     gone: () => gone.abort(),
   })
+}
+
+/** What the attempts of a request teach about their rungs: the answers that were judged, at their whole cost. */
+function lessonsOf({ tried }: CascadeResult): Lesson[] {
+  return tried.flatMap(({ rung, call, verdict, cost, tokens, gates }) =>
+    call.kind === 'answered' && (verdict === 'pass' || verdict === 'fail') && cost !== null && tokens !== null
+      ? [{ rung: rung.rung, passed: verdict === 'pass', cost: cost + (gates?.cost ?? 0), tokens }]
+      : [],
+  )
 }
 
 /** What a head that is out changes: its status was 200, and what is no answer ended the stream before its end. */

@@ -2,18 +2,19 @@ import { fromUsd, type NanoUsd } from '../../shared/money/money.ts'
 import { utf8 } from '../../shared/sign/bytes.ts'
 import { type Sha256, sha256Hex } from '../../shared/sign/sha256.ts'
 import type { Profile } from '../../shared/wire/router/conventions.ts'
-import type { Policy } from '../../shared/wire/router/trace.ts'
+import type { Features, Policy } from '../../shared/wire/router/trace.ts'
 import { capsFor } from '../budget/caps.ts'
 import type { BudgetLedger } from '../budget/ledger.ts'
 import { type Credential, credentialFor } from '../config/credential.ts'
 import type { Model } from '../config/model.ts'
-import type { Route, RoutingConfig } from '../config/routing-config.ts'
+import type { Learning, Route, RoutingConfig } from '../config/routing-config.ts'
 import type { Gate } from '../gates/gate.ts'
+import type { Learner } from '../learning/learner.ts'
 import type { Breakers } from '../policy/breakers.ts'
 import { boundFactors } from '../policy/cost-bound.ts'
 import { type Eligibility, eligibleRungs, emptyBecause, estimateInputTokens } from '../policy/eligible.ts'
 import { resolveKnobs, serveThreshold } from '../policy/knobs.ts'
-import { startRung } from '../policy/start-rung.ts'
+import { type Start, startRung } from '../policy/start-rung.ts'
 import { headerValue } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
 import type { CascadePlan } from './cascade.ts'
@@ -26,6 +27,7 @@ export interface PlanDeps {
   ledger: BudgetLedger
   breakers: Breakers
   sessions: Sessions
+  learner: Learner
   /** What calibration says about a route of a tenant. */
   calibrated: (tenantId: string, route: Route) => { threshold: number | null; lost: boolean }
   env: Readonly<Record<string, string | undefined>>
@@ -37,6 +39,7 @@ export interface PlanInput {
   tenantId: string
   sessionId: string
   inbound: Inbound
+  features: Features
   route: Route
   profile: Profile
   profileByHeader: boolean
@@ -69,6 +72,8 @@ export function planCascade(input: PlanInput, deps: PlanDeps): Planned {
     },
     credential,
   })
+  const session = deps.sessions.find(tenantId, route.fingerprint, input.sessionId)
+  const { traceId, features } = input
   const start = startRung({
     route,
     knobs,
@@ -78,14 +83,19 @@ export function planCascade(input: PlanInput, deps: PlanDeps): Planned {
     hasImages: facts.imageCount > 0,
     hasThinkingHistory: facts.hasThinkingHistory,
     requestedModel: facts.model.value,
-    session: deps.sessions.find(tenantId, route.fingerprint, input.sessionId),
+    session,
+    draw: deps.learner.draw({
+      ...{ traceId, tenantId, route, knobs, features, session },
+      eligible: eligibility.rungs,
+      settings: config.learning,
+    }),
     breakerOpen: rung => {
       const one = route.ladder[rung]!
       return !deps.breakers.isCallable(one.provider, fingerprint(one))
     },
   })
   const policy: Policy = {
-    id: start.forced ? 'static-ladder@1+forced' : 'static-ladder@1',
+    id: policyId(start, config.learning, knobs.epsilon),
     start_rung: start.rung ?? 0,
     propensity: start.propensity,
     mode_profile: profile,
@@ -102,7 +112,7 @@ export function planCascade(input: PlanInput, deps: PlanDeps): Planned {
   }
   const calibrated = deps.calibrated(tenantId, route)
   const plan: CascadePlan = {
-    traceId: input.traceId,
+    traceId,
     tenantId,
     inbound,
     config,
@@ -118,6 +128,12 @@ export function planCascade(input: PlanInput, deps: PlanDeps): Planned {
     boundFactors: boundFactors(config.tenants[tenantId], route.budget, config.budget),
   }
   return { ok: true, plan, policy, eligibility }
+}
+
+function policyId({ drawn, forced }: Start, { algorithm }: Learning, epsilon: number): string {
+  const id = drawn ? `${algorithm}@1` : 'static-ladder@1'
+  if (forced) return `${id}+forced`
+  return drawn && epsilon > 0 ? `${id}+eps` : id
 }
 
 function nothingToCall(eligibility: Eligibility): { ok: false; error: 'untranslatable' | 'upstream'; message: string } {

@@ -7,6 +7,7 @@ interface Remembered {
   rung: number
   at: number
   turns: number
+  cacheRead: number
 }
 
 export type Sessions = ReturnType<typeof sessions>
@@ -18,13 +19,22 @@ export function sessions(monotonic: () => number) {
   return {
     find(tenantId: string, routeFp: string, sessionId: string): Session | undefined {
       const one = known.get(key(tenantId, routeFp, sessionId))
-      return one && { lastServedRung: one.rung, idleS: (monotonic() - one.at) / 1000, turn: one.turns + 1 }
+      return (
+        one && {
+          lastServedRung: one.rung,
+          idleS: (monotonic() - one.at) / 1000,
+          turn: one.turns + 1,
+          cacheReadTokens: one.cacheRead,
+        }
+      )
     },
-    served(tenantId: string, routeFp: string, sessionId: string, rung: number): void {
+    served(tenantId: string, routeFp: string, sessionId: string, rung: number, cacheReadTokens = 0): void {
       const own = key(tenantId, routeFp, sessionId)
-      const turns = (known.get(own)?.turns ?? 0) + 1
+      const before = known.get(own)
+      const turns = (before?.turns ?? 0) + 1
+      const cacheRead = (before?.cacheRead ?? 0) + (cacheReadTokens - (before?.cacheRead ?? 0)) / turns
       known.delete(own)
-      known.set(own, { rung, at: monotonic(), turns })
+      known.set(own, { rung, at: monotonic(), turns, cacheRead })
       if (known.size > MAX_SESSIONS) known.delete(known.keys().next().value!)
     },
   }

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { bootstrapMean, middle95, resampledSums, xoshiro128 } from './bootstrap.ts'
+import { xoshiro128 } from '../policy/xoshiro128.ts'
+import { bootstrapMean, middle95, resampledSums } from './bootstrap.ts'
 import { type Estimate, estimatePolicy } from './estimate.ts'
 import { type PolicyRow, policyRows } from './policy-rows.ts'
 

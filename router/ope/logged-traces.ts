@@ -29,6 +29,11 @@ export async function* loggedTraces(db: Db, span: Span): AsyncGenerator<LoggedTr
   }
 }
 
+/** A routed request that got as far as a call: only such a start has a cost or an outcome. */
+export function hasStart({ mode, attempts, policy }: TraceRecord): boolean {
+  return mode === 'enforce' && attempts.length > 0 && policy.propensity > 0
+}
+
 async function outcomesOf(db: Db, tenant: string, ids: readonly string[]): Promise<ReadonlyMap<string, boolean>> {
   const { rows } = await db.execute({
     sql: `select trace_id, fails, passes from outcomes

@@ -5,12 +5,12 @@ import type { Kept } from '../calibrate/calibration.ts'
 import { entriesOf, toEntry } from '../calibrate/calibration-store.ts'
 import { routeThreshold } from '../calibrate/describe.ts'
 import type { Route, RoutingConfig } from '../config/routing-config.ts'
+import { contextOf } from '../learning/context.ts'
 import { serveThreshold } from '../policy/knobs.ts'
 import type { Span } from '../traces/stored-records.ts'
 import { type DirectReport, directRows } from './direct-rows.ts'
 import { estimatePolicy, type Metric, type PolicyEstimates } from './estimate.ts'
-import { contextOf, hasStart } from './logged-start.ts'
-import { loggedTraces, routeNames } from './logged-traces.ts'
+import { hasStart, loggedTraces, routeNames } from './logged-traces.ts'
 import { policyRows } from './policy-rows.ts'
 import { rehearsedRoute } from './rehearsed-route.ts'
 import { replay } from './replay.ts'
@@ -54,7 +54,12 @@ export async function rehearse(db: Db, { target, metrics, span }: RehearseAsk): 
         'startRung' in target
           ? { logged: `rung ${policy.start_rung}`, target: `rung ${target.startRung}` }
           : { logged: attempts[0]!.model, target: rehearsed!.route.ladder[rehearsed!.start.rung]!.model }
-      const row = { context: contextOf(trace), route: routeName(trace), propensity: policy.propensity, ...starts }
+      const row = {
+        context: contextOf(trace.request.features),
+        route: routeName(trace),
+        propensity: policy.propensity,
+        ...starts,
+      }
       const cost = final.total_cost_usd
       if (cost === null) counts.unpriced += 1
       else rows.cost.add({ ...row, value: cost })

@@ -45,6 +45,7 @@ describe('startRung', () => {
       overrides: [],
       propensity: 1,
       explored: false,
+      drawn: false,
       forced: false,
     })
     expect(short(routeOf(4, 'start_rung = 2'))).toEqual([2])

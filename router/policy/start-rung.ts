@@ -7,6 +7,8 @@ export interface Session {
   readonly idleS: number
   /** Number of this request in its session, counted from 1. */
   readonly turn: number
+  /** Mean of what its requests read from a provider's cache. */
+  readonly cacheReadTokens?: number
 }
 
 /** A learned start (§7.5): which rung was drawn, and the chance that each rung had. */
@@ -43,6 +45,8 @@ export interface Start {
   readonly overrides: readonly Override[]
   readonly propensity: number
   readonly explored: boolean
+  /** It was drawn from what was learned. */
+  readonly drawn: boolean
   /** A header or a floor decided, whatever was drawn. */
   readonly forced: boolean
 }
@@ -63,6 +67,7 @@ export function startRung(input: StartInput): Start {
     overrides: overrideOrder.filter(name => overrides.has(name)),
     propensity: draw === undefined ? 1 : chanceOf(input, bounds, draw, rung),
     explored: draw?.explored === true,
+    drawn: draw !== undefined,
     forced: overrides.has('header') || overrides.has('thinking_floor'),
   }
 }

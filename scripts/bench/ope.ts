@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { xoshiro128 } from '../../router/ope/bootstrap.ts'
 import { storedTraces, type Told } from '../../router/ope/testing/stored-traces.ts'
+import { xoshiro128 } from '../../router/policy/xoshiro128.ts'
 import { routerSteps } from '../../router/schema/steps.ts'
 import { sampleTrace } from '../../router/traces/testing/records.ts'
 import { migrate } from '../../shared/sql/migrate.ts'

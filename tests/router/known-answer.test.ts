@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { xoshiro128 } from '../../router/ope/bootstrap.ts'
+import { xoshiro128 } from '../../router/policy/xoshiro128.ts'
 import { differences, EXPECTED } from '../../scripts/bench/cascade/expected.ts'
 import { knownAnswer } from '../../scripts/bench/cascade/known-answer.ts'
 

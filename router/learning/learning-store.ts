@@ -1,0 +1,36 @@
+import type { Db } from '../../shared/sql/db.ts'
+import { insertJson } from '../../shared/sql/insert-json.ts'
+import type { RouteExperience, StoredExperience } from './learner.ts'
+
+const PREFIX = 'learning/'
+const put = insertJson(
+  'router_meta',
+  { key: 'text', value: 'document' },
+  { after: 'on conflict (key) do update set value = excluded.value' },
+)
+
+/**
+ * What was learned, a row for each route of a tenant, so that a restart does not begin anew. Several processes on one store learn for
+ * themselves; the one that stored last is the one that a restart goes on from.
+ */
+export function learningStore(db: Db) {
+  return {
+    async all(): Promise<StoredExperience[]> {
+      const { rows } = await db.execute(
+        `select key, value from router_meta where key >= '${PREFIX}' and key < 'learning0'`,
+      )
+      return rows.map(({ key, value }) => {
+        const [, tenantId = '', routeFp = ''] = String(key).split('/')
+        return { tenantId, routeFp, contexts: JSON.parse(String(value)) as RouteExperience }
+      })
+    },
+    async put(learned: readonly StoredExperience[]): Promise<void> {
+      if (learned.length === 0) return
+      const rows = learned.map(({ tenantId, routeFp, contexts }) => ({
+        key: `${PREFIX}${tenantId}/${routeFp}`,
+        value: JSON.stringify(contexts),
+      }))
+      await db.execute(put.statement(rows))
+    },
+  }
+}
