@@ -1,6 +1,7 @@
 import { Hono, type MiddlewareHandler } from 'hono'
 import { ApiError } from '../shared/http/api-error.ts'
 import { announcedBodyLimit } from '../shared/http/body-limit.ts'
+import { docsPage } from '../shared/http/docs-page.ts'
 import { openapiPage } from '../shared/http/openapi-page.ts'
 import { requestId } from '../shared/http/request-id.ts'
 import { timing } from '../shared/http/timing.ts'
@@ -67,6 +68,7 @@ export function runtimeApp(deps: AppDeps) {
   app.route('/', healthRoute(deps))
   app.route('/', metricsRoute(deps))
   app.route('/', openapiPage(servedDocument))
+  app.route('/', docsPage(servedDocument))
   app.route('/', setupPage())
   app.route('/', publicReceiptsRoute(deps.receipts))
   app.use('/auth/setup', auditedSetup(deps))

@@ -18,6 +18,7 @@ export const SERVED: readonly Endpoint[] = [
   operationEndpoints.readyz,
   operationEndpoints.metrics,
   operationEndpoints.openapi,
+  operationEndpoints.docs,
   ...Object.values(accessEndpoints),
   ...Object.values(agentEndpoints),
   ...Object.values(runEndpoints),

@@ -1,0 +1,22 @@
+import { expect, it } from 'vitest'
+import { SERVED } from '../../runtime/served.ts'
+import { api } from './api.ts'
+
+it('shows every operation to people, without a key, without a script, and with every link leading somewhere', async () => {
+  const on = await api()
+  try {
+    const answer = await on.runtime.fetch(new Request('http://localhost/docs'))
+    expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/html; charset=UTF-8'])
+    expect(answer.headers.get('content-security-policy')).toContain("default-src 'none'")
+    const page = await answer.text()
+    for (const { id, path, method } of SERVED) {
+      expect(page, id).toContain(`<details id="${id}">`)
+      expect(page).toContain(`<b>${method}</b> <code>${path}</code>`)
+    }
+    expect(page).not.toContain('<script')
+    const ids = new Set([...page.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id))
+    for (const [, to] of page.matchAll(/href="#([^"]+)"/g)) expect(ids).toContain(to)
+  } finally {
+    await on.close()
+  }
+})
