@@ -181,7 +181,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   })
   const zones = scheduleZones(options.defaultTimezone)
   const dayOf = dayIn(options.defaultTimezone ?? 'UTC')
-  const budgets = budgeting({ db, metrics, models, dayOf, now: clock.now })
+  const budgets = budgeting({ db, metrics, models, dayOf, newId, now: clock.now })
   const work = running({
     ...{ db, clock, metrics, sha256, newId, models, outbound, agents, nodeId: () => nodeId },
     ...{ signReceipt: receipts.sign, ledger: budgets.ledger, dayOf },

@@ -3,6 +3,7 @@ import type { Db } from '../../shared/sql/db.ts'
 import type { Models } from '../execution/models/model.ts'
 import type { DayOf } from './day.ts'
 import { type Ledger, ledger } from './ledger.ts'
+import { budgetNotices } from './notices.ts'
 import { type BudgetStore, budgetStore } from './store.ts'
 
 export interface BudgetingOptions {
@@ -11,15 +12,16 @@ export interface BudgetingOptions {
   models: Pick<Models, 'find'>
   dayOf: DayOf
   now: () => Date
+  newId: () => string
 }
 
 /** Budgets over one store. */
-export function budgeting({ db, metrics, ...rest }: BudgetingOptions): { store: BudgetStore; ledger: Ledger } {
+export function budgeting({ db, metrics, newId, ...rest }: BudgetingOptions): { store: BudgetStore; ledger: Ledger } {
   const store = budgetStore(db)
   return {
     store,
     ledger: ledger({
-      ...{ store, ...rest },
+      ...{ store, ...rest, notices: budgetNotices({ write: store.write, newId, now: rest.now }) },
       refused: metrics.counter(
         'waybill_budget_refusals_total',
         'Runs and calls that a hard limit refused, by dimension.',

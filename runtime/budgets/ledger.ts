@@ -7,6 +7,7 @@ import type { RunCandidate } from '../runs/service.ts'
 import type { DayOf } from './day.ts'
 import { type Forecasted, forecast } from './forecast.ts'
 import { type Call, holdFor, type Refusal, refusalOfRun, roomForCall } from './limits.ts'
+import type { BudgetNotices } from './notices.ts'
 import { oneAtATime } from './one-at-a-time.ts'
 import { budgetExceeded, inWords } from './refusal.ts'
 import { type BudgetStore, type CallPlace, isOverLimit } from './store.ts'
@@ -19,6 +20,7 @@ export interface LedgerDeps {
   now: () => Date
   refused: Pick<Counter, 'add'>
   softly: Pick<Counter, 'add'>
+  notices: BudgetNotices
 }
 
 export interface Admission {
@@ -34,7 +36,7 @@ const MOST_TRIES = 20
 export type Ledger = ReturnType<typeof ledger>
 
 /** Budgets kept: what is looked at before a run is made and before a model is asked (runtime contract §12). */
-export function ledger({ store, models, dayOf, now, refused, softly }: LedgerDeps) {
+export function ledger({ store, models, dayOf, now, refused, softly, notices }: LedgerDeps) {
   const inTurn = oneAtATime()
 
   async function estimate({
@@ -63,8 +65,8 @@ export function ledger({ store, models, dayOf, now, refused, softly }: LedgerDep
     const budget = await store.get(candidate.agentId)
     const made = await estimate(candidate)
     const size = { tokens: made.tokensIn + made.tokensOut, costNano: made.costNano }
-    const refusal = budget && refusalOfRun(budget, await store.today(candidate.agentId, day), size)
-    return { budget, made, size, refusal, day }
+    const today = await store.today(candidate.agentId, day)
+    return { budget, today, made, size, refusal: budget && refusalOfRun(budget, today, size), day }
   }
 
   /**
@@ -79,7 +81,7 @@ export function ledger({ store, models, dayOf, now, refused, softly }: LedgerDep
     if (!(await store.get(candidate.agentId))) return create({ statements: [], exceeded: false })
     return inTurn(candidate.agentId, async () => {
       for (let tries = 1; ; tries++) {
-        const { budget, size, refusal, day } = await look(candidate)
+        const { budget, today, size, refusal, day } = await look(candidate)
         if (!budget) return create({ statements: [], exceeded: false })
         if (refusal && budget.hardFail) {
           refused.add(1, { dimension: refusal.dimension })
@@ -88,7 +90,10 @@ export function ledger({ store, models, dayOf, now, refused, softly }: LedgerDep
         if (refusal) softly.add(1, { dimension: refusal.dimension })
         try {
           const statements = store.admission({ runId, agentId: candidate.agentId, day }, size)
-          return await create({ statements, exceeded: refusal !== undefined })
+          if (refusal) statements.push(notices.exceeded(budget, runId, refusal))
+          const made = await create({ statements, exceeded: refusal !== undefined })
+          await notices.nearing(budget, { ...today, runs: today.runs + 1 }, day)
+          return made
         } catch (error) {
           if (!isOverLimit(error) || tries === MOST_TRIES) throw error
         }
@@ -99,10 +104,12 @@ export function ledger({ store, models, dayOf, now, refused, softly }: LedgerDep
   /** The same for a transaction that is not made here; undefined: there is no room. */
   async function offer(candidate: RunCandidate, runId: string): Promise<Admission | undefined> {
     if (!(await store.get(candidate.agentId))) return { statements: [], exceeded: false }
-    const { budget, size, refusal, day } = await look(candidate)
+    const { budget, today, size, refusal, day } = await look(candidate)
     if (refusal) (budget?.hardFail ? refused : softly).add(1, { dimension: refusal.dimension })
     if (refusal && budget?.hardFail) return undefined
     const statements = store.admission({ runId, agentId: candidate.agentId, day }, size)
+    if (budget && refusal) statements.push(notices.exceeded(budget, runId, refusal))
+    if (budget) await notices.nearing(budget, { ...today, runs: today.runs + 1 }, day)
     return { statements, exceeded: refusal !== undefined }
   }
 
@@ -116,6 +123,7 @@ export function ledger({ store, models, dayOf, now, refused, softly }: LedgerDep
         await store.uncertain(place, before)
         continue
       }
+      await notices.nearing(budget, today, place.day)
       // An earlier attempt failed on record: what it took goes back to the forecast.
       if (before) {
         own.forecast.tokens += before.moved.tokens
@@ -127,7 +135,8 @@ export function ledger({ store, models, dayOf, now, refused, softly }: LedgerDep
       let wanted = 'refused' in room ? undefined : room
       if ('refused' in room) {
         if (budget.hardFail) throw stopped(run, place, room.refused)
-        if (await store.overSoftly(run.id)) softly.add(1, { dimension: room.refused.dimension })
+        if (await store.overSoftly(run.id, notices.exceeded(budget, run.id, room.refused)))
+          softly.add(1, { dimension: room.refused.dimension })
         wanted = holdFor(request, request.maxOutputTokens, own.forecast)
       }
       try {

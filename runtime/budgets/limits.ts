@@ -44,6 +44,18 @@ export function refusalOfRun(limits: Limits, today: Today, estimate: Estimate): 
   return undefined
 }
 
+/** The limits of a day of which so many per cent are used. */
+export function reached({ costNanoDay, tokensDay, runsDay }: Limits, today: Today, pct: number): Refusal[] {
+  const all = [
+    { dimension: 'runsPerDay', limit: runsDay, used: today.runs },
+    { dimension: 'costPerDay', limit: costNanoDay, used: today.costNano },
+    { dimension: 'tokensPerDay', limit: tokensDay, used: today.tokens },
+  ] as const
+  return all.flatMap(({ dimension, limit, used }) =>
+    limit !== null && used > 0 && used * 100 >= limit * pct ? [{ dimension, limit, used }] : [],
+  )
+}
+
 /** What a run holds already, and what it has spent. */
 export interface OwnUse {
   spentNano: number

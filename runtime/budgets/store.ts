@@ -165,13 +165,18 @@ export function budgetStore(db: Db) {
     settlement: (runId: string, epoch: number, stepId: string, used: Estimate): InStatement[] =>
       giveBack(runId, stepId, used, epoch),
 
-    async overSoftly(runId: string): Promise<boolean> {
-      const { rowsAffected } = await db.execute({
-        sql: 'update runs set budget_exceeded = 1 where id = ? and budget_exceeded = 0',
+    /** Marks a run that passed a soft limit, once. */
+    async overSoftly(runId: string, told: InStatement): Promise<boolean> {
+      const { rows } = await db.execute({
+        sql: 'select 1 from runs where id = ? and budget_exceeded = 0',
         args: [runId],
       })
-      return rowsAffected === 1
+      if (rows.length === 0) return false
+      await db.write([{ sql: 'update runs set budget_exceeded = 1 where id = ?', args: [runId] }, told])
+      return true
     },
+
+    write: (statements: InStatement[]) => db.write(statements),
 
     /** Finished runs of one version, newest first. */
     async past(versionId: string, sinceMs: number): Promise<PastRun[]> {

@@ -72,5 +72,13 @@ create table reservations (
 ) strict, without rowid;
 create index reservations_agent on reservations (agent_id, tokens, cost_nano);
 
+create table budget_notices (
+  agent_id text not null,
+  day text not null,
+  dimension text not null,
+  mark text not null,
+  primary key (agent_id, day, dimension)
+) strict, without rowid;
+
 create index runs_version on runs (version_id, created_ms) where status in ('succeeded', 'failed');`,
 }

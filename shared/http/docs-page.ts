@@ -25,7 +25,7 @@ const STYLE = `
 :root { color-scheme: light dark; --line: light-dark(#ccc, #444); --quiet: light-dark(#555, #aaa); --link: light-dark(#0645ad, #8ab4f8) }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
 a { color: var(--link) }
-h2 { margin-top: 2.5rem; border-bottom: 1px solid var(--line) }
+h2 { margin-top: 2rem; border-bottom: 1px solid var(--line) }
 summary { cursor: pointer; padding: .35rem 0; overflow-wrap: anywhere }
 summary b { display: inline-block; min-width: 4.5rem; font-family: ui-monospace, monospace }
 summary span, .quiet { color: var(--quiet) }
@@ -33,7 +33,8 @@ details { border-bottom: 1px solid var(--line) }
 details > div { padding: 0 0 1rem 1rem }
 pre { overflow-x: auto; padding: .75rem; border: 1px solid var(--line); border-radius: 4px; font-size: .85rem }
 code { font-family: ui-monospace, monospace }
-nav a { margin-right: 1rem }`
+nav { display: flex; flex-wrap: wrap; gap: .25rem 1rem }
+nav a { white-space: nowrap }`
 
 /** The document as a page to read: no script, nothing from elsewhere, built at the first request. */
 export function docsPage(document: () => Promise<object>) {

@@ -202,6 +202,24 @@ describe('a hard limit', () => {
   })
 })
 
+describe('a webhook', () => {
+  it('hears once a day that a limit is near, and of each run that passes a soft one', async () => {
+    const on = await started({ maxRunsPerDay: 4, notifyAtPct: 50, hardFail: false })
+    const sql =
+      "insert into webhooks (id, tenant_id, url, events, enabled, sealed_secret, created_ms, updated_ms) values ('w', 'default', 'https://a.example', '[]', 1, 'x', 0, 0)"
+    await on.db.execute(sql)
+    for (let n = 0; n < 5; n++) await ended(on, ((await (await make(on)).json()) as Run).id)
+    const { rows } = await on.db.execute(
+      "select type, data from webhook_deliveries where type like 'budget.%' order by created_ms",
+    )
+    const heard = rows.map(row => [row.type, JSON.parse(String(row.data)) as object])
+    expect(heard).toMatchObject([
+      ['budget.threshold', { agentName: 'spender', dimension: 'runsPerDay', limit: 4, used: 2, notifyAtPct: 50 }],
+      ['budget.exceeded', { agentName: 'spender', dimension: 'runsPerDay', limit: 4, used: 4 }],
+    ])
+  })
+})
+
 describe('a soft limit', () => {
   it('refuses nothing and says that it was passed', async () => {
     const on = await started({ maxRunsPerDay: 1, hardFail: false })
