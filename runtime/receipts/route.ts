@@ -3,9 +3,11 @@ import { ApiError } from '../../shared/http/api-error.ts'
 import { jsonBody } from '../../shared/http/validate.ts'
 import { emptyBody } from '../../shared/wire/runtime/conventions.ts'
 import { type VerifyResult, verifyRequest } from '../../shared/wire/runtime/receipt.ts'
+import { newToken } from '../auth/dashboard/login-access.ts'
 import type { RuntimeHttpEnv } from '../auth/http-env.ts'
 import { bearerKey } from '../auth/keys/api-key.ts'
 import type { ReceiptsDeps } from './deps.ts'
+import { verifierPage } from './verifier-page.ts'
 
 /** Receipts: read one, verify one (contract §11). */
 export function receiptsRoute({ service, maxBodyBytes }: ReceiptsDeps) {
@@ -35,6 +37,16 @@ export function publicReceiptsRoute({ service, keyAccess, maxBodyBytes }: Receip
       c.header('access-control-allow-origin', '*')
       c.header('cache-control', 'public, max-age=300')
       return c.json(await service.published())
+    })
+    .get('/receipts/verify', c => {
+      const nonce = newToken()
+      const own = `script-src 'nonce-${nonce}'; style-src 'nonce-${nonce}'`
+      c.header(
+        'content-security-policy',
+        `default-src 'none'; ${own}; form-action 'none'; base-uri 'none'; frame-ancestors 'none'`,
+      )
+      c.header('cache-control', 'no-store')
+      return c.html(verifierPage(nonce))
     })
     .post('/receipts/verify', jsonBody(verifyRequest, maxBodyBytes), async c => {
       const { tenantId: _, ...result } = await service.verify(c.req.valid('json'), await tenantOf(c))

@@ -54,6 +54,16 @@ export const receiptEndpoints = {
     responses: ok(verifyResult),
     errors: [400, 401, 413, 500, 503],
   }),
+  verifyPage: endpoint({
+    id: 'verifyReceiptPage',
+    method: 'GET',
+    path: '/receipts/verify',
+    tag: 'Receipts',
+    summary: 'A page that verifies a receipt in the browser, also when it is saved and there is no network',
+    auth: 'none',
+    responses: { 200: { description: 'A page.', contentType: 'text/html' } },
+    errors: [],
+  }),
   keys: endpoint({
     id: 'getReceiptKeys',
     method: 'GET',
