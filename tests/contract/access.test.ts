@@ -55,5 +55,6 @@ matrix('runtime', call => {
     const statuses: number[] = []
     for (let i = 0; i < 11; i++) statuses.push((await attempt()).status)
     expect(statuses).toEqual([...Array.from({ length: 10 }, () => 401), 429])
-  })
+    // Ten times the portable scrypt, which is slow on purpose.
+  }, 120_000)
 })
