@@ -27,6 +27,8 @@ import { type JournalDeps, journalRoute } from './runs/journal-route.ts'
 import { type RunsDeps, runsRoute } from './runs/route.ts'
 import { type SecretsRouteDeps, secretsRoute } from './secrets/route.ts'
 import { servedDocument } from './served.ts'
+import type { SessionsDeps } from './sessions/deps.ts'
+import { sessionsRoute } from './sessions/route.ts'
 import { type TenantsDeps, tenantsRoute } from './tenants/route.ts'
 
 export interface AppDeps extends HealthDeps, MetricsDeps {
@@ -46,6 +48,7 @@ export interface AppDeps extends HealthDeps, MetricsDeps {
   secrets: SecretsRouteDeps
   receipts: ReceiptsDeps
   budgets: BudgetsDeps
+  sessions: SessionsDeps
   /** True once the service is stopping: work that begins now would be cut off. */
   draining: () => boolean
 }
@@ -84,6 +87,7 @@ function apiRoutes(deps: AppDeps) {
     .route('/', runsRoute(deps.runs))
     .route('/', journalRoute(deps.journals))
     .route('/', approvalsRoute(deps.approvals))
+    .route('/', sessionsRoute(deps.sessions))
 }
 
 function refuseWork(draining: () => boolean): MiddlewareHandler {

@@ -8,7 +8,7 @@ import { type ApprovalStore, approvalStore } from './approvals/store.ts'
 import type { DayOf } from './budgets/day.ts'
 import type { Ledger } from './budgets/ledger.ts'
 import { createEngine, type Engine } from './execution/engine.ts'
-import type { EngineLimits, SignReceipt } from './execution/engine-deps.ts'
+import type { EngineDeps, EngineLimits, SignReceipt } from './execution/engine-deps.ts'
 import { engineMetrics } from './execution/engine-metrics.ts'
 import type { Models } from './execution/models/model.ts'
 import type { Outbound } from './execution/tools/http-request-tool.ts'
@@ -30,6 +30,7 @@ export interface RunningDeps {
   models: Models
   outbound: Outbound
   signReceipt: SignReceipt
+  turns: Pick<EngineDeps, 'turnOf' | 'endEffect'>
   ledger: Pick<Ledger, 'admit' | 'within'>
   dayOf: DayOf
   agents: Pick<AgentStore, 'currentByName' | 'findVersion' | 'getVersion'>
@@ -49,6 +50,7 @@ export function running(deps: RunningDeps): Running {
   const runs = runStore(db)
   const engine: Engine = createEngine({
     ...deps,
+    ...deps.turns,
     random: Math.random,
     withinBudget: within,
     metrics: engineMetrics(deps.metrics),

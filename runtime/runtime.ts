@@ -30,6 +30,9 @@ import { running } from './running.ts'
 import { endRuns } from './runs/end-runs.ts'
 import { runtimeSteps } from './schema/steps.ts'
 import { SERVED } from './served.ts'
+import { conversing } from './sessions/conversing.ts'
+import { sessionService } from './sessions/service.ts'
+import { stopSessions } from './sessions/store.ts'
 import { ACCESS_HOLDINGS } from './tenants/store.ts'
 import { checkMasterKey } from './vault/canary.ts'
 import { masterKey } from './vault/master-key.ts'
@@ -75,6 +78,8 @@ export interface RuntimeOptions {
   /** How long a provider may be silent. */
   providerDeadlines?: Deadlines | undefined
   sseHeartbeatMs?: number
+  /** How long a message to a session waits for its answer. */
+  turnTimeoutMs?: number
 }
 
 export interface Runtime {
@@ -142,12 +147,14 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       ...ACCESS_HOLDINGS,
       ...PROVIDER_HOLDINGS,
       { what: 'runs', rows: 'select 1 from runs where tenant_id = ?1' },
+      { what: 'sessions', rows: 'select 1 from sessions where tenant_id = ?1' },
     ],
     bootstrapKey,
     publicUrl,
     scrypt,
   })
-  const agents = agentStore(db, { now: clock.now, newId, deleting: [endRuns] })
+  const agents = agentStore(db, { now: clock.now, newId, deleting: [endRuns, stopSessions] })
+  const sessions = conversing(db)
   const ownNode = embeddedNode(db, newId)
   let nodeId = ''
   const { outside, routerFetch, demo, providers: environment, providerDeadlines: deadlines } = options
@@ -166,7 +173,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const budgets = budgeting({ db, metrics, models, dayOf, now: clock.now })
   const work = running({
     ...{ db, clock, metrics, sha256, newId, models, outbound, agents, nodeId: () => nodeId },
-    ...{ signReceipt: receipts.sign, ledger: budgets.ledger, dayOf },
+    ...{ signReceipt: receipts.sign, ledger: budgets.ledger, dayOf, turns: sessions.turns },
     ...{
       log: log.target('runtime.engine'),
       owner: options.owner ?? newId(),
@@ -205,6 +212,15 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     providers: provided.providers,
     secrets: { secrets: provided.secrets, maxBodyBytes },
     budgets: { ...{ db, ...budgets, agents, dayOf, now: clock.now, maxBodyBytes } },
+    sessions: {
+      ...{ store: sessions.store, live: sessions.live, now: clock.now, idempotent: parts.idempotent, maxBodyBytes },
+      service: sessionService({
+        ...{ store: sessions.store, live: sessions.live, runs: work.service, summary: work.runs.summary, newId },
+        ...{ currentByName: agents.currentByName, findVersion: agents.findVersion, now: clock.now },
+        turnTimeoutMs: options.turnTimeoutMs ?? 120_000,
+      }),
+      heartbeatMs: options.sseHeartbeatMs ?? 15_000,
+    },
     receipts: { service: receipts, keyAccess: parts.keys.keyAccess, maxBodyBytes },
     draining: () => phase === 'draining',
   })
@@ -221,6 +237,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       phase = 'draining'
       await started?.catch(() => undefined)
       await work.engine.close(ms)
+      sessions.live.close()
       await work.runs.close()
       await parts.close()
     },

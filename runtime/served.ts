@@ -7,6 +7,7 @@ import { budgetEndpoints } from '../shared/wire/runtime/endpoints/budgets.ts'
 import { operationEndpoints } from '../shared/wire/runtime/endpoints/operations.ts'
 import { receiptEndpoints } from '../shared/wire/runtime/endpoints/receipts.ts'
 import { runEndpoints } from '../shared/wire/runtime/endpoints/runs.ts'
+import { sessionEndpoints } from '../shared/wire/runtime/endpoints/sessions.ts'
 import { settingsEndpoints } from '../shared/wire/runtime/endpoints/settings.ts'
 import { errorBody } from '../shared/wire/runtime/error.ts'
 
@@ -23,6 +24,7 @@ export const SERVED: readonly Endpoint[] = [
   ...Object.values(settingsEndpoints),
   ...Object.values(receiptEndpoints),
   ...Object.values(budgetEndpoints),
+  ...Object.values(sessionEndpoints),
 ]
 
 export async function servedDocument(): Promise<object> {

@@ -56,6 +56,7 @@ async function start(vars: Vars): Promise<Runtime> {
     ...{ db, log, maxBodyBytes, metricsAccess, masterKey, bootstrapKey, publicUrl, outside, demo, providers },
     defaultTimezone: env.PLATFORM_DEFAULT_TIMEZONE,
     receiptSeed: env.PLATFORM_RECEIPT_KEY,
+    turnTimeoutMs: env.PLATFORM_TURN_TIMEOUT,
   })
   await made.ready()
   const token = bootstrapKey === undefined ? await made.setupToken() : undefined

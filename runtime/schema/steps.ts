@@ -2,6 +2,7 @@ import type { Migration } from '../../shared/sql/migrate.ts'
 import { accessStep } from './access-step.ts'
 import { executionStep } from './execution-step.ts'
 import { governanceStep } from './governance-step.ts'
+import { sessionsStep } from './sessions-step.ts'
 import { settingsStep } from './settings-step.ts'
 
 /** The runtime's tables, step by step. A released step is never edited: add one. */
@@ -18,4 +19,5 @@ export const runtimeSteps: readonly Migration[] = [
   executionStep,
   settingsStep,
   governanceStep,
+  sessionsStep,
 ]
