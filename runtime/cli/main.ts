@@ -3,6 +3,7 @@ import { Builtins, Cli } from 'clipanion'
 import { VERSION } from '../../shared/version.ts'
 import { KeysCreateCommand, KeysListCommand, KeysRevokeCommand, KeysRotateCommand } from './keys.ts'
 import { ServeCommand } from './serve.ts'
+import { SessionsChatCommand } from './sessions-chat.ts'
 import { VerifyCommand } from './verify.ts'
 
 const cli = new Cli({ binaryLabel: 'Waybill runtime', binaryName: 'runtime', binaryVersion: VERSION })
@@ -14,6 +15,7 @@ for (const command of [
   KeysListCommand,
   KeysRevokeCommand,
   KeysRotateCommand,
+  SessionsChatCommand,
   VerifyCommand,
 ]) {
   cli.register(command)

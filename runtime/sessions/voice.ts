@@ -54,6 +54,8 @@ export function turnVoice({ tell, takeBack, lastOnly }: VoiceDeps): TurnVoice {
       takeBack()
       told = ''
       seq = 0
+      // Nothing takes its place yet, and readers must not go on showing it.
+      if (text === '') tell(++seq, '')
     }
     gathering = text.slice(told.length)
     flush()

@@ -445,7 +445,7 @@ describe('the stream of a session', () => {
     const events = await listen(on, id)
     await said(on, id, 'a')
     const all = await upTo(events, 'message_completed')
-    expect(all.map(({ data }) => data.seq)).toEqual([1, 1, 2, undefined])
+    expect(all.map(({ data }) => data.seq)).toEqual([1, 1, 2, 3, undefined])
     expect(joined(all)).toBe('The whole')
     await events.stop()
   })
