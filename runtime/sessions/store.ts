@@ -32,6 +32,8 @@ export interface SessionState {
 export const LIFE = 2 ** 20
 
 const MESSAGES = 200
+/** Of earlier turns, as they are stored: more than any model's window, so that what fits is left to compaction. */
+const MOST_CHARACTERS = 4_000_000
 const KEPT_EVENTS = 1000
 const KEPT_MS = 24 * 3600 * 1000
 
@@ -124,10 +126,14 @@ export function sessionStore(db: Db) {
           args: [turnId],
         },
         {
-          sql: `select t.text, d.input from turns as t join run_data as d on d.run_id = t.run_id
-            where t.session_id = ?1 and t.status = 'completed' and t.number < (select number from turns where run_id = ?2)
-            order by t.number desc limit ?3`,
-          args: [sessionId, turnId, turns],
+          sql: `select text, input from (
+              select *, sum(length(text) + length(input)) over (order by number desc) as characters from (
+                select t.number, t.text, d.input from turns as t join run_data as d on d.run_id = t.run_id
+                where t.session_id = ?1 and t.status = 'completed'
+                  and t.number < (select number from turns where run_id = ?2)
+                order by t.number desc limit ?3))
+            where characters <= ?4 order by number desc`,
+          args: [sessionId, turnId, turns, MOST_CHARACTERS],
         },
       ])
       const row = own?.rows[0]
