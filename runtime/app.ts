@@ -33,6 +33,8 @@ import type { SchedulesDeps } from './schedules/deps.ts'
 import { schedulesRoute } from './schedules/route.ts'
 import { type SecretsRouteDeps, secretsRoute } from './secrets/route.ts'
 import { servedDocument } from './served.ts'
+import type { SessionsDeps } from './sessions/deps.ts'
+import { sessionsRoute } from './sessions/route.ts'
 import { type TenantsDeps, tenantsRoute } from './tenants/route.ts'
 import type { WebhooksDeps } from './webhooks/deps.ts'
 import { webhooksRoute } from './webhooks/route.ts'
@@ -57,6 +59,7 @@ export interface AppDeps extends HealthDeps, MetricsDeps {
   schedules: SchedulesDeps
   webhooks: WebhooksDeps
   audit: AuditLog
+  sessions: SessionsDeps
   /** True once the service is stopping: work that begins now would be cut off. */
   draining: () => boolean
 }
@@ -100,6 +103,7 @@ function apiRoutes(deps: AppDeps) {
     .route('/', journalRoute(deps.journals))
     .route('/', approvalsRoute(deps.approvals))
     .route('/', schedulesRoute(deps.schedules))
+    .route('/', sessionsRoute(deps.sessions))
 }
 
 function refuseWork(draining: () => boolean): MiddlewareHandler {

@@ -56,6 +56,7 @@ export const runtimeEnv = z.object({
   PLATFORM_DRAIN_TIMEOUT: duration.default(30_000),
   PLATFORM_RECOVERY_INTERVAL: duration.default(30_000),
   PLATFORM_LEASE_TTL: duration.default(60_000),
+  PLATFORM_TURN_TIMEOUT: duration.default(120_000),
   PLATFORM_SSE_HEARTBEAT: duration.default(15_000),
   PLATFORM_MAX_CONCURRENT_RUNS: z
     .string()

@@ -30,6 +30,7 @@ export interface RunningDeps {
   models: Models
   outbound: Outbound
   signReceipt: SignReceipt
+  turns: Pick<EngineDeps, 'turnOf' | 'endEffect'>
   ledger: Pick<Ledger, 'admit' | 'within'>
   dayOf: DayOf
   beside?: EngineDeps['beside']
@@ -51,6 +52,7 @@ export function running(deps: RunningDeps): Running {
   const runs = runStore(db)
   const engine: Engine = createEngine({
     ...deps,
+    ...deps.turns,
     random: Math.random,
     withinBudget: within,
     metrics: engineMetrics(deps.metrics),

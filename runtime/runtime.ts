@@ -34,6 +34,9 @@ import { disableSchedules } from './schedules/store.ts'
 import { scheduleZones } from './schedules/zones.ts'
 import { runtimeSteps } from './schema/steps.ts'
 import { SERVED } from './served.ts'
+import { conversing } from './sessions/conversing.ts'
+import { sessionService } from './sessions/service.ts'
+import { stopSessions } from './sessions/store.ts'
 import { ACCESS_HOLDINGS } from './tenants/store.ts'
 import { checkMasterKey } from './vault/canary.ts'
 import { masterKey } from './vault/master-key.ts'
@@ -84,6 +87,8 @@ export interface RuntimeOptions {
   sseHeartbeatMs?: number
   /** False on hosts where nothing runs between requests: they call `scheduled` instead. Default: true. */
   timers?: boolean
+  /** How long a message to a session waits for its answer. */
+  turnTimeoutMs?: number
 }
 
 export interface Runtime {
@@ -158,13 +163,15 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       ...SCHEDULE_HOLDINGS,
       ...WEBHOOK_HOLDINGS,
       { what: 'runs', rows: 'select 1 from runs where tenant_id = ?1' },
+      { what: 'sessions', rows: 'select 1 from sessions where tenant_id = ?1' },
     ],
     bootstrapKey,
     publicUrl,
     scrypt,
   })
   const audit = auditLog({ db, now: clock.now, newId })
-  const agents = agentStore(db, { now: clock.now, newId, deleting: [endRuns, disableSchedules] })
+  const agents = agentStore(db, { now: clock.now, newId, deleting: [endRuns, disableSchedules, stopSessions] })
+  const sessions = conversing(db)
   const ownNode = embeddedNode(db, newId)
   let nodeId = ''
   const { outside, routerFetch, demo, providers: environment, providerDeadlines: deadlines } = options
@@ -184,7 +191,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const budgets = budgeting({ db, metrics, models, dayOf, newId, now: clock.now })
   const work = running({
     ...{ db, clock, metrics, sha256, newId, models, outbound, agents, nodeId: () => nodeId },
-    ...{ signReceipt: receipts.sign, ledger: budgets.ledger, dayOf },
+    ...{ signReceipt: receipts.sign, ledger: budgets.ledger, dayOf, turns: sessions.turns },
     ...{
       log: log.target('runtime.engine'),
       owner: options.owner ?? newId(),
@@ -235,6 +242,15 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     providers: provided.providers,
     secrets: { secrets: provided.secrets, maxBodyBytes },
     budgets: { ...{ db, ...budgets, agents, dayOf, now: clock.now, maxBodyBytes } },
+    sessions: {
+      ...{ store: sessions.store, live: sessions.live, now: clock.now, idempotent: parts.idempotent, maxBodyBytes },
+      service: sessionService({
+        ...{ store: sessions.store, live: sessions.live, runs: work.service, summary: work.runs.summary, newId },
+        ...{ currentByName: agents.currentByName, findVersion: agents.findVersion, now: clock.now },
+        turnTimeoutMs: options.turnTimeoutMs ?? 120_000,
+      }),
+      heartbeatMs: options.sseHeartbeatMs ?? 15_000,
+    },
     receipts: { service: receipts, keyAccess: parts.keys.keyAccess, maxBodyBytes },
     schedules: timed.schedules,
     webhooks: hooks.webhooks,
@@ -261,6 +277,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       await started?.catch(() => undefined)
       await timed.stop()
       await Promise.all([work.engine.close(ms), hooks.courier.stop(ms)])
+      await work.engine.close(ms)
+      sessions.live.close()
       await work.runs.close()
       await parts.close()
     },

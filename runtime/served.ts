@@ -9,6 +9,7 @@ import { operationEndpoints, webhookEndpoints } from '../shared/wire/runtime/end
 import { receiptEndpoints } from '../shared/wire/runtime/endpoints/receipts.ts'
 import { runEndpoints } from '../shared/wire/runtime/endpoints/runs.ts'
 import { scheduleEndpoints } from '../shared/wire/runtime/endpoints/schedules.ts'
+import { sessionEndpoints } from '../shared/wire/runtime/endpoints/sessions.ts'
 import { settingsEndpoints } from '../shared/wire/runtime/endpoints/settings.ts'
 import { errorBody } from '../shared/wire/runtime/error.ts'
 
@@ -29,6 +30,7 @@ export const SERVED: readonly Endpoint[] = [
   ...Object.values(scheduleEndpoints),
   ...Object.values(webhookEndpoints),
   ...Object.values(auditEndpoints),
+  ...Object.values(sessionEndpoints),
 ]
 
 export async function servedDocument(): Promise<object> {

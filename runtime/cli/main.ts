@@ -4,6 +4,7 @@ import { VERSION } from '../../shared/version.ts'
 import { KeysCreateCommand, KeysListCommand, KeysRevokeCommand, KeysRotateCommand } from './keys.ts'
 import { SchedulesPreviewCommand } from './schedules.ts'
 import { ServeCommand } from './serve.ts'
+import { SessionsChatCommand } from './sessions-chat.ts'
 import { VerifyCommand } from './verify.ts'
 
 const cli = new Cli({ binaryLabel: 'Waybill runtime', binaryName: 'runtime', binaryVersion: VERSION })
@@ -15,6 +16,7 @@ for (const command of [
   KeysListCommand,
   KeysRevokeCommand,
   KeysRotateCommand,
+  SessionsChatCommand,
   VerifyCommand,
   SchedulesPreviewCommand,
 ]) {

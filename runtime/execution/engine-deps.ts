@@ -1,8 +1,10 @@
+import type { InStatement } from '@libsql/client/web'
 import type { Log } from '../../shared/log/log.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
+import type { RunErrorCode } from '../../shared/wire/runtime/run.ts'
 import type { ApprovalExpired } from './approvals.ts'
 import type { EngineMetrics } from './engine-metrics.ts'
 import type { ChainHead } from './journal/event.ts'
@@ -11,6 +13,7 @@ import type { Claimed } from './lease-store.ts'
 import type { FoundModel, Models } from './models/model.ts'
 import type { Outbound } from './tools/http-request-tool.ts'
 import type { ChildRuns } from './tools/sub-agent-tool.ts'
+import type { Turn } from './turn.ts'
 
 export interface EngineLimits {
   maxConcurrent: number
@@ -26,6 +29,7 @@ export interface EndedRun {
   status: 'succeeded' | 'failed' | 'cancelled'
   /** Canonical text. */
   output: string
+  error?: { code: RunErrorCode; message: string }
   head: ChainHead
   spent: Spent
   models: readonly string[]
@@ -35,6 +39,14 @@ export interface EndedRun {
 
 /** Signs what a run came to; undefined where there is nothing to sign with. */
 export type SignReceipt = (ended: EndedRun) => Promise<string | undefined>
+
+/** What the end of a run means elsewhere. */
+export interface EndEffect {
+  /** For the commit that ends the run; each holds its own condition on the run's epoch. */
+  statements: InStatement[]
+  /** The end is durable. */
+  kept(): void
+}
 
 export interface EngineDeps {
   db: Db
@@ -57,6 +69,9 @@ export interface EngineDeps {
   children: (parent: Claimed) => ChildRuns
   outbound: Outbound
   signReceipt: SignReceipt
+  /** What a run of a session is a turn of. */
+  turnOf: (run: Claimed, sessionId: string, manifest: Manifest) => Promise<Turn>
+  endEffect: (ended: EndedRun) => Promise<EndEffect | undefined>
   /** The model as the run's budget lets it be asked. */
   withinBudget: (run: Claimed, model: FoundModel) => FoundModel
   /** The calendar day that usage is counted by. */

@@ -3,7 +3,7 @@ import type { RunErrorCode } from '../../shared/wire/runtime/run.ts'
 import { runErrorCodes } from '../../shared/wire/runtime/run.ts'
 import { runApprovals } from './approvals.ts'
 import { readBlobs } from './blobs.ts'
-import type { EndedRun, EngineDeps } from './engine-deps.ts'
+import type { EndEffect, EndedRun, EngineDeps } from './engine-deps.ts'
 import { Parked, RunFailure, StepFailure } from './failure.ts'
 import { agentLoop } from './harness/agent-loop.ts'
 import { userMessage } from './harness/conversation.ts'
@@ -17,6 +17,7 @@ import { plainMessage } from './journal/well-formed.ts'
 import type { Claimed, LeaseStore } from './lease-store.ts'
 import { parking } from './parking.ts'
 import { runSteps } from './step.ts'
+import { leaving } from './tools/leaving.ts'
 import { missing, toolbox } from './tools/toolbox.ts'
 
 /** Recoveries in a row that brought a run not one event further. */
@@ -127,7 +128,9 @@ async function work(
   signal: AbortSignal,
 ): Promise<Record<string, unknown>> {
   const { db, clock, sha256, newId } = deps
-  const manifest = await deps.manifestOf(run.versionId)
+  const declared = await deps.manifestOf(run.versionId)
+  const turn = run.sessionId === undefined ? undefined : await deps.turnOf(run, run.sessionId, declared)
+  const manifest = turn ? { ...declared, systemPrompt: withHints(declared.systemPrompt, turn.hints) } : declared
   const lacking = missing(manifest)
   if (lacking) throw new RunFailure(lacking.code, lacking.message)
   const found = await deps.models.find(run.tenantId, manifest.model, {
@@ -156,9 +159,15 @@ async function work(
     ...{ run, db, clock, approvals, newId, depth: run.depth, children: deps.children(run), outbound: deps.outbound },
   })
   return agentLoop({
-    ...{ runId: run.id, manifest, model, tools, steps, journal, history, approvals, sha256 },
-    opening: [{ role: 'user', text: userMessage(run.input) }],
+    ...{ runId: run.id, manifest, model, steps, journal, history, approvals, sha256 },
+    tools: leaving(tools, turn?.tools ?? 'all'),
+    opening: turn?.opening ?? [{ role: 'user', text: userMessage(run.input) }],
+    ...(turn && { voice: turn.voice }),
   })
+}
+
+function withHints(systemPrompt: string, hints: readonly string[]): string {
+  return [systemPrompt, ...hints].filter(part => part !== '').join('\n\n')
 }
 
 /** No step is left without a last word in a journal that is sealed. */
@@ -181,20 +190,26 @@ interface Ending {
 async function finish(deps: ExecutionDeps, run: Claimed, journal: RunJournal, ending: Ending): Promise<void> {
   const { watchers, metrics, clock } = deps
   const { status, ...rest } = ending
+  let effect: EndEffect | undefined
   await journal.release(async last => {
-    const envelope = await deps.signReceipt(endedRun(run, ending, last))
+    const ended = endedRun(run, ending, last)
+    const envelope = await deps.signReceipt(ended)
     const receipt = envelope === undefined ? undefined : { tenantId: run.tenantId, envelope }
-    return { status, dueMs: null, finished: { ...rest, eventCount: last.head.seq, head: last.head.hash, receipt } }
+    effect = await deps.endEffect(ended)
+    const { hash: head, seq: eventCount } = last.head
+    return { status, dueMs: null, finished: { ...rest, eventCount, head, receipt, also: effect?.statements } }
   })
+  effect?.kept()
   watchers.ended(run.id, journal.head.seq)
   metrics.runs.add(1, { status })
   metrics.runSeconds.observe((clock.now().getTime() - run.createdMs) / 1000)
 }
 
-function endedRun(run: Claimed, { status, output }: Ending, last: LastWord): EndedRun {
+function endedRun(run: Claimed, { status, output, error }: Ending, last: LastWord): EndedRun {
   const { head, atMs, spent, models } = last
   return {
     ...{ run, status, output, head, finishedMs: atMs },
+    ...(error && { error }),
     isolation: last.isolationUsed ?? run.isolationUsed ?? run.isolation,
     models: modelsOf(run.events, models),
     spent: {

@@ -66,6 +66,7 @@ export async function serveRuntime(
     owner: writerName(),
     isGone: writerIsGone,
     sseHeartbeatMs: env.PLATFORM_SSE_HEARTBEAT,
+    turnTimeoutMs: env.PLATFORM_TURN_TIMEOUT,
     limits: {
       maxConcurrent: env.PLATFORM_MAX_CONCURRENT_RUNS,
       leaseMs: env.PLATFORM_LEASE_TTL,

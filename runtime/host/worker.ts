@@ -64,6 +64,7 @@ async function start(vars: Vars): Promise<Runtime> {
   const made = createRuntime({
     ...{ db, log, maxBodyBytes, metricsAccess, masterKey, bootstrapKey, publicUrl, outside, demo, providers },
     ...{ defaultTimezone: env.PLATFORM_DEFAULT_TIMEZONE, receiptSeed: env.PLATFORM_RECEIPT_KEY, timers: false },
+    turnTimeoutMs: env.PLATFORM_TURN_TIMEOUT,
   })
   await made.ready()
   const token = bootstrapKey === undefined ? await made.setupToken() : undefined

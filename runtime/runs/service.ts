@@ -115,6 +115,12 @@ export function runService(deps: RunServiceDeps) {
   }
 
   return {
+    /** Makes a run of that version and lets the engine know. */
+    begin: create,
+
+    /** Cancels a run and its children; false when it had ended before. */
+    end: cancel,
+
     async start(
       tenantId: string,
       { agentName, input, labels = {}, versionId }: z.output<typeof runCreate>,

@@ -157,6 +157,7 @@ export function runStore(db: Db) {
         { sql: `delete from approvals where run_id in ${done}`, args: [id] },
         { sql: `delete from signals where run_id in ${done}`, args: [id] },
         { sql: `delete from run_data where run_id in ${done}`, args: [id] },
+        { sql: `delete from turns where run_id in ${done}`, args: [id] },
         { sql: `delete from runs where id in ${done}`, args: [id] },
       ])
       return results.at(-1)?.rowsAffected === 1

@@ -4,6 +4,7 @@ import { auditStep } from './audit-step.ts'
 import { executionStep } from './execution-step.ts'
 import { governanceStep } from './governance-step.ts'
 import { schedulesStep } from './schedules-step.ts'
+import { sessionsStep } from './sessions-step.ts'
 import { settingsStep } from './settings-step.ts'
 import { webhooksStep } from './webhooks-step.ts'
 
@@ -24,4 +25,5 @@ export const runtimeSteps: readonly Migration[] = [
   schedulesStep,
   webhooksStep,
   auditStep,
+  sessionsStep,
 ]

@@ -56,7 +56,7 @@ async function say(loop: Loop, turn: number, tools: Parameters<typeof askModel>[
     maxOutputTokens: manifest.limits.maxOutputTokens,
   }
   try {
-    return await askModel(loop, { stepId, kind: 'model', inputHash: talk.inputHash, request, deltas: true })
+    return await askModel(loop, { stepId, kind: 'model', inputHash: talk.inputHash, request, aloud: true })
   } catch (error) {
     if (error instanceof StepFailure) throw new RunFailure('model_error', error.message, { stepId, cause: error })
     throw error

@@ -7,6 +7,7 @@ import type { Spent } from '../journal/unit.ts'
 import type { FoundModel, ModelAnswer, ModelCall, ModelRequest } from '../models/model.ts'
 import type { Outcome, StepResult, StepSpec, Steps } from '../step.ts'
 import type { ExposedTool } from '../tools/exposed-tool.ts'
+import type { Voice } from '../turn.ts'
 import { conversation } from './conversation.ts'
 
 /** Everything the loop of one run works with. Nothing in it knows a socket, a file or a clock. */
@@ -22,8 +23,8 @@ export interface AgentRun {
   history: History
   approvals: Approvals
   sha256: Sha256
-  /** Text of the model as it comes, for whoever listens. */
-  onDelta?: (text: string) => void
+  /** Told what the model says, as it says it. */
+  voice?: Voice
 }
 
 export interface Loop extends AgentRun {
@@ -44,21 +45,26 @@ export type Said = Pick<ModelAnswer, 'text' | 'toolCalls' | 'stop'>
 
 export interface AskSpec extends Pick<StepSpec, 'stepId' | 'kind' | 'inputHash'> {
   request: ModelRequest
-  deltas?: boolean
+  /** What is said is part of the answer, not of the way to it. */
+  aloud?: boolean
 }
 
 /** One model call as a step. */
-export async function askModel(loop: Loop, { stepId, kind, inputHash, request, deltas }: AskSpec): Promise<Said> {
-  const { model, steps, onDelta } = loop
+export async function askModel(loop: Loop, { stepId, kind, inputHash, request, aloud }: AskSpec): Promise<Said> {
+  const { model, steps } = loop
+  const voice = aloud ? loop.voice : undefined
   const outcome = await steps.run(
     { stepId, kind, name: model.id, ...(inputHash && { inputHash }), effect: 'idempotent', onInterrupted: 'retry' },
     async ({ key, signal }) => {
-      const call: ModelCall = { key, signal, ...(deltas && onDelta && { onDelta }) }
+      voice?.begin()
+      const call: ModelCall = { key, signal, ...(voice && { onDelta: voice.delta }) }
       return recorded(await model.ask(request, call))
     },
   )
   use(loop, outcome)
-  return outcome.output as Said
+  const said = outcome.output as Said
+  voice?.said(said)
+  return said
 }
 
 /** Counts what a step used, now or in an earlier life, so that limits see the same numbers after a restart. */

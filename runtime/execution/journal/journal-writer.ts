@@ -128,7 +128,7 @@ async function commit(
     })),
   )
   if (approvals.length > 0) statements.push(insertApprovals.statement(approvals))
-  for (const unit of units) statements.push(...unit.extra)
+  for (const unit of units) statements.push(...unit.extra, ...(unit.transition?.finished?.also ?? []))
   const counted = units.filter(changesCounters)
   if (counted.length > 0) {
     statements.push({

@@ -24,6 +24,8 @@ export interface Transition {
     reason?: string
     /** The signed receipt, whose content is this unit; absent where nothing can be signed. */
     receipt?: { tenantId: string; envelope: string } | undefined
+    /** What the end means elsewhere; each statement holds its own condition on the run's epoch. */
+    also?: readonly InStatement[] | undefined
   }
 }
 

@@ -9,10 +9,11 @@ export function demoModel(): FoundModel {
 }
 
 function answer({ messages }: ModelRequest, onDelta?: (text: string) => void): ModelAnswer {
-  const first = messages[0]
-  const said = first?.role === 'user' ? first.text : ''
+  const opening = messages.findLastIndex(message => message.role === 'user')
+  const asked = messages[opening]
+  const said = asked?.role === 'user' ? asked.text : ''
   const script = readScript(said)
-  const turn = turnOf(messages)
+  const turn = turnOf(messages.length - opening)
   const call = callAt(script, turn)
   const last = messages.at(-1)
   const heard =
@@ -57,8 +58,8 @@ function callAt(script: readonly ScriptLine[], turn: number): Omit<ToolCall, 'id
 }
 
 /** Each turn with calls left two messages behind, so the place in the script is known without reading them. */
-function turnOf(messages: readonly Message[]): number {
-  return Math.floor((messages.length - 1) / 2)
+function turnOf(messagesSinceAsked: number): number {
+  return Math.floor((messagesSinceAsked - 1) / 2)
 }
 
 function reply(said: string, script: readonly ScriptLine[], last: Message | undefined): string {

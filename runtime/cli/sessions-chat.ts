@@ -1,0 +1,184 @@
+import { createInterface } from 'node:readline'
+import type { Writable } from 'node:stream'
+import { Command, Option } from 'clipanion'
+import type { SessionEvent } from '../../shared/wire/runtime/session.ts'
+import { ClientError, printable, type SessionClient, sessionClient } from './session-client.ts'
+
+const DEFAULT_URL = 'http://127.0.0.1:8080'
+
+/** `runtime sessions chat`: a conversation with an agent of a running service. */
+export class SessionsChatCommand extends Command {
+  static override paths = [['sessions', 'chat']]
+  static override usage = Command.Usage({
+    description: 'Talk to an agent of a running runtime.',
+    details: `
+      Opens a session over HTTP and sends each line as a message; the answer appears as the model writes it.
+      A line /stop ends the session for good; /exit or the end of the input leaves it open, to go on later with --session.
+      Where the service is, and who asks, may also stand in PLATFORM_URL and PLATFORM_API_KEY.
+    `,
+    examples: [
+      ['Talk to the agent named helper', '$0 sessions chat helper --key wb_live_…'],
+      ['Go on with an earlier session', '$0 sessions chat helper --session 0190…'],
+    ],
+  })
+
+  agent = Option.String({ name: 'agent' })
+  url = Option.String('--url', { description: `The address of the runtime; default PLATFORM_URL or ${DEFAULT_URL}.` })
+  key = Option.String('--key', { description: 'An API key with sessions:write; default PLATFORM_API_KEY.' })
+  session = Option.String('--session', { description: 'The id of a session to go on with.' })
+
+  override async execute(): Promise<number> {
+    const { stdin, stdout, stderr, env } = this.context
+    const key = this.key ?? env.PLATFORM_API_KEY ?? env.PLATFORM_BOOTSTRAP_KEY
+    if (key === undefined || key === '') {
+      stderr.write('a key is needed: give --key or set PLATFORM_API_KEY (`runtime keys create` makes one)\n')
+      return 1
+    }
+    const client = sessionClient({ url: this.url ?? env.PLATFORM_URL ?? DEFAULT_URL, key })
+    const over = new AbortController()
+    try {
+      const { id } = this.session === undefined ? await client.open(this.agent) : await client.get(this.session)
+      stderr.write(`session ${id}\n`)
+      const hearing = listen(client.events(id, over.signal), stdout, spinner(stderr))
+      const prompt = () => void (isTty(stdin) && stdout.write('> '))
+      prompt()
+      // Made only now: lines that come before somebody iterates are lost.
+      for await (const line of createInterface({ input: stdin, terminal: false })) {
+        if (line.trim() === '/exit') break
+        if (line.trim() === '/stop') {
+          await client.stop(id)
+          break
+        }
+        if (line.trim() !== '') await talk(client, id, line, hearing, stderr)
+        if (hearing.stopped()) break
+        prompt()
+      }
+      return 0
+    } catch (error) {
+      if (!(error instanceof ClientError)) throw error
+      stderr.write(error.message + '\n')
+      return 1
+    } finally {
+      over.abort()
+      stdin.destroy()
+    }
+  }
+}
+
+/** One message and its answer. What the service refuses is told, and the conversation goes on. */
+async function talk(client: SessionClient, id: string, line: string, hearing: Hearing, stderr: Writable) {
+  const turn = hearing.begin()
+  try {
+    const { status, text } = await client.send(id, line)
+    if (status === 'waiting') stderr.write('\n(waiting for a human: see GET /v1/approvals)\n')
+    await (status === 'completed' ? hearing.complete(text) : turn.over)
+  } catch (error) {
+    if (!(error instanceof ClientError)) throw error
+    turn.end()
+    stderr.write(error.message + '\n')
+  }
+}
+
+interface Hearing {
+  begin(): { over: Promise<void>; end(): void }
+  /** The answer came whole by another way: what was not heard of it yet is written. */
+  complete(text: string): Promise<void>
+  stopped(): boolean
+}
+
+/** How long the stream may be behind the answer to the message itself. */
+const BEHIND_MS = 1000
+
+/** Writes what is heard to the terminal; a text that begins anew is begun on a new line. */
+function listen(events: AsyncIterable<SessionEvent>, stdout: Writable, spin: Spinner): Hearing {
+  let shown = ''
+  let over = Promise.withResolvers<void>()
+  let stopped = false
+
+  const write = (text: string) => {
+    if (text === '') return
+    spin.stop()
+    stdout.write(printable(text))
+    shown += text
+  }
+  const anew = () => {
+    if (shown !== '' && !shown.endsWith('\n')) stdout.write('\n')
+    shown = ''
+  }
+  const finish = () => {
+    spin.stop()
+    anew()
+    over.resolve()
+  }
+  const whole = (text: string) => {
+    if (!text.startsWith(shown)) anew()
+    write(text.slice(shown.length))
+    finish()
+  }
+
+  void (async () => {
+    for await (const { event, data } of events) {
+      switch (event) {
+        case 'message_delta':
+          if (data.seq === 1) anew()
+          write(data.delta)
+          break
+        case 'message_completed':
+          whole(data.text)
+          break
+        case 'message_error':
+          finish()
+          break
+        case 'session_stopped':
+          stopped = true
+          finish()
+      }
+    }
+  })().catch(() => undefined)
+
+  return {
+    begin() {
+      over = Promise.withResolvers<void>()
+      shown = ''
+      spin.start()
+      return { over: over.promise, end: finish }
+    },
+    async complete(text) {
+      const { promise } = over
+      let timer: ReturnType<typeof setTimeout> | undefined
+      const late = new Promise<'late'>(resolve => {
+        timer = setTimeout(() => resolve('late'), BEHIND_MS)
+      })
+      if ((await Promise.race([promise, late])) === 'late') whole(text)
+      clearTimeout(timer)
+    },
+    stopped: () => stopped,
+  }
+}
+
+interface Spinner {
+  start(): void
+  stop(): void
+}
+
+/** Shows that something is going on, to a person only. */
+function spinner(stderr: Writable): Spinner {
+  if (!isTty(stderr)) return { start: () => undefined, stop: () => undefined }
+  let timer: ReturnType<typeof setInterval> | undefined
+  let at = 0
+  return {
+    start() {
+      timer ??= setInterval(() => stderr.write(`\r${'|/-\\'[at++ % 4]}`), 100)
+    },
+    stop() {
+      if (timer === undefined) return
+      clearInterval(timer)
+      timer = undefined
+      stderr.write('\r \r')
+    },
+  }
+}
+
+function isTty(stream: object): boolean {
+  return 'isTTY' in stream && stream.isTTY === true
+}

@@ -1,0 +1,21 @@
+import type { ToolCall } from './models/model.ts'
+import type { ToolChoice } from './tools/leaving.ts'
+
+/** Hears what a model says while it answers. Told again of recorded answers after a restart, in the same order. */
+export interface Voice {
+  /** A model is about to be asked: what an earlier attempt of the same answer had said is void. */
+  begin(): void
+  delta(text: string): void
+  /** An answer is on record. */
+  said(answer: { text: string; toolCalls: readonly ToolCall[] }): void
+}
+
+/** What a session gives to a run that is one of its turns. */
+export interface Turn {
+  /** Earlier turns, oldest first, then the message of this one. */
+  opening: readonly { role: 'user' | 'assistant'; text: string }[]
+  /** Added to the agent's own system prompt. */
+  hints: readonly string[]
+  tools: ToolChoice
+  voice: Voice
+}

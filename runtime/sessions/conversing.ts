@@ -1,0 +1,18 @@
+import type { Db } from '../../shared/sql/db.ts'
+import { type Live, live } from './live.ts'
+import { type SessionStore, sessionStore } from './store.ts'
+import { turns } from './turns.ts'
+
+export interface Conversing {
+  store: SessionStore
+  live: Live
+  /** For the engine. */
+  turns: ReturnType<typeof turns>
+}
+
+/** Sessions over one store. */
+export function conversing(db: Db): Conversing {
+  const store = sessionStore(db)
+  const told = live({ store })
+  return { store, live: told, turns: turns({ store, live: told }) }
+}

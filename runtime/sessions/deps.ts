@@ -1,0 +1,12 @@
+import type { Idempotent } from '../idempotency/idempotent.ts'
+import type { FollowDeps } from './follow.ts'
+import type { SessionService } from './service.ts'
+import type { SessionStore } from './store.ts'
+
+export interface SessionsDeps extends FollowDeps {
+  store: SessionStore
+  service: SessionService
+  idempotent: Idempotent
+  maxBodyBytes: number
+  heartbeatMs: number
+}

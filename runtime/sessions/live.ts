@@ -1,0 +1,224 @@
+import type { SessionEvent } from '../../shared/wire/runtime/session.ts'
+import type { StopReason, TurnEnd } from './session.ts'
+import type { SessionState, SessionStore } from './store.ts'
+import { LIFE } from './store.ts'
+import { type TurnVoice, turnVoice } from './voice.ts'
+
+/** One event of a session's stream. */
+export type Numbered = { id: number } & SessionEvent
+
+/** What this process has told of a session: every event after `from` that was, and none that was taken back. */
+export interface Told {
+  from: number
+  events: Numbered[]
+}
+
+interface Log extends Told {
+  /** The id of the last end of a turn here. */
+  ended: number
+  speaking?: { runId: string; epoch: number; nextId: number; voice: TurnVoice; ending: boolean }
+  characters: number
+}
+
+export interface Watcher {
+  /** Something was told here. */
+  told?(event: Numbered): void
+  /** How the store has the session now; undefined: it was deleted. */
+  moved(state: SessionState | undefined): void
+  /** The service stops. */
+  closed(): void
+}
+
+export interface TurnPlace {
+  sessionId: string
+  runId: string
+  epoch: number
+}
+
+export interface LiveOptions {
+  store: Pick<SessionStore, 'states'>
+  /** How often sessions that are watched here are looked up. */
+  pollMs?: number
+  /** Text that is kept of sessions in which nobody is speaking. */
+  mostCharacters?: number
+}
+
+const KEPT_EVENTS = 1000
+
+export type Live = ReturnType<typeof live>
+
+/**
+ * What sessions say while they say it, for those who listen in this process. Of turns that other processes execute one query
+ * every 200 ms, for all sessions that are watched, tells how they ended.
+ */
+export function live({ store, pollMs = 200, mostCharacters = 16 * 1024 * 1024 }: LiveOptions) {
+  const logs = new Map<string, Log>()
+  const watchers = new Map<string, Set<Watcher>>()
+  let timer: ReturnType<typeof setTimeout> | undefined
+  let polling: Promise<void> | undefined
+  let closed = false
+
+  function each(sessionId: string, what: (one: Watcher) => void): void {
+    for (const one of [...(watchers.get(sessionId) ?? [])]) what(one)
+  }
+
+  function tell(sessionId: string, log: Log, event: Numbered): void {
+    log.events.push(event)
+    log.characters += sizeOf(event)
+    // Whoever comes late gets the turn in progress whole, so only what came before it can be dropped.
+    while (log.events.length > KEPT_EVENTS) {
+      const first = log.events[0]!
+      if (log.speaking && 'turnId' in first.data && first.data.turnId === log.speaking.runId) break
+      log.events.shift()
+      log.characters -= sizeOf(first)
+      log.from = first.id
+    }
+    each(sessionId, one => one.told?.(event))
+  }
+
+  /** A process that lives for long must not keep every conversation it ever heard. */
+  function forgetOld(): void {
+    let characters = 0
+    for (const [id, log] of [...logs].toReversed()) {
+      characters += log.characters + 1000
+      if (characters > mostCharacters && !log.speaking && !watchers.has(id)) logs.delete(id)
+    }
+  }
+
+  function takeBack(log: Log, runId: string): void {
+    const kept = log.events.filter(({ event, data }) => event !== 'message_delta' || data.turnId !== runId)
+    log.characters -= log.events.reduce((sum, event) => sum + sizeOf(event), 0)
+    log.characters += kept.reduce((sum, event) => sum + sizeOf(event), 0)
+    log.events = kept
+  }
+
+  async function poll(ids: readonly string[]): Promise<void> {
+    const states = await store.states(ids)
+    for (const [id, state] of states) {
+      const log = logs.get(id)
+      const { speaking, ended = 0 } = log ?? {}
+      // It ended elsewhere: what was told here of it is void.
+      if (log && speaking && !speaking.ending && state && state.turnId !== speaking.runId && state.lastEvent > ended) {
+        takeBack(log, speaking.runId)
+        delete log.speaking
+      }
+      if (state === undefined) logs.delete(id)
+      each(id, one => one.moved(state))
+    }
+  }
+
+  function schedule(): void {
+    if (timer !== undefined || watchers.size === 0 || closed) return
+    timer = setTimeout(() => {
+      // Asked again at the next look.
+      polling = poll([...watchers.keys()])
+        .catch(() => undefined)
+        .finally(() => {
+          timer = undefined
+          polling = undefined
+          schedule()
+        })
+    }, pollMs)
+  }
+
+  return {
+    watch(sessionId: string, watcher: Watcher): () => void {
+      const all = watchers.get(sessionId) ?? new Set()
+      all.add(watcher)
+      watchers.set(sessionId, all)
+      if (closed) watcher.closed()
+      schedule()
+      return () => {
+        all.delete(watcher)
+        if (all.size > 0 || watchers.get(sessionId) !== all) return
+        watchers.delete(sessionId)
+        if (watchers.size > 0 || polling) return
+        clearTimeout(timer)
+        timer = undefined
+      }
+    },
+
+    /** Looks a session up now, for those who watch it. */
+    async look(sessionId: string): Promise<void> {
+      await poll([sessionId])
+    },
+
+    told: (sessionId: string): Told | undefined => logs.get(sessionId),
+
+    /** The voice of a turn in the hands of this process; `base` is the session's last event before the turn. */
+    voice({ sessionId, runId, epoch }: TurnPlace, base: number, lastOnly: boolean): TurnVoice {
+      let log = logs.get(sessionId)
+      // Something was said elsewhere since.
+      if (log && log.ended !== base) log = undefined
+      const again = log?.speaking
+      if (again?.runId === runId && again.epoch === epoch - 1) {
+        again.epoch = epoch
+        again.ending = false
+        again.voice.resume()
+        return again.voice
+      }
+      const fresh: Log = log ?? { from: base, ended: base, events: [], characters: 0 }
+      takeBack(fresh, runId)
+      const voice = turnVoice({
+        lastOnly,
+        tell(seq, delta) {
+          // A voice that was replaced says nothing any more.
+          if (fresh.speaking !== speaking) return
+          const data = { sessionId, turnId: runId, seq, delta }
+          tell(sessionId, fresh, { id: speaking.nextId++, event: 'message_delta', data })
+        },
+        takeBack: () => takeBack(fresh, runId),
+      })
+      const speaking = { runId, epoch, nextId: base + (epoch - 1) * LIFE + 1, voice, ending: false }
+      fresh.speaking = speaking
+      // Last in the order of the map: the newest is forgotten last.
+      logs.delete(sessionId)
+      logs.set(sessionId, fresh)
+      forgetOld()
+      return voice
+    },
+
+    /** The voice that a turn has here, and the id of its end; without one the id follows from the turn's place. */
+    endOf({ sessionId, runId, epoch }: TurnPlace): { voice: TurnVoice; eventId: () => number } | undefined {
+      const speaking = logs.get(sessionId)?.speaking
+      if (speaking?.runId !== runId) return undefined
+      speaking.ending = true
+      return {
+        voice: speaking.voice,
+        eventId: () => speaking.nextId + (epoch - speaking.epoch) * LIFE,
+      }
+    },
+
+    /** A turn has ended here, for good. */
+    ended(sessionId: string, id: number, end: TurnEnd): void {
+      const log = logs.get(sessionId)
+      const event: Numbered = { id, ...end }
+      if (log?.speaking?.runId !== end.data.turnId) {
+        each(sessionId, one => one.told?.(event))
+        return
+      }
+      delete log.speaking
+      log.ended = id
+      tell(sessionId, log, event)
+    },
+
+    close(): void {
+      closed = true
+      clearTimeout(timer)
+      for (const id of [...watchers.keys()]) each(id, one => one.closed())
+    },
+  }
+}
+
+/** What stands at the end of a stopped session's stream. */
+export function stoppedEvent(
+  sessionId: string,
+  state: { lastEvent: number; stoppedMs: number; stopReason: StopReason | 'deleted' },
+): Numbered {
+  const at = new Date(state.stoppedMs).toISOString()
+  return { id: state.lastEvent, event: 'session_stopped', data: { sessionId, at, reason: state.stopReason } }
+}
+
+function sizeOf({ data }: Numbered): number {
+  return 200 + ('delta' in data ? data.delta.length : 'text' in data ? data.text.length : 0)
+}

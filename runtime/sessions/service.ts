@@ -1,0 +1,154 @@
+import type { InStatement } from '@libsql/client/web'
+import type { z } from 'zod'
+import { ApiError } from '../../shared/http/api-error.ts'
+import type { MessageCreate, Session, sessionCreate, TurnReply } from '../../shared/wire/runtime/session.ts'
+import { notFound } from '../auth/own.ts'
+import { canonicalBody } from '../idempotency/canonical-body.ts'
+import type { AgentVersion, Also, RunService } from '../runs/service.ts'
+import type { RunStore } from '../runs/store.ts'
+import type { Live } from './live.ts'
+import type { SessionRow, TurnEnd } from './session.ts'
+import { isAgentGone, isNotActive, type SessionStore } from './store.ts'
+import { turnInput } from './turn-input.ts'
+import { type Awaited, waitForTurn } from './waiting.ts'
+
+export interface SessionServiceDeps {
+  store: SessionStore
+  live: Live
+  runs: Pick<RunService, 'begin' | 'end'>
+  summary: RunStore['summary']
+  currentByName: (tenantId: string, name: string) => Promise<AgentVersion | undefined>
+  findVersion: (tenantId: string, versionId: string) => Promise<AgentVersion | undefined>
+  turnTimeoutMs: number
+  newId: () => string
+  now: () => Date
+}
+
+export type SessionService = ReturnType<typeof sessionService>
+
+/** Conversations: opening, talking, stopping (runtime contract §7). */
+export function sessionService(deps: SessionServiceDeps) {
+  const { store, live, runs, newId, now } = deps
+  const wait = (sessionId: string, turnId: string) =>
+    waitForTurn({ store, live, timeoutMs: deps.turnTimeoutMs }, sessionId, turnId)
+
+  async function found(id: string): Promise<SessionRow> {
+    const session = await store.get(id)
+    if (!session) throw notFound('session', id)
+    return session
+  }
+
+  async function reply(sessionId: string, turnId: string, outcome: Awaited): Promise<TurnReply> {
+    switch (outcome.is) {
+      case 'ended':
+        return replyOf(sessionId, outcome.end)
+      case 'stopped':
+        throw new ApiError('session_stopped', `session ${sessionId} was stopped before its turn ${turnId} ended`)
+      case 'closed':
+        // The store may be gone by now.
+        return { turnId, text: '', tokensIn: 0, tokensOut: 0, costUsd: 0, sessionId, status: 'processing' }
+      default: {
+        const { tokensIn = 0, tokensOut = 0, costUsd = 0 } = (await deps.summary(turnId)) ?? {}
+        return { turnId, text: '', tokensIn, tokensOut, costUsd, sessionId, status: outcome.is }
+      }
+    }
+  }
+
+  return {
+    async open(
+      tenantId: string,
+      { agentName, title, labels = {}, environment }: z.output<typeof sessionCreate>,
+      also: (id: string) => InStatement[],
+    ): Promise<Session> {
+      const version = await deps.currentByName(tenantId, agentName)
+      if (!version) throw notFound('agent', agentName)
+      if (version.manifest.session.dedicatedMicrovm) {
+        throw new ApiError(
+          'isolation_unavailable',
+          `${agentName} asks for a microVM of its own for each session (session.dedicatedMicrovm), and no enrolled node offers one`,
+        )
+      }
+      const id = newId()
+      const session = {
+        ...{ id, tenantId, agentName, agentId: version.agentId, versionId: version.versionId },
+        title: title === undefined ? null : canonicalBody(title),
+        labels: canonicalBody(labels),
+        environment: environment === undefined ? null : canonicalBody(environment),
+        createdMs: now().getTime(),
+      }
+      try {
+        await store.create(session, also(id))
+      } catch (error) {
+        throw isAgentGone(error) ? notFound('agent', agentName) : error
+      }
+      return (await found(id)).wire
+    },
+
+    /** Starts a turn and waits for it; a caller who goes away changes nothing about it. */
+    async send(session: SessionRow, message: MessageCreate, also: Also): Promise<TurnReply> {
+      const input = canonicalBody(turnInput(message))
+      refuseUnlessActive(session)
+      const version = await deps.findVersion(session.tenantId, session.versionId)
+      if (!version) throw notFound('agent version', session.versionId)
+      const turnId = newId()
+      const turn = wait(session.id, turnId)
+      const run = {
+        ...{ tenantId: session.tenantId, input, labels: '{}', sessionId: session.id },
+        trigger: { kind: 'session' as const, ref: session.id },
+        also: store.beginTurn(session.id, turnId, message.systemHint, now().getTime()),
+      }
+      try {
+        await runs.begin(run, version, also, turnId)
+      } catch (error) {
+        turn.stop()
+        if (!isNotActive(error)) throw error
+        refuseUnlessActive(await found(session.id))
+        // The turn that was in the way has ended since.
+        throw busy(session)
+      }
+      return reply(session.id, turnId, await turn.done)
+    },
+
+    /** The reply of a turn that an earlier call has begun. */
+    async replyAgain(sessionId: string, turnId: string): Promise<TurnReply> {
+      const turn = wait(sessionId, turnId)
+      await live.look(sessionId)
+      return reply(sessionId, turnId, await turn.done)
+    },
+
+    /** For good; its turn is cancelled, and may say nothing more. */
+    async stop({ id }: SessionRow): Promise<Session> {
+      const turnId = await store.stop(id, now().getTime())
+      await live.look(id)
+      if (turnId !== undefined) await runs.end(turnId, 'the session was stopped')
+      return (await found(id)).wire
+    },
+
+    async remove({ id }: SessionRow): Promise<void> {
+      const removed = await store.remove(id, now().getTime())
+      if (!removed) throw notFound('session', id)
+      await live.look(id)
+      if (removed.turnId !== undefined) await runs.end(removed.turnId, 'the session was deleted')
+    },
+  }
+}
+
+function refuseUnlessActive(session: SessionRow): void {
+  if (session.status === 'processing') throw busy(session)
+  if (session.status === 'stopped') {
+    throw new ApiError('session_stopped', `session ${session.id} is stopped: open a new one`)
+  }
+}
+
+function busy({ id }: SessionRow): ApiError<'session_busy'> {
+  return new ApiError('session_busy', `session ${id} is busy with a turn: wait for it to end, or stop the session`)
+}
+
+function replyOf(sessionId: string, { event, data }: TurnEnd): TurnReply {
+  if (event === 'message_completed') {
+    const { turnId, text, usage } = data
+    return { turnId, text, ...usage, sessionId, status: 'completed' }
+  }
+  if (data.code === 'model_error') throw new ApiError('upstream_failed', data.error)
+  throw new ApiError('internal', `turn ${data.turnId} failed, ${data.code}: ${data.error}`)
+}

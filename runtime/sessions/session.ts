@@ -1,0 +1,68 @@
+import type { Row } from '@libsql/client/web'
+import { toUsd } from '../../shared/money/money.ts'
+import type { Session, SessionEvent, SessionMessage, SessionStatus } from '../../shared/wire/runtime/session.ts'
+
+export type StopReason = 'stopped' | 'agent_deleted'
+
+/** A session as it is stored. */
+export interface SessionRow {
+  id: string
+  tenantId: string
+  agentId: string
+  versionId: string
+  status: SessionStatus
+  turnId: string | undefined
+  createdMs: number
+  wire: Session
+}
+
+const time = (ms: unknown): string => new Date(Number(ms)).toISOString()
+
+export function toSession(row: Row): SessionRow {
+  const id = String(row.id)
+  const tenantId = String(row.tenant_id)
+  const versionId = String(row.version_id)
+  const status = String(row.status) as SessionStatus
+  return {
+    ...{ id, tenantId, versionId, status, agentId: String(row.agent_id), createdMs: Number(row.created_ms) },
+    turnId: row.turn_id === null ? undefined : String(row.turn_id),
+    wire: {
+      ...{ id, tenantId, agentName: String(row.agent_name), agentVersionId: versionId, status },
+      ...(row.title !== null && { title: JSON.parse(String(row.title)) as string }),
+      labels: JSON.parse(String(row.labels)) as Session['labels'],
+      ...{ tokensIn: Number(row.tokens_in), tokensOut: Number(row.tokens_out), costUsd: toUsd(Number(row.cost_nano)) },
+      ...{ turnCount: Number(row.turn_count), createdAt: time(row.created_ms), updatedAt: time(row.updated_ms) },
+      ...(row.stopped_ms !== null && { stoppedAt: time(row.stopped_ms) }),
+      ...(row.environment !== null && { environment: JSON.parse(String(row.environment)) as Record<string, unknown> }),
+    },
+  }
+}
+
+/** How a turn ended; undefined while it goes on. */
+export type TurnEnd = Extract<SessionEvent, { event: 'message_completed' | 'message_error' }>
+
+export function turnEnd(row: Row): TurnEnd | undefined {
+  const sessionId = String(row.session_id)
+  const turnId = String(row.run_id)
+  if (row.status === 'open') return undefined
+  if (row.status === 'failed') {
+    const { code, error } = JSON.parse(String(row.error)) as { code: string; error: string }
+    return { event: 'message_error', data: { sessionId, turnId, error, code } }
+  }
+  const text = JSON.parse(String(row.text)) as string
+  const usage = {
+    ...{ tokensIn: Number(row.tokens_in), tokensOut: Number(row.tokens_out), costUsd: toUsd(Number(row.cost_nano)) },
+  }
+  return { event: 'message_completed', data: { turnId, text, usage, sessionId } }
+}
+
+/** What was said in a turn: the user's message, and the agent's once there is one. */
+export function messagesOf(row: Row): SessionMessage[] {
+  const turnId = String(row.run_id)
+  const content = row.message === null ? '' : (JSON.parse(String(row.message)) as string)
+  const asked: SessionMessage = { turnId, role: 'user', content, at: time(row.created_ms) }
+  if (row.status !== 'completed') return [asked]
+  const toolCalls = row.tool_calls === null ? {} : { toolCalls: JSON.parse(String(row.tool_calls)) as unknown[] }
+  const text = JSON.parse(String(row.text)) as string
+  return [asked, { turnId, role: 'assistant', content: text, ...toolCalls, at: time(row.ended_ms) }]
+}

@@ -1,0 +1,247 @@
+import type { InStatement, InValue, ResultSet, Row } from '@libsql/client/web'
+import type { Db } from '../../shared/sql/db.ts'
+import { type PageOf, pageSql } from '../paging/page.ts'
+import { messagesOf, type SessionRow, type StopReason, type TurnEnd, toSession, turnEnd } from './session.ts'
+
+export interface NewSession {
+  id: string
+  tenantId: string
+  agentName: string
+  agentId: string
+  versionId: string
+  /** JSON texts. */
+  title: string | null
+  labels: string
+  environment: string | null
+  createdMs: number
+}
+
+/** As much of a session as those who watch it need. */
+export interface SessionState {
+  id: string
+  status: SessionRow['status']
+  stoppedMs: number
+  stopReason: StopReason
+  lastEvent: number
+  turnId: string | undefined
+  /** Of the run that is the turn in progress. */
+  turnStatus: string | undefined
+}
+
+/** How far the ids of one life of a turn are from those of the next: no life says more pieces than that. */
+export const LIFE = 2 ** 20
+
+const MESSAGES = 200
+/** Of earlier turns, as they are stored: more than any model's window, so that what fits is left to compaction. */
+const MOST_CHARACTERS = 4_000_000
+const KEPT_EVENTS = 1000
+const KEPT_MS = 24 * 3600 * 1000
+
+/** Lets go of the run that is a stopped session's turn: whoever claims it next ends it. */
+const END_TURN = `update runs set ending = 'cancelled', epoch = epoch + 1, owner = null, due_ms = 0, updated_ms = ?2
+  where id = (select turn_id from sessions where id = ?1) and status in ('queued', 'running', 'waiting') returning id`
+
+const STATE = `select j.value as wanted, s.id, s.status, s.stopped_ms, s.stop_reason, s.last_event, s.turn_id, r.status as turn_status
+  from json_each(?) as j left join sessions as s on s.id = j.value left join runs as r on r.id = s.turn_id`
+
+export type SessionStore = ReturnType<typeof sessionStore>
+
+export function sessionStore(db: Db) {
+  return {
+    /** Fails, with `isAgentGone`, when the agent was deleted meanwhile. */
+    async create(session: NewSession, also: readonly InStatement[]): Promise<void> {
+      const { id, tenantId, agentName, agentId, versionId, title, labels, environment, createdMs } = session
+      await db.write([
+        {
+          sql: `insert into sessions (id, tenant_id, agent_name, agent_id, version_id, status, title, labels, environment,
+              created_ms, updated_ms)
+            values (?1, ?2, ?3, (select id from agents where id = ?4 and deleted_ms is null), ?5, 'active', ?6, ?7, ?8, ?9, ?9)`,
+          args: [id, tenantId, agentName, agentId, versionId, title, labels, environment, createdMs],
+        },
+        ...also,
+      ])
+    },
+
+    async get(id: string): Promise<SessionRow | undefined> {
+      const { rows } = await db.execute({ sql: 'select * from sessions where id = ?', args: [id.toWellFormed()] })
+      return rows[0] && toSession(rows[0])
+    },
+
+    async list(
+      tenantId: string,
+      { agentName, status }: { agentName?: string | undefined; status?: string | undefined },
+      page: PageOf,
+    ): Promise<SessionRow[]> {
+      const conditions = ['tenant_id = ?']
+      const args: InValue[] = [tenantId]
+      if (agentName !== undefined) {
+        conditions.push('agent_name = ?')
+        args.push(agentName.toWellFormed())
+      }
+      if (status !== undefined) {
+        conditions.push('status = ?')
+        args.push(status)
+      }
+      const { where, order, args: more } = pageSql(page)
+      const { rows } = await db.execute({
+        sql: `select * from sessions where ${conditions.join(' and ')} ${where} ${order}`,
+        args: [...args, ...more],
+      })
+      return rows.map(toSession)
+    },
+
+    /** The last messages, oldest first. */
+    async messages(id: string) {
+      const { rows } = await db.execute({
+        sql: `select t.*, d.input -> '$.message' as message from turns as t left join run_data as d on d.run_id = t.run_id
+          where t.session_id = ? order by t.number desc limit ?`,
+        args: [id, MESSAGES],
+      })
+      return rows.toReversed().flatMap(messagesOf).slice(-MESSAGES)
+    },
+
+    /** For the transaction that makes a turn's run: fails it, with `isNotActive`, unless the session is active. */
+    beginTurn(id: string, turnId: string, systemHint: string | undefined, nowMs: number): InStatement[] {
+      return [
+        {
+          sql: `insert into turns (run_id, session_id, number, base, created_ms, status)
+            values (?1, ?2, (select turn_count + 1 from sessions where id = ?2 and status = 'active'),
+              coalesce((select last_event from sessions where id = ?2), 0), ?3, 'open')`,
+          args: [turnId, id, nowMs],
+        },
+        {
+          sql: `update sessions set status = 'processing', turn_id = ?2, turn_count = turn_count + 1, updated_ms = ?3,
+              system_hint = coalesce(?4, system_hint) where id = ?1`,
+          args: [id, turnId, nowMs, systemHint === undefined ? null : JSON.stringify(systemHint)],
+        },
+      ]
+    },
+
+    /** What a turn begins with: where its events are counted from, the hint in force and the turns before it, oldest first. */
+    async openingOf(sessionId: string, turnId: string, turns: number) {
+      const [own, before] = await db.read([
+        {
+          sql: `select t.number, t.base, s.system_hint from turns as t join sessions as s on s.id = t.session_id
+            where t.run_id = ?`,
+          args: [turnId],
+        },
+        {
+          sql: `select text, input from (
+              select *, sum(length(text) + length(input)) over (order by number desc) as characters from (
+                select t.number, t.text, d.input from turns as t join run_data as d on d.run_id = t.run_id
+                where t.session_id = ?1 and t.status = 'completed'
+                  and t.number < (select number from turns where run_id = ?2)
+                order by t.number desc limit ?3))
+            where characters <= ?4 order by number desc`,
+          args: [sessionId, turnId, turns, MOST_CHARACTERS],
+        },
+      ])
+      const row = own?.rows[0]
+      return (
+        row && {
+          base: Number(row.base),
+          systemHint: row.system_hint === null ? '' : (JSON.parse(String(row.system_hint)) as string),
+          before: (before?.rows ?? []).toReversed().map(({ text, input }) => ({
+            text: JSON.parse(String(text)) as string,
+            input: JSON.parse(String(input)) as Record<string, unknown>,
+          })),
+        }
+      )
+    },
+
+    async baseOf(turnId: string): Promise<number | undefined> {
+      const { rows } = await db.execute({ sql: 'select base from turns where run_id = ?', args: [turnId] })
+      return rows[0] && Number(rows[0][0])
+    },
+
+    async turn(turnId: string): Promise<TurnEnd | undefined> {
+      const { rows } = await db.execute({ sql: 'select * from turns where run_id = ?', args: [turnId] })
+      return rows[0] && turnEnd(rows[0])
+    },
+
+    /** Ends of turns that came after an event, in order: of the last day, and at most the last thousand. */
+    async endsAfter(id: string, eventId: number, nowMs: number) {
+      const { rows } = await db.execute({
+        sql: `select * from turns where session_id = ? and event_id > ? and ended_ms > ? order by event_id desc limit ?`,
+        args: [id, eventId, nowMs - KEPT_MS, KEPT_EVENTS],
+      })
+      return rows.toReversed().flatMap(numbered)
+    },
+
+    /** The last turns that came to something, oldest first. */
+    async lastCompleted(id: string, most: number) {
+      const { rows } = await db.execute({
+        sql: `select * from turns where session_id = ? and event_id is not null and status = 'completed'
+          order by event_id desc limit ?`,
+        args: [id, most],
+      })
+      return rows.toReversed().flatMap(numbered)
+    },
+
+    /** The states of sessions; undefined for one that does not exist. */
+    async states(ids: readonly string[]): Promise<Map<string, SessionState | undefined>> {
+      const { rows } = await db.execute({ sql: STATE, args: [JSON.stringify(ids)] })
+      return new Map(rows.map(row => [String(row.wanted), row.id === null ? undefined : toState(row)]))
+    },
+
+    /** Stops a session for good, and gives the turn that it had to let go of. */
+    async stop(id: string, nowMs: number): Promise<string | undefined> {
+      const [, turn] = await db.write([stopped('id', id, 'stopped', nowMs), { sql: END_TURN, args: [id, nowMs] }])
+      return idIn(turn)
+    },
+
+    /** Undefined when it was gone. Its turns' runs stay, as runs do. */
+    async remove(id: string, nowMs: number): Promise<{ turnId: string | undefined } | undefined> {
+      const [turn, , session] = await db.write([
+        { sql: END_TURN, args: [id, nowMs] },
+        { sql: 'delete from turns where session_id = ?', args: [id] },
+        { sql: 'delete from sessions where id = ?', args: [id] },
+      ])
+      return session?.rowsAffected === 1 ? { turnId: idIn(turn) } : undefined
+    },
+  }
+}
+
+/** For the transaction that deletes an agent; the runs of its sessions end as those of the agent do. */
+export function stopSessions({ id }: { id: string }, nowMs: number): InStatement[] {
+  return [stopped('agent_id', id, 'agent_deleted', nowMs)]
+}
+
+/** Its last event is beyond all that a turn in progress may still say. */
+function stopped(column: 'id' | 'agent_id', value: string, reason: StopReason, nowMs: number): InStatement {
+  return {
+    sql: `update sessions set status = 'stopped', stop_reason = ?2, stopped_ms = ?3, updated_ms = ?3,
+        last_event = last_event + 1 + coalesce((select (epoch + 8) * ${LIFE} from runs where id = turn_id), 0)
+      where ${column} = ?1 and status <> 'stopped'`,
+    args: [value, reason, nowMs],
+  }
+}
+
+function idIn(result: ResultSet | undefined): string | undefined {
+  const row = result?.rows[0]
+  return row && String(row[0])
+}
+
+function numbered(row: Row): { id: number; end: TurnEnd }[] {
+  const end = turnEnd(row)
+  return end ? [{ id: Number(row.event_id), end }] : []
+}
+
+function toState(row: Row): SessionState {
+  return {
+    ...{ id: String(row.id), status: String(row.status) as SessionState['status'] },
+    ...{ stoppedMs: Number(row.stopped_ms), stopReason: String(row.stop_reason) as StopReason },
+    lastEvent: Number(row.last_event),
+    turnId: row.turn_id === null ? undefined : String(row.turn_id),
+    turnStatus: row.turn_status === null ? undefined : String(row.turn_status),
+  }
+}
+
+/** The session was not active when its turn was to be made. */
+export function isNotActive(error: unknown): boolean {
+  return error instanceof Error && error.message.includes('NOT NULL constraint failed: turns.number')
+}
+
+export function isAgentGone(error: unknown): boolean {
+  return error instanceof Error && error.message.includes('NOT NULL constraint failed: sessions.agent_id')
+}

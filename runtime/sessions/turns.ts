@@ -1,0 +1,72 @@
+import { toUsd } from '../../shared/money/money.ts'
+import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
+import type { EndEffect, EndedRun } from '../execution/engine-deps.ts'
+import { RunFailure } from '../execution/failure.ts'
+import type { Claimed } from '../execution/lease-store.ts'
+import type { Turn } from '../execution/turn.ts'
+import { endTurn } from './end-turn.ts'
+import type { Live } from './live.ts'
+import type { TurnEnd } from './session.ts'
+import { LIFE, type SessionStore } from './store.ts'
+import { type TurnInput, userText } from './turn-input.ts'
+
+export interface TurnsDeps {
+  store: Pick<SessionStore, 'openingOf' | 'baseOf'>
+  live: Live
+}
+
+/** What the engine is told of sessions: what a turn begins with, and what its end means. */
+export function turns({ store, live }: TurnsDeps) {
+  return {
+    async turnOf(run: Claimed, sessionId: string, { session, outputSchema }: Manifest): Promise<Turn> {
+      const found = await store.openingOf(sessionId, run.id, session.historyTurns)
+      if (!found) throw new RunFailure('internal', 'the session of this turn is gone')
+      const { systemHint, before, base } = found
+      const { turnHint = '', noTools, readOnlyTools } = run.input as TurnInput
+      const place = { sessionId, runId: run.id, epoch: run.epoch }
+      return {
+        opening: [
+          ...before.flatMap(({ text, input }) => [
+            { role: 'user' as const, text: userText(input) },
+            { role: 'assistant' as const, text },
+          ]),
+          { role: 'user', text: userText(run.input) },
+        ],
+        hints: [systemHint, turnHint],
+        tools: noTools ? 'none' : readOnlyTools ? 'readOnly' : 'all',
+        voice: live.voice(place, base, outputSchema !== undefined),
+      }
+    },
+
+    async endEffect({ run, status, error, spent, finishedMs }: EndedRun): Promise<EndEffect | undefined> {
+      const { id: runId, epoch, sessionId } = run
+      if (sessionId === undefined) return undefined
+      const speaking = live.endOf({ sessionId, runId, epoch })
+      const said = status === 'succeeded' ? speaking?.voice.finish() : undefined
+      const base = speaking ? 0 : await store.baseOf(runId)
+      // Deleted with its session: there is nothing left to say it to.
+      if (base === undefined) return undefined
+      const eventId = speaking?.eventId() ?? base + (epoch - 1) * LIFE + 1
+      const { tokensIn, tokensOut, costNano } = spent
+      const failure = { error: error?.message ?? 'the turn was cancelled', code: error?.code ?? 'cancelled' }
+      const end: TurnEnd = said
+        ? {
+            event: 'message_completed',
+            data: {
+              ...{ turnId: runId, text: said.text, sessionId },
+              usage: { tokensIn, tokensOut, costUsd: toUsd(costNano) },
+            },
+          }
+        : { event: 'message_error', data: { sessionId, turnId: runId, ...failure } }
+      return {
+        statements: endTurn({
+          ...{ runId, epoch, sessionId, spent, atMs: finishedMs, eventId },
+          text: said ? JSON.stringify(said.text) : null,
+          toolCalls: said && said.toolCalls.length > 0 ? JSON.stringify(said.toolCalls) : null,
+          error: said ? null : JSON.stringify(failure),
+        }),
+        kept: () => live.ended(sessionId, eventId, end),
+      }
+    },
+  }
+}
