@@ -4,9 +4,11 @@
 set -euo pipefail
 
 packages=(
-  sqlite3 # reads our store files with the engine's own shell
-  zsh     # reads the lines that `router onboard` writes
-  fish    # the same, in a language of its own
+  sqlite3         # reads our store files with the engine's own shell
+  zsh             # reads the lines that `router onboard` writes
+  fish            # the same, in a language of its own
+  chromium        # opens the router's panel
+  chromium-driver # drives it, over WebDriver
 )
 
 missing=()
