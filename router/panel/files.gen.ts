@@ -663,11 +663,13 @@ button[aria-pressed="true"] {
 .chart {
   display: block;
   width: 100%;
-  height: auto;
+  height: 9rem;
 }
-.chart text {
-  fill: var(--quiet);
-  font-size: 12px;
+figure {
+  margin: 0.75rem 0;
+}
+figcaption {
+  font-size: 0.85rem;
 }
 .axis {
   stroke: var(--edge);
@@ -789,9 +791,6 @@ dialog h2 {
   }
   .facts dd {
     margin-bottom: 0.4rem;
-  }
-  .chart text {
-    font-size: 22px;
   }
 }
 @media (prefers-reduced-motion: no-preference) {
@@ -924,7 +923,7 @@ void load()
   "savings-chart.js": `import { el, svg, table } from './dom.js'
 import { many, percent, usd } from './figures.js'
 
-const [WIDTH, HEIGHT, TOP, BOTTOM] = [800, 180, 12, 22]
+const [WIDTH, HEIGHT] = [800, 160]
 const DAY_MS = 86_400_000
 /** Beyond this many days a bar would be thinner than a pixel on a phone. */
 const MOST_BARS = 366
@@ -986,11 +985,11 @@ export function everyDay(groups                )        {
   return all
 }
 
-function bars(days                )             {
+function bars(days                )              {
   const values = days.map(({ savings_usd }) => savings_usd)
   const [top, low] = [Math.max(0, ...values), Math.min(0, ...values)]
   const span = top - low || 1
-  const y = (value        ) => TOP + ((top - value) / span) * (HEIGHT - TOP - BOTTOM)
+  const y = (value        ) => ((top - value) / span) * HEIGHT
   const step = WIDTH / days.length
   const width = Math.max(1, Math.min(40, step * 0.8))
   const columns = days.map(({ key, requests, savings_usd, spent_usd }, i) => {
@@ -1002,19 +1001,29 @@ function bars(days                )             {
       height: Math.max(requests > 0 ? 1.5 : 0, to - from),
     }
     const words = \`\${key}: \${usd(savings_usd)} saved, \${usd(spent_usd)} spent, \${many(requests, 'call')}\`
-    return svg('rect', { ...place, rx: 1, class: savings_usd < 0 ? 'lost' : 'saved' }, svg('title', {}, words))
+    return svg('rect', { ...place, class: savings_usd < 0 ? 'lost' : 'saved' }, svg('title', {}, words))
   })
   const label = \`Savings of each day from \${days[0]?.key} to \${days.at(-1)?.key}, at most \${usd(top)}\`
-  const text = (x        , at        , anchor        , words        ) =>
-    svg('text', { x, y: at, 'text-anchor': anchor }, words)
-  return svg(
+  const chart = svg(
     'svg',
-    { viewBox: \`0 0 \${WIDTH} \${HEIGHT}\`, class: 'chart', role: 'img', 'aria-label': label },
-    svg('line', { x1: 0, x2: WIDTH, y1: y(0), y2: y(0), class: 'axis' }),
+    {
+      viewBox: \`0 0 \${WIDTH} \${HEIGHT}\`,
+      preserveAspectRatio: 'none',
+      class: 'chart',
+      role: 'img',
+      'aria-label': label,
+    },
     ...columns,
-    text(0, HEIGHT - 4, 'start', days[0]?.key ?? ''),
-    days.length > 1 && text(WIDTH, HEIGHT - 4, 'end', days.at(-1)?.key ?? ''),
-    top > 0 && text(0, TOP - 1, 'start', \`\${usd(top)} a day\`),
+    svg('line', { x1: 0, x2: WIDTH, y1: y(0), y2: y(0), class: 'axis' }),
+  )
+  // The words stand outside: inside they would be stretched with the bars.
+  const ends = [days[0]?.key, days.length > 1 && days.at(-1)?.key].map(key => el('span', {}, key))
+  return el(
+    'figure',
+    {},
+    el('figcaption', {}, top > 0 && \`Up to \${usd(top)} a day\`),
+    chart,
+    el('figcaption', { class: 'row between' }, ...ends),
   )
 }
 `,

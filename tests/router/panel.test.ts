@@ -224,7 +224,7 @@ if (hasChromium()) {
         '#verified',
         /✗ default: broken at index 17 of 60 records\.\s+Index 17: its content is not what was sealed/,
       )
-      await browser.screenshot(join(shots, 'broken.png'))
+      await browser.screenshot(join(shots, 'broken.png'), 1400)
       await restore(17)
       await browser.click('#verify')
       await sees('#verified', /whole of 60/)
@@ -283,7 +283,7 @@ if (hasChromium()) {
       const overflow = 'return document.documentElement.scrollWidth - document.documentElement.clientWidth'
       expect(await browser.run(overflow)).toBe(0)
       expect(await browser.run<string[]>(POOR_CONTRAST)).toEqual([])
-      await browser.screenshot(join(shots, `${name}.png`), 1400)
+      await browser.screenshot(join(shots, `${name}.png`), 2600)
       await browser.look({})
     })
 
@@ -310,11 +310,6 @@ if (hasChromium()) {
         process.stderr.write(`panel with 100,000 traces, ms: ${JSON.stringify(times)}\n`)
         expect(times.paint).toBeLessThan(1000)
         expect(times.traces).toBeLessThan(1000)
-        await browser.click('#verify')
-        await vi.waitFor(async () => expect(await browser.text('#verified')).toMatch(/whole of 100,000 records/), {
-          timeout: 60_000,
-          interval: 250,
-        })
       } finally {
         await big.close()
       }

@@ -2,7 +2,7 @@ import type { Savings } from '../../../shared/wire/router/savings.ts'
 import { el, svg, table } from './dom.ts'
 import { many, percent, usd } from './figures.ts'
 
-const [WIDTH, HEIGHT, TOP, BOTTOM] = [800, 180, 12, 22]
+const [WIDTH, HEIGHT] = [800, 160]
 const DAY_MS = 86_400_000
 /** Beyond this many days a bar would be thinner than a pixel on a phone. */
 const MOST_BARS = 366
@@ -66,11 +66,11 @@ export function everyDay(groups: readonly Day[]): Day[] {
   return all
 }
 
-function bars(days: readonly Day[]): SVGElement {
+function bars(days: readonly Day[]): HTMLElement {
   const values = days.map(({ savings_usd }) => savings_usd)
   const [top, low] = [Math.max(0, ...values), Math.min(0, ...values)]
   const span = top - low || 1
-  const y = (value: number) => TOP + ((top - value) / span) * (HEIGHT - TOP - BOTTOM)
+  const y = (value: number) => ((top - value) / span) * HEIGHT
   const step = WIDTH / days.length
   const width = Math.max(1, Math.min(40, step * 0.8))
   const columns = days.map(({ key, requests, savings_usd, spent_usd }, i) => {
@@ -82,18 +82,28 @@ function bars(days: readonly Day[]): SVGElement {
       height: Math.max(requests > 0 ? 1.5 : 0, to - from),
     }
     const words = `${key}: ${usd(savings_usd)} saved, ${usd(spent_usd)} spent, ${many(requests, 'call')}`
-    return svg('rect', { ...place, rx: 1, class: savings_usd < 0 ? 'lost' : 'saved' }, svg('title', {}, words))
+    return svg('rect', { ...place, class: savings_usd < 0 ? 'lost' : 'saved' }, svg('title', {}, words))
   })
   const label = `Savings of each day from ${days[0]?.key} to ${days.at(-1)?.key}, at most ${usd(top)}`
-  const text = (x: number, at: number, anchor: string, words: string) =>
-    svg('text', { x, y: at, 'text-anchor': anchor }, words)
-  return svg(
+  const chart = svg(
     'svg',
-    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: 'chart', role: 'img', 'aria-label': label },
-    svg('line', { x1: 0, x2: WIDTH, y1: y(0), y2: y(0), class: 'axis' }),
+    {
+      viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+      preserveAspectRatio: 'none',
+      class: 'chart',
+      role: 'img',
+      'aria-label': label,
+    },
     ...columns,
-    text(0, HEIGHT - 4, 'start', days[0]?.key ?? ''),
-    days.length > 1 && text(WIDTH, HEIGHT - 4, 'end', days.at(-1)?.key ?? ''),
-    top > 0 && text(0, TOP - 1, 'start', `${usd(top)} a day`),
+    svg('line', { x1: 0, x2: WIDTH, y1: y(0), y2: y(0), class: 'axis' }),
+  )
+  // The words stand outside: inside they would be stretched with the bars.
+  const ends = [days[0]?.key, days.length > 1 && days.at(-1)?.key].map(key => el('span', {}, key))
+  return el(
+    'figure',
+    {},
+    el('figcaption', {}, top > 0 && `Up to ${usd(top)} a day`),
+    chart,
+    el('figcaption', { class: 'row between' }, ...ends),
   )
 }
