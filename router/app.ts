@@ -13,6 +13,7 @@ import { type HealthDeps, healthRoute } from './health/route.ts'
 import type { InboundDeps } from './inbound/deps.ts'
 import { inboundRoute } from './inbound/route.ts'
 import { type MetricsDeps, metricsRoute } from './metrics/route.ts'
+import { panelRoute } from './panel/route.ts'
 import { type ReloadDeps, reloadRoute } from './reload/route.ts'
 
 export interface AppDeps extends HealthDeps, MetricsDeps, ReloadDeps {
@@ -34,6 +35,7 @@ export function routerApp(deps: AppDeps) {
   app.route('/', capabilitiesRoute(deps.capabilities))
   app.route('/', feedbackRoute(deps.feedback))
   app.route('/', reloadRoute(deps))
+  app.route('/', panelRoute())
   app.route(
     '/',
     openapiPage(async () => (await import('./served.ts')).servedDocument()),

@@ -5,14 +5,12 @@ import { inboundEndpoints, passthroughEndpoints } from '../shared/wire/router/en
 import { routerOperationEndpoints } from '../shared/wire/router/endpoints/operations.ts'
 import { routerError } from '../shared/wire/router/error.ts'
 
-const { panel: _, ...operations } = routerOperationEndpoints
-
 /** The operations that this version mounts: the document names these and no other. */
 const SERVED = [
   ...Object.values(inboundEndpoints),
   ...passthroughEndpoints,
   ...Object.values(auditEndpoints),
-  ...Object.values(operations),
+  ...Object.values(routerOperationEndpoints),
 ]
 
 export function servedDocument(): object {

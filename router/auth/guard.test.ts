@@ -29,7 +29,7 @@ async function ask(access: Partial<Access>, path: string, headers: Record<string
 }
 
 const PROVIDER = ['/v1/messages', '/v1/messages/batches/x', '/v1/chat/completions', '/v1/models/m', '/v1/files']
-const OPEN = ['/healthz', '/readyz', '/panel', '/openapi.json', '/.well-known/router-receipts']
+const OPEN = ['/healthz', '/readyz', '/panel', '/panel/panel.js', '/openapi.json', '/.well-known/router-receipts']
 const AUDIT = [
   '/v1/traces',
   '/v1/traces/x',

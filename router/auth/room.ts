@@ -27,6 +27,7 @@ const ROOMS: Readonly<Record<string, Room>> = {
 export function roomOf(path: string): Room {
   if (Object.hasOwn(ROOMS, path)) return ROOMS[path]!
   if (path.startsWith('/v1/traces/')) return 'audit'
+  if (path.startsWith('/panel/')) return 'open'
   if (path.startsWith('/v1/models/') || isPassthrough(path)) return 'provider'
   return 'unknown'
 }

@@ -1,0 +1,69 @@
+import type { CheckpointList, RouterKeys } from '../../../shared/wire/router/checkpoint.ts'
+import type { Evals } from '../../../shared/wire/router/evals.ts'
+import type { Explanation } from '../../../shared/wire/router/explain.ts'
+import type { FeedbackResult, Outcome } from '../../../shared/wire/router/feedback.ts'
+import type { Savings } from '../../../shared/wire/router/savings.ts'
+import type { TraceDetail, TraceList } from '../../../shared/wire/router/traces.ts'
+
+/** The router did not give what was asked for; the message is for the person at the page. */
+export class ApiFault extends Error {
+  readonly status: number
+  constructor(status: number, message: string) {
+    super(message)
+    this.name = 'ApiFault'
+    this.status = status
+  }
+}
+
+type Query = Readonly<Record<string, string | undefined>>
+
+export type PanelApi = ReturnType<typeof panelApi>
+
+/** The router's API by addresses relative to the page. */
+export function panelApi(key: () => string | undefined) {
+  async function ask<T>(path: string, query: Query = {}, more: RequestInit = {}): Promise<T> {
+    const given = Object.entries(query).filter((entry): entry is [string, string] => Boolean(entry[1]))
+    const secret = key()
+    if (secret !== undefined && !/^[\x21-\x7e]+$/.test(secret)) {
+      throw new ApiFault(401, 'A key has no spaces and no letters beyond ASCII: copy it again.')
+    }
+    const headers = { ...more.headers, ...(secret !== undefined && { 'x-router-key': secret }) }
+    const search = given.length === 0 ? '' : `?${new URLSearchParams(given)}`
+    const answer = await fetch(path + search, { ...more, headers, cache: 'no-store' }).catch((cause: unknown) => {
+      if (more.signal?.aborted) throw cause
+      throw new ApiFault(0, 'The router does not answer. Is it running?')
+    })
+    const body: unknown = await answer.json().catch(() => undefined)
+    if (answer.ok && body !== undefined) return body as T
+    throw new ApiFault(answer.status, messageOf(body) ?? `The router answered ${answer.status} and no words.`)
+  }
+
+  return {
+    traces: (query: Query, signal?: AbortSignal) => ask<TraceList>('v1/traces', query, signal && { signal }),
+    trace: (id: string) => ask<TraceDetail>(`v1/traces/${encodeURIComponent(id)}`),
+    explain: (id: string) => ask<Explanation>(`v1/traces/${encodeURIComponent(id)}/explain`),
+    savings: (query: Query) => ask<Savings>('v1/savings', query),
+    evals: (query: Query) => ask<Evals>('v1/evals', query),
+    checkpoints: (query: Query, signal?: AbortSignal) =>
+      ask<CheckpointList>('v1/checkpoints', query, signal && { signal }),
+    keys: () => ask<RouterKeys>('.well-known/router-receipts'),
+    feedback: (traceId: string, outcome: Outcome) =>
+      ask<FeedbackResult>(
+        'v1/feedback',
+        {},
+        {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify({ request_id: traceId, outcome, reporter: 'panel' }),
+        },
+      ),
+  }
+}
+
+/** Errors of this path have one shape; a proxy in front may answer with another. */
+function messageOf(body: unknown): string | undefined {
+  if (typeof body !== 'object' || body === null || !('error' in body)) return undefined
+  const { error } = body
+  if (typeof error !== 'object' || error === null || !('message' in error)) return undefined
+  return typeof error.message === 'string' ? error.message : undefined
+}

@@ -1,0 +1,46 @@
+import type { FeedbackRecord, FeedbackResult, Outcome } from '../../../shared/wire/router/feedback.ts'
+import type { PanelApi } from './api.ts'
+import { el } from './dom.ts'
+
+interface FeedbackButtons {
+  api: PanelApi
+  traceId: string
+  said: (words: string) => void
+  failed: (error: unknown) => void
+  /** After it was taken. */
+  reported?: (result: FeedbackResult) => void
+}
+
+const WORDS: Readonly<Record<Exclude<Outcome, 'unknown'>, string>> = { correct: '✓ Right', incorrect: '✗ Wrong' }
+
+/** Two buttons that report how an answer turned out; the one that was taken last stays pressed. */
+export function feedbackButtons({ api, traceId, said, failed, reported }: FeedbackButtons): HTMLElement {
+  const buttons = Object.entries(WORDS).map(([outcome, words]) => {
+    const label = `${words.slice(2)}: report the answer of trace ${traceId} as ${outcome}`
+    const button = el('button', { type: 'button', class: 'small', 'aria-pressed': 'false', 'aria-label': label }, words)
+    button.addEventListener('click', () => void report(outcome as Outcome, button))
+    return button
+  })
+
+  async function report(outcome: Outcome, pressed: HTMLButtonElement): Promise<void> {
+    try {
+      const result = await api.feedback(traceId, outcome)
+      for (const button of buttons) button.setAttribute('aria-pressed', String(button === pressed))
+      const status = { recorded: 'Recorded', updated: 'Changed', duplicate: 'Recorded before' }[result.status]
+      said(`${status}: the answer of trace ${traceId} was ${outcome}.`)
+      reported?.(result)
+    } catch (error) {
+      failed(error)
+    }
+  }
+  return el('span', { class: 'feedback' }, ...buttons)
+}
+
+/** What was reported, oldest first. */
+export function reportsOf(feedback: readonly FeedbackRecord[]): HTMLElement {
+  if (feedback.length === 0) return el('p', { class: 'hint' }, 'Nothing has been reported about this answer.')
+  const lines = feedback.map(({ ts, reporter, gate_id, verdict }) =>
+    el('li', {}, `${verdict} (${gate_id}) by ${reporter}, ${ts}`),
+  )
+  return el('ul', {}, ...lines)
+}

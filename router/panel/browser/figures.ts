@@ -1,0 +1,37 @@
+/** Dollars as they are on the receipt: a price that is not known is no number. */
+export function usd(value: number | null | undefined): string {
+  if (value === null || value === undefined) return 'unknown'
+  const size = Math.abs(value)
+  const digits = size >= 100 ? 2 : size >= 1 ? 4 : 9
+  const [whole = '0', rest = ''] = size.toFixed(digits).split('.')
+  const cents = rest.replace(/0+$/, '').padEnd(2, '0')
+  return `${value < 0 ? '−' : ''}$${grouped(whole)}.${cents}`
+}
+
+export function count(value: number): string {
+  return grouped(String(value))
+}
+
+/** A word in the number of what it counts. */
+export function many(value: number, one: string, more = `${one}s`): string {
+  return `${count(value)} ${value === 1 ? one : more}`
+}
+
+export function percent(part: number): string {
+  return `${(part * 100).toFixed(part !== 0 && Math.abs(part) < 0.1 ? 1 : 0)}\u00a0%`
+}
+
+export function milliseconds(value: number | null): string {
+  if (value === null) return '–'
+  if (value >= 10_000) return `${(value / 1000).toFixed(1)}\u00a0s`
+  return `${value >= 10 ? value.toFixed(0) : value.toFixed(2)}\u00a0ms`
+}
+
+/** The same in every time zone, as it stands on the record. */
+export function moment(iso: string): string {
+  return iso.replace('T', ' ').replace(/\.\d+Z$/, ' UTC')
+}
+
+function grouped(digits: string): string {
+  return digits.replace(/\B(?=(\d{3})+$)/g, ',')
+}

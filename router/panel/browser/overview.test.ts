@@ -1,0 +1,37 @@
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { trialsNeeded } from '../../calibrate/binomial.ts'
+import { usd } from './figures.ts'
+import { fewestOutcomes } from './overview.ts'
+import { everyDay } from './savings-chart.ts'
+
+it('knows the fewest outcomes that can certify a route, as calibration does', () => {
+  expect(fewestOutcomes(0.1, 0.05)).toBe(29)
+  fc.assert(
+    fc.property(
+      fc.double({ min: 0.005, max: 0.5, noNaN: true }),
+      fc.double({ min: 0.001, max: 0.3, noNaN: true }),
+      (a, d) => {
+        expect(fewestOutcomes(a, d)).toBe(trialsNeeded(0, a, d))
+      },
+    ),
+  )
+})
+
+it('shows money to the nano where it is little, and an unknown price as unknown', () => {
+  const shown = [null, 0, 0.0023, 1e-9, -0.5, 1234.5678, 12.5].map(usd)
+  expect(shown).toEqual(['unknown', '$0.00', '$0.0023', '$0.000000001', '−$0.50', '$1,234.57', '$12.50'])
+})
+
+it('gives a day without a call its place between the others, and the last year at most', () => {
+  const day = (key: string) => ({ key, requests: 1, savings_usd: 1, spent_usd: 1 })
+  const days = everyDay([day('2026-02-27'), day('2026-03-02')])
+  expect(days.map(({ key, requests }) => [key, requests])).toEqual([
+    ['2026-02-27', 1],
+    ['2026-02-28', 0],
+    ['2026-03-01', 0],
+    ['2026-03-02', 1],
+  ])
+  expect(everyDay([day('2020-01-01'), day('2026-03-02')])).toHaveLength(366)
+  expect(everyDay([])).toEqual([])
+})

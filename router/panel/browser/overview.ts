@@ -1,0 +1,123 @@
+import type { CalibrationState } from '../../../shared/wire/router/calibration.ts'
+import type { Evals, GateStats } from '../../../shared/wire/router/evals.ts'
+import { el, svg, table } from './dom.ts'
+import { count, many, milliseconds, percent, usd } from './figures.ts'
+
+/** Which rung served how much, and what made calls move. */
+export function ladderView({ requests, served_by_rung, escalations, failovers, outcomes }: Evals): HTMLElement[] {
+  if (requests === 0) return [hint('There is no call in this time.')]
+  const rungs = Object.entries(served_by_rung).map(([rung, n]) => ({ rung: Number(rung), n }))
+  const served = rungs.reduce((sum, { n }) => sum + n, 0)
+  const steps = rungs
+    .sort((a, b) => b.rung - a.rung)
+    .map(({ rung, n }) =>
+      el(
+        'li',
+        {},
+        el('span', {}, `Rung ${rung}`),
+        share([[n / requests, 'saved']]),
+        el('span', {}, `${count(n)} (${percent(n / requests)})`),
+      ),
+    )
+  const nothing = requests - served
+  const { reported, failed, served_failure, ucb95 } = outcomes
+  return [
+    el('ol', { class: 'bars' }, ...steps),
+    el(
+      'p',
+      {},
+      `${many(escalations, 'escalation')} to a higher rung, ${many(failovers, 'failover')} to another provider.`,
+    ),
+    nothing > 0 ? hint(`${many(nothing, 'call')} served nothing.`) : hint('Every call was served.'),
+    reported === 0 || served_failure === null
+      ? hint(
+          'No outcome has been reported. Say whether an answer was right beside its trace, or send it to v1/feedback.',
+        )
+      : el(
+          'p',
+          {},
+          `Of ${many(reported, 'reported outcome')} ${count(failed)} failed: ${percent(served_failure)}${ucb95 === null ? '' : `, at most ${percent(ucb95)} with 95 % confidence`}.`,
+        ),
+  ]
+}
+
+export function gatesView(gates: readonly GateStats[]): HTMLElement[] {
+  if (gates.length === 0) {
+    return [hint('No gate has run in this time. A [[route]] that enforces names its gates: gates = ["non-empty"].')]
+  }
+  const rows = gates.map(({ gate_id, pass, fail, abstain, disabled, cost_usd, p50_ms, p95_ms }) => {
+    const all = pass + fail + abstain || 1
+    const name = el('span', {}, gate_id, disabled && el('span', { class: 'bad' }, ' (disabled)'))
+    const parts: [number, string][] = [
+      [pass / all, 'saved'],
+      [fail / all, 'lost'],
+      [abstain / all, 'none'],
+    ]
+    return [
+      name,
+      share(parts),
+      count(pass),
+      count(fail),
+      count(abstain),
+      milliseconds(p50_ms),
+      milliseconds(p95_ms),
+      usd(cost_usd),
+    ]
+  })
+  return [table('Gate outcomes', ['Gate', 'Outcomes', 'Pass', 'Fail', 'Abstain', 'p50', 'p95', 'Cost'], rows)]
+}
+
+export function calibrationView(states: readonly CalibrationState[]): HTMLElement[] {
+  if (states.length === 0) {
+    return [
+      hint('No route has a ladder with reported outcomes. Thresholds are learned from what is reported about answers.'),
+    ]
+  }
+  const rows = states.map(state => [
+    `Route ${state.route_ix}`,
+    state.tenant_id,
+    certificate(state),
+    count(state.n),
+    state.threshold === null ? 'none' : String(Number(state.threshold.toFixed(4))),
+    `${state.method}, α ${state.alpha}, δ ${state.delta}`,
+  ])
+  return [
+    table('Calibration by route', ['Route', 'Tenant', 'State', 'n', 'Threshold', 'Method'], rows),
+    hint('n of m: the reported outcomes, and the fewest that can certify a route if none of them failed.'),
+  ]
+}
+
+function certificate({ state, n, alpha, delta }: CalibrationState): HTMLElement {
+  if (state === 'certified') return el('strong', { class: 'good' }, 'certified')
+  if (state === 'off') return el('span', {}, `off (${many(n, 'outcome')})`)
+  const needed = fewestOutcomes(alpha, delta)
+  const words =
+    n < needed
+      ? `not certified (${count(n)} of ${count(needed)})`
+      : `not certified (${count(n)} of more than ${count(needed)})`
+  return el('strong', { class: 'warn' }, words)
+}
+
+/** The smallest n with P(no failure in n | rate α) = (1 - α)^n <= δ: with fewer outcomes no failure rate above α can be ruled out. */
+export function fewestOutcomes(alpha: number, delta: number): number {
+  return Math.max(1, Math.ceil(Math.log(delta) / Math.log1p(-alpha) - 1e-9))
+}
+
+/** A bar of parts of a whole; the numbers stand beside it. */
+function share(parts: readonly (readonly [part: number, kind: string])[]): SVGElement {
+  let x = 0
+  const pieces = parts.map(([part, kind]) => {
+    const piece = svg('rect', { x, y: 0, width: part * 100, height: 10, class: kind })
+    x += part * 100
+    return piece
+  })
+  return svg(
+    'svg',
+    { viewBox: '0 0 100 10', preserveAspectRatio: 'none', class: 'share', 'aria-hidden': 'true' },
+    ...pieces,
+  )
+}
+
+function hint(words: string): HTMLElement {
+  return el('p', { class: 'hint' }, words)
+}

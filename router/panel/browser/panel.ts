@@ -1,0 +1,119 @@
+import { ApiFault, panelApi } from './api.ts'
+import { el, part } from './dom.ts'
+import { calibrationView, gatesView, ladderView } from './overview.ts'
+import { savingsView } from './savings-chart.ts'
+import { sessionKey } from './session-key.ts'
+import { traceDetail } from './trace-detail.ts'
+import { traceList } from './trace-list.ts'
+import { verifyView } from './verify-view.ts'
+
+const DAY_MS = 86_400_000
+
+const key = sessionKey(() => sessionStorage)
+const api = panelApi(key.get)
+const keyForm = part<HTMLFormElement>('#key')
+const keyText = part<HTMLInputElement>('#key-text')
+const problem = part('#problem')
+const period = part<HTMLSelectElement>('#window')
+
+const said = (words: string) => part('#said').replaceChildren(words)
+const bodyOf = (id: string) => part(`#${id} > .body`)
+
+/** Where a key would help the person is asked for one; anything else is said as it is. */
+function failed(error: unknown): void {
+  if (error instanceof ApiFault && error.status === 401) {
+    askForKey(error.message)
+    return
+  }
+  problem.hidden = false
+  problem.replaceChildren(error instanceof Error ? error.message : String(error))
+}
+
+function askForKey(reason: string): void {
+  part('#key-reason').replaceChildren(reason)
+  keyForm.hidden = false
+  keyText.focus()
+}
+
+const detail = traceDetail({ api, failed })
+const open = (id: string) => void detail.open(id)
+const list = traceList({ api, open, said, failed })
+verifyView({ api, open, failed })
+
+function since(): string | undefined {
+  if (period.value === '') return undefined
+  return new Date(Date.now() - (Number(period.value) - 1) * DAY_MS).toISOString().slice(0, 10)
+}
+
+async function showFigures(): Promise<void> {
+  const window = { since: since() }
+  const savings = await api.savings({ ...window, group: 'day' })
+  bodyOf('savings').replaceChildren(...savingsView(savings))
+  const evals = await api.evals(window)
+  bodyOf('ladder').replaceChildren(...ladderView(evals))
+  bodyOf('gates').replaceChildren(...gatesView(evals.gates))
+  bodyOf('calibration').replaceChildren(...calibrationView(evals.calibration))
+}
+
+/** What to do where nothing has come through yet. */
+function firstSteps(): HTMLElement[] {
+  const here = new URL('.', document.baseURI).href.replace(/\/$/, '')
+  const line = (words: string) => el('code', {}, words)
+  return [
+    el('h2', {}, 'No call has come through this router yet'),
+    el('p', {}, 'Point a client at it and use it as before, then reload:'),
+    el('pre', {}, line(`ANTHROPIC_BASE_URL=${here} your-agent\n`), line(`OPENAI_BASE_URL=${here}/v1 your-agent`)),
+    el(
+      'p',
+      {},
+      'Nothing is changed on the way. To save money, give the router a ladder of models: ',
+      line('router serve --config routing.toml'),
+      '.',
+    ),
+  ]
+}
+
+async function load(): Promise<void> {
+  problem.hidden = true
+  const main = part('main')
+  main.setAttribute('aria-busy', 'true')
+  try {
+    // The list first: it is one question however long the history is, and the sums behind it are not.
+    const any = await list.show()
+    keyForm.hidden = true
+    part('#empty').hidden = any
+    part('#empty').replaceChildren(...(any ? [] : firstSteps()))
+    performance.mark('traces-shown')
+    await showFigures()
+    performance.mark('figures-shown')
+  } catch (error) {
+    failed(error)
+  } finally {
+    main.removeAttribute('aria-busy')
+  }
+}
+
+/** Nothing that another key has shown stays on the page. */
+function useKey(value: string | undefined): void {
+  key.set(value)
+  keyText.value = ''
+  said('')
+  for (const body of document.querySelectorAll('section.card > .body')) body.replaceChildren()
+  void load()
+}
+
+keyForm.addEventListener('submit', event => {
+  event.preventDefault()
+  useKey(keyText.value.trim() || undefined)
+})
+part('#forget-key').addEventListener('click', () => useKey(undefined))
+part('#change-key').addEventListener('click', () =>
+  askForKey(key.get() === undefined ? 'No key is in use.' : 'A key is in use.'),
+)
+part('#reload').addEventListener('click', () => void load())
+period.addEventListener('change', () => void showFigures().catch(failed))
+part('#find').addEventListener('submit', event => {
+  event.preventDefault()
+  open(part<HTMLInputElement>('#find-id').value.trim())
+})
+void load()

@@ -1,0 +1,90 @@
+import type { TraceRecord } from '../../../shared/wire/router/trace.ts'
+import type { PanelApi } from './api.ts'
+import { el, part, table } from './dom.ts'
+import { feedbackButtons } from './feedback.ts'
+import { moment, usd } from './figures.ts'
+
+interface TraceListView {
+  api: PanelApi
+  open: (traceId: string) => void
+  said: (words: string) => void
+  failed: (error: unknown) => void
+}
+
+const COLUMNS = ['Time', 'Route', 'Served by', 'From', 'Attempts', 'Cost', 'Saved', 'Outcome']
+const PAGE = '50'
+
+/** A page of traces and the older ones behind a button: however long the history is, the first page is one question. */
+export function traceList({ api, open, said, failed }: TraceListView) {
+  const body = part('#traces > .body')
+  const older = part<HTMLButtonElement>('#older')
+  const filter = part<HTMLFormElement>('#filter')
+  let next: string | null = null
+  /** Answers of a question that was asked before the last one are late. */
+  let asked = 0
+
+  function query(): Record<string, string> {
+    const given = [...new FormData(filter)].map(([name, value]): [string, string] => [name, String(value).trim()])
+    return Object.fromEntries(given.filter(([, value]) => value !== ''))
+  }
+
+  function row(trace: TraceRecord) {
+    const { trace_id, ts, mode, route_ix, attempts, final } = trace
+    const look = el('button', { type: 'button', class: 'link', title: trace_id }, moment(ts))
+    look.addEventListener('click', () => open(trace_id))
+    const rung = final.served_rung < 0 ? 'nothing' : `${final.served_model ?? 'unknown'}`
+    const place = mode === 'observe' || final.served_rung < 0 ? '' : ` · rung ${final.served_rung}`
+    return [
+      look,
+      `${mode}${route_ix === null ? '' : ` ${route_ix}`}`,
+      rung + place,
+      `${final.served_from} (${final.status})`,
+      attempts.length,
+      usd(final.total_cost_usd),
+      final.savings_usd === null ? 'unknown' : usd(final.savings_usd),
+      feedbackButtons({ api, traceId: trace_id, said, failed }),
+    ]
+  }
+
+  /** The newest traces that the filter lets through; resolves to whether there is any trace at all. */
+  async function show(): Promise<boolean> {
+    const turn = ++asked
+    const wanted = query()
+    const page = await api.traces({ ...wanted, limit: PAGE })
+    if (turn !== asked) return true
+    next = page.next
+    older.hidden = next === null
+    const none = page.traces.length === 0
+    const filtered = Object.keys(wanted).length > 0
+    const words = filtered
+      ? 'No trace matches. Clear the filter to see all.'
+      : 'Each call that comes through stands here.'
+    body.replaceChildren(
+      none ? el('p', { class: 'hint' }, words) : table('Traces, newest first', COLUMNS, page.traces.map(row)),
+    )
+    return !none || filtered
+  }
+
+  async function showOlder(): Promise<void> {
+    if (next === null) return
+    const turn = asked
+    const page = await api.traces({ ...query(), limit: PAGE, before: next })
+    if (turn !== asked) return
+    next = page.next
+    older.hidden = next === null
+    const rows = table('', COLUMNS, page.traces.map(row)).querySelectorAll('tbody > tr')
+    part('tbody', body).append(...rows)
+    // The keyboard goes on where the new rows begin.
+    rows[0]?.querySelector('button')?.focus()
+  }
+
+  const shown = (work: () => Promise<unknown>) => () => void work().catch(failed)
+  filter.addEventListener('submit', event => {
+    event.preventDefault()
+    shown(show)()
+  })
+  // The fields have their first values only after this event, and after what it leaves to do.
+  filter.addEventListener('reset', () => setTimeout(shown(show)))
+  older.addEventListener('click', shown(showOlder))
+  return { show }
+}

@@ -1,0 +1,1648 @@
+// Written by `npx node scripts/panel.ts` from browser/.
+export const panelFiles: Readonly<Record<string, string>> = {
+  "api.js": `/** The router did not give what was asked for; the message is for the person at the page. */
+export class ApiFault extends Error {
+           status
+  constructor(status        , message        ) {
+    super(message)
+    this.name = 'ApiFault'
+    this.status = status
+  }
+}
+
+/** The router's API by addresses relative to the page. */
+export function panelApi(key                          ) {
+  async function ask   (path        , query        = {}, more              = {})             {
+    const given = Object.entries(query).filter((entry)                            => Boolean(entry[1]))
+    const secret = key()
+    if (secret !== undefined && !/^[\\x21-\\x7e]+$/.test(secret)) {
+      throw new ApiFault(401, 'A key has no spaces and no letters beyond ASCII: copy it again.')
+    }
+    const headers = { ...more.headers, ...(secret !== undefined && { 'x-router-key': secret }) }
+    const search = given.length === 0 ? '' : \`?\${new URLSearchParams(given)}\`
+    const answer = await fetch(path + search, { ...more, headers, cache: 'no-store' }).catch((cause         ) => {
+      if (more.signal?.aborted) throw cause
+      throw new ApiFault(0, 'The router does not answer. Is it running?')
+    })
+    const body          = await answer.json().catch(() => undefined)
+    if (answer.ok && body !== undefined) return body
+    throw new ApiFault(answer.status, messageOf(body) ?? \`The router answered \${answer.status} and no words.\`)
+  }
+
+  return {
+    traces: (query       , signal              ) => ask           ('v1/traces', query, signal && { signal }),
+    trace: (id        ) => ask             (\`v1/traces/\${encodeURIComponent(id)}\`),
+    explain: (id        ) => ask             (\`v1/traces/\${encodeURIComponent(id)}/explain\`),
+    savings: (query       ) => ask         ('v1/savings', query),
+    evals: (query       ) => ask       ('v1/evals', query),
+    checkpoints: (query       , signal              ) =>
+      ask                ('v1/checkpoints', query, signal && { signal }),
+    keys: () => ask            ('.well-known/router-receipts'),
+    feedback: (traceId        , outcome         ) =>
+      ask                (
+        'v1/feedback',
+        {},
+        {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify({ request_id: traceId, outcome, reporter: 'panel' }),
+        },
+      ),
+  }
+}
+
+/** Errors of this path have one shape; a proxy in front may answer with another. */
+function messageOf(body         )                     {
+  if (typeof body !== 'object' || body === null || !('error' in body)) return undefined
+  const { error } = body
+  if (typeof error !== 'object' || error === null || !('message' in error)) return undefined
+  return typeof error.message === 'string' ? error.message : undefined
+}
+`,
+  "bytes.js": `const encoder = new TextEncoder()
+const HEX = Array.from({ length: 256 }, (_, i) => i.toString(16).padStart(2, '0'))
+
+export function utf8(text        )                          {
+  return encoder.encode(text)
+}
+
+export function toHex(bytes            )         {
+  let out = ''
+  for (const byte of bytes) out += HEX[byte]
+  return out
+}
+
+export function fromHex(text        )                          {
+  if (!/^(?:[0-9a-f]{2})*$/.test(text)) throw new TypeError('expected lower-case hex digits in pairs')
+  return Uint8Array.from({ length: text.length / 2 }, (_, i) => Number.parseInt(text.slice(i * 2, i * 2 + 2), 16))
+}
+
+/** Standard base64 with padding (RFC 4648 §4). */
+export function toBase64(bytes            )         {
+  let binary = ''
+  for (const byte of bytes) binary += String.fromCharCode(byte)
+  return btoa(binary)
+}
+
+/** base64url without padding (RFC 4648 §5). */
+export function toBase64Url(bytes            )         {
+  return toBase64(bytes).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')
+}
+
+/**
+ * Reads either alphabet, with or without padding. Refuses text whose unused last bits are set: two spellings of one
+ * signature would let a receipt be edited without a verifier seeing it.
+ */
+export function fromBase64(text        )                          {
+  const plain = text.replaceAll('-', '+').replaceAll('_', '/').replace(/=+$/, '')
+  if (!/^[A-Za-z0-9+/]*$/.test(plain) || plain.length % 4 === 1) throw new TypeError('expected base64 text')
+  const bytes = Uint8Array.from(atob(plain), c => c.charCodeAt(0))
+  if (toBase64(bytes).replace(/=+$/, '') !== plain) throw new TypeError('expected base64 text without stray bits')
+  return bytes
+}
+
+export function concat(...parts                       )                          {
+  return joined(parts)
+}
+
+/** The chunks of a body in one piece; their number has no bound, so they come as a list. */
+export function joined(chunks                       )                          {
+  const out = new Uint8Array(chunks.reduce((sum, chunk) => sum + chunk.length, 0))
+  let at = 0
+  for (const chunk of chunks) {
+    out.set(chunk, at)
+    at += chunk.length
+  }
+  return out
+}
+`,
+  "dom.js": `const SVG = 'http://www.w3.org/2000/svg'
+
+/** An element with its attributes and children. Texts become text nodes, so nothing that is shown can become markup. */
+export function el                                       (
+  tag   ,
+  attributes             = {},
+  ...children
+)                           {
+  return fill(withAttributes(document.createElement(tag), attributes), children)
+}
+
+export function svg                                      (
+  tag   ,
+  attributes             = {},
+  ...children
+)                          {
+  return fill(withAttributes(document.createElementNS(SVG, tag), attributes), children)
+}
+
+/** The element of the page with this selector; it is part of the page, so its absence is a mistake. */
+export function part                                 (selector        , within             = document)    {
+  const found = within.querySelector   (selector)
+  if (found === null) throw new Error(\`the page has no \${selector}\`)
+  return found
+}
+
+/** The words of a heading and a table below it, whose cells carry their column's name for narrow screens. */
+export function table(caption        , columns                   , rows                               )              {
+  return el(
+    'div',
+    // A keyboard can only scroll what it can reach.
+    { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': caption },
+    el(
+      'table',
+      {},
+      el('caption', { class: 'unseen' }, caption),
+      el('thead', {}, el('tr', {}, ...columns.map(name => el('th', { scope: 'col' }, name)))),
+      el(
+        'tbody',
+        {},
+        ...rows.map(cells => el('tr', {}, ...cells.map((cell, i) => el('td', { 'data-label': columns[i] }, cell)))),
+      ),
+    ),
+  )
+}
+
+function withAttributes                   (element   , attributes            )    {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === undefined || value === false) continue
+    element.setAttribute(name, value === true ? '' : String(value))
+  }
+  return element
+}
+
+function fill                   (element   , children                  )    {
+  for (const child of children) {
+    if (child === undefined || child === false) continue
+    if (typeof child === 'string' || typeof child === 'number') element.append(String(child))
+    else if (child instanceof Node) element.append(child)
+    else fill(element, child)
+  }
+  return element
+}
+`,
+  "feedback.js": `import { el } from './dom.js'
+
+const WORDS                                                        = { correct: '✓ Right', incorrect: '✗ Wrong' }
+
+/** Two buttons that report how an answer turned out; the one that was taken last stays pressed. */
+export function feedbackButtons({ api, traceId, said, failed, reported }                 )              {
+  const buttons = Object.entries(WORDS).map(([outcome, words]) => {
+    const label = \`\${words.slice(2)}: report the answer of trace \${traceId} as \${outcome}\`
+    const button = el('button', { type: 'button', class: 'small', 'aria-pressed': 'false', 'aria-label': label }, words)
+    button.addEventListener('click', () => void report(outcome           , button))
+    return button
+  })
+
+  async function report(outcome         , pressed                   )                {
+    try {
+      const result = await api.feedback(traceId, outcome)
+      for (const button of buttons) button.setAttribute('aria-pressed', String(button === pressed))
+      const status = { recorded: 'Recorded', updated: 'Changed', duplicate: 'Recorded before' }[result.status]
+      said(\`\${status}: the answer of trace \${traceId} was \${outcome}.\`)
+      reported?.(result)
+    } catch (error) {
+      failed(error)
+    }
+  }
+  return el('span', { class: 'feedback' }, ...buttons)
+}
+
+/** What was reported, oldest first. */
+export function reportsOf(feedback                           )              {
+  if (feedback.length === 0) return el('p', { class: 'hint' }, 'Nothing has been reported about this answer.')
+  const lines = feedback.map(({ ts, reporter, gate_id, verdict }) =>
+    el('li', {}, \`\${verdict} (\${gate_id}) by \${reporter}, \${ts}\`),
+  )
+  return el('ul', {}, ...lines)
+}
+`,
+  "figures.js": `/** Dollars as they are on the receipt: a price that is not known is no number. */
+export function usd(value                           )         {
+  if (value === null || value === undefined) return 'unknown'
+  const size = Math.abs(value)
+  const digits = size >= 100 ? 2 : size >= 1 ? 4 : 9
+  const [whole = '0', rest = ''] = size.toFixed(digits).split('.')
+  const cents = rest.replace(/0+$/, '').padEnd(2, '0')
+  return \`\${value < 0 ? '−' : ''}$\${grouped(whole)}.\${cents}\`
+}
+
+export function count(value        )         {
+  return grouped(String(value))
+}
+
+/** A word in the number of what it counts. */
+export function many(value        , one        , more = \`\${one}s\`)         {
+  return \`\${count(value)} \${value === 1 ? one : more}\`
+}
+
+export function percent(part        )         {
+  return \`\${(part * 100).toFixed(part !== 0 && Math.abs(part) < 0.1 ? 1 : 0)}\\u00a0%\`
+}
+
+export function milliseconds(value               )         {
+  if (value === null) return '–'
+  if (value >= 10_000) return \`\${(value / 1000).toFixed(1)}\\u00a0s\`
+  return \`\${value >= 10 ? value.toFixed(0) : value.toFixed(2)}\\u00a0ms\`
+}
+
+/** The same in every time zone, as it stands on the record. */
+export function moment(iso        )         {
+  return iso.replace('T', ' ').replace(/\\.\\d+Z$/, ' UTC')
+}
+
+function grouped(digits        )         {
+  return digits.replace(/\\B(?=(\\d{3})+$)/g, ',')
+}
+`,
+  "icon.svg": `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><title>Waybill</title><rect width="32" height="32" rx="6" fill="#1f5fbf"/><path d="M8 23h4v-6h4v-5h4V7h4" fill="none" stroke="#fff" stroke-width="3"/></svg>
+`,
+  "jcs.js": `/** A value that JSON can carry. \`undefined\` members are left out, as JSON.stringify does. */
+
+export class CanonicalError extends TypeError {
+           path
+  constructor(path        , problem        ) {
+    super(\`cannot canonicalise \${path === '' ? 'the value' : path}: \${problem}\`)
+    this.name = 'CanonicalError'
+    this.path = path
+  }
+}
+
+const LONE_SURROGATE = /\\p{Surrogate}/u
+
+/**
+ * RFC 8785 (JCS): no white space, keys sorted by UTF-16 code units (§3.2.3), numbers and strings as ECMAScript prints
+ * them (§3.2.2). Throws CanonicalError for what I-JSON cannot hold: NaN, infinities, lone surrogates, bigint, functions.
+ */
+export function canonicalize(value         )         {
+  return write(value, '')
+}
+
+function write(value         , path        )         {
+  switch (typeof value) {
+    case 'string':
+      return text(value, path)
+    case 'number':
+      if (!Number.isFinite(value)) throw new CanonicalError(path, \`\${value} is not a JSON number\`)
+      return Object.is(value, -0) ? '0' : String(value)
+    case 'boolean':
+      return value ? 'true' : 'false'
+    case 'object':
+      if (value === null) return 'null'
+      return Array.isArray(value) ? list(value, path) : members(value                           , path)
+    default:
+      throw new CanonicalError(path, \`a \${typeof value} has no JSON form\`)
+  }
+}
+
+function text(value        , path        )         {
+  if (LONE_SURROGATE.test(value)) throw new CanonicalError(path, 'the text holds half of a surrogate pair')
+  return JSON.stringify(value)
+}
+
+function list(values                    , path        )         {
+  let out = '['
+  for (let i = 0; i < values.length; i++) {
+    if (i > 0) out += ','
+    out += write(values[i], path + '/' + i)
+  }
+  return out + ']'
+}
+
+function members(value                         , path        )         {
+  if (typeof value.toJSON === 'function') throw new CanonicalError(path, 'convert objects with toJSON first')
+  let out = '{'
+  for (const key of Object.keys(value).sort()) {
+    const member = value[key]
+    if (member === undefined) continue
+    if (out.length > 1) out += ','
+    out += text(key, path) + ':' + write(member, path + '/' + key)
+  }
+  return out + '}'
+}
+`,
+  "overview.js": `import { el, svg, table } from './dom.js'
+import { count, many, milliseconds, percent, usd } from './figures.js'
+
+/** Which rung served how much, and what made calls move. */
+export function ladderView({ requests, served_by_rung, escalations, failovers, outcomes }       )                {
+  if (requests === 0) return [hint('There is no call in this time.')]
+  const rungs = Object.entries(served_by_rung).map(([rung, n]) => ({ rung: Number(rung), n }))
+  const served = rungs.reduce((sum, { n }) => sum + n, 0)
+  const steps = rungs
+    .sort((a, b) => b.rung - a.rung)
+    .map(({ rung, n }) =>
+      el(
+        'li',
+        {},
+        el('span', {}, \`Rung \${rung}\`),
+        share([[n / requests, 'saved']]),
+        el('span', {}, \`\${count(n)} (\${percent(n / requests)})\`),
+      ),
+    )
+  const nothing = requests - served
+  const { reported, failed, served_failure, ucb95 } = outcomes
+  return [
+    el('ol', { class: 'bars' }, ...steps),
+    el(
+      'p',
+      {},
+      \`\${many(escalations, 'escalation')} to a higher rung, \${many(failovers, 'failover')} to another provider.\`,
+    ),
+    nothing > 0 ? hint(\`\${many(nothing, 'call')} served nothing.\`) : hint('Every call was served.'),
+    reported === 0 || served_failure === null
+      ? hint(
+          'No outcome has been reported. Say whether an answer was right beside its trace, or send it to v1/feedback.',
+        )
+      : el(
+          'p',
+          {},
+          \`Of \${many(reported, 'reported outcome')} \${count(failed)} failed: \${percent(served_failure)}\${ucb95 === null ? '' : \`, at most \${percent(ucb95)} with 95 % confidence\`}.\`,
+        ),
+  ]
+}
+
+export function gatesView(gates                      )                {
+  if (gates.length === 0) {
+    return [hint('No gate has run in this time. A [[route]] that enforces names its gates: gates = ["non-empty"].')]
+  }
+  const rows = gates.map(({ gate_id, pass, fail, abstain, disabled, cost_usd, p50_ms, p95_ms }) => {
+    const all = pass + fail + abstain || 1
+    const name = el('span', {}, gate_id, disabled && el('span', { class: 'bad' }, ' (disabled)'))
+    const parts                     = [
+      [pass / all, 'saved'],
+      [fail / all, 'lost'],
+      [abstain / all, 'none'],
+    ]
+    return [
+      name,
+      share(parts),
+      count(pass),
+      count(fail),
+      count(abstain),
+      milliseconds(p50_ms),
+      milliseconds(p95_ms),
+      usd(cost_usd),
+    ]
+  })
+  return [table('Gate outcomes', ['Gate', 'Outcomes', 'Pass', 'Fail', 'Abstain', 'p50', 'p95', 'Cost'], rows)]
+}
+
+export function calibrationView(states                             )                {
+  if (states.length === 0) {
+    return [
+      hint('No route has a ladder with reported outcomes. Thresholds are learned from what is reported about answers.'),
+    ]
+  }
+  const rows = states.map(state => [
+    \`Route \${state.route_ix}\`,
+    state.tenant_id,
+    certificate(state),
+    count(state.n),
+    state.threshold === null ? 'none' : String(Number(state.threshold.toFixed(4))),
+    \`\${state.method}, α \${state.alpha}, δ \${state.delta}\`,
+  ])
+  return [
+    table('Calibration by route', ['Route', 'Tenant', 'State', 'n', 'Threshold', 'Method'], rows),
+    hint('n of m: the reported outcomes, and the fewest that can certify a route if none of them failed.'),
+  ]
+}
+
+function certificate({ state, n, alpha, delta }                  )              {
+  if (state === 'certified') return el('strong', { class: 'good' }, 'certified')
+  if (state === 'off') return el('span', {}, \`off (\${many(n, 'outcome')})\`)
+  const needed = fewestOutcomes(alpha, delta)
+  const words =
+    n < needed
+      ? \`not certified (\${count(n)} of \${count(needed)})\`
+      : \`not certified (\${count(n)} of more than \${count(needed)})\`
+  return el('strong', { class: 'warn' }, words)
+}
+
+/** The smallest n with P(no failure in n | rate α) = (1 - α)^n <= δ: with fewer outcomes no failure rate above α can be ruled out. */
+export function fewestOutcomes(alpha        , delta        )         {
+  return Math.max(1, Math.ceil(Math.log(delta) / Math.log1p(-alpha) - 1e-9))
+}
+
+/** A bar of parts of a whole; the numbers stand beside it. */
+function share(parts                                                    )             {
+  let x = 0
+  const pieces = parts.map(([part, kind]) => {
+    const piece = svg('rect', { x, y: 0, width: part * 100, height: 10, class: kind })
+    x += part * 100
+    return piece
+  })
+  return svg(
+    'svg',
+    { viewBox: '0 0 100 10', preserveAspectRatio: 'none', class: 'share', 'aria-hidden': 'true' },
+    ...pieces,
+  )
+}
+
+function hint(words        )              {
+  return el('p', { class: 'hint' }, words)
+}
+`,
+  "panel.css": `:root {
+  color-scheme: light dark;
+  --page: #f6f7f9;
+  --card: #ffffff;
+  --text: #1b1f24;
+  --quiet: #535b66;
+  --line: #d5dae0;
+  --edge: #78828e;
+  --link: #0b57b8;
+  --good: #12693b;
+  --bad: #b3261e;
+  --warn: #7a4d00;
+  --saved: #2a8f5b;
+  --lost: #cf4238;
+  --none: #a7afb9;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --page: #14171b;
+    --card: #1d2126;
+    --text: #e8ebee;
+    --quiet: #a9b2bd;
+    --line: #363d45;
+    --edge: #7f8a96;
+    --link: #8ab8f5;
+    --good: #73cf9b;
+    --bad: #ff9a91;
+    --warn: #f0c063;
+    --saved: #4cb47d;
+    --lost: #e66a60;
+    --none: #6b7580;
+  }
+}
+* {
+  box-sizing: border-box;
+}
+body {
+  margin: 0;
+  background: var(--page);
+  color: var(--text);
+  font:
+    15px / 1.5 system-ui,
+    sans-serif;
+}
+header,
+main {
+  max-width: 78rem;
+  margin: 0 auto;
+  padding: 0.75rem 1rem;
+}
+header,
+.row,
+.tools,
+#filter {
+  display: flex;
+  flex-wrap: wrap;
+  gap: 0.5rem 0.75rem;
+  align-items: center;
+}
+header,
+.between {
+  justify-content: space-between;
+}
+main {
+  display: grid;
+  grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr));
+  gap: 1rem;
+  padding-bottom: 3rem;
+}
+noscript,
+.wide,
+.notice {
+  grid-column: 1 / -1;
+}
+.card,
+.notice {
+  min-width: 0;
+  padding: 1rem;
+  border: 1px solid var(--line);
+  border-radius: 8px;
+  background: var(--card);
+}
+.notice {
+  margin: 0;
+  border-left: 4px solid var(--link);
+}
+.notice.bad {
+  border-left-color: var(--bad);
+}
+h1 {
+  margin: 0;
+  font-size: 1.3rem;
+}
+h1 small,
+.hint,
+dt,
+figcaption {
+  color: var(--quiet);
+}
+h1 small {
+  font-weight: normal;
+  font-size: 0.9rem;
+}
+h2 {
+  margin: 0 0 0.75rem;
+  font-size: 1.1rem;
+}
+h3 {
+  margin: 1.25rem 0 0.5rem;
+  font-size: 1rem;
+}
+h4 {
+  margin: 0 0 0.5rem;
+  font-size: 0.95rem;
+  overflow-wrap: anywhere;
+}
+p {
+  margin: 0.4rem 0;
+}
+.good {
+  color: var(--good);
+}
+.bad {
+  color: var(--bad);
+}
+.warn {
+  color: var(--warn);
+}
+.mono,
+pre,
+code {
+  font-family: ui-monospace, monospace;
+  font-size: 0.9em;
+  overflow-wrap: anywhere;
+  white-space: pre-wrap;
+}
+button,
+input,
+select {
+  padding: 0.35rem 0.6rem;
+  border: 1px solid var(--edge);
+  border-radius: 5px;
+  background: var(--card);
+  color: var(--text);
+  font: inherit;
+}
+button {
+  min-height: 2rem;
+  cursor: pointer;
+}
+button:hover {
+  border-color: var(--link);
+}
+button:disabled {
+  opacity: 0.6;
+  cursor: default;
+}
+button.link {
+  padding: 0;
+  border: 0;
+  background: none;
+  color: var(--link);
+  text-align: left;
+  text-decoration: underline;
+  overflow-wrap: anywhere;
+}
+button.small {
+  padding: 0.1rem 0.5rem;
+  white-space: nowrap;
+}
+button[aria-pressed="true"] {
+  border-color: var(--link);
+  background: var(--link);
+  color: var(--card);
+}
+:focus-visible {
+  outline: 3px solid var(--link);
+  outline-offset: 2px;
+}
+.skip {
+  position: absolute;
+  left: -100rem;
+}
+.skip:focus {
+  left: 1rem;
+  top: 0.5rem;
+  padding: 0.5rem;
+  background: var(--card);
+  color: var(--link);
+}
+.unseen {
+  position: absolute;
+  width: 1px;
+  height: 1px;
+  overflow: hidden;
+  clip-path: inset(50%);
+}
+.figures {
+  display: flex;
+  flex-wrap: wrap;
+  gap: 0.5rem 2rem;
+  margin: 0 0 0.75rem;
+}
+.figures dd {
+  margin: 0;
+  font-size: 1.25rem;
+  font-weight: 600;
+}
+.facts {
+  display: grid;
+  grid-template-columns: minmax(8rem, max-content) 1fr;
+  gap: 0.15rem 1rem;
+  margin: 0.5rem 0;
+}
+.facts dd {
+  margin: 0;
+  overflow-wrap: anywhere;
+}
+.chart {
+  display: block;
+  width: 100%;
+  height: 9rem;
+}
+figure {
+  margin: 0.75rem 0;
+}
+figcaption {
+  font-size: 0.85rem;
+}
+.axis {
+  stroke: var(--edge);
+}
+.saved {
+  fill: var(--saved);
+}
+.lost {
+  fill: var(--lost);
+}
+.none {
+  fill: var(--none);
+}
+.share {
+  width: 100%;
+  min-width: 4rem;
+  height: 0.8rem;
+  border-radius: 3px;
+  background: var(--line);
+}
+.bars {
+  margin: 0 0 0.5rem;
+  padding: 0;
+  list-style: none;
+}
+.bars li {
+  display: grid;
+  grid-template-columns: 4.5rem 1fr minmax(7rem, max-content);
+  gap: 0.75rem;
+  align-items: center;
+}
+.scroll {
+  overflow-x: auto;
+}
+table {
+  width: 100%;
+  border-collapse: collapse;
+}
+th,
+td {
+  padding: 0.35rem 0.6rem 0.35rem 0;
+  border-bottom: 1px solid var(--line);
+  text-align: left;
+  vertical-align: middle;
+}
+th {
+  color: var(--quiet);
+  font-weight: 600;
+  white-space: nowrap;
+}
+td {
+  overflow-wrap: break-word;
+}
+.feedback {
+  display: inline-flex;
+  gap: 0.4rem;
+}
+.attempt {
+  margin-bottom: 0.75rem;
+  padding: 0.75rem;
+  border: 1px solid var(--line);
+  border-radius: 6px;
+}
+#filter,
+#find {
+  margin-bottom: 0.75rem;
+}
+#find-id {
+  flex: 1 1 12rem;
+  max-width: 30rem;
+  min-width: 0;
+}
+.pages {
+  margin-top: 0.75rem;
+}
+.verdict {
+  margin-top: 0.75rem;
+}
+dialog {
+  width: min(60rem, calc(100vw - 1.5rem));
+  max-height: calc(100vh - 2rem);
+  padding: 1rem;
+  border: 1px solid var(--edge);
+  border-radius: 8px;
+  background: var(--card);
+  color: var(--text);
+}
+dialog::backdrop {
+  background: rgb(0 0 0 / 50%);
+}
+dialog h2 {
+  margin: 0;
+}
+@media (max-width: 44rem) {
+  /* A row becomes a card: each cell stands behind the name of its column. */
+  thead {
+    display: none;
+  }
+  tr {
+    display: block;
+    padding: 0.5rem 0;
+    border-bottom: 1px solid var(--line);
+  }
+  td {
+    display: grid;
+    grid-template-columns: 7rem 1fr;
+    gap: 0.5rem;
+    padding: 0.1rem 0;
+    border: 0;
+    overflow-wrap: anywhere;
+  }
+  td::before {
+    content: attr(data-label);
+    color: var(--quiet);
+  }
+  .facts {
+    grid-template-columns: 1fr;
+    gap: 0;
+  }
+  .facts dd {
+    margin-bottom: 0.4rem;
+  }
+}
+@media (prefers-reduced-motion: no-preference) {
+  main[aria-busy="true"] .body {
+    opacity: 0.7;
+    transition: opacity 0.2s;
+  }
+}
+`,
+  "panel.js": `import { ApiFault, panelApi } from './api.js'
+import { el, part } from './dom.js'
+import { calibrationView, gatesView, ladderView } from './overview.js'
+import { savingsView } from './savings-chart.js'
+import { sessionKey } from './session-key.js'
+import { traceDetail } from './trace-detail.js'
+import { traceList } from './trace-list.js'
+import { verifyView } from './verify-view.js'
+
+const DAY_MS = 86_400_000
+
+const key = sessionKey(() => sessionStorage)
+const api = panelApi(key.get)
+const keyForm = part                 ('#key')
+const keyText = part                  ('#key-text')
+const problem = part('#problem')
+const period = part                   ('#window')
+
+const said = (words        ) => part('#said').replaceChildren(words)
+const bodyOf = (id        ) => part(\`#\${id} > .body\`)
+
+/** Where a key would help the person is asked for one; anything else is said as it is. */
+function failed(error         )       {
+  if (error instanceof ApiFault && error.status === 401) {
+    askForKey(error.message)
+    return
+  }
+  problem.hidden = false
+  problem.replaceChildren(error instanceof Error ? error.message : String(error))
+}
+
+function askForKey(reason        )       {
+  part('#key-reason').replaceChildren(reason)
+  keyForm.hidden = false
+  keyText.focus()
+}
+
+const detail = traceDetail({ api, failed })
+const open = (id        ) => void detail.open(id)
+const list = traceList({ api, open, said, failed })
+verifyView({ api, open, failed })
+
+function since()                     {
+  if (period.value === '') return undefined
+  return new Date(Date.now() - (Number(period.value) - 1) * DAY_MS).toISOString().slice(0, 10)
+}
+
+async function showFigures()                {
+  const window = { since: since() }
+  const savings = await api.savings({ ...window, group: 'day' })
+  bodyOf('savings').replaceChildren(...savingsView(savings))
+  const evals = await api.evals(window)
+  bodyOf('ladder').replaceChildren(...ladderView(evals))
+  bodyOf('gates').replaceChildren(...gatesView(evals.gates))
+  bodyOf('calibration').replaceChildren(...calibrationView(evals.calibration))
+}
+
+/** What to do where nothing has come through yet. */
+function firstSteps()                {
+  const here = new URL('.', document.baseURI).href.replace(/\\/$/, '')
+  const line = (words        ) => el('code', {}, words)
+  return [
+    el('h2', {}, 'No call has come through this router yet'),
+    el('p', {}, 'Point a client at it and use it as before, then reload:'),
+    el('pre', {}, line(\`ANTHROPIC_BASE_URL=\${here} your-agent\\n\`), line(\`OPENAI_BASE_URL=\${here}/v1 your-agent\`)),
+    el(
+      'p',
+      {},
+      'Nothing is changed on the way. To save money, give the router a ladder of models: ',
+      line('router serve --config routing.toml'),
+      '.',
+    ),
+  ]
+}
+
+async function load()                {
+  problem.hidden = true
+  const main = part('main')
+  main.setAttribute('aria-busy', 'true')
+  try {
+    // The list first: it is one question however long the history is, and the sums behind it are not.
+    const any = await list.show()
+    keyForm.hidden = true
+    part('#empty').hidden = any
+    part('#empty').replaceChildren(...(any ? [] : firstSteps()))
+    performance.mark('traces-shown')
+    await showFigures()
+    performance.mark('figures-shown')
+  } catch (error) {
+    failed(error)
+  } finally {
+    main.removeAttribute('aria-busy')
+  }
+}
+
+/** Nothing that another key has shown stays on the page. */
+function useKey(value                    )       {
+  key.set(value)
+  keyText.value = ''
+  said('')
+  for (const body of document.querySelectorAll('section.card > .body')) body.replaceChildren()
+  void load()
+}
+
+keyForm.addEventListener('submit', event => {
+  event.preventDefault()
+  useKey(keyText.value.trim() || undefined)
+})
+part('#forget-key').addEventListener('click', () => useKey(undefined))
+part('#change-key').addEventListener('click', () =>
+  askForKey(key.get() === undefined ? 'No key is in use.' : 'A key is in use.'),
+)
+part('#reload').addEventListener('click', () => void load())
+period.addEventListener('change', () => void showFigures().catch(failed))
+part('#find').addEventListener('submit', event => {
+  event.preventDefault()
+  open(part                  ('#find-id').value.trim())
+})
+void load()
+`,
+  "savings-chart.js": `import { el, svg, table } from './dom.js'
+import { many, percent, usd } from './figures.js'
+
+const [WIDTH, HEIGHT] = [800, 160]
+const DAY_MS = 86_400_000
+/** Beyond this many days a bar would be thinner than a pixel on a phone. */
+const MOST_BARS = 366
+
+/** The sums and a bar for each day; below it the same as a table, for whoever cannot see bars. */
+export function savingsView(savings         )                {
+  const { requests, savings_usd, savings_pct, spent_usd, baseline_same_token_usd, unpriced } = savings
+  if (requests === 0) return [el('p', { class: 'hint' }, 'There is no call in this time.')]
+  const share = savings_pct === null ? '' : \` (\${percent(savings_pct / 100)})\`
+  const calibrated = savings.savings_calibrated_usd
+  const figures                     = [
+    ['Saved', usd(savings_usd) + share],
+    ['Spent', usd(spent_usd)],
+    ['The same tokens on the top rung', usd(baseline_same_token_usd)],
+    ...(calibrated === undefined ? [] : [['Saved, by measured ratio', usd(calibrated)]                    ]),
+    ['Calls', many(requests, 'call')],
+  ]
+  const list = el(
+    'dl',
+    { class: 'figures' },
+    ...figures.map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, value))),
+  )
+  const missing =
+    unpriced > 0 &&
+    el(
+      'p',
+      { class: 'hint' },
+      \`\${many(unpriced, 'call')} without a known price \${unpriced === 1 ? 'is' : 'are'} in none of the sums.\`,
+    )
+  const rows = savings.groups.map(day => [
+    day.key,
+    many(day.requests, 'call'),
+    usd(day.spent_usd),
+    usd(day.savings_usd),
+  ])
+  return [
+    list,
+    el('div', {}, missing, bars(everyDay(savings.groups))),
+    el(
+      'details',
+      {},
+      el('summary', {}, 'As a table'),
+      table('Savings by day', ['Day (UTC)', 'Calls', 'Spent', 'Saved'], rows),
+    ),
+  ]
+}
+
+/** Days without a call are days too. */
+export function everyDay(groups                )        {
+  const days = new Map(groups.map(day => [day.key, day]))
+  const [first, last] = [groups[0], groups.at(-1)]
+  if (first === undefined || last === undefined) return []
+  const end = Date.parse(last.key)
+  const all        = []
+  for (let at = Math.max(Date.parse(first.key), end - (MOST_BARS - 1) * DAY_MS); at <= end; at += DAY_MS) {
+    const key = new Date(at).toISOString().slice(0, 10)
+    all.push(days.get(key) ?? { key, requests: 0, savings_usd: 0, spent_usd: 0 })
+  }
+  return all
+}
+
+function bars(days                )              {
+  const values = days.map(({ savings_usd }) => savings_usd)
+  const [top, low] = [Math.max(0, ...values), Math.min(0, ...values)]
+  const span = top - low || 1
+  const y = (value        ) => ((top - value) / span) * HEIGHT
+  const step = WIDTH / days.length
+  const width = Math.max(1, Math.min(40, step * 0.8))
+  const columns = days.map(({ key, requests, savings_usd, spent_usd }, i) => {
+    const [from, to] = [y(Math.max(0, savings_usd)), y(Math.min(0, savings_usd))]
+    const place = {
+      x: (i + 0.5) * step - width / 2,
+      y: from,
+      width,
+      height: Math.max(requests > 0 ? 1.5 : 0, to - from),
+    }
+    const words = \`\${key}: \${usd(savings_usd)} saved, \${usd(spent_usd)} spent, \${many(requests, 'call')}\`
+    return svg('rect', { ...place, class: savings_usd < 0 ? 'lost' : 'saved' }, svg('title', {}, words))
+  })
+  const label = \`Savings of each day from \${days[0]?.key} to \${days.at(-1)?.key}, at most \${usd(top)}\`
+  const chart = svg(
+    'svg',
+    {
+      viewBox: \`0 0 \${WIDTH} \${HEIGHT}\`,
+      preserveAspectRatio: 'none',
+      class: 'chart',
+      role: 'img',
+      'aria-label': label,
+    },
+    ...columns,
+    svg('line', { x1: 0, x2: WIDTH, y1: y(0), y2: y(0), class: 'axis' }),
+  )
+  // The words stand outside: inside they would be stretched with the bars.
+  const ends = [days[0]?.key, days.length > 1 && days.at(-1)?.key].map(key => el('span', {}, key))
+  return el(
+    'figure',
+    {},
+    el('figcaption', {}, top > 0 && \`Up to \${usd(top)} a day\`),
+    chart,
+    el('figcaption', { class: 'row between' }, ...ends),
+  )
+}
+`,
+  "session-key.js": `const NAME = 'waybill-router-key'
+
+/** The key for as long as the tab is open: in memory, and in the session storage so that a reload keeps it. */
+export function sessionKey(storage               ) {
+  let key = tried(() => storage().getItem(NAME) ?? undefined)
+  return {
+    get: () => key,
+    set(value                    )       {
+      key = value
+      tried(() => (value === undefined ? storage().removeItem(NAME) : storage().setItem(NAME, value)))
+    },
+  }
+}
+
+/** A browser that is told to store nothing throws; the key is then in memory only. */
+function tried   (what         )                {
+  try {
+    return what()
+  } catch {
+    return undefined
+  }
+}
+`,
+  "trace-detail.js": `import { el, part, table } from './dom.js'
+import { feedbackButtons, reportsOf } from './feedback.js'
+import { count, milliseconds, usd } from './figures.js'
+
+/** Everything that a record says, in a dialog: Escape closes it and the focus goes back to where it was. */
+export function traceDetail({ api, failed }            ) {
+  const dialog = part                   ('#detail')
+  let wanted = ''
+
+  async function open(id        )                {
+    wanted = id
+    try {
+      const [detail, why] = await Promise.all([api.trace(id), api.explain(id)])
+      // Another one was asked for while this one was read.
+      if (wanted !== id) return
+      dialog.replaceChildren(...content(detail, why))
+      if (!dialog.open) dialog.showModal()
+    } catch (error) {
+      dialog.close()
+      failed(error)
+    }
+  }
+
+  function content({ trace, feedback, pending }             , why             )         {
+    const close = el('button', { type: 'button' }, 'Close')
+    close.addEventListener('click', () => dialog.close())
+    const said = el('p', { class: 'hint', role: 'status' })
+    const reports = el('div', {}, reportsOf(feedback))
+    const buttons = feedbackButtons({
+      api,
+      traceId: trace.trace_id,
+      said: words => said.replaceChildren(words),
+      failed: error => said.replaceChildren(error instanceof Error ? error.message : String(error)),
+      reported: () =>
+        void api.trace(trace.trace_id).then(now => reports.replaceChildren(reportsOf(now.feedback)), failed),
+    })
+    return [
+      el('div', { class: 'row between' }, el('h2', { id: 'detail-title' }, 'Trace'), close),
+      el('p', { class: 'mono' }, trace.trace_id),
+      el('p', {}, why.summary),
+      facts(summaryOf(trace)),
+      el('h3', {}, 'Why'),
+      el(
+        'ol',
+        {},
+        ...why.steps.map(({ step, decision, because }) =>
+          el('li', {}, el('strong', {}, step), \`: \${decision}; \${because}\`),
+        ),
+      ),
+      el('h3', {}, 'Attempts'),
+      ...(trace.attempts.length === 0
+        ? [el('p', { class: 'hint' }, 'None: the call was refused before any.')]
+        : trace.attempts.map(attemptView)),
+      el('h3', {}, 'Outcome'),
+      buttons,
+      said,
+      reports,
+      el('h3', {}, 'Hashes'),
+      facts(hashesOf(trace, pending)),
+    ]
+  }
+
+  // A click beside the dialog closes it.
+  dialog.addEventListener('click', event => {
+    if (event.target === dialog) dialog.close()
+  })
+  return { open }
+}
+
+function summaryOf({
+  tenant_id,
+  ts,
+  session_id,
+  mode,
+  route_ix,
+  request,
+  policy,
+  final,
+}                      )                     {
+  const { features } = request
+  const share = policy.propensity === 1 ? '' : \`, chosen with probability \${policy.propensity}\`
+  return [
+    ['Arrived', ts],
+    ['Tenant', tenant_id],
+    ['Session', session_id],
+    [
+      'Mode',
+      \`\${mode}\${policy.mode_profile === 'none' ? '' : \`, \${policy.mode_profile}\`}\${route_ix === null ? ', no route' : \`, route \${route_ix}\`}\`,
+    ],
+    ['Asked for', \`\${features.requested_model} by \${features.agent || 'an unnamed agent'} (\${request.api})\`],
+    ['Policy', \`\${policy.id}, start rung \${policy.start_rung}\${share}\`],
+    ['Overrides', policy.overrides.join(', ') || 'none'],
+    ['Served', \`\${final.served_model ?? 'nothing'} from \${final.served_from}, status \${final.status}\`],
+    ['Cost', \`\${usd(final.total_cost_usd)}, of it gates \${usd(final.gate_cost_usd)}\`],
+    ['The same tokens on the top rung', usd(final.baseline_same_token_usd)],
+    ['Saved', usd(final.savings_usd)],
+    ['Escalations, failovers', \`\${final.escalations}, \${final.failovers}\`],
+    ['Time', \`\${milliseconds(final.wall_ms)}, of it the router \${milliseconds(final.overhead_ms)}\`],
+  ]
+}
+
+function attemptView(attempt         , i        )              {
+  const { rung, provider, model, gate, verdict, cost, score, tokens, usage_source, latency_ms, status, finish, cause } =
+    attempt
+  const input = tokens.uncached + tokens.cache_write_5m + tokens.cache_write_1h + tokens.cache_read
+  const cached = tokens.cache_read > 0 ? \` (\${count(tokens.cache_read)} from the cache)\` : ''
+  const gates = attempt.gates.map(one => [
+    one.gate_id,
+    one.kind,
+    one.verdict,
+    one.score === undefined ? '–' : String(one.score),
+    usd(one.cost),
+    milliseconds(one.latency_ms),
+    [one.reason, one.evidence_ref].filter(Boolean).join(' · ') || '–',
+  ])
+  return el(
+    'section',
+    { class: 'attempt' },
+    el(
+      'h4',
+      {},
+      \`\${i + 1}. Rung \${rung}: \${model} \`,
+      el('span', { class: verdict === 'pass' ? 'good' : 'bad' }, verdict),
+    ),
+    facts([
+      ['Provider', provider],
+      ['Cause', attempt.error_class === undefined ? cause : \`\${cause}; ended as \${attempt.error_class}\`],
+      ['Gates said', score === null ? gate : \`\${gate}, score \${score}\`],
+      ['Tokens', \`\${count(input)} in\${cached}, \${count(tokens.output)} out (\${usage_source})\`],
+      ['Cost', usd(cost)],
+      ['Answer', \`\${status ?? 'no status'}\${finish === null ? '' : \`, \${finish}\`}, \${milliseconds(latency_ms)}\`],
+    ]),
+    gates.length > 0 &&
+      table(\`Gates of attempt \${i + 1}\`, ['Gate', 'Kind', 'Verdict', 'Score', 'Cost', 'Time', 'Reason'], gates),
+  )
+}
+
+function hashesOf(trace                             , pending         )                     {
+  const { request, policy } = trace
+  const place                     =
+    pending || !('seq' in trace)
+      ? [['Chain', 'not sealed yet: reload in a moment']]
+      : [
+          ['Place in the chain', String(trace.seq)],
+          ['Hash', trace.hash],
+          ['Hash before it', trace.prev_hash],
+        ]
+  return [
+    ...place,
+    ['Prompt (salted)', request.prompt_hash],
+    ['Body in (salted)', request.body_sha256_in],
+    ['Body out (salted)', request.body_sha256_out ?? 'nothing was sent'],
+    ['Config', policy.config_hash],
+    ['Price table', policy.price_table_hash],
+  ]
+}
+
+function facts(entries                                        )              {
+  return el('dl', { class: 'facts' }, ...entries.flatMap(([name, value]) => [el('dt', {}, name), el('dd', {}, value)]))
+}
+`,
+  "trace-list.js": `import { el, part, table } from './dom.js'
+import { feedbackButtons } from './feedback.js'
+import { moment, usd } from './figures.js'
+
+const COLUMNS = ['Time', 'Route', 'Served by', 'From', 'Attempts', 'Cost', 'Saved', 'Outcome']
+const PAGE = '50'
+
+/** A page of traces and the older ones behind a button: however long the history is, the first page is one question. */
+export function traceList({ api, open, said, failed }               ) {
+  const body = part('#traces > .body')
+  const older = part                   ('#older')
+  const filter = part                 ('#filter')
+  let next                = null
+  /** Answers of a question that was asked before the last one are late. */
+  let asked = 0
+
+  function query()                         {
+    const given = [...new FormData(filter)].map(([name, value])                   => [name, String(value).trim()])
+    return Object.fromEntries(given.filter(([, value]) => value !== ''))
+  }
+
+  function row(trace             ) {
+    const { trace_id, ts, mode, route_ix, attempts, final } = trace
+    const look = el('button', { type: 'button', class: 'link', title: trace_id }, moment(ts))
+    look.addEventListener('click', () => open(trace_id))
+    const rung = final.served_rung < 0 ? 'nothing' : \`\${final.served_model ?? 'unknown'}\`
+    const place = mode === 'observe' || final.served_rung < 0 ? '' : \` · rung \${final.served_rung}\`
+    return [
+      look,
+      \`\${mode}\${route_ix === null ? '' : \` \${route_ix}\`}\`,
+      rung + place,
+      \`\${final.served_from} (\${final.status})\`,
+      attempts.length,
+      usd(final.total_cost_usd),
+      final.savings_usd === null ? 'unknown' : usd(final.savings_usd),
+      feedbackButtons({ api, traceId: trace_id, said, failed }),
+    ]
+  }
+
+  /** The newest traces that the filter lets through; resolves to whether there is any trace at all. */
+  async function show()                   {
+    const turn = ++asked
+    const wanted = query()
+    const page = await api.traces({ ...wanted, limit: PAGE })
+    if (turn !== asked) return true
+    next = page.next
+    older.hidden = next === null
+    const none = page.traces.length === 0
+    const filtered = Object.keys(wanted).length > 0
+    const words = filtered
+      ? 'No trace matches. Clear the filter to see all.'
+      : 'Each call that comes through stands here.'
+    body.replaceChildren(
+      none ? el('p', { class: 'hint' }, words) : table('Traces, newest first', COLUMNS, page.traces.map(row)),
+    )
+    return !none || filtered
+  }
+
+  async function showOlder()                {
+    if (next === null) return
+    const turn = asked
+    const page = await api.traces({ ...query(), limit: PAGE, before: next })
+    if (turn !== asked) return
+    next = page.next
+    older.hidden = next === null
+    const rows = table('', COLUMNS, page.traces.map(row)).querySelectorAll('tbody > tr')
+    part('tbody', body).append(...rows)
+    // The keyboard goes on where the new rows begin.
+    rows[0]?.querySelector('button')?.focus()
+  }
+
+  const shown = (work                        ) => () => void work().catch(failed)
+  filter.addEventListener('submit', event => {
+    event.preventDefault()
+    shown(show)()
+  })
+  // The fields have their first values only after this event, and after what it leaves to do.
+  filter.addEventListener('reset', () => setTimeout(shown(show)))
+  older.addEventListener('click', shown(showOlder))
+  return { show }
+}
+`,
+  "verify-chains.js": `import { fromBase64, toHex, utf8 } from './bytes.js'
+import { canonicalize } from './jcs.js'
+
+import {                                  walkChain } from './walk-chain.js'
+
+/** Where the records come from: the router's own API. What it says is taken for nothing but what it is to be checked against. */
+
+const GENESIS = '0'.repeat(64)
+/** Of a checkpoint's signed bytes (router contract §1.3); shared/wire says it too, together with all of its schemas. */
+const DOMAIN = 'router-checkpoint-v1\\n'
+const UNSUPPORTED = Symbol('no Ed25519')
+
+/** Re-derives every chain that the source shows, and holds it against its checkpoints. */
+export async function verifyChains(
+  source             ,
+  { onRecords, signal }              = {},
+)                          {
+  // Before the records: what a checkpoint names was in the store by then.
+  const signed = Map.groupBy(await allCheckpoints(source, signal), one => one.tenant_id)
+  const keys = await importKeys(await source.keys())
+  const read = await readLinks(source, { onRecords, signal })
+  // After them: what was pruned meanwhile is not missing.
+  const pruned = Map.groupBy(
+    (await allCheckpoints(source, signal)).filter(({ kind }) => kind === 'prune'),
+    one => one.tenant_id,
+  )
+  const tenants = [...new Set([...signed.keys(), ...read.keys()])].sort()
+  return Promise.all(
+    tenants.map(tenant => {
+      const checkpoints = signed.get(tenant) ?? []
+      const { links = [], settled = -1 } = read.get(tenant) ?? {}
+      const cut = pruned.get(tenant)?.at(-1)
+      const start = cut === undefined ? { seq: -1, hash: GENESIS } : { seq: cut.seq, hash: cut.hash }
+      const known = Math.max(settled, ...checkpoints.map(({ seq }) => seq))
+      const walk = walkChain(links, start, known)
+      return conclude({
+        tenant,
+        checkpoints,
+        start,
+        walk,
+        keys,
+        hashes: new Map(links.map(one => [one.seq, one.hash])),
+      })
+    }),
+  )
+}
+
+async function conclude({ tenant, checkpoints, start, walk, keys, hashes }          )                        {
+  let previous = GENESIS
+  let last = start.seq
+  let broken                         = walk.broken
+  let signatures                             = checkpoints.length === 0 ? 'none' : 'checked'
+  const keyIds = new Set        ()
+  for (const checkpoint of checkpoints) {
+    const signature = await isSigned(checkpoint, keys)
+    if (signature === UNSUPPORTED) signatures = 'unsupported'
+    const reason =
+      signature === false
+        ? 'checkpoint_signature'
+        : checkpoint.prev_checkpoint !== previous
+          ? 'checkpoint_link'
+          : headFault(checkpoint, { start, walk, hashes })
+    if (reason !== undefined) {
+      const index = Math.min(Math.max(0, checkpoint.seq - start.seq - 1), walk.records)
+      if (broken === undefined || index < broken.index) broken = { index, reason }
+      break
+    }
+    previous = await sha256(signedText(checkpoint))
+    last = Math.max(last, checkpoint.seq)
+    keyIds.add(checkpoint.key_id)
+  }
+  return {
+    tenant,
+    records: walk.records,
+    ...(broken && { broken }),
+    unanchored: Math.max(0, walk.head.seq - last),
+    checkpoints: checkpoints.length,
+    signatures,
+    keyIds: [...keyIds],
+    late: walk.late,
+  }
+}
+
+/** Whether the chain has, at its place, the head that was signed. Behind a break of the chain nothing more is said. */
+function headFault({ seq, hash }            , { start, walk, hashes }                                             ) {
+  if (seq < start.seq || seq < 0) return undefined
+  if (seq === start.seq) return hash === start.hash ? undefined : 'checkpoint_head'
+  if (seq > walk.head.seq) return walk.broken === undefined ? 'tail_cut' : undefined
+  return hashes.get(seq) === hash ? undefined : 'checkpoint_head'
+}
+
+async function readLinks(source             , { onRecords, signal }             )                                   {
+  const tenants = new Map                    ()
+  let records = 0
+  let tenant = ''
+  let next = source.traces(undefined)
+  for (let first = true; ; first = false) {
+    const page = await next
+    signal?.throwIfAborted()
+    // The router reads the next page while this one is hashed.
+    if (page.next !== null) next = source.traces(page.next)
+    const hashed = await Promise.all(page.traces.map(toLink))
+    for (const [i, link] of hashed.entries()) {
+      // A record whose tenant does not read belongs to the chain it stands in.
+      tenant = memberOf(page.traces[i], 'tenant_id') ?? tenant
+      const known = tenants.get(tenant) ?? { links: [], settled: -1 }
+      tenants.set(tenant, known)
+      known.links.push(link)
+      if (first && link.holds && link.seq > known.settled) known.settled = link.seq
+    }
+    records += hashed.length
+    onRecords?.(records)
+    if (page.next === null) return tenants
+  }
+}
+
+async function toLink(record         )                {
+  const hash = memberOf(record, 'hash') ?? ''
+  const seq = typeof record === 'object' && record !== null && 'seq' in record ? record.seq : undefined
+  return {
+    traceId: memberOf(record, 'trace_id') ?? '',
+    seq: typeof seq === 'number' && Number.isSafeInteger(seq) ? seq : Number.NaN,
+    prev: memberOf(record, 'prev_hash') ?? '',
+    hash,
+    holds: hash !== '' && (await recordHash(record)) === hash,
+  }
+}
+
+/** Lower-hex SHA-256 of the canonical record without its \`hash\` (router contract §1.2); undefined for what has no canonical form. */
+async function recordHash(record         )                              {
+  if (typeof record !== 'object' || record === null) return undefined
+  const { hash: _own, ...body } = record
+  let text
+  try {
+    text = canonicalize(body)
+  } catch {
+    return undefined
+  }
+  return sha256(text)
+}
+
+async function sha256(text        )                  {
+  return toHex(new Uint8Array(await crypto.subtle.digest('SHA-256', utf8(text))))
+}
+
+function memberOf(record         , name        )                     {
+  if (typeof record !== 'object' || record === null) return undefined
+  const value = (record                           )[name]
+  return typeof value === 'string' ? value : undefined
+}
+
+async function allCheckpoints(source             , signal                         )                        {
+  const all               = []
+  for (let after                    ; ; ) {
+    const page = await source.checkpoints(after)
+    signal?.throwIfAborted()
+    all.push(...page.checkpoints)
+    if (page.next === null) return all
+    after = page.next
+  }
+}
+
+function signedText({ sig: _sig, ...body }            )         {
+  return DOMAIN + canonicalize(body)
+}
+
+async function importKeys({ keys }            )                {
+  const imported = new Map                                        ()
+  for (const { key_id, public_key } of keys) {
+    try {
+      const raw = fromBase64(public_key)
+      // The id is taken from the key, so that a listed one cannot lend its name to another.
+      if ((await digestOf(raw)).slice(0, 16) !== key_id) continue
+      imported.set(key_id, await crypto.subtle.importKey('raw', raw, { name: 'Ed25519' }, false, ['verify']))
+    } catch (error) {
+      if (error instanceof DOMException && error.name === 'NotSupportedError') imported.set(key_id, UNSUPPORTED)
+    }
+  }
+  return imported
+}
+
+async function digestOf(bytes                         )                  {
+  return toHex(new Uint8Array(await crypto.subtle.digest('SHA-256', bytes)))
+}
+
+async function isSigned(checkpoint            , keys      )                                        {
+  const key = keys.get(checkpoint.key_id)
+  if (key === undefined || key === UNSUPPORTED) return key ?? false
+  try {
+    return await crypto.subtle.verify(
+      { name: 'Ed25519' },
+      key,
+      fromBase64(checkpoint.sig),
+      utf8(signedText(checkpoint)),
+    )
+  } catch {
+    return false
+  }
+}
+`,
+  "verify-view.js": `import { el, part } from './dom.js'
+import { count, many } from './figures.js'
+import {                    verifyChains } from './verify-chains.js'
+
+const REASONS                                   = {
+  seq: 'a record is missing here, stands in another place or stands twice',
+  prev_hash: 'it does not follow on the record before it',
+  hash: 'its content is not what was sealed',
+  trace_id: 'another record has its id',
+  tail_cut: 'a signed checkpoint names a record that is not there: the end of the chain was cut off',
+  checkpoint_head: 'a signed checkpoint has another hash for it: the chain was written anew',
+  checkpoint_link: 'the checkpoint over it does not follow on the checkpoint before it',
+  checkpoint_signature: 'the checkpoint over it is not signed by a key of this router',
+}
+
+/** The button that checks the chain without trusting the router to do so. */
+export function verifyView({ api, open, failed }            )       {
+  const [button, stop] = [part('#verify'), part('#stop-verify')]
+  const shown = part('#verified')
+  let running
+
+  async function verify()                {
+    // A page over plain HTTP from another machine has no cryptography (W3C Secure Contexts).
+    if (globalThis.crypto?.subtle === undefined) {
+      const command = el('code', {}, 'router verify')
+      shown.replaceChildren(
+        el('p', {}, 'This browser hashes on https or localhost only. Open the panel there, or run ', command, '.'),
+      )
+      return
+    }
+    running = new AbortController()
+    const { signal } = running
+    const progress = el('p', {}, 'Reading …')
+    shown.replaceChildren(progress)
+    button.toggleAttribute('disabled', true)
+    stop.hidden = false
+    try {
+      const source = {
+        traces: (before                    ) => api.traces({ limit: '500', before }, signal),
+        checkpoints: (after                    ) => api.checkpoints({ limit: '500', after }, signal),
+        keys: api.keys,
+      }
+      const onRecords = (records        ) => progress.replaceChildren(\`\${many(records, 'record')} hashed …\`)
+      const verdicts = await verifyChains(source, { signal, onRecords })
+      shown.replaceChildren(
+        ...(verdicts.length === 0 ? [el('p', {}, 'There is no record yet.')] : verdicts.map(toVerdict)),
+      )
+    } catch (error) {
+      shown.replaceChildren(el('p', {}, signal.aborted ? 'Stopped.' : 'The check could not be finished.'))
+      if (!signal.aborted) failed(error)
+    } finally {
+      button.toggleAttribute('disabled', false)
+      stop.hidden = true
+      running = undefined
+    }
+  }
+
+  function toVerdict(verdict              )              {
+    const { tenant, records, broken } = verdict
+    const state = broken === undefined ? 'whole' : \`broken at index \${broken.index}\`
+    const words = el(
+      'strong',
+      { class: broken === undefined ? 'good' : 'bad' },
+      \`\${broken === undefined ? '✓' : '✗'} \${tenant}: \${state}\`,
+    )
+    const box = el('div', { class: 'verdict' }, el('p', {}, words, \` of \${many(records, 'record')}.\`))
+    if (broken !== undefined)
+      box.append(el('p', {}, \`Index \${broken.index}: \${REASONS[broken.reason] ?? broken.reason}.\`))
+    const id = broken?.traceId
+    if (id !== undefined) {
+      const look = el('button', { type: 'button', class: 'link' }, \`Trace \${id}\`)
+      look.addEventListener('click', () => open(id))
+      box.append(el('p', {}, look))
+    }
+    box.append(el('p', { class: 'hint' }, signedWords(verdict)))
+    return box
+  }
+
+  button.addEventListener('click', () => void verify())
+  stop.addEventListener('click', () => running?.abort())
+}
+
+function signedWords({ signatures, checkpoints, keyIds, unanchored, broken, late }              )         {
+  const keys = keyIds.length === 0 ? '' : \` by key \${keyIds.join(', ')}\`
+  const signed = {
+    none: 'No checkpoint has been signed yet.',
+    unsupported: \`This browser has no Ed25519: the signatures of \${many(checkpoints, 'checkpoint')} were not checked, their heads were.\`,
+    checked: \`\${many(checkpoints, 'checkpoint')} signed\${keys}.\`,
+  }[broken?.reason === 'checkpoint_signature' ? 'none' : signatures]
+  const tail =
+    unanchored === 0
+      ? ''
+      : \` The last \${many(unanchored, 'record')} \${unanchored === 1 ? 'is' : 'are'} under no checkpoint yet.\`
+  const rest =
+    late === 0
+      ? ''
+      : \` \${count(late)} came while this was read and \${late === 1 ? 'is' : 'are'} not in it: verify again.\`
+  const bad =
+    broken?.reason === 'checkpoint_signature'
+      ? \`Of \${many(checkpoints, 'checkpoint')} not every one is signed.\`
+      : signed
+  return bad + tail + rest
+}
+`,
+  "walk-chain.js": `/** What the check keeps of a record: a chain of 100,000 is about 30 MB. */
+
+/**
+ * Walks one chain in the order of its numbers: lists come by time, and a long call is sealed after shorter ones that began later. A gap up
+ * to \`settled\`, which was in the store before the reading began, is a break; one behind it may be a record that came meanwhile.
+ */
+export function walkChain(links                 , start      , settled        )       {
+  const ids = new Set        ()
+  let head = start
+  let index = 0
+  const records = inOrder(links, start.seq)
+  for (const link of records) {
+    if (link.seq > head.seq + 1 && head.seq >= settled && link.holds) {
+      return { records: index, head, late: records.length - index }
+    }
+    const reason = fault(link, head, ids)
+    if (reason !== undefined) {
+      // What is missing has no id: the record that stands in its place is another one.
+      const missing = reason === 'seq' && link.seq > head.seq + 1
+      const broken = { index, reason, ...(!missing && { traceId: link.traceId }) }
+      return { records: records.length, broken, head, late: 0 }
+    }
+    head = { seq: link.seq, hash: link.hash }
+    index++
+  }
+  return { records: records.length, head, late: 0 }
+}
+
+function fault(link      , head      , ids             )                     {
+  if (link.seq !== head.seq + 1) return 'seq'
+  if (link.prev !== head.hash) return 'prev_hash'
+  if (!link.holds) return 'hash'
+  if (ids.has(link.traceId)) return 'trace_id'
+  ids.add(link.traceId)
+  return undefined
+}
+
+/**
+ * By number. One that does not read, or that a record claims whose hash does not hold though another one has it rightly, comes last: the
+ * place where such a record belongs shows as a gap, and one that belongs nowhere as a record too many.
+ */
+function inOrder(links                 , start        )         {
+  const sound = new Set(links.filter(({ holds }) => holds).map(({ seq }) => seq))
+  const isLost = ({ seq, holds }      ) => Number.isNaN(seq) || (!holds && (seq <= start || sound.has(seq)))
+  const place = (link      ) => (isLost(link) ? Number.MAX_VALUE : link.seq)
+  return links.filter(({ seq, holds }) => !(seq <= start && holds)).sort((a, b) => place(a) - place(b))
+}
+`,
+}

@@ -1,0 +1,73 @@
+import { html } from 'hono/html'
+import { VERSION } from '../../shared/version.ts'
+import { modes } from '../../shared/wire/router/conventions.ts'
+import { servedFrom } from '../../shared/wire/router/trace.ts'
+
+/** The page without data. Addresses are relative, so that it works under whatever path a proxy puts the router. */
+export function panelPage(files: readonly string[]) {
+  const scripts = files.filter(name => name.endsWith('.js'))
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>Waybill router</title>
+<link rel="icon" href="panel/icon.svg">
+<link rel="stylesheet" href="panel/panel.css">
+${scripts.map(name => html`<link rel="modulepreload" href="panel/${name}">`)}
+<script type="module" src="panel/panel.js"></script>
+</head>
+<body>
+<a class="skip" href="#traces">Skip to the traces</a>
+<header>
+<h1>Waybill router <small>${VERSION}</small></h1>
+<div class="tools">
+<label>Figures of <select id="window">
+<option value="7">the last 7 days</option>
+<option value="30" selected>the last 30 days</option>
+<option value="90">the last 90 days</option>
+<option value="">all time</option>
+</select></label>
+<button id="reload" type="button">Reload</button>
+<button id="change-key" type="button">Key …</button>
+</div>
+</header>
+<main>
+<noscript><p class="notice">This page reads the router's API from your browser, which takes JavaScript.</p></noscript>
+<form id="key" class="notice" hidden>
+<p id="key-reason" role="alert"></p>
+<label for="key-text">Router key (the secret of an entry of ROUTER_KEYS)</label>
+<div class="row"><input id="key-text" type="password" autocomplete="off" spellcheck="false">
+<button>Use this key</button> <button id="forget-key" type="button">Forget it</button></div>
+<p class="hint">It stays in this tab until you close it and is sent to this router only, as x-router-key.</p>
+</form>
+<p id="problem" class="notice bad" role="alert" hidden></p>
+<section id="empty" class="notice" hidden></section>
+<section id="savings" class="card wide" aria-labelledby="savings-title"><h2 id="savings-title">Savings over time</h2><div class="body"></div></section>
+<section id="ladder" class="card" aria-labelledby="ladder-title"><h2 id="ladder-title">Ladder</h2><div class="body"></div></section>
+<section id="gates" class="card" aria-labelledby="gates-title"><h2 id="gates-title">Gates</h2><div class="body"></div></section>
+<section id="calibration" class="card" aria-labelledby="calibration-title"><h2 id="calibration-title">Calibration</h2><div class="body"></div></section>
+<section id="chain" class="card" aria-labelledby="chain-title"><h2 id="chain-title">Chain</h2>
+<div class="row"><button id="verify" type="button">Verify in this browser</button> <button id="stop-verify" type="button" hidden>Stop</button></div>
+<p class="hint">Reads every record, re-derives each hash here, and holds the chain against its signed checkpoints.</p>
+<div id="verified" class="body" role="status"></div></section>
+<section id="traces" class="card wide" aria-labelledby="traces-title" tabindex="-1"><h2 id="traces-title">Traces</h2>
+<form id="filter">
+<label>Mode <select name="mode"><option value="">any</option>${modes.map(name => html`<option>${name}</option>`)}</select></label>
+<label>Served from <select name="served_from"><option value="">any</option>${servedFrom.options.map(name => html`<option>${name}</option>`)}</select></label>
+<label>Route <input name="route" inputmode="numeric" pattern="[0-9]*" size="4" placeholder="any"></label>
+<label>Session <input name="session" size="14" placeholder="any" spellcheck="false"></label>
+<label>Since <input name="since" type="date"></label>
+<div class="row"><button>Filter</button> <button type="reset">Clear</button></div>
+</form>
+<form id="find"><label for="find-id">Find by trace, response or request id</label>
+<div class="row"><input id="find-id" size="36" spellcheck="false" required> <button>Open</button></div></form>
+<p id="said" class="hint" role="status"></p>
+<div class="body"></div>
+<div class="row pages"><button id="older" type="button" hidden>Older traces</button></div></section>
+</main>
+<dialog id="detail" aria-labelledby="detail-title"></dialog>
+</body>
+</html>`
+}

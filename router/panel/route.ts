@@ -1,0 +1,37 @@
+import { Hono } from 'hono'
+import { panelPage } from './page.ts'
+
+/**
+ * Nothing but this service's own files runs, and no text can become markup: the browser refuses it, whatever a module does. Frames are
+ * refused because a page in one could be clicked without being seen.
+ */
+const POLICY =
+  "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'; require-trusted-types-for 'script'"
+
+const TYPES: Readonly<Record<string, string>> = {
+  js: 'text/javascript; charset=utf-8',
+  css: 'text/css; charset=utf-8',
+  svg: 'image/svg+xml',
+}
+
+/** `/panel` and the files that it loads. The page holds no data, so it needs no key; what it shows it asks the API for. */
+export function panelRoute() {
+  const load = async () => (await import('./files.gen.ts')).panelFiles
+  return new Hono()
+    .use('/panel/*', async (c, next) => {
+      await next()
+      c.header('content-security-policy', POLICY)
+      c.header('x-content-type-options', 'nosniff')
+      c.header('referrer-policy', 'no-referrer')
+      // A new version of the router must not meet modules of the old one.
+      c.header('cache-control', 'no-cache')
+    })
+    .get('/panel', async c => c.html(panelPage(Object.keys(await load()))))
+    .get('/panel/:file', async c => {
+      const files = await load()
+      const name = c.req.param('file')
+      const type = TYPES[name.slice(name.lastIndexOf('.') + 1)]
+      if (type === undefined || !Object.hasOwn(files, name)) return c.notFound()
+      return c.body(files[name]!, 200, { 'content-type': type })
+    })
+}

@@ -1,0 +1,356 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { serveRouter } from '../../router/host/node.ts'
+import { storeFolder, testSigner, testWriter } from '../../router/host/testing/store-folder.ts'
+import { storedTraces } from '../../router/ope/testing/stored-traces.ts'
+import { sampleTrace } from '../../router/traces/testing/records.ts'
+import type { Service } from '../../shared/host/serve.ts'
+import { toBase64 } from '../../shared/sign/bytes.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
+import { type Browser, hasChromium, openChromium } from '../browser/chromium.ts'
+
+const DAY_MS = 86_400_000
+/** The seed of `testSigner`: the router goes on with the key that signed the sealed part. */
+const SIGNING_KEY = toBase64(new Uint8Array(32).fill(7))
+const HOSTILE = `<img src=x onerror="document.title='taken'"><script>document.title='taken'</script>`
+const SECRET = 'panel-secret-of-24-letters'
+
+const CONFIG = `version = 1
+[calibration]
+alpha = 0.1
+[[route]]
+match = {}
+mode = "enforce"
+ladder = ["anthropic/claude-haiku-4-5", "anthropic/claude-sonnet-4-5"]
+gates = ["non-empty"]
+`
+
+/** Sixty calls of twelve days; every fifth climbed a rung, and one carries markup where a client can put any text. */
+function calls(): UnsealedTrace[] {
+  // Of yesterday: no second of the test is at the edge of a day.
+  const noon = (Math.floor(Date.now() / DAY_MS) - 0.5) * DAY_MS
+  return Array.from({ length: 60 }, (_, i) => {
+    const at = noon - Math.floor((59 - i) / 5) * DAY_MS - (60 - i) * 1000
+    const plain = sampleTrace({ at, session: `session-${i % 3}`, ...(i === 30 && { model: HOSTILE }) })
+    return i % 5 === 4 ? climbed(plain) : plain
+  })
+}
+
+function climbed(trace: UnsealedTrace): UnsealedTrace {
+  const [first] = trace.attempts
+  const gate = { ...first!.gates[0]!, verdict: 'fail' as const, score: 0, reason: 'empty' }
+  const served_model = 'anthropic/claude-sonnet-4-5'
+  return {
+    ...trace,
+    attempts: [
+      { ...first!, gate: 'fail', verdict: 'fail', score: 0, gates: [gate] },
+      { ...first!, rung: 1, model: served_model, cost: 0.0069, cause: 'escalation' },
+    ],
+    final: {
+      ...trace.final,
+      served_rung: 1,
+      served_model,
+      total_cost_usd: 0.0092,
+      savings_usd: 0.0023,
+      escalations: 1,
+    },
+  }
+}
+
+if (hasChromium()) {
+  describe('the panel in a browser', () => {
+    let browser: Browser
+    let store: Awaited<ReturnType<typeof storeFolder>>
+    let db: Db
+    let router: Service
+    let shots: string
+    const panel = () => `${router.origin}/panel`
+
+    beforeAll(async () => {
+      store = await storeFolder()
+      db = await store.open()
+      // Each writer signs a checkpoint as it ends.
+      for (const lot of [calls().slice(0, 20), calls().slice(20, 40), calls().slice(40)]) {
+        const writer = testWriter(db)
+        writer.start()
+        for (const trace of lot) writer.enqueue(trace)
+        await writer.close()
+      }
+      await writeFile(store.path('routing.toml'), CONFIG)
+      router = await serveRouter(vars('router.db', { ROUTER_CONFIG: store.path('routing.toml') }))
+      shots = process.env.WAYBILL_PANEL_SHOTS ?? (await mkdtemp(join(tmpdir(), 'waybill-panel-')))
+      browser = await openChromium()
+    })
+    afterAll(async () => {
+      await browser?.close()
+      await router?.close()
+      await store?.remove()
+      if (process.env.WAYBILL_PANEL_SHOTS === undefined && shots) await rm(shots, { recursive: true, force: true })
+    })
+
+    function vars(name: string, more: Record<string, string> = {}): Record<string, string> {
+      const quiet = { ROUTER_BIND: '127.0.0.1:0', RUST_LOG: 'off', ROUTER_SIGNING_KEY: SIGNING_KEY }
+      return { ...quiet, ROUTER_DB: store.path(name), ...more }
+    }
+
+    const sees = (css: string, words: string | RegExp) =>
+      vi.waitFor(async () => expect(await browser.text(css)).toMatch(words), { timeout: 10_000, interval: 50 })
+    const loaded = () => sees('#calibration', /n of m/)
+
+    it('shows savings, the ladder, gates, calibration and the newest traces', async () => {
+      await browser.look({})
+      await browser.goto(panel())
+      await loaded()
+      expect(await browser.text('#savings')).toMatch(/Saved\s+\$0\.4692 \(68\s%\)/)
+      expect(await browser.run('return document.querySelectorAll("#savings .chart rect").length')).toBe(12)
+      expect(await browser.text('#ladder')).toMatch(/Rung 1\s+12 \(20\s%\)\s+Rung 0\s+48 \(80\s%\)\s+12 escalations/)
+      expect(await browser.text('#gates')).toMatch(/non-empty\s.*60\s+12\s+0/s)
+      expect(await browser.text('#calibration')).toContain('not certified (0 of 29)')
+      expect(await browser.run('return document.querySelectorAll("#traces tbody tr").length')).toBe(50)
+      await browser.click('#older')
+      await vi.waitFor(async () =>
+        expect(await browser.run('return document.querySelectorAll("#traces tbody tr").length')).toBe(60),
+      )
+      expect(await browser.text('#empty')).toBe('')
+    })
+
+    it('asks this router for everything, and the browser has nothing to complain about', async () => {
+      await browser.requests()
+      await browser.complaints()
+      await browser.goto(panel())
+      await loaded()
+      const asked = await browser.requests()
+      expect(asked.length).toBeGreaterThan(10)
+      // The picture in a date field is a data: address of the browser's own.
+      expect(asked.filter(url => !/^data:/.test(url) && !url.startsWith(`${router.origin}/`))).toEqual([])
+      expect(await browser.complaints()).toEqual([])
+      const [page, script] = await Promise.all([fetch(panel()), fetch(`${panel()}/panel.js`)])
+      expect(page.headers.get('content-security-policy')).toMatch(/^default-src 'self';/)
+      expect([script.status, script.headers.get('content-type')]).toEqual([200, 'text/javascript; charset=utf-8'])
+      expect(await page.text()).not.toMatch(/claude|session-\d/)
+    })
+
+    it('shows markup in a model or an id as the text that it is', async () => {
+      await browser.goto(panel())
+      await loaded()
+      expect(await browser.text('#traces')).toContain(HOSTILE)
+      const body = `replace(body, (select trace_id from traces where seq = 31), '${HOSTILE.replaceAll('"', '').replaceAll("'", '')}')`
+      await db.execute(`update traces set body = ${body} where seq = 31`)
+      await browser.click('#reload')
+      await vi.waitFor(async () =>
+        expect(
+          await browser.run(`return document.querySelector('#traces button[title*="<img"]')?.title ?? ''`),
+        ).toMatch(/^<img/),
+      )
+      expect(
+        await browser.run('return [document.title, document.querySelectorAll("main img, main script").length]'),
+      ).toEqual(['Waybill router', 0])
+      await restore(31)
+    })
+
+    it('opens a trace with its attempts, gates, costs and hashes, and Escape closes it', async () => {
+      await browser.goto(panel())
+      await loaded()
+      await browser.click('#traces tbody tr:first-child button.link')
+      await sees('#detail', /Hash before it/)
+      const shown = await browser.text('#detail')
+      for (const words of [
+        '1. Rung 0: anthropic/claude-haiku-4-5 fail',
+        '2. Rung 1: anthropic/claude-sonnet-4-5 pass',
+      ]) {
+        expect(shown).toContain(words)
+      }
+      expect(shown).toMatch(/empty[\s\S]*Cost\s+\$0\.0069[\s\S]*Price table\s+b{64}/)
+      await browser.screenshot(join(shots, 'detail.png'))
+      await browser.press('\uE00C')
+      expect(await browser.run('return document.querySelector("#detail").open')).toBe(false)
+      expect(await browser.run('return document.activeElement.className')).toBe('link')
+    })
+
+    it('filters, clears, and finds a trace by its id with the keyboard', async () => {
+      await browser.goto(panel())
+      await loaded()
+      await browser.type('#filter [name=session]', 'session-1\uE007')
+      await vi.waitFor(async () =>
+        expect(await browser.run('return document.querySelectorAll("#traces tbody tr").length')).toBe(20),
+      )
+      await browser.type('#filter [name=session]', 'nowhere\uE007')
+      await sees('#traces', /No trace matches/)
+      await browser.click('#filter [type=reset]')
+      await sees('#traces', /Older traces/)
+      const { rows } = await db.execute('select trace_id from traces where seq = 7')
+      await browser.type('#find-id', `${rows[0]?.trace_id}\uE007`)
+      await sees('#detail', new RegExp(String(rows[0]?.trace_id)))
+      await browser.press('\uE00C')
+      await browser.run('document.querySelector("#find-id").value = ""')
+      await browser.type('#find-id', 'unknown-id\uE007')
+      await sees('#problem', /there is no trace with the id unknown-id/)
+    })
+
+    it('stores feedback, shows it, and says so', async () => {
+      await browser.goto(panel())
+      await loaded()
+      await browser.click('#traces tbody tr:nth-child(2) .feedback button:first-child')
+      await sees('#said', /Recorded: the answer of trace \S+ was correct/)
+      const { rows } = await db.execute('select trace_id, body from feedback')
+      expect(rows.map(row => JSON.parse(String(row.body)))).toMatchObject([
+        { gate_id: 'outcome', reporter: 'panel', verdict: 'pass' },
+      ])
+      expect(
+        await browser.run(
+          'return document.querySelector("#traces tbody tr:nth-child(2) [aria-pressed=true]").innerText',
+        ),
+      ).toBe('✓ Right')
+      await browser.click('#traces tbody tr:nth-child(2) button.link')
+      await sees('#detail', /pass \(outcome\) by panel/)
+      await browser.click('#detail .feedback button:last-child')
+      await sees('#detail', /fail \(outcome\) by panel/)
+    })
+
+    it('re-derives the chain and its signatures, and names the record that was edited', async () => {
+      await browser.goto(panel())
+      await loaded()
+      await browser.click('#verify')
+      await sees('#verified', /✓ default: whole of 60 records\.\s+3 checkpoints signed by key [0-9a-f]{16}\.$/)
+      expect(await browser.text('#verified')).toContain(testSigner.keyId)
+      await db.execute(`update traces set body = replace(body, '"output":220', '"output":221') where seq = 17`)
+      await browser.click('#verify')
+      await sees(
+        '#verified',
+        /✗ default: broken at index 17 of 60 records\.\s+Index 17: its content is not what was sealed/,
+      )
+      await browser.screenshot(join(shots, 'broken.png'), 1400)
+      await restore(17)
+      await browser.click('#verify')
+      await sees('#verified', /whole of 60/)
+      await db.execute(`update checkpoints set body = replace(body, '"seq":', '"seq":1') where ix = 2`)
+      await browser.click('#verify')
+      await sees('#verified', /✗ default: broken at index \d+ of 60 records\.\s+.*not signed by a key of this router/)
+      await db.execute(`update checkpoints set body = replace(body, '"seq":1', '"seq":') where ix = 2`)
+    })
+
+    it('works under a path of a proxy', async () => {
+      const proxy = createServer(async (request, response) => {
+        const answer = await fetch(router.origin + request.url!.replace('/deep/router', ''))
+        response.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? '' })
+        response.end(Buffer.from(await answer.arrayBuffer()))
+      })
+      await new Promise<void>(resolve => proxy.listen(0, '127.0.0.1', resolve))
+      await browser.goto(`http://127.0.0.1:${(proxy.address() as AddressInfo).port}/deep/router/panel`)
+      await loaded()
+      expect(await browser.text('#traces')).toContain('claude-haiku-4-5')
+      proxy.closeAllConnections()
+      await new Promise(resolve => proxy.close(resolve))
+    })
+
+    it('asks for a key where there is one, says which one is wrong, and says what to do first', async () => {
+      const keyed = await serveRouter(vars('keyed.db', { ROUTER_KEYS: `default:${SECRET}` }))
+      try {
+        await browser.goto(`${keyed.origin}/panel`)
+        await sees('#key-reason', /send your router key in x-router-key/)
+        await browser.type('#key-text', 'a-key-that-nobody-has\uE007')
+        await sees('#key-reason', /the key in x-router-key is not known here/)
+        await browser.type('#key-text', `${SECRET}\uE007`)
+        await sees('#empty', /No call has come through this router yet[\s\S]*ANTHROPIC_BASE_URL=http:\/\/127/)
+        await sees('#calibration', /No route has a ladder/)
+        await browser.screenshot(join(shots, 'empty.png'))
+        expect(await browser.run('return document.querySelector("#key").hidden')).toBe(true)
+        const kept = 'return [localStorage.length, document.cookie, Object.values(sessionStorage)]'
+        expect(await browser.run(kept)).toEqual([0, '', [SECRET]])
+        await browser.click('#change-key')
+        await browser.click('#forget-key')
+        await sees('#key-reason', /send your router key/)
+        expect(await browser.run(kept)).toEqual([0, '', []])
+      } finally {
+        await keyed.close()
+      }
+    })
+
+    it.each([
+      { name: 'light', width: 1280, scheme: 'light' },
+      { name: 'dark', width: 1280, scheme: 'dark' },
+      { name: 'phone', width: 390, height: 800, scheme: 'light' },
+      { name: 'phone-dark', width: 390, height: 800, scheme: 'dark' },
+    ] as const)('is readable and no wider than the screen: $name', async ({ name, ...looks }) => {
+      await browser.look(looks)
+      await browser.goto(panel())
+      await loaded()
+      const overflow = 'return document.documentElement.scrollWidth - document.documentElement.clientWidth'
+      expect(await browser.run(overflow)).toBe(0)
+      expect(await browser.run<string[]>(POOR_CONTRAST)).toEqual([])
+      await browser.screenshot(join(shots, `${name}.png`), 2600)
+      await browser.look({})
+    })
+
+    it('shows the first traces of 100,000 within a second', async () => {
+      const many = await store.open('many.db')
+      const now = Date.now()
+      for (let at = 100_000; at > 0; at -= 10_000) {
+        const lot = Array.from({ length: 10_000 }, (_, i) =>
+          sampleTrace({ at: now - (at - i) * 25_000, model: `m/${i % 7}` }),
+        )
+        await storedTraces(
+          many,
+          lot.map(trace => ({ trace })),
+        )
+      }
+      const big = await serveRouter(vars('many.db'))
+      try {
+        await browser.goto(`${big.origin}/panel`)
+        await loaded().catch(() => sees('#calibration', /No route/))
+        const times = await browser.run<Record<string, number>>(
+          `const of = name => performance.getEntriesByName(name).at(-1)?.startTime
+           return { paint: of('first-contentful-paint'), traces: of('traces-shown'), figures: of('figures-shown') }`,
+        )
+        process.stderr.write(`panel with 100,000 traces, ms: ${JSON.stringify(times)}\n`)
+        expect(times.paint).toBeLessThan(1000)
+        expect(times.traces).toBeLessThan(1000)
+      } finally {
+        await big.close()
+      }
+    }, 180_000)
+
+    /** Undoes an edit: the columns are as they were, and so is the text but for what the test put in. */
+    async function restore(seq: number): Promise<void> {
+      const id = 'traces.trace_id'
+      const hostile = HOSTILE.replaceAll('"', '').replaceAll("'", '')
+      await db.execute({
+        sql: `update traces set body = replace(replace(body, ?, ${id}), '"output":221', '"output":220') where seq = ?`,
+        args: [hostile, seq],
+      })
+    }
+  })
+}
+
+/** WCAG 2.2 §1.4.3: every text against the first opaque ground behind it, 4.5:1 (3:1 for large text). */
+const POOR_CONTRAST = `
+const rgb = text => text.match(/[\\d.]+/g).map(Number)
+const light = ([r, g, b]) => [r, g, b].map(c => c / 255).map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+  .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0)
+const ground = element => {
+  for (let at = element; at; at = at.parentElement) {
+    const colour = rgb(getComputedStyle(at).backgroundColor)
+    if (colour.length === 3 || colour[3] === 1) return colour
+  }
+  return [255, 255, 255]
+}
+const poor = new Set()
+const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
+let seen = 0
+for (let node; (node = texts.nextNode());) {
+  const element = node.parentElement
+  if (node.data.trim() === '' || !element.checkVisibility() || element.closest('.unseen, .skip, option')) continue
+  seen++
+  const style = getComputedStyle(element)
+  const [a, b] = [light(rgb(element.closest('svg') ? style.fill : style.color)), light(ground(element))]
+  const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05)
+  const large = parseFloat(style.fontSize) >= 24
+  if (ratio < (large ? 3 : 4.5)) poor.add(element.tagName + '.' + element.className + ': ' + ratio.toFixed(2))
+}
+if (seen < 100) poor.add('only ' + seen + ' texts were seen')
+return [...poor]`
