@@ -11,7 +11,6 @@ const config = (route: object = {}, rest: object = {}) => ({
 
 describe('a config that asks for what this version does not do', () => {
   it.each([
-    ['early_release in [[route]] #1', config({ early_release: true })],
     ['shadow_rate in [[route]] #1', config({ shadow_rate: 0.1 })],
     ['thinking_policy = "strip" in [[route]] #1', config({ thinking_policy: 'strip' })],
     [

@@ -1,3 +1,4 @@
+import type { AnswerProgress } from '../../shared/dialects/accumulator.ts'
 import type { Candidate, Tokens } from '../../shared/dialects/candidate.ts'
 import { dialects } from '../../shared/dialects/dialects.ts'
 import { atLeast } from '../../shared/dialects/estimate.ts'
@@ -20,6 +21,13 @@ export interface CallRequest {
   body: Uint8Array<ArrayBuffer>
   /** The `n` of the request: fewer finished choices are a cut answer. */
   choices: number
+  follow?: Follower | undefined
+}
+
+/** Sees an answer while it comes in; frames that it lets go cannot be taken back. */
+export interface Follower {
+  frame(raw: Uint8Array, progress: AnswerProgress, head: { status: number; headers: HeaderList }): void
+  readonly began: boolean
 }
 
 /** A whole answer, decoded, with the bytes it came in. */
@@ -76,7 +84,7 @@ export async function callUpstream(
   request: CallRequest,
   { transport, clock, limits, signal }: { transport: Transport; clock: Clock; limits: Limits; signal: AbortSignal },
 ): Promise<CallResult> {
-  const { provider, choices } = request
+  const { provider, choices, follow } = request
   const dialect = dialects[provider.dialect]
   const startedAt = clock.monotonic()
   const meter = dialect.meter()
@@ -156,7 +164,9 @@ export async function callUpstream(
         for (const frame of reader.push(chunk)) {
           meter.push(frame)
           accumulator.push(frame)
-          if (!dialect.isKeepAlive(frame)) frames.push(frame.raw)
+          if (dialect.isKeepAlive(frame)) continue
+          frames.push(frame.raw)
+          if (!accumulator.failure) follow?.frame(frame.raw, accumulator.progress, { status, headers })
         }
         // Nothing that could follow makes it an answer, and some upstreams leave the connection open after an error.
         if (accumulator.failure) break
@@ -189,7 +199,7 @@ export async function callUpstream(
       headers,
       candidate,
       json: answer,
-      frames: streamed && replayable ? frames : undefined,
+      frames: streamed && (replayable || follow?.began) ? frames : undefined,
     }
   } catch (error) {
     if (signal.aborted && !ranOut(signal)) return broken('client_abort', 'the call was cancelled')
