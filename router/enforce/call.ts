@@ -3,7 +3,7 @@ import type { Candidate, Tokens } from '../../shared/dialects/candidate.ts'
 import { dialects } from '../../shared/dialects/dialects.ts'
 import { atLeast } from '../../shared/dialects/estimate.ts'
 import { retryAfterMs } from '../../shared/dialects/retry-after.ts'
-import { sseReader } from '../../shared/http/sse-read.ts'
+import { type SseFrame, sseReader } from '../../shared/http/sse-read.ts'
 import { joined } from '../../shared/sign/bytes.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { ErrorClass } from '../../shared/wire/router/trace.ts'
@@ -21,6 +21,8 @@ export interface CallRequest {
   body: Uint8Array<ArrayBuffer>
   /** The `n` of the request: fewer finished choices are a cut answer. */
   choices: number
+  /** What the client is shown of a frame; undefined leaves it out. */
+  shown?: ((frame: SseFrame) => Uint8Array | undefined) | undefined
   follow?: Follower | undefined
 }
 
@@ -84,7 +86,7 @@ export async function callUpstream(
   request: CallRequest,
   { transport, clock, limits, signal }: { transport: Transport; clock: Clock; limits: Limits; signal: AbortSignal },
 ): Promise<CallResult> {
-  const { provider, choices, follow } = request
+  const { provider, choices, follow, shown = rawOf } = request
   const dialect = dialects[provider.dialect]
   const startedAt = clock.monotonic()
   const meter = dialect.meter()
@@ -165,8 +167,10 @@ export async function callUpstream(
           meter.push(frame)
           accumulator.push(frame)
           if (dialect.isKeepAlive(frame)) continue
-          frames.push(frame.raw)
-          if (!accumulator.failure) follow?.frame(frame.raw, accumulator.progress, { status, headers })
+          const bytes = shown(frame)
+          if (bytes === undefined) continue
+          frames.push(bytes)
+          if (!accumulator.failure) follow?.frame(bytes, accumulator.progress, { status, headers })
         }
         // Nothing that could follow makes it an answer, and some upstreams leave the connection open after an error.
         if (accumulator.failure) break
@@ -233,6 +237,8 @@ export function notCalled(now: number): CallResult {
     endedAt: now,
   }
 }
+
+const rawOf = ({ raw }: SseFrame): Uint8Array => raw
 
 /** The whole body, or undefined when it grows beyond the limit. */
 async function readWhole(

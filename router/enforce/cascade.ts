@@ -1,3 +1,4 @@
+import { withoutUsage } from '../../shared/dialects/chat/usage-request.ts'
 import type { NanoUsd } from '../../shared/money/money.ts'
 import { sleep } from '../../shared/time/sleep.ts'
 import type { RouterErrorCase } from '../../shared/wire/router/error.ts'
@@ -11,7 +12,7 @@ import type { EarlyAnswer, EarlyOut } from './early-answer.ts'
 import { judging } from './judging.ts'
 import { pricedCall } from './priced-call.ts'
 import type { Tried } from './receipt.ts'
-import { rungBody, upstreamHeaders, upstreamUrl } from './upstream-request.ts'
+import { injectsUsage, rungBody, upstreamHeaders, upstreamUrl } from './upstream-request.ts'
 
 /** How it ended; the attempts stand in `tried` whatever the end. */
 export type CascadeEnd =
@@ -177,6 +178,7 @@ export async function cascade(
         headers: key => upstreamHeaders(plan.inbound, provider, key, { credential, bytes: sent.length, first }),
         body: sent,
         size: { mediaBytes, mediaCount, maxTokens, n },
+        shown: injectsUsage(plan.inbound, provider) ? withoutUsage : undefined,
         follow: out,
       },
       plan,

@@ -10,7 +10,7 @@ import type { Limits, Provider } from '../config/routing-config.ts'
 import type { Breakers, Ticket } from '../policy/breakers.ts'
 import { type BoundFactors, type CallSize, costBound, tokenBound } from '../policy/cost-bound.ts'
 import type { HeaderList, Transport } from '../upstream/transport.ts'
-import { type CallResult, callUpstream, type Follower, notCalled } from './call.ts'
+import { type CallRequest, type CallResult, callUpstream, type Follower, notCalled } from './call.ts'
 import type { Tried } from './receipt.ts'
 
 export interface PricedCallDeps {
@@ -38,6 +38,7 @@ export interface Ask {
   headers: (key: string | undefined) => HeaderList
   body: Uint8Array<ArrayBuffer>
   size: Omit<CallSize, 'bodyBytes'>
+  shown?: CallRequest['shown']
   follow?: Follower | undefined
 }
 
@@ -47,7 +48,7 @@ export type PricedCall =
 
 /** One call within the budget and past the breaker, and what it cost (router contract §4, steps 5 and 6). */
 export async function pricedCall(
-  { model, provider, url, headers, body, size, follow }: Ask,
+  { model, provider, url, headers, body, size, shown, follow }: Ask,
   { account, boundFactors, credential, fingerprint }: Payer,
   { limits, ...deps }: PricedCallDeps & { limits: Limits },
   signal: AbortSignal,
@@ -63,7 +64,7 @@ export async function pricedCall(
     ticket === undefined
       ? notCalled(deps.clock.monotonic())
       : await callUpstream(
-          { rung: model, provider, url, headers: headers(key), body, choices: size.n, follow },
+          { rung: model, provider, url, headers: headers(key), body, choices: size.n, shown, follow },
           { transport: deps.transport, clock: deps.clock, limits, signal },
         )
   mark(ticket, call)
