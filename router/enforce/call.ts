@@ -1,5 +1,6 @@
 import type { AnswerProgress } from '../../shared/dialects/accumulator.ts'
 import type { Candidate, Tokens } from '../../shared/dialects/candidate.ts'
+import type { Dialect } from '../../shared/dialects/dialect.ts'
 import { dialects } from '../../shared/dialects/dialects.ts'
 import { atLeast } from '../../shared/dialects/estimate.ts'
 import { retryAfterMs } from '../../shared/dialects/retry-after.ts'
@@ -79,7 +80,8 @@ export interface CallCosts {
   endedAt: number
 }
 
-const MAX_ERROR_BODY = 1024 * 1024
+/** An error body beyond this is passed on and says nothing to us: its status does. */
+const MAX_READ_ERROR = 1024 * 1024
 
 /** Makes one call and reads its answer whole. Never throws: whatever happens is a result that the cascade decides on. */
 export async function callUpstream(
@@ -137,15 +139,15 @@ export async function callUpstream(
     const { status } = response
     const { headers, body } = decodedBody(response)
     if (status < 200 || status > 299) {
-      const said = await readWhole(body, MAX_ERROR_BODY, () => (firstByteAt ??= clock.monotonic()))
-      const fault = dialect.classifyFault(status, said ?? new Uint8Array())
+      const said = await readWhole(body, limits.maxResponseBytes, () => (firstByteAt ??= clock.monotonic()))
+      const isRead = said !== undefined && said.length <= MAX_READ_ERROR
+      const fault = dialect.classifyFault(status, isRead ? said : new Uint8Array())
       const wait = retryAfterMs(name => headerValue(headers, name), clock.now())
       return {
         ...costs(null, 'none'),
         kind: 'refused',
         status,
-        headers,
-        body: said ?? new Uint8Array(),
+        ...(said ? { headers, body: said } : refusalInBrief(status, headers, dialect)),
         errorClass: fault.class,
         failover: fault.failover,
         retryAfterMs: wait,
@@ -235,6 +237,18 @@ export function notCalled(now: number): CallResult {
     startedAt: now,
     firstByteAt: undefined,
     endedAt: now,
+  }
+}
+
+/** A refusal whose own words are more than an answer may have. */
+function refusalInBrief(status: number, headers: HeaderList, dialect: Dialect): Pick<Refused, 'headers' | 'body'> {
+  const message = `the upstream refused with status ${status}, and said so in more than max_response_bytes`
+  return {
+    headers: [
+      ...headers.filter(([name]) => name.toLowerCase() !== 'content-type'),
+      ['content-type', 'application/json'],
+    ],
+    body: dialect.routerError('upstream', message, '').body,
   }
 }
 

@@ -19,6 +19,8 @@ export interface PricedCallDeps {
   breakers: Breakers
   readKey: (variable: string) => string | undefined
   log: Log
+  /** Told of a call that a budget did not cover. */
+  budgetRefused: (scope: BudgetRefusal['scope']) => void
 }
 
 /** On whose account and by whose key a request calls models. */
@@ -56,7 +58,10 @@ export async function pricedCall(
   const bound =
     model.price === null ? 0 : costBound(model.price, tokenBound({ ...size, bodyBytes: body.length }, boundFactors))
   const reserved = account.reserve(bound)
-  if (!reserved.ok) return { ok: false, refusal: reserved }
+  if (!reserved.ok) {
+    deps.budgetRefused(reserved.scope)
+    return { ok: false, refusal: reserved }
+  }
   const ticket = deps.breakers.enter(model.provider, fingerprint(model))
   const own = credential(model) === 'env' && provider.apiKeyEnv !== null
   const key = own ? deps.readKey(provider.apiKeyEnv ?? '') : undefined
