@@ -41,7 +41,7 @@ export function routerApp(deps: AppDeps) {
     openapiPage(async () => (await import('./served.ts')).servedDocument()),
   )
   app.use(inboundRoute(deps.inbound))
-  app.notFound(answerUnknownRoute(app))
-  app.onError(answerErrors(deps.log))
+  app.notFound(answerUnknownRoute(app, deps.inbound.outHeaders))
+  app.onError(answerErrors(deps.log, deps.inbound.outHeaders))
   return app
 }

@@ -32,6 +32,7 @@ export const routerEnv = z.object({
   ROUTER_KEYS: z.string().optional(),
   ROUTER_INSECURE: flag.default(false),
   ROUTER_METRICS_OPEN: flag.default(false),
+  ROUTER_WATCH: flag.default(false),
   ROUTER_DRAIN_SECONDS: z
     .string()
     .regex(/^\d{1,4}$/, 'expected a number of seconds from 0 to 9999')

@@ -3,8 +3,10 @@ import { HTTPException } from 'hono/http-exception'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { ApiError } from '../shared/http/api-error.ts'
 import { allowedMethods } from '../shared/http/routes.ts'
+import { uuidv7 } from '../shared/ids/uuid-v7.ts'
 import type { Log } from '../shared/log/log.ts'
 import { type ErrorDialect, errorBodyFor, type RouterErrorCase, routerErrors } from '../shared/wire/router/error.ts'
+import { responseHeaders } from '../shared/wire/router/headers.ts'
 import type { RouterHttpEnv } from './auth/access.ts'
 import { PROVIDER_ROUTES } from './observe/target.ts'
 
@@ -22,8 +24,9 @@ export function dialectOf(path: string): ErrorDialect {
 }
 
 /** The one place that answers an error: a refusal with its own words, anything unknown in brief and logged in full. */
-export function answerErrors(log: Log): ErrorHandler<RouterHttpEnv> {
+export function answerErrors(log: Log, outHeaders: boolean): ErrorHandler<RouterHttpEnv> {
   return (error, c) => {
+    const refusal = refusing(outHeaders)
     if (error instanceof ApiError) {
       const name = toCase(error.code)
       if (name === 'upstream') log.warn(error.message, { cause: error.cause })
@@ -38,7 +41,8 @@ export function answerErrors(log: Log): ErrorHandler<RouterHttpEnv> {
 }
 
 /** 405 with `allow` where the path exists under another method, else 404. */
-export function answerUnknownRoute(app: Hono<RouterHttpEnv>): NotFoundHandler<RouterHttpEnv> {
+export function answerUnknownRoute(app: Hono<RouterHttpEnv>, outHeaders: boolean): NotFoundHandler<RouterHttpEnv> {
+  const refusal = refusing(outHeaders)
   let methodsOf: ((path: string) => readonly string[]) | undefined
   return c => {
     // The routes are read at the first miss: by then every feature is mounted.
@@ -51,15 +55,23 @@ export function answerUnknownRoute(app: Hono<RouterHttpEnv>): NotFoundHandler<Ro
   }
 }
 
-function refusal(
-  c: Context<RouterHttpEnv>,
-  name: RouterErrorCase,
-  message: string,
-  headers: Readonly<Record<string, string>> = {},
-): Response {
-  const body = errorBodyFor(dialectOf(c.req.path), name, message, c.get('requestId'))
-  return c.json(body, routerErrors[name].status as ContentfulStatusCode, { ...headers })
-}
+/** Answers a refusal; on the provider paths under the id that a trace of the call would have. */
+const refusing =
+  (outHeaders: boolean) =>
+  (
+    c: Context<RouterHttpEnv>,
+    name: RouterErrorCase,
+    message: string,
+    headers: Readonly<Record<string, string>> = {},
+  ): Response => {
+    const dialect = dialectOf(c.req.path)
+    const isCall = dialect !== 'elsewhere'
+    const id = isCall ? (c.get('traceId') ?? uuidv7()) : c.get('requestId')
+    return c.json(errorBodyFor(dialect, name, message, id), routerErrors[name].status as ContentfulStatusCode, {
+      ...(isCall && outHeaders && { [responseHeaders.traceId]: id }),
+      ...headers,
+    })
+  }
 
 function toCase(code: string): RouterErrorCase | undefined {
   if (Object.hasOwn(routerErrors, code)) return code as RouterErrorCase

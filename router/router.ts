@@ -27,6 +27,7 @@ import type { InboundDeps } from './inbound/deps.ts'
 import { keepLearning } from './learning/keep-learning.ts'
 import { calibrationMetrics } from './metrics/calibration-metrics.ts'
 import { liveMetrics } from './metrics/live-metrics.ts'
+import { refusalMetrics } from './metrics/refusal-metrics.ts'
 import { breakers } from './policy/breakers.ts'
 import type { Hashing } from './receipt/request-part.ts'
 import { type Keeping, keepReceipts, type Receipts } from './receipts.ts'
@@ -64,6 +65,8 @@ export interface RouterOptions {
   maxBodyBytes?: number
   /** Who may call; without it everyone whom the program lets through. */
   access?: Access
+  /** Cuts the connection of a request, where the host can: the only true end of an answer that broke off. */
+  cut?: (request: Request) => void
   /** Requests being answered, where the host counts them. */
   inFlight?: () => number
 }
@@ -87,10 +90,9 @@ export interface Router {
   /** Writes what is still to be kept. */
   close(): Promise<void>
   /** What a host needs to pass calls through by its own means; call after `ready`. */
-  relaying(): InboundDeps & { reads: () => boolean }
+  relaying(): InboundDeps & { reads: () => boolean; shed: (reason: 'concurrency') => void }
 }
 
-const TIMEOUTS = { connectMs: 10_000, firstByteMs: 120_000, idleMs: 120_000 }
 const SAVE_SPENT_MS = 1000
 
 type Parts = Awaited<ReturnType<typeof build>>
@@ -146,10 +148,10 @@ export function createRouter(options: RouterOptions = {}): Router {
     },
     relaying() {
       if (!parts.current) throw new Error('the router is not ready')
-      const { inbound, holder } = parts.current
+      const { inbound, holder, counts } = parts.current
       // Where keys are asked for, every call goes through the door that asks.
       const keyed = (options.access?.keys.length ?? 0) > 0
-      return { ...inbound, reads: () => keyed || mayRoute(holder.get()) }
+      return { ...inbound, reads: () => keyed || mayRoute(holder.get()), shed: counts.shed }
     },
   }
 }
@@ -228,6 +230,7 @@ async function build(options: RouterOptions, life: Lifecycle) {
   }
 
   const learning = await keepLearning({ db, log, sha256, secret: hashing.salt })
+  const counts = refusalMetrics(metrics)
   const outHeaders = options.responseHeaders ?? true
   const { tenantId = 'default', access = OPEN_ACCESS } = options
   const shared = {
@@ -239,6 +242,7 @@ async function build(options: RouterOptions, life: Lifecycle) {
     errorBudgets: createErrorBudgets({ budgetOf: id => holder.get().config.gates[id]?.errorBudget, clock }),
     ...{ transport, clock, env, sha256, hashing, outHeaders },
     log: log.target('router.upstream'),
+    budgetRefused: counts.budgetRefused,
     record: receipts?.record ?? (async () => undefined),
   }
   const inbound: InboundDeps = {
@@ -247,13 +251,15 @@ async function build(options: RouterOptions, life: Lifecycle) {
       messages: env.ROUTER_UPSTREAM_MESSAGES || 'https://api.anthropic.com',
       chat: env.ROUTER_UPSTREAM_CHAT || 'https://api.openai.com',
     },
-    timeouts: TIMEOUTS,
+    timeouts: () => holder.get().config.limits,
     clock,
     newId: uuidv7,
     recorded: receipts?.observed,
     maxBodyBytes: options.maxBodyBytes ?? holder.get().config.limits.maxBodyBytes,
     tenantId,
     outHeaders,
+    log: log.target('router.http'),
+    cut: options.cut,
     active: holder.get,
     enforcing: ({ config, gates }): EnforceDeps => ({ ...shared, config, gates }),
   }
@@ -309,6 +315,7 @@ async function build(options: RouterOptions, life: Lifecycle) {
     app,
     holder,
     inbound,
+    counts,
     receipts,
     feedback,
     reload,

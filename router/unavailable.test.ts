@@ -10,22 +10,7 @@ const config = (route: object = {}, rest: object = {}) => ({
 })
 
 describe('a config that asks for what this version does not do', () => {
-  it.each([
-    ['early_release in [[route]] #1', config({ early_release: true })],
-    ['shadow_rate in [[route]] #1', config({ shadow_rate: 0.1 })],
-    ['thinking_policy = "strip" in [[route]] #1', config({ thinking_policy: 'strip' })],
-    [
-      'inject_usage in [[provider]] "local"',
-      config(
-        {},
-        {
-          provider: [
-            { id: 'local', dialect: 'chat', base_url: 'http://127.0.0.1:9', auth: 'none', inject_usage: true },
-          ],
-        },
-      ),
-    ],
-  ])('is refused by name: %s', (what, source) => {
+  it.each([['shadow_rate in [[route]] #1', config({ shadow_rate: 0.1 })]])('is refused by name: %s', (what, source) => {
     expect(() => activate(source, options)).toThrow(ConfigError)
     expect(() => activate(source, options)).toThrow(`${what} is not available in this version`)
   })

@@ -7,16 +7,13 @@ import type { RoutingConfig } from './config/routing-config.ts'
 export function unavailable({ routes, providers }: RoutingConfig): string[] {
   const found: string[] = []
   const say = (what: string, instead: string) => void found.push(`${what} is not available in this version: ${instead}`)
-  for (const { ix, earlyRelease, shadowRate, thinkingPolicy } of routes) {
+  for (const { ix, shadowRate } of routes) {
     const at = `in [[route]] #${ix + 1}`
-    if (earlyRelease) say(`early_release ${at}`, 'leave it out; streams are released when their gates are done')
     if (shadowRate > 0) say(`shadow_rate ${at}`, 'leave it out; savings are shown on the same-token baseline')
-    if (thinkingPolicy === 'strip') say(`thinking_policy = "strip" ${at}`, 'use "floor" or "pin"')
   }
-  for (const { id, auth, injectUsage } of Object.values(providers)) {
+  for (const { id, auth } of Object.values(providers)) {
     const at = `in [[provider]] "${id}"`
     if (auth === 'sigv4' || auth === 'oauth') say(`auth = "${auth}" ${at}`, 'use a provider with a key')
-    if (injectUsage) say(`inject_usage ${at}`, 'leave it out; usage that was not sent is estimated and marked')
   }
   return found
 }

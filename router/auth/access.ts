@@ -25,7 +25,11 @@ export interface Caller {
 }
 
 export interface CallerEnv {
-  Variables: { caller: Caller }
+  Variables: {
+    caller: Caller
+    /** The id of a call to a provider, once it is known to be one. */
+    traceId?: string
+  }
 }
 
 /** What every handler behind the guard finds in its context. */

@@ -22,7 +22,7 @@ async function ask(access: Partial<Access>, path: string, headers: Record<string
     }),
   )
   app.all('*', c => c.json(c.get('caller')))
-  app.onError(answerErrors(silentLog()))
+  app.onError(answerErrors(silentLog(), true))
   const answer = await app.request(`http://127.0.0.1:8080${path}`, { headers })
   const body = (await answer.json()) as Caller & { error?: { type: string; message: string; code?: string } }
   return { status: answer.status, body }

@@ -1,8 +1,10 @@
+import type { AnswerProgress } from '../../shared/dialects/accumulator.ts'
 import type { Candidate, Tokens } from '../../shared/dialects/candidate.ts'
+import type { Dialect } from '../../shared/dialects/dialect.ts'
 import { dialects } from '../../shared/dialects/dialects.ts'
 import { atLeast } from '../../shared/dialects/estimate.ts'
 import { retryAfterMs } from '../../shared/dialects/retry-after.ts'
-import { sseReader } from '../../shared/http/sse-read.ts'
+import { type SseFrame, sseReader } from '../../shared/http/sse-read.ts'
 import { joined } from '../../shared/sign/bytes.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { ErrorClass } from '../../shared/wire/router/trace.ts'
@@ -20,6 +22,15 @@ export interface CallRequest {
   body: Uint8Array<ArrayBuffer>
   /** The `n` of the request: fewer finished choices are a cut answer. */
   choices: number
+  /** What the client is shown of a frame; undefined leaves it out. */
+  shown?: ((frame: SseFrame) => Uint8Array | undefined) | undefined
+  follow?: Follower | undefined
+}
+
+/** Sees an answer while it comes in; frames that it lets go cannot be taken back. */
+export interface Follower {
+  frame(raw: Uint8Array, progress: AnswerProgress, head: { status: number; headers: HeaderList }): void
+  readonly began: boolean
 }
 
 /** A whole answer, decoded, with the bytes it came in. */
@@ -69,14 +80,15 @@ export interface CallCosts {
   endedAt: number
 }
 
-const MAX_ERROR_BODY = 1024 * 1024
+/** An error body beyond this is passed on and says nothing to us: its status does. */
+const MAX_READ_ERROR = 1024 * 1024
 
 /** Makes one call and reads its answer whole. Never throws: whatever happens is a result that the cascade decides on. */
 export async function callUpstream(
   request: CallRequest,
   { transport, clock, limits, signal }: { transport: Transport; clock: Clock; limits: Limits; signal: AbortSignal },
 ): Promise<CallResult> {
-  const { provider, choices } = request
+  const { provider, choices, follow, shown = rawOf } = request
   const dialect = dialects[provider.dialect]
   const startedAt = clock.monotonic()
   const meter = dialect.meter()
@@ -127,15 +139,15 @@ export async function callUpstream(
     const { status } = response
     const { headers, body } = decodedBody(response)
     if (status < 200 || status > 299) {
-      const said = await readWhole(body, MAX_ERROR_BODY, () => (firstByteAt ??= clock.monotonic()))
-      const fault = dialect.classifyFault(status, said ?? new Uint8Array())
+      const said = await readWhole(body, limits.maxResponseBytes, () => (firstByteAt ??= clock.monotonic()))
+      const isRead = said !== undefined && said.length <= MAX_READ_ERROR
+      const fault = dialect.classifyFault(status, isRead ? said : new Uint8Array())
       const wait = retryAfterMs(name => headerValue(headers, name), clock.now())
       return {
         ...costs(null, 'none'),
         kind: 'refused',
         status,
-        headers,
-        body: said ?? new Uint8Array(),
+        ...(said ? { headers, body: said } : refusalInBrief(status, headers, dialect)),
         errorClass: fault.class,
         failover: fault.failover,
         retryAfterMs: wait,
@@ -156,7 +168,11 @@ export async function callUpstream(
         for (const frame of reader.push(chunk)) {
           meter.push(frame)
           accumulator.push(frame)
-          if (!dialect.isKeepAlive(frame)) frames.push(frame.raw)
+          if (dialect.isKeepAlive(frame)) continue
+          const bytes = shown(frame)
+          if (bytes === undefined) continue
+          frames.push(bytes)
+          if (!accumulator.failure) follow?.frame(bytes, accumulator.progress, { status, headers })
         }
         // Nothing that could follow makes it an answer, and some upstreams leave the connection open after an error.
         if (accumulator.failure) break
@@ -189,7 +205,7 @@ export async function callUpstream(
       headers,
       candidate,
       json: answer,
-      frames: streamed && replayable ? frames : undefined,
+      frames: streamed && (replayable || follow?.began) ? frames : undefined,
     }
   } catch (error) {
     if (signal.aborted && !ranOut(signal)) return broken('client_abort', 'the call was cancelled')
@@ -223,6 +239,20 @@ export function notCalled(now: number): CallResult {
     endedAt: now,
   }
 }
+
+/** A refusal whose own words are more than an answer may have. */
+function refusalInBrief(status: number, headers: HeaderList, dialect: Dialect): Pick<Refused, 'headers' | 'body'> {
+  const message = `the upstream refused with status ${status}, and said so in more than max_response_bytes`
+  return {
+    headers: [
+      ...headers.filter(([name]) => name.toLowerCase() !== 'content-type'),
+      ['content-type', 'application/json'],
+    ],
+    body: dialect.routerError('upstream', message, '').body,
+  }
+}
+
+const rawOf = ({ raw }: SseFrame): Uint8Array => raw
 
 /** The whole body, or undefined when it grows beyond the limit. */
 async function readWhole(

@@ -1,40 +1,18 @@
+import { withoutUsage } from '../../shared/dialects/chat/usage-request.ts'
 import type { NanoUsd } from '../../shared/money/money.ts'
 import { sleep } from '../../shared/time/sleep.ts'
 import type { RouterErrorCase } from '../../shared/wire/router/error.ts'
 import type { Cause, ErrorClass } from '../../shared/wire/router/trace.ts'
-import type { Provider, Route, RoutingConfig, Rung } from '../config/routing-config.ts'
-import { decide } from '../gates/decide.ts'
-import type { ErrorBudgets } from '../gates/error-budgets.ts'
-import type { Gate } from '../gates/gate.ts'
-import { runGates } from '../gates/run-gates.ts'
+import type { Provider, Rung } from '../config/routing-config.ts'
 import { bestAttempt } from '../policy/best-attempt.ts'
-import type { Knobs } from '../policy/knobs.ts'
 import { afterFault, afterGateFail, afterOverflow, type Next, type Progress } from '../policy/next-rung.ts'
-import type { Start } from '../policy/start-rung.ts'
 import { type AnsweredCall, type RefusedCall, ranOut } from './call.ts'
-import { gateCalls } from './gate-calls.ts'
-import { type Payer, type PricedCallDeps, pricedCall } from './priced-call.ts'
+import type { CascadeDeps, CascadePlan } from './cascade-plan.ts'
+import type { EarlyAnswer, EarlyOut } from './early-answer.ts'
+import { judging } from './judging.ts'
+import { pricedCall } from './priced-call.ts'
 import type { Tried } from './receipt.ts'
-import { type Inbound, rungBody, upstreamHeaders, upstreamUrl } from './upstream-request.ts'
-
-export interface CascadePlan extends Payer {
-  traceId: string
-  tenantId: string
-  inbound: Inbound
-  config: RoutingConfig
-  route: Route
-  knobs: Knobs
-  /** The score below which an answer is not served; null applies none. The same for the whole request. */
-  threshold: number | null
-  /** The gates of the route, in config order. */
-  gates: readonly Gate[]
-  start: Start & { rung: number }
-  eligible: readonly number[]
-}
-
-export interface CascadeDeps extends PricedCallDeps {
-  errorBudgets: ErrorBudgets
-}
+import { injectsUsage, rungBody, upstreamHeaders, upstreamUrl } from './upstream-request.ts'
 
 /** How it ended; the attempts stand in `tried` whatever the end. */
 export type CascadeEnd =
@@ -60,7 +38,13 @@ type Stop = { because: 'gates' | 'upstream' } | { because: 'budget'; message: st
  * The cascade (router contract §4, steps 5 to 12): call, gate, decide, one rung up; fail over when an upstream fails;
  * never a call that the budget does not cover.
  */
-export async function cascade(plan: CascadePlan, deps: CascadeDeps, signal: AbortSignal): Promise<CascadeResult> {
+export async function cascade(
+  plan: CascadePlan,
+  deps: CascadeDeps,
+  signal: AbortSignal,
+  /** Opens the way of frames that leave before their answer is whole; undefined where the client reads no stream. */
+  early?: (rung: Rung) => EarlyOut,
+): Promise<CascadeResult> {
   const { route, config } = plan
   const { clock } = deps
   const tried: Tried[] = []
@@ -79,18 +63,26 @@ export async function cascade(plan: CascadePlan, deps: CascadeDeps, signal: Abor
     }
     const made = await attempt(rung, cause)
     if ('stop' in made) return { end: exhausted(made.stop), tried, busy }
-    const { one } = made
+    const { one, out } = made
     tried.push(one)
     busy.push([one.call.startedAt, clock.monotonic()])
     if (signal.aborted || one.errorClass === 'client_abort') return { end: { kind: 'aborted' }, tried, busy }
     if (one.call.kind === 'answered' && one.verdict === 'pass') {
       return { end: { kind: 'answer', servedFrom: 'attempt', served: { ...one, call: one.call } }, tried, busy }
     }
+    if (out?.began) return { end: brokenOff(one), tried, busy }
     const step = after(one)
     if ('end' in step) return { end: step.end, tried, busy }
     if (step.next.rung === null) return { end: exhausted(step.stop), tried, busy }
     next = step.next
     cause = step.next.cause
+  }
+
+  /** Parts of an answer are with the client, so nothing else can be served. */
+  function brokenOff({ call }: Tried): CascadeEnd {
+    return call.kind === 'answered'
+      ? { kind: 'error', error: 'gate_failed', message: 'the answer failed a gate after its beginning had been sent' }
+      : { kind: 'error', error: 'upstream', message: 'the upstream broke off after the beginning had been sent' }
   }
 
   /** What an attempt that was not served leads to. */
@@ -164,7 +156,10 @@ export async function cascade(plan: CascadePlan, deps: CascadeDeps, signal: Abor
   }
 
   /** One rung: budget, call, gates, decision (steps 5 to 10). */
-  async function attempt(rung: Rung, why: Cause): Promise<{ one: Tried } | { stop: Stop }> {
+  async function attempt(
+    rung: Rung,
+    why: Cause,
+  ): Promise<{ one: Tried; out?: EarlyAnswer | undefined } | { stop: Stop }> {
     const provider = config.providers[rung.provider]!
     const body = rungBody(plan.inbound, rung, provider, route)
     // Rungs whose dialect cannot express the request were never eligible.
@@ -173,6 +168,8 @@ export async function cascade(plan: CascadePlan, deps: CascadeDeps, signal: Abor
     const credential = plan.credential(rung)
     const first = tried.length === 0
     const { mediaBytes, mediaCount, maxTokens = rung.maxOutputTokens, n } = plan.inbound.facts
+    const judged = judging(rung, plan, deps, signal)
+    const out = early && mayReleaseEarly(rung) ? judged.early(early(rung)) : undefined
     const made = await pricedCall(
       {
         model: rung,
@@ -181,6 +178,8 @@ export async function cascade(plan: CascadePlan, deps: CascadeDeps, signal: Abor
         headers: key => upstreamHeaders(plan.inbound, provider, key, { credential, bytes: sent.length, first }),
         body: sent,
         size: { mediaBytes, mediaCount, maxTokens, n },
+        shown: injectsUsage(plan.inbound, provider) ? withoutUsage : undefined,
+        follow: out,
       },
       plan,
       { ...deps, limits: config.limits },
@@ -191,44 +190,25 @@ export async function cascade(plan: CascadePlan, deps: CascadeDeps, signal: Abor
     const base = { rung, cause: why, call, sent, tokens, cost }
     if (call.kind !== 'answered') {
       const verdict = call.errorClass === 'client_abort' ? ('cancelled' as const) : ('error' as const)
-      return { one: { ...base, verdict, errorClass: call.errorClass as ErrorClass, gates: undefined } }
+      return { one: { ...base, verdict, errorClass: call.errorClass as ErrorClass, gates: undefined }, out }
     }
-    const judged = await judge(rung, call)
-    return { one: { ...base, ...judged, errorClass: judged.verdict === 'cancelled' ? left() : undefined } }
+    const whole = await judged.whole(call, out)
+    return { one: { ...base, ...whole, errorClass: whole.verdict === 'cancelled' ? left() : undefined }, out }
+  }
+
+  /**
+   * Contract §4.1. Frames are those of the client's dialect, and of an answer with one choice; where the route gates
+   * nothing, the last rung has nobody left to ask.
+   */
+  function mayReleaseEarly({ rung, dialect }: Rung): boolean {
+    const { facts, dialect: own } = plan.inbound
+    if (!facts.stream || facts.n !== 1 || dialect !== own) return false
+    if (plan.gates.length === 0 && rung === route.ladder.length - 1) return true
+    return route.earlyRelease && plan.gates.every(({ onPrefix }) => onPrefix !== undefined)
   }
 
   function left(): ErrorClass {
     return ranOut(signal) ? 'timeout' : 'client_abort'
-  }
-
-  async function judge(rung: Rung, call: AnsweredCall): Promise<Pick<Tried, 'verdict' | 'gates'>> {
-    // A paused turn is not an answer yet: it is served as it is (dialects §1.2).
-    if (plan.gates.length === 0 || call.finish === 'pause_turn') return { verdict: 'pass', gates: undefined }
-    const { traceId, tenantId, inbound } = plan
-    const outcome = await runGates({
-      gates: plan.gates,
-      subject: {
-        candidate: call.candidate,
-        request: { body: inbound.body, facts: inbound.facts, dialect: inbound.dialect },
-        traceId,
-        api: inbound.dialect,
-        rung: rung.rung,
-        model: rung.model,
-        upstreamModel: rung.upstreamModel,
-        models: gateCalls(plan, rung, deps),
-      },
-      signal,
-      score: route.score,
-      isDisabled: id => deps.errorBudgets.isDisabled(tenantId, id),
-      cancelOnFail: !route.serveFailedAboveThreshold,
-      clock,
-    })
-    deps.errorBudgets.record(tenantId, outcome.runs)
-    const gates = { results: outcome.results, gate: outcome.gate, score: outcome.score, cost: outcome.costNano }
-    if (signal.aborted) return { verdict: 'cancelled', gates }
-    const { serveFailedAboveThreshold } = route
-    const { verdict } = decide(outcome, { threshold: plan.threshold, serveFailedAboveThreshold })
-    return { verdict, gates }
   }
 }
 

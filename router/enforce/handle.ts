@@ -3,15 +3,19 @@ import type { Clock } from '../../shared/time/clock.ts'
 import { type RouterErrorCase, routerErrors } from '../../shared/wire/router/error.ts'
 import { responseHeaders } from '../../shared/wire/router/headers.ts'
 import type { Policy, UnsealedTrace } from '../../shared/wire/router/trace.ts'
+import type { Rung } from '../config/routing-config.ts'
 import type { Lesson } from '../learning/experience.ts'
 import type { Hashing } from '../receipt/request-part.ts'
 import { requestPart } from '../receipt/request-part.ts'
 import { type HeaderList, TransportError } from '../upstream/transport.ts'
-import { type CascadeDeps, type CascadeEnd, type CascadeResult, cascade } from './cascade.ts'
+import { type CascadeEnd, type CascadeResult, cascade } from './cascade.ts'
+import type { CascadeDeps } from './cascade-plan.ts'
+import type { EarlyOut } from './early-answer.ts'
+import { frameFlow } from './frame-flow.ts'
 import { type PlanDeps, type PlanInput, planCascade } from './plan.ts'
 import { type CascadeLog, cascadeRecord } from './receipt.ts'
-import { type Outcome, respond } from './respond.ts'
-import { type ServeOptions, serveAnswer, serveRefusal } from './serve.ts'
+import { type Flowing, type Outcome, respond } from './respond.ts'
+import { type ServeOptions, serveAnswer, serveRefusal, streamHeaders } from './serve.ts'
 
 export interface EnforceDeps extends PlanDeps, Omit<CascadeDeps, 'readKey' | 'breakers'> {
   clock: Clock
@@ -42,7 +46,10 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, abandoned:
       ]
     : []
 
-  const outcome = (async (): Promise<Outcome> => {
+  const flow = frameFlow()
+  const begun = Promise.withResolvers<Flowing>()
+  let sent = 0
+  const end = (async (): Promise<Outcome> => {
     try {
       return await decide()
     } finally {
@@ -61,7 +68,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, abandoned:
       )
       return { kind: 'error', error: planned.error, message: planned.message, headers: own }
     }
-    const result = await cascade(planned.plan, { ...deps, readKey: name => deps.env[name] }, signal)
+    const result = await cascade(planned.plan, { ...deps, readKey: name => deps.env[name] }, signal, releasing)
     const options: ServeOptions = {
       dialect: inbound.dialect,
       stream: inbound.facts.stream,
@@ -82,6 +89,26 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, abandoned:
     return made.outcome
   }
 
+  /** The way out for an answer that begins to flow; the head goes with its first frame, and what it costs is not known then. */
+  function releasing(rung: Rung): EarlyOut {
+    return {
+      begin({ status, headers }) {
+        committed = true
+        begun.resolve({
+          kind: 'flowing',
+          status,
+          headers: [...streamHeaders(headers), ...own, ...rungHeaders(rung)],
+          flow,
+          end,
+        })
+      },
+      send(frame) {
+        sent += 1
+        flow.send(frame)
+      },
+    }
+  }
+
   function toOutcome(result: CascadeResult, options: ServeOptions): { outcome: Outcome; result: CascadeResult } {
     const error = (name: RouterErrorCase, message: string): { outcome: Outcome; result: CascadeResult } => ({
       outcome: { kind: 'error', error: name, message, headers: own },
@@ -99,7 +126,8 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, abandoned:
       const served = serveRefusal(end.refused, end.from, options)
       return { outcome: { kind: 'served', served, isAnswer: false, headers: own }, result }
     }
-    const served = serveAnswer(end.served.call, options)
+    const whole = serveAnswer(end.served.call, options)
+    const served = whole && { ...whole, pieces: whole.pieces.slice(sent) }
     if (!served) return error('upstream', 'the answer holds what this dialect cannot express')
     return {
       outcome: { kind: 'served', served, isAnswer: true, headers: [...own, ...servedHeaders(result, end)] },
@@ -112,9 +140,16 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, abandoned:
     const costs = tried.map(({ cost, gates }) => (cost === null ? null : cost + (gates?.cost ?? 0)))
     const total = costs.includes(null) ? undefined : formatUsd(sumNano(costs.map(cost => cost ?? 0)))
     return [
-      [responseHeaders.servedRung, String(served.rung.rung)],
-      [responseHeaders.servedModel, served.rung.model],
+      ...rungHeaders(served.rung),
       ...(total === undefined ? [] : ([[responseHeaders.costUsd, total]] as HeaderList)),
+    ]
+  }
+
+  function rungHeaders({ rung, model }: Rung): HeaderList {
+    if (!deps.outHeaders) return []
+    return [
+      [responseHeaders.servedRung, String(rung)],
+      [responseHeaders.servedModel, model],
     ]
   }
 
@@ -140,7 +175,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, abandoned:
   }
 
   const { keepaliveAfterMs: afterMs, keepaliveEveryMs: everyMs } = config.stream
-  return respond(outcome, {
+  return respond(Promise.race([begun.promise, end]), {
     dialect: inbound.dialect,
     stream: inbound.facts.stream,
     traceId,

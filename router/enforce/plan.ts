@@ -17,7 +17,7 @@ import { resolveKnobs, serveThreshold } from '../policy/knobs.ts'
 import { type Start, startRung } from '../policy/start-rung.ts'
 import { headerValue } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
-import type { CascadePlan } from './cascade.ts'
+import type { CascadePlan } from './cascade-plan.ts'
 import type { Sessions } from './sessions.ts'
 import { type Inbound, rungBody } from './upstream-request.ts'
 

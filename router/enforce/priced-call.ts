@@ -10,7 +10,7 @@ import type { Limits, Provider } from '../config/routing-config.ts'
 import type { Breakers, Ticket } from '../policy/breakers.ts'
 import { type BoundFactors, type CallSize, costBound, tokenBound } from '../policy/cost-bound.ts'
 import type { HeaderList, Transport } from '../upstream/transport.ts'
-import { type CallResult, callUpstream, notCalled } from './call.ts'
+import { type CallRequest, type CallResult, callUpstream, type Follower, notCalled } from './call.ts'
 import type { Tried } from './receipt.ts'
 
 export interface PricedCallDeps {
@@ -19,6 +19,8 @@ export interface PricedCallDeps {
   breakers: Breakers
   readKey: (variable: string) => string | undefined
   log: Log
+  /** Told of a call that a budget did not cover. */
+  budgetRefused: (scope: BudgetRefusal['scope']) => void
 }
 
 /** On whose account and by whose key a request calls models. */
@@ -38,6 +40,8 @@ export interface Ask {
   headers: (key: string | undefined) => HeaderList
   body: Uint8Array<ArrayBuffer>
   size: Omit<CallSize, 'bodyBytes'>
+  shown?: CallRequest['shown']
+  follow?: Follower | undefined
 }
 
 export type PricedCall =
@@ -46,7 +50,7 @@ export type PricedCall =
 
 /** One call within the budget and past the breaker, and what it cost (router contract §4, steps 5 and 6). */
 export async function pricedCall(
-  { model, provider, url, headers, body, size }: Ask,
+  { model, provider, url, headers, body, size, shown, follow }: Ask,
   { account, boundFactors, credential, fingerprint }: Payer,
   { limits, ...deps }: PricedCallDeps & { limits: Limits },
   signal: AbortSignal,
@@ -54,7 +58,10 @@ export async function pricedCall(
   const bound =
     model.price === null ? 0 : costBound(model.price, tokenBound({ ...size, bodyBytes: body.length }, boundFactors))
   const reserved = account.reserve(bound)
-  if (!reserved.ok) return { ok: false, refusal: reserved }
+  if (!reserved.ok) {
+    deps.budgetRefused(reserved.scope)
+    return { ok: false, refusal: reserved }
+  }
   const ticket = deps.breakers.enter(model.provider, fingerprint(model))
   const own = credential(model) === 'env' && provider.apiKeyEnv !== null
   const key = own ? deps.readKey(provider.apiKeyEnv ?? '') : undefined
@@ -62,7 +69,7 @@ export async function pricedCall(
     ticket === undefined
       ? notCalled(deps.clock.monotonic())
       : await callUpstream(
-          { rung: model, provider, url, headers: headers(key), body, choices: size.n },
+          { rung: model, provider, url, headers: headers(key), body, choices: size.n, shown, follow },
           { transport: deps.transport, clock: deps.clock, limits, signal },
         )
   mark(ticket, call)

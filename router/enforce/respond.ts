@@ -2,12 +2,22 @@ import type { DialectName } from '../../shared/dialects/candidate.ts'
 import { dialects } from '../../shared/dialects/dialects.ts'
 import type { RouterErrorCase } from '../../shared/wire/router/error.ts'
 import type { HeaderList } from '../upstream/transport.ts'
+import type { FrameFlow } from './frame-flow.ts'
 import type { Served } from './serve.ts'
 
 /** What the cascade came to: an answer or an upstream's refusal to hand on, or an error of our own. */
 export type Outcome =
   | { kind: 'served'; served: Served; isAnswer: boolean; headers: HeaderList }
   | { kind: 'error'; error: RouterErrorCase; message: string; headers: HeaderList }
+
+/** An answer whose first frames go out before it is decided on; the pieces of its end are those that are left. */
+export interface Flowing {
+  kind: 'flowing'
+  status: number
+  headers: HeaderList
+  flow: FrameFlow
+  end: Promise<Outcome>
+}
 
 export interface RespondOptions {
   dialect: DialectName
@@ -27,9 +37,12 @@ export interface RespondOptions {
  * The response of a cascade. No status line goes out before the decision or the keep-alive deadline, so until then
  * every failure is a real HTTP error; afterwards it is an error event, and nothing that reads as the end of an answer.
  */
-export async function respond(outcome: Promise<Outcome>, options: RespondOptions): Promise<Response> {
+export async function respond(outcome: Promise<Outcome | Flowing>, options: RespondOptions): Promise<Response> {
   const { stream, keepAlive } = options
-  if (!stream || !keepAlive) return decided(await outcome, options)
+  if (!stream || !keepAlive) {
+    const first = await outcome
+    return first.kind === 'flowing' ? flowing(first, options) : decided(first, options)
+  }
   let timer: ReturnType<typeof setTimeout> | undefined
   const late = new Promise<'late'>(resolve => {
     timer = setTimeout(() => {
@@ -39,7 +52,8 @@ export async function respond(outcome: Promise<Outcome>, options: RespondOptions
   })
   const first = await Promise.race([outcome, late])
   clearTimeout(timer)
-  return first === 'late' ? early(outcome, keepAlive.everyMs, options) : decided(first, options)
+  if (first === 'late') return early(outcome, options)
+  return first.kind === 'flowing' ? flowing(first, options) : decided(first, options)
 }
 
 const NO_BODY = new Set([204, 205, 304])
@@ -64,38 +78,59 @@ function decided(outcome: Outcome, { dialect, traceId }: RespondOptions): Respon
 }
 
 /** The head has to go out now: keep-alives until the decision, then the frames or an error event. */
-function early(outcome: Promise<Outcome>, everyMs: number, options: RespondOptions): Response {
-  const own = dialects[options.dialect]
+function early(outcome: Promise<Outcome | Flowing>, options: RespondOptions): Response {
+  const head: HeaderList = [
+    ['content-type', 'text/event-stream; charset=utf-8'],
+    ['cache-control', 'no-cache'],
+    ['x-accel-buffering', 'no'],
+  ]
+  const kept = dialects[options.dialect].keepAlive
+  return new Response(eventStream(outcome, options, kept), { status: 200, headers: merged(head, options.earlyHeaders) })
+}
+
+/** The head of an answer that has begun. */
+function flowing(first: Flowing, options: RespondOptions): Response {
+  const { status, headers } = first
+  return new Response(eventStream(Promise.resolve(first), options), {
+    status: sendable(status),
+    headers: merged(headers),
+  })
+}
+
+/** Frames as they may go, keep-alives between them, and the end: what is left of the answer, or an error event. */
+function eventStream(
+  outcome: Promise<Outcome | Flowing>,
+  { dialect, traceId, keepAlive, gone }: RespondOptions,
+  opening?: Uint8Array,
+): ReadableStream<Uint8Array> {
+  const own = dialects[dialect]
   let beat: ReturnType<typeof setInterval> | undefined
-  const stream = new ReadableStream<Uint8Array>({
+  let left = false
+  return new ReadableStream<Uint8Array>({
     async start(out) {
-      out.enqueue(own.keepAlive)
-      beat = setInterval(() => out.enqueue(own.keepAlive), everyMs)
-      const end = await outcome.finally(() => clearInterval(beat))
+      const send = (frame: Uint8Array) => {
+        if (!left) out.enqueue(frame)
+      }
+      if (opening) send(opening)
+      if (keepAlive) beat = setInterval(() => send(own.keepAlive), keepAlive.everyMs)
       try {
-        if (end.kind === 'error') out.enqueue(own.routerErrorEvent(end.error, end.message, options.traceId))
-        else if (end.isAnswer) for (const piece of end.served.pieces) out.enqueue(piece)
-        else out.enqueue(own.routerErrorEvent('upstream', refusalMessage(end.served), options.traceId))
-        out.close()
-      } catch {
-        // The client left while this was on its way; `cancel` has told the cascade.
+        const first = await outcome
+        if (first.kind === 'flowing') first.flow.attach(send)
+        const end = first.kind === 'flowing' ? await first.end : first
+        if (end.kind === 'error') send(own.routerErrorEvent(end.error, end.message, traceId))
+        else if (end.isAnswer) for (const piece of end.served.pieces) send(piece)
+        else send(own.routerErrorEvent('upstream', refusalMessage(end.served), traceId))
+        // The client may have left while this was on its way; `cancel` has told the cascade.
+        if (!left) out.close()
+      } finally {
+        clearInterval(beat)
       }
     },
     cancel() {
+      left = true
       clearInterval(beat)
-      options.gone()
+      gone()
     },
-  })
-  return new Response(stream, {
-    status: 200,
-    headers: merged(
-      [
-        ['content-type', 'text/event-stream; charset=utf-8'],
-        ['cache-control', 'no-cache'],
-        ['x-accel-buffering', 'no'],
-      ],
-      options.earlyHeaders,
-    ),
   })
 }
 

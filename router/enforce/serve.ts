@@ -62,14 +62,19 @@ export function serveRefusal(refused: RefusedCall, from: DialectName, { dialect,
 }
 
 function headersFor(upstream: HeaderList, stream: boolean, length = 0): HeaderList {
-  const kept = toClient(upstream).filter(([name]) => !BODY_HEADERS.has(name.toLowerCase()))
-  if (stream) {
-    const own: HeaderList = [
-      ['content-type', 'text/event-stream; charset=utf-8'],
-      ['cache-control', 'no-cache'],
-      ['x-accel-buffering', 'no'],
-    ]
-    return [...kept.filter(([name]) => name.toLowerCase() !== 'cache-control'), ...own]
-  }
-  return [...kept, ['content-type', 'application/json'], ['content-length', String(length)]]
+  if (stream) return streamHeaders(upstream)
+  return [...ownOf(upstream), ['content-type', 'application/json'], ['content-length', String(length)]]
 }
+
+/** The head of a stream, with the end-to-end headers of the upstream that it comes from. */
+export function streamHeaders(upstream: HeaderList): HeaderList {
+  return [
+    ...ownOf(upstream).filter(([name]) => name.toLowerCase() !== 'cache-control'),
+    ['content-type', 'text/event-stream; charset=utf-8'],
+    ['cache-control', 'no-cache'],
+    ['x-accel-buffering', 'no'],
+  ]
+}
+
+const ownOf = (upstream: HeaderList): HeaderList =>
+  toClient(upstream).filter(([name]) => !BODY_HEADERS.has(name.toLowerCase()))

@@ -1,4 +1,6 @@
 import type { DialectName } from '../../shared/dialects/candidate.ts'
+import { askForUsage } from '../../shared/dialects/chat/usage-request.ts'
+import { withoutThinking } from '../../shared/dialects/messages/strip-thinking.ts'
 import { spliceModel } from '../../shared/dialects/model-splice.ts'
 import type { RequestFacts } from '../../shared/dialects/request-facts.ts'
 import { requestToChat } from '../../shared/dialects/translate/to-chat.ts'
@@ -25,12 +27,16 @@ export type RungBody =
   | { ok: false; refused: readonly string[] }
 
 /**
- * The body for a rung. On the client's own dialect only the bytes of the `model` literal change; otherwise the request
- * is translated, or refused with every field that has no counterpart.
+ * The body for a rung. On the client's own dialect only the bytes of the `model` literal change, unless the config asks for
+ * more; otherwise the request is translated, or refused with every field that has no counterpart.
  */
-export function rungBody({ dialect, body, facts }: Inbound, rung: Model, provider: Provider, route: Route): RungBody {
+export function rungBody(inbound: Inbound, rung: Model, provider: Provider, route: Route): RungBody {
+  const { dialect, body, facts } = inbound
   if (rung.dialect === dialect) {
-    return { ok: true, body: owned(spliceModel(body, facts.model, rung.upstreamModel)), dropped: [] }
+    let sent = spliceModel(body, facts.model, rung.upstreamModel)
+    if (route.thinkingPolicy === 'strip' && facts.hasThinkingHistory) sent = withoutThinking(sent)
+    if (injectsUsage(inbound, provider)) sent = askForUsage(sent)
+    return { ok: true, body: owned(sent), dropped: [] }
   }
   const made =
     rung.dialect === 'messages'
@@ -45,6 +51,13 @@ export function rungBody({ dialect, body, facts }: Inbound, rung: Model, provide
           legacyMaxTokens: provider.legacyMaxTokens,
         })
   return made.ok ? { ...made, body: owned(made.body) } : made
+}
+
+/** Whether a call asks for usage in the client's place; what comes because of that is not the client's to see. */
+export function injectsUsage({ dialect, facts }: Inbound, provider: Provider): boolean {
+  return (
+    provider.injectUsage && provider.dialect === 'chat' && dialect === 'chat' && facts.stream && !facts.includeUsage
+  )
 }
 
 export const generationUrl = (provider: Provider): string => joinUpstream(provider.baseUrl, PATH[provider.dialect])

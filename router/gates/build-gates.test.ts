@@ -36,7 +36,7 @@ describe('buildGates', () => {
   it('has the built-in gates without a block, and a block of the same id takes their place', async () => {
     const { gates, problems } = buildGates([{ ...length, id: 'json-valid' }], {})
     expect([[...gates.keys()].sort(), problems]).toEqual([['json-valid', 'non-empty'], []])
-    expect([gates.get('non-empty')!.prefixDecidable, gates.get('json-valid')!.kind]).toEqual([true, 'length'])
+    expect([gates.get('non-empty')!.onPrefix?.kind, gates.get('json-valid')!.kind]).toEqual(['non-empty', 'length'])
     expect((await gates.get('non-empty')!.run(inputOf({ text: '' }), never)).verdict).toBe('fail')
   })
 
@@ -67,7 +67,7 @@ describe('buildGates', () => {
         timeoutMs: 77,
         costNano: 5,
         onAbstain: 'fail-closed',
-        prefixDecidable: false,
+        onPrefix: undefined,
       })
       const { verdict } = await gate.run(inputOf({ text: '"abc"' }), never)
       expect(verdict).toBe(kind === 'subprocess' ? 'abstain' : 'pass')

@@ -79,10 +79,10 @@ export function buildGates(configs: readonly GateConfig[], host: GateHost): Buil
 
 function gateOf(config: GateConfig, run: GateRun): Gate {
   const { id, kind, onAbstain, timeoutMs, cost, maxParallel } = config
-  const prefixDecidable = isPrefixDecidable(config)
+  const onPrefix = isPrefixDecidable(config) ? config : undefined
   const callsModels = kind === 'judge' || kind === 'consistency'
   const slots = createSlots(maxParallel)
-  return { id, kind, onAbstain, timeoutMs, costNano: cost, prefixDecidable, callsModels, slots, run }
+  return { id, kind, onAbstain, timeoutMs, costNano: cost, onPrefix, callsModels, slots, run }
 }
 
 type Refusal = Omit<GateProblem, 'gateId'>

@@ -3,7 +3,7 @@ import type { RequestFacts } from '../../shared/dialects/request-facts.ts'
 import type { FinishKind } from '../../shared/dialects/stop-reasons.ts'
 import { finishKind } from '../../shared/dialects/stop-reasons.ts'
 import type { NanoUsd } from '../../shared/money/money.ts'
-import type { GateKind, OnAbstain } from './gate-config.ts'
+import type { GateConfig, GateKind, OnAbstain } from './gate-config.ts'
 import type { ModelCalls } from './model-calls.ts'
 import type { Slots } from './slots.ts'
 
@@ -56,8 +56,8 @@ export interface Gate {
   readonly timeoutMs: number
   /** Flat price of each run. */
   readonly costNano: NanoUsd
-  /** The beginning of an answer can be enough for the verdict (contract 4.1, early release). */
-  readonly prefixDecidable: boolean
+  /** Its config, where the beginning of an answer can be enough for the verdict (contract 4.1, early release). */
+  readonly onPrefix: GateConfig | undefined
   /** Its runs are bills of a provider, so an aborted one is given a moment to say what it has cost. */
   readonly callsModels: boolean
   /** Runs of this gate that may go on at once, over all requests. */

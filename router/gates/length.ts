@@ -17,8 +17,9 @@ export function length(config: LengthConfig, { choice: { text } }: GateInput): G
 
 /** Once true it stays true, whatever is appended. */
 export function isTooLong({ maxChars, maxTokens }: LengthConfig, text: string): boolean {
-  if (maxChars !== null && countChars(text, maxChars + 1) > maxChars) return true
-  return maxTokens !== null && tokensOf(text) > maxTokens
+  // A stream asks this at every frame, so what a text can be at most is looked at before it is counted.
+  if (maxChars !== null && text.length > maxChars && countChars(text, maxChars + 1) > maxChars) return true
+  return maxTokens !== null && tokensOfBytes(text.length * 3) > maxTokens && tokensOf(text) > maxTokens
 }
 
 const tokensOf = (text: string): number => tokensOfBytes(utf8Bytes(text))

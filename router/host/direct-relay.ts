@@ -90,8 +90,8 @@ export function directRelay(deps: DirectRelayDeps): (request: IncomingMessage, r
         method: method as Dispatcher.HttpMethod,
         headers: toUpstream(headers).flat(),
         body: body as Dispatcher.DispatchOptions['body'],
-        headersTimeout: deps.timeouts.firstByteMs,
-        bodyTimeout: deps.timeouts.idleMs,
+        headersTimeout: deps.timeouts().firstByteMs,
+        bodyTimeout: deps.timeouts().idleMs,
       }
       deps.agent.dispatch(options, {
         onConnect(stop: (error?: Error) => void) {

@@ -1,7 +1,7 @@
 import { EnvError, readEnv } from '../../shared/env/read-env.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
-import { listen, type Service } from '../../shared/host/serve.ts'
+import { cutConnection, listen, type Service } from '../../shared/host/serve.ts'
 import { writerName } from '../../shared/host/writer-name.ts'
 import { createLog } from '../../shared/log/log.ts'
 import { type RouterEnv, routerEnv } from '../env.ts'
@@ -16,6 +16,7 @@ import { regexWorkers } from './regex-worker.ts'
 import { processRunner } from './run-process.ts'
 import { shed } from './shed.ts'
 import { undiciTransport } from './undici-transport.ts'
+import { reloadOnChange } from './watch-config.ts'
 
 const HEADER_BYTES = 65_536
 
@@ -52,6 +53,7 @@ export async function serveRouter(vars: Vars): Promise<Service> {
     readFile: besideConfig(configFile),
     access,
     inFlight: () => inFlight,
+    cut: cutConnection,
     db,
     keeping: { ...keeping, ...(thread && { elsewhere: thread.elsewhere }) },
     log,
@@ -70,7 +72,13 @@ export async function serveRouter(vars: Vars): Promise<Service> {
     bind: env.ROUTER_BIND,
     fetch: router.fetch,
     direct(request, response) {
-      if (inFlight >= relaying.active().config.limits.maxConcurrency && shed(request, response)) return true
+      if (
+        inFlight >= relaying.active().config.limits.maxConcurrency &&
+        shed(request, response, env.ROUTER_RESPONSE_HEADERS)
+      ) {
+        relaying.shed('concurrency')
+        return true
+      }
       inFlight++
       response.on('close', () => inFlight--)
       return direct(request, response)
@@ -79,12 +87,15 @@ export async function serveRouter(vars: Vars): Promise<Service> {
     maxHeaderBytes: HEADER_BYTES,
   })
   const stopReloading = readConfig ? reloadOnHangup(router.reload) : () => undefined
+  const stopWatching =
+    env.ROUTER_WATCH && configFile !== undefined ? reloadOnChange(configFile, router.reload, log) : () => undefined
   // Calls are served by now; what loads until here loads in a small heap.
   await thread?.begun
   return {
     origin: server.origin,
     async close() {
       stopReloading()
+      stopWatching()
       router.drain()
       await server.close(env.ROUTER_DRAIN_SECONDS * 1000)
       await router.close()

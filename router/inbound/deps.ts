@@ -1,3 +1,4 @@
+import type { Log } from '../../shared/log/log.ts'
 import type { ActiveConfig } from '../active-config.ts'
 import type { EnforceDeps } from '../enforce/handle.ts'
 import type { RelayDeps } from '../observe/relay.ts'
@@ -6,6 +7,9 @@ export interface InboundDeps extends RelayDeps {
   tenantId: string
   /** Whether answers carry our own headers. */
   outHeaders: boolean
+  log: Log
+  /** Cuts the connection of a request, where the host can. */
+  cut: ((request: Request) => void) | undefined
   active: () => ActiveConfig
   enforcing: (active: ActiveConfig) => EnforceDeps
 }

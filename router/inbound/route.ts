@@ -24,6 +24,7 @@ import type { InboundDeps } from './deps.ts'
 const MAX_CHOICES = 8
 
 interface Arrived {
+  traceId: string
   method: string
   path: string
   /** Path and query, as they came. */
@@ -44,7 +45,17 @@ export function inboundRoute(given: InboundDeps) {
     const { tenantId } = c.get('caller')
     const deps = tenantId === given.tenantId ? given : { ...given, tenantId }
     const target = url.pathname + url.search
-    const arrived = { method: request.method, path: url.pathname, target, headers, body: request.body, request }
+    const traceId = deps.newId()
+    c.set('traceId', traceId)
+    const arrived = {
+      traceId,
+      method: request.method,
+      path: url.pathname,
+      target,
+      headers,
+      body: request.body,
+      request,
+    }
     const active = deps.active()
     const header = headerValue(headers, requestHeaders.mode)
     const routable = to.api === 'messages' || to.api === 'chat'
@@ -82,7 +93,7 @@ async function decide(
   if (facts.n > MAX_CHOICES)
     throw new ApiError('bad_request', `n is ${facts.n}, and at most ${MAX_CHOICES} choices are routed`)
   const input = {
-    traceId: deps.newId(),
+    traceId: arrived.traceId,
     tenantId: deps.tenantId,
     inbound: { dialect: to.dialect, target: arrived.target, headers, body, facts: { ...facts, model: facts.model } },
     // Enforce is only ever resolved for a route that has a ladder.
@@ -121,7 +132,7 @@ function routeFor(
 
 /** Observe: bytes in, bytes out. */
 async function pass(
-  { method, target, headers, body, request }: Arrived,
+  { traceId, method, target, headers, body, request }: Arrived,
   to: Target,
   deps: InboundDeps,
   routeIx: number | null,
@@ -129,9 +140,15 @@ async function pass(
   // A reader that goes away cancels the body on every host; not every host aborts the request's own signal.
   const gone = new AbortController()
   const signal = AbortSignal.any([request.signal, gone.signal])
-  const answer = await relay({ method, target, headers, body, signal, routeIx }, to, deps.tenantId, deps)
+  const answer = await relay({ traceId, method, target, headers, body, signal, routeIx }, to, deps.tenantId, deps)
+  const broken = (error: unknown): void => {
+    deps.log.warn('an answer broke off on its way', { trace_id: traceId, error })
+    // Where nobody can cut the connection, a broken stream is what the host gets to see.
+    if (!deps.cut) throw error
+    deps.cut(request)
+  }
   const empty = method === 'HEAD' || [204, 205, 304].includes(answer.status)
-  const sent = empty ? await drained(answer.body) : toStream(answer.body, gone)
+  const sent = empty ? await drained(answer.body) : toStream(answer.body, gone, broken)
   return new Response(sent, { status: sendable(answer.status), headers: headOf(answer, deps) })
 }
 
@@ -154,14 +171,21 @@ async function drained(body: AsyncIterable<Uint8Array>): Promise<null> {
   return null
 }
 
-function toStream(body: AsyncIterable<Uint8Array>, gone: AbortController): ReadableStream<Uint8Array> {
+function toStream(
+  body: AsyncIterable<Uint8Array>,
+  gone: AbortController,
+  broken: (error: unknown) => void,
+): ReadableStream<Uint8Array> {
   const source = body[Symbol.asyncIterator]()
   return new ReadableStream(
     {
       async pull(stream) {
-        const { done, value } = await source.next()
-        if (done) stream.close()
-        else stream.enqueue(value)
+        const next = await source.next().catch((error: unknown) => {
+          if (!gone.signal.aborted) broken(error)
+          return { done: true as const, value: undefined }
+        })
+        if (next.done) stream.close()
+        else stream.enqueue(next.value)
       },
       cancel() {
         gone.abort()

@@ -10,7 +10,8 @@ import type { Target } from './target.ts'
 export interface RelayDeps {
   transport: Transport
   bases: Readonly<Record<'messages' | 'chat', string>>
-  timeouts: Timeouts
+  /** Of the config in use. */
+  timeouts: () => Timeouts
   clock: Clock
   newId: () => string
   /** Undefined where nothing is kept. */
@@ -19,6 +20,7 @@ export interface RelayDeps {
 }
 
 export interface RelayRequest {
+  traceId: string
   method: string
   /** Path and query, as they came. */
   target: string
@@ -38,13 +40,12 @@ export interface RelayAnswer {
 
 /** Passes one call through: bytes in, bytes out, with a record of it made beside (router contract §3). */
 export async function relay(
-  { method, target, headers, body, signal, routeIx }: RelayRequest,
+  { traceId, method, target, headers, body, signal, routeIx }: RelayRequest,
   to: Target,
   tenantId: string,
   deps: RelayDeps,
 ): Promise<RelayAnswer> {
   const { clock, transport } = deps
-  const traceId = deps.newId()
   const { api } = to
   const observed =
     api === undefined || !deps.recorded
@@ -71,7 +72,7 @@ export async function relay(
       headers: toUpstream(headers),
       body: body && watched(body, deps.maxBodyBytes, observed),
       signal,
-      timeouts: deps.timeouts,
+      timeouts: deps.timeouts(),
     })
   } catch (error) {
     end(signal.aborted ? 'client_abort' : timedOut(error) ? 'timeout' : 'transport')

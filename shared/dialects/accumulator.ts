@@ -6,11 +6,25 @@ export interface AccumulatorOptions {
   readonly expectedChoices?: number
 }
 
+/** What has come of an answer so far: its only choice, or the first of several. */
+export interface AnswerProgress {
+  /** Visible text, as the candidate will hold it. */
+  readonly text: string
+  readonly toolCalls: number
+  /** How many choices have something in them. */
+  readonly choices: number
+  /** The upstream has begun to say how the answer ends. */
+  readonly ending: boolean
+  /** The frames so far may go to a client as they are. */
+  readonly replayable: boolean
+}
+
 /** Puts the frames of one stream together into one answer. */
 export interface Accumulator {
   push(frame: SseFrame): void
   /** Set as soon as nothing that still comes could make the stream an answer. */
   readonly failure: BadResponse | undefined
+  readonly progress: AnswerProgress
   /** To be called when the stream has ended; `incomplete` as the frame reader reports it. */
   finish(end: { readonly incomplete: boolean }): Decoded
 }

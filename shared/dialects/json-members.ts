@@ -49,10 +49,14 @@ export function readName<N extends string>(c: Cursor, table: KeyTable<N>): N | u
 }
 
 /**
- * Walks the members of the object at the cursor. `visit` gets the key if the table has it and finds the cursor on the first
- * byte of the value; it may read the value, and what it leaves unread is stepped over.
+ * Walks the members of the object at the cursor. `visit` gets the key if the table has it, and where the member starts, and
+ * finds the cursor on the first byte of the value; it may read the value, and what it leaves unread is stepped over.
  */
-export function eachMember<N extends string>(c: Cursor, table: KeyTable<N>, visit: (key: N | undefined) => void): void {
+export function eachMember<N extends string>(
+  c: Cursor,
+  table: KeyTable<N>,
+  visit: (key: N | undefined, start: number) => void,
+): void {
   const { bytes } = c
   if (bytes[c.at] !== OPEN_BRACE) throw new JsonSyntaxError('an object', c.at)
   c.at += 1
@@ -68,7 +72,7 @@ export function eachMember<N extends string>(c: Cursor, table: KeyTable<N>, visi
     const key = findName(c, { start, end: c.at }, escaped, table)
     skipColon(c)
     const value = c.at
-    visit(key)
+    visit(key, start)
     if (c.at === value) skipValue(c)
     skipSpace(c)
     if (bytes[c.at] === CLOSE_BRACE) break

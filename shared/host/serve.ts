@@ -34,9 +34,23 @@ export class ListenError extends Error {
   override name = 'ListenError'
 }
 
+/** Answers that are on their way, by their requests. */
+const answers = new WeakMap<Request, { destroy(): void }>()
+
+/** Ends the connection of a request that `listen` has handed out, so that its caller sees an answer that was cut. */
+export function cutConnection(request: Request): void {
+  answers.get(request)?.destroy()
+}
+
 /** Serves a fetch handler on a Node socket. */
 export async function listen({ bind, fetch, direct, bodyMs, maxHeaderBytes }: ServeOptions): Promise<Listening> {
-  const viaFetch = getRequestListener(fetch, { overrideGlobalObjects: false })
+  const viaFetch = getRequestListener(
+    (request, { outgoing }) => {
+      answers.set(request, outgoing)
+      return fetch(request)
+    },
+    { overrideGlobalObjects: false },
+  )
   const server = createServer(
     {
       headersTimeout: 10_000,

@@ -149,6 +149,21 @@ describe('enforce', () => {
     expect(await receipts()).toMatchObject([{ final: { served_from: 'upstream_error', served_rung: -1, status } }])
   })
 
+  it('passes on a refusal of any size up to the limit, and says the rest in the dialect', async () => {
+    const { post } = await start('', 'limits = { max_response_bytes = 4000000 }')
+    const long = JSON.stringify({ type: 'error', error: { type: 'x', message: 'm'.repeat(2_000_000) } })
+    upstream.queue(
+      answer(400, long),
+      answer(404, 'x'.repeat(5_000_000), { 'content-type': 'text/plain', 'x-own': '1' }),
+    )
+    const whole = await post('/v1/messages', ASK)
+    expect([whole.status, (await whole.text()) === long]).toEqual([400, true])
+    const brief = await post('/v1/messages', ASK)
+    expect([brief.status, brief.headers.get('x-own')]).toEqual([404, '1'])
+    expect(await brief.json()).toMatchObject({ type: 'error', error: { type: 'api_error' } })
+    expect(upstream.seen).toHaveLength(2)
+  })
+
   it('climbs when the request does not fit the model', async () => {
     const { post, receipts } = await start()
     const body =
@@ -188,7 +203,7 @@ describe('enforce', () => {
   })
 
   it('answers 402 before any call when the budget does not cover one, and never overruns it in parallel', async () => {
-    const { post, receipts } = await start('budget = { per_tenant_day_usd = 0.02 }')
+    const { router, post, receipts } = await start('budget = { per_tenant_day_usd = 0.02 }')
     upstream.always(json(messagesAnswer('ok')))
     // One call is bounded by 0.0005 + 100 tokens out; what it really costs is 0.0066.
     const answers = await Promise.all(Array.from({ length: 50 }, () => post('/v1/messages', ASK)))
@@ -196,6 +211,9 @@ describe('enforce', () => {
     expect(late.status).toBe(402)
     expect(await late.json()).toMatchObject({ type: 'error', error: { type: 'billing_error' } })
     expect(answers.some(({ status }) => status === 402)).toBe(true)
+    const metrics = await (await router.fetch(new Request('http://router/metrics'))).text()
+    const refused = 1 + answers.filter(({ status }) => status === 402).length
+    expect(metrics).toContain(`router_budget_refusals_total{scope="tenant_day"} ${refused}\n`)
     expect((await receipts()).length).toBe(51)
   })
 
@@ -221,7 +239,11 @@ describe('enforce', () => {
   it('refuses what it cannot read, and calls nobody', async () => {
     const { post } = await start()
     for (const body of ['{"model":', '[]', '{"messages":[]}', '{"model":5}', '']) {
-      expect((await post('/v1/messages', body)).status, body).toBe(400)
+      const got = await post('/v1/messages', body)
+      expect(got.status, body).toBe(400)
+      const id = got.headers.get('x-router-trace-id')
+      expect(id).toMatch(/^[0-9a-f-]{36}$/)
+      expect(await got.json()).toMatchObject({ type: 'error', request_id: id })
     }
     expect((await post('/v1/chat/completions', { ...ASK, n: 9 })).status).toBe(400)
     expect(upstream.seen).toHaveLength(0)

@@ -108,7 +108,7 @@ describe.each(MODES.map(([name, mode]) => [mode.cases.length, name, mode] as con
     let store: Buffer
     const said: string[] = []
     beforeAll(async () => {
-      // A library below us speaks to the console when a stream breaks; that is checked for keys like any log.
+      // A library below us would speak to the console when a stream breaks; what went wrong is one line of our log.
       vi.spyOn(console, 'error').mockImplementation((...parts) => void said.push(inspect(parts, { depth: 9 })))
       upstream = await scriptedUpstream()
       const calls = openCalls(upstream)
@@ -167,6 +167,10 @@ describe.each(MODES.map(([name, mode]) => [mode.cases.length, name, mode] as con
 
     it('leaves no upstream call open a second after the client has its answer', () => {
       expect(ended.filter(({ open }) => open > 0).map(({ one }) => label(one))).toEqual([])
+    })
+
+    it('says nothing beside its log', () => {
+      expect(said).toEqual([])
     })
 
     it('lets no key and no word of prompt or answer into receipts, store or log', () => {

@@ -7,7 +7,7 @@ import { createRouter, type RouterOptions } from '../../router/router.ts'
 import type { Timeouts } from '../../router/upstream/transport.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
-import { listen } from '../../shared/host/serve.ts'
+import { cutConnection, listen } from '../../shared/host/serve.ts'
 import { createLog } from '../../shared/log/log.ts'
 import { type TraceRecord, traceRecord } from '../../shared/wire/router/trace.ts'
 
@@ -41,14 +41,14 @@ export async function servedRouter({ timeouts, direct = true, ...options }: Serv
           send: (call: Parameters<typeof pool.send>[0]) => pool.send({ ...call, timeouts: observed(call.timeouts) }),
         }
       : pool
-  const router = createRouter({ ...options, db, log, transport, sha256: nativeSha256 })
+  const router = createRouter({ ...options, db, log, transport, sha256: nativeSha256, cut: cutConnection })
   await router.ready()
   const relaying = router.relaying()
   const server = await listen({
     bind: { host: '127.0.0.1', port: 0 },
     fetch: router.fetch,
     ...(direct && {
-      direct: directRelay({ ...relaying, timeouts: observed(relaying.timeouts), agent: pool.agent }),
+      direct: directRelay({ ...relaying, timeouts: () => observed(relaying.timeouts()), agent: pool.agent }),
     }),
     bodyMs: 60_000,
   })

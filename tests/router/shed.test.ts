@@ -27,7 +27,10 @@ it('sheds calls above max_concurrency with 503 and retry-after, and still answer
   const shed = await call()
   expect([shed.status, shed.headers.get('retry-after')]).toEqual([503, '1'])
   expect(await shed.json()).toMatchObject({ type: 'error', error: { type: 'overloaded_error' } })
+  expect(shed.headers.get('x-router-trace-id')).toMatch(/^[0-9a-f-]{36}$/)
   expect((await fetch(`${router.origin}/healthz`)).status).toBe(200)
+  const metrics = await (await fetch(`${router.origin}/metrics`)).text()
+  expect(metrics).toContain('router_shed_total{reason="concurrency"} 1\n')
   expect(upstream.seen).toHaveLength(2)
 
   abort.abort()

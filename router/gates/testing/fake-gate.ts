@@ -8,7 +8,7 @@ export function fakeGate(parts: Partial<Gate> & Pick<Gate, 'id' | 'run'>): Gate 
     onAbstain: 'fail-open',
     timeoutMs: 1000,
     costNano: 0,
-    prefixDecidable: false,
+    onPrefix: undefined,
     callsModels: false,
     slots: createSlots(8),
     ...parts,

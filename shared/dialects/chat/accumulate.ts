@@ -103,6 +103,17 @@ export function chatAccumulator({ expectedChoices = 1 }: AccumulatorOptions = {}
       return failure
     },
 
+    get progress() {
+      const first = choices.get(0)
+      return {
+        text: first?.text ?? '',
+        toolCalls: first?.toolCalls ?? 0,
+        choices: choices.size,
+        ending: done || [...choices.values()].some(({ finish }) => finish !== null),
+        replayable: replayable && [...choices.values()].every(({ standard }) => standard),
+      }
+    },
+
     finish({ incomplete }): Decoded {
       if (failure !== undefined) return failure
       return decoding(() => {

@@ -106,6 +106,19 @@ export function choiceParts(index: number) {
       return finish
     },
 
+    get text(): string {
+      return content ?? ''
+    },
+
+    get toolCalls(): number {
+      return calls.size + (functionCall === undefined ? 0 : 1)
+    },
+
+    /** Official clients can read the pieces so far. */
+    get standard(): boolean {
+      return standard && role !== undefined
+    },
+
     /** The choice as in an answer that was not streamed, and whether official clients can read its pieces. */
     close(): { choice: JsonObject; standard: boolean } {
       const tools = toolCalls()

@@ -145,6 +145,17 @@ export function messagesAccumulator(): Accumulator {
       return failure
     },
 
+    get progress() {
+      return {
+        // Appending shares what is there; joining would copy the whole text at every frame.
+        text: blocks.reduce((all, { shell, text }) => (shell.type === 'text' ? all + text : all), ''),
+        toolCalls: blocks.filter(({ shell }) => shell.type === 'tool_use').length,
+        choices: blocks.length > 0 ? 1 : 0,
+        ending: ended || last.stop_reason !== undefined,
+        replayable,
+      }
+    },
+
     finish(): Decoded {
       if (failure !== undefined) return failure
       return decoding(() => {

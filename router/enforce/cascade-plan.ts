@@ -1,0 +1,27 @@
+import type { Route, RoutingConfig } from '../config/routing-config.ts'
+import type { ErrorBudgets } from '../gates/error-budgets.ts'
+import type { Gate } from '../gates/gate.ts'
+import type { Knobs } from '../policy/knobs.ts'
+import type { Start } from '../policy/start-rung.ts'
+import type { Payer, PricedCallDeps } from './priced-call.ts'
+import type { Inbound } from './upstream-request.ts'
+
+/** What is decided before the first call of a request. */
+export interface CascadePlan extends Payer {
+  traceId: string
+  tenantId: string
+  inbound: Inbound
+  config: RoutingConfig
+  route: Route
+  knobs: Knobs
+  /** The score below which an answer is not served; null applies none. The same for the whole request. */
+  threshold: number | null
+  /** The gates of the route, in config order. */
+  gates: readonly Gate[]
+  start: Start & { rung: number }
+  eligible: readonly number[]
+}
+
+export interface CascadeDeps extends PricedCallDeps {
+  errorBudgets: ErrorBudgets
+}

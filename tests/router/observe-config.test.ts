@@ -1,0 +1,82 @@
+import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { serveRouter } from '../../router/host/node.ts'
+import { messagesFrames } from '../upstream/answers.ts'
+import { type ScriptedUpstream, scriptedUpstream, silence } from '../upstream/scripted.ts'
+import { servedRouter } from './served-routers.ts'
+
+let upstream: ScriptedUpstream
+beforeEach(async () => {
+  upstream = await scriptedUpstream()
+})
+afterEach(async () => {
+  vi.restoreAllMocks()
+  await upstream.close()
+})
+
+const BODY = { method: 'POST', body: '{"model":"m"}', headers: { 'content-type': 'application/json' } }
+
+it.each([true, false])('holds observed calls to the time-outs of the config (direct: %s)', async direct => {
+  const env = { ROUTER_UPSTREAM_MESSAGES: upstream.origin }
+  const router = await servedRouter({ config: 'limits = { first_byte_ms = 300 }', env, direct })
+  upstream.queue(silence)
+  const got = await fetch(`${router.origin}/v1/messages`, BODY)
+  expect(got.status).toBe(502)
+  const id = got.headers.get('x-router-trace-id')
+  expect(await got.json()).toMatchObject({ type: 'error', request_id: id })
+  const { receipts } = await router.stop()
+  expect(receipts).toMatchObject([{ trace_id: id, attempts: [{ error_class: 'timeout' }] }])
+})
+
+it('cuts an answer that broke off and writes one line about it, on every host', async () => {
+  const said = vi.spyOn(console, 'error').mockReturnValue()
+  const router = await servedRouter({ env: { ROUTER_UPSTREAM_MESSAGES: upstream.origin }, direct: false })
+  const frames = messagesFrames(['one']).slice(0, 3).join('')
+  upstream.queue(response => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    response.write(frames)
+    setTimeout(() => response.destroy(), 50)
+  })
+  const got = await fetch(`${router.origin}/v1/messages`, BODY)
+  let text = ''
+  const reading = (async () => {
+    for await (const chunk of got.body!) text += new TextDecoder().decode(chunk)
+  })()
+  await expect(reading).rejects.toThrow()
+  expect(text).toBe(frames)
+  await router.stop()
+  const lines = router.logs
+    .map(line => JSON.parse(line) as { level: string; msg?: string })
+    .filter(({ level }) => level === 'warn')
+  expect(lines).toMatchObject([{ trace_id: got.headers.get('x-router-trace-id') }])
+  expect(said).not.toHaveBeenCalled()
+})
+
+it('reads the config again when its file changes, if it is to watch it, and keeps the old one when the new one is wrong', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'waybill-watch-'))
+  const file = join(folder, 'routing.toml')
+  await writeFile(file, 'limits = { max_concurrency = 2 }\n')
+  const router = await serveRouter({
+    ROUTER_BIND: '127.0.0.1:0',
+    ROUTER_DB: ':memory:',
+    ROUTER_CONFIG: file,
+    ROUTER_WATCH: '1',
+    RUST_LOG: 'off',
+  })
+  const limits = async () => {
+    const got = await fetch(`${router.origin}/v1/capabilities`)
+    return ((await got.json()) as { limits: { max_concurrency: number } }).limits.max_concurrency
+  }
+  expect(await limits()).toBe(2)
+  await writeFile(file, 'limits = { max_concurrency = 3 }\n')
+  await expect.poll(limits, { timeout: 5000 }).toBe(3)
+  await writeFile(join(folder, 'next'), 'limits = { max_concurrency = "x" }\n')
+  await rename(join(folder, 'next'), file)
+  const metrics = async () => (await fetch(`${router.origin}/metrics`)).text()
+  await expect.poll(metrics, { timeout: 5000 }).toContain('router_config_reloads_total{result="error"} 1')
+  expect(await limits()).toBe(3)
+  await router.close()
+  await rm(folder, { recursive: true, force: true })
+})
