@@ -161,6 +161,7 @@ export function live({ store, pollMs = 200, mostCharacters = 16 * 1024 * 1024 }:
       takeBack(fresh, runId)
       const voice = turnVoice({
         lastOnly,
+        anew: epoch > 1,
         tell(seq, delta) {
           // A voice that was replaced says nothing any more.
           if (fresh.speaking !== speaking) return

@@ -21,10 +21,12 @@ export interface VoiceDeps {
   takeBack: () => void
   /** Only the last answer is the text of the turn: the ones before it did not fit the schema. */
   lastOnly: boolean
+  /** Another process has had the turn before: what it may have told is void. */
+  anew?: boolean
 }
 
 /** What a turn says, as pieces that joined are its text, whatever attempts, restarts and calls lie between. */
-export function turnVoice({ tell, takeBack, lastOnly }: VoiceDeps): TurnVoice {
+export function turnVoice({ tell, takeBack, lastOnly, anew = false }: VoiceDeps): TurnVoice {
   let recorded = ''
   let told = ''
   let seq = 0
@@ -50,7 +52,9 @@ export function turnVoice({ tell, takeBack, lastOnly }: VoiceDeps): TurnVoice {
   function settle(text: string): void {
     half = ''
     flush()
-    if (!text.startsWith(told)) {
+    const isVoid = anew || !text.startsWith(told)
+    anew = false
+    if (isVoid) {
       takeBack()
       told = ''
       seq = 0
