@@ -592,6 +592,10 @@ button {
   min-height: 2rem;
   cursor: pointer;
 }
+::placeholder {
+  color: var(--quiet);
+  opacity: 1;
+}
 button:hover {
   border-color: var(--link);
 }
