@@ -746,6 +746,22 @@ td {
   max-width: 30rem;
   min-width: 0;
 }
+/* Wherever the page is scrolled to: what was said is about the row that was just pressed. */
+.said:not(:empty) {
+  position: sticky;
+  top: 0.5rem;
+  bottom: 0.5rem;
+  z-index: 1;
+  padding: 0.5rem 0.75rem;
+  border: 1px solid var(--edge);
+  border-radius: 5px;
+  background: var(--card);
+}
+#problem {
+  position: sticky;
+  top: 0.5rem;
+  z-index: 2;
+}
 .pages {
   margin-top: 0.75rem;
 }
@@ -904,6 +920,7 @@ function useKey(value                    )       {
   key.set(value)
   keyText.value = ''
   said('')
+  part('#older').hidden = true
   for (const body of document.querySelectorAll('section.card > .body')) body.replaceChildren()
   void load()
 }
