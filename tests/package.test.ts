@@ -25,12 +25,14 @@ describe('the published package, installed in an empty folder', () => {
     await writeFile(
       join(folder, 'app.js'),
       `import { createRouter } from 'waybill/router'
-       const answer = await createRouter().fetch(new Request('http://router/healthz'))
+       const router = createRouter()
+       const answer = await router.fetch(new Request('http://router/healthz'))
+       const panel = await router.fetch(new Request('http://router/panel/panel.js'))
        const sockets = process.getActiveResourcesInfo().filter(name => /TCP|Server/.test(name))
-       console.log(JSON.stringify([answer.status, await answer.json(), sockets]))`,
+       console.log(JSON.stringify([answer.status, await answer.json(), sockets, panel.status]))`,
     )
     const { stdout } = await run(process.execPath, ['app.js'], { cwd: folder })
-    expect(JSON.parse(stdout)).toEqual([200, expect.objectContaining({ status: 'ok', service: 'router' }), []])
+    expect(JSON.parse(stdout)).toEqual([200, expect.objectContaining({ status: 'ok', service: 'router' }), [], 200])
   })
 
   it('has commands that run', async () => {

@@ -592,6 +592,10 @@ button {
   min-height: 2rem;
   cursor: pointer;
 }
+::placeholder {
+  color: var(--quiet);
+  opacity: 1;
+}
 button:hover {
   border-color: var(--link);
 }
@@ -741,6 +745,22 @@ td {
   flex: 1 1 12rem;
   max-width: 30rem;
   min-width: 0;
+}
+/* Wherever the page is scrolled to: what was said is about the row that was just pressed. */
+.said:not(:empty) {
+  position: sticky;
+  top: 0.5rem;
+  bottom: 0.5rem;
+  z-index: 1;
+  padding: 0.5rem 0.75rem;
+  border: 1px solid var(--edge);
+  border-radius: 5px;
+  background: var(--card);
+}
+#problem {
+  position: sticky;
+  top: 0.5rem;
+  z-index: 2;
 }
 .pages {
   margin-top: 0.75rem;
@@ -900,6 +920,7 @@ function useKey(value                    )       {
   key.set(value)
   keyText.value = ''
   said('')
+  part('#older').hidden = true
   for (const body of document.querySelectorAll('section.card > .body')) body.replaceChildren()
   void load()
 }

@@ -63,7 +63,7 @@ ${scripts.map(name => html`<link rel="modulepreload" href="panel/${name}">`)}
 </form>
 <form id="find"><label for="find-id">Find by trace, response or request id</label>
 <div class="row"><input id="find-id" size="36" spellcheck="false" required> <button>Open</button></div></form>
-<p id="said" class="hint" role="status"></p>
+<p id="said" class="said" role="status"></p>
 <div class="body"></div>
 <div class="row pages"><button id="older" type="button" hidden>Older traces</button></div></section>
 </main>

@@ -1,4 +1,5 @@
 import { Hono } from 'hono'
+import { ApiError } from '../../shared/http/api-error.ts'
 import { panelPage } from './page.ts'
 
 /**
@@ -31,7 +32,8 @@ export function panelRoute() {
       const files = await load()
       const name = c.req.param('file')
       const type = TYPES[name.slice(name.lastIndexOf('.') + 1)]
-      if (type === undefined || !Object.hasOwn(files, name)) return c.notFound()
+      if (type === undefined || !Object.hasOwn(files, name))
+        throw new ApiError('not_found', `the panel has no file ${name}`)
       return c.body(files[name]!, 200, { 'content-type': type })
     })
 }

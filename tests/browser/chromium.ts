@@ -21,7 +21,8 @@ const QUIET = [
   '--window-size=1280,900',
 ]
 
-const hasBoth = ['chromium', 'chromedriver'].every(name => spawnSync(name, ['--version']).status === 0)
+const [BROWSER, DRIVER] = ['chromium', 'chromedriver'] as const
+const hasBoth = [BROWSER, DRIVER].every(name => spawnSync(name, ['--version']).status === 0)
 
 /** Whether tests in a real browser run here; see requireBackend. */
 export function hasChromium(): boolean {
@@ -39,7 +40,7 @@ export type Browser = Awaited<ReturnType<typeof openChromium>>
 /** A Chromium of its own behind chromedriver, driven over WebDriver's HTTP. */
 export async function openChromium() {
   const profile = await mkdtemp(join(tmpdir(), 'waybill-chromium-'))
-  const driver = spawn('chromedriver', ['--port=0'], { stdio: ['ignore', 'pipe', 'ignore'] })
+  const driver = spawn(DRIVER, ['--port=0'], { stdio: ['ignore', 'pipe', 'ignore'] })
   const base = `http://127.0.0.1:${await portOf(driver)}`
 
   async function ask<T>(method: string, path: string, body?: object): Promise<T> {

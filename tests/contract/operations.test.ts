@@ -98,6 +98,23 @@ matrix('router', (call, announce) => {
     expect(await answer.json()).toMatchObject({ error: { type: 'method_not_allowed' } })
   })
 
+  it('serves its panel, every file of it, and no other', async () => {
+    const page = await call('/panel')
+    expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=UTF-8'])
+    expect(page.headers.get('content-security-policy')).toMatch(/^default-src 'self';/)
+    const files = [...(await page.text()).matchAll(/(?:href|src)="(panel\/[^"]+)"/g)].map(([, path]) => `/${path}`)
+    expect(files).toContain('/panel/panel.js')
+    for (const path of files) {
+      const answer = await call(path)
+      expect([path, answer.status, (await answer.text()) !== '']).toEqual([path, 200, true])
+      expect(answer.headers.get('content-type')).toMatch(/^(?:text\/(?:javascript|css)|image\/svg)/)
+    }
+    for (const path of ['/panel/nothing.js', '/panel/__proto__', '/panel/constructor.js', '/panel/']) {
+      expect((await call(path)).status, path).toBe(404)
+    }
+    expect((await call('/panel', { method: 'POST' })).status).toBe(405)
+  })
+
   it('refuses a body over 32 MiB before reading it, in the shape of the dialect', async () => {
     expect(await announce('/v1/messages', 33_554_433)).toMatchObject({
       status: 413,

@@ -98,6 +98,7 @@ function useKey(value: string | undefined): void {
   key.set(value)
   keyText.value = ''
   said('')
+  part('#older').hidden = true
   for (const body of document.querySelectorAll('section.card > .body')) body.replaceChildren()
   void load()
 }
