@@ -79,7 +79,8 @@ export async function cascade(
   }
 
   /** Parts of an answer are with the client, so nothing else can be served. */
-  function brokenOff({ call }: Tried): CascadeEnd {
+  function brokenOff({ call, rung }: Tried): CascadeEnd {
+    if (call.kind === 'refused') return { kind: 'refusal', refused: call, from: rung.dialect }
     return call.kind === 'answered'
       ? { kind: 'error', error: 'gate_failed', message: 'the answer failed a gate after its beginning had been sent' }
       : { kind: 'error', error: 'upstream', message: 'the upstream broke off after the beginning had been sent' }

@@ -116,6 +116,16 @@ describe('early release', () => {
     ])
   })
 
+  it('takes an answer that ends as a refusal for failed, and sends no end of it', async () => {
+    const { post, receipts } = await start('early_release = true')
+    upstream.queue(stream(messagesFrames(['I ', 'cannot']).map(frame => frame.replace('end_turn', 'refusal'))))
+    const body = await (await post('/v1/messages', ASK)).text()
+    expect(body).toContain('cannot')
+    expect(body).toMatch(/event: error\ndata: [^\n]*\n\n$/)
+    expect(body).not.toContain('refusal')
+    expect(await receipts()).toMatchObject([{ attempts: [{ verdict: 'fail' }], final: { truncated: true } }])
+  })
+
   it('ends an answer that the upstream breaks off with an error event, and calls no other rung', async () => {
     const { post, receipts } = await start('early_release = true', '["non-empty"]', 'chat')
     const stepped = steppedStream()

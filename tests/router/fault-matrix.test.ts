@@ -26,11 +26,13 @@ const lines = <T>(list: readonly T[], line: (one: T) => string) => list.map(line
  * Each case has a first rung at a provider of its own, so that no breaker stands between a fault and its test. The
  * second rung is sound.
  */
-const config = (second: ((exchange: Exchange) => string) | undefined) => (origin: string) =>
-  `
+const config =
+  (second: ((exchange: Exchange) => string) | undefined, defaults = '') =>
+  (origin: string) =>
+    `
 limits = { first_byte_ms = ${TIMES.firstByte}, idle_ms = ${TIMES.idle}, total_ms = 20000, max_response_bytes = ${MAX_RESPONSE} }
 stream = { keepalive_after_ms = ${TIMES.keepAlive}, keepalive_every_ms = 1000 }
-defaults = { mode = "enforce", gates = ["non-empty"] }
+defaults = { mode = "enforce", gates = ["non-empty"]${defaults} }
 price = [
   ${lines([...CASES.map(({ id }) => `${id}/cheap`), 'messages/best', 'chat/best'], model => `{ model = "${model}", input_per_mtok = 3, output_per_mtok = 15 },`)}
 ]
@@ -62,11 +64,13 @@ const observing = (direct: boolean): Mode => ({
     env: { ROUTER_UPSTREAM_MESSAGES: origin, ROUTER_UPSTREAM_CHAT: origin },
   }),
 })
-const enforcing = (rungs: 1 | 2, second?: (exchange: Exchange) => string, cases = CASES): Mode => {
-  const text = config(second)
+const enforcing = (rungs: 1 | 2, second?: (exchange: Exchange) => string, cases = CASES, defaults = ''): Mode => {
+  const text = config(second, defaults)
   return { rungs, cases, options: origin => ({ config: text(origin) }) }
 }
 const isHeavy = ({ fault }: Case) => fault.heavy === true
+
+const KNOWN_LATE: ReadonlySet<string> = new Set(['a refusal', 'a content filter', 'gaps in the indexes of calls'])
 
 const MODES: readonly [name: string, mode: Mode][] = [
   ['observe on the Node host', observing(true)],
@@ -87,6 +91,16 @@ const MODES: readonly [name: string, mode: Mode][] = [
       1,
       undefined,
       CASES.filter(one => !isHeavy(one)),
+    ),
+  ],
+  [
+    'enforce with nothing else to try, released early',
+    enforcing(
+      1,
+      undefined,
+      // What is seen only when frames have gone cannot be taken back: a refusal, or indexes that no client reads.
+      CASES.filter(one => !isHeavy(one) && one.exchange.stream && !KNOWN_LATE.has(one.fault.name)),
+      ', early_release = true',
     ),
   ],
 ]

@@ -56,6 +56,7 @@ export function choiceParts(index: number) {
     }
     let call = calls.get(at)
     if (call === undefined) {
+      if (at !== calls.size) standard = false
       call = { id: '', type: undefined, name: undefined, text: '', rest: {} }
       calls.set(at, call)
     }
@@ -116,7 +117,9 @@ export function choiceParts(index: number) {
 
     /** Official clients can read the pieces so far. */
     get standard(): boolean {
-      return standard && role !== undefined
+      const calling = [...calls.values()]
+      const named = calling.every(({ id, type, name }) => id !== '' && type !== undefined && name !== undefined)
+      return standard && named && role !== undefined
     },
 
     /** The choice as in an answer that was not streamed, and whether official clients can read its pieces. */
