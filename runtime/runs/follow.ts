@@ -22,6 +22,7 @@ export async function* follow(
   let fresh: JournalEntry[] = []
   let known = 0
   let terminal = false
+  let looked = false
   let wake = () => {}
   // Before the first read, so that nothing falls between the read and the watching.
   const leave = hub.watch(runId, {
@@ -43,7 +44,8 @@ export async function* follow(
       // Only a gap between what was told and what was sent is read from the store.
       const inHand = fresh
       fresh = []
-      if (next === fromSeq || known >= next || (inHand[0] !== undefined && inHand[0].seq > next)) {
+      if (!looked || known >= next || (inHand[0] !== undefined && inHand[0].seq > next)) {
+        looked = true
         for (;;) {
           const page = await runs.events(runId, next, PAGE)
           for (const entry of page) {

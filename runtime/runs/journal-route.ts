@@ -1,5 +1,5 @@
 import { Hono } from 'hono'
-import { type SseEvent, sseResponse } from '../../shared/http/sse-write.ts'
+import { type SseFrame, sseFrame, sseResponse } from '../../shared/http/sse-write.ts'
 import { utf8 } from '../../shared/sign/bytes.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import { CHAIN, type JournalExport } from '../../shared/wire/runtime/journal.ts'
@@ -69,11 +69,23 @@ export function journalRoute({ runs, hub, sha256, heartbeatMs }: JournalDeps) {
     })
 }
 
-async function* stream(entries: AsyncIterable<JournalEntry>): AsyncGenerator<SseEvent> {
-  for await (const entry of entries) {
-    const { at, payload } = entry
-    yield { event: entry.kind, id: entry.seq, data: { ...entry, ts: at, data: payload, createdAt: at } }
-  }
+async function* stream(entries: AsyncIterable<JournalEntry>): AsyncGenerator<SseFrame> {
+  for await (const entry of entries) yield frameOf(entry)
+}
+
+/** Those who watch a run are told the same entries, so each is written out once for all of them. */
+const frames = new WeakMap<JournalEntry, SseFrame>()
+
+function frameOf(entry: JournalEntry): SseFrame {
+  const made = frames.get(entry)
+  if (made) return made
+  const { at, payload } = entry
+  const frame = sseFrame({
+    ...{ event: entry.kind, id: entry.seq },
+    data: { ...entry, ts: at, data: payload, createdAt: at },
+  })
+  frames.set(entry, frame)
+  return frame
 }
 
 function lines(pages: AsyncGenerator<JournalEntry[]>): ReadableStream<Uint8Array> {

@@ -6,6 +6,9 @@ export interface SseEvent {
   id?: string | number
 }
 
+/** An event as it goes over the wire, made once for however many readers. */
+export type SseFrame = Uint8Array
+
 export interface SseOptions {
   /** Sent as the first line: how long a browser waits before it comes back. */
   retryMs?: number
@@ -16,17 +19,19 @@ export interface SseOptions {
 }
 
 const MAX_BACKLOG = 1024 * 1024
+const HEARTBEAT = utf8(': heartbeat\n\n')
 
 /**
  * An SSE answer fed by `source`. The headers go out at once; the source is told through its signal when the reader is
  * gone (a waiting generator is not woken by `return()`), and is pulled only while the reader keeps up.
  */
 export function sseResponse(
-  source: (gone: AbortSignal) => AsyncIterable<SseEvent>,
+  source: (gone: AbortSignal) => AsyncIterable<SseEvent | SseFrame>,
   { retryMs, heartbeatMs, maxBacklogBytes = MAX_BACKLOG }: SseOptions,
 ): Response {
   const gone = new AbortController()
   let heartbeat: ReturnType<typeof setTimeout> | undefined
+  let lastAt = performance.now()
 
   const body = new ReadableStream<Uint8Array>(
     {
@@ -46,12 +51,15 @@ export function sseResponse(
     gone.abort()
   }
 
-  function beat(stream: ReadableStreamDefaultController<Uint8Array>): void {
-    clearTimeout(heartbeat)
+  /** One timer for a stream, set again only when it runs out: a thousand readers of a busy run would set a thousand for each event. */
+  function beat(stream: ReadableStreamDefaultController<Uint8Array>, inMs = heartbeatMs): void {
     heartbeat = setTimeout(() => {
-      if ((stream.desiredSize ?? 0) > 0) stream.enqueue(utf8(': heartbeat\n\n'))
+      const quiet = performance.now() - lastAt
+      if (quiet < heartbeatMs - 1) return beat(stream, heartbeatMs - quiet)
+      if ((stream.desiredSize ?? 0) > 0) stream.enqueue(HEARTBEAT)
+      lastAt = performance.now()
       beat(stream)
-    }, heartbeatMs)
+    }, inMs)
   }
 
   async function pump(stream: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
@@ -59,9 +67,9 @@ export function sseResponse(
     try {
       for await (const event of source(gone.signal)) {
         if (gone.signal.aborted) return
-        stream.enqueue(utf8(frame(event)))
+        stream.enqueue(event instanceof Uint8Array ? event : sseFrame(event))
         if ((stream.desiredSize ?? 0) <= 0) throw new Error('the reader fell too far behind')
-        beat(stream)
+        lastAt = performance.now()
       }
       if (!gone.signal.aborted) stream.close()
     } catch (error) {
@@ -80,6 +88,6 @@ export function sseResponse(
   })
 }
 
-function frame({ event, data, id }: SseEvent): string {
-  return (id === undefined ? '' : `id: ${id}\n`) + `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`
+export function sseFrame({ event, data, id }: SseEvent): SseFrame {
+  return utf8((id === undefined ? '' : `id: ${id}\n`) + `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`)
 }
