@@ -185,6 +185,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     ...{ db, clock, metrics, sha256, sealing: async () => box, seed: options.receiptSeed },
     versionOf: agents.getVersion,
     runOf: id => work.runs.summary(id),
+    log: log.target('runtime.receipts'),
   })
   const zones = scheduleZones(options.defaultTimezone)
   const dayOf = dayIn(options.defaultTimezone ?? 'UTC')

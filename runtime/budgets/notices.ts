@@ -22,17 +22,21 @@ export function budgetNotices({ write, newId, now }: NoticesDeps) {
         if (told.has(key)) continue
         const mark = newId()
         const { agentId, agentName, tenantId, notifyAtPct } = budget
-        await write([
-          {
-            sql: `insert into budget_notices (agent_id, day, dimension, mark) values (?, ?, ?, ?) on conflict do nothing`,
-            args: [agentId, day, dimension, mark],
-          },
-          announce(newId, {
-            ...{ tenantId, type: 'budget.threshold', atMs: now().getTime() },
-            data: { agentName, day, notifyAtPct, ...onWire({ dimension, limit, used }) },
-            when: { sql: 'exists (select 1 from budget_notices where mark = ?)', args: [mark] },
-          }),
-        ])
+        const noted = {
+          sql: 'insert into budget_notices (agent_id, day, dimension, mark) values (?, ?, ?, ?) on conflict do nothing',
+          args: [agentId, day, dimension, mark],
+        }
+        const announced = announce(newId, {
+          ...{ tenantId, type: 'budget.threshold', atMs: now().getTime() },
+          data: { agentName, day, notifyAtPct, ...onWire({ dimension, limit, used }) },
+          when: { sql: 'exists (select 1 from budget_notices where mark = ?)', args: [mark] },
+        })
+        try {
+          await write([noted, announced])
+        } catch {
+          // The run that this is about is made already: what could not be told now is told with the next one.
+          return
+        }
         // Days go by; what is forgotten is asked of the store again.
         if (told.size > 10_000) told.clear()
         told.add(key)

@@ -1,5 +1,7 @@
 import { ApiError } from '../../shared/http/api-error.ts'
+import type { Log } from '../../shared/log/log.ts'
 import type { Counter } from '../../shared/metrics/metrics.ts'
+import type { Signer } from '../../shared/sign/ed25519.ts'
 import { canonicalize } from '../../shared/sign/jcs.ts'
 import { checkJournal } from '../../shared/sign/journal-chain.ts'
 import type { ListedKey } from '../../shared/sign/keyring.ts'
@@ -34,6 +36,7 @@ export interface ReceiptServiceDeps {
   runOf: (runId: string) => Promise<Pick<Run, 'tenantId' | 'status'> | undefined>
   sha256: Sha256
   now: () => Date
+  log: Log
   issued: Pick<Counter, 'add'>
 }
 
@@ -42,7 +45,17 @@ type Checks = VerifyResult['checks']
 export type ReceiptService = ReturnType<typeof receiptService>
 
 export function receiptService(deps: ReceiptServiceDeps) {
-  const { store, signing, keys, sha256, now, issued } = deps
+  const { store, keys, sha256, now, log, issued } = deps
+
+  /** A key that cannot be opened must not keep a run from its end: its receipt is made later, when there is a key again. */
+  async function signer(): Promise<Signer | undefined> {
+    try {
+      return await deps.signing.current()
+    } catch (error) {
+      log.error('receipts cannot be signed: the signing key does not open', { error })
+      return undefined
+    }
+  }
 
   /** A run may have ended where nothing could be signed; its receipt is made as soon as somebody asks and there is a key. */
   async function late(runId: string): Promise<Receipt> {
@@ -54,11 +67,11 @@ export function receiptService(deps: ReceiptServiceDeps) {
         `no receipt is made for run ${runId}: its journal breaks at event ${found.walk.brokenAt}`,
       )
     }
-    const key = await signing.current()
+    const key = await signer()
     if (!key) {
       throw new ApiError(
         'not_found',
-        `run ${runId} has no receipt: this service has no master key to keep a signing key under`,
+        `run ${runId} has no receipt yet: this service has no master key, or another one than its signing key was sealed under`,
       )
     }
     await store.add(found.facts.tenantId, await issue(statementOf(found.facts, sha256), key, now()))
@@ -71,7 +84,7 @@ export function receiptService(deps: ReceiptServiceDeps) {
   return {
     /** For the commit that ends a run. */
     async sign({ run, output, models, ...ended }: EndedRun): Promise<string | undefined> {
-      const key = await signing.current()
+      const key = await signer()
       if (!key) return undefined
       const version = await deps.versionOf(run.versionId)
       if (!version) throw new Error(`run ${run.id} is of a version that is gone: ${run.versionId}`)
@@ -128,12 +141,12 @@ export function receiptService(deps: ReceiptServiceDeps) {
 
     /** The document with the keys; a service that has just begun makes its first one now. */
     async published(): Promise<ReceiptKeys> {
-      await signing.current()
+      await signer()
       const document = published(await keys.list())
       if (document) return document
       throw new ApiError(
         'not_found',
-        'this service signs no receipts: it has no master key to keep a signing key under',
+        'this service signs no receipts: it has no master key, or another one than its signing key was sealed under',
       )
     },
   }

@@ -1,4 +1,7 @@
 import { createHash, createPublicKey, verify as nodeVerify } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { fromBase64 } from '../../shared/sign/bytes.ts'
@@ -246,6 +249,31 @@ describe('a service without a master key', () => {
     } finally {
       await bare.close()
     }
+  })
+})
+
+describe('a service with another master key than before', () => {
+  it('ends its runs all the same, and makes their receipts once the right one is back', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'waybill-receipts-'))
+    const url = join(folder, 'waybill.db')
+    const lives = [masterKey, new Uint8Array(32).fill(8), masterKey]
+    const ids: string[] = []
+    for (const [at, key] of lives.entries()) {
+      const one = await api({ url, masterKey: key })
+      if (at === 0) await one.json(201, 'POST', '/v1/agents', { name: 'echo', manifest: { model: 'demo/echo' } })
+      const { id } = await one.json<Run>(201, 'POST', '/v1/runs', { agentName: 'echo', input: {} })
+      await (await one.call('GET', `/v1/runs/${id}/events`)).text()
+      ids.push(id)
+      expect((await one.json<Run>(200, 'GET', `/v1/runs/${id}`)).status).toBe('succeeded')
+      const answer = await one.call('GET', `/v1/runs/${id}/receipt`)
+      expect(answer.status).toBe(at === 1 ? 404 : 200)
+      if (at === 2) {
+        const late = await one.json<Receipt>(200, 'GET', `/v1/runs/${ids[1]}/receipt`)
+        expect(await one.json(200, 'POST', '/v1/runs/receipts/verify', late)).toMatchObject({ valid: true })
+      }
+      await one.close()
+    }
+    await rm(folder, { recursive: true, force: true })
   })
 })
 
