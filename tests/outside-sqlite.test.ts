@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { openDb } from '../shared/host/open-libsql.ts'
 import { groupCommit } from '../shared/sql/group-commit.ts'
-import { insertJson } from '../shared/sql/insert-json.ts'
+import { insertRows } from '../shared/sql/insert-rows.ts'
 import { requireBackend } from './backends/require.ts'
 
 function hasShell(): boolean {
@@ -23,7 +23,7 @@ if (requireBackend('sqlite3', hasShell(), 'apt-get install sqlite3, or bash scri
     const path = join(folder, 'store.db')
     const db = await openDb(path)
     await db.execute('create table rows (seq integer primary key, words text not null) strict')
-    const insert = insertJson('rows', { seq: 'integer', words: 'text' })
+    const insert = insertRows('rows', { seq: 'integer', words: 'text' })
     const writer = groupCommit<{ seq: number; words: string }, void>({
       async write(rows) {
         await db.execute(insert.statement(rows))

@@ -1,8 +1,8 @@
 import type { Db } from '../../shared/sql/db.ts'
-import { insertJson } from '../../shared/sql/insert-json.ts'
+import { insertRows } from '../../shared/sql/insert-rows.ts'
 import type { SpentRow } from './ledger.ts'
 
-const upsert = insertJson(
+const upsert = insertRows(
   'budgets',
   { key: 'text', spent: 'integer', updated_at: 'text' },
   { after: 'on conflict (key) do update set spent = spent + excluded.spent, updated_at = excluded.updated_at' },

@@ -1,7 +1,7 @@
 import type { InStatement } from '@libsql/client/web'
 import type { Sealed } from '../../shared/sign/record-chain.ts'
 import type { Db } from '../../shared/sql/db.ts'
-import { insertJson } from '../../shared/sql/insert-json.ts'
+import { insertRows } from '../../shared/sql/insert-rows.ts'
 import type { FeedbackRecord } from '../../shared/wire/router/feedback.ts'
 import type { CalibrationBook, VersionCell } from '../calibrate/calibration-book.ts'
 import { type Entry, putEntry } from '../calibrate/calibration-store.ts'
@@ -70,7 +70,7 @@ function headOf(tenant: string, head: string | null): [string, Sealed][] {
 
 // The place of a row in its chain is its primary key: a row for a place that another process has filled in the meantime is refused, and
 // the whole transaction with it, so a chain cannot fork and nothing is built on what has changed since it was read.
-const insertFeedback = insertJson('feedback', {
+const insertFeedback = insertRows('feedback', {
   tenant_id: 'text',
   seq: 'integer',
   feedback_id: 'text',
@@ -80,10 +80,10 @@ const insertFeedback = insertJson('feedback', {
   verdict: 'text',
   ts_ms: 'integer',
   hash: 'text',
-  body: 'document',
+  body: 'text',
 })
 
-const putOutcomes = insertJson(
+const putOutcomes = insertRows(
   'outcomes',
   {
     tenant_id: 'text',

@@ -1,11 +1,11 @@
 import type { Db } from '../../shared/sql/db.ts'
-import { insertJson } from '../../shared/sql/insert-json.ts'
+import { insertRows } from '../../shared/sql/insert-rows.ts'
 import type { RouteExperience, StoredExperience } from './learner.ts'
 
 const PREFIX = 'learning/'
-const put = insertJson(
+const put = insertRows(
   'router_meta',
-  { key: 'text', value: 'document' },
+  { key: 'text', value: 'text' },
   { after: 'on conflict (key) do update set value = excluded.value' },
 )
 

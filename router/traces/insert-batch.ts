@@ -9,7 +9,7 @@ export interface SealedRow {
   bytes: number
 }
 
-// Like insertJson, one statement for any number of rows; but the bodies travel beside the JSON, as one run of bytes: JSON inside JSON has
+// Like insertRows, one statement for any number of rows; but the bodies travel beside the JSON, as one run of bytes: JSON inside JSON has
 // every quote escaped, parsed and unescaped again, which took twice the time of the whole insert (measured at 256 rows of 1.2 kB).
 // json_each hands each row over as text, jsonb() makes it cheap to take apart. The lease is asked in the statement that writes.
 const sql = [

@@ -2,7 +2,7 @@ import type { InStatement, InValue, ResultSet } from '@libsql/client/web'
 import type { Db } from '../../shared/sql/db.ts'
 import { retryBusy } from '../../shared/sql/db-fault.ts'
 import { groupCommit } from '../../shared/sql/group-commit.ts'
-import { insertJson } from '../../shared/sql/insert-json.ts'
+import { insertRows } from '../../shared/sql/insert-rows.ts'
 import type { Run, RunListQuery } from '../../shared/wire/runtime/run.ts'
 import type { SealedEvent } from '../execution/journal/event.ts'
 import { type JournalEntry, readEvent } from '../execution/journal/event.ts'
@@ -57,15 +57,15 @@ const RUN = {
   isolation: 'text',
   budget_exceeded: 'integer',
 } as const
-const DATA = { run_id: 'text', input: 'document' } as const
+const DATA = { run_id: 'text', input: 'text' } as const
 const after = 'on conflict do nothing'
-const always = { runs: insertJson('runs', RUN, { after }), data: insertJson('run_data', DATA, { after }) }
+const always = { runs: insertRows('runs', RUN, { after }), data: insertRows('run_data', DATA, { after }) }
 /** Only the runs whose id stands in the window of their schedule: what another instance took is not created here as well. */
 const ofWindows = {
-  runs: insertJson('runs', RUN, { after, where: 'exists (select 1 from schedule_fires where run_id = new.id)' }),
-  data: insertJson('run_data', DATA, { after, where: 'exists (select 1 from runs where id = new.run_id)' }),
+  runs: insertRows('runs', RUN, { after, where: 'exists (select 1 from schedule_fires where run_id = new.id)' }),
+  data: insertRows('run_data', DATA, { after, where: 'exists (select 1 from runs where id = new.run_id)' }),
 }
-const countRuns = insertJson(
+const countRuns = insertRows(
   'usage_days',
   { agent_id: 'text', day: 'text', model: 'text', tenant_id: 'text', agent_name: 'text', runs: 'integer' },
   {
@@ -74,7 +74,7 @@ const countRuns = insertJson(
     after: 'on conflict (agent_id, day, model) do update set runs = runs + 1',
   },
 )
-const insertEvents = insertJson('events', { run_id: 'text', seq: 'integer', hash: 'text', body: 'document' })
+const insertEvents = insertRows('events', { run_id: 'text', seq: 'integer', hash: 'text', body: 'text' })
 
 export type RunStore = ReturnType<typeof runStore>
 

@@ -1,5 +1,5 @@
 import type { InStatement } from '@libsql/client/web'
-import { insertJson } from '../../shared/sql/insert-json.ts'
+import { insertRows } from '../../shared/sql/insert-rows.ts'
 import type { WindowFate } from './decide.ts'
 
 export interface ClaimedWindow extends WindowFate {
@@ -20,7 +20,7 @@ export interface Claim {
 }
 
 const CURRENT = 'exists (select 1 from schedules where id = new.schedule_id and revision = new.revision)'
-const insertFires = insertJson(
+const insertFires = insertRows(
   'schedule_fires',
   {
     ...{ schedule_id: 'text', window_ms: 'integer', fired_ms: 'integer', outcome: 'text', run_id: 'text' },

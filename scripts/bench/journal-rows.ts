@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import type { Db } from '../../shared/sql/db.ts'
-import { insertJson } from '../../shared/sql/insert-json.ts'
+import { insertRows } from '../../shared/sql/insert-rows.ts'
 
 export const columnNames = ['run', 'seq', 'event', 'hash'] as const
 
@@ -16,7 +16,7 @@ export function journalTable(table: string): string {
 }
 
 export function journalInsert(table: string) {
-  return insertJson(table, { run: 'integer', seq: 'integer', event: 'document', hash: 'blob' })
+  return insertRows(table, { run: 'integer', seq: 'integer', event: 'text', hash: 'blob' })
 }
 
 let runs = 0

@@ -38,8 +38,8 @@ export const benches: Readonly<Record<string, { about: string; load: () => Promi
     about: 'a thousand subscribers of one run: how late events arrive',
     load: async () => (await import('./sse.ts')).sseBench,
   },
-  'insert-json': {
+  'insert-rows': {
     about: 'one insert … select from json_each(?) against other ways to insert many rows in one commit',
-    load: async () => (await import('./insert-json.ts')).insertJsonBench,
+    load: async () => (await import('./insert-rows.ts')).insertRowsBench,
   },
 }

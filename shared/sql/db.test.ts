@@ -9,7 +9,7 @@ import { openDb } from '../host/open-libsql.ts'
 import type { Db } from './db.ts'
 import { dbFault } from './db-fault.ts'
 import { groupCommit } from './group-commit.ts'
-import { insertJson } from './insert-json.ts'
+import { insertRows } from './insert-rows.ts'
 import { type Migration, migrate } from './migrate.ts'
 
 const steps: Migration[] = [
@@ -21,7 +21,7 @@ const steps: Migration[] = [
 create trigger count_guard before insert on events when new.seq < 1 begin select raise(abort, 'seq starts at 1; not below'); end; -- last`,
   },
 ]
-const events = insertJson(
+const events = insertRows(
   'events',
   { run_id: 'text', seq: 'integer', payload: 'text', raw: 'blob' },
   { after: 'returning seq' },

@@ -1,6 +1,6 @@
 import { nativeSha256 } from '../../../shared/host/native-sha256.ts'
 import type { Db } from '../../../shared/sql/db.ts'
-import { insertJson } from '../../../shared/sql/insert-json.ts'
+import { insertRows } from '../../../shared/sql/insert-rows.ts'
 import type { TraceRecord, UnsealedTrace } from '../../../shared/wire/router/trace.ts'
 import { type ChainHead, sealedRun, traceText } from '../../traces/canonical-trace.ts'
 import { insertBatch } from '../../traces/insert-batch.ts'
@@ -49,7 +49,7 @@ async function keepBatch(db: Db, lot: readonly Told[], head: ChainHead | undefin
     const counts = { rung: final.served_rung, fails: Number(failed), passes: Number(!failed) }
     return failed === undefined ? [] : [{ tenant_id, trace_id, route_fp: 'fp', ...counts }]
   })
-  if (outcomes.length > 0) await db.execute(insertJson('outcomes', OUTCOME).statement(outcomes))
+  if (outcomes.length > 0) await db.execute(insertRows('outcomes', OUTCOME).statement(outcomes))
   return previous
 }
 

@@ -1,25 +1,25 @@
 import type { InStatement } from '@libsql/client/web'
 import type { Db } from '../../../shared/sql/db.ts'
 import { type GroupCommit, groupCommit } from '../../../shared/sql/group-commit.ts'
-import { insertJson } from '../../../shared/sql/insert-json.ts'
+import { insertRows } from '../../../shared/sql/insert-rows.ts'
 import type { BesideCommit, Committed, Unit } from './unit.ts'
 
 /** The owner of an older epoch writes nothing, whatever it believes about itself. */
 const owned = "exists (select 1 from runs where id = new.run_id and epoch = new.epoch and status = 'running')"
 
-const insertEvents = insertJson(
+const insertEvents = insertRows(
   'events',
-  { run_id: 'text', seq: 'integer', hash: 'text', body: 'document' },
+  { run_id: 'text', seq: 'integer', hash: 'text', body: 'text' },
   { given: { epoch: 'integer' }, where: owned },
 )
 
-const insertBlobs = insertJson(
+const insertBlobs = insertRows(
   'blobs',
   { run_id: 'text', sha256: 'text', media_type: 'text', content: 'blob' },
   { given: { epoch: 'integer' }, where: owned, after: 'on conflict do nothing' },
 )
 
-const insertApprovals = insertJson(
+const insertApprovals = insertRows(
   'approvals',
   {
     ...{ id: 'text', tenant_id: 'text', run_id: 'text', agent_name: 'text', step_id: 'text', round: 'integer' },
@@ -28,9 +28,9 @@ const insertApprovals = insertJson(
   { given: { epoch: 'integer' }, where: owned, after: 'on conflict (run_id, step_id, round) do nothing' },
 )
 
-const insertReceipts = insertJson(
+const insertReceipts = insertRows(
   'receipts',
-  { run_id: 'text', tenant_id: 'text', issued_ms: 'integer', envelope: 'document' },
+  { run_id: 'text', tenant_id: 'text', issued_ms: 'integer', envelope: 'text' },
   { given: { epoch: 'integer' }, where: owned, after: 'on conflict do nothing' },
 )
 
