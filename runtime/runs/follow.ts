@@ -9,17 +9,21 @@ export interface FollowDeps {
 
 const PAGE = 500
 
+/** How many entries wait for a reader who is slow; beyond that they are read from the store when it comes back. */
+const MOST_IN_HAND = 2000
+
 /**
  * The journal of a run from `fromSeq` on: what is stored, then, while `live`, what is added, until the run is terminal. Each
- * entry once and in order, whoever writes them.
+ * entry once and in order, whoever writes them; what is told at once is handed on at once, and as the same list to all.
  */
 export async function* follow(
   { runs, hub }: FollowDeps,
   runId: string,
   { fromSeq, live, gone }: { fromSeq: number; live: boolean; gone: AbortSignal },
-): AsyncGenerator<JournalEntry> {
+): AsyncGenerator<readonly JournalEntry[]> {
   let next = fromSeq
-  let fresh: JournalEntry[] = []
+  let told: (readonly JournalEntry[])[] = []
+  let inHand = 0
   let known = 0
   let terminal = false
   let looked = false
@@ -27,7 +31,13 @@ export async function* follow(
   // Before the first read, so that nothing falls between the read and the watching.
   const leave = hub.watch(runId, {
     entries(entries) {
-      fresh.push(...entries)
+      told.push(entries)
+      inHand += entries.length
+      if (inHand > MOST_IN_HAND) {
+        known = Math.max(known, entries.at(-1)?.seq ?? 0)
+        told = []
+        inHand = 0
+      }
       wake()
     },
     moved(seq, ended) {
@@ -42,35 +52,36 @@ export async function* follow(
     terminal = await isOver(runs, runId)
     for (;;) {
       // Only a gap between what was told and what was sent is read from the store.
-      const inHand = fresh
-      fresh = []
-      if (!looked || known >= next || (inHand[0] !== undefined && inHand[0].seq > next)) {
+      const lists = told
+      told = []
+      inHand = 0
+      const first = lists[0]?.[0]
+      if (!looked || known >= next || (first !== undefined && first.seq > next)) {
         looked = true
         for (;;) {
           const page = await runs.events(runId, next, PAGE)
-          for (const entry of page) {
-            if (gone.aborted) return
-            yield entry
-            next = entry.seq + 1
-          }
+          if (page.length > 0) yield page
+          if (gone.aborted) return
+          next = (page.at(-1)?.seq ?? next - 1) + 1
           if (page.length < PAGE) break
         }
         // Whatever was there is sent; what is not there any more is not waited for.
         known = Math.min(known, next - 1)
       }
-      for (const entry of inHand) {
-        if (entry.seq < next) continue
+      for (const list of lists) {
+        const unsent = from(list, next)
+        if (unsent.length === 0) continue
+        yield unsent
         if (gone.aborted) return
-        yield entry
-        next = entry.seq + 1
+        next = (unsent.at(-1)?.seq ?? next) + 1
       }
       if (gone.aborted) return
-      if (fresh.length > 0) continue
+      if (told.length > 0) continue
       if (known >= next) continue
       if (terminal || !live) return
       await new Promise<void>(resolve => {
         wake = resolve
-        if (fresh.length > 0 || terminal || gone.aborted) resolve()
+        if (told.length > 0 || terminal || gone.aborted) resolve()
       })
       wake = () => {}
     }
@@ -78,6 +89,11 @@ export async function* follow(
     gone.removeEventListener('abort', onGone)
     leave()
   }
+}
+
+/** The list itself where all of it is new, so that what is made from it is made once for all who follow. */
+function from(list: readonly JournalEntry[], next: number): readonly JournalEntry[] {
+  return list[0] !== undefined && list[0].seq >= next ? list : list.filter(({ seq }) => seq >= next)
 }
 
 async function isOver(runs: FollowDeps['runs'], runId: string): Promise<boolean> {

@@ -1,6 +1,6 @@
 import { Hono } from 'hono'
 import { type SseFrame, sseFrame, sseResponse } from '../../shared/http/sse-write.ts'
-import { utf8 } from '../../shared/sign/bytes.ts'
+import { joined, utf8 } from '../../shared/sign/bytes.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import { CHAIN, type JournalExport } from '../../shared/wire/runtime/journal.ts'
 import { isTerminal, type Run, runEventsQuery } from '../../shared/wire/runtime/run.ts'
@@ -69,23 +69,27 @@ export function journalRoute({ runs, hub, sha256, heartbeatMs }: JournalDeps) {
     })
 }
 
-async function* stream(entries: AsyncIterable<JournalEntry>): AsyncGenerator<SseFrame> {
-  for await (const entry of entries) yield frameOf(entry)
+async function* stream(lists: AsyncIterable<readonly JournalEntry[]>): AsyncGenerator<SseFrame> {
+  for await (const list of lists) yield framesOf(list)
 }
 
-/** Those who watch a run are told the same entries, so each is written out once for all of them. */
-const frames = new WeakMap<JournalEntry, SseFrame>()
+/** Those who watch a run are told the same lists, so each is written out once for all of them. */
+const written = new WeakMap<readonly JournalEntry[], SseFrame>()
 
-function frameOf(entry: JournalEntry): SseFrame {
-  const made = frames.get(entry)
-  if (made) return made
-  const { at, payload } = entry
-  const frame = sseFrame({
-    ...{ event: entry.kind, id: entry.seq },
-    data: { ...entry, ts: at, data: payload, createdAt: at },
-  })
-  frames.set(entry, frame)
-  return frame
+function framesOf(list: readonly JournalEntry[]): SseFrame {
+  const known = written.get(list)
+  if (known) return known
+  const frames = joined(
+    list.map(entry => {
+      const { at, payload } = entry
+      return sseFrame({
+        ...{ event: entry.kind, id: entry.seq },
+        data: { ...entry, ts: at, data: payload, createdAt: at },
+      })
+    }),
+  )
+  written.set(list, frames)
+  return frames
 }
 
 function lines(pages: AsyncGenerator<JournalEntry[]>): ReadableStream<Uint8Array> {

@@ -6,7 +6,7 @@ const SUBSCRIBERS = 1000
 
 export const sseBench: Bench = {
   title: 'Event streams',
-  about: `${SUBSCRIBERS} subscribers of one run over HTTP, each timing every event from the moment its journal entry says to its arrival; one run of 20 steps, 50 ms apart.`,
+  about: `${SUBSCRIBERS} subscribers of one run over HTTP, each timing every event from the moment its journal entry says to its arrival; one run of ten turns, 50 ms apart, each of two steps and four events.`,
   unit: 'events/s',
   rounds: 3,
   expectations: [{ says: 'lag, 99th percentile', value: ({ figures }) => figures[0]!.value, atMost: 100 }],
@@ -19,22 +19,28 @@ export const sseBench: Bench = {
         {
           name: `${SUBSCRIBERS} subscribers`,
           async round() {
-            // A first wait long enough for all subscribers to arrive.
-            const prompt = '/call wait {"seconds":1.0}\n/call*10 wait {"seconds":0.05}'
+            const prompt = '/call wait_signal {"name":"go"}\n/call*10 wait {"seconds":0.05}'
             const made = await server.call('POST', '/v1/runs', { agentName: 'noop', input: { prompt } })
             const { id } = JSON.parse(made.text) as { id: string }
             const seen: number[] = []
-            let joined = false
-            const streams = Array.from({ length: SUBSCRIBERS }, () =>
-              server.call('GET', `/v1/runs/${id}/events`, undefined, text => {
+            let there = 0
+            let begun = false
+            const streams = Array.from({ length: SUBSCRIBERS }, () => {
+              let first = true
+              return server.call('GET', `/v1/runs/${id}/events`, undefined, text => {
                 const now = Date.now()
-                if (!joined) return
+                if (first) there++
+                first = false
+                if (!begun) return
                 for (const [, at] of text.matchAll(/"createdAt":"([^"]+)"\}/g)) seen.push(now - Date.parse(at ?? ''))
-              }),
-            )
-            await wait(900)
-            joined = true
+              })
+            })
+            // Only when all have read what was there before does the run go on.
+            while (there < SUBSCRIBERS) await wait(5)
+            await wait(500)
+            begun = true
             const started = performance.now()
+            await server.call('POST', `/v1/runs/${id}/signals/go`, {})
             await Promise.all(streams)
             lags = lags.concat(seen)
             return (seen.length * 1000) / (performance.now() - started)

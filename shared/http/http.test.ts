@@ -174,13 +174,33 @@ describe('sseResponse', () => {
         yield { event: 'a', data: 'x'.repeat(100) }
       }
     }
+    vi.useFakeTimers()
     const reader = sseResponse(source, { ...options, maxBacklogBytes: 1000 }).body!.getReader()
-    await vi.waitFor(() => expect(produced).toBeGreaterThan(5))
+    await vi.advanceTimersByTimeAsync(10_000)
+    expect(produced).toBeGreaterThan(5)
     await expect(
       (async () => {
         while (!(await reader.read()).done);
       })(),
     ).rejects.toThrow('fell too far behind')
     expect(produced).toBeLessThan(20)
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it('waits for a reader that takes its time, and loses nothing', async () => {
+    vi.useFakeTimers()
+    async function* source(): AsyncIterable<SseEvent> {
+      for (let id = 1; id <= 100; id++) yield { event: 'a', data: 'x'.repeat(100), id }
+    }
+    const reader = sseResponse(source, { ...options, maxBacklogBytes: 1000 }).body!.getReader()
+    let text = ''
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) break
+      text += new TextDecoder().decode(value)
+      await vi.advanceTimersByTimeAsync(1000)
+    }
+    expect(text.match(/^id: /gm)).toHaveLength(100)
+    expect(vi.getTimerCount()).toBe(0)
   })
 })

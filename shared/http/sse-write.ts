@@ -14,11 +14,13 @@ export interface SseOptions {
   retryMs?: number
   /** A comment line after this much silence, so that proxies keep the connection. */
   heartbeatMs: number
-  /** A reader that falls this far behind is closed; it may come back with Last-Event-ID. */
+  /** A reader that is this far behind is waited for, and closed when it stays so; it may come back with Last-Event-ID. */
   maxBacklogBytes?: number
+  patienceMs?: number
 }
 
 const MAX_BACKLOG = 1024 * 1024
+const PATIENCE_MS = 10_000
 const HEARTBEAT = utf8(': heartbeat\n\n')
 
 /**
@@ -27,17 +29,21 @@ const HEARTBEAT = utf8(': heartbeat\n\n')
  */
 export function sseResponse(
   source: (gone: AbortSignal) => AsyncIterable<SseEvent | SseFrame>,
-  { retryMs, heartbeatMs, maxBacklogBytes = MAX_BACKLOG }: SseOptions,
+  { retryMs, heartbeatMs, maxBacklogBytes = MAX_BACKLOG, patienceMs = PATIENCE_MS }: SseOptions,
 ): Response {
   const gone = new AbortController()
   let heartbeat: ReturnType<typeof setTimeout> | undefined
   let lastAt = performance.now()
+  let caughtUp = () => {}
 
   const body = new ReadableStream<Uint8Array>(
     {
       start(stream) {
         if (retryMs !== undefined) stream.enqueue(utf8(`retry: ${retryMs}\n\n`))
         void pump(stream)
+      },
+      pull() {
+        caughtUp()
       },
       cancel() {
         stop()
@@ -49,6 +55,24 @@ export function sseResponse(
   function stop(): void {
     clearTimeout(heartbeat)
     gone.abort()
+    caughtUp()
+  }
+
+  /** Until the reader has taken enough for `pull` to be called. */
+  async function room(): Promise<void> {
+    let late = false
+    await new Promise<void>(resolve => {
+      const patience = setTimeout(() => {
+        late = true
+        resolve()
+      }, patienceMs)
+      caughtUp = () => {
+        clearTimeout(patience)
+        resolve()
+      }
+    })
+    caughtUp = () => {}
+    if (late) throw new Error('the reader fell too far behind')
   }
 
   /** One timer for a stream, set again only when it runs out: a thousand readers of a busy run would set a thousand for each event. */
@@ -68,7 +92,8 @@ export function sseResponse(
       for await (const event of source(gone.signal)) {
         if (gone.signal.aborted) return
         stream.enqueue(event instanceof Uint8Array ? event : sseFrame(event))
-        if ((stream.desiredSize ?? 0) <= 0) throw new Error('the reader fell too far behind')
+        if ((stream.desiredSize ?? 0) <= 0) await room()
+        if (gone.signal.aborted) return
         lastAt = performance.now()
       }
       if (!gone.signal.aborted) stream.close()
