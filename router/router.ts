@@ -18,6 +18,7 @@ import { type Access, OPEN_ACCESS } from './auth/access.ts'
 import { budgetLedger } from './budget/ledger.ts'
 import { spentStore } from './budget/spent-store.ts'
 import { calibrationReads } from './calibrate/calibration-reads.ts'
+import { cloudSigner } from './cloud/cloud-signer.ts'
 import type { EnforceDeps } from './enforce/handle.ts'
 import { sessions } from './enforce/sessions.ts'
 import { keepFeedback } from './feedback/keep-feedback.ts'
@@ -241,6 +242,7 @@ async function build(options: RouterOptions, life: Lifecycle) {
     calibrated: calibration.of,
     errorBudgets: createErrorBudgets({ budgetOf: id => holder.get().config.gates[id]?.errorBudget, clock }),
     ...{ transport, clock, env, sha256, hashing, outHeaders },
+    signer: cloudSigner({ transport, clock, readKey: name => env[name] }),
     log: log.target('router.upstream'),
     budgetRefused: counts.budgetRefused,
     record: receipts?.record ?? (async () => undefined),

@@ -404,8 +404,13 @@ const CASES: [name: string, text: string, line: string, options?: Partial<LoadOp
   ],
   [
     'a signature for no region',
-    provider('base_url = "https://p.example"\nauth = "sigv4"\n'),
+    provider('base_url = "https://p.example"\nauth = "sigv4"\n').replace('chat', 'messages'),
     'r.toml:1:1: "region" is missing in [[provider]] #1: auth = "sigv4" signs for a region',
+  ],
+  [
+    'a signature for a host of the other dialect',
+    provider('base_url = "https://p.example"\nauth = "sigv4"\nregion = "eu-west-1"\n'),
+    'r.toml:3:11: "dialect" in [[provider]] #1: auth = "sigv4" is for hosts of the messages dialect: expected "messages"',
   ],
   [
     'a key in plain headers',

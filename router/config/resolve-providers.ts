@@ -94,6 +94,8 @@ function checkProvider(problems: Problems, path: Path, table: ProviderTable, bad
     need('base_url')
     if (table.auth === 'env') need('api_key_env', ': auth = "env" reads the key from the variable it names')
   }
+  if ((table.auth === 'sigv4' || table.auth === 'oauth') && table.dialect === 'chat')
+    say('dialect', `auth = "${table.auth}" is for hosts of the messages dialect: expected "messages"`)
   if (table.auth === 'sigv4') need('region', ': auth = "sigv4" signs for a region')
   if (table.auth === 'oauth') {
     need('project', ': auth = "oauth" calls a project')

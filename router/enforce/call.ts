@@ -8,6 +8,8 @@ import { type SseFrame, sseReader } from '../../shared/http/sse-read.ts'
 import { joined } from '../../shared/sign/bytes.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { ErrorClass } from '../../shared/wire/router/trace.ts'
+import type { ToSign } from '../cloud/cloud-signer.ts'
+import { EventStreamError, eventStreamToSse } from '../cloud/event-stream.ts'
 import type { Model } from '../config/model.ts'
 import type { Limits, Provider } from '../config/routing-config.ts'
 import { decoded as decodedBody, EncodingError } from '../upstream/content-encoding.ts'
@@ -24,6 +26,8 @@ export interface CallRequest {
   choices: number
   /** What the client is shown of a frame; undefined leaves it out. */
   shown?: ((frame: SseFrame) => Uint8Array | undefined) | undefined
+  /** Gives the headers of a call that is signed over its final bytes. */
+  sign?: ((call: ToSign) => Promise<HeaderList>) | undefined
   follow?: Follower | undefined
 }
 
@@ -128,16 +132,15 @@ export async function callUpstream(
   )
 
   try {
+    const { url, body: sent } = request
+    const ended = AbortSignal.any([signal, own.signal])
+    const toSign = { url, headers: request.headers, body: sent, signal: ended }
     response = await transport.send({
-      method: 'POST',
-      url: request.url,
-      headers: request.headers,
-      body: request.body,
-      signal: AbortSignal.any([signal, own.signal]),
-      timeouts: provider.timeouts,
+      ...{ method: 'POST', url, body: sent, signal: ended, timeouts: provider.timeouts },
+      headers: request.sign ? await request.sign(toSign) : request.headers,
     })
     const { status } = response
-    const { headers, body } = decodedBody(response)
+    const { headers, body } = asSse(decodedBody(response))
     if (status < 200 || status > 299) {
       const said = await readWhole(body, limits.maxResponseBytes, () => (firstByteAt ??= clock.monotonic()))
       const isRead = said !== undefined && said.length <= MAX_READ_ERROR
@@ -209,7 +212,8 @@ export async function callUpstream(
     }
   } catch (error) {
     if (signal.aborted && !ranOut(signal)) return broken('client_abort', 'the call was cancelled')
-    if (error instanceof EncodingError) return broken('bad_response', error.message)
+    if (error instanceof EncodingError || error instanceof EventStreamError)
+      return broken('bad_response', error.message)
     const known = error instanceof TransportError
     return broken(known && error.timeout ? 'timeout' : 'transport', why(error))
   } finally {
@@ -272,6 +276,13 @@ async function readWhole(
   return joined(chunks)
 }
 
+/** Binary events are read as the frames that they carry. */
+function asSse(answer: ReturnType<typeof decodedBody>): ReturnType<typeof decodedBody> {
+  if (headerValue(answer.headers, 'content-type') !== 'application/vnd.amazon.eventstream') return answer
+  const headers = answer.headers.filter(([name]) => !/^content-(?:type|length)$/i.test(name))
+  return { headers: [...headers, ['content-type', 'text/event-stream']], body: eventStreamToSse(answer.body) }
+}
+
 /** What went wrong, with the system's word for it. */
 function why(error: unknown): string {
   if (!(error instanceof Error)) return 'the call failed'
@@ -280,5 +291,9 @@ function why(error: unknown): string {
 }
 
 function requestIdOf(headers: HeaderList): string | undefined {
-  return headerValue(headers, 'request-id') ?? headerValue(headers, 'x-request-id')
+  return (
+    headerValue(headers, 'request-id') ??
+    headerValue(headers, 'x-request-id') ??
+    headerValue(headers, 'x-amzn-requestid')
+  )
 }

@@ -175,7 +175,7 @@ export async function cascade(
       {
         model: rung,
         provider,
-        url: upstreamUrl(plan.inbound, provider),
+        url: upstreamUrl(plan.inbound, provider, rung),
         headers: key => upstreamHeaders(plan.inbound, provider, key, { credential, bytes: sent.length, first }),
         body: sent,
         size: { mediaBytes, mediaCount, maxTokens, n },

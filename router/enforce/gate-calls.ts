@@ -36,7 +36,7 @@ export function gateCalls(input: GateCallsInput, rung: Rung, deps: PricedCallDep
       return call(
         {
           ...{ model, provider, body },
-          url: generationUrl(provider),
+          url: generationUrl(provider, model),
           headers: key => ownHeaders(inbound, provider, key, { credential, bytes: body.length }),
           size: { mediaBytes: 0, mediaCount: 0, maxTokens: question.maxOutputTokens, n: 1 },
         },
@@ -54,7 +54,7 @@ export function gateCalls(input: GateCallsInput, rung: Rung, deps: PricedCallDep
       return call(
         {
           ...{ model, provider, body },
-          url: upstreamUrl(inbound, provider),
+          url: upstreamUrl(inbound, provider, model),
           headers: key => upstreamHeaders(inbound, provider, key, { credential, bytes: body.length, first: false }),
           size: { mediaBytes, mediaCount, maxTokens, n },
         },

@@ -56,11 +56,8 @@ export function planCascade(input: PlanInput, deps: PlanDeps): Planned {
   const { facts, headers, dialect } = inbound
   const knobs = resolveKnobs(profile, route, config.learning, input.profileByHeader)
   const hasKey = clientKey(headers) !== undefined
-  const credential = (rung: Model): Credential => {
-    const found = credentialFor(config.providers[rung.provider]!, { api: dialect, hasKey }, deps.env)
-    // Signed requests to cloud hosts are not part of this version.
-    return found === 'signed' ? 'missing' : found
-  }
+  const credential = (rung: Model): Credential =>
+    credentialFor(config.providers[rung.provider]!, { api: dialect, hasKey }, deps.env)
   const fingerprint = fingerprints(headers, credential, deps.sha256)
   const eligibility = eligibleRungs(route.ladder, {
     hasTools: facts.toolCount > 0,

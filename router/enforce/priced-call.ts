@@ -4,6 +4,7 @@ import type { NanoUsd } from '../../shared/money/money.ts'
 import { attemptCost } from '../../shared/prices/price.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { BudgetLedger, BudgetRefusal } from '../budget/ledger.ts'
+import type { CloudSigner, ToSign } from '../cloud/cloud-signer.ts'
 import type { Credential } from '../config/credential.ts'
 import type { Model } from '../config/model.ts'
 import type { Limits, Provider } from '../config/routing-config.ts'
@@ -18,6 +19,7 @@ export interface PricedCallDeps {
   clock: Clock
   breakers: Breakers
   readKey: (variable: string) => string | undefined
+  signer: CloudSigner
   log: Log
   /** Told of a call that a budget did not cover. */
   budgetRefused: (scope: BudgetRefusal['scope']) => void
@@ -65,11 +67,12 @@ export async function pricedCall(
   const ticket = deps.breakers.enter(model.provider, fingerprint(model))
   const own = credential(model) === 'env' && provider.apiKeyEnv !== null
   const key = own ? deps.readKey(provider.apiKeyEnv ?? '') : undefined
+  const sign = credential(model) === 'signed' ? (call: ToSign) => deps.signer.signed(provider, call) : undefined
   const call =
     ticket === undefined
       ? notCalled(deps.clock.monotonic())
       : await callUpstream(
-          { rung: model, provider, url, headers: headers(key), body, choices: size.n, shown, follow },
+          { rung: model, provider, url, headers: headers(key), body, choices: size.n, shown, follow, sign },
           { transport: deps.transport, clock: deps.clock, limits, signal },
         )
   mark(ticket, call)

@@ -5,6 +5,7 @@ import { spliceModel } from '../../shared/dialects/model-splice.ts'
 import type { RequestFacts } from '../../shared/dialects/request-facts.ts'
 import { requestToChat } from '../../shared/dialects/translate/to-chat.ts'
 import { requestToMessages } from '../../shared/dialects/translate/to-messages.ts'
+import { betasOf, cloudBody, cloudHost, cloudUrl } from '../cloud/cloud-request.ts'
 import type { Credential } from '../config/credential.ts'
 import type { Model } from '../config/model.ts'
 import type { Provider, Route } from '../config/routing-config.ts'
@@ -31,6 +32,13 @@ export type RungBody =
  * more; otherwise the request is translated, or refused with every field that has no counterpart.
  */
 export function rungBody(inbound: Inbound, rung: Model, provider: Provider, route: Route): RungBody {
+  const made = dialectBody(inbound, rung, provider, route)
+  const host = cloudHost(provider)
+  if (!made.ok || host === undefined) return made
+  return { ...made, body: owned(cloudBody(made.body, host, betasOf(inbound.headers))) }
+}
+
+function dialectBody(inbound: Inbound, rung: Model, provider: Provider, route: Route): RungBody {
   const { dialect, body, facts } = inbound
   if (rung.dialect === dialect) {
     let sent = spliceModel(body, facts.model, rung.upstreamModel)
@@ -60,12 +68,19 @@ export function injectsUsage({ dialect, facts }: Inbound, provider: Provider): b
   )
 }
 
-export const generationUrl = (provider: Provider): string => joinUpstream(provider.baseUrl, PATH[provider.dialect])
+/** Where a call that is ours and not the client's goes; it is never streamed. */
+export function generationUrl(provider: Provider, model: Model): string {
+  const host = cloudHost(provider)
+  if (host !== undefined) return cloudUrl(provider, host, model.upstreamModel, false)
+  return joinUpstream(provider.baseUrl, PATH[provider.dialect])
+}
 
 /** The two dialects' only generation paths; a query belongs to the dialect it was written for. */
 const PATH = { messages: '/v1/messages', chat: '/v1/chat/completions' }
 
-export function upstreamUrl({ dialect, target }: Inbound, provider: Provider): string {
+export function upstreamUrl({ dialect, target, facts }: Inbound, provider: Provider, model: Model): string {
+  const host = cloudHost(provider)
+  if (host !== undefined) return cloudUrl(provider, host, model.upstreamModel, facts.stream)
   return joinUpstream(provider.baseUrl, provider.dialect === dialect ? target : PATH[provider.dialect])
 }
 
@@ -99,20 +114,23 @@ export function upstreamHeaders(
   key: string | undefined,
   { credential, bytes, first }: { credential: Credential; bytes: number; first: boolean },
 ): HeaderList {
-  const foreign = provider.dialect === dialect ? undefined : FOREIGN[dialect]
+  // Cloud hosts read version and betas from the body.
+  const own = provider.dialect === dialect && cloudHost(provider) !== 'sigv4'
+  const foreign = own ? undefined : FOREIGN[dialect]
   const sent = toUpstream(headers).filter(([name]) => {
-    const own = name.toLowerCase()
-    if (credential === 'passthrough' && (own === 'authorization' || own === 'x-api-key')) return true
+    const low = name.toLowerCase()
+    if (credential === 'passthrough' && (low === 'authorization' || low === 'x-api-key')) return true
     // A key makes the upstream answer a second attempt with the first one's answer.
-    if (REPLACED.has(own) || (own === 'idempotency-key' && !first)) return false
-    return foreign === undefined || !foreign.test(own)
+    if (REPLACED.has(low) || (low === 'idempotency-key' && !first)) return false
+    return !foreign?.test(low)
   })
   sent.push(['content-type', 'application/json'], ['accept-encoding', 'identity'], ['content-length', String(bytes)])
   return withProviders(sent, provider, key)
 }
 
 function withProviders(sent: HeaderList, provider: Provider, key: string | undefined): HeaderList {
-  if (provider.dialect === 'messages' && headerValue(sent, 'anthropic-version') === undefined) {
+  const named = provider.dialect === 'messages' && cloudHost(provider) === undefined
+  if (named && headerValue(sent, 'anthropic-version') === undefined) {
     sent.push(['anthropic-version', '2023-06-01'])
   }
   if (key !== undefined) sent.push(authHeader(provider, key))

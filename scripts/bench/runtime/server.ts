@@ -89,7 +89,10 @@ export type BenchRuntime = Awaited<ReturnType<typeof benchRuntime>>
 export async function noopAgent({ call }: BenchRuntime): Promise<void> {
   const limits = { maxTurns: 500, maxSteps: 2000 }
   const anomalies = { steps: 100_000, loopIterations: 100_000 }
-  const made = await call('POST', '/v1/agents', { name: 'noop', manifest: { tools: ['wait', 'wait_signal'], limits, anomalies } })
+  const made = await call('POST', '/v1/agents', {
+    name: 'noop',
+    manifest: { tools: ['wait', 'wait_signal'], limits, anomalies },
+  })
   if (made.status !== 201) throw new Error(made.text)
 }
 
