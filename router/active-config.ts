@@ -5,7 +5,6 @@ import { formatProblem } from './config/problem.ts'
 import type { RoutingConfig } from './config/routing-config.ts'
 import { buildGates, type GateHost } from './gates/build-gates.ts'
 import type { Gate } from './gates/gate.ts'
-import { unavailable } from './unavailable.ts'
 
 /** The routing config cannot be used: one line for each thing that is wrong. */
 export class ConfigError extends Error {
@@ -31,7 +30,7 @@ export function activate(
   // A gate that nobody uses may be one that this host cannot run.
   const used = new Set(config.routes.flatMap(route => route.gates))
   const blocking = problems.filter(problem => used.has(problem.gateId))
-  const missing = [...blocking.map(({ message }) => message), ...unavailable(config)]
+  const missing = blocking.map(({ message }) => message)
   if (missing.length > 0) throw new ConfigError(missing.join('\n'))
   return { config, gates }
 }

@@ -34,6 +34,7 @@ import type { Hashing } from './receipt/request-part.ts'
 import { type Keeping, keepReceipts, type Receipts } from './receipts.ts'
 import { reloader } from './reload/reloader.ts'
 import { routerSteps } from './schema/steps.ts'
+import { keepShadows } from './shadow/shadows.ts'
 import { promptSalt } from './traces/salt.ts'
 import { fetchTransport } from './upstream/fetch-transport.ts'
 import type { Transport } from './upstream/transport.ts'
@@ -231,6 +232,10 @@ async function build(options: RouterOptions, life: Lifecycle) {
   }
 
   const learning = await keepLearning({ db, log, sha256, secret: hashing.salt })
+  const shadows = await keepShadows({
+    ...{ db, clock, metrics, sha256, secret: hashing.salt },
+    log: log.target('router.shadow'),
+  })
   const counts = refusalMetrics(metrics)
   const outHeaders = options.responseHeaders ?? true
   const { tenantId = 'default', access = OPEN_ACCESS } = options
@@ -239,6 +244,7 @@ async function build(options: RouterOptions, life: Lifecycle) {
     breakers: breakers(clock),
     sessions: sessions(clock.monotonic),
     learner: learning.learner,
+    shadows,
     calibrated: calibration.of,
     errorBudgets: createErrorBudgets({ budgetOf: id => holder.get().config.gates[id]?.errorBudget, clock }),
     ...{ transport, clock, env, sha256, hashing, outHeaders },
@@ -322,6 +328,7 @@ async function build(options: RouterOptions, life: Lifecycle) {
     feedback,
     reload,
     async close() {
+      await shadows.close()
       await saveSpent()
       await learning.close()
       await feedback?.close()

@@ -4,6 +4,7 @@ import type { FeedbackRecord } from '../../shared/wire/router/feedback.ts'
 import type { Savings, SavingsGroup } from '../../shared/wire/router/savings.ts'
 import type { TraceRecord } from '../../shared/wire/router/trace.ts'
 import type { TraceList, TraceListQuery } from '../../shared/wire/router/traces.ts'
+import { measured } from '../shadow/measured.ts'
 import { evals, type StoredEvals } from '../traces/evals.ts'
 import { publishedKeys } from '../traces/keys.ts'
 import { savings } from '../traces/savings.ts'
@@ -51,8 +52,11 @@ export function auditReads(db: Db) {
       return trace && { trace, feedback: await store.feedbackOf(trace.tenant_id, trace.trace_id) }
     },
 
-    savings: async (query: TextWindow & { group?: SavingsGroup | undefined }, tenant?: string): Promise<Savings> =>
-      savings(db, await tenants(tenant), toDates(query), query.group),
+    async savings(query: TextWindow & { group?: SavingsGroup | undefined }, tenant?: string): Promise<Savings> {
+      const those = await tenants(tenant)
+      const sums = await savings(db, those, toDates(query), query.group)
+      return { ...sums, ...(await measured(db, those, toDates(query))) }
+    },
 
     evals: async (query: TextWindow, tenant?: string): Promise<StoredEvals> =>
       evals(db, await tenants(tenant), toDates(query)),

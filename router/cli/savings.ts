@@ -39,5 +39,17 @@ async function shown(sums: Savings): Promise<string> {
     String(one.unpriced),
   ]
   const head = ['', 'requests', 'spent USD', 'of it gates', 'top rung USD', 'saved USD', 'saved', 'unpriced']
-  return toTable(head, [...sums.groups.map(group => row(group.key, group)), row('all', sums)])
+  const table = toTable(head, [...sums.groups.map(group => row(group.key, group)), row('all', sums)])
+  return table + measuredText(sums)
+}
+
+/** What the shadow samples of the window measured, in one sentence. */
+function measuredText({ shadow, ratio_ci }: Savings): string {
+  if (shadow === undefined) return ''
+  const ratio =
+    shadow.same_token_usd === 0 ? 'no ratio' : `${(shadow.measured_usd / shadow.same_token_usd).toFixed(3)} x`
+  const interval = ratio_ci
+    ? `95 % between ${ratio_ci[0].toFixed(3)} and ${ratio_ci[1].toFixed(3)}`
+    : 'too few for an interval'
+  return `${shadow.requests} requests were run on the top rung as well: it took ${ratio} the same-token cost (${interval})\n`
 }

@@ -7,20 +7,23 @@ import type { Rung } from '../config/routing-config.ts'
 import type { Lesson } from '../learning/experience.ts'
 import type { Hashing } from '../receipt/request-part.ts'
 import { requestPart } from '../receipt/request-part.ts'
+import type { Shadows } from '../shadow/shadows.ts'
 import { type HeaderList, TransportError } from '../upstream/transport.ts'
 import { type CascadeEnd, type CascadeResult, cascade } from './cascade.ts'
-import type { CascadeDeps } from './cascade-plan.ts'
+import type { CascadeDeps, CascadePlan } from './cascade-plan.ts'
 import type { EarlyOut } from './early-answer.ts'
 import { frameFlow } from './frame-flow.ts'
 import { type PlanDeps, type PlanInput, planCascade } from './plan.ts'
 import { type CascadeLog, cascadeRecord } from './receipt.ts'
 import { type Flowing, type Outcome, respond } from './respond.ts'
 import { type ServeOptions, serveAnswer, serveRefusal, streamHeaders } from './serve.ts'
+import { askTop } from './shadow-call.ts'
 
 export interface EnforceDeps extends PlanDeps, Omit<CascadeDeps, 'readKey' | 'breakers'> {
   clock: Clock
   hashing: Hashing
   outHeaders: boolean
+  shadows: Shadows
   /** Takes the making of the receipt; resolves when the response may end. */
   record: (make: () => UnsealedTrace) => Promise<void>
 }
@@ -68,7 +71,8 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, abandoned:
       )
       return { kind: 'error', error: planned.error, message: planned.message, headers: own }
     }
-    const result = await cascade(planned.plan, { ...deps, readKey: name => deps.env[name] }, signal, releasing)
+    const calling = { ...deps, readKey: (name: string) => deps.env[name] }
+    const result = await cascade(planned.plan, calling, signal, releasing)
     const options: ServeOptions = {
       dialect: inbound.dialect,
       stream: inbound.facts.stream,
@@ -81,12 +85,25 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, abandoned:
       const { rung, tokens } = result.end.served
       deps.sessions.served(input.tenantId, route.fingerprint, sessionId, rung.rung, tokens?.cache_read)
     }
+    sampled(planned.plan, result, calling)
     const { algorithm, discount } = config.learning
     if (algorithm !== 'off') {
       deps.learner.learn(input.tenantId, route.fingerprint, features, lessonsOf(result), discount)
     }
     await leave(made.result, planned.policy, made.outcome.kind === 'served' ? made.outcome.served.status : undefined)
     return made.outcome
+  }
+
+  /** Measures what the top rung would have taken, for a share of what was served as it should be. */
+  function sampled(plan: CascadePlan, { end }: CascadeResult, calling: CascadeDeps): void {
+    const top = route.ladder.at(-1)!
+    if (end.kind !== 'answer' || end.servedFrom !== 'attempt' || top.price === null) return
+    const { rung, call, tokens } = end.served
+    if (tokens === null || call.usageSource !== 'provider') return
+    deps.shadows.consider({
+      ...{ tenantId: input.tenantId, traceId, route, served: tokens, top: top.price, isTop: rung.rung === top.rung },
+      askTop: signal => askTop(plan, calling, signal),
+    })
   }
 
   /** The way out for an answer that begins to flow; the head goes with its first frame, and what it costs is not known then. */
@@ -161,6 +178,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, abandoned:
       arrivedAt: input.arrivedAt,
       routeIx: route.ix,
       topRung: route.ladder.at(-1)!,
+      ratios: deps.shadows.ratios(input.tenantId, route.fingerprint),
       inbound,
       policy,
       storeReasons: config.store.storeReasons,

@@ -12,6 +12,7 @@ import type {
 } from '../../shared/wire/router/trace.ts'
 import type { Rung } from '../config/routing-config.ts'
 import { bodyHash, type Hashing, requestPart } from '../receipt/request-part.ts'
+import { calibratedCost, type Ratios } from '../shadow/shadow-book.ts'
 import { headerValue } from '../upstream/headers.ts'
 import type { CallResult } from './call.ts'
 import type { Inbound } from './upstream-request.ts'
@@ -40,6 +41,8 @@ export interface CascadeLog {
   arrivedAt: Date
   routeIx: number
   topRung: Rung
+  /** What the top rung takes for a served token, once it was measured. */
+  ratios: Ratios | undefined
   inbound: Inbound
   policy: Policy
   /** Whether reasons of gates are kept. */
@@ -101,11 +104,12 @@ function withoutReason({ reason: _, ...result }: GateResult): GateResult {
   return result
 }
 
-function final({ inbound, tried, end, topRung, times, busy }: CascadeLog): Final {
+function final({ inbound, tried, end, topRung, ratios, times, busy }: CascadeLog): Final {
   const gateCost = sumNano(tried.map(({ gates }) => gates?.cost ?? 0))
   const costs = tried.map(({ cost }) => cost)
   const total = costs.includes(null) ? null : sumNano([...costs.map(cost => cost ?? 0), gateCost])
   const baseline = baselineCost(end.served, topRung)
+  const calibrated = ratios && calibratedBaseline(end.served, topRung, ratios)
   const candidate = end.served?.call.kind === 'answered' ? end.served.call.candidate : undefined
   const requestId = (end.served ?? tried.at(-1))?.call.upstreamRequestId
   const clientId = headerValue(inbound.headers, 'x-request-id')
@@ -118,7 +122,9 @@ function final({ inbound, tried, end, topRung, times, busy }: CascadeLog): Final
     total_cost_usd: total === null ? null : toUsd(total),
     gate_cost_usd: toUsd(gateCost),
     baseline_same_token_usd: baseline === null ? null : toUsd(baseline),
+    ...(calibrated !== undefined && { baseline_calibrated_usd: toUsd(calibrated) }),
     savings_usd: baseline === null || total === null ? null : toUsd(baseline - total),
+    ...(calibrated !== undefined && total !== null && { savings_calibrated_usd: toUsd(calibrated - total) }),
     escalations: count('escalation', 'overflow'),
     failovers: count('failover', 'retry'),
     wall_ms: ms(times.done - times.arrived),
@@ -134,6 +140,11 @@ function final({ inbound, tried, end, topRung, times, busy }: CascadeLog): Final
 function baselineCost(served: Tried | undefined, top: Rung): NanoUsd | null {
   if (served === undefined) return 0
   return top.price === null || served.tokens === null ? null : attemptCost(top.price, served.tokens)
+}
+
+function calibratedBaseline(served: Tried | undefined, top: Rung, ratios: Ratios): NanoUsd | undefined {
+  if (served === undefined || served.tokens === null || top.price === null) return undefined
+  return calibratedCost(top.price, served.tokens, ratios)
 }
 
 /** The total length of intervals that may overlap. */

@@ -145,4 +145,24 @@ create table routing_configs (
   body text not null
 ) strict;`,
   },
+  {
+    id: 5,
+    name: 'shadows',
+    // Samples that ran on the top rung as well, beside the traces that they measure. Money is whole nano-USD.
+    sql: `create table shadows (
+  tenant_id text not null,
+  trace_id text not null,
+  route_fp text not null,
+  ts_ms integer not null,
+  served_in integer not null,
+  served_out integer not null,
+  top_in integer not null,
+  top_out integer not null,
+  same_nano integer not null,
+  top_nano integer not null,
+  spent_nano integer not null,
+  primary key (tenant_id, trace_id)
+) strict, without rowid;
+create index shadows_time on shadows (tenant_id, ts_ms);`,
+  },
 ]

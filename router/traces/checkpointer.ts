@@ -121,6 +121,10 @@ export function checkpointer({ db, clock, log, signer, sha256, sinks, committer,
         sql: `delete from feedback where tenant_id = ? and seq <= ? and ${fence}`,
         args: [tenant, feedback_seq, term.holder, term.epoch],
       },
+      {
+        sql: `delete from shadows where tenant_id = ? and ts_ms < ? and ${fence}`,
+        args: [tenant, before, term.holder, term.epoch],
+      },
     ])
     if (results[0]?.rowsAffected !== 1) {
       committer.forget()

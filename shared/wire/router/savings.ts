@@ -27,7 +27,11 @@ export const savings = named(
   'Savings',
   z.object({
     ...sums,
-    /** Bootstrap interval of the measured ratio. */
+    /** Samples that ran on the top rung as well: what they cost beside the same tokens at its prices. */
+    shadow: z
+      .object({ requests: count, spent_usd: z.number(), same_token_usd: z.number(), measured_usd: z.number() })
+      .optional(),
+    /** Bootstrap interval of measured over same-token cost, from 30 samples on. */
     ratio_ci: z.tuple([z.number(), z.number()]).optional(),
     groups: z.array(z.object({ key: z.string(), ...sums })),
   }),

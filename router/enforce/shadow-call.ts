@@ -1,0 +1,33 @@
+import type { Tokens } from '../../shared/dialects/candidate.ts'
+import type { NanoUsd } from '../../shared/money/money.ts'
+import type { CascadeDeps, CascadePlan } from './cascade-plan.ts'
+import { pricedCall } from './priced-call.ts'
+import { rungBody, upstreamHeaders, upstreamUrl } from './upstream-request.ts'
+
+/** The same request to the top rung, on the account and with the key of who asked; undefined where it gave no answer. */
+export async function askTop(
+  plan: CascadePlan,
+  deps: CascadeDeps,
+  signal: AbortSignal,
+): Promise<{ tokens: Tokens; cost: NanoUsd } | undefined> {
+  const { inbound, route, config } = plan
+  const top = route.ladder.at(-1)!
+  const provider = config.providers[top.provider]!
+  const credential = plan.credential(top)
+  const made = rungBody(inbound, top, provider, route)
+  if (credential === 'missing' || !made.ok) return undefined
+  const { body } = made
+  const { mediaBytes, mediaCount, maxTokens = top.maxOutputTokens, n } = inbound.facts
+  const asked = await pricedCall(
+    {
+      ...{ model: top, provider, body, url: upstreamUrl(inbound, provider, top) },
+      headers: key => upstreamHeaders(inbound, provider, key, { credential, bytes: body.length, first: false }),
+      size: { mediaBytes, mediaCount, maxTokens, n },
+    },
+    plan,
+    { ...deps, limits: config.limits },
+    signal,
+  )
+  if (!asked.ok || asked.call.kind !== 'answered' || asked.tokens === null || asked.cost === null) return undefined
+  return { tokens: asked.tokens, cost: asked.cost }
+}

@@ -1,0 +1,101 @@
+import type { Tokens } from '../../shared/dialects/candidate.ts'
+import type { Log } from '../../shared/log/log.ts'
+import type { Metrics } from '../../shared/metrics/metrics.ts'
+import { type NanoUsd, toUsd } from '../../shared/money/money.ts'
+import { attemptCost, type Price } from '../../shared/prices/price.ts'
+import { joined, utf8 } from '../../shared/sign/bytes.ts'
+import type { Sha256 } from '../../shared/sign/sha256.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import type { Clock } from '../../shared/time/clock.ts'
+import { pairOf, type Ratios, shadowBook } from './shadow-book.ts'
+import { shadowStore } from './shadow-store.ts'
+
+/** So many run at once; beyond that a sample is left out rather than kept waiting. */
+const MOST_RUNNING = 16
+
+export interface Sample {
+  tenantId: string
+  traceId: string
+  route: { fingerprint: string; shadowRate: number }
+  /** Of the served attempt, as the provider counted them. */
+  served: Tokens
+  top: Price
+  /** Whether the top rung served it: then there is nothing to call. */
+  isTop: boolean
+  /** Asks the top rung the same, within the budgets; undefined where it gave no answer. */
+  askTop: (signal: AbortSignal) => Promise<{ tokens: Tokens; cost: NanoUsd } | undefined>
+}
+
+export interface ShadowDeps {
+  db: Db | undefined
+  clock: Clock
+  log: Log
+  metrics: Metrics
+  sha256: Sha256
+  /** Keeps callers from choosing ids that are sampled. */
+  secret: Uint8Array
+}
+
+export type Shadows = Pick<Awaited<ReturnType<typeof keepShadows>>, 'consider' | 'ratios'>
+
+/**
+ * Runs a share of the served requests on the top rung as well, after their answers, to measure what the top rung really takes
+ * (router contract §7.6). What they cost counts against the budgets of who asked; the answers are thrown away.
+ */
+export async function keepShadows({ db, clock, log, metrics, sha256, secret }: ShadowDeps) {
+  const book = shadowBook()
+  const store = db && shadowStore(db)
+  await store?.fill(book)
+  const running = new Set<Promise<void>>()
+  const closing = new AbortController()
+  const samples = metrics.counter('router_shadow_samples_total', 'Served requests drawn for the calibrated baseline.')
+  const spent = metrics.counter('router_shadow_cost_usd_total', 'Spent on running samples on the top rung.')
+
+  function isDrawn({ traceId, route }: Sample): boolean {
+    if (route.shadowRate <= 0) return false
+    const digest = sha256(joined([utf8('shadow\0'), secret, utf8(traceId)]))
+    const draw = new DataView(digest.buffer, digest.byteOffset, 4).getUint32(0) / 2 ** 32
+    return draw < route.shadowRate
+  }
+
+  async function run(sample: Sample): Promise<void> {
+    const { tenantId, traceId, route, served, top } = sample
+    const answer = sample.isTop
+      ? { tokens: served, cost: 0 }
+      : await sample.askTop(closing.signal).catch((error: unknown) => {
+          log.error('a shadow sample failed', { trace_id: traceId, error })
+          return undefined
+        })
+    samples.add(1, { outcome: answer === undefined ? 'failed' : 'measured' })
+    if (answer === undefined) return
+    spent.add(toUsd(answer.cost), { tenant: tenantId })
+    const pair = pairOf(served, answer.tokens)
+    book.add(tenantId, route.fingerprint, pair)
+    await store
+      ?.put({
+        ...{ tenant_id: tenantId, trace_id: traceId, route_fp: route.fingerprint, ts_ms: clock.now().getTime() },
+        ...{ served_in: pair.servedIn, served_out: pair.servedOut, top_in: pair.topIn, top_out: pair.topOut },
+        ...{ same_nano: attemptCost(top, served), top_nano: attemptCost(top, answer.tokens), spent_nano: answer.cost },
+      })
+      .catch((error: unknown) => log.error('a shadow sample could not be stored', { trace_id: traceId, error }))
+  }
+
+  return {
+    /** Takes the request as a sample when its id is drawn; returns at once. */
+    consider(sample: Sample): void {
+      if (closing.signal.aborted || !isDrawn(sample)) return
+      if (running.size >= MOST_RUNNING) {
+        samples.add(1, { outcome: 'left_out' })
+        return
+      }
+      const one = run(sample).finally(() => running.delete(one))
+      running.add(one)
+    },
+    ratios: (tenantId: string, route: string): Ratios | undefined => book.ratios(tenantId, route),
+    /** Samples that are under way are given up. */
+    async close(): Promise<void> {
+      closing.abort()
+      await Promise.all(running)
+    },
+  }
+}
