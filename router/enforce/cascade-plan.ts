@@ -20,6 +20,8 @@ export interface CascadePlan extends Payer {
   gates: readonly Gate[]
   start: Start & { rung: number }
   eligible: readonly number[]
+  /** How likely an answer of a rung passes its gates; undefined where too little was learned. */
+  passChance: (rung: number) => number | undefined
 }
 
 export interface CascadeDeps extends PricedCallDeps {

@@ -10,7 +10,7 @@ import { type AnsweredCall, type RefusedCall, ranOut } from './call.ts'
 import type { CascadeDeps, CascadePlan } from './cascade-plan.ts'
 import type { EarlyAnswer, EarlyOut } from './early-answer.ts'
 import { judging } from './judging.ts'
-import { pricedCall } from './priced-call.ts'
+import { type PricedCall, pricedCall } from './priced-call.ts'
 import type { Tried } from './receipt.ts'
 import { injectsUsage, rungBody, upstreamHeaders, upstreamUrl } from './upstream-request.ts'
 
@@ -30,6 +30,15 @@ export interface CascadeResult {
 
 /** A timer may fire a moment before the clock that the breaker reads is there, and the retry would find it open. */
 const TIMER_SLACK_MS = 5
+
+/** Where a pass is as likely as not (contract §4.2). */
+const OPEN_CHANCE = { least: 0.35, most: 0.65 }
+
+/** A call under way, and what was sent. */
+interface Asked {
+  made: Promise<PricedCall>
+  sent: Uint8Array
+}
 
 /** Why no further attempt is made. */
 type Stop = { because: 'gates' | 'upstream' } | { because: 'budget'; message: string }
@@ -51,6 +60,7 @@ export async function cascade(
   const busy: [number, number][] = []
   let next: Next = { rung: plan.start.rung, cause: 'failover' }
   let cause: Cause = 'start'
+  let ahead: (Asked & { rung: Rung; stop: AbortController }) | undefined
 
   for (;;) {
     const rung = route.ladder[next.rung]!
@@ -66,6 +76,8 @@ export async function cascade(
     const { one, out } = made
     tried.push(one)
     busy.push([one.call.startedAt, clock.monotonic()])
+    const passed = one.call.kind === 'answered' && one.verdict === 'pass'
+    if (passed || signal.aborted || out?.began) await dropAhead()
     if (signal.aborted || one.errorClass === 'client_abort') return { end: { kind: 'aborted' }, tried, busy }
     if (one.call.kind === 'answered' && one.verdict === 'pass') {
       return { end: { kind: 'answer', servedFrom: 'attempt', served: { ...one, call: one.call } }, tried, busy }
@@ -156,22 +168,15 @@ export async function cascade(
     return { kind: 'error', error: 'upstream', message }
   }
 
-  /** One rung: budget, call, gates, decision (steps 5 to 10). */
-  async function attempt(
-    rung: Rung,
-    why: Cause,
-  ): Promise<{ one: Tried; out?: EarlyAnswer | undefined } | { stop: Stop }> {
+  /** Asks a rung, if the budget covers it (steps 5 and 6). Undefined where its dialect cannot express the request, which is never eligible. */
+  function ask(rung: Rung, first: boolean, stop: AbortSignal, out?: EarlyAnswer): Asked | undefined {
     const provider = config.providers[rung.provider]!
     const body = rungBody(plan.inbound, rung, provider, route)
-    // Rungs whose dialect cannot express the request were never eligible.
-    if (!body.ok) return { stop: { because: 'upstream' } }
+    if (!body.ok) return undefined
     const sent = body.body
     const credential = plan.credential(rung)
-    const first = tried.length === 0
     const { mediaBytes, mediaCount, maxTokens = rung.maxOutputTokens, n } = plan.inbound.facts
-    const judged = judging(rung, plan, deps, signal)
-    const out = early && mayReleaseEarly(rung) ? judged.early(early(rung)) : undefined
-    const made = await pricedCall(
+    const made = pricedCall(
       {
         model: rung,
         provider,
@@ -184,17 +189,77 @@ export async function cascade(
       },
       plan,
       { ...deps, limits: config.limits },
-      signal,
+      stop,
     )
+    return { made, sent }
+  }
+
+  /** One rung: budget, call, gates, decision (steps 5 to 10). */
+  async function attempt(
+    rung: Rung,
+    why: Cause,
+  ): Promise<{ one: Tried; out?: EarlyAnswer | undefined } | { stop: Stop }> {
+    const judged = judging(rung, plan, deps, signal)
+    const begun = takeAhead(rung)
+    const out = !begun && early && mayReleaseEarly(rung) ? judged.early(early(rung)) : undefined
+    const asked = begun ?? ask(rung, tried.length === 0, signal, out)
+    if (asked === undefined) return { stop: { because: 'upstream' } }
+    const made = await asked.made
     if (!made.ok) return { stop: { because: 'budget', message: refusalText(made.refusal) } }
     const { call, tokens, cost } = made
-    const base = { rung, cause: why, call, sent, tokens, cost }
+    const base = { rung, cause: why, call, sent: asked.sent, tokens, cost }
     if (call.kind !== 'answered') {
       const verdict = call.errorClass === 'client_abort' ? ('cancelled' as const) : ('error' as const)
       return { one: { ...base, verdict, errorClass: call.errorClass as ErrorClass, gates: undefined }, out }
     }
-    const whole = await judged.whole(call, out)
+    const whole = await judged.whole(call, out, score => callAhead(rung, score))
     return { one: { ...base, ...whole, errorClass: whole.verdict === 'cancelled' ? left() : undefined }, out }
+  }
+
+  /** Contract §4.2: where the verdict is close and slow gates have not spoken, the rung that would be next is asked already. */
+  function callAhead(rung: Rung, score: number | null): void {
+    const { speculation, band } = plan.knobs
+    if (speculation === 0 || ahead !== undefined) return
+    const chance = plan.passChance(rung.rung)
+    const close = score !== null && plan.threshold !== null && Math.abs(score - plan.threshold) <= band
+    if (!close && !(chance !== undefined && chance >= OPEN_CHANCE.least && chance <= OPEN_CHANCE.most)) return
+    const progress = progressNow()
+    const next = afterGateFail({ ...progress, tried: [...progress.tried, rung.rung] })
+    if (next.rung === null) return
+    const stop = new AbortController()
+    const asked = ask(route.ladder[next.rung]!, false, AbortSignal.any([signal, stop.signal]))
+    if (asked) ahead = { ...asked, rung: route.ladder[next.rung]!, stop }
+  }
+
+  function takeAhead(rung: Rung): Asked | undefined {
+    if (ahead?.rung.rung !== rung.rung) return undefined
+    const taken = ahead
+    ahead = undefined
+    return taken
+  }
+
+  /** Ends a call that was not needed; what it cost until then was spent. */
+  async function dropAhead(): Promise<void> {
+    if (ahead === undefined) return
+    const { stop, made, rung, sent } = ahead
+    ahead = undefined
+    stop.abort()
+    const ended = await made
+    if (!ended.ok) return
+    const { call, tokens, cost } = ended
+    const errorClass = signal.aborted ? left() : 'speculation_cancelled'
+    tried.push({
+      rung,
+      cause: 'speculation',
+      call,
+      sent,
+      tokens,
+      cost,
+      verdict: 'cancelled',
+      errorClass,
+      gates: undefined,
+    })
+    busy.push([call.startedAt, call.endedAt])
   }
 
   /**

@@ -44,7 +44,11 @@ export function judging(rung: Rung, plan: CascadePlan, deps: CascadeDeps, signal
       )
     },
 
-    async whole(call: AnsweredCall, out: EarlyAnswer | undefined): Promise<Pick<Tried, 'verdict' | 'gates'>> {
+    async whole(
+      call: AnsweredCall,
+      out: EarlyAnswer | undefined,
+      stillOpen?: (score: number | null) => void,
+    ): Promise<Pick<Tried, 'verdict' | 'gates'>> {
       // A paused turn is not an answer yet: it is served as it is (dialects §1.2).
       if (plan.gates.length === 0 || call.finish === 'pause_turn') return { verdict: 'pass', gates: undefined }
       const known = await out?.verdicts()
@@ -58,7 +62,7 @@ export function judging(rung: Rung, plan: CascadePlan, deps: CascadeDeps, signal
         score: route.score,
         isDisabled: id => disabled.has(id),
         cancelOnFail: !route.serveFailedAboveThreshold,
-        clock,
+        ...{ clock, stillOpen },
       })
       deps.errorBudgets.record(tenantId, outcome.runs)
       const gates = { results: outcome.results, gate: outcome.gate, score: outcome.score, cost: outcome.costNano }

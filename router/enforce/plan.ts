@@ -119,6 +119,7 @@ export function planCascade(input: PlanInput, deps: PlanDeps): Planned {
     gates: route.gates.flatMap(id => deps.gates.get(id) ?? []),
     start: { ...start, rung: start.rung },
     eligible: eligibility.rungs,
+    passChance: rung => deps.learner.passChance({ tenantId, route, features, settings: config.learning }, rung),
     credential,
     fingerprint,
     account: deps.ledger.open({ tenantId, sessionId: input.sessionId }, capsFor(config, route, tenantId, own)),

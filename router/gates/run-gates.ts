@@ -2,6 +2,7 @@ import { type NanoUsd, sumNano, toUsd } from '../../shared/money/money.ts'
 import { type Clock, systemClock } from '../../shared/time/clock.ts'
 import type { GateResult } from '../../shared/wire/router/trace.ts'
 import type { Gate, GateSubject } from './gate.ts'
+import type { GateKind } from './gate-config.ts'
 import { type GateTake, runGate } from './run-gate.ts'
 
 export interface RunGatesOptions {
@@ -16,7 +17,12 @@ export interface RunGatesOptions {
   /** Off where a hard fail may still be served, so that its score is that of every gate. */
   readonly cancelOnFail?: boolean
   readonly clock?: Pick<Clock, 'monotonic'>
+  /** Told once, with the score so far, when all quick gates are done, none failed, and slower ones still run. */
+  readonly stillOpen?: ((score: number | null) => void) | undefined
 }
+
+/** Gates that leave the process, or run somebody's code. */
+const SLOW: ReadonlySet<GateKind> = new Set(['subprocess', 'http', 'function', 'judge', 'consistency'])
 
 export interface GatesOutcome {
   /** One for each gate, in config order. */
@@ -57,7 +63,21 @@ export async function runGates(options: RunGatesOptions): Promise<GatesOutcome> 
   const cancel = () => stop.abort()
   signal.addEventListener('abort', cancel, { once: true })
   if (signal.aborted) cancel()
+  const active = gates.filter(gate => !isDisabled(gate.id))
+  const quick = active.filter(({ kind }) => !SLOW.has(kind)).length
+  const quickSums: GateSum[] = []
+  let open = active.length - quick
+  function settled(gate: Gate, sum: GateSum): void {
+    if (SLOW.has(gate.kind)) open -= 1
+    else quickSums.push(sum)
+    if (quickSums.length === quick && !SLOW.has(gate.kind)) tellOpen()
+  }
+  function tellOpen(): void {
+    const failed = quickSums.some(({ result }) => result.verdict === 'fail')
+    if (open > 0 && !failed && !stop.signal.aborted) options.stillOpen?.(scoreOver(quickSums, score))
+  }
   try {
+    if (quick === 0) tellOpen()
     const sums = await Promise.all(
       gates.map(async gate => {
         if (isDisabled(gate.id)) return disabled(gate)
@@ -69,7 +89,9 @@ export async function runGates(options: RunGatesOptions): Promise<GatesOutcome> 
             return take
           }),
         )
-        return sumUp(gate, takes, startedAt)
+        const sum = sumUp(gate, takes, startedAt)
+        settled(gate, sum)
+        return sum
       }),
     )
     return conclude(gates, sums, score)
@@ -130,8 +152,6 @@ function scoreOf({ verdict: { verdict, score } }: GateTake): number | null {
 
 function conclude(gates: readonly Gate[], sums: readonly GateSum[], how: 'min' | 'mean'): GatesOutcome {
   const verdicts = sums.filter(({ outcome }) => outcome === 'ran').map(({ result }) => result.verdict)
-  const scores = sums.flatMap(({ score }) => score ?? [])
-  const total = scores.reduce((sum, score) => sum + score, 0)
   return {
     results: sums.map(({ result }) => result),
     gate: verdicts.includes('fail')
@@ -146,8 +166,14 @@ function conclude(gates: readonly Gate[], sums: readonly GateSum[], how: 'min' |
       ({ result, outcome }, i) =>
         gates[i]!.onAbstain === 'fail-closed' && result.verdict === 'abstain' && outcome !== 'cancelled',
     ),
-    score: scores.length === 0 ? null : how === 'min' ? Math.min(...scores) : total / scores.length,
+    score: scoreOver(sums, how),
     costNano: sumNano(sums.map(({ costNano }) => costNano)),
     runs: sums.flatMap(({ runs }) => runs),
   }
+}
+
+function scoreOver(sums: readonly GateSum[], how: 'min' | 'mean'): number | null {
+  const scores = sums.flatMap(({ score }) => score ?? [])
+  if (scores.length === 0) return null
+  return how === 'min' ? Math.min(...scores) : scores.reduce((sum, score) => sum + score, 0) / scores.length
 }

@@ -6,7 +6,7 @@ import type { Knobs } from '../policy/knobs.ts'
 import type { Draw, Session } from '../policy/start-rung.ts'
 import { xoshiro128 } from '../policy/xoshiro128.ts'
 import { contextOf, WHOLE_ROUTE } from './context.ts'
-import { type Experience, type Lesson, learned, NO_EXPERIENCE } from './experience.ts'
+import { type Experience, type Lesson, learned, NO_EXPERIENCE, rungOf } from './experience.ts'
 import { drawStart } from './start-draw.ts'
 
 /** Everything known of one route of one tenant, by context. */
@@ -34,6 +34,8 @@ export interface DrawAsk {
   readonly settings: Learning
 }
 
+export type ChanceAsk = Pick<DrawAsk, 'tenantId' | 'route' | 'features' | 'settings'>
+
 export type Learner = ReturnType<typeof learner>
 
 export interface LearnerOptions {
@@ -57,13 +59,18 @@ export function learner({ sha256, secret, changed = () => undefined }: LearnerOp
     return { key, contexts: room.contexts }
   }
 
+  /** Of this context, or of the route where that is too little. */
+  function known(contexts: Map<string, Experience> | undefined, features: Features, settings: Learning) {
+    const found = [contextOf(features), WHOLE_ROUTE].map(context => contexts?.get(context))
+    return found.find(one => one !== undefined && one.seen >= settings.minObservations)
+  }
+
   return {
     /** Undefined where too little is known, so that the request starts where its route says. */
     draw({ traceId, tenantId, route, knobs, eligible, features, session, settings }: DrawAsk): Draw | undefined {
       if (knobs.learned === null) return undefined
       const contexts = routes.get(keyOf(tenantId, route.fingerprint))?.contexts
-      const known = [contextOf(features), WHOLE_ROUTE].map(context => contexts?.get(context))
-      const experience = known.find(one => one !== undefined && one.seen >= settings.minObservations)
+      const experience = known(contexts, features, settings)
       if (experience === undefined) return undefined
       const sticks = session !== undefined && session.lastServedRung >= 0 && session.idleS <= route.stickyTtlS
       const next = xoshiro128(seedOf(traceId))
@@ -72,6 +79,15 @@ export function learner({ sha256, secret, changed = () => undefined }: LearnerOp
         session: sticks ? { rung: session.lastServedRung, cacheReadTokens: session.cacheReadTokens ?? 0 } : undefined,
         uniform: () => next() / UINT32,
       })
+    },
+
+    /** How likely an answer of a rung passes; undefined where too little is known. */
+    passChance({ tenantId, route, features, settings }: ChanceAsk, rung: number): number | undefined {
+      const contexts = routes.get(keyOf(tenantId, route.fingerprint))?.contexts
+      const experience = known(contexts, features, settings)
+      if (experience === undefined) return undefined
+      const { pass, fail } = rungOf(experience, rung)
+      return pass + fail === 0 ? undefined : (1 + pass) / (2 + pass + fail)
     },
 
     learn(tenantId: string, routeFp: string, features: Features, lessons: readonly Lesson[], discount: number): void {
