@@ -17,6 +17,7 @@ import { auditReads } from './audit/reads.ts'
 import { type Access, OPEN_ACCESS } from './auth/access.ts'
 import { budgetLedger } from './budget/ledger.ts'
 import { spentStore } from './budget/spent-store.ts'
+import { answerCache } from './cache/answer-cache.ts'
 import { calibrationReads } from './calibrate/calibration-reads.ts'
 import { cloudSigner } from './cloud/cloud-signer.ts'
 import type { EnforceDeps } from './enforce/handle.ts'
@@ -205,13 +206,17 @@ async function build(options: RouterOptions, life: Lifecycle) {
     pending: async (id, tenant) => receipts?.find(id, tenant),
     made: receipts?.made ?? (async () => undefined),
   })
+  const answers: EnforceDeps['answers'] = answerCache({ monotonic: () => clock.monotonic() })
   const settings = () => holder.get().config.calibration
   const feedback =
     db &&
     (await keepFeedback({
       ...{ db, clock, log, sha256, settings },
       find: async (id, tenant) => (await findTrace(id, tenant))?.trace,
-      counted: calibrating.counted,
+      counted: result => {
+        calibrating.counted(result)
+        if (result.verdict === 'fail') answers.retract(result.trace_id)
+      },
     }))
   await feedback?.routes.remember(holder.get().config)
   const calibration = calibrationReads(feedback?.book, () => holder.get().config)
@@ -245,6 +250,7 @@ async function build(options: RouterOptions, life: Lifecycle) {
     sessions: sessions(clock.monotonic),
     learner: learning.learner,
     shadows,
+    answers,
     calibrated: calibration.of,
     errorBudgets: createErrorBudgets({ budgetOf: id => holder.get().config.gates[id]?.errorBudget, clock }),
     ...{ transport, clock, env, sha256, hashing, outHeaders },

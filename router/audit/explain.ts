@@ -20,6 +20,8 @@ function summary({ mode, attempts, final, request }: UnsealedTrace): string {
   if (final.served_model === null) {
     return `${request.features.requested_model} was asked for and nothing was served: ${tried}, status ${final.status}${usd(final.total_cost_usd, ', cost ')}.`
   }
+  if (final.served_from === 'cache')
+    return `An answer of ${final.served_model} that had passed its gates was given again, for nothing.`
   const how = final.served_from === 'best_attempt' ? ' as the best of what failed its gates' : ''
   return `Rung ${final.served_rung} (${final.served_model}) was served${how} after ${tried}${usd(final.total_cost_usd, ' for ')}${usd(final.savings_usd, ', which saved ')}.`
 }
@@ -127,6 +129,7 @@ function callNumbers({ cost, tokens, usage_source, latency_ms, ttfb_ms, status }
 function servedStep({ final }: UnsealedTrace): Step {
   const why: Record<UnsealedTrace['final']['served_from'], string> = {
     attempt: 'its gates let it pass',
+    cache: 'the same question was answered before, and that answer had passed its gates',
     best_attempt: 'nothing passed, and the route serves the best there is: highest score, then highest rung',
     upstream_error: 'an error of the provider is returned as it came',
     error: 'there was nothing to serve',

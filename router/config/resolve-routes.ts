@@ -106,6 +106,7 @@ function resolveRoute(row: Row<RouteTable>, ix: number, deps: Deps): Route | und
     jsonByGate: keys.json_by_gate ?? false,
     score: keys.score ?? 'min',
     shadowRate: keys.shadow_rate ?? 0,
+    cacheTtlS: keys.cache_ttl_s ?? 0,
     budget: combineBudgets(keys.budget ?? {}, deps.budget),
     fingerprint: routeFingerprint(match, keys.ladder ?? [], gates),
   }

@@ -60,6 +60,7 @@ export const defaultsTable = z.strictObject({
   json_by_gate: flag.optional(),
   score: choice(['min', 'mean']).optional(),
   shadow_rate: decimal(0, 1).optional(),
+  cache_ttl_s: whole(0, 86_400).optional(),
   budget: budgetTable.optional(),
 })
 export type DefaultsTable = z.output<typeof defaultsTable>

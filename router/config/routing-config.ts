@@ -53,6 +53,8 @@ export interface Route {
   readonly jsonByGate: boolean
   readonly score: 'min' | 'mean'
   readonly shadowRate: number
+  /** How long an answer that passed its gates may be given again; 0 keeps none. */
+  readonly cacheTtlS: number
   readonly budget: Budget
   /** Hash of match, ladder and gates: what is learned about a route follows it through a reload. */
   readonly fingerprint: string

@@ -16,7 +16,7 @@ import { injectsUsage, rungBody, upstreamHeaders, upstreamUrl } from './upstream
 
 /** How it ended; the attempts stand in `tried` whatever the end. */
 export type CascadeEnd =
-  | { kind: 'answer'; servedFrom: 'attempt' | 'best_attempt'; served: Tried & { call: AnsweredCall } }
+  | { kind: 'answer'; servedFrom: 'attempt' | 'best_attempt' | 'cache'; served: Tried & { call: AnsweredCall } }
   | { kind: 'refusal'; refused: RefusedCall; from: Provider['dialect'] }
   | { kind: 'error'; error: RouterErrorCase; message: string }
   | { kind: 'aborted' }

@@ -3,18 +3,21 @@ import type { Clock } from '../../shared/time/clock.ts'
 import { type RouterErrorCase, routerErrors } from '../../shared/wire/router/error.ts'
 import { responseHeaders } from '../../shared/wire/router/headers.ts'
 import type { Policy, UnsealedTrace } from '../../shared/wire/router/trace.ts'
+import type { AnswerCache } from '../cache/answer-cache.ts'
+import { cacheKey } from '../cache/cache-key.ts'
 import type { Rung } from '../config/routing-config.ts'
 import type { Lesson } from '../learning/experience.ts'
 import type { Hashing } from '../receipt/request-part.ts'
 import { requestPart } from '../receipt/request-part.ts'
 import type { Shadows } from '../shadow/shadows.ts'
 import { type HeaderList, TransportError } from '../upstream/transport.ts'
+import type { AnsweredCall } from './call.ts'
 import { type CascadeEnd, type CascadeResult, cascade } from './cascade.ts'
 import type { CascadeDeps, CascadePlan } from './cascade-plan.ts'
 import type { EarlyOut } from './early-answer.ts'
 import { frameFlow } from './frame-flow.ts'
 import { type PlanDeps, type PlanInput, planCascade } from './plan.ts'
-import { type CascadeLog, cascadeRecord } from './receipt.ts'
+import { type CascadeLog, cascadeRecord, type Tried } from './receipt.ts'
 import { type Flowing, type Outcome, respond } from './respond.ts'
 import { type ServeOptions, serveAnswer, serveRefusal, streamHeaders } from './serve.ts'
 import { askTop } from './shadow-call.ts'
@@ -24,6 +27,7 @@ export interface EnforceDeps extends PlanDeps, Omit<CascadeDeps, 'readKey' | 'br
   hashing: Hashing
   outHeaders: boolean
   shadows: Shadows
+  answers: AnswerCache<Tried & { call: AnsweredCall }>
   /** Takes the making of the receipt; resolves when the response may end. */
   record: (make: () => UnsealedTrace) => Promise<void>
 }
@@ -72,7 +76,12 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, abandoned:
       return { kind: 'error', error: planned.error, message: planned.message, headers: own }
     }
     const calling = { ...deps, readKey: (name: string) => deps.env[name] }
-    const result = await cascade(planned.plan, calling, signal, releasing)
+    const key = route.cacheTtlS > 0 ? cacheKey({ ...inbound, ...keyParts() }, deps.hashing.sha256) : undefined
+    const kept = key === undefined ? undefined : deps.answers.find(key, route.cacheTtlS, traceId)
+    const result: CascadeResult = kept
+      ? { end: { kind: 'answer', servedFrom: 'cache', served: kept }, tried: [], busy: [] }
+      : await cascade(planned.plan, calling, signal, releasing)
+    if (key !== undefined) keep(key, result)
     const options: ServeOptions = {
       dialect: inbound.dialect,
       stream: inbound.facts.stream,
@@ -81,7 +90,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, abandoned:
       now: clock.now(),
     }
     const made = toOutcome(result, options)
-    if (result.end.kind === 'answer') {
+    if (result.end.kind === 'answer' && !kept) {
       const { rung, tokens } = result.end.served
       deps.sessions.served(input.tenantId, route.fingerprint, sessionId, rung.rung, tokens?.cache_read)
     }
@@ -92,6 +101,19 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, abandoned:
     }
     await leave(made.result, planned.policy, made.outcome.kind === 'served' ? made.outcome.served.status : undefined)
     return made.outcome
+  }
+
+  function keyParts() {
+    return { tenantId: input.tenantId, configHash: config.configHash, routeIx: route.ix, profile }
+  }
+
+  /** Keeps an answer for the same question, when gates said of it that it is good. */
+  function keep(key: string, { end }: CascadeResult): void {
+    if (end.kind !== 'answer' || end.servedFrom !== 'attempt') return
+    const { gates, call } = end.served
+    if (gates?.gate !== 'pass' || call.finish === 'pause_turn') return
+    const frames = call.frames?.reduce((sum, frame) => sum + frame.length, 0) ?? 0
+    deps.answers.keep(key, traceId, end.served, call.json.length + frames)
   }
 
   /** Measures what the top rung would have taken, for a share of what was served as it should be. */

@@ -60,7 +60,7 @@ export function cascadeRecord(log: CascadeLog, hashing: Hashing): UnsealedTrace 
   const { inbound, tried, end } = log
   const api = inbound.dialect === 'messages' ? 'messages' : 'chat'
   const { session_id, ...request } = requestPart({ ...inbound, api }, hashing)
-  const sent = end.served ?? tried.at(-1)
+  const sent = made(end) ?? tried.at(-1)
   return {
     v: 1,
     trace_id: log.traceId,
@@ -108,10 +108,12 @@ function final({ inbound, tried, end, topRung, ratios, times, busy }: CascadeLog
   const gateCost = sumNano(tried.map(({ gates }) => gates?.cost ?? 0))
   const costs = tried.map(({ cost }) => cost)
   const total = costs.includes(null) ? null : sumNano([...costs.map(cost => cost ?? 0), gateCost])
-  const baseline = baselineCost(end.served, topRung)
-  const calibrated = ratios && calibratedBaseline(end.served, topRung, ratios)
+  const served = made(end)
+  // What was kept cost nothing and saves nothing: counting it would inflate the savings.
+  const baseline = baselineCost(served, topRung)
+  const calibrated = ratios && calibratedBaseline(served, topRung, ratios)
   const candidate = end.served?.call.kind === 'answered' ? end.served.call.candidate : undefined
-  const requestId = (end.served ?? tried.at(-1))?.call.upstreamRequestId
+  const requestId = (served ?? tried.at(-1))?.call.upstreamRequestId
   const clientId = headerValue(inbound.headers, 'x-request-id')
   const count = (...causes: Cause[]) => tried.filter(({ cause }) => causes.includes(cause)).length
   return {
@@ -134,6 +136,11 @@ function final({ inbound, tried, end, topRung, ratios, times, busy }: CascadeLog
     ...(clientId && { client_request_id: clientId.slice(0, 512) }),
     ...(end.truncated && { truncated: true }),
   }
+}
+
+/** The attempt of this request that was served; an answer that was kept is of another. */
+function made({ servedFrom, served }: CascadeLog['end']): Tried | undefined {
+  return servedFrom === 'cache' ? undefined : served
 }
 
 /** The served tokens at the top rung's prices, class by class; nothing served would have cost nothing. */

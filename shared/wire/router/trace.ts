@@ -39,7 +39,16 @@ export const overrides = [
 ] as const
 export type Override = (typeof overrides)[number]
 
-export const servedFrom = z.enum(['attempt', 'best_attempt', 'upstream_error', 'error', 'aborted', 'passthrough'])
+export const servedFrom = z.enum([
+  'attempt',
+  'best_attempt',
+  'upstream_error',
+  'error',
+  'aborted',
+  'passthrough',
+  // An answer that was kept after it passed its gates; nothing was called for it.
+  'cache',
+])
 export type ServedFrom = z.infer<typeof servedFrom>
 
 const traceApi = z.enum(['messages', 'chat', 'messages.count_tokens'])
