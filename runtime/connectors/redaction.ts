@@ -1,0 +1,22 @@
+import { toBase64, utf8 } from '../../shared/sign/bytes.ts'
+import type { Connector, Credential } from './definition.ts'
+
+const MASK = '***'
+/** Anything shorter is no secret, and would blank out ordinary words. */
+const LEAST = 4
+
+/** Takes the secrets of a credential out of a text, in each form in which a vendor may repeat them. */
+export function redaction({ keys }: Connector, { values }: Credential): (text: string) => string {
+  const secret = new Set(keys.flatMap(({ name, secret }) => (secret ? [name] : [])))
+  const plain = Object.entries(values).flatMap(([name, value]) =>
+    secret.has(name) || OAUTH_SECRETS.has(name) ? [value] : [],
+  )
+  const names = Object.entries(values).flatMap(([name, value]) => (secret.has(name) ? [] : [value]))
+  const forms = plain
+    .filter(value => value.length >= LEAST)
+    .flatMap(value => [value, encodeURIComponent(value), ...names.map(name => toBase64(utf8(`${name}:${value}`)))])
+  const all = [...new Set(forms)].toSorted((a, b) => b.length - a.length)
+  return text => all.reduce((made, form) => (made.includes(form) ? made.replaceAll(form, MASK) : made), text)
+}
+
+const OAUTH_SECRETS = new Set(['accessToken', 'refreshToken', 'clientSecret'])
