@@ -21,7 +21,7 @@ export function mailMessage({ to, subject, body }: MailMessage): string {
     'Content-Type: text/plain; charset="UTF-8"',
     'Content-Transfer-Encoding: base64',
     '',
-    ...(text.match(new RegExp(`.{1,${LINE}}`, 'g')) ?? []),
+    ...(text.match(new RegExp(`.{1,${LINE}}`, 'g')) ?? ['']),
   ]
   return toBase64Url(utf8(lines.join('\r\n')))
 }
