@@ -5,9 +5,8 @@ import { StepFailure } from '../execution/failure.ts'
 import type { ConnectorAction, ConnectorsOf } from '../execution/tools/connector-tool.ts'
 import { ArgumentError } from './argument-error.ts'
 import { asMeant, readArguments, schemaOf } from './arguments.ts'
-import { catalogue } from './catalogue.ts'
 import type { Action } from './definition.ts'
-import type { ConnectorService } from './service.ts'
+import { type ConnectorService, loadCatalogue } from './service.ts'
 import { inWords, VendorFailure } from './vendor-failure.ts'
 
 export interface AgentActionsDeps {
@@ -17,7 +16,9 @@ export interface AgentActionsDeps {
 
 /** Connectors as the engine sees them. What is repeated after a failure is the engine's decision, so each call is one try. */
 export function agentActions({ service, useTool }: AgentActionsDeps): ConnectorsOf {
-  return (run, entries) => {
+  return async (run, entries) => {
+    if (entries.length === 0) return []
+    const catalogue = await loadCatalogue()
     const wanted = new Map<string, ConnectorAction>()
     for (const entry of entries) {
       const ref = connectorRef(entry)

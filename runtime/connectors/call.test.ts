@@ -162,6 +162,29 @@ describe('a call of a vendor', () => {
   })
 })
 
+describe('a call that fails before it could change something', () => {
+  it('is known to have changed nothing: what is only read first, and who never got a turn', async () => {
+    const send = { to: 'a@b.example', subject: 's', body: 'b', label: 'x' }
+    const { calls } = room(() => json({ message: 'oops' }, { status: 500 }))
+    const credential = { method: 'oauth2', values: { accessToken: 'ya29.canary' } } as const
+    const reading = calls.execute({ installId: 'g', connector: gmail, credential }, gmail.actions.send_message!, {
+      ...{ ...send, skipInbox: false },
+    })
+    await expect(reading).rejects.toMatchObject({ status: 500, declined: true })
+
+    // It lets go of its connection a moment after it was told to, and by then the other one has given up.
+    const slow = room(
+      ({ signal }) =>
+        new Promise((_, no) => signal.addEventListener('abort', () => setTimeout(() => no(signal.reason), 30))),
+      30,
+    )
+    const alone = { ...target, connector: { ...probe, rate: { concurrent: 1 } } }
+    const both = [1, 2].map(() => slow.calls.execute(alone, probe.actions.once!, {}).catch((error: unknown) => error))
+    expect(await Promise.all(both)).toMatchObject([{ declined: false }, { declined: true }])
+    expect(slow.sent).toHaveLength(1)
+  })
+})
+
 describe('many calls of one install', () => {
   it('keep to the rule of their connector, all 200 of them', async () => {
     let active = 0

@@ -7,7 +7,7 @@ import type { Clock } from '../../shared/time/clock.ts'
 import type { Action, Connector, Credential, VendorAnswer, VendorRequest } from './definition.ts'
 import { rateGates } from './rate-gate.ts'
 import { redaction } from './redaction.ts'
-import { messageIn, VendorFailure } from './vendor-failure.ts'
+import { asDeclined, messageIn, VendorFailure } from './vendor-failure.ts'
 
 export interface CallDeps {
   fetch: Outside['fetch']
@@ -82,6 +82,8 @@ export function vendorCalls({ fetch, clock, wait, deadlineMs = DEADLINE_MS }: Ca
       ...connector.authorize(credential),
     }
 
+    let wrote = false
+
     async function once(request: VendorRequest, signal: AbortSignal): Promise<VendorAnswer> {
       const { method = 'GET' } = request
       const leave = await gates.enter(installId, connector.rate, signal)
@@ -93,7 +95,9 @@ export function vendorCalls({ fetch, clock, wait, deadlineMs = DEADLINE_MS }: Ca
           headers: { ...own, ...headers, ...(key !== undefined && { 'idempotency-key': key }) },
           ...(body !== undefined && { body }),
         }
-        const answer = await fetch(urlOf(base, request), init)
+        const url = urlOf(base, request)
+        wrote ||= method !== 'GET'
+        const answer = await fetch(url, init)
         return await readAnswer(answer)
       } catch (error) {
         throw signal.aborted ? signal.reason : toFailure(error)
@@ -132,7 +136,7 @@ export function vendorCalls({ fetch, clock, wait, deadlineMs = DEADLINE_MS }: Ca
     }
 
     /** Sends a request, and again after a pause where that does nothing twice. */
-    return async (request: VendorRequest, signal: AbortSignal): Promise<VendorAnswer> => {
+    async function send(request: VendorRequest, signal: AbortSignal): Promise<VendorAnswer> {
       const { method = 'GET' } = request
       const most = effect !== 'once' || method === 'GET' ? (options.tries ?? MOST_TRIES) : 1
       for (let tried = 1; ; tried++) {
@@ -147,6 +151,12 @@ export function vendorCalls({ fetch, clock, wait, deadlineMs = DEADLINE_MS }: Ca
         }
       }
     }
+
+    return {
+      send,
+      /** Where nothing was sent that could change something, nothing was changed. */
+      toTold: (error: unknown) => (error instanceof VendorFailure && !wrote ? asDeclined(error) : error),
+    }
   }
 
   return {
@@ -157,11 +167,13 @@ export function vendorCalls({ fetch, clock, wait, deadlineMs = DEADLINE_MS }: Ca
       args: Record<string, unknown>,
       options: CallOptions = {},
     ): Promise<Record<string, unknown>> {
-      const send = sender(target, action.effect, options)
+      const { send, toTold } = sender(target, action.effect, options)
       return within(options.signal, target.connector.id, async signal => {
         const { credential } = target
         const { body, next } = await action.run(args, { credential, send: request => send(request, signal) })
         return { ...asObject(body), ...(next !== undefined && { nextCursor: next }) }
+      }).catch((error: unknown) => {
+        throw toTold(error)
       })
     },
 
@@ -169,7 +181,7 @@ export function vendorCalls({ fetch, clock, wait, deadlineMs = DEADLINE_MS }: Ca
     async probe(target: Target): Promise<string | undefined> {
       const { connector, credential } = target
       const { request, account, alsoGood } = connector.probe
-      const send = sender(target, 'read', {})
+      const { send } = sender(target, 'read', {})
       return within(undefined, connector.id, async signal => {
         try {
           const { body } = await send(request(credential), signal)

@@ -141,11 +141,11 @@ describe.each(rows)('%s %s', (id, name) => {
   })
 
   it('fails on an answer that is not JSON', async () => {
-    const { fails, answering, action } = made()
+    const { fails, answering, action, first } = made()
     const { failure, requests } = await fails(withKey(action.effect, answering({ raw: '{"items": [{"id": 1' })))
     expect([failure.message, failure.declined, requests]).toEqual([
       'answered with something that is not JSON',
-      false,
+      first[0].method === 'GET',
       1,
     ])
   })

@@ -1,8 +1,6 @@
 import type { Row } from '@libsql/client/web'
 import { type ConnectorId, isConnector } from '../../shared/wire/runtime/catalog.ts'
 import type { Connector as OnWire } from '../../shared/wire/runtime/connector.ts'
-import { catalogue } from './catalogue.ts'
-import { missingIn } from './config.ts'
 import type { AuthMethod } from './definition.ts'
 
 /** A connector that a tenant has installed, without its secrets. */
@@ -15,6 +13,8 @@ export interface Install {
   status: 'installed' | 'expired'
   /** Secrets are masked. */
   config: Readonly<Record<string, string>>
+  /** Keys that it needs and does not have. */
+  missing: readonly string[]
   sealed: string
   baseUrl: string | undefined
   expiresMs: number | undefined
@@ -24,20 +24,12 @@ export interface Install {
   updatedMs: number
 }
 
-export function missingOf({
-  connectorId,
-  method,
-  config,
-}: Pick<Install, 'connectorId' | 'method' | 'config'>): string[] {
-  return missingIn(catalogue[connectorId], method, new Set(Object.keys(config)))
-}
-
 export function onWire(install: Install): OnWire {
   const { connectorId, status, id, displayName, method, baseUrl, tested, createdMs, updatedMs } = install
   const iso = (ms: number) => new Date(ms).toISOString()
   return {
     ...{ connectorId, status, installedAt: iso(createdMs), id, displayName, authMethod: method },
-    ready: missingOf(install).length === 0,
+    ready: install.missing.length === 0,
     ...(baseUrl !== undefined && { baseUrl }),
     ...(tested && { lastTest: { at: iso(tested.atMs), success: tested.success } }),
     updatedAt: iso(updatedMs),
@@ -53,6 +45,7 @@ export function toInstall(row: Row): Install | undefined {
     displayName: JSON.parse(String(row.display_name)) as string,
     method: String(row.auth_method) as AuthMethod,
     status: String(row.status) as Install['status'],
+    missing: JSON.parse(String(row.missing)) as string[],
     config: JSON.parse(String(row.config)) as Record<string, string>,
     baseUrl: row.base_url === null ? undefined : (JSON.parse(String(row.base_url)) as string),
     expiresMs: row.expires_ms === null ? undefined : Number(row.expires_ms),

@@ -14,7 +14,10 @@ export function redaction({ keys }: Connector, { values }: Credential): (text: s
   const names = Object.entries(values).flatMap(([name, value]) => (secret.has(name) ? [] : [value]))
   const forms = plain
     .filter(value => value.length >= LEAST)
-    .flatMap(value => [value, encodeURIComponent(value), ...names.map(name => toBase64(utf8(`${name}:${value}`)))])
+    .flatMap(value => [
+      ...[value, encodeURIComponent(value), JSON.stringify(value).slice(1, -1)],
+      ...names.map(name => toBase64(utf8(`${name}:${value}`))),
+    ])
   const all = [...new Set(forms)].toSorted((a, b) => b.length - a.length)
   return text => all.reduce((made, form) => (made.includes(form) ? made.replaceAll(form, MASK) : made), text)
 }

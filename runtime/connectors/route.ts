@@ -17,11 +17,10 @@ import { pageOf } from '../paging/page.ts'
 import { readQuery } from '../paging/read-query.ts'
 import { ArgumentError } from './argument-error.ts'
 import { readArguments } from './arguments.ts'
-import { catalogue } from './catalogue.ts'
 import type { Action } from './definition.ts'
 import type { ConnectorsDeps } from './deps.ts'
-import { type Install, missingOf, onWire } from './install.ts'
-import { catalogueOnWire } from './service.ts'
+import { type Install, onWire } from './install.ts'
+import { catalogueOnWire, loadCatalogue } from './service.ts'
 import { inWords, MOST_CHARACTERS, VendorFailure } from './vendor-failure.ts'
 
 /** Connectors of a tenant (contract §8). Credentials go in and never come out. */
@@ -39,7 +38,7 @@ export function connectorsRoute({ service, idempotent, maxBodyBytes }: Connector
   async function execute(c: Context<RuntimeHttpEnv>, body: Record<string, unknown>, readOnly: boolean) {
     const { action: name, ...query } = dropAbsent(c.req.query()) as Record<string, string>
     const install = await find(c.get('principal'), c.req.param('connectorId') ?? '')
-    const action = actionOf(install, name, readOnly)
+    const action = await actionOf(install, name, readOnly)
     const { connectorId } = install
     const args = argumentsOf(action, { ...query, ...body })
     const key = c.req.header('idempotency-key')
@@ -57,7 +56,7 @@ export function connectorsRoute({ service, idempotent, maxBodyBytes }: Connector
   }
 
   return new Hono<RuntimeHttpEnv>()
-    .get('/v1/connectors/catalog', c => c.json(catalogueOnWire()))
+    .get('/v1/connectors/catalog', async c => c.json(await catalogueOnWire()))
     .post(
       '/v1/connectors/install',
       jsonBody(connectorInstall, maxBodyBytes),
@@ -104,13 +103,12 @@ export function connectorsRoute({ service, idempotent, maxBodyBytes }: Connector
 }
 
 function installed(install: Install, warnings: string[]): ConnectorInstalled {
-  const { connectorId, id } = install
-  const missing = missingOf(install)
-  return { connectorId, status: 'installed', id, ready: missing.length === 0, missing, warnings }
+  const { connectorId, id, missing } = install
+  return { connectorId, status: 'installed', id, ready: missing.length === 0, missing: [...missing], warnings }
 }
 
-function actionOf({ connectorId }: Install, name: string | undefined, readOnly: boolean): Action {
-  const { actions } = catalogue[connectorId]
+async function actionOf({ connectorId }: Install, name: string | undefined, readOnly: boolean): Promise<Action> {
+  const { actions } = (await loadCatalogue())[connectorId]
   const action = name !== undefined && Object.hasOwn(actions, name) ? actions[name] : undefined
   if (action && (!readOnly || action.effect === 'read')) return action
   const names = Object.entries(actions).flatMap(([one, { effect }]) => (readOnly && effect !== 'read' ? [] : [one]))

@@ -14,10 +14,9 @@ import { type Sealing, vaultToStore } from '../vault/sealing.ts'
 import type { Place } from '../vault/vault.ts'
 import { schemaOf } from './arguments.ts'
 import type { CallOptions, Target, VendorCalls } from './call.ts'
-import { catalogue } from './catalogue.ts'
 import { invalid, readConfig } from './config.ts'
 import type { Action, Connector, Credential } from './definition.ts'
-import { type Install, missingOf } from './install.ts'
+import type { Install } from './install.ts'
 import type { ConnectorStore } from './store.ts'
 import { VendorFailure } from './vendor-failure.ts'
 
@@ -60,9 +59,8 @@ export function connectorService({ store, calls, sealing, outside, clock, newId,
 
   /** An install that is about to be called. */
   async function targetOf(install: Install): Promise<Target> {
-    const connector = catalogue[install.connectorId]
-    const missing = missingOf(install)
-    if (missing.length > 0) throw notReady(connector, missing)
+    const connector = (await loadCatalogue())[install.connectorId]
+    if (install.missing.length > 0) throw notReady(connector, install.missing)
     return { installId: install.id, connector, credential: await credentialOf(install), baseUrl: install.baseUrl }
   }
 
@@ -91,7 +89,7 @@ export function connectorService({ store, calls, sealing, outside, clock, newId,
         const known = `the catalogue has ${connectorIds.join(', ')}`
         throw new ApiError('not_found', `${notFound('connector', connectorId).message}; ${known}`)
       }
-      const connector = catalogue[connectorId]
+      const connector = (await loadCatalogue())[connectorId]
       const { credential, baseUrl, missing, warnings } = readConfig(connector, config)
       if (baseUrl !== undefined) await checkAddress('config.baseUrl', baseUrl)
       else if (missing.length === 0) await checkAddress('config', connector.origin(credential))
@@ -106,7 +104,7 @@ export function connectorService({ store, calls, sealing, outside, clock, newId,
       const vault = await vaultToStore(sealing, 'a credential')
       const install = await store.install(
         {
-          ...{ tenantId, connectorId, id: newId(), config: shown, baseUrl, method: credential.method },
+          ...{ tenantId, connectorId, id: newId(), config: shown, missing, baseUrl, method: credential.method },
           displayName: displayName?.toWellFormed() || connector.name,
           sealed: await vault.seal(JSON.stringify(secrets), placeOf({ tenantId, connectorId })),
           ...{ expiresMs: credential.expiresMs, updatedMs: nowMs() },
@@ -149,8 +147,14 @@ export function connectorService({ store, calls, sealing, outside, clock, newId,
   }
 }
 
+/** Loaded at the first use: a service whose tenants use no connector does not pay for all of them. */
+export async function loadCatalogue(): Promise<typeof import('./catalogue.ts')['catalogue']> {
+  return (await import('./catalogue.ts')).catalogue
+}
+
 /** The catalogue as clients see it. */
-export function catalogueOnWire(): CatalogEntry[] {
+export async function catalogueOnWire(): Promise<CatalogEntry[]> {
+  const catalogue = await loadCatalogue()
   return connectorIds.map(id => {
     const { name, auth, keys, actions } = catalogue[id]
     return {

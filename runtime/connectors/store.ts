@@ -12,19 +12,21 @@ export function connectorStore(db: Db) {
   return {
     /** Installs, or puts new credentials in the place of the old ones and keeps id and date. The row is in the last result. */
     async install(given: NewInstall, also: readonly InStatement[]): Promise<Install> {
-      const { tenantId, connectorId, id, displayName, method, config, sealed, baseUrl, expiresMs, updatedMs } = given
+      const { tenantId, connectorId, id, displayName, method, config, missing, sealed, baseUrl, expiresMs, updatedMs } =
+        given
       const [made] = await db.write([
         {
-          sql: `insert into connectors (tenant_id, connector_id, id, display_name, auth_method, status, config, sealed,
+          sql: `insert into connectors (tenant_id, connector_id, id, display_name, auth_method, status, config, missing, sealed,
   base_url, expires_ms, revision, created_ms, updated_ms)
-values (?1, ?2, ?3, ?4, ?5, 'installed', ?6, ?7, ?8, ?9, 1, ?10, ?10)
+values (?1, ?2, ?3, ?4, ?5, 'installed', ?6, ?7, ?8, ?9, ?10, 1, ?11, ?11)
 on conflict (tenant_id, connector_id) do update set display_name = excluded.display_name,
-  auth_method = excluded.auth_method, status = 'installed', config = excluded.config, sealed = excluded.sealed,
+  auth_method = excluded.auth_method, status = 'installed', config = excluded.config, missing = excluded.missing, sealed = excluded.sealed,
   base_url = excluded.base_url, expires_ms = excluded.expires_ms, revision = revision + 1, tested_ms = null,
   tested_ok = null, updated_ms = excluded.updated_ms
 returning *`,
           args: [
-            ...[tenantId, connectorId, id, JSON.stringify(displayName), method, JSON.stringify(config), sealed],
+            ...[tenantId, connectorId, id, JSON.stringify(displayName), method, JSON.stringify(config)],
+            ...[JSON.stringify(missing), sealed],
             ...[baseUrl === undefined ? null : JSON.stringify(baseUrl), expiresMs ?? null, updatedMs],
           ],
         },

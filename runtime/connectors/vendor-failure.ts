@@ -38,6 +38,12 @@ export class VendorFailure extends Error {
   }
 }
 
+/** The same failure of a call that certainly changed nothing. */
+export function asDeclined(failure: VendorFailure): VendorFailure {
+  const { status, message, refused, later, retryAfterMs, unreachable, cause } = failure
+  return new VendorFailure({ status, message, refused, later, retryAfterMs, unreachable, cause, declined: true })
+}
+
 /** A failure in one sentence, for a call that would do something twice when it is repeated. */
 export function inWords({ message, declined }: VendorFailure, effect: string): string {
   const doubt = effect === 'once' && !declined ? '; whether it was done is not known' : ''

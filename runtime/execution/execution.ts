@@ -157,7 +157,7 @@ async function work(
   })
   const tools = toolbox(manifest, {
     ...{ run, db, clock, approvals, newId, depth: run.depth, children: deps.children(run), outbound: deps.outbound },
-    connectors: deps.connectorsOf(run, manifest.connectors),
+    connectors: await deps.connectorsOf(run, manifest.connectors),
   })
   return agentLoop({
     ...{ runId: run.id, manifest, model, steps, journal, history, approvals, sha256 },

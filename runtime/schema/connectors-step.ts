@@ -1,8 +1,8 @@
 import type { Migration } from '../../shared/sql/migrate.ts'
 
 /**
- * `connectors` has one row for each connector of a tenant. `config` is what may be seen, with a mask in place of each secret;
- * the secrets themselves are one sealed text. `revision` grows with each change of the credentials, so that what is known of
+ * `connectors` has one row for each connector of a tenant. `config` is what may be seen, with a mask in place of each secret,
+ * and `missing` names what it lacks; the secrets themselves are one sealed text. `revision` grows with each change of the credentials, so that what is known of
  * older ones is not written over newer ones. `tool_uses` numbers the calls of a day that a limit counts, each step once.
  */
 export const connectorsStep: Migration = {
@@ -16,6 +16,7 @@ export const connectorsStep: Migration = {
   auth_method text not null,
   status text not null,
   config text not null,
+  missing text not null,
   sealed text not null,
   base_url text,
   expires_ms integer,

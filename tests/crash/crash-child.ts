@@ -64,7 +64,7 @@ const room = await engineRoom({
     reached('model', call.key)
     return answer(request.messages.filter(message => message.role === 'assistant').length, request, call)
   },
-  connectorsOf: () => farActions(reached),
+  connectorsOf: async () => farActions(reached),
   async outbound(request) {
     reached(`${request.method} ${request.url.pathname}`, request.headers['idempotency-key'] ?? '')
     return farEnd(request)

@@ -86,7 +86,7 @@ export async function engineRoom({
         parent,
       ),
     outbound: () => Promise.reject(new Error('this test calls nobody')),
-    connectorsOf: () => [],
+    connectorsOf: async () => [],
     ...rest,
   })
   return {

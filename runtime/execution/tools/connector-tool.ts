@@ -25,7 +25,7 @@ export interface ConnectorAction {
 export type ConnectorsOf = (
   run: Pick<Claimed, 'id' | 'tenantId' | 'agentId'>,
   entries: readonly string[],
-) => readonly ConnectorAction[]
+) => Promise<readonly ConnectorAction[]>
 
 export function connectorTool(action: ConnectorAction): ExposedTool {
   const { connectorId, name, about, parameters, effect } = action
