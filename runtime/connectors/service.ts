@@ -166,10 +166,9 @@ export async function catalogueOnWire(): Promise<CatalogEntry[]> {
   })
 }
 
-function notReady({ id, name, auth }: Connector, missing: readonly string[]): ApiError<'connector_not_ready'> {
-  const how = auth.includes('oauth2') ? ', or connect it by OAuth with POST /v1/connectors/oauth/start' : ''
+function notReady({ id, name }: Connector, missing: readonly string[]): ApiError<'connector_not_ready'> {
   const lacks = `${id} is installed without ${missing.join(' and ')}`
-  const message = `${lacks}: install it again with what ${name} gave you (POST /v1/connectors/install)${how}`
+  const message = `${lacks}: install it again with what ${name} gave you (POST /v1/connectors/install)`
   return new ApiError('connector_not_ready', message, { members: { missing } })
 }
 
