@@ -6,7 +6,7 @@ import { backoffDelay } from '../../shared/time/backoff.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { Action, Connector, Credential, VendorAnswer, VendorRequest } from './definition.ts'
 import { rateGates } from './rate-gate.ts'
-import { redaction } from './redaction.ts'
+import { IN_FAILURES, IN_RESULTS, redaction } from './redaction.ts'
 import { asDeclined, messageIn, VendorFailure } from './vendor-failure.ts'
 
 export interface CallDeps {
@@ -73,7 +73,8 @@ export function vendorCalls({ fetch, clock, wait, deadlineMs = DEADLINE_MS }: Ca
     effect: Action['effect'],
     options: CallOptions,
   ) {
-    const redact = redaction(connector, credential)
+    const redact = redaction(connector, credential, IN_FAILURES)
+    const withoutSecrets = redaction(connector, credential, IN_RESULTS)
     const base = `${(baseUrl ?? connector.origin(credential)).replace(/\/+$/, '')}${connector.prefix?.(credential) ?? ''}`
     const own = {
       accept: 'application/json',
@@ -109,7 +110,7 @@ export function vendorCalls({ fetch, clock, wait, deadlineMs = DEADLINE_MS }: Ca
     async function readAnswer(answer: Response): Promise<VendorAnswer> {
       const { status, headers } = answer
       const { body: bytes, truncated } = await readAtMost(answer, MOST_BYTES)
-      const text = redact(decoder.decode(bytes))
+      const text = withoutSecrets(decoder.decode(bytes))
       const parsed = parse(text)
       const problem = 'value' in parsed ? connector.problem?.(parsed.value, status) : undefined
       if (problem === undefined && status >= 200 && status < 300) {
@@ -123,7 +124,9 @@ export function vendorCalls({ fetch, clock, wait, deadlineMs = DEADLINE_MS }: Ca
       const declined = later || problem !== undefined || (status >= 400 && status < 500)
       throw new VendorFailure({
         ...{ status, retryAfterMs: pauseMs, later, declined, refused: problem?.refused ?? status === 401 },
-        message: problem?.message ?? ('value' in parsed ? messageIn(parsed.value) : undefined) ?? `answered ${status}`,
+        message: redact(
+          problem?.message ?? ('value' in parsed ? messageIn(parsed.value) : undefined) ?? `answered ${status}`,
+        ),
       })
     }
 

@@ -2,18 +2,19 @@ import { toBase64, utf8 } from '../../shared/sign/bytes.ts'
 import type { Connector, Credential } from './definition.ts'
 
 const MASK = '***'
-/** Anything shorter is no secret, and would blank out ordinary words. */
-const LEAST = 4
+/** In a failure nothing is lost with a word too many; in a result a short secret would blank out ordinary words. */
+export const IN_FAILURES = 4
+export const IN_RESULTS = 8
 
-/** Takes the secrets of a credential out of a text, in each form in which a vendor may repeat them. */
-export function redaction({ keys }: Connector, { values }: Credential): (text: string) => string {
+/** Takes the secrets of a credential that have so many characters out of a text, in each form in which a vendor may repeat them. */
+export function redaction({ keys }: Connector, { values }: Credential, least: number): (text: string) => string {
   const secret = new Set(keys.flatMap(({ name, secret }) => (secret ? [name] : [])))
   const plain = Object.entries(values).flatMap(([name, value]) =>
     secret.has(name) || OAUTH_SECRETS.has(name) ? [value] : [],
   )
   const names = Object.entries(values).flatMap(([name, value]) => (secret.has(name) ? [] : [value]))
   const forms = plain
-    .filter(value => value.length >= LEAST)
+    .filter(value => value.length >= least)
     .flatMap(value => [
       ...[value, encodeURIComponent(value), JSON.stringify(value).slice(1, -1)],
       ...names.map(name => toBase64(utf8(`${name}:${value}`))),

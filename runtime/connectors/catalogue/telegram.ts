@@ -40,7 +40,11 @@ export const telegram: Connector = {
         text: text(1, 4096),
       }),
       aliases: { chat_id: 'chatId' },
-      request: ({ chatId, text }) => ({ method: 'POST', path: '/sendMessage', json: { chat_id: chatId, text } }),
+      request({ chatId, text }) {
+        // Documented as an integer, or a text where it is a name. Every id of theirs fits a double.
+        const id = Number(chatId)
+        return { method: 'POST', path: '/sendMessage', json: { chat_id: Number.isSafeInteger(id) ? id : chatId, text } }
+      },
       result: ({ body }) => at(body, 'result') ?? {},
     }),
     get_updates: list({
