@@ -20,6 +20,8 @@ import { type KeysDeps, keysRoute } from './auth/keys/route.ts'
 import { DASHBOARD_API } from './auth/path-of.ts'
 import type { BudgetsDeps } from './budgets/deps.ts'
 import { budgetsRoute } from './budgets/route.ts'
+import type { ConnectorsDeps } from './connectors/deps.ts'
+import { connectorsRoute } from './connectors/route.ts'
 import { answerErrors, answerUnknownRoute } from './errors.ts'
 import { type HealthDeps, healthRoute } from './health/route.ts'
 import { type MetricsDeps, metricsRoute } from './metrics/route.ts'
@@ -58,6 +60,7 @@ export interface AppDeps extends HealthDeps, MetricsDeps {
   budgets: BudgetsDeps
   schedules: SchedulesDeps
   webhooks: WebhooksDeps
+  connectors: ConnectorsDeps
   audit: AuditLog
   sessions: SessionsDeps
   /** True once the service is stopping: work that begins now would be cut off. */
@@ -99,6 +102,7 @@ function apiRoutes(deps: AppDeps) {
     .route('/', webhooksRoute(deps.webhooks))
     .route('/', auditRoute(deps))
     .use(refuseWork(deps.draining))
+    .route('/', connectorsRoute(deps.connectors))
     .route('/', runsRoute(deps.runs))
     .route('/', journalRoute(deps.journals))
     .route('/', approvalsRoute(deps.approvals))

@@ -11,6 +11,7 @@ import { createEngine, type Engine } from './execution/engine.ts'
 import type { EngineDeps, EngineLimits, SignReceipt } from './execution/engine-deps.ts'
 import { engineMetrics } from './execution/engine-metrics.ts'
 import type { Models } from './execution/models/model.ts'
+import type { ConnectorsOf } from './execution/tools/connector-tool.ts'
 import type { Outbound } from './execution/tools/http-request-tool.ts'
 import { childRuns } from './runs/children.ts'
 import { type RunService, runService } from './runs/service.ts'
@@ -29,6 +30,7 @@ export interface RunningDeps {
   limits: EngineLimits
   models: Models
   outbound: Outbound
+  connectorsOf: ConnectorsOf
   signReceipt: SignReceipt
   turns: Pick<EngineDeps, 'turnOf' | 'endEffect'>
   ledger: Pick<Ledger, 'admit' | 'within'>

@@ -17,6 +17,8 @@ import type { Connection } from './auth/http-env.ts'
 import type { Scrypt } from './auth/password.ts'
 import { budgeting } from './budgets/budgeting.ts'
 import { dayIn } from './budgets/day.ts'
+import { agentActions } from './connectors/agent-actions.ts'
+import { CONNECTOR_HOLDINGS, connecting } from './connectors/connecting.ts'
 import { type EngineLimits, engineLimits } from './execution/engine-deps.ts'
 import { StepFailure } from './execution/failure.ts'
 import type { Models } from './execution/models/model.ts'
@@ -162,6 +164,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       ...PROVIDER_HOLDINGS,
       ...SCHEDULE_HOLDINGS,
       ...WEBHOOK_HOLDINGS,
+      ...CONNECTOR_HOLDINGS,
       { what: 'runs', rows: 'select 1 from runs where tenant_id = ?1' },
       { what: 'sessions', rows: 'select 1 from sessions where tenant_id = ?1' },
     ],
@@ -190,6 +193,9 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const zones = scheduleZones(options.defaultTimezone)
   const dayOf = dayIn(options.defaultTimezone ?? 'UTC')
   const budgets = budgeting({ db, metrics, models, dayOf, newId, now: clock.now })
+  const connectors = connecting({
+    ...{ db, log, clock, newId, maxBodyBytes, outside, idempotent: parts.idempotent, sealing: async () => box },
+  })
   const work = running({
     ...{ db, clock, metrics, sha256, newId, models, outbound, agents, nodeId: () => nodeId },
     ...{ signReceipt: receipts.sign, ledger: budgets.ledger, dayOf, turns: sessions.turns },
@@ -200,6 +206,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     },
     ...(options.isGone && { isGone: options.isGone }),
     ...runEvents(newId),
+    connectorsOf: agentActions({ service: connectors.service, useTool: budgets.useTool }),
   })
   const hooks = hooking({
     ...{ db, clock, metrics, newId, maxBodyBytes, outside, idempotent: parts.idempotent, sealing: async () => box },
@@ -226,7 +233,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       agents,
       idempotent: parts.idempotent,
       maxBodyBytes,
-      installedConnectors: async () => new Set(),
+      installedConnectors: connectors.service.store.ids,
       backendsOf: async () => [{ id: await ownNode(), backends: [] }],
     },
     runs: { runs: work.runs, service: work.service, idempotent: parts.idempotent, maxBodyBytes },
@@ -255,6 +262,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     receipts: { service: receipts, keyAccess: parts.keys.keyAccess, maxBodyBytes },
     schedules: timed.schedules,
     webhooks: hooks.webhooks,
+    connectors,
     audit,
     draining: () => phase === 'draining',
   })

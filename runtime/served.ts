@@ -5,6 +5,7 @@ import { agentEndpoints } from '../shared/wire/runtime/endpoints/agents.ts'
 import { approvalEndpoints } from '../shared/wire/runtime/endpoints/approvals.ts'
 import { auditEndpoints } from '../shared/wire/runtime/endpoints/audit.ts'
 import { budgetEndpoints } from '../shared/wire/runtime/endpoints/budgets.ts'
+import { connectorEndpoints } from '../shared/wire/runtime/endpoints/connectors.ts'
 import { operationEndpoints, webhookEndpoints } from '../shared/wire/runtime/endpoints/operations.ts'
 import { receiptEndpoints } from '../shared/wire/runtime/endpoints/receipts.ts'
 import { runEndpoints } from '../shared/wire/runtime/endpoints/runs.ts'
@@ -31,6 +32,14 @@ export const SERVED: readonly Endpoint[] = [
   ...Object.values(webhookEndpoints),
   ...Object.values(auditEndpoints),
   ...Object.values(sessionEndpoints),
+  connectorEndpoints.catalog,
+  connectorEndpoints.install,
+  connectorEndpoints.list,
+  connectorEndpoints.get,
+  connectorEndpoints.execute,
+  connectorEndpoints.executeRead,
+  connectorEndpoints.test,
+  connectorEndpoints.remove,
 ]
 
 export async function servedDocument(): Promise<object> {

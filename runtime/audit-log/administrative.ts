@@ -13,7 +13,10 @@ const CONFIGURES = new Set([
   'platform:admin',
 ])
 
+/** What a person does with a tenant's credentials, reading or not; what a run does stands in its journal. */
+const ACTS_FOR = 'connectors:execute'
+
 /** Whether an operation changes how a tenant is set up. By its scope, so that an operation that is added later is one as well. */
 export function isAdministrative({ method, scopes = [] }: Pick<Endpoint, 'method' | 'scopes'>): boolean {
-  return method !== 'GET' && scopes.some(scope => CONFIGURES.has(scope))
+  return scopes.includes(ACTS_FOR) || (method !== 'GET' && scopes.some(scope => CONFIGURES.has(scope)))
 }

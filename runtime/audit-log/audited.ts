@@ -63,8 +63,11 @@ async function about(
   }
 }
 
+/** The path, and the action where a query names what is done there. */
 function targetOf(c: Context): string {
-  return pathOf(c).slice(0, LONGEST_TARGET).toWellFormed()
+  const action = pathOf(c).endsWith('/execute') ? c.req.query('action') : undefined
+  const target = action === undefined ? pathOf(c) : `${pathOf(c)}?action=${action}`
+  return target.slice(0, LONGEST_TARGET).toWellFormed()
 }
 
 /** The tenant in the path of an operation on something of another one. */

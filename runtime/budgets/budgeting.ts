@@ -5,6 +5,7 @@ import type { DayOf } from './day.ts'
 import { type Ledger, ledger } from './ledger.ts'
 import { budgetNotices } from './notices.ts'
 import { type BudgetStore, budgetStore } from './store.ts'
+import { toolLimits, type UseTool } from './tool-limits.ts'
 
 export interface BudgetingOptions {
   db: Db
@@ -16,10 +17,15 @@ export interface BudgetingOptions {
 }
 
 /** Budgets over one store. */
-export function budgeting({ db, metrics, newId, ...rest }: BudgetingOptions): { store: BudgetStore; ledger: Ledger } {
+export function budgeting({ db, metrics, newId, ...rest }: BudgetingOptions): {
+  store: BudgetStore
+  ledger: Ledger
+  useTool: UseTool
+} {
   const store = budgetStore(db)
   return {
     store,
+    useTool: toolLimits({ store, dayOf: rest.dayOf, now: rest.now }),
     ledger: ledger({
       ...{ store, ...rest, notices: budgetNotices({ write: store.write, newId, now: rest.now }) },
       refused: metrics.counter(

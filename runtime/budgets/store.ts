@@ -21,6 +21,12 @@ export interface OfRun {
   day: string
 }
 
+export interface ToolUse extends OfRun {
+  /** `<connector>.<action>` */
+  tool: string
+  stepId: string
+}
+
 export interface CallPlace extends OfRun {
   stepId: string
   attempt: number
@@ -174,6 +180,26 @@ export function budgetStore(db: Db) {
       if (rows.length === 0) return false
       await db.write([{ sql: 'update runs set budget_exceeded = 1 where id = ?', args: [runId] }, told])
       return true
+    },
+
+    /**
+     * Counts the call of a step against what a day allows; false: there is none left. A step that was counted before, in an
+     * earlier life of its run, is not counted again. Uses of earlier days are let go.
+     */
+    async useTool({ agentId, day, tool, runId, stepId }: ToolUse, limit: number): Promise<boolean> {
+      const [, , found] = await db.write([
+        { sql: 'delete from tool_uses where agent_id = ? and day < ?', args: [agentId, day] },
+        {
+          sql: `insert into tool_uses (agent_id, day, tool, n, run_id, step_id)
+            select ?1, ?2, ?3, used.n + 1, ?4, ?5
+            from (select coalesce(max(n), 0) as n from tool_uses where agent_id = ?1 and day = ?2 and tool = ?3) as used
+            where used.n < ?6
+            on conflict (run_id, step_id) do nothing`,
+          args: [agentId, day, tool, runId, stepId, limit],
+        },
+        { sql: 'select 1 from tool_uses where run_id = ? and step_id = ?', args: [runId, stepId] },
+      ])
+      return found?.rows.length === 1
     },
 
     write: (statements: InStatement[]) => db.write(statements),

@@ -11,6 +11,7 @@ import type { ChainHead } from './journal/event.ts'
 import type { BesideCommit, Spent } from './journal/unit.ts'
 import type { Claimed } from './lease-store.ts'
 import type { FoundModel, Models } from './models/model.ts'
+import type { ConnectorsOf } from './tools/connector-tool.ts'
 import type { Outbound } from './tools/http-request-tool.ts'
 import type { ChildRuns } from './tools/sub-agent-tool.ts'
 import type { Turn } from './turn.ts'
@@ -68,6 +69,7 @@ export interface EngineDeps {
   manifestOf: (versionId: string) => Promise<Manifest>
   children: (parent: Claimed) => ChildRuns
   outbound: Outbound
+  connectorsOf: ConnectorsOf
   signReceipt: SignReceipt
   /** What a run of a session is a turn of. */
   turnOf: (run: Claimed, sessionId: string, manifest: Manifest) => Promise<Turn>

@@ -134,7 +134,7 @@ async function work(
   const lacking = missing(manifest)
   if (lacking) throw new RunFailure(lacking.code, lacking.message)
   const found = await deps.models.find(run.tenantId, manifest.model, {
-    tools: manifest.tools.length + manifest.subAgents.length > 0,
+    tools: manifest.tools.length + manifest.connectors.length + manifest.subAgents.length > 0,
   })
   if (!found) throw new RunFailure('model_unconfigured', `no configured provider serves the model ${manifest.model}`)
   const model = deps.withinBudget(run, found)
@@ -157,6 +157,7 @@ async function work(
   })
   const tools = toolbox(manifest, {
     ...{ run, db, clock, approvals, newId, depth: run.depth, children: deps.children(run), outbound: deps.outbound },
+    connectors: await deps.connectorsOf(run, manifest.connectors),
   })
   return agentLoop({
     ...{ runId: run.id, manifest, model, steps, journal, history, approvals, sha256 },

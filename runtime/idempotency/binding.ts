@@ -14,4 +14,6 @@ import type { InStatement } from '@libsql/client/web'
  */
 export interface Idempotency {
   statement(objectId: string): InStatement
+  /** Takes a binding back that was made before something outside was asked, which then certainly did nothing. */
+  undo(): InStatement
 }

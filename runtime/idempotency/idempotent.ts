@@ -53,7 +53,7 @@ export function idempotency({ store, now, newId, log }: IdempotencyDeps): Idempo
       const known = await claim(store, attempt)
       if (known !== undefined) return repeat(c, known, bodyHash, again)
 
-      c.set('idempotency', { statement: objectId => store.bind(attempt, objectId) })
+      c.set('idempotency', { statement: objectId => store.bind(attempt, objectId), undo: () => store.unbind(attempt) })
       let answered = false
       try {
         await next()

@@ -68,6 +68,13 @@ where tenant_id = ? and route = ? and key = ?`,
       }
     },
 
+    unbind(attempt: Attempt): InStatement {
+      return {
+        sql: 'update idempotency set bound = null where tenant_id = ? and route = ? and key = ? and attempt = ?',
+        args: place(attempt),
+      }
+    },
+
     async complete(attempt: Attempt, { status, text }: { status: number; text: string }): Promise<void> {
       await retryBusy(() =>
         db.execute({

@@ -1,6 +1,7 @@
 import type { Migration } from '../../shared/sql/migrate.ts'
 import { accessStep } from './access-step.ts'
 import { auditStep } from './audit-step.ts'
+import { connectorsStep } from './connectors-step.ts'
 import { executionStep } from './execution-step.ts'
 import { governanceStep } from './governance-step.ts'
 import { schedulesStep } from './schedules-step.ts'
@@ -26,4 +27,5 @@ export const runtimeSteps: readonly Migration[] = [
   webhooksStep,
   auditStep,
   sessionsStep,
+  connectorsStep,
 ]

@@ -38,8 +38,12 @@ export const benches: Readonly<Record<string, { about: string; load: () => Promi
     about: 'a thousand subscribers of one run: how late events arrive',
     load: async () => (await import('./sse.ts')).sseBench,
   },
+  connectors: {
+    about: 'what an action of a connector costs beside its vendor: the core alone, and an execute of the API',
+    load: async () => (await import('./connectors.ts')).connectorsBench,
+  },
   'insert-rows': {
-    about: 'one insert … select from json_each(?) against other ways to insert many rows in one commit',
+    about: 'one statement of bound rows against other ways to insert many rows in one commit',
     load: async () => (await import('./insert-rows.ts')).insertRowsBench,
   },
 }

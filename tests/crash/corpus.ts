@@ -1,6 +1,7 @@
 import { StepFailure } from '../../runtime/execution/failure.ts'
 import type { ModelAnswer, ModelCall, ModelRequest } from '../../runtime/execution/models/model.ts'
 import { says } from '../../runtime/execution/testing/engine-room.ts'
+import type { ConnectorAction } from '../../runtime/execution/tools/connector-tool.ts'
 import type { OutboundAnswer, OutboundRequest } from '../../runtime/execution/tools/http-request-tool.ts'
 import type { ManifestInput } from '../../shared/wire/runtime/manifest.ts'
 
@@ -112,12 +113,33 @@ export const corpus: readonly CrashCase[] = [
     },
   },
   {
+    name: 'actions of a connector',
+    manifest: { connectors: ['slack'], retry },
+    answer: inOrder([
+      says('', [{ name: 'slack__list_users' }]),
+      says('', [{ name: 'slack__post_message' }, { name: 'slack__list_users' }]),
+      says('done'),
+    ]),
+  },
+  {
     name: 'a write that must not be repeated',
     manifest: { tools: [{ name: 'http_request', onInterrupted: 'fail' }], egress, retry },
     answer: inOrder([says('', [post('b')]), says('done')]),
     mayFail: 'step_uncertain',
   },
 ]
+
+/** The actions of a connector: one that reads, and one that must not be done twice. */
+export function farActions(reached: (what: string, key: string) => void): ConnectorAction[] {
+  const action = (name: string, what: string, effect: 'read' | 'once'): ConnectorAction => ({
+    ...{ connectorId: 'slack', name, about: what, effect, parameters: { type: 'object' }, asMeant: given => given },
+    async call(_given, _place, { key }) {
+      reached(what, key)
+      return { status: 200, headers: {}, body: what }
+    },
+  })
+  return [action('list_users', 'GET list_users', 'read'), action('post_message', 'POST post_message', 'once')]
+}
 
 /** The far end of `http_request`; the same request always gets the same answer, but for one that is busy the first time. */
 export function farEnd({ url, method, headers }: OutboundRequest): OutboundAnswer {

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { engineLimits } from '../../runtime/execution/engine-deps.ts'
 import { engineRoom } from '../../runtime/execution/testing/engine-room.ts'
 import type { Db } from '../../shared/sql/db.ts'
-import { corpus, farEnd } from './corpus.ts'
+import { corpus, farActions, farEnd } from './corpus.ts'
 import { RUN_ID } from './run-id.ts'
 
 /**
@@ -64,6 +64,7 @@ const room = await engineRoom({
     reached('model', call.key)
     return answer(request.messages.filter(message => message.role === 'assistant').length, request, call)
   },
+  connectorsOf: async () => farActions(reached),
   async outbound(request) {
     reached(`${request.method} ${request.url.pathname}`, request.headers['idempotency-key'] ?? '')
     return farEnd(request)

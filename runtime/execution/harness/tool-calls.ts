@@ -37,7 +37,7 @@ async function callTool(
   loop: Loop,
   turn: number,
   index: number,
-  { id, name, arguments: given }: ToolCall,
+  { id, name, arguments: said }: ToolCall,
   before: readonly Message[],
 ): Promise<ToolResult> {
   const result = (content: unknown, failed: boolean): ToolResult => ({
@@ -46,6 +46,7 @@ async function callTool(
   })
   const tool = loop.tools.get(name)
   if (!tool) return result({ error: `there is no tool called ${name}` }, true)
+  const given = tool.asMeant?.(said) ?? said
   const problem = argumentProblem(tool, given)
   if (problem !== undefined) return result({ error: problem }, true)
   try {
@@ -86,7 +87,7 @@ async function allowed(
   if (tool.kind === 'approval') return undefined
   const action = { name: tool.name, arguments: given }
   const prompt = `Allow ${tool.name}?`
-  if (tool.needsApproval || manifest.approvals.tools.some(pattern => matches(pattern, tool.name))) {
+  if (tool.needsApproval || manifest.approvals.tools.some(rule => covers(rule, tool, given))) {
     return ask(loop, `approval-${place}`, 'approval_required', prompt, action)
   }
   const { confidence } = manifest
@@ -127,8 +128,10 @@ export async function ask(
   return approved ? undefined : `a human said no${comment === undefined ? '' : `: ${comment}`}`
 }
 
-function matches(pattern: string, name: string): boolean {
-  return pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern
+/** A rule is a name, the beginning of names with `*`, or `connectors:write` for every action that does more than read. */
+function covers(rule: string, { name, family, effect }: ExposedTool, given: Record<string, unknown>): boolean {
+  if (rule === 'connectors:write') return family === 'connectors' && effect(given) !== 'read'
+  return rule.endsWith('*') ? name.startsWith(rule.slice(0, -1)) : name === rule
 }
 
 const validators = new WeakMap<object, Validator>()

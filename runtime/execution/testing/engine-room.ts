@@ -19,7 +19,7 @@ import { demoModel } from '../models/demo.ts'
 import type { AskModel, ModelAnswer, ModelRequest } from '../models/model.ts'
 
 export interface RoomOptions
-  extends Partial<Pick<EngineDeps, 'isGone' | 'limits' | 'owner' | 'children' | 'outbound'>> {
+  extends Partial<Pick<EngineDeps, 'isGone' | 'limits' | 'owner' | 'children' | 'outbound' | 'connectorsOf'>> {
   url?: string
   manifest?: ManifestInput
   /** Further agents, by name. */
@@ -86,6 +86,7 @@ export async function engineRoom({
         parent,
       ),
     outbound: () => Promise.reject(new Error('this test calls nobody')),
+    connectorsOf: async () => [],
     ...rest,
   })
   return {

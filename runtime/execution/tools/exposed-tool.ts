@@ -21,6 +21,8 @@ export interface ExposedTool extends ModelTool {
   onInterrupted: (given: Record<string, unknown>) => OnInterrupted
   needsApproval: boolean
   timeoutMs?: number
+  /** Reads what a model gave before it is held against the schema. */
+  asMeant?: (given: Record<string, unknown>) => Record<string, unknown>
   /** Ids and deadlines that must be on record before the call, so that a repeat uses the same. */
   intent?: (given: Record<string, unknown>) => EventMeta
   call: (given: Record<string, unknown>, place: CallPlace, call: StepCall) => Promise<StepResult>

@@ -15,8 +15,9 @@ export function leaving(tools: Tools, choice: ToolChoice): Tools {
 /** What waits or asks changes nothing outside; another agent may do anything. */
 const HARMLESS = new Set(['timer', 'signal', 'approval'])
 
-function onlyReads({ kind }: ExposedTool): boolean {
-  return HARMLESS.has(kind) || kind === 'tool' || kind === 'connector'
+function onlyReads({ kind, effect }: ExposedTool): boolean {
+  // What an action of a connector does is the same for every call.
+  return HARMLESS.has(kind) || kind === 'tool' || (kind === 'connector' && effect({}) === 'read')
 }
 
 /** A tool whose calls may read or write refuses the ones that write. */

@@ -1,4 +1,5 @@
 import type { Manifest } from '../../../shared/wire/runtime/manifest.ts'
+import { type ConnectorAction, connectorTool } from './connector-tool.ts'
 import type { ExposedTool } from './exposed-tool.ts'
 import { httpRequestTool, type Outbound } from './http-request-tool.ts'
 import { type SubAgentDeps, subAgentTool } from './sub-agent-tool.ts'
@@ -11,8 +12,8 @@ const SANDBOX_TOOLS = new Set([
 /** What a manifest asks for and this node cannot do; a run of it ends before its first step. */
 export function missing(
   manifest: Manifest,
-): { code: 'isolation_unavailable' | 'mcp_failed' | 'connector_failed'; message: string } | undefined {
-  const { isolation, tools, entrypoint, mcpServers, connectors } = manifest
+): { code: 'isolation_unavailable' | 'mcp_failed'; message: string } | undefined {
+  const { isolation, tools, entrypoint, mcpServers } = manifest
   const sandbox = tools.map(tool => tool.name).filter(name => SANDBOX_TOOLS.has(name))
   if (isolation !== 'shared' || sandbox.length > 0 || entrypoint) {
     const needs = isolation !== 'shared' ? isolation : 'a microVM'
@@ -23,14 +24,13 @@ export function missing(
     }
   }
   if (mcpServers.length > 0) return { code: 'mcp_failed', message: 'this version does not call MCP servers yet' }
-  if (connectors.length > 0) return { code: 'connector_failed', message: 'this version does not call connectors yet' }
   return undefined
 }
 
 /** The tools of one run by the names that its model sees. */
 export function toolbox(
   manifest: Manifest,
-  deps: WaitingDeps & SubAgentDeps & { outbound: Outbound },
+  deps: WaitingDeps & SubAgentDeps & { outbound: Outbound; connectors: readonly ConnectorAction[] },
 ): ReadonlyMap<string, ExposedTool> {
   const all: ExposedTool[] = []
   for (const tool of manifest.tools) {
@@ -39,6 +39,7 @@ export function toolbox(
     else if (tool.name === 'ask_human') all.push(askHumanTool(deps))
     else if (tool.name === 'http_request') all.push(httpRequestTool(deps, manifest.egress, tool))
   }
+  for (const action of deps.connectors) all.push(connectorTool(action))
   for (const agent of manifest.subAgents) all.push(subAgentTool(deps, agent))
   return new Map(all.map(tool => [tool.name, tool]))
 }

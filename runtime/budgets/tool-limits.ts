@@ -1,0 +1,36 @@
+import { StepFailure } from '../execution/failure.ts'
+import type { DayOf } from './day.ts'
+import type { BudgetStore } from './store.ts'
+
+/** The call of an action in a run. */
+export interface ToolCallPlace {
+  runId: string
+  agentId: string
+  stepId: string
+  /** `<connector>.<action>` */
+  tool: string
+}
+
+export type UseTool = (place: ToolCallPlace) => Promise<void>
+
+/** `toolLimits` kept (runtime contract §12): a call beyond what the day allows fails, and the model is told. */
+export function toolLimits(deps: {
+  store: Pick<BudgetStore, 'get' | 'useTool'>
+  dayOf: DayOf
+  now: () => Date
+}): UseTool {
+  return async place => {
+    const { agentId, tool } = place
+    const budget = await deps.store.get(agentId)
+    const limit = budget?.toolLimits[tool]
+    // A soft budget never stops anything.
+    if (!budget?.hardFail || limit === undefined) return
+    const day = deps.dayOf(deps.now().getTime())
+    if (await deps.store.useTool({ ...place, day }, limit)) return
+    const times = limit === 1 ? 'once' : `${limit} times`
+    throw new StepFailure(
+      'tool_limit',
+      `${tool} may be called ${times} a day by this agent, and was (budget toolLimits)`,
+    )
+  }
+}

@@ -1,0 +1,263 @@
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { OutboundDenied } from '../../shared/http/outbound/outbound-denied.ts'
+import type { Outside, OutsideInit } from '../../shared/http/outbound/outside.ts'
+import { systemClock } from '../../shared/time/clock.ts'
+import { sleep } from '../../shared/time/sleep.ts'
+import { readArguments } from './arguments.ts'
+import { type Target, vendorCalls } from './call.ts'
+import { gmail } from './catalogue/gmail.ts'
+import { catalogue } from './catalogue.ts'
+import { action, type Connector } from './definition.ts'
+
+interface Sent extends OutsideInit {
+  url: URL
+}
+
+function room(answer: (sent: Sent, at: number) => Response | Promise<Response>, deadlineMs?: number) {
+  const sent: Sent[] = []
+  const waited: number[] = []
+  const fetch: Outside['fetch'] = async (url, init) => answer(sent[sent.push({ url, ...init }) - 1]!, sent.length)
+  const wait = async (ms: number) => void waited.push(ms)
+  return {
+    ...{ sent, waited },
+    calls: vendorCalls({ fetch, clock: systemClock, wait, ...(deadlineMs !== undefined && { deadlineMs }) }),
+  }
+}
+
+const json = (body: unknown, init?: ResponseInit) => new Response(JSON.stringify(body), init)
+
+/** A connector of an action for each effect. */
+const probe: Connector = {
+  ...catalogue.stripe,
+  rate: { concurrent: 4 },
+  actions: Object.fromEntries(
+    (['read', 'idempotent', 'once'] as const).map(effect => [
+      effect,
+      action({
+        ...{ about: effect, effect, arguments: z.object({}) },
+        request: () => ({
+          method: effect === 'read' ? 'GET' : 'POST',
+          path: `/${effect}`,
+          ...(effect !== 'read' && { form: { a: '1' } }),
+        }),
+      }),
+    ]),
+  ),
+}
+const target: Target = {
+  ...{ installId: 'i', connector: probe, baseUrl: 'https://far.example/api/' },
+  credential: { method: 'token', values: { secretKey: 'sk_live_canary' } },
+}
+const run = (calls: ReturnType<typeof vendorCalls>, effect: string, options = {}) =>
+  calls.execute(target, probe.actions[effect]!, {}, options)
+
+describe('a call of a vendor', () => {
+  it('sends the key with what changes something, and with nothing else', async () => {
+    const { calls, sent } = room(() => json({}))
+    for (const effect of ['read', 'idempotent', 'once']) await run(calls, effect, { key: 'run:connector-1-1:1' })
+    expect(sent.map(({ url, headers }) => [url.href, headers?.['idempotency-key']])).toEqual([
+      ['https://far.example/api/read', undefined],
+      ['https://far.example/api/idempotent', 'run:connector-1-1:1'],
+      ['https://far.example/api/once', 'run:connector-1-1:1'],
+    ])
+  })
+
+  it.each([
+    ['read', 3],
+    ['idempotent', 3],
+    ['once', 1],
+  ])('that does "%s" is made %i times while the vendor is busy', async (effect, times) => {
+    const { calls, sent, waited } = room(() => json({ message: 'busy' }, { status: 503 }))
+    await expect(run(calls, effect)).rejects.toMatchObject({ status: 503, later: true, message: 'busy' })
+    expect(sent).toHaveLength(times)
+    expect(waited).toEqual(times === 1 ? [] : [500, 1000])
+  })
+
+  it('is made once where somebody else decides about repeating', async () => {
+    const { calls, sent } = room(() => json({}, { status: 429, headers: { 'retry-after': '1' } }))
+    await expect(run(calls, 'read', { tries: 1 })).rejects.toMatchObject({ later: true, retryAfterMs: 1000 })
+    expect(sent).toHaveLength(1)
+  })
+
+  it('is not repeated when the vendor wants a longer pause than a caller would wait', async () => {
+    const { calls, sent } = room(() => json({}, { status: 429, headers: { 'retry-after': '120' } }))
+    await expect(run(calls, 'read')).rejects.toMatchObject({ status: 429, retryAfterMs: 120_000 })
+    expect(sent).toHaveLength(1)
+  })
+
+  it('is not repeated after an answer that may have done something', async () => {
+    const { calls, sent } = room(() => json({ message: 'oops' }, { status: 500 }))
+    await expect(run(calls, 'idempotent')).rejects.toMatchObject({ status: 500, later: false, declined: false })
+    expect(sent).toHaveLength(1)
+  })
+
+  it('ends at its deadline, however often it was repeated, and leaves nothing under way', async () => {
+    let aborted = false
+    const { calls } = room(
+      ({ signal }) =>
+        new Promise((_, reject) =>
+          signal.addEventListener('abort', () => {
+            aborted = true
+            reject(signal.reason)
+          }),
+        ),
+      30,
+    )
+    await expect(run(calls, 'read')).rejects.toMatchObject({
+      message: 'stripe took longer than 0.03 s',
+      unreachable: true,
+    })
+    expect(aborted).toBe(true)
+  })
+
+  it('ends with the run that it belongs to', async () => {
+    const stop = new AbortController()
+    const { calls } = room(
+      ({ signal }) =>
+        new Promise((_, reject) => {
+          signal.addEventListener('abort', () => reject(signal.reason))
+          stop.abort(new Error('cancelled'))
+        }),
+    )
+    await expect(run(calls, 'read', { signal: stop.signal })).rejects.toThrow('cancelled')
+  })
+
+  it('says why it could not be made', async () => {
+    const broken = room(() => Promise.reject(new Error('connect ECONNREFUSED with sk_live_canary')))
+    await expect(run(broken.calls, 'once')).rejects.toMatchObject({
+      ...{ message: 'could not be reached: connect ECONNREFUSED with ***', unreachable: true, declined: false },
+    })
+    const denied = room(() =>
+      Promise.reject(new OutboundDenied('far.example answered with a redirect to another origin')),
+    )
+    await expect(run(denied.calls, 'once')).rejects.toMatchObject({
+      ...{ message: 'far.example answered with a redirect to another origin', declined: true },
+    })
+  })
+
+  it('shows no secret that a vendor repeats, in failures and in results, and at most 500 characters', async () => {
+    const { calls } = room((_, at) =>
+      at === 1
+        ? json({ error: { message: `no such key sk_live_canary ${'x'.repeat(900)}` } }, { status: 400 })
+        : json({ echoed: 'Bearer sk_live_canary' }),
+    )
+    const failure = (await run(calls, 'once').catch((error: unknown) => error)) as Error
+    expect(failure.message).toHaveLength(500)
+    expect(failure.message).toMatch(/^no such key \*\*\* x/)
+    expect(await run(calls, 'once')).toEqual({ echoed: 'Bearer ***' })
+  })
+
+  it('takes no more than 4 MiB of an answer', async () => {
+    const { calls } = room(() => json({ a: 'x'.repeat(5 * 1024 * 1024) }))
+    await expect(run(calls, 'read')).rejects.toThrow('answered with more than 4194304 bytes')
+  })
+
+  it('reads an empty answer as an empty object, an array as items, and anything else as a value', async () => {
+    const answers = [new Response(null, { status: 204 }), json([1, 2]), json('text')]
+    const { calls } = room((_, at) => answers[at - 1]!)
+    expect([await run(calls, 'read'), await run(calls, 'read'), await run(calls, 'read')]).toEqual([
+      ...[{}, { items: [1, 2] }, { value: 'text' }],
+    ])
+  })
+})
+
+describe('a call that fails before it could change something', () => {
+  it('is known to have changed nothing: what is only read first, and who never got a turn', async () => {
+    const send = { to: 'a@b.example', subject: 's', body: 'b', label: 'x' }
+    const { calls } = room(() => json({ message: 'oops' }, { status: 500 }))
+    const credential = { method: 'oauth2', values: { accessToken: 'ya29.canary' } } as const
+    const reading = calls.execute({ installId: 'g', connector: gmail, credential }, gmail.actions.send_message!, {
+      ...{ ...send, skipInbox: false },
+    })
+    await expect(reading).rejects.toMatchObject({ status: 500, declined: true })
+
+    // It lets go of its connection a moment after it was told to, and by then the other one has given up.
+    const slow = room(
+      ({ signal }) =>
+        new Promise((_, no) => signal.addEventListener('abort', () => setTimeout(() => no(signal.reason), 30))),
+      30,
+    )
+    const alone = { ...target, connector: { ...probe, rate: { concurrent: 1 } } }
+    const both = [1, 2].map(() => slow.calls.execute(alone, probe.actions.once!, {}).catch((error: unknown) => error))
+    expect(await Promise.all(both)).toMatchObject([{ declined: false }, { declined: true }])
+    expect(slow.sent).toHaveLength(1)
+  })
+})
+
+describe('many calls of one install', () => {
+  it('keep to the rule of their connector, all 200 of them', async () => {
+    let active = 0
+    let most = 0
+    const { calls, sent } = room(async () => {
+      most = Math.max(most, ++active)
+      await new Promise(resolve => setImmediate(resolve))
+      active--
+      return json({})
+    })
+    const all = await Promise.all(Array.from({ length: 200 }, () => run(calls, 'read')))
+    expect([all.length, sent.length, most]).toEqual([200, 200, 4])
+  })
+
+  it('start no faster than their connector may be called', async () => {
+    const quick = { ...probe, rate: { concurrent: 50, perSecond: 1000 } }
+    const starts: number[] = []
+    const calls = vendorCalls({
+      fetch: async () => {
+        starts.push(performance.now())
+        return json({})
+      },
+      ...{ clock: systemClock, wait: sleep },
+    })
+    await Promise.all(
+      Array.from({ length: 200 }, () => calls.execute({ ...target, connector: quick }, probe.actions.read!, {})),
+    )
+    expect(starts).toHaveLength(200)
+    expect(starts.at(-1)! - starts[0]!).toBeGreaterThanOrEqual(195)
+  })
+})
+
+describe('a message with a label', () => {
+  const send = { to: 'a@b.example', subject: 's', body: 'b', label: 'Agents', skipInbox: true }
+  const execute = (calls: ReturnType<typeof vendorCalls>) =>
+    calls.execute(
+      { installId: 'g', connector: gmail, credential: { method: 'oauth2', values: { accessToken: 'ya29.canary' } } },
+      gmail.actions.send_message!,
+      readArguments(gmail.actions.send_message!, send),
+    )
+  const paths = (sent: readonly Sent[]) => sent.map(({ method, url }) => `${method} ${url.pathname.split('/me/')[1]}`)
+
+  it('gets it, made first where there is none, and stays out of the inbox', async () => {
+    const answers = [
+      { labels: [{ id: 'L1', name: 'Other' }] },
+      { id: 'L2' },
+      { id: 'm1' },
+      { id: 'm1', labelIds: ['L2'] },
+    ]
+    const { calls, sent } = room((_, at) => json(answers[at - 1]))
+    expect(await execute(calls)).toEqual({ id: 'm1', labelIds: ['L2'] })
+    expect(paths(sent)).toEqual(['GET labels', 'POST labels', 'POST messages/send', 'POST messages/m1/modify'])
+    expect(JSON.parse(String(sent[3]!.body))).toEqual({ addLabelIds: ['L2'], removeLabelIds: ['INBOX'] })
+  })
+
+  it('is told as sent when only its label could not be set', async () => {
+    const answers = [json({ labels: [{ id: 'L1', name: 'agents' }] }), json({ id: 'm1' }), json({}, { status: 500 })]
+    const { calls, sent } = room((_, at) => answers[at - 1]!)
+    expect(await execute(calls)).toEqual({ id: 'm1', warning: 'sent, but its labels were not set: answered 500' })
+    expect(paths(sent)).toEqual(['GET labels', 'POST messages/send', 'POST messages/m1/modify'])
+  })
+})
+
+it('costs less than a millisecond for each action', async () => {
+  const { calls } = room(() => json({ data: [{ id: 'ch_1' }], has_more: false }))
+  const charges = catalogue.stripe.actions.list_charges!
+  const fast = { ...target, connector: { ...catalogue.stripe, rate: { concurrent: 1 } } }
+  const round = async (times: number) => {
+    const before = performance.now()
+    for (let n = 0; n < times; n++) await calls.execute(fast, charges, readArguments(charges, { limit: '10' }))
+    return (performance.now() - before) / times
+  }
+  await round(200)
+  const rounds = [await round(200), await round(200), await round(200)]
+  expect(rounds.toSorted((a, b) => a - b)[1]).toBeLessThan(1)
+})

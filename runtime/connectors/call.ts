@@ -1,0 +1,239 @@
+import { retryAfterMs } from '../../shared/dialects/retry-after.ts'
+import { readAtMost } from '../../shared/http/outbound/bounded-body.ts'
+import { denialIn } from '../../shared/http/outbound/outbound-denied.ts'
+import type { Outside, OutsideInit } from '../../shared/http/outbound/outside.ts'
+import { backoffDelay } from '../../shared/time/backoff.ts'
+import type { Clock } from '../../shared/time/clock.ts'
+import type { Action, Connector, Credential, VendorAnswer, VendorRequest } from './definition.ts'
+import { rateGates } from './rate-gate.ts'
+import { IN_FAILURES, IN_RESULTS, redaction } from './redaction.ts'
+import { asDeclined, messageIn, VendorFailure } from './vendor-failure.ts'
+
+export interface CallDeps {
+  fetch: Outside['fetch']
+  clock: Clock
+  /** Sits out a pause; in tests, time that passes at once. */
+  wait: (ms: number, signal: AbortSignal) => Promise<void>
+  deadlineMs?: number
+}
+
+/** An install as a call needs it. */
+export interface Target {
+  installId: string
+  connector: Connector
+  credential: Credential
+  baseUrl?: string | undefined
+}
+
+export interface CallOptions {
+  /** Sent as Idempotency-Key with everything that changes something. */
+  key?: string | undefined
+  signal?: AbortSignal | undefined
+  /** How often a request that may be repeated is sent in all; 1 where somebody else decides about repeating. */
+  tries?: number
+}
+
+const DEADLINE_MS = 30_000
+const MOST_TRIES = 3
+/** Whoever wants to be left alone for longer is not asked again by the same call. */
+const LONGEST_PAUSE_MS = 10_000
+const PAUSES = { baseMs: 500, maxMs: LONGEST_PAUSE_MS, jitter: false }
+const MOST_BYTES = 4 * 1024 * 1024
+const decoder = new TextDecoder()
+
+export type VendorCalls = ReturnType<typeof vendorCalls>
+
+/**
+ * Every request to a vendor goes through here: its deadline, the rate rule of its install, the credentials, what may be
+ * repeated, what counts as a failure, and no secret in anything that comes out of it.
+ */
+export function vendorCalls({ fetch, clock, wait, deadlineMs = DEADLINE_MS }: CallDeps) {
+  const gates = rateGates({ monotonic: clock.monotonic, wait })
+
+  /** Runs `work` under one deadline for all of its requests and pauses. */
+  async function within<T>(given: AbortSignal | undefined, name: string, work: (signal: AbortSignal) => Promise<T>) {
+    const stop = new AbortController()
+    const onAbort = () => stop.abort(given?.reason)
+    if (given?.aborted) onAbort()
+    given?.addEventListener('abort', onAbort, { once: true })
+    const late = () => stop.abort(tooLate(name, deadlineMs))
+    const timer = setTimeout(late, deadlineMs)
+    try {
+      return await work(stop.signal)
+    } finally {
+      clearTimeout(timer)
+      given?.removeEventListener('abort', onAbort)
+      // Ends what is still under way, such as the others of a handful of requests of which one failed.
+      stop.abort(new Error('the call is over'))
+    }
+  }
+
+  function sender(
+    { installId, connector, credential, baseUrl }: Target,
+    effect: Action['effect'],
+    options: CallOptions,
+  ) {
+    const redact = redaction(connector, credential, IN_FAILURES)
+    const withoutSecrets = redaction(connector, credential, IN_RESULTS)
+    const base = `${(baseUrl ?? connector.origin(credential)).replace(/\/+$/, '')}${connector.prefix?.(credential) ?? ''}`
+    const own = {
+      accept: 'application/json',
+      'user-agent': 'waybill',
+      ...connector.headers,
+      ...connector.authorize(credential),
+    }
+
+    let wrote = false
+
+    async function once(request: VendorRequest, signal: AbortSignal): Promise<VendorAnswer> {
+      const { method = 'GET' } = request
+      const leave = await gates.enter(installId, connector.rate, signal)
+      try {
+        const { headers, body } = encoded(request)
+        const key = options.key !== undefined && method !== 'GET' && effect !== 'read' ? options.key : undefined
+        const init: OutsideInit = {
+          ...{ method, signal },
+          headers: { ...own, ...headers, ...(key !== undefined && { 'idempotency-key': key }) },
+          ...(body !== undefined && { body }),
+        }
+        const url = urlOf(base, request)
+        wrote ||= method !== 'GET'
+        const answer = await fetch(url, init)
+        return await readAnswer(answer)
+      } catch (error) {
+        throw signal.aborted ? signal.reason : toFailure(error)
+      } finally {
+        leave()
+      }
+    }
+
+    async function readAnswer(answer: Response): Promise<VendorAnswer> {
+      const { status, headers } = answer
+      const { body: bytes, truncated } = await readAtMost(answer, MOST_BYTES)
+      const text = withoutSecrets(decoder.decode(bytes))
+      const parsed = parse(text)
+      const problem = 'value' in parsed ? connector.problem?.(parsed.value, status) : undefined
+      if (problem === undefined && status >= 200 && status < 300) {
+        if (truncated) throw new VendorFailure({ status, message: `answered with more than ${MOST_BYTES} bytes` })
+        if (!('value' in parsed))
+          throw new VendorFailure({ status, message: 'answered with something that is not JSON' })
+        return { status, headers, body: parsed.value }
+      }
+      const pauseMs = retryAfterMs(name => headers.get(name), clock.now())
+      const later = problem?.limited || status === 429 || status === 503 || (status === 403 && pauseMs !== undefined)
+      const declined = later || problem !== undefined || (status >= 400 && status < 500)
+      throw new VendorFailure({
+        ...{ status, retryAfterMs: pauseMs, later, declined, refused: problem?.refused ?? status === 401 },
+        message: redact(
+          problem?.message ?? ('value' in parsed ? messageIn(parsed.value) : undefined) ?? `answered ${status}`,
+        ),
+      })
+    }
+
+    function toFailure(error: unknown): unknown {
+      if (error instanceof VendorFailure) return error
+      const denial = denialIn(error)
+      if (denial) return new VendorFailure({ message: redact(denial.message), declined: true, cause: denial })
+      const why = error instanceof Error ? redact(error.message) : 'failed'
+      return new VendorFailure({ message: `could not be reached: ${why}`, unreachable: true, cause: error })
+    }
+
+    /** Sends a request, and again after a pause where that does nothing twice. */
+    async function send(request: VendorRequest, signal: AbortSignal): Promise<VendorAnswer> {
+      const { method = 'GET' } = request
+      const most = effect !== 'once' || method === 'GET' ? (options.tries ?? MOST_TRIES) : 1
+      for (let tried = 1; ; tried++) {
+        try {
+          return await once(request, signal)
+        } catch (error) {
+          if (!(error instanceof VendorFailure) || !error.later) throw error
+          const pauseMs = error.retryAfterMs ?? backoffDelay(PAUSES, tried)
+          if (error.retryAfterMs !== undefined) gates.pause(installId, pauseMs)
+          if (tried >= most || pauseMs > LONGEST_PAUSE_MS) throw error
+          await wait(pauseMs, signal)
+        }
+      }
+    }
+
+    return {
+      send,
+      /** Where nothing was sent that could change something, nothing was changed. */
+      toTold: (error: unknown) => (error instanceof VendorFailure && !wrote ? asDeclined(error) : error),
+    }
+  }
+
+  return {
+    /** Runs an action with arguments that were checked. The answer is an object; a list's may hold `nextCursor`. */
+    async execute(
+      target: Target,
+      action: Action,
+      args: Record<string, unknown>,
+      options: CallOptions = {},
+    ): Promise<Record<string, unknown>> {
+      const { send, toTold } = sender(target, action.effect, options)
+      return within(options.signal, target.connector.id, async signal => {
+        const { credential } = target
+        const { body, next } = await action.run(args, { credential, send: request => send(request, signal) })
+        return { ...asObject(body), ...(next !== undefined && { nextCursor: next }) }
+      }).catch((error: unknown) => {
+        throw toTold(error)
+      })
+    },
+
+    /** Asks the vendor whether it takes the credentials; gives the account that they are of, where it says. */
+    async probe(target: Target): Promise<string | undefined> {
+      const { connector, credential } = target
+      const { request, account, alsoGood } = connector.probe
+      const { send } = sender(target, 'read', {})
+      return within(undefined, connector.id, async signal => {
+        try {
+          const { body } = await send(request(credential), signal)
+          const found = account?.(body)
+          return typeof found === 'string' || typeof found === 'number' ? String(found).slice(0, 256) : undefined
+        } catch (error) {
+          if (error instanceof VendorFailure && alsoGood !== undefined && error.status === alsoGood) return undefined
+          throw error
+        }
+      })
+    },
+  }
+}
+
+function tooLate(name: string, ms: number): VendorFailure {
+  return new VendorFailure({ message: `${name} took longer than ${ms / 1000} s`, unreachable: true })
+}
+
+function urlOf(base: string, { path, query = {} }: VendorRequest): URL {
+  const url = new URL(`${base}${path}`)
+  for (const [name, value] of Object.entries(query)) {
+    for (const one of Array.isArray(value) ? value : [value]) {
+      if (one !== undefined) url.searchParams.append(name, String(one))
+    }
+  }
+  return url
+}
+
+function encoded({ headers, json, form }: VendorRequest): { headers: Record<string, string>; body?: string } {
+  if (json !== undefined) {
+    return { headers: { 'content-type': 'application/json; charset=utf-8', ...headers }, body: JSON.stringify(json) }
+  }
+  if (form === undefined) return { headers: { ...headers } }
+  const body = new URLSearchParams()
+  for (const [name, value] of Object.entries(form)) if (value !== undefined) body.append(name, String(value))
+  return { headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers }, body: body.toString() }
+}
+
+function parse(text: string): { value: unknown } | { broken: true } {
+  if (text.trim() === '') return { value: {} }
+  try {
+    return { value: JSON.parse(text) as unknown }
+  } catch {
+    return { broken: true }
+  }
+}
+
+/** A vendor's array becomes `{ items }` (contract §8). */
+function asObject(body: unknown): Record<string, unknown> {
+  if (Array.isArray(body)) return { items: body }
+  return typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : { value: body }
+}

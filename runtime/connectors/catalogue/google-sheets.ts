@@ -1,0 +1,40 @@
+import { z } from 'zod'
+import { text } from '../../../shared/wire/bounds.ts'
+import { action, type Connector } from '../definition.ts'
+import { path } from '../path.ts'
+import { bearer, oauthKeys } from '../signing-in.ts'
+
+const spreadsheetId = text(1, 256)
+
+export const googleSheets: Connector = {
+  id: 'google-sheets',
+  name: 'Google Sheets',
+  auth: ['oauth2'],
+  keys: oauthKeys,
+  origin: () => 'https://sheets.googleapis.com',
+  authorize: ({ values }) => bearer(values.accessToken),
+  // 60 reads a minute for each person; the vendor's 429 slows down what comes faster for longer.
+  rate: { concurrent: 5 },
+  probe: {
+    // Nothing here can be asked without a spreadsheet. Credentials that are taken are told that this one is not there.
+    request: () => ({ path: '/v4/spreadsheets/connection-test', query: { fields: 'spreadsheetId' } }),
+    alsoGood: 404,
+  },
+  actions: {
+    get_spreadsheet: action({
+      about: 'Reads the title, the sheets and the named ranges of a spreadsheet, without its cells.',
+      effect: 'read',
+      arguments: z.object({ spreadsheetId }),
+      request: ({ spreadsheetId }) => ({
+        path: path`/v4/spreadsheets/${spreadsheetId}`,
+        query: { includeGridData: false },
+      }),
+    }),
+    get_values: action({
+      about: 'Reads the cells of a range such as Sheet1!A1:C10.',
+      effect: 'read',
+      arguments: z.object({ spreadsheetId, range: text(1, 1000) }),
+      request: ({ spreadsheetId, range }) => ({ path: path`/v4/spreadsheets/${spreadsheetId}/values/${range}` }),
+    }),
+  },
+}

@@ -1,0 +1,62 @@
+import { z } from 'zod'
+import { int, text } from '../../../shared/wire/bounds.ts'
+import { action, type Connector, list } from '../definition.ts'
+import { arrayAt, at, textAt } from '../read-body.ts'
+import { bearer, oauthKeys } from '../signing-in.ts'
+import { VendorFailure } from '../vendor-failure.ts'
+
+const FIELDS =
+  'id identifier title url priority createdAt updatedAt state { name type } assignee { name email } team { key name }'
+const LIST = `query Issues($first: Int!, $after: String) {
+  issues(first: $first, after: $after, orderBy: updatedAt) { nodes { ${FIELDS} } pageInfo { hasNextPage endCursor } }
+}`
+const CREATE = `mutation CreateIssue($input: IssueCreateInput!) { issueCreate(input: $input) { success issue { ${FIELDS} } } }`
+
+const graphql = (query: string, variables: Record<string, unknown>) =>
+  ({ method: 'POST', path: '/graphql', json: { query, variables } }) as const
+
+export const linear: Connector = {
+  id: 'linear',
+  name: 'Linear',
+  auth: ['token', 'oauth2'],
+  keys: [{ name: 'apiKey', secret: true, usedBy: ['token'] }, ...oauthKeys],
+  origin: () => 'https://api.linear.app',
+  // An API key stands alone in the header; only an OAuth token is a bearer.
+  authorize: ({ method, values }) =>
+    method === 'oauth2' ? bearer(values.accessToken) : { authorization: values.apiKey ?? '' },
+  problem(body) {
+    const [first] = arrayAt(body, 'errors')
+    if (first === undefined) return undefined
+    const code = textAt(first, 'extensions', 'code')
+    const message = textAt(first, 'extensions', 'userPresentableMessage') ?? textAt(first, 'message') ?? 'failed'
+    return { message, refused: code === 'AUTHENTICATION_ERROR', limited: code === 'RATELIMITED' }
+  },
+  rate: { concurrent: 8 },
+  probe: {
+    request: () => graphql('query Viewer { viewer { name email } }', {}),
+    account: body => textAt(body, 'data', 'viewer', 'email') ?? textAt(body, 'data', 'viewer', 'name'),
+  },
+  actions: {
+    list_issues: list({
+      about: 'Lists issues, the last changed first.',
+      arguments: z.object({ limit: int(1, 250).default(25) }),
+      request: ({ limit, cursor }) => graphql(LIST, { first: limit, ...(cursor !== undefined && { after: cursor }) }),
+      result: ({ body }) => at(body, 'data', 'issues') ?? {},
+      next: ({ body }) =>
+        at(body, 'data', 'issues', 'pageInfo', 'hasNextPage') === true
+          ? textAt(body, 'data', 'issues', 'pageInfo', 'endCursor')
+          : undefined,
+    }),
+    create_issue: action({
+      about: 'Opens an issue in a team.',
+      effect: 'once',
+      arguments: z.object({ title: text(1, 512), teamId: text(1, 128), description: text(0, 100_000).optional() }),
+      request: input => graphql(CREATE, { input }),
+      result({ body, status }) {
+        const made = at(body, 'data', 'issueCreate')
+        if (at(made, 'success') === false) throw new VendorFailure({ status, message: 'the issue was not created' })
+        return at(made, 'issue') ?? {}
+      },
+    }),
+  },
+}

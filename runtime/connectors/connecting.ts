@@ -1,0 +1,43 @@
+import { OutboundDenied } from '../../shared/http/outbound/outbound-denied.ts'
+import type { Outside } from '../../shared/http/outbound/outside.ts'
+import type { Log } from '../../shared/log/log.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import type { Clock } from '../../shared/time/clock.ts'
+import { sleep } from '../../shared/time/sleep.ts'
+import type { Idempotent } from '../idempotency/idempotent.ts'
+import type { Sealing } from '../vault/sealing.ts'
+import { vendorCalls } from './call.ts'
+import type { ConnectorsDeps } from './deps.ts'
+import { connectorService } from './service.ts'
+import { connectorStore } from './store.ts'
+
+export interface ConnectingOptions {
+  db: Db
+  log: Log
+  clock: Clock
+  newId: () => string
+  maxBodyBytes: number
+  sealing: Sealing
+  idempotent: Idempotent
+  /** Without a way out, connectors can be installed and not called. */
+  outside?: Outside | undefined
+}
+
+/** What keeps a tenant from being deleted. */
+export const CONNECTOR_HOLDINGS = [{ what: 'connectors', rows: 'select 1 from connectors where tenant_id = ?1' }]
+
+const NO_WAY_OUT: Pick<Outside, 'fetch' | 'problem'> = {
+  fetch: () => Promise.reject(new OutboundDenied('this host has no way out')),
+  problem: async () => undefined,
+}
+
+/** Connectors, put together. */
+export function connecting(options: ConnectingOptions): ConnectorsDeps {
+  const { db, log, clock, newId, maxBodyBytes, sealing, idempotent } = options
+  const { fetch, problem } = options.outside ?? NO_WAY_OUT
+  const service = connectorService({
+    ...{ store: connectorStore(db), sealing, clock, newId, outside: { problem }, conceal: log.redact.register },
+    calls: vendorCalls({ fetch, clock, wait: sleep }),
+  })
+  return { service, idempotent, maxBodyBytes }
+}

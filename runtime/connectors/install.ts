@@ -1,0 +1,56 @@
+import type { Row } from '@libsql/client/web'
+import { type ConnectorId, isConnector } from '../../shared/wire/runtime/catalog.ts'
+import type { Connector as OnWire } from '../../shared/wire/runtime/connector.ts'
+import type { AuthMethod } from './definition.ts'
+
+/** A connector that a tenant has installed, without its secrets. */
+export interface Install {
+  tenantId: string
+  connectorId: ConnectorId
+  id: string
+  displayName: string
+  method: AuthMethod
+  status: 'installed' | 'expired'
+  /** Secrets are masked. */
+  config: Readonly<Record<string, string>>
+  /** Keys that it needs and does not have. */
+  missing: readonly string[]
+  sealed: string
+  baseUrl: string | undefined
+  expiresMs: number | undefined
+  revision: number
+  tested: { atMs: number; success: boolean } | undefined
+  createdMs: number
+  updatedMs: number
+}
+
+export function onWire(install: Install): OnWire {
+  const { connectorId, status, id, displayName, method, baseUrl, tested, createdMs, updatedMs } = install
+  const iso = (ms: number) => new Date(ms).toISOString()
+  return {
+    ...{ connectorId, status, installedAt: iso(createdMs), id, displayName, authMethod: method },
+    ready: install.missing.length === 0,
+    ...(baseUrl !== undefined && { baseUrl }),
+    ...(tested && { lastTest: { at: iso(tested.atMs), success: tested.success } }),
+    updatedAt: iso(updatedMs),
+  }
+}
+
+/** Undefined for a connector that this version does not know, such as after a step back to an older one. */
+export function toInstall(row: Row): Install | undefined {
+  const connectorId = String(row.connector_id)
+  if (!isConnector(connectorId)) return undefined
+  return {
+    ...{ tenantId: String(row.tenant_id), connectorId, id: String(row.id), sealed: String(row.sealed) },
+    displayName: JSON.parse(String(row.display_name)) as string,
+    method: String(row.auth_method) as AuthMethod,
+    status: String(row.status) as Install['status'],
+    missing: JSON.parse(String(row.missing)) as string[],
+    config: JSON.parse(String(row.config)) as Record<string, string>,
+    baseUrl: row.base_url === null ? undefined : (JSON.parse(String(row.base_url)) as string),
+    expiresMs: row.expires_ms === null ? undefined : Number(row.expires_ms),
+    revision: Number(row.revision),
+    tested: row.tested_ms === null ? undefined : { atMs: Number(row.tested_ms), success: Number(row.tested_ok) === 1 },
+    ...{ createdMs: Number(row.created_ms), updatedMs: Number(row.updated_ms) },
+  }
+}

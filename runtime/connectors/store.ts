@@ -1,0 +1,82 @@
+import type { InStatement } from '@libsql/client/web'
+import type { Db } from '../../shared/sql/db.ts'
+import { type PageOf, pageSql } from '../paging/page.ts'
+import { storableText } from '../schema/storable-text.ts'
+import { type Install, toInstall } from './install.ts'
+
+export type NewInstall = Omit<Install, 'revision' | 'tested' | 'createdMs' | 'status'>
+
+export type ConnectorStore = ReturnType<typeof connectorStore>
+
+export function connectorStore(db: Db) {
+  return {
+    /** Installs, or puts new credentials in the place of the old ones and keeps id and date. The row is in the last result. */
+    async install(given: NewInstall, also: readonly InStatement[]): Promise<Install> {
+      const { tenantId, connectorId, id, displayName, method, config, missing, sealed, baseUrl, expiresMs, updatedMs } =
+        given
+      const [made] = await db.write([
+        {
+          sql: `insert into connectors (tenant_id, connector_id, id, display_name, auth_method, status, config, missing, sealed,
+  base_url, expires_ms, revision, created_ms, updated_ms)
+values (?1, ?2, ?3, ?4, ?5, 'installed', ?6, ?7, ?8, ?9, ?10, 1, ?11, ?11)
+on conflict (tenant_id, connector_id) do update set display_name = excluded.display_name,
+  auth_method = excluded.auth_method, status = 'installed', config = excluded.config, missing = excluded.missing, sealed = excluded.sealed,
+  base_url = excluded.base_url, expires_ms = excluded.expires_ms, revision = revision + 1, tested_ms = null,
+  tested_ok = null, updated_ms = excluded.updated_ms
+returning *`,
+          args: [
+            ...[tenantId, connectorId, id, JSON.stringify(displayName), method, JSON.stringify(config)],
+            ...[JSON.stringify(missing), sealed],
+            ...[baseUrl === undefined ? null : JSON.stringify(baseUrl), expiresMs ?? null, updatedMs],
+          ],
+        },
+        ...also,
+      ])
+      return toInstall(made!.rows[0]!)!
+    },
+
+    async ofTenant(tenantId: string, connectorId: string): Promise<Install | undefined> {
+      const sql = 'select * from connectors where tenant_id = ? and connector_id = ?'
+      const { rows } = await db.execute({ sql, args: [tenantId, connectorId] })
+      return rows[0] && toInstall(rows[0])
+    },
+
+    async byId(id: string): Promise<Install | undefined> {
+      const { rows } = await db.execute({ sql: 'select * from connectors where id = ?', args: [storableText(id)] })
+      return rows[0] && toInstall(rows[0])
+    },
+
+    async list(tenantId: string, page: PageOf): Promise<Install[]> {
+      const { where, order, args } = pageSql(page)
+      const sql = `select * from connectors where tenant_id = ? ${where} ${order}`
+      return (await db.execute({ sql, args: [tenantId, ...args] })).rows.flatMap(row => toInstall(row) ?? [])
+    },
+
+    async ids(tenantId: string): Promise<Set<string>> {
+      const sql = 'select connector_id from connectors where tenant_id = ?'
+      return new Set((await db.execute({ sql, args: [tenantId] })).rows.map(row => String(row.connector_id)))
+    },
+
+    async remove({ id }: Install): Promise<boolean> {
+      return (await db.execute({ sql: 'delete from connectors where id = ?', args: [id] })).rowsAffected === 1
+    },
+
+    /** What the vendor said of these credentials; nothing once there are others. */
+    async mark({ id, revision }: Install, status: Install['status'], nowMs: number): Promise<void> {
+      await db.execute({
+        sql: 'update connectors set status = ?, updated_ms = ? where id = ? and revision = ? and status <> ?',
+        args: [status, nowMs, id, revision, status],
+      })
+    },
+
+    async tested({ id, revision }: Install, success: boolean, nowMs: number): Promise<void> {
+      await db.execute({
+        sql: 'update connectors set tested_ms = ?, tested_ok = ? where id = ? and revision = ?',
+        args: [nowMs, success ? 1 : 0, id, revision],
+      })
+    },
+
+    /** For a transaction that only binds an idempotency key. */
+    write: (statements: InStatement[]) => db.write(statements),
+  }
+}
