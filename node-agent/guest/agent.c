@@ -220,7 +220,7 @@ static void child(struct run *run, char *cwd, char **argv, char **env, int in, i
   }
   dup2(in, 0), dup2(out, 1), dup2(err, 2);
   limit_of(RLIMIT_CORE, 0);
-  if (machine && (setgid(GUEST_UID) < 0 || setuid(GUEST_UID) < 0)) _exit(126);
+  if (geteuid() == 0 && (setgid(GUEST_UID) < 0 || setuid(GUEST_UID) < 0)) _exit(126);
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   int code = chdir(cwd) < 0 ? errno : 0;
   if (code == 0 && argv[0][0] == '@') {

@@ -21,7 +21,9 @@ export function sandboxFiles(exec: (request: ExecRequest) => Promise<Exec>) {
     async writeFile(path: string, content: Uint8Array, { executable = false } = {}): Promise<void> {
       await run(['@put', inWorkspace(path), executable ? '755' : '644'], 4096, content)
     },
-    readFile: (path: string, maxBytes: number) => run(['@get', inWorkspace(path)], maxBytes),
+    async readFile(path: string, maxBytes: number): Promise<Uint8Array> {
+      return run(['@get', inWorkspace(path)], maxBytes)
+    },
     async listFiles(path: string): Promise<FileEntry[]> {
       return readListing(await run(['@list', inWorkspace(path)], MAX_LISTING_BYTES))
     },

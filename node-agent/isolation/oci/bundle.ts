@@ -10,13 +10,18 @@ export interface BundleOptions {
   /** First of 65,536 ids of the host that stand for those inside; absent: no user namespace of our own. */
   hostIds?: number
   seccomp: boolean
+  /** Whether the agent is root inside, so that commands, which never are, cannot signal it. */
+  rootAgent: boolean
 }
 
 /** Ids that no user of the host has; what gets out of the sandbox is nobody. */
 export const HOST_IDS = 1_879_048_192
 
-/** The user inside that runs everything, the agent too. */
+/** The user inside that runs commands; the agent's source knows it too. */
 const USER = 1000
+
+/** What it takes to become that user, and to end its processes. */
+const AGENT_CAPABILITIES = ['CAP_SETUID', 'CAP_SETGID', 'CAP_KILL']
 
 const MASKED = `/proc/acpi /proc/asound /proc/kcore /proc/keys /proc/latency_stats /proc/sched_debug /proc/scsi
   /proc/timer_list /proc/timer_stats /proc/config.gz /proc/kallsyms /proc/kpagecount /proc/kpageflags
@@ -32,18 +37,19 @@ const tmpfs = (destination: string, megabytes: number) => ({
 })
 
 /** `config.json` of an OCI bundle. No network namespace is shared and none has an interface beside `lo`. */
-export function bundleOf({ rootfs, limits, group, cgroup, hostIds, seccomp }: BundleOptions) {
-  const none: string[] = []
+export function bundleOf({ rootfs, limits, group, cgroup, hostIds, seccomp, rootAgent }: BundleOptions) {
+  const granted = rootAgent ? AGENT_CAPABILITIES : []
+  const user = rootAgent ? 0 : USER
   const ids = hostIds === undefined ? undefined : [{ containerID: 0, hostID: hostIds, size: 65_536 }]
   return {
     ociVersion: '1.0.2',
     process: {
       terminal: false,
-      user: { uid: USER, gid: USER },
+      user: { uid: user, gid: user },
       args: ['/sandbox-agent', 'pipe'],
       env: ['PATH=/usr/local/bin:/usr/bin:/bin'],
       cwd: '/work',
-      capabilities: { bounding: none, effective: none, inheritable: none, permitted: none, ambient: none },
+      capabilities: { bounding: granted, effective: granted, permitted: granted, inheritable: [], ambient: [] },
       rlimits: [
         { type: 'RLIMIT_NOFILE', hard: 1024, soft: 1024 },
         { type: 'RLIMIT_CORE', hard: 0, soft: 0 },

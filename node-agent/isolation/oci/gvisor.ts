@@ -17,6 +17,8 @@ export function gvisor(binary = 'runsc', platform = 'ptrace'): OciFlavour {
     pidsOf: wanted => 64 + 6 * wanted,
     userNamespace: false,
     seccomp: false,
+    // This kernel lets a process kill the first one; the rights below are those inside it, not the host's.
+    rootAgent: true,
     // Its own filter is not to be seen from outside; a kernel of its own is, and the probe asks for it.
     confirm: async () => undefined,
     probe: (driver, deadlineMs) =>

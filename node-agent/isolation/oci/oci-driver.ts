@@ -38,6 +38,8 @@ export interface OciFlavour {
   userNamespace: boolean
   /** Whether the filter of system calls is the bundle's; gVisor brings its own. */
   seccomp: boolean
+  /** See BundleOptions. */
+  rootAgent: boolean
   /** What must be true of the first process, beyond its groups; a sentence says what is not. */
   confirm: (pid: number) => Promise<string | undefined>
   probe: (driver: Driver, deadlineMs: number) => Promise<Probe>
@@ -80,6 +82,7 @@ export function ociDriver(flavour: OciFlavour, { image, stateDir, heartbeatMs = 
       group: id,
       cgroup,
       seccomp: flavour.seccomp,
+      rootAgent: flavour.rootAgent,
       ...(flavour.userNamespace && { hostIds: HOST_IDS }),
     })
     await writeFile(join(bundle, 'config.json'), JSON.stringify(config))

@@ -15,6 +15,8 @@ export function runc(binary = 'runc'): OciFlavour {
     pidsOf: wanted => wanted + 1,
     userNamespace: true,
     seccomp: true,
+    // A signal from inside never reaches the first process of a namespace.
+    rootAgent: false,
     confirm,
     probe: (driver, deadlineMs) =>
       probeByRun(driver, {
