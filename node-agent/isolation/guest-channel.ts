@@ -68,6 +68,7 @@ export function guestChannel({ input, output, heartbeatMs, kill, ended, mark, hi
   const reader = frameReader()
   let nextId = 1
   let lost: string | undefined
+  let greeted = false
   let onReady: ((payload: Uint8Array) => void) | undefined
   let onLost: ((reason: string) => void) | undefined
   let owedSince: number | undefined
@@ -115,6 +116,8 @@ export function guestChannel({ input, output, heartbeatMs, kill, ended, mark, hi
 
   function take({ type, id, payload }: Frame) {
     if (type === FROM_GUEST.ready) return onReady?.(payload)
+    // A machine that was brought back may still say what it had to say before.
+    if (!greeted) return
     if (type === FROM_GUEST.pong) {
       const answered = pings.get(id)
       if (answered === undefined) throw new FrameError('The guest answered a ping that was not sent.')
@@ -242,17 +245,19 @@ export function guestChannel({ input, output, heartbeatMs, kill, ended, mark, hi
           if (session !== hello.session) return
           clearTimeout(late)
           onReady = onLost = undefined
+          greeted = true
           resolve(kernelRelease)
         }
         send(TO_GUEST.hello, 0, helloPayload(hello))
       })
     },
 
-    /** Milliseconds until the agent answered. */
-    async ping(): Promise<number> {
-      const from = performance.now()
+    /** How many commands run. */
+    busy: () => running.size,
+
+    /** Settles when the agent has answered to all that was sent before. */
+    async ping(): Promise<void> {
       await new Promise<void>(resolve => ping(resolve))
-      return performance.now() - from
     },
 
     async exec({ argv, env = {}, cwd = '/work', stdin, deadlineMs, outputBytes }: ExecRequest): Promise<Exec> {

@@ -1,4 +1,4 @@
-import { readdir, readFile, rmdir } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { LimitName, SandboxLimits } from '../driver.ts'
@@ -118,6 +118,35 @@ function counters(places: Places) {
 async function foldersOf(group: string): Promise<string[]> {
   const hierarchies = (await cgroupVersion()) === 2 ? [ROOT] : (await readdir(ROOT)).map(name => join(ROOT, name))
   return hierarchies.map(path => path + join(CGROUP_PARENT, group))
+}
+
+/** Makes a group with these limits and puts a process into it. What the kernel made of it is for `readBack` to say. */
+export async function createGroup(group: string, limits: CgroupLimits, pid: number): Promise<void> {
+  const inParent = `${CGROUP_PARENT}/${group}`
+  const memory = String(limits.memoryBytes)
+  if ((await cgroupVersion()) === 2) {
+    const folder = ROOT + inParent
+    await mkdir(ROOT + CGROUP_PARENT, { recursive: true })
+    for (const at of [ROOT, ROOT + CGROUP_PARENT]) {
+      await writeFile(join(at, 'cgroup.subtree_control'), '+memory +pids +cpu')
+    }
+    await mkdir(folder, { recursive: true })
+    await writeFile(join(folder, 'memory.max'), memory)
+    await writeFile(join(folder, 'memory.swap.max'), '0')
+    await writeFile(join(folder, 'pids.max'), String(limits.pids))
+    await writeFile(join(folder, 'cpu.max'), `${limits.cpuQuota} ${CPU_PERIOD}`)
+    await writeFile(join(folder, 'cgroup.procs'), String(pid))
+    return
+  }
+  const set = async (controller: string, values: Record<string, string>) => {
+    const folder = join(ROOT, controller, inParent)
+    await mkdir(folder, { recursive: true })
+    for (const [file, value] of Object.entries(values)) await writeFile(join(folder, file), value)
+    await writeFile(join(folder, 'cgroup.procs'), String(pid))
+  }
+  await set('memory', { 'memory.limit_in_bytes': memory, 'memory.memsw.limit_in_bytes': memory })
+  await set('pids', { 'pids.max': String(limits.pids) })
+  await set('cpu', { 'cpu.cfs_period_us': String(CPU_PERIOD), 'cpu.cfs_quota_us': String(limits.cpuQuota) })
 }
 
 /** Ends every process of a group, whatever the runtime says of it. */
