@@ -30,6 +30,7 @@
 #include <sys/sysmacros.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
+#include <linux/vm_sockets.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -57,6 +58,8 @@ struct run {
 static struct run runs[SLOTS];
 static int machine; /* in a virtual machine rather than a container */
 static int rx, tx;
+static int vsock_listener = -1;
+static int accept_host(void);
 static char session[80] = "";
 static long pids_limit = 64;
 static unsigned char frame[MAX_PAYLOAD + 9];
@@ -466,6 +469,11 @@ static void receive(void) {
   if (n <= 0) {
     if (!machine) exit(0); /* the node ended: so does this container */
     have = 0;
+    if (vsock_listener >= 0) {
+      close(rx);
+      rx = tx = accept_host();
+      return;
+    }
     struct timespec pause = {0, 1000000};
     nanosleep(&pause, NULL);
     return;
@@ -519,6 +527,28 @@ static int open_port(void) {
   return -1;
 }
 
+/** The port after `waybill.vsock=` on the kernel's command line; 0 without it. */
+static long vsock_port(void) {
+  char text[2048];
+  int fd = open("/proc/cmdline", O_RDONLY | O_CLOEXEC);
+  ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+  if (fd >= 0) close(fd);
+  if (n <= 0) return 0;
+  text[n] = 0;
+  char *at = strstr(text, "waybill.vsock=");
+  return at ? atol(at + strlen("waybill.vsock=")) : 0;
+}
+
+/** Waits for the host; after a snapshot its connection is gone and it comes again. */
+static int accept_host(void) { return accept4(vsock_listener, NULL, NULL, SOCK_CLOEXEC); }
+
+static int listen_vsock(long port) {
+  struct sockaddr_vm address = {.svm_family = AF_VSOCK, .svm_port = port, .svm_cid = VMADDR_CID_ANY};
+  vsock_listener = socket(AF_VSOCK, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (vsock_listener < 0 || bind(vsock_listener, (struct sockaddr *)&address, sizeof address) < 0) return -1;
+  return listen(vsock_listener, 1) < 0 ? -1 : accept_host();
+}
+
 static void loopback_up(void) {
   struct ifreq request = {0};
   int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -546,7 +576,8 @@ static void set_up_machine(void) {
   /* Ahead of every command, or a fork bomb starves the heartbeat. */
   struct sched_param first = {.sched_priority = 10};
   sched_setscheduler(0, SCHED_FIFO, &first);
-  rx = tx = open_port();
+  long port = vsock_port();
+  rx = tx = port > 0 ? listen_vsock(port) : open_port();
   mount(NULL, "/", NULL, MS_REMOUNT | MS_RDONLY, NULL);
 }
 
