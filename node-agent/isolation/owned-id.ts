@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import type { Backend } from './driver.ts'
 
 /** When a process started, in ticks since the machine did; with its pid this names it for good. Undefined: not there. */
 export function startTicks(pid: number): string | undefined {
@@ -13,14 +14,18 @@ export function startTicks(pid: number): string | undefined {
 }
 
 /** An id that says whose the sandbox is, so that what a dead process left behind can be told from what is in use. */
-export function newOwnedId(pid = process.pid): string {
-  return `wb-${pid}-${startTicks(pid) ?? 0}-${randomBytes(6).toString('hex')}`
+export function newOwnedId(backend: Backend, pid = process.pid): string {
+  return `wb-${backend}-${pid}-${startTicks(pid) ?? 0}-${randomBytes(6).toString('hex')}`
 }
 
-const SHAPE = /^wb-(\d{1,10})-(\d{1,20})-[0-9a-f]{12}$/
+const SHAPE = /^wb-([a-z]+)-(\d{1,10})-(\d{1,20})-[0-9a-f]{12}$/
 
-/** True for an id of ours whose process has ended. */
-export function isOrphan(id: string, ticksOf: (pid: number) => string | undefined = startTicks): boolean {
-  const [, pid, ticks] = SHAPE.exec(id) ?? []
-  return pid !== undefined && ticksOf(Number(pid)) !== ticks
+/** True for an id of this backend whose process has ended. */
+export function isOrphan(
+  id: string,
+  backend: Backend,
+  ticksOf: (pid: number) => string | undefined = startTicks,
+): boolean {
+  const [, own, pid, ticks] = SHAPE.exec(id) ?? []
+  return own === backend && ticksOf(Number(pid)) !== ticks
 }

@@ -56,7 +56,14 @@ describe('requests to firecracker, by our schema of its API', () => {
   })
 
   it('name a jail for each machine, with limits in the words of the control groups here', () => {
-    const jail = { id: 'wb-1-2-0123456789ab', firecracker: '/fc', base: '/jails', uid: 9, memoryBytes: 4096, pids: 8 }
+    const jail = {
+      id: 'wb-firecracker-1-2-0123456789ab',
+      firecracker: '/fc',
+      base: '/jails',
+      uid: 9,
+      memoryBytes: 4096,
+      pids: 8,
+    }
     expect(jailerArgs({ ...jail, cgroupVersion: 2 }).join(' ')).toContain(
       '--cgroup memory.max=4096 --cgroup pids.max=8',
     )

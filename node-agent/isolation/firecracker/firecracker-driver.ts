@@ -86,7 +86,7 @@ export function firecrackerDriver(options: FirecrackerOptions): Driver {
     if (lacking.length > 0)
       throw new IsolationError('isolation_unavailable', `Nothing was run under firecracker. ${lacking.join(' ')}`)
     const until = performance.now() + deadlineMs
-    const id = newOwnedId()
+    const id = newOwnedId('firecracker')
     const root = join(jails, id, 'root')
     await mkdir(root, { recursive: true, mode: 0o711 })
     for (const [from, to] of files) {
@@ -246,7 +246,7 @@ export function firecrackerDriver(options: FirecrackerOptions): Driver {
     },
     async reap() {
       const reaped: Reaped[] = []
-      for (const id of (await readdir(jails).catch((): string[] => [])).filter(id => isOrphan(id))) {
+      for (const id of (await readdir(jails).catch((): string[] => [])).filter(id => isOrphan(id, 'firecracker'))) {
         await remove(id)
         reaped.push({ backend: 'firecracker', id })
       }

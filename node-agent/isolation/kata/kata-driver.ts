@@ -45,7 +45,7 @@ export function kataDriver({ image, socket = '/run/containerd/containerd.sock', 
       RUNTIME,
       '--rootfs',
       image.rootfs,
-      newOwnedId(),
+      newOwnedId('kata'),
       'uname',
       '-r',
     ]

@@ -167,6 +167,6 @@ describe('control groups', () => {
   it.runIf(existsSync('/sys/fs/cgroup'))('of this node stand in one place of their own', async () => {
     expect(CGROUP_PARENT).toBe('/waybill')
     expect((await listGroups()).every(name => name.startsWith('wb-'))).toBe(true)
-    expect(newOwnedId()).toMatch(/^wb-\d+-\d+-[0-9a-f]{12}$/)
+    expect(newOwnedId('runc')).toMatch(/^wb-runc-\d+-\d+-[0-9a-f]{12}$/)
   })
 })

@@ -129,7 +129,7 @@ export function ociDriver(flavour: OciFlavour, { image, stateDir, heartbeatMs = 
 
     async start(limits, deadlineMs) {
       const until = performance.now() + deadlineMs
-      const id = newOwnedId()
+      const id = newOwnedId(backend)
       const cgroup: CgroupLimits = {
         memoryBytes: memoryBytesOf(limits, flavour.overheadMb),
         pids: flavour.pidsOf(limits.pids),
@@ -198,8 +198,7 @@ export function ociDriver(flavour: OciFlavour, { image, stateDir, heartbeatMs = 
 
     async reap() {
       const [inState, inBundles, groups] = await Promise.all([names(state), names(bundles), listGroups()])
-      // Groups of both runtimes stand in one place, so one that has no state here is removed all the same.
-      const orphans = [...new Set([...inState, ...inBundles, ...groups])].filter(id => isOrphan(id))
+      const orphans = [...new Set([...inState, ...inBundles, ...groups])].filter(id => isOrphan(id, backend))
       const reaped: Reaped[] = []
       for (const id of orphans) {
         await remove(id)

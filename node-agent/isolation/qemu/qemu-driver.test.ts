@@ -13,7 +13,8 @@ import { qemuDriver } from './qemu-driver.ts'
 import { ramFolder } from './qemu-process.ts'
 
 const LIMITS: SandboxLimits = { memoryMb: 48, cpus: 1, pids: 24, diskMb: 16 }
-const hasQemu = spawnSync('qemu-system-x86_64', ['--version']).status === 0
+const QEMU = 'qemu-system-x86_64'
+const hasQemu = spawnSync(QEMU, ['--version']).status === 0
 const here = requireBackend('qemu', hasQemu, 'apt-get install qemu-system-x86') && hasGuestInputs()
 
 /** Processes of the host that run the machine of this name. */
@@ -142,7 +143,7 @@ describe.runIf(here)('a virtual machine under software emulation', () => {
 
   it('reaps the machines and the memory of a node that is gone', async () => {
     // Process 1 is there, but started at another time: the owner of this name is dead.
-    const id = 'wb-1-999999999999-0123456789ab'
+    const id = 'wb-qemu-1-999999999999-0123456789ab'
 
     const left = join(await ramFolder(), id)
     await mkdir(left, { recursive: true })

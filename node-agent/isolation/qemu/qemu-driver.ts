@@ -100,7 +100,7 @@ export function qemuDriver(options: QemuOptions): Driver {
 
   /** A clone is given its state; the template makes memory of its own in its folder. */
   async function launch(ramMb: number, cpus: number, from?: { ram: Ram; statePath: string }): Promise<Machine> {
-    const id = newOwnedId()
+    const id = newOwnedId('qemu')
     const folder = await newFolder(id)
     const state = from && (await open(from.statePath, 'r'))
     try {
@@ -333,7 +333,7 @@ export function qemuDriver(options: QemuOptions): Driver {
     async reap() {
       const place = await ramFolder()
       const found = [...(await listGroups()), ...(await readdir(place).catch(() => []))]
-      const orphans = [...new Set(found)].filter(id => isOrphan(id))
+      const orphans = [...new Set(found)].filter(id => isOrphan(id, 'qemu'))
       const reaped: Reaped[] = []
       for (const id of orphans) {
         await killNamed(id)

@@ -81,10 +81,12 @@ export async function startQemu({ binary, machine, stateFd, cgroup }: QemuProces
     await orEnd(qmp.run('migrate-set-capabilities', { capabilities }))
     return { qmp, agent, ended, kill, remove }
   } catch (error) {
-    const last = await Promise.race([ended, Promise.resolve(undefined)])
+    kill()
+    // Its channel closes a moment before its last words are here, and those say why.
+    const last = await ended
     await remove()
     if (error instanceof IsolationError) throw error
-    throw new IsolationError('start_failed', `QEMU started no machine: ${last ?? String(error)}`, { cause: error })
+    throw new IsolationError('start_failed', `QEMU started no machine: ${last}`, { cause: error })
   }
 }
 

@@ -6,10 +6,15 @@ import { fileURLToPath } from 'node:url'
 import { IsolationError } from '../driver.ts'
 import { type CgroupLimits, createGroup, readBack, removeGroup } from '../oci/cgroups.ts'
 
+const PROGRAMS = {
+  'script-process': new URL('./script-process.ts', import.meta.url),
+  'wasi-process': new URL('./wasi-process.ts', import.meta.url),
+  'quickjs-worker': new URL('./quickjs-worker.ts', import.meta.url),
+}
+
 /** The files of this folder as they run: sources, or what the build made of them. */
-const EXTENSION = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
-export const programUrl = (name: 'script-process' | 'wasi-process' | 'quickjs-worker') =>
-  new URL(`./${name}.${EXTENSION}`, import.meta.url)
+export const programUrl = (name: keyof typeof PROGRAMS) =>
+  import.meta.url.endsWith('.ts') ? PROGRAMS[name] : new URL(PROGRAMS[name].href.replace(/\.ts$/, '.js'))
 
 /** The folders that hold the interpreter's packages, under the name they are asked by and under their real one. */
 function packageFolders(): string[] {

@@ -56,7 +56,7 @@ export function wasmDriver(): Driver {
       : undefined
 
   async function start(limits: SandboxLimits, deadlineMs: number): Promise<Sandbox> {
-    const id = newOwnedId()
+    const id = newOwnedId('wasm')
     const workspace = memoryWorkspace(limits.diskMb * 1024 * 1024)
     const { promise: ended, resolve: end } = Promise.withResolvers<string>()
     const live = new Set<(exit: Exit) => void>()
@@ -70,7 +70,7 @@ export function wasmDriver(): Driver {
     let turn: Promise<unknown> = Promise.resolve()
 
     async function confined(program: 'script-process' | 'wasi-process', waitMs: number): Promise<ChildProcess> {
-      const group = groups++ === 0 ? id : newOwnedId()
+      const group = groups++ === 0 ? id : newOwnedId('wasm')
       const isScript = program === 'script-process'
       const child = await startConfined({
         id: group,
@@ -320,7 +320,7 @@ export function wasmDriver(): Driver {
     },
     async reap() {
       const reaped: Reaped[] = []
-      for (const id of (await listGroups()).filter(id => isOrphan(id))) {
+      for (const id of (await listGroups()).filter(id => isOrphan(id, 'wasm'))) {
         await removeGroup(id)
         reaped.push({ backend: 'wasm', id })
       }
