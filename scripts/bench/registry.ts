@@ -38,6 +38,10 @@ export const benches: Readonly<Record<string, { about: string; load: () => Promi
     about: 'a thousand subscribers of one run: how late events arrive',
     load: async () => (await import('./sse.ts')).sseBench,
   },
+  isolation: {
+    about: 'sandboxes of each backend: a new one, a warm one, a paused machine, a restored one',
+    load: async () => (await import('./isolation.ts')).isolationBench,
+  },
   'insert-json': {
     about: 'one insert … select from json_each(?) against other ways to insert many rows in one commit',
     load: async () => (await import('./insert-json.ts')).insertJsonBench,
