@@ -10,7 +10,7 @@ export function gvisor(binary = 'runsc', platform = 'ptrace'): OciFlavour {
     backend: 'gvisor',
     binary,
     flags: [`--platform=${platform}`, '--network=none'],
-    deleteForce: '--force',
+    // Its own delete waits more than a second for processes that its group no longer holds.
     detach: '--detach',
     overheadMb: 64,
     // The group counts the host's tasks: about 26 of an idle sandbox, and five for each process inside.

@@ -30,7 +30,8 @@ export interface OciFlavour {
   binary: string
   /** In front of the subcommand. */
   flags: readonly string[]
-  deleteForce: string
+  /** The word that makes `delete` take a container that died; absent: its state is files named by its id, and they are removed. */
+  deleteForce?: string
   detach: string
   /** Memory and tasks that the runtime needs for itself, inside the sandbox's own groups. */
   overheadMb: number
@@ -66,8 +67,11 @@ export function ociDriver(flavour: OciFlavour, { image, stateDir, heartbeatMs = 
 
   async function remove(id: string): Promise<void> {
     await killGroupMembers(id)
-    await tool(['delete', flavour.deleteForce, id], STOP_MS)
+    if (flavour.deleteForce !== undefined) await tool(['delete', flavour.deleteForce, id], STOP_MS)
     await removeGroup(id)
+    for (const name of await names(state)) {
+      if (name.startsWith(id)) await rm(join(state, name), { recursive: true, force: true })
+    }
     await rm(join(bundles, id), { recursive: true, force: true })
   }
 
