@@ -1,7 +1,36 @@
 #!/usr/bin/env node
-// The process on the customer's machines. Its tunnel, run store and isolation drivers are not part of this version, so
-// it says so and stops instead of pretending to be a node.
-process.stderr.write(
-  'node-agent: this version cannot connect to a control plane yet. Runs execute inside the runtime process: start it with "npm start".\n',
-)
-process.exitCode = 1
+import { Builtins, Cli } from 'clipanion'
+import { EnvError } from '../shared/env/read-env.ts'
+import { VERSION } from '../shared/version.ts'
+import { DoctorCommand } from './cli/doctor.ts'
+import { ImageCommand } from './cli/image.ts'
+
+const args = process.argv.slice(2)
+process.exitCode = args.length === 0 ? withoutCommand() : await run()
+
+async function run(): Promise<number> {
+  const cli = new Cli({ binaryLabel: 'Waybill node', binaryName: 'node-agent', binaryVersion: VERSION })
+  for (const command of [Builtins.HelpCommand, Builtins.VersionCommand, DoctorCommand, ImageCommand])
+    cli.register(command)
+  const context = { ...Cli.defaultContext }
+  const command = cli.process(args, context)
+  const execute = command.execute.bind(command)
+  command.execute = async () => {
+    try {
+      return await execute()
+    } catch (error) {
+      if (!(error instanceof EnvError)) throw error
+      context.stderr.write(`${error.message}\n`)
+      return 2
+    }
+  }
+  return cli.run(command, context)
+}
+
+/** Its tunnel and run store are not part of this version, so it says so instead of pretending to be a node. */
+function withoutCommand(): number {
+  process.stderr.write(
+    'node-agent: this version cannot connect to a control plane yet. Runs execute inside the runtime process: start it with "npm start". Try "node-agent doctor" for the isolation backends of this machine.\n',
+  )
+  return 1
+}

@@ -38,6 +38,10 @@ export const benches: Readonly<Record<string, { about: string; load: () => Promi
     about: 'a thousand subscribers of one run: how late events arrive',
     load: async () => (await import('./sse.ts')).sseBench,
   },
+  isolation: {
+    about: 'sandboxes of each backend: a new one, a warm one, a paused machine, a restored one',
+    load: async () => (await import('./isolation.ts')).isolationBench,
+  },
   connectors: {
     about: 'what an action of a connector costs beside its vendor: the core alone, and an execute of the API',
     load: async () => (await import('./connectors.ts')).connectorsBench,

@@ -1,0 +1,32 @@
+import { Command, Option, UsageError } from 'clipanion'
+
+/** `node-agent doctor`: which backends work here, by running each. */
+export class DoctorCommand extends Command {
+  static override paths = [['doctor']]
+  static override usage = Command.Usage({
+    description: 'Run every isolation backend once and say which work, how that was verified, and what to install.',
+    details: `
+      Each probe starts a sandbox, runs a command in it and ends it, within a deadline. Leftovers of earlier processes are
+      removed first. Exit code 1: not one backend works.
+    `,
+    examples: [
+      ['Everything', '$0 doctor'],
+      ['Two of them, for a program', '$0 doctor --only runc,wasm --json'],
+    ],
+  })
+
+  json = Option.Boolean('--json', false, { description: 'Print JSON.' })
+  only = Option.String('--only', { description: 'A comma list of backends.' })
+  deadline = Option.String('--deadline', '20', { description: 'Seconds for each probe.' })
+
+  override async execute(): Promise<number> {
+    const seconds = Number(this.deadline)
+    if (!(seconds > 0 && seconds <= 600)) throw new UsageError('--deadline expects seconds, from 1 to 600.')
+    const { readEnv } = await import('../../shared/env/read-env.ts')
+    const { nodeEnv } = await import('../env.ts')
+    const { describe, examine } = await import('../isolation/doctor.ts')
+    const diagnosis = await examine(readEnv(nodeEnv, this.context.env), seconds * 1000, this.only?.split(','))
+    this.context.stdout.write(this.json ? `${JSON.stringify(diagnosis)}\n` : describe(diagnosis))
+    return diagnosis.probes.some(({ available }) => available) ? 0 : 1
+  }
+}

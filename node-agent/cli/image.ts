@@ -1,0 +1,36 @@
+import { Command, Option } from 'clipanion'
+
+/** `node-agent image`: the guest image, from pinned inputs. */
+export class ImageCommand extends Command {
+  static override paths = [['image']]
+  static override usage = Command.Usage({
+    description: 'Build the guest image: the agent, a root for containers, and kernel and files for virtual machines.',
+    details: `
+      Reads the kernel and the tools that scripts/setup-host.sh unpacked, checks each against its written digest, compiles
+      the agent with gcc, and writes the image to NODE_IMAGE_DIR. The same inputs give the same bytes. Nothing is downloaded.
+    `,
+    examples: [['Elsewhere', '$0 image --out ./guest-image']],
+  })
+
+  inputs = Option.String('--inputs', { description: 'Folder with the inputs and their lock.' })
+  out = Option.String('--out', { description: 'Folder for the image (NODE_IMAGE_DIR).' })
+
+  override async execute(): Promise<number> {
+    const { readEnv } = await import('../../shared/env/read-env.ts')
+    const { nodeEnv } = await import('../env.ts')
+    const { buildImage } = await import('../guest/build-image.ts')
+    const { ImageInputError, INPUTS_FOLDER } = await import('../guest/image-inputs.ts')
+    const out = this.out ?? readEnv(nodeEnv, this.context.env).NODE_IMAGE_DIR
+    try {
+      const { outputs, inputs } = await buildImage(this.inputs ?? INPUTS_FOLDER, out)
+      this.context.stdout.write(`${out}\n`)
+      for (const [name, digest] of Object.entries(outputs)) this.context.stdout.write(`  ${digest}  ${name}\n`)
+      this.context.stdout.write(`  from ${[...new Set(inputs.map(({ source }) => source))].join(', ')}\n`)
+      return 0
+    } catch (error) {
+      if (!(error instanceof ImageInputError)) throw error
+      this.context.stderr.write(`${error.message}\n`)
+      return 1
+    }
+  }
+}

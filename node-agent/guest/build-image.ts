@@ -1,0 +1,150 @@
+import { execFile } from 'node:child_process'
+import { chmod, mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+import { cpioOf, type Member } from './cpio.ts'
+import { ImageInputError, MODULES, readInputs, sha256Of } from './image-inputs.ts'
+import { type ImageManifest, imageManifest } from './image-manifest.ts'
+
+const run = promisify(execFile)
+
+const AGENT_SOURCE = new URL('agent.c', import.meta.url)
+
+/**
+ * Builds the guest image into a folder: the agent, a root for containers, and kernel and first file system for virtual
+ * machines. Only pinned inputs go in, and the same inputs give the same bytes. The folder appears whole or not at all.
+ */
+export async function buildImage(inputsFolder: string, into: string): Promise<ImageManifest> {
+  const inputs = await readInputs(inputsFolder)
+  const input = (name: string) => inputs.get(name)!.content
+  await mkdir(dirname(into), { recursive: true })
+  const scratch = await mkdtemp(join(dirname(into), '.image-'))
+  try {
+    const agent = await compileAgent(join(scratch, 'agent'))
+    const applets = await appletsOf(join(inputsFolder, 'busybox'))
+    const vmlinux = await kernelOf(input('vmlinuz'))
+    const initramfs = cpioOf([
+      ...rootMembers(input('busybox'), applets),
+      { path: 'init', kind: 'file', mode: 0o755, content: agent },
+      { path: 'dev/console', kind: 'character-device', mode: 0o600, device: [5, 1] },
+      { path: 'modules', kind: 'folder', mode: 0o755 },
+      { path: 'modules/order', kind: 'file', mode: 0o644, content: text(`${MODULES.map(ko).join('\n')}\n`) },
+      ...MODULES.map(
+        (name): Member => ({ path: `modules/${ko(name)}`, kind: 'file', mode: 0o644, content: input(ko(name)) }),
+      ),
+    ])
+    await writeFile(join(scratch, 'vmlinux'), vmlinux)
+    await writeFile(join(scratch, 'initramfs'), initramfs)
+    await writeRoot(join(scratch, 'rootfs'), [
+      ...rootMembers(input('busybox'), applets),
+      { path: 'sandbox-agent', kind: 'file', mode: 0o755, content: agent },
+    ])
+    const manifest = imageManifest.parse({
+      version: 1,
+      inputs: [...inputs].map(([name, { sha256, source }]) => ({ name, sha256, source })),
+      outputs: {
+        agent: sha256Of(agent),
+        vmlinux: sha256Of(vmlinux),
+        initramfs: sha256Of(initramfs),
+      },
+    })
+    await writeFile(join(scratch, 'manifest.json'), `${JSON.stringify(manifest, undefined, 2)}\n`)
+    // A container's root user is nobody here, and must still be able to walk to its root.
+    await chmod(scratch, 0o755)
+    await replaceFolder(scratch, into, JSON.stringify(manifest))
+    return manifest
+  } catch (error) {
+    await rm(scratch, { recursive: true, force: true })
+    throw error
+  }
+}
+
+/** An equal image that stands there stays, as sandboxes may be running from it. */
+async function replaceFolder(built: string, into: string, manifest: string): Promise<void> {
+  const standing = await readFile(join(into, 'manifest.json'), 'utf8').catch(() => undefined)
+  if (standing !== undefined && JSON.stringify(JSON.parse(standing)) === manifest) {
+    await rm(built, { recursive: true })
+    return
+  }
+  await rm(into, { recursive: true, force: true })
+  await rename(built, into)
+}
+
+const ko = (module: string) => `${module}.ko`
+const text = (content: string) => new TextEncoder().encode(content)
+
+/** Folders, tools and the few files that programs look for; the same in a container and in a machine. */
+function rootMembers(busybox: Uint8Array, applets: readonly string[]): Member[] {
+  const folders = ['bin', 'dev', 'etc', 'proc', 'sbin', 'sys', 'usr', 'usr/bin', 'usr/sbin']
+  return [
+    // runc gives a tmpfs the mode of the folder that it covers, whatever its options say.
+    ...['tmp', 'work'].map((path): Member => ({ path, kind: 'folder', mode: 0o1777 })),
+    ...folders.map((path): Member => ({ path, kind: 'folder', mode: 0o755 })),
+    { path: 'bin/busybox', kind: 'file', mode: 0o755, content: busybox },
+    ...applets.map((name): Member => ({ path: `bin/${name}`, kind: 'link', mode: 0o777, content: text('busybox') })),
+    {
+      path: 'etc/passwd',
+      kind: 'file',
+      mode: 0o644,
+      content: text('root:x:0:0:root:/:/bin/sh\nsandbox:x:1000:1000:sandbox:/work:/bin/sh\n'),
+    },
+    { path: 'etc/group', kind: 'file', mode: 0o644, content: text('root:x:0:\nsandbox:x:1000:\n') },
+    { path: 'etc/hosts', kind: 'file', mode: 0o644, content: text('127.0.0.1 localhost\n') },
+  ]
+}
+
+async function writeRoot(root: string, members: readonly Member[]): Promise<void> {
+  await mkdir(root, { mode: 0o755 })
+  for (const { path, kind, mode, content } of members) {
+    const at = join(root, path)
+    if (kind === 'folder') await mkdir(at, { mode })
+    else if (kind === 'link') await symlink(new TextDecoder().decode(content), at)
+    else await writeFile(at, content!, { mode })
+    if (kind !== 'link') await chmod(at, mode)
+  }
+}
+
+/** Without a build id and with its paths mapped away, the same compiler gives the same bytes. */
+async function compileAgent(to: string): Promise<Uint8Array> {
+  const folder = await mkdtemp(join(tmpdir(), 'waybill-agent-'))
+  try {
+    await writeFile(join(folder, 'agent.c'), await readFile(AGENT_SOURCE))
+    const flags = ['-O2', '-static', '-s', '-Wall', '-Wl,--build-id=none', `-ffile-prefix-map=${folder}=.`]
+    await run('gcc', [...flags, '-o', to, join(folder, 'agent.c')], { timeout: 60_000 })
+  } catch (cause) {
+    throw new ImageInputError('The guest agent does not compile: is gcc with a static C library installed?', { cause })
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+  return readFile(to)
+}
+
+/** Its own name is among them, and a link of that name would replace the program by a link to itself. */
+async function appletsOf(busybox: string): Promise<string[]> {
+  const { stdout } = await run(busybox, ['--list'], { timeout: 10_000 })
+  return stdout
+    .split('\n')
+    .filter(name => /^[a-z0-9[\]_-]+$/.test(name) && name !== 'busybox')
+    .toSorted()
+}
+
+/** The ELF image inside a bzImage (x86 boot protocol: offset at 0x248, length at 0x24c), which QEMU starts directly. */
+async function kernelOf(bzImage: Uint8Array): Promise<Uint8Array> {
+  const view = new DataView(bzImage.buffer, bzImage.byteOffset, bzImage.byteLength)
+  const sectors = view.getUint8(0x1f1) || 4
+  const from = (sectors + 1) * 512 + view.getUint32(0x248, true)
+  const packed = bzImage.subarray(from, from + view.getUint32(0x24c, true))
+  const magic = new DataView(packed.buffer, packed.byteOffset, 4).getUint32(0, true)
+  if (magic !== 0x184c2102)
+    throw new ImageInputError('The kernel is not packed with LZ4, which is all that is read here.')
+  const folder = await mkdtemp(join(tmpdir(), 'waybill-kernel-'))
+  try {
+    // The last four bytes are the length of what was packed, behind the stream.
+    await writeFile(join(folder, 'packed'), packed.subarray(0, -4))
+    await run('lz4', ['-d', '-f', '-q', join(folder, 'packed'), join(folder, 'vmlinux')], { timeout: 60_000 })
+    return await readFile(join(folder, 'vmlinux'))
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}

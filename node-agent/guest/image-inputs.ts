@@ -1,0 +1,69 @@
+import { createHash } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+
+/** Where scripts/setup-host.sh leaves the kernel and the tools. */
+export const INPUTS_FOLDER = process.env.WAYBILL_GUEST_INPUTS ?? '/var/lib/waybill/guest-inputs'
+
+/** The order in which the guest loads them: each needs those before it. */
+export const MODULES = [
+  'virtio_ring',
+  'virtio',
+  'virtio_pci_modern_dev',
+  'virtio_pci_legacy_dev',
+  'virtio_pci',
+  'virtio_console',
+] as const
+
+export interface ImageInput {
+  content: Uint8Array
+  sha256: string
+  /** The package it came from, with its version. */
+  source: string
+}
+
+/** What an image is built from is missing or is not what the lock says. */
+export class ImageInputError extends Error {
+  override name = 'ImageInputError'
+}
+
+/** `<sha256>  <file> <package> <version>`, one line for each file. */
+export function readLock(text: string): Map<string, { sha256: string; source: string }> {
+  const entries = text
+    .split('\n')
+    .filter(line => line !== '')
+    .map(line => {
+      const match = /^([0-9a-f]{64}) {2}(\S+) (\S+ \S+)$/.exec(line)
+      if (match === null) throw new ImageInputError(`The lock of the guest's inputs has a line that is none: ${line}`)
+      return [match[2]!, { sha256: match[1]!, source: match[3]! }] as const
+    })
+  return new Map(entries)
+}
+
+/** Every input, each checked against the digest that was written down when it was fetched. */
+export async function readInputs(folder: string): Promise<Map<string, ImageInput>> {
+  const text = await readFile(join(folder, 'inputs.lock'), 'utf8').catch((cause: unknown) => {
+    throw new ImageInputError(
+      `There are no guest inputs in ${folder}: run "bash scripts/setup-host.sh" as root, or set WAYBILL_GUEST_INPUTS.`,
+      { cause },
+    )
+  })
+  const lock = readLock(text)
+  const inputs = new Map<string, ImageInput>()
+  for (const name of ['vmlinuz', 'busybox', ...MODULES.map(module => `${module}.ko`)]) {
+    const pinned = lock.get(name)
+    if (pinned === undefined) throw new ImageInputError(`The lock in ${folder} does not name ${name}.`)
+    const content = await readFile(join(folder, name))
+    const sha256 = sha256Of(content)
+    if (sha256 !== pinned.sha256) {
+      throw new ImageInputError(
+        `${join(folder, name)} is not what the lock names (expected ${pinned.sha256}, got ${sha256}). ` +
+          'Remove the folder and run "bash scripts/setup-host.sh" to fetch it again.',
+      )
+    }
+    inputs.set(name, { content, sha256, source: pinned.source })
+  }
+  return inputs
+}
+
+export const sha256Of = (content: Uint8Array) => createHash('sha256').update(content).digest('hex')

@@ -1,0 +1,35 @@
+import { createHash } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { z } from 'zod'
+
+const digest = z.string().regex(/^[0-9a-f]{64}$/)
+
+export const imageManifest = z.strictObject({
+  version: z.literal(1),
+  inputs: z.array(z.strictObject({ name: z.string(), sha256: digest, source: z.string() })),
+  outputs: z.strictObject({ agent: digest, vmlinux: digest, initramfs: digest }),
+})
+export type ImageManifest = z.infer<typeof imageManifest>
+
+/** A built image on this machine. */
+export interface GuestImage {
+  rootfs: string
+  vmlinux: string
+  initramfs: string
+  /** Stands for everything in it. */
+  digest: string
+}
+
+/** The image in a folder, or undefined when none was built there. */
+export async function openImage(folder: string): Promise<GuestImage | undefined> {
+  const written = await readFile(join(folder, 'manifest.json'), 'utf8').catch(() => undefined)
+  if (written === undefined) return undefined
+  const { outputs } = imageManifest.parse(JSON.parse(written))
+  return {
+    rootfs: join(folder, 'rootfs'),
+    vmlinux: join(folder, 'vmlinux'),
+    initramfs: join(folder, 'initramfs'),
+    digest: createHash('sha256').update(Object.values(outputs).join()).digest('hex'),
+  }
+}

@@ -1,0 +1,117 @@
+import { existsSync } from 'node:fs'
+import type { NodeEnv } from '../env.ts'
+import { type GuestImage, openImage } from '../guest/image-manifest.ts'
+import type { Driver, Probe } from './driver.ts'
+import { driversOf, reapAll } from './drivers.ts'
+import { kvmRemark, kvmTrouble } from './kvm.ts'
+import { cgroupVersion } from './oci/cgroups.ts'
+
+export interface Diagnosis {
+  probes: Probe[]
+  host: {
+    root: boolean
+    cgroups: 1 | 2 | undefined
+    image: string | undefined
+    kvm: string
+  }
+  /** Leftovers that were removed first. */
+  reaped: number
+}
+
+/** Beyond a probe's own deadline, for ending what it started. */
+const CLEANUP_MS = 15_000
+
+const NO_IMAGE: GuestImage = { rootfs: '', vmlinux: '', initramfs: '', digest: '' }
+
+/** Runs each backend for real, one after another so that none is slowed by its neighbour. */
+export async function examine(env: NodeEnv, deadlineMs: number, only?: readonly string[]): Promise<Diagnosis> {
+  const image = await openImage(env.NODE_IMAGE_DIR)
+  const drivers = driversOf(env, image ?? NO_IMAGE)
+  const reaped = await reapAll(drivers)
+  const probes: Probe[] = []
+  for (const driver of drivers) {
+    if (only === undefined || only.includes(driver.backend))
+      probes.push(await examineOne(driver, image, env, deadlineMs))
+  }
+  return {
+    probes,
+    reaped: reaped.length,
+    host: {
+      root: process.getuid?.() === 0,
+      cgroups: existsSync('/sys/fs/cgroup') ? await cgroupVersion() : undefined,
+      image: image?.digest,
+      kvm: (await kvmTrouble()) ?? (await kvmRemark()) ?? '/dev/kvm may be opened; only a booted guest proves it.',
+    },
+  }
+}
+
+/** Backends that need the guest image cannot be tried without it; the others tell what they lack all the same. */
+const WITHOUT_IMAGE: ReadonlySet<string> = new Set(['wasm', 'kata', 'firecracker'])
+
+async function examineOne(
+  driver: Driver,
+  image: GuestImage | undefined,
+  env: NodeEnv,
+  deadlineMs: number,
+): Promise<Probe> {
+  const { backend } = driver
+  if (image === undefined && !WITHOUT_IMAGE.has(backend)) {
+    return {
+      backend,
+      available: false,
+      reasons: [`There is no guest image in ${env.NODE_IMAGE_DIR}.`],
+      install: ['Build it with "node-agent image", or set NODE_IMAGE_DIR.'],
+    }
+  }
+  try {
+    const probe = await bounded(driver.probe(deadlineMs), deadlineMs + CLEANUP_MS, backend)
+    if (backend !== 'qemu' || probe.available) return probe
+    const kvm = env.NODE_QEMU_ACCEL === 'kvm' ? ((await kvmTrouble()) ?? (await kvmRemark())) : undefined
+    const emulate = 'For development without hardware virtualisation, start the node with NODE_QEMU_ACCEL=tcg.'
+    return {
+      ...probe,
+      reasons: [...probe.reasons, ...(kvm === undefined ? [] : [kvm])],
+      install: env.NODE_QEMU_ACCEL === 'kvm' ? [...probe.install, emulate] : probe.install,
+    }
+  } finally {
+    await driver.close()
+  }
+}
+
+async function bounded(probe: Promise<Probe>, deadlineMs: number, backend: Driver['backend']): Promise<Probe> {
+  const { promise: late, resolve } = Promise.withResolvers<Probe>()
+  const timer = setTimeout(
+    () => resolve({ backend, available: false, reasons: ['Its probe did not end in time.'], install: [] }),
+    deadlineMs,
+  )
+  try {
+    return await Promise.race([probe, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** For people: one line a backend, and under it why or what to do. */
+export function describe({ probes, host, reaped }: Diagnosis): string {
+  const lines = probes.flatMap(
+    ({ backend, available, version, accel, kernelRelease, verifiedBy, reasons, install }) => [
+      `${available ? 'ok  ' : 'no  '} ${backend}${version === undefined ? '' : ` ${version}`}` +
+        (accel === undefined
+          ? ''
+          : `, accelerator ${accel}${accel === 'tcg' ? ' (software emulation: for development)' : ''}`) +
+        (available && kernelRelease !== undefined ? `, kernel ${kernelRelease}` : ''),
+      ...(verifiedBy === undefined ? [] : [`       verified: ${verifiedBy}`]),
+      ...reasons.map(reason => `       ${reason}`),
+      ...install.map(step => `       → ${step}`),
+    ],
+  )
+  return [
+    ...lines,
+    '',
+    `host: ${host.root ? 'root' : 'not root: containers cannot be limited'}, control groups ${host.cgroups ?? 'none'}`,
+    `guest image: ${host.image ?? 'none'}`,
+    `kvm: ${host.kvm}`,
+    ...(reaped === 0 ? [] : [`removed ${reaped} sandboxes that an earlier process left behind`]),
+    '',
+  ].join('\n')
+}

@@ -1,0 +1,36 @@
+import type { NodeEnv } from '../env.ts'
+import type { GuestImage } from '../guest/image-manifest.ts'
+import type { Driver, Reaped } from './driver.ts'
+import { firecrackerDriver } from './firecracker/firecracker-driver.ts'
+import { kataDriver } from './kata/kata-driver.ts'
+import { gvisor } from './oci/gvisor.ts'
+import { ociDriver } from './oci/oci-driver.ts'
+import { runc } from './oci/runc.ts'
+import { qemuDriver } from './qemu/qemu-driver.ts'
+import { wasmDriver } from './wasm/wasm-driver.ts'
+
+/** Every backend, one driver each; which of them work here is for their probes to say. */
+export function driversOf(env: NodeEnv, image: GuestImage): Driver[] {
+  const stateDir = env.NODE_STATE_DIR
+  return [
+    wasmDriver(),
+    ociDriver(runc(), { image, stateDir }),
+    ociDriver(gvisor(), { image, stateDir }),
+    qemuDriver({ image, stateDir, accel: env.NODE_QEMU_ACCEL }),
+    kataDriver({ image }),
+    firecrackerDriver({
+      image,
+      stateDir,
+      ...(env.FIRECRACKER_BIN !== undefined && { binary: env.FIRECRACKER_BIN }),
+      ...(env.FIRECRACKER_JAILER !== undefined && { jailer: env.FIRECRACKER_JAILER }),
+      ...(env.FIRECRACKER_KERNEL !== undefined && { kernel: env.FIRECRACKER_KERNEL }),
+    }),
+  ]
+}
+
+/** What earlier processes of this node left behind, of every backend; before the first sandbox is started. */
+export async function reapAll(drivers: readonly Driver[]): Promise<Reaped[]> {
+  const reaped: Reaped[] = []
+  for (const driver of drivers) reaped.push(...(await driver.reap()))
+  return reaped
+}

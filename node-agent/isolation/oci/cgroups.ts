@@ -1,0 +1,207 @@
+import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { LimitName, SandboxLimits } from '../driver.ts'
+
+const ROOT = '/sys/fs/cgroup'
+
+/** Under this folder of each hierarchy stand the groups of this node. */
+export const CGROUP_PARENT = '/waybill'
+
+export interface CgroupLimits {
+  memoryBytes: number
+  pids: number
+  /** Of a period of 100 ms, in µs. */
+  cpuQuota: number
+}
+
+export const CPU_PERIOD = 100_000
+
+/** Which hierarchy holds a controller: `v1` has one folder for each, `v2` one for all. */
+interface Places {
+  version: 1 | 2
+  memory: string
+  pids: string
+  cpu: string
+}
+
+export async function cgroupVersion(): Promise<1 | 2> {
+  return (await readFile(`${ROOT}/cgroup.controllers`, 'utf8').catch(() => undefined)) === undefined ? 1 : 2
+}
+
+/** Where a process stands, by its own record rather than by what was asked for. */
+async function placesOf(pid: number): Promise<Places | undefined> {
+  const lines = (await readFile(`/proc/${pid}/cgroup`, 'utf8').catch(() => '')).split('\n')
+  const paths = new Map(
+    lines.flatMap(line => {
+      const [, controllers, path] = /^\d+:([^:]*):(.*)$/.exec(line) ?? []
+      return (controllers ?? '').split(',').map(name => [name, path ?? ''] as const)
+    }),
+  )
+  if ((await cgroupVersion()) === 2) {
+    const path = paths.get('')
+    return path === undefined ? undefined : { version: 2, ...all(ROOT + path) }
+  }
+  const [memory, pids, cpu] = ['memory', 'pids', 'cpu'].map(name => paths.get(name))
+  if (memory === undefined || pids === undefined || cpu === undefined) return undefined
+  return { version: 1, memory: `${ROOT}/memory${memory}`, pids: `${ROOT}/pids${pids}`, cpu: `${ROOT}/cpu${cpu}` }
+}
+
+const all = (path: string) => ({ memory: path, pids: path, cpu: path })
+
+const read = (path: string) =>
+  readFile(path, 'utf8').then(
+    text => text.trim(),
+    () => undefined,
+  )
+
+/**
+ * Compares the limits that the kernel holds for a process with those that were asked for. The answer is what is wrong,
+ * or the places in which its counters stand.
+ */
+export async function readBack(pid: number, group: string, wanted: CgroupLimits): Promise<string | CgroupCounters> {
+  const places = await placesOf(pid)
+  if (places === undefined) return 'the sandbox stands in no control group'
+  for (const path of [places.memory, places.pids, places.cpu]) {
+    if (!path.endsWith(`${CGROUP_PARENT}/${group}`)) return `the sandbox stands in ${path}, which is not its own group`
+  }
+  const two = places.version === 2
+  const found = {
+    memory: await read(join(places.memory, two ? 'memory.max' : 'memory.limit_in_bytes')),
+    pids: await read(join(places.pids, 'pids.max')),
+    cpu: two
+      ? (await read(join(places.cpu, 'cpu.max')))?.split(' ')[0]
+      : await read(join(places.cpu, 'cpu.cfs_quota_us')),
+    swap: two ? await read(join(places.memory, 'memory.swap.max')) : undefined,
+  }
+  // The kernel rounds to whole pages.
+  if (found.memory === undefined || Math.abs(Number(found.memory) - wanted.memoryBytes) > 65536) {
+    return `memory is limited to ${found.memory ?? 'nothing'}, not to ${wanted.memoryBytes}`
+  }
+  if (found.pids !== String(wanted.pids))
+    return `processes are limited to ${found.pids ?? 'nothing'}, not to ${wanted.pids}`
+  if (found.cpu !== String(wanted.cpuQuota))
+    return `processor time is limited to ${found.cpu ?? 'nothing'}, not to ${wanted.cpuQuota}`
+  if (found.swap !== undefined && found.swap !== '0') return `swap is limited to ${found.swap}, not to 0`
+  return counters(places)
+}
+
+export type CgroupCounters = ReturnType<typeof counters>
+
+export interface Count {
+  oomKills: number
+  pidsRefused: number
+}
+
+function counters(places: Places) {
+  const two = places.version === 2
+  async function numberAt(file: string, key: string): Promise<number> {
+    const text = (await read(file)) ?? ''
+    return Number(new RegExp(`^${key} (\\d+)$`, 'm').exec(text)?.[1] ?? 0)
+  }
+  const count = async (): Promise<Count> => ({
+    oomKills: await numberAt(join(places.memory, two ? 'memory.events' : 'memory.oom_control'), 'oom_kill'),
+    pidsRefused: await numberAt(join(places.pids, 'pids.events'), 'max'),
+  })
+  return {
+    count,
+    /** The limit whose counter has moved since. */
+    async hitSince(before: Count): Promise<LimitName | undefined> {
+      const now = await count()
+      if (now.oomKills > before.oomKills) return 'memory'
+      return now.pidsRefused > before.pidsRefused ? 'pids' : undefined
+    },
+  }
+}
+
+/** Every folder of a group, in all hierarchies. */
+async function foldersOf(group: string): Promise<string[]> {
+  const hierarchies = (await cgroupVersion()) === 2 ? [ROOT] : (await readdir(ROOT)).map(name => join(ROOT, name))
+  return hierarchies.map(path => path + join(CGROUP_PARENT, group))
+}
+
+/** Makes a group with these limits and puts a process into it. What the kernel made of it is for `readBack` to say. */
+export async function createGroup(group: string, limits: CgroupLimits, pid: number): Promise<void> {
+  const inParent = `${CGROUP_PARENT}/${group}`
+  const memory = String(limits.memoryBytes)
+  if ((await cgroupVersion()) === 2) {
+    const folder = ROOT + inParent
+    await mkdir(ROOT + CGROUP_PARENT, { recursive: true })
+    for (const at of [ROOT, ROOT + CGROUP_PARENT]) {
+      await writeFile(join(at, 'cgroup.subtree_control'), '+memory +pids +cpu')
+    }
+    await mkdir(folder, { recursive: true })
+    await writeFile(join(folder, 'memory.max'), memory)
+    await writeFile(join(folder, 'memory.swap.max'), '0')
+    await writeFile(join(folder, 'pids.max'), String(limits.pids))
+    await writeFile(join(folder, 'cpu.max'), `${limits.cpuQuota} ${CPU_PERIOD}`)
+    await writeFile(join(folder, 'cgroup.procs'), String(pid))
+    return
+  }
+  const set = async (controller: string, values: Record<string, string>) => {
+    const folder = join(ROOT, controller, inParent)
+    await mkdir(folder, { recursive: true })
+    for (const [file, value] of Object.entries(values)) await writeFile(join(folder, file), value)
+    await writeFile(join(folder, 'cgroup.procs'), String(pid))
+  }
+  await set('memory', { 'memory.limit_in_bytes': memory, 'memory.memsw.limit_in_bytes': memory })
+  await set('pids', { 'pids.max': String(limits.pids) })
+  await set('cpu', { 'cpu.cfs_period_us': String(CPU_PERIOD), 'cpu.cfs_quota_us': String(limits.cpuQuota) })
+}
+
+/** Ends every process of a group, whatever the runtime says of it. */
+export async function killGroupMembers(group: string): Promise<void> {
+  for (const folder of await foldersOf(group)) for (const pid of await membersOf(folder)) kill(pid)
+}
+
+/** Kills what is left in a group and removes it. A runtime that was killed itself leaves its groups behind. */
+export async function removeGroup(group: string): Promise<void> {
+  for (const folder of await foldersOf(group)) {
+    for (let tries = 0; tries < 100; tries++) {
+      for (const pid of await membersOf(folder)) kill(pid)
+      const gone = await removeTree(folder)
+      if (gone) break
+      await wait(10)
+    }
+  }
+}
+
+async function removeTree(folder: string): Promise<boolean> {
+  const inside = await readdir(folder, { withFileTypes: true }).catch(() => undefined)
+  if (inside === undefined) return true
+  for (const entry of inside) if (entry.isDirectory()) await removeTree(join(folder, entry.name))
+  return rmdir(folder).then(
+    () => true,
+    (error: NodeJS.ErrnoException) => error.code === 'ENOENT',
+  )
+}
+
+async function membersOf(folder: string): Promise<number[]> {
+  return ((await read(join(folder, 'cgroup.procs'))) ?? '').split('\n').filter(Boolean).map(Number)
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It ended meanwhile.
+  }
+}
+
+/** Groups of this node that exist in any hierarchy. */
+export async function listGroups(): Promise<string[]> {
+  const names = new Set<string>()
+  for (const folder of await foldersOf('')) {
+    for (const entry of await readdir(folder, { withFileTypes: true }).catch(() => [])) {
+      if (entry.isDirectory()) names.add(entry.name)
+    }
+  }
+  return [...names]
+}
+
+/** Size of /tmp, and of /dev/shm. */
+export const TMP_MB = 16
+
+/** Files are held in memory, so their room is added to that of the processes. */
+export const memoryBytesOf = ({ memoryMb, diskMb }: SandboxLimits, overheadMb: number) =>
+  (memoryMb + diskMb + 2 * TMP_MB + overheadMb) * 1024 * 1024

@@ -1,0 +1,80 @@
+import { createHash } from 'node:crypto'
+import { PROTOCOL } from '../../guest/frames.ts'
+import type { GuestImage } from '../../guest/image-manifest.ts'
+import type { Accel, SandboxLimits } from '../driver.ts'
+import { TMP_MB } from '../oci/cgroups.ts'
+
+/** The guest's kernel, its first file system and the agent. */
+const GUEST_OVERHEAD_MB = 80
+
+/** QEMU itself, beside the memory of its guest: code, devices and what it translates. */
+export const QEMU_OVERHEAD_MB = 224
+
+export const ramMbOf = ({ memoryMb, diskMb }: SandboxLimits) => memoryMb + diskMb + TMP_MB + GUEST_OVERHEAD_MB
+
+/** Where the memory of a machine comes from. */
+export type Ram =
+  /** A file that the machine writes to: the template. */
+  | { kind: 'shared'; path: string }
+  /** The same file, but what is written stays private: a clone. */
+  | { kind: 'copy-on-write'; path: string }
+  /** None of its own yet: it comes with the state. */
+  | { kind: 'empty' }
+
+export interface MachineOptions {
+  id: string
+  accel: Accel
+  image: GuestImage
+  ramMb: number
+  ram: Ram
+  /** Starts from a state that is given over the control channel, and stays paused until told. */
+  incoming: boolean
+}
+
+/** File descriptors that QEMU is started with. */
+export const FDS = { control: 3, agent: 4, state: 5 } as const
+
+const CMDLINE = [
+  'panic=-1 quiet loglevel=0 random.trust_cpu=on cryptomgr.notests raid=noautodetect 8250.nr_uarts=0',
+  'tsc=unstable rcupdate.rcu_expedited=1',
+].join(' ')
+
+/** Only an emulated processor is started without these defences: it runs no other guest's code. */
+const TCG_CMDLINE = 'nokaslr mitigations=off'
+
+/**
+ * Exactly one accelerator, as QEMU would otherwise fall back by itself. No disk, no network device, no display; the
+ * machine has a control channel, a channel to the agent, and nothing else.
+ */
+export function machineArgs({ id, accel, image, ramMb, ram, incoming }: MachineOptions): string[] {
+  const backend =
+    ram.kind === 'empty'
+      ? `memory-backend-ram,id=m0,size=${ramMb}M`
+      : `memory-backend-file,id=m0,size=${ramMb}M,mem-path=${ram.path},share=${ram.kind === 'shared' ? 'on' : 'off'}`
+  return [
+    ...['-name', id],
+    // Under TCG `microvm` hung in most boots, and needs ACPI for its devices; a plain PC without ACPI did not.
+    ...['-M', 'pc,acpi=off,hpet=off,usb=off,vmport=off,smbus=off,memory-backend=m0'],
+    ...['-object', backend],
+    ...(accel === 'tcg' ? ['-accel', 'tcg,tb-size=64', '-cpu', 'max'] : ['-accel', 'kvm', '-cpu', 'host']),
+    ...['-m', String(ramMb), '-smp', '1'],
+    ...['-nodefaults', '-no-user-config', '-display', 'none', '-no-reboot'],
+    ...['-sandbox', 'on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny'],
+    ...['-kernel', image.vmlinux, '-initrd', image.initramfs],
+    ...['-append', accel === 'tcg' ? `${CMDLINE} ${TCG_CMDLINE}` : CMDLINE],
+    ...['-device', 'virtio-serial-pci'],
+    ...['-chardev', `socket,id=agent,fd=${FDS.agent}`],
+    ...['-device', 'virtserialport,chardev=agent,name=agent.0'],
+    ...['-chardev', `socket,id=control,fd=${FDS.control}`],
+    ...['-mon', 'chardev=control,mode=control'],
+    ...(incoming ? ['-S', '-incoming', 'defer'] : []),
+  ]
+}
+
+/** A state fits only a machine with the same QEMU, devices, kernel, files and agent. */
+export function stateKey(version: string, options: Pick<MachineOptions, 'accel' | 'image' | 'ramMb'>): string {
+  const places = { vmlinux: '', initramfs: '', rootfs: '', digest: '' }
+  const args = machineArgs({ ...options, id: '', image: places, ram: { kind: 'empty' }, incoming: false })
+  const parts = [version, options.image.digest, PROTOCOL, args]
+  return createHash('sha256').update(JSON.stringify(parts)).digest('hex')
+}

@@ -1,0 +1,98 @@
+import { spawn } from 'node:child_process'
+import { chown, stat, statfs } from 'node:fs/promises'
+import type { Duplex } from 'node:stream'
+import { IsolationError } from '../driver.ts'
+import { HOST_IDS } from '../oci/bundle.ts'
+import type { CgroupLimits } from '../oci/cgroups.ts'
+import { createGroup, readBack, removeGroup } from '../oci/cgroups.ts'
+import { FDS, type MachineOptions, machineArgs } from './machine.ts'
+import { type Qmp, qmpClient } from './qmp.ts'
+
+export interface QemuProcess {
+  qmp: Qmp
+  agent: Duplex
+  /** Settles with QEMU's last words. */
+  ended: Promise<string>
+  kill(): void
+  /** After its end: its control group. */
+  remove(): Promise<void>
+}
+
+export interface QemuProcessOptions {
+  binary: string
+  machine: MachineOptions
+  /** An open file with the state that it starts from. */
+  stateFd?: number
+  /** Absent without root: memory is then bounded by the machine alone. */
+  cgroup?: CgroupLimits
+}
+
+/** A user that nobody is; also outside the range that containers map to. */
+const QEMU_ID = HOST_IDS - 1
+
+const asRoot = () => process.getuid?.() === 0
+
+/** Hands a file or folder to the user that QEMU runs as. */
+export async function giveToQemu(path: string): Promise<void> {
+  if (asRoot()) await chown(path, QEMU_ID, QEMU_ID)
+}
+
+/** Starts QEMU without rights, in a group whose limits were read back, and greets its control channel. */
+export async function startQemu({ binary, machine, stateFd, cgroup }: QemuProcessOptions): Promise<QemuProcess> {
+  const gid = machine.accel === 'kvm' ? (await stat('/dev/kvm')).gid : QEMU_ID
+  const child = spawn(binary, machineArgs(machine), {
+    detached: true,
+    stdio: ['ignore', 'ignore', 'pipe', 'pipe', 'pipe', stateFd ?? 'ignore'],
+    ...(asRoot() && { uid: QEMU_ID, gid }),
+  })
+  const agent = child.stdio[FDS.agent] as unknown as Duplex
+  const qmp = qmpClient(child.stdio[FDS.control] as Duplex)
+  let said = ''
+  child.stderr!.on('data', chunk => (said = (said + chunk).slice(-2000)))
+  const ended = new Promise<string>(resolve => {
+    child.once('error', error => resolve(error.message))
+    child.once('exit', (code, signal) =>
+      setImmediate(() => resolve(said.trim().split('\n').at(-1) || `QEMU ended with ${signal ?? `code ${code}`}`)),
+    )
+  })
+  const kill = () => void child.kill('SIGKILL')
+  const remove = async () => {
+    kill()
+    await ended
+    if (cgroup !== undefined) await removeGroup(machine.id)
+  }
+  const orEnd = async <T>(work: Promise<T>): Promise<T> =>
+    Promise.race([
+      work,
+      ended.then(reason => {
+        throw new IsolationError('start_failed', `QEMU started no machine: ${reason}`)
+      }),
+    ])
+  try {
+    if (cgroup !== undefined && child.pid !== undefined) {
+      await createGroup(machine.id, cgroup, child.pid)
+      const found = await readBack(child.pid, machine.id, cgroup)
+      if (typeof found === 'string') {
+        throw new IsolationError('limits_not_in_force', `Nothing was run under qemu: ${found}.`)
+      }
+    }
+    await orEnd(qmp.run('qmp_capabilities'))
+    const capabilities = ['x-ignore-shared', 'events'].map(capability => ({ capability, state: true }))
+    await orEnd(qmp.run('migrate-set-capabilities', { capabilities }))
+    return { qmp, agent, ended, kill, remove }
+  } catch (error) {
+    kill()
+    // Its channel closes a moment before its last words are here, and those say why.
+    const last = await ended
+    await remove()
+    if (error instanceof IsolationError) throw error
+    throw new IsolationError('start_failed', `QEMU started no machine: ${last}`, { cause: error })
+  }
+}
+
+/** A folder in memory for the memory of machines, where there is one. */
+export async function ramFolder(): Promise<string> {
+  const TMPFS = 0x01021994
+  const about = await statfs('/dev/shm').catch(() => undefined)
+  return about?.type === TMPFS ? '/dev/shm/waybill-node' : '/tmp/waybill-node'
+}

@@ -1,0 +1,22 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { requireBackend } from '../../../tests/backends/require.ts'
+import { buildImage } from '../../guest/build-image.ts'
+import { INPUTS_FOLDER, sha256Of } from '../../guest/image-inputs.ts'
+import { type GuestImage, openImage } from '../../guest/image-manifest.ts'
+
+/** Whether the files are here that a guest image is built from. */
+export const hasGuestInputs = (): boolean =>
+  requireBackend('guest inputs', existsSync(join(INPUTS_FOLDER, 'inputs.lock')), 'bash scripts/setup-host.sh')
+
+/** The guest image, built once for each state of its sources. */
+export async function testImage(): Promise<GuestImage> {
+  const sources = ['agent.c', 'build-image.ts', 'cpio.ts'].map(name => new URL(`../../guest/${name}`, import.meta.url))
+  const key = sha256Of(Buffer.concat([join(INPUTS_FOLDER, 'inputs.lock'), ...sources].map(path => readFileSync(path))))
+  const folder = join(tmpdir(), `waybill-guest-image-${key.slice(0, 16)}`)
+  const standing = await openImage(folder)
+  if (standing !== undefined) return standing
+  await buildImage(INPUTS_FOLDER, folder)
+  return (await openImage(folder))!
+}

@@ -1,0 +1,130 @@
+import { parentPort } from 'node:worker_threads'
+import { getQuickJS, type QuickJSContext, type QuickJSHandle } from 'quickjs-emscripten'
+import type { FromScripts, ScriptJob, ScriptVerdict } from './messages.ts'
+
+/** On the main thread deep recursion reached the end of the host's stack and ended the process; here it is an error. */
+const STACK_BYTES = 128 * 1024
+
+const files = new Map<string, Uint8Array>()
+const encoder = new TextEncoder()
+const decoder = new TextDecoder()
+const say = (message: FromScripts) => parentPort!.postMessage(message)
+const quickjs = await getQuickJS()
+
+parentPort!.on('message', (job: ScriptJob) => {
+  for (const [path, content] of job.changed) content === null ? files.delete(path) : files.set(path, content)
+  const changed = new Map<string, Uint8Array | null>()
+  say({ type: 'end', id: job.id, verdict: run(job, changed), changed: [...changed] })
+})
+say({ type: 'ready' })
+
+/** One script in a runtime of its own: nothing but what is given here is in reach. */
+function run(job: ScriptJob, changed: Map<string, Uint8Array | null>): ScriptVerdict {
+  const until = performance.now() + job.deadlineMs
+  let limit: 'time' | 'output' | 'disk' | undefined
+  let written = 0
+  const runtime = quickjs.newRuntime()
+  runtime.setMemoryLimit(job.memoryBytes)
+  runtime.setMaxStackSize(STACK_BYTES)
+  runtime.setInterruptHandler(() => {
+    if (performance.now() > until) limit ??= 'time'
+    return limit === 'time' || limit === 'output'
+  })
+  const context = runtime.newContext()
+  try {
+    const define = (name: string, value: QuickJSHandle) =>
+      value.consume(one => context.setProp(context.global, name, one))
+    const hostFunction = (name: string, call: (...values: QuickJSHandle[]) => QuickJSHandle | undefined) =>
+      define(
+        name,
+        context.newFunction(name, (...values) => call(...values) ?? context.undefined),
+      )
+    const toJson = context.unwrapResult(context.evalCode('JSON.stringify'))
+    /** A text crosses as a C string, which a NUL ends: one that came short crosses again as JSON. */
+    const textOf = (value: QuickJSHandle | undefined): string => {
+      if (value === undefined) return ''
+      const text = context.getString(value)
+      if (context.typeof(value) !== 'string') return text
+      const length = context.getProp(value, 'length').consume(one => context.getNumber(one))
+      if (length === text.length) return text
+      const json = context.unwrapResult(context.callFunction(toJson, context.undefined, value))
+      return String(JSON.parse(json.consume(one => context.getString(one))))
+    }
+    const print =
+      (stream: 'stdout' | 'stderr') =>
+      (...values: QuickJSHandle[]) => {
+        if (limit === 'output') return undefined
+        const bytes = encoder.encode(`${values.map(textOf).join(' ')}\n`)
+        written += bytes.length
+        say({ type: 'output', id: job.id, stream, bytes })
+        if (written > job.outputBytes) limit ??= 'output'
+        return undefined
+      }
+    hostFunction('print', print('stdout'))
+    hostFunction('printError', print('stderr'))
+    hostFunction('readFile', path => {
+      const content = files.get(textOf(path))
+      return content === undefined ? context.null : stringOf(context, decoder.decode(content))
+    })
+    hostFunction('listFiles', () => listOf(context, [...files.keys()]))
+    hostFunction('writeFile', (path, content) => {
+      const [name, bytes] = [textOf(path), encoder.encode(textOf(content))]
+      const others = [...files].reduce((sum, [at, { length }]) => sum + (at === name ? 0 : length), 0)
+      if (others + bytes.length > job.workspaceBytes) {
+        limit ??= 'disk'
+        throw new Error('the workspace is full')
+      }
+      files.set(name, bytes)
+      changed.set(name, bytes)
+      return undefined
+    })
+    define('args', listOf(context, job.args))
+    define('stdin', stringOf(context, decoder.decode(job.stdin)))
+    const failed = evaluate(context, job)
+    toJson.dispose()
+    if (limit === 'time' || limit === 'output') return { kind: 'limit', limit }
+    if (failed === undefined) return { kind: 'done' }
+    if (/^InternalError: out of memory/.test(failed)) return { kind: 'limit', limit: 'memory' }
+    if (/^(?:InternalError|RangeError): .*stack (?:overflow|size)/.test(failed))
+      return { kind: 'limit', limit: 'stack' }
+    if (limit === 'disk') return { kind: 'limit', limit }
+    say({ type: 'output', id: job.id, stream: 'stderr', bytes: encoder.encode(`${failed}\n`) })
+    return { kind: 'threw' }
+  } finally {
+    // After a script that used up its memory the engine may not be able to count what it frees; its memory is dropped
+    // with it all the same.
+    try {
+      context.dispose()
+      runtime.dispose()
+    } catch {
+      process.exit(3)
+    }
+  }
+}
+
+/** Evaluates the script and what it left to do later; answers what it threw. */
+function evaluate(context: QuickJSContext, { code, fileName }: ScriptJob): string | undefined {
+  const result = context.evalCode(code, fileName)
+  if (result.error) return describe(context, result.error)
+  result.value.dispose()
+  const jobs = context.runtime.executePendingJobs()
+  if (jobs.error) return describe(context, jobs.error)
+  return undefined
+}
+
+function describe(context: QuickJSContext, error: QuickJSHandle): string {
+  const dumped: unknown = context.dump(error)
+  error.dispose()
+  if (typeof dumped !== 'object' || dumped === null) return String(dumped)
+  const { name, message } = dumped as { name?: unknown; message?: unknown }
+  return `${name ?? 'Error'}: ${message ?? ''}`
+}
+
+const stringOf = (context: QuickJSContext, text: string): QuickJSHandle =>
+  text.includes('\0') ? context.unwrapResult(context.evalCode(JSON.stringify(text))) : context.newString(text)
+
+function listOf(context: QuickJSContext, texts: readonly string[]): QuickJSHandle {
+  const list = context.newArray()
+  for (const [index, text] of texts.entries()) stringOf(context, text).consume(one => context.setProp(list, index, one))
+  return list
+}

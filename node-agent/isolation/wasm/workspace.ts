@@ -1,0 +1,48 @@
+import { posix } from 'node:path'
+import { type FileEntry, IsolationError } from '../driver.ts'
+import { inWorkspace } from '../sandbox-files.ts'
+
+/** The files of a sandbox that has no file system: names in the workspace, and bytes up to a limit. */
+export function memoryWorkspace(maxBytes: number) {
+  const files = new Map<string, Uint8Array>()
+  const nameOf = (path: string) => posix.relative('/work', inWorkspace(path))
+  const taken = (except: string) =>
+    [...files].reduce((sum, [name, { length }]) => sum + (name === except ? 0 : length), 0)
+
+  return {
+    write(path: string, content: Uint8Array): string {
+      const name = nameOf(path)
+      if (name === '') throw new IsolationError('file_failed', 'The workspace itself is no file.')
+      if (taken(name) + content.length > maxBytes) {
+        throw new IsolationError('file_failed', `${path}: the workspace is full.`, { limit: 'disk' })
+      }
+      files.set(name, content)
+      return name
+    },
+    read(path: string, maxRead: number): Uint8Array {
+      const content = files.get(nameOf(path))
+      if (content === undefined) throw new IsolationError('file_failed', `${path}: there is no such file.`)
+      if (content.length > maxRead) {
+        throw new IsolationError('file_failed', `${path}: more than ${maxRead} bytes.`, { limit: 'output' })
+      }
+      return content
+    },
+    list(path: string): FileEntry[] {
+      const folder = nameOf(path)
+      const prefix = folder === '' ? '' : `${folder}/`
+      const found = new Map<string, FileEntry>()
+      for (const [name, { length }] of files) {
+        if (!name.startsWith(prefix)) continue
+        const [first, ...deeper] = name.slice(prefix.length).split('/')
+        found.set(first!, {
+          name: first!,
+          kind: deeper.length > 0 ? 'folder' : 'file',
+          bytes: deeper.length > 0 ? 0 : length,
+        })
+      }
+      return [...found.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1))
+    },
+    entries: () => [...files],
+    get: (path: string) => files.get(nameOf(path)),
+  }
+}
