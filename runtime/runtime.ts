@@ -39,7 +39,9 @@ import { sessionService } from './sessions/service.ts'
 import { stopSessions } from './sessions/store.ts'
 import { ACCESS_HOLDINGS } from './tenants/store.ts'
 import { checkMasterKey } from './vault/canary.ts'
+import { openDataKeys, refuseSealed } from './vault/data-keys.ts'
 import { masterKey } from './vault/master-key.ts'
+import { clearRecords, type RecordCipher, type Records, recordsLater, sealedRecords } from './vault/records.ts'
 import { vault } from './vault/vault.ts'
 import { announceRefused } from './webhooks/announce.ts'
 import { hooking, WEBHOOK_HOLDINGS } from './webhooks/hooking.ts'
@@ -55,6 +57,8 @@ export interface RuntimeOptions {
   metricsAccess?: MetricsAccess
   /** 32 bytes under which secrets are sealed. Without it nothing secret can be stored. */
   masterKey?: Uint8Array<ArrayBuffer> | undefined
+  /** AES-256-GCM of this host. With it and a master key, run data is sealed at rest; without either it stands in clear. */
+  cipher?: RecordCipher | undefined
   /** The zone of schedules that name none, and whose days budgets and usage are counted by. Default: UTC. */
   defaultTimezone?: string | undefined
   /** 32 bytes that receipts are signed with; without it a key is made and kept under the master key. */
@@ -125,6 +129,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
 
   async function ready(): Promise<void> {
     started ??= migrate(db, 'runtime', runtimeSteps).then(async () => {
+      later.use(await openRecords())
       nodeId = await ownNode()
       await audit.recover()
       await work.engine.start()
@@ -133,6 +138,16 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       if (phase === 'starting') phase = 'ready'
     })
     await started
+  }
+
+  async function openRecords(): Promise<Records> {
+    if (box === undefined || options.cipher === undefined) {
+      const lacking =
+        box === undefined ? 'give the master key it was sealed under' : 'this host has no cipher to open it'
+      await refuseSealed(db, lacking)
+      return clearRecords
+    }
+    return sealedRecords(options.cipher, await openDataKeys(db, await box, clock.now().getTime()))
   }
 
   async function checkKey(): Promise<void> {
@@ -150,8 +165,11 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     return { status, checks }
   }
 
+  const later = recordsLater()
+  const { records } = later
   const parts = access({
     db,
+    records,
     log: log.target('runtime.access'),
     clock,
     newId,
@@ -171,7 +189,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   })
   const audit = auditLog({ db, now: clock.now, newId })
   const agents = agentStore(db, { now: clock.now, newId, deleting: [endRuns, disableSchedules, stopSessions] })
-  const sessions = conversing(db)
+  const sessions = conversing(db, records)
   const ownNode = embeddedNode(db, newId)
   let nodeId = ''
   const { outside, routerFetch, demo, providers: environment, providerDeadlines: deadlines } = options
@@ -182,7 +200,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const { sha256 = portableSha256, models = provided.models } = options
   const { outbound = outside ? toolOutbound(outside) : noOutbound } = options
   const receipts = receipting({
-    ...{ db, clock, metrics, sha256, sealing: async () => box, seed: options.receiptSeed },
+    ...{ db, records, clock, metrics, sha256, sealing: async () => box, seed: options.receiptSeed },
     versionOf: agents.getVersion,
     runOf: id => work.runs.summary(id),
     log: log.target('runtime.receipts'),
@@ -191,7 +209,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const dayOf = dayIn(options.defaultTimezone ?? 'UTC')
   const budgets = budgeting({ db, metrics, models, dayOf, newId, now: clock.now })
   const work = running({
-    ...{ db, clock, metrics, sha256, newId, models, outbound, agents, nodeId: () => nodeId },
+    ...{ db, records, clock, metrics, sha256, newId, models, outbound, agents, nodeId: () => nodeId },
     ...{ signReceipt: receipts.sign, ledger: budgets.ledger, dayOf, turns: sessions.turns },
     ...{
       log: log.target('runtime.engine'),
@@ -206,7 +224,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     log: log.target('runtime.webhooks'),
   })
   const timed = scheduling({
-    ...{ db, clock, metrics, newId, maxBodyBytes, idempotent: parts.idempotent },
+    ...{ db, records, clock, metrics, newId, maxBodyBytes, idempotent: parts.idempotent },
     ...{ runs: work.runs, service: work.service, findAgent: agents.currentByName, wake: work.engine.wake },
     ...{ zones, admits: budgets.ledger.offer, dayOf },
     refused: (refused, nowMs) => [announceRefused(newId, refused, nowMs)],

@@ -5,6 +5,7 @@ import type { Db } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
 import type { RunErrorCode } from '../../shared/wire/runtime/run.ts'
+import type { Records } from '../vault/records.ts'
 import type { ApprovalExpired } from './approvals.ts'
 import type { EngineMetrics } from './engine-metrics.ts'
 import type { ChainHead } from './journal/event.ts'
@@ -50,6 +51,8 @@ export interface EndEffect {
 
 export interface EngineDeps {
   db: Db
+  /** How run data is kept. */
+  records: Records
   clock: Clock
   log: Log
   sha256: Sha256

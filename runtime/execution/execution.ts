@@ -54,7 +54,7 @@ async function hold(deps: ExecutionDeps, run: Claimed, stop: AbortController, re
   )
   const history = readHistory(run.events)
   try {
-    await readBlobs(db, run.id, history)
+    await readBlobs(db, deps.records, run.id, history)
     if (run.ending !== undefined) throw ended(run.ending, reason)
     if (run.recoveries > MOST_RECOVERIES) {
       throw new RunFailure('recovery_failed', `${run.recoveries} restarts in a row without a step forward`)
@@ -127,7 +127,7 @@ async function work(
   history: History,
   signal: AbortSignal,
 ): Promise<Record<string, unknown>> {
-  const { db, clock, sha256, newId } = deps
+  const { db, records, clock, sha256, newId } = deps
   const declared = await deps.manifestOf(run.versionId)
   const turn = run.sessionId === undefined ? undefined : await deps.turnOf(run, run.sessionId, declared)
   const manifest = turn ? { ...declared, systemPrompt: withHints(declared.systemPrompt, turn.hints) } : declared
@@ -139,7 +139,7 @@ async function work(
   if (!found) throw new RunFailure('model_unconfigured', `no configured provider serves the model ${manifest.model}`)
   const model = deps.withinBudget(run, found)
   const approvals = runApprovals({
-    ...{ run, policy: manifest.approvals, db, journal, history, clock, newId, expired: deps.approvalExpired },
+    ...{ run, policy: manifest.approvals, db, records, journal, history, clock, newId, expired: deps.approvalExpired },
   })
   const steps = runSteps({
     ...{
@@ -156,7 +156,17 @@ async function work(
     ...{ maxSteps: manifest.limits.maxSteps, random: deps.random, draining: deps.draining, metrics: deps.metrics },
   })
   const tools = toolbox(manifest, {
-    ...{ run, db, clock, approvals, newId, depth: run.depth, children: deps.children(run), outbound: deps.outbound },
+    ...{
+      run,
+      db,
+      records,
+      clock,
+      approvals,
+      newId,
+      depth: run.depth,
+      children: deps.children(run),
+      outbound: deps.outbound,
+    },
   })
   return agentLoop({
     ...{ runId: run.id, manifest, model, steps, journal, history, approvals, sha256 },

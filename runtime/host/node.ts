@@ -12,6 +12,7 @@ import { runtimeEnv } from '../env.ts'
 import { readProviders } from '../providers/environment.ts'
 import { createRuntime } from '../runtime.ts'
 import { masterKeyOf } from './master-key-file.ts'
+import { nativeCipher } from './native-cipher.ts'
 import { nativeScrypt } from './native-scrypt.ts'
 import { openStore } from './open.ts'
 
@@ -53,6 +54,7 @@ export async function serveRuntime(
     maxBodyBytes: env.PLATFORM_MAX_BODY_BYTES,
     metricsAccess: open ? { open } : { open, token: env.PLATFORM_METRICS_TOKEN },
     masterKey: await masterKeyOf(env, log),
+    cipher: nativeCipher,
     defaultTimezone: env.PLATFORM_DEFAULT_TIMEZONE,
     receiptSeed: env.PLATFORM_RECEIPT_KEY,
     bootstrapKey: env.PLATFORM_BOOTSTRAP_KEY,

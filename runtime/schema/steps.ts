@@ -4,6 +4,7 @@ import { auditStep } from './audit-step.ts'
 import { executionStep } from './execution-step.ts'
 import { governanceStep } from './governance-step.ts'
 import { schedulesStep } from './schedules-step.ts'
+import { sealingStep } from './sealing-step.ts'
 import { sessionsStep } from './sessions-step.ts'
 import { settingsStep } from './settings-step.ts'
 import { webhooksStep } from './webhooks-step.ts'
@@ -26,4 +27,5 @@ export const runtimeSteps: readonly Migration[] = [
   webhooksStep,
   auditStep,
   sessionsStep,
+  sealingStep,
 ]

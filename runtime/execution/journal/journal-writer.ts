@@ -2,6 +2,7 @@ import type { InStatement } from '@libsql/client/web'
 import type { Db } from '../../../shared/sql/db.ts'
 import { type GroupCommit, groupCommit } from '../../../shared/sql/group-commit.ts'
 import { insertJson } from '../../../shared/sql/insert-json.ts'
+import { type Records, sealMaybe } from '../../vault/records.ts'
 import type { BesideCommit, Committed, Unit } from './unit.ts'
 
 /** The owner of an older epoch writes nothing, whatever it believes about itself. */
@@ -15,7 +16,7 @@ const insertEvents = insertJson(
 
 const insertBlobs = insertJson(
   'blobs',
-  { run_id: 'text', sha256: 'text', media_type: 'text', content: 'blob' },
+  { run_id: 'text', sha256: 'text', media_type: 'text', content: 'blob', sealed: 'text' },
   { given: { epoch: 'integer' }, where: owned, after: 'on conflict do nothing' },
 )
 
@@ -23,7 +24,14 @@ const insertApprovals = insertJson(
   'approvals',
   {
     ...{ id: 'text', tenant_id: 'text', run_id: 'text', agent_name: 'text', step_id: 'text', round: 'integer' },
-    ...{ status: 'text', reason: 'text', prompt: 'text', action: 'text', created_ms: 'integer', expires_ms: 'integer' },
+    ...{
+      status: 'text',
+      reason: 'text',
+      prompt: 'document',
+      action: 'document',
+      created_ms: 'integer',
+      expires_ms: 'integer',
+    },
   },
   { given: { epoch: 'integer' }, where: owned, after: 'on conflict (run_id, step_id, round) do nothing' },
 )
@@ -87,6 +95,7 @@ export interface JournalWriterDeps {
   /** The calendar day that usage is counted by. */
   dayOf: (ms: number) => string
   beside?: BesideCommit | undefined
+  records: Records
 }
 
 export type JournalWriter = GroupCommit<Unit, Committed>
@@ -106,24 +115,30 @@ export function journalWriter(db: Db, deps: JournalWriterDeps): JournalWriter {
 
 async function commit(
   db: Db,
-  { dayOf, beside = () => [] }: JournalWriterDeps,
+  { dayOf, records, beside = () => [] }: JournalWriterDeps,
   units: readonly Unit[],
 ): Promise<Committed[]> {
   const statements: InStatement[] = [{ sql: FENCED, args: [json(units, (unit, at) => [at, unit.runId, unit.epoch])] }]
   const events = units.flatMap(({ runId, epoch, events }) =>
-    events.map(({ entry, body }) => ({ run_id: runId, seq: entry.seq, hash: entry.hash, body, epoch })),
+    events.map(({ entry: { seq, hash }, body }) => ({
+      ...{ run_id: runId, seq, hash, epoch },
+      body: records.seal(body, { record: runId, field: `event ${seq}` }),
+    })),
   )
   if (events.length > 0) statements.push(insertEvents.statement(events))
   const blobs = units.flatMap(({ runId, epoch, blobs }) =>
     blobs.map(blob => ({
-      ...{ run_id: runId, sha256: blob.sha256, media_type: blob.mediaType, content: blob.content, epoch },
+      ...{ run_id: runId, sha256: blob.sha256, media_type: blob.mediaType, epoch },
+      ...records.sealBytes(blob.content, { record: runId, field: `blob ${blob.sha256}` }),
     })),
   )
   if (blobs.length > 0) statements.push(insertBlobs.statement(blobs))
   const approvals = units.flatMap(unit =>
     unit.approvals.map(one => ({
       ...{ id: one.id, tenant_id: one.tenantId, run_id: unit.runId, agent_name: one.agentName, step_id: one.stepId },
-      ...{ round: one.round, status: 'pending', reason: one.reason, prompt: one.prompt, action: one.action },
+      ...{ round: one.round, status: 'pending', reason: one.reason },
+      prompt: records.seal(one.prompt, { record: unit.runId, field: `prompt ${one.id}` }),
+      action: sealMaybe(records, one.action, { record: unit.runId, field: `action ${one.id}` }),
       ...{ created_ms: unit.atMs, expires_ms: one.expiresMs, epoch: unit.epoch },
     })),
   )
@@ -174,7 +189,10 @@ async function commit(
     statements.push({
       sql: DATA,
       args: [
-        json(ended, ({ runId, epoch, finished }) => [runId, epoch, finished.output, finished.error?.message ?? null]),
+        json(ended, ({ runId, epoch, finished }) => [
+          ...[runId, epoch, records.seal(finished.output, { record: runId, field: 'output' })],
+          sealMaybe(records, finished.error?.message ?? null, { record: runId, field: 'error' }),
+        ]),
       ],
     })
   }
