@@ -1,6 +1,7 @@
 import { fromBase64, toBase64, toHex } from '../../shared/sign/bytes.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { checkMasterKey } from './canary.ts'
+import type { SealedColumn } from './rotate.ts'
 import { type Place, type Vault, VaultError } from './vault.ts'
 
 export interface DataKey {
@@ -14,7 +15,12 @@ export interface DataKeys {
   all: ReadonlyMap<string, DataKey>
 }
 
-export const dataKeyPlace = (id: string): Place => ({ tenantId: 'platform', recordId: id, field: 'dataKey' })
+const dataKeyPlace = (id: string): Place => ({ tenantId: 'platform', recordId: id, field: 'dataKey' })
+
+export const DATA_KEY_SEALED: SealedColumn = {
+  ...{ table: 'data_keys', column: 'sealed', key: ['id'] },
+  placeOf: ({ id }) => dataKeyPlace(String(id)),
+}
 
 /** The data keys of a store, of which the first process to start makes the first; refuses under another master key. */
 export async function openDataKeys(db: Db, vault: Vault, nowMs: number): Promise<DataKeys> {
