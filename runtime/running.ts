@@ -36,6 +36,7 @@ export interface RunningDeps {
   ledger: Pick<Ledger, 'admit' | 'within'>
   dayOf: DayOf
   beside?: EngineDeps['beside']
+  observer?: EngineDeps['observer']
   approvalExpired?: EngineDeps['approvalExpired']
   agents: Pick<AgentStore, 'currentByName' | 'findVersion' | 'getVersion'>
 }

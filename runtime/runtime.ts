@@ -20,8 +20,11 @@ import { dayIn } from './budgets/day.ts'
 import { type EngineLimits, engineLimits } from './execution/engine-deps.ts'
 import { StepFailure } from './execution/failure.ts'
 import type { Models } from './execution/models/model.ts'
+import { observers } from './execution/observer.ts'
 import type { Outbound } from './execution/tools/http-request-tool.ts'
 import type { MetricsAccess } from './metrics/access.ts'
+import { streamClients } from './metrics/stream-clients.ts'
+import { usageMetrics } from './metrics/usage-metrics.ts'
 import { toolOutbound } from './outbound/tool-outbound.ts'
 import type { EnvironmentProvider } from './providers/environment.ts'
 import { PROVIDER_HOLDINGS, providing } from './providers/providing.ts'
@@ -37,6 +40,8 @@ import { SERVED } from './served.ts'
 import { conversing } from './sessions/conversing.ts'
 import { sessionService } from './sessions/service.ts'
 import { stopSessions } from './sessions/store.ts'
+import type { Collector } from './telemetry/collector.ts'
+import { tracing } from './telemetry/tracing.ts'
 import { ACCESS_HOLDINGS } from './tenants/store.ts'
 import { checkMasterKey } from './vault/canary.ts'
 import { openDataKeys, refuseSealed } from './vault/data-keys.ts'
@@ -88,6 +93,8 @@ export interface RuntimeOptions {
   demo?: boolean | undefined
   /** How long a provider may be silent. */
   providerDeadlines?: Deadlines | undefined
+  /** Where traces of runs go; without it nothing is traced. */
+  telemetry?: Collector | undefined
   sseHeartbeatMs?: number
   /** False on hosts where nothing runs between requests: they call `scheduled` instead. Default: true. */
   timers?: boolean
@@ -208,7 +215,14 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const zones = scheduleZones(options.defaultTimezone)
   const dayOf = dayIn(options.defaultTimezone ?? 'UTC')
   const budgets = budgeting({ db, metrics, models, dayOf, newId, now: clock.now })
+  const traces =
+    options.telemetry && tracing({ ...options.telemetry, metrics, sha256, log: log.target('runtime.telemetry') })
+  const clients = streamClients(metrics)
+  const approvalsPending = metrics.gauge('waybill_approvals_pending', 'Decisions that runs wait for.')
   const work = running({
+    observer: observers([usageMetrics(metrics), ...(traces ? [traces.observer] : [])], error => {
+      log.error('what a run did could not be told', { error })
+    }),
     ...{ db, records, clock, metrics, sha256, newId, models, outbound, agents, nodeId: () => nodeId },
     ...{ signReceipt: receipts.sign, ledger: budgets.ledger, dayOf, turns: sessions.turns },
     ...{
@@ -237,6 +251,10 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     monotonic: clock.monotonic,
     metrics,
     access: metricsAccess,
+    async refresh() {
+      const { rows } = await db.execute("select count(*) from approvals where status = 'pending'")
+      approvalsPending.set(Number(rows[0]?.[0]))
+    },
     requestSeconds: metrics.histogram('waybill_http_request_duration_seconds', 'Time from request to answer.'),
     readiness,
     ...parts,
@@ -248,7 +266,13 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       backendsOf: async () => [{ id: await ownNode(), backends: [] }],
     },
     runs: { runs: work.runs, service: work.service, idempotent: parts.idempotent, maxBodyBytes },
-    journals: { runs: work.runs, hub: work.engine.watchers, sha256, heartbeatMs: options.sseHeartbeatMs ?? 15_000 },
+    journals: {
+      clients,
+      runs: work.runs,
+      hub: work.engine.watchers,
+      sha256,
+      heartbeatMs: options.sseHeartbeatMs ?? 15_000,
+    },
     approvals: {
       ...{
         approvals: work.approvals,
@@ -269,6 +293,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
         turnTimeoutMs: options.turnTimeoutMs ?? 120_000,
       }),
       heartbeatMs: options.sseHeartbeatMs ?? 15_000,
+      clients,
     },
     receipts: { service: receipts, keyAccess: parts.keys.keyAccess, maxBodyBytes },
     schedules: timed.schedules,
@@ -299,6 +324,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       await work.engine.close(ms)
       sessions.live.close()
       await work.runs.close()
+      await traces?.close()
       await parts.close()
     },
   }

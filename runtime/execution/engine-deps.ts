@@ -8,7 +8,7 @@ import type { RunErrorCode } from '../../shared/wire/runtime/run.ts'
 import type { Records } from '../vault/records.ts'
 import type { ApprovalExpired } from './approvals.ts'
 import type { EngineMetrics } from './engine-metrics.ts'
-import type { ChainHead } from './journal/event.ts'
+import type { ChainHead, JournalEntry } from './journal/event.ts'
 import type { BesideCommit, Spent } from './journal/unit.ts'
 import type { Claimed } from './lease-store.ts'
 import type { FoundModel, Models } from './models/model.ts'
@@ -36,6 +36,12 @@ export interface EndedRun {
   models: readonly string[]
   isolation: string
   finishedMs: number
+}
+
+/** Told what became durable of a run, by the process that did it: each entry and each end once, in order. */
+export interface RunObserver {
+  kept(run: Claimed, entries: readonly JournalEntry[]): void
+  ended(ended: EndedRun): void
 }
 
 /** Signs what a run came to; undefined where there is nothing to sign with. */
@@ -80,5 +86,7 @@ export interface EngineDeps {
   /** The calendar day that usage is counted by. */
   dayOf: (ms: number) => string
   beside?: BesideCommit | undefined
+  /** Looks on. */
+  observer?: RunObserver | undefined
   approvalExpired?: ApprovalExpired | undefined
 }

@@ -14,7 +14,10 @@ export type Engine = ReturnType<typeof createEngine>
 export function createEngine(deps: EngineDeps) {
   const { db, clock, log, owner, nodeId, limits, isGone, metrics } = deps
   const leases = leaseStore(db, deps.records, deps.sha256)
-  const writer = journalWriter(db, { dayOf: deps.dayOf, beside: deps.beside, records: deps.records })
+  const writer = journalWriter(db, {
+    ...{ dayOf: deps.dayOf, beside: deps.beside, records: deps.records, monotonic: clock.monotonic },
+    appendSeconds: metrics.appendSeconds,
+  })
   const running = new Map<string, Execution>()
   const watchers = hub(db, id => running.has(id))
   let draining = false

@@ -9,6 +9,7 @@ import { agentLoop } from './harness/agent-loop.ts'
 import { userMessage } from './harness/conversation.ts'
 import { AllParked } from './harness/tool-calls.ts'
 import type { Hub } from './hub.ts'
+import type { JournalEntry } from './journal/event.ts'
 import { type History, readHistory } from './journal/history.ts'
 import type { JournalWriter } from './journal/journal-writer.ts'
 import { modelsOf } from './journal/models-of.ts'
@@ -48,10 +49,11 @@ export function execution(deps: ExecutionDeps, run: Claimed, reason?: string): E
 
 async function hold(deps: ExecutionDeps, run: Claimed, stop: AbortController, reason?: string): Promise<void> {
   const { writer, watchers, clock, sha256, db } = deps
-  const journal = runJournal(
-    { writer, clock, sha256, kept: watchers.kept },
-    { runId: run.id, epoch: run.epoch, head: run.head },
-  )
+  const kept = (id: string, entries: readonly JournalEntry[]) => {
+    watchers.kept(id, entries)
+    deps.observer?.kept(run, entries)
+  }
+  const journal = runJournal({ writer, clock, sha256, kept }, { runId: run.id, epoch: run.epoch, head: run.head })
   const history = readHistory(run.events)
   try {
     await readBlobs(db, deps.records, run.id, history)
@@ -201,8 +203,10 @@ async function finish(deps: ExecutionDeps, run: Claimed, journal: RunJournal, en
   const { watchers, metrics, clock } = deps
   const { status, ...rest } = ending
   let effect: EndEffect | undefined
+  let told: EndedRun | undefined
   await journal.release(async last => {
     const ended = endedRun(run, ending, last)
+    told = ended
     const envelope = await deps.signReceipt(ended)
     const receipt = envelope === undefined ? undefined : { tenantId: run.tenantId, envelope }
     effect = await deps.endEffect(ended)
@@ -210,6 +214,7 @@ async function finish(deps: ExecutionDeps, run: Claimed, journal: RunJournal, en
     return { status, dueMs: null, finished: { ...rest, eventCount, head, receipt, also: effect?.statements } }
   })
   effect?.kept()
+  if (told) deps.observer?.ended(told)
   watchers.ended(run.id, journal.head.seq)
   metrics.runs.add(1, { status })
   metrics.runSeconds.observe((clock.now().getTime() - run.createdMs) / 1000)

@@ -11,6 +11,7 @@ import type { Connection } from '../auth/http-env.ts'
 import { runtimeEnv } from '../env.ts'
 import { readProviders } from '../providers/environment.ts'
 import { createRuntime } from '../runtime.ts'
+import { collectorOf } from '../telemetry/collector.ts'
 import { masterKeyOf } from './master-key-file.ts'
 import { nativeCipher } from './native-cipher.ts'
 import { nativeScrypt } from './native-scrypt.ts'
@@ -60,6 +61,7 @@ export async function serveRuntime(
     bootstrapKey: env.PLATFORM_BOOTSTRAP_KEY,
     publicUrl: env.PLATFORM_PUBLIC_URL,
     scrypt: nativeScrypt,
+    telemetry: collectorOf(env),
     outside,
     providers,
     routerFetch,

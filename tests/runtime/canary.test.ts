@@ -44,7 +44,7 @@ beforeAll(async () => {
     return ((await made.json()) as Run).id
   }
 
-  ids.run = await started('echo', `/call wait_signal {"name":"go"} ${PROMPT}`)
+  ids.run = await started('echo', `/call wait_signal {"name":"go"}\n${PROMPT}`)
   await json(204, 'POST', `/v1/runs/${ids.run}/signals/go`, { value: PROMPT })
   await ended(ids.run)
   ids.big = await started('echo', BIG)
@@ -174,7 +174,7 @@ describe('a canary prompt and a canary key', () => {
     await expect(api({ url: path })).rejects.toThrow(/^the run data of this store is sealed: give the master key/)
     const again = await api({ url: path, masterKey })
     expect((await again.json<Run>(200, 'GET', `/v1/runs/${ids.run}`)).input).toEqual({
-      prompt: `/call wait_signal {"name":"go"} ${PROMPT}`,
+      prompt: `/call wait_signal {"name":"go"}\n${PROMPT}`,
     })
     await again.close()
   })

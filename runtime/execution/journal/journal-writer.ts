@@ -1,4 +1,5 @@
 import type { InStatement } from '@libsql/client/web'
+import type { Histogram } from '../../../shared/metrics/metrics.ts'
 import type { Db } from '../../../shared/sql/db.ts'
 import { type GroupCommit, groupCommit } from '../../../shared/sql/group-commit.ts'
 import { insertJson } from '../../../shared/sql/insert-json.ts'
@@ -96,6 +97,8 @@ export interface JournalWriterDeps {
   dayOf: (ms: number) => string
   beside?: BesideCommit | undefined
   records: Records
+  monotonic: () => number
+  appendSeconds: Pick<Histogram, 'observe'>
 }
 
 export type JournalWriter = GroupCommit<Unit, Committed>
@@ -106,7 +109,12 @@ export type JournalWriter = GroupCommit<Unit, Committed>
  */
 export function journalWriter(db: Db, deps: JournalWriterDeps): JournalWriter {
   return groupCommit<Unit, Committed>({
-    write: units => commit(db, deps, units),
+    async write(units) {
+      const began = deps.monotonic()
+      const results = await commit(db, deps, units)
+      deps.appendSeconds.observe((deps.monotonic() - began) / 1000)
+      return results
+    },
     maxRows: 256,
     weigh: unit => unit.events.reduce((sum, event) => sum + event.body.length, 0),
     maxWeight: 8 * 1024 * 1024,
