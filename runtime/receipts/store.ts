@@ -67,7 +67,7 @@ export function receiptStore(db: Db, records: Records, sha256: Sha256) {
         if (body === undefined) return broken(seq)
         head = linkHash(head, body, sha256)
         if (Number(row.seq) !== seq || row.hash !== head) return broken(seq)
-        if (body.includes('"model":"')) for (const model of modelsOf([readEvent(body, head)])) models.add(model)
+        if (mayName(body, models)) for (const model of modelsOf([readEvent(body, head)])) models.add(model)
         if (body.includes('"$blob":')) {
           const digest = blobOf(body)
           blobs ??= await blobsOf(runId)
@@ -122,6 +122,12 @@ export function receiptStore(db: Db, records: Records, sha256: Sha256) {
       return { facts, walk: walked.walk }
     },
   }
+}
+
+/** Whether an event may name a model that is not known yet: most repeat one, and reading each would take most of the time. */
+function mayName(body: string, models: ReadonlySet<string>): boolean {
+  for (const [, text = ''] of body.matchAll(/"model":"((?:[^"\\]|\\.)*)"/g)) if (!models.has(text)) return true
+  return false
 }
 
 /** The digest of an output that stands beside the journal. */
