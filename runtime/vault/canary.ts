@@ -26,7 +26,7 @@ export async function checkMasterKey(db: Db, vault: Vault): Promise<void> {
     await vault.open(String(found?.rows[0]?.value), PLACE)
   } catch (cause) {
     if (!(cause instanceof VaultError)) throw cause
-    const message = `the master key is not the one this store was sealed under: bring that one back (${cause.message})`
+    const message = `the master key is not the one this store was sealed under: bring that one back, or complete a rotation that was interrupted with \`runtime keys rotate-master\` (${cause.message})`
     throw new VaultError(cause.problem, message, { cause })
   }
 }
