@@ -214,13 +214,13 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   })
   const zones = scheduleZones(options.defaultTimezone)
   const dayOf = dayIn(options.defaultTimezone ?? 'UTC')
-  const budgets = budgeting({ db, metrics, models, dayOf, newId, now: clock.now })
+  const budgets = budgeting({ db, metrics, models, dayOf, newId, now: clock.now, log: log.target('runtime.budgets') })
   const traces =
     options.telemetry && tracing({ ...options.telemetry, metrics, sha256, log: log.target('runtime.telemetry') })
   const clients = streamClients(metrics)
   const approvalsPending = metrics.gauge('waybill_approvals_pending', 'Decisions that runs wait for.')
   const work = running({
-    observer: observers([usageMetrics(metrics), ...(traces ? [traces.observer] : [])], error => {
+    observer: observers([usageMetrics(metrics), budgets.spending, ...(traces ? [traces.observer] : [])], error => {
       log.error('what a run did could not be told', { error })
     }),
     ...{ db, records, clock, metrics, sha256, newId, models, outbound, agents, nodeId: () => nodeId },
@@ -324,6 +324,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       await work.engine.close(ms)
       sessions.live.close()
       await work.runs.close()
+      await budgets.spending.close()
       await traces?.close()
       await parts.close()
     },
