@@ -5,6 +5,7 @@ import { type AllowEntry, readAllowEntry } from '../shared/http/outbound/allow-l
 import { parseDuration } from '../shared/time/duration.ts'
 import { BOOTSTRAP_KEY } from '../shared/wire/runtime/auth.ts'
 import { zoneOffset } from './schedules/zone.ts'
+import { otlpHeaders } from './telemetry/collector.ts'
 import { readMasterKey } from './vault/master-key.ts'
 
 const duration = z.string().transform((text, ctx) => {
@@ -71,6 +72,10 @@ export const runtimeEnv = z.object({
   PLATFORM_OUTBOUND_ALLOW: allowList.default([]),
   PLATFORM_MAX_BODY_BYTES: bytes.default(1_048_576),
   PLATFORM_METRICS_TOKEN: z.string().min(16, 'expected at least 16 characters').optional(),
+  PLATFORM_OTLP_ENDPOINT: z.url({ protocol: /^https?$/, error: 'expected an http or https URL' }).optional(),
+  OTEL_EXPORTER_OTLP_ENDPOINT: z.url({ protocol: /^https?$/, error: 'expected an http or https URL' }).optional(),
+  OTEL_EXPORTER_OTLP_HEADERS: otlpHeaders.default({}),
+  OTEL_SERVICE_NAME: z.string().max(200, 'expected at most 200 characters').default('waybill-runtime'),
   PLATFORM_LOG_LEVEL: logFilter.default({ all: 'info', byTarget: new Map() }),
 })
 

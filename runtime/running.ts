@@ -16,9 +16,11 @@ import type { Outbound } from './execution/tools/http-request-tool.ts'
 import { childRuns } from './runs/children.ts'
 import { type RunService, runService } from './runs/service.ts'
 import { type RunStore, runStore } from './runs/store.ts'
+import type { Records } from './vault/records.ts'
 
 export interface RunningDeps {
   db: Db
+  records: Records
   log: Log
   clock: Clock
   metrics: Metrics
@@ -36,6 +38,7 @@ export interface RunningDeps {
   ledger: Pick<Ledger, 'admit' | 'within'>
   dayOf: DayOf
   beside?: EngineDeps['beside']
+  observer?: EngineDeps['observer']
   approvalExpired?: EngineDeps['approvalExpired']
   agents: Pick<AgentStore, 'currentByName' | 'findVersion' | 'getVersion'>
 }
@@ -49,9 +52,9 @@ export interface Running {
 
 /** The embedded node: the engine over the store of this process, and what the routes need of it. */
 export function running(deps: RunningDeps): Running {
-  const { db, clock, newId, sha256, agents, dayOf } = deps
+  const { db, records, clock, newId, sha256, agents, dayOf } = deps
   const { admit, within } = deps.ledger
-  const runs = runStore(db)
+  const runs = runStore(db, records)
   const engine: Engine = createEngine({
     ...deps,
     ...deps.turns,
@@ -70,5 +73,5 @@ export function running(deps: RunningDeps): Running {
       ),
   })
   const service = runService({ ...{ runs, engine, admit, dayOf, newId, now: clock.now, sha256 }, ...agents })
-  return { engine, runs, service, approvals: approvalStore(db) }
+  return { engine, runs, service, approvals: approvalStore(db, records) }
 }

@@ -22,8 +22,11 @@ import { CONNECTOR_HOLDINGS, connecting } from './connectors/connecting.ts'
 import { type EngineLimits, engineLimits } from './execution/engine-deps.ts'
 import { StepFailure } from './execution/failure.ts'
 import type { Models } from './execution/models/model.ts'
+import { observers } from './execution/observer.ts'
 import type { Outbound } from './execution/tools/http-request-tool.ts'
 import type { MetricsAccess } from './metrics/access.ts'
+import { streamClients } from './metrics/stream-clients.ts'
+import { usageMetrics } from './metrics/usage-metrics.ts'
 import { toolOutbound } from './outbound/tool-outbound.ts'
 import type { EnvironmentProvider } from './providers/environment.ts'
 import { PROVIDER_HOLDINGS, providing } from './providers/providing.ts'
@@ -39,9 +42,13 @@ import { SERVED } from './served.ts'
 import { conversing } from './sessions/conversing.ts'
 import { sessionService } from './sessions/service.ts'
 import { stopSessions } from './sessions/store.ts'
+import type { Collector } from './telemetry/collector.ts'
+import { tracing } from './telemetry/tracing.ts'
 import { ACCESS_HOLDINGS } from './tenants/store.ts'
 import { checkMasterKey } from './vault/canary.ts'
+import { openDataKeys, refuseSealed } from './vault/data-keys.ts'
 import { masterKey } from './vault/master-key.ts'
+import { clearRecords, type RecordCipher, type Records, recordsLater, sealedRecords } from './vault/records.ts'
 import { vault } from './vault/vault.ts'
 import { announceRefused } from './webhooks/announce.ts'
 import { hooking, WEBHOOK_HOLDINGS } from './webhooks/hooking.ts'
@@ -57,6 +64,8 @@ export interface RuntimeOptions {
   metricsAccess?: MetricsAccess
   /** 32 bytes under which secrets are sealed. Without it nothing secret can be stored. */
   masterKey?: Uint8Array<ArrayBuffer> | undefined
+  /** AES-256-GCM of this host. With it and a master key, run data is sealed at rest; without either it stands in clear. */
+  cipher?: RecordCipher | undefined
   /** The zone of schedules that name none, and whose days budgets and usage are counted by. Default: UTC. */
   defaultTimezone?: string | undefined
   /** 32 bytes that receipts are signed with; without it a key is made and kept under the master key. */
@@ -86,6 +95,8 @@ export interface RuntimeOptions {
   demo?: boolean | undefined
   /** How long a provider may be silent. */
   providerDeadlines?: Deadlines | undefined
+  /** Where traces of runs go; without it nothing is traced. */
+  telemetry?: Collector | undefined
   sseHeartbeatMs?: number
   /** False on hosts where nothing runs between requests: they call `scheduled` instead. Default: true. */
   timers?: boolean
@@ -127,6 +138,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
 
   async function ready(): Promise<void> {
     started ??= migrate(db, 'runtime', runtimeSteps).then(async () => {
+      later.use(await openRecords())
       nodeId = await ownNode()
       await audit.recover()
       await work.engine.start()
@@ -135,6 +147,16 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       if (phase === 'starting') phase = 'ready'
     })
     await started
+  }
+
+  async function openRecords(): Promise<Records> {
+    if (box === undefined || options.cipher === undefined) {
+      const lacking =
+        box === undefined ? 'give the master key it was sealed under' : 'this host has no cipher to open it'
+      await refuseSealed(db, lacking)
+      return clearRecords
+    }
+    return sealedRecords(options.cipher, await openDataKeys(db, await box, clock.now().getTime()))
   }
 
   async function checkKey(): Promise<void> {
@@ -152,8 +174,11 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     return { status, checks }
   }
 
+  const later = recordsLater()
+  const { records } = later
   const parts = access({
     db,
+    records,
     log: log.target('runtime.access'),
     clock,
     newId,
@@ -174,7 +199,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   })
   const audit = auditLog({ db, now: clock.now, newId })
   const agents = agentStore(db, { now: clock.now, newId, deleting: [endRuns, disableSchedules, stopSessions] })
-  const sessions = conversing(db)
+  const sessions = conversing(db, records)
   const ownNode = embeddedNode(db, newId)
   let nodeId = ''
   const { outside, routerFetch, demo, providers: environment, providerDeadlines: deadlines } = options
@@ -185,19 +210,26 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const { sha256 = portableSha256, models = provided.models } = options
   const { outbound = outside ? toolOutbound(outside) : noOutbound } = options
   const receipts = receipting({
-    ...{ db, clock, metrics, sha256, sealing: async () => box, seed: options.receiptSeed },
+    ...{ db, records, clock, metrics, sha256, sealing: async () => box, seed: options.receiptSeed },
     versionOf: agents.getVersion,
     runOf: id => work.runs.summary(id),
     log: log.target('runtime.receipts'),
   })
   const zones = scheduleZones(options.defaultTimezone)
   const dayOf = dayIn(options.defaultTimezone ?? 'UTC')
-  const budgets = budgeting({ db, metrics, models, dayOf, newId, now: clock.now })
+  const budgets = budgeting({ db, metrics, models, dayOf, newId, now: clock.now, log: log.target('runtime.budgets') })
   const connectors = connecting({
     ...{ db, log, clock, newId, maxBodyBytes, outside, idempotent: parts.idempotent, sealing: async () => box },
   })
+  const traces =
+    options.telemetry && tracing({ ...options.telemetry, metrics, sha256, log: log.target('runtime.telemetry') })
+  const clients = streamClients(metrics)
+  const approvalsPending = metrics.gauge('waybill_approvals_pending', 'Decisions that runs wait for.')
   const work = running({
-    ...{ db, clock, metrics, sha256, newId, models, outbound, agents, nodeId: () => nodeId },
+    observer: observers([usageMetrics(metrics), budgets.spending, ...(traces ? [traces.observer] : [])], error => {
+      log.error('what a run did could not be told', { error })
+    }),
+    ...{ db, records, clock, metrics, sha256, newId, models, outbound, agents, nodeId: () => nodeId },
     ...{ signReceipt: receipts.sign, ledger: budgets.ledger, dayOf, turns: sessions.turns },
     ...{
       log: log.target('runtime.engine'),
@@ -213,7 +245,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     log: log.target('runtime.webhooks'),
   })
   const timed = scheduling({
-    ...{ db, clock, metrics, newId, maxBodyBytes, idempotent: parts.idempotent },
+    ...{ db, records, clock, metrics, newId, maxBodyBytes, idempotent: parts.idempotent },
     ...{ runs: work.runs, service: work.service, findAgent: agents.currentByName, wake: work.engine.wake },
     ...{ zones, admits: budgets.ledger.offer, dayOf },
     refused: (refused, nowMs) => [announceRefused(newId, refused, nowMs)],
@@ -226,6 +258,10 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     monotonic: clock.monotonic,
     metrics,
     access: metricsAccess,
+    async refresh() {
+      const { rows } = await db.execute("select count(*) from approvals where status = 'pending'")
+      approvalsPending.set(Number(rows[0]?.[0]))
+    },
     requestSeconds: metrics.histogram('waybill_http_request_duration_seconds', 'Time from request to answer.'),
     readiness,
     ...parts,
@@ -237,7 +273,13 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       backendsOf: async () => [{ id: await ownNode(), backends: [] }],
     },
     runs: { runs: work.runs, service: work.service, idempotent: parts.idempotent, maxBodyBytes },
-    journals: { runs: work.runs, hub: work.engine.watchers, sha256, heartbeatMs: options.sseHeartbeatMs ?? 15_000 },
+    journals: {
+      clients,
+      runs: work.runs,
+      hub: work.engine.watchers,
+      sha256,
+      heartbeatMs: options.sseHeartbeatMs ?? 15_000,
+    },
     approvals: {
       ...{
         approvals: work.approvals,
@@ -258,6 +300,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
         turnTimeoutMs: options.turnTimeoutMs ?? 120_000,
       }),
       heartbeatMs: options.sseHeartbeatMs ?? 15_000,
+      clients,
     },
     receipts: { service: receipts, keyAccess: parts.keys.keyAccess, maxBodyBytes },
     schedules: timed.schedules,
@@ -289,6 +332,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       await work.engine.close(ms)
       sessions.live.close()
       await work.runs.close()
+      await budgets.spending.close()
+      await traces?.close()
       await parts.close()
     },
   }

@@ -33,14 +33,14 @@ export function approvalsRoute({ approvals, findRun, now, wake, maxBodyBytes }: 
 
   async function decide(
     c: Context<RuntimeHttpEnv>,
-    { id, reason }: ApprovalRow,
+    { id, runId, reason }: ApprovalRow,
     approve: boolean,
     decision: ApprovalDecision,
   ): Promise<Approval> {
     const missing = decisionMissing(reason, approve, decision)
     if (missing) throw new ApiError('validation_failed', `${missing.path}: ${missing.message}`, { details: [missing] })
     const { keyId: by } = c.get('principal')
-    const done = await approvals.decide(id, { approve, by, atMs: now().getTime(), decision })
+    const done = await approvals.decide({ id, runId }, { approve, by, atMs: now().getTime(), decision })
     const after = await approvals.get(id)
     if (!done || !after) {
       throw new ApiError('approval_decided', `approval ${id} is ${after?.status ?? 'gone'} and takes no decision`)

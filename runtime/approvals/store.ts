@@ -2,6 +2,8 @@ import type { InValue, Row } from '@libsql/client/web'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Approval, ApprovalDecision } from '../../shared/wire/runtime/approval.ts'
 import { type PageOf, pageSql } from '../paging/page.ts'
+import { storableText } from '../schema/storable-text.ts'
+import { openMaybe, type Records, sealMaybe } from '../vault/records.ts'
 
 export interface ApprovalRow extends Approval {
   tenantId: string
@@ -15,11 +17,12 @@ export interface ApprovalFilter {
 
 export type ApprovalStore = ReturnType<typeof approvalStore>
 
-export function approvalStore(db: Db) {
+export function approvalStore(db: Db, records: Records) {
+  const read = (row: Row) => toApproval(row, records)
   return {
     async get(id: string): Promise<ApprovalRow | undefined> {
       const { rows } = await db.execute({ sql: 'select * from approvals where id = ?', args: [id.toWellFormed()] })
-      return rows[0] && toApproval(rows[0])
+      return rows[0] && read(rows[0])
     },
 
     async list(tenantId: string, { status, runId, agentName }: ApprovalFilter, page: PageOf): Promise<ApprovalRow[]> {
@@ -39,7 +42,7 @@ export function approvalStore(db: Db) {
         sql: `select * from approvals where ${conditions.join(' and ')} ${where} ${order}`,
         args: [...args, ...more],
       })
-      return rows.map(toApproval)
+      return rows.map(read)
     },
 
     async ofRun(runId: string): Promise<ApprovalRow[]> {
@@ -47,7 +50,7 @@ export function approvalStore(db: Db) {
         sql: 'select * from approvals where run_id = ? order by created_ms desc, id desc',
         args: [runId],
       })
-      return rows.map(toApproval)
+      return rows.map(read)
     },
 
     /**
@@ -55,7 +58,7 @@ export function approvalStore(db: Db) {
      * ended in the meantime; of two decisions at the same moment one is first.
      */
     async decide(
-      id: string,
+      { id, runId }: { id: string; runId: string },
       { approve, by, atMs, decision }: { approve: boolean; by: string; atMs: number; decision: ApprovalDecision },
     ): Promise<boolean> {
       const { comment, ...rest } = decision
@@ -66,7 +69,11 @@ export function approvalStore(db: Db) {
               and exists (select 1 from runs where runs.id = run_id and runs.status in ('running', 'waiting'))`,
           args: [
             ...[approve ? 'approved' : 'rejected', atMs, by],
-            ...[comment?.toWellFormed().replaceAll('\0', '\uFFFD') ?? null, JSON.stringify(rest), id],
+            sealMaybe(records, comment === undefined ? null : storableText(comment), {
+              ...{ record: runId, field: `comment ${id}` },
+            }),
+            records.seal(JSON.stringify(rest), { record: runId, field: `decision ${id}` }),
+            id,
           ],
         },
         {
@@ -80,21 +87,26 @@ export function approvalStore(db: Db) {
   }
 }
 
-function toApproval(row: Row): ApprovalRow {
+function toApproval(row: Row, records: Records): ApprovalRow {
+  const id = String(row.id)
+  const text = (value: unknown, what: string) =>
+    openMaybe(records, value, { record: String(row.run_id), field: `${what} ${id}` })
+  const action = text(row.action, 'action')
+  const comment = text(row.comment, 'comment')
   return {
-    id: String(row.id),
+    id,
     tenantId: String(row.tenant_id),
     runId: String(row.run_id),
     agentName: String(row.agent_name),
     stepId: String(row.step_id),
     status: String(row.status) as Approval['status'],
     reason: String(row.reason) as Approval['reason'],
-    prompt: String(row.prompt),
-    ...(row.action !== null && { action: JSON.parse(String(row.action)) as Approval['action'] }),
+    prompt: text(row.prompt, 'prompt') ?? '',
+    ...(action !== null && { action: JSON.parse(action) as Approval['action'] }),
     createdAt: new Date(Number(row.created_ms)).toISOString(),
     expiresAt: new Date(Number(row.expires_ms)).toISOString(),
     ...(row.decided_ms !== null && { decidedAt: new Date(Number(row.decided_ms)).toISOString() }),
     ...(row.decided_by !== null && { decidedBy: String(row.decided_by) }),
-    ...(row.comment !== null && { comment: String(row.comment) }),
+    ...(comment !== null && { comment }),
   }
 }

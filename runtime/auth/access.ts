@@ -5,6 +5,7 @@ import type { Endpoint } from '../../shared/wire/endpoint.ts'
 import { type Idempotent, idempotency } from '../idempotency/idempotent.ts'
 import { idempotencyStore } from '../idempotency/store.ts'
 import { type Holding, tenantStore } from '../tenants/store.ts'
+import type { Records } from '../vault/records.ts'
 import { loginAccess } from './dashboard/login-access.ts'
 import { setupLinks } from './dashboard/setup-links.ts'
 import { userStore } from './dashboard/user-store.ts'
@@ -15,6 +16,7 @@ import { passwords, type Scrypt } from './password.ts'
 
 export interface AccessOptions {
   db: Db
+  records: Records
   log: Log
   clock: Clock
   newId: () => string
@@ -35,7 +37,7 @@ export function access(options: AccessOptions) {
   const keys = keyStore(db)
   const users = userStore(db)
   const known = keyAccess({ store: keys, now, log, bootstrapKey })
-  const idempotent: Idempotent = idempotency({ store: idempotencyStore(db), now, newId, log })
+  const idempotent: Idempotent = idempotency({ store: idempotencyStore(db, options.records), now, newId, log })
   const shared = { db, keys, idempotent, now, newId, maxBodyBytes }
   return {
     gates: gates({ endpoints, keyAccess: known, logins: loginAccess(users, now) }),

@@ -103,3 +103,39 @@ export class KeysRotateCommand extends KeysCommand {
     return this.with(async chest => this.say(await chest.rotateReceiptKey()))
   }
 }
+
+/** `runtime keys rotate-master`: what is sealed stays as it is, only its keys are wrapped anew. */
+export class KeysRotateMasterCommand extends Command {
+  static override paths = [['keys', 'rotate-master']]
+  static override usage = Command.Usage({
+    description: 'Put a new master key in the place of the one that everything is sealed under.',
+    details: `
+      Stop every service of the store first: one that runs knows only the old key. Works on the store of PLATFORM_DATABASE_URL
+      or PLATFORM_DATA_DIR (./data), which changes in one transaction; a rotation that was interrupted is completed by running it again.
+
+      Without --to the new key is made in the data folder and takes the place of master.key; the old one stays beside it under its
+      id, since a backup from before needs it. A master key that comes from PLATFORM_MASTER_KEY or PLATFORM_MASTER_KEY_FILE needs
+      --to: the file is read, or made when there is none, and the services are then to be started with it.
+    `,
+    examples: [
+      ['A key that the runtime made itself', '$0 keys rotate-master'],
+      ['A key that you keep', 'PLATFORM_MASTER_KEY_FILE=old.key $0 keys rotate-master --to new.key'],
+    ],
+  })
+
+  to = Option.String('--to', { description: 'The file with the new key: 32 bytes in base64.' })
+
+  override async execute(): Promise<number> {
+    const { rotateMaster } = await import('../host/rotate-master.ts')
+    try {
+      const { wrapped, keyFile, oldKeyFile } = await rotateMaster(this.context.env, { to: this.to })
+      const keep = oldKeyFile === undefined ? '' : `; the old key is kept for old backups in ${oldKeyFile}`
+      this.context.stdout.write(`${wrapped} keys wrapped anew; the master key is now in ${keyFile}${keep}\n`)
+      return 0
+    } catch (error) {
+      if (!isKnownFault(error)) throw error
+      this.context.stderr.write(error.message + '\n')
+      return 1
+    }
+  }
+}

@@ -1,7 +1,19 @@
 #!/usr/bin/env node
 import { Builtins, Cli } from 'clipanion'
 import { VERSION } from '../../shared/version.ts'
-import { KeysCreateCommand, KeysListCommand, KeysRevokeCommand, KeysRotateCommand } from './keys.ts'
+import { AgentsApplyCommand, AgentsListCommand } from './agents.ts'
+import { ApprovalsApproveCommand, ApprovalsListCommand, ApprovalsRejectCommand } from './approvals.ts'
+import { BackupCommand, RestoreCommand } from './backup.ts'
+import { DoctorCommand } from './doctor.ts'
+import { ExportCommand } from './export.ts'
+import {
+  KeysCreateCommand,
+  KeysListCommand,
+  KeysRevokeCommand,
+  KeysRotateCommand,
+  KeysRotateMasterCommand,
+} from './keys.ts'
+import { RunCommand } from './run.ts'
 import { SchedulesPreviewCommand } from './schedules.ts'
 import { ServeCommand } from './serve.ts'
 import { SessionsChatCommand } from './sessions-chat.ts'
@@ -16,9 +28,20 @@ for (const command of [
   KeysListCommand,
   KeysRevokeCommand,
   KeysRotateCommand,
+  KeysRotateMasterCommand,
   SessionsChatCommand,
   VerifyCommand,
   SchedulesPreviewCommand,
+  DoctorCommand,
+  AgentsApplyCommand,
+  AgentsListCommand,
+  RunCommand,
+  ApprovalsListCommand,
+  ApprovalsApproveCommand,
+  ApprovalsRejectCommand,
+  ExportCommand,
+  BackupCommand,
+  RestoreCommand,
 ]) {
   cli.register(command)
 }

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Session } from '../../shared/wire/runtime/session.ts'
 import { serveRuntime } from '../host/node.ts'
-import { printable } from './session-client.ts'
+import { printable } from './terminal.ts'
 
 const MAIN = fileURLToPath(new URL('./main.ts', import.meta.url))
 const KEY = `wb_live_${'c'.repeat(43)}`

@@ -2,7 +2,9 @@ import { createInterface } from 'node:readline'
 import type { Writable } from 'node:stream'
 import { Command, Option } from 'clipanion'
 import type { SessionEvent } from '../../shared/wire/runtime/session.ts'
-import { ClientError, printable, type SessionClient, sessionClient } from './session-client.ts'
+import { ClientError } from './service-client.ts'
+import { type SessionClient, sessionClient } from './session-client.ts'
+import { isTty, printable, type Spinner, spinner } from './terminal.ts'
 
 const DEFAULT_URL = 'http://127.0.0.1:8080'
 
@@ -154,31 +156,4 @@ function listen(events: AsyncIterable<SessionEvent>, stdout: Writable, spin: Spi
     },
     stopped: () => stopped,
   }
-}
-
-interface Spinner {
-  start(): void
-  stop(): void
-}
-
-/** Shows that something is going on, to a person only. */
-function spinner(stderr: Writable): Spinner {
-  if (!isTty(stderr)) return { start: () => undefined, stop: () => undefined }
-  let timer: ReturnType<typeof setInterval> | undefined
-  let at = 0
-  return {
-    start() {
-      timer ??= setInterval(() => stderr.write(`\r${'|/-\\'[at++ % 4]}`), 100)
-    },
-    stop() {
-      if (timer === undefined) return
-      clearInterval(timer)
-      timer = undefined
-      stderr.write('\r \r')
-    },
-  }
-}
-
-function isTty(stream: object): boolean {
-  return 'isTTY' in stream && stream.isTTY === true
 }

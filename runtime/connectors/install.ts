@@ -1,6 +1,8 @@
 import type { Row } from '@libsql/client/web'
 import { type ConnectorId, isConnector } from '../../shared/wire/runtime/catalog.ts'
 import type { Connector as OnWire } from '../../shared/wire/runtime/connector.ts'
+import type { SealedColumn } from '../vault/rotate.ts'
+import type { Place } from '../vault/vault.ts'
 import type { AuthMethod } from './definition.ts'
 
 /** A connector that a tenant has installed, without its secrets. */
@@ -34,6 +36,16 @@ export function onWire(install: Install): OnWire {
     ...(tested && { lastTest: { at: iso(tested.atMs), success: tested.success } }),
     updatedAt: iso(updatedMs),
   }
+}
+
+/** Where the secrets of an install are sealed to. */
+export function placeOf({ tenantId, connectorId }: { tenantId: string; connectorId: string }): Place {
+  return { tenantId, recordId: `connector/${connectorId}`, field: 'secrets' }
+}
+
+export const CONNECTOR_SEALED: SealedColumn = {
+  ...{ table: 'connectors', column: 'sealed', key: ['tenant_id', 'connector_id'] },
+  placeOf: ({ tenant_id, connector_id }) => placeOf({ tenantId: String(tenant_id), connectorId: String(connector_id) }),
 }
 
 /** Undefined for a connector that this version does not know, such as after a step back to an older one. */

@@ -11,12 +11,11 @@ import {
 } from '../../shared/wire/runtime/connector.ts'
 import { notFound } from '../auth/own.ts'
 import { type Sealing, vaultToStore } from '../vault/sealing.ts'
-import type { Place } from '../vault/vault.ts'
 import { schemaOf } from './arguments.ts'
 import type { CallOptions, Target, VendorCalls } from './call.ts'
 import { invalid, readConfig } from './config.ts'
 import type { Action, Connector, Credential } from './definition.ts'
-import type { Install } from './install.ts'
+import { type Install, placeOf } from './install.ts'
 import type { ConnectorStore } from './store.ts'
 import { VendorFailure } from './vendor-failure.ts'
 
@@ -170,8 +169,4 @@ function notReady({ id, name }: Connector, missing: readonly string[]): ApiError
   const lacks = `${id} is installed without ${missing.join(' and ')}`
   const message = `${lacks}: install it again with what ${name} gave you (POST /v1/connectors/install)`
   return new ApiError('connector_not_ready', message, { members: { missing } })
-}
-
-function placeOf({ tenantId, connectorId }: Pick<Install, 'tenantId' | 'connectorId'>): Place {
-  return { tenantId, recordId: `connector/${connectorId}`, field: 'secrets' }
 }

@@ -3,6 +3,7 @@ import type { Db } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { ApprovalReason } from '../../shared/wire/runtime/approval.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
+import { openMaybe, type Records } from '../vault/records.ts'
 import { Parked, RunFailure } from './failure.ts'
 import { type History, questionOf } from './journal/history.ts'
 import type { RunJournal } from './journal/run-journal.ts'
@@ -38,6 +39,7 @@ export interface ApprovalsDeps {
   run: { id: string; tenantId: string; agentName: string }
   policy: Manifest['approvals']
   db: Db
+  records: Records
   journal: RunJournal
   history: History
   clock: Clock
@@ -47,7 +49,7 @@ export interface ApprovalsDeps {
 
 /** Questions of one run to a human. They live in the store, so a waiting run holds no worker and survives a restart. */
 export function runApprovals(deps: ApprovalsDeps): Approvals {
-  const { run, policy, db, journal, history, clock, newId, expired = () => [] } = deps
+  const { run, policy, db, records, journal, history, clock, newId, expired = () => [] } = deps
 
   async function find(stepId: string, round: number) {
     const { rows } = await db.execute({
@@ -57,13 +59,16 @@ export function runApprovals(deps: ApprovalsDeps): Approvals {
     })
     const row = rows[0]
     if (!row) return undefined
+    const id = String(row.id)
+    const comment = openMaybe(records, row.comment, { record: run.id, field: `comment ${id}` })
+    const decision = openMaybe(records, row.decision, { record: run.id, field: `decision ${id}` })
     return {
-      id: String(row.id),
+      id,
       status: String(row.status),
       expiresMs: Number(row.expires_ms),
       ...(row.decided_by !== null && { by: String(row.decided_by) }),
-      ...(row.comment !== null && { comment: String(row.comment) }),
-      ...(row.decision !== null && (JSON.parse(String(row.decision)) as Pick<Decision, 'resolution' | 'output'>)),
+      ...(comment !== null && { comment }),
+      ...(decision !== null && (JSON.parse(decision) as Pick<Decision, 'resolution' | 'output'>)),
     }
   }
 

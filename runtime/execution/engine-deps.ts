@@ -5,9 +5,10 @@ import type { Db } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
 import type { RunErrorCode } from '../../shared/wire/runtime/run.ts'
+import type { Records } from '../vault/records.ts'
 import type { ApprovalExpired } from './approvals.ts'
 import type { EngineMetrics } from './engine-metrics.ts'
-import type { ChainHead } from './journal/event.ts'
+import type { ChainHead, JournalEntry } from './journal/event.ts'
 import type { BesideCommit, Spent } from './journal/unit.ts'
 import type { Claimed } from './lease-store.ts'
 import type { FoundModel, Models } from './models/model.ts'
@@ -38,6 +39,12 @@ export interface EndedRun {
   finishedMs: number
 }
 
+/** Told what became durable of a run, by the process that did it: each entry and each end once, in order. */
+export interface RunObserver {
+  kept(run: Claimed, entries: readonly JournalEntry[]): void
+  ended(ended: EndedRun): void
+}
+
 /** Signs what a run came to; undefined where there is nothing to sign with. */
 export type SignReceipt = (ended: EndedRun) => Promise<string | undefined>
 
@@ -51,6 +58,8 @@ export interface EndEffect {
 
 export interface EngineDeps {
   db: Db
+  /** How run data is kept. */
+  records: Records
   clock: Clock
   log: Log
   sha256: Sha256
@@ -79,5 +88,7 @@ export interface EngineDeps {
   /** The calendar day that usage is counted by. */
   dayOf: (ms: number) => string
   beside?: BesideCommit | undefined
+  /** Looks on. */
+  observer?: RunObserver | undefined
   approvalExpired?: ApprovalExpired | undefined
 }

@@ -1,4 +1,4 @@
-import type { Counter, Histogram, Metrics } from '../../shared/metrics/metrics.ts'
+import { type Counter, type Histogram, type Metrics, OVERHEAD_BUCKETS } from '../../shared/metrics/metrics.ts'
 
 export interface EngineMetrics {
   runs: Counter
@@ -8,6 +8,7 @@ export interface EngineMetrics {
   recoveries: Counter
   leaseLost: Counter
   sweepSeconds: Histogram
+  appendSeconds: Histogram
 }
 
 export function engineMetrics(metrics: Metrics): EngineMetrics {
@@ -19,5 +20,10 @@ export function engineMetrics(metrics: Metrics): EngineMetrics {
     recoveries: metrics.counter('waybill_recoveries_total', 'Runs taken over from an owner that did not let go.'),
     leaseLost: metrics.counter('waybill_lease_lost_total', 'Runs whose owner here was superseded.'),
     sweepSeconds: metrics.histogram('waybill_sweep_duration_seconds', 'Time of one recovery sweep.'),
+    appendSeconds: metrics.histogram(
+      'waybill_journal_append_seconds',
+      'Time of one commit of journal entries.',
+      OVERHEAD_BUCKETS,
+    ),
   }
 }

@@ -13,8 +13,11 @@ export type Engine = ReturnType<typeof createEngine>
 /** Owns runs, at most `maxConcurrent` at a time, and executes them. Everything it knows about them is in the store. */
 export function createEngine(deps: EngineDeps) {
   const { db, clock, log, owner, nodeId, limits, isGone, metrics } = deps
-  const leases = leaseStore(db, deps.sha256)
-  const writer = journalWriter(db, { dayOf: deps.dayOf, beside: deps.beside })
+  const leases = leaseStore(db, deps.records, deps.sha256)
+  const writer = journalWriter(db, {
+    ...{ dayOf: deps.dayOf, beside: deps.beside, records: deps.records, monotonic: clock.monotonic },
+    appendSeconds: metrics.appendSeconds,
+  })
   const running = new Map<string, Execution>()
   const watchers = hub(db, id => running.has(id))
   let draining = false

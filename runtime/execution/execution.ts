@@ -9,6 +9,7 @@ import { agentLoop } from './harness/agent-loop.ts'
 import { userMessage } from './harness/conversation.ts'
 import { AllParked } from './harness/tool-calls.ts'
 import type { Hub } from './hub.ts'
+import type { JournalEntry } from './journal/event.ts'
 import { type History, readHistory } from './journal/history.ts'
 import type { JournalWriter } from './journal/journal-writer.ts'
 import { modelsOf } from './journal/models-of.ts'
@@ -48,13 +49,14 @@ export function execution(deps: ExecutionDeps, run: Claimed, reason?: string): E
 
 async function hold(deps: ExecutionDeps, run: Claimed, stop: AbortController, reason?: string): Promise<void> {
   const { writer, watchers, clock, sha256, db } = deps
-  const journal = runJournal(
-    { writer, clock, sha256, kept: watchers.kept },
-    { runId: run.id, epoch: run.epoch, head: run.head },
-  )
+  const kept = (id: string, entries: readonly JournalEntry[]) => {
+    watchers.kept(id, entries)
+    deps.observer?.kept(run, entries)
+  }
+  const journal = runJournal({ writer, clock, sha256, kept }, { runId: run.id, epoch: run.epoch, head: run.head })
   const history = readHistory(run.events)
   try {
-    await readBlobs(db, run.id, history)
+    await readBlobs(db, deps.records, run.id, history)
     if (run.ending !== undefined) throw ended(run.ending, reason)
     if (run.recoveries > MOST_RECOVERIES) {
       throw new RunFailure('recovery_failed', `${run.recoveries} restarts in a row without a step forward`)
@@ -127,7 +129,7 @@ async function work(
   history: History,
   signal: AbortSignal,
 ): Promise<Record<string, unknown>> {
-  const { db, clock, sha256, newId } = deps
+  const { db, records, clock, sha256, newId } = deps
   const declared = await deps.manifestOf(run.versionId)
   const turn = run.sessionId === undefined ? undefined : await deps.turnOf(run, run.sessionId, declared)
   const manifest = turn ? { ...declared, systemPrompt: withHints(declared.systemPrompt, turn.hints) } : declared
@@ -139,7 +141,7 @@ async function work(
   if (!found) throw new RunFailure('model_unconfigured', `no configured provider serves the model ${manifest.model}`)
   const model = deps.withinBudget(run, found)
   const approvals = runApprovals({
-    ...{ run, policy: manifest.approvals, db, journal, history, clock, newId, expired: deps.approvalExpired },
+    ...{ run, policy: manifest.approvals, db, records, journal, history, clock, newId, expired: deps.approvalExpired },
   })
   const steps = runSteps({
     ...{
@@ -156,7 +158,17 @@ async function work(
     ...{ maxSteps: manifest.limits.maxSteps, random: deps.random, draining: deps.draining, metrics: deps.metrics },
   })
   const tools = toolbox(manifest, {
-    ...{ run, db, clock, approvals, newId, depth: run.depth, children: deps.children(run), outbound: deps.outbound },
+    ...{
+      run,
+      db,
+      records,
+      clock,
+      approvals,
+      newId,
+      depth: run.depth,
+      children: deps.children(run),
+      outbound: deps.outbound,
+    },
     connectors: await deps.connectorsOf(run, manifest.connectors),
   })
   return agentLoop({
@@ -192,8 +204,10 @@ async function finish(deps: ExecutionDeps, run: Claimed, journal: RunJournal, en
   const { watchers, metrics, clock } = deps
   const { status, ...rest } = ending
   let effect: EndEffect | undefined
+  let told: EndedRun | undefined
   await journal.release(async last => {
     const ended = endedRun(run, ending, last)
+    told = ended
     const envelope = await deps.signReceipt(ended)
     const receipt = envelope === undefined ? undefined : { tenantId: run.tenantId, envelope }
     effect = await deps.endEffect(ended)
@@ -201,6 +215,7 @@ async function finish(deps: ExecutionDeps, run: Claimed, journal: RunJournal, en
     return { status, dueMs: null, finished: { ...rest, eventCount, head, receipt, also: effect?.statements } }
   })
   effect?.kept()
+  if (told) deps.observer?.ended(told)
   watchers.ended(run.id, journal.head.seq)
   metrics.runs.add(1, { status })
   metrics.runSeconds.observe((clock.now().getTime() - run.createdMs) / 1000)

@@ -1,6 +1,7 @@
 import type { Row } from '@libsql/client/web'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
+import type { Records } from '../vault/records.ts'
 import { type ChainHead, genesis, type JournalEntry, readEvent } from './journal/event.ts'
 import type { Spent } from './journal/unit.ts'
 
@@ -57,7 +58,7 @@ ${RETURNING}`
 export type LeaseStore = ReturnType<typeof leaseStore>
 
 /** Who owns which run, and until when. Every change is one statement, so two processes never both believe they won. */
-export function leaseStore(db: Db, sha256: Sha256) {
+export function leaseStore(db: Db, records: Records, sha256: Sha256) {
   return {
     /** Takes the runs that are due, oldest first. */
     async claim({ owner, nodeId, nowMs, ttlMs, most }: ClaimOptions): Promise<Claimed[]> {
@@ -135,7 +136,7 @@ export function leaseStore(db: Db, sha256: Sha256) {
     const [data, events] = await db.read([
       { sql: 'select run_id, input from run_data where run_id in (select value from json_each(?))', args: [ids] },
       {
-        sql: 'select run_id, hash, body from events where run_id in (select value from json_each(?)) order by run_id, seq',
+        sql: 'select run_id, hash, body, seq from events where run_id in (select value from json_each(?)) order by run_id, seq',
         args: [ids],
       },
     ])
@@ -144,7 +145,8 @@ export function leaseStore(db: Db, sha256: Sha256) {
     for (const row of events?.rows ?? []) {
       const id = String(row[0])
       const list = journals.get(id) ?? []
-      list.push(readEvent(String(row[2]), String(row[1])))
+      const body = records.open(String(row[2]), { record: id, field: `event ${row[3]}` })
+      list.push(readEvent(body, String(row[1])))
       journals.set(id, list)
     }
     return taken.map(row => {
@@ -162,7 +164,10 @@ export function leaseStore(db: Db, sha256: Sha256) {
         ...(row.parent_run_id !== null && { parentRunId: String(row.parent_run_id) }),
         ...(row.session_id !== null && { sessionId: String(row.session_id) }),
         ...(row.ending !== null && { ending: String(row.ending) }),
-        input: JSON.parse(inputs.get(id) ?? '{}') as Record<string, unknown>,
+        input: JSON.parse(records.open(inputs.get(id) ?? '{}', { record: id, field: 'input' })) as Record<
+          string,
+          unknown
+        >,
         ranMs: Number(row.ran_ms),
         recoveries: Number(row.recoveries),
         createdMs: Number(row.created_ms),

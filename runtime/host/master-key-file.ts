@@ -26,7 +26,7 @@ export async function masterKeyOf(env: RuntimeEnv, log: Log): Promise<Uint8Array
  * Undefined when there is a file. It is never overwritten: what was sealed under another key would be lost. It appears
  * whole or not at all, so that of two processes that start together the second reads what the first made.
  */
-async function makeKeyFile(path: string): Promise<Uint8Array<ArrayBuffer> | undefined> {
+export async function makeKeyFile(path: string): Promise<Uint8Array<ArrayBuffer> | undefined> {
   if (await stat(path).catch(() => undefined)) return undefined
   const key = crypto.getRandomValues(new Uint8Array(MASTER_KEY_BYTES))
   const draft = `${path}.${crypto.randomUUID()}`
@@ -45,7 +45,7 @@ async function makeKeyFile(path: string): Promise<Uint8Array<ArrayBuffer> | unde
   }
 }
 
-async function readKeyFile(what: string, path: string, log: Log): Promise<Uint8Array<ArrayBuffer>> {
+export async function readKeyFile(what: string, path: string, log: Log): Promise<Uint8Array<ArrayBuffer>> {
   const text = await readFile(path, 'utf8').catch((cause: unknown) => {
     throw new EnvError(`${what}: ${path} cannot be read: ${reason(cause)}`)
   })

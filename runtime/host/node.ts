@@ -11,7 +11,9 @@ import type { Connection } from '../auth/http-env.ts'
 import { runtimeEnv } from '../env.ts'
 import { readProviders } from '../providers/environment.ts'
 import { createRuntime } from '../runtime.ts'
+import { collectorOf } from '../telemetry/collector.ts'
 import { masterKeyOf } from './master-key-file.ts'
+import { nativeCipher } from './native-cipher.ts'
 import { nativeScrypt } from './native-scrypt.ts'
 import { openStore } from './open.ts'
 
@@ -53,11 +55,13 @@ export async function serveRuntime(
     maxBodyBytes: env.PLATFORM_MAX_BODY_BYTES,
     metricsAccess: open ? { open } : { open, token: env.PLATFORM_METRICS_TOKEN },
     masterKey: await masterKeyOf(env, log),
+    cipher: nativeCipher,
     defaultTimezone: env.PLATFORM_DEFAULT_TIMEZONE,
     receiptSeed: env.PLATFORM_RECEIPT_KEY,
     bootstrapKey: env.PLATFORM_BOOTSTRAP_KEY,
     publicUrl: env.PLATFORM_PUBLIC_URL,
     scrypt: nativeScrypt,
+    telemetry: collectorOf(env),
     outside,
     providers,
     routerFetch,

@@ -14,6 +14,7 @@ import { manualClock } from '../../shared/time/clock.ts'
 import type { RuntimeHttpEnv } from '../auth/http-env.ts'
 import { answerErrors } from '../errors.ts'
 import { runtimeSteps } from '../schema/steps.ts'
+import { clearRecords } from '../vault/records.ts'
 import { idempotency } from './idempotent.ts'
 import { idempotencyStore } from './store.ts'
 
@@ -50,7 +51,7 @@ interface Fate {
 
 /** A process with one creating route. A new one over the same store is a restart. */
 function processOf(fate: Fate = {}) {
-  const idempotent = idempotency({ store: idempotencyStore(db), now: clock.now, newId, log: silentLog() })
+  const idempotent = idempotency({ store: idempotencyStore(db, clearRecords), now: clock.now, newId, log: silentLog() })
   const never = new Promise<never>(() => undefined)
   let calls = 0
   const app = new Hono<RuntimeHttpEnv>()

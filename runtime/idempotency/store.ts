@@ -1,6 +1,7 @@
 import type { InStatement, Row } from '@libsql/client/web'
 import type { Db } from '../../shared/sql/db.ts'
 import { retryBusy } from '../../shared/sql/db-fault.ts'
+import { openMaybe, type RecordPlace, type Records } from '../vault/records.ts'
 
 /** The time in which a call must answer (contract §1); an attempt older than that is of a process that died. */
 export const ATTEMPT_MS = 130_000
@@ -31,7 +32,7 @@ const CLEAN_EVERY_MS = 60_000
 
 export type IdempotencyStore = ReturnType<typeof idempotencyStore>
 
-export function idempotencyStore(db: Db) {
+export function idempotencyStore(db: Db, records: Records) {
   let cleanMs = 0
 
   return {
@@ -56,7 +57,7 @@ where idempotency.expires_ms <= ?6`,
         sql: 'select body_hash, bound, status, answer from idempotency where tenant_id = ? and route = ? and key = ?',
         args: [tenantId, route, key],
       })
-      return rows[0] && toKnown(rows[0])
+      return rows[0] && toKnown(rows[0], records, answerPlace({ tenantId, route, key }))
     },
 
     /** For the handler's own transaction. A lost claim makes `attempt` null, which the column refuses. */
@@ -80,7 +81,7 @@ where tenant_id = ? and route = ? and key = ?`,
         db.execute({
           sql: `update idempotency set status = ?, answer = ?, expires_ms = started_ms + ?
 where tenant_id = ? and route = ? and key = ? and attempt = ?`,
-          args: [status, text, KEPT_MS, ...place(attempt)],
+          args: [status, records.seal(text, answerPlace(attempt)), KEPT_MS, ...place(attempt)],
         }),
       )
     },
@@ -97,6 +98,11 @@ where tenant_id = ? and route = ? and key = ? and attempt = ?`,
   }
 }
 
+/** An answer may hold what a run was given or came to. */
+function answerPlace({ tenantId, route, key }: Use): RecordPlace {
+  return { record: `idempotency ${tenantId}`, field: `${route}\n${key}` }
+}
+
 function place({ tenantId, route, key, attempt }: Attempt): string[] {
   return [tenantId, route, key, attempt]
 }
@@ -109,10 +115,10 @@ function expired(nowMs: number): InStatement {
   }
 }
 
-function toKnown({ body_hash, bound, status, answer }: Row): Known {
+function toKnown({ body_hash, bound, status, answer }: Row, records: Records, place: RecordPlace): Known {
   return {
     bodyHash: String(body_hash),
     bound: bound === null ? undefined : String(bound),
-    answer: status === null ? undefined : { status: Number(status), text: String(answer) },
+    answer: status === null ? undefined : { status: Number(status), text: openMaybe(records, answer, place) ?? '' },
   }
 }

@@ -7,11 +7,14 @@ import type { MetricsAccess } from './access.ts'
 export interface MetricsDeps {
   metrics: Metrics
   access: MetricsAccess
+  /** What is looked up when the page is asked for. */
+  refresh?: () => Promise<void>
 }
 
-export function metricsRoute({ metrics, access }: MetricsDeps) {
-  return new Hono().get('/metrics', c => {
+export function metricsRoute({ metrics, access, refresh }: MetricsDeps) {
+  return new Hono().get('/metrics', async c => {
     if (!access.open) admit(c.req.header('authorization'), access.token)
+    await refresh?.()
     return c.body(metrics.text(), 200, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' })
   })
 }

@@ -1,5 +1,6 @@
 import type { ProviderId } from '../../shared/wire/runtime/model-name.ts'
 import type { ProviderItem, ProviderSave } from '../../shared/wire/runtime/provider.ts'
+import type { SealedColumn } from '../vault/rotate.ts'
 import { type Sealing, vaultToStore } from '../vault/sealing.ts'
 import type { Place } from '../vault/vault.ts'
 import type { Connection } from './connection.ts'
@@ -92,7 +93,15 @@ export function providerDirectory({ store, sealing, environment, now, conceal }:
   }
 }
 
-function placeOf(tenantId: string, provider: ProviderId, field: string): Place {
+export const PROVIDER_SEALED: readonly SealedColumn[] = [
+  { column: 'sealed_key', field: 'apiKey' },
+  { column: 'sealed_headers', field: 'headers' },
+].map(({ column, field }) => ({
+  ...{ table: 'providers', column, key: ['tenant_id', 'provider'] },
+  placeOf: ({ tenant_id, provider }) => placeOf(String(tenant_id), String(provider), field),
+}))
+
+function placeOf(tenantId: string, provider: string, field: string): Place {
   return { tenantId, recordId: `llm-provider/${provider}`, field }
 }
 

@@ -2,6 +2,7 @@ import type { Metrics } from '../../shared/metrics/metrics.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
+import type { Records } from '../vault/records.ts'
 import type { Sealing } from '../vault/sealing.ts'
 import { keyStore } from './key-store.ts'
 import { type ReceiptService, type ReceiptServiceDeps, receiptService } from './service.ts'
@@ -10,6 +11,7 @@ import { receiptStore } from './store.ts'
 
 export interface ReceiptingOptions extends Pick<ReceiptServiceDeps, 'versionOf' | 'runOf' | 'log'> {
   db: Db
+  records: Records
   clock: Clock
   metrics: Metrics
   sha256: Sha256
@@ -18,11 +20,20 @@ export interface ReceiptingOptions extends Pick<ReceiptServiceDeps, 'versionOf' 
 }
 
 /** Receipts over one store: the keys, the journal as it stands, and what is said of both. */
-export function receipting({ db, clock, metrics, sha256, sealing, seed, ...rest }: ReceiptingOptions): ReceiptService {
+export function receipting({
+  db,
+  records,
+  clock,
+  metrics,
+  sha256,
+  sealing,
+  seed,
+  ...rest
+}: ReceiptingOptions): ReceiptService {
   const keys = keyStore(db)
   return receiptService({
     ...{ keys, sha256, now: clock.now, ...rest },
-    store: receiptStore(db, sha256),
+    store: receiptStore(db, records, sha256),
     signing: signingKeys({ keys, sealing, clock, seed }),
     issued: metrics.counter('waybill_receipts_issued_total', 'Receipts that were signed.'),
   })

@@ -1,6 +1,7 @@
 import { fromBase64, toBase64 } from '../../shared/sign/bytes.ts'
 import { type Signer, signer } from '../../shared/sign/ed25519.ts'
 import type { Clock } from '../../shared/time/clock.ts'
+import type { SealedColumn } from '../vault/rotate.ts'
 import type { Sealing } from '../vault/sealing.ts'
 import type { Place } from '../vault/vault.ts'
 import type { KeyStore } from './key-store.ts'
@@ -24,6 +25,11 @@ const OVERLAP_MS = 60_000
 export type SigningKeys = ReturnType<typeof signingKeys>
 
 const placeOf = (keyId: string): Place => ({ tenantId: 'platform', recordId: keyId, field: 'receiptSeed' })
+
+export const RECEIPT_KEY_SEALED: SealedColumn = {
+  ...{ table: 'receipt_keys', column: 'sealed_seed', key: ['key_id'] },
+  placeOf: ({ key_id }) => placeOf(String(key_id)),
+}
 
 /** The key of this moment. The seed is sealed under the master key; without one, and without a given seed, nothing is signed. */
 export function signingKeys({ keys, sealing, clock, seed }: SigningKeysDeps) {

@@ -4,6 +4,8 @@ import type { Db } from '../../shared/sql/db.ts'
 import type { Receipt } from '../../shared/wire/runtime/receipt.ts'
 import { genesis, linkHash, readEvent } from '../execution/journal/event.ts'
 import { modelsOf } from '../execution/journal/models-of.ts'
+import type { Records } from '../vault/records.ts'
+import { VaultError } from '../vault/vault.ts'
 import type { Walk } from './check-chain.ts'
 import type { RunFacts } from './payload.ts'
 
@@ -21,10 +23,30 @@ export interface StoredRun {
 
 export type ReceiptStore = ReturnType<typeof receiptStore>
 
-export function receiptStore(db: Db, sha256: Sha256) {
+export function receiptStore(db: Db, records: Records, sha256: Sha256) {
+  /** Undefined: it does not open, so somebody changed it. */
+  function opened<T>(open: () => T): T | undefined {
+    try {
+      return open()
+    } catch (error) {
+      if (error instanceof VaultError && error.problem === 'broken') return undefined
+      throw error
+    }
+  }
+
   async function blobsOf(runId: string): Promise<Map<string, string>> {
-    const { rows } = await db.execute({ sql: 'select sha256, content from blobs where run_id = ?', args: [runId] })
-    return new Map(rows.map(row => [String(row[0]), toHex(sha256(new Uint8Array(row[1] as ArrayBuffer)))]))
+    const { rows } = await db.execute({
+      sql: 'select sha256, content, sealed from blobs where run_id = ?',
+      args: [runId],
+    })
+    return new Map(
+      rows.map(row => {
+        const [digest, content, sealed] = [String(row[0]), new Uint8Array(row[1] as ArrayBuffer), row[2]]
+        const under = sealed === null ? null : String(sealed)
+        const plain = opened(() => records.openBytes(content, under, `blob ${digest}`))
+        return [digest, plain ? toHex(sha256(plain)) : '']
+      }),
+    )
   }
 
   /** Every hash is computed again from the stored text; of large outputs, whose text stands elsewhere, that text too. */
@@ -40,11 +62,12 @@ export function receiptStore(db: Db, sha256: Sha256) {
         args: [runId, count, PAGE],
       })
       for (const row of rows) {
-        const body = String(row.body)
         const seq = count + 1
+        const body = opened(() => records.open(String(row.body), { record: runId, field: `event ${seq}` }))
+        if (body === undefined) return broken(seq)
         head = linkHash(head, body, sha256)
         if (Number(row.seq) !== seq || row.hash !== head) return broken(seq)
-        if (body.includes('"model":"')) for (const model of modelsOf([readEvent(body, head)])) models.add(model)
+        if (mayName(body, models)) for (const model of modelsOf([readEvent(body, head)])) models.add(model)
         if (body.includes('"$blob":')) {
           const digest = blobOf(body)
           blobs ??= await blobsOf(runId)
@@ -83,10 +106,15 @@ export function receiptStore(db: Db, sha256: Sha256) {
       if (row === undefined || row.finished_ms === null) return undefined
       const walked = await walk(runId)
       const head = walked.walk.ok ? { seq: walked.walk.count, hash: walked.walk.head } : { seq: 0, hash: '' }
+      // What does not open is not what was signed.
+      const texts = {
+        input: opened(() => records.open(String(row.input), { record: runId, field: 'input' })) ?? '',
+        output: opened(() => records.open(String(row.output), { record: runId, field: 'output' })) ?? '',
+      }
       const facts: RunFacts = {
         ...{ runId, tenantId: String(row.tenant_id), agentName: String(row.agent_name), head },
         ...{ agentVersionId: String(row.version_id), manifestHash: String(row.manifest_hash) },
-        ...{ status: String(row.status) as RunFacts['status'], input: String(row.input), output: String(row.output) },
+        ...{ status: String(row.status) as RunFacts['status'], ...texts },
         ...{ tokensIn: Number(row.tokens_in), tokensOut: Number(row.tokens_out), costNano: Number(row.cost_nano) },
         ...{ models: walked.models, isolation: String(row.isolation_used ?? row.isolation) },
         ...{ nodeId: String(row.node_id), createdMs: Number(row.created_ms), finishedMs: Number(row.finished_ms) },
@@ -94,6 +122,12 @@ export function receiptStore(db: Db, sha256: Sha256) {
       return { facts, walk: walked.walk }
     },
   }
+}
+
+/** Whether an event may name a model that is not known yet: most repeat one, and reading each would take most of the time. */
+function mayName(body: string, models: ReadonlySet<string>): boolean {
+  for (const [, text = ''] of body.matchAll(/"model":"((?:[^"\\]|\\.)*)"/g)) if (!models.has(text)) return true
+  return false
 }
 
 /** The digest of an output that stands beside the journal. */

@@ -7,6 +7,7 @@ import { isTerminal, type Run, runEventsQuery } from '../../shared/wire/runtime/
 import type { Principal, RuntimeHttpEnv } from '../auth/http-env.ts'
 import { own } from '../auth/own.ts'
 import { genesis, type JournalEntry } from '../execution/journal/event.ts'
+import type { StreamClients } from '../metrics/stream-clients.ts'
 import { readQuery } from '../paging/read-query.ts'
 import { type FollowDeps, follow } from './follow.ts'
 import { stepsOf } from './steps.ts'
@@ -16,13 +17,14 @@ export interface JournalDeps extends FollowDeps {
   runs: RunStore
   sha256: Sha256
   heartbeatMs: number
+  clients: StreamClients
 }
 
 const RETRY_MS = 1500
 const PAGE = 1000
 
 /** What happened in a run: its steps, its journal, its stream (contract §4 to §6). */
-export function journalRoute({ runs, hub, sha256, heartbeatMs }: JournalDeps) {
+export function journalRoute({ runs, hub, sha256, heartbeatMs, clients }: JournalDeps) {
   async function find(principal: Principal, id: string): Promise<Run> {
     return own(principal, await runs.summary(id), 'run', id)
   }
@@ -63,7 +65,7 @@ export function journalRoute({ runs, hub, sha256, heartbeatMs }: JournalDeps) {
       const { from_seq, live } = readQuery(c, runEventsQuery)
       const last = /^\d{1,15}$/.exec(c.req.header('last-event-id') ?? '')?.[0]
       const fromSeq = last === undefined ? (from_seq ?? 1) : Number(last) + 1
-      return sseResponse(gone => stream(follow({ runs, hub }, id, { fromSeq, live, gone })), {
+      return sseResponse(gone => clients.counted('run', stream(follow({ runs, hub }, id, { fromSeq, live, gone }))), {
         ...{ retryMs: RETRY_MS, heartbeatMs },
       })
     })

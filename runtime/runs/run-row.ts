@@ -1,6 +1,8 @@
 import type { Row } from '@libsql/client/web'
 import { toUsd } from '../../shared/money/money.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
+import { openMaybe, type Records } from '../vault/records.ts'
+import { VaultError } from '../vault/vault.ts'
 
 export const RUN_COLUMNS = `id, tenant_id, agent_name, agent_id, version_id, status, created_ms, updated_ms, started_ms,
   finished_ms, tokens_in, tokens_out, cost_nano, error_code, error_step, labels, trigger_kind, trigger_ref, parent_run_id,
@@ -10,9 +12,33 @@ export const RUN_COLUMNS = `id, tenant_id, agent_name, agent_id, version_id, sta
 const time = (ms: unknown): string => new Date(Number(ms)).toISOString()
 const given = <K extends string>(key: K, value: unknown) => (value === null ? {} : { [key]: String(value) })
 
+export const DATA_COLUMNS = 'run_id, input, output, error_message'
+
+interface RunData {
+  input: string
+  output: string | null
+  errorMessage: string | null
+}
+
+/** What the node keeps of a run; `unreadable` where it was sealed under another key, or does not open. */
+function readData(row: Row, records: Records): RunData | 'unreadable' {
+  const record = String(row.run_id)
+  try {
+    return {
+      input: records.open(String(row.input), { record, field: 'input' }),
+      output: openMaybe(records, row.output, { record, field: 'output' }),
+      errorMessage: openMaybe(records, row.error_message, { record, field: 'error' }),
+    }
+  } catch (error) {
+    if (error instanceof VaultError) return 'unreadable'
+    throw error
+  }
+}
+
 /** A run as the wire shows it; `data` holds what belongs to the node, and is absent from summaries. */
-export function toRun(row: Row, data?: Row): Run {
-  const errorText = data?.error_message
+export function toRun(row: Row, records?: Records, stored?: Row): Run {
+  const read = records && stored && readData(stored, records)
+  const data = read === 'unreadable' ? undefined : read
   return {
     id: String(row.id),
     tenantId: String(row.tenant_id),
@@ -20,8 +46,9 @@ export function toRun(row: Row, data?: Row): Run {
     agentId: String(row.agent_id),
     agentVersionId: String(row.version_id),
     status: String(row.status) as Run['status'],
-    ...(data && { input: JSON.parse(String(data.input)) as Run['input'] }),
-    ...(data && data.output !== null && { output: JSON.parse(String(data.output)) as Run['output'] }),
+    ...(data && { input: JSON.parse(data.input) as Run['input'] }),
+    ...(data && data.output !== null && { output: JSON.parse(data.output) as Run['output'] }),
+    ...(read === 'unreadable' && { dataAvailable: false }),
     tokensIn: Number(row.tokens_in),
     tokensOut: Number(row.tokens_out),
     costUsd: toUsd(Number(row.cost_nano)),
@@ -32,7 +59,7 @@ export function toRun(row: Row, data?: Row): Run {
     ...(row.error_code !== null && {
       error: {
         code: String(row.error_code) as NonNullable<Run['error']>['code'],
-        message: typeof errorText === 'string' ? errorText : String(row.error_code),
+        message: data?.errorMessage ?? String(row.error_code),
         ...given('stepId', row.error_step),
       },
     }),

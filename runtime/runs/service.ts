@@ -90,8 +90,8 @@ export function runService(deps: RunServiceDeps) {
     const events = copiedSteps(await runs.events(source.id, 1, MAX_EVENTS), fromStepId, id, now(), sha256)
     if (!events) throw notFound('step', fromStepId)
     const copies = {
-      sql: `insert into blobs (run_id, sha256, media_type, content)
-        select ?, sha256, media_type, content from blobs where run_id = ? on conflict do nothing`,
+      sql: `insert into blobs (run_id, sha256, media_type, content, sealed)
+        select ?, sha256, media_type, content, sealed from blobs where run_id = ? on conflict do nothing`,
       args: [id, source.id],
     }
     const fork = {

@@ -7,7 +7,8 @@ import type { Run, RunListQuery } from '../../shared/wire/runtime/run.ts'
 import type { SealedEvent } from '../execution/journal/event.ts'
 import { type JournalEntry, readEvent } from '../execution/journal/event.ts'
 import { type PageOf, pageSql } from '../paging/page.ts'
-import { RUN_COLUMNS, toRun } from './run-row.ts'
+import type { Records } from '../vault/records.ts'
+import { DATA_COLUMNS, RUN_COLUMNS, toRun } from './run-row.ts'
 
 export interface NewRun {
   id: string
@@ -78,10 +79,10 @@ const insertEvents = insertRows('events', { run_id: 'text', seq: 'integer', hash
 
 export type RunStore = ReturnType<typeof runStore>
 
-export function runStore(db: Db) {
+export function runStore(db: Db, records: Records) {
   const creations = groupCommit<NewRun, void>({
     write: async runs => {
-      await db.write(creation(runs))
+      await db.write(creation(records, runs))
       return runs.map(() => undefined)
     },
     weigh: run => run.input.length,
@@ -99,7 +100,7 @@ export function runStore(db: Db) {
       runs: readonly NewRun[],
       { take, settle }: { take: readonly InStatement[]; settle: readonly InStatement[] },
     ): Promise<ResultSet[]> {
-      const created = runs.length === 0 ? [] : creation(runs, ofWindows)
+      const created = runs.length === 0 ? [] : creation(records, runs, ofWindows)
       const results = await retryBusy(() => db.write([...take, ...created, ...settle]))
       return results.slice(0, take.length)
     },
@@ -107,10 +108,10 @@ export function runStore(db: Db) {
     async get(id: string): Promise<Run | undefined> {
       const [runs, data] = await db.read([
         { sql: `select ${RUN_COLUMNS} from runs where id = ?`, args: [id] },
-        { sql: 'select input, output, error_message from run_data where run_id = ?', args: [id] },
+        { sql: `select ${DATA_COLUMNS} from run_data where run_id = ?`, args: [id] },
       ])
       const row = runs?.rows[0]
-      return row && toRun(row, data?.rows[0])
+      return row && toRun(row, records, data?.rows[0])
     },
 
     async summary(id: string): Promise<Run | undefined> {
@@ -140,12 +141,12 @@ export function runStore(db: Db) {
         args: [...args, ...more],
       })
       const data = await db.execute({
-        sql: `select run_id, input, output, error_message from run_data
+        sql: `select ${DATA_COLUMNS} from run_data
           where run_id in (select value from json_each(?))`,
         args: [JSON.stringify(rows.map(row => row.id))],
       })
       const byRun = new Map(data.rows.map(row => [row.run_id, row]))
-      return rows.map(row => toRun(row, byRun.get(row.id as string)))
+      return rows.map(row => toRun(row, records, byRun.get(row.id as string)))
     },
 
     /** Removes a terminal run with its journal and texts; undefined when it is not terminal. */
@@ -166,10 +167,13 @@ export function runStore(db: Db) {
     /** Part of a journal, in order. */
     async events(runId: string, fromSeq: number, most: number): Promise<JournalEntry[]> {
       const { rows } = await db.execute({
-        sql: 'select hash, body from events where run_id = ? and seq >= ? order by seq limit ?',
+        sql: 'select hash, body, seq from events where run_id = ? and seq >= ? order by seq limit ?',
         args: [runId, fromSeq, most],
       })
-      return rows.map(row => readEvent(String(row.body), String(row.hash)))
+      return rows.map(row => {
+        const body = records.open(String(row.body), { record: runId, field: `event ${row.seq}` })
+        return readEvent(body, String(row.hash))
+      })
     },
 
     /** Status and how far recoveries had come: what a step list and a stream need besides the events. */
@@ -189,12 +193,13 @@ export function runStore(db: Db) {
 
     /** Keeps a signal until the run takes it; `full` when a hundred wait already. */
     async signal(runId: string, signal: { id: string; name: string; value: string; atMs: number }) {
+      const value = records.seal(signal.value, { record: runId, field: `signal ${signal.id}` })
       const [inserted] = await db.write([
         {
           sql: `insert into signals (id, run_id, name, value, created_ms) select ?1, ?2, ?3, ?4, ?5
             where exists (select 1 from runs where id = ?2 and status in ('queued', 'running', 'waiting'))
               and (select count(*) from signals where run_id = ?2) < 100`,
-          args: [signal.id, runId, signal.name, signal.value, signal.atMs],
+          args: [signal.id, runId, signal.name, value, signal.atMs],
         },
         {
           sql: `update runs set due_ms = 0 where id = ? and owner is null and parked = 'signal'
@@ -209,9 +214,12 @@ export function runStore(db: Db) {
   }
 }
 
-function creation(runs: readonly NewRun[], insert = always): InStatement[] {
+function creation(records: Records, runs: readonly NewRun[], insert = always): InStatement[] {
   const events = runs.flatMap(run =>
-    (run.events ?? []).map(({ entry, body }) => ({ run_id: run.id, seq: entry.seq, hash: entry.hash, body })),
+    (run.events ?? []).map(({ entry: { seq, hash }, body }) => ({
+      ...{ run_id: run.id, seq, hash },
+      body: records.seal(body, { record: run.id, field: `event ${seq}` }),
+    })),
   )
   return [
     insert.runs.statement(
@@ -238,7 +246,9 @@ function creation(runs: readonly NewRun[], insert = always): InStatement[] {
         },
       })),
     ),
-    insert.data.statement(runs.map(run => ({ run_id: run.id, input: run.input }))),
+    insert.data.statement(
+      runs.map(({ id, input }) => ({ run_id: id, input: records.seal(input, { record: id, field: 'input' }) })),
+    ),
     ...(events.length > 0 ? [insertEvents.statement(events)] : []),
     ...runs.flatMap(run => run.also ?? []),
   ]

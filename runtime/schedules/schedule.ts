@@ -1,5 +1,6 @@
 import type { Row } from '@libsql/client/web'
 import type { Fire, Schedule } from '../../shared/wire/runtime/schedule.ts'
+import type { Records } from '../vault/records.ts'
 import type { Zones } from './zones.ts'
 
 export interface ScheduleRow {
@@ -30,15 +31,16 @@ const time = (ms: number) => new Date(ms).toISOString()
 const numberOr = <T>(value: unknown, none: T) => (value === null || value === undefined ? none : Number(value))
 const textOr = <T>(value: unknown, none: T) => (value === null || value === undefined ? none : String(value))
 
-export function toRow(row: Row): ScheduleRow {
+export function toRow(row: Row, records: Records): ScheduleRow {
+  const id = String(row.id)
   return {
-    id: String(row.id),
+    id,
     tenantId: String(row.tenant_id),
     name: row.name === null ? undefined : (JSON.parse(String(row.name)) as string),
     agentName: String(row.agent_name),
     cronExpr: String(row.cron_expr),
     timezone: textOr(row.timezone, null),
-    input: String(row.input),
+    input: records.open(String(row.input), { record: id, field: 'input' }),
     enabled: Number(row.enabled) === 1,
     overlap: String(row.overlap) as Schedule['overlap'],
     catchUp: String(row.catch_up) as Schedule['catchUp'],

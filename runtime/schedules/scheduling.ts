@@ -5,6 +5,7 @@ import type { Clock } from '../../shared/time/clock.ts'
 import type { Idempotent } from '../idempotency/idempotent.ts'
 import type { RunService } from '../runs/service.ts'
 import type { RunStore } from '../runs/store.ts'
+import type { Records } from '../vault/records.ts'
 import type { SchedulesDeps } from './deps.ts'
 import { type FiringDeps, firing, type ScheduledAgent } from './firing.ts'
 import { type Scanner, scanner } from './scanner.ts'
@@ -14,6 +15,7 @@ import type { Zones } from './zones.ts'
 
 export interface SchedulingOptions {
   db: Db
+  records: Records
   log: Log
   clock: Clock
   metrics: Metrics
@@ -46,7 +48,7 @@ export const SCHEDULE_HOLDINGS = [{ what: 'schedules', rows: 'select 1 from sche
 export function scheduling(options: SchedulingOptions): Scheduling {
   const { db, log, clock, metrics, newId, maxBodyBytes, zones, idempotent, runs, findAgent, wake } = options
   const { now } = clock
-  const store = scheduleStore(db, zones)
+  const store = scheduleStore(db, options.records, zones)
   const fire = firing({
     ...{ store, runs, zones, findAgent, now, newId, wake, log },
     ...{ admits: options.admits, dayOf: options.dayOf },

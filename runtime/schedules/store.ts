@@ -1,7 +1,8 @@
-import type { InStatement, InValue } from '@libsql/client/web'
+import type { InStatement, InValue, Row } from '@libsql/client/web'
 import type { Db } from '../../shared/sql/db.ts'
 import { type PageOf, pageSql } from '../paging/page.ts'
 import { storableText } from '../schema/storable-text.ts'
+import type { Records } from '../vault/records.ts'
 import { type FireRow, type ScheduleRow, toFire, toRow } from './schedule.ts'
 import type { Zones } from './zones.ts'
 
@@ -18,7 +19,10 @@ const MOST_INPUT = 16 * 1024 * 1024
 
 export type ScheduleStore = ReturnType<typeof scheduleStore>
 
-export function scheduleStore(db: Db, zones: Zones) {
+export function scheduleStore(db: Db, records: Records, zones: Zones) {
+  const read = (row: Row) => toRow(row, records)
+  const settings = (row: ScheduleRow) => settingsOf(row, zones, records)
+
   /** Of these, the first ones up to a weight, and always the first. */
   async function firstOf(where: string, order: string, args: InValue[]): Promise<DueSchedule[]> {
     const { rows } = await db.execute({
@@ -28,7 +32,7 @@ export function scheduleStore(db: Db, zones: Zones) {
         )) as s where before <= ${MOST_INPUT}`,
       args,
     })
-    return rows.map(row => ({ ...toRow(row), running: Number(row.running) === 1 }))
+    return rows.map(row => ({ ...read(row), running: Number(row.running) === 1 }))
   }
 
   return {
@@ -36,13 +40,13 @@ export function scheduleStore(db: Db, zones: Zones) {
       return {
         sql: `insert into schedules (id, tenant_id, name, agent_name, cron_expr, timezone, effective_zone, input, enabled,
 overlap, catch_up, catch_up_limit, due_ms, created_ms, updated_ms) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-        args: [row.id, row.tenantId, ...settings(row, zones), row.dueMs, row.createdMs, row.updatedMs],
+        args: [row.id, row.tenantId, ...settings(row), row.dueMs, row.createdMs, row.updatedMs],
       }
     },
 
     async get(id: string): Promise<ScheduleRow | undefined> {
       const { rows } = await db.execute({ sql: 'select * from schedules where id = ?', args: [storableText(id)] })
-      return rows[0] && toRow(rows[0])
+      return rows[0] && read(rows[0])
     },
 
     async list(
@@ -62,7 +66,7 @@ overlap, catch_up, catch_up_limit, due_ms, created_ms, updated_ms) values (?, ?,
         filters.push(enabled ? 1 : 0)
       }
       const { rows } = await db.execute({ sql: `${sql} ${where} ${order}`, args: [tenantId, ...filters, ...args] })
-      return rows.map(toRow)
+      return rows.map(read)
     },
 
     /** Writes a row over the revision that it was made from; false when someone else was first. */
@@ -72,7 +76,7 @@ overlap, catch_up, catch_up_limit, due_ms, created_ms, updated_ms) values (?, ?,
           sql: `update schedules set name = ?, agent_name = ?, cron_expr = ?, timezone = ?, effective_zone = ?, input = ?,
 enabled = ?, overlap = ?, catch_up = ?, catch_up_limit = ?, due_ms = ?, updated_ms = ?, revision = revision + 1
 where id = ? and revision = ?`,
-          args: [...settings(row, zones), row.dueMs, row.updatedMs, row.id, row.revision],
+          args: [...settings(row), row.dueMs, row.updatedMs, row.id, row.revision],
         },
         // What was waiting for its turn does not start once the schedule is off.
         {
@@ -107,7 +111,7 @@ and window_ms = (select pending_ms from schedules where id = ?1 and enabled = 0)
         sql: 'select * from schedules where timezone is null and effective_zone <> ? limit ?',
         args: [zones.fallback, most],
       })
-      return rows.map(toRow)
+      return rows.map(read)
     },
 
     /** Newest window first. */
@@ -130,8 +134,9 @@ and window_ms = (select pending_ms from schedules where id = ?1 and enabled = 0)
   }
 }
 
-function settings(row: ScheduleRow, zones: Zones): InValue[] {
-  const { name, agentName, cronExpr, timezone, input, enabled, overlap, catchUp, catchUpLimit } = row
+function settingsOf(row: ScheduleRow, zones: Zones, records: Records): InValue[] {
+  const { name, agentName, cronExpr, timezone, enabled, overlap, catchUp, catchUpLimit } = row
+  const input = records.seal(row.input, { record: row.id, field: 'input' })
   return [
     ...[name === undefined ? null : JSON.stringify(name), agentName, cronExpr, timezone, zones.of(timezone), input],
     ...[enabled ? 1 : 0, overlap, catchUp, catchUpLimit],

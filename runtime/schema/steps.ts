@@ -5,6 +5,7 @@ import { connectorsStep } from './connectors-step.ts'
 import { executionStep } from './execution-step.ts'
 import { governanceStep } from './governance-step.ts'
 import { schedulesStep } from './schedules-step.ts'
+import { sealingStep } from './sealing-step.ts'
 import { sessionsStep } from './sessions-step.ts'
 import { settingsStep } from './settings-step.ts'
 import { webhooksStep } from './webhooks-step.ts'
@@ -28,4 +29,5 @@ export const runtimeSteps: readonly Migration[] = [
   auditStep,
   sessionsStep,
   connectorsStep,
+  sealingStep,
 ]

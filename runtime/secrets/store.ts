@@ -1,5 +1,6 @@
 import type { Db } from '../../shared/sql/db.ts'
 import { storableText } from '../schema/storable-text.ts'
+import type { SealedColumn } from '../vault/rotate.ts'
 import { type Sealing, vaultToStore } from '../vault/sealing.ts'
 import type { Place } from '../vault/vault.ts'
 
@@ -56,6 +57,11 @@ on conflict do update set sealed = ?3, updated_ms = ?4`,
       return value
     },
   }
+}
+
+export const SECRET_SEALED: SealedColumn = {
+  ...{ table: 'secrets', column: 'sealed', key: ['tenant_id', 'name'] },
+  placeOf: ({ tenant_id, name }) => placeOf(String(tenant_id), String(name)),
 }
 
 function placeOf(tenantId: string, name: string): Place {

@@ -1,4 +1,5 @@
 import type { Db } from '../../shared/sql/db.ts'
+import type { Records } from '../vault/records.ts'
 import { type Live, live } from './live.ts'
 import { type SessionStore, sessionStore } from './store.ts'
 import { turns } from './turns.ts'
@@ -11,8 +12,8 @@ export interface Conversing {
 }
 
 /** Sessions over one store. */
-export function conversing(db: Db): Conversing {
-  const store = sessionStore(db)
+export function conversing(db: Db, records: Records): Conversing {
+  const store = sessionStore(db, records)
   const told = live({ store })
-  return { store, live: told, turns: turns({ store, live: told }) }
+  return { store, live: told, turns: turns({ store, records, live: told }) }
 }

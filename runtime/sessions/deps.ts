@@ -1,4 +1,5 @@
 import type { Idempotent } from '../idempotency/idempotent.ts'
+import type { StreamClients } from '../metrics/stream-clients.ts'
 import type { FollowDeps } from './follow.ts'
 import type { SessionService } from './service.ts'
 import type { SessionStore } from './store.ts'
@@ -9,4 +10,5 @@ export interface SessionsDeps extends FollowDeps {
   idempotent: Idempotent
   maxBodyBytes: number
   heartbeatMs: number
+  clients: StreamClients
 }

@@ -4,7 +4,7 @@ export interface EndOfTurn {
   runId: string
   epoch: number
   sessionId: string
-  /** JSON texts. */
+  /** JSON texts, as they are kept. */
   text: string | null
   toolCalls: string | null
   error: string | null

@@ -73,7 +73,7 @@ export function sessionsRoute({ service, idempotent, maxBodyBytes, heartbeatMs, 
       const { replay } = readQuery(c, sessionEventsQuery)
       const last = /^\d{1,15}$/.exec(c.req.header('last-event-id') ?? '')?.[0]
       const lastId = last === undefined ? undefined : Number(last)
-      return sseResponse(gone => stream(follow(deps, id, { lastId, replay, gone })), {
+      return sseResponse(gone => deps.clients.counted('session', stream(follow(deps, id, { lastId, replay, gone }))), {
         ...{ retryMs: RETRY_MS, heartbeatMs },
       })
     })

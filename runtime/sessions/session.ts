@@ -1,6 +1,7 @@
 import type { Row } from '@libsql/client/web'
 import { toUsd } from '../../shared/money/money.ts'
 import type { Session, SessionEvent, SessionMessage, SessionStatus } from '../../shared/wire/runtime/session.ts'
+import { openMaybe, type Records } from '../vault/records.ts'
 
 export type StopReason = 'stopped' | 'agent_deleted'
 
@@ -18,8 +19,9 @@ export interface SessionRow {
 
 const time = (ms: unknown): string => new Date(Number(ms)).toISOString()
 
-export function toSession(row: Row): SessionRow {
+export function toSession(row: Row, records: Records): SessionRow {
   const id = String(row.id)
+  const environment = openMaybe(records, row.environment, { record: id, field: 'environment' })
   const tenantId = String(row.tenant_id)
   const versionId = String(row.version_id)
   const status = String(row.status) as SessionStatus
@@ -33,8 +35,19 @@ export function toSession(row: Row): SessionRow {
       ...{ tokensIn: Number(row.tokens_in), tokensOut: Number(row.tokens_out), costUsd: toUsd(Number(row.cost_nano)) },
       ...{ turnCount: Number(row.turn_count), createdAt: time(row.created_ms), updatedAt: time(row.updated_ms) },
       ...(row.stopped_ms !== null && { stoppedAt: time(row.stopped_ms) }),
-      ...(row.environment !== null && { environment: JSON.parse(String(row.environment)) as Record<string, unknown> }),
+      ...(environment !== null && { environment: JSON.parse(environment) as Record<string, unknown> }),
     },
+  }
+}
+
+/** The row of a turn with its texts opened; `input` is that of its run. */
+export function openTurn(row: Row, records: Records): Row {
+  const record = String(row.run_id)
+  const open = (value: unknown, field: string) => openMaybe(records, value, { record, field })
+  return {
+    ...row,
+    ...{ text: open(row.text, 'text'), tool_calls: open(row.tool_calls, 'toolCalls') },
+    ...{ error: open(row.error, 'turnError'), input: open(row.input, 'input') },
   }
 }
 
@@ -59,8 +72,8 @@ export function turnEnd(row: Row): TurnEnd | undefined {
 /** What was said in a turn: the user's message, and the agent's once there is one. */
 export function messagesOf(row: Row): SessionMessage[] {
   const turnId = String(row.run_id)
-  const content = row.message === null ? '' : (JSON.parse(String(row.message)) as string)
-  const asked: SessionMessage = { turnId, role: 'user', content, at: time(row.created_ms) }
+  const { message } = JSON.parse(String(row.input ?? '{}')) as { message?: string }
+  const asked: SessionMessage = { turnId, role: 'user', content: message ?? '', at: time(row.created_ms) }
   if (row.status !== 'completed') return [asked]
   const toolCalls = row.tool_calls === null ? {} : { toolCalls: JSON.parse(String(row.tool_calls)) as unknown[] }
   const text = JSON.parse(String(row.text)) as string

@@ -1,7 +1,9 @@
 import type { InStatement, InValue, ResultSet, Row } from '@libsql/client/web'
 import type { Db } from '../../shared/sql/db.ts'
+import type { SessionMessage } from '../../shared/wire/runtime/session.ts'
 import { type PageOf, pageSql } from '../paging/page.ts'
-import { messagesOf, type SessionRow, type StopReason, type TurnEnd, toSession, turnEnd } from './session.ts'
+import { openMaybe, type Records, sealMaybe } from '../vault/records.ts'
+import { messagesOf, openTurn, type SessionRow, type StopReason, type TurnEnd, toSession, turnEnd } from './session.ts'
 
 export interface NewSession {
   id: string
@@ -32,6 +34,7 @@ export interface SessionState {
 export const LIFE = 2 ** 20
 
 const MESSAGES = 200
+const MESSAGES_PAGE = 25
 /** Of earlier turns, as they are stored: more than any model's window, so that what fits is left to compaction. */
 const MOST_CHARACTERS = 4_000_000
 const KEPT_EVENTS = 1000
@@ -46,17 +49,20 @@ const STATE = `select j.value as wanted, s.id, s.status, s.stopped_ms, s.stop_re
 
 export type SessionStore = ReturnType<typeof sessionStore>
 
-export function sessionStore(db: Db) {
+export function sessionStore(db: Db, records: Records) {
+  const readTurn = (row: Row) => turnEnd(openTurn(row, records))
+
   return {
     /** Fails, with `isAgentGone`, when the agent was deleted meanwhile. */
     async create(session: NewSession, also: readonly InStatement[]): Promise<void> {
       const { id, tenantId, agentName, agentId, versionId, title, labels, environment, createdMs } = session
+      const kept = sealMaybe(records, environment, { record: id, field: 'environment' })
       await db.write([
         {
           sql: `insert into sessions (id, tenant_id, agent_name, agent_id, version_id, status, title, labels, environment,
               created_ms, updated_ms)
             values (?1, ?2, ?3, (select id from agents where id = ?4 and deleted_ms is null), ?5, 'active', ?6, ?7, ?8, ?9, ?9)`,
-          args: [id, tenantId, agentName, agentId, versionId, title, labels, environment, createdMs],
+          args: [id, tenantId, agentName, agentId, versionId, title, labels, kept, createdMs],
         },
         ...also,
       ])
@@ -64,7 +70,7 @@ export function sessionStore(db: Db) {
 
     async get(id: string): Promise<SessionRow | undefined> {
       const { rows } = await db.execute({ sql: 'select * from sessions where id = ?', args: [id.toWellFormed()] })
-      return rows[0] && toSession(rows[0])
+      return rows[0] && toSession(rows[0], records)
     },
 
     async list(
@@ -87,21 +93,30 @@ export function sessionStore(db: Db) {
         sql: `select * from sessions where ${conditions.join(' and ')} ${where} ${order}`,
         args: [...args, ...more],
       })
-      return rows.map(toSession)
+      return rows.map(row => toSession(row, records))
     },
 
     /** The last messages, oldest first. */
     async messages(id: string) {
-      const { rows } = await db.execute({
-        sql: `select t.*, d.input -> '$.message' as message from turns as t left join run_data as d on d.run_id = t.run_id
-          where t.session_id = ? order by t.number desc limit ?`,
-        args: [id, MESSAGES],
-      })
-      return rows.toReversed().flatMap(messagesOf).slice(-MESSAGES)
+      const messages: SessionMessage[] = []
+      // An input holds attachments too, so only a few are in memory at once.
+      for (let before = Number.MAX_SAFE_INTEGER; messages.length < MESSAGES; ) {
+        const { rows } = await db.execute({
+          sql: `select t.*, d.input from turns as t left join run_data as d on d.run_id = t.run_id
+            where t.session_id = ? and t.number < ? order by t.number desc limit ?`,
+          args: [id, before, MESSAGES_PAGE],
+        })
+        messages.unshift(...rows.toReversed().flatMap(row => messagesOf(openTurn(row, records))))
+        if (rows.length < MESSAGES_PAGE) break
+        before = Number(rows.at(-1)?.number)
+      }
+      return messages.slice(-MESSAGES)
     },
 
     /** For the transaction that makes a turn's run: fails it, with `isNotActive`, unless the session is active. */
     beginTurn(id: string, turnId: string, systemHint: string | undefined, nowMs: number): InStatement[] {
+      const place = { record: id, field: 'systemHint' }
+      const hint = systemHint === undefined ? null : records.seal(JSON.stringify(systemHint), place)
       return [
         {
           sql: `insert into turns (run_id, session_id, number, base, created_ms, status)
@@ -112,7 +127,7 @@ export function sessionStore(db: Db) {
         {
           sql: `update sessions set status = 'processing', turn_id = ?2, turn_count = turn_count + 1, updated_ms = ?3,
               system_hint = coalesce(?4, system_hint) where id = ?1`,
-          args: [id, turnId, nowMs, systemHint === undefined ? null : JSON.stringify(systemHint)],
+          args: [id, turnId, nowMs, hint],
         },
       ]
     },
@@ -126,9 +141,9 @@ export function sessionStore(db: Db) {
           args: [turnId],
         },
         {
-          sql: `select text, input from (
+          sql: `select run_id, text, input from (
               select *, sum(length(text) + length(input)) over (order by number desc) as characters from (
-                select t.number, t.text, d.input from turns as t join run_data as d on d.run_id = t.run_id
+                select t.run_id, t.number, t.text, d.input from turns as t join run_data as d on d.run_id = t.run_id
                 where t.session_id = ?1 and t.status = 'completed'
                   and t.number < (select number from turns where run_id = ?2)
                 order by t.number desc limit ?3))
@@ -137,14 +152,18 @@ export function sessionStore(db: Db) {
         },
       ])
       const row = own?.rows[0]
+      const hint = openMaybe(records, row?.system_hint, { record: sessionId, field: 'systemHint' })
       return (
         row && {
           base: Number(row.base),
-          systemHint: row.system_hint === null ? '' : (JSON.parse(String(row.system_hint)) as string),
-          before: (before?.rows ?? []).toReversed().map(({ text, input }) => ({
-            text: JSON.parse(String(text)) as string,
-            input: JSON.parse(String(input)) as Record<string, unknown>,
-          })),
+          systemHint: hint === null ? '' : (JSON.parse(hint) as string),
+          before: (before?.rows ?? [])
+            .toReversed()
+            .map(row => openTurn(row, records))
+            .map(({ text, input }) => ({
+              text: JSON.parse(String(text)) as string,
+              input: JSON.parse(String(input)) as Record<string, unknown>,
+            })),
         }
       )
     },
@@ -156,7 +175,7 @@ export function sessionStore(db: Db) {
 
     async turn(turnId: string): Promise<TurnEnd | undefined> {
       const { rows } = await db.execute({ sql: 'select * from turns where run_id = ?', args: [turnId] })
-      return rows[0] && turnEnd(rows[0])
+      return rows[0] && readTurn(rows[0])
     },
 
     /** Ends of turns that came after an event, in order: of the last day, and at most the last thousand. */
@@ -165,7 +184,7 @@ export function sessionStore(db: Db) {
         sql: `select * from turns where session_id = ? and event_id > ? and ended_ms > ? order by event_id desc limit ?`,
         args: [id, eventId, nowMs - KEPT_MS, KEPT_EVENTS],
       })
-      return rows.toReversed().flatMap(numbered)
+      return rows.toReversed().flatMap(row => numbered(row, readTurn(row)))
     },
 
     /** The last turns that came to something, oldest first. */
@@ -175,7 +194,7 @@ export function sessionStore(db: Db) {
           order by event_id desc limit ?`,
         args: [id, most],
       })
-      return rows.toReversed().flatMap(numbered)
+      return rows.toReversed().flatMap(row => numbered(row, readTurn(row)))
     },
 
     /** The states of sessions; undefined for one that does not exist. */
@@ -222,8 +241,7 @@ function idIn(result: ResultSet | undefined): string | undefined {
   return row && String(row[0])
 }
 
-function numbered(row: Row): { id: number; end: TurnEnd }[] {
-  const end = turnEnd(row)
+function numbered(row: Row, end: TurnEnd | undefined): { id: number; end: TurnEnd }[] {
   return end ? [{ id: Number(row.event_id), end }] : []
 }
 

@@ -4,6 +4,7 @@ import type { EndEffect, EndedRun } from '../execution/engine-deps.ts'
 import { RunFailure } from '../execution/failure.ts'
 import type { Claimed } from '../execution/lease-store.ts'
 import type { Turn } from '../execution/turn.ts'
+import { type Records, sealMaybe } from '../vault/records.ts'
 import { endTurn } from './end-turn.ts'
 import type { Live } from './live.ts'
 import type { TurnEnd } from './session.ts'
@@ -12,11 +13,12 @@ import { type TurnInput, userText } from './turn-input.ts'
 
 export interface TurnsDeps {
   store: Pick<SessionStore, 'openingOf' | 'baseOf'>
+  records: Records
   live: Live
 }
 
 /** What the engine is told of sessions: what a turn begins with, and what its end means. */
-export function turns({ store, live }: TurnsDeps) {
+export function turns({ store, records, live }: TurnsDeps) {
   return {
     async turnOf(run: Claimed, sessionId: string, { session, outputSchema }: Manifest): Promise<Turn> {
       const found = await store.openingOf(sessionId, run.id, session.historyTurns)
@@ -58,12 +60,13 @@ export function turns({ store, live }: TurnsDeps) {
             },
           }
         : { event: 'message_error', data: { sessionId, turnId: runId, ...failure } }
+      const kept = (field: string, text: string | null) => sealMaybe(records, text, { record: runId, field })
       return {
         statements: endTurn({
           ...{ runId, epoch, sessionId, spent, atMs: finishedMs, eventId },
-          text: said ? JSON.stringify(said.text) : null,
-          toolCalls: said && said.toolCalls.length > 0 ? JSON.stringify(said.toolCalls) : null,
-          error: said ? null : JSON.stringify(failure),
+          text: kept('text', said ? JSON.stringify(said.text) : null),
+          toolCalls: kept('toolCalls', said && said.toolCalls.length > 0 ? JSON.stringify(said.toolCalls) : null),
+          error: kept('turnError', said ? null : JSON.stringify(failure)),
         }),
         kept: () => live.ended(sessionId, eventId, end),
       }

@@ -1,7 +1,14 @@
 import type { Db } from '../../shared/sql/db.ts'
+import type { SealedColumn } from './rotate.ts'
 import { type Vault, VaultError } from './vault.ts'
 
 const PLACE = { tenantId: '', recordId: 'runtime_meta', field: 'master_key_canary' }
+
+/** `runtime_meta` holds other things too, which are not sealed. */
+export const CANARY_SEALED: SealedColumn = {
+  ...{ table: 'runtime_meta', column: 'value', key: ['key'], where: `key = '${PLACE.field}'` },
+  placeOf: () => PLACE,
+}
 
 /**
  * Finds out at the start, rather than at the first use of a secret, that a store was sealed under another master key. The
@@ -19,7 +26,7 @@ export async function checkMasterKey(db: Db, vault: Vault): Promise<void> {
     await vault.open(String(found?.rows[0]?.value), PLACE)
   } catch (cause) {
     if (!(cause instanceof VaultError)) throw cause
-    const message = `the master key is not the one this store was sealed under: bring that one back (${cause.message})`
+    const message = `the master key is not the one this store was sealed under: bring that one back, or complete a rotation that was interrupted with \`runtime keys rotate-master\` (${cause.message})`
     throw new VaultError(cause.problem, message, { cause })
   }
 }

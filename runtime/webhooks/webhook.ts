@@ -1,6 +1,7 @@
 import type { Row } from '@libsql/client/web'
 import { toUsd } from '../../shared/money/money.ts'
 import type { Delivery, Webhook, WebhookBody, WebhookEvent } from '../../shared/wire/runtime/webhook.ts'
+import type { SealedColumn } from '../vault/rotate.ts'
 import type { Place } from '../vault/vault.ts'
 
 export interface WebhookRow {
@@ -90,6 +91,11 @@ export function bodyText(
     },
   }
   return JSON.stringify(body)
+}
+
+export const WEBHOOK_SEALED: SealedColumn = {
+  ...{ table: 'webhooks', column: 'sealed_secret', key: ['id', 'tenant_id'] },
+  placeOf: ({ id, tenant_id }) => placeOfSecret({ id: String(id), tenantId: String(tenant_id) }),
 }
 
 export function placeOfSecret({ tenantId, id }: Pick<WebhookRow, 'tenantId' | 'id'>): Place {

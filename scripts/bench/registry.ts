@@ -46,6 +46,22 @@ export const benches: Readonly<Record<string, { about: string; load: () => Promi
     about: 'what an action of a connector costs beside its vendor: the core alone, and an execute of the API',
     load: async () => (await import('./connectors.ts')).connectorsBench,
   },
+  auth: {
+    about: 'what the check of a key, its scope and its tenant adds to a request',
+    load: async () => (await import('./auth.ts')).authBench,
+  },
+  receipt: {
+    about: 'verification of a journal of 10,000 events, offline and live',
+    load: async () => (await import('./receipt.ts')).receiptBench,
+  },
+  'schedule-lag': {
+    about: '10,000 schedules with fires spread over a minute: how late their runs are (takes two minutes)',
+    load: async () => (await import('./schedule-lag.ts')).scheduleLagBench,
+  },
+  'first-delta': {
+    about: 'from the first token of a provider to the first message_delta',
+    load: async () => (await import('./first-delta.ts')).firstDeltaBench,
+  },
   'insert-rows': {
     about: 'one statement of bound rows against other ways to insert many rows in one commit',
     load: async () => (await import('./insert-rows.ts')).insertRowsBench,

@@ -13,7 +13,16 @@ export function toHex(bytes: Uint8Array): string {
 
 export function fromHex(text: string): Uint8Array<ArrayBuffer> {
   if (!/^(?:[0-9a-f]{2})*$/.test(text)) throw new TypeError('expected lower-case hex digits in pairs')
-  return Uint8Array.from({ length: text.length / 2 }, (_, i) => Number.parseInt(text.slice(i * 2, i * 2 + 2), 16))
+  const bytes = new Uint8Array(text.length / 2)
+  for (let at = 0; at < bytes.length; at++) {
+    bytes[at] = (digit(text.charCodeAt(at * 2)) << 4) | digit(text.charCodeAt(at * 2 + 1))
+  }
+  return bytes
+}
+
+/** Of a code that is known to be 0 to 9 or a to f. */
+function digit(code: number): number {
+  return code < 58 ? code - 48 : code - 87
 }
 
 /** Standard base64 with padding (RFC 4648 §4). */

@@ -1,6 +1,6 @@
 import { concat, fromHex, toHex, utf8 } from './bytes.ts'
 import { canonicalize } from './jcs.ts'
-import { type Sha256, sha256 } from './sha256.ts'
+import { type Sha256, sha256, sha256Hex } from './sha256.ts'
 
 /** The members under the hash, exactly (runtime contract §5, chain `sha256-v1`). */
 export interface HashedEvent {
@@ -31,7 +31,7 @@ export function journalGenesis(runId: string, hash: Sha256 = sha256): string {
 export function journalHash(previous: string, event: HashedEvent, hash: Sha256 = sha256): string {
   const { seq, kind, stepId, runId, attempt, at, payload, meta } = event
   const body = canonicalize({ seq, kind, stepId, runId, attempt, at, payload, meta })
-  return toHex(hash(concat(fromHex(previous), utf8(body))))
+  return sha256Hex(concat(fromHex(previous), utf8(body)), hash)
 }
 
 /** Recomputes the whole chain; `brokenAt` is the sequence number that should have stood there. */

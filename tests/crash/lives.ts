@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { stepsOf } from '../../runtime/runs/steps.ts'
 import { runStore } from '../../runtime/runs/store.ts'
+import { clearRecords } from '../../runtime/vault/records.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { checkJournal } from '../../shared/sign/journal-chain.ts'
 import type { CrashCase } from './corpus.ts'
@@ -115,7 +116,7 @@ async function isStopped(pid: number): Promise<boolean> {
 async function remains(folder: string): Promise<Omit<Remains, 'counts'>> {
   const db = await openDb(join(folder, 'run.db'))
   try {
-    const runs = runStore(db)
+    const runs = runStore(db, clearRecords)
     const run = await runs.get(RUN_ID)
     if (!run) throw new Error('the run is gone')
     const all = await db.execute('select id from runs order by created_ms, id')

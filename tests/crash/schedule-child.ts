@@ -3,6 +3,7 @@ import { firing } from '../../runtime/schedules/firing.ts'
 import { scanner } from '../../runtime/schedules/scanner.ts'
 import { scheduleStore } from '../../runtime/schedules/store.ts'
 import { scheduleZones } from '../../runtime/schedules/zones.ts'
+import { clearRecords } from '../../runtime/vault/records.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { uuidv7 } from '../../shared/ids/uuid-v7.ts'
 import { createLog } from '../../shared/log/log.ts'
@@ -19,17 +20,20 @@ const db = await openDb(path)
 let taken = 0
 
 const zones = scheduleZones(undefined)
-const store = scheduleStore(db, zones)
-const runs = runStore({
-  ...db,
-  async write(statements) {
-    taken++
-    if (taken === Number(at) && when === 'before') process.kill(process.pid, 'SIGKILL')
-    const results = await db.write(statements)
-    if (taken === Number(at) && when === 'after') process.kill(process.pid, 'SIGKILL')
-    return results
+const store = scheduleStore(db, clearRecords, zones)
+const runs = runStore(
+  {
+    ...db,
+    async write(statements) {
+      taken++
+      if (taken === Number(at) && when === 'before') process.kill(process.pid, 'SIGKILL')
+      const results = await db.write(statements)
+      if (taken === Number(at) && when === 'after') process.kill(process.pid, 'SIGKILL')
+      return results
+    },
   },
-})
+  clearRecords,
+)
 const log = createLog({
   filter: { all: 'warn', byTarget: new Map() },
   write: line => process.stderr.write(`${line}\n`),

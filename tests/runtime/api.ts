@@ -1,3 +1,4 @@
+import { nativeCipher } from '../../runtime/host/native-cipher.ts'
 import { createRuntime, type RuntimeOptions } from '../../runtime/runtime.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { sseReader } from './sse.ts'
@@ -8,7 +9,7 @@ export const KEY = `wb_live_${'k'.repeat(43)}`
 export async function api(options: Partial<RuntimeOptions> & { url?: string } = {}) {
   const { url = ':memory:', ...rest } = options
   const db = await openDb(url)
-  const runtime = createRuntime({ db, bootstrapKey: KEY, ...rest })
+  const runtime = createRuntime({ db, bootstrapKey: KEY, cipher: nativeCipher, ...rest })
   await runtime.ready()
 
   async function call(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) {

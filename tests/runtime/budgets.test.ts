@@ -2,7 +2,7 @@ import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { FoundModel } from '../../runtime/execution/models/model.ts'
 import type { Budget } from '../../shared/wire/runtime/budget.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
@@ -270,6 +270,17 @@ describe('a forecast', () => {
       { numRuns: 60, examples: [[NONE], [{ ...NONE, maxRunsPerDay: 0 }]] },
     )
     expect(seen.size).toBe(2)
+  })
+})
+
+describe('a threshold', () => {
+  it('of cost or tokens is told when a call crosses it, not when the next run is made', async () => {
+    const on = await started({ maxTokensPerDay: 10_000, notifyAtPct: 1 })
+    const notices = async () =>
+      (await on.db.execute('select dimension from budget_notices')).rows.map(row => String(row.dimension))
+    expect(await notices()).toEqual([])
+    await ended(on, ((await (await make(on, 'turns=2')).json()) as Run).id)
+    await vi.waitFor(async () => expect(await notices()).toEqual(['tokensPerDay']))
   })
 })
 

@@ -181,8 +181,19 @@ describe('a journal that was tampered with', () => {
   const stored: [string, string, object][] = [
     [
       'edited',
-      `update events set body = replace(body, 'step_started', 'step_waiting') where run_id = ? and seq = 1`,
+      `update events set body = substr(body, 1, 40) || char(unicode(substr(body, 41, 1)) + 1) || substr(body, 42)
+        where run_id = ? and seq = 1`,
       { reason: 'chain_broken', brokenAt: 1 },
+    ],
+    [
+      'replaced by one in clear',
+      `update events set body = '{"attempt":1,"kind":"step_started","seq":1}' where run_id = ? and seq = 1`,
+      { reason: 'chain_broken', brokenAt: 1 },
+    ],
+    [
+      'moved within its run',
+      `update events set body = (select body from events where run_id = ?1 and seq = 1) where run_id = ?1 and seq = 2`,
+      { reason: 'chain_broken', brokenAt: 2 },
     ],
     [
       'with another hash',
@@ -252,14 +263,14 @@ describe('a service without a master key', () => {
   })
 })
 
-describe('a service with another master key than before', () => {
+describe('a service with another master key than before, whose run data is not sealed', () => {
   it('ends its runs all the same, and makes their receipts once the right one is back', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'waybill-receipts-'))
     const url = join(folder, 'waybill.db')
     const lives = [masterKey, new Uint8Array(32).fill(8), masterKey]
     const ids: string[] = []
     for (const [at, key] of lives.entries()) {
-      const one = await api({ url, masterKey: key })
+      const one = await api({ url, masterKey: key, cipher: undefined })
       if (at === 0) await one.json(201, 'POST', '/v1/agents', { name: 'echo', manifest: { model: 'demo/echo' } })
       const { id } = await one.json<Run>(201, 'POST', '/v1/runs', { agentName: 'echo', input: {} })
       await (await one.call('GET', `/v1/runs/${id}/events`)).text()

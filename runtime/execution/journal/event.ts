@@ -1,7 +1,7 @@
-import { fromHex, toHex, utf8 } from '../../../shared/sign/bytes.ts'
+import { fromHex, utf8 } from '../../../shared/sign/bytes.ts'
 import { canonicalize } from '../../../shared/sign/jcs.ts'
 import { journalGenesis } from '../../../shared/sign/journal-chain.ts'
-import { type Sha256, sha256 } from '../../../shared/sign/sha256.ts'
+import { type Sha256, sha256, sha256Hex } from '../../../shared/sign/sha256.ts'
 import type { EventKind, EventMeta } from '../../../shared/wire/runtime/journal.ts'
 
 /** An event before it has its place in the chain. */
@@ -54,7 +54,7 @@ export function linkHash(previous: string, body: string, hash: Sha256 = sha256):
   const bytes = new Uint8Array(32 + text.length)
   bytes.set(fromHex(previous), 0)
   bytes.set(text, 32)
-  return toHex(hash(bytes))
+  return sha256Hex(bytes, hash)
 }
 
 /** A stored event as it was: the members come from the text under the hash, never from columns beside it. */

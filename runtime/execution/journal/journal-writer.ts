@@ -1,7 +1,9 @@
 import type { InStatement } from '@libsql/client/web'
+import type { Histogram } from '../../../shared/metrics/metrics.ts'
 import type { Db } from '../../../shared/sql/db.ts'
 import { type GroupCommit, groupCommit } from '../../../shared/sql/group-commit.ts'
 import { insertRows } from '../../../shared/sql/insert-rows.ts'
+import { type Records, sealMaybe } from '../../vault/records.ts'
 import type { BesideCommit, Committed, Unit } from './unit.ts'
 
 /** The owner of an older epoch writes nothing, whatever it believes about itself. */
@@ -15,7 +17,7 @@ const insertEvents = insertRows(
 
 const insertBlobs = insertRows(
   'blobs',
-  { run_id: 'text', sha256: 'text', media_type: 'text', content: 'blob' },
+  { run_id: 'text', sha256: 'text', media_type: 'text', content: 'blob', sealed: 'text' },
   { given: { epoch: 'integer' }, where: owned, after: 'on conflict do nothing' },
 )
 
@@ -23,7 +25,14 @@ const insertApprovals = insertRows(
   'approvals',
   {
     ...{ id: 'text', tenant_id: 'text', run_id: 'text', agent_name: 'text', step_id: 'text', round: 'integer' },
-    ...{ status: 'text', reason: 'text', prompt: 'text', action: 'text', created_ms: 'integer', expires_ms: 'integer' },
+    ...{
+      status: 'text',
+      reason: 'text',
+      prompt: 'text',
+      action: 'text',
+      created_ms: 'integer',
+      expires_ms: 'integer',
+    },
   },
   { given: { epoch: 'integer' }, where: owned, after: 'on conflict (run_id, step_id, round) do nothing' },
 )
@@ -87,6 +96,9 @@ export interface JournalWriterDeps {
   /** The calendar day that usage is counted by. */
   dayOf: (ms: number) => string
   beside?: BesideCommit | undefined
+  records: Records
+  monotonic: () => number
+  appendSeconds: Pick<Histogram, 'observe'>
 }
 
 export type JournalWriter = GroupCommit<Unit, Committed>
@@ -97,7 +109,12 @@ export type JournalWriter = GroupCommit<Unit, Committed>
  */
 export function journalWriter(db: Db, deps: JournalWriterDeps): JournalWriter {
   return groupCommit<Unit, Committed>({
-    write: units => commit(db, deps, units),
+    async write(units) {
+      const began = deps.monotonic()
+      const results = await commit(db, deps, units)
+      deps.appendSeconds.observe((deps.monotonic() - began) / 1000)
+      return results
+    },
     maxRows: 256,
     weigh: unit => unit.events.reduce((sum, event) => sum + event.body.length, 0),
     maxWeight: 8 * 1024 * 1024,
@@ -106,24 +123,30 @@ export function journalWriter(db: Db, deps: JournalWriterDeps): JournalWriter {
 
 async function commit(
   db: Db,
-  { dayOf, beside = () => [] }: JournalWriterDeps,
+  { dayOf, records, beside = () => [] }: JournalWriterDeps,
   units: readonly Unit[],
 ): Promise<Committed[]> {
   const statements: InStatement[] = [{ sql: FENCED, args: [json(units, (unit, at) => [at, unit.runId, unit.epoch])] }]
   const events = units.flatMap(({ runId, epoch, events }) =>
-    events.map(({ entry, body }) => ({ run_id: runId, seq: entry.seq, hash: entry.hash, body, epoch })),
+    events.map(({ entry: { seq, hash }, body }) => ({
+      ...{ run_id: runId, seq, hash, epoch },
+      body: records.seal(body, { record: runId, field: `event ${seq}` }),
+    })),
   )
   if (events.length > 0) statements.push(insertEvents.statement(events))
   const blobs = units.flatMap(({ runId, epoch, blobs }) =>
     blobs.map(blob => ({
-      ...{ run_id: runId, sha256: blob.sha256, media_type: blob.mediaType, content: blob.content, epoch },
+      ...{ run_id: runId, sha256: blob.sha256, media_type: blob.mediaType, epoch },
+      ...records.sealBytes(blob.content, { record: runId, field: `blob ${blob.sha256}` }),
     })),
   )
   if (blobs.length > 0) statements.push(insertBlobs.statement(blobs))
   const approvals = units.flatMap(unit =>
     unit.approvals.map(one => ({
       ...{ id: one.id, tenant_id: one.tenantId, run_id: unit.runId, agent_name: one.agentName, step_id: one.stepId },
-      ...{ round: one.round, status: 'pending', reason: one.reason, prompt: one.prompt, action: one.action },
+      ...{ round: one.round, status: 'pending', reason: one.reason },
+      prompt: records.seal(one.prompt, { record: unit.runId, field: `prompt ${one.id}` }),
+      action: sealMaybe(records, one.action, { record: unit.runId, field: `action ${one.id}` }),
       ...{ created_ms: unit.atMs, expires_ms: one.expiresMs, epoch: unit.epoch },
     })),
   )
@@ -174,7 +197,10 @@ async function commit(
     statements.push({
       sql: DATA,
       args: [
-        json(ended, ({ runId, epoch, finished }) => [runId, epoch, finished.output, finished.error?.message ?? null]),
+        json(ended, ({ runId, epoch, finished }) => [
+          ...[runId, epoch, records.seal(finished.output, { record: runId, field: 'output' })],
+          sealMaybe(records, finished.error?.message ?? null, { record: runId, field: 'error' }),
+        ]),
       ],
     })
   }

@@ -12,6 +12,7 @@ import type { Run } from '../../../shared/wire/runtime/run.ts'
 import { childRuns } from '../../runs/children.ts'
 import { runStore } from '../../runs/store.ts'
 import { runtimeSteps } from '../../schema/steps.ts'
+import { clearRecords } from '../../vault/records.ts'
 import { createEngine, type Engine } from '../engine.ts'
 import { type EngineDeps, engineLimits } from '../engine-deps.ts'
 import { engineMetrics } from '../engine-metrics.ts'
@@ -46,13 +47,14 @@ export async function engineRoom({
   const opened = await openDb(url)
   const db = wrap(opened)
   await migrate(opened, 'runtime', runtimeSteps)
-  const runs = runStore(db)
+  const runs = runStore(db, clearRecords)
   const manifests = new Map(
     Object.entries({ agent: manifest, ...agents }).map(([name, given]) => [name, manifestSchema.parse(given)]),
   )
   const manifestOf = async (version: string) => manifests.get(version) ?? manifestSchema.parse({})
   const metrics = createMetrics()
   const engine: Engine = createEngine({
+    records: clearRecords,
     ...{
       db,
       clock,

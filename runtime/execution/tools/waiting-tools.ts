@@ -2,6 +2,7 @@ import type { Db } from '../../../shared/sql/db.ts'
 import type { Clock } from '../../../shared/time/clock.ts'
 import { sleep } from '../../../shared/time/sleep.ts'
 import type { Tool } from '../../../shared/wire/runtime/tool.ts'
+import type { Records } from '../../vault/records.ts'
 import type { Approvals } from '../approvals.ts'
 import { Parked, StepFailure } from '../failure.ts'
 import type { ExposedTool } from './exposed-tool.ts'
@@ -9,6 +10,7 @@ import type { ExposedTool } from './exposed-tool.ts'
 export interface WaitingDeps {
   run: { id: string; epoch: number }
   db: Db
+  records: Records
   clock: Clock
   approvals: Approvals
 }
@@ -52,7 +54,7 @@ function wakeMs({ seconds, until }: Record<string, unknown>, nowMs: number): num
   return nowMs + (typeof seconds === 'number' ? seconds * 1000 : 0)
 }
 
-export function waitSignalTool({ run, db, clock }: WaitingDeps, { needsApproval }: Tool): ExposedTool {
+export function waitSignalTool({ run, db, records, clock }: WaitingDeps, { needsApproval }: Tool): ExposedTool {
   const taken = new Set<string>()
   return {
     ...{ ...idempotent, name: 'wait_signal', kind: 'signal', needsApproval },
@@ -84,7 +86,8 @@ export function waitSignalTool({ run, db, clock }: WaitingDeps, { needsApproval 
         // Taken off in the commit that records its value, so that it is used once whatever happens in between.
         const sql = `delete from signals where id = ?
           and exists (select 1 from runs where id = ? and epoch = ? and status = 'running')`
-        const output = { signal: name, value: JSON.parse(String(row.value)) as unknown }
+        const value = records.open(String(row.value), { record: run.id, field: `signal ${id}` })
+        const output = { signal: name, value: JSON.parse(value) as unknown }
         return { output, extra: [{ sql, args: [id, run.id, run.epoch] }] }
       }
       const atMs = typeof intent.until === 'string' ? Date.parse(intent.until) : undefined

@@ -8,6 +8,7 @@ import { type Clock, manualClock } from '../../../shared/time/clock.ts'
 import { manifest } from '../../../shared/wire/runtime/manifest.ts'
 import { runStore } from '../../runs/store.ts'
 import { runtimeSteps } from '../../schema/steps.ts'
+import { clearRecords } from '../../vault/records.ts'
 import { type FiringDeps, firing } from '../firing.ts'
 import { type ScheduleRow, toRow } from '../schedule.ts'
 import { scheduleStore } from '../store.ts'
@@ -26,8 +27,8 @@ export async function scheduleRoom({ db: given, clock = manualClock(START), defa
   const db = given ?? (await openDb(':memory:'))
   await migrate(db, 'runtime', runtimeSteps)
   const zones = scheduleZones(defaultZone)
-  const store = scheduleStore(db, zones)
-  const runs = runStore(db)
+  const store = scheduleStore(db, clearRecords, zones)
+  const runs = runStore(db, clearRecords)
   const metrics = createMetrics()
   const fire = firing({
     ...{ store, runs, zones, now: clock.now, newId: () => uuidv7(clock.now().getTime()), wake: () => {} },
@@ -68,7 +69,7 @@ export async function scheduleRoom({ db: given, clock = manualClock(START), defa
     },
     async read(scheduleId: string): Promise<ScheduleRow> {
       const { rows } = await db.execute({ sql: 'select * from schedules where id = ?', args: [scheduleId] })
-      return toRow(rows[0]!)
+      return toRow(rows[0]!, clearRecords)
     },
     runsOf: (scheduleId: string) => runs.list('default', { limit: 200, scheduleId }, { limit: 200, after: undefined }),
     /** Ends every run that is open. */

@@ -1,0 +1,100 @@
+import { readFile } from 'node:fs/promises'
+import { Command, Option, UsageError } from 'clipanion'
+import type { AgentCreated, AgentItem } from '../../shared/wire/runtime/agent.ts'
+import { ClientError, type ServiceClient } from './service-client.ts'
+import { ServiceCommand, WHERE } from './service-command.ts'
+
+/** `runtime agents list`: one line for each agent. */
+export class AgentsListCommand extends ServiceCommand {
+  static override paths = [['agents', 'list']]
+  static override usage = Command.Usage({
+    description: 'List the agents of the tenant, newest first.',
+    details: `${WHERE} Each line: the name, the version in use, when it was made, its description.`,
+    examples: [['The agents of a service', '$0 agents list --url http://127.0.0.1:8080 --key wb_live_…']],
+  })
+
+  protected async act(client: ServiceClient): Promise<number> {
+    for await (const { name, currentVersionId, createdAt, description = '' } of client.list<AgentItem>('/v1/agents')) {
+      this.say([name, currentVersionId, createdAt, description].join('  ').trimEnd())
+    }
+    return 0
+  }
+}
+
+/** `runtime agents apply`: a file in a repository is the truth about an agent. */
+export class AgentsApplyCommand extends ServiceCommand {
+  static override paths = [['agents', 'apply']]
+  static override usage = Command.Usage({
+    description: 'Publish agents from files.',
+    details: `
+      ${WHERE}
+
+      A file is TOML, YAML or JSON, by its ending: the members of POST /v1/agents, which are name, manifest, labels and description.
+      What differs from the version in use becomes a new version and is used from then on; what is equal changes nothing, so a file
+      can be applied again and again. A YAML file may hold several agents, divided by ---. Nothing is applied when one of the files
+      cannot be read.
+    `,
+    examples: [
+      ['An agent from a file', '$0 agents apply helper.toml'],
+      ['All of a folder', '$0 agents apply agents/*.yaml'],
+      ['What a file looks like', `printf 'name = "helper"\\n[manifest]\\nsystemPrompt = "Be brief."\\n' > helper.toml`],
+    ],
+  })
+
+  files = Option.Rest({ required: 1, name: 'file' })
+
+  protected async act(client: ServiceClient): Promise<number> {
+    const read: { file: string; agent: Record<string, unknown> }[] = []
+    for (const file of this.files) for (const agent of await readAgents(file)) read.push({ file, agent })
+    const before = new Map<string, string>()
+    for await (const one of client.list<AgentItem>('/v1/agents')) before.set(one.name, one.currentVersionId)
+    for (const { file, agent } of read) {
+      const { name, currentVersionId, version, warnings } = await apply(client, file, agent)
+      const was = before.get(name)
+      const what = was === undefined ? 'created' : was === currentVersionId ? 'unchanged' : 'published'
+      this.say(`${name}  ${what}  version ${version}`)
+      for (const warning of warnings) this.context.stderr.write(`${file}: ${warning}\n`)
+    }
+    return 0
+  }
+}
+
+/** What the service finds wrong is told with the file that it stands in. */
+async function apply(client: ServiceClient, file: string, agent: Record<string, unknown>): Promise<AgentCreated> {
+  try {
+    return await client.call('POST', '/v1/agents', agent)
+  } catch (error) {
+    if (!(error instanceof ClientError)) throw error
+    throw new ClientError(`${file}: ${error.message}`, { cause: error })
+  }
+}
+
+async function readAgents(file: string): Promise<Record<string, unknown>[]> {
+  const text = await readFile(file, 'utf8').catch(() => {
+    throw new UsageError(`${file} cannot be read`)
+  })
+  const found = await parse(file, text).catch((error: unknown) => {
+    throw new UsageError(`${file}: ${error instanceof Error ? error.message : String(error)}`)
+  })
+  return found.map(agent => {
+    if (typeof agent === 'object' && agent !== null && 'name' in agent) return agent as Record<string, unknown>
+    throw new UsageError(`${file}: expected an agent, with a name and a manifest`)
+  })
+}
+
+async function parse(file: string, text: string): Promise<unknown[]> {
+  switch (/\.(\w+)$/.exec(file)?.[1]?.toLowerCase()) {
+    case 'toml':
+      return [(await import('smol-toml')).parse(text)]
+    case 'yaml':
+    case 'yml': {
+      const documents = (await import('yaml')).parseAllDocuments(text)
+      for (const { errors } of documents) if (errors[0]) throw errors[0]
+      return documents.map(document => document.toJS() as unknown)
+    }
+    case 'json':
+      return [JSON.parse(text)]
+    default:
+      throw new Error('expected a file that ends in .toml, .yaml, .yml or .json')
+  }
+}

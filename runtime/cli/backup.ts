@@ -1,0 +1,76 @@
+import { Command, Option } from 'clipanion'
+import { isKnownFault } from '../../shared/host/known-fault.ts'
+
+abstract class StoreCommand extends Command {
+  protected async told(act: () => Promise<number>): Promise<number> {
+    try {
+      return await act()
+    } catch (error) {
+      if (!isKnownFault(error)) throw error
+      this.context.stderr.write(error.message + '\n')
+      return 1
+    }
+  }
+}
+
+/** `runtime backup`: one file, also while the service runs. */
+export class BackupCommand extends StoreCommand {
+  static override paths = [['backup']]
+  static override usage = Command.Usage({
+    description: 'Write a copy of the store into one file.',
+    details: `
+      Works on the store of PLATFORM_DATA_DIR (./data), also while the runtime runs: the copy is of one moment and holds everything
+      that was committed by then. It does not hold the master key, without which nothing in it that is sealed can be read: keep
+      master.key of the data folder, or what PLATFORM_MASTER_KEY holds, in another place.
+    `,
+    examples: [['A backup of today', '$0 backup backups/2026-01-02.db']],
+  })
+
+  file = Option.String({ name: 'file' })
+
+  override execute(): Promise<number> {
+    return this.told(async () => {
+      const { backUp } = await import('../host/backup.ts')
+      const bytes = await backUp(this.context.env, this.file)
+      this.context.stdout.write(`${this.file}  ${bytes} bytes; the master key is not in it\n`)
+      return 0
+    })
+  }
+}
+
+/** `runtime restore`: a store from a backup, once its receipts were checked. */
+export class RestoreCommand extends StoreCommand {
+  static override paths = [['restore']]
+  static override usage = Command.Usage({
+    description: 'Make the store anew from a backup.',
+    details: `
+      Puts the backup into PLATFORM_DATA_DIR (./data), where no store may be. Every receipt in it is checked first, its signature
+      and every hash of the journal it speaks of, and nothing is put there when one of them does not hold. The master key of the time
+      of the backup has to be in the folder as master.key, or in PLATFORM_MASTER_KEY or PLATFORM_MASTER_KEY_FILE.
+    `,
+    examples: [
+      ['After a lost disk', 'cp safe/master.key data/ && $0 restore backups/2026-01-02.db'],
+      [
+        'Only to see whether a backup is good',
+        'PLATFORM_DATA_DIR=/tmp/look PLATFORM_MASTER_KEY_FILE=data/master.key $0 restore backups/2026-01-02.db',
+      ],
+    ],
+  })
+
+  file = Option.String({ name: 'file' })
+  force = Option.Boolean('--force', false, { description: 'Also when receipts do not hold.' })
+
+  override execute(): Promise<number> {
+    return this.told(async () => {
+      const { restore } = await import('../host/backup.ts')
+      const { receipts, broken } = await restore(this.context.env, this.file, { force: this.force })
+      for (const one of broken) this.context.stderr.write(one + '\n')
+      if (broken.length > 0 && !this.force) {
+        this.context.stderr.write('nothing was restored: receipts do not hold (--force restores it as it is)\n')
+        return 1
+      }
+      this.context.stdout.write(`restored; ${receipts - broken.length} of ${receipts} receipts hold\n`)
+      return 0
+    })
+  }
+}

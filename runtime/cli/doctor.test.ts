@@ -1,0 +1,76 @@
+import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { openDb } from '../../shared/host/open-libsql.ts'
+import { examine } from '../host/examine.ts'
+import { DoctorCommand } from './doctor.ts'
+import { atTerminal, terminalRoom } from './testing/terminal-room.ts'
+
+let folder: string
+let vars: Record<string, string>
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'waybill-doctor-'))
+  await chmod(folder, 0o700)
+  vars = { PLATFORM_DATA_DIR: folder, PLATFORM_URL: 'http://127.0.0.1:9' }
+})
+afterEach(() => rm(folder, { recursive: true, force: true }))
+
+const of = async (about: string, more: Record<string, string> = {}) =>
+  (await examine({ ...vars, ...more })).find(one => one.about === about)
+
+it('finds nothing wrong before the first start, and leaves nothing behind', async () => {
+  const said = await atTerminal(DoctorCommand, ['doctor'], vars)
+  expect([said.code, said.err]).toEqual([0, ''])
+  expect(said.out.split('\n').map(line => line.slice(0, 18).trim())).toEqual([
+    ...['ok    node', 'ok    settings', 'ok    data folder', 'ok    store', 'ok    master key', 'ok    models'],
+    ...['ok    address', 'ok    service', ''],
+  ])
+  expect(await readdir(folder)).toEqual([])
+})
+
+it('finds a service that is ready, and the store and the key that it uses', async () => {
+  const room = await terminalRoom()
+  const found = await examine(room.env())
+  expect(found.map(({ is }) => is).filter(is => is === 'fail')).toEqual([])
+  expect(found.find(({ about }) => about === 'service')?.says).toMatch(/^ready at /)
+  expect(found.find(({ about }) => about === 'master key')?.says).toBe('opens what the store has sealed')
+  expect(found.find(({ about }) => about === 'store')?.says).toMatch(/^step \d+$/)
+  await room.stop()
+  await writeFile(join(room.vars.PLATFORM_DATA_DIR, 'master.key'), Buffer.alloc(32, 1).toString('base64'))
+  const other = await atTerminal(DoctorCommand, ['doctor', '--json'], room.env())
+  expect(other.code).toBe(1)
+  expect(JSON.parse(other.out)).toContainEqual({
+    ...{ about: 'master key', is: 'fail', says: expect.stringMatching(/^the master key is not the one/) },
+  })
+  await rm(join(room.vars.PLATFORM_DATA_DIR, 'master.key'))
+  expect((await examine(room.env())).find(({ about }) => about === 'master key')).toMatchObject({ is: 'fail' })
+  expect(await readdir(room.vars.PLATFORM_DATA_DIR)).not.toContain('master.key')
+  await room.close()
+})
+
+it('says what is wrong, and what to do', async () => {
+  expect(await of('settings', { PLATFORM_LEASE_TTL: 'soon' })).toMatchObject({
+    ...{ is: 'fail', says: expect.stringContaining('PLATFORM_LEASE_TTL: expected a duration') },
+  })
+  expect(await of('address', { PLATFORM_BIND: '0.0.0.0:8080' })).toMatchObject({
+    is: 'warn',
+    says: expect.stringContaining('PLATFORM_PUBLIC_URL'),
+  })
+  expect(await of('models', { PLATFORM_DEMO: 'off' })).toMatchObject({ is: 'warn' })
+  expect(await of('models', { PLATFORM_PROVIDER_ANTHROPIC_API_KEY: 'sk-x' })).toMatchObject({
+    says: expect.stringContaining('anthropic'),
+  })
+  await chmod(folder, 0o755)
+  expect(await of('data folder')).toMatchObject({ is: 'warn', says: expect.stringContaining('chmod 700') })
+  await writeFile(join(folder, 'master.key'), 'hunter2', { mode: 0o600 })
+  expect(await of('master key')).toMatchObject({ is: 'fail', says: expect.stringContaining('32 bytes') })
+  await writeFile(join(folder, 'waybill.db'), 'no database at all, but a text that is long enough'.repeat(50))
+  expect(await of('store')).toMatchObject({ is: 'fail' })
+  await rm(join(folder, 'waybill.db'))
+  const db = await openDb(join(folder, 'waybill.db'))
+  await db.client.executeMultiple(`create table schema_steps (part text, id integer);
+    insert into schema_steps values ('runtime', 999);`)
+  db.close()
+  expect(await of('store')).toMatchObject({ is: 'fail', says: expect.stringContaining('newer version') })
+})

@@ -1,0 +1,79 @@
+import { mkdir, rename, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Command, Option, UsageError } from 'clipanion'
+import type { ReceiptKeys } from '../../shared/wire/runtime/receipt.ts'
+import type { Run } from '../../shared/wire/runtime/run.ts'
+import type { ServiceClient } from './service-client.ts'
+import { ServiceCommand, WHERE } from './service-command.ts'
+
+const TERMINAL = ['succeeded', 'failed', 'cancelled']
+
+/** `runtime export`: everything that somebody else needs to check a run without this service. */
+export class ExportCommand extends ServiceCommand {
+  static override paths = [['export']]
+  static override usage = Command.Usage({
+    description: 'Write runs, their journals and their receipts into files.',
+    details: `
+      ${WHERE}
+
+      For each run that has ended: <id>.run.json, <id>.journal.json and <id>.receipt.json, and once the keys that receipts are
+      signed with, as keys.json. A file appears whole or not at all. With --all every ended run of the tenant, newest first, the
+      turns of sessions included; runs that are there already are left out, so an export can be continued.
+    `,
+    examples: [
+      ['One run', '$0 export 0190… --to audit'],
+      ['Everything', '$0 export --all --to audit'],
+      [
+        'Check what was written',
+        '$0 verify audit/0190….receipt.json --journal audit/0190….journal.json --key audit/keys.json',
+      ],
+    ],
+  })
+
+  ids = Option.Rest({ name: 'run' })
+  all = Option.Boolean('--all', false, { description: 'Every run of the tenant that has ended.' })
+  to = Option.String('--to', '.', { description: 'The folder; it is made when there is none.' })
+
+  protected async act(client: ServiceClient): Promise<number> {
+    if (this.all === this.ids.length > 0) throw new UsageError('say which runs: their ids, or --all')
+    await mkdir(this.to, { recursive: true })
+    await this.write('keys.json', await client.call<ReceiptKeys>('GET', '/.well-known/platform-receipts'))
+    let [written, open] = [0, 0]
+    const one = async (run: Run) => {
+      if (!TERMINAL.includes(run.status)) {
+        open++
+        return
+      }
+      await this.exported(client, run)
+      written++
+    }
+    for (const id of this.ids) await one(await client.call('GET', `/v1/runs/${encodeURIComponent(id)}`))
+    if (this.all) {
+      for (const list of ['/v1/runs', '/v1/runs?trigger=session']) {
+        for await (const run of client.list<Run>(list)) {
+          if (!(await this.isThere(`${run.id}.receipt.json`))) await one(run)
+        }
+      }
+    }
+    this.say(`${written} runs written to ${this.to}`)
+    if (open > 0) this.context.stderr.write(`${open} runs have not ended and were left out\n`)
+    return open > 0 && !this.all ? 1 : 0
+  }
+
+  /** The receipt comes last: where it is, the rest is. */
+  private async exported(client: ServiceClient, run: Run): Promise<void> {
+    await this.write(`${run.id}.run.json`, run)
+    await this.write(`${run.id}.journal.json`, await client.call('GET', `/v1/runs/${run.id}/journal`))
+    await this.write(`${run.id}.receipt.json`, await client.call('GET', `/v1/runs/${run.id}/receipt`))
+  }
+
+  private async write(name: string, value: unknown): Promise<void> {
+    const path = join(this.to, name)
+    await writeFile(`${path}.part`, JSON.stringify(value) + '\n', { mode: 0o600 })
+    await rename(`${path}.part`, path)
+  }
+
+  private async isThere(name: string): Promise<boolean> {
+    return (await stat(join(this.to, name)).catch(() => undefined)) !== undefined
+  }
+}

@@ -1,0 +1,115 @@
+import { Command, Option, UsageError } from 'clipanion'
+import type { Approval } from '../../shared/wire/runtime/approval.ts'
+import type { Run } from '../../shared/wire/runtime/run.ts'
+import { type JournalLine, progress } from './progress.ts'
+import { ClientError, type ServiceClient } from './service-client.ts'
+import { ServiceCommand, WHERE } from './service-command.ts'
+import { printable, spinner } from './terminal.ts'
+
+const RECONNECT_MS = 1000
+
+/** `runtime run`: starts a run and shows what it does until it ends. */
+export class RunCommand extends ServiceCommand {
+  static override paths = [['run']]
+  static override usage = Command.Usage({
+    description: 'Start a run and watch it to its end.',
+    details: `
+      ${WHERE}
+
+      Each step is told on standard error as it ends, with how long it took and what the run has cost so far; the output comes on
+      standard output, so it can be piped. Ctrl-C leaves the run to itself: it goes on, and --watch shows it again.
+      Exit code 0: succeeded; 1: failed or cancelled, or the service refused; 3: it waits for a human (see $0 approvals list).
+    `,
+    examples: [
+      ['Ask an agent for something', '$0 run helper "Summarise the open issues."'],
+      ['Give it an input of your own', `$0 run helper --input '{"customer":42}'`],
+      ['Watch a run that was started elsewhere', '$0 run --watch 0190…'],
+    ],
+  })
+
+  agent = Option.String({ name: 'agent', required: false })
+  prompt = Option.String({ name: 'prompt', required: false })
+  input = Option.String('--input', { description: 'The input as a JSON object, in place of a prompt.' })
+  watch = Option.String('--watch', { description: 'The id of a run to watch instead of starting one.' })
+  json = Option.Boolean('--json', false, { description: 'Print the whole run as JSON at its end.' })
+  quiet = Option.Boolean('--quiet', false, { description: 'Say nothing of the steps.' })
+
+  protected async act(client: ServiceClient): Promise<number> {
+    const { stderr } = this.context
+    const id = this.watch ?? (await this.start(client))
+    const spin = spinner(stderr)
+    const tell = (line: string) => {
+      if (this.quiet) return
+      spin.stop()
+      stderr.write(line + '\n')
+      spin.start()
+    }
+    const shown = progress()
+    if (this.watch === undefined) tell(`run ${id}`)
+    const stop = new AbortController()
+    try {
+      if (!this.quiet) spin.start()
+      let lastId: string | undefined
+      for (;;) {
+        try {
+          for await (const frame of client.frames(`/v1/runs/${id}/events`, { lastId, signal: stop.signal })) {
+            lastId = frame.id ?? lastId
+            const event = frame.data as JournalLine
+            for (const line of shown.of(event)) tell(printable(line))
+            if (event.kind === 'step_waiting' && (await waits(client, id))) return 3
+          }
+        } catch (error) {
+          // A service that is started again goes on with the run, and so does this.
+          if (error instanceof ClientError && error.cause === undefined) throw error
+        }
+        const run = await client.call<Run>('GET', `/v1/runs/${id}`).catch((error: unknown) => {
+          if (error instanceof ClientError && error.cause !== undefined) return undefined
+          throw error
+        })
+        if (run && ['succeeded', 'failed', 'cancelled'].includes(run.status)) {
+          spin.stop()
+          return this.end(run)
+        }
+        await new Promise(resolve => setTimeout(resolve, RECONNECT_MS))
+      }
+    } finally {
+      stop.abort()
+      spin.stop()
+    }
+  }
+
+  private async start(client: ServiceClient): Promise<string> {
+    const { agent, prompt, input } = this
+    if (agent === undefined) throw new UsageError('say which agent: runtime run AGENT "…"')
+    if (prompt !== undefined && input !== undefined) throw new UsageError('give a prompt or --input, not both')
+    const given = input === undefined ? { ...(prompt !== undefined && { prompt }) } : this.readObject('--input', input)
+    return (await client.call<Run>('POST', '/v1/runs', { agentName: agent, input: given })).id
+  }
+
+  private end(run: Run): number {
+    const { status, output = {}, error, costUsd, tokensIn, tokensOut, cancelReason } = run
+    if (!this.quiet) {
+      this.context.stderr.write(`${status}  ${tokensIn} tokens in, ${tokensOut} out, ${costUsd} USD\n`)
+    }
+    if (this.json) this.say(JSON.stringify(run))
+    else if (status === 'succeeded') {
+      const { result, ...rest } = output
+      const alone = typeof result === 'string' && Object.keys(rest).length === 0
+      this.say(alone ? printable(result) : JSON.stringify(output))
+    }
+    const why = error ? `${error.code}: ${error.message}` : cancelReason
+    if (status !== 'succeeded' && why !== undefined) this.context.stderr.write(printable(why) + '\n')
+    return status === 'succeeded' ? 0 : 1
+  }
+}
+
+/** Whether nothing goes on until a human decides; other steps of the run may still be at work. */
+async function waits(client: ServiceClient, id: string): Promise<boolean> {
+  for (;;) {
+    const { status } = await client.call<Run>('GET', `/v1/runs/${id}?fields=summary`)
+    if (status === 'waiting') return true
+    const approvals = await client.call<Approval[]>('GET', `/v1/runs/${id}/approvals`)
+    if (status !== 'running' || !approvals.some(one => one.status === 'pending')) return false
+    await new Promise(resolve => setTimeout(resolve, 100))
+  }
+}

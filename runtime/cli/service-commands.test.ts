@@ -1,0 +1,175 @@
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
+import { Cli, type CommandClass } from 'clipanion'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Approval } from '../../shared/wire/runtime/approval.ts'
+import type { Run } from '../../shared/wire/runtime/run.ts'
+import { AgentsApplyCommand, AgentsListCommand } from './agents.ts'
+import { ApprovalsApproveCommand, ApprovalsListCommand, ApprovalsRejectCommand } from './approvals.ts'
+import { BackupCommand, RestoreCommand } from './backup.ts'
+import { DoctorCommand } from './doctor.ts'
+import { ExportCommand } from './export.ts'
+import { RunCommand } from './run.ts'
+import { atTerminal, type TerminalRoom, terminalRoom } from './testing/terminal-room.ts'
+import { VerifyCommand } from './verify.ts'
+
+let room: TerminalRoom
+beforeAll(async () => {
+  room = await terminalRoom()
+})
+afterAll(() => room.close())
+
+describe('runtime agents', () => {
+  it('applies files of three formats, and again without a change, and tells what was published', async () => {
+    const folder = join(room.folder, 'agents')
+    await mkdir(folder)
+    const file = (name: string, text: string) => writeFile(join(folder, name), text).then(() => join(folder, name))
+    const toml = await file('one.toml', 'name = "one"\n[manifest]\nsystemPrompt = "Be brief."\ntools = ["wait"]\n')
+    const yaml = await file(
+      'more.yaml',
+      'name: two\nmanifest:\n  model: demo/echo\n---\nname: three\ndescription: last\n',
+    )
+    const json = await file('four.json', JSON.stringify({ name: 'four', labels: { team: 'a' } }))
+    const first = await room.run(AgentsApplyCommand, 'agents', 'apply', toml, yaml, json)
+    expect([first.code, first.err, first.out]).toEqual([
+      ...[
+        0,
+        '',
+        'one  created  version 1\ntwo  created  version 1\nthree  created  version 1\nfour  created  version 1\n',
+      ],
+    ])
+    await file('one.toml', 'name = "one"\n[manifest]\nsystemPrompt = "Be long."\n')
+    const again = await room.run(AgentsApplyCommand, 'agents', 'apply', toml, json)
+    expect(again.out).toBe('one  published  version 2\nfour  unchanged  version 1\n')
+    const listed = await room.run(AgentsListCommand, 'agents', 'list')
+    expect(listed.out.split('\n').map(line => line.split('  ')[0])).toEqual(['four', 'three', 'two', 'one', ''])
+    expect(listed.out).toContain('  last\n')
+  })
+
+  it('names the file and the member that is wrong, and applies nothing when a file cannot be read', async () => {
+    const bad = join(room.folder, 'bad.yaml')
+    const good = join(room.folder, 'good.json')
+    await writeFile(good, '{"name":"never"}')
+    for (const [text, wanted] of [
+      ['name: [', /bad\.yaml: .*line 1/],
+      ['manifest: {}', /bad\.yaml: expected an agent, with a name and a manifest/],
+    ] as const) {
+      await writeFile(bad, text)
+      const said = await room.run(AgentsApplyCommand, 'agents', 'apply', good, bad)
+      expect([said.code, said.out + said.err]).toEqual([1, expect.stringMatching(wanted)])
+    }
+    expect((await room.run(AgentsListCommand, 'agents', 'list')).out).not.toContain('never')
+    await writeFile(bad, 'name: bad\nmanifest:\n  isolation: strong\n')
+    const refused = await room.run(AgentsApplyCommand, 'agents', 'apply', bad)
+    expect([refused.code, refused.err]).toEqual([1, expect.stringMatching(/bad\.yaml: .*isolation/)])
+  })
+})
+
+describe('runtime run', () => {
+  it('tells each step and what it cost, and gives the output alone on standard output', async () => {
+    await room.call('POST', '/v1/agents', { name: 'worker', manifest: { tools: ['wait', 'ask_human'] } })
+    const said = await room.run(RunCommand, 'run', 'worker', '/call*2 wait {"seconds":0}')
+    expect(said.code).toBe(0)
+    expect(said.out).toContain('waitedUntil')
+    const steps = said.err.split('\n').filter(line => line.startsWith('ok'))
+    expect(steps.map(line => line.split(/\s+/)[1])).toEqual(['model-1', 'timer-1-1', 'model-2', 'timer-2-1', 'model-3'])
+    for (const line of steps) expect(line).toMatch(/^ok {4}\S+ +\S+ {2}[\d.]+ m?s {2}[\d.]+ USD$/)
+    expect(said.err).toMatch(/^run [0-9a-f-]{36}\n/)
+    expect(said.err).toMatch(/\nsucceeded {2}\d+ tokens in, \d+ out, [\d.]+ USD\n$/)
+    // Nothing moves where nobody looks.
+    expect(said.err).not.toContain('\r')
+    const quiet = await room.run(RunCommand, 'run', 'worker', 'hello', '--quiet', '--json')
+    expect([quiet.err, (JSON.parse(quiet.out) as Run).status]).toEqual(['', 'succeeded'])
+  })
+
+  it('stops at a question with code 3, and shows the rest once a human has decided', async () => {
+    const said = await room.run(RunCommand, 'run', 'worker', '/call ask_human {"prompt":"how many?"}')
+    expect([said.code, said.err]).toEqual([3, expect.stringMatching(/WAITS \S+ +ask_human {2}question: how many\?/)])
+    const id = /^run (\S+)/.exec(said.err)![1]!
+    const approval = /runtime approvals approve (\S+)/.exec(said.err)![1]!
+    const listed = await room.run(ApprovalsListCommand, 'approvals', 'list')
+    expect(listed.out).toMatch(new RegExp(`^${approval}  worker  question  until \\S+Z  how many\\?\n$`))
+    const bad = await room.run(ApprovalsApproveCommand, 'approvals', 'approve', approval)
+    expect([bad.code, bad.err]).toEqual([1, expect.stringContaining('output')])
+    const done = await room.run(ApprovalsApproveCommand, 'approvals', 'approve', approval, '--output', '12')
+    expect([done.code, done.out]).toEqual([0, `${approval}  approved  run ${id}\n`])
+    const watched = await room.run(RunCommand, 'run', '--watch', id)
+    expect([watched.code, watched.out]).toEqual([0, expect.stringContaining('12')])
+    expect((await room.run(ApprovalsListCommand, 'approvals', 'list')).out).toBe('')
+    expect((await room.run(ApprovalsListCommand, 'approvals', 'list', '--all')).out).toContain('  approved  worker')
+    const twice = await room.run(ApprovalsRejectCommand, 'approvals', 'reject', approval)
+    expect([twice.code, twice.err]).toEqual([1, expect.stringContaining('takes no decision')])
+  })
+
+  it('ends with 1 and the reason when the run fails, and says what it was not given', async () => {
+    const said = await room.run(RunCommand, 'run', 'worker', '/call ask_human {"prompt":"go?"}')
+    const id = /^run (\S+)/.exec(said.err)![1]!
+    const [open] = await room.call<Approval[]>('GET', `/v1/runs/${id}/approvals`)
+    await room.run(ApprovalsRejectCommand, 'approvals', 'reject', open!.id, '--comment', 'not today')
+    const failed = await room.run(RunCommand, 'run', '--watch', id)
+    expect([failed.code, failed.out, failed.err]).toEqual([
+      1,
+      '',
+      expect.stringContaining('approval_rejected: not today'),
+    ])
+    expect((await room.run(RunCommand, 'run', 'nobody', 'x')).err).toBe('agent not found: nobody\n')
+    const wrong = await room.run(RunCommand, 'run', 'worker', '--input', '[1]')
+    expect([wrong.code, wrong.out]).toEqual([1, expect.stringContaining('expected a JSON object')])
+    const lost = await atTerminal(RunCommand, ['run', 'x'], {
+      PLATFORM_URL: 'http://127.0.0.1:9',
+      PLATFORM_API_KEY: 'k',
+    })
+    expect([lost.code, lost.err]).toEqual([1, expect.stringContaining('does not answer')])
+    expect((await atTerminal(RunCommand, ['run', 'x'], {})).err).toMatch(/^a key is needed/)
+  })
+
+  it('shows that it is at work to a person only', async () => {
+    const cli = new Cli({ binaryName: 'runtime' })
+    cli.register(RunCommand)
+    const [stdout, stderr] = [new PassThrough(), Object.assign(new PassThrough(), { isTTY: true })]
+    const args = ['run', 'worker', '/call wait {"seconds":0.35}']
+    const code = await cli.run(args, { env: room.env(), stdin: new PassThrough(), stdout, stderr, colorDepth: 1 })
+    expect([code, String(stderr.read())]).toEqual([0, expect.stringMatching(/\r[|/\\-]/)])
+  })
+})
+
+describe('runtime export', () => {
+  it('writes what verifies offline, once for each run, and can be continued', async () => {
+    const to = join(room.folder, 'audit')
+    const { id } = await room.call<Run>('POST', '/v1/runs', { agentName: 'worker', input: { prompt: 'one' } })
+    await room.call('GET', `/v1/runs/${id}/events`)
+    expect((await room.run(ExportCommand, 'export', id, '--to', to)).out).toBe(`1 runs written to ${to}\n`)
+    const file = (what: string) => join(to, `${id}.${what}.json`)
+    const args = ['verify', file('receipt'), '--journal', file('journal'), '--key', join(to, 'keys.json')]
+    const verified = await room.run(VerifyCommand, ...args)
+    expect([verified.code, verified.out]).toEqual([0, expect.stringContaining('events match')])
+    const session = await room.call<{ id: string }>('POST', '/v1/sessions', { agentName: 'worker' })
+    await room.call('POST', `/v1/sessions/${session.id}/messages`, { content: 'hello' })
+    const all = await room.run(ExportCommand, 'export', '--all', '--to', to)
+    const receipts = (await readdir(to)).filter(name => name.endsWith('.receipt.json'))
+    expect(all.out).toBe(`${receipts.length - 1} runs written to ${to}\n`)
+    expect(receipts.length).toBeGreaterThan(4)
+    expect((await readdir(to)).filter(name => name.endsWith('.part'))).toEqual([])
+    expect((await room.run(ExportCommand, 'export', '--all', '--to', to)).out).toBe(`0 runs written to ${to}\n`)
+    expect((JSON.parse(await readFile(file('run'), 'utf8')) as Run).input).toEqual({ prompt: 'one' })
+    expect((await room.run(ExportCommand, 'export')).code).toBe(1)
+  })
+})
+
+it.each([
+  [AgentsApplyCommand, 'agents apply', /TOML, YAML or JSON/],
+  [AgentsListCommand, 'agents list', /PLATFORM_API_KEY/],
+  [RunCommand, 'run', /Exit code 0: succeeded/],
+  [ApprovalsListCommand, 'approvals list', /waits for a human/],
+  [ApprovalsApproveCommand, 'approvals approve', /--resolution/],
+  [ApprovalsRejectCommand, 'approvals reject', /onReject/],
+  [ExportCommand, 'export', /keys\.json/],
+  [BackupCommand, 'backup', /master key/],
+  [RestoreCommand, 'restore', /Every\s+receipt in it is checked/],
+  [DoctorCommand, 'doctor', /changes nothing/],
+] as [CommandClass, string, RegExp][])('%o teaches: runtime %s --help', async (command, path, wanted) => {
+  const { code, out } = await atTerminal(command, [...path.split(' '), '--help'], {})
+  expect([code, out]).toEqual([0, expect.stringMatching(wanted)])
+  expect(out).toContain('Examples')
+})

@@ -1,0 +1,38 @@
+import type { Writable } from 'node:stream'
+
+/** A model's text as a terminal may show it: it moves no cursor and sets no colour. */
+export function printable(text: string): string {
+  return [...text]
+    .filter(character => {
+      const code = character.codePointAt(0) ?? 0
+      return character === '\n' || character === '\t' || (code >= 0x20 && (code < 0x7f || code > 0x9f))
+    })
+    .join('')
+}
+
+export interface Spinner {
+  start(): void
+  stop(): void
+}
+
+/** Shows that something is going on, to a person only. */
+export function spinner(stream: Writable): Spinner {
+  if (!isTty(stream)) return { start: () => undefined, stop: () => undefined }
+  let timer: ReturnType<typeof setInterval> | undefined
+  let at = 0
+  return {
+    start() {
+      timer ??= setInterval(() => stream.write(`\r${'|/-\\'[at++ % 4]}`), 100)
+    },
+    stop() {
+      if (timer === undefined) return
+      clearInterval(timer)
+      timer = undefined
+      stream.write('\r \r')
+    },
+  }
+}
+
+export function isTty(stream: object): boolean {
+  return 'isTTY' in stream && stream.isTTY === true
+}

@@ -1,0 +1,72 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
+import { Cli, type CommandClass } from 'clipanion'
+import { serveRuntime } from '../../host/node.ts'
+
+export const KEY = `wb_live_${'t'.repeat(43)}`
+
+export interface Said {
+  code: number
+  out: string
+  err: string
+}
+
+/** A command as it runs at a terminal, without a process of its own. */
+export async function atTerminal(command: CommandClass, args: string[], env: Record<string, string>): Promise<Said> {
+  const cli = new Cli({ binaryName: 'runtime' })
+  cli.register(command)
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()]
+  const read = (stream: PassThrough) => {
+    let text = ''
+    stream.setEncoding('utf8').on('data', (piece: string) => {
+      text += piece
+    })
+    return () => text
+  }
+  const [out, err] = [read(stdout), read(stderr)]
+  const code = await cli.run(args, { env, stdin: new PassThrough(), stdout, stderr, colorDepth: 1 })
+  await new Promise(resolve => setImmediate(resolve))
+  return { code, out: out(), err: err() }
+}
+
+/** A runtime that listens, and what its commands need to find it. */
+export async function terminalRoom(more: Record<string, string> = {}) {
+  const folder = await mkdtemp(join(tmpdir(), 'waybill-terminal-'))
+  const vars = {
+    ...{ PLATFORM_BIND: '127.0.0.1:0', PLATFORM_DATA_DIR: join(folder, 'data'), PLATFORM_LOG_LEVEL: 'off' },
+    ...{ PLATFORM_BOOTSTRAP_KEY: KEY, ...more },
+  }
+  let service = await serveRuntime(vars)
+  const env = () => ({ PLATFORM_URL: service.origin, PLATFORM_API_KEY: KEY, PLATFORM_DATA_DIR: vars.PLATFORM_DATA_DIR })
+  let open = true
+  return {
+    ...{ folder, vars, env },
+    run: (command: CommandClass, ...args: string[]) => atTerminal(command, args, env()),
+    async call<T>(method: string, path: string, body?: unknown): Promise<T> {
+      const answer = await fetch(service.origin + path, {
+        ...{ method, headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' } },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      })
+      const text = await answer.text()
+      if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`)
+      return (text.startsWith('{') || text.startsWith('[') ? JSON.parse(text) : text) as T
+    },
+    async stop() {
+      open = false
+      await service.close()
+    },
+    /** On what is in the data folder now. */
+    async again() {
+      service = await serveRuntime(vars)
+      open = true
+    },
+    async close() {
+      if (open) await service.close()
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+export type TerminalRoom = Awaited<ReturnType<typeof terminalRoom>>

@@ -1,0 +1,167 @@
+import { stat, statfs } from 'node:fs/promises'
+import { join } from 'node:path'
+import { EnvError, readEnv } from '../../shared/env/read-env.ts'
+import { isKnownFault } from '../../shared/host/known-fault.ts'
+import { isLoopback } from '../../shared/http/bind.ts'
+import { silentLog } from '../../shared/log/log.ts'
+import { type RuntimeEnv, runtimeEnv } from '../env.ts'
+import { readProviders } from '../providers/environment.ts'
+import { runtimeSteps } from '../schema/steps.ts'
+import { checkMasterKey } from '../vault/canary.ts'
+import { masterKey } from '../vault/master-key.ts'
+import { vault } from '../vault/vault.ts'
+import { masterKeyOf } from './master-key-file.ts'
+import { openStore } from './open.ts'
+
+export interface Finding {
+  is: 'ok' | 'warn' | 'fail'
+  about: string
+  /** What was found, and where it is not well, what to do. */
+  says: string
+}
+
+type Vars = Record<string, string | undefined>
+type Told = Omit<Finding, 'about'>
+
+const OLDEST_NODE = [22, 18] as const
+const LITTLE_SPACE = 1024 ** 3
+
+/** What a runtime started with this environment would find, and what stands in its way. Changes nothing. */
+export async function examine(vars: Vars, ask: typeof fetch = fetch): Promise<Finding[]> {
+  const found: Finding[] = []
+  const look = async (about: string, work: () => Promise<Told> | Told) => {
+    try {
+      found.push({ about, ...(await work()) })
+    } catch (error) {
+      if (!isKnownFault(error)) throw error
+      found.push({ about, is: 'fail', says: error.message })
+    }
+  }
+  await look('node', nodeVersion)
+  let env: RuntimeEnv | undefined
+  await look('settings', () => {
+    env = readEnv(runtimeEnv, vars)
+    return { is: 'ok', says: 'every PLATFORM_ variable can be read' }
+  })
+  if (!env) return found
+  const known = env
+  await look('data folder', () => dataFolder(known))
+  await look('store', () => store(known))
+  await look('master key', () => key(known))
+  await look('models', () => models(vars, known))
+  await look('address', () => address(known))
+  await look('service', () => service(vars, known, ask))
+  return found
+}
+
+function nodeVersion(): Told {
+  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
+  const enough = major > OLDEST_NODE[0] || (major === OLDEST_NODE[0] && minor >= OLDEST_NODE[1])
+  if (enough) return { is: 'ok', says: process.version }
+  return { is: 'fail', says: `${process.version} is too old: use Node ${OLDEST_NODE.join('.')} or newer` }
+}
+
+async function dataFolder({ PLATFORM_DATA_DIR: folder, PLATFORM_DATABASE_URL: url }: RuntimeEnv): Promise<Told> {
+  const there = await stat(folder).catch(() => undefined)
+  if (!there) return { is: 'ok', says: `${folder} is made at the first start` }
+  if (!there.isDirectory())
+    return { is: 'fail', says: `${folder} is no folder: move it away, or set PLATFORM_DATA_DIR` }
+  if ((there.mode & 0o077) !== 0 && url === undefined) {
+    return { is: 'warn', says: `${folder} can be read by other accounts of this machine: run chmod 700 on it` }
+  }
+  const { bavail, bsize } = await statfs(folder)
+  const free = bavail * bsize
+  if (free < LITTLE_SPACE)
+    return { is: 'warn', says: `${folder} has ${Math.round(free / 1024 ** 2)} MiB left on its disk` }
+  return { is: 'ok', says: `${folder}, ${Math.round(free / 1024 ** 3)} GiB left` }
+}
+
+async function store(env: RuntimeEnv): Promise<Told> {
+  if (!(await hasStore(env))) return { is: 'ok', says: 'none yet: it is made at the first start' }
+  const db = await openStore(env)
+  try {
+    const { rows } = await db.execute("select count(*) from sqlite_master where name = 'schema_steps'")
+    if (Number(rows[0]?.[0]) === 0) return { is: 'ok', says: 'empty: its tables are made at the first start' }
+    const applied = await db.execute("select max(id) as step from schema_steps where part = 'runtime'")
+    const [at, known] = [Number(applied.rows[0]?.step), runtimeSteps.at(-1)?.id ?? 0]
+    if (at > known) {
+      return {
+        is: 'fail',
+        says: `it was made by a newer version (step ${at}, this one knows ${known}): upgrade this program`,
+      }
+    }
+    const check = await db.execute('pragma quick_check(1)')
+    const says = String(check.rows[0]?.[0])
+    if (db.kind !== 'remote' && says !== 'ok') return { is: 'fail', says: `it is damaged (${says}): restore a backup` }
+    return { is: 'ok', says: at < known ? `step ${at} of ${known}: the next start brings it up to date` : `step ${at}` }
+  } finally {
+    db.close()
+  }
+}
+
+/** Looking for a key must not make one: that is the first start's business. */
+async function key(env: RuntimeEnv): Promise<Told> {
+  const place = join(env.PLATFORM_DATA_DIR, 'master.key')
+  const given = env.PLATFORM_MASTER_KEY ?? env.PLATFORM_MASTER_KEY_FILE
+  if (given === undefined && !(await stat(place).catch(() => undefined))) {
+    if (!(await hasStore(env))) return { is: 'ok', says: 'made at the first start' }
+    return { is: 'fail', says: `${place} is gone, and the store may be sealed under it: bring it back` }
+  }
+  const file = env.PLATFORM_MASTER_KEY === undefined ? (env.PLATFORM_MASTER_KEY_FILE ?? place) : undefined
+  const bytes = await masterKeyOf(env, silentLog())
+  if (file !== undefined && ((await stat(file)).mode & 0o077) !== 0) {
+    return { is: 'warn', says: `${file} can be read by other accounts of this machine: run chmod 600 on it` }
+  }
+  if (!(await hasStore(env))) return { is: 'ok', says: 'readable' }
+  const db = await openStore(env)
+  try {
+    const { rows } = await db.execute("select count(*) from sqlite_master where name = 'runtime_meta'")
+    if (Number(rows[0]?.[0]) > 0) await checkMasterKey(db, vault(await masterKey(bytes)))
+  } finally {
+    db.close()
+  }
+  return { is: 'ok', says: 'opens what the store has sealed' }
+}
+
+async function hasStore({ PLATFORM_DATABASE_URL: url, PLATFORM_DATA_DIR: folder }: RuntimeEnv): Promise<boolean> {
+  return url !== undefined || (await stat(join(folder, 'waybill.db')).catch(() => undefined)) !== undefined
+}
+
+function models(vars: Vars, { PLATFORM_DEMO: demo }: RuntimeEnv): Told {
+  const names = readProviders(vars).map(({ provider }) => provider)
+  if (names.length > 0) return { is: 'ok', says: `of the environment: ${names.join(', ')}` }
+  if (demo === 'off')
+    return { is: 'warn', says: 'none in the environment, and PLATFORM_DEMO is off: configure one over HTTP' }
+  return { is: 'ok', says: 'none in the environment: answers are simulated until one is configured' }
+}
+
+function address({ PLATFORM_BIND: bind, PLATFORM_PUBLIC_URL: url, PLATFORM_METRICS_TOKEN: token }: RuntimeEnv): Told {
+  const at = `${bind.host}:${bind.port}`
+  if (isLoopback(bind.host)) return { is: 'ok', says: `${at}, this machine only` }
+  if (url === undefined)
+    return { is: 'warn', says: `${at} is reached from outside: set PLATFORM_PUBLIC_URL, with https` }
+  if (token === undefined) return { is: 'warn', says: `${at}: /metrics is closed until PLATFORM_METRICS_TOKEN is set` }
+  return { is: 'ok', says: `${at}, known as ${url}` }
+}
+
+async function service(vars: Vars, { PLATFORM_BIND: bind }: RuntimeEnv, ask: typeof fetch): Promise<Told> {
+  const host = bind.host === 'localhost' || bind.host === '0.0.0.0' ? '127.0.0.1' : bind.host
+  const url = vars.PLATFORM_URL ?? `http://${host.includes(':') ? `[${host}]` : host}:${bind.port}`
+  let answer: Response
+  try {
+    answer = await ask(new URL('/readyz', url), { signal: AbortSignal.timeout(3000) })
+  } catch {
+    return { is: 'ok', says: `nobody answers at ${url}: it is not running` }
+  }
+  const text = await answer.text()
+  if (answer.status === 200) return { is: 'ok', says: `ready at ${url}` }
+  let checks: Record<string, string> = {}
+  try {
+    checks = (JSON.parse(text) as { checks?: Record<string, string> }).checks ?? {}
+  } catch {
+    throw new EnvError(`something else than a runtime answers at ${url}: set PLATFORM_BIND to another port`)
+  }
+  const problems = Object.entries(checks).filter(([, says]) => says !== 'ok')
+  const says = problems.map(([name, problem]) => `${name}: ${problem}`).join('; ') || `it answers ${answer.status}`
+  return { is: 'fail', says: `not ready at ${url}: ${says}` }
+}

@@ -1,0 +1,62 @@
+import { link, rename, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { EnvError, readEnv } from '../../shared/env/read-env.ts'
+import { silentLog } from '../../shared/log/log.ts'
+import { migrate } from '../../shared/sql/migrate.ts'
+import { runtimeEnv } from '../env.ts'
+import { runtimeSteps } from '../schema/steps.ts'
+import { masterKey } from '../vault/master-key.ts'
+import { rotateMasterKey } from '../vault/rotate.ts'
+import { vault } from '../vault/vault.ts'
+import { makeKeyFile, masterKeyOf, readKeyFile } from './master-key-file.ts'
+import { openStore } from './open.ts'
+import { SEALED_COLUMNS } from './sealed-columns.ts'
+
+export interface Rotated {
+  wrapped: number
+  /** Where the key is that the services are to be started with. */
+  keyFile: string
+  /** Where the old key was put; only where it was this program that kept it. */
+  oldKeyFile?: string
+}
+
+/**
+ * Moves a store to another master key. Whatever it dies over, running it again completes it: the new key is on the disk before
+ * anything is sealed under it, the store changes in one transaction, and only then does the new key take the old one's place.
+ */
+export async function rotateMaster(
+  vars: Record<string, string | undefined>,
+  { to, onWrapped }: { to: string | undefined; onWrapped?: () => void },
+): Promise<Rotated> {
+  const env = readEnv(runtimeEnv, vars)
+  const ours = env.PLATFORM_MASTER_KEY === undefined && env.PLATFORM_MASTER_KEY_FILE === undefined
+  if (!ours && to === undefined) {
+    throw new EnvError('the master key comes from the environment: say with --to which file holds the new one')
+  }
+  const place = join(env.PLATFORM_DATA_DIR, 'master.key')
+  if (ours && !(await stat(place).catch(() => undefined))) {
+    throw new EnvError(`there is no master key in ${env.PLATFORM_DATA_DIR}: nothing was sealed there yet`)
+  }
+  const old = await masterKey(await masterKeyOf(env, silentLog()))
+  const file = to ?? `${place}.next`
+  const next = await masterKey(
+    (await makeKeyFile(file)) ?? (await readKeyFile('the new master key', file, silentLog())),
+  )
+  if (next.id === old.id) throw new EnvError(`${file} holds the master key that is in use already`)
+  const db = await openStore(env)
+  try {
+    await migrate(db, 'runtime', runtimeSteps)
+    const wrapped = await rotateMasterKey(db, vault(next, [old]), SEALED_COLUMNS)
+    onWrapped?.()
+    if (!ours || to !== undefined) return { wrapped, keyFile: file }
+    const oldKeyFile = `${place}.${old.id}`
+    // Never a moment without a key in its place: a service that starts then would make one.
+    await link(place, oldKeyFile).catch((cause: unknown) => {
+      if (!(cause instanceof Error && 'code' in cause && cause.code === 'EEXIST')) throw cause
+    })
+    await rename(file, place)
+    return { wrapped, keyFile: place, oldKeyFile }
+  } finally {
+    db.close()
+  }
+}

@@ -1,0 +1,55 @@
+import { z } from 'zod'
+
+/** `name=value,name=value`, as OTEL_EXPORTER_OTLP_HEADERS has it: values are percent-encoded. */
+export const otlpHeaders = z.string().transform((text, ctx): Record<string, string> => {
+  const headers: Record<string, string> = {}
+  for (const pair of text.split(',').filter(part => part.trim() !== '')) {
+    const at = pair.indexOf('=')
+    const name = pair.slice(0, Math.max(at, 0)).trim()
+    if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) {
+      ctx.addIssue({ code: 'custom', message: 'expected name=value, with commas between them' })
+      return z.NEVER
+    }
+    headers[name.toLowerCase()] = decoded(pair.slice(at + 1).trim())
+  }
+  return headers
+})
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+/** The address of the trace service below an endpoint, unless it is that already. */
+function tracesUrl(endpoint: string): string {
+  const plain = endpoint.replace(/\/+$/, '')
+  return plain.endsWith('/v1/traces') ? plain : `${plain}/v1/traces`
+}
+
+/** A collector of traces, and who we are to it. */
+export interface Collector {
+  url: string
+  headers: Readonly<Record<string, string>>
+  serviceName: string
+  fetch: (url: string, init: RequestInit) => Promise<Response>
+}
+
+interface CollectorEnv {
+  PLATFORM_OTLP_ENDPOINT?: string | undefined
+  OTEL_EXPORTER_OTLP_ENDPOINT?: string | undefined
+  OTEL_EXPORTER_OTLP_HEADERS: Record<string, string>
+  OTEL_SERVICE_NAME: string
+}
+
+/** Undefined while the operator names none: nothing is traced then. */
+export function collectorOf(env: CollectorEnv): Collector | undefined {
+  const endpoint = env.PLATFORM_OTLP_ENDPOINT ?? env.OTEL_EXPORTER_OTLP_ENDPOINT
+  if (endpoint === undefined) return undefined
+  return {
+    ...{ url: tracesUrl(endpoint), headers: env.OTEL_EXPORTER_OTLP_HEADERS, serviceName: env.OTEL_SERVICE_NAME },
+    fetch: (url, init) => fetch(url, init),
+  }
+}

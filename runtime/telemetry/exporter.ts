@@ -1,0 +1,112 @@
+import type { Log } from '../../shared/log/log.ts'
+import type { Metrics } from '../../shared/metrics/metrics.ts'
+import { type KeyValue, type Span, traceRequest } from './otlp.ts'
+
+export interface ExporterOptions {
+  /** Where the spans go: the whole address. */
+  url: string
+  headers?: Readonly<Record<string, string>>
+  fetch: (url: string, init: RequestInit) => Promise<Response>
+  resource: readonly KeyValue[]
+  scope: { name: string; version: string }
+  metrics: Metrics
+  log: Log
+  /** For tests. */
+  limits?: Partial<typeof LIMITS>
+}
+
+/** A collector that is slow or away costs memory up to here, and spans beyond it. */
+const LIMITS = { queued: 4096, batch: 512, everyMs: 2000, timeoutMs: 10_000, tries: 3, pauseMs: 1000 }
+
+export type Exporter = ReturnType<typeof exporter>
+
+/** Sends spans in batches, one request at a time. Whatever the collector does, nobody waits for it. */
+export function exporter({ url, headers, fetch, resource, scope, metrics, log, limits }: ExporterOptions) {
+  const { queued, batch, everyMs, timeoutMs, tries, pauseMs } = { ...LIMITS, ...limits }
+  const exported = metrics.counter('waybill_telemetry_spans_total', 'Spans that a collector took.')
+  const dropped = metrics.counter('waybill_telemetry_dropped_total', 'Spans that no collector took, by reason.')
+  let queue: Span[] = []
+  let timer: ReturnType<typeof setTimeout> | undefined
+  let sending: Promise<void> | undefined
+  let closing = false
+  let told = false
+
+  function soon(): void {
+    if (sending || timer !== undefined) return
+    timer = setTimeout(flush, queue.length >= batch ? 0 : everyMs)
+  }
+
+  function flush(): Promise<void> {
+    clearTimeout(timer)
+    timer = undefined
+    sending ??= drain().finally(() => {
+      sending = undefined
+      if (queue.length > 0 && !closing) soon()
+    })
+    return sending
+  }
+
+  async function drain(): Promise<void> {
+    do {
+      const spans = queue.slice(0, batch)
+      queue = queue.slice(spans.length)
+      if (spans.length > 0) await send(spans)
+    } while (queue.length >= batch || (closing && queue.length > 0))
+  }
+
+  async function send(spans: Span[]): Promise<void> {
+    const body = JSON.stringify(traceRequest(resource, scope, spans))
+    for (let tried = 1; ; tried++) {
+      const problem = await post(body)
+      if (problem === undefined) {
+        exported.add(spans.length)
+        told = false
+        return
+      }
+      if (!problem.again || tried >= tries || closing) {
+        dropped.add(spans.length, { reason: problem.again ? 'unreachable' : 'refused' })
+        // Once, until one gets through again: a collector that is away must not fill the log.
+        if (!told) log.warn('spans could not be sent to the collector', { url, problem: problem.says })
+        told = true
+        return
+      }
+      await new Promise(resolve => setTimeout(resolve, pauseMs * tried))
+    }
+  }
+
+  async function post(body: string): Promise<{ says: string; again: boolean } | undefined> {
+    try {
+      const answer = await fetch(url, {
+        ...{ method: 'POST', body, redirect: 'error', signal: AbortSignal.timeout(timeoutMs) },
+        headers: { ...headers, 'content-type': 'application/json' },
+      })
+      await answer.body?.cancel()
+      if (answer.ok) return undefined
+      // The statuses of the OTLP specification that a sender may try again.
+      return { says: `status ${answer.status}`, again: [429, 502, 503, 504].includes(answer.status) }
+    } catch (error) {
+      return { says: error instanceof Error ? error.message : String(error), again: true }
+    }
+  }
+
+  return {
+    add(span: Span): void {
+      if (closing || queue.length >= queued) {
+        dropped.add(1, { reason: 'queue_full' })
+        return
+      }
+      queue.push(span)
+      if (queue.length === batch && timer !== undefined) {
+        clearTimeout(timer)
+        timer = undefined
+      }
+      soon()
+    },
+    /** Sends what is left, once. */
+    async close(): Promise<void> {
+      closing = true
+      await sending
+      await flush()
+    },
+  }
+}

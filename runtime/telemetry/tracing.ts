@@ -1,0 +1,21 @@
+import type { Log } from '../../shared/log/log.ts'
+import type { Metrics } from '../../shared/metrics/metrics.ts'
+import type { Sha256 } from '../../shared/sign/sha256.ts'
+import { VERSION } from '../../shared/version.ts'
+import type { Collector } from './collector.ts'
+import { type ExporterOptions, exporter } from './exporter.ts'
+import { attributes } from './otlp.ts'
+import { telemetry } from './telemetry.ts'
+
+export interface TracingOptions extends Collector, Pick<ExporterOptions, 'limits'> {
+  metrics: Metrics
+  log: Log
+  sha256: Sha256
+}
+
+/** Traces of runs, on their way to a collector. */
+export function tracing({ serviceName, sha256, ...rest }: TracingOptions) {
+  const resource = attributes({ 'service.name': serviceName, 'service.version': VERSION })
+  const sending = exporter({ ...rest, resource, scope: { name: 'waybill', version: VERSION } })
+  return { observer: telemetry(sending, sha256), close: sending.close }
+}

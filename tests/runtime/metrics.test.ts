@@ -1,0 +1,87 @@
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import type { Run } from '../../shared/wire/runtime/run.ts'
+import { chatFrames } from '../upstream/answers.ts'
+import { stream } from '../upstream/scripted.ts'
+import { type ProviderRoom, providerRoom } from './provider-room.ts'
+
+let on: ProviderRoom
+beforeEach(async () => {
+  on = await providerRoom()
+})
+afterEach(() => on.close())
+
+/** The contract's names, without those of parts that this version does not have: sandboxes, warm pools, nodes, tunnels. */
+const NAMES = [
+  ...['runs_total', 'run_duration_seconds', 'steps_total', 'steps_replayed_total', 'tokens_total', 'cost_usd_total'],
+  ...['recoveries_total', 'lease_lost_total', 'sweep_duration_seconds', 'journal_append_seconds', 'sse_clients'],
+  ...[
+    'budget_refusals_total',
+    'budget_soft_total',
+    'approvals_pending',
+    'schedule_fires_total',
+    'schedule_lag_seconds',
+  ],
+  ...['webhook_deliveries_total', 'receipts_issued_total', 'http_request_duration_seconds', 'build_info'],
+]
+
+async function page(): Promise<string> {
+  return (await on.call('GET', '/metrics')).text()
+}
+
+/** The sum of a family's series that have these labels. */
+function sum(text: string, name: string, labels = ''): number {
+  return text
+    .split('\n')
+    .filter(line => new RegExp(`^waybill_${name}(?:\\{|\\s)`).test(line) && line.includes(labels))
+    .reduce((total, line) => total + Number(line.split(' ').at(-1)), 0)
+}
+
+it('has every name of the contract, and each moves with what it counts', async () => {
+  for (const name of NAMES) expect(await page()).toMatch(new RegExp(`^# TYPE waybill_${name} `, 'm'))
+  await on.configure('openai')
+  await on.json(200, 'PUT', '/v1/settings/models', {
+    ...{ aliases: {}, prices: { 'openai/gpt-x': { inPerMTok: 1000, outPerMTok: 2000 } } },
+  })
+  on.far.always(stream(chatFrames(['Hel', 'lo.'], { usage: true })))
+  const { run } = await on.ran('openai/gpt-x')
+  expect(run.status).toBe('succeeded')
+  const after = await page()
+  const by = `model="${run.model}",provider="openai"`
+  expect(sum(after, 'tokens_total', `direction="in",${by}`)).toBe(run.tokensIn)
+  expect(sum(after, 'tokens_total', `direction="out",${by}`)).toBe(run.tokensOut)
+  expect(run.tokensIn * run.costUsd).toBeGreaterThan(0)
+  expect(sum(after, 'cost_usd_total', by)).toBeCloseTo(run.costUsd, 9)
+  expect(sum(after, 'runs_total', 'status="succeeded"')).toBe(1)
+  expect(sum(after, 'steps_total', 'kind="model"')).toBe(1)
+  expect(sum(after, 'receipts_issued_total')).toBe(1)
+  for (const name of ['run_duration_seconds_count', 'sweep_duration_seconds_count', 'journal_append_seconds_count']) {
+    expect(sum(after, name), name).toBeGreaterThan(0)
+  }
+  expect(sum(after, 'http_request_duration_seconds_count', 'route="/v1/runs"')).toBeGreaterThan(0)
+
+  // A run that waits is counted while it does, and a stream while somebody reads it.
+  await on.json(201, 'POST', '/v1/agents', { name: 'asker', manifest: { model: 'demo/echo', tools: ['ask_human'] } })
+  const asked = await on.json<Run>(201, 'POST', '/v1/runs', {
+    agentName: 'asker',
+    input: { prompt: '/call ask_human {"prompt":"?"}' },
+  })
+  const events = await on.events(`/v1/runs/${asked.id}/events`)
+  while ((await events.next())?.event !== 'step_waiting');
+  const waiting = await page()
+  expect([sum(waiting, 'approvals_pending'), sum(waiting, 'sse_clients', 'stream="run"')]).toEqual([1, 1])
+  await on.json(200, 'POST', `/v1/runs/${asked.id}/cancel`, {})
+  await events.all()
+  const ended = await page()
+  expect([sum(ended, 'sse_clients'), sum(ended, 'runs_total', 'status="cancelled"')]).toEqual([0, 1])
+
+  // A fork's copies were paid for once.
+  const before = sum(ended, 'tokens_total')
+  const fork = await on.json<Run>(201, 'POST', `/v1/runs/${asked.id}/fork`, { fromStepId: 'model-1' })
+  await on.json(200, 'POST', `/v1/runs/${fork.id}/cancel`, {}).catch(() => undefined)
+  expect(sum(await page(), 'tokens_total')).toBeGreaterThanOrEqual(before)
+
+  await on.json(200, 'PUT', '/v1/agents/asker/budget', { maxRunsPerDay: 0 })
+  expect((await on.call('POST', '/v1/runs', { agentName: 'asker' })).status).toBe(402)
+  expect(sum(await page(), 'budget_refusals_total', 'dimension="runsPerDay"')).toBe(1)
+  for (const line of (await page()).split('\n')) expect(line).not.toMatch(/tenant=|agent=|runId=|asker|worker/)
+})

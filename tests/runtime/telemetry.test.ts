@@ -1,0 +1,178 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { runtimeEnv } from '../../runtime/env.ts'
+import type { RuntimeOptions } from '../../runtime/runtime.ts'
+import { collectorOf } from '../../runtime/telemetry/collector.ts'
+import { exporter } from '../../runtime/telemetry/exporter.ts'
+import type { Span } from '../../runtime/telemetry/otlp.ts'
+import { silentLog } from '../../shared/log/log.ts'
+import { createMetrics } from '../../shared/metrics/metrics.ts'
+import type { Run } from '../../shared/wire/runtime/run.ts'
+import { type Api, api } from './api.ts'
+import { collector } from './collector.ts'
+
+const PROMPT = 'prompt-canary-77aa12'
+const open: { close(): Promise<void> }[] = []
+afterEach(async () => {
+  for (const one of open.splice(0).reverse()) await one.close()
+})
+
+async function started(options: Partial<RuntimeOptions> = {}) {
+  const far = await collector()
+  open.push(far)
+  const env = runtimeEnv.parse({ PLATFORM_OTLP_ENDPOINT: far.endpoint, OTEL_EXPORTER_OTLP_HEADERS: 'X-Token=a%20b' })
+  const on = await api({ telemetry: collectorOf(env), ...options })
+  open.push(on)
+  return { far, on }
+}
+
+async function ran({ json, events }: Api, agentName: string, prompt: string): Promise<Run> {
+  const { id } = await json<Run>(201, 'POST', '/v1/runs', { agentName, input: { prompt } })
+  await (await events(`/v1/runs/${id}/events`)).all()
+  return json<Run>(200, 'GET', `/v1/runs/${id}`)
+}
+
+const trace = (id: string) => id.replaceAll('-', '')
+
+describe('traces', () => {
+  it('are one for each run, a span for each step below it, in the GenAI words, and without a word of content', async () => {
+    const { far, on } = await started()
+    const manifest = { tools: ['wait', 'ask_human'], systemPrompt: PROMPT }
+    await on.json(201, 'POST', '/v1/agents', { name: 'worker', manifest })
+    const run = await ran(on, 'worker', `/call*2 wait {"seconds":0}\n${PROMPT}`)
+    expect(run.status).toBe('succeeded')
+    await far.until(() => far.spans.some(span => span.name === 'invoke_agent worker'))
+    expect(far.problems).toEqual([])
+    const spans = far.spans.filter(span => span.traceId === trace(run.id))
+    const root = spans.find(span => span.parentSpanId === undefined)
+    expect(spans.filter(span => span !== root).map(span => [span.name, span.parentSpanId, span.code])).toEqual(
+      ['chat demo/echo', 'execute_tool wait', 'chat demo/echo', 'execute_tool wait', 'chat demo/echo'].map(name => [
+        ...[name, root?.spanId, 1],
+      ]),
+    )
+    expect(new Set(spans.map(span => span.spanId)).size).toBe(spans.length)
+    expect(root).toMatchObject({
+      ...{ name: 'invoke_agent worker', kind: 1, code: 1 },
+      of: {
+        ...{ 'gen_ai.operation.name': 'invoke_agent', 'gen_ai.agent.name': 'worker', 'gen_ai.agent.id': run.agentId },
+        ...{ 'gen_ai.usage.input_tokens': run.tokensIn, 'gen_ai.usage.output_tokens': run.tokensOut },
+        ...{ 'waybill.run.id': run.id, 'waybill.run.status': 'succeeded', 'waybill.cost_usd': run.costUsd },
+      },
+    })
+    const [chat, tool] = spans.filter(span => span !== root)
+    expect(chat).toMatchObject({
+      kind: 3,
+      of: { 'gen_ai.operation.name': 'chat', 'gen_ai.request.model': 'demo/echo', 'gen_ai.provider.name': 'demo' },
+    })
+    expect(chat?.of['gen_ai.usage.input_tokens']).toBeGreaterThan(0)
+    expect(tool).toMatchObject({ kind: 1, of: { 'gen_ai.operation.name': 'execute_tool', 'gen_ai.tool.name': 'wait' } })
+    const used = spans.reduce(
+      (sum, span) => sum + (span === root ? 0 : Number(span.of['gen_ai.usage.input_tokens'] ?? 0)),
+      0,
+    )
+    expect(used).toBe(run.tokensIn)
+    for (const body of far.bodies) expect(body).not.toContain(PROMPT)
+    expect(far.headers[0]).toMatchObject({ 'x-token': 'a b', 'content-type': 'application/json' })
+    expect(far.resources[0]).toMatchObject({ 'service.name': 'waybill-runtime' })
+  })
+
+  it('say what failed by its code, and link a run to the one that started it', async () => {
+    const { far, on } = await started()
+    await on.json(201, 'POST', '/v1/agents', {
+      name: 'child',
+      manifest: { tools: ['wait'], approvals: { tools: ['wait'] } },
+    })
+    await on.json(201, 'POST', '/v1/agents', { name: 'parent', manifest: { subAgents: [{ name: 'child' }] } })
+    const run = await ran(on, 'parent', `/call agent__child {"prompt":"${PROMPT}"}`)
+    const [child] = await on.json<Run[]>(200, 'GET', `/v1/runs?parentRunId=${run.id}`)
+    const cancelled = await on.json<Run>(201, 'POST', '/v1/runs', {
+      agentName: 'child',
+      input: { prompt: '/call wait {"seconds":0}' },
+    })
+    await on.json(200, 'POST', `/v1/runs/${cancelled.id}/cancel`, { reason: PROMPT })
+    const roots = () => far.spans.filter(span => span.parentSpanId === undefined)
+    await far.until(() => roots().length === 3)
+    const of = (id: string | undefined) => roots().find(span => span.traceId === trace(id ?? ''))
+    expect(of(child?.id)?.links).toEqual([{ traceId: trace(run.id), spanId: of(run.id)?.spanId }])
+    expect(of(cancelled.id)).toMatchObject({ code: 0, of: { 'waybill.run.status': 'cancelled' } })
+    for (const body of far.bodies) expect(body).not.toContain(PROMPT)
+  })
+
+  it('hold up no run and cost no memory while the collector does not answer, and what was dropped is counted', async () => {
+    const far = await collector()
+    open.push(far)
+    const never = Promise.withResolvers<void>()
+    far.hold(never.promise)
+    const on = await api({ telemetry: collectorOf(runtimeEnv.parse({ PLATFORM_OTLP_ENDPOINT: far.endpoint })) })
+    open.push(on)
+    await on.json(201, 'POST', '/v1/agents', { name: 'worker', manifest: {} })
+    expect((await ran(on, 'worker', 'hello')).status).toBe('succeeded')
+    never.resolve()
+  })
+
+  it('are off unless somebody names a collector', () => {
+    const of = (vars: Record<string, string>) => collectorOf(runtimeEnv.parse(vars))
+    expect(of({})).toBeUndefined()
+    expect(of({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c:4318/' })?.url).toBe('http://c:4318/v1/traces')
+    expect(of({ PLATFORM_OTLP_ENDPOINT: 'http://c/x/v1/traces' })?.url).toBe('http://c/x/v1/traces')
+    expect(() => of({ PLATFORM_OTLP_ENDPOINT: 'c:4318' })).toThrow()
+    expect(() => of({ OTEL_EXPORTER_OTLP_HEADERS: 'nothing' })).toThrow(/name=value/)
+  })
+})
+
+describe('the exporter', () => {
+  const span = (at: number): Span => ({
+    ...{ traceId: 'a'.repeat(32), spanId: at.toString(16).padStart(16, '0'), name: `s${at}`, kind: 1 },
+    ...{ startTimeUnixNano: '1700000000000000000', endTimeUnixNano: '1700000000000000001' },
+    ...{ attributes: [], status: { code: 0 } },
+  })
+
+  async function sending(limits: Parameters<typeof exporter>[0]['limits']) {
+    const far = await collector()
+    open.push(far)
+    const metrics = createMetrics()
+    const made = exporter({
+      ...{ url: `${far.endpoint}/v1/traces`, fetch: (url, init) => fetch(url, init), resource: [], metrics },
+      ...{ scope: { name: 'waybill', version: '1' }, log: silentLog(), limits: { pauseMs: 1, everyMs: 1, ...limits } },
+    })
+    const count = (name: string) => new RegExp(`^waybill_telemetry_${name} (\\d+)$`, 'm').exec(metrics.text())?.[1]
+    return { far, made, metrics, count }
+  }
+
+  it('sends many at once, each once and in order', async () => {
+    const { far, made, count } = await sending({ batch: 100 })
+    for (let at = 0; at < 1050; at++) made.add(span(at))
+    await made.close()
+    expect(far.spans.map(({ name }) => name)).toEqual(Array.from({ length: 1050 }, (_, at) => `s${at}`))
+    expect(far.bodies.length).toBe(11)
+    expect(count('spans_total')).toBe('1050')
+  })
+
+  it('drops what does not fit while the collector is slow, and counts it', async () => {
+    const { far, made, count } = await sending({ batch: 10, queued: 50 })
+    const slow = Promise.withResolvers<void>()
+    far.hold(slow.promise)
+    for (let at = 0; at < 20; at++) made.add(span(at))
+    await new Promise(resolve => setTimeout(resolve, 20))
+    for (let at = 20; at < 200; at++) made.add(span(at))
+    slow.resolve()
+    await made.close()
+    const kept = far.spans.length
+    expect(kept).toBeLessThanOrEqual(70)
+    expect(count('dropped_total{reason="queue_full"}'.replace(/[{}]/g, '\\$&'))).toBe(String(200 - kept))
+  })
+
+  it('tries again where it is told to, and not where it is refused', async () => {
+    const { far, made, count } = await sending({})
+    far.answer(503)
+    made.add(span(1))
+    await far.until(() => far.bodies.length === 1)
+    far.answer(200)
+    await far.until(() => far.spans.length === 1)
+    far.answer(401)
+    made.add(span(2))
+    await made.close()
+    expect(far.bodies.length).toBe(3)
+    expect(count('dropped_total\\{reason="refused"\\}')).toBe('1')
+    expect(count('spans_total')).toBe('1')
+  })
+})
