@@ -33,6 +33,8 @@ export interface RunningDeps {
   models: Models
   outbound: Outbound
   connectorsOf: ConnectorsOf
+  sandboxes: EngineDeps['sandboxes']
+  secretOf: EngineDeps['secretOf']
   signReceipt: SignReceipt
   turns: Pick<EngineDeps, 'turnOf' | 'endEffect'>
   ledger: Pick<Ledger, 'admit' | 'within'>

@@ -23,6 +23,7 @@ import { type EngineLimits, engineLimits } from './execution/engine-deps.ts'
 import { StepFailure } from './execution/failure.ts'
 import type { Models } from './execution/models/model.ts'
 import { observers } from './execution/observer.ts'
+import { noSandboxes, type Sandboxes } from './execution/sandbox/sandboxes.ts'
 import type { Outbound } from './execution/tools/http-request-tool.ts'
 import type { MetricsAccess } from './metrics/access.ts'
 import { streamClients } from './metrics/stream-clients.ts'
@@ -87,6 +88,8 @@ export interface RuntimeOptions {
   outside?: Outside | undefined
   /** How `http_request` alone reaches the outside, where that is another way. */
   outbound?: Outbound
+  /** What this node can put foreign code into; without it, nothing foreign runs here. */
+  sandboxes?: Sandboxes
   /** Providers of every tenant that has not configured them itself. */
   providers?: readonly EnvironmentProvider[] | undefined
   /** A router in this process: it becomes the provider `router`, and with it the first choice of `auto`. */
@@ -215,6 +218,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     runOf: id => work.runs.summary(id),
     log: log.target('runtime.receipts'),
   })
+  const { sandboxes = noSandboxes } = options
   const zones = scheduleZones(options.defaultTimezone)
   const dayOf = dayIn(options.defaultTimezone ?? 'UTC')
   const budgets = budgeting({ db, metrics, models, dayOf, newId, now: clock.now, log: log.target('runtime.budgets') })
@@ -238,6 +242,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     },
     ...(options.isGone && { isGone: options.isGone }),
     ...runEvents(newId),
+    sandboxes,
+    secretOf: (tenantId, ref) => provided.secrets.open(tenantId, ref.replace(/^secret\//, '')),
     connectorsOf: agentActions({ service: connectors.service, useTool: budgets.useTool }),
   })
   const hooks = hooking({
@@ -270,7 +276,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       idempotent: parts.idempotent,
       maxBodyBytes,
       installedConnectors: connectors.service.store.ids,
-      backendsOf: async () => [{ id: await ownNode(), backends: [] }],
+      backendsOf: async () => [{ id: await ownNode(), backends: sandboxes.known().map(({ backend }) => backend) }],
     },
     runs: { runs: work.runs, service: work.service, idempotent: parts.idempotent, maxBodyBytes },
     journals: {

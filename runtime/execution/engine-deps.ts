@@ -12,6 +12,7 @@ import type { ChainHead, JournalEntry } from './journal/event.ts'
 import type { BesideCommit, Spent } from './journal/unit.ts'
 import type { Claimed } from './lease-store.ts'
 import type { FoundModel, Models } from './models/model.ts'
+import type { Sandboxes } from './sandbox/sandboxes.ts'
 import type { ConnectorsOf } from './tools/connector-tool.ts'
 import type { Outbound } from './tools/http-request-tool.ts'
 import type { ChildRuns } from './tools/sub-agent-tool.ts'
@@ -79,6 +80,9 @@ export interface EngineDeps {
   children: (parent: Claimed) => ChildRuns
   outbound: Outbound
   connectorsOf: ConnectorsOf
+  sandboxes: Sandboxes
+  /** What a run's `secret/<name>` stands for. */
+  secretOf: (tenantId: string, ref: string) => Promise<string | undefined>
   signReceipt: SignReceipt
   /** What a run of a session is a turn of. */
   turnOf: (run: Claimed, sessionId: string, manifest: Manifest) => Promise<Turn>

@@ -17,9 +17,11 @@ import { type LastWord, LeaseLostError, type RunJournal, runJournal } from './jo
 import { plainMessage } from './journal/well-formed.ts'
 import type { Claimed, LeaseStore } from './lease-store.ts'
 import { parking } from './parking.ts'
+import { isSandboxTool, placed } from './sandbox/placement.ts'
+import { sandboxOfRun } from './sandbox/run-sandbox.ts'
 import { runSteps } from './step.ts'
 import { leaving } from './tools/leaving.ts'
-import { missing, toolbox } from './tools/toolbox.ts'
+import { toolbox } from './tools/toolbox.ts'
 
 /** Recoveries in a row that brought a run not one event further. */
 const MOST_RECOVERIES = 10
@@ -133,8 +135,10 @@ async function work(
   const declared = await deps.manifestOf(run.versionId)
   const turn = run.sessionId === undefined ? undefined : await deps.turnOf(run, run.sessionId, declared)
   const manifest = turn ? { ...declared, systemPrompt: withHints(declared.systemPrompt, turn.hints) } : declared
-  const lacking = missing(manifest)
-  if (lacking) throw new RunFailure(lacking.code, lacking.message)
+  if (manifest.mcpServers.length > 0) {
+    throw new RunFailure('mcp_failed', 'this version does not call MCP servers yet')
+  }
+  const offered = await placed(manifest, deps.sandboxes)
   const found = await deps.models.find(run.tenantId, manifest.model, {
     tools: manifest.tools.length + manifest.connectors.length + manifest.subAgents.length > 0,
   })
@@ -157,6 +161,13 @@ async function work(
     },
     ...{ maxSteps: manifest.limits.maxSteps, random: deps.random, draining: deps.draining, metrics: deps.metrics },
   })
+  const sandbox =
+    offered && manifest.tools.some(({ name }) => isSandboxTool(name))
+      ? sandboxOfRun({
+          ...{ sandboxes: deps.sandboxes, runId: run.id, manifest, offered },
+          secret: ref => deps.secretOf(run.tenantId, ref),
+        })
+      : undefined
   const tools = toolbox(manifest, {
     ...{
       run,
@@ -169,14 +180,19 @@ async function work(
       children: deps.children(run),
       outbound: deps.outbound,
     },
+    sandbox,
     connectors: await deps.connectorsOf(run, manifest.connectors),
   })
-  return agentLoop({
-    ...{ runId: run.id, manifest, model, steps, journal, history, approvals, sha256 },
-    tools: leaving(tools, turn?.tools ?? 'all'),
-    opening: turn?.opening ?? [{ role: 'user', text: userMessage(run.input) }],
-    ...(turn && { voice: turn.voice }),
-  })
+  try {
+    return await agentLoop({
+      ...{ runId: run.id, manifest, model, steps, journal, history, approvals, sha256 },
+      tools: leaving(tools, turn?.tools ?? 'all'),
+      opening: turn?.opening ?? [{ role: 'user', text: userMessage(run.input) }],
+      ...(turn && { voice: turn.voice }),
+    })
+  } finally {
+    await sandbox?.close()
+  }
 }
 
 function withHints(systemPrompt: string, hints: readonly string[]): string {
@@ -219,6 +235,11 @@ async function finish(deps: ExecutionDeps, run: Claimed, journal: RunJournal, en
   watchers.ended(run.id, journal.head.seq)
   metrics.runs.add(1, { status })
   metrics.runSeconds.observe((clock.now().getTime() - run.createdMs) / 1000)
+  if (told && told.isolation !== 'shared') {
+    await deps.sandboxes.forget(run.id).catch((error: unknown) => {
+      deps.log.warn('the workspace of a run could not be removed', { error, runId: run.id })
+    })
+  }
 }
 
 function endedRun(run: Claimed, { status, output, error }: Ending, last: LastWord): EndedRun {

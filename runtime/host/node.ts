@@ -12,6 +12,7 @@ import { runtimeEnv } from '../env.ts'
 import { readProviders } from '../providers/environment.ts'
 import { createRuntime } from '../runtime.ts'
 import { collectorOf } from '../telemetry/collector.ts'
+import { lazySandboxes } from './lazy-sandboxes.ts'
 import { masterKeyOf } from './master-key-file.ts'
 import { nativeCipher } from './native-cipher.ts'
 import { nativeScrypt } from './native-scrypt.ts'
@@ -49,9 +50,11 @@ export async function serveRuntime(
   const db = await openStore(env)
   const open = isLoopback(env.PLATFORM_BIND.host)
   const outside = nodeOutside({ rule: outboundRule(env.PLATFORM_OUTBOUND_ALLOW) })
+  const sandboxes = lazySandboxes(vars, env.PLATFORM_DATA_DIR, log.target('node.isolation'))
   const runtime = createRuntime({
     db,
     log,
+    sandboxes,
     maxBodyBytes: env.PLATFORM_MAX_BODY_BYTES,
     metricsAccess: open ? { open } : { open, token: env.PLATFORM_METRICS_TOKEN },
     masterKey: await masterKeyOf(env, log),
@@ -80,6 +83,7 @@ export async function serveRuntime(
   await runtime.ready()
   const answer = (request: Request, socket?: NodeConnection) => runtime.fetch(request, connectionOf(socket))
   const server = await listen({ bind: env.PLATFORM_BIND, fetch: answer, bodyMs: 30_000 })
+  void sandboxes.selfTest().catch((error: unknown) => log.warn('isolation backends could not be tried', { error }))
   // Whoever brings a key of their own has no need of a browser to begin.
   const token = env.PLATFORM_BOOTSTRAP_KEY === undefined ? await runtime.setupToken() : undefined
   return {
@@ -88,6 +92,7 @@ export async function serveRuntime(
     async close() {
       runtime.drain()
       await Promise.all([server.close(env.PLATFORM_DRAIN_TIMEOUT), runtime.close(env.PLATFORM_DRAIN_TIMEOUT)])
+      await sandboxes.close()
       await outside.close()
       db.close()
     },

@@ -38,6 +38,8 @@ const IMPORT_RULES: Record<string, (from: string, to: Import) => string | undefi
     const [own, other] = [part(from), part(file)]
     if (own === other || other === 'shared' || own === 'wrangler-local') return undefined
     if (own === 'runtime' && other === 'router' && from.startsWith('runtime/host/')) return undefined
+    // The embedded node is a node of this machine.
+    if (own === 'runtime' && other === 'node-agent' && from.startsWith('runtime/host/')) return undefined
     if (own === 'node-agent' && file.startsWith('runtime/execution/')) return undefined
     return `${own} may not import ${file}`
   },

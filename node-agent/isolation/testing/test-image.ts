@@ -10,13 +10,15 @@ import { type GuestImage, openImage } from '../../guest/image-manifest.ts'
 export const hasGuestInputs = (): boolean =>
   requireBackend('guest inputs', existsSync(join(INPUTS_FOLDER, 'inputs.lock')), 'bash scripts/setup-host.sh')
 
-/** The guest image, built once for each state of its sources. */
-export async function testImage(): Promise<GuestImage> {
+/** Where the guest image stands, built once for each state of its sources. */
+export async function testImageFolder(): Promise<string> {
   const sources = ['agent.c', 'build-image.ts', 'cpio.ts'].map(name => new URL(`../../guest/${name}`, import.meta.url))
   const key = sha256Of(Buffer.concat([join(INPUTS_FOLDER, 'inputs.lock'), ...sources].map(path => readFileSync(path))))
   const folder = join(tmpdir(), `waybill-guest-image-${key.slice(0, 16)}`)
-  const standing = await openImage(folder)
-  if (standing !== undefined) return standing
-  await buildImage(INPUTS_FOLDER, folder)
-  return (await openImage(folder))!
+  if ((await openImage(folder)) === undefined) await buildImage(INPUTS_FOLDER, folder)
+  return folder
+}
+
+export async function testImage(): Promise<GuestImage> {
+  return (await openImage(await testImageFolder()))!
 }

@@ -18,9 +18,15 @@ import { type EngineDeps, engineLimits } from '../engine-deps.ts'
 import { engineMetrics } from '../engine-metrics.ts'
 import { demoModel } from '../models/demo.ts'
 import type { AskModel, ModelAnswer, ModelRequest } from '../models/model.ts'
+import { noSandboxes } from '../sandbox/sandboxes.ts'
 
 export interface RoomOptions
-  extends Partial<Pick<EngineDeps, 'isGone' | 'limits' | 'owner' | 'children' | 'outbound' | 'connectorsOf'>> {
+  extends Partial<
+    Pick<
+      EngineDeps,
+      'isGone' | 'limits' | 'owner' | 'children' | 'outbound' | 'connectorsOf' | 'sandboxes' | 'secretOf'
+    >
+  > {
   url?: string
   manifest?: ManifestInput
   /** Further agents, by name. */
@@ -89,6 +95,8 @@ export async function engineRoom({
       ),
     outbound: () => Promise.reject(new Error('this test calls nobody')),
     connectorsOf: async () => [],
+    sandboxes: noSandboxes,
+    secretOf: async () => undefined,
     ...rest,
   })
   return {

@@ -1,36 +1,18 @@
 import type { Manifest } from '../../../shared/wire/runtime/manifest.ts'
+import { isSandboxTool } from '../sandbox/placement.ts'
+import type { SandboxOfRun } from '../sandbox/run-sandbox.ts'
 import { type ConnectorAction, connectorTool } from './connector-tool.ts'
 import type { ExposedTool } from './exposed-tool.ts'
 import { httpRequestTool, type Outbound } from './http-request-tool.ts'
+import { sandboxTool } from './sandbox-tools.ts'
 import { type SubAgentDeps, subAgentTool } from './sub-agent-tool.ts'
 import { askHumanTool, type WaitingDeps, waitSignalTool, waitTool } from './waiting-tools.ts'
-
-const SANDBOX_TOOLS = new Set([
-  ...['exec', 'python', 'node', 'read_file', 'list_files', 'write_file', 'install_packages', 'browse'],
-])
-
-/** What a manifest asks for and this node cannot do; a run of it ends before its first step. */
-export function missing(
-  manifest: Manifest,
-): { code: 'isolation_unavailable' | 'mcp_failed'; message: string } | undefined {
-  const { isolation, tools, entrypoint, mcpServers } = manifest
-  const sandbox = tools.map(tool => tool.name).filter(name => SANDBOX_TOOLS.has(name))
-  if (isolation !== 'shared' || sandbox.length > 0 || entrypoint) {
-    const needs = isolation !== 'shared' ? isolation : 'a microVM'
-    const why = entrypoint ? 'its entrypoint' : sandbox.length > 0 ? sandbox.join(', ') : 'its isolation'
-    return {
-      code: 'isolation_unavailable',
-      message: `${why} needs ${needs}, and no enrolled node offers it; this node offers shared`,
-    }
-  }
-  if (mcpServers.length > 0) return { code: 'mcp_failed', message: 'this version does not call MCP servers yet' }
-  return undefined
-}
 
 /** The tools of one run by the names that its model sees. */
 export function toolbox(
   manifest: Manifest,
-  deps: WaitingDeps & SubAgentDeps & { outbound: Outbound; connectors: readonly ConnectorAction[] },
+  deps: WaitingDeps &
+    SubAgentDeps & { outbound: Outbound; connectors: readonly ConnectorAction[]; sandbox: SandboxOfRun | undefined },
 ): ReadonlyMap<string, ExposedTool> {
   const all: ExposedTool[] = []
   for (const tool of manifest.tools) {
@@ -38,6 +20,9 @@ export function toolbox(
     else if (tool.name === 'wait_signal') all.push(waitSignalTool(deps, tool))
     else if (tool.name === 'ask_human') all.push(askHumanTool(deps))
     else if (tool.name === 'http_request') all.push(httpRequestTool(deps, manifest.egress, tool))
+    else if (deps.sandbox && isSandboxTool(tool.name)) {
+      all.push(sandboxTool({ ...tool, name: tool.name }, deps.sandbox))
+    }
   }
   for (const action of deps.connectors) all.push(connectorTool(action))
   for (const agent of manifest.subAgents) all.push(subAgentTool(deps, agent))

@@ -1,0 +1,155 @@
+import { spawnSync } from 'node:child_process'
+import { chmod, mkdtemp, readdir, rm } from 'node:fs/promises'
+import { release, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { engineRoom, type RoomOptions } from '../runtime/execution/testing/engine-room.ts'
+import { silentLog } from '../shared/log/log.ts'
+import type { ManifestInput } from '../shared/wire/runtime/manifest.ts'
+import { requireBackend } from '../tests/backends/require.ts'
+import { nodeEnv } from './env.ts'
+import { hasGuestInputs, testImageFolder } from './isolation/testing/test-image.ts'
+import { nodeSandboxes } from './sandboxes.ts'
+
+const isRoot = process.getuid?.() === 0
+const has = (binary: string) => isRoot && spawnSync(binary, ['--version']).status === 0
+const here = hasGuestInputs() && requireBackend('runc', has('runc'), 'apt-get install runc, and run as root')
+const hasQemu = requireBackend('qemu-system-x86_64', has('qemu-system-x86_64'), 'apt-get install qemu-system-x86')
+
+let folder: string
+let sandboxes: ReturnType<typeof nodeSandboxes>
+const open: { close(): Promise<void> }[] = []
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'waybill-node-'))
+  await chmod(folder, 0o711)
+  if (!here) return
+  const env = nodeEnv.parse({
+    ...{ NODE_STATE_DIR: folder, NODE_IMAGE_DIR: await testImageFolder(), NODE_QEMU_ACCEL: 'tcg' },
+  })
+  sandboxes = nodeSandboxes({ env, workspaces: join(folder, 'workspaces'), log: silentLog() })
+})
+afterAll(async () => {
+  await sandboxes?.close()
+  await rm(folder, { recursive: true, force: true })
+})
+afterEach(async () => {
+  for (const one of open.splice(0)) await one.close()
+})
+
+async function room(manifest: ManifestInput, options: Partial<RoomOptions> = {}) {
+  const made = await engineRoom({ manifest, sandboxes, ...options })
+  open.push(made)
+  await made.engine.start()
+  return made
+}
+
+/** What the calls of a run gave, in order. */
+async function ran(made: Awaited<ReturnType<typeof room>>, lines: readonly string[]) {
+  const id = await made.create({ prompt: lines.join('\n') })
+  made.engine.wake()
+  const run = await made.until(id)
+  const events = await made.runs.events(id, 1, 1000)
+  const done = events.filter(({ kind, stepId }) => kind === 'step_completed' && stepId.startsWith('exec-'))
+  return { id, run, events, outputs: done.map(({ payload }) => (payload as { output: unknown }).output), done }
+}
+
+const exec = (command: string) => `/call exec ${JSON.stringify({ command })}`
+
+describe.runIf(here)('sandbox tools of a run', () => {
+  it('run in the declared backend, with one workspace for all of them, and leave nothing behind', async () => {
+    const made = await room({ isolation: 'runc', tools: ['exec', 'write_file', 'read_file', 'list_files'] })
+    const { run, outputs, done } = await ran(made, [
+      '/call write_file {"path":"in.txt","content":"six words of text, in a file"}',
+      exec('wc -c < in.txt > out.txt; id -u; exit 3'),
+      '/call read_file {"path":"out.txt"}',
+      '/call list_files {}',
+    ])
+    expect(run).toMatchObject({ status: 'succeeded', isolation: { used: 'runc' } })
+    expect(outputs).toMatchObject([
+      { written: 28 },
+      { stdout: expect.stringMatching(/^[1-9]\d*\n$/), exitCode: 3 },
+      { content: expect.stringMatching(/^\s*28\n$/), encoding: 'utf8' },
+      { files: expect.arrayContaining([expect.objectContaining({ name: 'in.txt', bytes: 28 })]) },
+    ])
+    expect(done[1]!.meta).toMatchObject({ backend: 'runc', kernelRelease: release() })
+    await expect.poll(() => readdir(join(folder, 'workspaces'))).toEqual([])
+  })
+
+  it('find the workspace again after a wait, in another sandbox', async () => {
+    const made = await room({ isolation: 'runc', tools: ['exec', 'wait_signal'] })
+    const id = await made.create({
+      prompt: [exec('echo kept > note; hostname'), '/call wait_signal {"name":"go"}', exec('cat note; hostname')].join(
+        '\n',
+      ),
+    })
+    made.engine.wake()
+    await expect.poll(async () => (await made.runs.summary(id))?.parked?.reason).toBe('signal')
+    await made.runs.signal(id, { id: 'one', name: 'go', value: 'null', atMs: Date.now() })
+    made.engine.wake()
+    expect(await made.until(id)).toMatchObject({ status: 'succeeded' })
+    const events = await made.runs.events(id, 1, 100)
+    const said = events.flatMap(({ kind, stepId, payload }) =>
+      kind === 'step_completed' && stepId.startsWith('exec-')
+        ? [(payload as { output: { stdout: string } }).output.stdout.split('\n')]
+        : [],
+    )
+    expect(said[1]![0]).toBe('kept')
+  })
+
+  it('keep secrets out of the journal, and give them to the command', async () => {
+    const made = await room(
+      { isolation: 'runc', tools: ['exec'], secrets: [{ env: 'TOKEN', ref: 'secret/token' }] },
+      { secretOf: async (_tenant, ref) => (ref === 'secret/token' ? 's3cret-value' : undefined) },
+    )
+    const { outputs, events } = await ran(made, [exec('echo $TOKEN; echo -n $TOKEN | wc -c')])
+    expect(outputs).toMatchObject([{ stdout: '***\n12\n' }])
+    expect(JSON.stringify(events)).not.toContain('s3cret-value')
+  })
+
+  it('end a run that names a secret nobody stored', async () => {
+    const made = await room({ isolation: 'runc', tools: ['exec'], secrets: [{ env: 'TOKEN', ref: 'secret/none' }] })
+    expect((await ran(made, [exec('true')])).run).toMatchObject({ status: 'failed', error: { code: 'secret_missing' } })
+  })
+
+  it('tell the model which limit ended a command, and go on', async () => {
+    const made = await room({
+      isolation: 'runc',
+      limits: { memoryMb: 64, diskMb: 64 },
+      tools: [{ name: 'exec', timeoutSeconds: 1 }],
+    })
+    const { run, outputs } = await ran(made, [exec('sleep 30'), exec('yes | head -c 3000000'), exec('echo still here')])
+    expect(run.status).toBe('succeeded')
+    expect(outputs).toMatchObject([
+      { limit: { name: 'time' } },
+      { limit: { name: 'output' }, truncated: true },
+      { stdout: 'still here\n', exitCode: 0 },
+    ])
+  })
+
+  it.each([
+    ['firecracker', { isolation: 'firecracker', tools: ['exec'] }, /exec.*|its isolation needs firecracker/],
+    ['kata', { isolation: 'kata' }, /its isolation needs kata/],
+    ['an interpreter that the image lacks', { isolation: 'runc', tools: ['python'] }, /python needs python3/],
+    ['a browser', { isolation: 'microvm', tools: ['browse'] }, /browse need/],
+  ] satisfies [string, ManifestInput, RegExp][])(
+    'end before the first step when a run asks for %s',
+    async (_, manifest, why) => {
+      const made = await room(manifest)
+      const { run, events } = await ran(made, [exec('touch /work/ran')])
+      expect(run).toMatchObject({
+        ...{ status: 'failed', tokensIn: 0, tokensOut: 0 },
+        error: { code: 'isolation_unavailable', message: expect.stringMatching(why) },
+      })
+      expect(events).toEqual([])
+    },
+  )
+
+  it.runIf(hasQemu)('run in a machine with a kernel of its own, marked as emulated', async () => {
+    const made = await room({ tools: ['exec'], limits: { memoryMb: 128, diskMb: 64 } })
+    const { run, outputs, done } = await ran(made, [exec('uname -r')])
+    expect(run).toMatchObject({ status: 'succeeded', isolation: { used: 'qemu' } })
+    expect((outputs[0] as { stdout: string }).stdout.trim()).not.toBe(release())
+    expect(done[0]!.meta).toMatchObject({ backend: 'qemu', accel: 'tcg' })
+  })
+})

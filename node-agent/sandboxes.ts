@@ -1,0 +1,253 @@
+import { once } from 'node:events'
+import { createReadStream, createWriteStream } from 'node:fs'
+import { access, mkdir, rename, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { finished } from 'node:stream/promises'
+import { StepFailure } from '../runtime/execution/failure.ts'
+import type {
+  Command,
+  CommandEnd,
+  Offered,
+  RunSandbox,
+  Sandboxes,
+  SandboxFor,
+} from '../runtime/execution/sandbox/sandboxes.ts'
+import type { Log } from '../shared/log/log.ts'
+import type { NodeEnv } from './env.ts'
+import { type GuestImage, openImage } from './guest/image-manifest.ts'
+import { type Driver, type Exit, IsolationError, type Sandbox } from './isolation/driver.ts'
+import { driversOf, reapAll } from './isolation/drivers.ts'
+
+export interface NodeSandboxesOptions {
+  env: NodeEnv
+  /** Where workspaces of runs are kept between their sandboxes. */
+  workspaces: string
+  log: Log
+}
+
+const PROBE_MS = 20_000
+const START_MS = 30_000
+const KEEP_MS = 60_000
+/** Processes of a run; gVisor's host tasks count for more and its driver makes room for them. */
+const PIDS = 128
+/** A model is not helped by more, and has to pay for it. */
+const OUTPUT_BYTES = 128 * 1024
+const PROGRAMS = { python3: 'usr/bin/python3', node: 'usr/bin/node' }
+const PATH = '/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin'
+
+/** The isolation backends of this machine as the engine uses them: one sandbox for each claim of a run. */
+export function nodeSandboxes({ env, workspaces, log }: NodeSandboxesOptions): Sandboxes & { close(): Promise<void> } {
+  let opened: Promise<{ drivers: readonly Driver[]; image: GuestImage | undefined }> | undefined
+  const tried = new Map<string, Promise<Offered | undefined>>()
+  const passed: Offered[] = []
+  const open = new Set<RunSandbox>()
+
+  async function begin() {
+    const image = await openImage(env.NODE_IMAGE_DIR)
+    const drivers = driversOf(env, image ?? { rootfs: '', vmlinux: '', initramfs: '', digest: '' })
+    const reaped = await reapAll(drivers)
+    if (reaped.length > 0) log.info('sandboxes of an earlier process were removed', { reaped: reaped.length })
+    return { drivers, image }
+  }
+  const machine = () => {
+    opened ??= begin()
+    return opened
+  }
+
+  async function probe(backend: string): Promise<Offered | undefined> {
+    const { drivers, image } = await machine()
+    const driver = drivers.find(one => one.backend === backend)
+    // A guest without an image has nothing to run.
+    if (driver === undefined || image === undefined || backend === 'wasm') return undefined
+    const { available, accel, reasons } = await driver.probe(PROBE_MS)
+    log.info('an isolation backend was tried', { backend, available, reasons: reasons.join(' ') })
+    if (!available) return undefined
+    const offer = { backend: driver.backend, programs: await programsOf(driver, image), ...(accel && { accel }) }
+    passed.push(offer)
+    return offer
+  }
+
+  const tarOf = (runId: string) => join(workspaces, `${runId}.tar`)
+
+  return {
+    async offered(backends) {
+      const found: Offered[] = []
+      // One after another: each probe starts something.
+      for (const backend of backends) {
+        let known = tried.get(backend)
+        if (known === undefined) {
+          known = probe(backend).catch((error: unknown) => {
+            log.warn('an isolation backend could not be tried', { backend, error })
+            return undefined
+          })
+          tried.set(backend, known)
+        }
+        const offer = await known
+        if (offer) found.push(offer)
+      }
+      return found
+    },
+
+    known: () => passed,
+
+    async open(run) {
+      const { drivers } = await machine()
+      const driver = drivers.find(one => one.backend === run.offered.backend)
+      if (driver === undefined) throw new StepFailure('sandbox_failed', `this node has no ${run.offered.backend}`)
+      const { memoryMb, vcpus, diskMb } = run.limits
+      const started = await asStep(driver.start({ memoryMb, cpus: vcpus, pids: PIDS, diskMb }, START_MS))
+      const sandbox = runSandbox(started, run, tarOf(run.runId))
+      open.add(sandbox)
+      void started.ended.then(() => open.delete(sandbox))
+      try {
+        await begun(started, run, tarOf(run.runId))
+      } catch (error) {
+        await sandbox.close()
+        throw error
+      }
+      return sandbox
+    },
+
+    async forget(runId) {
+      await rm(tarOf(runId), { force: true })
+    },
+
+    async close() {
+      await Promise.all([...open].map(sandbox => sandbox.close()))
+      const { drivers } = opened ? await opened : { drivers: [] }
+      await Promise.all(drivers.map(driver => driver.close()))
+    },
+  }
+}
+
+/** Interpreters in the root that containers of this image see; a machine has only what its first file system holds. */
+async function programsOf({ backend }: Driver, { rootfs }: GuestImage): Promise<ReadonlySet<string>> {
+  if (backend !== 'runc' && backend !== 'gvisor') return new Set()
+  const found = await Promise.all(
+    Object.entries(PROGRAMS).map(async ([name, path]) =>
+      access(join(rootfs, path)).then(
+        () => [name],
+        () => [],
+      ),
+    ),
+  )
+  return new Set(found.flat())
+}
+
+/** The workspace as it was kept, else the files of the manifest. */
+async function begun(sandbox: Sandbox, run: SandboxFor, tar: string): Promise<void> {
+  if (await stat(tar).catch(() => undefined)) {
+    const unpacked = await sandbox.exec({
+      ...{ argv: ['tar', '-xf', '-', '-C', '/work'], deadlineMs: KEEP_MS, outputBytes: OUTPUT_BYTES },
+      stdin: createReadStream(tar),
+    })
+    const exit = await unpacked.exit
+    if (exit.kind !== 'code' || exit.code !== 0) {
+      throw new StepFailure('sandbox_failed', `the workspace could not be brought back: ${told(exit)}`)
+    }
+    return
+  }
+  for (const { path, content, encoding, executable } of run.files) {
+    const bytes = Buffer.from(content, encoding === 'base64' ? 'base64' : 'utf8')
+    await asStep(sandbox.writeFile(path, bytes, { ...(executable !== undefined && { executable }) }))
+  }
+}
+
+function runSandbox(sandbox: Sandbox, { offered, env, limits, runId }: SandboxFor, tar: string): RunSandbox {
+  const variables = { PATH, HOME: '/work', WAYBILL_RUN_ID: runId, ...env }
+
+  async function run({ argv, cwd, stdin }: Command, bounds: Parameters<RunSandbox['run']>[1]): Promise<CommandEnd> {
+    const started = await asStep(
+      sandbox.exec({
+        ...{ argv, env: variables, deadlineMs: bounds.deadlineMs, outputBytes: OUTPUT_BYTES },
+        ...(cwd !== undefined && { cwd }),
+        ...(stdin !== undefined && { stdin: Buffer.from(stdin) }),
+      }),
+    )
+    const kill = () => started.signal('SIGKILL')
+    bounds.signal.addEventListener('abort', kill, { once: true })
+    if (bounds.signal.aborted) kill()
+    try {
+      const [stdout, stderr, exit] = await Promise.all([textOf(started.stdout), textOf(started.stderr), started.exit])
+      bounds.signal.throwIfAborted()
+      switch (exit.kind) {
+        case 'code':
+          return { stdout, stderr, exitCode: exit.code }
+        case 'signal':
+          return { stdout, stderr, signal: exit.signal }
+        case 'limit':
+          return {
+            ...{ stdout, stderr, limit: { name: exit.limit, detail: exit.detail } },
+            ...(exit.limit === 'output' && { truncated: true }),
+          }
+        case 'lost':
+          throw new StepFailure('sandbox_lost', `the sandbox ended under the command: ${exit.detail}`)
+      }
+    } finally {
+      bounds.signal.removeEventListener('abort', kill)
+    }
+  }
+
+  return {
+    offered,
+    kernelRelease: sandbox.kernelRelease,
+    run,
+    writeFile: (path, content) => asStep(sandbox.writeFile(path, content)),
+    readFile: (path, maxBytes) => asStep(sandbox.readFile(path, maxBytes)),
+    listFiles: path => asStep(sandbox.listFiles(path)),
+    async keep() {
+      await mkdir(join(tar, '..'), { recursive: true, mode: 0o700 })
+      const packed = await asStep(
+        sandbox.exec({
+          ...{ argv: ['tar', '-cf', '-', '-C', '/work', '.'], deadlineMs: KEEP_MS },
+          // Headers and padding on top of what the workspace may hold.
+          outputBytes: (limits.diskMb + 16) * 1024 * 1024,
+        }),
+      )
+      const next = `${tar}.next`
+      const file = createWriteStream(next, { mode: 0o600 })
+      for await (const chunk of packed.stdout) {
+        if (!file.write(chunk)) await once(file, 'drain')
+      }
+      file.end()
+      await finished(file)
+      const exit = await packed.exit
+      if (exit.kind !== 'code' || exit.code !== 0) {
+        await rm(next, { force: true })
+        throw new StepFailure('sandbox_failed', `the workspace could not be kept: ${told(exit)}`)
+      }
+      await rename(next, tar)
+    },
+    close: () => sandbox.stop(),
+  }
+}
+
+async function textOf(stream: AsyncIterable<Uint8Array>): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ''
+  for await (const chunk of stream) text += decoder.decode(chunk, { stream: true })
+  return text + decoder.decode()
+}
+
+function told(exit: Exit): string {
+  switch (exit.kind) {
+    case 'code':
+      return `exit code ${exit.code}`
+    case 'signal':
+      return exit.signal
+    case 'limit':
+      return `${exit.limit}: ${exit.detail}`
+    case 'lost':
+      return exit.detail
+  }
+}
+
+/** What the backend refuses is told to the model as the failure of its call. */
+async function asStep<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work
+  } catch (error) {
+    if (!(error instanceof IsolationError)) throw error
+    throw new StepFailure(error.limit ? `limit_${error.limit}` : error.code, error.message, { cause: error })
+  }
+}

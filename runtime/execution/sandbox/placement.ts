@@ -1,0 +1,58 @@
+import { type Backend, type Isolation, isolationTable } from '../../../shared/wire/runtime/isolation.ts'
+import type { Manifest } from '../../../shared/wire/runtime/manifest.ts'
+import type { BuiltInTool } from '../../../shared/wire/runtime/tool.ts'
+import { RunFailure } from '../failure.ts'
+import type { Offered, Sandboxes } from './sandboxes.ts'
+
+export const SANDBOX_TOOLS = ['exec', 'python', 'node', 'read_file', 'list_files', 'write_file'] as const
+export type SandboxTool = (typeof SANDBOX_TOOLS)[number]
+
+/** Of the contract, and not of this version. */
+const LATER: readonly BuiltInTool[] = ['install_packages', 'browse']
+
+const PROGRAM: Partial<Record<BuiltInTool, string>> = { python: 'python3', node: 'node' }
+
+export const isSandboxTool = (name: string): name is SandboxTool => (SANDBOX_TOOLS as readonly string[]).includes(name)
+
+/** The backends that honour a manifest, the strongest first; none where nothing foreign runs. */
+export function backendsFor({ isolation, tools }: Pick<Manifest, 'isolation' | 'tools'>): readonly Backend[] {
+  const sandboxed = tools.some(({ name }) => isSandboxTool(name))
+  // A model loop holds no foreign code, but what it calls in a sandbox does.
+  const needed: Isolation = isolation === 'shared' && sandboxed ? 'microvm' : isolation
+  return isolationTable[needed].satisfiedBy.filter(one => one !== 'any')
+}
+
+/**
+ * The backend for a run, before its first step; undefined where it needs none. Nothing is ever run in a weaker one: what cannot be
+ * honoured ends the run.
+ */
+export async function placed(manifest: Manifest, sandboxes: Sandboxes): Promise<Offered | undefined> {
+  const { isolation, tools, entrypoint } = manifest
+  if (entrypoint) {
+    throw new RunFailure('isolation_unavailable', 'this version does not run entrypoints yet: nothing was run')
+  }
+  const later = tools.map(({ name }) => name).filter(name => LATER.includes(name))
+  if (later.length > 0) {
+    const message = `${later.join(' and ')} need a microVM with an image that this version does not have yet: nothing was run`
+    throw new RunFailure('isolation_unavailable', message)
+  }
+  const wanted = backendsFor(manifest)
+  if (wanted.length === 0) return undefined
+  const offered = await sandboxes.offered(wanted)
+  const found = wanted.flatMap(backend => offered.find(one => one.backend === backend) ?? [])[0]
+  if (found === undefined) {
+    const sandboxed = tools.map(({ name }) => name).filter(isSandboxTool)
+    const why = isolation === 'shared' ? sandboxed.join(', ') : 'its isolation'
+    const what = isolation === 'shared' ? 'a microVM' : isolation
+    const message = `${why} needs ${what} (${wanted.join(', ')}), and no enrolled node offers it: nothing was run. "node-agent doctor" says what is missing`
+    throw new RunFailure('isolation_unavailable', message)
+  }
+  for (const { name } of tools) {
+    const program = PROGRAM[name]
+    if (program !== undefined && !found.programs.has(program)) {
+      const message = `the tool ${name} needs ${program}, which the image of ${found.backend} does not have: nothing was run`
+      throw new RunFailure('isolation_unavailable', message)
+    }
+  }
+  return found
+}

@@ -1,0 +1,48 @@
+import type { Manifest } from '../../../shared/wire/runtime/manifest.ts'
+import { RunFailure } from '../failure.ts'
+import type { Offered, RunSandbox, Sandboxes } from './sandboxes.ts'
+
+export interface RunSandboxDeps {
+  sandboxes: Sandboxes
+  runId: string
+  manifest: Manifest
+  offered: Offered
+  /** A secret of the tenant; undefined when there is none of this name. */
+  secret: (ref: string) => Promise<string | undefined>
+}
+
+export type SandboxOfRun = ReturnType<typeof sandboxOfRun>
+
+/** The sandbox of one claim of a run: started by its first use, one for all that follow. */
+export function sandboxOfRun({ sandboxes, runId, manifest, offered, secret }: RunSandboxDeps) {
+  let opened: Promise<RunSandbox> | undefined
+  const values: string[] = []
+
+  async function open(): Promise<RunSandbox> {
+    const env: Record<string, string> = {}
+    for (const { env: name, ref } of manifest.secrets) {
+      const value = await secret(ref)
+      if (value === undefined) throw new RunFailure('secret_missing', `there is no ${ref}`)
+      env[name] = value
+      values.push(value)
+    }
+    return sandboxes.open({ runId, offered, limits: manifest.limits, files: manifest.files, env })
+  }
+
+  return {
+    offered,
+    get(): Promise<RunSandbox> {
+      opened ??= open()
+      return opened
+    },
+    /** What a command says must not carry a secret into the journal, or to the model. */
+    withoutSecrets(text: string): string {
+      // A short one would tear holes into anything.
+      return values.reduce((from, value) => (value.length < 4 ? from : from.replaceAll(value, '***')), text)
+    },
+    async close(): Promise<void> {
+      const open = await opened?.catch(() => undefined)
+      await open?.close()
+    },
+  }
+}

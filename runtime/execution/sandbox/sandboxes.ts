@@ -1,0 +1,76 @@
+import type { Backend } from '../../../shared/wire/runtime/isolation.ts'
+import type { Manifest } from '../../../shared/wire/runtime/manifest.ts'
+
+/** A backend that passed this node's self-test. */
+export interface Offered {
+  backend: Backend
+  accel?: 'kvm' | 'tcg'
+  /** Interpreters that its guests have. */
+  programs: ReadonlySet<string>
+}
+
+export interface SandboxFor {
+  runId: string
+  offered: Offered
+  limits: Manifest['limits']
+  files: Manifest['files']
+  /** Secrets of the run; they are in the environment of every command and nowhere else. */
+  env: Readonly<Record<string, string>>
+}
+
+export interface Command {
+  argv: readonly [string, ...string[]]
+  cwd?: string
+  stdin?: string
+}
+
+/** How a command ended; `limit` names the bound that ended it. */
+export interface CommandEnd {
+  stdout: string
+  stderr: string
+  exitCode?: number
+  signal?: string
+  limit?: { name: string; detail: string }
+  truncated?: boolean
+}
+
+export interface FileEntry {
+  name: string
+  kind: string
+  bytes: number
+}
+
+/** The place where the commands of one run are executed. Failures are StepFailures. */
+export interface RunSandbox {
+  readonly offered: Offered
+  readonly kernelRelease: string
+  run(command: Command, limits: { deadlineMs: number; signal: AbortSignal }): Promise<CommandEnd>
+  writeFile(path: string, content: Uint8Array): Promise<void>
+  readFile(path: string, maxBytes: number): Promise<Uint8Array>
+  listFiles(path: string): Promise<FileEntry[]>
+  /** Keeps the workspace as it is now, for a sandbox that takes over after a wait or a crash. */
+  keep(): Promise<void>
+  close(): Promise<void>
+}
+
+/** What a node can put foreign code into. */
+export interface Sandboxes {
+  /** Those of the given backends that work here, each tried for real the first time it is asked for. */
+  offered(backends: readonly Backend[]): Promise<readonly Offered[]>
+  /** Those that have passed so far; nothing is tried for it. */
+  known(): readonly Offered[]
+  /** Begins with the workspace as it was last kept, or with the files of the manifest. */
+  open(run: SandboxFor): Promise<RunSandbox>
+  /** The run is over: nothing of its workspace stays. */
+  forget(runId: string): Promise<void>
+}
+
+/** A host that holds no foreign code. */
+export const noSandboxes: Sandboxes = {
+  offered: async () => [],
+  known: () => [],
+  open: async () => {
+    throw new Error('this host has no sandboxes')
+  },
+  forget: async () => undefined,
+}

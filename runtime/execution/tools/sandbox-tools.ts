@@ -1,0 +1,124 @@
+import { fromBase64, toBase64, utf8 } from '../../../shared/sign/bytes.ts'
+import { builtInTools, type Effect, interruptedDefault, type Tool } from '../../../shared/wire/runtime/tool.ts'
+import { StepFailure } from '../failure.ts'
+import type { SandboxTool } from '../sandbox/placement.ts'
+import type { SandboxOfRun } from '../sandbox/run-sandbox.ts'
+import type { Command, RunSandbox } from '../sandbox/sandboxes.ts'
+import type { StepResult } from '../step.ts'
+import type { ExposedTool } from './exposed-tool.ts'
+
+/** Most of a file that a model is shown. */
+const MAX_READ_BYTES = 256 * 1024
+
+type Given = Record<string, unknown>
+interface Spec {
+  description: string
+  properties: Record<string, unknown>
+  required: readonly string[]
+  /** Whether the workspace may be another afterwards. */
+  changes: boolean
+  call(sandbox: RunSandbox, given: Given, limits: { deadlineMs: number; signal: AbortSignal }): Promise<unknown>
+}
+
+const text = { type: 'string' }
+const command = (argv: Command['argv'], given: Given): Command => ({
+  argv,
+  ...(typeof given.cwd === 'string' && { cwd: given.cwd }),
+  ...(typeof given.stdin === 'string' && { stdin: given.stdin }),
+})
+
+const SPECS: Record<SandboxTool, Spec> = {
+  exec: {
+    description: 'Runs a program in the sandbox of this run. Files in /work stay for later calls.',
+    properties: { command: text, args: { type: 'array', items: text }, cwd: text, stdin: text },
+    required: ['command'],
+    changes: true,
+    call: (sandbox, given, limits) => {
+      const args = Array.isArray(given.args) ? given.args.map(String) : undefined
+      const said = String(given.command)
+      // Without arguments it is a line for the shell.
+      return sandbox.run(command(args ? [said, ...args] : ['/bin/sh', '-c', said], given), limits)
+    },
+  },
+  python: {
+    description: 'Runs Python code in the sandbox of this run.',
+    properties: { code: text },
+    required: ['code'],
+    changes: true,
+    call: (sandbox, given, limits) => sandbox.run(command(['python3', '-c', String(given.code)], {}), limits),
+  },
+  node: {
+    description: 'Runs JavaScript with Node in the sandbox of this run.',
+    properties: { code: text },
+    required: ['code'],
+    changes: true,
+    call: (sandbox, given, limits) => sandbox.run(command(['node', '-e', String(given.code)], {}), limits),
+  },
+  read_file: {
+    description: 'Reads a file of the workspace; what is no text comes as base64.',
+    properties: { path: text },
+    required: ['path'],
+    changes: false,
+    call: async (sandbox, given) => {
+      const bytes = await sandbox.readFile(String(given.path), MAX_READ_BYTES)
+      try {
+        return { content: new TextDecoder('utf-8', { fatal: true }).decode(bytes), encoding: 'utf8' }
+      } catch {
+        return { content: toBase64(bytes), encoding: 'base64' }
+      }
+    },
+  },
+  list_files: {
+    description: 'Lists a folder of the workspace.',
+    properties: { path: text },
+    required: [],
+    changes: false,
+    call: async (sandbox, given) => ({ files: await sandbox.listFiles(String(given.path ?? '.')) }),
+  },
+  write_file: {
+    description: 'Writes a file of the workspace.',
+    properties: { path: text, content: text, encoding: { enum: ['utf8', 'base64'] } },
+    required: ['path', 'content'],
+    changes: true,
+    call: async (sandbox, given) => {
+      const content = bytesOf(String(given.content), given.encoding)
+      await sandbox.writeFile(String(given.path), content)
+      return { written: content.length }
+    },
+  },
+}
+
+/** A tool that works in the sandbox of the run; `name` is one of the contract's. */
+export function sandboxTool(tool: Tool & { name: SandboxTool }, sandbox: SandboxOfRun): ExposedTool {
+  const { name, needsApproval, onInterrupted } = tool
+  const { description, properties, required, changes, call } = SPECS[name]
+  const effect: Effect = tool.effect ?? builtInTools[name].effect
+  const seconds = tool.timeoutSeconds ?? builtInTools[name].timeoutSeconds
+  return {
+    ...{ name, kind: 'exec', family: 'tools', needsApproval, description },
+    parameters: { type: 'object', properties, required: [...required], additionalProperties: false },
+    effect: () => effect,
+    onInterrupted: () => onInterrupted ?? interruptedDefault(effect),
+    async call(given, _place, { signal }): Promise<StepResult> {
+      const room = await sandbox.get()
+      const output = await call(room, given, { deadlineMs: seconds * 1000, signal })
+      // Before the result is on record: what a later step finds must not be older than what was said of it.
+      if (changes) await room.keep()
+      const { backend, accel } = room.offered
+      return {
+        output: JSON.parse(sandbox.withoutSecrets(JSON.stringify(output))) as unknown,
+        isolationUsed: backend,
+        meta: { backend, kernelRelease: room.kernelRelease, ...(accel && { accel }) },
+      }
+    },
+  }
+}
+
+function bytesOf(content: string, encoding: unknown): Uint8Array {
+  if (encoding !== 'base64') return utf8(content)
+  try {
+    return fromBase64(content)
+  } catch (cause) {
+    throw new StepFailure('bad_arguments', 'content is not base64', { cause })
+  }
+}

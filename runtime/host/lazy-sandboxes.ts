@@ -1,0 +1,42 @@
+import { access } from 'node:fs/promises'
+import { join } from 'node:path'
+import { nodeEnv } from '../../node-agent/env.ts'
+import { readEnv } from '../../shared/env/read-env.ts'
+import type { Log } from '../../shared/log/log.ts'
+import { backends } from '../../shared/wire/runtime/isolation.ts'
+import type { Sandboxes } from '../execution/sandbox/sandboxes.ts'
+
+type Opened = Sandboxes & { close(): Promise<void> }
+
+export interface LazySandboxes extends Opened {
+  /** Tries every backend, where somebody has built an image for them. */
+  selfTest(): Promise<void>
+}
+
+/** The isolation backends of this machine for the embedded node; nothing of them is loaded or tried before a run asks. */
+export function lazySandboxes(vars: Record<string, string | undefined>, dataDir: string, log: Log): LazySandboxes {
+  const env = readEnv(nodeEnv, vars)
+  let opened: Promise<Opened> | undefined
+  let now: Opened | undefined
+  const open = () => {
+    opened ??= import('../../node-agent/sandboxes.ts').then(({ nodeSandboxes }) => {
+      now = nodeSandboxes({ env, log, workspaces: join(dataDir, 'workspaces') })
+      return now
+    })
+    return opened
+  }
+  return {
+    offered: async backends => (await open()).offered(backends),
+    known: () => now?.known() ?? [],
+    open: async run => (await open()).open(run),
+    forget: async runId => (await opened)?.forget(runId),
+    close: async () => (await opened)?.close(),
+    async selfTest() {
+      const built = await access(join(env.NODE_IMAGE_DIR, 'manifest.json')).then(
+        () => true,
+        () => false,
+      )
+      if (built) await (await open()).offered(backends)
+    },
+  }
+}
