@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -40,6 +40,39 @@ describe('the published package, installed in an empty folder', () => {
       const { stdout } = await run(process.execPath, [join(folder, 'node_modules/.bin', name), '--version'])
       expect(stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
     }
+  })
+
+  describe('with the examples of the documents', () => {
+    const examples = ['router-in-express', 'router-in-hono', 'runtime-in-hono', 'runtime-and-router']
+    beforeAll(async () => {
+      await cp(join(root, 'docs/examples'), folder, { recursive: true })
+      // What an app that uses us has beside us.
+      await mkdir(join(folder, 'node_modules/@types'), { recursive: true })
+      for (const name of ['express', '@anthropic-ai', 'openai', '@types/express', '@types/node']) {
+        await symlink(join(root, 'node_modules', name), join(folder, 'node_modules', name)).catch(() => undefined)
+      }
+    })
+
+    it.each([
+      ['router-in-express', [/answer: 'Hello from large\.'/, /servedBy: 'pretend\/large'/, /served after 2 attempts/]],
+      ['router-in-hono', [/^Hello from large\.$/m, /^200 pretend\/large$/m]],
+      ['runtime-in-hono', [/^succeeded \{[^}]*Simulated[^}]*\} true$/m]],
+      [
+        'runtime-and-router',
+        [/^succeeded \{ result: 'Hello from large\.' \}/m, /receipt of the router: true pretend\/large/],
+      ],
+    ])('%s runs without a key', async (name, said) => {
+      const { stdout } = await run(process.execPath, [`${name}.ts`], { cwd: folder })
+      for (const line of said) expect(stdout).toMatch(line)
+    })
+
+    it('checks them', async () => {
+      const flags = '--ignoreConfig --strict --noEmit --module nodenext --target es2024 --lib es2024,dom --types node'
+      const files = examples.map(name => join(folder, `${name}.ts`))
+      const more = ['--allowImportingTsExtensions', '--skipLibCheck', '--erasableSyntaxOnly']
+      const checked = run(`${root}node_modules/.bin/tsc`, [...flags.split(' '), ...more, ...files], { cwd: folder })
+      expect((await checked.catch((error: { stdout: string }) => error)).stdout).toBe('')
+    }, 60_000)
   })
 
   it('has declarations that check under nodenext, also in themselves', async () => {
