@@ -9,7 +9,8 @@ export interface Violation {
 }
 
 /** Rooms that may know the machine they run on. */
-const HOST_ROOM = /(?:^|\/)(?:host|cli)\/|^(?:node-agent|wrangler-local|scripts|tests|docs)\/|(?:^|\/)testing\/|\.test\.ts$/
+const HOST_ROOM =
+  /(?:^|\/)(?:host|cli)\/|^(?:node-agent|wrangler-local|scripts|tests|docs)\/|(?:^|\/)testing\/|\.test\.ts$/
 
 /** Packages that only such a room may load: they bind to Node, to sockets or to a process. */
 const HOST_PACKAGES =
