@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { logFilter } from '../shared/env/log-filter.ts'
 import { bindSchema } from '../shared/http/bind.ts'
+import { readProxies } from '../shared/http/forwarded.ts'
 import { type AllowEntry, readAllowEntry } from '../shared/http/outbound/allow-list.ts'
 import { parseDuration } from '../shared/time/duration.ts'
 import { BOOTSTRAP_KEY } from '../shared/wire/runtime/auth.ts'
@@ -32,6 +33,13 @@ const allowList = z.string().transform((text, ctx): AllowEntry[] => {
   })
 })
 
+const proxyList = z.string().transform((text, ctx) => {
+  const { proxies, fault } = readProxies(text)
+  if (fault === undefined) return proxies
+  ctx.addIssue({ code: 'custom', message: `expected addresses or networks such as 10.0.0.0/8; "${fault}" is none` })
+  return z.NEVER
+})
+
 const key32 = z.string().transform((text, ctx) => {
   const key = readMasterKey(text)
   if (key !== undefined) return key
@@ -42,6 +50,8 @@ const key32 = z.string().transform((text, ctx) => {
 /** What the runtime process reads from its environment. */
 export const runtimeEnv = z.object({
   PLATFORM_BIND: bindSchema.default({ host: 'localhost', port: 8080 }),
+  /** Reverse proxies whose x-forwarded-for is believed; none by default. */
+  PLATFORM_TRUSTED_PROXIES: proxyList.default([]),
   PLATFORM_PUBLIC_URL: z.url({ protocol: /^https?$/, error: 'expected an http or https URL' }).optional(),
   PLATFORM_DATABASE_URL: z.string().optional(),
   PLATFORM_DATABASE_TOKEN: z.string().optional(),

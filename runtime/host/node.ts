@@ -4,6 +4,7 @@ import { nodeOutside } from '../../shared/host/node-outside.ts'
 import { listen, type Service } from '../../shared/host/serve.ts'
 import { writerIsGone, writerName } from '../../shared/host/writer-name.ts'
 import { isLoopback } from '../../shared/http/bind.ts'
+import { callerAddress, type TrustedProxies } from '../../shared/http/forwarded.ts'
 import { outboundRule } from '../../shared/http/outbound/outbound-rule.ts'
 import { createLog } from '../../shared/log/log.ts'
 import { setupLink } from '../auth/dashboard/setup-links.ts'
@@ -81,7 +82,8 @@ export async function serveRuntime(
     },
   })
   await runtime.ready()
-  const answer = (request: Request, socket?: NodeConnection) => runtime.fetch(request, connectionOf(socket))
+  const answer = (request: Request, socket?: NodeConnection) =>
+    runtime.fetch(request, connectionOf(request, socket, env.PLATFORM_TRUSTED_PROXIES))
   const server = await listen({ bind: env.PLATFORM_BIND, fetch: answer, bodyMs: 30_000 })
   void sandboxes.selfTest().catch((error: unknown) => log.warn('isolation backends could not be tried', { error }))
   // Whoever brings a key of their own has no need of a browser to begin.
@@ -99,8 +101,9 @@ export async function serveRuntime(
   }
 }
 
-/** The address of the socket: a header that names another one could be anybody's. */
-function connectionOf(socket: NodeConnection | undefined): Connection {
-  const address = socket?.incoming?.socket?.remoteAddress
+/** The address of the socket, unless that is a proxy whose word is trusted: a header could be anybody's. */
+function connectionOf(request: Request, socket: NodeConnection | undefined, trusted: TrustedProxies): Connection {
+  const seen = socket?.incoming?.socket?.remoteAddress
+  const address = callerAddress(seen, request.headers.get('x-forwarded-for'), trusted)
   return address === undefined ? {} : { address }
 }

@@ -1,0 +1,79 @@
+import { spawnSync } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
+import { expect, it } from 'vitest'
+import { parse, parseAllDocuments } from 'yaml'
+import { z } from 'zod'
+import { routerEnv } from '../../router/env.ts'
+import { runtimeEnv } from '../../runtime/env.ts'
+import { readEnv } from '../../shared/env/read-env.ts'
+
+const read = (name: string) => readFile(new URL(`../../docs/deploy/${name}`, import.meta.url), 'utf8')
+const known = new Set([...Object.keys(runtimeEnv.shape), ...Object.keys(routerEnv.shape)])
+
+const named = z.object({ name: z.string() })
+const labels = z.record(z.string(), z.string())
+const statefulSet = z.object({
+  kind: z.literal('StatefulSet'),
+  spec: z.object({
+    serviceName: z.string(),
+    selector: z.object({ matchLabels: labels }),
+    template: z.object({
+      metadata: z.object({ labels }),
+      spec: z.object({
+        containers: z.array(z.object({ volumeMounts: z.array(named) })).length(1),
+        volumes: z.array(named),
+      }),
+    }),
+    volumeClaimTemplates: z.array(z.object({ metadata: named })),
+  }),
+})
+
+/** Every variable of ours that a file names must be one that a service reads, with a value that it takes. */
+function checkVariables(vars: Record<string, string>): void {
+  for (const name of Object.keys(vars)) expect([...known], name).toContain(name)
+  expect(() => readEnv(runtimeEnv, vars)).not.toThrow()
+  expect(() => readEnv(routerEnv, vars)).not.toThrow()
+}
+
+it('the container file names variables, a command and a path that exist', async () => {
+  const text = await read('Dockerfile')
+  const words = text.split('\n').flatMap(line => /^ENV (.*)$/.exec(line)?.[1]?.split(' ') ?? [])
+  checkVariables(Object.fromEntries(words.map(word => word.split('=') as [string, string])))
+  expect(JSON.parse(/^CMD (\[.*\])$/m.exec(text)![1]!)).toEqual(['runtime', 'serve', '--with-router'])
+  expect(text).toContain('/readyz')
+})
+
+it('the compose file and the Kubernetes manifest are what their schemas ask for', async () => {
+  const port = z.string().regex(/^127\.0\.0\.1:(\d+):\1$/)
+  z.object({
+    services: z.object({
+      waybill: z.object({ ports: z.array(port).length(2), volumes: z.tuple([z.literal('data:/data')]) }),
+    }),
+    volumes: z.object({ data: z.object({}) }),
+  }).parse(parse(await read('compose.yaml')))
+  const documents = parseAllDocuments(await read('kubernetes.yaml'))
+  expect(documents.flatMap(({ errors }) => errors)).toEqual([])
+  const service = z.object({ kind: z.literal('Service'), metadata: named }).parse(documents[0]!.toJS())
+  const { spec } = statefulSet.parse(documents[1]!.toJS())
+  expect(spec.serviceName).toBe(service.metadata.name)
+  expect(spec.selector.matchLabels).toEqual(spec.template.metadata.labels)
+  const pod = spec.template.spec
+  const volumes = [...pod.volumes.map(({ name }) => name), ...spec.volumeClaimTemplates.map(one => one.metadata.name)]
+  expect(pod.containers[0]!.volumeMounts.map(({ name }) => name).sort()).toEqual(volumes.sort())
+})
+
+it('the unit names a command that exists and variables that are read', async () => {
+  const text = await read('waybill.service')
+  const vars = [...text.matchAll(/^Environment=([A-Z_]+)=(.*)$/gm)].map(([, name, value]) => [name!, value!])
+  checkVariables(Object.fromEntries(vars))
+  expect(text).toMatch(/^ExecStart=\/usr\/bin\/env runtime serve --with-router$/m)
+  const sections = [...text.matchAll(/^\[(\w+)\]$/gm)].map(([, name]) => name)
+  expect(sections).toEqual(['Unit', 'Service', 'Install'])
+  for (const line of text.split('\n')) expect(line).toMatch(/^(?:$|#|\[\w+\]$|[A-Z]\w+=)/)
+  // Where systemd is, its own reading counts.
+  const analyze = spawnSync('systemd-analyze', [
+    'verify',
+    new URL('../../docs/deploy/waybill.service', import.meta.url).pathname,
+  ])
+  if (analyze.error === undefined) expect(String(analyze.stderr)).not.toMatch(/Unknown|Failed to parse/)
+})
