@@ -8,7 +8,7 @@ import type { RuntimeHttpEnv } from '../auth/http-env.ts'
 import { pathOf } from '../auth/path-of.ts'
 import { storableText } from '../schema/storable-text.ts'
 import { canonicalBody } from './canonical-body.ts'
-import { type Attempt, type IdempotencyStore, KEPT_MS, type Known } from './store.ts'
+import { ATTEMPT_MS, type Attempt, type IdempotencyStore, KEPT_MS, type Known } from './store.ts'
 
 export interface IdempotencyDeps {
   store: IdempotencyStore
@@ -55,6 +55,10 @@ export function idempotency({ store, now, newId, log }: IdempotencyDeps): Idempo
 
       c.set('idempotency', { statement: objectId => store.bind(attempt, objectId), undo: () => store.unbind(attempt) })
       let answered = false
+      const beat = setInterval(() => {
+        // A beat that is missed is made up for by the next; a claim that is lost shows when the work is committed.
+        void store.renew(attempt, now().getTime()).catch(() => undefined)
+      }, ATTEMPT_MS / 3)
       try {
         await next()
         // What a handler throws is an answer by now. A refusal is not kept: the same call may do better later.
@@ -67,6 +71,7 @@ export function idempotency({ store, now, newId, log }: IdempotencyDeps): Idempo
         // The work is done and the caller is owed its answer; a repeat is answered from the bound object.
         log.error('the answer of an idempotent call could not be stored', { error, route })
       } finally {
+        clearInterval(beat)
         if (!answered) await store.release(attempt)
       }
     })

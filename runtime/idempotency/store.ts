@@ -3,8 +3,8 @@ import type { Db } from '../../shared/sql/db.ts'
 import { retryBusy } from '../../shared/sql/db-fault.ts'
 import { openMaybe, type RecordPlace, type Records } from '../vault/records.ts'
 
-/** The time in which a call must answer (contract §1); an attempt older than that is of a process that died. */
-export const ATTEMPT_MS = 130_000
+/** An attempt that was not renewed for so long is of a process that died. */
+export const ATTEMPT_MS = 15_000
 export const KEPT_MS = 24 * 60 * 60 * 1000
 
 /** One use of a key. `route` is method and path, so that a key used on two objects is two keys. */
@@ -50,6 +50,15 @@ where idempotency.expires_ms <= ?6`,
       if (cleaning) cleanMs = nowMs + CLEAN_EVERY_MS
       const done = await retryBusy(() => (cleaning ? db.write([claim, expired(nowMs)]) : db.write([claim])))
       return done[0]?.rowsAffected === 1
+    },
+
+    /** Whoever does the work is still at it. */
+    async renew(attempt: Attempt, nowMs: number): Promise<void> {
+      await db.execute({
+        sql: `update idempotency set expires_ms = ?
+where tenant_id = ? and route = ? and key = ? and attempt = ? and bound is null and status is null`,
+        args: [nowMs + ATTEMPT_MS, ...place(attempt)],
+      })
     },
 
     async get({ tenantId, route, key }: Use): Promise<Known | undefined> {

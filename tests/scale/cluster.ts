@@ -1,0 +1,88 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { freePort } from '../../scripts/bench/free-port.ts'
+
+export const KEY = `wb_live_${'c'.repeat(43)}`
+const root = new URL('../../', import.meta.url).pathname
+
+export interface Instance {
+  origin: string
+  readonly running: boolean
+  start(): Promise<void>
+  /** SIGKILL leaves everything as it is; SIGTERM drains. */
+  stop(signal: 'SIGKILL' | 'SIGTERM'): Promise<void>
+}
+
+/** Several control planes, each a process of its own, on one libSQL server. */
+export async function cluster(databaseUrl: string, size: number, vars: Record<string, string> = {}) {
+  const folder = await mkdtemp(join(tmpdir(), 'waybill-cluster-'))
+  const masterKey = Buffer.alloc(32, 5).toString('base64')
+  const instances: Instance[] = []
+  for (let number = 0; number < size; number++) {
+    const port = await freePort()
+    const origin = `http://127.0.0.1:${port}`
+    let child: ChildProcess | undefined
+    instances.push({
+      origin,
+      get running() {
+        return child !== undefined
+      },
+      async start() {
+        const env = {
+          ...{ PATH: process.env.PATH, PLATFORM_BIND: `127.0.0.1:${port}`, PLATFORM_DATABASE_URL: databaseUrl },
+          ...{ PLATFORM_DATA_DIR: join(folder, String(number)), PLATFORM_MASTER_KEY: masterKey },
+          ...{ PLATFORM_BOOTSTRAP_KEY: KEY, PLATFORM_LOG_LEVEL: 'error', PLATFORM_RECOVERY_INTERVAL: '1s' },
+          ...{ PLATFORM_LEASE_TTL: '3s', ...vars },
+        }
+        const started = spawn(process.execPath, [`${root}runtime/cli/main.ts`, 'serve'], {
+          env,
+          stdio: ['ignore', 'ignore', 'pipe'],
+        })
+        let said = ''
+        started.stderr?.on('data', (chunk: Buffer) => {
+          said = (said + String(chunk)).slice(-4000)
+        })
+        child = started
+        for (;;) {
+          const answer = await fetch(`${origin}/readyz`).catch(() => undefined)
+          await answer?.body?.cancel()
+          if (answer?.status === 200) return
+          if (started.exitCode !== null) throw new Error(`an instance ended with ${started.exitCode}: ${said}`)
+          await new Promise(resolve => setTimeout(resolve, 20))
+        }
+      },
+      async stop(signal) {
+        if (child === undefined) return
+        const ending = child
+        child = undefined
+        const ended = once(ending, 'exit')
+        ending.kill(signal)
+        await ended
+      },
+    })
+  }
+  await Promise.all(instances.map(instance => instance.start()))
+  return {
+    instances,
+    /** A call to one instance; undefined where the connection broke, so that nobody knows what became of it. */
+    async call(instance: Instance, method: string, path: string, body?: object, headers: Record<string, string> = {}) {
+      try {
+        const answer = await fetch(instance.origin + path, {
+          ...{ method, headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json', ...headers } },
+          ...(body && { body: JSON.stringify(body) }),
+          signal: AbortSignal.timeout(60_000),
+        })
+        return { status: answer.status, text: await answer.text() }
+      } catch {
+        return undefined
+      }
+    },
+    async close() {
+      await Promise.all(instances.map(instance => instance.stop('SIGKILL')))
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
