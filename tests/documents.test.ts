@@ -1,0 +1,33 @@
+import { existsSync } from 'node:fs'
+import { readdir, readFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { expect, it } from 'vitest'
+
+const root = new URL('..', import.meta.url).pathname
+
+async function documents(): Promise<string[]> {
+  const pages = (await readdir(join(root, 'docs'))).filter(name => name.endsWith('.md')).map(name => `docs/${name}`)
+  return [...pages, 'README.md', 'ARCHITECTURE.md', 'AGENTS.md']
+}
+
+it('every file that a document names is there', async () => {
+  const missing: string[] = []
+  for (const page of await documents()) {
+    const text = await readFile(join(root, page), 'utf8')
+    for (const [, path] of text.matchAll(
+      /`((?:shared|router|runtime|node-agent|tests|scripts|docs|wrangler-local)\/[\w./-]+)`/g,
+    )) {
+      if (!existsSync(join(root, path!))) missing.push(`${page}: ${path}`)
+    }
+    for (const [, link] of text.matchAll(/\]\((?!https?:|#|mailto:)([^)#]+)[^)]*\)/g)) {
+      if (!existsSync(join(root, dirname(page), link!))) missing.push(`${page}: ${link}`)
+    }
+  }
+  expect(missing).toEqual([])
+})
+
+it('every dependency has its reason', async () => {
+  const { dependencies } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { dependencies: object }
+  const text = await readFile(join(root, 'docs/security.md'), 'utf8')
+  for (const name of Object.keys(dependencies)) expect(text, name).toContain(name)
+})
