@@ -49,6 +49,7 @@ import { ACCESS_HOLDINGS } from './tenants/store.ts'
 import { checkMasterKey } from './vault/canary.ts'
 import { openDataKeys, refuseSealed } from './vault/data-keys.ts'
 import { masterKey } from './vault/master-key.ts'
+import { portableCipher } from './vault/portable-cipher.ts'
 import { clearRecords, type RecordCipher, type Records, recordsLater, sealedRecords } from './vault/records.ts'
 import { vault } from './vault/vault.ts'
 import { announceRefused } from './webhooks/announce.ts'
@@ -65,7 +66,7 @@ export interface RuntimeOptions {
   metricsAccess?: MetricsAccess
   /** 32 bytes under which secrets are sealed. Without it nothing secret can be stored. */
   masterKey?: Uint8Array<ArrayBuffer> | undefined
-  /** AES-256-GCM of this host. With it and a master key, run data is sealed at rest; without either it stands in clear. */
+  /** AES-256-GCM of this host, under which run data is sealed at rest; without a master key it stands in clear. Default: in JavaScript. */
   cipher?: RecordCipher | undefined
   /** The zone of schedules that name none, and whose days budgets and usage are counted by. Default: UTC. */
   defaultTimezone?: string | undefined
@@ -153,13 +154,11 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   }
 
   async function openRecords(): Promise<Records> {
-    if (box === undefined || options.cipher === undefined) {
-      const lacking =
-        box === undefined ? 'give the master key it was sealed under' : 'this host has no cipher to open it'
-      await refuseSealed(db, lacking)
+    if (box === undefined) {
+      await refuseSealed(db, 'give the master key it was sealed under')
       return clearRecords
     }
-    return sealedRecords(options.cipher, await openDataKeys(db, await box, clock.now().getTime()))
+    return sealedRecords(options.cipher ?? portableCipher, await openDataKeys(db, await box, clock.now().getTime()))
   }
 
   async function checkKey(): Promise<void> {

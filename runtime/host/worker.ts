@@ -54,9 +54,10 @@ async function start(vars: Vars): Promise<Runtime> {
     log.redact.register(secret)
   }
   if (masterKey === undefined) {
-    log.warn('PLATFORM_MASTER_KEY is not set, and there is no disk to keep one on: no secret can be stored')
+    log.warn(
+      'PLATFORM_MASTER_KEY is not set, and there is no disk to keep one on: no secret can be stored, and run data stands in clear',
+    )
   }
-  log.info('this host has no cipher for run data: it stands in clear in the store (secrets are sealed)')
   const metricsAccess = { open: false, token: env.PLATFORM_METRICS_TOKEN } as const
   const maxBodyBytes = env.PLATFORM_MAX_BODY_BYTES
   const outside = platformOutside(outboundRule(env.PLATFORM_OUTBOUND_ALLOW))
