@@ -10,6 +10,7 @@ import type { Ledger } from './budgets/ledger.ts'
 import { createEngine, type Engine } from './execution/engine.ts'
 import type { EngineDeps, EngineLimits, SignReceipt } from './execution/engine-deps.ts'
 import { engineMetrics } from './execution/engine-metrics.ts'
+import type { McpDeps } from './execution/mcp/deps.ts'
 import type { Models } from './execution/models/model.ts'
 import type { ConnectorsOf } from './execution/tools/connector-tool.ts'
 import type { Outbound } from './execution/tools/http-request-tool.ts'
@@ -31,6 +32,7 @@ export interface RunningDeps {
   models: Models
   outbound: Outbound
   connectorsOf: ConnectorsOf
+  mcp: McpDeps
   signReceipt: SignReceipt
   turns: Pick<EngineDeps, 'turnOf' | 'endEffect'>
   ledger: Pick<Ledger, 'admit' | 'within'>

@@ -1,3 +1,4 @@
+import { OutboundDenied } from '../shared/http/outbound/outbound-denied.ts'
 import type { Outside } from '../shared/http/outbound/outside.ts'
 import { uuidv7 } from '../shared/ids/uuid-v7.ts'
 import { type Log, silentLog } from '../shared/log/log.ts'
@@ -21,6 +22,8 @@ import { agentActions } from './connectors/agent-actions.ts'
 import { CONNECTOR_HOLDINGS, connecting } from './connectors/connecting.ts'
 import { type EngineLimits, engineLimits } from './execution/engine-deps.ts'
 import { StepFailure } from './execution/failure.ts'
+import type { StdioTransportOf } from './execution/mcp/deps.ts'
+import { pinStore } from './execution/mcp/pin-store.ts'
 import type { Models } from './execution/models/model.ts'
 import type { Outbound } from './execution/tools/http-request-tool.ts'
 import type { MetricsAccess } from './metrics/access.ts'
@@ -78,6 +81,8 @@ export interface RuntimeOptions {
   outside?: Outside | undefined
   /** How `http_request` alone reaches the outside, where that is another way. */
   outbound?: Outbound
+  /** How commands of MCP servers are started inside a sandbox; without it runs that need one are refused. */
+  stdioTransportOf?: StdioTransportOf | undefined
   /** Providers of every tenant that has not configured them itself. */
   providers?: readonly EnvironmentProvider[] | undefined
   /** A router in this process: it becomes the provider `router`, and with it the first choice of `auto`. */
@@ -207,6 +212,10 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     ...(options.isGone && { isGone: options.isGone }),
     ...runEvents(newId),
     connectorsOf: agentActions({ service: connectors.service, useTool: budgets.useTool }),
+    mcp: {
+      ...{ fetch: outside?.fetch ?? noWayOut, secretOf: provided.secrets.open, pins: pinStore(db) },
+      stdioTransportOf: options.stdioTransportOf,
+    },
   })
   const hooks = hooking({
     ...{ db, clock, metrics, newId, maxBodyBytes, outside, idempotent: parts.idempotent, sealing: async () => box },
@@ -293,6 +302,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     },
   }
 }
+
+const noWayOut: Outside['fetch'] = () => Promise.reject(new OutboundDenied('this host has no way out'))
 
 /** `ok`, or what went wrong in one sentence. */
 async function outcome(check: () => Promise<unknown>): Promise<string> {

@@ -10,6 +10,7 @@ import type { EngineMetrics } from './engine-metrics.ts'
 import type { ChainHead } from './journal/event.ts'
 import type { BesideCommit, Spent } from './journal/unit.ts'
 import type { Claimed } from './lease-store.ts'
+import type { McpDeps } from './mcp/deps.ts'
 import type { FoundModel, Models } from './models/model.ts'
 import type { ConnectorsOf } from './tools/connector-tool.ts'
 import type { Outbound } from './tools/http-request-tool.ts'
@@ -70,6 +71,7 @@ export interface EngineDeps {
   children: (parent: Claimed) => ChildRuns
   outbound: Outbound
   connectorsOf: ConnectorsOf
+  mcp: McpDeps
   signReceipt: SignReceipt
   /** What a run of a session is a turn of. */
   turnOf: (run: Claimed, sessionId: string, manifest: Manifest) => Promise<Turn>

@@ -15,6 +15,7 @@ import { modelsOf } from './journal/models-of.ts'
 import { type LastWord, LeaseLostError, type RunJournal, runJournal } from './journal/run-journal.ts'
 import { plainMessage } from './journal/well-formed.ts'
 import type { Claimed, LeaseStore } from './lease-store.ts'
+import { mcpServers } from './mcp/servers.ts'
 import { parking } from './parking.ts'
 import { runSteps } from './step.ts'
 import { leaving } from './tools/leaving.ts'
@@ -131,10 +132,11 @@ async function work(
   const declared = await deps.manifestOf(run.versionId)
   const turn = run.sessionId === undefined ? undefined : await deps.turnOf(run, run.sessionId, declared)
   const manifest = turn ? { ...declared, systemPrompt: withHints(declared.systemPrompt, turn.hints) } : declared
-  const lacking = missing(manifest)
+  const lacking = missing(manifest, { commands: deps.mcp.stdioTransportOf !== undefined })
   if (lacking) throw new RunFailure(lacking.code, lacking.message)
   const found = await deps.models.find(run.tenantId, manifest.model, {
-    tools: manifest.tools.length + manifest.connectors.length + manifest.subAgents.length > 0,
+    tools:
+      manifest.tools.length + manifest.connectors.length + manifest.mcpServers.length + manifest.subAgents.length > 0,
   })
   if (!found) throw new RunFailure('model_unconfigured', `no configured provider serves the model ${manifest.model}`)
   const model = deps.withinBudget(run, found)
@@ -155,16 +157,21 @@ async function work(
     },
     ...{ maxSteps: manifest.limits.maxSteps, random: deps.random, draining: deps.draining, metrics: deps.metrics },
   })
-  const tools = toolbox(manifest, {
-    ...{ run, db, clock, approvals, newId, depth: run.depth, children: deps.children(run), outbound: deps.outbound },
-    connectors: await deps.connectorsOf(run, manifest.connectors),
-  })
-  return agentLoop({
-    ...{ runId: run.id, manifest, model, steps, journal, history, approvals, sha256 },
-    tools: leaving(tools, turn?.tools ?? 'all'),
-    opening: turn?.opening ?? [{ role: 'user', text: userMessage(run.input) }],
-    ...(turn && { voice: turn.voice }),
-  })
+  const mcp = await mcpServers({ ...deps.mcp, run, steps, sha256, clock }, manifest)
+  try {
+    const tools = toolbox(manifest, {
+      ...{ run, db, clock, approvals, newId, depth: run.depth, children: deps.children(run), outbound: deps.outbound },
+      ...{ connectors: await deps.connectorsOf(run, manifest.connectors), mcp: mcp.tools },
+    })
+    return await agentLoop({
+      ...{ runId: run.id, manifest, model, steps, journal, history, approvals, sha256 },
+      tools: leaving(tools, turn?.tools ?? 'all'),
+      opening: turn?.opening ?? [{ role: 'user', text: userMessage(run.input) }],
+      ...(turn && { voice: turn.voice }),
+    })
+  } finally {
+    mcp.close()
+  }
 }
 
 function withHints(systemPrompt: string, hints: readonly string[]): string {

@@ -15,11 +15,12 @@ import { runtimeSteps } from '../../schema/steps.ts'
 import { createEngine, type Engine } from '../engine.ts'
 import { type EngineDeps, engineLimits } from '../engine-deps.ts'
 import { engineMetrics } from '../engine-metrics.ts'
+import { pinStore } from '../mcp/pin-store.ts'
 import { demoModel } from '../models/demo.ts'
 import type { AskModel, ModelAnswer, ModelRequest } from '../models/model.ts'
 
 export interface RoomOptions
-  extends Partial<Pick<EngineDeps, 'isGone' | 'limits' | 'owner' | 'children' | 'outbound' | 'connectorsOf'>> {
+  extends Partial<Pick<EngineDeps, 'isGone' | 'limits' | 'owner' | 'children' | 'outbound' | 'connectorsOf' | 'mcp'>> {
   url?: string
   manifest?: ManifestInput
   /** Further agents, by name. */
@@ -87,6 +88,10 @@ export async function engineRoom({
       ),
     outbound: () => Promise.reject(new Error('this test calls nobody')),
     connectorsOf: async () => [],
+    mcp: {
+      fetch: () => Promise.reject(new Error('this test calls no MCP server')),
+      ...{ secretOf: async () => undefined, pins: pinStore(db) },
+    },
     ...rest,
   })
   return {

@@ -9,10 +9,11 @@ const SANDBOX_TOOLS = new Set([
   ...['exec', 'python', 'node', 'read_file', 'list_files', 'write_file', 'install_packages', 'browse'],
 ])
 
-/** What a manifest asks for and this node cannot do; a run of it ends before its first step. */
+/** What a manifest asks for and this node cannot do; a run of it ends before its first step. `commands`: it can start them. */
 export function missing(
   manifest: Manifest,
-): { code: 'isolation_unavailable' | 'mcp_failed'; message: string } | undefined {
+  { commands }: { commands: boolean },
+): { code: 'isolation_unavailable'; message: string } | undefined {
   const { isolation, tools, entrypoint, mcpServers } = manifest
   const sandbox = tools.map(tool => tool.name).filter(name => SANDBOX_TOOLS.has(name))
   if (isolation !== 'shared' || sandbox.length > 0 || entrypoint) {
@@ -23,14 +24,19 @@ export function missing(
       message: `${why} needs ${needs}, and no enrolled node offers it; this node offers shared`,
     }
   }
-  if (mcpServers.length > 0) return { code: 'mcp_failed', message: 'this version does not call MCP servers yet' }
+  const command = commands ? undefined : mcpServers.find(server => server.command !== undefined)
+  if (command) {
+    const why = `the MCP server ${command.name} is a command, which runs inside a sandbox and never on the host itself`
+    return { code: 'isolation_unavailable', message: `${why}; this node has no sandbox: give the server a url instead` }
+  }
   return undefined
 }
 
 /** The tools of one run by the names that its model sees. */
 export function toolbox(
   manifest: Manifest,
-  deps: WaitingDeps & SubAgentDeps & { outbound: Outbound; connectors: readonly ConnectorAction[] },
+  deps: WaitingDeps &
+    SubAgentDeps & { outbound: Outbound; connectors: readonly ConnectorAction[]; mcp: readonly ExposedTool[] },
 ): ReadonlyMap<string, ExposedTool> {
   const all: ExposedTool[] = []
   for (const tool of manifest.tools) {
@@ -40,6 +46,7 @@ export function toolbox(
     else if (tool.name === 'http_request') all.push(httpRequestTool(deps, manifest.egress, tool))
   }
   for (const action of deps.connectors) all.push(connectorTool(action))
+  all.push(...deps.mcp)
   for (const agent of manifest.subAgents) all.push(subAgentTool(deps, agent))
   return new Map(all.map(tool => [tool.name, tool]))
 }
