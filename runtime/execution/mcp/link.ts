@@ -32,6 +32,8 @@ export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
   let opening: Promise<McpConnection> | undefined
   let expected: ReadonlyMap<string, string> = new Map()
   let offered: { hashes: ReadonlyMap<string, string>; at: number } | undefined
+  /** Calls side by side look once. */
+  let relisting: Promise<unknown> | undefined
   let closed = false
 
   const failed = (error: unknown, said: Parameters<typeof faultOf>[2]) => faultOf(server.name, error, said, conceal)
@@ -92,14 +94,21 @@ export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
     return definitions
   }
 
-  /** Ends the run where a tool is not what its version was shown: nobody looked at what it is now. */
-  async function checkUnchanged(connection: McpConnection, name: string, stepId: string, signal: AbortSignal) {
-    if (!offered || connection.changed || clock.monotonic() - offered.at > LISTING_MS) await listed(connection, signal)
-    const now = offered?.hashes.get(name)
-    if (now !== undefined && now === expected.get(name)) return
-    const what = now === undefined ? 'no longer offers' : 'has changed the definition of'
-    const message = `the MCP server ${server.name} ${what} ${name} since this version of the agent first saw it`
-    throw new RunFailure('mcp_failed', `${message}: look at it and publish a new version`, { stepId })
+  /** Ends the run where a server is not what the version was shown: nobody looked at what it is now. */
+  async function checkUnchanged(connection: McpConnection, stepId: string, signal: AbortSignal): Promise<void> {
+    if (!offered || connection.changed || clock.monotonic() - offered.at > LISTING_MS) {
+      relisting ??= listed(connection, signal).finally(() => {
+        relisting = undefined
+      })
+      await relisting
+    }
+    for (const [name, hash] of expected) {
+      const now = offered?.hashes.get(name)
+      if (now === hash) continue
+      const what = now === undefined ? 'no longer offers' : 'has changed the definition of'
+      const message = `the MCP server ${server.name} ${what} ${name} since this version of the agent first saw it`
+      throw new RunFailure('mcp_failed', `${message}: look at it and publish a new version`, { stepId })
+    }
   }
 
   return {
@@ -122,7 +131,7 @@ export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
         let connection: McpConnection
         try {
           connection = await connected(signal)
-          await checkUnchanged(connection, name, stepId, signal)
+          await checkUnchanged(connection, stepId, signal)
         } catch (error) {
           if (error instanceof RunFailure) throw error
           drop()
