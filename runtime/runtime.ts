@@ -8,6 +8,7 @@ import type { Db } from '../shared/sql/db.ts'
 import { migrate } from '../shared/sql/migrate.ts'
 import { type Clock, systemClock } from '../shared/time/clock.ts'
 import { VERSION } from '../shared/version.ts'
+import type { ConnectorId } from '../shared/wire/runtime/catalog.ts'
 import type { Readyz } from '../shared/wire/runtime/health.ts'
 import { embeddedNode } from './agents/embedded-node.ts'
 import { agentStore } from './agents/store.ts'
@@ -20,6 +21,8 @@ import { budgeting } from './budgets/budgeting.ts'
 import { dayIn } from './budgets/day.ts'
 import { agentActions } from './connectors/agent-actions.ts'
 import { CONNECTOR_HOLDINGS, connecting } from './connectors/connecting.ts'
+import type { OAuthClients } from './connectors/oauth/clients.ts'
+import type { OtherHome } from './connectors/oauth/vendors.ts'
 import { type EngineLimits, engineLimits } from './execution/engine-deps.ts'
 import { StepFailure } from './execution/failure.ts'
 import type { StdioTransportOf } from './execution/mcp/deps.ts'
@@ -81,6 +84,10 @@ export interface RuntimeOptions {
   outside?: Outside | undefined
   /** How `http_request` alone reaches the outside, where that is another way. */
   outbound?: Outbound
+  /** What this installation is called at vendors, for OAuth. */
+  oauthClients?: OAuthClients | undefined
+  /** Vendors whose OAuth is somewhere else than at their own address: a server of one's own, or one of a test. */
+  oauthHomes?: Readonly<Partial<Record<ConnectorId, OtherHome>>> | undefined
   /** How commands of MCP servers are started inside a sandbox; without it runs that need one are refused. */
   stdioTransportOf?: StdioTransportOf | undefined
   /** Providers of every tenant that has not configured them itself. */
@@ -200,6 +207,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const budgets = budgeting({ db, metrics, models, dayOf, newId, now: clock.now })
   const connectors = connecting({
     ...{ db, log, clock, newId, maxBodyBytes, outside, idempotent: parts.idempotent, sealing: async () => box },
+    ...{ audit, publicUrl, oauthClients: options.oauthClients, oauthHomes: options.oauthHomes },
   })
   const work = running({
     ...{ db, clock, metrics, sha256, newId, models, outbound, agents, nodeId: () => nodeId },
