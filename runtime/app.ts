@@ -26,6 +26,7 @@ import { oauthCallbackRoute, oauthStartRoute } from './connectors/oauth/route.ts
 import { connectorsRoute } from './connectors/route.ts'
 import { answerErrors, answerUnknownRoute } from './errors.ts'
 import { type HealthDeps, healthRoute } from './health/route.ts'
+import { mcpRoute } from './mcp/route.ts'
 import { type MetricsDeps, metricsRoute } from './metrics/route.ts'
 import type { ProvidersDeps } from './providers/deps.ts'
 import { providersRoute } from './providers/route.ts'
@@ -85,6 +86,8 @@ export function runtimeApp(deps: AppDeps) {
   const api = apiRoutes(deps)
   app.use('/v1/*', deps.gates.bearer, audited(deps))
   app.use(`${DASHBOARD_API}/v1/*`, deps.gates.cookie, audited(deps))
+  app.post('/mcp', deps.gates.bearer)
+  app.route('/', mcpRoute({ call: async request => app.fetch(request, {}), maxBodyBytes: deps.maxBodyBytes }))
   app.route('/', api)
   app.route(DASHBOARD_API, api)
   app.notFound(answerUnknownRoute)

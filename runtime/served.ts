@@ -21,6 +21,7 @@ export const SERVED: readonly Endpoint[] = [
   operationEndpoints.metrics,
   operationEndpoints.openapi,
   operationEndpoints.docs,
+  operationEndpoints.mcp,
   ...Object.values(accessEndpoints),
   ...Object.values(agentEndpoints),
   ...Object.values(runEndpoints),

@@ -157,7 +157,7 @@ async function work(
     },
     ...{ maxSteps: manifest.limits.maxSteps, random: deps.random, draining: deps.draining, metrics: deps.metrics },
   })
-  const mcp = await mcpServers({ ...deps.mcp, run, steps, sha256, clock }, manifest)
+  const mcp = await mcpServers({ ...deps.mcp, run, steps, history, sha256, clock }, manifest)
   try {
     const tools = toolbox(manifest, {
       ...{ run, db, clock, approvals, newId, depth: run.depth, children: deps.children(run), outbound: deps.outbound },

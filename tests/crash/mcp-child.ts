@@ -21,7 +21,7 @@ const { server, call } = JSON.parse(given) as {
   call: { name: string; arguments: Record<string, unknown> }
 }
 
-function moment(when: 'before-call' | 'after-call'): void {
+function moment(when: 'before-call' | 'after-call' | 'after-pin'): void {
   if (kill === when) process.kill(process.pid, 'SIGKILL')
 }
 
@@ -65,6 +65,15 @@ const watchedChild: StdioTransportOf = async (run, command) => {
 
 // Kept apart from the engine's connection, as on a node that was given a store of its own.
 const pins = await openDb(join(folder, 'run.db'))
+const kept = pinStore(pins)
+const watchedPins: typeof kept = {
+  ...kept,
+  async keep(...pin) {
+    const found = await kept.keep(...pin)
+    moment('after-pin')
+    return found
+  },
+}
 const room = await engineRoom({
   ...{ url: join(folder, 'run.db'), owner: `pid:${process.pid}`, isGone: owner => owner !== `pid:${process.pid}` },
   limits: { ...engineLimits, recoveryMs: 100 },
@@ -79,7 +88,7 @@ const room = await engineRoom({
       moment('after-call')
       return new Response(body, answer)
     },
-    ...{ secretOf: async () => undefined, pins: pinStore(pins), stdioTransportOf: watchedChild },
+    ...{ secretOf: async () => undefined, pins: watchedPins, stdioTransportOf: watchedChild },
   },
 })
 await room.create({ prompt: 'go' }, { id: RUN_ID })

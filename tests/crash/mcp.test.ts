@@ -22,9 +22,11 @@ function folder(): string {
   return made
 }
 
+type Moment = 'before-call' | 'after-call' | 'after-pin'
+
 const program = fileURLToPath(new URL('./mcp-child.ts', import.meta.url))
 
-async function life(at: string, given: object, moment?: 'before-call' | 'after-call'): Promise<void> {
+async function life(at: string, given: object, moment?: Moment): Promise<void> {
   const args = [program, at, JSON.stringify(given), ...(moment ? [moment] : [])]
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe'], timeout: 30_000 })
   let said = ''
@@ -36,7 +38,7 @@ async function life(at: string, given: object, moment?: 'before-call' | 'after-c
 }
 
 /** What the store and the far end say after a life that was cut off and one that was not. */
-async function killed(at: string, given: object, moment: 'before-call' | 'after-call') {
+async function killed(at: string, given: object, moment: Moment) {
   await life(at, given, moment)
   await life(at, given)
   const db = await openDb(join(at, 'run.db'))
@@ -48,6 +50,7 @@ async function killed(at: string, given: object, moment: 'before-call' | 'after-
     return {
       run: (await runs.get(RUN_ID))!,
       calls: existsSync(join(at, 'calls.log')) ? readFileSync(join(at, 'calls.log'), 'utf8').trim().split('\n') : [],
+      listed: events.flatMap(({ stepId, kind }) => (stepId === 'mcp-list-all' ? [kind] : [])),
       of: events.flatMap(({ stepId, kind, attempt }) => (stepId === 'mcp-1-1' ? [`${kind} ${attempt}`] : [])),
       output: events.findLast(({ stepId, kind }) => stepId === 'mcp-1-1' && kind === 'step_completed')?.payload,
       asked: asked.rows.map(row => [row.reason, JSON.parse(String(row.action))]),
@@ -76,6 +79,15 @@ it.each(['before-call', 'after-call'] as const)(
   },
   60_000,
 )
+
+it('a listing that was cut off after the definitions were kept gets its last word', async () => {
+  const server = await everythingOverHttp()
+  open.push(server)
+  const given = { server: { name: 'all', url: server.url }, call: { name: 'get-sum', arguments: { a: 2, b: 3 } } }
+  const after = await killed(folder(), given, 'after-pin')
+  expect(after.run.status).toBe('succeeded')
+  expect(after.listed).toEqual(['step_started', 'step_completed'])
+}, 60_000)
 
 it('a write of server-filesystem over stdio that may be repeated is', async () => {
   const at = folder()

@@ -3,6 +3,7 @@ import type { Outside } from '../../../shared/http/outbound/outside.ts'
 import type { Sha256 } from '../../../shared/sign/sha256.ts'
 import type { Clock } from '../../../shared/time/clock.ts'
 import type { McpServer } from '../../../shared/wire/runtime/manifest-parts.ts'
+import type { History } from '../journal/history.ts'
 import type { Claimed } from '../lease-store.ts'
 import type { Steps } from '../step.ts'
 import type { McpDefinition } from './definition.ts'
@@ -43,6 +44,7 @@ export interface McpDeps {
 export interface McpServersDeps extends McpDeps {
   run: Claimed
   steps: Pick<Steps, 'run'>
+  history: Pick<History, 'steps'>
   sha256: Sha256
   clock: Pick<Clock, 'monotonic'>
 }

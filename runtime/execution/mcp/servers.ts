@@ -27,7 +27,11 @@ export async function mcpServers(deps: McpServersDeps, { mcpServers: servers, is
       const headers = await headersOf(deps, server)
       const link = mcpLink({ ...deps, isolation, headers }, server)
       links.push(link)
-      const pin = (await deps.pins.get(deps.run.versionId, server.name)) ?? (await firstLook(deps, server, link))
+      const known = await deps.pins.get(deps.run.versionId, server.name)
+      // A listing that was cut off is made again, known or not: its step is owed a last word.
+      const begun = deps.history.steps.get(listStep(server))
+      const owed = begun !== undefined && begun.is !== 'completed'
+      const pin = known && !owed ? known : await firstLook(deps, server, link)
       link.expect(pin.definitions)
       tools.push(...pin.definitions.map(definition => mcpTool(server, definition, link.call)))
     }
@@ -38,9 +42,11 @@ export async function mcpServers(deps: McpServersDeps, { mcpServers: servers, is
   }
 }
 
+const listStep = ({ name }: McpServer) => `mcp-list-${name}`
+
 /** The first listing for a version, as a step of its own. */
 async function firstLook({ pins, run, steps, sha256 }: McpServersDeps, server: McpServer, link: McpLink): Promise<Pin> {
-  const stepId = `mcp-list-${server.name}`
+  const stepId = listStep(server)
   try {
     await steps.run(
       {
