@@ -49,8 +49,10 @@ describe('a round trip', () => {
     expect(on.at.seen).toMatchObject({ exchanges: 1, refreshes: 0 })
     const entries = await on.json<AuditEntry[]>(200, 'GET', '/v1/audit-log')
     expect(entries.map(({ action }) => action)).toContain('connectorOAuthCallback')
-    const stored = await on.db.execute('select sealed from oauth_rounds')
-    expect(stored.rows).toEqual([])
+    expect((await on.db.execute('select sealed from oauth_rounds')).rows).toEqual([])
+    const stored = JSON.stringify((await on.db.execute('select * from connectors')).rows)
+    for (const token of [...on.at.seen.tokens, ...on.at.seen.refreshTokens]) expect(stored).not.toContain(token)
+    expect([on.at.seen.tokens.size, on.at.seen.refreshTokens.length]).toEqual([1, 1])
   })
 
   it('ends at a state that is wrong, used, or too old', async () => {

@@ -13,6 +13,7 @@ import { invalid } from '../config.ts'
 import type { Install } from '../install.ts'
 import { VendorFailure } from '../vendor-failure.ts'
 import type { OAuthClients } from './clients.ts'
+import { isOwnPath } from './own-path.ts'
 import type { RoundStore } from './rounds.ts'
 import type { Granted, TokenCalls } from './token-calls.ts'
 import { type OtherHome, vendorAt } from './vendors.ts'
@@ -181,9 +182,4 @@ function badState(): ApiError<'validation_failed'> {
   return new ApiError('validation_failed', 'this way back is not known, used up or too old: connect again', {
     details: [{ path: 'state', message: 'expected the state of a round that was begun here within 10 minutes' }],
   })
-}
-
-/** A path and not an address: `//host` and `/\host` are addresses to a browser. */
-function isOwnPath(path: string): boolean {
-  return /^\/(?![/\\])[\x21-\x7e]*$/.test(path) && !path.includes('\\') && !path.includes('#')
 }

@@ -2,6 +2,7 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import type { Outside, OutsideInit } from '../../../shared/http/outbound/outside.ts'
 import { StepFailure } from '../failure.ts'
 import { MAX_RESULT_BYTES } from '../step.ts'
+import { eventIds } from './event-ids.ts'
 
 /** Where the key of a step stands among what goes along with a call (contract §5, "Key"). */
 export const KEY_META = 'waybill/idempotencyKey'
@@ -123,26 +124,4 @@ function keyIn(body: string): string | undefined {
   const { params } = JSON.parse(body) as { params?: { _meta?: Record<string, unknown> } }
   const key = params?._meta?.[KEY_META]
   return typeof key === 'string' ? key : undefined
-}
-
-/** Whether an event stream has named an event so far: a line that begins with `id:`. */
-function eventIds() {
-  const wanted = [0x69, 0x64, 0x3a]
-  let at = 0
-  let any = false
-  return {
-    read(chunk: Uint8Array) {
-      for (const byte of any ? [] : chunk) {
-        if (byte === 0x0a || byte === 0x0d) at = 0
-        else if (at >= 0) at = byte === wanted[at] ? at + 1 : -1
-        if (at === wanted.length) {
-          any = true
-          return
-        }
-      }
-    },
-    get any() {
-      return any
-    },
-  }
 }
