@@ -1,4 +1,6 @@
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { afterEach, describe, expect, it } from 'vitest'
+import type { StdioTransportOf } from '../../runtime/execution/mcp/deps.ts'
 import { says } from '../../runtime/execution/testing/engine-room.ts'
 import type { Approval } from '../../shared/wire/runtime/approval.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
@@ -299,6 +301,30 @@ describe('a server', () => {
     open.push(on)
     expect((await on.run()).run).toMatchObject({ status: 'failed', error: { code: 'mcp_failed' } })
     expect(far.seen).toEqual([])
+  })
+
+  it('that ends every connection at once is given up', async () => {
+    let opened = 0
+    const stdioTransportOf: StdioTransportOf = async () => {
+      opened++
+      const transport: Transport = {
+        start: async () => undefined,
+        close: async () => transport.onclose?.(),
+        async send(message) {
+          if (!('id' in message)) return transport.onclose?.()
+          const serverInfo = { name: 'gone', version: '1' }
+          const result = { protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo }
+          transport.onmessage?.({ jsonrpc: '2.0', id: message.id!, result })
+        },
+      }
+      return transport
+    }
+    const on = await mcpRoom([], [{ name: 'far', command: 'gone', allow: ['*'] }], [says('done')], { stdioTransportOf })
+    open.push(on)
+    const { run } = await on.run()
+    expect(run.error).toMatchObject({ code: 'mcp_failed', message: expect.stringContaining('ends every connection') })
+    // Twice for each of the three attempts of the manifest.
+    expect(opened).toBe(6)
   })
 
   it('that refuses the credentials says what to do', async () => {

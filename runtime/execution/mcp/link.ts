@@ -59,7 +59,7 @@ export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
   }
 
   /** One connection for all calls of a run; a call that is given up does not take it from the others. */
-  async function connected(signal: AbortSignal): Promise<McpConnection> {
+  async function connected(signal: AbortSignal, again = false): Promise<McpConnection> {
     signal.throwIfAborted()
     if (closed) throw new Error('the run is over')
     const made = opening ?? open()
@@ -72,7 +72,8 @@ export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
       throw error
     }
     if (opening === made) drop()
-    return connected(signal)
+    if (again) throw new StepFailure('mcp_failed', 'the server ends every connection at once', { transient: true })
+    return connected(signal, true)
   }
 
   function drop(): void {
