@@ -21,9 +21,12 @@ import { DASHBOARD_API } from './auth/path-of.ts'
 import type { BudgetsDeps } from './budgets/deps.ts'
 import { budgetsRoute } from './budgets/route.ts'
 import type { ConnectorsDeps } from './connectors/deps.ts'
+import type { OAuthDeps } from './connectors/oauth/deps.ts'
+import { oauthCallbackRoute, oauthStartRoute } from './connectors/oauth/route.ts'
 import { connectorsRoute } from './connectors/route.ts'
 import { answerErrors, answerUnknownRoute } from './errors.ts'
 import { type HealthDeps, healthRoute } from './health/route.ts'
+import { mcpRoute } from './mcp/route.ts'
 import { type MetricsDeps, metricsRoute } from './metrics/route.ts'
 import type { ProvidersDeps } from './providers/deps.ts'
 import { providersRoute } from './providers/route.ts'
@@ -60,7 +63,7 @@ export interface AppDeps extends HealthDeps, MetricsDeps {
   budgets: BudgetsDeps
   schedules: SchedulesDeps
   webhooks: WebhooksDeps
-  connectors: ConnectorsDeps
+  connectors: ConnectorsDeps & { oauth: OAuthDeps }
   audit: AuditLog
   sessions: SessionsDeps
   /** True once the service is stopping: work that begins now would be cut off. */
@@ -78,10 +81,13 @@ export function runtimeApp(deps: AppDeps) {
   app.route('/', setupPage())
   app.route('/', publicReceiptsRoute(deps.receipts))
   app.use('/auth/setup', auditedSetup(deps))
+  app.route('/', oauthCallbackRoute(deps.connectors.oauth))
   app.route('/', dashboardRoute(deps.dashboard))
   const api = apiRoutes(deps)
   app.use('/v1/*', deps.gates.bearer, audited(deps))
   app.use(`${DASHBOARD_API}/v1/*`, deps.gates.cookie, audited(deps))
+  app.post('/mcp', deps.gates.bearer)
+  app.route('/', mcpRoute({ call: async request => app.fetch(request, {}), maxBodyBytes: deps.maxBodyBytes }))
   app.route('/', api)
   app.route(DASHBOARD_API, api)
   app.notFound(answerUnknownRoute)
@@ -102,6 +108,7 @@ function apiRoutes(deps: AppDeps) {
     .route('/', webhooksRoute(deps.webhooks))
     .route('/', auditRoute(deps))
     .use(refuseWork(deps.draining))
+    .route('/', oauthStartRoute(deps.connectors.oauth))
     .route('/', connectorsRoute(deps.connectors))
     .route('/', runsRoute(deps.runs))
     .route('/', journalRoute(deps.journals))

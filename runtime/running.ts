@@ -35,6 +35,7 @@ export interface RunningDeps {
   connectorsOf: ConnectorsOf
   sandboxes: EngineDeps['sandboxes']
   secretOf: EngineDeps['secretOf']
+  mcp: EngineDeps['mcp']
   signReceipt: SignReceipt
   turns: Pick<EngineDeps, 'turnOf' | 'endEffect'>
   ledger: Pick<Ledger, 'admit' | 'within'>

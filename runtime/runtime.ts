@@ -1,3 +1,4 @@
+import { OutboundDenied } from '../shared/http/outbound/outbound-denied.ts'
 import type { Outside } from '../shared/http/outbound/outside.ts'
 import { uuidv7 } from '../shared/ids/uuid-v7.ts'
 import { type Log, silentLog } from '../shared/log/log.ts'
@@ -7,6 +8,7 @@ import type { Db } from '../shared/sql/db.ts'
 import { migrate } from '../shared/sql/migrate.ts'
 import { type Clock, systemClock } from '../shared/time/clock.ts'
 import { VERSION } from '../shared/version.ts'
+import type { ConnectorId } from '../shared/wire/runtime/catalog.ts'
 import type { Readyz } from '../shared/wire/runtime/health.ts'
 import { embeddedNode } from './agents/embedded-node.ts'
 import { agentStore } from './agents/store.ts'
@@ -19,8 +21,12 @@ import { budgeting } from './budgets/budgeting.ts'
 import { dayIn } from './budgets/day.ts'
 import { agentActions } from './connectors/agent-actions.ts'
 import { CONNECTOR_HOLDINGS, connecting } from './connectors/connecting.ts'
+import type { OAuthClients } from './connectors/oauth/clients.ts'
+import type { OtherHome } from './connectors/oauth/vendors.ts'
 import { type EngineLimits, engineLimits } from './execution/engine-deps.ts'
 import { StepFailure } from './execution/failure.ts'
+import type { StdioTransportOf } from './execution/mcp/deps.ts'
+import { pinStore } from './execution/mcp/pin-store.ts'
 import type { Models } from './execution/models/model.ts'
 import { observers } from './execution/observer.ts'
 import { noSandboxes, type Sandboxes } from './execution/sandbox/sandboxes.ts'
@@ -91,6 +97,12 @@ export interface RuntimeOptions {
   outbound?: Outbound
   /** What this node can put foreign code into; without it, nothing foreign runs here. */
   sandboxes?: Sandboxes
+  /** What this installation is called at vendors, for OAuth. */
+  oauthClients?: OAuthClients | undefined
+  /** Vendors whose OAuth is somewhere else than at their own address: a server of one's own, or one of a test. */
+  oauthHomes?: Readonly<Partial<Record<ConnectorId, OtherHome>>> | undefined
+  /** How commands of MCP servers are started inside a sandbox; without it runs that need one are refused. */
+  stdioTransportOf?: StdioTransportOf | undefined
   /** Providers of every tenant that has not configured them itself. */
   providers?: readonly EnvironmentProvider[] | undefined
   /** A router in this process: it becomes the provider `router`, and with it the first choice of `auto`. */
@@ -223,6 +235,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const budgets = budgeting({ db, metrics, models, dayOf, newId, now: clock.now, log: log.target('runtime.budgets') })
   const connectors = connecting({
     ...{ db, log, clock, newId, maxBodyBytes, outside, idempotent: parts.idempotent, sealing: async () => box },
+    ...{ audit, publicUrl, oauthClients: options.oauthClients, oauthHomes: options.oauthHomes },
   })
   const traces =
     options.telemetry && tracing({ ...options.telemetry, metrics, sha256, log: log.target('runtime.telemetry') })
@@ -242,8 +255,12 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     ...(options.isGone && { isGone: options.isGone }),
     ...runEvents(newId),
     sandboxes,
-    secretOf: (tenantId, ref) => provided.secrets.open(tenantId, ref.replace(/^secret\//, '')),
+    secretOf: provided.secrets.open,
     connectorsOf: agentActions({ service: connectors.service, useTool: budgets.useTool }),
+    mcp: {
+      ...{ fetch: outside?.fetch ?? noWayOut, pins: pinStore(db) },
+      stdioTransportOf: options.stdioTransportOf,
+    },
   })
   const hooks = hooking({
     ...{ db, clock, metrics, newId, maxBodyBytes, outside, idempotent: parts.idempotent, sealing: async () => box },
@@ -343,6 +360,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     },
   }
 }
+
+const noWayOut: Outside['fetch'] = () => Promise.reject(new OutboundDenied('this host has no way out'))
 
 /** `ok`, or what went wrong in one sentence. */
 async function outcome(check: () => Promise<unknown>): Promise<string> {

@@ -21,6 +21,7 @@ export const SERVED: readonly Endpoint[] = [
   operationEndpoints.metrics,
   operationEndpoints.openapi,
   operationEndpoints.docs,
+  operationEndpoints.mcp,
   ...Object.values(accessEndpoints),
   ...Object.values(agentEndpoints),
   ...Object.values(runEndpoints),
@@ -32,14 +33,7 @@ export const SERVED: readonly Endpoint[] = [
   ...Object.values(webhookEndpoints),
   ...Object.values(auditEndpoints),
   ...Object.values(sessionEndpoints),
-  connectorEndpoints.catalog,
-  connectorEndpoints.install,
-  connectorEndpoints.list,
-  connectorEndpoints.get,
-  connectorEndpoints.execute,
-  connectorEndpoints.executeRead,
-  connectorEndpoints.test,
-  connectorEndpoints.remove,
+  ...Object.values(connectorEndpoints),
 ]
 
 export async function servedDocument(): Promise<object> {

@@ -4,10 +4,18 @@ import type { Log } from '../../shared/log/log.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { sleep } from '../../shared/time/sleep.ts'
+import type { ConnectorId } from '../../shared/wire/runtime/catalog.ts'
+import type { AuditLog } from '../audit-log/log.ts'
 import type { Idempotent } from '../idempotency/idempotent.ts'
 import type { Sealing } from '../vault/sealing.ts'
 import { vendorCalls } from './call.ts'
 import type { ConnectorsDeps } from './deps.ts'
+import type { OAuthClients } from './oauth/clients.ts'
+import { consent } from './oauth/consent.ts'
+import type { OAuthDeps } from './oauth/deps.ts'
+import { roundStore } from './oauth/rounds.ts'
+import { tokenCalls } from './oauth/token-calls.ts'
+import type { OtherHome } from './oauth/vendors.ts'
 import { connectorService } from './service.ts'
 import { connectorStore } from './store.ts'
 
@@ -21,6 +29,12 @@ export interface ConnectingOptions {
   idempotent: Idempotent
   /** Without a way out, connectors can be installed and not called. */
   outside?: Outside | undefined
+  /** What this installation is called at vendors, for OAuth. */
+  oauthClients?: OAuthClients | undefined
+  /** Vendors that are somewhere else than their own address. */
+  oauthHomes?: Readonly<Partial<Record<ConnectorId, OtherHome>>> | undefined
+  audit: Pick<AuditLog, 'intend' | 'done'>
+  publicUrl: string | undefined
 }
 
 /** What keeps a tenant from being deleted. */
@@ -32,12 +46,20 @@ const NO_WAY_OUT: Pick<Outside, 'fetch' | 'problem'> = {
 }
 
 /** Connectors, put together. */
-export function connecting(options: ConnectingOptions): ConnectorsDeps {
+export function connecting(options: ConnectingOptions): ConnectorsDeps & { oauth: OAuthDeps } {
   const { db, log, clock, newId, maxBodyBytes, sealing, idempotent } = options
   const { fetch, problem } = options.outside ?? NO_WAY_OUT
+  const { oauthClients: clients = new Map(), oauthHomes: homes = {}, audit, publicUrl } = options
+  const tokens = tokenCalls({ fetch })
   const service = connectorService({
     ...{ store: connectorStore(db), sealing, clock, newId, outside: { problem }, conceal: log.redact.register },
-    calls: vendorCalls({ fetch, clock, wait: sleep }),
+    ...{ calls: vendorCalls({ fetch, clock, wait: sleep }), tokens, clients, homes, wait: sleep },
+    log: log.target('runtime.connectors'),
   })
-  return { service, idempotent, maxBodyBytes }
+  const round = consent({
+    ...{ rounds: roundStore(db), calls: tokens, clients, homes, sealing, clock, fetch },
+    installGranted: service.installGranted,
+  })
+  const oauth = { consent: round, audit, publicUrl, maxBodyBytes, log: log.target('runtime.connectors') }
+  return { service, idempotent, maxBodyBytes, oauth }
 }

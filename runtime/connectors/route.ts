@@ -97,7 +97,7 @@ export function connectorsRoute({ service, idempotent, maxBodyBytes }: Connector
     )
     .delete('/v1/connectors/:id', async c => {
       const install = await find(c.get('principal'), c.req.param('id'))
-      if (!(await store.remove(install))) throw notFound('installed connector', c.req.param('id'))
+      if (!(await service.uninstall(install))) throw notFound('installed connector', c.req.param('id'))
       return c.body(null, 204)
     })
 }

@@ -1,8 +1,9 @@
 import type { InStatement } from '@libsql/client/web'
 import { ApiError } from '../../shared/http/api-error.ts'
 import type { Outside } from '../../shared/http/outbound/outside.ts'
+import type { Log } from '../../shared/log/log.ts'
 import type { Clock } from '../../shared/time/clock.ts'
-import { connectorIds, isConnector } from '../../shared/wire/runtime/catalog.ts'
+import { type ConnectorId, connectorIds, isConnector } from '../../shared/wire/runtime/catalog.ts'
 import {
   type CatalogEntry,
   type ConnectorInstall,
@@ -13,9 +14,13 @@ import { notFound } from '../auth/own.ts'
 import { type Sealing, vaultToStore } from '../vault/sealing.ts'
 import { schemaOf } from './arguments.ts'
 import type { CallOptions, Target, VendorCalls } from './call.ts'
-import { invalid, readConfig } from './config.ts'
+import { invalid, missingIn, readConfig } from './config.ts'
 import type { Action, Connector, Credential } from './definition.ts'
 import { type Install, placeOf } from './install.ts'
+import type { OAuthClients } from './oauth/clients.ts'
+import { clientOf, type Held, refresher } from './oauth/refresher.ts'
+import type { TokenCalls } from './oauth/token-calls.ts'
+import { type OtherHome, vendorAt } from './oauth/vendors.ts'
 import type { ConnectorStore } from './store.ts'
 import { VendorFailure } from './vendor-failure.ts'
 
@@ -28,13 +33,20 @@ export interface ConnectorServiceDeps {
   newId: () => string
   /** Takes a secret out of every log line from now on. */
   conceal: (secret: string | undefined) => void
+  tokens: TokenCalls
+  clients: OAuthClients
+  homes: Readonly<Partial<Record<string, OtherHome>>>
+  wait: (ms: number, signal: AbortSignal) => Promise<void>
+  log: Log
 }
 
 export type ConnectorService = ReturnType<typeof connectorService>
 
 /** Installs of connectors and calls with them, the same for a client of the API and for a run. */
-export function connectorService({ store, calls, sealing, outside, clock, newId, conceal }: ConnectorServiceDeps) {
+export function connectorService(deps: ConnectorServiceDeps) {
+  const { store, calls, sealing, outside, clock, newId, conceal, tokens, clients, homes } = deps
   const nowMs = () => clock.now().getTime()
+  const refreshing = refresher({ ...deps, calls: tokens, open: credentialOf, seal })
 
   async function checkAddress(path: string, address: string): Promise<void> {
     const url = URL.parse(address)
@@ -56,22 +68,74 @@ export function connectorService({ store, calls, sealing, outside, clock, newId,
     return { method, values: { ...config, ...secrets }, ...(expiresMs !== undefined && { expiresMs }) }
   }
 
-  /** An install that is about to be called. */
-  async function targetOf(install: Install): Promise<Target> {
-    const connector = (await loadCatalogue())[install.connectorId]
-    if (install.missing.length > 0) throw notReady(connector, install.missing)
-    return { installId: install.id, connector, credential: await credentialOf(install), baseUrl: install.baseUrl }
+  async function seal(
+    { tenantId, connectorId }: Pick<Install, 'tenantId' | 'connectorId'>,
+    values: Readonly<Record<string, string>>,
+  ): Promise<string> {
+    const { keys } = (await loadCatalogue())[connectorId]
+    const secrets = Object.fromEntries(keys.flatMap(({ name, secret }) => pick(values, name, secret === true)))
+    for (const secret of Object.values(secrets)) conceal(secret)
+    const vault = await vaultToStore(sealing, 'a credential')
+    return vault.seal(JSON.stringify(secrets), placeOf({ tenantId, connectorId }))
   }
 
-  /** Makes a call, and keeps what it says about the credentials. */
-  async function called<T>(install: Install, make: () => Promise<T>): Promise<T> {
+  /** Puts a credential in the place of whatever the tenant had for this connector. */
+  async function keep(
+    tenantId: string,
+    connector: Connector,
+    credential: Credential,
+    { baseUrl, missing, displayName }: Pick<Install, 'baseUrl' | 'missing' | 'displayName'>,
+    also: readonly InStatement[],
+  ): Promise<Install> {
+    if (baseUrl !== undefined) await checkAddress('config.baseUrl', baseUrl)
+    else if (missing.length === 0) await checkAddress('config', connector.origin(credential))
+    const secretKeys = new Set(connector.keys.flatMap(({ name, secret }) => (secret ? [name] : [])))
+    const shown = Object.entries(credential.values).map(([name, value]) => [
+      name,
+      secretKeys.has(name) ? MASKED : value,
+    ])
+    const sealed = await seal({ tenantId, connectorId: connector.id }, credential.values)
+    return store.install(
+      {
+        ...{ tenantId, connectorId: connector.id, id: newId(), config: Object.fromEntries(shown) },
+        ...{ missing, baseUrl, displayName, sealed, method: credential.method },
+        ...{ expiresMs: credential.expiresMs, updatedMs: nowMs() },
+      },
+      also,
+    )
+  }
+
+  /** Makes a call with credentials that are fresh, and keeps what it says about them. */
+  async function called<T>(
+    install: Install,
+    effect: Action['effect'],
+    make: (target: Target) => Promise<T>,
+  ): Promise<T> {
+    const connector = (await loadCatalogue())[install.connectorId]
+    if (install.missing.length > 0) throw notReady(connector, install.missing)
+    const targetOf = ({ install: { id, baseUrl }, credential }: Held): Target => ({
+      ...{ installId: id, connector, credential, baseUrl },
+    })
+    const held = await refreshing.fresh({ install, credential: await credentialOf(install) })
     try {
-      const made = await make()
-      if (install.status === 'expired') await store.mark(install, 'installed', nowMs())
+      const made = await make(targetOf(held))
+      if (held.install.status === 'expired') await store.mark(held.install, 'installed', nowMs())
       return made
     } catch (error) {
-      if (error instanceof VendorFailure && error.refused) await store.mark(install, 'expired', nowMs())
-      throw error
+      if (!(error instanceof VendorFailure) || !error.refused) throw error
+      const renewed = await refreshing.renewed(held)
+      if (!renewed) {
+        await store.mark(held.install, 'expired', nowMs())
+        throw error
+      }
+      // Of several requests that change something, only the last may have been refused.
+      if (effect === 'once') throw error
+      try {
+        return await make(targetOf(renewed))
+      } catch (again) {
+        if (again instanceof VendorFailure && again.refused) await store.mark(renewed.install, 'expired', nowMs())
+        throw again
+      }
     }
   }
 
@@ -90,27 +154,52 @@ export function connectorService({ store, calls, sealing, outside, clock, newId,
       }
       const connector = (await loadCatalogue())[connectorId]
       const { credential, baseUrl, missing, warnings } = readConfig(connector, config)
-      if (baseUrl !== undefined) await checkAddress('config.baseUrl', baseUrl)
-      else if (missing.length === 0) await checkAddress('config', connector.origin(credential))
-      const secretKeys = new Set(connector.keys.flatMap(({ name, secret }) => (secret ? [name] : [])))
-      const secrets: Record<string, string> = {}
-      const shown: Record<string, string> = {}
-      for (const [name, value] of Object.entries(credential.values)) {
-        shown[name] = secretKeys.has(name) ? MASKED : value
-        if (secretKeys.has(name)) secrets[name] = value
-      }
-      for (const secret of Object.values(secrets)) conceal(secret)
-      const vault = await vaultToStore(sealing, 'a credential')
-      const install = await store.install(
-        {
-          ...{ tenantId, connectorId, id: newId(), config: shown, missing, baseUrl, method: credential.method },
-          displayName: displayName?.toWellFormed() || connector.name,
-          sealed: await vault.seal(JSON.stringify(secrets), placeOf({ tenantId, connectorId })),
-          ...{ expiresMs: credential.expiresMs, updatedMs: nowMs() },
-        },
-        also,
-      )
+      const about = { baseUrl, missing, displayName: displayName?.toWellFormed() || connector.name }
+      const install = await keep(tenantId, connector, credential, about, also)
       return { install, warnings }
+    },
+
+    /** Installs what a vendor granted to a person who went to its page. */
+    async installGranted(
+      tenantId: string,
+      connectorId: ConnectorId,
+      { values, expiresMs, baseUrl }: Pick<Credential, 'values' | 'expiresMs'> & Pick<Install, 'baseUrl'>,
+    ): Promise<Install> {
+      const connector = (await loadCatalogue())[connectorId]
+      for (const { name, shape } of connector.keys) {
+        const value = values[name]
+        if (value === undefined || !shape || shape[0].test(value)) continue
+        throw new VendorFailure({ message: `${connector.name} gave no ${name} that is ${shape[1]}`, declined: true })
+      }
+      const before = await store.ofTenant(tenantId, connectorId)
+      const credential: Credential = { method: 'oauth2', values, ...(expiresMs !== undefined && { expiresMs }) }
+      const missing = missingIn(connector, 'oauth2', new Set(Object.keys(values)))
+      // An address of the install before is left behind: these tokens are the vendor's, and go to nobody else.
+      return keep(
+        tenantId,
+        connector,
+        credential,
+        { baseUrl, missing, displayName: before?.displayName ?? connector.name },
+        [],
+      )
+    },
+
+    /** Takes an install away, and gives what a vendor granted through a consent page back to it. */
+    async uninstall(install: Install): Promise<boolean> {
+      const { connectorId, config } = install
+      const vendor = vendorAt(connectorId, homes[connectorId])
+      const granted = vendor && config.grant !== undefined ? await credentialOf(install) : undefined
+      if (!(await store.remove(install))) return false
+      const client = vendor && granted && clientOf(granted, vendor, clients)
+      const { accessToken, refreshToken } = granted?.values ?? {}
+      if (!vendor || !client || accessToken === undefined) return true
+      try {
+        const told = await tokens.revoke(vendor, client, { accessToken, refreshToken })
+        if (!told) deps.log.warn('a vendor has not been told that its tokens are not needed any more', { connectorId })
+      } catch (error) {
+        deps.log.warn('a vendor could not be told that its tokens are not needed any more', { connectorId, error })
+      }
+      return true
     },
 
     /** Runs an action with arguments that were checked; rejects with a VendorFailure where the vendor does not do it. */
@@ -120,8 +209,7 @@ export function connectorService({ store, calls, sealing, outside, clock, newId,
       args: Record<string, unknown>,
       options: CallOptions = {},
     ): Promise<Record<string, unknown>> {
-      const target = await targetOf(install)
-      return called(install, () => calls.execute(target, action, args, options))
+      return called(install, action.effect, target => calls.execute(target, action, args, options))
     },
 
     /** Asks the vendor whether it takes the credentials. */
@@ -133,9 +221,9 @@ export function connectorService({ store, calls, sealing, outside, clock, newId,
       })
       let tested: ConnectorTest
       try {
-        const target = await targetOf(install)
-        const account = await called(install, () => calls.probe(target))
-        tested = result(true, `${target.connector.name} takes these credentials`, account)
+        const account = await called(install, 'read', target => calls.probe(target))
+        const { name } = (await loadCatalogue())[install.connectorId]
+        tested = result(true, `${name} takes these credentials`, account)
       } catch (error) {
         if (!(error instanceof VendorFailure) && !(error instanceof ApiError)) throw error
         tested = result(false, error.message)
@@ -169,4 +257,9 @@ function notReady({ id, name }: Connector, missing: readonly string[]): ApiError
   const lacks = `${id} is installed without ${missing.join(' and ')}`
   const message = `${lacks}: install it again with what ${name} gave you (POST /v1/connectors/install)`
   return new ApiError('connector_not_ready', message, { members: { missing } })
+}
+
+function pick(values: Readonly<Record<string, string>>, name: string, wanted: boolean): [string, string][] {
+  const value = values[name]
+  return wanted && value !== undefined ? [[name, value]] : []
 }

@@ -22,7 +22,7 @@ values (?1, ?2, ?3, ?4, ?5, 'installed', ?6, ?7, ?8, ?9, ?10, 1, ?11, ?11)
 on conflict (tenant_id, connector_id) do update set display_name = excluded.display_name,
   auth_method = excluded.auth_method, status = 'installed', config = excluded.config, missing = excluded.missing, sealed = excluded.sealed,
   base_url = excluded.base_url, expires_ms = excluded.expires_ms, revision = revision + 1, tested_ms = null,
-  tested_ok = null, updated_ms = excluded.updated_ms
+  tested_ok = null, refresh_until_ms = null, updated_ms = excluded.updated_ms
 returning *`,
           args: [
             ...[tenantId, connectorId, id, JSON.stringify(displayName), method, JSON.stringify(config)],
@@ -67,6 +67,36 @@ returning *`,
         sql: 'update connectors set status = ?, updated_ms = ? where id = ? and revision = ? and status <> ?',
         args: [status, nowMs, id, revision, status],
       })
+    },
+
+    /** Of all processes that want to refresh these credentials, one may until then. */
+    async claimRefresh({ id, revision }: Install, nowMs: number, untilMs: number): Promise<boolean> {
+      const { rowsAffected } = await db.execute({
+        sql: `update connectors set refresh_until_ms = ?1
+where id = ?2 and revision = ?3 and (refresh_until_ms is null or refresh_until_ms <= ?4)`,
+        args: [untilMs, id, revision, nowMs],
+      })
+      return rowsAffected === 1
+    },
+
+    async releaseRefresh({ id, revision }: Install): Promise<void> {
+      await db.execute({
+        sql: 'update connectors set refresh_until_ms = null where id = ? and revision = ?',
+        args: [id, revision],
+      })
+    },
+
+    /** Puts refreshed tokens in the place of these; undefined once there are others. */
+    async renew(
+      { id, revision }: Install,
+      { sealed, expiresMs, nowMs }: { sealed: string; expiresMs: number | undefined; nowMs: number },
+    ): Promise<Install | undefined> {
+      const { rows } = await db.execute({
+        sql: `update connectors set sealed = ?1, expires_ms = ?2, status = 'installed', revision = revision + 1,
+  refresh_until_ms = null, updated_ms = ?3 where id = ?4 and revision = ?5 returning *`,
+        args: [sealed, expiresMs ?? null, nowMs, id, revision],
+      })
+      return rows[0] && toInstall(rows[0])
     },
 
     async tested({ id, revision }: Install, success: boolean, nowMs: number): Promise<void> {

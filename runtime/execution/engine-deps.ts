@@ -11,6 +11,7 @@ import type { EngineMetrics } from './engine-metrics.ts'
 import type { ChainHead, JournalEntry } from './journal/event.ts'
 import type { BesideCommit, Spent } from './journal/unit.ts'
 import type { Claimed } from './lease-store.ts'
+import type { McpDeps } from './mcp/deps.ts'
 import type { FoundModel, Models } from './models/model.ts'
 import type { Sandboxes } from './sandbox/sandboxes.ts'
 import type { ConnectorsOf } from './tools/connector-tool.ts'
@@ -81,8 +82,9 @@ export interface EngineDeps {
   outbound: Outbound
   connectorsOf: ConnectorsOf
   sandboxes: Sandboxes
-  /** What a run's `secret/<name>` stands for. */
-  secretOf: (tenantId: string, ref: string) => Promise<string | undefined>
+  mcp: Omit<McpDeps, 'secretOf'>
+  /** The secret of a tenant under a name; undefined when there is none. */
+  secretOf: (tenantId: string, name: string) => Promise<string | undefined>
   signReceipt: SignReceipt
   /** What a run of a session is a turn of. */
   turnOf: (run: Claimed, sessionId: string, manifest: Manifest) => Promise<Turn>

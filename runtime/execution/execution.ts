@@ -16,6 +16,7 @@ import { modelsOf } from './journal/models-of.ts'
 import { type LastWord, LeaseLostError, type RunJournal, runJournal } from './journal/run-journal.ts'
 import { plainMessage } from './journal/well-formed.ts'
 import type { Claimed, LeaseStore } from './lease-store.ts'
+import { mcpServers } from './mcp/servers.ts'
 import { parking } from './parking.ts'
 import { isSandboxTool, placed } from './sandbox/placement.ts'
 import { sandboxOfRun } from './sandbox/run-sandbox.ts'
@@ -135,12 +136,10 @@ async function work(
   const declared = await deps.manifestOf(run.versionId)
   const turn = run.sessionId === undefined ? undefined : await deps.turnOf(run, run.sessionId, declared)
   const manifest = turn ? { ...declared, systemPrompt: withHints(declared.systemPrompt, turn.hints) } : declared
-  if (manifest.mcpServers.length > 0) {
-    throw new RunFailure('mcp_failed', 'this version does not call MCP servers yet')
-  }
-  const offered = await placed(manifest, deps.sandboxes)
+  const offered = await placed(manifest, deps.sandboxes, { commands: deps.mcp.stdioTransportOf !== undefined })
   const found = await deps.models.find(run.tenantId, manifest.model, {
-    tools: manifest.tools.length + manifest.connectors.length + manifest.subAgents.length > 0,
+    tools:
+      manifest.tools.length + manifest.connectors.length + manifest.mcpServers.length + manifest.subAgents.length > 0,
   })
   if (!found) throw new RunFailure('model_unconfigured', `no configured provider serves the model ${manifest.model}`)
   const model = deps.withinBudget(run, found)
@@ -165,25 +164,16 @@ async function work(
     offered && manifest.tools.some(({ name }) => isSandboxTool(name))
       ? sandboxOfRun({
           ...{ sandboxes: deps.sandboxes, runId: run.id, manifest, offered },
-          secret: ref => deps.secretOf(run.tenantId, ref),
+          secret: ref => deps.secretOf(run.tenantId, ref.replace(/^secret\//, '')),
         })
       : undefined
-  const tools = toolbox(manifest, {
-    ...{
-      run,
-      db,
-      records,
-      clock,
-      approvals,
-      newId,
-      depth: run.depth,
-      children: deps.children(run),
-      outbound: deps.outbound,
-    },
-    sandbox,
-    connectors: await deps.connectorsOf(run, manifest.connectors),
-  })
+  const mcp = await mcpServers({ ...deps.mcp, secretOf: deps.secretOf, run, steps, history, sha256, clock }, manifest)
   try {
+    const tools = toolbox(manifest, {
+      ...{ run, db, records, clock, approvals, newId, depth: run.depth, children: deps.children(run) },
+      ...{ outbound: deps.outbound, sandbox, mcp: mcp.tools },
+      connectors: await deps.connectorsOf(run, manifest.connectors),
+    })
     return await agentLoop({
       ...{ runId: run.id, manifest, model, steps, journal, history, approvals, sha256 },
       tools: leaving(tools, turn?.tools ?? 'all'),
@@ -191,6 +181,7 @@ async function work(
       ...(turn && { voice: turn.voice }),
     })
   } finally {
+    mcp.close()
     await sandbox?.close()
   }
 }

@@ -9,6 +9,7 @@ import { outboundRule } from '../../shared/http/outbound/outbound-rule.ts'
 import { createLog } from '../../shared/log/log.ts'
 import { setupLink } from '../auth/dashboard/setup-links.ts'
 import type { Connection } from '../auth/http-env.ts'
+import { readOAuthClients } from '../connectors/oauth/clients.ts'
 import { runtimeEnv } from '../env.ts'
 import { readProviders } from '../providers/environment.ts'
 import { createRuntime } from '../runtime.ts'
@@ -42,11 +43,13 @@ export async function serveRuntime(
 ): Promise<RuntimeService> {
   const env = readEnv(runtimeEnv, vars)
   const providers = readProviders(vars)
+  const oauthClients = readOAuthClients(vars)
   const log = createLog({ filter: env.PLATFORM_LOG_LEVEL, write: line => process.stderr.write(line + '\n') })
   for (const name of ['PLATFORM_DATABASE_TOKEN', 'PLATFORM_METRICS_TOKEN', 'PLATFORM_BOOTSTRAP_KEY'] as const) {
     log.redact.register(env[name])
   }
   log.redact.register(vars.PLATFORM_MASTER_KEY)
+  for (const { secret } of oauthClients.values()) log.redact.register(secret)
   log.redact.register(vars.PLATFORM_RECEIPT_KEY)
   const db = await openStore(env)
   const open = isLoopback(env.PLATFORM_BIND.host)
@@ -68,6 +71,7 @@ export async function serveRuntime(
     telemetry: collectorOf(env),
     outside,
     providers,
+    oauthClients,
     routerFetch,
     demo: env.PLATFORM_DEMO !== 'off',
     sha256: nativeSha256,

@@ -7,6 +7,7 @@ import { prepareDb } from '../../shared/sql/db.ts'
 import { DbOpenError } from '../../shared/sql/db-open-error.ts'
 import { setupLink } from '../auth/dashboard/setup-links.ts'
 import type { Connection } from '../auth/http-env.ts'
+import { readOAuthClients } from '../connectors/oauth/clients.ts'
 import { runtimeEnv } from '../env.ts'
 import { readProviders } from '../providers/environment.ts'
 import { createRuntime, type Runtime } from '../runtime.ts'
@@ -63,8 +64,22 @@ async function start(vars: Vars): Promise<Runtime> {
   const outside = platformOutside(outboundRule(env.PLATFORM_OUTBOUND_ALLOW))
   const demo = env.PLATFORM_DEMO !== 'off'
   const providers = readProviders(vars)
+  const oauthClients = readOAuthClients(vars)
+  for (const { secret } of oauthClients.values()) log.redact.register(secret)
   const made = createRuntime({
-    ...{ db, log, maxBodyBytes, metricsAccess, masterKey, bootstrapKey, publicUrl, outside, demo, providers },
+    ...{
+      db,
+      log,
+      maxBodyBytes,
+      metricsAccess,
+      masterKey,
+      bootstrapKey,
+      publicUrl,
+      outside,
+      demo,
+      providers,
+      oauthClients,
+    },
     ...{ defaultTimezone: env.PLATFORM_DEFAULT_TIMEZONE, receiptSeed: env.PLATFORM_RECEIPT_KEY, timers: false },
     turnTimeoutMs: env.PLATFORM_TURN_TIMEOUT,
   })

@@ -4,6 +4,7 @@ import { auditStep } from './audit-step.ts'
 import { connectorsStep } from './connectors-step.ts'
 import { executionStep } from './execution-step.ts'
 import { governanceStep } from './governance-step.ts'
+import { mcpStep } from './mcp-step.ts'
 import { schedulesStep } from './schedules-step.ts'
 import { sealingStep } from './sealing-step.ts'
 import { sessionsStep } from './sessions-step.ts'
@@ -30,4 +31,5 @@ export const runtimeSteps: readonly Migration[] = [
   sessionsStep,
   connectorsStep,
   sealingStep,
+  mcpStep,
 ]

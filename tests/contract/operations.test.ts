@@ -46,6 +46,18 @@ function common(call: Call): void {
 matrix('runtime', (call, announce) => {
   common(call)
 
+  it('is an MCP server', async () => {
+    const answer = await call('/mcp', {
+      method: 'POST',
+      headers: {
+        ...{ authorization: `Bearer ${RUNTIME_KEY}`, 'content-type': 'application/json' },
+        accept: 'application/json, text/event-stream',
+      },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'list_agents' } }),
+    })
+    expect(await answer.json()).toMatchObject({ id: 1, result: { structuredContent: { items: [] } } })
+  })
+
   it('answers health and readiness', async () => {
     expect(healthz.parse(await (await call('/healthz')).json()).status).toBe('ok')
     const answer = await call('/readyz')

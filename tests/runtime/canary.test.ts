@@ -182,7 +182,7 @@ describe('a canary prompt and a canary key', () => {
 
 it('rows of a store from before its data was sealed are still read', async () => {
   const older = join(folder, 'older.db')
-  const clear = await api({ url: older, masterKey, cipher: undefined })
+  const clear = await api({ url: older, masterKey: undefined })
   await clear.json(201, 'POST', '/v1/agents', { name: 'echo', manifest: { model: 'demo/echo' } })
   const made = await clear.json<Run>(201, 'POST', '/v1/runs', { agentName: 'echo', input: { prompt: PROMPT } })
   await (await clear.events(`/v1/runs/${made.id}/events`)).all()

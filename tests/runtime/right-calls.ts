@@ -149,6 +149,11 @@ export async function rightCalls(room: ProviderRoom) {
       }),
       foreign: 'its own',
     }),
+    mcp: async () => ({ ...at('/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/list' }), foreign: 'its own' }),
+    startConnectorOAuth: async () => ({
+      ...at('/v1/connectors/oauth/start', { connectorId: 'github' }),
+      foreign: 'its own',
+    }),
     getConnector: async () => at(await connector()),
     testConnector: async () => at(`${await connector()}/test`, {}),
     executeConnector: async () => at(`${await connector()}/execute?action=list_charges`, {}),

@@ -141,7 +141,7 @@ describe('the stream of a run', () => {
     for (const stream of streams) await stream.next()
     expect(timers()).toBeGreaterThan(before + 15)
     for (const stream of streams) await stream.stop()
-    await vi.waitFor(() => expect(timers()).toBeLessThanOrEqual(before))
+    await vi.waitFor(() => expect(timers()).toBeLessThanOrEqual(before), { timeout: 10_000 })
   })
 })
 

@@ -128,9 +128,10 @@ export async function ask(
   return approved ? undefined : `a human said no${comment === undefined ? '' : `: ${comment}`}`
 }
 
-/** A rule is a name, the beginning of names with `*`, or `connectors:write` for every action that does more than read. */
+/** A rule is a name, the beginning of names with `*`, or `connectors:write` or `mcp:write` for all of them that do more than read. */
 function covers(rule: string, { name, family, effect }: ExposedTool, given: Record<string, unknown>): boolean {
-  if (rule === 'connectors:write') return family === 'connectors' && effect(given) !== 'read'
+  const [of, write] = rule.split(':')
+  if (write === 'write') return family === of && family !== 'tools' && effect(given) !== 'read'
   return rule.endsWith('*') ? name.startsWith(rule.slice(0, -1)) : name === rule
 }
 

@@ -26,8 +26,18 @@ export function backendsFor({ isolation, tools }: Pick<Manifest, 'isolation' | '
  * The backend for a run, before its first step; undefined where it needs none. Nothing is ever run in a weaker one: what cannot be
  * honoured ends the run.
  */
-export async function placed(manifest: Manifest, sandboxes: Sandboxes): Promise<Offered | undefined> {
-  const { isolation, tools, entrypoint } = manifest
+export async function placed(
+  manifest: Manifest,
+  sandboxes: Sandboxes,
+  { commands }: { commands: boolean },
+): Promise<Offered | undefined> {
+  const { isolation, tools, entrypoint, mcpServers } = manifest
+  const command = commands ? undefined : mcpServers.find(server => server.command !== undefined)
+  if (command) {
+    const why = `the MCP server ${command.name} is a command, which runs inside a sandbox and never on the host itself`
+    const message = `${why}; this node has no sandbox for it: give the server a url instead`
+    throw new RunFailure('isolation_unavailable', message)
+  }
   if (entrypoint) {
     throw new RunFailure('isolation_unavailable', 'this version does not run entrypoints yet: nothing was run')
   }

@@ -16,6 +16,7 @@ import { clearRecords } from '../../vault/records.ts'
 import { createEngine, type Engine } from '../engine.ts'
 import { type EngineDeps, engineLimits } from '../engine-deps.ts'
 import { engineMetrics } from '../engine-metrics.ts'
+import { pinStore } from '../mcp/pin-store.ts'
 import { demoModel } from '../models/demo.ts'
 import type { AskModel, ModelAnswer, ModelRequest } from '../models/model.ts'
 import { noSandboxes } from '../sandbox/sandboxes.ts'
@@ -24,7 +25,7 @@ export interface RoomOptions
   extends Partial<
     Pick<
       EngineDeps,
-      'isGone' | 'limits' | 'owner' | 'children' | 'outbound' | 'connectorsOf' | 'sandboxes' | 'secretOf'
+      'isGone' | 'limits' | 'owner' | 'children' | 'outbound' | 'connectorsOf' | 'sandboxes' | 'secretOf' | 'mcp'
     >
   > {
   url?: string
@@ -97,6 +98,10 @@ export async function engineRoom({
     connectorsOf: async () => [],
     sandboxes: noSandboxes,
     secretOf: async () => undefined,
+    mcp: {
+      fetch: () => Promise.reject(new Error('this test calls no MCP server')),
+      pins: pinStore(db),
+    },
     ...rest,
   })
   return {
@@ -118,8 +123,8 @@ export async function engineRoom({
       return id
     },
     /** Resolves with the run once it has one of these statuses; reads the store, so it sees what a client would. */
-    until: (id: string, statuses: readonly Run['status'][] = ['succeeded', 'failed', 'cancelled']) =>
-      untilStatus(db, runs.get, id, statuses),
+    until: (id: string, statuses: readonly Run['status'][] = ['succeeded', 'failed', 'cancelled'], waitMs = 10_000) =>
+      untilStatus(db, runs.get, id, statuses, waitMs),
     async close() {
       await engine.close(5000)
       await runs.close()
@@ -133,8 +138,9 @@ async function untilStatus(
   get: (id: string) => Promise<Run | undefined>,
   id: string,
   statuses: readonly Run['status'][],
+  waitMs: number,
 ): Promise<Run> {
-  const deadline = performance.now() + 10_000
+  const deadline = performance.now() + waitMs
   for (;;) {
     const run = await get(id)
     const free = await db.execute({ sql: 'select owner from runs where id = ?', args: [id] })

@@ -16,8 +16,8 @@ export function leaving(tools: Tools, choice: ToolChoice): Tools {
 const HARMLESS = new Set(['timer', 'signal', 'approval'])
 
 function onlyReads({ kind, effect }: ExposedTool): boolean {
-  // What an action of a connector does is the same for every call.
-  return HARMLESS.has(kind) || kind === 'tool' || (kind === 'connector' && effect({}) === 'read')
+  // What an action of a connector or a tool of an MCP server does is the same for every call.
+  return HARMLESS.has(kind) || kind === 'tool' || ((kind === 'connector' || kind === 'mcp') && effect({}) === 'read')
 }
 
 /** A tool whose calls may read or write refuses the ones that write. */

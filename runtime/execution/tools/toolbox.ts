@@ -12,7 +12,12 @@ import { askHumanTool, type WaitingDeps, waitSignalTool, waitTool } from './wait
 export function toolbox(
   manifest: Manifest,
   deps: WaitingDeps &
-    SubAgentDeps & { outbound: Outbound; connectors: readonly ConnectorAction[]; sandbox: SandboxOfRun | undefined },
+    SubAgentDeps & {
+      outbound: Outbound
+      connectors: readonly ConnectorAction[]
+      mcp: readonly ExposedTool[]
+      sandbox: SandboxOfRun | undefined
+    },
 ): ReadonlyMap<string, ExposedTool> {
   const all: ExposedTool[] = []
   for (const tool of manifest.tools) {
@@ -25,6 +30,7 @@ export function toolbox(
     }
   }
   for (const action of deps.connectors) all.push(connectorTool(action))
+  all.push(...deps.mcp)
   for (const agent of manifest.subAgents) all.push(subAgentTool(deps, agent))
   return new Map(all.map(tool => [tool.name, tool]))
 }

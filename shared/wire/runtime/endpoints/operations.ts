@@ -96,6 +96,21 @@ export const webhookEndpoints = {
 }
 
 export const operationEndpoints = {
+  mcp: endpoint({
+    id: 'mcp',
+    method: 'POST',
+    path: '/mcp',
+    tag: 'Operations',
+    summary: 'The runtime as an MCP server over streamable HTTP',
+    description: 'JSON-RPC messages of the Model Context Protocol. A tool needs the scope of the operation behind it.',
+    auth: 'bearer',
+    body: z.looseObject({ jsonrpc: z.literal('2.0') }),
+    responses: {
+      ...ok(z.looseObject({ jsonrpc: z.literal('2.0') })),
+      202: { description: 'A notification was taken.' },
+    },
+    errors: [400, 401, 413, 500],
+  }),
   healthz: endpoint({
     id: 'healthz',
     path: '/healthz',

@@ -1,0 +1,185 @@
+import { ApiError } from '../../../shared/http/api-error.ts'
+import { readAtMost } from '../../../shared/http/outbound/bounded-body.ts'
+import type { Outside } from '../../../shared/http/outbound/outside.ts'
+import { toBase64Url } from '../../../shared/sign/bytes.ts'
+import { equalSecrets } from '../../../shared/sign/equal.ts'
+import { sha256Hex } from '../../../shared/sign/sha256.ts'
+import type { Clock } from '../../../shared/time/clock.ts'
+import { type ConnectorId, connectorIds, isConnector } from '../../../shared/wire/runtime/catalog.ts'
+import type { Principal } from '../../auth/http-env.ts'
+import { notFound } from '../../auth/own.ts'
+import { type Sealing, vaultToStore } from '../../vault/sealing.ts'
+import { invalid } from '../config.ts'
+import type { Install } from '../install.ts'
+import { VendorFailure } from '../vendor-failure.ts'
+import type { OAuthClients } from './clients.ts'
+import { isOwnPath } from './own-path.ts'
+import type { RoundStore } from './rounds.ts'
+import type { Granted, TokenCalls } from './token-calls.ts'
+import { type OtherHome, vendorAt } from './vendors.ts'
+
+export interface ConsentDeps {
+  rounds: RoundStore
+  calls: TokenCalls
+  clients: OAuthClients
+  homes: Readonly<Partial<Record<string, OtherHome>>>
+  sealing: Sealing
+  clock: Clock
+  fetch: Outside['fetch']
+  /** Installs what a vendor granted, in place of what was there. */
+  installGranted: (
+    tenantId: string,
+    connectorId: ConnectorId,
+    granted: { values: Readonly<Record<string, string>>; expiresMs: number | undefined; baseUrl: string | undefined },
+  ) => Promise<Install>
+}
+
+/** What a round knows until its browser comes back. */
+interface Sealed {
+  verifier: string
+  redirectUri: string
+  redirectAfter: string
+  /** Of the cookie that the browser got in which it began; a program has none. */
+  browserHash?: string
+}
+
+export interface Begun {
+  redirectUrl: string
+  state: string
+  expiresMs: number
+  /** For a cookie of the browser that began. */
+  browser: string | undefined
+}
+
+export interface Returned {
+  tenantId: string
+  starter: string
+  connectorId: ConnectorId
+  /** Where the browser goes now. */
+  location: string
+  install: Install | undefined
+}
+
+const LIFE_MS = 10 * 60_000
+const AFTER = '/ui/connectors'
+const SITES_MS = 30_000
+const MOST_BYTES = 256 * 1024
+
+export type Consent = ReturnType<typeof consent>
+
+/** OAuth by a browser: to the vendor's page, and back with a code that becomes an install (contract §8). */
+export function consent(deps: ConsentDeps) {
+  const { rounds, calls, clients, homes, sealing, clock, fetch, installGranted } = deps
+  const random = () => toBase64Url(crypto.getRandomValues(new Uint8Array(32)))
+
+  function vendorOf(id: string | undefined) {
+    if (id === undefined) throw invalid([{ path: 'connectorId', message: 'Required' }])
+    if (!isConnector(id)) {
+      throw new ApiError(
+        'not_found',
+        `${notFound('connector', id).message}; the catalogue has ${connectorIds.join(', ')}`,
+      )
+    }
+    const vendor = vendorAt(id, homes[id])
+    if (!vendor) {
+      const message = `${id} has no OAuth here: install it with its own credentials (POST /v1/connectors/install)`
+      throw invalid([{ path: 'connectorId', message }])
+    }
+    const client = clients.get(vendor.client)
+    if (!client) {
+      const message = `no OAuth client is set up for ${id}: set PLATFORM_OAUTH_${vendor.client}_CLIENT_ID`
+      throw invalid([{ path: 'connectorId', message }])
+    }
+    return { connectorId: id, vendor, client }
+  }
+
+  const placeOf = (tenantId: string, stateHash: string) => ({
+    tenantId,
+    recordId: `oauth/${stateHash}`,
+    field: 'round',
+  })
+
+  /** What a vendor's tokens need beside them before anything can be called. */
+  async function valuesOf(connectorId: ConnectorId, { accessToken, refreshToken, beside }: Granted) {
+    return {
+      ...{ accessToken, grant: 'authorization_code' },
+      ...(refreshToken !== undefined && { refreshToken }),
+      ...(connectorId === 'salesforce' && { instanceUrl: String(beside.instance_url ?? '') }),
+      ...(connectorId === 'jira' && { cloudId: await siteOf(accessToken) }),
+    }
+  }
+
+  /** Atlassian's tokens are for a person; which site is meant is asked for. */
+  async function siteOf(accessToken: string): Promise<string> {
+    const url = new URL(`${homes.jira?.api ?? 'https://api.atlassian.com'}/oauth/token/accessible-resources`)
+    const headers = { accept: 'application/json', authorization: `Bearer ${accessToken}` }
+    const answer = await fetch(url, { headers, signal: AbortSignal.timeout(SITES_MS) })
+    const { body } = await readAtMost(answer, MOST_BYTES)
+    const sites: unknown = answer.ok ? JSON.parse(new TextDecoder().decode(body)) : []
+    const ids = Array.isArray(sites) ? sites.map((site: { id?: unknown }) => site.id) : []
+    const found = ids.find(id => typeof id === 'string' && id !== '')
+    if (typeof found === 'string') return found
+    throw new VendorFailure({ message: 'Atlassian names no Jira site that this consent is for', declined: true })
+  }
+
+  return {
+    async begin(
+      { tenantId, keyId }: Principal,
+      given: { connectorId: string | undefined; redirectAfter: string | undefined; origin: string; inBrowser: boolean },
+    ): Promise<Begun> {
+      const { connectorId, vendor, client } = vendorOf(given.connectorId)
+      const { redirectAfter = AFTER } = given
+      if (!isOwnPath(redirectAfter)) {
+        throw invalid([{ path: 'redirectAfter', message: 'expected a path of this service, such as /ui/connectors' }])
+      }
+      const vault = await vaultToStore(sealing, 'a credential')
+      const state = random()
+      const stateHash = sha256Hex(state)
+      const browser = given.inBrowser ? random() : undefined
+      const redirectUri = `${given.origin}/auth/connectors/callback`
+      const { url, verifier } = await calls.consent(vendor, client, { redirectUri, state })
+      const kept: Sealed = {
+        ...{ verifier, redirectUri, redirectAfter },
+        ...(browser !== undefined && { browserHash: sha256Hex(browser) }),
+      }
+      const nowMs = clock.now().getTime()
+      const expiresMs = nowMs + LIFE_MS
+      const sealed = await vault.seal(JSON.stringify(kept), placeOf(tenantId, stateHash))
+      await rounds.begin({ stateHash, tenantId, connectorId, starter: keyId, sealed, expiresMs }, nowMs)
+      return { redirectUrl: url, state, expiresMs, browser }
+    },
+
+    /** The browser is back. Whatever it brings, its state is used up. */
+    async finish(query: URLSearchParams, browser: string | undefined): Promise<Returned> {
+      const state = query.get('state') ?? ''
+      const round = state === '' ? undefined : await rounds.end(sha256Hex(state))
+      if (!round || round.expiresMs <= clock.now().getTime()) throw badState()
+      const { tenantId, connectorId, starter, stateHash } = round
+      const vault = await vaultToStore(sealing, 'a credential')
+      const kept = JSON.parse(await vault.open(round.sealed, placeOf(tenantId, stateHash))) as Sealed
+      if (kept.browserHash !== undefined && !equalSecrets(kept.browserHash, sha256Hex(browser ?? ''))) throw badState()
+      const back = (status: string, install?: Install): Returned => ({
+        ...{ tenantId, connectorId, starter, install },
+        location: `${kept.redirectAfter}${kept.redirectAfter.includes('?') ? '&' : '?'}connector=${connectorId}&status=${status}`,
+      })
+      if (query.has('error')) return back('denied')
+      if (!query.has('code')) throw invalid([{ path: 'code', message: 'Required' }])
+      const { vendor, client } = vendorOf(connectorId)
+      const { redirectUri, verifier } = kept
+      const granted = await calls.exchange(vendor, client, { query, state, redirectUri, verifier })
+      const { expiresInMs } = granted
+      const install = await installGranted(tenantId, connectorId, {
+        values: await valuesOf(connectorId, granted),
+        expiresMs: expiresInMs === undefined ? undefined : clock.now().getTime() + expiresInMs,
+        baseUrl: homes[connectorId]?.api,
+      })
+      return back('installed', install)
+    },
+  }
+}
+
+function badState(): ApiError<'validation_failed'> {
+  return new ApiError('validation_failed', 'this way back is not known, used up or too old: connect again', {
+    details: [{ path: 'state', message: 'expected the state of a round that was begun here within 10 minutes' }],
+  })
+}

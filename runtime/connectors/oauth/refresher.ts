@@ -1,0 +1,122 @@
+import type { Clock } from '../../../shared/time/clock.ts'
+import type { Credential } from '../definition.ts'
+import type { Install } from '../install.ts'
+import type { ConnectorStore } from '../store.ts'
+import { VendorFailure } from '../vendor-failure.ts'
+import type { OAuthClients } from './clients.ts'
+import type { TokenCalls } from './token-calls.ts'
+import { type OAuthClient, type OAuthVendor, type OtherHome, vendorAt } from './vendors.ts'
+
+/** An install with its credentials opened. */
+export interface Held {
+  install: Install
+  credential: Credential
+}
+
+export interface RefresherDeps {
+  store: Pick<ConnectorStore, 'ofTenant' | 'claimRefresh' | 'releaseRefresh' | 'renew' | 'mark'>
+  calls: Pick<TokenCalls, 'refresh'>
+  clients: OAuthClients
+  homes: Readonly<Partial<Record<string, OtherHome>>>
+  clock: Clock
+  wait: (ms: number, signal: AbortSignal) => Promise<void>
+  open: (install: Install) => Promise<Credential>
+  seal: (install: Install, values: Readonly<Record<string, string>>) => Promise<string>
+}
+
+/** So long before its end a token is not used any more (contract §8). */
+const AHEAD_MS = 60_000
+/** Longer than a refresh may take, so that no second process begins while one is at it. */
+const CLAIM_MS = 35_000
+const LOOK_MS = 100
+/** What a vendor has refused is not asked for again by every call. */
+const REFUSED_MS = 60_000
+
+/** Whose token it is: that of the client in the install's own config, or of this installation. */
+export function clientOf({ values }: Credential, vendor: OAuthVendor, clients: OAuthClients): OAuthClient | undefined {
+  if (values.clientId !== undefined) return { id: values.clientId, secret: values.clientSecret }
+  return clients.get(vendor.client)
+}
+
+/** Keeps access tokens fresh: of all calls that want one install's at once, in whatever process, one refreshes it. */
+export function refresher({ store, calls, clients, homes, clock, wait, open, seal }: RefresherDeps) {
+  const flights = new Map<string, Promise<Held>>()
+  const refused = new Map<string, { revision: number; at: number }>()
+  const nowMs = () => clock.now().getTime()
+
+  /** What a refresh takes; undefined where there is none to be made. */
+  function means({ install, credential }: Held) {
+    const vendor = vendorAt(install.connectorId, homes[install.connectorId])
+    const { refreshToken } = credential.values
+    const client = vendor && clientOf(credential, vendor, clients)
+    if (credential.method !== 'oauth2' || refreshToken === undefined || !vendor || !client) return undefined
+    const before = refused.get(install.id)
+    if (before?.revision === install.revision && clock.monotonic() - before.at < REFUSED_MS) return undefined
+    return { vendor, client, refreshToken }
+  }
+
+  async function refresh(held: Held, { vendor, client, refreshToken }: NonNullable<ReturnType<typeof means>>) {
+    const { install, credential } = held
+    const until = clock.monotonic() + CLAIM_MS
+    while (!(await store.claimRefresh(install, nowMs(), nowMs() + CLAIM_MS))) {
+      const now = await store.ofTenant(install.tenantId, install.connectorId)
+      if (now?.id !== install.id) throw new VendorFailure({ message: 'it was uninstalled meanwhile', declined: true })
+      if (now.revision !== install.revision) return { install: now, credential: await open(now) }
+      if (clock.monotonic() > until) {
+        throw new VendorFailure({ message: 'its tokens are being refreshed and do not come', unreachable: true })
+      }
+      await wait(LOOK_MS, new AbortController().signal)
+    }
+    try {
+      const granted = await calls.refresh(vendor, client, refreshToken)
+      const values: Record<string, string> = { ...credential.values, accessToken: granted.accessToken }
+      if (granted.refreshToken !== undefined) values.refreshToken = granted.refreshToken
+      const expiresMs = granted.expiresInMs === undefined ? undefined : nowMs() + granted.expiresInMs
+      // In the store before anything is done with it: what it replaces may be of no use any more.
+      const kept = await store.renew(install, { sealed: await seal(install, values), expiresMs, nowMs: nowMs() })
+      if (kept) return { install: kept, credential: await open(kept) }
+    } catch (error) {
+      await store.releaseRefresh(install)
+      if (error instanceof VendorFailure && error.refused) {
+        refused.set(install.id, { revision: install.revision, at: clock.monotonic() })
+        await store.mark(install, 'expired', nowMs())
+      }
+      throw error
+    }
+    // Somebody has installed it anew under our hands: theirs are the credentials.
+    const now = await store.ofTenant(install.tenantId, install.connectorId)
+    if (now?.id !== install.id) throw new VendorFailure({ message: 'it was uninstalled meanwhile', declined: true })
+    return { install: now, credential: await open(now) }
+  }
+
+  function once(held: Held, by: NonNullable<ReturnType<typeof means>>): Promise<Held> {
+    const { id } = held.install
+    const flight = flights.get(id)
+    if (flight) return flight
+    const made = refresh(held, by).finally(() => flights.delete(id))
+    flights.set(id, made)
+    return made
+  }
+
+  return {
+    /** The install with a token that has a while to live, as far as that is known. */
+    async fresh(held: Held): Promise<Held> {
+      const { expiresMs } = held.credential
+      const by = expiresMs !== undefined && nowMs() >= expiresMs - AHEAD_MS ? means(held) : undefined
+      if (!by) return held
+      try {
+        return await once(held, by)
+      } catch (error) {
+        // The vendor was not to be had, and the old token has not ended yet.
+        if (error instanceof VendorFailure && !error.refused && nowMs() < expiresMs!) return held
+        throw error
+      }
+    },
+
+    /** New tokens for ones that the vendor has just refused; undefined where there is no way to any. */
+    async renewed(held: Held): Promise<Held | undefined> {
+      const by = means(held)
+      return by && once(held, by)
+    },
+  }
+}

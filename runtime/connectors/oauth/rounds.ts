@@ -1,0 +1,43 @@
+import type { Db } from '../../../shared/sql/db.ts'
+import type { ConnectorId } from '../../../shared/wire/runtime/catalog.ts'
+import { isConnector } from '../../../shared/wire/runtime/catalog.ts'
+
+/** A way to a vendor's consent page and back. */
+export interface Round {
+  stateHash: string
+  tenantId: string
+  connectorId: ConnectorId
+  /** The id of the key or of the person who began it. */
+  starter: string
+  sealed: string
+  expiresMs: number
+}
+
+export type RoundStore = ReturnType<typeof roundStore>
+
+export function roundStore(db: Db) {
+  return {
+    async begin({ stateHash, tenantId, connectorId, starter, sealed, expiresMs }: Round, nowMs: number): Promise<void> {
+      await db.write([
+        { sql: 'delete from oauth_rounds where expires_ms <= ?', args: [nowMs] },
+        {
+          sql: `insert into oauth_rounds (state_hash, tenant_id, connector_id, starter, sealed, expires_ms)
+values (?, ?, ?, ?, ?, ?)`,
+          args: [stateHash, tenantId, connectorId, starter, sealed, expiresMs],
+        },
+      ])
+    },
+
+    /** Ends a round: of two that come with one state, one gets it. */
+    async end(stateHash: string): Promise<Round | undefined> {
+      const sql = 'delete from oauth_rounds where state_hash = ? returning *'
+      const [row] = (await db.execute({ sql, args: [stateHash] })).rows
+      const connectorId = String(row?.connector_id)
+      if (!row || !isConnector(connectorId)) return undefined
+      return {
+        ...{ stateHash, connectorId, tenantId: String(row.tenant_id), starter: String(row.starter) },
+        ...{ sealed: String(row.sealed), expiresMs: Number(row.expires_ms) },
+      }
+    },
+  }
+}

@@ -1,0 +1,50 @@
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
+import type { Outside } from '../../../shared/http/outbound/outside.ts'
+import type { Sha256 } from '../../../shared/sign/sha256.ts'
+import type { Clock } from '../../../shared/time/clock.ts'
+import type { McpServer } from '../../../shared/wire/runtime/manifest-parts.ts'
+import type { History } from '../journal/history.ts'
+import type { Claimed } from '../lease-store.ts'
+import type { Steps } from '../step.ts'
+import type { McpDefinition } from './definition.ts'
+
+/** What an agent version was shown when it first saw a server. */
+export interface Pin {
+  hash: string
+  definitions: readonly McpDefinition[]
+}
+
+export interface PinStore {
+  get(versionId: string, server: string): Promise<Pin | undefined>
+  /** Keeps the first and gives back the one that is kept. */
+  keep(versionId: string, server: string, pin: Pin): Promise<Pin>
+}
+
+/** A run as its sandbox needs to know it. */
+export type SandboxRun = Pick<Claimed, 'id' | 'tenantId' | 'versionId'> & { isolation: string }
+
+/**
+ * The pipe to a `command` server inside the isolation that the manifest declares. The sandbox of a node implements it and
+ * nothing else may: no command of a manifest is ever started on the host itself. A transport is started once, by the
+ * client that gets it; its `close` ends the command.
+ */
+export type StdioTransportOf = (
+  run: SandboxRun,
+  server: Pick<McpServer, 'name'> & { command: string; args: readonly string[] },
+) => Promise<Transport>
+
+export interface McpDeps {
+  fetch: Outside['fetch']
+  secretOf: (tenantId: string, name: string) => Promise<string | undefined>
+  pins: PinStore
+  /** Absent where there is no sandbox; runs that need one end before their first step. */
+  stdioTransportOf?: StdioTransportOf | undefined
+}
+
+export interface McpServersDeps extends McpDeps {
+  run: Claimed
+  steps: Pick<Steps, 'run'>
+  history: Pick<History, 'steps'>
+  sha256: Sha256
+  clock: Pick<Clock, 'monotonic'>
+}

@@ -1,0 +1,67 @@
+import { denialIn } from '../../../shared/http/outbound/outbound-denied.ts'
+import type { Effect } from '../../../shared/wire/runtime/tool.ts'
+import { StepFailure } from '../failure.ts'
+import type { Concealing } from './concealing.ts'
+
+/** The tool ran and said that it did not work. */
+export class ToolSaidNo extends Error {
+  override name = 'ToolSaidNo'
+}
+
+const MOST_CHARACTERS = 2000
+const AGAIN_LATER = new Set([429, 502, 503, 504])
+/** JSON-RPC error of the SDK for a connection that closed under an open request. */
+const CONNECTION_CLOSED = -32_000
+
+/** Whether a server does not know the session of a request, which it therefore did nothing with. */
+export function isForgotten(error: unknown): boolean {
+  const status = codeOf(error)
+  return status === 404 || status === 400
+}
+
+/** What went wrong between us and a server, as the failure of a step whose call has this effect. */
+export function faultOf(server: string, error: unknown, effect: Effect, conceal: Concealing): StepFailure {
+  const { words, certain, again, code = 'mcp_failed' } = readFault(error)
+  const doubt = !certain && effect !== 'read' && effect !== 'idempotent' ? '; whether it was done is not known' : ''
+  const message = conceal.text(`the MCP server ${server}: ${words}`).slice(0, MOST_CHARACTERS)
+  return new StepFailure(code, message + doubt, {
+    transient: again && (effect === 'read' || effect === 'idempotent'),
+    cause: error,
+  })
+}
+
+interface Fault {
+  words: string
+  /** Nothing was done, or the server said what was. */
+  certain: boolean
+  /** The same call may work a little later. */
+  again: boolean
+  code?: string
+}
+
+function readFault(error: unknown): Fault {
+  if (error instanceof ToolSaidNo) return { words: error.message, certain: true, again: false }
+  if (error instanceof StepFailure) {
+    return { words: error.message, certain: false, again: error.transient, code: error.code }
+  }
+  const denial = denialIn(error)
+  if (denial) return { words: denial.message, certain: true, again: false }
+  const words = error instanceof Error ? error.message : String(error)
+  const code = codeOf(error)
+  if (code === undefined || code === CONNECTION_CLOSED) {
+    return { words: `could not be reached: ${words}`, certain: false, again: true }
+  }
+  if (code === 401 || code === 403) {
+    const how = 'put what it wants among the headers of the server, as a secretRef'
+    return { words: `refused the credentials (${code}): ${how}`, certain: true, again: false }
+  }
+  const again = AGAIN_LATER.has(code)
+  return { words, certain: code < 500 && !again ? true : code === 429 || code === 503, again }
+}
+
+/** A status of HTTP, or a negative code of JSON-RPC. */
+function codeOf(error: unknown): number | undefined {
+  if (!(error instanceof Error) || !('code' in error)) return undefined
+  const { code } = error
+  return typeof code === 'number' && (code < 0 || (code >= 400 && code < 600)) ? code : undefined
+}

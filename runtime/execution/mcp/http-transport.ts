@@ -1,0 +1,127 @@
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
+import type { Outside, OutsideInit } from '../../../shared/http/outbound/outside.ts'
+import { StepFailure } from '../failure.ts'
+import { MAX_RESULT_BYTES } from '../step.ts'
+import { eventIds } from './event-ids.ts'
+
+/** Where the key of a step stands among what goes along with a call (contract §5, "Key"). */
+export const KEY_META = 'waybill/idempotencyKey'
+
+/** Is told, by the key of a call, that no rest of its answer will come; the SDK alone would wait for its deadline. */
+export type Broken = (key: string, error: StepFailure) => void
+
+/** One message with the most that a result may have, and room for what wraps it. */
+const MOST_BYTES = MAX_RESULT_BYTES + 64 * 1024
+const READING_MS = 100
+const RECONNECT = {
+  initialReconnectionDelay: 250,
+  maxReconnectionDelay: 5000,
+  reconnectionDelayGrowFactor: 2,
+  maxRetries: 3,
+}
+
+/** Streamable HTTP through the guarded way out. */
+export async function httpTransport(
+  url: URL,
+  headers: Readonly<Record<string, string>>,
+  fetch: Outside['fetch'],
+  broken: Broken,
+): Promise<Transport & { terminateSession(): Promise<void> }> {
+  const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/sdk/client/streamableHttp.js')
+  const resuming = new Set<string>()
+
+  async function send(given: string | URL, init: RequestInit = {}): Promise<Response> {
+    const { method = 'GET', body, signal } = init
+    const sent = Object.fromEntries(new Headers(init.headers))
+    // Nobody listens for what a server says unasked: a connection would be held open for each run and each server.
+    if (method === 'GET' && sent['last-event-id'] === undefined) return new Response(null, { status: 405 })
+    const outgoing: OutsideInit = {
+      ...{ method, headers: { 'user-agent': 'waybill', ...sent }, signal: signal ?? new AbortController().signal },
+      ...(typeof body === 'string' && { body }),
+    }
+    const answer = await fetch(new URL(given), outgoing)
+    return watched(answer, method === 'POST' && typeof body === 'string' ? keyIn(body) : undefined)
+  }
+
+  /** An answer that has an end and a largest size. */
+  function watched(answer: Response, key: string | undefined): Response {
+    const { body, status, headers } = answer
+    if (body === null || !answer.ok) return bounded(answer)
+    let left = MOST_BYTES
+    const seen = eventIds()
+    const over = (error: StepFailure) => {
+      if (key === undefined) return
+      // The SDK asks for the rest of an answer whose events have ids.
+      if (seen.any && error.code !== 'result_too_large') resuming.add(key)
+      // The result may be among the bytes that are on their way to their reader; then nobody listens any more.
+      else setTimeout(() => broken(key, error), READING_MS)
+    }
+    const reader = body.getReader()
+    const stream = new ReadableStream<Uint8Array<ArrayBuffer>>({
+      async pull(controller) {
+        try {
+          const { done, value } = await reader.read()
+          if (done) {
+            controller.close()
+            over(new StepFailure('mcp_failed', 'the server ended its answer before the result', { transient: true }))
+            return
+          }
+          left -= value.length
+          if (left < 0) {
+            const error = new StepFailure('result_too_large', `the server answered with more than ${MOST_BYTES} bytes`)
+            await reader.cancel().catch(() => undefined)
+            over(error)
+            controller.error(error)
+            return
+          }
+          seen.read(value)
+          controller.enqueue(value as Uint8Array<ArrayBuffer>)
+        } catch (error) {
+          controller.error(error)
+          over(
+            new StepFailure('mcp_failed', 'the connection broke before the result', { transient: true, cause: error }),
+          )
+        }
+      },
+      cancel: reason => reader.cancel(reason),
+    })
+    return new Response(stream, { status, headers })
+  }
+
+  const transport = new StreamableHTTPClientTransport(url, {
+    ...{ fetch: send, requestInit: { headers: { ...headers } }, reconnectionOptions: RECONNECT },
+    // Same-origin redirects are followed below, by the guard.
+    redirectPolicy: 'follow',
+  })
+  transport.onerror = error => {
+    if (!error.message.startsWith('Maximum reconnection attempts')) return
+    const lost = new StepFailure('mcp_failed', 'the rest of the answer could not be had', { transient: true })
+    for (const key of resuming) broken(key, lost)
+    resuming.clear()
+  }
+  return transport
+}
+
+/** An error's text is shown in part only, so no more than that is read. */
+function bounded(answer: Response): Response {
+  const { body, status, headers } = answer
+  if (body === null) return answer
+  let left = 4096
+  const cut = new TransformStream<Uint8Array, Uint8Array>({
+    transform(chunk, controller) {
+      controller.enqueue(chunk.subarray(0, left))
+      left -= chunk.length
+      if (left <= 0) controller.terminate()
+    },
+  })
+  return new Response(body.pipeThrough(cut as TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>), {
+    status,
+    headers,
+  })
+}
+
+function keyIn(body: string): string | undefined {
+  const { params } = JSON.parse(body) as { params?: { _meta?: Record<string, unknown> } }
+  const key = params?._meta?.[KEY_META]
+  return typeof key === 'string' ? key : undefined
+}

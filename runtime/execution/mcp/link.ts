@@ -1,0 +1,179 @@
+import type { McpServer } from '../../../shared/wire/runtime/manifest-parts.ts'
+import { RunFailure, StepFailure } from '../failure.ts'
+import type { CallMcp } from '../tools/mcp-tool.ts'
+import { concealing } from './concealing.ts'
+import { connectMcp, type McpConnection, type McpResult } from './connection.ts'
+import { effectOf, hashOf, type McpDefinition } from './definition.ts'
+import type { McpServersDeps } from './deps.ts'
+import { faultOf, isForgotten, ToolSaidNo } from './fault.ts'
+import { httpTransport } from './http-transport.ts'
+
+/** How long a listing is believed when a server does not say that it changed. */
+const LISTING_MS = 60_000
+const MOST_ERROR_TEXT = 4000
+
+interface LinkDeps extends McpServersDeps {
+  isolation: string
+  headers: ReadonlyMap<string, string>
+}
+
+export interface McpLink {
+  list(signal: AbortSignal): Promise<McpDefinition[]>
+  /** What the agent was shown; a tool that is not the same any more is not called. */
+  expect(definitions: readonly McpDefinition[]): void
+  call: CallMcp
+  close(): void
+}
+
+/** The way to one server for the length of a run: opened when it is needed, and again when it broke. */
+export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
+  const { run, sha256, clock, headers } = deps
+  const conceal = concealing([...headers.values()])
+  let opening: Promise<McpConnection> | undefined
+  let expected: ReadonlyMap<string, string> = new Map()
+  let offered: { hashes: ReadonlyMap<string, string>; at: number } | undefined
+  /** Calls side by side look once. */
+  let relisting: Promise<unknown> | undefined
+  let closed = false
+
+  const failed = (error: unknown, said: Parameters<typeof faultOf>[2]) => faultOf(server.name, error, said, conceal)
+
+  async function open(): Promise<McpConnection> {
+    const { url, command, args = [], name } = server
+    const late = new AbortController()
+    const timer = setTimeout(
+      () => late.abort(new StepFailure('timeout', `the MCP server ${name} was not reached in time`)),
+      server.timeoutSeconds * 1000,
+    )
+    try {
+      return await connectMcp(async broken => {
+        if (url !== undefined) return httpTransport(new URL(url), Object.fromEntries(headers), deps.fetch, broken)
+        if (!deps.stdioTransportOf) throw new RunFailure('isolation_unavailable', `${name} needs a sandbox`)
+        const { id, tenantId, versionId } = run
+        const { isolation } = deps
+        return deps.stdioTransportOf({ id, tenantId, versionId, isolation }, { name, command: command!, args })
+      }, late.signal)
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  /** One connection for all calls of a run; a call that is given up does not take it from the others. */
+  async function connected(signal: AbortSignal, again = false): Promise<McpConnection> {
+    signal.throwIfAborted()
+    if (closed) throw new Error('the run is over')
+    const made = opening ?? open()
+    opening = made
+    try {
+      const connection = await made
+      if (connection.alive) return connection
+    } catch (error) {
+      if (opening === made) opening = undefined
+      throw error
+    }
+    if (opening === made) drop()
+    if (again) throw new StepFailure('mcp_failed', 'the server ends every connection at once', { transient: true })
+    return connected(signal, true)
+  }
+
+  function drop(): void {
+    const gone = opening
+    opening = undefined
+    offered = undefined
+    gone?.then(
+      connection => connection.close(),
+      () => undefined,
+    )
+  }
+
+  async function listed(connection: McpConnection, signal: AbortSignal): Promise<McpDefinition[]> {
+    const definitions = await connection.list(signal)
+    offered = {
+      hashes: new Map(definitions.map(one => [one.name, hashOf([one], sha256)])),
+      at: clock.monotonic(),
+    }
+    return definitions
+  }
+
+  /** Ends the run where a server is not what the version was shown: nobody looked at what it is now. */
+  async function checkUnchanged(connection: McpConnection, stepId: string, signal: AbortSignal): Promise<void> {
+    if (!offered || connection.changed || clock.monotonic() - offered.at > LISTING_MS) {
+      relisting ??= listed(connection, signal).finally(() => {
+        relisting = undefined
+      })
+      await relisting
+    }
+    for (const [name, hash] of expected) {
+      const now = offered?.hashes.get(name)
+      if (now === hash) continue
+      const what = now === undefined ? 'no longer offers' : 'has changed the definition of'
+      const message = `the MCP server ${server.name} ${what} ${name} since this version of the agent first saw it`
+      throw new RunFailure('mcp_failed', `${message}: look at it and publish a new version`, { stepId })
+    }
+  }
+
+  return {
+    async list(signal) {
+      try {
+        return await listed(await connected(signal), signal)
+      } catch (error) {
+        drop()
+        throw failed(error, 'read')
+      }
+    },
+
+    expect(definitions) {
+      expected = new Map(definitions.map(one => [one.name, hashOf([one], sha256)]))
+    },
+
+    async call(tool, args, { key, signal, stepId }) {
+      const { name } = tool
+      for (let tries = 1; ; tries++) {
+        let connection: McpConnection
+        try {
+          connection = await connected(signal)
+          await checkUnchanged(connection, stepId, signal)
+        } catch (error) {
+          if (error instanceof RunFailure) throw error
+          drop()
+          if (tries === 1 && isForgotten(error)) continue
+          // Nothing was asked of the tool yet.
+          throw failed(error, 'read')
+        }
+        try {
+          return toOutput(await connection.call(name, args, { key, signal }), name)
+        } catch (error) {
+          if (signal.aborted) throw signal.reason
+          // A server that has forgotten the session did nothing with the call.
+          if (tries === 1 && isForgotten(error)) {
+            drop()
+            continue
+          }
+          if (!connection.alive) drop()
+          throw failed(error, effectOf(tool, server))
+        }
+      }
+    },
+
+    close() {
+      closed = true
+      drop()
+    },
+  }
+
+  function toOutput({ isError, ...rest }: McpResult, name: string): Record<string, unknown> {
+    const output = conceal.json(rest) as Record<string, unknown>
+    if (!isError) return output
+    const text = textOf(output.content).slice(0, MOST_ERROR_TEXT)
+    throw new ToolSaidNo(text === '' ? `${name} failed without saying why` : text)
+  }
+}
+
+function textOf(content: unknown): string {
+  if (!Array.isArray(content)) return ''
+  return content
+    .flatMap((one: unknown) =>
+      typeof one === 'object' && one !== null && 'text' in one && typeof one.text === 'string' ? [one.text] : [],
+    )
+    .join('\n')
+}

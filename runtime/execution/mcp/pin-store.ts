@@ -1,0 +1,24 @@
+import type { Db } from '../../../shared/sql/db.ts'
+import type { McpDefinition } from './definition.ts'
+import type { PinStore } from './deps.ts'
+
+/** What each agent version was shown of each of its MCP servers, for as long as the version is there. */
+export function pinStore(db: Db): PinStore {
+  async function get(versionId: string, server: string) {
+    const sql = 'select hash, definitions from mcp_pins where version_id = ? and server = ?'
+    const { rows } = await db.execute({ sql, args: [versionId, server] })
+    const [row] = rows
+    if (!row) return undefined
+    return { hash: String(row.hash), definitions: JSON.parse(String(row.definitions)) as McpDefinition[] }
+  }
+  return {
+    get,
+    async keep(versionId, server, pin) {
+      await db.execute({
+        sql: `insert into mcp_pins (version_id, server, hash, definitions) values (?, ?, ?, ?) on conflict do nothing`,
+        args: [versionId, server, pin.hash, JSON.stringify(pin.definitions)],
+      })
+      return (await get(versionId, server)) ?? pin
+    },
+  }
+}

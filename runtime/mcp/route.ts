@@ -1,0 +1,75 @@
+import type { Tool } from '@modelcontextprotocol/sdk/types.js'
+import { Hono } from 'hono'
+import { z } from 'zod'
+import { ApiError } from '../../shared/http/api-error.ts'
+import { readBody } from '../../shared/http/body-limit.ts'
+import { VERSION } from '../../shared/version.ts'
+import { allows } from '../../shared/wire/runtime/scopes.ts'
+import type { RuntimeHttpEnv } from '../auth/http-env.ts'
+import { callTool } from './call-tool.ts'
+import type { McpRouteDeps } from './deps.ts'
+import { runtimeTools } from './tools.ts'
+
+const INSTRUCTIONS = 'Starts and follows runs of agents, and decides what they wait for. Runs go on by themselves.'
+
+/**
+ * The runtime as an MCP server over streamable HTTP, behind the gate of the API. Each request stands alone: there is no
+ * session to lose, so any process may answer it and a restart is not noticed.
+ */
+export function mcpRoute({ call, maxBodyBytes }: McpRouteDeps) {
+  return new Hono<RuntimeHttpEnv>()
+    .post('/mcp', async c => {
+      const parsedBody = parse(await readBody(c.req.raw, maxBodyBytes))
+      const [{ Server }, { WebStandardStreamableHTTPServerTransport }, types, { CfWorkerJsonSchemaValidator }] =
+        await Promise.all([
+          import('@modelcontextprotocol/sdk/server/index.js'),
+          import('@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'),
+          import('@modelcontextprotocol/sdk/types.js'),
+          import('@modelcontextprotocol/sdk/validation/cfworker'),
+        ])
+      const server = new Server(
+        { name: 'waybill-runtime', version: VERSION },
+        {
+          ...{ capabilities: { tools: {} }, instructions: INSTRUCTIONS },
+          jsonSchemaValidator: new CfWorkerJsonSchemaValidator(),
+        },
+      )
+      const { scopes } = c.get('principal')
+      const caller = { authorization: c.req.header('authorization') ?? '', requestId: c.get('requestId'), call }
+      server.setRequestHandler(types.ListToolsRequestSchema, async () => ({ tools: toolsFor(scopes) }))
+      server.setRequestHandler(types.CallToolRequestSchema, ({ params }) =>
+        callTool(caller, params.name, params.arguments, params._meta),
+      )
+      const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
+      await server.connect(transport)
+      const { method, url, headers } = c.req.raw
+      return transport.handleRequest(new Request(url, { method, headers }), { parsedBody })
+    })
+    .on(['GET', 'DELETE'], '/mcp', c => {
+      // The protocol's own word for a server that streams nothing by itself and keeps no sessions.
+      return c.json({ error: 'this server answers POST only', code: 'not_found' }, 405, { allow: 'POST' })
+    })
+}
+
+function parse(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
+  } catch (cause) {
+    throw new ApiError('bad_json', 'the body is not JSON: send a JSON-RPC message', { cause })
+  }
+}
+
+/** What a key may not do is not offered to its model. */
+function toolsFor(scopes: readonly string[]): Tool[] {
+  return Object.entries(runtimeTools).flatMap(([name, { endpoint, description, input }]) => {
+    if (!allows(scopes, endpoint.scopes ?? [])) return []
+    const { $schema: _, ...inputSchema } = z.toJSONSchema(input.strict(), { io: 'input' })
+    const readOnlyHint = endpoint.method === 'GET'
+    return [
+      {
+        ...{ name, description, inputSchema: inputSchema as Tool['inputSchema'] },
+        annotations: { title: endpoint.summary, readOnlyHint, destructiveHint: !readOnlyHint && name !== 'start_run' },
+      },
+    ]
+  })
+}

@@ -1,0 +1,99 @@
+import { appendFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { engineLimits } from '../../runtime/execution/engine-deps.ts'
+import type { StdioTransportOf } from '../../runtime/execution/mcp/deps.ts'
+import { pinStore } from '../../runtime/execution/mcp/pin-store.ts'
+import { engineRoom, says, script } from '../../runtime/execution/testing/engine-room.ts'
+import { nodeOutside } from '../../shared/host/node-outside.ts'
+import { openDb } from '../../shared/host/open-libsql.ts'
+import { readAllowEntry } from '../../shared/http/outbound/allow-list.ts'
+import { outboundRule } from '../../shared/http/outbound/outbound-rule.ts'
+import { testOnlyChildProcess } from '../mcp/real-servers.ts'
+import { RUN_ID } from './run-id.ts'
+
+/**
+ * One life of a process whose run makes one call of a real MCP server, and that kills itself before the call is sent or when
+ * its answer has come. Without a moment it lives until the run has ended or waits for a human.
+ */
+const [folder = '.', given = '{}', kill] = process.argv.slice(2)
+const { server, call } = JSON.parse(given) as {
+  server: { name: string; url?: string }
+  call: { name: string; arguments: Record<string, unknown> }
+}
+
+function moment(when: 'before-call' | 'after-call' | 'after-pin'): void {
+  if (kill === when) process.kill(process.pid, 'SIGKILL')
+}
+
+interface Message {
+  method?: string
+  params?: { _meta?: Record<string, unknown> }
+}
+
+/** The call is written down where it leaves this process. */
+function sending({ method, params }: Message): boolean {
+  if (method !== 'tools/call') return false
+  moment('before-call')
+  appendFileSync(join(folder, 'calls.log'), `${String(params?._meta?.['waybill/idempotencyKey'])}\n`)
+  return true
+}
+
+const outside = nodeOutside({
+  rule: outboundRule(server.url === undefined ? [] : [readAllowEntry(new URL(server.url).host)!]),
+})
+
+const watchedChild: StdioTransportOf = async (run, command) => {
+  const transport = await testOnlyChildProcess(run, command)
+  const send = transport.send.bind(transport)
+  let called = false
+  transport.send = async (message, options) => {
+    called = sending(message as Message)
+    await send(message, options)
+  }
+  let receive: typeof transport.onmessage
+  Object.defineProperty(transport, 'onmessage', {
+    get: () => receive,
+    set(handler: typeof transport.onmessage) {
+      receive = (message, extra) => {
+        if (called) moment('after-call')
+        handler?.(message, extra)
+      }
+    },
+  })
+  return transport
+}
+
+// Kept apart from the engine's connection, as on a node that was given a store of its own.
+const pins = await openDb(join(folder, 'run.db'))
+const kept = pinStore(pins)
+const watchedPins: typeof kept = {
+  ...kept,
+  async keep(...pin) {
+    const found = await kept.keep(...pin)
+    moment('after-pin')
+    return found
+  },
+}
+const room = await engineRoom({
+  ...{ url: join(folder, 'run.db'), owner: `pid:${process.pid}`, isGone: owner => owner !== `pid:${process.pid}` },
+  limits: { ...engineLimits, recoveryMs: 100 },
+  manifest: { mcpServers: [{ ...server, allow: [call.name] }] },
+  ask: script([says('', [{ name: `mcp__${server.name}__${call.name}`, arguments: call.arguments }]), says('done')]),
+  mcp: {
+    async fetch(url, init) {
+      const called = init.method === 'POST' && sending(JSON.parse(String(init.body)) as Message)
+      const answer = await outside.fetch(url, init)
+      if (!called) return answer
+      const body = await answer.text()
+      moment('after-call')
+      return new Response(body, answer)
+    },
+    ...{ pins: watchedPins, stdioTransportOf: watchedChild },
+  },
+})
+await room.create({ prompt: 'go' }, { id: RUN_ID })
+await room.engine.start()
+await room.until(RUN_ID, ['succeeded', 'failed', 'cancelled', 'waiting'])
+await room.close()
+pins.close()
+await outside.close()

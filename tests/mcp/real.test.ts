@@ -1,0 +1,105 @@
+import { mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, expect, it } from 'vitest'
+import { says } from '../../runtime/execution/testing/engine-room.ts'
+import { mcpRoom } from './mcp-room.ts'
+import { EVERYTHING, everythingOverHttp, FILESYSTEM, testOnlyChildProcess } from './real-servers.ts'
+
+const open: { close(): Promise<void> }[] = []
+afterEach(async () => {
+  for (const one of open.splice(0).toReversed()) await one.close()
+})
+
+const calls = [
+  says('', [
+    { name: 'mcp__all__echo', arguments: { message: 'hello' } },
+    { name: 'mcp__all__get-sum', arguments: { a: 2, b: 40 } },
+    { name: 'mcp__all__get-structured-content', arguments: { location: 'Chicago' } },
+  ]),
+  says('done'),
+]
+const allow = ['echo', 'get-sum', 'get-structured-content']
+const results = [
+  { failed: false, content: { content: [{ type: 'text', text: 'Echo: hello' }] } },
+  { failed: false, content: { content: [{ type: 'text', text: 'The sum of 2 and 40 is 42.' }] } },
+  { failed: false, content: { structuredContent: { conditions: expect.any(String) } } },
+]
+const steps = [
+  ['mcp-list-all', 'mcp', 'completed'],
+  ['model-1', 'model', 'completed'],
+  ...['mcp-1-1', 'mcp-1-2', 'mcp-1-3'].map(id => [id, 'mcp', 'completed']),
+  ['model-2', 'model', 'completed'],
+]
+
+it('server-everything over streamable HTTP is used inside a run', async () => {
+  const server = await everythingOverHttp()
+  open.push(server)
+  const room = await mcpRoom([server.origin], [{ name: 'all', url: server.url, allow }], calls)
+  open.push(room)
+  const first = await room.run()
+  expect(first.run).toMatchObject({ status: 'succeeded', output: { result: 'done' } })
+  expect(room.offered()).toEqual(allow.map(name => `mcp__all__${name}`))
+  expect(room.told(1)).toMatchObject(results)
+  expect(first.steps.map(({ stepId, kind, status }) => [stepId, kind, status])).toEqual(steps)
+  // The next run knows the definitions, and asks only when its model wants a call.
+  const second = await room.run()
+  expect(second.run.status).toBe('succeeded')
+  expect(second.steps.map(({ stepId }) => stepId)).toEqual(steps.slice(1).map(([id]) => id))
+}, 30_000)
+
+it('server-everything over stdio gives the same, through the port of the sandbox', async () => {
+  const servers = [{ name: 'all', command: process.execPath, args: [EVERYTHING, 'stdio'], allow }]
+  const room = await mcpRoom([], servers, calls, { stdioTransportOf: testOnlyChildProcess })
+  open.push(room)
+  const { run, steps: taken } = await room.run()
+  expect(run).toMatchObject({ status: 'succeeded', output: { result: 'done' } })
+  expect(room.told(1)).toMatchObject(results)
+  expect(taken.map(({ stepId, kind, status }) => [stepId, kind, status])).toEqual(steps)
+}, 30_000)
+
+it('server-filesystem over stdio reads and writes, and its refusal is told to the model', async () => {
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'waybill-mcp-')))
+  open.push({ close: async () => rmSync(folder, { recursive: true }) })
+  writeFileSync(join(folder, 'in.txt'), 'from the file')
+  const servers = [{ name: 'fs', command: process.execPath, args: [FILESYSTEM, folder], allow: ['*'] }]
+  const room = await mcpRoom(
+    [],
+    servers,
+    [
+      says('', [{ name: 'mcp__fs__read_text_file', arguments: { path: join(folder, 'in.txt') } }]),
+      says('', [
+        { name: 'mcp__fs__write_file', arguments: { path: join(folder, 'out.txt'), content: 'written' } },
+        { name: 'mcp__fs__read_text_file', arguments: { path: '/etc/hostname' } },
+      ]),
+      says('done'),
+    ],
+    { stdioTransportOf: testOnlyChildProcess },
+  )
+  open.push(room)
+  expect((await room.run()).run.status).toBe('succeeded')
+  expect(room.offered()).toContain('mcp__fs__move_file')
+  expect(room.told(1)).toMatchObject([{ failed: false, content: { content: [{ text: 'from the file' }] } }])
+  expect(readFileSync(join(folder, 'out.txt'), 'utf8')).toBe('written')
+  expect(room.told(2)[1]).toMatchObject({
+    ...{ failed: true },
+    content: { code: 'mcp_failed', error: expect.stringContaining('Access denied') },
+  })
+}, 30_000)
+
+it('a command is never started where there is no sandbox: the run is refused before anything is asked', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'waybill-mcp-'))
+  open.push({ close: async () => rmSync(folder, { recursive: true }) })
+  const probe = join(folder, 'started')
+  const args = ['-e', `require('node:fs').writeFileSync(${JSON.stringify(probe)}, 'x')`]
+  const room = await mcpRoom([], [{ name: 'fs', command: process.execPath, args, allow: ['*'] }], [says('done')])
+  open.push(room)
+  const { run } = await room.run()
+  expect(run).toMatchObject({
+    status: 'failed',
+    error: { code: 'isolation_unavailable', message: expect.stringContaining('give the server a url instead') },
+    tokensIn: 0,
+  })
+  expect(room.asked).toEqual([])
+  expect(() => readFileSync(probe)).toThrow('ENOENT')
+})
