@@ -19,6 +19,7 @@ import { budgeting } from './budgets/budgeting.ts'
 import { dayIn } from './budgets/day.ts'
 import { agentActions } from './connectors/agent-actions.ts'
 import { CONNECTOR_HOLDINGS, connecting } from './connectors/connecting.ts'
+import { figureStore } from './dashboard/store.ts'
 import { type EngineLimits, engineLimits } from './execution/engine-deps.ts'
 import { StepFailure } from './execution/failure.ts'
 import type { Models } from './execution/models/model.ts'
@@ -91,6 +92,8 @@ export interface RuntimeOptions {
   providers?: readonly EnvironmentProvider[] | undefined
   /** A router in this process: it becomes the provider `router`, and with it the first choice of `auto`. */
   routerFetch?: ((request: Request) => Promise<Response>) | undefined
+  /** Where people reach the panel of a router in this process; undefined while it is not known. */
+  routerPanel?: (() => string | undefined) | undefined
   /** Whether a tenant without a provider gets simulated answers; default yes. */
   demo?: boolean | undefined
   /** How long a provider may be silent. */
@@ -265,6 +268,10 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     requestSeconds: metrics.histogram('waybill_http_request_duration_seconds', 'Time from request to answer.'),
     readiness,
     ...parts,
+    pages: {
+      ...{ users: parts.dashboard.users, figures: figureStore(db), now: clock.now, maxBodyBytes, publicUrl },
+      ...{ heartbeatMs: options.sseHeartbeatMs ?? 15_000, routerPanel: options.routerPanel },
+    },
     agents: {
       agents,
       idempotent: parts.idempotent,

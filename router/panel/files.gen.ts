@@ -863,8 +863,8 @@ dialog h2 {
   }
 }
 `,
-  "panel.js": `import { ApiFault, panelApi } from './api.js'
-import { el, part } from './dom.js'
+  "panel.js": `import { el, part } from './dom.js'
+import { ApiFault, panelApi } from './api.js'
 import { calibrationView, gatesView, ladderView } from './overview.js'
 import { savingsView } from './savings-chart.js'
 import { sessionKey } from './session-key.js'
@@ -1115,8 +1115,9 @@ function tried   (what         )                {
 }
 `,
   "trace-detail.js": `import { el, part, table } from './dom.js'
-import { feedbackButtons, reportsOf } from './feedback.js'
 import { count, milliseconds, usd } from './figures.js'
+
+import { feedbackButtons, reportsOf } from './feedback.js'
 
 /** Everything that a record says, in a dialog: Escape closes it and the focus goes back to where it was. */
 export function traceDetail({ api, failed }            ) {
@@ -1276,8 +1277,9 @@ function facts(entries                                        )              {
 }
 `,
   "trace-list.js": `import { el, part, table } from './dom.js'
-import { feedbackButtons } from './feedback.js'
 import { moment, usd } from './figures.js'
+
+import { feedbackButtons } from './feedback.js'
 
 const COLUMNS = ['Time', 'Route', 'Served by', 'From', 'Attempts', 'Cost', 'Saved', 'Outcome']
 const PAGE = '50'
@@ -1559,6 +1561,7 @@ async function isSigned(checkpoint            , keys      )                     
 `,
   "verify-view.js": `import { el, part } from './dom.js'
 import { count, many } from './figures.js'
+
 import {                    verifyChains } from './verify-chains.js'
 
 const REASONS                                   = {
