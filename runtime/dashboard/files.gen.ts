@@ -141,6 +141,7 @@ body {
   margin: 0;
   background: var(--page);
   color: var(--text);
+  overflow-wrap: anywhere;
   font:
     15px / 1.5 system-ui,
     sans-serif;
@@ -172,6 +173,10 @@ fieldset label {
   display: inline-block;
   margin: 0 0.75rem 0.25rem 0;
   font-weight: normal;
+}
+/* Before a login there is no menu. */
+body:not(:has(nav)) {
+  display: block;
 }
 .top,
 .row,
@@ -213,6 +218,12 @@ small {
   color: var(--quiet);
   font-size: 0.85rem;
 }
+main {
+  min-width: 0;
+  width: 100%;
+  max-width: 76rem;
+  padding: 1rem;
+}
 nav {
   padding: 0.75rem 0.5rem;
 }
@@ -236,11 +247,8 @@ nav a[aria-current] {
   font-weight: 600;
   box-shadow: inset 3px 0 var(--link);
 }
-main {
-  min-width: 0;
-  width: 100%;
-  max-width: 76rem;
-  padding: 1rem;
+body:not(:has(nav)) > main {
+  margin: 0 auto;
 }
 main:focus {
   outline: none;
@@ -250,6 +258,10 @@ main:focus {
   grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr));
   gap: 1rem;
   align-items: start;
+  margin-bottom: 1rem;
+}
+.card > .cards {
+  margin-bottom: 0;
 }
 .wide {
   grid-column: 1 / -1;
@@ -283,8 +295,7 @@ main:focus {
   margin: 0;
 }
 .before {
-  grid-column: 1 / -1;
-  max-width: 30rem;
+  max-width: 34rem;
   margin: 6vh auto 0;
 }
 h1 {
@@ -497,7 +508,8 @@ th {
   font-weight: 600;
   white-space: nowrap;
 }
-td {
+td,
+th {
   overflow-wrap: break-word;
 }
 tbody tr:last-child > td {
@@ -618,8 +630,11 @@ figcaption {
   z-index: 1;
   background: var(--card);
 }
-#step {
-  min-height: 0;
+#step > .card {
+  margin: 1rem 0 0;
+}
+#step h3 {
+  margin-top: 0;
 }
 .talk {
   display: flex;
@@ -1283,12 +1298,22 @@ async function swap()                {
   if (now === undefined) return
   for (const old of document.querySelectorAll             ('[data-live]')) {
     const fresh = now.getElementById(old.id)
-    if (fresh === null || fresh.isEqualNode(old) || inUse(old)) continue
+    if (fresh === null || same(fresh, old) || inUse(old)) continue
     const next = document.importNode(fresh, true)
     keepOpen(old, next)
     old.replaceWith(next)
   }
   document.dispatchEvent(new Event('refreshed'))
+}
+
+/** What only this browser has put there is no difference. */
+function same(fresh         , old         )          {
+  const plain = old.cloneNode(true)
+  for (const output of plain.querySelectorAll('output')) output.replaceChildren()
+  for (const one of plain.querySelectorAll('details')) one.removeAttribute('open')
+  const given = fresh.cloneNode(true)
+  for (const one of given.querySelectorAll('details')) one.removeAttribute('open')
+  return given.isEqualNode(plain)
 }
 
 /** Somebody is writing there, or was: what was typed is worth more than news. */
@@ -1297,11 +1322,22 @@ function inUse(part             )          {
   return part.contains(document.activeElement) && document.activeElement?.matches('input, select, textarea') === true
 }
 
+/** What somebody opened stays open, and what was answered to them stays to be read. */
 function keepOpen(old             , next             )       {
   const before = old.querySelectorAll('details')
   next.querySelectorAll('details').forEach((one, at) => {
     if (before[at]?.open) one.open = true
   })
+  const said = new Map([...old.querySelectorAll('output')].map(one => [placeOf(one), one]))
+  for (const output of next.querySelectorAll('output')) {
+    const words = said.get(placeOf(output))?.childNodes ?? []
+    if (words.length > 0) output.replaceChildren(...words)
+  }
+}
+
+/** An answer belongs to what asked for it. */
+function placeOf(output                   )         {
+  return output.id || (output.closest('form')?.dataset.send ?? '')
 }
 
 document.addEventListener('input', event => {
@@ -1394,6 +1430,7 @@ function draw()       {
   steps.show({ count: all.length, row: at => stepRow(all[at] , span) })
   journal.show({ count: events.length, row: at => eventRow(events[at] ) })
   part('#journal-count').replaceChildren(count(events.length))
+  part('#no-steps').hidden = all.length > 0
   part('#step-count').replaceChildren(count(all.length))
 }
 

@@ -15,10 +15,10 @@ export function setupPage(root: string, hasOwner: boolean): Html {
 <label>E-mail <input name="email" type="email" required autocomplete="username"></label>
 <label>Password, at least 12 characters <input name="password" type="password" required minlength="12" maxlength="256" autocomplete="new-password"></label>
 <button class="main">Create the owner</button>
-</form>
-<p id="said" role="status"></p>
 <p class="hint">The runtime prints a link with a token when it starts and has no owner. It prints none while PLATFORM_BOOTSTRAP_KEY is set: start it
 once without.</p>
+</form>
+<p id="said" role="status"></p>
 <section id="done" hidden>
 <h2 tabindex="-1">You are the owner, and logged in</h2>
 <div id="first-key"></div>

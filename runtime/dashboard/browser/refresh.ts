@@ -49,12 +49,22 @@ async function swap(): Promise<void> {
   if (now === undefined) return
   for (const old of document.querySelectorAll<HTMLElement>('[data-live]')) {
     const fresh = now.getElementById(old.id)
-    if (fresh === null || fresh.isEqualNode(old) || inUse(old)) continue
+    if (fresh === null || same(fresh, old) || inUse(old)) continue
     const next = document.importNode(fresh, true)
     keepOpen(old, next)
     old.replaceWith(next)
   }
   document.dispatchEvent(new Event('refreshed'))
+}
+
+/** What only this browser has put there is no difference. */
+function same(fresh: Element, old: Element): boolean {
+  const plain = old.cloneNode(true) as Element
+  for (const output of plain.querySelectorAll('output')) output.replaceChildren()
+  for (const one of plain.querySelectorAll('details')) one.removeAttribute('open')
+  const given = fresh.cloneNode(true) as Element
+  for (const one of given.querySelectorAll('details')) one.removeAttribute('open')
+  return given.isEqualNode(plain)
 }
 
 /** Somebody is writing there, or was: what was typed is worth more than news. */
@@ -63,11 +73,22 @@ function inUse(part: HTMLElement): boolean {
   return part.contains(document.activeElement) && document.activeElement?.matches('input, select, textarea') === true
 }
 
+/** What somebody opened stays open, and what was answered to them stays to be read. */
 function keepOpen(old: HTMLElement, next: HTMLElement): void {
   const before = old.querySelectorAll('details')
   next.querySelectorAll('details').forEach((one, at) => {
     if (before[at]?.open) one.open = true
   })
+  const said = new Map([...old.querySelectorAll('output')].map(one => [placeOf(one), one]))
+  for (const output of next.querySelectorAll('output')) {
+    const words = said.get(placeOf(output))?.childNodes ?? []
+    if (words.length > 0) output.replaceChildren(...words)
+  }
+}
+
+/** An answer belongs to what asked for it. */
+function placeOf(output: HTMLOutputElement): string {
+  return output.id || (output.closest('form')?.dataset.send ?? '')
 }
 
 document.addEventListener('input', event => {

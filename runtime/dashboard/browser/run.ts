@@ -39,6 +39,7 @@ function draw(): void {
   steps.show({ count: all.length, row: at => stepRow(all[at]!, span) })
   journal.show({ count: events.length, row: at => eventRow(events[at]!) })
   part('#journal-count').replaceChildren(count(events.length))
+  part('#no-steps').hidden = all.length > 0
   part('#step-count').replaceChildren(count(all.length))
 }
 

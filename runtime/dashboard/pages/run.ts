@@ -49,7 +49,7 @@ ${live(
 <div id="timeline" class="rows" tabindex="0" role="region" aria-label="Timeline">
 <div class="line head"><span>Step</span><span>When</span><span class="num">Time</span><span class="num">Tokens</span><span class="num">Cost</span></div>
 ${all.slice(0, MOST_ROWS).map(step => row(step, span))}</div>
-<div id="step"></div></section>
+<p id="no-steps" class="hint"${all.length > 0 ? html` hidden` : ''}>No step has begun.</p><div id="step"></div></section>
 ${live('run-result', result(run, receipt))}
 <section class="card" aria-labelledby="journal-title"><h2 id="journal-title">Journal <small><span id="journal-count"></span> events</small></h2>
 <p class="hint">Each hash covers the one before it. <a href="${root}ui/api/v1/runs/${run.id}/journal">As JSON</a></p>
