@@ -508,9 +508,11 @@ th {
   font-weight: 600;
   white-space: nowrap;
 }
-td,
 th {
-  overflow-wrap: break-word;
+  overflow-wrap: normal;
+}
+time {
+  white-space: nowrap;
 }
 tbody tr:last-child > td {
   border-bottom: 0;
@@ -576,6 +578,9 @@ figcaption {
   border: 1px solid var(--line);
   border-radius: 6px;
 }
+.rows.tall {
+  height: 28rem;
+}
 .line {
   display: grid;
   grid-template-columns: minmax(9rem, 15rem) minmax(6rem, 1fr) 5.5rem 7rem 6rem;
@@ -633,8 +638,17 @@ figcaption {
 #step > .card {
   margin: 1rem 0 0;
 }
-#step h3 {
+#step h3,
+.card > h3:first-child {
   margin-top: 0;
+}
+form + .row {
+  margin-top: 0.6rem;
+}
+/* Who may only look is shown nothing to press. */
+[data-role="viewer"] form[data-send]:not([data-send^="POST auth/"]),
+[data-role="viewer"] #say {
+  display: none;
 }
 .talk {
   display: flex;
@@ -1494,15 +1508,25 @@ function soon()       {
   setTimeout(() => {
     drawing = false
     draw()
-    performance.mark('run-drawn')
   }, 60)
+}
+
+/** Which results a recovery used again is not in the journal. */
+async function askReplayed()                {
+  const answer = await fetch(\`\${root}ui/api/v1/runs/\${id}/steps\`).catch(() => undefined)
+  if (!answer?.ok) return
+  const list = (await answer.json())
+  replayed = new Set(list.filter(step => step.replayed).map(step => step.stepId))
+  soon()
 }
 
 followRun(id, {
   over: page.dataset.over !== undefined,
   begun(all) {
     events = all
-    soon()
+    draw()
+    performance.mark('run-drawn')
+    if (page.dataset.long !== undefined) void askReplayed()
   },
   event(one) {
     // After a reconnect the stream goes on where it was; an event twice would be a mistake of a proxy.
@@ -1511,13 +1535,7 @@ followRun(id, {
     soon()
     if (one.kind === 'step_waiting') void refresh()
   },
-  async resumed() {
-    const answer = await fetch(\`\${root}ui/api/v1/runs/\${id}/steps\`).catch(() => undefined)
-    if (!answer?.ok) return
-    const list = (await answer.json())
-    replayed = new Set(list.filter(step => step.replayed).map(step => step.stepId))
-    soon()
-  },
+  resumed: () => void askReplayed(),
   ended: () => void refresh(),
 })
 // A bar that still grows.

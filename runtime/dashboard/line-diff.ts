@@ -3,6 +3,21 @@ export interface DiffLine {
   text: string
 }
 
+/** The changes with so many lines around each; what lies between is left out. */
+export function changesOf(lines: readonly DiffLine[], around = 3): (DiffLine | undefined)[] {
+  const near = new Set<number>()
+  lines.forEach(({ kind }, at) => {
+    if (kind === 'same') return
+    for (let i = at - around; i <= at + around; i++) near.add(i)
+  })
+  const shown: (DiffLine | undefined)[] = []
+  lines.forEach((line, at) => {
+    if (near.has(at)) shown.push(line)
+    else if (shown.at(-1) !== undefined || at === 0) shown.push(undefined)
+  })
+  return shown
+}
+
 /** Beyond so many pairs of lines the middle is shown as one change, since the table below would be too large. */
 const MOST_PAIRS = 4_000_000
 

@@ -22,7 +22,7 @@ export function table(caption: string, columns: readonly string[], rows: readonl
   return html`<div class="scroll" tabindex="0" role="region" aria-label="${caption}"><table>
 <caption class="unseen">${caption}</caption>
 <thead><tr>${columns.map(name => html`<th scope="col">${name}</th>`)}</tr></thead>
-<tbody>${rows.map(cells => html`<tr>${cells.map((cell, at) => html`<td data-label="${columns[at] ?? ''}">${cell}</td>`)}</tr>`)}</tbody>
+<tbody>${rows.map(cells => html`<tr>${cells.map((cell, at) => html`<td data-label="${columns[at] ?? ''}"><div>${cell}</div></td>`)}</tr>`)}</tbody>
 </table></div>`
 }
 

@@ -45,7 +45,7 @@ export function shell({ title, root, scripts, body, person, menu, router }: Shel
 <noscript><link rel="stylesheet" href="${root}ui/files/no-script.css"></noscript>
 ${scripts.map(name => html`<script type="module" src="${root}ui/files/${name}"></script>\n`)}
 </head>
-<body>
+<body${person === undefined ? '' : html` data-role="${person.user.role}"`}>
 ${person === undefined ? '' : top(root, person, menu ?? '', router)}
 <main id="main" tabindex="-1">
 ${person === undefined ? '' : html`<noscript><p class="notice">Everything can be read without JavaScript; to change something, it takes JavaScript.</p></noscript>`}

@@ -103,15 +103,25 @@ function soon(): void {
   setTimeout(() => {
     drawing = false
     draw()
-    performance.mark('run-drawn')
   }, 60)
+}
+
+/** Which results a recovery used again is not in the journal. */
+async function askReplayed(): Promise<void> {
+  const answer = await fetch(`${root}ui/api/v1/runs/${id}/steps`).catch(() => undefined)
+  if (!answer?.ok) return
+  const list = (await answer.json()) as { stepId: string; replayed: boolean }[]
+  replayed = new Set(list.filter(step => step.replayed).map(step => step.stepId))
+  soon()
 }
 
 followRun(id, {
   over: page.dataset.over !== undefined,
   begun(all) {
     events = all
-    soon()
+    draw()
+    performance.mark('run-drawn')
+    if (page.dataset.long !== undefined) void askReplayed()
   },
   event(one) {
     // After a reconnect the stream goes on where it was; an event twice would be a mistake of a proxy.
@@ -120,13 +130,7 @@ followRun(id, {
     soon()
     if (one.kind === 'step_waiting') void refresh()
   },
-  async resumed() {
-    const answer = await fetch(`${root}ui/api/v1/runs/${id}/steps`).catch(() => undefined)
-    if (!answer?.ok) return
-    const list = (await answer.json()) as { stepId: string; replayed: boolean }[]
-    replayed = new Set(list.filter(step => step.replayed).map(step => step.stepId))
-    soon()
-  },
+  resumed: () => void askReplayed(),
   ended: () => void refresh(),
 })
 // A bar that still grows.

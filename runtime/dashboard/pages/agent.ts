@@ -4,7 +4,7 @@ import type { Agent, AgentVersion, AgentVersionWithManifest } from '../../../sha
 import type { Budget } from '../../../shared/wire/runtime/budget.ts'
 import type { IsolationItem } from '../../../shared/wire/runtime/isolation.ts'
 import type { Run } from '../../../shared/wire/runtime/run.ts'
-import { lineDiff } from '../line-diff.ts'
+import { changesOf, lineDiff } from '../line-diff.ts'
 import { manifestHelp } from '../manifest-help.ts'
 import type { Html, Page } from '../page.ts'
 import { action, badge, card, form, live, pager, table, when } from '../parts.ts'
@@ -86,10 +86,10 @@ function versionRows(root: string, name: string, versions: readonly AgentVersion
 }
 
 function difference(root: string, name: string, other: AgentVersionWithManifest, current: string): Html {
-  const lines = lineDiff(JSON.stringify(other.manifest, null, 2), current)
+  const lines = changesOf(lineDiff(JSON.stringify(other.manifest, null, 2), current))
   const sign = { same: ' ', added: '+', gone: '-' } as const
   return html`<section class="card" aria-labelledby="diff-title"><h2 id="diff-title">From version ${other.number} to the current one</h2>
-<pre class="diff" tabindex="0">${lines.map(({ kind, text }) => html`<span class="${kind}">${sign[kind]} ${text}</span>`)}</pre>
+<pre class="diff" tabindex="0">${lines.length === 0 ? 'They are the same.' : lines.map(line => (line === undefined ? html`<span>  …</span>` : html`<span class="${line.kind}">${sign[line.kind]} ${line.text}</span>`))}</pre>
 <p><a href="${root}agents/${name}">Close</a></p></section>`
 }
 

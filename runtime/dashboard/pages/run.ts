@@ -18,6 +18,8 @@ import {
 import type { Html, Page } from '../page.ts'
 import { action, badge, card, facts, folded, live, when } from '../parts.ts'
 
+/** A journal that is longer is read once, by the browser: with 10,000 events the page came half a second later with the steps in it. */
+const LONG = 2000
 /** More rows than that are drawn by the browser alone, which has only those in view. */
 const MOST_ROWS = 200
 
@@ -29,16 +31,17 @@ export const runPage: Page = {
     const id = encodeURIComponent(param('id'))
     const run = await ask.get<Run>(`/v1/runs/${id}`)
     const over = isTerminal(run.status)
-    const [steps, approvals, receipt] = await Promise.all([
-      ask.get<Step[]>(`/v1/runs/${id}/steps`),
+    const [approvals, receipt] = await Promise.all([
       ask.get<Approval[]>(`/v1/runs/${id}/approvals`),
       over ? ask.maybe<Receipt>(`/v1/runs/${id}/receipt`) : undefined,
     ])
+    const long = (receipt?.payload.eventCount ?? 0) > LONG
+    const steps = long ? [] : await ask.get<Step[]>(`/v1/runs/${id}/steps`)
     const all = timelineOfSteps(steps)
     const span = spanOf(all, now.getTime())
     const replayed = steps.filter(step => step.replayed).map(({ stepId }) => stepId)
     const pending = approvals.filter(({ status }) => status === 'pending')
-    const body = html`<div id="run" data-run="${run.id}" data-replayed="${replayed.join(' ')}"${over ? html` data-over` : ''}></div>
+    const body = html`<div id="run" data-run="${run.id}" data-replayed="${replayed.join(' ')}"${over ? html` data-over` : ''}${long ? html` data-long` : ''}></div>
 ${live('run-head', head(root, run))}
 ${live(
   'run-approvals',
@@ -46,14 +49,15 @@ ${live(
 )}
 <section class="card" aria-labelledby="timeline-title"><h2 id="timeline-title">Timeline <small><span id="step-count">${count(all.length)}</span> steps</small></h2>
 <p class="hint">${legend()}</p>
-<div id="timeline" class="rows" tabindex="0" role="region" aria-label="Timeline">
+${long ? html`<noscript><p class="hint">This run is too long to be drawn here. <a href="${root}ui/api/v1/runs/${run.id}/steps">Its steps as JSON</a></p></noscript>` : ''}
+<div id="timeline" class="rows${long ? ' tall' : ''}" tabindex="0" role="region" aria-label="Timeline">
 <div class="line head"><span>Step</span><span>When</span><span class="num">Time</span><span class="num">Tokens</span><span class="num">Cost</span></div>
 ${all.slice(0, MOST_ROWS).map(step => row(step, span))}</div>
-<p id="no-steps" class="hint"${all.length > 0 ? html` hidden` : ''}>No step has begun.</p><div id="step"></div></section>
+<p id="no-steps" class="hint"${all.length > 0 || long ? html` hidden` : ''}>No step has begun.</p><div id="step"></div></section>
 ${live('run-result', result(run, receipt))}
 <section class="card" aria-labelledby="journal-title"><h2 id="journal-title">Journal <small><span id="journal-count"></span> events</small></h2>
 <p class="hint">Each hash covers the one before it. <a href="${root}ui/api/v1/runs/${run.id}/journal">As JSON</a></p>
-<div id="journal" class="rows needs-script" tabindex="0" role="region" aria-label="Journal"><div class="line event head"><span>No.</span><span>Event</span><span>Step</span><span>At (UTC)</span><span>Hash</span></div></div></section>`
+<div id="journal" class="rows needs-script${long ? ' tall' : ''}" tabindex="0" role="region" aria-label="Journal"><div class="line event head"><span>No.</span><span>Event</span><span>Step</span><span>At (UTC)</span><span>Hash</span></div></div></section>`
     return { title: `Run of ${run.agentName}`, body }
   },
 }

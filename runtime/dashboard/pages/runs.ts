@@ -25,7 +25,7 @@ export const runsPage: Page = {
               'No agent has run yet.',
               html`<p>Start one below, or send <code>POST /v1/runs</code> with an API key.</p>`,
             )
-        : html`${runTable(root, runs.items)}${pager(root, 'runs', asked, runs.next)}`
+        : html`<div class="card">${runTable(root, runs.items)}</div>${pager(root, 'runs', asked, runs.next)}`
     const body = html`<h1>Runs</h1>
 <form class="filter" method="get" action="${root}runs">
 <label>Agent <input name="agentName" list="agents" value="${filters.agentName ?? ''}" placeholder="any"></label>

@@ -164,7 +164,7 @@ const SECRET_FORM = html`<details class="needs-script"><summary>Set a secret</su
 function modelForm(models: ModelSettings): Html {
   return form(
     { send: 'PUT /v1/settings/models', after: 'saved:Saved.' },
-    html`<label>Aliases: each an ordered list of provider/model <textarea class="code" name="aliases" data-as="json" rows="4" spellcheck="false">${JSON.stringify(models.aliases, null, 2)}</textarea></label>
+    html`<label>Aliases: each an ordered list of provider/model <textarea class="code" name="aliases" data-as="json" rows="10" spellcheck="false">${JSON.stringify(models.aliases, null, 2)}</textarea></label>
 <label>Prices in US dollars per million tokens, for models that have none <textarea class="code" name="prices" data-as="json" rows="4" spellcheck="false">${JSON.stringify(models.prices, null, 2)}</textarea></label>
 <button class="main">Save</button>`,
   )
