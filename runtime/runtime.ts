@@ -19,6 +19,7 @@ import { budgeting } from './budgets/budgeting.ts'
 import { dayIn } from './budgets/day.ts'
 import { agentActions } from './connectors/agent-actions.ts'
 import { CONNECTOR_HOLDINGS, connecting } from './connectors/connecting.ts'
+import { liveNews } from './dashboard/live.ts'
 import { figureStore } from './dashboard/store.ts'
 import { type EngineLimits, engineLimits } from './execution/engine-deps.ts'
 import { StepFailure } from './execution/failure.ts'
@@ -255,6 +256,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     log: log.target('runtime.schedules'),
   })
 
+  const figures = figureStore(db)
+  const news = liveNews(figures)
   const app = runtimeApp({
     log: log.target('runtime.http'),
     maxBodyBytes,
@@ -269,7 +272,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     readiness,
     ...parts,
     pages: {
-      ...{ users: parts.dashboard.users, figures: figureStore(db), now: clock.now, maxBodyBytes, publicUrl },
+      ...{ users: parts.dashboard.users, figures, news, now: clock.now, maxBodyBytes, publicUrl },
       ...{ heartbeatMs: options.sseHeartbeatMs ?? 15_000, routerPanel: options.routerPanel },
     },
     agents: {
@@ -333,6 +336,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     },
     async close(ms = 0) {
       phase = 'draining'
+      news.close()
       await started?.catch(() => undefined)
       await timed.stop()
       await Promise.all([work.engine.close(ms), hooks.courier.stop(ms)])

@@ -3,6 +3,8 @@ import type { FigureStore } from './store.ts'
 
 const POLL_MS = 1000
 
+export type LiveNews = ReturnType<typeof liveNews>
+
 /**
  * Tells open pages that something in their tenant has changed. However many pages are open, one statement a second asks for all of
  * them; none where nobody looks.
@@ -10,6 +12,7 @@ const POLL_MS = 1000
 export function liveNews(store: Pick<FigureStore, 'marks'>) {
   const rooms = new Map<string, { mark: string | undefined; told: Set<() => void> }>()
   let timer: ReturnType<typeof setTimeout> | undefined
+  let over = false
 
   function schedule(): void {
     if (timer !== undefined || rooms.size === 0) return
@@ -57,7 +60,7 @@ export function liveNews(store: Pick<FigureStore, 'marks'>) {
       const leave = watch(tenantId, stir)
       gone.addEventListener('abort', stir, { once: true })
       try {
-        while (!gone.aborted) {
+        while (!gone.aborted && !over) {
           if (news) {
             news = false
             yield { event: 'changed', data: {} }
@@ -65,13 +68,18 @@ export function liveNews(store: Pick<FigureStore, 'marks'>) {
           }
           await new Promise<void>(resolve => {
             wake = resolve
-            if (news || gone.aborted) resolve()
+            if (news || gone.aborted || over) resolve()
           })
         }
       } finally {
         gone.removeEventListener('abort', stir)
         leave()
       }
+    },
+    /** The service stops: pages come back to the next one. */
+    close(): void {
+      over = true
+      for (const { told } of rooms.values()) for (const tell of told) tell()
     },
     /** Pages that listen now, by tenant. */
     get watched() {

@@ -11,7 +11,6 @@ import { toUserAnswer } from '../auth/dashboard/user-store.ts'
 import type { Connection, RuntimeHttpEnv } from '../auth/http-env.ts'
 import { asking, PageFault } from './ask.ts'
 import type { PagesDeps } from './deps.ts'
-import { liveNews } from './live.ts'
 import { loginPage } from './login-page.ts'
 import { checkManifest, manifestCheck } from './manifest-check.ts'
 import type { Page } from './page.ts'
@@ -39,6 +38,7 @@ const FORM_COOKIE = 'wb_form'
 export function pagesRoute({
   users,
   figures,
+  news,
   now,
   maxBodyBytes,
   heartbeatMs,
@@ -49,7 +49,6 @@ export function pagesRoute({
   fetch: (request: Request, connection?: Connection) => Promise<Response>
 }) {
   const logins = loginAccess(users, now)
-  const news = liveNews(figures)
   const files = async () => (await import('./files.gen.ts')).dashboardFiles
 
   async function loginOf(c: Context): Promise<Login | undefined> {

@@ -89,7 +89,7 @@ function difference(root: string, name: string, other: AgentVersionWithManifest,
   const lines = changesOf(lineDiff(JSON.stringify(other.manifest, null, 2), current))
   const sign = { same: ' ', added: '+', gone: '-' } as const
   return html`<section class="card" aria-labelledby="diff-title"><h2 id="diff-title">From version ${other.number} to the current one</h2>
-<pre class="diff" tabindex="0">${lines.length === 0 ? 'They are the same.' : lines.map(line => (line === undefined ? html`<span>  …</span>` : html`<span class="${line.kind}">${sign[line.kind]} ${line.text}</span>`))}</pre>
+<pre class="diff" tabindex="0">${lines.every(line => line === undefined) ? 'They are the same.' : lines.map(line => (line === undefined ? html`<span>  …</span>` : html`<span class="${line.kind}">${sign[line.kind]} ${line.text}</span>`))}</pre>
 <p><a href="${root}agents/${name}">Close</a></p></section>`
 }
 
