@@ -514,6 +514,9 @@ th {
 time {
   white-space: nowrap;
 }
+td a {
+  overflow-wrap: break-word;
+}
 tbody tr:last-child > td {
   border-bottom: 0;
 }
@@ -830,7 +833,7 @@ sendForms()
 listen()
 `,
   "demo-run.js": `import { el, part } from './dom.js'
-import { milliseconds } from './figures.js'
+import { duration } from './figures.js'
 import { root, send } from './page-api.js'
 import { followRun } from './run-events.js'
 import { stepName,                     timelineOf, tookMs } from './timeline.js'
@@ -871,7 +874,7 @@ function follow(id        , shown             )       {
       events.push(one)
       const lines = timelineOf(events).map(step => {
         const took = tookMs(step)
-        const done = took === undefined ? step.status : \`\${step.status} in \${milliseconds(took)}\`
+        const done = took === undefined ? step.status : \`\${step.status} in \${duration(took)}\`
         return el('li', {}, \`\${stepName(step)}: \${done}\`)
       })
       list.replaceChildren(...lines)
@@ -986,6 +989,17 @@ export function milliseconds(value               )         {
   if (value === null) return '–'
   if (value >= 10_000) return \`\${(value / 1000).toFixed(1)}\\u00a0s\`
   return \`\${value >= 10 ? value.toFixed(0) : value.toFixed(2)}\\u00a0ms\`
+}
+
+/** A time that was taken by clocks of whole milliseconds. */
+export function duration(ms        )         {
+  if (ms < 10_000) return \`\${Math.round(ms)}\\u00a0ms\`
+  const seconds = Math.round(ms / 1000)
+  if (seconds < 120) return \`\${(ms / 1000).toFixed(1)}\\u00a0s\`
+  const minutes = Math.floor(seconds / 60)
+  return minutes < 120
+    ? \`\${minutes}\\u00a0min \${seconds % 60}\\u00a0s\`
+    : \`\${Math.floor(minutes / 60)}\\u00a0h \${minutes % 60}\\u00a0min\`
 }
 
 /** The same in every time zone, as it stands on the record. */
@@ -1405,7 +1419,7 @@ export function followRun(id        , { over, begun, event, resumed, ended }    
 }
 `,
   "run.js": `import { el, part, svg } from './dom.js'
-import { count, milliseconds, usd } from './figures.js'
+import { count, duration, usd } from './figures.js'
 import { root } from './page-api.js'
 import { refresh } from './refresh.js'
 import { followRun } from './run-events.js'
@@ -1469,7 +1483,7 @@ function stepRow(step              , span      )              {
       { viewBox: \`0 0 \${BAR_WIDTH} 10\`, preserveAspectRatio: 'none', class: 'bar', 'aria-hidden': 'true' },
       ...bars,
     ),
-    el('span', { class: 'num' }, took === undefined ? '…' : milliseconds(took)),
+    el('span', { class: 'num' }, took === undefined ? '…' : duration(took)),
     el('span', { class: 'num' }, tokensIn + tokensOut === 0 ? '' : \`\${count(tokensIn)} → \${count(tokensOut)}\`),
     el('span', { class: 'num' }, costUsd === 0 ? '' : usd(costUsd)),
   )
@@ -1762,7 +1776,7 @@ form.addEventListener('submit', async event => {
 demoRun()
 `,
   "step-detail.js": `import { el } from './dom.js'
-import { count, milliseconds, usd } from './figures.js'
+import { count, duration, usd } from './figures.js'
 import { stepName,                                        tookMs } from './timeline.js'
 
 /** Everything that the journal says about one step, and what can be done from it. */
@@ -1775,7 +1789,7 @@ export function stepDetail(
   const own = events.filter(one => one.stepId === stepId)
   const entries                                 = [
     ['Status', \`\${status}, attempt \${attempt}\`],
-    ['Time', took === undefined ? 'not over' : milliseconds(took)],
+    ['Time', took === undefined ? 'not over' : duration(took)],
     ['Model', model],
     ['Tokens', \`\${count(tokensIn)} in, \${count(tokensOut)} out\`],
     ['Cost', usd(costUsd)],

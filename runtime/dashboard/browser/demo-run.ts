@@ -1,5 +1,5 @@
 import { el, part } from '../../../shared/browser/dom.ts'
-import { milliseconds } from '../../../shared/browser/figures.ts'
+import { duration } from '../../../shared/browser/figures.ts'
 import { root, send } from './page-api.ts'
 import { followRun } from './run-events.ts'
 import { stepName, type TimelineEvent, timelineOf, tookMs } from './timeline.ts'
@@ -40,7 +40,7 @@ function follow(id: string, shown: HTMLElement): void {
       events.push(one)
       const lines = timelineOf(events).map(step => {
         const took = tookMs(step)
-        const done = took === undefined ? step.status : `${step.status} in ${milliseconds(took)}`
+        const done = took === undefined ? step.status : `${step.status} in ${duration(took)}`
         return el('li', {}, `${stepName(step)}: ${done}`)
       })
       list.replaceChildren(...lines)

@@ -1,5 +1,5 @@
 import { el, part, svg } from '../../../shared/browser/dom.ts'
-import { count, milliseconds, usd } from '../../../shared/browser/figures.ts'
+import { count, duration, usd } from '../../../shared/browser/figures.ts'
 import { root } from './page-api.ts'
 import { refresh } from './refresh.ts'
 import { followRun } from './run-events.ts'
@@ -64,7 +64,7 @@ function stepRow(step: TimelineStep, span: Span): HTMLElement {
       { viewBox: `0 0 ${BAR_WIDTH} 10`, preserveAspectRatio: 'none', class: 'bar', 'aria-hidden': 'true' },
       ...bars,
     ),
-    el('span', { class: 'num' }, took === undefined ? '…' : milliseconds(took)),
+    el('span', { class: 'num' }, took === undefined ? '…' : duration(took)),
     el('span', { class: 'num' }, tokensIn + tokensOut === 0 ? '' : `${count(tokensIn)} → ${count(tokensOut)}`),
     el('span', { class: 'num' }, costUsd === 0 ? '' : usd(costUsd)),
   )

@@ -1,5 +1,5 @@
 import { el } from '../../../shared/browser/dom.ts'
-import { count, milliseconds, usd } from '../../../shared/browser/figures.ts'
+import { count, duration, usd } from '../../../shared/browser/figures.ts'
 import { stepName, type TimelineEvent, type TimelineStep, tookMs } from './timeline.ts'
 
 /** Everything that the journal says about one step, and what can be done from it. */
@@ -12,7 +12,7 @@ export function stepDetail(
   const own = events.filter(one => one.stepId === stepId)
   const entries: [string, string | undefined][] = [
     ['Status', `${status}, attempt ${attempt}`],
-    ['Time', took === undefined ? 'not over' : milliseconds(took)],
+    ['Time', took === undefined ? 'not over' : duration(took)],
     ['Model', model],
     ['Tokens', `${count(tokensIn)} in, ${count(tokensOut)} out`],
     ['Cost', usd(costUsd)],

@@ -1,5 +1,5 @@
 import { html } from 'hono/html'
-import { count, milliseconds, usd } from '../../../shared/browser/figures.ts'
+import { count, duration, usd } from '../../../shared/browser/figures.ts'
 import type { AgentItem } from '../../../shared/wire/runtime/agent.ts'
 import { type Run, runStatuses, triggerKinds } from '../../../shared/wire/runtime/run.ts'
 import type { Html, Page } from '../page.ts'
@@ -57,7 +57,7 @@ export function runTable(root: string, runs: readonly Run[]): Html {
         html`${badge(status)}${parked === undefined ? '' : html` <small>${parked.reason}</small>`}`,
         when(createdAt),
         startedAt !== undefined && finishedAt !== undefined
-          ? milliseconds(Date.parse(finishedAt) - Date.parse(startedAt))
+          ? duration(Date.parse(finishedAt) - Date.parse(startedAt))
           : '–',
         count(tokensIn + tokensOut),
         usd(costUsd),
