@@ -13,7 +13,6 @@ import { audited, auditedSetup } from './audit-log/audited.ts'
 import type { AuditLog } from './audit-log/log.ts'
 import { auditRoute } from './audit-log/route.ts'
 import { type DashboardDeps, dashboardRoute } from './auth/dashboard/route.ts'
-import { setupPage } from './auth/dashboard/setup-page.ts'
 import type { Gates } from './auth/gate.ts'
 import type { RuntimeHttpEnv } from './auth/http-env.ts'
 import { type KeysDeps, keysRoute } from './auth/keys/route.ts'
@@ -24,6 +23,8 @@ import type { ConnectorsDeps } from './connectors/deps.ts'
 import type { OAuthDeps } from './connectors/oauth/deps.ts'
 import { oauthCallbackRoute, oauthStartRoute } from './connectors/oauth/route.ts'
 import { connectorsRoute } from './connectors/route.ts'
+import type { PagesDeps } from './dashboard/deps.ts'
+import { pagesRoute } from './dashboard/route.ts'
 import { answerErrors, answerUnknownRoute } from './errors.ts'
 import { type HealthDeps, healthRoute } from './health/route.ts'
 import { mcpRoute } from './mcp/route.ts'
@@ -53,6 +54,7 @@ export interface AppDeps extends HealthDeps, MetricsDeps {
   keys: KeysDeps
   tenants: TenantsDeps
   dashboard: DashboardDeps
+  pages: PagesDeps
   agents: AgentsDeps
   runs: RunsDeps
   journals: JournalDeps
@@ -78,7 +80,7 @@ export function runtimeApp(deps: AppDeps) {
   app.route('/', metricsRoute(deps))
   app.route('/', openapiPage(servedDocument))
   app.route('/', docsPage(servedDocument))
-  app.route('/', setupPage())
+  app.route('/', pagesRoute({ ...deps.pages, fetch: async (request, connection) => app.fetch(request, connection) }))
   app.route('/', publicReceiptsRoute(deps.receipts))
   app.use('/auth/setup', auditedSetup(deps))
   app.route('/', oauthCallbackRoute(deps.connectors.oauth))

@@ -23,6 +23,8 @@ import { agentActions } from './connectors/agent-actions.ts'
 import { CONNECTOR_HOLDINGS, connecting } from './connectors/connecting.ts'
 import type { OAuthClients } from './connectors/oauth/clients.ts'
 import type { OtherHome } from './connectors/oauth/vendors.ts'
+import { liveNews } from './dashboard/live.ts'
+import { figureStore } from './dashboard/store.ts'
 import { type EngineLimits, engineLimits } from './execution/engine-deps.ts'
 import { StepFailure } from './execution/failure.ts'
 import type { StdioTransportOf } from './execution/mcp/deps.ts'
@@ -107,6 +109,8 @@ export interface RuntimeOptions {
   providers?: readonly EnvironmentProvider[] | undefined
   /** A router in this process: it becomes the provider `router`, and with it the first choice of `auto`. */
   routerFetch?: ((request: Request) => Promise<Response>) | undefined
+  /** Where people reach the panel of a router in this process; undefined while it is not known. */
+  routerPanel?: (() => string | undefined) | undefined
   /** Whether a tenant without a provider gets simulated answers; default yes. */
   demo?: boolean | undefined
   /** How long a provider may be silent. */
@@ -274,6 +278,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     log: log.target('runtime.schedules'),
   })
 
+  const figures = figureStore(db)
+  const news = liveNews(figures)
   const app = runtimeApp({
     log: log.target('runtime.http'),
     maxBodyBytes,
@@ -287,6 +293,10 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     requestSeconds: metrics.histogram('waybill_http_request_duration_seconds', 'Time from request to answer.'),
     readiness,
     ...parts,
+    pages: {
+      ...{ users: parts.dashboard.users, figures, news, now: clock.now, maxBodyBytes, publicUrl },
+      ...{ heartbeatMs: options.sseHeartbeatMs ?? 15_000, routerPanel: options.routerPanel },
+    },
     agents: {
       agents,
       idempotent: parts.idempotent,
@@ -348,6 +358,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     },
     async close(ms = 0) {
       phase = 'draining'
+      news.close()
       await started?.catch(() => undefined)
       await timed.stop()
       await Promise.all([work.engine.close(ms), hooks.courier.stop(ms)])

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
-import { browserFilesModule } from './panel/browser-files.ts'
+import { BROWSER_PARTS, browserFilesModule } from './panel/browser-files.ts'
 
-/** `npx node scripts/panel.ts`: writes the texts that the router serves as its panel; run it after a change in router/panel/browser/. */
+/** `npx node scripts/panel.ts`: writes the texts that the services serve to browsers; run it after a change in a browser/ folder. */
 const root = new URL('..', import.meta.url).pathname
-writeFileSync(`${root}router/panel/files.gen.ts`, browserFilesModule())
+for (const [path, part] of Object.entries(BROWSER_PARTS)) writeFileSync(root + path, browserFilesModule(part))

@@ -254,6 +254,17 @@ export function milliseconds(value               )         {
   return \`\${value >= 10 ? value.toFixed(0) : value.toFixed(2)}\\u00a0ms\`
 }
 
+/** A time that was taken by clocks of whole milliseconds. */
+export function duration(ms        )         {
+  if (ms < 10_000) return \`\${Math.round(ms)}\\u00a0ms\`
+  const seconds = Math.round(ms / 1000)
+  if (seconds < 120) return \`\${(ms / 1000).toFixed(1)}\\u00a0s\`
+  const minutes = Math.floor(seconds / 60)
+  return minutes < 120
+    ? \`\${minutes}\\u00a0min \${seconds % 60}\\u00a0s\`
+    : \`\${Math.floor(minutes / 60)}\\u00a0h \${minutes % 60}\\u00a0min\`
+}
+
 /** The same in every time zone, as it stands on the record. */
 export function moment(iso        )         {
   return iso.replace('T', ' ').replace(/\\.\\d+Z$/, ' UTC')
@@ -863,8 +874,8 @@ dialog h2 {
   }
 }
 `,
-  "panel.js": `import { ApiFault, panelApi } from './api.js'
-import { el, part } from './dom.js'
+  "panel.js": `import { el, part } from './dom.js'
+import { ApiFault, panelApi } from './api.js'
 import { calibrationView, gatesView, ladderView } from './overview.js'
 import { savingsView } from './savings-chart.js'
 import { sessionKey } from './session-key.js'
@@ -1115,8 +1126,9 @@ function tried   (what         )                {
 }
 `,
   "trace-detail.js": `import { el, part, table } from './dom.js'
-import { feedbackButtons, reportsOf } from './feedback.js'
 import { count, milliseconds, usd } from './figures.js'
+
+import { feedbackButtons, reportsOf } from './feedback.js'
 
 /** Everything that a record says, in a dialog: Escape closes it and the focus goes back to where it was. */
 export function traceDetail({ api, failed }            ) {
@@ -1276,8 +1288,9 @@ function facts(entries                                        )              {
 }
 `,
   "trace-list.js": `import { el, part, table } from './dom.js'
-import { feedbackButtons } from './feedback.js'
 import { moment, usd } from './figures.js'
+
+import { feedbackButtons } from './feedback.js'
 
 const COLUMNS = ['Time', 'Route', 'Served by', 'From', 'Attempts', 'Cost', 'Saved', 'Outcome']
 const PAGE = '50'
@@ -1559,6 +1572,7 @@ async function isSigned(checkpoint            , keys      )                     
 `,
   "verify-view.js": `import { el, part } from './dom.js'
 import { count, many } from './figures.js'
+
 import {                    verifyChains } from './verify-chains.js'
 
 const REASONS                                   = {

@@ -34,12 +34,14 @@ interface NodeConnection {
 export interface RuntimeParts {
   /** The router of this process, for `auto`. */
   routerFetch?: (request: Request) => Promise<Response>
+  /** Where the panel of that router is, once it listens. */
+  routerPanel?: () => string | undefined
 }
 
 /** The runtime on Node: environment and files in, a listening socket out. */
 export async function serveRuntime(
   vars: Record<string, string | undefined>,
-  { routerFetch }: RuntimeParts = {},
+  { routerFetch, routerPanel }: RuntimeParts = {},
 ): Promise<RuntimeService> {
   const env = readEnv(runtimeEnv, vars)
   const providers = readProviders(vars)
@@ -73,6 +75,8 @@ export async function serveRuntime(
     providers,
     oauthClients,
     routerFetch,
+    // Who comes by another name than this machine's would not reach a socket beside it.
+    routerPanel: env.PLATFORM_PUBLIC_URL === undefined && open ? routerPanel : undefined,
     demo: env.PLATFORM_DEMO !== 'off',
     sha256: nativeSha256,
     owner: writerName(),

@@ -13,7 +13,11 @@ export async function runServices({ vars, withRouter, say }: ServicesOptions): P
   const stop = untilSignal()
   const running: Service[] = []
   const router = Promise.withResolvers<string>()
-  const parts = withRouter && routesByItself(vars) ? { routerFetch: toRouter(router.promise) } : {}
+  let panel: string | undefined
+  const parts = {
+    ...(withRouter && routesByItself(vars) && { routerFetch: toRouter(router.promise) }),
+    routerPanel: () => panel,
+  }
   try {
     const runtime = await smallStart(async () => (await import('./node.ts')).serveRuntime(vars, parts))
     running.push(runtime)
@@ -25,6 +29,7 @@ export async function runServices({ vars, withRouter, say }: ServicesOptions): P
       )
       running.push(started)
       router.resolve(started.origin)
+      panel = `${started.origin}/panel`
       say(`router   ${started.origin}`)
     }
     if (runtime.setupLink !== undefined) {

@@ -2,6 +2,7 @@ import type { Migration } from '../../shared/sql/migrate.ts'
 import { accessStep } from './access-step.ts'
 import { auditStep } from './audit-step.ts'
 import { connectorsStep } from './connectors-step.ts'
+import { dashboardStep } from './dashboard-step.ts'
 import { executionStep } from './execution-step.ts'
 import { governanceStep } from './governance-step.ts'
 import { mcpStep } from './mcp-step.ts'
@@ -32,4 +33,5 @@ export const runtimeSteps: readonly Migration[] = [
   connectorsStep,
   sealingStep,
   mcpStep,
+  dashboardStep,
 ]

@@ -1,17 +1,29 @@
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { panelFiles } from '../../router/panel/files.gen.ts'
-import { browserFiles } from './browser-files.ts'
+import { dashboardFiles } from '../../runtime/dashboard/files.gen.ts'
+import { verifierFiles } from '../../runtime/receipts/verifier.gen.ts'
+import { BROWSER_PARTS, browserFiles } from './browser-files.ts'
 
-it('what the router serves as its panel is what router/panel/browser/ says; else run `npx node scripts/panel.ts`', () => {
-  expect(panelFiles).toEqual(browserFiles())
-})
+const served: Record<keyof typeof BROWSER_PARTS, Readonly<Record<string, string>>> = {
+  'router/panel/files.gen.ts': panelFiles,
+  'runtime/dashboard/files.gen.ts': dashboardFiles,
+  'runtime/receipts/verifier.gen.ts': verifierFiles,
+}
 
-it('serves no package, no type and no source that the entry does not reach', () => {
-  expect(Object.keys(panelFiles)).toEqual(expect.arrayContaining(['panel.js', 'jcs.js', 'panel.css', 'icon.svg']))
-  for (const [name, text] of Object.entries(panelFiles)) {
-    if (!name.endsWith('.js')) continue
-    const imported = [...text.matchAll(/from '([^']+)'/g)].map(([, from]) => from!.slice(2))
-    for (const file of imported) expect(Object.keys(panelFiles), name).toContain(file)
-    expect(text, name).not.toMatch(/import type|\binterface |innerHTML|document\.write|\beval\(/)
-  }
+describe.each(Object.keys(BROWSER_PARTS) as (keyof typeof BROWSER_PARTS)[])('%s', path => {
+  const files = served[path]
+
+  it('is what its browser/ folder says; else run `npx node scripts/panel.ts`', () => {
+    expect(files).toEqual(browserFiles(BROWSER_PARTS[path]))
+  })
+
+  it('holds no package, no type and no source that the entries do not reach', () => {
+    expect(Object.keys(files).length).toBeGreaterThan(1)
+    for (const [name, text] of Object.entries(files)) {
+      if (!name.endsWith('.js')) continue
+      const imported = [...text.matchAll(/from '([^']+)'/g)].map(([, from]) => from!.slice(2))
+      for (const file of imported) expect(Object.keys(files), name).toContain(file)
+      expect(text, name).not.toMatch(/import type|\binterface |innerHTML|document\.write|\beval\(/)
+    }
+  })
 })

@@ -2,16 +2,51 @@ import { readFileSync } from 'node:fs'
 import { stripTypeScriptTypes } from 'node:module'
 import { basename, dirname, join } from 'node:path'
 
-const ENTRY = new URL('../../router/panel/browser/panel.ts', import.meta.url).pathname
-/** Served beside the modules as they stand. */
-const ASSETS = ['panel.css', 'icon.svg']
+const root = new URL('../..', import.meta.url).pathname
 const IMPORT = /(\bfrom\s*|\bimport\s*)'([^']+)'/g
 
+export interface BrowserPart {
+  /** Modules that a page loads itself; what they import is found from there. */
+  entries: readonly URL[]
+  /** Served beside the modules as they stand. */
+  assets: readonly string[]
+}
+
+/** Everything of this package that runs in browsers, by the module of texts that serves it. */
+export const BROWSER_PARTS = {
+  'router/panel/files.gen.ts': {
+    name: 'panelFiles',
+    entries: [new URL('../../router/panel/browser/panel.ts', import.meta.url)],
+    assets: ['router/panel/browser/panel.css', 'router/panel/browser/icon.svg'],
+  },
+  'runtime/dashboard/files.gen.ts': {
+    name: 'dashboardFiles',
+    entries: [
+      new URL('../../runtime/dashboard/browser/dashboard.ts', import.meta.url),
+      new URL('../../runtime/dashboard/browser/setup.ts', import.meta.url),
+      new URL('../../runtime/dashboard/browser/run.ts', import.meta.url),
+      new URL('../../runtime/dashboard/browser/manifest.ts', import.meta.url),
+      new URL('../../runtime/dashboard/browser/forecast.ts', import.meta.url),
+      new URL('../../runtime/dashboard/browser/schedule.ts', import.meta.url),
+      new URL('../../runtime/dashboard/browser/chat.ts', import.meta.url),
+    ],
+    assets: ['dashboard.css', 'no-script.css', 'icon.svg'].map(name => `runtime/dashboard/browser/${name}`),
+  },
+  'runtime/receipts/verifier.gen.ts': {
+    name: 'verifierFiles',
+    entries: [
+      new URL('../../runtime/receipts/browser/verify-receipt.ts', import.meta.url),
+      new URL('../../runtime/receipts/browser/verifier-form.ts', import.meta.url),
+    ],
+    assets: [],
+  },
+} as const satisfies Record<string, BrowserPart & { name: string }>
+
 /**
- * The browser's half of the panel by the names it is served under: every module that the entry reaches, without its types. Hosts
+ * The browser's half of a service by the names it is served under: every module that the entries reach, without its types. Hosts
  * without files serve them from a module of texts, and there is no bundler that could do otherwise than the source says.
  */
-export function browserFiles(): Record<string, string> {
+export function browserFiles({ entries, assets }: BrowserPart): Record<string, string> {
   const files = new Map<string, string>()
   const sources = new Map<string, string>()
 
@@ -30,16 +65,18 @@ export function browserFiles(): Record<string, string> {
     return name
   }
 
-  add(ENTRY)
-  for (const asset of ASSETS) files.set(asset, readFileSync(join(dirname(ENTRY), asset), 'utf8'))
+  for (const { pathname } of entries) add(pathname)
+  for (const asset of assets) files.set(basename(asset), readFileSync(join(root, asset), 'utf8'))
   return Object.fromEntries([...files].sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
 /** The module that holds them, as TypeScript. */
-export function browserFilesModule(): string {
-  const files = Object.entries(browserFiles()).map(([name, text]) => `  ${JSON.stringify(name)}: ${quoted(text)},\n`)
+export function browserFilesModule({ name, ...part }: BrowserPart & { name: string }): string {
+  const files = Object.entries(browserFiles(part)).map(
+    ([file, text]) => `  ${JSON.stringify(file)}: ${quoted(text)},\n`,
+  )
   return `// Written by \`npx node scripts/panel.ts\` from browser/.
-export const panelFiles: Readonly<Record<string, string>> = {\n${files.join('')}}\n`
+export const ${name}: Readonly<Record<string, string>> = {\n${files.join('')}}\n`
 }
 
 /** As a template, so that a change of one line is a change of one line here too. */

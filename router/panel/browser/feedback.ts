@@ -1,6 +1,6 @@
+import { el } from '../../../shared/browser/dom.ts'
 import type { FeedbackRecord, FeedbackResult, Outcome } from '../../../shared/wire/router/feedback.ts'
 import type { PanelApi } from './api.ts'
-import { el } from './dom.ts'
 
 interface FeedbackButtons {
   api: PanelApi

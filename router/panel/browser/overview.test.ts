@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { usd } from '../../../shared/browser/figures.ts'
 import { trialsNeeded } from '../../calibrate/binomial.ts'
-import { usd } from './figures.ts'
 import { fewestOutcomes } from './overview.ts'
 import { everyDay } from './savings-chart.ts'
 

@@ -1,7 +1,7 @@
+import { el, svg, table } from '../../../shared/browser/dom.ts'
+import { count, many, milliseconds, percent, usd } from '../../../shared/browser/figures.ts'
 import type { CalibrationState } from '../../../shared/wire/router/calibration.ts'
 import type { Evals, GateStats } from '../../../shared/wire/router/evals.ts'
-import { el, svg, table } from './dom.ts'
-import { count, many, milliseconds, percent, usd } from './figures.ts'
 
 /** Which rung served how much, and what made calls move. */
 export function ladderView({ requests, served_by_rung, escalations, failovers, outcomes }: Evals): HTMLElement[] {

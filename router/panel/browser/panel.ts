@@ -1,5 +1,5 @@
+import { el, part } from '../../../shared/browser/dom.ts'
 import { ApiFault, panelApi } from './api.ts'
-import { el, part } from './dom.ts'
 import { calibrationView, gatesView, ladderView } from './overview.ts'
 import { savingsView } from './savings-chart.ts'
 import { sessionKey } from './session-key.ts'

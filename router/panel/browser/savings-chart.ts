@@ -1,6 +1,6 @@
+import { el, svg, table } from '../../../shared/browser/dom.ts'
+import { many, percent, usd } from '../../../shared/browser/figures.ts'
 import type { Savings } from '../../../shared/wire/router/savings.ts'
-import { el, svg, table } from './dom.ts'
-import { many, percent, usd } from './figures.ts'
 
 const [WIDTH, HEIGHT] = [800, 160]
 const DAY_MS = 86_400_000

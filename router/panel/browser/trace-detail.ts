@@ -1,10 +1,10 @@
+import { el, part, table } from '../../../shared/browser/dom.ts'
+import { count, milliseconds, usd } from '../../../shared/browser/figures.ts'
 import type { Explanation } from '../../../shared/wire/router/explain.ts'
 import type { Attempt, TraceRecord, UnsealedTrace } from '../../../shared/wire/router/trace.ts'
 import type { TraceDetail } from '../../../shared/wire/router/traces.ts'
 import type { PanelApi } from './api.ts'
-import { el, part, table } from './dom.ts'
 import { feedbackButtons, reportsOf } from './feedback.ts'
-import { count, milliseconds, usd } from './figures.ts'
 
 interface DetailView {
   api: PanelApi

@@ -1,8 +1,8 @@
+import { el, part, table } from '../../../shared/browser/dom.ts'
+import { moment, usd } from '../../../shared/browser/figures.ts'
 import type { TraceRecord } from '../../../shared/wire/router/trace.ts'
 import type { PanelApi } from './api.ts'
-import { el, part, table } from './dom.ts'
 import { feedbackButtons } from './feedback.ts'
-import { moment, usd } from './figures.ts'
 
 interface TraceListView {
   api: PanelApi

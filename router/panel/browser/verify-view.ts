@@ -1,6 +1,6 @@
+import { el, part } from '../../../shared/browser/dom.ts'
+import { count, many } from '../../../shared/browser/figures.ts'
 import type { PanelApi } from './api.ts'
-import { el, part } from './dom.ts'
-import { count, many } from './figures.ts'
 import { type ChainVerdict, verifyChains } from './verify-chains.ts'
 
 interface VerifyView {

@@ -27,6 +27,17 @@ export function milliseconds(value: number | null): string {
   return `${value >= 10 ? value.toFixed(0) : value.toFixed(2)}\u00a0ms`
 }
 
+/** A time that was taken by clocks of whole milliseconds. */
+export function duration(ms: number): string {
+  if (ms < 10_000) return `${Math.round(ms)}\u00a0ms`
+  const seconds = Math.round(ms / 1000)
+  if (seconds < 120) return `${(ms / 1000).toFixed(1)}\u00a0s`
+  const minutes = Math.floor(seconds / 60)
+  return minutes < 120
+    ? `${minutes}\u00a0min ${seconds % 60}\u00a0s`
+    : `${Math.floor(minutes / 60)}\u00a0h ${minutes % 60}\u00a0min`
+}
+
 /** The same in every time zone, as it stands on the record. */
 export function moment(iso: string): string {
   return iso.replace('T', ' ').replace(/\.\d+Z$/, ' UTC')

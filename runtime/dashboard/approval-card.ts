@@ -1,0 +1,46 @@
+import { html } from 'hono/html'
+import type { Approval } from '../../shared/wire/runtime/approval.ts'
+import type { Html } from './page.ts'
+import { badge, facts, folded, form, when } from './parts.ts'
+
+const REASONS: Readonly<Record<Approval['reason'], string>> = {
+  approval_required: 'The manifest wants a person to allow this step.',
+  low_confidence: 'The agent is not confident enough to do this by itself.',
+  uncertain_step: 'The process died in the middle of this step: nobody knows whether it happened.',
+  anomaly: 'The run does something unusual.',
+  question: 'The agent asks a question.',
+}
+
+/** What is asked, by which step, what will happen, and the decision. */
+export function approvalCard(root: string, approval: Approval): Html {
+  const { id, runId, agentName, stepId, reason, prompt, action, createdAt, expiresAt } = approval
+  const asked = reason === 'question'
+  const uncertain = reason === 'uncertain_step'
+  const extra = asked
+    ? html`<label>Answer <textarea name="comment" rows="2" required></textarea></label>`
+    : html`<label>Comment <textarea name="comment" rows="2" placeholder="Kept with the decision"></textarea></label>`
+  const resolution = html`<fieldset><legend>If you approve</legend>
+<label><input type="radio" name="resolution" value="retry" checked> Do it again, with the same key</label>
+<label><input type="radio" name="resolution" value="completed"> It has happened; its result, as JSON:</label>
+<textarea class="code" name="output" data-as="json" rows="2" aria-label="Result of the step"></textarea></fieldset>`
+  const path = `POST /v1/approvals/${id}`
+  return html`<section class="card" data-card aria-label="Approval for ${agentName}">
+<h2>${asked ? 'A question' : 'A decision'} for <a href="${root}runs/${runId}">${agentName}</a></h2>
+<p>${prompt ?? ''}</p>
+${facts([
+  ['Why', REASONS[reason]],
+  ['Step', stepId],
+  ['Asked', when(createdAt)],
+  ['Until', when(expiresAt)],
+])}
+${action === undefined ? '' : folded(`What will happen: ${action.name}`, action.arguments, true)}
+${form(
+  { send: `${path}/approve`, after: 'refresh:Decided.', label: `Decision about ${stepId} of ${agentName}` },
+  html`${uncertain ? resolution : ''}${extra}<div class="row"><button class="main" data-send="${path}/approve">${asked ? 'Answer' : 'Approve'}</button>
+<button class="danger" data-send="${path}/reject" data-confirm="Reject it? Most runs fail by that." formnovalidate>Reject</button></div>`,
+)}</section>`
+}
+
+export function decided({ status, decidedAt, comment }: Approval): Html {
+  return html`${badge(status)} ${when(decidedAt)}${comment === undefined ? '' : html` <q>${comment}</q>`}`
+}

@@ -1,0 +1,89 @@
+import { el, part } from '../../../shared/browser/dom.ts'
+import { usd } from '../../../shared/browser/figures.ts'
+import { root, send } from './page-api.ts'
+import { refresh } from './refresh.ts'
+
+const page = part('#session')
+const at = `ui/api/v1/sessions/${page.dataset.session}`
+const pending = part('#pending')
+const form = document.querySelector<HTMLFormElement>('#say')
+
+interface Reply {
+  status: string
+}
+
+/** The answer that is being written, by its turn. */
+const writing = new Map<string, HTMLElement>()
+
+function answerOf(turnId: string): HTMLElement {
+  const known = writing.get(turnId)
+  if (known !== undefined) return known
+  const text = el('li', { class: 'assistant', 'aria-live': 'polite' })
+  pending.append(text)
+  writing.set(turnId, text)
+  return text
+}
+
+function listen(): void {
+  const stream = new EventSource(`${root}${at}/events`)
+  const on = <T>(name: string, act: (data: T) => void) =>
+    stream.addEventListener(name, message => act(JSON.parse((message as MessageEvent<string>).data) as T))
+  on<{ turnId: string; seq: number; delta: string }>('message_delta', ({ turnId, seq, delta }) => {
+    const text = answerOf(turnId)
+    // The first piece begins the text anew: what a lost attempt said is void.
+    if (seq === 1) text.replaceChildren()
+    text.append(delta)
+    text.scrollIntoView({ block: 'nearest' })
+  })
+  on<{ turnId: string; text: string; usage: { costUsd: number } }>('message_completed', ({ turnId, text, usage }) => {
+    answerOf(turnId).replaceChildren(text, el('small', {}, usd(usage.costUsd)))
+    void done()
+  })
+  on<{ turnId: string; error: string; code: string }>('message_error', ({ turnId, error, code }) => {
+    answerOf(turnId).replaceChildren(el('span', { class: 'bad' }, `${code}: ${error}`))
+  })
+  on('session_stopped', () => {
+    stream.close()
+    void done()
+  })
+}
+
+/** The conversation as it is recorded takes the place of what was shown while it was written. */
+async function done(): Promise<void> {
+  await refresh()
+  pending.replaceChildren()
+  writing.clear()
+}
+
+form?.addEventListener('submit', async event => {
+  event.preventDefault()
+  const field = part<HTMLTextAreaElement>('textarea', form)
+  const content = field.value
+  if (content.trim() === '') return
+  const said = part('output', form)
+  said.replaceChildren()
+  const own = el('li', { class: 'user' }, content)
+  pending.append(own)
+  field.value = ''
+  delete field.dataset.typed
+  try {
+    const { status } = await send<Reply>('POST', `${at}/messages`, { content })
+    if (status === 'completed') await done()
+    else said.replaceChildren(`The turn is ${status}; its answer comes here when it is there.`)
+  } catch (error) {
+    // Taken back: it was not said.
+    own.remove()
+    field.value = content
+    said.replaceChildren(
+      el('span', { class: 'bad', role: 'alert' }, error instanceof Error ? error.message : String(error)),
+    )
+  }
+  field.focus()
+})
+form?.addEventListener('keydown', event => {
+  if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
+    event.preventDefault()
+    form.requestSubmit()
+  }
+})
+if (page.dataset.over === undefined) listen()

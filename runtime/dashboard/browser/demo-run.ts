@@ -1,0 +1,54 @@
+import { el, part } from '../../../shared/browser/dom.ts'
+import { duration } from '../../../shared/browser/figures.ts'
+import { root, send } from './page-api.ts'
+import { followRun } from './run-events.ts'
+import { stepName, type TimelineEvent, timelineOf, tookMs } from './timeline.ts'
+
+const DEMO = 'demo'
+/** The demo model calls a tool for each such line, and says something at the end. */
+const SCRIPT = '/call wait {"seconds":1}\n/call wait {"seconds":1}'
+
+/** The button that makes the demo agent and shows a run of it as it happens. */
+export function demoRun(): void {
+  const button = part<HTMLButtonElement>('#demo-run')
+  const shown = part('#demo-shown')
+  button.addEventListener('click', async () => {
+    button.disabled = true
+    shown.replaceChildren(el('p', {}, 'Starting …'))
+    try {
+      await send('POST', 'ui/api/v1/agents', { name: DEMO, manifest: { model: 'demo/echo', tools: ['wait'] } })
+      const input = { prompt: SCRIPT }
+      const { id } = await send<{ id: string }>('POST', 'ui/api/v1/runs', { agentName: DEMO, input })
+      follow(id, shown)
+    } catch (error) {
+      shown.replaceChildren(el('p', { class: 'bad' }, error instanceof Error ? error.message : String(error)))
+    }
+    button.disabled = false
+  })
+}
+
+function follow(id: string, shown: HTMLElement): void {
+  const events: TimelineEvent[] = []
+  const list = el('ol', {})
+  const end = el('p', { role: 'status' }, 'It runs. Each line is in its journal before the next begins.')
+  shown.replaceChildren(end, list)
+  followRun(id, {
+    over: false,
+    begun: () => undefined,
+    resumed: () => undefined,
+    event(one) {
+      events.push(one)
+      const lines = timelineOf(events).map(step => {
+        const took = tookMs(step)
+        const done = took === undefined ? step.status : `${step.status} in ${duration(took)}`
+        return el('li', {}, `${stepName(step)}: ${done}`)
+      })
+      list.replaceChildren(...lines)
+    },
+    async ended() {
+      const run = await send<{ status: string }>('GET', `ui/api/v1/runs/${id}?fields=summary`)
+      const link = el('a', { href: `${root}runs/${id}` }, 'Look at the run, its timeline and its signed receipt')
+      end.replaceChildren(el('strong', { class: 'good' }, `The run has ${run.status}. `), link)
+    },
+  })
+}

@@ -1,0 +1,65 @@
+/** A field as the body of an operation needs it: where it goes, and as what. */
+export interface Field {
+  /** Dotted: `config.input`. */
+  name: string
+  value: string
+  as: string
+}
+
+/** The JSON body of a form's fields. An empty text is left out, unless the field says what it stands for. */
+export function bodyFrom(fields: Iterable<Field>): Record<string, unknown> {
+  const body: Record<string, unknown> = {}
+  for (const { name, value, as } of fields) {
+    const read = readValue(name, value, as)
+    if (read === undefined) continue
+    const path = name.split('.')
+    const last = path.pop()!
+    let at = body
+    for (const member of path) {
+      at[member] ??= {}
+      at = at[member] as Record<string, unknown>
+    }
+    at[last] = as === 'many' ? [...((at[last] as unknown[]) ?? []), read] : read
+  }
+  return body
+}
+
+function readValue(name: string, value: string, as: string): unknown {
+  switch (as) {
+    case 'number':
+      return value.trim() === '' ? undefined : Number(value)
+    case 'limit':
+      return value.trim() === '' ? null : Number(value)
+    case 'flag':
+      return value === 'true'
+    case 'json':
+      if (value.trim() === '') return undefined
+      try {
+        return JSON.parse(value)
+      } catch (error) {
+        throw new Error(`${name} is not JSON: ${error instanceof Error ? error.message : String(error)}`)
+      }
+    case 'text':
+      return value
+    default:
+      return value === '' ? undefined : value
+  }
+}
+
+/** The fields of a form that are sent; a checkbox is its flag, or one of many. */
+export function bodyOf(form: HTMLFormElement): Record<string, unknown> {
+  const fields: Field[] = []
+  for (const one of form.elements) {
+    if (!(one instanceof HTMLInputElement || one instanceof HTMLSelectElement || one instanceof HTMLTextAreaElement))
+      continue
+    if (one.name === '' || one.disabled || one.dataset.path !== undefined) continue
+    const { name, value, dataset } = one
+    const { as = '' } = dataset
+    if (one instanceof HTMLInputElement && one.type === 'checkbox') {
+      if (as === 'many' && one.checked) fields.push({ name, value, as })
+      else if (as !== 'many') fields.push({ name, value: String(one.checked), as: 'flag' })
+    } else if (!(one instanceof HTMLInputElement && one.type === 'radio') || one.checked)
+      fields.push({ name, value, as })
+  }
+  return bodyFrom(fields)
+}

@@ -1,0 +1,96 @@
+import { logInAgain } from './page-api.ts'
+
+interface Policy {
+  createHTML(text: string): string
+}
+interface PolicyFactory {
+  createPolicy(name: string, rules: Policy): Policy
+}
+
+/**
+ * The one place where text becomes markup: this service's own pages, fetched again. The browser refuses it anywhere else, and a
+ * document that is parsed runs nothing.
+ */
+const policy: Policy = (globalThis as { trustedTypes?: PolicyFactory }).trustedTypes?.createPolicy('waybill-pages', {
+  createHTML: text => text,
+}) ?? { createHTML: text => text }
+
+async function current(): Promise<Document | undefined> {
+  const answer = await fetch(location.href, { cache: 'no-store' }).catch(() => undefined)
+  if (answer === undefined) return undefined
+  if (answer.redirected && /\/login$/.test(new URL(answer.url).pathname)) {
+    return (await logInAgain()) ? current() : undefined
+  }
+  if (!answer.ok) return undefined
+  return new DOMParser().parseFromString(policy.createHTML(await answer.text()), 'text/html')
+}
+
+let going: Promise<void> | undefined
+let again = false
+
+/** Brings the live parts of the page up to date. Calls that come meanwhile share the next round. */
+export function refresh(): Promise<void> {
+  if (going !== undefined) {
+    again = true
+    return going
+  }
+  going = swap().finally(() => {
+    going = undefined
+    if (again) {
+      again = false
+      void refresh()
+    }
+  })
+  return going
+}
+
+async function swap(): Promise<void> {
+  const now = await current()
+  if (now === undefined) return
+  for (const old of document.querySelectorAll<HTMLElement>('[data-live]')) {
+    const fresh = now.getElementById(old.id)
+    if (fresh === null || same(fresh, old) || inUse(old)) continue
+    const next = document.importNode(fresh, true)
+    keepOpen(old, next)
+    old.replaceWith(next)
+  }
+  document.dispatchEvent(new Event('refreshed'))
+}
+
+/** What only this browser has put there is no difference. */
+function same(fresh: Element, old: Element): boolean {
+  const plain = old.cloneNode(true) as Element
+  for (const output of plain.querySelectorAll('output')) output.replaceChildren()
+  for (const one of plain.querySelectorAll('details')) one.removeAttribute('open')
+  const given = fresh.cloneNode(true) as Element
+  for (const one of given.querySelectorAll('details')) one.removeAttribute('open')
+  return given.isEqualNode(plain)
+}
+
+/** Somebody is writing there, or was: what was typed is worth more than news. */
+function inUse(part: HTMLElement): boolean {
+  if (part.querySelector('[data-typed], [aria-busy=true], .once') !== null) return true
+  return part.contains(document.activeElement) && document.activeElement?.matches('input, select, textarea') === true
+}
+
+/** What somebody opened stays open, and what was answered to them stays to be read. */
+function keepOpen(old: HTMLElement, next: HTMLElement): void {
+  const before = old.querySelectorAll('details')
+  next.querySelectorAll('details').forEach((one, at) => {
+    if (before[at]?.open) one.open = true
+  })
+  const said = new Map([...old.querySelectorAll('output')].map(one => [placeOf(one), one]))
+  for (const output of next.querySelectorAll('output')) {
+    const words = said.get(placeOf(output))?.childNodes ?? []
+    if (words.length > 0) output.replaceChildren(...words)
+  }
+}
+
+/** An answer belongs to what asked for it. */
+function placeOf(output: HTMLOutputElement): string {
+  return output.id || (output.closest('form')?.dataset.send ?? '')
+}
+
+document.addEventListener('input', event => {
+  if (event.target instanceof HTMLElement) event.target.dataset.typed = ''
+})

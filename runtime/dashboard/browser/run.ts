@@ -1,0 +1,140 @@
+import { el, part, svg } from '../../../shared/browser/dom.ts'
+import { count, duration, usd } from '../../../shared/browser/figures.ts'
+import { root } from './page-api.ts'
+import { refresh } from './refresh.ts'
+import { followRun } from './run-events.ts'
+import { stepDetail } from './step-detail.ts'
+import {
+  BAR_WIDTH,
+  barsOf,
+  marksOf,
+  type Span,
+  spanOf,
+  stepName,
+  type TimelineEvent,
+  type TimelineStep,
+  timelineOf,
+  tookMs,
+} from './timeline.ts'
+import { verifyButtons } from './verify.ts'
+import { virtualRows } from './virtual-rows.ts'
+
+const ROW_PX = 30
+
+const page = part('#run')
+const id = page.dataset.run!
+const stepBox = part('#timeline')
+const journalBox = part('#journal')
+const steps = virtualRows(stepBox, ROW_PX, part('.line.head', stepBox))
+const journal = virtualRows(journalBox, ROW_PX, part('.line.head', journalBox))
+const detail = part('#step')
+
+let events: TimelineEvent[] = []
+let replayed = new Set((page.dataset.replayed ?? '').split(' ').filter(Boolean))
+let chosen: string | undefined
+
+function draw(): void {
+  const all = timelineOf(events, replayed)
+  const span = spanOf(all, Date.now())
+  steps.show({ count: all.length, row: at => stepRow(all[at]!, span) })
+  journal.show({ count: events.length, row: at => eventRow(events[at]!) })
+  part('#journal-count').replaceChildren(count(events.length))
+  part('#no-steps').hidden = all.length > 0
+  part('#step-count').replaceChildren(count(all.length))
+}
+
+function stepRow(step: TimelineStep, span: Span): HTMLElement {
+  const { stepId, tokensIn, tokensOut, costUsd, error } = step
+  const took = tookMs(step)
+  const words = [...marksOf(step), ...(error === undefined ? [] : [error])].join(' · ')
+  const bars = barsOf(step, span).map(({ x, width, className }) =>
+    svg('rect', { x, y: 0, width, height: 10, class: className }),
+  )
+  const row = el(
+    'button',
+    { type: 'button', class: 'line', title: words || undefined, 'aria-pressed': String(chosen === stepId) },
+    el(
+      'span',
+      { class: error === undefined ? undefined : 'bad' },
+      stepName(step),
+      words && el('small', {}, ` ${words}`),
+    ),
+    svg(
+      'svg',
+      { viewBox: `0 0 ${BAR_WIDTH} 10`, preserveAspectRatio: 'none', class: 'bar', 'aria-hidden': 'true' },
+      ...bars,
+    ),
+    el('span', { class: 'num' }, took === undefined ? '…' : duration(took)),
+    el('span', { class: 'num' }, tokensIn + tokensOut === 0 ? '' : `${count(tokensIn)} → ${count(tokensOut)}`),
+    el('span', { class: 'num' }, costUsd === 0 ? '' : usd(costUsd)),
+  )
+  row.addEventListener('click', () => {
+    chosen = chosen === stepId ? undefined : stepId
+    detail.replaceChildren(...(chosen === undefined ? [] : stepDetail(step, { runId: id, events })))
+    draw()
+  })
+  return row
+}
+
+function eventRow({ seq, kind, stepId, at, hash, payload }: TimelineEvent): HTMLElement {
+  const row = el(
+    'button',
+    { type: 'button', class: 'line event', title: JSON.stringify(payload).slice(0, 400) },
+    el('span', {}, String(seq)),
+    el('span', {}, kind),
+    el('span', {}, stepId),
+    el('span', {}, at.replace('T', ' ').replace('Z', '')),
+    el('span', { class: 'mono' }, hash),
+  )
+  row.addEventListener('click', () => {
+    const step = timelineOf(events, replayed).find(one => one.stepId === stepId)
+    chosen = stepId
+    if (step) detail.replaceChildren(...stepDetail(step, { runId: id, events }))
+    draw()
+    detail.scrollIntoView({ block: 'nearest' })
+  })
+  return row
+}
+
+let drawing = false
+function soon(): void {
+  if (drawing) return
+  drawing = true
+  setTimeout(() => {
+    drawing = false
+    draw()
+  }, 60)
+}
+
+/** Which results a recovery used again is not in the journal. */
+async function askReplayed(): Promise<void> {
+  const answer = await fetch(`${root}ui/api/v1/runs/${id}/steps`).catch(() => undefined)
+  if (!answer?.ok) return
+  const list = (await answer.json()) as { stepId: string; replayed: boolean }[]
+  replayed = new Set(list.filter(step => step.replayed).map(step => step.stepId))
+  soon()
+}
+
+followRun(id, {
+  over: page.dataset.over !== undefined,
+  begun(all) {
+    events = all
+    draw()
+    performance.mark('run-drawn')
+    if (page.dataset.long !== undefined) void askReplayed()
+  },
+  event(one) {
+    // After a reconnect the stream goes on where it was; an event twice would be a mistake of a proxy.
+    if (one.seq <= (events.at(-1)?.seq ?? 0)) return
+    events.push(one)
+    soon()
+    if (one.kind === 'step_waiting') void refresh()
+  },
+  resumed: () => void askReplayed(),
+  ended: () => void refresh(),
+})
+// A bar that still grows.
+setInterval(() => {
+  if (!document.hidden && page.dataset.over === undefined && document.querySelector('#run-over') === null) draw()
+}, 1000)
+verifyButtons()

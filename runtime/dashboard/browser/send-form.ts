@@ -1,0 +1,113 @@
+import { el } from '../../../shared/browser/dom.ts'
+import { bodyOf } from './form-body.ts'
+import { ApiFault, root, send, shownOnce, toast } from './page-api.ts'
+import { refresh } from './refresh.ts'
+
+type Answer = Record<string, unknown> | undefined
+
+/**
+ * Sends the forms with `data-send` to the API and does with the answer what `data-then` says: `refresh` the live parts, `goto:` a page
+ * whose address takes members of the answer, `once:` a member that is shown once, `say` what a test found.
+ */
+export function sendForms(): void {
+  document.addEventListener('submit', event => {
+    const form = event.target
+    if (!(form instanceof HTMLFormElement) || form.dataset.send === undefined) return
+    event.preventDefault()
+    const button = event instanceof SubmitEvent ? event.submitter : null
+    void submit(form, button instanceof HTMLElement ? button : undefined)
+  })
+}
+
+async function submit(form: HTMLFormElement, button: HTMLElement | undefined): Promise<void> {
+  if (form.getAttribute('aria-busy') === 'true') return
+  const sure = button?.dataset.confirm ?? form.dataset.confirm
+  if (sure !== undefined && !confirm(sure)) return
+  const [method = 'POST', path = ''] = (button?.dataset.send ?? form.dataset.send ?? '').split(' ')
+  const said = form.querySelector('output')
+  clear(form)
+  // Shown as done before it is, and taken back where it is refused.
+  const done = form.closest('[data-card]') ?? form
+  form.setAttribute('aria-busy', 'true')
+  done.classList.add('going')
+  try {
+    const body = method === 'DELETE' ? undefined : bodyOf(form)
+    const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => pathPart(form, name))
+    // Operations of the API start with a slash; what belongs to the login itself stands beside it.
+    const answer = await send<Answer>(method, filled.startsWith('/') ? `ui/api${filled}` : filled, body)
+    settled(form, done)
+    await then(form, button?.dataset.then ?? form.dataset.then ?? 'refresh', answer, said)
+  } catch (error) {
+    settled(form, done)
+    complain(form, said, error)
+  }
+}
+
+function settled(form: HTMLFormElement, done: Element): void {
+  form.removeAttribute('aria-busy')
+  done.classList.remove('going')
+}
+
+function pathPart(form: HTMLFormElement, name: string): string {
+  const field = form.elements.namedItem(name)
+  return encodeURIComponent(field instanceof HTMLInputElement || field instanceof HTMLSelectElement ? field.value : '')
+}
+
+async function then(form: HTMLFormElement, what: string, answer: Answer, said: Element | null): Promise<void> {
+  const [verb = '', rest = ''] = what.split(/:(.*)/s)
+  for (const field of form.querySelectorAll('[data-typed]')) field.removeAttribute('data-typed')
+  if (verb === 'goto') {
+    location.href = root + rest.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(answer?.[name])))
+    return
+  }
+  if (verb === 'say') {
+    const { success, message, error, latencyMs } = answer ?? {}
+    const words = String(message ?? error ?? (success ? 'It works.' : 'It does not work.'))
+    const time = typeof latencyMs === 'number' ? ` (${Math.round(latencyMs)} ms)` : ''
+    said?.replaceChildren(el('span', { class: success ? 'good' : 'bad' }, (success ? '✓ ' : '✗ ') + words + time))
+    return
+  }
+  if (verb === 'once') {
+    form.reset()
+    said?.replaceChildren(shownOnce('Shown once; keep it now:', String(answer?.[rest])))
+    await refresh()
+    return
+  }
+  if (verb === 'saved') {
+    said?.replaceChildren(el('span', { class: 'good' }, rest || 'Saved.'))
+    const warnings = answer?.warnings
+    if (Array.isArray(warnings)) said?.append(...warnings.map(one => el('p', { class: 'warn' }, String(one))))
+  } else {
+    if (form.dataset.reset !== undefined) form.reset()
+    if (rest) toast(rest)
+  }
+  await refresh()
+}
+
+function clear(form: HTMLFormElement): void {
+  form.querySelector('output')?.replaceChildren()
+  for (const problem of form.querySelectorAll('.problem')) problem.remove()
+  for (const field of form.querySelectorAll('[aria-invalid]')) field.removeAttribute('aria-invalid')
+}
+
+/** Each complaint beside the field that it is about; what is about none stands below. */
+function complain(form: HTMLFormElement, said: Element | null, error: unknown): void {
+  const details = error instanceof ApiFault ? error.details : []
+  const left: string[] = []
+  let first: HTMLElement | undefined
+  for (const { path, message } of details) {
+    const field = [...form.elements].find(
+      one => one instanceof HTMLElement && 'name' in one && one.name !== '' && `${path}.`.startsWith(`${one.name}.`),
+    )
+    if (field instanceof HTMLElement) {
+      field.setAttribute('aria-invalid', 'true')
+      field.after(el('small', { class: 'problem' }, message))
+      first ??= field
+    } else left.push(`${path}: ${message}`)
+  }
+  first?.focus()
+  const words = details.length === 0 ? (error instanceof Error ? error.message : String(error)) : left.join('; ')
+  if (words === '') return
+  if (said === null) toast(words)
+  else said.replaceChildren(el('span', { class: 'bad', role: 'alert' }, words))
+}

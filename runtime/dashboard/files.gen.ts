@@ -1,0 +1,2163 @@
+// Written by `npx node scripts/panel.ts` from browser/.
+export const dashboardFiles: Readonly<Record<string, string>> = {
+  "chat.js": `import { el, part } from './dom.js'
+import { usd } from './figures.js'
+import { root, send } from './page-api.js'
+import { refresh } from './refresh.js'
+
+const page = part('#session')
+const at = \`ui/api/v1/sessions/\${page.dataset.session}\`
+const pending = part('#pending')
+const form = document.querySelector                 ('#say')
+
+/** The answer that is being written, by its turn. */
+const writing = new Map                     ()
+
+function answerOf(turnId        )              {
+  const known = writing.get(turnId)
+  if (known !== undefined) return known
+  const text = el('li', { class: 'assistant', 'aria-live': 'polite' })
+  pending.append(text)
+  writing.set(turnId, text)
+  return text
+}
+
+function listen()       {
+  const stream = new EventSource(\`\${root}\${at}/events\`)
+  const on =    (name        , act                   ) =>
+    stream.addEventListener(name, message => act(JSON.parse((message                        ).data)     ))
+  on                                                ('message_delta', ({ turnId, seq, delta }) => {
+    const text = answerOf(turnId)
+    // The first piece begins the text anew: what a lost attempt said is void.
+    if (seq === 1) text.replaceChildren()
+    text.append(delta)
+    text.scrollIntoView({ block: 'nearest' })
+  })
+  on                                                              ('message_completed', ({ turnId, text, usage }) => {
+    answerOf(turnId).replaceChildren(text, el('small', {}, usd(usage.costUsd)))
+    void done()
+  })
+  on                                                 ('message_error', ({ turnId, error, code }) => {
+    answerOf(turnId).replaceChildren(el('span', { class: 'bad' }, \`\${code}: \${error}\`))
+  })
+  on('session_stopped', () => {
+    stream.close()
+    void done()
+  })
+}
+
+/** The conversation as it is recorded takes the place of what was shown while it was written. */
+async function done()                {
+  await refresh()
+  pending.replaceChildren()
+  writing.clear()
+}
+
+form?.addEventListener('submit', async event => {
+  event.preventDefault()
+  const field = part                     ('textarea', form)
+  const content = field.value
+  if (content.trim() === '') return
+  const said = part('output', form)
+  said.replaceChildren()
+  const own = el('li', { class: 'user' }, content)
+  pending.append(own)
+  field.value = ''
+  delete field.dataset.typed
+  try {
+    const { status } = await send       ('POST', \`\${at}/messages\`, { content })
+    if (status === 'completed') await done()
+    else said.replaceChildren(\`The turn is \${status}; its answer comes here when it is there.\`)
+  } catch (error) {
+    // Taken back: it was not said.
+    own.remove()
+    field.value = content
+    said.replaceChildren(
+      el('span', { class: 'bad', role: 'alert' }, error instanceof Error ? error.message : String(error)),
+    )
+  }
+  field.focus()
+})
+form?.addEventListener('keydown', event => {
+  if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
+    event.preventDefault()
+    form.requestSubmit()
+  }
+})
+if (page.dataset.over === undefined) listen()
+`,
+  "dashboard.css": `:root {
+  color-scheme: light dark;
+  --page: #f6f7f9;
+  --card: #ffffff;
+  --text: #1b1f24;
+  --quiet: #535b66;
+  --line: #d5dae0;
+  --edge: #78828e;
+  --link: #0b57b8;
+  --good: #12693b;
+  --good-soft: #e3f4ea;
+  --bad: #b3261e;
+  --bad-soft: #fbe9e7;
+  --warn: #7a4d00;
+  --warn-soft: #fdf0d5;
+  --plain-soft: #e9ecf0;
+  --model: #2f6fce;
+  --tool: #2a8f5b;
+  --wait: #c98a1b;
+  --fail: #cf4238;
+  --rest: #8a94a0;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --page: #14171b;
+    --card: #1d2126;
+    --text: #e8ebee;
+    --quiet: #a9b2bd;
+    --line: #363d45;
+    --edge: #7f8a96;
+    --link: #8ab8f5;
+    --good: #73cf9b;
+    --good-soft: #1b3427;
+    --bad: #ff9a91;
+    --bad-soft: #40211f;
+    --warn: #f0c063;
+    --warn-soft: #3b2f17;
+    --plain-soft: #2c323a;
+    --model: #6ea3ec;
+    --tool: #4cb47d;
+    --wait: #dba544;
+    --fail: #e66a60;
+    --rest: #7b8692;
+  }
+}
+* {
+  box-sizing: border-box;
+}
+body {
+  display: grid;
+  grid-template: auto 1fr / 12rem minmax(0, 1fr);
+  min-height: 100vh;
+  margin: 0;
+  background: var(--page);
+  color: var(--text);
+  overflow-wrap: anywhere;
+  font:
+    15px / 1.5 system-ui,
+    sans-serif;
+}
+a {
+  color: var(--link);
+}
+button,
+input,
+select,
+textarea {
+  padding: 0.35rem 0.6rem;
+  border: 1px solid var(--edge);
+  border-radius: 5px;
+  background: var(--card);
+  color: var(--text);
+  font: inherit;
+}
+textarea {
+  min-height: 4rem;
+  resize: vertical;
+}
+label {
+  display: block;
+  margin-bottom: 0.6rem;
+  font-weight: 600;
+}
+fieldset label {
+  display: inline-block;
+  margin: 0 0.75rem 0.25rem 0;
+  font-weight: normal;
+}
+/* Before a login there is no menu. */
+body:not(:has(nav)) {
+  display: block;
+}
+.top,
+.row,
+.who,
+.filter,
+.inline {
+  display: flex;
+  flex-wrap: wrap;
+  gap: 0.5rem 0.75rem;
+  align-items: center;
+}
+.top {
+  grid-column: 1 / -1;
+  padding: 0.5rem 1rem;
+  border-bottom: 1px solid var(--line);
+  background: var(--card);
+}
+.brand {
+  display: inline-flex;
+  gap: 0.5rem;
+  align-items: center;
+  color: var(--text);
+  font-weight: 650;
+  font-size: 1.1rem;
+  text-decoration: none;
+}
+small,
+.hint,
+dt,
+figcaption {
+  color: var(--quiet);
+}
+small {
+  font-weight: normal;
+  font-size: 0.85em;
+}
+.live {
+  flex: 1;
+  color: var(--quiet);
+  font-size: 0.85rem;
+}
+main {
+  min-width: 0;
+  width: 100%;
+  max-width: 76rem;
+  padding: 1rem;
+}
+nav {
+  padding: 0.75rem 0.5rem;
+}
+nav ul {
+  margin: 0;
+  padding: 0;
+  list-style: none;
+}
+nav a {
+  display: block;
+  padding: 0.4rem 0.75rem;
+  border-radius: 6px;
+  color: var(--text);
+  text-decoration: none;
+}
+nav a:hover {
+  background: var(--plain-soft);
+}
+nav a[aria-current] {
+  background: var(--plain-soft);
+  font-weight: 600;
+  box-shadow: inset 3px 0 var(--link);
+}
+body:not(:has(nav)) > main {
+  margin: 0 auto;
+}
+main:focus {
+  outline: none;
+}
+.cards {
+  display: grid;
+  grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr));
+  gap: 1rem;
+  align-items: start;
+  margin-bottom: 1rem;
+}
+.card > .cards {
+  margin-bottom: 0;
+}
+.wide {
+  grid-column: 1 / -1;
+}
+.card,
+.notice,
+.nothing {
+  min-width: 0;
+  margin: 0 0 1rem;
+  padding: 1rem;
+  border: 1px solid var(--line);
+  border-radius: 8px;
+  background: var(--card);
+}
+.cards > .card,
+.cards > [data-live] > .card {
+  margin: 0;
+}
+.notice {
+  border-left: 4px solid var(--link);
+}
+.notice.bad {
+  border-left-color: var(--bad);
+}
+.nothing {
+  border-style: dashed;
+  background: none;
+  color: var(--quiet);
+}
+.card > .nothing {
+  margin: 0;
+}
+.before {
+  max-width: 34rem;
+  margin: 6vh auto 0;
+}
+h1 {
+  margin: 0 0 1rem;
+  font-size: 1.4rem;
+  overflow-wrap: anywhere;
+}
+h2 {
+  margin: 0 0 0.75rem;
+  font-size: 1.1rem;
+}
+h3 {
+  margin: 1rem 0 0.5rem;
+  font-size: 1rem;
+}
+p {
+  margin: 0.4rem 0;
+}
+.good {
+  color: var(--good);
+}
+.bad {
+  color: var(--bad);
+}
+.warn {
+  color: var(--warn);
+}
+.badge {
+  display: inline-block;
+  padding: 0.05rem 0.5rem;
+  border-radius: 999px;
+  background: var(--plain-soft);
+  font-size: 0.85rem;
+  white-space: nowrap;
+}
+.badge.good {
+  background: var(--good-soft);
+}
+.badge.bad {
+  background: var(--bad-soft);
+}
+.badge.warn {
+  background: var(--warn-soft);
+}
+.mono,
+pre,
+code,
+textarea.code {
+  font-family: ui-monospace, monospace;
+  font-size: 0.875em;
+  overflow-wrap: anywhere;
+}
+pre {
+  max-height: 24rem;
+  margin: 0.5rem 0;
+  padding: 0.6rem;
+  overflow: auto;
+  border: 1px solid var(--line);
+  border-radius: 5px;
+  background: var(--page);
+  white-space: pre-wrap;
+}
+.filter label,
+.inline label {
+  margin: 0;
+  font-weight: normal;
+}
+label > input:not([type="checkbox"], [type="radio"]),
+label > select,
+label > textarea {
+  display: block;
+  width: 100%;
+  margin-top: 0.2rem;
+  font-weight: normal;
+}
+.filter label > input,
+.filter label > select {
+  width: auto;
+}
+fieldset {
+  margin: 0 0 0.6rem;
+  padding: 0.5rem 0.75rem;
+  border: 1px solid var(--line);
+  border-radius: 6px;
+}
+input[type="checkbox"],
+input[type="radio"] {
+  min-height: 0;
+  margin: 0 0.25rem 0 0;
+  accent-color: var(--link);
+}
+button {
+  min-height: 2rem;
+  cursor: pointer;
+}
+button:hover {
+  border-color: var(--link);
+}
+button:disabled {
+  opacity: 0.6;
+  cursor: default;
+}
+button.main {
+  border-color: var(--link);
+  background: var(--link);
+  color: var(--card);
+}
+button.danger {
+  border-color: var(--bad);
+  color: var(--bad);
+}
+[aria-invalid="true"] {
+  border-color: var(--bad);
+  box-shadow: 0 0 0 1px var(--bad);
+}
+::placeholder {
+  color: var(--quiet);
+  opacity: 1;
+}
+:focus-visible {
+  outline: 3px solid var(--link);
+  outline-offset: 2px;
+}
+output {
+  display: block;
+  overflow-wrap: anywhere;
+}
+output:empty {
+  display: none;
+}
+.problem {
+  display: block;
+  color: var(--bad);
+  font-weight: normal;
+}
+.inline {
+  display: inline-flex;
+}
+.filter {
+  margin-bottom: 1rem;
+  align-items: end;
+}
+.once {
+  margin: 0.5rem 0;
+  padding: 0.6rem;
+  border: 1px solid var(--good);
+  border-radius: 6px;
+  background: var(--good-soft);
+}
+.once code {
+  display: block;
+  margin: 0.3rem 0;
+  user-select: all;
+}
+.skip {
+  position: absolute;
+  left: -100rem;
+}
+.skip:focus {
+  left: 1rem;
+  top: 0.5rem;
+  z-index: 3;
+  padding: 0.5rem;
+  background: var(--card);
+}
+.unseen {
+  position: absolute;
+  width: 1px;
+  height: 1px;
+  overflow: hidden;
+  clip-path: inset(50%);
+}
+.figures {
+  display: flex;
+  flex-wrap: wrap;
+  gap: 0.5rem 2rem;
+  margin: 0 0 0.75rem;
+}
+.figures dd {
+  margin: 0;
+  font-size: 1.3rem;
+  font-weight: 600;
+}
+.facts {
+  display: grid;
+  grid-template-columns: minmax(7rem, max-content) minmax(0, 1fr);
+  gap: 0.15rem 1rem;
+  margin: 0 0 0.5rem;
+}
+.facts dd {
+  margin: 0;
+  overflow-wrap: anywhere;
+}
+.scroll {
+  overflow-x: auto;
+}
+table {
+  width: 100%;
+  border-collapse: collapse;
+}
+th,
+td {
+  padding: 0.4rem 0.75rem 0.4rem 0;
+  border-bottom: 1px solid var(--line);
+  text-align: left;
+  vertical-align: top;
+}
+th {
+  color: var(--quiet);
+  font-weight: 600;
+  white-space: nowrap;
+}
+th {
+  overflow-wrap: normal;
+}
+time {
+  white-space: nowrap;
+}
+td a {
+  overflow-wrap: break-word;
+}
+tbody tr:last-child > td {
+  border-bottom: 0;
+}
+.chart {
+  display: block;
+  width: 100%;
+  height: 7rem;
+}
+figure {
+  margin: 0.5rem 0;
+}
+figcaption {
+  font-size: 0.85rem;
+}
+.axis {
+  stroke: var(--edge);
+  vector-effect: non-scaling-stroke;
+}
+.c-succeeded,
+.c-tool,
+.c-spent {
+  fill: var(--tool);
+}
+.c-running,
+.c-model {
+  fill: var(--model);
+}
+.c-failed {
+  fill: var(--fail);
+}
+.c-waiting,
+.c-wait {
+  fill: var(--wait);
+}
+.c-queued,
+.c-cancelled,
+.c-rest,
+.c-delay {
+  fill: var(--rest);
+}
+.c-delay {
+  opacity: 0.45;
+}
+.key {
+  display: inline-block;
+  width: 0.7rem;
+  height: 0.7rem;
+  margin-right: 0.3rem;
+}
+.share {
+  display: block;
+  width: 100%;
+  min-width: 4rem;
+  height: 0.7rem;
+  border-radius: 3px;
+  background: var(--line);
+}
+.rows {
+  position: relative;
+  max-height: 28rem;
+  overflow: auto;
+  border: 1px solid var(--line);
+  border-radius: 6px;
+}
+.rows.tall {
+  height: 28rem;
+}
+.line {
+  display: grid;
+  grid-template-columns: minmax(9rem, 15rem) minmax(6rem, 1fr) 5.5rem 7rem 6rem;
+  gap: 0.75rem;
+  align-items: center;
+  width: 100%;
+  height: 30px;
+  min-height: 0;
+  padding: 0 0.6rem;
+  border: 0;
+  border-bottom: 1px solid var(--line);
+  border-radius: 0;
+  background: none;
+  text-align: left;
+  white-space: nowrap;
+}
+.line > span {
+  overflow: hidden;
+  text-overflow: ellipsis;
+}
+.line.event {
+  grid-template-columns: 4rem 9.5rem minmax(8rem, 1fr) 12.5rem minmax(10rem, 20rem);
+}
+.line:hover,
+.line[aria-pressed="true"] {
+  background: var(--plain-soft);
+}
+.line:focus-visible {
+  outline-offset: -3px;
+}
+.line .bar {
+  width: 100%;
+  height: 14px;
+}
+.spacer {
+  position: relative;
+}
+.spacer > .line {
+  position: absolute;
+  left: 0;
+}
+.num {
+  text-align: right;
+}
+.head {
+  color: var(--quiet);
+  font-size: 0.85rem;
+}
+.line.head {
+  position: sticky;
+  top: 0;
+  z-index: 1;
+  background: var(--card);
+}
+#step > .card {
+  margin: 1rem 0 0;
+}
+#step h3,
+.card > h3:first-child {
+  margin-top: 0;
+}
+form + .row {
+  margin-top: 0.6rem;
+}
+/* Who may only look is shown nothing to press. */
+[data-role="viewer"] form[data-send]:not([data-send^="POST auth/"]),
+[data-role="viewer"] #say {
+  display: none;
+}
+.talk {
+  display: flex;
+  flex-direction: column;
+  gap: 0.75rem;
+  margin: 0 0 1rem;
+  padding: 0;
+  list-style: none;
+}
+.talk li {
+  max-width: 46rem;
+  padding: 0.6rem 0.9rem;
+  border: 1px solid var(--line);
+  border-radius: 10px;
+  background: var(--card);
+  white-space: pre-wrap;
+  overflow-wrap: anywhere;
+}
+.talk li.user {
+  align-self: flex-end;
+  background: var(--plain-soft);
+}
+.talk small {
+  display: block;
+}
+.diff {
+  white-space: pre;
+}
+.diff span {
+  display: block;
+}
+.diff .added {
+  background: var(--good-soft);
+}
+.diff .gone {
+  background: var(--bad-soft);
+}
+#toast {
+  position: fixed;
+  right: 1rem;
+  bottom: 1rem;
+  z-index: 5;
+  max-width: min(30rem, calc(100vw - 2rem));
+  margin: 0;
+}
+#toast:not(:empty) {
+  padding: 0.6rem 0.9rem;
+  border: 1px solid var(--edge);
+  border-radius: 6px;
+  background: var(--card);
+  box-shadow: 0 4px 16px rgb(0 0 0 / 20%);
+}
+.going {
+  opacity: 0.6;
+}
+summary {
+  cursor: pointer;
+}
+dialog {
+  width: min(28rem, calc(100vw - 1.5rem));
+  padding: 1.25rem;
+  border: 1px solid var(--edge);
+  border-radius: 8px;
+  background: var(--card);
+  color: var(--text);
+}
+dialog::backdrop {
+  background: rgb(0 0 0 / 50%);
+}
+@media (max-width: 48rem) {
+  body {
+    grid-template: auto auto 1fr / minmax(0, 1fr);
+  }
+  nav {
+    padding: 0.25rem 0.5rem;
+    overflow-x: auto;
+    border-bottom: 1px solid var(--line);
+    background: var(--card);
+  }
+  nav ul {
+    display: flex;
+  }
+  nav a {
+    white-space: nowrap;
+  }
+  nav a[aria-current] {
+    box-shadow: inset 0 -3px var(--link);
+  }
+  .live {
+    display: none;
+  }
+  .who {
+    margin-left: auto;
+  }
+  .facts {
+    grid-template-columns: 1fr;
+    gap: 0;
+  }
+  .facts dd {
+    margin-bottom: 0.4rem;
+  }
+  /* A row becomes a card: each cell stands behind the name of its column. */
+  thead {
+    display: none;
+  }
+  tr {
+    display: block;
+    padding: 0.5rem 0;
+    border-bottom: 1px solid var(--line);
+  }
+  td {
+    display: grid;
+    grid-template-columns: 6.5rem minmax(0, 1fr);
+    gap: 0.5rem;
+    padding: 0.1rem 0;
+    border: 0;
+    overflow-wrap: anywhere;
+  }
+  td::before {
+    content: attr(data-label);
+    color: var(--quiet);
+  }
+  .line {
+    grid-template-columns: minmax(0, 1fr) minmax(5rem, 1fr) 4.5rem;
+  }
+  .line > :nth-child(n + 4) {
+    display: none;
+  }
+  .line.event {
+    grid-template-columns: 3rem minmax(0, 1fr) minmax(0, 1fr);
+  }
+}
+@media (prefers-reduced-motion: no-preference) {
+  .going {
+    transition: opacity 0.15s;
+  }
+}
+`,
+  "dashboard.js": `import { part } from './dom.js'
+import { logInAgain, root } from './page-api.js'
+import { refresh } from './refresh.js'
+import { sendForms } from './send-form.js'
+
+const QUIET_MS = 300
+
+/** Tells this page of changes for as long as it is open; the browser comes back by itself when the line breaks. */
+function listen()       {
+  if (document.querySelector('[data-live]') === null) return
+  const line = part('#live')
+  let soon = false
+  const news = new EventSource(\`\${root}ui/live\`)
+  news.addEventListener('open', () => line.replaceChildren('● live'))
+  news.addEventListener('changed', () => {
+    if (soon) return
+    soon = true
+    setTimeout(() => {
+      soon = false
+      if (!document.hidden) void refresh()
+    }, QUIET_MS)
+  })
+  news.addEventListener('error', () => {
+    line.replaceChildren('○ the line is broken; connecting again …')
+    // Refused, so it does not come back by itself: the login is over, or a proxy answered.
+    if (news.readyState !== EventSource.CLOSED) return
+    setTimeout(async () => {
+      const me = await fetch(\`\${root}auth/me\`, { cache: 'no-store' }).catch(() => undefined)
+      if (me?.status === 401 && !(await logInAgain())) return
+      listen()
+      void refresh()
+    }, 3000)
+  })
+}
+
+// What came while nobody looked was not shown.
+document.addEventListener('visibilitychange', () => {
+  if (!document.hidden) void refresh()
+})
+sendForms()
+listen()
+`,
+  "demo-run.js": `import { el, part } from './dom.js'
+import { duration } from './figures.js'
+import { root, send } from './page-api.js'
+import { followRun } from './run-events.js'
+import { stepName,                     timelineOf, tookMs } from './timeline.js'
+
+const DEMO = 'demo'
+/** The demo model calls a tool for each such line, and says something at the end. */
+const SCRIPT = '/call wait {"seconds":1}\\n/call wait {"seconds":1}'
+
+/** The button that makes the demo agent and shows a run of it as it happens. */
+export function demoRun()       {
+  const button = part                   ('#demo-run')
+  const shown = part('#demo-shown')
+  button.addEventListener('click', async () => {
+    button.disabled = true
+    shown.replaceChildren(el('p', {}, 'Starting …'))
+    try {
+      await send('POST', 'ui/api/v1/agents', { name: DEMO, manifest: { model: 'demo/echo', tools: ['wait'] } })
+      const input = { prompt: SCRIPT }
+      const { id } = await send                ('POST', 'ui/api/v1/runs', { agentName: DEMO, input })
+      follow(id, shown)
+    } catch (error) {
+      shown.replaceChildren(el('p', { class: 'bad' }, error instanceof Error ? error.message : String(error)))
+    }
+    button.disabled = false
+  })
+}
+
+function follow(id        , shown             )       {
+  const events                  = []
+  const list = el('ol', {})
+  const end = el('p', { role: 'status' }, 'It runs. Each line is in its journal before the next begins.')
+  shown.replaceChildren(end, list)
+  followRun(id, {
+    over: false,
+    begun: () => undefined,
+    resumed: () => undefined,
+    event(one) {
+      events.push(one)
+      const lines = timelineOf(events).map(step => {
+        const took = tookMs(step)
+        const done = took === undefined ? step.status : \`\${step.status} in \${duration(took)}\`
+        return el('li', {}, \`\${stepName(step)}: \${done}\`)
+      })
+      list.replaceChildren(...lines)
+    },
+    async ended() {
+      const run = await send                    ('GET', \`ui/api/v1/runs/\${id}?fields=summary\`)
+      const link = el('a', { href: \`\${root}runs/\${id}\` }, 'Look at the run, its timeline and its signed receipt')
+      end.replaceChildren(el('strong', { class: 'good' }, \`The run has \${run.status}. \`), link)
+    },
+  })
+}
+`,
+  "dom.js": `const SVG = 'http://www.w3.org/2000/svg'
+
+/** An element with its attributes and children. Texts become text nodes, so nothing that is shown can become markup. */
+export function el                                       (
+  tag   ,
+  attributes             = {},
+  ...children
+)                           {
+  return fill(withAttributes(document.createElement(tag), attributes), children)
+}
+
+export function svg                                      (
+  tag   ,
+  attributes             = {},
+  ...children
+)                          {
+  return fill(withAttributes(document.createElementNS(SVG, tag), attributes), children)
+}
+
+/** The element of the page with this selector; it is part of the page, so its absence is a mistake. */
+export function part                                 (selector        , within             = document)    {
+  const found = within.querySelector   (selector)
+  if (found === null) throw new Error(\`the page has no \${selector}\`)
+  return found
+}
+
+/** The words of a heading and a table below it, whose cells carry their column's name for narrow screens. */
+export function table(caption        , columns                   , rows                               )              {
+  return el(
+    'div',
+    // A keyboard can only scroll what it can reach.
+    { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': caption },
+    el(
+      'table',
+      {},
+      el('caption', { class: 'unseen' }, caption),
+      el('thead', {}, el('tr', {}, ...columns.map(name => el('th', { scope: 'col' }, name)))),
+      el(
+        'tbody',
+        {},
+        ...rows.map(cells => el('tr', {}, ...cells.map((cell, i) => el('td', { 'data-label': columns[i] }, cell)))),
+      ),
+    ),
+  )
+}
+
+function withAttributes                   (element   , attributes            )    {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === undefined || value === false) continue
+    element.setAttribute(name, value === true ? '' : String(value))
+  }
+  return element
+}
+
+function fill                   (element   , children                  )    {
+  for (const child of children) {
+    if (child === undefined || child === false) continue
+    if (typeof child === 'string' || typeof child === 'number') element.append(String(child))
+    else if (child instanceof Node) element.append(child)
+    else fill(element, child)
+  }
+  return element
+}
+`,
+  "event-names.js": `/** The kinds of events in a journal and on a run's stream; shared/wire has them too, together with all of their schemas. */
+export const eventNames = [
+  'step_started',
+  'step_completed',
+  'step_failed',
+  'step_retrying',
+  'step_waiting',
+  'confidence_evaluated',
+  'anomaly_detected',
+]
+`,
+  "figures.js": `/** Dollars as they are on the receipt: a price that is not known is no number. */
+export function usd(value                           )         {
+  if (value === null || value === undefined) return 'unknown'
+  const size = Math.abs(value)
+  const digits = size >= 100 ? 2 : size >= 1 ? 4 : 9
+  const [whole = '0', rest = ''] = size.toFixed(digits).split('.')
+  const cents = rest.replace(/0+$/, '').padEnd(2, '0')
+  return \`\${value < 0 ? '−' : ''}$\${grouped(whole)}.\${cents}\`
+}
+
+export function count(value        )         {
+  return grouped(String(value))
+}
+
+/** A word in the number of what it counts. */
+export function many(value        , one        , more = \`\${one}s\`)         {
+  return \`\${count(value)} \${value === 1 ? one : more}\`
+}
+
+export function percent(part        )         {
+  return \`\${(part * 100).toFixed(part !== 0 && Math.abs(part) < 0.1 ? 1 : 0)}\\u00a0%\`
+}
+
+export function milliseconds(value               )         {
+  if (value === null) return '–'
+  if (value >= 10_000) return \`\${(value / 1000).toFixed(1)}\\u00a0s\`
+  return \`\${value >= 10 ? value.toFixed(0) : value.toFixed(2)}\\u00a0ms\`
+}
+
+/** A time that was taken by clocks of whole milliseconds. */
+export function duration(ms        )         {
+  if (ms < 10_000) return \`\${Math.round(ms)}\\u00a0ms\`
+  const seconds = Math.round(ms / 1000)
+  if (seconds < 120) return \`\${(ms / 1000).toFixed(1)}\\u00a0s\`
+  const minutes = Math.floor(seconds / 60)
+  return minutes < 120
+    ? \`\${minutes}\\u00a0min \${seconds % 60}\\u00a0s\`
+    : \`\${Math.floor(minutes / 60)}\\u00a0h \${minutes % 60}\\u00a0min\`
+}
+
+/** The same in every time zone, as it stands on the record. */
+export function moment(iso        )         {
+  return iso.replace('T', ' ').replace(/\\.\\d+Z$/, ' UTC')
+}
+
+function grouped(digits        )         {
+  return digits.replace(/\\B(?=(\\d{3})+$)/g, ',')
+}
+`,
+  "forecast.js": `import { el } from './dom.js'
+import { count, percent, usd } from './figures.js'
+import { send } from './page-api.js'
+
+// The budget's part of the page is replaced when it changes, so the button is found by where a click comes from.
+document.addEventListener('click', event => {
+  const button = event.target instanceof Element ? event.target.closest             ('#forecast') : null
+  if (button !== null) void show(button.dataset.agent ?? '')
+})
+
+async function show(agentName        )                {
+  const said = document.querySelector('#forecast-said')
+  try {
+    const found = await send          ('POST', 'ui/api/v1/runs/forecast', { agentName, input: {} })
+    const basis =
+      found.sampleSize === 0 ? 'from the manifest alone' : \`from \${count(found.sampleSize)} runs of this version\`
+    const words = \`About \${usd(found.estimatedCostUsd)} with \${found.model}: \${count(found.estimatedTokensIn)} tokens in, \${count(found.estimatedTokensOut)} out, \${basis} (confidence \${percent(found.confidence)}).\`
+    const blocked =
+      found.wouldExceedBudget &&
+      el('strong', { class: 'bad' }, \` \${found.blockReason ?? 'The budget would not allow it.'}\`)
+    said?.replaceChildren(el('p', {}, words, blocked))
+  } catch (error) {
+    said?.replaceChildren(el('p', { class: 'bad' }, error instanceof Error ? error.message : String(error)))
+  }
+}
+`,
+  "form-body.js": `/** A field as the body of an operation needs it: where it goes, and as what. */
+
+/** The JSON body of a form's fields. An empty text is left out, unless the field says what it stands for. */
+export function bodyFrom(fields                 )                          {
+  const body                          = {}
+  for (const { name, value, as } of fields) {
+    const read = readValue(name, value, as)
+    if (read === undefined) continue
+    const path = name.split('.')
+    const last = path.pop()
+    let at = body
+    for (const member of path) {
+      at[member] ??= {}
+      at = at[member]
+    }
+    at[last] = as === 'many' ? [...((at[last]             ) ?? []), read] : read
+  }
+  return body
+}
+
+function readValue(name        , value        , as        )          {
+  switch (as) {
+    case 'number':
+      return value.trim() === '' ? undefined : Number(value)
+    case 'limit':
+      return value.trim() === '' ? null : Number(value)
+    case 'flag':
+      return value === 'true'
+    case 'json':
+      if (value.trim() === '') return undefined
+      try {
+        return JSON.parse(value)
+      } catch (error) {
+        throw new Error(\`\${name} is not JSON: \${error instanceof Error ? error.message : String(error)}\`)
+      }
+    case 'text':
+      return value
+    default:
+      return value === '' ? undefined : value
+  }
+}
+
+/** The fields of a form that are sent; a checkbox is its flag, or one of many. */
+export function bodyOf(form                 )                          {
+  const fields          = []
+  for (const one of form.elements) {
+    if (!(one instanceof HTMLInputElement || one instanceof HTMLSelectElement || one instanceof HTMLTextAreaElement))
+      continue
+    if (one.name === '' || one.disabled || one.dataset.path !== undefined) continue
+    const { name, value, dataset } = one
+    const { as = '' } = dataset
+    if (one instanceof HTMLInputElement && one.type === 'checkbox') {
+      if (as === 'many' && one.checked) fields.push({ name, value, as })
+      else if (as !== 'many') fields.push({ name, value: String(one.checked), as: 'flag' })
+    } else if (!(one instanceof HTMLInputElement && one.type === 'radio') || one.checked)
+      fields.push({ name, value, as })
+  }
+  return bodyFrom(fields)
+}
+`,
+  "icon.svg": `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><title>Waybill</title><rect width="32" height="32" rx="6" fill="#1f5fbf"/><path d="M8 23h4v-6h4v-5h4V7h4" fill="none" stroke="#fff" stroke-width="3"/></svg>
+`,
+  "manifest.js": `import { el, part } from './dom.js'
+import { send } from './page-api.js'
+
+const QUIET_MS = 300
+const text = part                     ('#manifest')
+const said = part('#manifest-said')
+let asked = 0
+let waiting
+
+/** Where a member stands in the text: the line of its last name that follows the names before it. */
+function lineOf(source        , path        )         {
+  let at = 0
+  for (const name of path.split('.')) {
+    const found = /^\\d+$/.test(name) ? -1 : source.indexOf(\`"\${name}"\`, at)
+    if (found >= 0) at = found
+  }
+  return source.slice(0, at).split('\\n').length
+}
+
+async function check()                {
+  const turn = ++asked
+  const source = text.value
+  let manifest
+  try {
+    manifest = JSON.parse(source)
+  } catch (error) {
+    show([{ path: '', message: error instanceof Error ? error.message : String(error) }])
+    return
+  }
+  try {
+    const { issues } = await send         ('POST', 'ui/manifest/check', { manifest })
+    if (turn === asked) show(issues)
+  } catch (error) {
+    if (turn === asked) said.replaceChildren(error instanceof Error ? error.message : String(error))
+  }
+}
+
+function show(issues                   )       {
+  text.setAttribute('aria-invalid', String(issues.length > 0))
+  if (issues.length === 0) {
+    said.replaceChildren(el('span', { class: 'good' }, '✓ This is a valid manifest.'))
+    return
+  }
+  const lines = issues.map(({ path, message }) => {
+    if (path === '') return el('li', {}, message)
+    const line = lineOf(text.value, path)
+    const go = el('button', { type: 'button', class: 'link' }, \`Line \${line}, \${path}\`)
+    go.addEventListener('click', () => {
+      const start =
+        text.value
+          .split('\\n')
+          .slice(0, line - 1)
+          .join('\\n').length + (line > 1 ? 1 : 0)
+      text.focus()
+      text.setSelectionRange(start, start + (text.value.slice(start).split('\\n', 1)[0]?.length ?? 0))
+    })
+    return el('li', {}, go, \`: \${message}\`)
+  })
+  said.replaceChildren(el('ul', { class: 'bad' }, ...lines))
+}
+
+text.addEventListener('input', () => {
+  clearTimeout(waiting)
+  waiting = setTimeout(() => void check(), QUIET_MS)
+})
+void check()
+`,
+  "no-script.css": `/* What needs a module is not shown where none runs: reading does not. */
+form[data-send],
+.needs-script {
+  display: none;
+}
+`,
+  "page-api.js": `import { el, part } from './dom.js'
+
+/** The API did not do what was asked; the message is for the person at the page. */
+export class ApiFault extends Error {
+           status
+           details
+  constructor(status        , message        , details                      = []) {
+    super(message)
+    this.name = 'ApiFault'
+    this.status = status
+    this.details = details
+  }
+}
+
+const page = document.documentElement
+
+/** The folder of the dashboard, under whatever path it is. */
+export const root = page.dataset.root ?? './'
+
+/**
+ * Sends one operation to the API. A login that is over meanwhile is asked for once more, and then the same is sent again: the page,
+ * and what was typed into it, stays.
+ */
+export async function send   (method        , path        , body          )             {
+  for (;;) {
+    const headers                         = { 'x-csrf-token': page.dataset.csrf ?? '' }
+    if (body !== undefined) headers['content-type'] = 'application/json'
+    const text = body === undefined ? {} : { body: JSON.stringify(body) }
+    const answer = await fetch(\`\${root}\${path}\`, { method, headers, cache: 'no-store', ...text }).catch(() => undefined)
+    if (answer === undefined) throw new ApiFault(0, 'The runtime does not answer. Is it running?')
+    const given          = await answer.json().catch(() => undefined)
+    if (answer.ok) return given
+    const { error, code, details } = (given ?? {})
+    if ((answer.status === 401 || code === 'csrf') && (await logInAgain())) continue
+    throw new ApiFault(answer.status, error ?? \`The runtime answered \${answer.status} and no words.\`, details)
+  }
+}
+
+let asking
+
+/** Asks for a new login in front of the page; false: not now. */
+export function logInAgain()                   {
+  asking ??= ask().finally(() => {
+    asking = undefined
+  })
+  return asking
+}
+
+function ask()                   {
+  const dialog = part                   ('#login-again')
+  const form = part                 ('form', dialog)
+  const said = part('[role=alert]', form)
+  said.replaceChildren()
+  dialog.showModal()
+  return new Promise(resolve => {
+    const end = (done         ) => {
+      ended.abort()
+      dialog.close()
+      resolve(done)
+    }
+    const ended = new AbortController()
+    const { signal } = ended
+    part('[value=later]', form).addEventListener('click', () => end(false), { signal })
+    dialog.addEventListener('cancel', () => end(false), { signal })
+    form.addEventListener(
+      'submit',
+      async event => {
+        event.preventDefault()
+        const { email, password } = Object.fromEntries(new FormData(form))
+        const answer = await fetch(\`\${root}auth/login\`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify({ email, password }),
+        }).catch(() => undefined)
+        const body = (await answer?.json().catch(() => undefined))
+        if (answer?.ok && body?.csrfToken !== undefined) {
+          page.dataset.csrf = body.csrfToken
+          for (const field of document.querySelectorAll                  ('input[name=csrf]'))
+            field.value = body.csrfToken
+          form.reset()
+          end(true)
+        } else said.replaceChildren(body?.error ?? 'The runtime does not answer. Is it running?')
+      },
+      { signal },
+    )
+  })
+}
+
+export function toast(words        )       {
+  const said = part('#toast')
+  said.replaceChildren(words)
+  setTimeout(() => {
+    if (said.textContent === words) said.replaceChildren()
+  }, 6000)
+}
+
+/** A text that is shown once, with a button that copies it. */
+export function shownOnce(words        , secret        )              {
+  const copy = el('button', { type: 'button' }, 'Copy')
+  copy.addEventListener('click', async () => {
+    // Without HTTPS a browser gives pages no clipboard; the text is selected by a click on it.
+    const done = await navigator.clipboard?.writeText(secret).then(
+      () => true,
+      () => false,
+    )
+    copy.replaceChildren(done ? 'Copied' : 'Select it and copy it')
+  })
+  return el('div', { class: 'once' }, words, el('code', {}, secret), copy)
+}
+`,
+  "refresh.js": `import { logInAgain } from './page-api.js'
+
+/**
+ * The one place where text becomes markup: this service's own pages, fetched again. The browser refuses it anywhere else, and a
+ * document that is parsed runs nothing.
+ */
+const policy         = (globalThis                                    ).trustedTypes?.createPolicy('waybill-pages', {
+  createHTML: text => text,
+}) ?? { createHTML: text => text }
+
+async function current()                                {
+  const answer = await fetch(location.href, { cache: 'no-store' }).catch(() => undefined)
+  if (answer === undefined) return undefined
+  if (answer.redirected && /\\/login$/.test(new URL(answer.url).pathname)) {
+    return (await logInAgain()) ? current() : undefined
+  }
+  if (!answer.ok) return undefined
+  return new DOMParser().parseFromString(policy.createHTML(await answer.text()), 'text/html')
+}
+
+let going
+let again = false
+
+/** Brings the live parts of the page up to date. Calls that come meanwhile share the next round. */
+export function refresh()                {
+  if (going !== undefined) {
+    again = true
+    return going
+  }
+  going = swap().finally(() => {
+    going = undefined
+    if (again) {
+      again = false
+      void refresh()
+    }
+  })
+  return going
+}
+
+async function swap()                {
+  const now = await current()
+  if (now === undefined) return
+  for (const old of document.querySelectorAll             ('[data-live]')) {
+    const fresh = now.getElementById(old.id)
+    if (fresh === null || same(fresh, old) || inUse(old)) continue
+    const next = document.importNode(fresh, true)
+    keepOpen(old, next)
+    old.replaceWith(next)
+  }
+  document.dispatchEvent(new Event('refreshed'))
+}
+
+/** What only this browser has put there is no difference. */
+function same(fresh         , old         )          {
+  const plain = old.cloneNode(true)
+  for (const output of plain.querySelectorAll('output')) output.replaceChildren()
+  for (const one of plain.querySelectorAll('details')) one.removeAttribute('open')
+  const given = fresh.cloneNode(true)
+  for (const one of given.querySelectorAll('details')) one.removeAttribute('open')
+  return given.isEqualNode(plain)
+}
+
+/** Somebody is writing there, or was: what was typed is worth more than news. */
+function inUse(part             )          {
+  if (part.querySelector('[data-typed], [aria-busy=true], .once') !== null) return true
+  return part.contains(document.activeElement) && document.activeElement?.matches('input, select, textarea') === true
+}
+
+/** What somebody opened stays open, and what was answered to them stays to be read. */
+function keepOpen(old             , next             )       {
+  const before = old.querySelectorAll('details')
+  next.querySelectorAll('details').forEach((one, at) => {
+    if (before[at]?.open) one.open = true
+  })
+  const said = new Map([...old.querySelectorAll('output')].map(one => [placeOf(one), one]))
+  for (const output of next.querySelectorAll('output')) {
+    const words = said.get(placeOf(output))?.childNodes ?? []
+    if (words.length > 0) output.replaceChildren(...words)
+  }
+}
+
+/** An answer belongs to what asked for it. */
+function placeOf(output                   )         {
+  return output.id || (output.closest('form')?.dataset.send ?? '')
+}
+
+document.addEventListener('input', event => {
+  if (event.target instanceof HTMLElement) event.target.dataset.typed = ''
+})
+`,
+  "run-events.js": `import { eventNames } from './event-names.js'
+import { root } from './page-api.js'
+
+const ENDED = new Set(['succeeded', 'failed', 'cancelled'])
+
+/** The events of a run: the whole journal at once where it is complete, else as they come, for as long as they come. */
+export function followRun(id        , { over, begun, event, resumed, ended }           )       {
+  const at = \`\${root}ui/api/v1/runs/\${encodeURIComponent(id)}\`
+  if (over) {
+    void fetch(\`\${at}/journal\`)
+      .then(async answer => {
+        if (answer.ok) begun(((await answer.json())                               ).events)
+      })
+      .catch(() => undefined)
+    return
+  }
+  let broken = false
+  let source = open()
+
+  function open()              {
+    const stream = new EventSource(\`\${at}/events\`)
+    stream.addEventListener('open', () => {
+      if (broken) resumed()
+      broken = false
+    })
+    for (const name of eventNames) {
+      stream.addEventListener(name, message => event(JSON.parse((message                        ).data)))
+    }
+    // The stream of a run that has ended closes, which looks to a browser as if the line broke.
+    stream.addEventListener('error', async () => {
+      broken = true
+      const answer = await fetch(\`\${at}?fields=summary\`, { cache: 'no-store' }).catch(() => undefined)
+      const run = answer?.ok ? ((await answer.json())                      ) : undefined
+      if (run !== undefined && ENDED.has(run.status)) {
+        stream.close()
+        ended()
+      } else if (stream.readyState === EventSource.CLOSED && stream === source) {
+        setTimeout(() => {
+          source = open()
+        }, 3000)
+      }
+    })
+    return stream
+  }
+}
+`,
+  "run.js": `import { el, part, svg } from './dom.js'
+import { count, duration, usd } from './figures.js'
+import { root } from './page-api.js'
+import { refresh } from './refresh.js'
+import { followRun } from './run-events.js'
+import { stepDetail } from './step-detail.js'
+import {
+  BAR_WIDTH,
+  barsOf,
+  marksOf,
+
+  spanOf,
+  stepName,
+
+  timelineOf,
+  tookMs,
+} from './timeline.js'
+import { verifyButtons } from './verify.js'
+import { virtualRows } from './virtual-rows.js'
+
+const ROW_PX = 30
+
+const page = part('#run')
+const id = page.dataset.run
+const stepBox = part('#timeline')
+const journalBox = part('#journal')
+const steps = virtualRows(stepBox, ROW_PX, part('.line.head', stepBox))
+const journal = virtualRows(journalBox, ROW_PX, part('.line.head', journalBox))
+const detail = part('#step')
+
+let events                  = []
+let replayed = new Set((page.dataset.replayed ?? '').split(' ').filter(Boolean))
+let chosen
+
+function draw()       {
+  const all = timelineOf(events, replayed)
+  const span = spanOf(all, Date.now())
+  steps.show({ count: all.length, row: at => stepRow(all[at] , span) })
+  journal.show({ count: events.length, row: at => eventRow(events[at] ) })
+  part('#journal-count').replaceChildren(count(events.length))
+  part('#no-steps').hidden = all.length > 0
+  part('#step-count').replaceChildren(count(all.length))
+}
+
+function stepRow(step              , span      )              {
+  const { stepId, tokensIn, tokensOut, costUsd, error } = step
+  const took = tookMs(step)
+  const words = [...marksOf(step), ...(error === undefined ? [] : [error])].join(' · ')
+  const bars = barsOf(step, span).map(({ x, width, className }) =>
+    svg('rect', { x, y: 0, width, height: 10, class: className }),
+  )
+  const row = el(
+    'button',
+    { type: 'button', class: 'line', title: words || undefined, 'aria-pressed': String(chosen === stepId) },
+    el(
+      'span',
+      { class: error === undefined ? undefined : 'bad' },
+      stepName(step),
+      words && el('small', {}, \` \${words}\`),
+    ),
+    svg(
+      'svg',
+      { viewBox: \`0 0 \${BAR_WIDTH} 10\`, preserveAspectRatio: 'none', class: 'bar', 'aria-hidden': 'true' },
+      ...bars,
+    ),
+    el('span', { class: 'num' }, took === undefined ? '…' : duration(took)),
+    el('span', { class: 'num' }, tokensIn + tokensOut === 0 ? '' : \`\${count(tokensIn)} → \${count(tokensOut)}\`),
+    el('span', { class: 'num' }, costUsd === 0 ? '' : usd(costUsd)),
+  )
+  row.addEventListener('click', () => {
+    chosen = chosen === stepId ? undefined : stepId
+    detail.replaceChildren(...(chosen === undefined ? [] : stepDetail(step, { runId: id, events })))
+    draw()
+  })
+  return row
+}
+
+function eventRow({ seq, kind, stepId, at, hash, payload }               )              {
+  const row = el(
+    'button',
+    { type: 'button', class: 'line event', title: JSON.stringify(payload).slice(0, 400) },
+    el('span', {}, String(seq)),
+    el('span', {}, kind),
+    el('span', {}, stepId),
+    el('span', {}, at.replace('T', ' ').replace('Z', '')),
+    el('span', { class: 'mono' }, hash),
+  )
+  row.addEventListener('click', () => {
+    const step = timelineOf(events, replayed).find(one => one.stepId === stepId)
+    chosen = stepId
+    if (step) detail.replaceChildren(...stepDetail(step, { runId: id, events }))
+    draw()
+    detail.scrollIntoView({ block: 'nearest' })
+  })
+  return row
+}
+
+let drawing = false
+function soon()       {
+  if (drawing) return
+  drawing = true
+  setTimeout(() => {
+    drawing = false
+    draw()
+  }, 60)
+}
+
+/** Which results a recovery used again is not in the journal. */
+async function askReplayed()                {
+  const answer = await fetch(\`\${root}ui/api/v1/runs/\${id}/steps\`).catch(() => undefined)
+  if (!answer?.ok) return
+  const list = (await answer.json())
+  replayed = new Set(list.filter(step => step.replayed).map(step => step.stepId))
+  soon()
+}
+
+followRun(id, {
+  over: page.dataset.over !== undefined,
+  begun(all) {
+    events = all
+    draw()
+    performance.mark('run-drawn')
+    if (page.dataset.long !== undefined) void askReplayed()
+  },
+  event(one) {
+    // After a reconnect the stream goes on where it was; an event twice would be a mistake of a proxy.
+    if (one.seq <= (events.at(-1)?.seq ?? 0)) return
+    events.push(one)
+    soon()
+    if (one.kind === 'step_waiting') void refresh()
+  },
+  resumed: () => void askReplayed(),
+  ended: () => void refresh(),
+})
+// A bar that still grows.
+setInterval(() => {
+  if (!document.hidden && page.dataset.over === undefined && document.querySelector('#run-over') === null) draw()
+}, 1000)
+verifyButtons()
+`,
+  "schedule.js": `import { el, part, table } from './dom.js'
+import { root } from './page-api.js'
+
+const QUIET_MS = 300
+const own = Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
+const ownZone = own.resolvedOptions().timeZone
+let asked = 0
+let waiting
+
+/** The next ten times of what is written, in its zone and in the one of this browser, with a word where a clock is put. */
+async function preview(form                 )                {
+  const shown = part('#fires', form)
+  const turn = ++asked
+  const given = new FormData(form)
+  const cronExpr = String(given.get('cronExpr') ?? '').trim()
+  if (cronExpr === '') {
+    shown.replaceChildren(el('p', { class: 'hint' }, 'Write an expression to see when it fires.'))
+    return
+  }
+  const timezone = String(given.get('timezone') ?? '').trim()
+  const query = new URLSearchParams({ cronExpr, count: '10', ...(timezone !== '' && { timezone }) })
+  const answer = await fetch(\`\${root}ui/api/v1/schedules/preview?\${query}\`).catch(() => undefined)
+  const body          = await answer?.json().catch(() => undefined)
+  if (turn !== asked) return
+  if (!answer?.ok) {
+    const words = (body                                  )?.error ?? 'The runtime does not answer. Is it running?'
+    shown.replaceChildren(el('p', { class: 'bad' }, words))
+    return
+  }
+  const fires = body
+  const rows = fires.map(({ at, local, offset }, i) => {
+    const before = fires[i - 1]
+    const moved = before !== undefined && before.offset !== offset
+    const word = moved ? \`⚠ the clock is put from \${before.offset} to \${offset} before this\` : ''
+    return [
+      \`\${local.replace('T', ' ')} \${offset}\`,
+      own.format(new Date(at)),
+      word && el('span', { class: 'warn' }, word),
+    ]
+  })
+  shown.replaceChildren(
+    table(
+      'The next ten times',
+      [\`In \${timezone || 'the zone of the deployment'}\`, \`Here (\${ownZone})\`, 'Clocks'],
+      rows,
+    ),
+  )
+}
+
+// Where there is no agent yet, there is no form.
+const form = document.querySelector                 ('#schedule')
+if (form !== null) {
+  form.addEventListener('input', () => {
+    clearTimeout(waiting)
+    waiting = setTimeout(() => void preview(form), QUIET_MS)
+  })
+  void preview(form)
+}
+`,
+  "send-form.js": `import { el } from './dom.js'
+import { bodyOf } from './form-body.js'
+import { ApiFault, root, send, shownOnce, toast } from './page-api.js'
+import { refresh } from './refresh.js'
+
+/**
+ * Sends the forms with \`data-send\` to the API and does with the answer what \`data-then\` says: \`refresh\` the live parts, \`goto:\` a page
+ * whose address takes members of the answer, \`once:\` a member that is shown once, \`say\` what a test found.
+ */
+export function sendForms()       {
+  document.addEventListener('submit', event => {
+    const form = event.target
+    if (!(form instanceof HTMLFormElement) || form.dataset.send === undefined) return
+    event.preventDefault()
+    const button = event instanceof SubmitEvent ? event.submitter : null
+    void submit(form, button instanceof HTMLElement ? button : undefined)
+  })
+}
+
+async function submit(form                 , button                         )                {
+  if (form.getAttribute('aria-busy') === 'true') return
+  const sure = button?.dataset.confirm ?? form.dataset.confirm
+  if (sure !== undefined && !confirm(sure)) return
+  const [method = 'POST', path = ''] = (button?.dataset.send ?? form.dataset.send ?? '').split(' ')
+  const said = form.querySelector('output')
+  clear(form)
+  // Shown as done before it is, and taken back where it is refused.
+  const done = form.closest('[data-card]') ?? form
+  form.setAttribute('aria-busy', 'true')
+  done.classList.add('going')
+  try {
+    const body = method === 'DELETE' ? undefined : bodyOf(form)
+    const filled = path.replace(/\\{(\\w+)\\}/g, (_, name        ) => pathPart(form, name))
+    // Operations of the API start with a slash; what belongs to the login itself stands beside it.
+    const answer = await send        (method, filled.startsWith('/') ? \`ui/api\${filled}\` : filled, body)
+    settled(form, done)
+    await then(form, button?.dataset.then ?? form.dataset.then ?? 'refresh', answer, said)
+  } catch (error) {
+    settled(form, done)
+    complain(form, said, error)
+  }
+}
+
+function settled(form                 , done         )       {
+  form.removeAttribute('aria-busy')
+  done.classList.remove('going')
+}
+
+function pathPart(form                 , name        )         {
+  const field = form.elements.namedItem(name)
+  return encodeURIComponent(field instanceof HTMLInputElement || field instanceof HTMLSelectElement ? field.value : '')
+}
+
+async function then(form                 , what        , answer        , said                )                {
+  const [verb = '', rest = ''] = what.split(/:(.*)/s)
+  for (const field of form.querySelectorAll('[data-typed]')) field.removeAttribute('data-typed')
+  if (verb === 'goto') {
+    location.href = root + rest.replace(/\\{(\\w+)\\}/g, (_, name        ) => encodeURIComponent(String(answer?.[name])))
+    return
+  }
+  if (verb === 'say') {
+    const { success, message, error, latencyMs } = answer ?? {}
+    const words = String(message ?? error ?? (success ? 'It works.' : 'It does not work.'))
+    const time = typeof latencyMs === 'number' ? \` (\${Math.round(latencyMs)} ms)\` : ''
+    said?.replaceChildren(el('span', { class: success ? 'good' : 'bad' }, (success ? '✓ ' : '✗ ') + words + time))
+    return
+  }
+  if (verb === 'once') {
+    form.reset()
+    said?.replaceChildren(shownOnce('Shown once; keep it now:', String(answer?.[rest])))
+    await refresh()
+    return
+  }
+  if (verb === 'saved') {
+    said?.replaceChildren(el('span', { class: 'good' }, rest || 'Saved.'))
+    const warnings = answer?.warnings
+    if (Array.isArray(warnings)) said?.append(...warnings.map(one => el('p', { class: 'warn' }, String(one))))
+  } else {
+    if (form.dataset.reset !== undefined) form.reset()
+    if (rest) toast(rest)
+  }
+  await refresh()
+}
+
+function clear(form                 )       {
+  form.querySelector('output')?.replaceChildren()
+  for (const problem of form.querySelectorAll('.problem')) problem.remove()
+  for (const field of form.querySelectorAll('[aria-invalid]')) field.removeAttribute('aria-invalid')
+}
+
+/** Each complaint beside the field that it is about; what is about none stands below. */
+function complain(form                 , said                , error         )       {
+  const details = error instanceof ApiFault ? error.details : []
+  const left           = []
+  let first
+  for (const { path, message } of details) {
+    const field = [...form.elements].find(
+      one => one instanceof HTMLElement && 'name' in one && one.name !== '' && \`\${path}.\`.startsWith(\`\${one.name}.\`),
+    )
+    if (field instanceof HTMLElement) {
+      field.setAttribute('aria-invalid', 'true')
+      field.after(el('small', { class: 'problem' }, message))
+      first ??= field
+    } else left.push(\`\${path}: \${message}\`)
+  }
+  first?.focus()
+  const words = details.length === 0 ? (error instanceof Error ? error.message : String(error)) : left.join('; ')
+  if (words === '') return
+  if (said === null) toast(words)
+  else said.replaceChildren(el('span', { class: 'bad', role: 'alert' }, words))
+}
+`,
+  "setup.js": `import { el, part } from './dom.js'
+import { demoRun } from './demo-run.js'
+import { root, shownOnce } from './page-api.js'
+
+const form = part                 ('#setup')
+const said = part('#said')
+const token = new URLSearchParams(location.hash.slice(1)).get('token')
+if (!token) {
+  said.replaceChildren('Open the whole setup link that the runtime printed when it started: its token is missing here.')
+  part                   ('button', form).disabled = true
+}
+
+async function post   (path        , body        )                                                         {
+  const answer = await fetch(root + path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  }).catch(() => undefined)
+  const given          = await answer?.json().catch(() => undefined)
+  const none = { error: 'The runtime does not answer. Is it running?' }
+  return { ok: answer?.ok === true, body: (given ?? none)                           }
+}
+
+form.addEventListener('submit', async event => {
+  event.preventDefault()
+  const { name, email, password } = Object.fromEntries(new FormData(form))
+  said.replaceChildren('One moment …')
+  const made = await post                    ('auth/setup', { token, name, email, password })
+  if (!made.ok) {
+    said.replaceChildren(el('span', { class: 'bad' }, made.body.error ?? 'It did not work.'))
+    return
+  }
+  // The token is used up; a reload must not offer it again.
+  history.replaceState(null, '', location.pathname)
+  const login = await post                       ('auth/login', { email, password })
+  document.documentElement.dataset.csrf = login.body.csrfToken ?? ''
+  form.remove()
+  said.replaceChildren()
+  const done = part('#done')
+  done.hidden = false
+  part('#first-key').replaceChildren(shownOnce('Your first API key. It is shown once; keep it now:', made.body.rawKey))
+  part('h2', done).focus()
+})
+
+demoRun()
+`,
+  "step-detail.js": `import { el } from './dom.js'
+import { count, duration, usd } from './figures.js'
+import { stepName,                                        tookMs } from './timeline.js'
+
+/** Everything that the journal says about one step, and what can be done from it. */
+export function stepDetail(
+  step              ,
+  { runId, events }                                                     ,
+)                {
+  const { stepId, status, attempt, tokensIn, tokensOut, costUsd, model, error, output, inputHash } = step
+  const took = tookMs(step)
+  const own = events.filter(one => one.stepId === stepId)
+  const entries                                 = [
+    ['Status', \`\${status}, attempt \${attempt}\`],
+    ['Time', took === undefined ? 'not over' : duration(took)],
+    ['Model', model],
+    ['Tokens', \`\${count(tokensIn)} in, \${count(tokensOut)} out\`],
+    ['Cost', usd(costUsd)],
+    ['Error', error],
+    ['Input (hash)', inputHash],
+    [
+      'Marks',
+      [step.replayed && 'its recorded result was used again', step.copied && 'copied'].filter(Boolean).join(', '),
+    ],
+  ]
+  const form = el(
+    'form',
+    { class: 'row', 'data-send': \`POST /v1/runs/\${runId}/fork\`, 'data-then': 'goto:runs/{id}' },
+    el('input', { type: 'hidden', name: 'fromStepId', value: stepId }),
+    el('button', { title: 'Starts a new run that reuses the steps before this one' }, 'Fork from here'),
+    el('output', { role: 'status' }),
+  )
+  return [
+    el(
+      'section',
+      { class: 'card', 'aria-label': \`Step \${stepId}\` },
+      el('h3', {}, stepName(step)),
+      el(
+        'dl',
+        { class: 'facts' },
+        ...entries.flatMap(([name, value]) => (value ? [el('dt', {}, name), el('dd', {}, value)] : [])),
+      ),
+      output !== undefined && fold('Output', output, true),
+      fold(\`Events (\${own.length})\`, own),
+      form,
+    ),
+  ]
+}
+
+function fold(name        , value         , open = false)              {
+  return el(
+    'details',
+    { open },
+    el('summary', {}, name),
+    el('pre', { tabindex: 0 }, JSON.stringify(value, null, 2) ?? 'nothing'),
+  )
+}
+`,
+  "timeline.js": `/** A stretch of a step's time; without an end it goes on. */
+
+/** The steps of a run as its events tell them, each with what it did when: attempts, delays before another, waits for people. */
+export function timelineOf(events                         , replayed                      = new Set())                 {
+  const steps = new Map                      ()
+  for (const { kind, stepId, at, attempt, payload, meta } of events) {
+    const atMs = Date.parse(at)
+    const known = steps.get(stepId)
+    if (kind === 'step_started') {
+      const step = known ?? begun(stepId, meta, replayed.has(stepId))
+      steps.set(stepId, step)
+      end(step, atMs)
+      step.status = 'running'
+      step.attempt = attempt
+      delete step.error
+      step.pieces.push({ kind: 'ran', fromMs: atMs })
+      continue
+    }
+    if (known === undefined) continue
+    known.attempt = attempt
+    switch (kind) {
+      case 'step_completed':
+        end(known, atMs)
+        known.status = 'completed'
+        known.output = payload.output
+        known.tokensIn = meta.tokensIn ?? 0
+        known.tokensOut = meta.tokensOut ?? 0
+        known.costUsd = meta.costUsd ?? 0
+        if (meta.model !== undefined) known.model = meta.model
+        break
+      case 'step_failed':
+        end(known, atMs, 'failed')
+        known.status = 'failed'
+        known.error = \`\${String(payload.code)}: \${String(payload.error)}\`
+        break
+      case 'step_retrying':
+        end(known, atMs, 'failed')
+        known.error = \`\${String(payload.code)}: \${String(payload.error)}\`
+        known.pieces.push({ kind: 'delay', fromMs: atMs })
+        break
+      case 'step_waiting':
+        end(known, atMs)
+        known.status = 'waiting'
+        known.pieces.push({ kind: 'wait', fromMs: atMs })
+        break
+      default:
+        break
+    }
+  }
+  return [...steps.values()]
+}
+
+function begun(stepId        , meta                       , replayed         )               {
+  return {
+    ...{ stepId, kind: meta.stepKind ?? 'tool', name: meta.name ?? '', status: 'running', attempt: 1, pieces: [] },
+    ...{ tokensIn: 0, tokensOut: 0, costUsd: 0, copied: meta.copiedFrom !== undefined, replayed },
+    ...(meta.inputHash !== undefined && { inputHash: meta.inputHash }),
+  }
+}
+
+function end({ pieces }              , atMs        , as           )       {
+  const last = pieces.at(-1)
+  if (last === undefined || last.toMs !== undefined) return
+  last.toMs = atMs
+  if (as !== undefined && last.kind === 'ran') last.kind = as
+}
+
+/** The same from the API's list of steps, which knows less of what was between begin and end. */
+export function timelineOfSteps(steps                 )                 {
+  return steps.map(({ startedAt, finishedAt, ...step }) => ({
+    ...step,
+    pieces: [
+      {
+        kind: step.status === 'failed' ? 'failed' : step.status === 'waiting' ? 'wait' : 'ran',
+        fromMs: Date.parse(startedAt),
+        ...(finishedAt !== undefined && { toMs: Date.parse(finishedAt) }),
+      },
+    ],
+  }))
+}
+
+/** From the first thing that happened to the last; what still goes on reaches to \`nowMs\`. */
+export function spanOf(steps                         , nowMs        )       {
+  let fromMs = Number.POSITIVE_INFINITY
+  let toMs = 0
+  for (const { pieces } of steps) {
+    for (const piece of pieces) {
+      fromMs = Math.min(fromMs, piece.fromMs)
+      toMs = Math.max(toMs, piece.toMs ?? nowMs)
+    }
+  }
+  return fromMs > toMs ? { fromMs: nowMs, toMs: nowMs + 1 } : { fromMs, toMs: Math.max(toMs, fromMs + 1) }
+}
+
+/** How wide a bar field is, in its own units. */
+export const BAR_WIDTH = 1000
+const LEAST = 4
+
+/** Where the pieces of a step stand between begin and end of a run. */
+export function barsOf({ pieces, kind }              , { fromMs, toMs }      )        {
+  const scale = BAR_WIDTH / (toMs - fromMs)
+  return pieces.map(piece => {
+    const width = Math.min(BAR_WIDTH, Math.max(LEAST, ((piece.toMs ?? toMs) - piece.fromMs) * scale))
+    const x = Math.max(0, Math.min((piece.fromMs - fromMs) * scale, BAR_WIDTH - width))
+    return { x, width, className: classOf(piece.kind, kind) }
+  })
+}
+
+function classOf(piece               , step        )         {
+  if (piece === 'ran') return step === 'model' ? 'c-model' : step === 'timer' || step === 'signal' ? 'c-rest' : 'c-tool'
+  return \`c-\${piece}\`
+}
+
+/** How long a step took, waits and delays included. */
+export function tookMs({ pieces, status }              )                     {
+  const last = pieces.at(-1)
+  if (status === 'running' || status === 'waiting' || last?.toMs === undefined) return undefined
+  return last.toMs - pieces[0] .fromMs
+}
+
+/** What is to be known of a step besides its bar, in words. */
+export function marksOf({ status, attempt, replayed, copied }              )           {
+  return [
+    ...(status === 'completed' ? [] : [status]),
+    ...(attempt > 1 ? [\`attempt \${attempt}\`] : []),
+    ...(replayed ? ['replayed'] : []),
+    ...(copied ? ['copied'] : []),
+  ]
+}
+
+export function stepName({ stepId, name }                                       )         {
+  return name === '' ? stepId : \`\${stepId} \${name}\`
+}
+`,
+  "verify-receipt.js": `/** What is checked: a receipt as somebody gives it, so nothing of it is taken for granted. */
+
+const hashed = ['seq', 'kind', 'stepId', 'runId', 'attempt', 'at', 'payload', 'meta']
+const utf8 = (text        ) => new TextEncoder().encode(text)
+const hex = (bytes             ) =>
+  Array.from(new Uint8Array(bytes), byte => byte.toString(16).padStart(2, '0')).join('')
+const unhex = (text        ) => Uint8Array.from(text.match(/../g) ?? [], pair => Number.parseInt(pair, 16))
+const base64 = (text        ) => Uint8Array.from(atob(text), one => one.charCodeAt(0))
+const sha256 = async (bytes                         ) => hex(await crypto.subtle.digest('SHA-256', bytes))
+
+function canonical(value         )         {
+  if (Array.isArray(value)) return '[' + value.map(canonical).join(',') + ']'
+  if (value === null || typeof value !== 'object') return JSON.stringify(value)
+  const members = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
+  return '{' + members.map(([key, member]) => JSON.stringify(key) + ':' + canonical(member)).join(',') + '}'
+}
+
+async function walk(runId        , events                        )                                               {
+  let head = await sha256(utf8('waybill/journal/v1\\n' + runId))
+  for (const [at, event] of events.entries()) {
+    const text = utf8(canonical(Object.fromEntries(hashed.map(name => [name, event[name]]))))
+    const bytes = new Uint8Array(32 + text.length)
+    bytes.set(unhex(head))
+    bytes.set(text, 32)
+    head = await sha256(bytes)
+    if (event.runId !== runId || event.seq !== at + 1 || event.hash !== head) return { head, brokenAt: at + 1 }
+  }
+  return { head }
+}
+
+/**
+ * Whether a receipt was signed by the key with this fingerprint, and whether a journal is the one it speaks of: the offline steps of
+ * runtime contract §11, with what a browser has of its own and nothing from elsewhere.
+ */
+export async function verifyReceipt(
+  { payload, signature, algorithm, publicKey }              ,
+  journal                          ,
+  fingerprint        ,
+)                                           {
+  if (algorithm !== 'Ed25519' || !payload || !signature || !publicKey) return [false, 'This is not a receipt of a run.']
+  const raw = base64(publicKey)
+  const found = await sha256(raw)
+  if (found !== fingerprint.trim().toLowerCase()) {
+    return [false, 'unknown_key: the key in the receipt has the fingerprint ' + found + '.']
+  }
+  if (payload.keyId !== found.slice(0, 16)) {
+    return [false, 'unknown_key: the receipt names another key than the one it carries.']
+  }
+  const key = await crypto.subtle.importKey('raw', raw, { name: 'Ed25519' }, false, ['verify'])
+  const signed = await crypto.subtle.verify({ name: 'Ed25519' }, key, base64(signature), utf8(canonical(payload)))
+  if (!signed) return [false, 'signature_invalid: the receipt was changed after it was signed.']
+  const { runId = '', agentName, status, costUsd, finishedAt, eventCount } = payload
+  const what = \`Run \${runId} of \${agentName}: \${status}, \${costUsd} USD, ended \${finishedAt}.\`
+  if (!journal) return [true, what + ' The journal was not given, so it was not checked.']
+  const { head, brokenAt } = await walk(runId, journal.events)
+  if (brokenAt !== undefined) {
+    return [false, 'chain_broken: event ' + brokenAt + ' was edited, moved, left out or put in.']
+  }
+  if (journal.events.length !== eventCount) {
+    return [false, \`event_count_mismatch: \${journal.events.length} events, and \${eventCount} were signed.\`]
+  }
+  if (head !== payload.journalHash) return [false, 'journal_hash_mismatch: the journal is another one than was signed.']
+  return [true, what + \` All \${eventCount} events are the ones that were signed.\`]
+}
+
+/** Why nothing could be said. */
+export function whyNot(error         )         {
+  if (typeof crypto === 'undefined' || crypto.subtle === undefined) {
+    return 'Browsers give a page no cryptography without HTTPS: use runtime verify, or open this page as https or on localhost.'
+  }
+  const { name, message } = error instanceof Error ? error : new Error(String(error))
+  return name === 'NotSupportedError'
+    ? 'This browser cannot check Ed25519 signatures: use a newer one, or runtime verify.'
+    : 'This cannot be read: ' + message
+}
+`,
+  "verify.js": `import { el } from './dom.js'
+import {                                       verifyReceipt, whyNot } from './verify-receipt.js'
+import { root } from './page-api.js'
+
+async function read   (path        )             {
+  const answer = await fetch(root + path, { cache: 'no-store' })
+  if (!answer.ok) throw new Error(\`the runtime answered \${answer.status} for \${path}\`)
+  return (await answer.json())
+}
+
+/** Checks the receipt of a run here: its signature, and each hash of the journal, with nothing taken on trust but the list of keys. */
+export function verifyButtons()       {
+  document.addEventListener('click', event => {
+    const button = event.target instanceof Element ? event.target.closest             ('[data-verify]') : null
+    if (button !== null) void verify(button)
+  })
+}
+
+async function verify(button             )                {
+  const said = button.parentElement?.querySelector('output')
+  const run = \`ui/api/v1/runs/\${button.dataset.verify}\`
+  said?.replaceChildren('Reading and hashing …')
+  try {
+    const [receipt, journal, keys] = await Promise.all([
+      read              (\`\${run}/receipt\`),
+      read              (\`\${run}/journal\`),
+      read               ('.well-known/platform-receipts'),
+    ])
+    const fingerprint = keys.keys.find(({ keyId }) => keyId === receipt.payload?.keyId)?.keyFingerprint
+    if (fingerprint === undefined) throw new Error('the key of the receipt is not among the published ones')
+    const [valid, words] = await verifyReceipt(receipt, journal, fingerprint)
+    said?.replaceChildren(
+      el('strong', { class: valid ? 'good' : 'bad' }, valid ? '✓ Valid. ' : '✗ Not valid. '),
+      words,
+      el('br'),
+      el('small', {}, \`Signed with the key \${fingerprint}. Compare it with the one that you noted elsewhere.\`),
+    )
+  } catch (error) {
+    said?.replaceChildren(el('span', { class: 'bad' }, whyNot(error)))
+  }
+}
+`,
+  "virtual-rows.js": `import { el } from './dom.js'
+
+/** What a row looks like; its height is the one of every row. */
+
+const AROUND = 10
+
+/**
+ * A list of any length in a box that scrolls: only the rows that can be seen exist. The keyboard moves over rows that are buttons with
+ * the arrows, also to those that do not exist yet.
+ */
+export function virtualRows(box             , heightPx        , head              ) {
+  const spacer = el('div', { class: 'spacer' })
+  box.replaceChildren(...(head ? [head] : []), spacer)
+  let rows       = { count: 0, row: () => el('div') }
+  let shown                                  = { first: 0, last: -1 }
+  let waiting = false
+
+  function draw(force = false)       {
+    waiting = false
+    const first = Math.max(0, Math.floor(box.scrollTop / heightPx) - AROUND)
+    const last = Math.min(rows.count - 1, Math.ceil((box.scrollTop + box.clientHeight) / heightPx) + AROUND)
+    if (!force && first === shown.first && last === shown.last) return
+    shown = { first, last }
+    const focused = document.activeElement instanceof HTMLElement ? document.activeElement.dataset.at : undefined
+    const keeps = focused !== undefined && box.contains(document.activeElement)
+    const elements                = []
+    for (let at = first; at <= last; at++) {
+      const row = rows.row(at)
+      row.dataset.at = String(at)
+      row.style.top = \`\${at * heightPx}px\`
+      elements.push(row)
+    }
+    spacer.replaceChildren(...elements)
+    if (keeps) elements.find(row => row.dataset.at === focused)?.focus({ preventScroll: true })
+  }
+
+  function to(at        )       {
+    const wanted = Math.min(Math.max(at, 0), rows.count - 1)
+    const top = wanted * heightPx
+    if (top < box.scrollTop) box.scrollTop = top
+    else if (top + 2 * heightPx > box.scrollTop + box.clientHeight)
+      box.scrollTop = top + 2 * heightPx - box.clientHeight
+    draw(true)
+    spacer.querySelector             (\`[data-at="\${wanted}"]\`)?.focus({ preventScroll: true })
+  }
+
+  box.addEventListener(
+    'scroll',
+    () => {
+      if (waiting) return
+      waiting = true
+      requestAnimationFrame(() => draw())
+    },
+    { passive: true },
+  )
+  box.addEventListener('keydown', event => {
+    const at = Number((event.target               ).dataset.at ?? Number.NaN)
+    const by = { ArrowDown: 1, ArrowUp: -1, PageDown: 12, PageUp: -12 }[event.key]
+    const wanted =
+      event.key === 'Home' ? 0 : event.key === 'End' ? rows.count - 1 : by === undefined ? undefined : at + by
+    if (wanted === undefined || Number.isNaN(at)) return
+    event.preventDefault()
+    to(wanted)
+  })
+  new ResizeObserver(() => draw()).observe(box)
+
+  return {
+    show(next      )       {
+      rows = next
+      spacer.style.height = \`\${next.count * heightPx}px\`
+      draw(true)
+    },
+  }
+}
+`,
+}

@@ -1,0 +1,89 @@
+import type { SseEvent } from '../../shared/http/sse-write.ts'
+import type { FigureStore } from './store.ts'
+
+const POLL_MS = 1000
+
+export type LiveNews = ReturnType<typeof liveNews>
+
+/**
+ * Tells open pages that something in their tenant has changed. However many pages are open, one statement a second asks for all of
+ * them; none where nobody looks.
+ */
+export function liveNews(store: Pick<FigureStore, 'marks'>) {
+  const rooms = new Map<string, { mark: string | undefined; told: Set<() => void> }>()
+  let timer: ReturnType<typeof setTimeout> | undefined
+  let over = false
+
+  function schedule(): void {
+    if (timer !== undefined || rooms.size === 0) return
+    timer = setTimeout(async () => {
+      // A store that does not answer is told by the page that asks it next.
+      await poll().catch(() => undefined)
+      timer = undefined
+      schedule()
+    }, POLL_MS)
+  }
+
+  async function poll(): Promise<void> {
+    const marks = await store.marks([...rooms.keys()])
+    for (const [tenantId, room] of rooms) {
+      const mark = marks.get(tenantId)
+      if (mark !== room.mark && room.mark !== undefined) for (const tell of room.told) tell()
+      room.mark = mark
+    }
+  }
+
+  function watch(tenantId: string, tell: () => void): () => void {
+    const room = rooms.get(tenantId) ?? { mark: undefined, told: new Set() }
+    rooms.set(tenantId, room)
+    room.told.add(tell)
+    schedule()
+    return () => {
+      room.told.delete(tell)
+      if (room.told.size > 0) return
+      if (rooms.get(tenantId) === room) rooms.delete(tenantId)
+      if (rooms.size > 0) return
+      clearTimeout(timer)
+      timer = undefined
+    }
+  }
+
+  return {
+    /** One event now, since something may have changed before the line was there, and one after each change. */
+    async *follow(tenantId: string, gone: AbortSignal): AsyncGenerator<SseEvent> {
+      let wake = () => {}
+      let news = true
+      const stir = () => {
+        news = true
+        wake()
+      }
+      const leave = watch(tenantId, stir)
+      gone.addEventListener('abort', stir, { once: true })
+      try {
+        while (!gone.aborted && !over) {
+          if (news) {
+            news = false
+            yield { event: 'changed', data: {} }
+            continue
+          }
+          await new Promise<void>(resolve => {
+            wake = resolve
+            if (news || gone.aborted || over) resolve()
+          })
+        }
+      } finally {
+        gone.removeEventListener('abort', stir)
+        leave()
+      }
+    },
+    /** The service stops: pages come back to the next one. */
+    close(): void {
+      over = true
+      for (const { told } of rooms.values()) for (const tell of told) tell()
+    },
+    /** Pages that listen now, by tenant. */
+    get watched() {
+      return rooms.size
+    },
+  }
+}

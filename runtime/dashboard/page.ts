@@ -1,0 +1,33 @@
+import type { html } from 'hono/html'
+import type { User } from '../../shared/wire/runtime/auth.ts'
+import type { Ask } from './ask.ts'
+import type { FigureStore } from './store.ts'
+
+export type Html = ReturnType<typeof html>
+/** What may stand in a template: text is escaped, what is markup already is not. */
+export type Shown = Html | string | number | readonly Shown[]
+
+export interface Looking {
+  ask: Ask
+  user: User
+  /** How this page names the folder of the dashboard: `./` or `../`. Every address is relative to it. */
+  root: string
+  param: (name: string) => string
+  query: (name: string) => string | undefined
+  now: Date
+  figures: FigureStore
+}
+
+export interface Rendered {
+  title: string
+  body: Html
+}
+
+/** One page: where it stands, what it needs of the browser, and what it shows of what the API says. */
+export interface Page {
+  path: string
+  /** The entry of the menu that it belongs to. */
+  menu: string
+  scripts?: readonly string[]
+  render: (looking: Looking) => Promise<Rendered>
+}

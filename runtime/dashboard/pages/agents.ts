@@ -1,0 +1,48 @@
+import { html } from 'hono/html'
+import type { AgentItem } from '../../../shared/wire/runtime/agent.ts'
+import { manifestHelp } from '../manifest-help.ts'
+import type { Page } from '../page.ts'
+import { form, nothing, pager, table, when } from '../parts.ts'
+
+const FIRST = JSON.stringify(
+  { systemPrompt: 'You are a helpful assistant.', model: 'auto', tools: ['ask_human'] },
+  null,
+  2,
+)
+
+export const agentsPage: Page = {
+  path: '/agents',
+  menu: 'Agents',
+  scripts: ['manifest.js'],
+  async render({ ask, root, query }) {
+    const cursor = query('cursor')
+    const agents = await ask.list<AgentItem>(
+      `/v1/agents?limit=50${cursor === undefined ? '' : `&cursor=${encodeURIComponent(cursor)}`}`,
+    )
+    const rows = agents.items.map(({ name, description = '', labels, createdAt }) => [
+      html`<a href="${root}agents/${name}">${name}</a>`,
+      description,
+      Object.entries(labels)
+        .map(([key, value]) => `${key}=${value}`)
+        .join(', '),
+      when(createdAt),
+    ])
+    const body = html`<h1>Agents</h1>
+${
+  rows.length === 0
+    ? nothing(
+        'There is no agent yet.',
+        html`<p>An agent is a manifest with a name. Make the first one here, or with <code>runtime agents apply</code>.</p>`,
+      )
+    : html`<div class="card">${table('Agents', ['Name', 'Description', 'Labels', 'Made'], rows)}</div>${pager(root, 'agents', { cursor }, agents.next)}`
+}
+<section class="card needs-script" aria-labelledby="new-title"><h2 id="new-title">A new agent</h2>${form(
+      { send: 'POST /v1/agents', after: 'goto:agents/{name}' },
+      html`<label>Name <input name="name" required maxlength="128" pattern="[A-Za-z0-9][A-Za-z0-9._\\-]*" spellcheck="false"></label>
+<label>Description <input name="description" maxlength="4096"></label>
+<label>Manifest <textarea id="manifest" class="code" name="manifest" data-as="json" rows="10" spellcheck="false" aria-describedby="manifest-said">${FIRST}</textarea></label>
+<div id="manifest-said" role="status"></div>${manifestHelp()}<p><button class="main">Make the agent</button></p>`,
+    )}</section>`
+    return { title: 'Agents', body }
+  },
+}

@@ -1,0 +1,70 @@
+import { html } from 'hono/html'
+import type { AgentItem } from '../../../shared/wire/runtime/agent.ts'
+import type { Fire, PreviewItem, Schedule } from '../../../shared/wire/runtime/schedule.ts'
+import type { Html, Page } from '../page.ts'
+import { action, badge, card, facts, form, live, nothing, pager, table, when } from '../parts.ts'
+import { scheduleFields } from '../schedule-fields.ts'
+
+export const schedulePage: Page = {
+  path: '/schedules/:id',
+  menu: 'Schedules',
+  scripts: ['schedule.js'],
+  async render({ ask, root, param, query }) {
+    const at = `/v1/schedules/${encodeURIComponent(param('id'))}`
+    const cursor = query('cursor')
+    const schedule = await ask.get<Schedule>(at)
+    const { cronExpr, timezone } = schedule
+    const [fires, agents, next] = await Promise.all([
+      ask.list<Fire>(`${at}/fires?limit=20${cursor === undefined ? '' : `&cursor=${encodeURIComponent(cursor)}`}`),
+      ask.list<AgentItem>('/v1/agents?limit=200'),
+      ask.get<PreviewItem[]>(`/v1/schedules/preview?${new URLSearchParams({ cronExpr, timezone, count: '10' })}`),
+    ])
+    const name = schedule.name ?? schedule.agentName
+    const body = html`${live('schedule-head', head(root, schedule, next, name))}
+${live('schedule-fires', card('What it did', html`${fires.items.length === 0 ? nothing('It has not fired yet.') : fireRows(root, fires.items)}${pager(root, `schedules/${schedule.id}`, { cursor }, fires.next)}`))}
+<section class="card needs-script" aria-labelledby="edit-title"><h2 id="edit-title">Change it</h2>${form(
+      { send: `PUT ${at}`, after: 'saved:Saved.', id: 'schedule' },
+      html`${scheduleFields(
+        agents.items.map(one => one.name),
+        schedule,
+      )}<button class="main">Save</button>`,
+    )}</section>`
+    return { title: name, body }
+  },
+}
+
+function head(root: string, schedule: Schedule, next: readonly PreviewItem[], name: string): Html {
+  const { id, agentName, cronExpr, timezone, timezoneSource, enabled, lastFiredAt, lastError } = schedule
+  const at = `/v1/schedules/${id}`
+  const upcoming = next.map(({ local, offset }, i) => {
+    const before = next[i - 1]
+    const moved = before !== undefined && before.offset !== offset
+    return html`<li>${local.replace('T', ' ')} ${offset}${moved ? html` <span class="warn">⚠ the clock is put from ${before.offset} to ${offset} before this</span>` : ''}</li>`
+  })
+  return html`<h1>${name} ${badge(enabled ? 'active' : 'paused')}</h1>
+<div class="cards"><div class="card">${facts([
+    ['Agent', html`<a href="${root}agents/${agentName}">${agentName}</a>`],
+    ['When', html`<code>${cronExpr}</code>`],
+    [
+      'Zone',
+      `${timezone} (of the ${timezoneSource === 'schedule' ? 'schedule' : timezoneSource === 'deployment' ? 'deployment' : 'world: UTC'})`,
+    ],
+    ['Last', when(lastFiredAt)],
+    ...(lastError === undefined ? [] : [['Last error', html`<span class="bad">${lastError}</span>`] as const]),
+  ])}<div class="row">${action('Run now', { send: `POST ${at}/run`, after: 'goto:runs/{id}' })}
+${enabled ? action('Pause', { send: `POST ${at}/pause` }) : action('Resume', { send: `POST ${at}/resume` })}
+${action('Delete', { send: `DELETE ${at}`, after: 'goto:schedules', confirm: 'Delete this schedule? Runs that it started go on.' })}</div></div>
+${card('The next ten times', html`${enabled ? '' : html`<p class="hint">It is paused, so it would fire at these times.</p>`}<ol class="mono">${upcoming}</ol>`)}</div>`
+}
+
+function fireRows(root: string, fires: readonly Fire[]): Html {
+  return table(
+    'Fires',
+    ['Window', 'Outcome', 'Run'],
+    fires.map(({ windowAt, outcome, runId, reason = '' }) => [
+      when(windowAt),
+      html`${badge(outcome)} ${reason}`,
+      runId === undefined ? '' : html`<a class="mono" href="${root}runs/${runId}">…${runId.slice(-12)}</a>`,
+    ]),
+  )
+}

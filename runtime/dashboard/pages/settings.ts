@@ -1,0 +1,184 @@
+import { html } from 'hono/html'
+import type { ApiKey, User } from '../../../shared/wire/runtime/auth.ts'
+import type { ModelSettings, ProviderItem, SecretItem } from '../../../shared/wire/runtime/provider.ts'
+import { scopes } from '../../../shared/wire/runtime/scopes.ts'
+import { type Delivery, type Webhook, webhookEvents } from '../../../shared/wire/runtime/webhook.ts'
+import type { Html, Page } from '../page.ts'
+import { action, badge, card, facts, form, live, nothing, table, when } from '../parts.ts'
+
+export const settingsPage: Page = {
+  path: '/settings',
+  menu: 'Settings',
+  async render({ ask, user, root, query }) {
+    const wanted = query('webhook')
+    const [keys, providers, models, secrets, webhooks, deliveries] = await Promise.all([
+      ask.maybe<ApiKey[]>('/v1/api-keys?limit=100'),
+      ask.get<ProviderItem[]>('/v1/settings/llm-providers'),
+      ask.get<ModelSettings>('/v1/settings/models'),
+      ask.get<SecretItem[]>('/v1/secrets'),
+      ask.get<Webhook[]>('/v1/webhooks?limit=100'),
+      wanted === undefined
+        ? undefined
+        : ask.get<Delivery[]>(`/v1/webhooks/${encodeURIComponent(wanted)}/deliveries?limit=25`),
+    ])
+    const body = html`<h1>Settings</h1>
+${section('Model providers', html`${live('providers', providerRows(providers))}${PROVIDER_FORM}`)}
+${section('API keys', keys === undefined ? html`<p class="hint">Your role does not see keys.</p>` : html`${live('keys', keyRows(keys))}${KEY_FORM}`)}
+${section('Webhooks', html`${live('webhooks', webhookRows(root, webhooks))}${deliveries === undefined ? '' : live('deliveries', deliveryRows(wanted ?? '', deliveries))}${WEBHOOK_FORM}`)}
+${section('Secrets of agents', html`${live('secrets', secretRows(secrets))}${SECRET_FORM}`)}
+${section('Models', modelForm(models))}
+${section('You', you(user))}`
+    return { title: 'Settings', body }
+  },
+}
+
+function section(title: string, body: Html): Html {
+  return card(title, body)
+}
+
+function providerRows(providers: readonly ProviderItem[]): Html {
+  if (providers.length === 0) {
+    return nothing(
+      'No provider is configured.',
+      html`<p>Agents get simulated answers until one is, and each record says so.</p>`,
+    )
+  }
+  return table(
+    'Model providers',
+    ['Provider', 'Key', 'Last test', 'Do'],
+    providers.map(({ provider, source, keyHint, baseUrl, lastTest }) => [
+      html`${provider}${baseUrl === undefined ? '' : html`<br><small>${baseUrl}</small>`}`,
+      html`${keyHint === undefined ? 'set' : `…${keyHint}`}${source === 'environment' ? html` <small>from the environment</small>` : ''}`,
+      lastTest === undefined ? 'never' : html`${badge(lastTest.success ? 'succeeded' : 'failed')} ${when(lastTest.at)}`,
+      html`${action('Test', { send: `POST /v1/settings/llm-providers/${provider}/test`, after: 'say', about: provider })}
+${source === 'environment' ? '' : action('Forget', { send: `DELETE /v1/settings/llm-providers/${provider}`, confirm: `Forget the key of ${provider}?`, about: provider })}`,
+    ]),
+  )
+}
+
+const PROVIDER_FORM = html`<details class="needs-script"><summary>Configure a provider</summary>${form(
+  { send: 'POST /v1/settings/llm-providers', after: 'saved:Saved. Test it above.' },
+  html`<label>Provider <input name="provider" required list="provider-ids" spellcheck="false" placeholder="anthropic"></label>
+<datalist id="provider-ids">${['anthropic', 'openai', 'google', 'openai-compatible', 'bedrock', 'vertex', 'router', 'demo'].map(id => html`<option value="${id}"></option>`)}</datalist>
+<label>API key <input name="apiKey" type="password" autocomplete="off"></label>
+<label>Base URL <input name="baseUrl" type="url" placeholder="the provider's own"></label>
+<label>Region (bedrock) <input name="region"></label><label>Project (vertex) <input name="project"></label><label>Location (vertex) <input name="location"></label>
+<button class="main">Save</button>`,
+)}</details>`
+
+function keyRows(keys: readonly ApiKey[]): Html {
+  return keys.length === 0
+    ? nothing('There is no API key.')
+    : table(
+        'API keys',
+        ['Key', 'Scopes', 'State', 'Last used', 'Do'],
+        keys.map(({ id, name, prefix, scopes: held, status, lastUsedAt }) => [
+          html`${name}<br><small class="mono">${prefix}…</small>`,
+          held.length === 0 ? 'everything in the tenant' : held.join(', '),
+          badge(status),
+          when(lastUsedAt),
+          status === 'active'
+            ? action('Revoke', {
+                send: `DELETE /v1/api-keys/${id}`,
+                confirm: `Revoke ${name}? What uses it stops at once.`,
+                about: name,
+              })
+            : '',
+        ]),
+      )
+}
+
+const KEY_FORM = html`<details class="needs-script"><summary>Make a key</summary>${form(
+  { send: 'POST /v1/api-keys', after: 'once:rawKey' },
+  html`<label>Name <input name="name" required maxlength="128"></label>
+<fieldset><legend>Scopes; none: everything in the tenant</legend>${scopes.map(one => html`<label><input type="checkbox" name="scopes" value="${one}" data-as="many">${one}</label>`)}</fieldset>
+<button class="main">Make the key</button>`,
+)}</details>`
+
+function webhookRows(root: string, webhooks: readonly Webhook[]): Html {
+  return webhooks.length === 0
+    ? nothing(
+        'Nobody is told of anything yet.',
+        html`<p>A webhook tells another service when runs end, wait or go over a budget.</p>`,
+      )
+    : table(
+        'Webhooks',
+        ['Address', 'Events', 'State', 'Do'],
+        webhooks.map(({ id, url, events, enabled }) => [
+          url,
+          events.join(', ') || 'all',
+          badge(enabled ? 'active' : 'paused'),
+          html`<a href="${root}settings?webhook=${id}" aria-label="Deliveries to ${url}">Deliveries</a>
+${action('Test', { send: `POST /v1/webhooks/${id}/test`, after: 'say', about: url })}
+${action('Delete', { send: `DELETE /v1/webhooks/${id}`, confirm: `Tell ${url} nothing more?`, about: url })}`,
+        ]),
+      )
+}
+
+function deliveryRows(webhookId: string, deliveries: readonly Delivery[]): Html {
+  return html`<h3>Deliveries</h3>${
+    deliveries.length === 0
+      ? html`<p class="hint">Nothing has been sent to it yet.</p>`
+      : table(
+          'Deliveries',
+          ['Event', 'Outcome', 'At', 'Do'],
+          deliveries.map(({ id, type, outcome, status, error = '', attempt, at }) => [
+            type,
+            html`${badge(outcome)} ${status ?? ''} ${error} <small>attempt ${attempt}</small>`,
+            when(at),
+            outcome === 'failed'
+              ? action('Send again', { send: `POST /v1/webhooks/${webhookId}/deliveries/${id}/redeliver`, about: type })
+              : '',
+          ]),
+        )
+  }`
+}
+
+const WEBHOOK_FORM = html`<details class="needs-script"><summary>Add a webhook</summary>${form(
+  { send: 'POST /v1/webhooks', after: 'once:secret' },
+  html`<label>Address <input name="url" type="url" required placeholder="https://"></label>
+<fieldset><legend>Events; none: all</legend>${webhookEvents.map(one => html`<label><input type="checkbox" name="events" value="${one}" data-as="many">${one}</label>`)}</fieldset>
+<button class="main">Add it</button>`,
+)}</details>`
+
+function secretRows(secrets: readonly SecretItem[]): Html {
+  return secrets.length === 0
+    ? html`<p class="hint">None. A manifest names a secret as <code>secret/name</code>; its value is never shown again.</p>`
+    : table(
+        'Secrets',
+        ['Name', 'Set', 'Do'],
+        secrets.map(({ name, updatedAt }) => [
+          html`<code>secret/${name}</code>`,
+          when(updatedAt),
+          action('Delete', { send: `DELETE /v1/secrets/${name}`, confirm: `Delete the secret ${name}?`, about: name }),
+        ]),
+      )
+}
+
+const SECRET_FORM = html`<details class="needs-script"><summary>Set a secret</summary>${form(
+  { send: 'PUT /v1/secrets/{secretName}', after: 'refresh:Stored.' },
+  html`<label>Name <input name="secretName" data-path required maxlength="128" spellcheck="false"></label>
+<label>Value <input name="value" type="password" required autocomplete="off"></label><button class="main">Store it</button>`,
+)}</details>`
+
+function modelForm(models: ModelSettings): Html {
+  return form(
+    { send: 'PUT /v1/settings/models', after: 'saved:Saved.' },
+    html`<label>Aliases: each an ordered list of provider/model <textarea class="code" name="aliases" data-as="json" rows="10" spellcheck="false">${JSON.stringify(models.aliases, null, 2)}</textarea></label>
+<label>Prices in US dollars per million tokens, for models that have none <textarea class="code" name="prices" data-as="json" rows="4" spellcheck="false">${JSON.stringify(models.prices, null, 2)}</textarea></label>
+<button class="main">Save</button>`,
+  )
+}
+
+function you({ name, email, role }: User): Html {
+  return html`${facts([
+    ['Name', name],
+    ['E-mail', email],
+    ['Role', role],
+  ])}<details class="needs-script"><summary>Change your password</summary>${form(
+    { send: 'POST auth/password', after: 'saved:Changed. Your other logins are over.' },
+    html`<label>Current password <input name="currentPassword" type="password" required autocomplete="current-password"></label>
+<label>New password, at least 12 characters <input name="newPassword" type="password" required minlength="12" maxlength="256" autocomplete="new-password"></label>
+<button class="main">Change it</button>`,
+  )}</details>`
+}

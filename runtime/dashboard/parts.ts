@@ -1,0 +1,94 @@
+import { html } from 'hono/html'
+import { moment } from '../../shared/browser/figures.ts'
+import type { Html, Shown } from './page.ts'
+
+/** A time as it stands on the record, the same in every zone. */
+export function when(iso: string | undefined | null): Shown {
+  return iso ? html`<time datetime="${iso}">${moment(iso)}</time>` : '–'
+}
+
+const GOOD = new Set(['succeeded', 'approved', 'active', 'started', 'delivered', 'online', 'installed'])
+const BAD = new Set(['failed', 'rejected', 'expired', 'revoked', 'refused', 'lost'])
+const OPEN = new Set(['waiting', 'pending', 'uncertain', 'retrying', 'draining'])
+
+/** A state in a word, which also says it without its colour. */
+export function badge(word: string): Html {
+  const kind = GOOD.has(word) ? 'good' : BAD.has(word) ? 'bad' : OPEN.has(word) ? 'warn' : 'plain'
+  return html`<span class="badge ${kind}">${word}</span>`
+}
+
+/** A table whose cells carry their column's name, for narrow screens; the keyboard can reach what scrolls. */
+export function table(caption: string, columns: readonly string[], rows: readonly (readonly Shown[])[]): Html {
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="${caption}"><table>
+<caption class="unseen">${caption}</caption>
+<thead><tr>${columns.map(name => html`<th scope="col">${name}</th>`)}</tr></thead>
+<tbody>${rows.map(cells => html`<tr>${cells.map((cell, at) => html`<td data-label="${columns[at] ?? ''}"><div>${cell}</div></td>`)}</tr>`)}</tbody>
+</table></div>`
+}
+
+export function facts(entries: readonly (readonly [string, Shown])[]): Html {
+  return html`<dl class="facts">${entries.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`
+}
+
+/** What stands where there is nothing yet: what would stand there, and how it comes to be. */
+export function nothing(words: Shown, doing: Shown = ''): Html {
+  return html`<div class="nothing"><p>${words}</p>${doing}</div>`
+}
+
+/** JSON that can be folded away. */
+export function folded(name: string, value: unknown, open = false): Html {
+  const text = JSON.stringify(value, null, 2) ?? 'nothing'
+  return html`<details${open ? html` open` : ''}><summary>${name}</summary><pre tabindex="0">${text}</pre></details>`
+}
+
+/** A part that the browser replaces by the same part of the page as it is now. */
+export function live(id: string, body: Shown): Html {
+  return html`<div id="${id}" data-live>${body}</div>`
+}
+
+export function card(title: string, body: Shown, more = ''): Html {
+  const id = `card-${title.toLowerCase().replaceAll(/[^a-z]+/g, '-')}`
+  return html`<section class="card ${more}" aria-labelledby="${id}"><h2 id="${id}">${title}</h2>${body}</section>`
+}
+
+export interface Sending {
+  /** The operation, such as `POST /v1/agents`. */
+  send: string
+  /** What the browser does with the answer; see browser/send-form.ts. */
+  after?: string
+  confirm?: string
+  label?: string
+  className?: string
+  id?: string
+}
+
+/** A form that a module sends to the API as JSON, with the token against forged requests. */
+export function form({ send, after = 'refresh', confirm, label, className = '', id }: Sending, body: Shown): Html {
+  return html`<form data-send="${send}" data-then="${after}" class="${className}" method="post"${
+    confirm === undefined ? '' : html` data-confirm="${confirm}"`
+  }${label === undefined ? '' : html` aria-label="${label}"`}${id === undefined ? '' : html` id="${id}"`}>${body}<output role="status"></output></form>`
+}
+
+/** One button that sends one operation. */
+export function action(words: string, sending: Sending & { about?: string }): Html {
+  const name = sending.about === undefined ? '' : html` aria-label="${`${words}: ${sending.about}`}"`
+  return form({ className: 'inline', ...sending }, html`<button${name}>${words}</button>`)
+}
+
+export function agentChoice(names: readonly string[], chosen = ''): Html {
+  return html`<select name="agentName" required>${names.map(
+    name => html`<option${name === chosen ? html` selected` : ''}>${name}</option>`,
+  )}</select>`
+}
+
+/** Links to the next page of a list and back to its first. */
+export function pager(root: string, path: string, query: Readonly<Record<string, string | undefined>>, next?: string) {
+  const { cursor, ...filters } = query
+  const to = (more: Record<string, string>) => {
+    const given = Object.entries({ ...filters, ...more }).filter((entry): entry is [string, string] => !!entry[1])
+    return `${root}${path}?${new URLSearchParams(given)}`
+  }
+  if (next === undefined && cursor === undefined) return ''
+  return html`<p class="row pages">${cursor === undefined ? '' : html`<a href="${to({})}">Newest</a>`}
+${next === undefined ? '' : html`<a rel="next" href="${to({ cursor: next })}">Older</a>`}</p>`
+}

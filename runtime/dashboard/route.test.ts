@@ -1,0 +1,272 @@
+import { gzipSync } from 'node:zlib'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { openDb } from '../../shared/host/open-libsql.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import type { SetupDone } from '../../shared/wire/runtime/auth.ts'
+import type { Run } from '../../shared/wire/runtime/run.ts'
+import { type Room, room } from '../auth/testing/room.ts'
+import { dashboardFiles } from './files.gen.ts'
+import { MENU } from './shell.ts'
+import { HOURS_SQL, MARKS_SQL, OPEN_SQL } from './store.ts'
+
+const OWNER = { email: 'ada@example.com', password: 'correct horse battery', name: 'Ada <b>' }
+let here: Room
+
+beforeEach(async () => {
+  here = await room()
+})
+afterEach(() => here.close())
+
+interface Visit {
+  cookies?: Record<string, string>
+  form?: Record<string, string>
+  headers?: Record<string, string>
+}
+
+async function visit(path: string, { cookies = {}, form, headers = {} }: Visit = {}) {
+  const cookie = Object.entries(cookies)
+    .map(([name, value]) => `${name}=${value}`)
+    .join('; ')
+  const request = new Request(`http://localhost${path}`, {
+    method: form === undefined ? 'GET' : 'POST',
+    headers: {
+      ...(cookie && { cookie }),
+      ...(form && { 'content-type': 'application/x-www-form-urlencoded' }),
+      ...headers,
+    },
+    ...(form && { body: String(new URLSearchParams(form)) }),
+  })
+  const answer = await here.runtime.fetch(request)
+  const set = Object.fromEntries(
+    answer.headers.getSetCookie().map(one => one.split(';', 1)[0]!.split('=') as [string, string]),
+  )
+  const { status } = answer
+  return {
+    status,
+    to: answer.headers.get('location'),
+    set,
+    all: answer.headers.getSetCookie(),
+    text: await answer.text(),
+  }
+}
+
+async function setUp(): Promise<void> {
+  const token = (await here.runtime.setupToken())!
+  const { status } = await here.call<SetupDone>('POST', '/auth/setup', { key: '', body: { token, ...OWNER } })
+  expect(status).toBe(201)
+}
+
+const csrfIn = (text: string) => /name="csrf" value="([\w-]+)"/.exec(text)![1]!
+
+/** Logs in as a browser without scripts does. */
+async function logIn(cookies: Record<string, string> = {}, more: Record<string, string> = {}) {
+  const form = await visit('/login')
+  return visit('/login', {
+    cookies: { ...form.set, ...cookies },
+    form: { csrf: csrfIn(form.text), email: OWNER.email, password: OWNER.password, ...more },
+  })
+}
+
+describe('the pages', () => {
+  it('lead to the setup while there is no owner, and to the login afterwards, by relative addresses', async () => {
+    expect(await visit('/')).toMatchObject({ status: 303, to: './setup' })
+    expect(await visit('/login')).toMatchObject({ status: 303, to: './setup' })
+    await setUp()
+    expect((await visit('/setup')).text).toContain('has its owner')
+    expect(await visit('/runs?status=failed')).toMatchObject({ to: './login?next=runs%3Fstatus%3Dfailed' })
+    expect(await visit('/runs/abc')).toMatchObject({ status: 303, to: '../login?next=runs%2Fabc' })
+  })
+
+  it('hold no absolute address, no inline script and no inline style', async () => {
+    await setUp()
+    const { set } = await logIn()
+    for (const { href } of MENU) {
+      const { status, text } = await visit(`/${href}`, { cookies: set })
+      expect(status, href).toBe(200)
+      expect(text).toContain('Ada &lt;b&gt;')
+      expect(
+        [...text.matchAll(/ (?:href|src|action)="([^"]*)"/g)].filter(([, to]) => !/^(?:\.\.?\/|#)/.test(to!)),
+      ).toEqual([])
+      expect(text).not.toMatch(/<style|style=|<script(?! type="module" src=)|\son\w+=/)
+    }
+  })
+
+  it('can be read without a script', async () => {
+    await setUp()
+    const { set: cookies } = await logIn()
+    await here.call('POST', '/v1/agents', { body: { name: 'echo', manifest: { model: 'demo/echo' } } })
+    const { body } = await here.call<Run>('POST', '/v1/runs', {
+      body: { agentName: 'echo', input: { prompt: 'Hé <b>' } },
+    })
+    await here.runtime
+      .fetch(
+        new Request(`http://localhost/ui/api/v1/runs/${body.id}/events`, { headers: { cookie: cookieText(cookies) } }),
+      )
+      .then(answer => answer.text())
+    const list = (await visit('/runs', { cookies })).text
+    expect(list).toContain(`href="./runs/${body.id}"`)
+    const run = (await visit(`/runs/${body.id}`, { cookies })).text
+    expect(run).toMatch(/model-1 demo\/echo/)
+    expect(run).toContain('You said: Hé &lt;b&gt;')
+    expect(run).toContain(`../ui/api/v1/runs/${body.id}/journal`)
+    expect((await visit('/agents/echo', { cookies })).text).toContain('demo/echo')
+  })
+
+  it('say what the API says where something is not there, or is another tenant’s', async () => {
+    await setUp()
+    const { set: cookies } = await logIn()
+    const none = await visit('/runs/01900000-0000-7000-8000-000000000000', { cookies })
+    expect([none.status, none.text]).toEqual([404, expect.stringContaining('run not found')])
+    const key = (await here.newKey({}, await here.newTenant())).rawKey
+    await here.call('POST', '/v1/agents', { key, body: { name: 'theirs', manifest: { model: 'demo/echo' } } })
+    const { body } = await here.call<Run>('POST', '/v1/runs', { key, body: { agentName: 'theirs', input: {} } })
+    const foreign = await visit(`/runs/${body.id}`, { cookies })
+    expect([foreign.status, foreign.text]).toEqual([403, expect.stringContaining('belongs to another tenant')])
+    expect((await visit('/agents', { cookies })).text).not.toContain('theirs')
+  })
+})
+
+const cookieText = (cookies: Record<string, string>) =>
+  Object.entries(cookies)
+    .map(([name, value]) => `${name}=${value}`)
+    .join('; ')
+
+describe('a login by form', () => {
+  it('gives a new token whatever the browser came with, and no token of anybody else becomes good', async () => {
+    await setUp()
+    const planted = 'planted-by-somebody-who-waits-for-a-login'
+    const first = await logIn({ wb_session: planted })
+    expect(first.status).toBe(303)
+    expect(first.set.wb_session).toMatch(/^[\w-]{43}$/)
+    expect(first.set.wb_session).not.toBe(planted)
+    expect(first.all.find(one => one.startsWith('wb_session'))).toMatch(/HttpOnly; SameSite=Lax/)
+    expect((await visit('/', { cookies: { wb_session: planted } })).status).toBe(303)
+    const second = await logIn({ wb_session: 'x' })
+    expect(second.set.wb_session).not.toBe(first.set.wb_session)
+  })
+
+  it('is refused without the token of its own form: nobody can be logged in as somebody else', async () => {
+    await setUp()
+    const form = await visit('/login')
+    const fields = { email: OWNER.email, password: OWNER.password }
+    const other = csrfIn((await visit('/login')).text)
+    for (const csrf of ['', 'guess', other]) {
+      const answer = await visit('/login', { cookies: form.set, form: { ...fields, csrf } })
+      expect(answer.status).toBe(403)
+      expect(answer.set.wb_session).toBeUndefined()
+    }
+    const bare = await visit('/login', { form: { ...fields, csrf: csrfIn(form.text) } })
+    expect(bare.status).toBe(403)
+  })
+
+  it('says what is wrong, keeps the address that was typed, and leads only to pages of its own', async () => {
+    await setUp()
+    const wrong = await logIn({}, { password: 'wrong', email: 'eve@example.com"><b>' })
+    expect(wrong.status).toBe(401)
+    expect(wrong.text).toContain('value="eve@example.com&quot;&gt;&lt;b&gt;"')
+    for (const next of ['//evil.example', 'https://evil.example', '/\\evil', 'runs/../../x', 'javascript:alert(1)']) {
+      expect((await logIn({}, { next })).to).toBe('./')
+    }
+    expect((await logIn({}, { next: 'runs?status=failed' })).to).toBe('./runs?status=failed')
+  })
+
+  it('ends by its own form only', async () => {
+    await setUp()
+    const { set: cookies } = await logIn()
+    for (const csrf of ['', 'guess']) expect((await visit('/logout', { cookies, form: { csrf } })).status).toBe(403)
+    const { text, status } = await visit('/', { cookies })
+    expect(status).toBe(200)
+    expect(await visit('/logout', { cookies, form: { csrf: csrfIn(text) } })).toMatchObject({
+      status: 303,
+      to: './login',
+    })
+    expect((await visit('/', { cookies })).status).toBe(303)
+  })
+})
+
+describe('what a browser loads', () => {
+  it('is less than 80 kB of modules in all', () => {
+    const modules = Object.entries(dashboardFiles).filter(([name]) => name.endsWith('.js'))
+    const size = modules.reduce((sum, [, text]) => sum + gzipSync(text).length, 0)
+    process.stderr.write(`dashboard: ${modules.length} modules, ${size} bytes gzipped\n`)
+    expect(size).toBeLessThan(80_000)
+  })
+
+  it('is told apart by its content, so that a page that was seen costs nothing again', async () => {
+    const first = await here.runtime.fetch(new Request('http://localhost/ui/files/dashboard.js'))
+    const etag = first.headers.get('etag')!
+    const headers = { 'if-none-match': etag }
+    expect((await here.runtime.fetch(new Request('http://localhost/ui/files/dashboard.js', { headers }))).status).toBe(
+      304,
+    )
+    expect((await here.runtime.fetch(new Request('http://localhost/ui/files/constructor'))).status).toBe(404)
+    expect((await here.runtime.fetch(new Request('http://localhost/ui/live'))).status).toBe(401)
+  })
+})
+
+describe('at 100,000 runs', () => {
+  const RUNS = 100_000
+
+  async function fill(db: Db): Promise<void> {
+    // Nine of ten are turns of sessions, one in a hundred has failed, and ten wait.
+    await db.execute({
+      sql: `insert into runs (id, tenant_id, agent_name, agent_id, version_id, status, created_ms, updated_ms, trigger_kind, isolation)
+        with recursive n(i) as (select 1 union all select i + 1 from n where i < ?1)
+        select printf('%08x-0000-7000-8000-%012x', i, i), 'default', 'agent-' || (i % 20), 'a', 'v',
+          case when i % 10000 = 7 then 'waiting' when i % 100 = 3 then 'failed' else 'succeeded' end,
+          ?2 + i, ?2 + i, case when i <= 10000 then 'api' else 'session' end, 'shared' from n`,
+      args: [RUNS, here.clock.now().getTime() - RUNS],
+    })
+  }
+
+  it('every list and figure of the dashboard is read from an index, and quickly', async () => {
+    const db = await openDb(':memory:')
+    const asked: { sql: string; args: never[] }[] = []
+    const watched: Db = {
+      ...db,
+      execute(statement) {
+        if (typeof statement !== 'string' && /\bfrom runs\b/.test(statement.sql)) asked.push(statement as never)
+        return db.execute(statement)
+      },
+    }
+    await here.close()
+    here = await room({ db: watched })
+    await fill(db)
+    const filters = [
+      '',
+      '?agentName=agent-3',
+      '?status=waiting',
+      '?status=failed',
+      '?agentName=agent-7&status=waiting',
+      '?agentName=nobody',
+      '?trigger=schedule',
+      '?trigger=api&status=failed',
+    ]
+    for (const filter of filters) {
+      const started = performance.now()
+      const { status } = await here.call('GET', `/v1/runs${filter}`)
+      expect([filter, status]).toEqual([filter, 200])
+      expect(performance.now() - started, filter).toBeLessThan(100)
+    }
+    const figures = [
+      { sql: HOURS_SQL, args: ['default', '["failed","succeeded"]', 0] },
+      { sql: OPEN_SQL, args: ['default'] },
+      { sql: MARKS_SQL, args: ['["default"]'] },
+    ]
+    expect(asked.length).toBeGreaterThanOrEqual(filters.length)
+    for (const { sql, args } of [...asked, ...figures]) {
+      const { rows } = await db.execute({ sql: `explain query plan ${sql}`, args: args as never })
+      const plan = rows.map(row => String(row.detail))
+      const ofRuns = plan.filter(line => /\bruns\b/.test(line))
+      expect(ofRuns.length, sql).toBeGreaterThan(0)
+      for (const line of ofRuns)
+        expect(line, `${sql}\n${plan.join('\n')}`).toMatch(/^SEARCH runs USING (?:COVERING )?INDEX/)
+      if (/order by created_ms/.test(sql) && !sql.includes('json_each')) {
+        expect(plan.join('\n'), sql).not.toMatch(/TEMP B-TREE/)
+      }
+    }
+    await here.close()
+    db.close()
+    here = await room()
+  }, 60_000)
+})

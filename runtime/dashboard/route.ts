@@ -1,0 +1,222 @@
+import { type Context, Hono } from 'hono'
+import { getCookie, setCookie } from 'hono/cookie'
+import { html } from 'hono/html'
+import { ApiError } from '../../shared/http/api-error.ts'
+import { sseResponse } from '../../shared/http/sse-write.ts'
+import { jsonBody } from '../../shared/http/validate.ts'
+import { equalSecrets } from '../../shared/sign/equal.ts'
+import { sha256Hex } from '../../shared/sign/sha256.ts'
+import { csrfTokenOf, type Login, loginAccess, newToken } from '../auth/dashboard/login-access.ts'
+import { toUserAnswer } from '../auth/dashboard/user-store.ts'
+import type { Connection, RuntimeHttpEnv } from '../auth/http-env.ts'
+import { asking, PageFault } from './ask.ts'
+import type { PagesDeps } from './deps.ts'
+import { loginPage } from './login-page.ts'
+import { checkManifest, manifestCheck } from './manifest-check.ts'
+import type { Page } from './page.ts'
+import { pages } from './pages.ts'
+import { setupPage } from './setup-page.ts'
+import { shell } from './shell.ts'
+
+/**
+ * Nothing but this service's own files runs, and no text becomes markup but the pages that the service itself made: the browser refuses
+ * it, whatever a module does. Frames are refused because a page in one could be clicked without being seen.
+ */
+const POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types waybill-pages"
+
+const TYPES: Readonly<Record<string, string>> = {
+  js: 'text/javascript; charset=utf-8',
+  css: 'text/css; charset=utf-8',
+  svg: 'image/svg+xml',
+}
+
+/** Before a login: holds what the form of the login page must carry. */
+const FORM_COOKIE = 'wb_form'
+
+/** The pages of the dashboard, what they load, and the forms that work without a script. */
+export function pagesRoute({
+  users,
+  figures,
+  news,
+  now,
+  maxBodyBytes,
+  heartbeatMs,
+  routerPanel,
+  ...deps
+}: PagesDeps & {
+  /** This very service, for what the pages show. */
+  fetch: (request: Request, connection?: Connection) => Promise<Response>
+}) {
+  const logins = loginAccess(users, now)
+  const files = async () => (await import('./files.gen.ts')).dashboardFiles
+
+  async function loginOf(c: Context): Promise<Login | undefined> {
+    try {
+      return await logins(c)
+    } catch (error) {
+      if (error instanceof ApiError && error.code === 'unauthorized') return undefined
+      throw error
+    }
+  }
+
+  async function show(c: Context, page: Page): Promise<Response> {
+    const root = rootOf(c)
+    const login = await loginOf(c)
+    if (login === undefined) {
+      if (!(await users.hasOwner())) return see(c, `${root}setup`)
+      const { pathname, search } = new URL(c.req.url)
+      return see(c, `${root}login?${new URLSearchParams({ next: `${pathname.slice(1)}${search}` })}`)
+    }
+    const user = toUserAnswer(login.user)
+    const { csrfToken } = login
+    const frame = {
+      root,
+      person: { user, csrfToken },
+      menu: page.menu,
+      router: routerPanel?.(),
+      scripts: ['dashboard.js', ...(page.scripts ?? [])],
+    }
+    try {
+      const { title, body } = await page.render({
+        ...{ ask: asking(deps.fetch, c.req.raw), user, root, now: now() },
+        param: name => c.req.param(name) ?? '',
+        query: name => c.req.query(name) || undefined,
+        figures,
+      })
+      return c.html(shell({ ...frame, title, body }))
+    } catch (error) {
+      if (!(error instanceof PageFault)) throw error
+      const body = html`<h1>This cannot be shown</h1><p class="notice bad">${error.message}</p><p><a href="${root}${page.path.split('/')[1] ?? ''}">Back to ${page.menu}</a></p>`
+      return c.html(
+        shell({ ...frame, scripts: ['dashboard.js'], title: 'Error', body }),
+        error.status === 403 ? 403 : 404,
+      )
+    }
+  }
+
+  const route = new Hono<RuntimeHttpEnv>()
+    .get('/ui/files/:file', async c => {
+      const known = await files()
+      const name = c.req.param('file')
+      const type = TYPES[name.slice(name.lastIndexOf('.') + 1)]
+      if (type === undefined || !Object.hasOwn(known, name)) throw new ApiError('not_found', `there is no file ${name}`)
+      const text = known[name]!
+      const etag = `"${sha256Hex(text).slice(0, 16)}"`
+      guard(c)
+      // A new version must not meet modules of the old one.
+      c.header('cache-control', 'no-cache')
+      c.header('etag', etag)
+      if (c.req.header('if-none-match') === etag) return c.body(null, 304)
+      return c.body(text, 200, { 'content-type': type })
+    })
+    .get('/setup', async c => {
+      guard(c)
+      const root = rootOf(c)
+      return c.html(
+        shell({ title: 'Set up', root, scripts: ['setup.js'], body: setupPage(root, await users.hasOwner()) }),
+      )
+    })
+    .get('/login', async c => {
+      guard(c)
+      const root = rootOf(c)
+      if ((await loginOf(c)) !== undefined) return see(c, root)
+      if (!(await users.hasOwner())) return see(c, `${root}setup`)
+      return c.html(loginForm(c, {}))
+    })
+    .post('/login', async c => {
+      guard(c)
+      const root = rootOf(c)
+      const given = await formOf(c)
+      const sent = getCookie(c, FORM_COOKIE)
+      if (sent === undefined || !equalSecrets(given.get('csrf') ?? '', csrfTokenOf(sent))) {
+        return c.html(
+          loginForm(c, { email: given.get('email'), problem: 'This form was too old: send it again.' }),
+          403,
+        )
+      }
+      const inner = await deps.fetch(
+        new Request(new URL('/auth/login', c.req.url), {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify({ email: given.get('email') ?? '', password: given.get('password') ?? '' }),
+        }),
+        c.env,
+      )
+      if (!inner.ok) {
+        const { error } = (await inner.json()) as { error: string }
+        return c.html(loginForm(c, { email: given.get('email'), problem: error }), inner.status === 429 ? 429 : 401)
+      }
+      for (const cookie of inner.headers.getSetCookie()) c.header('set-cookie', cookie, { append: true })
+      return see(c, root + nextOf(given.get('next') ?? undefined))
+    })
+    .post('/logout', async c => {
+      guard(c)
+      const root = rootOf(c)
+      const csrf = (await formOf(c)).get('csrf') ?? ''
+      const headers = { cookie: c.req.header('cookie') ?? '', 'x-csrf-token': csrf }
+      const inner = await deps.fetch(
+        new Request(new URL('/auth/logout', c.req.url), { method: 'POST', headers }),
+        c.env,
+      )
+      if (inner.status === 403) throw new ApiError('csrf', 'this form was not made by this login: reload the page')
+      for (const cookie of inner.headers.getSetCookie()) c.header('set-cookie', cookie, { append: true })
+      return see(c, `${root}login`)
+    })
+    .get('/ui/live', async c => {
+      const { user } = await logins(c)
+      return sseResponse(gone => news.follow(user.tenantId, gone), { retryMs: 1500, heartbeatMs })
+    })
+    .post('/ui/manifest/check', jsonBody(manifestCheck, maxBodyBytes), async c => {
+      await logins(c)
+      return c.json(checkManifest(c.req.valid('json').manifest))
+    })
+
+  for (const page of pages) {
+    route.get(page.path, c => {
+      guard(c)
+      return show(c, page)
+    })
+  }
+  return route
+
+  function loginForm(c: Context, { email, problem }: { email?: string | null; problem?: string }) {
+    const token = newToken()
+    const secure = new URL(deps.publicUrl ?? c.req.url).protocol === 'https:'
+    setCookie(c, FORM_COOKIE, token, { path: '/', httpOnly: true, sameSite: 'Strict', secure, maxAge: 3600 })
+    const next = nextOf(c.req.query('next'))
+    const body = loginPage({ root: rootOf(c), csrf: csrfTokenOf(token), next, email: email ?? '', problem })
+    return shell({ title: 'Log in', root: rootOf(c), scripts: [], body })
+  }
+}
+
+function guard(c: Context): void {
+  c.header('content-security-policy', POLICY)
+  c.header('x-content-type-options', 'nosniff')
+  c.header('referrer-policy', 'same-origin')
+  c.header('cache-control', 'no-store')
+}
+
+/** How a page names the folder that the dashboard stands in, from where it stands itself. */
+function rootOf(c: Context): string {
+  return '../'.repeat(c.req.path.split('/').length - 2) || './'
+}
+
+/** Relative, so that it holds behind a proxy that serves this under a path. */
+function see(c: Context, to: string): Response {
+  return c.body(null, 303, { location: to })
+}
+
+/** Where to go after a login: a page of this dashboard. It is written behind the root, so no text can lead elsewhere. */
+function nextOf(next: string | undefined): string {
+  return next !== undefined && /^[a-z]+(?:\/[\w.%-]+)?(?:\?[\w.%&=:+-]*)?$/.test(next) ? next : ''
+}
+
+async function formOf(c: Context): Promise<URLSearchParams> {
+  if (!/^application\/x-www-form-urlencoded\b/i.test(c.req.header('content-type') ?? '')) {
+    throw new ApiError('validation_failed', 'send the fields of the form as application/x-www-form-urlencoded')
+  }
+  const text = await c.req.text()
+  if (text.length > 16_384) throw new ApiError('payload_too_large', 'the form is larger than 16 KiB')
+  return new URLSearchParams(text)
+}

@@ -1,0 +1,83 @@
+import { html } from 'hono/html'
+import { VERSION } from '../../shared/version.ts'
+import type { User } from '../../shared/wire/runtime/auth.ts'
+import type { Html, Shown } from './page.ts'
+
+export interface MenuEntry {
+  name: string
+  href: string
+}
+
+export const MENU: readonly MenuEntry[] = [
+  { name: 'Overview', href: '' },
+  { name: 'Runs', href: 'runs' },
+  { name: 'Approvals', href: 'approvals' },
+  { name: 'Agents', href: 'agents' },
+  { name: 'Sessions', href: 'sessions' },
+  { name: 'Schedules', href: 'schedules' },
+  { name: 'Connectors', href: 'connectors' },
+  { name: 'Nodes', href: 'nodes' },
+  { name: 'Settings', href: 'settings' },
+]
+
+export interface ShellOptions {
+  title: string
+  root: string
+  scripts: readonly string[]
+  body: Shown
+  /** Who is logged in; absent on the pages before a login. */
+  person?: { user: User; csrfToken: string }
+  menu?: string
+  router?: string | undefined
+}
+
+/** Every page's frame. Addresses are relative, so that it works under whatever path a proxy puts the runtime. */
+export function shell({ title, root, scripts, body, person, menu, router }: ShellOptions): Html {
+  return html`<!doctype html>
+<html lang="en" data-root="${root}" data-csrf="${person?.csrfToken ?? ''}">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${title} · Waybill</title>
+<link rel="icon" href="${root}ui/files/icon.svg">
+<link rel="stylesheet" href="${root}ui/files/dashboard.css">
+<noscript><link rel="stylesheet" href="${root}ui/files/no-script.css"></noscript>
+${scripts.map(name => html`<script type="module" src="${root}ui/files/${name}"></script>\n`)}
+</head>
+<body${person === undefined ? '' : html` data-role="${person.user.role}"`}>
+${person === undefined ? '' : top(root, person, menu ?? '', router)}
+<main id="main" tabindex="-1">
+${person === undefined ? '' : html`<noscript><p class="notice">Everything can be read without JavaScript; to change something, it takes JavaScript.</p></noscript>`}
+${body}
+</main>
+<p id="toast" role="status"></p>
+${scripts.length === 0 ? '' : LOGIN_AGAIN}
+</body>
+</html>`
+}
+
+function top(root: string, { user, csrfToken }: NonNullable<ShellOptions['person']>, menu: string, router?: string) {
+  return html`<a class="skip" href="#main">Skip to the content</a>
+<header class="top">
+<a class="brand" href="${root}"><img src="${root}ui/files/icon.svg" alt="" width="24" height="24"> Waybill <small>${VERSION}</small></a>
+<span id="live" class="live" role="status"></span>
+<form class="who" method="post" action="${root}logout"><input type="hidden" name="csrf" value="${csrfToken}">
+<span>${user.name} <small>${user.role}</small></span> <button>Log out</button></form>
+</header>
+<nav aria-label="Pages"><ul>
+${MENU.map(({ name, href }) => html`<li><a href="${root}${href}"${name === menu ? html` aria-current="page"` : ''}>${name}</a></li>`)}
+${router === undefined ? '' : html`<li><a href="${router}">Router</a></li>`}
+</ul></nav>`
+}
+
+/** A login that ran out while somebody wrote: what was written stays where it is, behind this. */
+const LOGIN_AGAIN = html`<dialog id="login-again" aria-labelledby="login-again-title">
+<form method="dialog">
+<h2 id="login-again-title">Your login is over</h2>
+<p>Log in again, and what you were doing goes on. Nothing that you typed is lost.</p>
+<label>E-mail <input name="email" type="email" autocomplete="username" required></label>
+<label>Password <input name="password" type="password" autocomplete="current-password" required></label>
+<p role="alert" class="bad"></p>
+<div class="row"><button class="main">Log in</button> <button type="button" value="later">Not now</button></div>
+</form></dialog>`

@@ -1,0 +1,404 @@
+import { readFile } from 'node:fs/promises'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createRequire } from 'node:module'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { openDb } from '../../shared/host/open-libsql.ts'
+import { canonicalize } from '../../shared/sign/jcs.ts'
+import type { Approval } from '../../shared/wire/runtime/approval.ts'
+import type { Run } from '../../shared/wire/runtime/run.ts'
+import type { Schedule } from '../../shared/wire/runtime/schedule.ts'
+import type { Session } from '../../shared/wire/runtime/session.ts'
+import { hasChromium } from '../browser/chromium.ts'
+import { openPlaywright, type Seen } from '../browser/playwright.ts'
+import { type DashboardRoom, dashboardRoom, HOSTILE, OWNER } from './dashboard-room.ts'
+
+if (hasChromium()) {
+  describe('the dashboard in a browser', () => {
+    let room: DashboardRoom
+    let seen: Seen
+    let page: Page
+    const at = (path: string) => `${room.origin}/${path}`
+
+    beforeAll(async () => {
+      room = await dashboardRoom()
+      seen = await openPlaywright()
+      page = seen.page
+      page.setDefaultTimeout(10_000)
+    })
+    afterAll(async () => {
+      await seen?.close()
+      await room?.close()
+    })
+
+    /** For whoever changes how it looks: the folder of WAYBILL_DASHBOARD_SHOTS has every page afterwards. */
+    const shot = async (name: string) => {
+      const folder = process.env.WAYBILL_DASHBOARD_SHOTS
+      if (folder) await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true })
+    }
+
+    it('tells the whole story from the setup link to a receipt that verifies', async () => {
+      await page.goto(room.service.setupLink!)
+      await shot('setup')
+      await page.fill('[name=name]', OWNER.name)
+      await page.fill('[name=email]', OWNER.email)
+      await page.fill('[name=password]', OWNER.password)
+      await page.click('text=Create the owner')
+      await page.waitForSelector('#first-key code')
+      const key = (await page.textContent('#first-key code')) ?? ''
+      expect(key).toMatch(/^wb_live_[\w-]{43}$/)
+      room.use(key)
+      expect(page.url()).toBe(at('setup'))
+      await page.click('#demo-run')
+      await page.waitForSelector('#demo-shown li:nth-child(3)')
+      await page.waitForSelector('text=The run has succeeded')
+      await shot('setup-done')
+      await page.click('text=Look at the run')
+      await page.waitForSelector('#timeline button.line')
+      await page.click('text=Verify in this browser')
+      await page.waitForSelector('text=✓ Valid.')
+      expect(await page.textContent('#verified')).toMatch(/All \d+ events are the ones that were signed/)
+      await page.click('#timeline button.line >> nth=1')
+      await page.waitForSelector('#step >> text=Fork from here')
+      await shot('run-verified')
+      expect(seen.complaints()).toEqual([])
+    })
+
+    describe('with texts of all kinds', () => {
+      let visits: Record<string, string>
+
+      beforeAll(async () => {
+        visits = await fill(room)
+      })
+
+      it('shows every page in light, dark and on a phone: no wider than the screen, and axe finds nothing serious', async () => {
+        const looks = [
+          { name: 'light', width: 1280, height: 900, scheme: 'light' },
+          { name: 'dark', width: 1280, height: 900, scheme: 'dark' },
+          { name: 'phone', width: 390, height: 800, scheme: 'light' },
+        ] as const
+        seen.requests()
+        const found: string[] = []
+        for (const { name, width, height, scheme } of looks) {
+          await page.setViewportSize({ width, height })
+          await page.emulateMedia({ colorScheme: scheme })
+          for (const [title, path] of Object.entries(visits)) {
+            await page.goto(at(path))
+            if (path.startsWith('runs/') && title !== 'nothing')
+              await page.waitForSelector('#journal-count:not(:empty)')
+            const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
+            if (over > 0) found.push(`${title} in ${name} is ${over} px too wide`)
+            // Elements are the same in each look; only colours differ in the dark, and nothing but places on a phone.
+            const dark = ['failed', 'waiting', 'agent', 'runs'].includes(title) ? ['color-contrast'] : []
+            const rules = { light: undefined, dark, phone: [] }[name]
+            found.push(...(await serious(page, rules)).map(one => `${title} in ${name}: ${one}`))
+            await shot(`${title}-${name}`)
+            expect(await page.title(), title).toMatch(/ · Waybill$/)
+            expect(await page.evaluate(() => document.querySelectorAll('main img, main script').length), title).toBe(0)
+          }
+        }
+        await page.setViewportSize({ width: 1280, height: 900 })
+        await page.emulateMedia({ colorScheme: 'light' })
+        expect(found).toEqual([])
+        // The browser notes the answer 404 of the page that is not there.
+        expect(seen.complaints().filter(words => !words.includes('404'))).toEqual([])
+        expect(seen.requests().filter(url => !url.startsWith(`${room.origin}/`))).toEqual([])
+      }, 90_000)
+
+      it('a decision is made in place, and the run goes on while one looks', async () => {
+        await page.goto(at(visits.waiting!))
+        await page.fill('#run-approvals textarea[name=comment]', 'forty-two')
+        await page.click('#run-approvals >> text=Answer >> nth=-1')
+        await page.waitForSelector('#run-head .badge:text("succeeded")')
+        await page.waitForSelector('#run-approvals:empty', { state: 'attached' })
+        await page.click('text=Verify in this browser')
+        await page.waitForSelector('text=✓ Valid.')
+        expect(await page.textContent('#run-result')).toContain('forty-two')
+        await page.click('#timeline button.line >> nth=1')
+        await page.click('#step >> text=Fork from here')
+        await page.waitForURL(url => url.pathname !== `/${visits.waiting}` && url.pathname.startsWith('/runs/'))
+        await page.waitForSelector('text=Forked from')
+        await page.click('text=Cancel')
+        await page.waitForSelector('#run-head .badge:text("cancelled")')
+      })
+
+      it('a refused form says why beside its field and changes nothing', async () => {
+        await page.goto(at('agents/echo'))
+        await page.fill('[name=notifyAtPct]', '80')
+        await page.fill('[name=maxRunsPerDay]', '700')
+        await page.evaluate(() => document.querySelector('[name=notifyAtPct]')?.setAttribute('value', '500'))
+        await page.evaluate(() => {
+          for (const form of document.forms) form.noValidate = true
+          const field = document.querySelector<HTMLInputElement>('[name=notifyAtPct]')
+          if (field) field.value = '500'
+        })
+        await page.click('text=Save the budget')
+        await page.waitForSelector('.problem')
+        expect(await page.textContent('.problem')).toMatch(/1 to 100/)
+        expect((await room.call<{ maxRunsPerDay: number }>('GET', '/v1/agents/echo/budget')).maxRunsPerDay).toBe(100)
+        await page.fill('[name=notifyAtPct]', '70')
+        await page.click('text=Save the budget')
+        await page.waitForSelector('text=It holds from now on.')
+        expect(await room.call('GET', '/v1/agents/echo/budget')).toMatchObject({ maxRunsPerDay: 700, notifyAtPct: 70 })
+        await page.click('#forecast')
+        await page.waitForSelector('#forecast-said:has-text("About")')
+      })
+
+      it('loses nothing that was typed when the login is over in between', async () => {
+        await page.goto(at('agents'))
+        await page.fill('[name=name]', 'typed-before')
+        await page.fill('#manifest', '{ "model": "demo/echo", "tols": [] }')
+        await page.waitForSelector('#manifest-said >> text=Line 1, tols')
+        await page.fill('#manifest', '{ "model": "demo/echo" }')
+        await seen.context.clearCookies()
+        await page.click('text=Make the agent')
+        await page.waitForSelector('#login-again[open]')
+        await page.fill('#login-again [name=email]', OWNER.email)
+        await page.fill('#login-again [name=password]', 'not the password')
+        await page.click('#login-again button.main')
+        await page.waitForSelector('#login-again >> text=not right')
+        await page.fill('#login-again [name=password]', OWNER.password)
+        await page.click('#login-again button.main')
+        await page.waitForURL(at('agents/typed-before'))
+        expect(await room.call('GET', '/v1/agents/typed-before')).toMatchObject({ manifest: { model: 'demo/echo' } })
+      })
+
+      it('talks in a session, by the keyboard', async () => {
+        await page.goto(at(visits.session!))
+        await page.focus('#say textarea')
+        await page.keyboard.type('Is anybody there?')
+        await page.keyboard.press('Enter')
+        await page.waitForSelector('#talk li:nth-child(4)')
+        expect(await page.textContent('#talk')).toContain('You said: Is anybody there?')
+        expect(await page.textContent('#pending')).toBe('')
+        expect(await page.evaluate(() => document.activeElement?.tagName)).toBe('TEXTAREA')
+      })
+
+      it('warns of clocks that are put before a schedule fires', async () => {
+        await page.goto(at('schedules'))
+        await page.fill('[name=cronExpr]', '30 2 1 * *')
+        await page.fill('[name=timezone]', 'Europe/Berlin')
+        await page.waitForSelector('#fires >> text=the clock is put from')
+        await page.fill('[name=cronExpr]', 'whenever')
+        await page.waitForSelector('#fires .bad')
+      })
+
+      it('works under a path of a proxy', async () => {
+        const relay = async (request: IncomingMessage, response: ServerResponse) => {
+          const chunks: Buffer[] = []
+          for await (const chunk of request) chunks.push(chunk as Buffer)
+          const answer = await fetch(room.origin + request.url!.replace('/deep/waybill', ''), {
+            method: request.method!,
+            headers: Object.entries(request.headers).filter(
+              ([name]) => !/^(?:host|connection|content-length|transfer-encoding)$/.test(name),
+            ) as [string, string][],
+            redirect: 'manual',
+            ...(chunks.length > 0 && { body: Buffer.concat(chunks) }),
+          })
+          response.writeHead(answer.status, [...answer.headers].flat())
+          try {
+            for await (const chunk of answer.body ?? []) response.write(chunk)
+          } finally {
+            response.end()
+          }
+        }
+        // A stream that is cut off at either end is nothing to complain about.
+        const proxy = createServer((request, response) => void relay(request, response).catch(() => undefined))
+        await new Promise<void>(resolve => proxy.listen(0, '127.0.0.1', resolve))
+        const base = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}/deep/waybill/`
+        await seen.context.clearCookies()
+        seen.requests()
+        await page.goto(`${base}${visits.run}`)
+        expect(page.url()).toMatch(/\/deep\/waybill\/login\?next=/)
+        await page.fill('[name=email]', OWNER.email)
+        await page.fill('[name=password]', OWNER.password)
+        await page.click('text=Log in >> nth=-1')
+        await page.waitForSelector('#timeline button.line')
+        expect(page.url()).toBe(`${base}${visits.run}`)
+        await page.click('text=Verify in this browser')
+        await page.waitForSelector('text=✓ Valid.')
+        await page.click('nav >> text=Overview')
+        await page.waitForSelector('text=● live')
+        expect(seen.requests().filter(url => !url.startsWith(base))).toEqual([])
+        await page.goto('about:blank')
+        proxy.closeAllConnections()
+        await new Promise(resolve => proxy.close(resolve))
+      })
+
+      it('opens a run of 10,000 events within a second, scrolls it, and moves nothing while it loads', async () => {
+        const id = await longRun(room, visits.run!.slice('runs/'.length), 10_000)
+        await page.goto(at('login'))
+        if (page.url().endsWith('login')) {
+          await page.fill('[name=email]', OWNER.email)
+          await page.fill('[name=password]', OWNER.password)
+          await page.click('text=Log in >> nth=-1')
+        }
+        await page.addInitScript(() => {
+          const shifts = { sum: 0 }
+          Object.assign(globalThis, { shifts })
+          new PerformanceObserver(list => {
+            for (const one of list.getEntries()) shifts.sum += (one as PerformanceEntry & { value: number }).value
+          }).observe({ type: 'layout-shift', buffered: true })
+        })
+        const opened = await best(3, async () => {
+          await page.goto(at(`runs/${id}`))
+          await page.waitForSelector('#journal-count:has-text("10,000")')
+          return page.evaluate(() => performance.getEntriesByName('run-drawn')[0]?.startTime ?? Number.NaN)
+        })
+        expect(await page.evaluate(() => document.querySelectorAll('.line').length)).toBeLessThan(300)
+        // From one end to the other; the frames in between are counted.
+        const frames = await page.evaluate(async () => {
+          const box = document.querySelector('#journal')!
+          let slowest = 0
+          for (let i = 1; i <= 40; i++) {
+            const before = performance.now()
+            box.scrollTop = (box.scrollHeight * i) / 40
+            await new Promise(requestAnimationFrame)
+            await new Promise(requestAnimationFrame)
+            slowest = Math.max(slowest, performance.now() - before)
+          }
+          return slowest
+        })
+        await page.waitForSelector('#journal button.line:has-text("10000")')
+        const painted = await best(3, async () => {
+          await page.goto(at(''))
+          await page.waitForSelector('text=● live')
+          return page.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? Number.NaN)
+        })
+        const moved = await page.evaluate(() => (globalThis as unknown as { shifts: { sum: number } }).shifts.sum)
+        const figures = { opened, frames, painted, moved }
+        process.stderr.write(`dashboard, ms: ${JSON.stringify(figures)}\n`)
+        expect(opened).toBeLessThan(1000)
+        expect(painted).toBeLessThan(300)
+        expect(moved).toBeLessThan(0.01)
+        expect(frames).toBeLessThan(200)
+      })
+    })
+  })
+}
+
+const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
+
+/** What axe calls serious or critical; it is put in over the protocol, which the page's policy does not concern. */
+async function serious(page: Page, rules?: readonly string[]): Promise<string[]> {
+  if (rules?.length === 0) return []
+  await page.evaluate(await readFile(AXE, 'utf8'))
+  return page.evaluate(async only => {
+    interface Result {
+      id: string
+      impact?: string
+      nodes: { html: string }[]
+    }
+    const { axe } = globalThis as unknown as { axe: { run: (options: object) => Promise<{ violations: Result[] }> } }
+    const { violations } = await axe.run(only === undefined ? {} : { runOnly: only })
+    return violations
+      .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+      .map(({ id, nodes }) => `${id}: ${nodes.map(node => node.html.slice(0, 160)).join(' | ')}`)
+  }, rules)
+}
+
+/** Something on every page, with markup wherever the API takes any text; answers the pages to visit by name. */
+async function fill({ call }: DashboardRoom): Promise<Record<string, string>> {
+  const start = (agentName: string, prompt: string) =>
+    call<Run>('POST', '/v1/runs', { agentName, input: { prompt }, labels: { note: HOSTILE } })
+  const ended = async ({ id }: Run) => {
+    await call('GET', `/v1/runs/${id}/events`)
+    return id
+  }
+  const hostile = { description: HOSTILE, labels: { team: HOSTILE } }
+  const echo = { systemPrompt: HOSTILE, model: 'demo/echo', tools: ['wait', 'ask_human'] }
+  await call('POST', '/v1/agents', { name: 'echo', manifest: { ...echo, systemPrompt: 'old' }, ...hostile })
+  await call('POST', '/v1/agents', { name: 'echo', manifest: echo })
+  const model = `openai-compatible:far/<img/src=x/onerror=document.title='taken'>`
+  await call('POST', '/v1/agents', { name: 'broken', manifest: { model } })
+  await call('PUT', '/v1/agents/echo/budget', { maxCostUsdPerDay: 5, maxRunsPerDay: 100 })
+  const done = await ended(await start('echo', HOSTILE))
+  const failed = await ended(await start('broken', HOSTILE))
+  for (let i = 0; i < 8; i++) await start(i % 3 === 0 ? 'broken' : 'echo', `message ${i}`)
+  const waiting = await start('echo', `/call ask_human ${JSON.stringify({ prompt: HOSTILE })}`)
+  const asked = await vi.waitFor(async () => {
+    const [one] = await call<Approval[]>('GET', `/v1/runs/${waiting.id}/approvals`)
+    if (one === undefined) throw new Error('it does not wait yet')
+    return one
+  })
+  expect(asked.prompt).toBe(HOSTILE)
+  const session = await call<Session>('POST', '/v1/sessions', { agentName: 'echo', title: HOSTILE })
+  await call('POST', `/v1/sessions/${session.id}/messages`, { content: HOSTILE })
+  const cron = { agentName: 'echo', name: HOSTILE, cronExpr: '30 2 * * *', timezone: 'Europe/Berlin' }
+  const schedule = await call<Schedule>('POST', '/v1/schedules', { ...cron, config: { input: { prompt: HOSTILE } } })
+  await call('POST', '/v1/webhooks', { url: 'http://127.0.0.1:9/hook?x=<img>', events: ['run.failed'] }).catch(() => 0)
+  await call('POST', '/v1/api-keys', { name: HOSTILE, scopes: ['runs:read'] })
+  await call('PUT', '/v1/secrets/token', { value: 'hidden' })
+  await call('POST', '/v1/connectors/install', { connectorId: 'slack', config: { token: 'x' }, displayName: HOSTILE })
+  const [version] = (await call<{ id: string }[]>('GET', '/v1/agents/echo/versions')).slice(-1)
+  return {
+    overview: '',
+    runs: 'runs',
+    filtered: 'runs?status=cancelled',
+    run: `runs/${done}`,
+    failed: `runs/${failed}`,
+    waiting: `runs/${waiting.id}`,
+    approvals: 'approvals',
+    agents: 'agents',
+    agent: `agents/echo?diff=${version!.id}`,
+    sessions: 'sessions',
+    session: `sessions/${session.id}`,
+    schedules: 'schedules',
+    schedule: `schedules/${schedule.id}`,
+    connectors: 'connectors',
+    nodes: 'nodes',
+    settings: 'settings',
+    nothing: 'runs/01900000-0000-7000-8000-000000000000',
+  }
+}
+
+/** The best of some tries: other programs run on this machine, too. */
+async function best(times: number, measure: () => Promise<number>): Promise<number> {
+  let least = Number.POSITIVE_INFINITY
+  for (let i = 0; i < times; i++) least = Math.min(least, await measure())
+  return least
+}
+
+/** Puts so many events behind a run that there is, as they would stand there. */
+async function longRun({ folder }: DashboardRoom, id: string, count: number): Promise<string> {
+  const db = await openDb(join(folder, 'waybill.db'))
+  const long = '01900000-0000-7000-8000-00000000beef'
+  const { rows } = await db.execute({ sql: 'select * from runs where id = ?', args: [id] })
+  const columns = rows[0] === undefined ? [] : Object.keys(rows[0]).filter(name => !/^\d+$/.test(name))
+  const others = columns.filter(name => name !== 'id')
+  await db.execute({
+    sql: `insert into runs (id, ${others.join(', ')}) select ?, ${others.join(', ')} from runs where id = ?`,
+    args: [long, id],
+  })
+  await db.execute({
+    sql: `insert into receipts select ?1, tenant_id, issued_ms, json_set(envelope, '$.payload.runId', ?1, '$.payload.eventCount', ?2)
+      from receipts where run_id = ?3`,
+    args: [long, count, id],
+  })
+  const from = Date.parse('2026-01-02T03:04:05.678Z')
+  const events = Array.from({ length: count }, (_, i) => {
+    const step = Math.floor(i / 2)
+    const begins = i % 2 === 0
+    const body = {
+      ...{
+        seq: i + 1,
+        kind: begins ? 'step_started' : 'step_completed',
+        stepId: `tool-${step}-1`,
+        runId: long,
+        attempt: 1,
+      },
+      ...{ at: new Date(from + i * 40).toISOString(), payload: begins ? {} : { output: `result ${step}` } },
+      meta: begins ? { stepKind: 'tool', name: 'http_request' } : { tokensIn: 3, tokensOut: 4, costUsd: 0.0001 },
+    }
+    return { run_id: long, seq: i + 1, hash: String(i).padStart(64, '0'), body: canonicalize(body) }
+  })
+  await db.execute({
+    sql: `insert into events (run_id, seq, hash, body)
+      select value ->> 'run_id', value ->> 'seq', value ->> 'hash', value ->> 'body' from json_each(?)`,
+    args: [JSON.stringify(events)],
+  })
+  db.close()
+  return long
+}
