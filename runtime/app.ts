@@ -25,6 +25,9 @@ import { connectorsRoute } from './connectors/route.ts'
 import { answerErrors, answerUnknownRoute } from './errors.ts'
 import { type HealthDeps, healthRoute } from './health/route.ts'
 import { type MetricsDeps, metricsRoute } from './metrics/route.ts'
+import type { NodesDeps } from './nodes/deps.ts'
+import { nodesRoute } from './nodes/route.ts'
+import { platformNodesRoute } from './nodes/well-known.ts'
 import type { ProvidersDeps } from './providers/deps.ts'
 import { providersRoute } from './providers/route.ts'
 import type { ReceiptsDeps } from './receipts/deps.ts'
@@ -61,6 +64,7 @@ export interface AppDeps extends HealthDeps, MetricsDeps {
   schedules: SchedulesDeps
   webhooks: WebhooksDeps
   connectors: ConnectorsDeps
+  nodes: NodesDeps
   audit: AuditLog
   sessions: SessionsDeps
   /** True once the service is stopping: work that begins now would be cut off. */
@@ -77,6 +81,7 @@ export function runtimeApp(deps: AppDeps) {
   app.route('/', docsPage(servedDocument))
   app.route('/', setupPage())
   app.route('/', publicReceiptsRoute(deps.receipts))
+  app.route('/', platformNodesRoute(deps.nodes))
   app.use('/auth/setup', auditedSetup(deps))
   app.route('/', dashboardRoute(deps.dashboard))
   const api = apiRoutes(deps)
@@ -101,6 +106,7 @@ function apiRoutes(deps: AppDeps) {
     .route('/', budgetsRoute(deps.budgets))
     .route('/', webhooksRoute(deps.webhooks))
     .route('/', auditRoute(deps))
+    .route('/', nodesRoute(deps.nodes))
     .use(refuseWork(deps.draining))
     .route('/', connectorsRoute(deps.connectors))
     .route('/', runsRoute(deps.runs))

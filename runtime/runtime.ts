@@ -1,3 +1,4 @@
+import { ApiError } from '../shared/http/api-error.ts'
 import type { Outside } from '../shared/http/outbound/outside.ts'
 import { uuidv7 } from '../shared/ids/uuid-v7.ts'
 import { type Log, silentLog } from '../shared/log/log.ts'
@@ -8,6 +9,7 @@ import { migrate } from '../shared/sql/migrate.ts'
 import { type Clock, systemClock } from '../shared/time/clock.ts'
 import { VERSION } from '../shared/version.ts'
 import type { Readyz } from '../shared/wire/runtime/health.ts'
+import type { Run } from '../shared/wire/runtime/run.ts'
 import { embeddedNode } from './agents/embedded-node.ts'
 import { agentStore } from './agents/store.ts'
 import { runtimeApp } from './app.ts'
@@ -21,9 +23,16 @@ import { agentActions } from './connectors/agent-actions.ts'
 import { CONNECTOR_HOLDINGS, connecting } from './connectors/connecting.ts'
 import { type EngineLimits, engineLimits } from './execution/engine-deps.ts'
 import { StepFailure } from './execution/failure.ts'
+import type { Unit } from './execution/journal/unit.ts'
 import type { Models } from './execution/models/model.ts'
 import type { Outbound } from './execution/tools/http-request-tool.ts'
 import type { MetricsAccess } from './metrics/access.ts'
+import { hashedFacts } from './nodes/far-run.ts'
+import type { NodeGateway, TunnelTimes } from './nodes/gateway.ts'
+import { noding } from './nodes/noding.ts'
+import { POOL_LABEL } from './nodes/placement.ts'
+import { newsOf, type Seat, type SeatIdentity, seat } from './nodes/seat.ts'
+import type { TunnelEndpoint } from './nodes/well-known.ts'
 import { toolOutbound } from './outbound/tool-outbound.ts'
 import type { EnvironmentProvider } from './providers/environment.ts'
 import { PROVIDER_HOLDINGS, providing } from './providers/providing.ts'
@@ -91,6 +100,15 @@ export interface RuntimeOptions {
   timers?: boolean
   /** How long a message to a session waits for its answer. */
   turnTimeoutMs?: number
+  /** False: nothing is executed in this process, and every run goes to a node. Default: true. */
+  embeddedNode?: boolean
+  tunnel?: Partial<TunnelTimes>
+  /** How long a run waits for a node that could take it. Default: five minutes. */
+  dispatchTimeoutMs?: number
+  /** After so long an absence of a node its runs end; 0: never. Default: a day. */
+  nodeLostAfterMs?: number
+  /** For a node: whose orders this runtime executes. It then has no API of its own. */
+  seat?: SeatIdentity
 }
 
 export interface Runtime {
@@ -101,6 +119,10 @@ export interface Runtime {
   setupToken(): Promise<string | undefined>
   /** What is due by now, for hosts without timers: called by the platform every minute. */
   scheduled(): Promise<void>
+  /** Where nodes come in; the host puts it on a socket and says where with `listening`. */
+  nodes: { gateway: NodeGateway; whenWanted(listen: () => void): void; listening(at: TunnelEndpoint): void }
+  /** With `seat`: the node's end. */
+  seat: Seat | undefined
   /** From now on /readyz says that the service is leaving. */
   drain(): void
   /** Lets open steps finish for up to `ms`; what is not finished goes on after the next start. */
@@ -129,7 +151,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     started ??= migrate(db, 'runtime', runtimeSteps).then(async () => {
       nodeId = await ownNode()
       await audit.recover()
-      await work.engine.start()
+      await nodes.start({ timers: options.timers ?? true })
+      if (embedded) await work.engine.start()
       await timed.start({ timers: options.timers ?? true })
       if (options.timers ?? true) hooks.courier.start()
       if (phase === 'starting') phase = 'ready'
@@ -166,6 +189,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       ...WEBHOOK_HOLDINGS,
       ...CONNECTOR_HOLDINGS,
       { what: 'runs', rows: 'select 1 from runs where tenant_id = ?1' },
+      { what: 'nodes', rows: 'select 1 from nodes where tenant_id = ?1' },
       { what: 'sessions', rows: 'select 1 from sessions where tenant_id = ?1' },
     ],
     bootstrapKey,
@@ -173,9 +197,13 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     scrypt,
   })
   const audit = auditLog({ db, now: clock.now, newId })
-  const agents = agentStore(db, { now: clock.now, newId, deleting: [endRuns, disableSchedules, stopSessions] })
+  const { embeddedNode: embedded = true } = options
+  const agents = agentStore(db, {
+    ...{ now: clock.now, newId },
+    deleting: [(agent, nowMs) => nodes.deleting(agent, nowMs), endRuns, disableSchedules, stopSessions],
+  })
   const sessions = conversing(db)
-  const ownNode = embeddedNode(db, newId)
+  const ownNode = options.seat ? async () => options.seat!.nodeId : embeddedNode(db, newId)
   let nodeId = ''
   const { outside, routerFetch, demo, providers: environment, providerDeadlines: deadlines } = options
   const provided = providing({
@@ -188,6 +216,10 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     ...{ db, clock, metrics, sha256, sealing: async () => box, seed: options.receiptSeed },
     versionOf: agents.getVersion,
     runOf: id => work.runs.summary(id),
+    async farRun(id) {
+      const far = nodes.engaged() ? await nodes.far.get(id) : undefined
+      return far && (far.headKnown ? hashedFacts(far) : 'unknown')
+    },
     log: log.target('runtime.receipts'),
   })
   const zones = scheduleZones(options.defaultTimezone)
@@ -196,7 +228,24 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const connectors = connecting({
     ...{ db, log, clock, newId, maxBodyBytes, outside, idempotent: parts.idempotent, sealing: async () => box },
   })
+  const told = runEvents(newId)
+  const ended = metrics.counter('waybill_far_runs_total', 'Runs that ended on nodes elsewhere.')
+  const nodes = noding({
+    ...{ db, log, clock, metrics, sha256, newId, dayOf, idempotent: parts.idempotent, maxBodyBytes },
+    signFar: (run, end) => receipts.signFar(hashedFacts({ ...run, ...end })),
+    announceMoved: moved => told.beside(moved.map(movedUnit)),
+    watched: (runId, seq, terminal) => work.engine.watchers.moved(runId, seq, terminal),
+    ended: status => ended.add(1, { status }),
+    versionOf: agents.getVersion,
+    labelsOf: async (tenantId, name) => (await agents.getByName(tenantId, name))?.labels ?? {},
+    embedded: { on: embedded, id: ownNode, backends: [] },
+    times: options.tunnel,
+    dispatchMs: options.dispatchTimeoutMs ?? 300_000,
+    lostAfterMs: options.nodeLostAfterMs ?? 86_400_000,
+  })
+  const news = options.seat && newsOf()
   const work = running({
+    ...{ nodes, embedded },
     ...{ db, clock, metrics, sha256, newId, models, outbound, agents, nodeId: () => nodeId },
     ...{ signReceipt: receipts.sign, ledger: budgets.ledger, dayOf, turns: sessions.turns },
     ...{
@@ -205,7 +254,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       limits: { ...engineLimits, ...options.limits },
     },
     ...(options.isGone && { isGone: options.isGone }),
-    ...runEvents(newId),
+    ...told,
+    ...(news && { beside: units => [...told.beside(units), ...news(units)], kept: options.seat?.news }),
     connectorsOf: agentActions({ service: connectors.service, useTool: budgets.useTool }),
   })
   const hooks = hooking({
@@ -219,6 +269,14 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     refused: (refused, nowMs) => [announceRefused(newId, refused, nowMs)],
     log: log.target('runtime.schedules'),
   })
+
+  /** Sessions are held in this process; an agent whose runs belong elsewhere has none. */
+  async function refuseSession(tenantId: string, name: string): Promise<undefined> {
+    const pool = (await agents.getByName(tenantId, name))?.labels[POOL_LABEL]
+    if (embedded && (pool === undefined || pool === 'local')) return undefined
+    const why = pool === undefined ? 'the embedded node is switched off' : `${name} belongs to pool ${pool}`
+    throw new ApiError('isolation_unavailable', `sessions run only on the embedded node in this version, and ${why}`)
+  }
 
   const app = runtimeApp({
     log: log.target('runtime.http'),
@@ -234,7 +292,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       idempotent: parts.idempotent,
       maxBodyBytes,
       installedConnectors: connectors.service.store.ids,
-      backendsOf: async () => [{ id: await ownNode(), backends: [] }],
+      backendsOf: nodes.backendsOf,
     },
     runs: { runs: work.runs, service: work.service, idempotent: parts.idempotent, maxBodyBytes },
     journals: { runs: work.runs, hub: work.engine.watchers, sha256, heartbeatMs: options.sseHeartbeatMs ?? 15_000 },
@@ -254,7 +312,9 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       ...{ store: sessions.store, live: sessions.live, now: clock.now, idempotent: parts.idempotent, maxBodyBytes },
       service: sessionService({
         ...{ store: sessions.store, live: sessions.live, runs: work.service, summary: work.runs.summary, newId },
-        ...{ currentByName: agents.currentByName, findVersion: agents.findVersion, now: clock.now },
+        ...{ findVersion: agents.findVersion, now: clock.now },
+        currentByName: async (tenantId, name) =>
+          (await refuseSession(tenantId, name)) ?? agents.currentByName(tenantId, name),
         turnTimeoutMs: options.turnTimeoutMs ?? 120_000,
       }),
       heartbeatMs: options.sseHeartbeatMs ?? 15_000,
@@ -263,6 +323,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     schedules: timed.schedules,
     webhooks: hooks.webhooks,
     connectors,
+    nodes: nodes.routes,
     audit,
     draining: () => phase === 'draining',
   })
@@ -271,8 +332,21 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     fetch: async (request, connection = {}) => app.fetch(request, connection),
     ready,
     setupToken: parts.setupToken,
+    nodes: { gateway: nodes.gateway, whenWanted: nodes.whenWanted, listening: nodes.listening },
+    seat:
+      options.seat &&
+      seat(options.seat, {
+        db,
+        sha256,
+        runs: work.own,
+        engine: work.engine,
+        approvals: work.approvals,
+        now: clock.now,
+        dayOf,
+      }),
     async scheduled() {
       await ready()
+      await nodes.sweep()
       await timed.fireDue()
       await hooks.courier.once()
     },
@@ -285,12 +359,32 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       phase = 'draining'
       await started?.catch(() => undefined)
       await timed.stop()
+      await nodes.close()
       await Promise.all([work.engine.close(ms), hooks.courier.stop(ms)])
       await work.engine.close(ms)
       sessions.live.close()
       await work.runs.close()
       await parts.close()
     },
+  }
+}
+
+/** A run that moved elsewhere, as the commits of this process tell of theirs. */
+function movedUnit({
+  runId,
+  epoch,
+  status,
+  atMs,
+}: {
+  runId: string
+  epoch: number
+  status: string
+  atMs: number
+}): Unit {
+  return {
+    ...{ runId, epoch, atMs, ranMs: 0, events: [], blobs: [], approvals: [], extra: [] },
+    spent: { tokensIn: 0, tokensOut: 0, costNano: 0 },
+    transition: { status: status as Run['status'], dueMs: null },
   }
 }
 

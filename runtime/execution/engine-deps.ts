@@ -79,5 +79,7 @@ export interface EngineDeps {
   /** The calendar day that usage is counted by. */
   dayOf: (ms: number) => string
   beside?: BesideCommit | undefined
+  /** Called after commits of journals; cheap, as it may be called often. */
+  kept?: (() => void) | undefined
   approvalExpired?: ApprovalExpired | undefined
 }

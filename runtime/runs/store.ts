@@ -31,6 +31,8 @@ export interface NewRun {
   forkedFrom?: { runId: string; stepId: string }
   /** The beginning of its journal, where it does not start empty. */
   events?: readonly SealedEvent[]
+  /** A node will execute it: nobody here may claim it, and its input is not kept here. */
+  elsewhere?: boolean
   /** Statements of others that must hold with the creation or not at all. */
   also?: readonly InStatement[]
 }
@@ -209,6 +211,13 @@ export function runStore(db: Db) {
   }
 }
 
+/** Texts of the runs that are executed here. */
+function data(runs: readonly NewRun[], insert: typeof always): InStatement[] {
+  const here = runs.filter(({ elsewhere }) => !elsewhere)
+  if (here.length === 0) return []
+  return [insert.data.statement(here.map(run => ({ run_id: run.id, input: run.input })))]
+}
+
 function creation(runs: readonly NewRun[], insert = always): InStatement[] {
   const events = runs.flatMap(run =>
     (run.events ?? []).map(({ entry, body }) => ({ run_id: run.id, seq: entry.seq, hash: entry.hash, body })),
@@ -218,7 +227,7 @@ function creation(runs: readonly NewRun[], insert = always): InStatement[] {
       runs.map(run => ({
         ...{ id: run.id, tenant_id: run.tenantId, agent_name: run.agentName, agent_id: run.agentId },
         ...{ version_id: run.versionId, status: 'queued', created_ms: run.createdMs, updated_ms: run.createdMs },
-        ...{ due_ms: run.createdMs, labels: run.labels, trigger_kind: run.trigger.kind },
+        ...{ due_ms: run.elsewhere ? null : run.createdMs, labels: run.labels, trigger_kind: run.trigger.kind },
         ...{ trigger_ref: run.trigger.ref ?? null, parent_run_id: run.parentRunId ?? null, depth: run.depth ?? 0 },
         ...{ session_id: run.sessionId ?? null, schedule_id: run.scheduleId ?? null, isolation: run.isolation },
         ...{ forked_run: run.forkedFrom?.runId ?? null, forked_step: run.forkedFrom?.stepId ?? null },
@@ -238,7 +247,7 @@ function creation(runs: readonly NewRun[], insert = always): InStatement[] {
         },
       })),
     ),
-    insert.data.statement(runs.map(run => ({ run_id: run.id, input: run.input }))),
+    ...data(runs, insert),
     ...(events.length > 0 ? [insertEvents.statement(events)] : []),
     ...runs.flatMap(run => run.also ?? []),
   ]

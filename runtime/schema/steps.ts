@@ -4,6 +4,7 @@ import { auditStep } from './audit-step.ts'
 import { connectorsStep } from './connectors-step.ts'
 import { executionStep } from './execution-step.ts'
 import { governanceStep } from './governance-step.ts'
+import { nodesStep } from './nodes-step.ts'
 import { schedulesStep } from './schedules-step.ts'
 import { sessionsStep } from './sessions-step.ts'
 import { settingsStep } from './settings-step.ts'
@@ -28,4 +29,5 @@ export const runtimeSteps: readonly Migration[] = [
   auditStep,
   sessionsStep,
   connectorsStep,
+  nodesStep,
 ]
