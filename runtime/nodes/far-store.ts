@@ -124,6 +124,11 @@ export function farStore(db: Db) {
       return rows.map(toFarRun)
     },
 
+    async anyQueued(): Promise<boolean> {
+      const { rows } = await db.execute("select exists (select 1 from far_runs where state = 'queued')")
+      return Number(rows[0]?.[0]) === 1
+    },
+
     async inputOf(id: string): Promise<Uint8Array | undefined> {
       const { rows } = await db.execute({ sql: 'select input_sealed from far_runs where run_id = ?', args: [id] })
       const sealed = rows[0]?.[0]

@@ -209,13 +209,14 @@ export function ingest(deps: IngestDeps) {
     }
   }
 
-  return async (node: NodeRow, frames: readonly NodeFrame[]): Promise<void> => {
+  /** True: a node may have room for another run, or a run waits for one. */
+  return async (node: NodeRow, frames: readonly NodeFrame[]): Promise<boolean> => {
     const ids = new Set(
       frames.flatMap(({ body }) =>
         body.value !== undefined && 'runId' in body.value ? [body.value.runId.toWellFormed()] : [],
       ),
     )
-    if (ids.size === 0) return
+    if (ids.size === 0) return false
     const batch: Batch = {
       ...{ node, runs: await store.these([...ids]), events: [], moved: new Map(), tips: new Set() },
       ...{ statements: [], sealing: [], requeued: [] },
@@ -241,6 +242,7 @@ export function ingest(deps: IngestDeps) {
     for (const run of batch.tips) deps.watched(run.id, run.eventSeq, false)
     for (const { run } of batch.sealing) deps.watched(run.id, run.eventSeq, true)
     for (const runId of batch.requeued) deps.requeued(node.id, runId)
+    return batch.sealing.length + batch.requeued.length > 0 || moved.some(({ status }) => status === 'waiting')
   }
 }
 

@@ -131,8 +131,7 @@ export function noding(options: NodingOptions) {
       },
     },
     async ingest(node, frames) {
-      await inTurn(() => write(node, frames))
-      offering.wake()
+      if (await inTurn(() => write(node, frames))) offering.wake()
     },
     async arrived(link, held, fresh) {
       engaged = true

@@ -24,6 +24,10 @@ export interface Outbox {
 
 const PAGE = 500
 const AGAIN_MS = 500
+/** What comes within this time goes out together, so that both ends commit once for it. */
+const GATHER_MS = 5
+/** What has arrived is taken out this much later, all of it at once; nobody waits for that. */
+const TAKE_OUT_MS = 100
 
 /** Moves what is in the store over a channel, in order, and takes out of it what has arrived. */
 export function outbox<Out extends Frame, In extends Frame>(
@@ -38,11 +42,15 @@ export function outbox<Out extends Frame, In extends Frame>(
   /** Which row went out under which number. */
   const numbers: { seq: number; id: number }[] = []
   let arrived = 0
-  let removing: Promise<void> | undefined
+  let removed = 0
+  let timer: ReturnType<typeof setTimeout> | undefined
+  let removing: Promise<void> = Promise.resolve()
 
   async function pump(): Promise<void> {
     while (again && !closed) {
+      await sleep(GATHER_MS)
       again = false
+      if (closed) break
       try {
         for (;;) {
           const rows = await store.read(sentId, PAGE)
@@ -64,16 +72,16 @@ export function outbox<Out extends Frame, In extends Frame>(
   }
 
   async function takeOut(): Promise<void> {
+    timer = undefined
+    if (arrived === removed) return
     try {
-      for (let upTo = 0; upTo < arrived && !closed; ) {
-        upTo = arrived
-        await store.remove(upTo)
-      }
+      const upTo = arrived
+      await store.remove(upTo)
+      removed = upTo
     } catch (error) {
       // It goes out once more after the next start; the other end knows it by then.
       log.warn('what has arrived could not be taken out of the store', { error })
     }
-    removing = undefined
   }
 
   return {
@@ -83,11 +91,16 @@ export function outbox<Out extends Frame, In extends Frame>(
     },
     acked(seq) {
       while (numbers[0] !== undefined && numbers[0].seq <= seq) arrived = numbers.shift()!.id
-      if (arrived > 0) removing ??= takeOut()
+      if (arrived === removed || closed) return
+      timer ??= setTimeout(() => {
+        removing = takeOut()
+      }, TAKE_OUT_MS)
     },
     async close() {
       closed = true
+      clearTimeout(timer)
       await removing
+      await takeOut()
     },
   }
 }
