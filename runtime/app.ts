@@ -65,6 +65,8 @@ export interface AppDeps extends HealthDeps, MetricsDeps {
   webhooks: WebhooksDeps
   connectors: ConnectorsDeps
   nodes: NodesDeps
+  /** Whether runs are executed in this process. */
+  embedded: boolean
   audit: AuditLog
   sessions: SessionsDeps
   /** True once the service is stopping: work that begins now would be cut off. */
@@ -97,6 +99,7 @@ export function runtimeApp(deps: AppDeps) {
 /** Everything under `/v1/`: for programs behind a key, and for the dashboard once more behind its cookie. */
 function apiRoutes(deps: AppDeps) {
   return new Hono<RuntimeHttpEnv>()
+    .use(refuseKept(deps.embedded))
     .route('/', keysRoute(deps.keys))
     .route('/', tenantsRoute(deps.tenants))
     .route('/', agentsRoute(deps.agents))
@@ -114,6 +117,21 @@ function apiRoutes(deps: AppDeps) {
     .route('/', approvalsRoute(deps.approvals))
     .route('/', schedulesRoute(deps.schedules))
     .route('/', sessionsRoute(deps.sessions))
+}
+
+const KEPT_BY_NODES = /\/v1\/(?:settings\/llm-providers|secrets\/[^/]+|connectors\/install)$/
+
+/** Where only nodes execute, their keys are theirs: one that is given here would be kept here and reach nobody. */
+function refuseKept(embedded: boolean): MiddlewareHandler {
+  return async (c, next) => {
+    if (!embedded && (c.req.method === 'POST' || c.req.method === 'PUT') && KEPT_BY_NODES.test(c.req.path)) {
+      throw new ApiError(
+        'validation_failed',
+        'the embedded node is switched off, and this version passes no keys on to nodes: set PLATFORM_PROVIDER_<ID>_API_KEY where the node runs',
+      )
+    }
+    await next()
+  }
 }
 
 function refuseWork(draining: () => boolean): MiddlewareHandler {

@@ -324,6 +324,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     webhooks: hooks.webhooks,
     connectors,
     nodes: nodes.routes,
+    embedded,
     audit,
     draining: () => phase === 'draining',
   })
@@ -342,6 +343,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
         engine: work.engine,
         approvals: work.approvals,
         now: clock.now,
+        log: log.target('runtime.seat'),
         dayOf,
       }),
     async scheduled() {

@@ -1,6 +1,6 @@
 import { create, toBinary } from '@bufbuild/protobuf'
 import type { Log } from '../../shared/log/log.ts'
-import { utf8 } from '../../shared/sign/bytes.ts'
+import { toHex, utf8 } from '../../shared/sign/bytes.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { ControlFrameSchema } from '../../shared/tunnel/gateway.gen.ts'
 import { sealTo } from '../../shared/tunnel/sealed-box.ts'
@@ -45,7 +45,7 @@ export function dispatcher({ db, log, now, links, far, nodes, versionOf }: Dispa
   const sealed = new Map<string, Uint8Array>()
 
   async function manifestOf(run: FarRun, poolKey: Uint8Array<ArrayBuffer>): Promise<Uint8Array> {
-    const key = `${run.versionId} ${run.pool}`
+    const key = `${run.versionId} ${toHex(poolKey)}`
     const known = sealed.get(key)
     if (known !== undefined) return known
     const version = await versionOf(run.versionId)

@@ -7,6 +7,7 @@ import type { Db } from '../../shared/sql/db.ts'
 import type { Complete, Event, NodeFrame } from '../../shared/tunnel/gateway.gen.ts'
 import { completeMessage } from '../../shared/tunnel/protocol.ts'
 import { approvalReason } from '../../shared/wire/runtime/approval.ts'
+import { backends } from '../../shared/wire/runtime/isolation.ts'
 import { eventKinds } from '../../shared/wire/runtime/journal.ts'
 import { isTerminal, runErrorCodes } from '../../shared/wire/runtime/run.ts'
 import type { FarRun } from './far-run.ts'
@@ -31,7 +32,7 @@ export interface IngestDeps {
   /** Those who watch a run are told how far it has come. */
   watched: (runId: string, seq: number, terminal: boolean) => void
   /** A node refused a run: it waits for another one. */
-  requeued: (nodeId: string, runId: string) => void
+  requeued: (nodeId: string, runId: string, tries: number) => void
 }
 
 /** The hash of an output that is empty: of a run that did not succeed. */
@@ -65,7 +66,9 @@ export function ingest(deps: IngestDeps) {
     if (seq <= run.eventSeq) return
     const kind = eventKinds.find(known => known === told.kind)
     const atMs = Date.parse(told.at)
-    if (seq !== run.eventSeq + 1 || kind === undefined || told.hash.length !== 32 || Number.isNaN(atMs)) {
+    const counts = [told.tokensIn, told.tokensOut, told.costNanoUsd]
+    const sane = told.hash.length === 32 && isTime(atMs) && told.at.length < 64 && counts.every(isCount)
+    if (seq !== run.eventSeq + 1 || kind === undefined || !sane) {
       drop('bad_event', frame, batch.node)
       return
     }
@@ -98,6 +101,11 @@ export function ingest(deps: IngestDeps) {
       drop('bad_signature', frame, batch.node)
       return
     }
+    const counts = [said.tokensIn, said.tokensOut, said.costNanoUsd, said.eventCount]
+    if (!counts.every(isCount) || !isTime(Number(said.finishedUnixMs)) || said.models.length > 200) {
+      drop('bad_complete', frame, batch.node)
+      return
+    }
     batch.sealing.push({ run, frame: told })
   }
 
@@ -117,7 +125,7 @@ export function ingest(deps: IngestDeps) {
           ...{ status, finishedMs, day: dayOf(finishedMs) },
           errorCode: runErrorCodes.find(code => code === told.errorCode),
           errorStep: told.errorStep === '' ? undefined : plain(told.errorStep),
-          isolationUsed: told.isolation === '' || told.isolation === run.isolation ? undefined : plain(told.isolation),
+          isolationUsed: backends.find(known => known === told.isolation),
           spent: {
             tokensIn: Number(told.tokensIn),
             tokensOut: Number(told.tokensOut),
@@ -195,7 +203,8 @@ export function ingest(deps: IngestDeps) {
         return
       default: {
         const { stepId, approvalId, reason, expiresUnix } = body.value
-        if (!approvalReason.options.some(known => known === reason) || !/^[0-9a-f-]{36}$/.test(approvalId)) {
+        const known = approvalReason.options.some(one => one === reason) && isTime(Number(expiresUnix) * 1000)
+        if (!known || !/^[0-9a-f-]{36}$/.test(approvalId)) {
           drop('bad_approval', frame, batch.node)
           return
         }
@@ -241,10 +250,15 @@ export function ingest(deps: IngestDeps) {
     ])
     for (const run of batch.tips) deps.watched(run.id, run.eventSeq, false)
     for (const { run } of batch.sealing) deps.watched(run.id, run.eventSeq, true)
-    for (const runId of batch.requeued) deps.requeued(node.id, runId)
+    for (const runId of batch.requeued) deps.requeued(node.id, runId, batch.runs.get(runId)?.epoch ?? 0)
     return batch.sealing.length + batch.requeued.length > 0 || moved.some(({ status }) => status === 'waiting')
   }
 }
+
+/** What a number of the wire must be to be one of ours. */
+const isCount = (value: bigint): boolean => value >= 0n && value <= BigInt(Number.MAX_SAFE_INTEGER)
+/** Within the years that have four digits. */
+const isTime = (ms: number): boolean => ms >= 0 && ms < 253_402_300_800_000
 
 function plain(text: string): string {
   return text.slice(0, 512).toWellFormed().replaceAll('\0', '\uFFFD')

@@ -60,6 +60,8 @@ export interface NodingOptions {
 }
 
 const SWEEP_MS = 5_000
+/** So often a run is offered to nodes that refuse it. */
+const MOST_OFFERS = 5
 const SWEPT = 200
 
 export type Noding = ReturnType<typeof noding>
@@ -108,10 +110,13 @@ export function noding(options: NodingOptions) {
   const offering = dispatcher({ db, log, now, links, far, nodes: store, versionOf: options.versionOf })
   const write = ingest({
     ...{ ...shared, store: far, log, dropped },
-    requeued(nodeId, runId) {
+    requeued(nodeId, runId, tries) {
       log.info('a node refused a run, which waits for another', { nodeId, runId })
       const link = links.get(nodeId)
       if (link) link.restingUntilMs = now().getTime() + 1000
+      if (tries < MOST_OFFERS) return
+      const message = `nodes of its pool refused it ${tries} times: their logs say why`
+      void end(runId, { status: 'failed', code: 'node_unavailable', message })
     },
   })
 
@@ -268,7 +273,7 @@ export function noding(options: NodingOptions) {
     },
 
     async start({ timers }: { timers: boolean }): Promise<void> {
-      engaged = await far.any()
+      engaged = !embedded.on || (await far.any())
       if (engaged || !embedded.on || (await store.announced())) wanted()
       if (timers) timer = setInterval(() => void this.sweep(), SWEEP_MS)
     },

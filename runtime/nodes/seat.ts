@@ -1,5 +1,6 @@
 import { create } from '@bufbuild/protobuf'
 import type { InStatement } from '@libsql/client/web'
+import type { Log } from '../../shared/log/log.ts'
 import { fromHex, utf8 } from '../../shared/sign/bytes.ts'
 import type { Signer } from '../../shared/sign/ed25519.ts'
 import { canonicalize } from '../../shared/sign/jcs.ts'
@@ -46,6 +47,7 @@ export interface SeatDeps {
   engine: Pick<Engine, 'wake' | 'end' | 'active'>
   approvals: ApprovalStore
   now: () => Date
+  log: Log
   dayOf: (ms: number) => string
 }
 
@@ -131,7 +133,7 @@ const accept = (news: Extract<News, { t: 'accept' }>): InStatement => ({
   args: [JSON.stringify(news)],
 })
 
-export function seat(identity: SeatIdentity, { db, sha256, runs, engine, approvals, now, dayOf }: SeatDeps) {
+export function seat(identity: SeatIdentity, { db, sha256, runs, engine, approvals, now, log, dayOf }: SeatDeps) {
   const { tenantId, pool, poolKeys, signer, nodeId } = identity
 
   async function opened<T>(box: Uint8Array, place: string): Promise<T> {
@@ -202,20 +204,31 @@ export function seat(identity: SeatIdentity, { db, sha256, runs, engine, approva
     }
   }
 
+  /** What does not open will not open later: it is left, so that what stands behind it is done. */
+  async function openedOrLeft<T>(box: Uint8Array, place: string): Promise<T | undefined> {
+    try {
+      return await opened<T>(box, place)
+    } catch (error) {
+      log.error('an order of the control plane does not open and is left', { error, place })
+      return undefined
+    }
+  }
+
   async function decide(approvalId: string, approve: boolean, box: Uint8Array): Promise<void> {
-    const { by, atMs, decision } = await opened<{ by: string; atMs: number; decision: ApprovalDecision }>(
+    const sent = await openedOrLeft<{ by: string; atMs: number; decision: ApprovalDecision }>(
       box,
       decisionPlace(approvalId),
     )
+    if (sent === undefined) return
+    const { by, atMs, decision } = sent
     await approvals.decide(approvalId, { approve, by, atMs: Math.min(atMs, now().getTime()), decision })
     engine.wake()
   }
 
   async function signal(runId: string, box: Uint8Array): Promise<void> {
-    const { id, name, value, atMs } = await opened<{ id: string; name: string; value: string; atMs: number }>(
-      box,
-      signalPlace(runId),
-    )
+    const sent = await openedOrLeft<{ id: string; name: string; value: string; atMs: number }>(box, signalPlace(runId))
+    if (sent === undefined) return
+    const { id, name, value, atMs } = sent
     await db.write([
       {
         sql: `insert into signals (id, run_id, name, value, created_ms) select ?1, ?2, ?3, ?4, ?5

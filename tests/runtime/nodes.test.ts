@@ -253,6 +253,62 @@ describe('placement', () => {
     expect(receipt.payload).toMatchObject({ status: 'failed', eventCount: 0 })
   })
 
+  it('refuses what this version does not give to nodes, in words', async () => {
+    const one = await node()
+    await control.json(201, 'POST', '/v1/agents', { name: 'echo', manifest: {} })
+    expect(await control.json(503, 'POST', '/v1/sessions', { agentName: 'echo' })).toMatchObject({
+      ...{ code: 'isolation_unavailable', error: expect.stringContaining('only on the embedded node') },
+    })
+    expect(await control.json(400, 'PUT', '/v1/secrets/token', { value: 'canary-secret' })).toMatchObject({
+      error: expect.stringContaining('PLATFORM_PROVIDER_'),
+    })
+    const made = await start('echo', 'x')
+    await ended(made.id)
+    expect(await control.json(400, 'POST', `/v1/runs/${made.id}/fork`, { fromStepId: 'model-1' })).toMatchObject({
+      error: expect.stringContaining('does not fork'),
+    })
+    expect(await control.json(409, 'DELETE', `/v1/nodes/${one.identity.nodeId}`)).toMatchObject({ code: 'node_busy' })
+    expect((await control.call('DELETE', `/v1/runs/${made.id}`)).status).toBe(204)
+    await until(
+      async () => (await one.db.execute('select 1 from run_data')).rows.length === 0,
+      'the run is gone from its node',
+    )
+    expect((await control.call('DELETE', `/v1/nodes/${one.identity.nodeId}`)).status).toBe(204)
+  })
+
+  it('ends the runs of a node that is removed by force, and of an agent that is deleted', async () => {
+    const one = await node()
+    await control.json(201, 'POST', '/v1/agents', { name: 'slow', manifest: { tools: ['wait'] } })
+    const [first, second] = [await start('slow', '/call wait {"seconds":60}'), await start('slow', 'x')]
+    await ended(second.id)
+    await until(async () => (await summary(first.id)).status === 'running', 'the run runs')
+    expect((await control.call('DELETE', `/v1/nodes/${one.identity.nodeId}?force=true`)).status).toBe(204)
+    expect(await summary(first.id)).toMatchObject({ status: 'failed', error: { code: 'node_lost' } })
+    await control.json<Receipt>(200, 'GET', `/v1/runs/${first.id}/receipt`)
+    const two = await node({ name: 'two' })
+    const third = await start('slow', '/call wait {"seconds":60}')
+    await until(async () => (await summary(third.id)).status === 'running', 'the run runs')
+    expect((await control.call('DELETE', '/v1/agents/slow')).status).toBe(204)
+    await control.runtime.scheduled()
+    expect(await summary(third.id)).toMatchObject({ status: 'failed', error: { code: 'agent_deleted' } })
+    await until(
+      async () => (await two.db.execute("select 1 from runs where status = 'cancelled'")).rows.length === 1,
+      'its node has ended it',
+    )
+  })
+
+  it('gives up on a run that its node cannot open', async () => {
+    const one = await node()
+    await control.json(201, 'POST', '/v1/agents', { name: 'echo', manifest: {} })
+    one.link.meddle.toNode = frame => {
+      if (frame.body.case === 'assign') frame.body.value.inputSealed = new Uint8Array(64)
+      return [frame]
+    }
+    const { id } = await start('echo', 'x')
+    const run = await ended(id)
+    expect(run).toMatchObject({ status: 'failed', error: { code: 'node_unavailable' }, tokensIn: 0 })
+  })
+
   it('keeps a run queued while the nodes are away, and cancels one that waits', async () => {
     const one = await node()
     await control.json(201, 'POST', '/v1/agents', { name: 'echo', manifest: {} })
