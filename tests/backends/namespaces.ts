@@ -2,7 +2,10 @@ import { execFile, execFileSync } from 'node:child_process'
 import { promisify } from 'node:util'
 import { requireBackend } from './require.ts'
 
-const ip = (...args: string[]) => promisify(execFile)('ip', args)
+/** iproute2's program. */
+const PROGRAM = 'ip'
+
+const ip = (...args: string[]) => promisify(execFile)(PROGRAM, args)
 
 /** For the top of a test file: whether network namespaces can be made here, which takes root and iproute2. */
 export function namespacesAvailable(): boolean {
@@ -12,8 +15,8 @@ export function namespacesAvailable(): boolean {
 function canMake(): boolean {
   const name = `wb-try-${process.pid}`
   try {
-    execFileSync('ip', ['netns', 'add', name], { stdio: 'ignore' })
-    execFileSync('ip', ['netns', 'del', name], { stdio: 'ignore' })
+    execFileSync(PROGRAM, ['netns', 'add', name], { stdio: 'ignore' })
+    execFileSync(PROGRAM, ['netns', 'del', name], { stdio: 'ignore' })
     return true
   } catch {
     return false
@@ -45,7 +48,7 @@ export async function makeNamespace(): Promise<Namespace> {
   await ip('-n', name, 'link', 'set', far, 'up')
   await ip('-n', name, 'link', 'set', 'lo', 'up')
   return {
-    ...{ outside, enter: ['ip', 'netns', 'exec', name] },
+    ...{ outside, enter: [PROGRAM, 'netns', 'exec', name] },
     cut: async () => void (await ip('link', 'set', near, 'down')),
     mend: async () => void (await ip('link', 'set', near, 'up')),
     async remove() {
