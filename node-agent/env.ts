@@ -1,4 +1,8 @@
 import { z } from 'zod'
+import { logFilter } from '../shared/env/log-filter.ts'
+import { type AllowEntry, readAllowEntry } from '../shared/http/outbound/allow-list.ts'
+import { parseDuration } from '../shared/time/duration.ts'
+import { ENROL_TOKEN } from '../shared/wire/runtime/node.ts'
 
 /** What the node process reads from its environment. */
 export const nodeEnv = z.object({
@@ -13,3 +17,52 @@ export const nodeEnv = z.object({
   FIRECRACKER_KERNEL: z.string().optional(),
 })
 export type NodeEnv = z.output<typeof nodeEnv>
+
+const allowList = z.string().transform((text, ctx): AllowEntry[] => {
+  const parts = text.split(',').filter(part => part.trim() !== '')
+  return parts.flatMap(part => {
+    const entry = readAllowEntry(part)
+    if (entry !== undefined) return [entry]
+    ctx.addIssue({ code: 'custom', message: `expected names, addresses or networks; "${part.trim()}" is none` })
+    return []
+  })
+})
+
+const duration = z.string().transform((text, ctx) => {
+  const ms = parseDuration(text)
+  if (ms !== undefined) return ms
+  ctx.addIssue({ code: 'custom', message: 'expected a duration such as 30s, 500ms, 5m or 24h' })
+  return z.NEVER
+})
+
+/** What a node that runs reads besides. Providers are read by their own names, PLATFORM_PROVIDER_<ID>_API_KEY. */
+export const nodeRunEnv = nodeEnv.extend({
+  PLATFORM_CONTROL_URL: z.url({ protocol: /^https?$/, error: 'expected the http or https address of the tunnel' }),
+  PLATFORM_ENROL_TOKEN: z.string().regex(ENROL_TOKEN, 'expected wb_node_ and 43 letters, digits, - or _').optional(),
+  /** A PEM file to trust in place of the system's authorities. */
+  PLATFORM_CONTROL_CA: z.string().optional(),
+  PLATFORM_CONTROL_PIN: z
+    .string()
+    .transform(text => text.replaceAll(':', '').toLowerCase())
+    .refine(text => /^[0-9a-f]{64}$/.test(text), 'expected the SHA-256 of a certificate in hex')
+    .optional(),
+  PLATFORM_TUNNEL_INSECURE: z.enum(['0', '1'], { error: 'expected 0 or 1' }).default('0'),
+  PLATFORM_NODE_POOL_SHARED: z
+    .literal('0', { error: 'pools that share one store are not part of this version: leave it unset' })
+    .default('0'),
+  PLATFORM_DATA_DIR: z.string().default('./node-data'),
+  PLATFORM_DRAIN_TIMEOUT: duration.default(30_000),
+  PLATFORM_MAX_CONCURRENT_RUNS: z
+    .string()
+    .regex(/^[1-9]\d{0,3}$/, 'expected 1 to 9999 runs')
+    .transform(Number)
+    .default(16),
+  PLATFORM_OUTBOUND_ALLOW: allowList.default([]),
+  PLATFORM_DEMO: z.enum(['auto', 'off']).default('auto'),
+  PLATFORM_LOG_LEVEL: logFilter.default({ all: 'info', byTarget: new Map() }),
+  /** A comma list of the backends to try at the start; all of them when it is not set. */
+  NODE_BACKENDS: z
+    .string()
+    .transform(text => text.split(',').map(part => part.trim()))
+    .optional(),
+})

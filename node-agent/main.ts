@@ -4,13 +4,14 @@ import { EnvError } from '../shared/env/read-env.ts'
 import { VERSION } from '../shared/version.ts'
 import { DoctorCommand } from './cli/doctor.ts'
 import { ImageCommand } from './cli/image.ts'
+import { RunCommand } from './cli/run.ts'
 
 const args = process.argv.slice(2)
-process.exitCode = args.length === 0 ? withoutCommand() : await run()
+process.exitCode = await run()
 
 async function run(): Promise<number> {
   const cli = new Cli({ binaryLabel: 'Waybill node', binaryName: 'node-agent', binaryVersion: VERSION })
-  for (const command of [Builtins.HelpCommand, Builtins.VersionCommand, DoctorCommand, ImageCommand])
+  for (const command of [Builtins.HelpCommand, Builtins.VersionCommand, DoctorCommand, ImageCommand, RunCommand])
     cli.register(command)
   const context = { ...Cli.defaultContext }
   const command = cli.process(args, context)
@@ -25,12 +26,4 @@ async function run(): Promise<number> {
     }
   }
   return cli.run(command, context)
-}
-
-/** Its tunnel and run store are not part of this version, so it says so instead of pretending to be a node. */
-function withoutCommand(): number {
-  process.stderr.write(
-    'node-agent: this version cannot connect to a control plane yet. Runs execute inside the runtime process: start it with "npm start". Try "node-agent doctor" for the isolation backends of this machine.\n',
-  )
-  return 1
 }

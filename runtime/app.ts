@@ -29,6 +29,9 @@ import { answerErrors, answerUnknownRoute } from './errors.ts'
 import { type HealthDeps, healthRoute } from './health/route.ts'
 import { mcpRoute } from './mcp/route.ts'
 import { type MetricsDeps, metricsRoute } from './metrics/route.ts'
+import type { NodesDeps } from './nodes/deps.ts'
+import { nodesRoute } from './nodes/route.ts'
+import { platformNodesRoute } from './nodes/well-known.ts'
 import type { ProvidersDeps } from './providers/deps.ts'
 import { providersRoute } from './providers/route.ts'
 import type { ReceiptsDeps } from './receipts/deps.ts'
@@ -66,6 +69,9 @@ export interface AppDeps extends HealthDeps, MetricsDeps {
   schedules: SchedulesDeps
   webhooks: WebhooksDeps
   connectors: ConnectorsDeps & { oauth: OAuthDeps }
+  nodes: NodesDeps
+  /** Whether runs are executed in this process. */
+  embedded: boolean
   audit: AuditLog
   sessions: SessionsDeps
   /** True once the service is stopping: work that begins now would be cut off. */
@@ -82,6 +88,7 @@ export function runtimeApp(deps: AppDeps) {
   app.route('/', docsPage(servedDocument))
   app.route('/', pagesRoute({ ...deps.pages, fetch: async (request, connection) => app.fetch(request, connection) }))
   app.route('/', publicReceiptsRoute(deps.receipts))
+  app.route('/', platformNodesRoute(deps.nodes))
   app.use('/auth/setup', auditedSetup(deps))
   app.route('/', oauthCallbackRoute(deps.connectors.oauth))
   app.route('/', dashboardRoute(deps.dashboard))
@@ -100,6 +107,7 @@ export function runtimeApp(deps: AppDeps) {
 /** Everything under `/v1/`: for programs behind a key, and for the dashboard once more behind its cookie. */
 function apiRoutes(deps: AppDeps) {
   return new Hono<RuntimeHttpEnv>()
+    .use(refuseKept(deps.embedded))
     .route('/', keysRoute(deps.keys))
     .route('/', tenantsRoute(deps.tenants))
     .route('/', agentsRoute(deps.agents))
@@ -109,6 +117,7 @@ function apiRoutes(deps: AppDeps) {
     .route('/', budgetsRoute(deps.budgets))
     .route('/', webhooksRoute(deps.webhooks))
     .route('/', auditRoute(deps))
+    .route('/', nodesRoute(deps.nodes))
     .use(refuseWork(deps.draining))
     .route('/', oauthStartRoute(deps.connectors.oauth))
     .route('/', connectorsRoute(deps.connectors))
@@ -117,6 +126,21 @@ function apiRoutes(deps: AppDeps) {
     .route('/', approvalsRoute(deps.approvals))
     .route('/', schedulesRoute(deps.schedules))
     .route('/', sessionsRoute(deps.sessions))
+}
+
+const KEPT_BY_NODES = /\/v1\/(?:settings\/llm-providers|secrets\/[^/]+|connectors\/install)$/
+
+/** Where only nodes execute, their keys are theirs: one that is given here would be kept here and reach nobody. */
+function refuseKept(embedded: boolean): MiddlewareHandler {
+  return async (c, next) => {
+    if (!embedded && (c.req.method === 'POST' || c.req.method === 'PUT') && KEPT_BY_NODES.test(c.req.path)) {
+      throw new ApiError(
+        'validation_failed',
+        'the embedded node is switched off, and this version passes no keys on to nodes: set PLATFORM_PROVIDER_<ID>_API_KEY where the node runs',
+      )
+    }
+    await next()
+  }
 }
 
 function refuseWork(draining: () => boolean): MiddlewareHandler {

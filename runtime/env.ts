@@ -64,6 +64,14 @@ export const runtimeEnv = z.object({
     .regex(BOOTSTRAP_KEY, 'expected wb_live_ and at least 32 letters, digits, - or _')
     .max(512, 'expected at most 512 characters')
     .optional(),
+  /** Listened on as soon as a node is announced; set, from the start. */
+  PLATFORM_TUNNEL_BIND: bindSchema.optional(),
+  PLATFORM_TUNNEL_TLS_CERT: z.string().optional(),
+  PLATFORM_TUNNEL_TLS_KEY: z.string().optional(),
+  PLATFORM_TUNNEL_INSECURE: z.enum(['0', '1'], { error: 'expected 0 or 1' }).default('0'),
+  PLATFORM_EMBEDDED_NODE: z.enum(['on', 'off'], { error: 'expected on or off' }).default('on'),
+  PLATFORM_DISPATCH_TIMEOUT: duration.default(300_000),
+  PLATFORM_NODE_LOST_AFTER: duration.default(86_400_000),
   PLATFORM_DRAIN_TIMEOUT: duration.default(30_000),
   PLATFORM_RECOVERY_INTERVAL: duration.default(30_000),
   PLATFORM_LEASE_TTL: duration.default(60_000),

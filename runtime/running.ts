@@ -1,8 +1,10 @@
+import { ApiError } from '../shared/http/api-error.ts'
 import type { Log } from '../shared/log/log.ts'
 import type { Metrics } from '../shared/metrics/metrics.ts'
 import type { Sha256 } from '../shared/sign/sha256.ts'
 import type { Db } from '../shared/sql/db.ts'
 import type { Clock } from '../shared/time/clock.ts'
+import type { Run } from '../shared/wire/runtime/run.ts'
 import type { AgentStore } from './agents/store.ts'
 import { type ApprovalStore, approvalStore } from './approvals/store.ts'
 import type { DayOf } from './budgets/day.ts'
@@ -13,6 +15,7 @@ import { engineMetrics } from './execution/engine-metrics.ts'
 import type { Models } from './execution/models/model.ts'
 import type { ConnectorsOf } from './execution/tools/connector-tool.ts'
 import type { Outbound } from './execution/tools/http-request-tool.ts'
+import type { Noding } from './nodes/noding.ts'
 import { childRuns } from './runs/children.ts'
 import { type RunService, runService } from './runs/service.ts'
 import { type RunStore, runStore } from './runs/store.ts'
@@ -42,12 +45,19 @@ export interface RunningDeps {
   dayOf: DayOf
   beside?: EngineDeps['beside']
   observer?: EngineDeps['observer']
+  kept?: EngineDeps['kept']
+  /** Where some runs are executed by nodes elsewhere. */
+  nodes: Noding
+  /** False: nothing is executed in this process. */
+  embedded: boolean
   approvalExpired?: EngineDeps['approvalExpired']
   agents: Pick<AgentStore, 'currentByName' | 'findVersion' | 'getVersion'>
 }
 
 export interface Running {
   engine: Engine
+  /** The runs that are executed here. */
+  own: RunStore
   runs: RunStore
   service: RunService
   approvals: ApprovalStore
@@ -57,7 +67,9 @@ export interface Running {
 export function running(deps: RunningDeps): Running {
   const { db, records, clock, newId, sha256, agents, dayOf } = deps
   const { admit, within } = deps.ledger
-  const runs = runStore(db, records)
+  const own = runStore(db, records)
+  const { nodes } = deps
+  const runs = nodes.runs(own)
   const engine: Engine = createEngine({
     ...deps,
     ...deps.turns,
@@ -71,10 +83,47 @@ export function running(deps: RunningDeps): Running {
     },
     children: parent =>
       childRuns(
-        { runs, admit, dayOf, findAgent: agents.currentByName, now: clock.now, wake: () => engine.wake() },
+        { runs: own, admit, dayOf, findAgent: agents.currentByName, now: clock.now, wake: () => engine.wake() },
         parent,
       ),
   })
-  const service = runService({ ...{ runs, engine, admit, dayOf, newId, now: clock.now, sha256 }, ...agents })
-  return { engine, runs, service, approvals: approvalStore(db, records) }
+  if (!deps.embedded) engine.drain()
+  const service = runService({
+    runs: {
+      ...runs,
+      // Of what was just made or ended nobody has to be asked.
+      get: runs.near,
+      signal: async (id, signal) => ((await runs.farOf(id)) ? nodes.signal(id, signal) : own.signal(id, signal)),
+    },
+    engine: {
+      wake: engine.wake,
+      async end(id, how) {
+        if (!(await runs.farOf(id))) return engine.end(id, how)
+        const { code } = how
+        if (code === 'agent_deleted') return nodes.end(id, { status: 'failed', code, message: 'the agent was deleted' })
+        return nodes.end(id, { status: 'cancelled', ...('reason' in how && { reason: how.reason }) })
+      },
+    },
+    ...{ admit, dayOf, newId, now: clock.now, sha256, ...agents },
+  })
+
+  async function refuseFar({ id }: Run): Promise<void> {
+    if (!(await runs.farOf(id))) return
+    const message = `run ${id} is on a node, where this version does not fork runs: start a new one`
+    throw new ApiError('validation_failed', message)
+  }
+  return {
+    ...{ engine, own, runs, approvals: nodes.approvals(approvalStore(db, records), runs.farOf) },
+    service: {
+      ...service,
+      async fork(source, ...rest) {
+        await refuseFar(source)
+        return service.fork(source, ...rest)
+      },
+      async retry(source, ...rest) {
+        await refuseFar(source)
+        return service.retry(source, ...rest)
+      },
+    },
+  }
 }

@@ -1,3 +1,4 @@
+import { ApiError } from '../shared/http/api-error.ts'
 import { OutboundDenied } from '../shared/http/outbound/outbound-denied.ts'
 import type { Outside } from '../shared/http/outbound/outside.ts'
 import { uuidv7 } from '../shared/ids/uuid-v7.ts'
@@ -10,6 +11,7 @@ import { type Clock, systemClock } from '../shared/time/clock.ts'
 import { VERSION } from '../shared/version.ts'
 import type { ConnectorId } from '../shared/wire/runtime/catalog.ts'
 import type { Readyz } from '../shared/wire/runtime/health.ts'
+import type { Run } from '../shared/wire/runtime/run.ts'
 import { embeddedNode } from './agents/embedded-node.ts'
 import { agentStore } from './agents/store.ts'
 import { runtimeApp } from './app.ts'
@@ -27,6 +29,7 @@ import { liveNews } from './dashboard/live.ts'
 import { figureStore } from './dashboard/store.ts'
 import { type EngineLimits, engineLimits } from './execution/engine-deps.ts'
 import { StepFailure } from './execution/failure.ts'
+import type { Unit } from './execution/journal/unit.ts'
 import type { StdioTransportOf } from './execution/mcp/deps.ts'
 import { pinStore } from './execution/mcp/pin-store.ts'
 import type { Models } from './execution/models/model.ts'
@@ -36,6 +39,12 @@ import type { Outbound } from './execution/tools/http-request-tool.ts'
 import type { MetricsAccess } from './metrics/access.ts'
 import { streamClients } from './metrics/stream-clients.ts'
 import { usageMetrics } from './metrics/usage-metrics.ts'
+import { hashedFacts } from './nodes/far-run.ts'
+import type { NodeGateway, TunnelTimes } from './nodes/gateway.ts'
+import { noding } from './nodes/noding.ts'
+import { POOL_LABEL } from './nodes/placement.ts'
+import { newsOf, type Seat, type SeatIdentity, seat } from './nodes/seat.ts'
+import type { TunnelEndpoint } from './nodes/well-known.ts'
 import { toolOutbound } from './outbound/tool-outbound.ts'
 import type { EnvironmentProvider } from './providers/environment.ts'
 import { PROVIDER_HOLDINGS, providing } from './providers/providing.ts'
@@ -122,6 +131,15 @@ export interface RuntimeOptions {
   timers?: boolean
   /** How long a message to a session waits for its answer. */
   turnTimeoutMs?: number
+  /** False: nothing is executed in this process, and every run goes to a node. Default: true. */
+  embeddedNode?: boolean
+  tunnel?: Partial<TunnelTimes>
+  /** How long a run waits for a node that could take it. Default: five minutes. */
+  dispatchTimeoutMs?: number
+  /** After so long an absence of a node its runs end; 0: never. Default: a day. */
+  nodeLostAfterMs?: number
+  /** For a node: whose orders this runtime executes. It then has no API of its own. */
+  seat?: SeatIdentity
 }
 
 export interface Runtime {
@@ -132,6 +150,10 @@ export interface Runtime {
   setupToken(): Promise<string | undefined>
   /** What is due by now, for hosts without timers: called by the platform every minute. */
   scheduled(): Promise<void>
+  /** Where nodes come in; the host puts it on a socket and says where with `listening`. */
+  nodes: { gateway: NodeGateway; whenWanted(listen: () => void): void; listening(at: TunnelEndpoint): void }
+  /** With `seat`: the node's end. */
+  seat: Seat | undefined
   /** From now on /readyz says that the service is leaving. */
   drain(): void
   /** Lets open steps finish for up to `ms`; what is not finished goes on after the next start. */
@@ -161,7 +183,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       later.use(await openRecords())
       nodeId = await ownNode()
       await audit.recover()
-      await work.engine.start()
+      await nodes.start({ timers: options.timers ?? true })
+      if (embedded) await work.engine.start()
       await timed.start({ timers: options.timers ?? true })
       if (options.timers ?? true) hooks.courier.start()
       if (phase === 'starting') phase = 'ready'
@@ -209,6 +232,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       ...WEBHOOK_HOLDINGS,
       ...CONNECTOR_HOLDINGS,
       { what: 'runs', rows: 'select 1 from runs where tenant_id = ?1' },
+      { what: 'nodes', rows: 'select 1 from nodes where tenant_id = ?1' },
       { what: 'sessions', rows: 'select 1 from sessions where tenant_id = ?1' },
     ],
     bootstrapKey,
@@ -216,9 +240,13 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     scrypt,
   })
   const audit = auditLog({ db, now: clock.now, newId })
-  const agents = agentStore(db, { now: clock.now, newId, deleting: [endRuns, disableSchedules, stopSessions] })
+  const { embeddedNode: embedded = true } = options
+  const agents = agentStore(db, {
+    ...{ now: clock.now, newId },
+    deleting: [(agent, nowMs) => nodes.deleting(agent, nowMs), endRuns, disableSchedules, stopSessions],
+  })
   const sessions = conversing(db, records)
-  const ownNode = embeddedNode(db, newId)
+  const ownNode = options.seat ? async () => options.seat!.nodeId : embeddedNode(db, newId)
   let nodeId = ''
   const { outside, routerFetch, demo, providers: environment, providerDeadlines: deadlines } = options
   const provided = providing({
@@ -231,6 +259,10 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     ...{ db, records, clock, metrics, sha256, sealing: async () => box, seed: options.receiptSeed },
     versionOf: agents.getVersion,
     runOf: id => work.runs.summary(id),
+    async farRun(id) {
+      const far = nodes.engaged() ? await nodes.far.get(id) : undefined
+      return far && (far.headKnown ? hashedFacts(far) : 'unknown')
+    },
     log: log.target('runtime.receipts'),
   })
   const { sandboxes = noSandboxes } = options
@@ -245,7 +277,30 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     options.telemetry && tracing({ ...options.telemetry, metrics, sha256, log: log.target('runtime.telemetry') })
   const clients = streamClients(metrics)
   const approvalsPending = metrics.gauge('waybill_approvals_pending', 'Decisions that runs wait for.')
+  const told = runEvents(newId)
+  const ended = metrics.counter('waybill_far_runs_total', 'Runs that ended on nodes elsewhere.')
+  const nodes = noding({
+    ...{ db, log, clock, metrics, sha256, newId, dayOf, idempotent: parts.idempotent, maxBodyBytes },
+    signFar: (run, end) => receipts.signFar(hashedFacts({ ...run, ...end })),
+    announceMoved: moved => told.beside(moved.map(movedUnit)),
+    watched: (runId, seq, terminal) => work.engine.watchers.moved(runId, seq, terminal),
+    ended: status => ended.add(1, { status }),
+    versionOf: agents.getVersion,
+    labelsOf: async (tenantId, name) => (await agents.getByName(tenantId, name))?.labels ?? {},
+    embedded: {
+      ...{ on: embedded, id: ownNode },
+      // What has been tried so far: the others count as soon as they are.
+      get backends() {
+        return sandboxes.known().map(({ backend }) => backend)
+      },
+    },
+    times: options.tunnel,
+    dispatchMs: options.dispatchTimeoutMs ?? 300_000,
+    lostAfterMs: options.nodeLostAfterMs ?? 86_400_000,
+  })
+  const seatNews = options.seat && newsOf()
   const work = running({
+    ...{ nodes, embedded },
     observer: observers([usageMetrics(metrics), budgets.spending, ...(traces ? [traces.observer] : [])], error => {
       log.error('what a run did could not be told', { error })
     }),
@@ -257,7 +312,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       limits: { ...engineLimits, ...options.limits },
     },
     ...(options.isGone && { isGone: options.isGone }),
-    ...runEvents(newId),
+    ...told,
+    ...(seatNews && { beside: units => [...told.beside(units), ...seatNews(units)], kept: options.seat?.news }),
     sandboxes,
     secretOf: provided.secrets.open,
     connectorsOf: agentActions({ service: connectors.service, useTool: budgets.useTool }),
@@ -280,6 +336,14 @@ export function createRuntime(options: RuntimeOptions): Runtime {
 
   const figures = figureStore(db)
   const news = liveNews(figures)
+  /** Sessions are held in this process; an agent whose runs belong elsewhere has none. */
+  async function refuseSession(tenantId: string, name: string): Promise<undefined> {
+    const pool = (await agents.getByName(tenantId, name))?.labels[POOL_LABEL]
+    if (embedded && (pool === undefined || pool === 'local')) return undefined
+    const why = pool === undefined ? 'the embedded node is switched off' : `${name} belongs to pool ${pool}`
+    throw new ApiError('isolation_unavailable', `sessions run only on the embedded node in this version, and ${why}`)
+  }
+
   const app = runtimeApp({
     log: log.target('runtime.http'),
     maxBodyBytes,
@@ -302,7 +366,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       idempotent: parts.idempotent,
       maxBodyBytes,
       installedConnectors: connectors.service.store.ids,
-      backendsOf: async () => [{ id: await ownNode(), backends: sandboxes.known().map(({ backend }) => backend) }],
+      backendsOf: nodes.backendsOf,
     },
     runs: { runs: work.runs, service: work.service, idempotent: parts.idempotent, maxBodyBytes },
     journals: {
@@ -328,7 +392,9 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       ...{ store: sessions.store, live: sessions.live, now: clock.now, idempotent: parts.idempotent, maxBodyBytes },
       service: sessionService({
         ...{ store: sessions.store, live: sessions.live, runs: work.service, summary: work.runs.summary, newId },
-        ...{ currentByName: agents.currentByName, findVersion: agents.findVersion, now: clock.now },
+        ...{ findVersion: agents.findVersion, now: clock.now },
+        currentByName: async (tenantId, name) =>
+          (await refuseSession(tenantId, name)) ?? agents.currentByName(tenantId, name),
         turnTimeoutMs: options.turnTimeoutMs ?? 120_000,
       }),
       heartbeatMs: options.sseHeartbeatMs ?? 15_000,
@@ -338,6 +404,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     schedules: timed.schedules,
     webhooks: hooks.webhooks,
     connectors,
+    nodes: nodes.routes,
+    embedded,
     audit,
     draining: () => phase === 'draining',
   })
@@ -346,8 +414,22 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     fetch: async (request, connection = {}) => app.fetch(request, connection),
     ready,
     setupToken: parts.setupToken,
+    nodes: { gateway: nodes.gateway, whenWanted: nodes.whenWanted, listening: nodes.listening },
+    seat:
+      options.seat &&
+      seat(options.seat, {
+        db,
+        sha256,
+        runs: work.own,
+        engine: work.engine,
+        approvals: work.approvals,
+        now: clock.now,
+        log: log.target('runtime.seat'),
+        dayOf,
+      }),
     async scheduled() {
       await ready()
+      await nodes.sweep()
       await timed.fireDue()
       await hooks.courier.once()
     },
@@ -361,6 +443,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       news.close()
       await started?.catch(() => undefined)
       await timed.stop()
+      await nodes.close()
       await Promise.all([work.engine.close(ms), hooks.courier.stop(ms)])
       await work.engine.close(ms)
       sessions.live.close()
@@ -373,6 +456,25 @@ export function createRuntime(options: RuntimeOptions): Runtime {
 }
 
 const noWayOut: Outside['fetch'] = () => Promise.reject(new OutboundDenied('this host has no way out'))
+
+/** A run that moved elsewhere, as the commits of this process tell of theirs. */
+function movedUnit({
+  runId,
+  epoch,
+  status,
+  atMs,
+}: {
+  runId: string
+  epoch: number
+  status: string
+  atMs: number
+}): Unit {
+  return {
+    ...{ runId, epoch, atMs, ranMs: 0, events: [], blobs: [], approvals: [], extra: [] },
+    spent: { tokensIn: 0, tokensOut: 0, costNano: 0 },
+    transition: { status: status as Run['status'], dueMs: null },
+  }
+}
 
 /** `ok`, or what went wrong in one sentence. */
 async function outcome(check: () => Promise<unknown>): Promise<string> {

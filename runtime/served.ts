@@ -6,6 +6,7 @@ import { approvalEndpoints } from '../shared/wire/runtime/endpoints/approvals.ts
 import { auditEndpoints } from '../shared/wire/runtime/endpoints/audit.ts'
 import { budgetEndpoints } from '../shared/wire/runtime/endpoints/budgets.ts'
 import { connectorEndpoints } from '../shared/wire/runtime/endpoints/connectors.ts'
+import { nodeEndpoints } from '../shared/wire/runtime/endpoints/nodes.ts'
 import { operationEndpoints, webhookEndpoints } from '../shared/wire/runtime/endpoints/operations.ts'
 import { receiptEndpoints } from '../shared/wire/runtime/endpoints/receipts.ts'
 import { runEndpoints } from '../shared/wire/runtime/endpoints/runs.ts'
@@ -34,6 +35,7 @@ export const SERVED: readonly Endpoint[] = [
   ...Object.values(auditEndpoints),
   ...Object.values(sessionEndpoints),
   ...Object.values(connectorEndpoints),
+  ...Object.values(nodeEndpoints),
 ]
 
 export async function servedDocument(): Promise<object> {

@@ -15,6 +15,7 @@ packages=(
   runsc           # gVisor
   qemu-system-x86 # virtual machines
   busybox-static  # the tools inside a sandbox
+  iproute2        # networks of their own for nodes
   gcc             # compiles the agent inside a sandbox
   libc6-dev       # which is linked statically
   lz4             # opens the kernel image

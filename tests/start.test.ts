@@ -168,8 +168,11 @@ describe('the commands', () => {
     expect(version.out).toMatch(/^\d+\.\d+\.\d+\n$/)
   })
 
-  it('node-agent says that it cannot work yet, and fails', async () => {
+  it('node-agent says what it needs to know, and fails', async () => {
     const { code, err } = await start('node-agent/main.ts', []).ended
-    expect([code, err]).toEqual([1, expect.stringContaining('cannot connect to a control plane yet')])
+    expect([code, err]).toEqual([
+      2,
+      expect.stringContaining('PLATFORM_CONTROL_URL: expected the http or https address'),
+    ])
   })
 })

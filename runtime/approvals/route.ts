@@ -25,8 +25,13 @@ export interface ApprovalsDeps {
 
 /** Questions of runs to humans, and their answers (contract §4). */
 export function approvalsRoute({ approvals, findRun, now, wake, maxBodyBytes }: ApprovalsDeps) {
-  async function find(c: Context<RuntimeHttpEnv>, id: string, runId?: string): Promise<ApprovalRow> {
-    const approval = own(c.get('principal'), await approvals.get(id), 'approval', id)
+  async function find(c: Context<RuntimeHttpEnv>, id: string): Promise<ApprovalRow> {
+    return own(c.get('principal'), await approvals.get(id), 'approval', id)
+  }
+
+  /** For a decision the node that asks need not be there: it is told when it is back. */
+  async function findNear(c: Context<RuntimeHttpEnv>, id: string, runId?: string): Promise<ApprovalRow> {
+    const approval = own(c.get('principal'), await approvals.near(id), 'approval', id)
     if (runId !== undefined && approval.runId !== runId) throw notFound('approval', id)
     return approval
   }
@@ -41,7 +46,7 @@ export function approvalsRoute({ approvals, findRun, now, wake, maxBodyBytes }: 
     if (missing) throw new ApiError('validation_failed', `${missing.path}: ${missing.message}`, { details: [missing] })
     const { keyId: by } = c.get('principal')
     const done = await approvals.decide({ id, runId }, { approve, by, atMs: now().getTime(), decision })
-    const after = await approvals.get(id)
+    const after = await approvals.near(id)
     if (!done || !after) {
       throw new ApiError('approval_decided', `approval ${id} is ${after?.status ?? 'gone'} and takes no decision`)
     }
@@ -64,16 +69,20 @@ export function approvalsRoute({ approvals, findRun, now, wake, maxBodyBytes }: 
       return c.json((await approvals.ofRun(id)).map(shown))
     })
     .post('/v1/approvals/:id/approve', body, async c =>
-      c.json(await decide(c, await find(c, c.req.param('id')), true, c.req.valid('json'))),
+      c.json(await decide(c, await findNear(c, c.req.param('id')), true, c.req.valid('json'))),
     )
     .post('/v1/approvals/:id/reject', body, async c =>
-      c.json(await decide(c, await find(c, c.req.param('id')), false, c.req.valid('json'))),
+      c.json(await decide(c, await findNear(c, c.req.param('id')), false, c.req.valid('json'))),
     )
     .post('/v1/runs/:id/approvals/:approvalId/approve', body, async c =>
-      c.json(await decide(c, await find(c, c.req.param('approvalId'), c.req.param('id')), true, c.req.valid('json'))),
+      c.json(
+        await decide(c, await findNear(c, c.req.param('approvalId'), c.req.param('id')), true, c.req.valid('json')),
+      ),
     )
     .post('/v1/runs/:id/approvals/:approvalId/reject', body, async c =>
-      c.json(await decide(c, await find(c, c.req.param('approvalId'), c.req.param('id')), false, c.req.valid('json'))),
+      c.json(
+        await decide(c, await findNear(c, c.req.param('approvalId'), c.req.param('id')), false, c.req.valid('json')),
+      ),
     )
 }
 

@@ -19,11 +19,15 @@ export type ApprovalStore = ReturnType<typeof approvalStore>
 
 export function approvalStore(db: Db, records: Records) {
   const read = (row: Row) => toApproval(row, records)
+  async function get(id: string): Promise<ApprovalRow | undefined> {
+    const { rows } = await db.execute({ sql: 'select * from approvals where id = ?', args: [id.toWellFormed()] })
+    return rows[0] && read(rows[0])
+  }
+
   return {
-    async get(id: string): Promise<ApprovalRow | undefined> {
-      const { rows } = await db.execute({ sql: 'select * from approvals where id = ?', args: [id.toWellFormed()] })
-      return rows[0] && read(rows[0])
-    },
+    get,
+    /** What is known in this process: of a run on a node elsewhere, not what is asked. */
+    near: get,
 
     async list(tenantId: string, { status, runId, agentName }: ApprovalFilter, page: PageOf): Promise<ApprovalRow[]> {
       const conditions = ['tenant_id = ?']

@@ -96,5 +96,7 @@ export interface EngineDeps {
   beside?: BesideCommit | undefined
   /** Looks on. */
   observer?: RunObserver | undefined
+  /** Called after commits of journals; cheap, as it may be called often. */
+  kept?: (() => void) | undefined
   approvalExpired?: ApprovalExpired | undefined
 }

@@ -1,7 +1,7 @@
 import { dbFault } from '../../shared/sql/db-fault.ts'
 import type { EngineDeps } from './engine-deps.ts'
 import { type Execution, execution } from './execution.ts'
-import { hub } from './hub.ts'
+import { type Hub, hub } from './hub.ts'
 import { journalWriter } from './journal/journal-writer.ts'
 import { LeaseLostError } from './journal/run-journal.ts'
 import { type Claimed, leaseStore } from './lease-store.ts'
@@ -19,7 +19,8 @@ export function createEngine(deps: EngineDeps) {
     appendSeconds: metrics.appendSeconds,
   })
   const running = new Map<string, Execution>()
-  const watchers = hub(db, id => running.has(id))
+  const room = hub(db, id => running.has(id))
+  const watchers = deps.kept ? telling(room, deps.kept) : room
   let draining = false
   let claiming: Promise<void> | undefined
   let again = false
@@ -177,6 +178,24 @@ export function createEngine(deps: EngineDeps) {
       await writer.close()
       watchers.close()
       await leases.release(owner)
+    },
+  }
+}
+
+/** The same room, whose news somebody else hears of as well. */
+function telling(room: Hub, heard: () => void): Hub {
+  return {
+    ...room,
+    kept(runId, entries) {
+      room.kept(runId, entries)
+      heard()
+    },
+    ended(runId, seq) {
+      room.ended(runId, seq)
+      heard()
+    },
+    get watched() {
+      return room.watched
     },
   }
 }

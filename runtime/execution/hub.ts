@@ -102,6 +102,10 @@ export function hub(db: Db, isHere: (runId: string) => boolean) {
       room.gathered.push(...entries)
       if (!room.telling) handOut(room)
     },
+    /** Somebody told how far a run has come that is executed elsewhere. */
+    moved(runId: string, seq: number, terminal: boolean): void {
+      tell(runId, one => one.moved(seq, terminal))
+    },
     ended(runId: string, seq: number): void {
       const room = rooms.get(runId)
       if (room === undefined) return

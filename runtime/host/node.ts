@@ -3,22 +3,23 @@ import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { nodeOutside } from '../../shared/host/node-outside.ts'
 import { listen, type Service } from '../../shared/host/serve.ts'
 import { writerIsGone, writerName } from '../../shared/host/writer-name.ts'
-import { isLoopback } from '../../shared/http/bind.ts'
+import { type Bind, isLoopback } from '../../shared/http/bind.ts'
 import { callerAddress, type TrustedProxies } from '../../shared/http/forwarded.ts'
 import { outboundRule } from '../../shared/http/outbound/outbound-rule.ts'
-import { createLog } from '../../shared/log/log.ts'
+import { createLog, type Log } from '../../shared/log/log.ts'
 import { setupLink } from '../auth/dashboard/setup-links.ts'
 import type { Connection } from '../auth/http-env.ts'
 import { readOAuthClients } from '../connectors/oauth/clients.ts'
-import { runtimeEnv } from '../env.ts'
+import { type RuntimeEnv, runtimeEnv } from '../env.ts'
 import { readProviders } from '../providers/environment.ts'
-import { createRuntime } from '../runtime.ts'
+import { createRuntime, type Runtime } from '../runtime.ts'
 import { collectorOf } from '../telemetry/collector.ts'
 import { lazySandboxes } from './lazy-sandboxes.ts'
 import { masterKeyOf } from './master-key-file.ts'
 import { nativeCipher } from './native-cipher.ts'
 import { nativeScrypt } from './native-scrypt.ts'
 import { openStore } from './open.ts'
+import type { ListeningTunnel } from './tunnel.ts'
 
 export interface RuntimeService extends Service {
   /** Where the first owner is made; undefined once there is one. */
@@ -83,6 +84,9 @@ export async function serveRuntime(
     isGone: writerIsGone,
     sseHeartbeatMs: env.PLATFORM_SSE_HEARTBEAT,
     turnTimeoutMs: env.PLATFORM_TURN_TIMEOUT,
+    embeddedNode: env.PLATFORM_EMBEDDED_NODE === 'on',
+    dispatchTimeoutMs: env.PLATFORM_DISPATCH_TIMEOUT,
+    nodeLostAfterMs: env.PLATFORM_NODE_LOST_AFTER,
     limits: {
       maxConcurrent: env.PLATFORM_MAX_CONCURRENT_RUNS,
       leaseMs: env.PLATFORM_LEASE_TTL,
@@ -90,6 +94,7 @@ export async function serveRuntime(
     },
   })
   await runtime.ready()
+  const tunnel = await tunnelOf(env, runtime, log.target('runtime.nodes'))
   const answer = (request: Request, socket?: NodeConnection) =>
     runtime.fetch(request, connectionOf(request, socket, env.PLATFORM_TRUSTED_PROXIES))
   const server = await listen({ bind: env.PLATFORM_BIND, fetch: answer, bodyMs: 30_000 })
@@ -101,12 +106,46 @@ export async function serveRuntime(
     setupLink: token && setupLink(env.PLATFORM_PUBLIC_URL ?? server.origin, token),
     async close() {
       runtime.drain()
+      await tunnel.close()
       await Promise.all([server.close(env.PLATFORM_DRAIN_TIMEOUT), runtime.close(env.PLATFORM_DRAIN_TIMEOUT)])
       await sandboxes.close()
       await outside.close()
       db.close()
     },
   }
+}
+
+const DEFAULT_TUNNEL = { host: 'localhost', port: 8081 }
+
+/**
+ * Where nodes dial in. An address that was asked for must be had; the default one is listened on as soon as somebody announces
+ * a node, so that a service without nodes opens one port and loads nothing more.
+ */
+async function tunnelOf(env: RuntimeEnv, runtime: Runtime, log: Log): Promise<{ close(): Promise<void> }> {
+  const { PLATFORM_TUNNEL_TLS_CERT: cert, PLATFORM_TUNNEL_TLS_KEY: key } = env
+  const bind = env.PLATFORM_TUNNEL_BIND
+  let open: Promise<ListeningTunnel | undefined> | undefined
+  const listening = async (at: Bind): Promise<ListeningTunnel> => {
+    const { listenForNodes } = await import('./tunnel.ts')
+    const tls = cert !== undefined && key !== undefined ? { cert, key } : undefined
+    const insecure = env.PLATFORM_TUNNEL_INSECURE === '1'
+    const tunnel = await listenForNodes({ gateway: runtime.nodes.gateway, bind: at, tls, insecure })
+    runtime.nodes.listening(tunnel.at)
+    log.info('nodes may dial in', { endpoint: tunnel.at.endpoint })
+    return tunnel
+  }
+  if (bind !== undefined) {
+    const tunnel = await listening(bind)
+    open = Promise.resolve(tunnel)
+  } else {
+    runtime.nodes.whenWanted(() => {
+      open ??= listening(DEFAULT_TUNNEL).catch((error: unknown) => {
+        log.error('nodes cannot dial in: set PLATFORM_TUNNEL_BIND to a free address', { error })
+        return undefined
+      })
+    })
+  }
+  return { close: async () => (await open)?.close() }
 }
 
 /** The address of the socket, unless that is a proxy whose word is trusted: a header could be anybody's. */

@@ -28,18 +28,33 @@ export interface RunFacts {
 
 export type Statement = Omit<ReceiptPayload, 'issuedAt' | 'keyId'>
 
+/** The same of a run whose texts are on a node: their hashes, and the node's signature over what it told. */
+export interface HashedFacts extends Omit<RunFacts, 'input' | 'output'> {
+  inputHash: string
+  outputHash: string
+  node?: { publicKey: string; signature: string } | undefined
+}
+
 /** The members that a receipt has because of the run (runtime contract §11); the verifier makes them again from the store. */
-export function statementOf(facts: RunFacts, sha256: Sha256): Statement {
+export function statementOf({ input, output, ...facts }: RunFacts, sha256: Sha256): Statement {
+  return statementFrom({
+    ...facts,
+    inputHash: sha256Hex(utf8(input), sha256),
+    outputHash: sha256Hex(utf8(output), sha256),
+  })
+}
+
+export function statementFrom(facts: HashedFacts): Statement {
   const { runId, tenantId, agentName, agentVersionId, manifestHash, status, tokensIn, tokensOut, nodeId, head } = facts
   return {
     version: 1,
     ...{ runId, tenantId, agentName, agentVersionId, manifestHash, status },
-    inputHash: sha256Hex(utf8(facts.input), sha256),
-    outputHash: sha256Hex(utf8(facts.output), sha256),
+    ...{ inputHash: facts.inputHash, outputHash: facts.outputHash },
     ...{ tokensIn, tokensOut, costUsd: toUsd(facts.costNano), models: [...facts.models] },
     isolation: facts.isolation as Statement['isolation'],
     ...{ nodeId, chain: CHAIN, journalHash: head.hash, eventCount: head.seq },
     createdAt: new Date(facts.createdMs).toISOString(),
     finishedAt: new Date(facts.finishedMs).toISOString(),
+    ...(facts.node && { node: facts.node }),
   }
 }

@@ -9,7 +9,7 @@ import { type ReceiptService, type ReceiptServiceDeps, receiptService } from './
 import { signingKeys } from './signing-keys.ts'
 import { receiptStore } from './store.ts'
 
-export interface ReceiptingOptions extends Pick<ReceiptServiceDeps, 'versionOf' | 'runOf' | 'log'> {
+export interface ReceiptingOptions extends Pick<ReceiptServiceDeps, 'versionOf' | 'runOf' | 'farRun' | 'log'> {
   db: Db
   records: Records
   clock: Clock

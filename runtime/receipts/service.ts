@@ -23,7 +23,7 @@ import { checkChain, type Walk } from './check-chain.ts'
 import { checkReceipt } from './check-receipt.ts'
 import { checkRecord } from './check-record.ts'
 import { issue } from './issue.ts'
-import { statementOf } from './payload.ts'
+import { type HashedFacts, statementFrom, statementOf } from './payload.ts'
 import { published } from './published.ts'
 import type { SigningKeys } from './signing-keys.ts'
 import type { ReceiptStore } from './store.ts'
@@ -34,6 +34,8 @@ export interface ReceiptServiceDeps {
   keys: { list(): Promise<ListedKey[]> }
   versionOf: (versionId: string) => Promise<{ manifestHash: string } | undefined>
   runOf: (runId: string) => Promise<Pick<Run, 'tenantId' | 'status'> | undefined>
+  /** A run that a node holds: what its receipt would say, or `unknown` while the head of its journal is. */
+  farRun?: (runId: string) => Promise<HashedFacts | 'unknown' | undefined>
   sha256: Sha256
   now: () => Date
   log: Log
@@ -59,6 +61,8 @@ export function receiptService(deps: ReceiptServiceDeps) {
 
   /** A run may have ended where nothing could be signed; its receipt is made as soon as somebody asks and there is a key. */
   async function late(runId: string): Promise<Receipt> {
+    const far = await deps.farRun?.(runId)
+    if (far !== undefined) return lateFar(runId, far)
     const found = await store.stored(runId)
     if (!found) throw notFound('receipt', runId)
     if (!found.walk.ok) {
@@ -81,7 +85,32 @@ export function receiptService(deps: ReceiptServiceDeps) {
     return kept.receipt
   }
 
+  async function lateFar(runId: string, far: HashedFacts | 'unknown'): Promise<Receipt> {
+    if (far === 'unknown') {
+      throw new ApiError(
+        'node_offline',
+        `the receipt of run ${runId} is made when its node has reported the end of the journal`,
+      )
+    }
+    const key = await signer()
+    if (!key) throw notFound('receipt', runId)
+    await store.add(far.tenantId, await issue(statementFrom(far), key, now()))
+    issued.add(1)
+    const kept = await store.find(runId)
+    if (!kept) throw notFound('receipt', runId)
+    return kept.receipt
+  }
+
   return {
+    /** For the commit in which the end of a run on a node becomes known. */
+    async signFar(facts: HashedFacts): Promise<string | undefined> {
+      const key = await signer()
+      if (!key) return undefined
+      const receipt = await issue(statementFrom(facts), key, now())
+      issued.add(1)
+      return JSON.stringify(receipt)
+    },
+
     /** For the commit that ends a run. */
     async sign({ run, output, models, ...ended }: EndedRun): Promise<string | undefined> {
       const key = await signer()
@@ -130,7 +159,13 @@ export function receiptService(deps: ReceiptServiceDeps) {
         if (!chain.ok) return failed(chain.reason, chain.brokenAt)
       }
       const stored = payload.tenantId === tenantId ? await store.stored(payload.runId) : undefined
-      if (!stored) return { valid: true, ...about, checks }
+      if (!stored) {
+        const far = payload.tenantId === tenantId ? await deps.farRun?.(payload.runId) : undefined
+        if (far === undefined || far === 'unknown') return { valid: true, ...about, checks }
+        const problem = checkFar(payload, statementFrom(far))
+        checks.record = problem === undefined ? 'ok' : 'failed'
+        return problem === undefined ? { valid: true, ...about, checks } : failed(problem)
+      }
       const chain = checkChain(stored.walk, payload)
       checks.journal = chain.ok ? 'ok' : 'failed'
       if (!chain.ok) return failed(chain.reason, chain.brokenAt)
@@ -156,6 +191,13 @@ export function receiptService(deps: ReceiptServiceDeps) {
 function walkGiven({ events }: ClaimedJournal, runId: string, sha256: Sha256): Walk {
   const checked = checkJournal(runId, events, sha256)
   return checked.ok ? checked : { ok: false, brokenAt: checked.brokenAt }
+}
+
+/** The journal of a run on a node is not here: its head and count are, as they were streamed. */
+function checkFar(payload: ReceiptPayload, stored: ReturnType<typeof statementFrom>): VerifyReason | undefined {
+  if (payload.eventCount !== stored.eventCount) return 'event_count_mismatch'
+  if (payload.journalHash !== stored.journalHash) return 'journal_hash_mismatch'
+  return checkRecord(payload, stored)
 }
 
 function aboutOf({ runId, tenantId, issuedAt, keyId }: ReceiptPayload, caller: string | undefined) {

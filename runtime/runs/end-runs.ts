@@ -8,7 +8,8 @@ export function endRuns({ id }: { id: string }, nowMs: number): InStatement[] {
   return [
     {
       sql: `update runs set ending = 'agent_deleted', epoch = epoch + 1, owner = null, due_ms = 0, updated_ms = ?
-        where agent_id = ? and status in ('queued', 'running', 'waiting')`,
+        where agent_id = ? and status in ('queued', 'running', 'waiting')
+          and not exists (select 1 from far_runs where run_id = runs.id)`,
       args: [nowMs, id],
     },
   ]

@@ -33,6 +33,11 @@ export function runsRoute({ runs, service, idempotent, maxBodyBytes }: RunsDeps)
     return own(principal, await runs.get(id), 'run', id)
   }
 
+  /** Without asking a node for what it holds: a run is ended, signalled and deleted while its node is away. */
+  async function findNear(principal: Principal, id: string): Promise<Run> {
+    return own(principal, await runs.summary(id), 'run', id)
+  }
+
   const repeated = idempotent({
     async again(c, runId) {
       const run = await runs.get(runId)
@@ -62,11 +67,11 @@ export function runsRoute({ runs, service, idempotent, maxBodyBytes }: RunsDeps)
       return c.json(own(c.get('principal'), await runs.summary(id), 'run', id))
     })
     .delete('/v1/runs/:id', async c => {
-      await service.remove(await find(c.get('principal'), c.req.param('id')))
+      await service.remove(await findNear(c.get('principal'), c.req.param('id')))
       return c.body(null, 204)
     })
     .post('/v1/runs/:id/cancel', jsonBody(runCancel, maxBodyBytes), async c => {
-      const run = await find(c.get('principal'), c.req.param('id'))
+      const run = await findNear(c.get('principal'), c.req.param('id'))
       return c.json(await service.cancel(run, c.req.valid('json').reason))
     })
     .post('/v1/runs/:id/fork', jsonBody(runFork, maxBodyBytes), repeated, async c => {
@@ -79,7 +84,7 @@ export function runsRoute({ runs, service, idempotent, maxBodyBytes }: RunsDeps)
       return c.json(asCreated(await service.retry(source, binding(c.get('idempotency')))), 201)
     })
     .post('/v1/runs/:id/signals/:name', jsonBody(signalSend, maxBodyBytes), async c => {
-      const run = await find(c.get('principal'), c.req.param('id'))
+      const run = await findNear(c.get('principal'), c.req.param('id'))
       await service.signal(run, c.req.param('name'), c.req.valid('json').value)
       return c.body(null, 204)
     })

@@ -32,6 +32,8 @@ export interface NewRun {
   forkedFrom?: { runId: string; stepId: string }
   /** The beginning of its journal, where it does not start empty. */
   events?: readonly SealedEvent[]
+  /** A node will execute it: nobody here may claim it, and its input is not kept here. */
+  elsewhere?: boolean
   /** Statements of others that must hold with the creation or not at all. */
   also?: readonly InStatement[]
 }
@@ -214,6 +216,17 @@ export function runStore(db: Db, records: Records) {
   }
 }
 
+/** Texts of the runs that are executed here. */
+function data(records: Records, runs: readonly NewRun[], insert: typeof always): InStatement[] {
+  const here = runs.filter(({ elsewhere }) => !elsewhere)
+  if (here.length === 0) return []
+  return [
+    insert.data.statement(
+      here.map(({ id, input }) => ({ run_id: id, input: records.seal(input, { record: id, field: 'input' }) })),
+    ),
+  ]
+}
+
 function creation(records: Records, runs: readonly NewRun[], insert = always): InStatement[] {
   const events = runs.flatMap(run =>
     (run.events ?? []).map(({ entry: { seq, hash }, body }) => ({
@@ -226,7 +239,7 @@ function creation(records: Records, runs: readonly NewRun[], insert = always): I
       runs.map(run => ({
         ...{ id: run.id, tenant_id: run.tenantId, agent_name: run.agentName, agent_id: run.agentId },
         ...{ version_id: run.versionId, status: 'queued', created_ms: run.createdMs, updated_ms: run.createdMs },
-        ...{ due_ms: run.createdMs, labels: run.labels, trigger_kind: run.trigger.kind },
+        ...{ due_ms: run.elsewhere ? null : run.createdMs, labels: run.labels, trigger_kind: run.trigger.kind },
         ...{ trigger_ref: run.trigger.ref ?? null, parent_run_id: run.parentRunId ?? null, depth: run.depth ?? 0 },
         ...{ session_id: run.sessionId ?? null, schedule_id: run.scheduleId ?? null, isolation: run.isolation },
         ...{ forked_run: run.forkedFrom?.runId ?? null, forked_step: run.forkedFrom?.stepId ?? null },
@@ -246,9 +259,7 @@ function creation(records: Records, runs: readonly NewRun[], insert = always): I
         },
       })),
     ),
-    insert.data.statement(
-      runs.map(({ id, input }) => ({ run_id: id, input: records.seal(input, { record: id, field: 'input' }) })),
-    ),
+    ...data(records, runs, insert),
     ...(events.length > 0 ? [insertEvents.statement(events)] : []),
     ...runs.flatMap(run => run.also ?? []),
   ]

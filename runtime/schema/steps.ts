@@ -6,6 +6,7 @@ import { dashboardStep } from './dashboard-step.ts'
 import { executionStep } from './execution-step.ts'
 import { governanceStep } from './governance-step.ts'
 import { mcpStep } from './mcp-step.ts'
+import { nodesStep } from './nodes-step.ts'
 import { schedulesStep } from './schedules-step.ts'
 import { sealingStep } from './sealing-step.ts'
 import { sessionsStep } from './sessions-step.ts'
@@ -34,4 +35,5 @@ export const runtimeSteps: readonly Migration[] = [
   sealingStep,
   mcpStep,
   dashboardStep,
+  nodesStep,
 ]

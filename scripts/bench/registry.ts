@@ -42,6 +42,10 @@ export const benches: Readonly<Record<string, { about: string; load: () => Promi
     about: 'sandboxes of each backend: a new one, a warm one, a paused machine, a restored one',
     load: async () => (await import('./isolation.ts')).isolationBench,
   },
+  tunnel: {
+    about: 'what a step costs more on a node, a thousand runs over one tunnel, and a partition of ten seconds',
+    load: async () => (await import('./tunnel.ts')).tunnelBench,
+  },
   connectors: {
     about: 'what an action of a connector costs beside its vendor: the core alone, and an execute of the API',
     load: async () => (await import('./connectors.ts')).connectorsBench,

@@ -19,6 +19,9 @@ const HOST_PACKAGES =
 const FORBIDDEN_NAME = /(?:^|\/)(?:utils?|helpers?|common|lib|misc)(?:\/|\.ts$)/i
 const PRODUCT = /^(?:runtime|router|node-agent|shared|wrangler-local)\//
 
+/** What a node is made of: the runtime as a library, the tunnel's other end, and how providers are read. */
+const FOR_NODES = /^runtime\/(?:execution\/|nodes\/|runtime\.ts$|providers\/environment\.ts$)/
+
 const part = (path: string) => path.split('/')[0]!
 /** Tests and the generators and harnesses that stand in a `testing/` room beside them. */
 const isTest = (path: string) => /\.test\.ts$|(?:^|\/)testing\//.test(path) || part(path) === 'tests'
@@ -41,7 +44,7 @@ const IMPORT_RULES: Record<string, (from: string, to: Import) => string | undefi
     if (own === 'runtime' && other === 'router' && from.startsWith('runtime/host/')) return undefined
     // The embedded node is a node of this machine.
     if (own === 'runtime' && other === 'node-agent' && from.startsWith('runtime/host/')) return undefined
-    if (own === 'node-agent' && file.startsWith('runtime/execution/')) return undefined
+    if (own === 'node-agent' && FOR_NODES.test(file)) return undefined
     return `${own} may not import ${file}`
   },
   'host-only-package': (from, { specifier, typeOnly }) =>

@@ -33,6 +33,8 @@ export const receiptPayload = z.object({
   finishedAt: timestamp,
   issuedAt: timestamp,
   keyId,
+  /** Of a run on a node elsewhere: the node's raw Ed25519 key and its signature over the end that it told, both in base64. */
+  node: z.object({ publicKey: z.string(), signature: z.string() }).optional(),
 })
 export type ReceiptPayload = z.infer<typeof receiptPayload>
 

@@ -1,0 +1,42 @@
+import { Command } from 'clipanion'
+
+/** `node-agent run`: the node, until it is told to stop. */
+export class RunCommand extends Command {
+  static override paths = [['run'], Command.Default]
+  static override usage = Command.Usage({
+    description: 'Enrol with a control plane if need be, and execute its runs until SIGTERM or SIGINT.',
+    details: `
+      Dials PLATFORM_CONTROL_URL and listens on nothing. The first start needs PLATFORM_ENROL_TOKEN, which works once; afterwards the
+      node knows itself by the file node.json in PLATFORM_DATA_DIR (./node-data), which nobody else may read. Inputs, outputs
+      and journals of runs stay in node.db beside it. On SIGTERM it takes no new work, lets open steps finish for
+      PLATFORM_DRAIN_TIMEOUT (30s), tells what is left to tell and exits 0.
+    `,
+    examples: [
+      ['The first start', 'PLATFORM_CONTROL_URL=https://control.example:8081 PLATFORM_ENROL_TOKEN=wb_node_… $0 run'],
+    ],
+  })
+
+  override async execute(): Promise<number> {
+    const { untilSignal } = await import('../../shared/host/until-signal.ts')
+    const { EnvError } = await import('../../shared/env/read-env.ts')
+    const { isKnownFault } = await import('../../shared/host/known-fault.ts')
+    const { TunnelRefusal } = await import('../../shared/tunnel/refusal.ts')
+    const { runNode } = await import('../run.ts')
+    const say = (line: string) => this.context.stdout.write(line + '\n')
+    try {
+      const stop = untilSignal()
+      const node = await runNode(this.context.env, { say })
+      say(`node     ${node.nodeId}`)
+      try {
+        await Promise.race([stop, node.done])
+      } finally {
+        await node.close()
+      }
+      return 0
+    } catch (error) {
+      if (error instanceof EnvError || (!isKnownFault(error) && !(error instanceof TunnelRefusal))) throw error
+      this.context.stderr.write(error.message + '\n')
+      return 1
+    }
+  }
+}

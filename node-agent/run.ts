@@ -1,0 +1,93 @@
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+import { readProviders } from '../runtime/providers/environment.ts'
+import { createRuntime } from '../runtime/runtime.ts'
+import { EnvError, readEnv } from '../shared/env/read-env.ts'
+import { nativeSha256 } from '../shared/host/native-sha256.ts'
+import { nodeOutside } from '../shared/host/node-outside.ts'
+import { openDb } from '../shared/host/open-libsql.ts'
+import { writerIsGone, writerName } from '../shared/host/writer-name.ts'
+import { outboundRule } from '../shared/http/outbound/outbound-rule.ts'
+import { createLog } from '../shared/log/log.ts'
+import { systemClock } from '../shared/time/clock.ts'
+import { nodeRunEnv } from './env.ts'
+import { hostMachine } from './host-machine.ts'
+import { examine } from './isolation/doctor.ts'
+import { nodeAccess } from './tunnel/access.ts'
+import { enrol, readIdentity } from './tunnel/identity.ts'
+import { grpcTransport } from './tunnel/transport.ts'
+import { type BackendSaid, openTunnel, type Tunnel } from './tunnel/tunnel.ts'
+
+export interface RunningNode {
+  nodeId: string
+  /** Rejects when the tunnel can never work. */
+  done: Promise<void>
+  /** Lets runs finish their open steps, tells what is left to tell, and says goodbye. */
+  close(): Promise<void>
+}
+
+const PROBE_MS = 20_000
+
+/** A node: enrols once, then executes what its control plane gives it, with everything about the runs in its own store. */
+export async function runNode(
+  vars: Record<string, string | undefined>,
+  { say }: { say: (line: string) => void },
+): Promise<RunningNode> {
+  const env = readEnv(nodeRunEnv, vars)
+  const providers = readProviders(vars)
+  const log = createLog({ filter: env.PLATFORM_LOG_LEVEL, write: line => process.stderr.write(line + '\n') })
+  log.redact.register(env.PLATFORM_ENROL_TOKEN)
+  const transport = grpcTransport({
+    ...{ url: env.PLATFORM_CONTROL_URL, ca: env.PLATFORM_CONTROL_CA, pin: env.PLATFORM_CONTROL_PIN },
+    insecure: env.PLATFORM_TUNNEL_INSECURE === '1',
+  })
+  const path = join(env.PLATFORM_DATA_DIR, 'node.json')
+  let identity = await readIdentity(path)
+  if (identity === undefined) {
+    if (env.PLATFORM_ENROL_TOKEN === undefined) {
+      throw new EnvError(
+        'PLATFORM_ENROL_TOKEN: this node is not enrolled yet; POST /v1/nodes on the control plane gives a token',
+      )
+    }
+    identity = await enrol(path, env.PLATFORM_ENROL_TOKEN, hostname(), transport)
+    say(`enrolled ${identity.nodeId} in pool ${identity.pool}`)
+  }
+  // Also removes what an earlier process of this node left behind.
+  const { probes } = await examine(env, PROBE_MS, env.NODE_BACKENDS)
+  const verifiedUnix = BigInt(Math.floor(Date.now() / 1000))
+  const backends = probes.map(
+    ({ backend, available, verifiedBy, reasons, accel }): BackendSaid => ({
+      ...{ name: backend, ok: available, detail: available ? (verifiedBy ?? '') : reasons.join(' ') },
+      ...{ verifiedUnix: available ? verifiedUnix : 0n, accel: accel ?? '' },
+    }),
+  )
+  const db = await openDb(join(env.PLATFORM_DATA_DIR, 'node.db'))
+  const outside = nodeOutside({ rule: outboundRule(env.PLATFORM_OUTBOUND_ALLOW) })
+  let tunnel: Tunnel | undefined
+  const runtime = createRuntime({
+    ...{ db, log, outside, providers, sha256: nativeSha256, owner: writerName(), isGone: writerIsGone },
+    ...{ receiptSeed: identity.signSeed, demo: env.PLATFORM_DEMO !== 'off' },
+    limits: { maxConcurrent: env.PLATFORM_MAX_CONCURRENT_RUNS },
+    seat: { ...identity, news: () => tunnel?.news() },
+  })
+  await runtime.ready()
+  tunnel = openTunnel({
+    ...{ transport, seat: runtime.seat!, backends, machine: hostMachine, slots: env.PLATFORM_MAX_CONCURRENT_RUNS },
+    ...{ access: nodeAccess(identity, transport, systemClock.now), clock: systemClock },
+    log: log.target('node.tunnel'),
+  })
+  const open = tunnel
+  return {
+    nodeId: identity.nodeId,
+    done: open.done,
+    async close() {
+      runtime.drain()
+      const untilMs = performance.now() + env.PLATFORM_DRAIN_TIMEOUT
+      await runtime.close(env.PLATFORM_DRAIN_TIMEOUT)
+      await open.flushed(Math.max(500, untilMs - performance.now()))
+      await open.close()
+      await outside.close()
+      db.close()
+    },
+  }
+}

@@ -1,0 +1,93 @@
+import { chmod, mkdir, open, readFile, rename } from 'node:fs/promises'
+import { arch, platform } from 'node:os'
+import { dirname } from 'node:path'
+import { z } from 'zod'
+import { poolKeyPlace } from '../../runtime/nodes/enrolment.ts'
+import { EnvError } from '../../shared/env/read-env.ts'
+import { fromBase64, toBase64 } from '../../shared/sign/bytes.ts'
+import { type Signer, signer } from '../../shared/sign/ed25519.ts'
+import { type BoxKeys, newBoxKeys, openSealed } from '../../shared/tunnel/sealed-box.ts'
+import { VERSION } from '../../shared/version.ts'
+import type { NodeTransport } from './transport.ts'
+
+export interface Identity {
+  nodeId: string
+  tenantId: string
+  pool: string
+  signSeed: Uint8Array<ArrayBuffer>
+  signer: Signer
+  poolKeys: BoxKeys
+}
+
+const key = z.base64().transform(text => fromBase64(text))
+const stored = z.object({
+  version: z.literal(1),
+  nodeId: z.string(),
+  tenantId: z.string(),
+  pool: z.string(),
+  signSeed: key,
+  boxKey: key,
+  poolPublic: key,
+  poolPrivate: key,
+})
+
+/** The node as it was enrolled; undefined before. Nobody else may read the file. */
+export async function readIdentity(path: string): Promise<Identity | undefined> {
+  let text: string
+  try {
+    text = await readFile(path, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+  await chmod(path, 0o600)
+  const read = stored.safeParse(JSON.parse(text))
+  if (!read.success) throw new EnvError(`${path} is not the identity of a node: restore it, or enrol a new node`)
+  const { nodeId, tenantId, pool, signSeed, poolPublic, poolPrivate } = read.data
+  return {
+    ...{ nodeId, tenantId, pool, signSeed, signer: await signer(signSeed) },
+    poolKeys: { publicKey: poolPublic, privateKey: poolPrivate },
+  }
+}
+
+/** Uses the token once: makes the keys of this node here, and keeps them before anything else happens. */
+export async function enrol(path: string, token: string, name: string, transport: NodeTransport): Promise<Identity> {
+  const signSeed = crypto.getRandomValues(new Uint8Array(32))
+  const own = await signer(signSeed)
+  const box = await newBoxKeys()
+  const reply = await transport.enrol({
+    ...{ token, name, signKey: own.publicKey, boxKey: box.publicKey },
+    ...{ version: VERSION, os: platform(), arch: arch() },
+  })
+  const { nodeId, tenantId, pool } = reply
+  const poolPrivate = await openSealed(box, reply.poolKeySealed, poolKeyPlace(tenantId, pool))
+  const poolKeys = await boxKeysFrom(poolPrivate)
+  await write(path, {
+    ...{ version: 1, nodeId, tenantId, pool, signSeed: toBase64(signSeed), boxKey: toBase64(box.privateKey) },
+    ...{ poolPublic: toBase64(poolKeys.publicKey), poolPrivate: toBase64(poolPrivate) },
+  })
+  return { nodeId, tenantId, pool, signSeed, signer: own, poolKeys }
+}
+
+/** The public half follows from the private one. */
+async function boxKeysFrom(privateKey: Uint8Array<ArrayBuffer>): Promise<BoxKeys> {
+  const { createPrivateKey, createPublicKey } = await import('node:crypto')
+  const prefix = Buffer.from('302e020100300506032b656e04220420', 'hex')
+  const der = Buffer.concat([prefix, privateKey])
+  const made = createPublicKey(createPrivateKey({ key: der, format: 'der', type: 'pkcs8' }))
+  const raw = made.export({ format: 'der', type: 'spki' }).subarray(-32)
+  return { publicKey: Uint8Array.from(raw), privateKey }
+}
+
+/** On the disk before it has its name, so that a crash leaves either nothing or all of it. */
+async function write(path: string, content: object): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  const file = await open(`${path}.new`, 'w', 0o600)
+  try {
+    await file.writeFile(JSON.stringify(content))
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  await rename(`${path}.new`, path)
+}

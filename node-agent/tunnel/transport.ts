@@ -1,0 +1,103 @@
+import { readFileSync } from 'node:fs'
+import type { SecureClientSessionOptions } from 'node:http2'
+import { create } from '@bufbuild/protobuf'
+import { type Client, Code, ConnectError, createClient } from '@connectrpc/connect'
+import { createGrpcTransport } from '@connectrpc/connect-node'
+import { EnvError } from '../../shared/env/read-env.ts'
+import { isLoopback } from '../../shared/http/bind.ts'
+import {
+  type ControlFrame,
+  type EnrolReply,
+  type EnrolRequest,
+  EnrolRequestSchema,
+  type NodeFrame,
+  NodeGateway,
+  type RefreshReply,
+  type RefreshRequest,
+  RefreshRequestSchema,
+} from '../../shared/tunnel/gateway.gen.ts'
+import { MOST_FRAME_BYTES } from '../../shared/tunnel/protocol.ts'
+import { type RefusalCode, TunnelRefusal } from '../../shared/tunnel/refusal.ts'
+
+/** The wire under a node's end of the tunnel. Everything that fails is a TunnelRefusal. */
+export interface NodeTransport {
+  enrol(request: Omit<EnrolRequest, '$typeName'>): Promise<EnrolReply>
+  refresh(request: Omit<RefreshRequest, '$typeName'>): Promise<RefreshReply>
+  connect(token: string, frames: AsyncIterable<NodeFrame>, gone: AbortSignal): AsyncIterable<ControlFrame>
+}
+
+export interface GrpcOptions {
+  url: string
+  /** A PEM file to trust in place of the system's authorities; for a certificate that signs itself. */
+  ca?: string | undefined
+  /** SHA-256 of the certificate that the control plane must show, in hex. */
+  pin?: string | undefined
+  insecure: boolean
+}
+
+const CALL_MS = 15_000
+
+/** gRPC over HTTP/2. Plain text goes only to this machine, unless somebody decides otherwise. */
+export function grpcTransport({ url, ca, pin, insecure }: GrpcOptions): NodeTransport {
+  const { protocol, hostname } = new URL(url)
+  if (protocol === 'http:' && !insecure && !isLoopback(hostname.replace(/^\[|\]$/g, ''))) {
+    throw new EnvError(
+      `PLATFORM_CONTROL_URL: ${url} would carry keys and prompts in plain text; use https, or set PLATFORM_TUNNEL_INSECURE=1 where something else encrypts it`,
+    )
+  }
+  const nodeOptions: SecureClientSessionOptions = {
+    ...(ca !== undefined && { ca: readFileSync(ca) }),
+    ...(pin !== undefined && {
+      // In place of the name: a pinned certificate is known by itself.
+      checkServerIdentity: (_host, certificate) =>
+        certificate.fingerprint256.replaceAll(':', '').toLowerCase() === pin
+          ? undefined
+          : new Error('the control plane shows another certificate than the pinned one'),
+    }),
+  }
+  const client = createClient(
+    NodeGateway,
+    createGrpcTransport({
+      ...{ baseUrl: url, nodeOptions, readMaxBytes: MOST_FRAME_BYTES, writeMaxBytes: MOST_FRAME_BYTES },
+      ...{ pingIntervalMs: 15_000, acceptCompression: [] },
+    }),
+  )
+  return {
+    enrol: request => told(client.enrol(create(EnrolRequestSchema, request), { timeoutMs: CALL_MS })),
+    refresh: request => told(client.refresh(create(RefreshRequestSchema, request), { timeoutMs: CALL_MS })),
+    connect: (token, frames, gone) => stream(client, token, frames, gone),
+  }
+}
+
+async function* stream(
+  client: Client<typeof NodeGateway>,
+  token: string,
+  frames: AsyncIterable<NodeFrame>,
+  signal: AbortSignal,
+): AsyncGenerator<ControlFrame> {
+  try {
+    yield* client.connect(frames, { signal, headers: { authorization: `Bearer ${token}` } })
+  } catch (error) {
+    throw refusal(error)
+  }
+}
+
+async function told<T>(answer: Promise<T>): Promise<T> {
+  try {
+    return await answer
+  } catch (error) {
+    throw refusal(error)
+  }
+}
+
+const NAMES: readonly RefusalCode[] = [
+  ...(['unauthenticated', 'unknown_protocol', 'out_of_order', 'too_large', 'bad_frame', 'replaced'] as const),
+  ...(['not_ready', 'closing'] as const),
+]
+
+function refusal(error: unknown): TunnelRefusal {
+  const fault = ConnectError.from(error)
+  const named = NAMES.find(name => name === fault.metadata.get('waybill-refusal'))
+  const code = named ?? (fault.code === Code.ResourceExhausted ? 'too_large' : 'closing')
+  return new TunnelRefusal(code, fault.rawMessage, { cause: error })
+}

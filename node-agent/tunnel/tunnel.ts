@@ -1,0 +1,240 @@
+import { create } from '@bufbuild/protobuf'
+import type { Seat } from '../../runtime/nodes/seat.ts'
+import type { Log } from '../../shared/log/log.ts'
+import type { Clock } from '../../shared/time/clock.ts'
+import { sleep } from '../../shared/time/sleep.ts'
+import { type Channel, frameChannel } from '../../shared/tunnel/channel.ts'
+import {
+  type ControlFrame,
+  type NodeFrame,
+  NodeFrameSchema,
+  type ReadRequest,
+} from '../../shared/tunnel/gateway.gen.ts'
+import { inbox } from '../../shared/tunnel/inbox.ts'
+import { outbox } from '../../shared/tunnel/outbox.ts'
+import { PROTO } from '../../shared/tunnel/protocol.ts'
+import { TunnelRefusal } from '../../shared/tunnel/refusal.ts'
+import { VERSION } from '../../shared/version.ts'
+import { redialDelay } from './redial-delay.ts'
+import type { NodeTransport } from './transport.ts'
+
+export interface BackendSaid {
+  name: string
+  ok: boolean
+  detail: string
+  verifiedUnix: bigint
+  accel: string
+}
+
+export interface TunnelOptions {
+  transport: NodeTransport
+  access: { token(): Promise<string>; drop(): void }
+  seat: Seat
+  /** What the doctor found when it ran each backend. */
+  backends: readonly BackendSaid[]
+  machine: () => { cpu: number; vcpus: number; memoryMb: number; memoryFreeMb: number }
+  slots: number
+  clock: Clock
+  log: Log
+  /** After this a stream is replaced by a new one. */
+  maxStreamMs?: number
+  /** Before the next try, after so many failures in a row. */
+  delay?: (failures: number) => number
+}
+
+const READ_CHUNK = 256 * 1024
+const MAX_STREAM_MS = 30 * 60_000
+
+export interface Tunnel {
+  /** Settles when the tunnel is given up: after `close`, or where it can never work. */
+  done: Promise<void>
+  /** The store has something to tell. */
+  news(): void
+  /** Resolves when the control plane has heard everything, or the time is over. */
+  flushed(ms: number): Promise<void>
+  close(): Promise<void>
+}
+
+/** The node's end: dials, tells what the store has to tell, does what it is told, and dials again (runtime contract §14). */
+export function openTunnel(options: TunnelOptions): Tunnel {
+  const { transport, access, seat, clock, log, slots, backends, machine, maxStreamMs = MAX_STREAM_MS } = options
+  const { delay = failures => redialDelay(failures, Math.random) } = options
+  const streamId = crypto.randomUUID()
+  const leaving = new AbortController()
+  const channel: Channel<NodeFrame, ControlFrame> = frameChannel<NodeFrame, ControlFrame>({
+    ackOnly: () => create(NodeFrameSchema, { body: { case: 'ackOnly', value: {} } }),
+    weigh: () => 400,
+    onAcked: seq => out.acked(seq),
+  })
+  const out = outbox({ read: seat.untold, remove: seat.told }, () => channel, log)
+  const orders = inbox<ControlFrame>(
+    async batch => {
+      await seat.handle(batch)
+      channel.done(Number(batch.at(-1)?.seq ?? 0))
+    },
+    { log },
+  )
+  let current: AbortController | undefined
+  let welcomed = false
+
+  async function answer(request: ReadRequest): Promise<void> {
+    const { requestId } = request
+    const say = (status: number, body: Uint8Array, last: boolean) =>
+      channel.pass(
+        create(NodeFrameSchema, { body: { case: 'readResponse', value: { requestId, status, body, last } } }),
+      )
+    try {
+      const { status, body } = await seat.read(request)
+      for (let at = 0; at === 0 || at < body.length; at += READ_CHUNK) {
+        say(status, body.subarray(at, at + READ_CHUNK), at + READ_CHUNK >= body.length)
+      }
+    } catch (error) {
+      log.error('a read could not be answered', { error, kind: request.kind })
+      say(500, new Uint8Array(), true)
+    }
+  }
+
+  async function take(frame: ControlFrame): Promise<void> {
+    const { body } = frame
+    switch (body.case) {
+      case 'ping':
+        channel.pass(create(NodeFrameSchema, { body: { case: 'pong', value: { n: body.value.n } } }))
+        return
+      case 'readRequest':
+        void answer(body.value)
+        return
+      case 'drain':
+        log.info(body.value.on ? 'this node is given no new work' : 'this node is given work again')
+        return
+      case 'assign':
+      case 'cancel':
+      case 'approval':
+      case 'signal':
+        if (frame.seq === 0n) throw new TunnelRefusal('bad_frame', `an order without a number: ${body.case}`)
+        return orders.put(frame)
+      case 'ackOnly':
+        return
+      default:
+        throw new TunnelRefusal(
+          'bad_frame',
+          `this version does not know what to do with ${body.case ?? 'an empty frame'}`,
+        )
+    }
+  }
+
+  function beat(): void {
+    const active = seat.active()
+    const { cpu, memoryFreeMb } = machine()
+    const value = {
+      activeRuns: active,
+      freeSlots: Math.max(0, slots - active),
+      cpu,
+      memoryFreeMb: BigInt(memoryFreeMb),
+    }
+    channel.pass(create(NodeFrameSchema, { body: { case: 'heartbeat', value } }))
+  }
+
+  /** One stream, until it breaks (throws), ends, or has been open for long; then the next one may be opened beside it. */
+  async function stream(): Promise<void> {
+    const token = await access.token()
+    leaving.signal.throwIfAborted()
+    const stop = new AbortController()
+    const before = current
+    current = stop
+    const { vcpus, memoryMb } = machine()
+    const held = await seat.held()
+    const welcome = Promise.withResolvers<number>()
+    welcome.promise.catch(() => undefined)
+    const hello = create(NodeFrameSchema, {
+      body: {
+        case: 'hello',
+        value: {
+          ...{ nodeId: seat.nodeId, streamId, lastSeenSeq: BigInt(channel.seen), held, proto: PROTO, slots, vcpus },
+          ...{ backends: [...backends], memoryMb: BigInt(memoryMb), version: VERSION },
+        },
+      },
+    })
+    async function* outgoing(): AsyncGenerator<NodeFrame> {
+      yield hello
+      yield* channel.open(await welcome.promise, stop.signal)
+    }
+    let heard = clock.monotonic()
+    let watch: ReturnType<typeof setInterval> | undefined
+    const aged = Promise.withResolvers<void>()
+    const timer = setTimeout(aged.resolve, maxStreamMs)
+    async function listen(): Promise<void> {
+      let first = true
+      for await (const frame of transport.connect(token, outgoing(), stop.signal)) {
+        heard = clock.monotonic()
+        if (first) {
+          if (frame.body.case !== 'welcome') throw new TunnelRefusal('bad_frame', 'expected a welcome first')
+          first = false
+          welcomed = true
+          const { lastSeenSeq, heartbeatSeconds, lostSeconds } = frame.body.value
+          welcome.resolve(Number(lastSeenSeq))
+          before?.abort(new TunnelRefusal('replaced', 'a newer stream is open'))
+          out.wake()
+          const lostMs = Math.max(1, lostSeconds) * 1000
+          watch = setInterval(() => {
+            if (clock.monotonic() - heard > lostMs) stop.abort(new TunnelRefusal('closing', 'nothing was heard'))
+            else beat()
+          }, Math.max(1, heartbeatSeconds) * 1000)
+          beat()
+          continue
+        }
+        const fresh = channel.receive(frame)
+        if (fresh) await take(fresh)
+      }
+    }
+    const listening = listen().finally(() => {
+      clearTimeout(timer)
+      clearInterval(watch)
+      welcome.reject(stop.signal.reason ?? new TunnelRefusal('closing', 'the stream ended'))
+      stop.abort()
+    })
+    listening.catch(() => undefined)
+    await Promise.race([listening, aged.promise])
+  }
+
+  async function run(): Promise<void> {
+    let failures = 0
+    while (!leaving.signal.aborted) {
+      welcomed = false
+      try {
+        await stream()
+        failures = 0
+      } catch (error) {
+        if (leaving.signal.aborted) return
+        const refusal = error instanceof TunnelRefusal ? error : undefined
+        if (refusal?.code === 'unknown_protocol') throw error
+        if (refusal?.code === 'unauthenticated') access.drop()
+        failures = welcomed ? 1 : failures + 1
+        const waitMs = delay(failures)
+        log.warn('the tunnel is down and is dialled again', { reason: refusal?.code ?? 'error', error, waitMs })
+        await sleep(waitMs, leaving.signal).catch(() => undefined)
+      }
+    }
+  }
+
+  const done = run()
+  done.catch(() => undefined)
+  return {
+    done,
+    news: out.wake,
+    async flushed(ms) {
+      const until = clock.monotonic() + ms
+      while (clock.monotonic() < until && !leaving.signal.aborted) {
+        if (channel.unacknowledged === 0 && (await seat.untold(0, 1)).length === 0) return
+        await sleep(20)
+      }
+    },
+    async close() {
+      leaving.abort()
+      current?.abort(new TunnelRefusal('closing', 'this node is stopping'))
+      orders.close()
+      await done.catch(() => undefined)
+      await orders.idle()
+      await out.close()
+    },
+  }
+}

@@ -1,0 +1,134 @@
+import { X509Certificate } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import {
+  createSecureServer,
+  createServer,
+  type Http2SecureServer,
+  type Http2Server,
+  type ServerHttp2Session,
+} from 'node:http2'
+import type { AddressInfo } from 'node:net'
+import { Code, ConnectError, type ConnectRouter, type HandlerContext } from '@connectrpc/connect'
+import { connectNodeAdapter } from '@connectrpc/connect-node'
+import { ListenError } from '../../shared/host/serve.ts'
+import { type Bind, isLoopback } from '../../shared/http/bind.ts'
+import { NodeGateway as NodeGatewayService } from '../../shared/tunnel/gateway.gen.ts'
+import { MOST_FRAME_BYTES } from '../../shared/tunnel/protocol.ts'
+import { type RefusalCode, TunnelRefusal } from '../../shared/tunnel/refusal.ts'
+import type { NodeGateway } from '../nodes/gateway.ts'
+import type { TunnelEndpoint } from '../nodes/well-known.ts'
+
+export interface TunnelOptions {
+  gateway: NodeGateway
+  bind: Bind
+  /** Paths of PEM files. */
+  tls?: { cert: string; key: string } | undefined
+  /** Plain text beyond this machine is somebody's decision. */
+  insecure: boolean
+}
+
+export interface ListeningTunnel {
+  at: TunnelEndpoint
+  close(): Promise<void>
+}
+
+const CODES: Record<RefusalCode, Code> = {
+  unauthenticated: Code.Unauthenticated,
+  unknown_protocol: Code.FailedPrecondition,
+  out_of_order: Code.DataLoss,
+  too_large: Code.ResourceExhausted,
+  bad_frame: Code.InvalidArgument,
+  replaced: Code.Aborted,
+  not_ready: Code.Unavailable,
+  closing: Code.Unavailable,
+}
+
+/** Puts the node gateway on a socket: gRPC over HTTP/2, with TLS wherever it leaves this machine. */
+export async function listenForNodes({ gateway, bind, tls, insecure }: TunnelOptions): Promise<ListeningTunnel> {
+  if (tls === undefined && !insecure && !isLoopback(bind.host)) {
+    throw new ListenError(
+      `The tunnel would listen on ${bind.host} in plain text. Set PLATFORM_TUNNEL_TLS_CERT and PLATFORM_TUNNEL_TLS_KEY, or PLATFORM_TUNNEL_INSECURE=1 where something else encrypts it.`,
+    )
+  }
+  const handler = connectNodeAdapter({
+    routes: routesOf(gateway),
+    ...{ connect: false, grpcWeb: false, readMaxBytes: MOST_FRAME_BYTES, writeMaxBytes: 2 * MOST_FRAME_BYTES },
+  })
+  const pems = tls && { cert: await pem(tls.cert), key: await pem(tls.key) }
+  const server: Http2Server | Http2SecureServer = pems ? createSecureServer(pems, handler) : createServer(handler)
+  const sessions = new Set<ServerHttp2Session>()
+  server.on('session', (session: ServerHttp2Session) => {
+    sessions.add(session)
+    session.once('close', () => sessions.delete(session))
+    session.on('error', () => session.destroy())
+  })
+  const host = bind.host === 'localhost' ? '127.0.0.1' : bind.host
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', cause => {
+      const reason = cause instanceof Error ? cause.message : String(cause)
+      reject(new ListenError(`The tunnel cannot listen on ${bind.host}:${bind.port}: ${reason}`, { cause }))
+    })
+    server.listen(bind.port, host, () => resolve())
+  })
+  const { port } = server.address() as AddressInfo
+  const shown = host.includes(':') ? `[${host}]` : host
+  return {
+    at: {
+      endpoint: `${pems ? 'https' : 'http'}://${shown}:${port}`,
+      tlsFingerprint: pems ? fingerprintOf(pems.cert) : null,
+    },
+    async close() {
+      await gateway.close()
+      const closed = new Promise<void>(resolve => server.close(() => resolve()))
+      for (const session of sessions) session.destroy()
+      await closed
+    },
+  }
+}
+
+function routesOf(gateway: NodeGateway) {
+  return (router: ConnectRouter) => {
+    router.service(NodeGatewayService, {
+      enrol: request => told(gateway.enrol(request)),
+      refresh: request => told(gateway.refresh(request)),
+      async *connect(frames, { requestHeader }: HandlerContext) {
+        const token = /^Bearer (\S{1,256})$/.exec(requestHeader.get('authorization') ?? '')?.[1]
+        try {
+          yield* gateway.connect(token, frames)
+        } catch (error) {
+          throw refusal(error)
+        }
+      },
+    })
+  }
+}
+
+async function told<T>(answer: Promise<T>): Promise<T> {
+  try {
+    return await answer
+  } catch (error) {
+    throw refusal(error)
+  }
+}
+
+/** The reason goes along by name, so that the other end need not read sentences. What is not a refusal stays here. */
+function refusal(error: unknown): ConnectError {
+  if (error instanceof ConnectError) return error
+  if (!(error instanceof TunnelRefusal))
+    return new ConnectError('internal error', Code.Internal, undefined, undefined, error)
+  return new ConnectError(error.message, CODES[error.code], { 'waybill-refusal': error.code }, undefined, error)
+}
+
+async function pem(path: string): Promise<Buffer> {
+  try {
+    return await readFile(path)
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new ListenError(`The tunnel's certificate or key cannot be read: ${reason}`, { cause })
+  }
+}
+
+/** SHA-256 of the certificate, as a node pins it. */
+function fingerprintOf(cert: Buffer): string {
+  return new X509Certificate(cert).fingerprint256.replaceAll(':', '').toLowerCase()
+}

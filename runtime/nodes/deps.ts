@@ -1,0 +1,22 @@
+import type { Db } from '../../shared/sql/db.ts'
+import type { Idempotent } from '../idempotency/idempotent.ts'
+import type { EndingHere } from './ending.ts'
+import type { FarRun } from './far-run.ts'
+import type { NodeLinks } from './node-link.ts'
+import type { NodeStore } from './store.ts'
+import type { WellKnownDeps } from './well-known.ts'
+
+export interface NodesDeps extends WellKnownDeps {
+  db: Db
+  store: NodeStore
+  links: NodeLinks
+  end: (id: string, end: EndingHere) => Promise<boolean>
+  openOn: (nodeId: string) => Promise<FarRun[]>
+  idempotent: Idempotent
+  now: () => Date
+  newId: () => string
+  lostMs: number
+  /** A node is announced: from now on somebody has to listen for it. */
+  wanted: () => void
+  maxBodyBytes: number
+}

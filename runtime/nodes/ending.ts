@@ -1,0 +1,63 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import type { InStatement } from '@libsql/client/web'
+import type { Db } from '../../shared/sql/db.ts'
+import { ControlFrameSchema } from '../../shared/tunnel/gateway.gen.ts'
+import { isTerminal, type RunErrorCode } from '../../shared/wire/runtime/run.ts'
+import type { FarRun } from './far-run.ts'
+import type { FarEnd, FarStore } from './far-store.ts'
+import { EMPTY_OUTPUT_HASH, type IngestDeps } from './ingest.ts'
+import type { NodeStore } from './store.ts'
+
+export interface EndingDeps extends Pick<IngestDeps, 'signFar' | 'announce' | 'ended' | 'watched' | 'dayOf' | 'now'> {
+  db: Db
+  far: FarStore
+  nodes: Pick<NodeStore, 'frame'>
+  wakeNode: (nodeId: string) => void
+}
+
+export interface EndingHere {
+  status: 'failed' | 'cancelled'
+  code?: RunErrorCode
+  message?: string
+  reason?: string
+  /** The node will not be heard of any more: what it streamed is all there is. */
+  final?: boolean
+}
+
+/**
+ * Ends a run by the word of the control plane. That is final at once; a node that has the run is told, however long it is away,
+ * and its journal's head, and with it the receipt, is known when it has answered (runtime contract §14).
+ */
+export function ending({ db, far, nodes, wakeNode, signFar, announce, ended, watched, dayOf, now }: EndingDeps) {
+  return async (id: string, { status, code, message, reason, final = false }: EndingHere): Promise<boolean> => {
+    const run = await far.get(id)
+    if (run === undefined || isTerminal(run.status)) return false
+    const finishedMs = now().getTime()
+    const end: FarEnd = {
+      ...{ status, finishedMs, day: dayOf(finishedMs), errorCode: code, reason },
+      errorMessage: message,
+    }
+    const told = run.state === 'offered' || run.state === 'accepted'
+    const statements: InStatement[] = far.end(run, end)
+    if (told && run.nodeId !== undefined) {
+      statements.push(far.state(id, 'ending'), nodes.frame(run.nodeId, cancelFrame(id, reason ?? message ?? '', false)))
+    }
+    if (!told || final) {
+      const sealed: FarRun = { ...run, status, outputHash: EMPTY_OUTPUT_HASH, finishedMs }
+      const known = { outputHash: EMPTY_OUTPUT_HASH, models: [] }
+      statements.push(...far.sealed(sealed, known, await signFar(sealed, end), finishedMs))
+    }
+    await db.write([...statements, ...announce([{ runId: id, epoch: run.epoch, status, atMs: finishedMs }])])
+    ended(status)
+    watched(id, run.eventSeq, true)
+    if (told && run.nodeId !== undefined) wakeNode(run.nodeId)
+    return true
+  }
+}
+
+export function cancelFrame(runId: string, reason: string, remove: boolean): Uint8Array<ArrayBuffer> {
+  return toBinary(
+    ControlFrameSchema,
+    create(ControlFrameSchema, { body: { case: 'cancel', value: { runId, reason, remove } } }),
+  )
+}

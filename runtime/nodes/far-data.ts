@@ -1,0 +1,90 @@
+import { ApiError } from '../../shared/http/api-error.ts'
+import type { Run } from '../../shared/wire/runtime/run.ts'
+import { isTerminal } from '../../shared/wire/runtime/run.ts'
+import { type JournalEntry, readEvent } from '../execution/journal/event.ts'
+import type { FarRun } from './far-run.ts'
+import type { NodeLinks, ReadAsked } from './node-link.ts'
+
+/** What a node answers about the runs that it holds. */
+export interface FarData {
+  id: string
+  input: Record<string, unknown>
+  output?: Record<string, unknown>
+  errorMessage?: string
+}
+
+export interface FarApproval {
+  id: string
+  prompt: string
+  action?: { name: string; arguments: unknown }
+  comment?: string
+}
+
+export interface FarEventText {
+  hash: string
+  body: string
+}
+
+const decoder = new TextDecoder()
+const MOST_EVENTS = 500
+
+export const offline = (what: string): ApiError<'node_offline'> =>
+  new ApiError('node_offline', `${what} is kept by a node that is away or does not answer: try again when it is back`)
+
+/** What only nodes have, asked of them each time and kept nowhere here. */
+export function farData(links: NodeLinks) {
+  async function ask<T>(nodeId: string | undefined, asked: ReadAsked): Promise<T | undefined> {
+    const answer = nodeId === undefined ? undefined : await links.get(nodeId)?.read(asked)
+    if (answer === undefined || answer.status !== 200) return undefined
+    return JSON.parse(decoder.decode(answer.body)) as T
+  }
+
+  return {
+    /** Input, output and the words of an error, by run; undefined: the node is away. */
+    async of(nodeId: string, ids: readonly string[]): Promise<Map<string, FarData> | undefined> {
+      const found = await ask<FarData[]>(nodeId, { kind: 'data', id: ids.join(',') })
+      return found && new Map(found.map(one => [one.id, one]))
+    },
+
+    async events({ id, nodeId, state }: FarRun, fromSeq: number, most: number): Promise<JournalEntry[]> {
+      if (state === 'queued' || nodeId === undefined) return []
+      const limit = Math.min(most, MOST_EVENTS)
+      const found: JournalEntry[] = []
+      // Its pages may be shorter than the caller's, who takes a short page for the last one.
+      for (let from = fromSeq; found.length < most; from += limit) {
+        const page = await ask<FarEventText[]>(nodeId, { kind: 'events', id, from, limit })
+        if (page === undefined) throw offline(`the journal of run ${id}`)
+        found.push(...page.map(({ body, hash }) => readEvent(body, hash)))
+        if (page.length < limit) break
+      }
+      return found.slice(0, most)
+    },
+
+    async approvals(nodeId: string, ids: readonly string[]): Promise<Map<string, FarApproval> | undefined> {
+      const found = await ask<FarApproval[]>(nodeId, { kind: 'approvals', id: ids.join(',') })
+      return found && new Map(found.map(one => [one.id, one]))
+    },
+
+    /** The pool's private key, sealed by a node that has it to one that has not. */
+    async poolKey(tenantId: string, pool: string, boxKeyHex: string): Promise<Uint8Array | undefined> {
+      for (const link of links.of(tenantId, pool)) {
+        const answer = await link.read({ kind: 'pool-key', id: boxKeyHex })
+        if (answer?.status === 200) return answer.body
+      }
+      return undefined
+    },
+  }
+}
+
+/** The record of a run with what its node says; a run that was ended here shows no output that came later. */
+export function withData(run: Run, far: FarRun, data: FarData | undefined): Run {
+  const message = far.errorMessage ?? data?.errorMessage
+  const output = isTerminal(run.status) ? (run.status === 'succeeded' ? data?.output : {}) : undefined
+  return {
+    ...run,
+    ...(data && { input: data.input }),
+    ...(data && output && { output }),
+    ...(run.error && { error: { ...run.error, message: message ?? run.error.message } }),
+    ...(data === undefined && { dataAvailable: false }),
+  }
+}

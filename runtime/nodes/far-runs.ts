@@ -1,0 +1,171 @@
+import { utf8 } from '../../shared/sign/bytes.ts'
+import { type Sha256, sha256Hex } from '../../shared/sign/sha256.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import { sealTo } from '../../shared/tunnel/sealed-box.ts'
+import type { Backend } from '../../shared/wire/runtime/isolation.ts'
+import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
+import { isTerminal, type Run, type RunErrorCode } from '../../shared/wire/runtime/run.ts'
+import { genesis } from '../execution/journal/event.ts'
+import type { NewRun, RunStore } from '../runs/store.ts'
+import { inputPlace } from './dispatcher.ts'
+import type { EndingHere } from './ending.ts'
+import { cancelFrame } from './ending.ts'
+import type { farData } from './far-data.ts'
+import { offline, withData } from './far-data.ts'
+import type { FarRun } from './far-run.ts'
+import type { FarStore } from './far-store.ts'
+import { provenBackends } from './node.ts'
+import type { NodeLinks } from './node-link.ts'
+import { type Placement, POOL_LABEL, place } from './placement.ts'
+import type { NodeStore } from './store.ts'
+
+export interface FarRunsDeps {
+  db: Db
+  far: FarStore
+  nodes: NodeStore
+  links: NodeLinks
+  data: ReturnType<typeof farData>
+  end: (id: string, end: EndingHere) => Promise<boolean>
+  dispatch: () => void
+  /** Whether any node has ever enrolled; while none has, nothing here costs anything. */
+  engaged: () => boolean
+  embedded: { on: boolean; backends: readonly Backend[] }
+  dispatchMs: number
+  sha256: Sha256
+  versionOf: (versionId: string) => Promise<{ manifest: Manifest; agentId: string } | undefined>
+  labelsOf: (tenantId: string, agentName: string) => Promise<Readonly<Record<string, string>>>
+}
+
+interface Placed {
+  run: NewRun
+  /** Ended as soon as it stands: nobody can do it. */
+  refused?: { code: RunErrorCode; message: string }
+}
+
+export type FarRuns = ReturnType<typeof farRuns>
+
+/**
+ * The store of runs as the routes and services see it, where some of the runs are on nodes: creations are placed, and what only a
+ * node has is asked of it. A run that is here goes straight to the store that is wrapped.
+ */
+export function farRuns(runs: RunStore, deps: FarRunsDeps) {
+  const { db, far, nodes, links, data, end, dispatch, sha256, embedded } = deps
+
+  async function placementOf(run: NewRun): Promise<Placement> {
+    const version = await deps.versionOf(run.versionId)
+    if (version === undefined || run.sessionId !== undefined) return { on: 'here' }
+    const labels = await deps.labelsOf(run.tenantId, run.agentName)
+    const known = await nodes.enrolled(run.tenantId)
+    return place({
+      ...{ manifest: version.manifest, wanted: labels[POOL_LABEL], embedded },
+      nodes: known.map(node => ({
+        ...{ pool: node.pool, backends: provenBackends(node), connected: links.get(node.id) !== undefined },
+      })),
+    })
+  }
+
+  async function placed(run: NewRun): Promise<Placed> {
+    const placement = await placementOf(run)
+    if (placement.on === 'here') return { run }
+    const poolKey = placement.on === 'pool' ? await nodes.poolKey(run.tenantId, placement.pool) : undefined
+    const row = far.insert({
+      ...{ id: run.id, tenantId: run.tenantId, pool: placement.pool, createdMs: run.createdMs },
+      isolation: run.isolation as FarRun['isolation'],
+      dispatchByMs: run.createdMs + deps.dispatchMs,
+      inputSealed: poolKey ? await sealTo(poolKey, utf8(run.input), inputPlace(run.id)) : null,
+      inputHash: sha256Hex(utf8(run.input), sha256),
+      genesis: genesis(run.id, sha256).hash,
+    })
+    const elsewhere: NewRun = { ...run, elsewhere: true, also: [...(run.also ?? []), ...row] }
+    if (placement.on === 'nowhere') {
+      return { run: elsewhere, refused: { code: 'isolation_unavailable', message: placement.message } }
+    }
+    return { run: elsewhere }
+  }
+
+  async function settle({ run, refused }: Placed): Promise<void> {
+    if (refused) await end(run.id, { status: 'failed', ...refused })
+    else if (run.elsewhere) dispatch()
+  }
+
+  /** The run on a node; undefined for one that is here. */
+  const farOf = async (id: string): Promise<FarRun | undefined> => (deps.engaged() ? far.get(id) : undefined)
+
+  return {
+    ...runs,
+    farOf,
+
+    async create(run: NewRun): Promise<void> {
+      if (embedded.on && !deps.engaged()) return runs.create(run)
+      const one = await placed(run)
+      await runs.create(one.run)
+      await settle(one)
+    },
+
+    async createForWindows(list: readonly NewRun[], around: Parameters<RunStore['createForWindows']>[1]) {
+      if (embedded.on && !deps.engaged()) return runs.createForWindows(list, around)
+      const all = await Promise.all(list.map(placed))
+      const results = await runs.createForWindows(
+        all.map(({ run }) => run),
+        around,
+      )
+      for (const one of all) await settle(one)
+      return results
+    },
+
+    /** Asks the node; throws `node_offline` when it has the data and is away. */
+    async get(id: string): Promise<Run | undefined> {
+      const run = await runs.get(id)
+      if (run === undefined || run.input !== undefined) return run
+      const found = await farOf(id)
+      if (found === undefined) return run
+      if (found.nodeId === undefined || found.state === 'queued' || found.state === 'offered') {
+        return withData(run, found, undefined)
+      }
+      const held = await data.of(found.nodeId, [id])
+      if (held === undefined) throw offline(`run ${id}`)
+      return withData(run, found, held.get(id))
+    },
+
+    /** Without asking anybody. */
+    async near(id: string): Promise<Run | undefined> {
+      const run = await runs.get(id)
+      const found = run === undefined || run.input !== undefined ? undefined : await farOf(id)
+      return run && found ? withData(run, found, undefined) : run
+    },
+
+    async list(...[tenantId, query, page]: Parameters<RunStore['list']>): Promise<Run[]> {
+      const found = await runs.list(tenantId, query, page)
+      if (!found.some(run => run.input === undefined)) return found
+      const there = await far.these(found.filter(run => run.input === undefined).map(({ id }) => id))
+      const byNode = new Map<string, string[]>()
+      for (const { id, nodeId, state } of there.values()) {
+        if (nodeId !== undefined && state !== 'offered') byNode.set(nodeId, [...(byNode.get(nodeId) ?? []), id])
+      }
+      const answers = await Promise.all([...byNode].map(([nodeId, ids]) => data.of(nodeId, ids)))
+      const texts = new Map(answers.flatMap(answer => [...(answer ?? [])]))
+      return found.map(run => {
+        const one = there.get(run.id)
+        return one ? withData(run, one, texts.get(run.id)) : run
+      })
+    },
+
+    async events(runId: string, fromSeq: number, most: number) {
+      const found = await farOf(runId)
+      return found ? data.events(found, fromSeq, most) : runs.events(runId, fromSeq, most)
+    },
+
+    async remove(id: string): Promise<boolean> {
+      const found = await farOf(id)
+      if (found === undefined) return runs.remove(id)
+      if (!isTerminal(found.status)) return false
+      await db.write([
+        ...(found.nodeId === undefined ? [] : [nodes.frame(found.nodeId, cancelFrame(id, '', true))]),
+        ...far.removal(id),
+      ])
+      const removed = await runs.remove(id)
+      if (found.nodeId !== undefined) links.get(found.nodeId)?.wake()
+      return removed
+    },
+  }
+}

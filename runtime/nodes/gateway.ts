@@ -1,0 +1,310 @@
+import { create, fromBinary } from '@bufbuild/protobuf'
+import type { Log } from '../../shared/log/log.ts'
+import type { Counter } from '../../shared/metrics/metrics.ts'
+import { joined } from '../../shared/sign/bytes.ts'
+import type { Clock } from '../../shared/time/clock.ts'
+import { type Channel, frameChannel } from '../../shared/tunnel/channel.ts'
+import {
+  type ControlFrame,
+  ControlFrameSchema,
+  type EnrolReply,
+  EnrolReplySchema,
+  type EnrolRequest,
+  type Hello,
+  type NodeFrame,
+  type ReadResponse,
+  type RefreshReply,
+  RefreshReplySchema,
+  type RefreshRequest,
+} from '../../shared/tunnel/gateway.gen.ts'
+import { type Inbox, inbox } from '../../shared/tunnel/inbox.ts'
+import { type Outbox, outbox } from '../../shared/tunnel/outbox.ts'
+import { PROTO } from '../../shared/tunnel/protocol.ts'
+import { TunnelRefusal } from '../../shared/tunnel/refusal.ts'
+import type { enrolment } from './enrolment.ts'
+import { type NodeRow, provenBackends, readBackends } from './node.ts'
+import type { NodeLink, NodeLinks, ReadAnswered } from './node-link.ts'
+import type { NodeStore } from './store.ts'
+
+export interface TunnelTimes {
+  heartbeatMs: number
+  /** Silence after which the other end counts as lost. */
+  lostMs: number
+  /** After this a stream is ended, and the node dials again. */
+  maxStreamMs: number
+  readMs: number
+}
+
+export const tunnelTimes: TunnelTimes = { heartbeatMs: 10_000, lostMs: 30_000, maxStreamMs: 3_600_000, readMs: 10_000 }
+
+/** The server end of the tunnel without its wire: gRPC puts it on a socket, tests call it as it is. */
+export interface NodeGateway {
+  enrol(request: EnrolRequest): Promise<EnrolReply>
+  refresh(request: RefreshRequest): Promise<RefreshReply>
+  /** Throws TunnelRefusal; ends without an error where the node is to dial again. */
+  connect(token: string | undefined, frames: AsyncIterable<NodeFrame>): AsyncGenerator<ControlFrame>
+  /** Ends every stream; the nodes dial again, here or at the next process. */
+  close(): Promise<void>
+}
+
+export interface GatewayDeps {
+  store: NodeStore
+  enrolment: ReturnType<typeof enrolment>
+  links: NodeLinks
+  /** What a node told, in order; handled again when it throws. */
+  ingest: (node: NodeRow, frames: readonly NodeFrame[]) => Promise<void>
+  /** A node is here, with the runs that it says it has. */
+  arrived: (link: NodeLink, held: Hello['held'], fresh: boolean) => Promise<void>
+  heard: () => void
+  reconnects: Pick<Counter, 'add'>
+  clock: Clock
+  newId: () => string
+  log: Log
+  times: TunnelTimes
+}
+
+/** What outlives the streams of one life of a node process. */
+interface Peer {
+  node: NodeRow
+  streamId: string
+  channel: Channel<ControlFrame, NodeFrame>
+  outbox: Outbox
+  inbox: Inbox<NodeFrame>
+  reads: Map<string, { parts: Uint8Array[]; done: (answer: ReadAnswered | undefined) => void }>
+  stop: AbortController | undefined
+}
+
+const MOST_READS = 1000
+const MOST_READ_BYTES = 64 * 1024 * 1024
+const HELLO_MS = 10_000
+
+export function nodeGateway(deps: GatewayDeps): NodeGateway {
+  const { store, links, clock, log, times, newId } = deps
+  const peers = new Map<string, Peer>()
+  let closing = false
+
+  function peerOf(node: NodeRow, hello: Hello): { peer: Peer; fresh: boolean } {
+    const known = peers.get(node.id)
+    if (known?.streamId === hello.streamId) return { peer: known, fresh: false }
+    if (known) forget(known)
+    const frames = inbox<NodeFrame>(
+      async batch => {
+        await deps.ingest(peer.node, batch)
+        peer.channel.done(Number(batch.at(-1)?.seq ?? 0))
+      },
+      { log },
+    )
+    const peer: Peer = {
+      ...{ node, streamId: hello.streamId, inbox: frames, reads: new Map(), stop: undefined },
+      channel: frameChannel<ControlFrame, NodeFrame>({
+        ackOnly: () => create(ControlFrameSchema, { body: { case: 'ackOnly', value: {} } }),
+        weigh: frame => (frame.body.case === 'assign' ? 500 + frame.body.value.inputSealed.length : 500),
+        onAcked: seq => peer.outbox.acked(seq),
+        sentBefore: Number(hello.lastSeenSeq),
+      }),
+      outbox: outbox(
+        {
+          async read(afterId, most) {
+            const rows = await store.frames(node.id, afterId, most)
+            return rows.map(({ id, frame }) => ({ id, frame: fromBinary(ControlFrameSchema, frame) }))
+          },
+          remove: upToId => store.framesArrived(node.id, upToId),
+        },
+        () => peer.channel,
+        log,
+      ),
+    }
+    peers.set(node.id, peer)
+    return { peer, fresh: true }
+  }
+
+  function forget(peer: Peer): void {
+    peer.stop?.abort(new TunnelRefusal('replaced', 'this node has dialled again'))
+    peer.inbox.close()
+    void peer.outbox.close()
+    for (const read of peer.reads.values()) read.done(undefined)
+  }
+
+  function linkOf(peer: Peer, hello: Hello): NodeLink {
+    const { id: nodeId, tenantId, pool } = peer.node
+    const backends = provenBackends({ backends: readBackends(hello.backends) })
+    return {
+      ...{ nodeId, tenantId, pool, backends, slots: Math.min(hello.slots, 10_000), restingUntilMs: 0 },
+      draining: peer.node.draining,
+      wake: () => peer.outbox.wake(),
+      read({ kind, id, from = 0, limit = 0 }) {
+        if (peer.reads.size >= MOST_READS) return Promise.resolve(undefined)
+        const requestId = newId()
+        return new Promise(resolve => {
+          const timer = setTimeout(() => done(undefined), times.readMs)
+          const done = (answer: ReadAnswered | undefined) => {
+            clearTimeout(timer)
+            peer.reads.delete(requestId)
+            resolve(answer)
+          }
+          peer.reads.set(requestId, { parts: [], done })
+          const value = { requestId, kind, id, from: BigInt(from), limit }
+          if (!peer.channel.pass(create(ControlFrameSchema, { body: { case: 'readRequest', value } }))) done(undefined)
+        })
+      },
+      tellDraining(on) {
+        peer.channel.pass(create(ControlFrameSchema, { body: { case: 'drain', value: { on } } }))
+      },
+      end: () => peer.stop?.abort(new TunnelRefusal('unauthenticated', 'this node was removed')),
+    }
+  }
+
+  function answered(peer: Peer, { requestId, status, body, last }: ReadResponse): void {
+    const read = peer.reads.get(requestId)
+    if (read === undefined) return
+    read.parts.push(body)
+    const tooMuch = read.parts.reduce((sum, part) => sum + part.length, 0) > MOST_READ_BYTES
+    if (tooMuch) read.done({ status: 500, body: new Uint8Array() })
+    else if (last) read.done({ status, body: joined(read.parts) })
+  }
+
+  async function take(peer: Peer, frame: NodeFrame): Promise<void> {
+    const { body } = frame
+    switch (body.case) {
+      case 'accept':
+      case 'event':
+      case 'complete':
+      case 'approval':
+      case 'secretAck':
+        if (frame.seq === 0n) throw new TunnelRefusal('bad_frame', `a ${body.case} frame needs a number`)
+        return peer.inbox.put(frame)
+      case 'heartbeat':
+        deps.heard()
+        peer.outbox.wake()
+        return store.seen(peer.node.id, clock.now().getTime(), body.value.activeRuns)
+      case 'readResponse':
+        return answered(peer, body.value)
+      case 'ackOnly':
+        return frame.seq === 0n ? undefined : peer.inbox.put(frame)
+      case 'pong':
+        return
+      default:
+        throw new TunnelRefusal('bad_frame', `a ${body.case ?? 'frame without a body'} is not expected here`)
+    }
+  }
+
+  /** Reads the stream until it ends, is replaced, or breaks a rule. */
+  async function listen(peer: Peer, frames: AsyncIterator<NodeFrame>, stop: AbortController): Promise<void> {
+    let heard = clock.monotonic()
+    const watch = setInterval(
+      () => {
+        if (clock.monotonic() - heard > times.lostMs) {
+          stop.abort(new TunnelRefusal('closing', `nothing was heard for ${times.lostMs / 1000} s`))
+        } else peer.channel.pass(create(ControlFrameSchema, { body: { case: 'ping', value: { n: 0n } } }))
+      },
+      Math.min(times.heartbeatMs, times.lostMs / 3),
+    )
+    try {
+      while (!stop.signal.aborted) {
+        const next = await frames.next()
+        if (peer.stop !== stop) return
+        if (next.done) {
+          await store.signedOff(peer.node.id, clock.now().getTime())
+          stop.abort()
+          return
+        }
+        heard = clock.monotonic()
+        const fresh = peer.channel.receive(next.value)
+        if (fresh) await take(peer, fresh)
+      }
+    } catch (error) {
+      stop.abort(
+        error instanceof TunnelRefusal ? error : new TunnelRefusal('closing', 'the stream broke', { cause: error }),
+      )
+    } finally {
+      clearInterval(watch)
+    }
+  }
+
+  return {
+    enrol: async request => create(EnrolReplySchema, await deps.enrolment.enrol(request)),
+    refresh: async request => create(RefreshReplySchema, await deps.enrolment.refresh(request)),
+
+    async *connect(token, incoming) {
+      const { node, expiresMs } = await deps.enrolment.nodeOf(token)
+      const frames = incoming[Symbol.asyncIterator]()
+      const hello = await firstFrame(frames)
+      if (hello.nodeId !== node.id) throw new TunnelRefusal('unauthenticated', 'this token is of another node')
+      if (hello.proto !== PROTO) {
+        throw new TunnelRefusal(
+          'unknown_protocol',
+          `this control plane speaks version ${PROTO} of the tunnel, and the node ${hello.proto}`,
+        )
+      }
+      if (closing) throw new TunnelRefusal('closing', 'the control plane is stopping: dial again')
+      const { peer, fresh } = peerOf(node, hello)
+      peer.node = node
+      const stop = new AbortController()
+      peer.stop?.abort(new TunnelRefusal('replaced', 'this node has dialled again'))
+      peer.stop = stop
+      const backends = readBackends(hello.backends)
+      const nowMs = clock.now().getTime()
+      await store.arrived(
+        node.id,
+        {
+          ...{ backends, slots: Math.min(hello.slots, 10_000), vcpus: finite(hello.vcpus) },
+          ...{ memoryMb: Number(hello.memoryMb % 1_000_000_000n), version: hello.version.slice(0, 64).toWellFormed() },
+        },
+        nowMs,
+      )
+      deps.reconnects.add(1)
+      const value = {
+        lastSeenSeq: BigInt(peer.channel.seen),
+        heartbeatSeconds: Math.max(1, Math.round(times.heartbeatMs / 1000)),
+        lostSeconds: Math.max(1, Math.round(times.lostMs / 1000)),
+      }
+      yield create(ControlFrameSchema, { body: { case: 'welcome', value } })
+      const link = linkOf(peer, hello)
+      links.up(link)
+      const aged = setTimeout(() => stop.abort(), Math.max(1000, Math.min(times.maxStreamMs, expiresMs - nowMs)))
+      try {
+        void listen(peer, frames, stop)
+        await deps.arrived(link, hello.held, fresh)
+        peer.outbox.wake()
+        yield* peer.channel.open(Number(hello.lastSeenSeq), stop.signal)
+        const { reason } = stop.signal
+        if (reason instanceof TunnelRefusal && reason.code !== 'closing') throw reason
+      } finally {
+        clearTimeout(aged)
+        links.down(link)
+        if (peer.stop === stop) peer.stop = undefined
+        stop.abort()
+        for (const read of [...peer.reads.values()]) read.done(undefined)
+        void frames.return?.().catch(() => undefined)
+      }
+    },
+
+    async close() {
+      closing = true
+      for (const peer of peers.values()) {
+        peer.stop?.abort(new TunnelRefusal('closing', 'the control plane is stopping'))
+        peer.inbox.close()
+        await peer.inbox.idle()
+        await peer.outbox.close()
+      }
+    },
+  }
+}
+
+async function firstFrame(frames: AsyncIterator<NodeFrame>): Promise<Hello> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new TunnelRefusal('unauthenticated', 'no hello came in time')), HELLO_MS)
+  })
+  try {
+    const { value, done } = await Promise.race([frames.next(), late])
+    if (done || value.body.case !== 'hello') throw new TunnelRefusal('unauthenticated', 'expected a hello first')
+    return value.body.value
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function finite(value: number): number {
+  return Number.isFinite(value) ? Math.min(Math.max(value, 0), 100_000) : 0
+}

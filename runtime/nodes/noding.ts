@@ -1,0 +1,297 @@
+import { create, toBinary } from '@bufbuild/protobuf'
+import { ApiError } from '../../shared/http/api-error.ts'
+import type { Log } from '../../shared/log/log.ts'
+import type { Metrics } from '../../shared/metrics/metrics.ts'
+import { toHex, utf8 } from '../../shared/sign/bytes.ts'
+import type { Sha256 } from '../../shared/sign/sha256.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import type { Clock } from '../../shared/time/clock.ts'
+import { ControlFrameSchema } from '../../shared/tunnel/gateway.gen.ts'
+import { sealTo } from '../../shared/tunnel/sealed-box.ts'
+import type { Backend } from '../../shared/wire/runtime/isolation.ts'
+import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
+import { isTerminal } from '../../shared/wire/runtime/run.ts'
+import type { NodeBackends } from '../agents/isolation.ts'
+import { satisfies } from '../agents/isolation.ts'
+import type { Deleting } from '../agents/store.ts'
+import type { ApprovalStore } from '../approvals/store.ts'
+import type { Idempotent } from '../idempotency/idempotent.ts'
+import type { RunStore } from '../runs/store.ts'
+import { announce } from '../webhooks/announce.ts'
+import { dispatcher } from './dispatcher.ts'
+import { ending } from './ending.ts'
+import { enrolment } from './enrolment.ts'
+import { farApprovals, signalPlace } from './far-approvals.ts'
+import { farData } from './far-data.ts'
+import { type FarRuns, farRuns } from './far-runs.ts'
+import { farStore } from './far-store.ts'
+import { type NodeGateway, nodeGateway, type TunnelTimes, tunnelTimes } from './gateway.ts'
+import { type IngestDeps, ingest } from './ingest.ts'
+import { provenBackends, statusOf } from './node.ts'
+import { nodeLinks } from './node-link.ts'
+import { nodeStore } from './store.ts'
+import type { TunnelEndpoint } from './well-known.ts'
+
+export interface NodingOptions {
+  db: Db
+  log: Log
+  clock: Clock
+  metrics: Metrics
+  sha256: Sha256
+  newId: () => string
+  dayOf: (ms: number) => string
+  idempotent: Idempotent
+  maxBodyBytes: number
+  signFar: IngestDeps['signFar']
+  announceMoved: IngestDeps['announce']
+  watched: IngestDeps['watched']
+  ended: IngestDeps['ended']
+  versionOf: (
+    versionId: string,
+  ) => Promise<{ agentId: string; number: number; manifest: Manifest; manifestHash: string } | undefined>
+  labelsOf: (tenantId: string, agentName: string) => Promise<Readonly<Record<string, string>>>
+  /** The node in this process. */
+  embedded: { on: boolean; id: () => Promise<string>; backends: readonly Backend[] }
+  times?: Partial<TunnelTimes> | undefined
+  /** How long a run waits for a node that could take it. */
+  dispatchMs: number
+  /** After so long an absence of a node its runs end; 0: never. */
+  lostAfterMs: number
+}
+
+const SWEEP_MS = 5_000
+/** So often a run is offered to nodes that refuse it. */
+const MOST_OFFERS = 5
+const SWEPT = 200
+
+export type Noding = ReturnType<typeof noding>
+
+/** Nodes elsewhere, put together: who they are, the tunnel to them, their runs. */
+export function noding(options: NodingOptions) {
+  const { db, clock, metrics, newId, dayOf, embedded, dispatchMs, lostAfterMs } = options
+  const { now } = clock
+  const log = options.log.target('runtime.nodes')
+  const times = { ...tunnelTimes, ...options.times }
+  const store = nodeStore(db)
+  const far = farStore(db)
+  const links = nodeLinks()
+  const data = farData(links)
+  const dropped = metrics.counter(
+    'waybill_tunnel_frames_dropped_total',
+    'Frames of nodes that were not taken, by reason.',
+  )
+  const reconnects = metrics.counter('waybill_tunnel_reconnects_total', 'Streams that nodes opened.')
+  const standing = metrics.gauge('waybill_nodes', 'Nodes by how they stand.')
+  let engaged = false
+  let want: (() => void) | undefined
+  let isWanted = false
+  const wanted = () => {
+    isWanted = true
+    want?.()
+  }
+  let endpoint: TunnelEndpoint | undefined
+  let timer: ReturnType<typeof setInterval> | undefined
+  let sweeping: Promise<void> | undefined
+
+  const shared = {
+    ...{ db, now, dayOf, signFar: options.signFar, announce: options.announceMoved, ended: options.ended },
+    watched: options.watched,
+  }
+  /** What is decided from what stands about a run and then written; one after the other. */
+  let last: Promise<unknown> = Promise.resolve()
+  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
+    const mine = last.then(work, work)
+    last = mine.catch(() => undefined)
+    return mine
+  }
+  const wakeNode = (nodeId: string) => links.get(nodeId)?.wake()
+  const endNow = ending({ ...shared, far, nodes: store, wakeNode })
+  const end: typeof endNow = (id, how) => inTurn(() => endNow(id, how))
+  const offering = dispatcher({ db, log, now, links, far, nodes: store, versionOf: options.versionOf })
+  const write = ingest({
+    ...{ ...shared, store: far, log, dropped },
+    requeued(nodeId, runId, tries) {
+      log.info('a node refused a run, which waits for another', { nodeId, runId })
+      const link = links.get(nodeId)
+      if (link) link.restingUntilMs = now().getTime() + 1000
+      if (tries < MOST_OFFERS) return
+      const message = `nodes of its pool refused it ${tries} times: their logs say why`
+      void end(runId, { status: 'failed', code: 'node_unavailable', message })
+    },
+  })
+
+  const enrolling = enrolment({
+    ...{ store, now },
+    poolKeyFor: (tenantId, pool, boxKey) => data.poolKey(tenantId, pool, toHex(boxKey)),
+  })
+
+  const gateway: NodeGateway = nodeGateway({
+    ...{ store, links, clock, log, times, newId, reconnects },
+    enrolment: {
+      ...enrolling,
+      async enrol(request) {
+        const reply = await enrolling.enrol(request)
+        engaged = true
+        return reply
+      },
+    },
+    async ingest(node, frames) {
+      if (await inTurn(() => write(node, frames))) offering.wake()
+    },
+    async arrived(link, held, fresh) {
+      engaged = true
+      if (fresh) {
+        const has = new Set(held.map(({ runId }) => runId))
+        for (const run of await far.openOn(link.nodeId)) {
+          if (run.state === 'offered' || has.has(run.id)) continue
+          log.error('a node came back without a run that it had taken', { nodeId: link.nodeId, runId: run.id })
+          await end(run.id, {
+            ...{ status: 'failed', code: 'node_lost', final: true },
+            message: 'its node came back without it: the store of the node is not the one it had',
+          })
+        }
+      }
+      offering.wake()
+    },
+    heard: () => offering.wake(),
+  })
+
+  /** What nobody else notices: deadlines, deleted agents, nodes that stay away. */
+  async function sweep(): Promise<void> {
+    if (!engaged) return
+    const nowMs = now().getTime()
+    for (const run of await far.ending(SWEPT)) {
+      await end(run.id, { status: 'failed', code: 'agent_deleted', message: 'the agent was deleted' })
+    }
+    for (const run of await far.overdue(nowMs, SWEPT)) {
+      const able = links.of(run.tenantId, run.pool).some(link => satisfies(run.isolation, link.backends))
+      if (able && run.state === 'queued') {
+        await db.write([far.later(run.id, nowMs + dispatchMs)])
+        continue
+      }
+      await end(run.id, {
+        ...{ status: 'failed', code: 'node_unavailable' },
+        message: `no node of pool ${run.pool} that offers isolation ${run.isolation} came back within ${dispatchMs / 1000} s`,
+      })
+    }
+    const counts = { pending: 0, online: 0, draining: 0, lost: 0, offline: 0 }
+    for (const node of await store.all()) {
+      const status = statusOf(node, nowMs, times.lostMs)
+      counts[status]++
+      const away = node.lastSeenMs === undefined ? 0 : nowMs - node.lastSeenMs
+      if (status === 'lost') await tellLost(node.id, node.tenantId, node.pool)
+      if (lostAfterMs === 0 || away <= lostAfterMs || links.get(node.id)) continue
+      for (const run of await far.openOn(node.id)) {
+        const message = `its node was away for more than ${Math.round(lostAfterMs / 3_600_000)} h`
+        await end(run.id, { status: 'failed', code: 'node_lost', message, final: true })
+      }
+    }
+    for (const [status, count] of Object.entries(counts)) standing.set(count, { status })
+    offering.wake()
+  }
+
+  /** Once for each absence, whoever notices it first. */
+  async function tellLost(nodeId: string, tenantId: string, pool: string): Promise<void> {
+    const first = 'exists (select 1 from nodes where id = ? and lost_told = 0)'
+    await db.write([
+      announce(newId, {
+        ...{ tenantId, type: 'node.lost', atMs: now().getTime(), data: { nodeId, pool } },
+        when: { sql: first, args: [nodeId] },
+      }),
+      { sql: 'update nodes set lost_told = 1 where id = ?', args: [nodeId] },
+    ])
+  }
+
+  return {
+    gateway,
+    links,
+    far,
+    data,
+    end,
+    engaged: () => engaged,
+    routes: {
+      ...{ db, store, links, end, openOn: far.openOn, idempotent: options.idempotent, now, newId },
+      ...{ lostMs: times.lostMs, maxBodyBytes: options.maxBodyBytes, endpoint: () => endpoint },
+      wanted,
+    },
+    /** Calls back once a node is announced, or at once where there are some. */
+    whenWanted(listen: () => void): void {
+      want = listen
+      if (isWanted) listen()
+    },
+    /** The host listens for nodes from now on. */
+    listening(at: TunnelEndpoint): void {
+      endpoint = at
+    },
+
+    runs: (runs: RunStore): FarRuns =>
+      farRuns(runs, {
+        ...{ db, far, nodes: store, links, data, end, dispatch: offering.wake, engaged: () => engaged, dispatchMs },
+        ...{ embedded, sha256: options.sha256, versionOf: options.versionOf, labelsOf: options.labelsOf },
+      }),
+
+    approvals: (approvals: ApprovalStore, farOf: FarRuns['farOf']) =>
+      farApprovals(approvals, { db, nodes: store, links, data, farOf }),
+
+    /** Passes a signal on to the run's node; false: it takes none any more. */
+    async signal(runId: string, signal: { id: string; name: string; value: string; atMs: number }): Promise<boolean> {
+      const run = await far.get(runId)
+      if (run === undefined || isTerminal(run.status)) return false
+      if (run.nodeId === undefined) {
+        throw new ApiError('node_offline', `run ${runId} waits for a node: it takes signals when it has one`)
+      }
+      const poolKey = await store.poolKey(run.tenantId, run.pool)
+      if (poolKey === undefined) throw new ApiError('node_offline', `pool ${run.pool} has no key`)
+      const valueSealed = await sealTo(poolKey, utf8(JSON.stringify(signal)), signalPlace(runId))
+      const value = { runId, name: signal.name, valueSealed }
+      await db.write([
+        store.frame(
+          run.nodeId,
+          toBinary(ControlFrameSchema, create(ControlFrameSchema, { body: { case: 'signal', value } })),
+        ),
+      ])
+      wakeNode(run.nodeId)
+      return true
+    },
+
+    /** For the transaction that deletes an agent. */
+    deleting: (({ id }) => [
+      {
+        sql: `update far_runs set ending = 'agent_deleted' where run_id in
+          (select id from runs where agent_id = ? and status in ('queued', 'running', 'waiting'))`,
+        args: [id],
+      },
+    ]) satisfies Deleting as Deleting,
+
+    /** The nodes that a tenant's runs may go to, for warnings and the table of isolations. */
+    async backendsOf(tenantId: string): Promise<NodeBackends[]> {
+      const there = engaged ? await store.enrolled(tenantId) : []
+      return [
+        ...(embedded.on ? [{ id: await embedded.id(), backends: embedded.backends }] : []),
+        ...there.map(node => ({ id: node.id, backends: provenBackends(node) })),
+      ]
+    },
+
+    async start({ timers }: { timers: boolean }): Promise<void> {
+      engaged = !embedded.on || (await far.any())
+      if (engaged || !embedded.on || (await store.announced())) wanted()
+      if (timers) timer = setInterval(() => void this.sweep(), SWEEP_MS)
+    },
+    /** Never two at a time. */
+    sweep(): Promise<void> {
+      sweeping ??= sweep()
+        .catch(error => log.error('the sweep of nodes failed', { error }))
+        .finally(() => {
+          sweeping = undefined
+        })
+      return sweeping
+    },
+    async close(): Promise<void> {
+      clearInterval(timer)
+      await sweeping
+      await gateway.close()
+      await offering.idle()
+      await last
+    },
+  }
+}

@@ -1,0 +1,434 @@
+import { create } from '@bufbuild/protobuf'
+import type { InStatement } from '@libsql/client/web'
+import type { Log } from '../../shared/log/log.ts'
+import { fromHex, utf8 } from '../../shared/sign/bytes.ts'
+import type { Signer } from '../../shared/sign/ed25519.ts'
+import { canonicalize } from '../../shared/sign/jcs.ts'
+import { type Sha256, sha256Hex } from '../../shared/sign/sha256.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import {
+  type Assign,
+  type Complete,
+  CompleteSchema,
+  type ControlFrame,
+  type NodeFrame,
+  NodeFrameSchema,
+  type ReadRequest,
+} from '../../shared/tunnel/gateway.gen.ts'
+import type { OutboxRow } from '../../shared/tunnel/outbox.ts'
+import { completeMessage } from '../../shared/tunnel/protocol.ts'
+import { type BoxKeys, openSealed, sealTo } from '../../shared/tunnel/sealed-box.ts'
+import type { ApprovalDecision } from '../../shared/wire/runtime/approval.ts'
+import type { Receipt } from '../../shared/wire/runtime/receipt.ts'
+import type { ApprovalStore } from '../approvals/store.ts'
+import type { Engine } from '../execution/engine.ts'
+import type { BesideCommit } from '../execution/journal/unit.ts'
+import type { RunStore } from '../runs/store.ts'
+import { inputPlace, type ManifestEnvelope, manifestPlace } from './dispatcher.ts'
+import { poolKeyPlace } from './enrolment.ts'
+import { decisionPlace, signalPlace } from './far-approvals.ts'
+import type { FarApproval, FarData, FarEventText } from './far-data.ts'
+
+/** Who a runtime is when it executes for a control plane elsewhere. */
+export interface SeatIdentity {
+  nodeId: string
+  tenantId: string
+  pool: string
+  poolKeys: BoxKeys
+  signer: Signer
+  /** Something was committed that the control plane is to be told. */
+  news: () => void
+}
+
+export interface SeatDeps {
+  db: Db
+  sha256: Sha256
+  runs: RunStore
+  engine: Pick<Engine, 'wake' | 'end' | 'active'>
+  approvals: ApprovalStore
+  now: () => Date
+  log: Log
+  dayOf: (ms: number) => string
+}
+
+/** A runtime as the node end of a tunnel sees it: what to do with what comes, and what to tell. */
+export type Seat = ReturnType<typeof seat>
+
+interface EventNews {
+  t: 'event'
+  run: string
+  seq: number
+  kind: string
+  step: string
+  attempt: number
+  at: string
+  hash: string
+  in: number
+  out: number
+  nano: number
+  model: string
+}
+type News =
+  | EventNews
+  | { t: 'accept'; run: string; ok: boolean; reason: string; epoch?: number }
+  | { t: 'complete'; run: string }
+  | { t: 'ask'; run: string; step: string; id: string; reason: string; expires: number }
+
+const decoder = new TextDecoder()
+const NO_NANO = 1_000_000_000
+
+/**
+ * What the control plane is told of a commit, written by the same commit, so that nothing is told that is not so and nothing
+ * that is so stays untold. Counts, kinds and hashes: not a word of what was said.
+ */
+export function newsOf(): BesideCommit {
+  return units => {
+    const told: [string, number, string, string][] = []
+    const moved: [string, number, string][] = []
+    for (const { runId, epoch, events, approvals, transition } of units) {
+      for (const { entry } of events) {
+        const { seq, kind, stepId, attempt, at, hash, meta } = entry
+        const news: EventNews = {
+          ...{ t: 'event', run: runId, seq, kind, step: stepId, attempt, at, hash, model: meta.model ?? '' },
+          ...{ in: meta.tokensIn ?? 0, out: meta.tokensOut ?? 0, nano: Math.round((meta.costUsd ?? 0) * NO_NANO) },
+        }
+        told.push([runId, seq, hash, JSON.stringify(news)])
+        const ask = kind === 'step_waiting' && approvals.find(({ id }) => id === entry.payload.approvalId)
+        if (ask) {
+          const { stepId: step, id, reason, expiresMs: expires } = ask
+          told.push([
+            runId,
+            seq,
+            hash,
+            JSON.stringify({ t: 'ask', run: runId, step, id, reason, expires } satisfies News),
+          ])
+        }
+      }
+      if (transition?.finished) {
+        moved.push([runId, epoch, JSON.stringify({ t: 'complete', run: runId } satisfies News)])
+      }
+    }
+    const statements: InStatement[] = []
+    if (told.length > 0) {
+      statements.push({
+        sql: `insert into tunnel_outbox (frame) select n.value ->> 3 from json_each(?) as n
+          where exists (select 1 from events where run_id = n.value ->> 0 and seq = n.value ->> 1 and hash = n.value ->> 2)
+          order by n.key`,
+        args: [JSON.stringify(told)],
+      })
+    }
+    if (moved.length > 0) {
+      statements.push({
+        sql: `insert into tunnel_outbox (frame) select n.value ->> 2 from json_each(?) as n
+          join runs as r on r.id = n.value ->> 0 and r.epoch = n.value ->> 1 and r.finished_ms is not null order by n.key`,
+        args: [JSON.stringify(moved)],
+      })
+    }
+    return statements
+  }
+}
+
+const accept = (news: Extract<News, { t: 'accept' }>): InStatement => ({
+  sql: 'insert into tunnel_outbox (frame) values (?)',
+  args: [JSON.stringify(news)],
+})
+
+export function seat(identity: SeatIdentity, { db, sha256, runs, engine, approvals, now, log, dayOf }: SeatDeps) {
+  const { tenantId, pool, poolKeys, signer, nodeId } = identity
+
+  async function opened<T>(box: Uint8Array, place: string): Promise<T> {
+    return JSON.parse(decoder.decode(await openSealed(poolKeys, box, place))) as T
+  }
+
+  /** From the commit that writes it on, the run is this node's; an order that comes twice makes one run. */
+  async function assign({ runId, epoch, agentVersionId, ...sent }: Assign): Promise<void> {
+    const createdMs = Number(sent.createdUnixMs)
+    let envelope: ManifestEnvelope
+    let input: unknown
+    try {
+      envelope = await opened<ManifestEnvelope>(sent.manifestSealed, manifestPlace(agentVersionId))
+      input = await opened(sent.inputSealed, inputPlace(runId))
+      if (sha256Hex(utf8(canonicalize(envelope.manifest)), sha256) !== envelope.manifestHash) {
+        throw new Error('the manifest is not the one that was published')
+      }
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : 'it does not open'
+      await db.write([accept({ t: 'accept', run: runId, ok: false, reason, epoch: Number(epoch) })])
+      identity.news()
+      return
+    }
+    const { agentId, agentName, versionId, number, manifest, manifestHash } = envelope
+    await runs.create({
+      ...{ id: runId, tenantId, agentName, agentId, versionId, createdMs, labels: '{}', trigger: { kind: 'api' } },
+      ...{ input: canonicalize(input), isolation: manifest.isolation, day: dayOf(createdMs) },
+      also: [
+        {
+          sql: `insert into tenants (id, name, created_ms) values (?, ?, ?) on conflict do nothing`,
+          args: [tenantId, JSON.stringify(tenantId), createdMs],
+        },
+        {
+          // Without a name that anything here could look up: agents are made at the control plane.
+          sql: `insert into agents (id, tenant_id, name, labels, current_version_id, versions, created_ms, deleted_ms)
+            values (?, ?, ?, '{}', ?, 1, ?, ?) on conflict do nothing`,
+          args: [agentId, tenantId, agentName, versionId, createdMs, createdMs],
+        },
+        {
+          sql: `insert into agent_versions (id, tenant_id, agent_id, number, manifest, manifest_hash, created_ms, created_by)
+            values (?, ?, ?, ?, ?, ?, ?, '') on conflict do nothing`,
+          args: [versionId, tenantId, agentId, number, JSON.stringify(manifest), manifestHash, createdMs],
+        },
+        {
+          sql: 'insert into tunnel_runs (run_id, epoch) values (?1, ?2) on conflict do update set epoch = ?2',
+          args: [runId, Number(epoch)],
+        },
+        accept({ t: 'accept', run: runId, ok: true, reason: '' }),
+      ],
+    })
+    engine.wake()
+    identity.news()
+  }
+
+  async function cancel(runId: string, reason: string, remove: boolean): Promise<void> {
+    const known = await db.execute({ sql: 'select epoch from tunnel_runs where run_id = ?', args: [runId] })
+    if (known.rows.length === 0) {
+      if (!remove) await db.write([accept({ t: 'accept', run: runId, ok: false, reason: 'unknown here' })])
+      identity.news()
+      return
+    }
+    await engine.end(runId, { code: 'cancelled', ...(reason !== '' && { reason }) })
+    if (remove && (await runs.remove(runId))) {
+      await db.write([
+        { sql: 'delete from receipts where run_id = ?', args: [runId] },
+        { sql: 'delete from tunnel_runs where run_id = ?', args: [runId] },
+      ])
+    }
+  }
+
+  /** What does not open will not open later: it is left, so that what stands behind it is done. */
+  async function openedOrLeft<T>(box: Uint8Array, place: string): Promise<T | undefined> {
+    try {
+      return await opened<T>(box, place)
+    } catch (error) {
+      log.error('an order of the control plane does not open and is left', { error, place })
+      return undefined
+    }
+  }
+
+  async function decide(runId: string, approvalId: string, approve: boolean, box: Uint8Array): Promise<void> {
+    const sent = await openedOrLeft<{ by: string; atMs: number; decision: ApprovalDecision }>(
+      box,
+      decisionPlace(approvalId),
+    )
+    if (sent === undefined) return
+    const { by, atMs, decision } = sent
+    await approvals.decide({ id: approvalId, runId }, { approve, by, atMs: Math.min(atMs, now().getTime()), decision })
+    engine.wake()
+  }
+
+  async function signal(runId: string, box: Uint8Array): Promise<void> {
+    const sent = await openedOrLeft<{ id: string; name: string; value: string; atMs: number }>(box, signalPlace(runId))
+    if (sent === undefined) return
+    const { id, name, value, atMs } = sent
+    await db.write([
+      {
+        sql: `insert into signals (id, run_id, name, value, created_ms) select ?1, ?2, ?3, ?4, ?5
+          where exists (select 1 from runs where id = ?2 and status in ('queued', 'running', 'waiting'))
+            and not exists (select 1 from tunnel_taken where id = ?1)
+            and (select count(*) from signals where run_id = ?2) < 100`,
+        args: [id, runId, name, value, atMs],
+      },
+      { sql: 'insert into tunnel_taken (id) values (?) on conflict do nothing', args: [id] },
+      {
+        sql: `update runs set due_ms = 0 where id = ? and owner is null and parked = 'signal' and status in ('running', 'waiting')`,
+        args: [runId],
+      },
+    ])
+    engine.wake()
+  }
+
+  async function one({ body }: ControlFrame): Promise<void> {
+    switch (body.case) {
+      case 'assign':
+        return assign(body.value)
+      case 'cancel':
+        return cancel(body.value.runId, body.value.reason, body.value.remove)
+      case 'approval':
+        return decide(
+          body.value.runId,
+          body.value.approvalId,
+          body.value.decision === 'approve',
+          body.value.detailSealed,
+        )
+      case 'signal':
+        return signal(body.value.runId, body.value.valueSealed)
+      default:
+        return undefined
+    }
+  }
+
+  /** A run's end as it is told: the receipt that this node signed for it has the hashes. */
+  async function complete(runId: string): Promise<Omit<Complete, '$typeName'> | undefined> {
+    const [found, data, receipts] = await db.read([
+      {
+        sql: `select r.*, t.epoch as told_epoch from runs r join tunnel_runs t on t.run_id = r.id
+          where r.id = ? and r.finished_ms is not null`,
+        args: [runId],
+      },
+      { sql: 'select input, output from run_data where run_id = ?', args: [runId] },
+      { sql: 'select envelope from receipts where run_id = ?', args: [runId] },
+    ])
+    const [row, texts] = [found?.rows[0], data?.rows[0]]
+    if (!row || !texts) return undefined
+    const envelope = receipts?.rows[0]?.[0]
+    const models = envelope ? (JSON.parse(String(envelope)) as Receipt).payload.models : []
+    const hash = (text: unknown) => fromHex(sha256Hex(utf8(String(text ?? '{}')), sha256))
+    const told: Omit<Complete, '$typeName'> = {
+      ...{ runId, epoch: BigInt(Number(row.told_epoch)), status: String(row.status) },
+      ...{ errorCode: String(row.error_code ?? ''), errorStep: String(row.error_step ?? '') },
+      ...{ head: fromHex(String(row.head)), eventCount: BigInt(Number(row.event_count)) },
+      ...{ inputHash: hash(texts.input), outputHash: hash(texts.output), models },
+      ...{ tokensIn: BigInt(Number(row.tokens_in)), tokensOut: BigInt(Number(row.tokens_out)) },
+      costNanoUsd: BigInt(Number(row.cost_nano)),
+      ...{ isolation: String(row.isolation_used ?? row.isolation), finishedUnixMs: BigInt(Number(row.finished_ms)) },
+      nodeSignature: new Uint8Array(),
+    }
+    return { ...told, nodeSignature: await signer.sign(completeMessage(create(CompleteSchema, told))) }
+  }
+
+  async function frameOf(news: News, epoch: number): Promise<NodeFrame | undefined> {
+    switch (news.t) {
+      case 'event': {
+        const value = {
+          ...{ runId: news.run, epoch: BigInt(epoch), eventSeq: BigInt(news.seq), kind: news.kind, stepId: news.step },
+          ...{ attempt: news.attempt, at: news.at, hash: fromHex(news.hash), model: news.model },
+          ...{ tokensIn: BigInt(news.in), tokensOut: BigInt(news.out), costNanoUsd: BigInt(news.nano) },
+        }
+        return create(NodeFrameSchema, { body: { case: 'event', value } })
+      }
+      case 'accept': {
+        const { run: runId, ok, reason } = news
+        const value = { runId, epoch: BigInt(news.epoch ?? epoch), ok, reason: reason.slice(0, 500) }
+        return create(NodeFrameSchema, { body: { case: 'accept', value } })
+      }
+      case 'ask': {
+        const { run: runId, step: stepId, id: approvalId, reason, expires } = news
+        const value = { runId, stepId, approvalId, reason, expiresUnix: BigInt(Math.ceil(expires / 1000)) }
+        return create(NodeFrameSchema, { body: { case: 'approval', value } })
+      }
+      case 'complete': {
+        const value = await complete(news.run)
+        return value && create(NodeFrameSchema, { body: { case: 'complete', value } })
+      }
+    }
+  }
+
+  async function rowsOf(sql: string, ids: readonly string[]) {
+    const { rows } = await db.execute({ sql, args: [JSON.stringify(ids)] })
+    return rows
+  }
+
+  return {
+    nodeId,
+    active: () => engine.active,
+
+    /** What the control plane ordered, in order; orders for new runs that stand together share a commit. */
+    async handle(frames: readonly ControlFrame[]): Promise<void> {
+      let together: Promise<void>[] = []
+      for (const frame of frames) {
+        if (frame.body.case === 'assign') {
+          together.push(one(frame))
+          continue
+        }
+        await Promise.all(together)
+        together = []
+        await one(frame)
+      }
+      await Promise.all(together)
+    },
+
+    /** What the control plane has not been told, oldest first. */
+    async untold(afterId: number, most: number): Promise<OutboxRow<NodeFrame>[]> {
+      const { rows } = await db.execute({
+        sql: `select o.id, o.frame, t.epoch from tunnel_outbox o left join tunnel_runs t on t.run_id = o.frame ->> 'run'
+          where o.id > ? order by o.id limit ?`,
+        args: [afterId, most],
+      })
+      const made: OutboxRow<NodeFrame>[] = []
+      for (const row of rows) {
+        const frame = await frameOf(JSON.parse(String(row.frame)) as News, Number(row.epoch ?? 0))
+        // A run that was deleted meanwhile has nothing left to tell; its place is taken by a word of no meaning.
+        const ackOnly = { body: { case: 'ackOnly' as const, value: {} } }
+        made.push({ id: Number(row.id), frame: frame ?? create(NodeFrameSchema, ackOnly) })
+      }
+      return made
+    },
+
+    async told(upToId: number): Promise<void> {
+      await db.execute({ sql: 'delete from tunnel_outbox where id <= ?', args: [upToId] })
+    },
+
+    /** The runs that this node has something to do or to tell about. */
+    async held() {
+      const { rows } = await db.execute(
+        `select t.run_id, t.epoch, r.status, (select coalesce(max(seq), 0) from events where run_id = t.run_id) as seq
+          from tunnel_runs t join runs r on r.id = t.run_id
+          where r.finished_ms is null or t.run_id in (select frame ->> 'run' from tunnel_outbox)`,
+      )
+      return rows.map(row => ({
+        ...{ runId: String(row.run_id), epoch: BigInt(Number(row.epoch)), status: String(row.status) },
+        lastEvent: BigInt(Number(row.seq)),
+      }))
+    },
+
+    /** Answers what only this node knows. */
+    async read({ kind, id, from, limit }: ReadRequest): Promise<{ status: number; body: Uint8Array }> {
+      const answer = (value: unknown) => ({ status: 200, body: utf8(JSON.stringify(value)) })
+      if (kind === 'data') {
+        const rows = await rowsOf(
+          `select run_id, input, output, error_message from run_data
+            where run_id in (select value from json_each(?)) and run_id in (select run_id from tunnel_runs)`,
+          id.split(','),
+        )
+        return answer(
+          rows.map(
+            (row): FarData => ({
+              id: String(row.run_id),
+              input: JSON.parse(String(row.input)) as FarData['input'],
+              ...(row.output !== null && { output: JSON.parse(String(row.output)) as FarData['input'] }),
+              ...(row.error_message !== null && { errorMessage: String(row.error_message) }),
+            }),
+          ),
+        )
+      }
+      if (kind === 'events') {
+        const { rows } = await db.execute({
+          sql: `select hash, body from events where run_id = ? and seq >= ? order by seq limit ?`,
+          args: [id, Number(from), Math.min(Math.max(1, limit), 500)],
+        })
+        return answer(rows.map((row): FarEventText => ({ hash: String(row.hash), body: String(row.body) })))
+      }
+      if (kind === 'approvals') {
+        const rows = await rowsOf(
+          'select id, prompt, action, comment from approvals where id in (select value from json_each(?))',
+          id.split(','),
+        )
+        return answer(
+          rows.map(
+            (row): FarApproval => ({
+              ...{ id: String(row.id), prompt: String(row.prompt) },
+              ...(row.action !== null && {
+                action: JSON.parse(String(row.action)) as NonNullable<FarApproval['action']>,
+              }),
+              ...(row.comment !== null && { comment: String(row.comment) }),
+            }),
+          ),
+        )
+      }
+      if (kind === 'pool-key' && /^[0-9a-f]{64}$/.test(id)) {
+        const sealed = await sealTo(fromHex(id), poolKeys.privateKey, poolKeyPlace(tenantId, pool))
+        return { status: 200, body: sealed }
+      }
+      return { status: 404, body: new Uint8Array() }
+    },
+  }
+}

@@ -1,0 +1,157 @@
+import { TunnelRefusal } from './refusal.ts'
+
+/** What both kinds of frames have. */
+export interface Frame {
+  seq: bigint
+  ack: bigint
+  body: { case: string | undefined }
+}
+
+export interface ChannelOptions<Out extends Frame> {
+  /** A frame that carries nothing but an acknowledgement. */
+  ackOnly: () => Out
+  /** About how many bytes a frame holds in memory. */
+  weigh: (frame: Out) => number
+  /** The other end has acknowledged everything up to this number. */
+  onAcked?: (seq: number) => void
+  /** The number before the first frame that is sent: what the other end has seen from an earlier life of this end. */
+  sentBefore?: number
+  mostFrames?: number
+  mostWeight?: number
+}
+
+interface Kept<Out> {
+  seq: number
+  frame: Out
+  weight: number
+}
+
+export type Channel<Out extends Frame, In extends Frame> = ReturnType<typeof frameChannel<Out, In>>
+
+/**
+ * One direction of numbered frames and the acknowledgements of the other (runtime contract §14). It outlives streams: what was sent
+ * is kept until the other end has acted on it, and goes out again on the next stream from where the other end stopped seeing.
+ * What does not fit waits at `send`, so a slow reader slows its writer and nothing piles up.
+ */
+export function frameChannel<Out extends Frame, In extends Frame>(options: ChannelOptions<Out>) {
+  const { ackOnly, weigh, onAcked, mostFrames = 4096, mostWeight = 16 * 1024 * 1024 } = options
+  let sent = options.sentBefore ?? 0
+  const kept: Kept<Out>[] = []
+  let weight = 0
+  /** For the stream at hand only. */
+  let passing: Out[] = []
+  /** How many of `kept` are on the stream at hand. */
+  let written = 0
+  let streaming: object | undefined
+  let received: number | undefined
+  let processed = 0
+  let told = 0
+  let duplicates = 0
+  let wakeWriter = () => {}
+  const waiting: (() => void)[] = []
+
+  const hasRoom = () => kept.length === 0 || (kept.length < mostFrames && weight < mostWeight)
+
+  function acknowledged(seq: number): void {
+    let dropped = 0
+    while (kept[dropped] !== undefined && kept[dropped]!.seq <= seq) weight -= kept[dropped++]!.weight
+    if (dropped === 0) return
+    kept.splice(0, dropped)
+    written = Math.max(0, written - dropped)
+    onAcked?.(seq)
+    while (waiting.length > 0 && hasRoom()) waiting.shift()?.()
+  }
+
+  return {
+    /** Numbers the frame and keeps it until it is acknowledged; resolves with its number as soon as there is room for it. */
+    async send(frame: Out): Promise<number> {
+      while (!hasRoom()) await new Promise<void>(resolve => waiting.push(resolve))
+      const seq = ++sent
+      frame.seq = BigInt(seq)
+      const size = weigh(frame)
+      kept.push({ seq, frame, weight: size })
+      weight += size
+      wakeWriter()
+      return seq
+    },
+
+    /** Sends without a number: it is lost with the stream, and dropped where there is none. */
+    pass(frame: Out): boolean {
+      if (streaming === undefined) return false
+      passing.push(frame)
+      wakeWriter()
+      return true
+    },
+
+    /**
+     * The frames of a new stream to an end that has seen everything up to `seen`, until `gone`. A stream that was open before
+     * ends: there is one at a time.
+     */
+    async *open(seen: number, gone: AbortSignal): AsyncGenerator<Out> {
+      if (seen > sent) throw new TunnelRefusal('out_of_order', `frame ${seen} was seen, and only ${sent} were sent`)
+      acknowledged(seen)
+      const own = {}
+      streaming = own
+      written = 0
+      passing = []
+      told = 0
+      wakeWriter()
+      const onGone = () => wakeWriter()
+      gone.addEventListener('abort', onGone, { once: true })
+      try {
+        while (streaming === own && !gone.aborted) {
+          const next = passing.shift() ?? kept[written]?.frame ?? (told < processed ? ackOnly() : undefined)
+          if (next === undefined) {
+            await new Promise<void>(resolve => {
+              wakeWriter = resolve
+            })
+            continue
+          }
+          if (next === kept[written]?.frame) written++
+          next.ack = BigInt(processed)
+          told = processed
+          yield next
+        }
+      } finally {
+        gone.removeEventListener('abort', onGone)
+        if (streaming === own) streaming = undefined
+      }
+    },
+
+    /** A frame as it comes in; undefined for one that was here before. Throws where one is missing before it. */
+    receive(frame: In): In | undefined {
+      acknowledged(Number(frame.ack))
+      const seq = Number(frame.seq)
+      if (seq === 0) return frame
+      // Everything before the first one that reaches a new life of this end was acted on by an earlier one.
+      received ??= seq - 1
+      if (seq <= received) {
+        duplicates++
+        return undefined
+      }
+      if (seq !== received + 1) {
+        throw new TunnelRefusal('out_of_order', `frame ${seq} came after frame ${received}`)
+      }
+      received = seq
+      return frame
+    },
+
+    /** Everything up to this number has been acted on, durably: the other end may forget it. */
+    done(seq: number): void {
+      if (seq <= processed) return
+      processed = seq
+      wakeWriter()
+    },
+
+    /** The last number that came in. */
+    get seen() {
+      return received ?? 0
+    },
+    get unacknowledged() {
+      return kept.length
+    },
+    get duplicates() {
+      return duplicates
+    },
+  }
+}

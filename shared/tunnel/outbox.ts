@@ -1,0 +1,106 @@
+import type { Log } from '../log/log.ts'
+import { sleep } from '../time/sleep.ts'
+import type { Channel, Frame } from './channel.ts'
+
+export interface OutboxRow<Out> {
+  id: number
+  frame: Out
+}
+
+/** Frames that stand in a store until the other end has acted on them, in the order of their ids. */
+export interface OutboxStore<Out> {
+  read(afterId: number, most: number): Promise<OutboxRow<Out>[]>
+  /** Everything up to this id has arrived. */
+  remove(upToId: number): Promise<void>
+}
+
+export interface Outbox {
+  /** Something new may be in the store. Cheap to call often. */
+  wake(): void
+  /** For the channel's `onAcked`. */
+  acked(seq: number): void
+  close(): Promise<void>
+}
+
+const PAGE = 500
+const AGAIN_MS = 500
+/** What comes within this time goes out together, so that both ends commit once for it. */
+const GATHER_MS = 5
+/** What has arrived is taken out this much later, all of it at once; nobody waits for that. */
+const TAKE_OUT_MS = 100
+
+/** Moves what is in the store over a channel, in order, and takes out of it what has arrived. */
+export function outbox<Out extends Frame, In extends Frame>(
+  store: OutboxStore<Out>,
+  channel: () => Channel<Out, In>,
+  log: Log,
+): Outbox {
+  let sentId = 0
+  let again = true
+  let working: Promise<void> | undefined
+  let closed = false
+  /** Which row went out under which number. */
+  const numbers: { seq: number; id: number }[] = []
+  let arrived = 0
+  let removed = 0
+  let timer: ReturnType<typeof setTimeout> | undefined
+  let removing: Promise<void> = Promise.resolve()
+
+  async function pump(): Promise<void> {
+    while (again && !closed) {
+      await sleep(GATHER_MS)
+      again = false
+      if (closed) break
+      try {
+        for (;;) {
+          const rows = await store.read(sentId, PAGE)
+          for (const { id, frame } of rows) {
+            if (closed) return
+            const seq = await channel().send(frame)
+            sentId = id
+            numbers.push({ seq, id })
+          }
+          if (rows.length < PAGE) break
+        }
+      } catch (error) {
+        log.error('what waits for the other end could not be read and is tried again', { error })
+        again = true
+        await sleep(AGAIN_MS)
+      }
+    }
+    working = undefined
+  }
+
+  async function takeOut(): Promise<void> {
+    timer = undefined
+    if (arrived === removed) return
+    try {
+      const upTo = arrived
+      await store.remove(upTo)
+      removed = upTo
+    } catch (error) {
+      // It goes out once more after the next start; the other end knows it by then.
+      log.warn('what has arrived could not be taken out of the store', { error })
+    }
+  }
+
+  return {
+    wake() {
+      again = true
+      if (!closed && working === undefined) working = pump()
+    },
+    acked(seq) {
+      while (numbers[0] !== undefined && numbers[0].seq <= seq) arrived = numbers.shift()!.id
+      if (arrived === removed || closed) return
+      timer ??= setTimeout(() => {
+        removing = takeOut()
+      }, TAKE_OUT_MS)
+    },
+    async close() {
+      closed = true
+      clearTimeout(timer)
+      await removing
+      await takeOut()
+    },
+  }
+}

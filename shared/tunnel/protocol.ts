@@ -1,0 +1,27 @@
+import { toHex, utf8 } from '../sign/bytes.ts'
+import { canonicalize } from '../sign/jcs.ts'
+import type { Complete } from './gateway.gen.ts'
+
+/** The version of the tunnel; it goes into the first frame. */
+export const PROTO = 1
+
+/** Larger frames are refused: a run's input and an agent's files are below 2 MiB together. */
+export const MOST_FRAME_BYTES = 4 * 1024 * 1024
+
+/** What a node signs to get a new access token (runtime contract §14). */
+export function refreshMessage(nodeId: string, atUnix: number, nonce: Uint8Array): Uint8Array<ArrayBuffer> {
+  return utf8(`waybill/refresh/v1\n${nodeId}\n${atUnix}\n${toHex(nonce)}`)
+}
+
+/** What a node signs about a run that it has brought to its end. */
+export function completeMessage(complete: Omit<Complete, '$typeName' | 'nodeSignature'>): Uint8Array<ArrayBuffer> {
+  const { runId, epoch, status, errorCode, errorStep, eventCount, tokensIn, tokensOut, costNanoUsd } = complete
+  return utf8(
+    `waybill/complete/v1\n${canonicalize({
+      ...{ runId, status, errorCode, errorStep, models: complete.models, isolation: complete.isolation },
+      ...{ epoch: Number(epoch), eventCount: Number(eventCount), finishedMs: Number(complete.finishedUnixMs) },
+      ...{ tokensIn: Number(tokensIn), tokensOut: Number(tokensOut), costNano: Number(costNanoUsd) },
+      ...{ head: toHex(complete.head), inputHash: toHex(complete.inputHash), outputHash: toHex(complete.outputHash) },
+    })}`,
+  )
+}

@@ -1,0 +1,326 @@
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Receipt, VerifyResult } from '../../shared/wire/runtime/receipt.ts'
+import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
+import { type Api, api } from './api.ts'
+import { type NodeRoom, nodeRoom, until } from './node-room.ts'
+
+let folder: string
+let control: Api
+let nodes: NodeRoom[] = []
+const masterKey = new Uint8Array(32).fill(7)
+const TIMES = { heartbeatMs: 1000, lostMs: 3000, maxStreamMs: 3_600_000, readMs: 2000 }
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'waybill-nodes-'))
+  control = await api({ url: join(folder, 'control.db'), masterKey, embeddedNode: false, tunnel: TIMES })
+  nodes = []
+})
+afterEach(async () => {
+  for (const node of nodes) await node.close()
+  await control.close()
+  await rm(folder, { recursive: true, force: true })
+})
+
+async function node(options: Parameters<typeof nodeRoom>[2] = {}): Promise<NodeRoom> {
+  const made = await nodeRoom(control, folder, options)
+  nodes.push(made)
+  await online(made)
+  return made
+}
+
+const online = (made: NodeRoom) =>
+  until(async () => {
+    const { status } = await control.json<{ status: string }>(200, 'GET', `/v1/nodes/${made.identity.nodeId}`)
+    return status === 'online'
+  }, 'the node is online')
+
+const start = (agentName: string, prompt: string) =>
+  control.json<Run>(201, 'POST', '/v1/runs', { agentName, input: { prompt } })
+
+const summary = (id: string) => control.json<Run>(200, 'GET', `/v1/runs/${id}?fields=summary`)
+
+const ended = (id: string) =>
+  until(async () => {
+    const run = await summary(id)
+    return isTerminal(run.status) && run
+  }, `run ${id} ends`)
+
+/** Everything that stands in the files of one side. */
+async function filesOf(side: string): Promise<string> {
+  const names = (await readdir(folder)).filter(name => name.startsWith(`${side}.db`))
+  expect(names.length).toBeGreaterThan(0)
+  return (await Promise.all(names.map(name => readFile(join(folder, name), 'latin1')))).join('')
+}
+
+describe('a run on a node', () => {
+  it('is executed there, read through the tunnel, and receipted here', async () => {
+    const one = await node()
+    await control.json(201, 'POST', '/v1/agents', { name: 'echo', manifest: { systemPrompt: 'Be brief.' } })
+    const made = await start('echo', 'canary-prompt-7781')
+    expect(made).toMatchObject({ status: 'queued' })
+    await ended(made.id)
+    const run = await control.json<Run>(200, 'GET', `/v1/runs/${made.id}`)
+    expect(run).toMatchObject({
+      ...{ status: 'succeeded', nodeId: one.identity.nodeId, input: { prompt: 'canary-prompt-7781' } },
+      output: { result: expect.stringContaining('canary-prompt-7781') },
+    })
+    const steps = await control.json<{ stepId: string; status: string }[]>(200, 'GET', `/v1/runs/${made.id}/steps`)
+    expect(steps).toEqual([expect.objectContaining({ stepId: 'model-1', status: 'completed' })])
+    const listed = await control.json<Run[]>(200, 'GET', '/v1/runs')
+    expect(listed[0]).toEqual(run)
+    const receipt = await control.json<Receipt>(200, 'GET', `/v1/runs/${made.id}/receipt`)
+    expect(receipt.payload).toMatchObject({ nodeId: one.identity.nodeId, eventCount: 2, models: ['demo/echo'] })
+    expect(receipt.payload.node?.signature).toBeDefined()
+    const journal = await control.json(200, 'GET', `/v1/runs/${made.id}/journal`)
+    const verified = await control.json<VerifyResult>(200, 'POST', '/v1/runs/receipts/verify', { receipt, journal })
+    expect(verified).toMatchObject({ valid: true, checks: { signature: 'ok', journal: 'ok', record: 'ok' } })
+    const events = await control.call('GET', `/v1/runs/${made.id}/events`)
+    const text = await events.text()
+    expect(text.match(/^event: step_/gm)).toHaveLength(2)
+  })
+
+  it('leaves its texts on the node and nowhere else', async () => {
+    const one = await node()
+    await control.json(201, 'POST', '/v1/agents', { name: 'echo', manifest: {} })
+    const made = await start('echo', 'canary-prompt-7781')
+    await ended(made.id)
+    expect(await filesOf('one')).toContain('canary-prompt-7781')
+    expect(await filesOf('control')).not.toContain('canary-prompt-7781')
+    await one.kill()
+    await until(async () => (await control.call('GET', `/v1/runs/${made.id}`)).status === 503, 'the node is away')
+    expect(await (await control.call('GET', `/v1/runs/${made.id}`)).json()).toMatchObject({ code: 'node_offline' })
+    const [listed] = await control.json<Run[]>(200, 'GET', '/v1/runs')
+    expect(listed).toMatchObject({ id: made.id, status: 'succeeded', dataAvailable: false })
+    expect(listed?.input).toBeUndefined()
+    expect(await summary(made.id)).toMatchObject({ status: 'succeeded' })
+    await one.restart()
+  })
+
+  it('waits for a human over a restart of its node, and takes the answer', async () => {
+    const one = await node()
+    await control.json(201, 'POST', '/v1/agents', {
+      ...{ name: 'asker', manifest: { tools: ['ask_human'] } },
+    })
+    const made = await start('asker', '/call ask_human {"prompt":"canary-question"}')
+    await until(async () => (await summary(made.id)).status === 'waiting', 'the run waits')
+    const [approval] = await control.json<{ id: string; prompt: string }[]>(200, 'GET', `/v1/runs/${made.id}/approvals`)
+    expect(approval).toMatchObject({ prompt: 'canary-question' })
+    await one.kill()
+    await one.restart()
+    await online(one)
+    await control.json(200, 'POST', `/v1/approvals/${approval!.id}/approve`, { comment: 'canary-answer' })
+    expect(await ended(made.id)).toMatchObject({ status: 'succeeded' })
+    const run = await control.json<Run>(200, 'GET', `/v1/runs/${made.id}`)
+    expect(JSON.stringify(run.output)).toContain('canary-answer')
+    expect(await filesOf('control')).not.toMatch(/canary-(?:question|answer)/)
+  })
+})
+
+describe('a link that fails', () => {
+  const chain = (id: string) =>
+    control.json<{ events: { seq: number; kind: string; stepId: string; meta: { nodeId?: string } }[] }>(
+      200,
+      'GET',
+      `/v1/runs/${id}/journal`,
+    )
+
+  /** Each event is streamed once, none is missing, and all of them are of this node. */
+  async function once(made: NodeRoom, id: string): Promise<void> {
+    const { rows } = await control.db.execute({ sql: 'select seq, hash from far_events where run_id = ?', args: [id] })
+    const there = await made.db.execute({ sql: 'select seq, hash from events where run_id = ?', args: [id] })
+    expect(rows.map(row => [row.seq, row.hash])).toEqual(there.rows.map(row => [row.seq, row.hash]))
+    const { events } = await chain(id)
+    expect(events.map(({ seq }) => seq)).toEqual(events.map((_, at) => at + 1))
+    const nodeIds = new Set(events.flatMap(({ meta }) => meta.nodeId ?? []))
+    expect([...nodeIds]).toEqual([made.identity.nodeId])
+    const here = await control.db.execute({ sql: 'select 1 from events where run_id = ?', args: [id] })
+    expect(here.rows).toHaveLength(0)
+  }
+
+  it('is cut in the middle of a run, which ends on its node, each event once', async () => {
+    const one = await node()
+    await control.json(201, 'POST', '/v1/agents', { name: 'slow', manifest: { tools: ['wait'] } })
+    const made = await start('slow', '/call*5 wait {"seconds":0.05}')
+    await until(async () => (await summary(made.id)).status === 'running', 'the run runs')
+    one.link.cut()
+    await until(async () => {
+      const { rows } = await one.db.execute({ sql: 'select status from runs where id = ?', args: [made.id] })
+      return rows[0]?.status === 'succeeded'
+    }, 'the run ends on its node')
+    expect(await summary(made.id)).toMatchObject({ status: 'running' })
+    one.link.mend()
+    expect(await ended(made.id)).toMatchObject({ status: 'succeeded', nodeId: one.identity.nodeId })
+    await once(one, made.id)
+  })
+
+  it('repeats and swaps frames, and nothing is counted twice or missed', async () => {
+    const one = await node()
+    await control.json(201, 'POST', '/v1/agents', { name: 'slow', manifest: { tools: ['wait'] } })
+    let seen = 0
+    let held: Parameters<NodeRoom['link']['meddle']['toControl']>[0] | undefined
+    one.link.meddle.toControl = frame => {
+      seen++
+      if (frame.body.case === 'hello') return [frame]
+      if (seen % 7 === 0) {
+        held = frame
+        return []
+      }
+      const out = held ? [frame, held] : seen % 3 === 0 ? [frame, frame] : [frame]
+      held = undefined
+      return out
+    }
+    one.link.meddle.toNode = frame => (frame.body.case !== 'welcome' && seen % 2 === 0 ? [frame, frame] : [frame])
+    const runs = await Promise.all(
+      Array.from({ length: 8 }, (_, at) => start('slow', `run ${at}\n/call*3 wait {"seconds":0.02}`)),
+    )
+    for (const { id } of runs) {
+      expect(await ended(id)).toMatchObject({ status: 'succeeded' })
+    }
+    one.link.meddle.toControl = frame => [frame]
+    one.link.meddle.toNode = frame => [frame]
+    await online(one)
+    for (const { id } of runs) await until(async () => (await control.call('GET', `/v1/runs/${id}`)).ok, 'it is read')
+    for (const { id } of runs) await once(one, id)
+    expect(one.link.streams).toBeGreaterThan(1)
+  })
+
+  it('is no reason to lose a run when its node is killed, or the control plane, or both', async () => {
+    const one = await node({ gateway: () => control.runtime.nodes.gateway })
+    await control.json(201, 'POST', '/v1/agents', { name: 'slow', manifest: { tools: ['wait'] } })
+    const first = await start('slow', '/call*4 wait {"seconds":0.05}')
+    await until(async () => (await summary(first.id)).status === 'running', 'the run runs')
+    await one.kill()
+    await one.restart()
+    const second = await start('slow', '/call*4 wait {"seconds":0.05}')
+    await until(async () => (await summary(second.id)).status === 'running', 'the second run runs')
+    await control.close()
+    control = await api({ url: join(folder, 'control.db'), masterKey, embeddedNode: false, tunnel: TIMES })
+    for (const { id } of [first, second]) {
+      expect(await ended(id)).toMatchObject({ status: 'succeeded' })
+      await until(async () => (await control.call('GET', `/v1/runs/${id}`)).ok, 'it is read')
+      await once(one, id)
+      await control.json<Receipt>(200, 'GET', `/v1/runs/${id}/receipt`)
+    }
+  })
+
+  it('lets a cancelled run be final at once, and its receipt come when the node has sealed it', async () => {
+    const one = await node()
+    await control.json(201, 'POST', '/v1/agents', { name: 'slow', manifest: { tools: ['wait'] } })
+    const made = await start('slow', '/call wait {"seconds":60}')
+    await until(async () => (await summary(made.id)).status === 'running', 'the run runs')
+    one.link.cut()
+    await control.json(200, 'POST', `/v1/runs/${made.id}/cancel`, {})
+    expect(await summary(made.id)).toMatchObject({ status: 'cancelled' })
+    const receipt = await control.call('GET', `/v1/runs/${made.id}/receipt`)
+    expect([receipt.status, await receipt.json()]).toMatchObject([503, { code: 'node_offline' }])
+    one.link.mend()
+    const kept = await until(async () => {
+      const answer = await control.call('GET', `/v1/runs/${made.id}/receipt`)
+      return answer.ok && ((await answer.json()) as Receipt)
+    }, 'the receipt is there')
+    const journal = await chain(made.id)
+    expect(kept.payload).toMatchObject({ status: 'cancelled', eventCount: journal.events.length })
+    expect(journal.events.at(-1)).toMatchObject({ kind: 'step_failed' })
+  })
+
+  it('passes signals on when it is mended, each once', async () => {
+    const one = await node()
+    await control.json(201, 'POST', '/v1/agents', { name: 'signalled', manifest: { tools: ['wait_signal'] } })
+    const made = await start('signalled', '/call wait_signal {"name":"go"}')
+    await until(async () => (await summary(made.id)).status === 'running', 'the run runs')
+    one.link.cut()
+    expect((await control.call('POST', `/v1/runs/${made.id}/signals/go`, { value: 'canary-signal' })).status).toBe(204)
+    one.link.mend()
+    await ended(made.id)
+    expect(JSON.stringify(await control.json(200, 'GET', `/v1/runs/${made.id}`))).toContain('canary-signal')
+    expect(await filesOf('control')).not.toContain('canary-signal')
+  })
+})
+
+describe('placement', () => {
+  it('fails a run that no enrolled node can hold, and says what is missing and what there is', async () => {
+    await node({ backends: ['wasm', 'runc'] })
+    await control.json(201, 'POST', '/v1/agents', { name: 'strict', manifest: { isolation: 'firecracker' } })
+    const made = await start('strict', 'x')
+    const run = await ended(made.id)
+    expect(run).toMatchObject({ status: 'failed', tokensIn: 0, error: { code: 'isolation_unavailable' } })
+    const full = await control.json<Run>(200, 'GET', `/v1/runs/${made.id}`)
+    expect(full.error?.message).toMatch(/firecracker.*available: runc, wasm/)
+    const receipt = await control.json<Receipt>(200, 'GET', `/v1/runs/${made.id}/receipt`)
+    expect(receipt.payload).toMatchObject({ status: 'failed', eventCount: 0 })
+  })
+
+  it('refuses what this version does not give to nodes, in words', async () => {
+    const one = await node()
+    await control.json(201, 'POST', '/v1/agents', { name: 'echo', manifest: {} })
+    expect(await control.json(503, 'POST', '/v1/sessions', { agentName: 'echo' })).toMatchObject({
+      ...{ code: 'isolation_unavailable', error: expect.stringContaining('only on the embedded node') },
+    })
+    expect(await control.json(400, 'PUT', '/v1/secrets/token', { value: 'canary-secret' })).toMatchObject({
+      error: expect.stringContaining('PLATFORM_PROVIDER_'),
+    })
+    const made = await start('echo', 'x')
+    await ended(made.id)
+    expect(await control.json(400, 'POST', `/v1/runs/${made.id}/fork`, { fromStepId: 'model-1' })).toMatchObject({
+      error: expect.stringContaining('does not fork'),
+    })
+    expect(await control.json(409, 'DELETE', `/v1/nodes/${one.identity.nodeId}`)).toMatchObject({ code: 'node_busy' })
+    expect((await control.call('DELETE', `/v1/runs/${made.id}`)).status).toBe(204)
+    await until(
+      async () => (await one.db.execute('select 1 from run_data')).rows.length === 0,
+      'the run is gone from its node',
+    )
+    expect((await control.call('DELETE', `/v1/nodes/${one.identity.nodeId}`)).status).toBe(204)
+  })
+
+  it('ends the runs of a node that is removed by force, and of an agent that is deleted', async () => {
+    const one = await node()
+    await control.json(201, 'POST', '/v1/agents', { name: 'slow', manifest: { tools: ['wait'] } })
+    const [first, second] = [await start('slow', '/call wait {"seconds":60}'), await start('slow', 'x')]
+    await ended(second.id)
+    await until(async () => (await summary(first.id)).status === 'running', 'the run runs')
+    expect((await control.call('DELETE', `/v1/nodes/${one.identity.nodeId}?force=true`)).status).toBe(204)
+    expect(await summary(first.id)).toMatchObject({ status: 'failed', error: { code: 'node_lost' } })
+    await control.json<Receipt>(200, 'GET', `/v1/runs/${first.id}/receipt`)
+    const two = await node({ name: 'two' })
+    const third = await start('slow', '/call wait {"seconds":60}')
+    await until(async () => (await summary(third.id)).status === 'running', 'the run runs')
+    expect((await control.call('DELETE', '/v1/agents/slow')).status).toBe(204)
+    await control.runtime.scheduled()
+    expect(await summary(third.id)).toMatchObject({ status: 'failed', error: { code: 'agent_deleted' } })
+    await until(
+      async () => (await two.db.execute("select 1 from runs where status = 'cancelled'")).rows.length === 1,
+      'its node has ended it',
+    )
+  })
+
+  it('gives up on a run that its node cannot open', async () => {
+    const one = await node()
+    await control.json(201, 'POST', '/v1/agents', { name: 'echo', manifest: {} })
+    one.link.meddle.toNode = frame => {
+      if (frame.body.case === 'assign') frame.body.value.inputSealed = new Uint8Array(64)
+      return [frame]
+    }
+    const { id } = await start('echo', 'x')
+    const run = await ended(id)
+    expect(run).toMatchObject({ status: 'failed', error: { code: 'node_unavailable' }, tokensIn: 0 })
+  })
+
+  it('keeps a run queued while the nodes are away, and cancels one that waits', async () => {
+    const one = await node()
+    await control.json(201, 'POST', '/v1/agents', { name: 'echo', manifest: {} })
+    await one.kill()
+    const [first, second] = [await start('echo', 'first'), await start('echo', 'second')]
+    expect(await control.json<Run>(200, 'GET', `/v1/runs/${first.id}`)).toMatchObject({
+      ...{ status: 'queued', dataAvailable: false },
+    })
+    await control.json(200, 'POST', `/v1/runs/${second.id}/cancel`, { reason: 'no more' })
+    expect(await summary(second.id)).toMatchObject({ status: 'cancelled', cancelReason: 'no more' })
+    await one.restart()
+    expect(await ended(first.id)).toMatchObject({ status: 'succeeded' })
+    expect(await summary(second.id)).toMatchObject({ status: 'cancelled' })
+  })
+})

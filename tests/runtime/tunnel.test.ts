@@ -1,0 +1,209 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { create } from '@bufbuild/protobuf'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { nodeAccess } from '../../node-agent/tunnel/access.ts'
+import { enrol, type Identity, readIdentity } from '../../node-agent/tunnel/identity.ts'
+import { grpcTransport, type NodeTransport } from '../../node-agent/tunnel/transport.ts'
+import { type ListeningTunnel, listenForNodes } from '../../runtime/host/tunnel.ts'
+import { manualClock } from '../../shared/time/clock.ts'
+import { type NodeFrame, NodeFrameSchema } from '../../shared/tunnel/gateway.gen.ts'
+import { refreshMessage } from '../../shared/tunnel/protocol.ts'
+import type { TunnelRefusal } from '../../shared/tunnel/refusal.ts'
+import type { NodeCreated } from '../../shared/wire/runtime/node.ts'
+import { type Api, api } from './api.ts'
+
+let folder: string
+let control: Api
+let tunnel: ListeningTunnel
+let transport: NodeTransport
+const clock = manualClock(new Date('2026-05-01T10:00:00Z'))
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'waybill-tunnel-'))
+  control = await api({ clock })
+  tunnel = await listenForNodes({ gateway: control.runtime.nodes.gateway, bind: LOCAL, insecure: false })
+  transport = grpcTransport({ url: tunnel.at.endpoint, insecure: false })
+})
+afterEach(async () => {
+  await tunnel.close()
+  await control.close()
+  await rm(folder, { recursive: true, force: true })
+})
+
+const LOCAL = { host: '127.0.0.1', port: 0 }
+const announce = (name = 'one') => control.json<NodeCreated>(201, 'POST', '/v1/nodes', { name })
+const enrolled = async (name = 'one'): Promise<Identity> =>
+  enrol(join(folder, `${name}.json`), (await announce(name)).enrolToken, name, transport)
+const codeOf = (work: Promise<unknown>) =>
+  work.then(
+    () => 'nothing',
+    (error: TunnelRefusal) => error.code,
+  )
+
+const hello = (nodeId: string, more: object = {}): NodeFrame =>
+  create(NodeFrameSchema, { body: { case: 'hello', value: { nodeId, streamId: 's1', proto: 1, ...more } } })
+
+/** Sends these frames, keeps the stream open, and gives what comes back until it ends or fails. */
+async function talk(token: string, frames: readonly NodeFrame[], most = 1): Promise<string[]> {
+  const gone = new AbortController()
+  const { promise: over, resolve } = Promise.withResolvers<void>()
+  async function* outgoing() {
+    yield* frames
+    await over
+  }
+  const heard: string[] = []
+  try {
+    for await (const frame of transport.connect(token, outgoing(), gone.signal)) {
+      heard.push(frame.body.case ?? 'none')
+      if (heard.length === most) break
+    }
+    return heard
+  } finally {
+    resolve()
+    gone.abort()
+  }
+}
+
+describe('enrolment', () => {
+  it('works once, keeps the identity to its owner, and stores no token', async () => {
+    const { enrolToken, command } = await announce()
+    expect(command).toContain(`PLATFORM_ENROL_TOKEN=${enrolToken}`)
+    const path = join(folder, 'one.json')
+    const made = await enrol(path, enrolToken, 'one', transport)
+    expect((await stat(path)).mode & 0o777).toBe(0o600)
+    expect(await readIdentity(path)).toMatchObject({ nodeId: made.nodeId, pool: 'default', poolKeys: made.poolKeys })
+    expect(await codeOf(enrol(path, enrolToken, 'one', transport))).toBe('unauthenticated')
+    const { rows } = await control.db.execute('select * from nodes')
+    expect(JSON.stringify(rows)).not.toContain(enrolToken)
+  })
+
+  it('refuses a wrong token and one that is an hour old', async () => {
+    const wrong = `wb_node_${'A'.repeat(43)}`
+    expect(await codeOf(enrol(join(folder, 'x'), wrong, 'x', transport))).toBe('unauthenticated')
+    const { enrolToken } = await announce()
+    clock.advance(3_600_001)
+    expect(await codeOf(enrol(join(folder, 'x'), enrolToken, 'x', transport))).toBe('unauthenticated')
+  })
+
+  it('hands the key of a pool from node to node, and refuses while nobody has it at hand', async () => {
+    await enrolled()
+    const { enrolToken } = await announce('two')
+    expect(await codeOf(enrol(join(folder, 'two.json'), enrolToken, 'two', transport))).toBe('not_ready')
+  })
+})
+
+describe('an access token', () => {
+  it('is given for a proof, once for each, and not by a clock that is off', async () => {
+    const { nodeId, signer } = await enrolled()
+    const proof = async (atMs: number, nonce = crypto.getRandomValues(new Uint8Array(24))) => {
+      const atUnix = Math.floor(atMs / 1000)
+      return {
+        ...{ nodeId, atUnix: BigInt(atUnix), nonce },
+        signature: await signer.sign(refreshMessage(nodeId, atUnix, nonce)),
+      }
+    }
+    const good = await proof(clock.now().getTime())
+    expect((await transport.refresh(good)).accessToken).toMatch(/^wb_access_/)
+    expect(await codeOf(transport.refresh(good))).toBe('unauthenticated')
+    const other = await proof(clock.now().getTime())
+    expect(await codeOf(transport.refresh({ ...other, atUnix: other.atUnix + 1n }))).toBe('unauthenticated')
+    expect(await codeOf(transport.refresh(await proof(clock.now().getTime() - 61_000)))).toBe('unauthenticated')
+    expect((await transport.refresh(await proof(clock.now().getTime() + 59_000))).accessToken).toBeDefined()
+  })
+
+  it('ends after an hour, and a node takes a new one when a quarter of it is left', async () => {
+    const identity = await enrolled()
+    const access = nodeAccess(identity, transport, clock.now)
+    const first = await access.token()
+    clock.advance(44 * 60_000)
+    expect(await access.token()).toBe(first)
+    clock.advance(2 * 60_000)
+    const second = await access.token()
+    expect(second).not.toBe(first)
+    expect(await talk(first, [hello(identity.nodeId)])).toEqual(['welcome'])
+    clock.advance(15 * 60_000)
+    expect(await codeOf(talk(first, [hello(identity.nodeId)]))).toBe('unauthenticated')
+    expect(await talk(second, [hello(identity.nodeId)])).toEqual(['welcome'])
+  })
+})
+
+describe('a stream', () => {
+  const numbered = (seq: number, runId: string = crypto.randomUUID()) =>
+    create(NodeFrameSchema, { seq: BigInt(seq), body: { case: 'accept', value: { runId, epoch: 1n, ok: true } } })
+
+  it.each([
+    ['a bad token', 'nonsense', (id: string) => [hello(id)], 'unauthenticated'],
+    ['no hello first', undefined, () => [numbered(1)], 'unauthenticated'],
+    ['a hello of another node', undefined, () => [hello(crypto.randomUUID())], 'unauthenticated'],
+    ['an unknown version', undefined, (id: string) => [hello(id, { proto: 2 })], 'unknown_protocol'],
+    ['a gap', undefined, (id: string) => [hello(id), numbered(1), numbered(3)], 'out_of_order'],
+    ['a second hello', undefined, (id: string) => [hello(id), hello(id)], 'bad_frame'],
+    ['an empty frame', undefined, (id: string) => [hello(id), create(NodeFrameSchema, {})], 'bad_frame'],
+    ['an order without a number', undefined, (id: string) => [hello(id), numbered(0)], 'bad_frame'],
+    [
+      'a frame too large',
+      undefined,
+      (id: string) => [hello(id, { streamId: 'x'.repeat(4 * 1024 * 1024 + 1) })],
+      'too_large',
+    ],
+  ])('is refused for %s', async (_why, token, frames, expected) => {
+    const identity = await enrolled()
+    const access = token ?? (await nodeAccess(identity, transport, clock.now).token())
+    expect(await codeOf(talk(access, frames(identity.nodeId), 99))).toBe(expected)
+  })
+
+  it('drops what a node says about runs that are not its own, and counts it', async () => {
+    const identity = await enrolled()
+    const token = await nodeAccess(identity, transport, clock.now).token()
+    await control.json(201, 'POST', '/v1/agents', { name: 'echo', manifest: {} })
+    const { id } = await control.json<{ id: string }>(201, 'POST', '/v1/runs', { agentName: 'echo' })
+    expect(await talk(token, [hello(identity.nodeId), numbered(1, id), numbered(2)], 2)).toEqual(['welcome', 'ackOnly'])
+    const metrics = await (await control.call('GET', '/metrics')).text()
+    expect(metrics).toContain('waybill_tunnel_frames_dropped_total{reason="not_its_run"} 2')
+  })
+})
+
+describe('the wire', () => {
+  it('is not plain text beyond this machine unless somebody says so', async () => {
+    const gateway = control.runtime.nodes.gateway
+    const bind = { host: '0.0.0.0', port: 0 }
+    await expect(listenForNodes({ gateway, bind, insecure: false })).rejects.toThrow('PLATFORM_TUNNEL_TLS_CERT')
+    expect(() => grpcTransport({ url: 'http://control.example:8081', insecure: false })).toThrow('plain text')
+    expect(() => grpcTransport({ url: 'http://control.example:8081', insecure: true })).not.toThrow()
+  })
+
+  it('goes over TLS to the certificate that is pinned, and to no other', async () => {
+    const [cert, key] = [join(folder, 'cert.pem'), join(folder, 'key.pem')]
+    await promisify(execFile)('openssl', [
+      ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'],
+      ...['-subj', '/CN=control', '-keyout', key, '-out', cert],
+    ])
+    const gateway = control.runtime.nodes.gateway
+    const over = await listenForNodes({ gateway, bind: LOCAL, tls: { cert, key }, insecure: false })
+    try {
+      expect(over.at).toMatchObject({ endpoint: expect.stringMatching(/^https:/), tlsFingerprint: expect.any(String) })
+      const url = over.at.endpoint
+      const at = (more: object) => grpcTransport({ url, insecure: false, ca: cert, ...more })
+      const pinned = at({ pin: over.at.tlsFingerprint ?? '' })
+      const path = join(folder, 'tls.json')
+      const { nodeId } = await enrol(path, (await announce('tls')).enrolToken, 'tls', pinned)
+      expect(nodeId).toBeDefined()
+      const { enrolToken } = await announce('tls2')
+      expect(await codeOf(enrol(join(folder, 'n'), enrolToken, 'n', at({ pin: '0'.repeat(64) })))).toBe('closing')
+      expect(await codeOf(enrol(join(folder, 'n'), enrolToken, 'n', at({})))).toBe('closing')
+    } finally {
+      await over.close()
+    }
+  })
+
+  it('is announced where nodes look for it', async () => {
+    const look = async () => (await control.call('GET', '/.well-known/platform-nodes')).json()
+    expect(await look()).toEqual({ endpoint: '', tlsFingerprint: null, proto: 1 })
+    control.runtime.nodes.listening(tunnel.at)
+    expect(await look()).toEqual({ ...tunnel.at, proto: 1 })
+  })
+})
