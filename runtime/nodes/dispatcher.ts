@@ -62,16 +62,19 @@ export function dispatcher({ db, log, now, links, far, nodes, versionOf }: Dispa
   }
 
   async function offer(link: NodeLink, runs: readonly FarRun[], poolKey: Uint8Array<ArrayBuffer>): Promise<void> {
+    const limits = await far.runLimits(runs.map(({ agentId }) => agentId))
     const statements = await Promise.all(
       runs.map(async run => {
         const inputSealed = await far.inputOf(run.id)
         if (inputSealed === undefined) return []
+        const limit = limits.get(run.agentId)
         const frame = create(ControlFrameSchema, {
           body: {
             case: 'assign',
             value: {
               ...{ runId: run.id, epoch: BigInt(run.epoch), agentVersionId: run.versionId, inputSealed },
               ...{ manifestSealed: await manifestOf(run, poolKey), createdUnixMs: BigInt(run.createdMs) },
+              ...(limit && { runCostNanoUsd: BigInt(limit.costNano), runCostHard: limit.hard }),
             },
           },
         })

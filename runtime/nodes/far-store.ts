@@ -129,6 +129,18 @@ export function farStore(db: Db) {
       return Number(rows[0]?.[0]) === 1
     },
 
+    /** What a run of each of these agents may cost, where its budget says so. */
+    async runLimits(agentIds: readonly string[]): Promise<Map<string, { costNano: number; hard: boolean }>> {
+      const { rows } = await db.execute({
+        sql: `select agent_id, cost_nano_run, hard_fail from budgets
+          where cost_nano_run is not null and agent_id in (select value from json_each(?))`,
+        args: [JSON.stringify([...new Set(agentIds)])],
+      })
+      return new Map(
+        rows.map(row => [String(row[0]), { costNano: Number(row[1]), hard: Number(row[2]) === 1 }] as const),
+      )
+    },
+
     async inputOf(id: string): Promise<Uint8Array | undefined> {
       const { rows } = await db.execute({ sql: 'select input_sealed from far_runs where run_id = ?', args: [id] })
       const sealed = rows[0]?.[0]

@@ -181,11 +181,27 @@ export function seat(identity: SeatIdentity, { db, sha256, runs, engine, approva
           sql: 'insert into tunnel_runs (run_id, epoch) values (?1, ?2) on conflict do update set epoch = ?2',
           args: [runId, Number(epoch)],
         },
+        ...limitOf(agentId, agentName, sent),
         accept({ t: 'accept', run: runId, ok: true, reason: '' }),
       ],
     })
     engine.wake()
     identity.news()
+  }
+
+  /** The limit that the agent's budget sets for each run, as it was when the last of its runs was sent here. */
+  function limitOf(agentId: string, agentName: string, sent: Pick<Assign, 'runCostNanoUsd' | 'runCostHard'>) {
+    const { runCostNanoUsd: limit, runCostHard: hard } = sent
+    if (limit === undefined) return [{ sql: 'delete from budgets where agent_id = ?', args: [agentId] }]
+    return [
+      {
+        sql: `insert into budgets
+            (agent_id, tenant_id, agent_name, cost_nano_run, hard_fail, notify_pct, tool_limits, created_ms, updated_ms)
+          values (?1, ?2, ?3, ?4, ?5, 100, '{}', ?6, ?6)
+          on conflict (agent_id) do update set cost_nano_run = ?4, hard_fail = ?5, updated_ms = ?6`,
+        args: [agentId, tenantId, agentName, Number(limit), hard ? 1 : 0, now().getTime()],
+      },
+    ]
   }
 
   async function cancel(runId: string, reason: string, remove: boolean): Promise<void> {

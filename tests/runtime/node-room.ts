@@ -115,9 +115,10 @@ export async function nodeRoom(
     /** The gateway, where the control plane is restarted in between. */
     gateway?: () => NodeGateway
     delayMs?: number
+    maxStreamMs?: number
   } = {},
 ): Promise<NodeRoom> {
-  const { name = 'one', pool = 'default', backends = [], gateway, delayMs = 20, ...rest } = options
+  const { name = 'one', pool = 'default', backends = [], gateway, delayMs = 20, maxStreamMs, ...rest } = options
   const announced = await api.json<NodeCreated>(201, 'POST', '/v1/nodes', { name, pool })
   const link = linkTo(gateway ?? (() => api.runtime.nodes.gateway))
   const identity = await enrol(`${folder}/${name}.json`, announced.enrolToken, name, link.transport)
@@ -136,6 +137,7 @@ export async function nodeRoom(
       machine: () => ({ cpu: 0, vcpus: 2, memoryMb: 1024, memoryFreeMb: 512 }),
       access: nodeAccess(identity, link.transport, systemClock.now),
       delay: () => delayMs,
+      ...(maxStreamMs !== undefined && { maxStreamMs }),
     })
     return { db, runtime, tunnel }
   }

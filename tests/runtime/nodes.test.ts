@@ -2,6 +2,7 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { FoundModel } from '../../runtime/execution/models/model.ts'
 import type { Receipt, VerifyResult } from '../../shared/wire/runtime/receipt.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import { type Api, api } from './api.ts'
@@ -97,6 +98,31 @@ describe('a run on a node', () => {
     expect(listed?.input).toBeUndefined()
     expect(await summary(made.id)).toMatchObject({ status: 'succeeded' })
     await one.restart()
+  })
+
+  it('never costs more than its agent lets one run cost', async () => {
+    let calls = 0
+    const model: FoundModel = {
+      id: 'test/metered',
+      prices: async () => (tokensIn, tokensOut) => tokensIn * 1000 + tokensOut * 2000,
+      async ask({ maxOutputTokens }) {
+        const tokensOut = Math.min(50, maxOutputTokens)
+        const toolCalls = [{ id: `c${++calls}`, name: 'wait', arguments: { seconds: 0 } }]
+        const spent = { tokensIn: 10, tokensOut, costNano: 10_000 + tokensOut * 2000 }
+        return { text: '', stop: 'tools', provider: 'test', model: 'test/metered', toolCalls, spent }
+      },
+    }
+    await node({ models: { find: async () => model } })
+    await control.json(201, 'POST', '/v1/agents', { name: 'spender', manifest: { tools: ['wait'] } })
+    const limit = { maxCostUsdPerDay: null, maxCostUsdPerRun: 0.0005, maxTokensPerDay: null, maxRunsPerDay: null }
+    await control.json(200, 'PUT', '/v1/agents/spender/budget', limit)
+    const run = await ended((await start('spender', 'x')).id)
+    expect(run).toMatchObject({ status: 'failed', error: { code: 'budget_exceeded' } })
+    expect(calls).toBeGreaterThan(1)
+    expect(run.costUsd).toBeGreaterThan(0)
+    expect(run.costUsd).toBeLessThanOrEqual(0.0005)
+    const [used] = await control.json<{ costUsd: number }[]>(200, 'GET', '/v1/usage?groupBy=agent')
+    expect(used?.costUsd).toBe(run.costUsd)
   })
 
   it('waits for a human over a restart of its node, and takes the answer', async () => {
@@ -224,6 +250,22 @@ describe('a link that fails', () => {
     const journal = await chain(made.id)
     expect(kept.payload).toMatchObject({ status: 'cancelled', eventCount: journal.events.length })
     expect(journal.events.at(-1)).toMatchObject({ kind: 'step_failed' })
+  })
+
+  it('is opened anew before it is old, and nobody notices', async () => {
+    const one = await node({ maxStreamMs: 60 })
+    await control.json(201, 'POST', '/v1/agents', { name: 'slow', manifest: { tools: ['wait'] } })
+    const made = await start('slow', '/call*8 wait {"seconds":0.05}')
+    const seen = new Set<string>()
+    await until(async () => {
+      seen.add((await control.json<{ status: string }>(200, 'GET', `/v1/nodes/${one.identity.nodeId}`)).status)
+      return isTerminal((await summary(made.id)).status)
+    }, 'the run ends')
+    expect([...seen]).toEqual(['online'])
+    expect(await summary(made.id)).toMatchObject({ status: 'succeeded' })
+    await until(async () => (await control.call('GET', `/v1/runs/${made.id}`)).ok, 'it is read')
+    await once(one, made.id)
+    expect(one.link.streams).toBeGreaterThan(3)
   })
 
   it('passes signals on when it is mended, each once', async () => {
