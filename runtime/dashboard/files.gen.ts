@@ -1777,7 +1777,7 @@ demoRun()
 `,
   "step-detail.js": `import { el } from './dom.js'
 import { count, duration, usd } from './figures.js'
-import { stepName,                                        tookMs } from './timeline.js'
+import { inputOf, stepName,                                        tookMs } from './timeline.js'
 
 /** Everything that the journal says about one step, and what can be done from it. */
 export function stepDetail(
@@ -1786,6 +1786,7 @@ export function stepDetail(
 )                {
   const { stepId, status, attempt, tokensIn, tokensOut, costUsd, model, error, output, inputHash } = step
   const took = tookMs(step)
+  const input = inputOf(stepId, events)
   const own = events.filter(one => one.stepId === stepId)
   const entries                                 = [
     ['Status', \`\${status}, attempt \${attempt}\`],
@@ -1817,6 +1818,7 @@ export function stepDetail(
         { class: 'facts' },
         ...entries.flatMap(([name, value]) => (value ? [el('dt', {}, name), el('dd', {}, value)] : [])),
       ),
+      input !== undefined && fold('Input', input),
       output !== undefined && fold('Output', output, true),
       fold(\`Events (\${own.length})\`, own),
       form,
@@ -1912,6 +1914,20 @@ export function timelineOfSteps(steps                 )                 {
       },
     ],
   }))
+}
+
+/**
+ * What a call was given, where the journal has it: the answer of the model that asked for the call. \`tool-3-2\` is the second call of the
+ * third turn.
+ */
+export function inputOf(stepId        , events                          )          {
+  const [, turn, call] = /^[a-z]+-(\\d+)-(\\d+)$/.exec(stepId) ?? []
+  const asked = events.findLast(one => one.kind === 'step_completed' && one.stepId === \`model-\${turn}\`)?.payload.output
+  if (typeof asked !== 'object' || asked === null || !('toolCalls' in asked) || !Array.isArray(asked.toolCalls)) {
+    return undefined
+  }
+  const found          = asked.toolCalls[Number(call) - 1]
+  return typeof found === 'object' && found !== null && 'arguments' in found ? found.arguments : undefined
 }
 
 /** From the first thing that happened to the last; what still goes on reaches to \`nowMs\`. */

@@ -131,6 +131,41 @@ const cookieText = (cookies: Record<string, string>) =>
     .map(([name, value]) => `${name}=${value}`)
     .join('; ')
 
+describe('what a page has beside its data', () => {
+  it('is a way to the panel of a router in the same process, and none where there is no such router', async () => {
+    await setUp()
+    expect((await visit('/', { cookies: (await logIn()).set })).text).not.toContain('>Router<')
+    await here.close()
+    here = await room({ routerPanel: () => 'http://127.0.0.1:8090/panel' })
+    await setUp()
+    expect((await visit('/', { cookies: (await logIn()).set })).text).toContain(
+      '<a href="http://127.0.0.1:8090/panel">Router</a>',
+    )
+  })
+
+  it('checks a manifest as publishing would, for who is logged in and holds the token', async () => {
+    await setUp()
+    const { set } = await logIn()
+    const token = /data-csrf="([\w-]+)"/.exec((await visit('/', { cookies: set })).text)![1]!
+    async function check(manifest: unknown, headers: Record<string, string>) {
+      const { body, status } = await here.call<{ issues: object[] }>('POST', '/ui/manifest/check', {
+        ...{ key: '', body: { manifest } },
+        headers,
+      })
+      return [status, body.issues]
+    }
+    const cookie = cookieText(set)
+    expect((await check({}, {}))[0]).toBe(401)
+    expect((await check({}, { cookie }))[0]).toBe(403)
+    expect(await check({}, { cookie, 'x-csrf-token': token })).toEqual([200, []])
+    const wrong = { isolation: 'jail', limits: { vcpus: 99 } }
+    expect(await check(wrong, { cookie, 'x-csrf-token': token })).toEqual([
+      200,
+      [expect.objectContaining({ path: 'isolation' }), expect.objectContaining({ path: 'limits.vcpus' })],
+    ])
+  })
+})
+
 describe('a login by form', () => {
   it('gives a new token whatever the browser came with, and no token of anybody else becomes good', async () => {
     await setUp()

@@ -6,7 +6,13 @@ import { sseResponse } from '../../shared/http/sse-write.ts'
 import { jsonBody } from '../../shared/http/validate.ts'
 import { equalSecrets } from '../../shared/sign/equal.ts'
 import { sha256Hex } from '../../shared/sign/sha256.ts'
-import { csrfTokenOf, type Login, loginAccess, newToken } from '../auth/dashboard/login-access.ts'
+import {
+  csrfTokenOf,
+  type Login,
+  loginAccess,
+  newToken,
+  refuseWithoutCsrfToken,
+} from '../auth/dashboard/login-access.ts'
 import { toUserAnswer } from '../auth/dashboard/user-store.ts'
 import type { Connection, RuntimeHttpEnv } from '../auth/http-env.ts'
 import { asking, PageFault } from './ask.ts'
@@ -168,7 +174,7 @@ export function pagesRoute({
       return sseResponse(gone => news.follow(user.tenantId, gone), { retryMs: 1500, heartbeatMs })
     })
     .post('/ui/manifest/check', jsonBody(manifestCheck, maxBodyBytes), async c => {
-      await logins(c)
+      refuseWithoutCsrfToken(c, await logins(c))
       return c.json(checkManifest(c.req.valid('json').manifest))
     })
 

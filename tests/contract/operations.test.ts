@@ -80,6 +80,13 @@ matrix('runtime', (call, announce) => {
     }
   })
 
+  it('serves the dashboard with what it loads', async () => {
+    const page = await (await call('/setup')).text()
+    const files = [...page.matchAll(/(?:src|href)="\.\/(ui\/files\/[\w.-]+)"/g)].map(([, path]) => path!)
+    expect(files.length).toBeGreaterThan(2)
+    for (const path of files) expect([path, (await call(`/${path}`)).status]).toEqual([path, 200])
+  })
+
   it('refuses a body over 1 MiB before reading it', async () => {
     expect(await announce('/v1/runs', 1_048_577)).toEqual({
       status: 413,

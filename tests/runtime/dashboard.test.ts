@@ -62,6 +62,8 @@ if (hasChromium()) {
       expect(await page.textContent('#verified')).toMatch(/All \d+ events are the ones that were signed/)
       await page.click('#timeline button.line >> nth=1')
       await page.waitForSelector('#step >> text=Fork from here')
+      await page.click('#step summary:text("Input")')
+      expect(await page.textContent('#step details[open] pre')).toContain('"seconds": 1')
       await shot('run-verified')
       expect(seen.complaints()).toEqual([])
     })

@@ -1,6 +1,6 @@
 import { el } from '../../../shared/browser/dom.ts'
 import { count, duration, usd } from '../../../shared/browser/figures.ts'
-import { stepName, type TimelineEvent, type TimelineStep, tookMs } from './timeline.ts'
+import { inputOf, stepName, type TimelineEvent, type TimelineStep, tookMs } from './timeline.ts'
 
 /** Everything that the journal says about one step, and what can be done from it. */
 export function stepDetail(
@@ -9,6 +9,7 @@ export function stepDetail(
 ): HTMLElement[] {
   const { stepId, status, attempt, tokensIn, tokensOut, costUsd, model, error, output, inputHash } = step
   const took = tookMs(step)
+  const input = inputOf(stepId, events)
   const own = events.filter(one => one.stepId === stepId)
   const entries: [string, string | undefined][] = [
     ['Status', `${status}, attempt ${attempt}`],
@@ -40,6 +41,7 @@ export function stepDetail(
         { class: 'facts' },
         ...entries.flatMap(([name, value]) => (value ? [el('dt', {}, name), el('dd', {}, value)] : [])),
       ),
+      input !== undefined && fold('Input', input),
       output !== undefined && fold('Output', output, true),
       fold(`Events (${own.length})`, own),
       form,

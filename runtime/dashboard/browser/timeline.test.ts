@@ -4,6 +4,7 @@ import type { Step } from '../../../shared/wire/runtime/run.ts'
 import {
   BAR_WIDTH,
   barsOf,
+  inputOf,
   marksOf,
   spanOf,
   type TimelineEvent,
@@ -74,6 +75,18 @@ describe('a timeline', () => {
       new Set(['tool-1-1']),
     )
     expect(marksOf(step!)).toEqual(['replayed', 'copied'])
+  })
+
+  it('finds what a call was given in the answer that asked for it', () => {
+    const output = { text: '', toolCalls: [{ name: 'wait', arguments: { seconds: 1 } }, { name: 'other' }] }
+    const events = [
+      event(1, 'step_started', 'model-3', 0),
+      event(2, 'step_completed', 'model-3', 1, { payload: { output } }),
+    ]
+    expect(inputOf('timer-3-1', events)).toEqual({ seconds: 1 })
+    for (const stepId of ['timer-3-2', 'timer-3-3', 'timer-2-1', 'model-3', 'code-x-1']) {
+      expect(inputOf(stepId, events)).toBeUndefined()
+    }
   })
 
   it('keeps every bar inside its field, whatever came in whichever order', () => {

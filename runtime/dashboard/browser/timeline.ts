@@ -110,6 +110,20 @@ export function timelineOfSteps(steps: readonly Step[]): TimelineStep[] {
   }))
 }
 
+/**
+ * What a call was given, where the journal has it: the answer of the model that asked for the call. `tool-3-2` is the second call of the
+ * third turn.
+ */
+export function inputOf(stepId: string, events: readonly TimelineEvent[]): unknown {
+  const [, turn, call] = /^[a-z]+-(\d+)-(\d+)$/.exec(stepId) ?? []
+  const asked = events.findLast(one => one.kind === 'step_completed' && one.stepId === `model-${turn}`)?.payload.output
+  if (typeof asked !== 'object' || asked === null || !('toolCalls' in asked) || !Array.isArray(asked.toolCalls)) {
+    return undefined
+  }
+  const found: unknown = asked.toolCalls[Number(call) - 1]
+  return typeof found === 'object' && found !== null && 'arguments' in found ? found.arguments : undefined
+}
+
 export interface Span {
   fromMs: number
   toMs: number

@@ -47,7 +47,7 @@ ${live(
   'run-approvals',
   pending.map(one => approvalCard(root, one)),
 )}
-<section class="card" aria-labelledby="timeline-title"><h2 id="timeline-title">Timeline <small><span id="step-count">${count(all.length)}</span> steps</small></h2>
+<section class="card" aria-labelledby="timeline-title"><h2 id="timeline-title">Timeline <small>steps: <span id="step-count">${count(all.length)}</span></small></h2>
 <p class="hint">${legend()}</p>
 ${long ? html`<noscript><p class="hint">This run is too long to be drawn here. <a href="${root}ui/api/v1/runs/${run.id}/steps">Its steps as JSON</a></p></noscript>` : ''}
 <div id="timeline" class="rows${long ? ' tall' : ''}" tabindex="0" role="region" aria-label="Timeline">
@@ -55,7 +55,7 @@ ${long ? html`<noscript><p class="hint">This run is too long to be drawn here. <
 ${all.slice(0, MOST_ROWS).map(step => row(step, span))}</div>
 <p id="no-steps" class="hint"${all.length > 0 || long ? html` hidden` : ''}>No step has begun.</p><div id="step"></div></section>
 ${live('run-result', result(run, receipt))}
-<section class="card" aria-labelledby="journal-title"><h2 id="journal-title">Journal <small><span id="journal-count"></span> events</small></h2>
+<section class="card" aria-labelledby="journal-title"><h2 id="journal-title">Journal <small>events: <span id="journal-count"></span></small></h2>
 <p class="hint">Each hash covers the one before it. <a href="${root}ui/api/v1/runs/${run.id}/journal">As JSON</a></p>
 <div id="journal" class="rows needs-script${long ? ' tall' : ''}" tabindex="0" role="region" aria-label="Journal"><div class="line event head"><span>No.</span><span>Event</span><span>Step</span><span>At (UTC)</span><span>Hash</span></div></div></section>`
     return { title: `Run of ${run.agentName}`, body }
