@@ -1,5 +1,6 @@
 import { hostname } from 'node:os'
 import { join } from 'node:path'
+import { seat } from '../runtime/nodes/seat.ts'
 import { readProviders } from '../runtime/providers/environment.ts'
 import { createRuntime } from '../runtime/runtime.ts'
 import { EnvError, readEnv } from '../shared/env/read-env.ts'
@@ -68,7 +69,7 @@ export async function runNode(
     ...{ db, log, outside, providers, sha256: nativeSha256, owner: writerName(), isGone: writerIsGone },
     ...{ receiptSeed: identity.signSeed, demo: env.PLATFORM_DEMO !== 'off' },
     limits: { maxConcurrent: env.PLATFORM_MAX_CONCURRENT_RUNS },
-    seat: { ...identity, news: () => tunnel?.news() },
+    seat: { ...identity, make: seat, news: () => tunnel?.news() },
   })
   await runtime.ready()
   tunnel = openTunnel({

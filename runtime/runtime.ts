@@ -40,10 +40,12 @@ import type { MetricsAccess } from './metrics/access.ts'
 import { streamClients } from './metrics/stream-clients.ts'
 import { usageMetrics } from './metrics/usage-metrics.ts'
 import { hashedFacts } from './nodes/far-run.ts'
-import type { NodeGateway, TunnelTimes } from './nodes/gateway.ts'
+import type { NodeGateway } from './nodes/gateway.ts'
+import { newsOf } from './nodes/news.ts'
 import { noding } from './nodes/noding.ts'
 import { POOL_LABEL } from './nodes/placement.ts'
-import { newsOf, type Seat, type SeatIdentity, seat } from './nodes/seat.ts'
+import type { Seat, SeatIdentity } from './nodes/seat.ts'
+import type { TunnelTimes } from './nodes/tunnel-times.ts'
 import type { TunnelEndpoint } from './nodes/well-known.ts'
 import { toolOutbound } from './outbound/tool-outbound.ts'
 import type { EnvironmentProvider } from './providers/environment.ts'
@@ -415,18 +417,16 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     ready,
     setupToken: parts.setupToken,
     nodes: { gateway: nodes.gateway, whenWanted: nodes.whenWanted, listening: nodes.listening },
-    seat:
-      options.seat &&
-      seat(options.seat, {
-        db,
-        sha256,
-        runs: work.own,
-        engine: work.engine,
-        approvals: work.approvals,
-        now: clock.now,
-        log: log.target('runtime.seat'),
-        dayOf,
-      }),
+    seat: options.seat?.make(options.seat, {
+      db,
+      sha256,
+      runs: work.own,
+      engine: work.engine,
+      approvals: work.approvals,
+      now: clock.now,
+      log: log.target('runtime.seat'),
+      dayOf,
+    }),
     async scheduled() {
       await ready()
       await nodes.sweep()

@@ -1,8 +1,6 @@
-import { create, toBinary } from '@bufbuild/protobuf'
 import type { Log } from '../../shared/log/log.ts'
 import { toHex, utf8 } from '../../shared/sign/bytes.ts'
 import type { Db } from '../../shared/sql/db.ts'
-import { ControlFrameSchema } from '../../shared/tunnel/gateway.gen.ts'
 import { sealTo } from '../../shared/tunnel/sealed-box.ts'
 import { isolationValues } from '../../shared/wire/runtime/isolation.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
@@ -62,23 +60,22 @@ export function dispatcher({ db, log, now, links, far, nodes, versionOf }: Dispa
   }
 
   async function offer(link: NodeLink, runs: readonly FarRun[], poolKey: Uint8Array<ArrayBuffer>): Promise<void> {
+    const { controlBytes } = await import('../../shared/tunnel/control-bytes.ts')
     const limits = await far.runLimits(runs.map(({ agentId }) => agentId))
     const statements = await Promise.all(
       runs.map(async run => {
         const inputSealed = await far.inputOf(run.id)
         if (inputSealed === undefined) return []
         const limit = limits.get(run.agentId)
-        const frame = create(ControlFrameSchema, {
-          body: {
-            case: 'assign',
-            value: {
-              ...{ runId: run.id, epoch: BigInt(run.epoch), agentVersionId: run.versionId, inputSealed },
-              ...{ manifestSealed: await manifestOf(run, poolKey), createdUnixMs: BigInt(run.createdMs) },
-              ...(limit && { runCostNanoUsd: BigInt(limit.costNano), runCostHard: limit.hard }),
-            },
+        const frame = controlBytes({
+          case: 'assign',
+          value: {
+            ...{ runId: run.id, epoch: BigInt(run.epoch), agentVersionId: run.versionId, inputSealed },
+            ...{ manifestSealed: await manifestOf(run, poolKey), createdUnixMs: BigInt(run.createdMs) },
+            ...(limit && { runCostNanoUsd: BigInt(limit.costNano), runCostHard: limit.hard }),
           },
         })
-        return far.offer(run, link.nodeId, toBinary(ControlFrameSchema, frame))
+        return far.offer(run, link.nodeId, frame)
       }),
     )
     await db.write(statements.flat())

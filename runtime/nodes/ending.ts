@@ -1,7 +1,5 @@
-import { create, toBinary } from '@bufbuild/protobuf'
 import type { InStatement } from '@libsql/client/web'
 import type { Db } from '../../shared/sql/db.ts'
-import { ControlFrameSchema } from '../../shared/tunnel/gateway.gen.ts'
 import { isTerminal, type RunErrorCode } from '../../shared/wire/runtime/run.ts'
 import type { FarRun } from './far-run.ts'
 import type { FarEnd, FarStore } from './far-store.ts'
@@ -40,7 +38,10 @@ export function ending({ db, far, nodes, wakeNode, signFar, announce, ended, wat
     const told = run.state === 'offered' || run.state === 'accepted'
     const statements: InStatement[] = far.end(run, end)
     if (told && run.nodeId !== undefined) {
-      statements.push(far.state(id, 'ending'), nodes.frame(run.nodeId, cancelFrame(id, reason ?? message ?? '', false)))
+      statements.push(
+        far.state(id, 'ending'),
+        nodes.frame(run.nodeId, await cancelFrame(id, reason ?? message ?? '', false)),
+      )
     }
     if (!told || final) {
       const sealed: FarRun = { ...run, status, outputHash: EMPTY_OUTPUT_HASH, finishedMs }
@@ -55,9 +56,7 @@ export function ending({ db, far, nodes, wakeNode, signFar, announce, ended, wat
   }
 }
 
-export function cancelFrame(runId: string, reason: string, remove: boolean): Uint8Array<ArrayBuffer> {
-  return toBinary(
-    ControlFrameSchema,
-    create(ControlFrameSchema, { body: { case: 'cancel', value: { runId, reason, remove } } }),
-  )
+export async function cancelFrame(runId: string, reason: string, remove: boolean): Promise<Uint8Array> {
+  const { controlBytes } = await import('../../shared/tunnel/control-bytes.ts')
+  return controlBytes({ case: 'cancel', value: { runId, reason, remove } })
 }

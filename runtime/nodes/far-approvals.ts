@@ -1,7 +1,5 @@
-import { create, toBinary } from '@bufbuild/protobuf'
 import { utf8 } from '../../shared/sign/bytes.ts'
 import type { Db } from '../../shared/sql/db.ts'
-import { ControlFrameSchema } from '../../shared/tunnel/gateway.gen.ts'
 import { sealTo } from '../../shared/tunnel/sealed-box.ts'
 import type { ApprovalRow, ApprovalStore } from '../approvals/store.ts'
 import type { farData } from './far-data.ts'
@@ -80,7 +78,8 @@ export function farApprovals(approvals: ApprovalStore, { db, nodes, links, data,
         ...{ runId: run.id, approvalId: id, decision: approve ? 'approve' : 'reject' },
         detailSealed: await sealTo(poolKey, utf8(JSON.stringify(detail)), decisionPlace(id)),
       }
-      const frame = toBinary(ControlFrameSchema, create(ControlFrameSchema, { body: { case: 'approval', value } }))
+      const { controlBytes } = await import('../../shared/tunnel/control-bytes.ts')
+      const frame = controlBytes({ case: 'approval', value })
       const [decided] = await db.write([
         {
           sql: `update approvals set status = ?1, decided_ms = ?2, decided_by = ?3

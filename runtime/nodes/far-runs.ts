@@ -160,7 +160,7 @@ export function farRuns(runs: RunStore, deps: FarRunsDeps) {
       if (found === undefined) return runs.remove(id)
       if (!isTerminal(found.status)) return false
       await db.write([
-        ...(found.nodeId === undefined ? [] : [nodes.frame(found.nodeId, cancelFrame(id, '', true))]),
+        ...(found.nodeId === undefined ? [] : [nodes.frame(found.nodeId, await cancelFrame(id, '', true))]),
         ...far.removal(id),
       ])
       const removed = await runs.remove(id)

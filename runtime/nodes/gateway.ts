@@ -25,17 +25,7 @@ import type { enrolment } from './enrolment.ts'
 import { type NodeRow, provenBackends, readBackends } from './node.ts'
 import type { NodeLink, NodeLinks, ReadAnswered } from './node-link.ts'
 import type { NodeStore } from './store.ts'
-
-export interface TunnelTimes {
-  heartbeatMs: number
-  /** Silence after which the other end counts as lost. */
-  lostMs: number
-  /** After this a stream is ended, and the node dials again. */
-  maxStreamMs: number
-  readMs: number
-}
-
-export const tunnelTimes: TunnelTimes = { heartbeatMs: 10_000, lostMs: 30_000, maxStreamMs: 3_600_000, readMs: 10_000 }
+import type { TunnelTimes } from './tunnel-times.ts'
 
 /** The server end of the tunnel without its wire: gRPC puts it on a socket, tests call it as it is. */
 export interface NodeGateway {

@@ -1,4 +1,3 @@
-import { create, toBinary } from '@bufbuild/protobuf'
 import { ApiError } from '../../shared/http/api-error.ts'
 import type { Log } from '../../shared/log/log.ts'
 import type { Metrics } from '../../shared/metrics/metrics.ts'
@@ -6,7 +5,6 @@ import { toHex, utf8 } from '../../shared/sign/bytes.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
-import { ControlFrameSchema } from '../../shared/tunnel/gateway.gen.ts'
 import { sealTo } from '../../shared/tunnel/sealed-box.ts'
 import type { Backend } from '../../shared/wire/runtime/isolation.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
@@ -25,11 +23,12 @@ import { farApprovals, signalPlace } from './far-approvals.ts'
 import { farData } from './far-data.ts'
 import { type FarRuns, farRuns } from './far-runs.ts'
 import { farStore } from './far-store.ts'
-import { type NodeGateway, nodeGateway, type TunnelTimes, tunnelTimes } from './gateway.ts'
+import type { GatewayDeps, NodeGateway } from './gateway.ts'
 import { type IngestDeps, ingest } from './ingest.ts'
 import { provenBackends, statusOf } from './node.ts'
 import { nodeLinks } from './node-link.ts'
 import { nodeStore } from './store.ts'
+import { type TunnelTimes, tunnelTimes } from './tunnel-times.ts'
 import type { TunnelEndpoint } from './well-known.ts'
 
 export interface NodingOptions {
@@ -125,7 +124,21 @@ export function noding(options: NodingOptions) {
     poolKeyFor: (tenantId, pool, boxKey) => data.poolKey(tenantId, pool, toHex(boxKey)),
   })
 
-  const gateway: NodeGateway = nodeGateway({
+  /** Loaded with the first node that comes: what it stands on takes a quarter of a second to load. */
+  let opened: Promise<NodeGateway> | undefined
+  const open = () => {
+    opened ??= import('./gateway.ts').then(({ nodeGateway }) => nodeGateway(gatewayDeps))
+    return opened
+  }
+  const gateway: NodeGateway = {
+    enrol: async request => (await open()).enrol(request),
+    refresh: async request => (await open()).refresh(request),
+    async *connect(token, frames) {
+      yield* (await open()).connect(token, frames)
+    },
+    close: async () => (await opened)?.close(),
+  }
+  const gatewayDeps: GatewayDeps = {
     ...{ store, links, clock, log, times, newId, reconnects },
     enrolment: {
       ...enrolling,
@@ -154,7 +167,7 @@ export function noding(options: NodingOptions) {
       offering.wake()
     },
     heard: () => offering.wake(),
-  })
+  }
 
   /** What nobody else notices: deadlines, deleted agents, nodes that stay away. */
   async function sweep(): Promise<void> {
@@ -244,12 +257,8 @@ export function noding(options: NodingOptions) {
       if (poolKey === undefined) throw new ApiError('node_offline', `pool ${run.pool} has no key`)
       const valueSealed = await sealTo(poolKey, utf8(JSON.stringify(signal)), signalPlace(runId))
       const value = { runId, name: signal.name, valueSealed }
-      await db.write([
-        store.frame(
-          run.nodeId,
-          toBinary(ControlFrameSchema, create(ControlFrameSchema, { body: { case: 'signal', value } })),
-        ),
-      ])
+      const { controlBytes } = await import('../../shared/tunnel/control-bytes.ts')
+      await db.write([store.frame(run.nodeId, controlBytes({ case: 'signal', value }))])
       wakeNode(run.nodeId)
       return true
     },

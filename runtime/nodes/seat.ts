@@ -22,12 +22,12 @@ import type { ApprovalDecision } from '../../shared/wire/runtime/approval.ts'
 import type { Receipt } from '../../shared/wire/runtime/receipt.ts'
 import type { ApprovalStore } from '../approvals/store.ts'
 import type { Engine } from '../execution/engine.ts'
-import type { BesideCommit } from '../execution/journal/unit.ts'
 import type { RunStore } from '../runs/store.ts'
 import { inputPlace, type ManifestEnvelope, manifestPlace } from './dispatcher.ts'
 import { poolKeyPlace } from './enrolment.ts'
 import { decisionPlace, signalPlace } from './far-approvals.ts'
 import type { FarApproval, FarData, FarEventText } from './far-data.ts'
+import type { News } from './news.ts'
 
 /** Who a runtime is when it executes for a control plane elsewhere. */
 export interface SeatIdentity {
@@ -38,6 +38,8 @@ export interface SeatIdentity {
   signer: Signer
   /** Something was committed that the control plane is to be told. */
   news: () => void
+  /** `seat`, which only a node loads. */
+  make: (identity: SeatIdentity, deps: SeatDeps) => Seat
 }
 
 export interface SeatDeps {
@@ -54,80 +56,7 @@ export interface SeatDeps {
 /** A runtime as the node end of a tunnel sees it: what to do with what comes, and what to tell. */
 export type Seat = ReturnType<typeof seat>
 
-interface EventNews {
-  t: 'event'
-  run: string
-  seq: number
-  kind: string
-  step: string
-  attempt: number
-  at: string
-  hash: string
-  in: number
-  out: number
-  nano: number
-  model: string
-}
-type News =
-  | EventNews
-  | { t: 'accept'; run: string; ok: boolean; reason: string; epoch?: number }
-  | { t: 'complete'; run: string }
-  | { t: 'ask'; run: string; step: string; id: string; reason: string; expires: number }
-
 const decoder = new TextDecoder()
-const NO_NANO = 1_000_000_000
-
-/**
- * What the control plane is told of a commit, written by the same commit, so that nothing is told that is not so and nothing
- * that is so stays untold. Counts, kinds and hashes: not a word of what was said.
- */
-export function newsOf(): BesideCommit {
-  return units => {
-    const told: [string, number, string, string][] = []
-    const moved: [string, number, string][] = []
-    for (const { runId, epoch, events, approvals, transition } of units) {
-      for (const { entry } of events) {
-        const { seq, kind, stepId, attempt, at, hash, meta } = entry
-        const news: EventNews = {
-          ...{ t: 'event', run: runId, seq, kind, step: stepId, attempt, at, hash, model: meta.model ?? '' },
-          ...{ in: meta.tokensIn ?? 0, out: meta.tokensOut ?? 0, nano: Math.round((meta.costUsd ?? 0) * NO_NANO) },
-        }
-        told.push([runId, seq, hash, JSON.stringify(news)])
-        const ask = kind === 'step_waiting' && approvals.find(({ id }) => id === entry.payload.approvalId)
-        if (ask) {
-          const { stepId: step, id, reason, expiresMs: expires } = ask
-          told.push([
-            runId,
-            seq,
-            hash,
-            JSON.stringify({ t: 'ask', run: runId, step, id, reason, expires } satisfies News),
-          ])
-        }
-      }
-      if (transition?.finished) {
-        moved.push([runId, epoch, JSON.stringify({ t: 'complete', run: runId } satisfies News)])
-      }
-    }
-    const statements: InStatement[] = []
-    if (told.length > 0) {
-      statements.push({
-        sql: `insert into tunnel_outbox (frame) select n.value ->> 3 from json_each(?) as n
-          where exists (select 1 from events where run_id = n.value ->> 0 and seq = n.value ->> 1 and hash = n.value ->> 2)
-          order by n.key`,
-        args: [JSON.stringify(told)],
-      })
-    }
-    if (moved.length > 0) {
-      statements.push({
-        sql: `insert into tunnel_outbox (frame) select n.value ->> 2 from json_each(?) as n
-          join runs as r on r.id = n.value ->> 0 and r.epoch = n.value ->> 1 and r.finished_ms is not null order by n.key`,
-        args: [JSON.stringify(moved)],
-      })
-    }
-    return statements
-  }
-}
-
 const accept = (news: Extract<News, { t: 'accept' }>): InStatement => ({
   sql: 'insert into tunnel_outbox (frame) values (?)',
   args: [JSON.stringify(news)],

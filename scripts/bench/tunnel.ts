@@ -6,6 +6,7 @@ import { enrol } from '../../node-agent/tunnel/identity.ts'
 import { grpcTransport, type NodeTransport } from '../../node-agent/tunnel/transport.ts'
 import { openTunnel, type Tunnel } from '../../node-agent/tunnel/tunnel.ts'
 import { listenForNodes } from '../../runtime/host/tunnel.ts'
+import { seat } from '../../runtime/nodes/seat.ts'
 import { createRuntime } from '../../runtime/runtime.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
@@ -57,7 +58,7 @@ export const tunnelBench: Bench = {
     let tunnel: Tunnel | undefined
     const node = createRuntime({
       ...{ db: nodeDb, sha256: nativeSha256, receiptSeed: identity.signSeed, limits: { maxConcurrent: RUNS } },
-      seat: { ...identity, news: () => tunnel?.news() },
+      seat: { ...identity, make: seat, news: () => tunnel?.news() },
     })
     await node.ready()
     tunnel = openTunnel({

@@ -4,6 +4,7 @@ import { enrol, type Identity } from '../../node-agent/tunnel/identity.ts'
 import type { NodeTransport } from '../../node-agent/tunnel/transport.ts'
 import { openTunnel, type Tunnel } from '../../node-agent/tunnel/tunnel.ts'
 import type { NodeGateway } from '../../runtime/nodes/gateway.ts'
+import { seat } from '../../runtime/nodes/seat.ts'
 import { createRuntime, type Runtime, type RuntimeOptions } from '../../runtime/runtime.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { silentLog } from '../../shared/log/log.ts'
@@ -128,7 +129,7 @@ export async function nodeRoom(
     let tunnel: Tunnel | undefined
     const runtime = createRuntime({
       ...{ db, owner: `node-${name}-${crypto.randomUUID()}`, isGone: owner => owner.startsWith(`node-${name}-`) },
-      ...{ receiptSeed: identity.signSeed, ...rest, seat: { ...identity, news: () => tunnel?.news() } },
+      ...{ receiptSeed: identity.signSeed, ...rest, seat: { ...identity, make: seat, news: () => tunnel?.news() } },
     })
     await runtime.ready()
     tunnel = openTunnel({
