@@ -1,4 +1,5 @@
 import { CONNECTOR_SEALED } from '../connectors/install.ts'
+import { ROUND_SEALED } from '../connectors/oauth/rounds.ts'
 import { PROVIDER_SEALED } from '../providers/directory.ts'
 import { RECEIPT_KEY_SEALED } from '../receipts/signing-keys.ts'
 import { SECRET_SEALED } from '../secrets/store.ts'
@@ -15,5 +16,6 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
   SECRET_SEALED,
   WEBHOOK_SEALED,
   CONNECTOR_SEALED,
+  ROUND_SEALED,
   ...PROVIDER_SEALED,
 ]

@@ -34,6 +34,6 @@ export const runtimeSteps: readonly Migration[] = [
   connectorsStep,
   sealingStep,
   mcpStep,
-  dashboardStep,
   nodesStep,
+  dashboardStep,
 ]

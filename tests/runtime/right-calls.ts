@@ -82,6 +82,9 @@ export async function rightCalls(room: ProviderRoom) {
     await json(201, 'POST', '/v1/connectors/install', { connectorId: 'stripe', config })
     return '/v1/connectors/stripe'
   }
+  async function node(): Promise<string> {
+    return `/v1/nodes/${(await json<{ id: string }>(201, 'POST', '/v1/nodes', { name: fresh('node') })).id}`
+  }
   const receipt = async () => json<Receipt>(200, 'GET', `/v1/runs/${await ended()}/receipt`)
   const at = (path: string, body?: unknown): RightCall => ({ path, ...(body !== undefined && { body }) })
 
@@ -154,6 +157,11 @@ export async function rightCalls(room: ProviderRoom) {
       ...at('/v1/connectors/oauth/start', { connectorId: 'github' }),
       foreign: 'its own',
     }),
+    createNode: async () => ({ ...at('/v1/nodes', { name: fresh('node') }), foreign: 'its own' }),
+    getNode: async () => at(await node()),
+    drainNode: async () => at(`${await node()}/drain`, {}),
+    undrainNode: async () => at(`${await node()}/undrain`, {}),
+    deleteNode: async () => at(await node()),
     getConnector: async () => at(await connector()),
     testConnector: async () => at(`${await connector()}/test`, {}),
     executeConnector: async () => at(`${await connector()}/execute?action=list_charges`, {}),

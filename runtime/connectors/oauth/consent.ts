@@ -14,7 +14,7 @@ import type { Install } from '../install.ts'
 import { VendorFailure } from '../vendor-failure.ts'
 import type { OAuthClients } from './clients.ts'
 import { isOwnPath } from './own-path.ts'
-import type { RoundStore } from './rounds.ts'
+import { placeOf, type RoundStore } from './rounds.ts'
 import type { Granted, TokenCalls } from './token-calls.ts'
 import { type OtherHome, vendorAt } from './vendors.ts'
 
@@ -92,12 +92,6 @@ export function consent(deps: ConsentDeps) {
     }
     return { connectorId: id, vendor, client }
   }
-
-  const placeOf = (tenantId: string, stateHash: string) => ({
-    tenantId,
-    recordId: `oauth/${stateHash}`,
-    field: 'round',
-  })
 
   /** What a vendor's tokens need beside them before anything can be called. */
   async function valuesOf(connectorId: ConnectorId, { accessToken, refreshToken, beside }: Granted) {

@@ -1,6 +1,8 @@
 import type { Db } from '../../../shared/sql/db.ts'
 import type { ConnectorId } from '../../../shared/wire/runtime/catalog.ts'
 import { isConnector } from '../../../shared/wire/runtime/catalog.ts'
+import type { SealedColumn } from '../../vault/rotate.ts'
+import type { Place } from '../../vault/vault.ts'
 
 /** A way to a vendor's consent page and back. */
 export interface Round {
@@ -40,4 +42,14 @@ values (?, ?, ?, ?, ?, ?)`,
       }
     },
   }
+}
+
+/** Where what a round keeps is sealed to. */
+export function placeOf(tenantId: string, stateHash: string): Place {
+  return { tenantId, recordId: `oauth/${stateHash}`, field: 'round' }
+}
+
+export const ROUND_SEALED: SealedColumn = {
+  ...{ table: 'oauth_rounds', column: 'sealed', key: ['tenant_id', 'state_hash'] },
+  placeOf: ({ tenant_id, state_hash }) => placeOf(String(tenant_id), String(state_hash)),
 }
