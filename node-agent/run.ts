@@ -14,6 +14,7 @@ import { systemClock } from '../shared/time/clock.ts'
 import { nodeRunEnv } from './env.ts'
 import { hostMachine } from './host-machine.ts'
 import { examine } from './isolation/doctor.ts'
+import { nodeSandboxes } from './sandboxes.ts'
 import { nodeAccess } from './tunnel/access.ts'
 import { enrol, readIdentity } from './tunnel/identity.ts'
 import { grpcTransport } from './tunnel/transport.ts'
@@ -64,9 +65,13 @@ export async function runNode(
   )
   const db = await openDb(join(env.PLATFORM_DATA_DIR, 'node.db'))
   const outside = nodeOutside({ rule: outboundRule(env.PLATFORM_OUTBOUND_ALLOW) })
+  const sandboxes = nodeSandboxes({
+    ...{ env, workspaces: join(env.PLATFORM_DATA_DIR, 'workspaces'), log: log.target('node.isolation') },
+  })
   let tunnel: Tunnel | undefined
   const runtime = createRuntime({
     ...{ db, log, outside, providers, sha256: nativeSha256, owner: writerName(), isGone: writerIsGone },
+    sandboxes,
     ...{ receiptSeed: identity.signSeed, demo: env.PLATFORM_DEMO !== 'off' },
     limits: { maxConcurrent: env.PLATFORM_MAX_CONCURRENT_RUNS },
     seat: { ...identity, make: seat, news: () => tunnel?.news() },
@@ -87,6 +92,7 @@ export async function runNode(
       await runtime.close(env.PLATFORM_DRAIN_TIMEOUT)
       await open.flushed(Math.max(500, untilMs - performance.now()))
       await open.close()
+      await sandboxes.close()
       await outside.close()
       db.close()
     },
