@@ -260,7 +260,7 @@ function creation(records: Records, runs: readonly NewRun[], insert = always): I
       })),
     ),
     ...data(records, runs, insert),
-    ...(events.length > 0 ? [insertEvents.statement(events)] : []),
+    ...insertEvents.statements(events),
     ...runs.flatMap(run => run.also ?? []),
   ]
 }

@@ -105,8 +105,8 @@ export function groupCommit<Row, Result>(options: GroupCommitOptions<Row, Result
       }
       return
     }
-    for (const [index, waiting] of group.entries()) {
-      waiting.resolve(results[index] as Result)
+    for (let index = 0; index < group.length; index++) {
+      group[index]!.resolve(results[index] as Result)
       settle()
     }
   }

@@ -131,6 +131,17 @@ describe('insert of rows', () => {
     expect(() => append.statement([...most, { run_id: 'over', seq: 0 }])).toThrow(/at most 16382 rows/)
   })
 
+  test('takes more rows than one statement does in several', async () => {
+    await db.execute('delete from entries')
+    const append = insertRows('entries', { run_id: 'text', seq: 'integer' })
+    const rows = Array.from({ length: 40_000 }, (_, seq) => ({ run_id: 'long', seq }))
+    await db.write(append.statements(rows))
+    expect((await db.execute('select count(*) as n, max(seq) as last from entries')).rows[0]).toMatchObject({
+      ...{ n: 40_000, last: 39_999 },
+    })
+    expect(append.statements([])).toEqual([])
+  })
+
   test('leaves numbered and further arguments to the condition', async () => {
     await db.execute('delete from entries')
     const append = insertRows('entries', { run_id: 'text', seq: 'integer' }, { where: 'new.seq > ? and new.seq < ?' })

@@ -30,6 +30,8 @@ export interface InsertRowsOptions<G extends Columns> {
 
 /** What the engine binds to one statement at most. */
 const MOST_VALUES = 32_766
+/** More gain nothing, and would keep a statement of their size prepared. */
+const ROWS_AT_ONCE = 1024
 
 /**
  * One statement that inserts any number of rows, up to 32,766 values. Its text is one of few, so that it stays prepared: the number of
@@ -40,7 +42,11 @@ export function insertRows<const C extends Columns, const G extends Columns = Re
   table: string,
   columns: C,
   { given, where = 'true', after = '' }: InsertRowsOptions<G> = {},
-): { statement: (rows: readonly (Row<C> & Row<G>)[], args?: InValue[]) => InStatement } {
+): {
+  statement: (rows: readonly (Row<C> & Row<G>)[], args?: InValue[]) => InStatement
+  /** The same for more rows than one statement takes; none for none. */
+  statements: (rows: readonly (Row<C> & Row<G>)[]) => InStatement[]
+} {
   const read = Object.entries<ColumnType>({ ...columns, ...given })
   const names = Object.keys(columns).map(name => identifier(name))
   const into = `insert into ${identifier(table)} (${names.join(', ')})`
@@ -62,22 +68,32 @@ export function insertRows<const C extends Columns, const G extends Columns = Re
     return made
   }
 
-  return {
-    statement(rows, args = []) {
+  const insert = {
+    statement(rows: readonly (Row<C> & Row<G>)[], args: InValue[] = []): InStatement {
       const most = Math.floor((MOST_VALUES - args.length - 1) / read.length)
       if (rows.length > most) {
         throw new RangeError(`${table}: expected at most ${most} rows in one statement, got ${rows.length}.`)
       }
       const room = Math.min(rounded(rows.length), most)
-      const values: InValue[] = []
+      // In one piece: growing it by hand took a tenth of the statement's time.
+      const values: InValue[] = new Array(room * read.length + 1 + args.length).fill(null)
+      let at = 0
       for (const row of rows) {
-        for (const [name, type] of read) values.push(cell(table, name, type, row[name]))
+        for (const [name, type] of read) values[at++] = cell(table, name, type, row[name])
       }
-      for (let spare = (room - rows.length) * read.length; spare > 0; spare--) values.push(null)
-      values.push(rows.length, ...args)
+      at = room * read.length
+      values[at++] = rows.length
+      for (const arg of args) values[at++] = arg
       return { sql: text(room), args: values }
     },
+    statements(rows: readonly (Row<C> & Row<G>)[]): InStatement[] {
+      const made: InStatement[] = []
+      for (let at = 0; at < rows.length; at += ROWS_AT_ONCE)
+        made.push(insert.statement(rows.slice(at, at + ROWS_AT_ONCE)))
+      return made
+    },
   }
+  return insert
 }
 
 /** The next number of the form 2^n or 3·2^n: at most half as many again. */

@@ -133,14 +133,14 @@ async function commit(
       body: records.seal(body, { record: runId, field: `event ${seq}` }),
     })),
   )
-  if (events.length > 0) statements.push(insertEvents.statement(events))
+  statements.push(...insertEvents.statements(events))
   const blobs = units.flatMap(({ runId, epoch, blobs }) =>
     blobs.map(blob => ({
       ...{ run_id: runId, sha256: blob.sha256, media_type: blob.mediaType, epoch },
       ...records.sealBytes(blob.content, { record: runId, field: `blob ${blob.sha256}` }),
     })),
   )
-  if (blobs.length > 0) statements.push(insertBlobs.statement(blobs))
+  statements.push(...insertBlobs.statements(blobs))
   const approvals = units.flatMap(unit =>
     unit.approvals.map(one => ({
       ...{ id: one.id, tenant_id: one.tenantId, run_id: unit.runId, agent_name: one.agentName, step_id: one.stepId },
@@ -150,7 +150,7 @@ async function commit(
       ...{ created_ms: unit.atMs, expires_ms: one.expiresMs, epoch: unit.epoch },
     })),
   )
-  if (approvals.length > 0) statements.push(insertApprovals.statement(approvals))
+  statements.push(...insertApprovals.statements(approvals))
   for (const unit of units) statements.push(...unit.extra, ...(unit.transition?.finished?.also ?? []))
   const counted = units.filter(changesCounters)
   if (counted.length > 0) {
@@ -192,7 +192,7 @@ async function commit(
         ]
       : [],
   )
-  if (receipts.length > 0) statements.push(insertReceipts.statement(receipts))
+  statements.push(...insertReceipts.statements(receipts))
   if (ended.length > 0) {
     statements.push({
       sql: DATA,
