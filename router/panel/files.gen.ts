@@ -73,17 +73,21 @@ export function toHex(bytes            )         {
 }
 
 export function fromHex(text        )                          {
-  if (!/^(?:[0-9a-f]{2})*$/.test(text)) throw new TypeError('expected lower-case hex digits in pairs')
-  const bytes = new Uint8Array(text.length / 2)
+  const bytes = new Uint8Array(text.length >> 1)
+  let bad = text.length & 1
   for (let at = 0; at < bytes.length; at++) {
-    bytes[at] = (digit(text.charCodeAt(at * 2)) << 4) | digit(text.charCodeAt(at * 2 + 1))
+    const value = (digit(text.charCodeAt(at * 2)) << 4) | digit(text.charCodeAt(at * 2 + 1))
+    bad |= value & ~0xff
+    bytes[at] = value
   }
+  if (bad !== 0) throw new TypeError('expected lower-case hex digits in pairs')
   return bytes
 }
 
-/** Of a code that is known to be 0 to 9 or a to f. */
+/** Beyond 255 for what is no digit. */
 function digit(code        )         {
-  return code < 58 ? code - 48 : code - 87
+  if (code >= 48 && code <= 57) return code - 48
+  return code >= 97 && code <= 102 ? code - 87 : 0x100
 }
 
 /** Standard base64 with padding (RFC 4648 §4). */

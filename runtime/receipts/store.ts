@@ -124,9 +124,17 @@ export function receiptStore(db: Db, records: Records, sha256: Sha256) {
   }
 }
 
-/** Whether an event may name a model that is not known yet: most repeat one, and reading each would take most of the time. */
+const MODEL = '"model":"'
+
+/**
+ * Whether an event may name a model that is not known yet: most repeat one, and reading each would take most of the time. A name with a
+ * quotation mark in it is cut short here and so never known.
+ */
 function mayName(body: string, models: ReadonlySet<string>): boolean {
-  for (const [, text = ''] of body.matchAll(/"model":"((?:[^"\\]|\\.)*)"/g)) if (!models.has(text)) return true
+  for (let at = body.indexOf(MODEL); at !== -1; at = body.indexOf(MODEL, at)) {
+    at += MODEL.length
+    if (!models.has(body.slice(at, body.indexOf('"', at)))) return true
+  }
   return false
 }
 

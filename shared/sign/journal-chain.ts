@@ -1,4 +1,4 @@
-import { concat, fromHex, toHex, utf8 } from './bytes.ts'
+import { fromHex, toHex, utf8 } from './bytes.ts'
 import { canonicalize } from './jcs.ts'
 import { type Sha256, sha256, sha256Hex } from './sha256.ts'
 
@@ -31,7 +31,7 @@ export function journalGenesis(runId: string, hash: Sha256 = sha256): string {
 export function journalHash(previous: string, event: HashedEvent, hash: Sha256 = sha256): string {
   const { seq, kind, stepId, runId, attempt, at, payload, meta } = event
   const body = canonicalize({ seq, kind, stepId, runId, attempt, at, payload, meta })
-  return sha256Hex(concat(fromHex(previous), utf8(body)), hash)
+  return sha256Hex(body, hash, fromHex(previous))
 }
 
 /** Recomputes the whole chain; `brokenAt` is the sequence number that should have stood there. */

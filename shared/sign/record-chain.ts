@@ -1,4 +1,3 @@
-import { utf8 } from './bytes.ts'
 import { canonicalize } from './jcs.ts'
 import { type Sha256, sha256, sha256Hex } from './sha256.ts'
 
@@ -23,7 +22,7 @@ export interface RecordBreak {
 /** Lower-hex SHA-256 of the canonical record without its `hash` (router contract §1.2). */
 export function recordHash(record: object, hash: Sha256 = sha256): string {
   const { hash: _own, ...body } = record as { hash?: unknown }
-  return sha256Hex(utf8(canonicalize(body)), hash)
+  return sha256Hex(canonicalize(body), hash)
 }
 
 /** Gives a record its place and hash after `previous` (undefined at the start of a chain). */

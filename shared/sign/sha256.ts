@@ -1,5 +1,5 @@
 import { sha256 as portable } from '@noble/hashes/sha2.js'
-import { toHex, utf8 } from './bytes.ts'
+import { concat, toHex, utf8 } from './bytes.ts'
 
 /** One-shot SHA-256. The core takes it as a parameter, so that a host may hand in its native one. */
 export interface Sha256 {
@@ -10,7 +10,22 @@ export interface Sha256 {
 
 export const sha256: Sha256 = portable
 
-export function sha256Hex(data: string | Uint8Array, hash: Sha256 = sha256): string {
-  const bytes = typeof data === 'string' ? utf8(data) : data
+const encoder = new TextEncoder()
+const nothing = new Uint8Array(0)
+/** What is hashed is written here and forgotten at once: an array of its own for each text takes more time than the hash of it. */
+const room = new Uint8Array(64 * 1024)
+/** Of a UTF-16 unit in UTF-8. */
+const MOST_BYTES = 3
+
+/** Lower hex of the hash over `before` and then the text in UTF-8, or over bytes as they are. */
+export function sha256Hex(data: string | Uint8Array, hash: Sha256 = sha256, before: Uint8Array = nothing): string {
+  if (typeof data !== 'string') return hex(before.length === 0 ? data : concat(before, data), hash)
+  if (before.length + data.length * MOST_BYTES > room.length) return hex(concat(before, utf8(data)), hash)
+  room.set(before)
+  const { written } = encoder.encodeInto(data, before.length === 0 ? room : room.subarray(before.length))
+  return hex(room.subarray(0, before.length + written), hash)
+}
+
+function hex(bytes: Uint8Array, hash: Sha256): string {
   return hash.hex === undefined ? toHex(hash(bytes)) : hash.hex(bytes)
 }

@@ -1,4 +1,4 @@
-import { fromHex, utf8 } from '../../../shared/sign/bytes.ts'
+import { fromHex } from '../../../shared/sign/bytes.ts'
 import { canonicalize } from '../../../shared/sign/jcs.ts'
 import { journalGenesis } from '../../../shared/sign/journal-chain.ts'
 import { type Sha256, sha256, sha256Hex } from '../../../shared/sign/sha256.ts'
@@ -50,11 +50,7 @@ export function sealEvent(
 
 /** h_n from h_{n-1} and the canonical text of event n. */
 export function linkHash(previous: string, body: string, hash: Sha256 = sha256): string {
-  const text = utf8(body)
-  const bytes = new Uint8Array(32 + text.length)
-  bytes.set(fromHex(previous), 0)
-  bytes.set(text, 32)
-  return sha256Hex(bytes, hash)
+  return sha256Hex(body, hash, fromHex(previous))
 }
 
 /** A stored event as it was: the members come from the text under the hash, never from columns beside it. */
