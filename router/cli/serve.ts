@@ -29,7 +29,9 @@ export class ServeCommand extends Command {
     const flags = { ROUTER_BIND: this.bind, ROUTER_CONFIG: this.config, ROUTER_MODE: this.mode, ROUTER_DB: this.db }
     const given = Object.fromEntries(Object.entries(flags).filter(([, value]) => value !== undefined))
     const vars = { ...this.context.env, ...given }
-    const service = await smallStart(async () => (await import('../host/node.ts')).serveRouter(vars))
+    const service = await smallStart(async () => (await import('../host/node.ts')).serveRouter(vars), {
+      staysSmall: false,
+    })
     const mode = vars.ROUTER_MODE || 'observe'
     const routes = vars.ROUTER_CONFIG ? `, but for the routes of ${vars.ROUTER_CONFIG}` : ''
     this.context.stdout.write(`router   ${service.origin}   ${mode}${routes}\n`)

@@ -84,6 +84,9 @@ export interface CallCosts {
   endedAt: number
 }
 
+/** One for all calls: an abort without a reason makes an exception with a stack of its own each time. */
+const OVER = new Error('the call is over')
+
 /** An error body beyond this is passed on and says nothing to us: its status does. */
 const MAX_READ_ERROR = 1024 * 1024
 
@@ -218,7 +221,7 @@ export async function callUpstream(
     return broken(known && error.timeout ? 'timeout' : 'transport', why(error))
   } finally {
     clearTimeout(late)
-    own.abort()
+    own.abort(OVER)
   }
 }
 

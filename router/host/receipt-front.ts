@@ -182,7 +182,11 @@ export function receiptFront(deps: FrontDeps): Receipts {
 
   function ask(question: Question): Promise<UnsealedTrace | undefined> {
     return new Promise(resolve => {
-      questions.set(++asked, resolve)
+      questions.set(++asked, found => {
+        // At once: where this thread was busy, the answer and the end of the other one arrive together.
+        if (question === 'close') closed = true
+        resolve(found)
+      })
       hold()
       post({ ask: asked, question })
     })

@@ -30,7 +30,6 @@ interface Arrived {
   /** Path and query, as they came. */
   target: string
   headers: HeaderList
-  body: AsyncIterable<Uint8Array> | null
   request: Request
 }
 
@@ -47,21 +46,15 @@ export function inboundRoute(given: InboundDeps) {
     const target = url.pathname + url.search
     const traceId = deps.newId()
     c.set('traceId', traceId)
-    const arrived = {
-      traceId,
-      method: request.method,
-      path: url.pathname,
-      target,
-      headers,
-      body: request.body,
-      request,
-    }
+    const arrived = { traceId, method: request.method, path: url.pathname, target, headers, request }
     const active = deps.active()
     const header = headerValue(headers, requestHeaders.mode)
     const routable = to.api === 'messages' || to.api === 'chat'
     // Without a config and without a header there is nothing to decide, so the body passes unread.
     const reads = routable && (mayRoute(active) || header !== undefined)
-    const answer = reads ? await decide(arrived, to, active, header, deps) : await pass(arrived, to, deps, null)
+    const answer = reads
+      ? await decide(arrived, to, active, header, deps)
+      : await pass(arrived, request.body, to, deps, null)
     c.set('relayed', true)
     return answer
   })
@@ -87,7 +80,7 @@ async function decide(
     // An observed body need not parse; but where routes wait for it, a body that nobody can read is the caller's to mend.
     if (!scan.ok && resolved.byHeader === null)
       throw new ApiError('bad_request', `the body is not JSON: ${scan.message}`)
-    return pass({ ...arrived, body: whole(body) }, to, deps, route?.ix ?? null)
+    return pass(arrived, whole(body), to, deps, route?.ix ?? null)
   }
   if (!facts?.model) throw new ApiError('bad_request', 'model is required: name a model, or "auto"')
   if (facts.n > MAX_CHOICES)
@@ -132,7 +125,8 @@ function routeFor(
 
 /** Observe: bytes in, bytes out. */
 async function pass(
-  { traceId, method, target, headers, body, request }: Arrived,
+  { traceId, method, target, headers, request }: Arrived,
+  body: AsyncIterable<Uint8Array> | null,
   to: Target,
   deps: InboundDeps,
   routeIx: number | null,
