@@ -7,6 +7,14 @@ export interface FollowDeps {
   hub: Pick<Hub, 'watch'>
 }
 
+export interface FollowOptions {
+  fromSeq: number
+  live: boolean
+  gone: AbortSignal
+  /** Takes a list at once while the follower waits for one, if it can: then it is not handed out again. */
+  hand?: (list: readonly JournalEntry[]) => boolean
+}
+
 const PAGE = 500
 
 /** How many entries wait for a reader who is slow; beyond that they are read from the store when it comes back. */
@@ -19,7 +27,7 @@ const MOST_IN_HAND = 2000
 export async function* follow(
   { runs, hub }: FollowDeps,
   runId: string,
-  { fromSeq, live, gone }: { fromSeq: number; live: boolean; gone: AbortSignal },
+  { fromSeq, live, gone, hand = () => false }: FollowOptions,
 ): AsyncGenerator<readonly JournalEntry[]> {
   let next = fromSeq
   let told: (readonly JournalEntry[])[] = []
@@ -27,10 +35,15 @@ export async function* follow(
   let known = 0
   let terminal = false
   let looked = false
+  let waits = false
   let wake = () => {}
   // Before the first read, so that nothing falls between the read and the watching.
   const leave = hub.watch(runId, {
     entries(entries) {
+      if (waits && told.length === 0 && entries[0]?.seq === next && hand(entries)) {
+        next += entries.length
+        return
+      }
       told.push(entries)
       inHand += entries.length
       if (inHand > MOST_IN_HAND) {
@@ -48,31 +61,35 @@ export async function* follow(
   })
   const onGone = () => wake()
   gone.addEventListener('abort', onGone, { once: true })
+  /** From the store, as far as it goes. */
+  async function* stored(): AsyncGenerator<readonly JournalEntry[]> {
+    const asked = known
+    for (;;) {
+      const page = await runs.events(runId, next, PAGE)
+      if (page.length > 0) yield page
+      if (gone.aborted) return
+      next = (page.at(-1)?.seq ?? next - 1) + 1
+      if (page.length < PAGE) break
+    }
+    // Whatever was there is sent; what is not there any more is not waited for. What was told of during the read may be missing from it.
+    if (known === asked) known = Math.min(known, next - 1)
+  }
+
   try {
     terminal = await isOver(runs, runId)
     for (;;) {
-      // Only a gap between what was told and what was sent is read from the store.
       const lists = told
       told = []
       inHand = 0
-      const first = lists[0]?.[0]
-      if (!looked || known >= next || (first !== undefined && first.seq > next)) {
-        looked = true
-        for (;;) {
-          const page = await runs.events(runId, next, PAGE)
-          if (page.length > 0) yield page
-          if (gone.aborted) return
-          next = (page.at(-1)?.seq ?? next - 1) + 1
-          if (page.length < PAGE) break
-        }
-        // Whatever was there is sent; what is not there any more is not waited for.
-        known = Math.min(known, next - 1)
-      }
+      if (!looked || known >= next) yield* stored()
+      looked = true
       for (const list of lists) {
+        // Only a gap between what was told and what was sent is read from the store.
+        if ((from(list, next)[0]?.seq ?? next) > next) yield* stored()
         const unsent = from(list, next)
         if (unsent.length === 0) continue
-        yield unsent
         if (gone.aborted) return
+        yield unsent
         next = (unsent.at(-1)?.seq ?? next) + 1
       }
       if (gone.aborted) return
@@ -81,8 +98,10 @@ export async function* follow(
       if (terminal || !live) return
       await new Promise<void>(resolve => {
         wake = resolve
+        waits = true
         if (told.length > 0 || terminal || gone.aborted) resolve()
       })
+      waits = false
       wake = () => {}
     }
   } finally {

@@ -65,9 +65,13 @@ export function journalRoute({ runs, hub, sha256, heartbeatMs, clients }: Journa
       const { from_seq, live } = readQuery(c, runEventsQuery)
       const last = /^\d{1,15}$/.exec(c.req.header('last-event-id') ?? '')?.[0]
       const fromSeq = last === undefined ? (from_seq ?? 1) : Number(last) + 1
-      return sseResponse(gone => clients.counted('run', stream(follow({ runs, hub }, id, { fromSeq, live, gone }))), {
-        ...{ retryMs: RETRY_MS, heartbeatMs },
-      })
+      return sseResponse(
+        (gone, send) => {
+          const hand = (list: readonly JournalEntry[]) => send(framesOf(list))
+          return clients.counted('run', stream(follow({ runs, hub }, id, { fromSeq, live, gone, hand })))
+        },
+        { retryMs: RETRY_MS, heartbeatMs },
+      )
     })
 }
 

@@ -9,6 +9,9 @@ export interface SseEvent {
 /** An event as it goes over the wire, made once for however many readers. */
 export type SseFrame = Uint8Array
 
+/** Sends a frame at once, where everything before it is sent; false where the reader is behind or gone, and the frame was not taken. */
+export type SseHand = (frame: SseFrame) => boolean
+
 export interface SseOptions {
   /** Sent as the first line: how long a browser waits before it comes back. */
   retryMs?: number
@@ -21,14 +24,17 @@ export interface SseOptions {
 
 const MAX_BACKLOG = 1024 * 1024
 const PATIENCE_MS = 10_000
+/** One for all streams: an abort without a reason makes an exception with a stack of its own. */
+const OVER = new Error('the stream is over')
 const HEARTBEAT = utf8(': heartbeat\n\n')
 
 /**
  * An SSE answer fed by `source`. The headers go out at once; the source is told through its signal when the reader is
- * gone (a waiting generator is not woken by `return()`), and is pulled only while the reader keeps up.
+ * gone (a waiting generator is not woken by `return()`), and is pulled only while the reader keeps up. While it has nothing to give it may
+ * hand frames on instead, which for a thousand readers of one run takes a fraction of the promises.
  */
 export function sseResponse(
-  source: (gone: AbortSignal) => AsyncIterable<SseEvent | SseFrame>,
+  source: (gone: AbortSignal, hand: SseHand) => AsyncIterable<SseEvent | SseFrame>,
   { retryMs, heartbeatMs, maxBacklogBytes = MAX_BACKLOG, patienceMs = PATIENCE_MS }: SseOptions,
 ): Response {
   const gone = new AbortController()
@@ -54,7 +60,7 @@ export function sseResponse(
 
   function stop(): void {
     clearTimeout(heartbeat)
-    gone.abort()
+    gone.abort(OVER)
     caughtUp()
   }
 
@@ -86,10 +92,17 @@ export function sseResponse(
     }, inMs)
   }
 
+  function hand(stream: ReadableStreamDefaultController<Uint8Array>, frame: SseFrame): boolean {
+    if (gone.signal.aborted || (stream.desiredSize ?? 0) <= 0) return false
+    stream.enqueue(frame)
+    lastAt = performance.now()
+    return true
+  }
+
   async function pump(stream: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
     beat(stream)
     try {
-      for await (const event of source(gone.signal)) {
+      for await (const event of source(gone.signal, frame => hand(stream, frame))) {
         if (gone.signal.aborted) return
         stream.enqueue(event instanceof Uint8Array ? event : sseFrame(event))
         if ((stream.desiredSize ?? 0) <= 0) await room()

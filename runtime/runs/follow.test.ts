@@ -1,0 +1,74 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import type { Watcher } from '../execution/hub.ts'
+import type { JournalEntry } from '../execution/journal/event.ts'
+import { follow } from './follow.ts'
+
+const entry = (seq: number) => ({ seq }) as JournalEntry
+const turns = async (count: number) => {
+  for (let turn = 0; turn < count; turn++) await null
+}
+
+/** What happens to a run, one after the other, each followed by some turns in which the follower may act. */
+const happening = fc.record({
+  kind: fc.constantFrom('here', 'here', 'elsewhere', 'told') as fc.Arbitrary<'here' | 'elsewhere' | 'told'>,
+  entries: fc.integer({ min: 1, max: 4 }),
+  turns: fc.integer({ min: 0, max: 12 }),
+  room: fc.boolean(),
+})
+
+test('a follower gets each entry once and in order, whether it is handed on, waited for or read', async () => {
+  let handed = 0
+  await fc.assert(
+    fc.asyncProperty(fc.array(happening, { maxLength: 30 }), fc.integer({ min: 1, max: 6 }), async (story, fromSeq) => {
+      let seq = 3
+      let over = false
+      let watcher: Watcher | undefined
+      let room = true
+      const runs = {
+        events: async (_: string, from: number, most: number) => {
+          const to = seq
+          await turns(from % 3)
+          return Array.from({ length: Math.max(0, Math.min(most, to - from + 1)) }, (_, at) => entry(from + at))
+        },
+        progress: async () => ({ status: over ? 'succeeded' : 'running' }) as never,
+      }
+      const hub = {
+        watch(_: string, one: Watcher) {
+          watcher = one
+          return () => undefined
+        },
+      }
+      const got: number[] = []
+      const take = (list: readonly JournalEntry[]) => void got.push(...list.map(one => one.seq))
+      const gone = new AbortController().signal
+      const all = (async () => {
+        const hand = (list: readonly JournalEntry[]) => {
+          if (room) take(list)
+          if (room) handed++
+          return room
+        }
+        for await (const list of follow({ runs, hub }, 'run', { fromSeq, live: true, gone, hand })) {
+          take(list)
+          await turns(list.length % 3)
+        }
+      })()
+      await turns(1)
+      for (const { kind, entries, turns: count, room: has } of story) {
+        room = has
+        const first = seq + 1
+        if (kind !== 'told') seq += entries
+        if (kind === 'here') watcher!.entries(Array.from({ length: entries }, (_, at) => entry(first + at)))
+        else if (kind === 'told') watcher!.moved(seq, false)
+        await turns(count)
+      }
+      over = true
+      watcher!.moved(seq, true)
+      await all
+      const expected = Array.from({ length: Math.max(0, seq - fromSeq + 1) }, (_, at) => fromSeq + at)
+      expect(got).toEqual(expected)
+    }),
+    { numRuns: 2000 },
+  )
+  expect(handed).toBeGreaterThan(100)
+})
