@@ -15,7 +15,7 @@ export async function freePort(): Promise<number> {
 /** Resolves when something answers HTTP there, whatever it says. */
 export async function untilAnswers(origin: string): Promise<void> {
   for (let tries = 0; tries < 1000; tries++) {
-    const answer = await fetch(`${origin}/healthz`).catch(() => undefined)
+    const answer = await fetch(`${origin}/healthz`, { signal: AbortSignal.timeout(2000) }).catch(() => undefined)
     await answer?.body?.cancel()
     if (answer) return
     await wait(10)

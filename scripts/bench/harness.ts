@@ -20,7 +20,14 @@ export interface Prepared {
   variants: Variant[]
   /** Measured once, after the rounds. */
   figures?: () => Promise<Figure[]>
+  /** Those that hold only beside what was there, such as peers. */
+  expectations?: Expectation[]
   close: () => Promise<void>
+}
+
+export interface BenchOptions {
+  /** Measure other products beside ours, in the same rounds. */
+  peers: boolean
 }
 
 /** What the bench should show. Printed as met or not met; it fails the command only under `--assert`. */
@@ -38,7 +45,9 @@ export interface Bench {
   unit: string
   rounds: number
   expectations: Expectation[]
-  prepare: () => Promise<Prepared>
+  /** Which other products it can be measured beside, and how; without, it has none. */
+  peers?: string
+  prepare: (options: BenchOptions) => Promise<Prepared>
 }
 
 export interface Spread {
@@ -70,9 +79,13 @@ export interface Report extends Measured {
  * Runs the variants in turn, A B A B …, after one round of each that is not counted. The machine is shared: what slows one round of A
  * slows the round of B beside it, so ratios are taken pair by pair and only then summarised.
  */
-export async function runBench(name: string, bench: Bench, rounds = bench.rounds): Promise<Report> {
+export async function runBench(
+  name: string,
+  bench: Bench,
+  { rounds = bench.rounds, peers = false }: { rounds?: number | undefined; peers?: boolean } = {},
+): Promise<Report> {
   const loadBefore = loadavg()[0] ?? 0
-  const prepared = await bench.prepare()
+  const prepared = await bench.prepare({ peers })
   try {
     const values = prepared.variants.map((): number[] => [])
     for (let round = -1; round < rounds; round++) {
@@ -92,7 +105,7 @@ export async function runBench(name: string, bench: Bench, rounds = bench.rounds
     return {
       bench: name,
       title: bench.title,
-      about: bench.about,
+      about: peers && bench.peers !== undefined ? `${bench.about} ${bench.peers}` : bench.about,
       unit: bench.unit,
       rounds,
       machine: {
@@ -103,7 +116,7 @@ export async function runBench(name: string, bench: Bench, rounds = bench.rounds
         loadAfter: loadavg()[0] ?? 0,
       },
       ...measured,
-      expectations: bench.expectations.map(expectation => judge(expectation, measured)),
+      expectations: [...bench.expectations, ...(prepared.expectations ?? [])].map(one => judge(one, measured)),
     }
   } finally {
     await prepared.close()

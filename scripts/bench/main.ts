@@ -4,8 +4,10 @@ import { runBench } from './harness.ts'
 import { benches } from './registry.ts'
 import { replaceSection, toMarkdown, toText } from './report.ts'
 
-const usage = `npm run bench -- NAME [--rounds N] [--json] [--write] [--assert]
+const usage = `npm run bench -- NAME [--peers] [--rounds N] [--json] [--write] [--assert]
 
+  NAME        one of those below, or "all", one after the other
+  --peers     other products beside it, installed from npm where the bench has any
   --rounds N  how many counted rounds (each bench has its own default)
   --json      the last line is one JSON object
   --write     put the result into docs/benchmarks.md, between the bench's markers
@@ -18,6 +20,7 @@ async function main(args: string[]): Promise<number> {
     args,
     allowPositionals: true,
     options: {
+      peers: { type: 'boolean', default: false },
       rounds: { type: 'string' },
       json: { type: 'boolean', default: false },
       write: { type: 'boolean', default: false },
@@ -31,9 +34,10 @@ async function main(args: string[]): Promise<number> {
     for (const [key, { about }] of Object.entries(benches)) process.stdout.write(`  ${key.padEnd(width)}  ${about}\n`)
     return 0
   }
-  const entry = Object.hasOwn(benches, name) ? benches[name] : undefined
-  if (entry === undefined || rest.length > 0) {
-    process.stderr.write(`There is no bench "${positionals.join(' ')}". One of: ${Object.keys(benches).join(', ')}.\n`)
+  const wanted = name === 'all' ? Object.keys(benches) : [name]
+  if (!wanted.every(one => Object.hasOwn(benches, one)) || rest.length > 0) {
+    const known = [...Object.keys(benches), 'all'].join(', ')
+    process.stderr.write(`There is no bench "${positionals.join(' ')}". One of: ${known}.\n`)
     return 2
   }
   const rounds = values.rounds === undefined ? undefined : Number(values.rounds)
@@ -41,15 +45,26 @@ async function main(args: string[]): Promise<number> {
     process.stderr.write(`--rounds expects a whole number from 1, got "${values.rounds}".\n`)
     return 2
   }
-  const report = await runBench(name, await entry.load(), rounds)
-  process.stdout.write(toText(report))
-  if (values.write) {
-    const path = new URL('../../docs/benchmarks.md', import.meta.url)
-    const document = await readFile(path, 'utf8').catch(() => '# Benchmarks\n')
-    await writeFile(path, replaceSection(document, name, toMarkdown(report)))
+  let met = true
+  for (const one of wanted) {
+    const bench = await benches[one]!.load()
+    if (values.peers && bench.peers === undefined && name !== 'all') {
+      process.stderr.write(`The bench "${one}" has no peers to be measured beside.\n`)
+      return 2
+    }
+    const report = await runBench(one, bench, { rounds, peers: values.peers && bench.peers !== undefined })
+    process.stdout.write(toText(report))
+    if (values.write) await write(one, toMarkdown(report))
+    if (values.json) process.stdout.write(`${JSON.stringify(report)}\n`)
+    met &&= report.expectations.every(expectation => expectation.met)
   }
-  if (values.json) process.stdout.write(`${JSON.stringify(report)}\n`)
-  return values.assert && report.expectations.some(expectation => !expectation.met) ? 1 : 0
+  return values.assert && !met ? 1 : 0
+}
+
+async function write(name: string, section: string): Promise<void> {
+  const path = new URL('../../docs/benchmarks.md', import.meta.url)
+  const document = await readFile(path, 'utf8').catch(() => '# Benchmarks\n')
+  await writeFile(path, replaceSection(document, name, section))
 }
 
 process.exitCode = await main(process.argv.slice(2)).catch((error: unknown) => {

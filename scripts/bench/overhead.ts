@@ -1,10 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { freePort, untilAnswers } from './free-port.ts'
 import type { Bench, Figure, Measured } from './harness.ts'
-import { sequential, throughput } from './overhead/load.ts'
+import { type Hop, sequential, throughput } from './overhead/load.ts'
+import { installPeer, peerVersion } from './peers/install.ts'
 
 const root = new URL('../../', import.meta.url).pathname
 const CALLS = 3000
@@ -34,6 +35,11 @@ export const overheadBench: Bench = {
       value: m => figure(m, 'observe, stream first byte, added') / figure(m, 'observe, JSON, added'),
       atMost: 1,
     },
+    {
+      says: 'enforce with two gates: added latency over that of observe, JSON',
+      value: m => figure(m, 'enforce, JSON, added') / figure(m, 'observe, JSON, added'),
+      atMost: 1.3,
+    },
     { says: 'observe: throughput over the floor', value: m => rate(m, 'observe') / rate(m, 'floor'), atLeast: 0.8 },
     {
       says: 'observe: throughput over the node:http agent proxy',
@@ -41,32 +47,56 @@ export const overheadBench: Bench = {
       atLeast: 1.5,
     },
   ],
-  async prepare() {
+  peers: 'The gateway of Portkey runs with its own defaults, told the provider and its address by headers.',
+  async prepare({ peers }) {
     const folder = await mkdtemp(join(tmpdir(), 'waybill-bench-overhead-'))
     const children: ChildProcess[] = []
-    const start = async (script: string, args: string[], vars: Record<string, string>) => {
+    const start = async (script: string, given: string[], vars: Record<string, string>) => {
       const port = await freePort()
+      const args = given.map(arg => arg.replace('PORT', String(port)))
       const origin = `http://127.0.0.1:${port}`
       const env = { PATH: process.env.PATH, PORT: String(port), ROUTER_BIND: `127.0.0.1:${port}`, ...vars }
-      children.push(spawn(process.execPath, [root + script, ...args], { env, stdio: ['ignore', 'ignore', 'inherit'] }))
+      children.push(
+        spawn(process.execPath, [resolve(root, script), ...args], { env, stdio: ['ignore', 'ignore', 'inherit'] }),
+      )
       await untilAnswers(origin)
       return origin
     }
     const direct = await start('scripts/bench/overhead/upstream.ts', [], {})
     const through = { UPSTREAM: direct }
-    const origins: Record<string, string> = {
-      floor: await start('scripts/bench/overhead/floor.ts', [], through),
-      'agent-proxy': await start('scripts/bench/overhead/agent-proxy.ts', [], through),
-      'hono-fetch': await start('scripts/bench/overhead/hono-fetch.ts', [], through),
-      observe: await start('router/cli/main.ts', ['serve'], {
-        ROUTER_UPSTREAM_MESSAGES: direct,
-        ROUTER_DB: join(folder, 'router.db'),
-        RUST_LOG: 'error',
-      }),
+    const hops: Record<string, Hop> = {
+      floor: { origin: await start('scripts/bench/overhead/floor.ts', [], through) },
+      'agent-proxy': { origin: await start('scripts/bench/overhead/agent-proxy.ts', [], through) },
+      'hono-fetch': { origin: await start('scripts/bench/overhead/hono-fetch.ts', [], through) },
+      observe: {
+        origin: await start('router/cli/main.ts', ['serve'], {
+          ROUTER_UPSTREAM_MESSAGES: direct,
+          ROUTER_DB: join(folder, 'router.db'),
+          RUST_LOG: 'error',
+        }),
+      },
+    }
+    await writeFile(join(folder, 'router.toml'), enforcing(direct))
+    const config = { ROUTER_CONFIG: join(folder, 'router.toml'), ROUTER_DB: join(folder, 'enforce.db') }
+    hops.enforce = { origin: await start('router/cli/main.ts', ['serve'], { ...config, RUST_LOG: 'error' }) }
+    const portkey = `Portkey ${peerVersion('portkey')}`
+    if (peers) {
+      const gateway = join(await installPeer('portkey'), 'node_modules/@portkey-ai/gateway/build/start-server.js')
+      const headers = ['x-portkey-provider', 'anthropic', 'x-portkey-custom-host', `${direct}/v1`]
+      hops[portkey] = { origin: await start(gateway, ['--headless', '--port=PORT'], {}), headers }
     }
     return {
-      variants: Object.entries(origins).map(([name, origin]) => ({ name, round: () => throughput(origin, CALLS) })),
-      figures: () => added(direct, origins),
+      variants: Object.entries(hops).map(([name, hop]) => ({ name, round: () => throughput(hop, CALLS) })),
+      figures: () => added({ origin: direct }, hops),
+      expectations: peers
+        ? [
+            {
+              says: `observe: throughput over ${portkey}`,
+              value: (m: Measured) => rate(m, 'observe') / rate(m, portkey),
+              atLeast: 1,
+            },
+          ]
+        : [],
       async close() {
         for (const child of children) child.kill('SIGKILL')
         await rm(folder, { recursive: true, force: true })
@@ -75,19 +105,33 @@ export const overheadBench: Bench = {
   },
 }
 
+/** A route whose first rung is what was asked for, held to two gates. */
+const enforcing = (origin: string) => `version = 1
+price = [
+  { model = "mock/claude-haiku-4-5", input_per_mtok = 1, output_per_mtok = 5 },
+  { model = "mock/top", input_per_mtok = 15, output_per_mtok = 75 },
+]
+provider = [{ id = "mock", dialect = "messages", base_url = "${origin}", auth = "none" }]
+[[route]]
+match = {}
+mode = "enforce"
+ladder = ["mock/claude-haiku-4-5", "mock/top"]
+gates = ["non-empty", "json-valid"]
+`
+
 /** Added medians, round by round beside direct calls, then the median of the rounds. */
-async function added(direct: string, origins: Record<string, string>): Promise<Figure[]> {
+async function added(direct: Hop, hops: Record<string, Hop>): Promise<Figure[]> {
   const figures: Figure[] = []
   for (const [what, stream] of [
     ['JSON', false],
     ['stream first byte', true],
   ] as const) {
-    const found = new Map<string, number[]>(Object.keys(origins).map(name => [name, []]))
-    const timed = async (origin: string) =>
-      median((await sequential(origin, LATENCY_CALLS, stream)).map(({ first, total }) => (stream ? first : total)))
+    const found = new Map<string, number[]>(Object.keys(hops).map(name => [name, []]))
+    const timed = async (hop: Hop) =>
+      median((await sequential(hop, LATENCY_CALLS, stream)).map(({ first, total }) => (stream ? first : total)))
     for (let round = 0; round < LATENCY_ROUNDS; round++) {
       const base = await timed(direct)
-      for (const [name, origin] of Object.entries(origins)) found.get(name)!.push((await timed(origin)) - base)
+      for (const [name, hop] of Object.entries(hops)) found.get(name)!.push((await timed(hop)) - base)
     }
     for (const [name, values] of found)
       figures.push({ name: `${name}, ${what}, added`, value: median(values), unit: 'ms' })

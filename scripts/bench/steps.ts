@@ -1,9 +1,14 @@
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
-import type { Bench, Figure } from './harness.ts'
+import { type Bench, type Figure, type Measured, ratioOf } from './harness.ts'
+import { dbosEngine } from './peers/dbos.ts'
+import type { Engine } from './peers/engine.ts'
+import { restateEngine } from './peers/restate.ts'
 import { type BenchRuntime, benchRuntime, noopAgent, noopRun } from './runtime/server.ts'
 
 const crowd = '50 clients'
 const alone = '1 client'
+/** Ten turns, each a model call and a tool, and the turn that ends the run. */
+const RUN_STEPS = 21
 
 export const stepsBench: Bench = {
   title: 'Steps',
@@ -17,10 +22,23 @@ export const stepsBench: Bench = {
     { says: 'step 1,000 over step 1', value: ({ figures }) => figures[0]!.value, atMost: 1.1 },
     { says: 'memory under load', value: ({ figures }) => figures[1]!.value, atMost: 150 },
   ],
-  async prepare() {
+  peers:
+    'The peers run a workflow of as many no-op steps for each call that waits for its end, with their own defaults, each with its server, its store on a disk and its workers in processes of their own.',
+  async prepare({ peers }) {
+    const engines = peers ? await others() : []
     const server = await benchRuntime({ PLATFORM_MAX_CONCURRENT_RUNS: '64' })
     await noopAgent(server)
     let largest = 0
+    const beside = (engine: Engine, clients: number, runs: number) => async () => {
+      let left = clients * runs
+      const started = performance.now()
+      await Promise.all(
+        Array.from({ length: clients }, async () => {
+          while (left-- > 0) await engine.run(RUN_STEPS)
+        }),
+      )
+      return (clients * runs * RUN_STEPS * 1000) / (performance.now() - started)
+    }
     const round = (clients: number, runs: number, turns: number) => async () => {
       let left = clients * runs
       const started = performance.now()
@@ -38,14 +56,37 @@ export const stepsBench: Bench = {
       variants: [
         { name: crowd, round: round(50, 4, 10) },
         { name: alone, round: round(1, 20, 10) },
+        ...engines.flatMap(engine => [
+          { name: `${engine.name}, ${crowd}`, round: beside(engine, 50, 4) },
+          { name: `${engine.name}, ${alone}`, round: beside(engine, 1, 20) },
+        ]),
       ],
+      expectations: engines.flatMap(({ name }) => [
+        ahead(`ahead of ${name}, ${crowd}`, `${name}, ${crowd}`, crowd),
+        ahead(`ahead of ${name}, ${alone}`, `${name}, ${alone}`, alone),
+      ]),
       figures: async (): Promise<Figure[]> => [
         { name: 'time of a step: steps 900 to 999 over steps 1 to 100', value: await growth(server), unit: '×' },
         { name: 'largest resident memory', value: largest, unit: 'MB' },
       ],
-      close: server.close,
+      async close() {
+        await server.close()
+        for (const engine of engines) await engine.close()
+      },
     }
   },
+}
+
+async function others(): Promise<Engine[]> {
+  const dbos = await dbosEngine()
+  if (dbos === undefined) process.stderr.write('DBOS is left out: no PostgreSQL of Debian is installed here.\n')
+  return [await restateEngine(), ...(dbos ? [dbos] : [])]
+}
+
+/** Ours over theirs, of the same round. */
+function ahead(says: string, theirs: string, ours: string) {
+  const over = (measured: Measured) => (ours === crowd ? 1 : ratioOf(measured, ours)) / ratioOf(measured, theirs)
+  return { says, value: over, atLeast: 1 }
 }
 
 /** How much longer a late step takes than an early one, by the journal's own times; the median of nine runs. */

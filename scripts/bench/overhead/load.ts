@@ -18,12 +18,18 @@ interface Timing {
   total: number
 }
 
-function call(agent: Agent, origin: string, payload: string): Promise<Timing> {
+/** Where calls go, and what they carry beside the headers of the dialect. */
+export interface Hop {
+  origin: string
+  headers?: string[]
+}
+
+function call(agent: Agent, { origin, headers = [] }: Hop, payload: string): Promise<Timing> {
   return new Promise((resolve, reject) => {
     const start = performance.now()
     let first = 0
     agent.dispatch(
-      { origin, path: '/v1/messages', method: 'POST', headers: HEADERS, body: payload },
+      { origin, path: '/v1/messages', method: 'POST', headers: [...HEADERS, ...headers], body: payload },
       {
         onConnect() {},
         onHeaders(status: number) {
@@ -42,14 +48,14 @@ function call(agent: Agent, origin: string, payload: string): Promise<Timing> {
 }
 
 /** Requests per second over `connections` connections, each sending its next call when the last one ended. */
-export async function throughput(origin: string, calls: number, connections = 32): Promise<number> {
+export async function throughput(hop: Hop, calls: number, connections = 32): Promise<number> {
   const agent = new Agent({ connections, pipelining: 1 })
   const payload = body(false)
   let left = calls
   const started = performance.now()
   await Promise.all(
     Array.from({ length: connections }, async () => {
-      while (left-- > 0) await call(agent, origin, payload)
+      while (left-- > 0) await call(agent, hop, payload)
     }),
   )
   const rate = (calls * 1000) / (performance.now() - started)
@@ -58,12 +64,12 @@ export async function throughput(origin: string, calls: number, connections = 32
 }
 
 /** Timings of calls made one after the other. */
-export async function sequential(origin: string, calls: number, stream: boolean): Promise<Timing[]> {
+export async function sequential(hop: Hop, calls: number, stream: boolean): Promise<Timing[]> {
   const agent = new Agent({ connections: 1, pipelining: 1 })
   const payload = body(stream)
-  for (let i = 0; i < 20; i++) await call(agent, origin, payload)
+  for (let i = 0; i < 20; i++) await call(agent, hop, payload)
   const timings: Timing[] = []
-  for (let i = 0; i < calls; i++) timings.push(await call(agent, origin, payload))
+  for (let i = 0; i < calls; i++) timings.push(await call(agent, hop, payload))
   await agent.close()
   return timings
 }

@@ -1,9 +1,10 @@
 import { createServer } from 'node:http'
 import { messagesAnswer, messagesFrames } from '../../../tests/upstream/answers.ts'
 
-/** The far end: a JSON answer of about 1 kB, or a stream of 30 frames when the request asks for one. */
-const json = Buffer.from(JSON.stringify(messagesAnswer('word '.repeat(120))))
-const frames = messagesFrames(Array.from({ length: 30 }, (_, i) => `word ${i} `)).join('')
+/** The far end: a JSON answer of about 1 kB, or a stream of 30 frames when the request asks for one. What it says is JSON, too. */
+const json = Buffer.from(JSON.stringify(messagesAnswer(JSON.stringify('word '.repeat(120)))))
+const words = Array.from({ length: 30 }, (_, i) => `${i === 0 ? '"' : ''}word ${i}${i === 29 ? '"' : ' '}`)
+const frames = messagesFrames(words).join('')
 
 const server = createServer((request, response) => {
   let stream = false
