@@ -1,5 +1,6 @@
 import { toBase64, utf8 } from '../../../shared/sign/bytes.ts'
-import type { ConnectorId } from '../../../shared/wire/runtime/catalog.ts'
+import type { AnyConnectorId, ConnectorId } from '../../../shared/wire/runtime/catalog.ts'
+import { isConnector } from '../../../shared/wire/runtime/catalog.ts'
 
 /** This installation as a vendor knows it. Without a secret it is a public client, which PKCE alone protects. */
 export interface OAuthClient {
@@ -155,8 +156,8 @@ const oauthVendors: Readonly<Partial<Record<ConnectorId, OAuthVendor>>> = {
  */
 export type OtherHome = OAuthEndpoints & { api: string }
 
-export function vendorAt(id: ConnectorId, home: OtherHome | undefined): OAuthVendor | undefined {
-  const vendor = oauthVendors[id]
+export function vendorAt(id: AnyConnectorId, home: OtherHome | undefined): OAuthVendor | undefined {
+  const vendor = isConnector(id) ? oauthVendors[id] : undefined
   if (!vendor || !home) return vendor
   const { client, scopes, separator, extra, secretIn, json } = vendor
   const { api: _, ...endpoints } = home
