@@ -32,7 +32,7 @@ export function parametersOf(root: Json, { path, item, operation, budget }: Of):
     if (!Array.isArray(list)) throw new DocumentProblem(place, 'expected a list of parameters')
     for (const [n, value] of list.entries()) {
       const one = followed(root, { value: value as unknown, place: under(place, n) }, 'a parameter')
-      found.set(`${String(one.value.in)} ${String(one.value.name)}`, one)
+      found.set(JSON.stringify([one.value.in, one.value.name]), one)
     }
   }
   if (found.size > MOST_PARAMETERS) {

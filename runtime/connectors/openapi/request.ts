@@ -79,9 +79,10 @@ const isPlain = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** `a,1,b,2`, or `a=1,b=2` where it says so. */
-function pairs({ explode, in: where }: Parameter, value: Record<string, unknown>): unknown[] {
+function pairs(parameter: Parameter, value: Record<string, unknown>): unknown[] {
+  const { explode, in: where } = parameter
   const entries = Object.entries(value).filter(([, one]) => one !== undefined && one !== null)
-  return explode && where !== 'query' ? entries.map(([key, one]) => `${key}=${String(one)}`) : entries.flat()
+  return explode && where !== 'query' ? entries.map(([key, one]) => `${key}=${scalar(parameter, one)}`) : entries.flat()
 }
 
 function scalar(parameter: Parameter, value: unknown): string {

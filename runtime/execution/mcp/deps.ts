@@ -5,6 +5,7 @@ import type { Clock } from '../../../shared/time/clock.ts'
 import type { McpServer } from '../../../shared/wire/runtime/manifest-parts.ts'
 import type { History } from '../journal/history.ts'
 import type { Claimed } from '../lease-store.ts'
+import type { SandboxOfRun } from '../sandbox/run-sandbox.ts'
 import type { Steps } from '../step.ts'
 import type { McpDefinition } from './definition.ts'
 
@@ -24,9 +25,9 @@ export interface PinStore {
 export type SandboxRun = Pick<Claimed, 'id' | 'tenantId' | 'versionId'> & { isolation: string }
 
 /**
- * The pipe to a `command` server inside the isolation that the manifest declares. The sandbox of a node implements it and
- * nothing else may: no command of a manifest is ever started on the host itself. A transport is started once, by the
- * client that gets it; its `close` ends the command.
+ * Another way to a `command` server than the sandbox of the run, for a program that mounts the runtime and isolates commands
+ * by itself: no command of a manifest is ever started on the host as it is. A transport is started once, by the client that
+ * gets it; its `close` ends the command.
  */
 export type StdioTransportOf = (
   run: SandboxRun,
@@ -37,7 +38,7 @@ export interface McpDeps {
   fetch: Outside['fetch']
   secretOf: (tenantId: string, name: string) => Promise<string | undefined>
   pins: PinStore
-  /** Absent where there is no sandbox; runs that need one end before their first step. */
+  /** Absent: commands run in the sandbox of their run. */
   stdioTransportOf?: StdioTransportOf | undefined
 }
 
@@ -46,5 +47,7 @@ export interface McpServersDeps extends McpDeps {
   steps: Pick<Steps, 'run'>
   history: Pick<History, 'steps'>
   sha256: Sha256
+  /** Where `command` servers run; absent where none is declared. */
+  sandbox?: SandboxOfRun | undefined
   clock: Pick<Clock, 'monotonic'>
 }
