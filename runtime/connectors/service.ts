@@ -56,8 +56,16 @@ export function connectorService(deps: ConnectorServiceDeps) {
   const { store, calls, sealing, outside, clock, newId, conceal, tokens, clients, homes } = deps
   const nowMs = () => clock.now().getTime()
   const { connectorOf, compiledOf } = customs({ store })
-  const refreshing = refresher({
-    ...{ ...deps, calls: tokens, open: credentialOf },
+  const refreshing = refresher<Install>({
+    ...{ calls: tokens, clock, wait: deps.wait, open: credentialOf },
+    store: { ...store, now: ({ tenantId, connectorId }) => store.ofTenant(tenantId, connectorId) },
+    meansOf({ install: { connectorId }, credential }) {
+      const vendor = vendorAt(connectorId, homes[connectorId])
+      const { refreshToken } = credential.values
+      const client = vendor && clientOf(credential, vendor, clients)
+      if (credential.method !== 'oauth2' || refreshToken === undefined || !vendor || !client) return undefined
+      return { vendor, client, refreshToken }
+    },
     seal: async (install, values) => seal(install, await connectorOf(install), values),
   })
 

@@ -135,13 +135,10 @@ it.each(['before-call', 'after-call'] as const)(
   60_000,
 )
 
+const has = (binary: string) => spawnSync(binary, ['--version']).status === 0
 const here =
   hasGuestInputs() &&
-  requireBackend(
-    'runc',
-    process.getuid?.() === 0 && spawnSync('runc', ['--version']).status === 0,
-    'apt-get install runc, and run as root',
-  )
+  requireBackend('runc', process.getuid?.() === 0 && has('runc'), 'apt-get install runc, and run as root')
 
 describe.runIf(here)('server-filesystem inside runc, under a service that is killed', () => {
   const server = {

@@ -4,6 +4,8 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
+/** Names the libraries of a program. */
+const LINKED = 'ldd'
 const MODULES = fileURLToPath(new URL('../../node_modules', import.meta.url))
 
 /**
@@ -19,7 +21,7 @@ export function sandboxTools(...packages: readonly string[]): string {
   mkdirSync(join(made, 'bin'))
   const node = realpathSync(process.execPath)
   cpSync(node, join(made, 'bin/node'))
-  const linked = execFileSync('ldd', [node], { encoding: 'utf8' })
+  const linked = execFileSync(LINKED, [node], { encoding: 'utf8' })
   for (const [, path] of linked.matchAll(/(\/\S+) \(0x/g)) {
     const to = join(made, path!.replace(/^\/usr/, ''))
     mkdirSync(dirname(to), { recursive: true })

@@ -41,6 +41,8 @@ export interface OAuthVendor extends OAuthEndpoints {
   extra?: Readonly<Record<string, string>>
   /** Default: the secret stands in the body. */
   secretIn?: 'header'
+  /** What tokens are for, where a server wants to be told (RFC 8707). */
+  resource?: string
   /** The token endpoint reads JSON. */
   json?: true
   /** Takes tokens back in a way of its own. */

@@ -34,10 +34,19 @@ export type StdioTransportOf = (
   server: Pick<McpServer, 'name'> & { command: string; args: readonly string[] },
 ) => Promise<Transport>
 
+/** Tokens for servers that ask for OAuth. */
+export interface McpGrants {
+  /** A token that has a while to live; undefined where nobody has agreed to anything. */
+  tokenFor(tenantId: string, url: string): Promise<string | undefined>
+  /** Another one in the place of one that the server has just refused; undefined where there is none to be had. */
+  renewed(tenantId: string, url: string, refused: string): Promise<string | undefined>
+}
+
 export interface McpDeps {
   fetch: Outside['fetch']
   secretOf: (tenantId: string, name: string) => Promise<string | undefined>
   pins: PinStore
+  grants?: McpGrants | undefined
   /** Absent: commands run in the sandbox of their run. */
   stdioTransportOf?: StdioTransportOf | undefined
 }

@@ -8,6 +8,7 @@ import { connectMcp, type McpConnection, type McpResult } from './connection.ts'
 import { effectOf, hashOf, type McpDefinition } from './definition.ts'
 import type { McpServersDeps } from './deps.ts'
 import { faultOf, isForgotten, ToolSaidNo } from './fault.ts'
+import { grantedFetch } from './granted-fetch.ts'
 import { httpTransport } from './http-transport.ts'
 import { pipeTransport } from './pipe-transport.ts'
 
@@ -33,7 +34,8 @@ export interface McpLink {
 /** The way to one server for the length of a run: opened when it is needed, and again when it broke. */
 export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
   const { run, sha256, clock, headers } = deps
-  const conceal = concealing([...headers.values()])
+  const secrets = new Set(headers.values())
+  let conceal = concealing([...secrets])
   let opening: Promise<McpConnection> | undefined
   let expected: ReadonlyMap<string, string> = new Map()
   let offered: { hashes: ReadonlyMap<string, string>; at: number } | undefined
@@ -48,6 +50,22 @@ export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
       ? (JSON.parse(deps.sandbox.withoutSecrets(JSON.stringify(value))) as unknown)
       : value
 
+  /** A header of the manifest goes before what a person has granted. */
+  function fetchOf(url: string): McpServersDeps['fetch'] {
+    const { fetch, grants } = deps
+    if (!grants || [...headers.keys()].some(name => name.toLowerCase() === 'authorization')) return fetch
+    const of = new URL(url)
+    of.hash = ''
+    return grantedFetch({
+      ...{ fetch, grants, tenantId: run.tenantId, url: of.href },
+      learn(token) {
+        if (secrets.has(token)) return
+        secrets.add(token)
+        conceal = concealing([...secrets])
+      },
+    })
+  }
+
   async function open(): Promise<McpConnection> {
     const { url, command, args = [], name } = server
     const late = new AbortController()
@@ -57,7 +75,7 @@ export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
     )
     try {
       return await connectMcp(async broken => {
-        if (url !== undefined) return httpTransport(new URL(url), Object.fromEntries(headers), deps.fetch, broken)
+        if (url !== undefined) return httpTransport(new URL(url), Object.fromEntries(headers), fetchOf(url), broken)
         const { id, tenantId, versionId } = run
         const { isolation, sandbox, stdioTransportOf } = deps
         if (stdioTransportOf) {
