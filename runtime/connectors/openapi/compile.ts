@@ -117,10 +117,10 @@ function operationOf(
       `${name.slice(0, 64)} is too long for an action: give it a name of up to 38 characters`,
     )
   }
-  for (const of of [item, operation]) {
-    if (member(of.value, 'servers') === undefined) continue
+  for (const part of [item, operation]) {
+    if (member(part.value, 'servers') === undefined) continue
     const message = 'an operation with servers of its own cannot be an action: credentials go to one address'
-    throw new DocumentProblem(under(of.place, 'servers'), message)
+    throw new DocumentProblem(under(part.place, 'servers'), message)
   }
   if (!/^\/[\x21-\x7e]*$/.test(path) || /[?#\\]/.test(path) || path.split('/').some(part => /^\.{1,2}$/.test(part))) {
     throw new DocumentProblem(item.place, "expected a path that begins with '/' and has no '?', '#', '.' or '..'")

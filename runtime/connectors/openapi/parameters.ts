@@ -25,9 +25,9 @@ interface Of {
 /** Parameters of the path item and of the operation, which may say something else about one of the same name and place. */
 export function parametersOf(root: Json, { path, item, operation, budget }: Of): Parameter[] {
   const found = new Map<string, Placed<Json>>()
-  for (const of of [item, operation]) {
-    const list = member(of.value, 'parameters')
-    const place = under(of.place, 'parameters')
+  for (const part of [item, operation]) {
+    const list = member(part.value, 'parameters')
+    const place = under(part.place, 'parameters')
     if (list === undefined) continue
     if (!Array.isArray(list)) throw new DocumentProblem(place, 'expected a list of parameters')
     for (const [n, value] of list.entries()) {
