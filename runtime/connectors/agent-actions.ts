@@ -23,7 +23,7 @@ export function agentActions({ service, useTool }: AgentActionsDeps): Connectors
     const install = await service.store.ofTenant(tenantId, connectorId)
     if (!install) throw new RunFailure('connector_failed', notInstalled(connectorId).message)
     const connector = await service.connectorOf(install)
-    if (action === undefined || connector.actions[action]) return connector
+    if (action === undefined || Object.hasOwn(connector.actions, action)) return connector
     const message = `${connectorId} has no action ${action}; it has ${Object.keys(connector.actions).join(', ')}`
     throw new RunFailure('connector_failed', message)
   }

@@ -42,7 +42,10 @@ export interface ConnectingOptions {
 }
 
 /** What keeps a tenant from being deleted. */
-export const CONNECTOR_HOLDINGS = [{ what: 'connectors', rows: 'select 1 from connectors where tenant_id = ?1' }]
+export const CONNECTOR_HOLDINGS = [
+  { what: 'connectors', rows: 'select 1 from connectors where tenant_id = ?1' },
+  { what: 'grants of MCP servers', rows: 'select 1 from mcp_grants where tenant_id = ?1' },
+]
 
 const NO_WAY_OUT: Pick<Outside, 'fetch' | 'problem'> = {
   fetch: () => Promise.reject(new OutboundDenied('this host has no way out')),

@@ -62,7 +62,14 @@ export function grantService({ store, calls, sealing, clock, newId, wait, concea
   const port: McpGrants = {
     async tokenFor(tenantId, url) {
       const held = await heldFor(tenantId, url)
-      return held && (await refreshing.fresh(held)).credential.values.accessToken
+      try {
+        return held && (await refreshing.fresh(held)).credential.values.accessToken
+      } catch (error) {
+        if (!(error instanceof VendorFailure)) throw error
+        // The server has the last word on the old one, and says then that somebody has to agree anew.
+        log.warn('a token of an MCP server could not be renewed', { error })
+        return held?.credential.values.accessToken
+      }
     },
 
     async renewed(tenantId, url, refused) {

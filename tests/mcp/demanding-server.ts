@@ -40,12 +40,24 @@ async function listening(server: ReturnType<typeof createServer>): Promise<strin
  * authorization server registers whoever asks, wants PKCE and rotates refresh tokens.
  */
 export async function demandingServer() {
-  const seen = { registrations: 0, exchanges: 0, refreshes: 0, revocations: 0, calls: 0, tokens: new Set<string>() }
+  const seen = {
+    refuses: false,
+    registrations: 0,
+    exchanges: 0,
+    refreshes: 0,
+    revocations: 0,
+    calls: 0,
+    tokens: new Set<string>(),
+  }
   let provider: Provider | undefined
   let handle: ReturnType<Provider['callback']> = () => undefined
   const authority = createServer((request, response) => {
     if (request.url?.startsWith('/interaction/')) {
       void provider!.interactionFinished(request, response, { login: { accountId: 'alice' }, consent: {} })
+      return
+    }
+    if (request.url === '/token' && seen.refuses) {
+      response.writeHead(400, { 'content-type': 'application/json' }).end('{"error":"invalid_grant"}')
       return
     }
     if (request.url === '/reg') seen.registrations++

@@ -103,6 +103,25 @@ describe('an MCP server that asks for OAuth', () => {
     expect(on.far.seen).toMatchObject({ refreshes: 1, calls: 2 })
   })
 
+  it('whose tokens cannot be renewed any more is connected anew, and keeps its id', async () => {
+    const on = await room()
+    await on.connect()
+    expect((await on.run()).run.status).toBe('succeeded')
+    await on.far.forget()
+    on.far.seen.refuses = true
+    for (const _ of ['once', 'and again']) {
+      const { steps, journal } = await on.run()
+      expect(steps.find(({ stepId }) => stepId === 'mcp-1-1')).toMatchObject({ status: 'failed' })
+      expect(JSON.stringify(journal)).toContain(`connect it by OAuth (POST ${START})`)
+    }
+    const [expired] = await on.grants()
+    expect(expired).toMatchObject({ status: 'expired' })
+    on.far.seen.refuses = false
+    await on.connect()
+    expect(await on.grants()).toMatchObject([{ id: expired!.id, status: 'granted' }])
+    expect((await on.run()).run.status).toBe('succeeded')
+  })
+
   it('gets its tokens back when the grant is taken away, which another tenant cannot do', async () => {
     const on = await room()
     await on.connect()

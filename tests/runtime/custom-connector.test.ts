@@ -192,7 +192,17 @@ describe('its actions in a run', () => {
       await (await made.call('GET', `/v1/runs/${id}/events`)).text()
       return made.json<Run>(200, 'GET', `/v1/runs/${id}`)
     }
-    return { ...made, offered, start, ended }
+    /** What a human is asked, once the run does nothing else any more. */
+    async function waiting({ id }: Run): Promise<Approval> {
+      for (;;) {
+        const { status } = await made.json<Run>(200, 'GET', `/v1/runs/${id}`)
+        const [asked] = await made.json<Approval[]>(200, 'GET', `/v1/runs/${id}/approvals`)
+        if (status === 'waiting' && asked) return asked
+        if (status !== 'running' && status !== 'queued') throw new Error(`the run is ${status}`)
+        await new Promise(resolve => setTimeout(resolve, 5))
+      }
+    }
+    return { ...made, offered, start, ended, waiting }
   }
 
   it('are tools that the manifest allows, wait for approval by rule, and stand in the journal', async () => {
@@ -207,11 +217,7 @@ describe('its actions in a run', () => {
     await on.installPets()
     on.vendor.script({}, [[get('/pets/7', { api_key: 'canary-pet-key-0123' }), ok({ id: 7 })]])
     const run = await on.start()
-    let asked: Approval | undefined
-    while (asked === undefined) {
-      ;[asked] = await on.json<Approval[]>(200, 'GET', `/v1/runs/${run.id}/approvals`)
-      await new Promise(resolve => setTimeout(resolve, 5))
-    }
+    const asked = await on.waiting(run)
     expect(asked).toMatchObject({ stepId: 'approval-1-2', action: rex })
     expect([on.offered, on.vendor.problems()]).toEqual([['http-pets__createPet', 'http-pets__getPet'], []])
     const headers = { 'idempotency-key': `${run.id}:connector-1-2:1` }

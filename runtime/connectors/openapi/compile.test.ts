@@ -88,6 +88,11 @@ describe('a document that is not one', () => {
       scheme({ type: 'apiKey', in: 'header', name: 'a b\r\n' }),
       '#/components/securitySchemes/s/name: expected the name',
     ],
+    [
+      scheme({ type: 'apiKey', in: 'header', name: 'Host' }),
+      '#/components/securitySchemes/s/name: Host belongs to the request',
+    ],
+    [inQuery({ name: '__proto__' }), '#/paths/~1a/post/parameters/0/name: expected a name'],
     [doc({}, { servers: [{ url: 7 }] }), '#/servers/0/url: expected an address'],
     [doc({}, { servers: [{ url: 'https://{x}.a' }] }), '#/servers/0/variables/x: expected a default'],
   ])('says where it is wrong: %#', async (text, said) => {

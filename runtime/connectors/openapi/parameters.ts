@@ -3,7 +3,7 @@ import { DocumentProblem, followed, isObject, type Json, member, type Placed, un
 import { type SchemaBudget, schemaOf } from './schema.ts'
 
 /** A document has no word about these (OpenAPI 3.1, "Parameter Object"), or they belong to the request itself. */
-const OURS = new Set([
+export const OURS: ReadonlySet<string> = new Set([
   ...['accept', 'content-type', 'authorization', 'cookie', 'host', 'content-length', 'transfer-encoding', 'connection'],
   ...['idempotency-key', 'user-agent', 'upgrade', 'te', 'trailer', 'expect', 'keep-alive', 'proxy-authorization'],
 ])
@@ -53,7 +53,7 @@ function parameterOf(root: Json, { value, place }: Placed<Json>, budget: SchemaB
   const { name, in: where, style, explode } = value
   const found = IN.find(one => one === where)
   if (found === undefined) throw new DocumentProblem(under(place, 'in'), `expected one of ${IN.join(', ')}`)
-  if (typeof name !== 'string' || name === '' || name.length > 128) {
+  if (typeof name !== 'string' || name === '' || name === '__proto__' || name.length > 128) {
     throw new DocumentProblem(under(place, 'name'), 'expected a name of 1 to 128 characters')
   }
   const required = found === 'path' || value.required === true

@@ -1,5 +1,6 @@
 import type { Scheme } from './compiled.ts'
 import { DocumentProblem, followed, isObject, type Json, member, type Placed, under } from './document.ts'
+import { OURS } from './parameters.ts'
 
 /** Keys of a config that mean something else. */
 const TAKEN = new Set(['baseUrl', 'authMethod', 'expiresAt', 'username', 'password'])
@@ -45,6 +46,7 @@ export function schemesOf(root: Json, names: ReadonlySet<string>): Record<string
 
 function schemeOf(root: Json, name: string): Scheme {
   const place = under(SCHEMES, name)
+  if (name === '__proto__') throw new DocumentProblem(place, 'expected another name')
   const given = member(member(member(root, 'components'), 'securitySchemes'), name)
   const { value } = followed(root, { value: given, place }, 'a security scheme')
   const word = name.replaceAll(/[^A-Za-z0-9_-]+/g, '_').slice(0, 64)
@@ -60,11 +62,14 @@ function schemeOf(root: Json, name: string): Scheme {
     if (where !== 'header' && where !== 'query' && where !== 'cookie') {
       throw new DocumentProblem(under(place, 'in'), 'expected header, query or cookie')
     }
-    if (typeof as !== 'string' || !/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/.test(as)) {
+    if (typeof as !== 'string' || as === '__proto__' || !/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/.test(as)) {
       throw new DocumentProblem(under(place, 'name'), 'expected the name of a header, parameter or cookie')
+    }
+    if (where === 'header' && as.toLowerCase() !== 'authorization' && OURS.has(as.toLowerCase())) {
+      throw new DocumentProblem(under(place, 'name'), `${as} belongs to the request itself and can be no credential`)
     }
     return { kind: 'apiKey', key, in: where, name: as }
   }
-  const place2 = under(place, type === 'http' ? 'scheme' : 'type')
-  throw new DocumentProblem(place2, 'expected apiKey, or http with basic or bearer: others are not supported')
+  const at = under(place, type === 'http' ? 'scheme' : 'type')
+  throw new DocumentProblem(at, 'expected apiKey, or http with basic or bearer: others are not supported')
 }
