@@ -130,16 +130,18 @@ describe('a command that cannot be isolated', () => {
     },
   )
 
-  it('is refused in wasm, which starts no commands, and where no backend is here', async () => {
-    const wasm = await engineRoom({ manifest: { isolation: 'wasm', mcpServers: [files()] } })
-    open.push(wasm)
-    await wasm.engine.start()
-    const id = await wasm.create({ prompt: 'go' })
-    wasm.engine.wake()
-    const ended = await wasm.until(id)
-    expect(ended.error).toMatchObject({
-      ...{ code: 'isolation_unavailable', message: expect.stringContaining('wasm holds single modules') },
-    })
+  it.each([
+    ['wasm', 'wasm holds single modules'],
+    ['runc', 'no enrolled node offers runc (runc) for it'],
+    ['shared', 'no enrolled node offers a microVM (firecracker, kata, qemu) for it'],
+  ] as const)('is refused in %s where that cannot be had, before anything is asked', async (isolation, message) => {
+    const made = await engineRoom({ manifest: { isolation, mcpServers: [files()] } })
+    open.push(made)
+    await made.engine.start()
+    const id = await made.create({ prompt: 'go' })
+    made.engine.wake()
+    const ended = await made.until(id)
+    expect(ended.error).toMatchObject({ code: 'isolation_unavailable', message: expect.stringContaining(message) })
   })
 })
 
