@@ -269,12 +269,7 @@ export function connectorService(deps: ConnectorServiceDeps) {
 }
 
 /** Of the catalogue, and without what only a connector of one's own has. */
-async function fromCatalogue({
-  connectorId,
-  openapi,
-  operations,
-  testOperation,
-}: ConnectorInstall): Promise<Connector> {
+async function fromCatalogue({ connectorId, ...given }: ConnectorInstall): Promise<Connector> {
   if (!isConnector(connectorId)) {
     if (connectorId.startsWith('http-')) {
       throw invalid([{ path: 'connectorId', message: `expected ${CUSTOM_SHAPE}` }])
@@ -282,7 +277,9 @@ async function fromCatalogue({
     const known = `the catalogue has ${connectorIds.join(', ')}; http-<name> takes an OpenAPI document`
     throw new ApiError('not_found', `${notFound('connector', connectorId).message}; ${known}`)
   }
-  const [stray] = Object.entries({ openapi, operations, testOperation }).find(([, value]) => value !== undefined) ?? []
+  const { openapi, operations, testOperation, rate } = given
+  const [stray] =
+    Object.entries({ openapi, operations, testOperation, rate }).find(([, value]) => value !== undefined) ?? []
   if (stray !== undefined) {
     const message = `${connectorId} is of the catalogue; a document is for a connector of your own, http-<name>`
     throw invalid([{ path: stray, message }])

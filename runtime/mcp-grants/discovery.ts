@@ -39,6 +39,7 @@ const serverMetadata = z.object({
   scopes_supported: words,
   code_challenge_methods_supported: words,
   token_endpoint_auth_methods_supported: words,
+  authorization_response_iss_parameter_supported: z.boolean().optional(),
 })
 type ServerMetadata = z.output<typeof serverMetadata>
 const registered = z.object({
@@ -189,6 +190,7 @@ export function discovery({ fetch, problem }: DiscoveryDeps) {
           ...{ client: 'MCP', issuer: server.issuer, authorization: server.authorization_endpoint },
           ...{ token: server.token_endpoint, scopes, resource: resource.resource },
           ...(server.revocation_endpoint !== undefined && { revocation: server.revocation_endpoint }),
+          ...(server.authorization_response_iss_parameter_supported && { saysIssuer: true as const }),
           ...(inHeader && { secretIn: 'header' as const }),
           // OpenID has no refresh token without a consent that is seen.
           ...(offline && { extra: { prompt: 'consent' } }),

@@ -143,6 +143,11 @@ describe('an MCP server that asks for OAuth', () => {
     const on = await room()
     const { state } = await on.begin()
     expect((await on.back('?code=c&state=wrong')).status).toBe(400)
+    // It says who it is, so an answer that does not is from somebody else.
+    const silent = await on.begin()
+    const search = new URLSearchParams((await browse(on.far.issuer, silent.redirectUrl)).search)
+    search.delete('iss')
+    expect((await on.back(`?${search}`)).status).toBe(502)
     const declined = await on.back(`?error=access_denied&state=${state}`)
     expect(declined.headers.get('location')).toBe('/ui/connectors?connector=mcp&status=denied')
     expect((await on.back(`?code=c&state=${state}`)).status).toBe(400)

@@ -108,6 +108,22 @@ describe('a connector from an OpenAPI document', () => {
     expect(climbed).toContain('id')
   })
 
+  it('is called as fast as its install says', async () => {
+    const { vendor, call, installPets } = await room()
+    await installPets({ rate: { perSecond: 20 } })
+    const ids = [0, 1, 2, 3]
+    const key = { api_key: 'canary-pet-key-0123' }
+    vendor.script(
+      {},
+      ids.map(id => [get(`/pets/${id}`, key), ok({ id })]),
+    )
+    const before = performance.now()
+    const path = '/v1/connectors/http-pets/execute?action=getPet'
+    const answers = await Promise.all(ids.map(id => call('GET', `${path}&id=${id}`)))
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200])
+    expect(performance.now() - before).toBeGreaterThanOrEqual(149)
+  })
+
   it('keeps its document when only its credentials are replaced, and has none when they are left out', async () => {
     const { json, vendor, installPets } = await room()
     const { id } = await installPets()
@@ -133,6 +149,7 @@ describe('a connector from an OpenAPI document', () => {
     [{ operations: ['fly'] }, 'operations.0', 'the document has no such operationId; it has pets/list, createPet'],
     [{ operations: [] }, 'operations', 'expected at least 1 items'],
     [{ operations: [{ operationId: 'getPet', effect: 'never' }] }, 'operations.0.effect', 'expected one of'],
+    [{ rate: { concurrent: 0 } }, 'rate.concurrent', 'expected an integer from 1 to 100'],
     [{ testOperation: 'createPet' }, 'testOperation', 'expected one of the chosen operations that reads'],
     [
       { openapi: petsDocument.replace('https://{region}', '//{region}') },

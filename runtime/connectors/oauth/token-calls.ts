@@ -28,6 +28,7 @@ export function tokenCalls({ fetch }: Pick<Outside, 'fetch'>) {
       issuer: vendor.issuer ?? new URL(vendor.authorization).origin,
       ...{ authorization_endpoint: vendor.authorization, token_endpoint: vendor.token },
       ...(vendor.revocation !== undefined && { revocation_endpoint: vendor.revocation }),
+      ...(vendor.saysIssuer && { authorization_response_iss_parameter_supported: true }),
     }
   }
 

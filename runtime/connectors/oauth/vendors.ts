@@ -41,6 +41,8 @@ export interface OAuthVendor extends OAuthEndpoints {
   extra?: Readonly<Record<string, string>>
   /** Default: the secret stands in the body. */
   secretIn?: 'header'
+  /** It names its issuer on the way back, so a way back without one is not from there (RFC 9207). */
+  saysIssuer?: true
   /** What tokens are for, where a server wants to be told (RFC 8707). */
   resource?: string
   /** The token endpoint reads JSON. */

@@ -1,3 +1,4 @@
+import type { RateRule } from '../definition.ts'
 import type { Json } from './document.ts'
 
 /** How an operation proves who asks. */
@@ -44,6 +45,8 @@ export interface CompiledApi {
   server?: string
   schemes: Readonly<Record<string, Scheme>>
   operations: readonly Operation[]
+  /** Absent: the usual rule. */
+  rate?: RateRule
   /** The operation that a test calls; absent where none can be called without arguments. */
   probe?: string
 }

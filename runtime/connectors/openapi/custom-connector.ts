@@ -19,7 +19,7 @@ export function customConnector(id: CustomId, api: CompiledApi): Connector {
   const method: AuthMethod = secrets.length === 0 ? 'none' : basic ? 'basic' : 'token'
   const probe = api.operations.find(({ name }) => name === api.probe)
   return {
-    ...{ id, name: api.title, auth: [method], keys, rate: RATE },
+    ...{ id, name: api.title, auth: [method], keys, rate: api.rate ?? RATE },
     origin: () => api.server ?? '',
     // Each operation has its own.
     authorize: () => ({}),

@@ -37,11 +37,11 @@ export function customs({ store }: { store: Pick<ConnectorStore, 'api'> }) {
     async compiledOf(
       tenantId: string,
       connectorId: CustomId,
-      { openapi, operations, testOperation }: ConnectorInstall,
+      { openapi, operations, testOperation, rate }: ConnectorInstall,
     ): Promise<CompiledApi> {
       if (openapi === undefined) {
         const before = await store.api(tenantId, connectorId)
-        if (before && operations === undefined && testOperation === undefined) return before
+        if (before && operations === undefined && testOperation === undefined) return { ...before, ...ruleOf(rate) }
         const message = before
           ? 'Required: operations are chosen from the document, so it has to come with them'
           : 'Required: an OpenAPI 3.0 or 3.1 document'
@@ -49,7 +49,7 @@ export function customs({ store }: { store: Pick<ConnectorStore, 'api'> }) {
       }
       const [{ compile }, { readDocument }] = await Promise.all([import('./compile.ts'), import('./document.ts')])
       try {
-        return compile(await readDocument(openapi), operations, testOperation)
+        return { ...compile(await readDocument(openapi), operations, testOperation), ...ruleOf(rate) }
       } catch (error) {
         if (!(error instanceof DocumentProblem)) throw error
         const { place, message } = error
@@ -63,3 +63,13 @@ export function customs({ store }: { store: Pick<ConnectorStore, 'api'> }) {
     },
   }
 }
+
+const ruleOf = (rate: ConnectorInstall['rate']): Pick<CompiledApi, 'rate'> =>
+  rate === undefined
+    ? {}
+    : {
+        rate: {
+          concurrent: rate.concurrent,
+          ...(rate.perSecond !== undefined && { perSecond: rate.perSecond }),
+        },
+      }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { query } from '../aliases.ts'
-import { freeForm, shape, text } from '../bounds.ts'
+import { freeForm, int, num, shape, text } from '../bounds.ts'
 import { named } from '../named.ts'
 import { CUSTOM_ACTION } from './catalog.ts'
 import { id, timestamp } from './conventions.ts'
@@ -65,6 +65,8 @@ export const connectorInstall = named(
       .min(1)
       .max(100)
       .optional(),
+    /** How fast it may be called; default: 10 at a time. */
+    rate: z.strictObject({ concurrent: int(1, 100).default(10), perSecond: num(0.01, 1000).optional() }).optional(),
     /** The operationId that a test of the install calls; default: the first that reads and needs no arguments. */
     testOperation: text(1, 256).optional(),
   }),
