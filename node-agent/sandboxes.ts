@@ -14,10 +14,11 @@ import type {
   SandboxPipe,
 } from '../runtime/execution/sandbox/sandboxes.ts'
 import type { Log } from '../shared/log/log.ts'
+import { lastWords, textOf, told } from './command-output.ts'
 import type { NodeEnv } from './env.ts'
 import { type GuestImage, openImage } from './guest/image-manifest.ts'
 import { byteQueue } from './isolation/byte-queue.ts'
-import { type Driver, type Exit, IsolationError, type Sandbox } from './isolation/driver.ts'
+import { type Driver, IsolationError, type Sandbox } from './isolation/driver.ts'
 import { driversOf, reapAll } from './isolation/drivers.ts'
 
 export interface NodeSandboxesOptions {
@@ -38,7 +39,6 @@ const PROGRAMS = { python3: 'usr/bin/python3', node: 'usr/bin/node' }
 const PATH = '/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:/opt/bin'
 /** Of a program that is spoken with for as long as its run lasts. */
 const PIPE_BYTES = 1024 * 1024 * 1024
-const LAST_WORDS = 500
 /** Longest that a timer of Node waits. */
 const LONGEST_MS = 2 ** 31 - 1
 
@@ -266,34 +266,6 @@ function runSandbox(sandbox: Sandbox, { offered, env, limits, runId }: SandboxFo
       return keeping
     },
     close: () => sandbox.stop(),
-  }
-}
-
-/** The end of what a program says beside its messages, so that its failure can be told. */
-async function lastWords(stream: AsyncIterable<Uint8Array>): Promise<string> {
-  const decoder = new TextDecoder()
-  let text = ''
-  for await (const chunk of stream) text = (text + decoder.decode(chunk, { stream: true })).slice(-LAST_WORDS)
-  return text.trim()
-}
-
-async function textOf(stream: AsyncIterable<Uint8Array>): Promise<string> {
-  const decoder = new TextDecoder()
-  let text = ''
-  for await (const chunk of stream) text += decoder.decode(chunk, { stream: true })
-  return text + decoder.decode()
-}
-
-function told(exit: Exit): string {
-  switch (exit.kind) {
-    case 'code':
-      return `exit code ${exit.code}`
-    case 'signal':
-      return exit.signal
-    case 'limit':
-      return `${exit.limit}: ${exit.detail}`
-    case 'lost':
-      return exit.detail
   }
 }
 

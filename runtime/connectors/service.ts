@@ -3,25 +3,18 @@ import { ApiError } from '../../shared/http/api-error.ts'
 import type { Outside } from '../../shared/http/outbound/outside.ts'
 import type { Log } from '../../shared/log/log.ts'
 import type { Clock } from '../../shared/time/clock.ts'
-import {
-  type ConnectorId,
-  CUSTOM_SHAPE,
-  connectorIds,
-  isConnector,
-  isCustom,
-} from '../../shared/wire/runtime/catalog.ts'
+import { type ConnectorId, connectorIds, isCustom } from '../../shared/wire/runtime/catalog.ts'
 import {
   type CatalogEntry,
   type ConnectorInstall,
   type ConnectorTest,
   MASKED,
 } from '../../shared/wire/runtime/connector.ts'
-import { notFound } from '../auth/own.ts'
 import { type Sealing, vaultToStore } from '../vault/sealing.ts'
-import { schemaOf } from './arguments.ts'
 import type { CallOptions, Target, VendorCalls } from './call.ts'
 import { invalid, missingIn, readConfig } from './config.ts'
 import type { Action, Connector, Credential } from './definition.ts'
+import { fromCatalogue, toEntry } from './from-catalogue.ts'
 import { type Install, placeOf } from './install.ts'
 import { loadCatalogue } from './load-catalogue.ts'
 import type { OAuthClients } from './oauth/clients.ts'
@@ -265,34 +258,6 @@ export function connectorService(deps: ConnectorServiceDeps) {
       await store.tested(install, tested.success, nowMs())
       return tested
     },
-  }
-}
-
-/** Of the catalogue, and without what only a connector of one's own has. */
-async function fromCatalogue({ connectorId, ...given }: ConnectorInstall): Promise<Connector> {
-  if (!isConnector(connectorId)) {
-    if (connectorId.startsWith('http-')) {
-      throw invalid([{ path: 'connectorId', message: `expected ${CUSTOM_SHAPE}` }])
-    }
-    const known = `the catalogue has ${connectorIds.join(', ')}; http-<name> takes an OpenAPI document`
-    throw new ApiError('not_found', `${notFound('connector', connectorId).message}; ${known}`)
-  }
-  const { openapi, operations, testOperation, rate } = given
-  const [stray] =
-    Object.entries({ openapi, operations, testOperation, rate }).find(([, value]) => value !== undefined) ?? []
-  if (stray !== undefined) {
-    const message = `${connectorId} is of the catalogue; a document is for a connector of your own, http-<name>`
-    throw invalid([{ path: stray, message }])
-  }
-  return (await loadCatalogue())[connectorId]
-}
-
-function toEntry({ id, name, auth, keys, actions }: Connector): CatalogEntry {
-  return {
-    ...{ connectorId: id, name, auth: auth.join(' or '), configKeys: keys.map(key => key.name) },
-    actions: Object.entries(actions).map(([action, one]) => ({
-      ...{ name: action, readOnly: one.effect === 'read', arguments: schemaOf(one) },
-    })),
   }
 }
 
