@@ -12,6 +12,8 @@ export const nodeEnv = z.object({
   NODE_IMAGE_DIR: z.string().default('/var/lib/waybill/guest-image'),
   /** The accelerator of QEMU; software emulation is for development and is shown on every run. */
   NODE_QEMU_ACCEL: z.enum(['kvm', 'tcg'], { error: 'expected kvm or tcg' }).default('kvm'),
+  /** A folder of the operator's that containers see read-only as /opt: programs, such as Node and MCP servers. */
+  NODE_SANDBOX_TOOLS: z.string().regex(/^\//, 'expected an absolute path').optional(),
   FIRECRACKER_BIN: z.string().optional(),
   FIRECRACKER_JAILER: z.string().optional(),
   FIRECRACKER_KERNEL: z.string().optional(),

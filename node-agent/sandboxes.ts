@@ -11,11 +11,14 @@ import type {
   RunSandbox,
   Sandboxes,
   SandboxFor,
+  SandboxPipe,
 } from '../runtime/execution/sandbox/sandboxes.ts'
 import type { Log } from '../shared/log/log.ts'
+import { lastWords, textOf, told } from './command-output.ts'
 import type { NodeEnv } from './env.ts'
 import { type GuestImage, openImage } from './guest/image-manifest.ts'
-import { type Driver, type Exit, IsolationError, type Sandbox } from './isolation/driver.ts'
+import { byteQueue } from './isolation/byte-queue.ts'
+import { type Driver, IsolationError, type Sandbox } from './isolation/driver.ts'
 import { driversOf, reapAll } from './isolation/drivers.ts'
 
 export interface NodeSandboxesOptions {
@@ -33,7 +36,11 @@ const PIDS = 128
 /** A model is not helped by more, and has to pay for it. */
 const OUTPUT_BYTES = 128 * 1024
 const PROGRAMS = { python3: 'usr/bin/python3', node: 'usr/bin/node' }
-const PATH = '/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin'
+const PATH = '/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:/opt/bin'
+/** Of a program that is spoken with for as long as its run lasts. */
+const PIPE_BYTES = 1024 * 1024 * 1024
+/** Longest that a timer of Node waits. */
+const LONGEST_MS = 2 ** 31 - 1
 
 /** The isolation backends of this machine as the engine uses them: one sandbox for each claim of a run. */
 export function nodeSandboxes({ env, workspaces, log }: NodeSandboxesOptions): Sandboxes & { close(): Promise<void> } {
@@ -62,7 +69,11 @@ export function nodeSandboxes({ env, workspaces, log }: NodeSandboxesOptions): S
     const { available, accel, reasons } = await driver.probe(PROBE_MS)
     log.info('an isolation backend was tried', { backend, available, reasons: reasons.join(' ') })
     if (!available) return undefined
-    const offer = { backend: driver.backend, programs: await programsOf(driver, image), ...(accel && { accel }) }
+    const offer = {
+      backend: driver.backend,
+      programs: await programsOf(driver, image, env.NODE_SANDBOX_TOOLS),
+      ...(accel && { accel }),
+    }
     passed.push(offer)
     return offer
   }
@@ -121,13 +132,19 @@ export function nodeSandboxes({ env, workspaces, log }: NodeSandboxesOptions): S
 }
 
 /** Interpreters in the root that containers of this image see; a machine has only what its first file system holds. */
-async function programsOf({ backend }: Driver, { rootfs }: GuestImage): Promise<ReadonlySet<string>> {
+async function programsOf(
+  { backend }: Driver,
+  { rootfs }: GuestImage,
+  tools: string | undefined,
+): Promise<ReadonlySet<string>> {
   if (backend !== 'runc' && backend !== 'gvisor') return new Set()
   const found = await Promise.all(
-    Object.entries(PROGRAMS).map(async ([name, path]) =>
-      access(join(rootfs, path)).then(
-        () => [name],
-        () => [],
+    Object.entries(PROGRAMS).flatMap(([name, path]) =>
+      [join(rootfs, path), ...(tools === undefined ? [] : [join(tools, 'bin', name)])].map(at =>
+        access(at).then(
+          () => [name],
+          () => [],
+        ),
       ),
     ),
   )
@@ -188,57 +205,67 @@ function runSandbox(sandbox: Sandbox, { offered, env, limits, runId }: SandboxFo
     }
   }
 
+  async function keep(): Promise<void> {
+    await mkdir(join(tar, '..'), { recursive: true, mode: 0o700 })
+    const packed = await asStep(
+      sandbox.exec({
+        ...{ argv: ['tar', '-cf', '-', '-C', '/work', '.'], deadlineMs: KEEP_MS },
+        // Headers and padding on top of what the workspace may hold.
+        outputBytes: (limits.diskMb + 16) * 1024 * 1024,
+      }),
+    )
+    const next = `${tar}.next`
+    const file = createWriteStream(next, { mode: 0o600 })
+    for await (const chunk of packed.stdout) {
+      if (!file.write(chunk)) await once(file, 'drain')
+    }
+    file.end()
+    await finished(file)
+    const exit = await packed.exit
+    if (exit.kind !== 'code' || exit.code !== 0) {
+      await rm(next, { force: true })
+      throw new StepFailure('sandbox_failed', `the workspace could not be kept: ${told(exit)}`)
+    }
+    await rename(next, tar)
+  }
+
+  async function pipe(argv: Command['argv']): Promise<SandboxPipe> {
+    const input = byteQueue()
+    const started = await asStep(
+      sandbox.exec({
+        ...{ argv, env: variables, stdin: input.chunks, outputBytes: PIPE_BYTES },
+        deadlineMs: Math.min(limits.timeoutSeconds * 1000, LONGEST_MS),
+      }),
+    )
+    const words = lastWords(started.stderr)
+    return {
+      stdout: started.stdout,
+      write: input.push,
+      ended: Promise.all([started.exit, words]).then(([exit, said]) =>
+        said === '' ? told(exit) : `${told(exit)}: ${said}`,
+      ),
+      kill() {
+        input.end()
+        started.signal('SIGKILL')
+      },
+    }
+  }
+
+  let keeping: Promise<void> = Promise.resolve()
   return {
     offered,
     kernelRelease: sandbox.kernelRelease,
     run,
+    pipe,
     writeFile: (path, content) => asStep(sandbox.writeFile(path, content)),
     readFile: (path, maxBytes) => asStep(sandbox.readFile(path, maxBytes)),
     listFiles: path => asStep(sandbox.listFiles(path)),
-    async keep() {
-      await mkdir(join(tar, '..'), { recursive: true, mode: 0o700 })
-      const packed = await asStep(
-        sandbox.exec({
-          ...{ argv: ['tar', '-cf', '-', '-C', '/work', '.'], deadlineMs: KEEP_MS },
-          // Headers and padding on top of what the workspace may hold.
-          outputBytes: (limits.diskMb + 16) * 1024 * 1024,
-        }),
-      )
-      const next = `${tar}.next`
-      const file = createWriteStream(next, { mode: 0o600 })
-      for await (const chunk of packed.stdout) {
-        if (!file.write(chunk)) await once(file, 'drain')
-      }
-      file.end()
-      await finished(file)
-      const exit = await packed.exit
-      if (exit.kind !== 'code' || exit.code !== 0) {
-        await rm(next, { force: true })
-        throw new StepFailure('sandbox_failed', `the workspace could not be kept: ${told(exit)}`)
-      }
-      await rename(next, tar)
+    // One after another: they write to one place.
+    keep() {
+      keeping = keeping.catch(() => undefined).then(keep)
+      return keeping
     },
     close: () => sandbox.stop(),
-  }
-}
-
-async function textOf(stream: AsyncIterable<Uint8Array>): Promise<string> {
-  const decoder = new TextDecoder()
-  let text = ''
-  for await (const chunk of stream) text += decoder.decode(chunk, { stream: true })
-  return text + decoder.decode()
-}
-
-function told(exit: Exit): string {
-  switch (exit.kind) {
-    case 'code':
-      return `exit code ${exit.code}`
-    case 'signal':
-      return exit.signal
-    case 'limit':
-      return `${exit.limit}: ${exit.detail}`
-    case 'lost':
-      return exit.detail
   }
 }
 

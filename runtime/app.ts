@@ -28,6 +28,8 @@ import { pagesRoute } from './dashboard/route.ts'
 import { answerErrors, answerUnknownRoute } from './errors.ts'
 import { type HealthDeps, healthRoute } from './health/route.ts'
 import { mcpRoute } from './mcp/route.ts'
+import type { McpGrantsDeps } from './mcp-grants/deps.ts'
+import { mcpGrantsRoute } from './mcp-grants/route.ts'
 import { type MetricsDeps, metricsRoute } from './metrics/route.ts'
 import type { NodesDeps } from './nodes/deps.ts'
 import { nodesRoute } from './nodes/route.ts'
@@ -68,7 +70,7 @@ export interface AppDeps extends HealthDeps, MetricsDeps {
   budgets: BudgetsDeps
   schedules: SchedulesDeps
   webhooks: WebhooksDeps
-  connectors: ConnectorsDeps & { oauth: OAuthDeps }
+  connectors: ConnectorsDeps & { oauth: OAuthDeps; mcpGrants: McpGrantsDeps }
   nodes: NodesDeps
   /** Whether runs are executed in this process. */
   embedded: boolean
@@ -121,6 +123,7 @@ function apiRoutes(deps: AppDeps) {
     .use(refuseWork(deps.draining))
     .route('/', oauthStartRoute(deps.connectors.oauth))
     .route('/', connectorsRoute(deps.connectors))
+    .route('/', mcpGrantsRoute(deps.connectors.mcpGrants))
     .route('/', runsRoute(deps.runs))
     .route('/', journalRoute(deps.journals))
     .route('/', approvalsRoute(deps.approvals))

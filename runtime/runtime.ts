@@ -320,7 +320,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     secretOf: provided.secrets.open,
     connectorsOf: agentActions({ service: connectors.service, useTool: budgets.useTool }),
     mcp: {
-      ...{ fetch: outside?.fetch ?? noWayOut, pins: pinStore(db) },
+      ...{ fetch: outside?.fetch ?? noWayOut, pins: pinStore(db), grants: connectors.mcpGrants.service.port },
       stdioTransportOf: options.stdioTransportOf,
     },
   })

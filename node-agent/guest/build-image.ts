@@ -76,13 +76,15 @@ const text = (content: string) => new TextEncoder().encode(content)
 
 /** Folders, tools and the few files that programs look for; the same in a container and in a machine. */
 function rootMembers(busybox: Uint8Array, applets: readonly string[]): Member[] {
-  const folders = ['bin', 'dev', 'etc', 'proc', 'sbin', 'sys', 'usr', 'usr/bin', 'usr/sbin']
+  const folders = ['bin', 'dev', 'etc', 'opt', 'proc', 'sbin', 'sys', 'usr', 'usr/bin', 'usr/sbin']
   return [
     // runc gives a tmpfs the mode of the folder that it covers, whatever its options say.
     ...['tmp', 'work'].map((path): Member => ({ path, kind: 'folder', mode: 0o1777 })),
     ...folders.map((path): Member => ({ path, kind: 'folder', mode: 0o755 })),
     { path: 'bin/busybox', kind: 'file', mode: 0o755, content: busybox },
     ...applets.map((name): Member => ({ path: `bin/${name}`, kind: 'link', mode: 0o777, content: text('busybox') })),
+    // Programs of the operator find their loader and libraries where they stand among them.
+    ...['lib', 'lib64'].map((path): Member => ({ path, kind: 'link', mode: 0o777, content: text(`opt/${path}`) })),
     {
       path: 'etc/passwd',
       kind: 'file',

@@ -12,10 +12,12 @@ import { wasmDriver } from './wasm/wasm-driver.ts'
 /** Every backend, one driver each; which of them work here is for their probes to say. */
 export function driversOf(env: NodeEnv, image: GuestImage): Driver[] {
   const stateDir = env.NODE_STATE_DIR
+  const tools = env.NODE_SANDBOX_TOOLS
+  const oci = { image, stateDir, ...(tools !== undefined && { tools }) }
   return [
     wasmDriver(),
-    ociDriver(runc(), { image, stateDir }),
-    ociDriver(gvisor(), { image, stateDir }),
+    ociDriver(runc(), oci),
+    ociDriver(gvisor(), oci),
     qemuDriver({ image, stateDir, accel: env.NODE_QEMU_ACCEL }),
     kataDriver({ image }),
     firecrackerDriver({

@@ -1,45 +1,62 @@
 import { ApiError } from '../../shared/http/api-error.ts'
-import { connectorRef } from '../../shared/wire/runtime/catalog.ts'
+import { type AnyConnectorId, connectorRef, isConnector } from '../../shared/wire/runtime/catalog.ts'
 import type { UseTool } from '../budgets/tool-limits.ts'
-import { StepFailure } from '../execution/failure.ts'
+import { RunFailure, StepFailure } from '../execution/failure.ts'
 import type { ConnectorAction, ConnectorsOf } from '../execution/tools/connector-tool.ts'
 import { ArgumentError } from './argument-error.ts'
 import { asMeant, readArguments, schemaOf } from './arguments.ts'
-import type { Action } from './definition.ts'
-import { type ConnectorService, loadCatalogue } from './service.ts'
+import type { Action, Connector } from './definition.ts'
+import { loadCatalogue } from './load-catalogue.ts'
+import type { ConnectorService } from './service.ts'
 import { inWords, VendorFailure } from './vendor-failure.ts'
 
 export interface AgentActionsDeps {
-  service: Pick<ConnectorService, 'store' | 'execute'>
+  service: Pick<ConnectorService, 'store' | 'execute' | 'connectorOf'>
   useTool: UseTool
 }
 
 /** Connectors as the engine sees them. What is repeated after a failure is the engine's decision, so each call is one try. */
 export function agentActions({ service, useTool }: AgentActionsDeps): ConnectorsOf {
+  /** Those of the catalogue are known before they are installed; what a tenant's own can do, its install alone knows. */
+  async function shownTo(tenantId: string, { connectorId, action }: Ref): Promise<Pick<Connector, 'name' | 'actions'>> {
+    if (isConnector(connectorId)) return (await loadCatalogue())[connectorId]
+    const install = await service.store.ofTenant(tenantId, connectorId)
+    if (!install) throw new RunFailure('connector_failed', notInstalled(connectorId).message)
+    const connector = await service.connectorOf(install)
+    if (action === undefined || Object.hasOwn(connector.actions, action)) return connector
+    const message = `${connectorId} has no action ${action}; it has ${Object.keys(connector.actions).join(', ')}`
+    throw new RunFailure('connector_failed', message)
+  }
+
   return async (run, entries) => {
     if (entries.length === 0) return []
-    const catalogue = await loadCatalogue()
     const wanted = new Map<string, ConnectorAction>()
     for (const entry of entries) {
       const ref = connectorRef(entry)
       if (!ref) continue
       const { connectorId } = ref
-      for (const [name, action] of Object.entries(catalogue[connectorId].actions)) {
+      const { name: title, actions } = await shownTo(run.tenantId, ref)
+      for (const [name, action] of Object.entries(actions)) {
         if (ref.action !== undefined && ref.action !== name) continue
         const tool = `${connectorId}.${name}`
         wanted.set(tool, {
           ...{ connectorId, name, effect: action.effect, parameters: schemaOf(action) },
-          about: `${catalogue[connectorId].name}: ${action.about}`,
+          about: `${title}: ${action.about}`,
           asMeant: given => asMeant(action, given),
           async call(given, { stepId }, { key, signal }) {
-            const args = argumentsOf(action, given)
             const install = await service.store.ofTenant(run.tenantId, connectorId)
-            if (!install) throw new StepFailure('connector_not_ready', `the connector ${connectorId} is not installed`)
+            if (!install) throw notInstalled(connectorId)
+            const now = isConnector(connectorId) ? action : (await service.connectorOf(install)).actions[name]
+            // What a model was shown, and a human has agreed to, is what is done.
+            if (!now || now.effect !== action.effect) {
+              throw new StepFailure('connector_not_ready', `${tool} is not what it was when the run began`)
+            }
+            const args = argumentsOf(now, given)
             await useTool({ runId: run.id, agentId: run.agentId, stepId, tool })
             try {
-              return await service.execute(install, action, args, { key, signal, tries: 1 })
+              return await service.execute(install, now, args, { key, signal, tries: 1 })
             } catch (error) {
-              throw toStepFailure(error, tool, action)
+              throw toStepFailure(error, tool, now)
             }
           },
         })
@@ -47,6 +64,12 @@ export function agentActions({ service, useTool }: AgentActionsDeps): Connectors
     }
     return [...wanted.values()]
   }
+}
+
+type Ref = NonNullable<ReturnType<typeof connectorRef>>
+
+function notInstalled(connectorId: AnyConnectorId): StepFailure {
+  return new StepFailure('connector_not_ready', `the connector ${connectorId} is not installed`)
 }
 
 function argumentsOf(action: Action, given: Record<string, unknown>): Record<string, unknown> {

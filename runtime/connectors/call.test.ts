@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { OutboundDenied } from '../../shared/http/outbound/outbound-denied.ts'
 import type { Outside, OutsideInit } from '../../shared/http/outbound/outside.ts'
-import { systemClock } from '../../shared/time/clock.ts'
+import { manualClock, systemClock } from '../../shared/time/clock.ts'
 import { sleep } from '../../shared/time/sleep.ts'
 import { readArguments } from './arguments.ts'
 import { type Target, vendorCalls } from './call.ts'
@@ -260,4 +260,33 @@ it('costs less than a millisecond for each action', async () => {
   await round(200)
   const rounds = [await round(200), await round(200), await round(200)]
   expect(rounds.toSorted((a, b) => a - b)[1]).toBeLessThan(1)
+})
+
+it('of 200 at once on one install keeps to the rule of its connector, and makes every one of them', async () => {
+  const clock = manualClock(new Date('2026-01-02T03:04:05.000Z'))
+  const starts: number[] = []
+  let active = 0
+  let most = 0
+  const calls = vendorCalls({
+    async fetch() {
+      starts.push(clock.monotonic())
+      most = Math.max(most, ++active)
+      await new Promise(resolve => setImmediate(resolve))
+      active--
+      return json({ data: [], has_more: false })
+    },
+    clock,
+    // What is under way gets on before time does.
+    async wait(ms) {
+      await new Promise(resolve => setImmediate(resolve))
+      clock.advance(ms)
+    },
+  })
+  const charges = catalogue.stripe.actions.list_charges!
+  const one = { ...target, connector: catalogue.stripe }
+  await Promise.all(Array.from({ length: 200 }, () => calls.execute(one, charges, readArguments(charges, {}))))
+  const { concurrent, perSecond } = catalogue.stripe.rate
+  expect([starts.length, most <= concurrent]).toEqual([200, true])
+  const apart = starts.slice(1).map((at, n) => at - starts[n]!)
+  expect(Math.min(...apart)).toBeGreaterThanOrEqual(1000 / perSecond! - 1e-6)
 })

@@ -90,14 +90,15 @@ export function vendorCalls({ fetch, clock, wait, deadlineMs = DEADLINE_MS }: Ca
       const leave = await gates.enter(installId, connector.rate, signal)
       try {
         const { headers, body } = encoded(request)
-        const key = options.key !== undefined && method !== 'GET' && effect !== 'read' ? options.key : undefined
+        const changes = method !== 'GET' && method !== 'HEAD'
+        const key = options.key !== undefined && changes && effect !== 'read' ? options.key : undefined
         const init: OutsideInit = {
           ...{ method, signal },
           headers: { ...own, ...headers, ...(key !== undefined && { 'idempotency-key': key }) },
           ...(body !== undefined && { body }),
         }
         const url = urlOf(base, request)
-        wrote ||= method !== 'GET'
+        wrote ||= changes
         const answer = await fetch(url, init)
         return await readAnswer(answer)
       } catch (error) {
@@ -141,7 +142,7 @@ export function vendorCalls({ fetch, clock, wait, deadlineMs = DEADLINE_MS }: Ca
     /** Sends a request, and again after a pause where that does nothing twice. */
     async function send(request: VendorRequest, signal: AbortSignal): Promise<VendorAnswer> {
       const { method = 'GET' } = request
-      const most = effect !== 'once' || method === 'GET' ? (options.tries ?? MOST_TRIES) : 1
+      const most = effect !== 'once' || method === 'GET' || method === 'HEAD' ? (options.tries ?? MOST_TRIES) : 1
       for (let tried = 1; ; tried++) {
         try {
           return await once(request, signal)

@@ -26,7 +26,7 @@ const PRINTABLE = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/
 export function readConfig(connector: Connector, config: Record<string, unknown>): ReadConfig {
   const { keys, auth } = connector
   const known = new Map(keys.map(key => [key.name, key]))
-  const primary = keys[0]!
+  const primary = keys[0]
   const warnings: string[] = []
   const details: Detail[] = []
   const values: Record<string, string> = {}
@@ -34,7 +34,7 @@ export function readConfig(connector: Connector, config: Record<string, unknown>
   for (const [name, given] of Object.entries(config)) {
     if (given === null || given === undefined || given === '') continue
     const key = known.get(name)
-    if (!key && !GENERIC.includes(name) && !BESIDE.has(name)) {
+    if (!key && !(primary && GENERIC.includes(name)) && !BESIDE.has(name)) {
       warnings.push(`config.${name.slice(0, 64).toWellFormed()} is not a key of ${connector.id} and was not stored`)
       continue
     }
@@ -54,7 +54,7 @@ export function readConfig(connector: Connector, config: Record<string, unknown>
   }
   if (details.length > 0 || method === undefined) throw invalid(details)
 
-  if (uses(primary, method)) {
+  if (primary && uses(primary, method)) {
     const found = GENERIC.find(name => values[name] !== undefined)
     if (values[primary.name] === undefined && found !== undefined) values[primary.name] = values[found]!
   }
@@ -92,7 +92,7 @@ const uses = ({ usedBy }: ConfigKey, method: AuthMethod) => usedBy === undefined
 
 function methodOf({ auth, keys }: Connector, values: Record<string, string>, named?: string): AuthMethod | undefined {
   if (named !== undefined) return auth.find(one => one === named)
-  if (auth.length === 1 || values[keys[0]!.name] !== undefined) return auth[0]
+  if (auth.length === 1 || (keys[0] && values[keys[0].name] !== undefined)) return auth[0]
   const ofOAuth = keys.some(
     ({ name, usedBy }) => name !== 'accessToken' && usedBy?.includes('oauth2') && values[name] !== undefined,
   )

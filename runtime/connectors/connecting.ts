@@ -7,6 +7,10 @@ import { sleep } from '../../shared/time/sleep.ts'
 import type { ConnectorId } from '../../shared/wire/runtime/catalog.ts'
 import type { AuditLog } from '../audit-log/log.ts'
 import type { Idempotent } from '../idempotency/idempotent.ts'
+import type { McpGrantsDeps } from '../mcp-grants/deps.ts'
+import { discovery } from '../mcp-grants/discovery.ts'
+import { grantService } from '../mcp-grants/service.ts'
+import { grantStore } from '../mcp-grants/store.ts'
 import type { Sealing } from '../vault/sealing.ts'
 import { vendorCalls } from './call.ts'
 import type { ConnectorsDeps } from './deps.ts'
@@ -38,7 +42,10 @@ export interface ConnectingOptions {
 }
 
 /** What keeps a tenant from being deleted. */
-export const CONNECTOR_HOLDINGS = [{ what: 'connectors', rows: 'select 1 from connectors where tenant_id = ?1' }]
+export const CONNECTOR_HOLDINGS = [
+  { what: 'connectors', rows: 'select 1 from connectors where tenant_id = ?1' },
+  { what: 'grants of MCP servers', rows: 'select 1 from mcp_grants where tenant_id = ?1' },
+]
 
 const NO_WAY_OUT: Pick<Outside, 'fetch' | 'problem'> = {
   fetch: () => Promise.reject(new OutboundDenied('this host has no way out')),
@@ -46,7 +53,9 @@ const NO_WAY_OUT: Pick<Outside, 'fetch' | 'problem'> = {
 }
 
 /** Connectors, put together. */
-export function connecting(options: ConnectingOptions): ConnectorsDeps & { oauth: OAuthDeps } {
+export function connecting(
+  options: ConnectingOptions,
+): ConnectorsDeps & { oauth: OAuthDeps; mcpGrants: McpGrantsDeps } {
   const { db, log, clock, newId, maxBodyBytes, sealing, idempotent } = options
   const { fetch, problem } = options.outside ?? NO_WAY_OUT
   const { oauthClients: clients = new Map(), oauthHomes: homes = {}, audit, publicUrl } = options
@@ -56,10 +65,18 @@ export function connecting(options: ConnectingOptions): ConnectorsDeps & { oauth
     ...{ calls: vendorCalls({ fetch, clock, wait: sleep }), tokens, clients, homes, wait: sleep },
     log: log.target('runtime.connectors'),
   })
+  const grants = grantService({
+    ...{ store: grantStore(db), calls: tokens, sealing, clock, newId, wait: sleep, conceal: log.redact.register },
+    log: log.target('runtime.mcp'),
+  })
   const round = consent({
     ...{ rounds: roundStore(db), calls: tokens, clients, homes, sealing, clock, fetch },
     installGranted: service.installGranted,
+    keepGrant: grants.keep,
   })
   const oauth = { consent: round, audit, publicUrl, maxBodyBytes, log: log.target('runtime.connectors') }
-  return { service, idempotent, maxBodyBytes, oauth }
+  const mcpGrants = {
+    ...{ service: grants, discovery: discovery({ fetch, problem }), consent: round, publicUrl, maxBodyBytes },
+  }
+  return { service, idempotent, maxBodyBytes, oauth, mcpGrants }
 }

@@ -1,9 +1,9 @@
 import type { z } from 'zod'
 import { text } from '../../shared/wire/bounds.ts'
-import type { ConnectorId } from '../../shared/wire/runtime/catalog.ts'
+import type { AnyConnectorId } from '../../shared/wire/runtime/catalog.ts'
 
 /** How a connector proves who it is. `token` is whatever the vendor calls it: an API key, a bot token, a secret key. */
-export type AuthMethod = 'oauth2' | 'token' | 'basic'
+export type AuthMethod = 'oauth2' | 'token' | 'basic' | 'none'
 
 /** What an install holds once it is opened. OAuth uses the keys accessToken, refreshToken, clientId and clientSecret. */
 export interface Credential {
@@ -28,7 +28,7 @@ export interface ConfigKey {
 export type Scalar = string | number | boolean
 
 export interface VendorRequest {
-  method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** Made with `path`, so that no argument can leave its segment. */
   path: string
   query?: Readonly<Record<string, Scalar | readonly Scalar[] | undefined>>
@@ -78,7 +78,7 @@ export interface Action {
 }
 
 export interface Connector {
-  id: ConnectorId
+  id: AnyConnectorId
   name: string
   /** The first is the one that the primary secret stands for. */
   auth: readonly [AuthMethod, ...AuthMethod[]]

@@ -1,5 +1,5 @@
 import type { Row } from '@libsql/client/web'
-import { type ConnectorId, isConnector } from '../../shared/wire/runtime/catalog.ts'
+import { type AnyConnectorId, isAnyConnector } from '../../shared/wire/runtime/catalog.ts'
 import type { Connector as OnWire } from '../../shared/wire/runtime/connector.ts'
 import type { SealedColumn } from '../vault/rotate.ts'
 import type { Place } from '../vault/vault.ts'
@@ -8,7 +8,7 @@ import type { AuthMethod } from './definition.ts'
 /** A connector that a tenant has installed, without its secrets. */
 export interface Install {
   tenantId: string
-  connectorId: ConnectorId
+  connectorId: AnyConnectorId
   id: string
   displayName: string
   method: AuthMethod
@@ -51,7 +51,7 @@ export const CONNECTOR_SEALED: SealedColumn = {
 /** Undefined for a connector that this version does not know, such as after a step back to an older one. */
 export function toInstall(row: Row): Install | undefined {
   const connectorId = String(row.connector_id)
-  if (!isConnector(connectorId)) return undefined
+  if (!isAnyConnector(connectorId)) return undefined
   return {
     ...{ tenantId: String(row.tenant_id), connectorId, id: String(row.id), sealed: String(row.sealed) },
     displayName: JSON.parse(String(row.display_name)) as string,

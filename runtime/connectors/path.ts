@@ -5,7 +5,8 @@ export function path(fixed: TemplateStringsArray, ...values: readonly (string | 
   return fixed.reduce((made, part, at) => made + segment(values[at - 1]!) + part)
 }
 
-function segment(value: string | number): string {
+/** One value, encoded. */
+export function segment(value: string | number): string {
   const text = String(value)
   if (text === '' || /^\.+$/.test(text))
     throw new ArgumentError([{ path: '', message: `'${text}' cannot be part of a path` }])

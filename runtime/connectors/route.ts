@@ -2,7 +2,7 @@ import { type Context, Hono } from 'hono'
 import { ApiError } from '../../shared/http/api-error.ts'
 import { jsonBody } from '../../shared/http/validate.ts'
 import { dropAbsent } from '../../shared/wire/aliases.ts'
-import { isConnector } from '../../shared/wire/runtime/catalog.ts'
+import { isAnyConnector } from '../../shared/wire/runtime/catalog.ts'
 import {
   type ConnectorDetail,
   type ConnectorInstalled,
@@ -17,10 +17,9 @@ import { pageOf } from '../paging/page.ts'
 import { readQuery } from '../paging/read-query.ts'
 import { ArgumentError } from './argument-error.ts'
 import { readArguments } from './arguments.ts'
-import type { Action } from './definition.ts'
+import type { Action, Connector } from './definition.ts'
 import type { ConnectorsDeps } from './deps.ts'
 import { type Install, onWire } from './install.ts'
-import { catalogueOnWire, loadCatalogue } from './service.ts'
 import { inWords, MOST_CHARACTERS, VendorFailure } from './vendor-failure.ts'
 
 /** Connectors of a tenant (contract §8). Credentials go in and never come out. */
@@ -29,7 +28,7 @@ export function connectorsRoute({ service, idempotent, maxBodyBytes }: Connector
 
   /** By the connector's id or by the install's: either works on every path. */
   async function find(principal: Principal, id: string): Promise<Install> {
-    if (!isConnector(id)) return own(principal, await store.byId(id), 'installed connector', id)
+    if (!isAnyConnector(id)) return own(principal, await store.byId(id), 'installed connector', id)
     const found = await store.ofTenant(principal.tenantId, id)
     if (found === undefined) throw notFound('installed connector', id)
     return found
@@ -38,7 +37,7 @@ export function connectorsRoute({ service, idempotent, maxBodyBytes }: Connector
   async function execute(c: Context<RuntimeHttpEnv>, body: Record<string, unknown>, readOnly: boolean) {
     const { action: name, ...query } = dropAbsent(c.req.query()) as Record<string, string>
     const install = await find(c.get('principal'), c.req.param('connectorId') ?? '')
-    const action = await actionOf(install, name, readOnly)
+    const action = actionOf(install, await service.connectorOf(install), name, readOnly)
     const { connectorId } = install
     const args = argumentsOf(action, { ...query, ...body })
     const key = c.req.header('idempotency-key')
@@ -56,7 +55,7 @@ export function connectorsRoute({ service, idempotent, maxBodyBytes }: Connector
   }
 
   return new Hono<RuntimeHttpEnv>()
-    .get('/v1/connectors/catalog', async c => c.json(await catalogueOnWire()))
+    .get('/v1/connectors/catalog', async c => c.json(await service.catalogue(c.get('principal').tenantId)))
     .post(
       '/v1/connectors/install',
       jsonBody(connectorInstall, maxBodyBytes),
@@ -107,8 +106,12 @@ function installed(install: Install, warnings: string[]): ConnectorInstalled {
   return { connectorId, status: 'installed', id, ready: missing.length === 0, missing: [...missing], warnings }
 }
 
-async function actionOf({ connectorId }: Install, name: string | undefined, readOnly: boolean): Promise<Action> {
-  const { actions } = (await loadCatalogue())[connectorId]
+function actionOf(
+  { connectorId }: Install,
+  { actions }: Connector,
+  name: string | undefined,
+  readOnly: boolean,
+): Action {
   const action = name !== undefined && Object.hasOwn(actions, name) ? actions[name] : undefined
   if (action && (!readOnly || action.effect === 'read')) return action
   const names = Object.entries(actions).flatMap(([one, { effect }]) => (readOnly && effect !== 'read' ? [] : [one]))

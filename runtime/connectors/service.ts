@@ -3,24 +3,26 @@ import { ApiError } from '../../shared/http/api-error.ts'
 import type { Outside } from '../../shared/http/outbound/outside.ts'
 import type { Log } from '../../shared/log/log.ts'
 import type { Clock } from '../../shared/time/clock.ts'
-import { type ConnectorId, connectorIds, isConnector } from '../../shared/wire/runtime/catalog.ts'
+import { type ConnectorId, connectorIds, isCustom } from '../../shared/wire/runtime/catalog.ts'
 import {
   type CatalogEntry,
   type ConnectorInstall,
   type ConnectorTest,
   MASKED,
 } from '../../shared/wire/runtime/connector.ts'
-import { notFound } from '../auth/own.ts'
 import { type Sealing, vaultToStore } from '../vault/sealing.ts'
-import { schemaOf } from './arguments.ts'
 import type { CallOptions, Target, VendorCalls } from './call.ts'
 import { invalid, missingIn, readConfig } from './config.ts'
 import type { Action, Connector, Credential } from './definition.ts'
+import { fromCatalogue, toEntry } from './from-catalogue.ts'
 import { type Install, placeOf } from './install.ts'
+import { loadCatalogue } from './load-catalogue.ts'
 import type { OAuthClients } from './oauth/clients.ts'
 import { clientOf, type Held, refresher } from './oauth/refresher.ts'
 import type { TokenCalls } from './oauth/token-calls.ts'
 import { type OtherHome, vendorAt } from './oauth/vendors.ts'
+import { customConnector } from './openapi/custom-connector.ts'
+import { customs } from './openapi/customs.ts'
 import type { ConnectorStore } from './store.ts'
 import { VendorFailure } from './vendor-failure.ts'
 
@@ -46,7 +48,19 @@ export type ConnectorService = ReturnType<typeof connectorService>
 export function connectorService(deps: ConnectorServiceDeps) {
   const { store, calls, sealing, outside, clock, newId, conceal, tokens, clients, homes } = deps
   const nowMs = () => clock.now().getTime()
-  const refreshing = refresher({ ...deps, calls: tokens, open: credentialOf, seal })
+  const { connectorOf, compiledOf } = customs({ store })
+  const refreshing = refresher<Install>({
+    ...{ calls: tokens, clock, wait: deps.wait, open: credentialOf },
+    store: { ...store, now: ({ tenantId, connectorId }) => store.ofTenant(tenantId, connectorId) },
+    meansOf({ install: { connectorId }, credential }) {
+      const vendor = vendorAt(connectorId, homes[connectorId])
+      const { refreshToken } = credential.values
+      const client = vendor && clientOf(credential, vendor, clients)
+      if (credential.method !== 'oauth2' || refreshToken === undefined || !vendor || !client) return undefined
+      return { vendor, client, refreshToken }
+    },
+    seal: async (install, values) => seal(install, await connectorOf(install), values),
+  })
 
   async function checkAddress(path: string, address: string): Promise<void> {
     const url = URL.parse(address)
@@ -70,9 +84,9 @@ export function connectorService(deps: ConnectorServiceDeps) {
 
   async function seal(
     { tenantId, connectorId }: Pick<Install, 'tenantId' | 'connectorId'>,
+    { keys }: Connector,
     values: Readonly<Record<string, string>>,
   ): Promise<string> {
-    const { keys } = (await loadCatalogue())[connectorId]
     const secrets = Object.fromEntries(keys.flatMap(({ name, secret }) => pick(values, name, secret === true)))
     for (const secret of Object.values(secrets)) conceal(secret)
     const vault = await vaultToStore(sealing, 'a credential')
@@ -94,7 +108,7 @@ export function connectorService(deps: ConnectorServiceDeps) {
       name,
       secretKeys.has(name) ? MASKED : value,
     ])
-    const sealed = await seal({ tenantId, connectorId: connector.id }, credential.values)
+    const sealed = await seal({ tenantId, connectorId: connector.id }, connector, credential.values)
     return store.install(
       {
         ...{ tenantId, connectorId: connector.id, id: newId(), config: Object.fromEntries(shown) },
@@ -111,7 +125,7 @@ export function connectorService(deps: ConnectorServiceDeps) {
     effect: Action['effect'],
     make: (target: Target) => Promise<T>,
   ): Promise<T> {
-    const connector = (await loadCatalogue())[install.connectorId]
+    const connector = await connectorOf(install)
     if (install.missing.length > 0) throw notReady(connector, install.missing)
     const targetOf = ({ install: { id, baseUrl }, credential }: Held): Target => ({
       ...{ installId: id, connector, credential, baseUrl },
@@ -141,22 +155,27 @@ export function connectorService(deps: ConnectorServiceDeps) {
 
   return {
     store,
+    connectorOf,
 
     /** Installs a connector or replaces its credentials; the statements go into the same transaction. */
     async install(
       tenantId: string,
-      { connectorId, config, displayName }: ConnectorInstall,
+      given: ConnectorInstall,
       also: readonly InStatement[],
     ): Promise<{ install: Install; warnings: string[] }> {
-      if (!isConnector(connectorId)) {
-        const known = `the catalogue has ${connectorIds.join(', ')}`
-        throw new ApiError('not_found', `${notFound('connector', connectorId).message}; ${known}`)
-      }
-      const connector = (await loadCatalogue())[connectorId]
+      const { connectorId, config, displayName } = given
+      const api = isCustom(connectorId) ? await compiledOf(tenantId, connectorId, given) : undefined
+      const connector = isCustom(connectorId) ? customConnector(connectorId, api!) : await fromCatalogue(given)
       const { credential, baseUrl, missing, warnings } = readConfig(connector, config)
+      if (api && baseUrl === undefined) {
+        const path = 'openapi#/servers/0/url'
+        const message = 'expected an http or https address; without one give config.baseUrl'
+        if (api.server === undefined) throw invalid([{ path, message }])
+        await checkAddress(path, api.server)
+      }
       const about = { baseUrl, missing, displayName: displayName?.toWellFormed() || connector.name }
-      const install = await keep(tenantId, connector, credential, about, also)
-      return { install, warnings }
+      const own = api && isCustom(connectorId) ? [store.apiStatement(tenantId, connectorId, api)] : []
+      return { install: await keep(tenantId, connector, credential, about, [...own, ...also]), warnings }
     },
 
     /** Installs what a vendor granted to a person who went to its page. */
@@ -212,6 +231,14 @@ export function connectorService(deps: ConnectorServiceDeps) {
       return called(install, action.effect, target => calls.execute(target, action, args, options))
     },
 
+    /** The catalogue as clients see it, and behind it the connectors that are the tenant's own. */
+    async catalogue(tenantId: string): Promise<CatalogEntry[]> {
+      const known = await loadCatalogue()
+      const own: Connector[] = []
+      for (const install of await store.customs(tenantId)) own.push(await connectorOf(install))
+      return [...connectorIds.map(id => known[id]), ...own].map(toEntry)
+    },
+
     /** Asks the vendor whether it takes the credentials. */
     async test(install: Install): Promise<ConnectorTest> {
       const before = clock.monotonic()
@@ -222,7 +249,7 @@ export function connectorService(deps: ConnectorServiceDeps) {
       let tested: ConnectorTest
       try {
         const account = await called(install, 'read', target => calls.probe(target))
-        const { name } = (await loadCatalogue())[install.connectorId]
+        const { name } = await connectorOf(install)
         tested = result(true, `${name} takes these credentials`, account)
       } catch (error) {
         if (!(error instanceof VendorFailure) && !(error instanceof ApiError)) throw error
@@ -232,25 +259,6 @@ export function connectorService(deps: ConnectorServiceDeps) {
       return tested
     },
   }
-}
-
-/** Loaded at the first use: a service whose tenants use no connector does not pay for all of them. */
-export async function loadCatalogue(): Promise<typeof import('./catalogue.ts')['catalogue']> {
-  return (await import('./catalogue.ts')).catalogue
-}
-
-/** The catalogue as clients see it. */
-export async function catalogueOnWire(): Promise<CatalogEntry[]> {
-  const catalogue = await loadCatalogue()
-  return connectorIds.map(id => {
-    const { name, auth, keys, actions } = catalogue[id]
-    return {
-      ...{ connectorId: id, name, auth: auth.join(' or '), configKeys: keys.map(key => key.name) },
-      actions: Object.entries(actions).map(([action, one]) => ({
-        ...{ name: action, readOnly: one.effect === 'read', arguments: schemaOf(one) },
-      })),
-    }
-  })
 }
 
 function notReady({ id, name }: Connector, missing: readonly string[]): ApiError<'connector_not_ready'> {

@@ -1,10 +1,15 @@
 import type { InStatement } from '@libsql/client/web'
 import type { Db } from '../../shared/sql/db.ts'
+import type { CustomId } from '../../shared/wire/runtime/catalog.ts'
 import { type PageOf, pageSql } from '../paging/page.ts'
 import { storableText } from '../schema/storable-text.ts'
 import { type Install, toInstall } from './install.ts'
+import type { CompiledApi } from './openapi/compiled.ts'
 
 export type NewInstall = Omit<Install, 'revision' | 'tested' | 'createdMs' | 'status'>
+
+/** As many as the catalogue shows. */
+const MOST_CUSTOM = 200
 
 export type ConnectorStore = ReturnType<typeof connectorStore>
 
@@ -50,6 +55,26 @@ returning *`,
       const { where, order, args } = pageSql(page)
       const sql = `select * from connectors where tenant_id = ? ${where} ${order}`
       return (await db.execute({ sql, args: [tenantId, ...args] })).rows.flatMap(row => toInstall(row) ?? [])
+    },
+
+    /** What a custom connector keeps of its document, for the transaction of its install. */
+    apiStatement: (tenantId: string, connectorId: CustomId, api: CompiledApi): InStatement => ({
+      sql: `insert into connector_apis (tenant_id, connector_id, api) values (?, ?, ?)
+on conflict (tenant_id, connector_id) do update set api = excluded.api`,
+      args: [tenantId, connectorId, JSON.stringify(api)],
+    }),
+
+    async api(tenantId: string, connectorId: string): Promise<CompiledApi | undefined> {
+      const sql = 'select api from connector_apis where tenant_id = ? and connector_id = ?'
+      const [row] = (await db.execute({ sql, args: [tenantId, connectorId] })).rows
+      return row && (JSON.parse(String(row.api)) as CompiledApi)
+    },
+
+    /** Those of a tenant that are its own, by name. */
+    async customs(tenantId: string): Promise<Install[]> {
+      const sql = `select * from connectors where tenant_id = ? and connector_id >= 'http-' and connector_id < 'http.'
+order by connector_id limit ${MOST_CUSTOM}`
+      return (await db.execute({ sql, args: [tenantId] })).rows.flatMap(row => toInstall(row) ?? [])
     },
 
     async ids(tenantId: string): Promise<Set<string>> {

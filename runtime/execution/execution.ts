@@ -16,7 +16,7 @@ import { modelsOf } from './journal/models-of.ts'
 import { type LastWord, LeaseLostError, type RunJournal, runJournal } from './journal/run-journal.ts'
 import { plainMessage } from './journal/well-formed.ts'
 import type { Claimed, LeaseStore } from './lease-store.ts'
-import { mcpServers } from './mcp/servers.ts'
+import { mcpServers, type RunMcp } from './mcp/servers.ts'
 import { parking } from './parking.ts'
 import { isSandboxTool, placed } from './sandbox/placement.ts'
 import { sandboxOfRun } from './sandbox/run-sandbox.ts'
@@ -136,7 +136,9 @@ async function work(
   const declared = await deps.manifestOf(run.versionId)
   const turn = run.sessionId === undefined ? undefined : await deps.turnOf(run, run.sessionId, declared)
   const manifest = turn ? { ...declared, systemPrompt: withHints(declared.systemPrompt, turn.hints) } : declared
-  const offered = await placed(manifest, deps.sandboxes, { commands: deps.mcp.stdioTransportOf !== undefined })
+  const offered = await placed(manifest, deps.sandboxes, {
+    commandsElsewhere: deps.mcp.stdioTransportOf !== undefined,
+  })
   const found = await deps.models.find(run.tenantId, manifest.model, {
     tools:
       manifest.tools.length + manifest.connectors.length + manifest.mcpServers.length + manifest.subAgents.length > 0,
@@ -161,14 +163,19 @@ async function work(
     ...{ maxSteps: manifest.limits.maxSteps, random: deps.random, draining: deps.draining, metrics: deps.metrics },
   })
   const sandbox =
-    offered && manifest.tools.some(({ name }) => isSandboxTool(name))
+    offered &&
+    (manifest.tools.some(({ name }) => isSandboxTool(name)) || manifest.mcpServers.some(({ command }) => command))
       ? sandboxOfRun({
           ...{ sandboxes: deps.sandboxes, runId: run.id, manifest, offered },
           secret: ref => deps.secretOf(run.tenantId, ref.replace(/^secret\//, '')),
         })
       : undefined
-  const mcp = await mcpServers({ ...deps.mcp, secretOf: deps.secretOf, run, steps, history, sha256, clock }, manifest)
+  let mcp: RunMcp | undefined
   try {
+    mcp = await mcpServers(
+      { ...deps.mcp, secretOf: deps.secretOf, run, steps, history, sha256, clock, sandbox },
+      manifest,
+    )
     const tools = toolbox(manifest, {
       ...{ run, db, records, clock, approvals, newId, depth: run.depth, children: deps.children(run) },
       ...{ outbound: deps.outbound, sandbox, mcp: mcp.tools },
@@ -181,7 +188,7 @@ async function work(
       ...(turn && { voice: turn.voice }),
     })
   } finally {
-    mcp.close()
+    mcp?.close()
     await sandbox?.close()
   }
 }

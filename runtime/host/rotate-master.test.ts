@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
+import { grantingServer } from '../../tests/runtime/granting-server.ts'
 import { KeysRotateMasterCommand } from '../cli/keys.ts'
 import { runtimeSteps } from '../schema/steps.ts'
 import { serveRuntime } from './node.ts'
@@ -34,11 +35,15 @@ async function during<T>(
   try {
     return await work(async (method, path, body) => {
       const answer = await fetch(service.origin + path, {
-        ...{ method, headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' } },
+        ...{
+          method,
+          redirect: 'manual',
+          headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
+        },
         ...(body && { body: JSON.stringify(body) }),
       })
       const text = await answer.text()
-      if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`)
+      if (answer.status >= 400) throw new Error(`${method} ${path}: ${answer.status} ${text}`)
       return text.startsWith('{') || text.startsWith('[') ? JSON.parse(text) : text
     })
   } finally {
@@ -59,6 +64,10 @@ const fill = () =>
     await call('PUT', '/v1/secrets/TOKEN', { value: 'v' })
     await call('POST', '/v1/webhooks', { url: 'http://127.0.0.1:9/' })
     await call('POST', '/v1/connectors/oauth/start', { connectorId: 'github' })
+    const granting = await grantingServer()
+    const round = (await call('POST', '/v1/mcp-servers/oauth/start', { url: granting.url })) as { state: string }
+    await call('GET', `/auth/connectors/callback?code=c&state=${round.state}`)
+    await granting.close()
     const config = { secretKey: 'sk-vendor', baseUrl: 'http://127.0.0.1:9/' }
     await call('POST', '/v1/connectors/install', { connectorId: 'stripe', config })
     await call('POST', '/v1/agents', { name: 'echo', manifest: { model: 'demo/echo' } })
@@ -149,7 +158,7 @@ describe('a new master key', () => {
       cli.run(['keys', 'rotate-master'], { env: vars, stdin: new PassThrough(), stdout, stderr, colorDepth: 1 })
     expect(await run()).toBe(0)
     expect(String(stdout.read())).toMatch(
-      /^9 keys wrapped anew; the master key is now in .*master\.key; the old key is kept/,
+      /^10 keys wrapped anew; the master key is now in .*master\.key; the old key is kept/,
     )
     vars = { ...vars, PLATFORM_DATA_DIR: join(folder, 'nowhere') }
     expect([await run(), String(stderr.read())]).toEqual([1, expect.stringMatching(/^there is no master key in /)])

@@ -1,5 +1,6 @@
 import { CONNECTOR_SEALED } from '../connectors/install.ts'
 import { ROUND_SEALED } from '../connectors/oauth/rounds.ts'
+import { MCP_GRANT_SEALED } from '../mcp-grants/grant.ts'
 import { PROVIDER_SEALED } from '../providers/directory.ts'
 import { RECEIPT_KEY_SEALED } from '../receipts/signing-keys.ts'
 import { SECRET_SEALED } from '../secrets/store.ts'
@@ -17,5 +18,6 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
   WEBHOOK_SEALED,
   CONNECTOR_SEALED,
   ROUND_SEALED,
+  MCP_GRANT_SEALED,
   ...PROVIDER_SEALED,
 ]

@@ -7,6 +7,7 @@ import { executionStep } from './execution-step.ts'
 import { governanceStep } from './governance-step.ts'
 import { mcpStep } from './mcp-step.ts'
 import { nodesStep } from './nodes-step.ts'
+import { ownApisStep } from './own-apis-step.ts'
 import { schedulesStep } from './schedules-step.ts'
 import { sealingStep } from './sealing-step.ts'
 import { sessionsStep } from './sessions-step.ts'
@@ -36,4 +37,5 @@ export const runtimeSteps: readonly Migration[] = [
   mcpStep,
   nodesStep,
   dashboardStep,
+  ownApisStep,
 ]

@@ -1,6 +1,9 @@
 import { readArguments } from '../../runtime/connectors/arguments.ts'
 import { vendorCalls } from '../../runtime/connectors/call.ts'
 import { catalogue } from '../../runtime/connectors/catalogue.ts'
+import { compile } from '../../runtime/connectors/openapi/compile.ts'
+import { customConnector } from '../../runtime/connectors/openapi/custom-connector.ts'
+import { readDocument } from '../../runtime/connectors/openapi/document.ts'
 import { createRuntime } from '../../runtime/runtime.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import type { Outside } from '../../shared/http/outbound/outside.ts'
@@ -12,6 +15,23 @@ const KEY = `wb_live_${'b'.repeat(43)}`
 const TIMES = 400
 const CONFIG = { personalAccessToken: 'github_pat_of_a_bench' }
 const ARGUMENTS = { owner: 'octo', repo: 'hello', limit: '30' }
+
+/** The same request, as an OpenAPI document has it. */
+const parameter = (name: string, type: string, where = 'path') => ({
+  ...{ name, in: where, required: where === 'path', schema: { type } },
+})
+const DOCUMENT = {
+  ...{ openapi: '3.1.0', info: { title: 'Bench', version: '1' }, servers: [{ url: 'https://api.github.com' }] },
+  components: { securitySchemes: { key: { type: 'http', scheme: 'bearer' } } },
+  paths: {
+    '/repos/{owner}/{repo}/pulls': {
+      get: {
+        ...{ operationId: 'list_prs', security: [{ key: [] }] },
+        parameters: [parameter('owner', 'string'), parameter('repo', 'string'), parameter('limit', 'integer', 'query')],
+      },
+    },
+  },
+}
 
 /** A page of pull requests as it comes, about 60 kB. */
 const page = JSON.stringify(
@@ -32,6 +52,11 @@ export const connectorsBench: Bench = {
       value: ({ variants }) => 1000 / variants[1]!.median - 1000 / variants[0]!.median,
       atMost: 1,
     },
+    {
+      says: 'milliseconds of the core of a connector from a document beside reading the answer',
+      value: ({ variants }) => 1000 / variants[2]!.median - 1000 / variants[0]!.median,
+      atMost: 1,
+    },
   ],
   async prepare() {
     const { github } = catalogue
@@ -39,6 +64,13 @@ export const connectorsBench: Bench = {
     const calls = vendorCalls({ fetch: answer, clock: systemClock, wait: sleep })
     const credential = { method: 'token', values: CONFIG } as const
     const target = { installId: 'bench', connector: github, credential }
+    const fromDocument = customConnector('http-bench', compile(await readDocument(DOCUMENT), ['list_prs'], undefined))
+    const ownAction = fromDocument.actions.list_prs!
+    const own = {
+      installId: 'own',
+      connector: fromDocument,
+      credential: { method: 'token', values: { key: 'k-of-a-bench' } } as const,
+    }
     const db = await openDb(':memory:')
     const runtime = createRuntime({ db, bootstrapKey: KEY, outside, masterKey: new Uint8Array(32).fill(1) })
     await runtime.ready()
@@ -61,6 +93,10 @@ export const connectorsBench: Bench = {
         {
           name: 'the connector core',
           round: round(() => calls.execute(target, action, readArguments(action, ARGUMENTS))),
+        },
+        {
+          name: 'the core of a connector from a document',
+          round: round(() => calls.execute(own, ownAction, readArguments(ownAction, ARGUMENTS))),
         },
         {
           name: 'an execute of the API',

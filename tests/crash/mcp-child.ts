@@ -1,5 +1,6 @@
 import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { nodeEnv } from '../../node-agent/env.ts'
 import { engineLimits } from '../../runtime/execution/engine-deps.ts'
 import type { StdioTransportOf } from '../../runtime/execution/mcp/deps.ts'
 import { pinStore } from '../../runtime/execution/mcp/pin-store.ts'
@@ -8,6 +9,7 @@ import { nodeOutside } from '../../shared/host/node-outside.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { readAllowEntry } from '../../shared/http/outbound/allow-list.ts'
 import { outboundRule } from '../../shared/http/outbound/outbound-rule.ts'
+import { silentLog } from '../../shared/log/log.ts'
 import { testOnlyChildProcess } from '../mcp/real-servers.ts'
 import { RUN_ID } from './run-id.ts'
 
@@ -16,7 +18,9 @@ import { RUN_ID } from './run-id.ts'
  * its answer has come. Without a moment it lives until the run has ended or waits for a human.
  */
 const [folder = '.', given = '{}', kill] = process.argv.slice(2)
-const { server, call } = JSON.parse(given) as {
+const { server, call, node } = JSON.parse(given) as {
+  /** The variables of a node: commands run in its sandbox, in place of a child of this process. */
+  node?: Record<string, string>
   server: { name: string; url?: string }
   call: { name: string; arguments: Record<string, unknown> }
 }
@@ -63,6 +67,37 @@ const watchedChild: StdioTransportOf = async (run, command) => {
   return transport
 }
 
+/** The sandboxes of a node, whose pipes are watched as the child is. */
+async function watchedSandboxes(vars: Record<string, string>) {
+  const { nodeSandboxes } = await import('../../node-agent/sandboxes.ts')
+  const all = nodeSandboxes({ env: nodeEnv.parse(vars), workspaces: join(folder, 'workspaces'), log: silentLog() })
+  async function* watched(stdout: AsyncIterable<Uint8Array>, called: () => boolean) {
+    for await (const chunk of stdout) {
+      if (called()) moment('after-call')
+      yield chunk
+    }
+  }
+  const open: typeof all.open = async run => {
+    const room = await all.open(run)
+    return {
+      ...room,
+      async pipe(argv) {
+        const pipe = await room.pipe(argv)
+        let called = false
+        return {
+          ...{ ended: pipe.ended, kill: pipe.kill, stdout: watched(pipe.stdout, () => called) },
+          write(bytes) {
+            called = sending(JSON.parse(new TextDecoder().decode(bytes)) as Message)
+            pipe.write(bytes)
+          },
+        }
+      },
+    }
+  }
+  return { ...all, open }
+}
+const sandboxes = node && (await watchedSandboxes(node))
+
 // Kept apart from the engine's connection, as on a node that was given a store of its own.
 const pins = await openDb(join(folder, 'run.db'))
 const kept = pinStore(pins)
@@ -77,7 +112,11 @@ const watchedPins: typeof kept = {
 const room = await engineRoom({
   ...{ url: join(folder, 'run.db'), owner: `pid:${process.pid}`, isGone: owner => owner !== `pid:${process.pid}` },
   limits: { ...engineLimits, recoveryMs: 100 },
-  manifest: { mcpServers: [{ ...server, allow: [call.name] }] },
+  manifest: {
+    mcpServers: [{ ...server, allow: [call.name] }],
+    ...(node && { isolation: 'runc', limits: { memoryMb: 1024, diskMb: 64 } }),
+  },
+  ...(sandboxes && { sandboxes }),
   ask: script([says('', [{ name: `mcp__${server.name}__${call.name}`, arguments: call.arguments }]), says('done')]),
   mcp: {
     async fetch(url, init) {
@@ -88,12 +127,14 @@ const room = await engineRoom({
       moment('after-call')
       return new Response(body, answer)
     },
-    ...{ pins: watchedPins, stdioTransportOf: watchedChild },
+    pins: watchedPins,
+    ...(!sandboxes && { stdioTransportOf: watchedChild }),
   },
 })
 await room.create({ prompt: 'go' }, { id: RUN_ID })
 await room.engine.start()
 await room.until(RUN_ID, ['succeeded', 'failed', 'cancelled', 'waiting'])
 await room.close()
+await sandboxes?.close()
 pins.close()
 await outside.close()

@@ -1,15 +1,27 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterEach, expect, it } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
+import { hasGuestInputs, testImageFolder } from '../../node-agent/isolation/testing/test-image.ts'
 import { runStore } from '../../runtime/runs/store.ts'
 import { clearRecords } from '../../runtime/vault/records.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { checkJournal } from '../../shared/sign/journal-chain.ts'
+import { requireBackend } from '../backends/require.ts'
 import { everythingOverHttp, FILESYSTEM } from '../mcp/real-servers.ts'
+import { sandboxTools } from '../mcp/sandbox-tools.ts'
 import { RUN_ID } from './run-id.ts'
 
 const open: { close(): Promise<void> | void }[] = []
@@ -122,3 +134,49 @@ it.each(['before-call', 'after-call'] as const)(
   },
   60_000,
 )
+
+const has = (binary: string) => spawnSync(binary, ['--version']).status === 0
+const here =
+  hasGuestInputs() &&
+  requireBackend('runc', process.getuid?.() === 0 && has('runc'), 'apt-get install runc, and run as root')
+
+describe.runIf(here)('server-filesystem inside runc, under a service that is killed', () => {
+  const server = {
+    name: 'fs',
+    command: 'node',
+    args: ['/opt/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js', '/work'],
+  }
+  const given = async (at: string, call: object) => ({
+    ...{ server, call },
+    node: {
+      NODE_STATE_DIR: at,
+      NODE_IMAGE_DIR: await testImageFolder(),
+      NODE_SANDBOX_TOOLS: sandboxTools('@modelcontextprotocol/server-filesystem'),
+    },
+  })
+  const walkable = () => {
+    const at = folder()
+    chmodSync(at, 0o711)
+    return at
+  }
+
+  it('writes again what may be written twice, in a sandbox that is new', async () => {
+    const at = walkable()
+    const call = { name: 'write_file', arguments: { path: '/work/a.txt', content: 'written' } }
+    const after = await killed(at, await given(at, call), 'after-call')
+    expect(after.run.status).toBe('succeeded')
+    expect(after.calls).toEqual([key, key])
+    expect(after.of).toEqual(['step_started 1', 'step_completed 1'])
+    // The sandbox of the life that was cut off is gone as well.
+    expect(readdirSync(join(at, 'runc/state'))).toEqual([])
+  }, 60_000)
+
+  it('does not move again what it may have moved: a human says whether it happened', async () => {
+    const at = walkable()
+    const call = { name: 'move_file', arguments: { source: '/work/a', destination: '/work/b' } }
+    const after = await killed(at, await given(at, call), 'after-call')
+    expect(after.run.status).toBe('waiting')
+    expect(after.calls).toEqual([key])
+    expect(after.asked).toEqual([['uncertain_step', { name: 'mcp__fs__move_file', arguments: call.arguments }]])
+  }, 60_000)
+})

@@ -86,30 +86,32 @@ export async function authorizationServer() {
   }
   return {
     ...{ origin, home, seen },
-    /** What a browser does with the address of a consent page: follows it until it leaves this server. */
-    async browse(address: string): Promise<URL> {
-      const cookies = new Map<string, string>()
-      let at = new URL(address)
-      for (let hops = 0; at.origin === origin; hops++) {
-        if (hops === 20) throw new Error(`going round in circles at ${at.href}`)
-        const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ')
-        const answer = await fetch(at, { redirect: 'manual', headers: { cookie } })
-        for (const line of answer.headers.getSetCookie()) {
-          const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? []
-          cookies.set(name, value)
-        }
-        const location = answer.headers.get('location')
-        if (location === null) throw new Error(`${at.href}: ${answer.status} ${await answer.text()}`)
-        at = new URL(location, at)
-      }
-      return at
-    },
+    browse: (address: string) => browse(origin, address),
     async close() {
       server.closeAllConnections()
       server.close()
       await once(server, 'close')
     },
   }
+}
+
+/** What a browser does with the address of a consent page: follows it until it leaves this server. */
+export async function browse(origin: string, address: string): Promise<URL> {
+  const cookies = new Map<string, string>()
+  let at = new URL(address)
+  for (let hops = 0; at.origin === origin; hops++) {
+    if (hops === 20) throw new Error(`going round in circles at ${at.href}`)
+    const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+    const answer = await fetch(at, { redirect: 'manual', headers: { cookie } })
+    for (const line of answer.headers.getSetCookie()) {
+      const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? []
+      cookies.set(name, value)
+    }
+    const location = answer.headers.get('location')
+    if (location === null) throw new Error(`${at.href}: ${answer.status} ${await answer.text()}`)
+    at = new URL(location, at)
+  }
+  return at
 }
 
 export type AuthorizationServer = Awaited<ReturnType<typeof authorizationServer>>

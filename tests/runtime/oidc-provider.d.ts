@@ -3,6 +3,11 @@ declare module 'oidc-provider' {
 
   interface Found {
     accountId?: string
+    clientId?: string
+    scope?: string
+    exp?: number
+    aud?: string | string[]
+    destroy(): Promise<void>
   }
 
   /** As much of it as the tests use; the package brings no types. */

@@ -4,6 +4,7 @@ import type { Receipt } from '../../shared/wire/runtime/receipt.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import type { Delivery } from '../../shared/wire/runtime/webhook.ts'
 import { answer } from '../upstream/scripted.ts'
+import { grantingServer } from './granting-server.ts'
 import type { ProviderRoom } from './provider-room.ts'
 
 /** A call that is right in every way but who makes it. */
@@ -74,6 +75,23 @@ export async function rightCalls(room: ProviderRoom) {
     const name = await agent()
     const [one] = await json<{ id: string }[]>(200, 'GET', `/v1/agents/${name}/versions`)
     return `/v1/agents/${name}/versions/${one?.id}`
+  }
+  /** An MCP server that wants a token, and gives it to whoever asks. */
+  async function granting() {
+    const server = await grantingServer()
+    const { close } = room
+    room.close = async () => {
+      await close()
+      await server.close()
+    }
+    return server
+  }
+  async function grant(): Promise<string> {
+    const { url } = await granting()
+    const { state } = await json<{ state: string }>(200, 'POST', '/v1/mcp-servers/oauth/start', { url })
+    await room.call('GET', `/auth/connectors/callback?code=c&state=${state}`)
+    const all = await json<{ id: string; url: string }[]>(200, 'GET', '/v1/mcp-servers/grants')
+    return all.find(one => one.url === url)!.id
   }
   /** A vendor whose account is empty. */
   async function connector(): Promise<string> {
@@ -157,6 +175,11 @@ export async function rightCalls(room: ProviderRoom) {
       ...at('/v1/connectors/oauth/start', { connectorId: 'github' }),
       foreign: 'its own',
     }),
+    startMcpOAuth: async () => ({
+      ...at('/v1/mcp-servers/oauth/start', { url: (await granting()).url }),
+      foreign: 'its own',
+    }),
+    removeMcpGrant: async () => at(`/v1/mcp-servers/grants/${await grant()}`),
     createNode: async () => ({ ...at('/v1/nodes', { name: fresh('node') }), foreign: 'its own' }),
     getNode: async () => at(await node()),
     drainNode: async () => at(`${await node()}/drain`, {}),

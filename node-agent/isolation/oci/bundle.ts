@@ -12,6 +12,8 @@ export interface BundleOptions {
   seccomp: boolean
   /** Whether the agent is root inside, so that commands, which never are, cannot signal it. */
   rootAgent: boolean
+  /** A folder of the host that is seen read-only as /opt. */
+  tools?: string
 }
 
 /** Ids that no user of the host has; what gets out of the sandbox is nobody. */
@@ -37,7 +39,7 @@ const tmpfs = (destination: string, megabytes: number) => ({
 })
 
 /** `config.json` of an OCI bundle. No network namespace is shared and none has an interface beside `lo`. */
-export function bundleOf({ rootfs, limits, group, cgroup, hostIds, seccomp, rootAgent }: BundleOptions) {
+export function bundleOf({ rootfs, limits, group, cgroup, hostIds, seccomp, rootAgent, tools }: BundleOptions) {
   const granted = rootAgent ? AGENT_CAPABILITIES : []
   const user = rootAgent ? 0 : USER
   const ids = hostIds === undefined ? undefined : [{ containerID: 0, hostID: hostIds, size: 65_536 }]
@@ -69,6 +71,9 @@ export function bundleOf({ rootfs, limits, group, cgroup, hostIds, seccomp, root
       { ...tmpfs('/dev/shm', TMP_MB), source: 'shm' },
       tmpfs('/tmp', TMP_MB),
       tmpfs('/work', limits.diskMb),
+      ...(tools === undefined
+        ? []
+        : [{ destination: '/opt', type: 'bind', source: tools, options: ['bind', 'ro', 'nosuid', 'nodev'] }]),
     ],
     linux: {
       namespaces: ['pid', 'ipc', 'uts', 'mount', 'cgroup', 'network', ...(ids === undefined ? [] : ['user'])].map(

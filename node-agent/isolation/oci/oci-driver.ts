@@ -50,6 +50,8 @@ export interface OciOptions {
   image: GuestImage
   /** For state and bundles; on a file system that users of the host may walk through. */
   stateDir: string
+  /** A folder that is seen read-only as /opt. */
+  tools?: string
   heartbeatMs?: number
 }
 
@@ -57,7 +59,7 @@ const STOP_MS = 10_000
 
 const PLUG = 'exec "$0" "$@" <&3 >&3 3<&-'
 
-export function ociDriver(flavour: OciFlavour, { image, stateDir, heartbeatMs = 5000 }: OciOptions): Driver {
+export function ociDriver(flavour: OciFlavour, { image, stateDir, tools, heartbeatMs = 5000 }: OciOptions): Driver {
   const { backend, binary, flags } = flavour
   const state = join(stateDir, backend, 'state')
   const bundles = join(stateDir, backend, 'bundles')
@@ -87,6 +89,7 @@ export function ociDriver(flavour: OciFlavour, { image, stateDir, heartbeatMs = 
       cgroup,
       seccomp: flavour.seccomp,
       rootAgent: flavour.rootAgent,
+      ...(tools !== undefined && { tools }),
       ...(flavour.userNamespace && { hostIds: HOST_IDS }),
     })
     await writeFile(join(bundle, 'config.json'), JSON.stringify(config))

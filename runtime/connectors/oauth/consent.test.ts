@@ -29,6 +29,7 @@ async function room(client: string, answers: Record<string, unknown>) {
   const made = consent({
     ...{ rounds: roundStore(db), calls: tokenCalls({ fetch }), clients: new Map([[client, { id: 'c' }]]) },
     ...{ homes: {}, sealing, clock: systemClock, fetch },
+    keepGrant: () => Promise.reject(new Error('this test grants no MCP server anything')),
     async installGranted(_tenantId, _connectorId, { values }) {
       granted.push({ ...values })
       return { id: 'install' } as Install

@@ -13,10 +13,11 @@ import { invalid } from '../config.ts'
 import type { Install } from '../install.ts'
 import { VendorFailure } from '../vendor-failure.ts'
 import type { OAuthClients } from './clients.ts'
+import { CALLBACK } from './cookie.ts'
 import { isOwnPath } from './own-path.ts'
-import { placeOf, type RoundStore } from './rounds.ts'
+import { MCP, placeOf, type RoundStore } from './rounds.ts'
 import type { Granted, TokenCalls } from './token-calls.ts'
-import { type OtherHome, vendorAt } from './vendors.ts'
+import { type OAuthClient, type OAuthVendor, type OtherHome, vendorAt } from './vendors.ts'
 
 export interface ConsentDeps {
   rounds: RoundStore
@@ -32,6 +33,22 @@ export interface ConsentDeps {
     connectorId: ConnectorId,
     granted: { values: Readonly<Record<string, string>>; expiresMs: number | undefined; baseUrl: string | undefined },
   ) => Promise<Install>
+  /** Keeps what an MCP server's authorization server granted. */
+  keepGrant: (tenantId: string, target: McpTarget, granted: Granted) => Promise<{ id: string }>
+}
+
+/** An MCP server, its authorization server, and what this installation is called there. */
+export interface McpTarget {
+  /** The address of the MCP server. */
+  resource: string
+  vendor: OAuthVendor
+  client: OAuthClient
+}
+
+interface Way {
+  redirectAfter: string | undefined
+  origin: string
+  inBrowser: boolean
 }
 
 /** What a round knows until its browser comes back. */
@@ -39,6 +56,8 @@ interface Sealed {
   verifier: string
   redirectUri: string
   redirectAfter: string
+  /** For an MCP server: what it was found to need. */
+  target?: McpTarget
   /** Of the cookie that the browser got in which it began; a program has none. */
   browserHash?: string
 }
@@ -54,10 +73,10 @@ export interface Begun {
 export interface Returned {
   tenantId: string
   starter: string
-  connectorId: ConnectorId
   /** Where the browser goes now. */
   location: string
-  install: Install | undefined
+  /** The id of what was granted. */
+  object: string | undefined
 }
 
 const LIFE_MS = 10 * 60_000
@@ -69,7 +88,7 @@ export type Consent = ReturnType<typeof consent>
 
 /** OAuth by a browser: to the vendor's page, and back with a code that becomes an install (contract §8). */
 export function consent(deps: ConsentDeps) {
-  const { rounds, calls, clients, homes, sealing, clock, fetch, installGranted } = deps
+  const { rounds, calls, clients, homes, sealing, clock, fetch, installGranted, keepGrant } = deps
   const random = () => toBase64Url(crypto.getRandomValues(new Uint8Array(32)))
 
   function vendorOf(id: string | undefined) {
@@ -116,31 +135,38 @@ export function consent(deps: ConsentDeps) {
     throw new VendorFailure({ message: 'Atlassian names no Jira site that this consent is for', declined: true })
   }
 
+  async function enter(
+    { tenantId, keyId }: Principal,
+    { redirectAfter = AFTER, origin, inBrowser }: Way,
+    to: { connectorId: ConnectorId | typeof MCP; vendor: OAuthVendor; client: OAuthClient; target?: McpTarget },
+  ): Promise<Begun> {
+    checkPath(redirectAfter)
+    const vault = await vaultToStore(sealing, 'a credential')
+    const state = random()
+    const stateHash = sha256Hex(state)
+    const browser = inBrowser ? random() : undefined
+    const redirectUri = callbackAt(origin)
+    const { url, verifier } = await calls.consent(to.vendor, to.client, { redirectUri, state })
+    const kept: Sealed = {
+      ...{ verifier, redirectUri, redirectAfter },
+      ...(to.target && { target: to.target }),
+      ...(browser !== undefined && { browserHash: sha256Hex(browser) }),
+    }
+    const nowMs = clock.now().getTime()
+    const expiresMs = nowMs + LIFE_MS
+    const sealed = await vault.seal(JSON.stringify(kept), placeOf(tenantId, stateHash))
+    const { connectorId } = to
+    await rounds.begin({ stateHash, tenantId, connectorId, starter: keyId, sealed, expiresMs }, nowMs)
+    return { redirectUrl: url, state, expiresMs, browser }
+  }
+
   return {
-    async begin(
-      { tenantId, keyId }: Principal,
-      given: { connectorId: string | undefined; redirectAfter: string | undefined; origin: string; inBrowser: boolean },
-    ): Promise<Begun> {
-      const { connectorId, vendor, client } = vendorOf(given.connectorId)
-      const { redirectAfter = AFTER } = given
-      if (!isOwnPath(redirectAfter)) {
-        throw invalid([{ path: 'redirectAfter', message: 'expected a path of this service, such as /ui/connectors' }])
-      }
-      const vault = await vaultToStore(sealing, 'a credential')
-      const state = random()
-      const stateHash = sha256Hex(state)
-      const browser = given.inBrowser ? random() : undefined
-      const redirectUri = `${given.origin}/auth/connectors/callback`
-      const { url, verifier } = await calls.consent(vendor, client, { redirectUri, state })
-      const kept: Sealed = {
-        ...{ verifier, redirectUri, redirectAfter },
-        ...(browser !== undefined && { browserHash: sha256Hex(browser) }),
-      }
-      const nowMs = clock.now().getTime()
-      const expiresMs = nowMs + LIFE_MS
-      const sealed = await vault.seal(JSON.stringify(kept), placeOf(tenantId, stateHash))
-      await rounds.begin({ stateHash, tenantId, connectorId, starter: keyId, sealed, expiresMs }, nowMs)
-      return { redirectUrl: url, state, expiresMs, browser }
+    begin(principal: Principal, { connectorId, ...way }: Way & { connectorId: string | undefined }): Promise<Begun> {
+      return enter(principal, way, vendorOf(connectorId))
+    },
+
+    beginMcp(principal: Principal, target: McpTarget, way: Way): Promise<Begun> {
+      return enter(principal, way, { connectorId: MCP, vendor: target.vendor, client: target.client, target })
     },
 
     /** The browser is back. Whatever it brings, its state is used up. */
@@ -152,24 +178,38 @@ export function consent(deps: ConsentDeps) {
       const vault = await vaultToStore(sealing, 'a credential')
       const kept = JSON.parse(await vault.open(round.sealed, placeOf(tenantId, stateHash))) as Sealed
       if (kept.browserHash !== undefined && !equalSecrets(kept.browserHash, sha256Hex(browser ?? ''))) throw badState()
-      const back = (status: string, install?: Install): Returned => ({
-        ...{ tenantId, connectorId, starter, install },
-        location: `${kept.redirectAfter}${kept.redirectAfter.includes('?') ? '&' : '?'}connector=${connectorId}&status=${status}`,
+      const after = `${kept.redirectAfter}${kept.redirectAfter.includes('?') ? '&' : '?'}connector=${connectorId}`
+      const back = (status: string, object?: string): Returned => ({
+        ...{ tenantId, starter, object, location: `${after}&status=${status}` },
       })
       if (query.has('error')) return back('denied')
       if (!query.has('code')) throw invalid([{ path: 'code', message: 'Required' }])
+      const { redirectUri, verifier, target } = kept
+      const way = { query, state, redirectUri, verifier }
+      if (connectorId === MCP) {
+        if (!target) throw badState()
+        const granted = await calls.exchange(target.vendor, target.client, way)
+        return back('installed', (await keepGrant(tenantId, target, granted)).id)
+      }
       const { vendor, client } = vendorOf(connectorId)
-      const { redirectUri, verifier } = kept
-      const granted = await calls.exchange(vendor, client, { query, state, redirectUri, verifier })
+      const granted = await calls.exchange(vendor, client, way)
       const { expiresInMs } = granted
       const install = await installGranted(tenantId, connectorId, {
         values: await valuesOf(connectorId, granted),
         expiresMs: expiresInMs === undefined ? undefined : clock.now().getTime() + expiresInMs,
         baseUrl: homes[connectorId]?.api,
       })
-      return back('installed', install)
+      return back('installed', install.id)
     },
   }
+}
+
+/** Where vendors send browsers back to. */
+export const callbackAt = (origin: string): string => `${origin}${CALLBACK}`
+
+export function checkPath(path: string): void {
+  if (isOwnPath(path)) return
+  throw invalid([{ path: 'redirectAfter', message: 'expected a path of this service, such as /ui/connectors' }])
 }
 
 function badState(): ApiError<'validation_failed'> {

@@ -1,27 +1,48 @@
 import type { Clock } from '../../../shared/time/clock.ts'
 import type { Credential } from '../definition.ts'
 import type { Install } from '../install.ts'
-import type { ConnectorStore } from '../store.ts'
 import { VendorFailure } from '../vendor-failure.ts'
 import type { OAuthClients } from './clients.ts'
 import type { TokenCalls } from './token-calls.ts'
-import { type OAuthClient, type OAuthVendor, type OtherHome, vendorAt } from './vendors.ts'
+import type { OAuthClient, OAuthVendor } from './vendors.ts'
+
+/** A row with tokens; its revision grows whenever they are others. */
+export interface Refreshable {
+  id: string
+  revision: number
+}
 
 /** An install with its credentials opened. */
-export interface Held {
-  install: Install
+export interface Held<I extends Refreshable = Install> {
+  install: I
   credential: Credential
 }
 
-export interface RefresherDeps {
-  store: Pick<ConnectorStore, 'ofTenant' | 'claimRefresh' | 'releaseRefresh' | 'renew' | 'mark'>
+/** What a refresh takes. */
+export interface RefreshMeans {
+  vendor: OAuthVendor
+  client: OAuthClient
+  refreshToken: string
+}
+
+export interface RefreshStore<I extends Refreshable> {
+  /** The row as it is now, under whatever id. */
+  now(install: I): Promise<I | undefined>
+  claimRefresh(install: I, nowMs: number, untilMs: number): Promise<boolean>
+  releaseRefresh(install: I): Promise<void>
+  renew(install: I, tokens: { sealed: string; expiresMs: number | undefined; nowMs: number }): Promise<I | undefined>
+  mark(install: I, status: 'installed' | 'expired', nowMs: number): Promise<void>
+}
+
+export interface RefresherDeps<I extends Refreshable> {
+  store: RefreshStore<I>
   calls: Pick<TokenCalls, 'refresh'>
-  clients: OAuthClients
-  homes: Readonly<Partial<Record<string, OtherHome>>>
   clock: Clock
   wait: (ms: number, signal: AbortSignal) => Promise<void>
-  open: (install: Install) => Promise<Credential>
-  seal: (install: Install, values: Readonly<Record<string, string>>) => Promise<string>
+  /** Undefined where there is no refresh to be made. */
+  meansOf: (held: Held<I>) => RefreshMeans | undefined
+  open: (install: I) => Promise<Credential>
+  seal: (install: I, values: Readonly<Record<string, string>>) => Promise<string>
 }
 
 /** So long before its end a token is not used any more (contract §8). */
@@ -39,27 +60,24 @@ export function clientOf({ values }: Credential, vendor: OAuthVendor, clients: O
 }
 
 /** Keeps access tokens fresh: of all calls that want one install's at once, in whatever process, one refreshes it. */
-export function refresher({ store, calls, clients, homes, clock, wait, open, seal }: RefresherDeps) {
-  const flights = new Map<string, Promise<Held>>()
+export function refresher<I extends Refreshable>(deps: RefresherDeps<I>) {
+  const { store, calls, clock, wait, meansOf, open, seal } = deps
+  const flights = new Map<string, Promise<Held<I>>>()
   const refused = new Map<string, { revision: number; at: number }>()
   const nowMs = () => clock.now().getTime()
 
-  /** What a refresh takes; undefined where there is none to be made. */
-  function means({ install, credential }: Held) {
-    const vendor = vendorAt(install.connectorId, homes[install.connectorId])
-    const { refreshToken } = credential.values
-    const client = vendor && clientOf(credential, vendor, clients)
-    if (credential.method !== 'oauth2' || refreshToken === undefined || !vendor || !client) return undefined
-    const before = refused.get(install.id)
-    if (before?.revision === install.revision && clock.monotonic() - before.at < REFUSED_MS) return undefined
-    return { vendor, client, refreshToken }
+  function means(held: Held<I>): RefreshMeans | undefined {
+    const { id, revision } = held.install
+    const before = refused.get(id)
+    if (before?.revision === revision && clock.monotonic() - before.at < REFUSED_MS) return undefined
+    return meansOf(held)
   }
 
-  async function refresh(held: Held, { vendor, client, refreshToken }: NonNullable<ReturnType<typeof means>>) {
+  async function refresh(held: Held<I>, { vendor, client, refreshToken }: RefreshMeans): Promise<Held<I>> {
     const { install, credential } = held
     const until = clock.monotonic() + CLAIM_MS
     while (!(await store.claimRefresh(install, nowMs(), nowMs() + CLAIM_MS))) {
-      const now = await store.ofTenant(install.tenantId, install.connectorId)
+      const now = await store.now(install)
       if (now?.id !== install.id) throw new VendorFailure({ message: 'it was uninstalled meanwhile', declined: true })
       if (now.revision !== install.revision) return { install: now, credential: await open(now) }
       if (clock.monotonic() > until) {
@@ -84,12 +102,12 @@ export function refresher({ store, calls, clients, homes, clock, wait, open, sea
       throw error
     }
     // Somebody has installed it anew under our hands: theirs are the credentials.
-    const now = await store.ofTenant(install.tenantId, install.connectorId)
+    const now = await store.now(install)
     if (now?.id !== install.id) throw new VendorFailure({ message: 'it was uninstalled meanwhile', declined: true })
     return { install: now, credential: await open(now) }
   }
 
-  function once(held: Held, by: NonNullable<ReturnType<typeof means>>): Promise<Held> {
+  function once(held: Held<I>, by: RefreshMeans): Promise<Held<I>> {
     const { id } = held.install
     const flight = flights.get(id)
     if (flight) return flight
@@ -100,7 +118,7 @@ export function refresher({ store, calls, clients, homes, clock, wait, open, sea
 
   return {
     /** The install with a token that has a while to live, as far as that is known. */
-    async fresh(held: Held): Promise<Held> {
+    async fresh(held: Held<I>): Promise<Held<I>> {
       const { expiresMs } = held.credential
       const by = expiresMs !== undefined && nowMs() >= expiresMs - AHEAD_MS ? means(held) : undefined
       if (!by) return held
@@ -114,7 +132,7 @@ export function refresher({ store, calls, clients, homes, clock, wait, open, sea
     },
 
     /** New tokens for ones that the vendor has just refused; undefined where there is no way to any. */
-    async renewed(held: Held): Promise<Held | undefined> {
+    async renewed(held: Held<I>): Promise<Held<I> | undefined> {
       const by = means(held)
       return by && once(held, by)
     },

@@ -4,11 +4,14 @@ import { isConnector } from '../../../shared/wire/runtime/catalog.ts'
 import type { SealedColumn } from '../../vault/rotate.ts'
 import type { Place } from '../../vault/vault.ts'
 
+/** In the place of a connector: the round is for an MCP server, which its sealed text names. */
+export const MCP = 'mcp'
+
 /** A way to a vendor's consent page and back. */
 export interface Round {
   stateHash: string
   tenantId: string
-  connectorId: ConnectorId
+  connectorId: ConnectorId | typeof MCP
   /** The id of the key or of the person who began it. */
   starter: string
   sealed: string
@@ -35,7 +38,7 @@ values (?, ?, ?, ?, ?, ?)`,
       const sql = 'delete from oauth_rounds where state_hash = ? returning *'
       const [row] = (await db.execute({ sql, args: [stateHash] })).rows
       const connectorId = String(row?.connector_id)
-      if (!row || !isConnector(connectorId)) return undefined
+      if (!row || !(isConnector(connectorId) || connectorId === MCP)) return undefined
       return {
         ...{ stateHash, connectorId, tenantId: String(row.tenant_id), starter: String(row.starter) },
         ...{ sealed: String(row.sealed), expiresMs: Number(row.expires_ms) },

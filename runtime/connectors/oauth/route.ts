@@ -1,7 +1,6 @@
 import { Hono } from 'hono'
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie'
 import { ApiError } from '../../../shared/http/api-error.ts'
-import { isLoopback } from '../../../shared/http/bind.ts'
 import { jsonBody } from '../../../shared/http/validate.ts'
 import { type OAuthStarted, oauthStart, oauthStartQuery } from '../../../shared/wire/runtime/connector.ts'
 import type { RuntimeHttpEnv } from '../../auth/http-env.ts'
@@ -9,11 +8,8 @@ import { pathOf } from '../../auth/path-of.ts'
 import { readQuery } from '../../paging/read-query.ts'
 import { invalid } from '../config.ts'
 import { VendorFailure } from '../vendor-failure.ts'
+import { CALLBACK, COOKIE, cookieAt } from './cookie.ts'
 import type { OAuthDeps } from './deps.ts'
-
-/** Holds a round to the browser that began it: a link that somebody else began installs nothing for them. */
-const COOKIE = 'wb_oauth'
-const CALLBACK = '/auth/connectors/callback'
 
 export function oauthStartRoute({ consent, publicUrl, maxBodyBytes }: OAuthDeps) {
   return new Hono<RuntimeHttpEnv>().post('/v1/connectors/oauth/start', jsonBody(oauthStart, maxBodyBytes), async c => {
@@ -39,12 +35,12 @@ export function oauthCallbackRoute({ consent, publicUrl, audit, log }: OAuthDeps
     c.header('cache-control', 'no-store')
     c.header('referrer-policy', 'no-referrer')
     try {
-      const { location, install, tenantId, starter } = await consent.finish(
+      const { location, object, tenantId, starter } = await consent.finish(
         new URL(c.req.url).searchParams,
         getCookie(c, COOKIE),
       )
       deleteCookie(c, COOKIE, cookieAt((publicUrl ?? new URL(c.req.url).origin).replace(/\/+$/, '')))
-      if (install) {
+      if (object !== undefined) {
         const act = {
           ...({
             tenantId,
@@ -56,7 +52,7 @@ export function oauthCallbackRoute({ consent, publicUrl, audit, log }: OAuthDeps
           requestId: c.get('requestId'),
         }
         try {
-          await audit.done(await audit.intend(act), act, { outcome: 'done', object: install.id })
+          await audit.done(await audit.intend(act), act, { outcome: 'done', object })
         } catch (error) {
           log.error('an install by OAuth could not be written into the audit log', { error })
         }
@@ -66,9 +62,4 @@ export function oauthCallbackRoute({ consent, publicUrl, audit, log }: OAuthDeps
       throw error instanceof VendorFailure ? new ApiError('upstream_failed', error.message, { cause: error }) : error
     }
   })
-}
-
-function cookieAt(origin: string) {
-  const secure = !isLoopback(new URL(origin).hostname.replace(/^\[|\]$/g, ''))
-  return { path: CALLBACK, httpOnly: true, sameSite: 'Lax', secure } as const
 }

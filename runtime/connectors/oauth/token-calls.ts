@@ -28,6 +28,7 @@ export function tokenCalls({ fetch }: Pick<Outside, 'fetch'>) {
       issuer: vendor.issuer ?? new URL(vendor.authorization).origin,
       ...{ authorization_endpoint: vendor.authorization, token_endpoint: vendor.token },
       ...(vendor.revocation !== undefined && { revocation_endpoint: vendor.revocation }),
+      ...(vendor.saysIssuer && { authorization_response_iss_parameter_supported: true }),
     }
   }
 
@@ -85,6 +86,7 @@ export function tokenCalls({ fetch }: Pick<Outside, 'fetch'>) {
         ...{ client_id: client.id, redirect_uri: redirectUri, response_type: 'code', state },
         ...(vendor.scopes.length > 0 && { scope: vendor.scopes.join(vendor.separator ?? ' ') }),
         ...vendor.extra,
+        ...(vendor.resource !== undefined && { resource: vendor.resource }),
         ...{ code_challenge: await oauth.calculatePKCECodeChallenge(verifier), code_challenge_method: 'S256' },
       }
       for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value)
@@ -108,15 +110,10 @@ export function tokenCalls({ fetch }: Pick<Outside, 'fetch'>) {
         // A state belongs to one vendor, so only one that has told its name is held to it.
         if (vendor.issuer === undefined) came.delete('iss')
         const checked = oauth.validateAuthResponse(server, client, came, state)
-        const answer = await oauth.authorizationCodeGrantRequest(
-          server,
-          client,
-          auth,
-          checked,
-          redirectUri,
-          verifier,
-          options,
-        )
+        const answer = await oauth.authorizationCodeGrantRequest(server, client, auth, checked, redirectUri, verifier, {
+          ...options,
+          ...audienceOf(vendor),
+        })
         return granted(await oauth.processGenericTokenEndpointResponse(server, client, answer), beside())
       })
     },
@@ -124,7 +121,10 @@ export function tokenCalls({ fetch }: Pick<Outside, 'fetch'>) {
     refresh(vendor: OAuthVendor, given: OAuthClient, refreshToken: string): Promise<Granted> {
       return asking(vendor, given, DEADLINE_MS, async (oauth, { client, auth, options, beside }) => {
         const server = serverOf(vendor)
-        const answer = await oauth.refreshTokenGrantRequest(server, client, auth, refreshToken, options)
+        const answer = await oauth.refreshTokenGrantRequest(server, client, auth, refreshToken, {
+          ...options,
+          ...audienceOf(vendor),
+        })
         return granted(await oauth.processGenericTokenEndpointResponse(server, client, answer), beside())
       })
     },
@@ -155,6 +155,8 @@ export function tokenCalls({ fetch }: Pick<Outside, 'fetch'>) {
 function inHeader(client: OAuthClient): oauth4webapi.ClientAuth {
   return (_server, _client, _body, headers) => headers.set('authorization', basicOf(client))
 }
+
+const audienceOf = ({ resource }: OAuthVendor) => (resource === undefined ? {} : { additionalParameters: { resource } })
 
 interface Given {
   client: oauth4webapi.Client

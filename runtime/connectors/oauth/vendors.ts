@@ -1,5 +1,6 @@
 import { toBase64, utf8 } from '../../../shared/sign/bytes.ts'
-import type { ConnectorId } from '../../../shared/wire/runtime/catalog.ts'
+import type { AnyConnectorId, ConnectorId } from '../../../shared/wire/runtime/catalog.ts'
+import { isConnector } from '../../../shared/wire/runtime/catalog.ts'
 
 /** This installation as a vendor knows it. Without a secret it is a public client, which PKCE alone protects. */
 export interface OAuthClient {
@@ -40,6 +41,10 @@ export interface OAuthVendor extends OAuthEndpoints {
   extra?: Readonly<Record<string, string>>
   /** Default: the secret stands in the body. */
   secretIn?: 'header'
+  /** It names its issuer on the way back, so a way back without one is not from there (RFC 9207). */
+  saysIssuer?: true
+  /** What tokens are for, where a server wants to be told (RFC 8707). */
+  resource?: string
   /** The token endpoint reads JSON. */
   json?: true
   /** Takes tokens back in a way of its own. */
@@ -155,8 +160,8 @@ const oauthVendors: Readonly<Partial<Record<ConnectorId, OAuthVendor>>> = {
  */
 export type OtherHome = OAuthEndpoints & { api: string }
 
-export function vendorAt(id: ConnectorId, home: OtherHome | undefined): OAuthVendor | undefined {
-  const vendor = oauthVendors[id]
+export function vendorAt(id: AnyConnectorId, home: OtherHome | undefined): OAuthVendor | undefined {
+  const vendor = isConnector(id) ? oauthVendors[id] : undefined
   if (!vendor || !home) return vendor
   const { client, scopes, separator, extra, secretIn, json } = vendor
   const { api: _, ...endpoints } = home

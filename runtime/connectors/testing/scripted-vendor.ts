@@ -78,7 +78,7 @@ function toCame({ method = '', url = '', headers }: IncomingMessage, text: strin
   const body =
     text === ''
       ? undefined
-      : type.startsWith('application/json')
+      : /^application\/(?:[\w.-]+\+)?json/.test(type)
         ? (JSON.parse(text) as unknown)
         : Object.fromEntries(new URLSearchParams(text))
   return { method, path: pathname, query: toLists(searchParams), headers: Object.fromEntries(sent), body }

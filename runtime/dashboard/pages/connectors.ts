@@ -35,7 +35,8 @@ ${action('Remove', { send: `DELETE /v1/connectors/${id}`, confirm: `Remove ${con
   )
 }
 
-const PUBLIC_KEYS = /^(?:domain|email|baseUrl|instanceUrl|accountSid|phoneNumber|messagingServiceSid|teamId|clientId)$/
+const PUBLIC_KEYS =
+  /^(?:domain|email|baseUrl|instanceUrl|accountSid|phoneNumber|messagingServiceSid|teamId|clientId|username)$/
 
 function offer({ connectorId, name, auth, configKeys, actions }: CatalogEntry): Html {
   const words = actions.map(one => `${one.name}${one.readOnly ? '' : ' (changes something)'}`).join(', ')

@@ -50,6 +50,12 @@ export async function connectMcp(open: OpenTransport, signal: AbortSignal): Prom
   client.onclose = () => {
     alive = false
   }
+  // Of a connection that ended the SDK says no more than that; a pipe says why.
+  let why: StepFailure | undefined
+  client.onerror = error => {
+    if (error instanceof StepFailure) why = error
+  }
+  const told = (error: unknown): unknown => (!alive && why ? why : error)
   client.setNotificationHandler(types.ToolListChangedNotificationSchema, () => {
     changed = true
   })
@@ -59,7 +65,26 @@ export async function connectMcp(open: OpenTransport, signal: AbortSignal): Prom
     await client.connect(transport, within(signal))
   } catch (error) {
     leave()
-    throw error
+    throw told(error)
+  }
+
+  async function listed(of: AbortSignal): Promise<McpDefinition[]> {
+    const found: McpDefinition[] = []
+    let size = 0
+    let cursor: string | undefined
+    for (let page = 1; ; page++) {
+      const params = cursor === undefined ? {} : { cursor }
+      const listed = await client.request({ method: 'tools/list', params }, types.ListToolsResultSchema, within(of))
+      found.push(...listed.tools.map(definitionOf))
+      size += JSON.stringify(listed.tools).length
+      if (found.length > MOST_TOOLS || size > MOST_LISTED) {
+        const most = `${MOST_TOOLS} tools or ${MOST_LISTED} characters of definitions`
+        throw new StepFailure('mcp_failed', `the server lists more than ${most}`)
+      }
+      cursor = listed.nextCursor
+      if (cursor === undefined) return found
+      if (page === MOST_PAGES) throw new StepFailure('mcp_failed', `the server lists its tools without an end`)
+    }
   }
 
   return {
@@ -71,21 +96,10 @@ export async function connectMcp(open: OpenTransport, signal: AbortSignal): Prom
     },
     async list(of) {
       changed = false
-      const found: McpDefinition[] = []
-      let size = 0
-      let cursor: string | undefined
-      for (let page = 1; ; page++) {
-        const params = cursor === undefined ? {} : { cursor }
-        const listed = await client.request({ method: 'tools/list', params }, types.ListToolsResultSchema, within(of))
-        found.push(...listed.tools.map(definitionOf))
-        size += JSON.stringify(listed.tools).length
-        if (found.length > MOST_TOOLS || size > MOST_LISTED) {
-          const most = `${MOST_TOOLS} tools or ${MOST_LISTED} characters of definitions`
-          throw new StepFailure('mcp_failed', `the server lists more than ${most}`)
-        }
-        cursor = listed.nextCursor
-        if (cursor === undefined) return found
-        if (page === MOST_PAGES) throw new StepFailure('mcp_failed', `the server lists its tools without an end`)
+      try {
+        return await listed(of)
+      } catch (error) {
+        throw told(error)
       }
     },
     async call(name, args, { key, signal: of }) {
@@ -100,6 +114,8 @@ export async function connectMcp(open: OpenTransport, signal: AbortSignal): Prom
         const asked = client.request({ method: 'tools/call', params }, types.CallToolResultSchema, within(stop.signal))
         const { content, structuredContent, isError } = await Promise.race([asked, lost.promise])
         return { content, isError: isError === true, ...(structuredContent !== undefined && { structuredContent }) }
+      } catch (error) {
+        throw told(error)
       } finally {
         waiting.delete(key)
         of.removeEventListener('abort', onAbort)

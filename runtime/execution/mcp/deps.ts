@@ -5,6 +5,7 @@ import type { Clock } from '../../../shared/time/clock.ts'
 import type { McpServer } from '../../../shared/wire/runtime/manifest-parts.ts'
 import type { History } from '../journal/history.ts'
 import type { Claimed } from '../lease-store.ts'
+import type { SandboxOfRun } from '../sandbox/run-sandbox.ts'
 import type { Steps } from '../step.ts'
 import type { McpDefinition } from './definition.ts'
 
@@ -24,20 +25,29 @@ export interface PinStore {
 export type SandboxRun = Pick<Claimed, 'id' | 'tenantId' | 'versionId'> & { isolation: string }
 
 /**
- * The pipe to a `command` server inside the isolation that the manifest declares. The sandbox of a node implements it and
- * nothing else may: no command of a manifest is ever started on the host itself. A transport is started once, by the
- * client that gets it; its `close` ends the command.
+ * Another way to a `command` server than the sandbox of the run, for a program that mounts the runtime and isolates commands
+ * by itself: no command of a manifest is ever started on the host as it is. A transport is started once, by the client that
+ * gets it; its `close` ends the command.
  */
 export type StdioTransportOf = (
   run: SandboxRun,
   server: Pick<McpServer, 'name'> & { command: string; args: readonly string[] },
 ) => Promise<Transport>
 
+/** Tokens for servers that ask for OAuth. */
+export interface McpGrants {
+  /** A token that has a while to live; undefined where nobody has agreed to anything. */
+  tokenFor(tenantId: string, url: string): Promise<string | undefined>
+  /** Another one in the place of one that the server has just refused; undefined where there is none to be had. */
+  renewed(tenantId: string, url: string, refused: string): Promise<string | undefined>
+}
+
 export interface McpDeps {
   fetch: Outside['fetch']
   secretOf: (tenantId: string, name: string) => Promise<string | undefined>
   pins: PinStore
-  /** Absent where there is no sandbox; runs that need one end before their first step. */
+  grants?: McpGrants | undefined
+  /** Absent: commands run in the sandbox of their run. */
   stdioTransportOf?: StdioTransportOf | undefined
 }
 
@@ -46,5 +56,7 @@ export interface McpServersDeps extends McpDeps {
   steps: Pick<Steps, 'run'>
   history: Pick<History, 'steps'>
   sha256: Sha256
+  /** Where `command` servers run; absent where none is declared. */
+  sandbox?: SandboxOfRun | undefined
   clock: Pick<Clock, 'monotonic'>
 }

@@ -52,7 +52,8 @@ function readFault(error: unknown): Fault {
     return { words: `could not be reached: ${words}`, certain: false, again: true }
   }
   if (code === 401 || code === 403) {
-    const how = 'put what it wants among the headers of the server, as a secretRef'
+    const how =
+      'put what it wants among the headers of the server, as a secretRef, or connect it by OAuth (POST /v1/mcp-servers/oauth/start)'
     return { words: `refused the credentials (${code}): ${how}`, certain: true, again: false }
   }
   const again = AGAIN_LATER.has(code)

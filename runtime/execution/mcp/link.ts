@@ -1,12 +1,16 @@
 import type { McpServer } from '../../../shared/wire/runtime/manifest-parts.ts'
+import type { Effect } from '../../../shared/wire/runtime/tool.ts'
 import { RunFailure, StepFailure } from '../failure.ts'
+import type { StepResult } from '../step.ts'
 import type { CallMcp } from '../tools/mcp-tool.ts'
 import { concealing } from './concealing.ts'
 import { connectMcp, type McpConnection, type McpResult } from './connection.ts'
 import { effectOf, hashOf, type McpDefinition } from './definition.ts'
 import type { McpServersDeps } from './deps.ts'
 import { faultOf, isForgotten, ToolSaidNo } from './fault.ts'
+import { grantedFetch } from './granted-fetch.ts'
 import { httpTransport } from './http-transport.ts'
+import { pipeTransport } from './pipe-transport.ts'
 
 /** How long a listing is believed when a server does not say that it changed. */
 const LISTING_MS = 60_000
@@ -22,13 +26,16 @@ export interface McpLink {
   /** What the agent was shown; a tool that is not the same any more is not called. */
   expect(definitions: readonly McpDefinition[]): void
   call: CallMcp
+  /** For the journal, where the server is a command. */
+  place(): Promise<Omit<StepResult, 'output'>>
   close(): void
 }
 
 /** The way to one server for the length of a run: opened when it is needed, and again when it broke. */
 export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
   const { run, sha256, clock, headers } = deps
-  const conceal = concealing([...headers.values()])
+  const secrets = new Set(headers.values())
+  let conceal = concealing([...secrets])
   let opening: Promise<McpConnection> | undefined
   let expected: ReadonlyMap<string, string> = new Map()
   let offered: { hashes: ReadonlyMap<string, string>; at: number } | undefined
@@ -37,6 +44,27 @@ export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
   let closed = false
 
   const failed = (error: unknown, said: Parameters<typeof faultOf>[2]) => faultOf(server.name, error, said, conceal)
+  /** Secrets of the run are in the environment of its commands. */
+  const unsecret = (value: unknown): unknown =>
+    deps.sandbox && server.command !== undefined
+      ? (JSON.parse(deps.sandbox.withoutSecrets(JSON.stringify(value))) as unknown)
+      : value
+
+  /** A header of the manifest goes before what a person has granted. */
+  function fetchOf(url: string): McpServersDeps['fetch'] {
+    const { fetch, grants } = deps
+    if (!grants || [...headers.keys()].some(name => name.toLowerCase() === 'authorization')) return fetch
+    const of = new URL(url)
+    of.hash = ''
+    return grantedFetch({
+      ...{ fetch, grants, tenantId: run.tenantId, url: of.href },
+      learn(token) {
+        if (secrets.has(token)) return
+        secrets.add(token)
+        conceal = concealing([...secrets])
+      },
+    })
+  }
 
   async function open(): Promise<McpConnection> {
     const { url, command, args = [], name } = server
@@ -47,11 +75,15 @@ export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
     )
     try {
       return await connectMcp(async broken => {
-        if (url !== undefined) return httpTransport(new URL(url), Object.fromEntries(headers), deps.fetch, broken)
-        if (!deps.stdioTransportOf) throw new RunFailure('isolation_unavailable', `${name} needs a sandbox`)
+        if (url !== undefined) return httpTransport(new URL(url), Object.fromEntries(headers), fetchOf(url), broken)
         const { id, tenantId, versionId } = run
-        const { isolation } = deps
-        return deps.stdioTransportOf({ id, tenantId, versionId, isolation }, { name, command: command!, args })
+        const { isolation, sandbox, stdioTransportOf } = deps
+        if (stdioTransportOf) {
+          return stdioTransportOf({ id, tenantId, versionId, isolation }, { name, command: command!, args })
+        }
+        if (!sandbox) throw new RunFailure('isolation_unavailable', `${name} needs a sandbox`)
+        const room = await sandbox.get()
+        return pipeTransport(await room.pipe([command!, ...args]))
       }, late.signal)
     } finally {
       clearTimeout(timer)
@@ -141,7 +173,8 @@ export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
           throw failed(error, 'read')
         }
         try {
-          return toOutput(await connection.call(name, args, { key, signal }), name)
+          const result = await connection.call(name, args, { key, signal })
+          return { output: toOutput(result, name), ...(await placeOf(effectOf(tool, server))) }
         } catch (error) {
           if (signal.aborted) throw signal.reason
           // A server that has forgotten the session did nothing with the call.
@@ -155,16 +188,28 @@ export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
       }
     },
 
+    place: () => placeOf(),
+
     close() {
       closed = true
       drop()
     },
   }
 
-  function toOutput({ isError, ...rest }: McpResult, name: string): Record<string, unknown> {
-    const output = conceal.json(rest) as Record<string, unknown>
+  /** Where a command did it. Its files are kept before its result is on record, as for every tool of the sandbox. */
+  async function placeOf(effect?: Effect): Promise<Omit<StepResult, 'output'>> {
+    if (!deps.sandbox || server.command === undefined || deps.stdioTransportOf) return {}
+    const room = await deps.sandbox.get()
+    if (effect !== undefined && effect !== 'read') await room.keep()
+    const { backend, accel } = room.offered
+    const { kernelRelease } = room
+    return { isolationUsed: backend, meta: { backend, kernelRelease, ...(accel && { accel }) } }
+  }
+
+  function toOutput({ isError, ...rest }: McpResult, name: string): unknown {
+    const output = unsecret(conceal.json(rest))
     if (!isError) return output
-    const text = textOf(output.content).slice(0, MOST_ERROR_TEXT)
+    const text = textOf((output as McpResult).content).slice(0, MOST_ERROR_TEXT)
     throw new ToolSaidNo(text === '' ? `${name} failed without saying why` : text)
   }
 }

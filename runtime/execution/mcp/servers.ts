@@ -57,7 +57,7 @@ async function firstLook({ pins, run, steps, sha256 }: McpServersDeps, server: M
         const definitions = allowed(await link.list(signal), server)
         if (typeof definitions === 'string') throw new StepFailure('mcp_failed', definitions)
         const pin = await pins.keep(run.versionId, server.name, { hash: hashOf(definitions, sha256), definitions })
-        return { output: { tools: pin.definitions.map(({ name }) => name), hash: pin.hash } }
+        return { output: { tools: pin.definitions.map(({ name }) => name), hash: pin.hash }, ...(await link.place()) }
       },
     )
   } catch (error) {

@@ -10,13 +10,17 @@ export type SandboxTool = (typeof SANDBOX_TOOLS)[number]
 /** Of the contract, and not of this version. */
 const LATER: readonly BuiltInTool[] = ['install_packages', 'browse']
 
+const INTERPRETERS: ReadonlySet<string> = new Set(['python3', 'node'])
 const PROGRAM: Partial<Record<BuiltInTool, string>> = { python: 'python3', node: 'node' }
 
 export const isSandboxTool = (name: string): name is SandboxTool => (SANDBOX_TOOLS as readonly string[]).includes(name)
 
-/** The backends that honour a manifest, the strongest first; none where nothing foreign runs. */
-export function backendsFor({ isolation, tools }: Pick<Manifest, 'isolation' | 'tools'>): readonly Backend[] {
-  const sandboxed = tools.some(({ name }) => isSandboxTool(name))
+/** The backends that honour a manifest, the strongest first; none where nothing foreign runs. `commands`: MCP servers that are started. */
+export function backendsFor(
+  { isolation, tools }: Pick<Manifest, 'isolation' | 'tools'>,
+  commands: boolean,
+): readonly Backend[] {
+  const sandboxed = commands || tools.some(({ name }) => isSandboxTool(name))
   // A model loop holds no foreign code, but what it calls in a sandbox does.
   const needed: Isolation = isolation === 'shared' && sandboxed ? 'microvm' : isolation
   return isolationTable[needed].satisfiedBy.filter(one => one !== 'any')
@@ -29,13 +33,14 @@ export function backendsFor({ isolation, tools }: Pick<Manifest, 'isolation' | '
 export async function placed(
   manifest: Manifest,
   sandboxes: Sandboxes,
-  { commands }: { commands: boolean },
+  { commandsElsewhere }: { commandsElsewhere: boolean },
 ): Promise<Offered | undefined> {
   const { isolation, tools, entrypoint, mcpServers } = manifest
-  const command = commands ? undefined : mcpServers.find(server => server.command !== undefined)
-  if (command) {
-    const why = `the MCP server ${command.name} is a command, which runs inside a sandbox and never on the host itself`
-    const message = `${why}; this node has no sandbox for it: give the server a url instead`
+  const command = commandsElsewhere ? undefined : mcpServers.find(server => server.command !== undefined)
+  const ofCommand =
+    command && `the MCP server ${command.name} is a command, which runs inside a sandbox and never on the host itself`
+  if (command && isolation === 'wasm') {
+    const message = `${ofCommand}; wasm holds single modules and starts no commands: declare runc, gvisor or microvm`
     throw new RunFailure('isolation_unavailable', message)
   }
   if (entrypoint) {
@@ -46,14 +51,18 @@ export async function placed(
     const message = `${later.join(' and ')} need a microVM with an image that this version does not have yet: nothing was run`
     throw new RunFailure('isolation_unavailable', message)
   }
-  const wanted = backendsFor(manifest)
+  const wanted = backendsFor(manifest, command !== undefined)
   if (wanted.length === 0) return undefined
   const offered = await sandboxes.offered(wanted)
   const found = wanted.flatMap(backend => offered.find(one => one.backend === backend) ?? [])[0]
   if (found === undefined) {
     const sandboxed = tools.map(({ name }) => name).filter(isSandboxTool)
-    const why = isolation === 'shared' ? sandboxed.join(', ') : 'its isolation'
     const what = isolation === 'shared' ? 'a microVM' : isolation
+    if (ofCommand !== undefined) {
+      const message = `${ofCommand}; no enrolled node offers ${what} (${wanted.join(', ')}) for it: give the server a url instead`
+      throw new RunFailure('isolation_unavailable', message)
+    }
+    const why = isolation === 'shared' ? sandboxed.join(', ') : 'its isolation'
     const message = `${why} needs ${what} (${wanted.join(', ')}), and no enrolled node offers it: nothing was run. "node-agent doctor" says what is missing`
     throw new RunFailure('isolation_unavailable', message)
   }
@@ -63,6 +72,12 @@ export async function placed(
       const message = `the tool ${name} needs ${program}, which the image of ${found.backend} does not have: nothing was run`
       throw new RunFailure('isolation_unavailable', message)
     }
+  }
+  for (const { name, command: program } of commandsElsewhere ? [] : mcpServers) {
+    if (program === undefined || !INTERPRETERS.has(program) || found.programs.has(program)) continue
+    const why = `the MCP server ${name} needs ${program}, which the root of ${found.backend} does not have`
+    const message = `${why}: nothing was run. NODE_SANDBOX_TOOLS puts programs into it`
+    throw new RunFailure('isolation_unavailable', message)
   }
   return found
 }

@@ -34,6 +34,15 @@ export interface CommandEnd {
   truncated?: boolean
 }
 
+/** A program that is spoken with while it runs. */
+export interface SandboxPipe {
+  readonly stdout: AsyncIterable<Uint8Array>
+  write(bytes: Uint8Array): void
+  /** Settles when it is gone, with the reason in words; never rejects. */
+  readonly ended: Promise<string>
+  kill(): void
+}
+
 export interface FileEntry {
   name: string
   kind: string
@@ -45,6 +54,8 @@ export interface RunSandbox {
   readonly offered: Offered
   readonly kernelRelease: string
   run(command: Command, limits: { deadlineMs: number; signal: AbortSignal }): Promise<CommandEnd>
+  /** Starts a program that lives until it is killed, or the sandbox is closed. */
+  pipe(argv: Command['argv']): Promise<SandboxPipe>
   writeFile(path: string, content: Uint8Array): Promise<void>
   readFile(path: string, maxBytes: number): Promise<Uint8Array>
   listFiles(path: string): Promise<FileEntry[]>

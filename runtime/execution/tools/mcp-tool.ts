@@ -1,13 +1,14 @@
 import type { McpServer } from '../../../shared/wire/runtime/manifest-parts.ts'
 import { interruptedDefault } from '../../../shared/wire/runtime/tool.ts'
 import { effectOf, type McpDefinition } from '../mcp/definition.ts'
+import type { StepResult } from '../step.ts'
 import type { ExposedTool } from './exposed-tool.ts'
 
 export type CallMcp = (
   tool: McpDefinition,
   args: Record<string, unknown>,
   call: { key: string; signal: AbortSignal; stepId: string },
-) => Promise<Record<string, unknown>>
+) => Promise<StepResult>
 
 /** A tool of an MCP server under the name that models and approvals know it by. */
 export function mcpTool(server: McpServer, definition: McpDefinition, call: CallMcp): ExposedTool {
@@ -20,8 +21,6 @@ export function mcpTool(server: McpServer, definition: McpDefinition, call: Call
     effect: () => effect,
     onInterrupted: () => interruptedDefault(effect),
     timeoutMs: server.timeoutSeconds * 1000,
-    call: async (given, { stepId }, { key, signal }) => ({
-      output: await call(definition, given, { key, signal, stepId }),
-    }),
+    call: (given, { stepId }, { key, signal }) => call(definition, given, { key, signal, stepId }),
   }
 }

@@ -37,12 +37,31 @@ export const connectorIds = Object.keys(connectorActions) as [ConnectorId, ...Co
 
 export const isConnector = (value: string): value is ConnectorId => Object.hasOwn(connectorActions, value)
 
-/** Reads `<connectorId>` or `<connectorId>.<action>`; undefined when either is unknown. */
-export function connectorRef(value: string): { connectorId: ConnectorId; action?: string } | undefined {
+/** A connector of the tenant's own, made from an OpenAPI document; its name is the tenant's choice. */
+export type CustomId = `http-${string}`
+/** Every id that an install can have. */
+export type AnyConnectorId = ConnectorId | CustomId
+
+const CUSTOM = /^http-[a-z0-9](?:[a-z0-9-]{0,17}[a-z0-9])?$/
+export const CUSTOM_SHAPE = "'http-' and a name of 1 to 19 lower-case letters, digits or '-'"
+/** An action is offered to models as `<connector>__<action>`, which may have 64 characters. */
+export const CUSTOM_ACTION = /^[A-Za-z0-9_-]{1,38}$/
+
+export const isCustom = (value: string): value is CustomId => CUSTOM.test(value)
+export const isAnyConnector = (value: string): value is AnyConnectorId => isConnector(value) || isCustom(value)
+
+/**
+ * Reads `<connectorId>` or `<connectorId>.<action>`; undefined when either is unknown. Which actions a custom connector
+ * has is known to its install alone.
+ */
+export function connectorRef(value: string): { connectorId: AnyConnectorId; action?: string } | undefined {
   const dot = value.indexOf('.')
   const connectorId = dot === -1 ? value : value.slice(0, dot)
-  if (!isConnector(connectorId)) return undefined
+  if (!isAnyConnector(connectorId)) return undefined
   if (dot === -1) return { connectorId }
   const action = value.slice(dot + 1)
-  return Object.hasOwn(connectorActions[connectorId], action) ? { connectorId, action } : undefined
+  const known = isConnector(connectorId)
+    ? Object.hasOwn(connectorActions[connectorId], action)
+    : CUSTOM_ACTION.test(action)
+  return known ? { connectorId, action } : undefined
 }

@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { query } from '../aliases.ts'
-import { freeForm, text } from '../bounds.ts'
+import { freeForm, int, num, shape, text } from '../bounds.ts'
 import { named } from '../named.ts'
+import { CUSTOM_ACTION } from './catalog.ts'
 import { id, timestamp } from './conventions.ts'
 
 export const catalogEntry = named(
@@ -23,10 +24,52 @@ export const catalogEntry = named(
 )
 export type CatalogEntry = z.infer<typeof catalogEntry>
 
+/** Largest OpenAPI document; the largest body of a request holds it as well, where that is smaller. */
+export const MOST_DOCUMENT_CHARACTERS = 2 * 1024 * 1024
+
+const pointer = shape(/^(?:\/(?:[^~/]|~[01])*)*$/, 'a JSON Pointer such as /data/items').max(512)
+
+const chosenOperation = z.strictObject({
+  operationId: text(1, 256),
+  /** What the action is called; default: the operationId, with `_` for what a name cannot have. */
+  name: shape(CUSTOM_ACTION, "a name of 1 to 38 letters, digits, '_' or '-'").optional(),
+  /** What a second call does; default by the method. */
+  effect: z.enum(['read', 'idempotent', 'once']).optional(),
+  /** Where in the answer the result stands; default: all of it. */
+  result: pointer.optional(),
+  /** How the next page is asked for: the query parameter, and where the answer has its value (else in the Link header). */
+  pages: z.strictObject({ parameter: text(1, 256), next: pointer.optional() }).optional(),
+})
+export type ChosenOperation = z.output<typeof chosenOperation>
+
 /** An id outside the catalogue is a 404 by the contract, so it is no enum here. */
 export const connectorInstall = named(
   'ConnectorInstall',
-  z.strictObject({ connectorId: text(1, 128), config: freeForm, displayName: text(0, 256).optional() }),
+  z.strictObject({
+    connectorId: text(1, 128),
+    config: freeForm,
+    displayName: text(0, 256).optional(),
+    /** For `http-…`: an OpenAPI 3.0 or 3.1 document, as JSON or as the text of JSON or YAML. */
+    openapi: z
+      .union([z.string().max(MOST_DOCUMENT_CHARACTERS), freeForm], {
+        error: `expected an OpenAPI document, an object or a text of up to ${MOST_DOCUMENT_CHARACTERS} characters`,
+      })
+      .optional(),
+    /** Those of its operations that become actions. */
+    operations: z
+      .array(
+        z.union([text(1, 256), chosenOperation], {
+          error: 'expected an operationId or an object with one',
+        }),
+      )
+      .min(1)
+      .max(100)
+      .optional(),
+    /** How fast it may be called; default: 10 at a time. */
+    rate: z.strictObject({ concurrent: int(1, 100).default(10), perSecond: num(0.01, 1000).optional() }).optional(),
+    /** The operationId that a test of the install calls; default: the first that reads and needs no arguments. */
+    testOperation: text(1, 256).optional(),
+  }),
 )
 export type ConnectorInstall = z.infer<typeof connectorInstall>
 

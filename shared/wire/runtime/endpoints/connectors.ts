@@ -19,6 +19,7 @@ import {
 } from '../connector.ts'
 import { emptyBody, idParams, pageQuery } from '../conventions.ts'
 import { connectorFailure } from '../error.ts'
+import { mcpGrant, mcpGrantStart } from '../mcp-grant.ts'
 import { BODY, BODY_OF_ONE, LIST, ONE, READ } from './errors.ts'
 
 const executed = {
@@ -141,6 +142,42 @@ export const connectorEndpoints = {
     body: oauthStart,
     responses: ok(oauthStarted),
     errors: [...BODY, 404],
+  }),
+  mcpGrantStart: endpoint({
+    id: 'startMcpOAuth',
+    method: 'POST',
+    path: '/v1/mcp-servers/oauth/start',
+    tag: 'Connectors',
+    summary: 'Start an OAuth round for an MCP server that asks for one',
+    auth: 'bearer',
+    scopes: ['connectors:write'],
+    body: mcpGrantStart,
+    responses: ok(oauthStarted),
+    errors: [...BODY, 502],
+  }),
+  mcpGrants: endpoint({
+    id: 'listMcpGrants',
+    method: 'GET',
+    path: '/v1/mcp-servers/grants',
+    tag: 'Connectors',
+    summary: 'List what MCP servers have granted',
+    auth: 'bearer',
+    scopes: ['connectors:read'],
+    query: pageQuery,
+    responses: listOf(z.array(mcpGrant)),
+    errors: LIST,
+  }),
+  removeMcpGrant: endpoint({
+    id: 'removeMcpGrant',
+    method: 'DELETE',
+    path: '/v1/mcp-servers/grants/{id}',
+    tag: 'Connectors',
+    summary: 'Give back what an MCP server has granted',
+    auth: 'bearer',
+    scopes: ['connectors:write'],
+    params: idParams,
+    responses: gone,
+    errors: ONE,
   }),
   oauthCallback: endpoint({
     id: 'connectorOAuthCallback',

@@ -1,0 +1,226 @@
+import { z } from 'zod'
+import { ApiError } from '../../shared/http/api-error.ts'
+import { readAtMost } from '../../shared/http/outbound/bounded-body.ts'
+import { denialIn } from '../../shared/http/outbound/outbound-denied.ts'
+import type { Outside, OutsideInit } from '../../shared/http/outbound/outside.ts'
+import { VERSION } from '../../shared/version.ts'
+import { invalid } from '../connectors/config.ts'
+import type { McpTarget } from '../connectors/oauth/consent.ts'
+import type { OAuthClient } from '../connectors/oauth/vendors.ts'
+import { bearerChallenge, type Challenge } from './challenge.ts'
+
+export interface DiscoveryDeps {
+  fetch: Outside['fetch']
+  problem: Outside['problem']
+}
+
+export interface Wanted {
+  url: URL
+  scope: string | undefined
+  client: OAuthClient | undefined
+  redirectUri: string
+}
+
+const DEADLINE_MS = 15_000
+const MOST_BYTES = 256 * 1024
+const address = z.url({ protocol: /^https?$/ })
+const words = z.array(z.string()).optional()
+const resourceMetadata = z.object({
+  resource: z.string(),
+  authorization_servers: z.array(address).optional(),
+  scopes_supported: words,
+})
+const serverMetadata = z.object({
+  issuer: z.string(),
+  authorization_endpoint: address,
+  token_endpoint: address,
+  registration_endpoint: address.optional(),
+  revocation_endpoint: address.optional(),
+  scopes_supported: words,
+  code_challenge_methods_supported: words,
+  token_endpoint_auth_methods_supported: words,
+  authorization_response_iss_parameter_supported: z.boolean().optional(),
+})
+type ServerMetadata = z.output<typeof serverMetadata>
+const registered = z.object({
+  client_id: z.string().min(1),
+  client_secret: z.string().optional(),
+  token_endpoint_auth_method: z.string().optional(),
+})
+
+export type Discovery = ReturnType<typeof discovery>
+
+/**
+ * From the address of an MCP server to everything that a consent needs: the server is asked without a token, names its
+ * metadata (RFC 9728), that names an authorization server, whose metadata (RFC 8414) names the rest; where nobody has told us
+ * what we are called there, we register (RFC 7591). Every address on the way follows the outbound rule.
+ */
+export function discovery({ fetch, problem }: DiscoveryDeps) {
+  async function get(
+    url: URL,
+    init: Partial<OutsideInit> = {},
+  ): Promise<{ status: number; headers: Headers; body: unknown }> {
+    try {
+      const headers = { accept: 'application/json', 'user-agent': 'waybill', ...init.headers }
+      const answer = await fetch(url, { ...init, headers, signal: AbortSignal.timeout(DEADLINE_MS) })
+      const { body: bytes } = await readAtMost(answer, MOST_BYTES)
+      return { status: answer.status, headers: answer.headers, body: parse(new TextDecoder().decode(bytes)) }
+    } catch (error) {
+      const denial = denialIn(error)
+      if (denial) throw invalid([{ path: 'url', message: denial.message }])
+      throw failed(`${url.host} could not be reached: ${error instanceof Error ? error.message : 'failed'}`, error)
+    }
+  }
+
+  /** What the server says when it is greeted by nobody in particular. */
+  async function challengeOf(url: URL): Promise<Challenge> {
+    const clientInfo = { name: 'waybill', version: VERSION }
+    const params = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo }
+    const { status, headers } = await get(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params }),
+    })
+    if (status === 401) return bearerChallenge(headers.get('www-authenticate')) ?? {}
+    const session = headers.get('mcp-session-id')
+    if (session !== null)
+      await get(url, { method: 'DELETE', headers: { 'mcp-session-id': session } }).catch(() => undefined)
+    throw invalid([
+      { path: 'url', message: `the server asks for no OAuth: it answered ${status} to a greeting without a token` },
+    ])
+  }
+
+  async function resourceOf(url: URL, { resourceMetadata: named }: Challenge) {
+    const path = url.pathname === '/' ? '' : url.pathname
+    const places =
+      named === undefined ? [wellKnown(url, RESOURCE, path), wellKnown(url, RESOURCE, '')] : [URL.parse(named)]
+    for (const place of places) {
+      if (!place) throw failed(`${url.host} names metadata at what is no address`)
+      const { status, body } = await get(place)
+      if (status !== 200) continue
+      const found = resourceMetadata.safeParse(body)
+      if (!found.success) throw failed(`${place.href} is no metadata of a protected resource (RFC 9728)`)
+      // A server that speaks for another could have tokens made for that one.
+      if (!covers(found.data.resource, url))
+        throw failed(`${place.href} is about ${found.data.resource.slice(0, 200)}, not this server`)
+      return found.data
+    }
+    if (named !== undefined) throw failed(`${url.host} names metadata that are not there`)
+    // Before the protected resource metadata came into the protocol, a server was its own authorization server.
+    return { resource: url.href, authorization_servers: [url.origin], scopes_supported: undefined }
+  }
+
+  async function serverOf(issuer: string): Promise<ServerMetadata> {
+    const url = new URL(issuer)
+    const path = url.pathname.replace(/\/$/, '')
+    const places = [wellKnown(url, 'oauth-authorization-server', path), wellKnown(url, 'openid-configuration', path)]
+    if (path !== '') places.push(new URL(`${url.origin}${path}/.well-known/openid-configuration`))
+    for (const place of places) {
+      const { status, body } = await get(place)
+      if (status !== 200) continue
+      const found = serverMetadata.safeParse(body)
+      if (!found.success) throw failed(`${place.href} is no metadata of an authorization server (RFC 8414)`)
+      if (found.data.issuer.replace(/\/$/, '') !== issuer.replace(/\/$/, '')) {
+        throw failed(`${place.href} is about ${found.data.issuer.slice(0, 200)}, not ${issuer}`)
+      }
+      if (!found.data.code_challenge_methods_supported?.includes('S256')) {
+        throw failed(`${issuer} does not say that it does PKCE with S256, without which no consent is begun`)
+      }
+      return found.data
+    }
+    throw failed(`${issuer} has no metadata of an authorization server (RFC 8414)`)
+  }
+
+  async function register(server: ServerMetadata, redirectUri: string, method: string): Promise<OAuthClient> {
+    const { registration_endpoint: endpoint, issuer } = server
+    if (endpoint === undefined) {
+      const message = `${issuer} lets nobody register: create a client there with the callback ${redirectUri} and give its clientId`
+      throw invalid([{ path: 'clientId', message }])
+    }
+    const { status, body } = await get(new URL(endpoint), {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({
+        ...{ client_name: 'waybill', redirect_uris: [redirectUri], response_types: ['code'] },
+        ...{ grant_types: ['authorization_code', 'refresh_token'], token_endpoint_auth_method: method },
+        // A web client has to have https, which this machine alone has not.
+        application_type: redirectUri.startsWith('http:') ? 'native' : 'web',
+      }),
+    })
+    const found = registered.safeParse(body)
+    if (found.success && (status === 200 || status === 201)) {
+      const { client_id: id, client_secret: secret } = found.data
+      return { id, ...(secret !== undefined && { secret }) }
+    }
+    const { error, error_description: why } = body as { error?: unknown; error_description?: unknown }
+    const said = [error, why]
+      .filter(one => typeof one === 'string')
+      .join(': ')
+      .slice(0, 300)
+    throw failed(`${issuer} did not register this service (${status}) ${said}`.trim())
+  }
+
+  return {
+    async targetOf({ url, scope, client, redirectUri }: Wanted): Promise<McpTarget & { scope: string | undefined }> {
+      const refused = await problem(url)
+      if (refused !== undefined) throw invalid([{ path: 'url', message: refused }])
+      const challenge = await challengeOf(url)
+      const resource = await resourceOf(url, challenge)
+      const issuer = resource.authorization_servers?.[0]
+      if (issuer === undefined) throw failed(`${url.host} names no authorization server`)
+      const server = await serverOf(issuer)
+      // A browser opens the one, this service the others; none may be where the rule does not let it.
+      for (const one of [server.authorization_endpoint, server.token_endpoint, server.revocation_endpoint]) {
+        const wrong = one === undefined ? undefined : await problem(new URL(one))
+        if (wrong !== undefined)
+          throw invalid([{ path: 'url', message: `its authorization server is elsewhere: ${wrong}` }])
+      }
+      const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic']
+      const method = ['none', 'client_secret_post', 'client_secret_basic'].find(one => methods.includes(one)) ?? 'none'
+      const known = client ?? (await register(server, redirectUri, method))
+      const inHeader = known.secret !== undefined && !methods.includes('client_secret_post')
+      const offline = server.scopes_supported?.includes('offline_access') === true
+      const asked = scope ?? challenge.scope ?? resource.scopes_supported?.join(' ')
+      const scopes = [...new Set([...(asked?.split(' ') ?? []), ...(offline ? ['offline_access'] : [])])]
+      return {
+        resource: url.href,
+        client: known,
+        scope: scopes.length === 0 ? undefined : scopes.join(' '),
+        vendor: {
+          ...{ client: 'MCP', issuer: server.issuer, authorization: server.authorization_endpoint },
+          ...{ token: server.token_endpoint, scopes, resource: resource.resource },
+          ...(server.revocation_endpoint !== undefined && { revocation: server.revocation_endpoint }),
+          ...(server.authorization_response_iss_parameter_supported && { saysIssuer: true as const }),
+          ...(inHeader && { secretIn: 'header' as const }),
+          // OpenID has no refresh token without a consent that is seen.
+          ...(offline && { extra: { prompt: 'consent' } }),
+        },
+      }
+    },
+  }
+}
+
+const RESOURCE = 'oauth-protected-resource'
+
+const wellKnown = ({ origin }: URL, name: string, path: string) => new URL(`${origin}/.well-known/${name}${path}`)
+
+/** The very address, or a place above it on the same origin. */
+function covers(resource: string, url: URL): boolean {
+  const of = URL.parse(resource)
+  if (of?.origin !== url.origin) return false
+  const above = of.pathname.replace(/\/$/, '')
+  return url.pathname === above || url.pathname.startsWith(`${above}/`)
+}
+
+function failed(message: string, cause?: unknown): ApiError<'upstream_failed'> {
+  return new ApiError('upstream_failed', message.toWellFormed(), { cause })
+}
+
+function parse(text: string): unknown {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? value : {}
+  } catch {
+    return {}
+  }
+}

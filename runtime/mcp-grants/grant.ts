@@ -1,0 +1,50 @@
+import type { Row } from '@libsql/client/web'
+import type { McpGrant } from '../../shared/wire/runtime/mcp-grant.ts'
+import type { SealedColumn } from '../vault/rotate.ts'
+import type { Place } from '../vault/vault.ts'
+
+/** What the authorization server of an MCP server has granted to a tenant; its tokens are sealed. */
+export interface Grant {
+  tenantId: string
+  /** The address of the MCP server. */
+  resource: string
+  id: string
+  issuer: string
+  scope: string | undefined
+  status: 'installed' | 'expired'
+  sealed: string
+  expiresMs: number | undefined
+  revision: number
+  createdMs: number
+  updatedMs: number
+}
+
+export function toGrant(row: Row): Grant {
+  return {
+    ...{ tenantId: String(row.tenant_id), resource: String(row.resource), id: String(row.id) },
+    ...{ issuer: JSON.parse(String(row.issuer)) as string, sealed: String(row.sealed) },
+    scope: row.scope === null ? undefined : (JSON.parse(String(row.scope)) as string),
+    status: String(row.status) as Grant['status'],
+    expiresMs: row.expires_ms === null ? undefined : Number(row.expires_ms),
+    ...{ revision: Number(row.revision), createdMs: Number(row.created_ms), updatedMs: Number(row.updated_ms) },
+  }
+}
+
+export function onWire({ id, resource, issuer, scope, status, expiresMs, createdMs, updatedMs }: Grant): McpGrant {
+  const iso = (ms: number) => new Date(ms).toISOString()
+  return {
+    ...{ id, url: resource, issuer, status: status === 'installed' ? 'granted' : 'expired' },
+    ...(scope !== undefined && { scope }),
+    ...(expiresMs !== undefined && { expiresAt: iso(expiresMs) }),
+    ...{ createdAt: iso(createdMs), updatedAt: iso(updatedMs) },
+  }
+}
+
+export function placeOf({ tenantId, resource }: Pick<Grant, 'tenantId' | 'resource'>): Place {
+  return { tenantId, recordId: `mcp/${resource}`, field: 'tokens' }
+}
+
+export const MCP_GRANT_SEALED: SealedColumn = {
+  ...{ table: 'mcp_grants', column: 'sealed', key: ['tenant_id', 'resource'] },
+  placeOf: ({ tenant_id, resource }) => placeOf({ tenantId: String(tenant_id), resource: String(resource) }),
+}
