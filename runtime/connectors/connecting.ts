@@ -61,5 +61,5 @@ export function connecting(options: ConnectingOptions): ConnectorsDeps & { oauth
     installGranted: service.installGranted,
   })
   const oauth = { consent: round, audit, publicUrl, maxBodyBytes, log: log.target('runtime.connectors') }
-  return { service, idempotent, maxBodyBytes, oauth }
+  return { service, clients, idempotent, maxBodyBytes, oauth }
 }

@@ -24,7 +24,7 @@ import { catalogueOnWire, loadCatalogue } from './service.ts'
 import { inWords, MOST_CHARACTERS, VendorFailure } from './vendor-failure.ts'
 
 /** Connectors of a tenant (contract §8). Credentials go in and never come out. */
-export function connectorsRoute({ service, idempotent, maxBodyBytes }: ConnectorsDeps) {
+export function connectorsRoute({ service, clients, idempotent, maxBodyBytes }: ConnectorsDeps) {
   const { store } = service
 
   /** By the connector's id or by the install's: either works on every path. */
@@ -56,7 +56,7 @@ export function connectorsRoute({ service, idempotent, maxBodyBytes }: Connector
   }
 
   return new Hono<RuntimeHttpEnv>()
-    .get('/v1/connectors/catalog', async c => c.json(await catalogueOnWire()))
+    .get('/v1/connectors/catalog', async c => c.json(await catalogueOnWire(clients)))
     .post(
       '/v1/connectors/install',
       jsonBody(connectorInstall, maxBodyBytes),

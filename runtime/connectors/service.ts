@@ -240,12 +240,14 @@ export async function loadCatalogue(): Promise<typeof import('./catalogue.ts')['
 }
 
 /** The catalogue as clients see it. */
-export async function catalogueOnWire(): Promise<CatalogEntry[]> {
+export async function catalogueOnWire(clients: OAuthClients): Promise<CatalogEntry[]> {
   const catalogue = await loadCatalogue()
   return connectorIds.map(id => {
     const { name, auth, keys, actions } = catalogue[id]
+    const vendor = vendorAt(id, undefined)
     return {
       ...{ connectorId: id, name, auth: auth.join(' or '), configKeys: keys.map(key => key.name) },
+      ...(vendor && { oauth: { client: vendor.client, configured: clients.has(vendor.client) } }),
       actions: Object.entries(actions).map(([action, one]) => ({
         ...{ name: action, readOnly: one.effect === 'read', arguments: schemaOf(one) },
       })),

@@ -11,6 +11,7 @@ import { schedulesStep } from './schedules-step.ts'
 import { sealingStep } from './sealing-step.ts'
 import { sessionsStep } from './sessions-step.ts'
 import { settingsStep } from './settings-step.ts'
+import { usersStep } from './users-step.ts'
 import { webhooksStep } from './webhooks-step.ts'
 
 /** The runtime's tables, step by step. A released step is never edited: add one. */
@@ -36,4 +37,5 @@ export const runtimeSteps: readonly Migration[] = [
   mcpStep,
   nodesStep,
   dashboardStep,
+  usersStep,
 ]

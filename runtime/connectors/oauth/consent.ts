@@ -58,6 +58,8 @@ export interface Returned {
   /** Where the browser goes now. */
   location: string
   install: Install | undefined
+  /** Why there is no install, where a person is to see that on a page. */
+  failure?: VendorFailure
 }
 
 const LIFE_MS = 10 * 60_000
@@ -160,14 +162,19 @@ export function consent(deps: ConsentDeps) {
       if (!query.has('code')) throw invalid([{ path: 'code', message: 'Required' }])
       const { vendor, client } = vendorOf(connectorId)
       const { redirectUri, verifier } = kept
-      const granted = await calls.exchange(vendor, client, { query, state, redirectUri, verifier })
-      const { expiresInMs } = granted
-      const install = await installGranted(tenantId, connectorId, {
-        values: await valuesOf(connectorId, granted),
-        expiresMs: expiresInMs === undefined ? undefined : clock.now().getTime() + expiresInMs,
-        baseUrl: homes[connectorId]?.api,
-      })
-      return back('installed', install)
+      try {
+        const granted = await calls.exchange(vendor, client, { query, state, redirectUri, verifier })
+        const { expiresInMs } = granted
+        const install = await installGranted(tenantId, connectorId, {
+          values: await valuesOf(connectorId, granted),
+          expiresMs: expiresInMs === undefined ? undefined : clock.now().getTime() + expiresInMs,
+          baseUrl: homes[connectorId]?.api,
+        })
+        return back('installed', install)
+      } catch (error) {
+        if (kept.browserHash === undefined || !(error instanceof VendorFailure)) throw error
+        return { ...back('failed'), failure: error }
+      }
     },
   }
 }
