@@ -1282,6 +1282,20 @@ export function shownOnce(words        , secret        )              {
   return el('div', { class: 'once' }, words, el('code', {}, secret), copy)
 }
 `,
+  "post-open.js": `import { root } from './page-api.js'
+
+/** Sends what needs no login: it is how one comes to be. */
+export async function postOpen   (path        , body        )                                                         {
+  const answer = await fetch(root + path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  }).catch(() => undefined)
+  const given          = await answer?.json().catch(() => undefined)
+  const none = { error: 'The runtime does not answer. Is it running?' }
+  return { ok: answer?.ok === true, body: (given ?? none)                           }
+}
+`,
   "refresh.js": `import { logInAgain } from './page-api.js'
 
 /**
@@ -1624,7 +1638,8 @@ import { refresh } from './refresh.js'
 
 /**
  * Sends the forms with \`data-send\` to the API and does with the answer what \`data-then\` says: \`refresh\` the live parts, \`goto:\` a page
- * whose address takes members of the answer, \`once:\` a member that is shown once, \`say\` what a test found.
+ * whose address takes members of the answer, \`away:\` to the address outside that a member is, \`once:\` a member that is shown once,
+ * \`link:\` the same as the address of a page here, \`say\` what a test found.
  */
 export function sendForms()       {
   document.addEventListener('submit', event => {
@@ -1677,6 +1692,12 @@ async function then(form                 , what        , answer        , said   
     location.href = root + rest.replace(/\\{(\\w+)\\}/g, (_, name        ) => encodeURIComponent(String(answer?.[name])))
     return
   }
+  if (verb === 'away') {
+    const to = URL.parse(String(answer?.[rest]))
+    // The service says where; an address of another kind would be a script of this page.
+    if (to !== null && /^https?:$/.test(to.protocol)) location.href = to.href
+    return
+  }
   if (verb === 'say') {
     const { success, message, error, latencyMs } = answer ?? {}
     const words = String(message ?? error ?? (success ? 'It works.' : 'It does not work.'))
@@ -1684,9 +1705,13 @@ async function then(form                 , what        , answer        , said   
     said?.replaceChildren(el('span', { class: success ? 'good' : 'bad' }, (success ? '✓ ' : '✗ ') + words + time))
     return
   }
-  if (verb === 'once') {
+  if (verb === 'once' || verb === 'link') {
     form.reset()
-    said?.replaceChildren(shownOnce('Shown once; keep it now:', String(answer?.[rest])))
+    const [member = '', page] = rest.split('@').toReversed()
+    const value = String(answer?.[member])
+    // Under whatever path this page is, so that the link holds for whoever it is sent to.
+    const shown = page === undefined ? value : new URL(\`\${root}\${page}\${value}\`, location.href).href
+    said?.replaceChildren(shownOnce('Shown once; keep it now:', shown))
     await refresh()
     return
   }
@@ -1731,7 +1756,8 @@ function complain(form                 , said                , error         )  
 `,
   "setup.js": `import { el, part } from './dom.js'
 import { demoRun } from './demo-run.js'
-import { root, shownOnce } from './page-api.js'
+import { shownOnce } from './page-api.js'
+import { postOpen } from './post-open.js'
 
 const form = part                 ('#setup')
 const said = part('#said')
@@ -1741,29 +1767,18 @@ if (!token) {
   part                   ('button', form).disabled = true
 }
 
-async function post   (path        , body        )                                                         {
-  const answer = await fetch(root + path, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-  }).catch(() => undefined)
-  const given          = await answer?.json().catch(() => undefined)
-  const none = { error: 'The runtime does not answer. Is it running?' }
-  return { ok: answer?.ok === true, body: (given ?? none)                           }
-}
-
 form.addEventListener('submit', async event => {
   event.preventDefault()
   const { name, email, password } = Object.fromEntries(new FormData(form))
   said.replaceChildren('One moment …')
-  const made = await post                    ('auth/setup', { token, name, email, password })
+  const made = await postOpen                    ('auth/setup', { token, name, email, password })
   if (!made.ok) {
     said.replaceChildren(el('span', { class: 'bad' }, made.body.error ?? 'It did not work.'))
     return
   }
   // The token is used up; a reload must not offer it again.
   history.replaceState(null, '', location.pathname)
-  const login = await post                       ('auth/login', { email, password })
+  const login = await postOpen                       ('auth/login', { email, password })
   document.documentElement.dataset.csrf = login.body.csrfToken ?? ''
   form.remove()
   said.replaceChildren()

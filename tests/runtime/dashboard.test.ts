@@ -1,7 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createRequire } from 'node:module'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
@@ -14,6 +12,7 @@ import type { Session } from '../../shared/wire/runtime/session.ts'
 import { hasChromium } from '../browser/chromium.ts'
 import { openPlaywright, type Seen } from '../browser/playwright.ts'
 import { type DashboardRoom, dashboardRoom, HOSTILE, OWNER } from './dashboard-room.ts'
+import { pathProxy } from './path-proxy.ts'
 
 if (hasChromium()) {
   describe('the dashboard in a browser', () => {
@@ -188,28 +187,8 @@ if (hasChromium()) {
       })
 
       it('works under a path of a proxy', async () => {
-        const relay = async (request: IncomingMessage, response: ServerResponse) => {
-          const chunks: Buffer[] = []
-          for await (const chunk of request) chunks.push(chunk as Buffer)
-          const answer = await fetch(room.origin + request.url!.replace('/deep/waybill', ''), {
-            method: request.method!,
-            headers: Object.entries(request.headers).filter(
-              ([name]) => !/^(?:host|connection|content-length|transfer-encoding)$/.test(name),
-            ) as [string, string][],
-            redirect: 'manual',
-            ...(chunks.length > 0 && { body: Buffer.concat(chunks) }),
-          })
-          response.writeHead(answer.status, [...answer.headers].flat())
-          try {
-            for await (const chunk of answer.body ?? []) response.write(chunk)
-          } finally {
-            response.end()
-          }
-        }
-        // A stream that is cut off at either end is nothing to complain about.
-        const proxy = createServer((request, response) => void relay(request, response).catch(() => undefined))
-        await new Promise<void>(resolve => proxy.listen(0, '127.0.0.1', resolve))
-        const base = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}/deep/waybill/`
+        const proxy = await pathProxy('/deep/waybill', () => room.origin)
+        const base = `${proxy.base}/`
         await seen.context.clearCookies()
         seen.requests()
         await page.goto(`${base}${visits.run}`)
@@ -225,8 +204,7 @@ if (hasChromium()) {
         await page.waitForSelector('text=● live')
         expect(seen.requests().filter(url => !url.startsWith(base))).toEqual([])
         await page.goto('about:blank')
-        proxy.closeAllConnections()
-        await new Promise(resolve => proxy.close(resolve))
+        await proxy.close()
       })
 
       it('opens a run of 10,000 events within a second, scrolls it, and moves nothing while it loads', async () => {
