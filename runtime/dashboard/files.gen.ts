@@ -283,6 +283,9 @@ main:focus {
 .notice {
   border-left: 4px solid var(--link);
 }
+.notice.good {
+  border-left-color: var(--good);
+}
 .notice.bad {
   border-left-color: var(--bad);
 }
@@ -707,6 +710,11 @@ form + .row {
 .going {
   opacity: 0.6;
 }
+ul.plain {
+  margin: 0.3rem 0;
+  padding: 0;
+  list-style: none;
+}
 summary {
   cursor: pointer;
 }
@@ -1098,6 +1106,38 @@ export function bodyOf(form                 )                          {
 }
 `,
   "icon.svg": `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><title>Waybill</title><rect width="32" height="32" rx="6" fill="#1f5fbf"/><path d="M8 23h4v-6h4v-5h4V7h4" fill="none" stroke="#fff" stroke-width="3"/></svg>
+`,
+  "invite.js": `import { el, part } from './dom.js'
+import { root } from './page-api.js'
+import { postOpen } from './post-open.js'
+
+const form = part                 ('#invite')
+const said = part('#said')
+const token = new URLSearchParams(location.hash.slice(1)).get('token')
+const say = (words        ) => said.replaceChildren(el('span', { class: 'bad', role: 'alert' }, words))
+if (!token) {
+  say('Open the whole link that you were sent: its token is missing here.')
+  part                   ('button', form).disabled = true
+}
+
+form.addEventListener('submit', async event => {
+  event.preventDefault()
+  const { password, again } = Object.fromEntries(new FormData(form))
+  if (password !== again) {
+    say('The two passwords are not the same.')
+    return
+  }
+  said.replaceChildren('One moment …')
+  const set = await postOpen                             ('auth/invitation', { token, password })
+  if (!set.ok) {
+    say(set.body.error ?? 'It did not work.')
+    return
+  }
+  // The token is used up; a reload must not offer it again.
+  history.replaceState(null, '', location.pathname)
+  const login = await postOpen('auth/login', { email: set.body.user.email, password })
+  location.href = login.ok ? root : \`\${root}login\`
+})
 `,
   "manifest.js": `import { el, part } from './dom.js'
 import { send } from './page-api.js'
@@ -1703,6 +1743,8 @@ async function then(form                 , what        , answer        , said   
     const words = String(message ?? error ?? (success ? 'It works.' : 'It does not work.'))
     const time = typeof latencyMs === 'number' ? \` (\${Math.round(latencyMs)} ms)\` : ''
     said?.replaceChildren(el('span', { class: success ? 'good' : 'bad' }, (success ? '✓ ' : '✗ ') + words + time))
+    // What a test found also stands on the record.
+    await refresh()
     return
   }
   if (verb === 'once' || verb === 'link') {

@@ -146,6 +146,7 @@ async function tunnelOf(env: RuntimeEnv, runtime: Runtime, log: Log): Promise<{ 
         log.error('nodes cannot dial in: set PLATFORM_TUNNEL_BIND to a free address', { error })
         return undefined
       })
+      return open
     })
   }
   return { close: async () => (await open)?.close() }

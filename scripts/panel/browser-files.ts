@@ -24,6 +24,7 @@ export const BROWSER_PARTS = {
     entries: [
       new URL('../../runtime/dashboard/browser/dashboard.ts', import.meta.url),
       new URL('../../runtime/dashboard/browser/setup.ts', import.meta.url),
+      new URL('../../runtime/dashboard/browser/invite.ts', import.meta.url),
       new URL('../../runtime/dashboard/browser/run.ts', import.meta.url),
       new URL('../../runtime/dashboard/browser/manifest.ts', import.meta.url),
       new URL('../../runtime/dashboard/browser/forecast.ts', import.meta.url),

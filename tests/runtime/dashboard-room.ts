@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Page } from 'playwright-core'
 import { type RuntimeParts, type RuntimeService, serveRuntime } from '../../runtime/host/node.ts'
 import type { SetupDone } from '../../shared/wire/runtime/auth.ts'
 
@@ -64,4 +65,12 @@ export async function dashboardRoom(
       await rm(folder, { recursive: true, force: true })
     },
   }
+}
+
+/** Through the login page, which must be shown. */
+export async function logIn(page: Page): Promise<void> {
+  await page.fill('[name=email]', OWNER.email)
+  await page.fill('[name=password]', OWNER.password)
+  await page.click('text=Log in >> nth=-1')
+  await page.waitForSelector('nav')
 }

@@ -72,6 +72,8 @@ async function then(form: HTMLFormElement, what: string, answer: Answer, said: E
     const words = String(message ?? error ?? (success ? 'It works.' : 'It does not work.'))
     const time = typeof latencyMs === 'number' ? ` (${Math.round(latencyMs)} ms)` : ''
     said?.replaceChildren(el('span', { class: success ? 'good' : 'bad' }, (success ? '✓ ' : '✗ ') + words + time))
+    // What a test found also stands on the record.
+    await refresh()
     return
   }
   if (verb === 'once' || verb === 'link') {

@@ -189,7 +189,7 @@ function deliveryRows(webhookId: string, deliveries: readonly Delivery[]): Html 
             type,
             html`${badge(outcome)} ${status ?? ''} ${error} <small>attempt ${attempt}</small>`,
             when(at),
-            outcome === 'failed'
+            outcome === 'failed' || outcome === 'retrying'
               ? action('Send again', { send: `POST /v1/webhooks/${webhookId}/deliveries/${id}/redeliver`, about: type })
               : '',
           ]),
