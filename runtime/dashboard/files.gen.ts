@@ -587,6 +587,38 @@ figcaption {
 .rows.tall {
   height: 28rem;
 }
+.lanes {
+  max-height: 12rem;
+  overflow: auto;
+}
+.lanes.tall {
+  height: 7rem;
+}
+.picture {
+  display: block;
+  overflow: hidden;
+  fill: var(--text);
+  font-size: 11px;
+}
+.picture rect {
+  cursor: pointer;
+}
+.replayed {
+  stroke: var(--text);
+  stroke-width: 1.5;
+  stroke-dasharray: 3 2;
+  vector-effect: non-scaling-stroke;
+}
+.chosen {
+  stroke: var(--link);
+  stroke-width: 3;
+}
+.ends {
+  display: flex;
+  justify-content: space-between;
+  margin: 0 0 0.5rem;
+  border-top: 1px solid var(--line);
+}
 .line {
   display: grid;
   grid-template-columns: minmax(9rem, 15rem) minmax(6rem, 1fr) 5.5rem 7rem 6rem;
@@ -1139,6 +1171,57 @@ form.addEventListener('submit', async event => {
   location.href = login.ok ? root : \`\${root}login\`
 })
 `,
+  "lanes.js": `import { barsOf, BAR_WIDTH,                              } from './timeline.js'
+
+/** A stretch of a step in the picture of a run: across is time, and what went on at the same time stands one below the other. */
+
+/** How high a lane is drawn, with its words. */
+export const LANE_PX = 28
+/** Below that a bar has no room for words. */
+const ROOM = 70
+/** Bars that are this narrow and this close together are one to the eye; thousands of them would slow the page down. */
+const HAIR = 2
+
+/**
+ * Steps in as few lanes as there were steps at one time: each goes to the first lane that is free when it begins, so what came one after
+ * the other stays in the first, and parallel calls stand side by side.
+ */
+export function lanesOf(steps                         , span      )        {
+  const freeFrom           = []
+  const last                          = []
+  const bars            = []
+  const names             = []
+  const begun = steps.filter(({ pieces }) => pieces.length > 0)
+  for (const step of begun.toSorted((a, b) => a.pieces[0] .fromMs - b.pieces[0] .fromMs)) {
+    const { stepId, pieces, name, replayed } = step
+    const fromMs = pieces[0] .fromMs
+    const toMs = pieces.at(-1) .toMs ?? span.toMs
+    const free = freeFrom.findIndex(at => at <= fromMs)
+    const lane = free === -1 ? freeFrom.length : free
+    freeFrom[lane] = Math.max(toMs, fromMs)
+    for (const { x, width, className } of barsOf(step, span)) {
+      const before = last[lane]
+      if (before && width <= HAIR * 2 && before.className === className && before.replayed === replayed) {
+        const end = Math.max(before.x + before.width, x + width)
+        if (x - (before.x + before.width) <= HAIR) {
+          before.width = end - before.x
+          continue
+        }
+      }
+      const bar = { stepId, lane, x, width, className, replayed }
+      last[lane] = bar
+      bars.push(bar)
+    }
+    const x = ((fromMs - span.fromMs) / (span.toMs - span.fromMs)) * BAR_WIDTH
+    const width = ((toMs - fromMs) / (span.toMs - span.fromMs)) * BAR_WIDTH
+    if (width >= ROOM) names.push({ stepId, words: name === '' ? stepId : name, lane, x, width })
+  }
+  return { count: freeFrom.length, bars, names }
+}
+
+/** As a part of the whole picture: it is as wide as there is room. */
+export const across = (x        )         => \`\${(x / BAR_WIDTH) * 100}%\`
+`,
   "manifest.js": `import { el, part } from './dom.js'
 import { send } from './page-api.js'
 
@@ -1476,6 +1559,7 @@ export function followRun(id        , { over, begun, event, resumed, ended }    
 import { count, duration, usd } from './figures.js'
 import { root } from './page-api.js'
 import { refresh } from './refresh.js'
+import { across, LANE_PX, lanesOf } from './lanes.js'
 import { followRun } from './run-events.js'
 import { stepDetail } from './step-detail.js'
 import {
@@ -1510,11 +1594,43 @@ function draw()       {
   const all = timelineOf(events, replayed)
   const span = spanOf(all, Date.now())
   steps.show({ count: all.length, row: at => stepRow(all[at] , span) })
+  drawLanes(all, span)
   journal.show({ count: events.length, row: at => eventRow(events[at] ) })
   part('#journal-count').replaceChildren(count(events.length))
   part('#no-steps').hidden = all.length > 0
   part('#step-count').replaceChildren(count(all.length))
 }
+
+/** Side by side what went on at the same time. Whoever cannot point at it has the same steps in the rows below. */
+function drawLanes(all                         , span      )       {
+  const { count: lines, bars, names } = lanesOf(all, span)
+  const picture = svg('svg', { class: 'picture', width: '100%', height: lines * LANE_PX, 'aria-hidden': 'true' })
+  for (const { stepId, lane, x, width, className, replayed } of bars) {
+    const at = { x: across(x), width: across(width), y: lane * LANE_PX + 15, height: 10 }
+    const look = \`\${className}\${replayed ? ' replayed' : ''}\${stepId === chosen ? ' chosen' : ''}\`
+    picture.append(svg('rect', { ...at, class: look, 'data-step': stepId }, svg('title', {}, stepId)))
+  }
+  for (const { words, lane, x, width } of names) {
+    const at = { x: across(x), width: across(width), y: lane * LANE_PX, height: 15 }
+    picture.append(svg('svg', at, svg('text', { x: 0, y: 11 }, words)))
+  }
+  part('#lanes').replaceChildren(picture)
+  part('#span').replaceChildren(all.length === 0 ? '' : duration(span.toMs - span.fromMs))
+}
+
+function choose(stepId        )       {
+  const step = timelineOf(events, replayed).find(one => one.stepId === stepId)
+  if (step === undefined) return
+  chosen = stepId
+  detail.replaceChildren(...stepDetail(step, { runId: id, events }))
+  draw()
+  detail.scrollIntoView({ block: 'nearest' })
+}
+
+part('#lanes').addEventListener('click', event => {
+  const { target } = event
+  if (target instanceof SVGElement && target.dataset.step !== undefined) choose(target.dataset.step)
+})
 
 function stepRow(step              , span      )              {
   const { stepId, tokensIn, tokensOut, costUsd, error } = step
@@ -1560,11 +1676,7 @@ function eventRow({ seq, kind, stepId, at, hash, payload }               )      
     el('span', { class: 'mono' }, hash),
   )
   row.addEventListener('click', () => {
-    const step = timelineOf(events, replayed).find(one => one.stepId === stepId)
-    chosen = stepId
-    if (step) detail.replaceChildren(...stepDetail(step, { runId: id, events }))
-    draw()
-    detail.scrollIntoView({ block: 'nearest' })
+    choose(stepId)
   })
   return row
 }
