@@ -392,6 +392,7 @@ input[type="radio"] {
 }
 button {
   min-height: 2rem;
+  overflow-wrap: normal;
   cursor: pointer;
 }
 button:hover {
@@ -514,6 +515,10 @@ th {
 th {
   overflow-wrap: normal;
 }
+/* Words may break anywhere, but not into a column of letters. */
+td > div {
+  min-width: 6rem;
+}
 time {
   white-space: nowrap;
 }
@@ -562,6 +567,10 @@ figcaption {
 }
 .c-delay {
   opacity: 0.45;
+}
+.keys > span {
+  display: inline-block;
+  margin-right: 0.75rem;
 }
 .key {
   display: inline-block;
@@ -717,6 +726,8 @@ form + .row {
 }
 .diff span {
   display: block;
+  width: max-content;
+  min-width: 100%;
 }
 .diff .added {
   background: var(--good-soft);
@@ -747,6 +758,9 @@ ul.plain {
   padding: 0;
   list-style: none;
 }
+details[open] > summary {
+  margin-bottom: 0.4rem;
+}
 summary {
   cursor: pointer;
 }
@@ -767,14 +781,15 @@ dialog::backdrop {
   }
   nav {
     padding: 0.25rem 0.5rem;
-    overflow-x: auto;
     border-bottom: 1px solid var(--line);
     background: var(--card);
   }
   nav ul {
     display: flex;
+    flex-wrap: wrap;
   }
   nav a {
+    padding: 0.25rem 0.6rem;
     white-space: nowrap;
   }
   nav a[aria-current] {
@@ -809,6 +824,10 @@ dialog::backdrop {
     padding: 0.1rem 0;
     border: 0;
     overflow-wrap: anywhere;
+  }
+  td:empty,
+  td:has(> div:empty) {
+    display: none;
   }
   td::before {
     content: attr(data-label);
@@ -1171,7 +1190,7 @@ form.addEventListener('submit', async event => {
   location.href = login.ok ? root : \`\${root}login\`
 })
 `,
-  "lanes.js": `import { barsOf, BAR_WIDTH,                              } from './timeline.js'
+  "lanes.js": `import { BAR_WIDTH, barsOf,                              } from './timeline.js'
 
 /** A stretch of a step in the picture of a run: across is time, and what went on at the same time stands one below the other. */
 
@@ -1557,9 +1576,9 @@ export function followRun(id        , { over, begun, event, resumed, ended }    
 `,
   "run.js": `import { el, part, svg } from './dom.js'
 import { count, duration, usd } from './figures.js'
+import { across, LANE_PX, lanesOf } from './lanes.js'
 import { root } from './page-api.js'
 import { refresh } from './refresh.js'
-import { across, LANE_PX, lanesOf } from './lanes.js'
 import { followRun } from './run-events.js'
 import { stepDetail } from './step-detail.js'
 import {
@@ -1767,7 +1786,7 @@ async function preview(form                 )                {
   shown.replaceChildren(
     table(
       'The next ten times',
-      [\`In \${timezone || 'the zone of the deployment'}\`, \`Here (\${ownZone})\`, 'Clocks'],
+      [\`In \${timezone || 'its zone'}\`, \`Here (\${ownZone})\`, 'Clocks'],
       rows,
     ),
   )

@@ -47,7 +47,7 @@ async function preview(form: HTMLFormElement): Promise<void> {
   shown.replaceChildren(
     table(
       'The next ten times',
-      [`In ${timezone || 'the zone of the deployment'}`, `Here (${ownZone})`, 'Clocks'],
+      [`In ${timezone || 'its zone'}`, `Here (${ownZone})`, 'Clocks'],
       rows,
     ),
   )

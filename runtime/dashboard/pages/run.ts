@@ -49,7 +49,7 @@ ${live(
   pending.map(one => approvalCard(root, one)),
 )}
 <section class="card" aria-labelledby="timeline-title"><h2 id="timeline-title">Timeline <small>steps: <span id="step-count">${count(all.length)}</span></small></h2>
-<p class="hint">${legend()}</p>
+<p class="hint keys">${legend()}</p>
 ${long ? html`<noscript><p class="hint">This run is too long to be drawn here. <a href="${root}ui/api/v1/runs/${run.id}/steps">Its steps as JSON</a></p></noscript>` : ''}
 <div id="lanes" class="lanes${long ? ' tall' : ''}" tabindex="0" role="region" aria-label="What went on at the same time">${long ? '' : lanes(all, span)}</div>
 <p class="ends hint"><span>${all.length === 0 ? '' : '0'}</span><span id="span">${all.length === 0 ? '' : duration(span.toMs - span.fromMs)}</span></p>
@@ -143,7 +143,7 @@ function legend(): Html {
     ['c-rest', 'timer or signal'],
     ['c-tool replayed', 'used again by a recovery'],
   ]
-  return html`${kinds.map(([name, words]) => html`<svg class="key" viewBox="0 0 1 1" aria-hidden="true"><rect class="${name}" width="1" height="1"></rect></svg>${words} `)}`
+  return html`${kinds.map(([name, words]) => html`<span><svg class="key" viewBox="0 0 1 1" aria-hidden="true"><rect class="${name}" width="1" height="1"></rect></svg>${words}</span> `)}`
 }
 
 /** As browser/run.ts draws it, so that nothing moves when it does. */
