@@ -71,7 +71,7 @@ export function pagesRoute({
     const root = rootOf(c)
     const login = await loginOf(c)
     if (login === undefined) {
-      if (!(await users.hasOwner())) return see(c, `${root}setup`)
+      if (!(await users.hasAnybody())) return see(c, `${root}setup`)
       const { pathname, search } = new URL(c.req.url)
       return see(c, `${root}login?${new URLSearchParams({ next: `${pathname.slice(1)}${search}` })}`)
     }
@@ -135,7 +135,7 @@ export function pagesRoute({
       guard(c)
       const root = rootOf(c)
       if ((await loginOf(c)) !== undefined) return see(c, root)
-      if (!(await users.hasOwner())) return see(c, `${root}setup`)
+      if (!(await users.hasAnybody())) return see(c, `${root}setup`)
       return c.html(loginForm(c, {}))
     })
     .post('/login', async c => {

@@ -31,6 +31,12 @@ export function userStore(db: Db) {
       return rows.length > 0
     },
 
+    /** Whether there is somebody who could log in: people can be invited with a key before there is an owner. */
+    async hasAnybody(): Promise<boolean> {
+      const { rows } = await db.execute('select 1 from users limit 1')
+      return rows.length > 0
+    },
+
     async getByEmail(email: string): Promise<UserRow | undefined> {
       const { rows } = await db.execute({ sql: 'select * from users where email = ?', args: [storableText(email)] })
       return rows[0] && toUser(rows[0])
