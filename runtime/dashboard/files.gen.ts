@@ -2047,6 +2047,8 @@ export function timelineOf(events                         , replayed            
       case 'step_completed':
         end(known, atMs)
         known.status = 'completed'
+        // It came right in the end: what went wrong on the way is in its bars.
+        delete known.error
         known.output = payload.output
         known.tokensIn = meta.tokensIn ?? 0
         known.tokensOut = meta.tokensOut ?? 0
