@@ -317,8 +317,19 @@ export function flowOf(moves                     , servedByRung                 
     const x = near ? BOX.x + BOX.width / 2 + (up ? -18 : 18) : BOX.x + 8 + (climbs++ % 3) * 5
     const bend = near ? x : x - 34
     const text = count(requests)
-    const label = { x: near ? x + width / 2 + 4 : bend - 2, y: (a + b) / 2 + 4, text, end: near ? 'start' : 'end' }
-    lines.push({ path: \`M\${x} \${a}C\${bend} \${(a + b) / 2} \${bend} \${(a + b) / 2} \${x} \${b}\`, width, kind: 'move', words, label })
+    const label = {
+      x: near ? x + width / 2 + 4 : bend - 2,
+      y: (a + b) / 2 + 4,
+      text,
+      end: near ? 'start' : 'end',
+    }
+    lines.push({
+      path: \`M\${x} \${a}C\${bend} \${(a + b) / 2} \${bend} \${(a + b) / 2} \${x} \${b}\`,
+      width,
+      kind: 'move',
+      words,
+      label,
+    })
   }
   for (const [rung, n] of served) {
     const y = middle.get(rung)
@@ -1781,14 +1792,17 @@ export function verifyView({ api, open, failed }            )       {
   function toVerdict(verdict              )              {
     const { tenant, records, reports, broken } = verdict
     const ofFeedback = broken?.reason.startsWith('feedback_') === true
-    const state =
-      broken === undefined ? 'whole' : \`\${ofFeedback ? 'feedback ' : ''}broken at index \${broken.index}\`
+    const state = broken === undefined ? 'whole' : \`\${ofFeedback ? 'feedback ' : ''}broken at index \${broken.index}\`
     const words = el(
       'strong',
       { class: broken === undefined ? 'good' : 'bad' },
       \`\${broken === undefined ? '✓' : '✗'} \${tenant}: \${state}\`,
     )
-    const box = el('div', { class: 'verdict' }, el('p', {}, words, \` of \${ofFeedback ? many(reports, 'report') : many(records, 'record')}.\`))
+    const box = el(
+      'div',
+      { class: 'verdict' },
+      el('p', {}, words, \` of \${ofFeedback ? many(reports, 'report') : many(records, 'record')}.\`),
+    )
     if (broken !== undefined)
       box.append(el('p', {}, \`Index \${broken.index}: \${REASONS[broken.reason] ?? broken.reason}.\`))
     const id = broken?.traceId
@@ -1824,7 +1838,8 @@ function signedWords({ reports, signatures, checkpoints, keyIds, unanchored, bro
     broken?.reason === 'checkpoint_signature'
       ? \`Of \${many(checkpoints, 'checkpoint')} not every one is signed.\`
       : signed
-  const feedback = reports === 0 ? '' : \` \${many(reports, 'report')} of feedback \${reports === 1 ? 'was' : 'were'} read as well.\`
+  const feedback =
+    reports === 0 ? '' : \` \${many(reports, 'report')} of feedback \${reports === 1 ? 'was' : 'were'} read as well.\`
   return bad + tail + rest + feedback
 }
 `,

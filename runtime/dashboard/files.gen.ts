@@ -758,11 +758,11 @@ ul.plain {
   padding: 0;
   list-style: none;
 }
-details[open] > summary {
-  margin-bottom: 0.4rem;
-}
 summary {
   cursor: pointer;
+}
+details[open] > summary {
+  margin-bottom: 0.4rem;
 }
 dialog {
   width: min(28rem, calc(100vw - 1.5rem));
@@ -1784,11 +1784,7 @@ async function preview(form                 )                {
     ]
   })
   shown.replaceChildren(
-    table(
-      'The next ten times',
-      [\`In \${timezone || 'its zone'}\`, \`Here (\${ownZone})\`, 'Clocks'],
-      rows,
-    ),
+    table('The next ten times', [\`In \${timezone || 'its zone'}\`, \`Here (\${ownZone})\`, 'Clocks'], rows),
   )
 }
 
