@@ -140,7 +140,10 @@ async function askReplayed(): Promise<void> {
   const answer = await fetch(`${root}ui/api/v1/runs/${id}/steps`).catch(() => undefined)
   if (!answer?.ok) return
   const list = (await answer.json()) as { stepId: string; replayed: boolean }[]
-  replayed = new Set(list.filter(step => step.replayed).map(step => step.stepId))
+  const now = new Set(list.filter(step => step.replayed).map(step => step.stepId))
+  // Nearly no run has been recovered, and drawing thousands of steps anew takes a frame.
+  if (now.size === replayed.size) return
+  replayed = now
   soon()
 }
 
