@@ -61,6 +61,111 @@ function messageOf(body         )                     {
   return typeof error.message === 'string' ? error.message : undefined
 }
 `,
+  "base.css": `/* What every page of both services looks like; the style sheet of each comes after it. */
+:root {
+  color-scheme: light dark;
+  --page: #f6f7f9;
+  --card: #ffffff;
+  --text: #1b1f24;
+  --quiet: #535b66;
+  --line: #d5dae0;
+  --edge: #78828e;
+  --link: #0b57b8;
+  --good: #12693b;
+  --bad: #b3261e;
+  --warn: #7a4d00;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --page: #14171b;
+    --card: #1d2126;
+    --text: #e8ebee;
+    --quiet: #a9b2bd;
+    --line: #363d45;
+    --edge: #7f8a96;
+    --link: #8ab8f5;
+    --good: #73cf9b;
+    --bad: #ff9a91;
+    --warn: #f0c063;
+  }
+}
+* {
+  box-sizing: border-box;
+}
+.notice.bad {
+  border-left-color: var(--bad);
+}
+h2 {
+  margin: 0 0 0.75rem;
+  font-size: 1.1rem;
+}
+p {
+  margin: 0.4rem 0;
+}
+.good {
+  color: var(--good);
+}
+.bad {
+  color: var(--bad);
+}
+.warn {
+  color: var(--warn);
+}
+button:hover {
+  border-color: var(--link);
+}
+button:disabled {
+  opacity: 0.6;
+  cursor: default;
+}
+::placeholder {
+  color: var(--quiet);
+  opacity: 1;
+}
+:focus-visible {
+  outline: 3px solid var(--link);
+  outline-offset: 2px;
+}
+.skip {
+  position: absolute;
+  left: -100rem;
+}
+.unseen {
+  position: absolute;
+  width: 1px;
+  height: 1px;
+  overflow: hidden;
+  clip-path: inset(50%);
+}
+.figures {
+  display: flex;
+  flex-wrap: wrap;
+  gap: 0.5rem 2rem;
+  margin: 0 0 0.75rem;
+}
+.facts dd {
+  margin: 0;
+  overflow-wrap: anywhere;
+}
+.scroll {
+  overflow-x: auto;
+}
+table {
+  width: 100%;
+  border-collapse: collapse;
+}
+th {
+  color: var(--quiet);
+  font-weight: 600;
+  white-space: nowrap;
+}
+figcaption {
+  font-size: 0.85rem;
+}
+dialog::backdrop {
+  background: rgb(0 0 0 / 50%);
+}
+`,
   "bytes.js": `const encoder = new TextEncoder()
 const HEX = Array.from({ length: 256 }, (_, i) => i.toString(16).padStart(2, '0'))
 
@@ -595,40 +700,16 @@ function hint(words        )              {
 }
 `,
   "panel.css": `:root {
-  color-scheme: light dark;
-  --page: #f6f7f9;
-  --card: #ffffff;
-  --text: #1b1f24;
-  --quiet: #535b66;
-  --line: #d5dae0;
-  --edge: #78828e;
-  --link: #0b57b8;
-  --good: #12693b;
-  --bad: #b3261e;
-  --warn: #7a4d00;
   --saved: #2a8f5b;
   --lost: #cf4238;
   --none: #a7afb9;
 }
 @media (prefers-color-scheme: dark) {
   :root {
-    --page: #14171b;
-    --card: #1d2126;
-    --text: #e8ebee;
-    --quiet: #a9b2bd;
-    --line: #363d45;
-    --edge: #7f8a96;
-    --link: #8ab8f5;
-    --good: #73cf9b;
-    --bad: #ff9a91;
-    --warn: #f0c063;
     --saved: #4cb47d;
     --lost: #e66a60;
     --none: #6b7580;
   }
-}
-* {
-  box-sizing: border-box;
 }
 body {
   margin: 0;
@@ -680,9 +761,6 @@ noscript,
   margin: 0;
   border-left: 4px solid var(--link);
 }
-.notice.bad {
-  border-left-color: var(--bad);
-}
 h1 {
   margin: 0;
   font-size: 1.3rem;
@@ -697,10 +775,6 @@ h1 small {
   font-weight: normal;
   font-size: 0.9rem;
 }
-h2 {
-  margin: 0 0 0.75rem;
-  font-size: 1.1rem;
-}
 h3 {
   margin: 1.25rem 0 0.5rem;
   font-size: 1rem;
@@ -709,18 +783,6 @@ h4 {
   margin: 0 0 0.5rem;
   font-size: 0.95rem;
   overflow-wrap: anywhere;
-}
-p {
-  margin: 0.4rem 0;
-}
-.good {
-  color: var(--good);
-}
-.bad {
-  color: var(--bad);
-}
-.warn {
-  color: var(--warn);
 }
 .mono,
 pre,
@@ -744,17 +806,6 @@ button {
   min-height: 2rem;
   cursor: pointer;
 }
-::placeholder {
-  color: var(--quiet);
-  opacity: 1;
-}
-button:hover {
-  border-color: var(--link);
-}
-button:disabled {
-  opacity: 0.6;
-  cursor: default;
-}
 button.link {
   padding: 0;
   border: 0;
@@ -773,33 +824,12 @@ button[aria-pressed="true"] {
   background: var(--link);
   color: var(--card);
 }
-:focus-visible {
-  outline: 3px solid var(--link);
-  outline-offset: 2px;
-}
-.skip {
-  position: absolute;
-  left: -100rem;
-}
 .skip:focus {
   left: 1rem;
   top: 0.5rem;
   padding: 0.5rem;
   background: var(--card);
   color: var(--link);
-}
-.unseen {
-  position: absolute;
-  width: 1px;
-  height: 1px;
-  overflow: hidden;
-  clip-path: inset(50%);
-}
-.figures {
-  display: flex;
-  flex-wrap: wrap;
-  gap: 0.5rem 2rem;
-  margin: 0 0 0.75rem;
 }
 .figures dd {
   margin: 0;
@@ -812,10 +842,6 @@ button[aria-pressed="true"] {
   gap: 0.15rem 1rem;
   margin: 0.5rem 0;
 }
-.facts dd {
-  margin: 0;
-  overflow-wrap: anywhere;
-}
 .chart {
   display: block;
   width: 100%;
@@ -823,9 +849,6 @@ button[aria-pressed="true"] {
 }
 figure {
   margin: 0.75rem 0;
-}
-figcaption {
-  font-size: 0.85rem;
 }
 .axis {
   stroke: var(--edge);
@@ -880,24 +903,12 @@ figcaption {
   gap: 0.75rem;
   align-items: center;
 }
-.scroll {
-  overflow-x: auto;
-}
-table {
-  width: 100%;
-  border-collapse: collapse;
-}
 th,
 td {
   padding: 0.35rem 0.6rem 0.35rem 0;
   border-bottom: 1px solid var(--line);
   text-align: left;
   vertical-align: middle;
-}
-th {
-  color: var(--quiet);
-  font-weight: 600;
-  white-space: nowrap;
 }
 td {
   overflow-wrap: break-word;
@@ -951,9 +962,6 @@ dialog {
   border-radius: 8px;
   background: var(--card);
   color: var(--text);
-}
-dialog::backdrop {
-  background: rgb(0 0 0 / 50%);
 }
 dialog h2 {
   margin: 0;

@@ -1,5 +1,110 @@
 // Written by `npx node scripts/panel.ts` from browser/.
 export const dashboardFiles: Readonly<Record<string, string>> = {
+  "base.css": `/* What every page of both services looks like; the style sheet of each comes after it. */
+:root {
+  color-scheme: light dark;
+  --page: #f6f7f9;
+  --card: #ffffff;
+  --text: #1b1f24;
+  --quiet: #535b66;
+  --line: #d5dae0;
+  --edge: #78828e;
+  --link: #0b57b8;
+  --good: #12693b;
+  --bad: #b3261e;
+  --warn: #7a4d00;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --page: #14171b;
+    --card: #1d2126;
+    --text: #e8ebee;
+    --quiet: #a9b2bd;
+    --line: #363d45;
+    --edge: #7f8a96;
+    --link: #8ab8f5;
+    --good: #73cf9b;
+    --bad: #ff9a91;
+    --warn: #f0c063;
+  }
+}
+* {
+  box-sizing: border-box;
+}
+.notice.bad {
+  border-left-color: var(--bad);
+}
+h2 {
+  margin: 0 0 0.75rem;
+  font-size: 1.1rem;
+}
+p {
+  margin: 0.4rem 0;
+}
+.good {
+  color: var(--good);
+}
+.bad {
+  color: var(--bad);
+}
+.warn {
+  color: var(--warn);
+}
+button:hover {
+  border-color: var(--link);
+}
+button:disabled {
+  opacity: 0.6;
+  cursor: default;
+}
+::placeholder {
+  color: var(--quiet);
+  opacity: 1;
+}
+:focus-visible {
+  outline: 3px solid var(--link);
+  outline-offset: 2px;
+}
+.skip {
+  position: absolute;
+  left: -100rem;
+}
+.unseen {
+  position: absolute;
+  width: 1px;
+  height: 1px;
+  overflow: hidden;
+  clip-path: inset(50%);
+}
+.figures {
+  display: flex;
+  flex-wrap: wrap;
+  gap: 0.5rem 2rem;
+  margin: 0 0 0.75rem;
+}
+.facts dd {
+  margin: 0;
+  overflow-wrap: anywhere;
+}
+.scroll {
+  overflow-x: auto;
+}
+table {
+  width: 100%;
+  border-collapse: collapse;
+}
+th {
+  color: var(--quiet);
+  font-weight: 600;
+  white-space: nowrap;
+}
+figcaption {
+  font-size: 0.85rem;
+}
+dialog::backdrop {
+  background: rgb(0 0 0 / 50%);
+}
+`,
   "chat.js": `import { el, part } from './dom.js'
 import { usd } from './figures.js'
 import { root, send } from './page-api.js'
@@ -87,19 +192,8 @@ form?.addEventListener('keydown', event => {
 if (page.dataset.over === undefined) listen()
 `,
   "dashboard.css": `:root {
-  color-scheme: light dark;
-  --page: #f6f7f9;
-  --card: #ffffff;
-  --text: #1b1f24;
-  --quiet: #535b66;
-  --line: #d5dae0;
-  --edge: #78828e;
-  --link: #0b57b8;
-  --good: #12693b;
   --good-soft: #e3f4ea;
-  --bad: #b3261e;
   --bad-soft: #fbe9e7;
-  --warn: #7a4d00;
   --warn-soft: #fdf0d5;
   --plain-soft: #e9ecf0;
   --model: #2f6fce;
@@ -110,18 +204,8 @@ if (page.dataset.over === undefined) listen()
 }
 @media (prefers-color-scheme: dark) {
   :root {
-    --page: #14171b;
-    --card: #1d2126;
-    --text: #e8ebee;
-    --quiet: #a9b2bd;
-    --line: #363d45;
-    --edge: #7f8a96;
-    --link: #8ab8f5;
-    --good: #73cf9b;
     --good-soft: #1b3427;
-    --bad: #ff9a91;
     --bad-soft: #40211f;
-    --warn: #f0c063;
     --warn-soft: #3b2f17;
     --plain-soft: #2c323a;
     --model: #6ea3ec;
@@ -130,9 +214,6 @@ if (page.dataset.over === undefined) listen()
     --fail: #e66a60;
     --rest: #7b8692;
   }
-}
-* {
-  box-sizing: border-box;
 }
 body {
   display: grid;
@@ -286,9 +367,6 @@ main:focus {
 .notice.good {
   border-left-color: var(--good);
 }
-.notice.bad {
-  border-left-color: var(--bad);
-}
 .nothing {
   border-style: dashed;
   background: none;
@@ -306,25 +384,9 @@ h1 {
   font-size: 1.4rem;
   overflow-wrap: anywhere;
 }
-h2 {
-  margin: 0 0 0.75rem;
-  font-size: 1.1rem;
-}
 h3 {
   margin: 1rem 0 0.5rem;
   font-size: 1rem;
-}
-p {
-  margin: 0.4rem 0;
-}
-.good {
-  color: var(--good);
-}
-.bad {
-  color: var(--bad);
-}
-.warn {
-  color: var(--warn);
 }
 .badge {
   display: inline-block;
@@ -395,13 +457,6 @@ button {
   overflow-wrap: normal;
   cursor: pointer;
 }
-button:hover {
-  border-color: var(--link);
-}
-button:disabled {
-  opacity: 0.6;
-  cursor: default;
-}
 button.main {
   border-color: var(--link);
   background: var(--link);
@@ -414,14 +469,6 @@ button.danger {
 [aria-invalid="true"] {
   border-color: var(--bad);
   box-shadow: 0 0 0 1px var(--bad);
-}
-::placeholder {
-  color: var(--quiet);
-  opacity: 1;
-}
-:focus-visible {
-  outline: 3px solid var(--link);
-  outline-offset: 2px;
 }
 output {
   display: block;
@@ -454,29 +501,12 @@ output:empty {
   margin: 0.3rem 0;
   user-select: all;
 }
-.skip {
-  position: absolute;
-  left: -100rem;
-}
 .skip:focus {
   left: 1rem;
   top: 0.5rem;
   z-index: 3;
   padding: 0.5rem;
   background: var(--card);
-}
-.unseen {
-  position: absolute;
-  width: 1px;
-  height: 1px;
-  overflow: hidden;
-  clip-path: inset(50%);
-}
-.figures {
-  display: flex;
-  flex-wrap: wrap;
-  gap: 0.5rem 2rem;
-  margin: 0 0 0.75rem;
 }
 .figures dd {
   margin: 0;
@@ -489,28 +519,12 @@ output:empty {
   gap: 0.15rem 1rem;
   margin: 0 0 0.5rem;
 }
-.facts dd {
-  margin: 0;
-  overflow-wrap: anywhere;
-}
-.scroll {
-  overflow-x: auto;
-}
-table {
-  width: 100%;
-  border-collapse: collapse;
-}
 th,
 td {
   padding: 0.4rem 0.75rem 0.4rem 0;
   border-bottom: 1px solid var(--line);
   text-align: left;
   vertical-align: top;
-}
-th {
-  color: var(--quiet);
-  font-weight: 600;
-  white-space: nowrap;
 }
 th {
   overflow-wrap: normal;
@@ -535,9 +549,6 @@ tbody tr:last-child > td {
 }
 figure {
   margin: 0.5rem 0;
-}
-figcaption {
-  font-size: 0.85rem;
 }
 .axis {
   stroke: var(--edge);
@@ -771,9 +782,6 @@ dialog {
   border-radius: 8px;
   background: var(--card);
   color: var(--text);
-}
-dialog::backdrop {
-  background: rgb(0 0 0 / 50%);
 }
 @media (max-width: 48rem) {
   body {
