@@ -47,6 +47,7 @@ import { servedDocument } from './served.ts'
 import type { SessionsDeps } from './sessions/deps.ts'
 import { sessionsRoute } from './sessions/route.ts'
 import { type TenantsDeps, tenantsRoute } from './tenants/route.ts'
+import { type UsersDeps, usersRoute } from './users/route.ts'
 import type { WebhooksDeps } from './webhooks/deps.ts'
 import { webhooksRoute } from './webhooks/route.ts'
 
@@ -58,7 +59,8 @@ export interface AppDeps extends HealthDeps, MetricsDeps {
   gates: Gates
   keys: KeysDeps
   tenants: TenantsDeps
-  dashboard: DashboardDeps
+  users: UsersDeps
+  dashboard: Omit<DashboardDeps, 'audit' | 'log'>
   pages: PagesDeps
   agents: AgentsDeps
   runs: RunsDeps
@@ -93,7 +95,7 @@ export function runtimeApp(deps: AppDeps) {
   app.route('/', platformNodesRoute(deps.nodes))
   app.use('/auth/setup', auditedSetup(deps))
   app.route('/', oauthCallbackRoute(deps.connectors.oauth))
-  app.route('/', dashboardRoute(deps.dashboard))
+  app.route('/', dashboardRoute({ ...deps.dashboard, audit: deps.audit, log: deps.log }))
   const api = apiRoutes(deps)
   app.use('/v1/*', deps.gates.bearer, audited(deps))
   app.use(`${DASHBOARD_API}/v1/*`, deps.gates.cookie, audited(deps))
@@ -112,6 +114,7 @@ function apiRoutes(deps: AppDeps) {
     .use(refuseKept(deps.embedded))
     .route('/', keysRoute(deps.keys))
     .route('/', tenantsRoute(deps.tenants))
+    .route('/', usersRoute(deps.users))
     .route('/', agentsRoute(deps.agents))
     .route('/', providersRoute(deps.providers))
     .route('/', secretsRoute(deps.secrets))

@@ -13,6 +13,7 @@ import { runEndpoints } from '../shared/wire/runtime/endpoints/runs.ts'
 import { scheduleEndpoints } from '../shared/wire/runtime/endpoints/schedules.ts'
 import { sessionEndpoints } from '../shared/wire/runtime/endpoints/sessions.ts'
 import { settingsEndpoints } from '../shared/wire/runtime/endpoints/settings.ts'
+import { userEndpoints } from '../shared/wire/runtime/endpoints/users.ts'
 import { errorBody } from '../shared/wire/runtime/error.ts'
 
 /** The operations that this version mounts: the gate knows these and no other, and the document names them. */
@@ -24,6 +25,7 @@ export const SERVED: readonly Endpoint[] = [
   operationEndpoints.docs,
   operationEndpoints.mcp,
   ...Object.values(accessEndpoints),
+  ...Object.values(userEndpoints),
   ...Object.values(agentEndpoints),
   ...Object.values(runEndpoints),
   ...Object.values(approvalEndpoints),

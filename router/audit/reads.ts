@@ -1,6 +1,6 @@
 import type { Db } from '../../shared/sql/db.ts'
 import type { Checkpoint, CheckpointList, RouterKeys } from '../../shared/wire/router/checkpoint.ts'
-import type { FeedbackRecord } from '../../shared/wire/router/feedback.ts'
+import type { FeedbackList, FeedbackRecord } from '../../shared/wire/router/feedback.ts'
 import type { Savings, SavingsGroup } from '../../shared/wire/router/savings.ts'
 import type { TraceRecord } from '../../shared/wire/router/trace.ts'
 import type { TraceList, TraceListQuery } from '../../shared/wire/router/traces.ts'
@@ -63,6 +63,10 @@ export function auditReads(db: Db) {
 
     checkpoints: (page: { after?: string | undefined; limit: number }, tenant?: string): Promise<CheckpointList> =>
       store.checkpoints({ ...page, tenant }),
+
+    /** In the order of the chains. */
+    feedback: (page: { after?: string | undefined; limit: number }, tenant?: string): Promise<FeedbackList> =>
+      store.feedback({ ...page, tenant }),
 
     /** The last checkpoint that was made of a tenant's chain. */
     async latestCheckpoint(tenant: string): Promise<Checkpoint | undefined> {

@@ -5,6 +5,7 @@ import { capabilities } from '../../shared/wire/router/capabilities.ts'
 import { checkpointList, routerKeys } from '../../shared/wire/router/checkpoint.ts'
 import { evals } from '../../shared/wire/router/evals.ts'
 import { explanation } from '../../shared/wire/router/explain.ts'
+import { feedbackList } from '../../shared/wire/router/feedback.ts'
 import { savings } from '../../shared/wire/router/savings.ts'
 import { traceDetail, traceList } from '../../shared/wire/router/traces.ts'
 import { type TestRouter, testRouter } from '../../tests/router/routers.ts'
@@ -156,6 +157,10 @@ describe('the audit over HTTP', () => {
       requests: 2,
       escalations: 1,
       served_by_rung: { 0: 1, 1: 1 },
+      moves: [
+        { from: null, to: 0, requests: 2 },
+        { from: 0, to: 1, requests: 1 },
+      ],
       calibration: [{ tenant_id: 'acme', route_ix: 0, state: 'not_certified', method: 'aci', threshold: 0.5, n: 0 }],
     })
     expect(found.gates).toMatchObject([{ gate_id: 'non-empty', pass: 2, fail: 1, abstain: 0, disabled: false }])
@@ -168,6 +173,28 @@ describe('the audit over HTTP', () => {
     const { checkpoints } = checkpointList.parse(await json('/v1/checkpoints?limit=500'))
     expect(checkpoints.every(({ tenant_id, key_id }) => tenant_id === 'acme' && key_id === keys[0]?.key_id)).toBe(true)
     expect((await get('/v1/checkpoints?after=x')).status).toBe(400)
+  })
+
+  it('lists what was reported in the order of its chains, to the tenant whose it is', async () => {
+    const post = (request_id: string, outcome: string, key = ACME) =>
+      running.post('/v1/feedback', { request_id, outcome }, { 'x-router-key': key })
+    for (const outcome of ['correct', 'incorrect', 'correct']) expect((await post(ids[1]!, outcome)).status).toBe(202)
+    const list = async (query: string, key = ACME) =>
+      feedbackList.parse(await json(`/v1/feedback/records${query}`, key))
+    const first = await list('?limit=2')
+    const rest = await list(`?limit=2&after=${encodeURIComponent(first.next ?? '')}`)
+    const all = [...first.feedback, ...rest.feedback]
+    expect(all.map(({ tenant_id, record }) => [tenant_id, record?.seq, record?.verdict])).toEqual([
+      ['acme', 0, 'pass'],
+      ['acme', 1, 'fail'],
+      ['acme', 2, 'pass'],
+    ])
+    expect(rest.next).toBeNull()
+    expect((await list('', OTHER)).feedback).toEqual([])
+    expect((await list('?limit=1', OPS)).next).toBe('0.acme')
+    expect((await list('?limit=500&after=0.acme', OPS)).feedback).toHaveLength(2)
+    expect((await get('/v1/feedback/records?after=x')).status).toBe(400)
+    expect((await get('/v1/feedback/records', 'no key of this router')).status).toBe(401)
   })
 
   it('describes itself without a secret or a full address', async () => {

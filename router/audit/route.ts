@@ -5,6 +5,7 @@ import { check, sentence } from '../../shared/wire/issues.ts'
 import type { CalibrationState } from '../../shared/wire/router/calibration.ts'
 import { checkpointListQuery } from '../../shared/wire/router/checkpoint.ts'
 import { type Evals, evalsQuery } from '../../shared/wire/router/evals.ts'
+import { feedbackListQuery } from '../../shared/wire/router/feedback.ts'
 import { savingsQuery } from '../../shared/wire/router/savings.ts'
 import { type TraceDetail, traceListQuery } from '../../shared/wire/router/traces.ts'
 import type { CallerEnv } from '../auth/access.ts'
@@ -63,6 +64,10 @@ export function auditRoute({ reads: kept, findTrace, calibration, isGateDisabled
     .get('/v1/checkpoints', async c => {
       const query = readQuery(c, checkpointListQuery)
       return c.json(await withCursor('after', () => reads().checkpoints(query, c.get('caller').sees)))
+    })
+    .get('/v1/feedback/records', async c => {
+      const query = readQuery(c, feedbackListQuery)
+      return c.json(await withCursor('after', () => reads().feedback(query, c.get('caller').sees)))
     })
     .get('/.well-known/router-receipts', async c => c.json(await reads().keys()))
 }

@@ -37,6 +37,7 @@ const AUDIT = [
   '/v1/savings',
   '/v1/evals',
   '/v1/checkpoints',
+  '/v1/feedback/records',
   '/-/reload',
 ]
 

@@ -15,6 +15,7 @@ const ROOMS: Readonly<Record<string, Room>> = {
   '/v1/models': 'provider',
   '/v1/capabilities': 'keyed',
   '/v1/feedback': 'keyed',
+  '/v1/feedback/records': 'audit',
   '/metrics': 'metrics',
   '/v1/traces': 'audit',
   '/v1/savings': 'audit',

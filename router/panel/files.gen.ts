@@ -37,6 +37,8 @@ export function panelApi(key                          ) {
     evals: (query       ) => ask       ('v1/evals', query),
     checkpoints: (query       , signal              ) =>
       ask                ('v1/checkpoints', query, signal && { signal }),
+    feedbackRecords: (query       , signal              ) =>
+      ask              ('v1/feedback/records', query, signal && { signal }),
     keys: () => ask            ('.well-known/router-receipts'),
     feedback: (traceId        , outcome         ) =>
       ask                (
@@ -57,6 +59,111 @@ function messageOf(body         )                     {
   const { error } = body
   if (typeof error !== 'object' || error === null || !('message' in error)) return undefined
   return typeof error.message === 'string' ? error.message : undefined
+}
+`,
+  "base.css": `/* What every page of both services looks like; the style sheet of each comes after it. */
+:root {
+  color-scheme: light dark;
+  --page: #f6f7f9;
+  --card: #ffffff;
+  --text: #1b1f24;
+  --quiet: #535b66;
+  --line: #d5dae0;
+  --edge: #78828e;
+  --link: #0b57b8;
+  --good: #12693b;
+  --bad: #b3261e;
+  --warn: #7a4d00;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --page: #14171b;
+    --card: #1d2126;
+    --text: #e8ebee;
+    --quiet: #a9b2bd;
+    --line: #363d45;
+    --edge: #7f8a96;
+    --link: #8ab8f5;
+    --good: #73cf9b;
+    --bad: #ff9a91;
+    --warn: #f0c063;
+  }
+}
+* {
+  box-sizing: border-box;
+}
+.notice.bad {
+  border-left-color: var(--bad);
+}
+h2 {
+  margin: 0 0 0.75rem;
+  font-size: 1.1rem;
+}
+p {
+  margin: 0.4rem 0;
+}
+.good {
+  color: var(--good);
+}
+.bad {
+  color: var(--bad);
+}
+.warn {
+  color: var(--warn);
+}
+button:hover {
+  border-color: var(--link);
+}
+button:disabled {
+  opacity: 0.6;
+  cursor: default;
+}
+::placeholder {
+  color: var(--quiet);
+  opacity: 1;
+}
+:focus-visible {
+  outline: 3px solid var(--link);
+  outline-offset: 2px;
+}
+.skip {
+  position: absolute;
+  left: -100rem;
+}
+.unseen {
+  position: absolute;
+  width: 1px;
+  height: 1px;
+  overflow: hidden;
+  clip-path: inset(50%);
+}
+.figures {
+  display: flex;
+  flex-wrap: wrap;
+  gap: 0.5rem 2rem;
+  margin: 0 0 0.75rem;
+}
+.facts dd {
+  margin: 0;
+  overflow-wrap: anywhere;
+}
+.scroll {
+  overflow-x: auto;
+}
+table {
+  width: 100%;
+  border-collapse: collapse;
+}
+th {
+  color: var(--quiet);
+  font-weight: 600;
+  white-space: nowrap;
+}
+figcaption {
+  font-size: 0.85rem;
+}
+dialog::backdrop {
+  background: rgb(0 0 0 / 50%);
 }
 `,
   "bytes.js": `const encoder = new TextEncoder()
@@ -276,6 +383,102 @@ export function moment(iso        )         {
 
 function grouped(digits        )         {
   return digits.replace(/\\B(?=(\\d{3})+$)/g, ',')
+}
+`,
+  "flow.js": `import { el, svg, table } from './dom.js'
+import { count, many } from './figures.js'
+
+const WIDTH = 340
+const ROW = 84
+const BOX = { x: 120, width: 84, height: 34 }
+/** As wide as all calls together are drawn. */
+const WIDEST = 22
+
+/**
+ * Calls come in from the left on the rung where they begin, go from box to box where an attempt led to another, and go out on the right
+ * from the rung that served them.
+ */
+export function flowOf(moves                     , servedByRung                         )       {
+  const served = new Map(Object.entries(servedByRung).map(([rung, n]) => [Number(rung), n]))
+  const all = [...new Set([...served.keys(), ...moves.flatMap(({ from, to }) => (from === null ? [to] : [from, to]))])]
+  const rungs = all.sort((a, b) => b - a).map((rung, i) => ({ rung, y: ROW * (i + 0.5) }))
+  const middle = new Map(rungs.map(({ rung, y }) => [rung, y]))
+  const most = Math.max(1, ...moves.map(({ requests }) => requests), ...served.values())
+  const wide = (n        ) => Math.max(1, (n / most) * WIDEST)
+  const lines             = []
+  let climbs = 0
+  for (const { from, to, requests } of moves) {
+    const y = middle.get(to)
+    const width = wide(requests)
+    if (from === null) {
+      const words = \`\${many(requests, 'call')} began on rung \${to}\`
+      const label = { x: 4, y: y - width / 2 - 5, text: \`\${count(requests)} began\`, end: 'start'          }
+      lines.push({ path: \`M0 \${y}H\${BOX.x}\`, width, kind: 'in', words, label })
+      continue
+    }
+    // What stays on its rung asks another provider, or the same again; the table says how often.
+    if (from === to) continue
+    const start = middle.get(from)
+    const up = y < start
+    const words = \`\${many(requests, 'answer')} went on from rung \${from} to rung \${to}\`
+    const [a, b] = [start + (up ? -1 : 1) * (BOX.height / 2), y + (up ? 1 : -1) * (BOX.height / 2)]
+    const near = Math.abs(y - start) <= ROW
+    const x = near ? BOX.x + BOX.width / 2 + (up ? -18 : 18) : BOX.x + 8 + (climbs++ % 3) * 5
+    const bend = near ? x : x - 34
+    const text = count(requests)
+    const label = {
+      x: near ? x + width / 2 + 4 : bend - 2,
+      y: (a + b) / 2 + 4,
+      text,
+      end: near ? 'start' : 'end',
+    }
+    lines.push({
+      path: \`M\${x} \${a}C\${bend} \${(a + b) / 2} \${bend} \${(a + b) / 2} \${x} \${b}\`,
+      width,
+      kind: 'move',
+      words,
+      label,
+    })
+  }
+  for (const [rung, n] of served) {
+    const y = middle.get(rung)
+    const width = wide(n)
+    const words = \`\${many(n, 'call')} served from rung \${rung}\`
+    const label = { x: WIDTH - 4, y: y - width / 2 - 5, text: \`\${count(n)} served\`, end: 'end'          }
+    lines.push({ path: \`M\${BOX.x + BOX.width} \${y}H\${WIDTH}\`, width, kind: 'out', words, label })
+  }
+  return { width: WIDTH, height: Math.max(1, rungs.length) * ROW, rungs, lines }
+}
+
+/** The picture, and the same as a table for whoever cannot see it. */
+export function flowView({ moves, served_by_rung }                                         )                {
+  const flow = flowOf(moves, served_by_rung)
+  if (flow.rungs.length === 0) return []
+  const summary = flow.lines.map(({ words }) => words).join('; ')
+  const picture = svg(
+    'svg',
+    { viewBox: \`0 0 \${flow.width} \${flow.height}\`, class: 'flow', role: 'img', 'aria-label': summary },
+    ...flow.lines.map(({ path, width, kind, words }) =>
+      svg('path', { d: path, 'stroke-width': width, class: kind }, svg('title', {}, words)),
+    ),
+    ...flow.rungs.flatMap(({ rung, y }) => [
+      svg('rect', { x: BOX.x, y: y - BOX.height / 2, width: BOX.width, height: BOX.height, rx: 5 }),
+      svg('text', { x: BOX.x + BOX.width / 2, y: y + 4, 'text-anchor': 'middle' }, \`Rung \${rung}\`),
+    ]),
+    ...flow.lines.map(({ label: { x, y, text, end } }) => svg('text', { x, y, 'text-anchor': end }, text)),
+  )
+  const rows = [
+    ...moves.map(({ from, to, requests }) => [
+      from === null ? 'came in' : \`rung \${from}\`,
+      from === to ? \`rung \${to} again\` : \`rung \${to}\`,
+      count(requests),
+    ]),
+    ...Object.entries(served_by_rung).map(([rung, n]) => [\`rung \${rung}\`, 'served', count(n)]),
+  ]
+  return [
+    el('figure', {}, picture),
+    el('details', {}, el('summary', {}, 'As a table'), table('From rung to rung', ['From', 'To', 'Answers'], rows)),
+  ]
 }
 `,
   "icon.svg": `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><title>Waybill</title><rect width="32" height="32" rx="6" fill="#1f5fbf"/><path d="M8 23h4v-6h4v-5h4V7h4" fill="none" stroke="#fff" stroke-width="3"/></svg>
@@ -501,40 +704,16 @@ function hint(words        )              {
 }
 `,
   "panel.css": `:root {
-  color-scheme: light dark;
-  --page: #f6f7f9;
-  --card: #ffffff;
-  --text: #1b1f24;
-  --quiet: #535b66;
-  --line: #d5dae0;
-  --edge: #78828e;
-  --link: #0b57b8;
-  --good: #12693b;
-  --bad: #b3261e;
-  --warn: #7a4d00;
   --saved: #2a8f5b;
   --lost: #cf4238;
   --none: #a7afb9;
 }
 @media (prefers-color-scheme: dark) {
   :root {
-    --page: #14171b;
-    --card: #1d2126;
-    --text: #e8ebee;
-    --quiet: #a9b2bd;
-    --line: #363d45;
-    --edge: #7f8a96;
-    --link: #8ab8f5;
-    --good: #73cf9b;
-    --bad: #ff9a91;
-    --warn: #f0c063;
     --saved: #4cb47d;
     --lost: #e66a60;
     --none: #6b7580;
   }
-}
-* {
-  box-sizing: border-box;
 }
 body {
   margin: 0;
@@ -586,9 +765,6 @@ noscript,
   margin: 0;
   border-left: 4px solid var(--link);
 }
-.notice.bad {
-  border-left-color: var(--bad);
-}
 h1 {
   margin: 0;
   font-size: 1.3rem;
@@ -603,10 +779,6 @@ h1 small {
   font-weight: normal;
   font-size: 0.9rem;
 }
-h2 {
-  margin: 0 0 0.75rem;
-  font-size: 1.1rem;
-}
 h3 {
   margin: 1.25rem 0 0.5rem;
   font-size: 1rem;
@@ -615,18 +787,6 @@ h4 {
   margin: 0 0 0.5rem;
   font-size: 0.95rem;
   overflow-wrap: anywhere;
-}
-p {
-  margin: 0.4rem 0;
-}
-.good {
-  color: var(--good);
-}
-.bad {
-  color: var(--bad);
-}
-.warn {
-  color: var(--warn);
 }
 .mono,
 pre,
@@ -650,17 +810,6 @@ button {
   min-height: 2rem;
   cursor: pointer;
 }
-::placeholder {
-  color: var(--quiet);
-  opacity: 1;
-}
-button:hover {
-  border-color: var(--link);
-}
-button:disabled {
-  opacity: 0.6;
-  cursor: default;
-}
 button.link {
   padding: 0;
   border: 0;
@@ -679,33 +828,12 @@ button[aria-pressed="true"] {
   background: var(--link);
   color: var(--card);
 }
-:focus-visible {
-  outline: 3px solid var(--link);
-  outline-offset: 2px;
-}
-.skip {
-  position: absolute;
-  left: -100rem;
-}
 .skip:focus {
   left: 1rem;
   top: 0.5rem;
   padding: 0.5rem;
   background: var(--card);
   color: var(--link);
-}
-.unseen {
-  position: absolute;
-  width: 1px;
-  height: 1px;
-  overflow: hidden;
-  clip-path: inset(50%);
-}
-.figures {
-  display: flex;
-  flex-wrap: wrap;
-  gap: 0.5rem 2rem;
-  margin: 0 0 0.75rem;
 }
 .figures dd {
   margin: 0;
@@ -718,10 +846,6 @@ button[aria-pressed="true"] {
   gap: 0.15rem 1rem;
   margin: 0.5rem 0;
 }
-.facts dd {
-  margin: 0;
-  overflow-wrap: anywhere;
-}
 .chart {
   display: block;
   width: 100%;
@@ -729,9 +853,6 @@ button[aria-pressed="true"] {
 }
 figure {
   margin: 0.75rem 0;
-}
-figcaption {
-  font-size: 0.85rem;
 }
 .axis {
   stroke: var(--edge);
@@ -752,6 +873,29 @@ figcaption {
   border-radius: 3px;
   background: var(--line);
 }
+.flow {
+  display: block;
+  width: 100%;
+  max-width: 26rem;
+  font-size: 12px;
+}
+.flow path {
+  fill: none;
+  stroke: var(--none);
+}
+.flow .out {
+  stroke: var(--saved);
+}
+.flow .move {
+  stroke: var(--link);
+}
+.flow rect {
+  fill: var(--card);
+  stroke: var(--edge);
+}
+.flow text {
+  fill: var(--text);
+}
 .bars {
   margin: 0 0 0.5rem;
   padding: 0;
@@ -763,24 +907,12 @@ figcaption {
   gap: 0.75rem;
   align-items: center;
 }
-.scroll {
-  overflow-x: auto;
-}
-table {
-  width: 100%;
-  border-collapse: collapse;
-}
 th,
 td {
   padding: 0.35rem 0.6rem 0.35rem 0;
   border-bottom: 1px solid var(--line);
   text-align: left;
   vertical-align: middle;
-}
-th {
-  color: var(--quiet);
-  font-weight: 600;
-  white-space: nowrap;
 }
 td {
   overflow-wrap: break-word;
@@ -835,9 +967,6 @@ dialog {
   background: var(--card);
   color: var(--text);
 }
-dialog::backdrop {
-  background: rgb(0 0 0 / 50%);
-}
 dialog h2 {
   margin: 0;
 }
@@ -880,6 +1009,7 @@ dialog h2 {
 `,
   "panel.js": `import { el, part } from './dom.js'
 import { ApiFault, panelApi } from './api.js'
+import { flowView } from './flow.js'
 import { calibrationView, gatesView, ladderView } from './overview.js'
 import { savingsView } from './savings-chart.js'
 import { sessionKey } from './session-key.js'
@@ -930,7 +1060,7 @@ async function showFigures()                {
   const savings = await api.savings({ ...window, group: 'day' })
   bodyOf('savings').replaceChildren(...savingsView(savings))
   const evals = await api.evals(window)
-  bodyOf('ladder').replaceChildren(...ladderView(evals))
+  bodyOf('ladder').replaceChildren(...ladderView(evals), ...flowView(evals))
   bodyOf('gates').replaceChildren(...gatesView(evals.gates))
   bodyOf('calibration').replaceChildren(...calibrationView(evals.calibration))
 }
@@ -998,6 +1128,26 @@ part('#find').addEventListener('submit', event => {
   open(part                  ('#find-id').value.trim())
 })
 void load()
+`,
+  "record-hash.js": `import { toHex, utf8 } from './bytes.js'
+import { canonicalize } from './jcs.js'
+
+/** Lower-hex SHA-256 of the canonical record without its \`hash\` (router contract §1.2); undefined for what has no canonical form. */
+export async function recordHash(record         )                              {
+  if (typeof record !== 'object' || record === null) return undefined
+  const { hash: _own, ...body } = record
+  let text
+  try {
+    text = canonicalize(body)
+  } catch {
+    return undefined
+  }
+  return sha256(text)
+}
+
+export async function sha256(text        )                  {
+  return toHex(new Uint8Array(await crypto.subtle.digest('SHA-256', utf8(text))))
+}
 `,
   "savings-chart.js": `import { el, svg, table } from './dom.js'
 import { many, percent, usd } from './figures.js'
@@ -1377,7 +1527,9 @@ export function traceList({ api, open, said, failed }               ) {
   "verify-chains.js": `import { fromBase64, toHex, utf8 } from './bytes.js'
 import { canonicalize } from './jcs.js'
 
+import { recordHash, sha256 } from './record-hash.js'
 import {                                  walkChain } from './walk-chain.js'
+import {                    walkFeedback } from './walk-feedback.js'
 
 /** Where the records come from: the router's own API. What it says is taken for nothing but what it is to be checked against. */
 
@@ -1395,12 +1547,13 @@ export async function verifyChains(
   const signed = Map.groupBy(await allCheckpoints(source, signal), one => one.tenant_id)
   const keys = await importKeys(await source.keys())
   const read = await readLinks(source, { onRecords, signal })
+  const reports = await allFeedback(source, signal)
   // After them: what was pruned meanwhile is not missing.
   const pruned = Map.groupBy(
     (await allCheckpoints(source, signal)).filter(({ kind }) => kind === 'prune'),
     one => one.tenant_id,
   )
-  const tenants = [...new Set([...signed.keys(), ...read.keys()])].sort()
+  const tenants = [...new Set([...signed.keys(), ...read.keys(), ...reports.keys()])].sort()
   return Promise.all(
     tenants.map(tenant => {
       const checkpoints = signed.get(tenant) ?? []
@@ -1416,12 +1569,17 @@ export async function verifyChains(
         walk,
         keys,
         hashes: new Map(links.map(one => [one.seq, one.hash])),
+        feedback: walkFeedback(
+          reports.get(tenant) ?? [],
+          cut === undefined ? start : { seq: cut.feedback_seq, hash: cut.feedback_hash },
+          checkpoints,
+        ),
       })
     }),
   )
 }
 
-async function conclude({ tenant, checkpoints, start, walk, keys, hashes }          )                        {
+async function conclude({ tenant, checkpoints, start, walk, keys, hashes, feedback }          )                        {
   let previous = GENESIS
   let last = start.seq
   let broken                         = walk.broken
@@ -1445,9 +1603,13 @@ async function conclude({ tenant, checkpoints, start, walk, keys, hashes }      
     last = Math.max(last, checkpoint.seq)
     keyIds.add(checkpoint.key_id)
   }
+  const { reports, broken: reported } = await feedback
+  // A break of the records themselves is told first, as \`router verify\` does.
+  broken ??= reported
   return {
     tenant,
     records: walk.records,
+    reports,
     ...(broken && { broken }),
     unanchored: Math.max(0, walk.head.seq - last),
     checkpoints: checkpoints.length,
@@ -1502,23 +1664,6 @@ async function toLink(record         )                {
   }
 }
 
-/** Lower-hex SHA-256 of the canonical record without its \`hash\` (router contract §1.2); undefined for what has no canonical form. */
-async function recordHash(record         )                              {
-  if (typeof record !== 'object' || record === null) return undefined
-  const { hash: _own, ...body } = record
-  let text
-  try {
-    text = canonicalize(body)
-  } catch {
-    return undefined
-  }
-  return sha256(text)
-}
-
-async function sha256(text        )                  {
-  return toHex(new Uint8Array(await crypto.subtle.digest('SHA-256', utf8(text))))
-}
-
 function memberOf(record         , name        )                     {
   if (typeof record !== 'object' || record === null) return undefined
   const value = (record                           )[name]
@@ -1531,6 +1676,22 @@ async function allCheckpoints(source             , signal                       
     const page = await source.checkpoints(after)
     signal?.throwIfAborted()
     all.push(...page.checkpoints)
+    if (page.next === null) return all
+    after = page.next
+  }
+}
+
+/** By the tenant whose row each stands in, whatever it says itself. */
+async function allFeedback(source             , signal                         )                                  {
+  const all = new Map                   ()
+  for (let after                    ; ; ) {
+    const page = await source.feedback(after)
+    signal?.throwIfAborted()
+    for (const { tenant_id, record } of page.feedback) {
+      const known = all.get(tenant_id) ?? []
+      all.set(tenant_id, known)
+      known.push(record)
+    }
     if (page.next === null) return all
     after = page.next
   }
@@ -1585,6 +1746,13 @@ const REASONS                                   = {
   hash: 'its content is not what was sealed',
   trace_id: 'another record has its id',
   tail_cut: 'a signed checkpoint names a record that is not there: the end of the chain was cut off',
+  feedback_seq: 'a report is missing here, or stands in another place',
+  feedback_prev_hash: 'it does not follow on the report before it',
+  feedback_hash: 'the report’s content is not what was sealed',
+  feedback_shape: 'the report cannot be hashed',
+  feedback_parse: 'the report does not read',
+  feedback_tail_cut: 'a signed checkpoint names a report that is not there: the end of the feedback was cut off',
+  feedback_head: 'a signed checkpoint has another hash for it: the feedback was written anew',
   checkpoint_head: 'a signed checkpoint has another hash for it: the chain was written anew',
   checkpoint_link: 'the checkpoint over it does not follow on the checkpoint before it',
   checkpoint_signature: 'the checkpoint over it is not signed by a key of this router',
@@ -1615,6 +1783,7 @@ export function verifyView({ api, open, failed }            )       {
       const source = {
         traces: (before                    ) => api.traces({ limit: '500', before }, signal),
         checkpoints: (after                    ) => api.checkpoints({ limit: '500', after }, signal),
+        feedback: (after                    ) => api.feedbackRecords({ limit: '500', after }, signal),
         keys: api.keys,
       }
       const onRecords = (records        ) => progress.replaceChildren(\`\${many(records, 'record')} hashed …\`)
@@ -1633,14 +1802,19 @@ export function verifyView({ api, open, failed }            )       {
   }
 
   function toVerdict(verdict              )              {
-    const { tenant, records, broken } = verdict
-    const state = broken === undefined ? 'whole' : \`broken at index \${broken.index}\`
+    const { tenant, records, reports, broken } = verdict
+    const ofFeedback = broken?.reason.startsWith('feedback_') === true
+    const state = broken === undefined ? 'whole' : \`\${ofFeedback ? 'feedback ' : ''}broken at index \${broken.index}\`
     const words = el(
       'strong',
       { class: broken === undefined ? 'good' : 'bad' },
       \`\${broken === undefined ? '✓' : '✗'} \${tenant}: \${state}\`,
     )
-    const box = el('div', { class: 'verdict' }, el('p', {}, words, \` of \${many(records, 'record')}.\`))
+    const box = el(
+      'div',
+      { class: 'verdict' },
+      el('p', {}, words, \` of \${ofFeedback ? many(reports, 'report') : many(records, 'record')}.\`),
+    )
     if (broken !== undefined)
       box.append(el('p', {}, \`Index \${broken.index}: \${REASONS[broken.reason] ?? broken.reason}.\`))
     const id = broken?.traceId
@@ -1657,7 +1831,7 @@ export function verifyView({ api, open, failed }            )       {
   stop.addEventListener('click', () => running?.abort())
 }
 
-function signedWords({ signatures, checkpoints, keyIds, unanchored, broken, late }              )         {
+function signedWords({ reports, signatures, checkpoints, keyIds, unanchored, broken, late }              )         {
   const keys = keyIds.length === 0 ? '' : \` by key \${keyIds.join(', ')}\`
   const signed = {
     none: 'No checkpoint has been signed yet.',
@@ -1676,7 +1850,9 @@ function signedWords({ signatures, checkpoints, keyIds, unanchored, broken, late
     broken?.reason === 'checkpoint_signature'
       ? \`Of \${many(checkpoints, 'checkpoint')} not every one is signed.\`
       : signed
-  return bad + tail + rest
+  const feedback =
+    reports === 0 ? '' : \` \${many(reports, 'report')} of feedback \${reports === 1 ? 'was' : 'were'} read as well.\`
+  return bad + tail + rest + feedback
 }
 `,
   "walk-chain.js": `/** What the check keeps of a record: a chain of 100,000 is about 30 MB. */
@@ -1725,6 +1901,54 @@ function inOrder(links                 , start        )         {
   const isLost = ({ seq, holds }      ) => Number.isNaN(seq) || (!holds && (seq <= start || sound.has(seq)))
   const place = (link      ) => (isLost(link) ? Number.MAX_VALUE : link.seq)
   return links.filter(({ seq, holds }) => !(seq <= start && holds)).sort((a, b) => place(a) - place(b))
+}
+`,
+  "walk-feedback.js": `import { recordHash } from './record-hash.js'
+
+/** Walks the reports of one tenant in their order, and holds them against what signed checkpoints name of them. */
+export async function walkFeedback(
+  records                    ,
+  start      ,
+  checkpoints                                                               ,
+)                        {
+  let head = start
+  const hashes = new Map                ()
+  // What was pruned while this was read is still in what was read before.
+  const left = records.filter(record => !(numberOf(record) <= start.seq))
+  for (const [index, record] of left.entries()) {
+    const reason = await fault(record, head)
+    if (reason !== undefined) return { reports: left.length, broken: { index, reason: \`feedback_\${reason}\` } }
+    const { hash } = record
+    head = { seq: head.seq + 1, hash }
+    hashes.set(head.seq, hash)
+  }
+  const from = start.seq + 1
+  for (const { feedback_seq, feedback_hash } of checkpoints) {
+    if (feedback_seq < from) continue
+    const found = hashes.get(feedback_seq)
+    if (found === undefined) {
+      return { reports: left.length, broken: { index: head.seq + 1 - from, reason: 'feedback_tail_cut' } }
+    }
+    if (found !== feedback_hash) {
+      return { reports: left.length, broken: { index: feedback_seq - from, reason: 'feedback_head' } }
+    }
+  }
+  return { reports: left.length }
+}
+
+async function fault(record         , head      )                              {
+  if (typeof record !== 'object' || record === null || Array.isArray(record)) return 'parse'
+  const { seq, prev_hash, hash } = record
+  if (seq !== head.seq + 1) return 'seq'
+  if (prev_hash !== head.hash) return 'prev_hash'
+  const own = await recordHash(record)
+  if (own === undefined) return 'shape'
+  return hash === own ? undefined : 'hash'
+}
+
+function numberOf(record         )         {
+  const seq = typeof record === 'object' && record !== null && 'seq' in record ? record.seq : undefined
+  return typeof seq === 'number' ? seq : Number.NaN
 }
 `,
 }

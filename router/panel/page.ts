@@ -14,6 +14,7 @@ export function panelPage(files: readonly string[]) {
 <meta name="color-scheme" content="light dark">
 <title>Waybill router</title>
 <link rel="icon" href="panel/icon.svg">
+<link rel="stylesheet" href="panel/base.css">
 <link rel="stylesheet" href="panel/panel.css">
 ${scripts.map(name => html`<link rel="modulepreload" href="panel/${name}">`)}
 <script type="module" src="panel/panel.js"></script>

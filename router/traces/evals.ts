@@ -1,6 +1,6 @@
 import { toUsd } from '../../shared/money/money.ts'
 import type { Db } from '../../shared/sql/db.ts'
-import type { Evals, GateStats } from '../../shared/wire/router/evals.ts'
+import type { Evals, GateStats, RungMove } from '../../shared/wire/router/evals.ts'
 import { days, type Window } from './savings.ts'
 
 /** What the store knows of `GET /v1/evals`; which gates are disabled and the calibration are the running router's. */
@@ -18,21 +18,28 @@ interface GateRuns {
 export async function evals(db: Db, tenants: readonly string[], window: Window): Promise<StoredEvals> {
   const counts = { requests: 0, escalations: 0, failovers: 0 }
   const served = new Map<number, number>()
+  const moves = new Map<string, RungMove>()
   const gates = new Map<string, GateRuns>()
   const outcomes = { reported: 0, failed: 0 }
   for (const tenant of tenants) {
     for await (const { since, until } of days(db, tenant, window)) {
       const args = [tenant, since?.getTime() ?? 0, until?.getTime() ?? Number.MAX_SAFE_INTEGER]
-      const [sums, runs] = await db.read([
+      const [sums, runs, moved] = await db.read([
         { sql: countsSql, args },
         { sql: gatesSql, args },
+        { sql: movesSql, args },
       ])
       for (const row of sums?.rows ?? []) {
         counts.requests += Number(row.requests)
         counts.escalations += Number(row.escalations)
         counts.failovers += Number(row.failovers)
         const rung = Number(row.served_rung)
+        // Whoever did not climb was served where they came in.
+        if (rung >= 0) move(moves, null, rung, Number(row.straight))
         if (rung >= 0) served.set(rung, (served.get(rung) ?? 0) + Number(row.requests))
+      }
+      for (const row of moved?.rows ?? []) {
+        move(moves, row.came === null ? null : Number(row.came), Number(row.went), Number(row.requests))
       }
       for (const row of runs?.rows ?? []) {
         const id = String(row.gate_id)
@@ -55,6 +62,7 @@ export async function evals(db: Db, tenants: readonly string[], window: Window):
   return {
     ...counts,
     served_by_rung: Object.fromEntries([...served].sort(([a], [b]) => a - b).map(([rung, n]) => [String(rung), n])),
+    moves: [...moves.values()].sort((a, b) => (a.from ?? -1) - (b.from ?? -1) || a.to - b.to),
     gates: [...gates]
       .sort(([a], [b]) => (a < b ? -1 : 1))
       .map(([gate_id, { pass, fail, abstain, cost, times }]) => ({
@@ -75,8 +83,15 @@ export async function evals(db: Db, tenants: readonly string[], window: Window):
   }
 }
 
-const countsSql = `select served_rung, count(*) as requests, sum(escalations) as escalations, sum(failovers) as failovers
+const straight = 'served_rung >= 0 and escalations = 0 and failovers = 0'
+const countsSql = `select served_rung, count(*) as requests, sum(${straight}) as straight, sum(escalations) as escalations, sum(failovers) as failovers
   from traces indexed by traces_time where tenant_id = ? and ts_ms >= ? and ts_ms < ? group by served_rung`
+
+// From attempt to attempt. Only records of calls that moved are read whole; the others say where they were in the index.
+const movesSql = `select case when attempt.key > 0 then json_extract(body, '$.attempts[' || (attempt.key - 1) || '].rung') end as came, attempt.value ->> 'rung' as went, count(*) as requests
+  from traces indexed by traces_time cross join json_each(case when json_valid(body) then body else '{}' end, '$.attempts') as attempt
+  where tenant_id = ? and ts_ms >= ? and ts_ms < ? and not (${straight}) and typeof(attempt.key) = 'integer'
+  group by 1, 2 having typeof(went) = 'integer' and typeof(came) in ('integer', 'null')`
 
 // Times to two digits: p50 and p95 are within 5 %, and the groups stay few however many runs there were.
 const micros = 'run.value ->> 3'
@@ -94,6 +109,14 @@ const outcomesSql = `with latest as (
     select trace_id, max(verdict = 'fail') as failed, max(verdict = 'pass') as passed from latest group by trace_id)
   select count(*) as reported, coalesce(sum(outcome.failed), 0) as failed from outcome join traces t on t.trace_id = outcome.trace_id
   where t.tenant_id = ?1 and t.ts_ms >= ?2 and t.ts_ms < ?3 and (outcome.failed or outcome.passed)`
+
+function move(moves: Map<string, RungMove>, from: number | null, to: number, requests: number): void {
+  if (requests === 0) return
+  const key = `${from} ${to}`
+  const known = moves.get(key)
+  if (known) known.requests += requests
+  else moves.set(key, { from, to, requests })
+}
 
 /** The time that this share of the runs did not exceed, in milliseconds. */
 function share(times: ReadonlyMap<number, number>, part: number): number | null {

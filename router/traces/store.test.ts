@@ -186,6 +186,7 @@ describe('sums', () => {
       escalations: own().filter(({ final }) => final.escalations === 1).length,
       failovers: 0,
       served_by_rung: { '0': own().length },
+      moves: [{ from: null, to: 0, requests: own().length }],
       gates: [
         { gate_id: 'non-empty', pass: own().length, fail: 0, abstain: 0, cost_usd: 0, p50_ms: 0.012, p95_ms: 0.012 },
       ],

@@ -1,7 +1,7 @@
 import type { InValue } from '@libsql/client/web'
 import type { Db } from '../../shared/sql/db.ts'
 import type { CheckpointList } from '../../shared/wire/router/checkpoint.ts'
-import type { FeedbackRecord } from '../../shared/wire/router/feedback.ts'
+import type { FeedbackList, FeedbackRecord } from '../../shared/wire/router/feedback.ts'
 import type { ServedFrom, TraceRecord } from '../../shared/wire/router/trace.ts'
 import type { TraceList } from '../../shared/wire/router/traces.ts'
 import { storedTenants } from './stored-records.ts'
@@ -87,6 +87,30 @@ export function traceStore(db: Db) {
     },
 
     /** In the order in which they were made. */
+    /** Reports in the order of their chains; what somebody wrote over and is no JSON stands there as null. */
+    async feedback({
+      tenant,
+      after,
+      limit,
+    }: {
+      tenant?: string | undefined
+      after?: string | undefined
+      limit: number
+    }): Promise<FeedbackList> {
+      const [seq, last] = after === undefined ? [-1, ''] : readPlace(after)
+      const { rows } = await db.execute({
+        sql: `select tenant_id, seq, body from feedback
+where ${tenant === undefined ? '(tenant_id, seq) > (?2, ?1)' : 'tenant_id = ?2 and seq > ?1'} order by tenant_id, seq limit ?3`,
+        args: [seq, tenant ?? last, limit + 1],
+      })
+      const page = rows.slice(0, limit)
+      const end = page.at(-1)
+      return {
+        feedback: page.map(row => ({ tenant_id: String(row.tenant_id), record: readable(row.body) })),
+        next: rows.length > limit && end !== undefined ? `${end.seq}.${end.tenant_id}` : null,
+      }
+    },
+
     async checkpoints({
       tenant,
       after,
@@ -159,6 +183,20 @@ function readCursor(text: string): [ts: number, seq: number, tenant: string] {
   const match = /^(\d{1,16})\.(\d{1,16})\.([A-Za-z0-9._-]{1,64})$/.exec(text)
   if (match === null) throw new CursorError('expected the `next` of an earlier page')
   return [Number(match[1]), Number(match[2]), match[3] ?? '']
+}
+
+function readPlace(text: string): [seq: number, tenant: string] {
+  const match = /^(\d{1,16})\.([A-Za-z0-9._-]{1,64})$/.exec(text)
+  if (match === null) throw new CursorError('expected the `next` of an earlier page')
+  return [Number(match[1]), match[2] ?? '']
+}
+
+function readable(body: unknown): FeedbackRecord | null {
+  try {
+    return JSON.parse(String(body)) as FeedbackRecord
+  } catch {
+    return null
+  }
 }
 
 function whole(text: string): number {

@@ -10,6 +10,8 @@ const CONFIGURES = new Set([
   'keys:write',
   'nodes:write',
   'webhooks:write',
+  // Whoever names people for a tenant needs all of it.
+  'admin',
   'platform:admin',
 ])
 

@@ -5,6 +5,7 @@ import type { Endpoint } from '../../shared/wire/endpoint.ts'
 import { type Idempotent, idempotency } from '../idempotency/idempotent.ts'
 import { idempotencyStore } from '../idempotency/store.ts'
 import { type Holding, tenantStore } from '../tenants/store.ts'
+import { personStore } from '../users/store.ts'
 import type { Records } from '../vault/records.ts'
 import { loginAccess } from './dashboard/login-access.ts'
 import { setupLinks } from './dashboard/setup-links.ts'
@@ -43,6 +44,7 @@ export function access(options: AccessOptions) {
     gates: gates({ endpoints, keyAccess: known, logins: loginAccess(users, now) }),
     idempotent,
     keys: { ...shared, keyAccess: known },
+    users: { ...shared, people: personStore(db), publicUrl },
     tenants: { ...shared, tenants: tenantStore(db, options.holdings) },
     dashboard: { ...shared, users, passwords: passwords(options.scrypt), monotonic, publicUrl },
     setupToken: setupLinks(users, now),

@@ -6,6 +6,8 @@ import { schemaOf } from './arguments.ts'
 import { invalid } from './config.ts'
 import type { Connector } from './definition.ts'
 import { loadCatalogue } from './load-catalogue.ts'
+import type { OAuthClients } from './oauth/clients.ts'
+import { vendorAt } from './oauth/vendors.ts'
 
 /** Of the catalogue, and without what only a connector of one's own has. */
 export async function fromCatalogue({ connectorId, ...given }: ConnectorInstall): Promise<Connector> {
@@ -27,9 +29,11 @@ export async function fromCatalogue({ connectorId, ...given }: ConnectorInstall)
 }
 
 /** A connector as clients see it. */
-export function toEntry({ id, name, auth, keys, actions }: Connector): CatalogEntry {
+export function toEntry({ id, name, auth, keys, actions }: Connector, clients: OAuthClients): CatalogEntry {
+  const vendor = isConnector(id) ? vendorAt(id, undefined) : undefined
   return {
     ...{ connectorId: id, name, auth: auth.join(' or '), configKeys: keys.map(key => key.name) },
+    ...(vendor && { oauth: { client: vendor.client, configured: clients.has(vendor.client) } }),
     actions: Object.entries(actions).map(([action, one]) => ({
       ...{ name: action, readOnly: one.effect === 'read', arguments: schemaOf(one) },
     })),

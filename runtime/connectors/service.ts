@@ -236,7 +236,7 @@ export function connectorService(deps: ConnectorServiceDeps) {
       const known = await loadCatalogue()
       const own: Connector[] = []
       for (const install of await store.customs(tenantId)) own.push(await connectorOf(install))
-      return [...connectorIds.map(id => known[id]), ...own].map(toEntry)
+      return [...connectorIds.map(id => known[id]), ...own].map(one => toEntry(one, clients))
     },
 
     /** Asks the vendor whether it takes the credentials. */

@@ -3,7 +3,7 @@ import type { LiveNews } from './live.ts'
 import type { FigureStore } from './store.ts'
 
 export interface PagesDeps {
-  users: Pick<UserStore, 'userOfLogin' | 'hasOwner'>
+  users: Pick<UserStore, 'userOfLogin' | 'hasOwner' | 'hasAnybody'>
   figures: FigureStore
   news: Pick<LiveNews, 'follow'>
   now: () => Date

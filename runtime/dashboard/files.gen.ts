@@ -1,5 +1,110 @@
 // Written by `npx node scripts/panel.ts` from browser/.
 export const dashboardFiles: Readonly<Record<string, string>> = {
+  "base.css": `/* What every page of both services looks like; the style sheet of each comes after it. */
+:root {
+  color-scheme: light dark;
+  --page: #f6f7f9;
+  --card: #ffffff;
+  --text: #1b1f24;
+  --quiet: #535b66;
+  --line: #d5dae0;
+  --edge: #78828e;
+  --link: #0b57b8;
+  --good: #12693b;
+  --bad: #b3261e;
+  --warn: #7a4d00;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --page: #14171b;
+    --card: #1d2126;
+    --text: #e8ebee;
+    --quiet: #a9b2bd;
+    --line: #363d45;
+    --edge: #7f8a96;
+    --link: #8ab8f5;
+    --good: #73cf9b;
+    --bad: #ff9a91;
+    --warn: #f0c063;
+  }
+}
+* {
+  box-sizing: border-box;
+}
+.notice.bad {
+  border-left-color: var(--bad);
+}
+h2 {
+  margin: 0 0 0.75rem;
+  font-size: 1.1rem;
+}
+p {
+  margin: 0.4rem 0;
+}
+.good {
+  color: var(--good);
+}
+.bad {
+  color: var(--bad);
+}
+.warn {
+  color: var(--warn);
+}
+button:hover {
+  border-color: var(--link);
+}
+button:disabled {
+  opacity: 0.6;
+  cursor: default;
+}
+::placeholder {
+  color: var(--quiet);
+  opacity: 1;
+}
+:focus-visible {
+  outline: 3px solid var(--link);
+  outline-offset: 2px;
+}
+.skip {
+  position: absolute;
+  left: -100rem;
+}
+.unseen {
+  position: absolute;
+  width: 1px;
+  height: 1px;
+  overflow: hidden;
+  clip-path: inset(50%);
+}
+.figures {
+  display: flex;
+  flex-wrap: wrap;
+  gap: 0.5rem 2rem;
+  margin: 0 0 0.75rem;
+}
+.facts dd {
+  margin: 0;
+  overflow-wrap: anywhere;
+}
+.scroll {
+  overflow-x: auto;
+}
+table {
+  width: 100%;
+  border-collapse: collapse;
+}
+th {
+  color: var(--quiet);
+  font-weight: 600;
+  white-space: nowrap;
+}
+figcaption {
+  font-size: 0.85rem;
+}
+dialog::backdrop {
+  background: rgb(0 0 0 / 50%);
+}
+`,
   "chat.js": `import { el, part } from './dom.js'
 import { usd } from './figures.js'
 import { root, send } from './page-api.js'
@@ -87,19 +192,8 @@ form?.addEventListener('keydown', event => {
 if (page.dataset.over === undefined) listen()
 `,
   "dashboard.css": `:root {
-  color-scheme: light dark;
-  --page: #f6f7f9;
-  --card: #ffffff;
-  --text: #1b1f24;
-  --quiet: #535b66;
-  --line: #d5dae0;
-  --edge: #78828e;
-  --link: #0b57b8;
-  --good: #12693b;
   --good-soft: #e3f4ea;
-  --bad: #b3261e;
   --bad-soft: #fbe9e7;
-  --warn: #7a4d00;
   --warn-soft: #fdf0d5;
   --plain-soft: #e9ecf0;
   --model: #2f6fce;
@@ -110,18 +204,8 @@ if (page.dataset.over === undefined) listen()
 }
 @media (prefers-color-scheme: dark) {
   :root {
-    --page: #14171b;
-    --card: #1d2126;
-    --text: #e8ebee;
-    --quiet: #a9b2bd;
-    --line: #363d45;
-    --edge: #7f8a96;
-    --link: #8ab8f5;
-    --good: #73cf9b;
     --good-soft: #1b3427;
-    --bad: #ff9a91;
     --bad-soft: #40211f;
-    --warn: #f0c063;
     --warn-soft: #3b2f17;
     --plain-soft: #2c323a;
     --model: #6ea3ec;
@@ -130,9 +214,6 @@ if (page.dataset.over === undefined) listen()
     --fail: #e66a60;
     --rest: #7b8692;
   }
-}
-* {
-  box-sizing: border-box;
 }
 body {
   display: grid;
@@ -283,8 +364,8 @@ main:focus {
 .notice {
   border-left: 4px solid var(--link);
 }
-.notice.bad {
-  border-left-color: var(--bad);
+.notice.good {
+  border-left-color: var(--good);
 }
 .nothing {
   border-style: dashed;
@@ -303,25 +384,9 @@ h1 {
   font-size: 1.4rem;
   overflow-wrap: anywhere;
 }
-h2 {
-  margin: 0 0 0.75rem;
-  font-size: 1.1rem;
-}
 h3 {
   margin: 1rem 0 0.5rem;
   font-size: 1rem;
-}
-p {
-  margin: 0.4rem 0;
-}
-.good {
-  color: var(--good);
-}
-.bad {
-  color: var(--bad);
-}
-.warn {
-  color: var(--warn);
 }
 .badge {
   display: inline-block;
@@ -389,14 +454,8 @@ input[type="radio"] {
 }
 button {
   min-height: 2rem;
+  overflow-wrap: normal;
   cursor: pointer;
-}
-button:hover {
-  border-color: var(--link);
-}
-button:disabled {
-  opacity: 0.6;
-  cursor: default;
 }
 button.main {
   border-color: var(--link);
@@ -410,14 +469,6 @@ button.danger {
 [aria-invalid="true"] {
   border-color: var(--bad);
   box-shadow: 0 0 0 1px var(--bad);
-}
-::placeholder {
-  color: var(--quiet);
-  opacity: 1;
-}
-:focus-visible {
-  outline: 3px solid var(--link);
-  outline-offset: 2px;
 }
 output {
   display: block;
@@ -450,29 +501,12 @@ output:empty {
   margin: 0.3rem 0;
   user-select: all;
 }
-.skip {
-  position: absolute;
-  left: -100rem;
-}
 .skip:focus {
   left: 1rem;
   top: 0.5rem;
   z-index: 3;
   padding: 0.5rem;
   background: var(--card);
-}
-.unseen {
-  position: absolute;
-  width: 1px;
-  height: 1px;
-  overflow: hidden;
-  clip-path: inset(50%);
-}
-.figures {
-  display: flex;
-  flex-wrap: wrap;
-  gap: 0.5rem 2rem;
-  margin: 0 0 0.75rem;
 }
 .figures dd {
   margin: 0;
@@ -485,17 +519,6 @@ output:empty {
   gap: 0.15rem 1rem;
   margin: 0 0 0.5rem;
 }
-.facts dd {
-  margin: 0;
-  overflow-wrap: anywhere;
-}
-.scroll {
-  overflow-x: auto;
-}
-table {
-  width: 100%;
-  border-collapse: collapse;
-}
 th,
 td {
   padding: 0.4rem 0.75rem 0.4rem 0;
@@ -504,12 +527,11 @@ td {
   vertical-align: top;
 }
 th {
-  color: var(--quiet);
-  font-weight: 600;
-  white-space: nowrap;
-}
-th {
   overflow-wrap: normal;
+}
+/* Words may break anywhere, but not into a column of letters. */
+td > div {
+  min-width: 6rem;
 }
 time {
   white-space: nowrap;
@@ -527,9 +549,6 @@ tbody tr:last-child > td {
 }
 figure {
   margin: 0.5rem 0;
-}
-figcaption {
-  font-size: 0.85rem;
 }
 .axis {
   stroke: var(--edge);
@@ -560,6 +579,10 @@ figcaption {
 .c-delay {
   opacity: 0.45;
 }
+.keys > span {
+  display: inline-block;
+  margin-right: 0.75rem;
+}
 .key {
   display: inline-block;
   width: 0.7rem;
@@ -583,6 +606,38 @@ figcaption {
 }
 .rows.tall {
   height: 28rem;
+}
+.lanes {
+  max-height: 12rem;
+  overflow: auto;
+}
+.lanes.tall {
+  height: 7rem;
+}
+.picture {
+  display: block;
+  overflow: hidden;
+  fill: var(--text);
+  font-size: 11px;
+}
+.picture rect {
+  cursor: pointer;
+}
+.replayed {
+  stroke: var(--text);
+  stroke-width: 1.5;
+  stroke-dasharray: 3 2;
+  vector-effect: non-scaling-stroke;
+}
+.chosen {
+  stroke: var(--link);
+  stroke-width: 3;
+}
+.ends {
+  display: flex;
+  justify-content: space-between;
+  margin: 0 0 0.5rem;
+  border-top: 1px solid var(--line);
 }
 .line {
   display: grid;
@@ -682,6 +737,8 @@ form + .row {
 }
 .diff span {
   display: block;
+  width: max-content;
+  min-width: 100%;
 }
 .diff .added {
   background: var(--good-soft);
@@ -707,8 +764,16 @@ form + .row {
 .going {
   opacity: 0.6;
 }
+ul.plain {
+  margin: 0.3rem 0;
+  padding: 0;
+  list-style: none;
+}
 summary {
   cursor: pointer;
+}
+details[open] > summary {
+  margin-bottom: 0.4rem;
 }
 dialog {
   width: min(28rem, calc(100vw - 1.5rem));
@@ -718,23 +783,21 @@ dialog {
   background: var(--card);
   color: var(--text);
 }
-dialog::backdrop {
-  background: rgb(0 0 0 / 50%);
-}
 @media (max-width: 48rem) {
   body {
     grid-template: auto auto 1fr / minmax(0, 1fr);
   }
   nav {
     padding: 0.25rem 0.5rem;
-    overflow-x: auto;
     border-bottom: 1px solid var(--line);
     background: var(--card);
   }
   nav ul {
     display: flex;
+    flex-wrap: wrap;
   }
   nav a {
+    padding: 0.25rem 0.6rem;
     white-space: nowrap;
   }
   nav a[aria-current] {
@@ -769,6 +832,10 @@ dialog::backdrop {
     padding: 0.1rem 0;
     border: 0;
     overflow-wrap: anywhere;
+  }
+  td:empty,
+  td:has(> div:empty) {
+    display: none;
   }
   td::before {
     content: attr(data-label);
@@ -1099,6 +1166,89 @@ export function bodyOf(form                 )                          {
 `,
   "icon.svg": `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><title>Waybill</title><rect width="32" height="32" rx="6" fill="#1f5fbf"/><path d="M8 23h4v-6h4v-5h4V7h4" fill="none" stroke="#fff" stroke-width="3"/></svg>
 `,
+  "invite.js": `import { el, part } from './dom.js'
+import { root } from './page-api.js'
+import { postOpen } from './post-open.js'
+
+const form = part                 ('#invite')
+const said = part('#said')
+const token = new URLSearchParams(location.hash.slice(1)).get('token')
+const say = (words        ) => said.replaceChildren(el('span', { class: 'bad', role: 'alert' }, words))
+if (!token) {
+  say('Open the whole link that you were sent: its token is missing here.')
+  part                   ('button', form).disabled = true
+}
+
+form.addEventListener('submit', async event => {
+  event.preventDefault()
+  const { password, again } = Object.fromEntries(new FormData(form))
+  if (password !== again) {
+    say('The two passwords are not the same.')
+    return
+  }
+  said.replaceChildren('One moment …')
+  const set = await postOpen                             ('auth/invitation', { token, password })
+  if (!set.ok) {
+    say(set.body.error ?? 'It did not work.')
+    return
+  }
+  // The token is used up; a reload must not offer it again.
+  history.replaceState(null, '', location.pathname)
+  const login = await postOpen('auth/login', { email: set.body.user.email, password })
+  location.href = login.ok ? root : \`\${root}login\`
+})
+`,
+  "lanes.js": `import { BAR_WIDTH, barsOf,                              } from './timeline.js'
+
+/** A stretch of a step in the picture of a run: across is time, and what went on at the same time stands one below the other. */
+
+/** How high a lane is drawn, with its words. */
+export const LANE_PX = 28
+/** Below that a bar has no room for words. */
+const ROOM = 70
+/** Bars that are this narrow and this close together are one to the eye; thousands of them would slow the page down. */
+const HAIR = 2
+
+/**
+ * Steps in as few lanes as there were steps at one time: each goes to the first lane that is free when it begins, so what came one after
+ * the other stays in the first, and parallel calls stand side by side.
+ */
+export function lanesOf(steps                         , span      )        {
+  const freeFrom           = []
+  const last                          = []
+  const bars            = []
+  const names             = []
+  const begun = steps.filter(({ pieces }) => pieces.length > 0)
+  for (const step of begun.toSorted((a, b) => a.pieces[0] .fromMs - b.pieces[0] .fromMs)) {
+    const { stepId, pieces, name, replayed } = step
+    const fromMs = pieces[0] .fromMs
+    const toMs = pieces.at(-1) .toMs ?? span.toMs
+    const free = freeFrom.findIndex(at => at <= fromMs)
+    const lane = free === -1 ? freeFrom.length : free
+    freeFrom[lane] = Math.max(toMs, fromMs)
+    for (const { x, width, className } of barsOf(step, span)) {
+      const before = last[lane]
+      if (before && width <= HAIR * 2 && before.className === className && before.replayed === replayed) {
+        const end = Math.max(before.x + before.width, x + width)
+        if (x - (before.x + before.width) <= HAIR) {
+          before.width = end - before.x
+          continue
+        }
+      }
+      const bar = { stepId, lane, x, width, className, replayed }
+      last[lane] = bar
+      bars.push(bar)
+    }
+    const x = ((fromMs - span.fromMs) / (span.toMs - span.fromMs)) * BAR_WIDTH
+    const width = ((toMs - fromMs) / (span.toMs - span.fromMs)) * BAR_WIDTH
+    if (width >= ROOM) names.push({ stepId, words: name === '' ? stepId : name, lane, x, width })
+  }
+  return { count: freeFrom.length, bars, names }
+}
+
+/** As a part of the whole picture: it is as wide as there is room. */
+export const across = (x        )         => \`\${(x / BAR_WIDTH) * 100}%\`
+`,
   "manifest.js": `import { el, part } from './dom.js'
 import { send } from './page-api.js'
 
@@ -1282,6 +1432,20 @@ export function shownOnce(words        , secret        )              {
   return el('div', { class: 'once' }, words, el('code', {}, secret), copy)
 }
 `,
+  "post-open.js": `import { root } from './page-api.js'
+
+/** Sends what needs no login: it is how one comes to be. */
+export async function postOpen   (path        , body        )                                                         {
+  const answer = await fetch(root + path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  }).catch(() => undefined)
+  const given          = await answer?.json().catch(() => undefined)
+  const none = { error: 'The runtime does not answer. Is it running?' }
+  return { ok: answer?.ok === true, body: (given ?? none)                           }
+}
+`,
   "refresh.js": `import { logInAgain } from './page-api.js'
 
 /**
@@ -1420,6 +1584,7 @@ export function followRun(id        , { over, begun, event, resumed, ended }    
 `,
   "run.js": `import { el, part, svg } from './dom.js'
 import { count, duration, usd } from './figures.js'
+import { across, LANE_PX, lanesOf } from './lanes.js'
 import { root } from './page-api.js'
 import { refresh } from './refresh.js'
 import { followRun } from './run-events.js'
@@ -1456,11 +1621,43 @@ function draw()       {
   const all = timelineOf(events, replayed)
   const span = spanOf(all, Date.now())
   steps.show({ count: all.length, row: at => stepRow(all[at] , span) })
+  drawLanes(all, span)
   journal.show({ count: events.length, row: at => eventRow(events[at] ) })
   part('#journal-count').replaceChildren(count(events.length))
   part('#no-steps').hidden = all.length > 0
   part('#step-count').replaceChildren(count(all.length))
 }
+
+/** Side by side what went on at the same time. Whoever cannot point at it has the same steps in the rows below. */
+function drawLanes(all                         , span      )       {
+  const { count: lines, bars, names } = lanesOf(all, span)
+  const picture = svg('svg', { class: 'picture', width: '100%', height: lines * LANE_PX, 'aria-hidden': 'true' })
+  for (const { stepId, lane, x, width, className, replayed } of bars) {
+    const at = { x: across(x), width: across(width), y: lane * LANE_PX + 15, height: 10 }
+    const look = \`\${className}\${replayed ? ' replayed' : ''}\${stepId === chosen ? ' chosen' : ''}\`
+    picture.append(svg('rect', { ...at, class: look, 'data-step': stepId }, svg('title', {}, stepId)))
+  }
+  for (const { words, lane, x, width } of names) {
+    const at = { x: across(x), width: across(width), y: lane * LANE_PX, height: 15 }
+    picture.append(svg('svg', at, svg('text', { x: 0, y: 11 }, words)))
+  }
+  part('#lanes').replaceChildren(picture)
+  part('#span').replaceChildren(all.length === 0 ? '' : duration(span.toMs - span.fromMs))
+}
+
+function choose(stepId        )       {
+  const step = timelineOf(events, replayed).find(one => one.stepId === stepId)
+  if (step === undefined) return
+  chosen = stepId
+  detail.replaceChildren(...stepDetail(step, { runId: id, events }))
+  draw()
+  detail.scrollIntoView({ block: 'nearest' })
+}
+
+part('#lanes').addEventListener('click', event => {
+  const { target } = event
+  if (target instanceof SVGElement && target.dataset.step !== undefined) choose(target.dataset.step)
+})
 
 function stepRow(step              , span      )              {
   const { stepId, tokensIn, tokensOut, costUsd, error } = step
@@ -1506,11 +1703,7 @@ function eventRow({ seq, kind, stepId, at, hash, payload }               )      
     el('span', { class: 'mono' }, hash),
   )
   row.addEventListener('click', () => {
-    const step = timelineOf(events, replayed).find(one => one.stepId === stepId)
-    chosen = stepId
-    if (step) detail.replaceChildren(...stepDetail(step, { runId: id, events }))
-    draw()
-    detail.scrollIntoView({ block: 'nearest' })
+    choose(stepId)
   })
   return row
 }
@@ -1530,7 +1723,10 @@ async function askReplayed()                {
   const answer = await fetch(\`\${root}ui/api/v1/runs/\${id}/steps\`).catch(() => undefined)
   if (!answer?.ok) return
   const list = (await answer.json())
-  replayed = new Set(list.filter(step => step.replayed).map(step => step.stepId))
+  const now = new Set(list.filter(step => step.replayed).map(step => step.stepId))
+  // Nearly no run has been recovered, and drawing thousands of steps anew takes a frame.
+  if (now.size === replayed.size) return
+  replayed = now
   soon()
 }
 
@@ -1599,11 +1795,7 @@ async function preview(form                 )                {
     ]
   })
   shown.replaceChildren(
-    table(
-      'The next ten times',
-      [\`In \${timezone || 'the zone of the deployment'}\`, \`Here (\${ownZone})\`, 'Clocks'],
-      rows,
-    ),
+    table('The next ten times', [\`In \${timezone || 'its zone'}\`, \`Here (\${ownZone})\`, 'Clocks'], rows),
   )
 }
 
@@ -1624,7 +1816,8 @@ import { refresh } from './refresh.js'
 
 /**
  * Sends the forms with \`data-send\` to the API and does with the answer what \`data-then\` says: \`refresh\` the live parts, \`goto:\` a page
- * whose address takes members of the answer, \`once:\` a member that is shown once, \`say\` what a test found.
+ * whose address takes members of the answer, \`away:\` to the address outside that a member is, \`once:\` a member that is shown once,
+ * \`link:\` the same as the address of a page here, \`say\` what a test found.
  */
 export function sendForms()       {
   document.addEventListener('submit', event => {
@@ -1677,16 +1870,28 @@ async function then(form                 , what        , answer        , said   
     location.href = root + rest.replace(/\\{(\\w+)\\}/g, (_, name        ) => encodeURIComponent(String(answer?.[name])))
     return
   }
+  if (verb === 'away') {
+    const to = URL.parse(String(answer?.[rest]))
+    // The service says where; an address of another kind would be a script of this page.
+    if (to !== null && /^https?:$/.test(to.protocol)) location.href = to.href
+    return
+  }
   if (verb === 'say') {
     const { success, message, error, latencyMs } = answer ?? {}
     const words = String(message ?? error ?? (success ? 'It works.' : 'It does not work.'))
     const time = typeof latencyMs === 'number' ? \` (\${Math.round(latencyMs)} ms)\` : ''
     said?.replaceChildren(el('span', { class: success ? 'good' : 'bad' }, (success ? '✓ ' : '✗ ') + words + time))
+    // What a test found also stands on the record.
+    await refresh()
     return
   }
-  if (verb === 'once') {
+  if (verb === 'once' || verb === 'link') {
     form.reset()
-    said?.replaceChildren(shownOnce('Shown once; keep it now:', String(answer?.[rest])))
+    const [member = '', page] = rest.split('@').toReversed()
+    const value = String(answer?.[member])
+    // Under whatever path this page is, so that the link holds for whoever it is sent to.
+    const shown = page === undefined ? value : new URL(\`\${root}\${page}\${value}\`, location.href).href
+    said?.replaceChildren(shownOnce('Shown once; keep it now:', shown))
     await refresh()
     return
   }
@@ -1731,7 +1936,8 @@ function complain(form                 , said                , error         )  
 `,
   "setup.js": `import { el, part } from './dom.js'
 import { demoRun } from './demo-run.js'
-import { root, shownOnce } from './page-api.js'
+import { shownOnce } from './page-api.js'
+import { postOpen } from './post-open.js'
 
 const form = part                 ('#setup')
 const said = part('#said')
@@ -1741,29 +1947,18 @@ if (!token) {
   part                   ('button', form).disabled = true
 }
 
-async function post   (path        , body        )                                                         {
-  const answer = await fetch(root + path, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-  }).catch(() => undefined)
-  const given          = await answer?.json().catch(() => undefined)
-  const none = { error: 'The runtime does not answer. Is it running?' }
-  return { ok: answer?.ok === true, body: (given ?? none)                           }
-}
-
 form.addEventListener('submit', async event => {
   event.preventDefault()
   const { name, email, password } = Object.fromEntries(new FormData(form))
   said.replaceChildren('One moment …')
-  const made = await post                    ('auth/setup', { token, name, email, password })
+  const made = await postOpen                    ('auth/setup', { token, name, email, password })
   if (!made.ok) {
     said.replaceChildren(el('span', { class: 'bad' }, made.body.error ?? 'It did not work.'))
     return
   }
   // The token is used up; a reload must not offer it again.
   history.replaceState(null, '', location.pathname)
-  const login = await post                       ('auth/login', { email, password })
+  const login = await postOpen                       ('auth/login', { email, password })
   document.documentElement.dataset.csrf = login.body.csrfToken ?? ''
   form.remove()
   said.replaceChildren()
@@ -1859,6 +2054,8 @@ export function timelineOf(events                         , replayed            
       case 'step_completed':
         end(known, atMs)
         known.status = 'completed'
+        // It came right in the end: what went wrong on the way is in its bars.
+        delete known.error
         known.output = payload.output
         known.tokensIn = meta.tokensIn ?? 0
         known.tokensOut = meta.tokensOut ?? 0

@@ -70,9 +70,9 @@ export function form({ send, after = 'refresh', confirm, label, className = '', 
 }
 
 /** One button that sends one operation. */
-export function action(words: string, sending: Sending & { about?: string }): Html {
+export function action(words: string, sending: Sending & { about?: string }, fields: Shown = ''): Html {
   const name = sending.about === undefined ? '' : html` aria-label="${`${words}: ${sending.about}`}"`
-  return form({ className: 'inline', ...sending }, html`<button${name}>${words}</button>`)
+  return form({ className: 'inline', ...sending }, html`${fields}<button${name}>${words}</button>`)
 }
 
 export function agentChoice(names: readonly string[], chosen = ''): Html {

@@ -304,4 +304,40 @@ describe('at 100,000 runs', () => {
     db.close()
     here = await room()
   }, 60_000)
+
+  it('so is every other list', async () => {
+    const db = await openDb(':memory:')
+    const asked: { sql: string; args: never[] }[] = []
+    const watched: Db = {
+      ...db,
+      execute(statement) {
+        if (typeof statement !== 'string' && /^select/i.test(statement.sql)) asked.push(statement as never)
+        return db.execute(statement)
+      },
+    }
+    await here.close()
+    here = await room({ db: watched })
+    await here.call('POST', '/v1/agents', { body: { name: 'a' } })
+    await here.call('POST', '/v1/agents', { body: { name: 'b' } })
+    const lists = {
+      ...{ approvals: '/v1/approvals', sessions: '/v1/sessions', schedules: '/v1/schedules', agents: '/v1/agents' },
+      ...{ users: '/v1/users', webhooks: '/v1/webhooks', connectors: '/v1/connectors', api_keys: '/v1/api-keys' },
+      nodes: '/v1/nodes',
+    }
+    for (const [table, path] of Object.entries(lists)) {
+      asked.length = 0
+      expect((await here.call('GET', `${path}?limit=1`)).status, path).toBe(200)
+      const own = asked.filter(({ sql }) => new RegExp(`from ${table}\\b`).test(sql) && /limit/.test(sql))
+      expect(own.length, path).toBeGreaterThan(0)
+      for (const { sql, args } of own) {
+        const { rows } = await db.execute({ sql: `explain query plan ${sql}`, args: args as never })
+        const plan = rows.map(row => String(row.detail)).join('\n')
+        expect(plan, sql).toMatch(new RegExp(`SEARCH ${table} USING`))
+        expect(plan, sql).not.toMatch(/TEMP B-TREE/)
+      }
+    }
+    await here.close()
+    db.close()
+    here = await room()
+  })
 })

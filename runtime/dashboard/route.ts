@@ -17,6 +17,7 @@ import { toUserAnswer } from '../auth/dashboard/user-store.ts'
 import type { Connection, RuntimeHttpEnv } from '../auth/http-env.ts'
 import { asking, PageFault } from './ask.ts'
 import type { PagesDeps } from './deps.ts'
+import { invitePage } from './invite-page.ts'
 import { loginPage } from './login-page.ts'
 import { checkManifest, manifestCheck } from './manifest-check.ts'
 import type { Page } from './page.ts'
@@ -70,7 +71,7 @@ export function pagesRoute({
     const root = rootOf(c)
     const login = await loginOf(c)
     if (login === undefined) {
-      if (!(await users.hasOwner())) return see(c, `${root}setup`)
+      if (!(await users.hasAnybody())) return see(c, `${root}setup`)
       const { pathname, search } = new URL(c.req.url)
       return see(c, `${root}login?${new URLSearchParams({ next: `${pathname.slice(1)}${search}` })}`)
     }
@@ -123,11 +124,18 @@ export function pagesRoute({
         shell({ title: 'Set up', root, scripts: ['setup.js'], body: setupPage(root, await users.hasOwner()) }),
       )
     })
+    .get('/invite', c => {
+      guard(c)
+      const root = rootOf(c)
+      return c.html(shell({ title: 'Set your password', root, scripts: ['invite.js'], body: invitePage(root) }))
+    })
+    // Where a vendor's consent page leads back to, by the contract.
+    .get('/ui/connectors', c => see(c, `${rootOf(c)}connectors${new URL(c.req.url).search}`))
     .get('/login', async c => {
       guard(c)
       const root = rootOf(c)
       if ((await loginOf(c)) !== undefined) return see(c, root)
-      if (!(await users.hasOwner())) return see(c, `${root}setup`)
+      if (!(await users.hasAnybody())) return see(c, `${root}setup`)
       return c.html(loginForm(c, {}))
     })
     .post('/login', async c => {

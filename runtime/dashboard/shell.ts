@@ -41,6 +41,7 @@ export function shell({ title, root, scripts, body, person, menu, router }: Shel
 <meta name="color-scheme" content="light dark">
 <title>${title} · Waybill</title>
 <link rel="icon" href="${root}ui/files/icon.svg">
+<link rel="stylesheet" href="${root}ui/files/base.css">
 <link rel="stylesheet" href="${root}ui/files/dashboard.css">
 <noscript><link rel="stylesheet" href="${root}ui/files/no-script.css"></noscript>
 ${scripts.map(name => html`<script type="module" src="${root}ui/files/${name}"></script>\n`)}

@@ -12,7 +12,7 @@ import type { Connection } from '../auth/http-env.ts'
 import { readOAuthClients } from '../connectors/oauth/clients.ts'
 import { type RuntimeEnv, runtimeEnv } from '../env.ts'
 import { readProviders } from '../providers/environment.ts'
-import { createRuntime, type Runtime } from '../runtime.ts'
+import { createRuntime, type Runtime, type RuntimeOptions } from '../runtime.ts'
 import { collectorOf } from '../telemetry/collector.ts'
 import { lazySandboxes } from './lazy-sandboxes.ts'
 import { masterKeyOf } from './master-key-file.ts'
@@ -35,6 +35,8 @@ interface NodeConnection {
 export interface RuntimeParts {
   /** The router of this process, for `auto`. */
   routerFetch?: (request: Request) => Promise<Response>
+  /** Vendors that are somewhere else than at their own address. */
+  oauthHomes?: RuntimeOptions['oauthHomes']
   /** Where the panel of that router is, once it listens. */
   routerPanel?: () => string | undefined
 }
@@ -42,7 +44,7 @@ export interface RuntimeParts {
 /** The runtime on Node: environment and files in, a listening socket out. */
 export async function serveRuntime(
   vars: Record<string, string | undefined>,
-  { routerFetch, routerPanel }: RuntimeParts = {},
+  { routerFetch, routerPanel, oauthHomes }: RuntimeParts = {},
 ): Promise<RuntimeService> {
   const env = readEnv(runtimeEnv, vars)
   const providers = readProviders(vars)
@@ -75,6 +77,7 @@ export async function serveRuntime(
     outside,
     providers,
     oauthClients,
+    oauthHomes,
     routerFetch,
     // Who comes by another name than this machine's would not reach a socket beside it.
     routerPanel: env.PLATFORM_PUBLIC_URL === undefined && open ? routerPanel : undefined,
@@ -143,6 +146,7 @@ async function tunnelOf(env: RuntimeEnv, runtime: Runtime, log: Log): Promise<{ 
         log.error('nodes cannot dial in: set PLATFORM_TUNNEL_BIND to a free address', { error })
         return undefined
       })
+      return open
     })
   }
   return { close: async () => (await open)?.close() }

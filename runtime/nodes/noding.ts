@@ -82,11 +82,11 @@ export function noding(options: NodingOptions) {
   const reconnects = metrics.counter('waybill_tunnel_reconnects_total', 'Streams that nodes opened.')
   const standing = metrics.gauge('waybill_nodes', 'Nodes by how they stand.')
   let engaged = false
-  let want: (() => void) | undefined
+  let want: (() => unknown) | undefined
   let isWanted = false
-  const wanted = () => {
+  const wanted = async () => {
     isWanted = true
-    want?.()
+    await want?.()
   }
   let endpoint: TunnelEndpoint | undefined
   let timer: ReturnType<typeof setInterval> | undefined
@@ -227,10 +227,10 @@ export function noding(options: NodingOptions) {
       ...{ lostMs: times.lostMs, maxBodyBytes: options.maxBodyBytes, endpoint: () => endpoint },
       wanted,
     },
-    /** Calls back once a node is announced, or at once where there are some. */
-    whenWanted(listen: () => void): void {
+    /** Calls back once a node is announced, or at once where there are some; the announcement waits for what it answers. */
+    whenWanted(listen: () => unknown): void {
       want = listen
-      if (isWanted) listen()
+      if (isWanted) void listen()
     },
     /** The host listens for nodes from now on. */
     listening(at: TunnelEndpoint): void {
@@ -283,7 +283,7 @@ export function noding(options: NodingOptions) {
 
     async start({ timers }: { timers: boolean }): Promise<void> {
       engaged = !embedded.on || (await far.any())
-      if (engaged || !embedded.on || (await store.announced())) wanted()
+      if (engaged || !embedded.on || (await store.announced())) void wanted()
       if (timers) timer = setInterval(() => void this.sweep(), SWEEP_MS)
     },
     /** Never two at a time. */

@@ -62,7 +62,7 @@ export function nodesRoute(deps: NodesDeps) {
           store.insert({ ...made, enrolExpiresMs: createdMs + ENROL_MS }),
           ...(bind === undefined ? [] : [bind]),
         ])
-        deps.wanted()
+        await deps.wanted()
         const row = await find(c.get('principal'), id)
         return c.json({ ...shown(row), enrolToken: token, command: commandFor(token) } satisfies NodeCreated, 201)
       },

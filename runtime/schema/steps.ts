@@ -12,6 +12,7 @@ import { schedulesStep } from './schedules-step.ts'
 import { sealingStep } from './sealing-step.ts'
 import { sessionsStep } from './sessions-step.ts'
 import { settingsStep } from './settings-step.ts'
+import { usersStep } from './users-step.ts'
 import { webhooksStep } from './webhooks-step.ts'
 
 /** The runtime's tables, step by step. A released step is never edited: add one. */
@@ -38,4 +39,5 @@ export const runtimeSteps: readonly Migration[] = [
   nodesStep,
   dashboardStep,
   ownApisStep,
+  usersStep,
 ]

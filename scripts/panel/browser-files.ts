@@ -17,20 +17,24 @@ export const BROWSER_PARTS = {
   'router/panel/files.gen.ts': {
     name: 'panelFiles',
     entries: [new URL('../../router/panel/browser/panel.ts', import.meta.url)],
-    assets: ['router/panel/browser/panel.css', 'router/panel/browser/icon.svg'],
+    assets: ['shared/browser/base.css', 'router/panel/browser/panel.css', 'router/panel/browser/icon.svg'],
   },
   'runtime/dashboard/files.gen.ts': {
     name: 'dashboardFiles',
     entries: [
       new URL('../../runtime/dashboard/browser/dashboard.ts', import.meta.url),
       new URL('../../runtime/dashboard/browser/setup.ts', import.meta.url),
+      new URL('../../runtime/dashboard/browser/invite.ts', import.meta.url),
       new URL('../../runtime/dashboard/browser/run.ts', import.meta.url),
       new URL('../../runtime/dashboard/browser/manifest.ts', import.meta.url),
       new URL('../../runtime/dashboard/browser/forecast.ts', import.meta.url),
       new URL('../../runtime/dashboard/browser/schedule.ts', import.meta.url),
       new URL('../../runtime/dashboard/browser/chat.ts', import.meta.url),
     ],
-    assets: ['dashboard.css', 'no-script.css', 'icon.svg'].map(name => `runtime/dashboard/browser/${name}`),
+    assets: [
+      'shared/browser/base.css',
+      ...['dashboard.css', 'no-script.css', 'icon.svg'].map(name => `runtime/dashboard/browser/${name}`),
+    ],
   },
   'runtime/receipts/verifier.gen.ts': {
     name: 'verifierFiles',

@@ -120,6 +120,7 @@ describe('the runtime document', () => {
         '/v1/sessions/{id}/messages',
         '/v1/tenants',
         '/v1/tenants/{id}/api-keys',
+        '/v1/users',
         '/v1/webhooks',
       ].sort(),
     )

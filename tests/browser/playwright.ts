@@ -26,13 +26,14 @@ export interface Seen {
   close: () => Promise<void>
 }
 
-/** The system's Chromium with a profile of its own. */
-export async function openPlaywright(): Promise<Seen> {
+/** The system's Chromium with a profile of its own; in a zone of its own where that matters. */
+export async function openPlaywright(options: { timezoneId?: string } = {}): Promise<Seen> {
   const profile = await mkdtemp(join(tmpdir(), 'waybill-playwright-'))
   const context = await chromium.launchPersistentContext(profile, {
     executablePath: '/usr/bin/chromium',
     args: QUIET,
     viewport: { width: 1280, height: 900 },
+    ...options,
   })
   const asked: string[] = []
   const said: string[] = []

@@ -1,5 +1,6 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
+import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,7 +8,10 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { serveRouter } from '../../router/host/node.ts'
 import { storeFolder, testSigner, testWriter } from '../../router/host/testing/store-folder.ts'
 import { storedTraces } from '../../router/ope/testing/stored-traces.ts'
+import { storedCheckpoints, storedFeedback, storedRecords } from '../../router/traces/stored-records.ts'
 import { sampleTrace } from '../../router/traces/testing/records.ts'
+import { verifyRecords } from '../../router/traces/verify.ts'
+import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import type { Service } from '../../shared/host/serve.ts'
 import { toBase64 } from '../../shared/sign/bytes.ts'
 import type { Db } from '../../shared/sql/db.ts'
@@ -126,8 +130,8 @@ if (hasChromium()) {
       await loaded()
       const asked = await browser.requests()
       expect(asked.length).toBeGreaterThan(10)
-      // The picture in a date field is a data: address of the browser's own.
-      expect(asked.filter(url => !/^data:/.test(url) && !url.startsWith(`${router.origin}/`))).toEqual([])
+      // The picture in a date field is a data: address of the browser's own, and its first page is one of its own, too.
+      expect(asked.filter(url => !/^(?:data|chrome):/.test(url) && !url.startsWith(`${router.origin}/`))).toEqual([])
       expect(await browser.complaints()).toEqual([])
       const [page, script] = await Promise.all([fetch(panel()), fetch(`${panel()}/panel.js`)])
       expect(page.headers.get('content-security-policy')).toMatch(/^default-src 'self';/)
@@ -216,7 +220,10 @@ if (hasChromium()) {
       await browser.goto(panel())
       await loaded()
       await browser.click('#verify')
-      await sees('#verified', /✓ default: whole of 60 records\.\s+3 checkpoints signed by key [0-9a-f]{16}\.$/)
+      await sees(
+        '#verified',
+        /✓ default: whole of 60 records\.\s+3 checkpoints signed by key [0-9a-f]{16}\. 2 reports of feedback were read as well\.$/,
+      )
       expect(await browser.text('#verified')).toContain(testSigner.keyId)
       await db.execute(`update traces set body = replace(body, '"output":220', '"output":221') where seq = 17`)
       await browser.click('#verify')
@@ -232,6 +239,51 @@ if (hasChromium()) {
       await browser.click('#verify')
       await sees('#verified', /✗ default: broken at index \d+ of 60 records\.\s+.*not signed by a key of this router/)
       await db.execute(`update checkpoints set body = replace(body, '"seq":1', '"seq":') where ix = 2`)
+    })
+
+    it('names a report that was edited at the index of `router verify`, whichever it is', async () => {
+      const told = async () => {
+        const own = { records: storedRecords(db), feedback: storedFeedback(db) }
+        const report = await verifyRecords({ ...own, checkpoints: await storedCheckpoints(db), sha256: nativeSha256 })
+        return report.tenants[0]!
+      }
+      await browser.goto(panel())
+      await loaded()
+      const { rows } = await db.execute('select seq, body from feedback order by seq')
+      expect(rows.length).toBeGreaterThan(1)
+      for (const { seq, body } of rows) {
+        for (const edited of [String(body).replace(/"verdict":"\w+"/, '"verdict":"abstain"'), 'no JSON at all']) {
+          await db.execute({ sql: 'update feedback set body = ? where seq = ?', args: [edited, seq!] })
+          const { broken_at, reason } = await told()
+          expect(reason).toMatch(/^feedback_/)
+          await browser.click('#verify')
+          await sees(
+            '#verified',
+            new RegExp(`✗ default: feedback broken at index ${broken_at} of ${rows.length} reports`),
+          )
+          await db.execute({ sql: 'update feedback set body = ? where seq = ?', args: [body!, seq!] })
+        }
+      }
+      await browser.screenshot(join(shots, 'feedback-broken.png'), 1400)
+      expect((await told()).broken_at).toBeNull()
+      await browser.click('#verify')
+      await sees('#verified', /✓ default: whole of 60/)
+    })
+
+    it('shows how many answers went from rung to rung, as a picture and in words', async () => {
+      await browser.goto(panel())
+      await loaded()
+      const flow = await browser.run<string>(
+        `return document.querySelector('#ladder svg.flow').getAttribute('aria-label')`,
+      )
+      expect(flow).toBe(
+        '60 calls began on rung 0; 12 answers went on from rung 0 to rung 1; 48 calls served from rung 0; 12 calls served from rung 1',
+      )
+      expect(await browser.run<string>(`return document.querySelector('#ladder svg.flow').textContent`)).toMatch(
+        /Rung 1[\s\S]*Rung 0[\s\S]*60 began[\s\S]*12[\s\S]*48 served/,
+      )
+      await browser.click('#ladder summary')
+      expect(await browser.text('#ladder table')).toMatch(/came in\s+rung 0\s+60\s+rung 0\s+rung 1\s+12/)
     })
 
     it('works under a path of a proxy', async () => {
@@ -274,8 +326,8 @@ if (hasChromium()) {
     it.each([
       { name: 'light', width: 1280, scheme: 'light' },
       { name: 'dark', width: 1280, scheme: 'dark' },
-      { name: 'phone', width: 390, height: 800, scheme: 'light' },
-      { name: 'phone-dark', width: 390, height: 800, scheme: 'dark' },
+      { name: 'phone', width: 375, height: 800, scheme: 'light' },
+      { name: 'phone-dark', width: 375, height: 800, scheme: 'dark' },
     ] as const)('is readable and no wider than the screen: $name', async ({ name, ...looks }) => {
       await browser.look(looks)
       await browser.goto(panel())
@@ -283,6 +335,7 @@ if (hasChromium()) {
       const overflow = 'return document.documentElement.scrollWidth - document.documentElement.clientWidth'
       expect(await browser.run(overflow)).toBe(0)
       expect(await browser.run<string[]>(POOR_CONTRAST)).toEqual([])
+      expect(await serious(browser)).toEqual([])
       await browser.screenshot(join(shots, `${name}.png`), 2600)
       await browser.look({})
     })
@@ -325,6 +378,16 @@ if (hasChromium()) {
       })
     }
   })
+}
+
+const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
+
+/** What axe calls serious or critical; it is put in over the protocol, which the page's policy does not concern. */
+async function serious(browser: Browser): Promise<string[]> {
+  await browser.run(await readFile(AXE, 'utf8'))
+  return browser.run(`return axe.run().then(({ violations }) => violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, nodes }) => id + ': ' + nodes.map(node => node.html.slice(0, 160)).join(' | ')))`)
 }
 
 /** WCAG 2.2 §1.4.3: every text against the first opaque ground behind it, 4.5:1 (3:1 for large text). */

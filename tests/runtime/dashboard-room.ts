@@ -1,7 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type RuntimeService, serveRuntime } from '../../runtime/host/node.ts'
+import type { Page } from 'playwright-core'
+import { type RuntimeParts, type RuntimeService, serveRuntime } from '../../runtime/host/node.ts'
 import type { SetupDone } from '../../shared/wire/runtime/auth.ts'
 
 export const OWNER = { name: 'Ada', email: 'ada@example.com', password: 'correct horse battery' }
@@ -21,12 +22,13 @@ export interface DashboardRoom {
 }
 
 /** A runtime on a socket, with its files in a folder of its own. */
-export async function dashboardRoom(vars: Record<string, string> = {}): Promise<DashboardRoom> {
+export async function dashboardRoom(
+  vars: Record<string, string> = {},
+  parts: RuntimeParts = {},
+): Promise<DashboardRoom> {
   const folder = await mkdtemp(join(tmpdir(), 'waybill-dashboard-'))
-  const service = await serveRuntime({
-    ...{ PLATFORM_BIND: '127.0.0.1:0', PLATFORM_DATA_DIR: folder, PLATFORM_LOG_LEVEL: 'off' },
-    ...vars,
-  })
+  const own = { PLATFORM_BIND: '127.0.0.1:0', PLATFORM_DATA_DIR: folder, PLATFORM_LOG_LEVEL: 'off' }
+  const service = await serveRuntime({ ...own, ...vars }, parts)
   let key = ''
 
   async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
@@ -63,4 +65,12 @@ export async function dashboardRoom(vars: Record<string, string> = {}): Promise<
       await rm(folder, { recursive: true, force: true })
     },
   }
+}
+
+/** Through the login page, which must be shown. */
+export async function logIn(page: Page): Promise<void> {
+  await page.fill('[name=email]', OWNER.email)
+  await page.fill('[name=password]', OWNER.password)
+  await page.click('text=Log in >> nth=-1')
+  await page.waitForSelector('nav')
 }

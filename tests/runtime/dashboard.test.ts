@@ -1,7 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createRequire } from 'node:module'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
@@ -14,6 +12,7 @@ import type { Session } from '../../shared/wire/runtime/session.ts'
 import { hasChromium } from '../browser/chromium.ts'
 import { openPlaywright, type Seen } from '../browser/playwright.ts'
 import { type DashboardRoom, dashboardRoom, HOSTILE, OWNER } from './dashboard-room.ts'
+import { pathProxy } from './path-proxy.ts'
 
 if (hasChromium()) {
   describe('the dashboard in a browser', () => {
@@ -39,9 +38,48 @@ if (hasChromium()) {
       if (folder) await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true })
     }
 
+    const LOOKS = [
+      { name: 'light', width: 1280, height: 900, scheme: 'light' },
+      { name: 'dark', width: 1280, height: 900, scheme: 'dark' },
+      { name: 'phone', width: 375, height: 800, scheme: 'light' },
+    ] as const
+
+    /** Opens the pages in each look; answers what is wrong with them. */
+    async function walk(visits: Record<string, string>): Promise<string[]> {
+      const found: string[] = []
+      for (const { name, width, height, scheme } of LOOKS) {
+        await page.setViewportSize({ width, height })
+        await page.emulateMedia({ colorScheme: scheme })
+        for (const [title, path] of Object.entries(visits)) {
+          await page.goto(at(path))
+          if (path.startsWith('runs/') && title !== 'nothing')
+            await page.waitForSelector('#journal-count:not(:empty)', { state: 'attached' })
+          // What is folded away must be as good as the rest.
+          await page.evaluate(() => {
+            for (const one of document.querySelectorAll('main details')) (one as HTMLDetailsElement).open = true
+          })
+          const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
+          if (over > 0) found.push(`${title} in ${name} is ${over} px too wide`)
+          // Elements are the same in the dark; only colours differ.
+          const rules = name === 'dark' ? ['color-contrast'] : undefined
+          found.push(...(await serious(page, rules)).map(one => `${title} in ${name}: ${one}`))
+          await shot(`${title}-${name}`)
+          expect(await page.title(), title).toMatch(/ · Waybill$/)
+          expect(await page.evaluate(() => document.querySelectorAll('main img, main script').length), title).toBe(0)
+        }
+      }
+      await page.setViewportSize({ width: 1280, height: 900 })
+      await page.emulateMedia({ colorScheme: 'light' })
+      return found
+    }
+
+    it('before there is anything: setup, login, invitation', async () => {
+      expect(await walk({ setup: 'setup#token=x', invite: 'invite#token=x' })).toEqual([])
+      expect(seen.complaints()).toEqual([])
+    }, 60_000)
+
     it('tells the whole story from the setup link to a receipt that verifies', async () => {
       await page.goto(room.service.setupLink!)
-      await shot('setup')
       await page.fill('[name=name]', OWNER.name)
       await page.fill('[name=email]', OWNER.email)
       await page.fill('[name=password]', OWNER.password)
@@ -68,6 +106,27 @@ if (hasChromium()) {
       expect(seen.complaints()).toEqual([])
     })
 
+    it('says on each page that is empty what comes next', async () => {
+      const empty = {
+        ...{ overview: '', runs: 'runs?status=failed', approvals: 'approvals', agents: 'agents', sessions: 'sessions' },
+        ...{ schedules: 'schedules', connectors: 'connectors', nodes: 'nodes', settings: 'settings' },
+      }
+      expect(
+        await walk(Object.fromEntries(Object.entries(empty).map(([name, path]) => [`empty-${name}`, path]))),
+      ).toEqual([])
+      for (const path of ['approvals', 'sessions', 'schedules', 'connectors', 'nodes', 'settings']) {
+        await page.goto(at(path))
+        // Words alone leave a person standing: each says what to do, or where.
+        const bare = await page.evaluate(() =>
+          [...document.querySelectorAll('main .nothing')]
+            .filter(one => one.children.length < 2)
+            .map(one => one.textContent),
+        )
+        expect(bare, path).toEqual([])
+        expect(await page.locator('main .nothing').count(), path).toBeGreaterThan(0)
+      }
+    }, 120_000)
+
     describe('with texts of all kinds', () => {
       let visits: Record<string, string>
 
@@ -76,38 +135,12 @@ if (hasChromium()) {
       })
 
       it('shows every page in light, dark and on a phone: no wider than the screen, and axe finds nothing serious', async () => {
-        const looks = [
-          { name: 'light', width: 1280, height: 900, scheme: 'light' },
-          { name: 'dark', width: 1280, height: 900, scheme: 'dark' },
-          { name: 'phone', width: 390, height: 800, scheme: 'light' },
-        ] as const
         seen.requests()
-        const found: string[] = []
-        for (const { name, width, height, scheme } of looks) {
-          await page.setViewportSize({ width, height })
-          await page.emulateMedia({ colorScheme: scheme })
-          for (const [title, path] of Object.entries(visits)) {
-            await page.goto(at(path))
-            if (path.startsWith('runs/') && title !== 'nothing')
-              await page.waitForSelector('#journal-count:not(:empty)')
-            const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
-            if (over > 0) found.push(`${title} in ${name} is ${over} px too wide`)
-            // Elements are the same in each look; only colours differ in the dark, and nothing but places on a phone.
-            const dark = ['failed', 'waiting', 'agent', 'runs'].includes(title) ? ['color-contrast'] : []
-            const rules = { light: undefined, dark, phone: [] }[name]
-            found.push(...(await serious(page, rules)).map(one => `${title} in ${name}: ${one}`))
-            await shot(`${title}-${name}`)
-            expect(await page.title(), title).toMatch(/ · Waybill$/)
-            expect(await page.evaluate(() => document.querySelectorAll('main img, main script').length), title).toBe(0)
-          }
-        }
-        await page.setViewportSize({ width: 1280, height: 900 })
-        await page.emulateMedia({ colorScheme: 'light' })
-        expect(found).toEqual([])
+        expect(await walk(visits)).toEqual([])
         // The browser notes the answer 404 of the page that is not there.
         expect(seen.complaints().filter(words => !words.includes('404'))).toEqual([])
         expect(seen.requests().filter(url => !url.startsWith(`${room.origin}/`))).toEqual([])
-      }, 90_000)
+      }, 240_000)
 
       it('a decision is made in place, and the run goes on while one looks', async () => {
         await page.goto(at(visits.waiting!))
@@ -188,28 +221,8 @@ if (hasChromium()) {
       })
 
       it('works under a path of a proxy', async () => {
-        const relay = async (request: IncomingMessage, response: ServerResponse) => {
-          const chunks: Buffer[] = []
-          for await (const chunk of request) chunks.push(chunk as Buffer)
-          const answer = await fetch(room.origin + request.url!.replace('/deep/waybill', ''), {
-            method: request.method!,
-            headers: Object.entries(request.headers).filter(
-              ([name]) => !/^(?:host|connection|content-length|transfer-encoding)$/.test(name),
-            ) as [string, string][],
-            redirect: 'manual',
-            ...(chunks.length > 0 && { body: Buffer.concat(chunks) }),
-          })
-          response.writeHead(answer.status, [...answer.headers].flat())
-          try {
-            for await (const chunk of answer.body ?? []) response.write(chunk)
-          } finally {
-            response.end()
-          }
-        }
-        // A stream that is cut off at either end is nothing to complain about.
-        const proxy = createServer((request, response) => void relay(request, response).catch(() => undefined))
-        await new Promise<void>(resolve => proxy.listen(0, '127.0.0.1', resolve))
-        const base = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}/deep/waybill/`
+        const proxy = await pathProxy('/deep/waybill', () => room.origin)
+        const base = `${proxy.base}/`
         await seen.context.clearCookies()
         seen.requests()
         await page.goto(`${base}${visits.run}`)
@@ -225,8 +238,7 @@ if (hasChromium()) {
         await page.waitForSelector('text=● live')
         expect(seen.requests().filter(url => !url.startsWith(base))).toEqual([])
         await page.goto('about:blank')
-        proxy.closeAllConnections()
-        await new Promise(resolve => proxy.close(resolve))
+        await proxy.close()
       })
 
       it('opens a run of 10,000 events within a second, scrolls it, and moves nothing while it loads', async () => {
@@ -330,7 +342,15 @@ async function fill({ call }: DashboardRoom): Promise<Record<string, string>> {
   await call('POST', `/v1/sessions/${session.id}/messages`, { content: HOSTILE })
   const cron = { agentName: 'echo', name: HOSTILE, cronExpr: '30 2 * * *', timezone: 'Europe/Berlin' }
   const schedule = await call<Schedule>('POST', '/v1/schedules', { ...cron, config: { input: { prompt: HOSTILE } } })
-  await call('POST', '/v1/webhooks', { url: 'http://127.0.0.1:9/hook?x=<img>', events: ['run.failed'] }).catch(() => 0)
+  const hook = { url: 'https://hook.invalid/?x=%3Cimg%3E', events: ['run.failed'] }
+  const { id: hookId } = await call<{ id: string }>('POST', '/v1/webhooks', hook)
+  await call('POST', '/v1/users', {
+    name: HOSTILE,
+    email: `<b>${'a'.repeat(50)}@${'b'.repeat(80)}.example`,
+    role: 'viewer',
+  })
+  await call('POST', '/v1/users', { name: 'Grace', email: 'grace@example.com' })
+  await call('POST', '/v1/nodes', { name: HOSTILE })
   await call('POST', '/v1/api-keys', { name: HOSTILE, scopes: ['runs:read'] })
   await call('PUT', '/v1/secrets/token', { value: 'hidden' })
   await call('POST', '/v1/connectors/install', { connectorId: 'slack', config: { token: 'x' }, displayName: HOSTILE })
@@ -351,7 +371,7 @@ async function fill({ call }: DashboardRoom): Promise<Record<string, string>> {
     schedule: `schedules/${schedule.id}`,
     connectors: 'connectors',
     nodes: 'nodes',
-    settings: 'settings',
+    settings: `settings?webhook=${hookId}`,
     nothing: 'runs/01900000-0000-7000-8000-000000000000',
   }
 }

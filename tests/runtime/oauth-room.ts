@@ -24,16 +24,18 @@ interface GrantContext {
 }
 
 /** A real authorization server with an API behind it that takes its tokens: PKCE required, refresh tokens rotated. */
-export async function authorizationServer() {
+export async function authorizationServer(callback = CALLBACK) {
+  let declining = false
   const seen = { refreshes: 0, exchanges: 0, revocations: 0, tokens: new Set<string>(), refreshTokens: [] as string[] }
   let handle: ReturnType<Provider['callback']> = () => undefined
   let provider: Provider | undefined
   const server = createServer(async (request, response) => {
     const { url = '/', headers } = request
     if (url.startsWith('/interaction/')) {
-      return provider!.interactionFinished(request, response, {
-        ...{ login: { accountId: 'alice' }, consent: {} },
-      })
+      const said = declining
+        ? { error: 'access_denied', error_description: 'she would rather not' }
+        : { login: { accountId: 'alice' }, consent: {} }
+      return provider!.interactionFinished(request, response, said)
     }
     if (url.startsWith('/calendar/')) {
       const token = (headers.authorization ?? '').replace('Bearer ', '')
@@ -51,7 +53,7 @@ export async function authorizationServer() {
   provider = new Provider(origin, {
     clients: [
       {
-        ...{ client_id: CLIENT.id, client_secret: CLIENT.secret, redirect_uris: [CALLBACK] },
+        ...{ client_id: CLIENT.id, client_secret: CLIENT.secret, redirect_uris: [callback] },
         ...{ grant_types: ['authorization_code', 'refresh_token'], response_types: ['code'] },
         token_endpoint_auth_method: 'client_secret_post',
       },
@@ -87,6 +89,10 @@ export async function authorizationServer() {
   return {
     ...{ origin, home, seen },
     browse: (address: string) => browse(origin, address),
+    /** What whoever is asked for consent says from now on. */
+    decline(is: boolean) {
+      declining = is
+    },
     async close() {
       server.closeAllConnections()
       server.close()

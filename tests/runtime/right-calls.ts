@@ -103,6 +103,10 @@ export async function rightCalls(room: ProviderRoom) {
   async function node(): Promise<string> {
     return `/v1/nodes/${(await json<{ id: string }>(201, 'POST', '/v1/nodes', { name: fresh('node') })).id}`
   }
+  async function person(): Promise<string> {
+    const body = { email: `${fresh('person')}@example.com`, name: 'Mine' }
+    return `/v1/users/${(await json<{ user: { id: string } }>(201, 'POST', '/v1/users', body)).user.id}`
+  }
   const receipt = async () => json<Receipt>(200, 'GET', `/v1/runs/${await ended()}/receipt`)
   const at = (path: string, body?: unknown): RightCall => ({ path, ...(body !== undefined && { body }) })
 
@@ -112,6 +116,11 @@ export async function rightCalls(room: ProviderRoom) {
     createTenant: async () => at('/v1/tenants', { name: fresh('tenant') }),
     deleteTenant: async () => at(`/v1/tenants/${await tenant()}`),
     createTenantApiKey: async () => at(`/v1/tenants/${await tenant()}/api-keys`, { name: fresh('key') }),
+    inviteUser: async () => at('/v1/users', { email: `${fresh('person')}@example.com`, name: 'Mine' }),
+    getUser: async () => at(await person()),
+    updateUser: async () => at(await person(), { disabled: true }),
+    linkUser: async () => at(`${await person()}/link`, {}),
+    deleteUser: async () => at(await person()),
     createAgent: async () => at('/v1/agents', { name: fresh('agent') }),
     getAgent: async () => at(`/v1/agents/${await agent()}`),
     updateAgent: async () => at(`/v1/agents/${await agent()}`, { description: 'new' }),

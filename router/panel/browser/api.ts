@@ -1,7 +1,7 @@
 import type { CheckpointList, RouterKeys } from '../../../shared/wire/router/checkpoint.ts'
 import type { Evals } from '../../../shared/wire/router/evals.ts'
 import type { Explanation } from '../../../shared/wire/router/explain.ts'
-import type { FeedbackResult, Outcome } from '../../../shared/wire/router/feedback.ts'
+import type { FeedbackList, FeedbackResult, Outcome } from '../../../shared/wire/router/feedback.ts'
 import type { Savings } from '../../../shared/wire/router/savings.ts'
 import type { TraceDetail, TraceList } from '../../../shared/wire/router/traces.ts'
 
@@ -46,6 +46,8 @@ export function panelApi(key: () => string | undefined) {
     evals: (query: Query) => ask<Evals>('v1/evals', query),
     checkpoints: (query: Query, signal?: AbortSignal) =>
       ask<CheckpointList>('v1/checkpoints', query, signal && { signal }),
+    feedbackRecords: (query: Query, signal?: AbortSignal) =>
+      ask<FeedbackList>('v1/feedback/records', query, signal && { signal }),
     keys: () => ask<RouterKeys>('.well-known/router-receipts'),
     feedback: (traceId: string, outcome: Outcome) =>
       ask<FeedbackResult>(

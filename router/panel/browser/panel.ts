@@ -1,5 +1,6 @@
 import { el, part } from '../../../shared/browser/dom.ts'
 import { ApiFault, panelApi } from './api.ts'
+import { flowView } from './flow.ts'
 import { calibrationView, gatesView, ladderView } from './overview.ts'
 import { savingsView } from './savings-chart.ts'
 import { sessionKey } from './session-key.ts'
@@ -50,7 +51,7 @@ async function showFigures(): Promise<void> {
   const savings = await api.savings({ ...window, group: 'day' })
   bodyOf('savings').replaceChildren(...savingsView(savings))
   const evals = await api.evals(window)
-  bodyOf('ladder').replaceChildren(...ladderView(evals))
+  bodyOf('ladder').replaceChildren(...ladderView(evals), ...flowView(evals))
   bodyOf('gates').replaceChildren(...gatesView(evals.gates))
   bodyOf('calibration').replaceChildren(...calibrationView(evals.calibration))
 }

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { nativeSha256 as sha256 } from '../../../shared/host/native-sha256.ts'
 import { toBase64 } from '../../../shared/sign/bytes.ts'
 import { type Signer, signer } from '../../../shared/sign/ed25519.ts'
-import { GENESIS, recordHash } from '../../../shared/sign/record-chain.ts'
+import { GENESIS, recordHash, type Sealed, seal } from '../../../shared/sign/record-chain.ts'
 import type { Checkpoint } from '../../../shared/wire/router/checkpoint.ts'
 import type { TraceRecord } from '../../../shared/wire/router/trace.ts'
 import { testSigner } from '../../host/testing/store-folder.ts'
@@ -43,6 +43,7 @@ function sourceOf(
   lots: readonly (readonly unknown[])[],
   checkpoints: readonly Checkpoint[],
   by = testSigner,
+  feedback: readonly unknown[] = [],
 ): ChainSource {
   const key = { key_id: by.keyId, alg: 'Ed25519', public_key: toBase64(by.publicKey), created_at: '' } as const
   return {
@@ -53,6 +54,11 @@ function sourceOf(
     checkpoints: async after => {
       const at = Number(after ?? 0)
       return { checkpoints: checkpoints.slice(at, at + 1), next: at + 1 < checkpoints.length ? String(at + 1) : null }
+    },
+    feedback: async after => {
+      const at = Number(after ?? 0)
+      const page = feedback.slice(at, at + 2).map(record => ({ tenant_id: 'default', record }))
+      return { feedback: page, next: at + 2 < feedback.length ? String(at + 2) : null }
     },
     keys: async () => ({ v: 1, keys: [key], heads_url: '' }),
   }
@@ -130,6 +136,7 @@ describe('the check in the browser', () => {
             {
               tenant: 'default',
               records: LENGTH,
+              reports: 0,
               unanchored: 0,
               checkpoints: 3,
               signatures: 'checked',
@@ -174,5 +181,91 @@ describe('the check in the browser', () => {
     expect(await of(checkpoints.with(1, { ...checkpoints[1]!, feedback_seq: 4 }))).toMatchObject({ index: 7 })
     expect(await of(checkpoints.toSpliced(1, 1))).toMatchObject({ index: 11, reason: 'checkpoint_link' })
     expect(await of((await chain(testSigner, 'rebuilt')).checkpoints)).toMatchObject({ reason: 'checkpoint_head' })
+  })
+})
+
+describe('the check of what was reported', () => {
+  type Report = Sealed & { verdict: string }
+  const REPORTS = 6
+
+  /** Reports in their chain, and checkpoints that name the third and the last of them. */
+  async function reported() {
+    const reports: Report[] = []
+    for (let i = 0; i < REPORTS; i++) {
+      reports.push(seal({ v: 1, tenant_id: 'default', feedback_id: `f${i}`, verdict: 'pass' }, reports.at(-1), sha256))
+    }
+    const checkpoints: Checkpoint[] = []
+    let prev_checkpoint = GENESIS
+    for (const [i, { sig: _, ...body }] of whole.checkpoints.entries()) {
+      const named = reports[[2, 2, REPORTS - 1][i]!]!
+      const { checkpoint, digest } = await signCheckpoint(
+        { ...body, feedback_seq: named.seq, feedback_hash: named.hash, prev_checkpoint },
+        testSigner,
+        sha256,
+      )
+      checkpoints.push(checkpoint)
+      prev_checkpoint = digest
+    }
+    return { reports, checkpoints }
+  }
+
+  const EDITS: Record<string, (all: Report[], i: number) => unknown[]> = {
+    'its verdict': (all, i) => all.with(i, { ...all[i]!, verdict: 'fail' }),
+    'its number': (all, i) => all.with(i, { ...all[i]!, seq: (i + 2) % REPORTS }),
+    'its link': (all, i) => all.with(i, { ...all[i]!, prev_hash: 'a'.repeat(64) }),
+    'its place, by leaving it out': (all, i) => all.toSpliced(i, 1),
+    'its place, by standing twice': (all, i) => all.toSpliced(i, 0, all[i]!),
+    'half a surrogate pair in it': (all, i) => all.with(i, { ...all[i]!, verdict: '\ud800' }),
+    'all of its text': (all, i) => (all as unknown[]).with(i, null),
+    'verdict and hash alike': (all, i) => {
+      const edited = { ...all[i]!, verdict: 'fail' }
+      return all.with(i, { ...edited, hash: recordHash(edited, sha256) })
+    },
+    'everything from it on': (all, i) => {
+      const left: Report[] = all.slice(0, i)
+      for (const { hash: _, seq: __, prev_hash: ___, ...one } of all.slice(i)) {
+        left.push(seal({ ...one, verdict: 'fail' }, left.at(-1), sha256))
+      }
+      return left
+    },
+    'everything from it on, by leaving it out': (all, i) => all.slice(0, i),
+  }
+
+  it.each(Object.entries(EDITS))('names at the index of `verify` a report that was changed in %s', async (_, edit) => {
+    const { reports, checkpoints } = await reported()
+    for (let i = 0; i < REPORTS; i++) {
+      const edited = edit(reports, i)
+      async function* feedback() {
+        yield edited.map(record => ({
+          text: record === null ? 'no JSON' : JSON.stringify(record),
+          tenantId: 'default',
+        }))
+      }
+      const told = await verifyRecords({
+        records: lines(whole.records),
+        feedback: feedback(),
+        checkpoints,
+        keys,
+        sha256,
+      })
+      const source = sourceOf([whole.records.toReversed()], checkpoints, testSigner, edited)
+      const [verdict] = await verifyChains(source)
+      const { broken_at, reason } = told.tenants[0]!
+      expect(broken_at, `${i}`).not.toBeNull()
+      expect(verdict?.broken, `${i}`).toEqual({ index: broken_at, reason })
+      expect(reason).toMatch(/^feedback_/)
+    }
+  })
+
+  it('holds for reports that nobody touched, and counts them', async () => {
+    const { reports, checkpoints } = await reported()
+    const source = sourceOf([whole.records.toReversed()], checkpoints, testSigner, reports)
+    const [verdict] = await verifyChains(source)
+    expect(verdict).toMatchObject({ reports: REPORTS, records: LENGTH })
+    expect(verdict?.broken).toBeUndefined()
+    // A break of the records comes first.
+    const edited = whole.records.with(7, { ...whole.records[7]!, session_id: 'other' })
+    const both = sourceOf([edited.toReversed()], checkpoints, testSigner, reports.toSpliced(1, 1))
+    expect((await verifyChains(both))[0]?.broken).toMatchObject({ index: 7, reason: 'hash' })
   })
 })

@@ -1,19 +1,27 @@
 import { fromBase64, toHex, utf8 } from '../../../shared/sign/bytes.ts'
 import { canonicalize } from '../../../shared/sign/jcs.ts'
 import type { Checkpoint, CheckpointList, RouterKeys } from '../../../shared/wire/router/checkpoint.ts'
+import { recordHash, sha256 } from './record-hash.ts'
 import { type Head, type Link, type Walk, walkChain } from './walk-chain.ts'
+import { type FeedbackWalk, walkFeedback } from './walk-feedback.ts'
 
 /** Where the records come from: the router's own API. What it says is taken for nothing but what it is to be checked against. */
 export interface ChainSource {
   traces(before: string | undefined): Promise<{ traces: readonly unknown[]; next: string | null }>
   checkpoints(after: string | undefined): Promise<CheckpointList>
+  feedback(after: string | undefined): Promise<{
+    feedback: readonly { tenant_id: string; record: unknown }[]
+    next: string | null
+  }>
   keys(): Promise<RouterKeys>
 }
 
 export interface ChainVerdict {
   tenant: string
   records: number
-  /** The first thing that fails; the index is the 0-based position of a record. */
+  /** Of feedback, in a chain of their own. */
+  reports: number
+  /** The first thing that fails; the index is the 0-based position of a record, or of a report where the reason begins with `feedback_`. */
   broken?: { index: number; reason: string; traceId?: string }
   /** Records behind the last checkpoint that holds: nothing signed names them yet. */
   unanchored: number
@@ -44,12 +52,13 @@ export async function verifyChains(
   const signed = Map.groupBy(await allCheckpoints(source, signal), one => one.tenant_id)
   const keys = await importKeys(await source.keys())
   const read = await readLinks(source, { onRecords, signal })
+  const reports = await allFeedback(source, signal)
   // After them: what was pruned meanwhile is not missing.
   const pruned = Map.groupBy(
     (await allCheckpoints(source, signal)).filter(({ kind }) => kind === 'prune'),
     one => one.tenant_id,
   )
-  const tenants = [...new Set([...signed.keys(), ...read.keys()])].sort()
+  const tenants = [...new Set([...signed.keys(), ...read.keys(), ...reports.keys()])].sort()
   return Promise.all(
     tenants.map(tenant => {
       const checkpoints = signed.get(tenant) ?? []
@@ -65,6 +74,11 @@ export async function verifyChains(
         walk,
         keys,
         hashes: new Map(links.map(one => [one.seq, one.hash])),
+        feedback: walkFeedback(
+          reports.get(tenant) ?? [],
+          cut === undefined ? start : { seq: cut.feedback_seq, hash: cut.feedback_hash },
+          checkpoints,
+        ),
       })
     }),
   )
@@ -77,9 +91,10 @@ interface Evidence {
   walk: Walk
   keys: Keys
   hashes: ReadonlyMap<number, string>
+  feedback: Promise<FeedbackWalk>
 }
 
-async function conclude({ tenant, checkpoints, start, walk, keys, hashes }: Evidence): Promise<ChainVerdict> {
+async function conclude({ tenant, checkpoints, start, walk, keys, hashes, feedback }: Evidence): Promise<ChainVerdict> {
   let previous = GENESIS
   let last = start.seq
   let broken: ChainVerdict['broken'] = walk.broken
@@ -103,9 +118,13 @@ async function conclude({ tenant, checkpoints, start, walk, keys, hashes }: Evid
     last = Math.max(last, checkpoint.seq)
     keyIds.add(checkpoint.key_id)
   }
+  const { reports, broken: reported } = await feedback
+  // A break of the records themselves is told first, as `router verify` does.
+  broken ??= reported
   return {
     tenant,
     records: walk.records,
+    reports,
     ...(broken && { broken }),
     unanchored: Math.max(0, walk.head.seq - last),
     checkpoints: checkpoints.length,
@@ -166,23 +185,6 @@ async function toLink(record: unknown): Promise<Link> {
   }
 }
 
-/** Lower-hex SHA-256 of the canonical record without its `hash` (router contract §1.2); undefined for what has no canonical form. */
-async function recordHash(record: unknown): Promise<string | undefined> {
-  if (typeof record !== 'object' || record === null) return undefined
-  const { hash: _own, ...body } = record as { hash?: unknown }
-  let text: string
-  try {
-    text = canonicalize(body)
-  } catch {
-    return undefined
-  }
-  return sha256(text)
-}
-
-async function sha256(text: string): Promise<string> {
-  return toHex(new Uint8Array(await crypto.subtle.digest('SHA-256', utf8(text))))
-}
-
 function memberOf(record: unknown, name: string): string | undefined {
   if (typeof record !== 'object' || record === null) return undefined
   const value = (record as Record<string, unknown>)[name]
@@ -195,6 +197,22 @@ async function allCheckpoints(source: ChainSource, signal: AbortSignal | undefin
     const page = await source.checkpoints(after)
     signal?.throwIfAborted()
     all.push(...page.checkpoints)
+    if (page.next === null) return all
+    after = page.next
+  }
+}
+
+/** By the tenant whose row each stands in, whatever it says itself. */
+async function allFeedback(source: ChainSource, signal: AbortSignal | undefined): Promise<Map<string, unknown[]>> {
+  const all = new Map<string, unknown[]>()
+  for (let after: string | undefined; ; ) {
+    const page = await source.feedback(after)
+    signal?.throwIfAborted()
+    for (const { tenant_id, record } of page.feedback) {
+      const known = all.get(tenant_id) ?? []
+      all.set(tenant_id, known)
+      known.push(record)
+    }
     if (page.next === null) return all
     after = page.next
   }

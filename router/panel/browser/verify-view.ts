@@ -15,6 +15,13 @@ const REASONS: Readonly<Record<string, string>> = {
   hash: 'its content is not what was sealed',
   trace_id: 'another record has its id',
   tail_cut: 'a signed checkpoint names a record that is not there: the end of the chain was cut off',
+  feedback_seq: 'a report is missing here, or stands in another place',
+  feedback_prev_hash: 'it does not follow on the report before it',
+  feedback_hash: 'the report’s content is not what was sealed',
+  feedback_shape: 'the report cannot be hashed',
+  feedback_parse: 'the report does not read',
+  feedback_tail_cut: 'a signed checkpoint names a report that is not there: the end of the feedback was cut off',
+  feedback_head: 'a signed checkpoint has another hash for it: the feedback was written anew',
   checkpoint_head: 'a signed checkpoint has another hash for it: the chain was written anew',
   checkpoint_link: 'the checkpoint over it does not follow on the checkpoint before it',
   checkpoint_signature: 'the checkpoint over it is not signed by a key of this router',
@@ -45,6 +52,7 @@ export function verifyView({ api, open, failed }: VerifyView): void {
       const source = {
         traces: (before: string | undefined) => api.traces({ limit: '500', before }, signal),
         checkpoints: (after: string | undefined) => api.checkpoints({ limit: '500', after }, signal),
+        feedback: (after: string | undefined) => api.feedbackRecords({ limit: '500', after }, signal),
         keys: api.keys,
       }
       const onRecords = (records: number) => progress.replaceChildren(`${many(records, 'record')} hashed …`)
@@ -63,14 +71,19 @@ export function verifyView({ api, open, failed }: VerifyView): void {
   }
 
   function toVerdict(verdict: ChainVerdict): HTMLElement {
-    const { tenant, records, broken } = verdict
-    const state = broken === undefined ? 'whole' : `broken at index ${broken.index}`
+    const { tenant, records, reports, broken } = verdict
+    const ofFeedback = broken?.reason.startsWith('feedback_') === true
+    const state = broken === undefined ? 'whole' : `${ofFeedback ? 'feedback ' : ''}broken at index ${broken.index}`
     const words = el(
       'strong',
       { class: broken === undefined ? 'good' : 'bad' },
       `${broken === undefined ? '✓' : '✗'} ${tenant}: ${state}`,
     )
-    const box = el('div', { class: 'verdict' }, el('p', {}, words, ` of ${many(records, 'record')}.`))
+    const box = el(
+      'div',
+      { class: 'verdict' },
+      el('p', {}, words, ` of ${ofFeedback ? many(reports, 'report') : many(records, 'record')}.`),
+    )
     if (broken !== undefined)
       box.append(el('p', {}, `Index ${broken.index}: ${REASONS[broken.reason] ?? broken.reason}.`))
     const id = broken?.traceId
@@ -87,7 +100,7 @@ export function verifyView({ api, open, failed }: VerifyView): void {
   stop.addEventListener('click', () => running?.abort())
 }
 
-function signedWords({ signatures, checkpoints, keyIds, unanchored, broken, late }: ChainVerdict): string {
+function signedWords({ reports, signatures, checkpoints, keyIds, unanchored, broken, late }: ChainVerdict): string {
   const keys = keyIds.length === 0 ? '' : ` by key ${keyIds.join(', ')}`
   const signed = {
     none: 'No checkpoint has been signed yet.',
@@ -106,5 +119,7 @@ function signedWords({ signatures, checkpoints, keyIds, unanchored, broken, late
     broken?.reason === 'checkpoint_signature'
       ? `Of ${many(checkpoints, 'checkpoint')} not every one is signed.`
       : signed
-  return bad + tail + rest
+  const feedback =
+    reports === 0 ? '' : ` ${many(reports, 'report')} of feedback ${reports === 1 ? 'was' : 'were'} read as well.`
+  return bad + tail + rest + feedback
 }

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { AgentItem } from '../../../shared/wire/runtime/agent.ts'
 import type { LoggedIn, SetupDone } from '../../../shared/wire/runtime/auth.ts'
 import { loggedIn, setupDone } from '../../../shared/wire/runtime/auth.ts'
+import { SERVED } from '../../served.ts'
 import type { Scrypt } from '../password.ts'
 import { type Room, room, type Sent } from '../testing/room.ts'
 
@@ -174,6 +175,19 @@ describe('a login', () => {
         const { status, body } = await here.call(method, path, { key: '', headers })
         expect([status, body.code], `${method} ${path} ${csrf}`).toEqual([403, 'csrf'])
       }
+    }
+  })
+
+  it('reaches no operation at all that changes something without its own token', async () => {
+    await setUp()
+    const { cookie } = await session()
+    const changing = SERVED.filter(({ method, path }) => method !== 'GET' && path.startsWith('/v1/'))
+    expect(changing.length).toBeGreaterThan(40)
+    for (const { method, path } of changing) {
+      const called = `/ui/api${path.replaceAll(/\{\w+\}/g, '01900000-0000-7000-8000-000000000000')}`
+      const body = { key: '', headers: { cookie }, body: {} }
+      const answer = await here.call(method, called, body)
+      expect([answer.status, answer.body.code], `${method} ${called}`).toEqual([403, 'csrf'])
     }
   })
 

@@ -4,15 +4,19 @@ import { createMiddleware } from 'hono/factory'
 import { ApiError } from '../../../shared/http/api-error.ts'
 import { isLoopback } from '../../../shared/http/bind.ts'
 import { jsonBody } from '../../../shared/http/validate.ts'
+import type { Log } from '../../../shared/log/log.ts'
 import { sha256Hex } from '../../../shared/sign/sha256.ts'
 import { type LoggedIn, login, passwordChange, type SetupDone, setup } from '../../../shared/wire/runtime/auth.ts'
 import { emptyBody } from '../../../shared/wire/runtime/conventions.ts'
+import { type InvitationDone, invitation } from '../../../shared/wire/runtime/user.ts'
+import type { Act, AuditLog } from '../../audit-log/log.ts'
 import { FIRST_TENANT } from '../first-tenant.ts'
 import type { RuntimeHttpEnv } from '../http-env.ts'
 import { makeKey } from '../keys/mint.ts'
 import type { KeyStore } from '../keys/store.ts'
 import type { Passwords } from '../password.ts'
 import { throttle } from '../throttle.ts'
+import { emailKey } from './email-key.ts'
 import {
   csrfTokenOf,
   LOGIN_COOKIE,
@@ -32,6 +36,8 @@ export interface DashboardDeps {
   monotonic: () => number
   newId: () => string
   maxBodyBytes: number
+  audit: Pick<AuditLog, 'intend' | 'done' | 'drop'>
+  log: Log
   /** Under which name browsers reach this; undefined: the one of each request. */
   publicUrl?: string | undefined
 }
@@ -48,6 +54,8 @@ export function dashboardRoute({
   newId,
   maxBodyBytes,
   publicUrl,
+  audit,
+  log,
 }: DashboardDeps) {
   const tries = throttle({ tries: 10, windowMs: 60_000, monotonic })
   const logins = loginAccess(users, now)
@@ -107,12 +115,36 @@ export function dashboardRoute({
       const { email, password } = c.req.valid('json')
       tried(c, email)
       const user = await users.getByEmail(emailKey(email))
-      const right = await passwords.verify(password, user?.password)
-      if (user === undefined || !right) throw new ApiError('unauthorized', 'the e-mail or the password is not right')
+      // Who has no password yet takes as long as who has one.
+      const right = await passwords.verify(password, user?.password || undefined)
+      if (user === undefined || !right) throw notRight()
       const token = newToken()
-      await users.addLogin(sha256Hex(token), user.id, now().getTime())
+      if (!(await users.addLogin(sha256Hex(token), user.id, now().getTime()))) throw notRight()
       setCookie(c, LOGIN_COOKIE, token, { ...cookieOf(c, publicUrl), maxAge: MAX_LOGIN_MS / 1000 })
       return c.json({ user: toUserAnswer(user), csrfToken: csrfTokenOf(token) } satisfies LoggedIn)
+    })
+    .post('/auth/invitation', jsonBody(invitation, maxBodyBytes), async c => {
+      const { token, password } = c.req.valid('json')
+      tries.take(`address ${c.env?.address ?? 'unknown'}`)
+      const tokenHash = sha256Hex(token)
+      const user = await users.userOfLink(tokenHash, now().getTime())
+      if (user === undefined) throw badLink()
+      const hash = await passwords.hash(password)
+      const act: Act = {
+        ...{ tenantId: user.tenantId, actor: user.id, via: 'dashboard', action: 'acceptInvitation' },
+        ...{ target: c.req.path, requestId: c.get('requestId') },
+      }
+      const intent = await audit.intend(act)
+      if (!(await users.acceptLink(user.id, tokenHash, hash, now().getTime()))) {
+        await audit.drop(intent)
+        throw badLink()
+      }
+      try {
+        await audit.done(intent, act, { outcome: 'done' })
+      } catch (error) {
+        log.error('a password that was set by a link could not be written into the audit log', { error })
+      }
+      return c.json({ user: toUserAnswer(user) } satisfies InvitationDone)
     })
     .get('/auth/me', loggedIn, c => {
       const { user, csrfToken } = c.get('login')
@@ -138,11 +170,6 @@ export function dashboardRoute({
     })
 }
 
-/** One person, one address: mail domains ignore case, and no provider of note tells local parts apart by it. */
-function emailKey(email: string): string {
-  return email.trim().normalize('NFC').toLowerCase()
-}
-
 /** A browser says so itself when a page of another site sent the request, and could thereby log its visitor in as someone else. */
 function refuseForeignPages(c: Context): void {
   if (c.req.header('sec-fetch-site') !== 'cross-site' || c.req.method === 'GET') return
@@ -153,6 +180,15 @@ function cookieOf(c: Context, publicUrl: string | undefined) {
   const { hostname } = new URL(publicUrl ?? c.req.url)
   const secure = !isLoopback(hostname.replace(/^\[|\]$/g, ''))
   return { path: '/', httpOnly: true, sameSite: 'Lax', secure } as const
+}
+
+/** The same for a wrong password, for nobody, and for somebody who is disabled. */
+function notRight(): ApiError<'unauthorized'> {
+  return new ApiError('unauthorized', 'the e-mail or the password is not right')
+}
+
+function badLink(): ApiError<'unauthorized'> {
+  return new ApiError('unauthorized', 'this link is not valid, used up or over: ask whoever sent it for a new one')
 }
 
 function setupDone(): ApiError<'setup_done'> {

@@ -9,7 +9,7 @@ export interface UserRow {
   email: string
   name: string
   role: Role
-  /** A PHC string. */
+  /** A PHC string; empty for somebody who has set none yet. */
   password: string
   createdMs: number
 }
@@ -28,6 +28,12 @@ export function userStore(db: Db) {
   return {
     async hasOwner(): Promise<boolean> {
       const { rows } = await db.execute("select 1 from users where role = 'owner' limit 1")
+      return rows.length > 0
+    },
+
+    /** Whether there is somebody who could log in: people can be invited with a key before there is an owner. */
+    async hasAnybody(): Promise<boolean> {
+      const { rows } = await db.execute('select 1 from users limit 1')
       return rows.length > 0
     },
 
@@ -80,21 +86,48 @@ where exists (select 1 from setup_tokens where hash = ?8 and expires_ms > ?7)
       return made?.rowsAffected === 1
     },
 
-    async addLogin(hash: string, userId: string, nowMs: number): Promise<void> {
-      await db.write([
+    /** False for somebody who is disabled by now. */
+    async addLogin(hash: string, userId: string, nowMs: number): Promise<boolean> {
+      const [, made] = await db.write([
         { sql: 'delete from logins where expires_ms <= ?', args: [nowMs] },
         {
-          sql: 'insert into logins (hash, user_id, created_ms, expires_ms) values (?, ?, ?, ?)',
+          sql: `insert into logins (hash, user_id, created_ms, expires_ms)
+select ?1, id, ?3, ?4 from users where id = ?2 and disabled_ms is null`,
           args: [hash, userId, nowMs, nowMs + IDLE_LOGIN_MS],
         },
       ])
+      return made?.rowsAffected === 1
+    },
+
+    /** Whose link this is, if it is still good. */
+    async userOfLink(hash: string, nowMs: number): Promise<UserRow | undefined> {
+      const { rows } = await db.execute({
+        sql: `select users.* from user_links join users on users.id = user_links.user_id
+where user_links.hash = ? and user_links.expires_ms > ? and users.disabled_ms is null`,
+        args: [hash, nowMs],
+      })
+      return rows[0] && toUser(rows[0])
+    },
+
+    /** Sets the password behind a link, once: the link and every login end with it. Of two at a time one is told true. */
+    async acceptLink(userId: string, hash: string, password: string, nowMs: number): Promise<boolean> {
+      const good = 'exists (select 1 from user_links where user_id = ?1 and hash = ?2 and expires_ms > ?3)'
+      const [set] = await db.write([
+        {
+          sql: `update users set password = ?4 where id = ?1 and disabled_ms is null and ${good}`,
+          args: [userId, hash, nowMs, password],
+        },
+        { sql: `delete from logins where user_id = ?1 and ${good}`, args: [userId, hash, nowMs] },
+        { sql: 'delete from user_links where user_id = ? and hash = ?', args: [userId, hash] },
+      ])
+      return set?.rowsAffected === 1
     },
 
     /** Whose login it is, and keeps it alive. */
     async userOfLogin(hash: string, nowMs: number): Promise<UserRow | undefined> {
       const { rows } = await db.execute({
         sql: `select users.*, logins.created_ms as login_ms, logins.expires_ms from logins
-join users on users.id = logins.user_id where logins.hash = ? and logins.expires_ms > ?`,
+join users on users.id = logins.user_id where logins.hash = ? and logins.expires_ms > ? and users.disabled_ms is null`,
         args: [hash, nowMs],
       })
       const row = rows[0]
@@ -120,7 +153,7 @@ join users on users.id = logins.user_id where logins.hash = ? and logins.expires
   }
 }
 
-function toUser(row: Row): UserRow {
+export function toUser(row: Row): UserRow {
   const role = roles.find(known => known === row.role)
   if (role === undefined) throw new TypeError(`a user has the unknown role ${String(row.role)}`)
   return {

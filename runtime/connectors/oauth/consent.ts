@@ -77,6 +77,8 @@ export interface Returned {
   location: string
   /** The id of what was granted. */
   object: string | undefined
+  /** Why nothing was granted, where a person is to see that on a page. */
+  failure?: VendorFailure
 }
 
 const LIFE_MS = 10 * 60_000
@@ -186,20 +188,25 @@ export function consent(deps: ConsentDeps) {
       if (!query.has('code')) throw invalid([{ path: 'code', message: 'Required' }])
       const { redirectUri, verifier, target } = kept
       const way = { query, state, redirectUri, verifier }
-      if (connectorId === MCP) {
-        if (!target) throw badState()
-        const granted = await calls.exchange(target.vendor, target.client, way)
-        return back('installed', (await keepGrant(tenantId, target, granted)).id)
+      try {
+        if (connectorId === MCP) {
+          if (!target) throw badState()
+          const granted = await calls.exchange(target.vendor, target.client, way)
+          return back('installed', (await keepGrant(tenantId, target, granted)).id)
+        }
+        const { vendor, client } = vendorOf(connectorId)
+        const granted = await calls.exchange(vendor, client, way)
+        const { expiresInMs } = granted
+        const install = await installGranted(tenantId, connectorId, {
+          values: await valuesOf(connectorId, granted),
+          expiresMs: expiresInMs === undefined ? undefined : clock.now().getTime() + expiresInMs,
+          baseUrl: homes[connectorId]?.api,
+        })
+        return back('installed', install.id)
+      } catch (error) {
+        if (kept.browserHash === undefined || !(error instanceof VendorFailure)) throw error
+        return { ...back('failed'), failure: error }
       }
-      const { vendor, client } = vendorOf(connectorId)
-      const granted = await calls.exchange(vendor, client, way)
-      const { expiresInMs } = granted
-      const install = await installGranted(tenantId, connectorId, {
-        values: await valuesOf(connectorId, granted),
-        expiresMs: expiresInMs === undefined ? undefined : clock.now().getTime() + expiresInMs,
-        baseUrl: homes[connectorId]?.api,
-      })
-      return back('installed', install.id)
     },
   }
 }

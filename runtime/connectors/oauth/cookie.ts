@@ -4,7 +4,9 @@ import { isLoopback } from '../../../shared/http/bind.ts'
 export const COOKIE = 'wb_oauth'
 export const CALLBACK = '/auth/connectors/callback'
 
-export function cookieAt(origin: string) {
-  const secure = !isLoopback(new URL(origin).hostname.replace(/^\[|\]$/g, ''))
-  return { path: CALLBACK, httpOnly: true, sameSite: 'Lax', secure } as const
+/** Of a service at an address that browsers know, which may have a path of its own. */
+export function cookieAt(home: string) {
+  const { hostname, pathname } = new URL(`${home}${CALLBACK}`)
+  const secure = !isLoopback(hostname.replace(/^\[|\]$/g, ''))
+  return { path: pathname, httpOnly: true, sameSite: 'Lax', secure } as const
 }

@@ -1,5 +1,6 @@
 import { el, part, svg } from '../../../shared/browser/dom.ts'
 import { count, duration, usd } from '../../../shared/browser/figures.ts'
+import { across, LANE_PX, lanesOf } from './lanes.ts'
 import { root } from './page-api.ts'
 import { refresh } from './refresh.ts'
 import { followRun } from './run-events.ts'
@@ -37,11 +38,43 @@ function draw(): void {
   const all = timelineOf(events, replayed)
   const span = spanOf(all, Date.now())
   steps.show({ count: all.length, row: at => stepRow(all[at]!, span) })
+  drawLanes(all, span)
   journal.show({ count: events.length, row: at => eventRow(events[at]!) })
   part('#journal-count').replaceChildren(count(events.length))
   part('#no-steps').hidden = all.length > 0
   part('#step-count').replaceChildren(count(all.length))
 }
+
+/** Side by side what went on at the same time. Whoever cannot point at it has the same steps in the rows below. */
+function drawLanes(all: readonly TimelineStep[], span: Span): void {
+  const { count: lines, bars, names } = lanesOf(all, span)
+  const picture = svg('svg', { class: 'picture', width: '100%', height: lines * LANE_PX, 'aria-hidden': 'true' })
+  for (const { stepId, lane, x, width, className, replayed } of bars) {
+    const at = { x: across(x), width: across(width), y: lane * LANE_PX + 15, height: 10 }
+    const look = `${className}${replayed ? ' replayed' : ''}${stepId === chosen ? ' chosen' : ''}`
+    picture.append(svg('rect', { ...at, class: look, 'data-step': stepId }, svg('title', {}, stepId)))
+  }
+  for (const { words, lane, x, width } of names) {
+    const at = { x: across(x), width: across(width), y: lane * LANE_PX, height: 15 }
+    picture.append(svg('svg', at, svg('text', { x: 0, y: 11 }, words)))
+  }
+  part('#lanes').replaceChildren(picture)
+  part('#span').replaceChildren(all.length === 0 ? '' : duration(span.toMs - span.fromMs))
+}
+
+function choose(stepId: string): void {
+  const step = timelineOf(events, replayed).find(one => one.stepId === stepId)
+  if (step === undefined) return
+  chosen = stepId
+  detail.replaceChildren(...stepDetail(step, { runId: id, events }))
+  draw()
+  detail.scrollIntoView({ block: 'nearest' })
+}
+
+part('#lanes').addEventListener('click', event => {
+  const { target } = event
+  if (target instanceof SVGElement && target.dataset.step !== undefined) choose(target.dataset.step)
+})
 
 function stepRow(step: TimelineStep, span: Span): HTMLElement {
   const { stepId, tokensIn, tokensOut, costUsd, error } = step
@@ -87,11 +120,7 @@ function eventRow({ seq, kind, stepId, at, hash, payload }: TimelineEvent): HTML
     el('span', { class: 'mono' }, hash),
   )
   row.addEventListener('click', () => {
-    const step = timelineOf(events, replayed).find(one => one.stepId === stepId)
-    chosen = stepId
-    if (step) detail.replaceChildren(...stepDetail(step, { runId: id, events }))
-    draw()
-    detail.scrollIntoView({ block: 'nearest' })
+    choose(stepId)
   })
   return row
 }
@@ -111,7 +140,10 @@ async function askReplayed(): Promise<void> {
   const answer = await fetch(`${root}ui/api/v1/runs/${id}/steps`).catch(() => undefined)
   if (!answer?.ok) return
   const list = (await answer.json()) as { stepId: string; replayed: boolean }[]
-  replayed = new Set(list.filter(step => step.replayed).map(step => step.stepId))
+  const now = new Set(list.filter(step => step.replayed).map(step => step.stepId))
+  // Nearly no run has been recovered, and drawing thousands of steps anew takes a frame.
+  if (now.size === replayed.size) return
+  replayed = now
   soon()
 }
 

@@ -45,11 +45,7 @@ async function preview(form: HTMLFormElement): Promise<void> {
     ]
   })
   shown.replaceChildren(
-    table(
-      'The next ten times',
-      [`In ${timezone || 'the zone of the deployment'}`, `Here (${ownZone})`, 'Clocks'],
-      rows,
-    ),
+    table('The next ten times', [`In ${timezone || 'its zone'}`, `Here (${ownZone})`, 'Clocks'], rows),
   )
 }
 

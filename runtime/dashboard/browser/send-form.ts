@@ -7,7 +7,8 @@ type Answer = Record<string, unknown> | undefined
 
 /**
  * Sends the forms with `data-send` to the API and does with the answer what `data-then` says: `refresh` the live parts, `goto:` a page
- * whose address takes members of the answer, `once:` a member that is shown once, `say` what a test found.
+ * whose address takes members of the answer, `away:` to the address outside that a member is, `once:` a member that is shown once,
+ * `link:` the same as the address of a page here, `say` what a test found.
  */
 export function sendForms(): void {
   document.addEventListener('submit', event => {
@@ -60,16 +61,28 @@ async function then(form: HTMLFormElement, what: string, answer: Answer, said: E
     location.href = root + rest.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(answer?.[name])))
     return
   }
+  if (verb === 'away') {
+    const to = URL.parse(String(answer?.[rest]))
+    // The service says where; an address of another kind would be a script of this page.
+    if (to !== null && /^https?:$/.test(to.protocol)) location.href = to.href
+    return
+  }
   if (verb === 'say') {
     const { success, message, error, latencyMs } = answer ?? {}
     const words = String(message ?? error ?? (success ? 'It works.' : 'It does not work.'))
     const time = typeof latencyMs === 'number' ? ` (${Math.round(latencyMs)} ms)` : ''
     said?.replaceChildren(el('span', { class: success ? 'good' : 'bad' }, (success ? '✓ ' : '✗ ') + words + time))
+    // What a test found also stands on the record.
+    await refresh()
     return
   }
-  if (verb === 'once') {
+  if (verb === 'once' || verb === 'link') {
     form.reset()
-    said?.replaceChildren(shownOnce('Shown once; keep it now:', String(answer?.[rest])))
+    const [member = '', page] = rest.split('@').toReversed()
+    const value = String(answer?.[member])
+    // Under whatever path this page is, so that the link holds for whoever it is sent to.
+    const shown = page === undefined ? value : new URL(`${root}${page}${value}`, location.href).href
+    said?.replaceChildren(shownOnce('Shown once; keep it now:', shown))
     await refresh()
     return
   }

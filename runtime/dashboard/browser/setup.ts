@@ -1,6 +1,7 @@
 import { el, part } from '../../../shared/browser/dom.ts'
 import { demoRun } from './demo-run.ts'
-import { root, shownOnce } from './page-api.ts'
+import { shownOnce } from './page-api.ts'
+import { postOpen } from './post-open.ts'
 
 const form = part<HTMLFormElement>('#setup')
 const said = part('#said')
@@ -10,29 +11,18 @@ if (!token) {
   part<HTMLButtonElement>('button', form).disabled = true
 }
 
-async function post<T>(path: string, body: object): Promise<{ ok: boolean; body: T & { error?: string } }> {
-  const answer = await fetch(root + path, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-  }).catch(() => undefined)
-  const given: unknown = await answer?.json().catch(() => undefined)
-  const none = { error: 'The runtime does not answer. Is it running?' }
-  return { ok: answer?.ok === true, body: (given ?? none) as T & { error?: string } }
-}
-
 form.addEventListener('submit', async event => {
   event.preventDefault()
   const { name, email, password } = Object.fromEntries(new FormData(form))
   said.replaceChildren('One moment …')
-  const made = await post<{ rawKey: string }>('auth/setup', { token, name, email, password })
+  const made = await postOpen<{ rawKey: string }>('auth/setup', { token, name, email, password })
   if (!made.ok) {
     said.replaceChildren(el('span', { class: 'bad' }, made.body.error ?? 'It did not work.'))
     return
   }
   // The token is used up; a reload must not offer it again.
   history.replaceState(null, '', location.pathname)
-  const login = await post<{ csrfToken: string }>('auth/login', { email, password })
+  const login = await postOpen<{ csrfToken: string }>('auth/login', { email, password })
   document.documentElement.dataset.csrf = login.body.csrfToken ?? ''
   form.remove()
   said.replaceChildren()

@@ -53,6 +53,8 @@ export function timelineOf(events: Iterable<TimelineEvent>, replayed: ReadonlySe
       case 'step_completed':
         end(known, atMs)
         known.status = 'completed'
+        // It came right in the end: what went wrong on the way is in its bars.
+        delete known.error
         known.output = payload.output
         known.tokensIn = meta.tokensIn ?? 0
         known.tokensOut = meta.tokensOut ?? 0

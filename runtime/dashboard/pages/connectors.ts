@@ -7,18 +7,42 @@ import { action, badge, card, form, live, nothing, table, when } from '../parts.
 export const connectorsPage: Page = {
   path: '/connectors',
   menu: 'Connectors',
-  async render({ ask }) {
+  async render({ ask, query, user }) {
     const [installed, catalogue] = await Promise.all([
       ask.list<Connector>('/v1/connectors?limit=200'),
       ask.get<CatalogEntry[]>('/v1/connectors/catalog'),
     ])
     const names = new Map(catalogue.map(({ connectorId, name }) => [connectorId, name]))
     const body = html`<h1>Connectors</h1>
-${live('installed', installed.items.length === 0 ? nothing('No connector is installed.', html`<p>A connector lets agents use a service. Put in its token below; it is sealed, and never shown again.</p>`) : card('Installed', rows(installed.items, names)))}
+${cameBack(query('connector'), query('status'), installed.items, names)}
+${live('installed', installed.items.length === 0 ? nothing('No connector is installed.', html`<p>A connector lets agents use a service. Connect one below, or put in its token: it is sealed, and never shown again.</p>`) : card('Installed', rows(installed.items, names)))}
 <h2>Catalogue</h2>
-<div class="cards">${catalogue.map(entry => offer(entry))}</div>`
+<div class="cards">${catalogue.map(entry => offer(entry, user.role !== 'viewer'))}</div>`
     return { title: 'Connectors', body }
   },
+}
+
+/** How a way to a vendor's consent page and back has ended. Anybody can make such a link, so what it says is held against what is installed. */
+function cameBack(
+  connectorId: string | undefined,
+  status: string | undefined,
+  installed: readonly Connector[],
+  names: ReadonlyMap<string, string>,
+): Html | '' {
+  if (status === 'stale') {
+    return html`<p class="notice bad" role="alert">This way back was used up or is older than ten minutes, so nothing was connected. Connect again below.</p>`
+  }
+  const name = names.get(connectorId ?? '')
+  if (name === undefined) return ''
+  if (status === 'denied') {
+    return html`<p class="notice bad" role="alert">${name} is not connected: the consent was refused there. Nothing has changed here.</p>`
+  }
+  if (status === 'failed') {
+    return html`<p class="notice bad" role="alert">${name} is not connected: it gave no credentials for the consent. Connect again; the log of the service has its words.</p>`
+  }
+  const there = installed.some(one => one.connectorId === connectorId && one.ready && one.status === 'installed')
+  if (status !== 'installed' || !there) return ''
+  return html`<p class="notice good" role="status">${name} is connected. Test it below: that makes one call that only reads.</p>`
 }
 
 function rows(installed: readonly Connector[], names: ReadonlyMap<string, string>): Html {
@@ -38,15 +62,31 @@ ${action('Remove', { send: `DELETE /v1/connectors/${id}`, confirm: `Remove ${con
 const PUBLIC_KEYS =
   /^(?:domain|email|baseUrl|instanceUrl|accountSid|phoneNumber|messagingServiceSid|teamId|clientId|username)$/
 
-function offer({ connectorId, name, auth, configKeys, actions }: CatalogEntry): Html {
+function offer({ connectorId, name, auth, configKeys, actions, oauth }: CatalogEntry, changes: boolean): Html {
   const words = actions.map(one => `${one.name}${one.readOnly ? '' : ' (changes something)'}`).join(', ')
   return html`<section class="card" aria-label="${name}"><h3>${name}</h3>
 <p class="hint">${auth}; ${many(actions.length, 'action')}: ${words}</p>
-<details class="needs-script"><summary>Install</summary>${form(
+${changes && oauth !== undefined ? consentOf({ connectorId, name, oauth }) : ''}
+<details class="needs-script"><summary>${oauth === undefined ? 'Install' : 'Install with a token'}</summary>${form(
     { send: 'POST /v1/connectors/install', after: 'saved:Installed. Test it above.', label: `Install ${name}` },
     html`<input type="hidden" name="connectorId" value="${connectorId}">${configKeys.map(
       key =>
         html`<label>${key} <input name="config.${key}" type="${PUBLIC_KEYS.test(key) ? 'text' : 'password'}" autocomplete="off" spellcheck="false"></label>`,
     )}<button class="main">Install</button>`,
   )}</details></section>`
+}
+
+function consentOf({ connectorId, name, oauth }: Pick<CatalogEntry, 'connectorId' | 'name' | 'oauth'>): Html {
+  if (oauth?.configured !== true) {
+    return html`<p class="hint">To connect by a consent page, set <code>PLATFORM_OAUTH_${oauth?.client ?? ''}_CLIENT_ID</code> and restart.</p>`
+  }
+  return html`<div class="needs-script">${form(
+    {
+      send: 'POST /v1/connectors/oauth/start',
+      after: 'away:redirectUrl',
+      className: 'inline',
+      label: `Connect ${name}`,
+    },
+    html`<input type="hidden" name="connectorId" value="${connectorId}"><button class="main">Connect ${name}</button>`,
+  )}</div>`
 }

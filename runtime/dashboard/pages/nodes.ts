@@ -2,7 +2,7 @@ import { html } from 'hono/html'
 import { count } from '../../../shared/browser/figures.ts'
 import type { IsolationItem } from '../../../shared/wire/runtime/isolation.ts'
 import type { Node } from '../../../shared/wire/runtime/node.ts'
-import type { Html, Page } from '../page.ts'
+import type { Html, Page, Shown } from '../page.ts'
 import { action, badge, card, form, live, nothing, table, when } from '../parts.ts'
 
 export const nodesPage: Page = {
@@ -10,18 +10,20 @@ export const nodesPage: Page = {
   menu: 'Nodes',
   async render({ ask, user }) {
     const [nodes, isolation] = await Promise.all([
-      ask.maybe<Node[]>('/v1/nodes'),
+      ask.get<Node[]>('/v1/nodes?limit=200'),
       ask.get<IsolationItem[]>('/v1/isolation'),
     ])
+    const owner = user.role === 'owner'
     const body = html`<h1>Nodes</h1>
-${nodes === undefined ? EMBEDDED : live('nodes', nodes.length === 0 ? nothing('No node has been announced.', html`<p>Runs are executed by this service itself until one is.</p>`) : card('Nodes', rows(nodes)))}
+${live('nodes', nodes.length === 0 ? nothing('No node has been announced.', html`<p>Runs are executed by this service itself. A node is another machine that executes runs and keeps their data; it dials out to here and opens no port.${owner ? ' Announce one below, and run the command there.' : ' The owner can announce one.'}</p>`) : card('Machines', rows(nodes, owner)))}
 ${
-  nodes === undefined || user.role !== 'owner'
-    ? ''
-    : html`<section class="card needs-script" aria-labelledby="announce-title"><h2 id="announce-title">Announce a node</h2>${form(
+  owner
+    ? html`<section class="card needs-script" aria-labelledby="announce-title"><h2 id="announce-title">Announce a node</h2>${form(
         { send: 'POST /v1/nodes', after: 'once:command' },
-        html`<label>Name <input name="name" required maxlength="128"></label><label>Pool <input name="pool" value="default" maxlength="64"></label><button class="main">Make the command</button>`,
+        html`<label>Name <input name="name" required maxlength="128"></label><label>Pool <input name="pool" value="default" maxlength="64"></label><button class="main">Make the command</button>
+<p class="hint">Run it on the other machine within an hour. Behind a proxy or with TLS, docs/nodes.md says what else it needs.</p>`,
       )}</section>`
+    : ''
 }
 ${card(
   'Isolation',
@@ -39,27 +41,44 @@ ${card(
   },
 }
 
-const EMBEDDED = nothing(
-  'This service executes all runs itself, in its own process.',
-  html`<p>It cannot take up nodes on other machines yet. <code>node-agent doctor</code> says on any machine which isolation it could offer.</p>`,
-)
-
-function rows(nodes: readonly Node[]): Html {
+function rows(nodes: readonly Node[], owner: boolean): Html {
   return table(
     'Nodes',
-    ['Node', 'State', 'Machine', 'Backends', 'Runs', 'Last seen', 'Do'],
-    nodes.map(({ id, name, pool, status, os, arch, vcpus, memoryMb, capabilities, activeRuns, lastSeenAt }) => [
-      html`${name}<br><small>${pool}</small>`,
-      badge(status),
-      [os, arch, vcpus && `${vcpus} CPUs`, memoryMb && `${count(memoryMb)} MB`].filter(Boolean).join(', '),
-      html`${capabilities.isolation.map(
-        one =>
-          html`<span class="${one.ok ? 'good' : 'bad'}" title="${one.detail}">${one.ok ? '✓' : '✗'} ${one.backend}</span> `,
-      )}`,
-      count(activeRuns),
-      when(lastSeenAt),
-      html`${status === 'draining' ? action('Undrain', { send: `POST /v1/nodes/${id}/undrain`, about: name }) : action('Drain', { send: `POST /v1/nodes/${id}/drain`, about: name })}
+    ['Node', 'State', 'Machine', 'Isolation', 'Runs', 'Last seen', ...(owner ? ['Do'] : [])],
+    nodes.map(node => {
+      const { id, name, pool, status, version, os, arch, vcpus, memoryMb, activeRuns, lastSeenAt } = node
+      const machine = [
+        os,
+        arch,
+        vcpus && `${vcpus} CPUs`,
+        memoryMb && `${count(memoryMb)} MB`,
+        version && `version ${version}`,
+      ].filter(Boolean)
+      return [
+        html`${name}<br><small>${pool}</small>`,
+        badge(status),
+        machine.length === 0 ? 'not known before it has enrolled' : machine.join(', '),
+        findings(node),
+        count(activeRuns),
+        when(lastSeenAt),
+        ...(owner
+          ? [
+              html`${status === 'draining' ? action('Undrain', { send: `POST /v1/nodes/${id}/undrain`, about: name }) : action('Drain', { send: `POST /v1/nodes/${id}/drain`, about: name })}
 ${action('Remove', { send: `DELETE /v1/nodes/${id}`, confirm: `Remove ${name}?`, about: name })}`,
-    ]),
+            ]
+          : []),
+      ]
+    }),
   )
+}
+
+/** What the node's own examination found: what works, and why the rest does not. */
+function findings({ name, capabilities: { isolation } }: Node): Shown {
+  if (isolation.length === 0) return '–'
+  const working = isolation.filter(({ ok }) => ok)
+  return html`${working.map(({ backend }) => html`<span class="good">✓ ${backend}</span> `)}
+<details><summary aria-label="What the doctor found on ${name}">${working.length} of ${isolation.length} work</summary><ul class="plain">${isolation.map(
+    ({ backend, ok, detail, accel, verifiedAt }) =>
+      html`<li><span class="${ok ? 'good' : 'bad'}">${ok ? '✓' : '✗'} ${backend}</span> ${detail}${accel === undefined ? '' : ` (${accel})`}${verifiedAt === undefined ? '' : html` <small>${when(verifiedAt)}</small>`}</li>`,
+  )}</ul></details>`
 }

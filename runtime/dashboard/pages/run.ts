@@ -4,6 +4,7 @@ import type { Approval } from '../../../shared/wire/runtime/approval.ts'
 import type { Receipt } from '../../../shared/wire/runtime/receipt.ts'
 import { isTerminal, type Run, type Step } from '../../../shared/wire/runtime/run.ts'
 import { approvalCard } from '../approval-card.ts'
+import { across, LANE_PX, lanesOf } from '../browser/lanes.ts'
 import {
   BAR_WIDTH,
   barsOf,
@@ -48,8 +49,10 @@ ${live(
   pending.map(one => approvalCard(root, one)),
 )}
 <section class="card" aria-labelledby="timeline-title"><h2 id="timeline-title">Timeline <small>steps: <span id="step-count">${count(all.length)}</span></small></h2>
-<p class="hint">${legend()}</p>
+<p class="hint keys">${legend()}</p>
 ${long ? html`<noscript><p class="hint">This run is too long to be drawn here. <a href="${root}ui/api/v1/runs/${run.id}/steps">Its steps as JSON</a></p></noscript>` : ''}
+<div id="lanes" class="lanes${long ? ' tall' : ''}" tabindex="0" role="region" aria-label="What went on at the same time">${long ? '' : lanes(all, span)}</div>
+<p class="ends hint"><span>${all.length === 0 ? '' : '0'}</span><span id="span">${all.length === 0 ? '' : duration(span.toMs - span.fromMs)}</span></p>
 <div id="timeline" class="rows${long ? ' tall' : ''}" tabindex="0" role="region" aria-label="Timeline">
 <div class="line head"><span>Step</span><span>When</span><span class="num">Time</span><span class="num">Tokens</span><span class="num">Cost</span></div>
 ${all.slice(0, MOST_ROWS).map(step => row(step, span))}</div>
@@ -118,6 +121,18 @@ function link(root: string, id: string | undefined): Html | undefined {
   return id === undefined ? undefined : html`<a class="mono" href="${root}runs/${id}">${id}</a>`
 }
 
+/** As browser/run.ts draws it. The rows below say the same in words. */
+function lanes(steps: readonly TimelineStep[], span: Span): Html {
+  const { count: lines, bars, names } = lanesOf(steps, span)
+  return html`<svg class="picture" width="100%" height="${lines * LANE_PX}" aria-hidden="true">${bars.map(
+    ({ stepId, lane, x, width, className, replayed }) =>
+      html`<rect data-step="${stepId}" class="${className}${replayed ? ' replayed' : ''}" x="${across(x)}" width="${across(width)}" y="${lane * LANE_PX + 15}" height="10"></rect>`,
+  )}${names.map(
+    ({ words, lane, x, width }) =>
+      html`<svg x="${across(x)}" width="${across(width)}" y="${lane * LANE_PX}" height="15"><text x="0" y="11">${words}</text></svg>`,
+  )}</svg>`
+}
+
 function legend(): Html {
   const kinds: [string, string][] = [
     ['c-model', 'model'],
@@ -126,8 +141,9 @@ function legend(): Html {
     ['c-delay', 'delay before another'],
     ['c-wait', 'waits for a person'],
     ['c-rest', 'timer or signal'],
+    ['c-tool replayed', 'used again by a recovery'],
   ]
-  return html`${kinds.map(([name, words]) => html`<svg class="key" viewBox="0 0 1 1" aria-hidden="true"><rect class="${name}" width="1" height="1"></rect></svg>${words} `)}`
+  return html`${kinds.map(([name, words]) => html`<span><svg class="key" viewBox="0 0 1 1" aria-hidden="true"><rect class="${name}" width="1" height="1"></rect></svg>${words}</span> `)}`
 }
 
 /** As browser/run.ts draws it, so that nothing moves when it does. */

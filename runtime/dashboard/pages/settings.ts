@@ -2,6 +2,7 @@ import { html } from 'hono/html'
 import type { ApiKey, User } from '../../../shared/wire/runtime/auth.ts'
 import type { ModelSettings, ProviderItem, SecretItem } from '../../../shared/wire/runtime/provider.ts'
 import { scopes } from '../../../shared/wire/runtime/scopes.ts'
+import type { Person } from '../../../shared/wire/runtime/user.ts'
 import { type Delivery, type Webhook, webhookEvents } from '../../../shared/wire/runtime/webhook.ts'
 import type { Html, Page } from '../page.ts'
 import { action, badge, card, facts, form, live, nothing, table, when } from '../parts.ts'
@@ -11,8 +12,9 @@ export const settingsPage: Page = {
   menu: 'Settings',
   async render({ ask, user, root, query }) {
     const wanted = query('webhook')
-    const [keys, providers, models, secrets, webhooks, deliveries] = await Promise.all([
+    const [keys, people, providers, models, secrets, webhooks, deliveries] = await Promise.all([
       ask.maybe<ApiKey[]>('/v1/api-keys?limit=100'),
+      ask.maybe<Person[]>('/v1/users?limit=200'),
       ask.get<ProviderItem[]>('/v1/settings/llm-providers'),
       ask.get<ModelSettings>('/v1/settings/models'),
       ask.get<SecretItem[]>('/v1/secrets'),
@@ -24,6 +26,7 @@ export const settingsPage: Page = {
     const body = html`<h1>Settings</h1>
 ${section('Model providers', html`${live('providers', providerRows(providers))}${PROVIDER_FORM}`)}
 ${section('API keys', keys === undefined ? html`<p class="hint">Your role does not see keys.</p>` : html`${live('keys', keyRows(keys))}${KEY_FORM}`)}
+${section('People', people === undefined ? html`<p class="hint">Your role does not see the others here.</p>` : html`${live('people', peopleRows(people))}${PERSON_FORM}`)}
 ${section('Webhooks', html`${live('webhooks', webhookRows(root, webhooks))}${deliveries === undefined ? '' : live('deliveries', deliveryRows(wanted ?? '', deliveries))}${WEBHOOK_FORM}`)}
 ${section('Secrets of agents', html`${live('secrets', secretRows(secrets))}${SECRET_FORM}`)}
 ${section('Models', modelForm(models))}
@@ -95,6 +98,66 @@ const KEY_FORM = html`<details class="needs-script"><summary>Make a key</summary
 <button class="main">Make the key</button>`,
 )}</details>`
 
+function peopleRows(people: readonly Person[]): Html {
+  return table(
+    'People',
+    ['Person', 'Role', 'State', 'Last login', 'Do'],
+    people.map(({ id, name, email, role, status, lastLoginAt }) => [
+      html`${name}<br><small>${email}</small>`,
+      role === 'owner' ? 'owner' : roleForm(id, email, role),
+      badge(status),
+      when(lastLoginAt),
+      html`${
+        status === 'disabled'
+          ? action(
+              'Enable',
+              { send: `PATCH /v1/users/${id}`, about: email },
+              html`<input type="hidden" name="disabled" value="false" data-as="flag">`,
+            )
+          : action(status === 'invited' ? 'New link' : 'Link for a new password', {
+              send: `POST /v1/users/${id}/link`,
+              after: 'link:invite#token=@linkToken',
+              about: email,
+            })
+      }
+${
+  role === 'owner'
+    ? ''
+    : html`${
+        status === 'disabled'
+          ? ''
+          : action(
+              'Disable',
+              {
+                send: `PATCH /v1/users/${id}`,
+                confirm: `Disable ${email}? Every login of theirs ends at once.`,
+                about: email,
+              },
+              html`<input type="hidden" name="disabled" value="true" data-as="flag">`,
+            )
+      }
+${action('Remove', { send: `DELETE /v1/users/${id}`, confirm: `Remove ${email} for good?`, about: email })}`
+}`,
+    ]),
+  )
+}
+
+function roleForm(id: string, email: string, role: string): Html {
+  return form(
+    { send: `PATCH /v1/users/${id}`, after: 'refresh:Changed.', className: 'inline', label: `Role of ${email}` },
+    html`<select name="role" aria-label="Role of ${email}">${['member', 'viewer'].map(one => html`<option${one === role ? html` selected` : ''}>${one}</option>`)}</select> <button aria-label="Change the role of ${email}">Change</button>`,
+  )
+}
+
+const PERSON_FORM = html`<details class="needs-script"><summary>Invite somebody</summary>${form(
+  { send: 'POST /v1/users', after: 'link:invite#token=@linkToken' },
+  html`<label>Name <input name="name" required maxlength="128" autocomplete="off"></label>
+<label>E-mail <input name="email" type="email" required autocomplete="off"></label>
+<label>Role <select name="role"><option value="member">member: everything but keys, people and nodes</option><option value="viewer">viewer: looks only</option></select></label>
+<button class="main">Make the link</button>
+<p class="hint">Send them the link: it is good once, for three days. They set a password of their own behind it.</p>`,
+)}</details>`
+
 function webhookRows(root: string, webhooks: readonly Webhook[]): Html {
   return webhooks.length === 0
     ? nothing(
@@ -126,7 +189,7 @@ function deliveryRows(webhookId: string, deliveries: readonly Delivery[]): Html 
             type,
             html`${badge(outcome)} ${status ?? ''} ${error} <small>attempt ${attempt}</small>`,
             when(at),
-            outcome === 'failed'
+            outcome === 'failed' || outcome === 'retrying'
               ? action('Send again', { send: `POST /v1/webhooks/${webhookId}/deliveries/${id}/redeliver`, about: type })
               : '',
           ]),

@@ -19,6 +19,10 @@ export const gateStats = z.object({
 })
 export type GateStats = z.infer<typeof gateStats>
 
+/** How many answers went from one rung to another, or back to the same; `from` is null where a call came in. */
+export const rungMove = z.object({ from: count.nullable(), to: count, requests: count })
+export type RungMove = z.infer<typeof rungMove>
+
 export const evals = named(
   'Evals',
   z.object({
@@ -26,6 +30,7 @@ export const evals = named(
     escalations: count,
     failovers: count,
     served_by_rung: z.record(z.string(), count),
+    moves: z.array(rungMove),
     gates: z.array(gateStats),
     outcomes: z.object({
       reported: count,

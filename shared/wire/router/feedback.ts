@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { count, num, text } from '../bounds.ts'
+import { fromText, query } from '../aliases.ts'
+import { count, int, num, text } from '../bounds.ts'
 import { named } from '../named.ts'
 import { hex64, tenantId, timestamp, traceId } from './conventions.ts'
 
@@ -71,6 +72,21 @@ export const feedbackRecord = named(
   }),
 )
 export type FeedbackRecord = z.infer<typeof feedbackRecord>
+
+export const feedbackListQuery = query({
+  after: text(1, 512).optional(),
+  limit: fromText(int(1, 500).default(50)),
+})
+
+/** Feedback in the order of its chains, for whoever checks them: each record as it stands in the store, null where it is no JSON. */
+export const feedbackList = named(
+  'FeedbackList',
+  z.object({
+    feedback: z.array(z.object({ tenant_id: tenantId, record: feedbackRecord.nullable() })),
+    next: z.string().nullable(),
+  }),
+)
+export type FeedbackList = z.infer<typeof feedbackList>
 
 export const feedbackResult = named(
   'FeedbackResult',

@@ -53,8 +53,8 @@ export const user = named(
 )
 export type User = z.infer<typeof user>
 
-const email = shape(/^[^\s@]{1,64}@[^\s@]{1,255}$/, 'an e-mail address')
-const password = text(12, 256)
+export const email = shape(/^[^\s@]{1,64}@[^\s@]{1,255}$/, 'an e-mail address')
+export const password = text(12, 256)
 
 export const setup = named('Setup', z.strictObject({ token: text(1, 256), email, password, name: text(1, 128) }))
 export type Setup = z.infer<typeof setup>

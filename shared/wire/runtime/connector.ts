@@ -12,6 +12,8 @@ export const catalogEntry = named(
     name: z.string(),
     auth: z.string(),
     configKeys: z.array(z.string()),
+    /** Of a vendor with a consent page: the <CONNECTOR> of PLATFORM_OAUTH_<CONNECTOR>_CLIENT_ID, and whether that is set. */
+    oauth: z.object({ client: z.string(), configured: z.boolean() }).optional(),
     actions: z.array(
       z.object({
         name: z.string(),

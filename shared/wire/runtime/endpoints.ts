@@ -12,6 +12,7 @@ import { runEndpoints } from './endpoints/runs.ts'
 import { scheduleEndpoints } from './endpoints/schedules.ts'
 import { sessionEndpoints } from './endpoints/sessions.ts'
 import { settingsEndpoints } from './endpoints/settings.ts'
+import { userEndpoints } from './endpoints/users.ts'
 
 /** The runtime service by resource; a typed client takes its arguments and answers from here. */
 export const runtime = {
@@ -25,6 +26,7 @@ export const runtime = {
   settings: settingsEndpoints,
   budgets: budgetEndpoints,
   access: accessEndpoints,
+  users: userEndpoints,
   nodes: nodeEndpoints,
   webhooks: webhookEndpoints,
   audit: auditEndpoints,

@@ -4,7 +4,7 @@ import { capabilities } from '../capabilities.ts'
 import { checkpointList, checkpointListQuery, routerKeys } from '../checkpoint.ts'
 import { evals, evalsQuery } from '../evals.ts'
 import { explanation } from '../explain.ts'
-import { feedbackRequest, feedbackResult } from '../feedback.ts'
+import { feedbackList, feedbackListQuery, feedbackRequest, feedbackResult } from '../feedback.ts'
 import { savings, savingsQuery } from '../savings.ts'
 import { traceDetail, traceList, traceListQuery, traceParams } from '../traces.ts'
 
@@ -82,6 +82,15 @@ export const auditEndpoints = {
     ...read,
     query: checkpointListQuery,
     responses: ok(checkpointList),
+    errors: [400, 401, 403, 500],
+  }),
+  feedbackRecords: endpoint({
+    id: 'listFeedback',
+    path: '/v1/feedback/records',
+    summary: 'What was reported, in the order of its chains',
+    ...read,
+    query: feedbackListQuery,
+    responses: ok(feedbackList),
     errors: [400, 401, 403, 500],
   }),
   keys: endpoint({

@@ -1,0 +1,6 @@
+import { storableText } from '../../schema/storable-text.ts'
+
+/** One person, one address: mail domains ignore case, and no provider of note tells local parts apart by it. */
+export function emailKey(email: string): string {
+  return storableText(email.trim().normalize('NFC').toLowerCase())
+}

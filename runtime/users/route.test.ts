@@ -1,0 +1,236 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { AuditEntry } from '../../shared/wire/runtime/audit.ts'
+import type { LoggedIn, SetupDone } from '../../shared/wire/runtime/auth.ts'
+import { type Person, type PersonLink, person, personLink } from '../../shared/wire/runtime/user.ts'
+import type { Scrypt } from '../auth/password.ts'
+import { type Room, room, type Sent } from '../auth/testing/room.ts'
+
+/** As quick as a test wants it, and still a function of password and salt. */
+const quick: Scrypt = async (password, salt, bytes) => {
+  const digest = await crypto.subtle.digest('SHA-256', new Uint8Array([...salt, ...password]))
+  return new Uint8Array(digest).slice(0, bytes)
+}
+
+const DAY = 86_400_000
+const PASSWORD = 'correct horse battery'
+const GRACE = { email: 'Grace@Example.com', name: 'Grace', role: 'viewer' }
+
+let here: Room
+beforeEach(async () => {
+  here = await room({ scrypt: quick })
+})
+afterEach(() => here.close())
+
+const post = <T>(path: string, body: unknown, sent: Sent = {}) => here.call<T>('POST', path, { key: '', body, ...sent })
+const accept = (token: string, password = PASSWORD) => post<{ user: Person }>('/auth/invitation', { token, password })
+const login = (email: string, password = PASSWORD) => post<LoggedIn>('/auth/login', { email, password })
+
+async function invite(body: object = GRACE, sent: Sent = {}): Promise<PersonLink> {
+  const { status, body: made } = await here.call<PersonLink>('POST', '/v1/users', { body, ...sent })
+  expect([status, made]).toEqual([201, expect.anything()])
+  return personLink.parse(made)
+}
+
+/** Somebody with a password, and the headers of a login of theirs. */
+async function joined(body: { email: string } = GRACE) {
+  const { user, linkToken } = await invite(body)
+  expect((await accept(linkToken)).status).toBe(200)
+  return { id: user.id, headers: await headersOf(body.email) }
+}
+
+async function headersOf(email: string): Promise<Record<string, string>> {
+  const { status, headers, body } = await login(email)
+  expect(status).toBe(200)
+  return { cookie: headers.get('set-cookie')!.split(';')[0]!, 'x-csrf-token': body.csrfToken }
+}
+
+const patch = (id: string, body: object, sent: Sent = {}) =>
+  here.call<Person>('PATCH', `/v1/users/${id}`, { body, ...sent })
+
+describe('an invitation', () => {
+  it('is a link that is good once, sets a password, and lets in with the scopes of the role', async () => {
+    const { user, link, linkToken } = await invite()
+    expect(user).toMatchObject({ email: 'grace@example.com', name: 'Grace', role: 'viewer', status: 'invited' })
+    expect(link).toBe(`http://local/invite#token=${linkToken}`)
+    expect(JSON.stringify((await here.db.execute('select * from user_links')).rows)).not.toContain(linkToken)
+    for (const password of ['', 'x', PASSWORD]) expect((await login(GRACE.email, password)).status).not.toBe(200)
+    const both = await Promise.all([accept(linkToken), accept(linkToken, 'another long password')])
+    expect(both.map(({ status }) => status).toSorted()).toEqual([200, 401])
+    const set = both[0].status === 200 ? PASSWORD : 'another long password'
+    expect((await accept(linkToken)).status).toBe(401)
+    const { status, headers } = await login(' grace@EXAMPLE.com', set)
+    expect(status).toBe(200)
+    const sent = { key: '', headers: { cookie: headers.get('set-cookie')!.split(';')[0]! } }
+    expect((await here.call('GET', '/ui/api/v1/agents', sent)).status).toBe(200)
+    expect((await here.call('GET', '/ui/api/v1/users', sent)).status).toBe(403)
+    const { body } = await here.call<Person[]>('GET', '/v1/users')
+    expect(body.map(one => person.parse(one))).toEqual([
+      expect.objectContaining({ status: 'active', lastLoginAt: expect.any(String) }),
+    ])
+  })
+
+  it('is over after three days, at a new link, and when the person is disabled or removed', async () => {
+    const { user, linkToken } = await invite()
+    here.clock.advance(3 * DAY)
+    expect((await accept(linkToken)).status).toBe(401)
+    const again = async () =>
+      (await here.call<PersonLink>('POST', `/v1/users/${user.id}/link`, { body: {} })).body.linkToken
+    const [second, third] = [await again(), await again()]
+    expect((await accept(second)).status).toBe(401)
+    expect((await patch(user.id, { disabled: true })).body.status).toBe('disabled')
+    expect((await accept(third)).status).toBe(401)
+    expect((await here.call('POST', `/v1/users/${user.id}/link`, { body: {} })).status).toBe(409)
+    expect((await patch(user.id, { disabled: false })).body.status).toBe('invited')
+    // A link that was taken back stays so.
+    expect((await accept(third)).status).toBe(401)
+    const last = await again()
+    expect((await here.call('DELETE', `/v1/users/${user.id}`)).status).toBe(204)
+    expect((await accept(last)).status).toBe(401)
+    expect((await here.call('GET', `/v1/users/${user.id}`)).status).toBe(404)
+  })
+
+  it('says so when the address is taken, in whatever case, and leaves the Idempotency-Key free', async () => {
+    await invite()
+    const headers = { 'idempotency-key': 'one' }
+    const body = { ...GRACE, email: 'GRACE@example.com' }
+    const taken = await here.call('POST', '/v1/users', { body, headers })
+    expect([taken.status, taken.body]).toMatchObject([409, { code: 'in_use', details: [{ path: 'email' }] }])
+    await invite({ ...GRACE, email: 'other@example.com' }, { headers })
+    const replay = await here.call<PersonLink>('POST', '/v1/users', {
+      body: { ...GRACE, email: 'other@example.com' },
+      headers,
+    })
+    expect(replay.body).toMatchObject({ linkToken: '***', link: '***' })
+  })
+
+  it('takes roles below the owner only', async () => {
+    const { status, body } = await here.call('POST', '/v1/users', { body: { ...GRACE, role: 'owner' } })
+    expect([status, body.details]).toMatchObject([400, [{ path: 'role' }]])
+    const { user } = await invite()
+    expect((await patch(user.id, { role: 'owner' })).status).toBe(400)
+  })
+
+  it('is refused at the eleventh try in a minute', async () => {
+    for (let i = 0; i < 10; i++) expect((await accept(`guess ${i}`)).status).toBe(401)
+    expect((await accept('guess')).status).toBe(429)
+  })
+})
+
+describe('a person', () => {
+  it('who is disabled is out at once, with every login, and comes back with the same password', async () => {
+    const { id, headers } = await joined()
+    const other = await headersOf(GRACE.email)
+    const me = async (sent: Record<string, string>) =>
+      (await here.call('GET', '/auth/me', { key: '', headers: sent })).status
+    expect([await me(headers), await me(other)]).toEqual([200, 200])
+    await patch(id, { disabled: true })
+    expect([await me(headers), await me(other)]).toEqual([401, 401])
+    const [disabled, wrong] = [await login(GRACE.email), await login(GRACE.email, 'not the password')]
+    expect([disabled.status, disabled.body]).toEqual([401, wrong.body])
+    expect(disabled.headers.get('set-cookie')).toBeNull()
+    await patch(id, { disabled: false })
+    // What was ended stays ended.
+    expect(await me(headers)).toBe(401)
+    expect((await login(GRACE.email)).status).toBe(200)
+  })
+
+  it('has the scopes of a new role from the next call on', async () => {
+    const { id, headers } = await joined()
+    const make = async () =>
+      (await here.call('POST', '/ui/api/v1/agents', { key: '', headers, body: { name: 'a' } })).status
+    expect(await make()).toBe(403)
+    await patch(id, { role: 'member', name: 'Rear Admiral' })
+    expect(await make()).toBe(201)
+    await patch(id, { role: 'viewer' })
+    expect(await make()).toBe(403)
+    const { body } = await here.call<Person>('GET', `/v1/users/${id}`)
+    expect(body).toMatchObject({ name: 'Rear Admiral', role: 'viewer' })
+  })
+
+  it('gets a forgotten password anew by a link, which ends the logins of whoever had it', async () => {
+    const { id, headers } = await joined()
+    const { body } = await here.call<PersonLink>('POST', `/v1/users/${id}/link`, { body: {} })
+    // Until the link is used, nothing has changed.
+    expect((await here.call('GET', '/auth/me', { key: '', headers })).status).toBe(200)
+    expect((await accept(body.linkToken, 'another long password')).status).toBe(200)
+    expect((await here.call('GET', '/auth/me', { key: '', headers })).status).toBe(401)
+    expect((await login(GRACE.email)).status).toBe(401)
+    expect((await login(GRACE.email, 'another long password')).status).toBe(200)
+  })
+})
+
+describe('the owner', () => {
+  async function owner(): Promise<string> {
+    const token = await here.runtime.setupToken()
+    const body = { token, email: 'ada@example.com', password: PASSWORD, name: 'Ada' }
+    return (await post<SetupDone>('/auth/setup', body)).body.user.id
+  }
+
+  it('stays, whoever asks', async () => {
+    const id = await owner()
+    for (const change of [{ disabled: true }, { role: 'viewer' }]) expect((await patch(id, change)).status).toBe(409)
+    expect((await here.call('DELETE', `/v1/users/${id}`)).status).toBe(409)
+    expect((await patch(id, { name: 'Ada L.' })).body).toMatchObject({
+      name: 'Ada L.',
+      role: 'owner',
+      status: 'active',
+    })
+  })
+
+  it('cannot be taken over by a key that may do less', async () => {
+    const id = await owner()
+    for (const scopes of [[], ['admin']] as const) {
+      const { rawKey: key } = await here.newKey({ scopes: [...scopes] })
+      const link = await here.call('POST', `/v1/users/${id}/link`, { key, body: {} })
+      expect([link.status, link.body.code]).toEqual([403, 'forbidden_scope'])
+      expect((await patch(id, { name: 'Eve' }, { key })).status).toBe(403)
+    }
+    expect((await here.call('POST', `/v1/users/${id}/link`, { body: {} })).status).toBe(201)
+  })
+})
+
+it('people of a tenant are nobody to another, and none but an administrator sees them', async () => {
+  const { user } = await invite()
+  const other = await here.newTenant()
+  const { rawKey: theirs } = await here.newKey({}, other)
+  const foreign = await here.call('GET', `/v1/users/${user.id}`, { key: theirs })
+  expect([foreign.status, foreign.body.code]).toEqual([403, 'forbidden_tenant'])
+  expect((await patch(user.id, { disabled: true }, { key: theirs })).status).toBe(403)
+  expect((await here.call<Person[]>('GET', '/v1/users', { key: theirs })).body).toEqual([])
+  const { rawKey: lesser } = await here.newKey({ scopes: ['read', 'write', 'keys:write', 'nodes:write'] })
+  expect((await here.call('GET', '/v1/users', { key: lesser })).status).toBe(403)
+  // Whoever they invite works there, and has none of the installation's own rights.
+  const made = await invite({ email: 'eve@example.com', name: 'Eve' }, { key: theirs })
+  await accept(made.linkToken)
+  const headers = await headersOf('eve@example.com')
+  await here.call('POST', '/ui/api/v1/agents', { key: '', headers, body: { name: 'hers' } })
+  expect((await here.call('GET', '/v1/agents/hers', { key: theirs })).status).toBe(200)
+  expect((await here.call('GET', '/ui/api/v1/tenants', { key: '', headers })).status).toBe(403)
+})
+
+it('every change of them is in the audit log, and no secret of theirs', async () => {
+  const { id } = await joined()
+  await patch(id, { role: 'member', disabled: true })
+  await here.call('POST', `/v1/users/${id}/link`, { body: {} })
+  await here.call('DELETE', `/v1/users/${id}`)
+  const { body } = await here.call<AuditEntry[]>('GET', '/v1/audit-log')
+  expect(body.toReversed().map(({ action, object, fields, actor }) => [action, object ?? fields ?? actor])).toEqual([
+    ['inviteUser', id],
+    ['acceptInvitation', id],
+    ['updateUser', ['disabled', 'role']],
+    ['deleteUser', expect.any(String)],
+  ])
+  expect(JSON.stringify(body)).not.toContain(PASSWORD)
+})
+
+it('a list goes on where its page ended', async () => {
+  for (const name of ['a', 'b', 'c']) await invite({ name, email: `${name}@example.com` })
+  const { body, headers } = await here.call<Person[]>('GET', '/v1/users?limit=2')
+  const next = /<([^>]+)>/.exec(headers.get('link') ?? '')?.[1]
+  const { body: rest } = await here.call<Person[]>('GET', next!)
+  expect([...body, ...rest].map(({ name }) => name).toSorted()).toEqual(['a', 'b', 'c'])
+  const { rows } = await here.db.execute(
+    "explain query plan select * from users where tenant_id = 'default' order by created_ms desc, id desc limit 3",
+  )
+  expect(rows.map(row => String(row.detail)).join()).toMatch(/^SEARCH users USING INDEX users_list[^,]*$/)
+})

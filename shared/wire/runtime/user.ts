@@ -1,0 +1,47 @@
+import { z } from 'zod'
+import { shape, text } from '../bounds.ts'
+import { named } from '../named.ts'
+import { email, password, role, user } from './auth.ts'
+import { timestamp } from './conventions.ts'
+
+/** The owner is who set the installation up; nobody is made one. */
+const givenRole = z.enum(['member', 'viewer'])
+
+export const person = named(
+  'Person',
+  user.extend({
+    /** `invited`: has no password yet. */
+    status: z.enum(['invited', 'active', 'disabled']),
+    role,
+    /** Of the last login that is still open. */
+    lastLoginAt: timestamp.optional(),
+  }),
+)
+export type Person = z.infer<typeof person>
+
+export const personCreate = named(
+  'PersonCreate',
+  z.strictObject({ email, name: text(1, 128), role: givenRole.default('member') }),
+)
+export type PersonCreate = z.input<typeof personCreate>
+
+export const personPatch = named(
+  'PersonPatch',
+  z.strictObject({ name: text(1, 128).optional(), role: givenRole.optional(), disabled: z.boolean().optional() }),
+)
+export type PersonPatch = z.infer<typeof personPatch>
+
+/** A one-time link with which somebody sets a password; shown once. */
+export const personLink = named(
+  'PersonLink',
+  z.object({ user: person, linkToken: z.string(), link: z.string(), expiresAt: timestamp }),
+)
+export type PersonLink = z.infer<typeof personLink>
+
+export const invitation = named(
+  'Invitation',
+  z.strictObject({ token: shape(/^.{1,256}$/su, 'the token of an invitation'), password }),
+)
+
+export const invitationDone = named('InvitationDone', z.object({ user }))
+export type InvitationDone = z.infer<typeof invitationDone>
