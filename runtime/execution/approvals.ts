@@ -93,7 +93,7 @@ export function runApprovals(deps: ApprovalsDeps): Approvals {
     history.questions.set(stepId, round)
     history.steps.set(stepId, { is: 'waiting', attempt, meta: {}, approvalId: id })
     await journal.commit()
-    throw new Parked({ on: 'approval', expiresMs })
+    throw new Parked({ on: 'approval', id, expiresMs })
   }
 
   /** Takes the place of a decision that did not come in time; a decision that just came wins. */
@@ -116,7 +116,8 @@ export function runApprovals(deps: ApprovalsDeps): Approvals {
       let found = await find(stepId, round)
       if (!found) return put(question, round)
       if (found.status === 'pending') {
-        if (clock.now().getTime() < found.expiresMs) throw new Parked({ on: 'approval', expiresMs: found.expiresMs })
+        const { id, expiresMs } = found
+        if (clock.now().getTime() < expiresMs) throw new Parked({ on: 'approval', id, expiresMs })
         if (!(await expire(found.id, stepId))) found = (await find(stepId, round)) ?? found
         else found = { ...found, status: 'expired' }
       }

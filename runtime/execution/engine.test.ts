@@ -1,6 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { checkJournal } from '../../shared/sign/journal-chain.ts'
+import { approvalStore } from '../approvals/store.ts'
 import { stepsOf } from '../runs/steps.ts'
+import { clearRecords } from '../vault/records.ts'
 import { StepFailure } from './failure.ts'
 import type { ModelRequest } from './models/model.ts'
 import { engineRoom, type RoomOptions, says, script } from './testing/engine-room.ts'
@@ -139,6 +141,36 @@ describe('a run that waits', () => {
     engine.wake()
     expect(await until(id)).toMatchObject({ status: 'succeeded', output: { result: 'done' } })
     expect(asked).toHaveLength(2)
+    expect(checkJournal(id, await runs.events(id, 1, 100))).toMatchObject({ ok: true })
+  })
+
+  it('goes on at once when it was approved while a call beside the question was still open', async () => {
+    const answered = Promise.withResolvers<void>()
+    const { create, until, engine, db, runs } = await room({
+      manifest: {
+        ...{ tools: ['http_request', 'ask_human'], egress: [{ host: 'far.example' }] },
+      },
+      ask: script([
+        says('', [
+          { name: 'ask_human', arguments: { prompt: 'may I?' } },
+          { name: 'http_request', arguments: { url: 'https://far.example/slow' } },
+        ]),
+        says('done'),
+      ]),
+      async outbound() {
+        await answered.promise
+        return { status: 200, headers: {}, body: new Uint8Array(), truncated: false }
+      },
+    })
+    const id = await create({ prompt: 'go' })
+    engine.wake()
+    const store = approvalStore(db, clearRecords)
+    await expect.poll(async () => (await store.ofRun(id)).length).toBe(1)
+    const [asked] = await store.ofRun(id)
+    const decision = { output: 'yes' }
+    expect(await store.decide(asked!, { approve: true, by: 'me', atMs: Date.now(), decision })).toBe(true)
+    answered.resolve()
+    expect(await until(id)).toMatchObject({ status: 'succeeded', output: { result: 'done' } })
     expect(checkJournal(id, await runs.events(id, 1, 100))).toMatchObject({ ok: true })
   })
 

@@ -48,7 +48,8 @@ export function createEngine(deps: EngineDeps) {
         const most = limits.maxConcurrent - running.size
         if (most <= 0 || draining) return
         const nowMs = clock.now().getTime()
-        const claimed = await leases.claim({ owner, nodeId: nodeId(), nowMs, ttlMs: limits.leaseMs, most })
+        const held = [...running.keys()]
+        const claimed = await leases.claim({ owner, nodeId: nodeId(), nowMs, ttlMs: limits.leaseMs, most, held })
         for (const run of claimed) start(run)
         if (claimed.length === most) return
       } while (again)
@@ -177,7 +178,8 @@ export function createEngine(deps: EngineDeps) {
       await Promise.allSettled(all.map(run => run.done))
       await writer.close()
       watchers.close()
-      await leases.release(owner)
+      // A store in trouble keeps nobody from stopping: whoever comes next sees that this owner is gone, or waits for its leases to end.
+      await leases.release(owner).catch((error: unknown) => log.warn('runs could not be let go', { error }))
     },
   }
 }

@@ -261,7 +261,7 @@ async function park(
   journal: RunJournal,
   all: Parameters<typeof parking>[0],
 ): Promise<void> {
-  const { transition, children, signals } = parking(all, clock.now().getTime())
+  const { transition, ...awaited } = parking(all, clock.now().getTime())
   await journal.release(() => transition)
-  if (children.length + signals.length > 0) await leases.wakeIfReady(run.id, { children, signals })
+  if (Object.values(awaited).some(list => list.length > 0)) await leases.wakeIfReady(run.id, awaited)
 }

@@ -44,7 +44,7 @@ export class Parked extends Error {
 }
 
 export type ParkedUntil =
-  | { on: 'approval'; expiresMs: number }
+  | { on: 'approval'; id: string; expiresMs: number }
   | { on: 'timer'; atMs: number }
   | { on: 'signal'; name: string; atMs?: number }
   | { on: 'subagent'; children: readonly string[] }

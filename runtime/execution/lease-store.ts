@@ -4,6 +4,7 @@ import type { Db } from '../../shared/sql/db.ts'
 import type { Records } from '../vault/records.ts'
 import { type ChainHead, genesis, type JournalEntry, readEvent } from './journal/event.ts'
 import type { Spent } from './journal/unit.ts'
+import type { Parking } from './parking.ts'
 
 /** A run in the hands of a new owner, with everything its loop needs to go on. */
 export interface Claimed {
@@ -38,6 +39,8 @@ export interface ClaimOptions {
   nowMs: number
   ttlMs: number
   most: number
+  /** What this owner is executing: a clock that jumps ends its leases, and it must not take its own runs from itself. */
+  held: readonly string[]
 }
 
 const RETURNING = `returning id, tenant_id, agent_name, agent_id, version_id, epoch, depth, parent_run_id, session_id, ran_ms,
@@ -52,7 +55,8 @@ const CLAIM = `update runs set
     when recovery_seq = (select coalesce(max(seq), 0) from events where run_id = runs.id) then recoveries + 1 else 1 end,
   recovery_seq = case when owner is null then recovery_seq
     else (select coalesce(max(seq), 0) from events where run_id = runs.id) end
-where id in (select id from runs where due_ms <= ?2 and (node_id is null or node_id = ?4) order by due_ms limit ?5)
+where id in (select id from runs where due_ms <= ?2 and (node_id is null or node_id = ?4)
+  and (owner is not ?1 or id not in (select value from json_each(?6))) order by due_ms limit ?5)
 ${RETURNING}`
 
 export type LeaseStore = ReturnType<typeof leaseStore>
@@ -61,14 +65,18 @@ export type LeaseStore = ReturnType<typeof leaseStore>
 export function leaseStore(db: Db, records: Records, sha256: Sha256) {
   return {
     /** Takes the runs that are due, oldest first. */
-    async claim({ owner, nodeId, nowMs, ttlMs, most }: ClaimOptions): Promise<Claimed[]> {
-      const taken = await db.execute({ sql: CLAIM, args: [owner, nowMs, ttlMs, nodeId, most] })
+    async claim({ owner, nodeId, nowMs, ttlMs, most, held }: ClaimOptions): Promise<Claimed[]> {
+      const args = [owner, nowMs, ttlMs, nodeId, most, JSON.stringify(held)]
+      const taken = await db.execute({ sql: CLAIM, args })
       if (taken.rows.length === 0) return []
       return load(taken.rows)
     },
 
     /** Takes one run from whoever has it, to end it; undefined when it is terminal already. */
-    async seize(id: string, { owner, nodeId, nowMs, ttlMs }: Omit<ClaimOptions, 'most'>): Promise<Claimed | undefined> {
+    async seize(
+      id: string,
+      { owner, nodeId, nowMs, ttlMs }: Omit<ClaimOptions, 'most' | 'held'>,
+    ): Promise<Claimed | undefined> {
       const taken = await db.execute({
         sql: `update runs set status = 'running', owner = ?1, epoch = epoch + 1, due_ms = ?2 + ?3,
             node_id = coalesce(node_id, ?5)
@@ -118,14 +126,15 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256) {
       return rows[0] === undefined ? undefined : Number(rows[0][0])
     },
 
-    /** After parking for children or a signal: what was awaited may have come between the look and the parking. */
-    async wakeIfReady(id: string, { children, signals }: { children: string[]; signals: string[] }): Promise<void> {
+    /** After parking for children, a signal or a human: what was awaited may have come between the look and the parking. */
+    async wakeIfReady(id: string, { children, signals, approvals }: Omit<Parking, 'transition'>): Promise<void> {
       await db.execute({
         sql: `update runs set due_ms = 0 where id = ?1 and owner is null and status in ('running', 'waiting') and (
           exists (select 1 from json_each(?2) as n join runs as c on c.id = n.value
             where c.status in ('succeeded', 'failed', 'cancelled'))
-          or exists (select 1 from signals where run_id = ?1 and name in (select value from json_each(?3))))`,
-        args: [id, JSON.stringify(children), JSON.stringify(signals)],
+          or exists (select 1 from signals where run_id = ?1 and name in (select value from json_each(?3)))
+          or exists (select 1 from json_each(?4) as n join approvals as a on a.id = n.value where a.status <> 'pending'))`,
+        args: [id, JSON.stringify(children), JSON.stringify(signals), JSON.stringify(approvals)],
       })
     },
   }

@@ -5,6 +5,7 @@ export interface Parking {
   transition: Transition
   children: string[]
   signals: string[]
+  approvals: string[]
 }
 
 /**
@@ -15,6 +16,7 @@ export function parking(all: readonly ParkedUntil[], nowMs: number): Parking {
   const due: number[] = []
   const children: string[] = []
   const signals: string[] = []
+  const approvals: string[] = []
   let timerMs: number | undefined
   for (const until of all) {
     switch (until.on) {
@@ -23,6 +25,7 @@ export function parking(all: readonly ParkedUntil[], nowMs: number): Parking {
         break
       case 'approval':
         due.push(until.expiresMs)
+        approvals.push(until.id)
         break
       case 'timer':
         due.push(until.atMs)
@@ -40,7 +43,7 @@ export function parking(all: readonly ParkedUntil[], nowMs: number): Parking {
   const reason =
     timerMs !== undefined ? 'timer' : signals.length > 0 ? 'signal' : children.length > 0 ? 'subagent' : undefined
   return {
-    ...{ children, signals },
+    ...{ children, signals, approvals },
     transition: {
       status: all.some(until => until.on === 'approval') ? 'waiting' : 'running',
       dueMs: due.length === 0 ? null : Math.min(...due),

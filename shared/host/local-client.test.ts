@@ -91,4 +91,31 @@ describe('a local client', () => {
     impatient.close()
     other.close()
   })
+
+  it.each(['alone', 'in a batch', 'in a batch that writes', 'in a transaction'])(
+    'commits again once another process lets go of the lock it met %s',
+    async where => {
+      const other = open()
+      const impatient = localClient(join(folder, 'x.db'), { timeout: 1 })
+      const insert = "insert into t (b) values ('x')"
+      await impatient.batch([insert], 'write')
+      const transaction = await other.transaction('write')
+      for (let again = 0; again < 3; again++) {
+        const tried =
+          where === 'alone'
+            ? impatient.execute(insert)
+            : where === 'in a transaction'
+              ? impatient.transaction('write')
+              : impatient.batch([insert], where === 'in a batch' ? 'deferred' : 'write')
+        await expect(tried).rejects.toMatchObject({ code: 'SQLITE_BUSY' })
+        // What reads goes on meanwhile.
+        await impatient.batch(['select * from t'], 'read')
+      }
+      await transaction.rollback()
+      await impatient.batch([insert, insert], 'write')
+      expect((await impatient.execute('select count(*) from t')).rows[0]?.[0]).toBe(3)
+      impatient.close()
+      other.close()
+    },
+  )
 })

@@ -27,6 +27,8 @@ export function localClient(path: string, { timeout }: { timeout: number }): Cli
   /** Held by an interactive transaction. */
   let held: object | undefined
   let prepared = new Map<string, Prepared>()
+  /** A statement met a lock: the driver leaves it half-way, where it keeps every later commit from happening until it is collected. */
+  let stuck = false
 
   function prepare(sql: string): Prepared {
     const known = prepared.get(sql)
@@ -60,7 +62,9 @@ export function localClient(path: string, { timeout }: { timeout: number }): Cli
     } catch (error) {
       // A statement that failed half-way must not be met again in that state.
       prepared.delete(sql)
-      throw toLibsqlError(error)
+      const known = toLibsqlError(error)
+      stuck ||= known instanceof LibsqlError && known.code === 'SQLITE_BUSY'
+      throw known
     }
   }
 
@@ -79,17 +83,18 @@ export function localClient(path: string, { timeout }: { timeout: number }): Cli
 
   /** Nothing stays open after a failure: the next caller must not find itself in somebody's transaction. */
   function rollBack(): void {
-    if (!db.inTransaction) return
     try {
-      db.exec('rollback')
+      if (db.inTransaction) db.exec('rollback')
     } catch {
-      // The connection cannot be trusted any more; a new one has the defaults, which the guard around this client sets again.
-      reopen()
+      stuck = true
     }
+    // The connection cannot be trusted any more; a new one has the defaults, which the guard around this client sets again.
+    if (stuck) reopen()
   }
 
   function reopen(): void {
     prepared = new Map()
+    stuck = false
     try {
       db.close()
     } catch {
@@ -99,8 +104,8 @@ export function localClient(path: string, { timeout }: { timeout: number }): Cli
   }
 
   function runAll(stmts: readonly (InStatement | [string, InArgs?])[], mode: TransactionMode): ResultSet[] {
-    run(begin(mode))
     try {
+      run(begin(mode))
       const results = stmts.map((stmt, index) => {
         try {
           return run(stmt)
@@ -138,7 +143,12 @@ export function localClient(path: string, { timeout }: { timeout: number }): Cli
   const client: Client = {
     async execute(stmt: InStatement, args?: InArgs) {
       usable()
-      return run(typeof stmt === 'string' && args !== undefined ? [stmt, args] : stmt)
+      try {
+        return run(typeof stmt === 'string' && args !== undefined ? [stmt, args] : stmt)
+      } catch (error) {
+        rollBack()
+        throw error
+      }
     },
     async batch(stmts, mode = 'deferred') {
       usable()
@@ -164,7 +174,12 @@ export function localClient(path: string, { timeout }: { timeout: number }): Cli
     async transaction(mode: TransactionMode = 'write') {
       usable()
       const self = {}
-      run(begin(mode))
+      try {
+        run(begin(mode))
+      } catch (error) {
+        rollBack()
+        throw error
+      }
       held = self
       return transaction(self)
     },

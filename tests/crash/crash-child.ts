@@ -1,21 +1,28 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { appendFileSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { engineLimits } from '../../runtime/execution/engine-deps.ts'
 import { engineRoom } from '../../runtime/execution/testing/engine-room.ts'
 import type { Db } from '../../shared/sql/db.ts'
+import { systemClock } from '../../shared/time/clock.ts'
 import { corpus, farActions, farEnd } from './corpus.ts'
 import { RUN_ID } from './run-id.ts'
 
 /**
  * One life of a process that executes a case on the store in a folder, and kills itself at the n-th moment of a kind:
- * before or after a commit, before or after something reached the far end. Without a moment it lives to the end.
+ * before or after a commit, before or after something reached the far end. Without a moment it lives to the end. Or it has trouble at
+ * that commit: the disk is full for a while, the clock jumps, or another process holds the database for longer than is waited for.
  */
 const [folder = '.', name, kind, at = '0'] = process.argv.slice(2)
 const leaseMs = process.env.CRASH_LEASE_MS === undefined ? undefined : Number(process.env.CRASH_LEASE_MS)
 const found = corpus.find(one => one.name === name)
 if (!found) throw new Error(`there is no case ${name}`)
 const { manifest, agents, contextTokens, answer, signals = [] } = found
-const seen = { commit: 0, effect: 0 }
+const seen = { commit: 0, effect: 0, refused: 0 }
+const FULL_MS = 300
+let clockOff = 0
 
 function moment(of: 'commit' | 'effect', when: 'before' | 'after'): void {
   if (when === 'before') seen[of]++
@@ -32,22 +39,58 @@ function reached(what: string, key: string): void {
   moment('effect', 'after')
 }
 
+/** A limit of pages is reached: the database refuses what needs a new one, as on a disk without room. */
+let full = false
+async function fill(db: Db): Promise<void> {
+  const { rows } = await db.execute('pragma page_count')
+  await db.execute(`pragma max_page_count = ${Number(rows[0]?.[0])}`)
+  full = true
+  setTimeout(async () => {
+    full = false
+    await db.execute('pragma max_page_count = 1000000').catch(() => undefined)
+  }, FULL_MS).unref()
+}
+
+/** Beyond the five seconds that a statement waits, and all that it is tried again. */
+const HELD_MS = 7500
+
+async function hold(): Promise<void> {
+  const program = fileURLToPath(new URL('./lock-child.ts', import.meta.url))
+  const child = spawn(process.execPath, [program, join(folder, 'run.db'), String(HELD_MS)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  await once(child.stdout, 'data')
+}
+
+/** The next write is one that needs room. */
+const needsRoom = 'create table filler as select zeroblob(1000000) as room'
+
+async function troubled<T>(db: Db, work: () => Promise<T>): Promise<T> {
+  moment('commit', 'before')
+  if (seen.commit === Number(at)) {
+    if (kind === 'disk-full') await fill(db)
+    if (kind === 'busy') await hold()
+    if (kind?.startsWith('clock')) clockOff += Number(kind.slice('clock'.length)) * 1000
+  }
+  try {
+    if (full) await db.execute(needsRoom)
+    const result = await work()
+    moment('commit', 'after')
+    return result
+  } catch (error) {
+    seen.refused++
+    throw error
+  }
+}
+
 function watched(db: Db): Db {
   return {
     ...db,
-    async write(statements) {
-      moment('commit', 'before')
-      const results = await db.write(statements)
-      moment('commit', 'after')
-      return results
-    },
+    write: statements => troubled(db, () => db.write(statements)),
     async execute(statement) {
       const sql = typeof statement === 'string' ? statement : Array.isArray(statement) ? statement[0] : statement.sql
       if (!/^\s*(insert|update|delete)/i.test(sql)) return db.execute(statement)
-      moment('commit', 'before')
-      const result = await db.execute(statement)
-      moment('commit', 'after')
-      return result
+      return troubled(db, () => db.execute(statement))
     },
   }
 }
@@ -57,6 +100,7 @@ const room = await engineRoom({
   ...(agents && { agents }),
   ...(contextTokens !== undefined && { contextTokens }),
   owner: `pid:${process.pid}`,
+  clock: { ...systemClock, now: () => new Date(Date.now() + clockOff) },
   // Whoever held a lease in this folder was killed by this very test, or is paused and looks alive.
   isGone: owner => leaseMs === undefined && owner !== `pid:${process.pid}`,
   limits: { ...engineLimits, recoveryMs: 100, ...(leaseMs !== undefined && { leaseMs }) },
@@ -72,12 +116,14 @@ const room = await engineRoom({
 })
 
 const { db, runs, engine } = room
-await room.create({ prompt: 'go' }, { id: RUN_ID })
+await insisting(() => room.create({ prompt: 'go' }, { id: RUN_ID }))
 for (const [index, value] of signals.entries()) {
   if (readFileOr(join(folder, 'signals.log')).split('\n').includes(String(index))) continue
   const pending = await db.execute({ sql: 'select 1 from signals where id = ?', args: [`signal-${index}`] })
   if (pending.rows.length === 0) {
-    await runs.signal(RUN_ID, { id: `signal-${index}`, name: 'go', value: JSON.stringify(value), atMs: index })
+    await insisting(() =>
+      runs.signal(RUN_ID, { id: `signal-${index}`, name: 'go', value: JSON.stringify(value), atMs: index }),
+    )
   }
   appendFileSync(join(folder, 'signals.log'), `${index}\n`)
 }
@@ -105,18 +151,31 @@ async function decide(): Promise<void> {
             : happened === undefined
               ? { resolution: 'retry' }
               : { resolution: 'completed', output: { status: 200, headers: {}, body: JSON.parse(happened).what } }
-      await db.write([
+      const statements = [
         {
           sql: "update approvals set status = 'approved', decided_by = 'test', decision = ? where id = ?",
           args: [JSON.stringify(decision), row.id as string],
         },
         { sql: 'update runs set due_ms = 0 where id = ?', args: [row.run_id as string] },
-      ])
+      ]
+      await insisting(() => db.write(statements))
       engine.wake()
     }
     const run = await runs.get(RUN_ID)
     if (run && ['succeeded', 'failed', 'cancelled'].includes(run.status)) return
     await new Promise(resolve => setTimeout(resolve, 5))
+  }
+}
+
+/** Whoever asks from outside is told that it did not work, and asks again. */
+async function insisting<T>(work: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await work()
+    } catch (error) {
+      if (!full) throw error
+      await new Promise(resolve => setTimeout(resolve, 20))
+    }
   }
 }
 

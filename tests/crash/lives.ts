@@ -12,8 +12,10 @@ import type { CrashCase } from './corpus.ts'
 import { RUN_ID } from './run-id.ts'
 
 export const momentKinds = ['before-commit', 'after-commit', 'before-effect', 'after-effect'] as const
+/** What may happen to a process at a commit beside its end; the clock jumps by so many seconds. */
+export const troubles = ['disk-full', 'clock+7200', 'clock-3', 'busy'] as const
 export interface Moment {
-  kind: (typeof momentKinds)[number]
+  kind: (typeof momentKinds)[number] | (typeof troubles)[number]
   at: number
 }
 
@@ -33,7 +35,7 @@ export interface Remains {
   effects: Record<string, number>
   whats: Record<string, string>
   stepIds: string[]
-  counts: { commit: number; effect: number }
+  counts: { commit: number; effect: number; refused: number }
 }
 
 const program = fileURLToPath(new URL('./crash-child.ts', import.meta.url))

@@ -1,0 +1,41 @@
+import { describe, expect, it } from 'vitest'
+import { corpus } from './corpus.ts'
+import { differences, live, type Moment, troubles } from './lives.ts'
+
+let refused = 0
+
+/** Two places of each kind in each case, which differ from case to case. */
+describe('a process in trouble', () => {
+  it.each(corpus.map((one, place) => ({ name: one.name, one, place })))(
+    'goes on where its disk was full or its clock jumped: $name',
+    async ({ one, place }) => {
+      const golden = await live(one)
+      const quick = troubles.filter(kind => kind !== 'busy')
+      const moments = quick.flatMap((kind, index) =>
+        [0, 1].map((half): Moment => {
+          const most = golden.counts.commit
+          return { kind, at: 1 + ((place * 3 + index * 2 + half * (most >> 1)) % most) }
+        }),
+      )
+      for (const moment of moments) {
+        const life = await live(one, moment)
+        refused += life.counts.refused
+        expect({ moment, wrong: differences(one, golden, life) }).toEqual({ moment, wrong: [] })
+      }
+    },
+    60_000,
+  )
+
+  it('goes on where another process held its database for longer than it waits', async () => {
+    const [one] = corpus
+    const golden = await live(one!)
+    const life = await live(one!, { kind: 'busy', at: 7 })
+    expect(life.counts.refused).toBeGreaterThan(0)
+    expect(differences(one!, golden, life)).toEqual([])
+  }, 60_000)
+
+  it('was refused something on the way', () => {
+    expect(refused).toBeGreaterThan(5)
+    console.info(`${refused} commits were refused by a full disk`)
+  })
+})
