@@ -1,0 +1,22 @@
+import { expect, test } from 'vitest'
+import { growth, type Held, heldBy } from './held.ts'
+
+test('a process of our own holds files, threads and memory', () => {
+  const { rssMb, files, threads } = heldBy(process.pid)
+  expect(rssMb).toBeGreaterThan(10)
+  expect(files).toBeGreaterThan(2)
+  expect(threads).toBeGreaterThan(1)
+})
+
+test('what grows is told from what only warms up', () => {
+  const samples = Array.from(
+    { length: 40 },
+    (_, at): Held => ({
+      ...{ rssMb: at < 10 ? at * 10 : 100, sockets: 20 + at, files: 7 },
+      threads: 11,
+    }),
+  )
+  const shares = Object.fromEntries(growth(samples).map(({ of, share }) => [of, share]))
+  expect(shares).toMatchObject({ rssMb: 0, files: 0, threads: 0 })
+  expect(shares.sockets).toBeGreaterThan(0.5)
+})
