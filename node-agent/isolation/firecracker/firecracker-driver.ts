@@ -175,6 +175,7 @@ export function firecrackerDriver(options: FirecrackerOptions): Driver {
       kernelRelease,
       ended,
       exec: channel.exec,
+      serve: channel.serve,
       ...sandboxFiles(channel.exec),
       async snapshot(): Promise<SnapshotRef> {
         if (channel.busy() > 0)

@@ -247,6 +247,7 @@ export function qemuDriver(options: QemuOptions): Driver {
       kernelRelease,
       ended,
       exec: channel.exec,
+      serve: channel.serve,
       ...sandboxFiles(channel.exec),
       async snapshot() {
         if (channel.busy() > 0)

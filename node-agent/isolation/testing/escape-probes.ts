@@ -3,6 +3,7 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { release, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Duplex } from 'node:stream'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Driver, Sandbox, SandboxLimits } from '../driver.ts'
 import { shell } from './run-command.ts'
@@ -55,6 +56,22 @@ export function escapeProbes({ driver, limits, ownKernel, survives, startMs }: P
       if (seen === 'one\n') fed.resolve()
     }
     expect([seen, await exec.exit]).toEqual(['one\ntwo\n', code(0)])
+  })
+
+  it('has calls to a port of its loopback answered by the host, several at a time and whole', async () => {
+    const open = new Set<Duplex>()
+    await sandbox.serve(7707, stream => {
+      open.add(stream)
+      stream.pipe(stream).on('close', () => open.delete(stream))
+    })
+    const call = 'head -c 700000 /dev/zero | tr "\\0" x | nc 127.0.0.1 7707 | wc -c'
+    const { stdout } = await shell(sandbox, `(${call}) & (${call}) & wait; nc 127.0.0.1 7708 < /dev/null; echo $?`, {
+      deadlineMs: 60_000,
+    })
+    expect(stdout.split(/\s+/).filter(Boolean)).toEqual(['700000', '700000', '1'])
+    await expect.poll(() => open.size).toBe(0)
+    // One that hangs up in the middle is the end of its connection and of nothing else.
+    expect(await shell(sandbox, 'yes | nc 127.0.0.1 7707 | head -c 10; echo')).toMatchObject({ exit: code(0) })
   })
 
   it('gives input of megabytes whole, at the pace of its reader', async () => {
