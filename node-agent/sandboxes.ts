@@ -17,6 +17,7 @@ import type { NodeEnv } from './env.ts'
 import { type GuestImage, openImage } from './guest/image-manifest.ts'
 import { type Driver, type Exit, IsolationError, type Sandbox } from './isolation/driver.ts'
 import { driversOf, reapAll } from './isolation/drivers.ts'
+import { httpOver } from './isolation/guest-http.ts'
 
 export interface NodeSandboxesOptions {
   env: NodeEnv
@@ -156,10 +157,14 @@ async function begun(sandbox: Sandbox, run: SandboxFor, tar: string): Promise<vo
 function runSandbox(sandbox: Sandbox, { offered, env, limits, runId }: SandboxFor, tar: string): RunSandbox {
   const variables = { PATH, HOME: '/work', WAYBILL_RUN_ID: runId, ...env }
 
-  async function run({ argv, cwd, stdin }: Command, bounds: Parameters<RunSandbox['run']>[1]): Promise<CommandEnd> {
+  async function run(
+    { argv, cwd, stdin, env: own }: Command,
+    bounds: Parameters<RunSandbox['run']>[1],
+  ): Promise<CommandEnd> {
     const started = await asStep(
       sandbox.exec({
-        ...{ argv, env: variables, deadlineMs: bounds.deadlineMs, outputBytes: OUTPUT_BYTES },
+        ...{ argv, env: { ...variables, ...own }, deadlineMs: bounds.deadlineMs },
+        outputBytes: bounds.outputBytes ?? OUTPUT_BYTES,
         ...(cwd !== undefined && { cwd }),
         ...(stdin !== undefined && { stdin: Buffer.from(stdin) }),
       }),
@@ -192,6 +197,7 @@ function runSandbox(sandbox: Sandbox, { offered, env, limits, runId }: SandboxFo
     offered,
     kernelRelease: sandbox.kernelRelease,
     run,
+    serve: (port, answer) => asStep(sandbox.serve(port, httpOver(answer))),
     writeFile: (path, content) => asStep(sandbox.writeFile(path, content)),
     readFile: (path, maxBytes) => asStep(sandbox.readFile(path, maxBytes)),
     listFiles: path => asStep(sandbox.listFiles(path)),

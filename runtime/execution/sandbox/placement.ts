@@ -12,13 +12,21 @@ const LATER: readonly BuiltInTool[] = ['install_packages', 'browse']
 
 const PROGRAM: Partial<Record<BuiltInTool, string>> = { python: 'python3', node: 'node' }
 
+const INTERPRETERS: Readonly<Record<string, string>> = {
+  ...{ python: 'python3', python3: 'python3', node: 'node', nodejs: 'node' },
+}
+
 export const isSandboxTool = (name: string): name is SandboxTool => (SANDBOX_TOOLS as readonly string[]).includes(name)
 
+/** Whether foreign code of a run is to be put into something: commands that a model calls, or a program of its own. */
+export const needsSandbox = ({ tools, entrypoint }: Pick<Manifest, 'tools' | 'entrypoint'>): boolean =>
+  entrypoint !== undefined || tools.some(({ name }) => isSandboxTool(name))
+
 /** The backends that honour a manifest, the strongest first; none where nothing foreign runs. */
-export function backendsFor({ isolation, tools }: Pick<Manifest, 'isolation' | 'tools'>): readonly Backend[] {
-  const sandboxed = tools.some(({ name }) => isSandboxTool(name))
+export function backendsFor(manifest: Pick<Manifest, 'isolation' | 'tools' | 'entrypoint'>): readonly Backend[] {
+  const { isolation } = manifest
   // A model loop holds no foreign code, but what it calls in a sandbox does.
-  const needed: Isolation = isolation === 'shared' && sandboxed ? 'microvm' : isolation
+  const needed: Isolation = isolation === 'shared' && needsSandbox(manifest) ? 'microvm' : isolation
   return isolationTable[needed].satisfiedBy.filter(one => one !== 'any')
 }
 
@@ -38,8 +46,10 @@ export async function placed(
     const message = `${why}; this node has no sandbox for it: give the server a url instead`
     throw new RunFailure('isolation_unavailable', message)
   }
-  if (entrypoint) {
-    throw new RunFailure('isolation_unavailable', 'this version does not run entrypoints yet: nothing was run')
+  if (entrypoint && isolation === 'wasm') {
+    const message =
+      'an entrypoint is a program, which wasm does not run: declare microvm, gvisor or runc; nothing was run'
+    throw new RunFailure('isolation_unavailable', message)
   }
   const later = tools.map(({ name }) => name).filter(name => LATER.includes(name))
   if (later.length > 0) {
@@ -51,7 +61,10 @@ export async function placed(
   const offered = await sandboxes.offered(wanted)
   const found = wanted.flatMap(backend => offered.find(one => one.backend === backend) ?? [])[0]
   if (found === undefined) {
-    const sandboxed = tools.map(({ name }) => name).filter(isSandboxTool)
+    const sandboxed = [
+      ...(entrypoint ? ['its entrypoint'] : []),
+      ...tools.map(({ name }) => name).filter(isSandboxTool),
+    ]
     const why = isolation === 'shared' ? sandboxed.join(', ') : 'its isolation'
     const what = isolation === 'shared' ? 'a microVM' : isolation
     const message = `${why} needs ${what} (${wanted.join(', ')}), and no enrolled node offers it: nothing was run. "node-agent doctor" says what is missing`
@@ -63,6 +76,11 @@ export async function placed(
       const message = `the tool ${name} needs ${program}, which the image of ${found.backend} does not have: nothing was run`
       throw new RunFailure('isolation_unavailable', message)
     }
+  }
+  const interpreter = entrypoint && INTERPRETERS[entrypoint.command.replace(/^.*\//, '')]
+  if (interpreter !== undefined && !found.programs.has(interpreter)) {
+    const message = `the entrypoint needs ${interpreter}, which the image of ${found.backend} does not have: nothing was run. "node-agent image --with python,node" builds one that has`
+    throw new RunFailure('isolation_unavailable', message)
   }
   return found
 }

@@ -29,20 +29,25 @@ export function sandboxOfRun({ sandboxes, runId, manifest, offered, secret }: Ru
     return sandboxes.open({ runId, offered, limits: manifest.limits, files: manifest.files, env })
   }
 
+  // What a command says must not carry a secret into the journal, or to the model. A short one would tear holes into anything.
+  const withoutSecrets = (text: string) =>
+    values.reduce((from, value) => (value.length < 4 ? from : from.replaceAll(value, '***')), text)
+
   return {
-    offered,
     get(): Promise<RunSandbox> {
       opened ??= open()
       return opened
     },
-    /** What a command says must not carry a secret into the journal, or to the model. */
-    withoutSecrets(text: string): string {
-      // A short one would tear holes into anything.
-      return values.reduce((from, value) => (value.length < 4 ? from : from.replaceAll(value, '***')), text)
-    },
+    withoutSecrets,
+    withoutSecretsIn: (output: unknown): unknown => JSON.parse(withoutSecrets(JSON.stringify(output))),
     async close(): Promise<void> {
       const open = await opened?.catch(() => undefined)
       await open?.close()
     },
   }
+}
+
+/** Where something ran, for the journal and thereby for the receipt. */
+export function provenance({ offered: { backend, accel }, kernelRelease }: RunSandbox) {
+  return { isolationUsed: backend, meta: { backend, kernelRelease, ...(accel && { accel }) } }
 }

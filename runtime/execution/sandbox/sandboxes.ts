@@ -22,6 +22,15 @@ export interface Command {
   argv: readonly [string, ...string[]]
   cwd?: string
   stdin?: string
+  /** On top of the variables of every command. */
+  env?: Readonly<Record<string, string>>
+}
+
+export interface CommandLimits {
+  deadlineMs: number
+  signal: AbortSignal
+  /** Of both its outputs together; absent: what a model is shown. */
+  outputBytes?: number
 }
 
 /** How a command ended; `limit` names the bound that ended it. */
@@ -44,7 +53,9 @@ export interface FileEntry {
 export interface RunSandbox {
   readonly offered: Offered
   readonly kernelRelease: string
-  run(command: Command, limits: { deadlineMs: number; signal: AbortSignal }): Promise<CommandEnd>
+  run(command: Command, limits: CommandLimits): Promise<CommandEnd>
+  /** From now on this answers what commands call by HTTP on the port of their loopback. */
+  serve(port: number, answer: (request: Request) => Promise<Response>): Promise<void>
   writeFile(path: string, content: Uint8Array): Promise<void>
   readFile(path: string, maxBytes: number): Promise<Uint8Array>
   listFiles(path: string): Promise<FileEntry[]>

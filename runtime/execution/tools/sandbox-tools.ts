@@ -2,7 +2,7 @@ import { fromBase64, toBase64, utf8 } from '../../../shared/sign/bytes.ts'
 import { builtInTools, type Effect, interruptedDefault, type Tool } from '../../../shared/wire/runtime/tool.ts'
 import { StepFailure } from '../failure.ts'
 import type { SandboxTool } from '../sandbox/placement.ts'
-import type { SandboxOfRun } from '../sandbox/run-sandbox.ts'
+import { provenance, type SandboxOfRun } from '../sandbox/run-sandbox.ts'
 import type { Command, RunSandbox } from '../sandbox/sandboxes.ts'
 import type { StepResult } from '../step.ts'
 import type { ExposedTool } from './exposed-tool.ts'
@@ -104,12 +104,7 @@ export function sandboxTool(tool: Tool & { name: SandboxTool }, sandbox: Sandbox
       const output = await call(room, given, { deadlineMs: seconds * 1000, signal })
       // Before the result is on record: what a later step finds must not be older than what was said of it.
       if (changes) await room.keep()
-      const { backend, accel } = room.offered
-      return {
-        output: JSON.parse(sandbox.withoutSecrets(JSON.stringify(output))) as unknown,
-        isolationUsed: backend,
-        meta: { backend, kernelRelease: room.kernelRelease, ...(accel && { accel }) },
-      }
+      return { output: sandbox.withoutSecretsIn(output), ...provenance(room) }
     },
   }
 }
