@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createReadStream, createWriteStream } from 'node:fs'
-import { access, mkdir, rename, rm, stat } from 'node:fs/promises'
+import { mkdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { finished } from 'node:stream/promises'
 import { StepFailure } from '../runtime/execution/failure.ts'
@@ -14,7 +14,7 @@ import type {
 } from '../runtime/execution/sandbox/sandboxes.ts'
 import type { Log } from '../shared/log/log.ts'
 import type { NodeEnv } from './env.ts'
-import { type GuestImage, openImage } from './guest/image-manifest.ts'
+import { type GuestImage, NO_IMAGE, openImage } from './guest/image-manifest.ts'
 import { type Driver, type Exit, IsolationError, type Sandbox } from './isolation/driver.ts'
 import { driversOf, reapAll } from './isolation/drivers.ts'
 import { httpOver } from './isolation/guest-http.ts'
@@ -33,7 +33,6 @@ const KEEP_MS = 60_000
 const PIDS = 128
 /** A model is not helped by more, and has to pay for it. */
 const OUTPUT_BYTES = 128 * 1024
-const PROGRAMS = { python3: 'usr/bin/python3', node: 'usr/bin/node' }
 const PATH = '/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin'
 
 /** The isolation backends of this machine as the engine uses them: one sandbox for each claim of a run. */
@@ -45,7 +44,7 @@ export function nodeSandboxes({ env, workspaces, log }: NodeSandboxesOptions): S
 
   async function begin() {
     const image = await openImage(env.NODE_IMAGE_DIR)
-    const drivers = driversOf(env, image ?? { rootfs: '', vmlinux: '', initramfs: '', digest: '' })
+    const drivers = driversOf(env, image ?? NO_IMAGE)
     const reaped = await reapAll(drivers)
     if (reaped.length > 0) log.info('sandboxes of an earlier process were removed', { reaped: reaped.length })
     return { drivers, image }
@@ -63,7 +62,7 @@ export function nodeSandboxes({ env, workspaces, log }: NodeSandboxesOptions): S
     const { available, accel, reasons } = await driver.probe(PROBE_MS)
     log.info('an isolation backend was tried', { backend, available, reasons: reasons.join(' ') })
     if (!available) return undefined
-    const offer = { backend: driver.backend, programs: await programsOf(driver, image), ...(accel && { accel }) }
+    const offer = { backend: driver.backend, programs: new Set(image.programs), ...(accel && { accel }) }
     passed.push(offer)
     return offer
   }
@@ -121,20 +120,6 @@ export function nodeSandboxes({ env, workspaces, log }: NodeSandboxesOptions): S
   }
 }
 
-/** Interpreters in the root that containers of this image see; a machine has only what its first file system holds. */
-async function programsOf({ backend }: Driver, { rootfs }: GuestImage): Promise<ReadonlySet<string>> {
-  if (backend !== 'runc' && backend !== 'gvisor') return new Set()
-  const found = await Promise.all(
-    Object.entries(PROGRAMS).map(async ([name, path]) =>
-      access(join(rootfs, path)).then(
-        () => [name],
-        () => [],
-      ),
-    ),
-  )
-  return new Set(found.flat())
-}
-
 /** The workspace as it was kept, else the files of the manifest. */
 async function begun(sandbox: Sandbox, run: SandboxFor, tar: string): Promise<void> {
   if (await stat(tar).catch(() => undefined)) {
@@ -155,7 +140,7 @@ async function begun(sandbox: Sandbox, run: SandboxFor, tar: string): Promise<vo
 }
 
 function runSandbox(sandbox: Sandbox, { offered, env, limits, runId }: SandboxFor, tar: string): RunSandbox {
-  const variables = { PATH, HOME: '/work', WAYBILL_RUN_ID: runId, ...env }
+  const variables = { PATH, PYTHONPATH: '/usr/lib/waybill', HOME: '/work', WAYBILL_RUN_ID: runId, ...env }
 
   async function run(
     { argv, cwd, stdin, env: own }: Command,

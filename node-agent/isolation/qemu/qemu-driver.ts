@@ -162,7 +162,7 @@ export function qemuDriver(options: QemuOptions): Driver {
   }
 
   async function clone(limits: SandboxLimits): Promise<Machine> {
-    const ramMb = ramMbOf(limits)
+    const ramMb = ramMbOf(limits, image)
     const template = await templateOf(ramMb)
     return bringBack(limits, {
       ram: { kind: 'copy-on-write', path: template.ramPath },
@@ -171,7 +171,7 @@ export function qemuDriver(options: QemuOptions): Driver {
   }
 
   async function bringBack(limits: SandboxLimits, from: { ram: Ram; statePath: string }): Promise<Machine> {
-    const machine = await launch(ramMbOf(limits), limits.cpus, from)
+    const machine = await launch(ramMbOf(limits, image), limits.cpus, from)
     try {
       const through = machine.qemu.qmp.migrate('migrate-incoming', `fd:${FDS.state}`)
       await withDeadline(through, CLONE_MS, 'the state was not read')
@@ -182,7 +182,7 @@ export function qemuDriver(options: QemuOptions): Driver {
     }
   }
 
-  const poolKey = (limits: SandboxLimits) => `${image.digest}:${limits.cpus}:${ramMbOf(limits)}`
+  const poolKey = (limits: SandboxLimits) => `${image.digest}:${limits.cpus}:${ramMbOf(limits, image)}`
 
   function refill(limits: SandboxLimits): Promise<unknown> {
     const pool = pools.get(poolKey(limits))
@@ -266,7 +266,7 @@ export function qemuDriver(options: QemuOptions): Driver {
 
   /** Everything, memory too, in one file; the machine pauses meanwhile. */
   async function save(machine: Machine, limits: SandboxLimits, flush: () => Promise<void>): Promise<SnapshotRef> {
-    const key = stateKey(await versionOf(), { accel, image, ramMb: ramMbOf(limits) })
+    const key = stateKey(await versionOf(), { accel, image, ramMb: ramMbOf(limits, image) })
     const folder = join(stateDir, 'qemu', 'snapshots', randomBytes(12).toString('hex'))
     await mkdir(folder, { recursive: true, mode: 0o700 })
     try {
@@ -319,7 +319,7 @@ export function qemuDriver(options: QemuOptions): Driver {
 
     async restore(ref, deadlineMs) {
       const until = performance.now() + deadlineMs
-      const key = stateKey(await versionOf(), { accel, image, ramMb: ramMbOf(ref.limits) })
+      const key = stateKey(await versionOf(), { accel, image, ramMb: ramMbOf(ref.limits, image) })
       if (ref.backend !== 'qemu' || ref.key !== key) {
         throw new IsolationError(
           'start_failed',

@@ -79,7 +79,7 @@ export async function placed(
   }
   const interpreter = entrypoint && INTERPRETERS[entrypoint.command.replace(/^.*\//, '')]
   if (interpreter !== undefined && !found.programs.has(interpreter)) {
-    const message = `the entrypoint needs ${interpreter}, which the image of ${found.backend} does not have: nothing was run. "node-agent image --with python,node" builds one that has`
+    const message = `the entrypoint needs ${interpreter}, which the image of ${found.backend} does not have: nothing was run. "node-agent image --interpreters" builds one that has`
     throw new RunFailure('isolation_unavailable', message)
   }
   return found
