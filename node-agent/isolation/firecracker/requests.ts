@@ -82,7 +82,7 @@ export const JAIL = {
 /** The port on which the agent listens, as the boot arguments tell it. */
 export const AGENT_PORT = 1024
 
-const BOOT_ARGS = `panic=-1 quiet loglevel=0 reboot=k random.trust_cpu=on 8250.nr_uarts=0 waybill.vsock=${AGENT_PORT}`
+const BOOT_ARGS = `panic=-1 quiet loglevel=0 reboot=k random.trust_cpu=on 8250.nr_uarts=0 rootfstype=ramfs waybill.vsock=${AGENT_PORT}`
 
 const put = (path: string, body: object): FirecrackerRequest => ({ method: 'PUT', path, body })
 

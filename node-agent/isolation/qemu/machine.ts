@@ -39,6 +39,8 @@ export const FDS = { control: 3, agent: 4, state: 5 } as const
 const CMDLINE = [
   'panic=-1 quiet loglevel=0 random.trust_cpu=on cryptomgr.notests raid=noautodetect 8250.nr_uarts=0',
   'tsc=unstable rcupdate.rcu_expedited=1',
+  // Otherwise the first file system takes half of what the kernel leaves free, too little for an image with interpreters.
+  'rootfstype=ramfs',
 ].join(' ')
 
 /** Only an emulated processor is started without these defences: it runs no other guest's code. */
