@@ -12,7 +12,10 @@ import type {
   Sandboxes,
   SandboxFor,
 } from '../runtime/execution/sandbox/sandboxes.ts'
+import type { ResolveHost } from '../shared/host/resolve-host.ts'
+import { type OutboundRule, outboundRule } from '../shared/http/outbound/outbound-rule.ts'
 import type { Log } from '../shared/log/log.ts'
+import { egressProxy } from './egress/egress-proxy.ts'
 import type { NodeEnv } from './env.ts'
 import { type GuestImage, NO_IMAGE, openImage } from './guest/image-manifest.ts'
 import { type Driver, type Exit, IsolationError, type Sandbox } from './isolation/driver.ts'
@@ -24,6 +27,9 @@ export interface NodeSandboxesOptions {
   /** Where workspaces of runs are kept between their sandboxes. */
   workspaces: string
   log: Log
+  /** Which addresses of the network may be called at all; absent: public ones. */
+  rule?: OutboundRule
+  resolve?: ResolveHost
 }
 
 const PROBE_MS = 20_000
@@ -33,10 +39,18 @@ const KEEP_MS = 60_000
 const PIDS = 128
 /** A model is not helped by more, and has to pay for it. */
 const OUTPUT_BYTES = 128 * 1024
+/** On the loopback of a sandbox that may call somebody. */
+const EGRESS_PORT = 7702
 const PATH = '/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin'
 
 /** The isolation backends of this machine as the engine uses them: one sandbox for each claim of a run. */
-export function nodeSandboxes({ env, workspaces, log }: NodeSandboxesOptions): Sandboxes & { close(): Promise<void> } {
+export function nodeSandboxes({
+  env,
+  workspaces,
+  log,
+  rule = outboundRule(),
+  resolve,
+}: NodeSandboxesOptions): Sandboxes & { close(): Promise<void> } {
   let opened: Promise<{ drivers: readonly Driver[]; image: GuestImage | undefined }> | undefined
   const tried = new Map<string, Promise<Offered | undefined>>()
   const passed: Offered[] = []
@@ -100,6 +114,10 @@ export function nodeSandboxes({ env, workspaces, log }: NodeSandboxesOptions): S
       open.add(sandbox)
       void started.ended.then(() => open.delete(sandbox))
       try {
+        if (run.egress.rules.length > 0) {
+          const proxy = egressProxy({ egress: run.egress, rule, ...(resolve && { resolve }) })
+          await asStep(started.serve(EGRESS_PORT, proxy))
+        }
         await begun(started, run, tarOf(run.runId))
       } catch (error) {
         await sandbox.close()
@@ -118,6 +136,14 @@ export function nodeSandboxes({ env, workspaces, log }: NodeSandboxesOptions): S
       await Promise.all(drivers.map(driver => driver.close()))
     },
   }
+}
+
+/** Both spellings are in use. Without rules nothing listens, and there is no way out. */
+function proxyVariables({ rules }: SandboxFor['egress']): Record<string, string> {
+  if (rules.length === 0) return {}
+  const proxy = `http://127.0.0.1:${EGRESS_PORT}`
+  const own = 'localhost,127.0.0.1'
+  return { http_proxy: proxy, HTTP_PROXY: proxy, https_proxy: proxy, HTTPS_PROXY: proxy, no_proxy: own, NO_PROXY: own }
 }
 
 /** The workspace as it was kept, else the files of the manifest. */
@@ -139,8 +165,15 @@ async function begun(sandbox: Sandbox, run: SandboxFor, tar: string): Promise<vo
   }
 }
 
-function runSandbox(sandbox: Sandbox, { offered, env, limits, runId }: SandboxFor, tar: string): RunSandbox {
-  const variables = { PATH, PYTHONPATH: '/usr/lib/waybill', HOME: '/work', WAYBILL_RUN_ID: runId, ...env }
+function runSandbox(sandbox: Sandbox, { offered, env, limits, runId, egress }: SandboxFor, tar: string): RunSandbox {
+  const variables = {
+    PATH,
+    PYTHONPATH: '/usr/lib/waybill',
+    HOME: '/work',
+    WAYBILL_RUN_ID: runId,
+    ...proxyVariables(egress),
+    ...env,
+  }
 
   async function run(
     { argv, cwd, stdin, env: own }: Command,

@@ -15,6 +15,7 @@ import type { Run } from '../shared/wire/runtime/run.ts'
 import { embeddedNode } from './agents/embedded-node.ts'
 import { agentStore } from './agents/store.ts'
 import { runtimeApp } from './app.ts'
+import { egressAudit } from './audit-log/egress.ts'
 import { auditLog } from './audit-log/log.ts'
 import { access } from './auth/access.ts'
 import type { Connection } from './auth/http-env.ts'
@@ -317,6 +318,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     ...told,
     ...(seatNews && { beside: units => [...told.beside(units), ...seatNews(units)], kept: options.seat?.news }),
     sandboxes,
+    egressDecided: egressAudit(audit),
     secretOf: provided.secrets.open,
     connectorsOf: agentActions({ service: connectors.service, useTool: budgets.useTool }),
     mcp: {

@@ -173,6 +173,7 @@ async function work(
     offered && needsSandbox(manifest)
       ? sandboxOfRun({
           ...{ sandboxes: deps.sandboxes, runId: run.id, manifest, offered },
+          decided: decision => deps.egressDecided(run, decision),
           secret: ref => deps.secretOf(run.tenantId, ref.replace(/^secret\//, '')),
         })
       : undefined

@@ -1,6 +1,6 @@
 import type { Manifest } from '../../../shared/wire/runtime/manifest.ts'
 import { RunFailure } from '../failure.ts'
-import type { Offered, RunSandbox, Sandboxes } from './sandboxes.ts'
+import type { Egress, Offered, RunSandbox, Sandboxes } from './sandboxes.ts'
 
 export interface RunSandboxDeps {
   sandboxes: Sandboxes
@@ -9,12 +9,13 @@ export interface RunSandboxDeps {
   offered: Offered
   /** A secret of the tenant; undefined when there is none of this name. */
   secret: (ref: string) => Promise<string | undefined>
+  decided: Egress['decided']
 }
 
 export type SandboxOfRun = ReturnType<typeof sandboxOfRun>
 
 /** The sandbox of one claim of a run: started by its first use, one for all that follow. */
-export function sandboxOfRun({ sandboxes, runId, manifest, offered, secret }: RunSandboxDeps) {
+export function sandboxOfRun({ sandboxes, runId, manifest, offered, secret, decided }: RunSandboxDeps) {
   let opened: Promise<RunSandbox> | undefined
   const values: string[] = []
 
@@ -26,7 +27,8 @@ export function sandboxOfRun({ sandboxes, runId, manifest, offered, secret }: Ru
       env[name] = value
       values.push(value)
     }
-    return sandboxes.open({ runId, offered, limits: manifest.limits, files: manifest.files, env })
+    const { limits, files, egress } = manifest
+    return sandboxes.open({ runId, offered, limits, files, env, egress: { rules: egress, decided } })
   }
 
   // What a command says must not carry a secret into the journal, or to the model. A short one would tear holes into anything.

@@ -9,6 +9,22 @@ export interface Offered {
   programs: ReadonlySet<string>
 }
 
+/** What was decided about a call out of a sandbox. */
+export interface EgressDecision {
+  allowed: boolean
+  /** `CONNECT` where the call itself is encrypted. */
+  method: string
+  host: string
+  port: number
+  reason?: string
+}
+
+export interface Egress {
+  rules: Manifest['egress']
+  /** Told before a decision takes effect; what it cannot be told of is not let through. */
+  decided: (decision: EgressDecision) => Promise<void>
+}
+
 export interface SandboxFor {
   runId: string
   offered: Offered
@@ -16,6 +32,7 @@ export interface SandboxFor {
   files: Manifest['files']
   /** Secrets of the run; they are in the environment of every command and nowhere else. */
   env: Readonly<Record<string, string>>
+  egress: Egress
 }
 
 export interface Command {
