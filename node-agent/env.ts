@@ -12,6 +12,8 @@ export const nodeEnv = z.object({
   NODE_IMAGE_DIR: z.string().default('/var/lib/waybill/guest-image'),
   /** The accelerator of QEMU; software emulation is for development and is shown on every run. */
   NODE_QEMU_ACCEL: z.enum(['kvm', 'tcg'], { error: 'expected kvm or tcg' }).default('kvm'),
+  /** The registry of install_packages with pip; the egress rules of an agent must name its host. */
+  NODE_PIP_INDEX: z.url({ protocol: /^https?$/, error: 'expected an http or https address' }).optional(),
   FIRECRACKER_BIN: z.string().optional(),
   FIRECRACKER_JAILER: z.string().optional(),
   FIRECRACKER_KERNEL: z.string().optional(),

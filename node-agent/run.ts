@@ -67,7 +67,7 @@ export async function runNode(
   const rule = outboundRule(env.PLATFORM_OUTBOUND_ALLOW)
   const outside = nodeOutside({ rule })
   const sandboxes = nodeSandboxes({
-    ...{ env, rule, workspaces: join(env.PLATFORM_DATA_DIR, 'workspaces'), log: log.target('node.isolation') },
+    ...{ env, rule, probes, workspaces: join(env.PLATFORM_DATA_DIR, 'workspaces'), log: log.target('node.isolation') },
   })
   let tunnel: Tunnel | undefined
   const runtime = createRuntime({

@@ -1,8 +1,5 @@
-import { once } from 'node:events'
-import { createReadStream, createWriteStream } from 'node:fs'
 import { mkdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { finished } from 'node:stream/promises'
 import { StepFailure } from '../runtime/execution/failure.ts'
 import type {
   Command,
@@ -18,9 +15,10 @@ import type { Log } from '../shared/log/log.ts'
 import { egressProxy } from './egress/egress-proxy.ts'
 import type { NodeEnv } from './env.ts'
 import { type GuestImage, NO_IMAGE, openImage } from './guest/image-manifest.ts'
-import { type Driver, type Exit, IsolationError, type Sandbox } from './isolation/driver.ts'
+import { type Driver, type Exit, IsolationError, type Probe, type Sandbox } from './isolation/driver.ts'
 import { driversOf, reapAll } from './isolation/drivers.ts'
 import { httpOver } from './isolation/guest-http.ts'
+import { readWorkspace, writeWorkspace } from './workspace-file.ts'
 
 export interface NodeSandboxesOptions {
   env: NodeEnv
@@ -29,6 +27,8 @@ export interface NodeSandboxesOptions {
   log: Log
   /** Which addresses of the network may be called at all; absent: public ones. */
   rule?: OutboundRule
+  /** What this process has tried already; those backends are not tried again. */
+  probes?: readonly Probe[]
   resolve?: ResolveHost
 }
 
@@ -50,6 +50,7 @@ export function nodeSandboxes({
   log,
   rule = outboundRule(),
   resolve,
+  probes,
 }: NodeSandboxesOptions): Sandboxes & { close(): Promise<void> } {
   let opened: Promise<{ drivers: readonly Driver[]; image: GuestImage | undefined }> | undefined
   const tried = new Map<string, Promise<Offered | undefined>>()
@@ -73,8 +74,9 @@ export function nodeSandboxes({
     const driver = drivers.find(one => one.backend === backend)
     // A guest without an image has nothing to run.
     if (driver === undefined || image === undefined || backend === 'wasm') return undefined
-    const { available, accel, reasons } = await driver.probe(PROBE_MS)
-    log.info('an isolation backend was tried', { backend, available, reasons: reasons.join(' ') })
+    const known = probes?.find(one => one.backend === backend)
+    const { available, accel, reasons } = known ?? (await driver.probe(PROBE_MS))
+    if (!known) log.info('an isolation backend was tried', { backend, available, reasons: reasons.join(' ') })
     if (!available) return undefined
     const offer = { backend: driver.backend, programs: new Set(image.programs), ...(accel && { accel }) }
     passed.push(offer)
@@ -110,7 +112,7 @@ export function nodeSandboxes({
       if (driver === undefined) throw new StepFailure('sandbox_failed', `this node has no ${run.offered.backend}`)
       const { memoryMb, vcpus, diskMb } = run.limits
       const started = await asStep(driver.start({ memoryMb, cpus: vcpus, pids: PIDS, diskMb }, START_MS))
-      const sandbox = runSandbox(started, run, tarOf(run.runId))
+      const sandbox = runSandbox(started, run, tarOf(run.runId), pipVariables(env))
       open.add(sandbox)
       void started.ended.then(() => open.delete(sandbox))
       try {
@@ -138,6 +140,13 @@ export function nodeSandboxes({
   }
 }
 
+/** Only an operator's own registry may be one without encryption. */
+function pipVariables({ NODE_PIP_INDEX: index }: NodeEnv): Record<string, string> {
+  if (index === undefined) return {}
+  const { protocol, hostname } = new URL(index)
+  return { PIP_INDEX_URL: index, ...(protocol === 'http:' && { PIP_TRUSTED_HOST: hostname }) }
+}
+
 /** Both spellings are in use. Without rules nothing listens, and there is no way out. */
 function proxyVariables({ rules }: SandboxFor['egress']): Record<string, string> {
   if (rules.length === 0) return {}
@@ -151,7 +160,7 @@ async function begun(sandbox: Sandbox, run: SandboxFor, tar: string): Promise<vo
   if (await stat(tar).catch(() => undefined)) {
     const unpacked = await sandbox.exec({
       ...{ argv: ['tar', '-xf', '-', '-C', '/work'], deadlineMs: KEEP_MS, outputBytes: OUTPUT_BYTES },
-      stdin: createReadStream(tar),
+      stdin: readWorkspace(tar, run.fileKeys),
     })
     const exit = await unpacked.exit
     if (exit.kind !== 'code' || exit.code !== 0) {
@@ -165,13 +174,19 @@ async function begun(sandbox: Sandbox, run: SandboxFor, tar: string): Promise<vo
   }
 }
 
-function runSandbox(sandbox: Sandbox, { offered, env, limits, runId, egress }: SandboxFor, tar: string): RunSandbox {
+function runSandbox(
+  sandbox: Sandbox,
+  { offered, env, limits, runId, egress, fileKeys }: SandboxFor,
+  tar: string,
+  pip: Record<string, string>,
+): RunSandbox {
   const variables = {
     PATH,
-    PYTHONPATH: '/usr/lib/waybill',
+    PYTHONPATH: '/usr/lib/waybill:/work/.python',
     HOME: '/work',
     WAYBILL_RUN_ID: runId,
     ...proxyVariables(egress),
+    ...pip,
     ...env,
   }
 
@@ -229,12 +244,7 @@ function runSandbox(sandbox: Sandbox, { offered, env, limits, runId, egress }: S
         }),
       )
       const next = `${tar}.next`
-      const file = createWriteStream(next, { mode: 0o600 })
-      for await (const chunk of packed.stdout) {
-        if (!file.write(chunk)) await once(file, 'drain')
-      }
-      file.end()
-      await finished(file)
+      await writeWorkspace(next, packed.stdout, fileKeys)
       const exit = await packed.exit
       if (exit.kind !== 'code' || exit.code !== 0) {
         await rm(next, { force: true })

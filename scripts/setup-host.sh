@@ -60,7 +60,7 @@ guest_inputs() {
 # unpacked into an image and never installed anywhere, and their digests are written down as those of the kernel are.
 guest_interpreters() {
   local into="${WAYBILL_GUEST_INPUTS:-/var/lib/waybill/guest-inputs}" scratch
-  if [ -f "$into/interpreters.lock" ] && (cd "$into" && cut -d' ' -f1-3 interpreters.lock | sha256sum --check --status); then
+  if grep -qs ' python3-pip-whl ' "$into/interpreters.lock" && (cd "$into" && cut -d' ' -f1-3 interpreters.lock | sha256sum --check --status); then
     return 0
   fi
   scratch="$(mktemp -d)"
@@ -68,7 +68,7 @@ guest_interpreters() {
   (
     cd "$scratch"
     apt-get -qq -o Dir::State::status=/dev/null -o Debug::NoLocking=1 --no-install-recommends --print-uris \
-      install python3 nodejs ca-certificates |
+      install python3 python3-pip-whl nodejs ca-certificates |
       sed -n "s/^'[^']*' \([^_ ]*\)_\([^_ ]*\)_[^ ]* .*/\1=\2/p" | sed 's/%3a/:/g' |
       grep -Ev '^(dpkg|tar|debconf|openssl|libmd0|libacl1|libselinux1|libpcre2-8-0|readline-common|libtirpc-common)=' |
       xargs apt-get download -qq

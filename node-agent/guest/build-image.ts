@@ -60,7 +60,7 @@ export async function buildImage(
     const manifest = imageManifest.parse({
       version: 1,
       inputs: [...inputs, ...packages].map(([name, { sha256, source }]) => ({ name, sha256, source })),
-      programs: interpreters ? [...INTERPRETERS] : [],
+      programs: interpreters ? [...INTERPRETERS, 'pip'] : [],
       rootMb: Math.ceil(extra.reduce((sum, { content }) => sum + (content?.length ?? 0), 0) / 1_048_576),
       outputs: {
         agent: sha256Of(agent),

@@ -9,8 +9,8 @@ export const imageManifest = z.strictObject({
   version: z.literal(1),
   inputs: z.array(z.strictObject({ name: z.string(), sha256: digest, source: z.string() })),
   outputs: z.strictObject({ agent: digest, vmlinux: digest, initramfs: digest, root: digest.optional() }),
-  /** Interpreters that it has. */
-  programs: z.array(z.enum(['python3', 'node'])).default([]),
+  /** Interpreters that it has, and what installs packages for them. */
+  programs: z.array(z.enum(['python3', 'node', 'pip'])).default([]),
   /** Of its files, which a virtual machine holds in memory. */
   rootMb: z.int().min(0).default(0),
 })

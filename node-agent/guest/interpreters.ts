@@ -25,6 +25,9 @@ export async function interpreterMembers(packages: readonly PinnedPackage[]): Pr
       const program = `usr/bin/${name}`
       if (!names.has(program)) throw new ImageInputError(`The packages in the lock hold no ${program}.`)
     }
+    const pip = [...names].find(path => /^usr\/share\/python-wheels\/pip-[^/]*\.whl$/.test(path))
+    if (pip === undefined) throw new ImageInputError('The packages in the lock hold no wheel of pip.')
+    const launcher = `#!/bin/sh\nexec python3 /${pip}/pip "$@"\n`
     const trusted = members
       .filter(({ path }) => path.startsWith(CERTIFICATES) && path.endsWith('.crt'))
       .toSorted((a, b) => (a.path < b.path ? -1 : 1))
@@ -32,6 +35,8 @@ export async function interpreterMembers(packages: readonly PinnedPackage[]): Pr
     return [
       ...members.filter(({ path }) => !path.startsWith(CERTIFICATES)),
       ...['etc/ssl', 'etc/ssl/certs'].filter(path => !names.has(path)).map(folder),
+      ...['usr/local', 'usr/local/bin'].filter(path => !names.has(path)).map(folder),
+      { path: 'usr/local/bin/pip', kind: 'file', mode: 0o755, content: new TextEncoder().encode(launcher) },
       { path: 'etc/ssl/certs/ca-certificates.crt', kind: 'file', mode: 0o644, content: bundle },
     ]
   } finally {

@@ -173,6 +173,10 @@ async function work(
     offered && needsSandbox(manifest)
       ? sandboxOfRun({
           ...{ sandboxes: deps.sandboxes, runId: run.id, manifest, offered },
+          fileKeys: {
+            seal: text => records.seal(text, { record: run.id, field: 'workspace' }),
+            open: sealed => records.open(sealed, { record: run.id, field: 'workspace' }),
+          },
           decided: decision => deps.egressDecided(run, decision),
           secret: ref => deps.secretOf(run.tenantId, ref.replace(/^secret\//, '')),
         })

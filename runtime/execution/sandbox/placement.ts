@@ -4,13 +4,20 @@ import type { BuiltInTool } from '../../../shared/wire/runtime/tool.ts'
 import { RunFailure } from '../failure.ts'
 import type { Offered, Sandboxes } from './sandboxes.ts'
 
-export const SANDBOX_TOOLS = ['exec', 'python', 'node', 'read_file', 'list_files', 'write_file'] as const
+export const SANDBOX_TOOLS = [
+  'exec',
+  'python',
+  'node',
+  'read_file',
+  'list_files',
+  'write_file',
+  'install_packages',
+] as const
 export type SandboxTool = (typeof SANDBOX_TOOLS)[number]
 
-/** Of the contract, and not of this version. */
-const LATER: readonly BuiltInTool[] = ['install_packages', 'browse']
+const PROGRAM: Partial<Record<BuiltInTool, string>> = { python: 'python3', node: 'node', install_packages: 'pip' }
 
-const PROGRAM: Partial<Record<BuiltInTool, string>> = { python: 'python3', node: 'node' }
+const BUILD_ONE = '"node-agent image --interpreters" builds one that has'
 
 const INTERPRETERS: Readonly<Record<string, string>> = {
   ...{ python: 'python3', python3: 'python3', node: 'node', nodejs: 'node' },
@@ -51,9 +58,8 @@ export async function placed(
       'an entrypoint is a program, which wasm does not run: declare microvm, gvisor or runc; nothing was run'
     throw new RunFailure('isolation_unavailable', message)
   }
-  const later = tools.map(({ name }) => name).filter(name => LATER.includes(name))
-  if (later.length > 0) {
-    const message = `${later.join(' and ')} need a microVM with an image that this version does not have yet: nothing was run`
+  if (tools.some(({ name }) => name === 'browse')) {
+    const message = 'browse needs a microVM whose image has a browser, and this version builds none: nothing was run'
     throw new RunFailure('isolation_unavailable', message)
   }
   const wanted = backendsFor(manifest)
@@ -73,13 +79,13 @@ export async function placed(
   for (const { name } of tools) {
     const program = PROGRAM[name]
     if (program !== undefined && !found.programs.has(program)) {
-      const message = `the tool ${name} needs ${program}, which the image of ${found.backend} does not have: nothing was run`
+      const message = `the tool ${name} needs ${program}, which the image of ${found.backend} does not have: nothing was run. ${BUILD_ONE}`
       throw new RunFailure('isolation_unavailable', message)
     }
   }
   const interpreter = entrypoint && INTERPRETERS[entrypoint.command.replace(/^.*\//, '')]
   if (interpreter !== undefined && !found.programs.has(interpreter)) {
-    const message = `the entrypoint needs ${interpreter}, which the image of ${found.backend} does not have: nothing was run. "node-agent image --interpreters" builds one that has`
+    const message = `the entrypoint needs ${interpreter}, which the image of ${found.backend} does not have: nothing was run. ${BUILD_ONE}`
     throw new RunFailure('isolation_unavailable', message)
   }
   return found

@@ -1,6 +1,6 @@
 import type { Manifest } from '../../../shared/wire/runtime/manifest.ts'
 import { RunFailure } from '../failure.ts'
-import type { Egress, Offered, RunSandbox, Sandboxes } from './sandboxes.ts'
+import type { Egress, Offered, RunSandbox, Sandboxes, SandboxFor } from './sandboxes.ts'
 
 export interface RunSandboxDeps {
   sandboxes: Sandboxes
@@ -10,12 +10,13 @@ export interface RunSandboxDeps {
   /** A secret of the tenant; undefined when there is none of this name. */
   secret: (ref: string) => Promise<string | undefined>
   decided: Egress['decided']
+  fileKeys: SandboxFor['fileKeys']
 }
 
 export type SandboxOfRun = ReturnType<typeof sandboxOfRun>
 
 /** The sandbox of one claim of a run: started by its first use, one for all that follow. */
-export function sandboxOfRun({ sandboxes, runId, manifest, offered, secret, decided }: RunSandboxDeps) {
+export function sandboxOfRun({ sandboxes, runId, manifest, offered, secret, decided, fileKeys }: RunSandboxDeps) {
   let opened: Promise<RunSandbox> | undefined
   const values: string[] = []
 
@@ -28,7 +29,7 @@ export function sandboxOfRun({ sandboxes, runId, manifest, offered, secret, deci
       values.push(value)
     }
     const { limits, files, egress } = manifest
-    return sandboxes.open({ runId, offered, limits, files, env, egress: { rules: egress, decided } })
+    return sandboxes.open({ runId, offered, limits, files, env, egress: { rules: egress, decided }, fileKeys })
   }
 
   // What a command says must not carry a secret into the journal, or to the model. A short one would tear holes into anything.

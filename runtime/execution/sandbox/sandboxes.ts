@@ -33,6 +33,8 @@ export interface SandboxFor {
   /** Secrets of the run; they are in the environment of every command and nowhere else. */
   env: Readonly<Record<string, string>>
   egress: Egress
+  /** How a node keeps the key of a file that holds data of this run: as run data is kept. */
+  fileKeys: { seal(text: string): string; open(sealed: string): string }
 }
 
 export interface Command {
