@@ -37,6 +37,8 @@ export interface Bench {
   about: string
   unit: string
   rounds: number
+  /** No further round is begun after this, from the beginning of the first; three are made whatever they take. */
+  roundsWithinMs?: number
   expectations: Expectation[]
   prepare: () => Promise<Prepared>
 }
@@ -66,6 +68,8 @@ export interface Report extends Measured {
   expectations: { says: string; value: number; bound: string; met: boolean }[]
 }
 
+const LEAST_ROUNDS = 3
+
 /**
  * Runs the variants in turn, A B A B …, after one round of each that is not counted. The machine is shared: what slows one round of A
  * slows the round of B beside it, so ratios are taken pair by pair and only then summarised.
@@ -75,7 +79,11 @@ export async function runBench(name: string, bench: Bench, rounds = bench.rounds
   const prepared = await bench.prepare()
   try {
     const values = prepared.variants.map((): number[] => [])
+    const began = performance.now()
+    let made = 0
     for (let round = -1; round < rounds; round++) {
+      if (round >= LEAST_ROUNDS && performance.now() - began > (bench.roundsWithinMs ?? Number.POSITIVE_INFINITY)) break
+      made = round + 1
       for (const [index, variant] of prepared.variants.entries()) {
         const value = await variant.round()
         if (round >= 0) values[index]?.push(value)
@@ -94,7 +102,7 @@ export async function runBench(name: string, bench: Bench, rounds = bench.rounds
       title: bench.title,
       about: bench.about,
       unit: bench.unit,
-      rounds,
+      rounds: made,
       machine: {
         node: process.version,
         cores: availableParallelism(),

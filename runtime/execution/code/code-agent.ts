@@ -42,7 +42,9 @@ export async function codeAgent(run: CodeAgentRun): Promise<Record<string, unkno
         return { output: run.sandbox.withoutSecretsIn({ ...end, output }), ...provenance(room) }
       },
     )
-    return (output as { output: Record<string, unknown> }).output
+    const said = (output as { output: Record<string, unknown> }).output
+    speak(run, said)
+    return said
   } catch (error) {
     // Not of a call, as those are told to the program: the sandbox did not come up, or ended.
     if (error instanceof StepFailure) {
@@ -51,6 +53,15 @@ export async function codeAgent(run: CodeAgentRun): Promise<Record<string, unkno
     }
     throw error
   }
+}
+
+/** In a turn of a session, what the program came to is what is said. */
+function speak({ voice }: CodeAgentRun, output: Record<string, unknown>): void {
+  if (voice === undefined) return
+  const text = typeof output.result === 'string' ? output.result : JSON.stringify(output)
+  voice.begin()
+  voice.delta(text)
+  voice.said({ text, toolCalls: [] })
 }
 
 async function program(run: CodeAgentRun, signal: AbortSignal) {
