@@ -18,6 +18,7 @@ import { type GuestImage, NO_IMAGE, openImage } from './guest/image-manifest.ts'
 import { type Driver, type Exit, IsolationError, type Probe, type Sandbox } from './isolation/driver.ts'
 import { driversOf, reapAll } from './isolation/drivers.ts'
 import { httpOver } from './isolation/guest-http.ts'
+import { sessionMachines } from './session-machines.ts'
 import { readWorkspace, writeWorkspace } from './workspace-file.ts'
 
 export interface NodeSandboxesOptions {
@@ -56,6 +57,7 @@ export function nodeSandboxes({
   const tried = new Map<string, Promise<Offered | undefined>>()
   const passed: Offered[] = []
   const open = new Set<RunSandbox>()
+  const machines = sessionMachines({ log, warm: env.PLATFORM_WARM_POOL })
 
   async function begin() {
     const image = await openImage(env.NODE_IMAGE_DIR)
@@ -83,7 +85,14 @@ export function nodeSandboxes({
     return offer
   }
 
-  const tarOf = (runId: string) => join(workspaces, `${runId}.tar`)
+  const tarOf = (id: string) => join(workspaces, `${id}.tar`)
+
+  async function driverOf({ backend }: Offered): Promise<Driver> {
+    const { drivers } = await machine()
+    const driver = drivers.find(one => one.backend === backend)
+    if (driver === undefined) throw new StepFailure('sandbox_failed', `this node has no ${backend}`)
+    return driver
+  }
 
   return {
     async offered(backends) {
@@ -107,25 +116,42 @@ export function nodeSandboxes({
     known: () => passed,
 
     async open(run) {
-      const { drivers } = await machine()
-      const driver = drivers.find(one => one.backend === run.offered.backend)
-      if (driver === undefined) throw new StepFailure('sandbox_failed', `this node has no ${run.offered.backend}`)
-      const { memoryMb, vcpus, diskMb } = run.limits
-      const started = await asStep(driver.start({ memoryMb, cpus: vcpus, pids: PIDS, diskMb }, START_MS))
-      const sandbox = runSandbox(started, run, tarOf(run.runId), pipVariables(env))
-      open.add(sandbox)
-      void started.ended.then(() => open.delete(sandbox))
+      const driver = await driverOf(run.offered)
+      const limits = limitsOf(run.limits)
+      const { session } = run
+      const tar = tarOf(session?.id ?? run.runId)
+      const { sandbox, fresh, done } = await asStep(
+        session
+          ? machines.use(session.id, { driver, limits, idleMs: session.idleMs })
+          : driver.start(limits, START_MS).then(sandbox => ({ sandbox, fresh: true, done: () => void sandbox.stop() })),
+      )
+      const close = session ? async () => done() : () => sandbox.stop()
+      const opened = runSandbox(sandbox, run, { tar, close, pip: pipVariables(env) })
+      open.add(opened)
+      void sandbox.ended.then(() => open.delete(opened))
       try {
+        // Answered for this turn: another may have had other rules.
         if (run.egress.rules.length > 0) {
           const proxy = egressProxy({ egress: run.egress, rule, ...(resolve && { resolve }) })
-          await asStep(started.serve(EGRESS_PORT, proxy))
+          await asStep(sandbox.serve(EGRESS_PORT, proxy))
         }
-        await begun(started, run, tarOf(run.runId))
+        if (fresh) await begun(sandbox, run, tar)
       } catch (error) {
-        await sandbox.close()
+        await opened.close()
         throw error
       }
-      return sandbox
+      return opened
+    },
+
+    sessions: {
+      async acquire({ id, offered, limits, idleMs }) {
+        return machines.acquire(id, { driver: await driverOf(offered), limits: limitsOf(limits), idleMs })
+      },
+      of: machines.of,
+      async release(id) {
+        await machines.release(id)
+        await rm(tarOf(id), { force: true })
+      },
     },
 
     async forget(runId) {
@@ -134,6 +160,7 @@ export function nodeSandboxes({
 
     async close() {
       await Promise.all([...open].map(sandbox => sandbox.close()))
+      await machines.close()
       const { drivers } = opened ? await opened : { drivers: [] }
       await Promise.all(drivers.map(driver => driver.close()))
     },
@@ -146,6 +173,8 @@ function pipVariables({ NODE_PIP_INDEX: index }: NodeEnv): Record<string, string
   const { protocol, hostname } = new URL(index)
   return { PIP_INDEX_URL: index, ...(protocol === 'http:' && { PIP_TRUSTED_HOST: hostname }) }
 }
+
+const limitsOf = ({ memoryMb, vcpus, diskMb }: SandboxFor['limits']) => ({ memoryMb, cpus: vcpus, pids: PIDS, diskMb })
 
 /** Both spellings are in use. Without rules nothing listens, and there is no way out. */
 function proxyVariables({ rules }: SandboxFor['egress']): Record<string, string> {
@@ -177,8 +206,7 @@ async function begun(sandbox: Sandbox, run: SandboxFor, tar: string): Promise<vo
 function runSandbox(
   sandbox: Sandbox,
   { offered, env, limits, runId, egress, fileKeys }: SandboxFor,
-  tar: string,
-  pip: Record<string, string>,
+  { tar, close, pip }: { tar: string; close: () => Promise<void>; pip: Record<string, string> },
 ): RunSandbox {
   const variables = {
     PATH,
@@ -252,7 +280,7 @@ function runSandbox(
       }
       await rename(next, tar)
     },
-    close: () => sandbox.stop(),
+    close,
   }
 }
 

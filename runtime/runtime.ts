@@ -61,6 +61,7 @@ import { scheduleZones } from './schedules/zones.ts'
 import { runtimeSteps } from './schema/steps.ts'
 import { SERVED } from './served.ts'
 import { conversing } from './sessions/conversing.ts'
+import { sessionMachinesOf } from './sessions/machines.ts'
 import { sessionService } from './sessions/service.ts'
 import { stopSessions } from './sessions/store.ts'
 import type { Collector } from './telemetry/collector.ts'
@@ -396,7 +397,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       ...{ store: sessions.store, live: sessions.live, now: clock.now, idempotent: parts.idempotent, maxBodyBytes },
       service: sessionService({
         ...{ store: sessions.store, live: sessions.live, runs: work.service, summary: work.runs.summary, newId },
-        ...{ findVersion: agents.findVersion, now: clock.now },
+        ...{ findVersion: agents.findVersion, now: clock.now, machines: sessionMachinesOf(sandboxes) },
         currentByName: async (tenantId, name) =>
           (await refuseSession(tenantId, name)) ?? agents.currentByName(tenantId, name),
         turnTimeoutMs: options.turnTimeoutMs ?? 120_000,

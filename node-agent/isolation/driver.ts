@@ -71,6 +71,8 @@ export interface Sandbox {
   readonly id: string
   readonly backend: Backend
   readonly accel?: Accel
+  /** It had been started ahead of its use. */
+  readonly pooled?: boolean
   readonly kernelRelease: string
   /** Settles when it is gone, whoever ended it; the text says why. */
   readonly ended: Promise<string>

@@ -95,6 +95,13 @@ describe('a guest that lies', () => {
     await expect.poll(() => kills).toHaveLength(1)
   })
 
+  it('and is gone keeps nobody waiting for an answer, whenever it was asked', async () => {
+    const { channel, far } = await greeted(() => {})
+    far.destroy()
+    await channel.close('it is gone')
+    await channel.ping()
+  })
+
   it('and never greets is given up', async () => {
     const { channel } = scripted(() => {})
     await expect(channel.hello(hello, 50)).rejects.toMatchObject({ code: 'start_failed' })

@@ -110,6 +110,9 @@ export function guestChannel({ input, output, heartbeatMs, kill, ended, mark, hi
     clearInterval(heart)
     connections.close()
     for (const refused of listening.values()) refused(0)
+    // Nobody answers them any more, and somebody may wait for one.
+    for (const answered of pings.values()) answered()
+    pings.clear()
     onLost?.(reason)
     drained = Promise.all(
       [...running.values()].map(one => {
@@ -212,6 +215,7 @@ export function guestChannel({ input, output, heartbeatMs, kill, ended, mark, hi
   }
 
   function ping(answered: () => void) {
+    if (lost !== undefined) return answered()
     const id = nextPing++
     pings.set(id, answered)
     send(TO_GUEST.ping, id)
@@ -268,6 +272,8 @@ export function guestChannel({ input, output, heartbeatMs, kill, ended, mark, hi
     /** From now on the host answers what commands call on this port of their loopback. */
     async serve(port: number, accept: (stream: Duplex) => void): Promise<void> {
       if (lost !== undefined) throw new IsolationError('exec_failed', `The sandbox has ended: ${lost}.`)
+      // The agent listens already: from now on it is another who answers.
+      if (connections.answers(port)) return connections.answer(port, accept)
       const id = nextId++
       const { promise, resolve } = Promise.withResolvers<number | undefined>()
       listening.set(id, resolve)
@@ -281,7 +287,7 @@ export function guestChannel({ input, output, heartbeatMs, kill, ended, mark, hi
       throw new IsolationError('start_failed', `Port ${port} inside the sandbox cannot be answered: ${why}.`)
     },
 
-    /** Settles when the agent has answered to all that was sent before. */
+    /** Settles when the agent has answered to all that was sent before, or can answer no more. */
     async ping(): Promise<void> {
       await new Promise<void>(resolve => ping(resolve))
     },

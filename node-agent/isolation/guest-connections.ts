@@ -117,6 +117,8 @@ export function guestConnections(send: (type: number, id: number, payload?: Uint
       answering.set(port, accept)
     },
 
+    answers: (port: number): boolean => answering.has(port),
+
     take({ type, id, payload }: Frame): void {
       if (type === FROM_GUEST.opened) {
         const accept = answering.get(readPort(payload))

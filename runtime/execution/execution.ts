@@ -169,13 +169,19 @@ async function work(
     })
   const inner = new AbortController()
   const steps = stepsUnder(AbortSignal.any([signal, inner.signal]))
+  const { dedicatedMicrovm, idleTimeoutSeconds } = manifest.session
+  const session =
+    run.sessionId !== undefined && dedicatedMicrovm
+      ? { id: run.sessionId, idleMs: idleTimeoutSeconds * 1000 }
+      : undefined
   const sandbox =
     offered && needsSandbox(manifest)
       ? sandboxOfRun({
           ...{ sandboxes: deps.sandboxes, runId: run.id, manifest, offered },
+          session,
           fileKeys: {
-            seal: text => records.seal(text, { record: run.id, field: 'workspace' }),
-            open: sealed => records.open(sealed, { record: run.id, field: 'workspace' }),
+            seal: text => records.seal(text, { record: session?.id ?? run.id, field: 'workspace' }),
+            open: sealed => records.open(sealed, { record: session?.id ?? run.id, field: 'workspace' }),
           },
           decided: decision => deps.egressDecided(run, decision),
           secret: ref => deps.secretOf(run.tenantId, ref.replace(/^secret\//, '')),

@@ -32,6 +32,11 @@ export function lazySandboxes(
     offered: async backends => (await open()).offered(backends),
     known: () => now?.known() ?? [],
     open: async run => (await open()).open(run),
+    sessions: {
+      acquire: async machine => (await open()).sessions!.acquire(machine),
+      of: sessionId => now?.sessions?.of(sessionId),
+      release: async sessionId => (await opened)?.sessions?.release(sessionId),
+    },
     forget: async runId => (await opened)?.forget(runId),
     close: async () => (await opened)?.close(),
     async selfTest() {

@@ -314,7 +314,7 @@ export function qemuDriver(options: QemuOptions): Driver {
       })
       const sandbox = await wake(machine, limits, until - performance.now())
       void refill(limits).catch(() => undefined)
-      return sandbox
+      return { ...sandbox, pooled: waiting !== undefined }
     },
 
     async restore(ref, deadlineMs) {

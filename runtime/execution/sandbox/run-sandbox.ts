@@ -5,6 +5,7 @@ import type { Egress, Offered, RunSandbox, Sandboxes, SandboxFor } from './sandb
 export interface RunSandboxDeps {
   sandboxes: Sandboxes
   runId: string
+  session: SandboxFor['session']
   manifest: Manifest
   offered: Offered
   /** A secret of the tenant; undefined when there is none of this name. */
@@ -16,7 +17,16 @@ export interface RunSandboxDeps {
 export type SandboxOfRun = ReturnType<typeof sandboxOfRun>
 
 /** The sandbox of one claim of a run: started by its first use, one for all that follow. */
-export function sandboxOfRun({ sandboxes, runId, manifest, offered, secret, decided, fileKeys }: RunSandboxDeps) {
+export function sandboxOfRun({
+  sandboxes,
+  runId,
+  session,
+  manifest,
+  offered,
+  secret,
+  decided,
+  fileKeys,
+}: RunSandboxDeps) {
   let opened: Promise<RunSandbox> | undefined
   const values: string[] = []
 
@@ -29,7 +39,7 @@ export function sandboxOfRun({ sandboxes, runId, manifest, offered, secret, deci
       values.push(value)
     }
     const { limits, files, egress } = manifest
-    return sandboxes.open({ runId, offered, limits, files, env, egress: { rules: egress, decided }, fileKeys })
+    return sandboxes.open({ runId, session, offered, limits, files, env, egress: { rules: egress, decided }, fileKeys })
   }
 
   // What a command says must not carry a secret into the journal, or to the model. A short one would tear holes into anything.

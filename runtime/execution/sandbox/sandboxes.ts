@@ -25,8 +25,34 @@ export interface Egress {
   decided: (decision: EgressDecision) => Promise<void>
 }
 
+/** The machine that a session has for itself. */
+export interface SessionVm {
+  backend: Backend
+  /** `warm`: it was there already, from a pool or put away; `released`: it is put away, or was ended. */
+  state: 'warm' | 'cold' | 'released'
+  /** How long it took to have it. */
+  acquiredMs: number
+}
+
+export interface SessionMachine {
+  id: string
+  offered: Offered
+  limits: Manifest['limits']
+  idleMs: number
+}
+
+/** Machines of sessions: they outlive turns, and are put away when nobody talks. */
+export interface SessionSandboxes {
+  acquire(machine: SessionMachine): Promise<SessionVm>
+  of(sessionId: string): SessionVm | undefined
+  /** Its session is over: nothing of it stays. */
+  release(sessionId: string): Promise<void>
+}
+
 export interface SandboxFor {
   runId: string
+  /** The session whose own machine this is a turn in. */
+  session?: { id: string; idleMs: number } | undefined
   offered: Offered
   limits: Manifest['limits']
   files: Manifest['files']
@@ -91,6 +117,8 @@ export interface Sandboxes {
   known(): readonly Offered[]
   /** Begins with the workspace as it was last kept, or with the files of the manifest. */
   open(run: SandboxFor): Promise<RunSandbox>
+  /** Absent where no machine can be held between turns. */
+  sessions?: SessionSandboxes
   /** The run is over: nothing of its workspace stays. */
   forget(runId: string): Promise<void>
 }
