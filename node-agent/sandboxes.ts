@@ -125,7 +125,11 @@ export function nodeSandboxes({
           ? machines.use(session.id, { driver, limits, idleMs: session.idleMs })
           : driver.start(limits, START_MS).then(sandbox => ({ sandbox, fresh: true, done: () => void sandbox.stop() })),
       )
-      const close = session ? async () => done() : () => sandbox.stop()
+      const close = async () => {
+        open.delete(opened)
+        if (session) done()
+        else await sandbox.stop()
+      }
       const opened = runSandbox(sandbox, run, { tar, close, pip: pipVariables(env) })
       open.add(opened)
       void sandbox.ended.then(() => open.delete(opened))

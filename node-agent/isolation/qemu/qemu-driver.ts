@@ -58,6 +58,7 @@ const ramIn = (folder: string) => join(folder, 'ram')
 
 export function qemuDriver(options: QemuOptions): Driver {
   const { image, accel, binary = 'qemu-system-x86_64', heartbeatMs = 5000, poolSize = 2, stateDir } = options
+  const snapshots = join(stateDir, 'qemu', 'snapshots')
   const templates = new Map<number, Promise<Template>>()
   const pools = new Map<string, Promise<Machine>[]>()
   const machines = new Set<Machine>()
@@ -267,7 +268,8 @@ export function qemuDriver(options: QemuOptions): Driver {
   /** Everything, memory too, in one file; the machine pauses meanwhile. */
   async function save(machine: Machine, limits: SandboxLimits, flush: () => Promise<void>): Promise<SnapshotRef> {
     const key = stateKey(await versionOf(), { accel, image, ramMb: ramMbOf(limits, image) })
-    const folder = join(stateDir, 'qemu', 'snapshots', randomBytes(12).toString('hex'))
+    // Named for this process: what it leaves behind is known to be nobody's.
+    const folder = join(snapshots, newOwnedId('qemu'))
     await mkdir(folder, { recursive: true, mode: 0o700 })
     try {
       await flush()
@@ -336,6 +338,9 @@ export function qemuDriver(options: QemuOptions): Driver {
       const found = [...(await listGroups()), ...(await readdir(place).catch(() => []))]
       const orphans = [...new Set(found)].filter(id => isOrphan(id, 'qemu'))
       const reaped: Reaped[] = []
+      for (const id of (await readdir(snapshots).catch(() => [])).filter(id => isOrphan(id, 'qemu'))) {
+        await rm(join(snapshots, id), { recursive: true, force: true })
+      }
       for (const id of orphans) {
         await killNamed(id)
         await removeGroup(id)
