@@ -16,11 +16,11 @@ import { hasGuestInputs, hasInterpreters, testImageFolder } from './isolation/te
 import { nodeSandboxes } from './sandboxes.ts'
 
 const isRoot = process.getuid?.() === 0
-const installed = isRoot && spawnSync('qemu-system-x86_64', ['--version']).status === 0
+const has = (binary: string) => isRoot && spawnSync(binary, ['--version']).status === 0
 const here =
   hasGuestInputs() &&
   hasInterpreters() &&
-  requireBackend('qemu-system-x86_64', installed, 'apt-get install qemu-system-x86')
+  requireBackend('qemu-system-x86_64', has('qemu-system-x86_64'), 'apt-get install qemu-system-x86')
 
 /** An archive of stored files, which is what a wheel is. */
 function zipOf(files: Record<string, string>): Buffer {

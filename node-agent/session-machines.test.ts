@@ -12,8 +12,9 @@ import { hasGuestInputs, testImageFolder } from './isolation/testing/test-image.
 import { nodeSandboxes } from './sandboxes.ts'
 
 const isRoot = process.getuid?.() === 0
-const installed = isRoot && spawnSync('qemu-system-x86_64', ['--version']).status === 0
-const here = hasGuestInputs() && requireBackend('qemu-system-x86_64', installed, 'apt-get install qemu-system-x86')
+const has = (binary: string) => isRoot && spawnSync(binary, ['--version']).status === 0
+const here =
+  hasGuestInputs() && requireBackend('qemu-system-x86_64', has('qemu-system-x86_64'), 'apt-get install qemu-system-x86')
 
 describe.runIf(here)('a session with a machine of its own', () => {
   let folder: string
