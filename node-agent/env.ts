@@ -14,6 +14,14 @@ export const nodeEnv = z.object({
   NODE_QEMU_ACCEL: z.enum(['kvm', 'tcg'], { error: 'expected kvm or tcg' }).default('kvm'),
   /** A folder of the operator's that containers see read-only as /opt: programs, such as Node and MCP servers. */
   NODE_SANDBOX_TOOLS: z.string().regex(/^\//, 'expected an absolute path').optional(),
+  /** Machines that wait, paused, for each kind that sessions have asked for. */
+  PLATFORM_WARM_POOL: z
+    .string()
+    .regex(/^(\d|[1-5]\d|6[0-4])$/, 'expected 0 to 64 machines')
+    .transform(Number)
+    .default(0),
+  /** The registry of install_packages with pip; the egress rules of an agent must name its host. */
+  NODE_PIP_INDEX: z.url({ protocol: /^https?$/, error: 'expected an http or https address' }).optional(),
   FIRECRACKER_BIN: z.string().optional(),
   FIRECRACKER_JAILER: z.string().optional(),
   FIRECRACKER_KERNEL: z.string().optional(),

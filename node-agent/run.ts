@@ -64,9 +64,10 @@ export async function runNode(
     }),
   )
   const db = await openDb(join(env.PLATFORM_DATA_DIR, 'node.db'))
-  const outside = nodeOutside({ rule: outboundRule(env.PLATFORM_OUTBOUND_ALLOW) })
+  const rule = outboundRule(env.PLATFORM_OUTBOUND_ALLOW)
+  const outside = nodeOutside({ rule })
   const sandboxes = nodeSandboxes({
-    ...{ env, workspaces: join(env.PLATFORM_DATA_DIR, 'workspaces'), log: log.target('node.isolation') },
+    ...{ env, rule, probes, workspaces: join(env.PLATFORM_DATA_DIR, 'workspaces'), log: log.target('node.isolation') },
   })
   let tunnel: Tunnel | undefined
   const runtime = createRuntime({

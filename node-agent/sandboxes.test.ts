@@ -1,13 +1,17 @@
 import { spawnSync } from 'node:child_process'
 import { chmod, mkdtemp, readdir, rm } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { release, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { engineRoom, type RoomOptions } from '../runtime/execution/testing/engine-room.ts'
+import { readAllowEntry } from '../shared/http/outbound/allow-list.ts'
+import { outboundRule } from '../shared/http/outbound/outbound-rule.ts'
 import { silentLog } from '../shared/log/log.ts'
 import type { ManifestInput } from '../shared/wire/runtime/manifest.ts'
 import { requireBackend } from '../tests/backends/require.ts'
-import { nodeEnv } from './env.ts'
+import { type NodeEnv, nodeEnv } from './env.ts'
 import { hasGuestInputs, testImageFolder } from './isolation/testing/test-image.ts'
 import { nodeSandboxes } from './sandboxes.ts'
 
@@ -17,6 +21,7 @@ const here = hasGuestInputs() && requireBackend('runc', has('runc'), 'apt-get in
 const hasQemu = requireBackend('qemu-system-x86_64', has('qemu-system-x86_64'), 'apt-get install qemu-system-x86')
 
 let folder: string
+let env: NodeEnv
 let sandboxes: ReturnType<typeof nodeSandboxes>
 const open: { close(): Promise<void> }[] = []
 
@@ -24,7 +29,7 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'waybill-node-'))
   await chmod(folder, 0o711)
   if (!here) return
-  const env = nodeEnv.parse({
+  env = nodeEnv.parse({
     ...{ NODE_STATE_DIR: folder, NODE_IMAGE_DIR: await testImageFolder(), NODE_QEMU_ACCEL: 'tcg' },
   })
   sandboxes = nodeSandboxes({ env, workspaces: join(folder, 'workspaces'), log: silentLog() })
@@ -111,6 +116,34 @@ describe.runIf(here)('sandbox tools of a run', () => {
   it('end a run that names a secret nobody stored', async () => {
     const made = await room({ isolation: 'runc', tools: ['exec'], secrets: [{ env: 'TOKEN', ref: 'secret/none' }] })
     expect((await ran(made, [exec('true')])).run).toMatchObject({ status: 'failed', error: { code: 'secret_missing' } })
+  })
+
+  it('reach what the egress rules name and nothing else, and each decision is told', async () => {
+    const far = createServer((_request, response) => response.end('from afar'))
+    await new Promise<void>(done => far.listen(0, '127.0.0.1', done))
+    const { port } = far.address() as AddressInfo
+    const decisions: string[] = []
+    const made = await room(
+      { isolation: 'runc', tools: ['exec'], egress: [{ host: 'far.example', ports: [port] }] },
+      {
+        async egressDecided(_run, { allowed, host }) {
+          decisions.push(`${allowed} ${host}`)
+        },
+        sandboxes: nodeSandboxes({
+          ...{ env, workspaces: join(folder, 'workspaces'), log: silentLog() },
+          rule: outboundRule([readAllowEntry(`127.0.0.1:${port}`)!]),
+          resolve: async () => [{ address: '127.0.0.1', family: 4 }],
+        }),
+      },
+    )
+    const { outputs } = await ran(made, [
+      exec(`wget -q -O - http://far.example:${port}/`),
+      exec(`wget -q -O - http://other.example:${port}/ 2>&1; nc 127.0.0.1 ${port} 2>&1 < /dev/null`),
+    ])
+    far.close()
+    expect(outputs[0]).toMatchObject({ stdout: 'from afar', exitCode: 0 })
+    expect(outputs[1]).toMatchObject({ stdout: expect.stringMatching(/403[\s\S]*refused/i), exitCode: 1 })
+    expect(decisions).toEqual(['true far.example', 'false other.example'])
   })
 
   it('tell the model which limit ended a command, and go on', async () => {

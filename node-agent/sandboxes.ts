@@ -1,8 +1,5 @@
-import { once } from 'node:events'
-import { createReadStream, createWriteStream } from 'node:fs'
 import { access, mkdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { finished } from 'node:stream/promises'
 import { StepFailure } from '../runtime/execution/failure.ts'
 import type {
   Command,
@@ -13,19 +10,30 @@ import type {
   SandboxFor,
   SandboxPipe,
 } from '../runtime/execution/sandbox/sandboxes.ts'
+import type { ResolveHost } from '../shared/host/resolve-host.ts'
+import { type OutboundRule, outboundRule } from '../shared/http/outbound/outbound-rule.ts'
 import type { Log } from '../shared/log/log.ts'
 import { lastWords, textOf, told } from './command-output.ts'
+import { egressProxy } from './egress/egress-proxy.ts'
 import type { NodeEnv } from './env.ts'
-import { type GuestImage, openImage } from './guest/image-manifest.ts'
+import { type GuestImage, NO_IMAGE, openImage } from './guest/image-manifest.ts'
 import { byteQueue } from './isolation/byte-queue.ts'
-import { type Driver, IsolationError, type Sandbox } from './isolation/driver.ts'
+import { type Driver, IsolationError, type Probe, type Sandbox } from './isolation/driver.ts'
 import { driversOf, reapAll } from './isolation/drivers.ts'
+import { httpOver } from './isolation/guest-http.ts'
+import { sessionMachines } from './session-machines.ts'
+import { readWorkspace, writeWorkspace } from './workspace-file.ts'
 
 export interface NodeSandboxesOptions {
   env: NodeEnv
   /** Where workspaces of runs are kept between their sandboxes. */
   workspaces: string
   log: Log
+  /** Which addresses of the network may be called at all; absent: public ones. */
+  rule?: OutboundRule
+  /** What this process has tried already; those backends are not tried again. */
+  probes?: readonly Probe[]
+  resolve?: ResolveHost
 }
 
 const PROBE_MS = 20_000
@@ -35,23 +43,32 @@ const KEEP_MS = 60_000
 const PIDS = 128
 /** A model is not helped by more, and has to pay for it. */
 const OUTPUT_BYTES = 128 * 1024
-const PROGRAMS = { python3: 'usr/bin/python3', node: 'usr/bin/node' }
 const PATH = '/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:/opt/bin'
+/** On the loopback of a sandbox that may call somebody. */
+const EGRESS_PORT = 7702
 /** Of a program that is spoken with for as long as its run lasts. */
 const PIPE_BYTES = 1024 * 1024 * 1024
 /** Longest that a timer of Node waits. */
 const LONGEST_MS = 2 ** 31 - 1
 
 /** The isolation backends of this machine as the engine uses them: one sandbox for each claim of a run. */
-export function nodeSandboxes({ env, workspaces, log }: NodeSandboxesOptions): Sandboxes & { close(): Promise<void> } {
+export function nodeSandboxes({
+  env,
+  workspaces,
+  log,
+  rule = outboundRule(),
+  resolve,
+  probes,
+}: NodeSandboxesOptions): Sandboxes & { close(): Promise<void> } {
   let opened: Promise<{ drivers: readonly Driver[]; image: GuestImage | undefined }> | undefined
   const tried = new Map<string, Promise<Offered | undefined>>()
   const passed: Offered[] = []
   const open = new Set<RunSandbox>()
+  const machines = sessionMachines({ log, warm: env.PLATFORM_WARM_POOL })
 
   async function begin() {
     const image = await openImage(env.NODE_IMAGE_DIR)
-    const drivers = driversOf(env, image ?? { rootfs: '', vmlinux: '', initramfs: '', digest: '' })
+    const drivers = driversOf(env, image ?? NO_IMAGE)
     const reaped = await reapAll(drivers)
     if (reaped.length > 0) log.info('sandboxes of an earlier process were removed', { reaped: reaped.length })
     return { drivers, image }
@@ -66,19 +83,24 @@ export function nodeSandboxes({ env, workspaces, log }: NodeSandboxesOptions): S
     const driver = drivers.find(one => one.backend === backend)
     // A guest without an image has nothing to run.
     if (driver === undefined || image === undefined || backend === 'wasm') return undefined
-    const { available, accel, reasons } = await driver.probe(PROBE_MS)
-    log.info('an isolation backend was tried', { backend, available, reasons: reasons.join(' ') })
+    const known = probes?.find(one => one.backend === backend)
+    const { available, accel, reasons } = known ?? (await driver.probe(PROBE_MS))
+    if (!known) log.info('an isolation backend was tried', { backend, available, reasons: reasons.join(' ') })
     if (!available) return undefined
-    const offer = {
-      backend: driver.backend,
-      programs: await programsOf(driver, image, env.NODE_SANDBOX_TOOLS),
-      ...(accel && { accel }),
-    }
+    const programs = new Set([...image.programs, ...(await toolsFor(driver, env.NODE_SANDBOX_TOOLS))])
+    const offer = { backend: driver.backend, programs, ...(accel && { accel }) }
     passed.push(offer)
     return offer
   }
 
-  const tarOf = (runId: string) => join(workspaces, `${runId}.tar`)
+  const tarOf = (id: string) => join(workspaces, `${id}.tar`)
+
+  async function driverOf({ backend }: Offered): Promise<Driver> {
+    const { drivers } = await machine()
+    const driver = drivers.find(one => one.backend === backend)
+    if (driver === undefined) throw new StepFailure('sandbox_failed', `this node has no ${backend}`)
+    return driver
+  }
 
   return {
     async offered(backends) {
@@ -102,21 +124,46 @@ export function nodeSandboxes({ env, workspaces, log }: NodeSandboxesOptions): S
     known: () => passed,
 
     async open(run) {
-      const { drivers } = await machine()
-      const driver = drivers.find(one => one.backend === run.offered.backend)
-      if (driver === undefined) throw new StepFailure('sandbox_failed', `this node has no ${run.offered.backend}`)
-      const { memoryMb, vcpus, diskMb } = run.limits
-      const started = await asStep(driver.start({ memoryMb, cpus: vcpus, pids: PIDS, diskMb }, START_MS))
-      const sandbox = runSandbox(started, run, tarOf(run.runId))
-      open.add(sandbox)
-      void started.ended.then(() => open.delete(sandbox))
+      const driver = await driverOf(run.offered)
+      const limits = limitsOf(run.limits)
+      const { session } = run
+      const tar = tarOf(session?.id ?? run.runId)
+      const { sandbox, fresh, done } = await asStep(
+        session
+          ? machines.use(session.id, { driver, limits, idleMs: session.idleMs })
+          : driver.start(limits, START_MS).then(sandbox => ({ sandbox, fresh: true, done: () => void sandbox.stop() })),
+      )
+      const close = async () => {
+        open.delete(opened)
+        if (session) done()
+        else await sandbox.stop()
+      }
+      const opened = runSandbox(sandbox, run, { tar, close, pip: pipVariables(env) })
+      open.add(opened)
+      void sandbox.ended.then(() => open.delete(opened))
       try {
-        await begun(started, run, tarOf(run.runId))
+        // Answered for this turn: another may have had other rules.
+        if (run.egress.rules.length > 0) {
+          const proxy = egressProxy({ egress: run.egress, rule, ...(resolve && { resolve }) })
+          await asStep(sandbox.serve(EGRESS_PORT, proxy))
+        }
+        if (fresh) await begun(sandbox, run, tar)
       } catch (error) {
-        await sandbox.close()
+        await opened.close()
         throw error
       }
-      return sandbox
+      return opened
+    },
+
+    sessions: {
+      async acquire({ id, offered, limits, idleMs }) {
+        return machines.acquire(id, { driver: await driverOf(offered), limits: limitsOf(limits), idleMs })
+      },
+      of: machines.of,
+      async release(id) {
+        await machines.release(id)
+        await rm(tarOf(id), { force: true })
+      },
     },
 
     async forget(runId) {
@@ -125,30 +172,42 @@ export function nodeSandboxes({ env, workspaces, log }: NodeSandboxesOptions): S
 
     async close() {
       await Promise.all([...open].map(sandbox => sandbox.close()))
+      await machines.close()
       const { drivers } = opened ? await opened : { drivers: [] }
       await Promise.all(drivers.map(driver => driver.close()))
     },
   }
 }
 
-/** Interpreters in the root that containers of this image see; a machine has only what its first file system holds. */
-async function programsOf(
-  { backend }: Driver,
-  { rootfs }: GuestImage,
-  tools: string | undefined,
-): Promise<ReadonlySet<string>> {
-  if (backend !== 'runc' && backend !== 'gvisor') return new Set()
+/** Interpreters in the operator's folder, which containers see; a machine has only what its first file system holds. */
+async function toolsFor({ backend }: Driver, tools: string | undefined): Promise<string[]> {
+  if (tools === undefined || (backend !== 'runc' && backend !== 'gvisor')) return []
   const found = await Promise.all(
-    Object.entries(PROGRAMS).flatMap(([name, path]) =>
-      [join(rootfs, path), ...(tools === undefined ? [] : [join(tools, 'bin', name)])].map(at =>
-        access(at).then(
-          () => [name],
-          () => [],
-        ),
+    ['python3', 'node'].map(name =>
+      access(join(tools, 'bin', name)).then(
+        () => [name],
+        () => [],
       ),
     ),
   )
-  return new Set(found.flat())
+  return found.flat()
+}
+
+/** Only an operator's own registry may be one without encryption. */
+function pipVariables({ NODE_PIP_INDEX: index }: NodeEnv): Record<string, string> {
+  if (index === undefined) return {}
+  const { protocol, hostname } = new URL(index)
+  return { PIP_INDEX_URL: index, ...(protocol === 'http:' && { PIP_TRUSTED_HOST: hostname }) }
+}
+
+const limitsOf = ({ memoryMb, vcpus, diskMb }: SandboxFor['limits']) => ({ memoryMb, cpus: vcpus, pids: PIDS, diskMb })
+
+/** Both spellings are in use. Without rules nothing listens, and there is no way out. */
+function proxyVariables({ rules }: SandboxFor['egress']): Record<string, string> {
+  if (rules.length === 0) return {}
+  const proxy = `http://127.0.0.1:${EGRESS_PORT}`
+  const own = 'localhost,127.0.0.1'
+  return { http_proxy: proxy, HTTP_PROXY: proxy, https_proxy: proxy, HTTPS_PROXY: proxy, no_proxy: own, NO_PROXY: own }
 }
 
 /** The workspace as it was kept, else the files of the manifest. */
@@ -156,7 +215,7 @@ async function begun(sandbox: Sandbox, run: SandboxFor, tar: string): Promise<vo
   if (await stat(tar).catch(() => undefined)) {
     const unpacked = await sandbox.exec({
       ...{ argv: ['tar', '-xf', '-', '-C', '/work'], deadlineMs: KEEP_MS, outputBytes: OUTPUT_BYTES },
-      stdin: createReadStream(tar),
+      stdin: readWorkspace(tar, run.fileKeys),
     })
     const exit = await unpacked.exit
     if (exit.kind !== 'code' || exit.code !== 0) {
@@ -170,13 +229,29 @@ async function begun(sandbox: Sandbox, run: SandboxFor, tar: string): Promise<vo
   }
 }
 
-function runSandbox(sandbox: Sandbox, { offered, env, limits, runId }: SandboxFor, tar: string): RunSandbox {
-  const variables = { PATH, HOME: '/work', WAYBILL_RUN_ID: runId, ...env }
+function runSandbox(
+  sandbox: Sandbox,
+  { offered, env, limits, runId, egress, fileKeys }: SandboxFor,
+  { tar, close, pip }: { tar: string; close: () => Promise<void>; pip: Record<string, string> },
+): RunSandbox {
+  const variables = {
+    PATH,
+    PYTHONPATH: '/usr/lib/waybill:/work/.python',
+    HOME: '/work',
+    WAYBILL_RUN_ID: runId,
+    ...proxyVariables(egress),
+    ...pip,
+    ...env,
+  }
 
-  async function run({ argv, cwd, stdin }: Command, bounds: Parameters<RunSandbox['run']>[1]): Promise<CommandEnd> {
+  async function run(
+    { argv, cwd, stdin, env: own }: Command,
+    bounds: Parameters<RunSandbox['run']>[1],
+  ): Promise<CommandEnd> {
     const started = await asStep(
       sandbox.exec({
-        ...{ argv, env: variables, deadlineMs: bounds.deadlineMs, outputBytes: OUTPUT_BYTES },
+        ...{ argv, env: { ...variables, ...own }, deadlineMs: bounds.deadlineMs },
+        outputBytes: bounds.outputBytes ?? OUTPUT_BYTES,
         ...(cwd !== undefined && { cwd }),
         ...(stdin !== undefined && { stdin: Buffer.from(stdin) }),
       }),
@@ -215,12 +290,7 @@ function runSandbox(sandbox: Sandbox, { offered, env, limits, runId }: SandboxFo
       }),
     )
     const next = `${tar}.next`
-    const file = createWriteStream(next, { mode: 0o600 })
-    for await (const chunk of packed.stdout) {
-      if (!file.write(chunk)) await once(file, 'drain')
-    }
-    file.end()
-    await finished(file)
+    await writeWorkspace(next, packed.stdout, fileKeys)
     const exit = await packed.exit
     if (exit.kind !== 'code' || exit.code !== 0) {
       await rm(next, { force: true })
@@ -257,6 +327,7 @@ function runSandbox(sandbox: Sandbox, { offered, env, limits, runId }: SandboxFo
     kernelRelease: sandbox.kernelRelease,
     run,
     pipe,
+    serve: (port, answer) => asStep(sandbox.serve(port, httpOver(answer))),
     writeFile: (path, content) => asStep(sandbox.writeFile(path, content)),
     readFile: (path, maxBytes) => asStep(sandbox.readFile(path, maxBytes)),
     listFiles: path => asStep(sandbox.listFiles(path)),
@@ -265,7 +336,7 @@ function runSandbox(sandbox: Sandbox, { offered, env, limits, runId }: SandboxFo
       keeping = keeping.catch(() => undefined).then(keep)
       return keeping
     },
-    close: () => sandbox.stop(),
+    close,
   }
 }
 

@@ -38,6 +38,7 @@ export interface RunningDeps {
   connectorsOf: ConnectorsOf
   sandboxes: EngineDeps['sandboxes']
   secretOf: EngineDeps['secretOf']
+  egressDecided: EngineDeps['egressDecided']
   mcp: EngineDeps['mcp']
   signReceipt: SignReceipt
   turns: Pick<EngineDeps, 'turnOf' | 'endEffect'>

@@ -15,6 +15,7 @@ import type { Run } from '../shared/wire/runtime/run.ts'
 import { embeddedNode } from './agents/embedded-node.ts'
 import { agentStore } from './agents/store.ts'
 import { runtimeApp } from './app.ts'
+import { egressAudit } from './audit-log/egress.ts'
 import { auditLog } from './audit-log/log.ts'
 import { access } from './auth/access.ts'
 import type { Connection } from './auth/http-env.ts'
@@ -60,6 +61,7 @@ import { scheduleZones } from './schedules/zones.ts'
 import { runtimeSteps } from './schema/steps.ts'
 import { SERVED } from './served.ts'
 import { conversing } from './sessions/conversing.ts'
+import { sessionMachinesOf } from './sessions/machines.ts'
 import { sessionService } from './sessions/service.ts'
 import { stopSessions } from './sessions/store.ts'
 import type { Collector } from './telemetry/collector.ts'
@@ -317,6 +319,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     ...told,
     ...(seatNews && { beside: units => [...told.beside(units), ...seatNews(units)], kept: options.seat?.news }),
     sandboxes,
+    egressDecided: egressAudit(audit),
     secretOf: provided.secrets.open,
     connectorsOf: agentActions({ service: connectors.service, useTool: budgets.useTool }),
     mcp: {
@@ -394,7 +397,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       ...{ store: sessions.store, live: sessions.live, now: clock.now, idempotent: parts.idempotent, maxBodyBytes },
       service: sessionService({
         ...{ store: sessions.store, live: sessions.live, runs: work.service, summary: work.runs.summary, newId },
-        ...{ findVersion: agents.findVersion, now: clock.now },
+        ...{ findVersion: agents.findVersion, now: clock.now, machines: sessionMachinesOf(sandboxes) },
         currentByName: async (tenantId, name) =>
           (await refuseSession(tenantId, name)) ?? agents.currentByName(tenantId, name),
         turnTimeoutMs: options.turnTimeoutMs ?? 120_000,

@@ -56,12 +56,42 @@ guest_inputs() {
   echo "setup-host: unpacked $kernel $version into $into"
 }
 
+# The packages of the interpreters that a guest may have, as apt resolves them for a machine that has nothing. They are
+# unpacked into an image and never installed anywhere, and their digests are written down as those of the kernel are.
+guest_interpreters() {
+  local into="${WAYBILL_GUEST_INPUTS:-/var/lib/waybill/guest-inputs}" scratch
+  if grep -qs ' python3-pip-whl ' "$into/interpreters.lock" && (cd "$into" && cut -d' ' -f1-3 interpreters.lock | sha256sum --check --status); then
+    return 0
+  fi
+  scratch="$(mktemp -d)"
+  chmod 777 "$scratch"
+  (
+    cd "$scratch"
+    apt-get -qq -o Dir::State::status=/dev/null -o Debug::NoLocking=1 --no-install-recommends --print-uris \
+      install python3 python3-pip-whl nodejs ca-certificates |
+      sed -n "s/^'[^']*' \([^_ ]*\)_\([^_ ]*\)_[^ ]* .*/\1=\2/p" | sed 's/%3a/:/g' |
+      grep -Ev '^(dpkg|tar|debconf|openssl|libmd0|libacl1|libselinux1|libpcre2-8-0|readline-common|libtirpc-common)=' |
+      xargs apt-get download -qq
+    for package in *.deb; do
+      sha256sum "$package" |
+        sed "s|  |  debs/|; s|\$| $(dpkg-deb -f "$package" Package) $(dpkg-deb -f "$package" Version)|"
+    done >interpreters.lock
+  )
+  rm -rf "$into/debs"
+  mkdir -p "$into/debs"
+  mv "$scratch"/*.deb "$into/debs/"
+  mv "$scratch/interpreters.lock" "$into/interpreters.lock"
+  rm -rf "$scratch"
+  echo "setup-host: fetched the packages of the interpreters into $into/debs"
+}
+
 missing=()
 for package in "${packages[@]}"; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
 done
 if [ "${#missing[@]}" -eq 0 ]; then
   guest_inputs
+  guest_interpreters
   echo 'setup-host: everything is installed'
   exit 0
 fi
@@ -74,3 +104,4 @@ apt-get update -qq
 apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 echo "setup-host: installed ${missing[*]}"
 guest_inputs
+guest_interpreters

@@ -9,11 +9,18 @@ export class ImageCommand extends Command {
       Reads the kernel and the tools that scripts/setup-host.sh unpacked, checks each against its written digest, compiles
       the agent with gcc, and writes the image to NODE_IMAGE_DIR. The same inputs give the same bytes. Nothing is downloaded.
     `,
-    examples: [['Elsewhere', '$0 image --out ./guest-image']],
+    examples: [
+      ['With interpreters', '$0 image --interpreters'],
+      ['Elsewhere', '$0 image --out ./guest-image'],
+    ],
   })
 
   inputs = Option.String('--inputs', { description: 'Folder with the inputs and their lock.' })
   out = Option.String('--out', { description: 'Folder for the image (NODE_IMAGE_DIR).' })
+
+  interpreters = Option.Boolean('--interpreters', false, {
+    description: 'With Python and Node, for code agents and for the tools python and node.',
+  })
 
   override async execute(): Promise<number> {
     const { readEnv } = await import('../../shared/env/read-env.ts')
@@ -22,7 +29,9 @@ export class ImageCommand extends Command {
     const { ImageInputError, INPUTS_FOLDER } = await import('../guest/image-inputs.ts')
     const out = this.out ?? readEnv(nodeEnv, this.context.env).NODE_IMAGE_DIR
     try {
-      const { outputs, inputs } = await buildImage(this.inputs ?? INPUTS_FOLDER, out)
+      const { outputs, inputs } = await buildImage(this.inputs ?? INPUTS_FOLDER, out, {
+        interpreters: this.interpreters,
+      })
       this.context.stdout.write(`${out}\n`)
       for (const [name, digest] of Object.entries(outputs)) this.context.stdout.write(`  ${digest}  ${name}\n`)
       this.context.stdout.write(`  from ${[...new Set(inputs.map(({ source }) => source))].join(', ')}\n`)

@@ -11,9 +11,11 @@
 #include <fcntl.h>
 #include <linux/random.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,14 +36,17 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { HELLO = 1, PING, EXEC, STDIN_DATA, STDIN_END, KILL };
-enum { READY = 65, PONG, STDOUT_DATA, STDERR_DATA, TAKEN, EXIT, FAILED };
+enum { HELLO = 1, PING, EXEC, STDIN_DATA, STDIN_END, KILL, LISTEN, TO_CONN, TO_CONN_END, CREDIT, RESET };
+enum { READY = 65, PONG, STDOUT_DATA, STDERR_DATA, TAKEN, EXIT, FAILED, OPENED, FROM_CONN, FROM_CONN_END, CONN_TAKEN, GONE };
 enum { FLAG_MEMORY = 1, FLAG_PIDS = 2, FLAG_DISK = 4 };
 
-#define PROTOCOL 1
+#define PROTOCOL 2
 #define MAX_PAYLOAD (256 * 1024)
 #define WINDOW (64 * 1024)
 #define SLOTS 16
+#define CONNS 32
+#define LISTENERS 4
+#define WATCHED (2 + 3 * SLOTS + LISTENERS + CONNS)
 #define GUEST_UID 1000
 #define COMMANDS "/sys/fs/cgroup/commands"
 
@@ -390,6 +395,126 @@ static void reap(void) {
       if (runs[i].pid == pid) finish(&runs[i], status);
 }
 
+/* ---- connections: the host answers what is called on some ports of loopback ---- */
+
+/** A connection of a command; `id` 0 is a free place. */
+struct conn {
+  uint32_t id;
+  int fd;
+  int sent_end, got_end;
+  size_t credit; /* what the host still takes of it */
+  size_t from, to;
+  unsigned char pending[WINDOW];
+};
+
+static struct conn conns[CONNS];
+static struct { int fd, port; } listeners[LISTENERS];
+static uint32_t last_conn;
+
+/** The last that the host hears of it. */
+static void free_conn(struct conn *conn) {
+  close(conn->fd);
+  send_frame(GONE, conn->id, "", 0);
+  conn->id = 0;
+}
+
+static struct conn *conn_of(uint32_t id) {
+  for (int i = 0; i < CONNS; i++)
+    if (id != 0 && conns[i].id == id) return &conns[i];
+  return NULL;
+}
+
+static void listen_on(uint32_t id, const unsigned char *payload, size_t length) {
+  int at = 0, on = 1;
+  if (length != 2) return refuse(id, EINVAL);
+  while (at < LISTENERS && listeners[at].port != 0) at++;
+  if (at == LISTENERS) return refuse(id, ENOSPC);
+  int port = payload[0] << 8 | payload[1];
+  struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return refuse(id, errno);
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (bind(fd, (struct sockaddr *)&address, sizeof address) < 0 || listen(fd, CONNS) < 0) {
+    int code = errno;
+    close(fd);
+    return refuse(id, code);
+  }
+  listeners[at].fd = fd, listeners[at].port = port;
+}
+
+static struct conn *free_place(void) {
+  for (int i = 0; i < CONNS; i++)
+    if (conns[i].id == 0) return &conns[i];
+  return NULL;
+}
+
+static void accept_conn(int fd, int port) {
+  struct conn *conn = free_place();
+  int socket = conn ? accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
+  if (socket < 0) return;
+  memset(conn, 0, offsetof(struct conn, pending));
+  conn->id = ++last_conn, conn->fd = socket, conn->credit = WINDOW;
+  unsigned char payload[2] = {port >> 8, port};
+  send_frame(OPENED, conn->id, payload, 2);
+}
+
+static void both_ended(struct conn *conn) {
+  if (conn->got_end && conn->from == conn->to) shutdown(conn->fd, SHUT_WR);
+  if (conn->got_end && conn->sent_end && conn->from == conn->to) free_conn(conn);
+}
+
+static void end_of(struct conn *conn) {
+  send_frame(FROM_CONN_END, conn->id, "", 0);
+  conn->sent_end = 1;
+}
+
+static void read_conn(struct conn *conn) {
+  static unsigned char data[32768];
+  ssize_t n = read(conn->fd, data, conn->credit < sizeof data ? conn->credit : sizeof data);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (n <= 0) return end_of(conn), both_ended(conn);
+  conn->credit -= n;
+  send_frame(FROM_CONN, conn->id, data, n);
+}
+
+static void write_conn(struct conn *conn) {
+  while (conn->from < conn->to) {
+    ssize_t n = write(conn->fd, conn->pending + conn->from, conn->to - conn->from);
+    if (n < 0 && errno == EAGAIN) return;
+    if (n < 0) n = conn->to - conn->from; /* nobody reads it any more */
+    conn->from += n;
+    unsigned char taken[4];
+    put32(taken, n);
+    send_frame(CONN_TAKEN, conn->id, taken, 4);
+  }
+  conn->from = conn->to = 0;
+  both_ended(conn);
+}
+
+static void handle_conn(int type, uint32_t id, unsigned char *payload, size_t length) {
+  struct conn *conn = conn_of(id);
+  if (!conn) return; /* it was over when the host wrote that */
+  if (type == CREDIT && length == 4) conn->credit += get32(payload);
+  if (type == TO_CONN_END) conn->got_end = 1, both_ended(conn);
+  if (type == RESET) return free_conn(conn);
+  if (type != TO_CONN) return;
+  if (conn->from > 0) memmove(conn->pending, conn->pending + conn->from, conn->to - conn->from);
+  conn->to -= conn->from, conn->from = 0;
+  if (length > WINDOW - conn->to) length = WINDOW - conn->to; /* the host keeps to the window */
+  memcpy(conn->pending + conn->to, payload, length);
+  conn->to += length;
+  write_conn(conn);
+}
+
+/** A host that greets knows nothing of what was open. */
+static void drop_conns(void) {
+  for (int i = 0; i < CONNS; i++)
+    if (conns[i].id != 0) close(conns[i].fd), conns[i].id = 0;
+  for (int i = 0; i < LISTENERS; i++)
+    if (listeners[i].port != 0) close(listeners[i].fd), listeners[i].port = 0;
+}
+
 /* ---- greeting ---- */
 
 static void remount(const char *path, uint32_t megabytes) {
@@ -405,6 +530,7 @@ static void hello(const unsigned char *payload, size_t length) {
   /* Brought back from a snapshot: whoever waited for these is not there any more. */
   for (int i = 0; i < SLOTS; i++)
     if (runs[i].pid > 0) kill(-runs[i].pid, SIGKILL);
+  drop_conns();
   memset(session, 0, sizeof session);
   memcpy(session, payload + 56, length - 56);
   if (machine) {
@@ -441,6 +567,8 @@ static void handle(int type, uint32_t id, unsigned char *payload, size_t length)
   if (type == HELLO) hello(payload, length);
   if (type == PING) send_frame(PONG, id, payload, length < 64 ? length : 64);
   if (type == EXEC) run ? refuse(id, EEXIST) : start(id, payload, length);
+  if (type == LISTEN) listen_on(id, payload, length);
+  if (type >= TO_CONN) return handle_conn(type, id, payload, length);
   if (!run) return;
   if (type == STDIN_DATA) {
     if (run->in < 0) {
@@ -601,7 +729,8 @@ int main(int argc, char **argv) {
   sigprocmask(SIG_BLOCK, &children, NULL);
   int signals = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
   for (;;) {
-    struct pollfd fds[2 + 3 * SLOTS] = {{.fd = rx, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
+    struct pollfd fds[WATCHED] = {{.fd = rx, .events = POLLIN}, {.fd = signals, .events = POLLIN}};
+    struct pollfd *doors = fds + 2 + 3 * SLOTS, *lines = doors + LISTENERS;
     for (int i = 0; i < SLOTS; i++) {
       struct run *run = &runs[i];
       struct pollfd *own = fds + 2 + 3 * i;
@@ -610,7 +739,26 @@ int main(int argc, char **argv) {
       own[0].fd = run->out, own[1].fd = run->err, own[2].fd = run->from < run->to ? run->in : -1;
       own[0].events = own[1].events = POLLIN, own[2].events = POLLOUT;
     }
-    if (poll(fds, 2 + 3 * SLOTS, 1000) < 0) continue;
+    int room = free_place() != NULL;
+    for (int i = 0; i < LISTENERS; i++) {
+      doors[i].fd = listeners[i].port != 0 && room ? listeners[i].fd : -1;
+      doors[i].events = POLLIN;
+    }
+    for (int i = 0; i < CONNS; i++) {
+      const struct conn *conn = &conns[i];
+      lines[i].events = 0;
+      if (conn->id != 0 && !conn->sent_end && conn->credit > 0) lines[i].events |= POLLIN;
+      if (conn->id != 0 && conn->from < conn->to) lines[i].events |= POLLOUT;
+      lines[i].fd = lines[i].events ? conn->fd : -1; /* an end that nobody waits for would be told without pause */
+    }
+    if (poll(fds, WATCHED, 1000) < 0) continue;
+    for (int i = 0; i < CONNS; i++) {
+      if (lines[i].fd < 0 || !lines[i].revents) continue;
+      if (lines[i].events & POLLOUT) write_conn(&conns[i]);
+      if (conns[i].id != 0 && lines[i].events & POLLIN && lines[i].revents & ~POLLOUT) read_conn(&conns[i]);
+    }
+    for (int i = 0; i < LISTENERS; i++)
+      if (doors[i].fd >= 0 && doors[i].revents) accept_conn(listeners[i].fd, listeners[i].port);
     for (int i = 0; i < SLOTS; i++) {
       struct run *run = &runs[i];
       struct pollfd *own = fds + 2 + 3 * i;

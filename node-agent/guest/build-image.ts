@@ -4,8 +4,17 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { cpioOf, type Member } from './cpio.ts'
-import { ImageInputError, MODULES, readInputs, sha256Of } from './image-inputs.ts'
+import {
+  ImageInputError,
+  INTERPRETERS,
+  MODULES,
+  type PinnedPackage,
+  readInputs,
+  readPackages,
+  sha256Of,
+} from './image-inputs.ts'
 import { type ImageManifest, imageManifest } from './image-manifest.ts'
+import { clientMembers, interpreterMembers, withInterpreters } from './interpreters.ts'
 
 const run = promisify(execFile)
 
@@ -15,7 +24,11 @@ const AGENT_SOURCE = new URL('agent.c', import.meta.url)
  * Builds the guest image into a folder: the agent, a root for containers, and kernel and first file system for virtual
  * machines. Only pinned inputs go in, and the same inputs give the same bytes. The folder appears whole or not at all.
  */
-export async function buildImage(inputsFolder: string, into: string): Promise<ImageManifest> {
+export async function buildImage(
+  inputsFolder: string,
+  into: string,
+  { interpreters = false } = {},
+): Promise<ImageManifest> {
   const inputs = await readInputs(inputsFolder)
   const input = (name: string) => inputs.get(name)!.content
   await mkdir(dirname(into), { recursive: true })
@@ -24,8 +37,12 @@ export async function buildImage(inputsFolder: string, into: string): Promise<Im
     const agent = await compileAgent(join(scratch, 'agent'))
     const applets = await appletsOf(join(inputsFolder, 'busybox'))
     const vmlinux = await kernelOf(input('vmlinuz'))
+    const packages = interpreters ? await readPackages(inputsFolder) : new Map<string, PinnedPackage>()
+    const extra = await interpreterMembers([...packages.values()])
+    const root = [...rootMembers(input('busybox'), applets), ...(await clientMembers())]
+    const files = withInterpreters(root, extra)
     const initramfs = cpioOf([
-      ...rootMembers(input('busybox'), applets),
+      ...files,
       { path: 'init', kind: 'file', mode: 0o755, content: agent },
       { path: 'dev/console', kind: 'character-device', mode: 0o600, device: [5, 1] },
       { path: 'modules', kind: 'folder', mode: 0o755 },
@@ -37,16 +54,19 @@ export async function buildImage(inputsFolder: string, into: string): Promise<Im
     await writeFile(join(scratch, 'vmlinux'), vmlinux)
     await writeFile(join(scratch, 'initramfs'), initramfs)
     await writeRoot(join(scratch, 'rootfs'), [
-      ...rootMembers(input('busybox'), applets),
+      ...files,
       { path: 'sandbox-agent', kind: 'file', mode: 0o755, content: agent },
     ])
     const manifest = imageManifest.parse({
       version: 1,
-      inputs: [...inputs].map(([name, { sha256, source }]) => ({ name, sha256, source })),
+      inputs: [...inputs, ...packages].map(([name, { sha256, source }]) => ({ name, sha256, source })),
+      programs: interpreters ? [...INTERPRETERS, 'pip'] : [],
+      rootMb: Math.ceil(extra.reduce((sum, { content }) => sum + (content?.length ?? 0), 0) / 1_048_576),
       outputs: {
         agent: sha256Of(agent),
         vmlinux: sha256Of(vmlinux),
         initramfs: sha256Of(initramfs),
+        root: sha256Of(cpioOf(files)),
       },
     })
     await writeFile(join(scratch, 'manifest.json'), `${JSON.stringify(manifest, undefined, 2)}\n`)
@@ -98,7 +118,7 @@ function rootMembers(busybox: Uint8Array, applets: readonly string[]): Member[] 
 
 async function writeRoot(root: string, members: readonly Member[]): Promise<void> {
   await mkdir(root, { mode: 0o755 })
-  for (const { path, kind, mode, content } of members) {
+  for (const { path, kind, mode, content } of members.toSorted((a, b) => (a.path < b.path ? -1 : 1))) {
     const at = join(root, path)
     if (kind === 'folder') await mkdir(at, { mode })
     else if (kind === 'link') await symlink(new TextDecoder().decode(content), at)

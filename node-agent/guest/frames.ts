@@ -1,14 +1,21 @@
 /** Frames between the host and the agent in a sandbox (agent.c): u32 length, u8 type, u32 id, payload; big endian. */
-export const TO_GUEST = { hello: 1, ping: 2, exec: 3, stdin: 4, stdinEnd: 5, kill: 6 } as const
-export const FROM_GUEST = { ready: 65, pong: 66, stdout: 67, stderr: 68, taken: 69, exit: 70, failed: 71 } as const
+export const TO_GUEST = {
+  ...{ hello: 1, ping: 2, exec: 3, stdin: 4, stdinEnd: 5, kill: 6 },
+  // Connections that commands open to a port on which the host answers.
+  ...{ listen: 7, toConn: 8, toConnEnd: 9, credit: 10, reset: 11 },
+} as const
+export const FROM_GUEST = {
+  ...{ ready: 65, pong: 66, stdout: 67, stderr: 68, taken: 69, exit: 70, failed: 71 },
+  ...{ opened: 72, fromConn: 73, fromConnEnd: 74, connTaken: 75, gone: 76 },
+} as const
 
-export const PROTOCOL = 1
+export const PROTOCOL = 2
 const HEADER = 9
 /** No honest agent sends more than 32 KiB at once. */
 const MAX_FROM_GUEST = 64 * 1024
 /** What the agent accepts; a command line of this size is refused before it is sent. */
 export const MAX_TO_GUEST = 256 * 1024
-/** How much input of one command may be under way. */
+/** How much input of one command, or of one connection in each direction, may be under way. */
 export const WINDOW = 64 * 1024
 
 export interface Frame {
@@ -128,6 +135,22 @@ export function readExit(payload: Uint8Array): GuestExit {
     value,
     seen: { memory: (flags & 1) !== 0, pids: (flags & 2) !== 0, disk: (flags & 4) !== 0 },
   }
+}
+
+/** Of LISTEN and OPENED. */
+export function portPayload(port: number): Uint8Array {
+  return new Uint8Array([port >> 8, port & 255])
+}
+
+export function readPort(payload: Uint8Array): number {
+  if (payload.length !== 2) throw new FrameError('The guest sent a port that cannot be read.')
+  return (payload[0]! << 8) | payload[1]!
+}
+
+export function numberPayload(value: number): Uint8Array {
+  const payload = new Uint8Array(4)
+  new DataView(payload.buffer).setUint32(0, value)
+  return payload
 }
 
 /** The one number of TAKEN and FAILED. */

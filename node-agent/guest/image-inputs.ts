@@ -40,6 +40,37 @@ export function readLock(text: string): Map<string, { sha256: string; source: st
   return new Map(entries)
 }
 
+/** Programs that an image may have on top. */
+export const INTERPRETERS = ['python3', 'node'] as const
+
+/** A package, and where it lies. */
+export type PinnedPackage = Omit<ImageInput, 'content'> & { path: string }
+
+/** The packages of the interpreters, each checked against its digest: what a package manager resolved once, and no more. */
+export async function readPackages(folder: string): Promise<Map<string, PinnedPackage>> {
+  const text = await readFile(join(folder, 'interpreters.lock'), 'utf8').catch((cause: unknown) => {
+    throw new ImageInputError(
+      `There are no packages of interpreters in ${folder}: run "bash scripts/setup-host.sh" as root.`,
+      { cause },
+    )
+  })
+  const packages = new Map<string, PinnedPackage>()
+  for (const [name, pinned] of readLock(text)) {
+    const path = join(folder, name)
+    checkDigest(path, sha256Of(await readFile(path)), pinned.sha256)
+    packages.set(name, { ...pinned, path })
+  }
+  return packages
+}
+
+function checkDigest(path: string, found: string, expected: string): void {
+  if (found === expected) return
+  throw new ImageInputError(
+    `${path} is not what the lock names (expected ${expected}, got ${found}). ` +
+      'Remove the folder and run "bash scripts/setup-host.sh" to fetch it again.',
+  )
+}
+
 /** Every input, each checked against the digest that was written down when it was fetched. */
 export async function readInputs(folder: string): Promise<Map<string, ImageInput>> {
   const text = await readFile(join(folder, 'inputs.lock'), 'utf8').catch((cause: unknown) => {
@@ -55,12 +86,7 @@ export async function readInputs(folder: string): Promise<Map<string, ImageInput
     if (pinned === undefined) throw new ImageInputError(`The lock in ${folder} does not name ${name}.`)
     const content = await readFile(join(folder, name))
     const sha256 = sha256Of(content)
-    if (sha256 !== pinned.sha256) {
-      throw new ImageInputError(
-        `${join(folder, name)} is not what the lock names (expected ${pinned.sha256}, got ${sha256}). ` +
-          'Remove the folder and run "bash scripts/setup-host.sh" to fetch it again.',
-      )
-    }
+    checkDigest(join(folder, name), sha256, pinned.sha256)
     inputs.set(name, { content, sha256, source: pinned.source })
   }
   return inputs

@@ -8,7 +8,11 @@ const digest = z.string().regex(/^[0-9a-f]{64}$/)
 export const imageManifest = z.strictObject({
   version: z.literal(1),
   inputs: z.array(z.strictObject({ name: z.string(), sha256: digest, source: z.string() })),
-  outputs: z.strictObject({ agent: digest, vmlinux: digest, initramfs: digest }),
+  outputs: z.strictObject({ agent: digest, vmlinux: digest, initramfs: digest, root: digest.optional() }),
+  /** Interpreters that it has, and what installs packages for them. */
+  programs: z.array(z.enum(['python3', 'node', 'pip'])).default([]),
+  /** Of its files, which a virtual machine holds in memory. */
+  rootMb: z.int().min(0).default(0),
 })
 export type ImageManifest = z.infer<typeof imageManifest>
 
@@ -19,17 +23,27 @@ export interface GuestImage {
   initramfs: string
   /** Stands for everything in it. */
   digest: string
+  /** Interpreters that it has. */
+  programs: readonly string[]
+  /** Of its files beyond the plain image, which a virtual machine holds in memory. */
+  rootMb: number
+}
+
+/** Stands where no image was built: nothing can be started from it. */
+export const NO_IMAGE: GuestImage = {
+  ...{ rootfs: '', vmlinux: '', initramfs: '', digest: '', programs: [], rootMb: 0 },
 }
 
 /** The image in a folder, or undefined when none was built there. */
 export async function openImage(folder: string): Promise<GuestImage | undefined> {
   const written = await readFile(join(folder, 'manifest.json'), 'utf8').catch(() => undefined)
   if (written === undefined) return undefined
-  const { outputs } = imageManifest.parse(JSON.parse(written))
+  const { outputs, programs, rootMb } = imageManifest.parse(JSON.parse(written))
   return {
     rootfs: join(folder, 'rootfs'),
     vmlinux: join(folder, 'vmlinux'),
     initramfs: join(folder, 'initramfs'),
+    ...{ programs, rootMb },
     digest: createHash('sha256').update(Object.values(outputs).join()).digest('hex'),
   }
 }

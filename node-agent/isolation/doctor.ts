@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import type { NodeEnv } from '../env.ts'
-import { type GuestImage, openImage } from '../guest/image-manifest.ts'
+import { type GuestImage, NO_IMAGE, openImage } from '../guest/image-manifest.ts'
 import type { Driver, Probe } from './driver.ts'
 import { driversOf, reapAll } from './drivers.ts'
 import { kvmRemark, kvmTrouble } from './kvm.ts'
@@ -20,8 +20,6 @@ export interface Diagnosis {
 
 /** Beyond a probe's own deadline, for ending what it started. */
 const CLEANUP_MS = 15_000
-
-const NO_IMAGE: GuestImage = { rootfs: '', vmlinux: '', initramfs: '', digest: '' }
 
 /** Runs each backend for real, one after another so that none is slowed by its neighbour. */
 export async function examine(env: NodeEnv, deadlineMs: number, only?: readonly string[]): Promise<Diagnosis> {

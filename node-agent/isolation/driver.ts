@@ -1,3 +1,5 @@
+import type { Duplex } from 'node:stream'
+
 /** What can hold foreign code. A manifest's value maps to exactly one of these; none stands in for another. */
 export type Backend = 'runc' | 'gvisor' | 'qemu' | 'kata' | 'firecracker' | 'wasm'
 
@@ -69,6 +71,8 @@ export interface Sandbox {
   readonly id: string
   readonly backend: Backend
   readonly accel?: Accel
+  /** It had been started ahead of its use. */
+  readonly pooled?: boolean
   readonly kernelRelease: string
   /** Settles when it is gone, whoever ended it; the text says why. */
   readonly ended: Promise<string>
@@ -78,6 +82,11 @@ export interface Sandbox {
   writeFile(path: string, content: Uint8Array, options?: { executable?: boolean }): Promise<void>
   readFile(path: string, maxBytes: number): Promise<Uint8Array>
   listFiles(path: string): Promise<FileEntry[]>
+  /**
+   * From now on the host answers what commands call on this port of their loopback; there is no other way out of a sandbox.
+   * Throws `unsupported` where the backend cannot.
+   */
+  serve(port: number, accept: (stream: Duplex) => void): Promise<void>
   /** Throws `unsupported` where the backend cannot. The sandbox goes on running. */
   snapshot(): Promise<SnapshotRef>
   stop(): Promise<void>

@@ -18,7 +18,7 @@ export function driversOf(env: NodeEnv, image: GuestImage): Driver[] {
     wasmDriver(),
     ociDriver(runc(), oci),
     ociDriver(gvisor(), oci),
-    qemuDriver({ image, stateDir, accel: env.NODE_QEMU_ACCEL }),
+    qemuDriver({ image, stateDir, accel: env.NODE_QEMU_ACCEL, poolSize: env.PLATFORM_WARM_POOL }),
     kataDriver({ image }),
     firecrackerDriver({
       image,

@@ -1,7 +1,16 @@
 import { Duplex } from 'node:stream'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { encodeFrame, execPayload, FROM_GUEST, frameReader, readReady, TO_GUEST } from '../guest/frames.ts'
+import {
+  encodeFrame,
+  execPayload,
+  FROM_GUEST,
+  frameReader,
+  PROTOCOL,
+  portPayload,
+  readReady,
+  TO_GUEST,
+} from '../guest/frames.ts'
 import { collect } from './byte-queue.ts'
 import { guestChannel } from './guest-channel.ts'
 import { inWorkspace, readListing } from './sandbox-files.ts'
@@ -28,7 +37,11 @@ function scripted(answer: (frame: { type: number; id: number }, write: (bytes: U
 
 const text = (value: string) => new TextEncoder().encode(value)
 const hello = { now: new Date(), entropy: new Uint8Array(32), session: 's', diskMb: 1, tmpMb: 1, memoryMb: 1, pids: 1 }
-const ready = encodeFrame(FROM_GUEST.ready, 0, new Uint8Array([1, ...text('6.1.0\0s')]))
+const ready = encodeFrame(FROM_GUEST.ready, 0, new Uint8Array([PROTOCOL, ...text('6.1.0\0s')]))
+const joined = (...parts: Uint8Array[]) => new Uint8Array(Buffer.concat(parts))
+const opened = (id: number) => encodeFrame(FROM_GUEST.opened, id, portPayload(7))
+const data = (length: number) => encodeFrame(FROM_GUEST.fromConn, 1, new Uint8Array(length))
+const ended = encodeFrame(FROM_GUEST.fromConnEnd, 1)
 const command = { argv: ['x'] as [string], deadlineMs: 2000, outputBytes: 100 }
 
 async function greeted(answer: Parameters<typeof scripted>[0]) {
@@ -58,6 +71,35 @@ describe('a guest that lies', () => {
     expect(await exec.exit).toMatchObject({ kind: 'lost' })
     expect(kills).toHaveLength(1)
     await expect(channel.exec(command)).rejects.toMatchObject({ code: 'exec_failed' })
+  })
+
+  it.each<[string, (write: (bytes: Uint8Array) => void) => void]>([
+    ['opens a port that nobody answers', write => write(encodeFrame(FROM_GUEST.opened, 1, portPayload(8)))],
+    ['opens a connection twice', write => write(joined(opened(1), opened(1)))],
+    [
+      'opens more than an agent has room for',
+      write => write(joined(...Array.from({ length: 33 }, (_, at) => opened(at + 1)))),
+    ],
+    ['speaks on a connection that is not open', write => write(encodeFrame(FROM_GUEST.fromConn, 5, text('hi')))],
+    [
+      'sends more than it was granted',
+      write => write(joined(opened(1), ...Array.from({ length: 8 }, () => data(32_768)))),
+    ],
+    ['ends a connection twice', write => write(joined(opened(1), ended, ended))],
+    ['goes on after an end', write => write(joined(opened(1), ended, data(1)))],
+  ])('and %s is killed', async (_what, lie) => {
+    const { channel, kills, far } = await greeted(() => {})
+    // Nobody reads: what is granted is what there was at the start.
+    await channel.serve(7, () => {})
+    lie(bytes => far.push(bytes))
+    await expect.poll(() => kills).toHaveLength(1)
+  })
+
+  it('and is gone keeps nobody waiting for an answer, whenever it was asked', async () => {
+    const { channel, far } = await greeted(() => {})
+    far.destroy()
+    await channel.close('it is gone')
+    await channel.ping()
   })
 
   it('and never greets is given up', async () => {

@@ -1,5 +1,5 @@
 import { constants } from 'node:os'
-import type { Readable, Writable } from 'node:stream'
+import type { Duplex, Readable, Writable } from 'node:stream'
 import {
   encodeFrame,
   execPayload,
@@ -10,6 +10,7 @@ import {
   type GuestExit,
   type Hello,
   helloPayload,
+  portPayload,
   readExit,
   readNumber,
   readReady,
@@ -18,6 +19,7 @@ import {
 } from '../guest/frames.ts'
 import { byteQueue } from './byte-queue.ts'
 import { type Exec, type ExecRequest, type Exit, IsolationError, type LimitName } from './driver.ts'
+import { guestConnections, isOfConnection } from './guest-connections.ts'
 
 /** How long a command that was killed has to be reported as ended before its sandbox is ended instead. */
 const KILL_GRACE_MS = 1000
@@ -76,6 +78,8 @@ export function guestChannel({ input, output, heartbeatMs, kill, ended, mark, hi
   let heart: NodeJS.Timeout | undefined
   let nextPing = 1
   const pings = new Map<number, () => void>()
+  const listening = new Map<number, (errno: number) => void>()
+  const connections = guestConnections((type, id, payload) => send(type, id, payload))
 
   input.on('error', error => lose(`the channel broke: ${error.message}`))
   output.on('error', error => lose(`the channel broke: ${error.message}`))
@@ -104,6 +108,11 @@ export function guestChannel({ input, output, heartbeatMs, kill, ended, mark, hi
     if (lost !== undefined) return
     lost = reason
     clearInterval(heart)
+    connections.close()
+    for (const refused of listening.values()) refused(0)
+    // Nobody answers them any more, and somebody may wait for one.
+    for (const answered of pings.values()) answered()
+    pings.clear()
     onLost?.(reason)
     drained = Promise.all(
       [...running.values()].map(one => {
@@ -114,7 +123,8 @@ export function guestChannel({ input, output, heartbeatMs, kill, ended, mark, hi
     ended(reason)
   }
 
-  function take({ type, id, payload }: Frame) {
+  function take(frame: Frame) {
+    const { type, id, payload } = frame
     if (type === FROM_GUEST.ready) return onReady?.(payload)
     // A machine that was brought back may still say what it had to say before.
     if (!greeted) return
@@ -125,6 +135,9 @@ export function guestChannel({ input, output, heartbeatMs, kill, ended, mark, hi
       pings.delete(id)
       return answered()
     }
+    if (isOfConnection(frame)) return connections.take(frame)
+    const refused = listening.get(id)
+    if (refused !== undefined && type === FROM_GUEST.failed) return refused(readNumber(payload))
     const one = running.get(id)
     if (one === undefined) throw new FrameError(`The guest spoke of the command ${id}, which does not run.`)
     if (type === FROM_GUEST.failed) {
@@ -202,6 +215,7 @@ export function guestChannel({ input, output, heartbeatMs, kill, ended, mark, hi
   }
 
   function ping(answered: () => void) {
+    if (lost !== undefined) return answered()
     const id = nextPing++
     pings.set(id, answered)
     send(TO_GUEST.ping, id)
@@ -255,7 +269,25 @@ export function guestChannel({ input, output, heartbeatMs, kill, ended, mark, hi
     /** How many commands run. */
     busy: () => running.size,
 
-    /** Settles when the agent has answered to all that was sent before. */
+    /** From now on the host answers what commands call on this port of their loopback. */
+    async serve(port: number, accept: (stream: Duplex) => void): Promise<void> {
+      if (lost !== undefined) throw new IsolationError('exec_failed', `The sandbox has ended: ${lost}.`)
+      // The agent listens already: from now on it is another who answers.
+      if (connections.answers(port)) return connections.answer(port, accept)
+      const id = nextId++
+      const { promise, resolve } = Promise.withResolvers<number | undefined>()
+      listening.set(id, resolve)
+      connections.answer(port, accept)
+      send(TO_GUEST.listen, id, portPayload(port))
+      ping(() => resolve(undefined))
+      const errno = await promise
+      listening.delete(id)
+      if (errno === undefined) return
+      const why = errno === 0 ? 'the sandbox ended' : errnoName(errno)
+      throw new IsolationError('start_failed', `Port ${port} inside the sandbox cannot be answered: ${why}.`)
+    },
+
+    /** Settles when the agent has answered to all that was sent before, or can answer no more. */
     async ping(): Promise<void> {
       await new Promise<void>(resolve => ping(resolve))
     },

@@ -12,6 +12,7 @@ export type Act = Pick<AuditEntry, 'tenantId' | 'actor' | 'via' | 'action' | 'ta
 export interface Done {
   outcome: AuditEntry['outcome']
   object?: string | undefined
+  reason?: string | undefined
   fields?: string[] | undefined
   /** Another tenant whom the act concerns: its log gets the entry as well. */
   alsoTenant?: string | undefined
@@ -108,10 +109,11 @@ on conflict (tenant_id) do update set seq = excluded.seq, hash = excluded.hash`,
     },
 
     /** Writes down how it went. */
-    async done(intentId: string, act: Act, { outcome, object, fields, alsoTenant }: Done): Promise<void> {
+    async done(intentId: string, act: Act, { outcome, object, reason, fields, alsoTenant }: Done): Promise<void> {
       const entry = {
         ...{ ...act, at: now().toISOString(), outcome },
         ...(object !== undefined && { object }),
+        ...(reason !== undefined && { reason }),
         ...(fields !== undefined && { fields }),
       }
       const tenants = new Set([act.tenantId, alsoTenant ?? act.tenantId])

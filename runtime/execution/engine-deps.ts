@@ -13,7 +13,7 @@ import type { BesideCommit, Spent } from './journal/unit.ts'
 import type { Claimed } from './lease-store.ts'
 import type { McpDeps } from './mcp/deps.ts'
 import type { FoundModel, Models } from './models/model.ts'
-import type { Sandboxes } from './sandbox/sandboxes.ts'
+import type { EgressDecision, Sandboxes } from './sandbox/sandboxes.ts'
 import type { ConnectorsOf } from './tools/connector-tool.ts'
 import type { Outbound } from './tools/http-request-tool.ts'
 import type { ChildRuns } from './tools/sub-agent-tool.ts'
@@ -82,6 +82,8 @@ export interface EngineDeps {
   outbound: Outbound
   connectorsOf: ConnectorsOf
   sandboxes: Sandboxes
+  /** Writes down what was decided about a call out of a run's sandbox, before it is made. */
+  egressDecided: (run: Pick<Claimed, 'id' | 'tenantId'>, decision: EgressDecision) => Promise<void>
   mcp: Omit<McpDeps, 'secretOf'>
   /** The secret of a tenant under a name; undefined when there is none. */
   secretOf: (tenantId: string, name: string) => Promise<string | undefined>

@@ -3,11 +3,13 @@ import type { RunErrorCode } from '../../shared/wire/runtime/run.ts'
 import { runErrorCodes } from '../../shared/wire/runtime/run.ts'
 import { runApprovals } from './approvals.ts'
 import { readBlobs } from './blobs.ts'
+import { codeAgent } from './code/code-agent.ts'
+import { recordedCalls } from './code/recorded-calls.ts'
 import type { EndEffect, EndedRun, EngineDeps } from './engine-deps.ts'
-import { Parked, RunFailure, StepFailure } from './failure.ts'
+import { AllParked, Parked, RunFailure, StepFailure } from './failure.ts'
 import { agentLoop } from './harness/agent-loop.ts'
+import type { AgentRun } from './harness/agent-run.ts'
 import { userMessage } from './harness/conversation.ts'
-import { AllParked } from './harness/tool-calls.ts'
 import type { Hub } from './hub.ts'
 import type { JournalEntry } from './journal/event.ts'
 import { type History, readHistory } from './journal/history.ts'
@@ -17,12 +19,14 @@ import { type LastWord, LeaseLostError, type RunJournal, runJournal } from './jo
 import { plainMessage } from './journal/well-formed.ts'
 import type { Claimed, LeaseStore } from './lease-store.ts'
 import { mcpServers, type RunMcp } from './mcp/servers.ts'
+import { absentModel } from './models/absent.ts'
 import { parking } from './parking.ts'
-import { isSandboxTool, placed } from './sandbox/placement.ts'
+import { needsSandbox, placed } from './sandbox/placement.ts'
 import { sandboxOfRun } from './sandbox/run-sandbox.ts'
 import { runSteps } from './step.ts'
 import { leaving } from './tools/leaving.ts'
 import { toolbox } from './tools/toolbox.ts'
+import { waitTool } from './tools/waiting-tools.ts'
 
 /** Recoveries in a row that brought a run not one event further. */
 const MOST_RECOVERIES = 10
@@ -143,30 +147,45 @@ async function work(
     tools:
       manifest.tools.length + manifest.connectors.length + manifest.mcpServers.length + manifest.subAgents.length > 0,
   })
-  if (!found) throw new RunFailure('model_unconfigured', `no configured provider serves the model ${manifest.model}`)
-  const model = deps.withinBudget(run, found)
+  const unserved = `no configured provider serves the model ${manifest.model}`
+  // A program may have no need of a model.
+  if (!found && !manifest.entrypoint) throw new RunFailure('model_unconfigured', unserved)
+  const model = found ? deps.withinBudget(run, found) : absentModel(manifest.model, unserved)
   const approvals = runApprovals({
     ...{ run, policy: manifest.approvals, db, records, journal, history, clock, newId, expired: deps.approvalExpired },
   })
-  const steps = runSteps({
-    ...{
-      runId: run.id,
-      nodeId: deps.nodeId(),
-      journal,
-      history,
-      retry: manifest.retry,
-      approvals,
-      clock,
-      sha256,
-      signal,
-    },
-    ...{ maxSteps: manifest.limits.maxSteps, random: deps.random, draining: deps.draining, metrics: deps.metrics },
-  })
+  const stepsUnder = (signal: AbortSignal) =>
+    runSteps({
+      ...{
+        runId: run.id,
+        nodeId: deps.nodeId(),
+        journal,
+        history,
+        retry: manifest.retry,
+        approvals,
+        clock,
+        sha256,
+        signal,
+      },
+      ...{ maxSteps: manifest.limits.maxSteps, random: deps.random, draining: deps.draining, metrics: deps.metrics },
+    })
+  const inner = new AbortController()
+  const steps = stepsUnder(AbortSignal.any([signal, inner.signal]))
+  const { dedicatedMicrovm, idleTimeoutSeconds } = manifest.session
+  const session =
+    run.sessionId !== undefined && dedicatedMicrovm
+      ? { id: run.sessionId, idleMs: idleTimeoutSeconds * 1000 }
+      : undefined
   const sandbox =
-    offered &&
-    (manifest.tools.some(({ name }) => isSandboxTool(name)) || manifest.mcpServers.some(({ command }) => command))
+    offered && (needsSandbox(manifest) || manifest.mcpServers.some(({ command }) => command))
       ? sandboxOfRun({
           ...{ sandboxes: deps.sandboxes, runId: run.id, manifest, offered },
+          session,
+          fileKeys: {
+            seal: text => records.seal(text, { record: session?.id ?? run.id, field: 'workspace' }),
+            open: sealed => records.open(sealed, { record: session?.id ?? run.id, field: 'workspace' }),
+          },
+          decided: decision => deps.egressDecided(run, decision),
           secret: ref => deps.secretOf(run.tenantId, ref.replace(/^secret\//, '')),
         })
       : undefined
@@ -181,11 +200,18 @@ async function work(
       ...{ outbound: deps.outbound, sandbox, mcp: mcp.tools },
       connectors: await deps.connectorsOf(run, manifest.connectors),
     })
-    return await agentLoop({
+    const agent: AgentRun = {
       ...{ runId: run.id, manifest, model, steps, journal, history, approvals, sha256 },
       tools: leaving(tools, turn?.tools ?? 'all'),
       opening: turn?.opening ?? [{ role: 'user', text: userMessage(run.input) }],
       ...(turn && { voice: turn.voice }),
+    }
+    if (!manifest.entrypoint || !sandbox) return await agentLoop(agent)
+    return await codeAgent({
+      ...{ ...agent, sandbox, entrypoint: manifest.entrypoint, input: run.input, whole: stepsUnder(signal) },
+      recorded: recordedCalls(run.events),
+      wait: waitTool({ run, db, records, clock, approvals }, { name: 'wait', needsApproval: false }),
+      abandon: reason => inner.abort(reason),
     })
   } finally {
     mcp?.close()
@@ -233,7 +259,7 @@ async function finish(deps: ExecutionDeps, run: Claimed, journal: RunJournal, en
   watchers.ended(run.id, journal.head.seq)
   metrics.runs.add(1, { status })
   metrics.runSeconds.observe((clock.now().getTime() - run.createdMs) / 1000)
-  if (told && told.isolation !== 'shared') {
+  if (told && (told.isolation !== 'shared' || needsSandbox(await deps.manifestOf(run.versionId)))) {
     await deps.sandboxes.forget(run.id).catch((error: unknown) => {
       deps.log.warn('the workspace of a run could not be removed', { error, runId: run.id })
     })

@@ -43,6 +43,16 @@ export class Parked extends Error {
   }
 }
 
+/** Several calls wait at once, each for its own. */
+export class AllParked extends Error {
+  override name = 'AllParked'
+  readonly all: readonly ParkedUntil[]
+  constructor(all: readonly ParkedUntil[]) {
+    super('parked')
+    this.all = all
+  }
+}
+
 export type ParkedUntil =
   | { on: 'approval'; id: string; expiresMs: number }
   | { on: 'timer'; atMs: number }

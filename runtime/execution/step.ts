@@ -11,7 +11,7 @@ import type { StepKind } from '../../shared/wire/runtime/run.ts'
 import type { Effect, OnInterrupted } from '../../shared/wire/runtime/tool.ts'
 import type { Approvals } from './approvals.ts'
 import type { EngineMetrics } from './engine-metrics.ts'
-import { Parked, RunFailure, StepFailure } from './failure.ts'
+import { AllParked, Parked, RunFailure, StepFailure } from './failure.ts'
 import type { EventDraft } from './journal/event.ts'
 import { type History, UNCERTAIN } from './journal/history.ts'
 import type { RunJournal } from './journal/run-journal.ts'
@@ -202,7 +202,7 @@ export function runSteps(deps: StepsDeps) {
         checkSize(spec, result)
       } catch (error) {
         // Parking, ending and being cancelled are not failures of this step.
-        if (error instanceof Parked || error instanceof RunFailure) throw error
+        if (error instanceof Parked || error instanceof AllParked || error instanceof RunFailure) throw error
         if (deps.signal.aborted) throw deps.signal.reason
         const delayMs = await fail(spec, attempt, error)
         await journal.commit()

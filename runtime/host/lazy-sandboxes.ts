@@ -1,8 +1,8 @@
 import { access } from 'node:fs/promises'
 import { join } from 'node:path'
 import { nodeEnv } from '../../node-agent/env.ts'
+import type { NodeSandboxesOptions } from '../../node-agent/sandboxes.ts'
 import { readEnv } from '../../shared/env/read-env.ts'
-import type { Log } from '../../shared/log/log.ts'
 import { backends } from '../../shared/wire/runtime/isolation.ts'
 import type { Sandboxes } from '../execution/sandbox/sandboxes.ts'
 
@@ -14,13 +14,16 @@ export interface LazySandboxes extends Opened {
 }
 
 /** The isolation backends of this machine for the embedded node; nothing of them is loaded or tried before a run asks. */
-export function lazySandboxes(vars: Record<string, string | undefined>, dataDir: string, log: Log): LazySandboxes {
+export function lazySandboxes(
+  vars: Record<string, string | undefined>,
+  options: Omit<NodeSandboxesOptions, 'env'>,
+): LazySandboxes {
   const env = readEnv(nodeEnv, vars)
   let opened: Promise<Opened> | undefined
   let now: Opened | undefined
   const open = () => {
     opened ??= import('../../node-agent/sandboxes.ts').then(({ nodeSandboxes }) => {
-      now = nodeSandboxes({ env, log, workspaces: join(dataDir, 'workspaces') })
+      now = nodeSandboxes({ env, ...options })
       return now
     })
     return opened
@@ -29,6 +32,11 @@ export function lazySandboxes(vars: Record<string, string | undefined>, dataDir:
     offered: async backends => (await open()).offered(backends),
     known: () => now?.known() ?? [],
     open: async run => (await open()).open(run),
+    sessions: {
+      acquire: async machine => (await open()).sessions!.acquire(machine),
+      of: sessionId => now?.sessions?.of(sessionId),
+      release: async sessionId => (await opened)?.sessions?.release(sessionId),
+    },
     forget: async runId => (await opened)?.forget(runId),
     close: async () => (await opened)?.close(),
     async selfTest() {

@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { readEnv } from '../../shared/env/read-env.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { nodeOutside } from '../../shared/host/node-outside.ts'
@@ -58,8 +59,13 @@ export async function serveRuntime(
   log.redact.register(vars.PLATFORM_RECEIPT_KEY)
   const db = await openStore(env)
   const open = isLoopback(env.PLATFORM_BIND.host)
-  const outside = nodeOutside({ rule: outboundRule(env.PLATFORM_OUTBOUND_ALLOW) })
-  const sandboxes = lazySandboxes(vars, env.PLATFORM_DATA_DIR, log.target('node.isolation'))
+  const rule = outboundRule(env.PLATFORM_OUTBOUND_ALLOW)
+  const outside = nodeOutside({ rule })
+  const sandboxes = lazySandboxes(vars, {
+    workspaces: join(env.PLATFORM_DATA_DIR, 'workspaces'),
+    rule,
+    log: log.target('node.isolation'),
+  })
   const runtime = createRuntime({
     db,
     log,

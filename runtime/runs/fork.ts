@@ -1,4 +1,5 @@
 import type { Sha256 } from '../../shared/sign/sha256.ts'
+import { ENTRYPOINT_STEP } from '../execution/code/entrypoint-step.ts'
 import { type ChainHead, genesis, type JournalEntry, type SealedEvent, sealEvent } from '../execution/journal/event.ts'
 
 /**
@@ -14,10 +15,14 @@ export function copiedSteps(
 ): SealedEvent[] | undefined {
   const from = source.find(event => event.kind === 'step_started' && event.stepId === fromStepId)
   if (!from) return undefined
+  // A program's own step ends after all the others, so a fork at it keeps them, and no fork keeps it.
+  const before = fromStepId === ENTRYPOINT_STEP ? Number.POSITIVE_INFINITY : from.seq
   const started = new Map<string, JournalEntry>()
   const completed = new Map<string, JournalEntry>()
   for (const event of source) {
-    if (event.kind === 'step_started' && event.seq < from.seq) started.set(event.stepId, event)
+    if (event.kind === 'step_started' && event.seq < before && event.stepId !== ENTRYPOINT_STEP) {
+      started.set(event.stepId, event)
+    }
     if (event.kind === 'step_completed') completed.set(event.stepId, event)
   }
   const copies: SealedEvent[] = []
@@ -47,5 +52,6 @@ export function copiedSteps(
 /** Where a retry begins: the first step that failed, or the first that never ended. */
 export function firstFailedStep(source: readonly JournalEntry[]): string | undefined {
   const completed = new Set(source.filter(event => event.kind === 'step_completed').map(event => event.stepId))
-  return source.find(event => event.kind === 'step_started' && !completed.has(event.stepId))?.stepId
+  const open = source.filter(event => event.kind === 'step_started' && !completed.has(event.stepId))
+  return (open.find(event => event.stepId !== ENTRYPOINT_STEP) ?? open[0])?.stepId
 }

@@ -55,7 +55,7 @@ export function sessionsRoute({ service, idempotent, maxBodyBytes, heartbeatMs, 
     })
     .get('/v1/sessions/:id', async c => {
       const { id, wire } = await find(c.get('principal'), c.req.param('id'))
-      return c.json({ ...wire, messages: await store.messages(id) } satisfies Session)
+      return c.json({ ...service.withVm(wire), messages: await store.messages(id) } satisfies Session)
     })
     .post('/v1/sessions/:id/messages', jsonBody(messageCreate, maxBodyBytes), sentAgain, async c => {
       const session = await find(c.get('principal'), c.req.param('id'))

@@ -7,6 +7,7 @@ import { canonicalBody } from '../idempotency/canonical-body.ts'
 import type { AgentVersion, Also, RunService } from '../runs/service.ts'
 import type { RunStore } from '../runs/store.ts'
 import type { Live } from './live.ts'
+import type { Machines } from './machines.ts'
 import type { SessionRow, TurnEnd } from './session.ts'
 import { isAgentGone, isNotActive, type SessionStore } from './store.ts'
 import { turnInput } from './turn-input.ts'
@@ -19,6 +20,7 @@ export interface SessionServiceDeps {
   summary: RunStore['summary']
   currentByName: (tenantId: string, name: string) => Promise<AgentVersion | undefined>
   findVersion: (tenantId: string, versionId: string) => Promise<AgentVersion | undefined>
+  machines: Machines
   turnTimeoutMs: number
   newId: () => string
   now: () => Date
@@ -28,7 +30,7 @@ export type SessionService = ReturnType<typeof sessionService>
 
 /** Conversations: opening, talking, stopping (runtime contract §7). */
 export function sessionService(deps: SessionServiceDeps) {
-  const { store, live, runs, newId, now } = deps
+  const { store, live, runs, newId, now, machines } = deps
   const wait = (sessionId: string, turnId: string) =>
     waitForTurn({ store, live, timeoutMs: deps.turnTimeoutMs }, sessionId, turnId)
 
@@ -36,6 +38,12 @@ export function sessionService(deps: SessionServiceDeps) {
     const session = await store.get(id)
     if (!session) throw notFound('session', id)
     return session
+  }
+
+  /** With what is known of its own machine. */
+  function withVm(wire: Session): Session {
+    const vm = machines.of(wire.id)
+    return vm ? { ...wire, vm } : wire
   }
 
   async function reply(sessionId: string, turnId: string, outcome: Awaited): Promise<TurnReply> {
@@ -62,13 +70,8 @@ export function sessionService(deps: SessionServiceDeps) {
     ): Promise<Session> {
       const version = await deps.currentByName(tenantId, agentName)
       if (!version) throw notFound('agent', agentName)
-      if (version.manifest.session.dedicatedMicrovm) {
-        throw new ApiError(
-          'isolation_unavailable',
-          `${agentName} asks for a microVM of its own for each session (session.dedicatedMicrovm), and no enrolled node offers one`,
-        )
-      }
       const id = newId()
+      await machines.acquire(id, agentName, version.manifest)
       const session = {
         ...{ id, tenantId, agentName, agentId: version.agentId, versionId: version.versionId },
         title: title === undefined ? null : canonicalBody(title),
@@ -79,10 +82,13 @@ export function sessionService(deps: SessionServiceDeps) {
       try {
         await store.create(session, also(id))
       } catch (error) {
+        await machines.release(id)
         throw isAgentGone(error) ? notFound('agent', agentName) : error
       }
-      return (await found(id)).wire
+      return withVm((await found(id)).wire)
     },
+
+    withVm,
 
     /** Starts a turn and waits for it; a caller who goes away changes nothing about it. */
     async send(session: SessionRow, message: MessageCreate, also: Also): Promise<TurnReply> {
@@ -121,6 +127,7 @@ export function sessionService(deps: SessionServiceDeps) {
       const turnId = await store.stop(id, now().getTime())
       await live.look(id)
       if (turnId !== undefined) await runs.end(turnId, 'the session was stopped')
+      await machines.release(id)
       return (await found(id)).wire
     },
 
@@ -129,6 +136,7 @@ export function sessionService(deps: SessionServiceDeps) {
       if (!removed) throw notFound('session', id)
       await live.look(id)
       if (removed.turnId !== undefined) await runs.end(removed.turnId, 'the session was deleted')
+      await machines.release(id)
     },
   }
 }

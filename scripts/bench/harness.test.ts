@@ -5,6 +5,19 @@ import { benches } from './registry.ts'
 import { replaceSection, shown, toMarkdown, toText } from './report.ts'
 
 describe('the harness', () => {
+  test('begins no further round once its time is over, and says how many there were', async () => {
+    let rounds = 0
+    const bench: Bench = {
+      ...{ title: 'T', about: 'A.', unit: 'x', rounds: 50, roundsWithinMs: 0, expectations: [] },
+      prepare: async () => ({
+        variants: [{ name: 'A', round: async () => ++rounds }],
+        close: async () => undefined,
+      }),
+    }
+    expect((await runBench('t', bench)).rounds).toBe(3)
+    expect(rounds).toBe(4)
+  })
+
   test('warms up, then runs the variants in turn and compares them round by round', async () => {
     const order: string[] = []
     // A is disturbed in its third round and B in its second; pairs cancel what medians of each would not.

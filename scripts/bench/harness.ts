@@ -44,6 +44,8 @@ export interface Bench {
   about: string
   unit: string
   rounds: number
+  /** No further round is begun after this, from the beginning of the first; three are made whatever they take. */
+  roundsWithinMs?: number
   expectations: Expectation[]
   /** Which other products it can be measured beside, and how; without, it has none. */
   peers?: string
@@ -75,6 +77,8 @@ export interface Report extends Measured {
   expectations: { says: string; value: number; bound: string; met: boolean }[]
 }
 
+const LEAST_ROUNDS = 3
+
 /**
  * Runs the variants in turn, A B A B …, after one round of each that is not counted. The machine is shared: what slows one round of A
  * slows the round of B beside it, so ratios are taken pair by pair and only then summarised.
@@ -88,7 +92,11 @@ export async function runBench(
   const prepared = await bench.prepare({ peers })
   try {
     const values = prepared.variants.map((): number[] => [])
+    const began = performance.now()
+    let made = 0
     for (let round = -1; round < rounds; round++) {
+      if (round >= LEAST_ROUNDS && performance.now() - began > (bench.roundsWithinMs ?? Number.POSITIVE_INFINITY)) break
+      made = round + 1
       for (const [index, variant] of prepared.variants.entries()) {
         const value = await variant.round()
         if (round >= 0) values[index]?.push(value)
@@ -107,7 +115,7 @@ export async function runBench(
       title: bench.title,
       about: peers && bench.peers !== undefined ? `${bench.about} ${bench.peers}` : bench.about,
       unit: bench.unit,
-      rounds,
+      rounds: made,
       machine: {
         node: process.version,
         cores: availableParallelism(),

@@ -14,6 +14,7 @@ import type { Bench } from './harness.ts'
 
 const LIMITS = { memoryMb: 64, cpus: 2, pids: 32, diskMb: 16 }
 const DEADLINE_MS = 30_000
+const WHOLE = 'all of it, with its image built and its sandboxes started'
 
 /** Rows of the table, in the order of the variants. */
 const ROWS = [
@@ -37,14 +38,23 @@ export const isolationBench: Bench = {
     'answered with its new name, entropy and clock. QEMU runs on its software emulation, as no hardware virtualisation is here.',
   unit: 'ms',
   rounds: 11,
+  // What is made ready and what is put away take some of the 90 s as well.
+  roundsWithinMs: 60_000,
   expectations: [
     { says: 'a container is quick', value: median(ROWS[0]), atMost: 80 },
+    { says: 'a container of gVisor is quick enough', value: median(ROWS[2]), atMost: 450 },
     { says: 'gVisor, warm, is quick', value: median(ROWS[3]), atMost: 60 },
     { says: 'a paused machine is at hand', value: median(ROWS[4]), atMost: 10 },
     { says: 'a machine is restored in time', value: median(ROWS[6]), atMost: 150 },
     { says: 'a script starts at once', value: median(ROWS[7]), atMost: 5 },
+    {
+      says: 'the bench itself ends in time, in seconds',
+      value: ({ figures }) => figures.find(({ name }) => name === WHOLE)?.value ?? Number.NaN,
+      atMost: 90,
+    },
   ],
   async prepare() {
+    const began = performance.now()
     const folder = await mkdtemp(join(tmpdir(), 'waybill-bench-isolation-'))
     await chmod(folder, 0o711)
     const stateDir = join(folder, 'state')
@@ -98,6 +108,7 @@ export const isolationBench: Bench = {
     ]
     return {
       variants: ROWS.map((name, index) => ({ name, round: rounds[index]! })),
+      figures: async () => [{ name: WHOLE, value: (performance.now() - began) / 1000, unit: 's' }],
       async close() {
         for (const driver of drivers) await driver.close()
         await rm(folder, { recursive: true, force: true })

@@ -5,6 +5,7 @@ import type { buildConnector, Dispatcher } from 'undici'
 import { OutboundDenied } from '../http/outbound/outbound-denied.ts'
 import { type OutboundRule, type Target, targetOf } from '../http/outbound/outbound-rule.ts'
 import { guardedFetch, type Outside, type Send } from '../http/outbound/outside.ts'
+import { checkedAddresses } from './checked-addresses.ts'
 import { type Resolved, type ResolveHost, resolveHost } from './resolve-host.ts'
 
 export interface NodeOutsideOptions {
@@ -24,15 +25,7 @@ const NO_BODY = new Set([204, 205, 304])
 export function nodeOutside({ rule, resolve = resolveHost, connectMs = 10_000 }: NodeOutsideOptions): Outside {
   let started: Promise<{ send: Send; close(): Promise<void> }> | undefined
 
-  async function addressesOf(target: Target): Promise<readonly Resolved[]> {
-    const found = await resolve(target.host)
-    if (found.length === 0) throw new Error(`${target.host} has no address`)
-    for (const { address } of found) {
-      const problem = rule.address(target, address)
-      if (problem !== undefined) throw new OutboundDenied(problem)
-    }
-    return found
-  }
+  const addressesOf = (target: Target) => checkedAddresses(rule, resolve, target)
 
   // Loaded at the first call: a service that calls nobody does not pay for the client.
   const client = () => (started ??= startClient(addressesOf, connectMs))

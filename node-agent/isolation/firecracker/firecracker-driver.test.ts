@@ -3,6 +3,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { NO_IMAGE } from '../../guest/image-manifest.ts'
 import { kataDriver } from '../kata/kata-driver.ts'
 import { escapeProbes } from '../testing/escape-probes.ts'
 import { fakeFirecracker } from '../testing/fake-firecracker.ts'
@@ -12,7 +13,7 @@ import { firecrackerDriver } from './firecracker-driver.ts'
 import { bootRequests, jailerArgs, requestFault, restoreRequests, snapshotRequests } from './requests.ts'
 
 const LIMITS = { memoryMb: 64, cpus: 0.5, pids: 16, diskMb: 16 }
-const IMAGE = { rootfs: '/none', vmlinux: '/none', initramfs: '/none', digest: 'd' }
+const IMAGE = { rootfs: '/none', vmlinux: '/none', initramfs: '/none', digest: 'd', programs: [], rootMb: 0 }
 
 let folder: string
 beforeEach(async () => {
@@ -22,7 +23,7 @@ afterEach(() => rm(folder, { recursive: true, force: true }))
 
 describe('requests to firecracker, by our schema of its API', () => {
   it('fit it, and add no network interface', () => {
-    const all = [...bootRequests(LIMITS), ...snapshotRequests(), ...restoreRequests()]
+    const all = [...bootRequests(LIMITS, NO_IMAGE), ...snapshotRequests(), ...restoreRequests()]
     expect(all.map(requestFault).filter(Boolean)).toEqual([])
     expect(all.map(({ method, path }) => `${method} ${path}`)).toEqual([
       'PUT /machine-config',
@@ -35,7 +36,7 @@ describe('requests to firecracker, by our schema of its API', () => {
       'PATCH /vm',
       'PUT /snapshot/load',
     ])
-    expect(bootRequests(LIMITS)[0]!.body).toMatchObject({ vcpu_count: 1, mem_size_mib: 176 })
+    expect(bootRequests(LIMITS, NO_IMAGE)[0]!.body).toMatchObject({ vcpu_count: 1, mem_size_mib: 176 })
   })
 
   it.each([
@@ -76,7 +77,8 @@ describe('against a fake of the API, behind which no machine runs', () => {
   it('boot, snapshot and resume come in an order that it takes', async () => {
     const socket = join(folder, 'api.sock')
     const fake = await fakeFirecracker(socket)
-    for (const request of [...bootRequests(LIMITS), ...snapshotRequests()]) await sendRequest(socket, request, 1000)
+    for (const request of [...bootRequests(LIMITS, NO_IMAGE), ...snapshotRequests()])
+      await sendRequest(socket, request, 1000)
     expect(fake.said[0]).toContain('no virtual machine runs')
     expect(fake.said.slice(1).every(line => line.startsWith('204'))).toBe(true)
     await fake.close()
@@ -86,7 +88,7 @@ describe('against a fake of the API, behind which no machine runs', () => {
     const [one, two] = [join(folder, 'one.sock'), join(folder, 'two.sock')]
     const [fresh, used] = [await fakeFirecracker(one), await fakeFirecracker(two)]
     await sendRequest(one, restoreRequests()[0]!, 1000)
-    await sendRequest(two, bootRequests(LIMITS)[0]!, 1000)
+    await sendRequest(two, bootRequests(LIMITS, NO_IMAGE)[0]!, 1000)
     await expect(sendRequest(two, restoreRequests()[0]!, 1000)).rejects.toThrow('only into a fresh process')
     await Promise.all([fresh.close(), used.close()])
   })
@@ -94,7 +96,7 @@ describe('against a fake of the API, behind which no machine runs', () => {
   it('what is out of order is refused with its reason', async () => {
     const socket = join(folder, 'api.sock')
     const fake = await fakeFirecracker(socket)
-    const boot = bootRequests(LIMITS)
+    const boot = bootRequests(LIMITS, NO_IMAGE)
     await expect(sendRequest(socket, boot.at(-1)!, 1000)).rejects.toThrow('no kernel was given')
     await expect(sendRequest(socket, snapshotRequests()[1]!, 1000)).rejects.toThrow('not paused')
     for (const request of boot) await sendRequest(socket, request, 1000)

@@ -98,7 +98,7 @@ export function firecrackerDriver(options: FirecrackerOptions): Driver {
       firecracker: (await findProgram(binary))!,
       base,
       uid: JAIL_ID,
-      memoryBytes: (ramMbOf(limits) + VMM_OVERHEAD_MB) * 1024 * 1024,
+      memoryBytes: (ramMbOf(limits, image) + VMM_OVERHEAD_MB) * 1024 * 1024,
       pids: 64,
       cgroupVersion: await cgroupVersion(),
     })
@@ -175,6 +175,7 @@ export function firecrackerDriver(options: FirecrackerOptions): Driver {
       kernelRelease,
       ended,
       exec: channel.exec,
+      serve: channel.serve,
       ...sandboxFiles(channel.exec),
       async snapshot(): Promise<SnapshotRef> {
         if (channel.busy() > 0)
@@ -199,7 +200,7 @@ export function firecrackerDriver(options: FirecrackerOptions): Driver {
 
   async function keyOf(limits: SandboxLimits): Promise<string> {
     const { stdout } = await runTool(binary, ['--version'], 5000)
-    return `${stdout.split('\n')[0]}:${image.digest}:${ramMbOf(limits)}`
+    return `${stdout.split('\n')[0]}:${image.digest}:${ramMbOf(limits, image)}`
   }
 
   const driver: Driver = {
@@ -230,7 +231,7 @@ export function firecrackerDriver(options: FirecrackerOptions): Driver {
     start: (limits, deadlineMs) =>
       sandboxOf(
         limits,
-        bootRequests(limits),
+        bootRequests(limits, image),
         [
           [kernel, JAIL.kernel],
           [image.initramfs, JAIL.initrd],

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { GuestImage } from '../../guest/image-manifest.ts'
 import type { SandboxLimits } from '../driver.ts'
 import { ramMbOf } from '../qemu/machine.ts'
 
@@ -81,16 +82,16 @@ export const JAIL = {
 /** The port on which the agent listens, as the boot arguments tell it. */
 export const AGENT_PORT = 1024
 
-const BOOT_ARGS = `panic=-1 quiet loglevel=0 reboot=k random.trust_cpu=on 8250.nr_uarts=0 waybill.vsock=${AGENT_PORT}`
+const BOOT_ARGS = `panic=-1 quiet loglevel=0 reboot=k random.trust_cpu=on 8250.nr_uarts=0 rootfstype=ramfs waybill.vsock=${AGENT_PORT}`
 
 const put = (path: string, body: object): FirecrackerRequest => ({ method: 'PUT', path, body })
 
 /** From nothing to a machine that boots, in the order that the API asks for. No network interface is ever added. */
-export function bootRequests(limits: SandboxLimits): FirecrackerRequest[] {
+export function bootRequests(limits: SandboxLimits, image: Pick<GuestImage, 'rootMb'>): FirecrackerRequest[] {
   return [
     put('/machine-config', {
       vcpu_count: Math.max(1, Math.ceil(limits.cpus)),
-      mem_size_mib: ramMbOf(limits),
+      mem_size_mib: ramMbOf(limits, image),
       smt: false,
       track_dirty_pages: false,
     }),

@@ -148,7 +148,7 @@ exec ${flavour.binary} "$@"
   })
 
   it('is reported as missing, with what to install, where there is no such program', async () => {
-    const nowhere = { rootfs: '/', vmlinux: '/', initramfs: '/', digest: '' }
+    const nowhere = { rootfs: '/', vmlinux: '/', initramfs: '/', digest: '', programs: [], rootMb: 0 }
     const missing = ociDriver(
       { ...flavour, ...named(flavour, '/no/such/program') },
       { image: nowhere, stateDir: '/tmp' },

@@ -177,6 +177,7 @@ export function ociDriver(flavour: OciFlavour, { image, stateDir, tools, heartbe
           kernelRelease,
           ended,
           exec: channel.exec,
+          serve: channel.serve,
           ...sandboxFiles(channel.exec),
           async snapshot() {
             throw new IsolationError('unsupported', `A ${backend} sandbox cannot be snapshotted.`)

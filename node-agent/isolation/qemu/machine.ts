@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { PROTOCOL } from '../../guest/frames.ts'
-import type { GuestImage } from '../../guest/image-manifest.ts'
+import { type GuestImage, NO_IMAGE } from '../../guest/image-manifest.ts'
 import type { Accel, SandboxLimits } from '../driver.ts'
 import { TMP_MB } from '../oci/cgroups.ts'
 
@@ -10,7 +10,9 @@ const GUEST_OVERHEAD_MB = 80
 /** QEMU itself, beside the memory of its guest: code, devices and what it translates. */
 export const QEMU_OVERHEAD_MB = 224
 
-export const ramMbOf = ({ memoryMb, diskMb }: SandboxLimits) => memoryMb + diskMb + TMP_MB + GUEST_OVERHEAD_MB
+/** The image's files are in memory, and while the kernel unpacks them they are there twice. */
+export const ramMbOf = ({ memoryMb, diskMb }: SandboxLimits, { rootMb }: Pick<GuestImage, 'rootMb'>) =>
+  memoryMb + diskMb + TMP_MB + GUEST_OVERHEAD_MB + 2 * rootMb
 
 /** Where the memory of a machine comes from. */
 export type Ram =
@@ -37,6 +39,8 @@ export const FDS = { control: 3, agent: 4, state: 5 } as const
 const CMDLINE = [
   'panic=-1 quiet loglevel=0 random.trust_cpu=on cryptomgr.notests raid=noautodetect 8250.nr_uarts=0',
   'tsc=unstable rcupdate.rcu_expedited=1',
+  // Otherwise the first file system takes half of what the kernel leaves free, too little for an image with interpreters.
+  'rootfstype=ramfs',
 ].join(' ')
 
 /** Only an emulated processor is started without these defences: it runs no other guest's code. */
@@ -73,8 +77,7 @@ export function machineArgs({ id, accel, image, ramMb, ram, incoming }: MachineO
 
 /** A state fits only a machine with the same QEMU, devices, kernel, files and agent. */
 export function stateKey(version: string, options: Pick<MachineOptions, 'accel' | 'image' | 'ramMb'>): string {
-  const places = { vmlinux: '', initramfs: '', rootfs: '', digest: '' }
-  const args = machineArgs({ ...options, id: '', image: places, ram: { kind: 'empty' }, incoming: false })
+  const args = machineArgs({ ...options, id: '', image: NO_IMAGE, ram: { kind: 'empty' }, incoming: false })
   const parts = [version, options.image.digest, PROTOCOL, args]
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex')
 }

@@ -58,6 +58,7 @@ const ramIn = (folder: string) => join(folder, 'ram')
 
 export function qemuDriver(options: QemuOptions): Driver {
   const { image, accel, binary = 'qemu-system-x86_64', heartbeatMs = 5000, poolSize = 2, stateDir } = options
+  const snapshots = join(stateDir, 'qemu', 'snapshots')
   const templates = new Map<number, Promise<Template>>()
   const pools = new Map<string, Promise<Machine>[]>()
   const machines = new Set<Machine>()
@@ -162,7 +163,7 @@ export function qemuDriver(options: QemuOptions): Driver {
   }
 
   async function clone(limits: SandboxLimits): Promise<Machine> {
-    const ramMb = ramMbOf(limits)
+    const ramMb = ramMbOf(limits, image)
     const template = await templateOf(ramMb)
     return bringBack(limits, {
       ram: { kind: 'copy-on-write', path: template.ramPath },
@@ -171,7 +172,7 @@ export function qemuDriver(options: QemuOptions): Driver {
   }
 
   async function bringBack(limits: SandboxLimits, from: { ram: Ram; statePath: string }): Promise<Machine> {
-    const machine = await launch(ramMbOf(limits), limits.cpus, from)
+    const machine = await launch(ramMbOf(limits, image), limits.cpus, from)
     try {
       const through = machine.qemu.qmp.migrate('migrate-incoming', `fd:${FDS.state}`)
       await withDeadline(through, CLONE_MS, 'the state was not read')
@@ -182,7 +183,7 @@ export function qemuDriver(options: QemuOptions): Driver {
     }
   }
 
-  const poolKey = (limits: SandboxLimits) => `${image.digest}:${limits.cpus}:${ramMbOf(limits)}`
+  const poolKey = (limits: SandboxLimits) => `${image.digest}:${limits.cpus}:${ramMbOf(limits, image)}`
 
   function refill(limits: SandboxLimits): Promise<unknown> {
     const pool = pools.get(poolKey(limits))
@@ -247,6 +248,7 @@ export function qemuDriver(options: QemuOptions): Driver {
       kernelRelease,
       ended,
       exec: channel.exec,
+      serve: channel.serve,
       ...sandboxFiles(channel.exec),
       async snapshot() {
         if (channel.busy() > 0)
@@ -265,8 +267,9 @@ export function qemuDriver(options: QemuOptions): Driver {
 
   /** Everything, memory too, in one file; the machine pauses meanwhile. */
   async function save(machine: Machine, limits: SandboxLimits, flush: () => Promise<void>): Promise<SnapshotRef> {
-    const key = stateKey(await versionOf(), { accel, image, ramMb: ramMbOf(limits) })
-    const folder = join(stateDir, 'qemu', 'snapshots', randomBytes(12).toString('hex'))
+    const key = stateKey(await versionOf(), { accel, image, ramMb: ramMbOf(limits, image) })
+    // Named for this process: what it leaves behind is known to be nobody's.
+    const folder = join(snapshots, newOwnedId('qemu'))
     await mkdir(folder, { recursive: true, mode: 0o700 })
     try {
       await flush()
@@ -313,12 +316,12 @@ export function qemuDriver(options: QemuOptions): Driver {
       })
       const sandbox = await wake(machine, limits, until - performance.now())
       void refill(limits).catch(() => undefined)
-      return sandbox
+      return { ...sandbox, pooled: waiting !== undefined }
     },
 
     async restore(ref, deadlineMs) {
       const until = performance.now() + deadlineMs
-      const key = stateKey(await versionOf(), { accel, image, ramMb: ramMbOf(ref.limits) })
+      const key = stateKey(await versionOf(), { accel, image, ramMb: ramMbOf(ref.limits, image) })
       if (ref.backend !== 'qemu' || ref.key !== key) {
         throw new IsolationError(
           'start_failed',
@@ -335,6 +338,9 @@ export function qemuDriver(options: QemuOptions): Driver {
       const found = [...(await listGroups()), ...(await readdir(place).catch(() => []))]
       const orphans = [...new Set(found)].filter(id => isOrphan(id, 'qemu'))
       const reaped: Reaped[] = []
+      for (const id of (await readdir(snapshots).catch(() => [])).filter(id => isOrphan(id, 'qemu'))) {
+        await rm(join(snapshots, id), { recursive: true, force: true })
+      }
       for (const id of orphans) {
         await killNamed(id)
         await removeGroup(id)

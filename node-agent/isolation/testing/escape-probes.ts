@@ -3,6 +3,7 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { release, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Duplex } from 'node:stream'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Driver, Sandbox, SandboxLimits } from '../driver.ts'
 import { shell } from './run-command.ts'
@@ -55,6 +56,18 @@ export function escapeProbes({ driver, limits, ownKernel, survives, startMs }: P
       if (seen === 'one\n') fed.resolve()
     }
     expect([seen, await exec.exit]).toEqual(['one\ntwo\n', code(0)])
+  })
+
+  it('has calls to a port of its loopback answered by the host, one after another and whole', async () => {
+    const open = new Set<Duplex>()
+    await sandbox.serve(7707, stream => {
+      open.add(stream)
+      stream.pipe(stream).on('close', () => open.delete(stream))
+    })
+    // Few processes at once: gVisor keeps a dozen tasks of the host for each.
+    const line = 'head -c 700000 /dev/zero | nc 127.0.0.1 7707 | wc -c; echo hi | nc 127.0.0.1 7707'
+    expect(await shell(sandbox, line)).toMatchObject({ stdout: '700000\nhi\n' })
+    await expect.poll(() => open.size).toBe(0)
   })
 
   it('gives input of megabytes whole, at the pace of its reader', async () => {

@@ -10,12 +10,18 @@ import { type GuestImage, openImage } from '../../guest/image-manifest.ts'
 export const hasGuestInputs = (): boolean =>
   requireBackend('guest inputs', existsSync(join(INPUTS_FOLDER, 'inputs.lock')), 'bash scripts/setup-host.sh')
 
+/** Whether the packages are here that an image with interpreters is built from. */
+export const hasInterpreters = (): boolean =>
+  requireBackend('interpreters', existsSync(join(INPUTS_FOLDER, 'interpreters.lock')), 'bash scripts/setup-host.sh')
+
 /** Where the guest image stands, built once for each state of its sources. */
-export async function testImageFolder(): Promise<string> {
-  const sources = ['agent.c', 'build-image.ts', 'cpio.ts'].map(name => new URL(`../../guest/${name}`, import.meta.url))
+export async function testImageFolder({ interpreters = false } = {}): Promise<string> {
+  const sources = [
+    ...['agent.c', 'build-image.ts', 'cpio.ts', 'interpreters.ts', 'clients/waybill.js', 'clients/waybill.py'],
+  ].map(name => new URL(`../../guest/${name}`, import.meta.url))
   const key = sha256Of(Buffer.concat([join(INPUTS_FOLDER, 'inputs.lock'), ...sources].map(path => readFileSync(path))))
-  const folder = join(tmpdir(), `waybill-guest-image-${key.slice(0, 16)}`)
-  if ((await openImage(folder)) === undefined) await buildImage(INPUTS_FOLDER, folder)
+  const folder = join(tmpdir(), `waybill-guest-image-${key.slice(0, 16)}${interpreters ? '-interpreters' : ''}`)
+  if ((await openImage(folder)) === undefined) await buildImage(INPUTS_FOLDER, folder, { interpreters })
   return folder
 }
 

@@ -259,6 +259,9 @@ export function wasmDriver(): Driver {
       },
       readFile: async (path, maxBytes) => workspace.read(path, maxBytes),
       listFiles: async path => workspace.list(path),
+      async serve() {
+        throw new IsolationError('unsupported', 'A wasm sandbox has no connections.')
+      },
       async snapshot() {
         throw new IsolationError('unsupported', 'A wasm sandbox cannot be snapshotted.')
       },

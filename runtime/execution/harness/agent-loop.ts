@@ -2,10 +2,11 @@ import { canonicalize } from '../../../shared/sign/jcs.ts'
 import { RunFailure, StepFailure } from '../failure.ts'
 import type { Message } from '../models/model.ts'
 import { type AgentRun, askModel, type Loop, type Said, startLoop } from './agent-run.ts'
-import { circling, findAnomalies } from './anomalies.ts'
+import { circling } from './anomalies.ts'
 import { gate } from './gate.ts'
 import { type OutputCheck, outputCheck } from './output.ts'
 import { ask, callTools } from './tool-calls.ts'
+import { watch } from './watch.ts'
 
 /** Where nothing is known about a model's window, most have at least this. */
 const DEFAULT_CONTEXT = 128_000
@@ -29,10 +30,10 @@ export async function agentLoop(run: AgentRun): Promise<Record<string, unknown>>
       const results = await callTools(loop, turn, said.toolCalls, before)
       talk.add({ role: 'tool', results })
       const calls = canonicalize(said.toolCalls.map(({ name, arguments: given }) => [name, given]))
-      await watch(loop, turn, circle.turn(calls, canonicalize(results.map(({ content }) => content))))
+      await watch(loop, `model-${turn}`, circle.turn(calls, canonicalize(results.map(({ content }) => content))))
       continue
     }
-    await watch(loop, turn, 0)
+    await watch(loop, `model-${turn}`, 0)
     const checked: OutputCheck = check ? check(said.text) : { ok: true, output: { result: said.text } }
     if (checked.ok) {
       await gateOutput(loop, turn, said, before)
@@ -96,28 +97,6 @@ function keptFrom(messages: readonly Message[], tokens: number): number {
   }
   while (keep > 0 && messages[messages.length - keep]?.role === 'tool') keep--
   return keep
-}
-
-async function watch(loop: Loop, turn: number, circle: number): Promise<void> {
-  const { manifest, history, journal, steps, used } = loop
-  const observed = {
-    ...{ steps: steps.started, retries: history.retries, costNano: used.costNano },
-    tokens: used.tokensIn + used.tokensOut,
-  }
-  for (const finding of findAnomalies(manifest.anomalies, observed, circle, history.anomalies)) {
-    const { action } = manifest.anomalies
-    const stepId = `model-${turn}`
-    journal.append({ kind: 'anomaly_detected', stepId, attempt: 1, payload: { ...finding, action } })
-    history.anomalies.add(finding.kind)
-    if (action === 'fail') throw new RunFailure('anomaly', finding.message, { stepId })
-  }
-  if (manifest.anomalies.action !== 'wait') return
-  for (const kind of history.anomalies) {
-    if (loop.passed.has(kind)) continue
-    const refusal = await ask(loop, `approval-anomaly-${kind}`, 'anomaly', `Go on although: ${kind}?`)
-    if (refusal !== undefined) throw new RunFailure('anomaly', refusal)
-    loop.passed.add(kind)
-  }
 }
 
 async function gateOutput(loop: Loop, turn: number, said: Said, before: readonly Message[]): Promise<void> {

@@ -1,24 +1,17 @@
 import { type Schema, Validator } from '@cfworker/json-schema'
-import { Parked, type ParkedUntil, RunFailure, StepFailure } from '../failure.ts'
+import type { StepKind } from '../../../shared/wire/runtime/run.ts'
+import { AllParked, Parked, type ParkedUntil, RunFailure, StepFailure } from '../failure.ts'
 import type { Message, ToolCall, ToolResult } from '../models/model.ts'
 import type { ExposedTool } from '../tools/exposed-tool.ts'
 import { type Loop, use } from './agent-run.ts'
 import { gateOf } from './confidence.ts'
 import { gate } from './gate.ts'
 
-/** Several calls of one turn wait at once, each for its own. */
-export class AllParked extends Error {
-  override name = 'AllParked'
-  readonly all: readonly ParkedUntil[]
-  constructor(all: readonly ParkedUntil[]) {
-    super('parked')
-    this.all = all
-  }
-}
-
 /** Makes the calls of a turn side by side and gives their results in the order of the calls. */
 export async function callTools(loop: Loop, turn: number, calls: readonly ToolCall[], before: readonly Message[]) {
-  const settled = await Promise.allSettled(calls.map((call, at) => callTool(loop, turn, at + 1, call, before)))
+  const settled = await Promise.allSettled(
+    calls.map(async (call, at) => asResult(call, await callTool(loop, turn, at + 1, call, before))),
+  )
   const results: ToolResult[] = []
   const parked: ParkedUntil[] = []
   let failure: unknown
@@ -33,30 +26,43 @@ export async function callTools(loop: Loop, turn: number, calls: readonly ToolCa
   return results
 }
 
-async function callTool(
+export type Called =
+  | { failed: false; output: unknown }
+  /** `code` is absent where no call was made: the tool is not there, its arguments do not fit, or a human said no. */
+  | { failed: true; kind: StepKind; message: string; code?: string }
+
+function asResult({ id, name }: ToolCall, called: Called): ToolResult {
+  const content: unknown = called.failed
+    ? { error: called.message, ...(called.code !== undefined && { code: called.code }) }
+    : called.output
+  return {
+    ...{ callId: id, name, failed: called.failed },
+    content: typeof content === 'string' ? content : JSON.stringify(content),
+  }
+}
+
+/** One call of a tool: what it gave, or why it did not. */
+export async function callTool(
   loop: Loop,
   turn: number,
   index: number,
-  { id, name, arguments: said }: ToolCall,
+  { name, arguments: said }: Omit<ToolCall, 'id'>,
   before: readonly Message[],
-): Promise<ToolResult> {
-  const result = (content: unknown, failed: boolean): ToolResult => ({
-    ...{ callId: id, name, failed },
-    content: typeof content === 'string' ? content : JSON.stringify(content),
-  })
+): Promise<Called> {
   const tool = loop.tools.get(name)
-  if (!tool) return result({ error: `there is no tool called ${name}` }, true)
+  if (!tool) return { failed: true, kind: 'tool', message: `there is no tool called ${name}` }
+  const { kind } = tool
   const given = tool.asMeant?.(said) ?? said
   const problem = argumentProblem(tool, given)
-  if (problem !== undefined) return result({ error: problem }, true)
+  if (problem !== undefined) return { failed: true, kind, message: problem }
   try {
     const place = `${turn}-${index}`
     const refusal = await allowed(loop, tool, place, given, before)
-    if (refusal !== undefined) return result({ error: refusal }, true)
-    const stepId = `${tool.kind}-${place}`
+    if (refusal !== undefined) return { failed: true, kind, message: refusal }
+    const stepId = `${kind}-${place}`
     const outcome = await loop.steps.run(
       {
-        ...{ stepId, kind: tool.kind, name },
+        ...{ stepId, kind, name },
         effect: tool.effect(given),
         onInterrupted: tool.onInterrupted(given),
         action: { name, arguments: given },
@@ -66,10 +72,10 @@ async function callTool(
       call => tool.call(given, { runId: loop.runId, turn, index, stepId }, call),
     )
     use(loop, outcome)
-    return result(outcome.output, false)
+    return { failed: false, output: outcome.output }
   } catch (error) {
-    // The model is told and may try something else.
-    if (error instanceof StepFailure) return result({ error: error.message, code: error.code }, true)
+    // Whoever called is told and may try something else.
+    if (error instanceof StepFailure) return { failed: true, kind, message: error.message, code: error.code }
     throw error
   }
 }

@@ -4,25 +4,40 @@ import type { BuiltInTool } from '../../../shared/wire/runtime/tool.ts'
 import { RunFailure } from '../failure.ts'
 import type { Offered, Sandboxes } from './sandboxes.ts'
 
-export const SANDBOX_TOOLS = ['exec', 'python', 'node', 'read_file', 'list_files', 'write_file'] as const
+export const SANDBOX_TOOLS = [
+  'exec',
+  'python',
+  'node',
+  'read_file',
+  'list_files',
+  'write_file',
+  'install_packages',
+] as const
 export type SandboxTool = (typeof SANDBOX_TOOLS)[number]
 
-/** Of the contract, and not of this version. */
-const LATER: readonly BuiltInTool[] = ['install_packages', 'browse']
+const PROGRAM: Partial<Record<BuiltInTool, string>> = { python: 'python3', node: 'node', install_packages: 'pip' }
 
-const INTERPRETERS: ReadonlySet<string> = new Set(['python3', 'node'])
-const PROGRAM: Partial<Record<BuiltInTool, string>> = { python: 'python3', node: 'node' }
+const BUILD_ONE =
+  '"node-agent image --interpreters" builds one that has, and NODE_SANDBOX_TOOLS puts programs into containers'
+
+const INTERPRETERS: Readonly<Record<string, string>> = {
+  ...{ python: 'python3', python3: 'python3', node: 'node', nodejs: 'node' },
+}
 
 export const isSandboxTool = (name: string): name is SandboxTool => (SANDBOX_TOOLS as readonly string[]).includes(name)
 
+/** Whether foreign code of a run is to be put into something: commands that a model calls, or a program of its own. */
+export const needsSandbox = ({ tools, entrypoint }: Pick<Manifest, 'tools' | 'entrypoint'>): boolean =>
+  entrypoint !== undefined || tools.some(({ name }) => isSandboxTool(name))
+
 /** The backends that honour a manifest, the strongest first; none where nothing foreign runs. `commands`: MCP servers that are started. */
 export function backendsFor(
-  { isolation, tools }: Pick<Manifest, 'isolation' | 'tools'>,
+  manifest: Pick<Manifest, 'isolation' | 'tools' | 'entrypoint'>,
   commands: boolean,
 ): readonly Backend[] {
-  const sandboxed = commands || tools.some(({ name }) => isSandboxTool(name))
+  const { isolation } = manifest
   // A model loop holds no foreign code, but what it calls in a sandbox does.
-  const needed: Isolation = isolation === 'shared' && sandboxed ? 'microvm' : isolation
+  const needed: Isolation = isolation === 'shared' && (commands || needsSandbox(manifest)) ? 'microvm' : isolation
   return isolationTable[needed].satisfiedBy.filter(one => one !== 'any')
 }
 
@@ -43,12 +58,13 @@ export async function placed(
     const message = `${ofCommand}; wasm holds single modules and starts no commands: declare runc, gvisor or microvm`
     throw new RunFailure('isolation_unavailable', message)
   }
-  if (entrypoint) {
-    throw new RunFailure('isolation_unavailable', 'this version does not run entrypoints yet: nothing was run')
+  if (entrypoint && isolation === 'wasm') {
+    const message =
+      'an entrypoint is a program, which wasm does not run: declare microvm, gvisor or runc; nothing was run'
+    throw new RunFailure('isolation_unavailable', message)
   }
-  const later = tools.map(({ name }) => name).filter(name => LATER.includes(name))
-  if (later.length > 0) {
-    const message = `${later.join(' and ')} need a microVM with an image that this version does not have yet: nothing was run`
+  if (tools.some(({ name }) => name === 'browse')) {
+    const message = 'browse needs a microVM whose image has a browser, and this version builds none: nothing was run'
     throw new RunFailure('isolation_unavailable', message)
   }
   const wanted = backendsFor(manifest, command !== undefined)
@@ -56,7 +72,10 @@ export async function placed(
   const offered = await sandboxes.offered(wanted)
   const found = wanted.flatMap(backend => offered.find(one => one.backend === backend) ?? [])[0]
   if (found === undefined) {
-    const sandboxed = tools.map(({ name }) => name).filter(isSandboxTool)
+    const sandboxed = [
+      ...(entrypoint ? ['its entrypoint'] : []),
+      ...tools.map(({ name }) => name).filter(isSandboxTool),
+    ]
     const what = isolation === 'shared' ? 'a microVM' : isolation
     if (ofCommand !== undefined) {
       const message = `${ofCommand}; no enrolled node offers ${what} (${wanted.join(', ')}) for it: give the server a url instead`
@@ -69,14 +88,19 @@ export async function placed(
   for (const { name } of tools) {
     const program = PROGRAM[name]
     if (program !== undefined && !found.programs.has(program)) {
-      const message = `the tool ${name} needs ${program}, which the image of ${found.backend} does not have: nothing was run`
+      const message = `the tool ${name} needs ${program}, which the image of ${found.backend} does not have: nothing was run. ${BUILD_ONE}`
       throw new RunFailure('isolation_unavailable', message)
     }
   }
   for (const { name, command: program } of commandsElsewhere ? [] : mcpServers) {
-    if (program === undefined || !INTERPRETERS.has(program) || found.programs.has(program)) continue
+    if (program === undefined || INTERPRETERS[program] === undefined || found.programs.has(INTERPRETERS[program]))
+      continue
     const why = `the MCP server ${name} needs ${program}, which the root of ${found.backend} does not have`
-    const message = `${why}: nothing was run. NODE_SANDBOX_TOOLS puts programs into it`
+    throw new RunFailure('isolation_unavailable', `${why}: nothing was run. ${BUILD_ONE}`)
+  }
+  const interpreter = entrypoint && INTERPRETERS[entrypoint.command.replace(/^.*\//, '')]
+  if (interpreter !== undefined && !found.programs.has(interpreter)) {
+    const message = `the entrypoint needs ${interpreter}, which the image of ${found.backend} does not have: nothing was run. ${BUILD_ONE}`
     throw new RunFailure('isolation_unavailable', message)
   }
   return found

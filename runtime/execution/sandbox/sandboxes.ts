@@ -9,19 +9,73 @@ export interface Offered {
   programs: ReadonlySet<string>
 }
 
+/** What was decided about a call out of a sandbox. */
+export interface EgressDecision {
+  allowed: boolean
+  /** `CONNECT` where the call itself is encrypted. */
+  method: string
+  host: string
+  port: number
+  reason?: string
+}
+
+export interface Egress {
+  rules: Manifest['egress']
+  /** Told before a decision takes effect; what it cannot be told of is not let through. */
+  decided: (decision: EgressDecision) => Promise<void>
+}
+
+/** The machine that a session has for itself. */
+export interface SessionVm {
+  backend: Backend
+  /** `warm`: it was there already, from a pool or put away; `released`: it is put away, or was ended. */
+  state: 'warm' | 'cold' | 'released'
+  /** How long it took to have it. */
+  acquiredMs: number
+}
+
+export interface SessionMachine {
+  id: string
+  offered: Offered
+  limits: Manifest['limits']
+  idleMs: number
+}
+
+/** Machines of sessions: they outlive turns, and are put away when nobody talks. */
+export interface SessionSandboxes {
+  acquire(machine: SessionMachine): Promise<SessionVm>
+  of(sessionId: string): SessionVm | undefined
+  /** Its session is over: nothing of it stays. */
+  release(sessionId: string): Promise<void>
+}
+
 export interface SandboxFor {
   runId: string
+  /** The session whose own machine this is a turn in. */
+  session?: { id: string; idleMs: number } | undefined
   offered: Offered
   limits: Manifest['limits']
   files: Manifest['files']
   /** Secrets of the run; they are in the environment of every command and nowhere else. */
   env: Readonly<Record<string, string>>
+  egress: Egress
+  /** How a node keeps the key of a file that holds data of this run: as run data is kept. */
+  fileKeys: { seal(text: string): string; open(sealed: string): string }
 }
 
 export interface Command {
   argv: readonly [string, ...string[]]
   cwd?: string
   stdin?: string
+  /** On top of the variables of every command. */
+  env?: Readonly<Record<string, string>>
+}
+
+export interface CommandLimits {
+  deadlineMs: number
+  signal: AbortSignal
+  /** Of both its outputs together; absent: what a model is shown. */
+  outputBytes?: number
 }
 
 /** How a command ended; `limit` names the bound that ended it. */
@@ -53,9 +107,11 @@ export interface FileEntry {
 export interface RunSandbox {
   readonly offered: Offered
   readonly kernelRelease: string
-  run(command: Command, limits: { deadlineMs: number; signal: AbortSignal }): Promise<CommandEnd>
+  run(command: Command, limits: CommandLimits): Promise<CommandEnd>
   /** Starts a program that lives until it is killed, or the sandbox is closed. */
   pipe(argv: Command['argv']): Promise<SandboxPipe>
+  /** From now on this answers what commands call by HTTP on the port of their loopback. */
+  serve(port: number, answer: (request: Request) => Promise<Response>): Promise<void>
   writeFile(path: string, content: Uint8Array): Promise<void>
   readFile(path: string, maxBytes: number): Promise<Uint8Array>
   listFiles(path: string): Promise<FileEntry[]>
@@ -72,6 +128,8 @@ export interface Sandboxes {
   known(): readonly Offered[]
   /** Begins with the workspace as it was last kept, or with the files of the manifest. */
   open(run: SandboxFor): Promise<RunSandbox>
+  /** Absent where no machine can be held between turns. */
+  sessions?: SessionSandboxes
   /** The run is over: nothing of its workspace stays. */
   forget(runId: string): Promise<void>
 }

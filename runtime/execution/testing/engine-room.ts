@@ -25,7 +25,16 @@ export interface RoomOptions
   extends Partial<
     Pick<
       EngineDeps,
-      'isGone' | 'limits' | 'owner' | 'children' | 'outbound' | 'connectorsOf' | 'sandboxes' | 'secretOf' | 'mcp'
+      | 'egressDecided'
+      | 'isGone'
+      | 'limits'
+      | 'owner'
+      | 'children'
+      | 'outbound'
+      | 'connectorsOf'
+      | 'sandboxes'
+      | 'secretOf'
+      | 'mcp'
     >
   > {
   url?: string
@@ -97,6 +106,7 @@ export async function engineRoom({
     outbound: () => Promise.reject(new Error('this test calls nobody')),
     connectorsOf: async () => [],
     sandboxes: noSandboxes,
+    egressDecided: async () => undefined,
     secretOf: async () => undefined,
     mcp: {
       fetch: () => Promise.reject(new Error('this test calls no MCP server')),

@@ -2,7 +2,7 @@ import { fromBase64, toBase64, utf8 } from '../../../shared/sign/bytes.ts'
 import { builtInTools, type Effect, interruptedDefault, type Tool } from '../../../shared/wire/runtime/tool.ts'
 import { StepFailure } from '../failure.ts'
 import type { SandboxTool } from '../sandbox/placement.ts'
-import type { SandboxOfRun } from '../sandbox/run-sandbox.ts'
+import { provenance, type SandboxOfRun } from '../sandbox/run-sandbox.ts'
 import type { Command, RunSandbox } from '../sandbox/sandboxes.ts'
 import type { StepResult } from '../step.ts'
 import type { ExposedTool } from './exposed-tool.ts'
@@ -21,6 +21,15 @@ interface Spec {
 }
 
 const text = { type: 'string' }
+/** A name and perhaps a version: nothing that a package manager would take for an option, an address or a file. */
+const PACKAGE =
+  '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}(\\[[A-Za-z0-9,._-]{1,100}\\])?((==|>=|<=|~=|!=|<|>)[A-Za-z0-9.*+!_-]{1,64})?$'
+/** Programs find what is there by PYTHONPATH. Only what is built already: a source would run code of its own to install itself. */
+const PIP_OPTIONS = [
+  ...['--quiet', '--no-input', '--disable-pip-version-check', '--no-cache-dir', '--only-binary=:all:', '--upgrade'],
+  ...['--retries=0', '--timeout=20'],
+  '--target=/work/.python',
+]
 const command = (argv: Command['argv'], given: Given): Command => ({
   argv,
   ...(typeof given.cwd === 'string' && { cwd: given.cwd }),
@@ -53,6 +62,23 @@ const SPECS: Record<SandboxTool, Spec> = {
     required: ['code'],
     changes: true,
     call: (sandbox, given, limits) => sandbox.run(command(['node', '-e', String(given.code)], {}), limits),
+  },
+  install_packages: {
+    description:
+      'Installs packages for Python into the workspace, from the registry that the egress rules let the sandbox reach.',
+    properties: {
+      manager: { enum: ['pip', 'npm', 'apt'] },
+      packages: { type: 'array', items: { type: 'string', pattern: PACKAGE }, minItems: 1, maxItems: 50 },
+    },
+    required: ['manager', 'packages'],
+    changes: true,
+    call: (sandbox, given, limits) => {
+      if (given.manager !== 'pip') {
+        throw new StepFailure('unsupported', `the image has no ${String(given.manager)}: only pip installs packages`)
+      }
+      const packages = (given.packages as string[]).map(String)
+      return sandbox.run(command(['pip', 'install', ...PIP_OPTIONS, ...packages], {}), limits)
+    },
   },
   read_file: {
     description: 'Reads a file of the workspace; what is no text comes as base64.',
@@ -104,12 +130,7 @@ export function sandboxTool(tool: Tool & { name: SandboxTool }, sandbox: Sandbox
       const output = await call(room, given, { deadlineMs: seconds * 1000, signal })
       // Before the result is on record: what a later step finds must not be older than what was said of it.
       if (changes) await room.keep()
-      const { backend, accel } = room.offered
-      return {
-        output: JSON.parse(sandbox.withoutSecrets(JSON.stringify(output))) as unknown,
-        isolationUsed: backend,
-        meta: { backend, kernelRelease: room.kernelRelease, ...(accel && { accel }) },
-      }
+      return { output: sandbox.withoutSecretsIn(output), ...provenance(room) }
     },
   }
 }

@@ -1,0 +1,170 @@
+import { createServer as createHttp, request as httpRequest, type Server } from 'node:http'
+import { type AddressInfo, connect, createServer, type Server as NetServer } from 'node:net'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { EgressDecision } from '../../runtime/execution/sandbox/sandboxes.ts'
+import { readAllowEntry } from '../../shared/http/outbound/allow-list.ts'
+import { outboundRule } from '../../shared/http/outbound/outbound-rule.ts'
+import { type EgressProxyOptions, egressProxy } from './egress-proxy.ts'
+
+let far: Server
+let farPort: number
+const open: NetServer[] = []
+const heard: { method: string; url: string; headers: Record<string, unknown>; body: string }[] = []
+
+beforeAll(async () => {
+  far = createHttp((request, response) => {
+    let body = ''
+    request.on('data', piece => (body += piece))
+    request.on('end', () => {
+      heard.push({ method: request.method!, url: request.url!, headers: request.headers, body })
+      response.writeHead(207, { 'x-far': 'yes', connection: 'close' }).end('from afar')
+    })
+  })
+  await new Promise<void>(done => far.listen(0, '127.0.0.1', done))
+  farPort = (far.address() as AddressInfo).port
+})
+afterAll(() => {
+  far.close()
+  for (const one of open) one.close()
+})
+
+interface Given extends Partial<EgressProxyOptions> {
+  rules: EgressProxyOptions['egress']['rules']
+}
+
+/** A proxy on a port of this machine, in the place of a sandbox's channel. */
+async function proxyOf({ rules, ...options }: Given) {
+  const decisions: EgressDecision[] = []
+  const proxy = egressProxy({
+    egress: { rules, decided: async decision => void decisions.push(decision) },
+    // The operator opens this machine, and no other private address.
+    rule: outboundRule([readAllowEntry(`127.0.0.1:${farPort}`)!]),
+    resolve: async host => [{ address: host === 'inner.example' ? '10.0.0.8' : '127.0.0.1', family: 4 }],
+    ...options,
+  })
+  const server = createServer(proxy)
+  open.push(server)
+  await new Promise<void>(done => server.listen(0, '127.0.0.1', done))
+  const { port } = server.address() as AddressInfo
+  const ask = (method: string, path: string, body = '', headers = {}) =>
+    new Promise<{ status: number; text: string; headers: object }>((resolve, reject) => {
+      const request = httpRequest({ port, method, path, headers }, response => {
+        let text = ''
+        response.on('data', piece => (text += piece))
+        response.on('end', () => resolve({ status: response.statusCode!, text, headers: response.headers }))
+      })
+      request.on('error', reject)
+      request.end(body)
+    })
+  const tunnel = (authority: string) =>
+    new Promise<string>((resolve, reject) => {
+      const socket = connect(port, '127.0.0.1')
+      let said = ''
+      let sent = false
+      socket.write(`CONNECT ${authority} HTTP/1.1\r\nhost: ${authority}\r\n\r\n`)
+      socket.on('data', piece => {
+        said += piece
+        if (!sent && said.startsWith('HTTP/1.1 200'))
+          socket.write('GET /through HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n')
+        sent = true
+      })
+      socket.on('end', () => resolve(said))
+      socket.on('error', reject)
+    })
+  return { ask, tunnel, decisions }
+}
+
+const rule = (host: string, more: { ports?: number[]; methods?: string[] } = {}) => ({
+  host,
+  ports: [farPort],
+  ...more,
+})
+
+describe('the way out of a sandbox', () => {
+  it('lets through what the rules name, without what belongs to one hop, and says so first', async () => {
+    const { ask, decisions } = await proxyOf({ rules: [rule('far.example', { methods: ['POST'] })] })
+    const headers = {
+      'proxy-authorization': 'x',
+      connection: 'x-mine',
+      'x-mine': '1',
+      'x-kept': '2',
+      host: 'other.example',
+    }
+    const answer = await ask('POST', `http://far.example:${farPort}/a?b=c`, 'body', headers)
+    expect(answer).toMatchObject({ status: 207, text: 'from afar', headers: { 'x-far': 'yes' } })
+    const got = heard.at(-1)!
+    expect(got).toMatchObject({ method: 'POST', url: '/a?b=c', body: 'body' })
+    expect(got.headers).toMatchObject({ host: `far.example:${farPort}`, 'x-kept': '2' })
+    expect(Object.keys(got.headers)).not.toEqual(expect.arrayContaining(['x-mine']))
+    expect(decisions).toEqual([{ allowed: true, method: 'POST', host: 'far.example', port: farPort }])
+  })
+
+  it('carries an encrypted connection to a host that a rule names without methods', async () => {
+    const { tunnel, decisions } = await proxyOf({ rules: [rule('far.example')] })
+    expect(await tunnel(`far.example:${farPort}`)).toContain('from afar')
+    expect(decisions).toMatchObject([{ allowed: true, method: 'CONNECT' }])
+  })
+
+  it.each<[string, Given['rules'], string, string, RegExp]>([
+    ['everything without rules', [], 'GET', 'http://far.example/', /do not name far\.example/],
+    ['another host', [{ host: 'a.example', ports: [80] }], 'GET', 'http://b.example/', /do not name b\.example/],
+    ['another port', [{ host: 'a.example', ports: [80] }], 'GET', 'http://a.example:81/', /do not open port 81/],
+    [
+      'another method',
+      [{ host: 'a.example', ports: [80], methods: ['GET'] }],
+      'PUT',
+      'http://a.example/',
+      /do not allow PUT/,
+    ],
+    [
+      'a private address behind a name',
+      [{ host: 'inner.example', ports: [80] }],
+      'GET',
+      'http://inner.example/',
+      /private address/,
+    ],
+    [
+      'the metadata address',
+      [{ host: '169.254.169.254', ports: [80] }],
+      'GET',
+      'http://169.254.169.254/',
+      /metadata address/,
+    ],
+    [
+      'a loopback port that is not the operator’s',
+      [{ host: '127.0.0.1', ports: [1] }],
+      'GET',
+      'http://127.0.0.1:1/',
+      /loopback address/,
+    ],
+  ])('refuses %s, with the reason on record', async (_what, rules, method, url, reason) => {
+    const before = heard.length
+    const { ask, decisions } = await proxyOf({ rules })
+    expect(await ask(method, url)).toMatchObject({ status: 403, text: expect.stringMatching(reason) })
+    expect(decisions).toMatchObject([{ allowed: false, reason: expect.stringMatching(reason) }])
+    expect(heard).toHaveLength(before)
+  })
+
+  it('refuses to hide methods that a rule restricts', async () => {
+    const { tunnel, decisions } = await proxyOf({ rules: [rule('far.example', { methods: ['GET'] })] })
+    expect(await tunnel(`far.example:${farPort}`)).toMatch(/403[\s\S]*hides its method/)
+    expect(decisions).toMatchObject([{ allowed: false, method: 'CONNECT' }])
+  })
+
+  it('lets nothing through that cannot be written down', async () => {
+    const before = heard.length
+    const proxy = await proxyOf({
+      rules: [],
+      egress: { rules: [rule('far.example')], decided: () => Promise.reject(new Error('the disk is full')) },
+    })
+    expect(await proxy.ask('GET', `http://far.example:${farPort}/`)).toMatchObject({ status: 502 })
+    expect(heard).toHaveLength(before)
+  })
+
+  it('ends a flood of calls, and is no server of its own', async () => {
+    const { ask, decisions } = await proxyOf({ rules: [], maxDecisions: 2 })
+    for (let at = 0; at < 5; at++) expect((await ask('GET', 'http://x.example/')).status).toBe(403)
+    expect(decisions).toHaveLength(2)
+    expect((await ask('GET', '/plain')).status).toBe(403)
+  })
+})

@@ -1,0 +1,140 @@
+import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http'
+import { connect, isIP } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { Egress } from '../../runtime/execution/sandbox/sandboxes.ts'
+import { egressProblem } from '../../runtime/execution/tools/egress.ts'
+import { checkedAddresses } from '../../shared/host/checked-addresses.ts'
+import { type Resolved, type ResolveHost, resolveHost } from '../../shared/host/resolve-host.ts'
+import { OutboundDenied } from '../../shared/http/outbound/outbound-denied.ts'
+import { type OutboundRule, targetOf } from '../../shared/http/outbound/outbound-rule.ts'
+
+export interface EgressProxyOptions {
+  egress: Egress
+  /** Of the operator: private addresses stay closed whatever a manifest says. */
+  rule: OutboundRule
+  resolve?: ResolveHost
+  connectMs?: number
+  /** Of one sandbox. Each is an entry in a log, so there is an end to them. */
+  maxDecisions?: number
+}
+
+/** Of one hop, and not of the call (RFC 9110 §7.6.1). */
+const OF_A_HOP = new Set(
+  'connection keep-alive proxy-connection proxy-authenticate proxy-authorization te trailer transfer-encoding upgrade'.split(
+    ' ',
+  ),
+)
+
+/**
+ * The one way out of a sandbox, at the host's end of its channel: an HTTP proxy that lets through what the manifest's egress
+ * rules name, and nothing else. Every decision is told before it takes effect.
+ */
+export function egressProxy(options: EgressProxyOptions): (stream: Duplex) => void {
+  const { egress, rule, resolve = resolveHost, connectMs = 10_000, maxDecisions = 1000 } = options
+  let decisions = 0
+
+  async function reachable(url: URL, method: string): Promise<readonly Resolved[]> {
+    const problem = egressProblem(egress.rules, url, method) ?? rule.url(url)
+    if (problem !== undefined) {
+      const hidden = method === 'CONNECT' ? ' (what is encrypted hides its method: a rule for it names no methods)' : ''
+      throw new OutboundDenied(problem.includes('allow CONNECT') ? problem + hidden : problem)
+    }
+    const target = targetOf(url)
+    const family = isIP(target.host)
+    if (family !== 0) return [{ address: target.host, family: family === 6 ? 6 : 4 }]
+    return checkedAddresses(rule, resolve, target)
+  }
+
+  /** The address to connect to; throws OutboundDenied, once the refusal is on record. */
+  async function decide(url: URL, method: string): Promise<string> {
+    if (++decisions > maxDecisions) throw new OutboundDenied(`this sandbox has made ${maxDecisions} calls`)
+    const { host, port } = targetOf(url)
+    try {
+      const [first] = await reachable(url, method)
+      await egress.decided({ allowed: true, method, host, port })
+      return first!.address
+    } catch (error) {
+      if (error instanceof OutboundDenied) {
+        await egress.decided({ allowed: false, method, host, port, reason: error.message })
+      }
+      throw error
+    }
+  }
+
+  async function tunnel(request: IncomingMessage, guest: Duplex, head: Buffer): Promise<void> {
+    guest.on('error', () => undefined)
+    try {
+      if (!URL.canParse(`https://${request.url}`)) throw new OutboundDenied('CONNECT needs a host and a port')
+      const url = new URL(`https://${request.url}`)
+      const address = await decide(url, 'CONNECT')
+      const far = connect({ host: address, port: targetOf(url).port, timeout: connectMs })
+      await new Promise<void>((done, failed) => {
+        far.once('connect', done)
+        far.once('error', failed)
+        far.once('timeout', () => failed(new Error('nobody answered in time')))
+      })
+      far.setTimeout(0)
+      guest.write('HTTP/1.1 200 Connection Established\r\n\r\n')
+      if (head.length > 0) far.write(head)
+      await Promise.allSettled([pipeline(guest, far), pipeline(far, guest)])
+    } catch (error) {
+      const { status, text } = refusal(error)
+      guest.end(
+        `HTTP/1.1 ${status} Refused\r\ncontent-type: text/plain\r\ncontent-length: ${Buffer.byteLength(text)}\r\nconnection: close\r\n\r\n${text}`,
+      )
+    }
+  }
+
+  async function forward(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      const { method = 'GET', url: said = '' } = request
+      if (!/^http:\/\//i.test(said) || !URL.canParse(said)) {
+        throw new OutboundDenied('this is a proxy: send the whole http address, or CONNECT for https')
+      }
+      const url = new URL(said)
+      const address = await decide(url, method)
+      const far = httpRequest({
+        ...{ host: address, port: targetOf(url).port, method, path: url.pathname + url.search, timeout: connectMs },
+        headers: { ...withoutHop(request.headers), host: url.host },
+        // A connection that is kept would outlive the decision about it.
+        agent: false,
+      })
+      far.once('timeout', () => far.destroy(new Error('nobody answered in time')))
+      const answered = new Promise<IncomingMessage>((done, failed) => {
+        far.once('response', done)
+        far.once('error', failed)
+      })
+      const [answer] = await Promise.all([answered, pipeline(request, far)])
+      response.writeHead(answer.statusCode ?? 502, withoutHop(answer.headers))
+      await pipeline(answer, response)
+    } catch (error) {
+      const { status, text } = refusal(error)
+      if (response.headersSent) response.destroy()
+      else response.writeHead(status, { 'content-type': 'text/plain' }).end(text)
+    }
+  }
+
+  const server = createServer({ maxHeaderSize: 16_384 })
+  server.on('request', (request, response) => void forward(request, response))
+  server.on('connect', (request, guest, head) => void tunnel(request, guest, head))
+  return stream => void server.emit('connection', stream)
+}
+
+function refusal(error: unknown): { status: number; text: string } {
+  const why = error instanceof Error ? error.message : String(error)
+  return error instanceof OutboundDenied ? { status: 403, text: `${why}\n` } : { status: 502, text: `${why}\n` }
+}
+
+function withoutHop(headers: IncomingMessage['headers']): Record<string, string | string[]> {
+  const named = new Set(
+    String(headers.connection ?? '')
+      .split(',')
+      .map(name => name.trim().toLowerCase()),
+  )
+  return Object.fromEntries(
+    Object.entries(headers).flatMap(([name, value]) =>
+      value === undefined || OF_A_HOP.has(name) || named.has(name) ? [] : [[name, value]],
+    ),
+  )
+}

@@ -1,0 +1,57 @@
+import { appendFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { engineRoom, says } from '../../../runtime/execution/testing/engine-room.ts'
+import { silentLog } from '../../../shared/log/log.ts'
+import type { Db } from '../../../shared/sql/db.ts'
+import { nodeEnv } from '../../env.ts'
+import { nodeSandboxes } from '../../sandboxes.ts'
+
+/** One life of a process that executes a code agent; with a step, it kills itself before that step's result is kept. */
+const [folder = '.', image = '', state = '', killAt] = process.argv.slice(2)
+
+const PROGRAM = `
+import waybill
+def one():
+    open("one.txt", "w").write("one")
+    return None
+waybill.step("one", one)
+said = waybill.model("what?")["text"]
+three = waybill.step("three", lambda: "three")
+waybill.finish(open("one.txt").read() + ":" + said + ":" + three)
+`
+
+function watched(db: Db): Db {
+  return {
+    ...db,
+    async write(statements) {
+      const text = JSON.stringify(statements)
+      if (killAt !== undefined && text.includes('step_completed') && text.includes(`\\"stepId\\":\\"${killAt}\\"`)) {
+        process.kill(process.pid, 'SIGKILL')
+      }
+      return db.write(statements)
+    },
+  }
+}
+
+const env = nodeEnv.parse({ NODE_STATE_DIR: state, NODE_IMAGE_DIR: image })
+const sandboxes = nodeSandboxes({ env, workspaces: join(folder, 'workspaces'), log: silentLog() })
+const room = await engineRoom({
+  url: join(folder, 'run.db'),
+  manifest: {
+    isolation: 'runc',
+    entrypoint: { command: 'python3', args: ['main.py'] },
+    files: [{ path: 'main.py', content: PROGRAM }],
+  },
+  ...{ sandboxes, wrap: watched, owner: `pid:${process.pid}`, isGone: owner => owner !== `pid:${process.pid}` },
+  async ask() {
+    appendFileSync(join(folder, 'asked.log'), 'asked\n')
+    return says('forty-two')
+  },
+})
+const { rows } = await room.db.execute('select id from runs')
+const id = rows[0] ? String(rows[0][0]) : await room.create({ prompt: 'go' })
+await room.engine.start()
+room.engine.wake()
+await room.until(id, undefined, 40_000)
+await room.close()
+await sandboxes.close()

@@ -1,0 +1,104 @@
+import { spawnSync } from 'node:child_process'
+import { chmod, mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { SandboxFor } from '../runtime/execution/sandbox/sandboxes.ts'
+import { silentLog } from '../shared/log/log.ts'
+import { manifest } from '../shared/wire/runtime/manifest.ts'
+import { requireBackend } from '../tests/backends/require.ts'
+import { nodeEnv } from './env.ts'
+import { hasGuestInputs, testImageFolder } from './isolation/testing/test-image.ts'
+import { nodeSandboxes } from './sandboxes.ts'
+
+const isRoot = process.getuid?.() === 0
+const has = (binary: string) => isRoot && spawnSync(binary, ['--version']).status === 0
+const here =
+  hasGuestInputs() && requireBackend('qemu-system-x86_64', has('qemu-system-x86_64'), 'apt-get install qemu-system-x86')
+
+describe.runIf(here)('a session with a machine of its own', () => {
+  let folder: string
+  let sandboxes: ReturnType<typeof nodeSandboxes>
+  const { limits } = manifest.parse({ limits: { memoryMb: 64, diskMb: 64 } })
+  const offered = { backend: 'qemu', accel: 'tcg', programs: new Set<string>() } as const
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'waybill-sessions-'))
+    await chmod(folder, 0o711)
+    const env = nodeEnv.parse({
+      ...{ NODE_STATE_DIR: folder, NODE_IMAGE_DIR: await testImageFolder(), NODE_QEMU_ACCEL: 'tcg' },
+      PLATFORM_WARM_POOL: '1',
+    })
+    sandboxes = nodeSandboxes({ env, workspaces: join(folder, 'workspaces'), log: silentLog() })
+  }, 60_000)
+  afterAll(async () => {
+    await sandboxes?.close()
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  /** One turn: a sandbox, a command, and the end of the turn. */
+  async function turn(id: string, line: string, idleMs: number): Promise<string> {
+    const run: SandboxFor = {
+      ...{ runId: `run-of-${id}`, session: { id, idleMs }, offered, limits, files: [], env: {} },
+      egress: { rules: [], decided: async () => undefined },
+      fileKeys: { seal: text => text, open: text => text },
+    }
+    const sandbox = await sandboxes.open(run)
+    const { stdout } = await sandbox.run(
+      { argv: ['sh', '-c', line] },
+      { deadlineMs: 20_000, signal: new AbortController().signal },
+    )
+    await sandbox.keep()
+    await sandbox.close()
+    return stdout.trim()
+  }
+  const vm = (id: string) => sandboxes.sessions!.of(id)
+  const BOOT = 'cat /proc/sys/kernel/random/boot_id; n=$(cat n 2>/dev/null || echo 0); echo $((n + 1)) > n; cat n'
+
+  it('keeps it from turn to turn, puts it away when nobody talks, and goes on where it was', async () => {
+    const idleMs = 60_000
+    expect(await sandboxes.sessions!.acquire({ id: 'one', offered, limits, idleMs })).toMatchObject({
+      ...{ backend: 'qemu', state: 'cold', acquiredMs: expect.any(Number) },
+    })
+    const first = await turn('one', BOOT, idleMs)
+    const second = await turn('one', 'echo here > /tmp/kept; true; ' + BOOT, idleMs)
+    expect([first.split('\n')[1], second.split('\n')[1]]).toEqual(['1', '2'])
+
+    // Another session is another machine, and has the first's files nowhere. Its turn is over at once, and so is its rest.
+    await sandboxes.sessions!.acquire({ id: 'two', offered, limits, idleMs: 1 })
+    await expect.poll(() => vm('two')?.state, { timeout: 20_000 }).toBe('released')
+    const other = await turn('two', `ls /tmp/kept 2>&1; ${BOOT}; echo there > /tmp/two`, 1)
+    expect(other).toMatch(/No such file[\s\S]*\n1$/)
+    await expect.poll(() => vm('two')?.state, { timeout: 20_000 }).toBe('released')
+    expect(await readdir(join(folder, 'qemu', 'snapshots'))).toHaveLength(1)
+    // What was in memory is there again, not only what was kept as files.
+    expect(await turn('two', 'cat /tmp/two n', 60_000)).toBe('there\n1')
+    expect(vm('two')).toMatchObject({ state: 'warm' })
+    expect(await readdir(join(folder, 'qemu', 'snapshots'))).toHaveLength(0)
+    expect(vm('one')).toMatchObject({ state: 'cold' })
+    expect(await turn('one', 'cat /tmp/kept', idleMs)).toBe('here')
+
+    await sandboxes.sessions!.release('one')
+    await sandboxes.sessions!.release('two')
+    expect(vm('one')).toBeUndefined()
+    expect(await readdir(join(folder, 'workspaces'))).toEqual([])
+  }, 90_000)
+
+  it('finds one waiting once there is a pool, in time for its first turn', async () => {
+    const took: number[] = []
+    for (let at = 0; at < 4; at++) {
+      // The pool fills behind the session before.
+      const opened = async () => {
+        const id = crypto.randomUUID()
+        const { state, acquiredMs } = await sandboxes.sessions!.acquire({ id, offered, limits, idleMs: 60_000 })
+        if (state === 'warm') took.push(acquiredMs)
+        await sandboxes.sessions!.release(id)
+        return state
+      }
+      await expect.poll(opened, { timeout: 60_000, interval: 700 }).toBe('warm')
+    }
+    const sorted = took.toSorted((a, b) => a - b)
+    // 50 ms by the contract; a machine that shares its processors is given room.
+    expect(sorted[2]).toBeLessThan(500)
+  }, 120_000)
+})

@@ -1,0 +1,159 @@
+import { rm } from 'node:fs/promises'
+import type { SessionVm } from '../runtime/execution/sandbox/sandboxes.ts'
+import type { Log } from '../shared/log/log.ts'
+import { type Driver, IsolationError, type Sandbox, type SandboxLimits, type SnapshotRef } from './isolation/driver.ts'
+
+export interface Wanted {
+  driver: Driver
+  limits: SandboxLimits
+  /** Without a turn for so long, it is put away. */
+  idleMs: number
+}
+
+interface Held extends Wanted {
+  sandbox: Sandbox | undefined
+  /** What it was when it was put away. */
+  snapshot: SnapshotRef | undefined
+  vm: SessionVm
+  /** Turns that use it now. */
+  uses: number
+  timer: NodeJS.Timeout | undefined
+  /** One change at a time: a turn that comes while it is put away waits for that. */
+  last: Promise<unknown>
+}
+
+const START_MS = 30_000
+
+/**
+ * One machine for each session: it stays between turns, is written down when nobody talks for a while, and goes on from there with
+ * the next turn. What can neither stay nor be written down begins anew from the workspace as it was kept.
+ */
+export function sessionMachines({ log, warm }: { log: Log; warm: number }) {
+  const all = new Map<string, Held>()
+
+  async function dropSnapshot(held: Held): Promise<void> {
+    const { snapshot } = held
+    held.snapshot = undefined
+    if (snapshot) await rm(snapshot.folder, { recursive: true, force: true })
+  }
+
+  function inTurn<T>(held: Held, act: () => Promise<T>): Promise<T> {
+    const mine = held.last.then(act, act)
+    held.last = mine.catch(() => undefined)
+    return mine
+  }
+
+  /** Its machine, and whether it is a new one, which knows nothing of earlier turns. */
+  async function running(held: Held): Promise<{ sandbox: Sandbox; fresh: boolean }> {
+    if (held.sandbox) return { sandbox: held.sandbox, fresh: false }
+    const began = performance.now()
+    const { driver, limits, snapshot } = held
+    let sandbox: Sandbox | undefined
+    if (snapshot) {
+      sandbox = await driver.restore(snapshot, START_MS).catch((error: unknown) => {
+        log.warn('the machine of a session could not be brought back', { error })
+        return undefined
+      })
+      await dropSnapshot(held)
+    }
+    const fresh = sandbox === undefined
+    sandbox ??= await driver.start(limits, START_MS)
+    held.sandbox = sandbox
+    held.vm = {
+      ...{ backend: driver.backend, state: sandbox.pooled || !fresh ? 'warm' : 'cold' },
+      acquiredMs: Math.round((performance.now() - began) * 10) / 10,
+    }
+    void sandbox.ended.then(() => {
+      if (held.sandbox === sandbox) Object.assign(held, { sandbox: undefined, vm: { ...held.vm, state: 'released' } })
+    })
+    return { sandbox, fresh }
+  }
+
+  async function putAway(held: Held): Promise<void> {
+    const { sandbox } = held
+    if (!sandbox || held.uses > 0) return
+    held.snapshot = await sandbox.snapshot().catch((error: unknown) => {
+      if (!(error instanceof IsolationError && error.code === 'unsupported')) {
+        log.warn('the machine of a session could not be written down', { error })
+      }
+      return undefined
+    })
+    held.sandbox = undefined
+    held.vm = { ...held.vm, state: 'released' }
+    await sandbox.stop()
+  }
+
+  function rest(held: Held): void {
+    clearTimeout(held.timer)
+    held.timer = setTimeout(() => void inTurn(held, () => putAway(held)).catch(() => undefined), held.idleMs)
+    held.timer.unref()
+  }
+
+  function hold(id: string, wanted: Wanted): Held {
+    const known = all.get(id)
+    if (known) return known
+    const vm: SessionVm = { backend: wanted.driver.backend, state: 'released', acquiredMs: 0 }
+    const held: Held = {
+      ...{ ...wanted, vm, sandbox: undefined, snapshot: undefined, uses: 0, timer: undefined, last: Promise.resolve() },
+    }
+    all.set(id, held)
+    return held
+  }
+
+  async function release(id: string): Promise<void> {
+    const held = all.get(id)
+    if (!held) return
+    all.delete(id)
+    clearTimeout(held.timer)
+    await inTurn(held, async () => {
+      const { sandbox } = held
+      held.sandbox = undefined
+      await sandbox?.stop()
+      await dropSnapshot(held)
+    })
+  }
+
+  return {
+    /** A machine for a session that begins; where there is a pool, the next such session finds one waiting. */
+    async acquire(id: string, wanted: Wanted): Promise<SessionVm> {
+      const held = hold(id, wanted)
+      try {
+        await inTurn(held, () => running(held))
+      } catch (error) {
+        await release(id)
+        throw error
+      }
+      rest(held)
+      if (warm > 0) {
+        void wanted.driver
+          .prepare(wanted.limits)
+          .catch((error: unknown) => log.warn('a pool was not filled', { error }))
+      }
+      return held.vm
+    },
+
+    /** The machine for a turn; `done` is called at its end. */
+    async use(id: string, wanted: Wanted): Promise<{ sandbox: Sandbox; fresh: boolean; done: () => void }> {
+      const held = hold(id, wanted)
+      held.uses++
+      clearTimeout(held.timer)
+      let over = false
+      const done = () => {
+        if (over) return
+        over = true
+        held.uses--
+        if (held.uses === 0 && all.get(id) === held) rest(held)
+      }
+      try {
+        return { ...(await inTurn(held, () => running(held))), done }
+      } catch (error) {
+        done()
+        throw error
+      }
+    },
+
+    of: (id: string): SessionVm | undefined => all.get(id)?.vm,
+    release,
+    close: async () => void (await Promise.all([...all.keys()].map(release))),
+  }
+}
