@@ -15,6 +15,8 @@ import { mixedLoad, type Places, type Tally } from './soak/load.ts'
  */
 const usage = 'npm run soak -- [--minutes N]    10 unless said otherwise; an hour by hand is --minutes 60\n'
 const ALLOWED = 0.05
+/** Callers come and go: so many sockets more at one moment are no leak. */
+const SLACK = 5
 const KEY = `wb_live_${'s'.repeat(43)}`
 const root = new URL('../', import.meta.url).pathname
 
@@ -30,7 +32,7 @@ mode = "enforce"
 ladder = ["mock/cheap", "mock/top"]
 gates = ["non-empty"]
 [limits]
-max_inflight = 200
+max_concurrency = 200
 `
 
 const { values } = parseArgs({ options: { minutes: { type: 'string', default: '10' }, help: { type: 'boolean' } } })
@@ -66,6 +68,7 @@ try {
   await writeFile(join(folder, 'router.toml'), CONFIG(upstream))
   const service = started([`${root}dist/runtime/cli/main.js`, 'serve', '--with-router'], {
     ...{ PLATFORM_BIND: `127.0.0.1:${near}`, PLATFORM_DATA_DIR: folder, PLATFORM_BOOTSTRAP_KEY: KEY },
+    ...{ PLATFORM_DRAIN_TIMEOUT: '5s', ROUTER_DRAIN_SECONDS: '5' },
     ...{ PLATFORM_LOG_LEVEL: 'error', PLATFORM_MAX_CONCURRENT_RUNS: '32', RUST_LOG: 'off' },
     ...{ ROUTER_BIND: `127.0.0.1:${hop}`, ROUTER_CONFIG: join(folder, 'router.toml') },
     ...{ ROUTER_DB: join(folder, 'router.db'), ROUTER_UPSTREAM_MESSAGES: upstream },
@@ -109,7 +112,7 @@ try {
     }),
   )
   await many.stop()
-  const shed = answers.filter(answer => answer?.status === 503 || answer?.status === 529)
+  const shed = answers.filter(answer => answer?.status === 503)
   const taken = answers.filter(answer => answer?.status === 200)
   process.stdout.write(`burst of ${answers.length}: ${taken.length} answered, ${shed.length} told to come back\n`)
   if (shed.length === 0) fault('a burst beyond what is taken sheds load')
@@ -134,7 +137,7 @@ try {
   for (const { of, early, late, share } of growth(samples)) {
     const percent = (share * 100).toFixed(1)
     process.stdout.write(`${of.padStart(9)}  ${early.toFixed(1)}  ${late.toFixed(1)}  ${percent} %\n`)
-    if (share > ALLOWED && late - early > 2) fault(`${of} grew by ${percent} %`)
+    if (share > ALLOWED && late - early > SLACK) fault(`${of} grew by ${percent} %`)
   }
   const ended = once(service, 'exit')
   service.kill('SIGTERM')
