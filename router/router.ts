@@ -18,6 +18,7 @@ import { type Access, OPEN_ACCESS } from './auth/access.ts'
 import { budgetLedger } from './budget/ledger.ts'
 import { spentStore } from './budget/spent-store.ts'
 import { answerCache } from './cache/answer-cache.ts'
+import { reportsElsewhere } from './cache/reports-elsewhere.ts'
 import { calibrationReads } from './calibrate/calibration-reads.ts'
 import { cloudSigner } from './cloud/cloud-signer.ts'
 import type { EnforceDeps } from './enforce/handle.ts'
@@ -207,6 +208,7 @@ async function build(options: RouterOptions, life: Lifecycle) {
     made: receipts?.made ?? (async () => undefined),
   })
   const answers: EnforceDeps['answers'] = answerCache({ monotonic: () => clock.monotonic() })
+  const hearReports = db ? await reportsElsewhere({ db, clock, log, wrong: answers.retract }) : () => Promise.resolve()
   const settings = () => holder.get().config.calibration
   const feedback =
     db &&
@@ -251,6 +253,7 @@ async function build(options: RouterOptions, life: Lifecycle) {
     learner: learning.learner,
     shadows,
     answers,
+    hearReports,
     calibrated: calibration.of,
     errorBudgets: createErrorBudgets({ budgetOf: id => holder.get().config.gates[id]?.errorBudget, clock }),
     ...{ transport, clock, env, sha256, hashing, outHeaders },

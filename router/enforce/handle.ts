@@ -28,6 +28,8 @@ export interface EnforceDeps extends PlanDeps, Omit<CascadeDeps, 'readKey' | 'br
   outHeaders: boolean
   shadows: Shadows
   answers: AnswerCache<Tried & { call: AnsweredCall }>
+  /** Takes back what was called wrong in another process, before an answer is given again. */
+  hearReports: () => Promise<void>
   /** Takes the making of the receipt; resolves when the response may end. */
   record: (make: () => UnsealedTrace) => Promise<void>
 }
@@ -77,6 +79,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, abandoned:
     }
     const calling = { ...deps, readKey: (name: string) => deps.env[name] }
     const key = route.cacheTtlS > 0 ? cacheKey({ ...inbound, ...keyParts() }, deps.hashing.sha256) : undefined
+    if (key !== undefined) await deps.hearReports()
     const kept = key === undefined ? undefined : deps.answers.find(key, route.cacheTtlS, traceId)
     const result: CascadeResult = kept
       ? { end: { kind: 'answer', servedFrom: 'cache', served: kept }, tried: [], busy: [] }

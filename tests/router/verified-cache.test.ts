@@ -1,4 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { undiciTransport } from '../../router/host/undici-transport.ts'
+import { createRouter } from '../../router/router.ts'
 import { verifyRecords } from '../../router/traces/verify.ts'
 import { messagesAnswer, messagesFrames } from '../upstream/answers.ts'
 import { answer, type ScriptedUpstream, scriptedUpstream, stream } from '../upstream/scripted.ts'
@@ -108,6 +110,26 @@ describe('answers that passed their gates', () => {
     expect((await feedback(running, again, 'incorrect')).status).toBe(202)
     await running.post('/v1/messages', ASK)
     expect(upstream.seen).toHaveLength(2)
+  })
+
+  it('are taken back by feedback that another process on the store took', async () => {
+    const running = await start()
+    const first = traceOf(await running.post('/v1/messages', ASK))
+    await running.post('/v1/messages', ASK)
+    expect(upstream.seen).toHaveLength(1)
+    const other = createRouter({ transport: undiciTransport({ connectMs: 1000 }), db: running.db })
+    await other.ready()
+    await expect.poll(async () => (await feedback({ ...running, router: other }, first, 'incorrect')).status).toBe(202)
+    await expect
+      .poll(
+        async () => {
+          await running.post('/v1/messages', ASK)
+          return upstream.seen.length
+        },
+        { timeout: 5000 },
+      )
+      .toBe(2)
+    await other.close()
   })
 
   it('are kept of the rung that passed, never of one that failed, and nothing is kept without being asked for', async () => {

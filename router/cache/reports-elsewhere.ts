@@ -1,0 +1,48 @@
+import type { Log } from '../../shared/log/log.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import type { Clock } from '../../shared/time/clock.ts'
+
+/** How long what another process was told may stay unheard here. */
+const STALE_MS = 1000
+const MOST_AT_ONCE = 1000
+
+export interface ReportsElsewhereDeps {
+  db: Db
+  clock: Clock
+  log: Log
+  /** Somebody said that the answer of this call was wrong. */
+  wrong: (traceId: string) => void
+}
+
+/**
+ * Negative reports that other processes on the store took, such as the audit server. Before a kept answer is given again it is asked what
+ * has been said since, at most once a second; a router that keeps no answers never asks.
+ */
+export async function reportsElsewhere({ db, clock, log, wrong }: ReportsElsewhereDeps): Promise<() => Promise<void>> {
+  let upTo = Number((await db.execute('select coalesce(max(rowid), 0) from feedback')).rows[0]?.[0])
+  let askedAt = clock.monotonic()
+  let asking: Promise<void> | undefined
+
+  async function ask(): Promise<void> {
+    for (;;) {
+      const { rows } = await db.execute({
+        sql: 'select rowid, trace_id, verdict from feedback where rowid > ? order by rowid limit ?',
+        args: [upTo, MOST_AT_ONCE],
+      })
+      for (const row of rows) if (row.verdict === 'fail') wrong(String(row.trace_id))
+      upTo = Number(rows.at(-1)?.[0] ?? upTo)
+      if (rows.length < MOST_AT_ONCE) return
+    }
+  }
+
+  return async () => {
+    if (clock.monotonic() - askedAt < STALE_MS) return
+    asking ??= ask()
+      .catch((error: unknown) => log.warn('what was reported elsewhere could not be read', { error }))
+      .finally(() => {
+        askedAt = clock.monotonic()
+        asking = undefined
+      })
+    await asking
+  }
+}
