@@ -2,6 +2,7 @@ import type { Db } from '../../shared/sql/db.ts'
 import type { Checkpoint } from '../../shared/wire/router/checkpoint.ts'
 import { tenantsSql } from './chains.ts'
 import type { RecordLine } from './check-stretch.ts'
+import { feedbackColumns } from './feedback-columns.ts'
 import { rowColumns } from './trace-row.ts'
 
 const PAGE = 256
@@ -59,8 +60,8 @@ export async function seqSpans(db: Db, tenant: string | undefined, size: number)
 
 export async function* storedFeedback(db: Db, tenant?: string): AsyncGenerator<RecordLine[]> {
   for (const id of tenant === undefined ? await storedTenants(db) : [tenant]) {
-    for await (const rows of pages(db, { table: 'feedback', tenant: id })) {
-      yield rows.map(({ body }) => ({ tenantId: id, text: body }))
+    for await (const rows of pages(db, { table: 'feedback', columns: feedbackColumns, tenant: id })) {
+      yield rows.map(({ body, columns }) => ({ tenantId: id, text: body, columns }))
     }
   }
 }

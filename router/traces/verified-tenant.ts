@@ -4,6 +4,7 @@ import type { Checkpoint } from '../../shared/wire/router/checkpoint.ts'
 import type { TraceRecord } from '../../shared/wire/router/trace.ts'
 import type { ChainHead } from './canonical-trace.ts'
 import type { Break, CheckedStretch } from './check-stretch.ts'
+import { matchesFeedback } from './feedback-columns.ts'
 import type { traceIdSet } from './trace-ids.ts'
 
 interface Point {
@@ -97,12 +98,14 @@ function repeatedId({ traceIds }: CheckedStretch, ids: ReturnType<typeof traceId
   return undefined
 }
 
-export function pushFeedback({ feedback }: Tenant, record: TraceRecord | undefined): void {
+export function pushFeedback({ feedback }: Tenant, record: TraceRecord | undefined, columns: string | undefined): void {
   if (feedback.broken !== undefined) return
   if (record === undefined) {
     feedback.broken = { index: feedback.checker.count, reason: 'parse' }
     return
   }
   feedback.broken = feedback.checker.push(record)
+  if (feedback.broken === undefined && columns !== undefined && !matchesFeedback(columns, record))
+    feedback.broken = { index: feedback.checker.count - 1, reason: 'columns' }
   if (feedback.broken === undefined && feedback.wanted.has(record.seq)) feedback.wanted.set(record.seq, record.hash)
 }

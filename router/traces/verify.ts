@@ -65,7 +65,7 @@ export async function verifyRecords(input: VerifyInput): Promise<VerifyReport> {
       const record = parseRecord(line.text)
       const id = line.tenantId ?? record?.tenant_id
       if (id === undefined || (only !== undefined && id !== only)) continue
-      pushFeedback(tenantOf(id), record)
+      pushFeedback(tenantOf(id), record, line.columns)
     }
   }
   const reports = []

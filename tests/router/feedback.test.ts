@@ -274,6 +274,11 @@ describe('feedback', () => {
         sha256: nativeSha256,
       })
     expect((await verify()).valid).toBe(true)
+    // What counts are made from: the record beside it says something else.
+    await running.db.execute(`update feedback set verdict = 'pass' where seq = 4`)
+    expect(await verify()).toMatchObject({ valid: false, tenants: [{ broken_at: 4, reason: 'feedback_columns' }] })
+    await running.db.execute(`update feedback set verdict = 'fail' where seq = 4`)
+    expect((await verify()).valid).toBe(true)
     await running.db.execute(`update feedback set body = replace(body, '"fail"', '"pass"') where seq = 2`)
     expect(await verify()).toMatchObject({ valid: false, tenants: [{ broken_at: 2, reason: 'feedback_hash' }] })
   })
