@@ -13,6 +13,7 @@ import { gates } from './gate.ts'
 import { keyAccess } from './keys/key-access.ts'
 import { keyStore } from './keys/store.ts'
 import { passwords, type Scrypt } from './password.ts'
+import type { Throttle } from './throttle.ts'
 
 export interface AccessOptions {
   db: Db
@@ -28,6 +29,7 @@ export interface AccessOptions {
   bootstrapKey?: string | undefined
   publicUrl?: string | undefined
   scrypt?: Scrypt | undefined
+  loginTries?: Throttle | undefined
 }
 
 /** Everything that decides who may call, put together; features take the slices they need. */
@@ -44,7 +46,14 @@ export function access(options: AccessOptions) {
     idempotent,
     keys: { ...shared, keyAccess: known },
     tenants: { ...shared, tenants: tenantStore(db, options.holdings) },
-    dashboard: { ...shared, users, passwords: passwords(options.scrypt), monotonic, publicUrl },
+    dashboard: {
+      ...shared,
+      users,
+      passwords: passwords(options.scrypt),
+      monotonic,
+      publicUrl,
+      loginTries: options.loginTries,
+    },
     setupToken: setupLinks(users, now),
     close: () => known.flush(),
   }

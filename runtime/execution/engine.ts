@@ -25,6 +25,8 @@ export function createEngine(deps: EngineDeps) {
   let claiming: Promise<void> | undefined
   let again = false
   let wakeTimer: ReturnType<typeof setTimeout> | undefined
+  let wakeAt = 0
+  let owned = false
   const timers: ReturnType<typeof setInterval>[] = []
 
   const within = { ...deps, leases, writer, watchers, draining: () => draining }
@@ -49,6 +51,7 @@ export function createEngine(deps: EngineDeps) {
         if (most <= 0 || draining) return
         const nowMs = clock.now().getTime()
         const claimed = await leases.claim({ owner, nodeId: nodeId(), nowMs, ttlMs: limits.leaseMs, most })
+        owned ||= claimed.length > 0
         for (const run of claimed) start(run)
         if (claimed.length === most) return
       } while (again)
@@ -60,11 +63,17 @@ export function createEngine(deps: EngineDeps) {
 
   async function sleepUntilDue(): Promise<void> {
     clearTimeout(wakeTimer)
+    wakeTimer = undefined
     const due = await leases.nextDue(nodeId())
     if (due === undefined || draining) return
     const inMs = Math.max(0, due - clock.now().getTime())
     // Beyond the next sweep there is nothing to set a timer for.
-    if (inMs < limits.recoveryMs) wakeTimer = setTimeout(wake, inMs)
+    if (inMs >= limits.recoveryMs) return
+    wakeAt = clock.monotonic() + inMs
+    wakeTimer = setTimeout(() => {
+      wakeTimer = undefined
+      wake()
+    }, inMs)
   }
 
   function start(run: Claimed): void {
@@ -124,13 +133,36 @@ export function createEngine(deps: EngineDeps) {
   return {
     watchers,
     wake,
-    /** First sweep, then the timers. */
-    async start(): Promise<void> {
+    /** First sweep, then the timers. Without `sweeps` only what was claimed is kept up: somebody else says when to look. */
+    async start({ sweeps = true }: { sweeps?: boolean } = {}): Promise<void> {
+      timers.push(setInterval(() => void renew(), limits.leaseMs / 3))
+      if (!sweeps) return
       await sweep()
-      timers.push(
-        setInterval(() => void sweep(), limits.recoveryMs),
-        setInterval(() => void renew(), limits.leaseMs / 3),
-      )
+      timers.push(setInterval(() => void sweep(), limits.recoveryMs))
+    },
+
+    /** Resolves when nothing is executed here and nothing is due within what is left of `ms`, at the latest after `ms`. */
+    async idle(ms: number): Promise<void> {
+      const until = clock.monotonic() + ms
+      let late: ReturnType<typeof setTimeout> | undefined
+      const over = new Promise<void>(resolve => {
+        late = setTimeout(resolve, ms)
+      })
+      while (clock.monotonic() < until && !draining) {
+        const soon = wakeTimer !== undefined && wakeAt < until
+        if (claiming) await Promise.race([claiming, over])
+        else if (running.size > 0) {
+          const ends = [...running.values()].map(run => run.done.catch(() => undefined))
+          // Whoever ended wakes the engine a few promises later, so that what it made due is claimed before anyone looks here again.
+          await Promise.race([
+            Promise.race(ends).then(() => new Promise<void>(resolve => setTimeout(resolve, 0))),
+            over,
+          ])
+        } else if (soon)
+          await Promise.race([new Promise(resolve => setTimeout(resolve, wakeAt - clock.monotonic())), over])
+        else break
+      }
+      clearTimeout(late)
     },
 
     /**
@@ -145,6 +177,7 @@ export function createEngine(deps: EngineDeps) {
       const nowMs = clock.now().getTime()
       const run = await leases.seize(id, { owner, nodeId: nodeId(), nowMs, ttlMs: 5000 })
       if (!run) return false
+      owned = true
       here?.abandon()
       await execution(within, { ...run, ending: ending.code }, 'reason' in ending ? ending.reason : undefined).done
       return true
@@ -177,7 +210,7 @@ export function createEngine(deps: EngineDeps) {
       await Promise.allSettled(all.map(run => run.done))
       await writer.close()
       watchers.close()
-      await leases.release(owner)
+      if (owned) await leases.release(owner)
     },
   }
 }
