@@ -58,6 +58,8 @@ export function createEngine(deps: EngineDeps) {
       await sleepUntilDue()
     } catch (error) {
       log.error('runs could not be claimed', { error })
+      // The store may be back long before the next sweep.
+      if (!draining && wakeTimer === undefined) wakeIn(GIVE_BACK_MS)
     }
   }
 
@@ -69,11 +71,23 @@ export function createEngine(deps: EngineDeps) {
     const inMs = Math.max(0, due - clock.now().getTime())
     // Beyond the next sweep there is nothing to set a timer for.
     if (inMs >= limits.recoveryMs) return
-    wakeAt = clock.monotonic() + inMs
+    wakeIn(inMs)
+  }
+
+  function wakeIn(ms: number): void {
+    wakeAt = clock.monotonic() + ms
     wakeTimer = setTimeout(() => {
       wakeTimer = undefined
       wake()
-    }, inMs)
+    }, ms)
+  }
+
+  /** A moment later, so that a store in trouble is not asked again and again, and until it is there. */
+  function giveBackSoon(run: Claimed): void {
+    setTimeout(() => {
+      if (draining) return
+      leases.giveBack(run.id, run.epoch).then(wake, () => giveBackSoon(run))
+    }, GIVE_BACK_MS)
   }
 
   function start(run: Claimed): void {
@@ -85,8 +99,7 @@ export function createEngine(deps: EngineDeps) {
         if (error instanceof LeaseLostError) metrics.leaseLost.add(1)
         else {
           log.error('a run stopped without a result and is taken up again', { error, runId: run.id })
-          // A moment later, so that a store in trouble is not asked again and again.
-          setTimeout(() => void leases.giveBack(run.id, run.epoch).then(wake, () => undefined), GIVE_BACK_MS)
+          giveBackSoon(run)
         }
       })
       .finally(() => {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '../../scripts/bench/free-port.ts'
 
-export const KEY = `wb_live_${'c'.repeat(43)}`
+const KEY = `wb_live_${'c'.repeat(43)}`
 const root = new URL('../../', import.meta.url).pathname
 
 export interface Instance {
@@ -65,13 +65,18 @@ export async function cluster(databaseUrl: string, size: number, vars: Record<st
     })
   }
   await Promise.all(instances.map(instance => instance.start()))
+  const headersOf = (key?: string) => ({
+    ...{ authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
+    ...(key !== undefined && { 'idempotency-key': key }),
+  })
   return {
     instances,
+    headers: headersOf,
     /** A call to one instance; undefined where the connection broke, so that nobody knows what became of it. */
     async call(instance: Instance, method: string, path: string, body?: object, headers: Record<string, string> = {}) {
       try {
         const answer = await fetch(instance.origin + path, {
-          ...{ method, headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json', ...headers } },
+          ...{ method, headers: { ...headersOf(), ...headers } },
           ...(body && { body: JSON.stringify(body) }),
           signal: AbortSignal.timeout(60_000),
         })
