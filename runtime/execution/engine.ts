@@ -27,6 +27,9 @@ export function createEngine(deps: EngineDeps) {
   let wakeTimer: ReturnType<typeof setTimeout> | undefined
   let wakeAt = 0
   let owned = false
+  /** A claim whose answer was lost may have been made: what the store has under this name and nobody here holds is let go. */
+  let doubtful = false
+  const ending = new Set<string>()
   const timers: ReturnType<typeof setInterval>[] = []
 
   const within = { ...deps, leases, writer, watchers, draining: () => draining }
@@ -49,6 +52,8 @@ export function createEngine(deps: EngineDeps) {
         again = false
         const most = limits.maxConcurrent - running.size
         if (most <= 0 || draining) return
+        if (doubtful) await leases.releaseOthers(owner, [...running.keys(), ...ending])
+        doubtful = false
         const nowMs = clock.now().getTime()
         const claimed = await leases.claim({ owner, nodeId: nodeId(), nowMs, ttlMs: limits.leaseMs, most })
         owned ||= claimed.length > 0
@@ -58,6 +63,7 @@ export function createEngine(deps: EngineDeps) {
       await sleepUntilDue()
     } catch (error) {
       log.error('runs could not be claimed', { error })
+      doubtful = true
       // The store may be back long before the next sweep.
       if (!draining && wakeTimer === undefined) wakeIn(GIVE_BACK_MS)
     }
@@ -182,17 +188,16 @@ export function createEngine(deps: EngineDeps) {
      * Ends a run from outside: takes it from whoever has it, so that nothing of theirs can be kept any more, and writes the
      * end as its owner. False: it had ended before.
      */
-    async end(
-      id: string,
-      ending: { code: 'cancelled'; reason?: string } | { code: 'agent_deleted' },
-    ): Promise<boolean> {
+    async end(id: string, how: { code: 'cancelled'; reason?: string } | { code: 'agent_deleted' }): Promise<boolean> {
       const here = running.get(id)
       const nowMs = clock.now().getTime()
       const run = await leases.seize(id, { owner, nodeId: nodeId(), nowMs, ttlMs: 5000 })
       if (!run) return false
       owned = true
       here?.abandon()
-      await execution(within, { ...run, ending: ending.code }, 'reason' in ending ? ending.reason : undefined).done
+      ending.add(id)
+      const reason = 'reason' in how ? how.reason : undefined
+      await execution(within, { ...run, ending: how.code }, reason).done.finally(() => ending.delete(id))
       return true
     },
 
