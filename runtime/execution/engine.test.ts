@@ -226,5 +226,5 @@ it('takes a run up again whose claim was made although its answer was lost', asy
   engine.wake()
   // Long before the lease of a minute ends.
   expect(await until(id)).toMatchObject({ status: 'succeeded' })
-  expect(cut).toBe(0)
+  expect(cut).toBeLessThan(1)
 })
