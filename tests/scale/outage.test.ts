@@ -3,8 +3,8 @@ import type { Run } from '../../shared/wire/runtime/run.ts'
 import { type Sqld, sqldAvailable, startSqld } from '../backends/sqld.ts'
 import { cluster } from './cluster.ts'
 
-/** How long the primary is away; what has to hold for 20 s is tried for 4 s each time. */
-const AWAY_MS = Number(process.env.WAYBILL_OUTAGE_MS || 4000)
+/** How long the primary is away; what has to hold for 20 s is tried for 3 s each time. */
+const AWAY_MS = Number(process.env.WAYBILL_OUTAGE_MS || 3000)
 const here = await sqldAvailable()
 
 interface Told {
