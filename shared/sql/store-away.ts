@@ -2,12 +2,12 @@ import { dbFault } from './db-fault.ts'
 
 const away = new WeakSet<Error>()
 
-/** Runs a statement on a server; where the server could not be reached, or did not answer, the error is known as that from then on. */
+/** Runs a statement on a server; where the server could not be reached, did not answer or had no time, the error is known as that from then on. */
 export async function noteAway<T>(act: () => Promise<T>): Promise<T> {
   try {
     return await act()
   } catch (error) {
-    if (error instanceof Error && dbFault(error) === 'unknown') away.add(error)
+    if (error instanceof Error && dbFault(error) !== 'statement') away.add(error)
     throw error
   }
 }
