@@ -58,6 +58,8 @@ export interface Receipts {
   /** Resolves when a record has been made of all that has ended. */
   made(): Promise<void>
   /** Resolves when all that has ended is kept. */
+  kept?(): Promise<void>
+  /** The same, for good. */
   close(): Promise<void>
 }
 
@@ -138,6 +140,10 @@ export function keepHere(deps: ReceiptsDeps): KeptHere {
     status: async () => writer.status(),
     find: async (id, tenant) => held.find(id, tenant),
     made,
+    async kept() {
+      await made()
+      await writer.idle()
+    },
     async close() {
       await old.close()
       await made()

@@ -91,6 +91,8 @@ export interface Router {
   feedback(report: FeedbackRequest, tenant?: string): Promise<FeedbackResult>
   /** From now on /healthz answers 503, so that a balancer sends no more calls. */
   drain(): void
+  /** Resolves when what has ended by now is kept, for hosts where nothing runs between requests. */
+  settled(): Promise<void>
   /** Writes what is still to be kept. */
   close(): Promise<void>
   /** What a host needs to pass calls through by its own means; call after `ready`. */
@@ -145,6 +147,9 @@ export function createRouter(options: RouterOptions = {}): Router {
     },
     drain() {
       phase = 'draining'
+    },
+    async settled() {
+      await (await started()).settled()
     },
     async close() {
       phase = 'draining'
@@ -336,6 +341,10 @@ async function build(options: RouterOptions, life: Lifecycle) {
     receipts,
     feedback,
     reload,
+    async settled() {
+      await receipts?.kept?.()
+      if (saving !== undefined) await saveSpent()
+    },
     async close() {
       await shadows.close()
       await saveSpent()

@@ -2,6 +2,7 @@ import type { Context, ErrorHandler, NotFoundHandler } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import { ApiError } from '../shared/http/api-error.ts'
 import type { Log } from '../shared/log/log.ts'
+import { isStoreAway } from '../shared/sql/store-away.ts'
 import { type ErrorBody, type ErrorCode, statusOf } from '../shared/wire/runtime/error.ts'
 
 /** The one place that answers an error: a refusal with its own words, anything unknown in brief and logged in full. */
@@ -11,9 +12,20 @@ export function answerErrors(log: Log): ErrorHandler {
     if (error instanceof HTTPException && error.status < 500) {
       return refusal(c, new ApiError('validation_failed', error.message), 'validation_failed')
     }
+    if (isStoreAway(error)) {
+      log.warn('the store was not reached', { error, method: c.req.method, path: c.req.path })
+      return refusal(c, storeAway(error), 'store_unavailable')
+    }
     log.error('request failed', { error, method: c.req.method, path: c.req.path })
     return c.json({ error: 'internal error', code: 'internal' } satisfies ErrorBody, 500)
   }
+}
+
+/** A commit whose answer was lost may have happened: only a key makes it safe to ask again. */
+function storeAway(cause: unknown): ApiError {
+  const message =
+    'the store does not answer: try again in a moment, with the same Idempotency-Key where something is made'
+  return new ApiError('store_unavailable', message, { headers: { 'retry-after': '5' }, cause })
 }
 
 export const answerUnknownRoute: NotFoundHandler = c =>

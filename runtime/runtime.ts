@@ -3,7 +3,7 @@ import { OutboundDenied } from '../shared/http/outbound/outbound-denied.ts'
 import type { Outside } from '../shared/http/outbound/outside.ts'
 import { uuidv7 } from '../shared/ids/uuid-v7.ts'
 import { type Log, silentLog } from '../shared/log/log.ts'
-import { createMetrics } from '../shared/metrics/metrics.ts'
+import { createMetrics, type Metrics } from '../shared/metrics/metrics.ts'
 import { sha256 as portableSha256, type Sha256 } from '../shared/sign/sha256.ts'
 import type { Db } from '../shared/sql/db.ts'
 import { migrate } from '../shared/sql/migrate.ts'
@@ -20,6 +20,7 @@ import { auditLog } from './audit-log/log.ts'
 import { access } from './auth/access.ts'
 import type { Connection } from './auth/http-env.ts'
 import type { Scrypt } from './auth/password.ts'
+import type { Throttle } from './auth/throttle.ts'
 import { budgeting } from './budgets/budgeting.ts'
 import { dayIn } from './budgets/day.ts'
 import { agentActions } from './connectors/agent-actions.ts'
@@ -85,6 +86,12 @@ export interface RuntimeOptions {
   maxBodyBytes?: number
   /** Default open: a program that mounts the runtime decides who reaches it. */
   metricsAccess?: MetricsAccess
+  /** Where a host makes many runtimes one after the other: what they count together. Default: a registry of its own. */
+  metrics?: Metrics
+  /** The same of tries to log in. */
+  loginTries?: Throttle | undefined
+  /** What another runtime on this store found out at its start, so that this one need not ask again. */
+  learnt?: Learnt | undefined
   /** 32 bytes under which secrets are sealed. Without it nothing secret can be stored. */
   masterKey?: Uint8Array<ArrayBuffer> | undefined
   /** AES-256-GCM of this host, under which run data is sealed at rest; without a master key it stands in clear. Default: in JavaScript. */
@@ -146,14 +153,24 @@ export interface RuntimeOptions {
   seat?: SeatIdentity
 }
 
+/** What does not change on a store while a process lives. */
+export interface Learnt {
+  nodeId: string
+  records: Records
+}
+
 export interface Runtime {
   fetch(request: Request, connection?: Connection): Promise<Response>
   /** Brings the store up to date; rejects with a sentence when that cannot be done. */
   ready(): Promise<void>
+  /** For the next runtime of the same process. */
+  learnt(): Promise<Learnt>
   /** A one-time token for the setup page, while there is no owner yet. */
   setupToken(): Promise<string | undefined>
   /** What is due by now, for hosts without timers: called by the platform every minute. */
   scheduled(): Promise<void>
+  /** For hosts without timers: executes what was begun here, and what that makes due, for up to `ms`. */
+  advance(ms: number): Promise<void>
   /** Where nodes come in; the host puts it on a socket and says where with `listening`. */
   nodes: { gateway: NodeGateway; whenWanted(listen: () => void): void; listening(at: TunnelEndpoint): void }
   /** With `seat`: the node's end. */
@@ -172,9 +189,9 @@ const noOutbound: Outbound = () =>
 export function createRuntime(options: RuntimeOptions): Runtime {
   const { db, log = silentLog(), clock = systemClock, metricsAccess = { open: true } } = options
   const { bootstrapKey, publicUrl, scrypt, maxBodyBytes = DEFAULT_BODY_BYTES } = options
-  const metrics = createMetrics()
+  const { metrics = createMetrics(), learnt } = options
   metrics.gauge('waybill_build_info', 'The running version.').set(1, { version: VERSION })
-  let started: Promise<unknown> | undefined
+  let started: Promise<Learnt> | undefined
   let keyChecked = false
   let phase: Readyz['status'] = 'starting'
   const newId = () => uuidv7(clock.now().getTime())
@@ -183,17 +200,23 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   box?.catch(() => undefined)
 
   async function ready(): Promise<void> {
-    started ??= migrate(db, 'runtime', runtimeSteps).then(async () => {
-      later.use(await openRecords())
-      nodeId = await ownNode()
-      await audit.recover()
-      await nodes.start({ timers: options.timers ?? true })
-      if (embedded) await work.engine.start()
-      await timed.start({ timers: options.timers ?? true })
-      if (options.timers ?? true) hooks.courier.start()
-      if (phase === 'starting') phase = 'ready'
-    })
+    started ??= begin()
     await started
+  }
+
+  async function begin(): Promise<Learnt> {
+    const { timers = true } = options
+    if (!learnt) await migrate(db, 'runtime', runtimeSteps)
+    const known = learnt ?? { records: await openRecords(), nodeId: await ownNode() }
+    later.use(known.records)
+    nodeId = known.nodeId
+    if (!learnt) await audit.recover()
+    await nodes.start({ timers })
+    if (embedded) await work.engine.start({ sweeps: timers })
+    if (!learnt || timers) await timed.start({ timers })
+    if (timers) hooks.courier.start()
+    if (phase === 'starting') phase = 'ready'
+    return known
   }
 
   async function openRecords(): Promise<Records> {
@@ -242,6 +265,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     bootstrapKey,
     publicUrl,
     scrypt,
+    loginTries: options.loginTries,
   })
   const audit = auditLog({ db, now: clock.now, newId })
   const { embeddedNode: embedded = true } = options
@@ -418,6 +442,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   return {
     fetch: async (request, connection = {}) => app.fetch(request, connection),
     ready,
+    learnt: () => (started ??= begin()),
     setupToken: parts.setupToken,
     nodes: { gateway: nodes.gateway, whenWanted: nodes.whenWanted, listening: nodes.listening },
     seat: options.seat?.make(options.seat, {
@@ -434,8 +459,10 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       await ready()
       await nodes.sweep()
       await timed.fireDue()
+      if (embedded) work.engine.wake()
       await hooks.courier.once()
     },
+    advance: ms => work.engine.idle(ms),
     drain() {
       phase = 'draining'
       void timed.stop()

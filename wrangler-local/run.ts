@@ -6,12 +6,13 @@ import { startWorker } from './workers.ts'
 /** Both services in workerd against a libSQL server with throw-away data, until a signal. */
 const stop = untilSignal()
 await installSqld()
-const sqld = await startSqld()
+// One for each: both have a table of the name `budgets`.
+const [sqld, routerSqld] = await Promise.all([startSqld(), startSqld()])
 const runtime = await startWorker('runtime', { port: 8080, vars: { PLATFORM_DATABASE_URL: sqld.primaryUrl } })
-const router = await startWorker('router', { port: 8090, vars: { ROUTER_DB: sqld.primaryUrl } })
+const router = await startWorker('router', { port: 8090, vars: { ROUTER_DB: routerSqld.primaryUrl } })
 console.log(
-  `runtime  ${runtime.url.origin}\nrouter   ${router.url.origin}\ndata     ${sqld.primaryUrl} (thrown away at the end)`,
+  `runtime  ${runtime.url.origin}\nrouter   ${router.url.origin}\ndata     ${sqld.primaryUrl} and ${routerSqld.primaryUrl} (thrown away at the end)`,
 )
 await stop
 await Promise.all([runtime.close(), router.close()])
-await sqld.stop()
+await Promise.all([sqld.stop(), routerSqld.stop()])

@@ -1,5 +1,6 @@
 import { createClient } from '@libsql/client/web'
-import { readEnv } from '../../shared/env/read-env.ts'
+import { EnvError, readEnv } from '../../shared/env/read-env.ts'
+import { afterBody } from '../../shared/http/after-body.ts'
 import { createLog } from '../../shared/log/log.ts'
 import { sha256 } from '../../shared/sign/sha256.ts'
 import { prepareDb } from '../../shared/sql/db.ts'
@@ -9,26 +10,59 @@ import { createRouter, type Router } from '../router.ts'
 
 type Vars = Record<string, string | undefined>
 
+/** What the platform lends to one event. */
+interface Event {
+  waitUntil(work: Promise<unknown>): void
+}
+
+/** What names a file or keeps one, which no WinterCG host has. */
+const OF_FILES: Readonly<Record<string, string>> = {
+  ROUTER_CONFIG: 'put the text of the config into ROUTER_CONFIG_TEXT',
+  ROUTER_SIGNING_KEY: 'checkpoints are signed by a router on Node, from the same store',
+  ROUTER_SIGNING_KEY_FILE: 'checkpoints are signed by a router on Node, from the same store',
+  ROUTER_ANCHOR_FILE: 'checkpoints are signed by a router on Node, from the same store',
+}
+
 let router: Promise<Router> | undefined
 
-/** The router on a WinterCG host. Its store is a libSQL server; without ROUTER_DB nothing is kept. */
+/**
+ * The router on a WinterCG host. Its store is a libSQL server; without ROUTER_DB nothing is kept. One router serves every request
+ * of an isolate, for its breakers, sessions and chains; a request lasts until what it left to be written is, since timers and
+ * connections end with the request that opened them.
+ */
 export default {
-  async fetch(request: Request, vars: Vars): Promise<Response> {
-    router ??= start(vars)
-    try {
-      return (await router).fetch(request)
-    } catch (error) {
-      router = undefined
-      throw error
-    }
+  async fetch(request: Request, vars: Vars, event: Event): Promise<Response> {
+    const served = await running(vars)
+    const { response, taken } = afterBody(await served.fetch(request))
+    event.waitUntil(taken.then(() => served.settled()))
+    return response
   },
 }
 
+/** One router of this isolate; a start that failed is tried again at the next call. */
+async function running(vars: Vars): Promise<Router> {
+  router ??= start(vars)
+  try {
+    return await router
+  } catch (error) {
+    router = undefined
+    throw error
+  }
+}
+
 async function start(vars: Vars): Promise<Router> {
+  for (const [name, instead] of Object.entries(OF_FILES)) {
+    if (vars[name]) throw new EnvError(`${name}: this host has no files; ${instead}`)
+  }
   const env = readEnv(routerEnv, vars)
+  if (vars.ROUTER_DB && !/^(?:https?|libsql|wss?):/.test(vars.ROUTER_DB)) {
+    throw new EnvError('ROUTER_DB: this host has no files; give the address of a libSQL server')
+  }
   const log = createLog({ filter: env.ROUTER_LOG ?? env.RUST_LOG, write: line => console.error(line) })
   const common = {
     ...{ log, env: vars, tenantId: env.ROUTER_TENANT, responseHeaders: env.ROUTER_RESPONSE_HEADERS },
+    ...(vars.ROUTER_CONFIG_TEXT && { config: vars.ROUTER_CONFIG_TEXT, configFile: 'ROUTER_CONFIG_TEXT' }),
+    ...(env.ROUTER_PROMPT_SALT !== undefined && { promptSalt: env.ROUTER_PROMPT_SALT }),
     access: {
       keys: env.ROUTER_KEYS === undefined ? [] : parseKeys(env.ROUTER_KEYS, sha256),
       reach: 'network',
@@ -38,7 +72,11 @@ async function start(vars: Vars): Promise<Router> {
   } as const
   if (!vars.ROUTER_DB) return createRouter(common)
   const client = createClient({ url: env.ROUTER_DB, ...(env.ROUTER_DB_TOKEN && { authToken: env.ROUTER_DB_TOKEN }) })
-  const made = createRouter({ ...common, db: await prepareDb(client, { kind: 'remote' }) })
+  const made = createRouter({
+    ...common,
+    db: await prepareDb(client, { kind: 'remote' }),
+    keeping: { durable: env.ROUTER_RECEIPTS === 'durable' },
+  })
   await made.ready()
   return made
 }

@@ -276,6 +276,14 @@ export function traceWriter(options: TraceWriterOptions) {
     recorded: outcomes.outcomeOf,
     /** Resolves when every record taken before this call is written, spilled or given up. */
     flush: settled,
+    /** The same, and nothing is being written any more: what is written ends with the request that it began in on some hosts. */
+    async idle(): Promise<void> {
+      for (;;) {
+        await settled()
+        if (!running) return
+        await pause(1)
+      }
+    },
     /** Reads the heads, checks the ends of the chains and starts on what an earlier process left in the spill file. */
     start() {
       drain?.more()

@@ -14,6 +14,7 @@ import { gates } from './gate.ts'
 import { keyAccess } from './keys/key-access.ts'
 import { keyStore } from './keys/store.ts'
 import { passwords, type Scrypt } from './password.ts'
+import type { Throttle } from './throttle.ts'
 
 export interface AccessOptions {
   db: Db
@@ -29,6 +30,7 @@ export interface AccessOptions {
   bootstrapKey?: string | undefined
   publicUrl?: string | undefined
   scrypt?: Scrypt | undefined
+  loginTries?: Throttle | undefined
 }
 
 /** Everything that decides who may call, put together; features take the slices they need. */
@@ -46,7 +48,14 @@ export function access(options: AccessOptions) {
     keys: { ...shared, keyAccess: known },
     users: { ...shared, people: personStore(db), publicUrl },
     tenants: { ...shared, tenants: tenantStore(db, options.holdings) },
-    dashboard: { ...shared, users, passwords: passwords(options.scrypt), monotonic, publicUrl },
+    dashboard: {
+      ...shared,
+      users,
+      passwords: passwords(options.scrypt),
+      monotonic,
+      publicUrl,
+      loginTries: options.loginTries,
+    },
     setupToken: setupLinks(users, now),
     close: () => known.flush(),
   }

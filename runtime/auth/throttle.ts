@@ -8,6 +8,12 @@ export interface ThrottleOptions {
   names?: number
 }
 
+export type Throttle = ReturnType<typeof throttle>
+
+/** Ten tries a minute, for each address and each email. */
+export const throttleOfLogins = (monotonic: () => number): Throttle =>
+  throttle({ tries: 10, windowMs: 60_000, monotonic })
+
 /** So many tries per name in any window of time; a try that is refused does not count. Kept by each process on its own. */
 export function throttle({ tries, windowMs, monotonic, names = 10_000 }: ThrottleOptions) {
   const seen = new Map<string, number[]>()

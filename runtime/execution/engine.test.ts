@@ -238,3 +238,25 @@ async function* eventsOf(runs: Awaited<ReturnType<typeof engineRoom>>['runs'], i
     await new Promise(resolve => setTimeout(resolve, 1))
   }
 }
+
+it('takes a run up again whose claim was made although its answer was lost', async () => {
+  let cut = 1
+  const { create, until, engine } = await room({
+    wrap: db => ({
+      ...db,
+      async execute(statement) {
+        const answer = await db.execute(statement)
+        const sql = typeof statement === 'string' ? statement : statement.sql
+        if (sql.includes("status = 'running', owner = ?1, epoch") && answer.rows.length > 0 && cut-- > 0) {
+          throw new TypeError('fetch failed')
+        }
+        return answer
+      },
+    }),
+  })
+  const id = await create({ prompt: 'hello' })
+  engine.wake()
+  // Long before the lease of a minute ends.
+  expect(await until(id)).toMatchObject({ status: 'succeeded' })
+  expect(cut).toBeLessThan(1)
+})

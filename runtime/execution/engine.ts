@@ -25,6 +25,11 @@ export function createEngine(deps: EngineDeps) {
   let claiming: Promise<void> | undefined
   let again = false
   let wakeTimer: ReturnType<typeof setTimeout> | undefined
+  let wakeAt = 0
+  let owned = false
+  /** A claim whose answer was lost may have been made: what the store has under this name and nobody here holds is let go. */
+  let doubtful = false
+  const ending = new Set<string>()
   const timers: ReturnType<typeof setInterval>[] = []
 
   const within = { ...deps, leases, writer, watchers, draining: () => draining }
@@ -47,25 +52,49 @@ export function createEngine(deps: EngineDeps) {
         again = false
         const most = limits.maxConcurrent - running.size
         if (most <= 0 || draining) return
+        if (doubtful) await leases.releaseOthers(owner, [...running.keys(), ...ending])
+        doubtful = false
         const nowMs = clock.now().getTime()
-        const held = [...running.keys()]
+        const held = [...running.keys(), ...ending]
         const claimed = await leases.claim({ owner, nodeId: nodeId(), nowMs, ttlMs: limits.leaseMs, most, held })
+        owned ||= claimed.length > 0
         for (const run of claimed) start(run)
         if (claimed.length === most) return
       } while (again)
       await sleepUntilDue()
     } catch (error) {
       log.error('runs could not be claimed', { error })
+      doubtful = true
+      // The store may be back long before the next sweep.
+      if (!draining && wakeTimer === undefined) wakeIn(GIVE_BACK_MS)
     }
   }
 
   async function sleepUntilDue(): Promise<void> {
     clearTimeout(wakeTimer)
+    wakeTimer = undefined
     const due = await leases.nextDue(nodeId())
     if (due === undefined || draining) return
     const inMs = Math.max(0, due - clock.now().getTime())
     // Beyond the next sweep there is nothing to set a timer for.
-    if (inMs < limits.recoveryMs) wakeTimer = setTimeout(wake, inMs)
+    if (inMs >= limits.recoveryMs) return
+    wakeIn(inMs)
+  }
+
+  function wakeIn(ms: number): void {
+    wakeAt = clock.monotonic() + ms
+    wakeTimer = setTimeout(() => {
+      wakeTimer = undefined
+      wake()
+    }, ms)
+  }
+
+  /** A moment later, so that a store in trouble is not asked again and again, and until it is there. */
+  function giveBackSoon(run: Claimed): void {
+    setTimeout(() => {
+      if (draining) return
+      leases.giveBack(run.id, run.epoch).then(wake, () => giveBackSoon(run))
+    }, GIVE_BACK_MS)
   }
 
   function start(run: Claimed): void {
@@ -77,8 +106,7 @@ export function createEngine(deps: EngineDeps) {
         if (error instanceof LeaseLostError) metrics.leaseLost.add(1)
         else {
           log.error('a run stopped without a result and is taken up again', { error, runId: run.id })
-          // A moment later, so that a store in trouble is not asked again and again.
-          setTimeout(() => void leases.giveBack(run.id, run.epoch).then(wake, () => undefined), GIVE_BACK_MS)
+          giveBackSoon(run)
         }
       })
       .finally(() => {
@@ -125,29 +153,52 @@ export function createEngine(deps: EngineDeps) {
   return {
     watchers,
     wake,
-    /** First sweep, then the timers. */
-    async start(): Promise<void> {
+    /** First sweep, then the timers. Without `sweeps` only what was claimed is kept up: somebody else says when to look. */
+    async start({ sweeps = true }: { sweeps?: boolean } = {}): Promise<void> {
+      timers.push(setInterval(() => void renew(), limits.leaseMs / 3))
+      if (!sweeps) return
       await sweep()
-      timers.push(
-        setInterval(() => void sweep(), limits.recoveryMs),
-        setInterval(() => void renew(), limits.leaseMs / 3),
-      )
+      timers.push(setInterval(() => void sweep(), limits.recoveryMs))
+    },
+
+    /** Resolves when nothing is executed here and nothing is due within what is left of `ms`, at the latest after `ms`. */
+    async idle(ms: number): Promise<void> {
+      const until = clock.monotonic() + ms
+      let late: ReturnType<typeof setTimeout> | undefined
+      const over = new Promise<void>(resolve => {
+        late = setTimeout(resolve, ms)
+      })
+      while (clock.monotonic() < until && !draining) {
+        const soon = wakeTimer !== undefined && wakeAt < until
+        if (claiming) await Promise.race([claiming, over])
+        else if (running.size > 0) {
+          const ends = [...running.values()].map(run => run.done.catch(() => undefined))
+          // Whoever ended wakes the engine a few promises later, so that what it made due is claimed before anyone looks here again.
+          await Promise.race([
+            Promise.race(ends).then(() => new Promise<void>(resolve => setTimeout(resolve, 0))),
+            over,
+          ])
+        } else if (soon)
+          await Promise.race([new Promise(resolve => setTimeout(resolve, wakeAt - clock.monotonic())), over])
+        else break
+      }
+      clearTimeout(late)
     },
 
     /**
      * Ends a run from outside: takes it from whoever has it, so that nothing of theirs can be kept any more, and writes the
      * end as its owner. False: it had ended before.
      */
-    async end(
-      id: string,
-      ending: { code: 'cancelled'; reason?: string } | { code: 'agent_deleted' },
-    ): Promise<boolean> {
+    async end(id: string, how: { code: 'cancelled'; reason?: string } | { code: 'agent_deleted' }): Promise<boolean> {
       const here = running.get(id)
       const nowMs = clock.now().getTime()
       const run = await leases.seize(id, { owner, nodeId: nodeId(), nowMs, ttlMs: 5000 })
       if (!run) return false
+      owned = true
       here?.abandon()
-      await execution(within, { ...run, ending: ending.code }, 'reason' in ending ? ending.reason : undefined).done
+      ending.add(id)
+      const reason = 'reason' in how ? how.reason : undefined
+      await execution(within, { ...run, ending: how.code }, reason).done.finally(() => ending.delete(id))
       return true
     },
 
@@ -179,7 +230,7 @@ export function createEngine(deps: EngineDeps) {
       await writer.close()
       watchers.close()
       // A store in trouble keeps nobody from stopping: whoever comes next sees that this owner is gone, or waits for its leases to end.
-      await leases.release(owner).catch((error: unknown) => log.warn('runs could not be let go', { error }))
+      if (owned) await leases.release(owner).catch((error: unknown) => log.warn('runs could not be let go', { error }))
     },
   }
 }

@@ -1,4 +1,5 @@
 import { canonicalize } from '../../shared/sign/jcs.ts'
+import { isStoreAway } from '../../shared/sql/store-away.ts'
 import type { RunErrorCode } from '../../shared/wire/runtime/run.ts'
 import { runErrorCodes } from '../../shared/wire/runtime/run.ts'
 import { runApprovals } from './approvals.ts'
@@ -112,6 +113,7 @@ function failureOf({ log }: ExecutionDeps, run: Claimed, error: unknown): RunFai
 
 /** A commit that failed says nothing about the run: it stays as it is and is claimed again. */
 function isOfTheStore(error: unknown): boolean {
+  if (isStoreAway(error)) return true
   return error instanceof Error && ('code' in error || error.name.startsWith('Queue')) && !(error instanceof RangeError)
 }
 

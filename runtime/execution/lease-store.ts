@@ -109,6 +109,14 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256) {
       return rowsAffected
     },
 
+    /** Makes the runs due that stand under this name and are not among those that its process knows of. */
+    async releaseOthers(owner: string, known: readonly string[]): Promise<void> {
+      await db.execute({
+        sql: 'update runs set due_ms = 0 where owner = ? and id not in (select value from json_each(?))',
+        args: [owner, JSON.stringify(known)],
+      })
+    },
+
     /** Lets go of one run that stopped here without a word. */
     async giveBack(id: string, epoch: number): Promise<void> {
       await db.execute({

@@ -1,47 +1,103 @@
 import { createClient } from '@libsql/client/web'
-import { readEnv } from '../../shared/env/read-env.ts'
+import { EnvError, readEnv } from '../../shared/env/read-env.ts'
+import { afterBody } from '../../shared/http/after-body.ts'
 import { outboundRule } from '../../shared/http/outbound/outbound-rule.ts'
 import { platformOutside } from '../../shared/http/outbound/platform-outside.ts'
 import { createLog } from '../../shared/log/log.ts'
-import { prepareDb } from '../../shared/sql/db.ts'
+import { lastingMetrics } from '../../shared/metrics/lasting-metrics.ts'
+import { type Db, prepareDb } from '../../shared/sql/db.ts'
 import { DbOpenError } from '../../shared/sql/db-open-error.ts'
+import { systemClock } from '../../shared/time/clock.ts'
 import { setupLink } from '../auth/dashboard/setup-links.ts'
 import type { Connection } from '../auth/http-env.ts'
+import { throttleOfLogins } from '../auth/throttle.ts'
 import { readOAuthClients } from '../connectors/oauth/clients.ts'
 import { runtimeEnv } from '../env.ts'
 import { readProviders } from '../providers/environment.ts'
-import { createRuntime, type Runtime } from '../runtime.ts'
+import { createRuntime, type Learnt, type Runtime } from '../runtime.ts'
 
 type Vars = Record<string, string | undefined>
 
-let runtime: Promise<Runtime> | undefined
+/** What the platform lends to one event. */
+interface Event {
+  waitUntil(work: Promise<unknown>): void
+}
 
-/** The runtime on a WinterCG host. There is no disk here, so its store is a libSQL server. */
+/** How long what an event began goes on after its answer; a platform gives 30 s, and what is open then waits for the next look. */
+const ADVANCE_MS = 20_000
+
+/** What outlives the events of this isolate. */
+const metrics = lastingMetrics()
+const loginTries = throttleOfLogins(systemClock.monotonic)
+let first: Promise<Learnt> | undefined
+
+/**
+ * The runtime on a WinterCG host. There is no disk here, so its store is a libSQL server. Timers and connections end with the event that
+ * opened them, so each event has a runtime of its own, which executes the runs that it started until they end or the time is up.
+ */
 export default {
-  async fetch(request: Request, vars: Vars): Promise<Response> {
-    return (await running(vars)).fetch(request, connectionOf(request))
+  async fetch(request: Request, vars: Vars, event: Event): Promise<Response> {
+    const { runtime, done } = await ofEvent(vars)
+    const { promise: over, resolve } = Promise.withResolvers<void>()
+    event.waitUntil(over.then(done))
+    try {
+      const { response, taken } = afterBody(await runtime.fetch(request, connectionOf(request)))
+      void taken.then(resolve)
+      return response
+    } catch (error) {
+      resolve()
+      throw error
+    }
   },
-  /** By a cron trigger of the platform, each minute. */
-  async scheduled(_event: unknown, vars: Vars): Promise<void> {
-    await (await running(vars)).scheduled()
+  /** By a cron trigger of the platform, each minute: what is due, and what other events left unfinished. */
+  async scheduled(_event: unknown, vars: Vars, event: Event): Promise<void> {
+    const { runtime, done } = await ofEvent(vars)
+    const work = runtime.scheduled().finally(done)
+    event.waitUntil(work)
+    await work
   },
 }
 
-/** One runtime of this isolate; a start that failed is tried again at the next call. */
-async function running(vars: Vars): Promise<Runtime> {
-  runtime ??= start(vars)
+/** A runtime for one event. The first of an isolate prepares the store, those after it take its word for it. */
+async function ofEvent(vars: Vars): Promise<{ runtime: Runtime; done: () => Promise<void> }> {
+  const learnt = await first?.catch(() => undefined)
+  const { runtime, db } = await start(vars, learnt)
+  const done = async () => {
+    await runtime.advance(ADVANCE_MS)
+    await runtime.close()
+    db.close()
+  }
+  if (learnt) {
+    await runtime.ready()
+    return { runtime, done }
+  }
+  const learning = runtime.learnt()
   try {
-    return await runtime
+    await learning
   } catch (error) {
-    runtime = undefined
+    db.close()
     throw error
   }
+  if (first === undefined) await tellSetup(vars, runtime)
+  first = learning
+  return { runtime, done }
 }
 
-async function start(vars: Vars): Promise<Runtime> {
+async function tellSetup({ PLATFORM_BOOTSTRAP_KEY: key, PLATFORM_PUBLIC_URL: url }: Vars, runtime: Runtime) {
+  const token = key ? undefined : await runtime.setupToken()
+  if (token !== undefined) console.error(`setup    ${setupLink(url ?? '', token)}`)
+}
+
+async function start(vars: Vars, learnt: Learnt | undefined): Promise<{ runtime: Runtime; db: Db }> {
+  refuseFiles(vars)
   const env = readEnv(runtimeEnv, vars)
   const { PLATFORM_DATABASE_URL: url, PLATFORM_DATABASE_TOKEN: authToken } = env
-  if (url === undefined) throw new DbOpenError('bad_url', 'PLATFORM_DATABASE_URL: set the address of a libSQL server')
+  if (url === undefined || !/^(?:https?|libsql|wss?):/.test(url)) {
+    throw new DbOpenError(
+      'bad_url',
+      'PLATFORM_DATABASE_URL: this host has no files; set the address of a libSQL server',
+    )
+  }
   const db = await prepareDb(createClient({ url, ...(authToken && { authToken }) }), { kind: 'remote' })
   const log = createLog({ filter: env.PLATFORM_LOG_LEVEL, write: line => console.error(line) })
   const { PLATFORM_MASTER_KEY: masterKey, PLATFORM_BOOTSTRAP_KEY: bootstrapKey, PLATFORM_PUBLIC_URL: publicUrl } = env
@@ -54,7 +110,7 @@ async function start(vars: Vars): Promise<Runtime> {
   ]) {
     log.redact.register(secret)
   }
-  if (masterKey === undefined) {
+  if (masterKey === undefined && !learnt) {
     log.warn(
       'PLATFORM_MASTER_KEY is not set, and there is no disk to keep one on: no secret can be stored, and run data stands in clear',
     )
@@ -66,7 +122,8 @@ async function start(vars: Vars): Promise<Runtime> {
   const providers = readProviders(vars)
   const oauthClients = readOAuthClients(vars)
   for (const { secret } of oauthClients.values()) log.redact.register(secret)
-  const made = createRuntime({
+  const runtime = createRuntime({
+    ...{ metrics, loginTries, learnt },
     ...{
       db,
       log,
@@ -83,10 +140,19 @@ async function start(vars: Vars): Promise<Runtime> {
     ...{ defaultTimezone: env.PLATFORM_DEFAULT_TIMEZONE, receiptSeed: env.PLATFORM_RECEIPT_KEY, timers: false },
     turnTimeoutMs: env.PLATFORM_TURN_TIMEOUT,
   })
-  await made.ready()
-  const token = bootstrapKey === undefined ? await made.setupToken() : undefined
-  if (token !== undefined) console.error(`setup    ${setupLink(publicUrl ?? '', token)}`)
-  return made
+  return { runtime, db }
+}
+
+/** What names a file or needs a socket of its own is refused by name: silence would look like a setting that works. */
+function refuseFiles(vars: Vars): void {
+  for (const [name, instead] of Object.entries(OF_OTHER_HOSTS)) {
+    if (vars[name]) throw new EnvError(`${name}: ${instead}`)
+  }
+}
+
+const OF_OTHER_HOSTS: Readonly<Record<string, string>> = {
+  PLATFORM_MASTER_KEY_FILE: 'this host has no files; put the key into PLATFORM_MASTER_KEY',
+  PLATFORM_TUNNEL_BIND: 'nodes cannot dial in to this host; run a control plane on Node on the same store for them',
 }
 
 /** The address that the edge saw; it sets this header itself and lets none through. */

@@ -46,6 +46,10 @@ export const benches: Readonly<Record<string, { about: string; load: () => Promi
     about: 'what a step costs more on a node, a thousand runs over one tunnel, and a partition of ten seconds',
     load: async () => (await import('./tunnel.ts')).tunnelBench,
   },
+  'control-planes': {
+    about: 'runs per second of one, two and three control planes on one libSQL server, and who uses the processor',
+    load: async () => (await import('./control-planes.ts')).controlPlanesBench,
+  },
   connectors: {
     about: 'what an action of a connector costs beside its vendor: the core alone, and an execute of the API',
     load: async () => (await import('./connectors.ts')).connectorsBench,

@@ -97,12 +97,20 @@ async function openServer(url: string, { token, readOnly = false, syncUrl }: Ope
   const { createClient } = await import('@libsql/client/web')
   let client: Client | undefined
   try {
-    client = createClient({ url, ...(token !== undefined && { authToken: token }) })
+    client = createClient({ url, fetch: fetchInTime, ...(token !== undefined && { authToken: token }) })
     return await prepareDb(client, { kind: 'remote', readOnly, name })
   } catch (error) {
     client?.close()
     throw serverError(name, error)
   }
+}
+
+/** Longest wait for a server's answer. A step of a schema over millions of rows is the longest thing that is ever asked. */
+const ANSWER_MS = 30_000
+
+/** A server that is there and says nothing (cut off, stopped) must not hold a request for ever. */
+function fetchInTime(request: Request): Promise<Response> {
+  return fetch(request, { signal: AbortSignal.timeout(ANSWER_MS) })
 }
 
 /** What the file system can tell in plain words; the driver says only "unable to open: 14" for all of it. */

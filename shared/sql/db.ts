@@ -3,6 +3,9 @@ import type { LibSQLDatabase } from 'drizzle-orm/libsql/driver-core'
 import { retryBusy } from './db-fault.ts'
 import { DbOpenError } from './db-open-error.ts'
 import { guardedClient } from './guarded-client.ts'
+import { reads } from './read-statement.ts'
+import { noteAway } from './store-away.ts'
+import { writeTurns } from './write-turns.ts'
 
 /** `file` and `memory` are in this process, `remote` is a libSQL server, `replica` is a local copy that follows a server. */
 export type DbKind = 'file' | 'memory' | 'remote' | 'replica'
@@ -81,6 +84,9 @@ export async function prepareDb(client: Client, options: PrepareOptions): Promis
 
   const refuseWrites = readOnly && (kind === 'remote' || kind === 'replica')
   const guarded = settings.length > 0 || refuseWrites ? guardedClient(client, { settings, refuseWrites }) : client
+  const reached = kind === 'remote' ? noteAway : <T>(act: () => Promise<T>) => act()
+  const turns = kind === 'remote' ? writeTurns() : undefined
+  const written = <T>(act: () => Promise<T>) => (turns ? reached(() => turns(act)) : act())
   let orm: Promise<LibSQLDatabase> | undefined
   return {
     kind,
@@ -90,9 +96,12 @@ export async function prepareDb(client: Client, options: PrepareOptions): Promis
       orm ??= import('drizzle-orm/libsql/web').then(({ drizzle }) => drizzle({ client: guarded }))
       return orm
     },
-    execute: statement => guarded.execute(statement),
-    write: async statements => (statements.length === 0 ? [] : guarded.batch(statements, 'write')),
-    read: async statements => (statements.length === 0 ? [] : guarded.batch(statements, 'read')),
+    execute(statement) {
+      const sql = typeof statement === 'string' ? statement : statement.sql
+      return (turns && !reads(sql) ? written : reached)(() => guarded.execute(statement))
+    },
+    write: async statements => (statements.length === 0 ? [] : written(() => guarded.batch(statements, 'write'))),
+    read: async statements => (statements.length === 0 ? [] : reached(() => guarded.batch(statements, 'read'))),
     async sync() {
       if (kind === 'replica') await guarded.sync()
     },

@@ -11,6 +11,9 @@ export interface Sqld {
   primaryUrl: string
   /** HTTP address of the read replica; it passes writes on to the primary. */
   replicaUrl: string | undefined
+  /** Kills the primary and keeps its data, as a machine that goes down does; `back` starts it again at the same address. */
+  down(): Promise<void>
+  back(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -38,13 +41,21 @@ export async function startSqld({ replica = false }: { replica?: boolean } = {})
   }
   try {
     const [http, grpc, replicaHttp] = await freePorts(3)
-    servers.push(launch(http, join(folder, 'primary'), ['--grpc-listen-addr', `127.0.0.1:${grpc}`]))
+    const primary = () => launch(http, join(folder, 'primary'), ['--grpc-listen-addr', `127.0.0.1:${grpc}`])
+    servers.push(primary())
     await servers[0]?.ready()
     if (replica) {
       servers.push(launch(replicaHttp, join(folder, 'replica'), ['--primary-grpc-url', `http://127.0.0.1:${grpc}`]))
       await servers[1]?.ready()
     }
-    return { primaryUrl: address(http), replicaUrl: replica ? address(replicaHttp) : undefined, stop }
+    return {
+      ...{ primaryUrl: address(http), replicaUrl: replica ? address(replicaHttp) : undefined, stop },
+      down: async () => servers[0]?.kill(),
+      async back() {
+        servers[0] = primary()
+        await servers[0].ready()
+      },
+    }
   } catch (error) {
     await stop()
     throw error
@@ -53,6 +64,8 @@ export async function startSqld({ replica = false }: { replica?: boolean } = {})
 
 interface Server {
   ready(): Promise<void>
+  /** Kills it and its watcher: the data stays. */
+  kill(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -64,6 +77,8 @@ function launch(port: number | undefined, folder: string, args: string[]): Serve
   const options = ['--db-path', folder, '--http-listen-addr', `127.0.0.1:${port}`, '--no-welcome', ...args]
   const child = spawn('sh', ['-c', watched, 'sh', folder, sqldPath, ...options], {
     stdio: ['pipe', 'pipe', 'pipe'],
+    // A group of its own, which can be killed as one.
+    detached: true,
     env: { ...process.env, RUST_LOG: 'warn', NO_COLOR: '1' },
   })
   let output = ''
@@ -93,6 +108,10 @@ function launch(port: number | undefined, folder: string, args: string[]): Serve
         if (performance.now() > deadline) throw new Error(`sqld was not healthy after 20 s\n${output}`)
         await Promise.race([ended, new Promise(resolve => setTimeout(resolve, 25))])
       }
+    },
+    async kill() {
+      if (child.pid !== undefined && gone === undefined) process.kill(-child.pid, 'SIGKILL')
+      await ended
     },
     async stop() {
       // The watcher kills it: test data is no reason to wait for a graceful end.

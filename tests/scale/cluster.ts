@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '../../scripts/bench/free-port.ts'
 
-export const KEY = `wb_live_${'c'.repeat(43)}`
+const KEY = `wb_live_${'c'.repeat(43)}`
 const root = new URL('../../', import.meta.url).pathname
 
 export interface Instance {
@@ -17,10 +17,15 @@ export interface Instance {
 }
 
 /** Several control planes, each a process of its own, on one libSQL server. */
-export async function cluster(databaseUrl: string, size: number, vars: Record<string, string> = {}) {
+export async function cluster(
+  databaseUrl: string,
+  size: number,
+  vars: Record<string, string> | ((number: number) => Record<string, string>) = {},
+) {
   const folder = await mkdtemp(join(tmpdir(), 'waybill-cluster-'))
   const masterKey = Buffer.alloc(32, 5).toString('base64')
   const instances: Instance[] = []
+  const lines: string[] = []
   for (let number = 0; number < size; number++) {
     const port = await freePort()
     const origin = `http://127.0.0.1:${port}`
@@ -35,7 +40,7 @@ export async function cluster(databaseUrl: string, size: number, vars: Record<st
           ...{ PATH: process.env.PATH, PLATFORM_BIND: `127.0.0.1:${port}`, PLATFORM_DATABASE_URL: databaseUrl },
           ...{ PLATFORM_DATA_DIR: join(folder, String(number)), PLATFORM_MASTER_KEY: masterKey },
           ...{ PLATFORM_BOOTSTRAP_KEY: KEY, PLATFORM_LOG_LEVEL: 'error', PLATFORM_RECOVERY_INTERVAL: '1s' },
-          ...{ PLATFORM_LEASE_TTL: '3s', ...vars },
+          ...{ PLATFORM_LEASE_TTL: '3s', ...(typeof vars === 'function' ? vars(number) : vars) },
         }
         const started = spawn(process.execPath, [`${root}runtime/cli/main.ts`, 'serve'], {
           env,
@@ -44,6 +49,8 @@ export async function cluster(databaseUrl: string, size: number, vars: Record<st
         let said = ''
         started.stderr?.on('data', (chunk: Buffer) => {
           said = (said + String(chunk)).slice(-4000)
+          lines.push(`control plane ${number}: ${String(chunk)}`)
+          if (lines.length > 200) lines.shift()
         })
         child = started
         for (;;) {
@@ -65,13 +72,20 @@ export async function cluster(databaseUrl: string, size: number, vars: Record<st
     })
   }
   await Promise.all(instances.map(instance => instance.start()))
+  const headersOf = (key?: string) => ({
+    ...{ authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
+    ...(key !== undefined && { 'idempotency-key': key }),
+  })
   return {
     instances,
+    /** What they complained about last. */
+    said: lines,
+    headers: headersOf,
     /** A call to one instance; undefined where the connection broke, so that nobody knows what became of it. */
     async call(instance: Instance, method: string, path: string, body?: object, headers: Record<string, string> = {}) {
       try {
         const answer = await fetch(instance.origin + path, {
-          ...{ method, headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json', ...headers } },
+          ...{ method, headers: { ...headersOf(), ...headers } },
           ...(body && { body: JSON.stringify(body) }),
           signal: AbortSignal.timeout(60_000),
         })

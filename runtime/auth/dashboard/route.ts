@@ -15,7 +15,7 @@ import type { RuntimeHttpEnv } from '../http-env.ts'
 import { makeKey } from '../keys/mint.ts'
 import type { KeyStore } from '../keys/store.ts'
 import type { Passwords } from '../password.ts'
-import { throttle } from '../throttle.ts'
+import { type Throttle, throttleOfLogins } from '../throttle.ts'
 import { emailKey } from './email-key.ts'
 import {
   csrfTokenOf,
@@ -40,6 +40,8 @@ export interface DashboardDeps {
   log: Log
   /** Under which name browsers reach this; undefined: the one of each request. */
   publicUrl?: string | undefined
+  /** Counts tries to log in, where something else than this app outlives it. */
+  loginTries?: Throttle | undefined
 }
 
 type LoginEnv = RuntimeHttpEnv & { Variables: { login: Login } }
@@ -56,8 +58,9 @@ export function dashboardRoute({
   publicUrl,
   audit,
   log,
+  loginTries,
 }: DashboardDeps) {
-  const tries = throttle({ tries: 10, windowMs: 60_000, monotonic })
+  const tries = loginTries ?? throttleOfLogins(monotonic)
   const logins = loginAccess(users, now)
 
   function tried(c: Context<LoginEnv>, email: string): void {

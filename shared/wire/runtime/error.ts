@@ -29,6 +29,7 @@ export const statusOf = {
   node_offline: 503,
   isolation_unavailable: 503,
   draining: 503,
+  store_unavailable: 503,
 } as const
 
 export type ErrorCode = keyof typeof statusOf

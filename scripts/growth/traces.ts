@@ -1,0 +1,71 @@
+import { stat } from 'node:fs/promises'
+import { createRouter } from '../../router/router.ts'
+import { routerSteps } from '../../router/schema/steps.ts'
+import { type ChainHead, sealedRun, traceText } from '../../router/traces/canonical-trace.ts'
+import { insertBatch } from '../../router/traces/insert-batch.ts'
+import { sampleTrace } from '../../router/traces/testing/records.ts'
+import { rowOf } from '../../router/traces/trace-row.ts'
+import { nativeSha256 } from '../../shared/host/native-sha256.ts'
+import { openDb } from '../../shared/host/open-libsql.ts'
+import { migrate } from '../../shared/sql/migrate.ts'
+import { type Growth, medianMs } from './measured.ts'
+import { note } from './runs.ts'
+
+const DAY_MS = 86_400_000
+const SPREAD_MS = 90 * DAY_MS
+const BATCH = 256
+
+/** Stores with that many traces in one tenant's chain, written as the writer writes them, and what using them costs. */
+export async function growthOfTraces(folder: string, sizes: number[], say: (line: string) => void): Promise<Growth> {
+  const growth: Growth = { title: 'Traces: time of one operation', sizes, bytesPerRow: [], operations: [] }
+  for (const size of sizes) {
+    const path = `${folder}/traces-${size}.db`
+    const db = await openDb(path, { synchronous: 'normal' })
+    await migrate(db, 'router', routerSteps)
+    await db.execute("insert into writer_lease (name, holder, epoch, expires_ms) values ('traces', 'bench', 1, 0)")
+    const firstMs = Date.now() - SPREAD_MS
+    let head: ChainHead | undefined
+    let made = 0
+    let middle = ''
+    async function append(count: number): Promise<void> {
+      const run = sealedRun(nativeSha256)
+      const rows = Array.from({ length: count }, () => {
+        const record = sampleTrace({
+          at: firstMs + Math.floor((Math.min(made, size) / size) * SPREAD_MS),
+          session: `session-${made % 500}`,
+          final: { response_id: `msg_${crypto.randomUUID()}`, upstream_request_id: `req_${crypto.randomUUID()}` },
+        })
+        if (made++ === size >> 1) middle = record.trace_id
+        const { seq, hash, at, bytes } = run.add(traceText(record), head)
+        head = { seq, hash }
+        return { cells: rowOf(record, seq), at, bytes }
+      })
+      await db.execute(insertBatch(rows, run.bytes(), { holder: 'bench', epoch: 1 }))
+    }
+    const began = performance.now()
+    while (made < size) await append(Math.min(BATCH, size - made))
+    await db.execute('pragma wal_checkpoint(truncate)')
+    growth.bytesPerRow.push((await stat(path)).size / size)
+    say(`${size} traces written in ${Math.round((performance.now() - began) / 1000)} s`)
+    const appendMs = await medianMs(40, () => append(BATCH))
+
+    const router = createRouter({ db, sha256: nativeSha256 })
+    await router.ready()
+    const get = async (path: string) => {
+      const answer = await router.fetch(new Request(`http://local${path}`))
+      const text = await answer.text()
+      if (answer.status !== 200) throw new Error(`GET ${path}: ${answer.status} ${text}`)
+    }
+    const day = new Date(Date.now() - DAY_MS).toISOString()
+    note(growth, [
+      [`append of ${BATCH}`, appendMs],
+      ['list of 50, newest', await medianMs(40, () => get('/v1/traces?limit=50'))],
+      ['get', await medianMs(100, () => get(`/v1/traces/${middle}`))],
+      ['savings of a day', await medianMs(5, () => get(`/v1/savings?since=${encodeURIComponent(day)}`))],
+      ['savings of all 90 days', await medianMs(3, () => get('/v1/savings'))],
+    ])
+    await router.close()
+    db.close()
+  }
+  return growth
+}
