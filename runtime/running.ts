@@ -1,10 +1,8 @@
-import { ApiError } from '../shared/http/api-error.ts'
 import type { Log } from '../shared/log/log.ts'
 import type { Metrics } from '../shared/metrics/metrics.ts'
 import type { Sha256 } from '../shared/sign/sha256.ts'
 import type { Db } from '../shared/sql/db.ts'
 import type { Clock } from '../shared/time/clock.ts'
-import type { Run } from '../shared/wire/runtime/run.ts'
 import type { AgentStore } from './agents/store.ts'
 import { type ApprovalStore, approvalStore } from './approvals/store.ts'
 import type { DayOf } from './budgets/day.ts'
@@ -107,23 +105,5 @@ export function running(deps: RunningDeps): Running {
     ...{ admit, dayOf, newId, now: clock.now, sha256, ...agents },
   })
 
-  async function refuseFar({ id }: Run): Promise<void> {
-    if (!(await runs.farOf(id))) return
-    const message = `run ${id} is on a node, where this version does not fork runs: start a new one`
-    throw new ApiError('validation_failed', message)
-  }
-  return {
-    ...{ engine, own, runs, approvals: nodes.approvals(approvalStore(db, records), runs.farOf) },
-    service: {
-      ...service,
-      async fork(source, ...rest) {
-        await refuseFar(source)
-        return service.fork(source, ...rest)
-      },
-      async retry(source, ...rest) {
-        await refuseFar(source)
-        return service.retry(source, ...rest)
-      },
-    },
-  }
+  return { engine, own, runs, service, approvals: nodes.approvals(approvalStore(db, records), runs.farOf) }
 }

@@ -72,6 +72,7 @@ export function dispatcher({ db, log, now, links, far, nodes, versionOf }: Dispa
           value: {
             ...{ runId: run.id, epoch: BigInt(run.epoch), agentVersionId: run.versionId, inputSealed },
             ...{ manifestSealed: await manifestOf(run, poolKey), createdUnixMs: BigInt(run.createdMs) },
+            ...(run.forkedFrom && { forkedRun: run.forkedFrom.runId, forkedStep: run.forkedFrom.stepId }),
             ...(limit && { runCostNanoUsd: BigInt(limit.costNano), runCostHard: limit.hard }),
           },
         })
@@ -98,7 +99,7 @@ export function dispatcher({ db, log, now, links, far, nodes, versionOf }: Dispa
         const able = isolationValues.filter(value => takes(link, value, nowMs))
         if (able.length === 0) continue
         const most = Math.min(CHUNK, room(link))
-        const runs = await far.queued(link.tenantId, link.pool, able, most)
+        const runs = await far.queued(link, able, most)
         const poolKey = runs.length === 0 ? undefined : await nodes.poolKey(link.tenantId, link.pool)
         if (poolKey === undefined) continue
         await offer(link, runs, poolKey)

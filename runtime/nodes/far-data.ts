@@ -83,7 +83,7 @@ export function withData(run: Run, far: FarRun, data: FarData | undefined): Run 
   return {
     ...run,
     ...(data && { input: data.input }),
-    ...(data && output && { output }),
+    ...(output && { output }),
     ...(run.error && { error: { ...run.error, message: message ?? run.error.message } }),
     ...(data === undefined && { dataAvailable: false }),
   }

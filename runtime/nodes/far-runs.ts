@@ -36,6 +36,8 @@ export interface FarRunsDeps {
   labelsOf: (tenantId: string, agentName: string) => Promise<Readonly<Record<string, string>>>
 }
 
+type PinnedPlacement = Exclude<Placement, { on: 'pool' }> | { on: 'pool'; pool: string; pinned?: string }
+
 interface Placed {
   run: NewRun
   /** Ended as soon as it stands: nobody can do it. */
@@ -51,7 +53,19 @@ export type FarRuns = ReturnType<typeof farRuns>
 export function farRuns(runs: RunStore, deps: FarRunsDeps) {
   const { db, far, nodes, links, data, end, dispatch, sha256, embedded } = deps
 
-  async function placementOf(run: NewRun): Promise<Placement> {
+  /** A fork begins with a part of a journal, so it goes to where that is. */
+  async function forkPlacement({ forkedFrom }: NewRun): Promise<PinnedPlacement | undefined> {
+    if (forkedFrom === undefined) return undefined
+    const source = await farOf(forkedFrom.runId)
+    if (source?.nodeId !== undefined) return { on: 'pool', pool: source.pool, pinned: source.nodeId }
+    if (embedded.on) return { on: 'here' }
+    const message = 'the journal it begins with is at the embedded node, which is switched off (PLATFORM_EMBEDDED_NODE)'
+    return { on: 'nowhere', pool: 'local', message }
+  }
+
+  async function placementOf(run: NewRun): Promise<PinnedPlacement> {
+    const forked = await forkPlacement(run)
+    if (forked) return forked
     const version = await deps.versionOf(run.versionId)
     if (version === undefined || run.sessionId !== undefined) return { on: 'here' }
     const labels = await deps.labelsOf(run.tenantId, run.agentName)
@@ -70,13 +84,15 @@ export function farRuns(runs: RunStore, deps: FarRunsDeps) {
     const poolKey = placement.on === 'pool' ? await nodes.poolKey(run.tenantId, placement.pool) : undefined
     const row = far.insert({
       ...{ id: run.id, tenantId: run.tenantId, pool: placement.pool, createdMs: run.createdMs },
+      pinned: placement.on === 'pool' ? placement.pinned : undefined,
       isolation: run.isolation as FarRun['isolation'],
       dispatchByMs: run.createdMs + deps.dispatchMs,
       inputSealed: poolKey ? await sealTo(poolKey, utf8(run.input), inputPlace(run.id)) : null,
       inputHash: sha256Hex(utf8(run.input), sha256),
       genesis: genesis(run.id, sha256).hash,
     })
-    const elsewhere: NewRun = { ...run, elsewhere: true, also: [...(run.also ?? []), ...row] }
+    // The node copies the beginning of the journal itself; here it would be texts of a run.
+    const elsewhere: NewRun = { ...run, events: [], elsewhere: true, also: [...(run.also ?? []), ...row] }
     if (placement.on === 'nowhere') {
       return { run: elsewhere, refused: { code: 'isolation_unavailable', message: placement.message } }
     }

@@ -109,12 +109,14 @@ export function noding(options: NodingOptions) {
   const offering = dispatcher({ db, log, now, links, far, nodes: store, versionOf: options.versionOf })
   const write = ingest({
     ...{ ...shared, store: far, log, dropped },
-    requeued(nodeId, runId, tries) {
-      log.info('a node refused a run, which waits for another', { nodeId, runId })
+    requeued(nodeId, { id: runId, epoch: tries, pinned }) {
+      log.info('a node refused a run', { nodeId, runId })
       const link = links.get(nodeId)
       if (link) link.restingUntilMs = now().getTime() + 1000
-      if (tries < MOST_OFFERS) return
-      const message = `nodes of its pool refused it ${tries} times: their logs say why`
+      if (tries < MOST_OFFERS && pinned === undefined) return
+      const message = pinned
+        ? 'the node that has the journal it begins with refused it: the run it was forked from may be gone'
+        : `nodes of its pool refused it ${tries} times: their logs say why`
       void end(runId, { status: 'failed', code: 'node_unavailable', message })
     },
   })
@@ -177,14 +179,16 @@ export function noding(options: NodingOptions) {
       await end(run.id, { status: 'failed', code: 'agent_deleted', message: 'the agent was deleted' })
     }
     for (const run of await far.overdue(nowMs, SWEPT)) {
-      const able = links.of(run.tenantId, run.pool).some(link => satisfies(run.isolation, link.backends))
+      const able = links
+        .of(run.tenantId, run.pool)
+        .some(({ nodeId, backends }) => (run.pinned ?? nodeId) === nodeId && satisfies(run.isolation, backends))
       if (able && run.state === 'queued') {
         await db.write([far.later(run.id, nowMs + dispatchMs)])
         continue
       }
       await end(run.id, {
         ...{ status: 'failed', code: 'node_unavailable' },
-        message: `no node of pool ${run.pool} that offers isolation ${run.isolation} came back within ${dispatchMs / 1000} s`,
+        message: `no node of pool ${run.pool} that ${run.pinned === undefined ? '' : 'has what it begins with and '}offers isolation ${run.isolation} came back within ${dispatchMs / 1000} s`,
       })
     }
     const counts = { pending: 0, online: 0, draining: 0, lost: 0, offline: 0 }

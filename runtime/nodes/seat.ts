@@ -22,12 +22,13 @@ import type { ApprovalDecision } from '../../shared/wire/runtime/approval.ts'
 import type { Receipt } from '../../shared/wire/runtime/receipt.ts'
 import type { ApprovalStore } from '../approvals/store.ts'
 import type { Engine } from '../execution/engine.ts'
+import { copiedSteps } from '../runs/fork.ts'
 import type { RunStore } from '../runs/store.ts'
 import { inputPlace, type ManifestEnvelope, manifestPlace } from './dispatcher.ts'
 import { poolKeyPlace } from './enrolment.ts'
 import { decisionPlace, signalPlace } from './far-approvals.ts'
 import type { FarApproval, FarData, FarEventText } from './far-data.ts'
-import type { News } from './news.ts'
+import { type News, newsOf } from './news.ts'
 
 /** Who a runtime is when it executes for a control plane elsewhere. */
 export interface SeatIdentity {
@@ -57,6 +58,9 @@ export interface SeatDeps {
 export type Seat = ReturnType<typeof seat>
 
 const decoder = new TextDecoder()
+/** More than a run can have. */
+const MOST_EVENTS = 100_000
+type Forked = Pick<Assign, 'forkedRun' | 'forkedStep'>
 const accept = (news: Extract<News, { t: 'accept' }>): InStatement => ({
   sql: 'insert into tunnel_outbox (frame) values (?)',
   args: [JSON.stringify(news)],
@@ -87,7 +91,15 @@ export function seat(identity: SeatIdentity, { db, sha256, runs, engine, approva
       return
     }
     const { agentId, agentName, versionId, number, manifest, manifestHash } = envelope
+    const copied = sent.forkedRun === '' ? undefined : await copiesFor(runId, createdMs, sent)
+    if (copied === 'missing') {
+      const reason = `run ${sent.forkedRun} has no step ${sent.forkedStep} here`
+      await db.write([accept({ t: 'accept', run: runId, ok: false, reason, epoch: Number(epoch) })])
+      identity.news()
+      return
+    }
     await runs.create({
+      ...copied?.begin,
       ...{ id: runId, tenantId, agentName, agentId, versionId, createdMs, labels: '{}', trigger: { kind: 'api' } },
       ...{ input: canonicalize(input), isolation: manifest.isolation, day: dayOf(createdMs) },
       also: [
@@ -112,10 +124,30 @@ export function seat(identity: SeatIdentity, { db, sha256, runs, engine, approva
         },
         ...limitOf(agentId, agentName, sent),
         accept({ t: 'accept', run: runId, ok: true, reason: '' }),
+        ...(copied?.tell ?? []),
       ],
     })
     engine.wake()
     identity.news()
+  }
+
+  /** The beginning of a fork, copied from the journal of a run that this node has; nothing where the fork stands already. */
+  async function copiesFor(runId: string, createdMs: number, { forkedRun, forkedStep }: Forked) {
+    const { rows } = await db.execute({ sql: 'select 1 from tunnel_runs where run_id = ?', args: [runId] })
+    if (rows.length > 0) return undefined
+    const source = await runs.events(forkedRun, 1, MOST_EVENTS)
+    const events = copiedSteps(source, forkedStep, runId, new Date(createdMs), sha256)
+    if (events === undefined) return 'missing'
+    const blobs = {
+      sql: `insert into blobs (run_id, sha256, media_type, content, sealed)
+        select ?, sha256, media_type, content, sealed from blobs where run_id = ? on conflict do nothing`,
+      args: [runId, forkedRun],
+    }
+    const unit = { runId, epoch: 0, events, approvals: [] }
+    return {
+      begin: { events, forkedFrom: { runId: forkedRun, stepId: forkedStep } },
+      tell: [blobs, ...newsOf()([unit])],
+    }
   }
 
   /** The limit that the agent's budget sets for each run, as it was when the last of its runs was sent here. */
