@@ -218,6 +218,20 @@ export function ingest(deps: IngestDeps) {
     }
   }
 
+  /** Which credentials the node has kept, or why it could not. */
+  async function heardCredentials(node: NodeRow, frames: readonly NodeFrame[]): Promise<void> {
+    const told = frames.flatMap(({ body }) => (body.case === 'secretAck' ? [body.value] : []))
+    if (told.length === 0) return
+    await db.write(
+      told.map(({ ref, ok, error }) => ({
+        // Only of what its pool was given.
+        sql: `insert into node_credentials (node_id, ref, at_ms, error) select ?1, ref, ?3, ?4 from pool_credentials
+          where tenant_id = ?5 and pool = ?6 and ref = ?2 on conflict do update set at_ms = ?3, error = ?4`,
+        args: [node.id, plain(ref), now().getTime(), ok ? null : plain(error) || 'refused', node.tenantId, node.pool],
+      })),
+    )
+  }
+
   /** True: a node may have room for another run, or a run waits for one. */
   return async (node: NodeRow, frames: readonly NodeFrame[]): Promise<boolean> => {
     const ids = new Set(
@@ -225,6 +239,7 @@ export function ingest(deps: IngestDeps) {
         body.value !== undefined && 'runId' in body.value ? [body.value.runId.toWellFormed()] : [],
       ),
     )
+    await heardCredentials(node, frames)
     if (ids.size === 0) return false
     const batch: Batch = {
       ...{ node, runs: await store.these([...ids]), events: [], moved: new Map(), tips: new Set() },

@@ -27,6 +27,7 @@ import type { GatewayDeps, NodeGateway } from './gateway.ts'
 import { type IngestDeps, ingest } from './ingest.ts'
 import { provenBackends, statusOf } from './node.ts'
 import { nodeLinks } from './node-link.ts'
+import { poolCredentials } from './pool-credentials.ts'
 import { nodeStore } from './store.ts'
 import { type TunnelTimes, tunnelTimes } from './tunnel-times.ts'
 import type { TunnelEndpoint } from './well-known.ts'
@@ -75,6 +76,7 @@ export function noding(options: NodingOptions) {
   const far = farStore(db)
   const links = nodeLinks()
   const data = farData(links)
+  const credentials = poolCredentials({ db, nodes: store, links, now, conceal: log.redact.register })
   const dropped = metrics.counter(
     'waybill_tunnel_frames_dropped_total',
     'Frames of nodes that were not taken, by reason.',
@@ -147,6 +149,7 @@ export function noding(options: NodingOptions) {
       async enrol(request) {
         const reply = await enrolling.enrol(request)
         engaged = true
+        await credentials.welcome(reply.nodeId)
         return reply
       },
     },
@@ -226,7 +229,9 @@ export function noding(options: NodingOptions) {
     data,
     end,
     engaged: () => engaged,
+    credentials,
     routes: {
+      credentials,
       ...{ db, store, links, end, openOn: far.openOn, idempotent: options.idempotent, now, newId },
       ...{ lostMs: times.lostMs, maxBodyBytes: options.maxBodyBytes, endpoint: () => endpoint },
       wanted,

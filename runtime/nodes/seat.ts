@@ -14,6 +14,7 @@ import {
   type NodeFrame,
   NodeFrameSchema,
   type ReadRequest,
+  type SecretPut,
 } from '../../shared/tunnel/gateway.gen.ts'
 import type { OutboxRow } from '../../shared/tunnel/outbox.ts'
 import { completeMessage } from '../../shared/tunnel/protocol.ts'
@@ -29,6 +30,7 @@ import { poolKeyPlace } from './enrolment.ts'
 import { decisionPlace, signalPlace } from './far-approvals.ts'
 import type { FarApproval, FarData, FarEventText } from './far-data.ts'
 import { type News, newsOf } from './news.ts'
+import { type SeatCredentialsDeps, seatCredentials } from './seat-credentials.ts'
 
 /** Who a runtime is when it executes for a control plane elsewhere. */
 export interface SeatIdentity {
@@ -36,6 +38,8 @@ export interface SeatIdentity {
   tenantId: string
   pool: string
   poolKeys: BoxKeys
+  /** 32 bytes under which it seals the credentials that it is given. */
+  sealKey: Uint8Array<ArrayBuffer>
   signer: Signer
   /** Something was committed that the control plane is to be told. */
   news: () => void
@@ -52,6 +56,8 @@ export interface SeatDeps {
   now: () => Date
   log: Log
   dayOf: (ms: number) => string
+  /** Where runs here look for what they are given beside their input. */
+  keeping: Pick<SeatCredentialsDeps, 'secrets' | 'providers' | 'checkProvider' | 'connectors'>
 }
 
 /** A runtime as the node end of a tunnel sees it: what to do with what comes, and what to tell. */
@@ -66,7 +72,8 @@ const accept = (news: Extract<News, { t: 'accept' }>): InStatement => ({
   args: [JSON.stringify(news)],
 })
 
-export function seat(identity: SeatIdentity, { db, sha256, runs, engine, approvals, now, log, dayOf }: SeatDeps) {
+export function seat(identity: SeatIdentity, deps: SeatDeps) {
+  const { db, sha256, runs, engine, approvals, now, log, dayOf } = deps
   const { tenantId, pool, poolKeys, signer, nodeId } = identity
 
   async function opened<T>(box: Uint8Array, place: string): Promise<T> {
@@ -223,6 +230,17 @@ export function seat(identity: SeatIdentity, { db, sha256, runs, engine, approva
     engine.wake()
   }
 
+  const keep = seatCredentials({ ...deps.keeping, tenantId, pool, opened })
+
+  async function credential(put: SecretPut): Promise<void> {
+    const error = await keep(put)
+    if (error !== '') log.error('a credential of the control plane cannot be kept', { ref: put.ref, reason: error })
+    if (put.remove) return
+    const news: News = { t: 'credential', ref: put.ref, error }
+    await db.write([{ sql: 'insert into tunnel_outbox (frame) values (?)', args: [JSON.stringify(news)] }])
+    identity.news()
+  }
+
   async function one({ body }: ControlFrame): Promise<void> {
     switch (body.case) {
       case 'assign':
@@ -236,6 +254,8 @@ export function seat(identity: SeatIdentity, { db, sha256, runs, engine, approva
           body.value.decision === 'approve',
           body.value.detailSealed,
         )
+      case 'secretPut':
+        return credential(body.value)
       case 'signal':
         return signal(body.value.runId, body.value.valueSealed)
       default:
@@ -291,6 +311,10 @@ export function seat(identity: SeatIdentity, { db, sha256, runs, engine, approva
         const { run: runId, step: stepId, id: approvalId, reason, expires } = news
         const value = { runId, stepId, approvalId, reason, expiresUnix: BigInt(Math.ceil(expires / 1000)) }
         return create(NodeFrameSchema, { body: { case: 'approval', value } })
+      }
+      case 'credential': {
+        const value = { ref: news.ref, ok: news.error === '', error: news.error.slice(0, 500) }
+        return create(NodeFrameSchema, { body: { case: 'secretAck', value } })
       }
       case 'complete': {
         const value = await complete(news.run)

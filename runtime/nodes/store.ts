@@ -189,11 +189,19 @@ export function nodeStore(db: Db) {
         { sql: 'delete from node_tokens where node_id = ?', args: [id] },
         { sql: 'delete from node_nonces where node_id = ?', args: [id] },
         { sql: 'delete from node_frames where node_id = ?', args: [id] },
+        { sql: 'delete from node_credentials where node_id = ?', args: [id] },
         {
           // A pool without a node has nobody who holds its key: the next node begins with a new one.
           sql: `delete from node_pools where exists (select 1 from nodes n where n.id = ?1 and n.tenant_id = node_pools.tenant_id
             and n.pool = node_pools.name) and not exists (select 1 from nodes n where n.id <> ?1
             and n.tenant_id = node_pools.tenant_id and n.pool = node_pools.name and n.enrolled_ms is not null)`,
+          args: [id],
+        },
+        {
+          // And what was sealed to that key opens nowhere any more.
+          sql: `delete from pool_credentials where exists (select 1 from nodes n where n.id = ?1
+            and n.tenant_id = pool_credentials.tenant_id and n.pool = pool_credentials.pool) and not exists
+            (select 1 from node_pools p where p.tenant_id = pool_credentials.tenant_id and p.name = pool_credentials.pool)`,
           args: [id],
         },
         { sql: 'delete from nodes where id = ?', args: [id] },
