@@ -1,3 +1,4 @@
+import { ApiError } from '../shared/http/api-error.ts'
 import type { Log } from '../shared/log/log.ts'
 import type { Metrics } from '../shared/metrics/metrics.ts'
 import type { Sha256 } from '../shared/sign/sha256.ts'
@@ -68,6 +69,13 @@ export function running(deps: RunningDeps): Running {
   const own = runStore(db, records)
   const { nodes } = deps
   const runs = nodes.runs(own)
+  /** A sub-agent runs where its parent does. */
+  async function findChild(tenantId: string, name: string) {
+    const found = await agents.currentByName(tenantId, name)
+    if (found?.sealed === undefined) return found
+    const message = `the prompt of agent ${name} is sealed to pool ${found.sealed.pool}, and its parent runs elsewhere`
+    throw new ApiError('isolation_unavailable', message)
+  }
   const engine: Engine = createEngine({
     ...deps,
     ...deps.turns,
@@ -77,13 +85,11 @@ export function running(deps: RunningDeps): Running {
     async manifestOf(versionId) {
       const version = await agents.getVersion(versionId)
       if (!version) throw new Error(`there is no agent version ${versionId}`)
+      if (version.sealed) throw new Error(`agent version ${versionId} is readable on pool ${version.sealed.pool} only`)
       return version.manifest
     },
     children: parent =>
-      childRuns(
-        { runs: own, admit, dayOf, findAgent: agents.currentByName, now: clock.now, wake: () => engine.wake() },
-        parent,
-      ),
+      childRuns({ runs: own, admit, dayOf, findAgent: findChild, now: clock.now, wake: () => engine.wake() }, parent),
   })
   if (!deps.embedded) engine.drain()
   const service = runService({

@@ -248,6 +248,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const { embeddedNode: embedded = true } = options
   const agents = agentStore(db, {
     ...{ now: clock.now, newId },
+    sealTexts: (...of) => nodes.sealTexts(...of),
     deleting: [(agent, nowMs) => nodes.deleting(agent, nowMs), endRuns, disableSchedules, stopSessions],
   })
   const sessions = conversing(db, records)
@@ -375,6 +376,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
         return new Set([...here, ...(await nodes.credentials.connectors(tenantId))])
       },
       backendsOf: nodes.backendsOf,
+      unsealed: nodes.unsealed,
     },
     runs: { runs: work.runs, service: work.service, idempotent: parts.idempotent, maxBodyBytes },
     journals: {

@@ -5,6 +5,7 @@ import { sealTo } from '../../shared/tunnel/sealed-box.ts'
 import type { Backend } from '../../shared/wire/runtime/isolation.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
 import { isTerminal, type Run, type RunErrorCode } from '../../shared/wire/runtime/run.ts'
+import type { SealedTexts } from '../agents/texts.ts'
 import { genesis } from '../execution/journal/event.ts'
 import type { NewRun, RunStore } from '../runs/store.ts'
 import { inputPlace } from './dispatcher.ts'
@@ -32,7 +33,9 @@ export interface FarRunsDeps {
   embedded: { on: boolean; backends: readonly Backend[] }
   dispatchMs: number
   sha256: Sha256
-  versionOf: (versionId: string) => Promise<{ manifest: Manifest; agentId: string } | undefined>
+  versionOf: (
+    versionId: string,
+  ) => Promise<{ manifest: Manifest; agentId: string; sealed: SealedTexts | undefined } | undefined>
   labelsOf: (tenantId: string, agentName: string) => Promise<Readonly<Record<string, string>>>
 }
 
@@ -67,11 +70,18 @@ export function farRuns(runs: RunStore, deps: FarRunsDeps) {
     const forked = await forkPlacement(run)
     if (forked) return forked
     const version = await deps.versionOf(run.versionId)
-    if (version === undefined || run.sessionId !== undefined) return { on: 'here' }
+    if (version === undefined) return { on: 'here' }
     const labels = await deps.labelsOf(run.tenantId, run.agentName)
+    const wanted = labels[POOL_LABEL] ?? version.sealed?.pool
+    if (version.sealed && (wanted !== version.sealed.pool || run.sessionId !== undefined)) {
+      const { pool } = version.sealed
+      const message = `its prompt is sealed to pool ${pool}, where sessions cannot be held: publish it again with another ${POOL_LABEL}`
+      return { on: 'nowhere', pool, message }
+    }
+    if (run.sessionId !== undefined) return { on: 'here' }
     const known = await nodes.enrolled(run.tenantId)
     return place({
-      ...{ manifest: version.manifest, wanted: labels[POOL_LABEL], embedded },
+      ...{ manifest: version.manifest, wanted, embedded },
       nodes: known.map(node => ({
         ...{ pool: node.pool, backends: provenBackends(node), connected: links.get(node.id) !== undefined },
       })),
@@ -104,6 +114,13 @@ export function farRuns(runs: RunStore, deps: FarRunsDeps) {
     else if (run.elsewhere) dispatch()
   }
 
+  /** Without any node there is nothing to place, but for what only nodes can read. */
+  async function allHere(list: readonly NewRun[]): Promise<boolean> {
+    if (!embedded.on || deps.engaged()) return false
+    for (const { versionId } of list) if ((await deps.versionOf(versionId))?.sealed) return false
+    return true
+  }
+
   /** The run on a node; undefined for one that is here. */
   const farOf = async (id: string): Promise<FarRun | undefined> => (deps.engaged() ? far.get(id) : undefined)
 
@@ -112,14 +129,14 @@ export function farRuns(runs: RunStore, deps: FarRunsDeps) {
     farOf,
 
     async create(run: NewRun): Promise<void> {
-      if (embedded.on && !deps.engaged()) return runs.create(run)
+      if (await allHere([run])) return runs.create(run)
       const one = await placed(run)
       await runs.create(one.run)
       await settle(one)
     },
 
     async createForWindows(list: readonly NewRun[], around: Parameters<RunStore['createForWindows']>[1]) {
-      if (embedded.on && !deps.engaged()) return runs.createForWindows(list, around)
+      if (await allHere(list)) return runs.createForWindows(list, around)
       const all = await Promise.all(list.map(placed))
       const results = await runs.createForWindows(
         all.map(({ run }) => run),

@@ -7,16 +7,17 @@ import type { Db } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { sealTo } from '../../shared/tunnel/sealed-box.ts'
 import type { Backend } from '../../shared/wire/runtime/isolation.ts'
-import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
 import { isTerminal } from '../../shared/wire/runtime/run.ts'
+import type { VersionRow } from '../agents/agent.ts'
 import type { NodeBackends } from '../agents/isolation.ts'
 import { satisfies } from '../agents/isolation.ts'
 import type { Deleting } from '../agents/store.ts'
+import { hasTexts, type SealTexts, textsOf } from '../agents/texts.ts'
 import type { ApprovalStore } from '../approvals/store.ts'
 import type { Idempotent } from '../idempotency/idempotent.ts'
 import type { RunStore } from '../runs/store.ts'
 import { announce } from '../webhooks/announce.ts'
-import { dispatcher } from './dispatcher.ts'
+import { dispatcher, textsPlace } from './dispatcher.ts'
 import { ending } from './ending.ts'
 import { enrolment } from './enrolment.ts'
 import { farApprovals, signalPlace } from './far-approvals.ts'
@@ -27,6 +28,7 @@ import type { GatewayDeps, NodeGateway } from './gateway.ts'
 import { type IngestDeps, ingest } from './ingest.ts'
 import { provenBackends, statusOf } from './node.ts'
 import { nodeLinks } from './node-link.ts'
+import { EMBEDDED_POOL, POOL_LABEL } from './placement.ts'
 import { poolCredentials } from './pool-credentials.ts'
 import { nodeStore } from './store.ts'
 import { type TunnelTimes, tunnelTimes } from './tunnel-times.ts'
@@ -46,9 +48,7 @@ export interface NodingOptions {
   announceMoved: IngestDeps['announce']
   watched: IngestDeps['watched']
   ended: IngestDeps['ended']
-  versionOf: (
-    versionId: string,
-  ) => Promise<{ agentId: string; number: number; manifest: Manifest; manifestHash: string } | undefined>
+  versionOf: (versionId: string) => Promise<VersionRow | undefined>
   labelsOf: (tenantId: string, agentName: string) => Promise<Readonly<Record<string, string>>>
   /** The node in this process. */
   embedded: { on: boolean; id: () => Promise<string>; backends: readonly Backend[] }
@@ -270,6 +270,21 @@ export function noding(options: NodingOptions) {
       await db.write([store.frame(run.nodeId, controlBytes({ case: 'signal', value }))])
       wakeNode(run.nodeId)
       return true
+    },
+
+    /** To the pool that an agent names; where this process executes nothing, to the only one that its tenant has. */
+    sealTexts: (async ({ tenantId, labels }, versionId, manifest) => {
+      const pool = labels[POOL_LABEL] ?? (embedded.on ? undefined : await store.onlyPool(tenantId))
+      if (pool === undefined || pool === EMBEDDED_POOL || !hasTexts(manifest)) return undefined
+      const poolKey = await store.poolKey(tenantId, pool)
+      if (poolKey === undefined) return undefined
+      return { pool, box: await sealTo(poolKey, utf8(JSON.stringify(textsOf(manifest))), textsPlace(versionId)) }
+    }) satisfies SealTexts as SealTexts,
+
+    async unsealed(version: VersionRow): Promise<VersionRow> {
+      const { sealed, tenantId, versionId } = version
+      if (sealed === undefined) return version
+      return { ...version, manifest: { ...version.manifest, ...(await data.texts(tenantId, versionId, sealed)) } }
     },
 
     /** For the transaction that deletes an agent. */

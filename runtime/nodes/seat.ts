@@ -21,11 +21,12 @@ import { completeMessage } from '../../shared/tunnel/protocol.ts'
 import { type BoxKeys, openSealed, sealTo } from '../../shared/tunnel/sealed-box.ts'
 import type { ApprovalDecision } from '../../shared/wire/runtime/approval.ts'
 import type { Receipt } from '../../shared/wire/runtime/receipt.ts'
+import type { ManifestTexts } from '../agents/texts.ts'
 import type { ApprovalStore } from '../approvals/store.ts'
 import type { Engine } from '../execution/engine.ts'
 import { copiedSteps } from '../runs/fork.ts'
 import type { RunStore } from '../runs/store.ts'
-import { inputPlace, type ManifestEnvelope, manifestPlace } from './dispatcher.ts'
+import { inputPlace, type ManifestEnvelope, manifestPlace, textsPlace } from './dispatcher.ts'
 import { poolKeyPlace } from './enrolment.ts'
 import { decisionPlace, signalPlace } from './far-approvals.ts'
 import type { FarApproval, FarData, FarEventText } from './far-data.ts'
@@ -88,6 +89,10 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
     try {
       envelope = await opened<ManifestEnvelope>(sent.manifestSealed, manifestPlace(agentVersionId))
       input = await opened(sent.inputSealed, inputPlace(runId))
+      if (sent.textsSealed.length > 0) {
+        const texts = await opened<ManifestTexts>(sent.textsSealed, textsPlace(agentVersionId))
+        envelope.manifest = { ...envelope.manifest, ...texts }
+      }
       if (sha256Hex(utf8(canonicalize(envelope.manifest)), sha256) !== envelope.manifestHash) {
         throw new Error('the manifest is not the one that was published')
       }
@@ -382,7 +387,7 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
     },
 
     /** Answers what only this node knows. */
-    async read({ kind, id, from, limit }: ReadRequest): Promise<{ status: number; body: Uint8Array }> {
+    async read({ kind, id, from, limit, box }: ReadRequest): Promise<{ status: number; body: Uint8Array }> {
       const answer = (value: unknown) => ({ status: 200, body: utf8(JSON.stringify(value)) })
       if (kind === 'data') {
         const rows = await rowsOf(
@@ -424,6 +429,10 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
             }),
           ),
         )
+      }
+      if (kind === 'texts') {
+        const texts = await opened<ManifestTexts>(box, textsPlace(id)).catch(() => undefined)
+        if (texts) return answer(texts)
       }
       if (kind === 'pool-key' && /^[0-9a-f]{64}$/.test(id)) {
         const sealed = await sealTo(fromHex(id), poolKeys.privateKey, poolKeyPlace(tenantId, pool))

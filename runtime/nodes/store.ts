@@ -85,6 +85,15 @@ export function nodeStore(db: Db) {
       return rows[0] && new Uint8Array(rows[0][0] as ArrayBuffer)
     },
 
+    /** The pool of a tenant that has no other. */
+    async onlyPool(tenantId: string): Promise<string | undefined> {
+      const { rows } = await db.execute({
+        sql: 'select name from node_pools where tenant_id = ? limit 2',
+        args: [tenantId],
+      })
+      return rows.length === 1 ? String(rows[0]?.[0]) : undefined
+    },
+
     /** Uses the token up and gives the node its keys, in one transaction. False: it was used or too late. */
     async enrol(
       node: Pick<NodeRow, 'id' | 'tenantId' | 'pool'>,

@@ -2,12 +2,15 @@ import type { Migration } from '../../shared/sql/migrate.ts'
 
 /**
  * The node that alone may execute a run: the journal that it begins with is there. And what the nodes of a pool were given: sealed to
- * the key of the pool, so that a node that comes later gets it as well and nobody here can read it.
+ * the key of the pool, so that a node that comes later gets it as well and nobody here can read it. The same key seals the texts of agent
+ * versions that only its nodes run.
  */
 export const pinnedStep: Migration = {
   id: 19,
-  name: 'pinned runs and pool credentials',
+  name: 'pinned runs, and what is sealed to pools',
   sql: `alter table far_runs add column pinned text;
+alter table agent_versions add column box blob;
+alter table agent_versions add column box_pool text;
 
 create table pool_credentials (
   tenant_id text not null,

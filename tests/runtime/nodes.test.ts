@@ -146,6 +146,75 @@ describe('a run on a node', () => {
   })
 })
 
+describe('the prompt of an agent', () => {
+  const manifest = {
+    systemPrompt: 'canary-system',
+    files: [{ path: 'a.txt', content: 'canary-file' }],
+  }
+  const publish = (more: object = {}) =>
+    control.json<{ warnings: string[] }>(201, 'POST', '/v1/agents', { name: 'worker', manifest, ...more })
+  const versions = async () => (await control.json<unknown[]>(200, 'GET', '/v1/agents/worker/versions')).length
+
+  it('is read by the nodes of its pool alone: they run it, and show it to who asks', async () => {
+    const systems: (string | undefined)[] = []
+    const model: FoundModel = {
+      ...{ id: 'test/seen', prices: async () => () => 0 },
+      async ask({ system }) {
+        systems.push(system)
+        const spent = { tokensIn: 1, tokensOut: 1, costNano: 0 }
+        return { text: 'canary-output', stop: 'end', provider: 'test', model: 'test/seen', toolCalls: [], spent }
+      },
+    }
+    const one = await node({ models: { find: async () => model } })
+    expect((await publish()).warnings).toEqual([])
+    const made = await start('worker', 'canary-input')
+    expect(await ended(made.id)).toMatchObject({ status: 'succeeded' })
+    expect(systems.join()).toContain('canary-system')
+    await publish()
+    expect(await versions()).toBe(1)
+    const shown = await control.json<{ manifest: object }>(200, 'GET', '/v1/agents/worker')
+    expect(shown.manifest).toMatchObject(manifest)
+    await control.db.execute('pragma wal_checkpoint(truncate)')
+    const [here, there] = [await filesOf('control'), await filesOf('one')]
+    for (const canary of ['canary-system', 'canary-file', 'canary-input', 'canary-output']) {
+      expect(there).toContain(canary)
+      expect(here).not.toContain(canary)
+    }
+    await one.kill()
+    await until(async () => (await control.call('GET', '/v1/agents/worker')).status === 503, 'nobody can read it')
+    expect(await (await control.call('GET', '/v1/agents/worker')).json()).toMatchObject({ code: 'node_offline' })
+    // To publish and to start runs nobody has to read it.
+    await publish({ manifest: { ...manifest, systemPrompt: 'canary-second' } })
+    expect(await versions()).toBe(2)
+    const waiting = await start('worker', 'x')
+    await one.restart()
+    await ended(waiting.id)
+    expect(systems.at(-1)).toContain('canary-second')
+    expect(await filesOf('control')).not.toContain('canary-second')
+  })
+
+  it('is never left out: where it cannot be read, its runs end before they begin', async () => {
+    const one = await node()
+    await node({ name: 'two', pool: 'other' })
+    await publish({ labels: { 'waybill.pool': 'default' } })
+    await control.json(200, 'PATCH', '/v1/agents/worker', { labels: { 'waybill.pool': 'other' } })
+    const run = await ended((await start('worker', 'x')).id)
+    expect(run).toMatchObject({ status: 'failed', tokensIn: 0, error: { code: 'isolation_unavailable' } })
+    const full = await control.json<Run>(200, 'GET', `/v1/runs/${run.id}`)
+    expect(full.error?.message).toContain('sealed to pool default')
+    expect((await one.db.execute('select 1 from runs')).rows).toEqual([])
+  })
+
+  it('stays readable while its pool has no node, which its publisher is told', async () => {
+    const { warnings } = await publish({ labels: { 'waybill.pool': 'default' } })
+    expect(warnings.join()).toContain('pool default had no enrolled node')
+    await node()
+    await start('worker', 'x').then(({ id }) => ended(id))
+    const shown = await control.json<{ manifest: object }>(200, 'GET', '/v1/agents/worker')
+    expect(shown.manifest).toMatchObject({ systemPrompt: 'canary-system' })
+  })
+})
+
 describe('a fork of a run on a node', () => {
   it('begins on the node that has the journal, once, and copies nothing of it to the control plane', async () => {
     const one = await node()
@@ -351,7 +420,7 @@ describe('placement', () => {
       ...{ code: 'isolation_unavailable', error: expect.stringContaining('only on the embedded node') },
     })
     expect(await control.json(400, 'PUT', '/v1/secrets/token', { value: 'canary-secret' })).toMatchObject({
-      error: expect.stringContaining('PLATFORM_PROVIDER_'),
+      error: expect.stringContaining('/v1/pools/{pool}/credentials'),
     })
     const made = await start('echo', 'x')
     await ended(made.id)
