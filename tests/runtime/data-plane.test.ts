@@ -130,6 +130,7 @@ describe.each(['embedded', 'tunnel'] as const)('the data plane: %s', plane => {
     expect(await ended(id)).toMatchObject({ status: 'succeeded' })
     const other = await start('/call wait {"seconds":0}', 'careful')
     const refused = await asked(other.id)
+    await become(other.id, 'waiting')
     await control.json(200, 'POST', `/v1/runs/${other.id}/approvals/${refused.id}/reject`, { comment: 'not today' })
     expect(await ended(other.id)).toMatchObject({
       ...{ status: 'failed', error: { code: 'approval_rejected', message: 'not today' }, output: {} },
@@ -137,6 +138,7 @@ describe.each(['embedded', 'tunnel'] as const)('the data plane: %s', plane => {
     expect((await holds(other.id)).payload.status).toBe('failed')
     const question = await start('/call ask_human {"prompt":"how many?"}')
     const open = await asked(question.id)
+    await become(question.id, 'waiting')
     expect(open.prompt).toBe('how many?')
     await control.json(200, 'POST', `/v1/approvals/${open.id}/approve`, { output: 12 })
     expect(await ended(question.id)).toMatchObject({ output: { result: expect.stringContaining('12') } })
