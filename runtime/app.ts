@@ -142,7 +142,7 @@ function refuseKept(embedded: boolean): MiddlewareHandler {
     if (!embedded && (c.req.method === 'POST' || c.req.method === 'PUT') && KEPT_BY_NODES.test(c.req.path)) {
       throw new ApiError(
         'validation_failed',
-        'the embedded node is switched off, and this version passes no keys on to nodes: set PLATFORM_PROVIDER_<ID>_API_KEY where the node runs',
+        'the embedded node is switched off, so what is given here would reach nobody: PUT /v1/pools/{pool}/credentials seals it to the nodes of a pool',
       )
     }
     await next()

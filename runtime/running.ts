@@ -4,7 +4,6 @@ import type { Metrics } from '../shared/metrics/metrics.ts'
 import type { Sha256 } from '../shared/sign/sha256.ts'
 import type { Db } from '../shared/sql/db.ts'
 import type { Clock } from '../shared/time/clock.ts'
-import type { Run } from '../shared/wire/runtime/run.ts'
 import type { AgentStore } from './agents/store.ts'
 import { type ApprovalStore, approvalStore } from './approvals/store.ts'
 import type { DayOf } from './budgets/day.ts'
@@ -71,6 +70,13 @@ export function running(deps: RunningDeps): Running {
   const own = runStore(db, records)
   const { nodes } = deps
   const runs = nodes.runs(own)
+  /** A sub-agent runs where its parent does. */
+  async function findChild(tenantId: string, name: string) {
+    const found = await agents.currentByName(tenantId, name)
+    if (found?.sealed === undefined) return found
+    const message = `the prompt of agent ${name} is sealed to pool ${found.sealed.pool}, and its parent runs elsewhere`
+    throw new ApiError('isolation_unavailable', message)
+  }
   const engine: Engine = createEngine({
     ...deps,
     ...deps.turns,
@@ -80,13 +86,11 @@ export function running(deps: RunningDeps): Running {
     async manifestOf(versionId) {
       const version = await agents.getVersion(versionId)
       if (!version) throw new Error(`there is no agent version ${versionId}`)
+      if (version.sealed) throw new Error(`agent version ${versionId} is readable on pool ${version.sealed.pool} only`)
       return version.manifest
     },
     children: parent =>
-      childRuns(
-        { runs: own, admit, dayOf, findAgent: agents.currentByName, now: clock.now, wake: () => engine.wake() },
-        parent,
-      ),
+      childRuns({ runs: own, admit, dayOf, findAgent: findChild, now: clock.now, wake: () => engine.wake() }, parent),
   })
   if (!deps.embedded) engine.drain()
   const service = runService({
@@ -108,23 +112,5 @@ export function running(deps: RunningDeps): Running {
     ...{ admit, dayOf, newId, now: clock.now, sha256, ...agents },
   })
 
-  async function refuseFar({ id }: Run): Promise<void> {
-    if (!(await runs.farOf(id))) return
-    const message = `run ${id} is on a node, where this version does not fork runs: start a new one`
-    throw new ApiError('validation_failed', message)
-  }
-  return {
-    ...{ engine, own, runs, approvals: nodes.approvals(approvalStore(db, records), runs.farOf) },
-    service: {
-      ...service,
-      async fork(source, ...rest) {
-        await refuseFar(source)
-        return service.fork(source, ...rest)
-      },
-      async retry(source, ...rest) {
-        await refuseFar(source)
-        return service.retry(source, ...rest)
-      },
-    },
-  }
+  return { engine, own, runs, service, approvals: nodes.approvals(approvalStore(db, records), runs.farOf) }
 }

@@ -50,6 +50,7 @@ import type { Seat, SeatIdentity } from './nodes/seat.ts'
 import type { TunnelTimes } from './nodes/tunnel-times.ts'
 import type { TunnelEndpoint } from './nodes/well-known.ts'
 import { toolOutbound } from './outbound/tool-outbound.ts'
+import { checkProvider } from './providers/check-provider.ts'
 import type { EnvironmentProvider } from './providers/environment.ts'
 import { PROVIDER_HOLDINGS, providing } from './providers/providing.ts'
 import type { Deadlines } from './providers/vendor/deadlines.ts'
@@ -195,7 +196,9 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   let keyChecked = false
   let phase: Readyz['status'] = 'starting'
   const newId = () => uuidv7(clock.now().getTime())
-  const box = options.masterKey && masterKey(options.masterKey).then(key => vault(key))
+  // A node seals credentials and nothing else: its store is where its runs are to be read.
+  const sealKey = options.masterKey ?? options.seat?.sealKey
+  const box = sealKey && masterKey(sealKey).then(key => vault(key))
   // A key of the wrong length is told by the readiness check.
   box?.catch(() => undefined)
 
@@ -220,7 +223,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   }
 
   async function openRecords(): Promise<Records> {
-    if (box === undefined) {
+    if (box === undefined || options.masterKey === undefined) {
       await refuseSealed(db, 'give the master key it was sealed under')
       return clearRecords
     }
@@ -271,6 +274,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const { embeddedNode: embedded = true } = options
   const agents = agentStore(db, {
     ...{ now: clock.now, newId },
+    sealTexts: (...of) => nodes.sealTexts(...of),
     deleting: [(agent, nowMs) => nodes.deleting(agent, nowMs), endRuns, disableSchedules, stopSessions],
   })
   const sessions = conversing(db, records)
@@ -394,8 +398,12 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       agents,
       idempotent: parts.idempotent,
       maxBodyBytes,
-      installedConnectors: connectors.service.store.ids,
+      async installedConnectors(tenantId) {
+        const here = await connectors.service.store.ids(tenantId)
+        return new Set([...here, ...(await nodes.credentials.connectors(tenantId))])
+      },
       backendsOf: nodes.backendsOf,
+      unsealed: nodes.unsealed,
     },
     runs: { runs: work.runs, service: work.service, idempotent: parts.idempotent, maxBodyBytes },
     journals: {
@@ -454,6 +462,10 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       now: clock.now,
       log: log.target('runtime.seat'),
       dayOf,
+      keeping: {
+        ...{ secrets: provided.secrets, providers: provided.providers.directory, connectors: connectors.service },
+        checkProvider: given => checkProvider(given, provided.providers.outside),
+      },
     }),
     async scheduled() {
       await ready()

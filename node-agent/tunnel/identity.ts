@@ -4,7 +4,7 @@ import { dirname } from 'node:path'
 import { z } from 'zod'
 import { poolKeyPlace } from '../../runtime/nodes/enrolment.ts'
 import { EnvError } from '../../shared/env/read-env.ts'
-import { fromBase64, toBase64 } from '../../shared/sign/bytes.ts'
+import { fromBase64, toBase64, utf8 } from '../../shared/sign/bytes.ts'
 import { type Signer, signer } from '../../shared/sign/ed25519.ts'
 import { type BoxKeys, newBoxKeys, openSealed } from '../../shared/tunnel/sealed-box.ts'
 import { VERSION } from '../../shared/version.ts'
@@ -17,6 +17,7 @@ export interface Identity {
   signSeed: Uint8Array<ArrayBuffer>
   signer: Signer
   poolKeys: BoxKeys
+  sealKey: Uint8Array<ArrayBuffer>
 }
 
 const key = z.base64().transform(text => fromBase64(text))
@@ -47,6 +48,7 @@ export async function readIdentity(path: string): Promise<Identity | undefined> 
   return {
     ...{ nodeId, tenantId, pool, signSeed, signer: await signer(signSeed) },
     poolKeys: { publicKey: poolPublic, privateKey: poolPrivate },
+    sealKey: await sealKeyFrom(signSeed),
   }
 }
 
@@ -66,7 +68,15 @@ export async function enrol(path: string, token: string, name: string, transport
     ...{ version: 1, nodeId, tenantId, pool, signSeed: toBase64(signSeed), boxKey: toBase64(box.privateKey) },
     ...{ poolPublic: toBase64(poolKeys.publicKey), poolPrivate: toBase64(poolPrivate) },
   })
-  return { nodeId, tenantId, pool, signSeed, signer: own, poolKeys }
+  return { nodeId, tenantId, pool, signSeed, signer: own, poolKeys, sealKey: await sealKeyFrom(signSeed) }
+}
+
+/** The key of what the node is given to keep follows from its seed, which is nowhere but in its file (HKDF, RFC 5869). */
+async function sealKeyFrom(seed: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> {
+  const base = await crypto.subtle.importKey('raw', seed, 'HKDF', false, ['deriveBits'])
+  const info = utf8('waybill/node-credentials/v1')
+  const how = { name: 'HKDF', hash: 'SHA-256', salt: new Uint8Array(), info }
+  return new Uint8Array(await crypto.subtle.deriveBits(how, base, 256))
 }
 
 /** The public half follows from the private one. */

@@ -110,6 +110,7 @@ export function openTunnel(options: TunnelOptions): Tunnel {
       case 'cancel':
       case 'approval':
       case 'signal':
+      case 'secretPut':
         if (frame.seq === 0n) throw new TunnelRefusal('bad_frame', `an order without a number: ${body.case}`)
         return orders.put(frame)
       case 'ackOnly':

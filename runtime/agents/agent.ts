@@ -1,6 +1,7 @@
 import type { AgentItem, AgentVersion } from '../../shared/wire/runtime/agent.ts'
 import type { Labels } from '../../shared/wire/runtime/conventions.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
+import type { SealedTexts } from './texts.ts'
 
 export interface AgentRow {
   id: string
@@ -21,6 +22,8 @@ export interface VersionRow {
   number: number
   /** Normalised: every default written out. */
   manifest: Manifest
+  /** Where only a pool can read its prompt and files, which the manifest here is then without. */
+  sealed: SealedTexts | undefined
   manifestHash: string
   note: string | undefined
   createdMs: number

@@ -13,11 +13,13 @@ import { agentListQuery } from '../../shared/wire/runtime/endpoints/agents.ts'
 import type { RuntimeHttpEnv } from '../auth/http-env.ts'
 import { notFound, own } from '../auth/own.ts'
 import type { Idempotent } from '../idempotency/idempotent.ts'
+import { EMBEDDED_POOL, POOL_LABEL } from '../nodes/placement.ts'
 import { pageOf } from '../paging/page.ts'
 import { readQuery } from '../paging/read-query.ts'
 import { type AgentRow, toAgentItem, toAgentVersion, type VersionRow } from './agent.ts'
 import { isolationItems, type NodeBackends } from './isolation.ts'
 import type { AgentStore, Saved } from './store.ts'
+import { hasTexts } from './texts.ts'
 import { warningsOf } from './warnings.ts'
 
 export interface AgentsDeps {
@@ -27,11 +29,14 @@ export interface AgentsDeps {
   installedConnectors: (tenantId: string) => Promise<ReadonlySet<string>>
   /** The nodes that a tenant's runs may go to, with the backends that passed their self-tests. */
   backendsOf: (tenantId: string) => Promise<readonly NodeBackends[]>
+  /** The version with its prompt and files; throws `node_offline` where only nodes that are away can read them. */
+  unsealed: (version: VersionRow) => Promise<VersionRow>
   maxBodyBytes: number
 }
 
 /** Agents, their versions, and where each isolation is to be had (contract §3). */
-export function agentsRoute({ agents, idempotent, installedConnectors, backendsOf, maxBodyBytes }: AgentsDeps) {
+export function agentsRoute(deps: AgentsDeps) {
+  const { agents, idempotent, installedConnectors, backendsOf, unsealed, maxBodyBytes } = deps
   async function find(tenantId: string, name: string): Promise<AgentRow> {
     const agent = await agents.getByName(tenantId, name)
     if (agent === undefined) throw notFound('agent', name)
@@ -57,7 +62,7 @@ export function agentsRoute({ agents, idempotent, installedConnectors, backendsO
     return {
       ...toAgentItem(agent),
       version: number,
-      warnings: warningsOf(manifest, { connectors, agents: known, nodes }),
+      warnings: warningsOf(manifest, { connectors, agents: known, nodes, unsealedFor: unsealedFor(agent, version) }),
     }
   }
 
@@ -91,7 +96,8 @@ export function agentsRoute({ agents, idempotent, installedConnectors, backendsO
       const name = c.req.param('name')
       const found = await agents.getCurrent(c.get('principal').tenantId, name)
       if (found === undefined) throw notFound('agent', name)
-      return c.json({ ...toAgentItem(found.agent), manifest: found.version.manifest } satisfies Agent)
+      const { manifest } = await unsealed(found.version)
+      return c.json({ ...toAgentItem(found.agent), manifest } satisfies Agent)
     })
     .patch('/v1/agents/:name', jsonBody(agentPatch, maxBodyBytes), async c => {
       const agent = await find(c.get('principal').tenantId, c.req.param('name'))
@@ -114,13 +120,17 @@ export function agentsRoute({ agents, idempotent, installedConnectors, backendsO
     .post('/v1/agents/:name/versions', jsonBody(versionCreate, maxBodyBytes), async c => {
       const { tenantId, keyId } = c.get('principal')
       const name = c.req.param('name')
-      const saved = await agents.publish(tenantId, name, c.req.valid('json'), { createdBy: keyId })
+      const given = c.req.valid('json')
+      const saved = await agents.publish(tenantId, name, given, { createdBy: keyId })
       if (saved === undefined) throw notFound('agent', name)
-      return c.json(withManifest(saved), 201)
+      // Equal to what was given, also where it was published before and is sealed.
+      const version = { ...saved.version, manifest: given.manifest }
+      return c.json(withManifest({ ...saved, version }), 201)
     })
     .get('/v1/agents/:name/versions/:versionId', async c => {
       const agent = await find(c.get('principal').tenantId, c.req.param('name'))
-      return c.json(withManifest({ agent, version: await findVersion(agent, c.req.param('versionId')) }))
+      const version = await unsealed(await findVersion(agent, c.req.param('versionId')))
+      return c.json(withManifest({ agent, version }))
     })
     .post('/v1/agents/:name/versions/:versionId/promote', jsonBody(emptyBody, maxBodyBytes), async c => {
       const agent = await find(c.get('principal').tenantId, c.req.param('name'))
@@ -134,6 +144,11 @@ export function agentsRoute({ agents, idempotent, installedConnectors, backendsO
 function withManifest({ agent, version }: Saved): AgentVersionWithManifest {
   const { agentId, manifest } = version
   return { ...toAgentVersion(version, agent.currentVersionId), agentId, manifest }
+}
+
+function unsealedFor({ labels }: AgentRow, { manifest, sealed }: VersionRow): string | undefined {
+  const pool = labels[POOL_LABEL]
+  return sealed === undefined && pool !== EMBEDDED_POOL && hasTexts(manifest) ? pool : undefined
 }
 
 function readLabel(label: string | undefined): { key: string; value: string } | undefined {

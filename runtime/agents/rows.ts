@@ -5,6 +5,7 @@ import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
 import type { Idempotency } from '../idempotency/binding.ts'
 import { canonicalBody } from '../idempotency/canonical-body.ts'
 import type { AgentRow, VersionRow } from './agent.ts'
+import { type SealedTexts, withoutTexts } from './texts.ts'
 
 /** Who writes, and the idempotency key under which. What is bound is the id of the version. */
 export interface By {
@@ -22,6 +23,7 @@ export function newVersion(
   manifest: Manifest,
   { createdBy }: By,
   createdMs: number,
+  sealed: SealedTexts | undefined,
   note?: string,
 ): Omit<VersionRow, 'number'> {
   const { tenantId, id: agentId, name: agentName } = agent
@@ -31,6 +33,7 @@ export function newVersion(
     agentId,
     agentName,
     manifest,
+    sealed,
     manifestHash: hashOf(manifest),
     note,
     createdMs,
@@ -42,21 +45,23 @@ export function insertVersion(
   version: Omit<VersionRow, 'number'>,
   number: { sql: string; args: string[] },
 ): InStatement {
-  const { versionId, tenantId, agentId, manifest, manifestHash, note, createdMs, createdBy } = version
+  const { versionId, tenantId, agentId, manifest, sealed, manifestHash, note, createdMs, createdBy } = version
   return {
     sql: `insert into agent_versions
-(id, tenant_id, agent_id, number, manifest, manifest_hash, note, created_ms, created_by)
-values (?, ?, ?, ${number.sql}, ?, ?, ?, ?, ?)`,
+(id, tenant_id, agent_id, number, manifest, manifest_hash, note, created_ms, created_by, box, box_pool)
+values (?, ?, ?, ${number.sql}, ?, ?, ?, ?, ?, ?, ?)`,
     args: [
       versionId,
       tenantId,
       agentId,
       ...number.args,
-      canonicalBody(manifest),
+      canonicalBody(sealed ? withoutTexts(manifest) : manifest),
       manifestHash,
       json(note),
       createdMs,
       createdBy,
+      sealed?.box ?? null,
+      sealed?.pool ?? null,
     ],
   }
 }
@@ -93,6 +98,8 @@ export function toVersion(row: Row): Omit<VersionRow, 'manifest'> {
     agentId: String(row.agent_id),
     agentName: String(row.agent_name),
     number: Number(row.number),
+    // Lists are read without it.
+    sealed: row.box ? { box: new Uint8Array(row.box as ArrayBuffer), pool: String(row.box_pool) } : undefined,
     manifestHash: String(row.manifest_hash),
     note: unjson<string>(row.note),
     createdMs: Number(row.created_ms),

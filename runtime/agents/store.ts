@@ -7,6 +7,7 @@ import { storableText } from '../schema/storable-text.ts'
 import type { AgentRow, VersionRow } from './agent.ts'
 import { againAfterConflict } from './conflict.ts'
 import { type By, bound, hashOf, insertVersion, json, newVersion, toAgent, toVersion } from './rows.ts'
+import type { SealTexts } from './texts.ts'
 import { versionCache } from './version-cache.ts'
 
 /** What else ends with an agent, in the transaction that deletes it. */
@@ -16,6 +17,7 @@ export interface AgentStoreDeps {
   now: () => Date
   newId: () => string
   deleting?: readonly Deleting[]
+  sealTexts?: SealTexts
 }
 
 export interface AgentChange {
@@ -44,7 +46,7 @@ export type AgentStore = ReturnType<typeof agentStore>
 
 const VERSION = `select v.*, agents.name as agent_name from agent_versions v join agents on agents.id = v.agent_id`
 
-export function agentStore(db: Db, { now, newId, deleting = [] }: AgentStoreDeps) {
+export function agentStore(db: Db, { now, newId, deleting = [], sealTexts = async () => undefined }: AgentStoreDeps) {
   const cache = versionCache()
 
   async function getByName(tenantId: string, name: string): Promise<AgentRow | undefined> {
@@ -90,7 +92,9 @@ export function agentStore(db: Db, { now, newId, deleting = [] }: AgentStoreDeps
       currentVersionId: newId(),
       createdMs,
     }
-    const version = newVersion(agent, agent.currentVersionId, manifest ?? manifestSchema.parse({}), by, createdMs)
+    const given = manifest ?? manifestSchema.parse({})
+    const sealed = await sealTexts(agent, agent.currentVersionId, given)
+    const version = newVersion(agent, agent.currentVersionId, given, by, createdMs, sealed)
     await db.write([
       {
         sql: `insert into agents (id, tenant_id, name, description, labels, current_version_id, versions, created_ms)
@@ -105,7 +109,9 @@ values (?, ?, ?, ?, ?, ?, 1, ?)`,
 
   /** Fails, and is tried again, when someone else published or deleted since `agent` was read. */
   async function publish(agent: AgentRow, publishing: Publishing, change: AgentChange, by: By): Promise<Saved> {
-    const version = newVersion(agent, newId(), publishing.manifest, by, now().getTime(), publishing.note)
+    const [versionId, { manifest, note }] = [newId(), publishing]
+    const sealed = await sealTexts({ ...agent, labels: change.labels ?? agent.labels }, versionId, manifest)
+    const version = newVersion(agent, versionId, manifest, by, now().getTime(), sealed, note)
     const nextNumber = {
       sql: '(select versions + 1 from agents where id = ? and current_version_id = ? and deleted_ms is null)',
       args: [agent.id, agent.currentVersionId],

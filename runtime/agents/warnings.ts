@@ -9,10 +9,12 @@ export interface Surroundings {
   /** Names of the tenant's agents, the one that is being saved among them. */
   agents: ReadonlySet<string>
   nodes: readonly { backends: readonly Backend[] }[]
+  /** The pool that its texts should have been sealed to, and were not. */
+  unsealedFor: string | undefined
 }
 
 /** What the manifest names and the tenant does not have yet. Each may come before the first run, so none is an error. */
-export function warningsOf(manifest: Manifest, { connectors, agents, nodes }: Surroundings): string[] {
+export function warningsOf(manifest: Manifest, { connectors, agents, nodes, unsealedFor }: Surroundings): string[] {
   const named = manifest.connectors.flatMap(entry => connectorRef(entry)?.connectorId ?? [])
   const missing = [...new Set(named)].filter(id => !connectors.has(id))
   const away = manifest.subAgents.map(({ name }) => name).filter(name => !agents.has(name))
@@ -21,5 +23,10 @@ export function warningsOf(manifest: Manifest, { connectors, agents, nodes }: Su
     ...missing.map(id => `connector ${id} is not installed`),
     ...away.map(name => `sub-agent ${name} does not exist`),
     ...(nodes.some(({ backends }) => satisfies(isolation, backends)) ? [] : [`no node offers isolation ${isolation}`]),
+    ...(unsealedFor === undefined
+      ? []
+      : [
+          `pool ${unsealedFor} had no enrolled node, so its prompt and files are readable here: publish it again when it has`,
+        ]),
   ]
 }

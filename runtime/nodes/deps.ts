@@ -3,6 +3,7 @@ import type { Idempotent } from '../idempotency/idempotent.ts'
 import type { EndingHere } from './ending.ts'
 import type { FarRun } from './far-run.ts'
 import type { NodeLinks } from './node-link.ts'
+import type { PoolCredentials } from './pool-credentials.ts'
 import type { NodeStore } from './store.ts'
 import type { WellKnownDeps } from './well-known.ts'
 
@@ -10,6 +11,7 @@ export interface NodesDeps extends WellKnownDeps {
   db: Db
   store: NodeStore
   links: NodeLinks
+  credentials: Pick<PoolCredentials, 'list' | 'put' | 'remove'>
   end: (id: string, end: EndingHere) => Promise<boolean>
   openOn: (nodeId: string) => Promise<FarRun[]>
   idempotent: Idempotent

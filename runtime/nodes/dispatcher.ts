@@ -4,6 +4,7 @@ import type { Db } from '../../shared/sql/db.ts'
 import { sealTo } from '../../shared/tunnel/sealed-box.ts'
 import { isolationValues } from '../../shared/wire/runtime/isolation.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
+import type { SealedTexts } from '../agents/texts.ts'
 import type { FarRun } from './far-run.ts'
 import type { FarStore } from './far-store.ts'
 import { type NodeLink, type NodeLinks, takes } from './node-link.ts'
@@ -16,7 +17,11 @@ export interface DispatcherDeps {
   links: NodeLinks
   far: FarStore
   nodes: NodeStore
-  versionOf: (versionId: string) => Promise<{ number: number; manifest: Manifest; manifestHash: string } | undefined>
+  versionOf: (
+    versionId: string,
+  ) => Promise<
+    { number: number; manifest: Manifest; manifestHash: string; sealed: SealedTexts | undefined } | undefined
+  >
 }
 
 /** What a node must know of an agent to run it, sealed on its way. */
@@ -30,6 +35,7 @@ export interface ManifestEnvelope {
 }
 
 export const manifestPlace = (versionId: string): string => `manifest/${versionId}`
+export const textsPlace = (versionId: string): string => `manifest-texts/${versionId}`
 export const inputPlace = (runId: string): string => `input/${runId}`
 
 /** A node takes more than it works on at once, so that it never waits for the tunnel; the rest waits in its own queue. */
@@ -67,11 +73,14 @@ export function dispatcher({ db, log, now, links, far, nodes, versionOf }: Dispa
         const inputSealed = await far.inputOf(run.id)
         if (inputSealed === undefined) return []
         const limit = limits.get(run.agentId)
+        const sealed = (await versionOf(run.versionId))?.sealed
         const frame = controlBytes({
           case: 'assign',
           value: {
             ...{ runId: run.id, epoch: BigInt(run.epoch), agentVersionId: run.versionId, inputSealed },
             ...{ manifestSealed: await manifestOf(run, poolKey), createdUnixMs: BigInt(run.createdMs) },
+            ...(sealed && { textsSealed: sealed.box }),
+            ...(run.forkedFrom && { forkedRun: run.forkedFrom.runId, forkedStep: run.forkedFrom.stepId }),
             ...(limit && { runCostNanoUsd: BigInt(limit.costNano), runCostHard: limit.hard }),
           },
         })
@@ -98,7 +107,7 @@ export function dispatcher({ db, log, now, links, far, nodes, versionOf }: Dispa
         const able = isolationValues.filter(value => takes(link, value, nowMs))
         if (able.length === 0) continue
         const most = Math.min(CHUNK, room(link))
-        const runs = await far.queued(link.tenantId, link.pool, able, most)
+        const runs = await far.queued(link, able, most)
         const poolKey = runs.length === 0 ? undefined : await nodes.poolKey(link.tenantId, link.pool)
         if (poolKey === undefined) continue
         await offer(link, runs, poolKey)

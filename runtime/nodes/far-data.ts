@@ -1,6 +1,7 @@
 import { ApiError } from '../../shared/http/api-error.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import { isTerminal } from '../../shared/wire/runtime/run.ts'
+import type { ManifestTexts, SealedTexts } from '../agents/texts.ts'
 import { type JournalEntry, readEvent } from '../execution/journal/event.ts'
 import type { FarRun } from './far-run.ts'
 import type { NodeLinks, ReadAsked } from './node-link.ts'
@@ -65,6 +66,15 @@ export function farData(links: NodeLinks) {
       return found && new Map(found.map(one => [one.id, one]))
     },
 
+    /** What a version of an agent says that only the nodes of its pool can read. */
+    async texts(tenantId: string, versionId: string, { pool, box }: SealedTexts): Promise<ManifestTexts> {
+      for (const { nodeId } of links.of(tenantId, pool)) {
+        const found = await ask<ManifestTexts>(nodeId, { kind: 'texts', id: versionId, box })
+        if (found) return found
+      }
+      throw offline(`the prompt of agent version ${versionId}, sealed to pool ${pool},`)
+    },
+
     /** The pool's private key, sealed by a node that has it to one that has not. */
     async poolKey(tenantId: string, pool: string, boxKeyHex: string): Promise<Uint8Array | undefined> {
       for (const link of links.of(tenantId, pool)) {
@@ -83,7 +93,7 @@ export function withData(run: Run, far: FarRun, data: FarData | undefined): Run 
   return {
     ...run,
     ...(data && { input: data.input }),
-    ...(data && output && { output }),
+    ...(output && { output }),
     ...(run.error && { error: { ...run.error, message: message ?? run.error.message } }),
     ...(data === undefined && { dataAvailable: false }),
   }

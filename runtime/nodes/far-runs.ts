@@ -5,6 +5,7 @@ import { sealTo } from '../../shared/tunnel/sealed-box.ts'
 import type { Backend } from '../../shared/wire/runtime/isolation.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
 import { isTerminal, type Run, type RunErrorCode } from '../../shared/wire/runtime/run.ts'
+import type { SealedTexts } from '../agents/texts.ts'
 import { genesis } from '../execution/journal/event.ts'
 import type { NewRun, RunStore } from '../runs/store.ts'
 import { inputPlace } from './dispatcher.ts'
@@ -32,9 +33,13 @@ export interface FarRunsDeps {
   embedded: { on: boolean; backends: readonly Backend[] }
   dispatchMs: number
   sha256: Sha256
-  versionOf: (versionId: string) => Promise<{ manifest: Manifest; agentId: string } | undefined>
+  versionOf: (
+    versionId: string,
+  ) => Promise<{ manifest: Manifest; agentId: string; sealed: SealedTexts | undefined } | undefined>
   labelsOf: (tenantId: string, agentName: string) => Promise<Readonly<Record<string, string>>>
 }
+
+type PinnedPlacement = Exclude<Placement, { on: 'pool' }> | { on: 'pool'; pool: string; pinned?: string }
 
 interface Placed {
   run: NewRun
@@ -51,13 +56,32 @@ export type FarRuns = ReturnType<typeof farRuns>
 export function farRuns(runs: RunStore, deps: FarRunsDeps) {
   const { db, far, nodes, links, data, end, dispatch, sha256, embedded } = deps
 
-  async function placementOf(run: NewRun): Promise<Placement> {
+  /** A fork begins with a part of a journal, so it goes to where that is. */
+  async function forkPlacement({ forkedFrom }: NewRun): Promise<PinnedPlacement | undefined> {
+    if (forkedFrom === undefined) return undefined
+    const source = await farOf(forkedFrom.runId)
+    if (source?.nodeId !== undefined) return { on: 'pool', pool: source.pool, pinned: source.nodeId }
+    if (embedded.on) return { on: 'here' }
+    const message = 'the journal it begins with is at the embedded node, which is switched off (PLATFORM_EMBEDDED_NODE)'
+    return { on: 'nowhere', pool: 'local', message }
+  }
+
+  async function placementOf(run: NewRun): Promise<PinnedPlacement> {
+    const forked = await forkPlacement(run)
+    if (forked) return forked
     const version = await deps.versionOf(run.versionId)
-    if (version === undefined || run.sessionId !== undefined) return { on: 'here' }
+    if (version === undefined) return { on: 'here' }
     const labels = await deps.labelsOf(run.tenantId, run.agentName)
+    const wanted = labels[POOL_LABEL] ?? version.sealed?.pool
+    if (version.sealed && (wanted !== version.sealed.pool || run.sessionId !== undefined)) {
+      const { pool } = version.sealed
+      const message = `its prompt is sealed to pool ${pool}, where sessions cannot be held: publish it again with another ${POOL_LABEL}`
+      return { on: 'nowhere', pool, message }
+    }
+    if (run.sessionId !== undefined) return { on: 'here' }
     const known = await nodes.enrolled(run.tenantId)
     return place({
-      ...{ manifest: version.manifest, wanted: labels[POOL_LABEL], embedded },
+      ...{ manifest: version.manifest, wanted, embedded },
       nodes: known.map(node => ({
         ...{ pool: node.pool, backends: provenBackends(node), connected: links.get(node.id) !== undefined },
       })),
@@ -70,13 +94,15 @@ export function farRuns(runs: RunStore, deps: FarRunsDeps) {
     const poolKey = placement.on === 'pool' ? await nodes.poolKey(run.tenantId, placement.pool) : undefined
     const row = far.insert({
       ...{ id: run.id, tenantId: run.tenantId, pool: placement.pool, createdMs: run.createdMs },
+      pinned: placement.on === 'pool' ? placement.pinned : undefined,
       isolation: run.isolation as FarRun['isolation'],
       dispatchByMs: run.createdMs + deps.dispatchMs,
       inputSealed: poolKey ? await sealTo(poolKey, utf8(run.input), inputPlace(run.id)) : null,
       inputHash: sha256Hex(utf8(run.input), sha256),
       genesis: genesis(run.id, sha256).hash,
     })
-    const elsewhere: NewRun = { ...run, elsewhere: true, also: [...(run.also ?? []), ...row] }
+    // The node copies the beginning of the journal itself; here it would be texts of a run.
+    const elsewhere: NewRun = { ...run, events: [], elsewhere: true, also: [...(run.also ?? []), ...row] }
     if (placement.on === 'nowhere') {
       return { run: elsewhere, refused: { code: 'isolation_unavailable', message: placement.message } }
     }
@@ -88,6 +114,13 @@ export function farRuns(runs: RunStore, deps: FarRunsDeps) {
     else if (run.elsewhere) dispatch()
   }
 
+  /** Without any node there is nothing to place, but for what only nodes can read. */
+  async function allHere(list: readonly NewRun[]): Promise<boolean> {
+    if (!embedded.on || deps.engaged()) return false
+    for (const { versionId } of list) if ((await deps.versionOf(versionId))?.sealed) return false
+    return true
+  }
+
   /** The run on a node; undefined for one that is here. */
   const farOf = async (id: string): Promise<FarRun | undefined> => (deps.engaged() ? far.get(id) : undefined)
 
@@ -96,14 +129,14 @@ export function farRuns(runs: RunStore, deps: FarRunsDeps) {
     farOf,
 
     async create(run: NewRun): Promise<void> {
-      if (embedded.on && !deps.engaged()) return runs.create(run)
+      if (await allHere([run])) return runs.create(run)
       const one = await placed(run)
       await runs.create(one.run)
       await settle(one)
     },
 
     async createForWindows(list: readonly NewRun[], around: Parameters<RunStore['createForWindows']>[1]) {
-      if (embedded.on && !deps.engaged()) return runs.createForWindows(list, around)
+      if (await allHere(list)) return runs.createForWindows(list, around)
       const all = await Promise.all(list.map(placed))
       const results = await runs.createForWindows(
         all.map(({ run }) => run),

@@ -11,6 +11,7 @@ export interface NewFarRun {
   id: string
   tenantId: string
   pool: string
+  pinned: string | undefined
   isolation: Isolation
   createdMs: number
   dispatchByMs: number
@@ -87,12 +88,13 @@ export function farStore(db: Db) {
     /** For the transaction that makes the run; nothing where the run was not made. */
     insert: (run: NewFarRun): InStatement[] => [
       {
-        sql: `insert into far_runs (run_id, tenant_id, pool, isolation, state, created_ms, dispatch_by_ms, input_sealed, input_hash, tip)
-          select ?1, ?2, ?3, ?4, 'queued', ?5, ?6, ?7, ?8, ?9 where exists (select 1 from runs where id = ?1)
+        sql: `insert into far_runs (run_id, tenant_id, pool, isolation, state, created_ms, dispatch_by_ms, input_sealed, input_hash, tip,
+            pinned)
+          select ?1, ?2, ?3, ?4, 'queued', ?5, ?6, ?7, ?8, ?9, ?10 where exists (select 1 from runs where id = ?1)
           on conflict do nothing`,
         args: [
           ...[run.id, run.tenantId, run.pool, run.isolation, run.createdMs, run.dispatchByMs, run.inputSealed],
-          ...[run.inputHash, run.genesis],
+          ...[run.inputHash, run.genesis, run.pinned ?? null],
         ],
       },
       {
@@ -114,12 +116,16 @@ export function farStore(db: Db) {
       return new Map(rows.map(row => [String(row.run_id), toFarRun(row)]))
     },
 
-    /** What waits for a node of that pool with one of these isolations, oldest first. */
-    async queued(tenantId: string, pool: string, isolations: readonly Isolation[], most: number): Promise<FarRun[]> {
+    /** What waits for that node, or for any of its pool, with one of these isolations; oldest first. */
+    async queued(
+      { nodeId, tenantId, pool }: { nodeId: string; tenantId: string; pool: string },
+      isolations: readonly Isolation[],
+      most: number,
+    ): Promise<FarRun[]> {
       const { rows } = await db.execute({
         sql: `${FAR} where f.state = 'queued' and f.tenant_id = ? and f.pool = ?
-          and f.isolation in (select value from json_each(?)) order by f.created_ms, f.run_id limit ?`,
-        args: [tenantId, pool, JSON.stringify(isolations), most],
+          and (f.pinned is null or f.pinned = ?) and f.isolation in (select value from json_each(?)) order by f.created_ms, f.run_id limit ?`,
+        args: [tenantId, pool, nodeId, JSON.stringify(isolations), most],
       })
       return rows.map(toFarRun)
     },

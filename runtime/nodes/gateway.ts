@@ -5,6 +5,7 @@ import { joined } from '../../shared/sign/bytes.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { type Channel, frameChannel } from '../../shared/tunnel/channel.ts'
 import {
+  type Assign,
   type ControlFrame,
   ControlFrameSchema,
   type EnrolReply,
@@ -88,7 +89,7 @@ export function nodeGateway(deps: GatewayDeps): NodeGateway {
       ...{ node, streamId: hello.streamId, inbox: frames, reads: new Map(), stop: undefined },
       channel: frameChannel<ControlFrame, NodeFrame>({
         ackOnly: () => create(ControlFrameSchema, { body: { case: 'ackOnly', value: {} } }),
-        weigh: frame => (frame.body.case === 'assign' ? 500 + frame.body.value.inputSealed.length : 500),
+        weigh: frame => (frame.body.case === 'assign' ? 500 + sizeOf(frame.body.value) : 500),
         onAcked: seq => peer.outbox.acked(seq),
         sentBefore: Number(hello.lastSeenSeq),
       }),
@@ -122,7 +123,7 @@ export function nodeGateway(deps: GatewayDeps): NodeGateway {
       ...{ nodeId, tenantId, pool, backends, slots: Math.min(hello.slots, 10_000), restingUntilMs: 0 },
       draining: peer.node.draining,
       wake: () => peer.outbox.wake(),
-      read({ kind, id, from = 0, limit = 0 }) {
+      read({ kind, id, from = 0, limit = 0, box = new Uint8Array() }) {
         if (peer.reads.size >= MOST_READS) return Promise.resolve(undefined)
         const requestId = newId()
         return new Promise(resolve => {
@@ -133,7 +134,7 @@ export function nodeGateway(deps: GatewayDeps): NodeGateway {
             resolve(answer)
           }
           peer.reads.set(requestId, { parts: [], done })
-          const value = { requestId, kind, id, from: BigInt(from), limit }
+          const value = { requestId, kind, id, from: BigInt(from), limit, box }
           if (!peer.channel.pass(create(ControlFrameSchema, { body: { case: 'readRequest', value } }))) done(undefined)
         })
       },
@@ -279,6 +280,10 @@ export function nodeGateway(deps: GatewayDeps): NodeGateway {
       }
     },
   }
+}
+
+function sizeOf({ inputSealed, textsSealed }: Assign): number {
+  return inputSealed.length + textsSealed.length
 }
 
 async function firstFrame(frames: AsyncIterator<NodeFrame>): Promise<Hello> {

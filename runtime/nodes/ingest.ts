@@ -31,8 +31,8 @@ export interface IngestDeps {
   ended: (status: FarEnd['status']) => void
   /** Those who watch a run are told how far it has come. */
   watched: (runId: string, seq: number, terminal: boolean) => void
-  /** A node refused a run: it waits for another one. */
-  requeued: (nodeId: string, runId: string, tries: number) => void
+  /** A node refused a run: it waits for another one, where another one could take it. */
+  requeued: (nodeId: string, run: Pick<FarRun, 'id' | 'epoch' | 'pinned'>) => void
 }
 
 /** The hash of an output that is empty: of a run that did not succeed. */
@@ -46,7 +46,7 @@ interface Batch {
   tips: Set<FarRun>
   statements: InStatement[]
   sealing: { run: FarRun; frame: Complete }[]
-  requeued: string[]
+  requeued: FarRun[]
 }
 
 /**
@@ -190,7 +190,7 @@ export function ingest(deps: IngestDeps) {
         }
         if (run.state === 'offered') {
           batch.statements.push(...store.refused(run.id))
-          batch.requeued.push(run.id)
+          batch.requeued.push(run)
         } else if (run.state === 'ending') {
           // Ended here before the node had it: nothing was executed.
           const end = { status: run.status as FarEnd['status'], finishedMs: run.finishedMs ?? now().getTime() }
@@ -218,6 +218,20 @@ export function ingest(deps: IngestDeps) {
     }
   }
 
+  /** Which credentials the node has kept, or why it could not. */
+  async function heardCredentials(node: NodeRow, frames: readonly NodeFrame[]): Promise<void> {
+    const told = frames.flatMap(({ body }) => (body.case === 'secretAck' ? [body.value] : []))
+    if (told.length === 0) return
+    await db.write(
+      told.map(({ ref, ok, error }) => ({
+        // Only of what its pool was given.
+        sql: `insert into node_credentials (node_id, ref, at_ms, error) select ?1, ref, ?3, ?4 from pool_credentials
+          where tenant_id = ?5 and pool = ?6 and ref = ?2 on conflict do update set at_ms = ?3, error = ?4`,
+        args: [node.id, plain(ref), now().getTime(), ok ? null : plain(error) || 'refused', node.tenantId, node.pool],
+      })),
+    )
+  }
+
   /** True: a node may have room for another run, or a run waits for one. */
   return async (node: NodeRow, frames: readonly NodeFrame[]): Promise<boolean> => {
     const ids = new Set(
@@ -225,6 +239,7 @@ export function ingest(deps: IngestDeps) {
         body.value !== undefined && 'runId' in body.value ? [body.value.runId.toWellFormed()] : [],
       ),
     )
+    await heardCredentials(node, frames)
     if (ids.size === 0) return false
     const batch: Batch = {
       ...{ node, runs: await store.these([...ids]), events: [], moved: new Map(), tips: new Set() },
@@ -250,7 +265,7 @@ export function ingest(deps: IngestDeps) {
     ])
     for (const run of batch.tips) deps.watched(run.id, run.eventSeq, false)
     for (const { run } of batch.sealing) deps.watched(run.id, run.eventSeq, true)
-    for (const runId of batch.requeued) deps.requeued(node.id, runId, batch.runs.get(runId)?.epoch ?? 0)
+    for (const run of batch.requeued) deps.requeued(node.id, run)
     return batch.sealing.length + batch.requeued.length > 0 || moved.some(({ status }) => status === 'waiting')
   }
 }

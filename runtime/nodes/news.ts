@@ -1,5 +1,5 @@
 import type { InStatement } from '@libsql/client/web'
-import type { BesideCommit } from '../execution/journal/unit.ts'
+import type { Unit } from '../execution/journal/unit.ts'
 
 interface EventNews {
   t: 'event'
@@ -19,7 +19,11 @@ export type News =
   | EventNews
   | { t: 'accept'; run: string; ok: boolean; reason: string; epoch?: number }
   | { t: 'complete'; run: string }
+  | { t: 'credential'; ref: string; error: string }
   | { t: 'ask'; run: string; step: string; id: string; reason: string; expires: number }
+
+/** What of a commit is told. */
+type Told = Pick<Unit, 'runId' | 'epoch' | 'events' | 'approvals' | 'transition'>
 
 const NO_NANO = 1_000_000_000
 
@@ -27,7 +31,7 @@ const NO_NANO = 1_000_000_000
  * What the control plane is told of a commit, written by the same commit, so that nothing is told that is not so and nothing
  * that is so stays untold. Counts, kinds and hashes: not a word of what was said.
  */
-export function newsOf(): BesideCommit {
+export function newsOf(): (units: readonly Told[]) => InStatement[] {
   return units => {
     const told: [string, number, string, string][] = []
     const moved: [string, number, string][] = []

@@ -2,10 +2,11 @@ import type { Backend, Isolation } from '../../shared/wire/runtime/isolation.ts'
 import { satisfies } from '../agents/isolation.ts'
 
 export interface ReadAsked {
-  kind: 'data' | 'events' | 'approvals' | 'pool-key'
+  kind: 'data' | 'events' | 'approvals' | 'pool-key' | 'texts'
   id: string
   from?: number
   limit?: number
+  box?: Uint8Array<ArrayBuffer>
 }
 
 export interface ReadAnswered {

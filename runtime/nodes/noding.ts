@@ -7,16 +7,17 @@ import type { Db } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { sealTo } from '../../shared/tunnel/sealed-box.ts'
 import type { Backend } from '../../shared/wire/runtime/isolation.ts'
-import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
 import { isTerminal } from '../../shared/wire/runtime/run.ts'
+import type { VersionRow } from '../agents/agent.ts'
 import type { NodeBackends } from '../agents/isolation.ts'
 import { satisfies } from '../agents/isolation.ts'
 import type { Deleting } from '../agents/store.ts'
+import { hasTexts, type SealTexts, textsOf } from '../agents/texts.ts'
 import type { ApprovalStore } from '../approvals/store.ts'
 import type { Idempotent } from '../idempotency/idempotent.ts'
 import type { RunStore } from '../runs/store.ts'
 import { announce } from '../webhooks/announce.ts'
-import { dispatcher } from './dispatcher.ts'
+import { dispatcher, textsPlace } from './dispatcher.ts'
 import { ending } from './ending.ts'
 import { enrolment } from './enrolment.ts'
 import { farApprovals, signalPlace } from './far-approvals.ts'
@@ -27,6 +28,8 @@ import type { GatewayDeps, NodeGateway } from './gateway.ts'
 import { type IngestDeps, ingest } from './ingest.ts'
 import { provenBackends, statusOf } from './node.ts'
 import { nodeLinks } from './node-link.ts'
+import { EMBEDDED_POOL, POOL_LABEL } from './placement.ts'
+import { poolCredentials } from './pool-credentials.ts'
 import { nodeStore } from './store.ts'
 import { type TunnelTimes, tunnelTimes } from './tunnel-times.ts'
 import type { TunnelEndpoint } from './well-known.ts'
@@ -45,9 +48,7 @@ export interface NodingOptions {
   announceMoved: IngestDeps['announce']
   watched: IngestDeps['watched']
   ended: IngestDeps['ended']
-  versionOf: (
-    versionId: string,
-  ) => Promise<{ agentId: string; number: number; manifest: Manifest; manifestHash: string } | undefined>
+  versionOf: (versionId: string) => Promise<VersionRow | undefined>
   labelsOf: (tenantId: string, agentName: string) => Promise<Readonly<Record<string, string>>>
   /** The node in this process. */
   embedded: { on: boolean; id: () => Promise<string>; backends: readonly Backend[] }
@@ -75,6 +76,7 @@ export function noding(options: NodingOptions) {
   const far = farStore(db)
   const links = nodeLinks()
   const data = farData(links)
+  const credentials = poolCredentials({ db, nodes: store, links, now, conceal: log.redact.register })
   const dropped = metrics.counter(
     'waybill_tunnel_frames_dropped_total',
     'Frames of nodes that were not taken, by reason.',
@@ -109,12 +111,14 @@ export function noding(options: NodingOptions) {
   const offering = dispatcher({ db, log, now, links, far, nodes: store, versionOf: options.versionOf })
   const write = ingest({
     ...{ ...shared, store: far, log, dropped },
-    requeued(nodeId, runId, tries) {
-      log.info('a node refused a run, which waits for another', { nodeId, runId })
+    requeued(nodeId, { id: runId, epoch: tries, pinned }) {
+      log.info('a node refused a run', { nodeId, runId })
       const link = links.get(nodeId)
       if (link) link.restingUntilMs = now().getTime() + 1000
-      if (tries < MOST_OFFERS) return
-      const message = `nodes of its pool refused it ${tries} times: their logs say why`
+      if (tries < MOST_OFFERS && pinned === undefined) return
+      const message = pinned
+        ? 'the node that has the journal it begins with refused it: the run it was forked from may be gone'
+        : `nodes of its pool refused it ${tries} times: their logs say why`
       void end(runId, { status: 'failed', code: 'node_unavailable', message })
     },
   })
@@ -145,6 +149,7 @@ export function noding(options: NodingOptions) {
       async enrol(request) {
         const reply = await enrolling.enrol(request)
         engaged = true
+        await credentials.welcome(reply.nodeId)
         return reply
       },
     },
@@ -177,14 +182,16 @@ export function noding(options: NodingOptions) {
       await end(run.id, { status: 'failed', code: 'agent_deleted', message: 'the agent was deleted' })
     }
     for (const run of await far.overdue(nowMs, SWEPT)) {
-      const able = links.of(run.tenantId, run.pool).some(link => satisfies(run.isolation, link.backends))
+      const able = links
+        .of(run.tenantId, run.pool)
+        .some(({ nodeId, backends }) => (run.pinned ?? nodeId) === nodeId && satisfies(run.isolation, backends))
       if (able && run.state === 'queued') {
         await db.write([far.later(run.id, nowMs + dispatchMs)])
         continue
       }
       await end(run.id, {
         ...{ status: 'failed', code: 'node_unavailable' },
-        message: `no node of pool ${run.pool} that offers isolation ${run.isolation} came back within ${dispatchMs / 1000} s`,
+        message: `no node of pool ${run.pool} that ${run.pinned === undefined ? '' : 'has what it begins with and '}offers isolation ${run.isolation} came back within ${dispatchMs / 1000} s`,
       })
     }
     const counts = { pending: 0, online: 0, draining: 0, lost: 0, offline: 0 }
@@ -222,7 +229,9 @@ export function noding(options: NodingOptions) {
     data,
     end,
     engaged: () => engaged,
+    credentials,
     routes: {
+      credentials,
       ...{ db, store, links, end, openOn: far.openOn, idempotent: options.idempotent, now, newId },
       ...{ lostMs: times.lostMs, maxBodyBytes: options.maxBodyBytes, endpoint: () => endpoint },
       wanted,
@@ -261,6 +270,21 @@ export function noding(options: NodingOptions) {
       await db.write([store.frame(run.nodeId, controlBytes({ case: 'signal', value }))])
       wakeNode(run.nodeId)
       return true
+    },
+
+    /** To the pool that an agent names; where this process executes nothing, to the only one that its tenant has. */
+    sealTexts: (async ({ tenantId, labels }, versionId, manifest) => {
+      const pool = labels[POOL_LABEL] ?? (embedded.on ? undefined : await store.onlyPool(tenantId))
+      if (pool === undefined || pool === EMBEDDED_POOL || !hasTexts(manifest)) return undefined
+      const poolKey = await store.poolKey(tenantId, pool)
+      if (poolKey === undefined) return undefined
+      return { pool, box: await sealTo(poolKey, utf8(JSON.stringify(textsOf(manifest))), textsPlace(versionId)) }
+    }) satisfies SealTexts as SealTexts,
+
+    async unsealed(version: VersionRow): Promise<VersionRow> {
+      const { sealed, tenantId, versionId } = version
+      if (sealed === undefined) return version
+      return { ...version, manifest: { ...version.manifest, ...(await data.texts(tenantId, versionId, sealed)) } }
     },
 
     /** For the transaction that deletes an agent. */

@@ -5,7 +5,7 @@ import { satisfies } from '../agents/isolation.ts'
 
 /** The label of an agent that names the pool its runs go to; `local` means the embedded node. */
 export const POOL_LABEL = 'waybill.pool'
-const EMBEDDED_POOL = 'local'
+export const EMBEDDED_POOL = 'local'
 const DEFAULT_POOL = 'default'
 
 export type Placement =

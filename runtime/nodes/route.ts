@@ -1,8 +1,16 @@
 import { Hono } from 'hono'
 import { ApiError } from '../../shared/http/api-error.ts'
-import { jsonBody } from '../../shared/http/validate.ts'
+import { jsonBody, params } from '../../shared/http/validate.ts'
 import { emptyBody, pageQuery } from '../../shared/wire/runtime/conventions.ts'
-import { type Node, type NodeCreated, nodeCreate, nodeDeleteQuery } from '../../shared/wire/runtime/node.ts'
+import {
+  type Node,
+  type NodeCreated,
+  nodeCreate,
+  nodeDeleteQuery,
+  poolCredentialPut,
+  poolCredentialQuery,
+  poolParams,
+} from '../../shared/wire/runtime/node.ts'
 import { allows } from '../../shared/wire/runtime/scopes.ts'
 import type { Principal, RuntimeHttpEnv } from '../auth/http-env.ts'
 import { notFound, own } from '../auth/own.ts'
@@ -16,7 +24,7 @@ const MASK = '***'
 
 /** Nodes: announcing, reading, draining, removing (runtime contract §14). */
 export function nodesRoute(deps: NodesDeps) {
-  const { db, store, links, end, openOn, idempotent, now, newId, lostMs, endpoint, maxBodyBytes } = deps
+  const { db, store, links, credentials, end, openOn, idempotent, now, newId, lostMs, endpoint, maxBodyBytes } = deps
   const shown = (row: NodeRow): Node => toNode(row, now().getTime(), lostMs)
   const commandFor = (token: string) =>
     `PLATFORM_CONTROL_URL=${endpoint()?.endpoint ?? '<the tunnel address of the control plane>'} PLATFORM_ENROL_TOKEN=${token} npx node-agent run`
@@ -79,6 +87,17 @@ export function nodesRoute(deps: NodesDeps) {
     .post('/v1/nodes/:id/undrain', jsonBody(emptyBody, maxBodyBytes), async c =>
       c.json(await drain(c.get('principal'), c.req.param('id'), false)),
     )
+    .get('/v1/pools/:pool/credentials', params(poolParams), async c =>
+      c.json(await credentials.list(c.get('principal').tenantId, c.req.valid('param').pool)),
+    )
+    .put('/v1/pools/:pool/credentials', params(poolParams), jsonBody(poolCredentialPut, maxBodyBytes), async c =>
+      c.json(await credentials.put(c.get('principal'), c.req.valid('param').pool, c.req.valid('json'))),
+    )
+    .delete('/v1/pools/:pool/credentials', params(poolParams), async c => {
+      const { ref } = readQuery(c, poolCredentialQuery)
+      await credentials.remove(c.get('principal').tenantId, c.req.valid('param').pool, ref)
+      return c.body(null, 204)
+    })
     .delete('/v1/nodes/:id', async c => {
       const { force = false } = readQuery(c, nodeDeleteQuery)
       const { id } = await find(c.get('principal'), c.req.param('id'))

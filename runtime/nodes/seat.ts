@@ -14,20 +14,24 @@ import {
   type NodeFrame,
   NodeFrameSchema,
   type ReadRequest,
+  type SecretPut,
 } from '../../shared/tunnel/gateway.gen.ts'
 import type { OutboxRow } from '../../shared/tunnel/outbox.ts'
 import { completeMessage } from '../../shared/tunnel/protocol.ts'
 import { type BoxKeys, openSealed, sealTo } from '../../shared/tunnel/sealed-box.ts'
 import type { ApprovalDecision } from '../../shared/wire/runtime/approval.ts'
 import type { Receipt } from '../../shared/wire/runtime/receipt.ts'
+import type { ManifestTexts } from '../agents/texts.ts'
 import type { ApprovalStore } from '../approvals/store.ts'
 import type { Engine } from '../execution/engine.ts'
+import { copiedSteps } from '../runs/fork.ts'
 import type { RunStore } from '../runs/store.ts'
-import { inputPlace, type ManifestEnvelope, manifestPlace } from './dispatcher.ts'
+import { inputPlace, type ManifestEnvelope, manifestPlace, textsPlace } from './dispatcher.ts'
 import { poolKeyPlace } from './enrolment.ts'
 import { decisionPlace, signalPlace } from './far-approvals.ts'
 import type { FarApproval, FarData, FarEventText } from './far-data.ts'
-import type { News } from './news.ts'
+import { type News, newsOf } from './news.ts'
+import { type SeatCredentialsDeps, seatCredentials } from './seat-credentials.ts'
 
 /** Who a runtime is when it executes for a control plane elsewhere. */
 export interface SeatIdentity {
@@ -35,6 +39,8 @@ export interface SeatIdentity {
   tenantId: string
   pool: string
   poolKeys: BoxKeys
+  /** 32 bytes under which it seals the credentials that it is given. */
+  sealKey: Uint8Array<ArrayBuffer>
   signer: Signer
   /** Something was committed that the control plane is to be told. */
   news: () => void
@@ -51,18 +57,24 @@ export interface SeatDeps {
   now: () => Date
   log: Log
   dayOf: (ms: number) => string
+  /** Where runs here look for what they are given beside their input. */
+  keeping: Pick<SeatCredentialsDeps, 'secrets' | 'providers' | 'checkProvider' | 'connectors'>
 }
 
 /** A runtime as the node end of a tunnel sees it: what to do with what comes, and what to tell. */
 export type Seat = ReturnType<typeof seat>
 
 const decoder = new TextDecoder()
+/** More than a run can have. */
+const MOST_EVENTS = 100_000
+type Forked = Pick<Assign, 'forkedRun' | 'forkedStep'>
 const accept = (news: Extract<News, { t: 'accept' }>): InStatement => ({
   sql: 'insert into tunnel_outbox (frame) values (?)',
   args: [JSON.stringify(news)],
 })
 
-export function seat(identity: SeatIdentity, { db, sha256, runs, engine, approvals, now, log, dayOf }: SeatDeps) {
+export function seat(identity: SeatIdentity, deps: SeatDeps) {
+  const { db, sha256, runs, engine, approvals, now, log, dayOf } = deps
   const { tenantId, pool, poolKeys, signer, nodeId } = identity
 
   async function opened<T>(box: Uint8Array, place: string): Promise<T> {
@@ -77,6 +89,10 @@ export function seat(identity: SeatIdentity, { db, sha256, runs, engine, approva
     try {
       envelope = await opened<ManifestEnvelope>(sent.manifestSealed, manifestPlace(agentVersionId))
       input = await opened(sent.inputSealed, inputPlace(runId))
+      if (sent.textsSealed.length > 0) {
+        const texts = await opened<ManifestTexts>(sent.textsSealed, textsPlace(agentVersionId))
+        envelope.manifest = { ...envelope.manifest, ...texts }
+      }
       if (sha256Hex(utf8(canonicalize(envelope.manifest)), sha256) !== envelope.manifestHash) {
         throw new Error('the manifest is not the one that was published')
       }
@@ -87,7 +103,15 @@ export function seat(identity: SeatIdentity, { db, sha256, runs, engine, approva
       return
     }
     const { agentId, agentName, versionId, number, manifest, manifestHash } = envelope
+    const copied = sent.forkedRun === '' ? undefined : await copiesFor(runId, createdMs, sent)
+    if (copied === 'missing') {
+      const reason = `run ${sent.forkedRun} has no step ${sent.forkedStep} here`
+      await db.write([accept({ t: 'accept', run: runId, ok: false, reason, epoch: Number(epoch) })])
+      identity.news()
+      return
+    }
     await runs.create({
+      ...copied?.begin,
       ...{ id: runId, tenantId, agentName, agentId, versionId, createdMs, labels: '{}', trigger: { kind: 'api' } },
       ...{ input: canonicalize(input), isolation: manifest.isolation, day: dayOf(createdMs) },
       also: [
@@ -112,10 +136,30 @@ export function seat(identity: SeatIdentity, { db, sha256, runs, engine, approva
         },
         ...limitOf(agentId, agentName, sent),
         accept({ t: 'accept', run: runId, ok: true, reason: '' }),
+        ...(copied?.tell ?? []),
       ],
     })
     engine.wake()
     identity.news()
+  }
+
+  /** The beginning of a fork, copied from the journal of a run that this node has; nothing where the fork stands already. */
+  async function copiesFor(runId: string, createdMs: number, { forkedRun, forkedStep }: Forked) {
+    const { rows } = await db.execute({ sql: 'select 1 from tunnel_runs where run_id = ?', args: [runId] })
+    if (rows.length > 0) return undefined
+    const source = await runs.events(forkedRun, 1, MOST_EVENTS)
+    const events = copiedSteps(source, forkedStep, runId, new Date(createdMs), sha256)
+    if (events === undefined) return 'missing'
+    const blobs = {
+      sql: `insert into blobs (run_id, sha256, media_type, content, sealed)
+        select ?, sha256, media_type, content, sealed from blobs where run_id = ? on conflict do nothing`,
+      args: [runId, forkedRun],
+    }
+    const unit = { runId, epoch: 0, events, approvals: [] }
+    return {
+      begin: { events, forkedFrom: { runId: forkedRun, stepId: forkedStep } },
+      tell: [blobs, ...newsOf()([unit])],
+    }
   }
 
   /** The limit that the agent's budget sets for each run, as it was when the last of its runs was sent here. */
@@ -191,6 +235,17 @@ export function seat(identity: SeatIdentity, { db, sha256, runs, engine, approva
     engine.wake()
   }
 
+  const keep = seatCredentials({ ...deps.keeping, tenantId, pool, opened })
+
+  async function credential(put: SecretPut): Promise<void> {
+    const error = await keep(put)
+    if (error !== '') log.error('a credential of the control plane cannot be kept', { ref: put.ref, reason: error })
+    if (put.remove) return
+    const news: News = { t: 'credential', ref: put.ref, error }
+    await db.write([{ sql: 'insert into tunnel_outbox (frame) values (?)', args: [JSON.stringify(news)] }])
+    identity.news()
+  }
+
   async function one({ body }: ControlFrame): Promise<void> {
     switch (body.case) {
       case 'assign':
@@ -204,6 +259,8 @@ export function seat(identity: SeatIdentity, { db, sha256, runs, engine, approva
           body.value.decision === 'approve',
           body.value.detailSealed,
         )
+      case 'secretPut':
+        return credential(body.value)
       case 'signal':
         return signal(body.value.runId, body.value.valueSealed)
       default:
@@ -259,6 +316,10 @@ export function seat(identity: SeatIdentity, { db, sha256, runs, engine, approva
         const { run: runId, step: stepId, id: approvalId, reason, expires } = news
         const value = { runId, stepId, approvalId, reason, expiresUnix: BigInt(Math.ceil(expires / 1000)) }
         return create(NodeFrameSchema, { body: { case: 'approval', value } })
+      }
+      case 'credential': {
+        const value = { ref: news.ref, ok: news.error === '', error: news.error.slice(0, 500) }
+        return create(NodeFrameSchema, { body: { case: 'secretAck', value } })
       }
       case 'complete': {
         const value = await complete(news.run)
@@ -326,7 +387,7 @@ export function seat(identity: SeatIdentity, { db, sha256, runs, engine, approva
     },
 
     /** Answers what only this node knows. */
-    async read({ kind, id, from, limit }: ReadRequest): Promise<{ status: number; body: Uint8Array }> {
+    async read({ kind, id, from, limit, box }: ReadRequest): Promise<{ status: number; body: Uint8Array }> {
       const answer = (value: unknown) => ({ status: 200, body: utf8(JSON.stringify(value)) })
       if (kind === 'data') {
         const rows = await rowsOf(
@@ -368,6 +429,10 @@ export function seat(identity: SeatIdentity, { db, sha256, runs, engine, approva
             }),
           ),
         )
+      }
+      if (kind === 'texts') {
+        const texts = await opened<ManifestTexts>(box, textsPlace(id)).catch(() => undefined)
+        if (texts) return answer(texts)
       }
       if (kind === 'pool-key' && /^[0-9a-f]{64}$/.test(id)) {
         const sealed = await sealTo(fromHex(id), poolKeys.privateKey, poolKeyPlace(tenantId, pool))

@@ -85,6 +85,15 @@ export function nodeStore(db: Db) {
       return rows[0] && new Uint8Array(rows[0][0] as ArrayBuffer)
     },
 
+    /** The pool of a tenant that has no other. */
+    async onlyPool(tenantId: string): Promise<string | undefined> {
+      const { rows } = await db.execute({
+        sql: 'select name from node_pools where tenant_id = ? limit 2',
+        args: [tenantId],
+      })
+      return rows.length === 1 ? String(rows[0]?.[0]) : undefined
+    },
+
     /** Uses the token up and gives the node its keys, in one transaction. False: it was used or too late. */
     async enrol(
       node: Pick<NodeRow, 'id' | 'tenantId' | 'pool'>,
@@ -189,11 +198,19 @@ export function nodeStore(db: Db) {
         { sql: 'delete from node_tokens where node_id = ?', args: [id] },
         { sql: 'delete from node_nonces where node_id = ?', args: [id] },
         { sql: 'delete from node_frames where node_id = ?', args: [id] },
+        { sql: 'delete from node_credentials where node_id = ?', args: [id] },
         {
           // A pool without a node has nobody who holds its key: the next node begins with a new one.
           sql: `delete from node_pools where exists (select 1 from nodes n where n.id = ?1 and n.tenant_id = node_pools.tenant_id
             and n.pool = node_pools.name) and not exists (select 1 from nodes n where n.id <> ?1
             and n.tenant_id = node_pools.tenant_id and n.pool = node_pools.name and n.enrolled_ms is not null)`,
+          args: [id],
+        },
+        {
+          // And what was sealed to that key opens nowhere any more.
+          sql: `delete from pool_credentials where exists (select 1 from nodes n where n.id = ?1
+            and n.tenant_id = pool_credentials.tenant_id and n.pool = pool_credentials.pool) and not exists
+            (select 1 from node_pools p where p.tenant_id = pool_credentials.tenant_id and p.name = pool_credentials.pool)`,
           args: [id],
         },
         { sql: 'delete from nodes where id = ?', args: [id] },

@@ -1,23 +1,20 @@
 import { Hono } from 'hono'
 import { ApiError } from '../../shared/http/api-error.ts'
-import type { Outside } from '../../shared/http/outbound/outside.ts'
 import { jsonBody } from '../../shared/http/validate.ts'
 import { isProvider, type ProviderId } from '../../shared/wire/runtime/model-name.ts'
 import {
   type ModelSettings,
   modelSettings,
-  type ProviderSave,
   type ProviderSaved,
   providerSave,
   providerTest,
 } from '../../shared/wire/runtime/provider.ts'
 import type { RuntimeHttpEnv } from '../auth/http-env.ts'
 import { notFound } from '../auth/own.ts'
+import { checkProvider } from './check-provider.ts'
 import type { ProvidersDeps } from './deps.ts'
-import { isHeaderText, NOT_HEADER_TEXT } from './environment.ts'
 import { checkPrices } from './model-settings.ts'
 import { tryProvider } from './try-provider.ts'
-import { unavailable } from './vendors.ts'
 
 /** Model providers, aliases and prices (contract §10). Keys go in and never come out. */
 export function providersRoute({ directory, settings, outside, trying, now, maxBodyBytes }: ProvidersDeps) {
@@ -59,29 +56,4 @@ export function providersRoute({ directory, settings, outside, trying, now, maxB
 function asProvider(given: string): ProviderId {
   if (!isProvider(given)) throw notFound('model provider', given)
   return given
-}
-
-/** Headers that belong to the connection and not to the call. */
-const OWN_HEADERS = /^(?:host|connection|content-length|content-type|transfer-encoding|expect|upgrade|te|trailer)$/i
-const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/
-
-async function checkProvider(given: ProviderSave, outside: Pick<Outside, 'problem'>): Promise<void> {
-  const { provider, apiKey, baseUrl, headers = {} } = given
-  const missing = unavailable(provider as ProviderId)
-  if (missing !== undefined) throw invalid('provider', missing)
-  if (apiKey !== undefined && !isHeaderText(apiKey)) throw invalid('apiKey', NOT_HEADER_TEXT)
-  for (const [name, value] of Object.entries(headers)) {
-    const path = `headers.${name.slice(0, 128)}`
-    if (!HEADER_NAME.test(name) || OWN_HEADERS.test(name)) throw invalid(path, 'this header cannot be set')
-    if (value !== '' && !isHeaderText(value)) throw invalid(path, NOT_HEADER_TEXT)
-  }
-  if (baseUrl === undefined) return
-  const url = new URL(baseUrl)
-  if (url.search !== '' || url.hash !== '') throw invalid('baseUrl', 'expected an address without ? and #')
-  const problem = await outside.problem(url)
-  if (problem !== undefined) throw invalid('baseUrl', problem)
-}
-
-function invalid(path: string, message: string): ApiError<'validation_failed'> {
-  return new ApiError('validation_failed', `${path}: ${message}`, { details: [{ path, message }] })
 }

@@ -8,6 +8,7 @@ import { governanceStep } from './governance-step.ts'
 import { mcpStep } from './mcp-step.ts'
 import { nodesStep } from './nodes-step.ts'
 import { ownApisStep } from './own-apis-step.ts'
+import { pinnedStep } from './pinned-step.ts'
 import { schedulesStep } from './schedules-step.ts'
 import { sealingStep } from './sealing-step.ts'
 import { sessionsStep } from './sessions-step.ts'
@@ -40,4 +41,5 @@ export const runtimeSteps: readonly Migration[] = [
   dashboardStep,
   ownApisStep,
   usersStep,
+  pinnedStep,
 ]

@@ -26,6 +26,9 @@ const PAGE = 500
 const AGAIN_MS = 500
 /** What comes within this time goes out together, so that both ends commit once for it. */
 const GATHER_MS = 5
+/** While things keep coming, more is gathered: each batch is a commit with an fsync at the other end. */
+const STEADY_MS = 25
+const STEADY_FOR_MS = 100
 /** What has arrived is taken out this much later, all of it at once; nobody waits for that. */
 const TAKE_OUT_MS = 100
 
@@ -39,6 +42,7 @@ export function outbox<Out extends Frame, In extends Frame>(
   let again = true
   let working: Promise<void> | undefined
   let closed = false
+  let sentAtMs = Number.NEGATIVE_INFINITY
   /** Which row went out under which number. */
   const numbers: { seq: number; id: number }[] = []
   let arrived = 0
@@ -48,7 +52,7 @@ export function outbox<Out extends Frame, In extends Frame>(
 
   async function pump(): Promise<void> {
     while (again && !closed) {
-      await sleep(GATHER_MS)
+      await sleep(performance.now() - sentAtMs < STEADY_FOR_MS ? STEADY_MS : GATHER_MS)
       again = false
       if (closed) break
       try {
@@ -60,6 +64,7 @@ export function outbox<Out extends Frame, In extends Frame>(
             sentId = id
             numbers.push({ seq, id })
           }
+          if (rows.length > 0) sentAtMs = performance.now()
           if (rows.length < PAGE) break
         }
       } catch (error) {

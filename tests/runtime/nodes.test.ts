@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { FoundModel } from '../../runtime/execution/models/model.ts'
+import type { ControlFrame } from '../../shared/tunnel/gateway.gen.ts'
 import type { Receipt, VerifyResult } from '../../shared/wire/runtime/receipt.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import { type Api, api } from './api.ts'
@@ -142,6 +143,123 @@ describe('a run on a node', () => {
     const run = await control.json<Run>(200, 'GET', `/v1/runs/${made.id}`)
     expect(JSON.stringify(run.output)).toContain('canary-answer')
     expect(await filesOf('control')).not.toMatch(/canary-(?:question|answer)/)
+  })
+})
+
+describe('the prompt of an agent', () => {
+  const manifest = {
+    systemPrompt: 'canary-system',
+    files: [{ path: 'a.txt', content: 'canary-file' }],
+  }
+  const publish = (more: object = {}) =>
+    control.json<{ warnings: string[] }>(201, 'POST', '/v1/agents', { name: 'worker', manifest, ...more })
+  const versions = async () => (await control.json<unknown[]>(200, 'GET', '/v1/agents/worker/versions')).length
+
+  it('is read by the nodes of its pool alone: they run it, and show it to who asks', async () => {
+    const systems: (string | undefined)[] = []
+    const model: FoundModel = {
+      ...{ id: 'test/seen', prices: async () => () => 0 },
+      async ask({ system }) {
+        systems.push(system)
+        const spent = { tokensIn: 1, tokensOut: 1, costNano: 0 }
+        return { text: 'canary-output', stop: 'end', provider: 'test', model: 'test/seen', toolCalls: [], spent }
+      },
+    }
+    const one = await node({ models: { find: async () => model } })
+    expect((await publish()).warnings).toEqual([])
+    const made = await start('worker', 'canary-input')
+    expect(await ended(made.id)).toMatchObject({ status: 'succeeded' })
+    expect(systems.join()).toContain('canary-system')
+    await publish()
+    expect(await versions()).toBe(1)
+    const shown = await control.json<{ manifest: object }>(200, 'GET', '/v1/agents/worker')
+    expect(shown.manifest).toMatchObject(manifest)
+    await control.db.execute('pragma wal_checkpoint(truncate)')
+    const [here, there] = [await filesOf('control'), await filesOf('one')]
+    for (const canary of ['canary-system', 'canary-file', 'canary-input', 'canary-output']) {
+      expect(there).toContain(canary)
+      expect(here).not.toContain(canary)
+    }
+    await one.kill()
+    await until(async () => (await control.call('GET', '/v1/agents/worker')).status === 503, 'nobody can read it')
+    expect(await (await control.call('GET', '/v1/agents/worker')).json()).toMatchObject({ code: 'node_offline' })
+    // To publish and to start runs nobody has to read it.
+    await publish({ manifest: { ...manifest, systemPrompt: 'canary-second' } })
+    expect(await versions()).toBe(2)
+    const waiting = await start('worker', 'x')
+    await one.restart()
+    await ended(waiting.id)
+    expect(systems.at(-1)).toContain('canary-second')
+    expect(await filesOf('control')).not.toContain('canary-second')
+  })
+
+  it('is never left out: where it cannot be read, its runs end before they begin', async () => {
+    const one = await node()
+    await node({ name: 'two', pool: 'other' })
+    await publish({ labels: { 'waybill.pool': 'default' } })
+    await control.json(200, 'PATCH', '/v1/agents/worker', { labels: { 'waybill.pool': 'other' } })
+    const run = await ended((await start('worker', 'x')).id)
+    expect(run).toMatchObject({ status: 'failed', tokensIn: 0, error: { code: 'isolation_unavailable' } })
+    const full = await control.json<Run>(200, 'GET', `/v1/runs/${run.id}`)
+    expect(full.error?.message).toContain('sealed to pool default')
+    expect((await one.db.execute('select 1 from runs')).rows).toEqual([])
+  })
+
+  it('stays readable while its pool has no node, which its publisher is told', async () => {
+    const { warnings } = await publish({ labels: { 'waybill.pool': 'default' } })
+    expect(warnings.join()).toContain('pool default had no enrolled node')
+    await node()
+    await start('worker', 'x').then(({ id }) => ended(id))
+    const shown = await control.json<{ manifest: object }>(200, 'GET', '/v1/agents/worker')
+    expect(shown.manifest).toMatchObject({ systemPrompt: 'canary-system' })
+  })
+})
+
+describe('a fork of a run on a node', () => {
+  it('begins on the node that has the journal, once, and copies nothing of it to the control plane', async () => {
+    const one = await node()
+    await node({ name: 'two', pool: 'other' })
+    await control.json(201, 'POST', '/v1/agents', {
+      ...{ name: 'caller', labels: { 'waybill.pool': 'default' }, manifest: { tools: ['http_request'] } },
+    })
+    const source = await start('caller', 'canary-source\n/call http_request {"url":"https://nowhere.invalid/"}')
+    await ended(source.id)
+    // Where new runs of the agent would go does not matter: the journal is where it is.
+    await control.json(200, 'PATCH', '/v1/agents/caller', { labels: { 'waybill.pool': 'other' } })
+    const orders: ControlFrame[] = []
+    one.link.meddle.toNode = frame => {
+      if (frame.body.case === 'assign') orders.push(frame)
+      return [frame]
+    }
+    const input = { prompt: 'canary-fork' }
+    const fork = await control.json<Run>(201, 'POST', `/v1/runs/${source.id}/fork`, { fromStepId: 'model-2', input })
+    expect(await ended(fork.id)).toMatchObject({ status: 'succeeded', nodeId: one.identity.nodeId })
+    expect(orders).toHaveLength(1)
+    await one.runtime.seat?.handle(orders)
+    const { rows } = await one.db.execute({ sql: 'select count(*) from events where run_id = ?', args: [fork.id] })
+    const journal = await control.json<{ eventCount: number }>(200, 'GET', `/v1/runs/${fork.id}/journal`)
+    expect([journal.eventCount, rows[0]?.[0]]).toEqual([6, 6])
+    expect(await filesOf('one')).toContain('canary-fork')
+    expect(await filesOf('control')).not.toMatch(/canary-(?:source|fork)/)
+  })
+
+  it('is refused while the journal is away, and fails by name when its source is gone before it begins', async () => {
+    const one = await node()
+    await control.json(201, 'POST', '/v1/agents', { name: 'echo', manifest: {} })
+    const source = await start('echo', 'x')
+    await ended(source.id)
+    const fork = (status: number) =>
+      control.json<Run>(status, 'POST', `/v1/runs/${source.id}/fork`, { fromStepId: 'model-1' })
+    one.link.meddle.toNode = frame => {
+      if (frame.body.case === 'assign') frame.body.value.forkedRun = crypto.randomUUID()
+      return [frame]
+    }
+    const { id } = await fork(201)
+    expect(await ended(id)).toMatchObject({ status: 'failed', error: { code: 'node_unavailable' }, tokensIn: 0 })
+    await one.kill()
+    await until(async () => (await control.call('GET', `/v1/runs/${source.id}`)).status === 503, 'the node is away')
+    expect(await fork(503)).toMatchObject({ code: 'node_offline' })
+    await one.restart()
   })
 })
 
@@ -302,13 +420,10 @@ describe('placement', () => {
       ...{ code: 'isolation_unavailable', error: expect.stringContaining('only on the embedded node') },
     })
     expect(await control.json(400, 'PUT', '/v1/secrets/token', { value: 'canary-secret' })).toMatchObject({
-      error: expect.stringContaining('PLATFORM_PROVIDER_'),
+      error: expect.stringContaining('/v1/pools/{pool}/credentials'),
     })
     const made = await start('echo', 'x')
     await ended(made.id)
-    expect(await control.json(400, 'POST', `/v1/runs/${made.id}/fork`, { fromStepId: 'model-1' })).toMatchObject({
-      error: expect.stringContaining('does not fork'),
-    })
     expect(await control.json(409, 'DELETE', `/v1/nodes/${one.identity.nodeId}`)).toMatchObject({ code: 'node_busy' })
     expect((await control.call('DELETE', `/v1/runs/${made.id}`)).status).toBe(204)
     await until(

@@ -1,3 +1,6 @@
+import { create } from '@bufbuild/protobuf'
+import { EnrolRequestSchema } from '../../shared/tunnel/gateway.gen.ts'
+import { newBoxKeys } from '../../shared/tunnel/sealed-box.ts'
 import type { Endpoint } from '../../shared/wire/endpoint.ts'
 import type { Approval } from '../../shared/wire/runtime/approval.ts'
 import type { Receipt } from '../../shared/wire/runtime/receipt.ts'
@@ -103,6 +106,21 @@ export async function rightCalls(room: ProviderRoom) {
   async function node(): Promise<string> {
     return `/v1/nodes/${(await json<{ id: string }>(201, 'POST', '/v1/nodes', { name: fresh('node') })).id}`
   }
+  /** A pool that has a node, and with it a key that something can be sealed to. */
+  async function pool(): Promise<string> {
+    const name = fresh('pool')
+    const { enrolToken } = await json<{ enrolToken: string }>(201, 'POST', '/v1/nodes', { name, pool: name })
+    const key = () => crypto.getRandomValues(new Uint8Array(32))
+    const { publicKey: boxKey } = await newBoxKeys()
+    await room.runtime.nodes.gateway.enrol(create(EnrolRequestSchema, { token: enrolToken, signKey: key(), boxKey }))
+    return `/v1/pools/${name}/credentials`
+  }
+  const ofPool = { secret: { name: 'mine', value: 'x' } }
+  async function poolSecret(): Promise<string> {
+    const path = await pool()
+    await json(200, 'PUT', path, ofPool)
+    return `${path}?ref=secret/mine`
+  }
   async function person(): Promise<string> {
     const body = { email: `${fresh('person')}@example.com`, name: 'Mine' }
     return `/v1/users/${(await json<{ user: { id: string } }>(201, 'POST', '/v1/users', body)).user.id}`
@@ -190,6 +208,9 @@ export async function rightCalls(room: ProviderRoom) {
     }),
     removeMcpGrant: async () => at(`/v1/mcp-servers/grants/${await grant()}`),
     createNode: async () => ({ ...at('/v1/nodes', { name: fresh('node') }), foreign: 'its own' }),
+    listPoolCredentials: async () => ({ ...at(await pool()), foreign: 'its own' }),
+    savePoolCredential: async () => ({ ...at(await pool(), ofPool), foreign: 404 }),
+    deletePoolCredential: async () => ({ ...at(await poolSecret()), foreign: 404 }),
     getNode: async () => at(await node()),
     drainNode: async () => at(`${await node()}/drain`, {}),
     undrainNode: async () => at(`${await node()}/undrain`, {}),

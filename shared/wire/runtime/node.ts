@@ -2,8 +2,10 @@ import { z } from 'zod'
 import { flag, query } from '../aliases.ts'
 import { count, shape, text } from '../bounds.ts'
 import { named } from '../named.ts'
+import { connectorInstall } from './connector.ts'
 import { id, labels, timestamp } from './conventions.ts'
 import { backend } from './isolation.ts'
+import { providerSave, secretParams, secretPut } from './provider.ts'
 
 const poolName = shape(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, "a pool name of letters, digits, '.', '_' or '-'")
 
@@ -57,6 +59,38 @@ export const nodeCreated = named(
 export type NodeCreated = z.infer<typeof nodeCreated>
 
 export const nodeDeleteQuery = query({ force: flag.optional() })
+
+export const poolParams = z.object({ pool: poolName })
+
+/** One thing that the nodes of a pool are to have, and nobody else. */
+export const poolCredentialPut = named(
+  'PoolCredentialPut',
+  z.union(
+    [
+      z.strictObject({ secret: secretPut.extend(secretParams.shape) }),
+      z.strictObject({ provider: providerSave }),
+      z.strictObject({ connector: connectorInstall }),
+    ],
+    { error: 'expected one of secret, provider and connector, with what belongs to it' },
+  ),
+)
+export type PoolCredentialPut = z.infer<typeof poolCredentialPut>
+
+/** What the nodes of a pool were given, without what it says; a node without a time has it still on its way. */
+export const poolCredential = named(
+  'PoolCredential',
+  z.object({
+    /** `secret/<name>`, `provider/<id>` or `connector/<id>`. */
+    ref: z.string(),
+    updatedAt: timestamp,
+    nodes: z.array(z.object({ nodeId: id, at: timestamp.optional(), error: z.string().optional() })),
+  }),
+)
+export type PoolCredential = z.infer<typeof poolCredential>
+
+export const poolCredentialQuery = query({
+  ref: shape(/^(?:secret|provider|connector)\/[\x21-\x7e]{1,200}$/, 'a ref such as secret/name or provider/openai'),
+})
 
 export const platformNodes = named(
   'PlatformNodes',

@@ -2,7 +2,17 @@ import { z } from 'zod'
 import { created, gone, listOf, ok } from '../../answers.ts'
 import { endpoint } from '../../endpoint.ts'
 import { emptyBody, idParams, pageQuery } from '../conventions.ts'
-import { node, nodeCreate, nodeCreated, nodeDeleteQuery, platformNodes } from '../node.ts'
+import {
+  node,
+  nodeCreate,
+  nodeCreated,
+  nodeDeleteQuery,
+  platformNodes,
+  poolCredential,
+  poolCredentialPut,
+  poolCredentialQuery,
+  poolParams,
+} from '../node.ts'
 import { BODY, BODY_OF_ONE, LIST, ONE } from './errors.ts'
 
 const write = { tag: 'Nodes', auth: 'bearer', scopes: ['nodes:write'] } as const
@@ -70,6 +80,44 @@ export const nodeEndpoints = {
     query: nodeDeleteQuery,
     responses: gone,
     errors: [...ONE, 400, 409],
+  }),
+  credentials: endpoint({
+    id: 'listPoolCredentials',
+    method: 'GET',
+    path: '/v1/pools/{pool}/credentials',
+    tag: 'Nodes',
+    auth: 'bearer',
+    scopes: ['settings:read'],
+    summary: 'What the nodes of a pool were given; values are never returned',
+    params: poolParams,
+    responses: ok(z.array(poolCredential)),
+    errors: [400, ...ONE],
+  }),
+  saveCredential: endpoint({
+    id: 'savePoolCredential',
+    method: 'PUT',
+    path: '/v1/pools/{pool}/credentials',
+    tag: 'Nodes',
+    auth: 'bearer',
+    scopes: ['settings:write'],
+    summary: 'Seal a secret, a provider key or a connector to the nodes of a pool',
+    params: poolParams,
+    body: poolCredentialPut,
+    responses: ok(poolCredential),
+    errors: BODY_OF_ONE,
+  }),
+  removeCredential: endpoint({
+    id: 'deletePoolCredential',
+    method: 'DELETE',
+    path: '/v1/pools/{pool}/credentials',
+    tag: 'Nodes',
+    auth: 'bearer',
+    scopes: ['settings:write'],
+    summary: 'Take it from the nodes of a pool',
+    params: poolParams,
+    query: poolCredentialQuery,
+    responses: gone,
+    errors: [400, ...ONE],
   }),
   wellKnown: endpoint({
     id: 'getPlatformNodes',

@@ -1,0 +1,168 @@
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { nodeOutside } from '../../shared/host/node-outside.ts'
+import { readAllowEntry } from '../../shared/http/outbound/allow-list.ts'
+import { outboundRule } from '../../shared/http/outbound/outbound-rule.ts'
+import { createLog } from '../../shared/log/log.ts'
+import type { PoolCredential } from '../../shared/wire/runtime/node.ts'
+import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
+import { completionFrames, completionOf } from '../upstream/frames.ts'
+import { answer, type ScriptedUpstream, type Seen, scriptedUpstream, stream } from '../upstream/scripted.ts'
+import { type Api, api } from './api.ts'
+import { type NodeRoom, nodeRoom, until } from './node-room.ts'
+
+const [KEY, SECRET, BOT] = ['sk-canary-provider-key', 'canary-named-secret', 'xoxb-1111-2222-canarybot'] as const
+const PATH = '/v1/pools/default/credentials'
+
+let folder: string
+let control: Api
+let far: ScriptedUpstream
+let nodes: NodeRoom[]
+let lines: string[]
+const outside = nodeOutside({ rule: outboundRule([readAllowEntry('127.0.0.1')!]) })
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'waybill-credentials-'))
+  lines = []
+  const log = createLog({ filter: { all: 'trace', byTarget: new Map() }, write: line => lines.push(line) })
+  const masterKey = new Uint8Array(32).fill(7)
+  control = await api({ url: join(folder, 'control.db'), masterKey, embeddedNode: false, log })
+  far = await scriptedUpstream()
+  nodes = []
+})
+afterEach(async () => {
+  for (const node of nodes) await node.close()
+  await control.close()
+  await far.close()
+  await rm(folder, { recursive: true, force: true })
+})
+
+async function node(name: string): Promise<NodeRoom> {
+  const made = await nodeRoom(control, folder, { name, outside })
+  nodes.push(made)
+  return made
+}
+const put = (body: object) => control.json<PoolCredential>(200, 'PUT', PATH, body)
+const list = () => control.json<PoolCredential[]>(200, 'GET', PATH)
+/** The credential, once every node of the pool has said what became of it. */
+const settled = (ref: string) =>
+  until(async () => {
+    const found = (await list()).find(one => one.ref === ref)
+    return found?.nodes.every(({ at }) => at !== undefined) && found
+  }, `${ref} is with its nodes`)
+async function ran(agentName: string): Promise<Run> {
+  const { id } = await control.json<Run>(201, 'POST', '/v1/runs', { agentName, input: { prompt: 'go' } })
+  await until(
+    async () => isTerminal((await control.json<Run>(200, 'GET', `/v1/runs/${id}?fields=summary`)).status),
+    `the run of ${agentName} ends`,
+  )
+  return control.json<Run>(200, 'GET', `/v1/runs/${id}`)
+}
+const header = ({ rawHeaders }: Seen, name: string) =>
+  rawHeaders[rawHeaders.findIndex((one, at) => at % 2 === 0 && one.toLowerCase() === name) + 1]
+async function filesOf(side: string): Promise<string> {
+  const names = (await readdir(folder)).filter(name => name.startsWith(`${side}.db`))
+  return (await Promise.all(names.map(name => readFile(join(folder, name), 'latin1')))).join('')
+}
+
+const provider = () => ({ provider: { provider: 'openai', apiKey: KEY, baseUrl: far.origin } })
+const says = (message: object) =>
+  stream(completionFrames(completionOf([message] as Parameters<typeof completionOf>[0])))
+
+it('keys, connectors and secrets reach the runs of a node and stand nowhere else', async () => {
+  const one = await node('one')
+  for (const body of [
+    provider(),
+    { secret: { name: 'token', value: SECRET } },
+    { connector: { connectorId: 'slack', config: { botToken: BOT, baseUrl: far.origin } } },
+  ]) {
+    await put(body)
+  }
+  for (const ref of ['provider/openai', 'secret/token', 'connector/slack']) {
+    expect((await settled(ref)).nodes).toEqual([{ nodeId: one.identity.nodeId, at: expect.any(String) }])
+  }
+  const call = { id: 'c1', type: 'function', function: { name: 'slack__list_users', arguments: '{}' } }
+  far.queue(says({ tool_calls: [call] }), answer(200, '{"ok":true,"members":[]}'), says({ content: 'canary-done' }))
+  const made = await control.json<{ warnings: unknown[] }>(201, 'POST', '/v1/agents', {
+    ...{ name: 'worker', manifest: { model: 'openai/gpt-4.1-mini', connectors: ['slack.list_users'] } },
+  })
+  expect(made.warnings).toEqual([])
+  expect(await ran('worker')).toMatchObject({ status: 'succeeded', output: { result: 'canary-done' } })
+  expect(far.seen.map(seen => header(seen, 'authorization'))).toEqual([
+    `Bearer ${KEY}`,
+    `Bearer ${BOT}`,
+    `Bearer ${KEY}`,
+  ])
+  const mcpServers = [
+    { name: 'far', url: `${far.origin}/mcp`, headers: { 'x-token': { secretRef: 'secret/token' } }, allow: ['*'] },
+  ]
+  await control.json(201, 'POST', '/v1/agents', { name: 'mcp', manifest: { mcpServers } })
+  await ran('mcp')
+  expect(far.seen.some(seen => seen.url === '/mcp' && header(seen, 'x-token') === SECRET)).toBe(true)
+  const kept = await filesOf('control')
+  for (const canary of [KEY, SECRET, BOT, 'canary-done']) {
+    expect(kept).not.toContain(canary)
+    expect(lines.join('\n')).not.toContain(canary)
+  }
+  // The node has them, sealed: the output of the run stands there as it is.
+  const there = await filesOf('one')
+  expect(there).toContain('canary-done')
+  for (const canary of [KEY, SECRET, BOT]) expect(there).not.toContain(canary)
+})
+
+it('wait for nodes that are away, come to nodes that enrol later, and are taken away again', async () => {
+  const one = await node('one')
+  await until(
+    async () =>
+      (await control.json<{ status: string }>(200, 'GET', `/v1/nodes/${one.identity.nodeId}`)).status === 'online',
+    'the node is online',
+  )
+  one.link.cut()
+  expect((await put(provider())).nodes).toEqual([{ nodeId: one.identity.nodeId }])
+  one.link.mend()
+  await settled('provider/openai')
+  const two = await node('two')
+  expect((await settled('provider/openai')).nodes.map(({ nodeId }) => nodeId).sort()).toEqual(
+    [one, two].map(({ identity }) => identity.nodeId).sort(),
+  )
+  const has = async (room: NodeRoom) => (await room.db.execute('select 1 from providers')).rows.length === 1
+  expect([await has(one), await has(two)]).toEqual([true, true])
+  await control.json(204, 'DELETE', `${PATH}?ref=provider/openai`)
+  await until(async () => !(await has(one)) && !(await has(two)), 'both have forgotten it')
+  expect(await list()).toEqual([])
+  await control.json(404, 'DELETE', `${PATH}?ref=provider/openai`)
+})
+
+it('are refused by name: without a node, of no known kind, without the scope, and by the node itself', async () => {
+  expect(await control.json(404, 'PUT', PATH, provider())).toMatchObject({
+    error: expect.stringContaining('pool default has no enrolled node'),
+  })
+  await node('one')
+  expect(await control.json(400, 'PUT', PATH, { password: 'x' })).toMatchObject({ code: 'validation_failed' })
+  expect(await control.json(400, 'PUT', '/v1/secrets/token', { value: SECRET })).toMatchObject({
+    error: expect.stringContaining('/v1/pools/{pool}/credentials'),
+  })
+  const { rawKey } = await control.json<{ rawKey: string }>(201, 'POST', '/v1/api-keys', {
+    ...{ name: 'settings', scopes: ['settings:write'] },
+  })
+  const connector = { connector: { connectorId: 'slack', config: { botToken: BOT } } }
+  const refused = await control.call('PUT', PATH, connector, { authorization: `Bearer ${rawKey}` })
+  expect([refused.status, await refused.json()]).toMatchObject([403, { code: 'forbidden_scope' }])
+  await put({ provider: { provider: 'openai', apiKey: KEY, baseUrl: 'http://10.0.0.1/v1' } })
+  expect((await settled('provider/openai')).nodes[0]?.error).toContain('baseUrl')
+})
+
+it('go on being the pool’s after the node is restarted, and end with its last node', async () => {
+  const one = await node('one')
+  await put({ secret: { name: 'token', value: SECRET } })
+  await settled('secret/token')
+  await one.kill()
+  await one.restart()
+  await put(provider())
+  await settled('provider/openai')
+  await control.json(204, 'DELETE', `/v1/nodes/${one.identity.nodeId}?force=true`)
+  const { rows } = await control.db.execute('select 1 from pool_credentials')
+  expect(rows).toEqual([])
+})
