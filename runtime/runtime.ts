@@ -38,6 +38,7 @@ import type { Models } from './execution/models/model.ts'
 import { observers } from './execution/observer.ts'
 import { noSandboxes, type Sandboxes } from './execution/sandbox/sandboxes.ts'
 import type { Outbound } from './execution/tools/http-request-tool.ts'
+import { replicaLag } from './health/replica-lag.ts'
 import type { MetricsAccess } from './metrics/access.ts'
 import { streamClients } from './metrics/stream-clients.ts'
 import { usageMetrics } from './metrics/usage-metrics.ts'
@@ -82,6 +83,8 @@ import { runEvents } from './webhooks/run-events.ts'
 export interface RuntimeOptions {
   /** The control plane's store. The caller opens it and closes it. */
   db: Db
+  /** A read replica of the store, for the metric of its lag. */
+  replica?: Db | undefined
   log?: Log
   clock?: Clock
   maxBodyBytes?: number
@@ -309,6 +312,10 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     options.telemetry && tracing({ ...options.telemetry, metrics, sha256, log: log.target('runtime.telemetry') })
   const clients = streamClients(metrics)
   const approvalsPending = metrics.gauge('waybill_approvals_pending', 'Decisions that runs wait for.')
+  const { replica } = options
+  const lag =
+    replica &&
+    metrics.gauge('waybill_replica_lag_seconds', 'How much older the newest run of the replica is than the newest one.')
   const told = runEvents(newId)
   const ended = metrics.counter('waybill_far_runs_total', 'Runs that ended on nodes elsewhere.')
   const nodes = noding({
@@ -386,6 +393,10 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     async refresh() {
       const { rows } = await db.execute("select count(*) from approvals where status = 'pending'")
       approvalsPending.set(Number(rows[0]?.[0]))
+      if (!replica) return
+      // A replica that is away, or has nothing, must not take the page with it.
+      const { ms } = await replicaLag(db, replica).catch(() => ({ ms: Number.NaN }))
+      lag?.set(Number.isFinite(ms) ? ms / 1000 : Number.NaN)
     },
     requestSeconds: metrics.histogram('waybill_http_request_duration_seconds', 'Time from request to answer.'),
     readiness,

@@ -5,13 +5,14 @@ import { isKnownFault } from '../../shared/host/known-fault.ts'
 import { isLoopback } from '../../shared/http/bind.ts'
 import { silentLog } from '../../shared/log/log.ts'
 import { type RuntimeEnv, runtimeEnv } from '../env.ts'
+import { replicaLag } from '../health/replica-lag.ts'
 import { readProviders } from '../providers/environment.ts'
 import { runtimeSteps } from '../schema/steps.ts'
 import { checkMasterKey } from '../vault/canary.ts'
 import { masterKey } from '../vault/master-key.ts'
 import { vault } from '../vault/vault.ts'
 import { masterKeyOf } from './master-key-file.ts'
-import { openStore } from './open.ts'
+import { openReplicaStore, openStore } from './open.ts'
 
 export interface Finding {
   is: 'ok' | 'warn' | 'fail'
@@ -47,6 +48,7 @@ export async function examine(vars: Vars, ask: typeof fetch = fetch): Promise<Fi
   const known = env
   await look('data folder', () => dataFolder(known))
   await look('store', () => store(known))
+  if (known.PLATFORM_DATABASE_REPLICA_URL !== undefined) await look('replica', () => replica(known))
   await look('master key', () => key(known))
   await look('models', () => models(vars, known))
   await look('address', () => address(known))
@@ -96,6 +98,26 @@ async function store(env: RuntimeEnv): Promise<Told> {
     return { is: 'ok', says: at < known ? `step ${at} of ${known}: the next start brings it up to date` : `step ${at}` }
   } finally {
     db.close()
+  }
+}
+
+/** Further behind than this is no delay of a network any more. */
+const LATE_MS = 10_000
+
+async function replica(env: RuntimeEnv): Promise<Told> {
+  const [primary, copy] = [await openStore(env), await openReplicaStore(env)]
+  try {
+    if (!copy) return { is: 'ok', says: 'none' }
+    const { runs, ms } = await replicaLag(primary, copy)
+    if (runs === 0) return { is: 'ok', says: 'it has the newest run' }
+    const says = `${runs} runs behind, the newest there ${Number.isFinite(ms) ? `${ms} ms older` : 'is none'}`
+    return {
+      is: ms > LATE_MS ? 'warn' : 'ok',
+      says: ms > LATE_MS ? `${says}: see whether it reaches its primary` : says,
+    }
+  } finally {
+    primary.close()
+    copy?.close()
   }
 }
 

@@ -19,7 +19,7 @@ import { lazySandboxes } from './lazy-sandboxes.ts'
 import { masterKeyOf } from './master-key-file.ts'
 import { nativeCipher } from './native-cipher.ts'
 import { nativeScrypt } from './native-scrypt.ts'
-import { openStore } from './open.ts'
+import { openReplicaStore, openStore } from './open.ts'
 import type { ListeningTunnel } from './tunnel.ts'
 
 export interface RuntimeService extends Service {
@@ -58,6 +58,7 @@ export async function serveRuntime(
   for (const { secret } of oauthClients.values()) log.redact.register(secret)
   log.redact.register(vars.PLATFORM_RECEIPT_KEY)
   const db = await openStore(env)
+  const replica = await openReplicaStore(env)
   const open = isLoopback(env.PLATFORM_BIND.host)
   const rule = outboundRule(env.PLATFORM_OUTBOUND_ALLOW)
   const outside = nodeOutside({ rule })
@@ -68,6 +69,7 @@ export async function serveRuntime(
   })
   const runtime = createRuntime({
     db,
+    replica,
     log,
     sandboxes,
     maxBodyBytes: env.PLATFORM_MAX_BODY_BYTES,
@@ -119,6 +121,7 @@ export async function serveRuntime(
       await Promise.all([server.close(env.PLATFORM_DRAIN_TIMEOUT), runtime.close(env.PLATFORM_DRAIN_TIMEOUT)])
       await sandboxes.close()
       await outside.close()
+      replica?.close()
       db.close()
     },
   }

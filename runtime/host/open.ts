@@ -13,6 +13,12 @@ export async function openStore(env: RuntimeEnv): Promise<Db> {
   return openDb(join(env.PLATFORM_DATA_DIR, 'waybill.db'))
 }
 
+/** The read replica that PLATFORM_DATABASE_REPLICA_URL names; undefined without one. */
+export async function openReplicaStore(env: RuntimeEnv): Promise<Db | undefined> {
+  const { PLATFORM_DATABASE_REPLICA_URL: url, PLATFORM_DATABASE_TOKEN: token } = env
+  return url === undefined ? undefined : openDb(url, { readOnly: true, ...(token && { token }) })
+}
+
 export async function makeDataFolder(folder: string): Promise<void> {
   try {
     await mkdir(folder, { recursive: true, mode: 0o700 })
