@@ -1,3 +1,6 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { checkJournal } from '../../shared/sign/journal-chain.ts'
 import { approvalStore } from '../approvals/store.ts'
@@ -226,6 +229,40 @@ describe('an end from outside', () => {
       ['step_failed', 'cancelled'],
     ])
     expect(checkJournal(id, events)).toMatchObject({ ok: true })
+  })
+})
+
+describe('a run that is ended by several at once', () => {
+  it('is ended by one of them, and the others are told that it was', async () => {
+    const { create, until, engine } = await room({ manifest: { tools: ['wait_signal'] } })
+    const id = await create({ prompt: '/call wait_signal {"name":"go"}' })
+    engine.wake()
+    await until(id, ['running'])
+    const told = await Promise.all([1, 2, 3].map(() => engine.end(id, { code: 'cancelled' })))
+    expect(told.sort()).toEqual([false, false, true])
+    expect(await until(id)).toMatchObject({ status: 'cancelled' })
+  })
+
+  it('also where they are two processes on one store', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'waybill-end-'))
+    open.push({ close: () => rm(folder, { recursive: true }) })
+    const url = join(folder, 'runtime.db')
+    const [one, other] = [await room({ url }), await room({ url })]
+    for (let n = 0; n < 10; n++) {
+      const id = await one.create({ prompt: 'go' })
+      const told = await Promise.all([one, other].map(({ engine }) => engine.end(id, { code: 'cancelled' })))
+      expect(told.sort()).toEqual([false, true])
+    }
+  })
+
+  it('asks nobody any more', async () => {
+    const { create, until, engine, db } = await room({ manifest: { tools: ['ask_human'] } })
+    const id = await create({ prompt: '/call ask_human {"prompt":"how many?"}' })
+    engine.wake()
+    await until(id, ['waiting'])
+    await engine.end(id, { code: 'cancelled' })
+    const { rows } = await db.execute({ sql: 'select status from approvals where run_id = ?', args: [id] })
+    expect(rows.map(row => row.status)).toEqual(['cancelled'])
   })
 })
 

@@ -7,6 +7,9 @@ import { LeaseLostError } from './journal/run-journal.ts'
 import { type Claimed, leaseStore } from './lease-store.ts'
 
 const GIVE_BACK_MS = 1000
+const MOST_SEIZURES = 5
+
+type Ending = { code: 'cancelled'; reason?: string } | { code: 'agent_deleted' }
 
 export type Engine = ReturnType<typeof createEngine>
 
@@ -19,6 +22,7 @@ export function createEngine(deps: EngineDeps) {
     appendSeconds: metrics.appendSeconds,
   })
   const running = new Map<string, Execution>()
+  const endings = new Map<string, Promise<boolean>>()
   const room = hub(db, id => running.has(id))
   const watchers = deps.kept ? telling(room, deps.kept) : room
   let draining = false
@@ -29,7 +33,6 @@ export function createEngine(deps: EngineDeps) {
   let owned = false
   /** A claim whose answer was lost may have been made: what the store has under this name and nobody here holds is let go. */
   let doubtful = false
-  const ending = new Set<string>()
   const timers: ReturnType<typeof setInterval>[] = []
 
   const within = { ...deps, leases, writer, watchers, draining: () => draining }
@@ -52,10 +55,10 @@ export function createEngine(deps: EngineDeps) {
         again = false
         const most = limits.maxConcurrent - running.size
         if (most <= 0 || draining) return
-        if (doubtful) await leases.releaseOthers(owner, [...running.keys(), ...ending])
+        if (doubtful) await leases.releaseOthers(owner, [...running.keys(), ...endings.keys()])
         doubtful = false
         const nowMs = clock.now().getTime()
-        const held = [...running.keys(), ...ending]
+        const held = [...running.keys(), ...endings.keys()]
         const claimed = await leases.claim({ owner, nodeId: nodeId(), nowMs, ttlMs: limits.leaseMs, most, held })
         owned ||= claimed.length > 0
         for (const run of claimed) start(run)
@@ -150,6 +153,24 @@ export function createEngine(deps: EngineDeps) {
     wake()
   }
 
+  /** Another process may end the run at the same moment: whoever took it last writes the end, and this one looks again. */
+  async function endNow(id: string, ending: Ending): Promise<boolean> {
+    for (let left = MOST_SEIZURES; ; left--) {
+      const here = running.get(id)
+      const nowMs = clock.now().getTime()
+      const run = await leases.seize(id, { owner, nodeId: nodeId(), nowMs, ttlMs: 5000 })
+      if (!run) return false
+      owned = true
+      here?.abandon()
+      try {
+        await execution(within, { ...run, ending: ending.code }, 'reason' in ending ? ending.reason : undefined).done
+        return true
+      } catch (error) {
+        if (!(error instanceof LeaseLostError) || left === 0) throw error
+      }
+    }
+  }
+
   return {
     watchers,
     wake,
@@ -187,19 +208,15 @@ export function createEngine(deps: EngineDeps) {
 
     /**
      * Ends a run from outside: takes it from whoever has it, so that nothing of theirs can be kept any more, and writes the
-     * end as its owner. False: it had ended before.
+     * end as its owner. False: it had ended before, or somebody else was ending it.
      */
-    async end(id: string, how: { code: 'cancelled'; reason?: string } | { code: 'agent_deleted' }): Promise<boolean> {
-      const here = running.get(id)
-      const nowMs = clock.now().getTime()
-      const run = await leases.seize(id, { owner, nodeId: nodeId(), nowMs, ttlMs: 5000 })
-      if (!run) return false
-      owned = true
-      here?.abandon()
-      ending.add(id)
-      const reason = 'reason' in how ? how.reason : undefined
-      await execution(within, { ...run, ending: how.code }, reason).done.finally(() => ending.delete(id))
-      return true
+    async end(id: string, ending: Ending): Promise<boolean> {
+      const other = endings.get(id)
+      // Two that take it from each other would both be fenced, and each be told of a fault of ours.
+      if (other) return other.then(() => false)
+      const own = endNow(id, ending).finally(() => endings.delete(id))
+      endings.set(id, own)
+      return own
     },
 
     get active() {

@@ -73,6 +73,12 @@ const FREE = `delete from reservations where run_id in (select r.id
 from json_each(?) as n join runs as r on r.id = n.value ->> 0
 where r.epoch = n.value ->> 1 and r.status = 'running')`
 
+/** Nor does it ask anybody: a question that nobody can answer any more is not pending. */
+const UNASK = `update approvals set status = case when expires_ms <= n.value ->> 3 then 'expired' else 'cancelled' end,
+  decided_ms = n.value ->> 3
+from json_each(?) as n join runs as r on r.id = n.value ->> 0
+where approvals.run_id = r.id and approvals.status = 'pending' and r.epoch = n.value ->> 1 and r.status = 'running'`
+
 const DATA = `update run_data set output = n.value ->> 2, error_message = n.value ->> 3
 from json_each(?) as n
 where run_data.run_id = n.value ->> 0
@@ -177,7 +183,7 @@ async function commit(
   }
   const moved = units.flatMap(unit => (unit.transition ? [{ ...unit, transition: unit.transition }] : []))
   const ended = moved.flatMap(({ runId, epoch, atMs, transition: { finished } }) =>
-    finished ? [{ runId, epoch, day: dayOf(atMs), finished }] : [],
+    finished ? [{ runId, epoch, day: dayOf(atMs), atMs, finished }] : [],
   )
   const receipts = moved.flatMap(({ runId, epoch, atMs, transition: { finished } }) =>
     finished?.receipt
@@ -205,8 +211,8 @@ async function commit(
     })
   }
   if (ended.length > 0) {
-    const which = json(ended, ({ runId, epoch, day }) => [runId, epoch, day])
-    statements.push({ sql: ENDED, args: [which] }, { sql: FREE, args: [which] })
+    const which = json(ended, ({ runId, epoch, day, atMs }) => [runId, epoch, day, atMs])
+    statements.push(...[ENDED, FREE, UNASK].map(sql => ({ sql, args: [which] })))
   }
   if (moved.length > 0) {
     statements.push({
