@@ -118,7 +118,7 @@ describe('insert of rows', () => {
   test('takes any number of rows up to what the engine binds, and no text of its own for each number', async () => {
     const append = insertRows('entries', { run_id: 'text', seq: 'integer' }, { after: 'on conflict do nothing' })
     const texts = new Set<unknown>()
-    for (let count = 1; count <= 300; count++) {
+    for (let count = 0; count <= 300; count++) {
       await db.execute('delete from entries')
       const statement = append.statement(Array.from({ length: count }, (_, seq) => ({ run_id: 'many', seq })))
       texts.add((statement as { sql: string }).sql)

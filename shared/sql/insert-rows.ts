@@ -100,7 +100,8 @@ export function insertRows<const C extends Columns, const G extends Columns = Re
 function rounded(rows: number): number {
   let step = 1
   while (step * 8 < rows) step *= 2
-  return Math.ceil(rows / step) * step
+  // No rows are one that the limit leaves out: a statement needs a place for them.
+  return Math.max(1, Math.ceil(rows / step) * step)
 }
 
 function cell(table: string, name: string, type: ColumnType, value: unknown): InValue {

@@ -250,9 +250,11 @@ describe('access, nodes, webhooks', () => {
 })
 
 describe('errors', () => {
-  it('has the statuses of the contract and no others', () => {
+  it('has the statuses of the contract and no others, and one code of its own', () => {
     expect([...new Set(Object.values(statusOf))]).toEqual([400, 401, 402, 403, 404, 409, 413, 429, 500, 502, 503])
-    expect(errorCodes).toHaveLength(26)
+    // 26 of the contract, and the one for a store that is away (decision 91).
+    expect(errorCodes).toHaveLength(27)
+    expect(errorCodes).toContain('store_unavailable')
   })
 
   it('keeps the members that one error adds', () => {
