@@ -39,7 +39,11 @@ export async function buildImage(
     const vmlinux = await kernelOf(input('vmlinuz'))
     const packages = interpreters ? await readPackages(inputsFolder) : new Map<string, PinnedPackage>()
     const extra = await interpreterMembers([...packages.values()])
-    const root = [...rootMembers(input('busybox'), applets), ...(await clientMembers())]
+    const root = [
+      ...rootMembers(input('busybox'), applets),
+      ...(interpreters ? [] : OPERATORS_LIBRARIES),
+      ...(await clientMembers()),
+    ]
     const files = withInterpreters(root, extra)
     const initramfs = cpioOf([
       ...files,
@@ -94,6 +98,11 @@ async function replaceFolder(built: string, into: string, manifest: string): Pro
 const ko = (module: string) => `${module}.ko`
 const text = (content: string) => new TextEncoder().encode(content)
 
+/** Programs of the operator find their loader and libraries where they stand among them; interpreters bring a loader and libraries of their own. */
+const OPERATORS_LIBRARIES = ['lib', 'lib64'].map(
+  (path): Member => ({ path, kind: 'link', mode: 0o777, content: text(`opt/${path}`) }),
+)
+
 /** Folders, tools and the few files that programs look for; the same in a container and in a machine. */
 function rootMembers(busybox: Uint8Array, applets: readonly string[]): Member[] {
   const folders = ['bin', 'dev', 'etc', 'opt', 'proc', 'sbin', 'sys', 'usr', 'usr/bin', 'usr/sbin']
@@ -103,8 +112,6 @@ function rootMembers(busybox: Uint8Array, applets: readonly string[]): Member[] 
     ...folders.map((path): Member => ({ path, kind: 'folder', mode: 0o755 })),
     { path: 'bin/busybox', kind: 'file', mode: 0o755, content: busybox },
     ...applets.map((name): Member => ({ path: `bin/${name}`, kind: 'link', mode: 0o777, content: text('busybox') })),
-    // Programs of the operator find their loader and libraries where they stand among them.
-    ...['lib', 'lib64'].map((path): Member => ({ path, kind: 'link', mode: 0o777, content: text(`opt/${path}`) })),
     {
       path: 'etc/passwd',
       kind: 'file',
