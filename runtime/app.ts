@@ -25,7 +25,7 @@ import { oauthCallbackRoute, oauthStartRoute } from './connectors/oauth/route.ts
 import { connectorsRoute } from './connectors/route.ts'
 import type { PagesDeps } from './dashboard/deps.ts'
 import { pagesRoute } from './dashboard/route.ts'
-import { answerErrors, answerUnknownRoute } from './errors.ts'
+import { answerErrors, answerUnknownRoute, stopping } from './errors.ts'
 import { type HealthDeps, healthRoute } from './health/route.ts'
 import { mcpRoute } from './mcp/route.ts'
 import type { McpGrantsDeps } from './mcp-grants/deps.ts'
@@ -151,11 +151,7 @@ function refuseKept(embedded: boolean): MiddlewareHandler {
 
 function refuseWork(draining: () => boolean): MiddlewareHandler {
   return async (c, next) => {
-    if (c.req.method === 'POST' && draining()) {
-      throw new ApiError('draining', 'the service is stopping: try again in a moment', {
-        headers: { 'retry-after': '5' },
-      })
-    }
+    if (c.req.method === 'POST' && draining()) throw stopping()
     await next()
   }
 }

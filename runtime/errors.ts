@@ -2,6 +2,7 @@ import type { Context, ErrorHandler, NotFoundHandler } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import { ApiError } from '../shared/http/api-error.ts'
 import type { Log } from '../shared/log/log.ts'
+import { QueueClosedError } from '../shared/sql/group-commit.ts'
 import { isStoreAway } from '../shared/sql/store-away.ts'
 import { type ErrorBody, type ErrorCode, statusOf } from '../shared/wire/runtime/error.ts'
 
@@ -12,6 +13,7 @@ export function answerErrors(log: Log): ErrorHandler {
     if (error instanceof HTTPException && error.status < 500) {
       return refusal(c, new ApiError('validation_failed', error.message), 'validation_failed')
     }
+    if (error instanceof QueueClosedError) return refusal(c, stopping(error), 'draining')
     if (isStoreAway(error)) {
       log.warn('the store was not reached', { error, method: c.req.method, path: c.req.path })
       return refusal(c, storeAway(error), 'store_unavailable')
@@ -19,6 +21,12 @@ export function answerErrors(log: Log): ErrorHandler {
     log.error('request failed', { error, method: c.req.method, path: c.req.path })
     return c.json({ error: 'internal error', code: 'internal' } satisfies ErrorBody, 500)
   }
+}
+
+/** Nothing was written: another instance, or this one once it is back, takes the call. */
+export function stopping(cause?: unknown): ApiError<'draining'> {
+  const message = 'the service is stopping: try again in a moment'
+  return new ApiError('draining', message, { headers: { 'retry-after': '5' }, cause })
 }
 
 /** A commit whose answer was lost may have happened: only a key makes it safe to ask again. */

@@ -1,4 +1,5 @@
 import { ApiError } from '../shared/http/api-error.ts'
+import { inFlight } from '../shared/http/in-flight.ts'
 import { OutboundDenied } from '../shared/http/outbound/outbound-denied.ts'
 import type { Outside } from '../shared/http/outbound/outside.ts'
 import { uuidv7 } from '../shared/ids/uuid-v7.ts'
@@ -311,6 +312,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const traces =
     options.telemetry && tracing({ ...options.telemetry, metrics, sha256, log: log.target('runtime.telemetry') })
   const clients = streamClients(metrics)
+  const calls = inFlight()
   const approvalsPending = metrics.gauge('waybill_approvals_pending', 'Decisions that runs wait for.')
   const { replica } = options
   const lag =
@@ -459,7 +461,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   })
 
   return {
-    fetch: async (request, connection = {}) => app.fetch(request, connection),
+    fetch: (request, connection = {}) => calls.track(Promise.resolve(app.fetch(request, connection))),
     ready,
     learnt: () => (started ??= begin()),
     setupToken: parts.setupToken,
@@ -497,7 +499,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       await started?.catch(() => undefined)
       await timed.stop()
       await nodes.close()
-      await Promise.all([work.engine.close(ms), hooks.courier.stop(ms)])
+      // What was taken before the service was told to stop is answered before its writers close.
+      await Promise.all([work.engine.close(ms), hooks.courier.stop(ms), calls.settled(ms)])
       await work.engine.close(ms)
       sessions.live.close()
       await work.runs.close()

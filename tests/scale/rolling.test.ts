@@ -73,7 +73,7 @@ describe.runIf(here)('three instances that are restarted one after the other', (
     }
     over = true
     await Promise.all(clients)
-    expect(failed).toEqual([])
+    expect(failed, group.said.join('')).toEqual([])
     expect(new Set(ids).size).toBe(ids.length)
     for (const id of ids) {
       await expect
