@@ -70,20 +70,21 @@ async function hold(deps: ExecutionDeps, run: Claimed, stop: AbortController, re
       throw new RunFailure('recovery_failed', `${run.recoveries} restarts in a row without a step forward`)
     }
     const output = await within(deps, run, stop, () => work(deps, run, journal, history, stop.signal))
-    await finish(deps, run, journal, { status: 'succeeded', output: canonicalize(output) })
+    await finish(deps, run, journal, history, { status: 'succeeded', output: canonicalize(output) })
   } catch (error) {
     if (error instanceof LeaseLostError || journal.lost) throw error
     if (error instanceof Parked) return park(deps, run, journal, [error.until])
     if (error instanceof AllParked) return park(deps, run, journal, error.all)
     if (error instanceof Cancelled) {
       closeOpenSteps(journal, history, 'cancelled', error.message)
-      return finish(deps, run, journal, { status: 'cancelled', output: '{}', ...(reason !== undefined && { reason }) })
+      const why = reason !== undefined && { reason }
+      return finish(deps, run, journal, history, { status: 'cancelled', output: '{}', ...why })
     }
     const failure = failureOf(deps, run, error)
     closeOpenSteps(journal, history, failure.code, failure.message)
     const { code, stepId } = failure
     const message = plainMessage(failure)
-    await finish(deps, run, journal, {
+    await finish(deps, run, journal, history, {
       status: 'failed',
       output: '{}',
       error: { code, message, ...(stepId && { stepId }) },
@@ -242,7 +243,13 @@ interface Ending {
 }
 
 /** The end of a run and its receipt are one commit, so that there is no run that ended without one. */
-async function finish(deps: ExecutionDeps, run: Claimed, journal: RunJournal, ending: Ending): Promise<void> {
+async function finish(
+  deps: ExecutionDeps,
+  run: Claimed,
+  journal: RunJournal,
+  history: History,
+  ending: Ending,
+): Promise<void> {
   const { watchers, metrics, clock } = deps
   const { status, ...rest } = ending
   let effect: EndEffect | undefined
@@ -254,7 +261,8 @@ async function finish(deps: ExecutionDeps, run: Claimed, journal: RunJournal, en
     const receipt = envelope === undefined ? undefined : { tenantId: run.tenantId, envelope }
     effect = await deps.endEffect(ended)
     const { hash: head, seq: eventCount } = last.head
-    return { status, dueMs: null, finished: { ...rest, eventCount, head, receipt, also: effect?.statements } }
+    const left = { asked: history.questions.size > 0, child: run.depth > 0, also: effect?.statements }
+    return { status, dueMs: null, finished: { ...rest, eventCount, head, receipt, ...left } }
   })
   effect?.kept()
   if (told) deps.observer?.ended(told)

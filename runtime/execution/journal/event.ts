@@ -43,7 +43,8 @@ export function sealEvent(
   at: Date,
   hash: Sha256 = sha256,
 ): SealedEvent {
-  const hashed = { seq: head.seq + 1, kind, stepId, runId, attempt, at: at.toISOString(), payload, meta }
+  // In the order of the canonical text, which spares its maker the sorting.
+  const hashed = { at: at.toISOString(), attempt, kind, meta, payload, runId, seq: head.seq + 1, stepId }
   const body = canonicalize(hashed)
   return { entry: { ...hashed, hash: linkHash(head.hash, body, hash) }, body }
 }

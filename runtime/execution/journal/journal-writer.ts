@@ -212,7 +212,8 @@ async function commit(
   }
   if (ended.length > 0) {
     const which = json(ended, ({ runId, epoch, day, atMs }) => [runId, epoch, day, atMs])
-    statements.push(...[ENDED, FREE, UNASK].map(sql => ({ sql, args: [which] })))
+    statements.push(...[ENDED, FREE].map(sql => ({ sql, args: [which] })))
+    if (ended.some(({ finished }) => finished.asked)) statements.push({ sql: UNASK, args: [which] })
   }
   if (moved.length > 0) {
     statements.push({
@@ -226,7 +227,8 @@ async function commit(
       ],
     })
   }
-  if (ended.length > 0) statements.push({ sql: WAKE, args: [json(ended, ({ runId }) => runId)] })
+  const children = ended.filter(({ finished }) => finished.child)
+  if (children.length > 0) statements.push({ sql: WAKE, args: [json(children, ({ runId }) => runId)] })
   statements.push(...beside(units))
   const [fenced] = await db.write(statements)
   const results = units.map((): Committed => 'kept')

@@ -20,6 +20,10 @@ export interface Transition {
     error?: { code: RunErrorCode; message: string; stepId?: string }
     eventCount: number
     head: string
+    /** It asked people something, and may have an open question. */
+    asked: boolean
+    /** A run above it may wait for its end. */
+    child: boolean
     /** Why it was cancelled. */
     reason?: string
     /** The signed receipt, whose content is this unit; absent where nothing can be signed. */
