@@ -55,15 +55,16 @@ export const clearRecords: Records = {
  * A sealed text is `wbd1.<data key id>.<nonce, ciphertext, tag>`.
  */
 export function sealedRecords(cipher: RecordCipher, { current, all }: DataKeys): Records {
-  const derived = new Map<string, Uint8Array>()
+  const derivedFrom = new Map<DataKey, Map<string, Uint8Array>>()
 
-  function keyOf({ id, key }: DataKey, record: string): Uint8Array {
-    const name = `${id} ${record}`
-    const known = derived.get(name)
+  function keyOf(from: DataKey, record: string): Uint8Array {
+    const derived = derivedFrom.get(from) ?? new Map<string, Uint8Array>()
+    if (derived.size === 0) derivedFrom.set(from, derived)
+    const known = derived.get(record)
     if (known) return known
-    const made = hmac(sha256, key, utf8(`waybill/run-data/v1\n${record}`))
+    const made = hmac(sha256, from.key, utf8(`waybill/run-data/v1\n${record}`))
     if (derived.size >= REMEMBERED) for (const [first] of derived) if (derived.delete(first)) break
-    derived.set(name, made)
+    derived.set(record, made)
     return made
   }
 

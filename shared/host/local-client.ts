@@ -5,7 +5,7 @@ import { toLibsqlError } from './libsql-error.ts'
 import { toResult, toRows, toSql } from './sql-values.ts'
 
 /** Statements kept ready; the texts of a process are few, so this bounds only what a program makes up as it goes. */
-const MOST_PREPARED = 200
+const MOST_PREPARED = 400
 
 type Statement = ReturnType<Database.Database['prepare']>
 

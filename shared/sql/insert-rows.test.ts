@@ -124,7 +124,7 @@ describe('insert of rows', () => {
       texts.add((statement as { sql: string }).sql)
       expect((await db.execute(statement)).rowsAffected).toBe(count)
     }
-    expect(texts.size).toBe(29)
+    expect(texts.size).toBe(50)
     await db.execute('delete from entries')
     const most = Array.from({ length: 16_382 }, (_, seq) => ({ run_id: 'most', seq }))
     expect((await db.execute(append.statement(most))).rowsAffected).toBe(16_382)

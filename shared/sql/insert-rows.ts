@@ -96,10 +96,10 @@ export function insertRows<const C extends Columns, const G extends Columns = Re
   return insert
 }
 
-/** The next number of the form 4·2^n to 8·2^n: at most a quarter as many again, since a null costs the driver as much as a number. */
+/** The next number of the form 8·2^n to 16·2^n: at most an eighth as many again, since a null costs the driver as much as a number. */
 function rounded(rows: number): number {
   let step = 1
-  while (step * 8 < rows) step *= 2
+  while (step * 16 < rows) step *= 2
   // No rows are one that the limit leaves out: a statement needs a place for them.
   return Math.max(1, Math.ceil(rows / step) * step)
 }
