@@ -5,6 +5,7 @@ import { ApiError } from '../shared/http/api-error.ts'
 import { allowedMethods } from '../shared/http/routes.ts'
 import { uuidv7 } from '../shared/ids/uuid-v7.ts'
 import type { Log } from '../shared/log/log.ts'
+import { isStoreAway } from '../shared/sql/store-away.ts'
 import { type ErrorDialect, errorBodyFor, type RouterErrorCase, routerErrors } from '../shared/wire/router/error.ts'
 import { responseHeaders } from '../shared/wire/router/headers.ts'
 import type { RouterHttpEnv } from './auth/access.ts'
@@ -35,6 +36,10 @@ export function answerErrors(log: Log, outHeaders: boolean): ErrorHandler<Router
     // Nobody reads this answer: the client left, and its call was given up.
     if (c.req.raw.signal.aborted) return refusal(c, 'upstream', 'the client went away')
     if (error instanceof HTTPException && error.status < 500) return refusal(c, 'bad_request', error.message)
+    if (isStoreAway(error)) {
+      log.warn('the store was not reached', { error, method: c.req.method, path: c.req.path })
+      return refusal(c, 'overloaded', 'the store does not answer: try again in a moment', { 'retry-after': '5' })
+    }
     log.error('request failed', { error, method: c.req.method, path: c.req.path })
     return refusal(c, 'internal', 'internal error')
   }

@@ -6,8 +6,11 @@ import { poolKeyPlace } from '../../runtime/nodes/enrolment.ts'
 import { EnvError } from '../../shared/env/read-env.ts'
 import { fromBase64, toBase64, utf8 } from '../../shared/sign/bytes.ts'
 import { type Signer, signer } from '../../shared/sign/ed25519.ts'
+import { sleep } from '../../shared/time/sleep.ts'
+import { TunnelRefusal } from '../../shared/tunnel/refusal.ts'
 import { type BoxKeys, newBoxKeys, openSealed } from '../../shared/tunnel/sealed-box.ts'
 import { VERSION } from '../../shared/version.ts'
+import { redialDelay } from './redial-delay.ts'
 import type { NodeTransport } from './transport.ts'
 
 export interface Identity {
@@ -57,10 +60,12 @@ export async function enrol(path: string, token: string, name: string, transport
   const signSeed = crypto.getRandomValues(new Uint8Array(32))
   const own = await signer(signSeed)
   const box = await newBoxKeys()
-  const reply = await transport.enrol({
-    ...{ token, name, signKey: own.publicKey, boxKey: box.publicKey },
-    ...{ version: VERSION, os: platform(), arch: arch() },
-  })
+  const reply = await whenReady(() =>
+    transport.enrol({
+      ...{ token, name, signKey: own.publicKey, boxKey: box.publicKey },
+      ...{ version: VERSION, os: platform(), arch: arch() },
+    }),
+  )
   const { nodeId, tenantId, pool } = reply
   const poolPrivate = await openSealed(box, reply.poolKeySealed, poolKeyPlace(tenantId, pool))
   const poolKeys = await boxKeysFrom(poolPrivate)
@@ -69,6 +74,20 @@ export async function enrol(path: string, token: string, name: string, transport
     ...{ poolPublic: toBase64(poolKeys.publicKey), poolPrivate: toBase64(poolPrivate) },
   })
   return { nodeId, tenantId, pool, signSeed, signer: own, poolKeys, sealKey: await sealKeyFrom(signSeed) }
+}
+
+const TRIES = 6
+
+/** The key of a pool comes from one of its nodes; where several start together, that one may not have dialled in yet. */
+async function whenReady<T>(ask: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await ask()
+    } catch (error) {
+      if (!(error instanceof TunnelRefusal) || error.code !== 'not_ready' || tries === TRIES) throw error
+      await sleep(redialDelay(tries, Math.random))
+    }
+  }
 }
 
 /** The key of what the node is given to keep follows from its seed, which is nowhere but in its file (HKDF, RFC 5869). */

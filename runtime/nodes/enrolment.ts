@@ -7,7 +7,7 @@ import { TunnelRefusal } from '../../shared/tunnel/refusal.ts'
 import { newBoxKeys, sealTo } from '../../shared/tunnel/sealed-box.ts'
 import { ENROL_TOKEN } from '../../shared/wire/runtime/node.ts'
 import type { NodeRow } from './node.ts'
-import type { NodeStore } from './store.ts'
+import type { Enrolled, NodeStore } from './store.ts'
 
 export const ENROL_MS = 3_600_000
 const ACCESS_MS = 3_600_000
@@ -57,6 +57,22 @@ export function enrolment({ store, now, poolKeyFor }: EnrolmentDeps) {
     return { sealed: await sealTo(boxKey, privateKey, place), publicKey }
   }
 
+  /** Of several first nodes of a pool, one gives it its key; the others come again and get that one. */
+  async function admit(node: NodeRow, hash: string, said: Omit<Enrolled, 'newPoolKey'>) {
+    for (let tries = 1; ; tries++) {
+      const { sealed, publicKey } = await poolKey(node, Uint8Array.from(said.boxKey))
+      const given = access()
+      try {
+        const enrolled = { ...said, newPoolKey: publicKey }
+        if (!(await store.enrol(node, hash, enrolled, given, now().getTime()))) throw denied()
+        return { sealed, given }
+      } catch (error) {
+        const outrun = publicKey !== undefined && (await store.poolKey(node.tenantId, node.pool)) !== undefined
+        if (!outrun || tries === 2) throw error
+      }
+    }
+  }
+
   return {
     async enrol({ token, signKey, boxKey, version, os, arch }: EnrolRequest) {
       if (!ENROL_TOKEN.test(token)) throw denied()
@@ -66,13 +82,9 @@ export function enrolment({ store, now, poolKeyFor }: EnrolmentDeps) {
       const hash = sha256Hex(token)
       const node = await store.byEnrolHash(hash, now().getTime())
       if (!node) throw denied()
-      const { sealed, publicKey } = await poolKey(node, Uint8Array.from(boxKey))
       const text = (value: string) => value.slice(0, 64).toWellFormed().replaceAll('\0', '')
-      const given = access()
-      const enrolled = {
-        ...{ signKey, boxKey, version: text(version), os: text(os), arch: text(arch), newPoolKey: publicKey },
-      }
-      if (!(await store.enrol(node, hash, enrolled, given, now().getTime()))) throw denied()
+      const said = { signKey, boxKey, version: text(version), os: text(os), arch: text(arch) }
+      const { given, sealed } = await admit(node, hash, said)
       return {
         ...{ nodeId: node.id, tenantId: node.tenantId, pool: node.pool, poolKeySealed: sealed },
         ...{ accessToken: given.token, expiresUnix: given.expiresUnix },
