@@ -48,8 +48,8 @@ const MAX_STREAM_MS = 30 * 60_000
 export interface Tunnel {
   /** Settles when the tunnel is given up: after `close`, or where it can never work. */
   done: Promise<void>
-  /** The store has something to tell. */
-  news(): void
+  /** The store has something to tell; `soon`: somebody waits for it. */
+  news(soon: boolean): void
   /** Resolves when the control plane has heard everything, or the time is over. */
   flushed(ms: number): Promise<void>
   close(): Promise<void>
@@ -63,10 +63,13 @@ export function openTunnel(options: TunnelOptions): Tunnel {
   const leaving = new AbortController()
   const channel: Channel<NodeFrame, ControlFrame> = frameChannel<NodeFrame, ControlFrame>({
     ackOnly: () => create(NodeFrameSchema, { body: { case: 'ackOnly', value: {} } }),
-    weigh: () => 400,
+    weigh,
     onAcked: seq => out.acked(seq),
   })
-  const out = outbox({ read: seat.untold, remove: seat.told }, () => channel, log)
+  const out = outbox({ read: seat.untold, remove: seat.told }, () => channel, log, {
+    ...{ on: () => bundles, weigh },
+    bundle: frames => create(NodeFrameSchema, { body: { case: 'bundle', value: { frames } } }),
+  })
   const orders = inbox<ControlFrame>(
     async batch => {
       await seat.handle(batch)
@@ -76,6 +79,8 @@ export function openTunnel(options: TunnelOptions): Tunnel {
   )
   let current: AbortController | undefined
   let welcomed = false
+  /** The control plane takes bundles. */
+  let bundles = false
 
   async function answer(request: ReadRequest): Promise<void> {
     const { requestId } = request
@@ -172,6 +177,7 @@ export function openTunnel(options: TunnelOptions): Tunnel {
           first = false
           welcomed = true
           const { lastSeenSeq, heartbeatSeconds, lostSeconds } = frame.body.value
+          bundles = frame.body.value.bundles
           welcome.resolve(Number(lastSeenSeq))
           before?.abort(new TunnelRefusal('replaced', 'a newer stream is open'))
           out.wake()
@@ -238,4 +244,11 @@ export function openTunnel(options: TunnelOptions): Tunnel {
       await out.close()
     },
   }
+}
+
+/** About what a frame takes: most are an event, and only the models of an end can be many. */
+function weigh({ body }: NodeFrame): number {
+  if (body.case === 'bundle') return body.value.frames.reduce((sum, frame) => sum + weigh(frame), 100)
+  if (body.case !== 'complete') return 600
+  return 1000 + body.value.models.reduce((sum, model) => sum + 3 * model.length + 4, 0)
 }

@@ -98,7 +98,7 @@ export interface EngineDeps {
   beside?: BesideCommit | undefined
   /** Looks on. */
   observer?: RunObserver | undefined
-  /** Called after commits of journals; cheap, as it may be called often. */
-  kept?: (() => void) | undefined
+  /** Called after commits of journals; cheap, as it may be called often. `soon`: a run has ended, or waits for somebody. */
+  kept?: ((soon: boolean) => void) | undefined
   approvalExpired?: ApprovalExpired | undefined
 }

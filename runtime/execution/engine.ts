@@ -253,16 +253,16 @@ export function createEngine(deps: EngineDeps) {
 }
 
 /** The same room, whose news somebody else hears of as well. */
-function telling(room: Hub, heard: () => void): Hub {
+function telling(room: Hub, heard: (soon: boolean) => void): Hub {
   return {
     ...room,
     kept(runId, entries) {
       room.kept(runId, entries)
-      heard()
+      heard(entries.at(-1)?.kind === 'step_waiting')
     },
     ended(runId, seq) {
       room.ended(runId, seq)
-      heard()
+      heard(true)
     },
     get watched() {
       return room.watched

@@ -42,8 +42,8 @@ export interface SeatIdentity {
   /** 32 bytes under which it seals the credentials that it is given. */
   sealKey: Uint8Array<ArrayBuffer>
   signer: Signer
-  /** Something was committed that the control plane is to be told. */
-  news: () => void
+  /** Something was committed that the control plane is to be told; `soon`: somebody waits for it. */
+  news: (soon: boolean) => void
   /** `seat`, which only a node loads. */
   make: (identity: SeatIdentity, deps: SeatDeps) => Seat
 }
@@ -99,7 +99,7 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
     } catch (error) {
       const reason = error instanceof Error ? error.message : 'it does not open'
       await db.write([accept({ t: 'accept', run: runId, ok: false, reason, epoch: Number(epoch) })])
-      identity.news()
+      identity.news(true)
       return
     }
     const { agentId, agentName, versionId, number, manifest, manifestHash } = envelope
@@ -107,7 +107,7 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
     if (copied === 'missing') {
       const reason = `run ${sent.forkedRun} has no step ${sent.forkedStep} here`
       await db.write([accept({ t: 'accept', run: runId, ok: false, reason, epoch: Number(epoch) })])
-      identity.news()
+      identity.news(true)
       return
     }
     await runs.create({
@@ -140,7 +140,7 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
       ],
     })
     engine.wake()
-    identity.news()
+    identity.news(true)
   }
 
   /** The beginning of a fork, copied from the journal of a run that this node has; nothing where the fork stands already. */
@@ -181,7 +181,7 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
     const known = await db.execute({ sql: 'select epoch from tunnel_runs where run_id = ?', args: [runId] })
     if (known.rows.length === 0) {
       if (!remove) await db.write([accept({ t: 'accept', run: runId, ok: false, reason: 'unknown here' })])
-      identity.news()
+      identity.news(true)
       return
     }
     await engine.end(runId, { code: 'cancelled', ...(reason !== '' && { reason }) })
@@ -243,7 +243,7 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
     if (put.remove) return
     const news: News = { t: 'credential', ref: put.ref, error }
     await db.write([{ sql: 'insert into tunnel_outbox (frame) values (?)', args: [JSON.stringify(news)] }])
-    identity.news()
+    identity.news(true)
   }
 
   async function one({ body }: ControlFrame): Promise<void> {

@@ -129,7 +129,8 @@ export async function nodeRoom(
     let tunnel: Tunnel | undefined
     const runtime = createRuntime({
       ...{ db, owner: `node-${name}-${crypto.randomUUID()}`, isGone: owner => owner.startsWith(`node-${name}-`) },
-      ...{ receiptSeed: identity.signSeed, ...rest, seat: { ...identity, make: seat, news: () => tunnel?.news() } },
+      ...{ receiptSeed: identity.signSeed, ...rest },
+      seat: { ...identity, make: seat, news: soon => tunnel?.news(soon) },
     })
     await runtime.ready()
     tunnel = openTunnel({

@@ -263,6 +263,47 @@ describe('a fork of a run on a node', () => {
   })
 })
 
+describe('what a run costs the tunnel', () => {
+  it('is a frame for a stretch of time and none for a step, and no step waits until it is acknowledged', async () => {
+    const one = await node()
+    const limits = { maxTurns: 500, maxSteps: 2000 }
+    const anomalies = { steps: 100_000, loopIterations: 100_000 }
+    await control.json(201, 'POST', '/v1/agents', { name: 'talker', manifest: { tools: ['wait'], limits, anomalies } })
+    for (const [turns, acknowledged] of [
+      [5, true],
+      [100, true],
+      [100, false],
+    ] as const) {
+      const steps = 2 * turns + 1
+      let [frames, told, ordered] = [0, 0, false]
+      one.link.meddle.toControl = frame => {
+        const { seq, body } = frame
+        if (seq > 0n) frames++
+        told += body.case === 'bundle' ? body.value.frames.length : seq > 0n ? 1 : 0
+        return [frame]
+      }
+      // Where nothing is acknowledged, the last that the node hears is its order.
+      one.link.meddle.toNode = frame => {
+        const heard = acknowledged || !ordered
+        ordered ||= frame.body.case === 'assign'
+        return heard ? [frame] : []
+      }
+      const from = performance.now()
+      const made = await start('talker', `/call*${turns} wait {"seconds":0}`)
+      await until(async () => {
+        const sql = `select 1 from runs where id = ? and status = 'succeeded'`
+        return (await one.db.execute({ sql, args: [made.id] })).rows.length === 1
+      }, 'the run ends on its node')
+      expect(await ended(made.id)).toMatchObject({ status: 'succeeded' })
+      const stretches = (performance.now() - from) / 45
+      // Acceptance, two events of each step, and the end.
+      expect(told).toBe(2 * steps + 2)
+      expect(frames).toBeLessThan(4 + stretches)
+      expect(frames).toBeLessThan(steps)
+    }
+  })
+})
+
 describe('a link that fails', () => {
   const chain = (id: string) =>
     control.json<{ events: { seq: number; kind: string; stepId: string; meta: { nodeId?: string } }[] }>(
@@ -308,7 +349,7 @@ describe('a link that fails', () => {
     one.link.meddle.toControl = frame => {
       seen++
       if (frame.body.case === 'hello') return [frame]
-      if (seen % 7 === 0) {
+      if (seen % 4 === 0) {
         held = frame
         return []
       }
