@@ -75,7 +75,7 @@ export async function runNode(
     sandboxes,
     ...{ receiptSeed: identity.signSeed, demo: env.PLATFORM_DEMO !== 'off' },
     limits: { maxConcurrent: env.PLATFORM_MAX_CONCURRENT_RUNS },
-    seat: { ...identity, make: seat, news: soon => tunnel?.news(soon) },
+    seat: { ...identity, make: seat, news: soon => tunnel?.news(soon), said: piece => tunnel?.said(piece) },
   })
   await runtime.ready()
   tunnel = openTunnel({

@@ -14,6 +14,7 @@ import { engineMetrics } from './execution/engine-metrics.ts'
 import type { Models } from './execution/models/model.ts'
 import type { ConnectorsOf } from './execution/tools/connector-tool.ts'
 import type { Outbound } from './execution/tools/http-request-tool.ts'
+import type { FarRuns } from './nodes/far-runs.ts'
 import type { Noding } from './nodes/noding.ts'
 import { childRuns } from './runs/children.ts'
 import { type RunService, runService } from './runs/service.ts'
@@ -58,7 +59,7 @@ export interface Running {
   engine: Engine
   /** The runs that are executed here. */
   own: RunStore
-  runs: RunStore
+  runs: FarRuns
   service: RunService
   approvals: ApprovalStore
 }

@@ -1,6 +1,7 @@
 import { create } from '@bufbuild/protobuf'
-import type { Seat } from '../../runtime/nodes/seat.ts'
+import type { Piece, Seat } from '../../runtime/nodes/seat.ts'
 import type { Log } from '../../shared/log/log.ts'
+import { utf8 } from '../../shared/sign/bytes.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { sleep } from '../../shared/time/sleep.ts'
 import { type Channel, frameChannel } from '../../shared/tunnel/channel.ts'
@@ -50,6 +51,8 @@ export interface Tunnel {
   done: Promise<void>
   /** The store has something to tell; `soon`: somebody waits for it. */
   news(soon: boolean): void
+  /** What is said in a turn while it is said; lost where no stream is open. */
+  said(piece: Piece): void
   /** Resolves when the control plane has heard everything, or the time is over. */
   flushed(ms: number): Promise<void>
   close(): Promise<void>
@@ -116,6 +119,7 @@ export function openTunnel(options: TunnelOptions): Tunnel {
       case 'approval':
       case 'signal':
       case 'secretPut':
+      case 'sessionStop':
         if (frame.seq === 0n) throw new TunnelRefusal('bad_frame', `an order without a number: ${body.case}`)
         return orders.put(frame)
       case 'ackOnly':
@@ -228,6 +232,10 @@ export function openTunnel(options: TunnelOptions): Tunnel {
   return {
     done,
     news: out.wake,
+    said({ delta, ...place }) {
+      const value = { ...place, delta: utf8(delta) }
+      channel.pass(create(NodeFrameSchema, { body: { case: 'sessionDelta', value } }))
+    },
     async flushed(ms) {
       const until = clock.monotonic() + ms
       while (clock.monotonic() < until && !leaving.signal.aborted) {

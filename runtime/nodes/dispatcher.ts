@@ -79,6 +79,7 @@ export function dispatcher({ db, log, now, links, far, nodes, versionOf }: Dispa
           value: {
             ...{ runId: run.id, epoch: BigInt(run.epoch), agentVersionId: run.versionId, inputSealed },
             ...{ manifestSealed: await manifestOf(run, poolKey), createdUnixMs: BigInt(run.createdMs) },
+            ...(run.sessionId !== undefined && { sessionId: run.sessionId }),
             ...(sealed && { textsSealed: sealed.box }),
             ...(run.forkedFrom && { forkedRun: run.forkedFrom.runId, forkedStep: run.forkedFrom.stepId }),
             ...(limit && { runCostNanoUsd: BigInt(limit.costNano), runCostHard: limit.hard }),

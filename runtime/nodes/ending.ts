@@ -6,7 +6,8 @@ import type { FarEnd, FarStore } from './far-store.ts'
 import { EMPTY_OUTPUT_HASH, type IngestDeps } from './ingest.ts'
 import type { NodeStore } from './store.ts'
 
-export interface EndingDeps extends Pick<IngestDeps, 'signFar' | 'announce' | 'ended' | 'watched' | 'dayOf' | 'now'> {
+export interface EndingDeps
+  extends Pick<IngestDeps, 'signFar' | 'announce' | 'ended' | 'watched' | 'dayOf' | 'now' | 'turn'> {
   db: Db
   far: FarStore
   nodes: Pick<NodeStore, 'frame'>
@@ -26,7 +27,7 @@ export interface EndingHere {
  * Ends a run by the word of the control plane. That is final at once; a node that has the run is told, however long it is away,
  * and its journal's head, and with it the receipt, is known when it has answered (runtime contract §14).
  */
-export function ending({ db, far, nodes, wakeNode, signFar, announce, ended, watched, dayOf, now }: EndingDeps) {
+export function ending({ db, far, nodes, wakeNode, signFar, announce, ended, watched, dayOf, now, turn }: EndingDeps) {
   return async (id: string, { status, code, message, reason, final = false }: EndingHere): Promise<boolean> => {
     const run = await far.get(id)
     if (run === undefined || isTerminal(run.status)) return false
@@ -48,9 +49,11 @@ export function ending({ db, far, nodes, wakeNode, signFar, announce, ended, wat
       const known = { outputHash: EMPTY_OUTPUT_HASH, models: [] }
       statements.push(...far.sealed(sealed, known, await signFar(sealed, end), finishedMs))
     }
+    turn.ending(run)
     await db.write([...statements, ...announce([{ runId: id, epoch: run.epoch, status, atMs: finishedMs }])])
     ended(status)
     watched(id, run.eventSeq, true)
+    turn.ended(run)
     if (told && run.nodeId !== undefined) wakeNode(run.nodeId)
     return true
   }

@@ -1,8 +1,10 @@
 import { ApiError } from '../../shared/http/api-error.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import { isTerminal } from '../../shared/wire/runtime/run.ts'
+import type { SessionMessage } from '../../shared/wire/runtime/session.ts'
 import type { ManifestTexts, SealedTexts } from '../agents/texts.ts'
 import { type JournalEntry, readEvent } from '../execution/journal/event.ts'
+import type { TurnEnd } from '../sessions/session.ts'
 import type { FarRun } from './far-run.ts'
 import type { NodeLinks, ReadAsked } from './node-link.ts'
 
@@ -64,6 +66,16 @@ export function farData(links: NodeLinks) {
     async approvals(nodeId: string, ids: readonly string[]): Promise<Map<string, FarApproval> | undefined> {
       const found = await ask<FarApproval[]>(nodeId, { kind: 'approvals', id: ids.join(',') })
       return found && new Map(found.map(one => [one.id, one]))
+    },
+
+    /** How these turns ended, as their node has it. */
+    async turns(nodeId: string, ids: readonly string[]): Promise<Map<string, TurnEnd> | undefined> {
+      const found = await ask<TurnEnd[]>(nodeId, { kind: 'turns', id: ids.join(',') })
+      return found && new Map(found.map(end => [end.data.turnId, end]))
+    },
+
+    async messages(nodeId: string, sessionId: string): Promise<SessionMessage[] | undefined> {
+      return ask<SessionMessage[]>(nodeId, { kind: 'messages', id: sessionId })
     },
 
     /** What a version of an agent says that only the nodes of its pool can read. */

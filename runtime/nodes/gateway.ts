@@ -17,6 +17,7 @@ import {
   type RefreshReply,
   RefreshReplySchema,
   type RefreshRequest,
+  type SessionDelta,
 } from '../../shared/tunnel/gateway.gen.ts'
 import { type Inbox, inbox } from '../../shared/tunnel/inbox.ts'
 import { type Outbox, outbox } from '../../shared/tunnel/outbox.ts'
@@ -47,6 +48,8 @@ export interface GatewayDeps {
   /** A node is here, with the runs that it says it has. */
   arrived: (link: NodeLink, held: Hello['held'], fresh: boolean) => Promise<void>
   heard: () => void
+  /** A piece of what it says in a turn. */
+  said: (node: NodeRow, piece: SessionDelta) => void
   reconnects: Pick<Counter, 'add'>
   clock: Clock
   newId: () => string
@@ -177,6 +180,8 @@ export function nodeGateway(deps: GatewayDeps): NodeGateway {
         return store.seen(peer.node.id, clock.now().getTime(), body.value.activeRuns)
       case 'readResponse':
         return answered(peer, body.value)
+      case 'sessionDelta':
+        return deps.said(peer.node, body.value)
       case 'ackOnly':
         return frame.seq === 0n ? undefined : peer.inbox.put(frame)
       case 'pong':

@@ -31,6 +31,8 @@ export interface IngestDeps {
   ended: (status: FarEnd['status']) => void
   /** Those who watch a run are told how far it has come. */
   watched: (runId: string, seq: number, terminal: boolean) => void
+  /** Its turn is about to end, and has ended, where it is one. */
+  turn: { ending: (run: FarRun) => void; ended: (run: FarRun) => void }
   /** A node refused a run: it waits for another one, where another one could take it. */
   requeued: (nodeId: string, run: Pick<FarRun, 'id' | 'epoch' | 'pinned'>) => void
 }
@@ -47,6 +49,7 @@ interface Batch {
   statements: InStatement[]
   sealing: { run: FarRun; frame: Complete }[]
   requeued: FarRun[]
+  turns: FarRun[]
 }
 
 /**
@@ -153,6 +156,8 @@ export function ingest(deps: IngestDeps) {
       }),
     }
     if (!already) {
+      deps.turn.ending(run)
+      batch.turns.push(run)
       batch.statements.push(...store.end(run, end))
       deps.ended(end.status)
     }
@@ -243,7 +248,7 @@ export function ingest(deps: IngestDeps) {
     if (ids.size === 0) return false
     const batch: Batch = {
       ...{ node, runs: await store.these([...ids]), events: [], moved: new Map(), tips: new Set() },
-      ...{ statements: [], sealing: [], requeued: [] },
+      ...{ statements: [], sealing: [], requeued: [], turns: [] },
     }
     for (const frame of frames) await one(batch, frame)
     const moved = [...batch.moved.values()]
@@ -265,6 +270,7 @@ export function ingest(deps: IngestDeps) {
     ])
     for (const run of batch.tips) deps.watched(run.id, run.eventSeq, false)
     for (const { run } of batch.sealing) deps.watched(run.id, run.eventSeq, true)
+    for (const run of batch.turns) deps.turn.ended(run)
     for (const run of batch.requeued) deps.requeued(node.id, run)
     return batch.sealing.length + batch.requeued.length > 0 || moved.some(({ status }) => status === 'waiting')
   }

@@ -2,7 +2,7 @@ import type { Backend, Isolation } from '../../shared/wire/runtime/isolation.ts'
 import { satisfies } from '../agents/isolation.ts'
 
 export interface ReadAsked {
-  kind: 'data' | 'events' | 'approvals' | 'pool-key' | 'texts'
+  kind: 'data' | 'events' | 'approvals' | 'pool-key' | 'texts' | 'messages' | 'turns'
   id: string
   from?: number
   limit?: number

@@ -15,7 +15,10 @@ import type { Deleting } from '../agents/store.ts'
 import { hasTexts, type SealTexts, textsOf } from '../agents/texts.ts'
 import type { ApprovalStore } from '../approvals/store.ts'
 import type { Idempotent } from '../idempotency/idempotent.ts'
+import type { AgentVersion } from '../runs/service.ts'
 import type { RunStore } from '../runs/store.ts'
+import type { Conversing } from '../sessions/conversing.ts'
+import type { Held } from '../sessions/service.ts'
 import { announce } from '../webhooks/announce.ts'
 import { dispatcher, textsPlace } from './dispatcher.ts'
 import { ending } from './ending.ts'
@@ -23,7 +26,9 @@ import { enrolment } from './enrolment.ts'
 import { farApprovals, signalPlace } from './far-approvals.ts'
 import { farData } from './far-data.ts'
 import { type FarRuns, farRuns } from './far-runs.ts'
+import { farSessions } from './far-sessions.ts'
 import { farStore } from './far-store.ts'
+import { farTalk } from './far-talk.ts'
 import type { GatewayDeps, NodeGateway } from './gateway.ts'
 import { type IngestDeps, ingest } from './ingest.ts'
 import { provenBackends, statusOf } from './node.ts'
@@ -50,6 +55,7 @@ export interface NodingOptions {
   ended: IngestDeps['ended']
   versionOf: (versionId: string) => Promise<VersionRow | undefined>
   labelsOf: (tenantId: string, agentName: string) => Promise<Readonly<Record<string, string>>>
+  conversing: Pick<Conversing, 'store' | 'live'>
   /** The node in this process. */
   embedded: { on: boolean; id: () => Promise<string>; backends: readonly Backend[] }
   times?: Partial<TunnelTimes> | undefined
@@ -59,6 +65,7 @@ export interface NodingOptions {
   lostAfterMs: number
 }
 
+const decoder = new TextDecoder()
 const SWEEP_MS = 5_000
 /** So often a run is offered to nodes that refuse it. */
 const MOST_OFFERS = 5
@@ -94,7 +101,11 @@ export function noding(options: NodingOptions) {
   let timer: ReturnType<typeof setInterval> | undefined
   let sweeping: Promise<void> | undefined
 
+  const sessions = farSessions({ db, far, nodes: store, links, data, engaged: () => engaged })
+  const talk = farTalk({ far, sessions: sessions.store(options.conversing.store), live: options.conversing.live, log })
+
   const shared = {
+    turn: talk,
     ...{ db, now, dayOf, signFar: options.signFar, announce: options.announceMoved, ended: options.ended },
     watched: options.watched,
   }
@@ -172,6 +183,8 @@ export function noding(options: NodingOptions) {
       offering.wake()
     },
     heard: () => offering.wake(),
+    said: ({ id }, { sessionId, turnId, seq, delta }) =>
+      talk.said(id, { sessionId, turnId, seq, delta: decoder.decode(delta) }),
   }
 
   /** What nobody else notices: deadlines, deleted agents, nodes that stay away. */
@@ -250,7 +263,33 @@ export function noding(options: NodingOptions) {
       farRuns(runs, {
         ...{ db, far, nodes: store, links, data, end, dispatch: offering.wake, engaged: () => engaged, dispatchMs },
         ...{ embedded, sha256: options.sha256, versionOf: options.versionOf, labelsOf: options.labelsOf },
+        sessions,
       }),
+
+    sessions: sessions.store(options.conversing.store),
+
+    /** Where a session of that version is held: at one node for its whole life, which is chosen now. */
+    async holdSession(
+      { placementFor }: Pick<FarRuns, 'placementFor'>,
+      tenantId: string,
+      { agentName, manifest, versionId }: AgentVersion,
+    ): Promise<Held | undefined> {
+      const version = await options.versionOf(versionId)
+      if (embedded.on && !engaged && version?.sealed === undefined) return undefined
+      const placement = await placementFor(tenantId, agentName, { manifest, sealed: version?.sealed })
+      if (placement.on === 'here') return undefined
+      if (placement.on === 'nowhere') throw new ApiError('isolation_unavailable', placement.message)
+      if (manifest.session.dedicatedMicrovm) {
+        throw new ApiError(
+          'isolation_unavailable',
+          `a session of ${agentName} has a machine of its own, which only the embedded node gives in this version: set its label ${POOL_LABEL} to ${EMBEDDED_POOL}`,
+        )
+      }
+      const { pool } = placement
+      const able = (nodeId: string) => satisfies(manifest.isolation, links.get(nodeId)?.backends ?? [])
+      const nodeId = sessions.pick(tenantId, pool, able)
+      return { opened: sessionId => sessions.opened({ sessionId, tenantId, pool, nodeId }) }
+    },
 
     approvals: (approvals: ApprovalStore, farOf: FarRuns['farOf']) =>
       farApprovals(approvals, { db, nodes: store, links, data, farOf }),
@@ -325,6 +364,7 @@ export function noding(options: NodingOptions) {
       await gateway.close()
       await offering.idle()
       await last
+      await talk.idle()
     },
   }
 }

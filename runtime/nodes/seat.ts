@@ -25,13 +25,23 @@ import type { ManifestTexts } from '../agents/texts.ts'
 import type { ApprovalStore } from '../approvals/store.ts'
 import type { Engine } from '../execution/engine.ts'
 import { copiedSteps } from '../runs/fork.ts'
-import type { RunStore } from '../runs/store.ts'
+import type { NewRun, RunStore } from '../runs/store.ts'
+import type { SessionStore } from '../sessions/store.ts'
+import type { TurnInput } from '../sessions/turn-input.ts'
 import { inputPlace, type ManifestEnvelope, manifestPlace, textsPlace } from './dispatcher.ts'
 import { poolKeyPlace } from './enrolment.ts'
 import { decisionPlace, signalPlace } from './far-approvals.ts'
 import type { FarApproval, FarData, FarEventText } from './far-data.ts'
 import { type News, newsOf } from './news.ts'
 import { type SeatCredentialsDeps, seatCredentials } from './seat-credentials.ts'
+
+/** A piece of the text of a turn, as it is said; `seq` 1 begins the text anew. */
+export interface Piece {
+  sessionId: string
+  turnId: string
+  seq: number
+  delta: string
+}
 
 /** Who a runtime is when it executes for a control plane elsewhere. */
 export interface SeatIdentity {
@@ -44,6 +54,8 @@ export interface SeatIdentity {
   signer: Signer
   /** Something was committed that the control plane is to be told; `soon`: somebody waits for it. */
   news: (soon: boolean) => void
+  /** A piece of what is said in a turn. */
+  said: (piece: Piece) => void
   /** `seat`, which only a node loads. */
   make: (identity: SeatIdentity, deps: SeatDeps) => Seat
 }
@@ -54,6 +66,7 @@ export interface SeatDeps {
   runs: RunStore
   engine: Pick<Engine, 'wake' | 'end' | 'active'>
   approvals: ApprovalStore
+  sessions: Pick<SessionStore, 'turn' | 'messages' | 'stop' | 'remove' | 'orderedTurn'>
   now: () => Date
   log: Log
   dayOf: (ms: number) => string
@@ -112,7 +125,7 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
     }
     await runs.create({
       ...copied?.begin,
-      ...{ id: runId, tenantId, agentName, agentId, versionId, createdMs, labels: '{}', trigger: { kind: 'api' } },
+      ...{ id: runId, tenantId, agentName, agentId, versionId, createdMs, labels: '{}', ...begunBy(sent) },
       ...{ input: canonicalize(input), isolation: manifest.isolation, day: dayOf(createdMs) },
       also: [
         {
@@ -135,6 +148,14 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
           args: [runId, Number(epoch)],
         },
         ...limitOf(agentId, agentName, sent),
+        ...(sent.sessionId === ''
+          ? []
+          : deps.sessions.orderedTurn(
+              { id: sent.sessionId, tenantId, agentName, agentId, versionId },
+              runId,
+              (input as TurnInput).systemHint,
+              createdMs,
+            )),
         accept({ t: 'accept', run: runId, ok: true, reason: '' }),
         ...(copied?.tell ?? []),
       ],
@@ -235,6 +256,12 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
     engine.wake()
   }
 
+  async function stopSession(id: string, remove: boolean): Promise<void> {
+    const turnId = await deps.sessions.stop(id, now().getTime())
+    if (turnId !== undefined) await engine.end(turnId, { code: 'cancelled' })
+    if (remove) await deps.sessions.remove(id, now().getTime())
+  }
+
   const keep = seatCredentials({ ...deps.keeping, tenantId, pool, opened })
 
   async function credential(put: SecretPut): Promise<void> {
@@ -261,6 +288,8 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
         )
       case 'secretPut':
         return credential(body.value)
+      case 'sessionStop':
+        return stopSession(body.value.sessionId, body.value.remove)
       case 'signal':
         return signal(body.value.runId, body.value.valueSealed)
       default:
@@ -430,6 +459,11 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
           ),
         )
       }
+      if (kind === 'messages') return answer(await deps.sessions.messages(id))
+      if (kind === 'turns') {
+        const ends = await Promise.all(id.split(',').map(turnId => deps.sessions.turn(turnId)))
+        return answer(ends.filter(end => end !== undefined))
+      }
       if (kind === 'texts') {
         const texts = await opened<ManifestTexts>(box, textsPlace(id)).catch(() => undefined)
         if (texts) return answer(texts)
@@ -441,4 +475,9 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
       return { status: 404, body: new Uint8Array() }
     },
   }
+}
+
+function begunBy({ sessionId }: Pick<Assign, 'sessionId'>): Pick<NewRun, 'trigger' | 'sessionId'> {
+  if (sessionId === '') return { trigger: { kind: 'api' } }
+  return { trigger: { kind: 'session', ref: sessionId }, sessionId }
 }

@@ -4,6 +4,7 @@ import { auditStep } from './audit-step.ts'
 import { connectorsStep } from './connectors-step.ts'
 import { dashboardStep } from './dashboard-step.ts'
 import { executionStep } from './execution-step.ts'
+import { farTalkStep } from './far-talk-step.ts'
 import { governanceStep } from './governance-step.ts'
 import { mcpStep } from './mcp-step.ts'
 import { nodesStep } from './nodes-step.ts'
@@ -42,4 +43,5 @@ export const runtimeSteps: readonly Migration[] = [
   ownApisStep,
   usersStep,
   pinnedStep,
+  farTalkStep,
 ]

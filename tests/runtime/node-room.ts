@@ -130,7 +130,7 @@ export async function nodeRoom(
     const runtime = createRuntime({
       ...{ db, owner: `node-${name}-${crypto.randomUUID()}`, isGone: owner => owner.startsWith(`node-${name}-`) },
       ...{ receiptSeed: identity.signSeed, ...rest },
-      seat: { ...identity, make: seat, news: soon => tunnel?.news(soon) },
+      seat: { ...identity, make: seat, news: soon => tunnel?.news(soon), said: piece => tunnel?.said(piece) },
     })
     await runtime.ready()
     tunnel = openTunnel({

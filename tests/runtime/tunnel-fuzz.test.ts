@@ -127,6 +127,10 @@ const bodies = (runId: string): fc.Arbitrary<Body> => {
       case: fc.constant('hello' as const),
       value: fc.record({ nodeId: text, streamId: text, proto: fc.nat() }),
     }),
+    fc.record({
+      case: fc.constant('sessionDelta' as const),
+      value: fc.record({ sessionId: text, turnId: run, seq: fc.nat(), delta: bytes }),
+    }),
     fc.record({ case: fc.constant('budgetAsk' as const), value: fc.record({ requestId: text, runId: run }) }),
     fc.record({ case: fc.constant('ackOnly' as const), value: fc.constant({}) }),
   )
@@ -228,10 +232,14 @@ it('no frames of a control plane stop a node: it drops the stream, dials again, 
       case: fc.constant('readRequest' as const),
       value: fc.record({
         requestId: text,
-        kind: fc.constantFrom('data', 'events', 'texts', 'pool-key', 'x'),
+        kind: fc.constantFrom('data', 'events', 'texts', 'pool-key', 'messages', 'turns', 'x'),
         id: text,
         box,
       }),
+    }),
+    fc.record({
+      case: fc.constant('sessionStop' as const),
+      value: fc.record({ sessionId: text, remove: fc.boolean() }),
     }),
     fc.record({ case: fc.constant('sessionOpen' as const), value: fc.record({ sessionId: text }) }),
   )
