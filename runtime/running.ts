@@ -51,6 +51,8 @@ export interface RunningDeps {
   nodes: Noding
   /** False: nothing is executed in this process. */
   embedded: boolean
+  /** On a node: how its runs come to the runs that they call. */
+  childrenOf?: ((runs: RunStore) => EngineDeps['children']) | undefined
   approvalExpired?: EngineDeps['approvalExpired']
   agents: Pick<AgentStore, 'currentByName' | 'findVersion' | 'getVersion'>
 }
@@ -90,8 +92,13 @@ export function running(deps: RunningDeps): Running {
       if (version.sealed) throw new Error(`agent version ${versionId} is readable on pool ${version.sealed.pool} only`)
       return version.manifest
     },
-    children: parent =>
-      childRuns({ runs: own, admit, dayOf, findAgent: findChild, now: clock.now, wake: () => engine.wake() }, parent),
+    children:
+      deps.childrenOf?.(own) ??
+      (parent =>
+        childRuns(
+          { runs: own, admit, dayOf, findAgent: findChild, now: clock.now, wake: () => engine.wake() },
+          parent,
+        )),
   })
   if (!deps.embedded) engine.drain()
   const service = runService({

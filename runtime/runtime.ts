@@ -47,6 +47,7 @@ import type { NodeGateway } from './nodes/gateway.ts'
 import { newsOf } from './nodes/news.ts'
 import { noding } from './nodes/noding.ts'
 import type { Seat, SeatIdentity } from './nodes/seat.ts'
+import { seatChildren } from './nodes/seat-children.ts'
 import type { TunnelTimes } from './nodes/tunnel-times.ts'
 import type { TunnelEndpoint } from './nodes/well-known.ts'
 import { toolOutbound } from './outbound/tool-outbound.ts'
@@ -327,7 +328,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     watched: (runId, seq, terminal) => work.engine.watchers.moved(runId, seq, terminal),
     ended: status => ended.add(1, { status }),
     versionOf: agents.getVersion,
-    conversing: sessions,
+    ...{ conversing: sessions, admit: budgets.ledger.admit, currentByName: agents.currentByName },
     labelsOf: async (tenantId, name) => (await agents.getByName(tenantId, name))?.labels ?? {},
     embedded: {
       ...{ on: embedded, id: ownNode },
@@ -356,6 +357,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     ...(options.isGone && { isGone: options.isGone }),
     ...told,
     ...(seatNews && { beside: units => [...told.beside(units), ...seatNews(units)], kept: options.seat?.news }),
+    ...(options.seat && { childrenOf: own => seatChildren(options.seat!, { db, runs: own, sha256 }) }),
     sandboxes,
     egressDecided: egressAudit(audit),
     secretOf: provided.secrets.open,

@@ -120,6 +120,7 @@ export function openTunnel(options: TunnelOptions): Tunnel {
       case 'signal':
       case 'secretPut':
       case 'sessionStop':
+      case 'childRefused':
         if (frame.seq === 0n) throw new TunnelRefusal('bad_frame', `an order without a number: ${body.case}`)
         return orders.put(frame)
       case 'ackOnly':
@@ -254,9 +255,10 @@ export function openTunnel(options: TunnelOptions): Tunnel {
   }
 }
 
-/** About what a frame takes: most are an event, and only the models of an end can be many. */
+/** About what a frame takes: most are an event; what a run gives to another can be long, and the models of an end many. */
 function weigh({ body }: NodeFrame): number {
   if (body.case === 'bundle') return body.value.frames.reduce((sum, frame) => sum + weigh(frame), 100)
+  if (body.case === 'childAsk') return 600 + body.value.inputSealed.length
   if (body.case !== 'complete') return 600
   return 1000 + body.value.models.reduce((sum, model) => sum + 3 * model.length + 4, 0)
 }

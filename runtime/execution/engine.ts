@@ -214,7 +214,11 @@ export function createEngine(deps: EngineDeps) {
       const other = endings.get(id)
       // Two that take it from each other would both be fenced, and each be told of a fault of ours.
       if (other) return other.then(() => false)
-      const own = endNow(id, ending).finally(() => endings.delete(id))
+      const own = endNow(id, ending).finally(() => {
+        endings.delete(id)
+        // Whoever called it is due now.
+        wake()
+      })
       endings.set(id, own)
       return own
     },

@@ -140,6 +140,8 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256) {
         sql: `update runs set due_ms = 0 where id = ?1 and owner is null and status in ('running', 'waiting') and (
           exists (select 1 from json_each(?2) as n join runs as c on c.id = n.value
             where c.status in ('succeeded', 'failed', 'cancelled'))
+          or exists (select 1 from json_each(?2) as n join tunnel_children as c on c.child_id = n.value
+            where c.error_code is not null)
           or exists (select 1 from signals where run_id = ?1 and name in (select value from json_each(?3)))
           or exists (select 1 from json_each(?4) as n join approvals as a on a.id = n.value where a.status <> 'pending'))`,
         args: [id, JSON.stringify(children), JSON.stringify(signals), JSON.stringify(approvals)],

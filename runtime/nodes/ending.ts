@@ -44,6 +44,14 @@ export function ending({ db, far, nodes, wakeNode, signFar, announce, ended, wat
         nodes.frame(run.nodeId, await cancelFrame(id, reason ?? message ?? '', false)),
       )
     }
+    if (!told && run.parentRunId !== undefined && run.pinned !== undefined) {
+      // Its parent's node has never heard of it, and would wait for ever.
+      const refused = {
+        code: code ?? status,
+        message: message ?? reason ?? `the run of ${run.agentName} was ${status}`,
+      }
+      statements.push(nodes.frame(run.pinned, await refusedFrame(run.parentRunId, id, refused)))
+    }
     if (!told || final) {
       const sealed: FarRun = { ...run, status, outputHash: EMPTY_OUTPUT_HASH, finishedMs }
       const known = { outputHash: EMPTY_OUTPUT_HASH, models: [] }
@@ -54,7 +62,8 @@ export function ending({ db, far, nodes, wakeNode, signFar, announce, ended, wat
     ended(status)
     watched(id, run.eventSeq, true)
     turn.ended(run)
-    if (told && run.nodeId !== undefined) wakeNode(run.nodeId)
+    const node = told ? run.nodeId : run.pinned
+    if (node !== undefined) wakeNode(node)
     return true
   }
 }
@@ -62,4 +71,13 @@ export function ending({ db, far, nodes, wakeNode, signFar, announce, ended, wat
 export async function cancelFrame(runId: string, reason: string, remove: boolean): Promise<Uint8Array> {
   const { controlBytes } = await import('../../shared/tunnel/control-bytes.ts')
   return controlBytes({ case: 'cancel', value: { runId, reason, remove } })
+}
+
+export async function refusedFrame(
+  runId: string,
+  childId: string,
+  { code, message }: { code: string; message: string },
+): Promise<Uint8Array> {
+  const { controlBytes } = await import('../../shared/tunnel/control-bytes.ts')
+  return controlBytes({ case: 'childRefused', value: { runId, childId, code, message } })
 }

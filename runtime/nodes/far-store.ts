@@ -122,11 +122,14 @@ export function farStore(db: Db) {
       { nodeId, tenantId, pool }: { nodeId: string; tenantId: string; pool: string },
       isolations: readonly Isolation[],
       most: number,
+      /** Only those that a run waits for which is at that node. */
+      onlyChildren: boolean,
     ): Promise<FarRun[]> {
       const { rows } = await db.execute({
         sql: `${FAR} where f.state = 'queued' and f.tenant_id = ? and f.pool = ?
-          and (f.pinned is null or f.pinned = ?) and f.isolation in (select value from json_each(?)) order by f.created_ms, f.run_id limit ?`,
-        args: [tenantId, pool, nodeId, JSON.stringify(isolations), most],
+          and (f.pinned is null or f.pinned = ?) and f.isolation in (select value from json_each(?))
+          and (? = 0 or r.parent_run_id is not null) order by f.created_ms, f.run_id limit ?`,
+        args: [tenantId, pool, nodeId, JSON.stringify(isolations), onlyChildren ? 1 : 0, most],
       })
       return rows.map(toFarRun)
     },
@@ -170,11 +173,12 @@ export function farStore(db: Db) {
       return (await db.execute({ sql, args: [nodeId] })).rows.map(toFarRun)
     },
 
-    /** How many runs each node works on or was offered. */
+    /** How many runs each node works on or was offered; those that wait for another run of their node do nothing. */
     async load(): Promise<Map<string, number>> {
       const { rows } = await db.execute(
         `select f.node_id, count(*) from far_runs f join runs r on r.id = f.run_id
           where f.node_id is not null and f.state in ('offered', 'accepted') and r.status in ('queued', 'running')
+            and not exists (select 1 from runs c where c.parent_run_id = r.id and c.${OPEN})
           group by f.node_id`,
       )
       return new Map(rows.map(row => [String(row[0]), Number(row[1])]))

@@ -29,8 +29,6 @@ interface Heard {
   next: number
 }
 
-export type FarTalk = ReturnType<typeof farTalk>
-
 /**
  * What nodes say in turns, for those who listen here. Pieces are lost with a stream that breaks, so nobody counts on them: at the end
  * the text of the turn is read from its node, and what was not told of it is told then.

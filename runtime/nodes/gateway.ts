@@ -69,7 +69,9 @@ interface Peer {
 }
 
 /** What may stand in a bundle; `ackOnly` is the place of something that is not to be told any more. */
-const TOLD = new Set<NodeFrame['body']['case']>(['accept', 'event', 'complete', 'approval', 'secretAck', 'ackOnly'])
+const TOLD = new Set<NodeFrame['body']['case']>([
+  ...(['accept', 'event', 'complete', 'approval', 'childAsk', 'secretAck', 'ackOnly'] as const),
+])
 const MOST_READS = 1000
 const MOST_READ_BYTES = 64 * 1024 * 1024
 const HELLO_MS = 10_000
@@ -166,6 +168,7 @@ export function nodeGateway(deps: GatewayDeps): NodeGateway {
       case 'event':
       case 'complete':
       case 'approval':
+      case 'childAsk':
       case 'secretAck':
         if (frame.seq === 0n) throw new TunnelRefusal('bad_frame', `a ${body.case} frame needs a number`)
         return peer.inbox.put(frame)

@@ -19,6 +19,7 @@ export type News =
   | EventNews
   | { t: 'accept'; run: string; ok: boolean; reason: string; epoch?: number }
   | { t: 'complete'; run: string }
+  | { t: 'child'; run: string; child: string; agent: string; box: string; hash: string; length: number }
   | { t: 'credential'; ref: string; error: string }
   | { t: 'ask'; run: string; step: string; id: string; reason: string; expires: number }
 

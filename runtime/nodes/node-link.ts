@@ -53,7 +53,7 @@ export function nodeLinks() {
   }
 }
 
-/** Whether the node may be given a run of that isolation now, apart from how much it has to do. */
+/** Whether the node may be given a run of that isolation now, apart from how much it has to do and whether it is drained. */
 export function takes(link: NodeLink, isolation: Isolation, nowMs: number): boolean {
-  return !link.draining && nowMs >= link.restingUntilMs && satisfies(isolation, link.backends)
+  return nowMs >= link.restingUntilMs && satisfies(isolation, link.backends)
 }

@@ -15,7 +15,7 @@ import type { Deleting } from '../agents/store.ts'
 import { hasTexts, type SealTexts, textsOf } from '../agents/texts.ts'
 import type { ApprovalStore } from '../approvals/store.ts'
 import type { Idempotent } from '../idempotency/idempotent.ts'
-import type { AgentVersion } from '../runs/service.ts'
+import type { Admit, AgentVersion } from '../runs/service.ts'
 import type { RunStore } from '../runs/store.ts'
 import type { Conversing } from '../sessions/conversing.ts'
 import type { Held } from '../sessions/service.ts'
@@ -24,6 +24,7 @@ import { dispatcher, textsPlace } from './dispatcher.ts'
 import { ending } from './ending.ts'
 import { enrolment } from './enrolment.ts'
 import { farApprovals, signalPlace } from './far-approvals.ts'
+import { farChildren } from './far-children.ts'
 import { farData } from './far-data.ts'
 import { type FarRuns, farRuns } from './far-runs.ts'
 import { farSessions } from './far-sessions.ts'
@@ -56,6 +57,8 @@ export interface NodingOptions {
   versionOf: (versionId: string) => Promise<VersionRow | undefined>
   labelsOf: (tenantId: string, agentName: string) => Promise<Readonly<Record<string, string>>>
   conversing: Pick<Conversing, 'store' | 'live'>
+  admit: Admit
+  currentByName: (tenantId: string, name: string) => Promise<VersionRow | undefined>
   /** The node in this process. */
   embedded: { on: boolean; id: () => Promise<string>; backends: readonly Backend[] }
   times?: Partial<TunnelTimes> | undefined
@@ -120,7 +123,14 @@ export function noding(options: NodingOptions) {
   const endNow = ending({ ...shared, far, nodes: store, wakeNode })
   const end: typeof endNow = (id, how) => inTurn(() => endNow(id, how))
   const offering = dispatcher({ db, log, now, links, far, nodes: store, versionOf: options.versionOf })
+  let ownRuns: RunStore | undefined
+  const child = farChildren({
+    ...{ db, far, nodes: store, links, now, dayOf, dispatchMs, sha256: options.sha256, admit: options.admit },
+    ...{ versionOf: options.versionOf, currentByName: options.currentByName },
+    runs: () => ownRuns!,
+  })
   const write = ingest({
+    child,
     ...{ ...shared, store: far, log, dropped },
     requeued(nodeId, { id: runId, epoch: tries, pinned }) {
       log.info('a node refused a run', { nodeId, runId })
@@ -259,12 +269,14 @@ export function noding(options: NodingOptions) {
       endpoint = at
     },
 
-    runs: (runs: RunStore): FarRuns =>
-      farRuns(runs, {
+    runs(runs: RunStore): FarRuns {
+      ownRuns = runs
+      return farRuns(runs, {
         ...{ db, far, nodes: store, links, data, end, dispatch: offering.wake, engaged: () => engaged, dispatchMs },
         ...{ embedded, sha256: options.sha256, versionOf: options.versionOf, labelsOf: options.labelsOf },
         sessions,
-      }),
+      })
+    },
 
     sessions: sessions.store(options.conversing.store),
 

@@ -1,13 +1,14 @@
 import { create } from '@bufbuild/protobuf'
 import type { InStatement } from '@libsql/client/web'
 import type { Log } from '../../shared/log/log.ts'
-import { fromHex, utf8 } from '../../shared/sign/bytes.ts'
+import { fromBase64, fromHex, utf8 } from '../../shared/sign/bytes.ts'
 import type { Signer } from '../../shared/sign/ed25519.ts'
 import { canonicalize } from '../../shared/sign/jcs.ts'
 import { type Sha256, sha256Hex } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import {
   type Assign,
+  type ChildRefused,
   type Complete,
   CompleteSchema,
   type ControlFrame,
@@ -201,6 +202,7 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
   async function cancel(runId: string, reason: string, remove: boolean): Promise<void> {
     const known = await db.execute({ sql: 'select epoch from tunnel_runs where run_id = ?', args: [runId] })
     if (known.rows.length === 0) {
+      await refused({ runId: '', childId: runId, code: 'subagent_failed', message: 'the run was cancelled' })
       if (!remove) await db.write([accept({ t: 'accept', run: runId, ok: false, reason: 'unknown here' })])
       identity.news(true)
       return
@@ -210,8 +212,26 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
       await db.write([
         { sql: 'delete from receipts where run_id = ?', args: [runId] },
         { sql: 'delete from tunnel_runs where run_id = ?', args: [runId] },
+        { sql: 'delete from tunnel_children where parent_id = ?', args: [runId] },
       ])
     }
+  }
+
+  /** A run that one here asked for is not to come. */
+  async function refused({ childId, code, message }: Omit<ChildRefused, '$typeName'>): Promise<void> {
+    const asked = 'select parent_id from tunnel_children where child_id = ?1'
+    await db.write([
+      {
+        sql: `update tunnel_children set error_code = ?2, error_message = ?3
+          where child_id = ?1 and not exists (select 1 from runs where id = ?1)`,
+        args: [childId, code, message],
+      },
+      {
+        sql: `update runs set due_ms = 0 where id = (${asked}) and owner is null and status in ('running', 'waiting')`,
+        args: [childId],
+      },
+    ])
+    engine.wake()
   }
 
   /** What does not open will not open later: it is left, so that what stands behind it is done. */
@@ -288,6 +308,8 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
         )
       case 'secretPut':
         return credential(body.value)
+      case 'childRefused':
+        return refused(body.value)
       case 'sessionStop':
         return stopSession(body.value.sessionId, body.value.remove)
       case 'signal':
@@ -345,6 +367,14 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
         const { run: runId, step: stepId, id: approvalId, reason, expires } = news
         const value = { runId, stepId, approvalId, reason, expiresUnix: BigInt(Math.ceil(expires / 1000)) }
         return create(NodeFrameSchema, { body: { case: 'approval', value } })
+      }
+      case 'child': {
+        const { run: runId, child: childId, agent: agentName, box, hash, length } = news
+        const value = {
+          ...{ runId, epoch: BigInt(epoch), childId, agentName, inputSealed: fromBase64(box) },
+          ...{ inputHash: fromHex(hash), inputLength: BigInt(length) },
+        }
+        return create(NodeFrameSchema, { body: { case: 'childAsk', value } })
       }
       case 'credential': {
         const value = { ref: news.ref, ok: news.error === '', error: news.error.slice(0, 500) }
@@ -477,7 +507,12 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
   }
 }
 
-function begunBy({ sessionId }: Pick<Assign, 'sessionId'>): Pick<NewRun, 'trigger' | 'sessionId'> {
+function begunBy({
+  sessionId,
+  parentRun,
+  depth,
+}: Pick<Assign, 'sessionId' | 'parentRun' | 'depth'>): Pick<NewRun, 'trigger' | 'sessionId' | 'parentRunId' | 'depth'> {
+  if (parentRun !== '') return { trigger: { kind: 'subagent', ref: parentRun }, parentRunId: parentRun, depth }
   if (sessionId === '') return { trigger: { kind: 'api' } }
   return { trigger: { kind: 'session', ref: sessionId }, sessionId }
 }

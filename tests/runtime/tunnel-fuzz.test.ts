@@ -131,6 +131,13 @@ const bodies = (runId: string): fc.Arbitrary<Body> => {
       case: fc.constant('sessionDelta' as const),
       value: fc.record({ sessionId: text, turnId: run, seq: fc.nat(), delta: bytes }),
     }),
+    fc.record({
+      case: fc.constant('childAsk' as const),
+      value: fc.record({
+        ...{ runId: run, epoch, childId: fc.oneof(text, fc.uuid()), agentName: text },
+        ...{ inputSealed: bytes, inputHash: fc.uint8Array({ minLength: 32, maxLength: 32 }), inputLength: count },
+      }),
+    }),
     fc.record({ case: fc.constant('budgetAsk' as const), value: fc.record({ requestId: text, runId: run }) }),
     fc.record({ case: fc.constant('ackOnly' as const), value: fc.constant({}) }),
   )
@@ -236,6 +243,10 @@ it('no frames of a control plane stop a node: it drops the stream, dials again, 
         id: text,
         box,
       }),
+    }),
+    fc.record({
+      case: fc.constant('childRefused' as const),
+      value: fc.record({ runId: text, childId: text, code: text, message: text }),
     }),
     fc.record({
       case: fc.constant('sessionStop' as const),
