@@ -51,6 +51,7 @@ export interface RunningDeps {
   nodes: Noding
   /** False: nothing is executed in this process. */
   embedded: boolean
+  takenHere?: EngineDeps['takenHere']
   /** On a node: how its runs come to the runs that they call. */
   childrenOf?: ((runs: RunStore) => EngineDeps['children']) | undefined
   approvalExpired?: EngineDeps['approvalExpired']

@@ -48,6 +48,7 @@ import { newsOf } from './nodes/news.ts'
 import { noding } from './nodes/noding.ts'
 import type { Seat, SeatIdentity } from './nodes/seat.ts'
 import { seatChildren } from './nodes/seat-children.ts'
+import { seatOthers } from './nodes/seat-others.ts'
 import type { TunnelTimes } from './nodes/tunnel-times.ts'
 import type { TunnelEndpoint } from './nodes/well-known.ts'
 import { toolOutbound } from './outbound/tool-outbound.ts'
@@ -341,7 +342,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     dispatchMs: options.dispatchTimeoutMs ?? 300_000,
     lostAfterMs: options.nodeLostAfterMs ?? 86_400_000,
   })
-  const seatNews = options.seat && newsOf()
+  const seatNews = options.seat && newsOf(options.seat.speaksAs)
   const work = running({
     ...{ nodes, embedded },
     observer: observers([usageMetrics(metrics), budgets.spending, ...(traces ? [traces.observer] : [])], error => {
@@ -357,6 +358,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     ...(options.isGone && { isGone: options.isGone }),
     ...told,
     ...(seatNews && { beside: units => [...told.beside(units), ...seatNews(units)], kept: options.seat?.news }),
+    ...(options.seat?.speaksAs && { takenHere: seatOthers(options.seat.speaksAs, db).claimed }),
     ...(options.seat && { childrenOf: own => seatChildren(options.seat!, { db, runs: own, sha256 }) }),
     sandboxes,
     egressDecided: egressAudit(audit),

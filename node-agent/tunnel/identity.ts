@@ -71,6 +71,10 @@ export async function enrol(path: string, token: string, name: string, transport
   return { nodeId, tenantId, pool, signSeed, signer: own, poolKeys, sealKey: await sealKeyFrom(signSeed) }
 }
 
+/** The same for all nodes of a pool, for what they keep in one store. */
+export const poolSealKey = ({ poolKeys }: Pick<Identity, 'poolKeys'>): Promise<Uint8Array<ArrayBuffer>> =>
+  sealKeyFrom(poolKeys.privateKey)
+
 /** The key of what the node is given to keep follows from its seed, which is nowhere but in its file (HKDF, RFC 5869). */
 async function sealKeyFrom(seed: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> {
   const base = await crypto.subtle.importKey('raw', seed, 'HKDF', false, ['deriveBits'])

@@ -133,7 +133,8 @@ export function openTunnel(options: TunnelOptions): Tunnel {
     }
   }
 
-  function beat(): void {
+  function beat(lostMs: number): void {
+    void seat.beat(lostMs).catch(error => log.warn('the nodes with this store were not looked at', { error }))
     const active = seat.active()
     const { cpu, memoryFreeMb } = machine()
     const value = {
@@ -153,7 +154,7 @@ export function openTunnel(options: TunnelOptions): Tunnel {
     const before = current
     current = stop
     const { vcpus, memoryMb } = machine()
-    const held = await seat.held()
+    const [held, storeId] = [await seat.held(), await seat.storeId()]
     const welcome = Promise.withResolvers<number>()
     welcome.promise.catch(() => undefined)
     const hello = create(NodeFrameSchema, {
@@ -161,6 +162,7 @@ export function openTunnel(options: TunnelOptions): Tunnel {
         case: 'hello',
         value: {
           ...{ nodeId: seat.nodeId, streamId, lastSeenSeq: BigInt(channel.seen), held, proto: PROTO, slots, vcpus },
+          storeId,
           ...{ backends: [...backends], memoryMb: BigInt(memoryMb), version: VERSION },
         },
       },
@@ -189,9 +191,9 @@ export function openTunnel(options: TunnelOptions): Tunnel {
           const lostMs = Math.max(1, lostSeconds) * 1000
           watch = setInterval(() => {
             if (clock.monotonic() - heard > lostMs) stop.abort(new TunnelRefusal('closing', 'nothing was heard'))
-            else beat()
+            else beat(lostMs)
           }, Math.max(1, heartbeatSeconds) * 1000)
-          beat()
+          beat(lostMs)
           continue
         }
         const fresh = channel.receive(frame)

@@ -4,6 +4,7 @@ import { isTerminal, type RunErrorCode } from '../../shared/wire/runtime/run.ts'
 import type { FarRun } from './far-run.ts'
 import type { FarEnd, FarStore } from './far-store.ts'
 import { EMPTY_OUTPUT_HASH, type IngestDeps } from './ingest.ts'
+import type { OrderTo } from './stand-in.ts'
 import type { NodeStore } from './store.ts'
 
 export interface EndingDeps
@@ -12,6 +13,7 @@ export interface EndingDeps
   far: FarStore
   nodes: Pick<NodeStore, 'frame'>
   wakeNode: (nodeId: string) => void
+  orderTo: OrderTo
 }
 
 export interface EndingHere {
@@ -27,7 +29,20 @@ export interface EndingHere {
  * Ends a run by the word of the control plane. That is final at once; a node that has the run is told, however long it is away,
  * and its journal's head, and with it the receipt, is known when it has answered (runtime contract §14).
  */
-export function ending({ db, far, nodes, wakeNode, signFar, announce, ended, watched, dayOf, now, turn }: EndingDeps) {
+export function ending({
+  db,
+  far,
+  nodes,
+  orderTo,
+  wakeNode,
+  signFar,
+  announce,
+  ended,
+  watched,
+  dayOf,
+  now,
+  turn,
+}: EndingDeps) {
   return async (id: string, { status, code, message, reason, final = false }: EndingHere): Promise<boolean> => {
     const run = await far.get(id)
     if (run === undefined || isTerminal(run.status)) return false
@@ -37,20 +52,19 @@ export function ending({ db, far, nodes, wakeNode, signFar, announce, ended, wat
       errorMessage: message,
     }
     const told = run.state === 'offered' || run.state === 'accepted'
+    const near = told ? run.nodeId : run.pinned
+    const node = near === undefined ? undefined : await orderTo(near)
     const statements: InStatement[] = far.end(run, end)
-    if (told && run.nodeId !== undefined) {
-      statements.push(
-        far.state(id, 'ending'),
-        nodes.frame(run.nodeId, await cancelFrame(id, reason ?? message ?? '', false)),
-      )
+    if (told && node !== undefined) {
+      statements.push(far.state(id, 'ending'), nodes.frame(node, await cancelFrame(id, reason ?? message ?? '', false)))
     }
-    if (!told && run.parentRunId !== undefined && run.pinned !== undefined) {
+    if (!told && run.parentRunId !== undefined && node !== undefined) {
       // Its parent's node has never heard of it, and would wait for ever.
       const refused = {
         code: code ?? status,
         message: message ?? reason ?? `the run of ${run.agentName} was ${status}`,
       }
-      statements.push(nodes.frame(run.pinned, await refusedFrame(run.parentRunId, id, refused)))
+      statements.push(nodes.frame(node, await refusedFrame(run.parentRunId, id, refused)))
     }
     if (!told || final) {
       const sealed: FarRun = { ...run, status, outputHash: EMPTY_OUTPUT_HASH, finishedMs }
@@ -62,7 +76,6 @@ export function ending({ db, far, nodes, wakeNode, signFar, announce, ended, wat
     ended(status)
     watched(id, run.eventSeq, true)
     turn.ended(run)
-    const node = told ? run.nodeId : run.pinned
     if (node !== undefined) wakeNode(node)
     return true
   }

@@ -7,6 +7,8 @@ import { type JournalEntry, readEvent } from '../execution/journal/event.ts'
 import type { TurnEnd } from '../sessions/session.ts'
 import type { FarRun } from './far-run.ts'
 import type { NodeLinks, ReadAsked } from './node-link.ts'
+import { standIn } from './stand-in.ts'
+import type { NodeStore } from './store.ts'
 
 /** What a node answers about the runs that it holds. */
 export interface FarData {
@@ -35,9 +37,10 @@ export const offline = (what: string): ApiError<'node_offline'> =>
   new ApiError('node_offline', `${what} is kept by a node that is away or does not answer: try again when it is back`)
 
 /** What only nodes have, asked of them each time and kept nowhere here. */
-export function farData(links: NodeLinks) {
+export function farData(links: NodeLinks, nodes: Pick<NodeStore, 'sharing'>) {
   async function ask<T>(nodeId: string | undefined, asked: ReadAsked): Promise<T | undefined> {
-    const answer = nodeId === undefined ? undefined : await links.get(nodeId)?.read(asked)
+    const link = nodeId === undefined ? undefined : await standIn(links, nodes, nodeId)
+    const answer = await link?.read(asked)
     if (answer === undefined || answer.status !== 200) return undefined
     return JSON.parse(decoder.decode(answer.body)) as T
   }

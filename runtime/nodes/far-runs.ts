@@ -19,6 +19,7 @@ import type { FarStore } from './far-store.ts'
 import { provenBackends } from './node.ts'
 import type { NodeLinks } from './node-link.ts'
 import { type Placement, POOL_LABEL, place } from './placement.ts'
+import { orderTo } from './stand-in.ts'
 import type { NodeStore } from './store.ts'
 
 export interface FarRunsDeps {
@@ -207,12 +208,13 @@ export function farRuns(runs: RunStore, deps: FarRunsDeps) {
       const found = await farOf(id)
       if (found === undefined) return runs.remove(id)
       if (!isTerminal(found.status)) return false
+      const node = found.nodeId === undefined ? undefined : await orderTo(links, nodes)(found.nodeId)
       await db.write([
-        ...(found.nodeId === undefined ? [] : [nodes.frame(found.nodeId, await cancelFrame(id, '', true))]),
+        ...(node === undefined ? [] : [nodes.frame(node, await cancelFrame(id, '', true))]),
         ...far.removal(id),
       ])
       const removed = await runs.remove(id)
-      if (found.nodeId !== undefined) links.get(found.nodeId)?.wake()
+      if (node !== undefined) links.get(node)?.wake()
       return removed
     },
   }

@@ -8,6 +8,7 @@ import type { farData } from './far-data.ts'
 import { offline } from './far-data.ts'
 import type { FarStore } from './far-store.ts'
 import type { NodeLinks } from './node-link.ts'
+import { orderTo, standIn } from './stand-in.ts'
 import type { NodeStore } from './store.ts'
 
 /** Where a conversation is held that is not held here. */
@@ -21,7 +22,7 @@ export interface FarSession {
 export interface FarSessionsDeps {
   db: Db
   far: FarStore
-  nodes: Pick<NodeStore, 'frame'>
+  nodes: Pick<NodeStore, 'frame' | 'sharing'>
   links: NodeLinks
   data: ReturnType<typeof farData>
   engaged: () => boolean
@@ -40,10 +41,11 @@ export function farSessions({ db, far, nodes, links, data, engaged }: FarSession
     return { sessionId: sessionId!, tenantId: tenantId!, pool: pool!, nodeId: nodeId! }
   }
 
-  async function orderStop(session: FarSession, remove: boolean): Promise<InStatement> {
+  async function orderStop(session: FarSession, remove: boolean): Promise<{ node: string; order: InStatement }> {
+    const node = await orderTo(links, nodes)(session.nodeId)
     const { controlBytes } = await import('../../shared/tunnel/control-bytes.ts')
     const frame = controlBytes({ case: 'sessionStop', value: { sessionId: session.sessionId, remove } })
-    return nodes.frame(session.nodeId, frame)
+    return { node, order: nodes.frame(node, frame) }
   }
 
   /** The words of ends of turns: those of the node, where it says how the turn ended as it is known here. */
@@ -74,8 +76,10 @@ export function farSessions({ db, far, nodes, links, data, engaged }: FarSession
     /** The node that has it, which has to be here for a turn. */
     async placeOf(id: string): Promise<FarSession | undefined> {
       const session = await get(id)
-      if (session !== undefined && links.get(session.nodeId) === undefined) throw offline(`session ${id}`)
-      return session
+      if (session === undefined) return undefined
+      const link = await standIn(links, nodes, session.nodeId)
+      if (link === undefined) throw offline(`session ${id}`)
+      return { ...session, nodeId: link.nodeId }
     },
 
     /** The node that a new one is opened at: one that is here. */
@@ -111,19 +115,19 @@ export function farSessions({ db, far, nodes, links, data, engaged }: FarSession
         async stop(id, nowMs) {
           const session = await get(id)
           const turnId = await own.stop(id, nowMs)
-          if (session) await db.write([await orderStop(session, false)])
-          if (session) links.get(session.nodeId)?.wake()
+          if (session === undefined) return turnId
+          const { node, order } = await orderStop(session, false)
+          await db.write([order])
+          links.get(node)?.wake()
           return turnId
         },
         async remove(id, nowMs) {
           const session = await get(id)
           const removed = await own.remove(id, nowMs)
           if (session === undefined) return removed
-          await db.write([
-            await orderStop(session, true),
-            { sql: 'delete from far_sessions where session_id = ?', args: [id] },
-          ])
-          links.get(session.nodeId)?.wake()
+          const { node, order } = await orderStop(session, true)
+          await db.write([order, { sql: 'delete from far_sessions where session_id = ?', args: [id] }])
+          links.get(node)?.wake()
           return removed
         },
       }

@@ -70,7 +70,7 @@ interface Peer {
 
 /** What may stand in a bundle; `ackOnly` is the place of something that is not to be told any more. */
 const TOLD = new Set<NodeFrame['body']['case']>([
-  ...(['accept', 'event', 'complete', 'approval', 'childAsk', 'secretAck', 'ackOnly'] as const),
+  ...(['accept', 'event', 'complete', 'approval', 'childAsk', 'took', 'secretAck', 'ackOnly'] as const),
 ])
 const MOST_READS = 1000
 const MOST_READ_BYTES = 64 * 1024 * 1024
@@ -169,6 +169,7 @@ export function nodeGateway(deps: GatewayDeps): NodeGateway {
       case 'complete':
       case 'approval':
       case 'childAsk':
+      case 'took':
       case 'secretAck':
         if (frame.seq === 0n) throw new TunnelRefusal('bad_frame', `a ${body.case} frame needs a number`)
         return peer.inbox.put(frame)
@@ -255,6 +256,7 @@ export function nodeGateway(deps: GatewayDeps): NodeGateway {
         {
           ...{ backends, slots: Math.min(hello.slots, 10_000), vcpus: finite(hello.vcpus) },
           ...{ memoryMb: Number(hello.memoryMb % 1_000_000_000n), version: hello.version.slice(0, 64).toWellFormed() },
+          storeId: /^[0-9a-f-]{36}$/.test(hello.storeId) ? hello.storeId : null,
         },
         nowMs,
       )

@@ -33,6 +33,8 @@ export interface IngestDeps {
   watched: (runId: string, seq: number, terminal: boolean) => void
   /** Its turn is about to end, and has ended, where it is one. */
   turn: { ending: (run: FarRun) => void; ended: (run: FarRun) => void }
+  /** A run of another node is this node's, as it says; false: it is not. */
+  took: (run: FarRun, nodeId: string) => Promise<boolean>
   /** A run calls another agent; done again when it throws. */
   child: (parent: FarRun, ask: ChildAsk) => Promise<void>
   /** A node refused a run: it waits for another one, where another one could take it. */
@@ -177,6 +179,13 @@ export function ingest(deps: IngestDeps) {
     const { body } = frame
     if (!isOfRun(body)) return
     const run = batch.runs.get(body.value.runId)
+    if (body.case === 'took') {
+      const asItWas = run !== undefined && Number(body.value.epoch) === run.epoch && run.state !== 'queued'
+      if (!asItWas || (run.nodeId !== batch.node.id && !(await deps.took(run, batch.node.id)))) {
+        drop('not_its_run', frame, batch.node)
+      } else run.nodeId = batch.node.id
+      return
+    }
     if (run === undefined || run.nodeId !== batch.node.id) {
       drop('not_its_run', frame, batch.node)
       return
@@ -288,8 +297,8 @@ export function ingest(deps: IngestDeps) {
 
 function isOfRun(
   body: NodeFrame['body'],
-): body is Extract<typeof body, { case: 'accept' | 'event' | 'complete' | 'approval' | 'childAsk' }> {
-  return (['accept', 'event', 'complete', 'approval', 'childAsk'] as const).some(one => one === body.case)
+): body is Extract<typeof body, { case: 'accept' | 'event' | 'complete' | 'approval' | 'childAsk' | 'took' }> {
+  return (['accept', 'event', 'complete', 'approval', 'childAsk', 'took'] as const).some(one => one === body.case)
 }
 
 /** What a number of the wire must be to be one of ours. */

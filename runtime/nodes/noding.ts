@@ -36,7 +36,9 @@ import { provenBackends, statusOf } from './node.ts'
 import { nodeLinks } from './node-link.ts'
 import { EMBEDDED_POOL, POOL_LABEL } from './placement.ts'
 import { poolCredentials } from './pool-credentials.ts'
+import { orderTo, standIn } from './stand-in.ts'
 import { nodeStore } from './store.ts'
+import { tookOver } from './took-over.ts'
 import { type TunnelTimes, tunnelTimes } from './tunnel-times.ts'
 import type { TunnelEndpoint } from './well-known.ts'
 
@@ -85,7 +87,7 @@ export function noding(options: NodingOptions) {
   const store = nodeStore(db)
   const far = farStore(db)
   const links = nodeLinks()
-  const data = farData(links)
+  const data = farData(links, store)
   const credentials = poolCredentials({ db, nodes: store, links, now, conceal: log.redact.register })
   const dropped = metrics.counter(
     'waybill_tunnel_frames_dropped_total',
@@ -120,7 +122,7 @@ export function noding(options: NodingOptions) {
     return mine
   }
   const wakeNode = (nodeId: string) => links.get(nodeId)?.wake()
-  const endNow = ending({ ...shared, far, nodes: store, wakeNode })
+  const endNow = ending({ ...shared, far, nodes: store, wakeNode, orderTo: orderTo(links, store) })
   const end: typeof endNow = (id, how) => inTurn(() => endNow(id, how))
   const offering = dispatcher({ db, log, now, links, far, nodes: store, versionOf: options.versionOf })
   let ownRuns: RunStore | undefined
@@ -130,6 +132,7 @@ export function noding(options: NodingOptions) {
     runs: () => ownRuns!,
   })
   const write = ingest({
+    took: tookOver({ db, nodes: store, wake: nodeId => links.get(nodeId)?.wake() }),
     child,
     ...{ ...shared, store: far, log, dropped },
     requeued(nodeId, { id: runId, epoch: tries, pinned }) {
@@ -223,6 +226,7 @@ export function noding(options: NodingOptions) {
       counts[status]++
       const away = node.lastSeenMs === undefined ? 0 : nowMs - node.lastSeenMs
       if (status === 'lost') await tellLost(node.id, node.tenantId, node.pool)
+      if (status === 'lost' || status === 'offline') await handOver(node.id)
       if (lostAfterMs === 0 || away <= lostAfterMs || links.get(node.id)) continue
       for (const run of await far.openOn(node.id)) {
         const message = `its node was away for more than ${Math.round(lostAfterMs / 3_600_000)} h`
@@ -231,6 +235,14 @@ export function noding(options: NodingOptions) {
     }
     for (const [status, count] of Object.entries(counts)) standing.set(count, { status })
     offering.wake()
+  }
+
+  /** What an absent node was to do, another one with its store can do. */
+  async function handOver(nodeId: string): Promise<void> {
+    const other = await standIn(links, store, nodeId)
+    if (other === undefined || other.nodeId === nodeId) return
+    await inTurn(() => db.write(store.handOver(nodeId, other.nodeId)))
+    other.wake()
   }
 
   /** Once for each absence, whoever notices it first. */
@@ -318,8 +330,9 @@ export function noding(options: NodingOptions) {
       const valueSealed = await sealTo(poolKey, utf8(JSON.stringify(signal)), signalPlace(runId))
       const value = { runId, name: signal.name, valueSealed }
       const { controlBytes } = await import('../../shared/tunnel/control-bytes.ts')
-      await db.write([store.frame(run.nodeId, controlBytes({ case: 'signal', value }))])
-      wakeNode(run.nodeId)
+      const node = await orderTo(links, store)(run.nodeId)
+      await db.write([store.frame(node, controlBytes({ case: 'signal', value }))])
+      wakeNode(node)
       return true
     },
 

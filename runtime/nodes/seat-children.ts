@@ -14,7 +14,7 @@ import type { SeatIdentity } from './seat.ts'
  * them here; until then it stands in the store that they were asked for, in the commit that asks.
  */
 export function seatChildren(
-  { poolKeys, news }: Pick<SeatIdentity, 'poolKeys' | 'news'>,
+  { poolKeys, news, speaksAs }: Pick<SeatIdentity, 'poolKeys' | 'news' | 'speaksAs'>,
   { db, runs, sha256 }: { db: Db; runs: Pick<RunStore, 'get'>; sha256: Sha256 },
 ) {
   return (parent: { id: string; epoch: number }): ChildRuns => ({
@@ -29,8 +29,8 @@ export function seatChildren(
         and not exists (select 1 from tunnel_children where child_id = ?1)`
       await db.write([
         {
-          sql: `insert into tunnel_outbox (frame) select ?4 where ${owns}`,
-          args: [id, parent.id, parent.epoch, JSON.stringify(ask)],
+          sql: `insert into tunnel_outbox (frame, node_id) select ?4, ?5 where ${owns}`,
+          args: [id, parent.id, parent.epoch, JSON.stringify(ask), speaksAs],
         },
         {
           sql: `insert into tunnel_children (child_id, parent_id) select ?1, ?2 where ${owns}`,

@@ -35,6 +35,7 @@ import { decisionPlace, signalPlace } from './far-approvals.ts'
 import type { FarApproval, FarData, FarEventText } from './far-data.ts'
 import { type News, newsOf } from './news.ts'
 import { type SeatCredentialsDeps, seatCredentials } from './seat-credentials.ts'
+import { seatOthers } from './seat-others.ts'
 
 /** A piece of the text of a turn, as it is said; `seq` 1 begins the text anew. */
 export interface Piece {
@@ -53,6 +54,8 @@ export interface SeatIdentity {
   /** 32 bytes under which it seals the credentials that it is given. */
   sealKey: Uint8Array<ArrayBuffer>
   signer: Signer
+  /** Its id, where other nodes have the same store, and null where it has one of its own. */
+  speaksAs: string | null
   /** Something was committed that the control plane is to be told; `soon`: somebody waits for it. */
   news: (soon: boolean) => void
   /** A piece of what is said in a turn. */
@@ -82,14 +85,15 @@ const decoder = new TextDecoder()
 /** More than a run can have. */
 const MOST_EVENTS = 100_000
 type Forked = Pick<Assign, 'forkedRun' | 'forkedStep'>
-const accept = (news: Extract<News, { t: 'accept' }>): InStatement => ({
-  sql: 'insert into tunnel_outbox (frame) values (?)',
-  args: [JSON.stringify(news)],
-})
-
 export function seat(identity: SeatIdentity, deps: SeatDeps) {
   const { db, sha256, runs, engine, approvals, now, log, dayOf } = deps
-  const { tenantId, pool, poolKeys, signer, nodeId } = identity
+  const { tenantId, pool, poolKeys, signer, nodeId, speaksAs } = identity
+
+  const tell = (news: News): InStatement => ({
+    sql: 'insert into tunnel_outbox (frame, node_id) values (?, ?)',
+    args: [JSON.stringify(news), speaksAs],
+  })
+  const accept = (news: Extract<News, { t: 'accept' }>): InStatement => tell(news)
 
   async function opened<T>(box: Uint8Array, place: string): Promise<T> {
     return JSON.parse(decoder.decode(await openSealed(poolKeys, box, place))) as T
@@ -145,8 +149,9 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
           args: [versionId, tenantId, agentId, number, JSON.stringify(manifest), manifestHash, createdMs],
         },
         {
-          sql: 'insert into tunnel_runs (run_id, epoch) values (?1, ?2) on conflict do update set epoch = ?2',
-          args: [runId, Number(epoch)],
+          sql: `insert into tunnel_runs (run_id, epoch, node_id) values (?1, ?2, ?3)
+            on conflict do update set epoch = ?2`,
+          args: [runId, Number(epoch), speaksAs],
         },
         ...limitOf(agentId, agentName, sent),
         ...(sent.sessionId === ''
@@ -180,7 +185,7 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
     const unit = { runId, epoch: 0, events, approvals: [] }
     return {
       begin: { events, forkedFrom: { runId: forkedRun, stepId: forkedStep } },
-      tell: [blobs, ...newsOf()([unit])],
+      tell: [blobs, ...newsOf(speaksAs)([unit])],
     }
   }
 
@@ -289,7 +294,7 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
     if (error !== '') log.error('a credential of the control plane cannot be kept', { ref: put.ref, reason: error })
     if (put.remove) return
     const news: News = { t: 'credential', ref: put.ref, error }
-    await db.write([{ sql: 'insert into tunnel_outbox (frame) values (?)', args: [JSON.stringify(news)] }])
+    await db.write([tell(news)])
     identity.news(true)
   }
 
@@ -368,6 +373,10 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
         const value = { runId, stepId, approvalId, reason, expiresUnix: BigInt(Math.ceil(expires / 1000)) }
         return create(NodeFrameSchema, { body: { case: 'approval', value } })
       }
+      case 'took': {
+        const value = { runId: news.run, epoch: BigInt(epoch) }
+        return create(NodeFrameSchema, { body: { case: 'took', value } })
+      }
       case 'child': {
         const { run: runId, child: childId, agent: agentName, box, hash, length } = news
         const value = {
@@ -392,9 +401,28 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
     return rows
   }
 
+  const others = speaksAs === null ? undefined : seatOthers(speaksAs, db)
+
   return {
     nodeId,
     active: () => engine.active,
+
+    /** Which store this is, the same for all who have it. */
+    async storeId(): Promise<string> {
+      const [, found] = await db.write([
+        {
+          sql: `insert into runtime_meta (key, value) values ('store_id', ?) on conflict do nothing`,
+          args: [crypto.randomUUID()],
+        },
+        `select value from runtime_meta where key = 'store_id'`,
+      ])
+      return String(found?.rows[0]?.[0])
+    },
+
+    /** With each heartbeat: the nodes that share the store see this one, and it sees them. */
+    async beat(lostMs: number): Promise<void> {
+      if (others && (await others.beat(now().getTime(), lostMs))) identity.news(true)
+    },
 
     /** What the control plane ordered, in order; orders for new runs that stand together share a commit. */
     async handle(frames: readonly ControlFrame[]): Promise<void> {
@@ -415,8 +443,8 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
     async untold(afterId: number, most: number): Promise<OutboxRow<NodeFrame>[]> {
       const { rows } = await db.execute({
         sql: `select o.id, o.frame, t.epoch from tunnel_outbox o left join tunnel_runs t on t.run_id = o.frame ->> 'run'
-          where o.id > ? order by o.id limit ?`,
-        args: [afterId, most],
+          where o.id > ? and o.node_id is ? order by o.id limit ?`,
+        args: [afterId, speaksAs, most],
       })
       const made: OutboxRow<NodeFrame>[] = []
       for (const row of rows) {
@@ -429,7 +457,7 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
     },
 
     async told(upToId: number): Promise<void> {
-      await db.execute({ sql: 'delete from tunnel_outbox where id <= ?', args: [upToId] })
+      await db.execute({ sql: 'delete from tunnel_outbox where id <= ? and node_id is ?', args: [upToId, speaksAs] })
     },
 
     /** The runs that this node has something to do or to tell about. */

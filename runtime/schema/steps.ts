@@ -14,6 +14,7 @@ import { schedulesStep } from './schedules-step.ts'
 import { sealingStep } from './sealing-step.ts'
 import { sessionsStep } from './sessions-step.ts'
 import { settingsStep } from './settings-step.ts'
+import { sharedPoolStep } from './shared-pool-step.ts'
 import { usersStep } from './users-step.ts'
 import { webhooksStep } from './webhooks-step.ts'
 
@@ -44,4 +45,5 @@ export const runtimeSteps: readonly Migration[] = [
   usersStep,
   pinnedStep,
   farTalkStep,
+  sharedPoolStep,
 ]

@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gateway.proto.
  */
 export const file_gateway: GenFile = /*@__PURE__*/
-  fileDesc("Cg1nYXRld2F5LnByb3RvEg93YXliaWxsLm5vZGUudjEieQoMRW5yb2xSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEgwKBG5hbWUYAiABKAkSEAoIc2lnbl9rZXkYAyABKAwSDwoHYm94X2tleRgEIAEoDBIPCgd2ZXJzaW9uGAUgASgJEgoKAm9zGAYgASgJEgwKBGFyY2gYByABKAkigwEKCkVucm9sUmVwbHkSDwoHbm9kZV9pZBgBIAEoCRIRCgl0ZW5hbnRfaWQYAiABKAkSDAoEcG9vbBgDIAEoCRIUCgxhY2Nlc3NfdG9rZW4YBCABKAkSFAoMZXhwaXJlc191bml4GAUgASgDEhcKD3Bvb2xfa2V5X3NlYWxlZBgGIAEoDCJUCg5SZWZyZXNoUmVxdWVzdBIPCgdub2RlX2lkGAEgASgJEg8KB2F0X3VuaXgYAiABKAMSDQoFbm9uY2UYAyABKAwSEQoJc2lnbmF0dXJlGAQgASgMIjoKDFJlZnJlc2hSZXBseRIUCgxhY2Nlc3NfdG9rZW4YASABKAkSFAoMZXhwaXJlc191bml4GAIgASgDIvIFCglOb2RlRnJhbWUSCwoDc2VxGAEgASgEEgsKA2FjaxgCIAEoBBInCgVoZWxsbxgKIAEoCzIWLndheWJpbGwubm9kZS52MS5IZWxsb0gAEi8KCWhlYXJ0YmVhdBgLIAEoCzIaLndheWJpbGwubm9kZS52MS5IZWFydGJlYXRIABIpCgZhY2NlcHQYDCABKAsyFy53YXliaWxsLm5vZGUudjEuQWNjZXB0SAASJwoFZXZlbnQYDSABKAsyFi53YXliaWxsLm5vZGUudjEuRXZlbnRIABItCghjb21wbGV0ZRgOIAEoCzIZLndheWJpbGwubm9kZS52MS5Db21wbGV0ZUgAEjAKCGFwcHJvdmFsGA8gASgLMhwud2F5YmlsbC5ub2RlLnYxLkFwcHJvdmFsQXNrSAASNgoNcmVhZF9yZXNwb25zZRgQIAEoCzIdLndheWJpbGwubm9kZS52MS5SZWFkUmVzcG9uc2VIABIwCgpzZWNyZXRfYWNrGBEgASgLMhoud2F5YmlsbC5ub2RlLnYxLlNlY3JldEFja0gAEjYKDXNlc3Npb25fZGVsdGEYEiABKAsyHS53YXliaWxsLm5vZGUudjEuU2Vzc2lvbkRlbHRhSAASNAoMc2Vzc2lvbl9kb25lGBMgASgLMhwud2F5YmlsbC5ub2RlLnYxLlNlc3Npb25Eb25lSAASMAoKYnVkZ2V0X2FzaxgUIAEoCzIaLndheWJpbGwubm9kZS52MS5CdWRnZXRBc2tIABIlCgRwb25nGBUgASgLMhUud2F5YmlsbC5ub2RlLnYxLlBvbmdIABIoCghhY2tfb25seRgWIAEoCzIULndheWJpbGwubm9kZS52MS5BY2tIABIpCgZidW5kbGUYFyABKAsyFy53YXliaWxsLm5vZGUudjEuQnVuZGxlSAASLgoJY2hpbGRfYXNrGBggASgLMhkud2F5YmlsbC5ub2RlLnYxLkNoaWxkQXNrSABCBgoEYm9keSI0CgZCdW5kbGUSKgoGZnJhbWVzGAEgAygLMhoud2F5YmlsbC5ub2RlLnYxLk5vZGVGcmFtZSKNBgoMQ29udHJvbEZyYW1lEgsKA3NlcRgBIAEoBBILCgNhY2sYAiABKAQSKwoHd2VsY29tZRgKIAEoCzIYLndheWJpbGwubm9kZS52MS5XZWxjb21lSAASKQoGYXNzaWduGAsgASgLMhcud2F5YmlsbC5ub2RlLnYxLkFzc2lnbkgAEikKBmNhbmNlbBgMIAEoCzIXLndheWJpbGwubm9kZS52MS5DYW5jZWxIABI1CghhcHByb3ZhbBgNIAEoCzIhLndheWJpbGwubm9kZS52MS5BcHByb3ZhbERlY2lzaW9uSAASNAoMcmVhZF9yZXF1ZXN0GA4gASgLMhwud2F5YmlsbC5ub2RlLnYxLlJlYWRSZXF1ZXN0SAASMAoKc2VjcmV0X3B1dBgPIAEoCzIaLndheWJpbGwubm9kZS52MS5TZWNyZXRQdXRIABI0CgxzZXNzaW9uX29wZW4YECABKAsyHC53YXliaWxsLm5vZGUudjEuU2Vzc2lvbk9wZW5IABI6Cg9zZXNzaW9uX21lc3NhZ2UYESABKAsyHy53YXliaWxsLm5vZGUudjEuU2Vzc2lvbk1lc3NhZ2VIABI0CgxzZXNzaW9uX3N0b3AYEiABKAsyHC53YXliaWxsLm5vZGUudjEuU2Vzc2lvblN0b3BIABI0CgxidWRnZXRfZ3JhbnQYEyABKAsyHC53YXliaWxsLm5vZGUudjEuQnVkZ2V0R3JhbnRIABIpCgZzaWduYWwYFCABKAsyFy53YXliaWxsLm5vZGUudjEuU2lnbmFsSAASJwoFZHJhaW4YFSABKAsyFi53YXliaWxsLm5vZGUudjEuRHJhaW5IABIlCgRwaW5nGBYgASgLMhUud2F5YmlsbC5ub2RlLnYxLlBpbmdIABIoCghhY2tfb25seRgXIAEoCzIULndheWJpbGwubm9kZS52MS5BY2tIABI2Cg1jaGlsZF9yZWZ1c2VkGBggASgLMh0ud2F5YmlsbC5ub2RlLnYxLkNoaWxkUmVmdXNlZEgAQgYKBGJvZHki5AEKBUhlbGxvEg8KB25vZGVfaWQYASABKAkSEQoJc3RyZWFtX2lkGAIgASgJEhUKDWxhc3Rfc2Vlbl9zZXEYAyABKAQSIwoEaGVsZBgEIAMoCzIVLndheWJpbGwubm9kZS52MS5IZWxkEioKCGJhY2tlbmRzGAUgAygLMhgud2F5YmlsbC5ub2RlLnYxLkJhY2tlbmQSDQoFcHJvdG8YBiABKA0SDQoFc2xvdHMYByABKA0SDQoFdmNwdXMYCCABKAESEQoJbWVtb3J5X21iGAkgASgEEg8KB3ZlcnNpb24YCiABKAkiYgoHV2VsY29tZRIVCg1sYXN0X3NlZW5fc2VxGAEgASgEEhkKEWhlYXJ0YmVhdF9zZWNvbmRzGAIgASgNEhQKDGxvc3Rfc2Vjb25kcxgDIAEoDRIPCgdidW5kbGVzGAQgASgIIkkKBEhlbGQSDgoGcnVuX2lkGAEgASgJEg0KBWVwb2NoGAIgASgEEhIKCmxhc3RfZXZlbnQYAyABKAQSDgoGc3RhdHVzGAQgASgJIlkKB0JhY2tlbmQSDAoEbmFtZRgBIAEoCRIKCgJvaxgCIAEoCBIOCgZkZXRhaWwYAyABKAkSFQoNdmVyaWZpZWRfdW5peBgEIAEoAxINCgVhY2NlbBgFIAEoCSJZCglIZWFydGJlYXQSEwoLYWN0aXZlX3J1bnMYASABKA0SEgoKZnJlZV9zbG90cxgCIAEoDRILCgNjcHUYAyABKAESFgoObWVtb3J5X2ZyZWVfbWIYBCABKAQizAIKBkFzc2lnbhIOCgZydW5faWQYASABKAkSDQoFZXBvY2gYAiABKAQSGAoQYWdlbnRfdmVyc2lvbl9pZBgDIAEoCRIXCg9tYW5pZmVzdF9zZWFsZWQYBCABKAwSFAoMaW5wdXRfc2VhbGVkGAUgASgMEhIKCnNlc3Npb25faWQYBiABKAkSFwoPY3JlYXRlZF91bml4X21zGAcgASgDEh4KEXJ1bl9jb3N0X25hbm9fdXNkGAggASgDSACIAQESFQoNcnVuX2Nvc3RfaGFyZBgJIAEoCBISCgpmb3JrZWRfcnVuGAogASgJEhMKC2ZvcmtlZF9zdGVwGAsgASgJEhQKDHRleHRzX3NlYWxlZBgMIAEoDBISCgpwYXJlbnRfcnVuGA0gASgJEg0KBWRlcHRoGA4gASgNQhQKEl9ydW5fY29zdF9uYW5vX3VzZCJDCgZBY2NlcHQSDgoGcnVuX2lkGAEgASgJEg0KBWVwb2NoGAIgASgEEgoKAm9rGAMgASgIEg4KBnJlYXNvbhgEIAEoCSLQAQoFRXZlbnQSDgoGcnVuX2lkGAEgASgJEg0KBWVwb2NoGAIgASgEEhEKCWV2ZW50X3NlcRgDIAEoBBIMCgRraW5kGAQgASgJEg8KB3N0ZXBfaWQYBSABKAkSDwoHYXR0ZW1wdBgGIAEoDRIKCgJhdBgHIAEoCRIMCgRoYXNoGAggASgMEhEKCXRva2Vuc19pbhgJIAEoBBISCgp0b2tlbnNfb3V0GAogASgEEhUKDWNvc3RfbmFub191c2QYCyABKAMSDQoFbW9kZWwYDCABKAkiwAIKCENvbXBsZXRlEg4KBnJ1bl9pZBgBIAEoCRINCgVlcG9jaBgCIAEoBBIOCgZzdGF0dXMYAyABKAkSEgoKZXJyb3JfY29kZRgEIAEoCRIMCgRoZWFkGAUgASgMEhMKC2V2ZW50X2NvdW50GAYgASgEEhIKCmlucHV0X2hhc2gYByABKAwSEwoLb3V0cHV0X2hhc2gYCCABKAwSEQoJdG9rZW5zX2luGAkgASgEEhIKCnRva2Vuc19vdXQYCiABKAQSFQoNY29zdF9uYW5vX3VzZBgLIAEoAxIWCg5ub2RlX3NpZ25hdHVyZRgMIAEoDBISCgplcnJvcl9zdGVwGA0gASgJEg4KBm1vZGVscxgOIAMoCRIRCglpc29sYXRpb24YDyABKAkSGAoQZmluaXNoZWRfdW5peF9tcxgQIAEoAyKPAQoIQ2hpbGRBc2sSDgoGcnVuX2lkGAEgASgJEg0KBWVwb2NoGAIgASgEEhAKCGNoaWxkX2lkGAMgASgJEhIKCmFnZW50X25hbWUYBCABKAkSFAoMaW5wdXRfc2VhbGVkGAUgASgMEhIKCmlucHV0X2hhc2gYBiABKAwSFAoMaW5wdXRfbGVuZ3RoGAcgASgEIk8KDENoaWxkUmVmdXNlZBIOCgZydW5faWQYASABKAkSEAoIY2hpbGRfaWQYAiABKAkSDAoEY29kZRgDIAEoCRIPCgdtZXNzYWdlGAQgASgJIjgKBkNhbmNlbBIOCgZydW5faWQYASABKAkSDgoGcmVhc29uGAIgASgJEg4KBnJlbW92ZRgDIAEoCCJpCgtBcHByb3ZhbEFzaxIOCgZydW5faWQYASABKAkSDwoHc3RlcF9pZBgCIAEoCRITCgthcHByb3ZhbF9pZBgDIAEoCRIOCgZyZWFzb24YBCABKAkSFAoMZXhwaXJlc191bml4GAUgASgDImAKEEFwcHJvdmFsRGVjaXNpb24SDgoGcnVuX2lkGAEgASgJEhMKC2FwcHJvdmFsX2lkGAIgASgJEhAKCGRlY2lzaW9uGAMgASgJEhUKDWRldGFpbF9zZWFsZWQYBCABKAwiZQoLUmVhZFJlcXVlc3QSEgoKcmVxdWVzdF9pZBgBIAEoCRIMCgRraW5kGAIgASgJEgoKAmlkGAMgASgJEgwKBGZyb20YBCABKAQSDQoFbGltaXQYBSABKA0SCwoDYm94GAYgASgMIk4KDFJlYWRSZXNwb25zZRISCgpyZXF1ZXN0X2lkGAEgASgJEg4KBnN0YXR1cxgCIAEoDRIMCgRib2R5GAMgASgMEgwKBGxhc3QYBCABKAgiOAoJU2VjcmV0UHV0EgsKA3JlZhgBIAEoCRIOCgZzZWFsZWQYAiABKAwSDgoGcmVtb3ZlGAMgASgIIjMKCVNlY3JldEFjaxILCgNyZWYYASABKAkSCgoCb2sYAiABKAgSDQoFZXJyb3IYAyABKAkiVAoLU2Vzc2lvbk9wZW4SEgoKc2Vzc2lvbl9pZBgBIAEoCRIYChBhZ2VudF92ZXJzaW9uX2lkGAIgASgJEhcKD21hbmlmZXN0X3NlYWxlZBgDIAEoDCJNCg5TZXNzaW9uTWVzc2FnZRISCgpzZXNzaW9uX2lkGAEgASgJEg8KB3R1cm5faWQYAiABKAkSFgoOY29udGVudF9zZWFsZWQYAyABKAwiTwoMU2Vzc2lvbkRlbHRhEhIKCnNlc3Npb25faWQYASABKAkSDwoHdHVybl9pZBgCIAEoCRILCgNzZXEYAyABKA0SDQoFZGVsdGEYBCABKAwiVQoLU2Vzc2lvbkRvbmUSEgoKc2Vzc2lvbl9pZBgBIAEoCRIPCgd0dXJuX2lkGAIgASgJEhIKCmVycm9yX2NvZGUYAyABKAkSDQoFcmVwbHkYBCABKAwiMQoLU2Vzc2lvblN0b3ASEgoKc2Vzc2lvbl9pZBgBIAEoCRIOCgZyZW1vdmUYAiABKAgiVgoJQnVkZ2V0QXNrEhIKCnJlcXVlc3RfaWQYASABKAkSDgoGcnVuX2lkGAIgASgJEhUKDWNvc3RfbmFub191c2QYAyABKAMSDgoGdG9rZW5zGAQgASgEIkgKC0J1ZGdldEdyYW50EhIKCnJlcXVlc3RfaWQYASABKAkSFQoNY29zdF9uYW5vX3VzZBgCIAEoAxIOCgZ0b2tlbnMYAyABKAQiPAoGU2lnbmFsEg4KBnJ1bl9pZBgBIAEoCRIMCgRuYW1lGAIgASgJEhQKDHZhbHVlX3NlYWxlZBgDIAEoDCITCgVEcmFpbhIKCgJvbhgBIAEoCCIRCgRQaW5nEgkKAW4YASABKAQiEQoEUG9uZxIJCgFuGAEgASgEIgUKA0FjazLnAQoLTm9kZUdhdGV3YXkSQwoFRW5yb2wSHS53YXliaWxsLm5vZGUudjEuRW5yb2xSZXF1ZXN0Ghsud2F5YmlsbC5ub2RlLnYxLkVucm9sUmVwbHkSSQoHUmVmcmVzaBIfLndheWJpbGwubm9kZS52MS5SZWZyZXNoUmVxdWVzdBodLndheWJpbGwubm9kZS52MS5SZWZyZXNoUmVwbHkSSAoHQ29ubmVjdBIaLndheWJpbGwubm9kZS52MS5Ob2RlRnJhbWUaHS53YXliaWxsLm5vZGUudjEuQ29udHJvbEZyYW1lKAEwAWIGcHJvdG8z");
+  fileDesc("Cg1nYXRld2F5LnByb3RvEg93YXliaWxsLm5vZGUudjEieQoMRW5yb2xSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEgwKBG5hbWUYAiABKAkSEAoIc2lnbl9rZXkYAyABKAwSDwoHYm94X2tleRgEIAEoDBIPCgd2ZXJzaW9uGAUgASgJEgoKAm9zGAYgASgJEgwKBGFyY2gYByABKAkigwEKCkVucm9sUmVwbHkSDwoHbm9kZV9pZBgBIAEoCRIRCgl0ZW5hbnRfaWQYAiABKAkSDAoEcG9vbBgDIAEoCRIUCgxhY2Nlc3NfdG9rZW4YBCABKAkSFAoMZXhwaXJlc191bml4GAUgASgDEhcKD3Bvb2xfa2V5X3NlYWxlZBgGIAEoDCJUCg5SZWZyZXNoUmVxdWVzdBIPCgdub2RlX2lkGAEgASgJEg8KB2F0X3VuaXgYAiABKAMSDQoFbm9uY2UYAyABKAwSEQoJc2lnbmF0dXJlGAQgASgMIjoKDFJlZnJlc2hSZXBseRIUCgxhY2Nlc3NfdG9rZW4YASABKAkSFAoMZXhwaXJlc191bml4GAIgASgDIpkGCglOb2RlRnJhbWUSCwoDc2VxGAEgASgEEgsKA2FjaxgCIAEoBBInCgVoZWxsbxgKIAEoCzIWLndheWJpbGwubm9kZS52MS5IZWxsb0gAEi8KCWhlYXJ0YmVhdBgLIAEoCzIaLndheWJpbGwubm9kZS52MS5IZWFydGJlYXRIABIpCgZhY2NlcHQYDCABKAsyFy53YXliaWxsLm5vZGUudjEuQWNjZXB0SAASJwoFZXZlbnQYDSABKAsyFi53YXliaWxsLm5vZGUudjEuRXZlbnRIABItCghjb21wbGV0ZRgOIAEoCzIZLndheWJpbGwubm9kZS52MS5Db21wbGV0ZUgAEjAKCGFwcHJvdmFsGA8gASgLMhwud2F5YmlsbC5ub2RlLnYxLkFwcHJvdmFsQXNrSAASNgoNcmVhZF9yZXNwb25zZRgQIAEoCzIdLndheWJpbGwubm9kZS52MS5SZWFkUmVzcG9uc2VIABIwCgpzZWNyZXRfYWNrGBEgASgLMhoud2F5YmlsbC5ub2RlLnYxLlNlY3JldEFja0gAEjYKDXNlc3Npb25fZGVsdGEYEiABKAsyHS53YXliaWxsLm5vZGUudjEuU2Vzc2lvbkRlbHRhSAASNAoMc2Vzc2lvbl9kb25lGBMgASgLMhwud2F5YmlsbC5ub2RlLnYxLlNlc3Npb25Eb25lSAASMAoKYnVkZ2V0X2FzaxgUIAEoCzIaLndheWJpbGwubm9kZS52MS5CdWRnZXRBc2tIABIlCgRwb25nGBUgASgLMhUud2F5YmlsbC5ub2RlLnYxLlBvbmdIABIoCghhY2tfb25seRgWIAEoCzIULndheWJpbGwubm9kZS52MS5BY2tIABIpCgZidW5kbGUYFyABKAsyFy53YXliaWxsLm5vZGUudjEuQnVuZGxlSAASLgoJY2hpbGRfYXNrGBggASgLMhkud2F5YmlsbC5ub2RlLnYxLkNoaWxkQXNrSAASJQoEdG9vaxgZIAEoCzIVLndheWJpbGwubm9kZS52MS5Ub29rSABCBgoEYm9keSI0CgZCdW5kbGUSKgoGZnJhbWVzGAEgAygLMhoud2F5YmlsbC5ub2RlLnYxLk5vZGVGcmFtZSKNBgoMQ29udHJvbEZyYW1lEgsKA3NlcRgBIAEoBBILCgNhY2sYAiABKAQSKwoHd2VsY29tZRgKIAEoCzIYLndheWJpbGwubm9kZS52MS5XZWxjb21lSAASKQoGYXNzaWduGAsgASgLMhcud2F5YmlsbC5ub2RlLnYxLkFzc2lnbkgAEikKBmNhbmNlbBgMIAEoCzIXLndheWJpbGwubm9kZS52MS5DYW5jZWxIABI1CghhcHByb3ZhbBgNIAEoCzIhLndheWJpbGwubm9kZS52MS5BcHByb3ZhbERlY2lzaW9uSAASNAoMcmVhZF9yZXF1ZXN0GA4gASgLMhwud2F5YmlsbC5ub2RlLnYxLlJlYWRSZXF1ZXN0SAASMAoKc2VjcmV0X3B1dBgPIAEoCzIaLndheWJpbGwubm9kZS52MS5TZWNyZXRQdXRIABI0CgxzZXNzaW9uX29wZW4YECABKAsyHC53YXliaWxsLm5vZGUudjEuU2Vzc2lvbk9wZW5IABI6Cg9zZXNzaW9uX21lc3NhZ2UYESABKAsyHy53YXliaWxsLm5vZGUudjEuU2Vzc2lvbk1lc3NhZ2VIABI0CgxzZXNzaW9uX3N0b3AYEiABKAsyHC53YXliaWxsLm5vZGUudjEuU2Vzc2lvblN0b3BIABI0CgxidWRnZXRfZ3JhbnQYEyABKAsyHC53YXliaWxsLm5vZGUudjEuQnVkZ2V0R3JhbnRIABIpCgZzaWduYWwYFCABKAsyFy53YXliaWxsLm5vZGUudjEuU2lnbmFsSAASJwoFZHJhaW4YFSABKAsyFi53YXliaWxsLm5vZGUudjEuRHJhaW5IABIlCgRwaW5nGBYgASgLMhUud2F5YmlsbC5ub2RlLnYxLlBpbmdIABIoCghhY2tfb25seRgXIAEoCzIULndheWJpbGwubm9kZS52MS5BY2tIABI2Cg1jaGlsZF9yZWZ1c2VkGBggASgLMh0ud2F5YmlsbC5ub2RlLnYxLkNoaWxkUmVmdXNlZEgAQgYKBGJvZHki9gEKBUhlbGxvEg8KB25vZGVfaWQYASABKAkSEQoJc3RyZWFtX2lkGAIgASgJEhUKDWxhc3Rfc2Vlbl9zZXEYAyABKAQSIwoEaGVsZBgEIAMoCzIVLndheWJpbGwubm9kZS52MS5IZWxkEioKCGJhY2tlbmRzGAUgAygLMhgud2F5YmlsbC5ub2RlLnYxLkJhY2tlbmQSDQoFcHJvdG8YBiABKA0SDQoFc2xvdHMYByABKA0SDQoFdmNwdXMYCCABKAESEQoJbWVtb3J5X21iGAkgASgEEg8KB3ZlcnNpb24YCiABKAkSEAoIc3RvcmVfaWQYCyABKAkiYgoHV2VsY29tZRIVCg1sYXN0X3NlZW5fc2VxGAEgASgEEhkKEWhlYXJ0YmVhdF9zZWNvbmRzGAIgASgNEhQKDGxvc3Rfc2Vjb25kcxgDIAEoDRIPCgdidW5kbGVzGAQgASgIIkkKBEhlbGQSDgoGcnVuX2lkGAEgASgJEg0KBWVwb2NoGAIgASgEEhIKCmxhc3RfZXZlbnQYAyABKAQSDgoGc3RhdHVzGAQgASgJIlkKB0JhY2tlbmQSDAoEbmFtZRgBIAEoCRIKCgJvaxgCIAEoCBIOCgZkZXRhaWwYAyABKAkSFQoNdmVyaWZpZWRfdW5peBgEIAEoAxINCgVhY2NlbBgFIAEoCSJZCglIZWFydGJlYXQSEwoLYWN0aXZlX3J1bnMYASABKA0SEgoKZnJlZV9zbG90cxgCIAEoDRILCgNjcHUYAyABKAESFgoObWVtb3J5X2ZyZWVfbWIYBCABKAQizAIKBkFzc2lnbhIOCgZydW5faWQYASABKAkSDQoFZXBvY2gYAiABKAQSGAoQYWdlbnRfdmVyc2lvbl9pZBgDIAEoCRIXCg9tYW5pZmVzdF9zZWFsZWQYBCABKAwSFAoMaW5wdXRfc2VhbGVkGAUgASgMEhIKCnNlc3Npb25faWQYBiABKAkSFwoPY3JlYXRlZF91bml4X21zGAcgASgDEh4KEXJ1bl9jb3N0X25hbm9fdXNkGAggASgDSACIAQESFQoNcnVuX2Nvc3RfaGFyZBgJIAEoCBISCgpmb3JrZWRfcnVuGAogASgJEhMKC2ZvcmtlZF9zdGVwGAsgASgJEhQKDHRleHRzX3NlYWxlZBgMIAEoDBISCgpwYXJlbnRfcnVuGA0gASgJEg0KBWRlcHRoGA4gASgNQhQKEl9ydW5fY29zdF9uYW5vX3VzZCJDCgZBY2NlcHQSDgoGcnVuX2lkGAEgASgJEg0KBWVwb2NoGAIgASgEEgoKAm9rGAMgASgIEg4KBnJlYXNvbhgEIAEoCSLQAQoFRXZlbnQSDgoGcnVuX2lkGAEgASgJEg0KBWVwb2NoGAIgASgEEhEKCWV2ZW50X3NlcRgDIAEoBBIMCgRraW5kGAQgASgJEg8KB3N0ZXBfaWQYBSABKAkSDwoHYXR0ZW1wdBgGIAEoDRIKCgJhdBgHIAEoCRIMCgRoYXNoGAggASgMEhEKCXRva2Vuc19pbhgJIAEoBBISCgp0b2tlbnNfb3V0GAogASgEEhUKDWNvc3RfbmFub191c2QYCyABKAMSDQoFbW9kZWwYDCABKAkiwAIKCENvbXBsZXRlEg4KBnJ1bl9pZBgBIAEoCRINCgVlcG9jaBgCIAEoBBIOCgZzdGF0dXMYAyABKAkSEgoKZXJyb3JfY29kZRgEIAEoCRIMCgRoZWFkGAUgASgMEhMKC2V2ZW50X2NvdW50GAYgASgEEhIKCmlucHV0X2hhc2gYByABKAwSEwoLb3V0cHV0X2hhc2gYCCABKAwSEQoJdG9rZW5zX2luGAkgASgEEhIKCnRva2Vuc19vdXQYCiABKAQSFQoNY29zdF9uYW5vX3VzZBgLIAEoAxIWCg5ub2RlX3NpZ25hdHVyZRgMIAEoDBISCgplcnJvcl9zdGVwGA0gASgJEg4KBm1vZGVscxgOIAMoCRIRCglpc29sYXRpb24YDyABKAkSGAoQZmluaXNoZWRfdW5peF9tcxgQIAEoAyIlCgRUb29rEg4KBnJ1bl9pZBgBIAEoCRINCgVlcG9jaBgCIAEoBCKPAQoIQ2hpbGRBc2sSDgoGcnVuX2lkGAEgASgJEg0KBWVwb2NoGAIgASgEEhAKCGNoaWxkX2lkGAMgASgJEhIKCmFnZW50X25hbWUYBCABKAkSFAoMaW5wdXRfc2VhbGVkGAUgASgMEhIKCmlucHV0X2hhc2gYBiABKAwSFAoMaW5wdXRfbGVuZ3RoGAcgASgEIk8KDENoaWxkUmVmdXNlZBIOCgZydW5faWQYASABKAkSEAoIY2hpbGRfaWQYAiABKAkSDAoEY29kZRgDIAEoCRIPCgdtZXNzYWdlGAQgASgJIjgKBkNhbmNlbBIOCgZydW5faWQYASABKAkSDgoGcmVhc29uGAIgASgJEg4KBnJlbW92ZRgDIAEoCCJpCgtBcHByb3ZhbEFzaxIOCgZydW5faWQYASABKAkSDwoHc3RlcF9pZBgCIAEoCRITCgthcHByb3ZhbF9pZBgDIAEoCRIOCgZyZWFzb24YBCABKAkSFAoMZXhwaXJlc191bml4GAUgASgDImAKEEFwcHJvdmFsRGVjaXNpb24SDgoGcnVuX2lkGAEgASgJEhMKC2FwcHJvdmFsX2lkGAIgASgJEhAKCGRlY2lzaW9uGAMgASgJEhUKDWRldGFpbF9zZWFsZWQYBCABKAwiZQoLUmVhZFJlcXVlc3QSEgoKcmVxdWVzdF9pZBgBIAEoCRIMCgRraW5kGAIgASgJEgoKAmlkGAMgASgJEgwKBGZyb20YBCABKAQSDQoFbGltaXQYBSABKA0SCwoDYm94GAYgASgMIk4KDFJlYWRSZXNwb25zZRISCgpyZXF1ZXN0X2lkGAEgASgJEg4KBnN0YXR1cxgCIAEoDRIMCgRib2R5GAMgASgMEgwKBGxhc3QYBCABKAgiOAoJU2VjcmV0UHV0EgsKA3JlZhgBIAEoCRIOCgZzZWFsZWQYAiABKAwSDgoGcmVtb3ZlGAMgASgIIjMKCVNlY3JldEFjaxILCgNyZWYYASABKAkSCgoCb2sYAiABKAgSDQoFZXJyb3IYAyABKAkiVAoLU2Vzc2lvbk9wZW4SEgoKc2Vzc2lvbl9pZBgBIAEoCRIYChBhZ2VudF92ZXJzaW9uX2lkGAIgASgJEhcKD21hbmlmZXN0X3NlYWxlZBgDIAEoDCJNCg5TZXNzaW9uTWVzc2FnZRISCgpzZXNzaW9uX2lkGAEgASgJEg8KB3R1cm5faWQYAiABKAkSFgoOY29udGVudF9zZWFsZWQYAyABKAwiTwoMU2Vzc2lvbkRlbHRhEhIKCnNlc3Npb25faWQYASABKAkSDwoHdHVybl9pZBgCIAEoCRILCgNzZXEYAyABKA0SDQoFZGVsdGEYBCABKAwiVQoLU2Vzc2lvbkRvbmUSEgoKc2Vzc2lvbl9pZBgBIAEoCRIPCgd0dXJuX2lkGAIgASgJEhIKCmVycm9yX2NvZGUYAyABKAkSDQoFcmVwbHkYBCABKAwiMQoLU2Vzc2lvblN0b3ASEgoKc2Vzc2lvbl9pZBgBIAEoCRIOCgZyZW1vdmUYAiABKAgiVgoJQnVkZ2V0QXNrEhIKCnJlcXVlc3RfaWQYASABKAkSDgoGcnVuX2lkGAIgASgJEhUKDWNvc3RfbmFub191c2QYAyABKAMSDgoGdG9rZW5zGAQgASgEIkgKC0J1ZGdldEdyYW50EhIKCnJlcXVlc3RfaWQYASABKAkSFQoNY29zdF9uYW5vX3VzZBgCIAEoAxIOCgZ0b2tlbnMYAyABKAQiPAoGU2lnbmFsEg4KBnJ1bl9pZBgBIAEoCRIMCgRuYW1lGAIgASgJEhQKDHZhbHVlX3NlYWxlZBgDIAEoDCITCgVEcmFpbhIKCgJvbhgBIAEoCCIRCgRQaW5nEgkKAW4YASABKAQiEQoEUG9uZxIJCgFuGAEgASgEIgUKA0FjazLnAQoLTm9kZUdhdGV3YXkSQwoFRW5yb2wSHS53YXliaWxsLm5vZGUudjEuRW5yb2xSZXF1ZXN0Ghsud2F5YmlsbC5ub2RlLnYxLkVucm9sUmVwbHkSSQoHUmVmcmVzaBIfLndheWJpbGwubm9kZS52MS5SZWZyZXNoUmVxdWVzdBodLndheWJpbGwubm9kZS52MS5SZWZyZXNoUmVwbHkSSAoHQ29ubmVjdBIaLndheWJpbGwubm9kZS52MS5Ob2RlRnJhbWUaHS53YXliaWxsLm5vZGUudjEuQ29udHJvbEZyYW1lKAEwAWIGcHJvdG8z");
 
 /**
  * @generated from message waybill.node.v1.EnrolRequest
@@ -274,6 +274,12 @@ export type NodeFrame = Message<"waybill.node.v1.NodeFrame"> & {
      */
     value: ChildAsk;
     case: "childAsk";
+  } | {
+    /**
+     * @generated from field: waybill.node.v1.Took took = 25;
+     */
+    value: Took;
+    case: "took";
   } | { case: undefined; value?: undefined };
 };
 
@@ -478,6 +484,13 @@ export type Hello = Message<"waybill.node.v1.Hello"> & {
    * @generated from field: string version = 10;
    */
   version: string;
+
+  /**
+   * Which store it has; nodes that say the same share one.
+   *
+   * @generated from field: string store_id = 11;
+   */
+  storeId: string;
 };
 
 /**
@@ -924,6 +937,31 @@ export const CompleteSchema: GenMessage<Complete> = /*@__PURE__*/
   messageDesc(file_gateway, 15);
 
 /**
+ * A run of another node with the same store is this one's now.
+ *
+ * @generated from message waybill.node.v1.Took
+ */
+export type Took = Message<"waybill.node.v1.Took"> & {
+  /**
+   * @generated from field: string run_id = 1;
+   */
+  runId: string;
+
+  /**
+   * @generated from field: uint64 epoch = 2;
+   */
+  epoch: bigint;
+};
+
+/**
+ * @public
+ * Describes the message waybill.node.v1.Took.
+ * Use `create(TookSchema)` to create a new message.
+ */
+export const TookSchema: GenMessage<Took> = /*@__PURE__*/
+  messageDesc(file_gateway, 16);
+
+/**
  * A run calls another agent: the control plane makes that run, for the same node, or refuses it.
  *
  * @generated from message waybill.node.v1.ChildAsk
@@ -973,7 +1011,7 @@ export type ChildAsk = Message<"waybill.node.v1.ChildAsk"> & {
  * Use `create(ChildAskSchema)` to create a new message.
  */
 export const ChildAskSchema: GenMessage<ChildAsk> = /*@__PURE__*/
-  messageDesc(file_gateway, 16);
+  messageDesc(file_gateway, 17);
 
 /**
  * @generated from message waybill.node.v1.ChildRefused
@@ -1006,7 +1044,7 @@ export type ChildRefused = Message<"waybill.node.v1.ChildRefused"> & {
  * Use `create(ChildRefusedSchema)` to create a new message.
  */
 export const ChildRefusedSchema: GenMessage<ChildRefused> = /*@__PURE__*/
-  messageDesc(file_gateway, 17);
+  messageDesc(file_gateway, 18);
 
 /**
  * @generated from message waybill.node.v1.Cancel
@@ -1036,7 +1074,7 @@ export type Cancel = Message<"waybill.node.v1.Cancel"> & {
  * Use `create(CancelSchema)` to create a new message.
  */
 export const CancelSchema: GenMessage<Cancel> = /*@__PURE__*/
-  messageDesc(file_gateway, 18);
+  messageDesc(file_gateway, 19);
 
 /**
  * @generated from message waybill.node.v1.ApprovalAsk
@@ -1074,7 +1112,7 @@ export type ApprovalAsk = Message<"waybill.node.v1.ApprovalAsk"> & {
  * Use `create(ApprovalAskSchema)` to create a new message.
  */
 export const ApprovalAskSchema: GenMessage<ApprovalAsk> = /*@__PURE__*/
-  messageDesc(file_gateway, 19);
+  messageDesc(file_gateway, 20);
 
 /**
  * @generated from message waybill.node.v1.ApprovalDecision
@@ -1107,7 +1145,7 @@ export type ApprovalDecision = Message<"waybill.node.v1.ApprovalDecision"> & {
  * Use `create(ApprovalDecisionSchema)` to create a new message.
  */
 export const ApprovalDecisionSchema: GenMessage<ApprovalDecision> = /*@__PURE__*/
-  messageDesc(file_gateway, 20);
+  messageDesc(file_gateway, 21);
 
 /**
  * @generated from message waybill.node.v1.ReadRequest
@@ -1152,7 +1190,7 @@ export type ReadRequest = Message<"waybill.node.v1.ReadRequest"> & {
  * Use `create(ReadRequestSchema)` to create a new message.
  */
 export const ReadRequestSchema: GenMessage<ReadRequest> = /*@__PURE__*/
-  messageDesc(file_gateway, 21);
+  messageDesc(file_gateway, 22);
 
 /**
  * @generated from message waybill.node.v1.ReadResponse
@@ -1185,7 +1223,7 @@ export type ReadResponse = Message<"waybill.node.v1.ReadResponse"> & {
  * Use `create(ReadResponseSchema)` to create a new message.
  */
 export const ReadResponseSchema: GenMessage<ReadResponse> = /*@__PURE__*/
-  messageDesc(file_gateway, 22);
+  messageDesc(file_gateway, 23);
 
 /**
  * @generated from message waybill.node.v1.SecretPut
@@ -1213,7 +1251,7 @@ export type SecretPut = Message<"waybill.node.v1.SecretPut"> & {
  * Use `create(SecretPutSchema)` to create a new message.
  */
 export const SecretPutSchema: GenMessage<SecretPut> = /*@__PURE__*/
-  messageDesc(file_gateway, 23);
+  messageDesc(file_gateway, 24);
 
 /**
  * @generated from message waybill.node.v1.SecretAck
@@ -1241,7 +1279,7 @@ export type SecretAck = Message<"waybill.node.v1.SecretAck"> & {
  * Use `create(SecretAckSchema)` to create a new message.
  */
 export const SecretAckSchema: GenMessage<SecretAck> = /*@__PURE__*/
-  messageDesc(file_gateway, 24);
+  messageDesc(file_gateway, 25);
 
 /**
  * @generated from message waybill.node.v1.SessionOpen
@@ -1269,7 +1307,7 @@ export type SessionOpen = Message<"waybill.node.v1.SessionOpen"> & {
  * Use `create(SessionOpenSchema)` to create a new message.
  */
 export const SessionOpenSchema: GenMessage<SessionOpen> = /*@__PURE__*/
-  messageDesc(file_gateway, 25);
+  messageDesc(file_gateway, 26);
 
 /**
  * @generated from message waybill.node.v1.SessionMessage
@@ -1297,7 +1335,7 @@ export type SessionMessage = Message<"waybill.node.v1.SessionMessage"> & {
  * Use `create(SessionMessageSchema)` to create a new message.
  */
 export const SessionMessageSchema: GenMessage<SessionMessage> = /*@__PURE__*/
-  messageDesc(file_gateway, 26);
+  messageDesc(file_gateway, 27);
 
 /**
  * @generated from message waybill.node.v1.SessionDelta
@@ -1330,7 +1368,7 @@ export type SessionDelta = Message<"waybill.node.v1.SessionDelta"> & {
  * Use `create(SessionDeltaSchema)` to create a new message.
  */
 export const SessionDeltaSchema: GenMessage<SessionDelta> = /*@__PURE__*/
-  messageDesc(file_gateway, 27);
+  messageDesc(file_gateway, 28);
 
 /**
  * @generated from message waybill.node.v1.SessionDone
@@ -1363,7 +1401,7 @@ export type SessionDone = Message<"waybill.node.v1.SessionDone"> & {
  * Use `create(SessionDoneSchema)` to create a new message.
  */
 export const SessionDoneSchema: GenMessage<SessionDone> = /*@__PURE__*/
-  messageDesc(file_gateway, 28);
+  messageDesc(file_gateway, 29);
 
 /**
  * @generated from message waybill.node.v1.SessionStop
@@ -1386,7 +1424,7 @@ export type SessionStop = Message<"waybill.node.v1.SessionStop"> & {
  * Use `create(SessionStopSchema)` to create a new message.
  */
 export const SessionStopSchema: GenMessage<SessionStop> = /*@__PURE__*/
-  messageDesc(file_gateway, 29);
+  messageDesc(file_gateway, 30);
 
 /**
  * @generated from message waybill.node.v1.BudgetAsk
@@ -1419,7 +1457,7 @@ export type BudgetAsk = Message<"waybill.node.v1.BudgetAsk"> & {
  * Use `create(BudgetAskSchema)` to create a new message.
  */
 export const BudgetAskSchema: GenMessage<BudgetAsk> = /*@__PURE__*/
-  messageDesc(file_gateway, 30);
+  messageDesc(file_gateway, 31);
 
 /**
  * @generated from message waybill.node.v1.BudgetGrant
@@ -1447,7 +1485,7 @@ export type BudgetGrant = Message<"waybill.node.v1.BudgetGrant"> & {
  * Use `create(BudgetGrantSchema)` to create a new message.
  */
 export const BudgetGrantSchema: GenMessage<BudgetGrant> = /*@__PURE__*/
-  messageDesc(file_gateway, 31);
+  messageDesc(file_gateway, 32);
 
 /**
  * @generated from message waybill.node.v1.Signal
@@ -1475,7 +1513,7 @@ export type Signal = Message<"waybill.node.v1.Signal"> & {
  * Use `create(SignalSchema)` to create a new message.
  */
 export const SignalSchema: GenMessage<Signal> = /*@__PURE__*/
-  messageDesc(file_gateway, 32);
+  messageDesc(file_gateway, 33);
 
 /**
  * @generated from message waybill.node.v1.Drain
@@ -1493,7 +1531,7 @@ export type Drain = Message<"waybill.node.v1.Drain"> & {
  * Use `create(DrainSchema)` to create a new message.
  */
 export const DrainSchema: GenMessage<Drain> = /*@__PURE__*/
-  messageDesc(file_gateway, 33);
+  messageDesc(file_gateway, 34);
 
 /**
  * @generated from message waybill.node.v1.Ping
@@ -1511,7 +1549,7 @@ export type Ping = Message<"waybill.node.v1.Ping"> & {
  * Use `create(PingSchema)` to create a new message.
  */
 export const PingSchema: GenMessage<Ping> = /*@__PURE__*/
-  messageDesc(file_gateway, 34);
+  messageDesc(file_gateway, 35);
 
 /**
  * @generated from message waybill.node.v1.Pong
@@ -1529,7 +1567,7 @@ export type Pong = Message<"waybill.node.v1.Pong"> & {
  * Use `create(PongSchema)` to create a new message.
  */
 export const PongSchema: GenMessage<Pong> = /*@__PURE__*/
-  messageDesc(file_gateway, 35);
+  messageDesc(file_gateway, 36);
 
 /**
  * @generated from message waybill.node.v1.Ack
@@ -1543,7 +1581,7 @@ export type Ack = Message<"waybill.node.v1.Ack"> & {
  * Use `create(AckSchema)` to create a new message.
  */
 export const AckSchema: GenMessage<Ack> = /*@__PURE__*/
-  messageDesc(file_gateway, 36);
+  messageDesc(file_gateway, 37);
 
 /**
  * The tunnel between a node and its control plane. The node dials; nothing listens on its side.

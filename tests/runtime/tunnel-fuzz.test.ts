@@ -131,6 +131,7 @@ const bodies = (runId: string): fc.Arbitrary<Body> => {
       case: fc.constant('sessionDelta' as const),
       value: fc.record({ sessionId: text, turnId: run, seq: fc.nat(), delta: bytes }),
     }),
+    fc.record({ case: fc.constant('took' as const), value: fc.record({ runId: run, epoch }) }),
     fc.record({
       case: fc.constant('childAsk' as const),
       value: fc.record({
