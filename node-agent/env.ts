@@ -57,9 +57,13 @@ export const nodeRunEnv = nodeEnv.extend({
     .refine(text => /^[0-9a-f]{64}$/.test(text), 'expected the SHA-256 of a certificate in hex')
     .optional(),
   PLATFORM_TUNNEL_INSECURE: z.enum(['0', '1'], { error: 'expected 0 or 1' }).default('0'),
-  PLATFORM_NODE_POOL_SHARED: z
-    .literal('0', { error: 'pools that share one store are not part of this version: leave it unset' })
-    .default('0'),
+  /** Other nodes of the pool have the same store, at PLATFORM_DATABASE_URL. */
+  PLATFORM_NODE_POOL_SHARED: z.enum(['0', '1'], { error: 'expected 0 or 1' }).default('0'),
+  PLATFORM_DATABASE_URL: z
+    .string()
+    .regex(/^(?:https?|libsql|wss?):/, 'expected the address of a libSQL server; without one the store is a file')
+    .optional(),
+  PLATFORM_DATABASE_TOKEN: z.string().optional(),
   PLATFORM_DATA_DIR: z.string().default('./node-data'),
   PLATFORM_DRAIN_TIMEOUT: duration.default(30_000),
   PLATFORM_MAX_CONCURRENT_RUNS: z

@@ -16,7 +16,7 @@ import { hostMachine } from './host-machine.ts'
 import { examine } from './isolation/doctor.ts'
 import { nodeSandboxes } from './sandboxes.ts'
 import { nodeAccess } from './tunnel/access.ts'
-import { enrol, readIdentity } from './tunnel/identity.ts'
+import { enrol, poolSealKey, readIdentity } from './tunnel/identity.ts'
 import { grpcTransport } from './tunnel/transport.ts'
 import { type BackendSaid, openTunnel, type Tunnel } from './tunnel/tunnel.ts'
 
@@ -37,8 +37,13 @@ export async function runNode(
 ): Promise<RunningNode> {
   const env = readEnv(nodeRunEnv, vars)
   const providers = readProviders(vars)
+  const isShared = env.PLATFORM_NODE_POOL_SHARED === '1'
+  if (isShared && env.PLATFORM_DATABASE_URL === undefined) {
+    throw new EnvError('PLATFORM_DATABASE_URL: nodes that share a store need the address of its libSQL server')
+  }
   const log = createLog({ filter: env.PLATFORM_LOG_LEVEL, write: line => process.stderr.write(line + '\n') })
   log.redact.register(env.PLATFORM_ENROL_TOKEN)
+  log.redact.register(env.PLATFORM_DATABASE_TOKEN)
   const transport = grpcTransport({
     ...{ url: env.PLATFORM_CONTROL_URL, ca: env.PLATFORM_CONTROL_CA, pin: env.PLATFORM_CONTROL_PIN },
     insecure: env.PLATFORM_TUNNEL_INSECURE === '1',
@@ -54,8 +59,9 @@ export async function runNode(
     identity = await enrol(path, env.PLATFORM_ENROL_TOKEN, hostname(), transport)
     say(`enrolled ${identity.nodeId} in pool ${identity.pool}`)
   }
+  // A workspace stands on the disk of one machine, so nodes that take runs from each other offer no sandboxes.
   // Also removes what an earlier process of this node left behind.
-  const { probes } = await examine(env, PROBE_MS, env.NODE_BACKENDS)
+  const { probes } = await examine(env, PROBE_MS, isShared ? [] : env.NODE_BACKENDS)
   const verifiedUnix = BigInt(Math.floor(Date.now() / 1000))
   const backends = probes.map(
     ({ backend, available, verifiedBy, reasons, accel }): BackendSaid => ({
@@ -63,7 +69,9 @@ export async function runNode(
       ...{ verifiedUnix: available ? verifiedUnix : 0n, accel: accel ?? '' },
     }),
   )
-  const db = await openDb(join(env.PLATFORM_DATA_DIR, 'node.db'))
+  const db = await openDb(env.PLATFORM_DATABASE_URL ?? join(env.PLATFORM_DATA_DIR, 'node.db'), {
+    ...(env.PLATFORM_DATABASE_TOKEN !== undefined && { token: env.PLATFORM_DATABASE_TOKEN }),
+  })
   const rule = outboundRule(env.PLATFORM_OUTBOUND_ALLOW)
   const outside = nodeOutside({ rule })
   const sandboxes = nodeSandboxes({
@@ -75,7 +83,14 @@ export async function runNode(
     sandboxes,
     ...{ receiptSeed: identity.signSeed, demo: env.PLATFORM_DEMO !== 'off' },
     limits: { maxConcurrent: env.PLATFORM_MAX_CONCURRENT_RUNS },
-    seat: { ...identity, make: seat, news: () => tunnel?.news() },
+    seat: {
+      ...identity,
+      ...(isShared && { sealKey: await poolSealKey(identity) }),
+      speaksAs: isShared ? identity.nodeId : null,
+      make: seat,
+      news: soon => tunnel?.news(soon),
+      said: piece => tunnel?.said(piece),
+    },
   })
   await runtime.ready()
   tunnel = openTunnel({

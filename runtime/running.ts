@@ -14,6 +14,7 @@ import { engineMetrics } from './execution/engine-metrics.ts'
 import type { Models } from './execution/models/model.ts'
 import type { ConnectorsOf } from './execution/tools/connector-tool.ts'
 import type { Outbound } from './execution/tools/http-request-tool.ts'
+import type { FarRuns } from './nodes/far-runs.ts'
 import type { Noding } from './nodes/noding.ts'
 import { childRuns } from './runs/children.ts'
 import { type RunService, runService } from './runs/service.ts'
@@ -50,6 +51,9 @@ export interface RunningDeps {
   nodes: Noding
   /** False: nothing is executed in this process. */
   embedded: boolean
+  takenHere?: EngineDeps['takenHere']
+  /** On a node: how its runs come to the runs that they call. */
+  childrenOf?: ((runs: RunStore) => EngineDeps['children']) | undefined
   approvalExpired?: EngineDeps['approvalExpired']
   agents: Pick<AgentStore, 'currentByName' | 'findVersion' | 'getVersion'>
 }
@@ -58,7 +62,7 @@ export interface Running {
   engine: Engine
   /** The runs that are executed here. */
   own: RunStore
-  runs: RunStore
+  runs: FarRuns
   service: RunService
   approvals: ApprovalStore
 }
@@ -89,8 +93,13 @@ export function running(deps: RunningDeps): Running {
       if (version.sealed) throw new Error(`agent version ${versionId} is readable on pool ${version.sealed.pool} only`)
       return version.manifest
     },
-    children: parent =>
-      childRuns({ runs: own, admit, dayOf, findAgent: findChild, now: clock.now, wake: () => engine.wake() }, parent),
+    children:
+      deps.childrenOf?.(own) ??
+      (parent =>
+        childRuns(
+          { runs: own, admit, dayOf, findAgent: findChild, now: clock.now, wake: () => engine.wake() },
+          parent,
+        )),
   })
   if (!deps.embedded) engine.drain()
   const service = runService({

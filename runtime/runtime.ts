@@ -1,4 +1,3 @@
-import { ApiError } from '../shared/http/api-error.ts'
 import { inFlight } from '../shared/http/in-flight.ts'
 import { OutboundDenied } from '../shared/http/outbound/outbound-denied.ts'
 import type { Outside } from '../shared/http/outbound/outside.ts'
@@ -47,8 +46,9 @@ import { hashedFacts } from './nodes/far-run.ts'
 import type { NodeGateway } from './nodes/gateway.ts'
 import { newsOf } from './nodes/news.ts'
 import { noding } from './nodes/noding.ts'
-import { POOL_LABEL } from './nodes/placement.ts'
 import type { Seat, SeatIdentity } from './nodes/seat.ts'
+import { seatChildren } from './nodes/seat-children.ts'
+import { seatOthers } from './nodes/seat-others.ts'
 import type { TunnelTimes } from './nodes/tunnel-times.ts'
 import type { TunnelEndpoint } from './nodes/well-known.ts'
 import { toolOutbound } from './outbound/tool-outbound.ts'
@@ -281,7 +281,9 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     sealTexts: (...of) => nodes.sealTexts(...of),
     deleting: [(agent, nowMs) => nodes.deleting(agent, nowMs), endRuns, disableSchedules, stopSessions],
   })
-  const sessions = conversing(db, records)
+  const sessions = conversing(db, records, ({ event, data }) => {
+    if (event === 'message_delta') options.seat?.said(data)
+  })
   const ownNode = options.seat ? async () => options.seat!.nodeId : embeddedNode(db, newId)
   let nodeId = ''
   const { outside, routerFetch, demo, providers: environment, providerDeadlines: deadlines } = options
@@ -327,6 +329,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     watched: (runId, seq, terminal) => work.engine.watchers.moved(runId, seq, terminal),
     ended: status => ended.add(1, { status }),
     versionOf: agents.getVersion,
+    ...{ conversing: sessions, admit: budgets.ledger.admit, currentByName: agents.currentByName },
     labelsOf: async (tenantId, name) => (await agents.getByName(tenantId, name))?.labels ?? {},
     embedded: {
       ...{ on: embedded, id: ownNode },
@@ -339,7 +342,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     dispatchMs: options.dispatchTimeoutMs ?? 300_000,
     lostAfterMs: options.nodeLostAfterMs ?? 86_400_000,
   })
-  const seatNews = options.seat && newsOf()
+  const seatNews = options.seat && newsOf(options.seat.speaksAs)
   const work = running({
     ...{ nodes, embedded },
     observer: observers([usageMetrics(metrics), budgets.spending, ...(traces ? [traces.observer] : [])], error => {
@@ -355,6 +358,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     ...(options.isGone && { isGone: options.isGone }),
     ...told,
     ...(seatNews && { beside: units => [...told.beside(units), ...seatNews(units)], kept: options.seat?.news }),
+    ...(options.seat?.speaksAs && { takenHere: seatOthers(options.seat.speaksAs, db).claimed }),
+    ...(options.seat && { childrenOf: own => seatChildren(options.seat!, { db, runs: own, sha256 }) }),
     sandboxes,
     egressDecided: egressAudit(audit),
     secretOf: provided.secrets.open,
@@ -378,14 +383,6 @@ export function createRuntime(options: RuntimeOptions): Runtime {
 
   const figures = figureStore(db)
   const news = liveNews(figures)
-  /** Sessions are held in this process; an agent whose runs belong elsewhere has none. */
-  async function refuseSession(tenantId: string, name: string): Promise<undefined> {
-    const pool = (await agents.getByName(tenantId, name))?.labels[POOL_LABEL]
-    if (embedded && (pool === undefined || pool === 'local')) return undefined
-    const why = pool === undefined ? 'the embedded node is switched off' : `${name} belongs to pool ${pool}`
-    throw new ApiError('isolation_unavailable', `sessions run only on the embedded node in this version, and ${why}`)
-  }
-
   const app = runtimeApp({
     log: log.target('runtime.http'),
     maxBodyBytes,
@@ -439,12 +436,12 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     secrets: { secrets: provided.secrets, maxBodyBytes },
     budgets: { ...{ db, ...budgets, agents, dayOf, now: clock.now, maxBodyBytes } },
     sessions: {
-      ...{ store: sessions.store, live: sessions.live, now: clock.now, idempotent: parts.idempotent, maxBodyBytes },
+      ...{ store: nodes.sessions, live: sessions.live, now: clock.now, idempotent: parts.idempotent, maxBodyBytes },
       service: sessionService({
-        ...{ store: sessions.store, live: sessions.live, runs: work.service, summary: work.runs.summary, newId },
+        ...{ store: nodes.sessions, live: sessions.live, runs: work.service, summary: work.runs.summary, newId },
         ...{ findVersion: agents.findVersion, now: clock.now, machines: sessionMachinesOf(sandboxes) },
-        currentByName: async (tenantId, name) =>
-          (await refuseSession(tenantId, name)) ?? agents.currentByName(tenantId, name),
+        currentByName: agents.currentByName,
+        placeOf: (tenantId, version) => nodes.holdSession(work.runs, tenantId, version),
         turnTimeoutMs: options.turnTimeoutMs ?? 120_000,
       }),
       heartbeatMs: options.sseHeartbeatMs ?? 15_000,
@@ -471,7 +468,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       sha256,
       runs: work.own,
       engine: work.engine,
-      approvals: work.approvals,
+      ...{ approvals: work.approvals, sessions: sessions.store },
       now: clock.now,
       log: log.target('runtime.seat'),
       dayOf,

@@ -90,6 +90,10 @@ async function whenReady<T>(ask: () => Promise<T>): Promise<T> {
   }
 }
 
+/** The same for all nodes of a pool, for what they keep in one store. */
+export const poolSealKey = ({ poolKeys }: Pick<Identity, 'poolKeys'>): Promise<Uint8Array<ArrayBuffer>> =>
+  sealKeyFrom(poolKeys.privateKey)
+
 /** The key of what the node is given to keep follows from its seed, which is nowhere but in its file (HKDF, RFC 5869). */
 async function sealKeyFrom(seed: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> {
   const base = await crypto.subtle.importKey('raw', seed, 'HKDF', false, ['deriveBits'])

@@ -1,6 +1,7 @@
 import { create } from '@bufbuild/protobuf'
-import type { Seat } from '../../runtime/nodes/seat.ts'
+import type { Piece, Seat } from '../../runtime/nodes/seat.ts'
 import type { Log } from '../../shared/log/log.ts'
+import { utf8 } from '../../shared/sign/bytes.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { sleep } from '../../shared/time/sleep.ts'
 import { type Channel, frameChannel } from '../../shared/tunnel/channel.ts'
@@ -48,8 +49,10 @@ const MAX_STREAM_MS = 30 * 60_000
 export interface Tunnel {
   /** Settles when the tunnel is given up: after `close`, or where it can never work. */
   done: Promise<void>
-  /** The store has something to tell. */
-  news(): void
+  /** The store has something to tell; `soon`: somebody waits for it. */
+  news(soon: boolean): void
+  /** What is said in a turn while it is said; lost where no stream is open. */
+  said(piece: Piece): void
   /** Resolves when the control plane has heard everything, or the time is over. */
   flushed(ms: number): Promise<void>
   close(): Promise<void>
@@ -63,10 +66,13 @@ export function openTunnel(options: TunnelOptions): Tunnel {
   const leaving = new AbortController()
   const channel: Channel<NodeFrame, ControlFrame> = frameChannel<NodeFrame, ControlFrame>({
     ackOnly: () => create(NodeFrameSchema, { body: { case: 'ackOnly', value: {} } }),
-    weigh: () => 400,
+    weigh,
     onAcked: seq => out.acked(seq),
   })
-  const out = outbox({ read: seat.untold, remove: seat.told }, () => channel, log)
+  const out = outbox({ read: seat.untold, remove: seat.told }, () => channel, log, {
+    ...{ on: () => bundles, weigh },
+    bundle: frames => create(NodeFrameSchema, { body: { case: 'bundle', value: { frames } } }),
+  })
   const orders = inbox<ControlFrame>(
     async batch => {
       await seat.handle(batch)
@@ -76,6 +82,8 @@ export function openTunnel(options: TunnelOptions): Tunnel {
   )
   let current: AbortController | undefined
   let welcomed = false
+  /** The control plane takes bundles. */
+  let bundles = false
 
   async function answer(request: ReadRequest): Promise<void> {
     const { requestId } = request
@@ -111,6 +119,8 @@ export function openTunnel(options: TunnelOptions): Tunnel {
       case 'approval':
       case 'signal':
       case 'secretPut':
+      case 'sessionStop':
+      case 'childRefused':
         if (frame.seq === 0n) throw new TunnelRefusal('bad_frame', `an order without a number: ${body.case}`)
         return orders.put(frame)
       case 'ackOnly':
@@ -123,7 +133,8 @@ export function openTunnel(options: TunnelOptions): Tunnel {
     }
   }
 
-  function beat(): void {
+  function beat(lostMs: number): void {
+    void seat.beat(lostMs).catch(error => log.warn('the nodes with this store were not looked at', { error }))
     const active = seat.active()
     const { cpu, memoryFreeMb } = machine()
     const value = {
@@ -143,7 +154,7 @@ export function openTunnel(options: TunnelOptions): Tunnel {
     const before = current
     current = stop
     const { vcpus, memoryMb } = machine()
-    const held = await seat.held()
+    const [held, storeId] = [await seat.held(), await seat.storeId()]
     const welcome = Promise.withResolvers<number>()
     welcome.promise.catch(() => undefined)
     const hello = create(NodeFrameSchema, {
@@ -151,6 +162,7 @@ export function openTunnel(options: TunnelOptions): Tunnel {
         case: 'hello',
         value: {
           ...{ nodeId: seat.nodeId, streamId, lastSeenSeq: BigInt(channel.seen), held, proto: PROTO, slots, vcpus },
+          storeId,
           ...{ backends: [...backends], memoryMb: BigInt(memoryMb), version: VERSION },
         },
       },
@@ -172,15 +184,16 @@ export function openTunnel(options: TunnelOptions): Tunnel {
           first = false
           welcomed = true
           const { lastSeenSeq, heartbeatSeconds, lostSeconds } = frame.body.value
+          bundles = frame.body.value.bundles
           welcome.resolve(Number(lastSeenSeq))
           before?.abort(new TunnelRefusal('replaced', 'a newer stream is open'))
           out.wake()
           const lostMs = Math.max(1, lostSeconds) * 1000
           watch = setInterval(() => {
             if (clock.monotonic() - heard > lostMs) stop.abort(new TunnelRefusal('closing', 'nothing was heard'))
-            else beat()
+            else beat(lostMs)
           }, Math.max(1, heartbeatSeconds) * 1000)
-          beat()
+          beat(lostMs)
           continue
         }
         const fresh = channel.receive(frame)
@@ -222,6 +235,10 @@ export function openTunnel(options: TunnelOptions): Tunnel {
   return {
     done,
     news: out.wake,
+    said({ delta, ...place }) {
+      const value = { ...place, delta: utf8(delta) }
+      channel.pass(create(NodeFrameSchema, { body: { case: 'sessionDelta', value } }))
+    },
     async flushed(ms) {
       const until = clock.monotonic() + ms
       while (clock.monotonic() < until && !leaving.signal.aborted) {
@@ -238,4 +255,12 @@ export function openTunnel(options: TunnelOptions): Tunnel {
       await out.close()
     },
   }
+}
+
+/** About what a frame takes: most are an event; what a run gives to another can be long, and the models of an end many. */
+function weigh({ body }: NodeFrame): number {
+  if (body.case === 'bundle') return body.value.frames.reduce((sum, frame) => sum + weigh(frame), 100)
+  if (body.case === 'childAsk') return 600 + body.value.inputSealed.length
+  if (body.case !== 'complete') return 600
+  return 1000 + body.value.models.reduce((sum, model) => sum + 3 * model.length + 4, 0)
 }

@@ -98,7 +98,9 @@ export interface EngineDeps {
   beside?: BesideCommit | undefined
   /** Looks on. */
   observer?: RunObserver | undefined
-  /** Called after commits of journals; cheap, as it may be called often. */
-  kept?: (() => void) | undefined
+  /** Nodes with one store: any of them takes what is due, and hears of what it took before it does anything with it. */
+  takenHere?: ((ids: readonly string[]) => Promise<void>) | undefined
+  /** Called after commits of journals; cheap, as it may be called often. `soon`: a run has ended, or waits for somebody. */
+  kept?: ((soon: boolean) => void) | undefined
   approvalExpired?: ApprovalExpired | undefined
 }

@@ -16,7 +16,7 @@ export type Engine = ReturnType<typeof createEngine>
 /** Owns runs, at most `maxConcurrent` at a time, and executes them. Everything it knows about them is in the store. */
 export function createEngine(deps: EngineDeps) {
   const { db, clock, log, owner, nodeId, limits, isGone, metrics } = deps
-  const leases = leaseStore(db, deps.records, deps.sha256)
+  const leases = leaseStore(db, deps.records, deps.sha256, deps.takenHere !== undefined)
   const writer = journalWriter(db, {
     ...{ dayOf: deps.dayOf, beside: deps.beside, records: deps.records, monotonic: clock.monotonic },
     appendSeconds: metrics.appendSeconds,
@@ -61,6 +61,7 @@ export function createEngine(deps: EngineDeps) {
         const held = [...running.keys(), ...endings.keys()]
         const claimed = await leases.claim({ owner, nodeId: nodeId(), nowMs, ttlMs: limits.leaseMs, most, held })
         owned ||= claimed.length > 0
+        if (claimed.length > 0) await deps.takenHere?.(claimed.map(({ id }) => id))
         for (const run of claimed) start(run)
         if (claimed.length === most) return
       } while (again)
@@ -161,6 +162,7 @@ export function createEngine(deps: EngineDeps) {
       const run = await leases.seize(id, { owner, nodeId: nodeId(), nowMs, ttlMs: 5000 })
       if (!run) return false
       owned = true
+      await deps.takenHere?.([id])
       here?.abandon()
       try {
         await execution(within, { ...run, ending: ending.code }, 'reason' in ending ? ending.reason : undefined).done
@@ -214,7 +216,11 @@ export function createEngine(deps: EngineDeps) {
       const other = endings.get(id)
       // Two that take it from each other would both be fenced, and each be told of a fault of ours.
       if (other) return other.then(() => false)
-      const own = endNow(id, ending).finally(() => endings.delete(id))
+      const own = endNow(id, ending).finally(() => {
+        endings.delete(id)
+        // Whoever called it is due now.
+        wake()
+      })
       endings.set(id, own)
       return own
     },
@@ -253,16 +259,16 @@ export function createEngine(deps: EngineDeps) {
 }
 
 /** The same room, whose news somebody else hears of as well. */
-function telling(room: Hub, heard: () => void): Hub {
+function telling(room: Hub, heard: (soon: boolean) => void): Hub {
   return {
     ...room,
     kept(runId, entries) {
       room.kept(runId, entries)
-      heard()
+      heard(entries.at(-1)?.kind === 'step_waiting')
     },
     ended(runId, seq) {
       room.ended(runId, seq)
-      heard()
+      heard(true)
     },
     get watched() {
       return room.watched

@@ -47,22 +47,26 @@ const RETURNING = `returning id, tenant_id, agent_name, agent_id, version_id, ep
   recoveries, ending, created_ms, isolation, isolation_used, node_id, tokens_in,
   tokens_out, cost_nano`
 
+/** A run stays with its node, unless others have the same store. */
+const holder = (shared: boolean, node = '?4') => (shared ? node : `coalesce(node_id, ${node})`)
+
 // A run that was taken from an owner who never let go is a recovery; ten in a row without a new event are too many.
-const CLAIM = `update runs set
-  status = 'running', owner = ?1, epoch = epoch + 1, due_ms = ?2 + ?3, node_id = coalesce(node_id, ?4),
+const claimOf = (shared: boolean) => `update runs set
+  status = 'running', owner = ?1, epoch = epoch + 1, due_ms = ?2 + ?3, node_id = ${holder(shared)},
   started_ms = coalesce(started_ms, ?2), updated_ms = ?2, parked = null, parked_until_ms = null,
   recoveries = case when owner is null then 0
     when recovery_seq = (select coalesce(max(seq), 0) from events where run_id = runs.id) then recoveries + 1 else 1 end,
   recovery_seq = case when owner is null then recovery_seq
     else (select coalesce(max(seq), 0) from events where run_id = runs.id) end
-where id in (select id from runs where due_ms <= ?2 and (node_id is null or node_id = ?4)
+where id in (select id from runs where due_ms <= ?2 and ${shared ? '?4 is not null' : '(node_id is null or node_id = ?4)'}
   and (owner is not ?1 or id not in (select value from json_each(?6))) order by due_ms limit ?5)
 ${RETURNING}`
 
 export type LeaseStore = ReturnType<typeof leaseStore>
 
 /** Who owns which run, and until when. Every change is one statement, so two processes never both believe they won. */
-export function leaseStore(db: Db, records: Records, sha256: Sha256) {
+export function leaseStore(db: Db, records: Records, sha256: Sha256, shared = false) {
+  const CLAIM = claimOf(shared)
   return {
     /** Takes the runs that are due, oldest first. */
     async claim({ owner, nodeId, nowMs, ttlMs, most, held }: ClaimOptions): Promise<Claimed[]> {
@@ -79,7 +83,7 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256) {
     ): Promise<Claimed | undefined> {
       const taken = await db.execute({
         sql: `update runs set status = 'running', owner = ?1, epoch = epoch + 1, due_ms = ?2 + ?3,
-            node_id = coalesce(node_id, ?5)
+            node_id = ${holder(shared, '?5')}
           where id = ?4 and status in ('queued', 'running', 'waiting')
           ${RETURNING}`,
         args: [owner, nowMs, ttlMs, id, nodeId],
@@ -128,7 +132,8 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256) {
     /** When the next run is due that this node may take; undefined: nothing to wait for. */
     async nextDue(nodeId: string): Promise<number | undefined> {
       const { rows } = await db.execute({
-        sql: 'select due_ms from runs where due_ms is not null and (node_id is null or node_id = ?) order by due_ms limit 1',
+        sql: `select due_ms from runs where due_ms is not null and ${shared ? '? is not null' : '(node_id is null or node_id = ?)'}
+          order by due_ms limit 1`,
         args: [nodeId],
       })
       return rows[0] === undefined ? undefined : Number(rows[0][0])
@@ -140,6 +145,8 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256) {
         sql: `update runs set due_ms = 0 where id = ?1 and owner is null and status in ('running', 'waiting') and (
           exists (select 1 from json_each(?2) as n join runs as c on c.id = n.value
             where c.status in ('succeeded', 'failed', 'cancelled'))
+          or exists (select 1 from json_each(?2) as n join tunnel_children as c on c.child_id = n.value
+            where c.error_code is not null)
           or exists (select 1 from signals where run_id = ?1 and name in (select value from json_each(?3)))
           or exists (select 1 from json_each(?4) as n join approvals as a on a.id = n.value where a.status <> 'pending'))`,
         args: [id, JSON.stringify(children), JSON.stringify(signals), JSON.stringify(approvals)],

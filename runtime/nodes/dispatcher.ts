@@ -79,6 +79,8 @@ export function dispatcher({ db, log, now, links, far, nodes, versionOf }: Dispa
           value: {
             ...{ runId: run.id, epoch: BigInt(run.epoch), agentVersionId: run.versionId, inputSealed },
             ...{ manifestSealed: await manifestOf(run, poolKey), createdUnixMs: BigInt(run.createdMs) },
+            ...(run.sessionId !== undefined && { sessionId: run.sessionId }),
+            ...(run.parentRunId !== undefined && { parentRun: run.parentRunId, depth: run.depth }),
             ...(sealed && { textsSealed: sealed.box }),
             ...(run.forkedFrom && { forkedRun: run.forkedFrom.runId, forkedStep: run.forkedFrom.stepId }),
             ...(limit && { runCostNanoUsd: BigInt(limit.costNano), runCostHard: limit.hard }),
@@ -104,10 +106,11 @@ export function dispatcher({ db, log, now, links, far, nodes, versionOf }: Dispa
         .sort((a, b) => (load.get(a.nodeId) ?? 0) / (a.slots || 1) - (load.get(b.nodeId) ?? 0) / (b.slots || 1))
       let given = 0
       for (const link of candidates) {
+        // A run that goes on at a node which is drained may still call others.
         const able = isolationValues.filter(value => takes(link, value, nowMs))
         if (able.length === 0) continue
         const most = Math.min(CHUNK, room(link))
-        const runs = await far.queued(link, able, most)
+        const runs = await far.queued(link, able, most, link.draining)
         const poolKey = runs.length === 0 ? undefined : await nodes.poolKey(link.tenantId, link.pool)
         if (poolKey === undefined) continue
         await offer(link, runs, poolKey)

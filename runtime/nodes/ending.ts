@@ -4,13 +4,16 @@ import { isTerminal, type RunErrorCode } from '../../shared/wire/runtime/run.ts'
 import type { FarRun } from './far-run.ts'
 import type { FarEnd, FarStore } from './far-store.ts'
 import { EMPTY_OUTPUT_HASH, type IngestDeps } from './ingest.ts'
+import type { OrderTo } from './stand-in.ts'
 import type { NodeStore } from './store.ts'
 
-export interface EndingDeps extends Pick<IngestDeps, 'signFar' | 'announce' | 'ended' | 'watched' | 'dayOf' | 'now'> {
+export interface EndingDeps
+  extends Pick<IngestDeps, 'signFar' | 'announce' | 'ended' | 'watched' | 'dayOf' | 'now' | 'turn'> {
   db: Db
   far: FarStore
   nodes: Pick<NodeStore, 'frame'>
   wakeNode: (nodeId: string) => void
+  orderTo: OrderTo
 }
 
 export interface EndingHere {
@@ -26,7 +29,20 @@ export interface EndingHere {
  * Ends a run by the word of the control plane. That is final at once; a node that has the run is told, however long it is away,
  * and its journal's head, and with it the receipt, is known when it has answered (runtime contract §14).
  */
-export function ending({ db, far, nodes, wakeNode, signFar, announce, ended, watched, dayOf, now }: EndingDeps) {
+export function ending({
+  db,
+  far,
+  nodes,
+  orderTo,
+  wakeNode,
+  signFar,
+  announce,
+  ended,
+  watched,
+  dayOf,
+  now,
+  turn,
+}: EndingDeps) {
   return async (id: string, { status, code, message, reason, final = false }: EndingHere): Promise<boolean> => {
     const run = await far.get(id)
     if (run === undefined || isTerminal(run.status)) return false
@@ -36,22 +52,31 @@ export function ending({ db, far, nodes, wakeNode, signFar, announce, ended, wat
       errorMessage: message,
     }
     const told = run.state === 'offered' || run.state === 'accepted'
+    const near = told ? run.nodeId : run.pinned
+    const node = near === undefined ? undefined : await orderTo(near)
     const statements: InStatement[] = far.end(run, end)
-    if (told && run.nodeId !== undefined) {
-      statements.push(
-        far.state(id, 'ending'),
-        nodes.frame(run.nodeId, await cancelFrame(id, reason ?? message ?? '', false)),
-      )
+    if (told && node !== undefined) {
+      statements.push(far.state(id, 'ending'), nodes.frame(node, await cancelFrame(id, reason ?? message ?? '', false)))
+    }
+    if (!told && run.parentRunId !== undefined && node !== undefined) {
+      // Its parent's node has never heard of it, and would wait for ever.
+      const refused = {
+        code: code ?? status,
+        message: message ?? reason ?? `the run of ${run.agentName} was ${status}`,
+      }
+      statements.push(nodes.frame(node, await refusedFrame(run.parentRunId, id, refused)))
     }
     if (!told || final) {
       const sealed: FarRun = { ...run, status, outputHash: EMPTY_OUTPUT_HASH, finishedMs }
       const known = { outputHash: EMPTY_OUTPUT_HASH, models: [] }
       statements.push(...far.sealed(sealed, known, await signFar(sealed, end), finishedMs))
     }
+    turn.ending(run)
     await db.write([...statements, ...announce([{ runId: id, epoch: run.epoch, status, atMs: finishedMs }])])
     ended(status)
     watched(id, run.eventSeq, true)
-    if (told && run.nodeId !== undefined) wakeNode(run.nodeId)
+    turn.ended(run)
+    if (node !== undefined) wakeNode(node)
     return true
   }
 }
@@ -59,4 +84,13 @@ export function ending({ db, far, nodes, wakeNode, signFar, announce, ended, wat
 export async function cancelFrame(runId: string, reason: string, remove: boolean): Promise<Uint8Array> {
   const { controlBytes } = await import('../../shared/tunnel/control-bytes.ts')
   return controlBytes({ case: 'cancel', value: { runId, reason, remove } })
+}
+
+export async function refusedFrame(
+  runId: string,
+  childId: string,
+  { code, message }: { code: string; message: string },
+): Promise<Uint8Array> {
+  const { controlBytes } = await import('../../shared/tunnel/control-bytes.ts')
+  return controlBytes({ case: 'childRefused', value: { runId, childId, code, message } })
 }

@@ -6,6 +6,7 @@ import type { farData } from './far-data.ts'
 import { offline } from './far-data.ts'
 import type { FarRun } from './far-run.ts'
 import type { NodeLinks } from './node-link.ts'
+import { orderTo } from './stand-in.ts'
 import type { NodeStore } from './store.ts'
 
 export interface FarApprovalsDeps {
@@ -78,6 +79,7 @@ export function farApprovals(approvals: ApprovalStore, { db, nodes, links, data,
         ...{ runId: run.id, approvalId: id, decision: approve ? 'approve' : 'reject' },
         detailSealed: await sealTo(poolKey, utf8(JSON.stringify(detail)), decisionPlace(id)),
       }
+      const node = await orderTo(links, nodes)(run.nodeId)
       const { controlBytes } = await import('../../shared/tunnel/control-bytes.ts')
       const frame = controlBytes({ case: 'approval', value })
       const [decided] = await db.write([
@@ -90,10 +92,10 @@ export function farApprovals(approvals: ApprovalStore, { db, nodes, links, data,
         {
           sql: `insert into node_frames (node_id, frame) select ?, ?
             where exists (select 1 from approvals where id = ? and decided_ms = ? and decided_by = ?)`,
-          args: [run.nodeId, frame, id, atMs, by],
+          args: [node, frame, id, atMs, by],
         },
       ])
-      links.get(run.nodeId)?.wake()
+      links.get(node)?.wake()
       return decided?.rowsAffected === 1
     },
   }

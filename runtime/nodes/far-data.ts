@@ -1,10 +1,14 @@
 import { ApiError } from '../../shared/http/api-error.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import { isTerminal } from '../../shared/wire/runtime/run.ts'
+import type { SessionMessage } from '../../shared/wire/runtime/session.ts'
 import type { ManifestTexts, SealedTexts } from '../agents/texts.ts'
 import { type JournalEntry, readEvent } from '../execution/journal/event.ts'
+import type { TurnEnd } from '../sessions/session.ts'
 import type { FarRun } from './far-run.ts'
 import type { NodeLinks, ReadAsked } from './node-link.ts'
+import { standIn } from './stand-in.ts'
+import type { NodeStore } from './store.ts'
 
 /** What a node answers about the runs that it holds. */
 export interface FarData {
@@ -33,9 +37,10 @@ export const offline = (what: string): ApiError<'node_offline'> =>
   new ApiError('node_offline', `${what} is kept by a node that is away or does not answer: try again when it is back`)
 
 /** What only nodes have, asked of them each time and kept nowhere here. */
-export function farData(links: NodeLinks) {
+export function farData(links: NodeLinks, nodes: Pick<NodeStore, 'sharing'>) {
   async function ask<T>(nodeId: string | undefined, asked: ReadAsked): Promise<T | undefined> {
-    const answer = nodeId === undefined ? undefined : await links.get(nodeId)?.read(asked)
+    const link = nodeId === undefined ? undefined : await standIn(links, nodes, nodeId)
+    const answer = await link?.read(asked)
     if (answer === undefined || answer.status !== 200) return undefined
     return JSON.parse(decoder.decode(answer.body)) as T
   }
@@ -64,6 +69,16 @@ export function farData(links: NodeLinks) {
     async approvals(nodeId: string, ids: readonly string[]): Promise<Map<string, FarApproval> | undefined> {
       const found = await ask<FarApproval[]>(nodeId, { kind: 'approvals', id: ids.join(',') })
       return found && new Map(found.map(one => [one.id, one]))
+    },
+
+    /** How these turns ended, as their node has it. */
+    async turns(nodeId: string, ids: readonly string[]): Promise<Map<string, TurnEnd> | undefined> {
+      const found = await ask<TurnEnd[]>(nodeId, { kind: 'turns', id: ids.join(',') })
+      return found && new Map(found.map(end => [end.data.turnId, end]))
+    },
+
+    async messages(nodeId: string, sessionId: string): Promise<SessionMessage[] | undefined> {
+      return ask<SessionMessage[]>(nodeId, { kind: 'messages', id: sessionId })
     },
 
     /** What a version of an agent says that only the nodes of its pool can read. */

@@ -22,6 +22,10 @@ export interface FarRun {
   /** The only node that may take it. */
   pinned: string | undefined
   forkedFrom: { runId: string; stepId: string } | undefined
+  parentRunId: string | undefined
+  depth: number
+  /** It is a turn of that session. */
+  sessionId: string | undefined
   isolation: Isolation
   state: FarState
   nodeId: string | undefined
@@ -45,7 +49,7 @@ export interface FarRun {
 export const FAR_COLUMNS = `f.run_id, f.tenant_id, f.pool, f.pinned, f.isolation, f.state, f.node_id, f.epoch, f.created_ms, f.input_hash,
   f.output_hash, f.event_seq, f.tip, f.head_known, f.models, f.error_message, f.node_key, f.node_signature,
   r.agent_id, r.agent_name, r.version_id, r.status, r.tokens_in, r.tokens_out, r.cost_nano, r.finished_ms, r.error_code,
-  r.isolation_used, r.forked_run, r.forked_step,
+  r.isolation_used, r.forked_run, r.forked_step, r.session_id, r.parent_run_id, r.depth,
   (select manifest_hash from agent_versions where id = r.version_id) as manifest_hash`
 
 export function toFarRun(row: Row): FarRun {
@@ -58,7 +62,8 @@ export function toFarRun(row: Row): FarRun {
     ...{ nodeId: text(row.node_id), epoch: Number(row.epoch), createdMs: Number(row.created_ms) },
     ...{ inputHash: String(row.input_hash), outputHash: text(row.output_hash) },
     ...{ eventSeq: Number(row.event_seq), tip: String(row.tip), headKnown: Number(row.head_known) === 1 },
-    pinned: text(row.pinned),
+    ...{ pinned: text(row.pinned), sessionId: text(row.session_id) },
+    ...{ parentRunId: text(row.parent_run_id), depth: Number(row.depth) },
     forkedFrom:
       row.forked_run === null ? undefined : { runId: String(row.forked_run), stepId: String(row.forked_step) },
     models: JSON.parse(String(row.models)) as string[],

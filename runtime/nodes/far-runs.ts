@@ -14,10 +14,12 @@ import { cancelFrame } from './ending.ts'
 import type { farData } from './far-data.ts'
 import { offline, withData } from './far-data.ts'
 import type { FarRun } from './far-run.ts'
+import type { FarSessions } from './far-sessions.ts'
 import type { FarStore } from './far-store.ts'
 import { provenBackends } from './node.ts'
 import type { NodeLinks } from './node-link.ts'
 import { type Placement, POOL_LABEL, place } from './placement.ts'
+import { orderTo } from './stand-in.ts'
 import type { NodeStore } from './store.ts'
 
 export interface FarRunsDeps {
@@ -37,6 +39,7 @@ export interface FarRunsDeps {
     versionId: string,
   ) => Promise<{ manifest: Manifest; agentId: string; sealed: SealedTexts | undefined } | undefined>
   labelsOf: (tenantId: string, agentName: string) => Promise<Readonly<Record<string, string>>>
+  sessions: Pick<FarSessions, 'placeOf'>
 }
 
 type PinnedPlacement = Exclude<Placement, { on: 'pool' }> | { on: 'pool'; pool: string; pinned?: string }
@@ -71,15 +74,27 @@ export function farRuns(runs: RunStore, deps: FarRunsDeps) {
     if (forked) return forked
     const version = await deps.versionOf(run.versionId)
     if (version === undefined) return { on: 'here' }
-    const labels = await deps.labelsOf(run.tenantId, run.agentName)
+    if (run.sessionId !== undefined) {
+      const session = await deps.sessions.placeOf(run.sessionId)
+      return session ? { on: 'pool', pool: session.pool, pinned: session.nodeId } : { on: 'here' }
+    }
+    return placementFor(run.tenantId, run.agentName, version)
+  }
+
+  /** Where a run of that version goes that nothing binds to a place. */
+  async function placementFor(
+    tenantId: string,
+    agentName: string,
+    version: { manifest: Manifest; sealed: SealedTexts | undefined },
+  ): Promise<Placement> {
+    const labels = await deps.labelsOf(tenantId, agentName)
     const wanted = labels[POOL_LABEL] ?? version.sealed?.pool
-    if (version.sealed && (wanted !== version.sealed.pool || run.sessionId !== undefined)) {
+    if (version.sealed && wanted !== version.sealed.pool) {
       const { pool } = version.sealed
-      const message = `its prompt is sealed to pool ${pool}, where sessions cannot be held: publish it again with another ${POOL_LABEL}`
+      const message = `its prompt is sealed to pool ${pool}: publish it again with another ${POOL_LABEL}`
       return { on: 'nowhere', pool, message }
     }
-    if (run.sessionId !== undefined) return { on: 'here' }
-    const known = await nodes.enrolled(run.tenantId)
+    const known = await nodes.enrolled(tenantId)
     return place({
       ...{ manifest: version.manifest, wanted, embedded },
       nodes: known.map(node => ({
@@ -127,6 +142,7 @@ export function farRuns(runs: RunStore, deps: FarRunsDeps) {
   return {
     ...runs,
     farOf,
+    placementFor,
 
     async create(run: NewRun): Promise<void> {
       if (await allHere([run])) return runs.create(run)
@@ -192,12 +208,13 @@ export function farRuns(runs: RunStore, deps: FarRunsDeps) {
       const found = await farOf(id)
       if (found === undefined) return runs.remove(id)
       if (!isTerminal(found.status)) return false
+      const node = found.nodeId === undefined ? undefined : await orderTo(links, nodes)(found.nodeId)
       await db.write([
-        ...(found.nodeId === undefined ? [] : [nodes.frame(found.nodeId, await cancelFrame(id, '', true))]),
+        ...(node === undefined ? [] : [nodes.frame(node, await cancelFrame(id, '', true))]),
         ...far.removal(id),
       ])
       const removed = await runs.remove(id)
-      if (found.nodeId !== undefined) links.get(found.nodeId)?.wake()
+      if (node !== undefined) links.get(node)?.wake()
       return removed
     },
   }

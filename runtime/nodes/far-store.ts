@@ -2,6 +2,7 @@ import type { InStatement } from '@libsql/client/web'
 import type { Db } from '../../shared/sql/db.ts'
 import { insertRows } from '../../shared/sql/insert-rows.ts'
 import type { Isolation } from '../../shared/wire/runtime/isolation.ts'
+import { LIFE } from '../sessions/store.ts'
 import { FAR_COLUMNS, type FarRun, toFarRun } from './far-run.ts'
 
 const FAR = `select ${FAR_COLUMNS} from far_runs f join runs r on r.id = f.run_id`
@@ -121,11 +122,14 @@ export function farStore(db: Db) {
       { nodeId, tenantId, pool }: { nodeId: string; tenantId: string; pool: string },
       isolations: readonly Isolation[],
       most: number,
+      /** Only those that a run waits for which is at that node. */
+      onlyChildren: boolean,
     ): Promise<FarRun[]> {
       const { rows } = await db.execute({
         sql: `${FAR} where f.state = 'queued' and f.tenant_id = ? and f.pool = ?
-          and (f.pinned is null or f.pinned = ?) and f.isolation in (select value from json_each(?)) order by f.created_ms, f.run_id limit ?`,
-        args: [tenantId, pool, nodeId, JSON.stringify(isolations), most],
+          and (f.pinned is null or f.pinned = ?) and f.isolation in (select value from json_each(?))
+          and (? = 0 or r.parent_run_id is not null) order by f.created_ms, f.run_id limit ?`,
+        args: [tenantId, pool, nodeId, JSON.stringify(isolations), onlyChildren ? 1 : 0, most],
       })
       return rows.map(toFarRun)
     },
@@ -169,11 +173,12 @@ export function farStore(db: Db) {
       return (await db.execute({ sql, args: [nodeId] })).rows.map(toFarRun)
     },
 
-    /** How many runs each node works on or was offered. */
+    /** How many runs each node works on or was offered; those that wait for another run of their node do nothing. */
     async load(): Promise<Map<string, number>> {
       const { rows } = await db.execute(
         `select f.node_id, count(*) from far_runs f join runs r on r.id = f.run_id
           where f.node_id is not null and f.state in ('offered', 'accepted') and r.status in ('queued', 'running')
+            and not exists (select 1 from runs c where c.parent_run_id = r.id and c.${OPEN})
           group by f.node_id`,
       )
       return new Map(rows.map(row => [String(row[0]), Number(row[1])]))
@@ -301,6 +306,7 @@ export function farStore(db: Db) {
             input_sealed = null where run_id = ?1 and ${own}`,
           args: [run.id, finishedMs, status, end.errorMessage ?? null],
         },
+        ...(run.sessionId === undefined ? [] : endOfTurn(run, run.sessionId, end, own)),
       ]
     },
 
@@ -352,4 +358,31 @@ export function farStore(db: Db) {
       return Number((await db.execute(sql)).rows[0]?.[0]) === 1
     },
   }
+}
+
+/** What the end of a turn on a node means for its session here: all but what was said. */
+function endOfTurn(
+  { id, epoch, spent: known }: FarRun,
+  sessionId: string,
+  { status, finishedMs, spent = known }: FarEnd,
+  own: string,
+): InStatement[] {
+  const counts = [spent.tokensIn, spent.tokensOut, spent.costNano]
+  return [
+    {
+      sql: `update turns set status = iif(?3 = 'succeeded', 'completed', 'failed'), ended_ms = ?2,
+          tokens_in = ?5, tokens_out = ?6, cost_nano = ?7, event_id = iif(exists (select 1 from sessions where id = ?4
+            and status = 'processing' and turn_id = ?1), base + ?8, null)
+        where run_id = ?1 and ${own}`,
+      args: [id, finishedMs, status, sessionId, ...counts, epoch * LIFE],
+    },
+    {
+      sql: `update sessions set last_event = iif(status = 'processing',
+            max(last_event, (select base + ?8 from turns where run_id = ?1)), last_event),
+          status = iif(status = 'processing', 'active', status), turn_id = null, updated_ms = ?2,
+          tokens_in = tokens_in + ?5, tokens_out = tokens_out + ?6, cost_nano = cost_nano + ?7
+        where id = ?4 and turn_id = ?1 and ${own}`,
+      args: [id, finishedMs, status, sessionId, ...counts, epoch * LIFE],
+    },
+  ]
 }

@@ -17,6 +17,7 @@ import {
   type RefreshReply,
   RefreshReplySchema,
   type RefreshRequest,
+  type SessionDelta,
 } from '../../shared/tunnel/gateway.gen.ts'
 import { type Inbox, inbox } from '../../shared/tunnel/inbox.ts'
 import { type Outbox, outbox } from '../../shared/tunnel/outbox.ts'
@@ -47,6 +48,8 @@ export interface GatewayDeps {
   /** A node is here, with the runs that it says it has. */
   arrived: (link: NodeLink, held: Hello['held'], fresh: boolean) => Promise<void>
   heard: () => void
+  /** A piece of what it says in a turn. */
+  said: (node: NodeRow, piece: SessionDelta) => void
   reconnects: Pick<Counter, 'add'>
   clock: Clock
   newId: () => string
@@ -65,6 +68,10 @@ interface Peer {
   stop: AbortController | undefined
 }
 
+/** What may stand in a bundle; `ackOnly` is the place of something that is not to be told any more. */
+const TOLD = new Set<NodeFrame['body']['case']>([
+  ...(['accept', 'event', 'complete', 'approval', 'childAsk', 'took', 'secretAck', 'ackOnly'] as const),
+])
 const MOST_READS = 1000
 const MOST_READ_BYTES = 64 * 1024 * 1024
 const HELLO_MS = 10_000
@@ -80,10 +87,10 @@ export function nodeGateway(deps: GatewayDeps): NodeGateway {
     if (known) forget(known)
     const frames = inbox<NodeFrame>(
       async batch => {
-        await deps.ingest(peer.node, batch)
+        await deps.ingest(peer.node, batch.flatMap(unbundled))
         peer.channel.done(Number(batch.at(-1)?.seq ?? 0))
       },
-      { log },
+      { log, weigh: frame => unbundled(frame).length },
     )
     const peer: Peer = {
       ...{ node, streamId: hello.streamId, inbox: frames, reads: new Map(), stop: undefined },
@@ -122,7 +129,7 @@ export function nodeGateway(deps: GatewayDeps): NodeGateway {
     return {
       ...{ nodeId, tenantId, pool, backends, slots: Math.min(hello.slots, 10_000), restingUntilMs: 0 },
       draining: peer.node.draining,
-      wake: () => peer.outbox.wake(),
+      wake: () => peer.outbox.wake(true),
       read({ kind, id, from = 0, limit = 0, box = new Uint8Array() }) {
         if (peer.reads.size >= MOST_READS) return Promise.resolve(undefined)
         const requestId = newId()
@@ -161,8 +168,15 @@ export function nodeGateway(deps: GatewayDeps): NodeGateway {
       case 'event':
       case 'complete':
       case 'approval':
+      case 'childAsk':
+      case 'took':
       case 'secretAck':
         if (frame.seq === 0n) throw new TunnelRefusal('bad_frame', `a ${body.case} frame needs a number`)
+        return peer.inbox.put(frame)
+      case 'bundle':
+        if (frame.seq === 0n || !body.value.frames.every(({ body: { case: one } }) => TOLD.has(one))) {
+          throw new TunnelRefusal('bad_frame', 'a bundle needs a number, and holds what a node tells and nothing else')
+        }
         return peer.inbox.put(frame)
       case 'heartbeat':
         deps.heard()
@@ -170,6 +184,8 @@ export function nodeGateway(deps: GatewayDeps): NodeGateway {
         return store.seen(peer.node.id, clock.now().getTime(), body.value.activeRuns)
       case 'readResponse':
         return answered(peer, body.value)
+      case 'sessionDelta':
+        return deps.said(peer.node, body.value)
       case 'ackOnly':
         return frame.seq === 0n ? undefined : peer.inbox.put(frame)
       case 'pong':
@@ -240,6 +256,7 @@ export function nodeGateway(deps: GatewayDeps): NodeGateway {
         {
           ...{ backends, slots: Math.min(hello.slots, 10_000), vcpus: finite(hello.vcpus) },
           ...{ memoryMb: Number(hello.memoryMb % 1_000_000_000n), version: hello.version.slice(0, 64).toWellFormed() },
+          storeId: /^[0-9a-f-]{36}$/.test(hello.storeId) ? hello.storeId : null,
         },
         nowMs,
       )
@@ -248,6 +265,7 @@ export function nodeGateway(deps: GatewayDeps): NodeGateway {
         lastSeenSeq: BigInt(peer.channel.seen),
         heartbeatSeconds: Math.max(1, Math.round(times.heartbeatMs / 1000)),
         lostSeconds: Math.max(1, Math.round(times.lostMs / 1000)),
+        bundles: true,
       }
       yield create(ControlFrameSchema, { body: { case: 'welcome', value } })
       const link = linkOf(peer, hello)
@@ -281,6 +299,8 @@ export function nodeGateway(deps: GatewayDeps): NodeGateway {
     },
   }
 }
+
+const unbundled = (frame: NodeFrame): NodeFrame[] => (frame.body.case === 'bundle' ? frame.body.value.frames : [frame])
 
 function sizeOf({ inputSealed, textsSealed }: Assign): number {
   return inputSealed.length + textsSealed.length

@@ -4,7 +4,7 @@ import type { Counter } from '../../shared/metrics/metrics.ts'
 import { toBase64, toHex } from '../../shared/sign/bytes.ts'
 import { verifySignature } from '../../shared/sign/ed25519.ts'
 import type { Db } from '../../shared/sql/db.ts'
-import type { Complete, Event, NodeFrame } from '../../shared/tunnel/gateway.gen.ts'
+import type { ChildAsk, Complete, Event, NodeFrame } from '../../shared/tunnel/gateway.gen.ts'
 import { completeMessage } from '../../shared/tunnel/protocol.ts'
 import { approvalReason } from '../../shared/wire/runtime/approval.ts'
 import { backends } from '../../shared/wire/runtime/isolation.ts'
@@ -31,6 +31,12 @@ export interface IngestDeps {
   ended: (status: FarEnd['status']) => void
   /** Those who watch a run are told how far it has come. */
   watched: (runId: string, seq: number, terminal: boolean) => void
+  /** Its turn is about to end, and has ended, where it is one. */
+  turn: { ending: (run: FarRun) => void; ended: (run: FarRun) => void }
+  /** A run of another node is this node's, as it says; false: it is not. */
+  took: (run: FarRun, nodeId: string) => Promise<boolean>
+  /** A run calls another agent; done again when it throws. */
+  child: (parent: FarRun, ask: ChildAsk) => Promise<void>
   /** A node refused a run: it waits for another one, where another one could take it. */
   requeued: (nodeId: string, run: Pick<FarRun, 'id' | 'epoch' | 'pinned'>) => void
 }
@@ -47,6 +53,8 @@ interface Batch {
   statements: InStatement[]
   sealing: { run: FarRun; frame: Complete }[]
   requeued: FarRun[]
+  turns: FarRun[]
+  children: { parent: FarRun; ask: ChildAsk }[]
 }
 
 /**
@@ -153,6 +161,8 @@ export function ingest(deps: IngestDeps) {
       }),
     }
     if (!already) {
+      deps.turn.ending(run)
+      batch.turns.push(run)
       batch.statements.push(...store.end(run, end))
       deps.ended(end.status)
     }
@@ -167,8 +177,15 @@ export function ingest(deps: IngestDeps) {
 
   async function one(batch: Batch, frame: NodeFrame): Promise<void> {
     const { body } = frame
-    if (body.case !== 'accept' && body.case !== 'event' && body.case !== 'complete' && body.case !== 'approval') return
+    if (!isOfRun(body)) return
     const run = batch.runs.get(body.value.runId)
+    if (body.case === 'took') {
+      const asItWas = run !== undefined && Number(body.value.epoch) === run.epoch && run.state !== 'queued'
+      if (!asItWas || (run.nodeId !== batch.node.id && !(await deps.took(run, batch.node.id)))) {
+        drop('not_its_run', frame, batch.node)
+      } else run.nodeId = batch.node.id
+      return
+    }
     if (run === undefined || run.nodeId !== batch.node.id) {
       drop('not_its_run', frame, batch.node)
       return
@@ -180,6 +197,9 @@ export function ingest(deps: IngestDeps) {
     switch (body.case) {
       case 'event':
         return event(batch, run, body.value, frame)
+      case 'childAsk':
+        if (!isTerminal(run.status)) batch.children.push({ parent: run, ask: body.value })
+        return
       case 'complete':
         return complete(batch, run, body.value, frame)
       case 'accept':
@@ -243,7 +263,7 @@ export function ingest(deps: IngestDeps) {
     if (ids.size === 0) return false
     const batch: Batch = {
       ...{ node, runs: await store.these([...ids]), events: [], moved: new Map(), tips: new Set() },
-      ...{ statements: [], sealing: [], requeued: [] },
+      ...{ statements: [], sealing: [], requeued: [], turns: [], children: [] },
     }
     for (const frame of frames) await one(batch, frame)
     const moved = [...batch.moved.values()]
@@ -263,11 +283,22 @@ export function ingest(deps: IngestDeps) {
       ...batch.statements,
       ...deps.announce(told),
     ])
+    for (const { parent, ask } of batch.children) await deps.child(parent, ask)
     for (const run of batch.tips) deps.watched(run.id, run.eventSeq, false)
     for (const { run } of batch.sealing) deps.watched(run.id, run.eventSeq, true)
+    for (const run of batch.turns) deps.turn.ended(run)
     for (const run of batch.requeued) deps.requeued(node.id, run)
-    return batch.sealing.length + batch.requeued.length > 0 || moved.some(({ status }) => status === 'waiting')
+    return (
+      batch.sealing.length + batch.requeued.length + batch.children.length > 0 ||
+      moved.some(({ status }) => status === 'waiting')
+    )
   }
+}
+
+function isOfRun(
+  body: NodeFrame['body'],
+): body is Extract<typeof body, { case: 'accept' | 'event' | 'complete' | 'approval' | 'childAsk' | 'took' }> {
+  return (['accept', 'event', 'complete', 'approval', 'childAsk', 'took'] as const).some(one => one === body.case)
 }
 
 /** What a number of the wire must be to be one of ours. */

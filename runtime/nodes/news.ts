@@ -19,6 +19,8 @@ export type News =
   | EventNews
   | { t: 'accept'; run: string; ok: boolean; reason: string; epoch?: number }
   | { t: 'complete'; run: string }
+  | { t: 'took'; run: string }
+  | { t: 'child'; run: string; child: string; agent: string; box: string; hash: string; length: number }
   | { t: 'credential'; ref: string; error: string }
   | { t: 'ask'; run: string; step: string; id: string; reason: string; expires: number }
 
@@ -29,9 +31,9 @@ const NO_NANO = 1_000_000_000
 
 /**
  * What the control plane is told of a commit, written by the same commit, so that nothing is told that is not so and nothing
- * that is so stays untold. Counts, kinds and hashes: not a word of what was said.
+ * that is so stays untold. Counts, kinds and hashes: not a word of what was said. `by`: the node, where others share its store.
  */
-export function newsOf(): (units: readonly Told[]) => InStatement[] {
+export function newsOf(by: string | null): (units: readonly Told[]) => InStatement[] {
   return units => {
     const told: [string, number, string, string][] = []
     const moved: [string, number, string][] = []
@@ -61,17 +63,17 @@ export function newsOf(): (units: readonly Told[]) => InStatement[] {
     const statements: InStatement[] = []
     if (told.length > 0) {
       statements.push({
-        sql: `insert into tunnel_outbox (frame) select n.value ->> 3 from json_each(?) as n
+        sql: `insert into tunnel_outbox (frame, node_id) select n.value ->> 3, ?2 from json_each(?1) as n
           where exists (select 1 from events where run_id = n.value ->> 0 and seq = n.value ->> 1 and hash = n.value ->> 2)
           order by n.key`,
-        args: [JSON.stringify(told)],
+        args: [JSON.stringify(told), by],
       })
     }
     if (moved.length > 0) {
       statements.push({
-        sql: `insert into tunnel_outbox (frame) select n.value ->> 2 from json_each(?) as n
+        sql: `insert into tunnel_outbox (frame, node_id) select n.value ->> 2, ?2 from json_each(?1) as n
           join runs as r on r.id = n.value ->> 0 and r.epoch = n.value ->> 1 and r.finished_ms is not null order by n.key`,
-        args: [JSON.stringify(moved)],
+        args: [JSON.stringify(moved), by],
       })
     }
     return statements

@@ -2,7 +2,7 @@ import type { Backend, Isolation } from '../../shared/wire/runtime/isolation.ts'
 import { satisfies } from '../agents/isolation.ts'
 
 export interface ReadAsked {
-  kind: 'data' | 'events' | 'approvals' | 'pool-key' | 'texts'
+  kind: 'data' | 'events' | 'approvals' | 'pool-key' | 'texts' | 'messages' | 'turns'
   id: string
   from?: number
   limit?: number
@@ -53,7 +53,7 @@ export function nodeLinks() {
   }
 }
 
-/** Whether the node may be given a run of that isolation now, apart from how much it has to do. */
+/** Whether the node may be given a run of that isolation now, apart from how much it has to do and whether it is drained. */
 export function takes(link: NodeLink, isolation: Isolation, nowMs: number): boolean {
-  return !link.draining && nowMs >= link.restingUntilMs && satisfies(isolation, link.backends)
+  return nowMs >= link.restingUntilMs && satisfies(isolation, link.backends)
 }

@@ -15,22 +15,30 @@ import type { Deleting } from '../agents/store.ts'
 import { hasTexts, type SealTexts, textsOf } from '../agents/texts.ts'
 import type { ApprovalStore } from '../approvals/store.ts'
 import type { Idempotent } from '../idempotency/idempotent.ts'
+import type { Admit, AgentVersion } from '../runs/service.ts'
 import type { RunStore } from '../runs/store.ts'
+import type { Conversing } from '../sessions/conversing.ts'
+import type { Held } from '../sessions/service.ts'
 import { announce } from '../webhooks/announce.ts'
 import { dispatcher, textsPlace } from './dispatcher.ts'
 import { ending } from './ending.ts'
 import { enrolment } from './enrolment.ts'
 import { farApprovals, signalPlace } from './far-approvals.ts'
+import { farChildren } from './far-children.ts'
 import { farData } from './far-data.ts'
 import { type FarRuns, farRuns } from './far-runs.ts'
+import { farSessions } from './far-sessions.ts'
 import { farStore } from './far-store.ts'
+import { farTalk } from './far-talk.ts'
 import type { GatewayDeps, NodeGateway } from './gateway.ts'
 import { type IngestDeps, ingest } from './ingest.ts'
 import { provenBackends, statusOf } from './node.ts'
 import { nodeLinks } from './node-link.ts'
 import { EMBEDDED_POOL, POOL_LABEL } from './placement.ts'
 import { poolCredentials } from './pool-credentials.ts'
+import { orderTo, standIn } from './stand-in.ts'
 import { nodeStore } from './store.ts'
+import { tookOver } from './took-over.ts'
 import { type TunnelTimes, tunnelTimes } from './tunnel-times.ts'
 import type { TunnelEndpoint } from './well-known.ts'
 
@@ -50,6 +58,9 @@ export interface NodingOptions {
   ended: IngestDeps['ended']
   versionOf: (versionId: string) => Promise<VersionRow | undefined>
   labelsOf: (tenantId: string, agentName: string) => Promise<Readonly<Record<string, string>>>
+  conversing: Pick<Conversing, 'store' | 'live'>
+  admit: Admit
+  currentByName: (tenantId: string, name: string) => Promise<VersionRow | undefined>
   /** The node in this process. */
   embedded: { on: boolean; id: () => Promise<string>; backends: readonly Backend[] }
   times?: Partial<TunnelTimes> | undefined
@@ -59,6 +70,7 @@ export interface NodingOptions {
   lostAfterMs: number
 }
 
+const decoder = new TextDecoder()
 const SWEEP_MS = 5_000
 /** So often a run is offered to nodes that refuse it. */
 const MOST_OFFERS = 5
@@ -75,7 +87,7 @@ export function noding(options: NodingOptions) {
   const store = nodeStore(db)
   const far = farStore(db)
   const links = nodeLinks()
-  const data = farData(links)
+  const data = farData(links, store)
   const credentials = poolCredentials({ db, nodes: store, links, now, conceal: log.redact.register })
   const dropped = metrics.counter(
     'waybill_tunnel_frames_dropped_total',
@@ -94,7 +106,11 @@ export function noding(options: NodingOptions) {
   let timer: ReturnType<typeof setInterval> | undefined
   let sweeping: Promise<void> | undefined
 
+  const sessions = farSessions({ db, far, nodes: store, links, data, engaged: () => engaged })
+  const talk = farTalk({ far, sessions: sessions.store(options.conversing.store), live: options.conversing.live, log })
+
   const shared = {
+    turn: talk,
     ...{ db, now, dayOf, signFar: options.signFar, announce: options.announceMoved, ended: options.ended },
     watched: options.watched,
   }
@@ -106,10 +122,18 @@ export function noding(options: NodingOptions) {
     return mine
   }
   const wakeNode = (nodeId: string) => links.get(nodeId)?.wake()
-  const endNow = ending({ ...shared, far, nodes: store, wakeNode })
+  const endNow = ending({ ...shared, far, nodes: store, wakeNode, orderTo: orderTo(links, store) })
   const end: typeof endNow = (id, how) => inTurn(() => endNow(id, how))
   const offering = dispatcher({ db, log, now, links, far, nodes: store, versionOf: options.versionOf })
+  let ownRuns: RunStore | undefined
+  const child = farChildren({
+    ...{ db, far, nodes: store, links, now, dayOf, dispatchMs, sha256: options.sha256, admit: options.admit },
+    ...{ versionOf: options.versionOf, currentByName: options.currentByName },
+    runs: () => ownRuns!,
+  })
   const write = ingest({
+    took: tookOver({ db, nodes: store, wake: nodeId => links.get(nodeId)?.wake() }),
+    child,
     ...{ ...shared, store: far, log, dropped },
     requeued(nodeId, { id: runId, epoch: tries, pinned }) {
       log.info('a node refused a run', { nodeId, runId })
@@ -172,6 +196,8 @@ export function noding(options: NodingOptions) {
       offering.wake()
     },
     heard: () => offering.wake(),
+    said: ({ id }, { sessionId, turnId, seq, delta }) =>
+      talk.said(id, { sessionId, turnId, seq, delta: decoder.decode(delta) }),
   }
 
   /** What nobody else notices: deadlines, deleted agents, nodes that stay away. */
@@ -200,6 +226,7 @@ export function noding(options: NodingOptions) {
       counts[status]++
       const away = node.lastSeenMs === undefined ? 0 : nowMs - node.lastSeenMs
       if (status === 'lost') await tellLost(node.id, node.tenantId, node.pool)
+      if (status === 'lost' || status === 'offline') await handOver(node.id)
       if (lostAfterMs === 0 || away <= lostAfterMs || links.get(node.id)) continue
       for (const run of await far.openOn(node.id)) {
         const message = `its node was away for more than ${Math.round(lostAfterMs / 3_600_000)} h`
@@ -208,6 +235,14 @@ export function noding(options: NodingOptions) {
     }
     for (const [status, count] of Object.entries(counts)) standing.set(count, { status })
     offering.wake()
+  }
+
+  /** What an absent node was to do, another one with its store can do. */
+  async function handOver(nodeId: string): Promise<void> {
+    const other = await standIn(links, store, nodeId)
+    if (other === undefined || other.nodeId === nodeId) return
+    await inTurn(() => db.write(store.handOver(nodeId, other.nodeId)))
+    other.wake()
   }
 
   /** Once for each absence, whoever notices it first. */
@@ -246,11 +281,39 @@ export function noding(options: NodingOptions) {
       endpoint = at
     },
 
-    runs: (runs: RunStore): FarRuns =>
-      farRuns(runs, {
+    runs(runs: RunStore): FarRuns {
+      ownRuns = runs
+      return farRuns(runs, {
         ...{ db, far, nodes: store, links, data, end, dispatch: offering.wake, engaged: () => engaged, dispatchMs },
         ...{ embedded, sha256: options.sha256, versionOf: options.versionOf, labelsOf: options.labelsOf },
-      }),
+        sessions,
+      })
+    },
+
+    sessions: sessions.store(options.conversing.store),
+
+    /** Where a session of that version is held: at one node for its whole life, which is chosen now. */
+    async holdSession(
+      { placementFor }: Pick<FarRuns, 'placementFor'>,
+      tenantId: string,
+      { agentName, manifest, versionId }: AgentVersion,
+    ): Promise<Held | undefined> {
+      const version = await options.versionOf(versionId)
+      if (embedded.on && !engaged && version?.sealed === undefined) return undefined
+      const placement = await placementFor(tenantId, agentName, { manifest, sealed: version?.sealed })
+      if (placement.on === 'here') return undefined
+      if (placement.on === 'nowhere') throw new ApiError('isolation_unavailable', placement.message)
+      if (manifest.session.dedicatedMicrovm) {
+        throw new ApiError(
+          'isolation_unavailable',
+          `a session of ${agentName} has a machine of its own, which only the embedded node gives in this version: set its label ${POOL_LABEL} to ${EMBEDDED_POOL}`,
+        )
+      }
+      const { pool } = placement
+      const able = (nodeId: string) => satisfies(manifest.isolation, links.get(nodeId)?.backends ?? [])
+      const nodeId = sessions.pick(tenantId, pool, able)
+      return { opened: sessionId => sessions.opened({ sessionId, tenantId, pool, nodeId }) }
+    },
 
     approvals: (approvals: ApprovalStore, farOf: FarRuns['farOf']) =>
       farApprovals(approvals, { db, nodes: store, links, data, farOf }),
@@ -267,8 +330,9 @@ export function noding(options: NodingOptions) {
       const valueSealed = await sealTo(poolKey, utf8(JSON.stringify(signal)), signalPlace(runId))
       const value = { runId, name: signal.name, valueSealed }
       const { controlBytes } = await import('../../shared/tunnel/control-bytes.ts')
-      await db.write([store.frame(run.nodeId, controlBytes({ case: 'signal', value }))])
-      wakeNode(run.nodeId)
+      const node = await orderTo(links, store)(run.nodeId)
+      await db.write([store.frame(node, controlBytes({ case: 'signal', value }))])
+      wakeNode(node)
       return true
     },
 
@@ -325,6 +389,7 @@ export function noding(options: NodingOptions) {
       await gateway.close()
       await offering.idle()
       await last
+      await talk.idle()
     },
   }
 }

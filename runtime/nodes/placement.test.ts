@@ -5,7 +5,7 @@ import { satisfies } from '../agents/isolation.ts'
 import { statusOf } from './node.ts'
 import { type PlacementFacts, place } from './placement.ts'
 
-const manifest = (isolation: (typeof isolationValues)[number] = 'shared') => ({ isolation, subAgents: [] })
+const manifest = (isolation: (typeof isolationValues)[number] = 'shared') => ({ isolation })
 const here = { on: true, backends: [] }
 const off = { on: false, backends: [] }
 

@@ -15,7 +15,7 @@ export type Placement =
   | { on: 'nowhere'; pool: string; message: string }
 
 export interface PlacementFacts {
-  manifest: Pick<Manifest, 'isolation' | 'subAgents'>
+  manifest: Pick<Manifest, 'isolation'>
   /** What the agent's label says. */
   wanted: string | undefined
   embedded: { on: boolean; backends: readonly Backend[] }
@@ -39,10 +39,6 @@ export function place({ manifest, wanted, embedded, nodes }: PlacementFacts): Pl
   if (able.length === 0) {
     const pool = wanted ?? DEFAULT_POOL
     return { on: 'nowhere', pool, message: lacking(isolation, within, wanted) }
-  }
-  if (manifest.subAgents.length > 0) {
-    const message = 'agents with sub-agents run only on the embedded node in this version'
-    return { on: 'nowhere', pool: wanted ?? DEFAULT_POOL, message }
   }
   const best = [...able].sort((a, b) => rank(b) - rank(a))[0]!
   return { on: 'pool', pool: best.pool }

@@ -1,13 +1,14 @@
 import { create } from '@bufbuild/protobuf'
 import type { InStatement } from '@libsql/client/web'
 import type { Log } from '../../shared/log/log.ts'
-import { fromHex, utf8 } from '../../shared/sign/bytes.ts'
+import { fromBase64, fromHex, utf8 } from '../../shared/sign/bytes.ts'
 import type { Signer } from '../../shared/sign/ed25519.ts'
 import { canonicalize } from '../../shared/sign/jcs.ts'
 import { type Sha256, sha256Hex } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import {
   type Assign,
+  type ChildRefused,
   type Complete,
   CompleteSchema,
   type ControlFrame,
@@ -25,13 +26,24 @@ import type { ManifestTexts } from '../agents/texts.ts'
 import type { ApprovalStore } from '../approvals/store.ts'
 import type { Engine } from '../execution/engine.ts'
 import { copiedSteps } from '../runs/fork.ts'
-import type { RunStore } from '../runs/store.ts'
+import type { NewRun, RunStore } from '../runs/store.ts'
+import type { SessionStore } from '../sessions/store.ts'
+import type { TurnInput } from '../sessions/turn-input.ts'
 import { inputPlace, type ManifestEnvelope, manifestPlace, textsPlace } from './dispatcher.ts'
 import { poolKeyPlace } from './enrolment.ts'
 import { decisionPlace, signalPlace } from './far-approvals.ts'
 import type { FarApproval, FarData, FarEventText } from './far-data.ts'
 import { type News, newsOf } from './news.ts'
 import { type SeatCredentialsDeps, seatCredentials } from './seat-credentials.ts'
+import { seatOthers } from './seat-others.ts'
+
+/** A piece of the text of a turn, as it is said; `seq` 1 begins the text anew. */
+export interface Piece {
+  sessionId: string
+  turnId: string
+  seq: number
+  delta: string
+}
 
 /** Who a runtime is when it executes for a control plane elsewhere. */
 export interface SeatIdentity {
@@ -42,8 +54,12 @@ export interface SeatIdentity {
   /** 32 bytes under which it seals the credentials that it is given. */
   sealKey: Uint8Array<ArrayBuffer>
   signer: Signer
-  /** Something was committed that the control plane is to be told. */
-  news: () => void
+  /** Its id, where other nodes have the same store, and null where it has one of its own. */
+  speaksAs: string | null
+  /** Something was committed that the control plane is to be told; `soon`: somebody waits for it. */
+  news: (soon: boolean) => void
+  /** A piece of what is said in a turn. */
+  said: (piece: Piece) => void
   /** `seat`, which only a node loads. */
   make: (identity: SeatIdentity, deps: SeatDeps) => Seat
 }
@@ -54,6 +70,7 @@ export interface SeatDeps {
   runs: RunStore
   engine: Pick<Engine, 'wake' | 'end' | 'active'>
   approvals: ApprovalStore
+  sessions: Pick<SessionStore, 'turn' | 'messages' | 'stop' | 'remove' | 'orderedTurn'>
   now: () => Date
   log: Log
   dayOf: (ms: number) => string
@@ -68,14 +85,15 @@ const decoder = new TextDecoder()
 /** More than a run can have. */
 const MOST_EVENTS = 100_000
 type Forked = Pick<Assign, 'forkedRun' | 'forkedStep'>
-const accept = (news: Extract<News, { t: 'accept' }>): InStatement => ({
-  sql: 'insert into tunnel_outbox (frame) values (?)',
-  args: [JSON.stringify(news)],
-})
-
 export function seat(identity: SeatIdentity, deps: SeatDeps) {
   const { db, sha256, runs, engine, approvals, now, log, dayOf } = deps
-  const { tenantId, pool, poolKeys, signer, nodeId } = identity
+  const { tenantId, pool, poolKeys, signer, nodeId, speaksAs } = identity
+
+  const tell = (news: News): InStatement => ({
+    sql: 'insert into tunnel_outbox (frame, node_id) values (?, ?)',
+    args: [JSON.stringify(news), speaksAs],
+  })
+  const accept = (news: Extract<News, { t: 'accept' }>): InStatement => tell(news)
 
   async function opened<T>(box: Uint8Array, place: string): Promise<T> {
     return JSON.parse(decoder.decode(await openSealed(poolKeys, box, place))) as T
@@ -99,7 +117,7 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
     } catch (error) {
       const reason = error instanceof Error ? error.message : 'it does not open'
       await db.write([accept({ t: 'accept', run: runId, ok: false, reason, epoch: Number(epoch) })])
-      identity.news()
+      identity.news(true)
       return
     }
     const { agentId, agentName, versionId, number, manifest, manifestHash } = envelope
@@ -107,12 +125,12 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
     if (copied === 'missing') {
       const reason = `run ${sent.forkedRun} has no step ${sent.forkedStep} here`
       await db.write([accept({ t: 'accept', run: runId, ok: false, reason, epoch: Number(epoch) })])
-      identity.news()
+      identity.news(true)
       return
     }
     await runs.create({
       ...copied?.begin,
-      ...{ id: runId, tenantId, agentName, agentId, versionId, createdMs, labels: '{}', trigger: { kind: 'api' } },
+      ...{ id: runId, tenantId, agentName, agentId, versionId, createdMs, labels: '{}', ...begunBy(sent) },
       ...{ input: canonicalize(input), isolation: manifest.isolation, day: dayOf(createdMs) },
       also: [
         {
@@ -131,16 +149,25 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
           args: [versionId, tenantId, agentId, number, JSON.stringify(manifest), manifestHash, createdMs],
         },
         {
-          sql: 'insert into tunnel_runs (run_id, epoch) values (?1, ?2) on conflict do update set epoch = ?2',
-          args: [runId, Number(epoch)],
+          sql: `insert into tunnel_runs (run_id, epoch, node_id) values (?1, ?2, ?3)
+            on conflict do update set epoch = ?2`,
+          args: [runId, Number(epoch), speaksAs],
         },
         ...limitOf(agentId, agentName, sent),
+        ...(sent.sessionId === ''
+          ? []
+          : deps.sessions.orderedTurn(
+              { id: sent.sessionId, tenantId, agentName, agentId, versionId },
+              runId,
+              (input as TurnInput).systemHint,
+              createdMs,
+            )),
         accept({ t: 'accept', run: runId, ok: true, reason: '' }),
         ...(copied?.tell ?? []),
       ],
     })
     engine.wake()
-    identity.news()
+    identity.news(true)
   }
 
   /** The beginning of a fork, copied from the journal of a run that this node has; nothing where the fork stands already. */
@@ -158,7 +185,7 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
     const unit = { runId, epoch: 0, events, approvals: [] }
     return {
       begin: { events, forkedFrom: { runId: forkedRun, stepId: forkedStep } },
-      tell: [blobs, ...newsOf()([unit])],
+      tell: [blobs, ...newsOf(speaksAs)([unit])],
     }
   }
 
@@ -180,8 +207,9 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
   async function cancel(runId: string, reason: string, remove: boolean): Promise<void> {
     const known = await db.execute({ sql: 'select epoch from tunnel_runs where run_id = ?', args: [runId] })
     if (known.rows.length === 0) {
+      await refused({ runId: '', childId: runId, code: 'subagent_failed', message: 'the run was cancelled' })
       if (!remove) await db.write([accept({ t: 'accept', run: runId, ok: false, reason: 'unknown here' })])
-      identity.news()
+      identity.news(true)
       return
     }
     await engine.end(runId, { code: 'cancelled', ...(reason !== '' && { reason }) })
@@ -189,8 +217,26 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
       await db.write([
         { sql: 'delete from receipts where run_id = ?', args: [runId] },
         { sql: 'delete from tunnel_runs where run_id = ?', args: [runId] },
+        { sql: 'delete from tunnel_children where parent_id = ?', args: [runId] },
       ])
     }
+  }
+
+  /** A run that one here asked for is not to come. */
+  async function refused({ childId, code, message }: Omit<ChildRefused, '$typeName'>): Promise<void> {
+    const asked = 'select parent_id from tunnel_children where child_id = ?1'
+    await db.write([
+      {
+        sql: `update tunnel_children set error_code = ?2, error_message = ?3
+          where child_id = ?1 and not exists (select 1 from runs where id = ?1)`,
+        args: [childId, code, message],
+      },
+      {
+        sql: `update runs set due_ms = 0 where id = (${asked}) and owner is null and status in ('running', 'waiting')`,
+        args: [childId],
+      },
+    ])
+    engine.wake()
   }
 
   /** What does not open will not open later: it is left, so that what stands behind it is done. */
@@ -235,6 +281,12 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
     engine.wake()
   }
 
+  async function stopSession(id: string, remove: boolean): Promise<void> {
+    const turnId = await deps.sessions.stop(id, now().getTime())
+    if (turnId !== undefined) await engine.end(turnId, { code: 'cancelled' })
+    if (remove) await deps.sessions.remove(id, now().getTime())
+  }
+
   const keep = seatCredentials({ ...deps.keeping, tenantId, pool, opened })
 
   async function credential(put: SecretPut): Promise<void> {
@@ -242,8 +294,8 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
     if (error !== '') log.error('a credential of the control plane cannot be kept', { ref: put.ref, reason: error })
     if (put.remove) return
     const news: News = { t: 'credential', ref: put.ref, error }
-    await db.write([{ sql: 'insert into tunnel_outbox (frame) values (?)', args: [JSON.stringify(news)] }])
-    identity.news()
+    await db.write([tell(news)])
+    identity.news(true)
   }
 
   async function one({ body }: ControlFrame): Promise<void> {
@@ -261,6 +313,10 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
         )
       case 'secretPut':
         return credential(body.value)
+      case 'childRefused':
+        return refused(body.value)
+      case 'sessionStop':
+        return stopSession(body.value.sessionId, body.value.remove)
       case 'signal':
         return signal(body.value.runId, body.value.valueSealed)
       default:
@@ -317,6 +373,18 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
         const value = { runId, stepId, approvalId, reason, expiresUnix: BigInt(Math.ceil(expires / 1000)) }
         return create(NodeFrameSchema, { body: { case: 'approval', value } })
       }
+      case 'took': {
+        const value = { runId: news.run, epoch: BigInt(epoch) }
+        return create(NodeFrameSchema, { body: { case: 'took', value } })
+      }
+      case 'child': {
+        const { run: runId, child: childId, agent: agentName, box, hash, length } = news
+        const value = {
+          ...{ runId, epoch: BigInt(epoch), childId, agentName, inputSealed: fromBase64(box) },
+          ...{ inputHash: fromHex(hash), inputLength: BigInt(length) },
+        }
+        return create(NodeFrameSchema, { body: { case: 'childAsk', value } })
+      }
       case 'credential': {
         const value = { ref: news.ref, ok: news.error === '', error: news.error.slice(0, 500) }
         return create(NodeFrameSchema, { body: { case: 'secretAck', value } })
@@ -333,9 +401,28 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
     return rows
   }
 
+  const others = speaksAs === null ? undefined : seatOthers(speaksAs, db)
+
   return {
     nodeId,
     active: () => engine.active,
+
+    /** Which store this is, the same for all who have it. */
+    async storeId(): Promise<string> {
+      const [, found] = await db.write([
+        {
+          sql: `insert into runtime_meta (key, value) values ('store_id', ?) on conflict do nothing`,
+          args: [crypto.randomUUID()],
+        },
+        `select value from runtime_meta where key = 'store_id'`,
+      ])
+      return String(found?.rows[0]?.[0])
+    },
+
+    /** With each heartbeat: the nodes that share the store see this one, and it sees them. */
+    async beat(lostMs: number): Promise<void> {
+      if (others && (await others.beat(now().getTime(), lostMs))) identity.news(true)
+    },
 
     /** What the control plane ordered, in order; orders for new runs that stand together share a commit. */
     async handle(frames: readonly ControlFrame[]): Promise<void> {
@@ -356,8 +443,8 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
     async untold(afterId: number, most: number): Promise<OutboxRow<NodeFrame>[]> {
       const { rows } = await db.execute({
         sql: `select o.id, o.frame, t.epoch from tunnel_outbox o left join tunnel_runs t on t.run_id = o.frame ->> 'run'
-          where o.id > ? order by o.id limit ?`,
-        args: [afterId, most],
+          where o.id > ? and o.node_id is ? order by o.id limit ?`,
+        args: [afterId, speaksAs, most],
       })
       const made: OutboxRow<NodeFrame>[] = []
       for (const row of rows) {
@@ -370,7 +457,7 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
     },
 
     async told(upToId: number): Promise<void> {
-      await db.execute({ sql: 'delete from tunnel_outbox where id <= ?', args: [upToId] })
+      await db.execute({ sql: 'delete from tunnel_outbox where id <= ? and node_id is ?', args: [upToId, speaksAs] })
     },
 
     /** The runs that this node has something to do or to tell about. */
@@ -430,6 +517,11 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
           ),
         )
       }
+      if (kind === 'messages') return answer(await deps.sessions.messages(id))
+      if (kind === 'turns') {
+        const ends = await Promise.all(id.split(',').map(turnId => deps.sessions.turn(turnId)))
+        return answer(ends.filter(end => end !== undefined))
+      }
       if (kind === 'texts') {
         const texts = await opened<ManifestTexts>(box, textsPlace(id)).catch(() => undefined)
         if (texts) return answer(texts)
@@ -441,4 +533,14 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
       return { status: 404, body: new Uint8Array() }
     },
   }
+}
+
+function begunBy({
+  sessionId,
+  parentRun,
+  depth,
+}: Pick<Assign, 'sessionId' | 'parentRun' | 'depth'>): Pick<NewRun, 'trigger' | 'sessionId' | 'parentRunId' | 'depth'> {
+  if (parentRun !== '') return { trigger: { kind: 'subagent', ref: parentRun }, parentRunId: parentRun, depth }
+  if (sessionId === '') return { trigger: { kind: 'api' } }
+  return { trigger: { kind: 'session', ref: sessionId }, sessionId }
 }

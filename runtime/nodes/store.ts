@@ -34,6 +34,7 @@ export interface Arrival {
   vcpus: number
   memoryMb: number
   version: string
+  storeId: string | null
 }
 
 export type NodeStore = ReturnType<typeof nodeStore>
@@ -158,11 +159,15 @@ export function nodeStore(db: Db) {
       return results[2]?.rowsAffected === 1
     },
 
-    async arrived(id: string, { backends, slots, vcpus, memoryMb, version }: Arrival, nowMs: number): Promise<void> {
+    async arrived(
+      id: string,
+      { backends, slots, vcpus, memoryMb, version, storeId }: Arrival,
+      nowMs: number,
+    ): Promise<void> {
       await db.execute({
         sql: `update nodes set backends = ?, slots = ?, vcpus = ?, memory_mb = ?, version = ?, signed_off = 0, lost_told = 0,
-          last_seen_ms = ? where id = ?`,
-        args: [JSON.stringify(backends), slots, vcpus, memoryMb, version, nowMs, id],
+          last_seen_ms = ?, store_id = ? where id = ?`,
+        args: [JSON.stringify(backends), slots, vcpus, memoryMb, version, nowMs, storeId, id],
       })
     },
 
@@ -176,6 +181,16 @@ export function nodeStore(db: Db) {
     async signedOff(id: string, nowMs: number): Promise<void> {
       const sql = 'update nodes set signed_off = 1, last_seen_ms = ?, active_runs = 0 where id = ?'
       await db.execute({ sql, args: [nowMs, id] })
+    },
+
+    /** The nodes of its pool that have the same store as this one. */
+    async sharing(id: string): Promise<string[]> {
+      const { rows } = await db.execute({
+        sql: `select o.id from nodes n join nodes o on o.store_id = n.store_id and o.tenant_id = n.tenant_id and o.pool = n.pool
+          where n.id = ?1 and o.id <> ?1 and o.enrolled_ms is not null`,
+        args: [id],
+      })
+      return rows.map(row => String(row[0]))
     },
 
     async setDraining(id: string, draining: boolean): Promise<NodeRow | undefined> {
@@ -229,6 +244,20 @@ export function nodeStore(db: Db) {
       })
       return rows.map(row => ({ id: Number(row.id), frame: new Uint8Array(row.frame as ArrayBuffer) }))
     },
+
+    /** The orders of one node become those of another one that has the same store; what was not accepted is offered to it. */
+    handOver: (from: string, to: string): InStatement[] => [
+      {
+        sql: 'insert into node_frames (node_id, frame) select ?2, frame from node_frames where node_id = ?1 order by id',
+        args: [from, to],
+      },
+      { sql: 'delete from node_frames where node_id = ?', args: [from] },
+      {
+        sql: `update runs set node_id = ?2 where id in (select run_id from far_runs where node_id = ?1 and state = 'offered')`,
+        args: [from, to],
+      },
+      { sql: `update far_runs set node_id = ?2 where node_id = ?1 and state = 'offered'`, args: [from, to] },
+    ],
 
     async framesArrived(nodeId: string, upToId: number): Promise<void> {
       await db.execute({ sql: 'delete from node_frames where node_id = ? and id <= ?', args: [nodeId, upToId] })

@@ -4,6 +4,7 @@ import { auditStep } from './audit-step.ts'
 import { connectorsStep } from './connectors-step.ts'
 import { dashboardStep } from './dashboard-step.ts'
 import { executionStep } from './execution-step.ts'
+import { farTalkStep } from './far-talk-step.ts'
 import { governanceStep } from './governance-step.ts'
 import { mcpStep } from './mcp-step.ts'
 import { nodesStep } from './nodes-step.ts'
@@ -13,6 +14,7 @@ import { schedulesStep } from './schedules-step.ts'
 import { sealingStep } from './sealing-step.ts'
 import { sessionsStep } from './sessions-step.ts'
 import { settingsStep } from './settings-step.ts'
+import { sharedPoolStep } from './shared-pool-step.ts'
 import { usersStep } from './users-step.ts'
 import { webhooksStep } from './webhooks-step.ts'
 
@@ -42,4 +44,6 @@ export const runtimeSteps: readonly Migration[] = [
   ownApisStep,
   usersStep,
   pinnedStep,
+  farTalkStep,
+  sharedPoolStep,
 ]

@@ -1,6 +1,6 @@
 import type { Db } from '../../shared/sql/db.ts'
 import type { Records } from '../vault/records.ts'
-import { type Live, live } from './live.ts'
+import { type Live, live, type Numbered } from './live.ts'
 import { type SessionStore, sessionStore } from './store.ts'
 import { turns } from './turns.ts'
 
@@ -12,8 +12,8 @@ export interface Conversing {
 }
 
 /** Sessions over one store. */
-export function conversing(db: Db, records: Records): Conversing {
+export function conversing(db: Db, records: Records, heard?: (event: Numbered) => void): Conversing {
   const store = sessionStore(db, records)
-  const told = live({ store })
+  const told = live({ store, heard })
   return { store, live: told, turns: turns({ store, records, live: told }) }
 }

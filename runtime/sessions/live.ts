@@ -41,6 +41,8 @@ export interface LiveOptions {
   pollMs?: number
   /** Text that is kept of sessions in which nobody is speaking. */
   mostCharacters?: number
+  /** Hears everything that is told here, whoever else watches. */
+  heard?: ((event: Numbered) => void) | undefined
 }
 
 const KEPT_EVENTS = 1000
@@ -51,7 +53,7 @@ export type Live = ReturnType<typeof live>
  * What sessions say while they say it, for those who listen in this process. Of turns that other processes execute one query
  * every 200 ms, for all sessions that are watched, tells how they ended.
  */
-export function live({ store, pollMs = 200, mostCharacters = 16 * 1024 * 1024 }: LiveOptions) {
+export function live({ store, heard, pollMs = 200, mostCharacters = 16 * 1024 * 1024 }: LiveOptions) {
   const logs = new Map<string, Log>()
   const watchers = new Map<string, Set<Watcher>>()
   let timer: ReturnType<typeof setTimeout> | undefined
@@ -63,6 +65,7 @@ export function live({ store, pollMs = 200, mostCharacters = 16 * 1024 * 1024 }:
   }
 
   function tell(sessionId: string, log: Log, event: Numbered): void {
+    heard?.(event)
     log.events.push(event)
     log.characters += sizeOf(event)
     // Whoever comes late gets the turn in progress whole, so only what came before it can be dropped.
@@ -188,6 +191,12 @@ export function live({ store, pollMs = 200, mostCharacters = 16 * 1024 * 1024 }:
         voice: speaking.voice,
         eventId: () => speaking.nextId + (epoch - speaking.epoch) * LIFE,
       }
+    },
+
+    /** What was told of a turn's end did not come: what is known of it is looked up. */
+    forget({ sessionId, runId }: TurnPlace): void {
+      const log = logs.get(sessionId)
+      if (log?.speaking?.runId === runId) log.speaking.ending = false
     },
 
     /** A turn has ended here, for good. */

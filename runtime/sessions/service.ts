@@ -20,10 +20,17 @@ export interface SessionServiceDeps {
   summary: RunStore['summary']
   currentByName: (tenantId: string, name: string) => Promise<AgentVersion | undefined>
   findVersion: (tenantId: string, versionId: string) => Promise<AgentVersion | undefined>
+  /** The node that the sessions of that version are held at; undefined: this process. Throws where nobody can. */
+  placeOf: (tenantId: string, version: AgentVersion) => Promise<Held | undefined>
   machines: Machines
   turnTimeoutMs: number
   newId: () => string
   now: () => Date
+}
+
+/** A place elsewhere, with what writes it down. */
+export interface Held {
+  opened: (sessionId: string) => InStatement
 }
 
 export type SessionService = ReturnType<typeof sessionService>
@@ -71,7 +78,11 @@ export function sessionService(deps: SessionServiceDeps) {
       const version = await deps.currentByName(tenantId, agentName)
       if (!version) throw notFound('agent', agentName)
       const id = newId()
-      await machines.acquire(id, agentName, version.manifest)
+      const held = await deps.placeOf(tenantId, version)
+      if (held && environment !== undefined) {
+        throw new ApiError('validation_failed', 'environment: a session on a node takes none in this version')
+      }
+      if (held === undefined) await machines.acquire(id, agentName, version.manifest)
       const session = {
         ...{ id, tenantId, agentName, agentId: version.agentId, versionId: version.versionId },
         title: title === undefined ? null : canonicalBody(title),
@@ -80,7 +91,7 @@ export function sessionService(deps: SessionServiceDeps) {
         createdMs: now().getTime(),
       }
       try {
-        await store.create(session, also(id))
+        await store.create(session, [...(held ? [held.opened(id)] : []), ...also(id)])
       } catch (error) {
         await machines.release(id)
         throw isAgentGone(error) ? notFound('agent', agentName) : error

@@ -51,6 +51,8 @@ export function openTurn(row: Row, records: Records): Row {
   }
 }
 
+const UNKNOWN = { error: 'what went wrong is known to the node that had the turn', code: 'internal' }
+
 /** How a turn ended; undefined while it goes on. */
 export type TurnEnd = Extract<SessionEvent, { event: 'message_completed' | 'message_error' }>
 
@@ -59,10 +61,12 @@ export function turnEnd(row: Row): TurnEnd | undefined {
   const turnId = String(row.run_id)
   if (row.status === 'open') return undefined
   if (row.status === 'failed') {
+    if (row.error === null) return { event: 'message_error', data: { sessionId, turnId, ...UNKNOWN } }
     const { code, error } = JSON.parse(String(row.error)) as { code: string; error: string }
     return { event: 'message_error', data: { sessionId, turnId, error, code } }
   }
-  const text = JSON.parse(String(row.text)) as string
+  // What was said in a turn on a node stands there.
+  const text = row.text === null ? '' : (JSON.parse(String(row.text)) as string)
   const usage = {
     ...{ tokensIn: Number(row.tokens_in), tokensOut: Number(row.tokens_out), costUsd: toUsd(Number(row.cost_nano)) },
   }

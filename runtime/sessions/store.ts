@@ -40,8 +40,10 @@ const MOST_CHARACTERS = 4_000_000
 const KEPT_EVENTS = 1000
 const KEPT_MS = 24 * 3600 * 1000
 
-/** Lets go of the run that is a stopped session's turn: whoever claims it next ends it. */
-const END_TURN = `update runs set ending = 'cancelled', epoch = epoch + 1, owner = null, due_ms = 0, updated_ms = ?2
+const HERE = 'not exists (select 1 from far_runs where run_id = runs.id)'
+/** Lets go of the run that is a stopped session's turn: whoever claims it next ends it. One on a node is nobody's to claim here. */
+const END_TURN = `update runs set updated_ms = ?2, ending = iif(${HERE}, 'cancelled', ending),
+    epoch = epoch + ${HERE}, owner = null, due_ms = iif(${HERE}, 0, due_ms)
   where id = (select turn_id from sessions where id = ?1) and status in ('queued', 'running', 'waiting') returning id`
 
 const STATE = `select j.value as wanted, s.id, s.status, s.stopped_ms, s.stop_reason, s.last_event, s.turn_id, r.status as turn_status
@@ -125,9 +127,47 @@ export function sessionStore(db: Db, records: Records) {
           args: [turnId, id, nowMs],
         },
         {
+          // The hints of a conversation that a node holds are kept there.
           sql: `update sessions set status = 'processing', turn_id = ?2, turn_count = turn_count + 1, updated_ms = ?3,
-              system_hint = coalesce(?4, system_hint) where id = ?1`,
+              system_hint = iif(exists (select 1 from far_sessions where session_id = ?1), null, coalesce(?4, system_hint))
+            where id = ?1`,
           args: [id, turnId, nowMs, hint],
+        },
+      ]
+    },
+
+    /** On a node, for the transaction that takes a turn's run; its control plane has made sure that the session is active. */
+    orderedTurn(
+      {
+        id,
+        tenantId,
+        agentName,
+        agentId,
+        versionId,
+      }: Omit<NewSession, 'title' | 'labels' | 'environment' | 'createdMs'>,
+      turnId: string,
+      systemHint: string | undefined,
+      nowMs: number,
+    ): InStatement[] {
+      const place = { record: id, field: 'systemHint' }
+      const hint = systemHint === undefined ? null : records.seal(JSON.stringify(systemHint), place)
+      return [
+        {
+          sql: `insert into sessions (id, tenant_id, agent_name, agent_id, version_id, status, labels, created_ms, updated_ms)
+            values (?, ?, ?, ?, ?, 'active', '{}', ?, ?) on conflict do nothing`,
+          args: [id, tenantId, agentName, agentId, versionId, nowMs, nowMs],
+        },
+        {
+          // Once, however often it is ordered.
+          sql: `update sessions set status = 'processing', turn_id = ?2, turn_count = turn_count + 1, updated_ms = ?3,
+              system_hint = coalesce(?4, system_hint)
+            where id = ?1 and not exists (select 1 from turns where run_id = ?2)`,
+          args: [id, turnId, nowMs, hint],
+        },
+        {
+          sql: `insert into turns (run_id, session_id, number, base, created_ms, status)
+            select ?1, id, turn_count, last_event, ?3, 'open' from sessions where id = ?2 on conflict do nothing`,
+          args: [turnId, id, nowMs],
         },
       ]
     },

@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gateway.proto.
  */
 export const file_gateway: GenFile = /*@__PURE__*/
-  fileDesc("Cg1nYXRld2F5LnByb3RvEg93YXliaWxsLm5vZGUudjEieQoMRW5yb2xSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEgwKBG5hbWUYAiABKAkSEAoIc2lnbl9rZXkYAyABKAwSDwoHYm94X2tleRgEIAEoDBIPCgd2ZXJzaW9uGAUgASgJEgoKAm9zGAYgASgJEgwKBGFyY2gYByABKAkigwEKCkVucm9sUmVwbHkSDwoHbm9kZV9pZBgBIAEoCRIRCgl0ZW5hbnRfaWQYAiABKAkSDAoEcG9vbBgDIAEoCRIUCgxhY2Nlc3NfdG9rZW4YBCABKAkSFAoMZXhwaXJlc191bml4GAUgASgDEhcKD3Bvb2xfa2V5X3NlYWxlZBgGIAEoDCJUCg5SZWZyZXNoUmVxdWVzdBIPCgdub2RlX2lkGAEgASgJEg8KB2F0X3VuaXgYAiABKAMSDQoFbm9uY2UYAyABKAwSEQoJc2lnbmF0dXJlGAQgASgMIjoKDFJlZnJlc2hSZXBseRIUCgxhY2Nlc3NfdG9rZW4YASABKAkSFAoMZXhwaXJlc191bml4GAIgASgDIpcFCglOb2RlRnJhbWUSCwoDc2VxGAEgASgEEgsKA2FjaxgCIAEoBBInCgVoZWxsbxgKIAEoCzIWLndheWJpbGwubm9kZS52MS5IZWxsb0gAEi8KCWhlYXJ0YmVhdBgLIAEoCzIaLndheWJpbGwubm9kZS52MS5IZWFydGJlYXRIABIpCgZhY2NlcHQYDCABKAsyFy53YXliaWxsLm5vZGUudjEuQWNjZXB0SAASJwoFZXZlbnQYDSABKAsyFi53YXliaWxsLm5vZGUudjEuRXZlbnRIABItCghjb21wbGV0ZRgOIAEoCzIZLndheWJpbGwubm9kZS52MS5Db21wbGV0ZUgAEjAKCGFwcHJvdmFsGA8gASgLMhwud2F5YmlsbC5ub2RlLnYxLkFwcHJvdmFsQXNrSAASNgoNcmVhZF9yZXNwb25zZRgQIAEoCzIdLndheWJpbGwubm9kZS52MS5SZWFkUmVzcG9uc2VIABIwCgpzZWNyZXRfYWNrGBEgASgLMhoud2F5YmlsbC5ub2RlLnYxLlNlY3JldEFja0gAEjYKDXNlc3Npb25fZGVsdGEYEiABKAsyHS53YXliaWxsLm5vZGUudjEuU2Vzc2lvbkRlbHRhSAASNAoMc2Vzc2lvbl9kb25lGBMgASgLMhwud2F5YmlsbC5ub2RlLnYxLlNlc3Npb25Eb25lSAASMAoKYnVkZ2V0X2FzaxgUIAEoCzIaLndheWJpbGwubm9kZS52MS5CdWRnZXRBc2tIABIlCgRwb25nGBUgASgLMhUud2F5YmlsbC5ub2RlLnYxLlBvbmdIABIoCghhY2tfb25seRgWIAEoCzIULndheWJpbGwubm9kZS52MS5BY2tIAEIGCgRib2R5ItUFCgxDb250cm9sRnJhbWUSCwoDc2VxGAEgASgEEgsKA2FjaxgCIAEoBBIrCgd3ZWxjb21lGAogASgLMhgud2F5YmlsbC5ub2RlLnYxLldlbGNvbWVIABIpCgZhc3NpZ24YCyABKAsyFy53YXliaWxsLm5vZGUudjEuQXNzaWduSAASKQoGY2FuY2VsGAwgASgLMhcud2F5YmlsbC5ub2RlLnYxLkNhbmNlbEgAEjUKCGFwcHJvdmFsGA0gASgLMiEud2F5YmlsbC5ub2RlLnYxLkFwcHJvdmFsRGVjaXNpb25IABI0CgxyZWFkX3JlcXVlc3QYDiABKAsyHC53YXliaWxsLm5vZGUudjEuUmVhZFJlcXVlc3RIABIwCgpzZWNyZXRfcHV0GA8gASgLMhoud2F5YmlsbC5ub2RlLnYxLlNlY3JldFB1dEgAEjQKDHNlc3Npb25fb3BlbhgQIAEoCzIcLndheWJpbGwubm9kZS52MS5TZXNzaW9uT3BlbkgAEjoKD3Nlc3Npb25fbWVzc2FnZRgRIAEoCzIfLndheWJpbGwubm9kZS52MS5TZXNzaW9uTWVzc2FnZUgAEjQKDHNlc3Npb25fc3RvcBgSIAEoCzIcLndheWJpbGwubm9kZS52MS5TZXNzaW9uU3RvcEgAEjQKDGJ1ZGdldF9ncmFudBgTIAEoCzIcLndheWJpbGwubm9kZS52MS5CdWRnZXRHcmFudEgAEikKBnNpZ25hbBgUIAEoCzIXLndheWJpbGwubm9kZS52MS5TaWduYWxIABInCgVkcmFpbhgVIAEoCzIWLndheWJpbGwubm9kZS52MS5EcmFpbkgAEiUKBHBpbmcYFiABKAsyFS53YXliaWxsLm5vZGUudjEuUGluZ0gAEigKCGFja19vbmx5GBcgASgLMhQud2F5YmlsbC5ub2RlLnYxLkFja0gAQgYKBGJvZHki5AEKBUhlbGxvEg8KB25vZGVfaWQYASABKAkSEQoJc3RyZWFtX2lkGAIgASgJEhUKDWxhc3Rfc2Vlbl9zZXEYAyABKAQSIwoEaGVsZBgEIAMoCzIVLndheWJpbGwubm9kZS52MS5IZWxkEioKCGJhY2tlbmRzGAUgAygLMhgud2F5YmlsbC5ub2RlLnYxLkJhY2tlbmQSDQoFcHJvdG8YBiABKA0SDQoFc2xvdHMYByABKA0SDQoFdmNwdXMYCCABKAESEQoJbWVtb3J5X21iGAkgASgEEg8KB3ZlcnNpb24YCiABKAkiUQoHV2VsY29tZRIVCg1sYXN0X3NlZW5fc2VxGAEgASgEEhkKEWhlYXJ0YmVhdF9zZWNvbmRzGAIgASgNEhQKDGxvc3Rfc2Vjb25kcxgDIAEoDSJJCgRIZWxkEg4KBnJ1bl9pZBgBIAEoCRINCgVlcG9jaBgCIAEoBBISCgpsYXN0X2V2ZW50GAMgASgEEg4KBnN0YXR1cxgEIAEoCSJZCgdCYWNrZW5kEgwKBG5hbWUYASABKAkSCgoCb2sYAiABKAgSDgoGZGV0YWlsGAMgASgJEhUKDXZlcmlmaWVkX3VuaXgYBCABKAMSDQoFYWNjZWwYBSABKAkiWQoJSGVhcnRiZWF0EhMKC2FjdGl2ZV9ydW5zGAEgASgNEhIKCmZyZWVfc2xvdHMYAiABKA0SCwoDY3B1GAMgASgBEhYKDm1lbW9yeV9mcmVlX21iGAQgASgEIqkCCgZBc3NpZ24SDgoGcnVuX2lkGAEgASgJEg0KBWVwb2NoGAIgASgEEhgKEGFnZW50X3ZlcnNpb25faWQYAyABKAkSFwoPbWFuaWZlc3Rfc2VhbGVkGAQgASgMEhQKDGlucHV0X3NlYWxlZBgFIAEoDBISCgpzZXNzaW9uX2lkGAYgASgJEhcKD2NyZWF0ZWRfdW5peF9tcxgHIAEoAxIeChFydW5fY29zdF9uYW5vX3VzZBgIIAEoA0gAiAEBEhUKDXJ1bl9jb3N0X2hhcmQYCSABKAgSEgoKZm9ya2VkX3J1bhgKIAEoCRITCgtmb3JrZWRfc3RlcBgLIAEoCRIUCgx0ZXh0c19zZWFsZWQYDCABKAxCFAoSX3J1bl9jb3N0X25hbm9fdXNkIkMKBkFjY2VwdBIOCgZydW5faWQYASABKAkSDQoFZXBvY2gYAiABKAQSCgoCb2sYAyABKAgSDgoGcmVhc29uGAQgASgJItABCgVFdmVudBIOCgZydW5faWQYASABKAkSDQoFZXBvY2gYAiABKAQSEQoJZXZlbnRfc2VxGAMgASgEEgwKBGtpbmQYBCABKAkSDwoHc3RlcF9pZBgFIAEoCRIPCgdhdHRlbXB0GAYgASgNEgoKAmF0GAcgASgJEgwKBGhhc2gYCCABKAwSEQoJdG9rZW5zX2luGAkgASgEEhIKCnRva2Vuc19vdXQYCiABKAQSFQoNY29zdF9uYW5vX3VzZBgLIAEoAxINCgVtb2RlbBgMIAEoCSLAAgoIQ29tcGxldGUSDgoGcnVuX2lkGAEgASgJEg0KBWVwb2NoGAIgASgEEg4KBnN0YXR1cxgDIAEoCRISCgplcnJvcl9jb2RlGAQgASgJEgwKBGhlYWQYBSABKAwSEwoLZXZlbnRfY291bnQYBiABKAQSEgoKaW5wdXRfaGFzaBgHIAEoDBITCgtvdXRwdXRfaGFzaBgIIAEoDBIRCgl0b2tlbnNfaW4YCSABKAQSEgoKdG9rZW5zX291dBgKIAEoBBIVCg1jb3N0X25hbm9fdXNkGAsgASgDEhYKDm5vZGVfc2lnbmF0dXJlGAwgASgMEhIKCmVycm9yX3N0ZXAYDSABKAkSDgoGbW9kZWxzGA4gAygJEhEKCWlzb2xhdGlvbhgPIAEoCRIYChBmaW5pc2hlZF91bml4X21zGBAgASgDIjgKBkNhbmNlbBIOCgZydW5faWQYASABKAkSDgoGcmVhc29uGAIgASgJEg4KBnJlbW92ZRgDIAEoCCJpCgtBcHByb3ZhbEFzaxIOCgZydW5faWQYASABKAkSDwoHc3RlcF9pZBgCIAEoCRITCgthcHByb3ZhbF9pZBgDIAEoCRIOCgZyZWFzb24YBCABKAkSFAoMZXhwaXJlc191bml4GAUgASgDImAKEEFwcHJvdmFsRGVjaXNpb24SDgoGcnVuX2lkGAEgASgJEhMKC2FwcHJvdmFsX2lkGAIgASgJEhAKCGRlY2lzaW9uGAMgASgJEhUKDWRldGFpbF9zZWFsZWQYBCABKAwiZQoLUmVhZFJlcXVlc3QSEgoKcmVxdWVzdF9pZBgBIAEoCRIMCgRraW5kGAIgASgJEgoKAmlkGAMgASgJEgwKBGZyb20YBCABKAQSDQoFbGltaXQYBSABKA0SCwoDYm94GAYgASgMIk4KDFJlYWRSZXNwb25zZRISCgpyZXF1ZXN0X2lkGAEgASgJEg4KBnN0YXR1cxgCIAEoDRIMCgRib2R5GAMgASgMEgwKBGxhc3QYBCABKAgiOAoJU2VjcmV0UHV0EgsKA3JlZhgBIAEoCRIOCgZzZWFsZWQYAiABKAwSDgoGcmVtb3ZlGAMgASgIIjMKCVNlY3JldEFjaxILCgNyZWYYASABKAkSCgoCb2sYAiABKAgSDQoFZXJyb3IYAyABKAkiVAoLU2Vzc2lvbk9wZW4SEgoKc2Vzc2lvbl9pZBgBIAEoCRIYChBhZ2VudF92ZXJzaW9uX2lkGAIgASgJEhcKD21hbmlmZXN0X3NlYWxlZBgDIAEoDCJNCg5TZXNzaW9uTWVzc2FnZRISCgpzZXNzaW9uX2lkGAEgASgJEg8KB3R1cm5faWQYAiABKAkSFgoOY29udGVudF9zZWFsZWQYAyABKAwiTwoMU2Vzc2lvbkRlbHRhEhIKCnNlc3Npb25faWQYASABKAkSDwoHdHVybl9pZBgCIAEoCRILCgNzZXEYAyABKA0SDQoFZGVsdGEYBCABKAwiVQoLU2Vzc2lvbkRvbmUSEgoKc2Vzc2lvbl9pZBgBIAEoCRIPCgd0dXJuX2lkGAIgASgJEhIKCmVycm9yX2NvZGUYAyABKAkSDQoFcmVwbHkYBCABKAwiMQoLU2Vzc2lvblN0b3ASEgoKc2Vzc2lvbl9pZBgBIAEoCRIOCgZyZW1vdmUYAiABKAgiVgoJQnVkZ2V0QXNrEhIKCnJlcXVlc3RfaWQYASABKAkSDgoGcnVuX2lkGAIgASgJEhUKDWNvc3RfbmFub191c2QYAyABKAMSDgoGdG9rZW5zGAQgASgEIkgKC0J1ZGdldEdyYW50EhIKCnJlcXVlc3RfaWQYASABKAkSFQoNY29zdF9uYW5vX3VzZBgCIAEoAxIOCgZ0b2tlbnMYAyABKAQiPAoGU2lnbmFsEg4KBnJ1bl9pZBgBIAEoCRIMCgRuYW1lGAIgASgJEhQKDHZhbHVlX3NlYWxlZBgDIAEoDCITCgVEcmFpbhIKCgJvbhgBIAEoCCIRCgRQaW5nEgkKAW4YASABKAQiEQoEUG9uZxIJCgFuGAEgASgEIgUKA0FjazLnAQoLTm9kZUdhdGV3YXkSQwoFRW5yb2wSHS53YXliaWxsLm5vZGUudjEuRW5yb2xSZXF1ZXN0Ghsud2F5YmlsbC5ub2RlLnYxLkVucm9sUmVwbHkSSQoHUmVmcmVzaBIfLndheWJpbGwubm9kZS52MS5SZWZyZXNoUmVxdWVzdBodLndheWJpbGwubm9kZS52MS5SZWZyZXNoUmVwbHkSSAoHQ29ubmVjdBIaLndheWJpbGwubm9kZS52MS5Ob2RlRnJhbWUaHS53YXliaWxsLm5vZGUudjEuQ29udHJvbEZyYW1lKAEwAWIGcHJvdG8z");
+  fileDesc("Cg1nYXRld2F5LnByb3RvEg93YXliaWxsLm5vZGUudjEieQoMRW5yb2xSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEgwKBG5hbWUYAiABKAkSEAoIc2lnbl9rZXkYAyABKAwSDwoHYm94X2tleRgEIAEoDBIPCgd2ZXJzaW9uGAUgASgJEgoKAm9zGAYgASgJEgwKBGFyY2gYByABKAkigwEKCkVucm9sUmVwbHkSDwoHbm9kZV9pZBgBIAEoCRIRCgl0ZW5hbnRfaWQYAiABKAkSDAoEcG9vbBgDIAEoCRIUCgxhY2Nlc3NfdG9rZW4YBCABKAkSFAoMZXhwaXJlc191bml4GAUgASgDEhcKD3Bvb2xfa2V5X3NlYWxlZBgGIAEoDCJUCg5SZWZyZXNoUmVxdWVzdBIPCgdub2RlX2lkGAEgASgJEg8KB2F0X3VuaXgYAiABKAMSDQoFbm9uY2UYAyABKAwSEQoJc2lnbmF0dXJlGAQgASgMIjoKDFJlZnJlc2hSZXBseRIUCgxhY2Nlc3NfdG9rZW4YASABKAkSFAoMZXhwaXJlc191bml4GAIgASgDIpkGCglOb2RlRnJhbWUSCwoDc2VxGAEgASgEEgsKA2FjaxgCIAEoBBInCgVoZWxsbxgKIAEoCzIWLndheWJpbGwubm9kZS52MS5IZWxsb0gAEi8KCWhlYXJ0YmVhdBgLIAEoCzIaLndheWJpbGwubm9kZS52MS5IZWFydGJlYXRIABIpCgZhY2NlcHQYDCABKAsyFy53YXliaWxsLm5vZGUudjEuQWNjZXB0SAASJwoFZXZlbnQYDSABKAsyFi53YXliaWxsLm5vZGUudjEuRXZlbnRIABItCghjb21wbGV0ZRgOIAEoCzIZLndheWJpbGwubm9kZS52MS5Db21wbGV0ZUgAEjAKCGFwcHJvdmFsGA8gASgLMhwud2F5YmlsbC5ub2RlLnYxLkFwcHJvdmFsQXNrSAASNgoNcmVhZF9yZXNwb25zZRgQIAEoCzIdLndheWJpbGwubm9kZS52MS5SZWFkUmVzcG9uc2VIABIwCgpzZWNyZXRfYWNrGBEgASgLMhoud2F5YmlsbC5ub2RlLnYxLlNlY3JldEFja0gAEjYKDXNlc3Npb25fZGVsdGEYEiABKAsyHS53YXliaWxsLm5vZGUudjEuU2Vzc2lvbkRlbHRhSAASNAoMc2Vzc2lvbl9kb25lGBMgASgLMhwud2F5YmlsbC5ub2RlLnYxLlNlc3Npb25Eb25lSAASMAoKYnVkZ2V0X2FzaxgUIAEoCzIaLndheWJpbGwubm9kZS52MS5CdWRnZXRBc2tIABIlCgRwb25nGBUgASgLMhUud2F5YmlsbC5ub2RlLnYxLlBvbmdIABIoCghhY2tfb25seRgWIAEoCzIULndheWJpbGwubm9kZS52MS5BY2tIABIpCgZidW5kbGUYFyABKAsyFy53YXliaWxsLm5vZGUudjEuQnVuZGxlSAASLgoJY2hpbGRfYXNrGBggASgLMhkud2F5YmlsbC5ub2RlLnYxLkNoaWxkQXNrSAASJQoEdG9vaxgZIAEoCzIVLndheWJpbGwubm9kZS52MS5Ub29rSABCBgoEYm9keSI0CgZCdW5kbGUSKgoGZnJhbWVzGAEgAygLMhoud2F5YmlsbC5ub2RlLnYxLk5vZGVGcmFtZSKNBgoMQ29udHJvbEZyYW1lEgsKA3NlcRgBIAEoBBILCgNhY2sYAiABKAQSKwoHd2VsY29tZRgKIAEoCzIYLndheWJpbGwubm9kZS52MS5XZWxjb21lSAASKQoGYXNzaWduGAsgASgLMhcud2F5YmlsbC5ub2RlLnYxLkFzc2lnbkgAEikKBmNhbmNlbBgMIAEoCzIXLndheWJpbGwubm9kZS52MS5DYW5jZWxIABI1CghhcHByb3ZhbBgNIAEoCzIhLndheWJpbGwubm9kZS52MS5BcHByb3ZhbERlY2lzaW9uSAASNAoMcmVhZF9yZXF1ZXN0GA4gASgLMhwud2F5YmlsbC5ub2RlLnYxLlJlYWRSZXF1ZXN0SAASMAoKc2VjcmV0X3B1dBgPIAEoCzIaLndheWJpbGwubm9kZS52MS5TZWNyZXRQdXRIABI0CgxzZXNzaW9uX29wZW4YECABKAsyHC53YXliaWxsLm5vZGUudjEuU2Vzc2lvbk9wZW5IABI6Cg9zZXNzaW9uX21lc3NhZ2UYESABKAsyHy53YXliaWxsLm5vZGUudjEuU2Vzc2lvbk1lc3NhZ2VIABI0CgxzZXNzaW9uX3N0b3AYEiABKAsyHC53YXliaWxsLm5vZGUudjEuU2Vzc2lvblN0b3BIABI0CgxidWRnZXRfZ3JhbnQYEyABKAsyHC53YXliaWxsLm5vZGUudjEuQnVkZ2V0R3JhbnRIABIpCgZzaWduYWwYFCABKAsyFy53YXliaWxsLm5vZGUudjEuU2lnbmFsSAASJwoFZHJhaW4YFSABKAsyFi53YXliaWxsLm5vZGUudjEuRHJhaW5IABIlCgRwaW5nGBYgASgLMhUud2F5YmlsbC5ub2RlLnYxLlBpbmdIABIoCghhY2tfb25seRgXIAEoCzIULndheWJpbGwubm9kZS52MS5BY2tIABI2Cg1jaGlsZF9yZWZ1c2VkGBggASgLMh0ud2F5YmlsbC5ub2RlLnYxLkNoaWxkUmVmdXNlZEgAQgYKBGJvZHki9gEKBUhlbGxvEg8KB25vZGVfaWQYASABKAkSEQoJc3RyZWFtX2lkGAIgASgJEhUKDWxhc3Rfc2Vlbl9zZXEYAyABKAQSIwoEaGVsZBgEIAMoCzIVLndheWJpbGwubm9kZS52MS5IZWxkEioKCGJhY2tlbmRzGAUgAygLMhgud2F5YmlsbC5ub2RlLnYxLkJhY2tlbmQSDQoFcHJvdG8YBiABKA0SDQoFc2xvdHMYByABKA0SDQoFdmNwdXMYCCABKAESEQoJbWVtb3J5X21iGAkgASgEEg8KB3ZlcnNpb24YCiABKAkSEAoIc3RvcmVfaWQYCyABKAkiYgoHV2VsY29tZRIVCg1sYXN0X3NlZW5fc2VxGAEgASgEEhkKEWhlYXJ0YmVhdF9zZWNvbmRzGAIgASgNEhQKDGxvc3Rfc2Vjb25kcxgDIAEoDRIPCgdidW5kbGVzGAQgASgIIkkKBEhlbGQSDgoGcnVuX2lkGAEgASgJEg0KBWVwb2NoGAIgASgEEhIKCmxhc3RfZXZlbnQYAyABKAQSDgoGc3RhdHVzGAQgASgJIlkKB0JhY2tlbmQSDAoEbmFtZRgBIAEoCRIKCgJvaxgCIAEoCBIOCgZkZXRhaWwYAyABKAkSFQoNdmVyaWZpZWRfdW5peBgEIAEoAxINCgVhY2NlbBgFIAEoCSJZCglIZWFydGJlYXQSEwoLYWN0aXZlX3J1bnMYASABKA0SEgoKZnJlZV9zbG90cxgCIAEoDRILCgNjcHUYAyABKAESFgoObWVtb3J5X2ZyZWVfbWIYBCABKAQizAIKBkFzc2lnbhIOCgZydW5faWQYASABKAkSDQoFZXBvY2gYAiABKAQSGAoQYWdlbnRfdmVyc2lvbl9pZBgDIAEoCRIXCg9tYW5pZmVzdF9zZWFsZWQYBCABKAwSFAoMaW5wdXRfc2VhbGVkGAUgASgMEhIKCnNlc3Npb25faWQYBiABKAkSFwoPY3JlYXRlZF91bml4X21zGAcgASgDEh4KEXJ1bl9jb3N0X25hbm9fdXNkGAggASgDSACIAQESFQoNcnVuX2Nvc3RfaGFyZBgJIAEoCBISCgpmb3JrZWRfcnVuGAogASgJEhMKC2ZvcmtlZF9zdGVwGAsgASgJEhQKDHRleHRzX3NlYWxlZBgMIAEoDBISCgpwYXJlbnRfcnVuGA0gASgJEg0KBWRlcHRoGA4gASgNQhQKEl9ydW5fY29zdF9uYW5vX3VzZCJDCgZBY2NlcHQSDgoGcnVuX2lkGAEgASgJEg0KBWVwb2NoGAIgASgEEgoKAm9rGAMgASgIEg4KBnJlYXNvbhgEIAEoCSLQAQoFRXZlbnQSDgoGcnVuX2lkGAEgASgJEg0KBWVwb2NoGAIgASgEEhEKCWV2ZW50X3NlcRgDIAEoBBIMCgRraW5kGAQgASgJEg8KB3N0ZXBfaWQYBSABKAkSDwoHYXR0ZW1wdBgGIAEoDRIKCgJhdBgHIAEoCRIMCgRoYXNoGAggASgMEhEKCXRva2Vuc19pbhgJIAEoBBISCgp0b2tlbnNfb3V0GAogASgEEhUKDWNvc3RfbmFub191c2QYCyABKAMSDQoFbW9kZWwYDCABKAkiwAIKCENvbXBsZXRlEg4KBnJ1bl9pZBgBIAEoCRINCgVlcG9jaBgCIAEoBBIOCgZzdGF0dXMYAyABKAkSEgoKZXJyb3JfY29kZRgEIAEoCRIMCgRoZWFkGAUgASgMEhMKC2V2ZW50X2NvdW50GAYgASgEEhIKCmlucHV0X2hhc2gYByABKAwSEwoLb3V0cHV0X2hhc2gYCCABKAwSEQoJdG9rZW5zX2luGAkgASgEEhIKCnRva2Vuc19vdXQYCiABKAQSFQoNY29zdF9uYW5vX3VzZBgLIAEoAxIWCg5ub2RlX3NpZ25hdHVyZRgMIAEoDBISCgplcnJvcl9zdGVwGA0gASgJEg4KBm1vZGVscxgOIAMoCRIRCglpc29sYXRpb24YDyABKAkSGAoQZmluaXNoZWRfdW5peF9tcxgQIAEoAyIlCgRUb29rEg4KBnJ1bl9pZBgBIAEoCRINCgVlcG9jaBgCIAEoBCKPAQoIQ2hpbGRBc2sSDgoGcnVuX2lkGAEgASgJEg0KBWVwb2NoGAIgASgEEhAKCGNoaWxkX2lkGAMgASgJEhIKCmFnZW50X25hbWUYBCABKAkSFAoMaW5wdXRfc2VhbGVkGAUgASgMEhIKCmlucHV0X2hhc2gYBiABKAwSFAoMaW5wdXRfbGVuZ3RoGAcgASgEIk8KDENoaWxkUmVmdXNlZBIOCgZydW5faWQYASABKAkSEAoIY2hpbGRfaWQYAiABKAkSDAoEY29kZRgDIAEoCRIPCgdtZXNzYWdlGAQgASgJIjgKBkNhbmNlbBIOCgZydW5faWQYASABKAkSDgoGcmVhc29uGAIgASgJEg4KBnJlbW92ZRgDIAEoCCJpCgtBcHByb3ZhbEFzaxIOCgZydW5faWQYASABKAkSDwoHc3RlcF9pZBgCIAEoCRITCgthcHByb3ZhbF9pZBgDIAEoCRIOCgZyZWFzb24YBCABKAkSFAoMZXhwaXJlc191bml4GAUgASgDImAKEEFwcHJvdmFsRGVjaXNpb24SDgoGcnVuX2lkGAEgASgJEhMKC2FwcHJvdmFsX2lkGAIgASgJEhAKCGRlY2lzaW9uGAMgASgJEhUKDWRldGFpbF9zZWFsZWQYBCABKAwiZQoLUmVhZFJlcXVlc3QSEgoKcmVxdWVzdF9pZBgBIAEoCRIMCgRraW5kGAIgASgJEgoKAmlkGAMgASgJEgwKBGZyb20YBCABKAQSDQoFbGltaXQYBSABKA0SCwoDYm94GAYgASgMIk4KDFJlYWRSZXNwb25zZRISCgpyZXF1ZXN0X2lkGAEgASgJEg4KBnN0YXR1cxgCIAEoDRIMCgRib2R5GAMgASgMEgwKBGxhc3QYBCABKAgiOAoJU2VjcmV0UHV0EgsKA3JlZhgBIAEoCRIOCgZzZWFsZWQYAiABKAwSDgoGcmVtb3ZlGAMgASgIIjMKCVNlY3JldEFjaxILCgNyZWYYASABKAkSCgoCb2sYAiABKAgSDQoFZXJyb3IYAyABKAkiVAoLU2Vzc2lvbk9wZW4SEgoKc2Vzc2lvbl9pZBgBIAEoCRIYChBhZ2VudF92ZXJzaW9uX2lkGAIgASgJEhcKD21hbmlmZXN0X3NlYWxlZBgDIAEoDCJNCg5TZXNzaW9uTWVzc2FnZRISCgpzZXNzaW9uX2lkGAEgASgJEg8KB3R1cm5faWQYAiABKAkSFgoOY29udGVudF9zZWFsZWQYAyABKAwiTwoMU2Vzc2lvbkRlbHRhEhIKCnNlc3Npb25faWQYASABKAkSDwoHdHVybl9pZBgCIAEoCRILCgNzZXEYAyABKA0SDQoFZGVsdGEYBCABKAwiVQoLU2Vzc2lvbkRvbmUSEgoKc2Vzc2lvbl9pZBgBIAEoCRIPCgd0dXJuX2lkGAIgASgJEhIKCmVycm9yX2NvZGUYAyABKAkSDQoFcmVwbHkYBCABKAwiMQoLU2Vzc2lvblN0b3ASEgoKc2Vzc2lvbl9pZBgBIAEoCRIOCgZyZW1vdmUYAiABKAgiVgoJQnVkZ2V0QXNrEhIKCnJlcXVlc3RfaWQYASABKAkSDgoGcnVuX2lkGAIgASgJEhUKDWNvc3RfbmFub191c2QYAyABKAMSDgoGdG9rZW5zGAQgASgEIkgKC0J1ZGdldEdyYW50EhIKCnJlcXVlc3RfaWQYASABKAkSFQoNY29zdF9uYW5vX3VzZBgCIAEoAxIOCgZ0b2tlbnMYAyABKAQiPAoGU2lnbmFsEg4KBnJ1bl9pZBgBIAEoCRIMCgRuYW1lGAIgASgJEhQKDHZhbHVlX3NlYWxlZBgDIAEoDCITCgVEcmFpbhIKCgJvbhgBIAEoCCIRCgRQaW5nEgkKAW4YASABKAQiEQoEUG9uZxIJCgFuGAEgASgEIgUKA0FjazLnAQoLTm9kZUdhdGV3YXkSQwoFRW5yb2wSHS53YXliaWxsLm5vZGUudjEuRW5yb2xSZXF1ZXN0Ghsud2F5YmlsbC5ub2RlLnYxLkVucm9sUmVwbHkSSQoHUmVmcmVzaBIfLndheWJpbGwubm9kZS52MS5SZWZyZXNoUmVxdWVzdBodLndheWJpbGwubm9kZS52MS5SZWZyZXNoUmVwbHkSSAoHQ29ubmVjdBIaLndheWJpbGwubm9kZS52MS5Ob2RlRnJhbWUaHS53YXliaWxsLm5vZGUudjEuQ29udHJvbEZyYW1lKAEwAWIGcHJvdG8z");
 
 /**
  * @generated from message waybill.node.v1.EnrolRequest
@@ -262,6 +262,24 @@ export type NodeFrame = Message<"waybill.node.v1.NodeFrame"> & {
      */
     value: Ack;
     case: "ackOnly";
+  } | {
+    /**
+     * @generated from field: waybill.node.v1.Bundle bundle = 23;
+     */
+    value: Bundle;
+    case: "bundle";
+  } | {
+    /**
+     * @generated from field: waybill.node.v1.ChildAsk child_ask = 24;
+     */
+    value: ChildAsk;
+    case: "childAsk";
+  } | {
+    /**
+     * @generated from field: waybill.node.v1.Took took = 25;
+     */
+    value: Took;
+    case: "took";
   } | { case: undefined; value?: undefined };
 };
 
@@ -272,6 +290,26 @@ export type NodeFrame = Message<"waybill.node.v1.NodeFrame"> & {
  */
 export const NodeFrameSchema: GenMessage<NodeFrame> = /*@__PURE__*/
   messageDesc(file_gateway, 4);
+
+/**
+ * What was ready together, in order, under the number of the frame around it. Only to a control plane whose welcome says that it takes them.
+ *
+ * @generated from message waybill.node.v1.Bundle
+ */
+export type Bundle = Message<"waybill.node.v1.Bundle"> & {
+  /**
+   * @generated from field: repeated waybill.node.v1.NodeFrame frames = 1;
+   */
+  frames: NodeFrame[];
+};
+
+/**
+ * @public
+ * Describes the message waybill.node.v1.Bundle.
+ * Use `create(BundleSchema)` to create a new message.
+ */
+export const BundleSchema: GenMessage<Bundle> = /*@__PURE__*/
+  messageDesc(file_gateway, 5);
 
 /**
  * @generated from message waybill.node.v1.ControlFrame
@@ -374,6 +412,12 @@ export type ControlFrame = Message<"waybill.node.v1.ControlFrame"> & {
      */
     value: Ack;
     case: "ackOnly";
+  } | {
+    /**
+     * @generated from field: waybill.node.v1.ChildRefused child_refused = 24;
+     */
+    value: ChildRefused;
+    case: "childRefused";
   } | { case: undefined; value?: undefined };
 };
 
@@ -383,7 +427,7 @@ export type ControlFrame = Message<"waybill.node.v1.ControlFrame"> & {
  * Use `create(ControlFrameSchema)` to create a new message.
  */
 export const ControlFrameSchema: GenMessage<ControlFrame> = /*@__PURE__*/
-  messageDesc(file_gateway, 5);
+  messageDesc(file_gateway, 6);
 
 /**
  * @generated from message waybill.node.v1.Hello
@@ -440,6 +484,13 @@ export type Hello = Message<"waybill.node.v1.Hello"> & {
    * @generated from field: string version = 10;
    */
   version: string;
+
+  /**
+   * Which store it has; nodes that say the same share one.
+   *
+   * @generated from field: string store_id = 11;
+   */
+  storeId: string;
 };
 
 /**
@@ -448,7 +499,7 @@ export type Hello = Message<"waybill.node.v1.Hello"> & {
  * Use `create(HelloSchema)` to create a new message.
  */
 export const HelloSchema: GenMessage<Hello> = /*@__PURE__*/
-  messageDesc(file_gateway, 6);
+  messageDesc(file_gateway, 7);
 
 /**
  * @generated from message waybill.node.v1.Welcome
@@ -468,6 +519,11 @@ export type Welcome = Message<"waybill.node.v1.Welcome"> & {
    * @generated from field: uint32 lost_seconds = 3;
    */
   lostSeconds: number;
+
+  /**
+   * @generated from field: bool bundles = 4;
+   */
+  bundles: boolean;
 };
 
 /**
@@ -476,7 +532,7 @@ export type Welcome = Message<"waybill.node.v1.Welcome"> & {
  * Use `create(WelcomeSchema)` to create a new message.
  */
 export const WelcomeSchema: GenMessage<Welcome> = /*@__PURE__*/
-  messageDesc(file_gateway, 7);
+  messageDesc(file_gateway, 8);
 
 /**
  * @generated from message waybill.node.v1.Held
@@ -509,7 +565,7 @@ export type Held = Message<"waybill.node.v1.Held"> & {
  * Use `create(HeldSchema)` to create a new message.
  */
 export const HeldSchema: GenMessage<Held> = /*@__PURE__*/
-  messageDesc(file_gateway, 8);
+  messageDesc(file_gateway, 9);
 
 /**
  * @generated from message waybill.node.v1.Backend
@@ -547,7 +603,7 @@ export type Backend = Message<"waybill.node.v1.Backend"> & {
  * Use `create(BackendSchema)` to create a new message.
  */
 export const BackendSchema: GenMessage<Backend> = /*@__PURE__*/
-  messageDesc(file_gateway, 9);
+  messageDesc(file_gateway, 10);
 
 /**
  * @generated from message waybill.node.v1.Heartbeat
@@ -580,7 +636,7 @@ export type Heartbeat = Message<"waybill.node.v1.Heartbeat"> & {
  * Use `create(HeartbeatSchema)` to create a new message.
  */
 export const HeartbeatSchema: GenMessage<Heartbeat> = /*@__PURE__*/
-  messageDesc(file_gateway, 10);
+  messageDesc(file_gateway, 11);
 
 /**
  * @generated from message waybill.node.v1.Assign
@@ -653,6 +709,18 @@ export type Assign = Message<"waybill.node.v1.Assign"> & {
    * @generated from field: bytes texts_sealed = 12;
    */
   textsSealed: Uint8Array;
+
+  /**
+   * Another run of the same node waits for it.
+   *
+   * @generated from field: string parent_run = 13;
+   */
+  parentRun: string;
+
+  /**
+   * @generated from field: uint32 depth = 14;
+   */
+  depth: number;
 };
 
 /**
@@ -661,7 +729,7 @@ export type Assign = Message<"waybill.node.v1.Assign"> & {
  * Use `create(AssignSchema)` to create a new message.
  */
 export const AssignSchema: GenMessage<Assign> = /*@__PURE__*/
-  messageDesc(file_gateway, 11);
+  messageDesc(file_gateway, 12);
 
 /**
  * @generated from message waybill.node.v1.Accept
@@ -696,7 +764,7 @@ export type Accept = Message<"waybill.node.v1.Accept"> & {
  * Use `create(AcceptSchema)` to create a new message.
  */
 export const AcceptSchema: GenMessage<Accept> = /*@__PURE__*/
-  messageDesc(file_gateway, 12);
+  messageDesc(file_gateway, 13);
 
 /**
  * What happened in a run, without a word of what was said in it.
@@ -771,7 +839,7 @@ export type Event = Message<"waybill.node.v1.Event"> & {
  * Use `create(EventSchema)` to create a new message.
  */
 export const EventSchema: GenMessage<Event> = /*@__PURE__*/
-  messageDesc(file_gateway, 13);
+  messageDesc(file_gateway, 14);
 
 /**
  * @generated from message waybill.node.v1.Complete
@@ -866,7 +934,117 @@ export type Complete = Message<"waybill.node.v1.Complete"> & {
  * Use `create(CompleteSchema)` to create a new message.
  */
 export const CompleteSchema: GenMessage<Complete> = /*@__PURE__*/
-  messageDesc(file_gateway, 14);
+  messageDesc(file_gateway, 15);
+
+/**
+ * A run of another node with the same store is this one's now.
+ *
+ * @generated from message waybill.node.v1.Took
+ */
+export type Took = Message<"waybill.node.v1.Took"> & {
+  /**
+   * @generated from field: string run_id = 1;
+   */
+  runId: string;
+
+  /**
+   * @generated from field: uint64 epoch = 2;
+   */
+  epoch: bigint;
+};
+
+/**
+ * @public
+ * Describes the message waybill.node.v1.Took.
+ * Use `create(TookSchema)` to create a new message.
+ */
+export const TookSchema: GenMessage<Took> = /*@__PURE__*/
+  messageDesc(file_gateway, 16);
+
+/**
+ * A run calls another agent: the control plane makes that run, for the same node, or refuses it.
+ *
+ * @generated from message waybill.node.v1.ChildAsk
+ */
+export type ChildAsk = Message<"waybill.node.v1.ChildAsk"> & {
+  /**
+   * @generated from field: string run_id = 1;
+   */
+  runId: string;
+
+  /**
+   * @generated from field: uint64 epoch = 2;
+   */
+  epoch: bigint;
+
+  /**
+   * @generated from field: string child_id = 3;
+   */
+  childId: string;
+
+  /**
+   * @generated from field: string agent_name = 4;
+   */
+  agentName: string;
+
+  /**
+   * @generated from field: bytes input_sealed = 5;
+   */
+  inputSealed: Uint8Array;
+
+  /**
+   * @generated from field: bytes input_hash = 6;
+   */
+  inputHash: Uint8Array;
+
+  /**
+   * Characters, for what the run is expected to cost.
+   *
+   * @generated from field: uint64 input_length = 7;
+   */
+  inputLength: bigint;
+};
+
+/**
+ * @public
+ * Describes the message waybill.node.v1.ChildAsk.
+ * Use `create(ChildAskSchema)` to create a new message.
+ */
+export const ChildAskSchema: GenMessage<ChildAsk> = /*@__PURE__*/
+  messageDesc(file_gateway, 17);
+
+/**
+ * @generated from message waybill.node.v1.ChildRefused
+ */
+export type ChildRefused = Message<"waybill.node.v1.ChildRefused"> & {
+  /**
+   * @generated from field: string run_id = 1;
+   */
+  runId: string;
+
+  /**
+   * @generated from field: string child_id = 2;
+   */
+  childId: string;
+
+  /**
+   * @generated from field: string code = 3;
+   */
+  code: string;
+
+  /**
+   * @generated from field: string message = 4;
+   */
+  message: string;
+};
+
+/**
+ * @public
+ * Describes the message waybill.node.v1.ChildRefused.
+ * Use `create(ChildRefusedSchema)` to create a new message.
+ */
+export const ChildRefusedSchema: GenMessage<ChildRefused> = /*@__PURE__*/
+  messageDesc(file_gateway, 18);
 
 /**
  * @generated from message waybill.node.v1.Cancel
@@ -896,7 +1074,7 @@ export type Cancel = Message<"waybill.node.v1.Cancel"> & {
  * Use `create(CancelSchema)` to create a new message.
  */
 export const CancelSchema: GenMessage<Cancel> = /*@__PURE__*/
-  messageDesc(file_gateway, 15);
+  messageDesc(file_gateway, 19);
 
 /**
  * @generated from message waybill.node.v1.ApprovalAsk
@@ -934,7 +1112,7 @@ export type ApprovalAsk = Message<"waybill.node.v1.ApprovalAsk"> & {
  * Use `create(ApprovalAskSchema)` to create a new message.
  */
 export const ApprovalAskSchema: GenMessage<ApprovalAsk> = /*@__PURE__*/
-  messageDesc(file_gateway, 16);
+  messageDesc(file_gateway, 20);
 
 /**
  * @generated from message waybill.node.v1.ApprovalDecision
@@ -967,7 +1145,7 @@ export type ApprovalDecision = Message<"waybill.node.v1.ApprovalDecision"> & {
  * Use `create(ApprovalDecisionSchema)` to create a new message.
  */
 export const ApprovalDecisionSchema: GenMessage<ApprovalDecision> = /*@__PURE__*/
-  messageDesc(file_gateway, 17);
+  messageDesc(file_gateway, 21);
 
 /**
  * @generated from message waybill.node.v1.ReadRequest
@@ -1012,7 +1190,7 @@ export type ReadRequest = Message<"waybill.node.v1.ReadRequest"> & {
  * Use `create(ReadRequestSchema)` to create a new message.
  */
 export const ReadRequestSchema: GenMessage<ReadRequest> = /*@__PURE__*/
-  messageDesc(file_gateway, 18);
+  messageDesc(file_gateway, 22);
 
 /**
  * @generated from message waybill.node.v1.ReadResponse
@@ -1045,7 +1223,7 @@ export type ReadResponse = Message<"waybill.node.v1.ReadResponse"> & {
  * Use `create(ReadResponseSchema)` to create a new message.
  */
 export const ReadResponseSchema: GenMessage<ReadResponse> = /*@__PURE__*/
-  messageDesc(file_gateway, 19);
+  messageDesc(file_gateway, 23);
 
 /**
  * @generated from message waybill.node.v1.SecretPut
@@ -1073,7 +1251,7 @@ export type SecretPut = Message<"waybill.node.v1.SecretPut"> & {
  * Use `create(SecretPutSchema)` to create a new message.
  */
 export const SecretPutSchema: GenMessage<SecretPut> = /*@__PURE__*/
-  messageDesc(file_gateway, 20);
+  messageDesc(file_gateway, 24);
 
 /**
  * @generated from message waybill.node.v1.SecretAck
@@ -1101,7 +1279,7 @@ export type SecretAck = Message<"waybill.node.v1.SecretAck"> & {
  * Use `create(SecretAckSchema)` to create a new message.
  */
 export const SecretAckSchema: GenMessage<SecretAck> = /*@__PURE__*/
-  messageDesc(file_gateway, 21);
+  messageDesc(file_gateway, 25);
 
 /**
  * @generated from message waybill.node.v1.SessionOpen
@@ -1129,7 +1307,7 @@ export type SessionOpen = Message<"waybill.node.v1.SessionOpen"> & {
  * Use `create(SessionOpenSchema)` to create a new message.
  */
 export const SessionOpenSchema: GenMessage<SessionOpen> = /*@__PURE__*/
-  messageDesc(file_gateway, 22);
+  messageDesc(file_gateway, 26);
 
 /**
  * @generated from message waybill.node.v1.SessionMessage
@@ -1157,7 +1335,7 @@ export type SessionMessage = Message<"waybill.node.v1.SessionMessage"> & {
  * Use `create(SessionMessageSchema)` to create a new message.
  */
 export const SessionMessageSchema: GenMessage<SessionMessage> = /*@__PURE__*/
-  messageDesc(file_gateway, 23);
+  messageDesc(file_gateway, 27);
 
 /**
  * @generated from message waybill.node.v1.SessionDelta
@@ -1190,7 +1368,7 @@ export type SessionDelta = Message<"waybill.node.v1.SessionDelta"> & {
  * Use `create(SessionDeltaSchema)` to create a new message.
  */
 export const SessionDeltaSchema: GenMessage<SessionDelta> = /*@__PURE__*/
-  messageDesc(file_gateway, 24);
+  messageDesc(file_gateway, 28);
 
 /**
  * @generated from message waybill.node.v1.SessionDone
@@ -1223,7 +1401,7 @@ export type SessionDone = Message<"waybill.node.v1.SessionDone"> & {
  * Use `create(SessionDoneSchema)` to create a new message.
  */
 export const SessionDoneSchema: GenMessage<SessionDone> = /*@__PURE__*/
-  messageDesc(file_gateway, 25);
+  messageDesc(file_gateway, 29);
 
 /**
  * @generated from message waybill.node.v1.SessionStop
@@ -1246,7 +1424,7 @@ export type SessionStop = Message<"waybill.node.v1.SessionStop"> & {
  * Use `create(SessionStopSchema)` to create a new message.
  */
 export const SessionStopSchema: GenMessage<SessionStop> = /*@__PURE__*/
-  messageDesc(file_gateway, 26);
+  messageDesc(file_gateway, 30);
 
 /**
  * @generated from message waybill.node.v1.BudgetAsk
@@ -1279,7 +1457,7 @@ export type BudgetAsk = Message<"waybill.node.v1.BudgetAsk"> & {
  * Use `create(BudgetAskSchema)` to create a new message.
  */
 export const BudgetAskSchema: GenMessage<BudgetAsk> = /*@__PURE__*/
-  messageDesc(file_gateway, 27);
+  messageDesc(file_gateway, 31);
 
 /**
  * @generated from message waybill.node.v1.BudgetGrant
@@ -1307,7 +1485,7 @@ export type BudgetGrant = Message<"waybill.node.v1.BudgetGrant"> & {
  * Use `create(BudgetGrantSchema)` to create a new message.
  */
 export const BudgetGrantSchema: GenMessage<BudgetGrant> = /*@__PURE__*/
-  messageDesc(file_gateway, 28);
+  messageDesc(file_gateway, 32);
 
 /**
  * @generated from message waybill.node.v1.Signal
@@ -1335,7 +1513,7 @@ export type Signal = Message<"waybill.node.v1.Signal"> & {
  * Use `create(SignalSchema)` to create a new message.
  */
 export const SignalSchema: GenMessage<Signal> = /*@__PURE__*/
-  messageDesc(file_gateway, 29);
+  messageDesc(file_gateway, 33);
 
 /**
  * @generated from message waybill.node.v1.Drain
@@ -1353,7 +1531,7 @@ export type Drain = Message<"waybill.node.v1.Drain"> & {
  * Use `create(DrainSchema)` to create a new message.
  */
 export const DrainSchema: GenMessage<Drain> = /*@__PURE__*/
-  messageDesc(file_gateway, 30);
+  messageDesc(file_gateway, 34);
 
 /**
  * @generated from message waybill.node.v1.Ping
@@ -1371,7 +1549,7 @@ export type Ping = Message<"waybill.node.v1.Ping"> & {
  * Use `create(PingSchema)` to create a new message.
  */
 export const PingSchema: GenMessage<Ping> = /*@__PURE__*/
-  messageDesc(file_gateway, 31);
+  messageDesc(file_gateway, 35);
 
 /**
  * @generated from message waybill.node.v1.Pong
@@ -1389,7 +1567,7 @@ export type Pong = Message<"waybill.node.v1.Pong"> & {
  * Use `create(PongSchema)` to create a new message.
  */
 export const PongSchema: GenMessage<Pong> = /*@__PURE__*/
-  messageDesc(file_gateway, 32);
+  messageDesc(file_gateway, 36);
 
 /**
  * @generated from message waybill.node.v1.Ack
@@ -1403,7 +1581,7 @@ export type Ack = Message<"waybill.node.v1.Ack"> & {
  * Use `create(AckSchema)` to create a new message.
  */
 export const AckSchema: GenMessage<Ack> = /*@__PURE__*/
-  messageDesc(file_gateway, 33);
+  messageDesc(file_gateway, 37);
 
 /**
  * The tunnel between a node and its control plane. The node dials; nothing listens on its side.

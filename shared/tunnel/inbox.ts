@@ -12,23 +12,34 @@ export interface Inbox<T> {
 
 const AGAIN_MS = 500
 
+export interface InboxOptions<T> {
+  log: Log
+  /** How many things an item holds. */
+  weigh?: (item: T) => number
+  most?: number
+}
+
 /**
- * Hands on what came, in order, everything that gathered while the last batch was being handled as the next one. A batch that
- * fails is handled again: whoever sent it forgets it only when it is done.
+ * Hands on what came, in order, in batches: each is a commit, so what the loop has ready to be read belongs to the batch before it is
+ * handed on (a stream gives its frames one by one, and a store that is written synchronously lets none come meanwhile: without
+ * the pause every frame is a batch of its own). A batch that fails is handled again: whoever sent it forgets it only when it is done.
  */
 export function inbox<T>(
   handle: (batch: readonly T[]) => Promise<void>,
-  { log, most = 2048 }: { log: Log; most?: number },
+  { log, weigh = () => 1, most = 2048 }: InboxOptions<T>,
 ): Inbox<T> {
   let gathered: T[] = []
+  let weight = 0
   let working: Promise<void> | undefined
   let closed = false
   const waiting: (() => void)[] = []
 
   async function work(): Promise<void> {
     while (gathered.length > 0 && !closed) {
+      if (weight < most) await sleep(0)
       const batch = gathered
       gathered = []
+      weight = 0
       for (const resume of waiting.splice(0)) resume()
       while (!closed) {
         try {
@@ -46,8 +57,9 @@ export function inbox<T>(
   return {
     async put(item) {
       gathered.push(item)
+      weight += weigh(item)
       working ??= work()
-      if (gathered.length >= most) await new Promise<void>(resolve => waiting.push(resolve))
+      if (weight >= most) await new Promise<void>(resolve => waiting.push(resolve))
     },
     async idle() {
       while (working) await working

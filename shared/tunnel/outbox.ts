@@ -15,19 +15,29 @@ export interface OutboxStore<Out> {
 }
 
 export interface Outbox {
-  /** Something new may be in the store. Cheap to call often. */
-  wake(): void
+  /** Something new may be in the store; `soon`: somebody waits for it. Cheap to call often. */
+  wake(soon?: boolean): void
   /** For the channel's `onAcked`. */
   acked(seq: number): void
   close(): Promise<void>
 }
 
+/** Makes one frame of many, where the other end takes such. */
+export interface Bundling<Out> {
+  on: () => boolean
+  bundle: (frames: Out[]) => Out
+  /** About how many bytes a frame takes on the wire. */
+  weigh: (frame: Out) => number
+}
+
 const PAGE = 500
+/** An eighth of what a frame may be. */
+const MOST_BUNDLE_BYTES = 512 * 1024
 const AGAIN_MS = 500
 /** What comes within this time goes out together, so that both ends commit once for it. */
 const GATHER_MS = 5
-/** While things keep coming, more is gathered: each batch is a commit with an fsync at the other end. */
-const STEADY_MS = 25
+/** While things keep coming that nobody waits for, more is gathered: each batch is a commit with an fsync at the other end. */
+const STEADY_MS = 50
 const STEADY_FOR_MS = 100
 /** What has arrived is taken out this much later, all of it at once; nobody waits for that. */
 const TAKE_OUT_MS = 100
@@ -37,6 +47,7 @@ export function outbox<Out extends Frame, In extends Frame>(
   store: OutboxStore<Out>,
   channel: () => Channel<Out, In>,
   log: Log,
+  bundling?: Bundling<Out>,
 ): Outbox {
   let sentId = 0
   let again = true
@@ -49,16 +60,31 @@ export function outbox<Out extends Frame, In extends Frame>(
   let removed = 0
   let timer: ReturnType<typeof setTimeout> | undefined
   let removing: Promise<void> = Promise.resolve()
+  let awaited = false
+  let hurry = () => {}
+
+  /** What somebody waits for goes at once where the other end is idle; where it is still at the last batch, the next is larger. */
+  async function gather(): Promise<void> {
+    const steady = performance.now() - sentAtMs < STEADY_FOR_MS
+    if (steady && !awaited) {
+      const hurried = new AbortController()
+      hurry = () => hurried.abort()
+      await sleep(STEADY_MS - GATHER_MS, hurried.signal).catch(() => undefined)
+      hurry = () => {}
+    }
+    await sleep(GATHER_MS)
+    awaited = false
+  }
 
   async function pump(): Promise<void> {
     while (again && !closed) {
-      await sleep(performance.now() - sentAtMs < STEADY_FOR_MS ? STEADY_MS : GATHER_MS)
+      await gather()
       again = false
       if (closed) break
       try {
         for (;;) {
           const rows = await store.read(sentId, PAGE)
-          for (const { id, frame } of rows) {
+          for (const { id, frame } of bundled(rows, bundling)) {
             if (closed) return
             const seq = await channel().send(frame)
             sentId = id
@@ -90,8 +116,12 @@ export function outbox<Out extends Frame, In extends Frame>(
   }
 
   return {
-    wake() {
+    wake(soon = false) {
       again = true
+      if (soon && channel().unacknowledged === 0) {
+        awaited = true
+        hurry()
+      }
       if (!closed && working === undefined) working = pump()
     },
     acked(seq) {
@@ -108,4 +138,29 @@ export function outbox<Out extends Frame, In extends Frame>(
       await takeOut()
     },
   }
+}
+
+/** The same rows in fewer frames, each under the id of the last one in it. */
+function* bundled<Out>(
+  rows: readonly OutboxRow<Out>[],
+  bundling: Bundling<Out> | undefined,
+): Generator<OutboxRow<Out>> {
+  if (!bundling?.on()) return yield* rows
+  let open: OutboxRow<Out>[] = []
+  let bytes = 0
+  const close = (): OutboxRow<Out>[] => {
+    const last = open.at(-1)
+    const made =
+      last && open.length > 1 ? { id: last.id, frame: bundling.bundle(open.map(({ frame }) => frame)) } : last
+    open = []
+    bytes = 0
+    return made ? [made] : []
+  }
+  for (const row of rows) {
+    const size = bundling.weigh(row.frame)
+    if (bytes + size > MOST_BUNDLE_BYTES) yield* close()
+    open.push(row)
+    bytes += size
+  }
+  yield* close()
 }

@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf'
 import { nodeAccess } from '../../node-agent/tunnel/access.ts'
-import { enrol, type Identity } from '../../node-agent/tunnel/identity.ts'
+import { enrol, type Identity, poolSealKey } from '../../node-agent/tunnel/identity.ts'
 import type { NodeTransport } from '../../node-agent/tunnel/transport.ts'
 import { openTunnel, type Tunnel } from '../../node-agent/tunnel/tunnel.ts'
 import type { NodeGateway } from '../../runtime/nodes/gateway.ts'
@@ -117,19 +117,38 @@ export async function nodeRoom(
     gateway?: () => NodeGateway
     delayMs?: number
     maxStreamMs?: number
+    /** Of a libSQL server that other nodes of the pool have as well. */
+    sharedUrl?: string
   } = {},
 ): Promise<NodeRoom> {
-  const { name = 'one', pool = 'default', backends = [], gateway, delayMs = 20, maxStreamMs, ...rest } = options
+  const {
+    name = 'one',
+    pool = 'default',
+    backends = [],
+    gateway,
+    delayMs = 20,
+    maxStreamMs,
+    sharedUrl,
+    ...rest
+  } = options
   const announced = await api.json<NodeCreated>(201, 'POST', '/v1/nodes', { name, pool })
   const link = linkTo(gateway ?? (() => api.runtime.nodes.gateway))
   const identity = await enrol(`${folder}/${name}.json`, announced.enrolToken, name, link.transport)
 
   async function live() {
-    const db = await openDb(`${folder}/${name}.db`)
+    const db = await openDb(sharedUrl ?? `${folder}/${name}.db`)
     let tunnel: Tunnel | undefined
     const runtime = createRuntime({
       ...{ db, owner: `node-${name}-${crypto.randomUUID()}`, isGone: owner => owner.startsWith(`node-${name}-`) },
-      ...{ receiptSeed: identity.signSeed, ...rest, seat: { ...identity, make: seat, news: () => tunnel?.news() } },
+      ...{ receiptSeed: identity.signSeed, ...rest },
+      seat: {
+        ...identity,
+        ...(sharedUrl !== undefined && { sealKey: await poolSealKey(identity) }),
+        speaksAs: sharedUrl === undefined ? null : identity.nodeId,
+        make: seat,
+        news: soon => tunnel?.news(soon),
+        said: piece => tunnel?.said(piece),
+      },
     })
     await runtime.ready()
     tunnel = openTunnel({

@@ -263,6 +263,47 @@ describe('a fork of a run on a node', () => {
   })
 })
 
+describe('what a run costs the tunnel', () => {
+  it('is a frame for a stretch of time and none for a step, and no step waits until it is acknowledged', async () => {
+    const one = await node()
+    const limits = { maxTurns: 500, maxSteps: 2000 }
+    const anomalies = { steps: 100_000, loopIterations: 100_000 }
+    await control.json(201, 'POST', '/v1/agents', { name: 'talker', manifest: { tools: ['wait'], limits, anomalies } })
+    for (const [turns, acknowledged] of [
+      [5, true],
+      [100, true],
+      [100, false],
+    ] as const) {
+      const steps = 2 * turns + 1
+      let [frames, told, ordered] = [0, 0, false]
+      one.link.meddle.toControl = frame => {
+        const { seq, body } = frame
+        if (seq > 0n) frames++
+        told += body.case === 'bundle' ? body.value.frames.length : seq > 0n ? 1 : 0
+        return [frame]
+      }
+      // Where nothing is acknowledged, the last that the node hears is its order.
+      one.link.meddle.toNode = frame => {
+        const heard = acknowledged || !ordered
+        ordered ||= frame.body.case === 'assign'
+        return heard ? [frame] : []
+      }
+      const from = performance.now()
+      const made = await start('talker', `/call*${turns} wait {"seconds":0}`)
+      await until(async () => {
+        const sql = `select 1 from runs where id = ? and status = 'succeeded'`
+        return (await one.db.execute({ sql, args: [made.id] })).rows.length === 1
+      }, 'the run ends on its node')
+      expect(await ended(made.id)).toMatchObject({ status: 'succeeded' })
+      const stretches = (performance.now() - from) / 45
+      // Acceptance, two events of each step, and the end.
+      expect(told).toBe(2 * steps + 2)
+      expect(frames).toBeLessThan(4 + stretches)
+      expect(frames).toBeLessThan(steps)
+    }
+  })
+})
+
 describe('a link that fails', () => {
   const chain = (id: string) =>
     control.json<{ events: { seq: number; kind: string; stepId: string; meta: { nodeId?: string } }[] }>(
@@ -306,19 +347,18 @@ describe('a link that fails', () => {
     let seen = 0
     let held: Parameters<NodeRoom['link']['meddle']['toControl']>[0] | undefined
     one.link.meddle.toControl = frame => {
-      seen++
       if (frame.body.case === 'hello') return [frame]
-      if (seen % 7 === 0) {
+      if (frame.seq > 0n && ++seen % 3 === 0) {
         held = frame
         return []
       }
-      const out = held ? [frame, held] : seen % 3 === 0 ? [frame, frame] : [frame]
+      const out = held ? [frame, held] : seen % 2 === 0 ? [frame, frame] : [frame]
       held = undefined
       return out
     }
     one.link.meddle.toNode = frame => (frame.body.case !== 'welcome' && seen % 2 === 0 ? [frame, frame] : [frame])
     const runs = await Promise.all(
-      Array.from({ length: 8 }, (_, at) => start('slow', `run ${at}\n/call*3 wait {"seconds":0.02}`)),
+      Array.from({ length: 8 }, (_, at) => start('slow', `run ${at}\n/call*6 wait {"seconds":0.02}`)),
     )
     for (const { id } of runs) {
       expect(await ended(id)).toMatchObject({ status: 'succeeded' })
@@ -416,9 +456,6 @@ describe('placement', () => {
   it('refuses what this version does not give to nodes, in words', async () => {
     const one = await node()
     await control.json(201, 'POST', '/v1/agents', { name: 'echo', manifest: {} })
-    expect(await control.json(503, 'POST', '/v1/sessions', { agentName: 'echo' })).toMatchObject({
-      ...{ code: 'isolation_unavailable', error: expect.stringContaining('only on the embedded node') },
-    })
     expect(await control.json(400, 'PUT', '/v1/secrets/token', { value: 'canary-secret' })).toMatchObject({
       error: expect.stringContaining('/v1/pools/{pool}/credentials'),
     })

@@ -127,10 +127,35 @@ const bodies = (runId: string): fc.Arbitrary<Body> => {
       case: fc.constant('hello' as const),
       value: fc.record({ nodeId: text, streamId: text, proto: fc.nat() }),
     }),
+    fc.record({
+      case: fc.constant('sessionDelta' as const),
+      value: fc.record({ sessionId: text, turnId: run, seq: fc.nat(), delta: bytes }),
+    }),
+    fc.record({ case: fc.constant('took' as const), value: fc.record({ runId: run, epoch }) }),
+    fc.record({
+      case: fc.constant('childAsk' as const),
+      value: fc.record({
+        ...{ runId: run, epoch, childId: fc.oneof(text, fc.uuid()), agentName: text },
+        ...{ inputSealed: bytes, inputHash: fc.uint8Array({ minLength: 32, maxLength: 32 }), inputLength: count },
+      }),
+    }),
     fc.record({ case: fc.constant('budgetAsk' as const), value: fc.record({ requestId: text, runId: run }) }),
     fc.record({ case: fc.constant('ackOnly' as const), value: fc.constant({}) }),
   )
 }
+
+/** Some of them in bundles, which may hold anything. */
+const bodiesAndBundles = (runId: string): fc.Arbitrary<Body> =>
+  fc.oneof(
+    { weight: 4, arbitrary: bodies(runId) },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        case: fc.constant('bundle' as const),
+        value: fc.record({ frames: fc.array(fc.record({ body: bodies(runId), seq: count }), { maxLength: 4 }) }),
+      }),
+    },
+  )
 
 it('no frames of a node move a run of another one, whatever they say', async () => {
   const id = await waiting()
@@ -139,7 +164,7 @@ it('no frames of a node move a run of another one, whatever they say', async () 
   const outcomes = new Map<string, number>()
   await fc.assert(
     fc.asyncProperty(
-      fc.array(fc.record({ body: bodies(id), skip: fc.nat({ max: 20 }) }), { maxLength: 12 }),
+      fc.array(fc.record({ body: bodiesAndBundles(id), skip: fc.nat({ max: 20 }) }), { maxLength: 12 }),
       async said => {
         const frames = said.map(({ body, skip }) => {
           // Now and then a number that is missing, was there before, or is none.
@@ -156,10 +181,13 @@ it('no frames of a node move a run of another one, whatever they say', async () 
     { numRuns: 150 },
   )
   expect([...outcomes.keys()].sort()).toEqual(['bad_frame', 'ended', 'out_of_order'])
+  // What was said is acted on when the loop has had a turn.
+  await until(async () => {
+    const metrics = await (await control.call('GET', '/metrics')).text()
+    return /waybill_tunnel_frames_dropped_total\{reason="not_its_run"\} [1-9]/.test(metrics)
+  }, 'frames were dropped')
   const after = await control.db.execute({ sql: 'select * from far_runs where run_id = ?', args: [id] })
   expect(after.rows).toEqual(before.rows)
-  const metrics = await (await control.call('GET', '/metrics')).text()
-  expect(metrics).toMatch(/waybill_tunnel_frames_dropped_total\{reason="not_its_run"\} [1-9]/)
   await control.json(204, 'POST', `/v1/runs/${id}/signals/go`, { value: 1 })
   await until(async () => isTerminal((await summary(id)).status), 'the run goes on')
   expect(await summary(id)).toMatchObject({ status: 'succeeded', nodeId: good.identity.nodeId })
@@ -212,10 +240,18 @@ it('no frames of a control plane stop a node: it drops the stream, dials again, 
       case: fc.constant('readRequest' as const),
       value: fc.record({
         requestId: text,
-        kind: fc.constantFrom('data', 'events', 'texts', 'pool-key', 'x'),
+        kind: fc.constantFrom('data', 'events', 'texts', 'pool-key', 'messages', 'turns', 'x'),
         id: text,
         box,
       }),
+    }),
+    fc.record({
+      case: fc.constant('childRefused' as const),
+      value: fc.record({ runId: text, childId: text, code: text, message: text }),
+    }),
+    fc.record({
+      case: fc.constant('sessionStop' as const),
+      value: fc.record({ sessionId: text, remove: fc.boolean() }),
     }),
     fc.record({ case: fc.constant('sessionOpen' as const), value: fc.record({ sessionId: text }) }),
   )

@@ -15,6 +15,7 @@ import { refreshMessage } from '../../shared/tunnel/protocol.ts'
 import type { TunnelRefusal } from '../../shared/tunnel/refusal.ts'
 import type { NodeCreated } from '../../shared/wire/runtime/node.ts'
 import { type Api, api } from './api.ts'
+import { until } from './node-room.ts'
 
 let folder: string
 let control: Api
@@ -162,8 +163,10 @@ describe('a stream', () => {
     await control.json(201, 'POST', '/v1/agents', { name: 'echo', manifest: {} })
     const { id } = await control.json<{ id: string }>(201, 'POST', '/v1/runs', { agentName: 'echo' })
     expect(await talk(token, [hello(identity.nodeId), numbered(1, id), numbered(2)], 2)).toEqual(['welcome', 'ackOnly'])
-    const metrics = await (await control.call('GET', '/metrics')).text()
-    expect(metrics).toContain('waybill_tunnel_frames_dropped_total{reason="not_its_run"} 2')
+    await until(async () => {
+      const metrics = await (await control.call('GET', '/metrics')).text()
+      return metrics.includes('waybill_tunnel_frames_dropped_total{reason="not_its_run"} 2')
+    }, 'both are counted')
   })
 })
 

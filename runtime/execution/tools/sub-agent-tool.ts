@@ -7,6 +7,7 @@ export const MAX_DEPTH = 5
 export interface ChildRuns {
   /** Makes the run under this id, or finds that it was made before. Undefined: there is no such agent. */
   start(child: { id: string; agentName: string; input: Record<string, unknown> }): Promise<'started' | 'unknown_agent'>
+  /** `refused`: there is no run and there will be none. */
   look(id: string): Promise<{ status: string; output?: unknown; error?: { code: string; message: string } } | undefined>
 }
 
@@ -46,6 +47,8 @@ export function subAgentTool(
           return { output: child.output ?? null }
         case 'failed':
           throw new StepFailure('subagent_failed', `${name} failed: ${child.error?.message ?? 'unknown'}`)
+        case 'refused':
+          throw new StepFailure(child.error?.code ?? 'subagent_failed', child.error?.message ?? 'it was refused')
         case 'cancelled':
           throw new RunFailure('subagent_failed', `the run of ${name} was cancelled`)
         default:

@@ -1,10 +1,11 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { Agent, request } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { freePort } from '../free-port.ts'
+import { built } from './built.ts'
 
 export const KEY = `wb_live_${'b'.repeat(43)}`
 const root = new URL('../../../', import.meta.url).pathname
@@ -19,7 +20,7 @@ export async function benchRuntime(vars: Record<string, string> = {}) {
   const cache = join(root, 'node_modules/.cache/waybill/')
   await mkdir(cache, { recursive: true })
   const folder = await mkdtemp(join(cache, 'bench-'))
-  execFileSync(process.execPath, [`${root}scripts/build.ts`])
+  await built()
   const port = await freePort()
   const agent = new Agent({ keepAlive: true, maxSockets: 2000 })
   let child = await begin()
@@ -65,6 +66,7 @@ export async function benchRuntime(vars: Record<string, string> = {}) {
         sent.end(body === undefined ? undefined : JSON.stringify(body))
       })
     },
+    pid: () => child.pid,
     /** Megabytes of memory that the process holds. */
     async resident(): Promise<number> {
       const status = await readFile(`/proc/${child.pid}/status`, 'utf8')
@@ -86,20 +88,21 @@ export async function benchRuntime(vars: Record<string, string> = {}) {
 export type BenchRuntime = Awaited<ReturnType<typeof benchRuntime>>
 
 /** An agent whose demo model calls a tool that does nothing as often as the prompt says. */
-export async function noopAgent({ call }: BenchRuntime): Promise<void> {
+export async function noopAgent({ call }: BenchRuntime, name = 'noop', pool?: string): Promise<void> {
   const limits = { maxTurns: 500, maxSteps: 2000 }
   const anomalies = { steps: 100_000, loopIterations: 100_000 }
   const made = await call('POST', '/v1/agents', {
-    name: 'noop',
+    name,
+    ...(pool !== undefined && { labels: { 'waybill.pool': pool } }),
     manifest: { tools: ['wait', 'wait_signal'], limits, anomalies },
   })
   if (made.status !== 201) throw new Error(made.text)
 }
 
 /** Starts a run of `turns` turns, each a model step and a tool step, and resolves when its stream ends. */
-export async function noopRun({ call }: BenchRuntime, turns: number): Promise<string> {
+export async function noopRun({ call }: BenchRuntime, turns: number, agentName = 'noop'): Promise<string> {
   const prompt = `/call*${turns} wait {"seconds":0}`
-  const made = await call('POST', '/v1/runs', { agentName: 'noop', input: { prompt } })
+  const made = await call('POST', '/v1/runs', { agentName, input: { prompt } })
   const { id } = JSON.parse(made.text) as { id: string }
   await call('GET', `/v1/runs/${id}/events?from_seq=${turns * 4}`, undefined, () => {})
   return id
