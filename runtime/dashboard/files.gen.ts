@@ -703,9 +703,43 @@ figure {
 form + .row {
   margin-top: 0.6rem;
 }
+summary {
+  cursor: pointer;
+}
+.card > summary {
+  font-weight: 600;
+}
+.operations {
+  max-height: 26rem;
+  overflow: auto;
+}
+.operation {
+  display: grid;
+  grid-template-columns: minmax(0, 1fr) auto;
+  gap: 0 0.75rem;
+  align-items: center;
+  padding: 0.4rem 0.25rem 0.4rem 0;
+  border-bottom: 1px solid var(--line);
+}
+.operation:last-child {
+  border-bottom: 0;
+}
+.operation > label {
+  margin: 0;
+}
+.operation > small {
+  grid-column: 1 / -1;
+}
+.grow {
+  flex: 1;
+}
+:is(label, .operation)[hidden] {
+  display: none;
+}
 /* Who may only look is shown nothing to press. */
 [data-role="viewer"] form[data-send]:not([data-send^="POST auth/"]),
-[data-role="viewer"] #say {
+[data-role="viewer"] #say,
+[data-role="viewer"] details.needs-script:has(form[data-send]):not(:has([data-send^="POST auth/"])) {
   display: none;
 }
 .talk {
@@ -768,9 +802,6 @@ ul.plain {
   margin: 0.3rem 0;
   padding: 0;
   list-style: none;
-}
-summary {
-  cursor: pointer;
 }
 details[open] > summary {
   margin-bottom: 0.4rem;
@@ -1119,7 +1150,7 @@ export function bodyFrom(fields                 )                          {
       at[member] ??= {}
       at = at[member]
     }
-    at[last] = as === 'many' ? [...((at[last]             ) ?? []), read] : read
+    at[last] = as.startsWith('many') ? [...((at[last]             ) ?? []), read] : read
   }
   return body
 }
@@ -1132,6 +1163,7 @@ function readValue(name        , value        , as        )          {
       return value.trim() === '' ? null : Number(value)
     case 'flag':
       return value === 'true'
+    case 'many-json':
     case 'json':
       if (value.trim() === '') return undefined
       try {
@@ -1156,8 +1188,8 @@ export function bodyOf(form                 )                          {
     const { name, value, dataset } = one
     const { as = '' } = dataset
     if (one instanceof HTMLInputElement && one.type === 'checkbox') {
-      if (as === 'many' && one.checked) fields.push({ name, value, as })
-      else if (as !== 'many') fields.push({ name, value: String(one.checked), as: 'flag' })
+      if (!as.startsWith('many')) fields.push({ name, value: String(one.checked), as: 'flag' })
+      else if (one.checked) fields.push({ name, value, as })
     } else if (!(one instanceof HTMLInputElement && one.type === 'radio') || one.checked)
       fields.push({ name, value, as })
   }
@@ -1321,6 +1353,187 @@ form[data-send],
 .needs-script {
   display: none;
 }
+`,
+  "own-connector.js": `import { el, part } from './dom.js'
+import { count } from './figures.js'
+
+import { send } from './page-api.js'
+
+const QUIET_MS = 300
+/** Operations of one install. */
+const MOST = 100
+const EFFECTS = [
+  ['read', 'only reads'],
+  ['idempotent', 'may be repeated'],
+  ['once', 'is sent once'],
+]
+
+/** Shows what a document has before any of it is installed: operations to choose from, with what a second call of each does. */
+function ownConnector(form                 )       {
+  const text = part                     ('[name=openapi]', form)
+  const file = part                  ('#own-file', form)
+  const said = part('#own-said', form)
+  const rest = part('#own-rest', form)
+  const id = part                  ('[name=connectorId]', form)
+  const address = part                  ('[name="config.baseUrl"]', form)
+  const filter = part                  ('#own-filter', form)
+  let rows        = []
+  let asked = 0
+  let waiting
+
+  async function look()                {
+    const turn = ++asked
+    if (text.value.trim() === '') {
+      said.replaceChildren()
+      text.removeAttribute('aria-invalid')
+      rest.hidden = true
+      return
+    }
+    try {
+      const found = await send           ('POST', 'ui/openapi/look', { openapi: text.value })
+      if (turn !== asked) return
+      if ('problem' in found) complain(\`\${found.problem.place}: \${found.problem.message}\`)
+      else show(found)
+    } catch (error) {
+      if (turn === asked) complain(error instanceof Error ? error.message : String(error))
+    }
+  }
+
+  function complain(words        )       {
+    text.setAttribute('aria-invalid', 'true')
+    said.replaceChildren(el('span', { class: 'problem' }, words))
+  }
+
+  function show({ title, server, operations, keys }        )       {
+    text.removeAttribute('aria-invalid')
+    said.replaceChildren(
+      el('span', { class: 'good' }, \`✓ \${title || 'An API'}, \${count(operations.length)} operations.\`),
+    )
+    rest.hidden = false
+    if (id.value === '') id.value = idOf(title)
+    address.placeholder = server ?? ''
+    address.required = server === undefined
+    showOperations(operations)
+    showKeys(keys)
+    tell()
+  }
+
+  function showOperations(operations                     )       {
+    const before = new Map(rows.map(({ operation, box }) => [operation.operationId, box.checked]))
+    const reading = operations.filter(({ effect, problem }) => effect === 'read' && problem === undefined)
+    const all = reading.length <= MOST
+    rows = operations.map(operation => {
+      const { operationId, effect, problem } = operation
+      const row = rowOf(operation)
+      row.box.checked = problem === undefined && (before.get(operationId) ?? (all && effect === 'read'))
+      return row
+    })
+    part('#own-operations', form).replaceChildren(...rows.map(({ line }) => line))
+    sift()
+  }
+
+  /** What was typed for a credential stays where the document is looked into again. */
+  function showKeys(keys                )       {
+    const box = part('#own-keys', form)
+    const before = new Map([...box.querySelectorAll('input')].map(({ name, value }) => [name, value]))
+    const fields = keys.map(({ name, secret }) => {
+      const field = el('input', {
+        ...{ name: \`config.\${name}\`, type: secret ? 'password' : 'text', autocomplete: 'off', spellcheck: 'false' },
+      })
+      field.value = before.get(field.name) ?? ''
+      return el('label', {}, \`\${name} \`, field)
+    })
+    box.replaceChildren(...fields)
+  }
+
+  /** How many are chosen, and which credentials these need. */
+  function tell()       {
+    const chosen = rows.filter(({ box }) => box.checked)
+    const words = \`\${count(chosen.length)} of \${count(rows.length)} chosen\`
+    const most = chosen.length > MOST ? \`; an install has at most \${MOST}\` : ''
+    part('#own-count', form).replaceChildren(words + most)
+    const needed = new Set(chosen.flatMap(({ operation }) => operation.keys.map(key => \`config.\${key}\`)))
+    for (const field of part('#own-keys', form).querySelectorAll('input')) {
+      field.disabled = !needed.has(field.name)
+      if (field.parentElement) field.parentElement.hidden = field.disabled
+    }
+  }
+
+  function sift()       {
+    const wanted = filter.value.trim().toLowerCase()
+    for (const { operation, line } of rows) {
+      const { name, operationId, path, about } = operation
+      line.hidden = ![name, operationId, path, about].some(one => one.toLowerCase().includes(wanted))
+    }
+  }
+
+  function choose(which                                  )       {
+    for (const { operation, box } of rows) box.checked = operation.problem === undefined && which(operation)
+    tell()
+  }
+
+  text.addEventListener('input', () => {
+    clearTimeout(waiting)
+    waiting = setTimeout(() => void look(), QUIET_MS)
+  })
+  file.addEventListener('change', async () => {
+    const [given] = file.files ?? []
+    if (given === undefined) return
+    if (given.size > text.maxLength) {
+      complain(\`\${given.name} is larger than \${count(text.maxLength)} bytes, which is the most there can be\`)
+      return
+    }
+    text.value = await given.text()
+    text.dataset.typed = ''
+    void look()
+  })
+  part('#own-operations', form).addEventListener('change', tell)
+  filter.addEventListener('input', sift)
+  // Enter in a field sends the form, and this is no field of it.
+  filter.addEventListener('keydown', event => {
+    if (event.key === 'Enter') event.preventDefault()
+  })
+  part('#own-reads', form).addEventListener('click', () => choose(({ effect }) => effect === 'read'))
+  part('#own-none', form).addEventListener('click', () => choose(() => false))
+  void look()
+}
+
+function rowOf(operation          )      {
+  const { operationId, name, method, path, about, effect, problem } = operation
+  const box = el('input', { type: 'checkbox', name: 'operations', 'data-as': 'many-json' })
+  box.disabled = problem !== undefined
+  const select = el(
+    'select',
+    { 'aria-label': \`What a second call of \${name} does\`, disabled: box.disabled },
+    EFFECTS.map(([value, words]) => el('option', { value, selected: value === effect }, words)),
+  )
+  const keep = () => {
+    box.value = JSON.stringify({ operationId, name, effect: select.value })
+  }
+  keep()
+  select.addEventListener('change', keep)
+  const line = el(
+    'div',
+    { class: 'operation' },
+    el('label', {}, box, el('code', {}, name), el('small', { class: 'mono' }, \` \${method} \${path}\`)),
+    select,
+    el('small', { class: problem === undefined ? undefined : 'problem' }, problem ?? about),
+  )
+  return { operation, box, line }
+}
+
+/** From the title of an API; what nobody can be sure of may be changed. */
+function idOf(title        )         {
+  const name = title
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .slice(0, 19)
+    .replaceAll(/^-+|-+$/g, '')
+  return \`http-\${name || 'api'}\`
+}
+
+const form = document.querySelector                 ('#own-connector')
+if (form !== null) ownConnector(form)
 `,
   "page-api.js": `import { el, part } from './dom.js'
 
@@ -1918,20 +2131,40 @@ function complain(form                 , said                , error         )  
   const left           = []
   let first
   for (const { path, message } of details) {
-    const field = [...form.elements].find(
-      one => one instanceof HTMLElement && 'name' in one && one.name !== '' && \`\${path}.\`.startsWith(\`\${one.name}.\`),
-    )
-    if (field instanceof HTMLElement) {
-      field.setAttribute('aria-invalid', 'true')
-      field.after(el('small', { class: 'problem' }, message))
-      first ??= field
-    } else left.push(\`\${path}: \${message}\`)
+    const field = fieldOf(form, path)
+    if (field === undefined) {
+      left.push(\`\${path}: \${message}\`)
+      continue
+    }
+    const [, place] = path.split('#')
+    const problem = el('small', { class: 'problem' }, place === undefined ? message : \`#\${place}: \${message}\`)
+    field.setAttribute('aria-invalid', 'true')
+    const label = isTicked(field) ? field.closest('label') : null
+    if (label === null) field.after(problem)
+    else label.append(problem)
+    for (let at = field.closest('details'); at; at = at.parentElement?.closest('details') ?? null) at.open = true
+    first ??= field
   }
   first?.focus()
   const words = details.length === 0 ? (error instanceof Error ? error.message : String(error)) : left.join('; ')
   if (words === '') return
   if (said === null) toast(words)
   else said.replaceChildren(el('span', { class: 'bad', role: 'alert' }, words))
+}
+
+const isTicked = (field         )                            =>
+  field instanceof HTMLInputElement && field.type === 'checkbox'
+
+/** The field that a place in the body came from: \`operations.1\` is the second box that is ticked, \`openapi#/paths\` is in \`openapi\`. */
+function fieldOf(form                 , path        )                          {
+  const place = \`\${path.replace('#', '.')}.\`
+  const fields = [...form.elements].filter(
+    (one)                                        =>
+      one instanceof HTMLElement && 'name' in one && one.name !== '' && place.startsWith(\`\${String(one.name)}.\`),
+  )
+  const nth = Number(place.slice((fields[0]?.name.length ?? 0) + 1).split('.', 1)[0] || Number.NaN)
+  const ticked = fields.filter(one => isTicked(one) && one.checked)
+  return ticked.length > 1 && Number.isInteger(nth) ? ticked[nth] : (ticked[0] ?? fields[0])
 }
 `,
   "setup.js": `import { el, part } from './dom.js'

@@ -26,8 +26,10 @@ export interface Seen {
   close: () => Promise<void>
 }
 
-/** The system's Chromium with a profile of its own; in a zone of its own where that matters. */
-export async function openPlaywright(options: { timezoneId?: string } = {}): Promise<Seen> {
+/** The system's Chromium with a profile of its own; in a zone of its own, or without scripts, where that matters. */
+export async function openPlaywright(
+  options: { timezoneId?: string; javaScriptEnabled?: boolean } = {},
+): Promise<Seen> {
   const profile = await mkdtemp(join(tmpdir(), 'waybill-playwright-'))
   const context = await chromium.launchPersistentContext(profile, {
     executablePath: '/usr/bin/chromium',
