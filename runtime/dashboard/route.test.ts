@@ -349,7 +349,7 @@ describe('at 100,000 runs', () => {
     const lists = {
       ...{ approvals: '/v1/approvals', sessions: '/v1/sessions', schedules: '/v1/schedules', agents: '/v1/agents' },
       ...{ users: '/v1/users', webhooks: '/v1/webhooks', connectors: '/v1/connectors', api_keys: '/v1/api-keys' },
-      nodes: '/v1/nodes',
+      ...{ nodes: '/v1/nodes', mcp_grants: '/v1/mcp-servers/grants' },
     }
     for (const [table, path] of Object.entries(lists)) {
       asked.length = 0
