@@ -19,7 +19,7 @@ const QUIET = [
 export interface Seen {
   context: BrowserContext
   page: Page
-  /** Addresses that the page asked for since the last time this was asked. */
+  /** Addresses that its pages asked for since the last time this was asked. */
   requests: () => string[]
   /** What the browser complained about: a breach of the page's policy, an error nobody caught. */
   complaints: () => string[]
@@ -40,13 +40,14 @@ export async function openPlaywright(
   const asked: string[] = []
   const said: string[] = []
   const take = (list: string[]) => list.splice(0)
-  const page = context.pages()[0] ?? (await context.newPage())
-  page.on('request', request => asked.push(request.url()))
-  page.on('console', message => {
+  // Of every tab that a test opens.
+  context.on('request', request => asked.push(request.url()))
+  context.on('console', message => {
     if (message.type() === 'error' || message.type() === 'warning') said.push(message.text())
   })
-  page.on('pageerror', error => said.push(String(error)))
-  page.on('dialog', dialog => void dialog.accept())
+  context.on('weberror', error => said.push(String(error.error())))
+  context.on('dialog', dialog => void dialog.accept())
+  const page = context.pages()[0] ?? (await context.newPage())
   return {
     context,
     page,
