@@ -1,7 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { type BrowserContext, chromium, type Page } from 'playwright-core'
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
 
 /** Nothing of the browser's own may ask the network. */
 const QUIET = [
@@ -26,17 +23,28 @@ export interface Seen {
   close: () => Promise<void>
 }
 
-/** The system's Chromium with a profile of its own; in a zone of its own, or without scripts, where that matters. */
-export async function openPlaywright(
-  options: { timezoneId?: string; javaScriptEnabled?: boolean } = {},
-): Promise<Seen> {
-  const profile = await mkdtemp(join(tmpdir(), 'waybill-playwright-'))
-  const context = await chromium.launchPersistentContext(profile, {
-    executablePath: '/usr/bin/chromium',
-    args: QUIET,
-    viewport: { width: 1280, height: 900 },
-    ...options,
-  })
+export interface Room {
+  timezoneId?: string
+  javaScriptEnabled?: boolean
+}
+
+export interface Opened extends Seen {
+  /** Another person, in a browser that knows nothing of this one's logins. */
+  another: (room?: Room) => Promise<Seen>
+}
+
+/** The system's Chromium; in a zone of its own, or without scripts, where that matters. */
+export async function openPlaywright(room: Room = {}): Promise<Opened> {
+  const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: QUIET })
+  return {
+    ...(await seenIn(browser, room)),
+    another: other => seenIn(browser, other),
+    close: () => browser.close(),
+  }
+}
+
+async function seenIn(browser: Browser, room: Room = {}): Promise<Seen> {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...room })
   const asked: string[] = []
   const said: string[] = []
   const take = (list: string[]) => list.splice(0)
@@ -47,15 +55,11 @@ export async function openPlaywright(
   })
   context.on('weberror', error => said.push(String(error.error())))
   context.on('dialog', dialog => void dialog.accept())
-  const page = context.pages()[0] ?? (await context.newPage())
   return {
     context,
-    page,
+    page: await context.newPage(),
     requests: () => take(asked),
     complaints: () => take(said),
-    async close() {
-      await context.close()
-      await rm(profile, { recursive: true, force: true, maxRetries: 5 })
-    },
+    close: () => context.close(),
   }
 }

@@ -11,7 +11,7 @@ import type { Schedule } from '../../shared/wire/runtime/schedule.ts'
 import type { Person } from '../../shared/wire/runtime/user.ts'
 import type { WebhookBody } from '../../shared/wire/runtime/webhook.ts'
 import { hasChromium } from '../browser/chromium.ts'
-import { openPlaywright, type Seen } from '../browser/playwright.ts'
+import { type Opened, openPlaywright } from '../browser/playwright.ts'
 import { demandingServer } from '../mcp/demanding-server.ts'
 import { answer, type ScriptedUpstream, scriptedUpstream } from '../upstream/scripted.ts'
 import { type DashboardRoom, dashboardRoom, HOSTILE, logIn, OWNER } from './dashboard-room.ts'
@@ -25,7 +25,7 @@ if (hasChromium()) {
     let far: ScriptedUpstream
     let notes: Awaited<ReturnType<typeof demandingServer>>
     let room: DashboardRoom
-    let seen: Seen
+    let seen: Opened
     let page: Page
     let node: ChildProcess | undefined
     const at = (path: string) => `${proxy.base}/${path}`
@@ -162,7 +162,7 @@ if (hasChromium()) {
       await page.waitForSelector('.notice.good')
       expect((await grants()).map(({ id }) => id)).toEqual([grant?.id])
 
-      const plain = await openPlaywright({ javaScriptEnabled: false })
+      const plain = await seen.another({ javaScriptEnabled: false })
       try {
         await plain.page.goto(at('login?next=connectors'))
         await logIn(plain.page)
@@ -429,7 +429,7 @@ if (hasChromium()) {
           expect(await page.locator('#nodes .badge:text("online")').count()).toBe(1)
           expect(await page.locator('#nodes .good:has-text("✓ wasm")').count()).toBeGreaterThan(0)
         },
-        { timeout: 60_000, interval: 500 },
+        { timeout: 60_000, interval: 200 },
       )
       await page.click('#nodes summary')
       const found = await page.locator('#nodes details li').allTextContents()
@@ -453,7 +453,7 @@ if (hasChromium()) {
       expect(link).toMatch(new RegExp(`^${proxy.base}/invite#token=[\\w-]{43}$`))
       await page.waitForSelector('#people .badge:text("invited")')
 
-      const hers = await openPlaywright()
+      const hers = await seen.another()
       try {
         await hers.page.goto(link)
         await hers.page.fill('[name=password]', 'battery horse correct')
