@@ -641,7 +641,7 @@ figure {
 }
 .line {
   display: grid;
-  grid-template-columns: minmax(9rem, 15rem) minmax(6rem, 1fr) 5.5rem 7rem 6rem;
+  grid-template-columns: minmax(9rem, 23rem) minmax(6rem, 1fr) 5rem 6.5rem 6rem;
   gap: 0.75rem;
   align-items: center;
   width: 100%;
@@ -706,6 +706,10 @@ form + .row {
 summary {
   cursor: pointer;
 }
+.needs-script + details,
+details + .needs-script {
+  margin-top: 0.5rem;
+}
 .card > summary {
   font-weight: 600;
 }
@@ -731,7 +735,7 @@ summary {
   grid-column: 1 / -1;
 }
 .grow {
-  flex: 1;
+  flex: 1 1 12rem;
 }
 :is(label, .operation)[hidden] {
   display: none;
@@ -834,18 +838,16 @@ dialog {
   nav a[aria-current] {
     box-shadow: inset 0 -3px var(--link);
   }
-  .live {
+  .live,
+  .brand small {
     display: none;
   }
   .who {
     margin-left: auto;
   }
   .facts {
-    grid-template-columns: 1fr;
-    gap: 0;
-  }
-  .facts dd {
-    margin-bottom: 0.4rem;
+    grid-template-columns: 6.5rem minmax(0, 1fr);
+    gap: 0.15rem 0.5rem;
   }
   /* A row becomes a card: each cell stands behind the name of its column. */
   thead {
@@ -864,6 +866,9 @@ dialog {
     border: 0;
     overflow-wrap: anywhere;
   }
+  tbody tr:last-child {
+    border-bottom: 0;
+  }
   td:empty,
   td:has(> div:empty) {
     display: none;
@@ -872,8 +877,12 @@ dialog {
     content: attr(data-label);
     color: var(--quiet);
   }
+  .operation {
+    grid-template-columns: minmax(0, 1fr);
+  }
   .line {
-    grid-template-columns: minmax(0, 1fr) minmax(5rem, 1fr) 4.5rem;
+    grid-template-columns: minmax(0, 1.6fr) minmax(3.5rem, 1fr) 4.5rem;
+    gap: 0.4rem;
   }
   .line > :nth-child(n + 4) {
     display: none;
@@ -1401,7 +1410,7 @@ function ownConnector(form                 )       {
 
   function complain(words        )       {
     text.setAttribute('aria-invalid', 'true')
-    said.replaceChildren(el('span', { class: 'problem' }, words))
+    said.replaceChildren(el('span', { class: 'bad' }, words))
   }
 
   function show({ title, server, operations, keys }        )       {
@@ -1517,7 +1526,7 @@ function rowOf(operation          )      {
     { class: 'operation' },
     el('label', {}, box, el('code', {}, name), el('small', { class: 'mono' }, \` \${method} \${path}\`)),
     select,
-    el('small', { class: problem === undefined ? undefined : 'problem' }, problem ?? about),
+    el('small', { class: problem === undefined ? undefined : 'bad' }, problem ?? about),
   )
   return { operation, box, line }
 }
@@ -1817,6 +1826,8 @@ import { verifyButtons } from './verify.js'
 import { virtualRows } from './virtual-rows.js'
 
 const ROW_PX = 30
+/** Of the names above the bars; most letters are narrower. */
+const LETTER_PX = 6.5
 
 const page = part('#run')
 const id = page.dataset.run
@@ -1850,12 +1861,21 @@ function drawLanes(all                         , span      )       {
     const look = \`\${className}\${replayed ? ' replayed' : ''}\${stepId === chosen ? ' chosen' : ''}\`
     picture.append(svg('rect', { ...at, class: look, 'data-step': stepId }, svg('title', {}, stepId)))
   }
+  const room = part('#lanes').clientWidth / BAR_WIDTH
   for (const { words, lane, x, width } of names) {
+    const fitting = shortened(words, width * room)
+    if (fitting === '') continue
     const at = { x: across(x), width: across(width), y: lane * LANE_PX, height: 15 }
-    picture.append(svg('svg', at, svg('text', { x: 0, y: 11 }, words)))
+    picture.append(svg('svg', at, svg('text', { x: 0, y: 11 }, fitting)))
   }
   part('#lanes').replaceChildren(picture)
   part('#span').replaceChildren(all.length === 0 ? '' : duration(span.toMs - span.fromMs))
+}
+
+/** As much of a name as there is room for, with a sign where it is cut; a few letters say nothing. */
+function shortened(words        , px        )         {
+  const letters = Math.floor(px / LETTER_PX) - 1
+  return words.length <= letters ? words : letters < 6 ? '' : \`\${words.slice(0, letters - 1)}…\`
 }
 
 function choose(stepId        )       {
@@ -2285,6 +2305,7 @@ export function timelineOf(events                         , replayed            
     known.attempt = attempt
     switch (kind) {
       case 'step_completed':
+        begunAnew(known)
         end(known, atMs)
         known.status = 'completed'
         // It came right in the end: what went wrong on the way is in its bars.
@@ -2296,6 +2317,7 @@ export function timelineOf(events                         , replayed            
         if (meta.model !== undefined) known.model = meta.model
         break
       case 'step_failed':
+        begunAnew(known)
         end(known, atMs, 'failed')
         known.status = 'failed'
         known.error = \`\${String(payload.code)}: \${String(payload.error)}\`
@@ -2323,6 +2345,12 @@ function begun(stepId        , meta                       , replayed         )  
     ...{ tokensIn: 0, tokensOut: 0, costUsd: 0, copied: meta.copiedFrom !== undefined, replayed },
     ...(meta.inputHash !== undefined && { inputHash: meta.inputHash }),
   }
+}
+
+/** An attempt that a recovery makes in the place of one that was cut off has no event of its own beginning: it began as the recovery came. */
+function begunAnew({ pieces }              )       {
+  const last = pieces.at(-1)
+  if (last?.kind === 'delay' && last.toMs === undefined) last.kind = 'ran'
 }
 
 function end({ pieces }              , atMs        , as           )       {

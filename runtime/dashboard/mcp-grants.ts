@@ -1,14 +1,14 @@
 import { html } from 'hono/html'
 import type { McpGrant } from '../../shared/wire/runtime/mcp-grant.ts'
 import type { Html, Shown } from './page.ts'
-import { action, badge, card, form, live, nothing, table, when } from './parts.ts'
+import { action, badge, form, live, nothing, table, when } from './parts.ts'
 
 const START = 'POST /v1/mcp-servers/oauth/start'
 
 /** Which MCP servers have let agents in by OAuth, and a form that asks another one. */
 export function mcpServers(grants: readonly McpGrant[], changes: boolean): Html {
   return html`<h2>MCP servers</h2>
-${live('grants', grants.length === 0 ? NONE : card('What MCP servers have granted', rows(grants)))}
+${live('grants', grants.length === 0 ? NONE : html`<div class="card">${rows(grants)}</div>`)}
 ${changes ? CONNECT : ''}`
 }
 
@@ -20,13 +20,12 @@ const NONE = nothing(
 function rows(grants: readonly McpGrant[]): Html {
   return table(
     'Grants of MCP servers',
-    ['Server', 'State', 'Scopes', 'Token until', 'Granted', 'Do'],
+    ['Server', 'State', 'Scopes', 'Token until', 'Do'],
     grants.map(({ id, url, issuer, scope, status, expiresAt, updatedAt }) => [
-      html`${url}${issuer === '' ? '' : html`<br><small>by ${issuer}</small>`}`,
+      html`${url}<br><small>granted ${when(updatedAt)}${issuer === '' ? '' : ` by ${issuer}`}</small>`,
       html`${badge(status)}${status === 'expired' ? html`<br><span class="warn">connect it again</span>` : ''}`,
       scopesOf(scope),
       expiresAt === undefined ? 'not said' : when(expiresAt),
-      when(updatedAt),
       html`${action(
         'Connect again',
         { send: START, after: 'away:redirectUrl', about: url },

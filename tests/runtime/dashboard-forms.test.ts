@@ -189,10 +189,10 @@ if (hasChromium()) {
       await page.click('text=Make a connector from an OpenAPI document')
       const form = page.locator('#own-connector')
       await form.locator('[name=openapi]').fill('openapi: 3.1.0\npaths: [')
-      await page.waitForSelector('#own-said .problem:has-text("line 2")')
+      await page.waitForSelector('#own-said .bad:has-text("line 2")')
       expect(await form.locator('#own-rest').isVisible()).toBe(false)
       await form.locator('[name=openapi]').fill('swagger: "2.0"')
-      await page.waitForSelector('#own-said .problem:has-text("#/swagger")')
+      await page.waitForSelector('#own-said .bad:has-text("#/swagger")')
       await form.locator('#own-file').setInputFiles({
         ...{ name: 'pets.yaml', mimeType: 'application/yaml', buffer: Buffer.from(petsDocument) },
       })

@@ -51,7 +51,7 @@ function ownConnector(form: HTMLFormElement): void {
 
   function complain(words: string): void {
     text.setAttribute('aria-invalid', 'true')
-    said.replaceChildren(el('span', { class: 'problem' }, words))
+    said.replaceChildren(el('span', { class: 'bad' }, words))
   }
 
   function show({ title, server, operations, keys }: Survey): void {
@@ -167,7 +167,7 @@ function rowOf(operation: Surveyed): Row {
     { class: 'operation' },
     el('label', {}, box, el('code', {}, name), el('small', { class: 'mono' }, ` ${method} ${path}`)),
     select,
-    el('small', { class: problem === undefined ? undefined : 'problem' }, problem ?? about),
+    el('small', { class: problem === undefined ? undefined : 'bad' }, problem ?? about),
   )
   return { operation, box, line }
 }

@@ -88,7 +88,7 @@ const PUBLIC_KEYS =
 function offer({ connectorId, name, auth, configKeys, actions, oauth }: CatalogEntry, changes: boolean): Html {
   const words = actions.map(one => `${one.name}${one.readOnly ? '' : ' (changes something)'}`).join(', ')
   return html`<section class="card" aria-label="${name}"><h3>${name}</h3>
-<p class="hint">${auth}; ${many(actions.length, 'action')}: ${words}</p>
+<p class="hint">${auth === 'none' ? 'no credentials' : auth}; ${many(actions.length, 'action')}: ${words}</p>
 ${changes && oauth !== undefined ? consentOf({ connectorId, name, oauth }) : ''}
 ${
   changes
