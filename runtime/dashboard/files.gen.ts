@@ -477,6 +477,9 @@ output {
 output:empty {
   display: none;
 }
+button + output {
+  margin-top: 0.4rem;
+}
 .problem {
   display: block;
   color: var(--bad);
