@@ -477,6 +477,9 @@ output {
 output:empty {
   display: none;
 }
+button + output {
+  margin-top: 0.4rem;
+}
 .problem {
   display: block;
   color: var(--bad);
@@ -641,7 +644,7 @@ figure {
 }
 .line {
   display: grid;
-  grid-template-columns: minmax(9rem, 15rem) minmax(6rem, 1fr) 5.5rem 7rem 6rem;
+  grid-template-columns: minmax(9rem, 23rem) minmax(6rem, 1fr) 5rem 6.5rem 6rem;
   gap: 0.75rem;
   align-items: center;
   width: 100%;
@@ -703,9 +706,47 @@ figure {
 form + .row {
   margin-top: 0.6rem;
 }
+summary {
+  cursor: pointer;
+}
+.needs-script + details,
+details + .needs-script {
+  margin-top: 0.5rem;
+}
+.card > summary {
+  font-weight: 600;
+}
+.operations {
+  max-height: 26rem;
+  overflow: auto;
+}
+.operation {
+  display: grid;
+  grid-template-columns: minmax(0, 1fr) auto;
+  gap: 0 0.75rem;
+  align-items: center;
+  padding: 0.4rem 0.25rem 0.4rem 0;
+  border-bottom: 1px solid var(--line);
+}
+.operation:last-child {
+  border-bottom: 0;
+}
+.operation > label {
+  margin: 0;
+}
+.operation > small {
+  grid-column: 1 / -1;
+}
+.grow {
+  flex: 1 1 12rem;
+}
+:is(label, .operation)[hidden] {
+  display: none;
+}
 /* Who may only look is shown nothing to press. */
 [data-role="viewer"] form[data-send]:not([data-send^="POST auth/"]),
-[data-role="viewer"] #say {
+[data-role="viewer"] #say,
+[data-role="viewer"] details.needs-script:has(form[data-send]):not(:has([data-send^="POST auth/"])) {
   display: none;
 }
 .talk {
@@ -769,9 +810,6 @@ ul.plain {
   padding: 0;
   list-style: none;
 }
-summary {
-  cursor: pointer;
-}
 details[open] > summary {
   margin-bottom: 0.4rem;
 }
@@ -803,18 +841,16 @@ dialog {
   nav a[aria-current] {
     box-shadow: inset 0 -3px var(--link);
   }
-  .live {
+  .live,
+  .brand small {
     display: none;
   }
   .who {
     margin-left: auto;
   }
   .facts {
-    grid-template-columns: 1fr;
-    gap: 0;
-  }
-  .facts dd {
-    margin-bottom: 0.4rem;
+    grid-template-columns: 6.5rem minmax(0, 1fr);
+    gap: 0.15rem 0.5rem;
   }
   /* A row becomes a card: each cell stands behind the name of its column. */
   thead {
@@ -833,6 +869,9 @@ dialog {
     border: 0;
     overflow-wrap: anywhere;
   }
+  tbody tr:last-child {
+    border-bottom: 0;
+  }
   td:empty,
   td:has(> div:empty) {
     display: none;
@@ -841,8 +880,12 @@ dialog {
     content: attr(data-label);
     color: var(--quiet);
   }
+  .operation {
+    grid-template-columns: minmax(0, 1fr);
+  }
   .line {
-    grid-template-columns: minmax(0, 1fr) minmax(5rem, 1fr) 4.5rem;
+    grid-template-columns: minmax(0, 1.6fr) minmax(3.5rem, 1fr) 4.5rem;
+    gap: 0.4rem;
   }
   .line > :nth-child(n + 4) {
     display: none;
@@ -1060,7 +1103,8 @@ export function milliseconds(value               )         {
 
 /** A time that was taken by clocks of whole milliseconds. */
 export function duration(ms        )         {
-  if (ms < 10_000) return \`\${Math.round(ms)}\\u00a0ms\`
+  if (ms < 999.5) return \`\${Math.round(ms)}\\u00a0ms\`
+  if (ms < 9_995) return \`\${(ms / 1000).toFixed(2)}\\u00a0s\`
   const seconds = Math.round(ms / 1000)
   if (seconds < 120) return \`\${(ms / 1000).toFixed(1)}\\u00a0s\`
   const minutes = Math.floor(seconds / 60)
@@ -1119,7 +1163,7 @@ export function bodyFrom(fields                 )                          {
       at[member] ??= {}
       at = at[member]
     }
-    at[last] = as === 'many' ? [...((at[last]             ) ?? []), read] : read
+    at[last] = as.startsWith('many') ? [...((at[last]             ) ?? []), read] : read
   }
   return body
 }
@@ -1132,6 +1176,7 @@ function readValue(name        , value        , as        )          {
       return value.trim() === '' ? null : Number(value)
     case 'flag':
       return value === 'true'
+    case 'many-json':
     case 'json':
       if (value.trim() === '') return undefined
       try {
@@ -1156,8 +1201,8 @@ export function bodyOf(form                 )                          {
     const { name, value, dataset } = one
     const { as = '' } = dataset
     if (one instanceof HTMLInputElement && one.type === 'checkbox') {
-      if (as === 'many' && one.checked) fields.push({ name, value, as })
-      else if (as !== 'many') fields.push({ name, value: String(one.checked), as: 'flag' })
+      if (!as.startsWith('many')) fields.push({ name, value: String(one.checked), as: 'flag' })
+      else if (one.checked) fields.push({ name, value, as })
     } else if (!(one instanceof HTMLInputElement && one.type === 'radio') || one.checked)
       fields.push({ name, value, as })
   }
@@ -1321,6 +1366,187 @@ form[data-send],
 .needs-script {
   display: none;
 }
+`,
+  "own-connector.js": `import { el, part } from './dom.js'
+import { count } from './figures.js'
+
+import { send } from './page-api.js'
+
+const QUIET_MS = 300
+/** Operations of one install. */
+const MOST = 100
+const EFFECTS = [
+  ['read', 'only reads'],
+  ['idempotent', 'may be repeated'],
+  ['once', 'is sent once'],
+]
+
+/** Shows what a document has before any of it is installed: operations to choose from, with what a second call of each does. */
+function ownConnector(form                 )       {
+  const text = part                     ('[name=openapi]', form)
+  const file = part                  ('#own-file', form)
+  const said = part('#own-said', form)
+  const rest = part('#own-rest', form)
+  const id = part                  ('[name=connectorId]', form)
+  const address = part                  ('[name="config.baseUrl"]', form)
+  const filter = part                  ('#own-filter', form)
+  let rows        = []
+  let asked = 0
+  let waiting
+
+  async function look()                {
+    const turn = ++asked
+    if (text.value.trim() === '') {
+      said.replaceChildren()
+      text.removeAttribute('aria-invalid')
+      rest.hidden = true
+      return
+    }
+    try {
+      const found = await send           ('POST', 'ui/openapi/look', { openapi: text.value })
+      if (turn !== asked) return
+      if ('problem' in found) complain(\`\${found.problem.place}: \${found.problem.message}\`)
+      else show(found)
+    } catch (error) {
+      if (turn === asked) complain(error instanceof Error ? error.message : String(error))
+    }
+  }
+
+  function complain(words        )       {
+    text.setAttribute('aria-invalid', 'true')
+    said.replaceChildren(el('span', { class: 'bad' }, words))
+  }
+
+  function show({ title, server, operations, keys }        )       {
+    text.removeAttribute('aria-invalid')
+    said.replaceChildren(
+      el('span', { class: 'good' }, \`✓ \${title || 'An API'}, \${count(operations.length)} operations.\`),
+    )
+    rest.hidden = false
+    if (id.value === '') id.value = idOf(title)
+    address.placeholder = server ?? ''
+    address.required = server === undefined
+    showOperations(operations)
+    showKeys(keys)
+    tell()
+  }
+
+  function showOperations(operations                     )       {
+    const before = new Map(rows.map(({ operation, box }) => [operation.operationId, box.checked]))
+    const reading = operations.filter(({ effect, problem }) => effect === 'read' && problem === undefined)
+    const all = reading.length <= MOST
+    rows = operations.map(operation => {
+      const { operationId, effect, problem } = operation
+      const row = rowOf(operation)
+      row.box.checked = problem === undefined && (before.get(operationId) ?? (all && effect === 'read'))
+      return row
+    })
+    part('#own-operations', form).replaceChildren(...rows.map(({ line }) => line))
+    sift()
+  }
+
+  /** What was typed for a credential stays where the document is looked into again. */
+  function showKeys(keys                )       {
+    const box = part('#own-keys', form)
+    const before = new Map([...box.querySelectorAll('input')].map(({ name, value }) => [name, value]))
+    const fields = keys.map(({ name, secret }) => {
+      const field = el('input', {
+        ...{ name: \`config.\${name}\`, type: secret ? 'password' : 'text', autocomplete: 'off', spellcheck: 'false' },
+      })
+      field.value = before.get(field.name) ?? ''
+      return el('label', {}, \`\${name} \`, field)
+    })
+    box.replaceChildren(...fields)
+  }
+
+  /** How many are chosen, and which credentials these need. */
+  function tell()       {
+    const chosen = rows.filter(({ box }) => box.checked)
+    const words = \`\${count(chosen.length)} of \${count(rows.length)} chosen\`
+    const most = chosen.length > MOST ? \`; an install has at most \${MOST}\` : ''
+    part('#own-count', form).replaceChildren(words + most)
+    const needed = new Set(chosen.flatMap(({ operation }) => operation.keys.map(key => \`config.\${key}\`)))
+    for (const field of part('#own-keys', form).querySelectorAll('input')) {
+      field.disabled = !needed.has(field.name)
+      if (field.parentElement) field.parentElement.hidden = field.disabled
+    }
+  }
+
+  function sift()       {
+    const wanted = filter.value.trim().toLowerCase()
+    for (const { operation, line } of rows) {
+      const { name, operationId, path, about } = operation
+      line.hidden = ![name, operationId, path, about].some(one => one.toLowerCase().includes(wanted))
+    }
+  }
+
+  function choose(which                                  )       {
+    for (const { operation, box } of rows) box.checked = operation.problem === undefined && which(operation)
+    tell()
+  }
+
+  text.addEventListener('input', () => {
+    clearTimeout(waiting)
+    waiting = setTimeout(() => void look(), QUIET_MS)
+  })
+  file.addEventListener('change', async () => {
+    const [given] = file.files ?? []
+    if (given === undefined) return
+    if (given.size > text.maxLength) {
+      complain(\`\${given.name} is larger than \${count(text.maxLength)} bytes, which is the most there can be\`)
+      return
+    }
+    text.value = await given.text()
+    text.dataset.typed = ''
+    void look()
+  })
+  part('#own-operations', form).addEventListener('change', tell)
+  filter.addEventListener('input', sift)
+  // Enter in a field sends the form, and this is no field of it.
+  filter.addEventListener('keydown', event => {
+    if (event.key === 'Enter') event.preventDefault()
+  })
+  part('#own-reads', form).addEventListener('click', () => choose(({ effect }) => effect === 'read'))
+  part('#own-none', form).addEventListener('click', () => choose(() => false))
+  void look()
+}
+
+function rowOf(operation          )      {
+  const { operationId, name, method, path, about, effect, problem } = operation
+  const box = el('input', { type: 'checkbox', name: 'operations', 'data-as': 'many-json' })
+  box.disabled = problem !== undefined
+  const select = el(
+    'select',
+    { 'aria-label': \`What a second call of \${name} does\`, disabled: box.disabled },
+    EFFECTS.map(([value, words]) => el('option', { value, selected: value === effect }, words)),
+  )
+  const keep = () => {
+    box.value = JSON.stringify({ operationId, name, effect: select.value })
+  }
+  keep()
+  select.addEventListener('change', keep)
+  const line = el(
+    'div',
+    { class: 'operation' },
+    el('label', {}, box, el('code', {}, name), el('small', { class: 'mono' }, \` \${method} \${path}\`)),
+    select,
+    el('small', { class: problem === undefined ? undefined : 'bad' }, problem ?? about),
+  )
+  return { operation, box, line }
+}
+
+/** From the title of an API; what nobody can be sure of may be changed. */
+function idOf(title        )         {
+  const name = title
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .slice(0, 19)
+    .replaceAll(/^-+|-+$/g, '')
+  return \`http-\${name || 'api'}\`
+}
+
+const form = document.querySelector                 ('#own-connector')
+if (form !== null) ownConnector(form)
 `,
   "page-api.js": `import { el, part } from './dom.js'
 
@@ -1604,6 +1830,8 @@ import { verifyButtons } from './verify.js'
 import { virtualRows } from './virtual-rows.js'
 
 const ROW_PX = 30
+/** Of the names above the bars; most letters are narrower. */
+const LETTER_PX = 6.5
 
 const page = part('#run')
 const id = page.dataset.run
@@ -1637,12 +1865,21 @@ function drawLanes(all                         , span      )       {
     const look = \`\${className}\${replayed ? ' replayed' : ''}\${stepId === chosen ? ' chosen' : ''}\`
     picture.append(svg('rect', { ...at, class: look, 'data-step': stepId }, svg('title', {}, stepId)))
   }
+  const room = part('#lanes').clientWidth / BAR_WIDTH
   for (const { words, lane, x, width } of names) {
+    const fitting = shortened(words, width * room)
+    if (fitting === '') continue
     const at = { x: across(x), width: across(width), y: lane * LANE_PX, height: 15 }
-    picture.append(svg('svg', at, svg('text', { x: 0, y: 11 }, words)))
+    picture.append(svg('svg', at, svg('text', { x: 0, y: 11 }, fitting)))
   }
   part('#lanes').replaceChildren(picture)
   part('#span').replaceChildren(all.length === 0 ? '' : duration(span.toMs - span.fromMs))
+}
+
+/** As much of a name as there is room for, with a sign where it is cut; a few letters say nothing. */
+function shortened(words        , px        )         {
+  const letters = Math.floor(px / LETTER_PX) - 1
+  return words.length <= letters ? words : letters < 6 ? '' : \`\${words.slice(0, letters - 1)}…\`
 }
 
 function choose(stepId        )       {
@@ -1918,20 +2155,40 @@ function complain(form                 , said                , error         )  
   const left           = []
   let first
   for (const { path, message } of details) {
-    const field = [...form.elements].find(
-      one => one instanceof HTMLElement && 'name' in one && one.name !== '' && \`\${path}.\`.startsWith(\`\${one.name}.\`),
-    )
-    if (field instanceof HTMLElement) {
-      field.setAttribute('aria-invalid', 'true')
-      field.after(el('small', { class: 'problem' }, message))
-      first ??= field
-    } else left.push(\`\${path}: \${message}\`)
+    const field = fieldOf(form, path)
+    if (field === undefined) {
+      left.push(\`\${path}: \${message}\`)
+      continue
+    }
+    const [, place] = path.split('#')
+    const problem = el('small', { class: 'problem' }, place === undefined ? message : \`#\${place}: \${message}\`)
+    field.setAttribute('aria-invalid', 'true')
+    const label = isTicked(field) ? field.closest('label') : null
+    if (label === null) field.after(problem)
+    else label.append(problem)
+    for (let at = field.closest('details'); at; at = at.parentElement?.closest('details') ?? null) at.open = true
+    first ??= field
   }
   first?.focus()
   const words = details.length === 0 ? (error instanceof Error ? error.message : String(error)) : left.join('; ')
   if (words === '') return
   if (said === null) toast(words)
   else said.replaceChildren(el('span', { class: 'bad', role: 'alert' }, words))
+}
+
+const isTicked = (field         )                            =>
+  field instanceof HTMLInputElement && field.type === 'checkbox'
+
+/** The field that a place in the body came from: \`operations.1\` is the second box that is ticked, \`openapi#/paths\` is in \`openapi\`. */
+function fieldOf(form                 , path        )                          {
+  const place = \`\${path.replace('#', '.')}.\`
+  const fields = [...form.elements].filter(
+    (one)                                        =>
+      one instanceof HTMLElement && 'name' in one && one.name !== '' && place.startsWith(\`\${String(one.name)}.\`),
+  )
+  const nth = Number(place.slice((fields[0]?.name.length ?? 0) + 1).split('.', 1)[0] || Number.NaN)
+  const ticked = fields.filter(one => isTicked(one) && one.checked)
+  return ticked.length > 1 && Number.isInteger(nth) ? ticked[nth] : (ticked[0] ?? fields[0])
 }
 `,
   "setup.js": `import { el, part } from './dom.js'
@@ -2052,6 +2309,7 @@ export function timelineOf(events                         , replayed            
     known.attempt = attempt
     switch (kind) {
       case 'step_completed':
+        begunAnew(known)
         end(known, atMs)
         known.status = 'completed'
         // It came right in the end: what went wrong on the way is in its bars.
@@ -2063,6 +2321,7 @@ export function timelineOf(events                         , replayed            
         if (meta.model !== undefined) known.model = meta.model
         break
       case 'step_failed':
+        begunAnew(known)
         end(known, atMs, 'failed')
         known.status = 'failed'
         known.error = \`\${String(payload.code)}: \${String(payload.error)}\`
@@ -2090,6 +2349,12 @@ function begun(stepId        , meta                       , replayed         )  
     ...{ tokensIn: 0, tokensOut: 0, costUsd: 0, copied: meta.copiedFrom !== undefined, replayed },
     ...(meta.inputHash !== undefined && { inputHash: meta.inputHash }),
   }
+}
+
+/** An attempt that a recovery makes in the place of one that was cut off has no event of its own beginning: it began as the recovery came. */
+function begunAnew({ pieces }              )       {
+  const last = pieces.at(-1)
+  if (last?.kind === 'delay' && last.toMs === undefined) last.kind = 'ran'
 }
 
 function end({ pieces }              , atMs        , as           )       {

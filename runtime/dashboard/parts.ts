@@ -7,7 +7,7 @@ export function when(iso: string | undefined | null): Shown {
   return iso ? html`<time datetime="${iso}">${moment(iso)}</time>` : '–'
 }
 
-const GOOD = new Set(['succeeded', 'approved', 'active', 'started', 'delivered', 'online', 'installed'])
+const GOOD = new Set(['succeeded', 'approved', 'active', 'started', 'delivered', 'online', 'installed', 'granted'])
 const BAD = new Set(['failed', 'rejected', 'expired', 'revoked', 'refused', 'lost'])
 const OPEN = new Set(['waiting', 'pending', 'uncertain', 'retrying', 'draining'])
 

@@ -5,6 +5,8 @@ import type { Db } from '../../shared/sql/db.ts'
 import type { SetupDone } from '../../shared/wire/runtime/auth.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import { type Room, room } from '../auth/testing/room.ts'
+import type { Surveying } from '../connectors/openapi/survey.ts'
+import { petsDocument } from '../connectors/testing/pets.ts'
 import { dashboardFiles } from './files.gen.ts'
 import { MENU } from './shell.ts'
 import { HOURS_SQL, MARKS_SQL, OPEN_SQL } from './store.ts'
@@ -141,6 +143,31 @@ describe('what a page has beside its data', () => {
     expect((await visit('/', { cookies: (await logIn()).set })).text).toContain(
       '<a href="http://127.0.0.1:8090/panel">Router</a>',
     )
+  })
+
+  it('looks into an OpenAPI document without installing it, for who is logged in and holds the token', async () => {
+    await setUp()
+    const { set } = await logIn()
+    const token = /data-csrf="([\w-]+)"/.exec((await visit('/', { cookies: set })).text)![1]!
+    async function look(openapi: string, headers: Record<string, string>) {
+      const { body, status } = await here.call<Surveying>('POST', '/ui/openapi/look', {
+        ...{ key: '', body: { openapi } },
+        headers,
+      })
+      return [status, body]
+    }
+    const cookie = cookieText(set)
+    expect((await look('', {}))[0]).toBe(401)
+    expect((await look('', { cookie }))[0]).toBe(403)
+    expect(await look('a: [', { cookie, 'x-csrf-token': token })).toEqual([
+      200,
+      { problem: { place: '#', message: expect.stringMatching(/^line 1/) } },
+    ])
+    expect(await look(petsDocument, { cookie, 'x-csrf-token': token })).toMatchObject([
+      200,
+      { title: 'Pets', operations: expect.arrayContaining([expect.objectContaining({ operationId: 'search' })]) },
+    ])
+    expect((await visit('/connectors', { cookies: set })).text).toContain('No connector of your own is installed.')
   })
 
   it('checks a manifest as publishing would, for who is logged in and holds the token', async () => {
@@ -322,7 +349,7 @@ describe('at 100,000 runs', () => {
     const lists = {
       ...{ approvals: '/v1/approvals', sessions: '/v1/sessions', schedules: '/v1/schedules', agents: '/v1/agents' },
       ...{ users: '/v1/users', webhooks: '/v1/webhooks', connectors: '/v1/connectors', api_keys: '/v1/api-keys' },
-      nodes: '/v1/nodes',
+      ...{ nodes: '/v1/nodes', mcp_grants: '/v1/mcp-servers/grants' },
     }
     for (const [table, path] of Object.entries(lists)) {
       asked.length = 0

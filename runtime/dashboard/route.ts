@@ -20,6 +20,7 @@ import type { PagesDeps } from './deps.ts'
 import { invitePage } from './invite-page.ts'
 import { loginPage } from './login-page.ts'
 import { checkManifest, manifestCheck } from './manifest-check.ts'
+import { lookIntoOpenapi, openapiLook } from './openapi-look.ts'
 import type { Page } from './page.ts'
 import { pages } from './pages.ts'
 import { setupPage } from './setup-page.ts'
@@ -184,6 +185,10 @@ export function pagesRoute({
     .post('/ui/manifest/check', jsonBody(manifestCheck, maxBodyBytes), async c => {
       refuseWithoutCsrfToken(c, await logins(c))
       return c.json(checkManifest(c.req.valid('json').manifest))
+    })
+    .post('/ui/openapi/look', jsonBody(openapiLook, maxBodyBytes), async c => {
+      refuseWithoutCsrfToken(c, await logins(c))
+      return c.json(await lookIntoOpenapi(c.req.valid('json').openapi))
     })
 
   for (const page of pages) {

@@ -30,6 +30,7 @@ export const BROWSER_PARTS = {
       new URL('../../runtime/dashboard/browser/forecast.ts', import.meta.url),
       new URL('../../runtime/dashboard/browser/schedule.ts', import.meta.url),
       new URL('../../runtime/dashboard/browser/chat.ts', import.meta.url),
+      new URL('../../runtime/dashboard/browser/own-connector.ts', import.meta.url),
     ],
     assets: [
       'shared/browser/base.css',

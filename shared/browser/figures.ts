@@ -29,7 +29,8 @@ export function milliseconds(value: number | null): string {
 
 /** A time that was taken by clocks of whole milliseconds. */
 export function duration(ms: number): string {
-  if (ms < 10_000) return `${Math.round(ms)}\u00a0ms`
+  if (ms < 999.5) return `${Math.round(ms)}\u00a0ms`
+  if (ms < 9_995) return `${(ms / 1000).toFixed(2)}\u00a0s`
   const seconds = Math.round(ms / 1000)
   if (seconds < 120) return `${(ms / 1000).toFixed(1)}\u00a0s`
   const minutes = Math.floor(seconds / 60)

@@ -1,7 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { type BrowserContext, chromium, type Page } from 'playwright-core'
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
 
 /** Nothing of the browser's own may ask the network. */
 const QUIET = [
@@ -19,40 +16,50 @@ const QUIET = [
 export interface Seen {
   context: BrowserContext
   page: Page
-  /** Addresses that the page asked for since the last time this was asked. */
+  /** Addresses that its pages asked for since the last time this was asked. */
   requests: () => string[]
   /** What the browser complained about: a breach of the page's policy, an error nobody caught. */
   complaints: () => string[]
   close: () => Promise<void>
 }
 
-/** The system's Chromium with a profile of its own; in a zone of its own where that matters. */
-export async function openPlaywright(options: { timezoneId?: string } = {}): Promise<Seen> {
-  const profile = await mkdtemp(join(tmpdir(), 'waybill-playwright-'))
-  const context = await chromium.launchPersistentContext(profile, {
-    executablePath: '/usr/bin/chromium',
-    args: QUIET,
-    viewport: { width: 1280, height: 900 },
-    ...options,
-  })
+export interface Room {
+  timezoneId?: string
+  javaScriptEnabled?: boolean
+}
+
+export interface Opened extends Seen {
+  /** Another person, in a browser that knows nothing of this one's logins. */
+  another: (room?: Room) => Promise<Seen>
+}
+
+/** The system's Chromium; in a zone of its own, or without scripts, where that matters. */
+export async function openPlaywright(room: Room = {}): Promise<Opened> {
+  const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: QUIET })
+  return {
+    ...(await seenIn(browser, room)),
+    another: other => seenIn(browser, other),
+    close: () => browser.close(),
+  }
+}
+
+async function seenIn(browser: Browser, room: Room = {}): Promise<Seen> {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...room })
   const asked: string[] = []
   const said: string[] = []
   const take = (list: string[]) => list.splice(0)
-  const page = context.pages()[0] ?? (await context.newPage())
-  page.on('request', request => asked.push(request.url()))
-  page.on('console', message => {
+  // Of every tab that a test opens.
+  context.on('request', request => asked.push(request.url()))
+  context.on('console', message => {
     if (message.type() === 'error' || message.type() === 'warning') said.push(message.text())
   })
-  page.on('pageerror', error => said.push(String(error)))
-  page.on('dialog', dialog => void dialog.accept())
+  context.on('weberror', error => said.push(String(error.error())))
+  context.on('dialog', dialog => void dialog.accept())
   return {
     context,
-    page,
+    page: await context.newPage(),
     requests: () => take(asked),
     complaints: () => take(said),
-    async close() {
-      await context.close()
-      await rm(profile, { recursive: true, force: true, maxRetries: 5 })
-    },
+    close: () => context.close(),
   }
 }

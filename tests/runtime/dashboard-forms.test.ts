@@ -3,43 +3,34 @@ import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { ApiKey } from '../../shared/wire/runtime/auth.ts'
-import type { Connector } from '../../shared/wire/runtime/connector.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import type { Schedule } from '../../shared/wire/runtime/schedule.ts'
 import type { Person } from '../../shared/wire/runtime/user.ts'
 import type { WebhookBody } from '../../shared/wire/runtime/webhook.ts'
 import { hasChromium } from '../browser/chromium.ts'
-import { openPlaywright, type Seen } from '../browser/playwright.ts'
+import { type Opened, openPlaywright } from '../browser/playwright.ts'
 import { answer, type ScriptedUpstream, scriptedUpstream } from '../upstream/scripted.ts'
 import { type DashboardRoom, dashboardRoom, HOSTILE, logIn, OWNER } from './dashboard-room.ts'
-import { type AuthorizationServer, authorizationServer, CLIENT } from './oauth-room.ts'
 import { pathProxy } from './path-proxy.ts'
 
 if (hasChromium()) {
   describe('the forms of the dashboard, under a path of a proxy', () => {
     let proxy: Awaited<ReturnType<typeof pathProxy>>
-    let vendor: AuthorizationServer
     let far: ScriptedUpstream
     let room: DashboardRoom
-    let seen: Seen
+    let seen: Opened
     let page: Page
     let node: ChildProcess | undefined
     const at = (path: string) => `${proxy.base}/${path}`
 
     beforeAll(async () => {
       proxy = await pathProxy('/deep/waybill', () => room.origin)
-      vendor = await authorizationServer(`${proxy.base}/auth/connectors/callback`)
       far = await scriptedUpstream()
-      room = await dashboardRoom(
-        {
-          PLATFORM_PUBLIC_URL: proxy.base,
-          PLATFORM_OUTBOUND_ALLOW: [vendor.origin, far.origin].map(one => new URL(one).host).join(),
-          PLATFORM_OAUTH_GOOGLE_CLIENT_ID: CLIENT.id,
-          PLATFORM_OAUTH_GOOGLE_CLIENT_SECRET: CLIENT.secret,
-          PLATFORM_TUNNEL_BIND: '127.0.0.1:0',
-        },
-        { oauthHomes: { 'google-calendar': vendor.home } },
-      )
+      room = await dashboardRoom({
+        PLATFORM_PUBLIC_URL: proxy.base,
+        PLATFORM_OUTBOUND_ALLOW: new URL(far.origin).host,
+        PLATFORM_TUNNEL_BIND: '127.0.0.1:0',
+      })
       await room.setUp()
       seen = await openPlaywright({ timezoneId: 'Asia/Tokyo' })
       page = seen.page
@@ -51,72 +42,26 @@ if (hasChromium()) {
       node?.kill()
       await seen?.close()
       await room?.close()
-      await Promise.all([far?.close(), vendor?.close(), proxy?.close()])
+      await Promise.all([far?.close(), proxy?.close()])
     })
 
-    describe('connectors', () => {
-      const offer = 'section[aria-label="Google Calendar"]'
-      const installed = () => room.call<Connector[]>('GET', '/v1/connectors')
-
-      it('connects by a consent page, says what came of it, tests, and removes', async () => {
-        await page.goto(at('connectors'))
-        expect(await page.textContent('#installed')).toContain('No connector is installed.')
-        expect(await page.textContent('section[aria-label="GitHub"]')).toContain('PLATFORM_OAUTH_GITHUB_CLIENT_ID')
-
-        vendor.decline(true)
-        await page.click(`${offer} >> text=Connect Google Calendar`)
-        await page.waitForSelector('.notice.bad:has-text("Google Calendar is not connected: the consent was refused")')
-        expect(page.url()).toBe(at('connectors?connector=google-calendar&status=denied'))
-        expect(await installed()).toEqual([])
-
-        vendor.decline(false)
-        await page.click(`${offer} >> text=Connect Google Calendar`)
-        await page.waitForSelector('.notice.good:has-text("Google Calendar is connected")')
-        expect(page.url()).toBe(at('connectors?connector=google-calendar&status=installed'))
-        expect(await installed()).toMatchObject([{ authMethod: 'oauth2', ready: true }])
-        await page.click('#installed button:text("Test")')
-        await page.waitForSelector('#installed output:has-text("✓")')
-        await page.waitForSelector('#installed .badge:text("succeeded")')
-
-        await page.click('#installed >> text=Remove')
-        await page.waitForSelector('#installed:has-text("No connector is installed.")')
-        expect(await installed()).toEqual([])
-        expect(vendor.seen.revocations).toBeGreaterThan(0)
-        // What the address says is not what is so.
-        await page.reload()
-        expect(await page.locator('.notice.good').count()).toBe(0)
-      })
-
-      it('leads a way back that is used up, or that another browser began, to a page that says so', async () => {
-        const begun = await room.call<{ redirectUrl: string }>('POST', '/v1/connectors/oauth/start', {
-          connectorId: 'google-calendar',
-        })
-        const back = await vendor.browse(begun.redirectUrl)
-        await page.goto(back.href)
-        await page.waitForSelector('.notice.good')
-        await page.goto(back.href)
-        await page.waitForSelector('.notice.bad:has-text("was used up")')
-        expect(page.url()).toBe(at('connectors?status=stale'))
-        await room.call('DELETE', '/v1/connectors/google-calendar')
-      })
-
-      it('installs with a token, shows a test that fails, and never shows the token again', async () => {
-        far.always(answer(401, '{"error":{"message":"Invalid API Key provided"}}'))
-        await page.goto(at('connectors'))
-        const stripe = page.locator('section[aria-label="Stripe"]')
-        await stripe.locator('summary').click()
-        await stripe.locator('[name="config.secretKey"]').fill('sk-hidden-one')
-        await stripe.locator('button.main').click()
-        await stripe.locator('text=Installed. Test it above.').waitFor()
-        const { id } = (await installed())[0]!
-        expect(id).toBeDefined()
-        await room.call('POST', '/v1/connectors/install', {
-          ...{ connectorId: 'stripe', config: { secretKey: 'sk-hidden-one', baseUrl: far.origin } },
-        })
-        await page.click('#installed button:text("Test")')
-        await page.waitForSelector('#installed output:has-text("✗")')
-        await page.waitForSelector('#installed .badge:text("failed")')
-        expect(await page.content()).not.toContain('sk-hidden-one')
+    it('nodes: a command that enrols a machine', async () => {
+      await page.goto(at('nodes'))
+      await page.waitForSelector('text=No node has been announced.')
+      await page.fill('[name=name]', 'far away')
+      await page.click('text=Make the command')
+      const command = (await page.textContent('.once code')) ?? ''
+      expect(command).toMatch(/^PLATFORM_CONTROL_URL=http:\/\/127\.0\.0\.1:\d+ PLATFORM_ENROL_TOKEN=wb_node_\S{43} /)
+      await page.waitForSelector('#nodes .badge:text("pending")')
+      // As it stands there, in the place of `npx node-agent` what that starts.
+      const vars = Object.fromEntries(
+        [...command.matchAll(/(PLATFORM_\w+)=(\S+)/g)].map(([, name, value]) => [name, value]),
+      )
+      const folder = join(room.folder, 'node')
+      const own = { NODE_BACKENDS: 'wasm,runc,kata', NODE_STATE_DIR: join(folder, 'state') }
+      const places = { PLATFORM_DATA_DIR: folder, NODE_IMAGE_DIR: join(folder, 'image') }
+      node = spawn(process.execPath, ['node-agent/main.ts', 'run'], {
+        ...{ env: { PATH: process.env.PATH, ...vars, ...own, ...places }, stdio: 'ignore' },
       })
     })
 
@@ -270,42 +215,6 @@ if (hasChromium()) {
       expect(await page.title()).not.toBe('taken')
     })
 
-    it('nodes: a command that enrols, and what the doctor of that machine found', async () => {
-      await page.goto(at('nodes'))
-      await page.waitForSelector('text=No node has been announced.')
-      await page.fill('[name=name]', 'far away')
-      await page.click('text=Make the command')
-      const command = (await page.textContent('.once code')) ?? ''
-      expect(command).toMatch(/^PLATFORM_CONTROL_URL=http:\/\/127\.0\.0\.1:\d+ PLATFORM_ENROL_TOKEN=wb_node_\S{43} /)
-      await page.waitForSelector('#nodes .badge:text("pending")')
-      // As it stands there, in the place of `npx node-agent` what that starts.
-      const vars = Object.fromEntries(
-        [...command.matchAll(/(PLATFORM_\w+)=(\S+)/g)].map(([, name, value]) => [name, value]),
-      )
-      const folder = join(room.folder, 'node')
-      const own = { NODE_BACKENDS: 'wasm,runc,kata', NODE_STATE_DIR: join(folder, 'state') }
-      const places = { PLATFORM_DATA_DIR: folder, NODE_IMAGE_DIR: join(folder, 'image') }
-      node = spawn(process.execPath, ['node-agent/main.ts', 'run'], {
-        ...{ env: { PATH: process.env.PATH, ...vars, ...own, ...places }, stdio: 'ignore' },
-      })
-      await vi.waitFor(
-        async () => {
-          await page.goto(at('nodes'))
-          expect(await page.locator('#nodes .badge:text("online")').count()).toBe(1)
-          expect(await page.locator('#nodes .good:has-text("✓ wasm")').count()).toBeGreaterThan(0)
-        },
-        { timeout: 60_000, interval: 500 },
-      )
-      await page.click('#nodes summary')
-      const found = await page.locator('#nodes details li').allTextContents()
-      expect(found.some(line => line.startsWith('✓ wasm'))).toBe(true)
-      expect(found.some(line => /^✗ \w+ \w{3,}/.test(line))).toBe(true)
-      await page.click('#nodes >> text=Drain')
-      await page.waitForSelector('#nodes .badge:text("draining")')
-      await page.click('#nodes >> text=Undrain')
-      await page.waitForSelector('#nodes .badge:text("online")')
-    }, 90_000)
-
     it('people: one is invited, sets a password, sees what the role allows, and is out when disabled', async () => {
       await page.goto(at('settings'))
       await page.click('text=Invite somebody')
@@ -318,7 +227,7 @@ if (hasChromium()) {
       expect(link).toMatch(new RegExp(`^${proxy.base}/invite#token=[\\w-]{43}$`))
       await page.waitForSelector('#people .badge:text("invited")')
 
-      const hers = await openPlaywright()
+      const hers = await seen.another()
       try {
         await hers.page.goto(link)
         await hers.page.fill('[name=password]', 'battery horse correct')
@@ -354,6 +263,25 @@ if (hasChromium()) {
       await page.waitForSelector('#people:not(:has-text("grace@example.com"))')
     }, 60_000)
 
+    it('nodes: what the doctor of that machine found, once it has dialled in', async () => {
+      await vi.waitFor(
+        async () => {
+          await page.goto(at('nodes'))
+          expect(await page.locator('#nodes .badge:text("online")').count()).toBe(1)
+          expect(await page.locator('#nodes .good:has-text("✓ wasm")').count()).toBeGreaterThan(0)
+        },
+        { timeout: 60_000, interval: 200 },
+      )
+      await page.click('#nodes summary')
+      const found = await page.locator('#nodes details li').allTextContents()
+      expect(found.some(line => line.startsWith('✓ wasm'))).toBe(true)
+      expect(found.some(line => /^✗ \w+ \w{3,}/.test(line))).toBe(true)
+      await page.click('#nodes >> text=Drain')
+      await page.waitForSelector('#nodes .badge:text("draining")')
+      await page.click('#nodes >> text=Undrain')
+      await page.waitForSelector('#nodes .badge:text("online")')
+    }, 90_000)
+
     it('passwords: one’s own is changed with the one before, and other logins are over', async () => {
       await page.goto(at('settings'))
       await page.click('text=Change your password')
@@ -368,7 +296,7 @@ if (hasChromium()) {
     })
 
     it('nothing of all that made the browser complain, and it asked for nothing elsewhere', () => {
-      const asked = seen.requests().filter(url => !url.startsWith(`${proxy.base}/`) && !url.startsWith(vendor.origin))
+      const asked = seen.requests().filter(url => !url.startsWith(`${proxy.base}/`))
       expect(asked).toEqual([])
       // The browser notes each refusal that a test above wanted.
       expect(seen.complaints().filter(words => !/status of (?:4\d\d)/.test(words))).toEqual([])

@@ -8,7 +8,8 @@ import { chosenSecurity, schemesOf } from './security.ts'
 
 const METHODS = ['get', 'head', 'put', 'delete', 'post', 'patch'] as const
 type Method = (typeof METHODS)[number]
-const EFFECT = {
+/** What a second call does, where nobody says otherwise. */
+export const EFFECT = {
   get: 'read',
   head: 'read',
   put: 'idempotent',
@@ -16,7 +17,7 @@ const EFFECT = {
   post: 'once',
   patch: 'once',
 } as const
-const MOST_SCHEMAS = 10_000
+export const MOST_SCHEMAS = 10_000
 const MOST_CHARACTERS = 512 * 1024
 const MOST_ABOUT = 500
 
@@ -77,7 +78,7 @@ export function compile(
 }
 
 /** Every operation that has an id, in the order of the document. */
-function operationsIn(root: Json): Map<string, Found> {
+export function operationsIn(root: Json): Map<string, Found> {
   const paths = objectAt({ value: member(root, 'paths'), place: '#/paths' }, 'an object of paths')
   const found = new Map<string, Found>()
   for (const [path, value] of Object.entries(paths.value)) {
@@ -102,7 +103,8 @@ function operationsIn(root: Json): Map<string, Found> {
   return found
 }
 
-function operationOf(
+/** One operation as an action, complete in itself. */
+export function operationOf(
   root: Json,
   wanted: ChosenOperation,
   { method, path, item, operation }: Found,
@@ -147,7 +149,7 @@ function operationOf(
 }
 
 /** The first server, its variables at their defaults; undefined where it is no address of its own. */
-function serverOf(root: Json): string | undefined {
+export function serverOf(root: Json): string | undefined {
   const servers = member(root, 'servers')
   const first: unknown = Array.isArray(servers) ? servers[0] : undefined
   if (first === undefined) return undefined

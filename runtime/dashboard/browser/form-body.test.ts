@@ -16,6 +16,8 @@ it('makes the body that an operation takes: members in members, numbers, flags, 
       field('hardFail', 'false', 'flag'),
       field('scopes', 'a', 'many'),
       field('scopes', 'b', 'many'),
+      field('operations', '{"operationId":"a"}', 'many-json'),
+      field('operations', '{"operationId":"b"}', 'many-json'),
     ]),
   ).toEqual({
     ...{
@@ -25,7 +27,12 @@ it('makes the body that an operation takes: members in members, numbers, flags, 
       maxRunsPerDay: null,
       maxTokensPerDay: 0,
     },
-    ...{ notifyAtPct: 80, hardFail: false, scopes: ['a', 'b'] },
+    ...{
+      notifyAtPct: 80,
+      hardFail: false,
+      scopes: ['a', 'b'],
+      operations: [{ operationId: 'a' }, { operationId: 'b' }],
+    },
   })
 })
 

@@ -19,7 +19,7 @@ export function bodyFrom(fields: Iterable<Field>): Record<string, unknown> {
       at[member] ??= {}
       at = at[member] as Record<string, unknown>
     }
-    at[last] = as === 'many' ? [...((at[last] as unknown[]) ?? []), read] : read
+    at[last] = as.startsWith('many') ? [...((at[last] as unknown[]) ?? []), read] : read
   }
   return body
 }
@@ -32,6 +32,7 @@ function readValue(name: string, value: string, as: string): unknown {
       return value.trim() === '' ? null : Number(value)
     case 'flag':
       return value === 'true'
+    case 'many-json':
     case 'json':
       if (value.trim() === '') return undefined
       try {
@@ -56,8 +57,8 @@ export function bodyOf(form: HTMLFormElement): Record<string, unknown> {
     const { name, value, dataset } = one
     const { as = '' } = dataset
     if (one instanceof HTMLInputElement && one.type === 'checkbox') {
-      if (as === 'many' && one.checked) fields.push({ name, value, as })
-      else if (as !== 'many') fields.push({ name, value: String(one.checked), as: 'flag' })
+      if (!as.startsWith('many')) fields.push({ name, value: String(one.checked), as: 'flag' })
+      else if (one.checked) fields.push({ name, value, as })
     } else if (!(one instanceof HTMLInputElement && one.type === 'radio') || one.checked)
       fields.push({ name, value, as })
   }

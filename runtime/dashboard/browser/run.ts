@@ -21,6 +21,8 @@ import { verifyButtons } from './verify.ts'
 import { virtualRows } from './virtual-rows.ts'
 
 const ROW_PX = 30
+/** Of the names above the bars; most letters are narrower. */
+const LETTER_PX = 6.5
 
 const page = part('#run')
 const id = page.dataset.run!
@@ -54,12 +56,21 @@ function drawLanes(all: readonly TimelineStep[], span: Span): void {
     const look = `${className}${replayed ? ' replayed' : ''}${stepId === chosen ? ' chosen' : ''}`
     picture.append(svg('rect', { ...at, class: look, 'data-step': stepId }, svg('title', {}, stepId)))
   }
+  const room = part('#lanes').clientWidth / BAR_WIDTH
   for (const { words, lane, x, width } of names) {
+    const fitting = shortened(words, width * room)
+    if (fitting === '') continue
     const at = { x: across(x), width: across(width), y: lane * LANE_PX, height: 15 }
-    picture.append(svg('svg', at, svg('text', { x: 0, y: 11 }, words)))
+    picture.append(svg('svg', at, svg('text', { x: 0, y: 11 }, fitting)))
   }
   part('#lanes').replaceChildren(picture)
   part('#span').replaceChildren(all.length === 0 ? '' : duration(span.toMs - span.fromMs))
+}
+
+/** As much of a name as there is room for, with a sign where it is cut; a few letters say nothing. */
+function shortened(words: string, px: number): string {
+  const letters = Math.floor(px / LETTER_PX) - 1
+  return words.length <= letters ? words : letters < 6 ? '' : `${words.slice(0, letters - 1)}…`
 }
 
 function choose(stepId: string): void {

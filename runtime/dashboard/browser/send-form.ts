@@ -109,18 +109,38 @@ function complain(form: HTMLFormElement, said: Element | null, error: unknown): 
   const left: string[] = []
   let first: HTMLElement | undefined
   for (const { path, message } of details) {
-    const field = [...form.elements].find(
-      one => one instanceof HTMLElement && 'name' in one && one.name !== '' && `${path}.`.startsWith(`${one.name}.`),
-    )
-    if (field instanceof HTMLElement) {
-      field.setAttribute('aria-invalid', 'true')
-      field.after(el('small', { class: 'problem' }, message))
-      first ??= field
-    } else left.push(`${path}: ${message}`)
+    const field = fieldOf(form, path)
+    if (field === undefined) {
+      left.push(`${path}: ${message}`)
+      continue
+    }
+    const [, place] = path.split('#')
+    const problem = el('small', { class: 'problem' }, place === undefined ? message : `#${place}: ${message}`)
+    field.setAttribute('aria-invalid', 'true')
+    const label = isTicked(field) ? field.closest('label') : null
+    if (label === null) field.after(problem)
+    else label.append(problem)
+    for (let at = field.closest('details'); at; at = at.parentElement?.closest('details') ?? null) at.open = true
+    first ??= field
   }
   first?.focus()
   const words = details.length === 0 ? (error instanceof Error ? error.message : String(error)) : left.join('; ')
   if (words === '') return
   if (said === null) toast(words)
   else said.replaceChildren(el('span', { class: 'bad', role: 'alert' }, words))
+}
+
+const isTicked = (field: Element): field is HTMLInputElement =>
+  field instanceof HTMLInputElement && field.type === 'checkbox'
+
+/** The field that a place in the body came from: `operations.1` is the second box that is ticked, `openapi#/paths` is in `openapi`. */
+function fieldOf(form: HTMLFormElement, path: string): HTMLElement | undefined {
+  const place = `${path.replace('#', '.')}.`
+  const fields = [...form.elements].filter(
+    (one): one is HTMLElement & { name: string } =>
+      one instanceof HTMLElement && 'name' in one && one.name !== '' && place.startsWith(`${String(one.name)}.`),
+  )
+  const nth = Number(place.slice((fields[0]?.name.length ?? 0) + 1).split('.', 1)[0] || Number.NaN)
+  const ticked = fields.filter(one => isTicked(one) && one.checked)
+  return ticked.length > 1 && Number.isInteger(nth) ? ticked[nth] : (ticked[0] ?? fields[0])
 }

@@ -52,6 +52,18 @@ describe('a timeline', () => {
     expect([tookMs(step!), marksOf(step!)]).toEqual([900, ['attempt 2']])
   })
 
+  it('shows an attempt that a recovery makes in the place of one that was cut off as an attempt, and no delay', () => {
+    const [step] = timelineOf([
+      event(1, 'step_started', 'model-1', 0),
+      event(2, 'step_retrying', 'model-1', 300, { payload: { error: 'the process is gone', code: 'interrupted' } }),
+      event(3, 'step_completed', 'model-1', 900, { payload: { output: 'hi' } }),
+    ])
+    expect(step!.pieces.map(({ kind, fromMs, toMs }) => [kind, fromMs - START, toMs! - START])).toEqual([
+      ['failed', 0, 300],
+      ['ran', 300, 900],
+    ])
+  })
+
   it('shows a wait for a person that goes on to now, and parallel calls beside each other', () => {
     const steps = timelineOf([
       event(1, 'step_started', 'tool-1-1', 0),

@@ -51,6 +51,7 @@ export function timelineOf(events: Iterable<TimelineEvent>, replayed: ReadonlySe
     known.attempt = attempt
     switch (kind) {
       case 'step_completed':
+        begunAnew(known)
         end(known, atMs)
         known.status = 'completed'
         // It came right in the end: what went wrong on the way is in its bars.
@@ -62,6 +63,7 @@ export function timelineOf(events: Iterable<TimelineEvent>, replayed: ReadonlySe
         if (meta.model !== undefined) known.model = meta.model
         break
       case 'step_failed':
+        begunAnew(known)
         end(known, atMs, 'failed')
         known.status = 'failed'
         known.error = `${String(payload.code)}: ${String(payload.error)}`
@@ -89,6 +91,12 @@ function begun(stepId: string, meta: TimelineEvent['meta'], replayed: boolean): 
     ...{ tokensIn: 0, tokensOut: 0, costUsd: 0, copied: meta.copiedFrom !== undefined, replayed },
     ...(meta.inputHash !== undefined && { inputHash: meta.inputHash }),
   }
+}
+
+/** An attempt that a recovery makes in the place of one that was cut off has no event of its own beginning: it began as the recovery came. */
+function begunAnew({ pieces }: TimelineStep): void {
+  const last = pieces.at(-1)
+  if (last?.kind === 'delay' && last.toMs === undefined) last.kind = 'ran'
 }
 
 function end({ pieces }: TimelineStep, atMs: number, as?: 'failed'): void {

@@ -1,25 +1,50 @@
 import { html } from 'hono/html'
 import { many } from '../../../shared/browser/figures.ts'
+import { isCustom } from '../../../shared/wire/runtime/catalog.ts'
 import type { CatalogEntry, Connector } from '../../../shared/wire/runtime/connector.ts'
+import type { McpGrant } from '../../../shared/wire/runtime/mcp-grant.ts'
+import { mcpServers } from '../mcp-grants.ts'
+import { OWN_CONNECTOR } from '../own-connector.ts'
 import type { Html, Page } from '../page.ts'
 import { action, badge, card, form, live, nothing, table, when } from '../parts.ts'
 
 export const connectorsPage: Page = {
   path: '/connectors',
   menu: 'Connectors',
+  scripts: ['own-connector.js'],
   async render({ ask, query, user }) {
-    const [installed, catalogue] = await Promise.all([
+    const [installed, catalogue, grants] = await Promise.all([
       ask.list<Connector>('/v1/connectors?limit=200'),
       ask.get<CatalogEntry[]>('/v1/connectors/catalog'),
+      ask.list<McpGrant>('/v1/mcp-servers/grants?limit=200'),
     ])
     const names = new Map(catalogue.map(({ connectorId, name }) => [connectorId, name]))
+    const own = catalogue.filter(({ connectorId }) => isCustom(connectorId))
+    const changes = user.role !== 'viewer'
     const body = html`<h1>Connectors</h1>
-${cameBack(query('connector'), query('status'), installed.items, names)}
+${query('connector') === 'mcp' ? mcpCameBack(query('status'), grants.items) : cameBack(query('connector'), query('status'), installed.items, names)}
 ${live('installed', installed.items.length === 0 ? nothing('No connector is installed.', html`<p>A connector lets agents use a service. Connect one below, or put in its token: it is sealed, and never shown again.</p>`) : card('Installed', rows(installed.items, names)))}
+${mcpServers(grants.items, changes)}
+<h2>Connectors of your own</h2>
+${live('own', own.length === 0 ? nothing('No connector of your own is installed.', html`<p>Any HTTP API that has an OpenAPI document can be one: choose the operations that agents may call.</p>`) : html`<div class="cards">${own.map(entry => offer(entry, changes))}</div>`)}
+${changes ? OWN_CONNECTOR : ''}
 <h2>Catalogue</h2>
-<div class="cards">${catalogue.map(entry => offer(entry, user.role !== 'viewer'))}</div>`
+<div class="cards">${catalogue.filter(({ connectorId }) => !isCustom(connectorId)).map(entry => offer(entry, changes))}</div>`
     return { title: 'Connectors', body }
   },
+}
+
+const STALE = html`<p class="notice bad" role="alert">This way back was used up or is older than ten minutes, so nothing was connected. Connect again below.</p>`
+
+function mcpCameBack(status: string | undefined, grants: readonly McpGrant[]): Html | '' {
+  if (status === 'denied') {
+    return html`<p class="notice bad" role="alert">The MCP server is not connected: the consent was refused there. Nothing has changed here.</p>`
+  }
+  if (status === 'failed') {
+    return html`<p class="notice bad" role="alert">The MCP server is not connected: it gave no token for the consent. Connect again; the log of the service has its words.</p>`
+  }
+  if (status !== 'installed' || !grants.some(one => one.status === 'granted')) return ''
+  return html`<p class="notice good" role="status">The MCP server is connected. Every agent whose manifest names it may use it now.</p>`
 }
 
 /** How a way to a vendor's consent page and back has ended. Anybody can make such a link, so what it says is held against what is installed. */
@@ -29,9 +54,7 @@ function cameBack(
   installed: readonly Connector[],
   names: ReadonlyMap<string, string>,
 ): Html | '' {
-  if (status === 'stale') {
-    return html`<p class="notice bad" role="alert">This way back was used up or is older than ten minutes, so nothing was connected. Connect again below.</p>`
-  }
+  if (status === 'stale') return STALE
   const name = names.get(connectorId ?? '')
   if (name === undefined) return ''
   if (status === 'denied') {
@@ -65,15 +88,19 @@ const PUBLIC_KEYS =
 function offer({ connectorId, name, auth, configKeys, actions, oauth }: CatalogEntry, changes: boolean): Html {
   const words = actions.map(one => `${one.name}${one.readOnly ? '' : ' (changes something)'}`).join(', ')
   return html`<section class="card" aria-label="${name}"><h3>${name}</h3>
-<p class="hint">${auth}; ${many(actions.length, 'action')}: ${words}</p>
+<p class="hint">${auth === 'none' ? 'no credentials' : auth}; ${many(actions.length, 'action')}: ${words}</p>
 ${changes && oauth !== undefined ? consentOf({ connectorId, name, oauth }) : ''}
-<details class="needs-script"><summary>${oauth === undefined ? 'Install' : 'Install with a token'}</summary>${form(
-    { send: 'POST /v1/connectors/install', after: 'saved:Installed. Test it above.', label: `Install ${name}` },
-    html`<input type="hidden" name="connectorId" value="${connectorId}">${configKeys.map(
-      key =>
-        html`<label>${key} <input name="config.${key}" type="${PUBLIC_KEYS.test(key) ? 'text' : 'password'}" autocomplete="off" spellcheck="false"></label>`,
-    )}<button class="main">Install</button>`,
-  )}</details></section>`
+${
+  changes
+    ? html`<details class="needs-script"><summary>${isCustom(connectorId) ? 'Put in new credentials' : oauth === undefined ? 'Install' : 'Install with a token'}</summary>${form(
+        { send: 'POST /v1/connectors/install', after: 'saved:Installed. Test it above.', label: `Install ${name}` },
+        html`<input type="hidden" name="connectorId" value="${connectorId}">${configKeys.map(
+          key =>
+            html`<label>${key} <input name="config.${key}" type="${PUBLIC_KEYS.test(key) ? 'text' : 'password'}" autocomplete="off" spellcheck="false"></label>`,
+        )}<button class="main">Install</button>`,
+      )}</details>`
+    : ''
+}</section>`
 }
 
 function consentOf({ connectorId, name, oauth }: Pick<CatalogEntry, 'connectorId' | 'name' | 'oauth'>): Html {

@@ -78,11 +78,10 @@ function budgetRows(root: string, budgets: readonly Budget[]): Html {
 function waiting(root: string, approvals: readonly Approval[]): Html {
   return table(
     'Waiting approvals',
-    ['Agent', 'What', 'Until'],
+    ['Agent', 'What'],
     approvals.map(({ runId, agentName, prompt, reason, expiresAt }) => [
       html`<a href="${root}runs/${runId}">${agentName}</a>`,
-      (prompt ?? reason).slice(0, 120),
-      when(expiresAt),
+      html`${(prompt ?? reason).slice(0, 120)}<br><small>until ${when(expiresAt)}</small>`,
     ]),
   )
 }
@@ -90,11 +89,10 @@ function waiting(root: string, approvals: readonly Approval[]): Html {
 function failures(root: string, runs: readonly Run[]): Html {
   return table(
     'Last failures',
-    ['Run', 'Why', 'When'],
+    ['Run', 'Why'],
     runs.map(({ id, agentName, error, finishedAt }) => [
       html`<a href="${root}runs/${id}">${agentName}</a>`,
-      html`${badge(error?.code ?? 'failed')} ${(error?.message ?? '').slice(0, 160)}`,
-      when(finishedAt),
+      html`${badge(error?.code ?? 'failed')} ${(error?.message ?? '').slice(0, 160)}<br><small>${when(finishedAt)}</small>`,
     ]),
   )
 }
