@@ -56,11 +56,17 @@ export async function readIdentity(path: string): Promise<Identity | undefined> 
 }
 
 /** Uses the token once: makes the keys of this node here, and keeps them before anything else happens. */
-export async function enrol(path: string, token: string, name: string, transport: NodeTransport): Promise<Identity> {
+export async function enrol(
+  path: string,
+  token: string,
+  name: string,
+  transport: NodeTransport,
+  wait: (ms: number) => Promise<void> = sleep,
+): Promise<Identity> {
   const signSeed = crypto.getRandomValues(new Uint8Array(32))
   const own = await signer(signSeed)
   const box = await newBoxKeys()
-  const reply = await whenReady(() =>
+  const reply = await whenReady(wait, () =>
     transport.enrol({
       ...{ token, name, signKey: own.publicKey, boxKey: box.publicKey },
       ...{ version: VERSION, os: platform(), arch: arch() },
@@ -79,13 +85,13 @@ export async function enrol(path: string, token: string, name: string, transport
 const TRIES = 6
 
 /** The key of a pool comes from one of its nodes; where several start together, that one may not have dialled in yet. */
-async function whenReady<T>(ask: () => Promise<T>): Promise<T> {
+async function whenReady<T>(wait: (ms: number) => Promise<void>, ask: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {
       return await ask()
     } catch (error) {
       if (!(error instanceof TunnelRefusal) || error.code !== 'not_ready' || tries === TRIES) throw error
-      await sleep(redialDelay(tries, Math.random))
+      await wait(redialDelay(tries, Math.random))
     }
   }
 }

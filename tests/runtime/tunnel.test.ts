@@ -90,10 +90,14 @@ describe('enrolment', () => {
     expect(await codeOf(enrol(join(folder, 'x'), enrolToken, 'x', transport))).toBe('unauthenticated')
   })
 
-  it('hands the key of a pool from node to node, and refuses while nobody has it at hand', async () => {
+  it('hands the key of a pool from node to node, and refuses while nobody has it at hand, which a node waits for', async () => {
     await enrolled()
     const { enrolToken } = await announce('two')
-    expect(await codeOf(enrol(join(folder, 'two.json'), enrolToken, 'two', transport))).toBe('not_ready')
+    const waits: number[] = []
+    const wait = async (ms: number) => void waits.push(ms)
+    expect(await codeOf(enrol(join(folder, 'two.json'), enrolToken, 'two', transport, wait))).toBe('not_ready')
+    expect(waits).toHaveLength(5)
+    expect(waits[4]! > waits[0]!).toBe(true)
   })
 })
 
