@@ -34,20 +34,16 @@ const tools = requireBackend('jq', runs('jq'), 'apt-get install jq')
 const cache: Record<string, string> = { NODE_COMPILE_CACHE: join(tmpdir(), 'waybill-guides-compiled') }
 
 describe.runIf(tools).concurrent('a reader who does what is written gets what is written', () => {
-  it.each(guides)(
-    'in %s',
-    async name => {
-      const guide = at(`docs/guides/${name}`)
-      const isolated = name === 'code-agents.md'
-      if (isolated && !sandboxes) return
-      const before = [begin, ...(guide.includes('(README.md#a-service)') ? [service] : [])]
-      await follow([...before, guide], {
-        ...cache,
-        ...(isolated && { NODE_IMAGE_DIR: await testImageFolder({ interpreters: true }) }),
-      })
-    },
-    59_000,
-  )
+  it.for(guides)('in %s', { timeout: 59_000 }, async (name, { skip }) => {
+    const guide = at(`docs/guides/${name}`)
+    const isolated = name === 'code-agents.md'
+    skip(isolated && !sandboxes, 'it needs a sandbox')
+    const before = [begin, ...(guide.includes('(README.md#a-service)') ? [service] : [])]
+    await follow([...before, guide], {
+      ...cache,
+      ...(isolated && { NODE_IMAGE_DIR: await testImageFolder({ interpreters: true }) }),
+    })
+  })
 
   it('in the README', async () => {
     const clone = ['package.json', 'node_modules', 'router', 'runtime', 'shared']
