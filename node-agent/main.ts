@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { Builtins, Cli } from 'clipanion'
+import { CompletionCommand } from '../shared/cli/completion-command.ts'
 import { EnvError } from '../shared/env/read-env.ts'
 import { VERSION } from '../shared/version.ts'
 import { DoctorCommand } from './cli/doctor.ts'
@@ -11,8 +12,8 @@ process.exitCode = await run()
 
 async function run(): Promise<number> {
   const cli = new Cli({ binaryLabel: 'Waybill node', binaryName: 'node-agent', binaryVersion: VERSION })
-  for (const command of [Builtins.HelpCommand, Builtins.VersionCommand, DoctorCommand, ImageCommand, RunCommand])
-    cli.register(command)
+  const own = [DoctorCommand, ImageCommand, RunCommand, CompletionCommand]
+  for (const command of [Builtins.HelpCommand, Builtins.VersionCommand, ...own]) cli.register(command)
   const context = { ...Cli.defaultContext }
   const command = cli.process(args, context)
   const execute = command.execute.bind(command)

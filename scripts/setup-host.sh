@@ -11,6 +11,7 @@ packages=(
   fish            # the same, in a language of its own
   chromium        # opens the pages
   chromium-driver # drives it, over WebDriver
+  jq              # picks from answers in the guides
   runc            # sandboxes of trusted code
   runsc           # gVisor
   qemu-system-x86 # virtual machines

@@ -6,6 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { freePort, untilAnswers } from './bench/free-port.ts'
 import { growth, type Held, heldBy } from './soak/held.ts'
+import { INSIDE_FILE, insideOf } from './soak/inside.ts'
 import { mixedLoad, type Places, type Tally } from './soak/load.ts'
 
 /**
@@ -60,13 +61,21 @@ const fault = (text: string) => {
   process.stdout.write(`NOT: ${text}\n`)
 }
 
+const shown = (held: Held) =>
+  Object.entries(held)
+    .map(([of, value]) => `${of} ${value.toFixed(1)}`)
+    .join(', ')
+
 try {
   const [far, near, hop] = [await freePort(), await freePort(), await freePort()]
   const upstream = `http://127.0.0.1:${far}`
   started([`${root}scripts/soak/upstream.ts`], { PORT: String(far) })
   await untilAnswers(upstream)
   await writeFile(join(folder, 'router.toml'), CONFIG(upstream))
-  const service = started([`${root}dist/runtime/cli/main.js`, 'serve', '--with-router'], {
+  const figures = join(folder, 'inside.json')
+  const inIt = ['--import', `${root}scripts/soak/inside.ts`]
+  const service = started([...inIt, `${root}dist/runtime/cli/main.js`, 'serve', '--with-router'], {
+    [INSIDE_FILE]: figures,
     ...{ PLATFORM_BIND: `127.0.0.1:${near}`, PLATFORM_DATA_DIR: folder, PLATFORM_BOOTSTRAP_KEY: KEY },
     ...{ PLATFORM_DRAIN_TIMEOUT: '5s', ROUTER_DRAIN_SECONDS: '5' },
     ...{ PLATFORM_LOG_LEVEL: 'error', PLATFORM_MAX_CONCURRENT_RUNS: '32', RUST_LOG: 'off' },
@@ -89,7 +98,9 @@ try {
   const every = Math.max(1000, (minutes * 60_000) / 240)
   for (let until = Date.now() + minutes * 60_000; Date.now() < until; ) {
     await wait(every)
-    samples.push(heldBy(service.pid!))
+    const own = insideOf(figures)
+    if (own === undefined) continue
+    samples.push({ ...heldBy(service.pid!), ...own })
     if (process.stderr.isTTY) {
       const { rssMb, sockets } = samples.at(-1)!
       const left = Math.ceil((until - Date.now()) / 1000)
@@ -98,6 +109,7 @@ try {
   }
 
   // Far more at once than is taken: some are answered, the others are told at once to come back.
+  const calm: Tally = new Map(tally)
   const burst: Tally = new Map()
   const many = mixedLoad(places, burst)
   const body = { model: 'auto', max_tokens: 8, messages: [{ role: 'user', content: 'hi' }] }
@@ -130,9 +142,13 @@ try {
   for (const [what, times] of [...tally].sort()) process.stdout.write(`${String(times).padStart(8)}  ${what}\n`)
   // Only what a caller may see: what was asked for, what its own mistake deserves, and what the provider said.
   for (const [what] of tally) {
+    // The load goes on during the burst, and is told to come back like everybody.
+    if (/ 503$/.test(what) && !calm.has(what)) continue
     if (!/ (2\d\d|402|404|409|529|left|broken off)$/.test(what)) fault(`an answer that nobody should see: ${what}`)
     if (/broken off$/.test(what) && !what.startsWith('observe')) fault(`a connection that broke: ${what}`)
   }
+  const [first, last] = [samples[0]!, samples.at(-1)!]
+  for (const [at, held] of Object.entries({ first, last })) process.stdout.write(`${at} sample: ${shown(held)}\n`)
   process.stdout.write(`${samples.length} samples over ${minutes} minutes: second quarter, last quarter\n`)
   for (const { of, early, late, share } of growth(samples)) {
     const percent = (share * 100).toFixed(1)

@@ -5,8 +5,12 @@ import { expect, it } from 'vitest'
 
 const root = new URL('..', import.meta.url).pathname
 
+async function pagesOf(folder: string): Promise<string[]> {
+  return (await readdir(join(root, folder))).filter(name => name.endsWith('.md')).map(name => `${folder}/${name}`)
+}
+
 async function documents(): Promise<string[]> {
-  const pages = (await readdir(join(root, 'docs'))).filter(name => name.endsWith('.md')).map(name => `docs/${name}`)
+  const pages = (await Promise.all(['docs', 'docs/guides'].map(pagesOf))).flat()
   return [...pages, 'README.md', 'ARCHITECTURE.md', 'AGENTS.md']
 }
 

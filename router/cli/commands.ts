@@ -17,5 +17,6 @@ export const COMMANDS: Readonly<Record<string, () => Promise<CommandClass>>> = {
   mcp: async () => (await import('./mcp.ts')).McpCommand,
   ope: async () => (await import('./ope.ts')).OpeCommand,
   export: async () => (await import('./export.ts')).ExportCommand,
+  completion: async () => (await import('../../shared/cli/completion-command.ts')).CompletionCommand,
   verify: async () => (await import('./verify.ts')).VerifyCommand,
 }

@@ -32,6 +32,8 @@ async function run(): Promise<number> {
 function wanted(first: string | undefined) {
   if (first === '--version' || first === '-v') return []
   const own = first !== undefined && Object.hasOwn(COMMANDS, first) ? COMMANDS[first] : undefined
+  // What can be completed is all that there is.
+  if (first === 'completion') return Object.values(COMMANDS)
   return own === undefined ? Object.values(COMMANDS) : [own]
 }
 

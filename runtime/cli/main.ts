@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { Builtins, Cli } from 'clipanion'
+import { CompletionCommand } from '../../shared/cli/completion-command.ts'
 import { VERSION } from '../../shared/version.ts'
 import { AgentsApplyCommand, AgentsListCommand } from './agents.ts'
 import { ApprovalsApproveCommand, ApprovalsListCommand, ApprovalsRejectCommand } from './approvals.ts'
@@ -42,6 +43,7 @@ for (const command of [
   ExportCommand,
   BackupCommand,
   RestoreCommand,
+  CompletionCommand,
 ]) {
   cli.register(command)
 }

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { growth, type Held, heldBy } from './held.ts'
+import { inside } from './inside.ts'
 
 test('a process of our own holds files, threads and memory', () => {
   const { rssMb, files, threads } = heldBy(process.pid)
@@ -8,12 +9,16 @@ test('a process of our own holds files, threads and memory', () => {
   expect(threads).toBeGreaterThan(1)
 })
 
+test('timers are told from what else keeps a process alive', () => {
+  expect(inside(['Timeout', 'TCPSocketWrap', 'Immediate', 'Timeout'])).toEqual({ timers: 3, handles: 1 })
+})
+
 test('what grows is told from what only warms up', () => {
   const samples = Array.from(
     { length: 40 },
     (_, at): Held => ({
       ...{ rssMb: at < 10 ? at * 10 : 100, sockets: 20 + at, files: 7 },
-      threads: 11,
+      ...{ threads: 11, timers: 4, handles: at % 2 },
     }),
   )
   const shares = Object.fromEntries(growth(samples).map(({ of, share }) => [of, share]))

@@ -1,15 +1,16 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { quantile } from '../bench/harness.ts'
+import type { Inside } from './inside.ts'
 
-/** What a process holds of the machine at one moment. */
-export interface Held {
+/** What a process holds at one moment: of the machine, and in itself. */
+export interface Held extends Inside {
   rssMb: number
   sockets: number
   files: number
   threads: number
 }
 
-export function heldBy(pid: number): Held {
+export function heldBy(pid: number): Omit<Held, keyof Inside> {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   const number = (name: string) => Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1] ?? Number.NaN)
   const targets = readdirSync(`/proc/${pid}/fd`).flatMap(fd => {
@@ -43,7 +44,7 @@ export function growth(samples: readonly Held[]): Growth[] {
         .toSorted((a, b) => a - b),
       0.5,
     )
-  return (['rssMb', 'sockets', 'files', 'threads'] as const).map(of => {
+  return (['rssMb', 'sockets', 'files', 'threads', 'timers', 'handles'] as const).map(of => {
     const [early, late] = [median(of, quarter), median(of, samples.length - quarter)]
     return { of, early, late, share: early === 0 ? late : (late - early) / early }
   })
