@@ -74,3 +74,26 @@ export class RestoreCommand extends StoreCommand {
     })
   }
 }
+
+/** `runtime compact`: the room of what was deleted goes back to the disk. */
+export class CompactCommand extends StoreCommand {
+  static override paths = [['compact']]
+  static override usage = Command.Usage({
+    description: 'Make the file of the store as small as what is in it.',
+    details: `
+      Works on the store of PLATFORM_DATA_DIR (./data). Room that deleted runs leave is used again without this; it is for a store that
+      will stay smaller than it was. Writes the store anew, which takes as much room once more and holds up a runtime that uses it:
+      stop that one first, or choose a quiet hour.
+    `,
+    examples: [['After an archive was made', '$0 archive --days 90 --to archive --delete && $0 compact']],
+  })
+
+  override execute(): Promise<number> {
+    return this.told(async () => {
+      const { compact } = await import('../host/compact.ts')
+      const { before, after } = await compact(this.context.env)
+      this.context.stdout.write(`${before} bytes before, ${after} now\n`)
+      return 0
+    })
+  }
+}

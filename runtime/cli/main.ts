@@ -4,7 +4,8 @@ import { CompletionCommand } from '../../shared/cli/completion-command.ts'
 import { VERSION } from '../../shared/version.ts'
 import { AgentsApplyCommand, AgentsListCommand } from './agents.ts'
 import { ApprovalsApproveCommand, ApprovalsListCommand, ApprovalsRejectCommand } from './approvals.ts'
-import { BackupCommand, RestoreCommand } from './backup.ts'
+import { ArchiveCommand, ArchiveVerifyCommand } from './archive.ts'
+import { BackupCommand, CompactCommand, RestoreCommand } from './backup.ts'
 import { DoctorCommand } from './doctor.ts'
 import { ExportCommand } from './export.ts'
 import {
@@ -32,6 +33,8 @@ for (const command of [
   KeysRotateMasterCommand,
   SessionsChatCommand,
   VerifyCommand,
+  ArchiveCommand,
+  ArchiveVerifyCommand,
   SchedulesPreviewCommand,
   DoctorCommand,
   AgentsApplyCommand,
@@ -42,6 +45,7 @@ for (const command of [
   ApprovalsRejectCommand,
   ExportCommand,
   BackupCommand,
+  CompactCommand,
   RestoreCommand,
   CompletionCommand,
 ]) {

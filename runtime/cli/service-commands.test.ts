@@ -7,7 +7,8 @@ import type { Approval } from '../../shared/wire/runtime/approval.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import { AgentsApplyCommand, AgentsListCommand } from './agents.ts'
 import { ApprovalsApproveCommand, ApprovalsListCommand, ApprovalsRejectCommand } from './approvals.ts'
-import { BackupCommand, RestoreCommand } from './backup.ts'
+import { ArchiveCommand, ArchiveVerifyCommand } from './archive.ts'
+import { BackupCommand, CompactCommand, RestoreCommand } from './backup.ts'
 import { DoctorCommand } from './doctor.ts'
 import { ExportCommand } from './export.ts'
 import { RunCommand } from './run.ts'
@@ -157,7 +158,55 @@ describe('runtime export', () => {
   })
 })
 
+describe('runtime archive', () => {
+  it('writes what ended into one file that verifies, deletes what is in it but for open sessions, and the store can shrink', async () => {
+    const to = join(room.folder, 'archive')
+    const { id } = await room.call<Run>('POST', '/v1/runs', {
+      agentName: 'worker',
+      input: { prompt: 'x'.repeat(500_000) },
+    })
+    await room.call('GET', `/v1/runs/${id}/events`)
+    const session = await room.call<{ id: string }>('POST', '/v1/sessions', { agentName: 'worker' })
+    await room.call('POST', `/v1/sessions/${session.id}/messages`, { content: 'hello' })
+    expect((await room.run(ArchiveCommand, 'archive', '--to', to)).out).toContain(
+      'no run to archive ended more than 90',
+    )
+    expect((await readdir(to)).filter(name => name.startsWith('runs-'))).toEqual([])
+
+    const said = await room.run(ArchiveCommand, 'archive', '--days', '0', '--to', to, '--delete')
+    expect([said.code, said.err]).toEqual([0, ''])
+    const file = join(to, (await readdir(to)).find(name => name.endsWith('.jsonl'))!)
+    const lines = (await readFile(file, 'utf8')).trimEnd().split('\n')
+    expect(said.out).toContain(`${lines.length} runs in ${file}, each verified`)
+    await expect(room.call('GET', `/v1/runs/${id}`)).rejects.toThrow('404')
+    expect(await room.call('GET', `/v1/runs/${id}/receipt`)).toMatchObject({ payload: { runId: id } })
+    expect(await room.call<object[]>('GET', '/v1/runs')).toEqual([])
+    expect((await room.call<object[]>('GET', '/v1/runs?trigger=session')).length).toBeGreaterThan(0)
+
+    const key = ['--key', join(to, 'keys.json')]
+    const fine = await room.run(ArchiveVerifyCommand, 'archive', 'verify', file, ...key)
+    expect([fine.code, fine.out]).toEqual([0, `${lines.length} of ${lines.length} runs valid\n`])
+    const swapped = JSON.parse(lines[0]!) as { run: Run }
+    const changed = [JSON.stringify({ ...swapped, run: { ...swapped.run, id: 'other' } }), ...lines.slice(1)]
+    await writeFile(file, changed.join('\n').replace('"step_completed"', '"step_failed"') + '\n')
+    const broken = await room.run(ArchiveVerifyCommand, 'archive', 'verify', file, ...key)
+    expect([broken.code, broken.out]).toEqual([1, expect.stringContaining('NOT VALID  line 1: ')])
+    await writeFile(file, lines[0]!.slice(0, 100))
+    expect(await room.run(ArchiveVerifyCommand, 'archive', 'verify', file, ...key)).toMatchObject({
+      ...{ code: 2, err: expect.stringContaining('line 1 is not JSON') },
+    })
+
+    const { code, out } = await room.run(CompactCommand, 'compact')
+    const [, before, after] = /^(\d+) bytes before, (\d+) now/.exec(out) ?? []
+    expect([code, Number(after) + 400_000 < Number(before)]).toEqual([0, true])
+    await room.call('POST', `/v1/sessions/${session.id}/messages`, { content: 'and again' })
+  })
+})
+
 it.each([
+  [ArchiveCommand, 'archive', /stay with the service/],
+  [ArchiveVerifyCommand, 'archive verify', /Exit code 0/],
+  [CompactCommand, 'compact', /used again/],
   [AgentsApplyCommand, 'agents apply', /TOML, YAML or JSON/],
   [AgentsListCommand, 'agents list', /PLATFORM_API_KEY/],
   [RunCommand, 'run', /Exit code 0: succeeded/],

@@ -1,10 +1,6 @@
-import { readFile } from 'node:fs/promises'
 import { Command, Option, UsageError } from 'clipanion'
-import type { z } from 'zod'
 import type { OfflineResult } from '../receipts/verify-offline.ts'
-
-/** What was given cannot be read as what it should be; told in one line. */
-class Unusable extends Error {}
+import { fingerprintOf, readJson, Unusable } from './given-files.ts'
 
 /** `runtime verify`: needs no server, no store and no network. Exit code 0 valid, 1 invalid, 2 unusable. */
 export class VerifyCommand extends Command {
@@ -57,40 +53,6 @@ Exit code 0: valid; 1: not valid; 2: the files cannot be used.`,
     if (!/^[0-9a-f]{64}$/i.test(fingerprint)) throw new Unusable('a fingerprint has 64 hex digits')
     return verifyOffline({ receipt, journal, fingerprint }, nativeSha256)
   }
-}
-
-async function readJson<S extends z.ZodType>(path: string, what: string, schema: S): Promise<z.output<S>> {
-  let given: unknown
-  try {
-    given = JSON.parse(await readFile(path, 'utf8'))
-  } catch (cause) {
-    const why = cause instanceof SyntaxError ? 'it is not JSON' : 'it cannot be read'
-    throw new Unusable(`${path} is not ${what}: ${why}`, { cause })
-  }
-  const read = schema.safeParse(given)
-  if (read.success) return read.data
-  const [issue] = read.error.issues
-  throw new Unusable(`${path} is not ${what}: ${[issue?.path.join('.'), issue?.message].filter(Boolean).join(': ')}`)
-}
-
-/** The fingerprint of a given key; of a document with several keys, of the one that the receipt names. */
-async function fingerprintOf(given: string, keyId: unknown): Promise<string> {
-  const { publicKey } = await import('../../shared/sign/ed25519.ts')
-  const { fromBase64 } = await import('../../shared/sign/bytes.ts')
-  const raw = (text: string) => {
-    try {
-      return publicKey(fromBase64(text)).fingerprint
-    } catch (cause) {
-      throw new Unusable(`--key: expected a file, or 32 bytes in base64`, { cause })
-    }
-  }
-  if (/^[A-Za-z0-9+/]{43}=$/.test(given)) return raw(given)
-  const { receiptKeys } = await import('../../shared/wire/runtime/receipt.ts')
-  const { keys } = await readJson(given, 'a copy of /.well-known/platform-receipts', receiptKeys)
-  const named = keys.find(key => key.keyId === keyId)
-  if (!named) throw new Unusable(`${given} does not list the key that the receipt names`)
-  if (named.status === 'revoked') throw new Unusable(`${given} says that the key ${named.keyId} was revoked`)
-  return raw(named.publicKey)
 }
 
 function inWords(result: OfflineResult): string {

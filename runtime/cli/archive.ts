@@ -1,0 +1,176 @@
+import { createReadStream } from 'node:fs'
+import { type FileHandle, mkdir, open, rename, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { Command, Option, UsageError } from 'clipanion'
+import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
+import type { Receipt, ReceiptKeys } from '../../shared/wire/runtime/receipt.ts'
+import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
+import type { Session } from '../../shared/wire/runtime/session.ts'
+import { fingerprintOf, Unusable } from './given-files.ts'
+import { ClientError, type ServiceClient } from './service-client.ts'
+import { ServiceCommand, WHERE } from './service-command.ts'
+
+const DAY_MS = 86_400_000
+const LISTS = ['/v1/runs', '/v1/runs?trigger=session']
+
+/** A line of an archive: a run and what proves it. */
+interface Archived {
+  run: Run
+  journal: JournalExport
+  receipt: Receipt
+}
+
+/** `runtime archive`: what ended long ago, in one file that can be checked for ever; then it may leave the store. */
+export class ArchiveCommand extends ServiceCommand {
+  static override paths = [['archive']]
+  static override usage = Command.Usage({
+    description: 'Write runs that ended long ago into one file, and delete them.',
+    details: `
+      ${WHERE}
+
+      Each line of runs-<time>.jsonl is one run with its journal and its receipt; keys.json has the keys that receipts are signed with.
+      A run whose receipt or journal does not hold is left out, and named. With --delete the runs are deleted once the whole file is on
+      the disk, but for turns of sessions that are open; their receipts stay with the service. Room that they leave in the store is used again; "runtime compact" gives it back.
+    `,
+    examples: [
+      ['What ended more than 90 days ago', '$0 archive --days 90 --to archive'],
+      ['The same, each night, and out of the store', '$0 archive --days 90 --to archive --delete'],
+    ],
+  })
+
+  days = Option.String('--days', '90', { description: 'Runs that ended more than so many days ago; 90.' })
+  to = Option.String('--to', '.', { description: 'The folder; it is made when there is none.' })
+  remove = Option.Boolean('--delete', false, { description: 'Delete from the store what is in the file.' })
+
+  protected async act(client: ServiceClient): Promise<number> {
+    if (!/^\d{1,6}$/.test(this.days)) throw new UsageError('--days: expected a whole number of days, such as 90')
+    const before = Date.now() - Number(this.days) * DAY_MS
+    await mkdir(this.to, { recursive: true })
+    const keys = join(this.to, 'keys.json')
+    await writeFile(
+      keys,
+      JSON.stringify(await client.call<ReceiptKeys>('GET', '/.well-known/platform-receipts')) + '\n',
+    )
+    const path = join(this.to, `runs-${new Date().toISOString().replaceAll(/[-:]/g, '').replace('.', '')}.jsonl`)
+    const file = await open(`${path}.part`, 'wx', 0o600)
+    const written: Pick<Run, 'id' | 'sessionId'>[] = []
+    let left = 0
+    // What was said in a session is what its next turn begins with.
+    const inUse = new Set<string>()
+    for await (const { id, status } of client.list<Session>('/v1/sessions')) if (status !== 'stopped') inUse.add(id)
+    try {
+      for (const list of LISTS) {
+        for await (const run of client.list<Run>(list)) {
+          if (!isTerminal(run.status) || Date.parse(run.finishedAt ?? '') > before) continue
+          if (await this.put(client, file, run.id, keys)) written.push(run)
+          else left++
+        }
+      }
+      await file.sync()
+    } finally {
+      await file.close()
+      if (written.length === 0) await rm(`${path}.part`)
+    }
+    if (written.length > 0) {
+      await rename(`${path}.part`, path)
+      await synced(this.to)
+      this.say(`${written.length} runs in ${path}, each verified`)
+    } else this.say(`no run to archive ended more than ${this.days} days ago`)
+    if (this.remove) {
+      const going = written.filter(({ sessionId }) => sessionId === undefined || !inUse.has(sessionId))
+      for (const { id } of going) await client.call('DELETE', `/v1/runs/${id}`)
+      if (written.length > 0) this.say(`${going.length} of them deleted from the store`)
+    }
+    return left > 0 ? 1 : 0
+  }
+
+  private async put(client: ServiceClient, file: FileHandle, id: string, keys: string): Promise<boolean> {
+    try {
+      const line: Archived = {
+        run: await client.call('GET', `/v1/runs/${id}`),
+        journal: await client.call('GET', `/v1/runs/${id}/journal`),
+        receipt: await client.call('GET', `/v1/runs/${id}/receipt`),
+      }
+      const problem = await problemOf(line, keys)
+      if (problem === undefined) {
+        await file.write(JSON.stringify(line) + '\n')
+        return true
+      }
+      this.context.stderr.write(`${id} is left out: ${problem}\n`)
+    } catch (error) {
+      if (!(error instanceof ClientError)) throw error
+      this.context.stderr.write(`${id} is left out: ${error.message}\n`)
+    }
+    return false
+  }
+}
+
+/** `runtime archive verify`: needs no server, no store and no network. Exit code 0 valid, 1 invalid, 2 unusable. */
+export class ArchiveVerifyCommand extends Command {
+  static override paths = [['archive', 'verify']]
+  static override usage = Command.Usage({
+    description: 'Verify every receipt and journal of an archive offline.',
+    details: 'Exit code 0: every line is valid; 1: one is not; 2: the files cannot be used.',
+    examples: [['A whole archive', '$0 archive verify archive/runs-20260102T030405678Z.jsonl --key archive/keys.json']],
+  })
+
+  file = Option.String({ name: 'runs.jsonl' })
+  key = Option.String('--key', {
+    required: true,
+    description: 'A copy of /.well-known/platform-receipts, or the public key in base64.',
+  })
+
+  override async execute(): Promise<number> {
+    let [number, broken] = [0, 0]
+    try {
+      for await (const text of createInterface({ input: createReadStream(this.file) })) {
+        number++
+        const problem = await problemOf(readLine(text, number), this.key)
+        if (problem === undefined) continue
+        broken++
+        this.context.stdout.write(`NOT VALID  line ${number}: ${problem}\n`)
+      }
+    } catch (error) {
+      if (!(error instanceof Unusable) && !(error instanceof Error && 'code' in error)) throw error
+      this.context.stderr.write(`${this.file}: ${error.message}\n`)
+      return 2
+    }
+    this.context.stdout.write(`${number - broken} of ${number} runs valid\n`)
+    return broken > 0 ? 1 : 0
+  }
+}
+
+function readLine(text: string, number: number): Archived {
+  try {
+    return JSON.parse(text) as Archived
+  } catch (cause) {
+    throw new Unusable(`line ${number} is not JSON: the file was cut or changed`, { cause })
+  }
+}
+
+/** Why a line does not hold: its receipt, its journal, or another run than they speak of. */
+async function problemOf(line: Archived, key: string): Promise<string | undefined> {
+  const { claimedReceipt } = await import('../../shared/wire/runtime/receipt.ts')
+  const { claimedJournal } = await import('../../shared/wire/runtime/journal.ts')
+  const { verifyOffline } = await import('../receipts/verify-offline.ts')
+  const { nativeSha256 } = await import('../../shared/host/native-sha256.ts')
+  const receipt = claimedReceipt.safeParse(line.receipt)
+  const journal = claimedJournal.safeParse(line.journal)
+  if (!receipt.success || !journal.success) return 'it has no receipt, or no journal'
+  const fingerprint = await fingerprintOf(key, receipt.data.payload.keyId)
+  const result = await verifyOffline({ receipt: receipt.data, journal: journal.data, fingerprint }, nativeSha256)
+  if (!result.valid) return `${result.reason}: ${result.explanation}`
+  const { runId, status } = result.payload
+  return line.run?.id === runId && line.run.status === status ? undefined : 'the receipt is of another run'
+}
+
+/** A new name in a folder is on the disk once the folder is. */
+async function synced(folder: string): Promise<void> {
+  const handle = await open(folder)
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
