@@ -548,10 +548,17 @@ function members(value                         )                     {
   return out + '}'
 }
 
-/** What was canonical text once comes with its keys in order. */
+/** Most objects have few members, or had them in order: \`sort\` would make three more arrays for each of them. */
 function sortedKeys(value                         )           {
   const keys = Object.keys(value)
-  for (let i = 1; i < keys.length; i++) if (keys[i - 1]  > keys[i] ) return keys.sort()
+  for (let at = 1; at < keys.length; at++) {
+    const key = keys[at]
+    if (keys[at - 1]  <= key) continue
+    if (keys.length > 24) return keys.sort()
+    let to = at
+    for (; to > 0 && keys[to - 1]  > key; to--) keys[to] = keys[to - 1]
+    keys[to] = key
+  }
   return keys
 }
 

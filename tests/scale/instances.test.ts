@@ -89,13 +89,13 @@ describe.runIf(here)('three instances on one libSQL server', () => {
     expect(usage.map(row => [row.runs, row.tokensIn + row.tokensOut])).toEqual([[RUNS, tokens]])
     const budget = await json<{ today: { tokens: number } }>('/v1/agents/worker/budget')
     expect(budget.today).toMatchObject({ runs: RUNS, reserved: { tokens: 0, costUsd: 0 } })
-    // A model call that was open when its instance died stays paid for, and the journal says so.
+    // A model call that was open when its instance died stays paid for, and the journal says so; one that had not been held yet cost nothing.
     let uncertain = 0
     for (const id of ids) {
       uncertain += (await surely('GET', `/v1/runs/${id}/journal`)).text.split('"code":"uncertain"').length - 1
     }
     if (uncertain === 0) expect(budget.today.tokens).toBe(tokens)
-    else expect(budget.today.tokens).toBeGreaterThan(tokens)
+    else expect(budget.today.tokens).toBeGreaterThanOrEqual(tokens)
     for (const id of ids) {
       const receipt = (await surely('GET', `/v1/runs/${id}/receipt`)).text
       const verdict = JSON.parse((await surely('POST', '/v1/runs/receipts/verify', JSON.parse(receipt) as object)).text)
