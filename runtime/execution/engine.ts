@@ -46,6 +46,8 @@ export function createEngine(deps: EngineDeps) {
     }
     claiming = claim().finally(() => {
       claiming = undefined
+      // Somebody woke it after its last look, while it asked when the next one is due.
+      if (again) wake()
     })
   }
 
