@@ -140,8 +140,14 @@ export async function world(limits: Limits = {}) {
       const { rows } = await db.execute({ sql, args: [`life-${life}`, clock.now().getTime()] })
       const { busy, due } = rows[0]!
       if (Number(busy) === held.size && Number(due) === 0) return
-      if (performance.now() > deadline)
-        throw new Error(`${busy} runs are busy, ${held.size} held and ${due} due: no rest`)
+      if (performance.now() > deadline) {
+        const open = `select id, status, owner, due_ms, epoch, recoveries, ending, parked from runs
+          where status in ('queued', 'running', 'waiting')`
+        const runs = JSON.stringify((await db.execute(open)).rows)
+        throw new Error(
+          `${busy} runs are busy, ${held.size} held and ${due} due: no rest at ${clock.now().getTime()}: ${runs}`,
+        )
+      }
       await new Promise(resolve => setTimeout(resolve, 1))
     }
   }
