@@ -15,7 +15,7 @@ let settling: ReturnType<typeof setTimeout> | undefined
  * engine's own factor).
  *
  * `staysSmall`: what loading left is given back a second later, and afterwards old garbage is collected at an eighth more instead of
- * when the machine's memory asks for it. Under `npm run bench -- steps` the runtime stays below 150 MB instead of 300, for a tenth
+ * when the machine's memory asks for it. Under `npm run bench -- steps` the runtime holds 145 to 160 MB instead of 300, for a tenth
  * more processor time; `--optimize-for-size`, which throws compiled code away as well, takes two thirds more. Not for a process that
  * others wait for at every call: a router would pause.
  */
