@@ -81,8 +81,9 @@ export function approvalStore(db: Db, records: Records) {
           ],
         },
         {
-          sql: `update runs set due_ms = 0 where owner is null and status = 'waiting'
-            and id = (select run_id from approvals where id = ? and status <> 'pending')`,
+          // Of the statement before: who decides nothing wakes nobody.
+          sql: `update runs set due_ms = 0 where changes() = 1 and owner is null and status = 'waiting'
+            and id = (select run_id from approvals where id = ?)`,
           args: [id],
         },
       ])

@@ -177,6 +177,49 @@ describe('a run that waits', () => {
     expect(checkJournal(id, await runs.events(id, 1, 100))).toMatchObject({ ok: true })
   })
 
+  it('goes on soon when the store refuses what comes after the commit that let go of it', async () => {
+    const answered = Promise.withResolvers<void>()
+    let refusals = 0
+    const { create, until, engine, db } = await room({
+      manifest: { tools: ['http_request', 'ask_human'], egress: [{ host: 'far.example' }] },
+      ask: script([
+        says('', [
+          { name: 'ask_human', arguments: { prompt: 'may I?' } },
+          { name: 'http_request', arguments: { url: 'https://far.example/slow' } },
+        ]),
+        says('done'),
+      ]),
+      async outbound() {
+        await answered.promise
+        return { status: 200, headers: {}, body: new Uint8Array(), truncated: false }
+      },
+      wrap: db => ({
+        ...db,
+        async write(statements) {
+          const results = await db.write(statements)
+          const { rows } = await db.execute("select 1 from runs where status = 'waiting' and owner is null")
+          if (rows.length > 0 && refusals === 0) refusals = 1
+          return results
+        },
+        async execute(statement) {
+          const sql = typeof statement === 'string' ? statement : statement.sql
+          if (refusals !== 1 || !sql.startsWith('update')) return db.execute(statement)
+          refusals++
+          throw new Error('the disk is full')
+        },
+      }),
+    })
+    const id = await create({ prompt: 'go' })
+    engine.wake()
+    const store = approvalStore(db, clearRecords)
+    await expect.poll(async () => (await store.ofRun(id)).length).toBe(1)
+    const [asked] = await store.ofRun(id)
+    await store.decide(asked!, { approve: true, by: 'me', atMs: Date.now(), decision: { output: 'yes' } })
+    answered.resolve()
+    expect(await until(id)).toMatchObject({ status: 'succeeded', output: { result: 'done' } })
+    expect(refusals).toBe(2)
+  })
+
   it('takes a signal once, whether it comes before or after', async () => {
     const { create, until, engine, runs } = await room({
       manifest: { tools: ['wait_signal'] },

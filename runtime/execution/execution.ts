@@ -63,6 +63,7 @@ async function hold(deps: ExecutionDeps, run: Claimed, stop: AbortController, re
   }
   const journal = runJournal({ writer, clock, sha256, kept }, { runId: run.id, epoch: run.epoch, head: run.head })
   const history = readHistory(run.events)
+  const park = (all: Parameters<typeof parking>[0]) => journal.release(() => parking(all, clock.now().getTime()))
   try {
     await readBlobs(db, deps.records, run.id, history)
     if (run.ending !== undefined) throw ended(run.ending, reason)
@@ -73,8 +74,8 @@ async function hold(deps: ExecutionDeps, run: Claimed, stop: AbortController, re
     await finish(deps, run, journal, history, { status: 'succeeded', output: canonicalize(output) })
   } catch (error) {
     if (error instanceof LeaseLostError || journal.lost) throw error
-    if (error instanceof Parked) return park(deps, run, journal, [error.until])
-    if (error instanceof AllParked) return park(deps, run, journal, error.all)
+    if (error instanceof Parked) return park([error.until])
+    if (error instanceof AllParked) return park(error.all)
     if (error instanceof Cancelled) {
       closeOpenSteps(journal, history, 'cancelled', error.message)
       const why = reason !== undefined && { reason }
@@ -289,15 +290,4 @@ function endedRun(run: Claimed, { status, output, error }: Ending, last: LastWor
       costNano: run.spent.costNano + spent.costNano,
     },
   }
-}
-
-async function park(
-  { leases, clock }: ExecutionDeps,
-  run: Claimed,
-  journal: RunJournal,
-  all: Parameters<typeof parking>[0],
-): Promise<void> {
-  const { transition, ...awaited } = parking(all, clock.now().getTime())
-  await journal.release(() => transition)
-  if (Object.values(awaited).some(list => list.length > 0)) await leases.wakeIfReady(run.id, awaited)
 }

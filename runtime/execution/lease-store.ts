@@ -4,7 +4,6 @@ import type { Db } from '../../shared/sql/db.ts'
 import type { Records } from '../vault/records.ts'
 import { type ChainHead, genesis, type JournalEntry, readEvent } from './journal/event.ts'
 import type { Spent } from './journal/unit.ts'
-import type { Parking } from './parking.ts'
 
 /** A run in the hands of a new owner, with everything its loop needs to go on. */
 export interface Claimed {
@@ -137,20 +136,6 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, shared = fa
         args: [nodeId],
       })
       return rows[0] === undefined ? undefined : Number(rows[0][0])
-    },
-
-    /** After parking for children, a signal or a human: what was awaited may have come between the look and the parking. */
-    async wakeIfReady(id: string, { children, signals, approvals }: Omit<Parking, 'transition'>): Promise<void> {
-      await db.execute({
-        sql: `update runs set due_ms = 0 where id = ?1 and owner is null and status in ('running', 'waiting') and (
-          exists (select 1 from json_each(?2) as n join runs as c on c.id = n.value
-            where c.status in ('succeeded', 'failed', 'cancelled'))
-          or exists (select 1 from json_each(?2) as n join tunnel_children as c on c.child_id = n.value
-            where c.error_code is not null)
-          or exists (select 1 from signals where run_id = ?1 and name in (select value from json_each(?3)))
-          or exists (select 1 from json_each(?4) as n join approvals as a on a.id = n.value where a.status <> 'pending'))`,
-        args: [id, JSON.stringify(children), JSON.stringify(signals), JSON.stringify(approvals)],
-      })
     },
   }
 

@@ -1,18 +1,11 @@
 import type { ParkedUntil } from './failure.ts'
 import type { Transition } from './journal/unit.ts'
 
-export interface Parking {
-  transition: Transition
-  children: string[]
-  signals: string[]
-  approvals: string[]
-}
-
 /**
  * Where a run goes when all it can do now is wait. Calls of one turn may wait for different things: it is `waiting` when a
  * human is among them, and due when the first of the others may have come.
  */
-export function parking(all: readonly ParkedUntil[], nowMs: number): Parking {
+export function parking(all: readonly ParkedUntil[], nowMs: number): Transition {
   const due: number[] = []
   const children: string[] = []
   const signals: string[] = []
@@ -43,11 +36,9 @@ export function parking(all: readonly ParkedUntil[], nowMs: number): Parking {
   const reason =
     timerMs !== undefined ? 'timer' : signals.length > 0 ? 'signal' : children.length > 0 ? 'subagent' : undefined
   return {
-    ...{ children, signals, approvals },
-    transition: {
-      status: all.some(until => until.on === 'approval') ? 'waiting' : 'running',
-      dueMs: due.length === 0 ? null : Math.min(...due),
-      ...(reason && { parked: { reason, ...(timerMs !== undefined && { untilMs: timerMs }) } }),
-    },
+    status: all.some(until => until.on === 'approval') ? 'waiting' : 'running',
+    dueMs: due.length === 0 ? null : Math.min(...due),
+    ...(reason && { parked: { reason, ...(timerMs !== undefined && { untilMs: timerMs }) } }),
+    ...(children.length + signals.length + approvals.length > 0 && { awaited: { children, signals, approvals } }),
   }
 }

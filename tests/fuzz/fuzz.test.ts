@@ -3,7 +3,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { readCorpus } from './target.ts'
 import { targets } from './targets.ts'
 
-/** A new case is found by `npm run fuzz`; here the same few of each keep the targets themselves from rotting. */
+/** A new case is found by `npm run fuzz`; here a few of each keep the targets themselves from rotting. */
 const FEW: Record<string, number> = { sse: 2000, toml: 300, bodies: 20, frames: 2000 }
 
 const corpus = await readCorpus()

@@ -171,8 +171,8 @@ export async function world(limits: Limits = {}) {
       db.close()
       db = mortal(await openDb(url))
       await live(how !== 'killed unseen')
-      // What a process lets go of when it closes is due at once, and a host whose timers are off says when to look.
-      if (how === 'closed') await runtime.scheduled()
+      // What its predecessor let go of, or held too long, is due at once; a host whose timers are off says when to look.
+      await runtime.scheduled()
     },
     /** Throws with everything that does not hold now that nothing moves. */
     async check(): Promise<void> {

@@ -98,6 +98,19 @@ const WAKE = `update runs set due_ms = 0
 where owner is null and status in ('running', 'waiting') and id in (
   select c.parent_run_id from json_each(?) as n join runs as c on c.id = n.value where c.parent_run_id is not null)`
 
+/** What a run waits for may have come after it looked and before it let go; whoever brought it found an owner and woke nobody. */
+const CAME = `update runs set due_ms = 0
+from json_each(?) as n
+where runs.id = n.value ->> 0 and runs.epoch = n.value ->> 1 and runs.owner is null
+  and runs.status in ('running', 'waiting') and (
+    exists (select 1 from json_each(n.value -> 2) as w join runs as c on c.id = w.value
+      where c.status in ('succeeded', 'failed', 'cancelled'))
+    or exists (select 1 from json_each(n.value -> 2) as w join tunnel_children as c on c.child_id = w.value
+      where c.error_code is not null)
+    or exists (select 1 from json_each(n.value -> 3) as w join signals as s on s.run_id = runs.id and s.name = w.value)
+    or exists (select 1 from json_each(n.value -> 4) as w join approvals as a on a.id = w.value
+      where a.status <> 'pending'))`
+
 export interface JournalWriterDeps {
   /** The calendar day that usage is counted by. */
   dayOf: (ms: number) => string
@@ -227,6 +240,10 @@ async function commit(
       ],
     })
   }
+  const waiting = moved.flatMap(({ runId, epoch, transition: { awaited } }) =>
+    awaited ? [[runId, epoch, awaited.children, awaited.signals, awaited.approvals]] : [],
+  )
+  if (waiting.length > 0) statements.push({ sql: CAME, args: [JSON.stringify(waiting)] })
   const children = ended.filter(({ finished }) => finished.child)
   if (children.length > 0) statements.push({ sql: WAKE, args: [json(children, ({ runId }) => runId)] })
   statements.push(...beside(units))

@@ -9,12 +9,21 @@ export interface Spent {
   costNano: number
 }
 
+/** Ids of runs and approvals, and names of signals. */
+export interface Awaits {
+  children: string[]
+  signals: string[]
+  approvals: string[]
+}
+
 /** Where a run goes when its owner lets go of it. */
 export interface Transition {
   status: RunStatus
   /** When any owner may take it again; null: only an outside event moves it. */
   dueMs: number | null
   parked?: { reason: 'timer' | 'signal' | 'subagent'; untilMs?: number }
+  /** What else moves it; where any of it came before this unit is kept, the run is due at once. */
+  awaited?: Awaits
   finished?: {
     output: string
     error?: { code: RunErrorCode; message: string; stepId?: string }
