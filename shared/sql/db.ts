@@ -59,7 +59,8 @@ function connectionSettings({ kind, synchronous = 'full', readOnly = false }: Pr
     'pragma trusted_schema = off',
     ...(kind === 'file' && !readOnly
       ? // After a burst, cut the -wal file back to 64 MiB at the next checkpoint instead of keeping its largest size for ever.
-        ['pragma journal_size_limit = 67108864']
+        // A checkpoint syncs twice more: at every 4,000 pages (32 MiB) instead of 1,000.
+        ['pragma journal_size_limit = 67108864', 'pragma wal_autocheckpoint = 4000']
       : []),
     // Last: enforced by the engine, also for statements that only look like reads.
     ...(readOnly ? ['pragma query_only = on'] : []),
