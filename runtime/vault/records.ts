@@ -32,7 +32,7 @@ export interface Records {
 const SEALED = 'wbd1.'
 /** In front of a clear text that would otherwise look like a sealed one. */
 const CLEAR = 'wbd0.'
-const REMEMBERED = 2048
+const REMEMBERED = 512
 
 /** Without a key: as it is. */
 export const clearRecords: Records = {

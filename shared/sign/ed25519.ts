@@ -1,5 +1,5 @@
 import { getPublicKeyAsync, signAsync, verifyAsync } from '@noble/ed25519'
-import { concat, fromHex } from './bytes.ts'
+import { concat, fromBase64, fromHex } from './bytes.ts'
 import { sha256Hex } from './sha256.ts'
 
 /** PKCS#8 wrapping of a raw Ed25519 seed (RFC 8410 §7): this prefix, then the 32 bytes. */
@@ -30,8 +30,8 @@ export function publicKey(raw: Uint8Array<ArrayBuffer>): PublicKey {
  */
 export async function signer(seed: Uint8Array<ArrayBuffer>): Promise<Signer> {
   if (seed.length !== 32) throw new TypeError(`expected a signing seed of 32 bytes, got ${seed.length}`)
-  const raw = Uint8Array.from(await getPublicKeyAsync(seed))
   const native = await importNative('pkcs8', concat(PKCS8_PREFIX, seed), 'sign')
+  const raw = (native && (await nativePublicKey(seed))) ?? Uint8Array.from(await getPublicKeyAsync(seed))
   return {
     ...publicKey(raw),
     async sign(message) {
@@ -65,6 +65,17 @@ export async function verifyPortable(raw: Uint8Array, signature: Uint8Array, mes
 async function importNative(format: 'raw' | 'pkcs8', key: Uint8Array<ArrayBuffer>, use: 'sign' | 'verify') {
   try {
     return await crypto.subtle.importKey(format, key, ALGORITHM, false, [use])
+  } catch {
+    return undefined
+  }
+}
+
+/** The host tells the public half only of a key that may leave it, so one is made for that alone. */
+async function nativePublicKey(seed: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer> | undefined> {
+  try {
+    const key = await crypto.subtle.importKey('pkcs8', concat(PKCS8_PREFIX, seed), ALGORITHM, true, ['sign'])
+    const { x } = await crypto.subtle.exportKey('jwk', key)
+    return x === undefined ? undefined : fromBase64(x)
   } catch {
     return undefined
   }
