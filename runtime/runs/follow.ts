@@ -1,3 +1,4 @@
+import { nextTurn } from '../../shared/time/next-turn.ts'
 import type { Hub } from '../execution/hub.ts'
 import type { JournalEntry } from '../execution/journal/event.ts'
 import type { RunStore } from './store.ts'
@@ -95,7 +96,12 @@ export async function* follow(
       if (gone.aborted) return
       if (told.length > 0) continue
       if (known >= next) continue
-      if (terminal || !live) return
+      if (!live) return
+      if (terminal) {
+        // Of a thousand followers the last has what it was told before the first is closed, which is most of the work.
+        await new Promise<void>(nextTurn)
+        return
+      }
       await new Promise<void>(resolve => {
         wake = resolve
         waits = true

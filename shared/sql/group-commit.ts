@@ -1,3 +1,4 @@
+import { nextTurn } from '../time/next-turn.ts'
 import { type DbFault, dbFault, pause, retryBusy } from './db-fault.ts'
 
 /** The queue is full: the database is slower than its callers. Shed load or try again later; the row was not written. */
@@ -50,10 +51,6 @@ interface Waiting<Row, Result> {
 
 /** Longest stretch of commits without giving the host a turn; the local driver never yields by itself. */
 const turnMs = 10
-
-/** Calls back after timers and sockets had their turn. A timer of 0 ms waits a whole one on Node, a tenth of the time at full load. */
-const nextTurn: (act: () => void) => void =
-  (globalThis as { setImmediate?: (act: () => void) => unknown }).setImmediate ?? (act => setTimeout(act, 0))
 
 /**
  * One writer that commits what has gathered. A commit costs one disk sync whether it holds one row or two hundred, so every append that
