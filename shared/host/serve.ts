@@ -1,7 +1,9 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { getRequestListener } from '@hono/node-server'
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { type Bind, toOrigin } from '../http/bind.ts'
+import { feedOf } from '../http/sse-write.ts'
 
 export interface ServeOptions {
   bind: Bind
@@ -47,7 +49,10 @@ export async function listen({ bind, fetch, direct, bodyMs, maxHeaderBytes }: Se
   const viaFetch = getRequestListener(
     (request, { outgoing }) => {
       answers.set(request, outgoing)
-      return fetch(request)
+      const send = (response: Response) =>
+        outgoing instanceof ServerResponse && takesFeed(response, outgoing) ? RESPONSE_ALREADY_SENT : response
+      const answer = fetch(request)
+      return answer instanceof Promise ? answer.then(send) : send(answer)
     },
     { overrideGlobalObjects: false },
   )
@@ -86,6 +91,22 @@ export async function listen({ bind, fetch, direct, bodyMs, maxHeaderBytes }: Se
       clearInterval(idle)
     },
   }
+}
+
+/** Event streams are written to the socket by their source. */
+function takesFeed(response: Response, outgoing: ServerResponse): boolean {
+  const open = feedOf(response)
+  if (open === undefined) return false
+  outgoing.writeHead(response.status, Object.fromEntries(response.headers))
+  outgoing.flushHeaders()
+  const reader = open({
+    write: frame => void outgoing.write(frame),
+    backlog: () => outgoing.writableLength,
+    close: () => void outgoing.end(),
+    fail: () => void outgoing.destroy(),
+  })
+  outgoing.on('drain', reader.taken).on('close', reader.gone)
+  return true
 }
 
 async function start(server: Server, { host, port }: Bind): Promise<void> {

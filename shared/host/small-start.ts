@@ -14,8 +14,8 @@ let settling: ReturnType<typeof setTimeout> | undefined
  * space for young objects and keeping it: held at its first size until the service listens, it saves 25 MB of idle memory (2 is the
  * engine's own factor).
  *
- * `staysSmall`: what loading left is given back a second later, and afterwards old garbage is collected at an eighth more instead of
- * when the machine's memory asks for it. Under `npm run bench -- steps` the runtime holds 145 to 160 MB instead of 300, for a tenth
+ * What loading left is given back a second later. `staysSmall`: afterwards old garbage is collected at an eighth more instead of
+ * when the machine's memory asks for it. Under `npm run bench -- steps` the runtime holds 145 to 155 MB instead of 300, for a tenth
  * more processor time; `--optimize-for-size`, which throws compiled code away as well, takes two thirds more. Not for a process that
  * others wait for at every call: a router would pause.
  */
@@ -25,19 +25,19 @@ export async function smallStart<T>(start: () => Promise<T>, { staysSmall = true
     return await start()
   } finally {
     clearTimeout(settling)
-    if (staysSmall) settling = setTimeout(settle, SETTLE_MS).unref()
-    else setFlagsFromString('--semi-space-growth-factor=2')
+    settling = setTimeout(() => settle(staysSmall), SETTLE_MS).unref()
   }
 }
 
-function settle(): void {
+function settle(staysSmall: boolean): void {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as (how: object) => void
   setFlagsFromString('--no-expose-gc')
   // Only the last resort gives the space for young objects back.
   collect({ type: 'major', execution: 'sync', flavor: 'last-resort' })
-  setFlagsFromString('--heap-growing-percent=12')
   setFlagsFromString('--semi-space-growth-factor=2')
+  if (!staysSmall) return
+  setFlagsFromString('--heap-growing-percent=12')
   const watch = new PerformanceObserver(() => {
     const young = getHeapSpaceStatistics().find(space => space.space_name === 'new_space')
     if (young && young.space_size < YOUNG_BYTES) return

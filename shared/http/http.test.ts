@@ -177,6 +177,9 @@ describe('sseResponse', () => {
     vi.useFakeTimers()
     const reader = sseResponse(source, { ...options, maxBacklogBytes: 1000 }).body!.getReader()
     await vi.advanceTimersByTimeAsync(10_000)
+    expect(produced).toBe(0)
+    await reader.read()
+    await vi.advanceTimersByTimeAsync(10_000)
     expect(produced).toBeGreaterThan(5)
     await expect(
       (async () => {

@@ -12,6 +12,22 @@ export type SseFrame = Uint8Array
 /** Sends a frame at once, where everything before it is sent; false where the reader is behind or gone, and the frame was not taken. */
 export type SseHand = (frame: SseFrame) => boolean
 
+/** Where the frames of one stream go. */
+export interface SseSink {
+  write(frame: SseFrame): void
+  /** Bytes that nobody has taken yet. */
+  backlog(): number
+  close(): void
+  fail(error: unknown): void
+}
+
+/** What the one who takes the frames tells. */
+export interface SseReader {
+  /** Everything that was written is taken. */
+  taken(): void
+  gone(): void
+}
+
 export interface SseOptions {
   /** Sent as the first line: how long a browser waits before it comes back. */
   retryMs?: number
@@ -41,22 +57,7 @@ export function sseResponse(
   let heartbeat: ReturnType<typeof setTimeout> | undefined
   let lastAt = performance.now()
   let caughtUp = () => {}
-
-  const body = new ReadableStream<Uint8Array>(
-    {
-      start(stream) {
-        if (retryMs !== undefined) stream.enqueue(utf8(`retry: ${retryMs}\n\n`))
-        void pump(stream)
-      },
-      pull() {
-        caughtUp()
-      },
-      cancel() {
-        stop()
-      },
-    },
-    new ByteLengthQueuingStrategy({ highWaterMark: maxBacklogBytes }),
-  )
+  let reader: SseReader | undefined
 
   function stop(): void {
     clearTimeout(heartbeat)
@@ -64,7 +65,26 @@ export function sseResponse(
     caughtUp()
   }
 
-  /** Until the reader has taken enough for `pull` to be called. */
+  /** The source is asked for nothing before somebody reads. */
+  function open(sink: SseSink): SseReader {
+    if (retryMs !== undefined) sink.write(utf8(`retry: ${retryMs}\n\n`))
+    void pump(sink)
+    return { taken: () => caughtUp(), gone: stop }
+  }
+
+  const body = new ReadableStream<Uint8Array>(
+    {
+      pull(stream) {
+        reader ??= open(sinkOf(stream))
+        reader.taken()
+      },
+      cancel: stop,
+    },
+    new ByteLengthQueuingStrategy({ highWaterMark: 0 }),
+  )
+  feeds.set(body, open)
+
+  /** Until the reader has taken what was written. */
   async function room(): Promise<void> {
     let late = false
     await new Promise<void>(resolve => {
@@ -82,36 +102,36 @@ export function sseResponse(
   }
 
   /** One timer for a stream, set again only when it runs out: a thousand readers of a busy run would set a thousand for each event. */
-  function beat(stream: ReadableStreamDefaultController<Uint8Array>, inMs = heartbeatMs): void {
+  function beat(sink: SseSink, inMs = heartbeatMs): void {
     heartbeat = setTimeout(() => {
       const quiet = performance.now() - lastAt
-      if (quiet < heartbeatMs - 1) return beat(stream, heartbeatMs - quiet)
-      if ((stream.desiredSize ?? 0) > 0) stream.enqueue(HEARTBEAT)
+      if (quiet < heartbeatMs - 1) return beat(sink, heartbeatMs - quiet)
+      if (sink.backlog() < maxBacklogBytes) sink.write(HEARTBEAT)
       lastAt = performance.now()
-      beat(stream)
+      beat(sink)
     }, inMs)
   }
 
-  function hand(stream: ReadableStreamDefaultController<Uint8Array>, frame: SseFrame): boolean {
-    if (gone.signal.aborted || (stream.desiredSize ?? 0) <= 0) return false
-    stream.enqueue(frame)
+  function hand(sink: SseSink, frame: SseFrame): boolean {
+    if (gone.signal.aborted || sink.backlog() >= maxBacklogBytes) return false
+    sink.write(frame)
     lastAt = performance.now()
     return true
   }
 
-  async function pump(stream: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
-    beat(stream)
+  async function pump(sink: SseSink): Promise<void> {
+    beat(sink)
     try {
-      for await (const event of source(gone.signal, frame => hand(stream, frame))) {
+      for await (const event of source(gone.signal, frame => hand(sink, frame))) {
         if (gone.signal.aborted) return
-        stream.enqueue(event instanceof Uint8Array ? event : sseFrame(event))
-        if ((stream.desiredSize ?? 0) <= 0) await room()
+        sink.write(event instanceof Uint8Array ? event : sseFrame(event))
+        if (sink.backlog() >= maxBacklogBytes) await room()
         if (gone.signal.aborted) return
         lastAt = performance.now()
       }
-      if (!gone.signal.aborted) stream.close()
+      if (!gone.signal.aborted) sink.close()
     } catch (error) {
-      if (!gone.signal.aborted) stream.error(error)
+      if (!gone.signal.aborted) sink.fail(error)
     } finally {
       stop()
     }
@@ -124,6 +144,26 @@ export function sseResponse(
       'x-accel-buffering': 'no',
     },
   })
+}
+
+/** Streams that nobody reads yet, by what would open them. */
+const feeds = new WeakMap<ReadableStream, (sink: SseSink) => SseReader>()
+
+/**
+ * A host that has a socket may take the frames of an answer itself, in the place of reading its body: each frame then costs a write, and
+ * neither a promise nor a queue. Undefined where the body is none of these.
+ */
+export function feedOf({ body }: Response): ((sink: SseSink) => SseReader) | undefined {
+  return body === null || body.locked ? undefined : feeds.get(body)
+}
+
+function sinkOf(stream: ReadableStreamDefaultController<Uint8Array>): SseSink {
+  return {
+    write: frame => stream.enqueue(frame),
+    backlog: () => -(stream.desiredSize ?? 0),
+    close: () => stream.close(),
+    fail: error => stream.error(error),
+  }
 }
 
 export function sseFrame({ event, data, id }: SseEvent): SseFrame {

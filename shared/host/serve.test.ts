@@ -1,0 +1,92 @@
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { afterEach, expect, it } from 'vitest'
+import { type SseEvent, sseResponse } from '../http/sse-write.ts'
+import { type Listening, listen } from './serve.ts'
+
+const open: Listening[] = []
+afterEach(async () => {
+  for (const one of open.splice(0)) await one.close(50)
+})
+
+async function serving(answer: () => Response): Promise<{ origin: string; socket: () => Promise<Socket> }> {
+  const listening = await listen({ bind: { host: '127.0.0.1', port: 0 }, fetch: async () => answer(), bodyMs: 60_000 })
+  open.push(listening)
+  return {
+    origin: listening.origin,
+    async socket() {
+      const socket = connect(Number(new URL(listening.origin).port), '127.0.0.1')
+      await once(socket, 'connect')
+      socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
+      return socket
+    },
+  }
+}
+
+it('writes the events of a stream to the socket as they come, with the headers of the answer, and ends it', async () => {
+  const go = Promise.withResolvers<void>()
+  async function* source(): AsyncIterable<SseEvent> {
+    yield { event: 'a', data: 'é', id: 1 }
+    await go.promise
+    yield { event: 'b', data: 2, id: 2 }
+  }
+  const { origin } = await serving(() => {
+    const answer = sseResponse(source, { heartbeatMs: 15_000, retryMs: 1500 })
+    // As a middleware does that sets a header of its own.
+    return new Response(answer.body, { status: answer.status, headers: [...answer.headers, ['x-request-id', 'r1']] })
+  })
+  const answer = await fetch(origin)
+  expect(answer.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
+  expect(answer.headers.get('x-request-id')).toBe('r1')
+  const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader()
+  let text = ''
+  while (!text.includes('event: a')) text += (await reader.read()).value
+  go.resolve()
+  for (let next = await reader.read(); !next.done; next = await reader.read()) text += next.value
+  expect(text).toBe('retry: 1500\n\nid: 1\nevent: a\ndata: "é"\n\nid: 2\nevent: b\ndata: 2\n\n')
+})
+
+it('tells the source when the client is gone', async () => {
+  const told = Promise.withResolvers<void>()
+  async function* source(gone: AbortSignal): AsyncIterable<SseEvent> {
+    yield { event: 'a', data: 1 }
+    await new Promise<void>(resolve => gone.addEventListener('abort', () => resolve()))
+    told.resolve()
+  }
+  const { socket } = await serving(() => sseResponse(source, { heartbeatMs: 15_000 }))
+  const client = await socket()
+  await once(client, 'data')
+  client.destroy()
+  await told.promise
+})
+
+it('stops asking the source while a client does not read, and cuts one that stays behind', async () => {
+  let produced = 0
+  async function* source(): AsyncIterable<SseEvent> {
+    for (;;) {
+      produced++
+      yield { event: 'a', data: 'x'.repeat(100_000) }
+    }
+  }
+  const { socket } = await serving(() => sseResponse(source, { heartbeatMs: 15_000, patienceMs: 300 }))
+  const client = await socket()
+  client.pause()
+  await once(client, 'close', { signal: AbortSignal.timeout(50) }).catch(() => undefined)
+  const held = produced
+  // What the kernel's buffers take, and a megabyte of ours.
+  expect(held).toBeLessThan(200)
+  await new Promise(resolve => setTimeout(resolve, 200))
+  expect(produced).toBe(held)
+  client.resume()
+  let taken = 0
+  client.on('data', piece => {
+    taken += piece.length
+  })
+  await expect.poll(() => taken).toBeGreaterThan(20_000_000)
+  client.pause()
+  client.on('error', () => undefined)
+  await expect.poll(() => produced, { timeout: 2000 }).toBeGreaterThan(held)
+  await new Promise(resolve => setTimeout(resolve, 600))
+  client.resume()
+  await once(client, 'close')
+}, 15_000)
