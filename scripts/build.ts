@@ -1,15 +1,80 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, copyFileSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { chmodSync, copyFileSync, globSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { dirname, join, normalize, relative } from 'node:path'
+import { type Plugin, rolldown } from 'rolldown'
 
-/** `npm run build`: the published form, JavaScript and declarations, under dist/. */
+/**
+ * `npm run build`: the published form under dist/. Declarations stand file by file; the JavaScript of modules that are
+ * always loaded together stands in one file, since to find and compile several hundred takes a third of a second. Of the
+ * dependencies only zod goes in: its index loads messages in fifty languages, which are 15 MB in every process.
+ */
 const root = new URL('..', import.meta.url).pathname
 rmSync(`${root}dist`, { recursive: true, force: true })
 execFileSync(`${root}node_modules/.bin/tsc`, ['-p', 'scripts/tsconfig.build.json'], { cwd: root, stdio: 'inherit' })
+const { bin, exports } = JSON.parse(readFileSync(`${root}package.json`, 'utf8')) as Record<
+  string,
+  Record<string, string>
+>
+const commands = Object.values(bin!)
+const entries = [...commands, ...Object.values(exports!)].filter(path => path.endsWith('.js')).map(nameOf)
+const bundle = await rolldown({
+  input: Object.fromEntries([...entries, ...programs()].map(name => [name, `${root}${name}.ts`])),
+  platform: 'node',
+  external: id => !/^[./]|^@oxc-project\/|^zod(\/|$)/.test(id),
+  tsconfig: false,
+  transform: { target: 'node22' },
+  plugins: [keepsPlaces()],
+  onLog(level, log, next) {
+    if (level === 'warn') throw new Error(log.message)
+    next(level, log)
+  },
+})
+await bundle.write({
+  dir: `${root}dist`,
+  entryFileNames: '[name].js',
+  chunkFileNames: 'shared/chunks/[name]-[hash].js',
+})
+await bundle.close()
 // The guest's agent is compiled where the image is built.
 for (const name of ['agent.c', 'clients/waybill.js', 'clients/waybill.py']) {
   mkdirSync(dirname(`${root}dist/node-agent/guest/${name}`), { recursive: true })
   copyFileSync(`${root}node-agent/guest/${name}`, `${root}dist/node-agent/guest/${name}`)
 }
-const { bin } = JSON.parse(readFileSync(`${root}package.json`, 'utf8')) as { bin: Record<string, string> }
-for (const path of Object.values(bin)) chmodSync(root + path, 0o755)
+copyFileSync(`${root}node_modules/zod/LICENSE`, `${root}dist/LICENSE.zod`)
+for (const path of commands) chmodSync(root + path, 0o755)
+
+function nameOf(path: string): string {
+  return normalize(path)
+    .replace(/^dist\//, '')
+    .replace(/\.js$/, '')
+}
+
+/** Programs that the package starts as processes or threads of their own, by their own files. */
+function programs(): string[] {
+  return globSync('{shared,router,runtime,node-agent}/**/*.ts', { cwd: root })
+    .filter(path => !path.endsWith('.test.ts'))
+    .flatMap(path => {
+      const text = readFileSync(root + path, 'utf8')
+      const beside = [...text.matchAll(/new URL\('(\.[^']+)\.ts', import\.meta\.url\)/g)]
+      const itself = text.includes('new URL(import.meta.url)') ? [path.replace(/\.ts$/, '')] : []
+      return [...itself, ...beside.map(([, to]) => join(dirname(path), to!))]
+    })
+}
+
+/** What a module finds beside itself is found there, whatever file the module came to stand in. */
+function keepsPlaces(): Plugin {
+  const PLACE = 'place-in-dist:'
+  return {
+    name: 'keeps-places',
+    transform(code, id) {
+      if (!code.includes('import.meta.url')) return null
+      const place = `new URL('${PLACE}${relative(root, id).replace(/\.ts$/, '.js')}', import.meta.url).href`
+      return { code: code.replaceAll('import.meta.url', place), map: null }
+    },
+    renderChunk(code, { fileName }) {
+      if (!code.includes(PLACE)) return null
+      const up = relative(dirname(fileName), '.') || '.'
+      return { code: code.replaceAll(PLACE, `${up}/`), map: null }
+    },
+  }
+}

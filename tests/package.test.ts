@@ -3,6 +3,8 @@ import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
 const run = promisify(execFile)
@@ -18,7 +20,7 @@ describe('the published package, installed in an empty folder', () => {
     await writeFile(join(folder, 'package.json'), '{"name":"app","private":true,"type":"module"}')
     const flags = ['--silent', '--prefer-offline', '--no-audit', '--no-fund']
     await run('npm', ['install', ...flags, join(folder, stdout.trim())], { cwd: folder })
-  }, 180_000)
+  }, 300_000)
   afterAll(() => rm(folder, { recursive: true, force: true }))
 
   it('answers in-process, with no socket', async () => {
@@ -40,6 +42,39 @@ describe('the published package, installed in an empty folder', () => {
       const { stdout } = await run(process.execPath, [join(folder, 'node_modules/.bin', name), '--version'])
       expect(stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
     }
+  })
+
+  const command = (name: string, ...args: string[]) =>
+    run(process.execPath, [join(folder, 'node_modules/.bin', name), ...args], { cwd: folder })
+
+  it('finds the programs and threads that it starts, wherever their modules came to stand', async () => {
+    const { stdout: said } = await command('node-agent', 'doctor').catch((error: { stdout: string }) => error)
+    expect(said).toMatch(/^ok +wasm .*\n +verified: ran a script in a confined process/m)
+    const { stdout: shown } = await command('router', 'demo')
+    expect(shown).toMatch(/chain: valid, 1 record, signed checkpoint/)
+    await writeFile(
+      join(folder, 'threads.js'),
+      `import { serveRouter } from 'waybill/router/node'
+       const service = await serveRouter({ ROUTER_BIND: '127.0.0.1:0', ROUTER_DB: 'threads.db', OPENAI_BASE_URL: 'http://127.0.0.1:9' })
+       const body = JSON.stringify({ model: 'm', messages: [] })
+       const headers = { 'content-type': 'application/json', authorization: 'Bearer sk' }
+       const answer = await fetch(service.origin + '/v1/chat/completions', { method: 'POST', headers, body })
+       await service.close()
+       console.log(answer.status)`,
+    )
+    expect((await run(process.execPath, ['threads.js'], { cwd: folder })).stdout).toBe('502\n')
+    const { stdout: verified } = await command('router', 'verify', '--db', 'threads.db', '--json')
+    expect(JSON.parse(verified)).toMatchObject({ valid: true, records: 1 })
+  }, 60_000)
+
+  it('serves its tools to an MCP client that has a copy of zod of its own', async () => {
+    const client = new Client({ name: 'test', version: '1' })
+    const args = [join(folder, 'node_modules/.bin/router'), 'mcp', '--db', 'threads.db']
+    await client.connect(new StdioClientTransport({ command: process.execPath, args, cwd: folder }))
+    const { tools } = await client.listTools()
+    await client.close()
+    expect(tools).toHaveLength(9)
+    for (const { inputSchema } of tools) expect(inputSchema.type).toBe('object')
   })
 
   describe('with the examples of the documents', () => {

@@ -8,6 +8,7 @@ const ALONE = [
   'tests/router/fault-load.test.ts',
   'tests/runtime/session-lives.test.ts',
   'tests/runtime/dashboard-run.test.ts',
+  'tests/runtime/dashboard-long-run.test.ts',
   'tests/crash/thousand-fires.test.ts',
   'tests/scale/*.test.ts',
 ]

@@ -1,7 +1,7 @@
 import { withoutUsage } from '../../shared/dialects/chat/usage-request.ts'
 import type { NanoUsd } from '../../shared/money/money.ts'
 import { sleep } from '../../shared/time/sleep.ts'
-import type { RouterErrorCase } from '../../shared/wire/router/error.ts'
+import type { RouterErrorCase } from '../../shared/wire/router/error-cases.ts'
 import type { Cause, ErrorClass } from '../../shared/wire/router/trace.ts'
 import type { Provider, Rung } from '../config/routing-config.ts'
 import { bestAttempt } from '../policy/best-attempt.ts'

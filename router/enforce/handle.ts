@@ -1,6 +1,6 @@
 import { formatUsd, sumNano } from '../../shared/money/money.ts'
 import type { Clock } from '../../shared/time/clock.ts'
-import { type RouterErrorCase, routerErrors } from '../../shared/wire/router/error.ts'
+import { type RouterErrorCase, routerErrors } from '../../shared/wire/router/error-cases.ts'
 import { responseHeaders } from '../../shared/wire/router/headers.ts'
 import type { Policy, UnsealedTrace } from '../../shared/wire/router/trace.ts'
 import type { AnswerCache } from '../cache/answer-cache.ts'

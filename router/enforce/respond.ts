@@ -1,6 +1,6 @@
 import type { DialectName } from '../../shared/dialects/candidate.ts'
 import { dialects } from '../../shared/dialects/dialects.ts'
-import type { RouterErrorCase } from '../../shared/wire/router/error.ts'
+import type { RouterErrorCase } from '../../shared/wire/router/error-cases.ts'
 import type { HeaderList } from '../upstream/transport.ts'
 import type { FrameFlow } from './frame-flow.ts'
 import type { Served } from './serve.ts'

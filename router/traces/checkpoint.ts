@@ -2,13 +2,16 @@ import { fromBase64, toBase64Url, utf8 } from '../../shared/sign/bytes.ts'
 import { type Signer, verifySignature } from '../../shared/sign/ed25519.ts'
 import { canonicalize } from '../../shared/sign/jcs.ts'
 import { type Sha256, sha256Hex } from '../../shared/sign/sha256.ts'
-import { CHECKPOINT_DOMAIN, type Checkpoint, type CheckpointBody } from '../../shared/wire/router/checkpoint.ts'
+import type { Checkpoint, CheckpointBody } from '../../shared/wire/router/checkpoint.ts'
 
 export interface SignedCheckpoint {
   checkpoint: Checkpoint
   /** The `prev_checkpoint` of the one that follows. */
   digest: string
 }
+
+/** So that no other signed text can pass for a checkpoint. */
+const CHECKPOINT_DOMAIN = 'router-checkpoint-v1\n'
 
 /** What the signature covers (router contract §1.3). */
 function signedBytes(body: CheckpointBody): Uint8Array<ArrayBuffer> {

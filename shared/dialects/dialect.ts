@@ -1,5 +1,5 @@
 import type { SseFrame } from '../http/sse-read.ts'
-import type { RouterErrorCase } from '../wire/router/error.ts'
+import type { RouterErrorCase } from '../wire/router/error-cases.ts'
 import type { Accumulator, AccumulatorOptions } from './accumulator.ts'
 import type { Decoded, DialectName, UpstreamError } from './candidate.ts'
 import type { EmitOptions } from './chat/emit.ts'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type RouterErrorCase, routerErrors } from '../wire/router/error.ts'
+import { type RouterErrorCase, routerErrors } from '../wire/router/error-cases.ts'
 import type { DialectName } from './candidate.ts'
 import { dialects } from './dialects.ts'
 import { retryAfterMs } from './retry-after.ts'

@@ -1,4 +1,4 @@
-import { type RouterErrorCase, routerErrors } from '../wire/router/error.ts'
+import { type RouterErrorCase, routerErrors } from '../wire/router/error-cases.ts'
 import type { DialectName } from './candidate.ts'
 import type { OutError } from './error-out.ts'
 import { errorBody, errorEvent } from './error-out.ts'

@@ -4,9 +4,6 @@ import { count, int, shape, text } from '../bounds.ts'
 import { named } from '../named.ts'
 import { hex64, tenantId, timestamp } from './conventions.ts'
 
-/** What the signature covers before JCS(body), so that no other signed text can pass for a checkpoint. */
-export const CHECKPOINT_DOMAIN = 'router-checkpoint-v1\n'
-
 export const keyId = shape(/^[0-9a-f]{16}$/, '16 lower-case hexadecimal digits')
 
 const members = {

@@ -1,0 +1,111 @@
+export interface ErrorCase {
+  readonly status: number
+  readonly messages: string
+  readonly chat: string
+  readonly code: string | null
+  readonly elsewhere: string | null
+}
+
+/** Router contract §2.3, the closed table. `elsewhere: null` marks a case that only the dialect paths can meet. */
+export const routerErrors = {
+  bad_request: {
+    status: 400,
+    messages: 'invalid_request_error',
+    chat: 'invalid_request_error',
+    code: 'router_bad_request',
+    elsewhere: 'bad_request',
+  },
+  unauthorized: {
+    status: 401,
+    messages: 'authentication_error',
+    chat: 'authentication_error',
+    code: 'router_key',
+    elsewhere: 'unauthorized',
+  },
+  budget: {
+    status: 402,
+    messages: 'billing_error',
+    chat: 'insufficient_quota',
+    code: 'router_budget',
+    elsewhere: 'budget',
+  },
+  forbidden: {
+    status: 403,
+    messages: 'permission_error',
+    chat: 'permission_error',
+    code: 'router_scope',
+    elsewhere: 'forbidden',
+  },
+  not_found: {
+    status: 404,
+    messages: 'not_found_error',
+    chat: 'invalid_request_error',
+    code: 'not_found',
+    elsewhere: 'not_found',
+  },
+  method_not_allowed: {
+    status: 405,
+    messages: 'invalid_request_error',
+    chat: 'invalid_request_error',
+    code: 'method_not_allowed',
+    elsewhere: 'method_not_allowed',
+  },
+  timeout_body: {
+    status: 408,
+    messages: 'timeout_error',
+    chat: 'timeout',
+    code: 'router_timeout',
+    elsewhere: 'timeout',
+  },
+  too_large: {
+    status: 413,
+    messages: 'request_too_large',
+    chat: 'invalid_request_error',
+    code: 'request_too_large',
+    elsewhere: 'too_large',
+  },
+  untranslatable: {
+    status: 422,
+    messages: 'invalid_request_error',
+    chat: 'invalid_request_error',
+    code: 'untranslatable',
+    elsewhere: null,
+  },
+  gate_failed: {
+    status: 422,
+    messages: 'invalid_request_error',
+    chat: 'invalid_request_error',
+    code: 'gate_failed',
+    elsewhere: null,
+  },
+  internal: {
+    status: 500,
+    messages: 'api_error',
+    chat: 'server_error',
+    code: 'router_internal',
+    elsewhere: 'internal',
+  },
+  upstream: {
+    status: 502,
+    messages: 'api_error',
+    chat: 'server_error',
+    code: 'upstream_unreachable',
+    elsewhere: 'upstream',
+  },
+  overloaded: {
+    status: 503,
+    messages: 'overloaded_error',
+    chat: 'server_error',
+    code: 'router_overloaded',
+    elsewhere: 'overloaded',
+  },
+  timeout_total: {
+    status: 504,
+    messages: 'timeout_error',
+    chat: 'timeout',
+    code: 'router_timeout',
+    elsewhere: 'timeout',
+  },
+} as const satisfies Record<string, ErrorCase>
+
+export type RouterErrorCase = keyof typeof routerErrors
