@@ -22,6 +22,24 @@ async function room(options: RoomOptions = {}) {
   return made
 }
 
+/** A question, and beside it a call that is open until it is let go. */
+function asksBesideACall(answered: Promise<void>): RoomOptions {
+  return {
+    manifest: { tools: ['http_request', 'ask_human'], egress: [{ host: 'far.example' }] },
+    ask: script([
+      says('', [
+        { name: 'ask_human', arguments: { prompt: 'may I?' } },
+        { name: 'http_request', arguments: { url: 'https://far.example/slow' } },
+      ]),
+      says('done'),
+    ]),
+    async outbound() {
+      await answered
+      return { status: 200, headers: {}, body: new Uint8Array(), truncated: false }
+    },
+  }
+}
+
 describe('a run', () => {
   it('goes from its input to its output, with a journal that holds as a chain', async () => {
     const { create, until, runs, engine } = await room({ manifest: { tools: ['wait'], limits: { maxTurns: 20 } } })
@@ -149,22 +167,7 @@ describe('a run that waits', () => {
 
   it('goes on at once when it was approved while a call beside the question was still open', async () => {
     const answered = Promise.withResolvers<void>()
-    const { create, until, engine, db, runs } = await room({
-      manifest: {
-        ...{ tools: ['http_request', 'ask_human'], egress: [{ host: 'far.example' }] },
-      },
-      ask: script([
-        says('', [
-          { name: 'ask_human', arguments: { prompt: 'may I?' } },
-          { name: 'http_request', arguments: { url: 'https://far.example/slow' } },
-        ]),
-        says('done'),
-      ]),
-      async outbound() {
-        await answered.promise
-        return { status: 200, headers: {}, body: new Uint8Array(), truncated: false }
-      },
-    })
+    const { create, until, engine, db, runs } = await room(asksBesideACall(answered.promise))
     const id = await create({ prompt: 'go' })
     engine.wake()
     const store = approvalStore(db, clearRecords)
@@ -181,18 +184,7 @@ describe('a run that waits', () => {
     const answered = Promise.withResolvers<void>()
     let refusals = 0
     const { create, until, engine, db } = await room({
-      manifest: { tools: ['http_request', 'ask_human'], egress: [{ host: 'far.example' }] },
-      ask: script([
-        says('', [
-          { name: 'ask_human', arguments: { prompt: 'may I?' } },
-          { name: 'http_request', arguments: { url: 'https://far.example/slow' } },
-        ]),
-        says('done'),
-      ]),
-      async outbound() {
-        await answered.promise
-        return { status: 200, headers: {}, body: new Uint8Array(), truncated: false }
-      },
+      ...asksBesideACall(answered.promise),
       wrap: db => ({
         ...db,
         async write(statements) {
