@@ -150,17 +150,12 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, shared = fa
       },
     ])
     const inputs = new Map(data?.rows.map(row => [String(row[0]), String(row[1])]))
-    const journals = new Map<string, JournalEntry[]>()
-    for (const row of events?.rows ?? []) {
-      const id = String(row[0])
-      const list = journals.get(id) ?? []
-      const body = records.open(String(row[2]), { record: id, field: `event ${row[3]}` })
-      list.push(readEvent(body, String(row[1])))
-      journals.set(id, list)
-    }
+    const journals = Map.groupBy(events?.rows ?? [], row => String(row[0]))
     return taken.map(row => {
       const id = String(row.id)
-      const found = journals.get(id) ?? []
+      const rows = journals.get(id) ?? []
+      const texts = rows.map(event => ({ stored: String(event[2]), field: `event ${event[3]}` }))
+      const found = records.openMany(texts, id).map((body, at) => readEvent(body, String(rows[at]![1])))
       const last = found.at(-1)
       return {
         id,

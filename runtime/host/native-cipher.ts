@@ -1,9 +1,12 @@
 import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, randomFillSync } from 'node:crypto'
-import type { RecordCipher } from '../vault/records.ts'
+import type { RecordCipher, SealedText } from '../vault/records.ts'
+import { openPage } from './sealed-page.ts'
 
 const ALGORITHM = 'aes-256-gcm'
 const NONCE = 12
 const TAG = 16
+/** Fewer texts than these are opened one by one: four take as long either way, and thirty a third of the time in a page (measured). */
+const PAGE_OF = 8
 
 /** Nonces of many seals at once: asking the system for each one costs as much as the cipher does. */
 const pool = Buffer.alloc(NONCE * 512)
@@ -45,10 +48,29 @@ function open(key: Uint8Array, sealed: Buffer, additional: string): Buffer {
   return plain
 }
 
+function openText(key: Uint8Array, sealed: string, additional: string): string {
+  return open(key, Buffer.from(sealed, 'base64url'), additional).toString()
+}
+
+function openMany(key: Uint8Array, texts: readonly SealedText[]): string[] {
+  const plain: string[] = []
+  while (plain.length < texts.length) {
+    const page = texts.length - plain.length < PAGE_OF ? [] : openPage(keyOf(key), texts, plain.length)
+    // These are the last few, or no page has room for the next one.
+    if (page.length === 0) {
+      const { sealed, additional } = texts[plain.length]!
+      page.push(openText(key, sealed, additional))
+    }
+    plain.push(...page)
+  }
+  return plain
+}
+
 /** Node's own, without a promise: run data is sealed and opened on the path of a step. */
 export const nativeCipher: RecordCipher = {
   seal: (key, text, additional) => seal(key, Buffer.from(text), additional).toString('base64url'),
-  open: (key, sealed, additional) => open(key, Buffer.from(sealed, 'base64url'), additional).toString(),
+  open: openText,
+  openMany,
   sealBytes: seal,
   openBytes: (key, sealed, additional) => open(key, Buffer.from(sealed), additional),
 }

@@ -4,7 +4,7 @@ import type { Db } from '../../shared/sql/db.ts'
 import type { Receipt } from '../../shared/wire/runtime/receipt.ts'
 import { genesis, linkHash, readEvent } from '../execution/journal/event.ts'
 import { modelsOf } from '../execution/journal/models-of.ts'
-import type { Records } from '../vault/records.ts'
+import type { Records, StoredText } from '../vault/records.ts'
 import { VaultError } from '../vault/vault.ts'
 import type { Walk } from './check-chain.ts'
 import type { RunFacts } from './payload.ts'
@@ -30,6 +30,16 @@ export function receiptStore(db: Db, records: Records, sha256: Sha256) {
       return open()
     } catch (error) {
       if (error instanceof VaultError && error.problem === 'broken') return undefined
+      throw error
+    }
+  }
+
+  /** Undefined: one of them does not open, and which is seen when each is opened by itself. */
+  function allOpened(texts: readonly StoredText[], runId: string): string[] | undefined {
+    try {
+      return records.openMany(texts, runId)
+    } catch (error) {
+      if (error instanceof VaultError) return undefined
       throw error
     }
   }
@@ -61,14 +71,17 @@ export function receiptStore(db: Db, records: Records, sha256: Sha256) {
         sql: 'select seq, hash, body from events where run_id = ? and seq > ? order by seq limit ?',
         args: [runId, count, PAGE],
       })
-      for (const row of rows) {
+      const texts = rows.map((row, at) => ({ stored: String(row.body), field: `event ${count + 1 + at}` }))
+      const bodies = allOpened(texts, runId)
+      for (const [at, { stored, field }] of texts.entries()) {
+        const row = rows[at]!
         const seq = count + 1
-        const body = opened(() => records.open(String(row.body), { record: runId, field: `event ${seq}` }))
+        const body = bodies ? bodies[at] : opened(() => records.open(stored, { record: runId, field }))
         if (body === undefined) return broken(seq)
         head = linkHash(head, body, sha256)
         if (Number(row.seq) !== seq || row.hash !== head) return broken(seq)
         if (mayName(body, models)) for (const model of modelsOf([readEvent(body, head)])) models.add(model)
-        if (body.includes('"$blob":')) {
+        if (body.includes(BLOB)) {
           const digest = blobOf(body)
           blobs ??= await blobsOf(runId)
           if (digest !== undefined && blobs.get(digest) !== digest) return broken(seq)
@@ -124,7 +137,9 @@ export function receiptStore(db: Db, records: Records, sha256: Sha256) {
   }
 }
 
-const MODEL = '"model":"'
+/** Without the quotation mark in front, of which a body is full: a search that stops at each takes two to four times as long. */
+const MODEL = 'model":"'
+const BLOB = '$blob":'
 
 /**
  * Whether an event may name a model that is not known yet: most repeat one, and reading each would take most of the time. A name with a

@@ -172,10 +172,8 @@ export function runStore(db: Db, records: Records) {
         sql: 'select hash, body, seq from events where run_id = ? and seq >= ? order by seq limit ?',
         args: [runId, fromSeq, most],
       })
-      return rows.map(row => {
-        const body = records.open(String(row.body), { record: runId, field: `event ${row.seq}` })
-        return readEvent(body, String(row.hash))
-      })
+      const texts = rows.map(row => ({ stored: String(row.body), field: `event ${row.seq}` }))
+      return records.openMany(texts, runId).map((body, at) => readEvent(body, String(rows[at]!.hash)))
     },
 
     /** Status and how far recoveries had come: what a step list and a stream need besides the events. */
