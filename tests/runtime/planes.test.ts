@@ -1,0 +1,210 @@
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { createLog } from '../../shared/log/log.ts'
+import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
+import type { PoolCredential } from '../../shared/wire/runtime/node.ts'
+import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
+import type { Session, TurnReply } from '../../shared/wire/runtime/session.ts'
+import { type NodeRoom, nodeRoom, until } from './node-room.ts'
+import { siblings } from './siblings.ts'
+
+const TIMES = { heartbeatMs: 600_000, lostMs: 3_600_000, maxStreamMs: 3_600_000, readMs: 2000 }
+const labels = { 'waybill.pool': 'default' }
+
+let folder: string
+let group: Awaited<ReturnType<typeof siblings>>
+let one: NodeRoom
+/** The control plane that the node dials. */
+let dialled: number
+/** Everything that one control plane sends to another. */
+let sent: { request: Request; from: number }[]
+let lines: string
+
+const [A, B] = [0, 1]
+const at = (number: number) => group[number]!
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'waybill-planes-'))
+  sent = []
+  lines = ''
+  dialled = A
+  // Nothing comes by a heartbeat here: what is to be quick has to be told.
+  const log = createLog({
+    filter: { all: 'debug', byTarget: new Map() },
+    write(line) {
+      lines += line
+    },
+  })
+  group = await siblings(2, { url: join(folder, 'control.db'), tunnel: TIMES, log }, async (request, from) => {
+    sent.push({ request: request.clone() as Request, from })
+    return request
+  })
+  one = await nodeRoom(at(A), folder, { gateway: () => at(dialled).runtime.nodes.gateway })
+  await online(one)
+  await at(B).json(201, 'POST', '/v1/agents', {
+    ...{ name: 'worker', labels },
+    manifest: { systemPrompt: 'canary-system', tools: ['wait', 'wait_signal'], approvals: { tools: ['wait'] } },
+  })
+})
+afterEach(async () => {
+  await one.close()
+  await Promise.all(group.map(plane => plane.close()))
+  await rm(folder, { recursive: true, force: true })
+})
+
+const online = (node: NodeRoom, plane = A) =>
+  until(async () => {
+    const { status } = await at(plane).json<{ status: string }>(200, 'GET', `/v1/nodes/${node.identity.nodeId}`)
+    return status === 'online'
+  }, 'the node is online')
+const start = (prompt: string, plane = B) =>
+  at(plane).json<Run>(201, 'POST', '/v1/runs', { agentName: 'worker', input: { prompt } })
+const summary = (id: string) => at(B).json<Run>(200, 'GET', `/v1/runs/${id}?fields=summary`)
+const ended = (id: string) => until(async () => isTerminal((await summary(id)).status), `run ${id} ends`)
+
+describe('a node that has dialled one of two control planes', () => {
+  it('takes a run of the other one at once, and shows it there and nowhere in between', async () => {
+    const began = performance.now()
+    const { id } = await start('canary-input')
+    await ended(id)
+    expect(performance.now() - began).toBeLessThan(4000)
+    const run = await at(B).json<Run>(200, 'GET', `/v1/runs/${id}`)
+    expect(run).toMatchObject({ status: 'succeeded', nodeId: one.identity.nodeId, input: { prompt: 'canary-input' } })
+    expect(await at(A).json<Run>(200, 'GET', `/v1/runs/${id}`)).toEqual(run)
+    const [listed] = await at(B).json<Run[]>(200, 'GET', '/v1/runs')
+    expect(listed).toEqual(run)
+    const agent = await at(B).json<{ manifest: { systemPrompt: string } }>(200, 'GET', '/v1/agents/worker')
+    expect(agent.manifest.systemPrompt).toBe('canary-system')
+
+    const passed = await Promise.all(sent.map(async ({ request }) => Buffer.from(await request.arrayBuffer())))
+    expect(passed.length).toBeGreaterThan(0)
+    const names = (await readdir(folder)).filter(name => name.startsWith('control.db'))
+    const files = (await Promise.all(names.map(name => readFile(join(folder, name), 'latin1')))).join('')
+    for (const text of [...passed.map(bytes => bytes.toString('latin1')), lines, files]) {
+      expect(text).not.toMatch(/canary-(?:input|system)/)
+      expect(text.includes(id) && text !== files && text !== lines).toBe(false)
+    }
+  })
+
+  it('holds a session that is opened and talked with at the other one', async () => {
+    const { id } = await at(B).json<Session>(201, 'POST', '/v1/sessions', { agentName: 'worker' })
+    const stream = await at(B).events(`/v1/sessions/${id}/events`)
+    const first = await at(B).json<TurnReply>(200, 'POST', `/v1/sessions/${id}/messages`, { content: 'one' })
+    expect(first).toMatchObject({ status: 'completed', text: expect.stringContaining('one') })
+    const second = await at(A).json<TurnReply>(200, 'POST', `/v1/sessions/${id}/messages`, { content: 'two' })
+    expect(second).toMatchObject({ status: 'completed', text: expect.stringContaining('two') })
+    const ends: unknown[] = []
+    while (ends.length < 2) {
+      const event = await stream.next()
+      if (event?.event === 'message_completed') ends.push(event.data.text)
+    }
+    expect(ends).toEqual([first.text, second.text])
+    await stream.stop()
+    await at(B).json(200, 'POST', `/v1/sessions/${id}/stop`, {})
+    expect((await at(B).call('DELETE', `/v1/sessions/${id}`)).status).toBe(204)
+  })
+
+  it('is given credentials, drained, joined by another node and removed through the other one', async () => {
+    const nodeId = one.identity.nodeId
+    const secret = { secret: { name: 'TOKEN', value: 'canary-secret' } }
+    await at(B).json(200, 'PUT', '/v1/pools/default/credentials', secret)
+    await until(async () => {
+      const [kept] = await at(B).json<PoolCredential[]>(200, 'GET', '/v1/pools/default/credentials')
+      return kept?.nodes[0]?.at !== undefined
+    }, 'the node has the secret')
+    const told: boolean[] = []
+    one.link.meddle.toNode = frame => {
+      if (frame.body.case === 'drain') told.push(frame.body.value.on)
+      return [frame]
+    }
+    // Its key comes from the node at the other control plane.
+    const two = await nodeRoom(at(B), folder, { name: 'two' })
+    await online(two, B)
+    await at(B).json(200, 'POST', `/v1/nodes/${nodeId}/drain`, {})
+    await until(async () => told.at(-1) === true, 'the node knows that it is drained')
+    await at(B).json(200, 'POST', `/v1/nodes/${nodeId}/undrain`, {})
+    await until(async () => told.at(-1) === false, 'the node knows that it is not')
+    let proofs = 0
+    const { refresh } = one.link.transport
+    one.link.transport.refresh = request => {
+      proofs++
+      return refresh(request)
+    }
+    expect((await at(B).call('DELETE', `/v1/nodes/${nodeId}?force=true`)).status).toBe(204)
+    await until(async () => proofs > 0, 'its stream is ended')
+    await two.close()
+  })
+
+  it('is offline in words when its control plane is gone, and there again when it has dialled the other one', async () => {
+    const { id } = await start('/call wait_signal {"name":"go"}')
+    await until(async () => {
+      const { eventCount } = await at(B).json<JournalExport>(200, 'GET', `/v1/runs/${id}/journal`)
+      return eventCount === 3
+    }, 'it waits')
+    const { id: session } = await at(B).json<Session>(201, 'POST', '/v1/sessions', { agentName: 'worker' })
+    one.link.cut()
+    await at(A).close()
+    const refused = await at(B).call('GET', `/v1/runs/${id}`)
+    expect([refused.status, await refused.json()]).toMatchObject([503, { code: 'node_offline' }])
+    const unsaid = await at(B).call('POST', `/v1/sessions/${session}/messages`, { content: 'hello' })
+    expect([unsaid.status, await unsaid.json()]).toMatchObject([503, { code: 'node_offline' }])
+    expect((await at(B).call('POST', '/v1/sessions', { agentName: 'worker' })).status).toBe(503)
+
+    await at(B).json(204, 'POST', `/v1/runs/${id}/signals/go`, { value: 'canary-value' })
+    dialled = B
+    one.link.mend()
+    await ended(id)
+    const passed = sent.length
+    const run = await at(B).json<Run>(200, 'GET', `/v1/runs/${id}`)
+    expect(run.output).toMatchObject({ result: expect.stringContaining('canary-value') })
+    const reply = await at(B).json<TurnReply>(200, 'POST', `/v1/sessions/${session}/messages`, { content: 'back' })
+    expect(reply.status).toBe('completed')
+    expect(sent.length).toBe(passed)
+  })
+})
+
+describe('what one control plane asks another', () => {
+  const path = '/internal/plane'
+  const post = (body: BodyInit, headers: Record<string, string> = {}) =>
+    at(A).runtime.fetch(new Request(`${at(A).origin}${path}`, { method: 'POST', body, headers }))
+
+  /** A request as it went from one to the other. */
+  async function real(): Promise<Uint8Array<ArrayBuffer>> {
+    const { id } = await start('hello')
+    await ended(id)
+    sent = []
+    await at(B).json(200, 'GET', `/v1/runs/${id}`)
+    const [{ request } = { request: undefined }] = sent
+    expect(new URL(request!.url).pathname).toBe(path)
+    return new Uint8Array(await request!.arrayBuffer())
+  }
+
+  it('is refused when it is unsigned, changed, repeated or sent to another one', async () => {
+    const bytes = await real()
+    const cases: Record<string, BodyInit> = {
+      empty: '',
+      'a key of the API': '{"ask":"read"}',
+      noise: crypto.getRandomValues(new Uint8Array(500)),
+      repeated: bytes,
+      cut: bytes.slice(0, -1),
+      longer: new Uint8Array([...bytes, 0]),
+      ...Object.fromEntries(
+        [0, 31, 32, bytes.length - 1].map(place => [`byte ${place}`, bytes.map((b, i) => (i === place ? b ^ 1 : b))]),
+      ),
+    }
+    for (const [name, body] of Object.entries(cases)) {
+      const answer = await post(body, { authorization: `Bearer wb_live_${'k'.repeat(43)}` })
+      expect([name, answer.status, ((await answer.json()) as { code: string }).code]).toEqual([
+        name,
+        401,
+        'unauthorized',
+      ])
+    }
+    const elsewhere = await at(B).runtime.fetch(new Request(`${at(B).origin}${path}`, { method: 'POST', body: bytes }))
+    expect(elsewhere.status).toBe(401)
+    expect((await at(A).call('GET', path)).status).toBe(404)
+    expect(JSON.stringify(await (await at(A).call('GET', '/openapi.json')).json())).not.toContain('internal/plane')
+  })
+})
