@@ -284,9 +284,14 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     sealTexts: (...of) => nodes.sealTexts(...of),
     deleting: [(agent, nowMs) => nodes.deleting(agent, nowMs), endRuns, disableSchedules, stopSessions],
   })
-  const sessions = conversing(db, records, ({ event, data }) => {
-    if (event === 'message_delta') options.seat?.said(data)
-  })
+  const sessions = conversing(
+    db,
+    records,
+    ({ event, data }) => {
+      if (event === 'message_delta') options.seat?.said(data)
+    },
+    session => nodes.wanted?.(session),
+  )
   const ownNode = options.seat ? async () => options.seat!.nodeId : embeddedNode(db, newId)
   let nodeId = ''
   const { outside, routerFetch, demo, providers: environment, providerDeadlines: deadlines } = options

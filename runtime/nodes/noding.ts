@@ -19,6 +19,7 @@ import type { Idempotent } from '../idempotency/idempotent.ts'
 import type { Admit, AgentVersion } from '../runs/service.ts'
 import type { RunStore } from '../runs/store.ts'
 import type { Conversing } from '../sessions/conversing.ts'
+import { saidSince } from '../sessions/said-since.ts'
 import type { Held } from '../sessions/service.ts'
 import { announce } from '../webhooks/announce.ts'
 import { dispatcher, textsPlace } from './dispatcher.ts'
@@ -27,6 +28,7 @@ import { enrolment } from './enrolment.ts'
 import { farApprovals, signalPlace } from './far-approvals.ts'
 import { farChildren } from './far-children.ts'
 import { farData } from './far-data.ts'
+import { farHearing } from './far-hearing.ts'
 import { type FarRuns, farRuns } from './far-runs.ts'
 import { farSessions } from './far-sessions.ts'
 import { farStore } from './far-store.ts'
@@ -82,6 +84,8 @@ const SWEEP_MS = 5_000
 /** So often a run is offered to nodes that refuse it. */
 const MOST_OFFERS = 5
 const SWEPT = 200
+/** So long another control plane waits for the next piece of a turn before it asks again. */
+const SAID_MS = 1000
 
 export type Noding = ReturnType<typeof noding>
 
@@ -125,6 +129,8 @@ export function noding(options: NodingOptions) {
 
   const sessions = farSessions({ db, far, nodes: store, reach, data, engaged: () => engaged })
   const talk = farTalk({ far, sessions: sessions.store(options.conversing.store), live: options.conversing.live, log })
+
+  const hearing = planes && farHearing({ far, reach, planes, live: options.conversing.live })
 
   const shared = {
     turn: talk,
@@ -293,12 +299,15 @@ export function noding(options: NodingOptions) {
     end,
     engaged: () => engaged,
     credentials,
+    /** Somebody here wants the pieces of a turn that is not executed here. */
+    wanted: hearing?.wanted,
     /** What other control planes may ask of this one. */
     plane:
       plane &&
       box &&
       ({
         ...{ url: plane.url, box, links, queued: offering.wake, now },
+        said: heard => saidSince(options.conversing.live, heard, Math.min(SAID_MS, times.readMs / 2)),
         // A read may bring texts along that were published here, and what seals them.
         maxBytes: 2 * options.maxBodyBytes + 65_536,
       } satisfies PlaneRouteDeps),
@@ -424,6 +433,7 @@ export function noding(options: NodingOptions) {
     async close(): Promise<void> {
       clearInterval(timer)
       await sweeping
+      hearing?.close()
       await gateway.close()
       await offering.idle()
       await telling.idle()

@@ -36,7 +36,12 @@ function room({ askedWith = key(1) } = {}) {
   const now = () => clock.now()
   const mounted = planeRoute({
     ...{ url: URL_A, box: planeBox(key(1)), links: { get: id => (id === 'one' ? link : undefined) } },
-    ...{ queued: () => asked.push('queued'), now, maxBytes: 10_000 },
+    ...{
+      queued: () => asked.push('queued'),
+      said: async () => ({ covered: true, again: false, events: [] }),
+      now,
+      maxBytes: 10_000,
+    },
   })
   app.route('/', mounted)
   const outcomes: unknown[] = []

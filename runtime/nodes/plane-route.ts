@@ -1,7 +1,9 @@
 import { Hono } from 'hono'
 import { ApiError } from '../../shared/http/api-error.ts'
 import { readBody } from '../../shared/http/body-limit.ts'
-import { type PlaneAsk, type PlaneReply, planeRequest } from '../../shared/wire/runtime/plane.ts'
+import { utf8 } from '../../shared/sign/bytes.ts'
+import { type PlaneAsk, type PlaneReply, type PlaneSaid, planeRequest } from '../../shared/wire/runtime/plane.ts'
+import type { HeardSoFar } from '../sessions/said-since.ts'
 import type { NodeLinks, ReadAnswered } from './node-link.ts'
 import { type PlaneBox, packed, unpacked } from './plane-box.ts'
 import { seenOnce } from './seen-once.ts'
@@ -16,6 +18,8 @@ export interface PlaneRouteDeps {
   links: Pick<NodeLinks, 'get'>
   /** Runs wait in the store. */
   queued: () => void
+  /** What is said here in a turn; waits a little for something. */
+  said: (heard: HeardSoFar) => Promise<PlaneSaid>
   now: () => Date
   maxBytes: number
 }
@@ -26,7 +30,7 @@ const NOTHING: ReadAnswered = { status: 0, body: new Uint8Array() }
  * What other control planes of this store ask about nodes that have dialled this one. It is no part of the API: only who has the master key
  * can ask, nobody else is told why it is refused, and request and answer are sealed.
  */
-export function planeRoute({ url, box, links, queued, now, maxBytes }: PlaneRouteDeps) {
+export function planeRoute({ url, box, links, queued, said, now, maxBytes }: PlaneRouteDeps) {
   const freshness = seenOnce(now().getTime())
 
   async function taken(request: Request) {
@@ -64,6 +68,8 @@ export function planeRoute({ url, box, links, queued, now, maxBytes }: PlaneRout
       case 'end':
         link.end()
         return NOTHING
+      case 'said':
+        return { status: 200, body: utf8(JSON.stringify(await said(asked))) }
       case 'here':
         return NOTHING
     }

@@ -36,12 +36,23 @@ export function planes({ own, box, now, readMs, asks, log }: PlanesDeps) {
   const open = inFlight()
   let complainedMs = Number.NEGATIVE_INFINITY
 
-  async function exchange(url: string, asked: PlaneAsk, body: Uint8Array): Promise<ReadAnswered | undefined> {
+  async function exchange(
+    url: string,
+    asked: PlaneAsk,
+    body: Uint8Array,
+    gone: AbortSignal | undefined,
+  ): Promise<ReadAnswered | undefined> {
+    const late = AbortSignal.timeout(readMs)
     const request: PlaneRequest = { atMs: now().getTime(), to: url, asked }
     const sealed = await box.ask(packed(request, body))
     const response = await own.fetch(
       new Request(new URL(PLANE_PATH, url), {
-        ...{ method: 'POST', body: sealed.bytes, redirect: 'error' as const, signal: AbortSignal.timeout(readMs) },
+        ...{
+          method: 'POST',
+          body: sealed.bytes,
+          redirect: 'error' as const,
+          signal: gone ? AbortSignal.any([late, gone]) : late,
+        },
         headers: { 'content-type': 'application/octet-stream', 'accept-encoding': 'identity' },
       }),
     )
@@ -71,9 +82,14 @@ export function planes({ own, box, now, readMs, asks, log }: PlanesDeps) {
     url: own.url,
 
     /** Undefined: it did not answer in time, or the node is not there. */
-    ask(url: string, asked: PlaneAsk, body: Uint8Array = utf8('')): Promise<ReadAnswered | undefined> {
+    ask(
+      url: string,
+      asked: PlaneAsk,
+      body: Uint8Array = utf8(''),
+      gone?: AbortSignal,
+    ): Promise<ReadAnswered | undefined> {
       return open.track(
-        exchange(url, asked, body).catch(error => {
+        exchange(url, asked, body, gone).catch(error => {
           asks.add(1, { outcome: 'unreachable' })
           log.debug('another control plane did not answer', { plane: url, error })
           return undefined

@@ -59,6 +59,12 @@ export function reach({ links, store, planes, now, lostMs }: ReachDeps) {
     /** The first of these nodes that can be asked; one that is here before one that is elsewhere. */
     first,
 
+    /** The address of the control plane that a node has dialled, where that is another one. */
+    async planeOf(nodeId: string): Promise<string | undefined> {
+      if (planes === undefined || links.get(nodeId) !== undefined) return undefined
+      return (await store.elsewhere({ ids: [nodeId] }, sinceMs()))[0]?.planeUrl
+    },
+
     /** Those of a pool; who is here comes first. */
     async of(tenantId: string, pool: string): Promise<Reached[]> {
       const here = links.of(tenantId, pool)

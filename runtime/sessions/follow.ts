@@ -37,6 +37,7 @@ export async function* follow(
   }
   // Before the first read, so that nothing falls between the read and the watching.
   const leave = live.watch(sessionId, {
+    pieces: true,
     told: stir,
     moved(state) {
       moved = state ?? 'deleted'

@@ -16,17 +16,33 @@ export interface Told {
 interface Log extends Told {
   /** The id of the last end of a turn here. */
   ended: number
+  /** Another process speaks, and is heard here. */
+  mirrored?: true
   speaking?: { runId: string; epoch: number; nextId: number; voice: TurnVoice; ending: boolean }
   characters: number
 }
 
 export interface Watcher {
+  /** It wants the pieces of a turn, and not only its end. */
+  pieces?: boolean
   /** Something was told here. */
   told?(event: Numbered): void
   /** How the store has the session now; undefined: it was deleted. */
   moved(state: SessionState | undefined): void
   /** The service stops. */
   closed(): void
+}
+
+/** What is heard here of a turn that another process executes. */
+export interface Mirror {
+  /** Nobody here speaks, and somebody listens. */
+  wanted(): boolean
+  /** The last event of the turn that was heard, and how many. */
+  heard(): { after: number; kept: number }
+  /** Told here as it was told there; true: the turn has ended. */
+  take(said: { again: boolean; events: readonly Numbered[] }): boolean
+  /** No more comes: what was heard of a turn without its end is void. */
+  end(): void
 }
 
 export interface TurnPlace {
@@ -43,6 +59,8 @@ export interface LiveOptions {
   mostCharacters?: number
   /** Hears everything that is told here, whoever else watches. */
   heard?: ((event: Numbered) => void) | undefined
+  /** Somebody wants the pieces of a turn that is not executed here. */
+  wanted?: ((session: SessionState) => void) | undefined
 }
 
 const KEPT_EVENTS = 1000
@@ -53,7 +71,7 @@ export type Live = ReturnType<typeof live>
  * What sessions say while they say it, for those who listen in this process. Of turns that other processes execute one query
  * every 200 ms, for all sessions that are watched, tells how they ended.
  */
-export function live({ store, heard, pollMs = 200, mostCharacters = 16 * 1024 * 1024 }: LiveOptions) {
+export function live({ store, heard, wanted, pollMs = 200, mostCharacters = 16 * 1024 * 1024 }: LiveOptions) {
   const logs = new Map<string, Log>()
   const watchers = new Map<string, Set<Watcher>>()
   let timer: ReturnType<typeof setTimeout> | undefined
@@ -106,6 +124,10 @@ export function live({ store, heard, pollMs = 200, mostCharacters = 16 * 1024 * 
         delete log.speaking
       }
       if (state === undefined) logs.delete(id)
+      // The end that the store has comes with its pieces, or the mirror ends.
+      if (log?.mirrored && state && state.status !== 'stopped' && state.lastEvent > lastOf(log)) continue
+      const unheard = state?.turnId !== undefined && log?.speaking === undefined && log?.mirrored === undefined
+      if (unheard && [...(watchers.get(id) ?? [])].some(({ pieces }) => pieces)) wanted?.(state)
       each(id, one => one.moved(state))
     }
   }
@@ -175,6 +197,7 @@ export function live({ store, heard, pollMs = 200, mostCharacters = 16 * 1024 * 
       })
       const speaking = { runId, epoch, nextId: base + (epoch - 1) * LIFE + 1, voice, ending: false }
       fresh.speaking = speaking
+      delete fresh.mirrored
       // Last in the order of the map: the newest is forgotten last.
       logs.delete(sessionId)
       logs.set(sessionId, fresh)
@@ -197,6 +220,45 @@ export function live({ store, heard, pollMs = 200, mostCharacters = 16 * 1024 * 
     forget({ sessionId, runId }: TurnPlace): void {
       const log = logs.get(sessionId)
       if (log?.speaking?.runId === runId) log.speaking.ending = false
+    },
+
+    /** Undefined: the turn is told here already. `base` is the session's last event before the turn. */
+    mirror(sessionId: string, base: number): Mirror | undefined {
+      const known = logs.get(sessionId)
+      if (known?.speaking || known?.mirrored) return undefined
+      const log: Log = known?.ended === base ? known : { from: base, ended: base, events: [], characters: 0 }
+      log.mirrored = true
+      logs.delete(sessionId)
+      logs.set(sessionId, log)
+      forgetOld()
+      const isMine = () => log.mirrored === true && logs.get(sessionId) === log
+      const drop = () => {
+        log.events = log.events.filter(({ id }) => id <= base)
+        log.characters = log.events.reduce((sum, event) => sum + sizeOf(event), 0)
+      }
+      return {
+        wanted: () => isMine() && watchers.has(sessionId) && !closed,
+        heard: () => ({ after: Math.max(base, lastOf(log)), kept: log.events.filter(({ id }) => id > base).length }),
+        take({ again, events }) {
+          if (!isMine()) return true
+          if (again) drop()
+          for (const event of events) {
+            const isEnd = event.event !== 'message_delta'
+            if (isEnd) {
+              delete log.mirrored
+              log.ended = event.id
+            }
+            tell(sessionId, log, event)
+            if (isEnd) return true
+          }
+          return false
+        },
+        end() {
+          if (!isMine()) return
+          delete log.mirrored
+          drop()
+        },
+      }
     },
 
     /** A turn has ended here, for good. */
@@ -228,6 +290,8 @@ export function stoppedEvent(
   const at = new Date(state.stoppedMs).toISOString()
   return { id: state.lastEvent, event: 'session_stopped', data: { sessionId, at, reason: state.stopReason } }
 }
+
+const lastOf = (log: Log): number => log.events.at(-1)?.id ?? log.from
 
 function sizeOf({ data }: Numbered): number {
   return 200 + ('delta' in data ? data.delta.length : 'text' in data ? data.text.length : 0)

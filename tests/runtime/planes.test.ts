@@ -2,6 +2,7 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { FoundModel, ModelCall } from '../../runtime/execution/models/model.ts'
 import { createLog } from '../../shared/log/log.ts'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { PoolCredential } from '../../shared/wire/runtime/node.ts'
@@ -162,6 +163,109 @@ describe('a node that has dialled one of two control planes', () => {
     const reply = await at(B).json<TurnReply>(200, 'POST', `/v1/sessions/${session}/messages`, { content: 'back' })
     expect(reply.status).toBe('completed')
     expect(sent.length).toBe(passed)
+  })
+})
+
+describe('a turn that a node at the other control plane speaks', () => {
+  let two: NodeRoom
+  let session: string
+  const idle = () => undefined
+  /** Lets the model say its next piece, or end. */
+  let next: (piece: string | undefined) => void
+  const model: FoundModel = {
+    id: 'test/talker',
+    prices: async () => () => 0,
+    async ask(_, { onDelta }: ModelCall) {
+      let text = ''
+      for (;;) {
+        const piece = await new Promise<string | undefined>(resolve => {
+          next = resolve
+        })
+        if (piece === undefined) break
+        text += piece
+        onDelta?.(piece)
+      }
+      const spent = { tokensIn: 1, tokensOut: 1, costNano: 0 }
+      return { text, toolCalls: [], stop: 'end', provider: 'test', model: 'test/talker', spent }
+    },
+  }
+  beforeEach(async () => {
+    two = await nodeRoom(at(A), folder, {
+      ...{ name: 'two', pool: 'talk', gateway: () => at(dialled).runtime.nodes.gateway },
+      models: { find: async () => model },
+    })
+    await online(two)
+    const talker = { name: 'talker', labels: { 'waybill.pool': 'talk' }, manifest: {} }
+    await at(B).json(201, 'POST', '/v1/agents', talker)
+    session = (await at(B).json<Session>(201, 'POST', '/v1/sessions', { agentName: 'talker' })).id
+    next = idle
+  })
+  afterEach(() => two.close())
+
+  const listen = (plane: number, headers = {}) => at(plane).events(`/v1/sessions/${session}/events`, headers)
+  const send = (content: string) => at(B).json<TurnReply>(200, 'POST', `/v1/sessions/${session}/messages`, { content })
+  async function say(piece: string | undefined) {
+    await until(async () => next !== idle, 'the model is asked')
+    const tell = next
+    next = idle
+    tell(piece)
+  }
+  async function heard(stream: Awaited<ReturnType<typeof listen>>) {
+    const { id, event, data = {} } = (await stream.next()) ?? {}
+    return [id, event, data.delta ?? data.text, data.seq]
+  }
+
+  it('is heard there as it is said, under the same ids, by whoever listens or comes back', async () => {
+    const [near, far] = [await listen(A), await listen(B)]
+    for (const pieces of [['canary-', 'one ', 'two'], ['three']]) {
+      const reply = send('speak')
+      for (const [seq, piece] of pieces.entries()) {
+        await say(piece)
+        // The next one is said when this one was heard at both.
+        const there = await heard(near)
+        expect(there).toEqual([expect.any(String), 'message_delta', piece, seq + 1])
+        expect(await heard(far)).toEqual(there)
+      }
+      const late = pieces.length > 1 ? await listen(B) : undefined
+      if (late) {
+        for (const piece of pieces) expect((await heard(late))[2]).toBe(piece)
+      }
+      await say(undefined)
+      const end = await heard(near)
+      expect(end).toEqual([expect.any(String), 'message_completed', pieces.join(''), undefined])
+      expect(await heard(far)).toEqual(end)
+      if (late) {
+        expect(await heard(late)).toEqual(end)
+        await late.stop()
+      }
+      expect((await reply).text).toBe(pieces.join(''))
+    }
+    await Promise.all([near.stop(), far.stop()])
+    const passed = await Promise.all(sent.map(async ({ request }) => Buffer.from(await request.arrayBuffer())))
+    for (const text of [...passed.map(bytes => bytes.toString('latin1')), lines]) expect(text).not.toContain('canary-')
+  })
+
+  it('has its end there also when its control plane is gone in the middle of it', async () => {
+    const far = await listen(B)
+    const reply = send('speak')
+    await say('one ')
+    expect((await heard(far)).slice(1)).toEqual(['message_delta', 'one ', 1])
+    two.link.cut()
+    await Promise.all([at(A).close(), one.close()])
+    dialled = B
+    await say('two')
+    await say(undefined)
+    two.link.mend()
+    const told: unknown[] = []
+    for (let event = await heard(far); ; event = await heard(far)) {
+      told.push(event[1])
+      if (event[1] !== 'message_delta') {
+        expect(event.slice(1, 3)).toEqual(['message_completed', 'one two'])
+        break
+      }
+    }
+    expect((await reply).text).toBe('one two')
+    await far.stop()
   })
 })
 
