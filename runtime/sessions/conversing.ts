@@ -1,6 +1,7 @@
 import type { Db } from '../../shared/sql/db.ts'
 import type { Records } from '../vault/records.ts'
-import { type Live, live, type Numbered } from './live.ts'
+import { type Live, live } from './live.ts'
+import type { Numbered } from './session-log.ts'
 import { type SessionState, type SessionStore, sessionStore } from './store.ts'
 import { turns } from './turns.ts'
 

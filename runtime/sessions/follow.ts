@@ -1,4 +1,5 @@
-import { type Live, type Numbered, stoppedEvent } from './live.ts'
+import { type Live, stoppedEvent } from './live.ts'
+import type { Numbered } from './session-log.ts'
 import type { SessionState, SessionStore } from './store.ts'
 
 export interface FollowDeps {

@@ -1,26 +1,9 @@
-import type { SessionEvent } from '../../shared/wire/runtime/session.ts'
+import { dropMirror, type Mirror, mirrorOn } from './mirror.ts'
 import type { StopReason, TurnEnd } from './session.ts'
+import { lastOf, type Numbered, type SessionLog, sizeOf, type Told } from './session-log.ts'
 import type { SessionState, SessionStore } from './store.ts'
 import { LIFE } from './store.ts'
 import { type TurnVoice, turnVoice } from './voice.ts'
-
-/** One event of a session's stream. */
-export type Numbered = { id: number } & SessionEvent
-
-/** What this process has told of a session: every event after `from` that was, and none that was taken back. */
-export interface Told {
-  from: number
-  events: Numbered[]
-}
-
-interface Log extends Told {
-  /** The id of the last end of a turn here. */
-  ended: number
-  /** Another process speaks, and is heard here. */
-  mirrored?: true
-  speaking?: { runId: string; epoch: number; nextId: number; voice: TurnVoice; ending: boolean }
-  characters: number
-}
 
 export interface Watcher {
   /** It wants the pieces of a turn, and not only its end. */
@@ -31,18 +14,6 @@ export interface Watcher {
   moved(state: SessionState | undefined): void
   /** The service stops. */
   closed(): void
-}
-
-/** What is heard here of a turn that another process executes. */
-export interface Mirror {
-  /** Nobody here speaks, and somebody listens. */
-  wanted(): boolean
-  /** The last event of the turn that was heard, and how many. */
-  heard(): { after: number; kept: number }
-  /** Told here as it was told there; true: the turn has ended. */
-  take(said: { again: boolean; events: readonly Numbered[] }): boolean
-  /** No more comes: what was heard of a turn without its end is void. */
-  end(): void
 }
 
 export interface TurnPlace {
@@ -64,6 +35,8 @@ export interface LiveOptions {
 }
 
 const KEPT_EVENTS = 1000
+/** Two seconds. */
+const MOST_LOOKS = 10
 
 export type Live = ReturnType<typeof live>
 
@@ -72,7 +45,7 @@ export type Live = ReturnType<typeof live>
  * every 200 ms, for all sessions that are watched, tells how they ended.
  */
 export function live({ store, heard, wanted, pollMs = 200, mostCharacters = 16 * 1024 * 1024 }: LiveOptions) {
-  const logs = new Map<string, Log>()
+  const logs = new Map<string, SessionLog>()
   const watchers = new Map<string, Set<Watcher>>()
   let timer: ReturnType<typeof setTimeout> | undefined
   let polling: Promise<void> | undefined
@@ -82,7 +55,7 @@ export function live({ store, heard, wanted, pollMs = 200, mostCharacters = 16 *
     for (const one of [...(watchers.get(sessionId) ?? [])]) what(one)
   }
 
-  function tell(sessionId: string, log: Log, event: Numbered): void {
+  function tell(sessionId: string, log: SessionLog, event: Numbered): void {
     heard?.(event)
     log.events.push(event)
     log.characters += sizeOf(event)
@@ -90,6 +63,7 @@ export function live({ store, heard, wanted, pollMs = 200, mostCharacters = 16 *
     while (log.events.length > KEPT_EVENTS) {
       const first = log.events[0]!
       if (log.speaking && 'turnId' in first.data && first.data.turnId === log.speaking.runId) break
+      if (log.mirrored && first.id > log.mirrored.base) break
       log.events.shift()
       log.characters -= sizeOf(first)
       log.from = first.id
@@ -106,7 +80,14 @@ export function live({ store, heard, wanted, pollMs = 200, mostCharacters = 16 *
     }
   }
 
-  function takeBack(log: Log, runId: string): void {
+  /** Last in the order of the map: the newest is forgotten last. */
+  function keep(sessionId: string, log: SessionLog): void {
+    logs.delete(sessionId)
+    logs.set(sessionId, log)
+    forgetOld()
+  }
+
+  function takeBack(log: SessionLog, runId: string): void {
     const kept = log.events.filter(({ event, data }) => event !== 'message_delta' || data.turnId !== runId)
     log.characters -= log.events.reduce((sum, event) => sum + sizeOf(event), 0)
     log.characters += kept.reduce((sum, event) => sum + sizeOf(event), 0)
@@ -124,8 +105,12 @@ export function live({ store, heard, wanted, pollMs = 200, mostCharacters = 16 *
         delete log.speaking
       }
       if (state === undefined) logs.delete(id)
-      // The end that the store has comes with its pieces, or the mirror ends.
-      if (log?.mirrored && state && state.status !== 'stopped' && state.lastEvent > lastOf(log)) continue
+      if (log?.mirrored && state && state.lastEvent > lastOf(log)) {
+        // Who has heard pieces of it hears its end after the last of them, where that comes.
+        const isHeard = lastOf(log) > log.mirrored.base
+        if (isHeard && state.status !== 'stopped' && ++log.mirrored.looks <= MOST_LOOKS) continue
+        dropMirror(log)
+      }
       const unheard = state?.turnId !== undefined && log?.speaking === undefined && log?.mirrored === undefined
       if (unheard && [...(watchers.get(id) ?? [])].some(({ pieces }) => pieces)) wanted?.(state)
       each(id, one => one.moved(state))
@@ -182,7 +167,7 @@ export function live({ store, heard, wanted, pollMs = 200, mostCharacters = 16 *
         again.voice.resume()
         return again.voice
       }
-      const fresh: Log = log ?? { from: base, ended: base, events: [], characters: 0 }
+      const fresh: SessionLog = log ?? { from: base, ended: base, events: [], characters: 0 }
       takeBack(fresh, runId)
       const voice = turnVoice({
         lastOnly,
@@ -198,10 +183,7 @@ export function live({ store, heard, wanted, pollMs = 200, mostCharacters = 16 *
       const speaking = { runId, epoch, nextId: base + (epoch - 1) * LIFE + 1, voice, ending: false }
       fresh.speaking = speaking
       delete fresh.mirrored
-      // Last in the order of the map: the newest is forgotten last.
-      logs.delete(sessionId)
-      logs.set(sessionId, fresh)
-      forgetOld()
+      keep(sessionId, fresh)
       return voice
     },
 
@@ -226,39 +208,13 @@ export function live({ store, heard, wanted, pollMs = 200, mostCharacters = 16 *
     mirror(sessionId: string, base: number): Mirror | undefined {
       const known = logs.get(sessionId)
       if (known?.speaking || known?.mirrored) return undefined
-      const log: Log = known?.ended === base ? known : { from: base, ended: base, events: [], characters: 0 }
-      log.mirrored = true
-      logs.delete(sessionId)
-      logs.set(sessionId, log)
-      forgetOld()
-      const isMine = () => log.mirrored === true && logs.get(sessionId) === log
-      const drop = () => {
-        log.events = log.events.filter(({ id }) => id <= base)
-        log.characters = log.events.reduce((sum, event) => sum + sizeOf(event), 0)
-      }
-      return {
-        wanted: () => isMine() && watchers.has(sessionId) && !closed,
-        heard: () => ({ after: Math.max(base, lastOf(log)), kept: log.events.filter(({ id }) => id > base).length }),
-        take({ again, events }) {
-          if (!isMine()) return true
-          if (again) drop()
-          for (const event of events) {
-            const isEnd = event.event !== 'message_delta'
-            if (isEnd) {
-              delete log.mirrored
-              log.ended = event.id
-            }
-            tell(sessionId, log, event)
-            if (isEnd) return true
-          }
-          return false
-        },
-        end() {
-          if (!isMine()) return
-          delete log.mirrored
-          drop()
-        },
-      }
+      const log: SessionLog = known?.ended === base ? known : { from: base, ended: base, events: [], characters: 0 }
+      keep(sessionId, log)
+      return mirrorOn(log, base, {
+        isKept: () => logs.get(sessionId) === log,
+        isWatched: () => watchers.has(sessionId) && !closed,
+        tell: event => tell(sessionId, log, event),
+      })
     },
 
     /** A turn has ended here, for good. */
@@ -289,10 +245,4 @@ export function stoppedEvent(
 ): Numbered {
   const at = new Date(state.stoppedMs).toISOString()
   return { id: state.lastEvent, event: 'session_stopped', data: { sessionId, at, reason: state.stopReason } }
-}
-
-const lastOf = (log: Log): number => log.events.at(-1)?.id ?? log.from
-
-function sizeOf({ data }: Numbered): number {
-  return 200 + ('delta' in data ? data.delta.length : 'text' in data ? data.text.length : 0)
 }

@@ -1,5 +1,6 @@
 import type { PlaneSaid } from '../../shared/wire/runtime/plane.ts'
-import type { Live, Numbered } from './live.ts'
+import type { Live } from './live.ts'
+import type { Numbered } from './session-log.ts'
 
 /** How far another process has come with what it hears of a turn. */
 export interface HeardSoFar {
@@ -41,10 +42,11 @@ export async function saidSince(
 function look(live: Pick<Live, 'told'>, { sessionId, base, after, kept }: HeardSoFar): PlaneSaid | undefined {
   const told = live.told(sessionId)
   if (told === undefined) return undefined
-  if (told.from > base) return { covered: false, again: false, events: [] }
+  if (told.from > after) return { covered: false, again: false, events: [] }
   const all = told.events.filter(isOfTurn).filter(({ id }) => id > base)
   const known = all.filter(({ id }) => id <= after).length
-  if (known !== kept) return { covered: true, again: true, events: all }
+  // Of a long turn that has ended the first pieces may be gone; they were heard.
+  if (told.from <= base && known !== kept) return { covered: true, again: true, events: all }
   return all.length > known ? { covered: true, again: false, events: all.slice(known) } : undefined
 }
 
