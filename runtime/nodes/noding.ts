@@ -5,7 +5,6 @@ import { toHex, utf8 } from '../../shared/sign/bytes.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
-import { coalesced } from '../../shared/time/coalesced.ts'
 import { sealTo } from '../../shared/tunnel/sealed-box.ts'
 import type { Backend } from '../../shared/wire/runtime/isolation.ts'
 import { isTerminal } from '../../shared/wire/runtime/run.ts'
@@ -19,16 +18,15 @@ import type { Idempotent } from '../idempotency/idempotent.ts'
 import type { Admit, AgentVersion } from '../runs/service.ts'
 import type { RunStore } from '../runs/store.ts'
 import type { Conversing } from '../sessions/conversing.ts'
-import { saidSince } from '../sessions/said-since.ts'
 import type { Held } from '../sessions/service.ts'
 import { announce } from '../webhooks/announce.ts'
+import { amongPlanes, type Plane } from './among-planes.ts'
 import { dispatcher, textsPlace } from './dispatcher.ts'
 import { ending } from './ending.ts'
 import { enrolment } from './enrolment.ts'
 import { farApprovals, signalPlace } from './far-approvals.ts'
 import { farChildren } from './far-children.ts'
 import { farData } from './far-data.ts'
-import { farHearing } from './far-hearing.ts'
 import { type FarRuns, farRuns } from './far-runs.ts'
 import { farSessions } from './far-sessions.ts'
 import { farStore } from './far-store.ts'
@@ -38,11 +36,7 @@ import { type IngestDeps, ingest } from './ingest.ts'
 import { provenBackends, statusOf } from './node.ts'
 import { nodeLinks } from './node-link.ts'
 import { EMBEDDED_POOL, POOL_LABEL } from './placement.ts'
-import { planeBox } from './plane-box.ts'
-import type { PlaneRouteDeps } from './plane-route.ts'
-import { planes as otherPlanes, type PlaneOptions } from './planes.ts'
 import { poolCredentials } from './pool-credentials.ts'
-import { reach as reaching } from './reach.ts'
 import { orderTo, standIn } from './stand-in.ts'
 import { nodeStore } from './store.ts'
 import { tookOver } from './took-over.ts'
@@ -76,7 +70,7 @@ export interface NodingOptions {
   /** After so long an absence of a node its runs end; 0: never. */
   lostAfterMs: number
   /** How other control planes of this store are reached and reach this one; undefined: they are not. */
-  plane?: (PlaneOptions & { masterKey: Uint8Array<ArrayBuffer> }) | undefined
+  plane?: Plane | undefined
 }
 
 const decoder = new TextDecoder()
@@ -84,8 +78,6 @@ const SWEEP_MS = 5_000
 /** So often a run is offered to nodes that refuse it. */
 const MOST_OFFERS = 5
 const SWEPT = 200
-/** So long another control plane waits for the next piece of a turn before it asks again. */
-const SAID_MS = 1000
 
 export type Noding = ReturnType<typeof noding>
 
@@ -95,19 +87,14 @@ export function noding(options: NodingOptions) {
   const { now } = clock
   const log = options.log.target('runtime.nodes')
   const times = { ...tunnelTimes, ...options.times }
-  const { plane } = options
-  const store = nodeStore(db, plane?.url ?? null)
+  const store = nodeStore(db, options.plane?.url ?? null)
   const far = farStore(db)
   const links = nodeLinks()
-  const box = plane && planeBox(plane.masterKey)
-  const planes =
-    plane &&
-    box &&
-    otherPlanes({
-      ...{ own: plane, box, now, readMs: times.readMs, log },
-      asks: metrics.counter('waybill_plane_asks_total', 'Questions to other control planes, by what came of them.'),
-    })
-  const reach = reaching({ links, store, planes, now, lostMs: times.lostMs })
+  const { maxBodyBytes, conversing } = options
+  const among = amongPlanes({
+    ...{ plane: options.plane, links, store, far, live: conversing.live, times, now, metrics, log, maxBodyBytes },
+  })
+  const { reach } = among
   const data = farData(reach, store)
   const credentials = poolCredentials({ db, nodes: store, reach, now, conceal: log.redact.register })
   const dropped = metrics.counter(
@@ -130,8 +117,6 @@ export function noding(options: NodingOptions) {
   const sessions = farSessions({ db, far, nodes: store, reach, data, engaged: () => engaged })
   const talk = farTalk({ far, sessions: sessions.store(options.conversing.store), live: options.conversing.live, log })
 
-  const hearing = planes && farHearing({ far, reach, planes, live: options.conversing.live })
-
   const shared = {
     turn: talk,
     ...{ db, now, dayOf, signFar: options.signFar, announce: options.announceMoved, ended: options.ended },
@@ -147,18 +132,7 @@ export function noding(options: NodingOptions) {
   const endNow = ending({ ...shared, far, nodes: store, wakeNode: reach.wake, orderTo: orderTo(reach, store) })
   const end: typeof endNow = (id, how) => inTurn(() => endNow(id, how))
   const offering = dispatcher({ db, log, now, links, far, nodes: store, versionOf: options.versionOf })
-  /** What no node here takes may be for one that is elsewhere. What another control plane tells is told to nobody. */
-  const telling = coalesced(
-    async () => {
-      await offering.idle()
-      if (await far.anyQueued()) await reach.tellQueued()
-    },
-    error => log.warn('other control planes could not be told that runs wait', { error }),
-  )
-  const dispatch = () => {
-    offering.wake()
-    if (planes) telling.wake()
-  }
+  const dispatching = among.dispatching(offering)
   let ownRuns: RunStore | undefined
   const child = farChildren({
     ...{ db, far, nodes: store, links, now, dayOf, dispatchMs, sha256: options.sha256, admit: options.admit },
@@ -299,18 +273,8 @@ export function noding(options: NodingOptions) {
     end,
     engaged: () => engaged,
     credentials,
-    /** Somebody here wants the pieces of a turn that is not executed here. */
-    wanted: hearing?.wanted,
-    /** What other control planes may ask of this one. */
-    plane:
-      plane &&
-      box &&
-      ({
-        ...{ url: plane.url, box, links, queued: offering.wake, now },
-        said: heard => saidSince(options.conversing.live, heard, Math.min(SAID_MS, times.readMs / 2)),
-        // A read may bring texts along that were published here, and what seals them.
-        maxBytes: 2 * options.maxBodyBytes + 65_536,
-      } satisfies PlaneRouteDeps),
+    wanted: among.wanted,
+    plane: among.route(offering),
     routes: {
       credentials,
       ...{ db, store, reach, end, openOn: far.openOn, idempotent: options.idempotent, now, newId },
@@ -330,7 +294,7 @@ export function noding(options: NodingOptions) {
     runs(runs: RunStore): FarRuns {
       ownRuns = runs
       return farRuns(runs, {
-        ...{ db, far, nodes: store, reach, data, end, dispatch, engaged: () => engaged, dispatchMs },
+        ...{ db, far, nodes: store, reach, data, end, dispatch: dispatching.wake, engaged: () => engaged, dispatchMs },
         ...{ embedded, sha256: options.sha256, versionOf: options.versionOf, labelsOf: options.labelsOf },
         sessions,
       })
@@ -417,7 +381,7 @@ export function noding(options: NodingOptions) {
     async start({ timers }: { timers: boolean }): Promise<void> {
       const known = !embedded.on || (await far.any())
       // Nodes may enrol elsewhere at any time.
-      engaged = known || plane !== undefined
+      engaged = known || options.plane !== undefined
       if (known || (await store.announced())) void wanted()
       if (timers) timer = setInterval(() => void this.sweep(), SWEEP_MS)
     },
@@ -433,11 +397,11 @@ export function noding(options: NodingOptions) {
     async close(): Promise<void> {
       clearInterval(timer)
       await sweeping
-      hearing?.close()
+      among.leave()
       await gateway.close()
       await offering.idle()
-      await telling.idle()
-      await planes?.close(times.readMs)
+      await dispatching.idle()
+      await among.close()
       await last
       await talk.idle()
     },

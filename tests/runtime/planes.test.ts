@@ -6,6 +6,7 @@ import type { FoundModel, ModelCall } from '../../runtime/execution/models/model
 import { createLog } from '../../shared/log/log.ts'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { PoolCredential } from '../../shared/wire/runtime/node.ts'
+import type { Receipt, VerifyResult } from '../../shared/wire/runtime/receipt.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import type { Session, TurnReply } from '../../shared/wire/runtime/session.ts'
 import { type NodeRoom, nodeRoom, until } from './node-room.ts'
@@ -22,6 +23,8 @@ let dialled: number
 /** Everything that one control plane sends to another. */
 let sent: { request: Request; from: number }[]
 let lines: string
+/** Before a commit of one of them. */
+let hold: ((from: number, sql: string) => Promise<void>) | undefined
 
 const [A, B] = [0, 1]
 const at = (number: number) => group[number]!
@@ -38,10 +41,15 @@ beforeEach(async () => {
       lines += line
     },
   })
-  group = await siblings(2, { url: join(folder, 'control.db'), tunnel: TIMES, log }, async (request, from) => {
-    sent.push({ request: request.clone() as Request, from })
-    return request
-  })
+  hold = undefined
+  group = await siblings(
+    2,
+    { url: join(folder, 'control.db'), tunnel: TIMES, log },
+    {
+      sent: (request, from) => sent.push({ request, from }),
+      before: async (from, sql) => hold?.(from, sql),
+    },
+  )
   one = await nodeRoom(at(A), folder, { gateway: () => at(dialled).runtime.nodes.gateway })
   await online(one)
   await at(B).json(201, 'POST', '/v1/agents', {
@@ -163,6 +171,66 @@ describe('a node that has dialled one of two control planes', () => {
     const reply = await at(B).json<TurnReply>(200, 'POST', `/v1/sessions/${session}/messages`, { content: 'back' })
     expect(reply.status).toBe('completed')
     expect(sent.length).toBe(passed)
+  })
+})
+
+describe('what two control planes decide at the same moment', () => {
+  /** The next such commit of that one waits until it is let go. */
+  function held(plane: number, what: string) {
+    const [came, go] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    hold = async (from, sql) => {
+      if (from !== plane || !sql.includes(what)) return
+      hold = undefined
+      came.resolve()
+      await go.promise
+    }
+    return { came: came.promise, go: go.resolve }
+  }
+  const cancel = (id: string) => at(B).json<Run>(200, 'POST', `/v1/runs/${id}/cancel`, {})
+  /** What stands about it everywhere. */
+  async function sealed(id: string) {
+    const receipt = await until(async () => {
+      const answer = await at(B).call('GET', `/v1/runs/${id}/receipt`)
+      return answer.ok && ((await answer.json()) as Receipt)
+    }, 'there is a receipt')
+    const journal = await at(B).json<JournalExport>(200, 'GET', `/v1/runs/${id}/journal`)
+    const verdict = await at(B).json<VerifyResult>(200, 'POST', '/v1/runs/receipts/verify', { receipt, journal })
+    const there = await one.db.execute({ sql: 'select status from runs where id = ?', args: [id] })
+    return {
+      ...{ run: (await summary(id)).status, receipt: receipt.payload.status, node: there.rows[0]?.status },
+      ...{ valid: verdict.valid, checks: verdict.checks, events: journal.eventCount },
+    }
+  }
+
+  it('is one: a run is cancelled at one of them while the other one gives it to its node', async () => {
+    one.link.cut()
+    const { id } = await start('/call wait {"seconds":0}')
+    const ending = held(B, 'reservations where run_id')
+    const cancelled = cancel(id)
+    await ending.came
+    one.link.mend()
+    await until(
+      async () => (await at(A).json<unknown[]>(200, 'GET', `/v1/runs/${id}/approvals`)).length > 0,
+      'it waits',
+    )
+    ending.go()
+    expect((await cancelled).status).toBe('cancelled')
+    expect(await sealed(id)).toMatchObject({
+      ...{ run: 'cancelled', receipt: 'cancelled', node: 'cancelled', valid: true },
+      checks: { signature: 'ok', journal: 'ok', record: 'ok' },
+    })
+  })
+
+  it('is one: a run is cancelled at one of them while the other one writes down its end', async () => {
+    const writing = held(A, 'insert into receipts')
+    const { id } = await start('hello')
+    await writing.came
+    expect((await cancel(id)).status).toBe('cancelled')
+    writing.go()
+    expect(await sealed(id)).toMatchObject({
+      ...{ run: 'cancelled', receipt: 'cancelled', node: 'succeeded', valid: true, events: 2 },
+      checks: { signature: 'ok', journal: 'ok', record: 'ok' },
+    })
   })
 })
 

@@ -1,11 +1,20 @@
 import type { RuntimeOptions } from '../../runtime/runtime.ts'
+import { openDb } from '../../shared/host/open-libsql.ts'
+import type { Db } from '../../shared/sql/db.ts'
 import { type Api, api } from './api.ts'
+
+export interface Meddling {
+  /** Sees what one sends to another. */
+  sent?: (request: Request, from: number) => void
+  /** Comes before each commit of one. */
+  before?: (from: number, sql: string) => Promise<void>
+}
 
 /** Control planes on one store that reach each other in this process; one that is closed is a refused connection. */
 export async function siblings(
   size: number,
   options: Partial<RuntimeOptions> & { url: string },
-  meddle: (request: Request, from: number) => Promise<Request> = async request => request,
+  { sent, before }: Meddling = {},
 ): Promise<(Api & { origin: string })[]> {
   const open = new Map<string, Api>()
   const group: (Api & { origin: string })[] = []
@@ -14,9 +23,19 @@ export async function siblings(
     const reach = async (request: Request) => {
       const there = open.get(new URL(request.url).origin)
       if (there === undefined) throw new TypeError('fetch failed')
-      return there.runtime.fetch(await meddle(request, number))
+      sent?.(request.clone() as Request, number)
+      return there.runtime.fetch(request)
     }
-    const made = await api({ masterKey: new Uint8Array(32).fill(7), ...options, plane: { url: origin, fetch: reach } })
+    const own = await openDb(options.url)
+    const db: Db = {
+      ...own,
+      async write(statements) {
+        await before?.(number, statements.map(one => (typeof one === 'string' ? one : one.sql)).join(';'))
+        return own.write(statements)
+      },
+    }
+    const plane = { url: origin, fetch: reach }
+    const made = await api({ masterKey: new Uint8Array(32).fill(7), ...options, db, plane })
     open.set(origin, made)
     group.push({
       ...made,
