@@ -146,6 +146,21 @@ describe('a node that has dialled one of two control planes', () => {
     await two.close()
   })
 
+  it('is waited for by both of them: a run that it will take is not given up at the other one', async () => {
+    await at(A).json(200, 'POST', `/v1/nodes/${one.identity.nodeId}/drain`, {})
+    const { id } = await start('hello')
+    await at(B).db.execute({ sql: 'update far_runs set dispatch_by_ms = 1 where run_id = ?', args: [id] })
+    await at(B).runtime.scheduled()
+    const { rows } = await at(B).db.execute('select state, dispatch_by_ms > 1 from far_runs')
+    expect(rows.map(row => [row[0], row[1]])).toEqual([['queued', 1]])
+    await at(B).json(200, 'POST', `/v1/nodes/${one.identity.nodeId}/undrain`, {})
+    await until(async () => {
+      await at(A).runtime.scheduled()
+      return isTerminal((await summary(id)).status)
+    }, 'it ends')
+    expect((await summary(id)).status).toBe('succeeded')
+  })
+
   it('is offline in words when its control plane is gone, and there again when it has dialled the other one', async () => {
     const { id } = await start('/call wait_signal {"name":"go"}')
     await until(async () => {
