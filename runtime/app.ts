@@ -32,6 +32,7 @@ import type { McpGrantsDeps } from './mcp-grants/deps.ts'
 import { mcpGrantsRoute } from './mcp-grants/route.ts'
 import { type MetricsDeps, metricsRoute } from './metrics/route.ts'
 import type { NodesDeps } from './nodes/deps.ts'
+import { type PlaneRouteDeps, planeRoute } from './nodes/plane-route.ts'
 import { nodesRoute } from './nodes/route.ts'
 import { platformNodesRoute } from './nodes/well-known.ts'
 import type { ProvidersDeps } from './providers/deps.ts'
@@ -74,6 +75,8 @@ export interface AppDeps extends HealthDeps, MetricsDeps {
   webhooks: WebhooksDeps
   connectors: ConnectorsDeps & { oauth: OAuthDeps; mcpGrants: McpGrantsDeps }
   nodes: NodesDeps
+  /** Undefined: no other control plane asks this one. */
+  plane: PlaneRouteDeps | undefined
   /** Whether runs are executed in this process. */
   embedded: boolean
   audit: AuditLog
@@ -85,6 +88,8 @@ export interface AppDeps extends HealthDeps, MetricsDeps {
 /** The HTTP surface of the runtime; every feature is mounted here and nowhere else. */
 export function runtimeApp(deps: AppDeps) {
   const app = new Hono<RuntimeHttpEnv>()
+  // Before the limit of a body: what one control plane asks another has a limit of its own.
+  if (deps.plane) app.route('/', planeRoute(deps.plane))
   app.use(requestId(), timing(deps.requestSeconds, deps.monotonic), announcedBodyLimit(deps.maxBodyBytes))
   app.route('/', healthRoute(deps))
   app.route('/', metricsRoute(deps))

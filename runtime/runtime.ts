@@ -46,6 +46,7 @@ import { hashedFacts } from './nodes/far-run.ts'
 import type { NodeGateway } from './nodes/gateway.ts'
 import { newsOf } from './nodes/news.ts'
 import { noding } from './nodes/noding.ts'
+import type { PlaneOptions } from './nodes/planes.ts'
 import type { Seat, SeatIdentity } from './nodes/seat.ts'
 import { seatChildren } from './nodes/seat-children.ts'
 import { seatOthers } from './nodes/seat-others.ts'
@@ -150,6 +151,8 @@ export interface RuntimeOptions {
   /** False: nothing is executed in this process, and every run goes to a node. Default: true. */
   embeddedNode?: boolean
   tunnel?: Partial<TunnelTimes>
+  /** How other control planes of this store reach this one, and it them; that takes a master key. Default: they do not. */
+  plane?: PlaneOptions | undefined
   /** How long a run waits for a node that could take it. Default: five minutes. */
   dispatchTimeoutMs?: number
   /** After so long an absence of a node its runs end; 0: never. Default: a day. */
@@ -281,9 +284,14 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     sealTexts: (...of) => nodes.sealTexts(...of),
     deleting: [(agent, nowMs) => nodes.deleting(agent, nowMs), endRuns, disableSchedules, stopSessions],
   })
-  const sessions = conversing(db, records, ({ event, data }) => {
-    if (event === 'message_delta') options.seat?.said(data)
-  })
+  const sessions = conversing(
+    db,
+    records,
+    ({ event, data }) => {
+      if (event === 'message_delta') options.seat?.said(data)
+    },
+    session => nodes.wanted?.(session),
+  )
   const ownNode = options.seat ? async () => options.seat!.nodeId : embeddedNode(db, newId)
   let nodeId = ''
   const { outside, routerFetch, demo, providers: environment, providerDeadlines: deadlines } = options
@@ -339,6 +347,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       },
     },
     times: options.tunnel,
+    plane: planeOf(options),
     dispatchMs: options.dispatchTimeoutMs ?? 300_000,
     lostAfterMs: options.nodeLostAfterMs ?? 86_400_000,
   })
@@ -452,6 +461,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     webhooks: hooks.webhooks,
     connectors,
     nodes: nodes.routes,
+    plane: nodes.plane,
     embedded,
     audit,
     draining: () => phase === 'draining',
@@ -506,6 +516,13 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       await parts.close()
     },
   }
+}
+
+function planeOf({ plane, masterKey: key }: RuntimeOptions) {
+  if (plane === undefined) return undefined
+  // Without it anybody could ask, so nothing starts.
+  if (key === undefined) throw new TypeError('control planes know each other by the master key, and there is none')
+  return { ...plane, masterKey: key }
 }
 
 const noWayOut: Outside['fetch'] = () => Promise.reject(new OutboundDenied('this host has no way out'))

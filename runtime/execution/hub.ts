@@ -45,7 +45,8 @@ export function hub(db: Db, isHere: (runId: string) => boolean) {
     if (elsewhere.length === 0) return
     const { rows } = await db.execute({
       sql: `select id, status in ('succeeded', 'failed', 'cancelled') as terminal,
-          (select coalesce(max(seq), 0) from events where run_id = id) as seq
+          max((select coalesce(max(seq), 0) from events where run_id = id),
+            coalesce((select event_seq from far_runs where run_id = id), 0)) as seq
         from runs where id in (select value from json_each(?))`,
       args: [JSON.stringify(elsewhere)],
     })

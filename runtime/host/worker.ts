@@ -153,6 +153,7 @@ function refuseFiles(vars: Vars): void {
 const OF_OTHER_HOSTS: Readonly<Record<string, string>> = {
   PLATFORM_MASTER_KEY_FILE: 'this host has no files; put the key into PLATFORM_MASTER_KEY',
   PLATFORM_TUNNEL_BIND: 'nodes cannot dial in to this host; run a control plane on Node on the same store for them',
+  PLATFORM_PLANE_URL: 'this host asks no other control planes for their nodes; ask one that runs on Node',
 }
 
 /** The address that the edge saw; it sets this header itself and lets none through. */

@@ -1,6 +1,7 @@
 import type { Log } from '../../shared/log/log.ts'
 import { toHex, utf8 } from '../../shared/sign/bytes.ts'
 import type { Db } from '../../shared/sql/db.ts'
+import { coalesced } from '../../shared/time/coalesced.ts'
 import { sealTo } from '../../shared/tunnel/sealed-box.ts'
 import { isolationValues } from '../../shared/wire/runtime/isolation.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
@@ -44,8 +45,6 @@ const CHUNK = 64
 
 /** Hands queued runs to nodes that are connected, able and not full; the least busy first. */
 export function dispatcher({ db, log, now, links, far, nodes, versionOf }: DispatcherDeps) {
-  let working: Promise<void> | undefined
-  let again = false
   const sealed = new Map<string, Uint8Array>()
 
   async function manifestOf(run: FarRun, poolKey: Uint8Array<ArrayBuffer>): Promise<Uint8Array> {
@@ -121,20 +120,5 @@ export function dispatcher({ db, log, now, links, far, nodes, versionOf }: Dispa
     }
   }
 
-  return {
-    /** Cheap to call often: looks do not pile up. */
-    wake(): void {
-      again = true
-      working ??= (async () => {
-        while (again) {
-          again = false
-          await once().catch(error => log.error('runs could not be handed to nodes', { error }))
-        }
-        working = undefined
-      })()
-    },
-    idle: async (): Promise<void> => {
-      while (working) await working
-    },
-  }
+  return coalesced(once, error => log.error('runs could not be handed to nodes', { error }))
 }

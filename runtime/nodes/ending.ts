@@ -2,7 +2,7 @@ import type { InStatement } from '@libsql/client/web'
 import type { Db } from '../../shared/sql/db.ts'
 import { isTerminal, type RunErrorCode } from '../../shared/wire/runtime/run.ts'
 import type { FarRun } from './far-run.ts'
-import type { FarEnd, FarStore } from './far-store.ts'
+import { type FarEnd, type FarStore, isMoved } from './far-store.ts'
 import { EMPTY_OUTPUT_HASH, type IngestDeps } from './ingest.ts'
 import type { OrderTo } from './stand-in.ts'
 import type { NodeStore } from './store.ts'
@@ -43,7 +43,9 @@ export function ending({
   now,
   turn,
 }: EndingDeps) {
-  return async (id: string, { status, code, message, reason, final = false }: EndingHere): Promise<boolean> => {
+  /** False: it had ended. Undefined: it is not any more as it was read. */
+  async function once(id: string, how: EndingHere): Promise<boolean | undefined> {
+    const { status, code, message, reason, final = false } = how
     const run = await far.get(id)
     if (run === undefined || isTerminal(run.status)) return false
     const finishedMs = now().getTime()
@@ -54,7 +56,7 @@ export function ending({
     const told = run.state === 'offered' || run.state === 'accepted'
     const near = told ? run.nodeId : run.pinned
     const node = near === undefined ? undefined : await orderTo(near)
-    const statements: InStatement[] = far.end(run, end)
+    const statements: InStatement[] = [far.asRead(run), ...far.end(run, end)]
     if (told && node !== undefined) {
       statements.push(far.state(id, 'ending'), nodes.frame(node, await cancelFrame(id, reason ?? message ?? '', false)))
     }
@@ -72,12 +74,27 @@ export function ending({
       statements.push(...far.sealed(sealed, known, await signFar(sealed, end), finishedMs))
     }
     turn.ending(run)
-    await db.write([...statements, ...announce([{ runId: id, epoch: run.epoch, status, atMs: finishedMs }])])
+    try {
+      await db.write([...statements, ...announce([{ runId: id, epoch: run.epoch, status, atMs: finishedMs }])])
+    } catch (error) {
+      if (!isMoved(error)) throw error
+      // How it ended elsewhere, if it did.
+      turn.ended(run)
+      return undefined
+    }
     ended(status)
     watched(id, run.eventSeq, true)
     turn.ended(run)
     if (node !== undefined) wakeNode(node)
     return true
+  }
+
+  return async (id: string, how: EndingHere): Promise<boolean> => {
+    // Each time somebody else has come a step further with it, and there are few.
+    for (;;) {
+      const done = await once(id, how)
+      if (done !== undefined) return done
+    }
   }
 }
 

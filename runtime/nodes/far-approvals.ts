@@ -5,14 +5,14 @@ import type { ApprovalRow, ApprovalStore } from '../approvals/store.ts'
 import type { farData } from './far-data.ts'
 import { offline } from './far-data.ts'
 import type { FarRun } from './far-run.ts'
-import type { NodeLinks } from './node-link.ts'
+import type { Reach } from './reach.ts'
 import { orderTo } from './stand-in.ts'
 import type { NodeStore } from './store.ts'
 
 export interface FarApprovalsDeps {
   db: Db
   nodes: NodeStore
-  links: NodeLinks
+  reach: Reach
   data: ReturnType<typeof farData>
   farOf: (runId: string) => Promise<FarRun | undefined>
 }
@@ -21,7 +21,7 @@ export const decisionPlace = (approvalId: string): string => `decision/${approva
 export const signalPlace = (runId: string): string => `signal/${runId}`
 
 /** Questions of runs on nodes: what is asked stands on the node, that it was asked and decided stands here. */
-export function farApprovals(approvals: ApprovalStore, { db, nodes, links, data, farOf }: FarApprovalsDeps) {
+export function farApprovals(approvals: ApprovalStore, { db, nodes, reach, data, farOf }: FarApprovalsDeps) {
   async function withTexts(rows: readonly ApprovalRow[]): Promise<{ rows: ApprovalRow[]; away: boolean }> {
     const empty = rows.filter(({ prompt }) => prompt === '')
     if (empty.length === 0) return { rows: [...rows], away: false }
@@ -79,7 +79,7 @@ export function farApprovals(approvals: ApprovalStore, { db, nodes, links, data,
         ...{ runId: run.id, approvalId: id, decision: approve ? 'approve' : 'reject' },
         detailSealed: await sealTo(poolKey, utf8(JSON.stringify(detail)), decisionPlace(id)),
       }
-      const node = await orderTo(links, nodes)(run.nodeId)
+      const node = await orderTo(reach, nodes)(run.nodeId)
       const { controlBytes } = await import('../../shared/tunnel/control-bytes.ts')
       const frame = controlBytes({ case: 'approval', value })
       const [decided] = await db.write([
@@ -95,7 +95,7 @@ export function farApprovals(approvals: ApprovalStore, { db, nodes, links, data,
           args: [node, frame, id, atMs, by],
         },
       ])
-      links.get(node)?.wake()
+      reach.wake(node)
       return decided?.rowsAffected === 1
     },
   }

@@ -6,7 +6,8 @@ import type { ManifestTexts, SealedTexts } from '../agents/texts.ts'
 import { type JournalEntry, readEvent } from '../execution/journal/event.ts'
 import type { TurnEnd } from '../sessions/session.ts'
 import type { FarRun } from './far-run.ts'
-import type { NodeLinks, ReadAsked } from './node-link.ts'
+import type { ReadAsked } from './node-link.ts'
+import type { Reach, Reached } from './reach.ts'
 import { standIn } from './stand-in.ts'
 import type { NodeStore } from './store.ts'
 
@@ -37,10 +38,13 @@ export const offline = (what: string): ApiError<'node_offline'> =>
   new ApiError('node_offline', `${what} is kept by a node that is away or does not answer: try again when it is back`)
 
 /** What only nodes have, asked of them each time and kept nowhere here. */
-export function farData(links: NodeLinks, nodes: Pick<NodeStore, 'sharing'>) {
+export function farData(reach: Reach, nodes: Pick<NodeStore, 'sharing'>) {
   async function ask<T>(nodeId: string | undefined, asked: ReadAsked): Promise<T | undefined> {
-    const link = nodeId === undefined ? undefined : await standIn(links, nodes, nodeId)
-    const answer = await link?.read(asked)
+    return read<T>(nodeId === undefined ? undefined : await standIn(reach, nodes, nodeId), asked)
+  }
+
+  async function read<T>(node: Reached | undefined, asked: ReadAsked): Promise<T | undefined> {
+    const answer = await node?.read(asked)
     if (answer === undefined || answer.status !== 200) return undefined
     return JSON.parse(decoder.decode(answer.body)) as T
   }
@@ -83,8 +87,8 @@ export function farData(links: NodeLinks, nodes: Pick<NodeStore, 'sharing'>) {
 
     /** What a version of an agent says that only the nodes of its pool can read. */
     async texts(tenantId: string, versionId: string, { pool, box }: SealedTexts): Promise<ManifestTexts> {
-      for (const { nodeId } of links.of(tenantId, pool)) {
-        const found = await ask<ManifestTexts>(nodeId, { kind: 'texts', id: versionId, box })
+      for (const node of await reach.of(tenantId, pool)) {
+        const found = await read<ManifestTexts>(node, { kind: 'texts', id: versionId, box })
         if (found) return found
       }
       throw offline(`the prompt of agent version ${versionId}, sealed to pool ${pool},`)
@@ -92,7 +96,7 @@ export function farData(links: NodeLinks, nodes: Pick<NodeStore, 'sharing'>) {
 
     /** The pool's private key, sealed by a node that has it to one that has not. */
     async poolKey(tenantId: string, pool: string, boxKeyHex: string): Promise<Uint8Array | undefined> {
-      for (const link of links.of(tenantId, pool)) {
+      for (const link of await reach.of(tenantId, pool)) {
         const answer = await link.read({ kind: 'pool-key', id: boxKeyHex })
         if (answer?.status === 200) return answer.body
       }

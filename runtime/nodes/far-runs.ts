@@ -17,8 +17,8 @@ import type { FarRun } from './far-run.ts'
 import type { FarSessions } from './far-sessions.ts'
 import type { FarStore } from './far-store.ts'
 import { provenBackends } from './node.ts'
-import type { NodeLinks } from './node-link.ts'
 import { type Placement, POOL_LABEL, place } from './placement.ts'
+import type { Reach } from './reach.ts'
 import { orderTo } from './stand-in.ts'
 import type { NodeStore } from './store.ts'
 
@@ -26,7 +26,7 @@ export interface FarRunsDeps {
   db: Db
   far: FarStore
   nodes: NodeStore
-  links: NodeLinks
+  reach: Reach
   data: ReturnType<typeof farData>
   end: (id: string, end: EndingHere) => Promise<boolean>
   dispatch: () => void
@@ -57,7 +57,7 @@ export type FarRuns = ReturnType<typeof farRuns>
  * node has is asked of it. A run that is here goes straight to the store that is wrapped.
  */
 export function farRuns(runs: RunStore, deps: FarRunsDeps) {
-  const { db, far, nodes, links, data, end, dispatch, sha256, embedded } = deps
+  const { db, far, nodes, reach, data, end, dispatch, sha256, embedded } = deps
 
   /** A fork begins with a part of a journal, so it goes to where that is. */
   async function forkPlacement({ forkedFrom }: NewRun): Promise<PinnedPlacement | undefined> {
@@ -98,7 +98,7 @@ export function farRuns(runs: RunStore, deps: FarRunsDeps) {
     return place({
       ...{ manifest: version.manifest, wanted, embedded },
       nodes: known.map(node => ({
-        ...{ pool: node.pool, backends: provenBackends(node), connected: links.get(node.id) !== undefined },
+        ...{ pool: node.pool, backends: provenBackends(node), connected: reach.connected(node) },
       })),
     })
   }
@@ -208,13 +208,13 @@ export function farRuns(runs: RunStore, deps: FarRunsDeps) {
       const found = await farOf(id)
       if (found === undefined) return runs.remove(id)
       if (!isTerminal(found.status)) return false
-      const node = found.nodeId === undefined ? undefined : await orderTo(links, nodes)(found.nodeId)
+      const node = found.nodeId === undefined ? undefined : await orderTo(reach, nodes)(found.nodeId)
       await db.write([
         ...(node === undefined ? [] : [nodes.frame(node, await cancelFrame(id, '', true))]),
         ...far.removal(id),
       ])
       const removed = await runs.remove(id)
-      if (node !== undefined) links.get(node)?.wake()
+      if (node !== undefined) reach.wake(node)
       return removed
     },
   }

@@ -7,7 +7,8 @@ import type { SessionStore } from '../sessions/store.ts'
 import type { farData } from './far-data.ts'
 import { offline } from './far-data.ts'
 import type { FarStore } from './far-store.ts'
-import type { NodeLinks } from './node-link.ts'
+import type { NodeLink } from './node-link.ts'
+import type { Reach } from './reach.ts'
 import { orderTo, standIn } from './stand-in.ts'
 import type { NodeStore } from './store.ts'
 
@@ -23,7 +24,7 @@ export interface FarSessionsDeps {
   db: Db
   far: FarStore
   nodes: Pick<NodeStore, 'frame' | 'sharing'>
-  links: NodeLinks
+  reach: Reach
   data: ReturnType<typeof farData>
   engaged: () => boolean
 }
@@ -31,7 +32,7 @@ export interface FarSessionsDeps {
 export type FarSessions = ReturnType<typeof farSessions>
 
 /** The conversations that nodes hold. */
-export function farSessions({ db, far, nodes, links, data, engaged }: FarSessionsDeps) {
+export function farSessions({ db, far, nodes, reach, data, engaged }: FarSessionsDeps) {
   async function get(id: string): Promise<FarSession | undefined> {
     if (!engaged()) return undefined
     const sql = 'select session_id, tenant_id, pool, node_id from far_sessions where session_id = ?'
@@ -42,7 +43,7 @@ export function farSessions({ db, far, nodes, links, data, engaged }: FarSession
   }
 
   async function orderStop(session: FarSession, remove: boolean): Promise<{ node: string; order: InStatement }> {
-    const node = await orderTo(links, nodes)(session.nodeId)
+    const node = await orderTo(reach, nodes)(session.nodeId)
     const { controlBytes } = await import('../../shared/tunnel/control-bytes.ts')
     const frame = controlBytes({ case: 'sessionStop', value: { sessionId: session.sessionId, remove } })
     return { node, order: nodes.frame(node, frame) }
@@ -73,19 +74,20 @@ export function farSessions({ db, far, nodes, links, data, engaged }: FarSession
       args: [sessionId, tenantId, pool, nodeId],
     }),
 
-    /** The node that has it, which has to be here for a turn. */
+    /** The node that has it, which has to be connected for a turn, here or elsewhere. */
     async placeOf(id: string): Promise<FarSession | undefined> {
       const session = await get(id)
       if (session === undefined) return undefined
-      const link = await standIn(links, nodes, session.nodeId)
-      if (link === undefined) throw offline(`session ${id}`)
+      const link = await standIn(reach, nodes, session.nodeId)
+      if (link === undefined || !(await link.here())) throw offline(`session ${id}`)
       return { ...session, nodeId: link.nodeId }
     },
 
-    /** The node that a new one is opened at: one that is here. */
-    pick(tenantId: string, pool: string, able: (nodeId: string) => boolean): string {
-      const link = links.of(tenantId, pool).find(one => !one.draining && able(one.nodeId))
-      if (link) return link.nodeId
+    /** The node that a new one is opened at: one that is connected. */
+    async pick(tenantId: string, pool: string, able: (backends: NodeLink['backends']) => boolean): Promise<string> {
+      for (const node of await reach.of(tenantId, pool)) {
+        if (!node.draining && able(node.backends) && (await node.here())) return node.nodeId
+      }
       throw new ApiError('node_offline', `no node of pool ${pool} that could hold a session is connected`)
     },
 
@@ -118,7 +120,7 @@ export function farSessions({ db, far, nodes, links, data, engaged }: FarSession
           if (session === undefined) return turnId
           const { node, order } = await orderStop(session, false)
           await db.write([order])
-          links.get(node)?.wake()
+          reach.wake(node)
           return turnId
         },
         async remove(id, nowMs) {
@@ -127,7 +129,7 @@ export function farSessions({ db, far, nodes, links, data, engaged }: FarSession
           if (session === undefined) return removed
           const { node, order } = await orderStop(session, true)
           await db.write([order, { sql: 'delete from far_sessions where session_id = ?', args: [id] }])
-          links.get(node)?.wake()
+          reach.wake(node)
           return removed
         },
       }

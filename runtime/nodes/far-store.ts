@@ -2,6 +2,7 @@ import type { InStatement } from '@libsql/client/web'
 import type { Db } from '../../shared/sql/db.ts'
 import { insertRows } from '../../shared/sql/insert-rows.ts'
 import type { Isolation } from '../../shared/wire/runtime/isolation.ts'
+import { isTerminal } from '../../shared/wire/runtime/run.ts'
 import { LIFE } from '../sessions/store.ts'
 import { FAR_COLUMNS, type FarRun, toFarRun } from './far-run.ts'
 
@@ -274,6 +275,22 @@ export function farStore(db: Db) {
       args: [ask.id, run.tenantId, run.id, run.agentName, ask.stepId, ask.reason, ask.nowMs, ask.expiresMs],
     }),
 
+    /**
+     * For the transaction of what was decided about a run: fails it, with `isMoved`, where the run is not as it was when that was decided. Another
+     * control plane on the same store may have given it to a node, or ended it.
+     */
+    asRead: ({ id, state, nodeId, status }: FarRun): InStatement => ({
+      sql: `insert into far_runs (run_id, tenant_id) select '', null where not exists (select 1 from far_runs f join runs r on r.id = f.run_id
+        where f.run_id = ? and f.state = ? and f.node_id is ? and (r.${OPEN}) = ?)`,
+      args: [id, state, nodeId ?? null, isTerminal(status) ? 0 : 1],
+    }),
+
+    /** The same of whether it has ended. */
+    asOpen: (id: string, open: boolean): InStatement => ({
+      sql: `insert into far_runs (run_id, tenant_id) select '', null where not exists (select 1 from runs where id = ? and (${OPEN}) = ?)`,
+      args: [id, open ? 1 : 0],
+    }),
+
     /** The last word about a run, once. */
     end(run: FarRun, end: FarEnd): InStatement[] {
       const { status, finishedMs, spent = run.spent } = end
@@ -358,6 +375,11 @@ export function farStore(db: Db) {
       return Number((await db.execute(sql)).rows[0]?.[0]) === 1
     },
   }
+}
+
+/** A run was not any more as it was when something was decided about it. */
+export function isMoved(error: unknown): boolean {
+  return error instanceof Error && error.message.includes('NOT NULL constraint failed: far_runs.tenant_id')
 }
 
 /** What the end of a turn on a node means for its session here: all but what was said. */

@@ -126,7 +126,7 @@ export function nodeGateway(deps: GatewayDeps): NodeGateway {
   function linkOf(peer: Peer, hello: Hello): NodeLink {
     const { id: nodeId, tenantId, pool } = peer.node
     const backends = provenBackends({ backends: readBackends(hello.backends) })
-    return {
+    const link: NodeLink = {
       ...{ nodeId, tenantId, pool, backends, slots: Math.min(hello.slots, 10_000), restingUntilMs: 0 },
       draining: peer.node.draining,
       wake: () => peer.outbox.wake(true),
@@ -145,11 +145,14 @@ export function nodeGateway(deps: GatewayDeps): NodeGateway {
           if (!peer.channel.pass(create(ControlFrameSchema, { body: { case: 'readRequest', value } }))) done(undefined)
         })
       },
-      tellDraining(on) {
+      drain(on) {
+        link.draining = on
         peer.channel.pass(create(ControlFrameSchema, { body: { case: 'drain', value: { on } } }))
       },
       end: () => peer.stop?.abort(new TunnelRefusal('unauthenticated', 'this node was removed')),
+      here: async () => links.get(nodeId) === link,
     }
+    return link
   }
 
   function answered(peer: Peer, { requestId, status, body, last }: ReadResponse): void {
@@ -159,6 +162,14 @@ export function nodeGateway(deps: GatewayDeps): NodeGateway {
     const tooMuch = read.parts.reduce((sum, part) => sum + part.length, 0) > MOST_READ_BYTES
     if (tooMuch) read.done({ status: 500, body: new Uint8Array() })
     else if (last) read.done({ status, body: joined(read.parts) })
+  }
+
+  /** What was decided about it where it is not connected. */
+  function follow(peer: Peer, stands: Awaited<ReturnType<NodeStore['seen']>>): void {
+    const link = links.get(peer.node.id)
+    if (link === undefined) return
+    if (stands === undefined) link.end()
+    else if (stands.draining !== link.draining) link.drain(stands.draining)
   }
 
   async function take(peer: Peer, frame: NodeFrame): Promise<void> {
@@ -181,7 +192,7 @@ export function nodeGateway(deps: GatewayDeps): NodeGateway {
       case 'heartbeat':
         deps.heard()
         peer.outbox.wake()
-        return store.seen(peer.node.id, clock.now().getTime(), body.value.activeRuns)
+        return follow(peer, await store.seen(peer.node.id, clock.now().getTime(), body.value.activeRuns))
       case 'readResponse':
         return answered(peer, body.value)
       case 'sessionDelta':
@@ -281,6 +292,7 @@ export function nodeGateway(deps: GatewayDeps): NodeGateway {
       } finally {
         clearTimeout(aged)
         links.down(link)
+        if (links.get(node.id) === undefined) void store.left(node.id).catch(() => undefined)
         if (peer.stop === stop) peer.stop = undefined
         stop.abort()
         for (const read of [...peer.reads.values()]) read.done(undefined)

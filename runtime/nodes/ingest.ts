@@ -11,7 +11,7 @@ import { backends } from '../../shared/wire/runtime/isolation.ts'
 import { eventKinds } from '../../shared/wire/runtime/journal.ts'
 import { isTerminal, runErrorCodes } from '../../shared/wire/runtime/run.ts'
 import type { FarRun } from './far-run.ts'
-import type { FarEnd, FarEvent, FarStore, Moved } from './far-store.ts'
+import { type FarEnd, type FarEvent, type FarStore, isMoved, type Moved } from './far-store.ts'
 import type { NodeRow } from './node.ts'
 
 /** Signs what a run on a node came to; undefined where there is nothing to sign with. */
@@ -50,10 +50,13 @@ interface Batch {
   events: FarEvent[]
   moved: Map<string, Moved>
   tips: Set<FarRun>
+  /** What was read has to be so still; before anything is written. */
+  as: InStatement[]
   statements: InStatement[]
   sealing: { run: FarRun; frame: Complete }[]
   requeued: FarRun[]
   turns: FarRun[]
+  ends: FarEnd['status'][]
   children: { parent: FarRun; ask: ChildAsk }[]
 }
 
@@ -145,6 +148,7 @@ export function ingest(deps: IngestDeps) {
           errorMessage: 'the node reported an end that does not follow from its events',
         }
     const already = isTerminal(run.status)
+    batch.as.push(store.asOpen(run.id, !already))
     // Ended here first: that stands, and the node's journal is sealed under it.
     const stands = already ? (run.status as FarEnd['status']) : end.status
     const outputHash = fine && stands === status ? toHex(told.outputHash) : EMPTY_OUTPUT_HASH
@@ -164,7 +168,7 @@ export function ingest(deps: IngestDeps) {
       deps.turn.ending(run)
       batch.turns.push(run)
       batch.statements.push(...store.end(run, end))
-      deps.ended(end.status)
+      batch.ends.push(end.status)
     }
     const receipt = await deps.signFar(sealed, { status: stands, finishedMs })
     const { models, node } = sealed
@@ -252,8 +256,8 @@ export function ingest(deps: IngestDeps) {
     )
   }
 
-  /** True: a node may have room for another run, or a run waits for one. */
-  return async (node: NodeRow, frames: readonly NodeFrame[]): Promise<boolean> => {
+  /** Undefined: a run has ended elsewhere since it was read. */
+  async function once(node: NodeRow, frames: readonly NodeFrame[]): Promise<boolean | undefined> {
     const ids = new Set(
       frames.flatMap(({ body }) =>
         body.value !== undefined && 'runId' in body.value ? [body.value.runId.toWellFormed()] : [],
@@ -263,7 +267,7 @@ export function ingest(deps: IngestDeps) {
     if (ids.size === 0) return false
     const batch: Batch = {
       ...{ node, runs: await store.these([...ids]), events: [], moved: new Map(), tips: new Set() },
-      ...{ statements: [], sealing: [], requeued: [], turns: [], children: [] },
+      ...{ as: [], statements: [], sealing: [], requeued: [], turns: [], ends: [], children: [] },
     }
     for (const frame of frames) await one(batch, frame)
     const moved = [...batch.moved.values()]
@@ -278,11 +282,17 @@ export function ingest(deps: IngestDeps) {
           : undefined
       return status === undefined ? [] : [{ runId: run.id, epoch: run.epoch, status, atMs: nowMs }]
     })
-    await db.write([
+    const kept = await unlessMoved([
+      ...batch.as,
       ...store.told(batch.events, [...batch.tips], open, dayOf(nowMs)),
       ...batch.statements,
       ...deps.announce(told),
     ])
+    if (!kept) {
+      for (const run of batch.turns) deps.turn.ended(run)
+      return undefined
+    }
+    for (const status of batch.ends) deps.ended(status)
     for (const { parent, ask } of batch.children) await deps.child(parent, ask)
     for (const run of batch.tips) deps.watched(run.id, run.eventSeq, false)
     for (const { run } of batch.sealing) deps.watched(run.id, run.eventSeq, true)
@@ -292,6 +302,25 @@ export function ingest(deps: IngestDeps) {
       batch.sealing.length + batch.requeued.length + batch.children.length > 0 ||
       moved.some(({ status }) => status === 'waiting')
     )
+  }
+
+  async function unlessMoved(statements: InStatement[]): Promise<boolean> {
+    try {
+      await db.write(statements)
+      return true
+    } catch (error) {
+      if (isMoved(error)) return false
+      throw error
+    }
+  }
+
+  /** True: a node may have room for another run, or a run waits for one. */
+  return async (node: NodeRow, frames: readonly NodeFrame[]): Promise<boolean> => {
+    // A run ends once, so this is done again once for each that ends here, at most.
+    for (;;) {
+      const done = await once(node, frames)
+      if (done !== undefined) return done
+    }
   }
 }
 

@@ -1,8 +1,10 @@
+import type { z } from 'zod'
 import type { Backend, Isolation } from '../../shared/wire/runtime/isolation.ts'
+import type { nodeReadKind } from '../../shared/wire/runtime/plane.ts'
 import { satisfies } from '../agents/isolation.ts'
 
 export interface ReadAsked {
-  kind: 'data' | 'events' | 'approvals' | 'pool-key' | 'texts' | 'messages' | 'turns'
+  kind: z.infer<typeof nodeReadKind>
   id: string
   from?: number
   limit?: number
@@ -29,9 +31,11 @@ export interface NodeLink {
   wake(): void
   /** Asks for what only the node has; undefined: it did not answer in time, or went away. */
   read(asked: ReadAsked): Promise<ReadAnswered | undefined>
-  /** Tells it something that is of no use after a cut. */
-  tellDraining(on: boolean): void
+  /** It is given no further work, or some again, and told so; that is of no use after a cut. */
+  drain(on: boolean): void
   end(): void
+  /** Whether it is still connected. */
+  here(): Promise<boolean>
 }
 
 export type NodeLinks = ReturnType<typeof nodeLinks>

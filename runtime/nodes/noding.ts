@@ -20,6 +20,7 @@ import type { RunStore } from '../runs/store.ts'
 import type { Conversing } from '../sessions/conversing.ts'
 import type { Held } from '../sessions/service.ts'
 import { announce } from '../webhooks/announce.ts'
+import { amongPlanes, type Plane } from './among-planes.ts'
 import { dispatcher, textsPlace } from './dispatcher.ts'
 import { ending } from './ending.ts'
 import { enrolment } from './enrolment.ts'
@@ -68,6 +69,8 @@ export interface NodingOptions {
   dispatchMs: number
   /** After so long an absence of a node its runs end; 0: never. */
   lostAfterMs: number
+  /** How other control planes of this store are reached and reach this one; undefined: they are not. */
+  plane?: Plane | undefined
 }
 
 const decoder = new TextDecoder()
@@ -84,11 +87,16 @@ export function noding(options: NodingOptions) {
   const { now } = clock
   const log = options.log.target('runtime.nodes')
   const times = { ...tunnelTimes, ...options.times }
-  const store = nodeStore(db)
+  const store = nodeStore(db, options.plane?.url ?? null)
   const far = farStore(db)
   const links = nodeLinks()
-  const data = farData(links, store)
-  const credentials = poolCredentials({ db, nodes: store, links, now, conceal: log.redact.register })
+  const { maxBodyBytes, conversing } = options
+  const among = amongPlanes({
+    ...{ plane: options.plane, links, store, far, live: conversing.live, times, now, metrics, log, maxBodyBytes },
+  })
+  const { reach } = among
+  const data = farData(reach, store)
+  const credentials = poolCredentials({ db, nodes: store, reach, now, conceal: log.redact.register })
   const dropped = metrics.counter(
     'waybill_tunnel_frames_dropped_total',
     'Frames of nodes that were not taken, by reason.',
@@ -106,7 +114,7 @@ export function noding(options: NodingOptions) {
   let timer: ReturnType<typeof setInterval> | undefined
   let sweeping: Promise<void> | undefined
 
-  const sessions = farSessions({ db, far, nodes: store, links, data, engaged: () => engaged })
+  const sessions = farSessions({ db, far, nodes: store, reach, data, engaged: () => engaged })
   const talk = farTalk({ far, sessions: sessions.store(options.conversing.store), live: options.conversing.live, log })
 
   const shared = {
@@ -121,10 +129,10 @@ export function noding(options: NodingOptions) {
     last = mine.catch(() => undefined)
     return mine
   }
-  const wakeNode = (nodeId: string) => links.get(nodeId)?.wake()
-  const endNow = ending({ ...shared, far, nodes: store, wakeNode, orderTo: orderTo(links, store) })
+  const endNow = ending({ ...shared, far, nodes: store, wakeNode: reach.wake, orderTo: orderTo(reach, store) })
   const end: typeof endNow = (id, how) => inTurn(() => endNow(id, how))
   const offering = dispatcher({ db, log, now, links, far, nodes: store, versionOf: options.versionOf })
+  const dispatching = among.dispatching(offering)
   let ownRuns: RunStore | undefined
   const child = farChildren({
     ...{ db, far, nodes: store, links, now, dayOf, dispatchMs, sha256: options.sha256, admit: options.admit },
@@ -132,7 +140,7 @@ export function noding(options: NodingOptions) {
     runs: () => ownRuns!,
   })
   const write = ingest({
-    took: tookOver({ db, nodes: store, wake: nodeId => links.get(nodeId)?.wake() }),
+    took: tookOver({ db, nodes: store, wake: reach.wake }),
     child,
     ...{ ...shared, store: far, log, dropped },
     requeued(nodeId, { id: runId, epoch: tries, pinned }) {
@@ -208,9 +216,9 @@ export function noding(options: NodingOptions) {
       await end(run.id, { status: 'failed', code: 'agent_deleted', message: 'the agent was deleted' })
     }
     for (const run of await far.overdue(nowMs, SWEPT)) {
-      const able = links
-        .of(run.tenantId, run.pool)
-        .some(({ nodeId, backends }) => (run.pinned ?? nodeId) === nodeId && satisfies(run.isolation, backends))
+      const able = (await reach.of(run.tenantId, run.pool)).some(
+        ({ nodeId, backends }) => (run.pinned ?? nodeId) === nodeId && satisfies(run.isolation, backends),
+      )
       if (able && run.state === 'queued') {
         await db.write([far.later(run.id, nowMs + dispatchMs)])
         continue
@@ -239,7 +247,7 @@ export function noding(options: NodingOptions) {
 
   /** What an absent node was to do, another one with its store can do. */
   async function handOver(nodeId: string): Promise<void> {
-    const other = await standIn(links, store, nodeId)
+    const other = await standIn(reach, store, nodeId)
     if (other === undefined || other.nodeId === nodeId) return
     await inTurn(() => db.write(store.handOver(nodeId, other.nodeId)))
     other.wake()
@@ -265,9 +273,11 @@ export function noding(options: NodingOptions) {
     end,
     engaged: () => engaged,
     credentials,
+    wanted: among.wanted,
+    plane: among.route(offering),
     routes: {
       credentials,
-      ...{ db, store, links, end, openOn: far.openOn, idempotent: options.idempotent, now, newId },
+      ...{ db, store, reach, end, openOn: far.openOn, idempotent: options.idempotent, now, newId },
       ...{ lostMs: times.lostMs, maxBodyBytes: options.maxBodyBytes, endpoint: () => endpoint },
       wanted,
     },
@@ -284,7 +294,7 @@ export function noding(options: NodingOptions) {
     runs(runs: RunStore): FarRuns {
       ownRuns = runs
       return farRuns(runs, {
-        ...{ db, far, nodes: store, links, data, end, dispatch: offering.wake, engaged: () => engaged, dispatchMs },
+        ...{ db, far, nodes: store, reach, data, end, dispatch: dispatching.wake, engaged: () => engaged, dispatchMs },
         ...{ embedded, sha256: options.sha256, versionOf: options.versionOf, labelsOf: options.labelsOf },
         sessions,
       })
@@ -310,13 +320,12 @@ export function noding(options: NodingOptions) {
         )
       }
       const { pool } = placement
-      const able = (nodeId: string) => satisfies(manifest.isolation, links.get(nodeId)?.backends ?? [])
-      const nodeId = sessions.pick(tenantId, pool, able)
+      const nodeId = await sessions.pick(tenantId, pool, backends => satisfies(manifest.isolation, backends))
       return { opened: sessionId => sessions.opened({ sessionId, tenantId, pool, nodeId }) }
     },
 
     approvals: (approvals: ApprovalStore, farOf: FarRuns['farOf']) =>
-      farApprovals(approvals, { db, nodes: store, links, data, farOf }),
+      farApprovals(approvals, { db, nodes: store, reach, data, farOf }),
 
     /** Passes a signal on to the run's node; false: it takes none any more. */
     async signal(runId: string, signal: { id: string; name: string; value: string; atMs: number }): Promise<boolean> {
@@ -330,9 +339,9 @@ export function noding(options: NodingOptions) {
       const valueSealed = await sealTo(poolKey, utf8(JSON.stringify(signal)), signalPlace(runId))
       const value = { runId, name: signal.name, valueSealed }
       const { controlBytes } = await import('../../shared/tunnel/control-bytes.ts')
-      const node = await orderTo(links, store)(run.nodeId)
+      const node = await orderTo(reach, store)(run.nodeId)
       await db.write([store.frame(node, controlBytes({ case: 'signal', value }))])
-      wakeNode(node)
+      reach.wake(node)
       return true
     },
 
@@ -370,8 +379,10 @@ export function noding(options: NodingOptions) {
     },
 
     async start({ timers }: { timers: boolean }): Promise<void> {
-      engaged = !embedded.on || (await far.any())
-      if (engaged || !embedded.on || (await store.announced())) void wanted()
+      const known = !embedded.on || (await far.any())
+      // Nodes may enrol elsewhere at any time.
+      engaged = known || options.plane !== undefined
+      if (known || (await store.announced())) void wanted()
       if (timers) timer = setInterval(() => void this.sweep(), SWEEP_MS)
     },
     /** Never two at a time. */
@@ -386,8 +397,11 @@ export function noding(options: NodingOptions) {
     async close(): Promise<void> {
       clearInterval(timer)
       await sweeping
+      among.leave()
       await gateway.close()
       await offering.idle()
+      await dispatching.idle()
+      await among.close()
       await last
       await talk.idle()
     },

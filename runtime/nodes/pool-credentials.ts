@@ -7,13 +7,13 @@ import type { PoolCredential, PoolCredentialPut } from '../../shared/wire/runtim
 import { allows } from '../../shared/wire/runtime/scopes.ts'
 import type { Principal } from '../auth/http-env.ts'
 import { notFound } from '../auth/own.ts'
-import type { NodeLinks } from './node-link.ts'
+import type { Reach } from './reach.ts'
 import type { NodeStore } from './store.ts'
 
 export interface PoolCredentialsDeps {
   db: Db
   nodes: NodeStore
-  links: NodeLinks
+  reach: Pick<Reach, 'wake'>
   now: () => Date
   /** Takes a secret out of every log line from now on. */
   conceal: (secret: string | undefined) => void
@@ -32,7 +32,7 @@ export function refOf(given: PoolCredentialPut): string {
  * Secrets, provider keys and connector credentials of nodes (runtime contract §14). What stands here is sealed to the key of the pool,
  * which this side never has; each node gets it by a frame, keeps it under a key of its own, and says so.
  */
-export function poolCredentials({ db, nodes, links, now, conceal }: PoolCredentialsDeps) {
+export function poolCredentials({ db, nodes, reach, now, conceal }: PoolCredentialsDeps) {
   async function frameOf(ref: string, sealed: Uint8Array, remove: boolean): Promise<Uint8Array> {
     const { controlBytes } = await import('../../shared/tunnel/control-bytes.ts')
     return controlBytes({ case: 'secretPut', value: { ref, sealed, remove } })
@@ -44,7 +44,7 @@ export function poolCredentials({ db, nodes, links, now, conceal }: PoolCredenti
 
   async function send(nodeIds: readonly string[], frame: Uint8Array, also: readonly InStatement[]): Promise<void> {
     await db.write([...also, ...nodeIds.map(nodeId => nodes.frame(nodeId, frame))])
-    for (const nodeId of nodeIds) links.get(nodeId)?.wake()
+    for (const nodeId of nodeIds) reach.wake(nodeId)
   }
 
   async function list(tenantId: string, pool: string): Promise<PoolCredential[]> {

@@ -24,7 +24,7 @@ const MASK = '***'
 
 /** Nodes: announcing, reading, draining, removing (runtime contract §14). */
 export function nodesRoute(deps: NodesDeps) {
-  const { db, store, links, credentials, end, openOn, idempotent, now, newId, lostMs, endpoint, maxBodyBytes } = deps
+  const { db, store, reach, credentials, end, openOn, idempotent, now, newId, lostMs, endpoint, maxBodyBytes } = deps
   const shown = (row: NodeRow): Node => toNode(row, now().getTime(), lostMs)
   const commandFor = (token: string) =>
     `PLATFORM_CONTROL_URL=${endpoint()?.endpoint ?? '<the tunnel address of the control plane>'} PLATFORM_ENROL_TOKEN=${token} npx node-agent run`
@@ -40,11 +40,8 @@ export function nodesRoute(deps: NodesDeps) {
     await find(principal, id)
     const changed = await store.setDraining(id, on)
     if (!changed) throw notFound('node', id)
-    const link = links.get(id)
-    if (link) {
-      link.draining = on
-      link.tellDraining(on)
-    }
+    const link = await reach.first([id])
+    link?.drain(on)
     return shown(changed)
   }
 
@@ -108,8 +105,9 @@ export function nodesRoute(deps: NodesDeps) {
       for (const run of await openOn(id)) {
         await end(run.id, { status: 'failed', code: 'node_lost', message: 'its node was removed', final: true })
       }
+      const link = await reach.first([id])
       await store.remove(id)
-      links.get(id)?.end()
+      link?.end()
       return c.body(null, 204)
     })
 }

@@ -1,25 +1,22 @@
-import type { NodeLink, NodeLinks } from './node-link.ts'
+import type { Reach, Reached } from './reach.ts'
 import type { NodeStore } from './store.ts'
 
-/** The link of a node, or of another one with the same store, which can say and do the same. */
+/**
+ * The node, or another one with the same store, which can say and do the same: one that is here before one that is elsewhere, and the node
+ * itself before the others.
+ */
 export async function standIn(
-  links: Pick<NodeLinks, 'get'>,
+  reach: Pick<Reach, 'near' | 'first'>,
   nodes: Pick<NodeStore, 'sharing'>,
   nodeId: string,
-): Promise<NodeLink | undefined> {
-  const own = links.get(nodeId)
-  if (own) return own
-  for (const id of await nodes.sharing(nodeId)) {
-    const link = links.get(id)
-    if (link) return link
-  }
-  return undefined
+): Promise<Reached | undefined> {
+  return reach.near(nodeId) ?? (await reach.first([nodeId, ...(await nodes.sharing(nodeId))]))
 }
 
 export type OrderTo = (nodeId: string) => Promise<string>
 
-/** Which node is to be given an order: one that is here, where several could act on it. */
+/** Which node is to be given an order: one that is connected, where several could act on it. */
 export const orderTo =
-  (links: Pick<NodeLinks, 'get'>, nodes: Pick<NodeStore, 'sharing'>): OrderTo =>
+  (reach: Pick<Reach, 'near' | 'first'>, nodes: Pick<NodeStore, 'sharing'>): OrderTo =>
   async nodeId =>
-    (await standIn(links, nodes, nodeId))?.nodeId ?? nodeId
+    (await standIn(reach, nodes, nodeId))?.nodeId ?? nodeId

@@ -39,7 +39,10 @@ export interface Arrival {
 
 export type NodeStore = ReturnType<typeof nodeStore>
 
-export function nodeStore(db: Db) {
+const ELSEWHERE = 'plane_url <> ? and signed_off = 0 and last_seen_ms > ?'
+
+/** `plane` is the address under which other control planes of this store reach this one; null: they do not. */
+export function nodeStore(db: Db, plane: string | null = null) {
   return {
     insert({ id, tenantId, name, pool, labels, createdMs, enrolHash, enrolExpiresMs }: NewNode): InStatement {
       return {
@@ -166,16 +169,46 @@ export function nodeStore(db: Db) {
     ): Promise<void> {
       await db.execute({
         sql: `update nodes set backends = ?, slots = ?, vcpus = ?, memory_mb = ?, version = ?, signed_off = 0, lost_told = 0,
-          last_seen_ms = ?, store_id = ? where id = ?`,
-        args: [JSON.stringify(backends), slots, vcpus, memoryMb, version, nowMs, storeId, id],
+          last_seen_ms = ?, store_id = ?, plane_url = ? where id = ?`,
+        args: [JSON.stringify(backends), slots, vcpus, memoryMb, version, nowMs, storeId, plane, id],
       })
     },
 
-    async seen(id: string, nowMs: number, activeRuns: number): Promise<void> {
-      await db.execute({
-        sql: 'update nodes set last_seen_ms = ?, active_runs = ?, signed_off = 0 where id = ?',
-        args: [nowMs, activeRuns, id],
+    /** Whether it is drained, which another control plane may have decided; undefined: it was removed. */
+    async seen(id: string, nowMs: number, activeRuns: number): Promise<{ draining: boolean } | undefined> {
+      const { rows } = await db.execute({
+        sql: `update nodes set last_seen_ms = ?, active_runs = ?, signed_off = 0, plane_url = ? where id = ?
+          returning draining`,
+        args: [nowMs, activeRuns, plane, id],
       })
+      return rows[0] && { draining: Number(rows[0].draining) === 1 }
+    },
+
+    /** Its stream with this control plane is over. */
+    async left(id: string): Promise<void> {
+      if (plane === null) return
+      await db.execute({ sql: 'update nodes set plane_url = null where id = ? and plane_url = ?', args: [id, plane] })
+    },
+
+    /** Of these nodes, those that were heard since then by another control plane which this one can ask. */
+    async elsewhere(of: { ids: readonly string[] } | { tenantId: string; pool: string }, sinceMs: number) {
+      if (plane === null) return []
+      const [these, args] =
+        'ids' in of
+          ? ['id in (select value from json_each(?))', [JSON.stringify(of.ids)]]
+          : ['tenant_id = ? and pool = ?', [of.tenantId, of.pool]]
+      const { rows } = await db.execute({
+        sql: `select * from nodes where ${these} and ${ELSEWHERE} order by created_ms, id`,
+        args: [...args, plane, sinceMs],
+      })
+      return rows.map(toNodeRow)
+    },
+
+    /** The other control planes to which nodes are connected. */
+    async planes(sinceMs: number): Promise<string[]> {
+      if (plane === null) return []
+      const sql = `select distinct plane_url from nodes where ${ELSEWHERE}`
+      return (await db.execute({ sql, args: [plane, sinceMs] })).rows.map(row => String(row[0]))
     },
 
     async signedOff(id: string, nowMs: number): Promise<void> {

@@ -10,6 +10,7 @@ import { mcpStep } from './mcp-step.ts'
 import { nodesStep } from './nodes-step.ts'
 import { ownApisStep } from './own-apis-step.ts'
 import { pinnedStep } from './pinned-step.ts'
+import { planesStep } from './planes-step.ts'
 import { schedulesStep } from './schedules-step.ts'
 import { sealingStep } from './sealing-step.ts'
 import { sessionsStep } from './sessions-step.ts'
@@ -46,4 +47,5 @@ export const runtimeSteps: readonly Migration[] = [
   pinnedStep,
   farTalkStep,
   sharedPoolStep,
+  planesStep,
 ]

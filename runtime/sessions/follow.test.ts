@@ -1,8 +1,9 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { follow } from './follow.ts'
-import { live, type Numbered } from './live.ts'
+import { live } from './live.ts'
 import type { TurnEnd } from './session.ts'
+import type { Numbered } from './session-log.ts'
 import type { SessionState } from './store.ts'
 import { LIFE } from './store.ts'
 

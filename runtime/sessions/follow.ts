@@ -1,4 +1,5 @@
-import { type Live, type Numbered, stoppedEvent } from './live.ts'
+import { type Live, stoppedEvent } from './live.ts'
+import type { Numbered } from './session-log.ts'
 import type { SessionState, SessionStore } from './store.ts'
 
 export interface FollowDeps {
@@ -37,6 +38,7 @@ export async function* follow(
   }
   // Before the first read, so that nothing falls between the read and the watching.
   const leave = live.watch(sessionId, {
+    pieces: true,
     told: stir,
     moved(state) {
       moved = state ?? 'deleted'

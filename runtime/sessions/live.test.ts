@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { live, type Numbered } from './live.ts'
+import { live } from './live.ts'
+import type { Numbered } from './session-log.ts'
 import type { SessionState } from './store.ts'
 import { LIFE } from './store.ts'
 

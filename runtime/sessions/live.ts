@@ -1,26 +1,13 @@
-import type { SessionEvent } from '../../shared/wire/runtime/session.ts'
+import { dropMirror, type Mirror, mirrorOn } from './mirror.ts'
 import type { StopReason, TurnEnd } from './session.ts'
+import { lastOf, type Numbered, type SessionLog, sizeOf, type Told } from './session-log.ts'
 import type { SessionState, SessionStore } from './store.ts'
 import { LIFE } from './store.ts'
 import { type TurnVoice, turnVoice } from './voice.ts'
 
-/** One event of a session's stream. */
-export type Numbered = { id: number } & SessionEvent
-
-/** What this process has told of a session: every event after `from` that was, and none that was taken back. */
-export interface Told {
-  from: number
-  events: Numbered[]
-}
-
-interface Log extends Told {
-  /** The id of the last end of a turn here. */
-  ended: number
-  speaking?: { runId: string; epoch: number; nextId: number; voice: TurnVoice; ending: boolean }
-  characters: number
-}
-
 export interface Watcher {
+  /** It wants the pieces of a turn, and not only its end. */
+  pieces?: boolean
   /** Something was told here. */
   told?(event: Numbered): void
   /** How the store has the session now; undefined: it was deleted. */
@@ -43,9 +30,13 @@ export interface LiveOptions {
   mostCharacters?: number
   /** Hears everything that is told here, whoever else watches. */
   heard?: ((event: Numbered) => void) | undefined
+  /** Somebody wants the pieces of a turn that is not executed here. */
+  wanted?: ((session: SessionState) => void) | undefined
 }
 
 const KEPT_EVENTS = 1000
+/** Two seconds. */
+const MOST_LOOKS = 10
 
 export type Live = ReturnType<typeof live>
 
@@ -53,8 +44,8 @@ export type Live = ReturnType<typeof live>
  * What sessions say while they say it, for those who listen in this process. Of turns that other processes execute one query
  * every 200 ms, for all sessions that are watched, tells how they ended.
  */
-export function live({ store, heard, pollMs = 200, mostCharacters = 16 * 1024 * 1024 }: LiveOptions) {
-  const logs = new Map<string, Log>()
+export function live({ store, heard, wanted, pollMs = 200, mostCharacters = 16 * 1024 * 1024 }: LiveOptions) {
+  const logs = new Map<string, SessionLog>()
   const watchers = new Map<string, Set<Watcher>>()
   let timer: ReturnType<typeof setTimeout> | undefined
   let polling: Promise<void> | undefined
@@ -64,7 +55,7 @@ export function live({ store, heard, pollMs = 200, mostCharacters = 16 * 1024 * 
     for (const one of [...(watchers.get(sessionId) ?? [])]) what(one)
   }
 
-  function tell(sessionId: string, log: Log, event: Numbered): void {
+  function tell(sessionId: string, log: SessionLog, event: Numbered): void {
     heard?.(event)
     log.events.push(event)
     log.characters += sizeOf(event)
@@ -72,6 +63,7 @@ export function live({ store, heard, pollMs = 200, mostCharacters = 16 * 1024 * 
     while (log.events.length > KEPT_EVENTS) {
       const first = log.events[0]!
       if (log.speaking && 'turnId' in first.data && first.data.turnId === log.speaking.runId) break
+      if (log.mirrored && first.id > log.mirrored.base) break
       log.events.shift()
       log.characters -= sizeOf(first)
       log.from = first.id
@@ -88,7 +80,14 @@ export function live({ store, heard, pollMs = 200, mostCharacters = 16 * 1024 * 
     }
   }
 
-  function takeBack(log: Log, runId: string): void {
+  /** Last in the order of the map: the newest is forgotten last. */
+  function keep(sessionId: string, log: SessionLog): void {
+    logs.delete(sessionId)
+    logs.set(sessionId, log)
+    forgetOld()
+  }
+
+  function takeBack(log: SessionLog, runId: string): void {
     const kept = log.events.filter(({ event, data }) => event !== 'message_delta' || data.turnId !== runId)
     log.characters -= log.events.reduce((sum, event) => sum + sizeOf(event), 0)
     log.characters += kept.reduce((sum, event) => sum + sizeOf(event), 0)
@@ -106,6 +105,14 @@ export function live({ store, heard, pollMs = 200, mostCharacters = 16 * 1024 * 
         delete log.speaking
       }
       if (state === undefined) logs.delete(id)
+      if (log?.mirrored && state && state.lastEvent > lastOf(log)) {
+        // Who has heard pieces of it hears its end after the last of them, where that comes.
+        const isHeard = lastOf(log) > log.mirrored.base
+        if (isHeard && state.status !== 'stopped' && ++log.mirrored.looks <= MOST_LOOKS) continue
+        dropMirror(log)
+      }
+      const unheard = state?.turnId !== undefined && log?.speaking === undefined && log?.mirrored === undefined
+      if (unheard && [...(watchers.get(id) ?? [])].some(({ pieces }) => pieces)) wanted?.(state)
       each(id, one => one.moved(state))
     }
   }
@@ -160,7 +167,7 @@ export function live({ store, heard, pollMs = 200, mostCharacters = 16 * 1024 * 
         again.voice.resume()
         return again.voice
       }
-      const fresh: Log = log ?? { from: base, ended: base, events: [], characters: 0 }
+      const fresh: SessionLog = log ?? { from: base, ended: base, events: [], characters: 0 }
       takeBack(fresh, runId)
       const voice = turnVoice({
         lastOnly,
@@ -175,10 +182,8 @@ export function live({ store, heard, pollMs = 200, mostCharacters = 16 * 1024 * 
       })
       const speaking = { runId, epoch, nextId: base + (epoch - 1) * LIFE + 1, voice, ending: false }
       fresh.speaking = speaking
-      // Last in the order of the map: the newest is forgotten last.
-      logs.delete(sessionId)
-      logs.set(sessionId, fresh)
-      forgetOld()
+      delete fresh.mirrored
+      keep(sessionId, fresh)
       return voice
     },
 
@@ -197,6 +202,19 @@ export function live({ store, heard, pollMs = 200, mostCharacters = 16 * 1024 * 
     forget({ sessionId, runId }: TurnPlace): void {
       const log = logs.get(sessionId)
       if (log?.speaking?.runId === runId) log.speaking.ending = false
+    },
+
+    /** Undefined: the turn is told here already. `base` is the session's last event before the turn. */
+    mirror(sessionId: string, base: number): Mirror | undefined {
+      const known = logs.get(sessionId)
+      if (known?.speaking || known?.mirrored) return undefined
+      const log: SessionLog = known?.ended === base ? known : { from: base, ended: base, events: [], characters: 0 }
+      keep(sessionId, log)
+      return mirrorOn(log, base, {
+        isKept: () => logs.get(sessionId) === log,
+        isWatched: () => watchers.has(sessionId) && !closed,
+        tell: event => tell(sessionId, log, event),
+      })
     },
 
     /** A turn has ended here, for good. */
@@ -227,8 +245,4 @@ export function stoppedEvent(
 ): Numbered {
   const at = new Date(state.stoppedMs).toISOString()
   return { id: state.lastEvent, event: 'session_stopped', data: { sessionId, at, reason: state.stopReason } }
-}
-
-function sizeOf({ data }: Numbered): number {
-  return 200 + ('delta' in data ? data.delta.length : 'text' in data ? data.text.length : 0)
 }

@@ -16,8 +16,8 @@ import { pageOf } from '../paging/page.ts'
 import { readQuery } from '../paging/read-query.ts'
 import type { SessionsDeps } from './deps.ts'
 import { follow } from './follow.ts'
-import type { Numbered } from './live.ts'
 import type { SessionRow } from './session.ts'
+import type { Numbered } from './session-log.ts'
 
 const RETRY_MS = 1500
 

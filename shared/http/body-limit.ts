@@ -12,7 +12,10 @@ export function announcedBodyLimit(maxBytes: number) {
 }
 
 /** Reads a whole body, and stops at the limit when it was sent without a length. */
-export async function readBody(request: Request, maxBytes: number): Promise<Uint8Array<ArrayBuffer>> {
+export async function readBody(
+  request: Pick<Request, 'headers' | 'body' | 'arrayBuffer'>,
+  maxBytes: number,
+): Promise<Uint8Array<ArrayBuffer>> {
   const announced = request.headers.get('content-length')
   // A host reads no further than was announced, and reads that in one piece faster than as a stream.
   if (announced !== null && Number(announced) <= maxBytes) {

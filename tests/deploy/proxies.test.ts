@@ -123,6 +123,7 @@ describe.each(proxies.filter(({ is }) => is))('behind $name, as the documents sh
     runtime = await serveRuntime({
       ...{ PLATFORM_BIND: '127.0.0.1:0', PLATFORM_DATA_DIR: join(folder, name), PLATFORM_BOOTSTRAP_KEY: KEY },
       ...{ PLATFORM_LOG_LEVEL: 'off', PLATFORM_TRUSTED_PROXIES: '127.0.0.1' },
+      PLATFORM_PLANE_URL: 'http://10.0.0.7:8080',
     })
     port = await freePort()
     proxy = await start(port)
@@ -161,6 +162,15 @@ describe.each(proxies.filter(({ is }) => is))('behind $name, as the documents sh
     await seen.promise
     expect((await call('POST', `/agents/v1/runs/${id}/signals/go`, {})).status).toBe(204)
     expect((await stream).text).toMatch(/event: step_completed[\s\S]*model-2/)
+  })
+
+  it('what control planes ask each other is asked past the proxy', async () => {
+    for (const path of ['/agents/internal/plane', '/agents//internal/plane', '/agents/v1/../internal/plane']) {
+      const { status, text } = await call('POST', path, {})
+      expect([path, status, text.includes('control planes')]).toEqual([path, 404, false])
+    }
+    const past = await fetch(`${runtime.origin}/internal/plane`, { method: 'POST', body: '{}' })
+    expect(past.status).toBe(401)
   })
 
   it('model streams arrive frame by frame', async () => {

@@ -8,7 +8,7 @@ export const KEY = `wb_live_${'k'.repeat(43)}`
 /** A runtime on a real database, called as a client would. */
 export async function api(options: Partial<RuntimeOptions> & { url?: string } = {}) {
   const { url = ':memory:', ...rest } = options
-  const db = await openDb(url)
+  const db = rest.db ?? (await openDb(url))
   const runtime = createRuntime({ db, bootstrapKey: KEY, cipher: nativeCipher, ...rest })
   await runtime.ready()
 

@@ -9,6 +9,7 @@ import type { Receipt, VerifyResult } from '../../shared/wire/runtime/receipt.ts
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import { type Api, api } from './api.ts'
 import { type NodeRoom, nodeRoom, until } from './node-room.ts'
+import { siblings } from './siblings.ts'
 
 interface Step {
   stepId: string
@@ -16,18 +17,26 @@ interface Step {
   copied: boolean
 }
 
-/** What holds for a run wherever it is executed: one text, two data planes (architecture §1). */
-describe.each(['embedded', 'tunnel'] as const)('the data plane: %s', plane => {
+/** What holds for a run wherever it is executed: one text, two data planes, the farther one also from a control plane that it has not dialled. */
+describe.each(['embedded', 'tunnel', 'sibling'] as const)('the data plane: %s', plane => {
   let folder: string
   let control: Api
+  let group: Api[]
   let node: NodeRoom | undefined
 
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), 'waybill-plane-'))
-    const masterKey = new Uint8Array(32).fill(7)
-    control = await api({ url: join(folder, 'control.db'), masterKey, embeddedNode: plane === 'embedded' })
-    if (plane === 'tunnel') {
-      const made = await nodeRoom(control, folder)
+    const url = join(folder, 'control.db')
+    if (plane === 'sibling') {
+      group = await siblings(2, { url, embeddedNode: false })
+      control = group[1]!
+    } else {
+      const masterKey = new Uint8Array(32).fill(7)
+      control = await api({ url, masterKey, embeddedNode: plane === 'embedded' })
+      group = [control]
+    }
+    if (plane !== 'embedded') {
+      const made = await nodeRoom(group[0]!, folder)
       node = made
       await until(async () => {
         const { status } = await control.json<{ status: string }>(200, 'GET', `/v1/nodes/${made.identity.nodeId}`)
@@ -42,7 +51,7 @@ describe.each(['embedded', 'tunnel'] as const)('the data plane: %s', plane => {
   afterEach(async () => {
     await node?.close()
     node = undefined
-    await control.close()
+    await Promise.all(group.map(one => one.close()))
     await rm(folder, { recursive: true, force: true })
   })
 

@@ -491,6 +491,28 @@ describe('placement', () => {
     )
   })
 
+  it('hears at a heartbeat what was decided about a node at another control plane', async () => {
+    const one = await node()
+    const other = await api({ url: join(folder, 'control.db'), masterKey, embeddedNode: false, tunnel: TIMES })
+    const told: boolean[] = []
+    one.link.meddle.toNode = frame => {
+      if (frame.body.case === 'drain') told.push(frame.body.value.on)
+      return [frame]
+    }
+    await other.json(200, 'POST', `/v1/nodes/${one.identity.nodeId}/drain`, {})
+    await until(async () => told.length > 0, 'the node is told')
+    let proofs = 0
+    const { refresh } = one.link.transport
+    one.link.transport.refresh = request => {
+      proofs++
+      return refresh(request)
+    }
+    expect((await other.call('DELETE', `/v1/nodes/${one.identity.nodeId}`)).status).toBe(204)
+    await until(async () => proofs > 0, 'its stream is ended, and it tries to come back')
+    expect(told).toEqual([true])
+    await other.close()
+  })
+
   it('gives up on a run that its node cannot open', async () => {
     const one = await node()
     await control.json(201, 'POST', '/v1/agents', { name: 'echo', manifest: {} })

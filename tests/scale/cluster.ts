@@ -20,7 +20,7 @@ export interface Instance {
 export async function cluster(
   databaseUrl: string,
   size: number,
-  vars: Record<string, string> | ((number: number) => Record<string, string>) = {},
+  vars: Record<string, string> | ((number: number, origin: string) => Record<string, string>) = {},
 ) {
   const folder = await mkdtemp(join(tmpdir(), 'waybill-cluster-'))
   const masterKey = Buffer.alloc(32, 5).toString('base64')
@@ -40,7 +40,7 @@ export async function cluster(
           ...{ PATH: process.env.PATH, PLATFORM_BIND: `127.0.0.1:${port}`, PLATFORM_DATABASE_URL: databaseUrl },
           ...{ PLATFORM_DATA_DIR: join(folder, String(number)), PLATFORM_MASTER_KEY: masterKey },
           ...{ PLATFORM_BOOTSTRAP_KEY: KEY, PLATFORM_LOG_LEVEL: 'error', PLATFORM_RECOVERY_INTERVAL: '1s' },
-          ...{ PLATFORM_LEASE_TTL: '3s', ...(typeof vars === 'function' ? vars(number) : vars) },
+          ...{ PLATFORM_LEASE_TTL: '3s', ...(typeof vars === 'function' ? vars(number, origin) : vars) },
         }
         const started = spawn(process.execPath, [`${root}runtime/cli/main.ts`, 'serve'], {
           env,
