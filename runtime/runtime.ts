@@ -2,14 +2,12 @@ import { inFlight } from '../shared/http/in-flight.ts'
 import { OutboundDenied } from '../shared/http/outbound/outbound-denied.ts'
 import type { Outside } from '../shared/http/outbound/outside.ts'
 import { uuidv7 } from '../shared/ids/uuid-v7.ts'
-import { type Log, silentLog } from '../shared/log/log.ts'
-import { createMetrics, type Metrics } from '../shared/metrics/metrics.ts'
-import { sha256 as portableSha256, type Sha256 } from '../shared/sign/sha256.ts'
-import type { Db } from '../shared/sql/db.ts'
+import { silentLog } from '../shared/log/log.ts'
+import { createMetrics } from '../shared/metrics/metrics.ts'
+import { sha256 as portableSha256 } from '../shared/sign/sha256.ts'
 import { migrate } from '../shared/sql/migrate.ts'
-import { type Clock, systemClock } from '../shared/time/clock.ts'
+import { systemClock } from '../shared/time/clock.ts'
 import { VERSION } from '../shared/version.ts'
-import type { ConnectorId } from '../shared/wire/runtime/catalog.ts'
 import type { Readyz } from '../shared/wire/runtime/health.ts'
 import type { Run } from '../shared/wire/runtime/run.ts'
 import { embeddedNode } from './agents/embedded-node.ts'
@@ -18,45 +16,32 @@ import { runtimeApp } from './app.ts'
 import { egressAudit } from './audit-log/egress.ts'
 import { auditLog } from './audit-log/log.ts'
 import { access } from './auth/access.ts'
-import type { Connection } from './auth/http-env.ts'
-import type { Scrypt } from './auth/password.ts'
-import type { Throttle } from './auth/throttle.ts'
 import { budgeting } from './budgets/budgeting.ts'
 import { dayIn } from './budgets/day.ts'
 import { agentActions } from './connectors/agent-actions.ts'
 import { CONNECTOR_HOLDINGS, connecting } from './connectors/connecting.ts'
-import type { OAuthClients } from './connectors/oauth/clients.ts'
-import type { OtherHome } from './connectors/oauth/vendors.ts'
 import { liveNews } from './dashboard/live.ts'
 import { figureStore } from './dashboard/store.ts'
-import { type EngineLimits, engineLimits } from './execution/engine-deps.ts'
+import { engineLimits } from './execution/engine-deps.ts'
 import { StepFailure } from './execution/failure.ts'
 import type { Unit } from './execution/journal/unit.ts'
-import type { StdioTransportOf } from './execution/mcp/deps.ts'
 import { pinStore } from './execution/mcp/pin-store.ts'
-import type { Models } from './execution/models/model.ts'
 import { observers } from './execution/observer.ts'
-import { noSandboxes, type Sandboxes } from './execution/sandbox/sandboxes.ts'
+import { noSandboxes } from './execution/sandbox/sandboxes.ts'
 import type { Outbound } from './execution/tools/http-request-tool.ts'
+import { readinessOf } from './health/readiness.ts'
 import { replicaLag } from './health/replica-lag.ts'
-import type { MetricsAccess } from './metrics/access.ts'
 import { streamClients } from './metrics/stream-clients.ts'
 import { usageMetrics } from './metrics/usage-metrics.ts'
 import { hashedFacts } from './nodes/far-run.ts'
-import type { NodeGateway } from './nodes/gateway.ts'
 import { newsOf } from './nodes/news.ts'
 import { noding } from './nodes/noding.ts'
-import type { PlaneOptions } from './nodes/planes.ts'
-import type { Seat, SeatIdentity } from './nodes/seat.ts'
 import { seatChildren } from './nodes/seat-children.ts'
 import { seatOthers } from './nodes/seat-others.ts'
-import type { TunnelTimes } from './nodes/tunnel-times.ts'
-import type { TunnelEndpoint } from './nodes/well-known.ts'
+import type { Learnt, Runtime, RuntimeOptions } from './options.ts'
 import { toolOutbound } from './outbound/tool-outbound.ts'
 import { checkProvider } from './providers/check-provider.ts'
-import type { EnvironmentProvider } from './providers/environment.ts'
 import { PROVIDER_HOLDINGS, providing } from './providers/providing.ts'
-import type { Deadlines } from './providers/vendor/deadlines.ts'
 import { receipting } from './receipts/receipting.ts'
 import { running } from './running.ts'
 import { endRuns } from './runs/end-runs.ts'
@@ -69,125 +54,19 @@ import { conversing } from './sessions/conversing.ts'
 import { sessionMachinesOf } from './sessions/machines.ts'
 import { sessionService } from './sessions/service.ts'
 import { stopSessions } from './sessions/store.ts'
-import type { Collector } from './telemetry/collector.ts'
 import { tracing } from './telemetry/tracing.ts'
 import { ACCESS_HOLDINGS } from './tenants/store.ts'
 import { checkMasterKey } from './vault/canary.ts'
 import { openDataKeys, refuseSealed } from './vault/data-keys.ts'
 import { masterKey } from './vault/master-key.ts'
 import { portableCipher } from './vault/portable-cipher.ts'
-import { clearRecords, type RecordCipher, type Records, recordsLater, sealedRecords } from './vault/records.ts'
+import { clearRecords, type Records, recordsLater, sealedRecords } from './vault/records.ts'
 import { vault } from './vault/vault.ts'
 import { announceRefused } from './webhooks/announce.ts'
 import { hooking, WEBHOOK_HOLDINGS } from './webhooks/hooking.ts'
 import { runEvents } from './webhooks/run-events.ts'
 
-export interface RuntimeOptions {
-  /** The control plane's store. The caller opens it and closes it. */
-  db: Db
-  /** A read replica of the store, for the metric of its lag. */
-  replica?: Db | undefined
-  log?: Log
-  clock?: Clock
-  maxBodyBytes?: number
-  /** Default open: a program that mounts the runtime decides who reaches it. */
-  metricsAccess?: MetricsAccess
-  /** Where a host makes many runtimes one after the other: what they count together. Default: a registry of its own. */
-  metrics?: Metrics
-  /** The same of tries to log in. */
-  loginTries?: Throttle | undefined
-  /** What another runtime on this store found out at its start, so that this one need not ask again. */
-  learnt?: Learnt | undefined
-  /** 32 bytes under which secrets are sealed. Without it nothing secret can be stored. */
-  masterKey?: Uint8Array<ArrayBuffer> | undefined
-  /** AES-256-GCM of this host, under which run data is sealed at rest; without a master key it stands in clear. Default: in JavaScript. */
-  cipher?: RecordCipher | undefined
-  /** The zone of schedules that name none, and whose days budgets and usage are counted by. Default: UTC. */
-  defaultTimezone?: string | undefined
-  /** 32 bytes that receipts are signed with; without it a key is made and kept under the master key. */
-  receiptSeed?: Uint8Array<ArrayBuffer> | undefined
-  /** A key of the form `wb_live_…` with every scope, for a start without anyone at a browser. */
-  bootstrapKey?: string | undefined
-  /** Under which address people reach this; decides whether login cookies ask for HTTPS. Default: that of each request. */
-  publicUrl?: string | undefined
-  /** A native scrypt, where the host has one. */
-  scrypt?: Scrypt | undefined
-  sha256?: Sha256
-  /** How this process is called in the leases of its runs. */
-  owner?: string
-  isGone?: (owner: string) => boolean
-  limits?: Partial<EngineLimits>
-  /** In place of the providers that tenants configure. */
-  models?: Models
-  /** How anything outside is reached; without it providers and `http_request` are refused. */
-  outside?: Outside | undefined
-  /** How `http_request` alone reaches the outside, where that is another way. */
-  outbound?: Outbound
-  /** What this node can put foreign code into; without it, nothing foreign runs here. */
-  sandboxes?: Sandboxes
-  /** What this installation is called at vendors, for OAuth. */
-  oauthClients?: OAuthClients | undefined
-  /** Vendors whose OAuth is somewhere else than at their own address: a server of one's own, or one of a test. */
-  oauthHomes?: Readonly<Partial<Record<ConnectorId, OtherHome>>> | undefined
-  /** How commands of MCP servers are started inside a sandbox; without it runs that need one are refused. */
-  stdioTransportOf?: StdioTransportOf | undefined
-  /** Providers of every tenant that has not configured them itself. */
-  providers?: readonly EnvironmentProvider[] | undefined
-  /** A router in this process: it becomes the provider `router`, and with it the first choice of `auto`. */
-  routerFetch?: ((request: Request) => Promise<Response>) | undefined
-  /** Where people reach the panel of a router in this process; undefined while it is not known. */
-  routerPanel?: (() => string | undefined) | undefined
-  /** Whether a tenant without a provider gets simulated answers; default yes. */
-  demo?: boolean | undefined
-  /** How long a provider may be silent. */
-  providerDeadlines?: Deadlines | undefined
-  /** Where traces of runs go; without it nothing is traced. */
-  telemetry?: Collector | undefined
-  sseHeartbeatMs?: number
-  /** False on hosts where nothing runs between requests: they call `scheduled` instead. Default: true. */
-  timers?: boolean
-  /** How long a message to a session waits for its answer. */
-  turnTimeoutMs?: number
-  /** False: nothing is executed in this process, and every run goes to a node. Default: true. */
-  embeddedNode?: boolean
-  tunnel?: Partial<TunnelTimes>
-  /** How other control planes of this store reach this one, and it them; that takes a master key. Default: they do not. */
-  plane?: PlaneOptions | undefined
-  /** How long a run waits for a node that could take it. Default: five minutes. */
-  dispatchTimeoutMs?: number
-  /** After so long an absence of a node its runs end; 0: never. Default: a day. */
-  nodeLostAfterMs?: number
-  /** For a node: whose orders this runtime executes. It then has no API of its own. */
-  seat?: SeatIdentity
-}
-
-/** What does not change on a store while a process lives. */
-export interface Learnt {
-  nodeId: string
-  records: Records
-}
-
-export interface Runtime {
-  fetch(request: Request, connection?: Connection): Promise<Response>
-  /** Brings the store up to date; rejects with a sentence when that cannot be done. */
-  ready(): Promise<void>
-  /** For the next runtime of the same process. */
-  learnt(): Promise<Learnt>
-  /** A one-time token for the setup page, while there is no owner yet. */
-  setupToken(): Promise<string | undefined>
-  /** What is due by now, for hosts without timers: called by the platform every minute. */
-  scheduled(): Promise<void>
-  /** For hosts without timers: executes what was begun here, and what that makes due, for up to `ms`. */
-  advance(ms: number): Promise<void>
-  /** Where nodes come in; the host puts it on a socket and says where with `listening`. */
-  nodes: { gateway: NodeGateway; whenWanted(listen: () => void): void; listening(at: TunnelEndpoint): void }
-  /** With `seat`: the node's end. */
-  seat: Seat | undefined
-  /** From now on /readyz says that the service is leaving. */
-  drain(): void
-  /** Lets open steps finish for up to `ms`; what is not finished goes on after the next start. */
-  close(ms?: number): Promise<void>
-}
+export type { Learnt, Runtime, RuntimeOptions }
 
 const DEFAULT_BODY_BYTES = 1_048_576
 
@@ -200,7 +79,6 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const { metrics = createMetrics(), learnt } = options
   metrics.gauge('waybill_build_info', 'The running version.').set(1, { version: VERSION })
   let started: Promise<Learnt> | undefined
-  let keyChecked = false
   let phase: Readyz['status'] = 'starting'
   const newId = () => uuidv7(clock.now().getTime())
   // A node seals credentials and nothing else: its store is where its runs are to be read.
@@ -237,21 +115,11 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     return sealedRecords(options.cipher ?? portableCipher, await openDataKeys(db, await box, clock.now().getTime()))
   }
 
-  async function checkKey(): Promise<void> {
-    await ready()
-    if (box === undefined || keyChecked) return
-    await checkMasterKey(db, await box)
-    keyChecked = true
-  }
-
-  async function readiness(): Promise<Readyz> {
-    const migrations = await outcome(ready)
-    const database = await outcome(() => db.execute('select 1'))
-    const checks = { database, migrations, ...(box && { masterKey: await outcome(checkKey) }) }
-    const status = Object.values(checks).some(check => check !== 'ok') ? 'failing' : phase
-    return { status, checks }
-  }
-
+  const readiness = readinessOf({
+    ...{ db, ready },
+    checkKey: box && (async () => checkMasterKey(db, await box)),
+    phase: () => phase,
+  })
   const later = recordsLater()
   const { records } = later
   const parts = access({
@@ -543,15 +411,5 @@ function movedUnit({
     ...{ runId, epoch, atMs, ranMs: 0, events: [], blobs: [], approvals: [], extra: [] },
     spent: { tokensIn: 0, tokensOut: 0, costNano: 0 },
     transition: { status: status as Run['status'], dueMs: null },
-  }
-}
-
-/** `ok`, or what went wrong in one sentence. */
-async function outcome(check: () => Promise<unknown>): Promise<string> {
-  try {
-    await check()
-    return 'ok'
-  } catch (error) {
-    return error instanceof Error ? error.message : 'failed'
   }
 }

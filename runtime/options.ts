@@ -1,0 +1,134 @@
+import type { Outside } from '../shared/http/outbound/outside.ts'
+import type { Log } from '../shared/log/log.ts'
+import type { Metrics } from '../shared/metrics/metrics.ts'
+import type { Sha256 } from '../shared/sign/sha256.ts'
+import type { Db } from '../shared/sql/db.ts'
+import type { Clock } from '../shared/time/clock.ts'
+import type { ConnectorId } from '../shared/wire/runtime/catalog.ts'
+import type { Connection } from './auth/http-env.ts'
+import type { Scrypt } from './auth/password.ts'
+import type { Throttle } from './auth/throttle.ts'
+import type { OAuthClients } from './connectors/oauth/clients.ts'
+import type { OtherHome } from './connectors/oauth/vendors.ts'
+import type { EngineLimits } from './execution/engine-deps.ts'
+import type { StdioTransportOf } from './execution/mcp/deps.ts'
+import type { Models } from './execution/models/model.ts'
+import type { Sandboxes } from './execution/sandbox/sandboxes.ts'
+import type { Outbound } from './execution/tools/http-request-tool.ts'
+import type { MetricsAccess } from './metrics/access.ts'
+import type { NodeGateway } from './nodes/gateway.ts'
+import type { PlaneOptions } from './nodes/planes.ts'
+import type { Seat, SeatIdentity } from './nodes/seat.ts'
+import type { TunnelTimes } from './nodes/tunnel-times.ts'
+import type { TunnelEndpoint } from './nodes/well-known.ts'
+import type { EnvironmentProvider } from './providers/environment.ts'
+import type { Deadlines } from './providers/vendor/deadlines.ts'
+import type { Collector } from './telemetry/collector.ts'
+import type { RecordCipher, Records } from './vault/records.ts'
+
+export interface RuntimeOptions {
+  /** The control plane's store. The caller opens it and closes it. */
+  db: Db
+  /** A read replica of the store, for the metric of its lag. */
+  replica?: Db | undefined
+  log?: Log
+  clock?: Clock
+  maxBodyBytes?: number
+  /** Default open: a program that mounts the runtime decides who reaches it. */
+  metricsAccess?: MetricsAccess
+  /** Where a host makes many runtimes one after the other: what they count together. Default: a registry of its own. */
+  metrics?: Metrics
+  /** The same of tries to log in. */
+  loginTries?: Throttle | undefined
+  /** What another runtime on this store found out at its start, so that this one need not ask again. */
+  learnt?: Learnt | undefined
+  /** 32 bytes under which secrets are sealed. Without it nothing secret can be stored. */
+  masterKey?: Uint8Array<ArrayBuffer> | undefined
+  /** AES-256-GCM of this host, under which run data is sealed at rest; without a master key it stands in clear. Default: in JavaScript. */
+  cipher?: RecordCipher | undefined
+  /** The zone of schedules that name none, and whose days budgets and usage are counted by. Default: UTC. */
+  defaultTimezone?: string | undefined
+  /** 32 bytes that receipts are signed with; without it a key is made and kept under the master key. */
+  receiptSeed?: Uint8Array<ArrayBuffer> | undefined
+  /** A key of the form `wb_live_…` with every scope, for a start without anyone at a browser. */
+  bootstrapKey?: string | undefined
+  /** Under which address people reach this; decides whether login cookies ask for HTTPS. Default: that of each request. */
+  publicUrl?: string | undefined
+  /** A native scrypt, where the host has one. */
+  scrypt?: Scrypt | undefined
+  sha256?: Sha256
+  /** How this process is called in the leases of its runs. */
+  owner?: string
+  isGone?: (owner: string) => boolean
+  limits?: Partial<EngineLimits>
+  /** In place of the providers that tenants configure. */
+  models?: Models
+  /** How anything outside is reached; without it providers and `http_request` are refused. */
+  outside?: Outside | undefined
+  /** How `http_request` alone reaches the outside, where that is another way. */
+  outbound?: Outbound
+  /** What this node can put foreign code into; without it, nothing foreign runs here. */
+  sandboxes?: Sandboxes
+  /** What this installation is called at vendors, for OAuth. */
+  oauthClients?: OAuthClients | undefined
+  /** Vendors whose OAuth is somewhere else than at their own address: a server of one's own, or one of a test. */
+  oauthHomes?: Readonly<Partial<Record<ConnectorId, OtherHome>>> | undefined
+  /** How commands of MCP servers are started inside a sandbox; without it runs that need one are refused. */
+  stdioTransportOf?: StdioTransportOf | undefined
+  /** Providers of every tenant that has not configured them itself. */
+  providers?: readonly EnvironmentProvider[] | undefined
+  /** A router in this process: it becomes the provider `router`, and with it the first choice of `auto`. */
+  routerFetch?: ((request: Request) => Promise<Response>) | undefined
+  /** Where people reach the panel of a router in this process; undefined while it is not known. */
+  routerPanel?: (() => string | undefined) | undefined
+  /** Whether a tenant without a provider gets simulated answers; default yes. */
+  demo?: boolean | undefined
+  /** How long a provider may be silent. */
+  providerDeadlines?: Deadlines | undefined
+  /** Where traces of runs go; without it nothing is traced. */
+  telemetry?: Collector | undefined
+  sseHeartbeatMs?: number
+  /** False on hosts where nothing runs between requests: they call `scheduled` instead. Default: true. */
+  timers?: boolean
+  /** How long a message to a session waits for its answer. */
+  turnTimeoutMs?: number
+  /** False: nothing is executed in this process, and every run goes to a node. Default: true. */
+  embeddedNode?: boolean
+  tunnel?: Partial<TunnelTimes>
+  /** How other control planes of this store reach this one, and it them; that takes a master key. Default: they do not. */
+  plane?: PlaneOptions | undefined
+  /** How long a run waits for a node that could take it. Default: five minutes. */
+  dispatchTimeoutMs?: number
+  /** After so long an absence of a node its runs end; 0: never. Default: a day. */
+  nodeLostAfterMs?: number
+  /** For a node: whose orders this runtime executes. It then has no API of its own. */
+  seat?: SeatIdentity
+}
+
+/** What does not change on a store while a process lives. */
+export interface Learnt {
+  nodeId: string
+  records: Records
+}
+
+export interface Runtime {
+  fetch(request: Request, connection?: Connection): Promise<Response>
+  /** Brings the store up to date; rejects with a sentence when that cannot be done. */
+  ready(): Promise<void>
+  /** For the next runtime of the same process. */
+  learnt(): Promise<Learnt>
+  /** A one-time token for the setup page, while there is no owner yet. */
+  setupToken(): Promise<string | undefined>
+  /** What is due by now, for hosts without timers: called by the platform every minute. */
+  scheduled(): Promise<void>
+  /** For hosts without timers: executes what was begun here, and what that makes due, for up to `ms`. */
+  advance(ms: number): Promise<void>
+  /** Where nodes come in; the host puts it on a socket and says where with `listening`. */
+  nodes: { gateway: NodeGateway; whenWanted(listen: () => void): void; listening(at: TunnelEndpoint): void }
+  /** With `seat`: the node's end. */
+  seat: Seat | undefined
+  /** From now on /readyz says that the service is leaving. */
+  drain(): void
+  /** Lets open steps finish for up to `ms`; what is not finished goes on after the next start. */
+  close(ms?: number): Promise<void>
+}
