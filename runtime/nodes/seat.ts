@@ -1,27 +1,13 @@
-import { create } from '@bufbuild/protobuf'
 import type { InStatement } from '@libsql/client/web'
 import type { Log } from '../../shared/log/log.ts'
-import { fromBase64, fromHex, utf8 } from '../../shared/sign/bytes.ts'
+import { utf8 } from '../../shared/sign/bytes.ts'
 import type { Signer } from '../../shared/sign/ed25519.ts'
 import { canonicalize } from '../../shared/sign/jcs.ts'
 import { type Sha256, sha256Hex } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
-import {
-  type Assign,
-  type ChildRefused,
-  type Complete,
-  CompleteSchema,
-  type ControlFrame,
-  type NodeFrame,
-  NodeFrameSchema,
-  type ReadRequest,
-  type SecretPut,
-} from '../../shared/tunnel/gateway.gen.ts'
-import type { OutboxRow } from '../../shared/tunnel/outbox.ts'
-import { completeMessage } from '../../shared/tunnel/protocol.ts'
-import { type BoxKeys, openSealed, sealTo } from '../../shared/tunnel/sealed-box.ts'
+import type { Assign, ChildRefused, ControlFrame, SecretPut } from '../../shared/tunnel/gateway.gen.ts'
+import { type BoxKeys, openSealed } from '../../shared/tunnel/sealed-box.ts'
 import type { ApprovalDecision } from '../../shared/wire/runtime/approval.ts'
-import type { Receipt } from '../../shared/wire/runtime/receipt.ts'
 import type { ManifestTexts } from '../agents/texts.ts'
 import type { ApprovalStore } from '../approvals/store.ts'
 import type { Engine } from '../execution/engine.ts'
@@ -30,12 +16,12 @@ import type { NewRun, RunStore } from '../runs/store.ts'
 import type { SessionStore } from '../sessions/store.ts'
 import type { TurnInput } from '../sessions/turn-input.ts'
 import { inputPlace, type ManifestEnvelope, manifestPlace, textsPlace } from './dispatcher.ts'
-import { poolKeyPlace } from './enrolment.ts'
 import { decisionPlace, signalPlace } from './far-approvals.ts'
-import type { FarApproval, FarData, FarEventText } from './far-data.ts'
 import { type News, newsOf } from './news.ts'
 import { type SeatCredentialsDeps, seatCredentials } from './seat-credentials.ts'
 import { seatOthers } from './seat-others.ts'
+import { seatReads } from './seat-reads.ts'
+import { seatTells } from './seat-tells.ts'
 
 /** A piece of the text of a turn, as it is said; `seq` 1 begins the text anew. */
 export interface Piece {
@@ -324,83 +310,7 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
     }
   }
 
-  /** A run's end as it is told: the receipt that this node signed for it has the hashes. */
-  async function complete(runId: string): Promise<Omit<Complete, '$typeName'> | undefined> {
-    const [found, data, receipts] = await db.read([
-      {
-        sql: `select r.*, t.epoch as told_epoch from runs r join tunnel_runs t on t.run_id = r.id
-          where r.id = ? and r.finished_ms is not null`,
-        args: [runId],
-      },
-      { sql: 'select input, output from run_data where run_id = ?', args: [runId] },
-      { sql: 'select envelope from receipts where run_id = ?', args: [runId] },
-    ])
-    const [row, texts] = [found?.rows[0], data?.rows[0]]
-    if (!row || !texts) return undefined
-    const envelope = receipts?.rows[0]?.[0]
-    const models = envelope ? (JSON.parse(String(envelope)) as Receipt).payload.models : []
-    const hash = (text: unknown) => fromHex(sha256Hex(utf8(String(text ?? '{}')), sha256))
-    const told: Omit<Complete, '$typeName'> = {
-      ...{ runId, epoch: BigInt(Number(row.told_epoch)), status: String(row.status) },
-      ...{ errorCode: String(row.error_code ?? ''), errorStep: String(row.error_step ?? '') },
-      ...{ head: fromHex(String(row.head)), eventCount: BigInt(Number(row.event_count)) },
-      ...{ inputHash: hash(texts.input), outputHash: hash(texts.output), models },
-      ...{ tokensIn: BigInt(Number(row.tokens_in)), tokensOut: BigInt(Number(row.tokens_out)) },
-      costNanoUsd: BigInt(Number(row.cost_nano)),
-      ...{ isolation: String(row.isolation_used ?? row.isolation), finishedUnixMs: BigInt(Number(row.finished_ms)) },
-      nodeSignature: new Uint8Array(),
-    }
-    return { ...told, nodeSignature: await signer.sign(completeMessage(create(CompleteSchema, told))) }
-  }
-
-  async function frameOf(news: News, epoch: number): Promise<NodeFrame | undefined> {
-    switch (news.t) {
-      case 'event': {
-        const value = {
-          ...{ runId: news.run, epoch: BigInt(epoch), eventSeq: BigInt(news.seq), kind: news.kind, stepId: news.step },
-          ...{ attempt: news.attempt, at: news.at, hash: fromHex(news.hash), model: news.model },
-          ...{ tokensIn: BigInt(news.in), tokensOut: BigInt(news.out), costNanoUsd: BigInt(news.nano) },
-        }
-        return create(NodeFrameSchema, { body: { case: 'event', value } })
-      }
-      case 'accept': {
-        const { run: runId, ok, reason } = news
-        const value = { runId, epoch: BigInt(news.epoch ?? epoch), ok, reason: reason.slice(0, 500) }
-        return create(NodeFrameSchema, { body: { case: 'accept', value } })
-      }
-      case 'ask': {
-        const { run: runId, step: stepId, id: approvalId, reason, expires } = news
-        const value = { runId, stepId, approvalId, reason, expiresUnix: BigInt(Math.ceil(expires / 1000)) }
-        return create(NodeFrameSchema, { body: { case: 'approval', value } })
-      }
-      case 'took': {
-        const value = { runId: news.run, epoch: BigInt(epoch) }
-        return create(NodeFrameSchema, { body: { case: 'took', value } })
-      }
-      case 'child': {
-        const { run: runId, child: childId, agent: agentName, box, hash, length } = news
-        const value = {
-          ...{ runId, epoch: BigInt(epoch), childId, agentName, inputSealed: fromBase64(box) },
-          ...{ inputHash: fromHex(hash), inputLength: BigInt(length) },
-        }
-        return create(NodeFrameSchema, { body: { case: 'childAsk', value } })
-      }
-      case 'credential': {
-        const value = { ref: news.ref, ok: news.error === '', error: news.error.slice(0, 500) }
-        return create(NodeFrameSchema, { body: { case: 'secretAck', value } })
-      }
-      case 'complete': {
-        const value = await complete(news.run)
-        return value && create(NodeFrameSchema, { body: { case: 'complete', value } })
-      }
-    }
-  }
-
-  async function rowsOf(sql: string, ids: readonly string[]) {
-    const { rows } = await db.execute({ sql, args: [JSON.stringify(ids)] })
-    return rows
-  }
-
+  const { untold, told } = seatTells({ db, sha256, signer, speaksAs })
   const others = speaksAs === null ? undefined : seatOthers(speaksAs, db)
 
   return {
@@ -439,26 +349,8 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
       await Promise.all(together)
     },
 
-    /** What the control plane has not been told, oldest first. */
-    async untold(afterId: number, most: number): Promise<OutboxRow<NodeFrame>[]> {
-      const { rows } = await db.execute({
-        sql: `select o.id, o.frame, t.epoch from tunnel_outbox o left join tunnel_runs t on t.run_id = o.frame ->> 'run'
-          where o.id > ? and o.node_id is ? order by o.id limit ?`,
-        args: [afterId, speaksAs, most],
-      })
-      const made: OutboxRow<NodeFrame>[] = []
-      for (const row of rows) {
-        const frame = await frameOf(JSON.parse(String(row.frame)) as News, Number(row.epoch ?? 0))
-        // A run that was deleted meanwhile has nothing left to tell; its place is taken by a word of no meaning.
-        const ackOnly = { body: { case: 'ackOnly' as const, value: {} } }
-        made.push({ id: Number(row.id), frame: frame ?? create(NodeFrameSchema, ackOnly) })
-      }
-      return made
-    },
-
-    async told(upToId: number): Promise<void> {
-      await db.execute({ sql: 'delete from tunnel_outbox where id <= ? and node_id is ?', args: [upToId, speaksAs] })
-    },
+    untold,
+    told,
 
     /** The runs that this node has something to do or to tell about. */
     async held() {
@@ -474,64 +366,7 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
     },
 
     /** Answers what only this node knows. */
-    async read({ kind, id, from, limit, box }: ReadRequest): Promise<{ status: number; body: Uint8Array }> {
-      const answer = (value: unknown) => ({ status: 200, body: utf8(JSON.stringify(value)) })
-      if (kind === 'data') {
-        const rows = await rowsOf(
-          `select run_id, input, output, error_message from run_data
-            where run_id in (select value from json_each(?)) and run_id in (select run_id from tunnel_runs)`,
-          id.split(','),
-        )
-        return answer(
-          rows.map(
-            (row): FarData => ({
-              id: String(row.run_id),
-              input: JSON.parse(String(row.input)) as FarData['input'],
-              ...(row.output !== null && { output: JSON.parse(String(row.output)) as FarData['input'] }),
-              ...(row.error_message !== null && { errorMessage: String(row.error_message) }),
-            }),
-          ),
-        )
-      }
-      if (kind === 'events') {
-        const { rows } = await db.execute({
-          sql: `select hash, body from events where run_id = ? and seq >= ? order by seq limit ?`,
-          args: [id, Number(from), Math.min(Math.max(1, limit), 500)],
-        })
-        return answer(rows.map((row): FarEventText => ({ hash: String(row.hash), body: String(row.body) })))
-      }
-      if (kind === 'approvals') {
-        const rows = await rowsOf(
-          'select id, prompt, action, comment from approvals where id in (select value from json_each(?))',
-          id.split(','),
-        )
-        return answer(
-          rows.map(
-            (row): FarApproval => ({
-              ...{ id: String(row.id), prompt: String(row.prompt) },
-              ...(row.action !== null && {
-                action: JSON.parse(String(row.action)) as NonNullable<FarApproval['action']>,
-              }),
-              ...(row.comment !== null && { comment: String(row.comment) }),
-            }),
-          ),
-        )
-      }
-      if (kind === 'messages') return answer(await deps.sessions.messages(id))
-      if (kind === 'turns') {
-        const ends = await Promise.all(id.split(',').map(turnId => deps.sessions.turn(turnId)))
-        return answer(ends.filter(end => end !== undefined))
-      }
-      if (kind === 'texts') {
-        const texts = await opened<ManifestTexts>(box, textsPlace(id)).catch(() => undefined)
-        if (texts) return answer(texts)
-      }
-      if (kind === 'pool-key' && /^[0-9a-f]{64}$/.test(id)) {
-        const sealed = await sealTo(fromHex(id), poolKeys.privateKey, poolKeyPlace(tenantId, pool))
-        return { status: 200, body: sealed }
-      }
-      return { status: 404, body: new Uint8Array() }
-    },
+    read: seatReads({ db, sessions: deps.sessions, identity, opened }),
   }
 }
 
