@@ -28,8 +28,14 @@ export const rowColumns = [
 
 export type Cell = string | number | null
 
+/** What a row repeats of a record. */
+export type RowPart = Pick<
+  UnsealedTrace,
+  'tenant_id' | 'trace_id' | 'ts' | 'session_id' | 'mode' | 'route_ix' | 'attempts' | 'final'
+>
+
 /** Tells what a record says in its columns. Throws where a value does not fit the column, so that nothing unfit reaches SQL. */
-export function rowOf(record: UnsealedTrace, seq: number): Cell[] {
+export function rowOf(record: RowPart, seq: number): Cell[] {
   const { final } = record
   return [
     text(record.tenant_id),
