@@ -63,14 +63,12 @@ export function rowOf(record: RowPart, seq: number): Cell[] {
 
 /** Every gate run of the record as `[gate_id, verdict, cost in nano-USD, microseconds]`, for counts that do not read bodies. */
 function gateRuns(attempts: readonly Attempt[]): string | null {
-  const runs = attempts.flatMap(({ gates }) =>
-    gates.map(({ gate_id, verdict, cost, latency_ms }) => [
-      sealableText(gate_id),
-      verdict,
-      fromUsd(cost),
-      Math.round(latency_ms * 1000),
-    ]),
-  )
+  const runs: Cell[][] = []
+  for (const { gates } of attempts) {
+    for (const { gate_id, verdict, cost, latency_ms } of gates) {
+      runs.push([sealableText(gate_id), verdict, fromUsd(cost), Math.round(latency_ms * 1000)])
+    }
+  }
   return runs.length === 0 ? null : JSON.stringify(runs)
 }
 
