@@ -36,8 +36,8 @@ export interface PrepareOptions {
   synchronous?: 'full' | 'normal'
   readOnly?: boolean
   /**
-   * The commit that finds so many pages in the log moves them into the file and syncs both, which held a thread for 36 ms (measured at
-   * 4,000 pages, the default). Where one connection must not wait, another one of the same file does it before.
+   * The commit that finds so many pages in the log moves them into the file and syncs both, which held a thread for 36 to 350 ms (measured
+   * at 4,000 pages, the default, on busy disks). Where one connection must not wait, another one of the same file does it before.
    */
   checkpointPages?: number
   /** How the database is called in an error message: its path or address. */
