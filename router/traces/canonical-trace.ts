@@ -30,13 +30,15 @@ export interface TraceText {
  * way. Throws for a number that JSON cannot hold.
  */
 export function traceText(record: UnsealedTrace): TraceText {
-  const pieces: [string, string, string, string] = ['', '', '', '']
   const members = record as unknown as Record<string, unknown>
-  for (const { key, label, next } of shapeOf(members)) {
-    const value = members[key]
-    if (value === undefined || key === 'hash' || key === 'prev_hash' || key === 'seq') continue
+  const shape = shapeOf(members)
+  const texts = textsOf(members, shape)
+  const pieces: [string, string, string, string] = ['', '', '', '']
+  for (const { key, from, label, next } of shape.sorted) {
+    const text = texts[from]
+    if (text === undefined || key === 'hash' || key === 'prev_hash' || key === 'seq') continue
     const at = key < 'hash' ? 0 : key < 'prev_hash' ? 1 : key < 'seq' ? 2 : 3
-    pieces[at] += (at === 0 && pieces[0] === '' ? label : next) + written(value)
+    pieces[at] += (at === 0 && pieces[0] === '' ? label : next) + text
   }
   return { beforeHash: pieces[0], beforePrevHash: pieces[1], beforeSeq: pieces[2], rest: pieces[3] }
 }
@@ -120,12 +122,25 @@ function list(values: readonly unknown[]): string {
 }
 
 function object(members: Record<string, unknown>): string {
+  const shape = shapeOf(members)
+  const texts = textsOf(members, shape)
   let out = ''
-  for (const { key, label, next } of shapeOf(members)) {
-    const value = members[key]
-    if (value !== undefined) out += (out === '' ? label : next) + written(value)
+  for (const { from, label, next } of shape.sorted) {
+    const text = texts[from]
+    if (text !== undefined) out += (out === '' ? label : next) + text
   }
   return '{' + out + '}'
+}
+
+/** Of each member in the object's own order; undefined for what is left out. */
+function textsOf(members: Record<string, unknown>, { keys }: Shape): (string | undefined)[] {
+  const texts: (string | undefined)[] = new Array(keys.length)
+  let at = 0
+  for (const key in members) {
+    const value = members[key]
+    texts[at++] = value === undefined ? undefined : written(value)
+  }
+  return texts
 }
 
 function quoted(text: string): string {
@@ -134,42 +149,51 @@ function quoted(text: string): string {
 
 interface Member {
   key: string
+  /** Its place in the object's own order. */
+  from: number
   /** `"key":` */
   label: string
   /** `,"key":` */
   next: string
 }
 
+interface Shape {
+  /** In the object's own order. */
+  keys: readonly string[]
+  /** In the order of their names. */
+  sorted: readonly Member[]
+}
+
 /**
  * Members in the order of their names, by an object's first name. Records have a handful of shapes, and sorting and quoting the names of
- * each object anew was half the cost of a canonical form (measured).
+ * each object anew was half the cost of a canonical form (measured). An object is walked by `for in`, in its own order: the engine then
+ * has each value at hand, where asking for it by name looks it up (a third of the rest).
  */
-const shapes = new Map<string, (readonly Member[])[]>()
+const shapes = new Map<string, Shape[]>()
 const MAX_SHAPES = 16
 
-function shapeOf(members: Record<string, unknown>): readonly Member[] {
+function shapeOf(members: Record<string, unknown>): Shape {
+  let first: string | undefined
+  for (first in members) break
+  const known = first === undefined ? undefined : shapes.get(first)
+  if (known !== undefined) for (const shape of known) if (holds(members, shape)) return shape
   const keys = Object.keys(members)
-  const first = keys[0]
-  if (first === undefined) return []
-  const known = shapes.get(first) ?? []
-  for (const shape of known) {
-    // As many names as the object has, all of them the object's own: the same names.
-    if (shape.length === keys.length && holds(members, shape)) return shape
-  }
-  const made = keys.sort().map(member)
-  if (known.length < MAX_SHAPES && (known.length > 0 || shapes.size < 10 * MAX_SHAPES)) {
-    shapes.set(first, [...known, made])
-  }
+  const sorted = keys.map(member).sort((a, b) => (a.key < b.key ? -1 : 1))
+  const made = { keys, sorted }
+  if (first === undefined) return made
+  if (known !== undefined && known.length < MAX_SHAPES) known.push(made)
+  else if (known === undefined && shapes.size < 10 * MAX_SHAPES) shapes.set(first, [made])
   return made
 }
 
-function holds(members: Record<string, unknown>, shape: readonly Member[]): boolean {
-  for (const { key } of shape) if (!Object.hasOwn(members, key)) return false
-  return true
+function holds(members: Record<string, unknown>, { keys }: Shape): boolean {
+  let at = 0
+  for (const key in members) if (key !== keys[at++]) return false
+  return at === keys.length
 }
 
 /** Names are the program's own, and sorted as they are. */
-function member(key: string): Member {
+function member(key: string, from: number): Member {
   if (!PLAIN.test(key)) throw new TypeError('A trace cannot hold a member whose name is not plain text.')
-  return { key, label: `"${key}":`, next: `,"${key}":` }
+  return { key, from, label: `"${key}":`, next: `,"${key}":` }
 }

@@ -1,7 +1,8 @@
 import { recordHash } from '../../shared/sign/record-chain.ts'
 import { type Sha256, sha256Hex } from '../../shared/sign/sha256.ts'
-import type { TraceRecord } from '../../shared/wire/router/trace.ts'
 import { type ChainHead, hashText } from './canonical-trace.ts'
+import { parseRecord, type ReadRecord } from './record-reader.ts'
+import { newTraceIdList, ownText, pushTraceId, type TraceIdList } from './trace-ids.ts'
 import { rowOf } from './trace-row.ts'
 
 /** One record as it is stored or exported. */
@@ -31,19 +32,9 @@ export interface CheckedStretch {
   /** The last record. */
   head: ChainHead | undefined
   /** Of the records before the break, in order; of the one that fails too, when its id was reached. */
-  traceIds: string[]
+  traceIds: TraceIdList
   /** Hashes of the records that a checkpoint or an anchor names. */
   hashes: [seq: number, hash: string][]
-}
-
-/** A record of any kind; undefined for what is no JSON object. Its members are checked one by one where they are used. */
-export function parseRecord(text: string): TraceRecord | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as TraceRecord) : undefined
-  } catch {
-    return undefined
-  }
 }
 
 /** Checks a stretch record by record; what comes after the first break is only counted. */
@@ -54,11 +45,11 @@ export function stretchCheck(tenantId: string, wanted: { has(seq: number): boole
     broken: undefined,
     first: undefined,
     head: undefined,
-    traceIds: [],
+    traceIds: newTraceIdList(),
     hashes: [],
   }
 
-  function fault(line: RecordLine, record: TraceRecord | undefined): string | undefined {
+  function fault(line: RecordLine, record: ReadRecord | undefined): string | undefined {
     if (record === undefined || typeof record.trace_id !== 'string') return 'parse'
     const { head } = stretch
     if (stretch.first === undefined) stretch.first = { seq: record.seq, prevHash: record.prev_hash }
@@ -66,14 +57,14 @@ export function stretchCheck(tenantId: string, wanted: { has(seq: number): boole
     else if (record.prev_hash !== head.hash) return 'prev_hash'
     if (!holdsOwnHash(line, record, sha256)) return 'hash'
     if (record.tenant_id !== tenantId) return 'tenant'
-    stretch.traceIds.push(record.trace_id)
+    pushTraceId(stretch.traceIds, record.trace_id)
     if (line.columns !== undefined && !matchesColumns(line.columns, record)) return 'columns'
     return undefined
   }
 
   return {
     stretch,
-    push(line: RecordLine, record: TraceRecord | undefined): void {
+    push(line: RecordLine, record: ReadRecord | undefined): void {
       const index = stretch.records++
       if (stretch.broken !== undefined) return
       const reason = fault(line, record)
@@ -82,7 +73,7 @@ export function stretchCheck(tenantId: string, wanted: { has(seq: number): boole
         return
       }
       stretch.head = { seq: record.seq, hash: record.hash }
-      if (wanted.has(record.seq)) stretch.hashes.push([record.seq, record.hash])
+      if (wanted.has(record.seq)) stretch.hashes.push([record.seq, ownText(record.hash)])
     },
   }
 }
@@ -94,7 +85,7 @@ let scratch = new Uint8Array(1 << 14)
  * its one `hash` member has the hash, it is the text that was sealed. Anything else (other spacing, other key order) is made
  * canonical first.
  */
-function holdsOwnHash({ text, bytes }: RecordLine, record: TraceRecord, sha256: Sha256): boolean {
+function holdsOwnHash({ text, bytes }: RecordLine, record: ReadRecord, sha256: Sha256): boolean {
   const { hash } = record
   if (typeof hash !== 'string' || !/^[0-9a-f]{64}$/.test(hash)) return false
   const member = `"hash":"${hash}",`
@@ -108,7 +99,8 @@ function holdsOwnHash({ text, bytes }: RecordLine, record: TraceRecord, sha256: 
     if (own === hash) return true
   }
   try {
-    return membersIn(text) === membersOf(record) && recordHash(record, sha256) === hash
+    const whole = parseRecord(text)
+    return whole !== undefined && membersIn(text) === membersOf(whole) && recordHash(whole, sha256) === hash
   } catch {
     return false
   }
@@ -133,7 +125,7 @@ function membersOf(value: unknown): number {
   return Object.values(value).reduce((sum: number, member) => sum + membersOf(member), own)
 }
 
-function matchesColumns(columns: string, record: TraceRecord): boolean {
+function matchesColumns(columns: string, record: ReadRecord): boolean {
   try {
     const expected = JSON.stringify(rowOf(record, record.seq))
     // SQL and JSON.stringify may escape a character differently; the values decide.

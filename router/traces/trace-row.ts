@@ -28,8 +28,14 @@ export const rowColumns = [
 
 export type Cell = string | number | null
 
+/** What a row repeats of a record. */
+export type RowPart = Pick<
+  UnsealedTrace,
+  'tenant_id' | 'trace_id' | 'ts' | 'session_id' | 'mode' | 'route_ix' | 'attempts' | 'final'
+>
+
 /** Tells what a record says in its columns. Throws where a value does not fit the column, so that nothing unfit reaches SQL. */
-export function rowOf(record: UnsealedTrace, seq: number): Cell[] {
+export function rowOf(record: RowPart, seq: number): Cell[] {
   const { final } = record
   return [
     text(record.tenant_id),
@@ -57,14 +63,12 @@ export function rowOf(record: UnsealedTrace, seq: number): Cell[] {
 
 /** Every gate run of the record as `[gate_id, verdict, cost in nano-USD, microseconds]`, for counts that do not read bodies. */
 function gateRuns(attempts: readonly Attempt[]): string | null {
-  const runs = attempts.flatMap(({ gates }) =>
-    gates.map(({ gate_id, verdict, cost, latency_ms }) => [
-      sealableText(gate_id),
-      verdict,
-      fromUsd(cost),
-      Math.round(latency_ms * 1000),
-    ]),
-  )
+  const runs: Cell[][] = []
+  for (const { gates } of attempts) {
+    for (const { gate_id, verdict, cost, latency_ms } of gates) {
+      runs.push([sealableText(gate_id), verdict, fromUsd(cost), Math.round(latency_ms * 1000)])
+    }
+  }
   return runs.length === 0 ? null : JSON.stringify(runs)
 }
 

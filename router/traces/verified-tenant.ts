@@ -94,8 +94,8 @@ function placeFault({ head }: Tenant, { first }: CheckedStretch): Break | undefi
 }
 
 function repeatedId({ traceIds }: CheckedStretch, ids: ReturnType<typeof traceIdSet>): Break | undefined {
-  for (const [index, id] of traceIds.entries()) if (!ids.add(id)) return { index, reason: 'trace_id' }
-  return undefined
+  const index = ids.addAll(traceIds)
+  return index === undefined ? undefined : { index, reason: 'trace_id' }
 }
 
 export function pushFeedback({ feedback }: Tenant, record: TraceRecord | undefined, columns: string | undefined): void {

@@ -12,7 +12,7 @@ import { type ChainHead, traceText } from './canonical-trace.ts'
 import { signCheckpoint } from './checkpoint.ts'
 import { storedCheckpoints, storedRecords } from './stored-records.ts'
 import { sampleTrace, sealedLine } from './testing/records.ts'
-import { traceIdSet } from './trace-ids.ts'
+import { newTraceIdList, pushTraceId, traceIdSet } from './trace-ids.ts'
 import { type VerifyInput, verifyRecords } from './verify.ts'
 
 const sha256 = nativeSha256
@@ -349,19 +349,29 @@ describe('verify of a store', () => {
 })
 
 describe('a set of trace ids', () => {
-  it('is exact for any ids', () => {
-    const anyId = fc.oneof(fc.uuid(), fc.constant('00000000-0000-0000-0000-000000000000'), fc.string({ maxLength: 3 }))
+  it('is exact for any ids, list by list', () => {
+    const anyId = fc.oneof(
+      fc.uuid(),
+      fc.uuid().map(id => id.toUpperCase()),
+      fc.uuid().map(id => id.replace('-', '0')),
+      fc.constant('00000000-0000-0000-0000-000000000000'),
+      fc.constant('0000000g-0000-0000-0000-000000000001'),
+      fc.constant('0000000:-0000-0000-0000-000000000001'),
+      fc.string({ maxLength: 3 }),
+    )
     fc.assert(
-      fc.property(fc.array(anyId, { maxLength: 3000, size: 'max' }), list => {
+      fc.property(fc.array(fc.array(anyId, { maxLength: 300, size: 'max' }), { maxLength: 20 }), lists => {
         const set = traceIdSet()
         const plain = new Set<string>()
-        for (const id of list) {
-          expect(set.add(id)).toBe(!plain.has(id))
-          plain.add(id)
+        for (const ids of lists) {
+          const list = newTraceIdList()
+          for (const id of ids) pushTraceId(list, id)
+          const repeated = ids.findIndex((id, at) => plain.has(id) || ids.indexOf(id) < at)
+          expect(set.addAll(structuredClone(list)) ?? -1).toBe(repeated)
+          for (const id of repeated < 0 ? ids : ids.slice(0, repeated)) plain.add(id)
         }
-        for (const id of plain) expect(set.add(id)).toBe(false)
       }),
-      { numRuns: 10 },
+      { numRuns: 30 },
     )
   })
 })

@@ -1,8 +1,9 @@
 import { sha256 as portableSha256, type Sha256 } from '../../shared/sign/sha256.ts'
 import type { Checkpoint, VerifyReport } from '../../shared/wire/router/checkpoint.ts'
 import type { ChainHead } from './canonical-trace.ts'
-import { type CheckedStretch, parseRecord, type RecordLine, stretchCheck } from './check-stretch.ts'
+import { type CheckedStretch, type RecordLine, stretchCheck } from './check-stretch.ts'
 import type { TrustedKeys } from './checkpoint.ts'
+import { parseRecord, recordReader } from './record-reader.ts'
 import { traceIdSet } from './trace-ids.ts'
 import { joinStretch, newTenant, pushFeedback, type Tenant } from './verified-tenant.ts'
 import { conclude } from './verify-checkpoints.ts'
@@ -92,10 +93,11 @@ export async function* checkedLots(
 ): AsyncGenerator<CheckedStretch> {
   // A record whose tenant cannot be read belongs to the chain it stands in.
   let last = ''
+  const read = recordReader()
   for await (const lot of lots) {
     const checks = new Map<string, ReturnType<typeof stretchCheck>>()
     for (const line of lot) {
-      const record = parseRecord(line.text)
+      const record = read(line.text)
       const id = line.tenantId ?? record?.tenant_id ?? last
       if (only !== undefined && id !== only) continue
       last = id

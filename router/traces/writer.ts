@@ -6,6 +6,7 @@ import type { Db } from '../../shared/sql/db.ts'
 import { pause } from '../../shared/sql/db-fault.ts'
 import { backoffDelay } from '../../shared/time/backoff.ts'
 import type { Clock } from '../../shared/time/clock.ts'
+import { nextTurn } from '../../shared/time/next-turn.ts'
 import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
 import type { TailBreak } from './boot-check.ts'
 import { checkpointRhythm } from './checkpoint-rhythm.ts'
@@ -252,7 +253,7 @@ export function traceWriter(options: TraceWriterOptions) {
 
   async function giveTurn() {
     if (clock.monotonic() - turnStart < TURN_MS) return
-    await pause(0)
+    await new Promise<void>(nextTurn)
     turnStart = clock.monotonic()
   }
 
