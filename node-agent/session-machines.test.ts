@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process'
-import { chmod, mkdtemp, readdir, rm } from 'node:fs/promises'
+import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { SandboxFor } from '../runtime/execution/sandbox/sandboxes.ts'
-import { silentLog } from '../shared/log/log.ts'
+import { createLog } from '../shared/log/log.ts'
 import { manifest } from '../shared/wire/runtime/manifest.ts'
 import { requireBackend } from '../tests/backends/require.ts'
 import { nodeEnv } from './env.ts'
@@ -19,6 +19,7 @@ const here =
 describe.runIf(here)('a session with a machine of its own', () => {
   let folder: string
   let sandboxes: ReturnType<typeof nodeSandboxes>
+  const said: string[] = []
   const { limits } = manifest.parse({ limits: { memoryMb: 64, diskMb: 64 } })
   const offered = { backend: 'qemu', accel: 'tcg', programs: new Set<string>() } as const
 
@@ -29,7 +30,8 @@ describe.runIf(here)('a session with a machine of its own', () => {
       ...{ NODE_STATE_DIR: folder, NODE_IMAGE_DIR: await testImageFolder(), NODE_QEMU_ACCEL: 'tcg' },
       PLATFORM_WARM_POOL: '1',
     })
-    sandboxes = nodeSandboxes({ env, workspaces: join(folder, 'workspaces'), log: silentLog() })
+    const log = createLog({ filter: { all: 'warn', byTarget: new Map() }, write: line => said.push(line) })
+    sandboxes = nodeSandboxes({ env, workspaces: join(folder, 'workspaces'), log })
   }, 60_000)
   afterAll(async () => {
     await sandboxes?.close()
@@ -83,6 +85,60 @@ describe.runIf(here)('a session with a machine of its own', () => {
     expect(vm('one')).toBeUndefined()
     expect(await readdir(join(folder, 'workspaces'))).toEqual([])
   }, 90_000)
+
+  /** A turn, after which its machine is written down at once. */
+  async function turnAndRest(id: string, line: string): Promise<string> {
+    const words = await turn(id, line, 1)
+    await expect.poll(() => vm(id)?.state, { timeout: 20_000 }).toBe('released')
+    return words
+  }
+  /** What a session left when it was written down since the given ones. */
+  async function stateBeside(known: readonly string[]): Promise<string> {
+    const names = await readdir(join(folder, 'qemu', 'snapshots'))
+    return join(folder, 'qemu', 'snapshots', names.find(name => !known.includes(name))!, 'state')
+  }
+
+  it('shows nothing of itself in any file while it is written down, and has it all again', async () => {
+    const canary = crypto.randomUUID()
+    // The command's own words are in the memory of the machine too.
+    await turnAndRest('sealed', `echo ${canary} > /tmp/canary; echo ${canary} > file`)
+    let bytes = 0
+    for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
+      if (!entry.isFile()) continue
+      const path = join(entry.parentPath, entry.name)
+      const content = await readFile(path)
+      expect(content.includes(canary), path).toBe(false)
+      bytes += content.length
+    }
+    // Its memory is among them.
+    expect(bytes).toBeGreaterThan(8 * 1024 * 1024)
+    expect(await turn('sealed', 'cat /tmp/canary file', 60_000)).toBe(`${canary}\n${canary}`)
+    await sandboxes.sessions!.release('sealed')
+    expect(await readdir(join(folder, 'qemu', 'snapshots'))).toEqual([])
+  }, 60_000)
+
+  it.each([
+    ['changed', (own: Buffer) => own.fill(own[own.length >> 1]! ^ 1, own.length >> 1, (own.length >> 1) + 1)],
+    ['cut short', (own: Buffer) => own.subarray(0, -1)],
+    ['of another session', (_own: Buffer, other: Buffer) => other],
+  ])(
+    'goes on with its files and without its memory where what was written down is %s',
+    async (how, spoil) => {
+      await turnAndRest(`other ${how}`, 'true')
+      const known = await readdir(join(folder, 'qemu', 'snapshots'))
+      const other = await readFile(await stateBeside([]))
+      await turnAndRest(how, 'echo here > file; echo there > /tmp/memory')
+      const path = await stateBeside(known)
+      await writeFile(path, spoil(await readFile(path), other))
+      said.length = 0
+      expect(await turn(how, 'cat file; ls /tmp', 60_000)).toBe('here')
+      expect(said.join('\n')).toMatch(/is not what was written down.*could not be brought back/)
+      await expect(stat(path)).rejects.toMatchObject({ code: 'ENOENT' })
+      await sandboxes.sessions!.release(how)
+      await sandboxes.sessions!.release(`other ${how}`)
+    },
+    60_000,
+  )
 
   it('finds one waiting once there is a pool, in time for its first turn', async () => {
     const took: number[] = []

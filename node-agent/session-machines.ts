@@ -34,6 +34,7 @@ export function sessionMachines({ log, warm }: { log: Log; warm: number }) {
   async function dropSnapshot(held: Held): Promise<void> {
     const { snapshot } = held
     held.snapshot = undefined
+    snapshot?.sealKey?.fill(0)
     if (snapshot) await rm(snapshot.folder, { recursive: true, force: true })
   }
 

@@ -4,13 +4,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { hasGuestInputs } from '../isolation/testing/test-image.ts'
+import { hasGuestInputs, hasInterpreters, testImageFolder } from '../isolation/testing/test-image.ts'
 import { buildImage } from './build-image.ts'
 import { cpioOf, type Member } from './cpio.ts'
 import { INPUTS_FOLDER, readLock } from './image-inputs.ts'
 import { openImage } from './image-manifest.ts'
 
 const here = hasGuestInputs()
+const withInterpreters = here && hasInterpreters()
 let folder: string
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'waybill-image-'))
@@ -31,6 +32,31 @@ describe.runIf(here)('the guest image', () => {
     expect((await stat(join(one, 'rootfs/work'))).mode & 0o7777).toBe(0o1777)
     expect(first.inputs.every(({ source }) => /^\S+ \S+$/.test(source))).toBe(true)
   }, 60_000)
+
+  it.runIf(withInterpreters)(
+    'is the same with interpreters too',
+    async () => {
+      // Other suites use the first; it was built elsewhere and earlier, in part by another process.
+      const [one, two] = [await testImageFolder({ interpreters: true }), join(folder, 'interpreters')]
+      const built = await buildImage(INPUTS_FOLDER, two, { interpreters: true })
+      expect(built.programs).toEqual(['python3', 'node', 'pip'])
+      for (const file of ['initramfs', 'vmlinux', 'agent', 'manifest.json']) {
+        expect((await readFile(join(one, file))).equals(await readFile(join(two, file))), file).toBe(true)
+      }
+      for (const file of [
+        'usr/bin/node',
+        'usr/bin/python3.11',
+        'usr/local/bin/pip',
+        'etc/ssl/certs/ca-certificates.crt',
+      ]) {
+        expect(
+          (await readFile(join(one, 'rootfs', file))).equals(await readFile(join(two, 'rootfs', file))),
+          file,
+        ).toBe(true)
+      }
+    },
+    60_000,
+  )
 
   it('is not built from an input that is not the one that was pinned', async () => {
     const inputs = join(folder, 'changed')

@@ -98,6 +98,8 @@ export interface SnapshotRef {
   key: string
   folder: string
   limits: SandboxLimits
+  /** Opens its files, where the backend seals them. No file has it, so what a process leaves behind opens for nobody. */
+  sealKey?: Uint8Array
 }
 
 export interface Reaped {

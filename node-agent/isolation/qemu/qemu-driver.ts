@@ -21,7 +21,7 @@ import { withDeadline } from '../with-deadline.ts'
 import { FDS, QEMU_OVERHEAD_MB, type Ram, ramMbOf, stateKey } from './machine.ts'
 import { killNamed } from './named-process.ts'
 import { giveToQemu, type QemuProcess, ramFolder, startQemu } from './qemu-process.ts'
-import { saveState } from './save-state.ts'
+import { giveSealed, type SavedState, saveState } from './saved-state.ts'
 
 export interface QemuOptions {
   image: GuestImage
@@ -35,9 +35,10 @@ export interface QemuOptions {
   stateDir: string
 }
 
+/** What machines are made from; no session has run in it, so it is in clear. */
 interface Template {
   ramPath: string
-  statePath: string
+  state: SavedState
 }
 
 interface Machine {
@@ -100,17 +101,17 @@ export function qemuDriver(options: QemuOptions): Driver {
   }
 
   /** A clone is given its state; the template makes memory of its own in its folder. */
-  async function launch(ramMb: number, cpus: number, from?: { ram: Ram; statePath: string }): Promise<Machine> {
+  async function launch(ramMb: number, cpus: number, from?: { ram: Ram; state: SavedState }): Promise<Machine> {
     const id = newOwnedId('qemu')
     const folder = await newFolder(id)
-    const state = from && (await open(from.statePath, 'r'))
+    const file = from && from.state.key === undefined ? await open(from.state.path, 'r') : undefined
     try {
       const cgroup = cgroupOf(ramMb, cpus)
       const ram: Ram = from?.ram ?? { kind: 'shared', path: ramIn(folder) }
       const qemu = await startQemu({
         binary,
         machine: { id, accel, image, ramMb, ram, incoming: from !== undefined },
-        ...(state && { stateFd: state.fd }),
+        ...(from && { state: file?.fd ?? 'pipe' }),
         ...(cgroup && { cgroup }),
       })
       const { promise: ended, resolve: end } = Promise.withResolvers<string>()
@@ -128,7 +129,7 @@ export function qemuDriver(options: QemuOptions): Driver {
       await dropFolder(folder)
       throw error
     } finally {
-      await state?.close()
+      await file?.close()
     }
   }
 
@@ -139,13 +140,13 @@ export function qemuDriver(options: QemuOptions): Driver {
       await greet(machine, { memoryMb: 32, cpus: 1, pids: 16, diskMb: 8 }, BOOT_MS)
       await runOnce(machine)
       await machine.qemu.qmp.run('stop')
-      const statePath = join(machine.folder, 'state')
-      await saveState(machine.qemu.qmp, machine.folder, statePath, CLONE_MS)
+      const state = { path: join(machine.folder, 'state') }
+      await saveState(machine.qemu.qmp, machine.folder, state, CLONE_MS)
       await machine.channel.close('the template was taken')
       await machine.qemu.remove()
       machines.delete(machine)
       // Its folder stays: clones read it.
-      return { ramPath: ramIn(machine.folder), statePath }
+      return { ramPath: ramIn(machine.folder), state }
     } catch (error) {
       await drop(machine)
       throw error
@@ -164,18 +165,20 @@ export function qemuDriver(options: QemuOptions): Driver {
 
   async function clone(limits: SandboxLimits): Promise<Machine> {
     const ramMb = ramMbOf(limits, image)
-    const template = await templateOf(ramMb)
-    return bringBack(limits, {
-      ram: { kind: 'copy-on-write', path: template.ramPath },
-      statePath: template.statePath,
-    })
+    const { ramPath, state } = await templateOf(ramMb)
+    return bringBack(limits, { ram: { kind: 'copy-on-write', path: ramPath }, state })
   }
 
-  async function bringBack(limits: SandboxLimits, from: { ram: Ram; statePath: string }): Promise<Machine> {
+  async function bringBack(limits: SandboxLimits, from: { ram: Ram; state: SavedState }): Promise<Machine> {
     const machine = await launch(ramMbOf(limits, image), limits.cpus, from)
     try {
-      const through = machine.qemu.qmp.migrate('migrate-incoming', `fd:${FDS.state}`)
-      await withDeadline(through, CLONE_MS, 'the state was not read')
+      const { qmp, state: pipe } = machine.qemu
+      const { path, key } = from.state
+      const given = key && pipe ? giveSealed(path, key, pipe) : undefined
+      const through = qmp.migrate('migrate-incoming', `fd:${FDS.state}`)
+      // All the memory of a machine, not only its devices: as long as it may have taken to save.
+      const deadlineMs = given ? BOOT_MS : CLONE_MS
+      await withDeadline(Promise.all([given, through]), deadlineMs, 'the state was not read')
       return machine
     } catch (error) {
       await drop(machine)
@@ -265,21 +268,22 @@ export function qemuDriver(options: QemuOptions): Driver {
     }
   }
 
-  /** Everything, memory too, in one file; the machine pauses meanwhile. */
+  /** Everything, memory too, in one sealed file; the machine pauses meanwhile. */
   async function save(machine: Machine, limits: SandboxLimits, flush: () => Promise<void>): Promise<SnapshotRef> {
     const key = stateKey(await versionOf(), { accel, image, ramMb: ramMbOf(limits, image) })
     // Named for this process: what it leaves behind is known to be nobody's.
     const folder = join(snapshots, newOwnedId('qemu'))
+    const sealKey = randomBytes(32)
     await mkdir(folder, { recursive: true, mode: 0o700 })
     try {
       await flush()
       await machine.qemu.qmp.run('stop')
       try {
-        await saveState(machine.qemu.qmp, machine.folder, join(folder, 'state'), BOOT_MS)
+        await saveState(machine.qemu.qmp, machine.folder, { path: join(folder, 'state'), key: sealKey }, BOOT_MS)
       } finally {
         await machine.qemu.qmp.run('cont')
       }
-      return { backend: 'qemu', key, folder, limits }
+      return { backend: 'qemu', key, folder, limits, sealKey }
     } catch (error) {
       await rm(folder, { recursive: true, force: true })
       throw error
@@ -328,7 +332,9 @@ export function qemuDriver(options: QemuOptions): Driver {
           'The snapshot was taken with another QEMU, accelerator, image or size.',
         )
       }
-      const coming = bringBack(ref.limits, { ram: { kind: 'empty' }, statePath: join(ref.folder, 'state') })
+      if (ref.sealKey === undefined) throw new IsolationError('start_failed', 'The snapshot has no key.')
+      const state = { path: join(ref.folder, 'state'), key: ref.sealKey }
+      const coming = bringBack(ref.limits, { ram: { kind: 'empty' }, state })
       const machine = await withDeadline(coming, deadlineMs, `no machine within ${Math.round(deadlineMs)} ms`)
       return wake(machine, ref.limits, until - performance.now())
     },

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { chown, stat, statfs } from 'node:fs/promises'
-import type { Duplex } from 'node:stream'
+import type { Duplex, Writable } from 'node:stream'
 import { IsolationError } from '../driver.ts'
 import { HOST_IDS } from '../oci/bundle.ts'
 import type { CgroupLimits } from '../oci/cgroups.ts'
@@ -11,6 +11,8 @@ import { type Qmp, qmpClient } from './qmp.ts'
 export interface QemuProcess {
   qmp: Qmp
   agent: Duplex
+  /** Where it takes the state that it starts from, if that comes through a pipe. */
+  state: Writable | undefined
   /** Settles with QEMU's last words. */
   ended: Promise<string>
   kill(): void
@@ -21,8 +23,8 @@ export interface QemuProcess {
 export interface QemuProcessOptions {
   binary: string
   machine: MachineOptions
-  /** An open file with the state that it starts from. */
-  stateFd?: number
+  /** An open file with the state that it starts from, or that it comes through a pipe. */
+  state?: number | 'pipe'
   /** Absent without root: memory is then bounded by the machine alone. */
   cgroup?: CgroupLimits
 }
@@ -38,15 +40,18 @@ export async function giveToQemu(path: string): Promise<void> {
 }
 
 /** Starts QEMU without rights, in a group whose limits were read back, and greets its control channel. */
-export async function startQemu({ binary, machine, stateFd, cgroup }: QemuProcessOptions): Promise<QemuProcess> {
+export async function startQemu({ binary, machine, state: from, cgroup }: QemuProcessOptions): Promise<QemuProcess> {
   const gid = machine.accel === 'kvm' ? (await stat('/dev/kvm')).gid : QEMU_ID
   const child = spawn(binary, machineArgs(machine), {
     detached: true,
-    stdio: ['ignore', 'ignore', 'pipe', 'pipe', 'pipe', stateFd ?? 'ignore'],
+    stdio: ['ignore', 'ignore', 'pipe', 'pipe', 'pipe', from ?? 'ignore'],
     ...(asRoot() && { uid: QEMU_ID, gid }),
   })
   const agent = child.stdio[FDS.agent] as unknown as Duplex
   const qmp = qmpClient(child.stdio[FDS.control] as Duplex)
+  const state = from === 'pipe' ? ((child.stdio as unknown[])[FDS.state] as Writable) : undefined
+  // Whoever writes is told; afterwards it may close as it likes.
+  state?.on('error', () => undefined)
   let said = ''
   child.stderr!.on('data', chunk => (said = (said + chunk).slice(-2000)))
   const ended = new Promise<string>(resolve => {
@@ -79,7 +84,7 @@ export async function startQemu({ binary, machine, stateFd, cgroup }: QemuProces
     await orEnd(qmp.run('qmp_capabilities'))
     const capabilities = ['x-ignore-shared', 'events'].map(capability => ({ capability, state: true }))
     await orEnd(qmp.run('migrate-set-capabilities', { capabilities }))
-    return { qmp, agent, ended, kill, remove }
+    return { qmp, agent, state, ended, kill, remove }
   } catch (error) {
     kill()
     // Its channel closes a moment before its last words are here, and those say why.

@@ -19,7 +19,8 @@ export async function testImageFolder({ interpreters = false } = {}): Promise<st
   const sources = [
     ...['agent.c', 'build-image.ts', 'cpio.ts', 'interpreters.ts', 'clients/waybill.js', 'clients/waybill.py'],
   ].map(name => new URL(`../../guest/${name}`, import.meta.url))
-  const key = sha256Of(Buffer.concat([join(INPUTS_FOLDER, 'inputs.lock'), ...sources].map(path => readFileSync(path))))
+  const locks = ['inputs.lock', ...(interpreters ? ['interpreters.lock'] : [])].map(name => join(INPUTS_FOLDER, name))
+  const key = sha256Of(Buffer.concat([...locks, ...sources].map(path => readFileSync(path))))
   const folder = join(tmpdir(), `waybill-guest-image-${key.slice(0, 16)}${interpreters ? '-interpreters' : ''}`)
   if ((await openImage(folder)) === undefined) await buildImage(INPUTS_FOLDER, folder, { interpreters })
   return folder

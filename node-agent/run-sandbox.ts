@@ -1,0 +1,175 @@
+import { mkdir, rename, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { StepFailure } from '../runtime/execution/failure.ts'
+import type {
+  Command,
+  CommandEnd,
+  RunSandbox,
+  SandboxFor,
+  SandboxPipe,
+} from '../runtime/execution/sandbox/sandboxes.ts'
+import { lastWords, textOf, told } from './command-output.ts'
+import { byteQueue } from './isolation/byte-queue.ts'
+import { IsolationError, type Sandbox } from './isolation/driver.ts'
+import { httpOver } from './isolation/guest-http.ts'
+import { readWorkspace, writeWorkspace } from './workspace-file.ts'
+
+const KEEP_MS = 60_000
+/** A model is not helped by more, and has to pay for it. */
+const OUTPUT_BYTES = 128 * 1024
+const PATH = '/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:/opt/bin'
+/** On the loopback of a sandbox that may call somebody. */
+export const EGRESS_PORT = 7702
+/** Of a program that is spoken with for as long as its run lasts. */
+const PIPE_BYTES = 1024 * 1024 * 1024
+/** Longest that a timer of Node waits. */
+const LONGEST_MS = 2 ** 31 - 1
+
+/** Both spellings are in use. Without rules nothing listens, and there is no way out. */
+function proxyVariables({ rules }: SandboxFor['egress']): Record<string, string> {
+  if (rules.length === 0) return {}
+  const proxy = `http://127.0.0.1:${EGRESS_PORT}`
+  const own = 'localhost,127.0.0.1'
+  return { http_proxy: proxy, HTTP_PROXY: proxy, https_proxy: proxy, HTTPS_PROXY: proxy, no_proxy: own, NO_PROXY: own }
+}
+
+/** The workspace as it was kept, else the files of the manifest. */
+export async function begun(sandbox: Sandbox, run: SandboxFor, tar: string): Promise<void> {
+  if (await stat(tar).catch(() => undefined)) {
+    const unpacked = await sandbox.exec({
+      ...{ argv: ['tar', '-xf', '-', '-C', '/work'], deadlineMs: KEEP_MS, outputBytes: OUTPUT_BYTES },
+      stdin: readWorkspace(tar, run.fileKeys),
+    })
+    const exit = await unpacked.exit
+    if (exit.kind !== 'code' || exit.code !== 0) {
+      throw new StepFailure('sandbox_failed', `the workspace could not be brought back: ${told(exit)}`)
+    }
+    return
+  }
+  for (const { path, content, encoding, executable } of run.files) {
+    const bytes = Buffer.from(content, encoding === 'base64' ? 'base64' : 'utf8')
+    await asStep(sandbox.writeFile(path, bytes, { ...(executable !== undefined && { executable }) }))
+  }
+}
+
+/** A sandbox as the engine uses it: commands, pipes and files of one run, and its workspace kept. */
+export function runSandbox(
+  sandbox: Sandbox,
+  { offered, env, limits, runId, egress, fileKeys }: SandboxFor,
+  { tar, close, pip }: { tar: string; close: () => Promise<void>; pip: Record<string, string> },
+): RunSandbox {
+  const variables = {
+    PATH,
+    PYTHONPATH: '/usr/lib/waybill:/work/.python',
+    HOME: '/work',
+    WAYBILL_RUN_ID: runId,
+    ...proxyVariables(egress),
+    ...pip,
+    ...env,
+  }
+
+  async function run(
+    { argv, cwd, stdin, env: own }: Command,
+    bounds: Parameters<RunSandbox['run']>[1],
+  ): Promise<CommandEnd> {
+    const started = await asStep(
+      sandbox.exec({
+        ...{ argv, env: { ...variables, ...own }, deadlineMs: bounds.deadlineMs },
+        outputBytes: bounds.outputBytes ?? OUTPUT_BYTES,
+        ...(cwd !== undefined && { cwd }),
+        ...(stdin !== undefined && { stdin: Buffer.from(stdin) }),
+      }),
+    )
+    const kill = () => started.signal('SIGKILL')
+    bounds.signal.addEventListener('abort', kill, { once: true })
+    if (bounds.signal.aborted) kill()
+    try {
+      const [stdout, stderr, exit] = await Promise.all([textOf(started.stdout), textOf(started.stderr), started.exit])
+      bounds.signal.throwIfAborted()
+      switch (exit.kind) {
+        case 'code':
+          return { stdout, stderr, exitCode: exit.code }
+        case 'signal':
+          return { stdout, stderr, signal: exit.signal }
+        case 'limit':
+          return {
+            ...{ stdout, stderr, limit: { name: exit.limit, detail: exit.detail } },
+            ...(exit.limit === 'output' && { truncated: true }),
+          }
+        case 'lost':
+          throw new StepFailure('sandbox_lost', `the sandbox ended under the command: ${exit.detail}`)
+      }
+    } finally {
+      bounds.signal.removeEventListener('abort', kill)
+    }
+  }
+
+  async function keep(): Promise<void> {
+    await mkdir(join(tar, '..'), { recursive: true, mode: 0o700 })
+    const packed = await asStep(
+      sandbox.exec({
+        ...{ argv: ['tar', '-cf', '-', '-C', '/work', '.'], deadlineMs: KEEP_MS },
+        // Headers and padding on top of what the workspace may hold.
+        outputBytes: (limits.diskMb + 16) * 1024 * 1024,
+      }),
+    )
+    const next = `${tar}.next`
+    await writeWorkspace(next, packed.stdout, fileKeys)
+    const exit = await packed.exit
+    if (exit.kind !== 'code' || exit.code !== 0) {
+      await rm(next, { force: true })
+      throw new StepFailure('sandbox_failed', `the workspace could not be kept: ${told(exit)}`)
+    }
+    await rename(next, tar)
+  }
+
+  async function pipe(argv: Command['argv']): Promise<SandboxPipe> {
+    const input = byteQueue()
+    const started = await asStep(
+      sandbox.exec({
+        ...{ argv, env: variables, stdin: input.chunks, outputBytes: PIPE_BYTES },
+        deadlineMs: Math.min(limits.timeoutSeconds * 1000, LONGEST_MS),
+      }),
+    )
+    const words = lastWords(started.stderr)
+    return {
+      stdout: started.stdout,
+      write: input.push,
+      ended: Promise.all([started.exit, words]).then(([exit, said]) =>
+        said === '' ? told(exit) : `${told(exit)}: ${said}`,
+      ),
+      kill() {
+        input.end()
+        started.signal('SIGKILL')
+      },
+    }
+  }
+
+  let keeping: Promise<void> = Promise.resolve()
+  return {
+    offered,
+    kernelRelease: sandbox.kernelRelease,
+    run,
+    pipe,
+    serve: (port, answer) => asStep(sandbox.serve(port, httpOver(answer))),
+    writeFile: (path, content) => asStep(sandbox.writeFile(path, content)),
+    readFile: (path, maxBytes) => asStep(sandbox.readFile(path, maxBytes)),
+    listFiles: path => asStep(sandbox.listFiles(path)),
+    // One after another: they write to one place.
+    keep() {
+      keeping = keeping.catch(() => undefined).then(keep)
+      return keeping
+    },
+    close,
+  }
+}
+
+/** What the backend refuses is told to the model as the failure of its call. */
+export async function asStep<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work
+  } catch (error) {
+    if (!(error instanceof IsolationError)) throw error
+    throw new StepFailure(error.limit ? `limit_${error.limit}` : error.code, error.message, { cause: error })
+  }
+}
