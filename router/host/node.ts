@@ -36,8 +36,6 @@ export async function serveRouter(vars: Vars): Promise<Service> {
   const config = await readConfig?.()
   const place = keepingPlace(env)
   const db = await openDb(env.ROUTER_DB, {
-    // The thread that keeps receipts moves the log into the file, at 4,000 pages; here calls would wait for it.
-    checkpointPages: 16_000,
     synchronous: env.ROUTER_RECEIPTS === 'durable' ? 'full' : 'normal',
     ...(env.ROUTER_DB_TOKEN && { token: env.ROUTER_DB_TOKEN }),
   })

@@ -13,8 +13,6 @@ export interface OpenDbOptions {
   syncUrl?: string
   synchronous?: 'full' | 'normal'
   readOnly?: boolean
-  /** See PrepareOptions. */
-  checkpointPages?: number
 }
 
 /** Opens `:memory:`, `file:…`, a plain path, or a server at `http://`, `https://`, `libsql://`, `ws://`, `wss://`. Fails with a DbOpenError. */
@@ -40,7 +38,7 @@ async function openMemory(url: string, options: OpenDbOptions): Promise<Db> {
 }
 
 async function openFile(path: string, options: OpenDbOptions): Promise<Db> {
-  const { token, syncUrl, synchronous, checkpointPages } = options
+  const { token, syncUrl, synchronous } = options
   const replica = syncUrl !== undefined
   const readOnly = replica || (options.readOnly ?? false)
   await checkPath(path, { mustExist: readOnly && !replica, writes: replica || !readOnly })
@@ -49,7 +47,6 @@ async function openFile(path: string, options: OpenDbOptions): Promise<Db> {
     readOnly,
     name: path,
     ...(synchronous && { synchronous }),
-    ...(checkpointPages !== undefined && { checkpointPages }),
   }
   let client: Client | undefined
   try {

@@ -244,18 +244,6 @@ describe('the settings of a local connection', () => {
     db.close()
   })
 
-  test('leave the log to another connection up to the size that is asked for, also afterwards', async () => {
-    const pagesOf = async (db: Db) => (await db.client.execute('pragma wal_autocheckpoint')).rows[0]?.[0]
-    const db = await openDb(join(folder, 'log.db'), { checkpointPages: 16_000 })
-    expect(await pagesOf(db)).toBe(16_000)
-    await db.client.reconnect()
-    expect(await pagesOf(db)).toBe(16_000)
-    const other = await openDb(join(folder, 'log.db'))
-    expect(await pagesOf(other)).toBe(4000)
-    db.close()
-    other.close()
-  })
-
   test('are FULL when nothing is asked for', async () => {
     const db = await openDb(join(folder, 'full.db'))
     expect((await settingsOf(db))[0]).toBe(2)

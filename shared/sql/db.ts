@@ -35,11 +35,6 @@ export interface PrepareOptions {
   /** `full` waits for the disk at every commit; `normal` may lose the last commits at a power cut, never the file. */
   synchronous?: 'full' | 'normal'
   readOnly?: boolean
-  /**
-   * The commit that finds so many pages in the log moves them into the file and syncs both, which held a thread for 36 to 350 ms (measured
-   * at 4,000 pages, the default, on busy disks). Where one connection must not wait, another one of the same file does it before.
-   */
-  checkpointPages?: number
   /** How the database is called in an error message: its path or address. */
   name?: string
 }
@@ -49,12 +44,7 @@ export interface PrepareOptions {
  * The client must use one connection (`concurrency: 1`): settings belong to a connection, and with more than one the local driver opens
  * further ones, with defaults, whenever two statements overlap (tried: `synchronous` was back at FULL on four of five).
  */
-function connectionSettings({
-  kind,
-  synchronous = 'full',
-  readOnly = false,
-  checkpointPages = 4000,
-}: PrepareOptions): string[] {
+function connectionSettings({ kind, synchronous = 'full', readOnly = false }: PrepareOptions): string[] {
   if (kind === 'remote' || kind === 'replica') return []
   return [
     // Wait for another process's commit instead of failing at once. First, because the settings below may need the lock.
@@ -70,7 +60,7 @@ function connectionSettings({
     ...(kind === 'file' && !readOnly
       ? // After a burst, cut the -wal file back to 64 MiB at the next checkpoint instead of keeping its largest size for ever.
         // A checkpoint syncs twice more: at every 4,000 pages (32 MiB) instead of 1,000.
-        ['pragma journal_size_limit = 67108864', `pragma wal_autocheckpoint = ${checkpointPages}`]
+        ['pragma journal_size_limit = 67108864', 'pragma wal_autocheckpoint = 4000']
       : []),
     // Last: enforced by the engine, also for statements that only look like reads.
     ...(readOnly ? ['pragma query_only = on'] : []),
