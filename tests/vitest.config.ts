@@ -9,6 +9,7 @@ const ALONE = [
   'tests/runtime/session-lives.test.ts',
   'tests/runtime/dashboard-run.test.ts',
   'tests/runtime/dashboard-long-run.test.ts',
+  'node-agent/session-machines.test.ts',
   'tests/crash/thousand-fires.test.ts',
   'tests/scale/*.test.ts',
 ]
