@@ -1,5 +1,6 @@
 import type { InStatement, Row } from '@libsql/client/web'
 import type { Db } from '../../shared/sql/db.ts'
+import { isUnmet } from '../../shared/sql/unmet.ts'
 import { type PageOf, pageSql } from '../paging/page.ts'
 import type { PastRun } from './forecast.ts'
 import type { Estimate, Hold, Limits, OwnUse, Today } from './limits.ts'
@@ -220,7 +221,7 @@ export function budgetStore(db: Db) {
 
 /** Whether a transaction failed because a limit did not hold any more. */
 export function isOverLimit(error: unknown): boolean {
-  return error instanceof Error && error.message.includes('NOT NULL constraint failed: reservations.tokens')
+  return isUnmet(error, 'reservations.tokens')
 }
 
 function giveBack(runId: string, stepId: string, used: Estimate, epoch?: number): InStatement[] {

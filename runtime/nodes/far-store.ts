@@ -1,6 +1,7 @@
 import type { InStatement } from '@libsql/client/web'
 import type { Db } from '../../shared/sql/db.ts'
 import { insertRows } from '../../shared/sql/insert-rows.ts'
+import { isUnmet } from '../../shared/sql/unmet.ts'
 import type { Isolation } from '../../shared/wire/runtime/isolation.ts'
 import { isTerminal } from '../../shared/wire/runtime/run.ts'
 import { LIFE } from '../sessions/store.ts'
@@ -379,7 +380,7 @@ export function farStore(db: Db) {
 
 /** A run was not any more as it was when something was decided about it. */
 export function isMoved(error: unknown): boolean {
-  return error instanceof Error && error.message.includes('NOT NULL constraint failed: far_runs.tenant_id')
+  return isUnmet(error, 'far_runs.tenant_id')
 }
 
 /** What the end of a turn on a node means for its session here: all but what was said. */

@@ -1,5 +1,6 @@
 import type { InStatement, InValue, ResultSet, Row } from '@libsql/client/web'
 import type { Db } from '../../shared/sql/db.ts'
+import { isUnmet } from '../../shared/sql/unmet.ts'
 import type { SessionMessage } from '../../shared/wire/runtime/session.ts'
 import { type PageOf, pageSql } from '../paging/page.ts'
 import { openMaybe, type Records, sealMaybe } from '../vault/records.ts'
@@ -297,9 +298,9 @@ function toState(row: Row): SessionState {
 
 /** The session was not active when its turn was to be made. */
 export function isNotActive(error: unknown): boolean {
-  return error instanceof Error && error.message.includes('NOT NULL constraint failed: turns.number')
+  return isUnmet(error, 'turns.number')
 }
 
 export function isAgentGone(error: unknown): boolean {
-  return error instanceof Error && error.message.includes('NOT NULL constraint failed: sessions.agent_id')
+  return isUnmet(error, 'sessions.agent_id')
 }
