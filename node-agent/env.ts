@@ -22,6 +22,8 @@ export const nodeEnv = z.object({
     .default(0),
   /** The registry of install_packages with pip; the egress rules of an agent must name its host. */
   NODE_PIP_INDEX: z.url({ protocol: /^https?$/, error: 'expected an http or https address' }).optional(),
+  /** The same for npm. */
+  NODE_NPM_REGISTRY: z.url({ protocol: /^https?$/, error: 'expected an http or https address' }).optional(),
   FIRECRACKER_BIN: z.string().optional(),
   FIRECRACKER_JAILER: z.string().optional(),
   FIRECRACKER_KERNEL: z.string().optional(),

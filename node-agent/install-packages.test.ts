@@ -1,10 +1,11 @@
 import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { crc32 } from 'node:zlib'
+import { crc32, gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { engineRoom } from '../runtime/execution/testing/engine-room.ts'
 import { readAllowEntry } from '../shared/http/outbound/allow-list.ts'
@@ -62,6 +63,35 @@ const wheel = zipOf({
   [`${INFO}/RECORD`]: `greeter.py,,\n${INFO}/METADATA,,\n${INFO}/WHEEL,,\n${INFO}/RECORD,,\n`,
 })
 
+/** A package as npm packs it; what its script leaves behind would show that it was run. */
+const greeting = gzipSync(
+  tarOf({
+    'package/package.json': JSON.stringify({
+      ...{ name: 'greeting', version: '2.1.0', main: 'index.js' },
+      scripts: { install: 'touch /work/script-was-run' },
+    }),
+    'package/index.js': 'module.exports = () => "hello from npm"\n',
+  }),
+)
+
+const integrity = `sha512-${createHash('sha512').update(greeting).digest('base64')}`
+
+/** Names, sizes, and sums of headers, as ustar has them. */
+function tarOf(files: Record<string, string>): Buffer {
+  const parts = Object.entries(files).flatMap(([name, text]) => {
+    const content = Buffer.from(text)
+    const header = Buffer.alloc(512)
+    header.write(name, 0, 'latin1')
+    header.write('0000644\0' + '0000000\0'.repeat(2), 100, 'latin1')
+    header.write(`${content.length.toString(8).padStart(11, '0')}\0${'0'.repeat(11)}\0        0`, 124, 'latin1')
+    header.write('ustar\x0000', 257, 'latin1')
+    const sum = header.reduce((total, byte) => total + byte, 0)
+    header.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148, 'latin1')
+    return [header, content, Buffer.alloc((512 - (content.length % 512)) % 512)]
+  })
+  return Buffer.concat([...parts, Buffer.alloc(1024)])
+}
+
 describe.runIf(here)('install_packages', () => {
   let folder: string
   let registry: Server
@@ -75,6 +105,16 @@ describe.runIf(here)('install_packages', () => {
       if (request.url === '/simple/greeter/') {
         response.writeHead(200, { 'content-type': 'text/html' }).end(`<a href="/files/${WHEEL}">${WHEEL}</a>`)
       } else if (request.url === `/files/${WHEEL}`) response.end(wheel)
+      else if (request.url === '/greeting') {
+        const dist = { tarball: `http://registry.example:${port}/greeting.tgz`, integrity }
+        response.writeHead(200, { 'content-type': 'application/json' })
+        response.end(
+          JSON.stringify({
+            ...{ name: 'greeting', 'dist-tags': { latest: '2.1.0' } },
+            versions: { '2.1.0': { name: 'greeting', version: '2.1.0', hasInstallScript: true, dist } },
+          }),
+        )
+      } else if (request.url === '/greeting.tgz') response.end(greeting)
       else response.writeHead(404).end()
     })
     await new Promise<void>(done => registry.listen(0, '127.0.0.1', done))
@@ -84,6 +124,7 @@ describe.runIf(here)('install_packages', () => {
     const env = nodeEnv.parse({
       ...{ NODE_STATE_DIR: folder, NODE_IMAGE_DIR: await testImageFolder({ interpreters: true }) },
       ...{ NODE_QEMU_ACCEL: 'tcg', NODE_PIP_INDEX: `http://registry.example:${port}/simple` },
+      NODE_NPM_REGISTRY: `http://registry.example:${port}/`,
     })
     sandboxes = nodeSandboxes({
       ...{ env, workspaces: join(folder, 'workspaces'), log: silentLog() },
@@ -101,7 +142,7 @@ describe.runIf(here)('install_packages', () => {
     const decisions: string[] = []
     const made = await engineRoom({
       manifest: {
-        ...{ isolation: 'microvm', tools: ['install_packages', 'python'] },
+        ...{ isolation: 'microvm', tools: ['install_packages', 'python', 'node'] },
         limits: { memoryMb: 384, diskMb: 64 },
         egress: [{ host: 'registry.example', ports: [port] }],
       },
@@ -113,7 +154,7 @@ describe.runIf(here)('install_packages', () => {
     await made.engine.start()
     const id = await made.create({ prompt: lines.join('\n') })
     made.engine.wake()
-    await made.until(id, undefined, 280_000)
+    await made.until(id, undefined, 400_000)
     const events = await made.runs.events(id, 1, 1000)
     await made.close()
     const outputs = events.flatMap(({ kind, payload }) => (kind === 'step_completed' ? [payload.output] : []))
@@ -131,16 +172,24 @@ describe.runIf(here)('install_packages', () => {
       install,
       '/call python {"code":"import greeter; print(greeter.greet())"}',
       `/call python {"code":"import urllib.request as u; u.urlopen('http://another.example:${port}/')"}`,
-      '/call install_packages {"manager":"npm","packages":["left-pad"]}',
+      '/call install_packages {"manager":"npm","packages":["greeting@^2.0.0"]}',
+      `/call node {"code":"console.log(require('greeting')(), require('fs').readdirSync('.').join())"}`,
+      '/call install_packages {"manager":"apt","packages":["cowsay"]}',
+      '/call install_packages {"manager":"npm","packages":["greeter==1.0"]}',
       '/call install_packages {"manager":"pip","packages":["--index-url=http://evil.example"]}',
     ])
     expect(outputs).toMatchObject([
       { exitCode: 0 },
       { stdout: 'hello from a package\n', exitCode: 0 },
       { exitCode: 1, stderr: expect.stringContaining('403') },
+      { exitCode: 0 },
+      { stdout: 'hello from npm .python,node_modules,package-lock.json,package.json\n', exitCode: 0 },
     ])
-    expect(failures).toEqual([expect.stringContaining('the image has no npm')])
+    expect(failures).toEqual([
+      expect.stringContaining('apt is not offered'),
+      expect.stringContaining('greeter==1.0 is no package of npm'),
+    ])
     expect([...new Set(decisions)]).toEqual([`true registry.example:${port}`, `false another.example:${port}`])
-    expect(asked).toEqual(['/simple/greeter/', `/files/${WHEEL}`])
-  }, 300_000)
+    expect(asked).toEqual(['/simple/greeter/', `/files/${WHEEL}`, '/greeting', '/greeting.tgz'])
+  }, 420_000)
 })

@@ -1,12 +1,13 @@
 import { mkdir, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { StepFailure } from '../runtime/execution/failure.ts'
-import type {
-  Command,
-  CommandEnd,
-  RunSandbox,
-  SandboxFor,
-  SandboxPipe,
+import {
+  type Command,
+  type CommandEnd,
+  EGRESS_PORT,
+  type RunSandbox,
+  type SandboxFor,
+  type SandboxPipe,
 } from '../runtime/execution/sandbox/sandboxes.ts'
 import { lastWords, textOf, told } from './command-output.ts'
 import { byteQueue } from './isolation/byte-queue.ts'
@@ -18,8 +19,6 @@ const KEEP_MS = 60_000
 /** A model is not helped by more, and has to pay for it. */
 const OUTPUT_BYTES = 128 * 1024
 const PATH = '/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin:/opt/bin'
-/** On the loopback of a sandbox that may call somebody. */
-export const EGRESS_PORT = 7702
 /** Of a program that is spoken with for as long as its run lasts. */
 const PIPE_BYTES = 1024 * 1024 * 1024
 /** Longest that a timer of Node waits. */
@@ -56,7 +55,7 @@ export async function begun(sandbox: Sandbox, run: SandboxFor, tar: string): Pro
 export function runSandbox(
   sandbox: Sandbox,
   { offered, env, limits, runId, egress, fileKeys }: SandboxFor,
-  { tar, close, pip }: { tar: string; close: () => Promise<void>; pip: Record<string, string> },
+  { tar, close, registries }: { tar: string; close: () => Promise<void>; registries: Record<string, string> },
 ): RunSandbox {
   const variables = {
     PATH,
@@ -64,7 +63,7 @@ export function runSandbox(
     HOME: '/work',
     WAYBILL_RUN_ID: runId,
     ...proxyVariables(egress),
-    ...pip,
+    ...registries,
     ...env,
   }
 

@@ -165,7 +165,6 @@ describe.runIf(here)('sandbox tools of a run', () => {
     ['firecracker', { isolation: 'firecracker', tools: ['exec'] }, /exec.*|its isolation needs firecracker/],
     ['kata', { isolation: 'kata' }, /its isolation needs kata/],
     ['an interpreter that the image lacks', { isolation: 'runc', tools: ['python'] }, /python needs python3/],
-    ['a browser', { isolation: 'microvm', tools: ['browse'] }, /browse need/],
   ] satisfies [string, ManifestInput, RegExp][])(
     'end before the first step when a run asks for %s',
     async (_, manifest, why) => {

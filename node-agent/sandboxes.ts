@@ -1,7 +1,13 @@
 import { access, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { StepFailure } from '../runtime/execution/failure.ts'
-import type { Offered, RunSandbox, Sandboxes, SandboxFor } from '../runtime/execution/sandbox/sandboxes.ts'
+import {
+  EGRESS_PORT,
+  type Offered,
+  type RunSandbox,
+  type Sandboxes,
+  type SandboxFor,
+} from '../runtime/execution/sandbox/sandboxes.ts'
 import type { ResolveHost } from '../shared/host/resolve-host.ts'
 import { type OutboundRule, outboundRule } from '../shared/http/outbound/outbound-rule.ts'
 import type { Log } from '../shared/log/log.ts'
@@ -10,7 +16,7 @@ import type { NodeEnv } from './env.ts'
 import { type GuestImage, NO_IMAGE, openImage } from './guest/image-manifest.ts'
 import type { Driver, Probe } from './isolation/driver.ts'
 import { driversOf, reapAll } from './isolation/drivers.ts'
-import { asStep, begun, EGRESS_PORT, runSandbox } from './run-sandbox.ts'
+import { asStep, begun, runSandbox } from './run-sandbox.ts'
 import { sessionMachines } from './session-machines.ts'
 
 export interface NodeSandboxesOptions {
@@ -117,7 +123,7 @@ export function nodeSandboxes({
         if (session) done()
         else await sandbox.stop()
       }
-      const opened = runSandbox(sandbox, run, { tar, close, pip: pipVariables(env) })
+      const opened = runSandbox(sandbox, run, { tar, close, registries: registryVariables(env) })
       open.add(opened)
       void sandbox.ended.then(() => open.delete(opened))
       try {
@@ -173,10 +179,12 @@ async function toolsFor({ backend }: Driver, tools: string | undefined): Promise
 }
 
 /** Only an operator's own registry may be one without encryption. */
-function pipVariables({ NODE_PIP_INDEX: index }: NodeEnv): Record<string, string> {
-  if (index === undefined) return {}
-  const { protocol, hostname } = new URL(index)
-  return { PIP_INDEX_URL: index, ...(protocol === 'http:' && { PIP_TRUSTED_HOST: hostname }) }
+function registryVariables({ NODE_PIP_INDEX: index, NODE_NPM_REGISTRY: npm }: NodeEnv): Record<string, string> {
+  const pip = index === undefined ? undefined : new URL(index)
+  return {
+    ...(pip && { PIP_INDEX_URL: pip.href, ...(pip.protocol === 'http:' && { PIP_TRUSTED_HOST: pip.hostname }) }),
+    ...(npm !== undefined && { npm_config_registry: npm }),
+  }
 }
 
 const limitsOf = ({ memoryMb, vcpus, diskMb }: SandboxFor['limits']) => ({ memoryMb, cpus: vcpus, pids: PIDS, diskMb })

@@ -25,24 +25,39 @@ export function dialectOf(path: string): ErrorDialect {
   return path.startsWith('/v1/chat/completions') ? 'chat' : 'elsewhere'
 }
 
-/** The one place that answers an error: a refusal with its own words, anything unknown in brief and logged in full. */
+/** What a caller is told instead of an answer. */
+export interface Refusal {
+  name: RouterErrorCase
+  message: string
+  headers?: Readonly<Record<string, string>> | undefined
+}
+
+/** The one place that says what an error means: a refusal in its own words, anything unknown in brief and logged in full. */
+export function refusalOf(error: unknown, at: { method: string; path: string; gone: boolean }, log: Log): Refusal {
+  const { method, path, gone } = at
+  if (error instanceof ApiError) {
+    const name = toCase(error.code)
+    if (name === 'upstream') log.warn(error.message, { cause: error.cause })
+    if (name !== undefined) return { name, message: error.message, headers: error.headers }
+  }
+  // Nobody reads this answer: the client left, and its call was given up.
+  if (gone) return { name: 'upstream', message: 'the client went away' }
+  if (error instanceof HTTPException && error.status < 500) return { name: 'bad_request', message: error.message }
+  if (isStoreAway(error)) {
+    log.warn('the store was not reached', { error, method, path })
+    const message = 'the store does not answer: try again in a moment'
+    return { name: 'overloaded', message, headers: { 'retry-after': '5' } }
+  }
+  log.error('request failed', { error, method, path })
+  return { name: 'internal', message: 'internal error' }
+}
+
 export function answerErrors(log: Log, outHeaders: boolean): ErrorHandler<RouterHttpEnv> {
   return (error, c) => {
-    const refusal = refusing(outHeaders)
-    if (error instanceof ApiError) {
-      const name = toCase(error.code)
-      if (name === 'upstream') log.warn(error.message, { cause: error.cause })
-      if (name !== undefined) return refusal(c, name, error.message, error.headers)
-    }
-    // Nobody reads this answer: the client left, and its call was given up.
-    if (c.req.raw.signal.aborted) return refusal(c, 'upstream', 'the client went away')
-    if (error instanceof HTTPException && error.status < 500) return refusal(c, 'bad_request', error.message)
-    if (isStoreAway(error)) {
-      log.warn('the store was not reached', { error, method: c.req.method, path: c.req.path })
-      return refusal(c, 'overloaded', 'the store does not answer: try again in a moment', { 'retry-after': '5' })
-    }
-    log.error('request failed', { error, method: c.req.method, path: c.req.path })
-    return refusal(c, 'internal', 'internal error')
+    const { method, path } = c.req
+    const gone = c.req.raw.signal.aborted
+    const { name, message, headers } = refusalOf(error, { method, path, gone }, log)
+    return refusing(outHeaders)(c, name, message, headers)
   }
 }
 

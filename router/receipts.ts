@@ -57,6 +57,8 @@ export interface Receipts {
   find(id: string, tenant?: string): Promise<UnsealedTrace | undefined>
   /** Resolves when a record has been made of all that has ended. */
   made(): Promise<void>
+  /** Makes a transaction where receipts are written, so that nobody here waits for the lock or the disk. */
+  write?: Db['write']
   /** Resolves when all that has ended is kept. */
   kept?(): Promise<void>
   /** The same, for good. */
@@ -66,7 +68,7 @@ export interface Receipts {
 /** Receipts kept in this thread take calls and records as they are, too. */
 export interface KeptHere extends Receipts {
   /** Makes the record of a call. */
-  call(ended: EndedCall): Promise<void>
+  call(ended: EndedCall): void | Promise<void>
   /** Takes a finished record. */
   take(record: UnsealedTrace): void
   writer: TraceWriter
@@ -119,7 +121,10 @@ export function keepHere(deps: ReceiptsDeps): KeptHere {
   }
   return {
     observed: one => observed.ended(one),
-    call: async ended => take(await make(ended)),
+    call(ended) {
+      const made = make(ended)
+      return made instanceof Promise ? made.then(take) : take(made)
+    },
     take,
     async record(make) {
       if (durable) {

@@ -11,6 +11,7 @@ packages=(
   fish            # the same, in a language of its own
   chromium        # opens the pages
   chromium-driver # drives it, over WebDriver
+  chromium-headless-shell # what an agent browses with in a machine
   jq              # picks from answers in the guides
   runc            # sandboxes of trusted code
   runsc           # gVisor
@@ -57,33 +58,74 @@ guest_inputs() {
   echo "setup-host: unpacked $kernel $version into $into"
 }
 
-# The packages of the interpreters that a guest may have, as apt resolves them for a machine that has nothing. They are
-# unpacked into an image and never installed anywhere, and their digests are written down as those of the kernel are.
-guest_interpreters() {
-  local into="${WAYBILL_GUEST_INPUTS:-/var/lib/waybill/guest-inputs}" scratch
-  if grep -qs ' python3-pip-whl ' "$into/interpreters.lock" && (cd "$into" && cut -d' ' -f1-3 interpreters.lock | sha256sum --check --status); then
-    return 0
-  fi
+# Fetches packages as apt resolves them for a machine that has nothing, but for those that no program in a guest reads, and
+# writes down their digests as those of the kernel are. They are unpacked into an image and never installed anywhere.
+guest_packages() {
+  local into="$1" lock="$2" folder="$3" left_out="$4" scratch
+  shift 4
   scratch="$(mktemp -d)"
   chmod 777 "$scratch"
   (
     cd "$scratch"
     apt-get -qq -o Dir::State::status=/dev/null -o Debug::NoLocking=1 --no-install-recommends --print-uris \
-      install python3 python3-pip-whl nodejs ca-certificates |
+      install "$@" |
       sed -n "s/^'[^']*' \([^_ ]*\)_\([^_ ]*\)_[^ ]* .*/\1=\2/p" | sed 's/%3a/:/g' |
-      grep -Ev '^(dpkg|tar|debconf|openssl|libmd0|libacl1|libselinux1|libpcre2-8-0|readline-common|libtirpc-common)=' |
+      grep -Ev "^($left_out)=" |
       xargs apt-get download -qq
     for package in *.deb; do
       sha256sum "$package" |
-        sed "s|  |  debs/|; s|\$| $(dpkg-deb -f "$package" Package) $(dpkg-deb -f "$package" Version)|"
-    done >interpreters.lock
+        sed "s|  |  $folder/|; s|\$| $(dpkg-deb -f "$package" Package) $(dpkg-deb -f "$package" Version)|"
+    done >packages.lock
   )
-  rm -rf "$into/debs"
-  mkdir -p "$into/debs"
-  mv "$scratch"/*.deb "$into/debs/"
-  mv "$scratch/interpreters.lock" "$into/interpreters.lock"
+  rm -rf "${into:?}/$folder"
+  mkdir -p "$into/$folder"
+  mv "$scratch"/*.deb "$into/$folder/"
+  mv "$scratch/packages.lock" "$into/$lock"
   rm -rf "$scratch"
-  echo "setup-host: fetched the packages of the interpreters into $into/debs"
+  echo "setup-host: fetched packages into $into/$folder"
+}
+
+# Whether a lock names the package, and the files are those that it names.
+guest_has() {
+  grep -Eqs " $3( |\$)" "$1/$2" && (cd "$1" && cut -d' ' -f1-3 "$2" | sha256sum --check --status)
+}
+
+guest_interpreters() {
+  local into="${WAYBILL_GUEST_INPUTS:-/var/lib/waybill/guest-inputs}"
+  guest_has "$into" interpreters.lock python3-pip-whl && return 0
+  guest_packages "$into" interpreters.lock debs \
+    'dpkg|tar|debconf|openssl|libmd0|libacl1|libselinux1|libpcre2-8-0|readline-common|libtirpc-common' \
+    python3 python3-pip-whl nodejs ca-certificates
+}
+
+# npm as it is published, which holds all that it needs; Debian's is made of four hundred packages.
+guest_npm() {
+  local into="${WAYBILL_GUEST_INPUTS:-/var/lib/waybill/guest-inputs}" scratch version=10.9.9
+  local digest=c80bd097147cce32e31010b791bab8c71a26a5e10668210ec9d2e7f4c7cea2a1
+  guest_has "$into" interpreters.lock "npm $version" && return 0
+  scratch="$(mktemp -d)"
+  npm pack "npm@$version" --silent --pack-destination "$scratch" >"$scratch/name"
+  echo "$digest  $scratch/npm-$version.tgz" | sha256sum --check --status || {
+    echo "setup-host: npm $version of the registry is not the one that is pinned here" >&2
+    exit 1
+  }
+  mkdir -p "$into/npm"
+  mv "$scratch/npm-$version.tgz" "$into/npm/"
+  sed -i '/ npm [^ ]*$/d' "$into/interpreters.lock"
+  echo "$digest  npm/npm-$version.tgz npm $version" >>"$into/interpreters.lock"
+  rm -rf "$scratch"
+  echo "setup-host: fetched npm $version into $into/npm"
+}
+
+# A browser without a window. What it would load for a screen, a graphics card or a desktop is left out.
+guest_browser() {
+  local into="${WAYBILL_GUEST_INPUTS:-/var/lib/waybill/guest-inputs}" desktop
+  guest_has "$into" browser.lock chromium-headless-shell && return 0
+  desktop='libllvm15|libz3-4|libgl[0-9x].*|libgl1-mesa-dri|libglapi-mesa|libglvnd0|libdrm-(amdgpu1|common|intel1|nouveau2|radeon1)|libxml2'
+  desktop="$desktop|libicu72|libsensors.*|libelf1|libpciaccess0|libedit2|libtinfo6|libfontenc1|libice6|libsm6|x11-.*|xdg-utils|xkb-data"
+  desktop="$desktop|libx11-data|libxaw7|libxcb-.*|libxft2|libxinerama1|libxkbfile1|libxmu.*|libxpm4|libxshmfence1|libxt6|libxtst6|libxv1"
+  desktop="$desktop|libxxf86.*|libasound2-data|at-spi2-common|lsb-base|sysvinit-utils|debconf|libuuid1|gcc-12-base|openssl"
+  guest_packages "$into" browser.lock browser "$desktop" chromium-headless-shell fonts-dejavu-core ca-certificates
 }
 
 missing=()
@@ -93,6 +135,8 @@ done
 if [ "${#missing[@]}" -eq 0 ]; then
   guest_inputs
   guest_interpreters
+  guest_npm
+  guest_browser
   echo 'setup-host: everything is installed'
   exit 0
 fi
@@ -106,3 +150,5 @@ apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 echo "setup-host: installed ${missing[*]}"
 guest_inputs
 guest_interpreters
+guest_npm
+guest_browser

@@ -115,13 +115,18 @@ describe('a start that cannot work', () => {
     expect([code, out]).toEqual([exit, ''])
   })
 
-  it('says so when another program has the port', async () => {
+  it.each([
+    ['of the router', ROUTER, ['serve'], 'ROUTER_BIND', 3],
+    ['of the runtime', RUNTIME, ['serve'], 'PLATFORM_BIND', 1],
+    ['of the router beside the runtime', RUNTIME, ['serve', '--with-router'], 'ROUTER_BIND', 1],
+  ])('says so when another program has the port %s, and ends', async (_, cli, args, bind, exit) => {
     const holder = createServer()
     await new Promise<void>(resolve => holder.listen(0, '127.0.0.1', resolve))
     const { port } = holder.address() as { port: number }
-    const { code, err } = await start(ROUTER, ['serve', '--bind', `127.0.0.1:${port}`]).ended
+    const free = { ROUTER_BIND: '127.0.0.1:0', PLATFORM_BIND: '127.0.0.1:0' }
+    const { code, err } = await start(cli, args, { ...free, [bind]: `127.0.0.1:${port}` }).ended
     holder.close()
-    expect(code).toBe(3)
+    expect(code).toBe(exit)
     expect(err).toBe(
       `cannot listen on 127.0.0.1:${port}: another program uses this port; stop it or choose another port\n`,
     )

@@ -11,6 +11,7 @@ export class ImageCommand extends Command {
     `,
     examples: [
       ['With interpreters', '$0 image --interpreters'],
+      ['With a browser besides', '$0 image --interpreters --browser'],
       ['Elsewhere', '$0 image --out ./guest-image'],
     ],
   })
@@ -19,7 +20,11 @@ export class ImageCommand extends Command {
   out = Option.String('--out', { description: 'Folder for the image (NODE_IMAGE_DIR).' })
 
   interpreters = Option.Boolean('--interpreters', false, {
-    description: 'With Python and Node, for code agents and for the tools python and node.',
+    description: 'With Python, Node, pip and npm, for code agents and for the tools python, node and install_packages.',
+  })
+
+  browser = Option.Boolean('--browser', false, {
+    description: 'With a browser without a window, for the tool browse.',
   })
 
   override async execute(): Promise<number> {
@@ -31,6 +36,7 @@ export class ImageCommand extends Command {
     try {
       const { outputs, inputs } = await buildImage(this.inputs ?? INPUTS_FOLDER, out, {
         interpreters: this.interpreters,
+        browser: this.browser,
       })
       this.context.stdout.write(`${out}\n`)
       for (const [name, digest] of Object.entries(outputs)) this.context.stdout.write(`  ${digest}  ${name}\n`)

@@ -377,7 +377,7 @@ static void finish(struct run *run, int status) {
   unsigned char payload[3] = {WIFSIGNALED(status), WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), 0};
   if (count_of(run, "memory.events", "oom_kill") > run->before[0]) payload[2] |= FLAG_MEMORY;
   if (count_of(run, "pids.events", "max") > run->before[1]) payload[2] |= FLAG_PIDS;
-  if (is_full("/work") || is_full("/tmp")) payload[2] |= FLAG_DISK;
+  if (is_full("/work") || is_full("/tmp") || (machine && is_full("/dev/shm"))) payload[2] |= FLAG_DISK;
   if (machine) {
     char path[128];
     snprintf(path, sizeof path, COMMANDS "/%d", (int)(run - runs));
@@ -548,6 +548,8 @@ static void hello(const unsigned char *payload, size_t length) {
     clock_settime(CLOCK_REALTIME, &clock);
     remount("/work", get32(payload + 8));
     remount("/tmp", get32(payload + 12));
+    /* What processes share is theirs to pay for, and leaves as much for themselves. */
+    remount("/dev/shm", (get32(payload + 16) - get32(payload + 8) - get32(payload + 12)) / 2);
     snprintf(text, sizeof text, "%llu", (unsigned long long)get32(payload + 16) << 20);
     write_file(COMMANDS "/memory.max", text);
     pids_limit = get32(payload + 20);
@@ -691,6 +693,8 @@ static void set_up_machine(void) {
   mount("devtmpfs", "/dev", "devtmpfs", MS_NOSUID, "mode=0755");
   mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, "size=8m,mode=1777");
   mount("tmpfs", "/work", "tmpfs", MS_NOSUID | MS_NODEV, "size=8m,mode=1777");
+  mkdir("/dev/shm", 0755);
+  mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "size=8m,mode=1777");
   mount("cgroup2", "/sys/fs/cgroup", "cgroup2", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
   write_file("/sys/fs/cgroup/cgroup.subtree_control", "+memory +pids");
   mkdir(COMMANDS, 0755);

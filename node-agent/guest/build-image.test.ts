@@ -1,17 +1,20 @@
 import { execFileSync } from 'node:child_process'
-import { cp, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { cp, mkdtemp, readFile, readlink, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { hasGuestInputs, hasInterpreters, testImageFolder } from '../isolation/testing/test-image.ts'
+import { BROWSER } from '../../runtime/execution/browse/launch.ts'
+import { hasBrowser, hasGuestInputs, hasInterpreters, testImageFolder } from '../isolation/testing/test-image.ts'
 import { buildImage } from './build-image.ts'
 import { cpioOf, type Member } from './cpio.ts'
-import { INPUTS_FOLDER, readLock } from './image-inputs.ts'
+import { INPUTS_FOLDER, readLock, readPackages, sha256Of } from './image-inputs.ts'
 import { openImage } from './image-manifest.ts'
+import { packageMembers } from './package-members.ts'
 
 const here = hasGuestInputs()
 const withInterpreters = here && hasInterpreters()
+const withBrowser = here && hasBrowser()
 let folder: string
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'waybill-image-'))
@@ -39,7 +42,9 @@ describe.runIf(here)('the guest image', () => {
       // Other suites use the first; it was built elsewhere and earlier, in part by another process.
       const [one, two] = [await testImageFolder({ interpreters: true }), join(folder, 'interpreters')]
       const built = await buildImage(INPUTS_FOLDER, two, { interpreters: true })
-      expect(built.programs).toEqual(['python3', 'node', 'pip'])
+      expect(built.programs).toEqual(['python3', 'node', 'pip', 'npm'])
+      const authorities = await readlink(join(two, 'rootfs/usr/lib/ssl/cert.pem'))
+      expect(await readFile(join(two, 'rootfs', authorities), 'latin1')).toContain('BEGIN CERTIFICATE')
       for (const file of ['initramfs', 'vmlinux', 'agent', 'manifest.json']) {
         expect((await readFile(join(one, file))).equals(await readFile(join(two, file))), file).toBe(true)
       }
@@ -47,6 +52,8 @@ describe.runIf(here)('the guest image', () => {
         'usr/bin/node',
         'usr/bin/python3.11',
         'usr/local/bin/pip',
+        'usr/local/bin/npm',
+        'usr/lib/node_modules/npm/bin/npm-cli.js',
         'etc/ssl/certs/ca-certificates.crt',
       ]) {
         expect(
@@ -55,7 +62,23 @@ describe.runIf(here)('the guest image', () => {
         ).toBe(true)
       }
     },
-    60_000,
+    120_000,
+  )
+
+  it.runIf(withBrowser)(
+    'takes the same files from the packages of a browser each time, without those that nobody misses',
+    async () => {
+      const packages = [...(await readPackages(INPUTS_FOLDER, ['browser'])).values()]
+      expect(packages.some(({ source }) => source.startsWith(`${BROWSER} `))).toBe(true)
+      // Its program alone is more than half of them, and is one file.
+      const others = packages.filter(({ source }) => !source.startsWith(`${BROWSER} `))
+      const members = await packageMembers(others)
+      expect(sha256Of(cpioOf(await packageMembers(others)))).toBe(sha256Of(cpioOf(members)))
+      const names = members.map(({ path }) => path).filter(path => path.startsWith('usr/lib/chromium/'))
+      expect(names).toContain('usr/lib/chromium/icudtl.dat')
+      expect(names.filter(path => /crashpad|vulkan|resources/.test(path))).toEqual([])
+    },
+    120_000,
   )
 
   it('is not built from an input that is not the one that was pinned', async () => {

@@ -3,18 +3,20 @@ import { chmod, mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
+import { BROWSER } from '../../runtime/execution/browse/launch.ts'
 import { cpioOf, type Member } from './cpio.ts'
 import {
+  type Addition,
   ImageInputError,
   INTERPRETERS,
   MODULES,
-  type PinnedPackage,
   readInputs,
   readPackages,
   sha256Of,
 } from './image-inputs.ts'
 import { type ImageManifest, imageManifest } from './image-manifest.ts'
-import { clientMembers, interpreterMembers, withInterpreters } from './interpreters.ts'
+import { clientMembers, installerMembers } from './interpreters.ts'
+import { packageMembers, withPackages } from './package-members.ts'
 
 const run = promisify(execFile)
 
@@ -27,7 +29,7 @@ const AGENT_SOURCE = new URL('agent.c', import.meta.url)
 export async function buildImage(
   inputsFolder: string,
   into: string,
-  { interpreters = false } = {},
+  { interpreters = false, browser = false } = {},
 ): Promise<ImageManifest> {
   const inputs = await readInputs(inputsFolder)
   const input = (name: string) => inputs.get(name)!.content
@@ -37,14 +39,22 @@ export async function buildImage(
     const agent = await compileAgent(join(scratch, 'agent'))
     const applets = await appletsOf(join(inputsFolder, 'busybox'))
     const vmlinux = await kernelOf(input('vmlinuz'))
-    const packages = interpreters ? await readPackages(inputsFolder) : new Map<string, PinnedPackage>()
-    const extra = await interpreterMembers([...packages.values()])
+    const additions: Addition[] = [
+      ...(interpreters ? ['interpreters' as const] : []),
+      ...(browser ? ['browser' as const] : []),
+    ]
+    const packages = await readPackages(inputsFolder, additions)
+    const unpacked = await packageMembers([...packages.values()])
+    const extra = interpreters ? [...unpacked, ...installerMembers(unpacked)] : unpacked
+    if (browser && !extra.some(({ path }) => path === `usr/bin/${BROWSER}`)) {
+      throw new ImageInputError(`The packages in the lock hold no usr/bin/${BROWSER}.`)
+    }
     const root = [
       ...rootMembers(input('busybox'), applets),
-      ...(interpreters ? [] : OPERATORS_LIBRARIES),
+      ...(additions.length > 0 ? [] : OPERATORS_LIBRARIES),
       ...(await clientMembers()),
     ]
-    const files = withInterpreters(root, extra)
+    const files = withPackages(root, extra)
     const initramfs = cpioOf([
       ...files,
       { path: 'init', kind: 'file', mode: 0o755, content: agent },
@@ -64,7 +74,7 @@ export async function buildImage(
     const manifest = imageManifest.parse({
       version: 1,
       inputs: [...inputs, ...packages].map(([name, { sha256, source }]) => ({ name, sha256, source })),
-      programs: interpreters ? [...INTERPRETERS, 'pip'] : [],
+      programs: [...(interpreters ? [...INTERPRETERS, 'pip', 'npm'] : []), ...(browser ? [BROWSER] : [])],
       rootMb: Math.ceil(extra.reduce((sum, { content }) => sum + (content?.length ?? 0), 0) / 1_048_576),
       outputs: {
         agent: sha256Of(agent),

@@ -40,25 +40,41 @@ export function readLock(text: string): Map<string, { sha256: string; source: st
   return new Map(entries)
 }
 
-/** Programs that an image may have on top. */
+/** Programs of an image with interpreters. */
 export const INTERPRETERS = ['python3', 'node'] as const
 
 /** A package, and where it lies. */
 export type PinnedPackage = Omit<ImageInput, 'content'> & { path: string }
 
-/** The packages of the interpreters, each checked against its digest: what a package manager resolved once, and no more. */
-export async function readPackages(folder: string): Promise<Map<string, PinnedPackage>> {
-  const text = await readFile(join(folder, 'interpreters.lock'), 'utf8').catch((cause: unknown) => {
-    throw new ImageInputError(
-      `There are no packages of interpreters in ${folder}: run "bash scripts/setup-host.sh" as root.`,
-      { cause },
-    )
-  })
+/** What an image may have on top of its kernel and tools, and where its packages are written down. */
+export type Addition = 'interpreters' | 'browser'
+
+/** The packages of what is added, each checked against its digest: what a package manager resolved once, and no more. */
+export async function readPackages(
+  folder: string,
+  additions: readonly Addition[],
+): Promise<Map<string, PinnedPackage>> {
   const packages = new Map<string, PinnedPackage>()
-  for (const [name, pinned] of readLock(text)) {
-    const path = join(folder, name)
-    checkDigest(path, sha256Of(await readFile(path)), pinned.sha256)
-    packages.set(name, { ...pinned, path })
+  const versions = new Map<string, string>()
+  for (const addition of additions) {
+    const text = await readFile(join(folder, `${addition}.lock`), 'utf8').catch((cause: unknown) => {
+      const of = addition === 'browser' ? 'a browser' : 'interpreters'
+      const how = 'run "bash scripts/setup-host.sh" as root'
+      throw new ImageInputError(`There are no packages of ${of} in ${folder}: ${how}.`, { cause })
+    })
+    for (const [file, pinned] of readLock(text)) {
+      const [name, version] = pinned.source.split(' ') as [string, string]
+      const other = versions.get(name)
+      if (other !== undefined && other !== version) {
+        const how = `Remove ${folder} and run "bash scripts/setup-host.sh" to fetch all of them at once.`
+        throw new ImageInputError(`The locks name ${name} ${other} and ${name} ${version}. ${how}`)
+      }
+      if (other !== undefined) continue
+      versions.set(name, version)
+      const path = join(folder, file)
+      checkDigest(path, sha256Of(await readFile(path)), pinned.sha256)
+      packages.set(file, { ...pinned, path })
+    }
   }
   return packages
 }

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
+import { BROWSER } from '../../runtime/execution/browse/launch.ts'
 
 const digest = z.string().regex(/^[0-9a-f]{64}$/)
 
@@ -9,8 +10,8 @@ export const imageManifest = z.strictObject({
   version: z.literal(1),
   inputs: z.array(z.strictObject({ name: z.string(), sha256: digest, source: z.string() })),
   outputs: z.strictObject({ agent: digest, vmlinux: digest, initramfs: digest, root: digest.optional() }),
-  /** Interpreters that it has, and what installs packages for them. */
-  programs: z.array(z.enum(['python3', 'node', 'pip'])).default([]),
+  /** Interpreters that it has, what installs packages for them, and a browser. */
+  programs: z.array(z.enum(['python3', 'node', 'pip', 'npm', BROWSER])).default([]),
   /** Of its files, which a virtual machine holds in memory. */
   rootMb: z.int().min(0).default(0),
 })
@@ -23,7 +24,7 @@ export interface GuestImage {
   initramfs: string
   /** Stands for everything in it. */
   digest: string
-  /** Interpreters that it has. */
+  /** Beyond the plain image. */
   programs: readonly string[]
   /** Of its files beyond the plain image, which a virtual machine holds in memory. */
   rootMb: number

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs'
+import { BROWSER } from '../../runtime/execution/browse/launch.ts'
 import type { NodeEnv } from '../env.ts'
 import { type GuestImage, NO_IMAGE, openImage } from '../guest/image-manifest.ts'
 import type { Driver, Probe } from './driver.ts'
@@ -12,6 +13,8 @@ export interface Diagnosis {
     root: boolean
     cgroups: 1 | 2 | undefined
     image: string | undefined
+    /** What the image has beyond its plain tools. */
+    programs: readonly string[]
     kvm: string
   }
   /** Leftovers that were removed first. */
@@ -38,6 +41,7 @@ export async function examine(env: NodeEnv, deadlineMs: number, only?: readonly 
       root: process.getuid?.() === 0,
       cgroups: existsSync('/sys/fs/cgroup') ? await cgroupVersion() : undefined,
       image: image?.digest,
+      programs: image?.programs ?? [],
       kvm: (await kvmTrouble()) ?? (await kvmRemark()) ?? '/dev/kvm may be opened; only a booted guest proves it.',
     },
   }
@@ -89,6 +93,18 @@ async function bounded(probe: Promise<Probe>, deadlineMs: number, backend: Drive
   }
 }
 
+/** What agents may ask of the image, and how to build one that has the rest. */
+function additions(programs: readonly string[]): string[] {
+  const lacks = [
+    ...(programs.includes('npm') ? [] : ['--interpreters (python, node, install_packages)']),
+    ...(programs.includes(BROWSER) ? [] : ['--browser (browse)']),
+  ]
+  return [
+    ...(programs.length === 0 ? [] : [`       with ${programs.join(', ')}`]),
+    ...(lacks.length === 0 ? [] : [`       → "node-agent image" adds more with ${lacks.join(' and ')}`]),
+  ]
+}
+
 /** For people: one line a backend, and under it why or what to do. */
 export function describe({ probes, host, reaped }: Diagnosis): string {
   const lines = probes.flatMap(
@@ -108,6 +124,7 @@ export function describe({ probes, host, reaped }: Diagnosis): string {
     '',
     `host: ${host.root ? 'root' : 'not root: containers cannot be limited'}, control groups ${host.cgroups ?? 'none'}`,
     `guest image: ${host.image ?? 'none'}`,
+    ...(host.image === undefined ? [] : additions(host.programs)),
     `kvm: ${host.kvm}`,
     ...(reaped === 0 ? [] : [`removed ${reaped} sandboxes that an earlier process left behind`]),
     '',

@@ -1,10 +1,28 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { openDb } from '../../shared/host/open-libsql.ts'
+import { migrate } from '../../shared/sql/migrate.ts'
+import { routerSteps } from '../schema/steps.ts'
 import { budgetLedger, type Caps } from './ledger.ts'
+import { spentStore } from './spent-store.ts'
 
 const none: Caps = { request: null, session: null, day: null, tenant_day: null }
 const at = (text: string) => () => new Date(text)
 const a = { tenantId: 't', sessionId: 's' }
+
+describe('the store of what was spent', () => {
+  it('keeps no row that can matter no more', async () => {
+    const db = await openDb(':memory:')
+    await migrate(db, 'router', routerSteps)
+    const store = spentStore(db)
+    await store.add([{ key: 'session/t/old', spent: 1 }], new Date('2026-01-01T10:00:00Z'))
+    await store.add([{ key: 'session/t/new', spent: 1 }], new Date('2026-01-03T09:00:00Z'))
+    await store.add([{ key: 'session/t/new', spent: 1 }], new Date('2026-01-03T11:00:00Z'))
+    const { rows } = await db.execute('select key, spent from budgets')
+    expect(rows.map(({ key, spent }) => [key, spent])).toEqual([['session/t/new', 2]])
+    db.close()
+  })
+})
 
 describe('budget ledger', () => {
   it('refuses what would pass a cap in any scope, and names scope, limit and use', () => {
@@ -47,6 +65,27 @@ describe('budget ledger', () => {
     const second = budgetLedger(at('2026-01-01T11:00:00Z'))
     second.load(rows)
     expect(second.open(a, { ...none, day: 10 }).reserve(4)).toMatchObject({ ok: false, scope: 'day', used: 7 })
+  })
+
+  it('forgets what was quiet for two days, and nothing that still has a call on its way', () => {
+    let now = new Date('2026-01-01T10:00:00Z')
+    const ledger = budgetLedger(() => now)
+    const spend = (sessionId: string) => ledger.open({ ...a, sessionId }, none).reserve(1)
+    for (let n = 0; n < 50; n++) {
+      const one = spend(`s${n}`)
+      if (one.ok) one.settle(1)
+    }
+    expect(ledger.size).toBe(52)
+    now = new Date('2026-01-03T09:00:00Z')
+    const open = spend('open')
+    expect(ledger.size).toBe(55)
+    now = new Date('2026-01-03T11:00:00Z')
+    if (open.ok) open.settle(1)
+    spend('later')
+    expect(ledger.size).toBe(4)
+    now = new Date('2026-01-09T11:00:00Z')
+    spend('much later')
+    expect(ledger.open({ ...a, sessionId: 'later' }, { ...none, session: 1 }).reserve(1)).toMatchObject({ used: 1 })
   })
 
   it('never lets spent and reserved together pass a cap, whatever the order, while calls cost no more than their bound', () => {

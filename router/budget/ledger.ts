@@ -29,6 +29,18 @@ export interface SpentRow {
   spent: NanoUsd
 }
 
+/** What was quiet for so long can matter no more, here and in the store. */
+export const FORGET_MS = 48 * 3_600_000
+/** Sessions remembered at once: of more, the one that was quiet longest begins anew. */
+const MAX_TOTALS = 200_000
+
+interface Total {
+  spent: NanoUsd
+  reserved: NanoUsd
+  /** When it was last asked for, in milliseconds. */
+  at: number
+}
+
 export type BudgetLedger = ReturnType<typeof budgetLedger>
 
 /**
@@ -37,19 +49,30 @@ export type BudgetLedger = ReturnType<typeof budgetLedger>
  * to be stored.
  */
 export function budgetLedger(now: () => Date, spent: () => void = () => undefined) {
-  const totals = new Map<string, { spent: NanoUsd; reserved: NanoUsd }>()
+  /** In the order in which they were last asked for. */
+  const totals = new Map<string, Total>()
   let unsaved = new Map<string, NanoUsd>()
 
-  const total = (key: string) => {
+  function total(key: string, at: number): Total {
     const known = totals.get(key)
-    if (known) return known
-    const made = { spent: 0, reserved: 0 }
-    totals.set(key, made)
-    return made
+    const one = known ?? { spent: 0, reserved: 0, at }
+    if (known) totals.delete(key)
+    else forget(at)
+    one.at = at
+    totals.set(key, one)
+    return one
   }
 
-  function keys({ tenantId, sessionId }: Spender): Record<Exclude<BudgetScope, 'request'>, string> {
-    const day = now().toISOString().slice(0, 10)
+  /** Makes room for one more; nothing is forgotten while a call of its is on its way. */
+  function forget(at: number): void {
+    for (const [key, quiet] of totals) {
+      if (quiet.reserved > 0 || (totals.size < MAX_TOTALS && at - quiet.at < FORGET_MS)) return
+      totals.delete(key)
+    }
+  }
+
+  function keys({ tenantId, sessionId }: Spender, at: Date): Record<Exclude<BudgetScope, 'request'>, string> {
+    const day = at.toISOString().slice(0, 10)
     return { session: `session/${tenantId}/${sessionId}`, day: `day/${day}`, tenant_day: `tenant/${tenantId}/${day}` }
   }
 
@@ -59,12 +82,14 @@ export function budgetLedger(now: () => Date, spent: () => void = () => undefine
       const own = { spent: 0, reserved: 0 }
       return {
         reserve(bound: NanoUsd): Reservation | BudgetRefusal {
-          const named = keys(spender)
+          const at = now()
+          const named = keys(spender, at)
+          const of = (key: string) => total(key, at.getTime())
           const accounts: [BudgetScope, { spent: NanoUsd; reserved: NanoUsd }][] = [
             ['request', own],
-            ['session', total(named.session)],
-            ['day', total(named.day)],
-            ['tenant_day', total(named.tenant_day)],
+            ['session', of(named.session)],
+            ['day', of(named.day)],
+            ['tenant_day', of(named.tenant_day)],
           ]
           for (const [scope, { spent, reserved }] of accounts) {
             const limit = caps[scope]
@@ -91,9 +116,14 @@ export function budgetLedger(now: () => Date, spent: () => void = () => undefine
       }
     },
 
+    /** How many sessions and days are remembered. */
+    get size() {
+      return totals.size
+    },
+
     /** What earlier processes have spent. */
     load(rows: Iterable<SpentRow>): void {
-      for (const { key, spent } of rows) total(key).spent += spent
+      for (const { key, spent } of rows) total(key, now().getTime()).spent += spent
     },
 
     /** What was spent since the last call, to be added to what is stored. */

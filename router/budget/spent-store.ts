@@ -1,6 +1,6 @@
 import type { Db } from '../../shared/sql/db.ts'
 import { insertRows } from '../../shared/sql/insert-rows.ts'
-import type { SpentRow } from './ledger.ts'
+import { FORGET_MS, type SpentRow } from './ledger.ts'
 
 const upsert = insertRows(
   'budgets',
@@ -8,19 +8,29 @@ const upsert = insertRows(
   { after: 'on conflict (key) do update set spent = spent + excluded.spent, updated_at = excluded.updated_at' },
 )
 
+/** How often what can matter no more is removed. */
+const TIDY_MS = 3_600_000
+
+const before = (now: Date) => new Date(now.getTime() - FORGET_MS).toISOString()
+
 /** Spent totals in the trace store, so that a restart does not open a new budget. */
 export function spentStore(db: Db) {
+  let tidied = 0
   return {
     /** Adds to what is stored; several processes on one store add up. */
     async add(rows: readonly SpentRow[], at: Date): Promise<void> {
       if (rows.length === 0) return
       const updated_at = at.toISOString()
-      await db.execute(upsert.statement(rows.map(row => ({ ...row, updated_at }))))
+      const statements = [upsert.statement(rows.map(row => ({ ...row, updated_at })))]
+      const tidies = at.getTime() - tidied >= TIDY_MS
+      if (tidies) statements.push({ sql: 'delete from budgets where updated_at < ?', args: [before(at)] })
+      await db.write(statements)
+      if (tidies) tidied = at.getTime()
     },
     /** Totals that can still matter: of the last two days. */
     async recent(now: Date): Promise<SpentRow[]> {
-      const since = new Date(now.getTime() - 48 * 3_600_000).toISOString()
-      const { rows } = await db.execute({ sql: 'select key, spent from budgets where updated_at >= ?', args: [since] })
+      const sql = 'select key, spent from budgets where updated_at >= ?'
+      const { rows } = await db.execute({ sql, args: [before(now)] })
       return rows.map(row => ({ key: String(row.key), spent: Number(row.spent) }))
     },
   }

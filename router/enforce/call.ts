@@ -7,6 +7,7 @@ import { retryAfterMs } from '../../shared/dialects/retry-after.ts'
 import { type SseFrame, sseReader } from '../../shared/http/sse-read.ts'
 import { joined } from '../../shared/sign/bytes.ts'
 import type { Clock } from '../../shared/time/clock.ts'
+import { stopUnder } from '../../shared/time/stop-under.ts'
 import type { ErrorClass } from '../../shared/wire/router/trace.ts'
 import type { ToSign } from '../cloud/cloud-signer.ts'
 import { EventStreamError, eventStreamToSse } from '../cloud/event-stream.ts'
@@ -128,24 +129,25 @@ export async function callUpstream(
     ...costsOfCut(),
   })
   // Ends whatever the call has left open, and the call itself when it takes longer than its provider is given.
-  const own = new AbortController()
+  const { stop, leave } = stopUnder(signal)
+  let open = true
   const late = setTimeout(
-    () => own.abort(new TransportError('the upstream did not finish its answer in time', { timeout: 'total' })),
+    () => stop.abort(new TransportError('the upstream did not finish its answer in time', { timeout: 'total' })),
     provider.timeouts.totalMs,
   )
 
   try {
     const { url, body: sent } = request
-    const ended = AbortSignal.any([signal, own.signal])
-    const toSign = { url, headers: request.headers, body: sent, signal: ended }
+    const toSign = { url, headers: request.headers, body: sent, signal: stop.signal }
     response = await transport.send({
-      ...{ method: 'POST', url, body: sent, signal: ended, timeouts: provider.timeouts },
+      ...{ method: 'POST', url, body: sent, signal: stop.signal, timeouts: provider.timeouts },
       headers: request.sign ? await request.sign(toSign) : request.headers,
     })
     const { status } = response
     const { headers, body } = asSse(decodedBody(response))
     if (status < 200 || status > 299) {
       const said = await readWhole(body, limits.maxResponseBytes, () => (firstByteAt ??= clock.monotonic()))
+      open = said === undefined
       const isRead = said !== undefined && said.length <= MAX_READ_ERROR
       const fault = dialect.classifyFault(status, isRead ? said : new Uint8Array())
       const wait = retryAfterMs(name => headerValue(headers, name), clock.now())
@@ -187,6 +189,7 @@ export async function callUpstream(
     } else {
       const whole = await readWhole(body, limits.maxResponseBytes, () => (firstByteAt ??= clock.monotonic()))
       if (whole === undefined) return broken('bad_response', 'the answer is larger than max_response_bytes')
+      open = false
       decoded = dialect.decodeJson(whole)
     }
     if (!decoded.ok) {
@@ -221,7 +224,8 @@ export async function callUpstream(
     return broken(known && error.timeout ? 'timeout' : 'transport', why(error))
   } finally {
     clearTimeout(late)
-    own.abort(OVER)
+    leave()
+    if (open) stop.abort(OVER)
   }
 }
 

@@ -7,18 +7,18 @@ import type { AnswerCache } from '../cache/answer-cache.ts'
 import { cacheKey } from '../cache/cache-key.ts'
 import type { Rung } from '../config/routing-config.ts'
 import type { Lesson } from '../learning/experience.ts'
-import type { Hashing } from '../receipt/request-part.ts'
+import type { Hashing, RequestPart } from '../receipt/request-part.ts'
 import { requestPart } from '../receipt/request-part.ts'
 import type { Shadows } from '../shadow/shadows.ts'
 import { type HeaderList, TransportError } from '../upstream/transport.ts'
-import type { AnsweredCall } from './call.ts'
+import { type AnsweredCall, ranOut } from './call.ts'
 import { type CascadeEnd, type CascadeResult, cascade } from './cascade.ts'
 import type { CascadeDeps, CascadePlan } from './cascade-plan.ts'
 import type { EarlyOut } from './early-answer.ts'
 import { frameFlow } from './frame-flow.ts'
 import { type PlanDeps, type PlanInput, planCascade } from './plan.ts'
 import { type CascadeLog, cascadeRecord, type Tried } from './receipt.ts'
-import { type Flowing, type Outcome, respond } from './respond.ts'
+import { type Answer, type Flowing, type Outcome, respond } from './respond.ts'
 import { type ServeOptions, serveAnswer, serveRefusal, streamHeaders } from './serve.ts'
 import { askTop } from './shadow-call.ts'
 
@@ -36,18 +36,16 @@ export interface EnforceDeps extends PlanDeps, Omit<CascadeDeps, 'readKey' | 'br
 
 export type EnforceInput = Omit<PlanInput, 'sessionId' | 'features'> & { arrivedAt: Date; arrived: number }
 
-/** Serves one request by the cascade and leaves its receipt. `abandoned` aborts when the client is gone. */
-export async function enforce(input: EnforceInput, deps: EnforceDeps, abandoned: AbortSignal): Promise<Response> {
+/** Serves one request by the cascade and leaves its receipt. `stop` is aborted by the host when the client is gone, and here when the time is over. */
+export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: AbortController): Promise<Answer> {
   const { traceId, inbound, route, profile } = input
   const { config, clock } = deps
-  const gone = new AbortController()
-  const late = new AbortController()
+  const { signal } = stop
   let committed = false
   const timer = setTimeout(
-    () => late.abort(new TransportError('the request took too long', { timeout: 'total' })),
+    () => stop.abort(new TransportError('the request took too long', { timeout: 'total' })),
     config.limits.totalMs,
   )
-  const signal = AbortSignal.any([abandoned, gone.signal, late.signal])
   const own: HeaderList = deps.outHeaders
     ? [
         [responseHeaders.traceId, traceId],
@@ -68,10 +66,12 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, abandoned:
 
   async function decide(): Promise<Outcome> {
     const api = inbound.dialect
-    const { session_id: sessionId, features } = requestPart({ ...inbound, api }, deps.hashing)
+    const request = requestPart({ ...inbound, api }, deps.hashing)
+    const { session_id: sessionId, features } = request
     const planned = planCascade({ ...input, sessionId, features }, deps)
     if (!planned.ok) {
       await leave(
+        request,
         { end: { kind: 'error', error: planned.error, message: planned.message }, tried: [], busy: [] },
         planned.policy,
       )
@@ -102,7 +102,12 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, abandoned:
     if (algorithm !== 'off') {
       deps.learner.learn(input.tenantId, route.fingerprint, features, lessonsOf(result), discount)
     }
-    await leave(made.result, planned.policy, made.outcome.kind === 'served' ? made.outcome.served.status : undefined)
+    await leave(
+      request,
+      made.result,
+      planned.policy,
+      made.outcome.kind === 'served' ? made.outcome.served.status : undefined,
+    )
     return made.outcome
   }
 
@@ -157,7 +162,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, abandoned:
       result: { ...result, end: { kind: 'error', error: name, message } },
     })
     const { end } = result
-    if (end.kind === 'aborted' && late.signal.aborted) {
+    if (end.kind === 'aborted' && ranOut(signal)) {
       return error('timeout_total', `no answer within ${config.limits.totalMs} ms, the limit of this router`)
     }
     if (end.kind === 'aborted') {
@@ -195,7 +200,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, abandoned:
     ]
   }
 
-  async function leave(result: CascadeResult, policy: Policy, status?: number): Promise<void> {
+  async function leave(request: RequestPart, result: CascadeResult, policy: Policy, status?: number): Promise<void> {
     const log: CascadeLog = {
       ...result,
       traceId,
@@ -205,6 +210,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, abandoned:
       topRung: route.ladder.at(-1)!,
       ratios: deps.shadows.ratios(input.tenantId, route.fingerprint),
       inbound,
+      request,
       policy,
       storeReasons: config.store.storeReasons,
       end: {
@@ -227,7 +233,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, abandoned:
     committed: () => {
       committed = true
     },
-    gone: () => gone.abort(),
+    gone: () => stop.abort(),
   })
 }
 

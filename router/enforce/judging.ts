@@ -55,7 +55,7 @@ export function judging(rung: Rung, plan: CascadePlan, deps: CascadeDeps, signal
       const outcome = await runGates({
         gates: plan.gates.map(gate => {
           const verdict = known?.get(gate.id)
-          return verdict === undefined ? gate : { ...gate, run: async () => verdict }
+          return verdict === undefined ? gate : { ...gate, inline: () => verdict }
         }),
         subject: subjectOf(call.candidate),
         signal,

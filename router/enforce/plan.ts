@@ -64,6 +64,8 @@ export function planCascade(input: PlanInput, deps: PlanDeps): Planned {
     hasImages: facts.imageCount > 0,
     inputTokens: estimateInputTokens({ bytes: inbound.body.length, mediaBytes: facts.mediaBytes }),
     refusals: rung => {
+      // In the dialect that it came in a request can always be put: making its body for that would copy it for each rung.
+      if (rung.dialect === dialect) return []
       const body = rungBody(inbound, rung, config.providers[rung.provider]!, route)
       return body.ok ? [] : body.refused
     },

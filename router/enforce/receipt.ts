@@ -11,7 +11,7 @@ import type {
   UnsealedTrace,
 } from '../../shared/wire/router/trace.ts'
 import type { Rung } from '../config/routing-config.ts'
-import { bodyHash, type Hashing, requestPart } from '../receipt/request-part.ts'
+import { bodyHash, type Hashing, type RequestPart } from '../receipt/request-part.ts'
 import { calibratedCost, type Ratios } from '../shadow/shadow-book.ts'
 import { headerValue } from '../upstream/headers.ts'
 import type { CallResult } from './call.ts'
@@ -44,6 +44,7 @@ export interface CascadeLog {
   /** What the top rung takes for a served token, once it was measured. */
   ratios: Ratios | undefined
   inbound: Inbound
+  request: RequestPart
   policy: Policy
   /** Whether reasons of gates are kept. */
   storeReasons: boolean
@@ -57,9 +58,8 @@ export interface CascadeLog {
 
 /** The receipt of a cascade (router contract §1.1). */
 export function cascadeRecord(log: CascadeLog, hashing: Hashing): UnsealedTrace {
-  const { inbound, tried, end } = log
-  const api = inbound.dialect === 'messages' ? 'messages' : 'chat'
-  const { session_id, ...request } = requestPart({ ...inbound, api }, hashing)
+  const { tried, end } = log
+  const { session_id, ...request } = log.request
   const sent = made(end) ?? tried.at(-1)
   return {
     v: 1,

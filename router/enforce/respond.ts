@@ -19,6 +19,25 @@ export interface Flowing {
   end: Promise<Outcome>
 }
 
+/** What goes to the client, on any host: all of it at once, or frames as they come. */
+export type Answer = WholeAnswer | FlowingAnswer
+
+interface WholeAnswer {
+  status: number
+  headers: HeaderList
+  /** None where the status has no body. */
+  pieces: readonly Uint8Array[]
+}
+
+export interface FlowingAnswer {
+  status: number
+  headers: HeaderList
+  /** Sends the frames; resolves at the end, and rejects where no frame could say how it ended. */
+  frames: (send: (frame: Uint8Array) => void) => Promise<void>
+  /** To be called when the client goes away. */
+  gone: () => void
+}
+
 export interface RespondOptions {
   dialect: DialectName
   stream: boolean
@@ -34,10 +53,10 @@ export interface RespondOptions {
 }
 
 /**
- * The response of a cascade. No status line goes out before the decision or the keep-alive deadline, so until then
+ * The answer of a cascade. No status line goes out before the decision or the keep-alive deadline, so until then
  * every failure is a real HTTP error; afterwards it is an error event, and nothing that reads as the end of an answer.
  */
-export async function respond(outcome: Promise<Outcome | Flowing>, options: RespondOptions): Promise<Response> {
+export async function respond(outcome: Promise<Outcome | Flowing>, options: RespondOptions): Promise<Answer> {
   const { stream, keepAlive } = options
   if (!stream || !keepAlive) {
     const first = await outcome
@@ -58,58 +77,59 @@ export async function respond(outcome: Promise<Outcome | Flowing>, options: Resp
 
 const NO_BODY = new Set([204, 205, 304])
 
-/** A Response carries statuses of HTTP only; some hosts make up others. */
+/** An answer carries statuses of HTTP only; some hosts make up others. */
 export function sendable(status: number): number {
   return status >= 200 && status <= 599 ? status : 502
 }
 
-function decided(outcome: Outcome, { dialect, traceId }: RespondOptions): Response {
+function decided(outcome: Outcome, { dialect, traceId }: RespondOptions): Answer {
   if (outcome.kind === 'served') {
     const { status, headers, pieces } = outcome.served
-    const sent = NO_BODY.has(status) ? null : body(pieces)
-    return new Response(sent, { status: sendable(status), headers: merged(headers, outcome.headers) })
+    return {
+      status: sendable(status),
+      headers: [...headers, ...outcome.headers],
+      pieces: NO_BODY.has(status) ? [] : pieces,
+    }
   }
-  const error = dialects[dialect].routerError(outcome.error, outcome.message, traceId)
-  const headers = merged(
-    error.headers.map(([name, value]) => [name, value]),
-    outcome.headers,
-  )
-  return new Response(error.body as Uint8Array<ArrayBuffer>, { status: error.status, headers })
+  const { status, headers, body } = dialects[dialect].routerError(outcome.error, outcome.message, traceId)
+  return {
+    status,
+    headers: [...(headers as HeaderList), ['content-length', String(body.length)], ...outcome.headers],
+    pieces: [body],
+  }
 }
 
 /** The head has to go out now: keep-alives until the decision, then the frames or an error event. */
-function early(outcome: Promise<Outcome | Flowing>, options: RespondOptions): Response {
+function early(outcome: Promise<Outcome | Flowing>, options: RespondOptions): Answer {
   const head: HeaderList = [
     ['content-type', 'text/event-stream; charset=utf-8'],
     ['cache-control', 'no-cache'],
     ['x-accel-buffering', 'no'],
   ]
   const kept = dialects[options.dialect].keepAlive
-  return new Response(eventStream(outcome, options, kept), { status: 200, headers: merged(head, options.earlyHeaders) })
+  return { status: 200, headers: [...head, ...options.earlyHeaders], ...framesOf(outcome, options, kept) }
 }
 
 /** The head of an answer that has begun. */
-function flowing(first: Flowing, options: RespondOptions): Response {
+function flowing(first: Flowing, options: RespondOptions): Answer {
   const { status, headers } = first
-  return new Response(eventStream(Promise.resolve(first), options), {
-    status: sendable(status),
-    headers: merged(headers),
-  })
+  return { status: sendable(status), headers, ...framesOf(Promise.resolve(first), options) }
 }
 
 /** Frames as they may go, keep-alives between them, and the end: what is left of the answer, or an error event. */
-function eventStream(
+function framesOf(
   outcome: Promise<Outcome | Flowing>,
   { dialect, traceId, keepAlive, gone }: RespondOptions,
   opening?: Uint8Array,
-): ReadableStream<Uint8Array> {
+): Pick<FlowingAnswer, 'frames' | 'gone'> {
   const own = dialects[dialect]
   let beat: ReturnType<typeof setInterval> | undefined
   let left = false
-  return new ReadableStream<Uint8Array>({
-    async start(out) {
+  return {
+    async frames(out) {
+      // The client may leave while this is on its way; `gone` has told the cascade.
       const send = (frame: Uint8Array) => {
-        if (!left) out.enqueue(frame)
+        if (!left) out(frame)
       }
       if (opening) send(opening)
       if (keepAlive) beat = setInterval(() => send(own.keepAlive), keepAlive.everyMs)
@@ -120,36 +140,18 @@ function eventStream(
         if (end.kind === 'error') send(own.routerErrorEvent(end.error, end.message, traceId))
         else if (end.isAnswer) for (const piece of end.served.pieces) send(piece)
         else send(own.routerErrorEvent('upstream', refusalMessage(end.served), traceId))
-        // The client may have left while this was on its way; `cancel` has told the cascade.
-        if (!left) out.close()
       } finally {
         clearInterval(beat)
       }
     },
-    cancel() {
+    gone() {
       left = true
       clearInterval(beat)
       gone()
     },
-  })
+  }
 }
 
 function refusalMessage({ status }: Served): string {
   return `no model of the ladder could answer: the last upstream refused with status ${status}`
-}
-
-function body(pieces: readonly Uint8Array[]): BodyInit | null {
-  if (pieces.length === 1) return pieces[0] as Uint8Array<ArrayBuffer>
-  return new ReadableStream<Uint8Array>({
-    start(out) {
-      for (const piece of pieces) out.enqueue(piece)
-      out.close()
-    },
-  })
-}
-
-function merged(...lists: readonly HeaderList[]): Headers {
-  const headers = new Headers()
-  for (const list of lists) for (const [name, value] of list) headers.append(name, value)
-  return headers
 }

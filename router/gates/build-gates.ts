@@ -1,7 +1,7 @@
 import { consistencyGate } from './consistency.ts'
 import { isPrefixDecidable } from './early-release.ts'
 import { type FunctionGate, functionGate } from './function.ts'
-import type { Gate, GateInput, GateRun, GateVerdict } from './gate.ts'
+import type { Gate, GateJudge, GateRun } from './gate.ts'
 import type { GateConfig, HttpConfig, JsonValidConfig, NonEmptyConfig } from './gate-config.ts'
 import { type GateFetch, httpGate } from './http.ts'
 import { jsonValid } from './json-valid.ts'
@@ -69,53 +69,55 @@ export function buildGates(configs: readonly GateConfig[], host: GateHost): Buil
   for (const config of [...[NON_EMPTY, JSON_VALID].filter(({ id }) => !own.has(id)), ...configs]) {
     const built = ids.has(config.id)
       ? problem('duplicate_id', 'another gate has the same id: ids are unique')
-      : runOf(config, host)
+      : builtOf(config, host)
     ids.add(config.id)
-    if (typeof built === 'function') gates.set(config.id, gateOf(config, built))
+    if ('run' in built) gates.set(config.id, gateOf(config, built))
     else problems.push({ gateId: config.id, code: built.code, message: `gate "${config.id}": ${built.message}` })
   }
   return { gates, problems }
 }
 
-function gateOf(config: GateConfig, run: GateRun): Gate {
+type Built = Pick<Gate, 'run' | 'inline'>
+
+function gateOf(config: GateConfig, built: Built): Gate {
   const { id, kind, onAbstain, timeoutMs, cost, maxParallel } = config
   const onPrefix = isPrefixDecidable(config) ? config : undefined
   const callsModels = kind === 'judge' || kind === 'consistency'
   const slots = createSlots(maxParallel)
-  return { id, kind, onAbstain, timeoutMs, costNano: cost, onPrefix, callsModels, slots, run }
+  return { id, kind, onAbstain, timeoutMs, costNano: cost, onPrefix, callsModels, slots, ...built }
 }
 
 type Refusal = Omit<GateProblem, 'gateId'>
 
 const problem = (code: GateProblemCode, message: string): Refusal => ({ code, message })
 
-const inline =
-  <C>(judge: (config: C, input: GateInput) => GateVerdict, config: C): GateRun =>
-  async input =>
-    judge(config, input)
+const inline = (judge: GateJudge): Built => ({ inline: judge, run: async input => judge(input) })
 
-function runOf(config: GateConfig, host: GateHost): GateRun | Refusal {
+const apart = (run: GateRun): Built => ({ inline: undefined, run })
+
+function builtOf(config: GateConfig, host: GateHost): Built | Refusal {
   switch (config.kind) {
     case 'non-empty':
-      return inline(nonEmpty, config)
+      return inline(input => nonEmpty(config, input))
     case 'json-valid':
-      return inline(jsonValid, config)
+      return inline(input => jsonValid(config, input))
     case 'length': {
       const { minChars, maxChars, minTokens, maxTokens } = config
       if ([minChars, maxChars, minTokens, maxTokens].every(bound => bound === null))
         return problem('bad_bounds', 'a length gate needs at least one bound, such as max_chars')
-      return inline(length, config)
+      return inline(input => length(config, input))
     }
     case 'schema': {
       const made = schemaGate(config, host.regexRunner)
-      if ('run' in made) return made.run
+      if ('judge' in made) return inline(made.judge)
+      if ('run' in made) return apart(made.run)
       return problem(
         'host',
         `its schema uses ${made.costly.join(', ')}, which can take any time, and this host has no worker threads to stop it: leave these keywords out or run on Node`,
       )
     }
     case 'tool-args':
-      return toolArgsGate(config, host.regexRunner)
+      return apart(toolArgsGate(config, host.regexRunner))
     case 'regex': {
       const wrong = patternProblem(config)
       if (wrong !== undefined) return problem('bad_pattern', wrong)
@@ -124,28 +126,28 @@ function runOf(config: GateConfig, host: GateHost): GateRun | Refusal {
           'host',
           'a pattern can take any time, and this host has no worker threads to stop it: use an http gate or run on Node',
         )
-      return regexGate(config, host.regexRunner)
+      return apart(regexGate(config, host.regexRunner))
     }
     case 'subprocess':
       if (host.runProcess === undefined)
         return problem('host', 'this host cannot start processes: use an http gate or run on Node')
-      return subprocessGate(config, host.runProcess)
+      return apart(subprocessGate(config, host.runProcess))
     case 'http':
       return http(config, host)
     case 'function': {
       const { functions = {} } = host
       if (!Object.hasOwn(functions, config.name))
         return problem('unknown_function', `no function "${config.name}" was handed over: pass it in \`gates\``)
-      return functionGate(config.id, functions[config.name]!)
+      return apart(functionGate(config.id, functions[config.name]!))
     }
     case 'judge':
-      return judgeGate(config)
+      return apart(judgeGate(config))
     case 'consistency':
-      return consistencyGate(config)
+      return apart(consistencyGate(config))
   }
 }
 
-function http(config: HttpConfig, { fetch, env = () => undefined }: GateHost): GateRun | Refusal {
+function http(config: HttpConfig, { fetch, env = () => undefined }: GateHost): Built | Refusal {
   if (fetch === undefined) return problem('host', 'this host makes no outgoing calls: remove it')
   const url = URL.parse(config.url)
   if (url === null || !['http:', 'https:'].includes(url.protocol) || url.username !== '' || url.password !== '')
@@ -157,5 +159,5 @@ function http(config: HttpConfig, { fetch, env = () => undefined }: GateHost): G
       return problem('missing_variable', `the variable ${variable} is not set: it holds the header ${header}`)
     headers[header] = value
   }
-  return httpGate(config, headers, fetch)
+  return apart(httpGate(config, headers, fetch))
 }

@@ -62,12 +62,15 @@ export interface Gate {
   readonly callsModels: boolean
   /** Runs of this gate that may go on at once, over all requests. */
   readonly slots: Slots
+  /** The verdict at once, where one needs nothing but the answer: it takes no slot, and no time limit could interrupt it. */
+  readonly inline: ((input: GateInput) => GateVerdict) | undefined
   /** After an abort it settles as soon as nothing of the run is left behind; its verdict is then not read. */
   run(input: GateInput, signal: AbortSignal): Promise<GateVerdict>
 }
 
 /** What the kinds implement; `buildGates` adds the rest of a gate. */
 export type GateRun = Gate['run']
+export type GateJudge = NonNullable<Gate['inline']>
 
 export const PASS: GateVerdict = { verdict: 'pass' }
 

@@ -2,7 +2,7 @@ import type { NanoUsd } from '../../shared/money/money.ts'
 import { sumNano } from '../../shared/money/money.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { sleep } from '../../shared/time/sleep.ts'
-import { broken, type Gate, type GateInput, type GateVerdict } from './gate.ts'
+import { broken, type Gate, type GateInput, type GateJudge, type GateVerdict } from './gate.ts'
 import { tidy } from './verdict.ts'
 
 /** One gate on one choice. */
@@ -31,6 +31,7 @@ export async function runGate(
   stop: AbortSignal,
   clock: Pick<Clock, 'monotonic'>,
 ): Promise<GateTake> {
+  if (gate.inline && !stop.aborted) return taken(gate.inline, gate, input, clock)
   const own = new AbortController()
   const timer = setTimeout(() => own.abort(TIMED_OUT), gate.timeoutMs)
   const cancel = () => own.abort()
@@ -55,6 +56,17 @@ export async function runGate(
     clearTimeout(timer)
     stop.removeEventListener('abort', cancel)
   }
+}
+
+function taken(judge: GateJudge, { costNano }: Gate, input: GateInput, clock: Pick<Clock, 'monotonic'>): GateTake {
+  let verdict: GateVerdict
+  try {
+    verdict = tidy(judge(input))
+  } catch {
+    verdict = broken('crashed')
+  }
+  const outcome = verdict.error === true ? 'error' : 'ran'
+  return { verdict, outcome, costNano: sumNano([costNano, verdict.costNano ?? 0]), endedAt: clock.monotonic() }
 }
 
 /** What the calls of an aborted run have cost so far: the transport ends them at once, and what they used is priced then. */

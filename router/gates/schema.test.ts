@@ -23,7 +23,7 @@ const config = (schema: Json, more: Partial<SchemaConfig> = {}): SchemaConfig =>
 async function judge(schema: Json, parts: AnswerParts, more: Partial<SchemaConfig> = {}): Promise<string> {
   const made = schemaGate(config(schema, more), workers)
   if ('costly' in made) throw new Error('refused')
-  const { verdict, reason } = await made.run(inputOf(parts), never)
+  const { verdict, reason } = 'judge' in made ? made.judge(inputOf(parts)) : await made.run(inputOf(parts), never)
   return reason === undefined ? verdict : `${verdict} ${reason}`
 }
 
@@ -102,7 +102,7 @@ describe('schema', () => {
   })
 
   it('is refused without a runner only when its schema can take any time', () => {
-    expect(schemaGate(config(invoice), undefined)).toHaveProperty('run')
+    expect(schemaGate(config(invoice), undefined)).toHaveProperty('judge')
     expect(schemaGate(config({ properties: { a: { pattern: 'x' } } }), undefined)).toEqual({ costly: ['pattern'] })
   })
 })

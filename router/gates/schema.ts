@@ -1,5 +1,5 @@
 import { schemaValidator } from '../config/json-schema.ts'
-import { broken, fail, type GateRun, type GateVerdict, PASS } from './gate.ts'
+import { broken, fail, type GateJudge, type GateRun, type GateVerdict, PASS } from './gate.ts'
 import type { SchemaConfig } from './gate-config.ts'
 import { jsonOf } from './json-valid.ts'
 import type { RegexAnswer, RegexRunner } from './regex-runner.ts'
@@ -13,7 +13,7 @@ import { checkValue } from './schema-value.ts'
 export function schemaGate(
   config: SchemaConfig,
   runner: RegexRunner | undefined,
-): { run: GateRun } | { costly: readonly string[] } {
+): { judge: GateJudge } | { run: GateRun } | { costly: readonly string[] } {
   const costly = costlyKeywords(config.schema, 'config')
   if (costly.length > 0) {
     if (runner === undefined) return { costly }
@@ -28,7 +28,7 @@ export function schemaGate(
   }
   const validator = schemaValidator(config)
   return {
-    async run(input) {
+    judge(input) {
       const read = jsonOf(config, input)
       return 'verdict' in read ? read : verdictOf(checkValue(validator, read.value))
     },

@@ -36,6 +36,8 @@ export async function serveRouter(vars: Vars): Promise<Service> {
   const config = await readConfig?.()
   const place = keepingPlace(env)
   const db = await openDb(env.ROUTER_DB, {
+    // All calls would wait for it: the thread of the receipts does it at a thirtieth of this.
+    checkpointPages: 32_000,
     synchronous: env.ROUTER_RECEIPTS === 'durable' ? 'full' : 'normal',
     ...(env.ROUTER_DB_TOKEN && { token: env.ROUTER_DB_TOKEN }),
   })

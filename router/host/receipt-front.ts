@@ -13,6 +13,7 @@ import { rarely } from '../traces/rarely.ts'
 import { writerLimits } from '../traces/writer-limits.ts'
 import { writerMetrics } from '../traces/writer-metrics.ts'
 import type { FromThread, KeepingPlace, Question, ThreadReport, ToThread } from './receipt-messages.ts'
+import { threadWrites } from './thread-writes.ts'
 import { underway } from './underway.ts'
 
 export interface FrontDeps extends ReceiptsDeps {
@@ -48,7 +49,7 @@ const CLOSE_GRACE_MS = 5000
  * thread: when the thread ends, what it held is counted as lost, or in durable mode taken up again, and receipts are kept here.
  */
 export function receiptFront(deps: FrontDeps): Receipts {
-  const { worker, place, keeping, store, clock, log, hashing, begun } = deps
+  const { worker, place, db, keeping, store, clock, log, hashing, begun } = deps
   const { durable } = keeping
   const out = underway(clock)
   const counters = writerMetrics(deps.metrics, {
@@ -74,6 +75,7 @@ export function receiptFront(deps: FrontDeps): Receipts {
     spillBytes: 0,
     status: { writer: 'starting', spill: 'ok', broken: [] },
   }
+  const writes = threadWrites(order => worker.postMessage(order), hold)
   const post = (message: ToThread, transfer: ArrayBuffer[] = []) => worker.postMessage(message, transfer)
 
   function take(one: (typeof waiting)[number]) {
@@ -160,7 +162,7 @@ export function receiptFront(deps: FrontDeps): Receipts {
 
   /** The thread keeps the process alive only while somebody waits for it. */
   function hold() {
-    if (waits.size + questions.size > 0) worker.ref()
+    if (waits.size + questions.size + writes.size > 0) worker.ref()
     else worker.unref()
   }
 
@@ -214,6 +216,7 @@ export function receiptFront(deps: FrontDeps): Receipts {
     log.error('the thread that keeps receipts ended; they are kept in the main thread from now on', { error, lost })
     if (lost > 0) drop(lost, 'the thread that held them ended')
     out.forget()
+    writes.lost()
     fallback = deps.here()
     fallback.then(
       kept => {
@@ -229,6 +232,7 @@ export function receiptFront(deps: FrontDeps): Receipts {
   worker.on('message', (message: FromThread) => {
     if (fallback) return
     if ('report' in message) onReport(message.report)
+    else if ('written' in message) writes.heard(message)
     else if ('reply' in message) {
       questions.get(message.reply)?.(message.found)
       questions.delete(message.reply)
@@ -290,6 +294,8 @@ export function receiptFront(deps: FrontDeps): Receipts {
       return fallback ? (await fallback).find(id, tenant) : found
     },
     made,
+    // A server has one connection for all, and a queue of its own.
+    ...(db.kind === 'file' && { write: given => (fallback || closed ? db.write(given) : writes.write(given)) }),
     async close() {
       const late = new AbortController()
       const limit = pause(writerLimits.close_ms + CLOSE_GRACE_MS, 'late', { signal: late.signal })

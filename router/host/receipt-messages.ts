@@ -5,6 +5,7 @@ import type { MetricDelta } from '../metrics/metrics-relay.ts'
 import type { PackedCalls } from '../observe/packed-calls.ts'
 import type { RecordSettings } from '../observe/record-maker.ts'
 import type { WriterStatus } from '../traces/writer.ts'
+import type { WriteNews, WriteOrder } from './thread-writes.ts'
 
 /** Where and how receipts are kept, as far as another thread has to be told. */
 export interface KeepingPlace {
@@ -25,6 +26,7 @@ export type ToThread =
   /** In this order: settings from now on, calls, finished records as one JSON text. */
   | { settings: RecordSettings | undefined; calls: PackedCalls; records: string }
   | { ask: number; question: Question }
+  | WriteOrder
 
 export interface ThreadReport {
   /** How many calls and records have been taken so far, and how many of them wait for the store. */
@@ -43,4 +45,5 @@ export type FromThread =
   | { failed: string }
   | { report: ThreadReport }
   | { reply: number; found?: UnsealedTrace | undefined }
+  | WriteNews
   | { log: { level: Level; target: string; message: string; fields: Fields | undefined } }

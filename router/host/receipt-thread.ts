@@ -14,7 +14,7 @@ export interface ReceiptThread {
 
 /**
  * A thread that makes receipts, for `Keeping.elsewhere`. Reading, sealing and committing one costs as much processor time as relaying its
- * call (measured: 70 µs), and a commit holds its thread up; there both happen beside the calls, over a connection of its own. It starts
+ * call (measured: 50 µs), and a commit holds its thread up; there both happen beside the calls, over a connection of its own. It starts
  * when the store is ready for it, loads its modules while the router begins to listen, and does not keep the process alive.
  */
 export function receiptThread(place: KeepingPlace, started: (worker: Worker) => void = () => undefined): ReceiptThread {

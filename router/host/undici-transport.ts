@@ -1,9 +1,15 @@
-import { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
-import request from 'undici/lib/api/api-request.js'
 import errors from 'undici/lib/core/errors.js'
 import Agent from 'undici/lib/dispatcher/agent.js'
-import { type HeaderList, type Timeouts, type Transport, TransportError } from '../upstream/transport.ts'
+import {
+  type HeaderList,
+  type Timeouts,
+  type Transport,
+  TransportError,
+  type UpstreamRequest,
+  type UpstreamResponse,
+} from '../upstream/transport.ts'
+import { type IncomingBody, incomingBody } from './incoming-body.ts'
 
 /** Connections kept to one upstream; further calls wait in its queue. */
 const CONNECTIONS = 512
@@ -24,43 +30,67 @@ export function undiciTransport({ connectMs }: Pick<Timeouts, 'connectMs'>): Poo
   })
   return {
     agent,
-    async send({ method, url, headers, body, signal, timeouts }) {
-      try {
-        const {
-          statusCode,
-          headers: answered,
-          body: stream,
-        } = await request.call(agent, {
-          origin: new URL(url).origin,
-          path: url.slice(new URL(url).origin.length) || '/',
-          method: method as Dispatcher.HttpMethod,
-          headers: headers.flat(),
-          body: body === null || body instanceof Uint8Array ? body : Readable.from(body, { objectMode: false }),
-          headersTimeout: timeouts.firstByteMs,
-          bodyTimeout: timeouts.idleMs,
-          signal,
-          responseHeaders: 'raw',
-        })
-        return {
-          status: statusCode,
-          headers: pairs(answered as unknown as string[]),
-          body: chunks(stream, signal),
-          rawEncoding: true,
-        }
-      } catch (error) {
-        throw toTransportError(error, signal)
-      }
-    },
+    send: request => sent(agent, request),
     close: () => agent.destroy(),
   }
 }
 
-async function* chunks(stream: AsyncIterable<Uint8Array>, signal: AbortSignal): AsyncIterable<Uint8Array> {
-  try {
-    yield* stream
-  } catch (error) {
-    throw toTransportError(error, signal)
-  }
+function sent(
+  agent: Dispatcher,
+  { method, url, headers, body, signal, timeouts }: UpstreamRequest,
+): Promise<UpstreamResponse> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason)
+    const { origin, path } = placeOf(url)
+    let cut: ((error?: Error) => void) | undefined
+    let incoming: IncomingBody | undefined
+    const over = () => signal.removeEventListener('abort', aborted)
+    const aborted = () => cut?.()
+    signal.addEventListener('abort', aborted, { once: true })
+    const options: Dispatcher.DispatchOptions = {
+      ...{ origin, path, method: method as Dispatcher.HttpMethod, headers: headers.flat() },
+      body: body as Dispatcher.DispatchOptions['body'],
+      headersTimeout: timeouts.firstByteMs,
+      bodyTimeout: timeouts.idleMs,
+    }
+    agent.dispatch(options, {
+      onConnect(stop: (error?: Error) => void) {
+        cut = stop
+        if (signal.aborted) stop()
+      },
+      onHeaders(status: number, raw: Buffer[], resume: () => void) {
+        if (status < 200) return true
+        incoming = incomingBody(resume, () => cut?.())
+        resolve({ status, headers: pairs(raw), body: incoming.chunks, rawEncoding: true })
+        return true
+      },
+      onData: (chunk: Buffer) => incoming?.push(chunk) ?? true,
+      onComplete() {
+        over()
+        incoming?.end()
+      },
+      onError(error: Error) {
+        over()
+        const known = toTransportError(error, signal)
+        if (incoming) incoming.fail(known)
+        else reject(known)
+      },
+    })
+  })
+}
+
+/** An upstream is asked at the same few addresses, and taking one apart costs as much as a header list. */
+const places = new Map<string, { origin: string; path: string }>()
+const MAX_PLACES = 100
+
+export function placeOf(url: string): { origin: string; path: string } {
+  const known = places.get(url)
+  if (known !== undefined) return known
+  const { origin, pathname, search } = new URL(url)
+  const made = { origin, path: pathname + search }
+  if (places.size >= MAX_PLACES) places.clear()
+  places.set(url, made)
+  return made
 }
 
 /** Raw header lines, name and value in turn, as pairs. */

@@ -1,27 +1,17 @@
 import { createMiddleware } from 'hono/factory'
-import { dialects } from '../../shared/dialects/dialects.ts'
-import type { RequestFacts } from '../../shared/dialects/request-facts.ts'
-import { ApiError } from '../../shared/http/api-error.ts'
 import { readBody } from '../../shared/http/body-limit.ts'
-import type { Profile } from '../../shared/wire/router/conventions.ts'
-import { requestHeaders, responseHeaders } from '../../shared/wire/router/headers.ts'
+import { stopUnder } from '../../shared/time/stop-under.ts'
+import { responseHeaders } from '../../shared/wire/router/headers.ts'
 import type { ActiveConfig } from '../active-config.ts'
-import { mayRoute } from '../active-config.ts'
 import type { RouterHttpEnv } from '../auth/access.ts'
-import type { Route } from '../config/routing-config.ts'
 import { enforce } from '../enforce/handle.ts'
 import { sendable } from '../enforce/respond.ts'
+import { toResponse } from '../enforce/to-response.ts'
 import { type RelayAnswer, relay } from '../observe/relay.ts'
 import { type Target, targetOf } from '../observe/target.ts'
-import { matchRoute } from '../policy/match-route.ts'
-import { resolveMode } from '../policy/mode.ts'
-import { agentOfHeaders } from '../receipt/request-part.ts'
-import { headerValue } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
+import { decideCall, readsBody } from './decide-call.ts'
 import type { InboundDeps } from './deps.ts'
-
-/** More choices than this multiply cost beyond what anyone wants gated. */
-const MAX_CHOICES = 8
 
 interface Arrived {
   traceId: string
@@ -48,79 +38,25 @@ export function inboundRoute(given: InboundDeps) {
     c.set('traceId', traceId)
     const arrived = { traceId, method: request.method, path: url.pathname, target, headers, request }
     const active = deps.active()
-    const header = headerValue(headers, requestHeaders.mode)
-    const routable = to.api === 'messages' || to.api === 'chat'
-    // Without a config and without a header there is nothing to decide, so the body passes unread.
-    const reads = routable && (mayRoute(active) || header !== undefined)
-    const answer = reads
-      ? await decide(arrived, to, active, header, deps)
+    const answer = readsBody(to, headers, active)
+      ? await read(arrived, to, active, deps)
       : await pass(arrived, request.body, to, deps, null)
     c.set('relayed', true)
     return answer
   })
 }
 
-async function decide(
-  arrived: Arrived,
-  to: Target,
-  active: ActiveConfig,
-  header: string | undefined,
-  deps: InboundDeps,
-): Promise<Response> {
-  const { headers, request } = arrived
-  const arrivedAt = deps.clock.now()
-  const start = deps.clock.monotonic()
+async function read(arrived: Arrived, to: Target, active: ActiveConfig, deps: InboundDeps): Promise<Response> {
+  const { request } = arrived
+  const times = { arrivedAt: deps.clock.now(), arrived: deps.clock.monotonic() }
   const body = await readBody(request, deps.maxBodyBytes)
-  const scan = dialects[to.dialect].scan(body)
-  const facts = scan.ok ? scan.facts : undefined
-  const route = facts && routeFor(facts, body.length, arrived, to, active, deps.tenantId)
-  const resolved = resolveMode(header, route)
-  if ('error' in resolved) throw new ApiError('bad_request', resolved.error)
-  if (resolved.mode === 'observe') {
-    // An observed body need not parse; but where routes wait for it, a body that nobody can read is the caller's to mend.
-    if (!scan.ok && resolved.byHeader === null)
-      throw new ApiError('bad_request', `the body is not JSON: ${scan.message}`)
-    return pass(arrived, whole(body), to, deps, route?.ix ?? null)
-  }
-  if (!facts?.model) throw new ApiError('bad_request', 'model is required: name a model, or "auto"')
-  if (facts.n > MAX_CHOICES)
-    throw new ApiError('bad_request', `n is ${facts.n}, and at most ${MAX_CHOICES} choices are routed`)
-  const input = {
-    traceId: arrived.traceId,
-    tenantId: deps.tenantId,
-    inbound: { dialect: to.dialect, target: arrived.target, headers, body, facts: { ...facts, model: facts.model } },
-    // Enforce is only ever resolved for a route that has a ladder.
-    route: route!,
-    profile: resolved.profile as Profile,
-    profileByHeader: resolved.byHeader === 'profile',
-    arrivedAt,
-    arrived: start,
-  }
-  return enforce(input, deps.enforcing(active), request.signal)
-}
-
-function routeFor(
-  facts: RequestFacts,
-  bodyBytes: number,
-  { headers }: Arrived,
-  { dialect }: Target,
-  { config }: ActiveConfig,
-  tenant: string,
-): Route | undefined {
-  return matchRoute(config.routes, {
-    api: dialect,
-    tenant,
-    agent: agentOfHeaders(headers),
-    subagent: headerValue(headers, requestHeaders.subagent),
-    task: headerValue(headers, requestHeaders.task),
-    language: headerValue(headers, requestHeaders.language),
-    model: facts.model?.value,
-    hasTools: facts.toolCount > 0,
-    hasImages: facts.imageCount > 0,
-    stream: facts.stream,
-    bodyBytes,
-    header: name => headerValue(headers, name),
-  })
+  const decided = decideCall({ ...arrived, ...times, body }, to, active, deps)
+  if ('observe' in decided) return pass(arrived, whole(body), to, deps, decided.observe)
+  const { stop, leave } = stopUnder(request.signal)
+  const answer = await enforce(decided.enforce, deps.enforcing(active), stop)
+  // An answer that flows can still be left.
+  if (!('frames' in answer)) leave()
+  return toResponse(answer)
 }
 
 /** Observe: bytes in, bytes out. */

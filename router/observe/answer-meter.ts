@@ -13,8 +13,8 @@ const MAX_JSON = 4 * 1024 * 1024
 
 export interface AnswerMeter {
   push(chunk: Uint8Array): void
-  /** What the answer said about itself; undefined when it could not be read. */
-  reading(): Promise<MeterReading | undefined>
+  /** What the answer said about itself; undefined when it could not be read. A promise only where the answer has to be decoded first. */
+  reading(): MeterReading | undefined | Promise<MeterReading | undefined>
 }
 
 /** A reader beside the relay: it sees each chunk after it went out, and can neither change nor fail it. */
@@ -32,7 +32,7 @@ function streamMeter(dialect: Dialect): AnswerMeter {
     push(chunk) {
       for (const frame of reader.push(chunk)) meter.push(frame)
     },
-    reading: async () => (reader.tooLarge ? undefined : meter.reading()),
+    reading: () => (reader.tooLarge ? undefined : meter.reading()),
   }
 }
 
@@ -45,7 +45,7 @@ function jsonMeter(dialect: Dialect): AnswerMeter {
       if (size > MAX_JSON) chunks = []
       else chunks.push(chunk)
     },
-    async reading() {
+    reading() {
       if (size === 0 || size > MAX_JSON) return undefined
       try {
         return dialect.readBody(chunks.length === 1 ? chunks[0]! : joined(chunks))
@@ -60,7 +60,7 @@ function jsonMeter(dialect: Dialect): AnswerMeter {
 function decodedMeter(plain: AnswerMeter, encoding: string): AnswerMeter {
   const decoder = decoderOf(encoding)
   // This host cannot decode the format: the answer passes unmetered.
-  if (!decoder) return { push() {}, reading: async () => undefined }
+  if (!decoder) return { push() {}, reading: () => undefined }
   const writer = decoder.writable.getWriter()
   let broken = false
   const done = (async () => {

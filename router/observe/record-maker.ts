@@ -23,14 +23,14 @@ export interface RecordMakerDeps {
 /** Names come from upstreams, so there is no telling how many. */
 const MAX_PRICES = 1000
 
-/** Turns ended calls into records, with the settings of the moment. */
+/** Turns ended calls into records, with the settings of the moment; at once, where the answer needs no decoding. */
 export function recordMaker({ hashing, settings, builtinPrices }: RecordMakerDeps) {
   // A look-up walks the whole table, and calls name the same few models.
   const prices = new Map<string, Price | undefined>()
   let pricesOf: Pricing | undefined
+  let builtin: BuiltinPrices | undefined
 
-  return async (ended: EndedCall): Promise<UnsealedTrace> => {
-    const builtin = await builtinPrices()
+  function made(ended: EndedCall, builtin: BuiltinPrices): UnsealedTrace | Promise<UnsealedTrace> {
     const { pricing, hashes } = settings()
     if (pricing !== pricesOf) prices.clear()
     pricesOf = pricing
@@ -43,6 +43,16 @@ export function recordMaker({ hashing, settings, builtinPrices }: RecordMakerDep
       }
       return prices.get(key)
     }
-    return observedRecord(await readCall(ended, hashing), { dialect, findPrice: price, hashes })
+    const deps = { dialect, findPrice: price, hashes }
+    const call = readCall(ended, hashing)
+    return call instanceof Promise ? call.then(read => observedRecord(read, deps)) : observedRecord(call, deps)
+  }
+
+  return (ended: EndedCall): UnsealedTrace | Promise<UnsealedTrace> => {
+    if (builtin !== undefined) return made(ended, builtin)
+    return builtinPrices().then(loaded => {
+      builtin = loaded
+      return made(ended, loaded)
+    })
   }
 }

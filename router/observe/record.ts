@@ -63,11 +63,15 @@ export function observedRecord(call: ObservedCall, deps: RecordDeps): UnsealedTr
     failovers: 0,
     wall_ms: ms(times.done),
     overhead_ms: ms(overhead(call)),
-    ...id('response_id', answer?.reading?.id),
-    ...id('upstream_request_id', answer && upstreamRequestId(answer.headers)),
-    ...id('client_request_id', call.clientRequestId),
-    ...(answer !== undefined && !relayed && { truncated: true }),
   }
+  // Set by name: a literal with computed names, and one that spreads what may be empty, takes several times as long.
+  const responseId = id(answer?.reading?.id)
+  if (responseId) final.response_id = responseId
+  const upstreamId = id(answer && upstreamRequestId(answer.headers))
+  if (upstreamId) final.upstream_request_id = upstreamId
+  const clientId = id(call.clientRequestId)
+  if (clientId) final.client_request_id = clientId
+  if (answer !== undefined && !relayed) final.truncated = true
   return {
     v: 1,
     trace_id: call.traceId,
@@ -151,8 +155,8 @@ function upstreamRequestId(headers: HeaderList): string | undefined {
   return headerValue(headers, 'request-id') ?? headerValue(headers, 'x-request-id')
 }
 
-function id<K extends string>(name: K, value: string | null | undefined): { [key in K]?: string } {
-  return value ? ({ [name]: value.slice(0, 512) } as { [key in K]?: string }) : {}
+function id(value: string | null | undefined): string | undefined {
+  return value?.slice(0, 512)
 }
 
 /** Milliseconds with three decimals, never below zero. */

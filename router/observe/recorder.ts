@@ -4,7 +4,7 @@ import type { EndedCall } from './ended-call.ts'
 import type { Observation } from './observation.ts'
 
 export interface RecorderDeps {
-  make: (ended: EndedCall) => Promise<UnsealedTrace>
+  make: (ended: EndedCall) => UnsealedTrace | Promise<UnsealedTrace>
   take: (record: UnsealedTrace) => void
   log: Log
 }

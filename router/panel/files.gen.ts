@@ -500,9 +500,50 @@ export class CanonicalError extends TypeError {
  * them (§3.2.2). Throws CanonicalError for what I-JSON cannot hold: NaN, infinities, lone surrogates, bigint, functions.
  */
 export function canonicalize(value         )         {
-  const text = write(value)
+  const text = inOrder(value) ? JSON.stringify(value) : write(value)
   if (text !== undefined) return text
   throw problemIn(value, '') ?? new CanonicalError('', 'it changes while it is read')
+}
+
+/**
+ * Whether the engine's own JSON text is the canonical one: members stand in order, and nothing is there that it would leave out, replace
+ * or ask for its form. What is made often is made in order, and then takes half the time, without a string for each part of it.
+ */
+function inOrder(value         )          {
+  switch (typeof value) {
+    case 'string':
+      return value.isWellFormed()
+    case 'number':
+      return Number.isFinite(value)
+    case 'boolean':
+      return true
+    case 'object':
+      if (value === null) return true
+      if ('toJSON' in value) return false
+      return Array.isArray(value) ? allInOrder(value) : membersInOrder(value)
+    default:
+      return false
+  }
+}
+
+function allInOrder(values                    )          {
+  // Not \`every\`, which passes over what is missing.
+  for (let at = 0; at < values.length; at++) if (!inOrder(values[at])) return false
+  return true
+}
+
+function membersInOrder(value        )          {
+  const shape = Object.getPrototypeOf(value)
+  // Boxed values and the like have a form of their own in JSON.
+  if (shape !== Object.prototype && shape !== null) return false
+  let before
+  for (const key in value) {
+    if (before !== undefined && before > key) return false
+    const member = (value                           )[key]
+    if (member !== undefined && !(key.isWellFormed() && inOrder(member))) return false
+    before = key
+  }
+  return true
 }
 
 /** Undefined where there is no form; only then is it worth knowing where, since carrying the path along takes a third of the time. */

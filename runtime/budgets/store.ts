@@ -51,10 +51,26 @@ const FORECAST = ''
 export type BudgetStore = ReturnType<typeof budgetStore>
 
 export function budgetStore(db: Db) {
+  const asked = new Map<string, Promise<BudgetRow | undefined>>()
+
+  async function read(agentId: string): Promise<BudgetRow | undefined> {
+    await null
+    asked.delete(agentId)
+    const { rows } = await db.execute({ sql: 'select * from budgets where agent_id = ?', args: [agentId] })
+    return rows[0] && toBudget(rows[0])
+  }
+
   return {
-    async get(agentId: string): Promise<BudgetRow | undefined> {
-      const { rows } = await db.execute({ sql: 'select * from budgets where agent_id = ?', args: [agentId] })
-      return rows[0] && toBudget(rows[0])
+    /**
+     * Who asks at the same moment shares one answer, which is read after the last of them asked: the runs of an agent whose steps were
+     * kept by one commit all ask their model next.
+     */
+    get(agentId: string): Promise<BudgetRow | undefined> {
+      const known = asked.get(agentId)
+      if (known) return known
+      const one = read(agentId)
+      asked.set(agentId, one)
+      return one
     },
 
     async put({ agentId, tenantId, agentName, ...budget }: Omit<BudgetRow, 'createdMs'>): Promise<void> {

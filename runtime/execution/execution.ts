@@ -173,8 +173,9 @@ async function work(
       },
       ...{ maxSteps: manifest.limits.maxSteps, random: deps.random, draining: deps.draining, metrics: deps.metrics },
     })
-  const inner = new AbortController()
-  const steps = stepsUnder(AbortSignal.any([signal, inner.signal]))
+  // Only a program abandons its own steps; a signal of signals costs each look at it.
+  const inner = manifest.entrypoint ? new AbortController() : undefined
+  const steps = stepsUnder(inner ? AbortSignal.any([signal, inner.signal]) : signal)
   const { dedicatedMicrovm, idleTimeoutSeconds } = manifest.session
   const session =
     run.sessionId !== undefined && dedicatedMicrovm
@@ -215,7 +216,7 @@ async function work(
       ...{ ...agent, sandbox, entrypoint: manifest.entrypoint, input: run.input, whole: stepsUnder(signal) },
       recorded: recordedCalls(run.events),
       wait: waitTool({ run, db, records, clock, approvals }, { name: 'wait', needsApproval: false }),
-      abandon: reason => inner.abort(reason),
+      abandon: reason => inner?.abort(reason),
     })
   } finally {
     mcp?.close()

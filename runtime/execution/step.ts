@@ -1,7 +1,5 @@
 import type { InStatement } from '@libsql/client/web'
-import { utf8 } from '../../shared/sign/bytes.ts'
-import { canonicalize } from '../../shared/sign/jcs.ts'
-import { type Sha256, sha256Hex } from '../../shared/sign/sha256.ts'
+import type { Sha256 } from '../../shared/sign/sha256.ts'
 import { backoffDelay } from '../../shared/time/backoff.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { sleep } from '../../shared/time/sleep.ts'
@@ -17,6 +15,8 @@ import { type History, UNCERTAIN } from './journal/history.ts'
 import type { RunJournal } from './journal/run-journal.ts'
 import type { Spent } from './journal/unit.ts'
 import { plainMessage, wellFormed } from './journal/well-formed.ts'
+import { checkSize, place } from './step-output.ts'
+import { underDeadline, unlessAborted } from './until-aborted.ts'
 
 export interface StepSpec {
   stepId: string
@@ -80,10 +80,6 @@ export interface StepsDeps {
   metrics: Pick<EngineMetrics, 'steps' | 'replayed'>
 }
 
-/** A single result beyond this fails its step: the journal is read back whole when a run is resumed. */
-export const MAX_RESULT_BYTES = 8 * 1024 * 1024
-const BLOB_FROM_BYTES = 256 * 1024
-
 export type Steps = ReturnType<typeof runSteps>
 
 /**
@@ -95,12 +91,13 @@ export function runSteps(deps: StepsDeps) {
   let started = 0
 
   async function begin(spec: StepSpec, attempt: number): Promise<EventMeta> {
+    // In the order of the canonical text, which spares its maker the sorting.
     const meta: EventMeta = {
-      stepKind: spec.kind,
-      name: spec.name,
-      ...(spec.inputHash !== undefined && { inputHash: spec.inputHash }),
       idempotencyKey: keyOf(spec.stepId, attempt),
+      ...(spec.inputHash !== undefined && { inputHash: spec.inputHash }),
+      name: spec.name,
       nodeId: deps.nodeId,
+      stepKind: spec.kind,
       ...spec.intent,
     }
     journal.append({ kind: 'step_started', stepId: spec.stepId, attempt, payload: {}, meta })
@@ -112,25 +109,18 @@ export function runSteps(deps: StepsDeps) {
   const keyOf = (stepId: string, attempt: number) => `${runId}:${stepId}:${attempt}`
 
   /** Makes the call under the run's signal and the step's own deadline; a call that ignores both is left behind. */
-  async function act(
+  function act(
     spec: StepSpec,
     attempt: number,
     intent: EventMeta,
     call: (call: StepCall) => Promise<StepResult>,
   ): Promise<StepResult> {
     const { timeoutMs } = spec
-    const stop = new AbortController()
-    const onStop = () => stop.abort(deps.signal.reason)
-    deps.signal.addEventListener('abort', onStop, { once: true })
-    const late = () => stop.abort(new StepFailure('timeout', `${spec.name} took longer than ${timeoutMs} ms`))
-    const timer = timeoutMs === undefined ? undefined : setTimeout(late, timeoutMs)
-    try {
-      const made = call({ key: keyOf(spec.stepId, attempt), attempt, signal: stop.signal, intent })
-      return await Promise.race([made, aborted(stop.signal)])
-    } finally {
-      clearTimeout(timer)
-      deps.signal.removeEventListener('abort', onStop)
-    }
+    const make = (signal: AbortSignal) => call({ key: keyOf(spec.stepId, attempt), attempt, signal, intent })
+    if (timeoutMs === undefined) return unlessAborted(deps.signal, make)
+    return underDeadline(deps.signal, timeoutMs, make, () => {
+      return new StepFailure('timeout', `${spec.name} took longer than ${timeoutMs} ms`)
+    })
   }
 
   function complete(spec: StepSpec, attempt: number, result: StepResult, tookMs: number): Outcome {
@@ -138,9 +128,11 @@ export function runSteps(deps: StepsDeps) {
     const { kept, blobs } = place(output, deps.sha256)
     const { spent } = result
     const meta: EventMeta = {
-      ...(spent && { tokensIn: spent.tokensIn, tokensOut: spent.tokensOut, costUsd: spent.costNano / 1e9 }),
+      ...(spent && { costUsd: spent.costNano / 1e9 }),
       durationMs: Math.round(tookMs),
-      ...(wellFormed(result.meta ?? {}) as EventMeta),
+      ...(result.meta && (wellFormed(result.meta) as EventMeta)),
+      ...(spent && result.meta?.tokensIn === undefined && { tokensIn: spent.tokensIn }),
+      ...(spent && result.meta?.tokensOut === undefined && { tokensOut: spent.tokensOut }),
     }
     for (const draft of result.also ?? []) journal.append(draft)
     const entry = journal.append(
@@ -199,7 +191,7 @@ export function runSteps(deps: StepsDeps) {
       let result: StepResult
       try {
         result = await act(spec, attempt, intent, call)
-        checkSize(spec, result)
+        checkSize(spec.name, result.output)
       } catch (error) {
         // Parking, ending and being cancelled are not failures of this step.
         if (error instanceof Parked || error instanceof AllParked || error instanceof RunFailure) throw error
@@ -328,31 +320,4 @@ export function runSteps(deps: StepsDeps) {
       return started
     },
   }
-}
-
-function checkSize(spec: StepSpec, { output }: StepResult): void {
-  const text = JSON.stringify(output ?? null)
-  if (text.length <= MAX_RESULT_BYTES / 3 || utf8(text).length <= MAX_RESULT_BYTES) return
-  throw new StepFailure('result_too_large', `${spec.name} gave more than ${MAX_RESULT_BYTES} bytes`)
-}
-
-/** Large outputs stand beside the journal, named by their digest, which is what the chain then covers. */
-function place(output: unknown, sha256: Sha256) {
-  const text = typeof output === 'object' || typeof output === 'string' ? canonicalize(output) : ''
-  if (text.length * 3 <= BLOB_FROM_BYTES) return { kept: output, blobs: [] }
-  const content = utf8(text)
-  if (content.length <= BLOB_FROM_BYTES) return { kept: output, blobs: [] }
-  const digest = sha256Hex(content, sha256)
-  const mediaType = 'application/json'
-  return {
-    kept: { $blob: { sha256: digest, bytes: content.length, mediaType } },
-    blobs: [{ sha256: digest, mediaType, content }],
-  }
-}
-
-function aborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    if (signal.aborted) reject(signal.reason)
-    else signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-  })
 }

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { readEnv } from '../../shared/env/read-env.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { nodeOutside } from '../../shared/host/node-outside.ts'
-import { listen, type Service } from '../../shared/host/serve.ts'
+import { type Listening, listen, type Service } from '../../shared/host/serve.ts'
 import { writerIsGone, writerName } from '../../shared/host/writer-name.ts'
 import { type Bind, isLoopback } from '../../shared/http/bind.ts'
 import { callerAddress, type TrustedProxies } from '../../shared/http/forwarded.ts'
@@ -105,27 +105,32 @@ export async function serveRuntime(
       recoveryMs: env.PLATFORM_RECOVERY_INTERVAL,
     },
   })
-  await runtime.ready()
-  const tunnel = await tunnelOf(env, runtime, log.target('runtime.nodes'))
+  const opened: { server?: Listening; tunnel?: { close(): Promise<void> } } = {}
+  async function close(): Promise<void> {
+    runtime.drain()
+    await opened.tunnel?.close()
+    await Promise.all([opened.server?.close(env.PLATFORM_DRAIN_TIMEOUT), runtime.close(env.PLATFORM_DRAIN_TIMEOUT)])
+    await sandboxes.close()
+    await outside.close()
+    replica?.close()
+    db.close()
+  }
   const answer = (request: Request, socket?: NodeConnection) =>
     runtime.fetch(request, connectionOf(request, socket, env.PLATFORM_TRUSTED_PROXIES))
-  const server = await listen({ bind: env.PLATFORM_BIND, fetch: answer, bodyMs: 30_000 })
+  try {
+    await runtime.ready()
+    opened.tunnel = await tunnelOf(env, runtime, log.target('runtime.nodes'))
+    opened.server = await listen({ bind: env.PLATFORM_BIND, fetch: answer, bodyMs: 30_000 })
+  } catch (error) {
+    // What works already would keep the process alive, and take runs that nobody can ask about.
+    await close()
+    throw error
+  }
+  const { origin } = opened.server
   void sandboxes.selfTest().catch((error: unknown) => log.warn('isolation backends could not be tried', { error }))
   // Whoever brings a key of their own has no need of a browser to begin.
   const token = env.PLATFORM_BOOTSTRAP_KEY === undefined ? await runtime.setupToken() : undefined
-  return {
-    origin: server.origin,
-    setupLink: token && setupLink(env.PLATFORM_PUBLIC_URL ?? server.origin, token),
-    async close() {
-      runtime.drain()
-      await tunnel.close()
-      await Promise.all([server.close(env.PLATFORM_DRAIN_TIMEOUT), runtime.close(env.PLATFORM_DRAIN_TIMEOUT)])
-      await sandboxes.close()
-      await outside.close()
-      replica?.close()
-      db.close()
-    },
-  }
+  return { origin, setupLink: token && setupLink(env.PLATFORM_PUBLIC_URL ?? origin, token), close }
 }
 
 /** Past the rules for what leaves on behalf of tenants: these are addresses of this installation, and most often private ones. */

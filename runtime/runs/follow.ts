@@ -41,6 +41,8 @@ export async function* follow(
   // Before the first read, so that nothing falls between the read and the watching.
   const leave = hub.watch(runId, {
     entries(entries) {
+      // The reader began further on, or has them from the store.
+      if ((entries.at(-1)?.seq ?? 0) < next) return
       if (waits && told.length === 0 && entries[0]?.seq === next && hand(entries)) {
         next += entries.length
         return

@@ -3,6 +3,7 @@ import type { z } from 'zod'
 import { ApiError } from '../../shared/http/api-error.ts'
 import type { MessageCreate, Session, sessionCreate, TurnReply } from '../../shared/wire/runtime/session.ts'
 import { notFound } from '../auth/own.ts'
+import { fromWords } from '../budgets/refusal.ts'
 import { canonicalBody } from '../idempotency/canonical-body.ts'
 import type { AgentVersion, Also, RunService } from '../runs/service.ts'
 import type { RunStore } from '../runs/store.ts'
@@ -169,5 +170,10 @@ function replyOf(sessionId: string, { event, data }: TurnEnd): TurnReply {
     return { turnId, text, ...usage, sessionId, status: 'completed' }
   }
   if (data.code === 'model_error') throw new ApiError('upstream_failed', data.error)
+  if (data.code === 'budget_exceeded') {
+    throw new ApiError('budget_exceeded', `turn ${data.turnId}: ${data.error}`, {
+      members: { ...fromWords(data.error) },
+    })
+  }
   throw new ApiError('internal', `turn ${data.turnId} failed, ${data.code}: ${data.error}`)
 }

@@ -18,6 +18,10 @@ export const benches: Readonly<Record<string, { about: string; load: () => Promi
     about: 'latency and throughput of the router in front of a mock provider, beside other proxies',
     load: async () => (await import('./overhead.ts')).overheadBench,
   },
+  streams: {
+    about: 'two hundred streams of 5 MB at once through the router: how fast, and what it holds of them',
+    load: async () => (await import('./streams.ts')).streamsBench,
+  },
   cascade: {
     about: 'the known answer of the router contract over HTTP, figure by figure, and feedback beside traffic',
     load: async () => (await import('./cascade.ts')).cascadeBench,

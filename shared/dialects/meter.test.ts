@@ -6,6 +6,7 @@ import type { DialectName, Tokens } from './candidate.ts'
 import { chatTokens } from './chat/usage.ts'
 import { dialects } from './dialects.ts'
 import { atLeast, writtenBytes } from './estimate.ts'
+import { JsonSyntaxError } from './json-scan.ts'
 import { messagesUsage } from './messages/usage.ts'
 import type { MeterReading } from './meter.ts'
 import { chatAnswer, messagesAnswer } from './testing/answers.ts'
@@ -189,6 +190,27 @@ describe.each([
         expect(metered(name, dialects[name].emit(json(answer), { includeUsage: true }))).toMatchObject(expected)
       }),
     )
+  })
+
+  it('reads the same from a long body, which is stepped over, as from a short one', () => {
+    const long = ' '.repeat(65 * 1024)
+    const padded = (text: string) => encoder.encode(text.replace(/^\{/, () => `{${long}`))
+    fc.assert(
+      fc.property(answers, fc.boolean(), fc.jsonValue(), (answer: unknown, failed, error) => {
+        const text = JSON.stringify(failed ? { ...(answer as object), error } : answer)
+        expect(dialects[name].readBody(padded(text))).toEqual(dialects[name].readBody(encoder.encode(text)))
+      }),
+    )
+  })
+
+  it('reads nothing else as JSON, long or short', () => {
+    for (const bytes of [
+      encoder.encode('{"id":"a",'),
+      encoder.encode('[]'),
+      Uint8Array.of(0x7b, 0x22, 0xff, 0x22, 0x7d),
+    ]) {
+      expect(() => dialects[name].readBody(bytes)).toThrow(JsonSyntaxError)
+    }
   })
 
   it('never throws on frames of any content', () => {

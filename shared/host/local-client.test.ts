@@ -37,6 +37,12 @@ describe('a local client', () => {
     await expect(db.execute('select 9007199254740993 as n')).rejects.toThrow(/9007199254740993/)
   })
 
+  it('gives all rows of a statement one shape, whenever it is executed', async () => {
+    const first = await db.execute('select 1 as x, 2 as y')
+    const again = await db.execute('select 1 as x, 2 as y')
+    expect(Object.getPrototypeOf(again.rows[0])).toBe(Object.getPrototypeOf(first.rows[0]))
+  })
+
   it('leaves no read open behind a statement, so that a checkpoint can finish', async () => {
     for (let n = 0; n < 500; n++) await db.execute({ sql: 'insert into t (b) values (?)', args: ['x'.repeat(1000)] })
     await db.execute('select * from t')

@@ -2,7 +2,7 @@ import { type Client, type InArgs, type InStatement, LibsqlBatchError, LibsqlErr
 import type { ResultSet, Transaction, TransactionMode, Value } from '@libsql/client/web'
 import Database from 'libsql'
 import { toLibsqlError } from './libsql-error.ts'
-import { toResult, toRows, toSql } from './sql-values.ts'
+import { isSql, rowMaker, type ToRow, toResult, toSql } from './sql-values.ts'
 
 /** Statements kept ready; the texts of a process are few, so this bounds only what a program makes up as it goes. */
 const MOST_PREPARED = 400
@@ -14,6 +14,7 @@ interface Prepared {
   /** Undefined where the statement gives no rows. */
   columns: string[] | undefined
   types: string[]
+  toRow: ToRow
 }
 
 /**
@@ -35,7 +36,7 @@ export function localClient(path: string, { timeout }: { timeout: number }): Cli
     if (known !== undefined) return known
     const statement = db.prepare(sql)
     statement.safeIntegers(true)
-    const made: Prepared = { statement, columns: undefined, types: [] }
+    const made: Prepared = { statement, columns: undefined, types: [], toRow: rowMaker([]) }
     if (statement.reader) {
       statement.raw(true)
       readColumns(made)
@@ -58,7 +59,7 @@ export function localClient(path: string, { timeout }: { timeout: number }): Cli
       const found = one.statement.all(args) as Value[][]
       // Another process may have added a column since.
       if (found[0] !== undefined && found[0].length !== one.columns.length) readColumns(one)
-      return toResult(one.columns, one.types, toRows(found, one.columns), 0, undefined)
+      return toResult(one.columns, one.types, found.map(one.toRow), 0, undefined)
     } catch (error) {
       // A statement that failed half-way must not be met again in that state.
       prepared.delete(sql)
@@ -72,6 +73,7 @@ export function localClient(path: string, { timeout }: { timeout: number }): Cli
     const columns = one.statement.columns()
     one.columns = columns.map(({ name }) => name)
     one.types = columns.map(({ type }) => type ?? '')
+    one.toRow = rowMaker(one.columns)
   }
 
   function usable(by?: object): void {
@@ -255,7 +257,7 @@ function begin(mode: TransactionMode): string {
 function normal(stmt: InStatement | [string, InArgs?]): { sql: string; args: unknown[] | Record<string, unknown> } {
   if (typeof stmt === 'string') return { sql: stmt, args: [] }
   const [sql, args = []] = Array.isArray(stmt) ? stmt : [stmt.sql, stmt.args]
-  if (Array.isArray(args)) return { sql, args: args.map(toSql) }
+  if (Array.isArray(args)) return { sql, args: args.every(isSql) ? args : args.map(toSql) }
   return {
     sql,
     args: Object.fromEntries(Object.entries(args).map(([name, value]) => [name.replace(/^[@$:]/, ''), toSql(value)])),

@@ -13,6 +13,8 @@ export interface OpenDbOptions {
   syncUrl?: string
   synchronous?: 'full' | 'normal'
   readOnly?: boolean
+  /** See PrepareOptions. */
+  checkpointPages?: number | undefined
 }
 
 /** Opens `:memory:`, `file:…`, a plain path, or a server at `http://`, `https://`, `libsql://`, `ws://`, `wss://`. Fails with a DbOpenError. */
@@ -38,7 +40,7 @@ async function openMemory(url: string, options: OpenDbOptions): Promise<Db> {
 }
 
 async function openFile(path: string, options: OpenDbOptions): Promise<Db> {
-  const { token, syncUrl, synchronous } = options
+  const { token, syncUrl, synchronous, checkpointPages } = options
   const replica = syncUrl !== undefined
   const readOnly = replica || (options.readOnly ?? false)
   await checkPath(path, { mustExist: readOnly && !replica, writes: replica || !readOnly })
@@ -46,6 +48,7 @@ async function openFile(path: string, options: OpenDbOptions): Promise<Db> {
     kind: replica ? 'replica' : 'file',
     readOnly,
     name: path,
+    checkpointPages,
     ...(synchronous && { synchronous }),
   }
   let client: Client | undefined

@@ -11,11 +11,15 @@ export interface RequestIdEnv {
   }
 }
 
+/** A caller's own value where it is short and plain, else a new one. */
+export function requestIdOf(given: string | undefined, newId: () => string = uuidv7): string {
+  return given !== undefined && ACCEPTED.test(given) ? given : newId()
+}
+
 /** Every answer carries `x-request-id`; a caller's own value is kept when it is short and plain. */
 export function requestId(newId: () => string = uuidv7) {
   return createMiddleware<RequestIdEnv>(async (c, next) => {
-    const given = c.req.header('x-request-id')
-    const id = given !== undefined && ACCEPTED.test(given) ? given : newId()
+    const id = requestIdOf(c.req.header('x-request-id'), newId)
     c.set('requestId', id)
     await next()
     if (!c.get('relayed')) c.header('x-request-id', id)

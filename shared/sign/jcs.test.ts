@@ -29,6 +29,17 @@ describe('canonicalize (RFC 8785)', () => {
     }
   })
 
+  it('refuses it in what is in order as well', () => {
+    expect(() => canonicalize({ a: new Array(2) })).toThrow('/a/0')
+    expect(() => canonicalize({ a: 1, b: [NaN] })).toThrow('/b/0')
+    expect(() => canonicalize({ a: { toJSON: () => 1 } })).toThrow('/a')
+    expect(() => canonicalize({ a: 1, b: '\udc00' })).toThrow('/b')
+  })
+
+  it('sees nothing but members in an object that JSON would write as something else', () => {
+    expect(canonicalize({ a: Object(5), b: Object.create({ inherited: 1 }) })).toBe('{"a":{},"b":{}}')
+  })
+
   it('leaves undefined members out, as JSON.stringify does', () => {
     expect(canonicalize({ b: undefined, a: 1 })).toBe('{"a":1}')
   })
@@ -40,6 +51,7 @@ describe('canonicalize (RFC 8785)', () => {
         const form = canonicalize(plain)
         expect(JSON.parse(form)).toEqual(plain)
         expect(canonicalize(reversed(plain))).toBe(form)
+        expect(canonicalize(sorted(plain))).toBe(form)
       }),
       { numRuns: 2000 },
     )
@@ -53,5 +65,15 @@ function reversed(value: unknown): unknown {
     Object.entries(value)
       .reverse()
       .map(([key, member]) => [key, reversed(member)]),
+  )
+}
+
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value)
+      .toSorted(([a], [b]) => (a < b ? -1 : 1))
+      .map(([key, member]) => [key, sorted(member)]),
   )
 }

@@ -35,6 +35,11 @@ export interface PrepareOptions {
   /** `full` waits for the disk at every commit; `normal` may lose the last commits at a power cut, never the file. */
   synchronous?: 'full' | 'normal'
   readOnly?: boolean
+  /**
+   * After how many pages of 8 KiB a commit brings the log of a file back into it, which takes two syncs more; 4,000 unless said otherwise.
+   * A connection that nobody may wait for leaves it to another one, and its own number is for when that one is gone.
+   */
+  checkpointPages?: number | undefined
   /** How the database is called in an error message: its path or address. */
   name?: string
 }
@@ -44,7 +49,8 @@ export interface PrepareOptions {
  * The client must use one connection (`concurrency: 1`): settings belong to a connection, and with more than one the local driver opens
  * further ones, with defaults, whenever two statements overlap (tried: `synchronous` was back at FULL on four of five).
  */
-function connectionSettings({ kind, synchronous = 'full', readOnly = false }: PrepareOptions): string[] {
+function connectionSettings(options: PrepareOptions): string[] {
+  const { kind, synchronous = 'full', readOnly = false, checkpointPages = 4000 } = options
   if (kind === 'remote' || kind === 'replica') return []
   return [
     // Wait for another process's commit instead of failing at once. First, because the settings below may need the lock.
@@ -59,8 +65,7 @@ function connectionSettings({ kind, synchronous = 'full', readOnly = false }: Pr
     'pragma trusted_schema = off',
     ...(kind === 'file' && !readOnly
       ? // After a burst, cut the -wal file back to 64 MiB at the next checkpoint instead of keeping its largest size for ever.
-        // A checkpoint syncs twice more: at every 4,000 pages (32 MiB) instead of 1,000.
-        ['pragma journal_size_limit = 67108864', 'pragma wal_autocheckpoint = 4000']
+        ['pragma journal_size_limit = 67108864', `pragma wal_autocheckpoint = ${checkpointPages}`]
       : []),
     // Last: enforced by the engine, also for statements that only look like reads.
     ...(readOnly ? ['pragma query_only = on'] : []),

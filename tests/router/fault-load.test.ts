@@ -4,6 +4,7 @@ import { createServer as createTcp } from 'node:net'
 import { createServer as createTls } from 'node:tls'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { respond } from '../../router/enforce/respond.ts'
+import { toResponse } from '../../router/enforce/to-response.ts'
 import { recordChainChecker } from '../../shared/sign/record-chain.ts'
 import { chatFrames, messagesAnswer, messagesFrames } from '../upstream/answers.ts'
 import {
@@ -352,7 +353,7 @@ describe('answers that a Response cannot carry as they are', () => {
         earlyHeaders: [],
         committed: () => undefined,
         gone: () => undefined,
-      })
+      }).then(toResponse)
       await vi.advanceTimersByTimeAsync(2500)
       const reader = (await response).body!.getReader()
       expect(new TextDecoder().decode((await reader.read()).value)).toContain('ping')

@@ -44,6 +44,7 @@ export async function rightCalls(room: ProviderRoom) {
       const [approval] = await json<Approval[]>(200, 'GET', `/v1/runs/${runId}/approvals`)
       const { status } = await json<Run>(200, 'GET', `/v1/runs/${runId}`)
       if (approval && status === 'waiting') return { id: approval.id, runId }
+      if (status === 'failed') throw new Error(`run ${runId} asked nobody`)
       await new Promise(resolve => setTimeout(resolve, 2))
     }
   }

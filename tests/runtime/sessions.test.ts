@@ -344,6 +344,18 @@ describe('a turn', () => {
     expect(await on.json(200, 'GET', `/v1/runs?sessionId=${id}`)).toHaveLength(1)
   })
 
+  it('is 402 as well where a turn is stopped by it at its first call, and the session stays active', async () => {
+    const on = await room([saying('x')])
+    const { id } = await on.opened()
+    await on.json(200, 'PUT', '/v1/agents/friend/budget', { maxTokensPerDay: 5 })
+    const answer = await send(on, id, 'a')
+    expect([answer.status, await answer.json()]).toMatchObject([
+      402,
+      { code: 'budget_exceeded', dimension: 'tokensPerDay', limit: 5, used: 0 },
+    ])
+    expect(await get(on, id)).toMatchObject({ status: 'active' })
+  })
+
   it('answers 502 when the provider failed and 500 otherwise, and the session goes on', async () => {
     const wrong: Answer = async () => {
       throw new StepFailure('bad_request', 'the provider said no')

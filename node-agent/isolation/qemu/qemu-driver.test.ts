@@ -85,6 +85,14 @@ describe.runIf(here)('a virtual machine under software emulation', () => {
     await sandbox.stop()
   }, 30_000)
 
+  it('lends half of its memory to what processes share, and says so when that is full', async () => {
+    const sandbox = await driver.start(LIMITS, 20_000)
+    const { exit, stdout } = await shell(sandbox, 'dd if=/dev/zero of=/dev/shm/all bs=1M; du -m /dev/shm/all; exit 1')
+    expect(Number.parseInt(stdout, 10)).toBe(LIMITS.memoryMb / 2)
+    expect(exit).toMatchObject({ kind: 'limit', limit: 'disk' })
+    await sandbox.stop()
+  }, 30_000)
+
   it('comes back from a snapshot as it was, but with a new name, new randomness and the time of now', async () => {
     const first = await driver.start(LIMITS, 20_000)
     await first.writeFile('notes/kept.txt', new TextEncoder().encode('as it was'))

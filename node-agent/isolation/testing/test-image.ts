@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { BROWSER } from '../../../runtime/execution/browse/launch.ts'
 import { requireBackend } from '../../../tests/backends/require.ts'
 import { buildImage } from '../../guest/build-image.ts'
 import { INPUTS_FOLDER, sha256Of } from '../../guest/image-inputs.ts'
@@ -12,12 +13,29 @@ export const hasGuestInputs = (): boolean =>
 
 /** Whether the packages are here that an image with interpreters is built from. */
 export const hasInterpreters = (): boolean =>
-  requireBackend('interpreters', existsSync(join(INPUTS_FOLDER, 'interpreters.lock')), 'bash scripts/setup-host.sh')
+  requireBackend('interpreters', lockNames('interpreters.lock', 'npm'), 'bash scripts/setup-host.sh')
+
+/** Whether the packages are here that an image with a browser is built from. */
+export const hasBrowser = (): boolean =>
+  requireBackend('browser', lockNames('browser.lock', BROWSER), 'bash scripts/setup-host.sh')
+
+function lockNames(lock: string, name: string): boolean {
+  const path = join(INPUTS_FOLDER, lock)
+  return existsSync(path) && readFileSync(path, 'utf8').includes(` ${name} `)
+}
 
 /** Where the guest image stands, built once for each state of its sources. */
 export async function testImageFolder({ interpreters = false } = {}): Promise<string> {
   const sources = [
-    ...['agent.c', 'build-image.ts', 'cpio.ts', 'interpreters.ts', 'clients/waybill.js', 'clients/waybill.py'],
+    ...[
+      'agent.c',
+      'build-image.ts',
+      'cpio.ts',
+      'interpreters.ts',
+      'package-members.ts',
+      'clients/waybill.js',
+      'clients/waybill.py',
+    ],
   ].map(name => new URL(`../../guest/${name}`, import.meta.url))
   const locks = ['inputs.lock', ...(interpreters ? ['interpreters.lock'] : [])].map(name => join(INPUTS_FOLDER, name))
   const key = sha256Of(Buffer.concat([...locks, ...sources].map(path => readFileSync(path))))

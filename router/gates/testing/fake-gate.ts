@@ -10,6 +10,7 @@ export function fakeGate(parts: Partial<Gate> & Pick<Gate, 'id' | 'run'>): Gate 
     costNano: 0,
     onPrefix: undefined,
     callsModels: false,
+    inline: undefined,
     slots: createSlots(8),
     ...parts,
   }

@@ -51,6 +51,7 @@ export async function threadedReceipts(path: string, { durable, log, metrics, st
     receipts,
     worker: worker!,
     db,
+    path,
     async close() {
       await receipts.close()
       await close()

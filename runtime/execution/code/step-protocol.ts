@@ -12,7 +12,7 @@ import {
   codeTool,
 } from '../../../shared/wire/runtime/step-protocol.ts'
 import { RunFailure, StepFailure } from '../failure.ts'
-import { MAX_RESULT_BYTES } from '../step.ts'
+import { MAX_RESULT_BYTES } from '../step-output.ts'
 import { type CodeCalls, ProtocolFault } from './code-calls.ts'
 
 export interface StepProtocol {

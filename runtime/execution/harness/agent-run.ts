@@ -77,17 +77,18 @@ export function use({ used }: Loop, { meta }: Outcome): void {
 export function recorded(answer: ModelAnswer): StepResult {
   const { text, toolCalls, stop, spent, provider, model, unpriced, simulated, responseId, routerTraceId, beside } =
     answer
+  // Members in the order of the canonical text, which spares its maker the sorting.
   return {
-    output: { text, toolCalls, stop },
+    output: { stop, text, toolCalls },
     spent,
     model,
     ...(beside && { extra: beside }),
     meta: {
-      ...{ provider, model },
-      ...(unpriced && { unpriced }),
-      ...(simulated && { simulated }),
+      ...{ model, provider },
       ...(responseId !== undefined && { responseId }),
       ...(routerTraceId !== undefined && { routerTraceId }),
+      ...(simulated && { simulated }),
+      ...(unpriced && { unpriced }),
     },
   }
 }

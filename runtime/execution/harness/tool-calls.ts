@@ -36,8 +36,9 @@ function asResult({ id, name }: ToolCall, called: Called): ToolResult {
     ? { error: called.message, ...(called.code !== undefined && { code: called.code }) }
     : called.output
   return {
-    ...{ callId: id, name, failed: called.failed },
+    callId: id,
     content: typeof content === 'string' ? content : JSON.stringify(content),
+    ...{ failed: called.failed, name },
   }
 }
 

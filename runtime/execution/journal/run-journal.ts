@@ -77,6 +77,8 @@ export function runJournal(
   let failure: unknown
   let timer: ReturnType<typeof setTimeout> | undefined
   let durable = from.seq
+  /** What is durable or on its way. */
+  let sent = from.seq
   let lastMs = clock.now().getTime()
   let ranFrom = clock.monotonic()
   const total: Spent = { tokensIn: 0, tokensOut: 0, costNano: 0 }
@@ -109,6 +111,7 @@ export function runJournal(
   /** One commit of what has gathered. A hole must not follow a refused one, so the first failure is the last word. */
   async function flush(): Promise<void> {
     const upTo = head.seq
+    sent = upTo
     try {
       await send()
       durable = upTo
@@ -161,7 +164,7 @@ export function runJournal(
       timer = setTimeout(() => {
         timer = undefined
         // A failure shows at the next step; here nobody waits.
-        if (failure === undefined && durable < head.seq) void this.commit().catch(() => undefined)
+        if (failure === undefined && sent < head.seq) void this.commit().catch(() => undefined)
       }, 0)
     },
     async release(transition) {

@@ -3,10 +3,25 @@
  * surrogate pair has no UTF-8 form, so it could be neither hashed nor stored.
  */
 export function wellFormed(value: unknown): unknown {
+  return isWellFormed(value) ? value : repaired(value)
+}
+
+function isWellFormed(value: unknown): boolean {
+  if (typeof value === 'string') return value.isWellFormed()
+  if (typeof value !== 'object' || value === null) return true
+  if (Array.isArray(value)) return value.every(isWellFormed)
+  if (Object.getPrototypeOf(value) !== Object.prototype) return false
+  for (const key in value) {
+    if (!key.isWellFormed() || !isWellFormed((value as Record<string, unknown>)[key])) return false
+  }
+  return true
+}
+
+function repaired(value: unknown): unknown {
   if (typeof value === 'string') return value.isWellFormed() ? value : value.toWellFormed()
   if (typeof value !== 'object' || value === null) return value
-  if (Array.isArray(value)) return value.map(wellFormed)
-  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key.toWellFormed(), wellFormed(member)]))
+  if (Array.isArray(value)) return value.map(repaired)
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key.toWellFormed(), repaired(member)]))
 }
 
 /** A message from outside as one that may stand in a text column. */

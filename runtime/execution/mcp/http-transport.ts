@@ -1,7 +1,7 @@
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import type { Outside, OutsideInit } from '../../../shared/http/outbound/outside.ts'
 import { StepFailure } from '../failure.ts'
-import { MAX_RESULT_BYTES } from '../step.ts'
+import { MAX_RESULT_BYTES } from '../step-output.ts'
 import { eventIds } from './event-ids.ts'
 
 /** Where the key of a step stands among what goes along with a call (contract §5, "Key"). */

@@ -2,7 +2,7 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { utf8 } from '../../../shared/sign/bytes.ts'
 import { StepFailure } from '../failure.ts'
 import type { SandboxPipe } from '../sandbox/sandboxes.ts'
-import { MAX_RESULT_BYTES } from '../step.ts'
+import { MAX_RESULT_BYTES } from '../step-output.ts'
 
 /** One message with the most that a result may have, and room for what wraps it. */
 const MOST_LINE = MAX_RESULT_BYTES + 64 * 1024

@@ -18,7 +18,7 @@ function answer({ messages }: ModelRequest, onDelta?: (text: string) => void): M
   const last = messages.at(-1)
   const heard =
     last?.role === 'tool' ? last.results.reduce((sum, result) => sum + result.content.length, 0) : said.length
-  const toolCalls: ToolCall[] = call ? [{ id: `call_${turn + 1}`, ...call }] : []
+  const toolCalls: ToolCall[] = call ? [{ arguments: call.arguments, id: `call_${turn + 1}`, name: call.name }] : []
   const text = call ? '' : reply(said, script, last)
   if (text !== '') onDelta?.(text)
   return {
@@ -52,7 +52,7 @@ function callAt(script: readonly ScriptLine[], turn: number): Omit<ToolCall, 'id
   let before = 0
   for (const { times, name, arguments: given } of script) {
     before += times
-    if (turn < before) return { name, arguments: given }
+    if (turn < before) return { arguments: given, name }
   }
   return undefined
 }

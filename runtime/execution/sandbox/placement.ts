@@ -1,6 +1,7 @@
 import { type Backend, type Isolation, isolationTable } from '../../../shared/wire/runtime/isolation.ts'
 import type { Manifest } from '../../../shared/wire/runtime/manifest.ts'
 import type { BuiltInTool } from '../../../shared/wire/runtime/tool.ts'
+import { BROWSER } from '../browse/launch.ts'
 import { RunFailure } from '../failure.ts'
 import type { Offered, Sandboxes } from './sandboxes.ts'
 
@@ -12,13 +13,22 @@ export const SANDBOX_TOOLS = [
   'list_files',
   'write_file',
   'install_packages',
+  'browse',
 ] as const
 export type SandboxTool = (typeof SANDBOX_TOOLS)[number]
 
-const PROGRAM: Partial<Record<BuiltInTool, string>> = { python: 'python3', node: 'node', install_packages: 'pip' }
+const PROGRAM: Partial<Record<BuiltInTool, string>> = {
+  python: 'python3',
+  node: 'node',
+  install_packages: 'pip',
+  browse: BROWSER,
+}
 
 const BUILD_ONE =
   '"node-agent image --interpreters" builds one that has, and NODE_SANDBOX_TOOLS puts programs into containers'
+
+const BUILD_BROWSER =
+  '"node-agent image --browser" builds one that has; --interpreters beside it keeps Python and Node in it'
 
 const INTERPRETERS: Readonly<Record<string, string>> = {
   ...{ python: 'python3', python3: 'python3', node: 'node', nodejs: 'node' },
@@ -63,10 +73,6 @@ export async function placed(
       'an entrypoint is a program, which wasm does not run: declare microvm, gvisor or runc; nothing was run'
     throw new RunFailure('isolation_unavailable', message)
   }
-  if (tools.some(({ name }) => name === 'browse')) {
-    const message = 'browse needs a microVM whose image has a browser, and this version builds none: nothing was run'
-    throw new RunFailure('isolation_unavailable', message)
-  }
   const wanted = backendsFor(manifest, command !== undefined)
   if (wanted.length === 0) return undefined
   const offered = await sandboxes.offered(wanted)
@@ -88,7 +94,7 @@ export async function placed(
   for (const { name } of tools) {
     const program = PROGRAM[name]
     if (program !== undefined && !found.programs.has(program)) {
-      const message = `the tool ${name} needs ${program}, which the image of ${found.backend} does not have: nothing was run. ${BUILD_ONE}`
+      const message = `the tool ${name} needs ${program}, which the image of ${found.backend} does not have: nothing was run. ${name === 'browse' ? BUILD_BROWSER : BUILD_ONE}`
       throw new RunFailure('isolation_unavailable', message)
     }
   }

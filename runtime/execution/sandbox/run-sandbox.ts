@@ -51,6 +51,8 @@ export function sandboxOfRun({
       opened ??= open()
       return opened
     },
+    /** The rules of its way out, and who is told of decisions. */
+    egress: { rules: manifest.egress, decided },
     withoutSecrets,
     withoutSecretsIn: (output: unknown): unknown => JSON.parse(withoutSecrets(JSON.stringify(output))),
     async close(): Promise<void> {

@@ -1,11 +1,14 @@
 import type { Backend } from '../../../shared/wire/runtime/isolation.ts'
 import type { Manifest } from '../../../shared/wire/runtime/manifest.ts'
 
+/** On the loopback of a sandbox that may call somebody: the way out. */
+export const EGRESS_PORT = 7702
+
 /** A backend that passed this node's self-test. */
 export interface Offered {
   backend: Backend
   accel?: 'kvm' | 'tcg'
-  /** Interpreters that its guests have. */
+  /** Interpreters, what installs packages for them, and a browser, as far as its guests have them. */
   programs: ReadonlySet<string>
 }
 

@@ -6,6 +6,7 @@ import { provenance, type SandboxOfRun } from '../sandbox/run-sandbox.ts'
 import type { Command, RunSandbox } from '../sandbox/sandboxes.ts'
 import type { StepResult } from '../step.ts'
 import type { ExposedTool } from './exposed-tool.ts'
+import { installCommand, managers, PACKAGE } from './package-installs.ts'
 
 /** Most of a file that a model is shown. */
 const MAX_READ_BYTES = 256 * 1024
@@ -21,22 +22,15 @@ interface Spec {
 }
 
 const text = { type: 'string' }
-/** A name and perhaps a version: nothing that a package manager would take for an option, an address or a file. */
-const PACKAGE =
-  '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}(\\[[A-Za-z0-9,._-]{1,100}\\])?((==|>=|<=|~=|!=|<|>)[A-Za-z0-9.*+!_-]{1,64})?$'
-/** Programs find what is there by PYTHONPATH. Only what is built already: a source would run code of its own to install itself. */
-const PIP_OPTIONS = [
-  ...['--quiet', '--no-input', '--disable-pip-version-check', '--no-cache-dir', '--only-binary=:all:', '--upgrade'],
-  ...['--retries=0', '--timeout=20'],
-  '--target=/work/.python',
-]
 const command = (argv: Command['argv'], given: Given): Command => ({
   argv,
   ...(typeof given.cwd === 'string' && { cwd: given.cwd }),
   ...(typeof given.stdin === 'string' && { stdin: given.stdin }),
 })
 
-const SPECS: Record<SandboxTool, Spec> = {
+type CommandTool = Exclude<SandboxTool, 'browse'>
+
+const SPECS: Record<CommandTool, Spec> = {
   exec: {
     description: 'Runs a program in the sandbox of this run. Files in /work stay for later calls.',
     properties: { command: text, args: { type: 'array', items: text }, cwd: text, stdin: text },
@@ -65,19 +59,16 @@ const SPECS: Record<SandboxTool, Spec> = {
   },
   install_packages: {
     description:
-      'Installs packages for Python into the workspace, from the registry that the egress rules let the sandbox reach.',
+      'Installs packages for Python (pip) or Node (npm) into the workspace, from a registry that the egress rules let the sandbox reach.',
     properties: {
-      manager: { enum: ['pip', 'npm', 'apt'] },
+      manager: { enum: [...managers] },
       packages: { type: 'array', items: { type: 'string', pattern: PACKAGE }, minItems: 1, maxItems: 50 },
     },
     required: ['manager', 'packages'],
     changes: true,
     call: (sandbox, given, limits) => {
-      if (given.manager !== 'pip') {
-        throw new StepFailure('unsupported', `the image has no ${String(given.manager)}: only pip installs packages`)
-      }
       const packages = (given.packages as string[]).map(String)
-      return sandbox.run(command(['pip', 'install', ...PIP_OPTIONS, ...packages], {}), limits)
+      return sandbox.run(installCommand(String(given.manager), packages, sandbox.offered.programs), limits)
     },
   },
   read_file: {
@@ -115,7 +106,7 @@ const SPECS: Record<SandboxTool, Spec> = {
 }
 
 /** A tool that works in the sandbox of the run; `name` is one of the contract's. */
-export function sandboxTool(tool: Tool & { name: SandboxTool }, sandbox: SandboxOfRun): ExposedTool {
+export function sandboxTool(tool: Tool & { name: CommandTool }, sandbox: SandboxOfRun): ExposedTool {
   const { name, needsApproval, onInterrupted } = tool
   const { description, properties, required, changes, call } = SPECS[name]
   const effect: Effect = tool.effect ?? builtInTools[name].effect

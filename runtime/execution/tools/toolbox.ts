@@ -1,4 +1,5 @@
 import type { Manifest } from '../../../shared/wire/runtime/manifest.ts'
+import { browseTool } from '../browse/browse-tool.ts'
 import { isSandboxTool } from '../sandbox/placement.ts'
 import type { SandboxOfRun } from '../sandbox/run-sandbox.ts'
 import { type ConnectorAction, connectorTool } from './connector-tool.ts'
@@ -26,7 +27,8 @@ export function toolbox(
     else if (tool.name === 'ask_human') all.push(askHumanTool(deps))
     else if (tool.name === 'http_request') all.push(httpRequestTool(deps, manifest.egress, tool))
     else if (deps.sandbox && isSandboxTool(tool.name)) {
-      all.push(sandboxTool({ ...tool, name: tool.name }, deps.sandbox))
+      const { name } = tool
+      all.push(name === 'browse' ? browseTool(tool, deps.sandbox) : sandboxTool({ ...tool, name }, deps.sandbox))
     }
   }
   for (const action of deps.connectors) all.push(connectorTool(action))

@@ -1,9 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
-import { Agent, request } from 'node:http'
 import { join } from 'node:path'
+import { StringDecoder } from 'node:string_decoder'
 import { setTimeout as wait } from 'node:timers/promises'
+import { Agent, type Dispatcher } from 'undici'
 import { freePort } from '../free-port.ts'
 import { built } from './built.ts'
 
@@ -22,7 +23,9 @@ export async function benchRuntime(vars: Record<string, string> = {}) {
   const folder = await mkdtemp(join(cache, 'bench-'))
   await built()
   const port = await freePort()
-  const agent = new Agent({ keepAlive: true, maxSockets: 2000 })
+  const origin = `http://127.0.0.1:${port}`
+  const headers = ['authorization', `Bearer ${KEY}`, 'content-type', 'application/json']
+  const agent = new Agent({ connections: 2000, pipelining: 1 })
   let child = await begin()
 
   async function begin(): Promise<ChildProcess> {
@@ -32,7 +35,7 @@ export async function benchRuntime(vars: Record<string, string> = {}) {
     }
     const started = spawn(process.execPath, [`${root}dist/runtime/cli/main.js`, 'serve'], { env, stdio: 'ignore' })
     for (;;) {
-      const answer = await fetch(`http://127.0.0.1:${port}/healthz`).catch(() => undefined)
+      const answer = await fetch(`${origin}/healthz`).catch(() => undefined)
       await answer?.body?.cancel()
       if (answer?.status === 200) return started
       if (started.exitCode !== null) throw new Error(`the runtime ended with ${started.exitCode}`)
@@ -48,22 +51,36 @@ export async function benchRuntime(vars: Record<string, string> = {}) {
 
   return {
     folder,
-    /** One call; `onText` sees a stream as it comes. */
-    call(method: string, path: string, body?: unknown, onText?: (text: string) => void): Promise<Answer> {
+    /** One call; `onText` sees a stream as it comes. By the client that peers are asked with. */
+    call(
+      method: Dispatcher.HttpMethod,
+      path: string,
+      body?: unknown,
+      onText?: (text: string) => void,
+    ): Promise<Answer> {
       return new Promise((resolve, reject) => {
-        const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' }
-        const sent = request({ agent, port, host: '127.0.0.1', method, path, headers }, answer => {
-          let text = ''
-          answer.setEncoding('utf8')
-          answer.on('data', (piece: string) => {
-            if (onText) onText(piece)
-            else text += piece
-          })
-          answer.on('end', () => resolve({ status: answer.statusCode ?? 0, text }))
-          answer.on('error', reject)
-        })
-        sent.on('error', reject)
-        sent.end(body === undefined ? undefined : JSON.stringify(body))
+        const decoder = new StringDecoder('utf8')
+        let status = 0
+        let text = ''
+        const sent = body === undefined ? null : JSON.stringify(body)
+        agent.dispatch(
+          { origin, method, path, headers, body: sent, bodyTimeout: 0, headersTimeout: 0 },
+          {
+            onConnect() {},
+            onHeaders(code: number) {
+              status = code
+              return true
+            },
+            onData(chunk: Buffer) {
+              const piece = decoder.write(chunk)
+              if (onText) onText(piece)
+              else text += piece
+              return true
+            },
+            onComplete: () => resolve({ status, text }),
+            onError: reject,
+          },
+        )
       })
     },
     pid: () => child.pid,
@@ -78,7 +95,7 @@ export async function benchRuntime(vars: Record<string, string> = {}) {
       child = await begin()
     },
     async close() {
-      agent.destroy()
+      await agent.destroy()
       await stop('SIGKILL')
       await rm(folder, { recursive: true, force: true })
     },

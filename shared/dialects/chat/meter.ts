@@ -1,10 +1,12 @@
 import type { SseFrame } from '../../http/sse-read.ts'
 import type { Tokens, UpstreamError } from '../candidate.ts'
 import { atArray, atObject, eachItem, eachMember, keyTable, readSpan, readString } from '../json-members.ts'
+import type { Cursor } from '../json-scan.ts'
 import { cursor, skipSpace, spanText } from '../json-scan.ts'
 import type { Json, JsonObject } from '../json-value.ts'
 import { asArray, asObject, asString, isObject, tryParse } from '../json-value.ts'
 import type { Meter, MeterReading } from '../meter.ts'
+import { smallAnswer } from '../small-answer.ts'
 import { utf8Bytes } from '../text-pieces.ts'
 import { errorIn } from '../upstream-error.ts'
 import { chatTokens } from './usage.ts'
@@ -77,45 +79,45 @@ function writtenIn(delta: JsonObject): number {
 const ANSWER = keyTable(['id', 'model', 'service_tier', 'usage', 'choices', 'error'])
 const CHOICE = keyTable(['finish_reason'])
 
-/** Meters a whole chat answer; the messages are stepped over, not built. Throws JsonSyntaxError for a body that is not JSON. */
+/** Meters a whole chat answer. Throws JsonSyntaxError for a body that is not JSON. */
 export function readChatBody(body: Uint8Array): MeterReading {
+  const answer = smallAnswer(body) ?? steppedOver(body)
+  const finish = asString(asObject(asArray(answer.choices)[0]).finish_reason)
+  return {
+    id: asString(answer.id),
+    model: asString(answer.model),
+    finish,
+    tokens: isObject(answer.usage) ? chatTokens(answer.usage) : null,
+    serviceTier: asString(answer.service_tier),
+    webSearches: 0,
+    textBytes: 0,
+    complete: finish !== null,
+    error: answer.error === undefined ? null : errorIn({ error: answer.error }),
+  }
+}
+
+/** The members of an answer that a meter reads; the messages are stepped over, not built. */
+function steppedOver(body: Uint8Array): JsonObject {
+  const members: { [key: string]: Json } = {}
   const c = cursor(body)
-  let id: string | null = null
-  let model: string | null = null
-  let serviceTier: string | null = null
-  let tokens: Tokens | null = null
-  let finish: string | null = null
-  let error: UpstreamError | null = null
+  const value = () => JSON.parse(spanText(body, readSpan(c))) as Json
   skipSpace(c)
   eachMember(c, ANSWER, key => {
-    switch (key) {
-      case 'id':
-        id = readString(c) ?? null
-        break
-      case 'model':
-        model = readString(c) ?? null
-        break
-      case 'service_tier':
-        serviceTier = readString(c) ?? null
-        break
-      case 'usage': {
-        const value = JSON.parse(spanText(body, readSpan(c))) as Json
-        tokens = isObject(value) ? chatTokens(value) : null
-        break
-      }
-      case 'choices':
-        if (!atArray(c)) break
-        eachItem(c, index => {
-          if (index > 0 || !atObject(c)) return
-          eachMember(c, CHOICE, member => {
-            if (member === 'finish_reason') finish = readString(c) ?? null
-          })
-        })
-        break
-      case 'error':
-        error = errorIn({ error: JSON.parse(spanText(body, readSpan(c))) as Json })
-        break
-    }
+    if (key === 'choices') members.choices = [firstChoice(c)]
+    else if (key !== undefined) members[key] = value()
   })
-  return { id, model, finish, tokens, serviceTier, webSearches: 0, textBytes: 0, complete: finish !== null, error }
+  return members
+}
+
+/** Of the choices at the cursor the first, with its end alone. */
+function firstChoice(c: Cursor): JsonObject {
+  let finish: string | null = null
+  if (!atArray(c)) return { finish_reason: finish }
+  eachItem(c, index => {
+    if (index > 0 || !atObject(c)) return
+    eachMember(c, CHOICE, member => {
+      if (member === 'finish_reason') finish = readString(c) ?? null
+    })
+  })
+  return { finish_reason: finish }
 }

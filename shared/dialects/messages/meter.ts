@@ -1,10 +1,11 @@
 import type { SseFrame } from '../../http/sse-read.ts'
 import type { UpstreamError } from '../candidate.ts'
-import { eachMember, keyTable, readSpan, readString } from '../json-members.ts'
+import { eachMember, keyTable, readSpan } from '../json-members.ts'
 import { cursor, skipSpace, spanText } from '../json-scan.ts'
 import type { Json, JsonObject } from '../json-value.ts'
 import { asObject, asString, isObject, tryParse } from '../json-value.ts'
 import type { Meter, MeterReading } from '../meter.ts'
+import { smallAnswer } from '../small-answer.ts'
 import { utf8Bytes } from '../text-pieces.ts'
 import { errorIn } from '../upstream-error.ts'
 import { messagesUsage } from './usage.ts'
@@ -72,51 +73,35 @@ function writtenIn(part: JsonObject): number {
   return bytes
 }
 
-const ANSWER = keyTable(['id', 'model', 'stop_reason', 'usage', 'type', 'error', 'content'])
+const ANSWER = keyTable(['id', 'model', 'stop_reason', 'usage', 'error', 'content'])
 
-/** Meters a whole messages answer; the content is stepped over, not built. Throws JsonSyntaxError for a body that is not JSON. */
+/** Meters a whole messages answer. Throws JsonSyntaxError for a body that is not JSON. */
 export function readMessagesBody(body: Uint8Array): MeterReading {
+  const answer = smallAnswer(body) ?? steppedOver(body)
   const usage = messagesUsage()
-  const c = cursor(body)
-  let id: string | null = null
-  let model: string | null = null
-  let finish: string | null = null
-  let hasContent = false
-  let error: UpstreamError | null = null
-  skipSpace(c)
-  eachMember(c, ANSWER, key => {
-    switch (key) {
-      case 'id':
-        id = readString(c) ?? null
-        break
-      case 'model':
-        model = readString(c) ?? null
-        break
-      case 'stop_reason':
-        finish = readString(c) ?? null
-        break
-      case 'content':
-        hasContent = true
-        break
-      case 'usage': {
-        const value = JSON.parse(spanText(body, readSpan(c))) as Json
-        if (isObject(value)) usage.see(value)
-        break
-      }
-      case 'error':
-        error = errorIn({ error: JSON.parse(spanText(body, readSpan(c))) as Json })
-        break
-    }
-  })
+  if (isObject(answer.usage)) usage.see(answer.usage)
+  const finish = asString(answer.stop_reason)
   return {
-    id,
-    model,
+    id: asString(answer.id),
+    model: asString(answer.model),
     finish,
     tokens: usage.tokens(),
     serviceTier: usage.serviceTier,
     webSearches: usage.webSearches,
     textBytes: 0,
-    complete: hasContent && finish !== null,
-    error,
+    complete: answer.content !== undefined && finish !== null,
+    error: answer.error === undefined ? null : errorIn({ error: answer.error }),
   }
+}
+
+/** The members of an answer that a meter reads; the content is stepped over, not built. */
+function steppedOver(body: Uint8Array): JsonObject {
+  const members: { [key: string]: Json } = {}
+  const c = cursor(body)
+  skipSpace(c)
+  eachMember(c, ANSWER, key => {
+    if (key === 'content') members.content = null
+    else if (key !== undefined) members[key] = JSON.parse(spanText(body, readSpan(c))) as Json
+  })
+  return members
 }

@@ -59,14 +59,26 @@ export function expand(held: readonly string[]): Set<string> {
   return all
 }
 
+const reached = new Map<Scope, ReadonlySet<string>>()
+
+/** Asked at every request, so of each scope it is found out once. */
+function implies(held: string, needed: string): boolean {
+  if (!isScope(held)) return held === needed
+  let all = reached.get(held)
+  if (all === undefined) {
+    all = expand([held])
+    reached.set(held, all)
+  }
+  return all.has(needed)
+}
+
 /** A key without scopes may do everything inside its tenant, and nothing outside of it. */
 const effective = (held: readonly string[]): readonly string[] => (held.length === 0 ? ['admin'] : held)
 
 /** Whether any one of the needed scopes is held, directly or by implication. Nothing needed: allowed. */
 export function allows(held: readonly string[], needed: readonly string[]): boolean {
   if (needed.length === 0) return true
-  const have = expand(effective(held))
-  return needed.some(scope => have.has(scope))
+  return effective(held).some(have => needed.some(scope => implies(have, scope)))
 }
 
 /** Whether a key may mint another with these scopes: only what it holds itself. None wanted means the whole tenant. */

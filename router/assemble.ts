@@ -1,0 +1,246 @@
+import { uuidv7 } from '../shared/ids/uuid-v7.ts'
+import { silentLog } from '../shared/log/log.ts'
+import { createMetrics } from '../shared/metrics/metrics.ts'
+import { loadBuiltinPrices } from '../shared/prices/builtin.ts'
+import { utf8 } from '../shared/sign/bytes.ts'
+import { sha256 as portableSha256 } from '../shared/sign/sha256.ts'
+import { migrate } from '../shared/sql/migrate.ts'
+import { writtenElsewhere } from '../shared/sql/written-elsewhere.ts'
+import { systemClock } from '../shared/time/clock.ts'
+import { nextTurn } from '../shared/time/next-turn.ts'
+import { VERSION } from '../shared/version.ts'
+import type { RouterHealth, RouterReadiness } from '../shared/wire/router/health.ts'
+import { type ActiveConfig, activate, type ConfigSource, configHolder } from './active-config.ts'
+import { routerApp } from './app.ts'
+import { traceFinder } from './audit/find-trace.ts'
+import { auditReads } from './audit/reads.ts'
+import { OPEN_ACCESS } from './auth/access.ts'
+import { budgetLedger } from './budget/ledger.ts'
+import { spentStore } from './budget/spent-store.ts'
+import { answerCache } from './cache/answer-cache.ts'
+import { reportsElsewhere } from './cache/reports-elsewhere.ts'
+import { calibrationReads } from './calibrate/calibration-reads.ts'
+import { cloudSigner } from './cloud/cloud-signer.ts'
+import type { EnforceDeps } from './enforce/handle.ts'
+import { sessions } from './enforce/sessions.ts'
+import { keepFeedback } from './feedback/keep-feedback.ts'
+import { createErrorBudgets } from './gates/error-budgets.ts'
+import type { InboundDeps } from './inbound/deps.ts'
+import { keepLearning } from './learning/keep-learning.ts'
+import { calibrationMetrics } from './metrics/calibration-metrics.ts'
+import { liveMetrics } from './metrics/live-metrics.ts'
+import { refusalMetrics } from './metrics/refusal-metrics.ts'
+import type { RouterOptions } from './options.ts'
+import { breakers } from './policy/breakers.ts'
+import type { Hashing } from './receipt/request-part.ts'
+import { keepReceipts, type Receipts } from './receipts.ts'
+import { reloader } from './reload/reloader.ts'
+import { routerSteps } from './schema/steps.ts'
+import { keepShadows } from './shadow/shadows.ts'
+import { promptSalt } from './traces/salt.ts'
+import { fetchTransport } from './upstream/fetch-transport.ts'
+
+const SAVE_SPENT_MS = 1000
+
+export type Parts = Awaited<ReturnType<typeof assemble>>
+
+interface Lifecycle {
+  phase: () => RouterHealth['status']
+  readiness: () => Promise<RouterReadiness>
+}
+
+/** Everything that a router is made of, for one process. */
+export async function assemble(options: RouterOptions, life: Lifecycle) {
+  const { db, log = silentLog(), clock = systemClock, transport = fetchTransport(), env = {} } = options
+  const sha256 = options.sha256 ?? portableSha256
+  const metrics = createMetrics()
+  metrics.gauge('router_build_info', 'The running version.').set(1, { version: VERSION })
+  if (db !== undefined) await migrate(db, 'router', routerSteps)
+  const hashing: Hashing = { sha256, salt: await saltOf(options) }
+
+  let prices: ReturnType<typeof loadBuiltinPrices> | undefined
+  const builtinPrices = () => (prices ??= loadBuiltinPrices())
+  const activateConfig = async (source: ConfigSource): Promise<ActiveConfig> =>
+    activate(source, {
+      ...(options.configFile !== undefined && { file: options.configFile }),
+      ...(options.readFile && { readFile: options.readFile }),
+      env,
+      // An empty config names no model, so nothing would be looked up.
+      builtinPrices: source === '' ? { find: () => undefined } : await builtinPrices(),
+      hostHasProcesses: options.gates?.runProcess !== undefined,
+      functions: Object.keys(options.gates?.functions ?? {}),
+      gateHost: options.gates ?? {},
+    })
+  const holder = configHolder(await activateConfig(options.config ?? ''), log)
+  const calibrating = calibrationMetrics(metrics)
+
+  const receipts: Receipts | undefined =
+    db &&
+    (await keepReceipts({
+      db,
+      keeping: options.keeping ?? { durable: false },
+      ...{ clock, log, metrics, sha256, hashing, builtinPrices },
+      store: holder.get().config.store,
+      settings: () => {
+        const { pricing, configHash, priceTableHash } = holder.get().config
+        return { pricing, hashes: { config_hash: configHash, price_table_hash: priceTableHash } }
+      },
+    }))
+  const reads = db && auditReads(db)
+  const written = db && receipts?.write ? writtenElsewhere(db, receipts.write) : db
+  const findTrace = traceFinder({
+    reads,
+    pending: async (id, tenant) => receipts?.find(id, tenant),
+    made: receipts?.made ?? (async () => undefined),
+  })
+  const answers: EnforceDeps['answers'] = answerCache({ monotonic: () => clock.monotonic() })
+  const hearReports = db ? await reportsElsewhere({ db, clock, log, wrong: answers.retract }) : () => Promise.resolve()
+  const settings = () => holder.get().config.calibration
+  const feedback =
+    db &&
+    (await keepFeedback({
+      ...{ db, clock, log, sha256, settings },
+      find: async (id, tenant) => (await findTrace(id, tenant))?.trace,
+      counted: result => {
+        calibrating.counted(result)
+        if (result.verdict === 'fail') answers.retract(result.trace_id)
+      },
+    }))
+  await feedback?.routes.remember(holder.get().config)
+  const calibration = calibrationReads(feedback?.book, () => holder.get().config)
+  let saving: ReturnType<typeof setTimeout> | undefined
+  const ledger = budgetLedger(clock.now, () => {
+    if (spent) saving ??= setTimeout(() => void saveSpent(), SAVE_SPENT_MS)
+  })
+  const spent = written && spentStore(written)
+  if (spent) ledger.load(await spent.recent(clock.now()))
+  const saveSpent = async () => {
+    clearTimeout(saving)
+    saving = undefined
+    const rows = ledger.takeUnsaved()
+    await spent?.add(rows, clock.now()).catch((error: unknown) => {
+      ledger.returnUnsaved(rows)
+      log.error('spent budgets could not be stored; it is tried again', { error })
+    })
+  }
+
+  const learning = await keepLearning({ db: written, log, sha256, secret: hashing.salt })
+  const shadows = await keepShadows({
+    ...{ db: written, clock, metrics, sha256, secret: hashing.salt },
+    log: log.target('router.shadow'),
+  })
+  const counts = refusalMetrics(metrics)
+  const outHeaders = options.responseHeaders ?? true
+  const { tenantId = 'default', access = OPEN_ACCESS } = options
+  const shared = {
+    ledger,
+    breakers: breakers(clock),
+    sessions: sessions(clock.monotonic),
+    learner: learning.learner,
+    shadows,
+    answers,
+    hearReports,
+    calibrated: calibration.of,
+    errorBudgets: createErrorBudgets({ budgetOf: id => holder.get().config.gates[id]?.errorBudget, clock }),
+    ...{ transport, clock, env, sha256, hashing, outHeaders },
+    signer: cloudSigner({ transport, clock, readKey: name => env[name] }),
+    log: log.target('router.upstream'),
+    budgetRefused: counts.budgetRefused,
+    record: receipts?.record ?? (async () => undefined),
+  }
+  const inbound: InboundDeps = {
+    transport,
+    bases: {
+      messages: env.ROUTER_UPSTREAM_MESSAGES || 'https://api.anthropic.com',
+      chat: env.ROUTER_UPSTREAM_CHAT || 'https://api.openai.com',
+    },
+    timeouts: () => holder.get().config.limits,
+    clock,
+    newId: uuidv7,
+    recorded: receipts?.observed,
+    maxBodyBytes: options.maxBodyBytes ?? holder.get().config.limits.maxBodyBytes,
+    tenantId,
+    outHeaders,
+    log: log.target('router.http'),
+    cut: options.cut,
+    active: holder.get,
+    enforcing: ({ config, gates }): EnforceDeps => ({ ...shared, config, gates }),
+  }
+  const activateKnown = async (source: ConfigSource) => {
+    const next = await activateConfig(source)
+    // Before its first receipt: feedback must find the route that a receipt means.
+    await feedback?.routes.remember(next.config)
+    return next
+  }
+  const reload = reloader({ holder, activate: activateKnown, readConfig: options.readConfig, metrics, log })
+  const breakerOf = shared.breakers.phaseOf
+  const { store } = holder.get().config
+  const app = routerApp({
+    log: log.target('router.http'),
+    guard: { access, tenantId, sha256 },
+    metrics: liveMetrics(metrics, {
+      counted: receipts?.made,
+      calibration: async () => calibrating.show(await calibration.figures()),
+      providers: () => Object.keys(holder.get().config.providers),
+      breakerOf,
+      gates: () => Object.keys(holder.get().config.gates),
+      isGateDisabled: gate =>
+        shared.errorBudgets.snapshot().some(({ gateId, state }) => gateId === gate && state === 'disabled'),
+      inFlight: options.inFlight,
+    }),
+    audit: {
+      reads,
+      findTrace,
+      calibration: calibration.describe,
+      isGateDisabled: shared.errorBudgets.isDisabled,
+    },
+    capabilities: {
+      config: () => holder.get().config,
+      env,
+      breakerOf,
+      isGateDisabled: shared.errorBudgets.isDisabled,
+      calibration: calibration.describe,
+      takesFeedback: feedback !== undefined,
+      receipts: {
+        durability: options.keeping?.durable ? 'durable' : 'best_effort',
+        key_id: options.keeping?.signer?.keyId ?? null,
+        checkpoint_every: store.checkpointRecords,
+        checkpoint_seconds: store.checkpointSeconds,
+      },
+      authRequired: access.keys.length > 0,
+    },
+    feedback: { submit: feedback?.submit },
+    reload,
+    inbound,
+    ...life,
+  })
+  return {
+    app,
+    holder,
+    inbound,
+    counts,
+    receipts,
+    feedback,
+    reload,
+    async settled() {
+      await receipts?.kept?.()
+      if (saving !== undefined) await saveSpent()
+    },
+    async close() {
+      await shadows.close()
+      // What is still on its way ends here, and has cost something and leaves a receipt.
+      await transport.close()
+      await new Promise<void>(nextTurn)
+      await saveSpent()
+      await learning.close()
+      await feedback?.close()
+      await receipts?.close()
+    },
+  }
+}
+
+/** Given, else the one that this store was begun with, else one that lives as long as this process. */
+async function saltOf({ promptSalt: given, db }: RouterOptions): Promise<Uint8Array> {
+  if (given) return utf8(given)
+  return db ? promptSalt(db) : crypto.getRandomValues(new Uint8Array(32))
+}

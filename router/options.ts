@@ -1,0 +1,43 @@
+import type { Log } from '../shared/log/log.ts'
+import type { Sha256 } from '../shared/sign/sha256.ts'
+import type { Db } from '../shared/sql/db.ts'
+import type { Clock } from '../shared/time/clock.ts'
+import type { ConfigSource } from './active-config.ts'
+import type { Access } from './auth/access.ts'
+import type { GateHost } from './gates/build-gates.ts'
+import type { Keeping } from './receipts.ts'
+import type { Transport } from './upstream/transport.ts'
+
+export interface RouterOptions {
+  /** Routing config: TOML text, or the same as an object. Without one every call is observed. */
+  config?: ConfigSource
+  /** Reads the config from where it came, for a reload that names none. */
+  readConfig?: () => Promise<ConfigSource>
+  /** Name of the config's file, for messages. */
+  configFile?: string
+  /** Reads schema files that the config names. */
+  readFile?: (path: string) => string
+  /** The trace store; without one nothing is kept. The caller opens it and closes it. */
+  db?: Db
+  keeping?: Keeping
+  log?: Log
+  clock?: Clock
+  transport?: Transport
+  /** Native SHA-256 of the host. */
+  sha256?: Sha256
+  /** What this host lends to gates. */
+  gates?: GateHost
+  /** Variables: ROUTER_MODE, provider base addresses, and the keys that the config names. */
+  env?: Readonly<Record<string, string | undefined>>
+  tenantId?: string
+  promptSalt?: string
+  /** Whether answers carry `x-router-*` headers; default yes. */
+  responseHeaders?: boolean
+  maxBodyBytes?: number
+  /** Who may call; without it everyone whom the program lets through. */
+  access?: Access
+  /** Cuts the connection of a request, where the host can: the only true end of an answer that broke off. */
+  cut?: (request: Request) => void
+  /** Requests being answered, where the host counts them. */
+  inFlight?: () => number
+}

@@ -1,0 +1,32 @@
+import { expect, it } from 'vitest'
+import { openDb } from '../../shared/host/open-libsql.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import { migrate } from '../../shared/sql/migrate.ts'
+import { runtimeSteps } from '../schema/steps.ts'
+import { budgetStore } from './store.ts'
+
+it('reads a budget once for all who ask at the same moment, after the last of them asked', async () => {
+  const db = await openDb(':memory:')
+  await migrate(db, 'runtime', runtimeSteps)
+  let reads = 0
+  const counted: Db = {
+    ...db,
+    execute(statement) {
+      reads++
+      return db.execute(statement)
+    },
+  }
+  const store = budgetStore(counted)
+  const put = budgetStore(db).put({
+    ...{ agentId: 'a', tenantId: 't', agentName: 'n', hardFail: true, notifyAtPct: 80, toolLimits: {}, updatedMs: 1 },
+    ...{ costNanoDay: null, costNanoRun: null, tokensDay: 5, runsDay: null },
+  })
+  const asked = [store.get('a'), store.get('a'), store.get('b')]
+  await put
+  expect((await Promise.all(asked)).map(budget => budget?.tokensDay)).toEqual([5, 5, undefined])
+  expect(reads).toBe(2)
+  await budgetStore(db).remove('a')
+  expect(await store.get('a')).toBeUndefined()
+  expect(reads).toBe(3)
+  db.close()
+})
