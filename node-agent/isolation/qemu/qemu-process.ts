@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { chown, stat, statfs } from 'node:fs/promises'
 import type { Duplex, Writable } from 'node:stream'
+import { setTimeout as wait } from 'node:timers/promises'
 import { IsolationError } from '../driver.ts'
 import { HOST_IDS } from '../oci/bundle.ts'
 import type { CgroupLimits } from '../oci/cgroups.ts'
@@ -31,6 +32,9 @@ export interface QemuProcessOptions {
 
 /** A user that nobody is; also outside the range that containers map to. */
 const QEMU_ID = HOST_IDS - 1
+
+/** How long its end may take to be heard of, once something looks as though it had ended. */
+const END_SEEN_MS = 500
 
 const asRoot = () => process.getuid?.() === 0
 
@@ -78,6 +82,8 @@ export async function startQemu({ binary, machine, state: from, cgroup }: QemuPr
       await createGroup(machine.id, cgroup, child.pid)
       const found = await readBack(child.pid, machine.id, cgroup)
       if (typeof found === 'string') {
+        // A machine that has ended stands in no group of its own any more: then its own words say why.
+        await orEnd(wait(END_SEEN_MS))
         throw new IsolationError('limits_not_in_force', `Nothing was run under qemu: ${found}.`)
       }
     }

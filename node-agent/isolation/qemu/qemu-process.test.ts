@@ -1,0 +1,42 @@
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { NO_IMAGE } from '../../guest/image-manifest.ts'
+import { CPU_PERIOD } from '../oci/cgroups.ts'
+import { startQemu } from './qemu-process.ts'
+
+const root = process.getuid?.() === 0
+const STARTS = 25
+
+describe.runIf(root)('a QEMU that ends while its limits are read back', () => {
+  let folder: string
+  let binary: string
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'waybill-qemu-'))
+    await chmod(folder, 0o755)
+    binary = join(folder, 'ends-in-its-group')
+    const script =
+      '#!/bin/sh\nuntil grep -qE "(cpu|0:).*/waybill/" /proc/$$/cgroup; do :; done\necho "no such device" >&2\nexit 1\n'
+    await writeFile(binary, script, { mode: 0o755 })
+  })
+  afterAll(() => rm(folder, { recursive: true, force: true }))
+
+  it('is refused in its own words, although the kernel holds no group for it any more', async () => {
+    const cgroup = { memoryBytes: 64 << 20, pids: 8, cpuQuota: CPU_PERIOD }
+    for (let start = 0; start < STARTS; start++) {
+      const machine = {
+        id: `wb-qemu-${process.pid}-ends-${start}`,
+        accel: 'tcg',
+        image: NO_IMAGE,
+        ramMb: 64,
+        ram: { kind: 'empty' },
+        incoming: false,
+      } as const
+      await expect(startQemu({ binary, machine, cgroup })).rejects.toMatchObject({
+        code: 'start_failed',
+        message: 'QEMU started no machine: no such device',
+      })
+    }
+  }, 60_000)
+})
