@@ -46,6 +46,10 @@ export const benches: Readonly<Record<string, { about: string; load: () => Promi
     about: 'sandboxes of each backend: a new one, a warm one, a paused machine, a restored one',
     load: async () => (await import('./isolation.ts')).isolationBench,
   },
+  sessions: {
+    about: 'sessions with a machine of their own, from the request that opens one to the answer of its first turn',
+    load: async () => (await import('./sessions.ts')).sessionsBench,
+  },
   tunnel: {
     about: 'what a step costs more on a node, a thousand runs over one tunnel, and a partition of ten seconds',
     load: async () => (await import('./tunnel.ts')).tunnelBench,
