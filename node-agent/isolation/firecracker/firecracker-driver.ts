@@ -23,6 +23,7 @@ import { ramMbOf } from '../qemu/machine.ts'
 import { runTool } from '../run-tool.ts'
 import { sandboxFiles } from '../sandbox-files.ts'
 import { connectVsock, sendRequest } from './api-client.ts'
+import { inMemory, outOfMemory } from './in-memory.ts'
 import {
   AGENT_PORT,
   bootRequests,
@@ -32,6 +33,7 @@ import {
   restoreRequests,
   snapshotRequests,
 } from './requests.ts'
+import { newSealKey, openFiles, sealFiles } from './sealed-files.ts'
 
 export interface FirecrackerOptions {
   image: GuestImage
@@ -59,7 +61,10 @@ export function firecrackerDriver(options: FirecrackerOptions): Driver {
   } = options
   const base = join(stateDir, 'firecracker')
   const jails = join(base, basename(binary))
+  const snapshots = join(stateDir, 'firecracker-snapshots')
   const open = new Set<Sandbox>()
+  /** Once, as another folder over it would hide the jails. */
+  let baseMade: Promise<void> | undefined
 
   /** Each thing that is missing, as a sentence. Empty: worth trying. */
   async function missing(): Promise<string[]> {
@@ -79,7 +84,7 @@ export function firecrackerDriver(options: FirecrackerOptions): Driver {
   async function launch(
     limits: SandboxLimits,
     requests: FirecrackerRequest[],
-    files: [from: string, to: string][],
+    fill: (root: string) => Promise<string[]>,
     deadlineMs: number,
   ) {
     const lacking = await missing()
@@ -88,17 +93,21 @@ export function firecrackerDriver(options: FirecrackerOptions): Driver {
     const until = performance.now() + deadlineMs
     const id = newOwnedId('firecracker')
     const root = join(jails, id, 'root')
+    baseMade ??= inMemory(base)
+    await baseMade
     await mkdir(root, { recursive: true, mode: 0o711 })
-    for (const [from, to] of files) {
-      await copyFile(from, join(root, to))
-      await chown(join(root, to), JAIL_ID, JAIL_ID)
-    }
+    const files = await fill(root).catch(async (error: unknown) => {
+      await remove(id)
+      throw error
+    })
+    for (const file of files) await chown(join(root, file), JAIL_ID, JAIL_ID)
     const args = jailerArgs({
       id,
       firecracker: (await findProgram(binary))!,
       base,
       uid: JAIL_ID,
-      memoryBytes: (ramMbOf(limits, image) + VMM_OVERHEAD_MB) * 1024 * 1024,
+      // Twice: what it writes of itself stays in memory until it was sealed.
+      memoryBytes: (2 * ramMbOf(limits, image) + VMM_OVERHEAD_MB) * 1024 * 1024,
       pids: 64,
       cgroupVersion: await cgroupVersion(),
     })
@@ -111,6 +120,8 @@ export function firecrackerDriver(options: FirecrackerOptions): Driver {
       for (const request of requests)
         await patiently(() => sendRequest(join(root, 'api.sock'), request, 2000), until, request === requests[0])
       const socket = await patiently(() => connectVsock(join(root, JAIL.vsock), AGENT_PORT, 1000), until, true)
+      // It has read them, or holds them; what is no longer named is given back with its end.
+      for (const file of files) await rm(join(root, file))
       return { id, root, child, gone, socket, left: until - performance.now() }
     } catch (error) {
       await remove(id, child)
@@ -139,10 +150,10 @@ export function firecrackerDriver(options: FirecrackerOptions): Driver {
   async function sandboxOf(
     limits: SandboxLimits,
     requests: FirecrackerRequest[],
-    files: [string, string][],
+    fill: (root: string) => Promise<string[]>,
     deadlineMs: number,
   ) {
-    const { id, root, child, gone, socket, left } = await launch(limits, requests, files, deadlineMs)
+    const { id, root, child, gone, socket, left } = await launch(limits, requests, fill, deadlineMs)
     const { promise: ended, resolve: end } = Promise.withResolvers<string>()
     const channel = guestChannel({
       input: socket,
@@ -181,11 +192,21 @@ export function firecrackerDriver(options: FirecrackerOptions): Driver {
         if (channel.busy() > 0)
           throw new IsolationError('unsupported', 'A snapshot is taken between commands, not under one.')
         await channel.ping()
-        for (const request of snapshotRequests()) await sendRequest(join(root, 'api.sock'), request, 30_000)
-        const folder = join(stateDir, 'firecracker-snapshots', randomBytes(12).toString('hex'))
+        const key = await keyOf(limits)
+        // Named for this process: what it leaves behind is known to be nobody's.
+        const folder = join(snapshots, newOwnedId('firecracker'))
         await mkdir(folder, { recursive: true, mode: 0o700 })
-        for (const file of [JAIL.state, JAIL.memory]) await copyFile(join(root, file), join(folder, file))
-        return { backend: 'firecracker', key: await keyOf(limits), folder, limits }
+        try {
+          for (const request of snapshotRequests()) await sendRequest(join(root, 'api.sock'), request, 30_000)
+          const sealKey = newSealKey()
+          await sealFiles(sealKey, root, folder)
+          return { backend: 'firecracker', key, folder, limits, sealKey }
+        } catch (error) {
+          await rm(folder, { recursive: true, force: true })
+          throw error
+        } finally {
+          for (const file of [JAIL.state, JAIL.memory]) await rm(join(root, file), { force: true })
+        }
       },
       async stop() {
         open.delete(sandbox)
@@ -232,21 +253,25 @@ export function firecrackerDriver(options: FirecrackerOptions): Driver {
       sandboxOf(
         limits,
         bootRequests(limits, image),
-        [
-          [kernel, JAIL.kernel],
-          [image.initramfs, JAIL.initrd],
-        ],
+        async root => {
+          await copyFile(kernel, join(root, JAIL.kernel))
+          await copyFile(image.initramfs, join(root, JAIL.initrd))
+          return [JAIL.kernel, JAIL.initrd]
+        },
         deadlineMs,
       ),
     async restore(ref, deadlineMs) {
       if (ref.backend !== 'firecracker' || ref.key !== (await keyOf(ref.limits))) {
         throw new IsolationError('start_failed', 'The snapshot was taken with another firecracker, image or size.')
       }
-      const files = [JAIL.state, JAIL.memory].map((file): [string, string] => [join(ref.folder, file), file])
-      return sandboxOf(ref.limits, restoreRequests(), files, deadlineMs)
+      const { sealKey } = ref
+      if (sealKey === undefined) throw new IsolationError('start_failed', 'The snapshot has no key.')
+      return sandboxOf(ref.limits, restoreRequests(), root => openFiles(sealKey, ref.folder, root), deadlineMs)
     },
     async reap() {
       const reaped: Reaped[] = []
+      for (const id of (await readdir(snapshots).catch((): string[] => [])).filter(id => isOrphan(id, 'firecracker')))
+        await rm(join(snapshots, id), { recursive: true, force: true })
       for (const id of (await readdir(jails).catch((): string[] => [])).filter(id => isOrphan(id, 'firecracker'))) {
         await remove(id)
         reaped.push({ backend: 'firecracker', id })
@@ -255,6 +280,7 @@ export function firecrackerDriver(options: FirecrackerOptions): Driver {
     },
     async close() {
       await Promise.all([...open].map(sandbox => sandbox.stop()))
+      if (baseMade) await outOfMemory(base)
     },
   }
   return driver

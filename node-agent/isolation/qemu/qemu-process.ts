@@ -1,11 +1,12 @@
 import { spawn } from 'node:child_process'
-import { chown, stat, statfs } from 'node:fs/promises'
+import { chown, stat } from 'node:fs/promises'
 import type { Duplex, Writable } from 'node:stream'
 import { setTimeout as wait } from 'node:timers/promises'
 import { IsolationError } from '../driver.ts'
 import { HOST_IDS } from '../oci/bundle.ts'
 import type { CgroupLimits } from '../oci/cgroups.ts'
 import { createGroup, readBack, removeGroup } from '../oci/cgroups.ts'
+import { isInMemory } from '../tmpfs.ts'
 import { FDS, type MachineOptions, machineArgs } from './machine.ts'
 import { type Qmp, qmpClient } from './qmp.ts'
 
@@ -103,7 +104,5 @@ export async function startQemu({ binary, machine, state: from, cgroup }: QemuPr
 
 /** A folder in memory for the memory of machines, where there is one. */
 export async function ramFolder(): Promise<string> {
-  const TMPFS = 0x01021994
-  const about = await statfs('/dev/shm').catch(() => undefined)
-  return about?.type === TMPFS ? '/dev/shm/waybill-node' : '/tmp/waybill-node'
+  return (await isInMemory('/dev/shm')) ? '/dev/shm/waybill-node' : '/tmp/waybill-node'
 }

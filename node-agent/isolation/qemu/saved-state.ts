@@ -3,8 +3,8 @@ import { createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import type { Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { openPieces, SEALED_PIECE, SealedPiecesError, sealPieces } from '../../sealed-pieces.ts'
-import { IsolationError } from '../driver.ts'
+import { openPieces, SEALED_PIECE, sealPieces } from '../../sealed-pieces.ts'
+import { asStartFailure } from '../spoiled-snapshot.ts'
 import { withDeadline } from '../with-deadline.ts'
 import { giveToQemu } from './qemu-process.ts'
 import type { Qmp } from './qmp.ts'
@@ -56,9 +56,7 @@ export async function giveSealed(path: string, key: Uint8Array, to: Writable): P
     }
     await last
   } catch (cause) {
-    if (!(cause instanceof SealedPiecesError)) throw cause
-    const reason = `The machine is not what was written down: ${cause.message}.`
-    throw new IsolationError('start_failed', reason, { cause })
+    throw asStartFailure(cause)
   } finally {
     to.destroy()
   }

@@ -1,0 +1,21 @@
+import { mkdir } from 'node:fs/promises'
+import { IsolationError } from '../driver.ts'
+import { runTool } from '../run-tool.ts'
+import { isInMemory } from '../tmpfs.ts'
+
+/**
+ * Makes a folder one that is in memory alone, from which programs may be started. Firecracker writes the memory of a machine
+ * into its jail in clear, and so the jail may not be on a disk.
+ */
+export async function inMemory(folder: string): Promise<void> {
+  await mkdir(folder, { recursive: true, mode: 0o711 })
+  if (await isInMemory(folder)) return
+  const { code, stderr } = await runTool('mount', ['-t', 'tmpfs', '-o', 'mode=0711', 'tmpfs', folder], 5000)
+  if (code !== 0)
+    throw new IsolationError('start_failed', `No folder in memory could be made at ${folder}: ${stderr.trim()}`)
+}
+
+/** Where nothing is in it any more. */
+export async function outOfMemory(folder: string): Promise<void> {
+  if (await isInMemory(folder)) await runTool('umount', [folder], 5000)
+}
