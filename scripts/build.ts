@@ -33,6 +33,7 @@ await bundle.write({
   dir: `${root}dist`,
   entryFileNames: '[name].js',
   chunkFileNames: 'shared/chunks/[name]-[hash].js',
+  comments: { jsdoc: false, annotation: false },
 })
 await bundle.close()
 // The guest's agent is compiled where the image is built.
