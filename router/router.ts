@@ -3,6 +3,8 @@ import type { FeedbackRequest, FeedbackResult } from '../shared/wire/router/feed
 import type { ReloadResult, RouterHealth, RouterReadiness } from '../shared/wire/router/health.ts'
 import type { ConfigSource } from './active-config.ts'
 import { assemble, type Parts } from './assemble.ts'
+import { OPEN_ACCESS, type Reach } from './auth/access.ts'
+import type { SubmitFeedback } from './feedback/submit-feedback.ts'
 import type { InboundDeps } from './inbound/deps.ts'
 import type { RouterOptions } from './options.ts'
 
@@ -29,7 +31,16 @@ export interface Router {
   /** Writes what is still to be kept. */
   close(): Promise<void>
   /** What a host needs to pass calls through by its own means; call after `ready`. */
-  relaying(): InboundDeps & { keyed: boolean; shed: (reason: 'concurrency') => void }
+  relaying(): InboundDeps & Relaying
+}
+
+/** What stands beside the calls. */
+export interface Relaying {
+  keyed: boolean
+  reach: Reach
+  shed: (reason: 'concurrency') => void
+  /** Undefined where no traces are kept. */
+  submit: SubmitFeedback | undefined
 }
 
 export function createRouter(options: RouterOptions = {}): Router {
@@ -86,8 +97,9 @@ export function createRouter(options: RouterOptions = {}): Router {
     },
     relaying() {
       if (!parts.current) throw new Error('the router is not ready')
-      const { inbound, counts } = parts.current
-      return { ...inbound, keyed: (options.access?.keys.length ?? 0) > 0, shed: counts.shed }
+      const { inbound, counts, feedback } = parts.current
+      const { keys, reach } = options.access ?? OPEN_ACCESS
+      return { ...inbound, keyed: keys.length > 0, reach, shed: counts.shed, submit: feedback?.submit }
     },
   }
 }

@@ -52,11 +52,14 @@ export function guard({ access, tenantId, sha256 }: GuardDeps) {
 
 /** A web page can aim its own name at this machine; what it then sends still carries that name. */
 function refuseForeignPages(c: Context): void {
-  const host = c.req.header('host') ?? new URL(c.req.url).host
-  const origin = c.req.header('origin')
-  const own = origin === undefined || (URL.canParse(origin) && new URL(origin).host === host.toLowerCase())
-  if (own && isLoopback(hostname(host))) return
+  if (isOwnPage(c.req.header('host') ?? new URL(c.req.url).host, c.req.header('origin'))) return
   throw new ApiError('forbidden', 'this address answers programs of this machine only, and no page of another site')
+}
+
+/** Whether a request to this machine comes from a program, or from a page that it serves itself. */
+export function isOwnPage(host: string, origin: string | undefined): boolean {
+  const own = origin === undefined || (URL.canParse(origin) && new URL(origin).host === host.toLowerCase())
+  return own && isLoopback(hostname(host))
 }
 
 function hostname(host: string): string {

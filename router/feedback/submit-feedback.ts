@@ -9,6 +9,9 @@ import type { Calibration } from '../config/routing-config.ts'
 import type { FeedbackWriter } from './feedback-writer.ts'
 import { type Subject, servedAnswer } from './subject.ts'
 
+/** Both shapes with the longest of everything take less. */
+export const MAX_REPORT_BYTES = 16_384
+
 export interface SubmitDeps {
   /** By a trace id, a response id or a request id; without a tenant, of any. Waits for records that are being made. */
   find: (id: string, tenant: string | undefined) => Promise<UnsealedTrace | undefined>

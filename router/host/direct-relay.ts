@@ -12,7 +12,7 @@ import { headerValue, toClient, toUpstream } from '../upstream/headers.ts'
 import { TransportError } from '../upstream/transport.ts'
 import { joinUpstream } from '../upstream/url.ts'
 import { directEnforce, refuseDirect } from './direct-enforce.ts'
-import type { Exchange } from './exchange.ts'
+import { collect, type Exchange } from './exchange.ts'
 import { pairs, placeOf, toTransportError } from './undici-transport.ts'
 
 export interface DirectRelayDeps extends Omit<InboundDeps, 'transport' | 'cut'> {
@@ -159,12 +159,6 @@ function passing(
 function bodyOf(body: Buffer | IncomingMessage, observed: Observation | undefined, { maxBodyBytes }: DirectRelayDeps) {
   if (!Buffer.isBuffer(body)) return watched(body, maxBodyBytes, observed)
   return body.length > 0 ? body : null
-}
-
-function collect(request: IncomingMessage, use: (body: Buffer) => void): void {
-  const chunks: Buffer[] = []
-  request.on('data', (chunk: Buffer) => chunks.push(chunk))
-  request.on('end', () => use(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
 }
 
 function record(observed: Observation | undefined, how: ObservedEnd, { recorded }: DirectRelayDeps): void {

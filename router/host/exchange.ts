@@ -14,3 +14,10 @@ export interface Exchange {
   headers: HeaderList
   to: Target
 }
+
+/** Gives the whole body of a request, once it is there. */
+export function collect(request: IncomingMessage, use: (body: Buffer) => void): void {
+  const chunks: Buffer[] = []
+  request.on('data', (chunk: Buffer) => chunks.push(chunk))
+  request.on('end', () => use(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
+}

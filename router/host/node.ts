@@ -8,6 +8,7 @@ import { type RouterEnv, routerEnv } from '../env.ts'
 import { createRouter } from '../router.ts'
 import { readAccess } from './access.ts'
 import { besideConfig, readConfigFile } from './config-file.ts'
+import { directFeedback } from './direct-feedback.ts'
 import { directRelay } from './direct-relay.ts'
 import { openKeeping } from './keeping.ts'
 import type { KeepingPlace } from './receipt-messages.ts'
@@ -70,6 +71,7 @@ export async function serveRouter(vars: Vars): Promise<Service> {
   await router.ready()
   const relaying = router.relaying()
   const direct = directRelay({ ...relaying, agent: transport.agent })
+  const report = directFeedback(relaying)
   const server = await listen({
     bind: env.ROUTER_BIND,
     fetch: router.fetch,
@@ -83,7 +85,7 @@ export async function serveRouter(vars: Vars): Promise<Service> {
       }
       inFlight++
       response.on('close', () => inFlight--)
-      return direct(request, response)
+      return report(request, response) || direct(request, response)
     },
     bodyMs: 60_000,
     maxHeaderBytes: HEADER_BYTES,

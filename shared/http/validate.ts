@@ -21,14 +21,22 @@ type JsonValidated<T extends z.ZodType> = MiddlewareHandler<
 export function jsonBody<T extends z.ZodType>(schema: T, maxBytes: number): JsonValidated<T> {
   return async (c, next) => {
     const type = c.req.header('content-type')
-    if (type !== undefined && !JSON_TYPE.test(type)) {
+    if (!isJson(type)) {
       throw new ApiError('bad_json', `content-type ${type} is not accepted here: send application/json`)
     }
-    const checked = check(schema, parseJson(await readBody(c.req.raw, maxBytes)))
-    if (!checked.ok) throw invalid(checked.details)
-    c.req.addValidatedData('json', checked.value as object)
+    c.req.addValidatedData('json', readJson(schema, await readBody(c.req.raw, maxBytes)) as object)
     await next()
   }
+}
+
+/** Of a content type: whether its body is read as JSON. */
+export const isJson = (type: string | undefined): boolean => type === undefined || JSON_TYPE.test(type)
+
+/** The JSON of a whole body, checked. */
+export function readJson<T extends z.ZodType>(schema: T, bytes: Uint8Array): z.output<T> {
+  const checked = check(schema, parseJson(bytes))
+  if (!checked.ok) throw invalid(checked.details)
+  return checked.value
 }
 
 /** Checks query parameters; the answer names each one that does not fit. */

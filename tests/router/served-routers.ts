@@ -1,6 +1,7 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { directFeedback } from '../../router/host/direct-feedback.ts'
 import { directRelay } from '../../router/host/direct-relay.ts'
 import { undiciTransport } from '../../router/host/undici-transport.ts'
 import { createRouter, type RouterOptions } from '../../router/router.ts'
@@ -44,11 +45,13 @@ export async function servedRouter({ timeouts, direct = true, ...options }: Serv
   const router = createRouter({ ...options, db, log, transport, sha256: nativeSha256, cut: cutConnection })
   await router.ready()
   const relaying = router.relaying()
+  const report = directFeedback(relaying)
+  const relay = directRelay({ ...relaying, timeouts: () => observed(relaying.timeouts()), agent: pool.agent })
   const server = await listen({
     bind: { host: '127.0.0.1', port: 0 },
     fetch: router.fetch,
     ...(direct && {
-      direct: directRelay({ ...relaying, timeouts: () => observed(relaying.timeouts()), agent: pool.agent }),
+      direct: (request, response) => report(request, response) || relay(request, response),
     }),
     bodyMs: 60_000,
   })
