@@ -1,54 +1,6 @@
 #!/usr/bin/env node
-import { Builtins, Cli } from 'clipanion'
-import { CompletionCommand } from '../../shared/cli/completion-command.ts'
-import { VERSION } from '../../shared/version.ts'
-import { AgentsApplyCommand, AgentsListCommand } from './agents.ts'
-import { ApprovalsApproveCommand, ApprovalsListCommand, ApprovalsRejectCommand } from './approvals.ts'
-import { ArchiveCommand, ArchiveVerifyCommand } from './archive.ts'
-import { BackupCommand, CompactCommand, RestoreCommand } from './backup.ts'
-import { DoctorCommand } from './doctor.ts'
-import { ExportCommand } from './export.ts'
-import {
-  KeysCreateCommand,
-  KeysListCommand,
-  KeysRevokeCommand,
-  KeysRotateCommand,
-  KeysRotateMasterCommand,
-} from './keys.ts'
-import { RunCommand } from './run.ts'
-import { SchedulesPreviewCommand } from './schedules.ts'
-import { ServeCommand } from './serve.ts'
-import { SessionsChatCommand } from './sessions-chat.ts'
-import { VerifyCommand } from './verify.ts'
+import { inOneArena } from '../../shared/host/one-arena.ts'
 
-const cli = new Cli({ binaryLabel: 'Waybill runtime', binaryName: 'runtime', binaryVersion: VERSION })
-for (const command of [
-  Builtins.HelpCommand,
-  Builtins.VersionCommand,
-  ServeCommand,
-  KeysCreateCommand,
-  KeysListCommand,
-  KeysRevokeCommand,
-  KeysRotateCommand,
-  KeysRotateMasterCommand,
-  SessionsChatCommand,
-  VerifyCommand,
-  ArchiveCommand,
-  ArchiveVerifyCommand,
-  SchedulesPreviewCommand,
-  DoctorCommand,
-  AgentsApplyCommand,
-  AgentsListCommand,
-  RunCommand,
-  ApprovalsListCommand,
-  ApprovalsApproveCommand,
-  ApprovalsRejectCommand,
-  ExportCommand,
-  BackupCommand,
-  CompactCommand,
-  RestoreCommand,
-  CompletionCommand,
-]) {
-  cli.register(command)
-}
-process.exitCode = await cli.run(process.argv.slice(2))
+// Before anything is loaded, since all of it would be loaded again.
+if (process.argv[2] === 'serve') inOneArena()
+await import('./commands.ts')
