@@ -130,7 +130,7 @@ function serve(port: MessagePort, path: string): void {
     last = last
       .then(() => run(job))
       .then(
-        stretch => port.postMessage({ stretch } satisfies Done),
+        stretch => port.postMessage({ stretch } satisfies Done, [stretch.traceIds.words.buffer]),
         (error: unknown) =>
           port.postMessage({ failed: error instanceof Error ? error.message : String(error) } satisfies Done),
       )
