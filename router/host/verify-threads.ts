@@ -75,8 +75,9 @@ function verifyThread(path: string) {
     workerData: { role: ROLE, path },
     execArgv: [],
     env: {},
-    // Pages come and go; a larger space for young objects would only be kept.
-    resourceLimits: { maxYoungGenerationSizeMb: 24 },
+    // Pages come and go, and those that went are kept until this space is full (measured: with 24 the process takes 15 MiB more in the
+    // same time, with 6 a fifth more time).
+    resourceLimits: { maxYoungGenerationSizeMb: 12 },
   })
   const waiting: { resolve(stretch: CheckedStretch): void; reject(error: Error): void }[] = []
   const fail = (error: Error) => {
