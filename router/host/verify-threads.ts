@@ -75,8 +75,9 @@ function verifyThread(path: string) {
     workerData: { role: ROLE, path },
     execArgv: [],
     env: {},
-    // Pages come and go; a larger space for young objects would only be kept.
-    resourceLimits: { maxYoungGenerationSizeMb: 24 },
+    // Pages come and go, and those that went are kept until this space is full (measured: with 24 the process takes 15 MiB more in the
+    // same time, with 6 a fifth more time).
+    resourceLimits: { maxYoungGenerationSizeMb: 12 },
   })
   const waiting: { resolve(stretch: CheckedStretch): void; reject(error: Error): void }[] = []
   const fail = (error: Error) => {
@@ -130,7 +131,7 @@ function serve(port: MessagePort, path: string): void {
     last = last
       .then(() => run(job))
       .then(
-        stretch => port.postMessage({ stretch } satisfies Done),
+        stretch => port.postMessage({ stretch } satisfies Done, [stretch.traceIds.words.buffer]),
         (error: unknown) =>
           port.postMessage({ failed: error instanceof Error ? error.message : String(error) } satisfies Done),
       )

@@ -41,41 +41,51 @@ function pack(id: string, into: Uint32Array, at: number): boolean {
   return (into[at]! | into[at + 1]! | into[at + 2]! | into[at + 3]!) !== 0
 }
 
+/** Ids of one piece, 256 KiB. */
+const PIECE = 1 << 14
+
 /**
- * A set of trace ids that takes 16 bytes for each slot, at most 3/4 of them used, where a Set of strings takes about 100. Exact: all
- * 128 bits are compared.
+ * A set of trace ids that takes 16 bytes for each and 8 to 16 for finding it, where a Set of strings takes about 100. Exact: all 128 bits are
+ * compared. An id stays where it was put, so that growing leaves little behind for the collector.
  */
 export function traceIdSet() {
-  let capacity = 1024
-  let words = new Uint32Array(capacity * 4)
+  const pieces: Uint32Array[] = []
+  /** Places of ids, counted from 1, by their hash; at most half of them are used. */
+  let slots = new Uint32Array(1024)
   let size = 0
   const others = new Set<string>()
 
-  function place(into: Uint32Array, slots: number, from: Uint32Array, at: number): boolean {
-    const [a, b, c, d] = [from[at]!, from[at + 1]!, from[at + 2]!, from[at + 3]!]
+  /** The slot that holds the id, or the free one where it belongs. */
+  function slotOf(words: Uint32Array, at: number): number {
+    const [a, b, c, d] = [words[at]!, words[at + 1]!, words[at + 2]!, words[at + 3]!]
     // The last two words of a version 7 id are random; multiplied so that ids made by hand spread as well.
-    let slot = (Math.imul(d ^ (c << 7), 0x9e3779b1) ^ Math.imul(b ^ a, 0x85ebca77)) >>> 0
+    let slot = Math.imul(d ^ (c << 7), 0x9e3779b1) ^ Math.imul(b ^ a, 0x85ebca77)
     for (;;) {
-      const to = (slot & (slots - 1)) * 4
-      if ((into[to]! | into[to + 1]! | into[to + 2]! | into[to + 3]!) === 0) {
-        into[to] = a
-        into[to + 1] = b
-        into[to + 2] = c
-        into[to + 3] = d
-        return true
-      }
-      if (into[to] === a && into[to + 1] === b && into[to + 2] === c && into[to + 3] === d) return false
+      slot &= slots.length - 1
+      const place = slots[slot]! - 1
+      if (place < 0) return slot
+      const piece = pieces[Math.floor(place / PIECE)]!
+      const from = (place % PIECE) * 4
+      if (piece[from] === a && piece[from + 1] === b && piece[from + 2] === c && piece[from + 3] === d) return slot
       slot++
     }
   }
 
+  function add(words: Uint32Array, at: number): boolean {
+    if (size * 2 >= slots.length) grow()
+    const slot = slotOf(words, at)
+    if (slots[slot] !== 0) return false
+    if (size % PIECE === 0) pieces.push(new Uint32Array(PIECE * 4))
+    pieces.at(-1)!.set(words.subarray(at, at + 4), (size % PIECE) * 4)
+    slots[slot] = ++size
+    return true
+  }
+
   function grow() {
-    const wider = new Uint32Array(capacity * 8)
-    for (let at = 0; at < words.length; at += 4) {
-      if ((words[at]! | words[at + 1]! | words[at + 2]! | words[at + 3]!) !== 0) place(wider, capacity * 2, words, at)
+    slots = new Uint32Array(slots.length * 2)
+    for (let place = 0; place < size; place++) {
+      slots[slotOf(pieces[Math.floor(place / PIECE)]!, (place % PIECE) * 4)] = place + 1
     }
-    capacity *= 2
-    words = wider
   }
 
   return {
@@ -88,9 +98,7 @@ export function traceIdSet() {
           others.add(other)
           continue
         }
-        if (size * 4 >= capacity * 3) grow()
-        if (!place(words, capacity, list.words, at * 4)) return at
-        size++
+        if (!add(list.words, at * 4)) return at
       }
       return undefined
     },
