@@ -1,5 +1,5 @@
 import { executionAsyncResource } from 'node:async_hooks'
-import { PerformanceObserver } from 'node:perf_hooks'
+import { PerformanceObserver, performance } from 'node:perf_hooks'
 import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
