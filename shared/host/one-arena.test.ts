@@ -19,6 +19,7 @@ describe.runIf(process.platform === 'linux')('a process with one place for memor
       console.log(process.pid, process.env.MALLOC_ARENA_MAX ?? 'unset', process.execArgv.join(' '), process.argv.slice(2).join(' '))
       inOneArena()
       process.send?.('told')
+      if (process.permission) console.log('goes on')
       `,
     )
   })
@@ -40,6 +41,10 @@ describe.runIf(process.platform === 'linux')('a process with one place for memor
 
   it('leaves what the operator has set', () => {
     expect(lines({ MALLOC_ARENA_MAX: '3' })).toEqual([expect.stringMatching(/^\d+ 3 /)])
+  })
+
+  it('goes on as it is where it may start no program', () => {
+    expect(lines({}, ['--permission', '--allow-fs-read=*'])).toEqual([expect.stringMatching(/^\d+ unset /), 'goes on'])
   })
 
   it('stays what it is for a parent that talks to it', async () => {

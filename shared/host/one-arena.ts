@@ -8,5 +8,9 @@ export function inOneArena(): void {
   const { argv, connected, env, execArgv, execPath, execve, platform } = process
   if (platform !== 'linux' || env.MALLOC_ARENA_MAX !== undefined || connected) return
   if (execArgv.some(arg => arg.startsWith('--inspect'))) return
-  execve?.(execPath, [execPath, ...execArgv, ...argv.slice(1)], { ...env, MALLOC_ARENA_MAX: '1' })
+  try {
+    execve?.(execPath, [execPath, ...execArgv, ...argv.slice(1)], { ...env, MALLOC_ARENA_MAX: '1' })
+  } catch {
+    // One that may start no program goes on as it is.
+  }
 }
