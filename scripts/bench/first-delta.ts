@@ -23,18 +23,13 @@ export const firstDeltaBench: Bench = {
     await new Promise<void>(resolve => provider.listen(0, '127.0.0.1', resolve))
     const { port } = provider.address() as AddressInfo
     const server = await benchRuntime({ PLATFORM_OUTBOUND_ALLOW: '127.0.0.1' })
-    const call = async <T>(path: string, body: object): Promise<T> => {
-      const { status, text } = await server.call('POST', path, body)
-      if (status >= 300) throw new Error(`${path}: ${status} ${text}`)
-      return JSON.parse(text) as T
-    }
-    await call('/v1/settings/llm-providers', {
+    await server.post('/v1/settings/llm-providers', {
       provider: 'openai',
       apiKey: 'sk-bench',
       baseUrl: `http://127.0.0.1:${port}`,
     })
-    await call('/v1/agents', { name: 'friend', manifest: { model: 'openai/gpt-4.1-mini' } })
-    const { id } = await call<{ id: string }>('/v1/sessions', { agentName: 'friend' })
+    await server.post('/v1/agents', { name: 'friend', manifest: { model: 'openai/gpt-4.1-mini' } })
+    const { id } = await server.post<{ id: string }>('/v1/sessions', { agentName: 'friend' })
     let heard: (text: string) => void = () => {}
     void server.call('GET', `/v1/sessions/${id}/events`, undefined, text => heard(text)).catch(() => undefined)
     const until = (what: string) =>
@@ -49,7 +44,7 @@ export const firstDeltaBench: Bench = {
       const answering = new Promise<ServerResponse>(resolve => {
         asked = resolve
       })
-      const reply = call(`/v1/sessions/${id}/messages`, { content: 'go' })
+      const reply = server.post(`/v1/sessions/${id}/messages`, { content: 'go' })
       const answer = await answering
       const [opening = '', first = '', ...rest] = chatFrames(['x', 'y'], { usage: true })
       answer.writeHead(200, { 'content-type': 'text/event-stream' }).write(opening)

@@ -41,21 +41,18 @@ export const sessionsBench: Bench = {
       ...{ NODE_IMAGE_DIR: join(folder, 'image'), NODE_STATE_DIR: join(folder, 'state'), NODE_QEMU_ACCEL: 'tcg' },
       PLATFORM_WARM_POOL: String(POOL),
     })
-    const call = async <T>(path: string, body: object): Promise<T> => {
-      const { status, text } = await server.call('POST', path, body)
-      if (status >= 300) throw new Error(`${path}: ${status} ${text}`)
-      return JSON.parse(text) as T
-    }
-    await call('/v1/agents', {
+    await server.post('/v1/agents', {
       name: 'dweller',
       manifest: { tools: ['exec'], isolation: 'microvm', session: { dedicatedMicrovm: true, idleTimeoutSeconds: 60 } },
     })
 
     async function begin(content: string): Promise<Begun> {
       const from = performance.now()
-      const { id, vm } = await call<{ id: string; vm: { state: string } }>('/v1/sessions', { agentName: 'dweller' })
+      const { id, vm } = await server.post<{ id: string; vm: { state: string } }>('/v1/sessions', {
+        agentName: 'dweller',
+      })
       const opened = performance.now() - from
-      const { text } = await call<{ text: string }>(`/v1/sessions/${id}/messages`, { content })
+      const { text } = await server.post<{ text: string }>(`/v1/sessions/${id}/messages`, { content })
       const answered = performance.now() - from
       await server.call('DELETE', `/v1/sessions/${id}`)
       if (content === COMMAND && !/"stdout\\?":\\?"from inside/.test(text)) throw new Error(text)
@@ -80,7 +77,7 @@ export const sessionsBench: Bench = {
       )
     }
     // The first asks for the pool.
-    const { id } = await call<{ id: string }>('/v1/sessions', { agentName: 'dweller' })
+    const { id } = await server.post<{ id: string }>('/v1/sessions', { agentName: 'dweller' })
     await server.call('DELETE', `/v1/sessions/${id}`)
     await wait(2000)
 

@@ -93,7 +93,11 @@ export function firecrackerDriver(options: FirecrackerOptions): Driver {
     const until = performance.now() + deadlineMs
     const id = newOwnedId('firecracker')
     const root = join(jails, id, 'root')
-    baseMade ??= inMemory(base)
+    baseMade ??= inMemory(base).catch((error: unknown) => {
+      // The next start tries it again.
+      baseMade = undefined
+      throw error
+    })
     await baseMade
     await mkdir(root, { recursive: true, mode: 0o711 })
     const files = await fill(root).catch(async (error: unknown) => {

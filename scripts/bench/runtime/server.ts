@@ -49,7 +49,7 @@ export async function benchRuntime(vars: Record<string, string> = {}) {
     await ended
   }
 
-  return {
+  const served = {
     folder,
     /** One call; `onText` sees a stream as it comes. By the client that peers are asked with. */
     call(
@@ -83,6 +83,12 @@ export async function benchRuntime(vars: Record<string, string> = {}) {
         )
       })
     },
+    /** What a call that must succeed answers. */
+    async post<T>(path: string, body: object): Promise<T> {
+      const { status, text } = await served.call('POST', path, body)
+      if (status >= 300) throw new Error(`${path}: ${status} ${text}`)
+      return JSON.parse(text) as T
+    },
     pid: () => child.pid,
     /** Megabytes of memory that the process holds. */
     async resident(): Promise<number> {
@@ -100,27 +106,26 @@ export async function benchRuntime(vars: Record<string, string> = {}) {
       await rm(folder, { recursive: true, force: true })
     },
   }
+  return served
 }
 
 export type BenchRuntime = Awaited<ReturnType<typeof benchRuntime>>
 
 /** An agent whose demo model calls a tool that does nothing as often as the prompt says. */
-export async function noopAgent({ call }: BenchRuntime, name = 'noop', pool?: string): Promise<void> {
+export async function noopAgent({ post }: BenchRuntime, name = 'noop', pool?: string): Promise<void> {
   const limits = { maxTurns: 500, maxSteps: 2000 }
   const anomalies = { steps: 100_000, loopIterations: 100_000 }
-  const made = await call('POST', '/v1/agents', {
+  await post('/v1/agents', {
     name,
     ...(pool !== undefined && { labels: { 'waybill.pool': pool } }),
     manifest: { tools: ['wait', 'wait_signal'], limits, anomalies },
   })
-  if (made.status !== 201) throw new Error(made.text)
 }
 
 /** Starts a run of `turns` turns, each a model step and a tool step, and resolves when its stream ends. */
-export async function noopRun({ call }: BenchRuntime, turns: number, agentName = 'noop'): Promise<string> {
+export async function noopRun({ call, post }: BenchRuntime, turns: number, agentName = 'noop'): Promise<string> {
   const prompt = `/call*${turns} wait {"seconds":0}`
-  const made = await call('POST', '/v1/runs', { agentName, input: { prompt } })
-  const { id } = JSON.parse(made.text) as { id: string }
+  const { id } = await post<{ id: string }>('/v1/runs', { agentName, input: { prompt } })
   await call('GET', `/v1/runs/${id}/events?from_seq=${turns * 4}`, undefined, () => {})
   return id
 }
