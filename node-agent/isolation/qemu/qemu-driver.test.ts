@@ -115,6 +115,15 @@ describe.runIf(here)('a virtual machine under software emulation', () => {
     })
   }, 60_000)
 
+  it('has nothing left of a command once it is said to have ended', async () => {
+    const sandbox = await driver.start(LIMITS, 20_000)
+    for (let round = 0; round < 8; round++) {
+      await shell(sandbox, 'for i in $(seq 12); do setsid sh -c "while :; do :; done" & done', { deadlineMs: 500 })
+      expect((await shell(sandbox, 'ps')).stdout).not.toMatch(/while/)
+    }
+    await sandbox.stop()
+  }, 60_000)
+
   it('takes no snapshot under a running command', async () => {
     const sandbox = await driver.start(LIMITS, 20_000)
     const exec = await sandbox.exec({ argv: ['sleep', '30'], deadlineMs: 60_000, outputBytes: 10 })
