@@ -34,10 +34,13 @@ export const FORGET_MS = 48 * 3_600_000
 /** Sessions remembered at once: of more, the one that was quiet longest begins anew. */
 const MAX_TOTALS = 200_000
 
+/** Asked for again within so long, a total keeps its place: what is forgotten was quiet for much longer. */
+const SAME_MS = 1000
+
 interface Total {
   spent: NanoUsd
   reserved: NanoUsd
-  /** When it was last asked for, in milliseconds. */
+  /** When it was last asked for, in milliseconds, to within a second. */
   at: number
 }
 
@@ -49,12 +52,13 @@ export type BudgetLedger = ReturnType<typeof budgetLedger>
  * to be stored.
  */
 export function budgetLedger(now: () => Date, spent: () => void = () => undefined) {
-  /** In the order in which they were last asked for. */
+  /** In the order in which they were last asked for, to within a second. */
   const totals = new Map<string, Total>()
   let unsaved = new Map<string, NanoUsd>()
 
   function total(key: string, at: number): Total {
     const known = totals.get(key)
+    if (known && at - known.at < SAME_MS) return known
     const one = known ?? { spent: 0, reserved: 0, at }
     if (known) totals.delete(key)
     else forget(at)

@@ -99,7 +99,8 @@ export async function callUpstream(
   const { provider, choices, follow, shown = rawOf } = request
   const dialect = dialects[provider.dialect]
   const startedAt = clock.monotonic()
-  const meter = dialect.meter()
+  /** Of an answer that comes in pieces. */
+  let meter: ReturnType<typeof dialect.meter> | undefined
   let firstByteAt: number | undefined
   let response: UpstreamResponse | undefined
   const costs = (
@@ -118,6 +119,7 @@ export async function callUpstream(
   })
   /** What was generated before a cut is billed: the last usage seen, and no less output than the text that came. */
   const costsOfCut = (): CallCosts => {
+    if (meter === undefined) return costs(null, 'none')
     const { tokens, textBytes, finish } = meter.reading()
     const billed = textBytes > 0 || tokens !== null
     return costs(billed ? atLeast(tokens, textBytes) : null, billed ? 'estimated' : 'none', finish)
@@ -166,6 +168,8 @@ export async function callUpstream(
     let decoded: ReturnType<typeof dialect.decodeJson>
     if (streamed) {
       const reader = sseReader({ maxFrameBytes: limits.maxResponseBytes })
+      const counting = dialect.meter()
+      meter = counting
       const accumulator = dialect.accumulator({ expectedChoices: choices })
       let size = 0
       for await (const chunk of body) {
@@ -174,7 +178,7 @@ export async function callUpstream(
         if (size > limits.maxResponseBytes)
           return broken('bad_response', 'the answer is larger than max_response_bytes')
         for (const frame of reader.push(chunk)) {
-          meter.push(frame)
+          counting.push(frame)
           accumulator.push(frame)
           if (dialect.isKeepAlive(frame)) continue
           const bytes = shown(frame)

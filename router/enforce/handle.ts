@@ -7,8 +7,7 @@ import type { AnswerCache } from '../cache/answer-cache.ts'
 import { cacheKey } from '../cache/cache-key.ts'
 import type { Rung } from '../config/routing-config.ts'
 import type { Lesson } from '../learning/experience.ts'
-import type { Hashing, RequestPart } from '../receipt/request-part.ts'
-import { requestPart } from '../receipt/request-part.ts'
+import { decidedOn, type Hashing } from '../receipt/request-part.ts'
 import type { Shadows } from '../shadow/shadows.ts'
 import { type HeaderList, TransportError } from '../upstream/transport.ts'
 import { type AnsweredCall, ranOut } from './call.ts'
@@ -65,8 +64,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
   })()
 
   async function decide(): Promise<Outcome> {
-    const api = inbound.dialect
-    const request = requestPart({ ...inbound, api }, deps.hashing)
+    const request = decidedOn(inbound, deps.hashing)
     const { session_id: sessionId, features } = request
     const planned = planCascade({ ...input, sessionId, features }, deps)
     if (!planned.ok) {
@@ -200,7 +198,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
     ]
   }
 
-  async function leave(request: RequestPart, result: CascadeResult, policy: Policy, status?: number): Promise<void> {
+  async function leave(request: CascadeLog['request'], result: CascadeResult, policy: Policy, status?: number): Promise<void> {
     const log: CascadeLog = {
       ...result,
       traceId,
@@ -224,7 +222,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
   }
 
   const { keepaliveAfterMs: afterMs, keepaliveEveryMs: everyMs } = config.stream
-  return respond(Promise.race([begun.promise, end]), {
+  return respond(inbound.facts.stream ? Promise.race([begun.promise, end]) : end, {
     dialect: inbound.dialect,
     stream: inbound.facts.stream,
     traceId,

@@ -11,7 +11,7 @@ import type {
   UnsealedTrace,
 } from '../../shared/wire/router/trace.ts'
 import type { Rung } from '../config/routing-config.ts'
-import { bodyHash, type Hashing, type RequestPart } from '../receipt/request-part.ts'
+import { bodyHash, type Hashing, identified, type RequestPart } from '../receipt/request-part.ts'
 import { calibratedCost, type Ratios } from '../shadow/shadow-book.ts'
 import { headerValue } from '../upstream/headers.ts'
 import type { CallResult } from './call.ts'
@@ -44,7 +44,7 @@ export interface CascadeLog {
   /** What the top rung takes for a served token, once it was measured. */
   ratios: Ratios | undefined
   inbound: Inbound
-  request: RequestPart
+  request: Pick<RequestPart, 'features' | 'session_id'>
   policy: Policy
   /** Whether reasons of gates are kept. */
   storeReasons: boolean
@@ -58,8 +58,9 @@ export interface CascadeLog {
 
 /** The receipt of a cascade (router contract §1.1). */
 export function cascadeRecord(log: CascadeLog, hashing: Hashing): UnsealedTrace {
-  const { tried, end } = log
-  const { session_id, ...request } = log.request
+  const { tried, end, inbound } = log
+  const { session_id, features } = log.request
+  const hashes = identified({ ...inbound, api: inbound.dialect }, hashing)
   const sent = made(end) ?? tried.at(-1)
   return {
     v: 1,
@@ -69,7 +70,7 @@ export function cascadeRecord(log: CascadeLog, hashing: Hashing): UnsealedTrace 
     session_id,
     mode: 'enforce',
     route_ix: log.routeIx,
-    request: { ...request, body_sha256_out: sent ? bodyHash(hashing, sent.sent) : null },
+    request: { ...hashes, features, body_sha256_out: sent ? bodyHash(hashing, sent.sent) : null },
     policy: log.policy,
     attempts: tried.map(one => attempt(one, log.storeReasons)),
     final: final(log),

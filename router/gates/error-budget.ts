@@ -28,6 +28,8 @@ export const freshBudget: BudgetState = { phase: 'active', errors: [] }
 /** Counts a run. What was under way when the gate went off comes too late to matter. */
 export function countRun(state: BudgetState, budget: ErrorBudget, isError: boolean, nowMs: number): BudgetState {
   if (state.phase === 'disabled') return state
+  // The usual case: nothing but good runs in a full window, and one more of them.
+  if (!isError && state.errors.length >= budget.window && !state.errors.includes(true)) return state
   const errors = [...state.errors, isError].slice(-budget.window)
   const failed = errors.filter(Boolean).length
   // A window smaller than min_runs would otherwise never be enough.

@@ -31,7 +31,7 @@ export async function runGate(
   stop: AbortSignal,
   clock: Pick<Clock, 'monotonic'>,
 ): Promise<GateTake> {
-  if (gate.inline && !stop.aborted) return taken(gate.inline, gate, input, clock)
+  if (gate.inline && !stop.aborted) return runInline(gate.inline, gate, input, clock)
   const own = new AbortController()
   const timer = setTimeout(() => own.abort(TIMED_OUT), gate.timeoutMs)
   const cancel = () => own.abort()
@@ -58,7 +58,8 @@ export async function runGate(
   }
 }
 
-function taken(judge: GateJudge, { costNano }: Gate, input: GateInput, clock: Pick<Clock, 'monotonic'>): GateTake {
+/** A gate that judges where it stands. */
+export function runInline(judge: GateJudge, { costNano }: Gate, input: GateInput, clock: Pick<Clock, 'monotonic'>): GateTake {
   let verdict: GateVerdict
   try {
     verdict = tidy(judge(input))

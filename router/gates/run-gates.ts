@@ -3,7 +3,7 @@ import { type Clock, systemClock } from '../../shared/time/clock.ts'
 import type { GateResult } from '../../shared/wire/router/trace.ts'
 import type { Gate, GateSubject } from './gate.ts'
 import type { GateKind } from './gate-config.ts'
-import { type GateTake, runGate } from './run-gate.ts'
+import { type GateTake, runGate, runInline } from './run-gate.ts'
 
 export interface RunGatesOptions {
   /** The gates of the route, in config order. */
@@ -59,6 +59,8 @@ interface GateSum {
 export async function runGates(options: RunGatesOptions): Promise<GatesOutcome> {
   const { gates, subject, signal, score = 'min', isDisabled = () => false, cancelOnFail = true } = options
   const clock = options.clock ?? systemClock
+  const atOnce = signal.aborted ? undefined : inlineSums(gates, subject, isDisabled, clock)
+  if (atOnce !== undefined) return conclude(gates, atOnce, score)
   const stop = new AbortController()
   const cancel = () => stop.abort()
   signal.addEventListener('abort', cancel, { once: true })
@@ -98,6 +100,24 @@ export async function runGates(options: RunGatesOptions): Promise<GatesOutcome> 
   } finally {
     signal.removeEventListener('abort', cancel)
   }
+}
+
+/** Gates that all judge where they stand are done before anything could cancel one; undefined where one of them is not of that kind. */
+function inlineSums(
+  gates: readonly Gate[],
+  subject: GateSubject,
+  isDisabled: (gateId: string) => boolean,
+  clock: Pick<Clock, 'monotonic'>,
+): GateSum[] | undefined {
+  const active = gates.map(gate => (isDisabled(gate.id) ? null : gate.inline))
+  if (active.includes(undefined)) return undefined
+  return gates.map((gate, i) => {
+    const judge = active[i]
+    if (!judge) return disabled(gate)
+    const startedAt = clock.monotonic()
+    const takes = subject.candidate.choices.map(choice => runInline(judge, gate, { ...subject, choice }, clock))
+    return sumUp(gate, takes, startedAt)
+  })
 }
 
 function disabled({ id, kind }: Gate): GateSum {

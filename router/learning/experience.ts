@@ -37,7 +37,8 @@ export const weightOf = ({ pass, fail }: RungExperience): number => pass + fail
 export const rungOf = ({ rungs }: Experience, rung: number): RungExperience => rungs[rung] ?? NOTHING
 
 export function learned(from: Experience, { rung, passed, cost, tokens }: Lesson, discount: number): Experience {
-  const rungs = Array.from({ length: Math.max(from.rungs.length, rung + 1) }, (_, at) => rungOf(from, at))
+  const rungs = [...from.rungs]
+  while (rungs.length <= rung) rungs.push(NOTHING)
   const { pass, fail, cost: spent } = rungs[rung]!
   rungs[rung] = {
     pass: pass * discount + Number(passed),

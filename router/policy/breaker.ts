@@ -81,9 +81,8 @@ function opened(breaker: Breaker, now: number, forMs: number): Breaker {
 
 function counted({ seconds }: Breaker, now: number, isFailure: boolean): Breaker['seconds'] {
   const at = Math.floor(now / 1000)
-  const recent = seconds.filter(second => at - second.at < WINDOW_S)
-  const last = recent.at(-1)
-  const add = { at, calls: 1, failed: isFailure ? 1 : 0 }
-  if (last?.at !== at) return [...recent, add]
-  return [...recent.slice(0, -1), { at, calls: last.calls + 1, failed: last.failed + add.failed }]
+  const failures = isFailure ? 1 : 0
+  const last = seconds.at(-1)
+  if (last?.at === at) return seconds.with(-1, { at, calls: last.calls + 1, failed: last.failed + failures })
+  return [...seconds.filter(second => at - second.at < WINDOW_S), { at, calls: 1, failed: failures }]
 }

@@ -47,12 +47,13 @@ export function tokenBound(size: CallSize, factors: BoundFactors): TokenBound {
  * reach. More than one amount can hold is an amount that fits no budget.
  */
 export function costBound(price: Price, bound: TokenBound): NanoUsd {
-  const reach = [
-    price.base,
-    ...price.tiers.filter(tier => bound.input > tier.aboveInputTokens).map(tier => tier.prices),
-  ]
-  const input = reach.map(dearestInput).reduce(larger)
-  const output = reach.map(prices => prices.output).reduce(larger)
+  let input = dearestInput(price.base)
+  let { output } = price.base
+  for (const { aboveInputTokens, prices } of price.tiers) {
+    if (bound.input <= aboveInputTokens) continue
+    input = larger(input, dearestInput(prices))
+    output = larger(output, prices.output)
+  }
   const pico = input * tokens(bound.input) + output * tokens(bound.output)
   return pico < MOST_PICO ? nanoFromPico(pico) : Number.MAX_SAFE_INTEGER
 }
@@ -62,6 +63,6 @@ const MOST_PICO = BigInt(Number.MAX_SAFE_INTEGER) * 1000n
 const larger = (a: bigint, b: bigint) => (a > b ? a : b)
 
 const dearestInput = (prices: ClassPrices) =>
-  [prices.uncached, prices.cache_write_5m, prices.cache_write_1h, prices.cache_read].reduce(larger)
+  larger(larger(prices.uncached, prices.cache_read), larger(prices.cache_write_5m, prices.cache_write_1h))
 
 const tokens = (count: number) => BigInt(Math.min(Math.ceil(count), Number.MAX_SAFE_INTEGER))

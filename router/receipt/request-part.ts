@@ -24,22 +24,40 @@ export interface InboundRequest {
 export type RequestPart = Omit<UnsealedTrace['request'], 'body_sha256_out'> & { session_id: string }
 
 /** What a receipt says about the request: hashes, counts and names, never a word of it (router contract §1.1). */
-export function requestPart({ api, headers, body, facts }: InboundRequest, hashing: Hashing): RequestPart {
-  const span = (...spans: (Span | undefined)[]) =>
-    spans.filter(one => one !== undefined).map(({ start, end }) => body.subarray(start, end))
-  const inOrder = [facts?.system, facts?.messages].filter(one => one !== undefined).sort((a, b) => a.start - b.start)
+export function requestPart(request: InboundRequest, hashing: Hashing): RequestPart {
+  return { ...decidedOn(request, hashing), ...identified(request, hashing) }
+}
+
+/** The part that a decision reads. */
+export function decidedOn(
+  { headers, body, facts }: Omit<InboundRequest, 'api'>,
+  hashing: Hashing,
+): Pick<RequestPart, 'features' | 'session_id'> {
   const own = headerValue(headers, 'x-router-session')
   return {
-    api,
-    prompt_hash: saltedHash(hashing, 'prompt', facts ? span(...inOrder) : [body]),
-    body_sha256_in: bodyHash(hashing, body),
     features: features(headers, body, facts),
     session_id:
       own !== undefined && own !== ''
         ? own.slice(0, 128)
-        : 'd_' + saltedHash(hashing, 'session', span(facts?.system, facts?.tools, facts?.firstUser)).slice(0, 32),
+        : 'd_' + saltedHash(hashing, 'session', parts(body, facts?.system, facts?.tools, facts?.firstUser)).slice(0, 32),
   }
 }
+
+/** The part that only the receipt holds, and which is made with it. */
+export function identified(
+  { api, body, facts }: Omit<InboundRequest, 'headers'>,
+  hashing: Hashing,
+): Pick<RequestPart, 'api' | 'prompt_hash' | 'body_sha256_in'> {
+  const inOrder = [facts?.system, facts?.messages].filter(one => one !== undefined).sort((a, b) => a.start - b.start)
+  return {
+    api,
+    prompt_hash: saltedHash(hashing, 'prompt', facts ? parts(body, ...inOrder) : [body]),
+    body_sha256_in: bodyHash(hashing, body),
+  }
+}
+
+const parts = (body: Uint8Array, ...spans: readonly (Span | undefined)[]): Uint8Array[] =>
+  spans.flatMap(span => (span === undefined ? [] : [body.subarray(span.start, span.end)]))
 
 /** SHA-256(salt ‖ `body\0` ‖ bytes): equal on both sides exactly when no byte changed. */
 export function bodyHash(hashing: Hashing, body: Uint8Array): string {

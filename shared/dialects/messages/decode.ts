@@ -1,7 +1,8 @@
 import { decoding, fail, Undecodable, upstreamFailed } from '../accumulator.ts'
 import type { Decoded } from '../candidate.ts'
-import { tryParseJson } from '../json-text.ts'
-import { isArray, isObject } from '../json-value.ts'
+import { tryParseJson, tryParsePlain } from '../json-text.ts'
+import type { Json } from '../json-value.ts'
+import { asArray, asObject, isArray, isObject } from '../json-value.ts'
 import { errorIn } from '../upstream-error.ts'
 import { messagesCandidate } from './answer.ts'
 
@@ -9,7 +10,9 @@ import { messagesCandidate } from './answer.ts'
 export function decodeMessages(body: Uint8Array): Decoded {
   return decoding(() => {
     if (body.length === 0) fail('empty', 'the body is empty')
-    const message = tryParseJson(body)
+    const plain = tryParsePlain(body)
+    // The input of a tool call keeps the text that the model wrote.
+    const message = plain === undefined || callsTools(plain) ? tryParseJson(body) : plain
     if (message === undefined) fail('not_json', 'the body is not JSON')
     const error = errorIn(message)
     if (error !== null) throw new Undecodable(upstreamFailed(error))
@@ -20,3 +23,6 @@ export function decodeMessages(body: Uint8Array): Decoded {
     return { ok: true as const, candidate: messagesCandidate(message, blocks), body, replayable: false }
   })
 }
+
+const callsTools = (message: Json): boolean =>
+  asArray(asObject(message).content).some(block => asObject(block).type === 'tool_use')

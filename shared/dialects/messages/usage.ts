@@ -13,6 +13,17 @@ export const DELTA_USAGE = [
   'server_tool_use',
 ] as const
 
+/** The largest count seen of each kind. */
+interface Most {
+  input?: number
+  output?: number
+  read?: number
+  written?: number
+  written5m?: number
+  written1h?: number
+  searches?: number
+}
+
 export interface MessagesUsage {
   /** Takes in the usage of a start, of a delta or of a whole answer. */
   see(usage: JsonObject): void
@@ -26,12 +37,12 @@ export interface MessagesUsage {
  * seen is the true one; adding them up would count the start twice.
  */
 export function messagesUsage(): MessagesUsage {
-  const most = new Map<string, number>()
+  const most: Most = {}
   let any = false
   let serviceTier: string | null = null
 
-  function raise(name: string, value: number | undefined): void {
-    if (value !== undefined && value >= (most.get(name) ?? 0)) most.set(name, value)
+  function raise(name: keyof Most, value: number | undefined): void {
+    if (value !== undefined && value >= (most[name] ?? 0)) most[name] = value
   }
 
   return {
@@ -50,15 +61,15 @@ export function messagesUsage(): MessagesUsage {
 
     tokens() {
       if (!any) return null
-      const hour = most.get('written1h') ?? 0
-      const total = most.get('written')
+      const hour = most.written1h ?? 0
+      const total = most.written
       return {
-        uncached: most.get('input') ?? 0,
+        uncached: most.input ?? 0,
         // Where the split and the total disagree, the split is believed for the hour and the total for the rest.
-        cache_write_5m: total === undefined ? (most.get('written5m') ?? 0) : Math.max(0, total - hour),
+        cache_write_5m: total === undefined ? (most.written5m ?? 0) : Math.max(0, total - hour),
         cache_write_1h: hour,
-        cache_read: most.get('read') ?? 0,
-        output: most.get('output') ?? 0,
+        cache_read: most.read ?? 0,
+        output: most.output ?? 0,
       }
     },
 
@@ -67,7 +78,7 @@ export function messagesUsage(): MessagesUsage {
     },
 
     get webSearches() {
-      return most.get('searches') ?? 0
+      return most.searches ?? 0
     },
   }
 }
