@@ -198,7 +198,12 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
     ]
   }
 
-  async function leave(request: CascadeLog['request'], result: CascadeResult, policy: Policy, status?: number): Promise<void> {
+  async function leave(
+    request: CascadeLog['request'],
+    result: CascadeResult,
+    policy: Policy,
+    status?: number,
+  ): Promise<void> {
     const log: CascadeLog = {
       ...result,
       traceId,

@@ -59,7 +59,12 @@ export async function runGate(
 }
 
 /** A gate that judges where it stands. */
-export function runInline(judge: GateJudge, { costNano }: Gate, input: GateInput, clock: Pick<Clock, 'monotonic'>): GateTake {
+export function runInline(
+  judge: GateJudge,
+  { costNano }: Gate,
+  input: GateInput,
+  clock: Pick<Clock, 'monotonic'>,
+): GateTake {
   let verdict: GateVerdict
   try {
     verdict = tidy(judge(input))

@@ -39,7 +39,8 @@ export function decidedOn(
     session_id:
       own !== undefined && own !== ''
         ? own.slice(0, 128)
-        : 'd_' + saltedHash(hashing, 'session', parts(body, facts?.system, facts?.tools, facts?.firstUser)).slice(0, 32),
+        : 'd_' +
+          saltedHash(hashing, 'session', parts(body, facts?.system, facts?.tools, facts?.firstUser)).slice(0, 32),
   }
 }
 

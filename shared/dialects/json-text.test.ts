@@ -6,7 +6,14 @@ import { messages } from './messages/messages.ts'
 const utf8 = (text: string) => new TextEncoder().encode(text)
 
 describe('the reader for values whose text nobody asks for', () => {
-  const pieces = fc.constantFrom('{"a":1,"a":2}', '{"__proto__":[1]}', '"\\ud800"', '-0', '1e400', '12345678901234567890')
+  const pieces = fc.constantFrom(
+    '{"a":1,"a":2}',
+    '{"__proto__":[1]}',
+    '"\\ud800"',
+    '-0',
+    '1e400',
+    '12345678901234567890',
+  )
   const bodies = fc
     .tuple(fc.oneof(fc.json(), pieces), fc.option(fc.tuple(fc.nat(), fc.nat(255)), { nil: undefined }))
     .map(([text, flip]) => {
