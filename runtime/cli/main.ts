@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-import { inOneArena } from '../../shared/host/one-arena.ts'
+import { beginAnew } from '../../shared/host/begin-anew.ts'
 
 // Before anything is loaded, since all of it would be loaded again.
-if (process.argv[2] === 'serve') inOneArena()
+if (process.argv[2] === 'serve') beginAnew()
 await import('./commands.ts')

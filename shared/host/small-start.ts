@@ -1,5 +1,4 @@
 import { executionAsyncResource } from 'node:async_hooks'
-import { availableParallelism } from 'node:os'
 import { PerformanceObserver, performance } from 'node:perf_hooks'
 import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
@@ -10,9 +9,6 @@ const YOUNG_BYTES = 1024 * 1024
 const SETTLE_MS = 1000
 /** The share of its time in which a process does something, when it has calls to answer. */
 const BUSY = 0.1
-
-/** The engine collects with up to four threads whatever the machine has: on so few processors they take them all from the calls. */
-const FEW_PROCESSORS = 4
 
 /**
  * Kept for its shape. An idle engine, and the collection below, forget each shape of which no object is left, and a literal with computed
@@ -35,7 +31,6 @@ let settling: ReturnType<typeof setTimeout> | undefined
  */
 export async function smallStart<T>(start: () => Promise<T>, { staysSmall = true } = {}): Promise<T> {
   setFlagsFromString('--semi-space-growth-factor=1')
-  if (availableParallelism() <= FEW_PROCESSORS) collectWithFew()
   keepTick()
   try {
     return await start()
@@ -59,12 +54,6 @@ function settleLater(staysSmall: boolean): void {
 function grow(staysSmall: boolean): void {
   setFlagsFromString('--semi-space-growth-factor=2')
   setFlagsFromString(`--heap-growing-percent=${staysSmall ? 12 : 100}`)
-}
-
-/** Measured with reports beside 500 calls a second on two processors: 26 of 4,000 took more than 10 ms, with this 7 (medians of three runs). */
-function collectWithFew(): void {
-  setFlagsFromString('--concurrent-marking-max-worker-num=1')
-  setFlagsFromString('--no-parallel-scavenge')
 }
 
 function keepTick(): void {

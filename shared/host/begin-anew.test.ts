@@ -1,23 +1,25 @@
 import { fork, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
-const module = new URL('./one-arena.ts', import.meta.url).href
+const module = new URL('./begin-anew.ts', import.meta.url).href
 
-describe.runIf(process.platform === 'linux')('a process with one place for memory', () => {
+const POOL = availableParallelism() <= 4 ? ' --v8-pool-size=1' : ''
+
+describe.runIf(process.platform === 'linux')('a service that begins twice', () => {
   let folder: string
   let script: string
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'waybill-arena-'))
+    folder = await mkdtemp(join(tmpdir(), 'waybill-anew-'))
     script = join(folder, 'script.mjs')
     await writeFile(
       script,
-      `import { inOneArena } from ${JSON.stringify(module)}
+      `import { beginAnew } from ${JSON.stringify(module)}
       console.log(process.pid, process.env.MALLOC_ARENA_MAX ?? 'unset', process.execArgv.join(' '), process.argv.slice(2).join(' '))
-      inOneArena()
+      beginAnew()
       process.send?.('told')
       if (process.permission) console.log('goes on')
       `,
@@ -35,12 +37,17 @@ describe.runIf(process.platform === 'linux')('a process with one place for memor
     const [pid] = first!.split(' ')
     expect([first, second, ...rest]).toEqual([
       `${pid} unset --no-warnings serve a b`,
-      `${pid} 1 --no-warnings serve a b`,
+      `${pid} 1 --no-warnings${POOL} serve a b`,
     ])
   })
 
   it('leaves what the operator has set', () => {
-    expect(lines({ MALLOC_ARENA_MAX: '3' })).toEqual([expect.stringMatching(/^\d+ 3 /)])
+    expect(lines({ MALLOC_ARENA_MAX: '3' }).at(-1)).toMatch(/^\d+ 3 /)
+    expect(lines({ MALLOC_ARENA_MAX: '3' }, ['--v8-pool-size=2'])).toEqual([
+      expect.stringMatching(/^\d+ 3 --v8-pool-size=2 /),
+    ])
+    const vars = { MALLOC_ARENA_MAX: '3', NODE_OPTIONS: '--v8-pool-size=3' }
+    expect(lines(vars)).toEqual([expect.stringMatching(/^\d+ 3 {2}serve /)])
   })
 
   it('goes on as it is where it may start no program', () => {
