@@ -2,5 +2,5 @@
 import { beginAnew } from '../../shared/host/begin-anew.ts'
 
 // Before anything is loaded, since all of it would be loaded again.
-if (process.argv[2] === 'serve') beginAnew()
+if (process.argv[2] === 'serve') beginAnew({ oneWorker: true })
 await import('./run.ts')

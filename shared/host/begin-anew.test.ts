@@ -19,7 +19,7 @@ describe.runIf(process.platform === 'linux')('a service that begins twice', () =
       script,
       `import { beginAnew } from ${JSON.stringify(module)}
       console.log(process.pid, process.env.MALLOC_ARENA_MAX ?? 'unset', process.execArgv.join(' '), process.argv.slice(2).join(' '))
-      beginAnew()
+      beginAnew({ oneWorker: process.argv[2] === 'serve' })
       process.send?.('told')
       if (process.permission) console.log('goes on')
       `,
@@ -39,6 +39,12 @@ describe.runIf(process.platform === 'linux')('a service that begins twice', () =
       `${pid} unset --no-warnings serve a b`,
       `${pid} 1 --no-warnings${POOL} serve a b`,
     ])
+  })
+
+  it('keeps the threads of the engine where nobody asked for one', () => {
+    const { stdout } = spawnSync(process.execPath, [script, 'other'], { encoding: 'utf8', env: { PATH: '' } })
+    expect(stdout).not.toContain('pool')
+    expect(stdout.trim().split('\n')).toHaveLength(2)
   })
 
   it('leaves what the operator has set', () => {
