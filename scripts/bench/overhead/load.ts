@@ -48,9 +48,9 @@ function call(agent: Agent, { origin, headers = [] }: Hop, payload: string): Pro
 }
 
 /** Requests per second over `connections` connections, each sending its next call when the last one ended. */
-export async function throughput(hop: Hop, calls: number, connections = 32): Promise<number> {
+export async function throughput(hop: Hop, calls: number, { connections = 32, stream = false } = {}): Promise<number> {
   const agent = new Agent({ connections, pipelining: 1 })
-  const payload = body(false)
+  const payload = body(stream)
   let left = calls
   const started = performance.now()
   await Promise.all(
