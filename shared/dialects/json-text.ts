@@ -39,8 +39,8 @@ export function tryParseJson(body: Uint8Array | string): Json | undefined {
 const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /**
- * The same value where nobody will ask for the text of its parts, by the reader of the engine, which takes a tenth of the time; undefined
- * for a body that parseJson does not read either, and for one so full of brackets that it would have to be asked about their depth.
+ * The same value where nobody will ask for the text of its parts: by the reader of the engine, which takes a tenth of the time, unless
+ * there are so many brackets that their depth has to be looked at.
  */
 export function tryParsePlain(body: Uint8Array): Json | undefined {
   let text: string
@@ -49,7 +49,7 @@ export function tryParsePlain(body: Uint8Array): Json | undefined {
   } catch {
     return undefined
   }
-  return mayBeDeep(text) ? undefined : tryParse(text)
+  return mayBeDeep(text) ? tryParseJson(body) : tryParse(text)
 }
 
 function mayBeDeep(text: string): boolean {

@@ -1,6 +1,6 @@
 import { decoding, fail, Undecodable, upstreamFailed } from '../accumulator.ts'
 import type { Decoded } from '../candidate.ts'
-import { tryParseJson, tryParsePlain } from '../json-text.ts'
+import { tryParsePlain } from '../json-text.ts'
 import { isArray, isObject } from '../json-value.ts'
 import { errorIn } from '../upstream-error.ts'
 import { chatCandidate } from './answer.ts'
@@ -9,7 +9,7 @@ import { chatCandidate } from './answer.ts'
 export function decodeChat(body: Uint8Array): Decoded {
   return decoding(() => {
     if (body.length === 0) fail('empty', 'the body is empty')
-    const completion = tryParsePlain(body) ?? tryParseJson(body)
+    const completion = tryParsePlain(body)
     if (completion === undefined) fail('not_json', 'the body is not JSON')
     const error = errorIn(completion)
     if (error !== null) throw new Undecodable(upstreamFailed(error))
