@@ -6,6 +6,9 @@ import type { KeepingPlace } from './receipt-messages.ts'
 import { readSigningKey } from './signing-key.ts'
 import { openSpillFile } from './spill-file.ts'
 
+/** Whoever writes beside the receipts meets a sync of 8 MiB now and then instead of one of 32. */
+export const RECEIPT_LOG_PAGES = 1000
+
 /** Everything beside the database that receipts are kept with: the key, the spill file, the copies of checkpoints. */
 export async function openKeeping(place: KeepingPlace): Promise<{ keeping: Keeping; close(): Promise<void> }> {
   const { durable, holder, anchorFile } = place
@@ -26,7 +29,7 @@ export async function openKeeping(place: KeepingPlace): Promise<{ keeping: Keepi
   }
 }
 
-function fileSink(file: string): LineSink {
+export function fileSink(file: string): LineSink {
   return { name: file, append: line => appendFile(file, line.endsWith('\n') ? line : line + '\n', { mode: 0o600 }) }
 }
 

@@ -10,7 +10,7 @@ import { metricsRelay } from '../metrics/metrics-relay.ts'
 import { unpackCalls } from '../observe/packed-calls.ts'
 import type { RecordSettings } from '../observe/record-maker.ts'
 import { type KeptHere, keepHere } from '../receipts.ts'
-import { openKeeping } from './keeping.ts'
+import { openKeeping, RECEIPT_LOG_PAGES } from './keeping.ts'
 import type { FromThread, Question, ThreadReport, ToThread } from './receipt-messages.ts'
 import { obeyWrite, type WriteNews, type WriteOrder } from './thread-writes.ts'
 
@@ -45,8 +45,7 @@ type Begin = Extract<ToThread, { begin: unknown }>['begin']
 
 async function begin({ store, settings, salt, ...place }: Begin, say: (message: FromThread) => void, end: () => void) {
   const db = await openDb(place.address, {
-    // Whoever writes beside it meets a sync of 8 MiB now and then instead of one of 32.
-    checkpointPages: 1000,
+    checkpointPages: RECEIPT_LOG_PAGES,
     synchronous: place.durable ? 'full' : 'normal',
     ...(place.token && { token: place.token }),
   })

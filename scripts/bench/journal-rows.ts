@@ -40,11 +40,14 @@ export function journalRow({ run, id }: { run: number; id: string }, seq: number
 }
 
 /** A database file on the project's disk: the system's temporary folder may be memory, where a sync costs nothing. */
-export async function benchDb(synchronous: 'full' | 'normal'): Promise<{ db: Db; close: () => Promise<void> }> {
+export async function benchDb(
+  synchronous: 'full' | 'normal',
+  checkpointPages?: number,
+): Promise<{ db: Db; close: () => Promise<void> }> {
   const cache = new URL('../../node_modules/.cache/waybill/', import.meta.url).pathname
   await mkdir(cache, { recursive: true })
   const folder = await mkdtemp(join(cache, 'bench-'))
-  const db = await openDb(join(folder, 'bench.db'), { synchronous })
+  const db = await openDb(join(folder, 'bench.db'), { synchronous, checkpointPages })
   return {
     db,
     async close() {

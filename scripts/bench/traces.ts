@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { fileSink, RECEIPT_LOG_PAGES } from '../../router/host/keeping.ts'
 import { routerSteps } from '../../router/schema/steps.ts'
 import { type ChainHead, sealedRun, traceText } from '../../router/traces/canonical-trace.ts'
 import { insertBatch } from '../../router/traces/insert-batch.ts'
@@ -24,7 +25,7 @@ const throughWriter = 'through the writer'
 
 export const tracesBench: Bench = {
   title: 'Trace records',
-  about: `Records of about 1.9 kB (one attempt, one gate; the seven hashes alone are 0.5 kB) into a WAL file, synchronous=NORMAL, batches of 256, with checkpoints, all indexes and ${sessions} sessions in turn. "sealing alone" is the canonical form, the chain and the columns without a store.`,
+  about: `Records of about 1.9 kB (one attempt, one gate; the seven hashes alone are 0.5 kB) into a WAL file, synchronous=NORMAL, batches of 256, with checkpoints and their copies in a file, as the receipt thread writes them, all indexes and ${sessions} sessions in turn. "sealing alone" is the canonical form, the chain and the columns without a store.`,
   unit: 'records/s',
   rounds: 5,
   expectations: [
@@ -37,7 +38,7 @@ export const tracesBench: Bench = {
     { says: 'memory of that, over the first tenth', value: ({ figures }) => figure(figures, 'grown'), atMost: 100 },
   ],
   async prepare() {
-    const { db, close } = await benchDb('normal')
+    const { db, close } = await benchDb('normal', RECEIPT_LOG_PAGES)
     const path = await fileOf(db)
     await migrate(db, 'router', routerSteps)
     const key = await signer(new Uint8Array(32).fill(1))
@@ -49,6 +50,7 @@ export const tracesBench: Bench = {
       mode: 'best-effort',
       sha256: nativeSha256,
       signer: key,
+      sinks: [fileSink(`${path}.checkpoints.jsonl`)],
     })
     return {
       variants: [
