@@ -2,12 +2,13 @@ import { formatUsd, sumNano } from '../../shared/money/money.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { type RouterErrorCase, routerErrors } from '../../shared/wire/router/error-cases.ts'
 import { responseHeaders } from '../../shared/wire/router/headers.ts'
-import type { Policy, UnsealedTrace } from '../../shared/wire/router/trace.ts'
+import type { Policy } from '../../shared/wire/router/trace.ts'
 import type { AnswerCache } from '../cache/answer-cache.ts'
 import { cacheKey } from '../cache/cache-key.ts'
 import type { Rung } from '../config/routing-config.ts'
 import type { Lesson } from '../learning/experience.ts'
 import { decidedOn, type Hashing } from '../receipt/request-part.ts'
+import type { Unhashed } from '../receipt/unhashed.ts'
 import type { Shadows } from '../shadow/shadows.ts'
 import { type HeaderList, TransportError } from '../upstream/transport.ts'
 import { type AnsweredCall, ranOut } from './call.ts'
@@ -30,7 +31,7 @@ export interface EnforceDeps extends PlanDeps, Omit<CascadeDeps, 'readKey' | 'br
   /** Takes back what was called wrong in another process, before an answer is given again. */
   hearReports: () => Promise<void>
   /** Takes the making of the receipt; resolves when the response may end. */
-  record: (make: () => UnsealedTrace) => Promise<void>
+  record: (make: () => Unhashed) => Promise<void>
 }
 
 export type EnforceInput = Omit<PlanInput, 'sessionId' | 'features'> & { arrivedAt: Date; arrived: number }
@@ -223,7 +224,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
       },
       times: { arrived: input.arrived, done: clock.monotonic() },
     }
-    await deps.record(() => cascadeRecord(log, deps.hashing))
+    await deps.record(() => cascadeRecord(log))
   }
 
   const { keepaliveAfterMs: afterMs, keepaliveEveryMs: everyMs } = config.stream

@@ -25,7 +25,8 @@ export type RequestPart = Omit<UnsealedTrace['request'], 'body_sha256_out'> & { 
 
 /** What a receipt says about the request: hashes, counts and names, never a word of it (router contract §1.1). */
 export function requestPart(request: InboundRequest, hashing: Hashing): RequestPart {
-  return { ...decidedOn(request, hashing), ...identified(request, hashing) }
+  const { api, body, facts } = request
+  return { ...decidedOn(request, hashing), api, ...bodyHashes({ body, prompt: promptOf(facts) }, hashing) }
 }
 
 /** The part that a decision reads. */
@@ -44,15 +45,24 @@ export function decidedOn(
   }
 }
 
-/** The part that only the receipt holds, and which is made with it. */
-export function identified(
-  { api, body, facts }: Omit<InboundRequest, 'headers'>,
+/** A body, and which of its bytes are the prompt. */
+export interface Prompted {
+  body: Uint8Array
+  /** In the order of the body; undefined where it did not parse: then all of it. */
+  prompt: readonly Span[] | undefined
+}
+
+export function promptOf(facts: RequestFacts | undefined): readonly Span[] | undefined {
+  return facts && [facts.system, facts.messages].filter(one => one !== undefined).sort((a, b) => a.start - b.start)
+}
+
+/** What only the receipt holds of a body: no decision waits for it. */
+export function bodyHashes(
+  { body, prompt }: Prompted,
   hashing: Hashing,
-): Pick<RequestPart, 'api' | 'prompt_hash' | 'body_sha256_in'> {
-  const inOrder = [facts?.system, facts?.messages].filter(one => one !== undefined).sort((a, b) => a.start - b.start)
+): Pick<RequestPart, 'prompt_hash' | 'body_sha256_in'> {
   return {
-    api,
-    prompt_hash: saltedHash(hashing, 'prompt', facts ? parts(body, ...inOrder) : [body]),
+    prompt_hash: saltedHash(hashing, 'prompt', prompt ? parts(body, ...prompt) : [body]),
     body_sha256_in: bodyHash(hashing, body),
   }
 }
