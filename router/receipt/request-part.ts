@@ -77,15 +77,22 @@ export function bodyHash(hashing: Hashing, body: Uint8Array): string {
 
 const LABELS = { prompt: utf8('prompt\0'), body: utf8('body\0'), session: utf8('session\0') }
 
-// One buffer for all: what is hashed here is hashed before the next one is put together.
-const scratch = new Uint8Array(64 * 1024)
+// One buffer for all: what is hashed here is hashed before the next one is put together. A very large body leaves no large buffer behind.
+const MOST_KEPT = 1024 * 1024
+let scratch = new Uint8Array(64 * 1024)
+
+function roomFor(size: number): Uint8Array {
+  if (size <= scratch.length) return scratch
+  const made = new Uint8Array(Math.max(size, Math.min(2 * size, MOST_KEPT)))
+  if (made.length <= MOST_KEPT) scratch = made
+  return made
+}
 
 function saltedHash({ sha256, salt }: Hashing, purpose: keyof typeof LABELS, parts: readonly Uint8Array[]): string {
   const label = LABELS[purpose]
   let size = salt.length + label.length
   for (const part of parts) size += part.length
-  // A large body does not leave a large buffer behind.
-  const bytes = size <= scratch.length ? scratch : new Uint8Array(size)
+  const bytes = roomFor(size)
   bytes.set(salt)
   bytes.set(label, salt.length)
   let at = salt.length + label.length
