@@ -20,11 +20,13 @@ import { type PlanDeps, type PlanInput, planCascade } from './plan.ts'
 import { type CascadeLog, cascadeRecord, type Tried } from './receipt.ts'
 import { type Answer, type Flowing, type Outcome, respond } from './respond.ts'
 import { type ServeOptions, serveAnswer, serveRefusal, streamHeaders } from './serve.ts'
+import type { Sessions } from './sessions.ts'
 import { askTop } from './shadow-call.ts'
 
 export interface EnforceDeps extends PlanDeps, Omit<CascadeDeps, 'readKey' | 'breakers'> {
   clock: Clock
   hashing: Hashing
+  sessions: Sessions
   outHeaders: boolean
   shadows: Shadows
   answers: AnswerCache<Tried & { call: AnsweredCall }>
@@ -34,7 +36,7 @@ export interface EnforceDeps extends PlanDeps, Omit<CascadeDeps, 'readKey' | 'br
   record: (make: () => Unhashed) => Promise<void>
 }
 
-export type EnforceInput = Omit<PlanInput, 'sessionId' | 'features'> & { arrivedAt: Date; arrived: number }
+export type EnforceInput = Omit<PlanInput, 'sessionId' | 'session' | 'features'> & { arrivedAt: Date; arrived: number }
 
 /** Serves one request by the cascade and leaves its receipt. `stop` is aborted by the host when the client is gone, and here when the time is over. */
 export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: AbortController): Promise<Answer> {
@@ -67,7 +69,8 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
   async function decide(): Promise<Outcome> {
     const request = decidedOn(inbound, deps.hashing)
     const { session_id: sessionId, features } = request
-    const planned = planCascade({ ...input, sessionId, features }, deps)
+    const session = deps.sessions(input.tenantId, route.fingerprint, sessionId)
+    const planned = planCascade({ ...input, sessionId, session: session.find(), features }, deps)
     if (!planned.ok) {
       await leave(
         request,
@@ -94,7 +97,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
     const made = toOutcome(result, options)
     if (result.end.kind === 'answer' && !kept) {
       const { rung, tokens } = result.end.served
-      deps.sessions.served(input.tenantId, route.fingerprint, sessionId, rung.rung, tokens?.cache_read)
+      session.served(rung.rung, tokens?.cache_read)
     }
     sampled(planned.plan, result, calling)
     const { algorithm, discount } = config.learning
@@ -212,7 +215,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
       arrivedAt: input.arrivedAt,
       routeIx: route.ix,
       topRung: route.ladder.at(-1)!,
-      ratios: deps.shadows.ratios(input.tenantId, route.fingerprint),
+      ratios: () => deps.shadows.ratios(input.tenantId, route.fingerprint),
       inbound,
       request,
       policy,

@@ -35,7 +35,7 @@ export interface CascadeLog {
   routeIx: number
   topRung: Rung
   /** What the top rung takes for a served token, once it was measured. */
-  ratios: Ratios | undefined
+  ratios: () => Ratios | undefined
   inbound: Inbound
   request: Pick<RequestPart, 'features' | 'session_id'>
   policy: Policy
@@ -110,7 +110,7 @@ function final({ inbound, tried, end, topRung, ratios, times, busy }: CascadeLog
   const served = made(end)
   // What was kept cost nothing and saves nothing: counting it would inflate the savings.
   const baseline = baselineCost(served, topRung)
-  const calibrated = ratios && calibratedBaseline(served, topRung, ratios)
+  const calibrated = calibratedBaseline(served, topRung, ratios())
   const candidate = end.served?.call.kind === 'answered' ? end.served.call.candidate : undefined
   const requestId = (served ?? tried.at(-1))?.call.upstreamRequestId
   const clientId = headerValue(inbound.headers, 'x-request-id')
@@ -148,7 +148,8 @@ function baselineCost(served: Tried | undefined, top: Rung): NanoUsd | null {
   return top.price === null || served.tokens === null ? null : attemptCost(top.price, served.tokens)
 }
 
-function calibratedBaseline(served: Tried | undefined, top: Rung, ratios: Ratios): NanoUsd | undefined {
+function calibratedBaseline(served: Tried | undefined, top: Rung, ratios: Ratios | undefined): NanoUsd | undefined {
+  if (ratios === undefined) return undefined
   if (served === undefined || served.tokens === null || top.price === null) return undefined
   return calibratedCost(top.price, served.tokens, ratios)
 }
