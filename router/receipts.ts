@@ -14,6 +14,7 @@ import type { Observation } from './observe/observation.ts'
 import { type RecordSettings, recordMaker } from './observe/record-maker.ts'
 import { recorder } from './observe/recorder.ts'
 import type { Hashing } from './receipt/request-part.ts'
+import { hashed, type Unhashed } from './receipt/unhashed.ts'
 import type { LineSink } from './traces/checkpointer.ts'
 import { publishKey } from './traces/keys.ts'
 import { retention } from './traces/retention.ts'
@@ -50,7 +51,7 @@ export interface ReceiptsDeps {
 export interface Receipts {
   observed: (one: Observation) => void
   /** Makes the receipt after the answer has gone; in durable mode the answer waits until it is kept. */
-  record(make: () => UnsealedTrace): Promise<void>
+  record(make: () => Unhashed): Promise<void>
   /** How the writer is, once it has begun. */
   status(): Promise<WriterStatus>
   /** A record that is not in the store yet; without a tenant, of any. */
@@ -128,14 +129,14 @@ export function keepHere(deps: ReceiptsDeps): KeptHere {
     take,
     async record(make) {
       if (durable) {
-        const trace = make()
+        const trace = hashed(make(), deps.hashing)
         take(trace)
         await writer.recorded(trace.trace_id)
         return
       }
       setTimeout(() => {
         try {
-          take(make())
+          take(hashed(make(), deps.hashing))
         } catch (error) {
           log.error('a call could not be recorded', { error })
         }

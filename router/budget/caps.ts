@@ -18,3 +18,18 @@ export function capsFor(config: RoutingConfig, route: Route, tenantId: string, o
     tenant_day: smallest(budget => budget.perTenantDay),
   }
 }
+
+const capped = new WeakMap<RoutingConfig, boolean>()
+
+/** Whether a config caps anything for anybody. Accounts are shared, so a call without a cap counts in another one's. */
+export function hasCaps(config: RoutingConfig): boolean {
+  let known = capped.get(config)
+  if (known === undefined) {
+    const budgets = [config.budget, ...config.routes.map(({ budget }) => budget), ...Object.values(config.tenants)]
+    known = budgets.some(
+      budget => (budget?.perRequest ?? budget?.perSession ?? budget?.perDay ?? budget?.perTenantDay ?? null) !== null,
+    )
+    capped.set(config, known)
+  }
+  return known
+}

@@ -75,25 +75,22 @@ export function budgetLedger(now: () => Date, spent: () => void = () => undefine
     }
   }
 
-  function keys({ tenantId, sessionId }: Spender, at: Date): Record<Exclude<BudgetScope, 'request'>, string> {
-    const day = at.toISOString().slice(0, 10)
-    return { session: `session/${tenantId}/${sessionId}`, day: `day/${day}`, tenant_day: `tenant/${tenantId}/${day}` }
-  }
+  const daysAt = dayKeys()
 
   return {
     /** The account of one request; its own cap covers all of its calls. */
-    open(spender: Spender, caps: Caps) {
+    open({ tenantId, sessionId }: Spender, caps: Caps) {
       const own = { spent: 0, reserved: 0 }
+      const session = `session/${tenantId}/${sessionId}`
       return {
         reserve(bound: NanoUsd): Reservation | BudgetRefusal {
-          const at = now()
-          const named = keys(spender, at)
-          const of = (key: string) => total(key, at.getTime())
+          const at = now().getTime()
+          const { day, tenantDay } = daysAt(at, tenantId)
           const accounts: [BudgetScope, { spent: NanoUsd; reserved: NanoUsd }][] = [
             ['request', own],
-            ['session', of(named.session)],
-            ['day', of(named.day)],
-            ['tenant_day', of(named.tenant_day)],
+            ['session', total(session, at)],
+            ['day', total(day, at)],
+            ['tenant_day', total(tenantDay, at)],
           ]
           for (const [scope, { spent, reserved }] of accounts) {
             const limit = caps[scope]
@@ -112,7 +109,7 @@ export function budgetLedger(now: () => Date, spent: () => void = () => undefine
                 account.spent += cost
               }
               if (cost === 0) return
-              for (const key of Object.values(named)) unsaved.set(key, (unsaved.get(key) ?? 0) + cost)
+              for (const key of [session, day, tenantDay]) unsaved.set(key, (unsaved.get(key) ?? 0) + cost)
               spent()
             },
           }
@@ -141,5 +138,32 @@ export function budgetLedger(now: () => Date, spent: () => void = () => undefine
     returnUnsaved(rows: readonly SpentRow[]): void {
       for (const { key, spent } of rows) unsaved.set(key, (unsaved.get(key) ?? 0) + spent)
     },
+  }
+}
+
+const DAY_MS = 86_400_000
+/** Tenants come from a config, which may change during a day. */
+const MAX_TENANTS = 1000
+
+/** The keys of a UTC day, each made once: a date in words costs more than all that is done with it. */
+function dayKeys(): (at: number, tenantId: string) => { day: string; tenantDay: string } {
+  let of = Number.NaN
+  let date = ''
+  let day = ''
+  const tenants = new Map<string, string>()
+  return (at, tenantId) => {
+    const today = Math.floor(at / DAY_MS)
+    if (today !== of || tenants.size >= MAX_TENANTS) {
+      of = today
+      date = new Date(at).toISOString().slice(0, 10)
+      day = `day/${date}`
+      tenants.clear()
+    }
+    let tenantDay = tenants.get(tenantId)
+    if (tenantDay === undefined) {
+      tenantDay = `tenant/${tenantId}/${date}`
+      tenants.set(tenantId, tenantDay)
+    }
+    return { day, tenantDay }
   }
 }

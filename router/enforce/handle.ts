@@ -2,12 +2,13 @@ import { formatUsd, sumNano } from '../../shared/money/money.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { type RouterErrorCase, routerErrors } from '../../shared/wire/router/error-cases.ts'
 import { responseHeaders } from '../../shared/wire/router/headers.ts'
-import type { Policy, UnsealedTrace } from '../../shared/wire/router/trace.ts'
+import type { Policy } from '../../shared/wire/router/trace.ts'
 import type { AnswerCache } from '../cache/answer-cache.ts'
 import { cacheKey } from '../cache/cache-key.ts'
 import type { Rung } from '../config/routing-config.ts'
 import type { Lesson } from '../learning/experience.ts'
 import { decidedOn, type Hashing } from '../receipt/request-part.ts'
+import type { Unhashed } from '../receipt/unhashed.ts'
 import type { Shadows } from '../shadow/shadows.ts'
 import { type HeaderList, TransportError } from '../upstream/transport.ts'
 import { type AnsweredCall, ranOut } from './call.ts'
@@ -19,21 +20,23 @@ import { type PlanDeps, type PlanInput, planCascade } from './plan.ts'
 import { type CascadeLog, cascadeRecord, type Tried } from './receipt.ts'
 import { type Answer, type Flowing, type Outcome, respond } from './respond.ts'
 import { type ServeOptions, serveAnswer, serveRefusal, streamHeaders } from './serve.ts'
+import type { Sessions } from './sessions.ts'
 import { askTop } from './shadow-call.ts'
 
 export interface EnforceDeps extends PlanDeps, Omit<CascadeDeps, 'readKey' | 'breakers'> {
   clock: Clock
   hashing: Hashing
+  sessions: Sessions
   outHeaders: boolean
   shadows: Shadows
   answers: AnswerCache<Tried & { call: AnsweredCall }>
   /** Takes back what was called wrong in another process, before an answer is given again. */
   hearReports: () => Promise<void>
   /** Takes the making of the receipt; resolves when the response may end. */
-  record: (make: () => UnsealedTrace) => Promise<void>
+  record: (make: () => Unhashed) => Promise<void>
 }
 
-export type EnforceInput = Omit<PlanInput, 'sessionId' | 'features'> & { arrivedAt: Date; arrived: number }
+export type EnforceInput = Omit<PlanInput, 'sessionId' | 'session' | 'features'> & { arrivedAt: Date; arrived: number }
 
 /** Serves one request by the cascade and leaves its receipt. `stop` is aborted by the host when the client is gone, and here when the time is over. */
 export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: AbortController): Promise<Answer> {
@@ -66,7 +69,8 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
   async function decide(): Promise<Outcome> {
     const request = decidedOn(inbound, deps.hashing)
     const { session_id: sessionId, features } = request
-    const planned = planCascade({ ...input, sessionId, features }, deps)
+    const session = deps.sessions(input.tenantId, route.fingerprint, sessionId)
+    const planned = planCascade({ ...input, sessionId, session: session.find(), features }, deps)
     if (!planned.ok) {
       await leave(
         request,
@@ -93,7 +97,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
     const made = toOutcome(result, options)
     if (result.end.kind === 'answer' && !kept) {
       const { rung, tokens } = result.end.served
-      deps.sessions.served(input.tenantId, route.fingerprint, sessionId, rung.rung, tokens?.cache_read)
+      session.served(rung.rung, tokens?.cache_read)
     }
     sampled(planned.plan, result, calling)
     const { algorithm, discount } = config.learning
@@ -211,7 +215,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
       arrivedAt: input.arrivedAt,
       routeIx: route.ix,
       topRung: route.ladder.at(-1)!,
-      ratios: deps.shadows.ratios(input.tenantId, route.fingerprint),
+      ratios: () => deps.shadows.ratios(input.tenantId, route.fingerprint),
       inbound,
       request,
       policy,
@@ -223,7 +227,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
       },
       times: { arrived: input.arrived, done: clock.monotonic() },
     }
-    await deps.record(() => cascadeRecord(log, deps.hashing))
+    await deps.record(() => cascadeRecord(log))
   }
 
   const { keepaliveAfterMs: afterMs, keepaliveEveryMs: everyMs } = config.stream

@@ -3,7 +3,7 @@ import { utf8 } from '../../shared/sign/bytes.ts'
 import { type Sha256, sha256Hex } from '../../shared/sign/sha256.ts'
 import type { Profile } from '../../shared/wire/router/conventions.ts'
 import type { Features, Policy } from '../../shared/wire/router/trace.ts'
-import { capsFor } from '../budget/caps.ts'
+import { capsFor, hasCaps } from '../budget/caps.ts'
 import type { BudgetLedger } from '../budget/ledger.ts'
 import { type Credential, credentialFor } from '../config/credential.ts'
 import type { Model } from '../config/model.ts'
@@ -14,11 +14,10 @@ import type { Breakers } from '../policy/breakers.ts'
 import { boundFactors } from '../policy/cost-bound.ts'
 import { type Eligibility, eligibleRungs, emptyBecause, estimateInputTokens } from '../policy/eligible.ts'
 import { resolveKnobs, serveThreshold } from '../policy/knobs.ts'
-import { type Start, startRung } from '../policy/start-rung.ts'
+import { type Session, type Start, startRung } from '../policy/start-rung.ts'
 import { headerValue } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
 import type { CascadePlan } from './cascade-plan.ts'
-import type { Sessions } from './sessions.ts'
 import { type Inbound, rungBody } from './upstream-request.ts'
 
 export interface PlanDeps {
@@ -26,7 +25,6 @@ export interface PlanDeps {
   gates: ReadonlyMap<string, Gate>
   ledger: BudgetLedger
   breakers: Breakers
-  sessions: Sessions
   learner: Learner
   /** What calibration says about a route of a tenant. */
   calibrated: (tenantId: string, route: Route) => { threshold: number | null; lost: boolean }
@@ -38,6 +36,8 @@ export interface PlanInput {
   traceId: string
   tenantId: string
   sessionId: string
+  /** What is remembered of it on this route. */
+  session: Session | undefined
   inbound: Inbound
   features: Features
   route: Route
@@ -71,8 +71,7 @@ export function planCascade(input: PlanInput, deps: PlanDeps): Planned {
     },
     credential,
   })
-  const session = deps.sessions.find(tenantId, route.fingerprint, input.sessionId)
-  const { traceId, features } = input
+  const { traceId, features, session } = input
   const start = startRung({
     route,
     knobs,
@@ -125,7 +124,8 @@ export function planCascade(input: PlanInput, deps: PlanDeps): Planned {
     credential,
     fingerprint,
     account: deps.ledger.open({ tenantId, sessionId: input.sessionId }, capsFor(config, route, tenantId, own)),
-    boundFactors: boundFactors(config.tenants[tenantId], route.budget, config.budget),
+    boundFactors:
+      own === null && !hasCaps(config) ? null : boundFactors(config.tenants[tenantId], route.budget, config.budget),
   }
   return { ok: true, plan, policy, eligibility }
 }

@@ -28,7 +28,8 @@ export interface PricedCallDeps {
 /** On whose account and by whose key a request calls models. */
 export interface Payer {
   account: ReturnType<BudgetLedger['open']>
-  boundFactors: BoundFactors
+  /** Null where nothing has a cap: then nothing need be reserved. */
+  boundFactors: BoundFactors | null
   credential: (model: Model) => Credential
   /** Whose key is refused or limited; a fingerprint, never the key. */
   fingerprint: (model: Model) => string
@@ -58,7 +59,9 @@ export async function pricedCall(
   signal: AbortSignal,
 ): Promise<PricedCall> {
   const bound =
-    model.price === null ? 0 : costBound(model.price, tokenBound({ ...size, bodyBytes: body.length }, boundFactors))
+    model.price === null || boundFactors === null
+      ? 0
+      : costBound(model.price, tokenBound({ ...size, bodyBytes: body.length }, boundFactors))
   const reserved = account.reserve(bound)
   if (!reserved.ok) {
     deps.budgetRefused(reserved.scope)

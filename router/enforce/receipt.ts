@@ -1,17 +1,10 @@
 import type { Tokens } from '../../shared/dialects/candidate.ts'
 import { type NanoUsd, sumNano, toUsd } from '../../shared/money/money.ts'
 import { attemptCost } from '../../shared/prices/price.ts'
-import type {
-  Attempt,
-  Cause,
-  ErrorClass,
-  Final,
-  GateResult,
-  Policy,
-  UnsealedTrace,
-} from '../../shared/wire/router/trace.ts'
+import type { Attempt, Cause, ErrorClass, Final, GateResult, Policy } from '../../shared/wire/router/trace.ts'
 import type { Rung } from '../config/routing-config.ts'
-import { bodyHash, type Hashing, identified, type RequestPart } from '../receipt/request-part.ts'
+import { promptOf, type RequestPart } from '../receipt/request-part.ts'
+import type { Unhashed } from '../receipt/unhashed.ts'
 import { calibratedCost, type Ratios } from '../shadow/shadow-book.ts'
 import { headerValue } from '../upstream/headers.ts'
 import type { CallResult } from './call.ts'
@@ -42,7 +35,7 @@ export interface CascadeLog {
   routeIx: number
   topRung: Rung
   /** What the top rung takes for a served token, once it was measured. */
-  ratios: Ratios | undefined
+  ratios: () => Ratios | undefined
   inbound: Inbound
   request: Pick<RequestPart, 'features' | 'session_id'>
   policy: Policy
@@ -56,12 +49,17 @@ export interface CascadeLog {
   busy: readonly (readonly [start: number, end: number])[]
 }
 
-/** The receipt of a cascade (router contract §1.1). */
-export function cascadeRecord(log: CascadeLog, hashing: Hashing): UnsealedTrace {
+/** The receipt of a cascade (router contract §1.1), with what is still to be hashed for it. */
+export function cascadeRecord(log: CascadeLog): Unhashed {
   const { tried, end, inbound } = log
+  const { body, facts } = inbound
+  const last = made(end) ?? tried.at(-1)
+  return { record: recordOf(log), body, prompt: promptOf(facts), sent: last?.sent ?? null }
+}
+
+function recordOf(log: CascadeLog): Unhashed['record'] {
+  const { tried, inbound } = log
   const { session_id, features } = log.request
-  const hashes = identified({ ...inbound, api: inbound.dialect }, hashing)
-  const sent = made(end) ?? tried.at(-1)
   return {
     v: 1,
     trace_id: log.traceId,
@@ -70,7 +68,7 @@ export function cascadeRecord(log: CascadeLog, hashing: Hashing): UnsealedTrace 
     session_id,
     mode: 'enforce',
     route_ix: log.routeIx,
-    request: { ...hashes, features, body_sha256_out: sent ? bodyHash(hashing, sent.sent) : null },
+    request: { api: inbound.dialect, features },
     policy: log.policy,
     attempts: tried.map(one => attempt(one, log.storeReasons)),
     final: final(log),
@@ -112,7 +110,7 @@ function final({ inbound, tried, end, topRung, ratios, times, busy }: CascadeLog
   const served = made(end)
   // What was kept cost nothing and saves nothing: counting it would inflate the savings.
   const baseline = baselineCost(served, topRung)
-  const calibrated = ratios && calibratedBaseline(served, topRung, ratios)
+  const calibrated = calibratedBaseline(served, topRung, ratios())
   const candidate = end.served?.call.kind === 'answered' ? end.served.call.candidate : undefined
   const requestId = (served ?? tried.at(-1))?.call.upstreamRequestId
   const clientId = headerValue(inbound.headers, 'x-request-id')
@@ -150,7 +148,8 @@ function baselineCost(served: Tried | undefined, top: Rung): NanoUsd | null {
   return top.price === null || served.tokens === null ? null : attemptCost(top.price, served.tokens)
 }
 
-function calibratedBaseline(served: Tried | undefined, top: Rung, ratios: Ratios): NanoUsd | undefined {
+function calibratedBaseline(served: Tried | undefined, top: Rung, ratios: Ratios | undefined): NanoUsd | undefined {
+  if (ratios === undefined) return undefined
   if (served === undefined || served.tokens === null || top.price === null) return undefined
   return calibratedCost(top.price, served.tokens, ratios)
 }

@@ -53,7 +53,7 @@ export function serveAnswer(answered: AnsweredCall, options: ServeOptions): Serv
 /** An upstream's own refusal: as it came on the same dialect, else in the client's words with its status and message. */
 export function serveRefusal(refused: RefusedCall, from: DialectName, { dialect, traceId }: ServeOptions): Served {
   if (from === dialect && refused.headers.length > 0) {
-    const kept = toClient(refused.headers).filter(([name]) => name.toLowerCase() !== 'content-length')
+    const kept = toClient(refused.headers, name => name !== 'content-length')
     kept.push(['content-length', String(refused.body.length)])
     return { status: refused.status, headers: kept, pieces: [refused.body] }
   }
@@ -76,5 +76,4 @@ export function streamHeaders(upstream: HeaderList): HeaderList {
   ]
 }
 
-const ownOf = (upstream: HeaderList): HeaderList =>
-  toClient(upstream).filter(([name]) => !BODY_HEADERS.has(name.toLowerCase()))
+const ownOf = (upstream: HeaderList): HeaderList => toClient(upstream, name => !BODY_HEADERS.has(name))

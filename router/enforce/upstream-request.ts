@@ -117,8 +117,7 @@ export function upstreamHeaders(
   // Cloud hosts read version and betas from the body.
   const own = provider.dialect === dialect && cloudHost(provider) !== 'sigv4'
   const foreign = own ? undefined : FOREIGN[dialect]
-  const sent = toUpstream(headers).filter(([name]) => {
-    const low = name.toLowerCase()
+  const sent = toUpstream(headers, low => {
     if (credential === 'passthrough' && (low === 'authorization' || low === 'x-api-key')) return true
     // A key makes the upstream answer a second attempt with the first one's answer.
     if (REPLACED.has(low) || (low === 'idempotency-key' && !first)) return false
@@ -134,7 +133,7 @@ function withProviders(sent: HeaderList, provider: Provider, key: string | undef
     sent.push(['anthropic-version', '2023-06-01'])
   }
   if (key !== undefined) sent.push(authHeader(provider, key))
-  for (const [name, value] of Object.entries(provider.headers)) sent.push([name, value])
+  for (const name in provider.headers) sent.push([name, provider.headers[name]!])
   return sent
 }
 

@@ -6,13 +6,14 @@ import { decideCall, readsBody } from '../inbound/decide-call.ts'
 import type { InboundDeps } from '../inbound/deps.ts'
 import { type Observation, observation } from '../observe/observation.ts'
 import type { ObservedEnd } from '../observe/record.ts'
-import { findTooLarge, unreachable, watched } from '../observe/relay.ts'
+import { findTooLarge, tooLarge, unreachable } from '../observe/relay.ts'
 import { targetOf } from '../observe/target.ts'
 import { headerValue, toClient, toUpstream } from '../upstream/headers.ts'
 import { TransportError } from '../upstream/transport.ts'
 import { joinUpstream } from '../upstream/url.ts'
 import { directEnforce, refuseDirect } from './direct-enforce.ts'
 import { collect, type Exchange } from './exchange.ts'
+import { incomingBody } from './incoming-body.ts'
 import { pairs, placeOf, toTransportError } from './undici-transport.ts'
 
 export interface DirectRelayDeps extends Omit<InboundDeps, 'transport' | 'cut'> {
@@ -146,10 +147,10 @@ function passing(
         if (over) return
         const known = toTransportError(error, NEVER)
         end(known instanceof TransportError && known.timeout !== undefined ? 'timeout' : 'transport')
-        const tooLarge = findTooLarge(error)
+        const oversize = findTooLarge(error)
         if (response.headersSent) response.destroy()
-        else if (tooLarge)
-          refuse(response, to.dialect, traceId, [...own, 'connection', 'close'], 'too_large', tooLarge.message)
+        else if (oversize)
+          refuse(response, to.dialect, traceId, [...own, 'connection', 'close'], 'too_large', oversize.message)
         else refuse(response, to.dialect, traceId, own, 'upstream', unreachable(to.dialect))
       },
     })
@@ -157,8 +158,26 @@ function passing(
 }
 
 function bodyOf(body: Buffer | IncomingMessage, observed: Observation | undefined, { maxBodyBytes }: DirectRelayDeps) {
-  if (!Buffer.isBuffer(body)) return watched(body, maxBodyBytes, observed)
+  if (!Buffer.isBuffer(body)) return passed(body, maxBodyBytes, observed)
   return body.length > 0 ? body : null
+}
+
+/** A body as it comes, counted and remembered, and read no faster than the upstream takes it. */
+function passed(request: IncomingMessage, maxBytes: number, observed: Observation | undefined) {
+  let size = 0
+  const take = (chunk: Buffer) => {
+    size += chunk.length
+    if (size > maxBytes) return body.fail(tooLarge(maxBytes))
+    observed?.requestChunk(chunk)
+    if (!body.push(chunk)) request.pause()
+  }
+  const body = incomingBody(
+    () => request.resume(),
+    // An upstream that has heard enough: what still comes is read and let go, so that its answer can reach the client.
+    () => request.off('data', take).resume(),
+  )
+  request.on('data', take).on('end', body.end)
+  return body.chunks
 }
 
 function record(observed: Observation | undefined, how: ObservedEnd, { recorded }: DirectRelayDeps): void {

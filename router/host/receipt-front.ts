@@ -8,6 +8,8 @@ import type { EndedCall } from '../observe/ended-call.ts'
 import type { Observation } from '../observe/observation.ts'
 import { bytesOf, isRaw, type Packable, packCalls, readForTravel } from '../observe/packed-calls.ts'
 import type { RecordSettings } from '../observe/record-maker.ts'
+import { packRecords } from '../receipt/packed-records.ts'
+import { bytesToHash, hashed, idOf, type Recorded, type Unhashed, whole } from '../receipt/unhashed.ts'
 import type { KeptHere, Receipts, ReceiptsDeps } from '../receipts.ts'
 import { rarely } from '../traces/rarely.ts'
 import { writerLimits } from '../traces/writer-limits.ts'
@@ -27,7 +29,7 @@ export interface FrontDeps extends ReceiptsDeps {
 }
 
 /** A call or a record that was handed over. */
-type Item = { call: Packable } | { record: UnsealedTrace }
+type Item = { call: Packable } | { record: Recorded }
 
 interface Wait {
   item: Item | undefined
@@ -38,8 +40,8 @@ interface Wait {
 /** Calls are gathered for so long, or until there are so many: each message wakes a thread. */
 const GATHER_MS = 20
 const GATHER_CALLS = 128
-/** A larger call is read in this thread, where its bytes are, and so is every call while so many bytes are on their way. */
-const MAX_CALL_BYTES = 256 * 1024
+/** Larger bodies are read in this thread, where they are, and so is every body while so many bytes are on their way. */
+const MAX_CALL_BYTES = 2 * 1024 * 1024
 const MAX_BYTES_UNDERWAY = 32 * 1024 * 1024
 /** Beyond the time that the writer gives a store that does not answer. */
 const CLOSE_GRACE_MS = 5000
@@ -59,7 +61,7 @@ export function receiptFront(deps: FrontDeps): Receipts {
   })
   traceMetrics(deps.metrics)
 
-  let waiting: ({ observed: Observation } | { make: () => UnsealedTrace })[] = []
+  let waiting: ({ observed: Observation } | { make: () => Unhashed })[] = []
   const waits = new Map<string, Wait>()
   const questions = new Map<number, (found: UnsealedTrace | undefined) => void>()
   const reading = new Set<Promise<void>>()
@@ -102,14 +104,16 @@ export function receiptFront(deps: FrontDeps): Receipts {
     const ready = waiting
     waiting = []
     const calls: Packable[] = []
-    const records: UnsealedTrace[] = []
+    const records: Recorded[] = []
+    const travels = room()
     for (const one of ready) {
       try {
-        if ('make' in one) records.push(one.make())
-        else {
+        if ('make' in one) {
+          const record = one.make()
+          records.push(travels(bytesToHash(record)) ? record : hashed(record, hashing))
+        } else {
           const call = one.observed.call()
-          const small = bytesOf(call) <= MAX_CALL_BYTES && out.bytes <= MAX_BYTES_UNDERWAY
-          if (small && isRaw(call)) calls.push(call)
+          if (isRaw(call) && travels(bytesOf(call))) calls.push(call)
           else readHere(call)
         }
       } catch (error) {
@@ -127,18 +131,35 @@ export function receiptFront(deps: FrontDeps): Receipts {
     reading.add(read)
   }
 
-  function handOver(calls: readonly Packable[], records: readonly UnsealedTrace[]) {
+  /** Tells of one body after the other whether there is room for it on the way, and takes that. */
+  function room(): (bytes: number) => boolean {
+    let left = MAX_BYTES_UNDERWAY - out.bytes
+    return bytes => {
+      if (bytes > Math.min(MAX_CALL_BYTES, left)) return false
+      left -= bytes
+      return true
+    }
+  }
+
+  function handOver(calls: readonly Packable[], records: readonly Recorded[]) {
     for (const call of calls) keepItem(call.traceId, { call })
-    for (const record of records) keepItem(record.trace_id, { record })
+    for (const record of records) keepItem(idOf(record), { record })
     if (fallback) {
       for (const call of calls) void putHere({ call })
       for (const record of records) void putHere({ record })
       return
     }
-    const packed = packCalls(calls)
-    out.post(calls.length + records.length, packed.bytes.length)
-    const text = records.length === 0 ? '' : JSON.stringify(records)
-    post({ settings: changedSettings(), calls: packed, records: text }, [packed.bytes.buffer])
+    const packed = calls.length === 0 ? undefined : packCalls(calls)
+    const made = records.length === 0 ? undefined : packRecords(records)
+    const runs = [packed, made].flatMap(one => one?.bytes ?? [])
+    out.post(
+      calls.length + records.length,
+      runs.reduce((sum, { length }) => sum + length, 0),
+    )
+    post(
+      { settings: changedSettings(), calls: packed, records: made },
+      runs.map(({ buffer }) => buffer),
+    )
   }
 
   /** In durable mode everything handed over is held until it is kept, so that the end of the thread loses nothing. */
@@ -195,11 +216,11 @@ export function receiptFront(deps: FrontDeps): Receipts {
   }
 
   async function putHere(item: Item) {
-    const id = 'call' in item ? item.call.traceId : item.record.trace_id
+    const id = 'call' in item ? item.call.traceId : idOf(item.record)
     try {
       const kept = await fallback!
       if ('call' in item) await kept.call(item.call)
-      else kept.take(item.record)
+      else kept.take(whole(item.record, hashing))
       if (durable) await kept.writer.recorded(id)
       settle(id)
     } catch (error) {
@@ -279,7 +300,7 @@ export function receiptFront(deps: FrontDeps): Receipts {
       if (!durable) return take({ make })
       const record = make()
       const kept = new Promise<void>((resolve, reject) => {
-        waits.set(record.trace_id, { item: undefined, resolve, reject })
+        waits.set(idOf(record), { item: undefined, resolve, reject })
       })
       take({ make: () => record })
       await kept

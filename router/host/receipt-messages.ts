@@ -4,6 +4,7 @@ import type { StoreSettings } from '../config/routing-config.ts'
 import type { MetricDelta } from '../metrics/metrics-relay.ts'
 import type { PackedCalls } from '../observe/packed-calls.ts'
 import type { RecordSettings } from '../observe/record-maker.ts'
+import type { PackedRecords } from '../receipt/packed-records.ts'
 import type { WriterStatus } from '../traces/writer.ts'
 import type { WriteNews, WriteOrder } from './thread-writes.ts'
 
@@ -23,8 +24,8 @@ export type Question = 'made' | 'close' | { find: string; tenant: string | undef
 
 export type ToThread =
   | { begin: KeepingPlace & { store: StoreSettings; settings: RecordSettings; salt: Uint8Array } }
-  /** In this order: settings from now on, calls, finished records as one JSON text. */
-  | { settings: RecordSettings | undefined; calls: PackedCalls; records: string }
+  /** In this order: settings from now on, calls, finished records. */
+  | { settings: RecordSettings | undefined; calls: PackedCalls | undefined; records: PackedRecords | undefined }
   | { ask: number; question: Question }
   | WriteOrder
 

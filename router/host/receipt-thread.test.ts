@@ -9,6 +9,8 @@ import { systemClock } from '../../shared/time/clock.ts'
 import { messagesAnswer } from '../../tests/upstream/answers.ts'
 import { answer, scriptedUpstream } from '../../tests/upstream/scripted.ts'
 import { observation } from '../observe/observation.ts'
+import { sampleUnhashed } from '../receipt/testing/unhashed.ts'
+import { hashed } from '../receipt/unhashed.ts'
 import { publishedKeys, trustedKeys } from '../traces/keys.ts'
 import { storedCheckpoints, storedRecords } from '../traces/stored-records.ts'
 import { sampleTrace } from '../traces/testing/records.ts'
@@ -71,7 +73,7 @@ describe('the receipt thread', () => {
     const long = JSON.stringify(messagesAnswer('x'.repeat(100_000)))
     receipts.observed(passed(traceId(1), ask, short))
     receipts.observed(passed(traceId(2), ask, long))
-    receipts.observed(passed(traceId(3), ask.replace('hi', 'h'.repeat(400_000)), short))
+    receipts.observed(passed(traceId(3), ask.replace('hi', 'h'.repeat(4_000_000)), short))
     receipts.observed(passed(traceId(4), 'no JSON', 'no JSON', 'text/plain'))
     await receipts.made()
     expect(metrics.text()).toContain('router_requests_total{api="messages",mode="observe",status_class="2xx"} 4\n')
@@ -89,7 +91,7 @@ describe('the receipt thread', () => {
     expect(first.final.total_cost_usd).toBeGreaterThan(0)
     expect(second.final.total_cost_usd).toBe(first.final.total_cost_usd)
     expect(third.final.total_cost_usd).toBe(first.final.total_cost_usd)
-    expect(third.request.features.body_bytes).toBe(ask.length + 399_998)
+    expect(third.request.features.body_bytes).toBe(ask.length + 3_999_998)
     expect(fourth.attempts[0].usage_source).toBe('none')
     expect(JSON.stringify(rows)).not.toContain('canary')
     expect(await verified(again)).toMatchObject({ valid: true, records: 4, tenants: [{ unanchored_tail: 0 }] })
@@ -98,15 +100,29 @@ describe('the receipt thread', () => {
   it('loses nothing that was handed over when it is closed at once', async () => {
     const { receipts, close, path } = await started()
     const records = Array.from({ length: 700 }, () => sampleTrace())
-    for (const record of records) void receipts.record(() => record)
+    for (const record of records) void receipts.record(() => sampleUnhashed({ trace: record }))
     await close()
     const again = await folder.open(path.split('/').at(-1))
     expect(await ids(again)).toEqual(records.map(({ trace_id }) => trace_id))
   })
 
+  it('hashes the bodies of records, small and larger than may travel', async () => {
+    const { receipts, close, path } = await started()
+    const bodies = [200, 5_000_000].map(length => bytes(JSON.stringify({ messages: ['x'.repeat(length)] })))
+    const records = bodies.map(body => sampleUnhashed({ body, sent: body.subarray(1) }))
+    for (const record of records) void receipts.record(() => record)
+    await close()
+    const again = await folder.open(path.split('/').at(-1))
+    const { rows } = await again.execute('select body from traces order by seq')
+    const hashing = { sha256: nativeSha256, salt: new Uint8Array(32) }
+    expect(rows.map(row => JSON.parse(String(row.body)).request)).toEqual(
+      records.map(record => hashed(record, hashing).request),
+    )
+  })
+
   it('drops and counts what is beyond its queue', async () => {
     const { receipts, metrics, lines, db, close } = await started({ store: { queue: 10 } })
-    for (let n = 0; n < 100; n++) void receipts.record(() => sampleTrace())
+    for (let n = 0; n < 100; n++) void receipts.record(() => sampleUnhashed())
     expect(metrics.text()).toContain('router_traces_dropped_total 90\n')
     expect(lines.join()).toContain('the queue is full')
     await expect.poll(() => ids(db), { timeout: 5000 }).toHaveLength(10)
@@ -117,14 +133,14 @@ describe('the receipt thread', () => {
 
   it('goes on in the main thread when it ends, and counts what it lost', async () => {
     const { receipts, worker, metrics, lines, db, close } = await started()
-    void receipts.record(() => sampleTrace())
+    void receipts.record(() => sampleUnhashed())
     await receipts.made()
     const ended = once(worker, 'exit')
     worker.postMessage('what no thread understands')
     await ended
     expect(lines.join()).toContain('the thread that keeps receipts ended')
     const later = Array.from({ length: 5 }, () => sampleTrace())
-    for (const record of later) await receipts.record(() => record)
+    for (const record of later) await receipts.record(() => sampleUnhashed({ trace: record }))
     receipts.observed(passed(traceId(9), '{}', '{}'))
     await receipts.made()
     await expect
@@ -140,7 +156,7 @@ describe('the receipt thread', () => {
   it('keeps every durable record whose answer waits, also when the thread ends in between', async () => {
     const { receipts, worker, db, close, lines } = await started({ durable: true, store: { batch: 8 } })
     const records = Array.from({ length: 300 }, () => sampleTrace())
-    const kept = records.map(record => receipts.record(() => record))
+    const kept = records.map(record => receipts.record(() => sampleUnhashed({ trace: record })))
     await kept[0]
     worker.postMessage('what no thread understands')
     await Promise.all(kept)

@@ -5,10 +5,12 @@ import type { Level, Log } from '../../shared/log/log.ts'
 import { redactor } from '../../shared/log/redact.ts'
 import { loadBuiltinPrices } from '../../shared/prices/builtin.ts'
 import { systemClock } from '../../shared/time/clock.ts'
-import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
 import { metricsRelay } from '../metrics/metrics-relay.ts'
 import { unpackCalls } from '../observe/packed-calls.ts'
 import type { RecordSettings } from '../observe/record-maker.ts'
+import { unpackRecords } from '../receipt/packed-records.ts'
+import type { Hashing } from '../receipt/request-part.ts'
+import { idOf, whole } from '../receipt/unhashed.ts'
 import { type KeptHere, keepHere } from '../receipts.ts'
 import { openKeeping, RECEIPT_LOG_PAGES } from './keeping.ts'
 import type { FromThread, Question, ThreadReport, ToThread } from './receipt-messages.ts'
@@ -52,6 +54,7 @@ async function begin({ store, settings, salt, ...place }: Begin, say: (message: 
   const { keeping, close } = await openKeeping(place)
   const relay = metricsRelay()
   const current = { settings }
+  const hashing = { sha256: nativeSha256, salt }
   let prices: ReturnType<typeof loadBuiltinPrices> | undefined
   const kept = keepHere({
     ...{ db, keeping, store },
@@ -59,12 +62,13 @@ async function begin({ store, settings, salt, ...place }: Begin, say: (message: 
     log: threadLog(say),
     metrics: relay.metrics,
     sha256: nativeSha256,
-    hashing: { sha256: nativeSha256, salt },
+    hashing,
     settings: () => current.settings,
     builtinPrices: () => (prices ??= loadBuiltinPrices()),
   })
   return receiptServer({
     kept,
+    hashing,
     say,
     write: order => obeyWrite(db, order),
     durable: place.durable,
@@ -83,6 +87,7 @@ async function begin({ store, settings, salt, ...place }: Begin, say: (message: 
 
 interface ServerDeps {
   kept: KeptHere
+  hashing: Hashing
   say: (message: FromThread) => void
   write: (order: WriteOrder) => Promise<WriteNews>
   durable: boolean
@@ -94,7 +99,7 @@ interface ServerDeps {
   end: () => void
 }
 
-function receiptServer({ kept, say, write, durable, deltas, spillBytes, use, close, end }: ServerDeps) {
+function receiptServer({ kept, hashing, say, write, durable, deltas, spillBytes, use, close, end }: ServerDeps) {
   let taken = 0
   let told: string[] = []
   let lost: ThreadReport['lost'] = []
@@ -168,14 +173,12 @@ function receiptServer({ kept, say, write, durable, deltas, spillBytes, use, clo
     write,
     async take({ settings, calls, records }: Extract<ToThread, { calls: unknown }>) {
       if (settings) use(settings)
-      for (const call of unpackCalls(calls)) {
+      for (const call of calls ? unpackCalls(calls) : []) {
         const taking = one(call.traceId, () => kept.call(call))
         if (taking) await taking
       }
-      if (records !== '') {
-        for (const record of JSON.parse(records) as UnsealedTrace[]) {
-          one(record.trace_id, () => kept.take(record))
-        }
+      for (const recorded of records ? unpackRecords(records) : []) {
+        one(idOf(recorded), () => kept.take(whole(recorded, hashing)))
       }
       reportSoon()
     },

@@ -1,5 +1,6 @@
 import { dialects } from '../../shared/dialects/dialects.ts'
 import type { MeterReading } from '../../shared/dialects/meter.ts'
+import { joined } from '../../shared/sign/bytes.ts'
 import { type Hashing, type RequestPart, requestPart } from '../receipt/request-part.ts'
 import { headerValue } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
@@ -31,8 +32,8 @@ export interface EndedCall {
   arrivedAt: Date
   api: TracedApi
   headers: HeaderList
-  /** The body, or what the receipt says about it. */
-  request: Uint8Array | RequestPart
+  /** The body in the pieces that it came in, or what the receipt says about it. */
+  request: readonly Uint8Array[] | RequestPart
   /** Undefined when the upstream sent no head. */
   answer: { status: number; headers: HeaderList; content: RawAnswer | MeteredAnswer } | undefined
   end: ObservedEnd
@@ -44,11 +45,21 @@ export function dialectOf(api: TracedApi): 'messages' | 'chat' {
   return api === 'chat' ? 'chat' : 'messages'
 }
 
+export function isBody(request: EndedCall['request']): request is readonly Uint8Array[] {
+  return Array.isArray(request)
+}
+
+/** One piece is the common case and is not copied. */
+export function whole(pieces: readonly Uint8Array[]): Uint8Array {
+  return pieces.length === 1 ? pieces[0]! : joined(pieces)
+}
+
 /** What the receipt says about the request; the body is read only if nobody has. */
 export function requestOf({ request, api, headers }: EndedCall, hashing: Hashing): RequestPart {
-  if (!(request instanceof Uint8Array)) return request
-  const scan = dialects[dialectOf(api)].scan(request)
-  return requestPart({ api, headers, body: request, facts: scan.ok ? scan.facts : undefined }, hashing)
+  if (!isBody(request)) return request
+  const body = whole(request)
+  const scan = dialects[dialectOf(api)].scan(body)
+  return requestPart({ api, headers, body, facts: scan.ok ? scan.facts : undefined }, hashing)
 }
 
 /** What the answer said about itself; undefined when it could not be read. */

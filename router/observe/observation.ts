@@ -1,9 +1,8 @@
 import { dialects } from '../../shared/dialects/dialects.ts'
-import { joined } from '../../shared/sign/bytes.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { HeaderList } from '../upstream/transport.ts'
 import { type AnswerMeter, answerMeter } from './answer-meter.ts'
-import { type EndedCall, MAX_ERROR_BODY } from './ended-call.ts'
+import { type EndedCall, MAX_ERROR_BODY, whole } from './ended-call.ts'
 import type { ObservedEnd } from './record.ts'
 import type { Target, TracedApi } from './target.ts'
 
@@ -101,16 +100,11 @@ export function observation({ traceId, tenantId, routeIx, target, headers }: Arr
       return {
         ...{ traceId, tenantId, routeIx, arrivedAt, headers, end },
         api: target.api,
-        request: whole(request),
+        request,
         answer: answer && { status: answer.status, headers: answer.headers, content: contentOf(answer) },
         sent: called !== undefined,
         times: { called: called ?? last, firstByte, lastByte: last, done: last },
       }
     },
   }
-}
-
-/** One piece is the common case and is not copied. */
-function whole(chunks: readonly Uint8Array[]): Uint8Array {
-  return chunks.length === 1 ? chunks[0]! : joined(chunks)
 }

@@ -28,7 +28,7 @@ const call: fc.Arbitrary<EndedCall> = fc.record({
   arrivedAt: fc.date({ noInvalidDate: true }),
   api: fc.constantFrom('messages' as const, 'chat' as const, 'messages.count_tokens' as const),
   headers,
-  request: body,
+  request: fc.array(body, { maxLength: 3 }),
   answer: fc.option(
     fc.record({
       status: fc.constantFrom(200, 400, 529),

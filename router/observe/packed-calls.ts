@@ -1,7 +1,7 @@
 import type { MeterReading } from '../../shared/dialects/meter.ts'
 import type { Hashing, RequestPart } from '../receipt/request-part.ts'
 import type { HeaderList } from '../upstream/transport.ts'
-import { type EndedCall, MAX_ERROR_BODY, readingOf, requestOf } from './ended-call.ts'
+import { type EndedCall, isBody, MAX_ERROR_BODY, readingOf, requestOf } from './ended-call.ts'
 import type { ObservedEnd } from './record.ts'
 import type { TracedApi } from './target.ts'
 
@@ -66,7 +66,7 @@ export async function readForTravel(call: EndedCall, hashing: Hashing): Promise<
 }
 
 export function bytesOf({ request, answer }: EndedCall): number {
-  const asked = request instanceof Uint8Array ? request.length : 0
+  const asked = isBody(request) ? request.reduce((sum, piece) => sum + piece.length, 0) : 0
   return asked + (answer === undefined ? 0 : answerBytes(answer.content).length)
 }
 
@@ -80,7 +80,7 @@ export function packCalls(calls: readonly Packable[]): PackedCalls {
   }
   const heads = calls.map((call): Head => {
     const { request, answer, times } = call
-    const asked = request instanceof Uint8Array ? put(request) : request
+    const asked = isBody(request) ? request.reduce((sum, piece) => sum + put(piece), 0) : request
     return [
       call.traceId,
       call.tenantId,
@@ -117,7 +117,7 @@ export function unpackCalls({ heads, bytes }: PackedCalls): EndedCall[] {
   return (JSON.parse(heads) as Head[]).map((head): EndedCall => {
     const [traceId, tenantId, routeIx, arrivedAt, api, headers, asked, end, sent, ...rest] = head
     const [called, firstByte, lastByte, done, answer] = rest
-    const request = typeof asked === 'number' ? take(asked) : asked
+    const request = typeof asked === 'number' ? [take(asked)] : asked
     return {
       ...{ traceId, tenantId, routeIx, arrivedAt: new Date(arrivedAt), api, headers, request, end, sent },
       times: { called, firstByte: firstByte ?? undefined, lastByte, done },

@@ -91,14 +91,18 @@ export async function relay(
 }
 
 /** The request's bytes on their way, counted and remembered. */
-export async function* watched(body: AsyncIterable<Uint8Array>, maxBytes: number, observed: Observation | undefined) {
+async function* watched(body: AsyncIterable<Uint8Array>, maxBytes: number, observed: Observation | undefined) {
   let size = 0
   for await (const chunk of body) {
     size += chunk.length
-    if (size > maxBytes) throw new ApiError('too_large', `the body is larger than the limit of ${maxBytes} bytes`)
+    if (size > maxBytes) throw tooLarge(maxBytes)
     observed?.requestChunk(chunk)
     yield chunk
   }
+}
+
+export function tooLarge(maxBytes: number): ApiError {
+  return new ApiError('too_large', `the body is larger than the limit of ${maxBytes} bytes`)
 }
 
 /** The answer's bytes as they come; the record is made once, however the stream ends. */

@@ -25,7 +25,8 @@ export type RequestPart = Omit<UnsealedTrace['request'], 'body_sha256_out'> & { 
 
 /** What a receipt says about the request: hashes, counts and names, never a word of it (router contract §1.1). */
 export function requestPart(request: InboundRequest, hashing: Hashing): RequestPart {
-  return { ...decidedOn(request, hashing), ...identified(request, hashing) }
+  const { api, body, facts } = request
+  return { ...decidedOn(request, hashing), api, ...bodyHashes({ body, prompt: promptOf(facts) }, hashing) }
 }
 
 /** The part that a decision reads. */
@@ -44,15 +45,24 @@ export function decidedOn(
   }
 }
 
-/** The part that only the receipt holds, and which is made with it. */
-export function identified(
-  { api, body, facts }: Omit<InboundRequest, 'headers'>,
+/** A body, and which of its bytes are the prompt. */
+export interface Prompted {
+  body: Uint8Array
+  /** In the order of the body; undefined where it did not parse: then all of it. */
+  prompt: readonly Span[] | undefined
+}
+
+export function promptOf(facts: RequestFacts | undefined): readonly Span[] | undefined {
+  return facts && [facts.system, facts.messages].filter(one => one !== undefined).sort((a, b) => a.start - b.start)
+}
+
+/** What only the receipt holds of a body: no decision waits for it. */
+export function bodyHashes(
+  { body, prompt }: Prompted,
   hashing: Hashing,
-): Pick<RequestPart, 'api' | 'prompt_hash' | 'body_sha256_in'> {
-  const inOrder = [facts?.system, facts?.messages].filter(one => one !== undefined).sort((a, b) => a.start - b.start)
+): Pick<RequestPart, 'prompt_hash' | 'body_sha256_in'> {
   return {
-    api,
-    prompt_hash: saltedHash(hashing, 'prompt', facts ? parts(body, ...inOrder) : [body]),
+    prompt_hash: saltedHash(hashing, 'prompt', prompt ? parts(body, ...prompt) : [body]),
     body_sha256_in: bodyHash(hashing, body),
   }
 }
@@ -67,15 +77,22 @@ export function bodyHash(hashing: Hashing, body: Uint8Array): string {
 
 const LABELS = { prompt: utf8('prompt\0'), body: utf8('body\0'), session: utf8('session\0') }
 
-// One buffer for all: what is hashed here is hashed before the next one is put together.
-const scratch = new Uint8Array(64 * 1024)
+// One buffer for all: what is hashed here is hashed before the next one is put together. A very large body leaves no large buffer behind.
+const MOST_KEPT = 1024 * 1024
+let scratch = new Uint8Array(64 * 1024)
+
+function roomFor(size: number): Uint8Array {
+  if (size <= scratch.length) return scratch
+  const made = new Uint8Array(Math.max(size, Math.min(2 * size, MOST_KEPT)))
+  if (made.length <= MOST_KEPT) scratch = made
+  return made
+}
 
 function saltedHash({ sha256, salt }: Hashing, purpose: keyof typeof LABELS, parts: readonly Uint8Array[]): string {
   const label = LABELS[purpose]
   let size = salt.length + label.length
   for (const part of parts) size += part.length
-  // A large body does not leave a large buffer behind.
-  const bytes = size <= scratch.length ? scratch : new Uint8Array(size)
+  const bytes = roomFor(size)
   bytes.set(salt)
   bytes.set(label, salt.length)
   let at = salt.length + label.length

@@ -13,21 +13,24 @@ const HOP_BY_HOP = new Set([
   'upgrade',
 ])
 
-/** What goes to the upstream: everything end to end, in order; our own headers, `host` and `expect` are consumed. */
-export function toUpstream(headers: HeaderList): HeaderList {
+const all = () => true
+
+/** What goes to the upstream: everything end to end that `also` lets pass, in order; our own headers, `host` and `expect` are consumed. */
+export function toUpstream(headers: HeaderList, also: (lowerName: string) => boolean = all): HeaderList {
   const named = connectionNames(headers)
   return headers.filter(([name]) => {
     const key = name.toLowerCase()
-    return !HOP_BY_HOP.has(key) && !named.has(key) && key !== 'host' && key !== 'expect' && !key.startsWith('x-router-')
+    if (HOP_BY_HOP.has(key) || named.has(key) || key === 'host' || key === 'expect') return false
+    return !key.startsWith('x-router-') && also(key)
   })
 }
 
-/** What goes back to the client: everything end to end, in order. An upstream cannot set our headers. */
-export function toClient(headers: HeaderList): HeaderList {
+/** What goes back to the client: everything end to end that `also` lets pass, in order. An upstream cannot set our headers. */
+export function toClient(headers: HeaderList, also: (lowerName: string) => boolean = all): HeaderList {
   const named = connectionNames(headers)
   return headers.filter(([name]) => {
     const key = name.toLowerCase()
-    return !HOP_BY_HOP.has(key) && !named.has(key) && !key.startsWith('x-router-')
+    return !HOP_BY_HOP.has(key) && !named.has(key) && !key.startsWith('x-router-') && also(key)
   })
 }
 

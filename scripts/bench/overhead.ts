@@ -4,13 +4,15 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { freePort, untilAnswers } from './free-port.ts'
 import type { Bench, Figure, Measured } from './harness.ts'
-import { type Hop, sequential, throughput } from './overhead/load.ts'
+import { type Asking, type Hop, sequential, throughput } from './overhead/load.ts'
 import { installPeer, peerVersion } from './peers/install.ts'
 
 const root = new URL('../../', import.meta.url).pathname
 const CALLS = 3000
 /** By then the engine has compiled what a call runs: the functions that each call enters once are compiled after some ten thousand. */
-const WARM = { calls: 20_000, streams: 3000 }
+const WARM = { calls: 20_000, streams: 3000, long: 1000 }
+/** A conversation of an agent: about 200 kB. */
+const TURNS = 200
 const LATENCY_ROUNDS = 6
 const LATENCY_CALLS = 150
 
@@ -23,8 +25,8 @@ export const overheadBench: Bench = {
   about:
     'A mock provider, each proxy and the load generator in processes of their own on two shared cores. Requests of about 1 kB, ' +
     'answers of about 1 kB or a stream of 30 frames. Throughput over 32 connections; added latency over one connection is the ' +
-    'median of the calls through the proxy less the median of the calls made directly in the same round. Each has answered ' +
-    `${WARM.calls.toLocaleString('en')} calls and ${WARM.streams.toLocaleString('en')} streams before it is measured. Tracing is on.`,
+    'median of the calls through the proxy less the median of the calls made directly in the same round; "200 kB" is JSON behind a request of that ' +
+    `size. Each has answered ${WARM.calls.toLocaleString('en')} calls, ${WARM.streams.toLocaleString('en')} streams and ${WARM.long.toLocaleString('en')} requests of 200 kB before it is measured. Tracing is on.`,
   unit: 'req/s',
   rounds: 7,
   expectations: [
@@ -91,6 +93,7 @@ export const overheadBench: Bench = {
     for (const hop of Object.values(hops)) {
       await throughput(hop, WARM.calls)
       await throughput(hop, WARM.streams, { stream: true })
+      await throughput(hop, WARM.long, { turns: TURNS })
     }
     return {
       variants: Object.entries(hops).map(([name, hop]) => ({ name, round: () => throughput(hop, CALLS) })),
@@ -129,13 +132,15 @@ gates = ["non-empty", "json-valid"]
 /** Added medians, round by round beside direct calls, then the median of the rounds. */
 async function added(direct: Hop, hops: Record<string, Hop>): Promise<Figure[]> {
   const figures: Figure[] = []
-  for (const [what, stream] of [
-    ['JSON', false],
-    ['stream first byte', true],
-  ] as const) {
+  const kinds: [what: string, asking: Asking][] = [
+    ['JSON', {}],
+    ['stream first byte', { stream: true }],
+    ['200 kB', { turns: TURNS }],
+  ]
+  for (const [what, asking] of kinds) {
     const found = new Map<string, number[]>(Object.keys(hops).map(name => [name, []]))
     const timed = async (hop: Hop) =>
-      median((await sequential(hop, LATENCY_CALLS, stream)).map(({ first, total }) => (stream ? first : total)))
+      median((await sequential(hop, LATENCY_CALLS, asking)).map(({ first, total }) => (asking.stream ? first : total)))
     for (let round = 0; round < LATENCY_ROUNDS; round++) {
       const base = await timed(direct)
       for (const [name, hop] of Object.entries(hops)) found.get(name)!.push((await timed(hop)) - base)

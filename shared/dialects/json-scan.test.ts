@@ -38,6 +38,20 @@ describe('the scanner', () => {
     )
   })
 
+  it('finds any byte that may not stand in a string as it is, at any place of it', () => {
+    const differing: string[] = []
+    for (let length = 1; length <= 20; length += 1) {
+      for (let at = 0; at < length; at += 1) {
+        for (let byte = 0; byte < 256; byte += 1) {
+          const bytes = encoder.encode(`"${'a'.repeat(length)}"`)
+          bytes[1 + at] = byte
+          if ((fault(bytes) === undefined) !== isJson(bytes)) differing.push(`${byte} at ${at} of ${length}`)
+        }
+      }
+    }
+    expect(differing).toEqual([])
+  })
+
   it('agrees with JSON.parse about texts that are damaged in one byte', () => {
     fc.assert(
       fc.property(

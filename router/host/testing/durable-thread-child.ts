@@ -1,5 +1,6 @@
 import { silentLog } from '../../../shared/log/log.ts'
 import { createMetrics } from '../../../shared/metrics/metrics.ts'
+import { sampleUnhashed } from '../../receipt/testing/unhashed.ts'
 import { sampleTrace } from '../../traces/testing/records.ts'
 import { threadedReceipts } from './threaded-receipts.ts'
 
@@ -14,7 +15,7 @@ for (;;) {
   await Promise.all(
     Array.from({ length: 20 }, async () => {
       const record = sampleTrace({ at: Date.now() })
-      await receipts.record(() => record)
+      await receipts.record(() => sampleUnhashed({ trace: record }))
       process.stdout.write(`${record.trace_id}\n`)
     }),
   )

@@ -1,8 +1,22 @@
 import { Agent } from 'undici'
 
 const words = 'x'.repeat(800)
-const body = (stream: boolean) =>
-  JSON.stringify({ model: 'claude-haiku-4-5', max_tokens: 64, stream, messages: [{ role: 'user', content: words }] })
+const turn = (i: number) => ({
+  role: i % 2 === 0 ? 'user' : 'assistant',
+  content: [{ type: 'text', text: `word ${i} `.repeat(100) }],
+})
+
+/** A question of about 1 kB, or one that ends a conversation of so many turns of about 1 kB. */
+const body = (stream: boolean, turns = 0) => {
+  const messages = [...Array.from({ length: turns }, (_, i) => turn(i)), { role: 'user', content: words }]
+  return JSON.stringify({ model: 'claude-haiku-4-5', max_tokens: 64, stream, messages })
+}
+
+export interface Asking {
+  stream?: boolean
+  turns?: number
+}
+
 const HEADERS = [
   'content-type',
   'application/json',
@@ -47,10 +61,11 @@ function call(agent: Agent, { origin, headers = [] }: Hop, payload: string): Pro
   })
 }
 
-/** Requests per second over `connections` connections, each sending its next call when the last one ended. */
-export async function throughput(hop: Hop, calls: number, { connections = 32, stream = false } = {}): Promise<number> {
+/** Requests per second over 32 connections, each sending its next call when the last one ended. */
+export async function throughput(hop: Hop, calls: number, { stream = false, turns = 0 }: Asking = {}): Promise<number> {
+  const connections = 32
   const agent = new Agent({ connections, pipelining: 1 })
-  const payload = body(stream)
+  const payload = body(stream, turns)
   let left = calls
   const started = performance.now()
   await Promise.all(
@@ -64,9 +79,9 @@ export async function throughput(hop: Hop, calls: number, { connections = 32, st
 }
 
 /** Timings of calls made one after the other. */
-export async function sequential(hop: Hop, calls: number, stream: boolean): Promise<Timing[]> {
+export async function sequential(hop: Hop, calls: number, { stream = false, turns = 0 }: Asking): Promise<Timing[]> {
   const agent = new Agent({ connections: 1, pipelining: 1 })
-  const payload = body(stream)
+  const payload = body(stream, turns)
   for (let i = 0; i < 20; i++) await call(agent, hop, payload)
   const timings: Timing[] = []
   for (let i = 0; i < calls; i++) timings.push(await call(agent, hop, payload))

@@ -1,0 +1,45 @@
+import type { Span } from '../../shared/dialects/json-scan.ts'
+import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
+import { bytesToHash, type Recorded, type Unhashed } from './unhashed.ts'
+
+/** Records on their way to another thread: themselves as JSON, and the bodies that are hashed there as one run of bytes. */
+export interface PackedRecords {
+  heads: string
+  bytes: Uint8Array<ArrayBuffer>
+}
+
+/** Of the body, how many bytes; of what was sent, how many or that it is the body; nothing of either for a record that is whole. */
+type Head =
+  | [record: UnsealedTrace]
+  | [record: Unhashed['record'], body: number, prompt: readonly Span[] | null, sent: number | 'body' | null]
+
+export function packRecords(records: readonly Recorded[]): PackedRecords {
+  const bytes = new Uint8Array(records.reduce((sum, one) => sum + ('body' in one ? bytesToHash(one) : 0), 0))
+  let at = 0
+  const put = (part: Uint8Array) => {
+    bytes.set(part, at)
+    at += part.length
+    return part.length
+  }
+  const heads = records.map((one): Head => {
+    if (!('body' in one)) return [one]
+    const { record, body, prompt, sent } = one
+    return [record, put(body), prompt ?? null, sent === null ? null : sent === body ? 'body' : put(sent)]
+  })
+  return { heads: JSON.stringify(heads), bytes }
+}
+
+export function unpackRecords({ heads, bytes }: PackedRecords): Recorded[] {
+  let at = 0
+  const take = (length: number) => {
+    at += length
+    return bytes.subarray(at - length, at)
+  }
+  return (JSON.parse(heads) as Head[]).map(head => {
+    if (head.length === 1) return head[0]
+    const [record, length, prompt, how] = head
+    const body = take(length)
+    const sent = how === 'body' ? body : how === null ? null : take(how)
+    return { record, body, prompt: prompt ?? undefined, sent }
+  })
+}

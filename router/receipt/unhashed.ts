@@ -1,0 +1,29 @@
+import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
+import { bodyHash, bodyHashes, type Hashing, type Prompted } from './request-part.ts'
+
+type Hashes = 'prompt_hash' | 'body_sha256_in' | 'body_sha256_out'
+
+/** A record that is finished but for the hashes of its bodies: whoever keeps it makes them, in this thread or in another. */
+export interface Unhashed extends Prompted {
+  record: Omit<UnsealedTrace, 'request'> & { request: Omit<UnsealedTrace['request'], Hashes> }
+  /** What went upstream: the very same bytes where none was changed, null where nothing went. */
+  sent: Uint8Array | null
+}
+
+export function hashed({ record, body, prompt, sent }: Unhashed, hashing: Hashing): UnsealedTrace {
+  const hashes = bodyHashes({ body, prompt }, hashing)
+  const out = sent === null ? null : sent === body ? hashes.body_sha256_in : bodyHash(hashing, sent)
+  return { ...record, request: { ...record.request, ...hashes, body_sha256_out: out } }
+}
+
+/** A record, with its hashes or before. */
+export type Recorded = UnsealedTrace | Unhashed
+
+export const idOf = (one: Recorded): string => ('body' in one ? one.record : one).trace_id
+
+export const whole = (one: Recorded, hashing: Hashing): UnsealedTrace => ('body' in one ? hashed(one, hashing) : one)
+
+/** How many bytes the hashes are made of; what was sent unchanged is there once. */
+export function bytesToHash({ body, sent }: Unhashed): number {
+  return body.length + (sent === null || sent === body ? 0 : sent.length)
+}
