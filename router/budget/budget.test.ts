@@ -2,7 +2,9 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
+import { configOf } from '../policy/testing/route-of.ts'
 import { routerSteps } from '../schema/steps.ts'
+import { hasCaps } from './caps.ts'
 import { budgetLedger, type Caps } from './ledger.ts'
 import { spentStore } from './spent-store.ts'
 
@@ -115,5 +117,22 @@ describe('budget ledger', () => {
         }
       }),
     )
+  })
+})
+
+describe('whether a config caps anything', () => {
+  const route = '[[route]]\nmode = "enforce"\nladder = ["anthropic/a"]\n'
+  const caps = ['per_request_usd', 'per_session_usd', 'per_day_usd', 'per_tenant_day_usd']
+
+  it.each(caps)('is known for %s, wherever it stands', cap => {
+    expect(hasCaps(configOf(`[budget]\n${cap} = 1\n${route}`))).toBe(true)
+    expect(hasCaps(configOf(`${route}budget = { ${cap} = 1 }\n`))).toBe(true)
+    expect(hasCaps(configOf(`${route}[tenant.acme.budget]\n${cap} = 1\n`))).toBe(true)
+    expect(hasCaps(configOf(`${route}match = { task = "x" }\n${route}budget = { ${cap} = 0.000001 }\n`))).toBe(true)
+  })
+
+  it('is not so without one', () => {
+    expect(hasCaps(configOf(`[budget]\ntokens_per_byte = 0.4\n${route}`))).toBe(false)
+    expect(hasCaps(configOf(route))).toBe(false)
   })
 })

@@ -68,6 +68,14 @@ describe('the model splice', () => {
     )
   })
 
+  it('leaves a body alone that names the model already, byte for byte, and no other', () => {
+    const same = encoder.encode('{"model":"a","n":1}')
+    expect(spliceModel(same, facts('messages', '{"model":"a","n":1}').model as Span, 'a')).toBe(same)
+    const spelled = '{"model":"\\u0061","n":1}'
+    const spliced = spliceModel(encoder.encode(spelled), facts('messages', spelled).model as Span, 'a')
+    expect(decoder.decode(spliced)).toBe('{"model":"a","n":1}')
+  })
+
   it.each([
     ['{"mod\\u0065l":"a"}', 'a'],
     ['{"model":"a","model":"b"}', 'b'],
