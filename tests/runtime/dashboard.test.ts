@@ -190,7 +190,8 @@ if (hasChromium()) {
         await page.waitForSelector('#manifest-said >> text=Line 1, tols')
         await page.fill('#manifest', '{ "model": "demo/echo" }')
         await seen.context.clearCookies()
-        await page.click('text=Make the agent')
+        // By the page itself: news may make it ask for the login before a pointer is there.
+        await page.locator('text=Make the agent').evaluate((button: HTMLElement) => button.click())
         await page.waitForSelector('#login-again[open]')
         await page.fill('#login-again [name=email]', OWNER.email)
         await page.fill('#login-again [name=password]', 'not the password')
