@@ -9,7 +9,7 @@ import type { Observation } from '../observe/observation.ts'
 import { bytesOf, isRaw, type Packable, packCalls, readForTravel } from '../observe/packed-calls.ts'
 import type { RecordSettings } from '../observe/record-maker.ts'
 import { packRecords } from '../receipt/packed-records.ts'
-import { bytesToHash, hashed, idOf, type Recorded, type Unhashed, whole } from '../receipt/unhashed.ts'
+import { bytesToHash, finished, hashed, idOf, type Recorded, type Unhashed } from '../receipt/unhashed.ts'
 import type { KeptHere, Receipts, ReceiptsDeps } from '../receipts.ts'
 import { rarely } from '../traces/rarely.ts'
 import { writerLimits } from '../traces/writer-limits.ts'
@@ -40,9 +40,6 @@ interface Wait {
 /** Calls are gathered for so long, or until there are so many: each message wakes a thread. */
 const GATHER_MS = 20
 const GATHER_CALLS = 128
-/** Larger bodies are read in this thread, where they are, and so is every body while so many bytes are on their way. */
-const MAX_CALL_BYTES = 2 * 1024 * 1024
-const MAX_BYTES_UNDERWAY = 32 * 1024 * 1024
 /** Beyond the time that the writer gives a store that does not answer. */
 const CLOSE_GRACE_MS = 5000
 
@@ -105,7 +102,8 @@ export function receiptFront(deps: FrontDeps): Receipts {
     waiting = []
     const calls: Packable[] = []
     const records: Recorded[] = []
-    const travels = room()
+    // What may not travel is read in this thread, where it is.
+    const travels = out.room()
     for (const one of ready) {
       try {
         if ('make' in one) {
@@ -129,16 +127,6 @@ export function receiptFront(deps: FrontDeps): Receipts {
       .catch((error: unknown) => log.error('a call could not be recorded', { error, trace_id: call.traceId }))
       .finally(() => reading.delete(read))
     reading.add(read)
-  }
-
-  /** Tells of one body after the other whether there is room for it on the way, and takes that. */
-  function room(): (bytes: number) => boolean {
-    let left = MAX_BYTES_UNDERWAY - out.bytes
-    return bytes => {
-      if (bytes > Math.min(MAX_CALL_BYTES, left)) return false
-      left -= bytes
-      return true
-    }
   }
 
   function handOver(calls: readonly Packable[], records: readonly Recorded[]) {
@@ -220,7 +208,7 @@ export function receiptFront(deps: FrontDeps): Receipts {
     try {
       const kept = await fallback!
       if ('call' in item) await kept.call(item.call)
-      else kept.take(whole(item.record, hashing))
+      else kept.take(finished(item.record, hashing))
       if (durable) await kept.writer.recorded(id)
       settle(id)
     } catch (error) {

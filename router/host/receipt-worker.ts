@@ -10,7 +10,7 @@ import { unpackCalls } from '../observe/packed-calls.ts'
 import type { RecordSettings } from '../observe/record-maker.ts'
 import { unpackRecords } from '../receipt/packed-records.ts'
 import type { Hashing } from '../receipt/request-part.ts'
-import { idOf, whole } from '../receipt/unhashed.ts'
+import { finished, idOf } from '../receipt/unhashed.ts'
 import { type KeptHere, keepHere } from '../receipts.ts'
 import { openKeeping, RECEIPT_LOG_PAGES } from './keeping.ts'
 import type { FromThread, Question, ThreadReport, ToThread } from './receipt-messages.ts'
@@ -178,7 +178,7 @@ function receiptServer({ kept, hashing, say, write, durable, deltas, spillBytes,
         if (taking) await taking
       }
       for (const recorded of records ? unpackRecords(records) : []) {
-        one(idOf(recorded), () => kept.take(whole(recorded, hashing)))
+        one(idOf(recorded), () => kept.take(finished(recorded, hashing)))
       }
       reportSoon()
     },

@@ -1,5 +1,9 @@
 import type { Clock } from '../../shared/time/clock.ts'
 
+/** Of one body, and of all whose reading has not been reported. */
+const LARGEST = 2 * 1024 * 1024
+const MOST_BYTES = 32 * 1024 * 1024
+
 /** What was handed to another thread and is not yet reported back: how much of it there is, and since when. */
 export function underway(clock: Clock) {
   let posts: { upTo: number; at: number; bytes: number }[] = []
@@ -24,9 +28,14 @@ export function underway(clock: Clock) {
     get count(): number {
       return posted - taken + depth
     },
-    /** Of bodies that the other side may not have read yet. */
-    get bytes(): number {
-      return bytes
+    /** Tells of one body after the other whether there is room for it beside what is on its way, and takes that. */
+    room(): (size: number) => boolean {
+      let left = MOST_BYTES - bytes
+      return size => {
+        if (size > Math.min(LARGEST, left)) return false
+        left -= size
+        return true
+      }
     },
     /** Age of the oldest, in seconds. */
     get lag(): number {

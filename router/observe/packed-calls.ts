@@ -1,4 +1,5 @@
 import type { MeterReading } from '../../shared/dialects/meter.ts'
+import { byteRun, takeFrom } from '../receipt/byte-run.ts'
 import type { Hashing, RequestPart } from '../receipt/request-part.ts'
 import type { HeaderList } from '../upstream/transport.ts'
 import { type EndedCall, isBody, MAX_ERROR_BODY, readingOf, requestOf } from './ended-call.ts'
@@ -71,13 +72,7 @@ export function bytesOf({ request, answer }: EndedCall): number {
 }
 
 export function packCalls(calls: readonly Packable[]): PackedCalls {
-  const bytes = new Uint8Array(calls.reduce((sum, call) => sum + bytesOf(call), 0))
-  let at = 0
-  const put = (part: Uint8Array) => {
-    bytes.set(part, at)
-    at += part.length
-    return part.length
-  }
+  const { bytes, put } = byteRun(calls.reduce((sum, call) => sum + bytesOf(call), 0))
   const heads = calls.map((call): Head => {
     const { request, answer, times } = call
     const asked = isBody(request) ? request.reduce((sum, piece) => sum + put(piece), 0) : request
@@ -109,11 +104,7 @@ export function packCalls(calls: readonly Packable[]): PackedCalls {
 }
 
 export function unpackCalls({ heads, bytes }: PackedCalls): EndedCall[] {
-  let at = 0
-  const take = (length: number) => {
-    at += length
-    return bytes.subarray(at - length, at)
-  }
+  const take = takeFrom(bytes)
   return (JSON.parse(heads) as Head[]).map((head): EndedCall => {
     const [traceId, tenantId, routeIx, arrivedAt, api, headers, asked, end, sent, ...rest] = head
     const [called, firstByte, lastByte, done, answer] = rest

@@ -4,7 +4,7 @@ import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { sampleTrace } from '../traces/testing/records.ts'
 import { packRecords, unpackRecords } from './packed-records.ts'
 import { sampleUnhashed } from './testing/unhashed.ts'
-import { bytesToHash, type Recorded, type Unhashed, whole } from './unhashed.ts'
+import { bytesToHash, finished, type Recorded, type Unhashed } from './unhashed.ts'
 
 const hashing = { sha256: nativeSha256, salt: new Uint8Array(32).fill(7) }
 const trace = sampleTrace()
@@ -26,7 +26,7 @@ function pairsOf(ends: readonly number[]) {
   return ends.flatMap((start, i) => (i % 2 === 0 ? [{ start, end: ends[i + 1]! }] : []))
 }
 
-const made = (one: Recorded) => whole(one, hashing)
+const made = (one: Recorded) => finished(one, hashing)
 
 describe('records packed for another thread', () => {
   it('get the hashes there that they get here, beside records that have them', () =>

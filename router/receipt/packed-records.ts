@@ -1,5 +1,6 @@
 import type { Span } from '../../shared/dialects/json-scan.ts'
 import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
+import { byteRun, takeFrom } from './byte-run.ts'
 import { bytesToHash, type Recorded, type Unhashed } from './unhashed.ts'
 
 /** Records on their way to another thread: themselves as JSON, and the bodies that are hashed there as one run of bytes. */
@@ -14,13 +15,7 @@ type Head =
   | [record: Unhashed['record'], body: number, prompt: readonly Span[] | null, sent: number | 'body' | null]
 
 export function packRecords(records: readonly Recorded[]): PackedRecords {
-  const bytes = new Uint8Array(records.reduce((sum, one) => sum + ('body' in one ? bytesToHash(one) : 0), 0))
-  let at = 0
-  const put = (part: Uint8Array) => {
-    bytes.set(part, at)
-    at += part.length
-    return part.length
-  }
+  const { bytes, put } = byteRun(records.reduce((sum, one) => sum + ('body' in one ? bytesToHash(one) : 0), 0))
   const heads = records.map((one): Head => {
     if (!('body' in one)) return [one]
     const { record, body, prompt, sent } = one
@@ -30,11 +25,7 @@ export function packRecords(records: readonly Recorded[]): PackedRecords {
 }
 
 export function unpackRecords({ heads, bytes }: PackedRecords): Recorded[] {
-  let at = 0
-  const take = (length: number) => {
-    at += length
-    return bytes.subarray(at - length, at)
-  }
+  const take = takeFrom(bytes)
   return (JSON.parse(heads) as Head[]).map(head => {
     if (head.length === 1) return head[0]
     const [record, length, prompt, how] = head

@@ -21,7 +21,7 @@ export type Recorded = UnsealedTrace | Unhashed
 
 export const idOf = (one: Recorded): string => ('body' in one ? one.record : one).trace_id
 
-export const whole = (one: Recorded, hashing: Hashing): UnsealedTrace => ('body' in one ? hashed(one, hashing) : one)
+export const finished = (one: Recorded, hashing: Hashing): UnsealedTrace => ('body' in one ? hashed(one, hashing) : one)
 
 /** How many bytes the hashes are made of; what was sent unchanged is there once. */
 export function bytesToHash({ body, sent }: Unhashed): number {

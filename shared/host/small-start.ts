@@ -9,7 +9,7 @@ const YOUNG_BYTES = 1024 * 1024
 const SETTLE_MS = 1000
 /**
  * Whether the engine can count buffers as a part of all memory, which then grows by its own rule. Otherwise every 64 MB of them, which are the bodies
- * of a hundred requests of an agent, begin a collection of everything.
+ * of seventy requests of an agent, begin a collection of everything.
  */
 const COUNTS_BUFFERS = Number.parseFloat(process.versions.v8) >= 13.6
 /** The share of its time in which a process does something, when it has calls to answer. */
