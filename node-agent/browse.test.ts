@@ -130,7 +130,14 @@ describe.runIf(here)('browse', () => {
     }
     const tool = browseTool({ ...normaliseTool('browse'), timeoutSeconds }, sandbox)
     const place = { runId: 'r', turn: 1, index: 1, stepId: 'exec-1-1' }
-    const call = { key: 'k', attempt: 1, signal: new AbortController().signal, intent: {} }
+    const call = {
+      key: 'k',
+      attempt: 1,
+      signal: new AbortController().signal,
+      intent: {},
+      repeated: false,
+      metered: () => undefined,
+    }
     return (await tool.call(given as Record<string, unknown>, place, call)).output
   }
   const at = (path: string) => `http://site.example:${port}${path}`

@@ -1,4 +1,4 @@
-import { mkdir, rename, rm, stat } from 'node:fs/promises'
+import { rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { StepFailure } from '../runtime/execution/failure.ts'
 import {
@@ -9,6 +9,7 @@ import {
   type SandboxFor,
   type SandboxPipe,
 } from '../runtime/execution/sandbox/sandboxes.ts'
+import { makeFolder } from '../shared/host/make-folder.ts'
 import { lastWords, textOf, told } from './command-output.ts'
 import { byteQueue } from './isolation/byte-queue.ts'
 import { IsolationError, type Sandbox } from './isolation/driver.ts'
@@ -35,6 +36,7 @@ function proxyVariables({ rules }: SandboxFor['egress']): Record<string, string>
 /** The workspace as it was kept, else the files of the manifest. */
 export async function begun(sandbox: Sandbox, run: SandboxFor, tar: string): Promise<void> {
   if (await stat(tar).catch(() => undefined)) {
+    if (sandbox.archive) return asStep(sandbox.archive.unpack(readWorkspace(tar, run.fileKeys)))
     const unpacked = await sandbox.exec({
       ...{ argv: ['tar', '-xf', '-', '-C', '/work'], deadlineMs: KEEP_MS, outputBytes: OUTPUT_BYTES },
       stdin: readWorkspace(tar, run.fileKeys),
@@ -104,7 +106,12 @@ export function runSandbox(
   }
 
   async function keep(): Promise<void> {
-    await mkdir(join(tar, '..'), { recursive: true, mode: 0o700 })
+    await makeFolder(join(tar, '..'), 0o700)
+    const next = `${tar}.next`
+    if (sandbox.archive) {
+      await writeWorkspace(next, sandbox.archive.pack(), fileKeys)
+      return rename(next, tar)
+    }
     const packed = await asStep(
       sandbox.exec({
         ...{ argv: ['tar', '-cf', '-', '-C', '/work', '.'], deadlineMs: KEEP_MS },
@@ -112,7 +119,6 @@ export function runSandbox(
         outputBytes: (limits.diskMb + 16) * 1024 * 1024,
       }),
     )
-    const next = `${tar}.next`
     await writeWorkspace(next, packed.stdout, fileKeys)
     const exit = await packed.exit
     if (exit.kind !== 'code' || exit.code !== 0) {

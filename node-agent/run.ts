@@ -13,6 +13,7 @@ import { createLog } from '../shared/log/log.ts'
 import { systemClock } from '../shared/time/clock.ts'
 import { nodeRunEnv } from './env.ts'
 import { hostMachine } from './host-machine.ts'
+import { PROBE_MS } from './isolation/bounded-probe.ts'
 import { examine } from './isolation/doctor.ts'
 import { nodeSandboxes } from './sandboxes.ts'
 import { nodeAccess } from './tunnel/access.ts'
@@ -27,8 +28,6 @@ export interface RunningNode {
   /** Lets runs finish their open steps, tells what is left to tell, and says goodbye. */
   close(): Promise<void>
 }
-
-const PROBE_MS = 20_000
 
 /** A node: enrols once, then executes what its control plane gives it, with everything about the runs in its own store. */
 export async function runNode(

@@ -131,7 +131,6 @@ describe('a command that cannot be isolated', () => {
   )
 
   it.each([
-    ['wasm', 'wasm holds single modules'],
     ['runc', 'no enrolled node offers runc (runc) for it'],
     ['shared', 'no enrolled node offers a microVM (firecracker, kata, qemu) for it'],
   ] as const)('is refused in %s where that cannot be had, before anything is asked', async (isolation, message) => {

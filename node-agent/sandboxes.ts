@@ -14,6 +14,7 @@ import type { Log } from '../shared/log/log.ts'
 import { egressProxy } from './egress/egress-proxy.ts'
 import type { NodeEnv } from './env.ts'
 import { type GuestImage, NO_IMAGE, openImage } from './guest/image-manifest.ts'
+import { boundedProbe, PROBE_MS } from './isolation/bounded-probe.ts'
 import type { Driver, Probe } from './isolation/driver.ts'
 import { driversOf, reapAll } from './isolation/drivers.ts'
 import { asStep, begun, runSandbox } from './run-sandbox.ts'
@@ -31,7 +32,6 @@ export interface NodeSandboxesOptions {
   resolve?: ResolveHost
 }
 
-const PROBE_MS = 20_000
 const START_MS = 30_000
 /** Processes of a run; gVisor's host tasks count for more and its driver makes room for them. */
 const PIDS = 128
@@ -66,13 +66,15 @@ export function nodeSandboxes({
   async function probe(backend: string): Promise<Offered | undefined> {
     const { drivers, image } = await machine()
     const driver = drivers.find(one => one.backend === backend)
-    // A guest without an image has nothing to run.
-    if (driver === undefined || image === undefined || backend === 'wasm') return undefined
+    // A guest without an image has nothing to run; an interpreter has no guest.
+    if (driver === undefined || (image === undefined && backend !== 'wasm')) return undefined
     const known = probes?.find(one => one.backend === backend)
-    const { available, accel, reasons } = known ?? (await driver.probe(PROBE_MS))
-    if (!known) log.info('an isolation backend was tried', { backend, available, reasons: reasons.join(' ') })
+    const { available, accel, reasons } = known ?? (await boundedProbe(driver, PROBE_MS))
+    if (!known) log.debug('an isolation backend was tried', { backend, available, reasons: reasons.join(' ') })
     if (!available) return undefined
-    const programs = new Set([...image.programs, ...(await toolsFor(driver, env.NODE_SANDBOX_TOOLS))])
+    const programs = new Set(
+      backend === 'wasm' ? ['node'] : [...(image?.programs ?? []), ...(await toolsFor(driver, env.NODE_SANDBOX_TOOLS))],
+    )
     const offer = { backend: driver.backend, programs, ...(accel && { accel }) }
     passed.push(offer)
     return offer

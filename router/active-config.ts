@@ -5,6 +5,7 @@ import { formatProblem } from './config/problem.ts'
 import type { RoutingConfig } from './config/routing-config.ts'
 import { buildGates, type GateHost } from './gates/build-gates.ts'
 import type { Gate } from './gates/gate.ts'
+import { configWarnings } from './policy/config-warnings.ts'
 
 /** The routing config cannot be used: one line for each thing that is wrong. */
 export class ConfigError extends Error {
@@ -43,11 +44,16 @@ export function mayRoute({ config }: ActiveConfig): boolean {
 /** The config in use, swapped whole; requests in flight keep the one they began with. */
 export function configHolder(first: ActiveConfig, log: Log) {
   let active = first
+  const warn = ({ config }: ActiveConfig) => {
+    for (const warning of configWarnings(config)) log.warn(warning)
+  }
+  warn(first)
   return {
     get: () => active,
     swap(next: ActiveConfig): { config_hash: string; changed: boolean } {
       const changed = next.config.configHash !== active.config.configHash
       active = next
+      warn(next)
       log.info('routing config in use', { config_hash: next.config.configHash, changed })
       return { config_hash: next.config.configHash, changed }
     },

@@ -21,16 +21,21 @@ import { answerCache } from './cache/answer-cache.ts'
 import { reportsElsewhere } from './cache/reports-elsewhere.ts'
 import { calibrationReads } from './calibrate/calibration-reads.ts'
 import { cloudSigner } from './cloud/cloud-signer.ts'
+import { droppedRungs } from './enforce/dropped-rungs.ts'
 import type { EnforceDeps } from './enforce/handle.ts'
+import { refusalLines } from './enforce/refusals.ts'
 import { sessions } from './enforce/sessions.ts'
 import { keepFeedback } from './feedback/keep-feedback.ts'
 import { createErrorBudgets } from './gates/error-budgets.ts'
+import { gateChanges } from './gates/gate-changes.ts'
+import { gateProbes } from './gates/gate-probes.ts'
 import type { InboundDeps } from './inbound/deps.ts'
 import { keepLearning } from './learning/keep-learning.ts'
 import { calibrationMetrics } from './metrics/calibration-metrics.ts'
 import { liveMetrics } from './metrics/live-metrics.ts'
 import { refusalMetrics } from './metrics/refusal-metrics.ts'
 import type { RouterOptions } from './options.ts'
+import { breakerLines } from './policy/breaker-lines.ts'
 import { breakers } from './policy/breakers.ts'
 import type { Hashing } from './receipt/request-part.ts'
 import { keepReceipts, type Receipts } from './receipts.ts'
@@ -129,23 +134,31 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
     ...{ db: written, clock, metrics, sha256, secret: hashing.salt },
     log: log.target('router.shadow'),
   })
+  const errorBudgets = createErrorBudgets({
+    budgetOf: id => holder.get().config.gates[id]?.errorBudget,
+    clock,
+    onChange: gateChanges(log.target('router.gates')),
+  })
+  const probes = gateProbes(errorBudgets, clock)
   const counts = refusalMetrics(metrics)
   const outHeaders = options.responseHeaders ?? true
   const { tenantId = 'default', access = OPEN_ACCESS } = options
   const shared = {
     ledger,
-    breakers: breakers(clock),
+    breakers: breakers(clock, breakerLines(log.target('router.policy'), clock)),
     sessions: sessions(clock.monotonic),
     learner: learning.learner,
     shadows,
     answers,
     hearReports,
     calibrated: calibration.of,
-    errorBudgets: createErrorBudgets({ budgetOf: id => holder.get().config.gates[id]?.errorBudget, clock }),
+    ...{ errorBudgets, probes },
     ...{ transport, clock, env, sha256, hashing, outHeaders },
     signer: cloudSigner({ transport, clock, readKey: name => env[name] }),
     log: log.target('router.upstream'),
+    refusals: refusalLines(log.target('router.upstream'), clock),
     budgetRefused: counts.budgetRefused,
+    dropped: droppedRungs(metrics, log.target('router.policy')),
     record: receipts?.record ?? (async () => undefined),
   }
   const inbound: InboundDeps = {
@@ -185,20 +198,20 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
       breakerOf,
       gates: () => Object.keys(holder.get().config.gates),
       isGateDisabled: gate =>
-        shared.errorBudgets.snapshot().some(({ gateId, state }) => gateId === gate && state === 'disabled'),
+        errorBudgets.snapshot().some(({ gateId, state }) => gateId === gate && state === 'disabled'),
       inFlight: options.inFlight,
     }),
     audit: {
       reads,
       findTrace,
       calibration: calibration.describe,
-      isGateDisabled: shared.errorBudgets.isDisabled,
+      isGateDisabled: errorBudgets.isDisabled,
     },
     capabilities: {
       config: () => holder.get().config,
       env,
       breakerOf,
-      isGateDisabled: shared.errorBudgets.isDisabled,
+      isGateDisabled: errorBudgets.isDisabled,
       calibration: calibration.describe,
       takesFeedback: feedback !== undefined,
       receipts: {
@@ -223,10 +236,14 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
     feedback,
     reload,
     async settled() {
+      await probes.settled()
+      await shadows.settled()
       await receipts?.kept?.()
+      await learning.settled()
       if (saving !== undefined) await saveSpent()
     },
     async close() {
+      await probes.close()
       await shadows.close()
       // What is still on its way ends here, and has cost something and leaves a receipt.
       await transport.close()

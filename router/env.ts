@@ -1,6 +1,8 @@
 import { z } from 'zod'
+import { listOf } from '../shared/env/list-of.ts'
 import { logFilter } from '../shared/env/log-filter.ts'
 import { bindSchema } from '../shared/http/bind.ts'
+import { readPageOrigin } from './auth/pages.ts'
 
 const flag = z.enum(['0', '1'], { error: 'expected 0 or 1' }).transform(value => value === '1')
 
@@ -32,6 +34,10 @@ export const routerEnv = z.object({
   ROUTER_KEYS: z.string().optional(),
   ROUTER_INSECURE: flag.default(false),
   ROUTER_METRICS_OPEN: flag.default(false),
+  ROUTER_ALLOWED_ORIGINS: listOf(
+    readPageOrigin,
+    'origins such as https://app.example.com or app://name, each whole and without a path or *',
+  ).default([]),
   ROUTER_WATCH: flag.default(false),
   ROUTER_DRAIN_SECONDS: z
     .string()

@@ -7,7 +7,7 @@ import { uuidv7 } from '../shared/ids/uuid-v7.ts'
 import type { Log } from '../shared/log/log.ts'
 import { isStoreAway } from '../shared/sql/store-away.ts'
 import { type ErrorDialect, errorBodyFor } from '../shared/wire/router/error.ts'
-import { type RouterErrorCase, routerErrors } from '../shared/wire/router/error-cases.ts'
+import { type RouterErrorCase, retryHeaders, routerErrors } from '../shared/wire/router/error-cases.ts'
 import { responseHeaders } from '../shared/wire/router/headers.ts'
 import type { RouterHttpEnv } from './auth/access.ts'
 import { PROVIDER_ROUTES } from './observe/target.ts'
@@ -61,6 +61,10 @@ export function answerErrors(log: Log, outHeaders: boolean): ErrorHandler<Router
   }
 }
 
+/** Calls of a dialect that is not spoken here, under paths that may look like others. */
+const OTHER_DIALECT =
+  /^\/v1(?:beta|alpha)\d*\/(?:models|tunedModels)\/|:(?:streamGenerateContent|generateContent|countTokens|embedContent|batchEmbedContents)$/
+
 /** 405 with `allow` where the path exists under another method, else 404. */
 export function answerUnknownRoute(app: Hono<RouterHttpEnv>, outHeaders: boolean): NotFoundHandler<RouterHttpEnv> {
   const refusal = refusing(outHeaders)
@@ -69,6 +73,10 @@ export function answerUnknownRoute(app: Hono<RouterHttpEnv>, outHeaders: boolean
     // The routes are read at the first miss: by then every feature is mounted.
     methodsOf ??= allowedMethods([...app.routes, ...PROVIDER_ROUTES])
     const { method, path } = c.req
+    if (OTHER_DIALECT.test(path)) {
+      const message = `the Gemini dialect (${path}) is not served: call /v1/chat/completions or /v1/messages, where a Gemini model can be a rung by its OpenAI-compatible address`
+      return refusal(c, 'not_found', message)
+    }
     const allowed = methodsOf(path)
     if (allowed.length === 0) return refusal(c, 'not_found', `no such path: ${path}`)
     const message = `${path} does not take ${method}: use ${allowed.join(' or ')}`
@@ -90,6 +98,7 @@ const refusing =
     const id = isCall ? (c.get('traceId') ?? uuidv7()) : c.get('requestId')
     return c.json(errorBodyFor(dialect, name, message, id), routerErrors[name].status as ContentfulStatusCode, {
       ...(isCall && outHeaders && { [responseHeaders.traceId]: id }),
+      ...retryHeaders(name),
       ...headers,
     })
   }

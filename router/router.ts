@@ -4,6 +4,7 @@ import type { ReloadResult, RouterHealth, RouterReadiness } from '../shared/wire
 import type { ConfigSource } from './active-config.ts'
 import { assemble, type Parts } from './assemble.ts'
 import { OPEN_ACCESS, type Reach } from './auth/access.ts'
+import { pageRefusal, type RefusePage } from './auth/pages.ts'
 import type { SubmitFeedback } from './feedback/submit-feedback.ts'
 import type { InboundDeps } from './inbound/deps.ts'
 import type { RouterOptions } from './options.ts'
@@ -38,6 +39,7 @@ export interface Router {
 export interface Relaying {
   keyed: boolean
   reach: Reach
+  refusePage: RefusePage
   shed: (reason: 'concurrency') => void
   /** Undefined where no traces are kept. */
   submit: SubmitFeedback | undefined
@@ -98,8 +100,15 @@ export function createRouter(options: RouterOptions = {}): Router {
     relaying() {
       if (!parts.current) throw new Error('the router is not ready')
       const { inbound, counts, feedback } = parts.current
-      const { keys, reach } = options.access ?? OPEN_ACCESS
-      return { ...inbound, keyed: keys.length > 0, reach, shed: counts.shed, submit: feedback?.submit }
+      const access = options.access ?? OPEN_ACCESS
+      return {
+        ...inbound,
+        keyed: access.keys.length > 0,
+        reach: access.reach,
+        refusePage: pageRefusal(access),
+        shed: counts.shed,
+        submit: feedback?.submit,
+      }
     },
   }
 }

@@ -15,6 +15,8 @@ const SERVED = [
 
 export function servedDocument(): object {
   return openapi({
+    // Whoever serves this document serves what it describes.
+    servers: [{ url: '/' }],
     title: 'Waybill router',
     version: VERSION,
     description: 'A proxy in front of model providers that keeps a hash-chained trace of every call.',

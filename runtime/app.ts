@@ -16,6 +16,7 @@ import { type DashboardDeps, dashboardRoute } from './auth/dashboard/route.ts'
 import type { Gates } from './auth/gate.ts'
 import type { RuntimeHttpEnv } from './auth/http-env.ts'
 import { type KeysDeps, keysRoute } from './auth/keys/route.ts'
+import { knownQuery } from './auth/known-query.ts'
 import { DASHBOARD_API } from './auth/path-of.ts'
 import type { BudgetsDeps } from './budgets/deps.ts'
 import { budgetsRoute } from './budgets/route.ts'
@@ -23,6 +24,7 @@ import type { ConnectorsDeps } from './connectors/deps.ts'
 import type { OAuthDeps } from './connectors/oauth/deps.ts'
 import { oauthCallbackRoute, oauthStartRoute } from './connectors/oauth/route.ts'
 import { connectorsRoute } from './connectors/route.ts'
+import { cors } from './cors.ts'
 import type { PagesDeps } from './dashboard/deps.ts'
 import { pagesRoute } from './dashboard/route.ts'
 import { answerErrors, answerUnknownRoute, stopping } from './errors.ts'
@@ -55,6 +57,8 @@ import { webhooksRoute } from './webhooks/route.ts'
 export interface AppDeps extends HealthDeps, MetricsDeps {
   log: Log
   maxBodyBytes: number
+  /** Origins whose pages may call the API. */
+  corsOrigins: readonly string[]
   requestSeconds: Histogram
   monotonic: () => number
   gates: Gates
@@ -90,7 +94,8 @@ export function runtimeApp(deps: AppDeps) {
   const app = new Hono<RuntimeHttpEnv>()
   // Before the limit of a body: what one control plane asks another has a limit of its own.
   if (deps.plane) app.route('/', planeRoute(deps.plane))
-  app.use(requestId(), timing(deps.requestSeconds, deps.monotonic), announcedBodyLimit(deps.maxBodyBytes))
+  app.use(requestId(), timing(deps.requestSeconds, deps.monotonic), cors(deps.corsOrigins))
+  app.use(announcedBodyLimit(deps.maxBodyBytes))
   app.route('/', healthRoute(deps))
   app.route('/', metricsRoute(deps))
   app.route('/', openapiPage(servedDocument))
@@ -102,8 +107,8 @@ export function runtimeApp(deps: AppDeps) {
   app.route('/', oauthCallbackRoute(deps.connectors.oauth))
   app.route('/', dashboardRoute({ ...deps.dashboard, audit: deps.audit, log: deps.log }))
   const api = apiRoutes(deps)
-  app.use('/v1/*', deps.gates.bearer, audited(deps))
-  app.use(`${DASHBOARD_API}/v1/*`, deps.gates.cookie, audited(deps))
+  app.use('/v1/*', deps.gates.bearer, knownQuery, audited(deps))
+  app.use(`${DASHBOARD_API}/v1/*`, deps.gates.cookie, knownQuery, audited(deps))
   app.post('/mcp', deps.gates.bearer)
   app.route('/', mcpRoute({ call: async request => app.fetch(request, {}), maxBodyBytes: deps.maxBodyBytes }))
   app.route('/', api)
@@ -116,6 +121,7 @@ export function runtimeApp(deps: AppDeps) {
 /** Everything under `/v1/`: for programs behind a key, and for the dashboard once more behind its cookie. */
 function apiRoutes(deps: AppDeps) {
   return new Hono<RuntimeHttpEnv>()
+    .use(refuseWork(deps.draining))
     .use(refuseKept(deps.embedded))
     .route('/', keysRoute(deps.keys))
     .route('/', tenantsRoute(deps.tenants))
@@ -128,7 +134,6 @@ function apiRoutes(deps: AppDeps) {
     .route('/', webhooksRoute(deps.webhooks))
     .route('/', auditRoute(deps))
     .route('/', nodesRoute(deps.nodes))
-    .use(refuseWork(deps.draining))
     .route('/', oauthStartRoute(deps.connectors.oauth))
     .route('/', connectorsRoute(deps.connectors))
     .route('/', mcpGrantsRoute(deps.connectors.mcpGrants))

@@ -1,8 +1,10 @@
 import { z } from 'zod'
+import { listOf } from '../shared/env/list-of.ts'
 import { logFilter } from '../shared/env/log-filter.ts'
 import { bindSchema } from '../shared/http/bind.ts'
 import { readProxies } from '../shared/http/forwarded.ts'
-import { type AllowEntry, readAllowEntry } from '../shared/http/outbound/allow-list.ts'
+import { readOrigin } from '../shared/http/origin.ts'
+import { readAllowEntry } from '../shared/http/outbound/allow-list.ts'
 import { parseDuration } from '../shared/time/duration.ts'
 import { BOOTSTRAP_KEY } from '../shared/wire/runtime/auth.ts'
 import { zoneOffset } from './schedules/zone.ts'
@@ -22,16 +24,9 @@ const bytes = z
   .transform(Number)
   .refine(size => size >= 1024 && size <= 1024 ** 3, 'expected 1024 to 1073741824 bytes')
 
-const allowList = z.string().transform((text, ctx): AllowEntry[] => {
-  const parts = text.split(',').filter(part => part.trim() !== '')
-  return parts.flatMap(part => {
-    const entry = readAllowEntry(part)
-    if (entry !== undefined) return [entry]
-    const message = `expected names, *.names, addresses or networks, each with or without :port; "${part.trim()}" is none`
-    ctx.addIssue({ code: 'custom', message })
-    return []
-  })
-})
+const allowList = listOf(readAllowEntry, 'names, *.names, addresses or networks, each with or without :port')
+
+const originList = listOf(readOrigin, 'origins such as https://app.example.com, each whole and without a path or *')
 
 const proxyList = z.string().transform((text, ctx) => {
   const { proxies, fault } = readProxies(text)
@@ -100,6 +95,15 @@ export const runtimeEnv = z.object({
     .optional(),
   PLATFORM_DEMO: z.enum(['auto', 'off']).default('auto'),
   PLATFORM_OUTBOUND_ALLOW: allowList.default([]),
+  /** Origins whose pages may call the API from a browser; by default none. */
+  PLATFORM_CORS_ORIGINS: originList.default([]),
+  /** After so many days ended runs are deleted; 0: never. */
+  PLATFORM_RETENTION_DAYS: z
+    .string()
+    .regex(/^\d{1,4}$/, 'expected 0 to 3650 days')
+    .transform(Number)
+    .refine(days => days <= 3650, 'expected 0 to 3650 days')
+    .default(0),
   PLATFORM_MAX_BODY_BYTES: bytes.default(1_048_576),
   PLATFORM_METRICS_TOKEN: z.string().min(16, 'expected at least 16 characters').optional(),
   PLATFORM_OTLP_ENDPOINT: z.url({ protocol: /^https?$/, error: 'expected an http or https URL' }).optional(),

@@ -34,6 +34,10 @@ export interface RuntimeOptions {
   log?: Log
   clock?: Clock
   maxBodyBytes?: number
+  /** Origins whose pages may call the API from a browser, such as `https://app.example.com`. Default: none. */
+  corsOrigins?: readonly string[] | undefined
+  /** After so many days an ended run is deleted, unless its agent says fewer; 0: never, the default. */
+  retentionDays?: number | undefined
   /** Default open: a program that mounts the runtime decides who reaches it. */
   metricsAccess?: MetricsAccess
   /** Where a host makes many runtimes one after the other: what they count together. Default: a registry of its own. */
@@ -127,8 +131,10 @@ export interface Runtime {
   nodes: { gateway: NodeGateway; whenWanted(listen: () => void): void; listening(at: TunnelEndpoint): void }
   /** With `seat`: the node's end. */
   seat: Seat | undefined
-  /** From now on /readyz says that the service is leaving. */
+  /** From now on /readyz says that the service is leaving, and work that is posted is refused. */
   drain(): void
+  /** After `drain`: resolves when the open steps are finished, and after `ms` in any case. Reads are answered until `close`. */
+  settled(ms: number): Promise<void>
   /** Lets open steps finish for up to `ms`; what is not finished goes on after the next start. */
   close(ms?: number): Promise<void>
 }

@@ -42,7 +42,7 @@ export interface RunningDeps {
   mcp: EngineDeps['mcp']
   signReceipt: SignReceipt
   turns: Pick<EngineDeps, 'turnOf' | 'endEffect'>
-  ledger: Pick<Ledger, 'admit' | 'within'>
+  ledger: Pick<Ledger, 'admit' | 'within' | 'lostCall'>
   dayOf: DayOf
   beside?: EngineDeps['beside']
   observer?: EngineDeps['observer']
@@ -86,6 +86,7 @@ export function running(deps: RunningDeps): Running {
     ...deps.turns,
     random: Math.random,
     withinBudget: within,
+    lostCall: deps.ledger.lostCall,
     metrics: engineMetrics(deps.metrics),
     async manifestOf(versionId) {
       const version = await agents.getVersion(versionId)

@@ -18,13 +18,14 @@ import { auditLog } from './audit-log/log.ts'
 import { access } from './auth/access.ts'
 import { budgeting } from './budgets/budgeting.ts'
 import { dayIn } from './budgets/day.ts'
+import { priceChecks } from './budgets/price-checks.ts'
 import { agentActions } from './connectors/agent-actions.ts'
 import { CONNECTOR_HOLDINGS, connecting } from './connectors/connecting.ts'
 import { liveNews } from './dashboard/live.ts'
 import { figureStore } from './dashboard/store.ts'
 import { engineLimits } from './execution/engine-deps.ts'
 import { StepFailure } from './execution/failure.ts'
-import type { Unit } from './execution/journal/unit.ts'
+import { noParts, type Unit } from './execution/journal/unit.ts'
 import { pinStore } from './execution/mcp/pin-store.ts'
 import { observers } from './execution/observer.ts'
 import { noSandboxes } from './execution/sandbox/sandboxes.ts'
@@ -33,16 +34,20 @@ import { readinessOf } from './health/readiness.ts'
 import { replicaLag } from './health/replica-lag.ts'
 import { streamClients } from './metrics/stream-clients.ts'
 import { usageMetrics } from './metrics/usage-metrics.ts'
+import { budgetAsks } from './nodes/budget-asks.ts'
 import { hashedFacts } from './nodes/far-run.ts'
 import { newsOf } from './nodes/news.ts'
 import { noding } from './nodes/noding.ts'
+import { grantedModel } from './nodes/seat-budgets.ts'
 import { seatChildren } from './nodes/seat-children.ts'
 import { seatOthers } from './nodes/seat-others.ts'
 import type { Learnt, Runtime, RuntimeOptions } from './options.ts'
 import { toolOutbound } from './outbound/tool-outbound.ts'
+import { redactionOf } from './privacy/redaction.ts'
 import { checkProvider } from './providers/check-provider.ts'
 import { PROVIDER_HOLDINGS, providing } from './providers/providing.ts'
 import { receipting } from './receipts/receipting.ts'
+import { retention } from './retention/sweep.ts'
 import { running } from './running.ts'
 import { endRuns } from './runs/end-runs.ts'
 import { SCHEDULE_HOLDINGS, scheduling } from './schedules/scheduling.ts'
@@ -58,6 +63,7 @@ import { tracing } from './telemetry/tracing.ts'
 import { ACCESS_HOLDINGS } from './tenants/store.ts'
 import { checkMasterKey } from './vault/canary.ts'
 import { openDataKeys, refuseSealed } from './vault/data-keys.ts'
+import { keyHolding } from './vault/key-holding.ts'
 import { masterKey } from './vault/master-key.ts'
 import { portableCipher } from './vault/portable-cipher.ts'
 import { clearRecords, type Records, recordsLater, sealedRecords } from './vault/records.ts'
@@ -95,6 +101,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   async function begin(): Promise<Learnt> {
     const { timers = true } = options
     if (!learnt) await migrate(db, 'runtime', runtimeSteps)
+    if (!learnt) await holding?.take()
     const known = learnt ?? { records: await openRecords(), nodeId: await ownNode() }
     later.use(known.records)
     nodeId = known.nodeId
@@ -103,6 +110,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     if (embedded) await work.engine.start({ sweeps: timers })
     if (!learnt || timers) await timed.start({ timers })
     if (timers) hooks.courier.start()
+    if (timers) keeping?.start()
     if (phase === 'starting') phase = 'ready'
     return known
   }
@@ -114,6 +122,15 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     }
     return sealedRecords(options.cipher ?? portableCipher, await openDataKeys(db, await box, clock.now().getTime()))
   }
+
+  const owner = options.owner ?? newId()
+  const holding =
+    options.masterKey &&
+    keyHolding({
+      ...{ db, clock, owner, isGone: options.isGone, timers: options.timers ?? true },
+      leaseMs: { ...engineLimits, ...options.limits }.leaseMs,
+      log: log.target('runtime.vault'),
+    })
 
   const readiness = readinessOf({
     ...{ db, ready },
@@ -183,6 +200,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const zones = scheduleZones(options.defaultTimezone)
   const dayOf = dayIn(options.defaultTimezone ?? 'UTC')
   const budgets = budgeting({ db, metrics, models, dayOf, newId, now: clock.now, log: log.target('runtime.budgets') })
+  const prices = priceChecks({ ...budgets, agents })
   const connectors = connecting({
     ...{ db, log, clock, newId, maxBodyBytes, outside, idempotent: parts.idempotent, sealing: async () => box },
     ...{ audit, publicUrl, oauthClients: options.oauthClients, oauthHomes: options.oauthHomes },
@@ -206,6 +224,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     ended: status => ended.add(1, { status }),
     versionOf: agents.getVersion,
     ...{ conversing: sessions, admit: budgets.ledger.admit, currentByName: agents.currentByName },
+    grant: budgets.ledger.grant,
     labelsOf: async (tenantId, name) => (await agents.getByName(tenantId, name))?.labels ?? {},
     embedded: {
       ...{ on: embedded, id: ownNode },
@@ -219,6 +238,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     dispatchMs: options.dispatchTimeoutMs ?? 300_000,
     lostAfterMs: options.nodeLostAfterMs ?? 86_400_000,
   })
+  const asks = options.seat && budgetAsks()
   const seatNews = options.seat && newsOf(options.seat.speaksAs)
   const work = running({
     ...{ nodes, embedded },
@@ -226,10 +246,17 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       log.error('what a run did could not be told', { error })
     }),
     ...{ db, records, clock, metrics, sha256, newId, models, outbound, agents, nodeId: () => nodeId },
-    ...{ signReceipt: receipts.sign, ledger: budgets.ledger, dayOf, turns: sessions.turns },
+    ...{
+      signReceipt: receipts.sign,
+      ledger: asks
+        ? { ...budgets.ledger, within: (run, model) => grantedModel(db, asks, run, budgets.ledger.within(run, model)) }
+        : budgets.ledger,
+      dayOf,
+      turns: sessions.turns,
+    },
     ...{
       log: log.target('runtime.engine'),
-      owner: options.owner ?? newId(),
+      owner,
       limits: { ...engineLimits, ...options.limits },
     },
     ...(options.isGone && { isGone: options.isGone }),
@@ -253,16 +280,24 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const timed = scheduling({
     ...{ db, records, clock, metrics, newId, maxBodyBytes, idempotent: parts.idempotent },
     ...{ runs: work.runs, service: work.service, findAgent: agents.currentByName, wake: work.engine.wake },
-    ...{ zones, admits: budgets.ledger.offer, dayOf },
+    ...{ zones, admits: budgets.ledger.offer, dayOf, sealInput: nodes.sealInput },
     refused: (refused, nowMs) => [announceRefused(newId, refused, nowMs)],
     log: log.target('runtime.schedules'),
   })
+  // A node deletes what its control plane tells it to.
+  const keeping = options.seat
+    ? undefined
+    : retention({
+        ...{ db, clock, runs: work.runs, sessions: nodes.sessions, days: options.retentionDays ?? 0 },
+        log: log.target('runtime.retention'),
+      })
 
   const figures = figureStore(db)
   const news = liveNews(figures)
   const app = runtimeApp({
     log: log.target('runtime.http'),
     maxBodyBytes,
+    corsOrigins: options.corsOrigins ?? [],
     monotonic: clock.monotonic,
     metrics,
     access: metricsAccess,
@@ -291,6 +326,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       },
       backendsOf: nodes.backendsOf,
       unsealed: nodes.unsealed,
+      checkPriced: prices.ofManifest,
     },
     runs: { runs: work.runs, service: work.service, idempotent: parts.idempotent, maxBodyBytes },
     journals: {
@@ -304,6 +340,11 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       ...{
         approvals: work.approvals,
         findRun: work.runs.summary,
+        async redactionOf(runId) {
+          const run = await work.runs.summary(runId)
+          const version = run && (await agents.getVersion(run.agentVersionId))
+          return version && redactionOf(version.manifest)
+        },
         now: clock.now,
         wake: work.engine.wake,
         maxBodyBytes,
@@ -311,7 +352,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     },
     providers: provided.providers,
     secrets: { secrets: provided.secrets, maxBodyBytes },
-    budgets: { ...{ db, ...budgets, agents, dayOf, now: clock.now, maxBodyBytes } },
+    budgets: { ...{ db, ...budgets, prices, agents, dayOf, now: clock.now, maxBodyBytes } },
     sessions: {
       ...{ store: nodes.sessions, live: sessions.live, now: clock.now, idempotent: parts.idempotent, maxBodyBytes },
       service: sessionService({
@@ -323,6 +364,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       }),
       heartbeatMs: options.sseHeartbeatMs ?? 15_000,
       clients,
+      isElsewhere: nodes.isElsewhere,
     },
     receipts: { service: receipts, keyAccess: parts.keys.keyAccess, maxBodyBytes },
     schedules: timed.schedules,
@@ -347,6 +389,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       runs: work.own,
       engine: work.engine,
       ...{ approvals: work.approvals, sessions: sessions.store },
+      asks: asks!,
       now: clock.now,
       log: log.target('runtime.seat'),
       dayOf,
@@ -357,10 +400,12 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     }),
     async scheduled() {
       await ready()
+      await holding?.take()
       await nodes.sweep()
       await timed.fireDue()
       if (embedded) work.engine.wake()
       await hooks.courier.once()
+      await keeping?.once()
     },
     advance: ms => work.engine.idle(ms),
     drain() {
@@ -368,6 +413,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       void timed.stop()
       work.engine.drain()
     },
+    settled: ms => work.engine.settled(ms),
     async close(ms = 0) {
       phase = 'draining'
       news.close()
@@ -375,13 +421,14 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       await timed.stop()
       await nodes.close()
       // What was taken before the service was told to stop is answered before its writers close.
-      await Promise.all([work.engine.close(ms), hooks.courier.stop(ms), calls.settled(ms)])
+      await Promise.all([work.engine.close(ms), hooks.courier.stop(ms), calls.settled(ms), keeping?.close()])
       await work.engine.close(ms)
       sessions.live.close()
       await work.runs.close()
       await budgets.spending.close()
       await traces?.close()
       await parts.close()
+      await holding?.stop()
     },
   }
 }
@@ -410,6 +457,7 @@ function movedUnit({
   return {
     ...{ runId, epoch, atMs, ranMs: 0, events: [], blobs: [], approvals: [], extra: [] },
     spent: { tokensIn: 0, tokensOut: 0, costNano: 0 },
+    parts: noParts(),
     transition: { status: status as Run['status'], dueMs: null },
   }
 }

@@ -53,7 +53,7 @@ function nameOf(path: string): string {
 /** Programs that the package starts as processes or threads of their own, by their own files. */
 function programs(): string[] {
   return globSync('{shared,router,runtime,node-agent}/**/*.ts', { cwd: root })
-    .filter(path => !path.endsWith('.test.ts'))
+    .filter(path => !path.endsWith('.test.ts') && !path.includes('/testing/'))
     .flatMap(path => {
       const text = readFileSync(root + path, 'utf8')
       const beside = [...text.matchAll(/new URL\('(\.[^']+)\.ts', import\.meta\.url\)/g)]

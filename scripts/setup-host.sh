@@ -13,6 +13,8 @@ packages=(
   chromium-driver # drives it, over WebDriver
   chromium-headless-shell # what an agent browses with in a machine
   jq              # picks from answers in the guides
+  podman          # builds and starts the images of docs/deploy
+  debootstrap     # the base image that they are tested on
   runc            # sandboxes of trusted code
   runsc           # gVisor
   qemu-system-x86 # virtual machines

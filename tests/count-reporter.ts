@@ -1,16 +1,30 @@
 import type { Reporter, TestCase } from 'vitest/node'
+import { isFull } from './slice.ts'
 
 const HOST = / on (in-process|a Node socket|workerd) > /
 
+interface Suite {
+  errors(): unknown[]
+}
+interface Module extends Suite {
+  children: { allSuites(): Iterable<Suite> }
+}
+
 /**
- * Prints `N passed, N failed` as the last line of a run, for whoever reads only that, and how many tests of the contract held on each
- * host: a number that differs is a failure, since it is one suite.
+ * Prints `N passed, N failed` as the last line of a run, and how many tests of the contract held on each host: a number that differs is
+ * a failure, since it is one suite. A file that does not load, a hook that fails and an error outside any test are failures too.
  */
 export class CountReporter implements Reporter {
+  readonly #later: readonly string[]
   #passed = 0
   #failed = 0
   #skipped = 0
   readonly #hosts = new Map<string, number>()
+
+  /** `later`: files that this run leaves to a full one. */
+  constructor(later: readonly string[] = []) {
+    this.#later = later
+  }
 
   onTestCaseResult(test: TestCase): void {
     const { state } = test.result()
@@ -21,9 +35,9 @@ export class CountReporter implements Reporter {
     else this.#skipped++
   }
 
-  onTestRunEnd(modules: readonly { errors(): unknown[] }[], unhandled: readonly unknown[]): void {
-    // A file that does not load and an error outside any test are failures too.
-    this.#failed += modules.filter(module => module.errors().length > 0).length + unhandled.length
+  onTestRunEnd(modules: readonly Module[], unhandled: readonly unknown[], reason: string): void {
+    const broken = modules.flatMap(module => [module, ...module.children.allSuites()])
+    this.#failed += broken.filter(suite => suite.errors().length > 0).length + unhandled.length
     if (this.#hosts.size > 0) {
       const counts = [...this.#hosts.values()]
       if (new Set(counts).size > 1) {
@@ -33,6 +47,14 @@ export class CountReporter implements Reporter {
       const hosts = [...this.#hosts].map(([host, count]) => `${count} ${host}`)
       setImmediate(() => console.log(`the contract held: ${hosts.join(', ')}`))
     }
+    const seed = process.env.WAYBILL_TEST_SEED
+    if (!isFull && seed !== undefined) {
+      const line = `slices of seed ${seed}: WAYBILL_TEST_SEED=${seed} repeats them, npm run test:full does every case`
+      setImmediate(() => console.log(line))
+      if (this.#later.length > 0) setImmediate(() => console.log(`left to a full run: ${this.#later.join(', ')}`))
+    }
+    // Whatever else made the run fail must not be told as "0 failed".
+    if (reason !== 'passed' && this.#failed === 0) this.#failed = 1
     const skipped = this.#skipped > 0 ? `, ${this.#skipped} skipped` : ''
     setImmediate(() => console.log(`${this.#passed} passed, ${this.#failed} failed${skipped}`))
   }

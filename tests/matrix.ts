@@ -57,7 +57,12 @@ async function inProcess(service: ServiceName): Promise<Running> {
   const db = await openDb(':memory:')
   const app =
     service === 'runtime'
-      ? createRuntime({ db, bootstrapKey: RUNTIME_KEY, masterKey: new Uint8Array(32).fill(7) })
+      ? createRuntime({
+          db,
+          bootstrapKey: RUNTIME_KEY,
+          masterKey: new Uint8Array(32).fill(7),
+          corsOrigins: [PAGE_ORIGIN],
+        })
       : createRouter({ db, env: NO_UPSTREAM })
   await app.ready()
   return {
@@ -96,6 +101,7 @@ async function onNode(service: ServiceName): Promise<Running> {
           PLATFORM_DATA_DIR: folder,
           PLATFORM_LOG_LEVEL: 'off',
           PLATFORM_BOOTSTRAP_KEY: RUNTIME_KEY,
+          PLATFORM_CORS_ORIGINS: PAGE_ORIGIN,
         })
       : await serveRouter({
           ROUTER_BIND: '127.0.0.1:0',
@@ -123,6 +129,7 @@ async function inWorkerd(service: ServiceName): Promise<Running> {
           PLATFORM_METRICS_TOKEN: METRICS_TOKEN,
           PLATFORM_LOG_LEVEL: 'off',
           PLATFORM_BOOTSTRAP_KEY: RUNTIME_KEY,
+          PLATFORM_CORS_ORIGINS: PAGE_ORIGIN,
           PLATFORM_MASTER_KEY: btoa('k'.repeat(32)),
         }
       : { ROUTER_DB: url, RUST_LOG: 'off', ...NO_UPSTREAM }
@@ -142,6 +149,9 @@ async function inWorkerd(service: ServiceName): Promise<Running> {
 
 /** A key with every scope, on each host of the runtime. */
 export const RUNTIME_KEY = `wb_live_${'m'.repeat(43)}`
+
+/** An origin whose pages may call the runtime from a browser. */
+export const PAGE_ORIGIN = 'https://app.example.com'
 
 /** A worker has no loopback address, so its metrics ask for this token; the other hosts ignore it. */
 export const METRICS_TOKEN = 'metrics-token-of-the-matrix'

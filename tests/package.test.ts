@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -42,6 +42,12 @@ describe('the published package, installed in an empty folder', () => {
       const { stdout } = await run(process.execPath, [join(folder, 'node_modules/.bin', name), '--version'])
       expect(stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
     }
+  })
+
+  it('holds no fixtures of tests', async () => {
+    const files = await readdir(join(folder, 'node_modules/waybill'), { recursive: true })
+    expect(files.filter(path => /(^|\/)testing\/|\.test\./.test(path) && !path.startsWith('node_modules'))).toEqual([])
+    expect(files).toContain('dist/router/router.js')
   })
 
   const command = (name: string, ...args: string[]) =>

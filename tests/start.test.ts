@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -65,6 +65,7 @@ function start(cli: string, args: string[], vars: Record<string, string> = {}) {
 
 const RUNTIME = 'runtime/cli/main.ts'
 const ROUTER = 'router/cli/main.ts'
+const KEY = `wb_live_${'k'.repeat(64)}`
 
 describe('a service that is started', () => {
   it('answers for both parts from one process, and leaves with 0 after SIGTERM', async () => {
@@ -75,6 +76,26 @@ describe('a service that is started', () => {
     const [, runtime, router] = await program.printed(/runtime {2}(http\S+)\nrouter {3}(http\S+)\n/)
     expect(await (await fetch(`${runtime}/healthz`)).json()).toMatchObject({ status: 'ok' })
     expect(await (await fetch(`${router}/healthz`)).json()).toMatchObject({ service: 'router' })
+    program.child.kill('SIGTERM')
+    expect(await program.ended).toMatchObject({ code: 0, err: '' })
+  })
+
+  it('says nothing of isolation backends that are missing, where a guest image was built', async () => {
+    const digest = '0'.repeat(64)
+    const outputs = { agent: digest, vmlinux: digest, initramfs: digest }
+    const image = join(folder, 'image')
+    await mkdir(image)
+    await writeFile(join(image, 'manifest.json'), JSON.stringify({ version: 1, inputs: [], outputs }))
+    const program = start(RUNTIME, ['serve'], {
+      ...{ PATH: folder, PLATFORM_BIND: '127.0.0.1:0', NODE_IMAGE_DIR: image, PLATFORM_BOOTSTRAP_KEY: KEY },
+      NODE_STATE_DIR: join(folder, 'state'),
+    })
+    const [, origin] = await program.printed(/runtime {2}(http\S+)\n/)
+    const isolation = async () => {
+      const answer = await fetch(`${origin}/v1/isolation`, { headers: { authorization: `Bearer ${KEY}` } })
+      return (await answer.json()) as { value: string; availableOn: string[] }[]
+    }
+    expect((await isolation()).find(({ value }) => value === 'runc')).toMatchObject({ availableOn: [] })
     program.child.kill('SIGTERM')
     expect(await program.ended).toMatchObject({ code: 0, err: '' })
   })

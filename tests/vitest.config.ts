@@ -1,6 +1,8 @@
+import { randomInt } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 import { CountReporter } from './count-reporter.ts'
+import { isFull, slice } from './slice.ts'
 
 /** What says something about time, or fills the machine by itself: one after the other, when everything else is done. */
 const ALONE = [
@@ -14,27 +16,58 @@ const ALONE = [
   'tests/scale/*.test.ts',
 ]
 
+/** Many processes each, or minutes of a virtual machine: of each list a short run does one, the seed says which. */
+const LONG: Record<string, readonly string[]> = {
+  topologies: [
+    ...['instances', 'outage', 'planes', 'replica', 'rolling', 'topology'].map(name => `tests/scale/${name}.test.ts`),
+    'tests/runtime/node-processes.test.ts',
+  ],
+  machines: ['install-packages', 'browse', 'guest/build-image', 'code-agents', 'session-machines'].map(
+    name => `node-agent/${name}.test.ts`,
+  ),
+  kills: ['trouble', 'crash', 'mcp', 'schedules', 'thousand-fires'].map(name => `tests/crash/${name}.test.ts`),
+  installations: ['tests/package.test.ts', 'tests/router/onboard.test.ts', 'node-agent/wasm-agents.test.ts'],
+}
+
+// Which cases of long enumerations a short run does; the closing lines print it.
+process.env.WAYBILL_TEST_SEED ??= String(randomInt(1_000_000))
+
+// A file that is asked for by name is always run.
+const named = process.argv
+  .slice(2)
+  .some(arg => arg.includes('.test.') || /^[\w-]+\//.test(arg.replace(/^tests\/vitest.config.ts$/, '')))
+const later = Object.entries(LONG).flatMap(([name, files]) => {
+  const chosen = named ? files : slice(name, files, 1)
+  return files.filter(file => !chosen.includes(file))
+})
+
 export default defineConfig({
   root: new URL('..', import.meta.url).pathname,
   test: {
-    testTimeout: 20_000,
-    hookTimeout: 60_000,
+    // Against what hangs; a busy machine takes several times as long as a quiet one.
+    testTimeout: 60_000,
+    hookTimeout: 120_000,
+    expect: { poll: { timeout: 20_000 } },
     // clipanion's ESM build imports without extensions; inlined, vitest resolves it.
     server: { deps: { inline: ['clipanion'] } },
-    reporters: ['default', new CountReporter()],
+    reporters: ['default', new CountReporter(later)],
     projects: [
       {
         extends: true,
         test: {
           name: 'together',
           include: ['{shared,router,runtime,node-agent,wrangler-local,scripts,tests}/**/*.test.ts'],
-          exclude: ALONE,
-          // Most long tests wait for processes they started: one worker less than cores, vitest's own choice, leaves half of a small machine idle.
-          maxWorkers: Math.max(2, availableParallelism()),
+          exclude: [...ALONE, ...later],
+          // Most long tests wait for processes they started: vitest's own choice, one worker less than cores, leaves half of a small machine
+          // idle. A short run has one more than cores; a full one holds tests that fill the machine by themselves.
+          maxWorkers: Math.max(2, availableParallelism()) + (isFull ? 0 : 1),
           sequence: { groupOrder: 0 },
         },
       },
-      { extends: true, test: { name: 'alone', include: ALONE, maxWorkers: 1, sequence: { groupOrder: 1 } } },
+      {
+        extends: true,
+        test: { name: 'alone', include: ALONE, exclude: later, maxWorkers: 1, sequence: { groupOrder: 1 } },
+      },
     ],
   },
 })

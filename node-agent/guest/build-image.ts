@@ -4,6 +4,8 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { BROWSER } from '../../runtime/execution/browse/launch.ts'
+import { makeFolder } from '../../shared/host/make-folder.ts'
+import { readJson } from '../../shared/json/read-json.ts'
 import { cpioOf, type Member } from './cpio.ts'
 import {
   type Addition,
@@ -33,7 +35,7 @@ export async function buildImage(
 ): Promise<ImageManifest> {
   const inputs = await readInputs(inputsFolder)
   const input = (name: string) => inputs.get(name)!.content
-  await mkdir(dirname(into), { recursive: true })
+  await makeFolder(dirname(into))
   const scratch = await mkdtemp(join(dirname(into), '.image-'))
   try {
     const agent = await compileAgent(join(scratch, 'agent'))
@@ -97,7 +99,7 @@ export async function buildImage(
 /** An equal image that stands there stays, as sandboxes may be running from it. */
 async function replaceFolder(built: string, into: string, manifest: string): Promise<void> {
   const standing = await readFile(join(into, 'manifest.json'), 'utf8').catch(() => undefined)
-  if (standing !== undefined && JSON.stringify(JSON.parse(standing)) === manifest) {
+  if (standing !== undefined && JSON.stringify(readJson(standing)) === manifest) {
     await rm(built, { recursive: true })
     return
   }

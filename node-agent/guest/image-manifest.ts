@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { BROWSER } from '../../runtime/execution/browse/launch.ts'
+import { readJson } from '../../shared/json/read-json.ts'
 
 const digest = z.string().regex(/^[0-9a-f]{64}$/)
 
@@ -39,7 +40,7 @@ export const NO_IMAGE: GuestImage = {
 export async function openImage(folder: string): Promise<GuestImage | undefined> {
   const written = await readFile(join(folder, 'manifest.json'), 'utf8').catch(() => undefined)
   if (written === undefined) return undefined
-  const { outputs, programs, rootMb } = imageManifest.parse(JSON.parse(written))
+  const { outputs, programs, rootMb } = imageManifest.parse(readJson(written))
   return {
     rootfs: join(folder, 'rootfs'),
     vmlinux: join(folder, 'vmlinux'),

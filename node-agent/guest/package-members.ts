@@ -1,8 +1,9 @@
 import { execFile } from 'node:child_process'
-import { mkdir, mkdtemp, readdir, readFile, readlink, rm, stat } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, readlink, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { makeFolder } from '../../shared/host/make-folder.ts'
 import type { Member } from './cpio.ts'
 import type { PinnedPackage } from './image-inputs.ts'
 
@@ -52,7 +53,7 @@ async function unpack(path: string, tree: string): Promise<void> {
     return
   }
   const into = join(tree, 'usr/lib/node_modules/npm')
-  await mkdir(into, { recursive: true })
+  await makeFolder(into)
   await run('tar', ['-xzf', path, '-C', into, '--strip-components=1', '--no-same-owner'], { timeout: 60_000 })
 }
 

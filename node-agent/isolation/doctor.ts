@@ -1,7 +1,7 @@
-import { existsSync } from 'node:fs'
 import { BROWSER } from '../../runtime/execution/browse/launch.ts'
 import type { NodeEnv } from '../env.ts'
 import { type GuestImage, NO_IMAGE, openImage } from '../guest/image-manifest.ts'
+import { boundedProbe } from './bounded-probe.ts'
 import type { Driver, Probe } from './driver.ts'
 import { driversOf, reapAll } from './drivers.ts'
 import { kvmRemark, kvmTrouble } from './kvm.ts'
@@ -21,9 +21,6 @@ export interface Diagnosis {
   reaped: number
 }
 
-/** Beyond a probe's own deadline, for ending what it started. */
-const CLEANUP_MS = 15_000
-
 /** Runs each backend for real, one after another so that none is slowed by its neighbour. */
 export async function examine(env: NodeEnv, deadlineMs: number, only?: readonly string[]): Promise<Diagnosis> {
   const image = await openImage(env.NODE_IMAGE_DIR)
@@ -39,7 +36,7 @@ export async function examine(env: NodeEnv, deadlineMs: number, only?: readonly 
     reaped: reaped.length,
     host: {
       root: process.getuid?.() === 0,
-      cgroups: existsSync('/sys/fs/cgroup') ? await cgroupVersion() : undefined,
+      cgroups: await cgroupVersion(),
       image: image?.digest,
       programs: image?.programs ?? [],
       kvm: (await kvmTrouble()) ?? (await kvmRemark()) ?? '/dev/kvm may be opened; only a booted guest proves it.',
@@ -66,7 +63,7 @@ async function examineOne(
     }
   }
   try {
-    const probe = await bounded(driver.probe(deadlineMs), deadlineMs + CLEANUP_MS, backend)
+    const probe = await boundedProbe(driver, deadlineMs)
     if (backend !== 'qemu' || probe.available) return probe
     const kvm = env.NODE_QEMU_ACCEL === 'kvm' ? ((await kvmTrouble()) ?? (await kvmRemark())) : undefined
     const emulate = 'For development without hardware virtualisation, start the node with NODE_QEMU_ACCEL=tcg.'
@@ -77,19 +74,6 @@ async function examineOne(
     }
   } finally {
     await driver.close()
-  }
-}
-
-async function bounded(probe: Promise<Probe>, deadlineMs: number, backend: Driver['backend']): Promise<Probe> {
-  const { promise: late, resolve } = Promise.withResolvers<Probe>()
-  const timer = setTimeout(
-    () => resolve({ backend, available: false, reasons: ['Its probe did not end in time.'], install: [] }),
-    deadlineMs,
-  )
-  try {
-    return await Promise.race([probe, late])
-  } finally {
-    clearTimeout(timer)
   }
 }
 
@@ -115,6 +99,9 @@ export function describe({ probes, host, reaped }: Diagnosis): string {
           : `, accelerator ${accel}${accel === 'tcg' ? ' (software emulation: for development)' : ''}`) +
         (available && kernelRelease !== undefined ? `, kernel ${kernelRelease}` : ''),
       ...(verifiedBy === undefined ? [] : [`       verified: ${verifiedBy}`]),
+      ...(backend === 'wasm' && available
+        ? ['       for agents whose entrypoint is JavaScript: it starts no commands']
+        : []),
       ...reasons.map(reason => `       ${reason}`),
       ...install.map(step => `       → ${step}`),
     ],

@@ -82,6 +82,8 @@ export interface Sandbox {
   writeFile(path: string, content: Uint8Array, options?: { executable?: boolean }): Promise<void>
   readFile(path: string, maxBytes: number): Promise<Uint8Array>
   listFiles(path: string): Promise<FileEntry[]>
+  /** All files of the workspace as bytes, and back, where there is no `tar` inside that could do it. */
+  readonly archive?: { pack(): AsyncIterable<Uint8Array>; unpack(chunks: AsyncIterable<Uint8Array>): Promise<void> }
   /**
    * From now on the host answers what commands call on this port of their loopback; there is no other way out of a sandbox.
    * Throws `unsupported` where the backend cannot.

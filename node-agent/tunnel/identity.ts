@@ -1,9 +1,11 @@
-import { chmod, mkdir, open, readFile, rename } from 'node:fs/promises'
+import { chmod, open, readFile, rename } from 'node:fs/promises'
 import { arch, platform } from 'node:os'
 import { dirname } from 'node:path'
 import { z } from 'zod'
 import { poolKeyPlace } from '../../runtime/nodes/enrolment.ts'
 import { EnvError } from '../../shared/env/read-env.ts'
+import { makeFolder } from '../../shared/host/make-folder.ts'
+import { readJson } from '../../shared/json/read-json.ts'
 import { fromBase64, toBase64, utf8 } from '../../shared/sign/bytes.ts'
 import { type Signer, signer } from '../../shared/sign/ed25519.ts'
 import { sleep } from '../../shared/time/sleep.ts'
@@ -45,7 +47,7 @@ export async function readIdentity(path: string): Promise<Identity | undefined> 
     throw error
   }
   await chmod(path, 0o600)
-  const read = stored.safeParse(JSON.parse(text))
+  const read = stored.safeParse(readJson(text))
   if (!read.success) throw new EnvError(`${path} is not the identity of a node: restore it, or enrol a new node`)
   const { nodeId, tenantId, pool, signSeed, poolPublic, poolPrivate } = read.data
   return {
@@ -120,7 +122,7 @@ async function boxKeysFrom(privateKey: Uint8Array<ArrayBuffer>): Promise<BoxKeys
 
 /** On the disk before it has its name, so that a crash leaves either nothing or all of it. */
 async function write(path: string, content: object): Promise<void> {
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  await makeFolder(dirname(path), 0o700)
   const file = await open(`${path}.new`, 'w', 0o600)
   try {
     await file.writeFile(JSON.stringify(content))

@@ -1,4 +1,5 @@
 import { create } from '@bufbuild/protobuf'
+import type { Asked } from '../../runtime/nodes/budget-asks.ts'
 import type { Piece, Seat } from '../../runtime/nodes/seat.ts'
 import type { Log } from '../../shared/log/log.ts'
 import { utf8 } from '../../shared/sign/bytes.ts'
@@ -111,6 +112,9 @@ export function openTunnel(options: TunnelOptions): Tunnel {
       case 'readRequest':
         void answer(body.value)
         return
+      case 'budgetGrant':
+        seat.asks.granted(body.value)
+        return
       case 'drain':
         log.info(body.value.on ? 'this node is given no new work' : 'this node is given work again')
         return
@@ -133,7 +137,11 @@ export function openTunnel(options: TunnelOptions): Tunnel {
     }
   }
 
+  const askFrame = (value: Asked) => create(NodeFrameSchema, { body: { case: 'budgetAsk', value } })
+  seat.asks.onAsk(ask => void channel.pass(askFrame(ask)))
+
   function beat(lostMs: number): void {
+    for (const ask of seat.asks.open()) channel.pass(askFrame(ask))
     void seat.beat(lostMs).catch(error => log.warn('the nodes with this store were not looked at', { error }))
     const active = seat.active()
     const { cpu, memoryFreeMb } = machine()
@@ -169,7 +177,9 @@ export function openTunnel(options: TunnelOptions): Tunnel {
     })
     async function* outgoing(): AsyncGenerator<NodeFrame> {
       yield hello
-      yield* channel.open(await welcome.promise, stop.signal)
+      const seen = await welcome.promise
+      for (const ask of seat.asks.open()) yield askFrame(ask)
+      yield* channel.open(seen, stop.signal)
     }
     let heard = clock.monotonic()
     let watch: ReturnType<typeof setInterval> | undefined

@@ -9,7 +9,14 @@ export function explain(trace: UnsealedTrace): Explanation {
   const steps =
     trace.mode === 'observe'
       ? [routeStep(trace), relayStep(trace)]
-      : [routeStep(trace), startStep(trace), ...trace.attempts.map(attemptStep), servedStep(trace), moneyStep(trace)]
+      : [
+          routeStep(trace),
+          ...droppedSteps(trace),
+          startStep(trace),
+          ...trace.attempts.map(attemptStep),
+          servedStep(trace),
+          moneyStep(trace),
+        ]
   return { trace_id: trace.trace_id, summary: summary(trace), steps }
 }
 
@@ -62,13 +69,24 @@ const OVERRIDES: Record<Override, string> = {
   budget: 'the budget does not cover a higher start',
 }
 
+function droppedSteps({ policy }: UnsealedTrace): Step[] {
+  return (policy.dropped ?? []).map(({ rung, model, reason, because }) => ({
+    step: 'left out',
+    decision: `rung ${rung} (${model}) is not asked`,
+    because,
+    numbers: { reason },
+  }))
+}
+
 function startStep({ policy, attempts }: UnsealedTrace): Step {
   const reasons = policy.overrides.map(name => OVERRIDES[name])
   const drawn = policy.explore
     ? 'drawn to explore'
     : policy.propensity < 1
       ? 'drawn from what was learned'
-      : 'where the route starts'
+      : policy.dropped?.some(({ rung }) => rung < policy.start_rung)
+        ? 'it is the lowest rung that can take this request'
+        : 'where the route starts'
   return {
     step: 'start',
     decision: `rung ${policy.start_rung}`,
@@ -92,14 +110,14 @@ const ERRORS: Record<ErrorClass, string> = {
   rate_limited: 'the provider limits the rate',
   overloaded: 'the provider is overloaded',
   upstream_5xx: 'the provider failed',
-  upstream_4xx: 'the provider refused the request',
+  upstream_4xx: 'the provider refused the request for this model',
   context_overflow: 'the request does not fit the model',
   auth: 'the provider refused the key',
   bad_response: 'the answer could not be read or was cut short',
   no_credential: 'there is no key for this provider',
   breaker_open: 'the breaker of this provider is open',
   thinking_mismatch: 'the thinking blocks belong to another model',
-  untranslatable: 'the request cannot be said in this dialect',
+  untranslatable: 'the answer holds what the dialect of the client has no words for',
   client_abort: 'the client went away',
   speculation_cancelled: 'the call ahead was not needed',
 }

@@ -1,3 +1,4 @@
+import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Checkpoint, CheckpointList, RouterKeys } from '../../shared/wire/router/checkpoint.ts'
 import type { FeedbackList, FeedbackRecord } from '../../shared/wire/router/feedback.ts'
@@ -37,7 +38,7 @@ export function auditReads(db: Db) {
       const { rows } = await db.execute({ sql: 'select tenant_id, body from traces where trace_id = ?', args: [id] })
       const row = rows[0]
       if (row === undefined || (tenant !== undefined && row.tenant_id !== tenant)) return undefined
-      return JSON.parse(String(row.body)) as TraceRecord
+      return readJson(String(row.body)) as TraceRecord
     },
 
     /** By a trace id, a response id or a request id. */
@@ -74,7 +75,7 @@ export function auditReads(db: Db) {
         sql: 'select body from checkpoints where tenant_id = ? order by ix desc limit 1',
         args: [tenant],
       })
-      return rows[0] && (JSON.parse(String(rows[0].body)) as Checkpoint)
+      return rows[0] && (readJson(String(rows[0].body)) as Checkpoint)
     },
 
     keys: (): Promise<RouterKeys> => publishedKeys(db),

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { signer } from '../../shared/sign/ed25519.ts'
 import { sha256 } from '../../shared/sign/sha256.ts'
 import { capabilities } from '../../shared/wire/router/capabilities.ts'
@@ -8,6 +8,7 @@ import { explanation } from '../../shared/wire/router/explain.ts'
 import { feedbackList } from '../../shared/wire/router/feedback.ts'
 import { savings } from '../../shared/wire/router/savings.ts'
 import { traceDetail, traceList } from '../../shared/wire/router/traces.ts'
+import { eventually } from '../../tests/eventually.ts'
 import { type TestRouter, testRouter } from '../../tests/router/routers.ts'
 import { messagesAnswer } from '../../tests/upstream/answers.ts'
 import { answer, type ScriptedUpstream, scriptedUpstream } from '../../tests/upstream/scripted.ts'
@@ -58,7 +59,7 @@ describe('the audit over HTTP', () => {
 
   /** Until the writer has sealed it; each look is a real request. */
   const sealed = (id: string, key: string) =>
-    vi.waitFor(async () => expect(traceDetail.parse(await json(`/v1/traces/${id}`, key)).pending).toBe(false))
+    eventually(async () => expect(traceDetail.parse(await json(`/v1/traces/${id}`, key)).pending).toBe(false))
 
   beforeAll(async () => {
     upstream = await scriptedUpstream()
@@ -225,7 +226,7 @@ describe('the audit over HTTP', () => {
     expect(value('router_escalations_total{route="0"}')).toBe(1)
     expect(value('router_gate_verdicts_total{gate_id="non-empty",verdict="fail"}')).toBe(1)
     expect(value('router_cost_usd_total{tenant="acme"}')).toBeCloseTo(0.0066 + 0.1056, 9)
-    expect(value('router_savings_usd_total{tenant="acme"}')).toBeCloseTo(
+    expect(value('router_savings_usd{tenant="acme"}')).toBeCloseTo(
       savings.parse(await json('/v1/savings')).savings_usd,
       9,
     )

@@ -11,6 +11,8 @@ export interface Access {
   insecure: boolean
   /** ROUTER_METRICS_OPEN: /metrics asks for no key. */
   metricsOpen: boolean
+  /** ROUTER_ALLOWED_ORIGINS: pages that may call providers, and names besides loopback's that the router is called by. */
+  allowedOrigins?: readonly string[]
 }
 
 /** Without keys nobody is told apart; a program that holds the router decides who reaches it. */

@@ -1,11 +1,11 @@
 import type { Context } from 'hono'
 import { createMiddleware } from 'hono/factory'
 import { ApiError } from '../../shared/http/api-error.ts'
-import { isLoopback } from '../../shared/http/bind.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import { requestHeaders } from '../../shared/wire/router/headers.ts'
 import type { Access, Caller, CallerEnv } from './access.ts'
 import { keyring } from './keys.ts'
+import { isOwnPage, pageRefusal, type RefusePage } from './pages.ts'
 import { type Room, roomOf } from './room.ts'
 
 export interface GuardDeps {
@@ -19,6 +19,7 @@ export interface GuardDeps {
 export function guard({ access, tenantId, sha256 }: GuardDeps) {
   const { keys, reach, insecure, metricsOpen } = access
   const find = keyring(keys, sha256)
+  const refusePage = pageRefusal(access)
   const nobody: Caller = { tenantId, sees: tenantId, admin: true }
 
   function withoutKeys(room: Room): Caller {
@@ -44,7 +45,8 @@ export function guard({ access, tenantId, sha256 }: GuardDeps) {
 
   return createMiddleware<CallerEnv>(async (c, next) => {
     const room = roomOf(c.req.path)
-    if (reach === 'loopback' && room !== 'provider') refuseForeignPages(c)
+    if (room === 'provider') refuseForeignCalls(c, refusePage)
+    else if (reach === 'loopback') refuseForeignPages(c)
     c.set('caller', keys.length === 0 ? withoutKeys(room) : withKeys(room, c.req.header(requestHeaders.key)))
     await next()
   })
@@ -52,17 +54,13 @@ export function guard({ access, tenantId, sha256 }: GuardDeps) {
 
 /** A web page can aim its own name at this machine; what it then sends still carries that name. */
 function refuseForeignPages(c: Context): void {
-  if (isOwnPage(c.req.header('host') ?? new URL(c.req.url).host, c.req.header('origin'))) return
+  if (isOwnPage(hostOf(c), c.req.header('origin'))) return
   throw new ApiError('forbidden', 'this address answers programs of this machine only, and no page of another site')
 }
 
-/** Whether a request to this machine comes from a program, or from a page that it serves itself. */
-export function isOwnPage(host: string, origin: string | undefined): boolean {
-  const own = origin === undefined || (URL.canParse(origin) && new URL(origin).host === host.toLowerCase())
-  return own && isLoopback(hostname(host))
+function refuseForeignCalls(c: Context, refusePage: RefusePage): void {
+  const refused = refusePage({ host: hostOf(c), origin: c.req.header('origin'), site: c.req.header('sec-fetch-site') })
+  if (refused !== undefined) throw new ApiError('forbidden', refused)
 }
 
-function hostname(host: string): string {
-  const name = host.startsWith('[') ? host.slice(1, host.indexOf(']')) : host.replace(/:\d*$/, '')
-  return name.toLowerCase()
-}
+const hostOf = (c: Context): string => c.req.header('host') ?? new URL(c.req.url).host

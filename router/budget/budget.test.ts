@@ -4,13 +4,20 @@ import { openDb } from '../../shared/host/open-libsql.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
 import { configOf } from '../policy/testing/route-of.ts'
 import { routerSteps } from '../schema/steps.ts'
-import { hasCaps } from './caps.ts'
+import { capsFor, hasCaps } from './caps.ts'
 import { budgetLedger, type Caps } from './ledger.ts'
 import { spentStore } from './spent-store.ts'
 
-const none: Caps = { request: null, session: null, day: null, tenant_day: null }
+const none: Caps = {
+  request: null,
+  session: null,
+  day: null,
+  tenant_day: null,
+  route_day: null,
+  route_tenant_day: null,
+}
 const at = (text: string) => () => new Date(text)
-const a = { tenantId: 't', sessionId: 's' }
+const a = { tenantId: 't', sessionId: 's', route: 'r' }
 
 describe('the store of what was spent', () => {
   it('keeps no row that can matter no more', async () => {
@@ -34,6 +41,26 @@ describe('budget ledger', () => {
     expect(first.reserve(41)).toEqual({ ok: false, scope: 'session', limit: 100, used: 60 })
     const other = ledger.open({ ...a, sessionId: 'other' }, { ...none, session: 100, tenant_day: 99 })
     expect(other.reserve(40)).toMatchObject({ ok: false, scope: 'tenant_day', used: 60 })
+  })
+
+  it('counts on the account of a route what goes over it, and nothing else', () => {
+    const ledger = budgetLedger(at('2026-01-01T10:00:00Z'))
+    const spend = (route: string, cost: number, caps: Partial<Caps>, tenantId = 't') => {
+      const got = ledger.open({ ...a, tenantId, route }, { ...none, ...caps }).reserve(cost)
+      if (got.ok) got.settle(cost)
+      return got.ok ? 'made' : [got.scope, got.used]
+    }
+    expect(spend('one', 90, { route_day: 100 })).toBe('made')
+    expect(spend('two', 90, { route_day: 100 })).toBe('made')
+    expect(spend('two', 20, { route_day: 100 })).toEqual(['route_day', 90])
+    expect(spend('two', 5, { day: 184 })).toEqual(['day', 180])
+    expect(spend('three', 6, { route_tenant_day: 10 })).toBe('made')
+    expect(spend('three', 6, { route_tenant_day: 10 })).toEqual(['route_tenant_day', 6])
+    expect(spend('three', 6, { route_tenant_day: 10 }, 'other')).toBe('made')
+    // A restart goes on from what was stored.
+    const later = budgetLedger(at('2026-01-01T12:00:00Z'))
+    later.load(ledger.takeUnsaved())
+    expect(later.open({ ...a, route: 'two' }, { ...none, route_day: 100 }).reserve(20)).toMatchObject({ used: 90 })
   })
 
   it('frees what a call did not cost', () => {
@@ -90,6 +117,21 @@ describe('budget ledger', () => {
     expect(ledger.open({ ...a, sessionId: 'later' }, { ...none, session: 1 }).reserve(1)).toMatchObject({ used: 1 })
   })
 
+  it('remembers what a tenant has spent, however many names of sessions another one makes up', () => {
+    const ledger = budgetLedger(at('2026-01-01T10:00:00Z'))
+    const acme = ledger.open({ ...a, tenantId: 'acme' }, { ...none, tenant_day: 100 })
+    const call = acme.reserve(100)
+    if (call.ok) call.settle(100)
+    for (let ix = 0; ix <= 200_001; ix++) {
+      ledger.open({ tenantId: 'flood', sessionId: `s${ix}`, route: 'r' }, { ...none, tenant_day: 0 }).reserve(1)
+    }
+    expect(ledger.open({ ...a, tenantId: 'acme' }, { ...none, tenant_day: 100 }).reserve(1)).toMatchObject({
+      ok: false,
+      used: 100,
+    })
+    expect(ledger.size).toBeLessThan(200_010)
+  })
+
   it('never lets spent and reserved together pass a cap, whatever the order, while calls cost no more than their bound', () => {
     const step = fc.record({
       bound: fc.nat(50),
@@ -118,6 +160,25 @@ describe('budget ledger', () => {
       }),
     )
   })
+})
+
+it('reads each table as a cap on what it is about', () => {
+  const config = configOf(`[budget]
+per_day_usd = 20
+per_tenant_day_usd = 9
+[tenant.acme.budget]
+per_day_usd = 7
+[[route]]
+mode = "enforce"
+ladder = ["anthropic/a"]
+budget = { per_day_usd = 3, per_tenant_day_usd = 2, per_request_usd = 1 }
+`)
+  const caps = (tenant: string) => capsFor(config, config.routes[0]!, tenant, null)
+  expect(caps('acme')).toEqual({
+    ...{ request: 1e9, session: null, day: 20e9, tenant_day: 7e9 },
+    ...{ route_day: 3e9, route_tenant_day: 2e9 },
+  })
+  expect(caps('other').tenant_day).toBe(9e9)
 })
 
 describe('whether a config caps anything', () => {

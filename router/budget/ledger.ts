@@ -1,6 +1,6 @@
 import type { NanoUsd } from '../../shared/money/money.ts'
 
-export type BudgetScope = 'request' | 'session' | 'day' | 'tenant_day'
+export type BudgetScope = 'request' | 'session' | 'day' | 'tenant_day' | 'route_day' | 'route_tenant_day'
 
 /** The smallest cap that applies in each scope; null where there is none. */
 export type Caps = Readonly<Record<BudgetScope, NanoUsd | null>>
@@ -8,6 +8,8 @@ export type Caps = Readonly<Record<BudgetScope, NanoUsd | null>>
 export interface Spender {
   tenantId: string
   sessionId: string
+  /** Fingerprint of the route that the request is on. */
+  route: string
 }
 
 export interface BudgetRefusal {
@@ -31,8 +33,11 @@ export interface SpentRow {
 
 /** What was quiet for so long can matter no more, here and in the store. */
 export const FORGET_MS = 48 * 3_600_000
-/** Sessions remembered at once: of more, the one that was quiet longest begins anew. */
-const MAX_TOTALS = 200_000
+/**
+ * Sessions remembered at once: of more, the one that was quiet longest begins anew. Clients choose the names of sessions, so what a day, a
+ * tenant and a route have spent is remembered beside them and makes them no room.
+ */
+const MAX_SESSIONS = 200_000
 
 /** Asked for again within so long, a total keeps its place: what is forgotten was quiet for much longer. */
 const SAME_MS = 1000
@@ -53,24 +58,29 @@ export type BudgetLedger = ReturnType<typeof budgetLedger>
  */
 export function budgetLedger(now: () => Date, spent: () => void = () => undefined) {
   /** In the order in which they were last asked for, to within a second. */
-  const totals = new Map<string, Total>()
+  const sessions = new Map<string, Total>()
+  const lasting = new Map<string, Total>()
   let unsaved = new Map<string, NanoUsd>()
 
   function total(key: string, at: number): Total {
+    const totals = key.startsWith('session/') ? sessions : lasting
     const known = totals.get(key)
     if (known && at - known.at < SAME_MS) return known
     const one = known ?? { spent: 0, reserved: 0, at }
     if (known) totals.delete(key)
-    else forget(at)
+    else {
+      forget(sessions, MAX_SESSIONS, at)
+      forget(lasting, Number.POSITIVE_INFINITY, at)
+    }
     one.at = at
     totals.set(key, one)
     return one
   }
 
   /** Makes room for one more; nothing is forgotten while a call of its is on its way. */
-  function forget(at: number): void {
+  function forget(totals: Map<string, Total>, most: number, at: number): void {
     for (const [key, quiet] of totals) {
-      if (quiet.reserved > 0 || (totals.size < MAX_TOTALS && at - quiet.at < FORGET_MS)) return
+      if (quiet.reserved > 0 || (totals.size < most && at - quiet.at < FORGET_MS)) return
       totals.delete(key)
     }
   }
@@ -79,18 +89,25 @@ export function budgetLedger(now: () => Date, spent: () => void = () => undefine
 
   return {
     /** The account of one request; its own cap covers all of its calls. */
-    open({ tenantId, sessionId }: Spender, caps: Caps) {
+    open({ tenantId, sessionId, route }: Spender, caps: Caps) {
       const own = { spent: 0, reserved: 0 }
       const session = `session/${tenantId}/${sessionId}`
       return {
         reserve(bound: NanoUsd): Reservation | BudgetRefusal {
           const at = now().getTime()
-          const { day, tenantDay } = daysAt(at, tenantId)
+          const { date, day, tenantDay } = daysAt(at, tenantId)
+          // What a route spends is counted on its own only where it has a cap of its own.
+          const ofRoute: [BudgetScope, string][] = []
+          if (caps.route_day !== null) ofRoute.push(['route_day', `route/${route}/${date}`])
+          if (caps.route_tenant_day !== null) {
+            ofRoute.push(['route_tenant_day', `route-tenant/${route}/${tenantId}/${date}`])
+          }
           const accounts: [BudgetScope, { spent: NanoUsd; reserved: NanoUsd }][] = [
             ['request', own],
             ['session', total(session, at)],
             ['day', total(day, at)],
             ['tenant_day', total(tenantDay, at)],
+            ...ofRoute.map(([scope, key]): (typeof accounts)[number] => [scope, total(key, at)]),
           ]
           for (const [scope, { spent, reserved }] of accounts) {
             const limit = caps[scope]
@@ -109,7 +126,8 @@ export function budgetLedger(now: () => Date, spent: () => void = () => undefine
                 account.spent += cost
               }
               if (cost === 0) return
-              for (const key of [session, day, tenantDay]) unsaved.set(key, (unsaved.get(key) ?? 0) + cost)
+              for (const key of [session, day, tenantDay, ...ofRoute.map(([, key]) => key)])
+                unsaved.set(key, (unsaved.get(key) ?? 0) + cost)
               spent()
             },
           }
@@ -119,7 +137,7 @@ export function budgetLedger(now: () => Date, spent: () => void = () => undefine
 
     /** How many sessions and days are remembered. */
     get size() {
-      return totals.size
+      return sessions.size + lasting.size
     },
 
     /** What earlier processes have spent. */
@@ -146,7 +164,7 @@ const DAY_MS = 86_400_000
 const MAX_TENANTS = 1000
 
 /** The keys of a UTC day, each made once: a date in words costs more than all that is done with it. */
-function dayKeys(): (at: number, tenantId: string) => { day: string; tenantDay: string } {
+function dayKeys(): (at: number, tenantId: string) => { date: string; day: string; tenantDay: string } {
   let of = Number.NaN
   let date = ''
   let day = ''
@@ -164,6 +182,6 @@ function dayKeys(): (at: number, tenantId: string) => { day: string; tenantDay: 
       tenantDay = `tenant/${tenantId}/${date}`
       tenants.set(tenantId, tenantDay)
     }
-    return { day, tenantDay }
+    return { date, day, tenantDay }
   }
 }

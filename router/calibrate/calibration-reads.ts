@@ -1,7 +1,7 @@
 import type { CalibrationState } from '../../shared/wire/router/calibration.ts'
 import type { Route, RoutingConfig } from '../config/routing-config.ts'
 import type { CalibrationBook } from './calibration-book.ts'
-import { describeCalibration, routeThreshold } from './describe.ts'
+import { describeCalibration, givesScores, routeThreshold } from './describe.ts'
 
 /** The gauges of router contract §2.7. */
 export interface CalibrationFigures {
@@ -12,7 +12,7 @@ export interface CalibrationFigures {
   routes: { tenant: string; route: number; threshold: number; servedFailure: number; certified: boolean; n: number }[]
 }
 
-type Config = Pick<RoutingConfig, 'routes' | 'calibration'>
+type Config = Pick<RoutingConfig, 'routes' | 'calibration' | 'gates'>
 
 /** What calibration says to requests, to gauges and to people. Without a store there is no book, and thresholds stay where they start. */
 export function calibrationReads(book: CalibrationBook | undefined, config: () => Config) {
@@ -34,17 +34,20 @@ export function calibrationReads(book: CalibrationBook | undefined, config: () =
     /** Of one tenant every route with a ladder; of all tenants those that have outcomes. */
     async describe(tenantId: string | undefined): Promise<CalibrationState[]> {
       await book?.caughtUp()
-      const { calibration: settings } = config()
+      const { calibration: settings, gates } = config()
       return laddered().flatMap(route =>
         tenantsOf(route, tenantId).map(tenant =>
-          describeCalibration({ tenantId: tenant, route, kept: keptOf(tenant, route), settings }),
+          describeCalibration({
+            ...{ tenantId: tenant, kept: keptOf(tenant, route), settings },
+            route: { ...route, scores: givesScores(route, gates) },
+          }),
         ),
       )
     },
 
     async figures(): Promise<CalibrationFigures> {
       await book?.caughtUp()
-      const { calibration: settings } = config()
+      const { calibration: settings, gates } = config()
       let reported = 0
       let failed = 0
       for (const { kept } of book?.all() ?? []) {
@@ -60,7 +63,10 @@ export function calibrationReads(book: CalibrationBook | undefined, config: () =
       const routes = laddered().flatMap(route =>
         tenantsOf(route, undefined).map(tenant => {
           const kept = keptOf(tenant, route)!
-          const state = describeCalibration({ tenantId: tenant, route, kept, settings })
+          const state = describeCalibration({
+            ...{ tenantId: tenant, kept, settings },
+            route: { ...route, scores: givesScores(route, gates) },
+          })
           return {
             tenant,
             route: route.ix,

@@ -1,4 +1,5 @@
 import type { InStatement, Row } from '@libsql/client/web'
+import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Turn } from './aci.ts'
 import type { Kept } from './calibration.ts'
@@ -39,7 +40,7 @@ export function toEntry({ tenant_id, route_fp, version, state }: Row): Entry {
     tenantId: String(tenant_id),
     routeFp: String(route_fp),
     version: Number(version),
-    kept: JSON.parse(String(state)) as Kept,
+    kept: readJson(String(state)) as Kept,
   }
 }
 
@@ -76,7 +77,7 @@ export async function readWindow(
         select ix, score, fails, passes from outcomes where tenant_id = ? and route_fp = ? and ix >= ? and ix < ? order by ix)`,
     args: [tenantId, routeFp, Math.max(0, places - size), places],
   })
-  const page = JSON.parse(String(rows[0]?.page)) as [ix: number, score: string, fails: number, passes: number][]
+  const page = readJson(String(rows[0]?.page)) as [ix: number, score: string, fails: number, passes: number][]
   for (const [ix, score, fails, passes] of page) window.put(ix, Number(score), turnOf({ fails, passes }))
   return window
 }

@@ -3,6 +3,7 @@ import { aci, type Turn } from './aci.ts'
 import { binomialTail, trialsNeeded } from './binomial.ts'
 import { addEvidence, correctEvidence, type Evidence, evidentThreshold, NO_EVIDENCE } from './evidence.ts'
 import type { PairWindow } from './pair-window.ts'
+import { addServed, NO_SERVED_EVIDENCE, type ServedEvidence } from './served-evidence.ts'
 import { lttCertificate, type Pair, tieGroups } from './walk.ts'
 
 /** Pairs between two runs of the certification (router contract §7.3). */
@@ -21,6 +22,8 @@ export interface Kept {
   reported: number
   failed: number
   evidence: Evidence
+  /** Of everything that was served; missing in what an older version left, whose certificates covered less. */
+  served?: ServedEvidence
   /** What certificate and evidence were computed with; with other settings they say nothing. */
   alpha: number
   delta: number
@@ -53,6 +56,7 @@ export function newKept({ initial, alpha, delta, bet, window }: Settings): Kept 
     reported: 0,
     failed: 0,
     evidence: NO_EVIDENCE,
+    served: NO_SERVED_EVIDENCE,
     ...{ alpha, delta, bet, window },
     certifiedAt: 0,
     ...UNCERTIFIED,
@@ -83,6 +87,7 @@ export function liveCalibration(given: Kept, window: PairWindow, settings: Setti
   const pairs = window.copy()
   if (!sameClaim(kept, settings)) {
     Object.assign(kept, { alpha, delta, bet, window: settings.window, evidence: NO_EVIDENCE, ...UNCERTIFIED })
+    kept.served = NO_SERVED_EVIDENCE
     kept.certifiedAt = Math.min(kept.certifiedAt, kept.places - CERTIFY_EVERY)
   }
 
@@ -101,7 +106,6 @@ export function liveCalibration(given: Kept, window: PairWindow, settings: Setti
 
   function certify(): void {
     const { passed, failed } = lttCertificate(tieGroups(pairs.pairs()), { alpha, delta, minN })
-    kept.lost = passed === undefined && (kept.lost || kept.certifiedLambda !== null)
     kept.certifiedAt = kept.places
     kept.certifiedLambda = passed?.lambda ?? null
     kept.failedLambda = passed === undefined ? null : (failed?.lambda ?? null)
@@ -113,32 +117,42 @@ export function liveCalibration(given: Kept, window: PairWindow, settings: Setti
   /** The exact bound of the rate passes alpha just where this tail passes delta. */
   function checkGuard(): void {
     if (kept.certifiedLambda === null || binomialTail(kept.guardN, kept.guardFailures, alpha) <= delta) return
-    Object.assign(kept, UNCERTIFIED, { lost: true })
+    Object.assign(kept, UNCERTIFIED)
   }
 
   return {
     /** Gives the place of the answer among the scored ones. */
     apply({ score, ix, from, to }: Change): number | null {
       if (from === to) return ix
-      const counts = (turn: Turn) => (turn === undefined ? 0 : 1)
-      const fails = (turn: Turn) => (turn === 'fail' ? 1 : 0)
-      kept.reported += counts(to) - counts(from)
-      kept.failed += fails(to) - fails(from)
-      if (score === null) return ix
-      kept.n += counts(to) - counts(from)
-      kept.failures += fails(to) - fails(from)
-      kept.t = aci(kept.t, from, to, { alpha, gamma })
-      kept.evidence = evidenceAfter(kept.evidence, score, from, to)
-      const own = ix ?? kept.places++
-      place(own, score, to)
-      const first = Math.max(minN, trialsNeeded(0, alpha, delta))
-      const due = kept.places - kept.certifiedAt >= CERTIFY_EVERY
-      if (ix === null && (due || kept.places === first)) certify()
-      checkGuard()
+      const stood = stands(kept)
+      const own = count({ score, ix, from, to })
+      const isClaimed = stands(kept)
+      if (stood && !isClaimed) kept.served = NO_SERVED_EVIDENCE
+      kept.lost = !isClaimed && (kept.lost || stood)
       return own
     },
     kept: kept as Readonly<Kept>,
     pairs,
+  }
+
+  function count({ score, ix, from, to }: Change): number | null {
+    const counts = (turn: Turn) => (turn === undefined ? 0 : 1)
+    const fails = (turn: Turn) => (turn === 'fail' ? 1 : 0)
+    kept.reported += counts(to) - counts(from)
+    kept.failed += fails(to) - fails(from)
+    kept.served = addServed(kept.served ?? NO_SERVED_EVIDENCE, from, to, settings)
+    if (score === null) return ix
+    kept.n += counts(to) - counts(from)
+    kept.failures += fails(to) - fails(from)
+    kept.t = aci(kept.t, from, to, { alpha, gamma })
+    kept.evidence = evidenceAfter(kept.evidence, score, from, to)
+    const own = ix ?? kept.places++
+    place(own, score, to)
+    const first = Math.max(minN, trialsNeeded(0, alpha, delta))
+    const due = kept.places - kept.certifiedAt >= CERTIFY_EVERY
+    if (ix === null && (due || kept.places === first)) certify()
+    checkGuard()
+    return own
   }
 
   function evidenceAfter(evidence: Evidence, score: number, from: Turn, to: Turn): Evidence {
@@ -170,12 +184,18 @@ export function calibratedThreshold(kept: Kept | undefined, settings: Settings):
 }
 
 /**
- * Whether what is served at this threshold is certified: a certificate stands, and it covers every answer that the threshold lets
- * through. A threshold that sank below the certified scores is not covered by it.
+ * Whether a route is certified. Two things must hold: the evidence over all that was served stands, which is what the claim rests on and
+ * holds at every look; and the newest scored answers do not speak against it, with a threshold that lets through no scores
+ * which failed their test.
  */
 export function isCertified(kept: Kept | undefined, settings: Settings, threshold: number | null): boolean {
-  if (kept === undefined || kept.certifiedLambda === null || !sameClaim(kept, settings)) return false
+  if (kept === undefined || !sameClaim(kept, settings) || !stands(kept)) return false
   return kept.failedLambda === null || (threshold !== null && threshold > kept.failedLambda)
+}
+
+function stands(kept: Kept): boolean {
+  const agrees = kept.certifiedLambda !== null || kept.n === 0
+  return agrees && kept.served?.stands === true
 }
 
 function sameClaim(kept: Kept, { alpha, delta, bet, window }: Settings): boolean {

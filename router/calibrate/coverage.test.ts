@@ -143,58 +143,89 @@ describe('the state of a running route', () => {
     seed: number,
     worldAt: (i: number) => World,
     n: number,
-    each: (i: number, certified: boolean, world: World, lambda: number) => void,
+    each: (i: number, certified: boolean) => void,
+    scored = true,
   ) {
     const random = stream(seed * 104_729 + 3)
-    let kept = newKept(SETTINGS)
-    let window = new PairWindow(SETTINGS.window)
+    const live = liveCalibration(newKept(SETTINGS), new PairWindow(SETTINGS.window), SETTINGS)
+    const { kept } = live
     for (let i = 0; i < n; i++) {
-      const world = worldAt(i)
-      const { score, failed } = draw(world, random)
-      const live = liveCalibration(kept, window, SETTINGS)
-      live.apply({ score, ix: null, from: undefined, to: failed ? 'fail' : 'pass' })
-      kept = live.kept
-      window = live.pairs
-      const lambda = kept.certifiedLambda ?? 1
-      each(i, isCertified(kept, SETTINGS, kept.certifiedLambda), world, lambda)
+      const { score, failed } = draw(worldAt(i), random)
+      live.apply({ score: scored ? score : null, ix: null, from: undefined, to: failed ? 'fail' : 'pass' })
+      each(i, isCertified(kept, SETTINGS, kept.certifiedLambda))
     }
     return kept
   }
 
-  it('claims no more than it may at any one time', () => {
-    const looks = [49, 99, 249, 599]
-    const wrong = new Map(looks.map(at => [at, 0]))
-    const seeds = 300
-    for (let seed = 0; seed < seeds; seed++) {
+  const flat = (rate: number): World => ({ name: `${rate}`, scores: [{ score: 1, weight: 1, rate }] })
+  /** The outcome after which each of `seeds` routes is certified for the first time; Infinity for never. */
+  function firstClaims(world: World, seeds: number, n: number, scored = true): number[] {
+    return Array.from({ length: seeds }, (_, seed) => {
+      let first = Number.POSITIVE_INFINITY
       run(
         seed,
-        () => AT_THE_EDGE,
-        1000,
-        (i, certified, world, lambda) => {
-          if (wrong.has(i) && certified && rateAbove(world, lambda) > SETTINGS.alpha) wrong.set(i, wrong.get(i)! + 1)
+        () => world,
+        n,
+        (i, certified) => {
+          if (certified) first = Math.min(first, i + 1)
+        },
+        scored,
+      )
+      return first
+    }).sort((x, y) => x - y)
+  }
+
+  it('of 1,000 routes that fail a little too often, hardly one in twenty is ever certified, however often it is looked at', () => {
+    // Without scores, so that nothing but the evidence over what was served holds a claim back.
+    const ever = firstClaims(flat(0.101), SEEDS, 2000, false).filter(Number.isFinite).length
+    const most = allowed(SEEDS, SETTINGS.delta)
+    console.info(`true rate 10.1 %: ${ever} of ${SEEDS} ever certified in 2,000 outcomes (at most ${most} allowed)`)
+    expect(ever).toBeLessThanOrEqual(most)
+  })
+
+  it('counts what was served although its gates failed: good scores beside it certify nothing', () => {
+    // As on a route that serves its best attempt: what passed is nearly always right, what did not is wrong.
+    const world: World = {
+      name: 'best attempts',
+      scores: [
+        { score: 1, weight: 0.75, rate: 0.02 },
+        { score: 0, weight: 0.25, rate: 0.9 },
+      ],
+    }
+    expect(firstClaims(world, 200, 1000).filter(Number.isFinite)).toEqual([])
+  })
+
+  it('certifies a route that fails in 3 of 100 within 250 outcomes, and keeps its word while nothing changes', () => {
+    const first = firstClaims(flat(0.03), 200, 600)
+    console.info(`true rate 3 %: certified after ${first[100]} outcomes (median), ${first[189]} (95 of 100)`)
+    expect(first[189]).toBeLessThanOrEqual(250)
+    let lost = 0
+    for (let seed = 0; seed < 50; seed++) {
+      run(
+        seed,
+        () => flat(0.03),
+        1500,
+        (i, certified) => {
+          if (i === 1499 && !certified) lost++
         },
       )
     }
-    const most = allowed(seeds, SETTINGS.delta)
-    console.info(
-      `running, no drift: wrong after ${[...wrong].map(([at, n]) => `${at + 1}: ${n}`).join(', ')} of ${seeds} (at most ${most} allowed)`,
-    )
-    for (const [, n] of wrong) expect(n).toBeLessThanOrEqual(most)
+    expect(lost).toBeLessThanOrEqual(2)
   })
 
   it('takes its claim back soon after the answers get worse, and claims no more than it may from then on', () => {
     const WORSE: World = {
       name: 'worse',
       scores: [
-        { score: 1, weight: 0.7, rate: 0.3 },
-        { score: 0, weight: 0.3, rate: 0.6 },
+        { score: 1, weight: 0.9, rate: 0.3 },
+        { score: 0, weight: 0.1, rate: 0.6 },
       ],
     }
     const BETTER: World = {
       name: 'better',
       scores: [
-        { score: 1, weight: 0.7, rate: 0.02 },
-        { score: 0, weight: 0.3, rate: 0.6 },
+        { score: 1, weight: 0.9, rate: 0.02 },
+        { score: 0, weight: 0.1, rate: 0.2 },
       ],
     }
     const seeds = 100
@@ -213,7 +244,7 @@ describe('the state of a running route', () => {
           if (i >= 500 && certified) last = i
         },
       )
-      if (kept.certifiedLambda !== null) wrongLate++
+      if (isCertified(kept, SETTINGS, kept.t)) wrongLate++
       if (kept.lost) lost++
       delays.push(Math.max(0, last - 499))
     }

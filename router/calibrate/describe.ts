@@ -1,12 +1,22 @@
 import type { CalibrationState } from '../../shared/wire/router/calibration.ts'
-import type { Calibration as Settings } from '../config/routing-config.ts'
+import type { Route, RoutingConfig, Calibration as Settings } from '../config/routing-config.ts'
 import { calibratedThreshold, isCertified, type Kept } from './calibration.ts'
+import { percent } from './report.ts'
+import { fewestServed } from './served-evidence.ts'
 
 export interface Described {
   tenantId: string
-  route: { ix: number; serveThreshold: number | null }
+  route: { ix: number; serveThreshold: number | null; scores: boolean }
   kept: Kept | undefined
   settings: Settings
+}
+
+/** Kinds of gates that may give scores between 0 and 1. */
+const SCORING: ReadonlySet<string> = new Set(['judge', 'consistency', 'subprocess', 'http', 'function'])
+
+/** Whether any gate of a route can give an answer a score that a threshold tells from 0 and 1. */
+export function givesScores({ gates }: Pick<Route, 'gates'>, known: RoutingConfig['gates']): boolean {
+  return gates.some(id => SCORING.has(known[id]?.kind ?? ''))
 }
 
 /** The threshold of a route: a fixed one of the config beats what was learned. */
@@ -27,5 +37,22 @@ export function describeCalibration({ tenantId, route, kept, settings }: Describ
     n: kept?.n ?? 0,
     alpha: settings.alpha,
     delta: settings.delta,
+    reported: kept?.reported ?? 0,
+    failed: kept?.failed ?? 0,
+    fewest: Math.max(settings.minN, fewestServed(settings)),
+    claim: claimOf(settings),
+    threshold_acts: route.scores,
+    ...(!route.scores && { note: NO_SCORES }),
   }
 }
+
+function claimOf({ alpha, delta }: Settings): string {
+  return (
+    `of all answers that this route serves and that are reported on, those that failed their gates included, at most ${percent(alpha)} fail; ` +
+    `such a claim is made wrongly with a chance of at most ${percent(delta)}, however often it is looked at`
+  )
+}
+
+const NO_SCORES =
+  'every gate of this route says yes or no, so no threshold can tell its answers apart: what lowers failures here is a stricter ' +
+  'gate, one that gives scores (judge, consistency, subprocess, http or function), or a higher start_rung'

@@ -18,7 +18,7 @@ describe('the report on the pairs of a route', () => {
     ])
     expect([threshold, certified]).toEqual([0, true])
     expect(text).toBe(
-      'certified: of answers that score 0 or more, at most 10 % fail, at 95 % confidence (n=974, failed 65, p=0.0001680)',
+      'certified: of answers that score 0 or more, at most 10 % fail, at 95 % confidence for this one look (n=974, failed 65, p=0.0001680)',
     )
     expect(calibrationReport(served, { ...OPTIONS, method: 'conformal' }).threshold).toBe(0.5)
   })

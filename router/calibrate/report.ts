@@ -89,7 +89,7 @@ function tableOf(pairs: readonly Pair[], options: ReportOptions): { rows: Report
 function certifiedText({ lambda, n, failures, p }: ReportRow, { alpha, delta }: Claim): string {
   const test = p === undefined ? '' : `, p=${p.toPrecision(4)}`
   return (
-    `certified: of answers that score ${lambda} or more, at most ${percent(alpha)} fail, at ${percent(1 - delta)} confidence ` +
+    `certified: of answers that score ${lambda} or more, at most ${percent(alpha)} fail, at ${percent(1 - delta)} confidence for this one look ` +
     `(n=${n}, failed ${failures}${test})`
   )
 }

@@ -1,7 +1,9 @@
+import { readJson } from '../../shared/json/read-json.ts'
 import type { Log } from '../../shared/log/log.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { Calibration, RoutingConfig } from '../config/routing-config.ts'
+import { givesScores } from './describe.ts'
 
 /** What a receipt's route was, wherever it stands now. */
 export interface RouteRef {
@@ -12,8 +14,8 @@ export interface RouteRef {
 
 export interface StoredConfig {
   readonly calibration: Calibration
-  /** `rungs` is missing in configs that were kept by an older version. */
-  readonly routes: readonly (RouteRef & { readonly rungs?: number })[]
+  /** `rungs` and `scores` are missing in configs that were kept by an older version. */
+  readonly routes: readonly (RouteRef & { readonly rungs?: number; readonly scores?: boolean })[]
 }
 
 /** Configs remembered at once; a router that is reloaded more often than this looks older ones up. */
@@ -35,13 +37,17 @@ export function routeBook({ db, clock, log }: { db: Db; clock: Clock; log: Log }
 
   return {
     /** A config is about to be used. */
-    async remember({ configHash, routes, calibration }: RoutingConfig): Promise<void> {
+    async remember({ configHash, routes, calibration, gates }: RoutingConfig): Promise<void> {
       if (routes.length === 0) return
       const refs = routes.map(({ fingerprint, serveThreshold }) => ({ fingerprint, serve_threshold: serveThreshold }))
       learn(configHash, refs)
       const body: StoredConfig = {
         calibration,
-        routes: refs.map((ref, ix) => ({ ...ref, rungs: routes[ix]?.ladder.length ?? 0 })),
+        routes: refs.map((ref, ix) => ({
+          ...ref,
+          rungs: routes[ix]?.ladder.length ?? 0,
+          scores: givesScores(routes[ix]!, gates),
+        })),
       }
       try {
         await db.execute({
@@ -63,7 +69,7 @@ export function routeBook({ db, clock, log }: { db: Db; clock: Clock; log: Log }
           sql: 'select body from routing_configs where config_hash = ?',
           args: [configHash],
         })
-        routes = rows[0] === undefined ? [] : (JSON.parse(String(rows[0].body)) as StoredConfig).routes
+        routes = rows[0] === undefined ? [] : (readJson(String(rows[0].body)) as StoredConfig).routes
         learn(configHash, routes)
       }
       return routes[routeIx]
@@ -74,5 +80,5 @@ export function routeBook({ db, clock, log }: { db: Db; clock: Clock; log: Log }
 /** The config that was used last, for programs beside the router. */
 export async function lastConfig(db: Db): Promise<StoredConfig | undefined> {
   const { rows } = await db.execute('select body from routing_configs order by used_ms desc limit 1')
-  return rows[0] && (JSON.parse(String(rows[0].body)) as StoredConfig)
+  return rows[0] && (readJson(String(rows[0].body)) as StoredConfig)
 }

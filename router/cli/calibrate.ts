@@ -15,6 +15,9 @@ export class CalibrateCommand extends Command {
       failure rate is proven to be at most alpha with confidence 1 - delta. Answers of one score count together. Defaults are those of
       the config that was used last.
 
+      What it says is about one look at the answers of a score. Whether all that a route serves is certified, at every look, is what
+      /v1/capabilities says.
+
       --apply pins the certified threshold of method ltt: a running router serves by it within a second and adapts it no more, until
       --unpin takes it back. Exit code 0: done. 1: not certified, with --require-certified. 2: wrong use. 3: the store cannot be read.
     `,

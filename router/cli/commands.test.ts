@@ -142,6 +142,20 @@ gates = ["tests"]`,
     expect(await stat(join(folder, 'none.db')).catch(() => 'absent')).toBe('absent')
   })
 
+  it.each([[['--help']], [['serve', '--help']], [['fly']], [['serve', '--bogus']]])(
+    'shows no places of values: %s',
+    async args => {
+      const { out, err } = await router(args)
+      expect(out + err).toContain('--bind …')
+      expect(out + err).not.toMatch(/#\d/)
+    },
+  )
+
+  it('says at the start which variable nothing reads', async () => {
+    const { err } = await router(['serve'], { ROUTER_MODEE: 'enforce', ROUTER_BIND: '203.0.113.1:9' })
+    expect(err).toContain('ROUTER_MODEE is set, and nothing reads it: did you mean ROUTER_MODE?')
+  })
+
   const codes: [what: string, args: string[], code: number, err: RegExp][] = [
     ['an unknown flag', ['serve', '--bogus'], 2, /--bogus/],
     ['an unknown command', ['fly'], 2, /not found/i],

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { readJson } from '../../shared/json/read-json.ts'
 
 export interface DemoUpstream {
   origin: string
@@ -12,7 +13,7 @@ export async function demoUpstream(): Promise<DemoUpstream> {
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk as Buffer)
-    const { model } = JSON.parse(Buffer.concat(chunks).toString()) as { model: string }
+    const { model } = readJson(Buffer.concat(chunks).toString()) as { model: string }
     const text = model === 'small' ? '' : 'Paris is the capital of France.'
     const body = JSON.stringify({
       id: `msg_demo_${model}`,

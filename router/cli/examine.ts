@@ -10,6 +10,7 @@ import { heldCredential } from '../config/credential.ts'
 import type { RoutingConfig } from '../config/routing-config.ts'
 import { routerEnv } from '../env.ts'
 import { openStoreToRead } from '../host/open-store.ts'
+import { configWarnings } from '../policy/config-warnings.ts'
 import { checkTail } from '../traces/boot-check.ts'
 import { storedTenants } from '../traces/stored-records.ts'
 import { routingConfig } from './routing-config.ts'
@@ -66,6 +67,7 @@ async function ofConfig(config: RoutingConfig, vars: Vars): Promise<Check[]> {
       ok: true,
       detail: vars.ROUTER_CONFIG ? `${vars.ROUTER_CONFIG}, ${routes} routes` : 'none: every call is observed',
     },
+    ...(config.routes.length === 0 ? [] : [ofRoutes(config)]),
     {
       name: 'prices',
       ok: unpriced.length === 0,
@@ -99,6 +101,12 @@ async function ofConfig(config: RoutingConfig, vars: Vars): Promise<Check[]> {
       ),
     )),
   ]
+}
+
+function ofRoutes(config: RoutingConfig): Check {
+  const warnings = configWarnings(config)
+  const detail = warnings.length > 0 ? warnings.join('; ') : 'each ladder goes from the cheapest model to the dearest'
+  return { name: 'routes', ok: warnings.length === 0, detail }
 }
 
 function usedProviders(config: RoutingConfig) {

@@ -3,9 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { type McpToolName, mcpTools } from '../../shared/wire/router/mcp.ts'
+import { eventually } from '../../tests/eventually.ts'
 import { messagesAnswer } from '../../tests/upstream/answers.ts'
 import { answer, scriptedUpstream } from '../../tests/upstream/scripted.ts'
 import { createRouter } from '../router.ts'
@@ -94,7 +95,7 @@ describe('router mcp', () => {
   it('ends when its client goes, and has said nothing', async () => {
     const { pid } = transport
     await client.close()
-    await vi.waitFor(() => expect(() => process.kill(pid!, 0)).toThrow())
+    await eventually(() => expect(() => process.kill(pid!, 0)).toThrow())
     expect(log).toBe('')
   })
 })

@@ -1,16 +1,20 @@
+import { Transform } from 'node:stream'
 import { Builtins, Cli } from 'clipanion'
+import { withoutPlaces } from '../../shared/cli/group-help.ts'
 import { VERSION } from '../../shared/version.ts'
 import { COMMANDS } from './commands.ts'
 import { exitCodeOf, USAGE } from './exit-code.ts'
 
 const input = process.argv.slice(2)
+// Without a command the framework answers with its help.
+const isHelp = input.length === 0 || input.some(one => one === '--help' || one === '-h')
 const cli = new Cli({ binaryLabel: 'Waybill router', binaryName: 'router', binaryVersion: VERSION })
 for (const builtin of [Builtins.HelpCommand, Builtins.VersionCommand]) cli.register(builtin)
 process.exitCode = await run()
 
 async function run(): Promise<number> {
   for (const load of wanted(input[0])) cli.register(await load())
-  const context = Cli.defaultContext
+  const context = isHelp ? { ...Cli.defaultContext, stdout: plainHelp() } : Cli.defaultContext
   const command = parse()
   if (command === undefined) return USAGE
   // What a command refuses comes out of `execute`, so that the reason decides the exit code; the framework knows only 1.
@@ -40,7 +44,13 @@ function parse() {
   try {
     return cli.process(input)
   } catch (error) {
-    process.stderr.write(cli.error(error, { colored: false }))
+    process.stderr.write(withoutPlaces(cli.error(error, { colored: false })))
     return undefined
   }
+}
+
+function plainHelp(): Transform {
+  const out = new Transform({ transform: (chunk, _encoding, done) => done(null, withoutPlaces(String(chunk))) })
+  out.pipe(process.stdout)
+  return out
 }

@@ -49,7 +49,7 @@ function measuredText({ shadow, ratio_ci }: Savings): string {
   const ratio =
     shadow.same_token_usd === 0 ? 'no ratio' : `${(shadow.measured_usd / shadow.same_token_usd).toFixed(3)} x`
   const interval = ratio_ci
-    ? `95 % between ${ratio_ci[0].toFixed(3)} and ${ratio_ci[1].toFixed(3)}`
+    ? `95 % between ${ratio_ci.map(end => end.toFixed(3)).join(' and ')}`
     : 'too few for an interval'
   return `${shadow.requests} requests were run on the top rung as well: it took ${ratio} the same-token cost (${interval})\n`
 }

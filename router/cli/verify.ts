@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { Command, Option, UsageError } from 'clipanion'
 import { isKnownFault } from '../../shared/host/known-fault.ts'
+import { readJson } from '../../shared/json/read-json.ts'
 import { fromBase64 } from '../../shared/sign/bytes.ts'
 import { publicKey } from '../../shared/sign/ed25519.ts'
 import type { RouterKeys, VerifyReport } from '../../shared/wire/router/checkpoint.ts'
@@ -145,7 +146,7 @@ async function readKeys(given: string): Promise<TrustedKeys> {
   const { trustedKeys } = await import('../traces/keys.ts')
   const text = (await readFile(given, 'utf8').catch(() => given)).trim()
   try {
-    if (text.startsWith('{')) return trustedKeys(JSON.parse(text) as RouterKeys)
+    if (text.startsWith('{')) return trustedKeys(readJson(text) as RouterKeys)
     const key = publicKey(fromBase64(text))
     return new Map([[key.keyId, key.publicKey]])
   } catch {

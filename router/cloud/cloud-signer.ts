@@ -1,5 +1,6 @@
 import type { Clock } from '../../shared/time/clock.ts'
 import type { Provider } from '../config/routing-config.ts'
+import { headerValue } from '../upstream/headers.ts'
 import { type HeaderList, type Transport, TransportError } from '../upstream/transport.ts'
 import { type ServiceTokens, serviceTokens } from './service-tokens.ts'
 
@@ -13,6 +14,8 @@ export interface ToSign {
 export interface CloudSigner {
   /** The headers of a call with the provider's proof; throws a TransportError where there can be none. */
   signed(provider: Provider, call: ToSign): Promise<HeaderList>
+  /** The provider answered 401 to these headers: whether another proof can be had, which the next call then gets. */
+  refused(provider: Provider, headers: HeaderList): boolean
 }
 
 export interface CloudSignerDeps {
@@ -29,6 +32,13 @@ export function cloudSigner({ transport, clock, readKey }: CloudSignerDeps): Clo
   const tokens: ServiceTokens = serviceTokens({ transport, clock })
 
   return {
+    refused(provider, headers) {
+      const credentials = readKey(provider.credentialsEnv ?? '')
+      if (provider.auth !== 'oauth' || !credentials) return false
+      const token = headerValue(headers, 'authorization')?.slice('Bearer '.length) ?? ''
+      return tokens.drop({ credentials, tokenUrl: provider.tokenUrl, provider }, token)
+    },
+
     async signed(provider, call) {
       if (provider.auth === 'oauth') {
         const credentials = readKey(provider.credentialsEnv ?? '')

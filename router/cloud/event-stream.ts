@@ -1,3 +1,4 @@
+import { readJson } from '../../shared/json/read-json.ts'
 import { fromBase64, joined, utf8 } from '../../shared/sign/bytes.ts'
 
 /** A message of the binary event stream that does not hold together; what follows it cannot be found any more. */
@@ -62,7 +63,7 @@ function sse(data: string): Uint8Array {
 
 function parsed(text: string): Record<string, unknown> {
   try {
-    const value: unknown = JSON.parse(text)
+    const value: unknown = readJson(text)
     if (typeof value === 'object' && value !== null) return value as Record<string, unknown>
   } catch {
     // The sentence below says what is wrong with it.

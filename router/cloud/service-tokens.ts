@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { readJson } from '../../shared/json/read-json.ts'
 import { joined, utf8 } from '../../shared/sign/bytes.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { Provider } from '../config/routing-config.ts'
@@ -32,7 +33,9 @@ export type ServiceTokens = ReturnType<typeof serviceTokens>
 
 /** Access tokens of service accounts: a signed JWT is exchanged for one, which serves until shortly before its end. */
 export function serviceTokens({ transport, clock }: { transport: Transport; clock: Clock }) {
-  const held = new Map<string, { token: Promise<string>; until: number }>()
+  const held = new Map<string, { token: Promise<string>; value: string | undefined; until: number }>()
+
+  const nameOf = ({ tokenUrl, credentials }: TokenFor) => `${tokenUrl}\n${credentials}`
 
   async function exchange(
     { credentials, tokenUrl, provider }: TokenFor,
@@ -83,20 +86,35 @@ export function serviceTokens({ transport, clock }: { transport: Transport; cloc
   return {
     /** One exchange at a time for an account, however many calls wait for it. */
     async token(wanted: TokenFor, signal: AbortSignal): Promise<string> {
-      const name = `${wanted.tokenUrl}\n${wanted.credentials}`
+      const name = nameOf(wanted)
       let one = held.get(name)
       if (one === undefined || one.until <= clock.now().getTime()) {
-        const made = { token: Promise.resolve(''), until: Number.POSITIVE_INFINITY }
+        const made = {
+          token: Promise.resolve(''),
+          value: undefined as string | undefined,
+          until: Number.POSITIVE_INFINITY,
+        }
         made.token = exchange(wanted, seconds => {
           made.until = clock.now().getTime() + seconds * 1000 - EARLY_MS
         })
-        made.token.catch(() => {
-          if (held.get(name) === made) held.delete(name)
-        })
+        made.token.then(
+          value => {
+            made.value = value
+          },
+          () => {
+            if (held.get(name) === made) held.delete(name)
+          },
+        )
         held.set(name, made)
         one = made
       }
       return abortable(one.token, signal)
+    },
+    /** A token was refused before its end, because it was revoked or its account's keys were: it is not used again, by whoever. */
+    drop(wanted: TokenFor, token: string): boolean {
+      const name = nameOf(wanted)
+      if (held.get(name)?.value === token) held.delete(name)
+      return true
     },
   }
 }
@@ -112,7 +130,7 @@ function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
 
 function json(text: string): unknown {
   try {
-    return JSON.parse(text)
+    return readJson(text)
   } catch {
     return undefined
   }

@@ -1,3 +1,4 @@
+import { readJson } from '../../shared/json/read-json.ts'
 import { fromUsd } from '../../shared/money/money.ts'
 import { type Named, named } from './frozen.ts'
 import type { ConsistencyGate, Gate, JudgeGate, SchemaGate } from './gate.ts'
@@ -174,7 +175,7 @@ function readSchemaFile(file: string, gate: InGate): unknown {
     return undefined
   }
   try {
-    return JSON.parse(text)
+    return readJson(text)
   } catch (error) {
     say(gate, 'file', `"${file}" is not JSON: ${reason(error)}`)
     return undefined

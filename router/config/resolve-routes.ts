@@ -78,6 +78,7 @@ function resolveRoute(row: Row<RouteTable>, ix: number, deps: Deps): Route | und
   const gates = keys.gates ?? []
   checkGates(route, gates, ladder)
   checkRungs(route)
+  const mustPass = resolveMustPass(route, gates)
 
   const top = Math.max(0, (keys.ladder ?? []).length - 1)
   const match = resolveMatch(table.match ?? {})
@@ -98,6 +99,7 @@ function resolveRoute(row: Row<RouteTable>, ix: number, deps: Deps): Route | und
     maxEscalations: keys.max_escalations ?? top,
     maxAttempts: keys.max_attempts ?? 6,
     onExhausted: keys.on_exhausted ?? 'serve_best',
+    ...(mustPass.length > 0 && { mustPass }),
     thinkingPolicy: keys.thinking_policy ?? 'floor',
     stickyTtlS: keys.sticky_ttl_s ?? 0,
     earlyRelease: keys.early_release ?? false,
@@ -160,6 +162,17 @@ function checkGates({ problems, gates, at }: InRoute, ids: readonly string[], la
         `${nameOf(where)}: "${id}" samples "${unpriced.model}", and a model that is sampled must have a price: add a [[price]] for it`,
       )
   })
+}
+
+function resolveMustPass({ problems, keys, at }: InRoute, gates: readonly string[]): readonly string[] {
+  const asked = keys.must_pass ?? false
+  if (typeof asked === 'boolean') return asked ? gates : []
+  asked.forEach((id, i) => {
+    if (gates.includes(id)) return
+    const where = [...at('must_pass'), i]
+    problems.atValue(where, `${nameOf(where)}: "${id}" is no gate of this route${suggestion(id, gates)}`)
+  })
+  return asked
 }
 
 /** Such a judge would abstain on every answer of the route. */

@@ -52,6 +52,8 @@ export const defaultsTable = z.strictObject({
   max_escalations: whole(0, 15).optional(),
   max_attempts: whole(1, 32).optional(),
   on_exhausted: choice(['serve_best', 'error']).optional(),
+  /** Gates whose refused answers are never served, not even as the best attempt; `true` for all of the route. */
+  must_pass: z.union([z.boolean(), strings], { error: expected('true, false or an array of gates') }).optional(),
   thinking_policy: choice(['floor', 'pin', 'strip']).optional(),
   sticky_ttl_s: whole(0, 86_400).optional(),
   early_release: flag.optional(),

@@ -45,6 +45,8 @@ export interface Route {
   readonly maxEscalations: number
   readonly maxAttempts: number
   readonly onExhausted: OnExhausted
+  /** Gates whose refused answers are never served; absent for none, so that older configs keep their hash. */
+  readonly mustPass?: readonly string[]
   readonly thinkingPolicy: 'floor' | 'pin' | 'strip'
   readonly stickyTtlS: number
   readonly earlyRelease: boolean

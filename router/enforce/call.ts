@@ -3,19 +3,22 @@ import type { Candidate, Tokens } from '../../shared/dialects/candidate.ts'
 import type { Dialect } from '../../shared/dialects/dialect.ts'
 import { dialects } from '../../shared/dialects/dialects.ts'
 import { atLeast } from '../../shared/dialects/estimate.ts'
+import { tryParseJson } from '../../shared/dialects/json-text.ts'
+import { isObject } from '../../shared/dialects/json-value.ts'
 import { retryAfterMs } from '../../shared/dialects/retry-after.ts'
 import { type SseFrame, sseReader } from '../../shared/http/sse-read.ts'
 import { joined } from '../../shared/sign/bytes.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { stopUnder } from '../../shared/time/stop-under.ts'
 import type { ErrorClass } from '../../shared/wire/router/trace.ts'
-import type { ToSign } from '../cloud/cloud-signer.ts'
+import { cloudHost } from '../cloud/cloud-request.ts'
 import { EventStreamError, eventStreamToSse } from '../cloud/event-stream.ts'
 import type { Model } from '../config/model.ts'
 import type { Limits, Provider } from '../config/routing-config.ts'
 import { decoded as decodedBody, EncodingError } from '../upstream/content-encoding.ts'
 import { headerValue } from '../upstream/headers.ts'
 import { type HeaderList, type Transport, TransportError, type UpstreamResponse } from '../upstream/transport.ts'
+import { type Proof, sendSigned } from './send-signed.ts'
 
 export interface CallRequest {
   rung: Model
@@ -27,8 +30,8 @@ export interface CallRequest {
   choices: number
   /** What the client is shown of a frame; undefined leaves it out. */
   shown?: ((frame: SseFrame) => Uint8Array | undefined) | undefined
-  /** Gives the headers of a call that is signed over its final bytes. */
-  sign?: ((call: ToSign) => Promise<HeaderList>) | undefined
+  /** Of a call that is signed over its final bytes. */
+  sign?: Proof | undefined
   follow?: Follower | undefined
 }
 
@@ -57,6 +60,8 @@ interface Refused {
   headers: HeaderList
   body: Uint8Array
   errorClass: ErrorClass
+  /** Not of the upstream's dialect. */
+  foreign?: boolean
   /** Another rung may be tried; false for what only the client can put right. */
   failover: boolean
   retryAfterMs: number | undefined
@@ -141,10 +146,9 @@ export async function callUpstream(
   try {
     const { url, body: sent } = request
     const toSign = { url, headers: request.headers, body: sent, signal: stop.signal }
-    response = await transport.send({
-      ...{ method: 'POST', url, body: sent, signal: stop.signal, timeouts: provider.timeouts },
-      headers: request.sign ? await request.sign(toSign) : request.headers,
-    })
+    const send = (headers: HeaderList) =>
+      transport.send({ method: 'POST', url, headers, body: sent, signal: stop.signal, timeouts: provider.timeouts })
+    response = await (request.sign ? sendSigned(request.sign, toSign, send) : send(request.headers))
     const { status } = response
     const { headers, body } = asSse(decodedBody(response))
     if (status < 200 || status > 299) {
@@ -158,6 +162,8 @@ export async function callUpstream(
         kind: 'refused',
         status,
         ...(said ? { headers, body: said } : refusalInBrief(status, headers, dialect)),
+        // The host refused in its own words, before the model's provider saw the call.
+        foreign: cloudHost(provider) !== undefined && isRead && !isOwnError(said),
         errorClass: fault.class,
         failover: fault.failover,
         retryAfterMs: wait,
@@ -265,6 +271,12 @@ function refusalInBrief(status: number, headers: HeaderList, dialect: Dialect): 
     ],
     body: dialect.routerError('upstream', message, '').body,
   }
+}
+
+/** Cloud hosts serve the messages dialect; what its provider refuses says so in its type. */
+function isOwnError(body: Uint8Array): boolean {
+  const value = tryParseJson(body)
+  return isObject(value) && value.type === 'error'
 }
 
 const rawOf = ({ raw }: SseFrame): Uint8Array => raw

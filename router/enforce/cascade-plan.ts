@@ -1,6 +1,7 @@
 import type { Route, RoutingConfig } from '../config/routing-config.ts'
 import type { ErrorBudgets } from '../gates/error-budgets.ts'
 import type { Gate } from '../gates/gate.ts'
+import type { GateProbes } from '../gates/gate-probes.ts'
 import type { Knobs } from '../policy/knobs.ts'
 import type { Start } from '../policy/start-rung.ts'
 import type { Payer, PricedCallDeps } from './priced-call.ts'
@@ -26,4 +27,6 @@ export interface CascadePlan extends Payer {
 
 export interface CascadeDeps extends PricedCallDeps {
   errorBudgets: ErrorBudgets
+  /** Finds out whether a gate that is switched off works again. */
+  probes: Pick<GateProbes, 'consider'>
 }

@@ -1,25 +1,24 @@
 import { withoutUsage } from '../../shared/dialects/chat/usage-request.ts'
-import type { NanoUsd } from '../../shared/money/money.ts'
 import { sleep } from '../../shared/time/sleep.ts'
-import type { RouterErrorCase } from '../../shared/wire/router/error-cases.ts'
 import type { Cause, ErrorClass } from '../../shared/wire/router/trace.ts'
-import type { Provider, Rung } from '../config/routing-config.ts'
-import { bestAttempt } from '../policy/best-attempt.ts'
-import { afterFault, afterGateFail, afterOverflow, type Next, type Progress } from '../policy/next-rung.ts'
-import { type AnsweredCall, type RefusedCall, ranOut } from './call.ts'
+import type { Rung } from '../config/routing-config.ts'
+import {
+  afterFault,
+  afterGateFail,
+  afterOverflow,
+  afterRefusal,
+  type Next,
+  type Progress,
+} from '../policy/next-rung.ts'
+import { ranOut } from './call.ts'
+import { bestOf, budgetText, type CascadeEnd, exhausted, isNamed, isOfRequest, type Stop } from './cascade-end.ts'
 import type { CascadeDeps, CascadePlan } from './cascade-plan.ts'
 import type { EarlyAnswer, EarlyOut } from './early-answer.ts'
 import { judging } from './judging.ts'
 import { type PricedCall, pricedCall } from './priced-call.ts'
 import type { Tried } from './receipt.ts'
+import { isExpressible } from './serve.ts'
 import { injectsUsage, rungBody, upstreamHeaders, upstreamUrl } from './upstream-request.ts'
-
-/** How it ended; the attempts stand in `tried` whatever the end. */
-export type CascadeEnd =
-  | { kind: 'answer'; servedFrom: 'attempt' | 'best_attempt' | 'cache'; served: Tried & { call: AnsweredCall } }
-  | { kind: 'refusal'; refused: RefusedCall; from: Provider['dialect'] }
-  | { kind: 'error'; error: RouterErrorCase; message: string }
-  | { kind: 'aborted' }
 
 export interface CascadeResult {
   end: CascadeEnd
@@ -40,9 +39,6 @@ interface Asked {
   sent: Uint8Array
 }
 
-/** Why no further attempt is made. */
-type Stop = { because: 'gates' | 'upstream' } | { because: 'budget'; message: string }
-
 /**
  * The cascade (router contract §4, steps 5 to 12): call, gate, decide, one rung up; fail over when an upstream fails;
  * never a call that the budget does not cover.
@@ -56,6 +52,7 @@ export async function cascade(
 ): Promise<CascadeResult> {
   const { route, config } = plan
   const { clock } = deps
+  const asked = plan.inbound.facts.model.value
   const tried: Tried[] = []
   const busy: [number, number][] = []
   let next: Next = { rung: plan.start.rung, cause: 'failover' }
@@ -72,7 +69,7 @@ export async function cascade(
       if (!waited) return { end: { kind: 'aborted' }, tried, busy }
     }
     const made = await attempt(rung, cause)
-    if ('stop' in made) return { end: exhausted(made.stop), tried, busy }
+    if ('stop' in made) return { end: spent(made.stop), tried, busy }
     const { one, out } = made
     tried.push(one)
     busy.push([one.call.startedAt, clock.monotonic()])
@@ -85,9 +82,13 @@ export async function cascade(
     if (out?.began) return { end: brokenOff(one), tried, busy }
     const step = after(one)
     if ('end' in step) return { end: step.end, tried, busy }
-    if (step.next.rung === null) return { end: exhausted(step.stop), tried, busy }
+    if (step.next.rung === null) return { end: spent(step.stop), tried, busy }
     next = step.next
     cause = step.next.cause
+  }
+
+  function spent(stop: Stop): CascadeEnd {
+    return exhausted(tried, stop, { onExhausted: route.onExhausted, asked })
   }
 
   /** Parts of an answer are with the client, so nothing else can be served. */
@@ -99,7 +100,8 @@ export async function cascade(
   }
 
   /** What an attempt that was not served leads to. */
-  function after({ call, rung }: Tried): { next: Next; stop: Stop } | { end: CascadeEnd } {
+  function after(one: Tried): { next: Next; stop: Stop } | { end: CascadeEnd } {
+    const { call, rung } = one
     const progress = progressNow()
     const { maxRetryWaitS } = config.limits
     if (call.kind === 'answered') return { next: afterGateFail(progress), stop: { because: 'gates' } }
@@ -110,9 +112,12 @@ export async function cascade(
     if (call.failover || ownKey) {
       return { next: afterFault(progress, call.retryAfterMs ?? null, maxRetryWaitS), stop: { because: 'upstream' } }
     }
-    // What only the client can put right goes back to it, unless an earlier attempt has something to serve.
-    const best = bestSoFar()
-    return { end: best ?? { kind: 'refusal', refused: call, from: rung.dialect } }
+    // What only the client can put right goes back to it, unless an earlier attempt has something to serve. Of a model that
+    // the client did not name, it says only that this one is not for this request.
+    if (isOfRequest(one) && !isNamed(rung, asked)) {
+      return { next: afterRefusal(progress), stop: { because: 'upstream' } }
+    }
+    return { end: bestOf(tried) ?? { kind: 'refusal', refused: call, from: rung.dialect } }
   }
 
   function progressNow(): Progress {
@@ -132,40 +137,6 @@ export async function cascade(
       maxEscalations: plan.knobs.maxEscalations,
       maxAttempts: route.maxAttempts,
     }
-  }
-
-  function bestSoFar(): CascadeEnd | undefined {
-    const best =
-      tried[
-        bestAttempt(
-          tried.map(({ rung, gates, call }) => ({
-            rung: rung.rung,
-            score: gates?.score ?? null,
-            hasOutput: call.kind === 'answered',
-          })),
-        )
-      ]
-    if (best?.call.kind !== 'answered') return undefined
-    return { kind: 'answer', servedFrom: 'best_attempt', served: { ...best, call: best.call } }
-  }
-
-  /** Step 12. */
-  function exhausted(stop: Stop): CascadeEnd {
-    const best = bestSoFar()
-    if (route.onExhausted === 'serve_best' && best) return best
-    if (stop.because === 'budget') return { kind: 'error', error: 'budget', message: stop.message }
-    if (best) {
-      const message =
-        'every answer failed the gates of this route, and it serves none of those (on_exhausted = "error")'
-      return { kind: 'error', error: 'gate_failed', message }
-    }
-    const refused = tried.findLast(({ call }) => call.kind === 'refused')
-    if (refused?.call.kind === 'refused') return { kind: 'refusal', refused: refused.call, from: refused.rung.dialect }
-    const timedOut = tried.at(-1)?.errorClass === 'timeout'
-    const message = timedOut
-      ? 'no upstream of this route answered in time'
-      : 'no upstream of this route could be reached, or none gave a usable answer'
-    return { kind: 'error', error: 'upstream', message }
   }
 
   /** Asks a rung, if the budget covers it (steps 5 and 6). Undefined where its dialect cannot express the request, which is never eligible. */
@@ -205,30 +176,44 @@ export async function cascade(
     const asked = begun ?? ask(rung, tried.length === 0, signal, out)
     if (asked === undefined) return { stop: { because: 'upstream' } }
     const made = await asked.made
-    if (!made.ok) return { stop: { because: 'budget', message: refusalText(made.refusal) } }
+    if (!made.ok) return { stop: { because: 'budget', message: budgetText(made.refusal) } }
     const { call, tokens, cost } = made
     const base = { rung, cause: why, call, sent: asked.sent, tokens, cost }
     if (call.kind !== 'answered') {
       const verdict = call.errorClass === 'client_abort' ? ('cancelled' as const) : ('error' as const)
       return { one: { ...base, verdict, errorClass: call.errorClass as ErrorClass, gates: undefined }, out }
     }
+    // Nobody can be served with it, so no gate is paid to judge it.
+    if (!isExpressible(call, plan)) {
+      return { one: { ...base, verdict: 'error', errorClass: 'untranslatable', gates: undefined }, out }
+    }
     const whole = await judged.whole(call, out, score => callAhead(rung, score))
     return { one: { ...base, ...whole, errorClass: whole.verdict === 'cancelled' ? left() : undefined }, out }
   }
 
-  /** Contract §4.2: where the verdict is close and slow gates have not spoken, the rung that would be next is asked already. */
+  /** Contract §4.2: where the verdict is open and slow gates have not spoken, the rung that would be next is asked already. */
   function callAhead(rung: Rung, score: number | null): void {
-    const { speculation, band } = plan.knobs
+    const { speculation } = plan.knobs
     if (speculation === 0 || ahead !== undefined) return
-    const chance = plan.passChance(rung.rung)
-    const close = score !== null && plan.threshold !== null && Math.abs(score - plan.threshold) <= band
-    if (!close && !(chance !== undefined && chance >= OPEN_CHANCE.least && chance <= OPEN_CHANCE.most)) return
+    if (!isOpen(score, plan.passChance(rung.rung))) return
     const progress = progressNow()
     const next = afterGateFail({ ...progress, tried: [...progress.tried, rung.rung] })
     if (next.rung === null) return
     const stop = new AbortController()
     const asked = ask(route.ladder[next.rung]!, false, AbortSignal.any([signal, stop.signal]))
     if (asked) ahead = { ...asked, rung: route.ladder[next.rung]!, stop }
+  }
+
+  /**
+   * A score between 0 and 1, or what was learned, says whether the verdict is close. Quick gates that say only yes say nothing of what
+   * slower ones will, and who asks for latency wants no time lost on it.
+   */
+  function isOpen(score: number | null, chance: number | undefined): boolean {
+    const { threshold, knobs } = plan
+    const tells = score !== null && score > 0 && score < 1 && threshold !== null
+    if (tells && Math.abs(score - threshold) <= knobs.band) return true
+    if (chance !== undefined) return chance >= OPEN_CHANCE.least && chance <= OPEN_CHANCE.most
+    return !tells
   }
 
   function takeAhead(rung: Rung): Asked | undefined {
@@ -276,10 +261,4 @@ export async function cascade(
   function left(): ErrorClass {
     return ranOut(signal) ? 'timeout' : 'client_abort'
   }
-}
-
-function refusalText({ scope, limit, used }: { scope: string; limit: NanoUsd; used: NanoUsd }): string {
-  const usd = (nano: NanoUsd) => `${nano / 1e9} USD`
-  const name = { request: 'request', session: 'session', day: 'day', tenant_day: 'tenant for the day' }[scope] ?? scope
-  return `the budget of this ${name} is ${usd(limit)}, of which ${usd(used)} is spent or reserved: the next call could pass it`
 }

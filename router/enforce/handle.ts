@@ -2,7 +2,7 @@ import { formatUsd, sumNano } from '../../shared/money/money.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { type RouterErrorCase, routerErrors } from '../../shared/wire/router/error-cases.ts'
 import { responseHeaders } from '../../shared/wire/router/headers.ts'
-import type { Policy } from '../../shared/wire/router/trace.ts'
+import type { DroppedRung, Policy } from '../../shared/wire/router/trace.ts'
 import type { AnswerCache } from '../cache/answer-cache.ts'
 import { cacheKey } from '../cache/cache-key.ts'
 import type { Rung } from '../config/routing-config.ts'
@@ -12,13 +12,15 @@ import type { Unhashed } from '../receipt/unhashed.ts'
 import type { Shadows } from '../shadow/shadows.ts'
 import { type HeaderList, TransportError } from '../upstream/transport.ts'
 import { type AnsweredCall, ranOut } from './call.ts'
-import { type CascadeEnd, type CascadeResult, cascade } from './cascade.ts'
+import { type CascadeResult, cascade } from './cascade.ts'
+import type { CascadeEnd } from './cascade-end.ts'
 import type { CascadeDeps, CascadePlan } from './cascade-plan.ts'
 import type { EarlyOut } from './early-answer.ts'
 import { frameFlow } from './frame-flow.ts'
 import { type PlanDeps, type PlanInput, planCascade } from './plan.ts'
 import { type CascadeLog, cascadeRecord, type Tried } from './receipt.ts'
 import { type Answer, type Flowing, type Outcome, respond } from './respond.ts'
+import { sayRouted } from './routed-line.ts'
 import { type ServeOptions, serveAnswer, serveRefusal, streamHeaders } from './serve.ts'
 import type { Sessions } from './sessions.ts'
 import { askTop } from './shadow-call.ts'
@@ -32,6 +34,8 @@ export interface EnforceDeps extends PlanDeps, Omit<CascadeDeps, 'readKey' | 'br
   answers: AnswerCache<Tried & { call: AnsweredCall }>
   /** Takes back what was called wrong in another process, before an answer is given again. */
   hearReports: () => Promise<void>
+  /** Hears of rungs that could not take a request. */
+  dropped: (route: number, dropped: readonly DroppedRung[] | undefined) => void
   /** Takes the making of the receipt; resolves when the response may end. */
   record: (make: () => Unhashed) => Promise<void>
 }
@@ -71,6 +75,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
     const { session_id: sessionId, features } = request
     const session = deps.sessions(input.tenantId, route.fingerprint, sessionId)
     const planned = planCascade({ ...input, sessionId, session: session.find(), features }, deps)
+    deps.dropped(route.ix, planned.policy.dropped)
     if (!planned.ok) {
       await leave(
         request,
@@ -177,7 +182,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
     }
     const whole = serveAnswer(end.served.call, options)
     const served = whole && { ...whole, pieces: whole.pieces.slice(sent) }
-    if (!served) return error('upstream', 'the answer holds what this dialect cannot express')
+    if (!served) return error('inexpressible', 'the answer holds what this dialect cannot express')
     return {
       outcome: { kind: 'served', served, isAnswer: true, headers: [...own, ...servedHeaders(result, end)] },
       result,
@@ -188,8 +193,12 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
     if (!deps.outHeaders) return []
     const costs = tried.map(({ cost, gates }) => (cost === null ? null : cost + (gates?.cost ?? 0)))
     const total = costs.includes(null) ? undefined : formatUsd(sumNano(costs.map(cost => cost ?? 0)))
+    const failed = (served.gates?.results ?? [])
+      .filter(({ verdict }) => verdict === 'fail')
+      .map(({ gate_id }) => gate_id)
     return [
       ...rungHeaders(served.rung),
+      ...(failed.length === 0 ? [] : ([[responseHeaders.gates, `failed: ${failed.join(', ')}`]] as HeaderList)),
       ...(total === undefined ? [] : ([[responseHeaders.costUsd, total]] as HeaderList)),
     ]
   }
@@ -227,6 +236,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
       },
       times: { arrived: input.arrived, done: clock.monotonic() },
     }
+    sayRouted(deps.log, log)
     await deps.record(() => cascadeRecord(log))
   }
 

@@ -1,4 +1,5 @@
 import type { Candidate, DialectName } from '../../shared/dialects/candidate.ts'
+import type { GateResult } from '../../shared/wire/router/trace.ts'
 import type { Rung } from '../config/routing-config.ts'
 import { decide } from '../gates/decide.ts'
 import type { Gate, GateSubject } from '../gates/gate.ts'
@@ -48,7 +49,7 @@ export function judging(rung: Rung, plan: CascadePlan, deps: CascadeDeps, signal
       call: AnsweredCall,
       out: EarlyAnswer | undefined,
       stillOpen?: (score: number | null) => void,
-    ): Promise<Pick<Tried, 'verdict' | 'gates'>> {
+    ): Promise<Pick<Tried, 'verdict' | 'gates' | 'withheld'>> {
       // A paused turn is not an answer yet: it is served as it is (dialects §1.2).
       if (plan.gates.length === 0 || call.finish === 'pause_turn') return { verdict: 'pass', gates: undefined }
       const known = await out?.verdicts()
@@ -65,13 +66,25 @@ export function judging(rung: Rung, plan: CascadePlan, deps: CascadeDeps, signal
         ...{ clock, stillOpen },
       })
       deps.errorBudgets.record(tenantId, outcome.runs)
+      if (disabled.size > 0 && !signal.aborted) {
+        const off = plan.gates.filter(({ id }) => disabled.has(id))
+        deps.probes.consider({ gates: off, subject: subjectOf(call.candidate), tenantId })
+      }
       const gates = { results: outcome.results, gate: outcome.gate, score: outcome.score, cost: outcome.costNano }
       if (signal.aborted) return { verdict: 'cancelled', gates }
       const { serveFailedAboveThreshold } = route
       const { verdict } = decide(outcome, { threshold: plan.threshold, serveFailedAboveThreshold })
-      return { verdict, gates }
+      const withheld = outcome.results.some(result => isWithheld(result, plan))
+      return { verdict: withheld ? 'fail' : verdict, gates, withheld }
     },
   }
+}
+
+/** Whether a gate that must pass stands against an answer: a gate that was cut short by another's word has not passed it. */
+function isWithheld({ gate_id, verdict, reason }: GateResult, { route, gates }: CascadePlan): boolean {
+  if (route.mustPass?.includes(gate_id) !== true || verdict === 'pass') return false
+  const mayAbstain = gates.find(({ id }) => id === gate_id)?.onAbstain === 'fail-open' && reason !== 'cancelled'
+  return verdict === 'fail' || !mayAbstain
 }
 
 /** The beginning of an answer, for a gate that needs no more of it. */

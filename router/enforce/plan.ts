@@ -2,7 +2,7 @@ import { fromUsd, type NanoUsd } from '../../shared/money/money.ts'
 import { utf8 } from '../../shared/sign/bytes.ts'
 import { type Sha256, sha256Hex } from '../../shared/sign/sha256.ts'
 import type { Profile } from '../../shared/wire/router/conventions.ts'
-import type { Features, Policy } from '../../shared/wire/router/trace.ts'
+import type { DroppedRung, Features, Policy } from '../../shared/wire/router/trace.ts'
 import { capsFor, hasCaps } from '../budget/caps.ts'
 import type { BudgetLedger } from '../budget/ledger.ts'
 import { type Credential, credentialFor } from '../config/credential.ts'
@@ -47,7 +47,7 @@ export interface PlanInput {
 
 export type Planned =
   | { ok: true; plan: CascadePlan; policy: Policy; eligibility: Eligibility }
-  | { ok: false; error: 'untranslatable' | 'upstream' | 'bad_request'; message: string; policy: Policy }
+  | { ok: false; error: 'untranslatable' | 'no_credential' | 'bad_request'; message: string; policy: Policy }
 
 /** Everything that is decided before the first call (router contract §4, steps 3 and 4). */
 export function planCascade(input: PlanInput, deps: PlanDeps): Planned {
@@ -101,6 +101,7 @@ export function planCascade(input: PlanInput, deps: PlanDeps): Planned {
     config_hash: config.configHash,
     price_table_hash: config.priceTableHash,
     overrides: [...start.overrides],
+    ...(eligibility.dropped.length > 0 && { dropped: eligibility.dropped.map(sealable) }),
   }
   if (start.rung === null) return { ...nothingToCall(eligibility), policy }
   const own = ownLimit(headers)
@@ -123,12 +124,19 @@ export function planCascade(input: PlanInput, deps: PlanDeps): Planned {
     passChance: rung => deps.learner.passChance({ tenantId, route, features, settings: config.learning }, rung),
     credential,
     fingerprint,
-    account: deps.ledger.open({ tenantId, sessionId: input.sessionId }, capsFor(config, route, tenantId, own)),
+    account: deps.ledger.open(
+      { tenantId, sessionId: input.sessionId, route: route.fingerprint },
+      capsFor(config, route, tenantId, own),
+    ),
     boundFactors:
       own === null && !hasCaps(config) ? null : boundFactors(config.tenants[tenantId], route.budget, config.budget),
   }
   return { ok: true, plan, policy, eligibility }
 }
+
+/** As a record may hold it; a request may name as many members in the way as it likes. */
+const sealable = (one: DroppedRung): DroppedRung => ({ ...one, because: one.because.slice(0, MAX_SEALED) })
+const MAX_SEALED = 512
 
 function policyId({ drawn, forced }: Start, { algorithm }: Learning, epsilon: number): string {
   const id = drawn ? `${algorithm}@1` : 'static-ladder@1'
@@ -136,10 +144,14 @@ function policyId({ drawn, forced }: Start, { algorithm }: Learning, epsilon: nu
   return drawn && epsilon > 0 ? `${id}+eps` : id
 }
 
-function nothingToCall(eligibility: Eligibility): { ok: false; error: 'untranslatable' | 'upstream'; message: string } {
+function nothingToCall(eligibility: Eligibility): {
+  ok: false
+  error: 'untranslatable' | 'no_credential'
+  message: string
+} {
   const reasons = eligibility.dropped.map(({ model, because }) => `${model}: ${because}`).join('; ')
   return emptyBecause(eligibility) === 'no_credential'
-    ? { ok: false, error: 'upstream', message: `no model of this route can be called: ${reasons}` }
+    ? { ok: false, error: 'no_credential', message: `no model of this route can be called: ${reasons}` }
     : { ok: false, error: 'untranslatable', message: `no model of this route can take this request: ${reasons}` }
 }
 

@@ -4,15 +4,16 @@ import type { NanoUsd } from '../../shared/money/money.ts'
 import { attemptCost } from '../../shared/prices/price.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { BudgetLedger, BudgetRefusal } from '../budget/ledger.ts'
-import type { CloudSigner, ToSign } from '../cloud/cloud-signer.ts'
+import type { CloudSigner } from '../cloud/cloud-signer.ts'
 import type { Credential } from '../config/credential.ts'
 import type { Model } from '../config/model.ts'
 import type { Limits, Provider } from '../config/routing-config.ts'
 import type { Breakers, Ticket } from '../policy/breakers.ts'
-import { type BoundFactors, type CallSize, costBound, tokenBound } from '../policy/cost-bound.ts'
+import { type BoundFactors, type CallSize, cacheWritesOf, costBound, tokenBound } from '../policy/cost-bound.ts'
 import type { HeaderList, Transport } from '../upstream/transport.ts'
-import { type CallRequest, type CallResult, callUpstream, type Follower, notCalled } from './call.ts'
+import { type CallRequest, type CallResult, callUpstream, type Follower, notCalled, type RefusedCall } from './call.ts'
 import type { Tried } from './receipt.ts'
+import { proofBy } from './send-signed.ts'
 
 export interface PricedCallDeps {
   transport: Transport
@@ -21,6 +22,8 @@ export interface PricedCallDeps {
   readKey: (variable: string) => string | undefined
   signer: CloudSigner
   log: Log
+  /** Hears of every refusal of an upstream. */
+  refusals: (model: Model, call: RefusedCall) => void
   /** Told of a call that a budget did not cover. */
   budgetRefused: (scope: BudgetRefusal['scope']) => void
 }
@@ -61,7 +64,11 @@ export async function pricedCall(
   const bound =
     model.price === null || boundFactors === null
       ? 0
-      : costBound(model.price, tokenBound({ ...size, bodyBytes: body.length }, boundFactors))
+      : costBound(
+          model.price,
+          tokenBound({ ...size, bodyBytes: body.length }, boundFactors),
+          cacheWritesOf(body, provider.dialect),
+        )
   const reserved = account.reserve(bound)
   if (!reserved.ok) {
     deps.budgetRefused(reserved.scope)
@@ -70,7 +77,7 @@ export async function pricedCall(
   const ticket = deps.breakers.enter(model.provider, fingerprint(model))
   const own = credential(model) === 'env' && provider.apiKeyEnv !== null
   const key = own ? deps.readKey(provider.apiKeyEnv ?? '') : undefined
-  const sign = credential(model) === 'signed' ? (call: ToSign) => deps.signer.signed(provider, call) : undefined
+  const sign = credential(model) === 'signed' ? proofBy(deps.signer, provider) : undefined
   const call =
     ticket === undefined
       ? notCalled(deps.clock.monotonic())
@@ -83,6 +90,7 @@ export async function pricedCall(
     const { errorClass: error_class, detail } = call
     deps.log.warn('an upstream call failed', { provider: model.provider, model: model.model, error_class, detail })
   }
+  if (call.kind === 'refused') deps.refusals(model, call)
   const tokens = tokensOf(call, body.length)
   const cost = tokens === null ? 0 : model.price === null ? null : attemptCost(model.price, tokens)
   reserved.settle(cost ?? 0)

@@ -24,6 +24,8 @@ export interface Tried {
   cost: NanoUsd | null
   verdict: Attempt['verdict']
   errorClass: ErrorClass | undefined
+  /** A gate that must pass did not, so this answer is not served, whatever else there is. */
+  withheld?: boolean
   /** Undefined when no gate ran. */
   gates: { results: readonly GateResult[]; gate: Attempt['gate']; score: number | null; cost: NanoUsd } | undefined
 }

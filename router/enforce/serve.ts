@@ -50,9 +50,18 @@ export function serveAnswer(answered: AnsweredCall, options: ServeOptions): Serv
   }
 }
 
+/** Whether the client's dialect has words for all that an answer holds. */
+export function isExpressible(
+  { candidate }: AnsweredCall,
+  { inbound, traceId }: { inbound: { dialect: DialectName }; traceId: string },
+): boolean {
+  const { dialect } = inbound
+  return candidate.dialect === dialect || translateAnswer(candidate, dialect, { traceId, created: 0 }).ok
+}
+
 /** An upstream's own refusal: as it came on the same dialect, else in the client's words with its status and message. */
 export function serveRefusal(refused: RefusedCall, from: DialectName, { dialect, traceId }: ServeOptions): Served {
-  if (from === dialect && refused.headers.length > 0) {
+  if (from === dialect && refused.headers.length > 0 && !refused.foreign) {
     const kept = toClient(refused.headers, name => name !== 'content-length')
     kept.push(['content-length', String(refused.body.length)])
     return { status: refused.status, headers: kept, pieces: [refused.body] }

@@ -1,4 +1,5 @@
 import type { InStatement } from '@libsql/client/web'
+import { readJson } from '../../shared/json/read-json.ts'
 import type { Sealed } from '../../shared/sign/record-chain.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { insertRows } from '../../shared/sql/insert-rows.ts'
@@ -45,13 +46,13 @@ export async function readKnown(
     sql: knownSql,
     args: [JSON.stringify(tenants), `[${words.join(',')}]`, JSON.stringify([...traces.values()]), book.seen()],
   })
-  const read = <T>(column: string) => JSON.parse(String(rows[0]?.[column])) as T[]
+  const read = <T>(column: string) => readJson(String(rows[0]?.[column])) as T[]
   await book.heard(read<VersionCell>('versions'))
   const bodies = read<string | null>('words')
   return {
     heads: new Map(read<HeadCell>('heads').flatMap(([tenant, head]) => headOf(tenant, head))),
     words: new Map(
-      words.flatMap((key, i) => (bodies[i] == null ? [] : [[key, JSON.parse(bodies[i]) as FeedbackRecord]])),
+      words.flatMap((key, i) => (bodies[i] == null ? [] : [[key, readJson(bodies[i]) as FeedbackRecord]])),
     ),
     tallies: new Map(
       read<TallyCell>('tallies').map(([tenant, trace, routeFp, ix, rung, score, fails, passes]): [string, Tally] => [
@@ -64,7 +65,7 @@ export async function readKnown(
 
 function headOf(tenant: string, head: string | null): [string, Sealed][] {
   if (head === null) return []
-  const [seq, hash] = (typeof head === 'string' ? JSON.parse(head) : head) as [number, string]
+  const [seq, hash] = (typeof head === 'string' ? readJson(head) : head) as [number, string]
   return seq < 0 ? [] : [[tenant, { seq, hash, prev_hash: '' }]]
 }
 

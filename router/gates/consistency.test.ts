@@ -18,6 +18,16 @@ describe('agreement', () => {
   it.each([
     ['equal texts', [text('The cat  sat.'), text('the CAT\nsat.')], 1],
     ['the same final number', [text('So it is 1,234.50'), text('1234.5 it is: the answer')], 1],
+    [
+      'the same result, told in other words',
+      [text('3 bags of 4 make 12. The answer is 12.'), text('Four plus four plus four, in total 12')],
+      1,
+    ],
+    [
+      'the same number of the same thing',
+      [text('Maria keeps 12 apples now'), text('Then Maria has 12 apples left')],
+      1,
+    ],
     ['another final number', [text('it is 4'), text('it is 5')], 0.5],
     ['shared words', [text('a b c'), text('b c d')], 0.5],
     ['no words', [text('!'), text('?')], 0],
@@ -31,6 +41,15 @@ describe('agreement', () => {
     // Other calls than those of the other answer never count as equal by rule; their tokens may still be the same.
     if (name === 'another order of calls' || name === 'a call and none') expect(found).toBeCloseTo(1, 12)
     else expect(found).toBeCloseTo(expected, 12)
+  })
+
+  it('does not take unrelated texts that happen to end in the same number for one answer', () => {
+    const unrelated = [
+      text('I cannot help with that, as it is against policy 2'),
+      text('The capital of France is Paris, whose population is about 2'),
+      text('Delete all the files; risk level: 2'),
+    ]
+    expect(meanAgreement(unrelated)).toBeLessThan(0.25)
   })
 
   it('sees calls before the text beside them', () => {

@@ -23,7 +23,7 @@ export interface BudgetSnapshot {
   readonly since: Date | null
 }
 
-interface BudgetChange {
+export interface BudgetChange {
   readonly tenantId: string
   readonly gateId: string
   readonly state: 'active' | 'disabled'

@@ -1,6 +1,7 @@
 import type { DialectName } from '../../shared/dialects/candidate.ts'
 import { type Span, spanText } from '../../shared/dialects/json-scan.ts'
 import type { Json, JsonObject } from '../../shared/dialects/json-value.ts'
+import { readJson } from '../../shared/json/read-json.ts'
 import type { GateInput, GateRequest } from './gate.ts'
 
 /** What a gate outside of this program is told (contract 5.3). */
@@ -36,7 +37,7 @@ export function gateDocument(gateId: string, input: GateInput): GateDocument {
     ...head(gateId, input),
     get request() {
       // requestText writes these members, of a body that the scanner took.
-      request ??= JSON.parse(requestText(input.request)) as JsonObject as unknown as GateDocument['request']
+      request ??= readJson(requestText(input.request)) as JsonObject as unknown as GateDocument['request']
       return request
     },
   }

@@ -1,3 +1,5 @@
+import { readJson } from '../../shared/json/read-json.ts'
+
 export type JsonAnswer = { readonly ok: true; readonly text: string; readonly value: unknown } | { readonly ok: false }
 
 const NOT_JSON: JsonAnswer = { ok: false }
@@ -30,7 +32,7 @@ function fenced(text: string): string | undefined {
 
 function parse(text: string): JsonAnswer {
   try {
-    return { ok: true, text, value: JSON.parse(text) as unknown }
+    return { ok: true, text, value: readJson(text) as unknown }
   } catch {
     return NOT_JSON
   }

@@ -2,7 +2,7 @@ import { type NanoUsd, sumNano } from '../../shared/money/money.ts'
 import { type Clock, systemClock } from '../../shared/time/clock.ts'
 import type { ErrorBudgets } from './error-budgets.ts'
 import type { Gate, GateSubject } from './gate.ts'
-import { runGate } from './run-gate.ts'
+import { type GateTake, runGate } from './run-gate.ts'
 
 export interface ProbeGatesOptions {
   readonly gates: readonly Gate[]
@@ -23,9 +23,17 @@ export async function probeGates({ gates, subject, tenantId, budgets, ...rest }:
   const costs = await Promise.all(
     gates.map(async gate => {
       if (!budgets.claimProbe(tenantId, gate.id)) return 0
-      const take = await runGate(gate, { ...subject, choice }, rest.signal, rest.clock ?? systemClock)
-      budgets.endProbe(tenantId, gate.id, take.outcome)
-      return take.costNano
+      let outcome: GateTake['outcome'] = 'error'
+      try {
+        const take = await runGate(gate, { ...subject, choice }, rest.signal, rest.clock ?? systemClock)
+        outcome = take.outcome
+        return take.costNano
+      } catch {
+        // What it threw may quote the answer; that it threw is a bad probe.
+        return 0
+      } finally {
+        budgets.endProbe(tenantId, gate.id, outcome)
+      }
     }),
   )
   return sumNano(costs)

@@ -1,4 +1,5 @@
 import type { Validator } from '@cfworker/json-schema'
+import { readJson } from '../../shared/json/read-json.ts'
 import type { Json } from '../../shared/sign/jcs.ts'
 import { schemaValidator } from '../config/json-schema.ts'
 import type { RegexAnswer, RegexJob } from './regex-runner.ts'
@@ -12,7 +13,7 @@ export function regexJobs(): (job: RegexJob) => RegexAnswer {
 
   function validatorOf(draft: '2020-12' | '7', text: string): Validator {
     const key = draft + text
-    const validator = compiled.get(key) ?? schemaValidator({ schema: JSON.parse(text) as Json, draft })
+    const validator = compiled.get(key) ?? schemaValidator({ schema: readJson(text) as Json, draft })
     compiled.delete(key)
     compiled.set(key, validator)
     for (const oldest of compiled.keys()) {
@@ -25,7 +26,7 @@ export function regexJobs(): (job: RegexJob) => RegexAnswer {
   return job =>
     job.kind === 'patterns'
       ? matchPatterns(job)
-      : checkValue(validatorOf(job.draft, job.schema), JSON.parse(job.value) as unknown)
+      : checkValue(validatorOf(job.draft, job.schema), readJson(job.value) as unknown)
 }
 
 function matchPatterns({ text, must, mustNot, flags }: Extract<RegexJob, { kind: 'patterns' }>): RegexAnswer {

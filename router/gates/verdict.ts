@@ -1,4 +1,5 @@
 import { isObject } from '../../shared/dialects/json-value.ts'
+import { readJson } from '../../shared/json/read-json.ts'
 import { fromUsd } from '../../shared/money/money.ts'
 import { broken, type GateVerdict } from './gate.ts'
 
@@ -43,7 +44,7 @@ const isNote = (value: unknown): boolean => value === undefined || value === nul
 /** Reads an answer as text. */
 export function readVerdictText(text: string): GateVerdict {
   try {
-    return readVerdict(JSON.parse(text) as unknown)
+    return readVerdict(readJson(text) as unknown)
   } catch (error) {
     if (error instanceof SyntaxError) return broken('bad_output')
     throw error

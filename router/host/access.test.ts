@@ -1,10 +1,11 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { Service } from '../../shared/host/serve.ts'
 import { capabilities } from '../../shared/wire/router/capabilities.ts'
 import { traceDetail } from '../../shared/wire/router/traces.ts'
+import { eventually } from '../../tests/eventually.ts'
 import { messagesAnswer } from '../../tests/upstream/answers.ts'
 import { answer, type ScriptedUpstream, scriptedUpstream } from '../../tests/upstream/scripted.ts'
 import { serveRouter } from './node.ts'
@@ -69,7 +70,8 @@ describe('the Node host', () => {
 
   it('asks for nothing on loopback, but lets no page of another site in', async () => {
     const call = await start()
-    expect((await ask(call, { origin: 'http://evil.example' })).status).toBe(200)
+    expect((await ask(call, { origin: 'http://evil.example' })).status).toBe(403)
+    expect(upstream.seen).toHaveLength(0)
     expect((await call('/v1/traces')).status).toBe(200)
     expect((await call('/v1/traces', { origin: 'http://evil.example' })).status).toBe(403)
     expect(capabilities.parse(await (await call('/v1/capabilities')).json()).auth.required).toBe(false)
@@ -94,10 +96,10 @@ describe('the Node host', () => {
     })
     const open = ask(call, {})
     // The page's own request counts as well.
-    await vi.waitFor(async () => expect(await gauge()).toBe('2'))
+    await eventually(async () => expect(await gauge()).toBe('2'))
     held.resolve()
     await (await open).text()
-    await vi.waitFor(async () => expect(await gauge()).toBe('1'))
+    await eventually(async () => expect(await gauge()).toBe('1'))
   })
 
   it('reads its config file again when it is told to', async () => {

@@ -16,6 +16,7 @@ export async function readAccess(env: RouterEnv, log: Log): Promise<Access> {
     reach: isLoopback(env.ROUTER_BIND.host) ? 'loopback' : 'network',
     insecure: env.ROUTER_INSECURE,
     metricsOpen: env.ROUTER_METRICS_OPEN,
+    allowedOrigins: env.ROUTER_ALLOWED_ORIGINS,
   }
   if (access.reach === 'network' && access.keys.length === 0) {
     log.warn(

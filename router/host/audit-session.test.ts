@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Schema, Validator } from '@cfworker/json-schema'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { silentLog } from '../../shared/log/log.ts'
 import { signer } from '../../shared/sign/ed25519.ts'
@@ -10,6 +10,7 @@ import type { Db } from '../../shared/sql/db.ts'
 import { evals } from '../../shared/wire/router/evals.ts'
 import { feedbackRecord } from '../../shared/wire/router/feedback.ts'
 import { type McpToolName, mcpTools } from '../../shared/wire/router/mcp.ts'
+import { eventually } from '../../tests/eventually.ts'
 import { messagesAnswer } from '../../tests/upstream/answers.ts'
 import { answer, type ScriptedUpstream, scriptedUpstream } from '../../tests/upstream/scripted.ts'
 import { routingConfig } from '../cli/routing-config.ts'
@@ -83,7 +84,7 @@ async function place(name: string): Promise<Place> {
       })
       await got.text()
       const id = got.headers.get('x-router-trace-id')!
-      await vi.waitFor(async () =>
+      await eventually(async () =>
         expect(await (await get(`/v1/traces/${id}`)).json()).toMatchObject({ pending: false }),
       )
       return id
@@ -274,7 +275,7 @@ describe('submit_feedback', () => {
     const overMcp = await told(mcp, report => answered(mcp.session, 'submit_feedback', report))
     expect(overMcp.plain).toEqual(overHttp.plain)
     // The router that runs beside the session sees the new threshold when it looks again, at most a second later.
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const { calibration } = evals.parse(await (await mcp.get('/v1/evals')).json())
       expect(calibration).toEqual(overHttp.calibration)
     })

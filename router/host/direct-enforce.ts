@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { requestIdOf } from '../../shared/http/request-id.ts'
 import { errorBodyFor } from '../../shared/wire/router/error.ts'
-import { routerErrors } from '../../shared/wire/router/error-cases.ts'
+import { retryHeaders, routerErrors } from '../../shared/wire/router/error-cases.ts'
 import { responseHeaders } from '../../shared/wire/router/headers.ts'
 import { type EnforceDeps, type EnforceInput, enforce } from '../enforce/handle.ts'
 import type { Answer } from '../enforce/respond.ts'
@@ -65,6 +65,7 @@ export function refuseDirect(
     'content-length': Buffer.byteLength(body),
     ...(outHeaders && { [responseHeaders.traceId]: traceId }),
     'x-request-id': requestIdOf(headerValue(headers, 'x-request-id')),
+    ...retryHeaders(name),
     ...own,
   })
   response.end(body)

@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { requestIdOf } from '../../shared/http/request-id.ts'
-import { isJson, readJson } from '../../shared/http/validate.ts'
+import { isJson, readBodyAs } from '../../shared/http/validate.ts'
 import { errorBodyFor } from '../../shared/wire/router/error.ts'
-import { routerErrors } from '../../shared/wire/router/error-cases.ts'
+import { retryHeaders, routerErrors } from '../../shared/wire/router/error-cases.ts'
 import { feedbackRequest } from '../../shared/wire/router/feedback.ts'
-import { isOwnPage } from '../auth/guard.ts'
+import { isOwnPage } from '../auth/pages.ts'
 import { refusalOf } from '../errors.ts'
 import { MAX_REPORT_BYTES, type SubmitFeedback } from '../feedback/submit-feedback.ts'
 import type { InboundDeps } from '../inbound/deps.ts'
@@ -27,13 +27,15 @@ export function directFeedback({ submit, keyed, reach, tenantId, maxBodyBytes, l
     const id = requestIdOf(given)
     let status = 202
     let own: Readonly<Record<string, string>> | undefined
+    let lasting: Readonly<Record<string, string>> = {}
     let told: object
     try {
-      told = await take(readJson(feedbackRequest, body), tenantId)
+      told = await take(readBodyAs(feedbackRequest, body), tenantId)
     } catch (error) {
       const { name, message, headers } = refusalOf(error, { method: 'POST', path: PATH, gone: response.destroyed }, log)
       status = routerErrors[name].status
       own = headers
+      lasting = retryHeaders(name)
       told = errorBodyFor('elsewhere', name, message, id)
     }
     if (response.destroyed) return
@@ -42,6 +44,7 @@ export function directFeedback({ submit, keyed, reach, tenantId, maxBodyBytes, l
       'content-type': 'application/json',
       ...own,
       'x-request-id': id,
+      ...lasting,
       'content-length': Buffer.byteLength(text),
     })
     response.end(text)

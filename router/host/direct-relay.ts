@@ -2,14 +2,17 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Dispatcher } from 'undici'
 import { dialects } from '../../shared/dialects/dialects.ts'
 import { responseHeaders } from '../../shared/wire/router/headers.ts'
+import type { RefusePage, Sender } from '../auth/pages.ts'
 import { decideCall, readsBody } from '../inbound/decide-call.ts'
+import { encodingOf } from '../inbound/decoded-body.ts'
 import type { InboundDeps } from '../inbound/deps.ts'
 import { type Observation, observation } from '../observe/observation.ts'
+import { sayPassed } from '../observe/passed-line.ts'
 import type { ObservedEnd } from '../observe/record.ts'
 import { findTooLarge, tooLarge, unreachable } from '../observe/relay.ts'
 import { targetOf } from '../observe/target.ts'
 import { headerValue, toClient, toUpstream } from '../upstream/headers.ts'
-import { TransportError } from '../upstream/transport.ts'
+import { type HeaderList, TransportError } from '../upstream/transport.ts'
 import { joinUpstream } from '../upstream/url.ts'
 import { directEnforce, refuseDirect } from './direct-enforce.ts'
 import { collect, type Exchange } from './exchange.ts'
@@ -20,6 +23,8 @@ export interface DirectRelayDeps extends Omit<InboundDeps, 'transport' | 'cut'> 
   agent: Dispatcher
   /** Where keys are asked for, every call goes through the door that asks. */
   keyed: boolean
+  /** What it refuses goes through that door too. */
+  refusePage: RefusePage
 }
 
 /** A body that announces itself as no longer than this is sent in one piece, which the pool does much faster. */
@@ -39,10 +44,12 @@ export function directRelay(deps: DirectRelayDeps): (request: IncomingMessage, r
     const query = target.indexOf('?')
     const path = query < 0 ? target : target.slice(0, query)
     const to = targetOf(method, path, headers)
-    if (!to || deps.keyed) return false
+    if (!to || deps.keyed || deps.refusePage(senderOf(headers)) !== undefined) return false
     const length = Number(headerValue(headers, 'content-length') ?? Number.NaN)
     const reads = readsBody(to, headers, deps.active())
-    if (length > deps.maxBodyBytes || (reads && Number.isNaN(length))) return false
+    // A compressed body is unpacked by the portable handlers.
+    const unread = reads && (Number.isNaN(length) || encodingOf(headers) !== undefined)
+    if (length > deps.maxBodyBytes || unread) return false
 
     const exchange = { request, response, traceId: deps.newId(), method, path, target, headers, to }
     if (reads) {
@@ -59,6 +66,12 @@ export function directRelay(deps: DirectRelayDeps): (request: IncomingMessage, r
 }
 
 const NOTHING = Buffer.alloc(0)
+
+const senderOf = (headers: HeaderList): Sender => ({
+  host: headerValue(headers, 'host'),
+  origin: headerValue(headers, 'origin'),
+  site: headerValue(headers, 'sec-fetch-site'),
+})
 
 function decide(exchange: Exchange, read: { body: Buffer; arrivedAt: Date; arrived: number }, deps: DirectRelayDeps) {
   const { response, to } = exchange
@@ -90,9 +103,13 @@ function passing(
   let abort: ((error?: Error) => void) | undefined
   let over = false
   let written = false
+  const since = deps.clock.monotonic()
+  let status: number | null = null
   const end = (how: ObservedEnd) => {
     if (over) return
     over = true
+    const ms = deps.clock.monotonic() - since
+    sayPassed(deps.log, { traceId, tenantId, routeIx, method, target, status, how, ms })
     record(observed, how, deps)
   }
   // `close` without `finish` is a client that went away, by a reset or by closing its half early.
@@ -120,11 +137,12 @@ function passing(
         abort = stop
         if (over) stop()
       },
-      onHeaders(status: number, raw: Buffer[], resume: () => void) {
-        if (status < 200) return true
+      onHeaders(code: number, raw: Buffer[], resume: () => void) {
+        if (code < 200) return true
         const head = pairs(raw)
-        observed?.head(status, head, true)
-        response.writeHead(status, [...toClient(head).flat(), ...own])
+        status = code
+        observed?.head(code, head, true)
+        response.writeHead(code, [...toClient(head).flat(), ...own])
         response.on('drain', resume)
         // A body usually follows in the same turn and carries the head with it; a slow one must not hold it back.
         process.nextTick(() => {

@@ -53,7 +53,7 @@ it.each(Object.entries(children))(
       isGone: () => true,
     })
     writer.start()
-    await expect.poll(() => spill.bytes(), { interval: 20, timeout: 10_000 }).toBe(0)
+    await expect.poll(() => spill.bytes(), { interval: 20, timeout: 20_000 }).toBe(0)
     await writer.close()
 
     const { rows } = await db.execute('select trace_id from traces')

@@ -17,6 +17,7 @@ import { regexWorkers } from './regex-worker.ts'
 import { processRunner } from './run-process.ts'
 import { shed } from './shed.ts'
 import { undiciTransport } from './undici-transport.ts'
+import { unknownNames } from './unknown-names.ts'
 import { reloadOnChange } from './watch-config.ts'
 
 const HEADER_BYTES = 65_536
@@ -35,6 +36,7 @@ export async function serveRouter(vars: Vars): Promise<Service> {
   const { ROUTER_CONFIG: configFile } = env
   const readConfig = configFile === undefined ? undefined : () => readConfigFile(configFile)
   const config = await readConfig?.()
+  for (const line of unknownNames(vars, config)) log.warn(line)
   const place = keepingPlace(env)
   const db = await openDb(env.ROUTER_DB, {
     // All calls would wait for it: the thread of the receipts does it at a thirtieth of this.

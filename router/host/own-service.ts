@@ -1,10 +1,11 @@
 import { execFile, spawn } from 'node:child_process'
-import { mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { open, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { makeFolder } from '../../shared/host/make-folder.ts'
 import { probeRouter } from './probe-router.ts'
 
 type Vars = Readonly<Record<string, string | undefined>>
@@ -53,7 +54,7 @@ export interface StartOptions {
 
 /** Starts `router serve` beside this process and lets it go on without it; resolves when it answers. */
 export async function startOwn({ place, origin, vars }: StartOptions): Promise<OwnService> {
-  await mkdir(place.folder, { recursive: true, mode: 0o700 })
+  await makeFolder(place.folder, 0o700)
   const log = await open(place.logFile, 'a', 0o600)
   const program = new URL(`../cli/main${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url)
   const child = spawn(process.execPath, [fileURLToPath(program), 'serve'], {

@@ -125,7 +125,7 @@ describe('the receipt thread', () => {
     for (let n = 0; n < 100; n++) void receipts.record(() => sampleUnhashed())
     expect(metrics.text()).toContain('router_traces_dropped_total 90\n')
     expect(lines.join()).toContain('the queue is full')
-    await expect.poll(() => ids(db), { timeout: 5000 }).toHaveLength(10)
+    await expect.poll(() => ids(db), { timeout: 20_000 }).toHaveLength(10)
     await expect.poll(() => metrics.text()).toContain('router_traces_written_total 10\n')
     expect(metrics.text()).toContain('router_queue_depth 0\n')
     await close()

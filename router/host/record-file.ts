@@ -1,4 +1,5 @@
 import { createReadStream } from 'node:fs'
+import { readJson } from '../../shared/json/read-json.ts'
 import type { Checkpoint, RouterKeys } from '../../shared/wire/router/checkpoint.ts'
 import type { RecordLine } from '../traces/check-stretch.ts'
 
@@ -37,7 +38,7 @@ export async function fileExtras(path: string): Promise<Extras> {
     for (const line of lines) {
       const kind = kindOf(line)
       if (kind === 'checkpoint') extras.checkpoints.push(toCheckpoint(line, path))
-      if (kind === 'keys') extras.keys.push(JSON.parse(line) as RouterKeys)
+      if (kind === 'keys') extras.keys.push(readJson(line) as RouterKeys)
       if (kind === 'feedback') extras.feedback = true
     }
   }
@@ -52,7 +53,7 @@ export async function readCheckpoints(path: string): Promise<Checkpoint[]> {
 
 function toCheckpoint(line: string, path: string): Checkpoint {
   try {
-    const value = JSON.parse(line) as Checkpoint
+    const value = readJson(line) as Checkpoint
     if (typeof value.tenant_id === 'string' && Number.isSafeInteger(value.seq) && typeof value.sig === 'string')
       return value
   } catch {

@@ -1,6 +1,7 @@
 import { constants } from 'node:fs'
-import { access, chmod, chown, lstat, mkdir, open, readFile, readlink, rename, rm, rmdir, stat } from 'node:fs/promises'
+import { access, chmod, chown, lstat, open, readFile, readlink, rename, rm, rmdir, stat } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
+import { makeFolder } from '../../shared/host/make-folder.ts'
 
 /** A start-up file cannot be changed as it should be. The message is one sentence for the person at the terminal. */
 export class StartUpFileError extends Error {
@@ -41,7 +42,7 @@ export async function replaceStartUpFile(file: StartUpFile, text: string | undef
       return
     }
     const now = await stat(real).catch(() => undefined)
-    if (now === undefined) await mkdir(dirname(real), { recursive: true })
+    if (now === undefined) await makeFolder(dirname(real))
     else await mayReplace(path, real, now.nlink)
     const beside = join(dirname(real), `.waybill-${process.pid}-${Date.now()}`)
     try {

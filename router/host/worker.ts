@@ -32,11 +32,17 @@ let router: Promise<Router> | undefined
  */
 export default {
   async fetch(request: Request, vars: Vars, event: Event): Promise<Response> {
-    const served = await running(vars)
-    const { response, taken } = afterBody(await served.fetch(request))
-    event.waitUntil(taken.then(() => served.settled()))
-    return response
+    const answering = answer(request, vars)
+    // From the first moment: what this request starts or holds for all must not end with a client that leaves.
+    event.waitUntil(answering.then(({ kept }) => kept).catch(() => undefined))
+    return (await answering).response
   },
+}
+
+async function answer(request: Request, vars: Vars): Promise<{ response: Response; kept: Promise<void> }> {
+  const served = await running(vars)
+  const { response, taken } = afterBody(await served.fetch(request))
+  return { response, kept: taken.then(() => served.settled()) }
 }
 
 /** One router of this isolate; a start that failed is tried again at the next call. */
@@ -68,6 +74,7 @@ async function start(vars: Vars): Promise<Router> {
       reach: 'network',
       insecure: env.ROUTER_INSECURE,
       metricsOpen: env.ROUTER_METRICS_OPEN,
+      allowedOrigins: env.ROUTER_ALLOWED_ORIGINS,
     },
   } as const
   if (!vars.ROUTER_DB) return createRouter(common)

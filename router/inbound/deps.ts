@@ -1,4 +1,3 @@
-import type { Log } from '../../shared/log/log.ts'
 import type { ActiveConfig } from '../active-config.ts'
 import type { EnforceDeps } from '../enforce/handle.ts'
 import type { RelayDeps } from '../observe/relay.ts'
@@ -7,7 +6,6 @@ export interface InboundDeps extends RelayDeps {
   tenantId: string
   /** Whether answers carry our own headers. */
   outHeaders: boolean
-  log: Log
   /** Cuts the connection of a request, where the host can. */
   cut: ((request: Request) => void) | undefined
   active: () => ActiveConfig

@@ -11,6 +11,7 @@ import { type RelayAnswer, relay } from '../observe/relay.ts'
 import { type Target, targetOf } from '../observe/target.ts'
 import type { HeaderList } from '../upstream/transport.ts'
 import { decideCall, readsBody } from './decide-call.ts'
+import { decodedBody } from './decoded-body.ts'
 import type { InboundDeps } from './deps.ts'
 
 interface Arrived {
@@ -50,7 +51,8 @@ async function read(arrived: Arrived, to: Target, active: ActiveConfig, deps: In
   const { request } = arrived
   const times = { arrivedAt: deps.clock.now(), arrived: deps.clock.monotonic() }
   const body = await readBody(request, deps.maxBodyBytes)
-  const decided = decideCall({ ...arrived, ...times, body }, to, active, deps)
+  const plain = await decodedBody(arrived.headers, body, deps.maxBodyBytes)
+  const decided = decideCall({ ...arrived, ...times, ...plain }, to, active, deps)
   if ('observe' in decided) return pass(arrived, whole(body), to, deps, decided.observe)
   const { stop, leave } = stopUnder(request.signal)
   const answer = await enforce(decided.enforce, deps.enforcing(active), stop)

@@ -17,7 +17,7 @@ export async function keepLearning({
   db,
   log,
   ...options
-}: KeepLearningDeps): Promise<{ learner: Learner; close: () => Promise<void> }> {
+}: KeepLearningDeps): Promise<{ learner: Learner; settled: () => Promise<void>; close: () => Promise<void> }> {
   const store = db && learningStore(db)
   let saving: ReturnType<typeof setTimeout> | undefined
   const kept = learner({
@@ -37,5 +37,12 @@ export async function keepLearning({
       log.error('what was learned of start rungs could not be stored; it is tried again', { error })
     })
   }
-  return { learner: kept, close: save }
+  return {
+    learner: kept,
+    /** Stores at once what waits for its time. */
+    settled: async () => {
+      if (saving !== undefined) await save()
+    },
+    close: save,
+  }
 }

@@ -1,3 +1,4 @@
+import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { insertRows } from '../../shared/sql/insert-rows.ts'
 import type { RouteExperience, StoredExperience } from './learner.ts'
@@ -21,7 +22,7 @@ export function learningStore(db: Db) {
       )
       return rows.map(({ key, value }) => {
         const [, tenantId = '', routeFp = ''] = String(key).split('/')
-        return { tenantId, routeFp, contexts: JSON.parse(String(value)) as RouteExperience }
+        return { tenantId, routeFp, contexts: readJson(String(value)) as RouteExperience }
       })
     },
     async put(learned: readonly StoredExperience[]): Promise<void> {

@@ -10,11 +10,11 @@ export async function storedCalibration(db: Db, tenantId: string): Promise<Calib
   if (config === undefined) return []
   const entries = (await db.execute(entriesOf(tenantId))).rows.map(toEntry)
   const kept = new Map(entries.map(({ routeFp, kept }) => [routeFp, kept]))
-  return config.routes.flatMap(({ fingerprint, serve_threshold, rungs }, ix) => {
+  return config.routes.flatMap(({ fingerprint, serve_threshold, rungs, scores = true }, ix) => {
     const own = kept.get(fingerprint)
     // A route that only observes has no threshold; of what an older version kept, only a route with outcomes is known to have one.
     const decides = rungs === undefined ? own !== undefined : rungs > 0
-    const route = { ix, serveThreshold: serve_threshold }
+    const route = { ix, serveThreshold: serve_threshold, scores }
     return decides ? [describeCalibration({ tenantId, route, kept: own, settings: config.calibration })] : []
   })
 }

@@ -8,7 +8,10 @@ export function calibrationMetrics(metrics: Metrics) {
   const failure = metrics.gauge('router_realized_served_failure', 'Failed of reported outcomes, since the store began.')
   const routeThreshold = metrics.gauge('router_route_serve_threshold', 'Serve threshold of a route.')
   const routeFailure = metrics.gauge('router_route_served_failure', 'Failed of reported outcomes of a route.')
-  const certified = metrics.gauge('router_route_certified', '1 while what a route serves is certified.')
+  const certified = metrics.gauge(
+    'router_route_certified',
+    '1 while what a route serves is certified: the served failures stay below alpha, best attempts included.',
+  )
   const pairs = metrics.gauge('router_route_calibration_n', 'Scored answers with an outcome.')
   const feedback = metrics.counter('router_feedback_total', 'Outcomes taken.')
   const outcomes = metrics.counter('router_outcomes_total', 'Outcomes taken that said something new, by verdict.')

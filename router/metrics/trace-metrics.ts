@@ -27,7 +27,7 @@ export function traceMetrics(metrics: Metrics): (record: UnsealedTrace) => void 
     router_cost_usd_total: counter('router_cost_usd_total', 'US dollars spent on models and gates.'),
     router_gate_cost_usd_total: counter('router_gate_cost_usd_total', 'US dollars of it spent on gates.'),
     router_baseline_usd_total: counter('router_baseline_usd_total', 'US dollars that the top rung would have cost.'),
-    router_savings_usd_total: summed(metrics),
+    router_savings_usd: summed(metrics),
     router_tokens_total: counter('router_tokens_total', 'Tokens by class.'),
     router_unpriced_total: counter('router_unpriced_total', 'Calls whose price is unknown.'),
     router_usage_estimated_total: counter('router_usage_estimated_total', 'Calls whose tokens were estimated.'),
@@ -44,7 +44,7 @@ export function traceMetrics(metrics: Metrics): (record: UnsealedTrace) => void 
 
 /** Savings may fall, so they are a gauge; summed in whole nano-USD. */
 function summed(metrics: Metrics) {
-  const gauge = metrics.gauge('router_savings_usd_total', 'US dollars saved against the top rung; may fall.')
+  const gauge = metrics.gauge('router_savings_usd', 'US dollars saved against the top rung; may fall.')
   const sums = new Map<string, number>()
   return (value: number, labels: Labels) => {
     const tenant = String(labels.tenant)

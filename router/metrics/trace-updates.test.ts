@@ -67,6 +67,13 @@ describe('what a record says to the metrics', () => {
     const count = traceMetrics(metrics)
     const trace = sampleTrace()
     for (const savings_usd of [0.1, 0.2, -0.05, null]) count({ ...trace, final: { ...trace.final, savings_usd } })
-    expect(metrics.text()).toContain(`router_savings_usd_total{tenant="${trace.tenant_id}"} 0.25\n`)
+    expect(metrics.text()).toContain(`router_savings_usd{tenant="${trace.tenant_id}"} 0.25\n`)
+  })
+
+  it('calls only what cannot fall a total', () => {
+    const metrics = createMetrics()
+    traceMetrics(metrics)
+    const families = [...metrics.text().matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name = '', type]) => [name, type])
+    expect(families.filter(([name, type]) => name?.endsWith('_total') !== (type === 'counter'))).toEqual([])
   })
 })

@@ -12,7 +12,7 @@ export type TraceFamily =
   | 'router_cost_usd_total'
   | 'router_gate_cost_usd_total'
   | 'router_baseline_usd_total'
-  | 'router_savings_usd_total'
+  | 'router_savings_usd'
   | 'router_tokens_total'
   | 'router_unpriced_total'
   | 'router_usage_estimated_total'
@@ -60,7 +60,7 @@ export function traceUpdates(record: UnsealedTrace): Update[] {
   if (final.baseline_calibrated_usd !== undefined) {
     add('router_baseline_usd_total', final.baseline_calibrated_usd, { tenant, basis: 'calibrated' })
   }
-  if (final.savings_usd !== null) add('router_savings_usd_total', final.savings_usd, { tenant })
+  if (final.savings_usd !== null) add('router_savings_usd', final.savings_usd, { tenant })
   return updates
 }
 

@@ -1,4 +1,5 @@
 import type { MeterReading } from '../../shared/dialects/meter.ts'
+import { readJson } from '../../shared/json/read-json.ts'
 import { byteRun, takeFrom } from '../receipt/byte-run.ts'
 import type { Hashing, RequestPart } from '../receipt/request-part.ts'
 import type { HeaderList } from '../upstream/transport.ts'
@@ -105,7 +106,7 @@ export function packCalls(calls: readonly Packable[]): PackedCalls {
 
 export function unpackCalls({ heads, bytes }: PackedCalls): EndedCall[] {
   const take = takeFrom(bytes)
-  return (JSON.parse(heads) as Head[]).map((head): EndedCall => {
+  return (readJson(heads) as Head[]).map((head): EndedCall => {
     const [traceId, tenantId, routeIx, arrivedAt, api, headers, asked, end, sent, ...rest] = head
     const [called, firstByte, lastByte, done, answer] = rest
     const request = typeof asked === 'number' ? [take(asked)] : asked

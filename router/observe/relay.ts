@@ -1,9 +1,11 @@
 import { ApiError } from '../../shared/http/api-error.ts'
+import type { Log } from '../../shared/log/log.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { toClient, toUpstream } from '../upstream/headers.ts'
 import { type HeaderList, type Timeouts, type Transport, TransportError } from '../upstream/transport.ts'
 import { joinUpstream } from '../upstream/url.ts'
 import { type Observation, observation } from './observation.ts'
+import { sayPassed } from './passed-line.ts'
 import type { ObservedEnd } from './record.ts'
 import type { Target } from './target.ts'
 
@@ -14,6 +16,7 @@ export interface RelayDeps {
   timeouts: () => Timeouts
   clock: Clock
   newId: () => string
+  log: Log
   /** Undefined where nothing is kept. */
   recorded: ((observed: Observation) => void) | undefined
   maxBodyBytes: number
@@ -51,11 +54,15 @@ export async function relay(
     api === undefined || !deps.recorded
       ? undefined
       : observation({ traceId, tenantId, routeIx, target: { ...to, api }, headers }, clock)
+  const since = clock.monotonic()
+  let status: number | null = null
   let over = false
   const end = (how: ObservedEnd) => {
     if (over) return
     over = true
     signal.removeEventListener('abort', gone)
+    const ms = clock.monotonic() - since
+    sayPassed(deps.log, { traceId, tenantId, routeIx, method, target, status, how, ms })
     if (!observed) return
     observed.ended(how)
     deps.recorded?.(observed)
@@ -81,6 +88,7 @@ export async function relay(
     if (tooLarge) throw tooLarge
     throw new ApiError('upstream', unreachable(to.dialect), { cause: error })
   }
+  status = answer.status
   observed?.head(answer.status, answer.headers, answer.rawEncoding)
   return {
     traceId,

@@ -2,7 +2,7 @@ import type { InboundApi } from '../../shared/wire/router/conventions.ts'
 import type { Variable } from './shell-lines.ts'
 
 export interface Agent {
-  /** As receipts and match rules call it. */
+  /** As receipts and match rules call it, where it names itself (`UNNAMED`). */
   id: string
   command: string
   api: InboundApi
@@ -25,7 +25,13 @@ export const AGENTS: readonly Agent[] = [
     args: origin => ['-c', `openai_base_url="${origin}/v1"`],
     note: 'newer versions read no variable: start it with `router launch codex`; its config is not touched',
   },
-  { id: 'aider', command: 'aider', api: 'chat', variables: ['OPENAI_API_BASE'] },
+  {
+    id: 'aider',
+    command: 'aider',
+    api: 'chat',
+    variables: ['OPENAI_API_BASE'],
+    note: 'it does not name itself: receipts and `match = { agent = … }` know it as litellm or openai',
+  },
 ]
 
 export const agentNamed = (name: string): Agent | undefined =>

@@ -45,3 +45,13 @@ export function bootstrapMean(values: ArrayLike<number>, draws: number, seed: nu
   const [sums] = resampledSums([Float64Array.from(values)], draws, seed)
   return middle95(sums!.map(sum => sum / values.length))
 }
+
+/**
+ * An interval of a share of failures. Resamples of rows that all say the same have no width, though few rows say little: there it is
+ * the exact one of so many rows without a failure, or with nothing else (Clopper and Pearson).
+ */
+export function ofShare([low, high]: [number, number], rows: number): [low: number, high: number] {
+  if (low !== high || rows <= 0) return [low, high]
+  if (high <= 0) return [0, 1 - 0.025 ** (1 / rows)]
+  return low >= 1 ? [0.025 ** (1 / rows), 1] : [low, high]
+}

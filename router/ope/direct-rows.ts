@@ -1,4 +1,4 @@
-import { bootstrapMean, DRAWS } from './bootstrap.ts'
+import { bootstrapMean, DRAWS, ofShare } from './bootstrap.ts'
 import { type Estimate, type Metric, SEEDS } from './estimate.ts'
 import { column } from './policy-rows.ts'
 
@@ -37,5 +37,6 @@ export function directRows(metric: Metric) {
 function meanOf(values: Float64Array, draws: number, metric: Metric): Estimate | null {
   if (values.length === 0) return null
   const sum = values.reduce((all, value) => all + value, 0)
-  return { value: sum / values.length, ci: bootstrapMean(values, draws, SEEDS[metric]) }
+  const ci = bootstrapMean(values, draws, SEEDS[metric])
+  return { value: sum / values.length, ci: metric === 'failure' ? ofShare(ci, values.length) : ci }
 }

@@ -63,6 +63,20 @@ describe('the estimators', () => {
     expect(certain).toEqual([expect.stringMatching(/^1 of 101 rows had one possible start/)])
   })
 
+  it('know that few rows without a failure prove no rate of zero, and many little more than that', () => {
+    const clean = (n: number) =>
+      estimatePolicy(rowsOf(Array.from({ length: n }, () => ({ logged: 'rung 1', propensity: 1 }))), 'failure')
+    for (const n of [10, 400]) {
+      const { logged, ips, snips, dr } = clean(n)
+      // The exact interval of n answers of which none failed.
+      for (const one of [logged, ips, snips, dr]) expect(one?.ci).toEqual([0, expect.closeTo(1 - 0.025 ** (1 / n), 12)])
+    }
+    const failed = Array.from({ length: 10 }, () => ({ logged: 'rung 1', propensity: 1, value: 1 }))
+    expect(estimatePolicy(rowsOf(failed), 'failure').snips?.ci).toEqual([expect.closeTo(0.6915, 4), 1])
+    // Costs that are all the same are known exactly.
+    expect(estimatePolicy(rowsOf(failed), 'cost').snips?.ci).toEqual([1, 1])
+  })
+
   it('give the same intervals for the same rows', () => {
     const list = Array.from({ length: 50 }, (_, i) => ({ logged: i % 2 ? 'rung 1' : 'rung 0', value: (i * 7) % 11 }))
     expect(estimatePolicy(rowsOf(list), 'cost')).toEqual(estimatePolicy(rowsOf(list), 'cost'))

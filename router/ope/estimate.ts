@@ -1,4 +1,4 @@
-import { DRAWS, middle95, resampledSums } from './bootstrap.ts'
+import { DRAWS, middle95, ofShare, resampledSums } from './bootstrap.ts'
 import type { PolicyColumns, PolicyRows } from './policy-rows.ts'
 
 export type Metric = 'cost' | 'failure'
@@ -51,7 +51,8 @@ export function estimatePolicy(rows: PolicyRows, metric: Metric, draws = DRAWS):
     draws,
     SEEDS[metric],
   )
-  const over = (all: Float64Array, rows: number) => middle95(all.map(sum => sum / rows))
+  const shared = (ci: [number, number], rows: number) => (metric === 'failure' ? ofShare(ci, rows) : ci)
+  const over = (all: Float64Array, worth: number) => shared(middle95(all.map(sum => sum / n)), worth)
   const logged = { value: total(value) / n, ci: over(resampledValues!, n) }
   if (sums.matched === 0) return { ...base, logged, ips: null, snips: null, dr: null }
 
@@ -60,13 +61,13 @@ export function estimatePolicy(rows: PolicyRows, metric: Metric, draws = DRAWS):
   return {
     ...base,
     logged,
-    ips: { value: sum / n, ci: over(resampledWeighted!, n) },
+    ips: { value: sum / n, ci: over(resampledWeighted!, ess) },
     snips: {
       value: sum / sums.sum,
       // A resample without a single matching row has no such ratio.
-      ci: middle95(resampledWeighted!.map((one, i) => one / resampledWeights![i]!)),
+      ci: shared(middle95(resampledWeighted!.map((one, i) => one / resampledWeights![i]!)), ess),
     },
-    dr: { value: total(robust) / n, ci: over(resampledSums([robust], draws, SEEDS.dr)[0]!, n) },
+    dr: { value: total(robust) / n, ci: over(resampledSums([robust], draws, SEEDS.dr)[0]!, ess) },
   }
 }
 

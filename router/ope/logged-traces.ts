@@ -1,3 +1,4 @@
+import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { TraceRecord } from '../../shared/wire/router/trace.ts'
 import { turnOf } from '../calibrate/calibration-store.ts'
@@ -15,7 +16,7 @@ export async function* loggedTraces(db: Db, span: Span): AsyncGenerator<LoggedTr
   const [from, to] = [span.since?.toISOString() ?? '', span.until?.toISOString()]
   for await (const page of exportRecords(db, span)) {
     const traces = page
-      .map(text => JSON.parse(text) as TraceRecord)
+      .map(text => readJson(text) as TraceRecord)
       .filter(({ ts }) => ts >= from && (to === undefined || ts < to))
     const first = traces[0]
     if (first === undefined) continue
@@ -54,7 +55,7 @@ export async function routeNames(db: Db): Promise<(trace: TraceRecord) => string
   const known = new Map(
     rows.map(({ config_hash, body }) => [
       String(config_hash),
-      (JSON.parse(String(body)) as { routes: RouteRef[] }).routes,
+      (readJson(String(body)) as { routes: RouteRef[] }).routes,
     ]),
   )
   return ({ policy, route_ix }) =>

@@ -32,16 +32,24 @@ interface Start {
   at?: number
   tenant?: string
   failed?: boolean
+  forced?: boolean
 }
 
 const MODELS = ['a/small', 'b/large']
 
-function traceOf({ rung = 0, propensity = 0.5, cost = 0.01, at = 0, tenant = 'default' }: Start): UnsealedTrace {
+function traceOf({
+  rung = 0,
+  propensity = 0.5,
+  cost = 0.01,
+  at = 0,
+  tenant = 'default',
+  forced,
+}: Start): UnsealedTrace {
   const model = MODELS[rung]!
   const sample = sampleTrace({ tenant, cost, model, at: Date.UTC(2026, 0, 1) + at })
   return {
     ...sample,
-    policy: { ...sample.policy, id: 'thompson@1+eps', start_rung: rung, propensity },
+    policy: { ...sample.policy, id: forced ? 'thompson@1+forced' : 'thompson@1+eps', start_rung: rung, propensity },
     attempts: sample.attempts.map(one => ({ ...one, rung, provider: model.split('/')[0]! })),
     final: { ...sample.final, served_rung: rung },
   }
@@ -86,6 +94,17 @@ describe('a rehearsal over a store', () => {
     expect(failure!.ips?.value).toBeCloseTo(4 / 3, 12)
     expect(failure!.snips?.value).toBeCloseTo(4 / 6, 12)
     expect(cost).not.toHaveProperty('direct')
+  })
+
+  it('leaves out what a header started, instead of counting it as rows that cost nothing', async () => {
+    const drawn = Array.from({ length: 20 }, (_, i) => ({ rung: i % 2, propensity: 0.5, cost: 0.0015 }))
+    const forced = Array.from({ length: 20 }, () => ({ rung: 1, propensity: 1, cost: 0.9, forced: true, failed: true }))
+    await keep([...drawn, ...forced])
+    const [cost, failure] = await rehearse(db, { target: { startRung: 0 }, metrics: ['cost', 'failure'], span: {} })
+    expect([cost!.n, cost!.ips?.value, failure!.n]).toEqual([20, expect.closeTo(0.0015, 12), 0])
+    expect(cost!.warnings).toContain(
+      'a header or a floor decided the start of 20 of 40 requests: they are left out of ips, snips and dr',
+    )
   })
 
   it('keeps to a tenant and a window, and leaves out what was not routed', async () => {

@@ -35,7 +35,7 @@ export interface Rehearsal extends PolicyEstimates {
 export async function rehearse(db: Db, { target, metrics, span }: RehearseAsk): Promise<Rehearsal[]> {
   const rows = { cost: policyRows(), failure: policyRows() }
   const direct = { cost: directRows('cost'), failure: directRows('failure') }
-  const counts = { started: 0, unpriced: 0, silent: 0, observed: 0 }
+  const counts = { started: 0, unpriced: 0, silent: 0, observed: 0, forced: 0 }
   const routeName = await routeNames(db)
   const config = 'config' in target ? target.config : undefined
   const thresholdOf = config && (await thresholds(db, config))
@@ -50,6 +50,9 @@ export async function rehearse(db: Db, { target, metrics, span }: RehearseAsk): 
       }
       counts.started += 1
       const { policy, attempts, final } = trace
+      // Where no policy had a say, none can be judged: such a row in the count would water every mean down.
+      const isForced = policy.id.endsWith('+forced')
+      if (isForced) counts.forced += 1
       const starts =
         'startRung' in target
           ? { logged: `rung ${policy.start_rung}`, target: `rung ${target.startRung}` }
@@ -62,9 +65,9 @@ export async function rehearse(db: Db, { target, metrics, span }: RehearseAsk): 
       }
       const cost = final.total_cost_usd
       if (cost === null) counts.unpriced += 1
-      else rows.cost.add({ ...row, value: cost })
+      else if (!isForced) rows.cost.add({ ...row, value: cost })
       if (failed === undefined) counts.silent += 1
-      else rows.failure.add({ ...row, value: failed ? 1 : 0 })
+      else if (!isForced) rows.failure.add({ ...row, value: failed ? 1 : 0 })
       if (rehearsed === undefined || config === undefined) continue
       const threshold = thresholdOf!(trace, rehearsed.route, rehearsed.knobs)
       const walked = replay(trace, rehearsed, { gates: config.gates, threshold })
@@ -95,7 +98,13 @@ async function thresholds(db: Db, { calibration }: RoutingConfig) {
 /** Requests that could not be counted. */
 function gaps(
   metric: Metric,
-  { started, unpriced, silent, observed }: { started: number; unpriced: number; silent: number; observed: number },
+  {
+    started,
+    unpriced,
+    silent,
+    observed,
+    forced,
+  }: Record<'started' | 'unpriced' | 'silent' | 'observed' | 'forced', number>,
 ): string[] {
   const warnings: string[] = []
   if (metric === 'cost' && unpriced > 0) {
@@ -103,6 +112,11 @@ function gaps(
   }
   if (metric === 'failure' && started > 0 && silent * 2 > started) {
     warnings.push(`nobody reported an outcome of ${silent} of ${started} requests, and those may be other ones`)
+  }
+  if (forced > 0) {
+    warnings.push(
+      `a header or a floor decided the start of ${forced} of ${started} requests: they are left out of ips, snips and dr`,
+    )
   }
   if (observed > 0) warnings.push(`${observed} routed requests would not be routed by this config and are left out`)
   return warnings

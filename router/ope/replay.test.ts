@@ -103,6 +103,12 @@ describe('the direct replay of a ladder', () => {
     ])
   })
 
+  it('withholds what failed a gate that must pass', () => {
+    const all = MODELS.map(model => failed(model))
+    expect(walk(all)).toEqual([0.033, 'b/large'])
+    expect(walk(all, { must_pass: true })).toEqual([0.033, null])
+  })
+
   it('holds answers to the threshold, and serves the best when none reaches it', () => {
     const scored = [0.6, 0.4, 0.5].map((score, i) => attempt(MODELS[i]!, { said: { 'non-empty': score } }))
     expect(walk(scored, {}, 0.5)).toEqual([0.011, 'a/small'])
@@ -117,6 +123,13 @@ describe('the direct replay of a ladder', () => {
     expect(walk(again, { ladder: ['a/small'] })).toEqual([0.011, 'a/small'])
     expect(walk(again.slice(0, 1), { ladder: ['a/small'] })).toEqual([0, null])
     expect(walk([broke('a/small', 'upstream_4xx')])).toEqual([0, null])
+    // Of a model that the request did not name, a refusal of the request sends it on.
+    const refused = broke('a/small', 'upstream_4xx', { status: 400 })
+    expect(walk([refused, attempt('a/middle')])).toEqual([0.011, 'a/middle'])
+    expect(walk([broke('a/small', 'untranslatable', { status: 200 }), attempt('a/middle')])).toEqual([
+      0.011,
+      'a/middle',
+    ])
   })
 
   it('takes a paused turn as it was', () => {

@@ -2,9 +2,10 @@ import { fromUsd, type NanoUsd, sumNano } from '../../shared/money/money.ts'
 import type { Attempt, ErrorClass, GateResult, TraceRecord } from '../../shared/wire/router/trace.ts'
 import type { Named } from '../config/frozen.ts'
 import type { Gate } from '../config/gate.ts'
+import { isSameModel } from '../config/model.ts'
 import { decide } from '../gates/decide.ts'
 import { bestAttempt } from '../policy/best-attempt.ts'
-import { afterFault, afterGateFail, afterOverflow, type Next } from '../policy/next-rung.ts'
+import { afterFault, afterGateFail, afterOverflow, afterRefusal, type Next, OF_REQUEST } from '../policy/next-rung.ts'
 import type { Rehearsed } from './rehearsed-route.ts'
 
 export interface ReplayOptions {
@@ -19,7 +20,7 @@ export type Replayed =
   /** What the walk came to and the record does not hold. */
   | { readonly kind: 'missing'; readonly what: 'attempt' | 'gate' | 'price' }
 
-/** No other rung is tried after these: only the client can put them right. */
+/** No other rung is tried after these, where the client named the model: only the client can put them right. */
 const FINAL: ReadonlySet<ErrorClass> = new Set(['upstream_4xx', 'thinking_mismatch'])
 
 interface Walked {
@@ -61,13 +62,14 @@ export function replay(
       const gated = regate(attempt, route.gates, options, route.score)
       if (gated === undefined) return { kind: 'missing', what: 'gate' }
       costs.push(gated.cost)
-      walked.push({ rung, model, score: gated.score, hasOutput: true })
+      const withheld = gated.failed.some(id => route.mustPass?.includes(id))
+      walked.push({ rung, model, score: gated.score, hasOutput: !withheld })
       const { threshold } = options
       const { serveFailedAboveThreshold } = route
       const { verdict } = decide(gated, { threshold, serveFailedAboveThreshold })
-      if (verdict === 'pass') return { kind: 'walked', cost: sumNano(costs), servedModel: model }
+      if (verdict === 'pass' && !withheld) return { kind: 'walked', cost: sumNano(costs), servedModel: model }
     }
-    if (attempt.error_class !== undefined && FINAL.has(attempt.error_class)) break
+    if (attempt.error_class !== undefined && FINAL.has(attempt.error_class) && !isOfOther(attempt)) break
     const next = after(attempt)
     if (next.rung === null) break
     if (next.cause === 'escalation' || next.cause === 'overflow') escalations += 1
@@ -76,6 +78,13 @@ export function replay(
   }
   const best = route.onExhausted === 'serve_best' ? walked[bestAttempt(walked)] : undefined
   return { kind: 'walked', cost: sumNano(costs), servedModel: best?.model ?? null }
+
+  /** What a model refused that was asked of another one, so that the next rung was tried (router contract §4, step 7). */
+  function isOfOther({ status, model }: Attempt): boolean {
+    const asked = trace.request.features.requested_model
+    const named = isSameModel({ model, upstreamModel: model }, { model: asked, upstreamModel: asked })
+    return status !== null && OF_REQUEST.has(status) && !named
+  }
 
   function after({ verdict, error_class, model }: Attempt): Next {
     const progress = {
@@ -91,7 +100,9 @@ export function replay(
       ...{ floor: start.floor, ceiling: start.ceiling },
       ...{ maxEscalations: knobs.maxEscalations, maxAttempts: route.maxAttempts },
     }
-    if (verdict !== 'error') return afterGateFail(progress)
+    // An answer that the client's dialect could not express climbs as one that failed a gate.
+    if (verdict !== 'error' || error_class === 'untranslatable') return afterGateFail(progress)
+    if (error_class !== undefined && FINAL.has(error_class)) return afterRefusal(progress)
     if (error_class === 'context_overflow') return afterOverflow(progress)
     const again = left.get(model)?.[0]?.cause === 'retry'
     return afterFault(progress, again ? AT_ONCE : null, Number.POSITIVE_INFINITY)
@@ -100,6 +111,8 @@ export function replay(
 
 interface Regated {
   readonly hardFail: boolean
+  /** Gates that stand against the answer. */
+  readonly failed: readonly string[]
   readonly failClosedAbstain: boolean
   readonly score: number | null
   readonly cost: NanoUsd
@@ -113,7 +126,8 @@ function regate(
   how: 'min' | 'mean',
 ): Regated | undefined {
   // A paused turn was served as it was, past every gate.
-  if (attempt.finish === 'pause_turn') return { hardFail: false, failClosedAbstain: false, score: null, cost: 0 }
+  if (attempt.finish === 'pause_turn')
+    return { hardFail: false, failed: [], failClosedAbstain: false, score: null, cost: 0 }
   const found = ids.map(id => attempt.gates.find(({ gate_id }) => gate_id === id))
   const results = found.filter(one => one !== undefined)
   if (results.length < found.length) return undefined
@@ -121,11 +135,14 @@ function regate(
   if (!hardFail && results.some(wasNotRun)) return undefined
   const scores = results.flatMap(scoreOf)
   const total = scores.reduce((sum, score) => sum + score, 0)
+  const mute = results.filter(
+    one => one.verdict === 'abstain' && !wasNotRun(one) && gates[one.gate_id]?.onAbstain === 'fail-closed',
+  )
+  const against = [...results.filter(({ verdict, reason }) => verdict === 'fail' || reason === 'cancelled'), ...mute]
   return {
     hardFail,
-    failClosedAbstain: results.some(
-      one => one.verdict === 'abstain' && !wasNotRun(one) && gates[one.gate_id]?.onAbstain === 'fail-closed',
-    ),
+    failed: against.map(({ gate_id }) => gate_id),
+    failClosedAbstain: mute.length > 0,
     score: scores.length === 0 ? null : how === 'min' ? Math.min(...scores) : total / scores.length,
     cost: sumNano(results.map(({ cost }) => fromUsd(cost))),
   }

@@ -714,23 +714,25 @@ export function calibrationView(states                             )            
   return [
     table('Calibration by route', ['Route', 'Tenant', 'State', 'n', 'Threshold', 'Method'], rows),
     hint('n of m: the reported outcomes, and the fewest that can certify a route if none of them failed.'),
+    ...notes(states),
   ]
 }
 
-function certificate({ state, n, alpha, delta }                  )              {
-  if (state === 'certified') return el('strong', { class: 'good' }, 'certified')
-  if (state === 'off') return el('span', {}, \`off (\${many(n, 'outcome')})\`)
-  const needed = fewestOutcomes(alpha, delta)
-  const words =
-    n < needed
-      ? \`not certified (\${count(n)} of \${count(needed)})\`
-      : \`not certified (\${count(n)} of more than \${count(needed)})\`
-  return el('strong', { class: 'warn' }, words)
+/** What is certified, and what cannot be, in the words of the service. */
+function notes(states                             )                {
+  const claims = new Set(states.map(({ claim }) => \`Certified: \${claim}.\`))
+  const noted = states.flatMap(({ route_ix, note }) => (note === undefined ? [] : [\`Route \${route_ix}: \${note}.\`]))
+  return [...claims, ...new Set(noted)].map(hint)
 }
 
-/** The smallest n with P(no failure in n | rate α) = (1 - α)^n <= δ: with fewer outcomes no failure rate above α can be ruled out. */
-export function fewestOutcomes(alpha        , delta        )         {
-  return Math.max(1, Math.ceil(Math.log(delta) / Math.log1p(-alpha) - 1e-9))
+function certificate({ state, reported, fewest }                  )              {
+  if (state === 'certified') return el('strong', { class: 'good' }, 'certified')
+  if (state === 'off') return el('span', {}, \`off (\${many(reported, 'outcome')})\`)
+  const words =
+    reported < fewest
+      ? \`not certified (\${count(reported)} of \${count(fewest)})\`
+      : \`not certified (\${count(reported)} of more than \${count(fewest)})\`
+  return el('strong', { class: 'warn' }, words)
 }
 
 /** A bar of parts of a whole; the numbers stand beside it. */
@@ -1421,6 +1423,10 @@ function summaryOf({
     ['Asked for', \`\${features.requested_model} by \${features.agent || 'an unnamed agent'} (\${request.api})\`],
     ['Policy', \`\${policy.id}, start rung \${policy.start_rung}\${share}\`],
     ['Overrides', policy.overrides.join(', ') || 'none'],
+    ...(policy.dropped ?? []).map(({ rung, model, because })                   => [
+      \`Rung \${rung} left out\`,
+      \`\${model}: \${because}\`,
+    ]),
     ['Served', \`\${final.served_model ?? 'nothing'} from \${final.served_from}, status \${final.status}\`],
     ['Cost', \`\${usd(final.total_cost_usd)}, of it gates \${usd(final.gate_cost_usd)}\`],
     ['The same tokens on the top rung', usd(final.baseline_same_token_usd)],

@@ -12,3 +12,9 @@ export function agentOf(header: string | undefined, userAgent: string | undefine
   if (product === undefined) return 'unknown'
   return AGENTS.get(product) ?? product
 }
+
+/** Programs that leave their name out of `user-agent`, and what stands there instead. */
+const UNNAMED: ReadonlyMap<string, readonly string[]> = new Map([['aider', ['litellm', 'openai']]])
+
+/** What a rule has to say for a program that it can never match by its own name; undefined for every other. */
+export const namesInstead = (agent: string): readonly string[] | undefined => UNNAMED.get(agent.toLowerCase())

@@ -22,16 +22,29 @@ export interface Ticket {
   abandoned(): void
 }
 
+/** A breaker opened, or closed again. */
+export interface BreakerChange {
+  provider: string
+  /** Of the provider itself, or of one key for it. */
+  of: 'provider' | 'key'
+  phase: Breaker['phase']
+}
+
 /** A key of a caller that is refused must not keep others out, so refusals are held by key; ten thousand are enough. */
 const MAX_KEYS = 10_000
 
 /** The breakers of all providers: one each for faults, and one for each credential that was refused. */
-export function breakers(clock: Pick<Clock, 'monotonic'>) {
+export function breakers(clock: Pick<Clock, 'monotonic'>, changed: (change: BreakerChange) => void = () => undefined) {
   const byProvider = new Map<string, Breaker>()
   const byCredential = new Map<string, Breaker>()
   const credentialKey = (provider: string, credential: string) => `${provider} ${credential}`
 
   function keep(map: Map<string, Breaker>, key: string, breaker: Breaker): void {
+    const before = (map.get(key) ?? closedBreaker).phase
+    if (before !== breaker.phase) {
+      const of = map === byProvider ? 'provider' : 'key'
+      changed({ provider: key.split(' ', 1)[0] ?? key, of, phase: breaker.phase })
+    }
     map.delete(key)
     // A breaker that never saw anything is the one that any missing key stands for.
     if (breaker.phase === 'closed' && breaker.seconds.length === 0 && breaker.probe === 0) return

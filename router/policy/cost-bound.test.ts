@@ -2,7 +2,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { toUsd } from '../../shared/money/money.ts'
 import { attemptCost, classPrices, inputTokens, type Price } from '../../shared/prices/price.ts'
-import { boundFactors, costBound, tokenBound } from './cost-bound.ts'
+import { utf8 } from '../../shared/sign/bytes.ts'
+import { boundFactors, cacheWritesOf, costBound, tokenBound } from './cost-bound.ts'
 import { configOf } from './testing/route-of.ts'
 
 const price: Price = {
@@ -33,6 +34,54 @@ describe('costBound', () => {
         expect(costBound(price, bound)).toBeGreaterThanOrEqual(attemptCost(price, tokens))
       }),
     )
+  })
+
+  it('is never less than what a body can be billed for, and no dearer than the cache writes that it asks for', () => {
+    const mark = fc.constantFrom(
+      ...['', '{"cache_control":{"type":"ephemeral"}}', '{"cache_control":{"type":"ephemeral","ttl":"5m"}}'],
+      ...['{"cache_control":{"ttl":"1h","type":"ephemeral"}}', '{"cache\\u005fcontrol":{"ttl":"\\u0031h"}}'],
+      '{"text":"no cache here, and 1h of work"}',
+    )
+    const share = fc.double({ min: 0, max: 1, noNaN: true })
+    fc.assert(
+      fc.property(
+        fc.array(mark, { maxLength: 4 }),
+        fc.array(share, { minLength: 4, maxLength: 4 }),
+        fc.nat(3000),
+        (marks, shares, more) => {
+          const text = `{"messages":[${marks.filter(Boolean).join(',')}],"pad":"${'x'.repeat(more)}"}`
+          const body = utf8(text)
+          const asked = JSON.stringify(JSON.parse(text))
+          const may = { w5: asked.includes('"cache_control"'), w1: asked.includes('"ttl":"1h"') }
+          const whole = tokenBound({ ...size, bodyBytes: body.length }, boundFactors())
+          // As a provider may count: all of the bound, in whatever classes the body can have.
+          const weights = [1, may.w5 ? 1 : 0, may.w1 ? 1 : 0, 1].map((allowed, i) => allowed * shares[i]!)
+          const sum = weights.reduce((all, one) => all + one, 0) || 1
+          const [uncached, w5, w1, read] = weights.map(weight => Math.floor((weight / sum) * whole.input))
+          const tokens = {
+            uncached: uncached!,
+            cache_write_5m: w5!,
+            cache_write_1h: w1!,
+            cache_read: read!,
+            output: 100,
+          }
+          expect(costBound(price, whole, cacheWritesOf(body, 'messages'))).toBeGreaterThanOrEqual(
+            attemptCost(price, tokens),
+          )
+        },
+      ),
+    )
+    expect(cacheWritesOf(utf8('{"a":"b"}'), 'messages')).toBe('none')
+    expect(cacheWritesOf(utf8('{"cache_control":{"type":"ephemeral"}}'), 'messages')).toBe('5m')
+    expect(cacheWritesOf(utf8('{"cache_control":{"ttl": "1h"}}'), 'messages')).toBe('1h')
+    expect(cacheWritesOf(utf8('{"a":"b"}'), 'chat')).toBe('1h')
+  })
+
+  it('lets a large turn of a cheap model through a cap of half a dollar', () => {
+    const haiku: Price = { base: classPrices({ input: 1, output: 5 }, 'messages'), tiers: [] }
+    const turn = { ...size, bodyBytes: 480_000, maxTokens: 32_000 }
+    expect(toUsd(costBound(haiku, tokenBound(turn, boundFactors()), 'none'))).toBe(0.4)
+    expect(toUsd(costBound(haiku, tokenBound(turn, boundFactors()), '5m'))).toBe(0.46)
   })
 
   it('is more than any budget when the client asks for more than money can count', () => {

@@ -1,5 +1,6 @@
 import { type NanoUsd, nanoFromPico } from '../../shared/money/money.ts'
 import type { ClassPrices, Price } from '../../shared/prices/price.ts'
+import { utf8 } from '../../shared/sign/bytes.ts'
 import type { Budget } from '../config/routing-config.ts'
 
 const TOKENS_PER_BYTE = 0.5
@@ -42,16 +43,42 @@ export function tokenBound(size: CallSize, factors: BoundFactors): TokenBound {
   }
 }
 
+/** Which cache writes a call may be billed for. */
+export type CacheWrites = 'none' | '5m' | '1h'
+
+const NAME = utf8('cache_control')
+const HOUR = utf8('"1h"')
+/** `\\u002` to `\\u007`: ASCII that is written as an escape, and could spell anything. */
+const ESCAPES = [2, 3, 4, 5, 6, 7].map(high => utf8(`\\u00${high}`))
+
 /**
- * What a call may cost at most: all input at the dearest input class, in the dearest tier that so much input could
+ * The dearest cache write that a body can ask for. In the messages dialect nothing is written without `cache_control`, and for an
+ * hour only where its ttl says so; where the words could be spelled in escapes, all is possible. Chat hosts write as they like.
+ */
+export function cacheWritesOf(body: Uint8Array, dialect: 'messages' | 'chat'): CacheWrites {
+  if (dialect === 'chat' || ESCAPES.some(words => holds(body, words))) return '1h'
+  if (!holds(body, NAME)) return 'none'
+  return holds(body, HOUR) ? '1h' : '5m'
+}
+
+function holds(body: Uint8Array, words: Uint8Array): boolean {
+  const [first = 0] = words
+  for (let at = body.indexOf(first); at >= 0; at = body.indexOf(first, at + 1)) {
+    if (words.every((byte, i) => body[at + i] === byte)) return true
+  }
+  return false
+}
+
+/**
+ * What a call may cost at most: all input at the dearest input class that can apply, in the dearest tier that so much input could
  * reach. More than one amount can hold is an amount that fits no budget.
  */
-export function costBound(price: Price, bound: TokenBound): NanoUsd {
-  let input = dearestInput(price.base)
+export function costBound(price: Price, bound: TokenBound, writes: CacheWrites = '1h'): NanoUsd {
+  let input = dearestInput(price.base, writes)
   let { output } = price.base
   for (const { aboveInputTokens, prices } of price.tiers) {
     if (bound.input <= aboveInputTokens) continue
-    input = larger(input, dearestInput(prices))
+    input = larger(input, dearestInput(prices, writes))
     output = larger(output, prices.output)
   }
   const pico = input * tokens(bound.input) + output * tokens(bound.output)
@@ -62,7 +89,10 @@ const MOST_PICO = BigInt(Number.MAX_SAFE_INTEGER) * 1000n
 
 const larger = (a: bigint, b: bigint) => (a > b ? a : b)
 
-const dearestInput = (prices: ClassPrices) =>
-  larger(larger(prices.uncached, prices.cache_read), larger(prices.cache_write_5m, prices.cache_write_1h))
+function dearestInput(prices: ClassPrices, writes: CacheWrites): bigint {
+  let most = larger(prices.uncached, prices.cache_read)
+  if (writes !== 'none') most = larger(most, prices.cache_write_5m)
+  return writes === '1h' ? larger(most, prices.cache_write_1h) : most
+}
 
 const tokens = (count: number) => BigInt(Math.min(Math.ceil(count), Number.MAX_SAFE_INTEGER))

@@ -1,21 +1,12 @@
 import { tokensOfBytes } from '../../shared/dialects/estimate.ts'
+import type { DroppedRung } from '../../shared/wire/router/trace.ts'
 import type { Credential } from '../config/credential.ts'
 import type { Rung } from '../config/routing-config.ts'
-
-export type DropReason = 'tools' | 'images' | 'max_input_tokens' | 'untranslatable' | 'no_credential'
-
-export interface Dropped {
-  readonly rung: number
-  readonly model: string
-  readonly reason: DropReason
-  /** A sentence for explain. */
-  readonly because: string
-}
 
 export interface Eligibility {
   /** Rungs that may serve the request, in the order of the ladder. */
   readonly rungs: readonly number[]
-  readonly dropped: readonly Dropped[]
+  readonly dropped: readonly DroppedRung[]
 }
 
 export interface Wanted {
@@ -33,7 +24,7 @@ export interface Wanted {
  * from 422.
  */
 export function eligibleRungs(ladder: readonly Rung[], wanted: Wanted): Eligibility {
-  const dropped: Dropped[] = []
+  const dropped: DroppedRung[] = []
   const rungs: number[] = []
   for (const rung of ladder) {
     const found = obstacle(rung, wanted)
@@ -56,7 +47,7 @@ export function estimateInputTokens(body: { readonly bytes: number; readonly med
   return tokensOfBytes(Math.max(0, body.bytes - body.mediaBytes))
 }
 
-function obstacle(rung: Rung, wanted: Wanted): Pick<Dropped, 'reason' | 'because'> | undefined {
+function obstacle(rung: Rung, wanted: Wanted): Pick<DroppedRung, 'reason' | 'because'> | undefined {
   if (wanted.hasTools && !rung.tools) return { reason: 'tools', because: 'the model takes no tools' }
   if (wanted.hasImages && !rung.images) return { reason: 'images', because: 'the model takes no images' }
   const most = rung.maxInputTokens

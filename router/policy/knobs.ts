@@ -69,7 +69,8 @@ const DESCRIPTIONS: Record<Profile, string> = {
   cost: 'Opens on the cheapest rung and climbs only when a gate fails.',
   balanced: 'Opens on the start rung; a learned start may open one step higher.',
   quality: 'Opens above the start rung and serves only answers with a high score; by header on the strong rung.',
-  latency: 'As balanced, and calls the next rung early while a close verdict is still being reached.',
+  latency:
+    'As balanced, and calls the next rung while slow gates still judge, unless a score or what was learned makes the verdict clear.',
   max: 'Opens at the top of the ladder.',
 }
 

@@ -71,6 +71,20 @@ export function afterFault(progress: Progress, retryAfterMs: number | null, maxR
   return mayRetry ? { rung: here.rung, cause: 'retry', waitMs: Math.max(0, retryAfterMs) } : none('no_rung')
 }
 
+/** Statuses by which an upstream refuses the request itself: what it asks for, how large it is, or the model. */
+export const OF_REQUEST: ReadonlySet<number> = new Set([400, 404, 413, 422])
+
+/**
+ * A model refused what was asked of another one: the next rung up, else the next lower one. It cost nothing, so it is neither a
+ * climb nor one of the attempts that a route allows.
+ */
+export function afterRefusal(progress: Progress): Next {
+  const here = progress.tried.at(-1) ?? -1
+  const callable = open(progress).filter(rung => rung.callable)
+  const found = callable.find(({ rung }) => rung > here) ?? callable.findLast(({ rung }) => rung < here)
+  return found === undefined ? none('no_rung') : { rung: found.rung, cause: 'failover' }
+}
+
 const current = ({ ladder, tried }: Progress) => ladder.find(({ rung }) => rung === tried.at(-1))
 
 /** Rungs that may still be tried, lowest first. */

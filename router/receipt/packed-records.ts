@@ -1,4 +1,5 @@
 import type { Span } from '../../shared/dialects/json-scan.ts'
+import { readJson } from '../../shared/json/read-json.ts'
 import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
 import { byteRun, takeFrom } from './byte-run.ts'
 import { bytesToHash, type Recorded, type Unhashed } from './unhashed.ts'
@@ -26,7 +27,7 @@ export function packRecords(records: readonly Recorded[]): PackedRecords {
 
 export function unpackRecords({ heads, bytes }: PackedRecords): Recorded[] {
   const take = takeFrom(bytes)
-  return (JSON.parse(heads) as Head[]).map(head => {
+  return (readJson(heads) as Head[]).map(head => {
     if (head.length === 1) return head[0]
     const [record, length, prompt, how] = head
     const body = take(length)

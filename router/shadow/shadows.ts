@@ -46,8 +46,9 @@ export async function keepShadows({ db, clock, log, metrics, sha256, secret }: S
   const book = shadowBook()
   const store = db && shadowStore(db)
   await store?.fill(book)
-  const running = new Set<Promise<void>>()
-  const closing = new AbortController()
+  // One controller for each sample: an edge host lets a request use what it opened itself, and nothing of another.
+  const running = new Map<AbortController, Promise<void>>()
+  let closed = false
   const samples = metrics.counter('router_shadow_samples_total', 'Served requests drawn for the calibrated baseline.')
   const spent = metrics.counter('router_shadow_cost_usd_total', 'Spent on running samples on the top rung.')
 
@@ -58,11 +59,11 @@ export async function keepShadows({ db, clock, log, metrics, sha256, secret }: S
     return draw < route.shadowRate
   }
 
-  async function run(sample: Sample): Promise<void> {
+  async function run(sample: Sample, signal: AbortSignal): Promise<void> {
     const { tenantId, traceId, route, served, top } = sample
     const answer = sample.isTop
       ? { tokens: served, cost: 0 }
-      : await sample.askTop(closing.signal).catch((error: unknown) => {
+      : await sample.askTop(signal).catch((error: unknown) => {
           log.error('a shadow sample failed', { trace_id: traceId, error })
           return undefined
         })
@@ -83,19 +84,27 @@ export async function keepShadows({ db, clock, log, metrics, sha256, secret }: S
   return {
     /** Takes the request as a sample when its id is drawn; returns at once. */
     consider(sample: Sample): void {
-      if (closing.signal.aborted || !isDrawn(sample)) return
+      if (closed || !isDrawn(sample)) return
       if (running.size >= MOST_RUNNING) {
         samples.add(1, { outcome: 'left_out' })
         return
       }
-      const one = run(sample).finally(() => running.delete(one))
-      running.add(one)
+      const stop = new AbortController()
+      running.set(
+        stop,
+        run(sample, stop.signal).finally(() => running.delete(stop)),
+      )
     },
     ratios: (tenantId: string, route: string): Ratios | undefined => book.ratios(tenantId, route),
+    /** Resolves when the samples that are under way now have ended. */
+    async settled(): Promise<void> {
+      await Promise.all(running.values())
+    },
     /** Samples that are under way are given up. */
     async close(): Promise<void> {
-      closing.abort()
-      await Promise.all(running)
+      closed = true
+      for (const stop of running.keys()) stop.abort()
+      await Promise.all(running.values())
     },
   }
 }

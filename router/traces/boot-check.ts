@@ -1,3 +1,4 @@
+import { readJson } from '../../shared/json/read-json.ts'
 import { recordChainChecker, type Sealed } from '../../shared/sign/record-chain.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
@@ -52,7 +53,7 @@ async function lastOf(db: Db, tenant: string, kind: 'head' | 'prune') {
 
 function parse(body: unknown): Sealed | undefined {
   try {
-    return JSON.parse(String(body)) as Sealed
+    return readJson(String(body)) as Sealed
   } catch {
     return undefined
   }

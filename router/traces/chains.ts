@@ -1,3 +1,4 @@
+import { readJson } from '../../shared/json/read-json.ts'
 import { GENESIS } from '../../shared/sign/record-chain.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { ChainHead } from './canonical-trace.ts'
@@ -47,5 +48,5 @@ export async function loadChains(db: Db): Promise<Map<string, ChainState>> {
 }
 
 function pair(value: unknown): [number, string] | undefined {
-  return typeof value === 'string' ? (JSON.parse(value) as [number, string]) : undefined
+  return typeof value === 'string' ? (readJson(value) as [number, string]) : undefined
 }

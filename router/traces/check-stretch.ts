@@ -1,3 +1,4 @@
+import { readJson } from '../../shared/json/read-json.ts'
 import { recordHash } from '../../shared/sign/record-chain.ts'
 import { type Sha256, sha256Hex } from '../../shared/sign/sha256.ts'
 import { type ChainHead, hashText } from './canonical-trace.ts'
@@ -129,7 +130,7 @@ function matchesColumns(columns: string, record: ReadRecord): boolean {
   try {
     const expected = JSON.stringify(rowOf(record, record.seq))
     // SQL and JSON.stringify may escape a character differently; the values decide.
-    return columns === expected || JSON.stringify(JSON.parse(columns)) === expected
+    return columns === expected || JSON.stringify(readJson(columns)) === expected
   } catch {
     return false
   }

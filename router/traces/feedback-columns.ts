@@ -1,3 +1,5 @@
+import { readJson } from '../../shared/json/read-json.ts'
+
 /** The columns that repeat a report, as SQL gives them in one text; counts are made from them. */
 export const feedbackColumns =
   'json_array(tenant_id, seq, feedback_id, trace_id, gate_id, reporter, verdict, ts_ms, hash)'
@@ -12,7 +14,7 @@ export function matchesFeedback(columns: string, report: object): boolean {
   const expected = JSON.stringify(cells)
   try {
     // SQL and JSON.stringify may escape a character differently; the values decide.
-    return columns === expected || JSON.stringify(JSON.parse(columns)) === expected
+    return columns === expected || JSON.stringify(readJson(columns)) === expected
   } catch {
     return false
   }

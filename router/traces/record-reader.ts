@@ -1,3 +1,4 @@
+import { readJson } from '../../shared/json/read-json.ts'
 import type { TraceRecord } from '../../shared/wire/router/trace.ts'
 import type { RowPart } from './trace-row.ts'
 
@@ -7,7 +8,7 @@ export type ReadRecord = RowPart & Pick<TraceRecord, 'seq' | 'hash' | 'prev_hash
 /** A record of any kind; undefined for what is no JSON object. Its members are checked one by one where they are used. */
 export function parseRecord(text: string): TraceRecord | undefined {
   try {
-    const value: unknown = JSON.parse(text)
+    const value: unknown = readJson(text)
     return isObject(value) ? (value as unknown as TraceRecord) : undefined
   } catch {
     return undefined

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { silentLog } from '../../shared/log/log.ts'
 import { createMetrics } from '../../shared/metrics/metrics.ts'
@@ -10,6 +10,7 @@ import { sha256 } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
 import { systemClock } from '../../shared/time/clock.ts'
+import { eventually } from '../../tests/eventually.ts'
 import { createRouter } from '../router.ts'
 import { routerSteps } from '../schema/steps.ts'
 import { publishedKeys, trustedKeys } from './keys.ts'
@@ -72,7 +73,7 @@ describe('retention', () => {
     expect(await left()).toHaveLength(8)
 
     const dropping = await start('[store]\nretention_days = 30\n')
-    await vi.waitFor(async () => expect(await left()).toEqual(['one 2', 'one 3', 'two 2', 'two 3']), 10_000)
+    await eventually(async () => expect(await left()).toEqual(['one 2', 'one 3', 'two 2', 'two 3']))
     await dropping.close()
     expect(await verified()).toMatchObject({ valid: true, records: 4 })
     expect((await storedCheckpoints(db)).map(({ kind, seq, tenant_id }) => `${tenant_id} ${kind} ${seq}`)).toEqual(
@@ -102,7 +103,7 @@ describe('retention', () => {
       firstMs: 0,
       everyMs: 1,
     })
-    await vi.waitFor(() => expect(ended).toBeGreaterThan(2))
+    await eventually(() => expect(ended).toBeGreaterThan(2))
     await old.close()
     const count = asked.length
     expect(asked.slice(0, 4)).toEqual(['bad 9', 'good 9', 'bad 9', 'good 9'])

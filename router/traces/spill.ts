@@ -1,3 +1,4 @@
+import { readJson } from '../../shared/json/read-json.ts'
 import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
 
 /** Records that could not go into the store, kept on a disk until they can. */
@@ -46,7 +47,7 @@ export function readSpill(text: string): SpillContent {
 
 function readLine(line: string): UnsealedTrace | undefined {
   try {
-    const value: unknown = JSON.parse(line)
+    const value: unknown = readJson(line)
     if (typeof value !== 'object' || value === null) return undefined
     const { trace_id, tenant_id, ts, final } = value as Record<string, unknown>
     const whole =

@@ -1,4 +1,5 @@
 import type { InValue } from '@libsql/client/web'
+import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { CheckpointList } from '../../shared/wire/router/checkpoint.ts'
 import type { FeedbackList, FeedbackRecord } from '../../shared/wire/router/feedback.ts'
@@ -40,7 +41,7 @@ export function traceStore(db: Db) {
       ts: Number(row.ts_ms),
       tenant,
       seq: Number(row.seq),
-      record: JSON.parse(String(row.body)) as TraceRecord,
+      record: readJson(String(row.body)) as TraceRecord,
     }))
   }
 
@@ -83,7 +84,7 @@ export function traceStore(db: Db) {
         sql: 'select body from feedback where tenant_id = ? and trace_id = ? order by seq',
         args: [tenant, traceId],
       })
-      return rows.map(row => JSON.parse(String(row.body)) as FeedbackRecord)
+      return rows.map(row => readJson(String(row.body)) as FeedbackRecord)
     },
 
     /** In the order in which they were made. */
@@ -127,7 +128,7 @@ where ${tenant === undefined ? '(tenant_id, seq) > (?2, ?1)' : 'tenant_id = ?2 a
       })
       const page = rows.slice(0, limit)
       return {
-        checkpoints: page.map(row => JSON.parse(String(row.body)) as CheckpointList['checkpoints'][number]),
+        checkpoints: page.map(row => readJson(String(row.body)) as CheckpointList['checkpoints'][number]),
         next: rows.length > limit ? String(page.at(-1)?.ix) : null,
       }
     },
@@ -193,7 +194,7 @@ function readPlace(text: string): [seq: number, tenant: string] {
 
 function readable(body: unknown): FeedbackRecord | null {
   try {
-    return JSON.parse(String(body)) as FeedbackRecord
+    return readJson(String(body)) as FeedbackRecord
   } catch {
     return null
   }
@@ -205,5 +206,5 @@ function whole(text: string): number {
 }
 
 function toRecord(body: unknown): TraceRecord {
-  return JSON.parse(String(body)) as TraceRecord
+  return readJson(String(body)) as TraceRecord
 }

@@ -1,3 +1,4 @@
+import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Checkpoint } from '../../shared/wire/router/checkpoint.ts'
 import { tenantsSql } from './chains.ts'
@@ -96,7 +97,7 @@ export async function storedCheckpoints(db: Db, { tenant, since, until }: Span =
   }
   return rows
     .filter(row => Number(row.seq) <= (ends.get(String(row.tenant_id)) ?? Number.MAX_SAFE_INTEGER))
-    .map(row => JSON.parse(String(row.body)) as Checkpoint)
+    .map(row => readJson(String(row.body)) as Checkpoint)
 }
 
 async function seqWindow(db: Db, tenant: string, since?: Date, until?: Date) {

@@ -240,7 +240,7 @@ describe('durable', () => {
     expect(memory.state.synced).toBe(4)
     expect(await stored(db)).toEqual([])
     how.before = 0
-    await expect.poll(() => stored(db), { interval: 20, timeout: 5000 }).toHaveLength(4)
+    await expect.poll(() => stored(db), { interval: 20, timeout: 20_000 }).toHaveLength(4)
     await writer.close()
     expect(await stored(db)).toEqual(records.map(({ trace_id }) => trace_id).reverse())
     expect(metrics.text()).toContain('router_traces_spilled_total 4')
@@ -270,7 +270,7 @@ describe('durable', () => {
     await writer.recorded(record.trace_id)
     expect(memory.lines()).toHaveLength(1)
     await other.release()
-    await expect.poll(() => stored(db), { interval: 20, timeout: 5000 }).toEqual([record.trace_id])
+    await expect.poll(() => stored(db), { interval: 20, timeout: 20_000 }).toEqual([record.trace_id])
     await writer.close()
   })
 })

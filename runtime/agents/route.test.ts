@@ -13,6 +13,7 @@ import { agent, agentCreated, agentItem, agentVersionWithManifest } from '../../
 import type { IsolationItem } from '../../shared/wire/runtime/isolation.ts'
 import { manifest as manifestSchema } from '../../shared/wire/runtime/manifest.ts'
 import { type Room, room } from '../auth/testing/room.ts'
+import { isolationItems } from './isolation.ts'
 
 let here: Room
 beforeEach(async () => {
@@ -29,6 +30,12 @@ const read = async (name: string) => (await here.call<Agent>('GET', `/v1/agents/
 const versionsOf = async (name: string) => (await here.call<AgentVersion[]>('GET', `/v1/agents/${name}/versions`)).body
 const publish = async (name: string, body: object) =>
   (await here.call<AgentVersionWithManifest>('POST', `/v1/agents/${name}/versions`, { body })).body
+
+it('names the nodes that can honour an isolation', () => {
+  const nodes = [{ id: 'n', backends: ['wasm', 'runc'] as const }]
+  const items = new Map(isolationItems(nodes).map(({ value, availableOn }) => [value, availableOn]))
+  expect([items.get('wasm'), items.get('runc'), items.get('shared')]).toEqual([['n'], ['n'], ['n']])
+})
 
 describe('creating an agent', () => {
   it('gives it a first version with every default written out', async () => {

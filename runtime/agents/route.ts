@@ -1,5 +1,5 @@
 import { Hono } from 'hono'
-import { jsonBody } from '../../shared/http/validate.ts'
+import { jsonBody, sameRecord } from '../../shared/http/validate.ts'
 import {
   type Agent,
   type AgentCreated,
@@ -10,6 +10,7 @@ import {
 } from '../../shared/wire/runtime/agent.ts'
 import { emptyBody, pageQuery } from '../../shared/wire/runtime/conventions.ts'
 import { agentListQuery } from '../../shared/wire/runtime/endpoints/agents.ts'
+import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
 import type { RuntimeHttpEnv } from '../auth/http-env.ts'
 import { notFound, own } from '../auth/own.ts'
 import type { Idempotent } from '../idempotency/idempotent.ts'
@@ -18,6 +19,7 @@ import { pageOf } from '../paging/page.ts'
 import { readQuery } from '../paging/read-query.ts'
 import { type AgentRow, toAgentItem, toAgentVersion, type VersionRow } from './agent.ts'
 import { isolationItems, type NodeBackends } from './isolation.ts'
+import { checkOutputSchema } from './output-schema.ts'
 import type { AgentStore, Saved } from './store.ts'
 import { hasTexts } from './texts.ts'
 import { warningsOf } from './warnings.ts'
@@ -31,6 +33,8 @@ export interface AgentsDeps {
   backendsOf: (tenantId: string) => Promise<readonly NodeBackends[]>
   /** The version with its prompt and files; throws `node_offline` where only nodes that are away can read them. */
   unsealed: (version: VersionRow) => Promise<VersionRow>
+  /** Refuses a manifest for which a hard limit of cost could not be held. */
+  checkPriced: (tenantId: string, name: string, manifest: Manifest) => Promise<void>
   maxBodyBytes: number
 }
 
@@ -41,6 +45,13 @@ export function agentsRoute(deps: AgentsDeps) {
     const agent = await agents.getByName(tenantId, name)
     if (agent === undefined) throw notFound('agent', name)
     return agent
+  }
+
+  async function whole({ tenantId, name }: Pick<AgentRow, 'tenantId' | 'name'>): Promise<Agent> {
+    const found = await agents.getCurrent(tenantId, name)
+    if (found === undefined) throw notFound('agent', name)
+    const { manifest } = await unsealed(found.version)
+    return { ...toAgentItem(found.agent), manifest }
   }
 
   async function findVersion(agent: AgentRow, versionId: string): Promise<VersionRow> {
@@ -88,20 +99,28 @@ export function agentsRoute(deps: AgentsDeps) {
       }),
       async c => {
         const { tenantId, keyId } = c.get('principal')
+        const given = c.req.valid('json')
+        await sameRecord(given, async () => {
+          const known = await agents.getByName(tenantId, given.name)
+          return known ? toAgentItem(known) : {}
+        })
+        if (given.manifest) {
+          checkOutputSchema(given.manifest)
+          await deps.checkPriced(tenantId, given.name, given.manifest)
+        }
         const by = { createdBy: keyId, idempotency: c.get('idempotency') }
-        return c.json(await created(await agents.save(tenantId, c.req.valid('json'), by)), 201)
+        return c.json(await created(await agents.save(tenantId, given, by)), 201)
       },
     )
     .get('/v1/agents/:name', async c => {
       const name = c.req.param('name')
-      const found = await agents.getCurrent(c.get('principal').tenantId, name)
-      if (found === undefined) throw notFound('agent', name)
-      const { manifest } = await unsealed(found.version)
-      return c.json({ ...toAgentItem(found.agent), manifest } satisfies Agent)
+      return c.json(await whole({ tenantId: c.get('principal').tenantId, name }))
     })
     .patch('/v1/agents/:name', jsonBody(agentPatch, maxBodyBytes), async c => {
       const agent = await find(c.get('principal').tenantId, c.req.param('name'))
-      const changed = await agents.update(agent, c.req.valid('json'))
+      const given = c.req.valid('json')
+      await sameRecord(given, () => whole(agent))
+      const changed = await agents.update(agent, given)
       if (changed === undefined) throw notFound('agent', agent.name)
       return c.json(toAgentItem(changed))
     })
@@ -121,6 +140,8 @@ export function agentsRoute(deps: AgentsDeps) {
       const { tenantId, keyId } = c.get('principal')
       const name = c.req.param('name')
       const given = c.req.valid('json')
+      checkOutputSchema(given.manifest)
+      await deps.checkPriced(tenantId, name, given.manifest)
       const saved = await agents.publish(tenantId, name, given, { createdBy: keyId })
       if (saved === undefined) throw notFound('agent', name)
       // Equal to what was given, also where it was published before and is sealed.

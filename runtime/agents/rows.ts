@@ -1,4 +1,5 @@
 import type { InStatement, Row, Value } from '@libsql/client/web'
+import { readJson } from '../../shared/json/read-json.ts'
 import { sha256Hex } from '../../shared/sign/sha256.ts'
 import type { Labels } from '../../shared/wire/runtime/conventions.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
@@ -76,7 +77,7 @@ export function json(value: unknown): string | null {
 }
 
 function unjson<T>(value: Value | undefined): T | undefined {
-  return value === null || value === undefined ? undefined : (JSON.parse(String(value)) as T)
+  return value === null || value === undefined ? undefined : (readJson(String(value)) as T)
 }
 
 export function toAgent(row: Row): AgentRow {

@@ -1,4 +1,5 @@
 import type { InStatement, Row } from '@libsql/client/web'
+import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Labels } from '../../shared/wire/runtime/conventions.ts'
 import { type Manifest, manifest as manifestSchema } from '../../shared/wire/runtime/manifest.ts'
@@ -66,7 +67,7 @@ export function agentStore(db: Db, { now, newId, deleting = [], sealTexts = asyn
 
   function keep(row: Row): VersionRow {
     const text = String(row.manifest)
-    const version = { ...toVersion(row), manifest: JSON.parse(text) as Manifest }
+    const version = { ...toVersion(row), manifest: readJson(text) as Manifest }
     cache.put(version, text.length)
     return version
   }

@@ -1,6 +1,7 @@
 import { connectorRef } from '../../shared/wire/runtime/catalog.ts'
 import type { Backend } from '../../shared/wire/runtime/isolation.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
+import { needsSandbox } from '../execution/sandbox/placement.ts'
 import { satisfies } from './isolation.ts'
 
 export interface Surroundings {
@@ -23,6 +24,13 @@ export function warningsOf(manifest: Manifest, { connectors, agents, nodes, unse
     ...missing.map(id => `connector ${id} is not installed`),
     ...away.map(name => `sub-agent ${name} does not exist`),
     ...(nodes.some(({ backends }) => satisfies(isolation, backends)) ? [] : [`no node offers isolation ${isolation}`]),
+    ...(isolation === 'shared' &&
+    needsSandbox(manifest) &&
+    !nodes.some(({ backends }) => satisfies('microvm', backends))
+      ? [
+          'what it runs in a sandbox needs a microVM under isolation shared, and no node offers one: its runs end isolation_unavailable',
+        ]
+      : []),
     ...(unsealedFor === undefined
       ? []
       : [

@@ -13,18 +13,21 @@ import type { RuntimeHttpEnv } from '../auth/http-env.ts'
 import { notFound, own } from '../auth/own.ts'
 import { pageOf } from '../paging/page.ts'
 import { readQuery } from '../paging/read-query.ts'
+import type { Redaction } from '../privacy/redaction.ts'
 import type { ApprovalRow, ApprovalStore } from './store.ts'
 
 export interface ApprovalsDeps {
   approvals: ApprovalStore
   findRun: (id: string) => Promise<Run | undefined>
+  /** What the run that asks may not keep. */
+  redactionOf: (runId: string) => Promise<Redaction | undefined>
   now: () => Date
   wake: () => void
   maxBodyBytes: number
 }
 
 /** Questions of runs to humans, and their answers (contract §4). */
-export function approvalsRoute({ approvals, findRun, now, wake, maxBodyBytes }: ApprovalsDeps) {
+export function approvalsRoute({ approvals, findRun, redactionOf, now, wake, maxBodyBytes }: ApprovalsDeps) {
   async function find(c: Context<RuntimeHttpEnv>, id: string): Promise<ApprovalRow> {
     return own(c.get('principal'), await approvals.get(id), 'approval', id)
   }
@@ -40,8 +43,9 @@ export function approvalsRoute({ approvals, findRun, now, wake, maxBodyBytes }: 
     c: Context<RuntimeHttpEnv>,
     { id, runId, reason }: ApprovalRow,
     approve: boolean,
-    decision: ApprovalDecision,
+    given: ApprovalDecision,
   ): Promise<Approval> {
+    const decision = (await redactionOf(runId))?.value(given) ?? given
     const missing = decisionMissing(reason, approve, decision)
     if (missing) throw new ApiError('validation_failed', `${missing.path}: ${missing.message}`, { details: [missing] })
     const { keyId: by } = c.get('principal')

@@ -1,4 +1,5 @@
 import type { InValue, Row } from '@libsql/client/web'
+import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Approval, ApprovalDecision } from '../../shared/wire/runtime/approval.ts'
 import { type PageOf, pageSql } from '../paging/page.ts'
@@ -107,7 +108,7 @@ function toApproval(row: Row, records: Records): ApprovalRow {
     status: String(row.status) as Approval['status'],
     reason: String(row.reason) as Approval['reason'],
     prompt: text(row.prompt, 'prompt') ?? '',
-    ...(action !== null && { action: JSON.parse(action) as Approval['action'] }),
+    ...(action !== null && { action: readJson(action) as Approval['action'] }),
     createdAt: new Date(Number(row.created_ms)).toISOString(),
     expiresAt: new Date(Number(row.expires_ms)).toISOString(),
     ...(row.decided_ms !== null && { decidedAt: new Date(Number(row.decided_ms)).toISOString() }),

@@ -1,3 +1,4 @@
+import { readJson } from '../../shared/json/read-json.ts'
 import { concat, fromHex, toHex, utf8 } from '../../shared/sign/bytes.ts'
 import { canonicalize } from '../../shared/sign/jcs.ts'
 import { type Sha256, sha256 } from '../../shared/sign/sha256.ts'
@@ -76,7 +77,7 @@ export function auditChecker({ tenantId, noted = {} }: Checking, hash: Sha256 = 
 
 function seqIn(body: string): number | undefined {
   try {
-    return (JSON.parse(body) as { seq?: number }).seq
+    return (readJson(body) as { seq?: number }).seq
   } catch {
     return undefined
   }

@@ -1,4 +1,5 @@
 import type { InStatement } from '@libsql/client/web'
+import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { retryBusy } from '../../shared/sql/db-fault.ts'
 import type { AuditEntry, AuditVerified } from '../../shared/wire/runtime/audit.ts'
@@ -87,7 +88,7 @@ on conflict (tenant_id) do update set seq = excluded.seq, hash = excluded.hash`,
       args: [now().getTime() - INTERRUPTED_MS],
     })
     for (const row of rows) {
-      const entry = JSON.parse(String(row.entry)) as Act & { at: string }
+      const entry = readJson(String(row.entry)) as Act & { at: string }
       await inTurn(() => write(String(row.id), [{ ...entry, outcome: 'unknown' }]))
     }
   }
@@ -134,7 +135,7 @@ on conflict (tenant_id) do update set seq = excluded.seq, hash = excluded.hash`,
         sql: 'select hash, body from audit_log where tenant_id = ? and seq < ? order by seq desc limit ?',
         args: [tenantId, after?.at ?? Number.MAX_SAFE_INTEGER, limit + 1],
       })
-      return rows.map(row => ({ ...(JSON.parse(String(row.body)) as AuditEntry), hash: String(row.hash) }))
+      return rows.map(row => ({ ...(readJson(String(row.body)) as AuditEntry), hash: String(row.hash) }))
     },
 
     /** Recomputes the chain of a tenant, a thousand entries at a time. */

@@ -8,6 +8,8 @@ export interface Principal {
   /** What a record names as its author: the id of the key, or of the person who is logged in. */
   keyId: string
   scopes: readonly string[]
+  /** When the key ends, where it has an end: what it mints ends with it. */
+  expiresMs?: number
 }
 
 /** What a host knows about a connection and a request cannot say of itself. */

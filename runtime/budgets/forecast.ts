@@ -16,7 +16,8 @@ export interface ForecastInput {
 export interface Forecasted {
   tokensIn: number
   tokensOut: number
-  costNano: number
+  /** Null: nobody says what the model costs. */
+  costNano: number | null
   confidence: number
   basis: 'history' | 'manifest'
   sampleSize: number
@@ -32,7 +33,7 @@ export function forecast({ past, manifest, costOf }: ForecastInput): Forecasted 
     const times = manifest.hasTools ? 2 : 1
     const tokensIn = Math.ceil(manifest.characters / 4) * times
     const tokensOut = Math.min(manifest.maxOutputTokens, 512) * times
-    const costNano = costOf?.(tokensIn, tokensOut) ?? 0
+    const costNano = costOf?.(tokensIn, tokensOut) ?? null
     return { tokensIn, tokensOut, costNano, confidence: round(0.1 + 0.05 * n), basis: 'manifest', sampleSize: n }
   }
   const sorted = (of: (run: PastRun) => number) => past.map(of).sort((a, b) => a - b)
@@ -42,8 +43,8 @@ export function forecast({ past, manifest, costOf }: ForecastInput): Forecasted 
   const confidence = Math.min(0.95, 0.3 + 0.65 * (n / (n + 20)) * (1 - Math.min(1, cv) / 2))
   return {
     ...{ tokensIn: median(sorted(run => run.tokensIn)), tokensOut: median(sorted(run => run.tokensOut)) },
-    ...{ costNano: median(costs), confidence: round(confidence), basis: 'history', sampleSize: n },
-    p90Nano: costs[Math.ceil(0.9 * n) - 1]!,
+    ...{ costNano: costOf && median(costs), confidence: round(confidence), basis: 'history', sampleSize: n },
+    ...(costOf && { p90Nano: costs[Math.ceil(0.9 * n) - 1]! }),
   }
 }
 

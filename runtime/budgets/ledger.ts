@@ -1,16 +1,19 @@
 import type { InStatement } from '@libsql/client/web'
 import type { Counter } from '../../shared/metrics/metrics.ts'
+import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
+import { type CallCost, NOTHING_SPENT } from '../execution/call-cost.ts'
 import { RunFailure } from '../execution/failure.ts'
+import type { Spent } from '../execution/journal/unit.ts'
 import type { Claimed } from '../execution/lease-store.ts'
 import type { FoundModel, ModelRequest, Models } from '../execution/models/model.ts'
 import type { RunCandidate } from '../runs/service.ts'
 import type { DayOf } from './day.ts'
 import { type Forecasted, forecast } from './forecast.ts'
-import { type Call, holdFor, type Refusal, refusalOfRun, roomForCall } from './limits.ts'
+import { type Call, holdFor, NO_LIMITS, passedBy, type Refusal, refusalOfRun, roomForCall } from './limits.ts'
 import type { BudgetNotices } from './notices.ts'
 import { oneAtATime } from './one-at-a-time.ts'
 import { budgetExceeded, inWords } from './refusal.ts'
-import { type BudgetStore, type CallPlace, isOverLimit } from './store.ts'
+import { type BudgetRow, type BudgetStore, type CallPlace, isOverLimit } from './store.ts'
 import { mostTokensIn } from './worst-case.ts'
 
 export interface LedgerDeps {
@@ -29,9 +32,13 @@ export interface Admission {
   exceeded: boolean
 }
 
+const NO_FORECAST = { tokens: 0, costNano: 0 }
 const HISTORY_MS = 30 * 24 * 3600 * 1000
 /** Other processes may spend between a look and a hold. */
 const MOST_TRIES = 20
+
+/** A run as far as its calls are held for it. */
+type Holder = Pick<Claimed, 'id' | 'agentName' | 'depth'>
 
 export type Ledger = ReturnType<typeof ledger>
 
@@ -44,8 +51,8 @@ export function ledger({ store, models, dayOf, now, refused, softly, notices }: 
     versionId,
     manifest,
     input,
-  }: RunCandidate): Promise<Forecasted & { model: string }> {
-    const hasTools = manifest.tools.length + manifest.connectors.length + manifest.subAgents.length > 0
+  }: RunCandidate): Promise<Forecasted & { model: string; unpriced: string | undefined }> {
+    const hasTools = usesTools(manifest)
     const model = await models.find(tenantId, manifest.model, { tools: hasTools })
     const costOf = (await model?.prices?.()) ?? null
     const made = forecast({
@@ -56,7 +63,7 @@ export function ledger({ store, models, dayOf, now, refused, softly, notices }: 
       },
       costOf,
     })
-    return { ...made, model: model?.id ?? manifest.model }
+    return { ...made, model: model?.id ?? manifest.model, unpriced: model && costOf === null ? model.id : undefined }
   }
 
   /** Whether one more run fits now, and the forecast that says so. */
@@ -64,7 +71,7 @@ export function ledger({ store, models, dayOf, now, refused, softly, notices }: 
     const day = dayOf(now().getTime())
     const budget = await store.get(candidate.agentId)
     const made = await estimate(candidate)
-    const size = { tokens: made.tokensIn + made.tokensOut, costNano: made.costNano }
+    const size = { tokens: made.tokensIn + made.tokensOut, costNano: made.costNano ?? 0, unpriced: made.unpriced }
     const today = await store.today(candidate.agentId, day)
     return { budget, today, made, size, refusal: budget && refusalOfRun(budget, today, size), day }
   }
@@ -114,16 +121,17 @@ export function ledger({ store, models, dayOf, now, refused, softly, notices }: 
   }
 
   /** Holds the worst case of a call; gives the output that fits. Ends the run where nothing does. */
-  async function hold(run: Claimed, place: CallPlace, request: Call): Promise<number> {
+  async function hold(run: Holder, place: CallPlace, request: Call): Promise<number> {
     for (let tries = 1; ; tries++) {
-      const found = await store.beforeCall(place)
+      const found = await store.beforeCall(place, run.depth > 0)
       if (!found) return request.maxOutputTokens
-      const { budget, today, own, before } = found
+      const { budget, today, own, above, before } = found
+      const limits = budget?.hardFail ? budget : NO_LIMITS
       if (before?.attempt === place.attempt) {
-        await store.uncertain(place, before)
+        await store.uncertain(place, request.model)
         continue
       }
-      await notices.nearing(budget, today, place.day)
+      if (budget) await notices.nearing(budget, today, place.day)
       // An earlier attempt failed on record: what it took goes back to the forecast.
       if (before) {
         own.forecast.tokens += before.moved.tokens
@@ -131,30 +139,72 @@ export function ledger({ store, models, dayOf, now, refused, softly, notices }: 
         today.heldTokens -= before.tokens - before.moved.tokens
         today.heldNano -= before.costNano - before.moved.costNano
       }
-      const room = roomForCall(budget, today, own, request)
-      let wanted = 'refused' in room ? undefined : room
-      if ('refused' in room) {
-        if (budget.hardFail) throw stopped(run, place, room.refused)
-        if (await store.overSoftly(run.id, notices.exceeded(budget, run.id, room.refused)))
-          softly.add(1, { dimension: room.refused.dimension })
-        wanted = holdFor(request, request.maxOutputTokens, own.forecast)
-      }
+      if (budget && !budget.hardFail) await noticeSoft(run, budget, roomForCall(budget, today, own, request))
+      const room = roomForCall(limits, today, own, request, above)
+      if ('refused' in room) throw stopped(run, place, room.refused)
       try {
-        await store.hold(place, wanted!)
-        return budget.hardFail ? wanted!.maxOutputTokens : request.maxOutputTokens
+        await store.hold(place, room, above.length > 0 || limits.costNanoRun !== null)
+        return room.maxOutputTokens
       } catch (error) {
         if (!isOverLimit(error) || tries === MOST_TRIES) throw error
       }
     }
   }
 
-  function stopped(run: Claimed, { stepId }: CallPlace, refusal: Refusal): RunFailure {
+  async function noticeSoft(run: Holder, budget: BudgetRow, room: ReturnType<typeof roomForCall>): Promise<void> {
+    if ('refused' in room) await passed(run, budget, room.refused)
+  }
+
+  async function passed(run: Holder, budget: BudgetRow, refusal: Refusal): Promise<void> {
+    if (await store.overSoftly(run.id, notices.exceeded(budget, run.id, refusal)))
+      softly.add(1, { dimension: refusal.dimension })
+  }
+
+  /** A soft limit shortens no answer, so what a call has used may pass one that it seemed to fit. */
+  async function noticeSpent(run: Holder, place: CallPlace, { tokensIn, tokensOut, costNano }: Spent): Promise<void> {
+    const found = await store.beforeCall(place, false)
+    if (!found?.budget || found.budget.hardFail) return
+    const { budget, today, own } = found
+    const day = { tokens: today.tokens + tokensIn + tokensOut, costNano: today.costNano + costNano }
+    const refusal = passedBy(budget, day, own.usedNano + costNano)
+    if (refusal) await passed(run, budget, refusal)
+  }
+
+  function stopped(run: Holder, { stepId }: CallPlace, refusal: Refusal): RunFailure {
     refused.add(1, { dimension: refusal.dimension })
     return new RunFailure('budget_exceeded', inWords(run.agentName, refusal), { stepId })
   }
 
+  /** What is held for a call of which nobody can say what it used. */
+  function lostCall({ id, epoch }: Pick<Claimed, 'id' | 'epoch'>, stepId: string, model = ''): InStatement[] {
+    return store.lost({ runId: id, epoch, day: dayOf(now().getTime()), stepId, model })
+  }
+
+  /** The model that a manifest asks for, where it is there and nobody says what it costs. */
+  async function unpricedModel(tenantId: string, manifest: Manifest): Promise<string | undefined> {
+    const model = await models.find(tenantId, manifest.model, { tools: usesTools(manifest) })
+    return model && (await model.prices?.()) == null ? model.id : undefined
+  }
+
+  /** The same for a call that is made elsewhere: the longest answer that fits, or why there is none. Asked again, it is held once. */
+  function grant(run: Holder, place: CallPlace & { requestId: string }, call: Call): Promise<number | string> {
+    return inTurn(place.agentId, async () => {
+      const known = await store.granted(place)
+      if (known !== undefined) return known
+      try {
+        return await hold(run, place, call)
+      } catch (error) {
+        if (error instanceof RunFailure) return error.message
+        throw error
+      }
+    })
+  }
+
   return {
+    grant,
+    unpricedModel,
     look,
+    lostCall: (run: Claimed, stepId: string) => lostCall(run, stepId),
     admit,
     offer,
 
@@ -165,18 +215,61 @@ export function ledger({ store, models, dayOf, now, refused, softly, notices }: 
         async ask(request: ModelRequest, call) {
           const [stepId, attempt] = placeOf(call.key, run.id)
           const place = { runId: run.id, agentId: run.agentId, day: dayOf(now().getTime()), stepId, attempt }
-          if (!(await store.get(run.agentId))) return model.ask(request, call)
+          const limited = (await store.get(run.agentId)) ?? (run.depth > 0 && (await store.hasLimitAbove(run.id)))
+          if (!limited && !call.repeated) return model.ask(request, call)
           const costOf = (await model.prices?.()) ?? null
-          const worst = { tokensIn: mostTokensIn(request), maxOutputTokens: request.maxOutputTokens, costOf }
+          const worst = {
+            model: model.id,
+            tokensIn: mostTokensIn(request),
+            maxOutputTokens: request.maxOutputTokens,
+            costOf: costOf && ((tokensIn: number, tokensOut: number) => costOf(tokensIn, tokensOut, true)),
+          }
+          if (!limited) {
+            await store.uncertainBy(place, model.id, holdFor(worst, worst.maxOutputTokens, NO_FORECAST))
+            return model.ask(request, call)
+          }
+          const settled = <T extends Pick<CallCost, 'spent' | 'beside'>>(cost: T, epoch = run.epoch): T => {
+            const { tokensIn, tokensOut, costNano } = cost.spent
+            const used = { tokens: tokensIn + tokensOut, costNano }
+            return { ...cost, beside: [...(cost.beside ?? []), ...store.settlement(run.id, epoch, stepId, used)] }
+          }
+          const unused = () => call.metered?.(async epoch => settled({ spent: NOTHING_SPENT }, epoch))
+          unused()
           const maxOutputTokens = await inTurn(run.agentId, () => hold(run, place, worst))
-          const answer = await model.ask({ ...request, maxOutputTokens }, call)
-          const { tokensIn, tokensOut, costNano } = answer.spent
-          const used = { tokens: tokensIn + tokensOut, costNano }
-          return { ...answer, beside: [...(answer.beside ?? []), ...store.settlement(run.id, run.epoch, stepId, used)] }
+          let metered = false
+          call.metered?.(async (epoch = run.epoch) => {
+            return { spent: NOTHING_SPENT, beside: lostCall({ ...run, epoch }, stepId, model.id) }
+          })
+          try {
+            const answer = settled(
+              await model.ask(
+                { ...request, maxOutputTokens },
+                {
+                  ...call,
+                  pricedOnly: costOf !== null,
+                  metered(reading) {
+                    metered = true
+                    call.metered?.(async epoch => settled(await reading(), epoch))
+                  },
+                },
+              ),
+            )
+            if (limited !== true && !limited.hardFail) await noticeSpent(run, place, answer.spent)
+            const capped = answer.stop === 'length' && maxOutputTokens < request.maxOutputTokens
+            return capped ? { ...answer, cappedByBudget: true } : answer
+          } catch (error) {
+            // It ended by itself, and says of nothing that it used.
+            if (!metered && !call.signal.aborted) unused()
+            throw error
+          }
         },
       }
     },
   }
+}
+
+function usesTools({ tools, connectors, subAgents }: Manifest): boolean {
+  return tools.length + connectors.length + subAgents.length > 0
 }
 
 /** `<runId>:<stepId>:<attempt>`. */

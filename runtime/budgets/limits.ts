@@ -1,11 +1,20 @@
 import type { BudgetDimension } from '../../shared/wire/runtime/error.ts'
 
+import type { TreeLimit } from './tree.ts'
+
 /** Null: no limit; 0: nothing is allowed. */
 export interface Limits {
   costNanoDay: number | null
   costNanoRun: number | null
   tokensDay: number | null
   runsDay: number | null
+  hardFail: boolean
+}
+
+/** Of an agent that has no budget. */
+export const NO_LIMITS: Limits = {
+  ...{ costNanoDay: null, costNanoRun: null, tokensDay: null, runsDay: null },
+  hardFail: true,
 }
 
 /** What counts against the limits of a day: spent, and held for calls and runs that are open. */
@@ -15,6 +24,9 @@ export interface Today {
   costNano: number
   heldTokens: number
   heldNano: number
+  /** Of what is spent: the most that calls may have cost which a crash cut off. */
+  uncertainTokens: number
+  uncertainNano: number
 }
 
 export interface Estimate {
@@ -22,22 +34,44 @@ export interface Estimate {
   costNano: number
 }
 
+/** What a run is likely to use, of a model that may have no price. */
+export interface RunEstimate extends Estimate {
+  unpriced?: string | undefined
+}
+
 /** In the unit of its dimension: runs, tokens, nano-USD. */
 export interface Refusal {
   dimension: BudgetDimension
   limit: number
   used: number
+  /** The model of which nobody says what it costs, so that the limit could not be held. */
+  unpriced?: string
+  /** The agent whose budget it is, where that is the one of a run above. */
+  of?: string
 }
 
 const exceeds = (limit: number | null, used: number, more: number): limit is number =>
   limit !== null && (limit === 0 || used + more > limit)
 
+/** A hard limit of cost that nobody can hold, because the model has no price. */
+export function unheldLimit(
+  { costNanoRun, costNanoDay, hardFail }: Pick<Limits, 'costNanoRun' | 'costNanoDay' | 'hardFail'>,
+  { unpriced }: { unpriced?: string | undefined },
+): Refusal | undefined {
+  if (!hardFail || unpriced === undefined) return undefined
+  if (costNanoRun !== null) return { dimension: 'costPerRun', limit: costNanoRun, used: 0, unpriced }
+  if (costNanoDay !== null) return { dimension: 'costPerDay', limit: costNanoDay, used: 0, unpriced }
+  return undefined
+}
+
 /** Whether one more run fits (runtime contract §12): the first limit that it would break, or undefined. */
-export function refusalOfRun(limits: Limits, today: Today, estimate: Estimate): Refusal | undefined {
+export function refusalOfRun(limits: Limits, today: Today, estimate: RunEstimate): Refusal | undefined {
   const { runsDay, costNanoRun, costNanoDay, tokensDay } = limits
+  const unheld = unheldLimit(limits, estimate)
   const cost = today.costNano + today.heldNano
   const tokens = today.tokens + today.heldTokens
   if (exceeds(runsDay, today.runs, 1)) return { dimension: 'runsPerDay', limit: runsDay, used: today.runs }
+  if (unheld) return unheld
   if (exceeds(costNanoRun, 0, estimate.costNano)) return { dimension: 'costPerRun', limit: costNanoRun, used: 0 }
   if (exceeds(costNanoDay, cost, estimate.costNano)) return { dimension: 'costPerDay', limit: costNanoDay, used: cost }
   if (exceeds(tokensDay, tokens, estimate.tokens)) return { dimension: 'tokensPerDay', limit: tokensDay, used: tokens }
@@ -56,19 +90,32 @@ export function reached({ costNanoDay, tokensDay, runsDay }: Limits, today: Toda
   )
 }
 
-/** What a run holds already, and what it has spent. */
+/** The first limit that is passed by what was spent; for limits that stop nothing. */
+export function passedBy(
+  { costNanoRun, costNanoDay, tokensDay }: Limits,
+  today: Pick<Today, 'tokens' | 'costNano'>,
+  runNano: number,
+): Refusal | undefined {
+  const { tokens, costNano } = today
+  if (exceeds(costNanoRun, runNano, 0)) return { dimension: 'costPerRun', limit: costNanoRun, used: runNano }
+  if (exceeds(costNanoDay, costNano, 0)) return { dimension: 'costPerDay', limit: costNanoDay, used: costNano }
+  if (exceeds(tokensDay, tokens, 0)) return { dimension: 'tokensPerDay', limit: tokensDay, used: tokens }
+  return undefined
+}
+
+/** What a run has used, and what is still held for it. */
 export interface OwnUse {
-  spentNano: number
+  /** Spent by it and all below it, and held for their calls in flight; the one in question left out. */
+  usedNano: number
   /** Left of its forecast; a call takes from it first. */
   forecast: Estimate
-  /** Held for its calls in flight, the one in question left out. */
-  calls: Estimate
 }
 
 /** The worst case of a call: everything it sends, and an answer as long as it may be. */
 export interface Call {
   tokensIn: number
   maxOutputTokens: number
+  model: string
   /** Nano-USD of so many tokens; null where nobody says what the model costs. */
   costOf: ((tokensIn: number, tokensOut: number) => number) | null
 }
@@ -83,12 +130,20 @@ export interface Hold extends Estimate {
 export const LEAST_OUTPUT = 16
 
 /** Room for a call: its hold, with the answer cut to what fits, or the limit that leaves no room. */
-export function roomForCall(limits: Limits, today: Today, own: OwnUse, call: Call): Hold | { refused: Refusal } {
+export function roomForCall(
+  limits: Limits,
+  today: Today,
+  own: OwnUse,
+  call: Call,
+  above: readonly TreeLimit[] = [],
+): Hold | { refused: Refusal } {
   const { costNanoDay, costNanoRun, tokensDay } = limits
+  const unpriced = call.costOf === null ? call.model : undefined
+  const unheld = unheldLimit(limits, { unpriced }) ?? above.map(one => unheldAbove(one, unpriced)).find(Boolean)
+  if (unheld) return { refused: unheld }
   // What the run holds for itself is its to use.
   const usedTokens = today.tokens + today.heldTokens - own.forecast.tokens
   const usedNano = today.costNano + today.heldNano - own.forecast.costNano
-  const usedByRun = own.spentNano + own.calls.costNano
   const bounds: { left: number; refused: Refusal; cap: (left: number) => number }[] = []
   const byTokens = (left: number) => Math.floor(left - call.tokensIn)
   if (tokensDay !== null) {
@@ -97,12 +152,16 @@ export function roomForCall(limits: Limits, today: Today, own: OwnUse, call: Cal
   }
   const byCost = (left: number) => outputThatFits(call, left)
   if (costNanoRun !== null) {
-    const refused = { dimension: 'costPerRun', limit: costNanoRun, used: usedByRun } as const
-    bounds.push({ left: costNanoRun - usedByRun, refused, cap: byCost })
+    const refused = { dimension: 'costPerRun', limit: costNanoRun, used: own.usedNano } as const
+    bounds.push({ left: costNanoRun - own.usedNano, refused, cap: byCost })
   }
   if (costNanoDay !== null) {
     const refused = { dimension: 'costPerDay', limit: costNanoDay, used: usedNano } as const
     bounds.push({ left: costNanoDay - usedNano, refused, cap: byCost })
+  }
+  for (const { limitNano, usedNano, agentName } of above) {
+    const refused = { dimension: 'costPerRun', limit: limitNano, used: usedNano, of: agentName } as const
+    bounds.push({ left: limitNano - usedNano, refused, cap: byCost })
   }
   let cap = call.maxOutputTokens
   for (const { left, refused, cap: outputFor } of bounds) {
@@ -110,6 +169,11 @@ export function roomForCall(limits: Limits, today: Today, own: OwnUse, call: Cal
     if (cap < Math.min(LEAST_OUTPUT, call.maxOutputTokens)) return { refused }
   }
   return holdFor(call, cap, own.forecast)
+}
+
+function unheldAbove({ limitNano, agentName }: TreeLimit, unpriced: string | undefined): Refusal | undefined {
+  if (unpriced === undefined) return undefined
+  return { dimension: 'costPerRun', limit: limitNano, used: 0, unpriced, of: agentName }
 }
 
 /** The hold of a call that may answer with so many tokens. */
@@ -122,7 +186,7 @@ export function holdFor(call: Call, maxOutputTokens: number, forecast: Estimate)
 
 /** The longest answer whose call costs at most `left`; -1 when not even the question fits. */
 function outputThatFits({ costOf, tokensIn, maxOutputTokens }: Call, left: number): number {
-  // Where nobody knows a price, a limit that is reached is all that can be seen.
+  // Where nobody knows a price, a soft limit that is reached is all that can be seen.
   if (costOf === null) return left > 0 ? maxOutputTokens : -1
   if (costOf(tokensIn, maxOutputTokens) <= left) return maxOutputTokens
   if (costOf(tokensIn, 0) > left) return -1

@@ -14,6 +14,7 @@ export function toBudget(row: Omit<BudgetRow, 'createdMs'>, today: Today): Budge
     ...{ hardFail: row.hardFail, notifyAtPct: row.notifyAtPct, toolLimits: row.toolLimits },
     today: {
       ...{ runs: today.runs, tokens: today.tokens, costUsd: toUsd(today.costNano) },
+      ...{ uncertainTokens: today.uncertainTokens, uncertainCostUsd: toUsd(today.uncertainNano) },
       reserved: { tokens: today.heldTokens, costUsd: toUsd(today.heldNano) },
     },
     updatedAt: new Date(row.updatedMs).toISOString(),

@@ -10,21 +10,32 @@ const WORDS = {
 } as const
 
 /** As the wire counts it: dollars for money. */
-export function onWire({ dimension, limit, used }: Refusal): Refusal {
+export function onWire({ dimension, limit, used }: Refusal): Omit<Refusal, 'unpriced' | 'of'> {
   const money = dimension === 'costPerDay' || dimension === 'costPerRun'
   return { dimension, limit: money ? toUsd(limit) : limit, used: money ? toUsd(used) : used }
 }
 
-export function inWords(agentName: string, refusal: Refusal): string {
+export function inWords(caller: string, refusal: Refusal): string {
+  const agentName = refusal.of ?? caller
   const { dimension, limit, used } = onWire(refusal)
+  if (refusal.unpriced !== undefined) {
+    return `${agentName} has a hard limit of ${limit} ${WORDS[dimension]}, which cannot be held: ${noPrice(refusal.unpriced)}`
+  }
   return `the budget of ${agentName} is ${limit} ${WORDS[dimension]}, of which ${used} is used or held`
 }
 
+/** What is missing, and how it is given. */
+export function noPrice(model: string): string {
+  const price = `{"prices": {"${model}": {"inPerMTok": 1, "outPerMTok": 2}}}`
+  return `nobody says what ${model} costs. Give it a price in USD per million tokens with PUT /v1/settings/models (${price}), or limit its tokens (maxTokensPerDay)`
+}
+
+const UNHELD = / has a hard limit of (\S+) [^,]*\(max(\w+)\), which cannot be held: /
 const SAID = /is (\S+) [^,]*\(max(\w+)\), of which (\S+) is used or held$/
 
 /** What `inWords` said, for whoever has only the words: a run keeps its failure as a code and a sentence. */
 export function fromWords(text: string): Refusal | undefined {
-  const [, limit, name, used] = SAID.exec(text) ?? []
+  const [, limit, name, used = 0] = SAID.exec(text) ?? UNHELD.exec(text) ?? []
   const dimension = (Object.keys(WORDS) as Refusal['dimension'][]).find(one => WORDS[one].endsWith(`(max${name})`))
   return dimension && { dimension, limit: Number(limit), used: Number(used) }
 }

@@ -1,6 +1,6 @@
 import { Hono } from 'hono'
 import { ApiError } from '../../shared/http/api-error.ts'
-import { jsonBody } from '../../shared/http/validate.ts'
+import { jsonBody, sameRecord } from '../../shared/http/validate.ts'
 import { toUsd } from '../../shared/money/money.ts'
 import { type Budget, type BudgetSaved, budgetPut } from '../../shared/wire/runtime/budget.ts'
 import { pageQuery } from '../../shared/wire/runtime/conventions.ts'
@@ -17,7 +17,7 @@ import type { BudgetRow } from './store.ts'
 import { usage } from './usage.ts'
 
 /** Budgets, what was used, and what a run would use (contract §12). */
-export function budgetsRoute({ db, store, ledger, agents, dayOf, now, maxBodyBytes }: BudgetsDeps) {
+export function budgetsRoute({ db, store, ledger, prices, agents, dayOf, now, maxBodyBytes }: BudgetsDeps) {
   const today = () => dayOf(now().getTime())
 
   async function agentOf(tenantId: string, name: string) {
@@ -39,7 +39,14 @@ export function budgetsRoute({ db, store, ledger, agents, dayOf, now, maxBodyByt
     .put('/v1/agents/:name/budget', jsonBody(budgetPut, maxBodyBytes), async c => {
       const { tenantId } = c.get('principal')
       const { id: agentId, name: agentName } = await agentOf(tenantId, c.req.param('name'))
-      const row = { agentId, tenantId, agentName, ...toLimits(c.req.valid('json')), updatedMs: now().getTime() }
+      const given = c.req.valid('json')
+      await sameRecord(given, async () => {
+        const known = await store.get(agentId)
+        return known ? withToday(known) : { agentName }
+      })
+      const limits = toLimits(given)
+      await prices.ofBudget(tenantId, agentName, limits)
+      const row = { agentId, tenantId, agentName, ...limits, updatedMs: now().getTime() }
       await store.put(row)
       return c.json({ ...(await withToday(row)), status: 'saved' } satisfies BudgetSaved)
     })
@@ -77,7 +84,8 @@ export function budgetsRoute({ db, store, ledger, agents, dayOf, now, maxBodyByt
       const { made, refusal } = await ledger.look({ ...version, tenantId, input: canonicalBody(input) })
       return c.json({
         ...{ estimatedTokensIn: made.tokensIn, estimatedTokensOut: made.tokensOut },
-        ...{ estimatedCostUsd: toUsd(made.costNano), confidence: made.confidence },
+        ...{ estimatedCostUsd: made.costNano === null ? null : toUsd(made.costNano), confidence: made.confidence },
+        ...(made.unpriced !== undefined && { unpriced: true }),
         ...{ wouldExceedBudget: refusal !== undefined, agentName, model: made.model },
         ...{ basis: made.basis, sampleSize: made.sampleSize },
         ...(made.p90Nano !== undefined && { p90CostUsd: toUsd(made.p90Nano) }),

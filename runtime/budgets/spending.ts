@@ -44,9 +44,7 @@ export function spending({
   return {
     kept({ agentId }, entries) {
       if (waiting.has(agentId)) return
-      const spent = entries.some(
-        ({ kind, meta }) => kind === 'step_completed' && (meta.tokensIn ?? 0) + (meta.tokensOut ?? 0) > 0,
-      )
+      const spent = entries.some(({ meta }) => (meta.tokensIn ?? 0) + (meta.tokensOut ?? 0) > 0)
       if (spent)
         waiting.set(
           agentId,

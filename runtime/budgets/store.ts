@@ -1,9 +1,12 @@
 import type { InStatement, Row } from '@libsql/client/web'
+import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { isUnmet } from '../../shared/sql/unmet.ts'
 import { type PageOf, pageSql } from '../paging/page.ts'
 import type { PastRun } from './forecast.ts'
 import type { Estimate, Hold, Limits, OwnUse, Today } from './limits.ts'
+import { type LostCall, lost, uncertain } from './lost-calls.ts'
+import { toTreeLimit, treeCheck, treeLimits, treeUse } from './tree.ts'
 
 export interface BudgetRow extends Limits {
   agentId: string
@@ -31,6 +34,8 @@ export interface ToolUse extends OfRun {
 export interface CallPlace extends OfRun {
   stepId: string
   attempt: number
+  /** Under which a node asked for it. */
+  requestId?: string
 }
 
 const TODAY = `select
@@ -38,7 +43,9 @@ const TODAY = `select
   (select coalesce(sum(tokens_in + tokens_out + uncertain_tokens), 0) from usage_days where agent_id = ?1 and day = ?2) as tokens,
   (select coalesce(sum(cost_nano + uncertain_nano), 0) from usage_days where agent_id = ?1 and day = ?2) as cost_nano,
   (select coalesce(sum(tokens), 0) from reservations where agent_id = ?1) as held_tokens,
-  (select coalesce(sum(cost_nano), 0) from reservations where agent_id = ?1) as held_nano`
+  (select coalesce(sum(cost_nano), 0) from reservations where agent_id = ?1) as held_nano,
+  (select coalesce(sum(uncertain_tokens), 0) from usage_days where agent_id = ?1 and day = ?2) as uncertain_tokens,
+  (select coalesce(sum(uncertain_nano), 0) from usage_days where agent_id = ?1 and day = ?2) as uncertain_nano`
 
 /** Last of a transaction: fails it, by a null where none may be, when a hard limit does not hold any more. */
 const CHECK = `insert into reservations (run_id, step_id, agent_id, tokens, cost_nano)
@@ -108,29 +115,36 @@ export function budgetStore(db: Db) {
     },
 
     /** Everything that a decision about a call needs, in one read. */
-    async beforeCall({ runId, agentId, day, stepId }: CallPlace) {
-      const [budgets, today, run, held] = await db.read([
+    async beforeCall({ runId, agentId, day, stepId }: CallPlace, hasAbove: boolean) {
+      const [budgets, today, tree, held, limits] = await db.read([
         { sql: 'select * from budgets where agent_id = ?', args: [agentId] },
         { sql: TODAY, args: [agentId, day] },
-        { sql: 'select cost_nano from runs where id = ?', args: [runId] },
+        treeUse(runId, stepId),
         { sql: 'select * from reservations where run_id = ?', args: [runId] },
+        ...(hasAbove ? [treeLimits(runId, stepId)] : []),
       ])
       const row = budgets?.rows[0]
-      if (row === undefined) return undefined
+      const above = (limits?.rows ?? []).map(toTreeLimit).filter(limit => limit.runId !== runId)
+      if (row === undefined && above.length === 0) return undefined
       const forecast = { tokens: 0, costNano: 0 }
-      const calls = { tokens: 0, costNano: 0 }
       let before: (Estimate & { attempt: number; moved: Estimate }) | undefined
       for (const one of held?.rows ?? []) {
         const size = { tokens: Number(one.tokens), costNano: Number(one.cost_nano) }
         if (one.step_id === FORECAST) add(forecast, size)
-        else if (one.step_id !== stepId) add(calls, size)
-        else {
+        else if (one.step_id === stepId) {
           const moved = { tokens: Number(one.moved_tokens), costNano: Number(one.moved_nano) }
           before = { ...size, attempt: Number(one.attempt), moved }
         }
       }
-      const own: OwnUse = { spentNano: Number(run?.rows[0]?.cost_nano ?? 0), forecast, calls }
-      return { budget: toBudget(row), today: toToday(today!.rows[0]!), own, before }
+      const [spent, open] = [tree?.rows[0]?.[0], tree?.rows[0]?.[1]]
+      const own: OwnUse = { usedNano: Number(spent) + Number(open), forecast }
+      return { budget: row && toBudget(row), today: toToday(today!.rows[0]!), own, above, before }
+    },
+
+    /** Whether a run above this one has a limit that its calls count against. */
+    async hasLimitAbove(runId: string): Promise<boolean> {
+      const { rows } = await db.execute(treeLimits(runId, ''))
+      return rows.some(row => toTreeLimit(row).runId !== runId)
     },
 
     /** For the transaction that makes a run: what it is likely to use is held, and the limits are looked at once more. */
@@ -147,8 +161,9 @@ export function budgetStore(db: Db) {
     },
 
     /** Holds the worst case of a call; of an earlier hold for the same step, what it took from the forecast goes back first. */
-    async hold(place: CallPlace, { tokens, costNano, moved }: Hold): Promise<void> {
-      const { runId, agentId, stepId, attempt, day } = place
+    async hold(place: CallPlace, hold: Hold, inTree: boolean): Promise<void> {
+      const { tokens, costNano, moved, maxOutputTokens } = hold
+      const { runId, agentId, stepId, attempt, day, requestId = null } = place
       await db.write([
         ...giveBack(runId, stepId, { tokens: 0, costNano: 0 }),
         {
@@ -157,32 +172,37 @@ export function budgetStore(db: Db) {
           args: [moved.tokens, moved.costNano, runId],
         },
         {
-          sql: `insert into reservations (run_id, step_id, agent_id, attempt, tokens, cost_nano, moved_tokens, moved_nano)
-            values (?, ?, ?, ?, ?, ?, ?, ?)`,
-          args: [runId, stepId, agentId, attempt, tokens, costNano, moved.tokens, moved.costNano],
+          sql: `insert into reservations (run_id, step_id, agent_id, attempt, tokens, cost_nano, moved_tokens, moved_nano,
+              request_id, output_tokens) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+          args: [
+            ...[runId, stepId, agentId, attempt, tokens, costNano, moved.tokens, moved.costNano],
+            ...[requestId, maxOutputTokens],
+          ],
         },
         { sql: CHECK, args: [agentId, day] },
+        ...(inTree ? [treeCheck(runId)] : []),
       ])
     },
 
-    /** A call that was interrupted may have been billed: its hold is spent, as far as the limits are concerned. */
-    async uncertain({ runId, agentId, day, stepId }: CallPlace, held: Estimate): Promise<void> {
-      await db.write([
-        {
-          sql: `insert into usage_days (agent_id, day, model, tenant_id, agent_name, uncertain_tokens, uncertain_nano)
-            select agent_id, ?2, '', tenant_id, agent_name, ?3, ?4 from runs where id = ?1
-              and exists (select 1 from reservations where run_id = ?1 and step_id = ?5)
-            on conflict (agent_id, day, model) do update set
-              uncertain_tokens = uncertain_tokens + excluded.uncertain_tokens,
-              uncertain_nano = uncertain_nano + excluded.uncertain_nano`,
-          args: [runId, day, held.tokens, held.costNano, stepId],
-        },
-        {
-          sql: 'delete from reservations where run_id = ? and step_id = ? and agent_id = ?',
-          args: [runId, stepId, agentId],
-        },
-      ])
+    /** The answer that was granted under a request which is still open. */
+    async granted({ runId, stepId, requestId }: CallPlace & { requestId: string }): Promise<number | undefined> {
+      const sql = 'select output_tokens from reservations where run_id = ? and step_id = ? and request_id = ?'
+      const { rows } = await db.execute({ sql, args: [runId, stepId, requestId] })
+      return rows[0] && Number(rows[0][0])
     },
+
+    /** A call that was interrupted may have been billed: its hold is spent, as far as the limits are concerned. */
+    async uncertain({ runId, day, stepId }: CallPlace, model: string): Promise<void> {
+      await db.write(lost({ runId, day, stepId, model }))
+    },
+
+    /** The same where nothing was held, because there is no budget: at the most that the call may have cost. */
+    async uncertainBy({ runId, day }: CallPlace, model: string, most: Estimate): Promise<void> {
+      await db.write(uncertain({ runId, day, model }, most))
+    },
+
+    /** For the transaction that ends a run in the middle of such a call. */
+    lost: (call: LostCall & { epoch: number }): InStatement[] => lost(call),
 
     /** For the transaction that records a result: the hold ends, and the forecast gets back what was not used. */
     settlement: (runId: string, epoch: number, stepId: string, used: Estimate): InStatement[] =>
@@ -273,7 +293,7 @@ function toBudget(row: Row): BudgetRow {
     ...{ costNanoDay: orNull(row.cost_nano_day), costNanoRun: orNull(row.cost_nano_run) },
     ...{ tokensDay: orNull(row.tokens_day), runsDay: orNull(row.runs_day), hardFail: Number(row.hard_fail) === 1 },
     notifyAtPct: Number(row.notify_pct),
-    toolLimits: JSON.parse(String(row.tool_limits)) as Record<string, number>,
+    toolLimits: readJson(String(row.tool_limits)) as Record<string, number>,
     updatedMs: Number(row.updated_ms),
     createdMs: Number(row.created_ms),
   }
@@ -283,5 +303,6 @@ function toToday(row: Row): Today {
   return {
     ...{ runs: Number(row.runs), tokens: Number(row.tokens), costNano: Number(row.cost_nano) },
     ...{ heldTokens: Number(row.held_tokens), heldNano: Number(row.held_nano) },
+    ...{ uncertainTokens: Number(row.uncertain_tokens), uncertainNano: Number(row.uncertain_nano) },
   }
 }

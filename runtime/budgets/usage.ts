@@ -23,7 +23,8 @@ export async function usage(db: Db, { tenantId, from, to, agentName, groupBy }: 
   const runs = groupBy === 'model' ? 'sum(ended)' : 'sum(runs)'
   const args: InValue[] = [tenantId, from, to, ...(agentName === undefined ? [] : [storableText(agentName)])]
   const { rows } = await db.execute({
-    sql: `select ${column}, ${runs}, sum(tokens_in), sum(tokens_out), sum(cost_nano) from usage_days
+    sql: `select ${column}, ${runs}, sum(tokens_in), sum(tokens_out), sum(cost_nano),
+      sum(uncertain_tokens), sum(uncertain_nano), sum(unpriced_calls) from usage_days
       where tenant_id = ? and day between ? and ? ${agentName === undefined ? '' : 'and agent_name = ?'}
       ${groupBy === 'model' ? "and model <> ''" : ''} group by ${column} order by ${column}`,
     args,
@@ -31,5 +32,7 @@ export async function usage(db: Db, { tenantId, from, to, agentName, groupBy }: 
   return rows.map(row => ({
     [MEMBERS[groupBy]]: String(row[0]),
     ...{ runs: Number(row[1]), tokensIn: Number(row[2]), tokensOut: Number(row[3]), costUsd: toUsd(Number(row[4])) },
+    ...{ uncertainTokens: Number(row[5]), uncertainCostUsd: toUsd(Number(row[6])) },
+    unpricedCalls: Number(row[7]),
   }))
 }

@@ -6,9 +6,13 @@ const PER_MESSAGE = 8
 /** Prose and code have about four bytes to a token, tables and other scripts fewer; what is held must not be too little. */
 const BYTES_PER_TOKEN = 3
 
+/** What goes with a schema: the tool that the answer is given by, and what a provider says to the model about it. */
+const ANSWER_FORM_BYTES = 2048
+
 /** The most tokens that a request is likely to be counted as. Nobody but the provider knows the number. */
-export function mostTokensIn({ system, messages, tools }: ModelRequest): number {
+export function mostTokensIn({ system, messages, tools, outputSchema }: ModelRequest): number {
   let bytes = utf8Bytes(system)
+  if (outputSchema !== undefined) bytes += ANSWER_FORM_BYTES + utf8Bytes(JSON.stringify(outputSchema))
   let pieces = 1 + messages.length + tools.length
   for (const message of messages) {
     if (message.role === 'tool') {

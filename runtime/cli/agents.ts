@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { Command, Option, UsageError } from 'clipanion'
+import { readJson } from '../../shared/json/read-json.ts'
 import type { AgentCreated, AgentItem } from '../../shared/wire/runtime/agent.ts'
 import { ClientError, type ServiceClient } from './service-client.ts'
 import { ServiceCommand, WHERE } from './service-command.ts'
@@ -93,7 +94,7 @@ async function parse(file: string, text: string): Promise<unknown[]> {
       return documents.map(document => document.toJS() as unknown)
     }
     case 'json':
-      return [JSON.parse(text)]
+      return [readJson(text)]
     default:
       throw new Error('expected a file that ends in .toml, .yaml, .yml or .json')
   }

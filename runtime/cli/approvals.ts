@@ -1,4 +1,5 @@
 import { Command, Option, UsageError } from 'clipanion'
+import { readJson } from '../../shared/json/read-json.ts'
 import type { Approval } from '../../shared/wire/runtime/approval.ts'
 import type { ServiceClient } from './service-client.ts'
 import { ServiceCommand, WHERE } from './service-command.ts'
@@ -74,7 +75,7 @@ export class ApprovalsApproveCommand extends DecideCommand {
     return {
       ...super.decision(),
       ...(resolution !== undefined && { resolution }),
-      ...(output !== undefined && { output: readJson(output) }),
+      ...(output !== undefined && { output: givenOutput(output) }),
     }
   }
 }
@@ -91,9 +92,9 @@ export class ApprovalsRejectCommand extends DecideCommand {
   protected readonly verb = 'reject'
 }
 
-function readJson(text: string): unknown {
+function givenOutput(text: string): unknown {
   try {
-    return JSON.parse(text) as unknown
+    return readJson(text)
   } catch {
     throw new UsageError(`--output: expected JSON; a text stands in quotes of its own, as in '"yes"'`)
   }

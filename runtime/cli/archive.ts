@@ -1,8 +1,10 @@
 import { createReadStream } from 'node:fs'
-import { type FileHandle, mkdir, open, rename, rm, writeFile } from 'node:fs/promises'
+import { type FileHandle, open, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { Command, Option, UsageError } from 'clipanion'
+import { makeFolder } from '../../shared/host/make-folder.ts'
+import { readJson } from '../../shared/json/read-json.ts'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Receipt, ReceiptKeys } from '../../shared/wire/runtime/receipt.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
@@ -46,7 +48,7 @@ export class ArchiveCommand extends ServiceCommand {
   protected async act(client: ServiceClient): Promise<number> {
     if (!/^\d{1,6}$/.test(this.days)) throw new UsageError('--days: expected a whole number of days, such as 90')
     const before = Date.now() - Number(this.days) * DAY_MS
-    await mkdir(this.to, { recursive: true })
+    await makeFolder(this.to)
     const keys = join(this.to, 'keys.json')
     await writeFile(
       keys,
@@ -143,7 +145,7 @@ export class ArchiveVerifyCommand extends Command {
 
 function readLine(text: string, number: number): Archived {
   try {
-    return JSON.parse(text) as Archived
+    return readJson(text) as Archived
   } catch (cause) {
     throw new Unusable(`line ${number} is not JSON: the file was cut or changed`, { cause })
   }

@@ -46,6 +46,8 @@ it('a backup of a running service, restored elsewhere, has every run with a rece
     1,
     expect.stringMatching(/its master key is not part of a backup; put it at/),
   ])
+  // What was half restored is not left behind.
+  expect(await readdir(data)).toEqual([])
   await copyFile(join(room.folder, 'lost', 'master.key'), join(data, 'master.key'))
   const restored = await room.run(RestoreCommand, 'restore', file)
   const [, held, all] = /restored; (\d+) of (\d+) receipts hold/.exec(restored.out) ?? []

@@ -1,5 +1,7 @@
+import { Transform } from 'node:stream'
 import { Builtins, Cli } from 'clipanion'
 import { CompletionCommand } from '../../shared/cli/completion-command.ts'
+import { groupHelp, withoutPlaces } from '../../shared/cli/group-help.ts'
 import { VERSION } from '../../shared/version.ts'
 import { AgentsApplyCommand, AgentsListCommand } from './agents.ts'
 import { ApprovalsApproveCommand, ApprovalsListCommand, ApprovalsRejectCommand } from './approvals.ts'
@@ -50,4 +52,11 @@ for (const command of [
 ]) {
   cli.register(command)
 }
-process.exitCode = await cli.run(process.argv.slice(2))
+const argv = process.argv.slice(2)
+const help = groupHelp('runtime', argv, cli.definitions())
+if (help !== undefined) process.stdout.write(help)
+else if (argv.some(one => one === '--help' || one === '-h')) {
+  const stdout = new Transform({ transform: (chunk, _encoding, done) => done(null, withoutPlaces(String(chunk))) })
+  stdout.pipe(process.stdout)
+  process.exitCode = await cli.run(argv, { stdout })
+} else process.exitCode = await cli.run(argv)

@@ -1,6 +1,7 @@
-import { mkdir, rename, stat, writeFile } from 'node:fs/promises'
+import { rename, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Command, Option, UsageError } from 'clipanion'
+import { makeFolder } from '../../shared/host/make-folder.ts'
 import type { ReceiptKeys } from '../../shared/wire/runtime/receipt.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import type { ServiceClient } from './service-client.ts'
@@ -36,7 +37,7 @@ export class ExportCommand extends ServiceCommand {
 
   protected async act(client: ServiceClient): Promise<number> {
     if (this.all === this.ids.length > 0) throw new UsageError('say which runs: their ids, or --all')
-    await mkdir(this.to, { recursive: true })
+    await makeFolder(this.to)
     await this.write('keys.json', await client.call<ReceiptKeys>('GET', '/.well-known/platform-receipts'))
     let [written, open] = [0, 0]
     const one = async (run: Run) => {

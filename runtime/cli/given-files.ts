@@ -1,13 +1,14 @@
 import { readFile } from 'node:fs/promises'
 import type { z } from 'zod'
+import { readJson } from '../../shared/json/read-json.ts'
 
 /** What was given cannot be read as what it should be; told in one line. */
 export class Unusable extends Error {}
 
-export async function readJson<S extends z.ZodType>(path: string, what: string, schema: S): Promise<z.output<S>> {
+export async function readGiven<S extends z.ZodType>(path: string, what: string, schema: S): Promise<z.output<S>> {
   let given: unknown
   try {
-    given = JSON.parse(await readFile(path, 'utf8'))
+    given = readJson(await readFile(path, 'utf8'))
   } catch (cause) {
     const why = cause instanceof SyntaxError ? 'it is not JSON' : 'it cannot be read'
     throw new Unusable(`${path} is not ${what}: ${why}`, { cause })
@@ -31,7 +32,7 @@ export async function fingerprintOf(given: string, keyId: unknown): Promise<stri
   }
   if (/^[A-Za-z0-9+/]{43}=$/.test(given)) return raw(given)
   const { receiptKeys } = await import('../../shared/wire/runtime/receipt.ts')
-  const { keys } = await readJson(given, 'a copy of /.well-known/platform-receipts', receiptKeys)
+  const { keys } = await readGiven(given, 'a copy of /.well-known/platform-receipts', receiptKeys)
   const named = keys.find(key => key.keyId === keyId)
   if (!named) throw new Unusable(`${given} does not list the key that the receipt names`)
   if (named.status === 'revoked') throw new Unusable(`${given} says that the key ${named.keyId} was revoked`)

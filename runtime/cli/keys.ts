@@ -110,7 +110,8 @@ export class KeysRotateMasterCommand extends Command {
   static override usage = Command.Usage({
     description: 'Put a new master key in the place of the one that everything is sealed under.',
     details: `
-      Stop every service of the store first: one that runs knows only the old key. Works on the store of PLATFORM_DATABASE_URL
+      Stop every service of the store first: one that runs knows only the old key, so the rotation is refused while one holds its lease. A
+      lease ends when its service stops, at once where its process is seen to be dead, and else after PLATFORM_LEASE_TTL. Works on the store of PLATFORM_DATABASE_URL
       or PLATFORM_DATA_DIR (./data), which changes in one transaction; a rotation that was interrupted is completed by running it again.
 
       Without --to the new key is made in the data folder and takes the place of master.key; the old one stays beside it under its

@@ -8,7 +8,7 @@ export class ServeCommand extends Command {
     description: 'Run the agent runtime until SIGTERM or SIGINT.',
     details: `
       Listens on PLATFORM_BIND (localhost:8080) and keeps its data in PLATFORM_DATA_DIR (./data).
-      On SIGTERM or SIGINT it stops accepting, lets open requests finish for PLATFORM_DRAIN_TIMEOUT (30s) and exits 0;
+      On SIGTERM or SIGINT it refuses new work with 503, lets open steps and requests finish for PLATFORM_DRAIN_TIMEOUT (30s) and exits 0;
       a second signal exits at once.
     `,
     examples: [

@@ -1,4 +1,5 @@
 import { sseReader } from '../../shared/http/sse-read.ts'
+import { readJson } from '../../shared/json/read-json.ts'
 
 /** The service refused, or is not there; the message is for the person at the terminal. */
 export class ClientError extends Error {}
@@ -52,7 +53,7 @@ export function serviceClient({ url, key, fetch: ask = fetch }: ClientOptions): 
     async call<T>(method: string, path: string, body?: unknown): Promise<T> {
       const answer = await reach(path, { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) })
       const text = await answer.text()
-      return (text === '' ? undefined : JSON.parse(text)) as T
+      return (text === '' ? undefined : readJson(text)) as T
     },
 
     async *list<T>(path: string) {
@@ -77,7 +78,7 @@ export function serviceClient({ url, key, fetch: ask = fetch }: ClientOptions): 
         for (const { event, data, raw } of reader.push(chunk)) {
           if (event === undefined || data === undefined) continue
           const id = /^id: ?(\S+)$/m.exec(new TextDecoder().decode(raw))?.[1]
-          yield { event, id, data: JSON.parse(data) as unknown }
+          yield { event, id, data: readJson(data) as unknown }
         }
       }
     },
@@ -86,7 +87,7 @@ export function serviceClient({ url, key, fetch: ask = fetch }: ClientOptions): 
 
 function refusal(status: number, text: string): string {
   try {
-    const { error } = JSON.parse(text) as { error?: unknown }
+    const { error } = readJson(text) as { error?: unknown }
     if (typeof error === 'string') return error
   } catch {
     // Something else than the runtime answered.

@@ -1,5 +1,6 @@
 import { Command, Option, UsageError } from 'clipanion'
 import { isKnownFault } from '../../shared/host/known-fault.ts'
+import { readJson } from '../../shared/json/read-json.ts'
 import { ClientError, type ServiceClient, serviceClient } from './service-client.ts'
 
 const DEFAULT_URL = 'http://127.0.0.1:8080'
@@ -39,7 +40,7 @@ export abstract class ServiceCommand extends Command {
   protected readObject(name: string, text: string): Record<string, unknown> {
     let value: unknown
     try {
-      value = JSON.parse(text)
+      value = readJson(text)
     } catch {
       throw new UsageError(`${name}: expected JSON such as '{"prompt":"hello"}'`)
     }

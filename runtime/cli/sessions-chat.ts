@@ -71,9 +71,12 @@ export class SessionsChatCommand extends Command {
 async function talk(client: SessionClient, id: string, line: string, hearing: Hearing, stderr: Writable) {
   const turn = hearing.begin()
   try {
-    const { status, text } = await client.send(id, line)
+    const { status, text, finish } = await client.send(id, line)
     if (status === 'waiting') stderr.write('\n(waiting for a human: see GET /v1/approvals)\n')
     await (status === 'completed' ? hearing.complete(text) : turn.over)
+    if (finish === 'truncated')
+      stderr.write('(the answer was cut off: raise limits.maxOutputTokens, or ask for less)\n')
+    if (finish === 'refused') stderr.write('(the model refused to answer)\n')
   } catch (error) {
     if (!(error instanceof ClientError)) throw error
     turn.end()

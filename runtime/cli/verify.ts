@@ -1,6 +1,6 @@
 import { Command, Option, UsageError } from 'clipanion'
 import type { OfflineResult } from '../receipts/verify-offline.ts'
-import { fingerprintOf, readJson, Unusable } from './given-files.ts'
+import { fingerprintOf, readGiven, Unusable } from './given-files.ts'
 
 /** `runtime verify`: needs no server, no store and no network. Exit code 0 valid, 1 invalid, 2 unusable. */
 export class VerifyCommand extends Command {
@@ -46,9 +46,9 @@ Exit code 0: valid; 1: not valid; 2: the files cannot be used.`,
     const { claimedJournal } = await import('../../shared/wire/runtime/journal.ts')
     const { verifyOffline } = await import('../receipts/verify-offline.ts')
     const { nativeSha256 } = await import('../../shared/host/native-sha256.ts')
-    const receipt = await readJson(this.receipt, 'a receipt', claimedReceipt)
+    const receipt = await readGiven(this.receipt, 'a receipt', claimedReceipt)
     const path = this.journal ?? this.journalFile
-    const journal = path === undefined ? undefined : await readJson(path, 'an exported journal', claimedJournal)
+    const journal = path === undefined ? undefined : await readGiven(path, 'an exported journal', claimedJournal)
     const fingerprint = this.fingerprint ?? (await fingerprintOf(this.key ?? '', receipt.payload.keyId))
     if (!/^[0-9a-f]{64}$/i.test(fingerprint)) throw new Unusable('a fingerprint has 64 hex digits')
     return verifyOffline({ receipt, journal, fingerprint }, nativeSha256)

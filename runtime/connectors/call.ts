@@ -2,6 +2,7 @@ import { retryAfterMs } from '../../shared/dialects/retry-after.ts'
 import { readAtMost } from '../../shared/http/outbound/bounded-body.ts'
 import { denialIn } from '../../shared/http/outbound/outbound-denied.ts'
 import type { Outside, OutsideInit } from '../../shared/http/outbound/outside.ts'
+import { readJson } from '../../shared/json/read-json.ts'
 import { backoffDelay } from '../../shared/time/backoff.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { Action, Connector, Credential, VendorAnswer, VendorRequest } from './definition.ts'
@@ -227,7 +228,7 @@ function encoded({ headers, json, form }: VendorRequest): { headers: Record<stri
 function parse(text: string): { value: unknown } | { broken: true } {
   if (text.trim() === '') return { value: {} }
   try {
-    return { value: JSON.parse(text) as unknown }
+    return { value: readJson(text) as unknown }
   } catch {
     return { broken: true }
   }

@@ -3,6 +3,8 @@ import { nodeOutside } from '../../shared/host/node-outside.ts'
 import { readAllowEntry } from '../../shared/http/outbound/allow-list.ts'
 import { outboundRule } from '../../shared/http/outbound/outbound-rule.ts'
 import { connectorActions, connectorIds } from '../../shared/wire/runtime/catalog.ts'
+import { schemaProblem } from '../json-schema/schema-check.ts'
+import { schemaOf } from './arguments.ts'
 import { catalogue } from './catalogue.ts'
 import { fixtures } from './testing/fixtures.ts'
 import { type ScriptedVendor, scriptedVendor } from './testing/scripted-vendor.ts'
@@ -27,6 +29,14 @@ it('has every connector and action that the wire knows, with the same that only 
   )
   expect(found).toEqual(connectorActions)
   for (const id of connectorIds) expect(Object.keys(fixtures[id].actions)).toEqual(Object.keys(catalogue[id].actions))
+})
+
+it('has arguments that can be held against their schema', () => {
+  for (const id of connectorIds) {
+    for (const [name, action] of Object.entries(catalogue[id].actions)) {
+      expect([id, name, schemaProblem(schemaOf(action))]).toEqual([id, name, undefined])
+    }
+  }
 })
 
 for (const id of connectorIds) {

@@ -1,4 +1,5 @@
 import type { Row } from '@libsql/client/web'
+import { readJson } from '../../shared/json/read-json.ts'
 import { type AnyConnectorId, isAnyConnector } from '../../shared/wire/runtime/catalog.ts'
 import type { Connector as OnWire } from '../../shared/wire/runtime/connector.ts'
 import type { SealedColumn } from '../vault/rotate.ts'
@@ -54,12 +55,12 @@ export function toInstall(row: Row): Install | undefined {
   if (!isAnyConnector(connectorId)) return undefined
   return {
     ...{ tenantId: String(row.tenant_id), connectorId, id: String(row.id), sealed: String(row.sealed) },
-    displayName: JSON.parse(String(row.display_name)) as string,
+    displayName: readJson(String(row.display_name)) as string,
     method: String(row.auth_method) as AuthMethod,
     status: String(row.status) as Install['status'],
-    missing: JSON.parse(String(row.missing)) as string[],
-    config: JSON.parse(String(row.config)) as Record<string, string>,
-    baseUrl: row.base_url === null ? undefined : (JSON.parse(String(row.base_url)) as string),
+    missing: readJson(String(row.missing)) as string[],
+    config: readJson(String(row.config)) as Record<string, string>,
+    baseUrl: row.base_url === null ? undefined : (readJson(String(row.base_url)) as string),
     expiresMs: row.expires_ms === null ? undefined : Number(row.expires_ms),
     revision: Number(row.revision),
     tested: row.tested_ms === null ? undefined : { atMs: Number(row.tested_ms), success: Number(row.tested_ok) === 1 },

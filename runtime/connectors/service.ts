@@ -1,6 +1,7 @@
 import type { InStatement } from '@libsql/client/web'
 import { ApiError } from '../../shared/http/api-error.ts'
 import type { Outside } from '../../shared/http/outbound/outside.ts'
+import { readJson } from '../../shared/json/read-json.ts'
 import type { Log } from '../../shared/log/log.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { type ConnectorId, connectorIds, isCustom } from '../../shared/wire/runtime/catalog.ts'
@@ -76,7 +77,7 @@ export function connectorService(deps: ConnectorServiceDeps) {
   async function credentialOf(install: Install): Promise<Credential> {
     const vault = await sealing()
     if (!vault) throw new Error('this service was started without the master key that its secrets are sealed with')
-    const secrets = JSON.parse(await vault.open(install.sealed, placeOf(install))) as Record<string, string>
+    const secrets = readJson(await vault.open(install.sealed, placeOf(install))) as Record<string, string>
     for (const secret of Object.values(secrets)) conceal(secret)
     const { method, config, expiresMs } = install
     return { method, values: { ...config, ...secrets }, ...(expiresMs !== undefined && { expiresMs }) }

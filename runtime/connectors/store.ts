@@ -1,4 +1,5 @@
 import type { InStatement } from '@libsql/client/web'
+import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { CustomId } from '../../shared/wire/runtime/catalog.ts'
 import { type PageOf, pageSql } from '../paging/page.ts'
@@ -67,7 +68,7 @@ on conflict (tenant_id, connector_id) do update set api = excluded.api`,
     async api(tenantId: string, connectorId: string): Promise<CompiledApi | undefined> {
       const sql = 'select api from connector_apis where tenant_id = ? and connector_id = ?'
       const [row] = (await db.execute({ sql, args: [tenantId, connectorId] })).rows
-      return row && (JSON.parse(String(row.api)) as CompiledApi)
+      return row && (readJson(String(row.api)) as CompiledApi)
     },
 
     /** Those of a tenant that are its own, by name. */

@@ -138,8 +138,10 @@ function listen()       {
     text.append(delta)
     text.scrollIntoView({ block: 'nearest' })
   })
-  on                                                              ('message_completed', ({ turnId, text, usage }) => {
-    answerOf(turnId).replaceChildren(text, el('small', {}, usd(usage.costUsd)))
+  on                                                                               ('message_completed', end => {
+    const { turnId, text, usage, finish } = end
+    const cut = finish === 'truncated' ? ', cut off' : finish === 'refused' ? ', refused' : ''
+    answerOf(turnId).replaceChildren(text, el('small', {}, \`\${usd(usage.costUsd)}\${cut}\`))
     void done()
   })
   on                                                 ('message_error', ({ turnId, error, code }) => {
@@ -1138,7 +1140,7 @@ async function show(agentName        )                {
     const found = await send          ('POST', 'ui/api/v1/runs/forecast', { agentName, input: {} })
     const basis =
       found.sampleSize === 0 ? 'from the manifest alone' : \`from \${count(found.sampleSize)} runs of this version\`
-    const words = \`About \${usd(found.estimatedCostUsd)} with \${found.model}: \${count(found.estimatedTokensIn)} tokens in, \${count(found.estimatedTokensOut)} out, \${basis} (confidence \${percent(found.confidence)}).\`
+    const words = \`\${found.estimatedCostUsd === null ? 'Of unknown cost' : \`About \${usd(found.estimatedCostUsd)}\`} with \${found.model}: \${count(found.estimatedTokensIn)} tokens in, \${count(found.estimatedTokensOut)} out, \${basis} (confidence \${percent(found.confidence)}).\`
     const blocked =
       found.wouldExceedBudget &&
       el('strong', { class: 'bad' }, \` \${found.blockReason ?? 'The budget would not allow it.'}\`)
@@ -2307,6 +2309,10 @@ export function timelineOf(events                         , replayed            
     }
     if (known === undefined) continue
     known.attempt = attempt
+    // Attempts that came to nothing were paid for as well.
+    known.tokensIn += meta.tokensIn ?? 0
+    known.tokensOut += meta.tokensOut ?? 0
+    known.costUsd = Math.round((known.costUsd + (meta.costUsd ?? 0)) * 1e9) / 1e9
     switch (kind) {
       case 'step_completed':
         begunAnew(known)
@@ -2315,9 +2321,6 @@ export function timelineOf(events                         , replayed            
         // It came right in the end: what went wrong on the way is in its bars.
         delete known.error
         known.output = payload.output
-        known.tokensIn = meta.tokensIn ?? 0
-        known.tokensOut = meta.tokensOut ?? 0
-        known.costUsd = meta.costUsd ?? 0
         if (meta.model !== undefined) known.model = meta.model
         break
       case 'step_failed':

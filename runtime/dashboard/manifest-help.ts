@@ -30,7 +30,7 @@ const WORDS: Readonly<Record<string, string>> = {
   connectors: 'a connector, or one action of it: slack or slack.post_message',
   mcpServers: 'MCP servers and which of their tools are visible',
   subAgents: 'agents that this one may call',
-  outputSchema: 'JSON Schema that the final text must satisfy',
+  outputSchema: 'JSON Schema that the final answer must satisfy; the model is held to it as far as its provider can',
   outputRepairs: 'extra turns to make the output fit',
   retry: 'what happens after a transient failure',
   confidence: 'diverts steps to people when the agent is not sure',

@@ -2,6 +2,7 @@ import { type Context, Hono } from 'hono'
 import { getCookie, setCookie } from 'hono/cookie'
 import { html } from 'hono/html'
 import { ApiError } from '../../shared/http/api-error.ts'
+import { readBody } from '../../shared/http/body-limit.ts'
 import { sseResponse } from '../../shared/http/sse-write.ts'
 import { jsonBody } from '../../shared/http/validate.ts'
 import { equalSecrets } from '../../shared/sign/equal.ts'
@@ -41,6 +42,7 @@ const TYPES: Readonly<Record<string, string>> = {
 
 /** Before a login: holds what the form of the login page must carry. */
 const FORM_COOKIE = 'wb_form'
+const MOST_FORM_BYTES = 16_384
 
 /** The pages of the dashboard, what they load, and the forms that work without a script. */
 export function pagesRoute({
@@ -235,7 +237,5 @@ async function formOf(c: Context): Promise<URLSearchParams> {
   if (!/^application\/x-www-form-urlencoded\b/i.test(c.req.header('content-type') ?? '')) {
     throw new ApiError('validation_failed', 'send the fields of the form as application/x-www-form-urlencoded')
   }
-  const text = await c.req.text()
-  if (text.length > 16_384) throw new ApiError('payload_too_large', 'the form is larger than 16 KiB')
-  return new URLSearchParams(text)
+  return new URLSearchParams(new TextDecoder().decode(await readBody(c.req.raw, MOST_FORM_BYTES)))
 }

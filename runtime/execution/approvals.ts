@@ -1,8 +1,10 @@
 import type { InStatement } from '@libsql/client/web'
+import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { ApprovalReason } from '../../shared/wire/runtime/approval.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
+import type { Redaction } from '../privacy/redaction.ts'
 import { openMaybe, type Records } from '../vault/records.ts'
 import { Parked, RunFailure } from './failure.ts'
 import { type History, questionOf } from './journal/history.ts'
@@ -45,6 +47,7 @@ export interface ApprovalsDeps {
   clock: Clock
   newId: () => string
   expired?: ApprovalExpired | undefined
+  redact?: Redaction | undefined
 }
 
 /** Questions of one run to a human. They live in the store, so a waiting run holds no worker and survives a restart. */
@@ -68,11 +71,12 @@ export function runApprovals(deps: ApprovalsDeps): Approvals {
       expiresMs: Number(row.expires_ms),
       ...(row.decided_by !== null && { by: String(row.decided_by) }),
       ...(comment !== null && { comment }),
-      ...(decision !== null && (JSON.parse(decision) as Pick<Decision, 'resolution' | 'output'>)),
+      ...(decision !== null && (readJson(decision) as Pick<Decision, 'resolution' | 'output'>)),
     }
   }
 
-  async function put({ stepId, attempt, reason, prompt, action }: Question, round: number): Promise<never> {
+  async function put(question: Question, round: number): Promise<never> {
+    const { stepId, attempt, reason, prompt, action } = deps.redact?.value(question) ?? question
     const id = newId()
     const expiresMs = clock.now().getTime() + policy.expiresMinutes * 60_000
     const expiresAt = new Date(expiresMs).toISOString()

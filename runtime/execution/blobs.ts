@@ -1,3 +1,4 @@
+import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { blobRef } from '../../shared/wire/runtime/journal.ts'
 import type { Records } from '../vault/records.ts'
@@ -20,6 +21,6 @@ export async function readBlobs(db: Db, records: Records, runId: string, { steps
     if (!(content instanceof ArrayBuffer)) throw new Error(`run ${runId} lacks the recorded output ${digest}`)
     const sealed = rows[0]?.[1] ?? null
     const plain = records.openBytes(new Uint8Array(content), sealed === null ? null : String(sealed), `blob ${digest}`)
-    steps.set(stepId, { ...state, output: JSON.parse(decoder.decode(plain)) as unknown })
+    steps.set(stepId, { ...state, output: readJson(decoder.decode(plain)) as unknown })
   }
 }

@@ -93,6 +93,8 @@ export interface EngineDeps {
   endEffect: (ended: EndedRun) => Promise<EndEffect | undefined>
   /** The model as the run's budget lets it be asked. */
   withinBudget: (run: Claimed, model: FoundModel) => FoundModel
+  /** For the commit that ends a run whose call nobody here can say anything about: what was held for it may have been billed. */
+  lostCall: (run: Claimed, stepId: string) => InStatement[]
   /** The calendar day that usage is counted by. */
   dayOf: (ms: number) => string
   beside?: BesideCommit | undefined

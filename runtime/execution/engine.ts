@@ -105,7 +105,10 @@ export function createEngine(deps: EngineDeps) {
 
   function start(run: Claimed): void {
     if (run.recoveries > 0) metrics.recoveries.add(1)
-    const one = execution(within, run)
+    const before = running.get(run.id)
+    // Taken from this process without a word to it, as when its agent was deleted.
+    before?.abandon()
+    const one = execution(within, run, run.ending === undefined ? {} : { open: before?.open })
     running.set(run.id, one)
     void one.done
       .catch(error => {
@@ -167,7 +170,8 @@ export function createEngine(deps: EngineDeps) {
       await deps.takenHere?.([id])
       here?.abandon()
       try {
-        await execution(within, { ...run, ending: ending.code }, 'reason' in ending ? ending.reason : undefined).done
+        const reason = 'reason' in ending ? ending.reason : undefined
+        await execution(within, { ...run, ending: ending.code }, { reason, open: here?.open }).done
         return true
       } catch (error) {
         if (!(error instanceof LeaseLostError) || left === 0) throw error
@@ -237,8 +241,8 @@ export function createEngine(deps: EngineDeps) {
       for (const timer of timers.splice(0)) clearInterval(timer)
     },
 
-    /** Lets open steps finish for up to `ms`, then leaves them; their runs go on wherever they are claimed next. */
-    async close(ms: number): Promise<void> {
+    /** Claims nothing more and lets open steps finish, for up to `ms`. What is written and read goes on meanwhile. */
+    async settled(ms: number): Promise<void> {
       this.drain()
       await claiming
       const all = [...running.values()]
@@ -250,8 +254,14 @@ export function createEngine(deps: EngineDeps) {
       await Promise.race([Promise.allSettled(all.map(run => run.done)), late])
       clearTimeout(timer)
       clearInterval(renewing)
-      for (const run of running.values()) run.abandon()
-      await Promise.allSettled(all.map(run => run.done))
+    },
+
+    /** Lets open steps finish for up to `ms`, then leaves them; their runs go on wherever they are claimed next. */
+    async close(ms: number): Promise<void> {
+      await this.settled(ms)
+      const left = [...running.values()]
+      for (const run of left) run.abandon()
+      await Promise.allSettled(left.map(run => run.done))
       await writer.close()
       watchers.close()
       // A store in trouble keeps nobody from stopping: whoever comes next sees that this owner is gone, or waits for its leases to end.

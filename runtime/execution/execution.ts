@@ -2,8 +2,11 @@ import { canonicalize } from '../../shared/sign/jcs.ts'
 import { isStoreAway } from '../../shared/sql/store-away.ts'
 import type { RunErrorCode } from '../../shared/wire/runtime/run.ts'
 import { runErrorCodes } from '../../shared/wire/runtime/run.ts'
+import { type Redaction, redactionOf } from '../privacy/redaction.ts'
 import { runApprovals } from './approvals.ts'
 import { readBlobs } from './blobs.ts'
+import type { OpenCalls } from './call-cost.ts'
+import { closeOpenSteps } from './close-steps.ts'
 import { codeAgent } from './code/code-agent.ts'
 import { recordedCalls } from './code/recorded-calls.ts'
 import type { EndEffect, EndedRun, EngineDeps } from './engine-deps.ts'
@@ -17,7 +20,7 @@ import { type History, readHistory } from './journal/history.ts'
 import type { JournalWriter } from './journal/journal-writer.ts'
 import { modelsOf } from './journal/models-of.ts'
 import { type LastWord, LeaseLostError, type RunJournal, runJournal } from './journal/run-journal.ts'
-import { plainMessage } from './journal/well-formed.ts'
+import { plainMessage, wellFormed } from './journal/well-formed.ts'
 import type { Claimed, LeaseStore } from './lease-store.ts'
 import { mcpServers, type RunMcp } from './mcp/servers.ts'
 import { absentModel } from './models/absent.ts'
@@ -44,18 +47,31 @@ export interface Execution {
   done: Promise<void>
   /** Stops what is being done, without a word in the journal: somebody else owns the run, or will. */
   abandon(): void
+  /** What its calls in flight have used: whoever takes the run away to end it writes that down. */
+  readonly open: OpenCalls
 }
 
 /** One claim of a run, from the claim to the moment it is let go. */
-export function execution(deps: ExecutionDeps, run: Claimed, reason?: string): Execution {
+export function execution(
+  deps: ExecutionDeps,
+  run: Claimed,
+  { reason, open = new Map() }: { reason?: string | undefined; open?: OpenCalls | undefined } = {},
+): Execution {
   const stop = new AbortController()
   return {
-    done: hold(deps, run, stop, reason),
+    open,
+    done: hold(deps, run, stop, open, reason),
     abandon: () => stop.abort(new LeaseLostError(`run ${run.id} was abandoned`)),
   }
 }
 
-async function hold(deps: ExecutionDeps, run: Claimed, stop: AbortController, reason?: string): Promise<void> {
+async function hold(
+  deps: ExecutionDeps,
+  run: Claimed,
+  stop: AbortController,
+  open: OpenCalls,
+  reason?: string,
+): Promise<void> {
   const { writer, watchers, clock, sha256, db } = deps
   const kept = (id: string, entries: readonly JournalEntry[]) => {
     watchers.kept(id, entries)
@@ -63,6 +79,9 @@ async function hold(deps: ExecutionDeps, run: Claimed, stop: AbortController, re
   }
   const journal = runJournal({ writer, clock, sha256, kept }, { runId: run.id, epoch: run.epoch, head: run.head })
   const history = readHistory(run.events)
+  // Known before the work begins: a wait between its last step and its end would part their commits.
+  const rules = await rulesOf(deps, run)
+  const end = (ending: Ending) => finish(deps, run, journal, history, { ...ending, drop: rules.drop })
   const park = (all: Parameters<typeof parking>[0]) => journal.release(() => parking(all, clock.now().getTime()))
   try {
     await readBlobs(db, deps.records, run.id, history)
@@ -70,24 +89,26 @@ async function hold(deps: ExecutionDeps, run: Claimed, stop: AbortController, re
     if (run.recoveries > MOST_RECOVERIES) {
       throw new RunFailure('recovery_failed', `${run.recoveries} restarts in a row without a step forward`)
     }
-    const output = await within(deps, run, stop, () => work(deps, run, journal, history, stop.signal))
-    await finish(deps, run, journal, history, { status: 'succeeded', output: canonicalize(output) })
+    const output = await within(deps, run, stop, () => work(deps, run, journal, history, open, stop.signal))
+    const kept = rules.redact ? rules.redact.value(output) : output
+    await end({ status: 'succeeded', output: canonicalize(kept) })
   } catch (error) {
     if (error instanceof LeaseLostError || journal.lost) throw error
     if (error instanceof Parked) return park([error.until])
     if (error instanceof AllParked) return park(error.all)
     if (error instanceof Cancelled) {
-      closeOpenSteps(journal, history, 'cancelled', error.message)
+      await closeOpenSteps(deps, run, { journal, history, open }, { code: 'cancelled', message: error.message })
       const why = reason !== undefined && { reason }
-      return finish(deps, run, journal, history, { status: 'cancelled', output: '{}', ...why })
+      return end({ status: 'cancelled', output: '{}', ...why })
     }
     const failure = failureOf(deps, run, error)
-    closeOpenSteps(journal, history, failure.code, failure.message)
     const { code, stepId } = failure
-    const message = plainMessage(failure)
-    await finish(deps, run, journal, history, {
+    const plain = plainMessage(failure)
+    const message = rules.redact?.text(plain) ?? plain
+    await closeOpenSteps(deps, run, { journal, history, open }, { code, message })
+    await end({
       status: 'failed',
-      output: '{}',
+      output: canonicalize(wellFormed(rules.redact ? rules.redact.value(failure.output) : failure.output)),
       error: { code, message, ...(stepId && { stepId }) },
     })
   }
@@ -138,11 +159,14 @@ async function work(
   run: Claimed,
   journal: RunJournal,
   history: History,
+  open: OpenCalls,
   signal: AbortSignal,
 ): Promise<Record<string, unknown>> {
   const { db, records, clock, sha256, newId } = deps
   const declared = await deps.manifestOf(run.versionId)
   const turn = run.sessionId === undefined ? undefined : await deps.turnOf(run, run.sessionId, declared)
+  const redact = redactionOf(declared)
+  const input = redact ? redact.value(run.input) : run.input
   const manifest = turn ? { ...declared, systemPrompt: withHints(declared.systemPrompt, turn.hints) } : declared
   const offered = await placed(manifest, deps.sandboxes, {
     commandsElsewhere: deps.mcp.stdioTransportOf !== undefined,
@@ -151,12 +175,27 @@ async function work(
     tools:
       manifest.tools.length + manifest.connectors.length + manifest.mcpServers.length + manifest.subAgents.length > 0,
   })
-  const unserved = `no configured provider serves the model ${manifest.model}`
+  const isNamed = manifest.model.includes('/')
+  const how = isNamed
+    ? `save its provider with POST /v1/settings/llm-providers`
+    : `name a model of a provider that you have, as <provider>/<model>, in manifest.model, or among the candidates of ${manifest.model} with PUT /v1/settings/models`
+  const unserved = `no configured provider serves the model ${manifest.model}: ${how}`
   // A program may have no need of a model.
   if (!found && !manifest.entrypoint) throw new RunFailure('model_unconfigured', unserved)
   const model = found ? deps.withinBudget(run, found) : absentModel(manifest.model, unserved)
   const approvals = runApprovals({
-    ...{ run, policy: manifest.approvals, db, records, journal, history, clock, newId, expired: deps.approvalExpired },
+    ...{
+      run,
+      policy: manifest.approvals,
+      db,
+      records,
+      journal,
+      history,
+      clock,
+      newId,
+      redact,
+      expired: deps.approvalExpired,
+    },
   })
   const stepsUnder = (signal: AbortSignal) =>
     runSteps({
@@ -170,6 +209,9 @@ async function work(
         clock,
         sha256,
         signal,
+        redact,
+        transient: !manifest.privacy.storePrompts,
+        open,
       },
       ...{ maxSteps: manifest.limits.maxSteps, random: deps.random, draining: deps.draining, metrics: deps.metrics },
     })
@@ -206,14 +248,14 @@ async function work(
       connectors: await deps.connectorsOf(run, manifest.connectors),
     })
     const agent: AgentRun = {
-      ...{ runId: run.id, manifest, model, steps, journal, history, approvals, sha256 },
+      ...{ runId: run.id, manifest, model, steps, journal, history, approvals, sha256, redact },
       tools: leaving(tools, turn?.tools ?? 'all'),
-      opening: turn?.opening ?? [{ role: 'user', text: userMessage(run.input) }],
+      opening: turn?.opening ?? [{ role: 'user', text: userMessage(input) }],
       ...(turn && { voice: turn.voice }),
     }
     if (!manifest.entrypoint || !sandbox) return await agentLoop(agent)
     return await codeAgent({
-      ...{ ...agent, sandbox, entrypoint: manifest.entrypoint, input: run.input, whole: stepsUnder(signal) },
+      ...{ ...agent, sandbox, entrypoint: manifest.entrypoint, input, whole: stepsUnder(signal) },
       recorded: recordedCalls(run.events),
       wait: waitTool({ run, db, records, clock, approvals }, { name: 'wait', needsApproval: false }),
       abandon: reason => inner?.abort(reason),
@@ -228,12 +270,13 @@ function withHints(systemPrompt: string, hints: readonly string[]): string {
   return [systemPrompt, ...hints].filter(part => part !== '').join('\n\n')
 }
 
-/** No step is left without a last word in a journal that is sealed. */
-function closeOpenSteps(journal: RunJournal, history: History, code: string, error: string): void {
-  for (const [stepId, state] of history.steps) {
-    if (state.is === 'completed' || state.is === 'failed') continue
-    const payload = { error: plainMessage(error), code, transient: false }
-    journal.append({ kind: 'step_failed', stepId, attempt: state.attempt, payload })
+/** What its agent says about what may be kept of a run; a run whose version cannot be read ends all the same. */
+async function rulesOf(deps: ExecutionDeps, run: Claimed): Promise<{ redact: Redaction | undefined; drop: boolean }> {
+  try {
+    const manifest = await deps.manifestOf(run.versionId)
+    return { redact: redactionOf(manifest), drop: !manifest.privacy.storePrompts }
+  } catch {
+    return { redact: undefined, drop: false }
   }
 }
 
@@ -250,10 +293,10 @@ async function finish(
   run: Claimed,
   journal: RunJournal,
   history: History,
-  ending: Ending,
+  ending: Ending & { drop: boolean },
 ): Promise<void> {
   const { watchers, metrics, clock } = deps
-  const { status, ...rest } = ending
+  const { status, drop, ...rest } = ending
   let effect: EndEffect | undefined
   let told: EndedRun | undefined
   await journal.release(async last => {
@@ -263,7 +306,12 @@ async function finish(
     const receipt = envelope === undefined ? undefined : { tenantId: run.tenantId, envelope }
     effect = await deps.endEffect(ended)
     const { hash: head, seq: eventCount } = last.head
-    const left = { asked: history.questions.size > 0, child: run.depth > 0, also: effect?.statements }
+    const left = {
+      asked: history.questions.size > 0,
+      child: run.depth > 0,
+      also: effect?.statements,
+      drop,
+    }
     return { status, dueMs: null, finished: { ...rest, eventCount, head, receipt, ...left } }
   })
   effect?.kept()

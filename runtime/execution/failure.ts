@@ -5,8 +5,15 @@ export class RunFailure extends Error {
   override name = 'RunFailure'
   readonly code: RunErrorCode
   readonly stepId: string | undefined
-  constructor(code: RunErrorCode, message: string, { stepId, cause }: { stepId?: string; cause?: unknown } = {}) {
+  /** What came of the answer before it ended; `{}` where there is nothing. */
+  readonly output: Readonly<Record<string, unknown>>
+  constructor(
+    code: RunErrorCode,
+    message: string,
+    { stepId, output = {}, cause }: { stepId?: string; output?: Record<string, unknown>; cause?: unknown } = {},
+  ) {
     super(message, { cause })
+    this.output = output
     this.code = code
     this.stepId = stepId
   }

@@ -1,4 +1,5 @@
 import type { Row } from '@libsql/client/web'
+import { readJson } from '../../shared/json/read-json.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Records } from '../vault/records.ts'
@@ -168,7 +169,7 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, shared = fa
         ...(row.parent_run_id !== null && { parentRunId: String(row.parent_run_id) }),
         ...(row.session_id !== null && { sessionId: String(row.session_id) }),
         ...(row.ending !== null && { ending: String(row.ending) }),
-        input: JSON.parse(records.open(inputs.get(id) ?? '{}', { record: id, field: 'input' })) as Record<
+        input: readJson(records.open(inputs.get(id) ?? '{}', { record: id, field: 'input' })) as Record<
           string,
           unknown
         >,

@@ -1,69 +1,21 @@
-import type { InStatement } from '@libsql/client/web'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import { backoffDelay } from '../../shared/time/backoff.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { sleep } from '../../shared/time/sleep.ts'
 import type { EventMeta } from '../../shared/wire/runtime/journal.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
-import type { StepKind } from '../../shared/wire/runtime/run.ts'
-import type { Effect, OnInterrupted } from '../../shared/wire/runtime/tool.ts'
+import type { Redaction } from '../privacy/redaction.ts'
 import type { Approvals } from './approvals.ts'
+import { type CallCost, costBeside, costMeta, type OpenCalls } from './call-cost.ts'
 import type { EngineMetrics } from './engine-metrics.ts'
 import { AllParked, Parked, RunFailure, StepFailure } from './failure.ts'
-import type { EventDraft } from './journal/event.ts'
-import { type History, UNCERTAIN } from './journal/history.ts'
+import { countLost, type History, UNCERTAIN } from './journal/history.ts'
 import type { RunJournal } from './journal/run-journal.ts'
-import type { Spent } from './journal/unit.ts'
 import { plainMessage, wellFormed } from './journal/well-formed.ts'
 import { checkSize, place } from './step-output.ts'
+import type { Outcome, StepCall, StepResult, StepSpec } from './step-spec.ts'
 import { underDeadline, unlessAborted } from './until-aborted.ts'
 
-export interface StepSpec {
-  stepId: string
-  kind: StepKind
-  /** What is called: a model, a tool, an action. */
-  name: string
-  inputHash?: string
-  effect: Effect
-  onInterrupted: OnInterrupted
-  /** Asks the other side whether an interrupted call went through; only for `verify`. */
-  verify?: (call: StepCall) => Promise<{ done: true; output: unknown } | { done: false }>
-  /** What a human is shown when nobody knows whether the call happened. */
-  action?: { name: string; arguments: unknown }
-  timeoutMs?: number
-  /** Goes into the intent, before anything happens; on a repeat the call gets the recorded one. */
-  intent?: EventMeta
-  /** Most attempts; absent: as the manifest says. */
-  maxAttempts?: number
-}
-
-export interface StepCall {
-  /** Sent along as Idempotency-Key; the same after a crash, another after a recorded failure. */
-  key: string
-  attempt: number
-  signal: AbortSignal
-  intent: EventMeta
-}
-
-export interface StepResult {
-  output: unknown
-  spent?: Spent
-  meta?: EventMeta
-  model?: string
-  isolationUsed?: string
-  extra?: readonly InStatement[]
-  /** Further events that belong to this result and are kept with it or not at all. */
-  also?: readonly EventDraft[]
-}
-
-/** The recorded output of a step, and what it used; `replayed` when nothing was executed for it now. */
-export interface Outcome {
-  output: unknown
-  meta: EventMeta
-  replayed: boolean
-}
-
-/** What only a step of its own kind needs to know when it was interrupted in the middle of a call. */
 export interface StepsDeps {
   runId: string
   nodeId: string
@@ -77,7 +29,13 @@ export interface StepsDeps {
   signal: AbortSignal
   random: () => number
   draining: () => boolean
+  /** Where calls say how to find out what they have used, until their result is on record. */
+  open: OpenCalls
   metrics: Pick<EngineMetrics, 'steps' | 'replayed'>
+  /** What may not be kept; a step gives to others what it kept. */
+  redact?: Redaction | undefined
+  /** Outputs stand beside the journal, whatever their size, and are dropped with the end of the run. */
+  transient?: boolean
 }
 
 export type Steps = ReturnType<typeof runSteps>
@@ -112,11 +70,13 @@ export function runSteps(deps: StepsDeps) {
   function act(
     spec: StepSpec,
     attempt: number,
-    intent: EventMeta,
+    { intent, repeated }: { intent: EventMeta; repeated: boolean },
     call: (call: StepCall) => Promise<StepResult>,
   ): Promise<StepResult> {
-    const { timeoutMs } = spec
-    const make = (signal: AbortSignal) => call({ key: keyOf(spec.stepId, attempt), attempt, signal, intent })
+    const { timeoutMs, stepId } = spec
+    const metered: StepCall['metered'] = reading => deps.open.set(stepId, reading)
+    const make = (signal: AbortSignal) =>
+      call({ key: keyOf(stepId, attempt), attempt, signal, intent, repeated, metered })
     if (timeoutMs === undefined) return unlessAborted(deps.signal, make)
     return underDeadline(deps.signal, timeoutMs, make, () => {
       return new StepFailure('timeout', `${spec.name} took longer than ${timeoutMs} ms`)
@@ -124,8 +84,9 @@ export function runSteps(deps: StepsDeps) {
   }
 
   function complete(spec: StepSpec, attempt: number, result: StepResult, tookMs: number): Outcome {
-    const output = wellFormed(result.output) ?? null
-    const { kept, blobs } = place(output, deps.sha256)
+    const made = wellFormed(result.output) ?? null
+    const output = deps.redact ? deps.redact.value(made) : made
+    const { kept, blobs } = place(output, deps.sha256, deps.transient)
     const { spent } = result
     const meta: EventMeta = {
       ...(spent && { costUsd: spent.costNano / 1e9 }),
@@ -139,7 +100,7 @@ export function runSteps(deps: StepsDeps) {
       { kind: 'step_completed', stepId: spec.stepId, attempt, payload: { output: kept }, meta },
       {
         blobs,
-        ...(spent && { spent }),
+        ...(spent && { spent, ...(result.parts && { parts: result.parts }) }),
         ...(result.model !== undefined && { model: result.model }),
         ...(result.isolationUsed !== undefined && { isolationUsed: result.isolationUsed }),
         ...(result.extra && { extra: result.extra }),
@@ -152,16 +113,18 @@ export function runSteps(deps: StepsDeps) {
   }
 
   /** Writes down that an attempt failed; gives the pause before the next, or ends the step. */
-  async function fail(spec: StepSpec, attempt: number, error: unknown): Promise<number> {
+  async function fail(spec: StepSpec, attempt: number, error: unknown, cost: CallCost | undefined): Promise<number> {
+    const [meta, beside] = [costMeta(cost), costBeside(cost)]
+    countLost(history, meta)
     const failure = error instanceof StepFailure ? error : undefined
-    const message = plainMessage(error)
+    const plain = plainMessage(error)
+    const message = deps.redact?.text(plain) ?? plain
     const code = failure?.code ?? 'failed'
     const transient = failure?.transient ?? false
     const of = spec.maxAttempts ?? deps.retry.maxAttempts
     if (!transient || attempt >= of) {
-      const entry = journal.append({
-        ...{ kind: 'step_failed', stepId: spec.stepId, attempt, payload: { error: message, code, transient } },
-      })
+      const payload = { error: message, code, transient }
+      const entry = journal.append({ kind: 'step_failed', stepId: spec.stepId, attempt, payload, meta }, beside)
       history.steps.set(spec.stepId, { is: 'failed', attempt, error: message, code, transient, seq: entry.seq })
       deps.metrics.steps.add(1, { kind: spec.kind, outcome: 'failed' })
       throw new StepFailure(code, message, { transient, cause: error })
@@ -170,10 +133,8 @@ export function runSteps(deps: StepsDeps) {
     const drawn = backoffDelay({ baseMs: backoffMs, maxMs: maxBackoffMs, jitter }, attempt, deps.random)
     const delayMs = Math.min(maxBackoffMs, Math.max(drawn, failure?.retryAfterMs ?? 0))
     const nextAt = new Date(clock.now().getTime() + delayMs).toISOString()
-    journal.append({
-      ...{ kind: 'step_retrying', stepId: spec.stepId, attempt },
-      payload: { attempt, of, error: message, code, delayMs, nextAt },
-    })
+    const payload = { attempt, of, error: message, code, delayMs, nextAt }
+    journal.append({ kind: 'step_retrying', stepId: spec.stepId, attempt, payload, meta }, beside)
     history.retries++
     history.steps.set(spec.stepId, { is: 'retrying', attempt, meta: {}, nextAt })
     return delayMs
@@ -181,28 +142,32 @@ export function runSteps(deps: StepsDeps) {
 
   async function attempts(
     spec: StepSpec,
-    from: { attempt: number; intent?: EventMeta },
+    from: { attempt: number; intent?: EventMeta; repeated?: boolean },
     call: (call: StepCall) => Promise<StepResult>,
   ): Promise<Outcome> {
-    let { attempt, intent } = from
+    let { attempt, intent, repeated = false } = from
     for (;;) {
       intent ??= await begin(spec, attempt)
       const before = clock.monotonic()
       let result: StepResult
       try {
-        result = await act(spec, attempt, intent, call)
+        result = await act(spec, attempt, { intent, repeated }, call)
         checkSize(spec.name, result.output)
       } catch (error) {
         // Parking, ending and being cancelled are not failures of this step.
         if (error instanceof Parked || error instanceof AllParked || error instanceof RunFailure) throw error
         if (deps.signal.aborted) throw deps.signal.reason
-        const delayMs = await fail(spec, attempt, error)
+        const cost = await deps.open.get(spec.stepId)?.()
+        deps.open.delete(spec.stepId)
+        const delayMs = await fail(spec, attempt, error, cost)
         await journal.commit()
         if (delayMs > 0) await sleep(delayMs, deps.signal)
         attempt++
         intent = undefined
+        repeated = false
         continue
       }
+      deps.open.delete(spec.stepId)
       return complete(spec, attempt, result, clock.monotonic() - before)
     }
   }
@@ -226,7 +191,7 @@ export function runSteps(deps: StepsDeps) {
           })
           await journal.commit()
         }
-        return attempts(spec, { attempt, intent: meta }, call)
+        return attempts(spec, { attempt, intent: meta, repeated: true }, call)
       }
       case 'fail':
         return uncertain(spec, attempt)
@@ -237,6 +202,8 @@ export function runSteps(deps: StepsDeps) {
           attempt,
           signal: deps.signal,
           intent: meta,
+          repeated: true,
+          metered: () => undefined,
         })
         return found.done
           ? complete(spec, attempt, { output: found.output }, 0)

@@ -86,9 +86,12 @@ export async function restore(vars: Vars, file: string, { force }: { force: bool
   try {
     await migrate(db, 'runtime', runtimeSteps)
     checked = await checkStore(db, await recordsOf(vars, db))
-  } finally {
+  } catch (error) {
     db.close()
+    await remove(part)
+    throw error
   }
+  db.close()
   if (checked.broken.length > 0 && !force) {
     await remove(part)
     return checked
@@ -146,6 +149,6 @@ async function checkStore(db: Db, records: Records): Promise<Checked> {
     if (!stored) return undefined
     const chain = checkChain(stored.walk, signed.payload)
     if (!chain.ok) return chain.reason
-    return checkRecord(signed.payload, statementOf(stored.facts, nativeSha256))
+    return checkRecord(signed.payload, statementOf(stored.facts, nativeSha256), stored.inputDropped)
   }
 }

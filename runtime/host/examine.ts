@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { EnvError, readEnv } from '../../shared/env/read-env.ts'
 import { isKnownFault } from '../../shared/host/known-fault.ts'
 import { isLoopback } from '../../shared/http/bind.ts'
+import { readJson } from '../../shared/json/read-json.ts'
 import { silentLog } from '../../shared/log/log.ts'
 import { type RuntimeEnv, runtimeEnv } from '../env.ts'
 import { replicaLag } from '../health/replica-lag.ts'
@@ -179,7 +180,7 @@ async function service(vars: Vars, { PLATFORM_BIND: bind }: RuntimeEnv, ask: typ
   if (answer.status === 200) return { is: 'ok', says: `ready at ${url}` }
   let checks: Record<string, string> = {}
   try {
-    checks = (JSON.parse(text) as { checks?: Record<string, string> }).checks ?? {}
+    checks = (readJson(text) as { checks?: Record<string, string> }).checks ?? {}
   } catch {
     throw new EnvError(`something else than a runtime answers at ${url}: set PLATFORM_BIND to another port`)
   }

@@ -21,6 +21,7 @@ import { nativeCipher } from './native-cipher.ts'
 import { nativeScrypt } from './native-scrypt.ts'
 import { openReplicaStore, openStore } from './open.ts'
 import type { ListeningTunnel } from './tunnel.ts'
+import { unknownNames } from './unknown-names.ts'
 
 export interface RuntimeService extends Service {
   /** Where the first owner is made; undefined once there is one. */
@@ -55,6 +56,7 @@ export async function serveRuntime(
     log.redact.register(env[name])
   }
   log.redact.register(vars.PLATFORM_MASTER_KEY)
+  for (const line of unknownNames(vars)) log.warn(line)
   for (const { secret } of oauthClients.values()) log.redact.register(secret)
   log.redact.register(vars.PLATFORM_RECEIPT_KEY)
   const db = await openStore(env)
@@ -73,6 +75,8 @@ export async function serveRuntime(
     log,
     sandboxes,
     maxBodyBytes: env.PLATFORM_MAX_BODY_BYTES,
+    corsOrigins: env.PLATFORM_CORS_ORIGINS,
+    retentionDays: env.PLATFORM_RETENTION_DAYS,
     metricsAccess: open ? { open } : { open, token: env.PLATFORM_METRICS_TOKEN },
     masterKey: await masterKeyOf(env, log),
     cipher: nativeCipher,
@@ -108,8 +112,13 @@ export async function serveRuntime(
   const opened: { server?: Listening; tunnel?: { close(): Promise<void> } } = {}
   async function close(): Promise<void> {
     runtime.drain()
+    opened.server?.drain()
+    const until = performance.now() + env.PLATFORM_DRAIN_TIMEOUT
     await opened.tunnel?.close()
-    await Promise.all([opened.server?.close(env.PLATFORM_DRAIN_TIMEOUT), runtime.close(env.PLATFORM_DRAIN_TIMEOUT)])
+    // Until then the socket stays open: callers are refused in words, and may read what becomes of their runs.
+    await runtime.settled(env.PLATFORM_DRAIN_TIMEOUT)
+    const leftMs = Math.max(0, until - performance.now())
+    await Promise.all([opened.server?.close(leftMs), runtime.close(leftMs)])
     await sandboxes.close()
     await outside.close()
     replica?.close()

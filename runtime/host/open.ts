@@ -1,5 +1,5 @@
-import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { makeFolder } from '../../shared/host/make-folder.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { DbOpenError } from '../../shared/sql/db-open-error.ts'
@@ -21,9 +21,13 @@ export async function openReplicaStore(env: RuntimeEnv): Promise<Db | undefined>
 
 export async function makeDataFolder(folder: string): Promise<void> {
   try {
-    await mkdir(folder, { recursive: true, mode: 0o700 })
+    await makeFolder(folder, 0o700)
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
-    throw new DbOpenError('no_permission', `Cannot make the data folder ${folder}: ${reason}`, { cause })
+    throw new DbOpenError(
+      'no_permission',
+      `Cannot create the data folder ${folder}: ${reason}. Set PLATFORM_DATA_DIR to a folder that this account may write to.`,
+      { cause },
+    )
   }
 }

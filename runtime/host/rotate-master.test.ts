@@ -5,6 +5,7 @@ import { PassThrough } from 'node:stream'
 import { Cli } from 'clipanion'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openDb } from '../../shared/host/open-libsql.ts'
+import { writerName } from '../../shared/host/writer-name.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import { grantingServer } from '../../tests/runtime/granting-server.ts'
@@ -181,3 +182,70 @@ it('every column that holds sealed texts is known to the rotation', async () => 
   expect(found.sort()).toEqual(known.sort())
   db.close()
 })
+
+describe('a rotation while a service runs', () => {
+  it('is refused, in words that name the service, and changes nothing', async () => {
+    await fill()
+    const key = await readFile(join(folder, 'master.key'), 'utf8')
+    await during(async call => {
+      const { code, said } = await rotateByCommand()
+      expect(code).toBe(1)
+      expect(said).toMatch(
+        new RegExp(
+          `^a service of this store is running: process ${process.pid} on \\S+\\. Stop every service of the store, then rotate; the lease of a process that died ends by itself, at the latest at 20\\S+Z\\n$`,
+        ),
+      )
+      await call('PUT', '/v1/secrets/LATER', { value: 'saved meanwhile' })
+      expect(await call('GET', '/readyz')).toMatchObject({ checks: { masterKey: 'ok' } })
+    })
+    expect(await readFile(join(folder, 'master.key'), 'utf8')).toBe(key)
+    expect((await rotateByCommand()).code).toBe(0)
+    await during(call => call('GET', '/v1/secrets'))
+  })
+
+  it('lets no service start until it has ended', async () => {
+    await fill()
+    let refused: Promise<unknown> = Promise.resolve()
+    const wrapped = rotateMaster(vars, {
+      to: undefined,
+      async onWrapped() {
+        refused = serveRuntime(vars).catch((error: Error) => error.message)
+        await refused
+      },
+    })
+    await wrapped
+    expect(await refused).toMatch(
+      /^the master key of this store is being changed by .*: start again when that has ended/,
+    )
+    await during(call => call('GET', '/v1/secrets'))
+  })
+
+  it('waits for the lease of a process that died elsewhere, no longer, and not for one that died here', async () => {
+    await fill()
+    const db = await openDb(join(folder, 'waybill.db'))
+    const put = (holder: string, untilMs: number) =>
+      db.execute({
+        sql: `insert into key_leases (holder, purpose, until_ms) values (?, 'serve', ?)`,
+        args: [holder, untilMs],
+      })
+    // Its number is free: above what this kernel gives out.
+    const here = writerName().split('/')
+    await put([here[0], 2 ** 30, 'mark', 'x'].join('/'), Date.now() + 60_000)
+    expect((await rotateByCommand()).code).toBe(0)
+    await put('elsewhere pid:[1]/12/mark/x', Date.now() + 60_000)
+    expect((await rotateByCommand()).said).toMatch(/process 12 on elsewhere\./)
+    await db.execute('delete from key_leases')
+    await put('elsewhere pid:[1]/12/mark/x', Date.now() - 1)
+    expect((await rotateByCommand()).code).toBe(0)
+    db.close()
+  })
+})
+
+async function rotateByCommand(): Promise<{ code: number; said: string }> {
+  const cli = new Cli({ binaryName: 'runtime' })
+  cli.register(KeysRotateMasterCommand)
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()]
+  const context = { env: vars, stdin: new PassThrough(), stdout, stderr, colorDepth: 1 }
+  const code = await cli.run(['keys', 'rotate-master'], context)
+  return { code, said: String(stderr.read() ?? '') }
+}

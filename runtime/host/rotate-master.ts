@@ -1,10 +1,13 @@
 import { link, rename, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { EnvError, readEnv } from '../../shared/env/read-env.ts'
+import { writerIsGone, writerName, writerText } from '../../shared/host/writer-name.ts'
 import { silentLog } from '../../shared/log/log.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
+import { systemClock } from '../../shared/time/clock.ts'
 import { runtimeEnv } from '../env.ts'
 import { runtimeSteps } from '../schema/steps.ts'
+import { keyLeases } from '../vault/key-leases.ts'
 import { masterKey } from '../vault/master-key.ts'
 import { rotateMasterKey } from '../vault/rotate.ts'
 import { vault } from '../vault/vault.ts'
@@ -20,13 +23,16 @@ export interface Rotated {
   oldKeyFile?: string
 }
 
+/** A rotation takes seconds; if its machine dies in it, services of other machines can start after this long. */
+const ROTATION_MS = 300_000
+
 /**
  * Moves a store to another master key. Whatever it dies over, running it again completes it: the new key is on the disk before
  * anything is sealed under it, the store changes in one transaction, and only then does the new key take the old one's place.
  */
 export async function rotateMaster(
   vars: Record<string, string | undefined>,
-  { to, onWrapped }: { to: string | undefined; onWrapped?: () => void },
+  { to, onWrapped }: { to: string | undefined; onWrapped?: () => void | Promise<void> },
 ): Promise<Rotated> {
   const env = readEnv(runtimeEnv, vars)
   const ours = env.PLATFORM_MASTER_KEY === undefined && env.PLATFORM_MASTER_KEY_FILE === undefined
@@ -44,10 +50,20 @@ export async function rotateMaster(
   )
   if (next.id === old.id) throw new EnvError(`${file} holds the master key that is in use already`)
   const db = await openStore(env)
+  const holder = writerName()
+  const leases = keyLeases({ db, clock: systemClock, holder, leaseMs: ROTATION_MS, isGone: writerIsGone })
   try {
     await migrate(db, 'runtime', runtimeSteps)
+    const other = await leases.take('rotate')
+    if (other) {
+      const until = new Date(other.untilMs).toISOString()
+      const what = other.purpose === 'serve' ? 'a service of this store is running' : 'another rotation is under way'
+      throw new EnvError(
+        `${what}: ${writerText(other.holder)}. Stop every service of the store, then rotate; the lease of a process that died ends by itself, at the latest at ${until}`,
+      )
+    }
     const wrapped = await rotateMasterKey(db, vault(next, [old]), SEALED_COLUMNS)
-    onWrapped?.()
+    await onWrapped?.()
     if (!ours || to !== undefined) return { wrapped, keyFile: file }
     const oldKeyFile = `${place}.${old.id}`
     // Never a moment without a key in its place: a service that starts then would make one.
@@ -57,6 +73,7 @@ export async function rotateMaster(
     await rename(file, place)
     return { wrapped, keyFile: place, oldKeyFile }
   } finally {
+    await leases.release().catch(() => undefined)
     db.close()
   }
 }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { Hono } from 'hono'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { jsonBody } from '../../shared/http/validate.ts'
@@ -11,6 +11,7 @@ import { silentLog } from '../../shared/log/log.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
 import { manualClock } from '../../shared/time/clock.ts'
+import { eventually } from '../../tests/eventually.ts'
 import type { RuntimeHttpEnv } from '../auth/http-env.ts'
 import { answerErrors } from '../errors.ts'
 import { runtimeSteps } from '../schema/steps.ts'
@@ -105,7 +106,7 @@ async function things(): Promise<number> {
 
 /** Waits until the call that is under way has got so far. */
 function until(condition: () => Promise<boolean>) {
-  return vi.waitFor(async () => expect(await condition()).toBe(true), { interval: 1, timeout: 5000 })
+  return eventually(async () => expect(await condition()).toBe(true), { interval: 1, timeout: 5000 })
 }
 
 describe('an equal call with the same key', () => {

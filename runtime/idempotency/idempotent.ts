@@ -1,6 +1,7 @@
 import type { Context, MiddlewareHandler } from 'hono'
 import { createMiddleware } from 'hono/factory'
 import { ApiError } from '../../shared/http/api-error.ts'
+import { readJson } from '../../shared/json/read-json.ts'
 import type { Log } from '../../shared/log/log.ts'
 import { sha256Hex } from '../../shared/sign/sha256.ts'
 import { IDEMPOTENCY_KEY } from '../../shared/wire/runtime/conventions.ts'
@@ -23,6 +24,8 @@ export interface RouteIdempotency {
    * as the first, with `"***"` for each one-time secret.
    */
   again(c: Context<RuntimeHttpEnv>, objectId: string): Promise<Response>
+  /** True where the answer holds what only a node may keep: then a repeat reads it again by `again`, and only the object's id is kept. */
+  byReference?(c: Context<RuntimeHttpEnv>): Promise<boolean>
   /** Members of the answer that are shown once; stored and repeated as `"***"`. */
   oneTime?: readonly string[]
   /** A key that the body may carry for clients without headers; the header wins. */
@@ -40,7 +43,7 @@ const MASK = '***'
  * handler adds so that this holds over a crash.
  */
 export function idempotency({ store, now, newId, log }: IdempotencyDeps): Idempotent {
-  return ({ again, oneTime = [], bodyKey }) =>
+  return ({ again, byReference, oneTime = [], bodyKey }) =>
     createMiddleware<RuntimeHttpEnv>(async (c, next) => {
       const body: unknown = c.req.valid('json' as never)
       const key = readKey(c.req.header('idempotency-key')) ?? bodyKey?.(body)
@@ -64,6 +67,8 @@ export function idempotency({ store, now, newId, log }: IdempotencyDeps): Idempo
         // What a handler throws is an answer by now. A refusal is not kept: the same call may do better later.
         if (c.res.status >= 200 && c.res.status < 300) {
           answered = true
+          // Bound in the transaction that made the object.
+          if (await byReference?.(c)) return
           await store.complete(attempt, { status: c.res.status, text: masked(await c.res.clone().text(), oneTime) })
         }
       } catch (error) {
@@ -122,7 +127,7 @@ function routeText(method: string, path: string): string {
 }
 
 function masked(text: string, oneTime: readonly string[]): string {
-  const body = JSON.parse(text) as Record<string, unknown>
+  const body = readJson(text) as Record<string, unknown>
   for (const name of oneTime) if (body[name] !== undefined) body[name] = MASK
   return JSON.stringify(body)
 }

@@ -3,6 +3,7 @@ import { ApiError } from '../../shared/http/api-error.ts'
 import { readAtMost } from '../../shared/http/outbound/bounded-body.ts'
 import { denialIn } from '../../shared/http/outbound/outbound-denied.ts'
 import type { Outside, OutsideInit } from '../../shared/http/outbound/outside.ts'
+import { readJson } from '../../shared/json/read-json.ts'
 import { VERSION } from '../../shared/version.ts'
 import { invalid } from '../connectors/config.ts'
 import type { McpTarget } from '../connectors/oauth/consent.ts'
@@ -218,7 +219,7 @@ function failed(message: string, cause?: unknown): ApiError<'upstream_failed'> {
 
 function parse(text: string): unknown {
   try {
-    const value: unknown = JSON.parse(text)
+    const value: unknown = readJson(text)
     return typeof value === 'object' && value !== null ? value : {}
   } catch {
     return {}

@@ -1,4 +1,5 @@
 import type { Row } from '@libsql/client/web'
+import { readJson } from '../../shared/json/read-json.ts'
 import type { McpGrant } from '../../shared/wire/runtime/mcp-grant.ts'
 import type { SealedColumn } from '../vault/rotate.ts'
 import type { Place } from '../vault/vault.ts'
@@ -22,8 +23,8 @@ export interface Grant {
 export function toGrant(row: Row): Grant {
   return {
     ...{ tenantId: String(row.tenant_id), resource: String(row.resource), id: String(row.id) },
-    ...{ issuer: JSON.parse(String(row.issuer)) as string, sealed: String(row.sealed) },
-    scope: row.scope === null ? undefined : (JSON.parse(String(row.scope)) as string),
+    ...{ issuer: readJson(String(row.issuer)) as string, sealed: String(row.sealed) },
+    scope: row.scope === null ? undefined : (readJson(String(row.scope)) as string),
     status: String(row.status) as Grant['status'],
     expiresMs: row.expires_ms === null ? undefined : Number(row.expires_ms),
     ...{ revision: Number(row.revision), createdMs: Number(row.created_ms), updatedMs: Number(row.updated_ms) },

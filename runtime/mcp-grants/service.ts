@@ -1,3 +1,4 @@
+import { readJson } from '../../shared/json/read-json.ts'
 import type { Log } from '../../shared/log/log.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { Credential } from '../connectors/definition.ts'
@@ -31,7 +32,7 @@ export function grantService({ store, calls, sealing, clock, newId, wait, concea
   async function open(grant: Grant): Promise<Credential> {
     const vault = await sealing()
     if (!vault) throw new Error('this service was started without the master key that its secrets are sealed with')
-    const values = JSON.parse(await vault.open(grant.sealed, placeOf(grant))) as Record<string, string>
+    const values = readJson(await vault.open(grant.sealed, placeOf(grant))) as Record<string, string>
     concealAll(values)
     return { method: 'oauth2', values, ...(grant.expiresMs !== undefined && { expiresMs: grant.expiresMs }) }
   }
@@ -132,4 +133,4 @@ export function grantService({ store, calls, sealing, clock, newId, wait, concea
   }
 }
 
-const targetIn = ({ target }: Readonly<Record<string, string>>) => JSON.parse(target ?? '') as McpTarget
+const targetIn = ({ target }: Readonly<Record<string, string>>) => readJson(target ?? '') as McpTarget

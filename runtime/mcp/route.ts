@@ -3,6 +3,7 @@ import { Hono } from 'hono'
 import { z } from 'zod'
 import { ApiError } from '../../shared/http/api-error.ts'
 import { readBody } from '../../shared/http/body-limit.ts'
+import { readJson } from '../../shared/json/read-json.ts'
 import { VERSION } from '../../shared/version.ts'
 import { allows } from '../../shared/wire/runtime/scopes.ts'
 import type { RuntimeHttpEnv } from '../auth/http-env.ts'
@@ -53,7 +54,7 @@ export function mcpRoute({ call, maxBodyBytes }: McpRouteDeps) {
 
 function parse(bytes: Uint8Array): unknown {
   try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
+    return readJson(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
   } catch (cause) {
     throw new ApiError('bad_json', 'the body is not JSON: send a JSON-RPC message', { cause })
   }

@@ -7,8 +7,8 @@ export function usageMetrics(metrics: Metrics): RunObserver {
   const cost = metrics.counter('waybill_cost_usd_total', 'What model calls cost, in US dollars.')
   return {
     kept(_run, entries) {
-      for (const { kind, meta } of entries) {
-        if (kind !== 'step_completed' || meta.copiedFrom !== undefined) continue
+      for (const { meta } of entries) {
+        if (meta.copiedFrom !== undefined) continue
         const { tokensIn = 0, tokensOut = 0, costUsd = 0 } = meta
         if (tokensIn + tokensOut + costUsd === 0) continue
         const by = { provider: String(meta.provider ?? ''), model: String(meta.model ?? '') }

@@ -38,6 +38,7 @@ export interface ManifestEnvelope {
 export const manifestPlace = (versionId: string): string => `manifest/${versionId}`
 export const textsPlace = (versionId: string): string => `manifest-texts/${versionId}`
 export const inputPlace = (runId: string): string => `input/${runId}`
+export const scheduleInputPlace = (scheduleId: string): string => `schedule-input/${scheduleId}`
 
 /** A node takes more than it works on at once, so that it never waits for the tunnel; the rest waits in its own queue. */
 const QUEUE_FACTOR = 4
@@ -69,20 +70,22 @@ export function dispatcher({ db, log, now, links, far, nodes, versionOf }: Dispa
     const limits = await far.runLimits(runs.map(({ agentId }) => agentId))
     const statements = await Promise.all(
       runs.map(async run => {
-        const inputSealed = await far.inputOf(run.id)
-        if (inputSealed === undefined) return []
+        const input = await far.inputOf(run.id)
+        if (input === undefined) return []
         const limit = limits.get(run.agentId)
         const sealed = (await versionOf(run.versionId))?.sealed
         const frame = controlBytes({
           case: 'assign',
           value: {
-            ...{ runId: run.id, epoch: BigInt(run.epoch), agentVersionId: run.versionId, inputSealed },
+            ...{ runId: run.id, epoch: BigInt(run.epoch), agentVersionId: run.versionId },
+            ...{ inputSealed: input.sealed, ...(input.schedule !== undefined && { inputSchedule: input.schedule }) },
             ...{ manifestSealed: await manifestOf(run, poolKey), createdUnixMs: BigInt(run.createdMs) },
             ...(run.sessionId !== undefined && { sessionId: run.sessionId }),
             ...(run.parentRunId !== undefined && { parentRun: run.parentRunId, depth: run.depth }),
             ...(sealed && { textsSealed: sealed.box }),
             ...(run.forkedFrom && { forkedRun: run.forkedFrom.runId, forkedStep: run.forkedFrom.stepId }),
-            ...(limit && { runCostNanoUsd: BigInt(limit.costNano), runCostHard: limit.hard }),
+            ...(limit?.costNano !== undefined && { runCostNanoUsd: BigInt(limit.costNano), runCostHard: limit.hard }),
+            askBudget: limit?.ofDay ?? false,
           },
         })
         return far.offer(run, link.nodeId, frame)

@@ -1,10 +1,11 @@
 import { ApiError } from '../../shared/http/api-error.ts'
+import { readJson } from '../../shared/json/read-json.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import { isTerminal } from '../../shared/wire/runtime/run.ts'
 import type { SessionMessage } from '../../shared/wire/runtime/session.ts'
 import type { ManifestTexts, SealedTexts } from '../agents/texts.ts'
 import { type JournalEntry, readEvent } from '../execution/journal/event.ts'
-import type { TurnEnd } from '../sessions/session.ts'
+import { finishOf, type TurnEnd } from '../sessions/session.ts'
 import type { FarRun } from './far-run.ts'
 import type { ReadAsked } from './node-link.ts'
 import type { Reach, Reached } from './reach.ts'
@@ -14,7 +15,8 @@ import type { NodeStore } from './store.ts'
 /** What a node answers about the runs that it holds. */
 export interface FarData {
   id: string
-  input: Record<string, unknown>
+  /** Absent where it was dropped with the end of the run. */
+  input?: Record<string, unknown>
   output?: Record<string, unknown>
   errorMessage?: string
 }
@@ -46,7 +48,7 @@ export function farData(reach: Reach, nodes: Pick<NodeStore, 'sharing'>) {
   async function read<T>(node: Reached | undefined, asked: ReadAsked): Promise<T | undefined> {
     const answer = await node?.read(asked)
     if (answer === undefined || answer.status !== 200) return undefined
-    return JSON.parse(decoder.decode(answer.body)) as T
+    return readJson(decoder.decode(answer.body)) as T
   }
 
   return {
@@ -68,6 +70,14 @@ export function farData(reach: Reach, nodes: Pick<NodeStore, 'sharing'>) {
         if (page.length < limit) break
       }
       return found.slice(0, most)
+    },
+
+    /** An output that stands beside a journal; undefined: there is none of that digest. */
+    async blob({ id, nodeId, state }: FarRun, sha256: string): Promise<Uint8Array | undefined> {
+      if (state === 'queued' || nodeId === undefined) return undefined
+      const answer = await (await standIn(reach, nodes, nodeId))?.read({ kind: 'blob', id: `${id}/${sha256}` })
+      if (answer === undefined) throw offline(`the journal of run ${id}`)
+      return answer.status === 200 ? answer.body : undefined
     },
 
     async approvals(nodeId: string, ids: readonly string[]): Promise<Map<string, FarApproval> | undefined> {
@@ -108,10 +118,11 @@ export function farData(reach: Reach, nodes: Pick<NodeStore, 'sharing'>) {
 /** The record of a run with what its node says; a run that was ended here shows no output that came later. */
 export function withData(run: Run, far: FarRun, data: FarData | undefined): Run {
   const message = far.errorMessage ?? data?.errorMessage
-  const output = isTerminal(run.status) ? (run.status === 'succeeded' ? data?.output : {}) : undefined
+  const said = finishOf(run.status, run.error?.code) !== undefined
+  const output = isTerminal(run.status) ? (said ? data?.output : {}) : undefined
   return {
     ...run,
-    ...(data && { input: data.input }),
+    ...(data?.input && { input: data.input }),
     ...(output && { output }),
     ...(run.error && { error: { ...run.error, message: message ?? run.error.message } }),
     ...(data === undefined && { dataAvailable: false }),

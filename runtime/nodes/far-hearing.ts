@@ -1,3 +1,4 @@
+import { readJson } from '../../shared/json/read-json.ts'
 import { type PlaneSaid, planeSaid } from '../../shared/wire/runtime/plane.ts'
 import type { Live } from '../sessions/live.ts'
 import type { SessionState } from '../sessions/store.ts'
@@ -32,7 +33,7 @@ export function farHearing({ far, reach, planes, live }: FarHearingDeps) {
     of: { sessionId: string; base: number; after: number; kept: number },
   ) {
     const answer = await planes.ask(url, { ask: 'said', nodeId, ...of }, undefined, leaving.signal)
-    return answer && planeSaid.parse(JSON.parse(decoder.decode(answer.body)))
+    return answer && planeSaid.parse(readJson(decoder.decode(answer.body)))
   }
 
   async function hear({ id: sessionId, lastEvent: base }: SessionState, turnId: string): Promise<Heard> {

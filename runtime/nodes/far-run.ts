@@ -1,4 +1,5 @@
 import type { Row } from '@libsql/client/web'
+import { readJson } from '../../shared/json/read-json.ts'
 import type { Isolation } from '../../shared/wire/runtime/isolation.ts'
 import type { Run, RunErrorCode } from '../../shared/wire/runtime/run.ts'
 import type { HashedFacts } from '../receipts/payload.ts'
@@ -66,7 +67,7 @@ export function toFarRun(row: Row): FarRun {
     ...{ parentRunId: text(row.parent_run_id), depth: Number(row.depth) },
     forkedFrom:
       row.forked_run === null ? undefined : { runId: String(row.forked_run), stepId: String(row.forked_step) },
-    models: JSON.parse(String(row.models)) as string[],
+    models: readJson(String(row.models)) as string[],
     isolationUsed: text(row.isolation_used),
     spent: {
       ...{ tokensIn: Number(row.tokens_in), tokensOut: Number(row.tokens_out), costNano: Number(row.cost_nano) },

@@ -7,6 +7,7 @@ import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
 import { isTerminal, type Run, type RunErrorCode } from '../../shared/wire/runtime/run.ts'
 import type { SealedTexts } from '../agents/texts.ts'
 import { genesis } from '../execution/journal/event.ts'
+import type { SealedInput } from '../runs/sealed-input.ts'
 import type { NewRun, RunStore } from '../runs/store.ts'
 import { inputPlace } from './dispatcher.ts'
 import type { EndingHere } from './ending.ts'
@@ -78,7 +79,7 @@ export function farRuns(runs: RunStore, deps: FarRunsDeps) {
       const session = await deps.sessions.placeOf(run.sessionId)
       return session ? { on: 'pool', pool: session.pool, pinned: session.nodeId } : { on: 'here' }
     }
-    return placementFor(run.tenantId, run.agentName, version)
+    return placementFor(run.tenantId, run.agentName, version, run.sealedInput)
   }
 
   /** Where a run of that version goes that nothing binds to a place. */
@@ -86,13 +87,18 @@ export function farRuns(runs: RunStore, deps: FarRunsDeps) {
     tenantId: string,
     agentName: string,
     version: { manifest: Manifest; sealed: SealedTexts | undefined },
+    input?: SealedInput,
   ): Promise<Placement> {
     const labels = await deps.labelsOf(tenantId, agentName)
-    const wanted = labels[POOL_LABEL] ?? version.sealed?.pool
+    const wanted = labels[POOL_LABEL] ?? version.sealed?.pool ?? input?.pool
     if (version.sealed && wanted !== version.sealed.pool) {
       const { pool } = version.sealed
       const message = `its prompt is sealed to pool ${pool}: publish it again with another ${POOL_LABEL}`
       return { on: 'nowhere', pool, message }
+    }
+    if (input && wanted !== input.pool) {
+      const message = `the input of its schedule is sealed to pool ${input.pool}: send the schedule its config.input again`
+      return { on: 'nowhere', pool: input.pool, message }
     }
     const known = await nodes.enrolled(tenantId)
     return place({
@@ -105,15 +111,23 @@ export function farRuns(runs: RunStore, deps: FarRunsDeps) {
 
   async function placed(run: NewRun): Promise<Placed> {
     const placement = await placementOf(run)
-    if (placement.on === 'here') return { run }
+    const { sealedInput } = run
+    if (placement.on === 'here') {
+      if (sealedInput) throw new Error(`run ${run.id} has an input that only pool ${sealedInput.pool} can read`)
+      return { run }
+    }
     const poolKey = placement.on === 'pool' ? await nodes.poolKey(run.tenantId, placement.pool) : undefined
     const row = far.insert({
       ...{ id: run.id, tenantId: run.tenantId, pool: placement.pool, createdMs: run.createdMs },
       pinned: placement.on === 'pool' ? placement.pinned : undefined,
       isolation: run.isolation as FarRun['isolation'],
       dispatchByMs: run.createdMs + deps.dispatchMs,
-      inputSealed: poolKey ? await sealTo(poolKey, utf8(run.input), inputPlace(run.id)) : null,
-      inputHash: sha256Hex(utf8(run.input), sha256),
+      ...(sealedInput
+        ? { inputSealed: sealedInput.box, inputSchedule: run.scheduleId, inputHash: sealedInput.hash }
+        : {
+            inputSealed: poolKey ? await sealTo(poolKey, utf8(run.input), inputPlace(run.id)) : null,
+            inputHash: sha256Hex(utf8(run.input), sha256),
+          }),
       genesis: genesis(run.id, sha256).hash,
     })
     // The node copies the beginning of the journal itself; here it would be texts of a run.
@@ -132,7 +146,9 @@ export function farRuns(runs: RunStore, deps: FarRunsDeps) {
   /** Without any node there is nothing to place, but for what only nodes can read. */
   async function allHere(list: readonly NewRun[]): Promise<boolean> {
     if (!embedded.on || deps.engaged()) return false
-    for (const { versionId } of list) if ((await deps.versionOf(versionId))?.sealed) return false
+    for (const { versionId, sealedInput } of list) {
+      if (sealedInput || (await deps.versionOf(versionId))?.sealed) return false
+    }
     return true
   }
 
@@ -185,7 +201,7 @@ export function farRuns(runs: RunStore, deps: FarRunsDeps) {
 
     async list(...[tenantId, query, page]: Parameters<RunStore['list']>): Promise<Run[]> {
       const found = await runs.list(tenantId, query, page)
-      if (!found.some(run => run.input === undefined)) return found
+      if (query.fields === 'summary' || !found.some(run => run.input === undefined)) return found
       const there = await far.these(found.filter(run => run.input === undefined).map(({ id }) => id))
       const byNode = new Map<string, string[]>()
       for (const { id, nodeId, state } of there.values()) {
@@ -202,6 +218,11 @@ export function farRuns(runs: RunStore, deps: FarRunsDeps) {
     async events(runId: string, fromSeq: number, most: number) {
       const found = await farOf(runId)
       return found ? data.events(found, fromSeq, most) : runs.events(runId, fromSeq, most)
+    },
+
+    async blob(runId: string, sha256: string): Promise<Uint8Array | undefined> {
+      const found = await farOf(runId)
+      return found ? data.blob(found, sha256) : runs.blob(runId, sha256)
     },
 
     async remove(id: string): Promise<boolean> {

@@ -4,7 +4,9 @@ import { insertRows } from '../../shared/sql/insert-rows.ts'
 import { isUnmet } from '../../shared/sql/unmet.ts'
 import type { Isolation } from '../../shared/wire/runtime/isolation.ts'
 import { isTerminal } from '../../shared/wire/runtime/run.ts'
+import { finishOf } from '../sessions/session.ts'
 import { LIFE } from '../sessions/store.ts'
+import { leftHolds, releasedBy } from './far-holds.ts'
 import { FAR_COLUMNS, type FarRun, toFarRun } from './far-run.ts'
 
 const FAR = `select ${FAR_COLUMNS} from far_runs f join runs r on r.id = f.run_id`
@@ -19,6 +21,8 @@ export interface NewFarRun {
   createdMs: number
   dispatchByMs: number
   inputSealed: Uint8Array | null
+  /** Its input is sealed for this schedule and not for the run. */
+  inputSchedule?: string | undefined
   inputHash: string
   genesis: string
 }
@@ -84,6 +88,14 @@ export interface FarEnd {
   day: string
 }
 
+/** What an agent's budget means for its runs on nodes. */
+export interface RunLimit {
+  costNano: number | undefined
+  hard: boolean
+  /** It has a hard limit of a day, so each call is asked for. */
+  ofDay: boolean
+}
+
 export type FarStore = ReturnType<typeof farStore>
 
 export function farStore(db: Db) {
@@ -92,12 +104,12 @@ export function farStore(db: Db) {
     insert: (run: NewFarRun): InStatement[] => [
       {
         sql: `insert into far_runs (run_id, tenant_id, pool, isolation, state, created_ms, dispatch_by_ms, input_sealed, input_hash, tip,
-            pinned)
-          select ?1, ?2, ?3, ?4, 'queued', ?5, ?6, ?7, ?8, ?9, ?10 where exists (select 1 from runs where id = ?1)
+            pinned, input_schedule)
+          select ?1, ?2, ?3, ?4, 'queued', ?5, ?6, ?7, ?8, ?9, ?10, ?11 where exists (select 1 from runs where id = ?1)
           on conflict do nothing`,
         args: [
           ...[run.id, run.tenantId, run.pool, run.isolation, run.createdMs, run.dispatchByMs, run.inputSealed],
-          ...[run.inputHash, run.genesis, run.pinned ?? null],
+          ...[run.inputHash, run.genesis, run.pinned ?? null, run.inputSchedule ?? null],
         ],
       },
       {
@@ -142,21 +154,28 @@ export function farStore(db: Db) {
     },
 
     /** What a run of each of these agents may cost, where its budget says so. */
-    async runLimits(agentIds: readonly string[]): Promise<Map<string, { costNano: number; hard: boolean }>> {
+    async runLimits(agentIds: readonly string[]): Promise<Map<string, RunLimit>> {
       const { rows } = await db.execute({
-        sql: `select agent_id, cost_nano_run, hard_fail from budgets
-          where cost_nano_run is not null and agent_id in (select value from json_each(?))`,
+        sql: `select agent_id, cost_nano_run, hard_fail, hard_fail = 1 and coalesce(cost_nano_day, tokens_day) is not null
+          from budgets where agent_id in (select value from json_each(?))`,
         args: [JSON.stringify([...new Set(agentIds)])],
       })
       return new Map(
-        rows.map(row => [String(row[0]), { costNano: Number(row[1]), hard: Number(row[2]) === 1 }] as const),
+        rows.map(row => {
+          const costNano = row[1] === null ? undefined : Number(row[1])
+          return [String(row[0]), { costNano, hard: Number(row[2]) === 1, ofDay: Number(row[3]) === 1 }] as const
+        }),
       )
     },
 
-    async inputOf(id: string): Promise<Uint8Array | undefined> {
-      const { rows } = await db.execute({ sql: 'select input_sealed from far_runs where run_id = ?', args: [id] })
-      const sealed = rows[0]?.[0]
-      return sealed ? new Uint8Array(sealed as ArrayBuffer) : undefined
+    async inputOf(id: string): Promise<{ sealed: Uint8Array; schedule: string | undefined } | undefined> {
+      const { rows } = await db.execute({
+        sql: 'select input_sealed, input_schedule from far_runs where run_id = ?',
+        args: [id],
+      })
+      const [sealed, schedule] = [rows[0]?.[0], rows[0]?.[1]]
+      if (!sealed) return undefined
+      return { sealed: new Uint8Array(sealed as ArrayBuffer), schedule: schedule ? String(schedule) : undefined }
     },
 
     async overdue(nowMs: number, most: number): Promise<FarRun[]> {
@@ -251,6 +270,7 @@ export function farStore(db: Db) {
             ),
           ],
         },
+        ...releasedBy(events),
         ...(used.length === 0
           ? []
           : [
@@ -297,6 +317,7 @@ export function farStore(db: Db) {
       const { status, finishedMs, spent = run.spent } = end
       const own = `exists (select 1 from runs where id = ?1 and finished_ms = ?2 and status = ?3)`
       return [
+        ...leftHolds(run.id, end.day),
         {
           sql: `insert into usage_days (agent_id, day, model, tenant_id, agent_name, ended)
             select agent_id, ?2, model, tenant_id, agent_name, 1 from runs where id = ?1 and ${OPEN} and model is not null
@@ -387,17 +408,18 @@ export function isMoved(error: unknown): boolean {
 function endOfTurn(
   { id, epoch, spent: known }: FarRun,
   sessionId: string,
-  { status, finishedMs, spent = known }: FarEnd,
+  { status, errorCode, finishedMs, spent = known }: FarEnd,
   own: string,
 ): InStatement[] {
   const counts = [spent.tokensIn, spent.tokensOut, spent.costNano]
+  const turn = finishOf(status, errorCode) === undefined ? 'failed' : 'completed'
   return [
     {
-      sql: `update turns set status = iif(?3 = 'succeeded', 'completed', 'failed'), ended_ms = ?2,
+      sql: `update turns set status = ?9, ended_ms = ?2,
           tokens_in = ?5, tokens_out = ?6, cost_nano = ?7, event_id = iif(exists (select 1 from sessions where id = ?4
             and status = 'processing' and turn_id = ?1), base + ?8, null)
         where run_id = ?1 and ${own}`,
-      args: [id, finishedMs, status, sessionId, ...counts, epoch * LIFE],
+      args: [id, finishedMs, status, sessionId, ...counts, epoch * LIFE, turn],
     },
     {
       sql: `update sessions set last_event = iif(status = 'processing',

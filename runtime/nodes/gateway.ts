@@ -6,6 +6,7 @@ import type { Clock } from '../../shared/time/clock.ts'
 import { type Channel, frameChannel } from '../../shared/tunnel/channel.ts'
 import {
   type Assign,
+  type BudgetAsk,
   type ControlFrame,
   ControlFrameSchema,
   type EnrolReply,
@@ -24,6 +25,7 @@ import { type Outbox, outbox } from '../../shared/tunnel/outbox.ts'
 import { PROTO } from '../../shared/tunnel/protocol.ts'
 import { TunnelRefusal } from '../../shared/tunnel/refusal.ts'
 import type { enrolment } from './enrolment.ts'
+import type { Granted } from './far-budgets.ts'
 import { type NodeRow, provenBackends, readBackends } from './node.ts'
 import type { NodeLink, NodeLinks, ReadAnswered } from './node-link.ts'
 import type { NodeStore } from './store.ts'
@@ -50,6 +52,8 @@ export interface GatewayDeps {
   heard: () => void
   /** A piece of what it says in a turn. */
   said: (node: NodeRow, piece: SessionDelta) => void
+  /** Whether a run of it may make its next call; undefined: nothing is to be said. */
+  asked: (node: NodeRow, ask: BudgetAsk) => Promise<Granted | undefined>
   reconnects: Pick<Counter, 'add'>
   clock: Clock
   newId: () => string
@@ -65,6 +69,8 @@ interface Peer {
   outbox: Outbox
   inbox: Inbox<NodeFrame>
   reads: Map<string, { parts: Uint8Array[]; done: (answer: ReadAnswered | undefined) => void }>
+  /** Questions about budgets that are being answered. */
+  asked: Set<string>
   stop: AbortController | undefined
 }
 
@@ -73,6 +79,7 @@ const TOLD = new Set<NodeFrame['body']['case']>([
   ...(['accept', 'event', 'complete', 'approval', 'childAsk', 'took', 'secretAck', 'ackOnly'] as const),
 ])
 const MOST_READS = 1000
+const MOST_ASKS = 1000
 const MOST_READ_BYTES = 64 * 1024 * 1024
 const HELLO_MS = 10_000
 
@@ -93,7 +100,7 @@ export function nodeGateway(deps: GatewayDeps): NodeGateway {
       { log, weigh: frame => unbundled(frame).length },
     )
     const peer: Peer = {
-      ...{ node, streamId: hello.streamId, inbox: frames, reads: new Map(), stop: undefined },
+      ...{ node, streamId: hello.streamId, inbox: frames, reads: new Map(), asked: new Set(), stop: undefined },
       channel: frameChannel<ControlFrame, NodeFrame>({
         ackOnly: () => create(ControlFrameSchema, { body: { case: 'ackOnly', value: {} } }),
         weigh: frame => (frame.body.case === 'assign' ? 500 + sizeOf(frame.body.value) : 500),
@@ -164,6 +171,21 @@ export function nodeGateway(deps: GatewayDeps): NodeGateway {
     else if (last) read.done({ status, body: joined(read.parts) })
   }
 
+  /** Answered when the answer is there; asked again meanwhile, it is one question. */
+  async function askedBy(peer: Peer, ask: BudgetAsk): Promise<void> {
+    const { requestId } = ask
+    if (peer.asked.has(requestId) || peer.asked.size >= MOST_ASKS) return
+    peer.asked.add(requestId)
+    try {
+      const value = await deps.asked(peer.node, ask)
+      if (value) peer.channel.pass(create(ControlFrameSchema, { body: { case: 'budgetGrant', value } }))
+    } catch (error) {
+      log.error('a node asked for a budget and is not answered; it asks again', { error, nodeId: peer.node.id })
+    } finally {
+      peer.asked.delete(requestId)
+    }
+  }
+
   /** What was decided about it where it is not connected. */
   function follow(peer: Peer, stands: Awaited<ReturnType<NodeStore['seen']>>): void {
     const link = links.get(peer.node.id)
@@ -197,6 +219,10 @@ export function nodeGateway(deps: GatewayDeps): NodeGateway {
         return answered(peer, body.value)
       case 'sessionDelta':
         return deps.said(peer.node, body.value)
+      case 'budgetAsk':
+        if (frame.seq !== 0n) throw new TunnelRefusal('bad_frame', 'a budgetAsk frame has no number')
+        void askedBy(peer, body.value)
+        return
       case 'ackOnly':
         return frame.seq === 0n ? undefined : peer.inbox.put(frame)
       case 'pong':

@@ -1,4 +1,5 @@
 import type { Row } from '@libsql/client/web'
+import { readJson } from '../../shared/json/read-json.ts'
 import type { Labels } from '../../shared/wire/runtime/conventions.ts'
 import { type Backend, backends, isolationTable } from '../../shared/wire/runtime/isolation.ts'
 import type { Node, NodeBackend } from '../../shared/wire/runtime/node.ts'
@@ -87,13 +88,13 @@ export function toNodeRow(row: Row): NodeRow {
   const text = (value: unknown) => (value === null ? undefined : String(value))
   const number = (value: unknown) => (value === null ? undefined : Number(value))
   return {
-    ...{ id: String(row.id), tenantId: String(row.tenant_id), name: JSON.parse(String(row.name)) as string },
-    ...{ pool: String(row.pool), labels: JSON.parse(String(row.labels)) as Labels, createdMs: Number(row.created_ms) },
+    ...{ id: String(row.id), tenantId: String(row.tenant_id), name: readJson(String(row.name)) as string },
+    ...{ pool: String(row.pool), labels: readJson(String(row.labels)) as Labels, createdMs: Number(row.created_ms) },
     enrolledMs: number(row.enrolled_ms),
     signKey: row.sign_key === null ? undefined : new Uint8Array(row.sign_key as ArrayBuffer),
     ...{ version: text(row.version), os: text(row.os), arch: text(row.arch) },
     ...{ vcpus: number(row.vcpus), memoryMb: number(row.memory_mb), slots: Number(row.slots) },
-    backends: JSON.parse(String(row.backends)) as NodeBackend[],
+    backends: readJson(String(row.backends)) as NodeBackend[],
     ...{ draining: Number(row.draining) === 1, signedOff: Number(row.signed_off) === 1 },
     ...{ lastSeenMs: number(row.last_seen_ms), activeRuns: Number(row.active_runs) },
     planeUrl: text(row.plane_url),

@@ -14,6 +14,7 @@ import { satisfies } from '../agents/isolation.ts'
 import type { Deleting } from '../agents/store.ts'
 import { hasTexts, type SealTexts, textsOf } from '../agents/texts.ts'
 import type { ApprovalStore } from '../approvals/store.ts'
+import type { Ledger } from '../budgets/ledger.ts'
 import type { Idempotent } from '../idempotency/idempotent.ts'
 import type { Admit, AgentVersion } from '../runs/service.ts'
 import type { RunStore } from '../runs/store.ts'
@@ -25,6 +26,7 @@ import { dispatcher, textsPlace } from './dispatcher.ts'
 import { ending } from './ending.ts'
 import { enrolment } from './enrolment.ts'
 import { farApprovals, signalPlace } from './far-approvals.ts'
+import { farBudgets } from './far-budgets.ts'
 import { farChildren } from './far-children.ts'
 import { farData } from './far-data.ts'
 import { type FarRuns, farRuns } from './far-runs.ts'
@@ -37,6 +39,7 @@ import { provenBackends, statusOf } from './node.ts'
 import { nodeLinks } from './node-link.ts'
 import { EMBEDDED_POOL, POOL_LABEL } from './placement.ts'
 import { poolCredentials } from './pool-credentials.ts'
+import { scheduleInputs } from './schedule-inputs.ts'
 import { orderTo, standIn } from './stand-in.ts'
 import { nodeStore } from './store.ts'
 import { tookOver } from './took-over.ts'
@@ -61,6 +64,7 @@ export interface NodingOptions {
   labelsOf: (tenantId: string, agentName: string) => Promise<Readonly<Record<string, string>>>
   conversing: Pick<Conversing, 'store' | 'live'>
   admit: Admit
+  grant: Ledger['grant']
   currentByName: (tenantId: string, name: string) => Promise<VersionRow | undefined>
   /** The node in this process. */
   embedded: { on: boolean; id: () => Promise<string>; backends: readonly Backend[] }
@@ -204,6 +208,7 @@ export function noding(options: NodingOptions) {
       offering.wake()
     },
     heard: () => offering.wake(),
+    asked: farBudgets({ far, grant: options.grant, dayOf, clock }),
     said: ({ id }, { sessionId, turnId, seq, delta }) =>
       talk.said(id, { sessionId, turnId, seq, delta: decoder.decode(delta) }),
   }
@@ -302,6 +307,9 @@ export function noding(options: NodingOptions) {
 
     sessions: sessions.store(options.conversing.store),
 
+    /** Whether a node holds that session. */
+    isElsewhere: async (sessionId: string): Promise<boolean> => (await sessions.get(sessionId)) !== undefined,
+
     /** Where a session of that version is held: at one node for its whole life, which is chosen now. */
     async holdSession(
       { placementFor }: Pick<FarRuns, 'placementFor'>,
@@ -353,6 +361,11 @@ export function noding(options: NodingOptions) {
       if (poolKey === undefined) return undefined
       return { pool, box: await sealTo(poolKey, utf8(JSON.stringify(textsOf(manifest))), textsPlace(versionId)) }
     }) satisfies SealTexts as SealTexts,
+
+    sealInput: scheduleInputs({
+      ...{ nodes: store, embedded: embedded.on, engaged: () => engaged },
+      ...{ labelsOf: options.labelsOf, sha256: options.sha256 },
+    }),
 
     async unsealed(version: VersionRow): Promise<VersionRow> {
       const { sealed, tenantId, versionId } = version

@@ -1,3 +1,4 @@
+import { readJson } from '../../shared/json/read-json.ts'
 import { concat, utf8 } from '../../shared/sign/bytes.ts'
 
 /** What was sent is not of a control plane that has this master key, or was changed on its way. */
@@ -84,6 +85,6 @@ export function packed(head: unknown, body: Uint8Array): Uint8Array<ArrayBuffer>
 export function unpacked(bytes: Uint8Array<ArrayBuffer>): { head: unknown; body: Uint8Array<ArrayBuffer> } {
   const from = 4 + new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(0)
   if (from > bytes.length) throw new RangeError('the head is longer than the whole')
-  const head: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes.subarray(4, from)))
+  const head: unknown = readJson(new TextDecoder('utf-8', { fatal: true }).decode(bytes.subarray(4, from)))
   return { head, body: bytes.slice(from) }
 }

@@ -97,6 +97,7 @@ it('waits for no answer longer than a node may take, and forgets a plane that is
   const until = (request: Request) =>
     new Promise<Response>((_, reject) => request.signal.addEventListener('abort', () => reject(request.signal.reason)))
   expect(await asking(until, 50).ask(URL_A, read)).toBeUndefined()
+  expect(await asking(() => new Promise(() => undefined), 50).ask(URL_A, read)).toBeUndefined()
   expect(await asking(() => Promise.reject(new TypeError('fetch failed'))).ask(URL_A, read)).toBeUndefined()
 })
 

@@ -4,6 +4,7 @@ import type { Log } from '../../shared/log/log.ts'
 import type { Counter } from '../../shared/metrics/metrics.ts'
 import { utf8 } from '../../shared/sign/bytes.ts'
 import { type PlaneAsk, type PlaneRequest, planeReply } from '../../shared/wire/runtime/plane.ts'
+import { underDeadline } from '../execution/until-aborted.ts'
 import type { ReadAnswered } from './node-link.ts'
 import { type PlaneBox, packed, unpacked } from './plane-box.ts'
 import { PLANE_PATH } from './plane-route.ts'
@@ -40,9 +41,8 @@ export function planes({ own, box, now, readMs, asks, log }: PlanesDeps) {
     url: string,
     asked: PlaneAsk,
     body: Uint8Array,
-    gone: AbortSignal | undefined,
+    signal: AbortSignal,
   ): Promise<ReadAnswered | undefined> {
-    const late = AbortSignal.timeout(readMs)
     const request: PlaneRequest = { atMs: now().getTime(), to: url, asked }
     const sealed = await box.ask(packed(request, body))
     const response = await own.fetch(
@@ -51,7 +51,7 @@ export function planes({ own, box, now, readMs, asks, log }: PlanesDeps) {
           method: 'POST',
           body: sealed.bytes,
           redirect: 'error' as const,
-          signal: gone ? AbortSignal.any([late, gone]) : late,
+          signal,
         },
         headers: { 'content-type': 'application/octet-stream', 'accept-encoding': 'identity' },
       }),
@@ -86,10 +86,17 @@ export function planes({ own, box, now, readMs, asks, log }: PlanesDeps) {
       url: string,
       asked: PlaneAsk,
       body: Uint8Array = utf8(''),
-      gone?: AbortSignal,
+      gone: AbortSignal = new AbortController().signal,
     ): Promise<ReadAnswered | undefined> {
+      // The wait itself ends at the deadline: a signal that only a Request refers to can be collected before it fires.
+      const answered = underDeadline(
+        gone,
+        readMs,
+        signal => exchange(url, asked, body, signal),
+        () => new DOMException('the other control plane did not answer in time', 'TimeoutError'),
+      )
       return open.track(
-        exchange(url, asked, body, gone).catch(error => {
+        answered.catch(error => {
           asks.add(1, { outcome: 'unreachable' })
           log.debug('another control plane did not answer', { plane: url, error })
           return undefined

@@ -1,3 +1,4 @@
+import { readJson } from '../../shared/json/read-json.ts'
 import { fromHex, utf8 } from '../../shared/sign/bytes.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { ReadRequest } from '../../shared/tunnel/gateway.gen.ts'
@@ -40,8 +41,8 @@ export function seatReads({ db, sessions, identity: { tenantId, pool, poolKeys }
         rows.map(
           (row): FarData => ({
             id: String(row.run_id),
-            input: JSON.parse(String(row.input)) as FarData['input'],
-            ...(row.output !== null && { output: JSON.parse(String(row.output)) as FarData['input'] }),
+            ...(row.input !== '' && { input: readJson(String(row.input)) as NonNullable<FarData['input']> }),
+            ...(row.output !== null && { output: readJson(String(row.output)) as NonNullable<FarData['input']> }),
             ...(row.error_message !== null && { errorMessage: String(row.error_message) }),
           }),
         ),
@@ -64,12 +65,21 @@ export function seatReads({ db, sessions, identity: { tenantId, pool, poolKeys }
           (row): FarApproval => ({
             ...{ id: String(row.id), prompt: String(row.prompt) },
             ...(row.action !== null && {
-              action: JSON.parse(String(row.action)) as NonNullable<FarApproval['action']>,
+              action: readJson(String(row.action)) as NonNullable<FarApproval['action']>,
             }),
             ...(row.comment !== null && { comment: String(row.comment) }),
           }),
         ),
       )
+    }
+    if (kind === 'blob') {
+      const [runId, sha256] = id.split('/')
+      const { rows } = await db.execute({
+        sql: `select content, media_type from blobs where run_id = ? and sha256 = ? and run_id in (select run_id from tunnel_runs)`,
+        args: [runId ?? '', sha256 ?? ''],
+      })
+      const row = rows[0]
+      if (row) return { status: 200, body: new Uint8Array(row.content as ArrayBuffer) }
     }
     if (kind === 'messages') return answer(await sessions.messages(id))
     if (kind === 'turns') {

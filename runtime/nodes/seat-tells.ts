@@ -1,4 +1,5 @@
 import { create } from '@bufbuild/protobuf'
+import { readJson } from '../../shared/json/read-json.ts'
 import { fromBase64, fromHex, utf8 } from '../../shared/sign/bytes.ts'
 import type { Signer } from '../../shared/sign/ed25519.ts'
 import { type Sha256, sha256Hex } from '../../shared/sign/sha256.ts'
@@ -33,13 +34,16 @@ export function seatTells({ db, sha256, signer, speaksAs }: SeatTellsDeps) {
     const [row, texts] = [found?.rows[0], data?.rows[0]]
     if (!row || !texts) return undefined
     const envelope = receipts?.rows[0]?.[0]
-    const models = envelope ? (JSON.parse(String(envelope)) as Receipt).payload.models : []
+    const signed = envelope ? (readJson(String(envelope)) as Receipt).payload : undefined
+    const models = signed?.models ?? []
     const hash = (text: unknown) => fromHex(sha256Hex(utf8(String(text ?? '{}')), sha256))
     const told: Omit<Complete, '$typeName'> = {
       ...{ runId, epoch: BigInt(Number(row.told_epoch)), status: String(row.status) },
       ...{ errorCode: String(row.error_code ?? ''), errorStep: String(row.error_step ?? '') },
       ...{ head: fromHex(String(row.head)), eventCount: BigInt(Number(row.event_count)) },
-      ...{ inputHash: hash(texts.input), outputHash: hash(texts.output), models },
+      // What it was given may be dropped by now.
+      inputHash: texts.input === '' && signed ? fromHex(signed.inputHash) : hash(texts.input),
+      ...{ outputHash: hash(texts.output), models },
       ...{ tokensIn: BigInt(Number(row.tokens_in)), tokensOut: BigInt(Number(row.tokens_out)) },
       costNanoUsd: BigInt(Number(row.cost_nano)),
       ...{ isolation: String(row.isolation_used ?? row.isolation), finishedUnixMs: BigInt(Number(row.finished_ms)) },
@@ -101,7 +105,7 @@ export function seatTells({ db, sha256, signer, speaksAs }: SeatTellsDeps) {
       })
       const made: OutboxRow<NodeFrame>[] = []
       for (const row of rows) {
-        const frame = await frameOf(JSON.parse(String(row.frame)) as News, Number(row.epoch ?? 0))
+        const frame = await frameOf(readJson(String(row.frame)) as News, Number(row.epoch ?? 0))
         // A run that was deleted meanwhile has nothing left to tell; its place is taken by a word of no meaning.
         const ackOnly = { body: { case: 'ackOnly' as const, value: {} } }
         made.push({ id: Number(row.id), frame: frame ?? create(NodeFrameSchema, ackOnly) })

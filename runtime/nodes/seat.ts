@@ -1,4 +1,5 @@
 import type { InStatement } from '@libsql/client/web'
+import { readJson } from '../../shared/json/read-json.ts'
 import type { Log } from '../../shared/log/log.ts'
 import { utf8 } from '../../shared/sign/bytes.ts'
 import type { Signer } from '../../shared/sign/ed25519.ts'
@@ -15,7 +16,8 @@ import { copiedSteps } from '../runs/fork.ts'
 import type { NewRun, RunStore } from '../runs/store.ts'
 import type { SessionStore } from '../sessions/store.ts'
 import type { TurnInput } from '../sessions/turn-input.ts'
-import { inputPlace, type ManifestEnvelope, manifestPlace, textsPlace } from './dispatcher.ts'
+import type { BudgetAsks } from './budget-asks.ts'
+import { inputPlace, type ManifestEnvelope, manifestPlace, scheduleInputPlace, textsPlace } from './dispatcher.ts'
 import { decisionPlace, signalPlace } from './far-approvals.ts'
 import { type News, newsOf } from './news.ts'
 import { type SeatCredentialsDeps, seatCredentials } from './seat-credentials.ts'
@@ -60,6 +62,8 @@ export interface SeatDeps {
   now: () => Date
   log: Log
   dayOf: (ms: number) => string
+  /** Its questions whether a call may be made. */
+  asks: BudgetAsks
   /** Where runs here look for what they are given beside their input. */
   keeping: Pick<SeatCredentialsDeps, 'secrets' | 'providers' | 'checkProvider' | 'connectors'>
 }
@@ -82,7 +86,7 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
   const accept = (news: Extract<News, { t: 'accept' }>): InStatement => tell(news)
 
   async function opened<T>(box: Uint8Array, place: string): Promise<T> {
-    return JSON.parse(decoder.decode(await openSealed(poolKeys, box, place))) as T
+    return readJson(decoder.decode(await openSealed(poolKeys, box, place))) as T
   }
 
   /** From the commit that writes it on, the run is this node's; an order that comes twice makes one run. */
@@ -92,7 +96,11 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
     let input: unknown
     try {
       envelope = await opened<ManifestEnvelope>(sent.manifestSealed, manifestPlace(agentVersionId))
-      input = await opened(sent.inputSealed, inputPlace(runId))
+      const { inputSchedule } = sent
+      input = await opened(
+        sent.inputSealed,
+        inputSchedule === '' ? inputPlace(runId) : scheduleInputPlace(inputSchedule),
+      )
       if (sent.textsSealed.length > 0) {
         const texts = await opened<ManifestTexts>(sent.textsSealed, textsPlace(agentVersionId))
         envelope.manifest = { ...envelope.manifest, ...texts }
@@ -135,9 +143,9 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
           args: [versionId, tenantId, agentId, number, JSON.stringify(manifest), manifestHash, createdMs],
         },
         {
-          sql: `insert into tunnel_runs (run_id, epoch, node_id) values (?1, ?2, ?3)
-            on conflict do update set epoch = ?2`,
-          args: [runId, Number(epoch), speaksAs],
+          sql: `insert into tunnel_runs (run_id, epoch, node_id, ask_budget) values (?1, ?2, ?3, ?4)
+            on conflict do update set epoch = ?2, ask_budget = ?4`,
+          args: [runId, Number(epoch), speaksAs, sent.askBudget ? 1 : 0],
         },
         ...limitOf(agentId, agentName, sent),
         ...(sent.sessionId === ''
@@ -315,6 +323,7 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
 
   return {
     nodeId,
+    asks: deps.asks,
     active: () => engine.active,
 
     /** Which store this is, the same for all who have it. */

@@ -26,4 +26,5 @@ export const DEFAULT_SETTINGS: ModelSettings = {
     ...Object.fromEntries(Object.entries(CAPABILITIES).map(([alias, models]) => [alias, [...models]])),
   },
   prices: {},
+  windows: {},
 }

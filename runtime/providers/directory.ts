@@ -1,3 +1,4 @@
+import { readJson } from '../../shared/json/read-json.ts'
 import type { ProviderId } from '../../shared/wire/runtime/model-name.ts'
 import type { ProviderItem, ProviderSave } from '../../shared/wire/runtime/provider.ts'
 import type { SealedColumn } from '../vault/rotate.ts'
@@ -33,7 +34,7 @@ export function providerDirectory({ store, sealing, environment, now, conceal }:
       return vault.open(sealed, placeOf(tenantId, row.provider, field))
     }
     const apiKey = await open(row.sealedKey, 'apiKey')
-    const headers = JSON.parse((await open(row.sealedHeaders, 'headers')) ?? '{}') as Record<string, string>
+    const headers = readJson((await open(row.sealedHeaders, 'headers')) ?? '{}') as Record<string, string>
     return connected({ provider: row.provider, apiKey, baseUrl: row.baseUrl, headers })
   }
 

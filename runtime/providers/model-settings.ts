@@ -1,4 +1,5 @@
 import { ApiError } from '../../shared/http/api-error.ts'
+import { readJson } from '../../shared/json/read-json.ts'
 import { classPrices, PriceError } from '../../shared/prices/price.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { ModelSettings } from '../../shared/wire/runtime/provider.ts'
@@ -13,7 +14,7 @@ export function modelSettingsStore(db: Db) {
       const sql = 'select settings from model_settings where tenant_id = ?'
       const { rows } = await db.execute({ sql, args: [tenantId] })
       const stored = rows[0]?.settings
-      return stored == null ? DEFAULT_SETTINGS : (JSON.parse(String(stored)) as ModelSettings)
+      return stored == null ? DEFAULT_SETTINGS : { ...DEFAULT_SETTINGS, ...(readJson(String(stored)) as ModelSettings) }
     },
 
     async put(tenantId: string, settings: ModelSettings, nowMs: number): Promise<void> {

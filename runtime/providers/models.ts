@@ -1,14 +1,17 @@
 import type { Outside } from '../../shared/http/outbound/outside.ts'
-import type { BuiltinPrices } from '../../shared/prices/builtin.ts'
+import type { BuiltinTable } from '../../shared/prices/builtin.ts'
 import { modelName, type ProviderId } from '../../shared/wire/runtime/model-name.ts'
+import type { ModelSettings } from '../../shared/wire/runtime/provider.ts'
 import { StepFailure } from '../execution/failure.ts'
 import { demoModel } from '../execution/models/demo.ts'
 import type { FoundModel, Models } from '../execution/models/model.ts'
 import { DEFAULT_SETTINGS } from './candidates.ts'
 import type { Connection } from './connection.ts'
 import type { ProviderDirectory } from './directory.ts'
+import { firstAnswer } from './first-answer.ts'
 import type { ModelSettingsStore } from './model-settings.ts'
-import { costOfTokens, pricing } from './pricing.ts'
+import { onlyModel } from './only-model.ts'
+import { costOfTokens, pricing, windowOf } from './pricing.ts'
 import { askVendor } from './vendor/ask-vendor.ts'
 import type { Deadlines } from './vendor/deadlines.ts'
 import { dialectOf, vendorOf } from './vendors.ts'
@@ -17,7 +20,7 @@ export interface ModelsDeps {
   directory: Pick<ProviderDirectory, 'ids' | 'open'>
   settings: Pick<ModelSettingsStore, 'get'>
   fetch: Outside['fetch']
-  listPrices: () => Promise<BuiltinPrices>
+  listPrices: () => Promise<BuiltinTable>
   now: () => Date
   deadlines: Deadlines
   /** Whether the demo may stand in for a model at all. */
@@ -32,6 +35,8 @@ export interface ProviderModels extends Models {
 /** Finds the model of a manifest among what a tenant has configured (runtime contract §3, "Model values"). */
 export function providerModels(deps: ModelsDeps): ProviderModels {
   const { directory, settings, fetch, now, deadlines, demo } = deps
+
+  const onlyOf = onlyModel({ open: directory.open, fetch, now })
 
   function of(tenantId: string, provider: ProviderId, model: string): FoundModel {
     if (provider === 'demo') return demoModel()
@@ -49,6 +54,19 @@ export function providerModels(deps: ModelsDeps): ProviderModels {
     }
   }
 
+  async function sized(tenantId: string, provider: ProviderId, model: string): Promise<FoundModel> {
+    return withWindow(tenantId, await settings.get(tenantId), { provider, model })
+  }
+
+  async function withWindow(
+    tenantId: string,
+    known: Pick<ModelSettings, 'windows'>,
+    { provider, model }: { provider: ProviderId; model: string },
+  ): Promise<FoundModel> {
+    const contextTokens = await windowOf(known, deps.listPrices, { provider, model })
+    return { ...of(tenantId, provider, model), ...(contextTokens !== undefined && { contextTokens }) }
+  }
+
   return {
     of,
     async find(tenantId, wanted) {
@@ -57,17 +75,23 @@ export function providerModels(deps: ModelsDeps): ProviderModels {
       if (name.kind === 'model' && name.provider === 'demo') return demo ? demoModel() : undefined
       const configured = await directory.ids(tenantId)
       if (name.kind === 'model') {
-        return configured.has(name.provider) ? of(tenantId, name.provider, name.model) : undefined
+        return configured.has(name.provider) ? sized(tenantId, name.provider, name.model) : undefined
       }
       if ([...configured].every(provider => provider === 'demo')) return demo ? demoModel() : undefined
-      const { aliases } = await settings.get(tenantId)
-      for (const candidate of aliases[name.value] ?? DEFAULT_SETTINGS.aliases[name.value] ?? []) {
+      const known = await settings.get(tenantId)
+      const candidates: FoundModel[] = []
+      for (const candidate of new Set(known.aliases[name.value] ?? DEFAULT_SETTINGS.aliases[name.value])) {
         const found = modelName(candidate)
         if (found?.kind !== 'model') continue
-        if (found.provider === 'demo' && demo) return demoModel()
-        if (configured.has(found.provider)) return of(tenantId, found.provider, found.model)
+        if (found.provider === 'demo' && demo) candidates.push(demoModel())
+        else if (configured.has(found.provider)) candidates.push(await withWindow(tenantId, known, found))
       }
-      return undefined
+      if (candidates.length === 0 && name.kind === 'auto' && !isEmptied(known)) {
+        const only = await onlyOf(tenantId, configured, known)
+        return only && withWindow(tenantId, known, only)
+      }
+      const [first, ...others] = candidates
+      return first && firstAnswer([first, ...others])
     },
   }
 }
@@ -87,4 +111,9 @@ async function opened(
   }
   if (found) return found
   throw new StepFailure('model_unconfigured', `the provider ${provider} is not configured any more`)
+}
+
+/** An empty list of candidates is a decision of the tenant. */
+function isEmptied({ aliases }: Pick<ModelSettings, 'aliases'>): boolean {
+  return aliases.auto?.length === 0
 }

@@ -1,9 +1,10 @@
 import type { DialectName, Tokens } from '../../shared/dialects/candidate.ts'
 import type { NanoUsd } from '../../shared/money/money.ts'
-import type { BuiltinPrices } from '../../shared/prices/builtin.ts'
-import { attemptCost, classPrices, type Price } from '../../shared/prices/price.ts'
+import type { BuiltinPrices, BuiltinTable } from '../../shared/prices/builtin.ts'
+import { attemptCost, classPrices, costParts, type Price } from '../../shared/prices/price.ts'
 import { modelName, type ProviderId } from '../../shared/wire/runtime/model-name.ts'
 import type { ModelSettings } from '../../shared/wire/runtime/provider.ts'
+import type { CallCost } from '../execution/call-cost.ts'
 import type { CostOfTokens } from '../execution/models/model.ts'
 import { vendorOf } from './vendors.ts'
 
@@ -16,8 +17,8 @@ export interface Priced {
   tokens: Tokens
 }
 
-/** Nano-USD of a call; undefined where nobody says what the model costs. */
-export type CostOf = (call: Priced) => Promise<NanoUsd | undefined>
+/** Nano-USD of a call and what of it went on what; undefined where nobody says what the model costs. */
+export type CostOf = (call: Priced) => Promise<{ costNano: NanoUsd; parts: NonNullable<CallCost['parts']> } | undefined>
 
 export type PriceOf = (call: Omit<Priced, 'tokens'>) => Promise<Price | undefined>
 
@@ -37,15 +38,40 @@ export function pricing(
     priceOf,
     async costOf({ tokens, ...call }) {
       const price = await priceOf(call)
-      return price && attemptCost(price, tokens)
+      if (!price) return undefined
+      const { input, cacheRead, cacheWrite, output } = costParts(price, tokens)
+      return {
+        costNano: attemptCost(price, tokens),
+        parts: {
+          ...{ inputNano: input, cacheReadNano: cacheRead, cacheWriteNano: cacheWrite, outputNano: output },
+          cacheReadTokens: tokens.cache_read,
+          cacheWriteTokens: tokens.cache_write_5m + tokens.cache_write_1h,
+        },
+      }
     },
   }
 }
 
-/** Of calls whose tokens are not known yet, as if nothing were cached. */
+/** How much fits into one call of a model: as the tenant says, else as the table of vendors knows it. */
+export async function windowOf(
+  settings: Pick<ModelSettings, 'windows'>,
+  listPrices: () => Promise<Pick<BuiltinTable, 'window'>>,
+  { provider, model }: { provider: ProviderId; model: string },
+): Promise<number | undefined> {
+  const own = settings.windows[`${provider}/${model}`]
+  if (own !== undefined) return own
+  const vendor = provider === 'router' ? ofVendor(model) : { pricedAs: vendorOf(provider).pricedAs, model }
+  return vendor?.pricedAs === undefined ? undefined : (await listPrices()).window(vendor.pricedAs, vendor.model)
+}
+
+/** Of calls whose tokens are not known yet: as if nothing were cached, and at most, where all of it is written to a cache and that is dearer. */
 export function costOfTokens(price: Price): CostOfTokens {
-  const none = { cache_write_5m: 0, cache_write_1h: 0, cache_read: 0 }
-  return (tokensIn, tokensOut) => attemptCost(price, { ...none, uncached: tokensIn, output: tokensOut })
+  const none = { uncached: 0, cache_write_5m: 0, cache_write_1h: 0, cache_read: 0 }
+  return (tokensIn, tokensOut, atMost) => {
+    const plain = attemptCost(price, { ...none, uncached: tokensIn, output: tokensOut })
+    if (!atMost) return plain
+    return Math.max(plain, attemptCost(price, { ...none, cache_write_5m: tokensIn, output: tokensOut }))
+  }
 }
 
 async function listed(

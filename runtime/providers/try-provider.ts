@@ -1,5 +1,3 @@
-import { asArray, asObject, asString, tryParse } from '../../shared/dialects/json-value.ts'
-import { readAtMost } from '../../shared/http/outbound/bounded-body.ts'
 import type { Outside } from '../../shared/http/outbound/outside.ts'
 import { modelName, type ProviderId } from '../../shared/wire/runtime/model-name.ts'
 import type { ProviderTested } from '../../shared/wire/runtime/provider.ts'
@@ -7,8 +5,9 @@ import { StepFailure } from '../execution/failure.ts'
 import type { ProviderDirectory } from './directory.ts'
 import type { ModelSettingsStore } from './model-settings.ts'
 import type { ProviderModels } from './models.ts'
-import { callHeaders, SMALL_QUESTION } from './vendor/ask-vendor.ts'
-import { dialectOf, modelsUrl, vendorOf } from './vendors.ts'
+import { listedModels } from './only-model.ts'
+import { SMALL_QUESTION } from './vendor/ask-vendor.ts'
+import { vendorOf } from './vendors.ts'
 
 export interface TryDeps {
   directory: Pick<ProviderDirectory, 'open'>
@@ -20,7 +19,6 @@ export interface TryDeps {
 }
 
 const TRY_MS = 30_000
-const MAX_LIST_BYTES = 4 * 1024 * 1024
 
 export interface Wanted {
   tenantId: string
@@ -71,13 +69,9 @@ async function someModel(
   }
   const connection = await directory.open(tenantId, provider)
   if (!connection) return undefined
-  const dialect = dialectOf(vendorOf(provider), '')
   try {
-    const headers = callHeaders(connection, dialect)
-    const answer = await fetch(modelsUrl(connection.baseUrl, dialect), { headers, signal })
-    const { body } = await readAtMost(answer, MAX_LIST_BYTES)
-    const [first] = asArray(asObject(tryParse(new TextDecoder().decode(body))).data)
-    return asString(asObject(first).id) ?? undefined
+    const [first] = await listedModels(fetch, connection, signal)
+    return first
   } catch {
     // The call itself would fail in the same way, and says more about it.
     return 'default'

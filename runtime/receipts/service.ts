@@ -169,7 +169,7 @@ export function receiptService(deps: ReceiptServiceDeps) {
       const chain = checkChain(stored.walk, payload)
       checks.journal = chain.ok ? 'ok' : 'failed'
       if (!chain.ok) return failed(chain.reason, chain.brokenAt)
-      const problem = checkRecord(payload, statementOf(stored.facts, sha256))
+      const problem = checkRecord(payload, statementOf(stored.facts, sha256), stored.inputDropped)
       checks.record = problem === undefined ? 'ok' : 'failed'
       return problem === undefined ? { valid: true, ...about, checks } : failed(problem)
     },

@@ -1,3 +1,4 @@
+import { readJson } from '../../shared/json/read-json.ts'
 import { toHex } from '../../shared/sign/bytes.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
@@ -12,13 +13,16 @@ import type { RunFacts } from './payload.ts'
 const PAGE = 1000
 
 const FACTS = `select r.tenant_id, r.agent_name, r.version_id, r.status, r.tokens_in, r.tokens_out, r.cost_nano, r.isolation,
-  r.isolation_used, r.node_id, r.created_ms, r.finished_ms, d.input, d.output, v.manifest_hash
+  r.isolation_used, r.node_id, r.created_ms, r.finished_ms, d.input, d.output, v.manifest_hash,
+  json_extract(v.manifest, '$.privacy.storePrompts') = 0 as dropped
 from runs r join run_data d on d.run_id = r.id join agent_versions v on v.id = r.version_id where r.id = ?`
 
 /** A run as the store has it now: what its receipt would say, and whether its journal holds together. */
 export interface StoredRun {
   facts: RunFacts
   walk: Walk
+  /** What it was given is gone by the rule of its agent. */
+  inputDropped: boolean
 }
 
 export type ReceiptStore = ReturnType<typeof receiptStore>
@@ -60,7 +64,7 @@ export function receiptStore(db: Db, records: Records, sha256: Sha256) {
   }
 
   /** Every hash is computed again from the stored text; of large outputs, whose text stands elsewhere, that text too. */
-  async function walk(runId: string): Promise<{ walk: Walk; models: string[] }> {
+  async function walk(runId: string, dropped: boolean): Promise<{ walk: Walk; models: string[] }> {
     let head = genesis(runId, sha256).hash
     let count = 0
     let blobs: Map<string, string> | undefined
@@ -84,7 +88,9 @@ export function receiptStore(db: Db, records: Records, sha256: Sha256) {
         if (body.includes(BLOB)) {
           const digest = blobOf(body)
           blobs ??= await blobsOf(runId)
-          if (digest !== undefined && blobs.get(digest) !== digest) return broken(seq)
+          // By the rule of its agent the text is gone, and its digest in the chain is what is left.
+          const isDropped = dropped && digest !== undefined && !blobs.has(digest)
+          if (digest !== undefined && !isDropped && blobs.get(digest) !== digest) return broken(seq)
         }
         count = seq
       }
@@ -99,7 +105,7 @@ export function receiptStore(db: Db, records: Records, sha256: Sha256) {
         args: [runId],
       })
       const row = rows[0]
-      return row && { tenantId: String(row[0]), receipt: JSON.parse(String(row[1])) as Receipt }
+      return row && { tenantId: String(row[0]), receipt: readJson(String(row[1])) as Receipt }
     },
 
     /** Keeps a receipt of a run that has none. */
@@ -117,7 +123,8 @@ export function receiptStore(db: Db, records: Records, sha256: Sha256) {
       const { rows } = await db.execute({ sql: FACTS, args: [runId] })
       const row = rows[0]
       if (row === undefined || row.finished_ms === null) return undefined
-      const walked = await walk(runId)
+      const dropped = Number(row.dropped) !== 0
+      const walked = await walk(runId, dropped)
       const head = walked.walk.ok ? { seq: walked.walk.count, hash: walked.walk.head } : { seq: 0, hash: '' }
       // What does not open is not what was signed.
       const texts = {
@@ -132,7 +139,7 @@ export function receiptStore(db: Db, records: Records, sha256: Sha256) {
         ...{ models: walked.models, isolation: String(row.isolation_used ?? row.isolation) },
         ...{ nodeId: String(row.node_id), createdMs: Number(row.created_ms), finishedMs: Number(row.finished_ms) },
       }
-      return { facts, walk: walked.walk }
+      return { facts, walk: walked.walk, inputDropped: dropped && row.input === '' }
     },
   }
 }
@@ -155,7 +162,7 @@ function mayName(body: string, models: ReadonlySet<string>): boolean {
 
 /** The digest of an output that stands beside the journal. */
 function blobOf(body: string): string | undefined {
-  const { output } = (JSON.parse(body) as { payload: { output?: unknown } }).payload
+  const { output } = (readJson(body) as { payload: { output?: unknown } }).payload
   if (typeof output !== 'object' || output === null || !('$blob' in output)) return undefined
   const { $blob } = output as { $blob: { sha256?: unknown } }
   return typeof $blob?.sha256 === 'string' ? $blob.sha256 : undefined

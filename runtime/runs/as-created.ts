@@ -7,7 +7,15 @@ export function asCreated(run: Run): Run {
   return {
     ...{ id, tenantId, agentName, agentId, agentVersionId, status: 'queued', createdAt, updatedAt: createdAt },
     ...(input && { input }),
-    ...{ tokensIn: 0, tokensOut: 0, costUsd: 0, labels, trigger, isolation: { declared: run.isolation.declared } },
+    ...{
+      tokensIn: 0,
+      tokensOut: 0,
+      costUsd: 0,
+      treeCostUsd: 0,
+      labels,
+      trigger,
+      isolation: { declared: run.isolation.declared },
+    },
     ...(scheduleId !== undefined && { scheduleId }),
     ...(forkedFrom && { forkedFrom }),
     budgetExceeded: run.budgetExceeded,

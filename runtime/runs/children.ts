@@ -1,6 +1,7 @@
 import { canonicalize } from '../../shared/sign/jcs.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
 import type { ChildRuns } from '../execution/tools/sub-agent-tool.ts'
+import { redactedInput } from '../privacy/redaction.ts'
 import type { Admit } from './service.ts'
 import type { RunStore } from './store.ts'
 
@@ -29,7 +30,14 @@ export function childRuns(
       const { tenantId } = parent
       const createdMs = now().getTime()
       const { agentId, versionId, manifest } = agent
-      const candidate = { tenantId, agentId, agentName, versionId, manifest, input: canonicalize(input) }
+      const candidate = {
+        tenantId,
+        agentId,
+        agentName,
+        versionId,
+        manifest,
+        input: redactedInput(manifest, canonicalize(input)),
+      }
       await admit(candidate, id, ({ statements, exceeded }) =>
         runs.create({
           ...{ id, tenantId, agentName, agentId, versionId, input: candidate.input, labels: '{}' },

@@ -5,7 +5,7 @@ import type { Sha256 } from '../../shared/sign/sha256.ts'
 import { CHAIN, type JournalExport } from '../../shared/wire/runtime/journal.ts'
 import { isTerminal, type Run, runEventsQuery } from '../../shared/wire/runtime/run.ts'
 import type { Principal, RuntimeHttpEnv } from '../auth/http-env.ts'
-import { own } from '../auth/own.ts'
+import { notFound, own } from '../auth/own.ts'
 import { genesis, type JournalEntry } from '../execution/journal/event.ts'
 import type { StreamClients } from '../metrics/stream-clients.ts'
 import { readQuery } from '../paging/read-query.ts'
@@ -60,11 +60,25 @@ export function journalRoute({ runs, hub, sha256, heartbeatMs, clients }: Journa
         events: events as JournalExport['events'],
       } satisfies JournalExport)
     })
-    .get('/v1/runs/:id/events', async c => {
+    .get('/v1/runs/:id/blobs/:hash', async c => {
       const { id } = await find(c.get('principal'), c.req.param('id'))
+      const hash = c.req.param('hash')
+      const content = await runs.blob(id, hash)
+      if (content === undefined) throw notFound(`output of run ${id}`, hash)
+      return c.body(new Uint8Array(content), 200, {
+        'content-type': 'application/json',
+        'content-security-policy': "default-src 'none'; sandbox",
+      })
+    })
+    .get('/v1/runs/:id/events', async c => {
+      const { id, status } = await find(c.get('principal'), c.req.param('id'))
       const { from_seq, live } = readQuery(c, runEventsQuery)
       const last = /^\d{1,15}$/.exec(c.req.header('last-event-id') ?? '')?.[0]
-      const fromSeq = last === undefined ? (from_seq ?? 1) : Number(last) + 1
+      const fromSeq = last === undefined ? Math.max(from_seq ?? 1, 1) : Number(last) + 1
+      // A browser's EventSource comes back after every end of a stream, and stays away only after this answer.
+      if (last !== undefined && isTerminal(status) && (await runs.events(id, fromSeq, 1)).length === 0) {
+        return c.body(null, 204)
+      }
       return sseResponse(
         (gone, send) => {
           const hand = (list: readonly JournalEntry[]) => send(framesOf(list))

@@ -7,7 +7,9 @@ import { isTerminal, type Run, type runCreate } from '../../shared/wire/runtime/
 import { notFound } from '../auth/own.ts'
 import type { Engine } from '../execution/engine.ts'
 import { canonicalBody } from '../idempotency/canonical-body.ts'
+import { redactedInput, redactionOf } from '../privacy/redaction.ts'
 import { copiedSteps, firstFailedStep } from './fork.ts'
+import { asLongAs } from './sealed-input.ts'
 import type { NewRun, RunStore } from './store.ts'
 
 export interface AgentVersion {
@@ -52,13 +54,16 @@ export function runService(deps: RunServiceDeps) {
   const { runs, engine, admit, dayOf, newId, now, sha256 = portableSha256 } = deps
 
   async function create(
-    run: Omit<NewRun, 'id' | 'createdMs' | 'day' | 'isolation' | 'agentId' | 'versionId' | 'agentName'>,
+    given: Omit<NewRun, 'id' | 'createdMs' | 'day' | 'isolation' | 'agentId' | 'versionId' | 'agentName'>,
     version: AgentVersion,
     also: Also,
     id = newId(),
   ): Promise<Run> {
     const { agentId, agentName, versionId, manifest } = version
-    await admit({ ...version, tenantId: run.tenantId, input: run.input }, id, ({ statements, exceeded }) => {
+    const { sealedInput } = given
+    const run = sealedInput ? given : { ...given, input: redactedInput(manifest, given.input) }
+    const input = sealedInput ? asLongAs(sealedInput) : run.input
+    await admit({ ...version, tenantId: run.tenantId, input }, id, ({ statements, exceeded }) => {
       const createdMs = now().getTime()
       return runs.create({
         ...{ ...run, id, agentId, agentName, versionId, isolation: manifest.isolation, budgetExceeded: exceeded },
@@ -86,6 +91,8 @@ export function runService(deps: RunServiceDeps) {
 
   /** A new run that begins with copies of the steps before `fromStepId`. */
   async function fork(source: Run, fromStepId: string, input: Run['input'] | undefined, also: Also): Promise<Run> {
+    const version = await versionOf(source)
+    refuseDropped(source, version)
     const id = newId()
     const events = copiedSteps(await runs.events(source.id, 1, MAX_EVENTS), fromStepId, id, now(), sha256)
     if (!events) throw notFound('step', fromStepId)
@@ -96,10 +103,10 @@ export function runService(deps: RunServiceDeps) {
     }
     const fork = {
       ...{ tenantId: source.tenantId, events, labels: JSON.stringify(source.labels), also: [copies] },
-      ...{ input: canonicalBody(input ?? source.input ?? {}), trigger: { kind: 'fork' as const, ref: source.id } },
+      ...{ input: canonicalBody(input ?? inputOf(source)), trigger: { kind: 'fork' as const, ref: source.id } },
       forkedFrom: { runId: source.id, stepId: fromStepId },
     }
-    return create(fork, await versionOf(source), also, id)
+    return create(fork, version, also, id)
   }
 
   async function versionOf({ tenantId, agentVersionId }: Run): Promise<AgentVersion> {
@@ -125,7 +132,7 @@ export function runService(deps: RunServiceDeps) {
       tenantId: string,
       { agentName, input, labels = {}, versionId }: z.output<typeof runCreate>,
       also: Also,
-      by: Pick<NewRun, 'trigger' | 'scheduleId'> = { trigger: { kind: 'api' } },
+      by: Pick<NewRun, 'trigger' | 'scheduleId' | 'sealedInput'> = { trigger: { kind: 'api' } },
     ): Promise<Run> {
       const version = await versionFor(tenantId, agentName, versionId)
       const run = { tenantId, input: canonicalBody(input), labels: canonicalBody(labels), ...by }
@@ -146,10 +153,12 @@ export function runService(deps: RunServiceDeps) {
       // It ended before its first step: there is nothing to copy.
       const again = {
         tenantId: source.tenantId,
-        input: canonicalBody(source.input ?? {}),
+        input: canonicalBody(inputOf(source)),
         labels: canonicalBody(source.labels),
       }
-      return create({ ...again, trigger: { kind: 'fork', ref: source.id } }, await versionOf(source), also)
+      const version = await versionOf(source)
+      refuseDropped(source, version)
+      return create({ ...again, trigger: { kind: 'fork', ref: source.id } }, version, also)
     },
 
     /** Ends the run and its children; the answer shows it cancelled. */
@@ -165,10 +174,12 @@ export function runService(deps: RunServiceDeps) {
 
     async signal(run: Run, name: string, value: unknown): Promise<void> {
       if (isTerminal(run.status)) throw terminal(run)
+      const version = await deps.findVersion(run.tenantId, run.agentVersionId)
+      const redact = version && redactionOf(version.manifest)
       const signal = {
         id: newId(),
         name: name.toWellFormed(),
-        value: canonicalBody(value ?? null),
+        value: canonicalBody((redact ? redact.value(value) : value) ?? null),
         atMs: now().getTime(),
       }
       if (!(await runs.signal(run.id, signal))) {
@@ -181,6 +192,22 @@ export function runService(deps: RunServiceDeps) {
 
 /** A run has at most 2,000 steps of a few events each. */
 const MAX_EVENTS = 100_000
+
+/** What an agent that keeps no prompts was given and said is gone with the end of its run. */
+function refuseDropped(source: Run, { manifest }: AgentVersion): void {
+  if (manifest.privacy.storePrompts || !isTerminal(source.status)) return
+  const message = `what run ${source.id} was given is gone (privacy.storePrompts is false): start a new run with POST /v1/runs`
+  throw new ApiError('run_terminal', message)
+}
+
+/** What a run was given, for one that begins like it: never an empty input in the place of one that cannot be read. */
+function inputOf({ id, input, dataAvailable }: Run): NonNullable<Run['input']> {
+  if (dataAvailable === false) {
+    const message = `what run ${id} was given cannot be read here: start a new run with POST /v1/runs`
+    throw new ApiError('run_terminal', message)
+  }
+  return input ?? {}
+}
 
 function terminal(run: Run): ApiError<'run_terminal'> {
   return new ApiError('run_terminal', `run ${run.id} has ended: ${run.status}`)

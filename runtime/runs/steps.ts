@@ -1,3 +1,4 @@
+import { fromUsd, toUsd } from '../../shared/money/money.ts'
 import type { Step } from '../../shared/wire/runtime/run.ts'
 import type { JournalEntry } from '../execution/journal/event.ts'
 import { UNCERTAIN } from '../execution/journal/history.ts'
@@ -16,6 +17,10 @@ export function stepsOf(events: Iterable<JournalEntry>, recoverySeq: number): St
     }
     if (step === undefined) continue
     step.attempt = attempt
+    // Attempts that came to nothing were paid for as well.
+    step.tokensIn += meta.tokensIn ?? 0
+    step.tokensOut += meta.tokensOut ?? 0
+    step.costUsd = toUsd(fromUsd(step.costUsd) + fromUsd(meta.costUsd ?? 0))
     switch (kind) {
       case 'step_started':
         step.status = 'running'
@@ -24,7 +29,6 @@ export function stepsOf(events: Iterable<JournalEntry>, recoverySeq: number): St
       case 'step_completed':
         Object.assign(step, {
           ...{ status: 'completed', finishedAt: at, replayed: seq <= recoverySeq },
-          ...{ tokensIn: meta.tokensIn ?? 0, tokensOut: meta.tokensOut ?? 0, costUsd: meta.costUsd ?? 0 },
           ...(meta.durationMs !== undefined && { durationMs: meta.durationMs }),
           ...(meta.provider !== undefined && { provider: meta.provider }),
           ...(meta.model !== undefined && { model: meta.model }),

@@ -4,11 +4,13 @@ import { retryBusy } from '../../shared/sql/db-fault.ts'
 import { groupCommit } from '../../shared/sql/group-commit.ts'
 import { insertRows } from '../../shared/sql/insert-rows.ts'
 import type { Run, RunListQuery } from '../../shared/wire/runtime/run.ts'
+import { keptAbove } from '../budgets/tree.ts'
 import type { SealedEvent } from '../execution/journal/event.ts'
 import { type JournalEntry, readEvent } from '../execution/journal/event.ts'
 import { type PageOf, pageSql } from '../paging/page.ts'
 import type { Records } from '../vault/records.ts'
 import { DATA_COLUMNS, RUN_COLUMNS, toRun } from './run-row.ts'
+import type { SealedInput } from './sealed-input.ts'
 
 export interface NewRun {
   id: string
@@ -20,6 +22,8 @@ export interface NewRun {
   /** The canonical text of the input. */
   input: string
   labels: string
+  /** The input of its schedule where only a pool of nodes can read it: `input` says nothing then. */
+  sealedInput?: SealedInput | undefined
   trigger: { kind: Run['trigger']['kind']; ref?: string }
   isolation: string
   /** The calendar day it counts for. */
@@ -142,6 +146,7 @@ export function runStore(db: Db, records: Records) {
         sql: `select ${RUN_COLUMNS} from runs where ${conditions.join(' and ')} ${where} ${order}`,
         args: [...args, ...more],
       })
+      if (query.fields === 'summary') return rows.map(row => toRun(row))
       const data = await db.execute({
         sql: `select ${DATA_COLUMNS} from run_data
           where run_id in (select value from json_each(?))`,
@@ -155,6 +160,7 @@ export function runStore(db: Db, records: Records) {
     async remove(id: string): Promise<boolean> {
       const done = "(select id from runs where id = ?1 and status in ('succeeded', 'failed', 'cancelled'))"
       const results = await db.write([
+        keptAbove(id),
         { sql: `delete from events where run_id in ${done}`, args: [id] },
         { sql: `delete from blobs where run_id in ${done}`, args: [id] },
         { sql: `delete from approvals where run_id in ${done}`, args: [id] },
@@ -174,6 +180,18 @@ export function runStore(db: Db, records: Records) {
       })
       const texts = rows.map(row => ({ stored: String(row.body), field: `event ${row.seq}` }))
       return records.openMany(texts, runId).map((body, at) => readEvent(body, String(rows[at]!.hash)))
+    },
+
+    /** An output that stands beside the journal, by its digest. */
+    async blob(runId: string, sha256: string): Promise<Uint8Array | undefined> {
+      const { rows } = await db.execute({
+        sql: 'select content, sealed from blobs where run_id = ? and sha256 = ?',
+        args: [runId, sha256.toWellFormed()],
+      })
+      const row = rows[0]
+      if (row === undefined) return undefined
+      const sealed = row.sealed === null ? null : String(row.sealed)
+      return records.openBytes(new Uint8Array(row.content as ArrayBuffer), sealed, `blob ${sha256}`)
     },
 
     /** Status and how far recoveries had come: what a step list and a stream need besides the events. */

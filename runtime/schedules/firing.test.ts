@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { openDb } from '../../shared/host/open-libsql.ts'
+import { manifest } from '../../shared/wire/runtime/manifest.ts'
 import { disableSchedules } from './store.ts'
 import { START, scheduleRoom } from './testing/schedule-room.ts'
 
@@ -107,7 +108,7 @@ describe('a schedule that is due', () => {
     const told: string[] = []
     const { add, fire, clock, fates, read, runsOf, close } = await scheduleRoom({
       findAgent: async (_tenant, name) =>
-        name === 'gone' ? undefined : { agentId: 'a', versionId: 'v', manifest: { isolation: 'shared' } as never },
+        name === 'gone' ? undefined : { agentId: 'a', versionId: 'v', manifest: manifest.parse({}) },
       admits: async ({ agentName }) => (agentName === 'poor' ? undefined : { statements: [], exceeded: false }),
       refused: ({ scheduleId, reason }) => {
         told.push(`${scheduleId} ${reason}`)

@@ -3,11 +3,13 @@ import type { Log } from '../../shared/log/log.ts'
 import type { Counter, Histogram } from '../../shared/metrics/metrics.ts'
 import { dbFault } from '../../shared/sql/db-fault.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
+import { redactedInput } from '../privacy/redaction.ts'
+import { asLongAs, type SealInput } from '../runs/sealed-input.ts'
 import type { RunCandidate } from '../runs/service.ts'
 import type { NewRun, RunStore } from '../runs/store.ts'
 import { type Claim, type ClaimedWindow, claimStatements } from './claim.ts'
 import { decideWindows, MOST_MISSED } from './decide.ts'
-import type { DueSchedule, ScheduleStore } from './store.ts'
+import { type DueSchedule, type ScheduleStore, sealInputOf } from './store.ts'
 import { windowsUpTo } from './windows.ts'
 import type { Zones } from './zones.ts'
 
@@ -15,6 +17,8 @@ export interface ScheduledAgent {
   agentId: string
   versionId: string
   manifest: Manifest
+  /** Where its prompt is sealed to. */
+  sealed?: { pool: string } | undefined
 }
 
 export interface Refused {
@@ -38,6 +42,8 @@ export interface FiringDeps {
     candidate: RunCandidate,
     runId: string,
   ) => Promise<{ statements: InStatement[]; exceeded: boolean } | undefined>
+  /** Seals the input where only a pool of nodes may read it. */
+  sealInput: SealInput
   /** The calendar day that a run counts for. */
   dayOf: (ms: number) => string
   /** What else is written when a window is refused. */
@@ -61,6 +67,8 @@ interface Decided {
   claim: Claim
   runs: NewRun[]
   refused: Refused[]
+  /** The input, which was readable until now. */
+  seals: InStatement[]
 }
 
 /**
@@ -88,8 +96,9 @@ export function firing(deps: FiringDeps) {
         ...{ scheduleId, revision, pendingMs: fates.pendingMs, dueMs: seen.next ?? null },
         ...{ windows: [], lastError: schedule.lastError ?? null },
       },
-      ...{ runs: [], refused: [] },
+      ...{ runs: [], refused: [], seals: [] },
     }
+    let { sealed } = schedule
     const windows: ClaimedWindow[] = []
     for (const window of wanted) {
       if (window.outcome !== 'started') {
@@ -98,7 +107,14 @@ export function firing(deps: FiringDeps) {
       }
       const agent = await deps.findAgent(tenantId, agentName)
       const runId = newId()
-      const admission = agent && (await deps.admits({ ...agent, tenantId, agentName, input: schedule.input }, runId))
+      let { input } = schedule
+      if (agent && sealed === undefined) {
+        input = redactedInput(agent.manifest, input)
+        sealed = await deps.sealInput({ tenantId, agentName, sealed: agent.sealed }, scheduleId, input)
+        if (sealed) made.seals.push(sealInputOf(schedule, sealed))
+      }
+      if (sealed) input = asLongAs(sealed)
+      const admission = agent && (await deps.admits({ ...agent, tenantId, agentName, input }, runId))
       if (admission === undefined || agent === undefined) {
         const reason = agent === undefined ? 'agent_not_found' : 'budget_exceeded'
         windows.push({ ...window, outcome: 'refused', reason })
@@ -110,7 +126,8 @@ export function firing(deps: FiringDeps) {
       made.claim.lastError = null
       made.runs.push({
         ...{ id: runId, tenantId, agentName, agentId: agent.agentId, versionId: agent.versionId, createdMs: nowMs },
-        ...{ input: schedule.input, labels: '{}', isolation: agent.manifest.isolation, scheduleId },
+        ...{ input: sealed ? '{}' : input, sealedInput: sealed, labels: '{}' },
+        ...{ isolation: agent.manifest.isolation, scheduleId },
         ...{ day: dayOf(nowMs), budgetExceeded: admission.exceeded, also: admission.statements },
         trigger: { kind: 'schedule', ref: scheduleId },
       })
@@ -127,7 +144,7 @@ export function firing(deps: FiringDeps) {
       log.error('a schedule cannot be timed and stands still', { error, scheduleId: schedule.id })
       const { id: scheduleId, revision, pendingMs } = schedule
       const claim = { scheduleId, revision, windows: [], dueMs: null, pendingMs, lastError: 'not_timed' }
-      return { ...{ claim, runs: [], refused: [] } }
+      return { ...{ claim, runs: [], refused: [], seals: [] } }
     }
   }
 
@@ -136,7 +153,7 @@ export function firing(deps: FiringDeps) {
       decided.map(({ claim }) => claim),
       nowMs,
     )
-    const told = decided.flatMap(one => one.refused.flatMap(refused => deps.refused(refused, nowMs)))
+    const told = decided.flatMap(one => [...one.refused.flatMap(refused => deps.refused(refused, nowMs)), ...one.seals])
     const results = await runs.createForWindows(
       decided.flatMap(one => one.runs),
       { take, settle: [...told, ...settle] },

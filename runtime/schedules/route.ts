@@ -1,5 +1,6 @@
 import { Hono } from 'hono'
-import { jsonBody } from '../../shared/http/validate.ts'
+import { jsonBody, sameRecord } from '../../shared/http/validate.ts'
+import { repeated } from '../../shared/wire/read-only.ts'
 import { emptyBody, pageQuery } from '../../shared/wire/runtime/conventions.ts'
 import { previewQuery, scheduleCreate, scheduleListQuery, scheduleUpdate } from '../../shared/wire/runtime/schedule.ts'
 import type { Principal, RuntimeHttpEnv } from '../auth/http-env.ts'
@@ -43,8 +44,14 @@ export function schedulesRoute({ store, service, zones, idempotent, now, maxBody
     })
     .get('/v1/schedules/:id', async c => c.json(toSchedule(await find(c.get('principal'), c.req.param('id')), zones)))
     .put('/v1/schedules/:id', jsonBody(scheduleUpdate, maxBodyBytes), async c => {
-      const { id } = await find(c.get('principal'), c.req.param('id'))
-      return c.json(toSchedule(await service.update(id, c.req.valid('json')), zones))
+      const row = await find(c.get('principal'), c.req.param('id'))
+      const given = c.req.valid('json')
+      const known = toSchedule(row, zones)
+      await sameRecord(given, () => known)
+      // The zone of a record is the one in effect: sent back with its source, it is no zone of its own.
+      const lent = repeated(given)?.timezoneSource !== undefined && row.timezone === null
+      const change = lent && given.timezone === known.timezone ? { ...given, timezone: null } : given
+      return c.json(toSchedule(await service.update(row.id, change), zones))
     })
     .delete('/v1/schedules/:id', async c => {
       const { id } = await find(c.get('principal'), c.req.param('id'))

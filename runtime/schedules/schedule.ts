@@ -1,5 +1,7 @@
 import type { Row } from '@libsql/client/web'
+import { readJson } from '../../shared/json/read-json.ts'
 import type { Fire, Schedule } from '../../shared/wire/runtime/schedule.ts'
+import type { SealedInput } from '../runs/sealed-input.ts'
 import type { Records } from '../vault/records.ts'
 import type { Zones } from './zones.ts'
 
@@ -11,8 +13,9 @@ export interface ScheduleRow {
   cronExpr: string
   /** Its own; null: the deployment's. */
   timezone: string | null
-  /** The canonical text of `config.input`. */
+  /** The canonical text of `config.input`; empty where it is sealed. */
   input: string
+  sealed?: SealedInput | undefined
   enabled: boolean
   overlap: Schedule['overlap']
   catchUp: Schedule['catchUp']
@@ -33,14 +36,16 @@ const textOr = <T>(value: unknown, none: T) => (value === null || value === unde
 
 export function toRow(row: Row, records: Records): ScheduleRow {
   const id = String(row.id)
+  const sealed = sealedOf(row)
   return {
     id,
     tenantId: String(row.tenant_id),
-    name: row.name === null ? undefined : (JSON.parse(String(row.name)) as string),
+    name: row.name === null ? undefined : (readJson(String(row.name)) as string),
     agentName: String(row.agent_name),
     cronExpr: String(row.cron_expr),
     timezone: textOr(row.timezone, null),
-    input: records.open(String(row.input), { record: id, field: 'input' }),
+    input: sealed ? '' : records.open(String(row.input), { record: id, field: 'input' }),
+    sealed,
     enabled: Number(row.enabled) === 1,
     overlap: String(row.overlap) as Schedule['overlap'],
     catchUp: String(row.catch_up) as Schedule['catchUp'],
@@ -56,12 +61,22 @@ export function toRow(row: Row, records: Records): ScheduleRow {
   }
 }
 
+function sealedOf(row: Row): SealedInput | undefined {
+  if (row.input_box === null) return undefined
+  return {
+    ...{ pool: String(row.input_pool), box: new Uint8Array(row.input_box as ArrayBuffer) },
+    ...{ hash: String(row.input_hash), length: Number(row.input_length) },
+  }
+}
+
 export function toSchedule(row: ScheduleRow, zones: Zones): Schedule {
   const { id, tenantId, name, agentName, cronExpr, timezone, enabled, overlap, catchUp, catchUpLimit } = row
   return {
     ...{ id, tenantId, ...(name !== undefined && { name }), agentName, cronExpr },
     ...{ timezone: zones.of(timezone), timezoneSource: zones.sourceOf(timezone) },
-    config: { input: JSON.parse(row.input) as Schedule['config']['input'] },
+    ...(row.sealed
+      ? { config: {}, dataAvailable: false }
+      : { config: { input: readJson(row.input) as Schedule['config']['input'] } }),
     ...{ enabled, overlap, catchUp, catchUpLimit },
     nextFireAt: row.dueMs === null ? null : time(row.dueMs),
     lastFiredAt: row.lastFiredMs === null ? null : time(row.lastFiredMs),

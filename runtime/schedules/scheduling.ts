@@ -3,6 +3,7 @@ import type { Metrics } from '../../shared/metrics/metrics.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { Idempotent } from '../idempotency/idempotent.ts'
+import type { SealInput } from '../runs/sealed-input.ts'
 import type { RunService } from '../runs/service.ts'
 import type { RunStore } from '../runs/store.ts'
 import type { Records } from '../vault/records.ts'
@@ -27,6 +28,7 @@ export interface SchedulingOptions {
   service: Pick<RunService, 'start'>
   findAgent: (tenantId: string, name: string) => Promise<ScheduledAgent | undefined>
   admits: FiringDeps['admits']
+  sealInput: SealInput
   dayOf: FiringDeps['dayOf']
   refused?: FiringDeps['refused'] | undefined
   wake: () => void
@@ -46,11 +48,11 @@ export const SCHEDULE_HOLDINGS = [{ what: 'schedules', rows: 'select 1 from sche
 
 /** Schedules, put together: the routes, and what fires them. */
 export function scheduling(options: SchedulingOptions): Scheduling {
-  const { db, log, clock, metrics, newId, maxBodyBytes, zones, idempotent, runs, findAgent, wake } = options
+  const { db, log, clock, metrics, newId, maxBodyBytes, zones, idempotent, runs, findAgent, sealInput, wake } = options
   const { now } = clock
   const store = scheduleStore(db, options.records, zones)
   const fire = firing({
-    ...{ store, runs, zones, findAgent, now, newId, wake, log },
+    ...{ store, runs, zones, findAgent, sealInput, now, newId, wake, log },
     ...{ admits: options.admits, dayOf: options.dayOf },
     refused: options.refused ?? (() => []),
     fires: metrics.counter('waybill_schedule_fires_total', 'Windows of schedules, by what became of them.'),
@@ -59,7 +61,7 @@ export function scheduling(options: SchedulingOptions): Scheduling {
   const scan: Scanner = scanner({ fire, store, clock, log })
   const service = scheduleService({
     ...{ db, store, zones, runs: options.service, now, newId, changed: scan.wake },
-    agentExists: async (tenantId, name) => (await findAgent(tenantId, name)) !== undefined,
+    ...{ findAgent, sealInput },
   })
   return {
     schedules: { store, service, zones, idempotent, now, maxBodyBytes },

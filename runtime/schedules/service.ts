@@ -1,13 +1,17 @@
 import type { z } from 'zod'
 import { ApiError } from '../../shared/http/api-error.ts'
+import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import type { scheduleCreate, scheduleUpdate } from '../../shared/wire/runtime/schedule.ts'
 import { notFound } from '../auth/own.ts'
 import type { Idempotency } from '../idempotency/binding.ts'
 import { canonicalBody } from '../idempotency/canonical-body.ts'
+import { redactedInput } from '../privacy/redaction.ts'
+import type { SealedInput, SealInput } from '../runs/sealed-input.ts'
 import type { RunService } from '../runs/service.ts'
 import { type CronPattern, readCron } from './cron-pattern.ts'
+import type { ScheduledAgent } from './firing.ts'
 import type { ScheduleRow } from './schedule.ts'
 import type { ScheduleStore } from './store.ts'
 import { type OffsetAt, zoneOffset } from './zone.ts'
@@ -18,7 +22,8 @@ export interface ScheduleServiceDeps {
   store: ScheduleStore
   zones: Zones
   runs: Pick<RunService, 'start'>
-  agentExists: (tenantId: string, name: string) => Promise<boolean>
+  findAgent: (tenantId: string, name: string) => Promise<ScheduledAgent | undefined>
+  sealInput: SealInput
   now: () => Date
   newId: () => string
   /** Told when a schedule may have become due sooner. */
@@ -31,9 +36,19 @@ const TRIES = 20
 export type ScheduleService = ReturnType<typeof scheduleService>
 
 /** Creating and changing schedules. A change of when it fires counts from now on: nothing is caught up. */
-export function scheduleService({ db, store, zones, runs, agentExists, now, newId, changed }: ScheduleServiceDeps) {
-  async function checkAgent(tenantId: string, name: string): Promise<void> {
-    if (!(await agentExists(tenantId, name))) throw notFound('agent', name)
+export function scheduleService(deps: ScheduleServiceDeps) {
+  const { db, store, zones, runs, findAgent, now, newId, changed } = deps
+  async function agentOf(tenantId: string, name: string): Promise<ScheduledAgent> {
+    const agent = await findAgent(tenantId, name)
+    if (agent === undefined) throw notFound('agent', name)
+    return agent
+  }
+
+  /** The row as it may stand here: without an input that only a pool of nodes may read. */
+  async function withoutText(row: ScheduleRow, { manifest, sealed: prompt }: ScheduledAgent): Promise<ScheduleRow> {
+    const { id, tenantId, agentName } = row
+    const sealed = await deps.sealInput({ tenantId, agentName, sealed: prompt }, id, redactedInput(manifest, row.input))
+    return sealed ? { ...row, input: '', sealed } : row
   }
 
   function nextAfterNow(row: Pick<ScheduleRow, 'cronExpr' | 'timezone'>): number | null {
@@ -44,14 +59,18 @@ export function scheduleService({ db, store, zones, runs, agentExists, now, newI
     for (let tried = 0; tried < TRIES; tried++) {
       const row = await store.get(id)
       if (row === undefined) throw notFound('schedule', id)
-      const next = patched(row, patch)
-      if (next.agentName !== row.agentName || (next.enabled && !row.enabled)) {
-        await checkAgent(row.tenantId, next.agentName)
-      }
+      let next = patched(row, patch)
+      const otherAgent = next.agentName !== row.agentName
+      if (otherAgent && next.sealed) throw sealedFor(row, next.sealed)
+      const mustBe = otherAgent || (next.enabled && !row.enabled)
+      const agent = mustBe
+        ? await agentOf(row.tenantId, next.agentName)
+        : next.sealed === undefined && (await findAgent(row.tenantId, next.agentName))
       readTiming(next.cronExpr, zones.of(next.timezone))
       const retimed = next.enabled !== row.enabled || next.cronExpr !== row.cronExpr || next.timezone !== row.timezone
       if (retimed) next.dueMs = next.enabled ? nextAfterNow(next) : null
       if (!next.enabled) next.pendingMs = null
+      if (agent && next.sealed === undefined) next = await withoutText(next, agent)
       next.updatedMs = now().getTime()
       if (!(await store.replace(next))) continue
       changed()
@@ -74,20 +93,23 @@ export function scheduleService({ db, store, zones, runs, agentExists, now, newI
         ...{ enabled, overlap, catchUp, catchUpLimit, revision: 1, createdMs, updatedMs: createdMs },
         ...{ dueMs: null, pendingMs: null, lastFiredMs: null, lastRunId: undefined, lastError: undefined },
       }
-      await checkAgent(tenantId, agentName)
+      const agent = await agentOf(tenantId, agentName)
       if (enabled) row.dueMs = nextAfterNow(row)
-      await db.write([store.insert(row), ...(idempotency ? [idempotency.statement(row.id)] : [])])
+      const made = await withoutText(row, agent)
+      await db.write([store.insert(made), ...(idempotency ? [idempotency.statement(row.id)] : [])])
       changed()
-      return row
+      return made
     },
 
     update,
 
     /** One run now, outside any window. */
-    run: ({ id, tenantId, agentName, input }: ScheduleRow): Promise<Run> =>
-      runs.start(tenantId, { agentName, input: JSON.parse(input) as Record<string, unknown> }, () => [], {
-        ...{ trigger: { kind: 'schedule', ref: id }, scheduleId: id },
-      }),
+    run({ id, tenantId, agentName, input, sealed }: ScheduleRow): Promise<Run> {
+      const given = sealed ? {} : (readJson(input) as Record<string, unknown>)
+      return runs.start(tenantId, { agentName, input: given }, () => [], {
+        ...{ trigger: { kind: 'schedule', ref: id }, scheduleId: id, sealedInput: sealed },
+      })
+    },
 
     /** After the deployment's zone changed: schedules without their own go by the new one. What is due already stays due. */
     async moveByDefault(): Promise<void> {
@@ -105,18 +127,26 @@ export function scheduleService({ db, store, zones, runs, agentExists, now, newI
 
 function patched(row: ScheduleRow, patch: z.output<typeof scheduleUpdate>): ScheduleRow {
   const { name, agentName, cronExpr, timezone, config, enabled, overlap, catchUp, catchUpLimit } = patch
+  const given = config?.input
   return {
     ...row,
     name: name === undefined ? row.name : (name ?? undefined),
     agentName: agentName ?? row.agentName,
     cronExpr: cronExpr ?? row.cronExpr,
     timezone: timezone === undefined ? row.timezone : timezone,
-    input: config === undefined ? row.input : canonicalBody(config.input),
+    ...(given !== undefined && { input: canonicalBody(given), sealed: undefined }),
     enabled: enabled ?? row.enabled,
     overlap: overlap ?? row.overlap,
     catchUp: catchUp ?? row.catchUp,
     catchUpLimit: catchUpLimit ?? row.catchUpLimit,
   }
+}
+
+function sealedFor({ agentName }: ScheduleRow, { pool }: SealedInput): ApiError<'validation_failed'> {
+  return invalid(
+    'config.input',
+    `the input is sealed for agent ${agentName} in pool ${pool} and cannot be read here: to change the agent, send config.input as well`,
+  )
 }
 
 /** An expression and a zone that a client gave, or the refusal that names which of them does not fit. */

@@ -1,6 +1,7 @@
 import type { InStatement, InValue, Row } from '@libsql/client/web'
 import type { Db } from '../../shared/sql/db.ts'
 import { type PageOf, pageSql } from '../paging/page.ts'
+import type { SealedInput } from '../runs/sealed-input.ts'
 import { storableText } from '../schema/storable-text.ts'
 import type { Records } from '../vault/records.ts'
 import { type FireRow, type ScheduleRow, toFire, toRow } from './schedule.ts'
@@ -13,6 +14,8 @@ export interface DueSchedule extends ScheduleRow {
 
 const RUNNING = `exists (select 1 from runs
   where schedule_id = s.id and status in ('queued', 'running', 'waiting'))`
+
+const WEIGHT = '(length(input) + coalesce(length(input_box), 0))'
 
 /** Inputs that are read into memory at once, in characters. */
 const MOST_INPUT = 16 * 1024 * 1024
@@ -27,7 +30,7 @@ export function scheduleStore(db: Db, records: Records, zones: Zones) {
   async function firstOf(where: string, order: string, args: InValue[]): Promise<DueSchedule[]> {
     const { rows } = await db.execute({
       sql: `select *, ${RUNNING} as running from (
-        select *, sum(length(input)) over (order by ${order}, id) - length(input) as before from (
+        select *, sum(${WEIGHT}) over (order by ${order}, id) - ${WEIGHT} as before from (
           select * from schedules as s where ${where} order by ${order} limit ?
         )) as s where before <= ${MOST_INPUT}`,
       args,
@@ -38,8 +41,9 @@ export function scheduleStore(db: Db, records: Records, zones: Zones) {
   return {
     insert(row: ScheduleRow): InStatement {
       return {
-        sql: `insert into schedules (id, tenant_id, name, agent_name, cron_expr, timezone, effective_zone, input, enabled,
-overlap, catch_up, catch_up_limit, due_ms, created_ms, updated_ms) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+        sql: `insert into schedules (id, tenant_id, name, agent_name, cron_expr, timezone, effective_zone, input, input_box,
+input_pool, input_hash, input_length, enabled, overlap, catch_up, catch_up_limit, due_ms, created_ms, updated_ms)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
         args: [row.id, row.tenantId, ...settings(row), row.dueMs, row.createdMs, row.updatedMs],
       }
     },
@@ -74,7 +78,7 @@ overlap, catch_up, catch_up_limit, due_ms, created_ms, updated_ms) values (?, ?,
       const [done] = await db.write([
         {
           sql: `update schedules set name = ?, agent_name = ?, cron_expr = ?, timezone = ?, effective_zone = ?, input = ?,
-enabled = ?, overlap = ?, catch_up = ?, catch_up_limit = ?, due_ms = ?, updated_ms = ?, revision = revision + 1
+input_box = ?, input_pool = ?, input_hash = ?, input_length = ?, enabled = ?, overlap = ?, catch_up = ?, catch_up_limit = ?, due_ms = ?, updated_ms = ?, revision = revision + 1
 where id = ? and revision = ?`,
           args: [...settings(row), row.dueMs, row.updatedMs, row.id, row.revision],
         },
@@ -136,11 +140,25 @@ and window_ms = (select pending_ms from schedules where id = ?1 and enabled = 0)
 
 function settingsOf(row: ScheduleRow, zones: Zones, records: Records): InValue[] {
   const { name, agentName, cronExpr, timezone, enabled, overlap, catchUp, catchUpLimit } = row
-  const input = records.seal(row.input, { record: row.id, field: 'input' })
+  const input = row.sealed ? '' : records.seal(row.input, { record: row.id, field: 'input' })
   return [
     ...[name === undefined ? null : JSON.stringify(name), agentName, cronExpr, timezone, zones.of(timezone), input],
+    ...sealedColumns(row.sealed),
     ...[enabled ? 1 : 0, overlap, catchUp, catchUpLimit],
   ]
+}
+
+function sealedColumns(sealed: SealedInput | undefined): InValue[] {
+  return sealed ? [sealed.box, sealed.pool, sealed.hash, sealed.length] : [null, null, null, null]
+}
+
+/** For the transaction that fires a schedule: from then on its input is readable in its pool alone. */
+export function sealInputOf({ id, revision }: Pick<ScheduleRow, 'id' | 'revision'>, sealed: SealedInput): InStatement {
+  return {
+    sql: `update schedules set input = '', input_box = ?, input_pool = ?, input_hash = ?, input_length = ?
+where id = ? and revision = ?`,
+    args: [...sealedColumns(sealed), id, revision],
+  }
 }
 
 /** For the transaction that deletes an agent: its schedules are switched off (contract §3). */

@@ -6,16 +6,20 @@ import { dashboardStep } from './dashboard-step.ts'
 import { executionStep } from './execution-step.ts'
 import { farTalkStep } from './far-talk-step.ts'
 import { governanceStep } from './governance-step.ts'
+import { keyLeasesStep } from './key-leases-step.ts'
 import { mcpStep } from './mcp-step.ts'
 import { nodesStep } from './nodes-step.ts'
 import { ownApisStep } from './own-apis-step.ts'
 import { pinnedStep } from './pinned-step.ts'
 import { planesStep } from './planes-step.ts'
+import { retentionStep } from './retention-step.ts'
+import { scheduleBoxStep } from './schedule-box-step.ts'
 import { schedulesStep } from './schedules-step.ts'
 import { sealingStep } from './sealing-step.ts'
 import { sessionsStep } from './sessions-step.ts'
 import { settingsStep } from './settings-step.ts'
 import { sharedPoolStep } from './shared-pool-step.ts'
+import { spendingStep } from './spending-step.ts'
 import { usersStep } from './users-step.ts'
 import { webhooksStep } from './webhooks-step.ts'
 
@@ -48,4 +52,8 @@ export const runtimeSteps: readonly Migration[] = [
   farTalkStep,
   sharedPoolStep,
   planesStep,
+  keyLeasesStep,
+  retentionStep,
+  spendingStep,
+  scheduleBoxStep,
 ]

@@ -11,4 +11,6 @@ export interface SessionsDeps extends FollowDeps {
   maxBodyBytes: number
   heartbeatMs: number
   clients: StreamClients
+  /** Whether a node holds that session: then nothing that is said in it may be kept here. */
+  isElsewhere: (sessionId: string) => Promise<boolean>
 }

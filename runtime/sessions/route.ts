@@ -22,7 +22,7 @@ import type { Numbered } from './session-log.ts'
 const RETRY_MS = 1500
 
 /** Sessions: open, talk, listen, stop (contract §7 and §6). */
-export function sessionsRoute({ service, idempotent, maxBodyBytes, heartbeatMs, ...deps }: SessionsDeps) {
+export function sessionsRoute({ service, idempotent, maxBodyBytes, heartbeatMs, isElsewhere, ...deps }: SessionsDeps) {
   const { store } = deps
 
   async function find(principal: Pick<Principal, 'tenantId'>, id: string): Promise<SessionRow> {
@@ -40,6 +40,7 @@ export function sessionsRoute({ service, idempotent, maxBodyBytes, heartbeatMs, 
   })
   const sentAgain = idempotent({
     again: async (c, turnId) => c.json(await service.replyAgain(c.req.param('id') ?? '', turnId)),
+    byReference: c => isElsewhere(c.req.param('id') ?? ''),
   })
 
   return new Hono<RuntimeHttpEnv>()
@@ -69,10 +70,15 @@ export function sessionsRoute({ service, idempotent, maxBodyBytes, heartbeatMs, 
       return c.body(null, 204)
     })
     .get('/v1/sessions/:id/events', async c => {
-      const { id } = await find(c.get('principal'), c.req.param('id'))
+      const { id, wire } = await find(c.get('principal'), c.req.param('id'))
       const { replay } = readQuery(c, sessionEventsQuery)
       const last = /^\d{1,15}$/.exec(c.req.header('last-event-id') ?? '')?.[0]
       const lastId = last === undefined ? undefined : Number(last)
+      if (lastId !== undefined && wire.status === 'stopped') {
+        // A browser's EventSource comes back after every end of a stream, and stays away only after this answer.
+        const state = (await store.states([id])).get(id)
+        if (state && lastId >= state.lastEvent) return c.body(null, 204)
+      }
       return sseResponse(gone => deps.clients.counted('session', stream(follow(deps, id, { lastId, replay, gone }))), {
         ...{ retryMs: RETRY_MS, heartbeatMs },
       })

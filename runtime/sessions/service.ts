@@ -5,6 +5,7 @@ import type { MessageCreate, Session, sessionCreate, TurnReply } from '../../sha
 import { notFound } from '../auth/own.ts'
 import { fromWords } from '../budgets/refusal.ts'
 import { canonicalBody } from '../idempotency/canonical-body.ts'
+import { redactionOf } from '../privacy/redaction.ts'
 import type { AgentVersion, Also, RunService } from '../runs/service.ts'
 import type { RunStore } from '../runs/store.ts'
 import type { Live } from './live.ts'
@@ -108,12 +109,15 @@ export function sessionService(deps: SessionServiceDeps) {
       refuseUnlessActive(session)
       const version = await deps.findVersion(session.tenantId, session.versionId)
       if (!version) throw notFound('agent version', session.versionId)
+      const redact = redactionOf(version.manifest)
+      const hint =
+        message.systemHint === undefined ? undefined : (redact?.text(message.systemHint) ?? message.systemHint)
       const turnId = newId()
       const turn = wait(session.id, turnId)
       const run = {
         ...{ tenantId: session.tenantId, input, labels: '{}', sessionId: session.id },
         trigger: { kind: 'session' as const, ref: session.id },
-        also: store.beginTurn(session.id, turnId, message.systemHint, now().getTime()),
+        also: store.beginTurn(session.id, turnId, hint, now().getTime()),
       }
       try {
         await runs.begin(run, version, also, turnId)
@@ -129,6 +133,9 @@ export function sessionService(deps: SessionServiceDeps) {
 
     /** The reply of a turn that an earlier call has begun. */
     async replyAgain(sessionId: string, turnId: string): Promise<TurnReply> {
+      // Most often it has ended; where its node is away, this says so at once.
+      const end = await store.turn(turnId)
+      if (end) return replyOf(sessionId, end)
       const turn = wait(sessionId, turnId)
       await live.look(sessionId)
       return reply(sessionId, turnId, await turn.done)
@@ -166,8 +173,8 @@ function busy({ id }: SessionRow): ApiError<'session_busy'> {
 
 function replyOf(sessionId: string, { event, data }: TurnEnd): TurnReply {
   if (event === 'message_completed') {
-    const { turnId, text, usage } = data
-    return { turnId, text, ...usage, sessionId, status: 'completed' }
+    const { turnId, text, usage, finish = 'complete' } = data
+    return { turnId, text, ...usage, sessionId, status: 'completed', finish }
   }
   if (data.code === 'model_error') throw new ApiError('upstream_failed', data.error)
   if (data.code === 'budget_exceeded') {

@@ -1,6 +1,13 @@
 import type { Row } from '@libsql/client/web'
+import { readJson } from '../../shared/json/read-json.ts'
 import { toUsd } from '../../shared/money/money.ts'
-import type { Session, SessionEvent, SessionMessage, SessionStatus } from '../../shared/wire/runtime/session.ts'
+import type {
+  Session,
+  SessionEvent,
+  SessionMessage,
+  SessionStatus,
+  TurnFinish,
+} from '../../shared/wire/runtime/session.ts'
 import { openMaybe, type Records } from '../vault/records.ts'
 
 export type StopReason = 'stopped' | 'agent_deleted'
@@ -30,12 +37,12 @@ export function toSession(row: Row, records: Records): SessionRow {
     turnId: row.turn_id === null ? undefined : String(row.turn_id),
     wire: {
       ...{ id, tenantId, agentName: String(row.agent_name), agentVersionId: versionId, status },
-      ...(row.title !== null && { title: JSON.parse(String(row.title)) as string }),
-      labels: JSON.parse(String(row.labels)) as Session['labels'],
+      ...(row.title !== null && { title: readJson(String(row.title)) as string }),
+      labels: readJson(String(row.labels)) as Session['labels'],
       ...{ tokensIn: Number(row.tokens_in), tokensOut: Number(row.tokens_out), costUsd: toUsd(Number(row.cost_nano)) },
       ...{ turnCount: Number(row.turn_count), createdAt: time(row.created_ms), updatedAt: time(row.updated_ms) },
       ...(row.stopped_ms !== null && { stoppedAt: time(row.stopped_ms) }),
-      ...(environment !== null && { environment: JSON.parse(environment) as Record<string, unknown> }),
+      ...(environment !== null && { environment: readJson(environment) as Record<string, unknown> }),
     },
   }
 }
@@ -53,6 +60,13 @@ export function openTurn(row: Row, records: Records): Row {
 
 const UNKNOWN = { error: 'what went wrong is known to the node that had the turn', code: 'internal' }
 
+/** How the answer of a turn ended, by the code that its run failed with; undefined where there is no answer. */
+export function finishOf(status: string, code: string | undefined): TurnFinish | undefined {
+  if (status === 'succeeded') return 'complete'
+  if (status !== 'failed') return undefined
+  return code === 'output_truncated' ? 'truncated' : code === 'model_refused' ? 'refused' : undefined
+}
+
 /** How a turn ended; undefined while it goes on. */
 export type TurnEnd = Extract<SessionEvent, { event: 'message_completed' | 'message_error' }>
 
@@ -62,24 +76,25 @@ export function turnEnd(row: Row): TurnEnd | undefined {
   if (row.status === 'open') return undefined
   if (row.status === 'failed') {
     if (row.error === null) return { event: 'message_error', data: { sessionId, turnId, ...UNKNOWN } }
-    const { code, error } = JSON.parse(String(row.error)) as { code: string; error: string }
+    const { code, error } = readJson(String(row.error)) as { code: string; error: string }
     return { event: 'message_error', data: { sessionId, turnId, error, code } }
   }
   // What was said in a turn on a node stands there.
-  const text = row.text === null ? '' : (JSON.parse(String(row.text)) as string)
+  const text = row.text === null ? '' : (readJson(String(row.text)) as string)
   const usage = {
     ...{ tokensIn: Number(row.tokens_in), tokensOut: Number(row.tokens_out), costUsd: toUsd(Number(row.cost_nano)) },
   }
-  return { event: 'message_completed', data: { turnId, text, usage, sessionId } }
+  const finish = row.error === null ? 'complete' : (readJson(String(row.error)) as { finish: TurnFinish }).finish
+  return { event: 'message_completed', data: { turnId, text, usage, sessionId, finish } }
 }
 
 /** What was said in a turn: the user's message, and the agent's once there is one. */
 export function messagesOf(row: Row): SessionMessage[] {
   const turnId = String(row.run_id)
-  const { message } = JSON.parse(String(row.input ?? '{}')) as { message?: string }
+  const { message } = readJson(String(row.input || '{}')) as { message?: string }
   const asked: SessionMessage = { turnId, role: 'user', content: message ?? '', at: time(row.created_ms) }
   if (row.status !== 'completed') return [asked]
-  const toolCalls = row.tool_calls === null ? {} : { toolCalls: JSON.parse(String(row.tool_calls)) as unknown[] }
-  const text = JSON.parse(String(row.text)) as string
+  const toolCalls = row.tool_calls === null ? {} : { toolCalls: readJson(String(row.tool_calls)) as unknown[] }
+  const text = readJson(String(row.text)) as string
   return [asked, { turnId, role: 'assistant', content: text, ...toolCalls, at: time(row.ended_ms) }]
 }

@@ -1,4 +1,5 @@
 import type { InStatement, InValue, ResultSet, Row } from '@libsql/client/web'
+import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { isUnmet } from '../../shared/sql/unmet.ts'
 import type { SessionMessage } from '../../shared/wire/runtime/session.ts'
@@ -197,13 +198,13 @@ export function sessionStore(db: Db, records: Records) {
       return (
         row && {
           base: Number(row.base),
-          systemHint: hint === null ? '' : (JSON.parse(hint) as string),
+          systemHint: hint === null ? '' : (readJson(hint) as string),
           before: (before?.rows ?? [])
             .toReversed()
             .map(row => openTurn(row, records))
             .map(({ text, input }) => ({
-              text: JSON.parse(String(text)) as string,
-              input: JSON.parse(String(input)) as Record<string, unknown>,
+              text: readJson(String(text)) as string,
+              input: readJson(String(input)) as Record<string, unknown>,
             })),
         }
       )
@@ -246,14 +247,19 @@ export function sessionStore(db: Db, records: Records) {
 
     /** Stops a session for good, and gives the turn that it had to let go of. */
     async stop(id: string, nowMs: number): Promise<string | undefined> {
-      const [, turn] = await db.write([stopped('id', id, 'stopped', nowMs), { sql: END_TURN, args: [id, nowMs] }])
+      const [, turn] = await db.write([
+        stopped('id', id, 'stopped', nowMs),
+        { sql: END_TURN, args: [id, nowMs] },
+        dropped('id', id),
+      ])
       return idIn(turn)
     },
 
     /** Undefined when it was gone. Its turns' runs stay, as runs do. */
     async remove(id: string, nowMs: number): Promise<{ turnId: string | undefined } | undefined> {
-      const [turn, , session] = await db.write([
+      const [turn, , , session] = await db.write([
         { sql: END_TURN, args: [id, nowMs] },
+        dropped('id', id),
         { sql: 'delete from turns where session_id = ?', args: [id] },
         { sql: 'delete from sessions where id = ?', args: [id] },
       ])
@@ -264,7 +270,17 @@ export function sessionStore(db: Db, records: Records) {
 
 /** For the transaction that deletes an agent; the runs of its sessions end as those of the agent do. */
 export function stopSessions({ id }: { id: string }, nowMs: number): InStatement[] {
-  return [stopped('agent_id', id, 'agent_deleted', nowMs)]
+  return [stopped('agent_id', id, 'agent_deleted', nowMs), dropped('agent_id', id)]
+}
+
+/** What was asked in a conversation that is over, where its agent keeps no prompts. A turn that is cut off drops its own when it ends. */
+function dropped(column: 'id' | 'agent_id', value: string): InStatement {
+  return {
+    sql: `update run_data set input = '' where run_id in (
+        select t.run_id from sessions as s join turns as t on t.session_id = s.id join agent_versions as v on v.id = s.version_id
+        where s.${column} = ?1 and t.status <> 'open' and json_extract(v.manifest, '$.privacy.storePrompts') = 0)`,
+    args: [value],
+  }
 }
 
 /** Its last event is beyond all that a turn in progress may still say. */

@@ -7,7 +7,7 @@ import type { Turn } from '../execution/turn.ts'
 import { type Records, sealMaybe } from '../vault/records.ts'
 import { endTurn } from './end-turn.ts'
 import type { Live } from './live.ts'
-import type { TurnEnd } from './session.ts'
+import { finishOf, type TurnEnd } from './session.ts'
 import { LIFE, type SessionStore } from './store.ts'
 import { type TurnInput, userText } from './turn-input.ts'
 
@@ -44,7 +44,8 @@ export function turns({ store, records, live }: TurnsDeps) {
       const { id: runId, epoch, sessionId } = run
       if (sessionId === undefined) return undefined
       const speaking = live.endOf({ sessionId, runId, epoch })
-      const said = status === 'succeeded' ? speaking?.voice.finish() : undefined
+      const finish = finishOf(status, error?.code)
+      const said = finish && speaking?.voice.finish()
       const base = speaking ? 0 : await store.baseOf(runId)
       // Deleted with its session: there is nothing left to say it to.
       if (base === undefined) return undefined
@@ -55,7 +56,7 @@ export function turns({ store, records, live }: TurnsDeps) {
         ? {
             event: 'message_completed',
             data: {
-              ...{ turnId: runId, text: said.text, sessionId },
+              ...{ turnId: runId, text: said.text, sessionId, finish },
               usage: { tokensIn, tokensOut, costUsd: toUsd(costNano) },
             },
           }
@@ -66,7 +67,10 @@ export function turns({ store, records, live }: TurnsDeps) {
           ...{ runId, epoch, sessionId, spent, atMs: finishedMs, eventId },
           text: kept('text', said ? JSON.stringify(said.text) : null),
           toolCalls: kept('toolCalls', said && said.toolCalls.length > 0 ? JSON.stringify(said.toolCalls) : null),
-          error: kept('turnError', said ? null : JSON.stringify(failure)),
+          error: kept(
+            'turnError',
+            said ? (finish === 'complete' ? null : JSON.stringify({ finish })) : JSON.stringify(failure),
+          ),
         }),
         kept: () => live.ended(sessionId, eventId, end),
       }

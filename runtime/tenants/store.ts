@@ -1,4 +1,5 @@
 import type { InStatement, Row } from '@libsql/client/web'
+import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { dbFault } from '../../shared/sql/db-fault.ts'
 import { type PageOf, pageSql } from '../paging/page.ts'
@@ -76,5 +77,5 @@ export function tenantStore(db: Db, holdings: readonly Holding[] = ACCESS_HOLDIN
 }
 
 function toTenant(row: Row): TenantRow {
-  return { id: String(row.id), name: JSON.parse(String(row.name)) as string, createdMs: Number(row.created_ms) }
+  return { id: String(row.id), name: readJson(String(row.name)) as string, createdMs: Number(row.created_ms) }
 }

@@ -1,6 +1,6 @@
 import { type Context, Hono } from 'hono'
 import { ApiError } from '../../shared/http/api-error.ts'
-import { jsonBody } from '../../shared/http/validate.ts'
+import { jsonBody, sameRecord } from '../../shared/http/validate.ts'
 import { sha256Hex } from '../../shared/sign/sha256.ts'
 import { emptyBody, pageQuery } from '../../shared/wire/runtime/conventions.ts'
 import { mayMint } from '../../shared/wire/runtime/scopes.ts'
@@ -93,6 +93,7 @@ export function usersRoute({ people, idempotent, now, newId, maxBodyBytes, publi
     .patch('/v1/users/:id', jsonBody(personPatch, maxBodyBytes), async c => {
       const row = await find(c)
       const change = c.req.valid('json')
+      await sameRecord(change, () => toPersonAnswer(row))
       if (change.disabled === true || change.role !== undefined) refuseOwner(row)
       const changed = await people.update(row.id, change, now().getTime())
       if (changed === undefined) throw notFound('person', row.id)

@@ -1,6 +1,6 @@
 import { Hono } from 'hono'
 import { ApiError } from '../../shared/http/api-error.ts'
-import { jsonBody } from '../../shared/http/validate.ts'
+import { jsonBody, sameRecord } from '../../shared/http/validate.ts'
 import { emptyBody, pageQuery } from '../../shared/wire/runtime/conventions.ts'
 import {
   deliveryListQuery,
@@ -63,8 +63,10 @@ export function webhooksRoute(deps: WebhooksDeps) {
       return c.json(page.cut(rows, ({ createdMs, id }) => ({ at: createdMs, id })).map(toWebhook))
     })
     .put('/v1/webhooks/:id', jsonBody(webhookUpdate, maxBodyBytes), async c => {
-      const { id } = await find(c.get('principal'), c.req.param('id'))
+      const known = await find(c.get('principal'), c.req.param('id'))
+      const { id } = known
       const given = c.req.valid('json')
+      await sameRecord(given, () => toWebhook(known))
       if (given.url !== undefined) await checkUrl(given.url)
       const changed = await store.update(id, given, now().getTime())
       if (changed === undefined) throw notFound('webhook', id)

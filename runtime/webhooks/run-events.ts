@@ -10,6 +10,8 @@ const MOVED = `insert into webhook_deliveries (webhook_id, event_id, type, at_ms
 select w.id, n.value ->> 3, 'run.' || r.status, n.value ->> 4,
   json_object('runId', r.id, 'agentName', r.agent_name, 'agentVersionId', r.version_id, 'status', r.status,
     'trigger', r.trigger_kind, 'scheduleId', r.schedule_id, 'sessionId', r.session_id, 'parentRunId', r.parent_run_id,
+    'approvalId', iif(r.status = 'waiting', (select a.id from approvals as a where a.run_id = r.id and a.status = 'pending'
+      order by a.created_ms desc, a.id desc limit 1), null),
     'errorCode', r.error_code, 'tokensIn', r.tokens_in, 'tokensOut', r.tokens_out, 'costNano', r.cost_nano),
   'pending', n.value ->> 4, n.value ->> 4
 from json_each(?) as n

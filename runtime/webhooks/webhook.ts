@@ -1,4 +1,5 @@
 import type { Row } from '@libsql/client/web'
+import { readJson } from '../../shared/json/read-json.ts'
 import { toUsd } from '../../shared/money/money.ts'
 import type { Delivery, Webhook, WebhookBody, WebhookEvent } from '../../shared/wire/runtime/webhook.ts'
 import type { SealedColumn } from '../vault/rotate.ts'
@@ -38,8 +39,8 @@ export function toWebhookRow(row: Row): WebhookRow {
   return {
     id: String(row.id),
     tenantId: String(row.tenant_id),
-    url: JSON.parse(String(row.url)) as string,
-    events: JSON.parse(String(row.events)) as WebhookEvent[],
+    url: readJson(String(row.url)) as string,
+    events: readJson(String(row.events)) as WebhookEvent[],
     enabled: Number(row.enabled) === 1,
     sealedSecret: String(row.sealed_secret),
     createdMs: Number(row.created_ms),
@@ -61,7 +62,7 @@ export function toDeliveryRow(row: Row): DeliveryRow {
     outcome: String(row.outcome) as Delivery['outcome'],
     attempt: Number(row.attempt),
     status: numberOf(row.status),
-    error: row.error === null ? undefined : (JSON.parse(String(row.error)) as string),
+    error: row.error === null ? undefined : (readJson(String(row.error)) as string),
     dueMs: numberOf(row.due_ms),
     createdMs: Number(row.created_ms),
   }
@@ -82,7 +83,7 @@ export function bodyText(
   tenantId: string,
   { eventId, type, atMs, data }: Pick<DeliveryRow, 'eventId' | 'type' | 'atMs' | 'data'>,
 ): string {
-  const { costNano, ...rest } = JSON.parse(data) as WebhookBody['data']
+  const { costNano, ...rest } = readJson(data) as WebhookBody['data']
   const body: WebhookBody = {
     ...{ id: eventId, type: type as WebhookBody['type'], at: time(atMs), tenantId },
     data: {

@@ -7,8 +7,10 @@ const check = (files: Record<string, string>) =>
     ({ rule, line }) => `${rule}:${line}`,
   )
 
+type Planted = [name: string, files: Record<string, string>, caught: string]
+
 /** One planted breach of each kind. */
-const PLANTED: [name: string, files: Record<string, string>, caught: string][] = [
+const PLANTED: Planted[] = [
   ['wire imports a package', { 'shared/wire/run.ts': "import { Hono } from 'hono'" }, 'wire-only-zod:1'],
   ['wire imports its own part', { 'shared/wire/run.ts': "\nimport { x } from '../sql/db.ts'" }, 'wire-only-zod:2'],
   ['shared reaches out', { 'shared/sql/db.ts': "import { x } from '../../router/app.ts'" }, 'shared-inward:1'],
@@ -50,6 +52,35 @@ const PLANTED: [name: string, files: Record<string, string>, caught: string][] =
   ['table used elsewhere', { 'runtime/runs/plan.ts': "import { t } from './table.ts'" }, 'table-by-store:1'],
   ['a room without a name', { 'shared/utils/x.ts': 'export const a = 1' }, 'named-room:1'],
   ['a file without a name', { 'router/helpers.ts': 'export const a = 1' }, 'named-room:1'],
+  [
+    'a recursive mkdir',
+    {
+      'runtime/host/open.ts':
+        "import { mkdir } from 'node:fs/promises'\nawait mkdir('a', { recursive: true, mode: 1 })",
+    },
+    'no-recursive-mkdir:2',
+  ],
+  [
+    'JSON that the engine reads alone',
+    { 'runtime/runs/x.ts': "export const a = JSON.parse('1')" },
+    'no-bare-json-parse:1',
+  ],
+  ...[
+    'c.req.text()',
+    'c.req.parseBody()',
+    'c.req.raw.arrayBuffer()',
+    'request.clone().formData()',
+    'context.request!.json()',
+    'req?.bytes()',
+    '(req as Request).blob()',
+    "zValidator('form', schema)",
+  ].map(
+    (call): Planted => [
+      `a body that is read without a limit, by ${call}`,
+      { 'runtime/runs/x.ts': `\nexport const a = await ${call}` },
+      'no-whole-body:2',
+    ],
+  ),
   ['a barrel', { 'shared/sign/all.ts': "export * from './jcs.ts'" }, 'no-barrel:1'],
   ['an index', { 'shared/sign/index.ts': 'export const a = 1' }, 'no-barrel:1'],
   [
@@ -74,7 +105,9 @@ describe('layer check', () => {
         'runtime/runs/store.ts': "import { runs } from './table.ts'",
         'runtime/app.ts': "import { runsRoute } from './runs/route.ts'\nexport const x = { process: 1 }.process",
         'node-agent/main.ts': "import { engine } from '../runtime/execution/engine.ts'\nBuffer.from('')",
-        'router/plan.test.ts': "import { readFile } from 'node:fs'",
+        'router/plan.test.ts': "import { readFile } from 'node:fs'\nawait request.text()",
+        'shared/http/body-limit.ts': 'await request.arrayBuffer()',
+        'shared/http/validate.ts': "zValidator('query', schema)\nc.json(await answer.json())\nrequest.headers.text()",
       }),
     ).toEqual([])
   })

@@ -23,6 +23,39 @@ const PRODUCT = /^(?:runtime|router|node-agent|shared|wrangler-local)\//
 const FOR_NODES = /^runtime\/(?:execution\/|nodes\/|runtime\.ts$|providers\/environment\.ts$)/
 
 const part = (path: string) => path.split('/')[0]!
+/** Scalars, a copy of our own value, what pages read, and code inside of a sandbox. */
+const READS_JSON_ALONE =
+  /^shared\/(?:json|wire)\/|^shared\/dialects\/json-|\/browser\/|\.gen\.ts$|^router\/config\/fingerprint\.ts$|^node-agent\/(?:guest\/agent|isolation\/wasm\/(?:quickjs-worker|waybill-module)\.ts$)/
+
+/** The one reader of the body of a request, and the pages, which get no requests. */
+const READS_BODIES_ALONE = /^shared\/http\/body-limit\.ts$|\/browser\/|\.gen\.ts$/
+
+/** Calls that the product makes in one place only. */
+const CALL_RULES: readonly {
+  rule: string
+  lines: (source: Source) => readonly number[]
+  exempt?: RegExp
+  message: string
+}[] = [
+  {
+    rule: 'no-recursive-mkdir',
+    lines: source => source.recursiveMkdirs,
+    message: 'it can spin for ever: use shared/host/make-folder.ts',
+  },
+  {
+    rule: 'no-bare-json-parse',
+    lines: source => source.jsonParses,
+    exempt: READS_JSON_ALONE,
+    message: 'the engine can read a wrong name: use readJson of shared/json/read-json.ts',
+  },
+  {
+    rule: 'no-whole-body',
+    lines: source => source.wholeBodies,
+    exempt: READS_BODIES_ALONE,
+    message: 'anybody can fill the memory with a body: use readBody of shared/http/body-limit.ts, with a limit',
+  },
+]
+
 /** Tests and the generators and harnesses that stand in a `testing/` room beside them. */
 const isTest = (path: string) => /\.test\.ts$|(?:^|\/)testing\//.test(path) || part(path) === 'tests'
 
@@ -87,6 +120,12 @@ function ofFile(source: Source): Violation[] {
         line,
         message: `${name} exists only on Node: take it as a parameter`,
       })
+    }
+  }
+  if (PRODUCT.test(path) && !isTest(path)) {
+    for (const { rule, lines, exempt, message } of CALL_RULES) {
+      if (exempt?.test(path)) continue
+      for (const line of lines(source)) found.push({ rule, path, line, message })
     }
   }
   if (FORBIDDEN_NAME.test(path)) {

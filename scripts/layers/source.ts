@@ -15,6 +15,12 @@ export interface Source {
   imports: readonly Import[]
   /** Uses of Node's global names. */
   globals: readonly { name: string; line: number }[]
+  /** Lines of `mkdir` calls with the option `recursive`. */
+  recursiveMkdirs: readonly number[]
+  /** Lines of `JSON.parse` calls. */
+  jsonParses: readonly number[]
+  /** Lines of calls that read the body of a request, however large it is. */
+  wholeBodies: readonly number[]
   /** True when the file does nothing but pass on what others export. */
   onlyReexports: boolean
 }
@@ -53,17 +59,30 @@ export function parseSource(path: string, text: string): Source {
     if (literal) add(literal[1]!, moduleRequest.start, false)
   }
   const globals: { name: string; line: number }[] = []
-  visit(program, undefined, '', node => globals.push({ name: node.name, line: lineAt(node.start) }))
+  const recursiveMkdirs: number[] = []
+  const jsonParses: number[] = []
+  const wholeBodies: number[] = []
+  visit(program, undefined, '', {
+    global: node => globals.push({ name: node.name, line: lineAt(node.start) }),
+    recursiveMkdir: start => recursiveMkdirs.push(lineAt(start)),
+    jsonParse: start => jsonParses.push(lineAt(start)),
+    wholeBody: start => wholeBodies.push(lineAt(start)),
+  })
   const body = program.body as readonly { type: string; source?: unknown }[]
   const onlyReexports =
     body.length > 0 &&
     body.every(
       ({ type, source }) => /^Export(?:Named|All)Declaration$/.test(type) && source !== null && source !== undefined,
     )
-  return { path, imports, globals, onlyReexports }
+  return { path, imports, globals, recursiveMkdirs, jsonParses, wholeBodies, onlyReexports }
 }
 
-type Found = (node: { name: string; start: number }) => void
+interface Found {
+  global(node: { name: string; start: number }): void
+  recursiveMkdir(start: number): void
+  jsonParse(start: number): void
+  wholeBody(start: number): void
+}
 
 function visit(value: unknown, parent: Record<string, unknown> | undefined, key: string, found: Found): void {
   if (Array.isArray(value)) {
@@ -73,8 +92,11 @@ function visit(value: unknown, parent: Record<string, unknown> | undefined, key:
   if (typeof value !== 'object' || value === null) return
   const node = value as Record<string, unknown>
   if (node.type === 'Identifier' && NODE_GLOBALS.has(node.name as string) && !isName(parent, key)) {
-    found(node as unknown as { name: string; start: number })
+    found.global(node as unknown as { name: string; start: number })
   }
+  if (node.type === 'CallExpression' && isRecursiveMkdir(node)) found.recursiveMkdir(node.start as number)
+  if (node.type === 'CallExpression' && isJsonParse(node)) found.jsonParse(node.start as number)
+  if (node.type === 'CallExpression' && isWholeBody(node)) found.wholeBody(node.start as number)
   for (const [name, member] of Object.entries(node)) visit(member, node, name, found)
 }
 
@@ -83,4 +105,47 @@ function isName(parent: Record<string, unknown> | undefined, key: string): boole
   if (!parent || parent.computed === true) return false
   if (key === 'property') return parent.type === 'MemberExpression'
   return key === 'key'
+}
+
+interface Call {
+  callee: Expression
+  arguments: readonly { type: string; value?: string; properties?: readonly { key?: { name?: string } }[] }[]
+}
+
+function isRecursiveMkdir(node: unknown): boolean {
+  const { callee, arguments: given } = node as Call
+  if (!/^mkdir(?:Sync)?$/.test(callee.name ?? callee.property?.name ?? '')) return false
+  return given.some(({ properties }) => properties?.some(({ key }) => key?.name === 'recursive'))
+}
+
+function isJsonParse(node: unknown): boolean {
+  const { callee } = node as Call
+  return callee.object?.name === 'JSON' && callee.property?.name === 'parse'
+}
+
+const READS_WHOLE = /^(?:text|json|formData|parseBody|arrayBuffer|blob|bytes)$/
+
+/** A request's own reader, as in `c.req.text()`, or Hono's validator of a body, which calls one. */
+function isWholeBody(node: unknown): boolean {
+  const { callee, arguments: given } = node as Call
+  if (/^(?:zValidator|validator)$/.test(callee.name ?? '')) return /^(?:json|form)$/.test(given[0]?.value ?? '')
+  return READS_WHOLE.test(callee.property?.name ?? '') && isRequest(callee.object)
+}
+
+interface Expression {
+  name?: string
+  object?: Expression
+  property?: { name?: string }
+  callee?: Expression
+  /** Of what a type, a `!`, a `?.` or parentheses stand around. */
+  expression?: Expression
+}
+
+/** `req`, `c.req`, `request` and `event.request`, also behind `raw` and `clone()`. */
+function isRequest(value: Expression | undefined): boolean {
+  if (value === undefined) return false
+  if (value.expression !== undefined) return isRequest(value.expression)
+  if (value.callee !== undefined) return value.callee.property?.name === 'clone' && isRequest(value.callee.object)
+  const name = value.name ?? value.property?.name ?? ''
+  return /^req(?:uest)?$/.test(name) || (name === 'raw' && isRequest(value.object))
 }

@@ -1,3 +1,5 @@
+import { readJson } from '../json/read-json.ts'
+
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject
 export interface JsonObject {
   readonly [key: string]: Json | undefined
@@ -32,7 +34,7 @@ export function without(object: JsonObject, ...names: string[]): JsonObject {
 export function tryParse(text: string): Json | undefined {
   try {
     // JSON.parse gives nothing but the kinds of value that Json lists.
-    return JSON.parse(text) as Json
+    return readJson(text) as Json
   } catch {
     return undefined
   }

@@ -80,7 +80,7 @@ describe('token classes of the messages dialect', () => {
     [
       'fields that are not counts',
       { input_tokens: -1, output_tokens: '5', cache_read_input_tokens: 1.5, cache_creation: null },
-      tokens(0, 0, 0, 0, 0),
+      null,
     ],
   ])('are right for %s', (_label, usage, expected) => {
     expect(of(usage)).toEqual(expected)
@@ -140,7 +140,10 @@ describe('token classes of the chat dialect', () => {
       { prompt_tokens: 1, completion_tokens: 30, completion_tokens_details: { reasoning_tokens: 25 } },
       tokens(1, 0, 0, 0, 30),
     ],
-    ['an empty usage', {}, tokens(0, 0, 0, 0, 0)],
+    ['an empty usage, which counts nothing', {}, null],
+    ['counts below nothing', { prompt_tokens: -5, completion_tokens: -5 }, null],
+    ['counts that are parts or texts', { prompt_tokens: 1.5, completion_tokens: '20' }, null],
+    ['a prompt that is counted beside an answer that is not', { prompt_tokens: 10, completion_tokens: -1 }, null],
   ])('are right for %s', (_label, usage, expected) => {
     expect(chatTokens(usage)).toEqual(expected)
   })

@@ -1,4 +1,4 @@
-import { type RouterErrorCase, routerErrors } from '../wire/router/error-cases.ts'
+import { type RouterErrorCase, retryHeaders, routerErrors } from '../wire/router/error-cases.ts'
 import type { DialectName } from './candidate.ts'
 import type { OutError } from './error-out.ts'
 import { errorBody, errorEvent } from './error-out.ts'
@@ -23,6 +23,7 @@ export function routerError(
 ): HttpError {
   const headers: [string, string][] = [['content-type', 'application/json']]
   if (dialect === 'messages') headers.push(['request-id', requestId])
+  headers.push(...Object.entries(retryHeaders(kind)))
   if (kind === 'overloaded') headers.push(['retry-after', '1'])
   return { status: routerErrors[kind].status, headers, body: errorBody(dialect, outError(kind, message, requestId)) }
 }

@@ -72,6 +72,7 @@ await openDb(${JSON.stringify(path)}).then(() => console.log('opened'), error =>
       encoding: 'utf8',
       ...asOther,
     })
+    await chmod(closed, 0o755)
     expect(stdout).toBe(
       `DbOpenError no_permission This account may not read and write the database ${path}: change its owner or mode, or choose another path.\n`,
     )

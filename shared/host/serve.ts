@@ -21,6 +21,8 @@ export interface ServeOptions {
 export interface Listening {
   /** Where it listens, with the port that was given when 0 was asked for. */
   origin: string
+  /** From now on each answer ends its connection, so that its caller comes back to another instance. */
+  drain(): void
   /** Stops accepting, lets open requests finish, and cuts what is left after `drainMs`. */
   close(drainMs: number): Promise<void>
 }
@@ -56,6 +58,7 @@ export async function listen({ bind, fetch, direct, bodyMs, maxHeaderBytes }: Se
     },
     { overrideGlobalObjects: false },
   )
+  let draining = false
   const server = createServer(
     {
       headersTimeout: 10_000,
@@ -64,6 +67,7 @@ export async function listen({ bind, fetch, direct, bodyMs, maxHeaderBytes }: Se
       ...(maxHeaderBytes !== undefined && { maxHeaderSize: maxHeaderBytes }),
     },
     (request, response) => {
+      if (draining) response.shouldKeepAlive = false
       if (!direct?.(request, response)) void viaFetch(request, response)
     },
   )
@@ -78,7 +82,11 @@ export async function listen({ bind, fetch, direct, bodyMs, maxHeaderBytes }: Se
 
   return {
     origin: toOrigin({ host: bind.host, port }),
+    drain() {
+      draining = true
+    },
     async close(drainMs) {
+      draining = true
       const closed = new Promise<void>(resolve => server.close(() => resolve()))
       server.closeIdleConnections()
       // A connection that finishes its request while we drain would otherwise be kept for the next one.

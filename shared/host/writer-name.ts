@@ -30,6 +30,12 @@ export function writerName(): string {
   return `${machine}/${process.pid}/${mark}/${randomUUID()}`
 }
 
+/** A writer's name for people: its machine and its process. */
+export function writerText(name: string): string {
+  const [where, pid] = name.split('/')
+  return pid === undefined ? name : `process ${pid} on ${where?.split(' ')[0]}`
+}
+
 /** Whether a writer's process surely ended: it ran here and its number is free, or is now this process's own. */
 export function writerIsGone(name: string): boolean {
   const [where, pid, whose] = name.split('/')

@@ -35,7 +35,7 @@ export async function readBody(
   return joined(chunks)
 }
 
-function tooLarge(maxBytes: number): ApiError<'payload_too_large'> {
+export function tooLarge(maxBytes: number): ApiError<'payload_too_large'> {
   const message = `the body is larger than the limit of ${maxBytes} bytes`
   // What is left of the body is not worth reading, so the connection cannot be used again.
   return new ApiError('payload_too_large', message, { headers: { connection: 'close' } })

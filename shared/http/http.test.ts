@@ -1,6 +1,7 @@
 import { Hono } from 'hono'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
+import { eventually } from '../../tests/eventually.ts'
 import { ApiError } from './api-error.ts'
 import { bindSchema, isLoopback, toOrigin } from './bind.ts'
 import { announcedBodyLimit, readBody } from './body-limit.ts'
@@ -150,7 +151,7 @@ describe('sseResponse', () => {
     const reader = sseResponse(source, options).body!.getReader()
     await reader.read()
     await reader.cancel()
-    await vi.waitFor(() => expect(told).toBe(true))
+    await eventually(() => expect(told).toBe(true))
     expect(vi.getTimerCount()).toBe(0)
   })
 

@@ -1,7 +1,9 @@
 import { zValidator } from '@hono/zod-validator'
 import type { MiddlewareHandler } from 'hono'
 import type { z } from 'zod'
+import { readJson } from '../json/read-json.ts'
 import { check, type Detail, details, sentence } from '../wire/issues.ts'
+import { apart, differing, remember, repeated } from '../wire/read-only.ts'
 import { ApiError } from './api-error.ts'
 import { readBody } from './body-limit.ts'
 
@@ -24,7 +26,7 @@ export function jsonBody<T extends z.ZodType>(schema: T, maxBytes: number): Json
     if (!isJson(type)) {
       throw new ApiError('bad_json', `content-type ${type} is not accepted here: send application/json`)
     }
-    c.req.addValidatedData('json', readJson(schema, await readBody(c.req.raw, maxBytes)) as object)
+    c.req.addValidatedData('json', readBodyAs(schema, await readBody(c.req.raw, maxBytes)) as object)
     await next()
   }
 }
@@ -33,10 +35,20 @@ export function jsonBody<T extends z.ZodType>(schema: T, maxBytes: number): Json
 export const isJson = (type: string | undefined): boolean => type === undefined || JSON_TYPE.test(type)
 
 /** The JSON of a whole body, checked. */
-export function readJson<T extends z.ZodType>(schema: T, bytes: Uint8Array): z.output<T> {
-  const checked = check(schema, parseJson(bytes))
+export function readBodyAs<T extends z.ZodType>(schema: T, bytes: Uint8Array): z.output<T> {
+  const { rest, members } = apart(schema, parseJson(bytes))
+  const checked = check(schema, rest)
   if (!checked.ok) throw invalid(checked.details)
+  remember(checked.value, members)
   return checked.value
+}
+
+/** Refuses a body that repeats members of its record otherwise than the record has them; a body that repeats none costs no read. */
+export async function sameRecord(body: object, read: () => object | Promise<object>): Promise<void> {
+  const members = repeated(body)
+  if (members === undefined) return
+  const found = differing(members, await read())
+  if (found.length > 0) throw invalid(found)
 }
 
 /** Checks query parameters; the answer names each one that does not fit. */
@@ -56,7 +68,7 @@ export function params<T extends z.ZodObject>(schema: T) {
 function parseJson(bytes: Uint8Array): unknown {
   if (bytes.byteLength === 0) return undefined
   try {
-    return JSON.parse(decoder.decode(bytes)) as unknown
+    return readJson(decoder.decode(bytes))
   } catch (cause) {
     const why = cause instanceof SyntaxError ? cause.message : 'it is not UTF-8'
     throw new ApiError('bad_json', `the body is not JSON: ${why.slice(0, 200)}`, { cause })

@@ -45,6 +45,13 @@ describe('metrics', () => {
     expect(metrics.text().split('\n')).toHaveLength(4)
   })
 
+  it('keeps 200 characters of a name that a far end made up', () => {
+    const metrics = createMetrics()
+    const counter = metrics.counter('z_total', 'Z.')
+    for (let i = 0; i < 2; i++) counter.add(1, { model: 'm'.repeat(3000) })
+    expect(metrics.text()).toContain(`z_total{model="${'m'.repeat(200)}"} 2\n`)
+  })
+
   it('counts the 501st value of a label as other', () => {
     const metrics = createMetrics()
     const seen = metrics.counter('y_total', 'Y.')

@@ -23,8 +23,12 @@ interface Family {
 /** Distinct values of one label under one name; the next ones are counted as `other`. */
 const MAX_LABEL_VALUES = 500
 
+/** Characters of a label's value that are kept: a far end chooses the names of its models. */
+const MAX_LABEL_CHARACTERS = 200
+
 /** Series that are found without building their key anew; values that became `other` must not fill the memory. */
 const MAX_SPELLINGS = 5000
+const MAX_SPELLED_CHARACTERS = 2000
 
 /** Seconds, from 5 ms to 2 min: calls to models and to people's machines. */
 export const DURATION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120]
@@ -134,7 +138,7 @@ function seriesMap<T>(create: () => T) {
       const known = bySpelling.get(spelled)
       if (known !== undefined) return known
       const found = find(labels)
-      if (bySpelling.size < MAX_SPELLINGS) bySpelling.set(spelled, found)
+      if (bySpelling.size < MAX_SPELLINGS && spelled.length < MAX_SPELLED_CHARACTERS) bySpelling.set(spelled, found)
       return found
     },
     print(line: (key: string, value: T) => string[]): string[] {
@@ -144,7 +148,8 @@ function seriesMap<T>(create: () => T) {
 
   function find(labels: Labels): T {
     let key = ''
-    for (const label of Object.keys(labels).sort()) key = withLabel(key, label, bounded(label, String(labels[label])))
+    for (const label of Object.keys(labels).sort())
+      key = withLabel(key, label, bounded(label, String(labels[label]).slice(0, MAX_LABEL_CHARACTERS)))
     const found = series.get(key)
     if (found !== undefined) return found
     const made = create()

@@ -54,6 +54,22 @@ export function attemptCost(price: Price, tokens: Tokens): NanoUsd {
   return nanoFromPico(pico)
 }
 
+/** The same by what it went on; `input` is the rest, so that the parts are the cost. */
+export function costParts(
+  price: Price,
+  tokens: Tokens,
+): Record<'input' | 'cacheRead' | 'cacheWrite' | 'output', NanoUsd> {
+  const prices = pricesFor(price, inputTokens(tokens))
+  const of = (...names: (keyof Tokens)[]) => {
+    return nanoFromPico(names.reduce((sum, name) => sum + BigInt(tokens[name]) * prices[name], 0n))
+  }
+  const total = attemptCost(price, tokens)
+  const cacheRead = Math.min(of('cache_read'), total)
+  const cacheWrite = Math.min(of('cache_write_5m', 'cache_write_1h'), total - cacheRead)
+  const output = Math.min(of('output'), total - cacheRead - cacheWrite)
+  return { input: total - cacheRead - cacheWrite - output, cacheRead, cacheWrite, output }
+}
+
 /** The prices that an attempt with this much input is billed at. */
 export function pricesFor(price: Price, input: number): ClassPrices {
   let prices = price.base

@@ -201,9 +201,9 @@ if (await sqldAvailable()) {
       await primary.execute("insert into runs values ('p', 'queued')")
       const onReplica = () =>
         replica.execute('select id from runs order by id').then(result => result.rows.map(row => row.id))
-      await expect.poll(() => onReplica().catch(() => []), { timeout: 5000, interval: 20 }).toEqual(['p'])
+      await expect.poll(() => onReplica().catch(() => []), { timeout: 20_000, interval: 20 }).toEqual(['p'])
       await replica.execute("insert into runs values ('q', 'queued')")
-      await expect.poll(onReplica, { timeout: 5000, interval: 20 }).toEqual(['p', 'q'])
+      await expect.poll(onReplica, { timeout: 20_000, interval: 20 }).toEqual(['p', 'q'])
       primary.close()
       replica.close()
     })

@@ -10,10 +10,11 @@ export interface Alias {
   readonly read?: (value: unknown) => { value: unknown } | string
 }
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
+export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-function same(a: unknown, b: unknown): boolean {
+/** Equal as JSON. */
+export function same(a: unknown, b: unknown): boolean {
   if (Object.is(a, b)) return true
   if (Array.isArray(a) && Array.isArray(b)) return a.length === b.length && a.every((item, at) => same(item, b[at]))
   if (!isObject(a) || !isObject(b)) return false
@@ -75,14 +76,25 @@ export function dropAbsent(query: unknown): unknown {
   return out
 }
 
-/** A query string's schema: absent literals dropped, aliases moved, unknown keys ignored. */
+const known = new WeakMap<z.ZodType, readonly string[]>()
+
+/** The parameters that a query's schema reads, other spellings among them; `any` where it takes whatever comes. */
+export function queryNames(schema: z.ZodType): readonly string[] | 'any' {
+  const names = known.get(schema)
+  if (names) return names
+  return schema instanceof z.ZodObject && schema.def.catchall === undefined ? Object.keys(schema.shape) : 'any'
+}
+
+/** A query string's schema: absent literals dropped, aliases moved. */
 export function query<S extends z.ZodRawShape>(fields: S, aliases: readonly Alias[] = []) {
   const schema = z.object(fields)
-  return z.preprocess((given: z.input<typeof schema>, ctx): unknown => {
+  const whole = z.preprocess((given: z.input<typeof schema>, ctx): unknown => {
     const { value, details } = fromAliases(dropAbsent(given), aliases)
     for (const { path, message } of details) ctx.addIssue({ code: 'custom', path: [path], message, continue: true })
     return value
   }, schema)
+  known.set(whole, [...Object.keys(fields), ...aliases.map(({ from }) => from)])
+  return whole
 }
 
 /** A number that arrives as text in a query. */

@@ -14,6 +14,9 @@ const nextPage = 'The next page as `<…>; rel="next"`, when more rows exist.'
 export const listOf = <T extends z.ZodType>(schema: T, description = 'Newest first.') =>
   ({ 200: { description, schema, headers: { Link: nextPage } } }) as const
 
-/** Server-Sent Events; the schema is that of one `data:` line. */
-export const stream = <T extends z.ZodType>(schema: T, description: string) =>
-  ({ 200: { description, schema, contentType: 'text/event-stream' } }) as const
+/** Server-Sent Events that end; the schema is that of one `data:` line. */
+export const streamToEnd = <T extends z.ZodType>(schema: T, description: string) =>
+  ({
+    200: { description, schema, contentType: 'text/event-stream' },
+    204: { description: 'Everything up to the end was sent before `Last-Event-ID`: nothing more will come.' },
+  }) as const

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Answer, Auth, Endpoint } from './endpoint.ts'
 import { names } from './named.ts'
+import { readOnlyOf } from './read-only.ts'
 
 type Json = { [key: string]: unknown }
 type Io = 'input' | 'output'
@@ -159,6 +160,22 @@ export function openapi({
     }))
   }
 
+  /** A body, with the members of its record that may stand in it unchanged. */
+  const bodyOf = (schema: z.ZodType): Json => {
+    const json = toJson(schema, 'input')
+    const readOnly = readOnlyOf(schema)
+    const name = typeof json.$ref === 'string' ? json.$ref.slice('#/$defs/'.length) : undefined
+    const whole = name === undefined ? json : pools.input[name]
+    if (readOnly && whole && isObject(whole.properties)) {
+      const more = Object.entries(readOnly.members).map(([member, one]) => [
+        member,
+        { ...toJson(one, 'output'), readOnly: true },
+      ])
+      whole.properties = { ...whole.properties, ...(Object.fromEntries(more) as Json) }
+    }
+    return json
+  }
+
   const content = ({ schema, contentType }: Answer): Json | undefined => {
     if (!schema && !contentType) return undefined
     const types = typeof contentType === 'string' ? [contentType] : (contentType ?? ['application/json'])
@@ -204,7 +221,7 @@ export function openapi({
       ...(e.body && {
         requestBody: {
           required: !e.body.safeParse(undefined).success,
-          content: { 'application/json': { schema: toJson(e.body, 'input') } },
+          content: { 'application/json': { schema: bodyOf(e.body) } },
         },
       }),
       responses,

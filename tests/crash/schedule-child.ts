@@ -45,6 +45,7 @@ const scan = scanner({
     ...{ store, runs, zones, now: systemClock.now, newId: uuidv7, wake: () => {}, log },
     ...{ admits: async () => ({ statements: [], exceeded: false }), refused: () => [] },
     dayOf: ms => new Date(ms).toISOString().slice(0, 10),
+    sealInput: async () => undefined,
     findAgent: async () => ({ agentId: 'agent', versionId: 'version', manifest: manifest.parse({}) }),
     fires: metrics.counter('fires', 'Windows.'),
     lagSeconds: metrics.histogram('lag', 'Lag.'),

@@ -1,12 +1,18 @@
 import { describe, expect, it } from 'vitest'
+import { isFull, slice } from '../slice.ts'
 import { corpus } from './corpus.ts'
 import { differences, live, type Moment, troubles } from './lives.ts'
 
+const CASES = slice(
+  'runs in trouble',
+  corpus.map((one, place) => ({ name: one.name, one, place })),
+  2,
+)
 let refused = 0
 
 /** Two places of each kind in each case, which differ from case to case. */
 describe('a process in trouble', () => {
-  it.each(corpus.map((one, place) => ({ name: one.name, one, place })))(
+  it.each(CASES)(
     'goes on where its disk was full or its clock jumped: $name',
     async ({ one, place }) => {
       const golden = await live(one)
@@ -35,7 +41,7 @@ describe('a process in trouble', () => {
   }, 60_000)
 
   it('was refused something on the way', () => {
-    expect(refused).toBeGreaterThan(5)
+    expect(refused).toBeGreaterThan(isFull ? 5 : 0)
     console.info(`${refused} commits were refused by a full disk`)
   })
 })

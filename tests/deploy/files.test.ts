@@ -3,12 +3,13 @@ import { readFile } from 'node:fs/promises'
 import { expect, it } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import { z } from 'zod'
+import { nodeRunEnv } from '../../node-agent/env.ts'
 import { routerEnv } from '../../router/env.ts'
 import { runtimeEnv } from '../../runtime/env.ts'
 import { readEnv } from '../../shared/env/read-env.ts'
 
 const read = (name: string) => readFile(new URL(`../../docs/deploy/${name}`, import.meta.url), 'utf8')
-const known = new Set([...Object.keys(runtimeEnv.shape), ...Object.keys(routerEnv.shape)])
+const known = new Set([runtimeEnv, routerEnv, nodeRunEnv].flatMap(env => Object.keys(env.shape)))
 
 const named = z.object({ name: z.string() })
 const labels = z.record(z.string(), z.string())
@@ -35,22 +36,43 @@ function checkVariables(vars: Record<string, string>): void {
   expect(() => readEnv(routerEnv, vars)).not.toThrow()
 }
 
-it('the container file names variables, a command and a path that exist', async () => {
+const { version, bin } = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8')) as {
+  version: string
+  bin: Record<string, string>
+}
+
+it('the container file has a target for each service, with variables, a program and a command that exist', async () => {
   const text = await read('Dockerfile')
   const words = text.split('\n').flatMap(line => /^ENV (.*)$/.exec(line)?.[1]?.split(' ') ?? [])
   checkVariables(Object.fromEntries(words.map(word => word.split('=') as [string, string])))
-  expect(JSON.parse(/^CMD (\[.*\])$/m.exec(text)![1]!)).toEqual(['runtime', 'serve', '--with-router'])
+  const targets = [...text.matchAll(/^FROM base AS (\S+)$/gm)].map(([, name]) => name)
+  expect(targets.sort()).toEqual(['node-agent', 'router', 'runtime'])
+  const programs = [...text.matchAll(/^ENTRYPOINT \["node", "\/opt\/waybill\/(.*)"\]$/gm)].map(
+    ([, path]) => `./${path}`,
+  )
+  expect(programs.sort()).toEqual(
+    Object.values(bin)
+      .map(path => (path.startsWith('./') ? path : `./${path}`))
+      .sort(),
+  )
   expect(text).toContain('/readyz')
+  for (const [, named] of text.matchAll(/-t waybill-\S+:(\S+)/g)) expect(named).toBe(version)
 })
 
 it('the compose file and the Kubernetes manifest are what their schemas ask for', async () => {
-  const port = z.string().regex(/^127\.0\.0\.1:(\d+):\1$/)
+  const port = z.string().regex(/^127\.0\.0\.1:80[89]0:8080$/)
+  const build = z.object({
+    context: z.literal('../..'),
+    dockerfile: z.literal('docs/deploy/Dockerfile'),
+    target: z.string(),
+  })
   z.object({
     services: z.object({
-      waybill: z.object({ ports: z.array(port).length(2), volumes: z.tuple([z.literal('data:/data')]) }),
+      runtime: z.object({ build, ports: z.tuple([port]), volumes: z.tuple([z.literal('runtime:/data')]) }),
+      router: z.object({ build, ports: z.tuple([port]), volumes: z.tuple([z.literal('router:/data')]) }),
     }),
-    volumes: z.object({ data: z.object({}) }),
-  }).parse(parse(await read('compose.yaml')))
+    volumes: z.object({ runtime: z.object({}), router: z.object({}) }),
+  }).parse(parse(await read('compose.yaml'), { merge: true }))
   const documents = parseAllDocuments(await read('kubernetes.yaml'))
   expect(documents.flatMap(({ errors }) => errors)).toEqual([])
   const service = z.object({ kind: z.literal('Service'), metadata: named }).parse(documents[0]!.toJS())
@@ -66,7 +88,8 @@ it('the unit names a command that exists and variables that are read', async () 
   const text = await read('waybill.service')
   const vars = [...text.matchAll(/^Environment=([A-Z_]+)=(.*)$/gm)].map(([, name, value]) => [name!, value!])
   checkVariables(Object.fromEntries(vars))
-  expect(text).toMatch(/^ExecStart=\/usr\/bin\/env runtime serve --with-router$/m)
+  expect(text).toMatch(/^ExecStart=\/opt\/waybill\/bin\/runtime serve --with-router$/m)
+  expect(text).toContain(`--prefix /opt/waybill ./waybill-${version}.tgz`)
   const sections = [...text.matchAll(/^\[(\w+)\]$/gm)].map(([, name]) => name)
   expect(sections).toEqual(['Unit', 'Service', 'Install'])
   for (const line of text.split('\n')) expect(line).toMatch(/^(?:$|#|\[\w+\]$|[A-Z]\w+=)/)

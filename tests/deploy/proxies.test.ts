@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { request as httpsRequest } from 'node:https'
 import { tmpdir } from 'node:os'
@@ -8,6 +8,7 @@ import { serveRouter } from '../../router/host/node.ts'
 import { serveRuntime } from '../../runtime/host/node.ts'
 import { freePort } from '../../scripts/bench/free-port.ts'
 import type { Service } from '../../shared/host/serve.ts'
+import { opensslAvailable, selfSigned } from '../backends/certificate.ts'
 import { requireBackend } from '../backends/require.ts'
 import { messagesFrames } from '../upstream/answers.ts'
 import { type ScriptedUpstream, scriptedUpstream } from '../upstream/scripted.ts'
@@ -17,11 +18,12 @@ const here = (binary: string) =>
   requireBackend(binary, spawnSync(binary, ['-v']).status === 0, `apt-get install ${binary}`)
 const docs = new URL('../../docs/deploy/', import.meta.url).pathname
 
+const openssl = opensslAvailable()
 const proxies = [
-  { name: 'nginx', is: here('nginx'), start: startNginx },
+  { name: 'nginx', is: here('nginx') && openssl, start: startNginx },
   {
     name: 'caddy',
-    is: requireBackend('caddy', spawnSync('caddy', ['version']).status === 0, 'apt-get install caddy'),
+    is: openssl && requireBackend('caddy', spawnSync('caddy', ['version']).status === 0, 'apt-get install caddy'),
     start: startCaddy,
   },
 ]
@@ -36,17 +38,9 @@ beforeAll(async () => {
   router = await serveRouter({
     ...{ ROUTER_BIND: '127.0.0.1:0', ROUTER_DB: join(folder, 'router.db'), ROUTER_LOG: 'off' },
     ...{ ROUTER_UPSTREAM_MESSAGES: upstream.origin, ROUTER_UPSTREAM_CHAT: upstream.origin },
+    ROUTER_ALLOWED_ORIGINS: 'https://agents.example.com',
   })
-  execFileSync(
-    'openssl',
-    [
-      ...'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=agents.example.com'.split(
-        ' ',
-      ),
-      ...['-keyout', join(folder, 'key.pem'), '-out', join(folder, 'cert.pem')],
-    ],
-    { stdio: 'ignore' },
-  )
+  if (openssl) selfSigned(folder, 'agents.example.com')
 })
 afterAll(async () => {
   await router.close()

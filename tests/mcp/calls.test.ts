@@ -253,6 +253,12 @@ describe('what an agent version was shown', () => {
       [{ ...tool('look'), inputSchema: { type: 'object', $ref: '#/nowhere' } }],
       'gives look a schema that cannot be read',
     ],
+    [
+      'a pattern that cannot be matched in linear time',
+      {},
+      [{ ...tool('look'), inputSchema: { type: 'object', properties: { x: { pattern: '(a)\\1' } } } }],
+      'the pattern (a)\\1 cannot be used',
+    ],
   ])('is refused before the model is asked: %s', async (_what, server, tools, message) => {
     const on = await room(
       far => {

@@ -3,7 +3,7 @@ import { crc32 } from 'node:zlib'
 import Anthropic from '@anthropic-ai/sdk'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { messagesAnswer, messagesFrames } from '../upstream/answers.ts'
-import { answer, type ScriptedUpstream, type Seen, scriptedUpstream } from '../upstream/scripted.ts'
+import { answer, type Script, type ScriptedUpstream, type Seen, scriptedUpstream } from '../upstream/scripted.ts'
 import { type TestRouter, testRouter } from './routers.ts'
 
 const AWS = {
@@ -178,6 +178,44 @@ describe('a host that wants tokens of a service account', () => {
     expect(calls().map(seen => headersOf(seen).get('authorization'))).toEqual(['Bearer token-1', 'Bearer token-2'])
   })
 
+  it('gets a new token at once when the host refuses the one it has, one for all calls that were refused', async () => {
+    far()
+    const running = await start(vertex(), 'gcp/m', { GCP_JSON: ACCOUNT(`${upstream.origin}/token`) })
+    expect((await running.post('/v1/messages', ask)).status).toBe(200)
+    // Revoked before its end.
+    const revoked =
+      (script: Script): Script =>
+      (response, seen, request) => {
+        const own = headersOf(seen).get('authorization') === 'Bearer token-1'
+        return own ? answer(401, UNAUTHENTICATED)(response, seen, request) : script(response, seen, request)
+      }
+    upstream.wrap(revoked)
+    const all = await Promise.all(Array.from({ length: 8 }, () => running.post('/v1/messages', ask)))
+    expect(all.map(({ status }) => status)).toEqual(Array(8).fill(200))
+    expect(exchanges()).toHaveLength(2)
+    expect((await running.post('/v1/messages', ask)).status).toBe(200)
+    expect(exchanges()).toHaveLength(2)
+  })
+
+  it('asks once more and no oftener, and says the refusal of the host in the words of the client', async () => {
+    far()
+    const running = await start(vertex(), 'gcp/m', { GCP_JSON: ACCOUNT(`${upstream.origin}/token`) })
+    upstream.wrap(
+      script => (response, seen, request) =>
+        seen.url === '/token' ? script(response, seen, request) : answer(401, UNAUTHENTICATED)(response, seen, request),
+    )
+    const got = await running.post('/v1/messages', ask)
+    expect([got.status, await got.json()]).toEqual([
+      401,
+      {
+        type: 'error',
+        error: { type: 'authentication_error', message: 'Request had invalid authentication credentials.' },
+        request_id: expect.any(String),
+      },
+    ])
+    expect([calls().length, exchanges().length]).toEqual([2, 2])
+  })
+
   it('says that it got no token, and tells nobody the account', async () => {
     upstream.always(answer(403, '{"error":"nope"}'))
     const running = await start(vertex(), 'gcp/m', { GCP_JSON: ACCOUNT(`${upstream.origin}/token`) })
@@ -218,6 +256,10 @@ function signatureProblem({ method, url, body, ...seen }: Seen, env: typeof AWS)
   const expected = mac(key, ['AWS4-HMAC-SHA256', date, scope, hex(canonical)].join('\n')).toString('hex')
   return expected === signature ? undefined : 'signature'
 }
+
+const UNAUTHENTICATED = JSON.stringify({
+  error: { code: 401, message: 'Request had invalid authentication credentials.', status: 'UNAUTHENTICATED' },
+})
 
 function assertionProblem(form: URLSearchParams, audience: string): string | undefined {
   if (form.get('grant_type') !== 'urn:ietf:params:oauth:grant-type:jwt-bearer') return 'grant_type'

@@ -140,10 +140,10 @@ describe('enforce', () => {
   it.each([
     [400, '{"type":"error","error":{"type":"invalid_request_error","message":"max_tokens: too big"}}'],
     [404, '{"type":"error","error":{"type":"not_found_error","message":"model: cheap"}}'],
-  ])('returns a plain %i unchanged and calls no other rung', async (status, body) => {
+  ])('returns a plain %i of the model that was asked for unchanged and calls no other rung', async (status, body) => {
     const { post, receipts } = await start()
     upstream.queue(answer(status, body, { 'request-id': 'req_9' }))
-    const got = await post('/v1/messages', ASK)
+    const got = await post('/v1/messages', { ...ASK, model: 'small/cheap' })
     expect([got.status, await got.text(), got.headers.get('request-id')]).toEqual([status, body, 'req_9'])
     expect(upstream.seen).toHaveLength(1)
     expect(await receipts()).toMatchObject([{ final: { served_from: 'upstream_error', served_rung: -1, status } }])
@@ -156,9 +156,10 @@ describe('enforce', () => {
       answer(400, long),
       answer(404, 'x'.repeat(5_000_000), { 'content-type': 'text/plain', 'x-own': '1' }),
     )
-    const whole = await post('/v1/messages', ASK)
+    const named = { ...ASK, model: 'cheap' }
+    const whole = await post('/v1/messages', named)
     expect([whole.status, (await whole.text()) === long]).toEqual([400, true])
-    const brief = await post('/v1/messages', ASK)
+    const brief = await post('/v1/messages', named)
     expect([brief.status, brief.headers.get('x-own')]).toEqual([404, '1'])
     expect(await brief.json()).toMatchObject({ type: 'error', error: { type: 'api_error' } })
     expect(upstream.seen).toHaveLength(2)
@@ -213,7 +214,7 @@ describe('enforce', () => {
     expect(answers.some(({ status }) => status === 402)).toBe(true)
     const metrics = await (await router.fetch(new Request('http://router/metrics'))).text()
     const refused = 1 + answers.filter(({ status }) => status === 402).length
-    expect(metrics).toContain(`router_budget_refusals_total{scope="tenant_day"} ${refused}\n`)
+    expect(metrics).toContain(`router_budget_refusals_total{scope="route_tenant_day"} ${refused}\n`)
     expect((await receipts()).length).toBe(51)
   })
 

@@ -31,8 +31,8 @@ export async function notRouted(
   rungs: number,
 ): Promise<string | undefined> {
   if ('failed' in got) return `no answer at all: ${got.failed}`
-  const outcome = outcomeOf(fault, exchange)
   const sent = received(fault.wire(exchange))
+  const outcome = outcomeFor(outcomeOf(fault, exchange), sent, rungs)
   if (outcome.kind === 'returned' || (rungs === 1 && isRefusal(outcome, sent))) {
     const same = got.complete && got.status === sent?.status && Buffer.compare(sent.bytes, got.bytes) === 0
     return same ? undefined : `${got.status}, and not the refusal of the upstream`
@@ -55,6 +55,14 @@ export async function notRouted(
   return JSON.stringify(read.answer) === JSON.stringify(direct.answer) ? undefined : 'not what the upstream said'
 }
 
+const OF_REQUEST = [400, 404, 413, 422]
+
+/** No request here names the model of a rung, so what one refuses is asked of the next. */
+function outcomeFor(outcome: Outcome, sent: ReturnType<typeof received>, rungs: number): Outcome {
+  const climbs = outcome.kind === 'returned' && rungs > 1 && sent !== undefined && OF_REQUEST.includes(sent.status)
+  return climbs ? { kind: 'failover', errorClass: outcome.errorClass } : outcome
+}
+
 /** The upstream said over HTTP that it will not answer, and said all of it. */
 function isRefusal({ kind }: Outcome, sent: ReturnType<typeof received>): boolean {
   return (
@@ -70,8 +78,8 @@ export const tried = ({ attempts, final }: TraceRecord): string[] => [
 
 /** `got` tells whether the head was out before the decision. */
 export function dueTries({ fault, exchange }: Case, rungs: number, got: Received | Failed): string[] {
-  const outcome = outcomeOf(fault, exchange)
   const sent = received(fault.wire(exchange))
+  const outcome = outcomeFor(outcomeOf(fault, exchange), sent, rungs)
   const second = (cause: string) => [`1 ${cause} pass `, 'attempt 1 200']
   switch (outcome.kind) {
     case 'served':

@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { parseKeys } from '../../router/auth/keys.ts'
 import { serveRouter } from '../../router/host/node.ts'
 import type { RouterOptions } from '../../router/router.ts'
@@ -14,6 +14,7 @@ import { capabilities } from '../../shared/wire/router/capabilities.ts'
 import { evals } from '../../shared/wire/router/evals.ts'
 import { type FeedbackResult, feedbackRecord, feedbackResult } from '../../shared/wire/router/feedback.ts'
 import { traceDetail } from '../../shared/wire/router/traces.ts'
+import { eventually } from '../eventually.ts'
 import { messagesAnswer } from '../upstream/answers.ts'
 import { answer, type ScriptedUpstream, scriptedUpstream } from '../upstream/scripted.ts'
 import { type TestRouter, testRouter } from './routers.ts'
@@ -96,9 +97,9 @@ async function report(body: object, headers: Record<string, string> = {}): Promi
 const get = async (path: string, headers: Record<string, string> = {}) =>
   running.router.fetch(new Request(`http://router${path}`, { headers }))
 const sealed = (traceId: string) =>
-  vi.waitFor(async () => {
+  eventually(async () => {
     expect(traceDetail.parse(await (await get(`/v1/traces/${traceId}`)).json()).pending).toBe(false)
-  }, 10_000)
+  })
 const gauge = async (name: string) =>
   Number(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, 'm').exec(await (await get('/metrics')).text())?.[1])
 const outcome = (request_id: string, word: 'correct' | 'incorrect' | 'unknown', reporter?: string) => ({
@@ -194,16 +195,21 @@ describe('feedback', () => {
     expect([await served('0.5'), await served('0.56')]).toEqual(['1', '0'])
   })
 
-  it('certifies after 30 clean answers, shows it, and takes it back when answers speak against it', async () => {
+  it('certifies after 47 clean answers, says what that means, shows it, and takes it back when answers speak against it', async () => {
     const state = async () =>
       capabilities.parse(await (await get('/v1/capabilities')).json()).calibration.map(({ state, n }) => [state, n])
     expect(await state()).toEqual([['not_certified', 0]])
-    for (let i = 0; i < 29; i++) await report(outcome((await ask()).traceId, 'correct'))
-    expect(await state()).toEqual([['not_certified', 29]])
+    for (let i = 0; i < 46; i++) await report(outcome((await ask()).traceId, 'correct'))
+    expect(await state()).toEqual([['not_certified', 46]])
     await report(outcome((await ask()).traceId, 'correct'))
-    expect(await state()).toEqual([['certified', 30]])
-    await report(outcome((await ask()).traceId, 'incorrect'))
-    expect(await state()).toEqual([['not_certified', 31]])
+    expect(await state()).toEqual([['certified', 47]])
+    const { calibration } = capabilities.parse(await (await get('/v1/capabilities')).json())
+    expect(calibration[0]).toMatchObject({ reported: 47, failed: 0, fewest: 47, threshold_acts: true })
+    expect(calibration[0]?.claim).toMatch(
+      /^of all answers that this route serves .* at most 10 % fail; .* at most 5 %, /,
+    )
+    for (let i = 0; i < 2; i++) await report(outcome((await ask()).traceId, 'incorrect'))
+    expect(await state()).toEqual([['not_certified', 49]])
     expect(await gauge('router_route_certified')).toBe(0)
   })
 

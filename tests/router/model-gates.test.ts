@@ -1,10 +1,11 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { FunctionGate } from '../../router/gates/function.ts'
 import { promptHash } from '../../router/gates/judge-prompt.ts'
 import { undiciTransport } from '../../router/host/undici-transport.ts'
 import type { RouterOptions } from '../../router/router.ts'
 import type { Transport } from '../../router/upstream/transport.ts'
 import type { GateResult, TraceRecord } from '../../shared/wire/router/trace.ts'
+import { eventually } from '../eventually.ts'
 import { chatAnswer, messagesAnswer, messagesFrames } from '../upstream/answers.ts'
 import { answer, type Script, type ScriptedUpstream, scriptedUpstream, silence, stream } from '../upstream/scripted.ts'
 import { type TestRouter, testRouter } from './routers.ts'
@@ -92,7 +93,7 @@ const ASK = { model: 'auto', max_tokens: 100, messages: [{ role: 'user', content
 const text = async (response: Response) => ((await response.json()) as { content: { text: string }[] }).content[0]?.text
 const nano = (usd: number | null | undefined) => Math.round((usd ?? Number.NaN) * 1e9)
 const callsTo = (provider: string) => upstream.seen.filter(({ url }) => url.startsWith(`/${provider}/`))
-const arrived = (provider: string, calls = 1) => vi.waitFor(() => expect(callsTo(provider)).toHaveLength(calls))
+const arrived = (provider: string, calls = 1) => eventually(() => expect(callsTo(provider)).toHaveLength(calls))
 const headersOf = (rawHeaders: readonly string[]) => {
   const pairs = rawHeaders.flatMap((name, i) => (i % 2 ? [] : [[name.toLowerCase(), rawHeaders[i + 1]!] as const]))
   return Object.fromEntries(pairs)
@@ -324,7 +325,7 @@ ${config}`
     at = { small: serves('wrong'), court: inTurn(silence, says('{"score":1}')) }
     const functions: Record<string, FunctionGate> = {
       async check({ candidate }) {
-        await vi.waitFor(() => expect(callsTo('court').length).toBeGreaterThan(0))
+        await eventually(() => expect(callsTo('court').length).toBeGreaterThan(0))
         return { verdict: candidate === 'wrong' ? 'fail' : 'pass', reason: 'checked' }
       },
     }
@@ -520,7 +521,7 @@ describe('self-consistency', () => {
     const client = new AbortController()
     const got = router.post('/v1/messages', { ...ASK, stream: true }, {}, client.signal).catch(() => undefined)
     await arrived('small', 3)
-    await vi.waitFor(() => expect(read.join('')).toContain('half an answer'))
+    await eventually(() => expect(read.join('')).toContain('half an answer'))
     const left = performance.now()
     client.abort()
     await Promise.all(

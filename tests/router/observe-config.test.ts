@@ -71,11 +71,11 @@ it('reads the config again when its file changes, if it is to watch it, and keep
   }
   expect(await limits()).toBe(2)
   await writeFile(file, 'limits = { max_concurrency = 3 }\n')
-  await expect.poll(limits, { timeout: 5000 }).toBe(3)
+  await expect.poll(limits, { timeout: 20_000 }).toBe(3)
   await writeFile(join(folder, 'next'), 'limits = { max_concurrency = "x" }\n')
   await rename(join(folder, 'next'), file)
   const metrics = async () => (await fetch(`${router.origin}/metrics`)).text()
-  await expect.poll(metrics, { timeout: 5000 }).toContain('router_config_reloads_total{result="error"} 1')
+  await expect.poll(metrics, { timeout: 20_000 }).toContain('router_config_reloads_total{result="error"} 1')
   expect(await limits()).toBe(3)
   await router.close()
   await rm(folder, { recursive: true, force: true })

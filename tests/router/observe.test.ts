@@ -225,7 +225,8 @@ describe.each(Object.entries(HOSTS))('observe on %s', (host, start) => {
     upstream.queue(answer(200, body))
     const socket = connect(Number(new URL(router.origin).port), '127.0.0.1')
     await once(socket, 'connect')
-    const text = 'POST /v1/messages HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 13\r\n\r\n{"model":"m"}'
+    const text =
+      'POST /v1/messages HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 13\r\n\r\n{"model":"m"}'
     for (const byte of text) socket.write(byte)
     let got = ''
     for await (const chunk of socket) got += chunk

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { serveRouter } from '../../router/host/node.ts'
 import { requireBackend } from '../backends/require.ts'
+import { slice } from '../slice.ts'
 
 const main = new URL('../../router/cli/main.ts', import.meta.url).pathname
 
@@ -75,6 +76,15 @@ afterEach(async () => {
   await rm(home, { recursive: true, force: true })
 })
 
+const START_UP_FILES: [string, string | undefined][] = [
+  ['with a line end', 'alias a=b\n'],
+  ['without one', 'alias a=b'],
+  ['with CRLF', 'alias a=b\r\nalias c=d\r\n'],
+  ['that is empty', ''],
+  ['that is no text', '\xff\xfe\0\x80'],
+  ['that is not there', undefined],
+]
+
 describe('onboard and offboard', () => {
   it('show the plan and change nothing until they are told to', async () => {
     await program('claude', '')
@@ -91,31 +101,27 @@ describe('onboard and offboard', () => {
     expect((await router(['offboard', '--dry-run'])).out).toBe('There is nothing to take back.\n')
   })
 
-  it.each<[string, string | undefined]>([
-    ['with a line end', 'alias a=b\n'],
-    ['without one', 'alias a=b'],
-    ['with CRLF', 'alias a=b\r\nalias c=d\r\n'],
-    ['that is empty', ''],
-    ['that is no text', '\xff\xfe\0\x80'],
-    ['that is not there', undefined],
-  ])('leave a start-up file %s as it was, byte for byte', async (_, text) => {
-    if (text !== undefined) await writeFile(inHome('.bashrc'), text, 'latin1')
-    const before = await readdir(home)
-    const first = await router(['onboard', '--apply', '--yes'])
-    expect([first.code, first.err]).toEqual([0, ''])
-    expect(await isListening()).toBe(true)
-    const written = await rc()
-    const again = await router(['onboard', '--apply', '--yes', '--json'])
-    expect(JSON.parse(again.out)).toMatchObject({ applied: true, service: 'own', changes: [] })
-    expect(await rc()).toBe(written)
-    const { code, out, err } = await router(['offboard'])
-    expect([code, err]).toEqual([0, ''])
-    expect(out).toMatch(/\(process \d+\) was stopped/)
-    expect(await isListening()).toBe(false)
-    expect((await readdir(home)).filter(name => name !== '.local').sort()).toEqual(before)
-    if (text !== undefined) expect(await rc()).toBe(text)
-    expect((await router(['offboard'])).out).toBe('There is nothing to take back.\n')
-  })
+  it.each(slice('start-up files', START_UP_FILES, 2))(
+    'leave a start-up file %s as it was, byte for byte',
+    async (_, text) => {
+      if (text !== undefined) await writeFile(inHome('.bashrc'), text, 'latin1')
+      const before = await readdir(home)
+      const first = await router(['onboard', '--apply', '--yes'])
+      expect([first.code, first.err]).toEqual([0, ''])
+      expect(await isListening()).toBe(true)
+      const written = await rc()
+      const again = await router(['onboard', '--apply', '--yes', '--json'])
+      expect(JSON.parse(again.out)).toMatchObject({ applied: true, service: 'own', changes: [] })
+      expect(await rc()).toBe(written)
+      const { code, out, err } = await router(['offboard'])
+      expect([code, err]).toEqual([0, ''])
+      expect(out).toMatch(/\(process \d+\) was stopped/)
+      expect(await isListening()).toBe(false)
+      expect((await readdir(home)).filter(name => name !== '.local').sort()).toEqual(before)
+      if (text !== undefined) expect(await rc()).toBe(text)
+      expect((await router(['offboard'])).out).toBe('There is nothing to take back.\n')
+    },
+  )
 
   it('keep what a person changed in between, through a link, and the trace store', async () => {
     await mkdir(inHome('dotfiles'))
@@ -282,8 +288,8 @@ for (const [name, ask] of SHELLS) {
       expect(await told()).toBe(addresses)
       const pid = Number((await readFile(inHome('.local', 'state', 'waybill', 'router.pid'), 'utf8')).split('\n')[0])
       process.kill(pid, 'SIGTERM')
-      await expect.poll(isListening, { timeout: 10_000 }).toBe(false)
-      await expect.poll(told, { timeout: 10_000 }).toBe('<> <> <>')
+      await expect.poll(isListening, { timeout: 20_000 }).toBe(false)
+      await expect.poll(told, { timeout: 20_000 }).toBe('<> <> <>')
       // Started again, it serves the shells again, and nothing changes in the file.
       expect((await router(['onboard', '--apply', '--provider', 'both'], vars)).out).toContain(
         'has these lines already',

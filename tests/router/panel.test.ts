@@ -4,7 +4,7 @@ import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { serveRouter } from '../../router/host/node.ts'
 import { storeFolder, testSigner, testWriter } from '../../router/host/testing/store-folder.ts'
 import { storedTraces } from '../../router/ope/testing/stored-traces.ts'
@@ -18,6 +18,7 @@ import { toBase64 } from '../../shared/sign/bytes.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
 import { type Browser, hasChromium, openChromium } from '../browser/chromium.ts'
+import { eventually } from '../eventually.ts'
 
 const DAY_MS = 86_400_000
 /** The seed of `testSigner`: the router goes on with the key that signed the sealed part. */
@@ -31,7 +32,7 @@ alpha = 0.1
 [[route]]
 match = {}
 mode = "enforce"
-ladder = ["anthropic/claude-haiku-4-5", "anthropic/claude-sonnet-4-5"]
+ladder = ["anthropic/claude-haiku-4-5", "anthropic/claude-sonnet-5"]
 gates = ["non-empty"]
 `
 
@@ -49,7 +50,7 @@ function calls(): UnsealedTrace[] {
 function climbed(trace: UnsealedTrace): UnsealedTrace {
   const [first] = trace.attempts
   const gate = { ...first!.gates[0]!, verdict: 'fail' as const, score: 0, reason: 'empty' }
-  const served_model = 'anthropic/claude-sonnet-4-5'
+  const served_model = 'anthropic/claude-sonnet-5'
   return {
     ...trace,
     attempts: [
@@ -104,7 +105,7 @@ if (hasChromium()) {
     }
 
     const sees = (css: string, words: string | RegExp) =>
-      vi.waitFor(async () => expect(await browser.text(css)).toMatch(words), { timeout: 10_000, interval: 50 })
+      eventually(async () => expect(await browser.text(css)).toMatch(words), { timeout: 10_000, interval: 50 })
     const loaded = () => sees('#calibration', /n of m/)
 
     it('shows savings, the ladder, gates, calibration and the newest traces', async () => {
@@ -115,10 +116,10 @@ if (hasChromium()) {
       expect(await browser.run('return document.querySelectorAll("#savings .chart rect").length')).toBe(12)
       expect(await browser.text('#ladder')).toMatch(/Rung 1\s+12 \(20\s%\)\s+Rung 0\s+48 \(80\s%\)\s+12 escalations/)
       expect(await browser.text('#gates')).toMatch(/non-empty\s.*60\s+12\s+0/s)
-      expect(await browser.text('#calibration')).toContain('not certified (0 of 29)')
+      expect(await browser.text('#calibration')).toContain('not certified (0 of 47)')
       expect(await browser.run('return document.querySelectorAll("#traces tbody tr").length')).toBe(50)
       await browser.click('#older')
-      await vi.waitFor(async () =>
+      await eventually(async () =>
         expect(await browser.run('return document.querySelectorAll("#traces tbody tr").length')).toBe(60),
       )
       expect(await browser.text('#empty')).toBe('')
@@ -147,7 +148,7 @@ if (hasChromium()) {
       const body = `replace(body, (select trace_id from traces where seq = 31), '${HOSTILE.replaceAll('"', '').replaceAll("'", '')}')`
       await db.execute(`update traces set body = ${body} where seq = 31`)
       await browser.click('#reload')
-      await vi.waitFor(async () =>
+      await eventually(async () =>
         expect(
           await browser.run(`return document.querySelector('#traces button[title*="<img"]')?.title ?? ''`),
         ).toMatch(/^<img/),
@@ -164,10 +165,7 @@ if (hasChromium()) {
       await browser.click('#traces tbody tr:first-child button.link')
       await sees('#detail', /Hash before it/)
       const shown = await browser.text('#detail')
-      for (const words of [
-        '1. Rung 0: anthropic/claude-haiku-4-5 fail',
-        '2. Rung 1: anthropic/claude-sonnet-4-5 pass',
-      ]) {
+      for (const words of ['1. Rung 0: anthropic/claude-haiku-4-5 fail', '2. Rung 1: anthropic/claude-sonnet-5 pass']) {
         expect(shown).toContain(words)
       }
       expect(shown).toMatch(/empty[\s\S]*Cost\s+\$0\.0069[\s\S]*Price table\s+b{64}/)
@@ -181,7 +179,7 @@ if (hasChromium()) {
       await browser.goto(panel())
       await loaded()
       await browser.type('#filter [name=session]', 'session-1\uE007')
-      await vi.waitFor(async () =>
+      await eventually(async () =>
         expect(await browser.run('return document.querySelectorAll("#traces tbody tr").length')).toBe(20),
       )
       await browser.type('#filter [name=session]', 'nowhere\uE007')

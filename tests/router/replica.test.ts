@@ -95,7 +95,7 @@ if (await sqldAvailable()) {
       await writer
       expect(seen).toEqual([...seen].sort((a, b) => a - b))
       expect(new Set(seen).size).toBeGreaterThan(1)
-      await expect.poll(sealed, { timeout: 10_000 }).toBe(asked)
+      await expect.poll(sealed, { timeout: 20_000 }).toBe(asked)
       expect(JSON.parse((await command('verify', '--json')).out)).toMatchObject({ valid: true, records: asked })
       expect(JSON.parse((await command('savings', '--json')).out)).toMatchObject({ requests: asked })
     })

@@ -44,7 +44,7 @@ const savings = async ({ router }: Pick<TestRouter, 'router'>) =>
   (await (await router.fetch(new Request('http://router/v1/savings'))).json()) as Savings
 const asked = (path: string) => upstream.seen.filter(({ url }) => url.startsWith(path)).length
 const measured = (count: number) => () =>
-  expect.poll(async () => (await savings(running!)).shadow?.requests, { timeout: 5000 }).toBe(count)
+  expect.poll(async () => (await savings(running!)).shadow?.requests, { timeout: 20_000 }).toBe(count)
 
 describe('shadow samples', () => {
   it('measure what the top rung takes, and then stand on every receipt', async () => {

@@ -75,6 +75,14 @@ describe('speculation in the latency profile', () => {
     expect(receipt!.final).toMatchObject({ served_rung: 1, escalations: 1 })
   })
 
+  it('acts at the threshold that nobody set, where the quick gates say only yes', async () => {
+    const { running, release, asked } = await start('fail', { threshold: 0.5 })
+    const answer = running.post('/v1/messages', ASK, LATENCY)
+    await expect.poll(() => asked('/large').length).toBe(1)
+    release()
+    expect(served(await answer)).toBe('1')
+  })
+
   it('serves the rung that it would have served, and ends the call that was not needed, with its price', async () => {
     const opened = Promise.withResolvers<void>()
     const { running, release, asked } = await start('pass', {
@@ -114,7 +122,6 @@ describe('speculation in the latency profile', () => {
 
   it.each([
     ['in another profile', {}, { 'x-router-mode': 'balanced' }],
-    ['where the verdict is not close', { threshold: 0.5 }, LATENCY],
     ['where the budget does not cover it', { rest: '[budget]\nper_request_usd = 0.008' }, LATENCY],
   ])('asks nobody ahead %s', async (_, parts, headers) => {
     const { running, reached, release, asked } = await start('pass', parts)

@@ -2,11 +2,12 @@ import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import type { FoundModel } from '../../runtime/execution/models/model.ts'
 import type { Budget } from '../../shared/wire/runtime/budget.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import type { Forecast, UsageItem } from '../../shared/wire/runtime/usage.ts'
+import { eventually } from '../eventually.ts'
 import { type Api, api } from './api.ts'
 
 const open: { close(): Promise<void> }[] = []
@@ -66,6 +67,7 @@ describe('a budget', () => {
     await ended(on, ((await (await make(on)).json()) as Run).id)
     expect((await today(on)).today).toEqual({
       ...{ runs: 1, tokens: 60, costUsd: 0.00011, reserved: { tokens: 0, costUsd: 0 } },
+      ...{ uncertainTokens: 0, uncertainCostUsd: 0 },
     })
     await on.json(200, 'PUT', '/v1/agents/spender/budget', { maxRunsPerDay: 5 })
     expect(await on.json<Budget[]>(200, 'GET', '/v1/budgets')).toMatchObject([
@@ -193,6 +195,27 @@ describe('a hard limit', () => {
     }
   })
 
+  it.each(['cancel', 'timeout'])('counts a call that says nothing of what it used as uncertain (%s)', async how => {
+    const asked = Promise.withResolvers<void>()
+    const ask: FoundModel['ask'] = () => {
+      asked.resolve()
+      return new Promise(() => undefined)
+    }
+    const on = await api({ models: { find: async () => ({ ...metered([]), ask }) } })
+    open.push(on)
+    const limits = { maxOutputTokens: 50, timeoutSeconds: how === 'timeout' ? 1 : 60 }
+    await on.json(201, 'POST', '/v1/agents', { name: 'spender', manifest: { limits } })
+    await on.json(200, 'PUT', '/v1/agents/spender/budget', { maxTokensPerDay: 1000 })
+    const { id } = (await (await make(on)).json()) as Run
+    await asked.promise
+    if (how === 'cancel') await on.json(200, 'POST', `/v1/runs/${id}/cancel`, {})
+    const run = await ended(on, id)
+    expect(run.uncertainTokens).toBeGreaterThan(50)
+    expect((await today(on)).today).toMatchObject({
+      ...{ tokens: run.uncertainTokens, uncertainTokens: run.uncertainTokens, reserved: { tokens: 0, costUsd: 0 } },
+    })
+  })
+
   it('counts what an agent does for another', async () => {
     const on = await started({ maxRunsPerDay: 0 })
     await on.json(201, 'POST', '/v1/agents', { name: 'boss', manifest: { subAgents: [{ name: 'spender' }] } })
@@ -229,6 +252,24 @@ describe('a soft limit', () => {
     const dear = await started({ maxCostUsdPerRun: 0.0002, hardFail: false }, { limits: { maxOutputTokens: 50 } })
     const { id } = (await (await make(dear, 'turns=4')).json()) as Run
     expect(await ended(dear, id)).toMatchObject({ status: 'succeeded', budgetExceeded: true })
+  })
+
+  it.each<[string, object]>([
+    ['of the cost of a run', { maxCostUsdPerRun: 0.004 }],
+    ['of the cost of a day', { maxCostUsdPerDay: 0.004 }],
+    ['of the tokens of a day', { maxTokensPerDay: 2000 }],
+  ])('%s is passed by what an answer took, though the call seemed to fit', async (_, limit) => {
+    const used = { in: 10, out: 3000 }
+    const on = await started({ ...limit, hardFail: false }, { limits: { maxOutputTokens: 4000 } }, used)
+    const { id } = (await (await make(on)).json()) as Run
+    expect(await ended(on, id)).toMatchObject({ status: 'succeeded', tokensOut: 3000, budgetExceeded: true })
+    const enough = await started(
+      { ...limit, hardFail: false },
+      { limits: { maxOutputTokens: 4000 } },
+      { in: 10, out: 50 },
+    )
+    const small = (await (await make(enough)).json()) as Run
+    expect(await ended(enough, small.id)).toMatchObject({ tokensOut: 50, budgetExceeded: false })
   })
 })
 
@@ -280,7 +321,7 @@ describe('a threshold', () => {
       (await on.db.execute('select dimension from budget_notices')).rows.map(row => String(row.dimension))
     expect(await notices()).toEqual([])
     await ended(on, ((await (await make(on, 'turns=2')).json()) as Run).id)
-    await vi.waitFor(async () => expect(await notices()).toEqual(['tokensPerDay']))
+    await eventually(async () => expect(await notices()).toEqual(['tokensPerDay']))
   })
 })
 
@@ -289,7 +330,17 @@ describe('usage', () => {
     const on = await started(undefined)
     const ids: string[] = []
     for (let n = 0; n < 3; n++) ids.push((await ended(on, ((await (await make(on)).json()) as Run).id)).id)
-    const total = { runs: 3, tokensIn: 30, tokensOut: 150, costUsd: 0.00033 }
+    const total = {
+      ...{
+        runs: 3,
+        tokensIn: 30,
+        tokensOut: 150,
+        costUsd: 0.00033,
+        uncertainTokens: 0,
+        uncertainCostUsd: 0,
+        unpricedCalls: 0,
+      },
+    }
     const day = new Date().toISOString().slice(0, 10)
     const read = () =>
       Promise.all(['day', 'agent', 'model'].map(by => on.json<UsageItem[]>(200, 'GET', `/v1/usage?groupBy=${by}`)))

@@ -1,10 +1,11 @@
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { petsDocument } from '../../runtime/connectors/testing/pets.ts'
 import type { Connector } from '../../shared/wire/runtime/connector.ts'
 import type { McpGrant } from '../../shared/wire/runtime/mcp-grant.ts'
 import { hasChromium } from '../browser/chromium.ts'
 import { openPlaywright, type Seen } from '../browser/playwright.ts'
+import { eventually } from '../eventually.ts'
 import { demandingServer } from '../mcp/demanding-server.ts'
 import { answer, type ScriptedUpstream, scriptedUpstream } from '../upstream/scripted.ts'
 import { type DashboardRoom, dashboardRoom, logIn, OWNER } from './dashboard-room.ts'
@@ -154,7 +155,7 @@ if (hasChromium()) {
       expect(await row.locator('time').count()).toBe(2)
       const [grant] = await grants()
       await row.locator('text=Connect again').click()
-      await vi.waitFor(() => expect(notes.seen.exchanges).toBe(2), 10_000)
+      await eventually(() => expect(notes.seen.exchanges).toBe(2))
       await page.waitForSelector('.notice.good')
       expect((await grants()).map(({ id }) => id)).toEqual([grant?.id])
 

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { ApiKey } from '../../shared/wire/runtime/auth.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import type { Schedule } from '../../shared/wire/runtime/schedule.ts'
@@ -9,6 +9,7 @@ import type { Person } from '../../shared/wire/runtime/user.ts'
 import type { WebhookBody } from '../../shared/wire/runtime/webhook.ts'
 import { hasChromium } from '../browser/chromium.ts'
 import { type Opened, openPlaywright } from '../browser/playwright.ts'
+import { eventually } from '../eventually.ts'
 import { answer, type ScriptedUpstream, scriptedUpstream } from '../upstream/scripted.ts'
 import { type DashboardRoom, dashboardRoom, HOSTILE, logIn, OWNER } from './dashboard-room.ts'
 import { pathProxy } from './path-proxy.ts'
@@ -141,20 +142,20 @@ if (hasChromium()) {
       far.always(answer(500, '{}'))
       await room.call<Run>('POST', '/v1/runs', { agentName: 'echo', input: { prompt: 'hello' } })
       await page.click('#webhooks >> text=Deliveries')
-      await vi.waitFor(async () => {
+      await eventually(async () => {
         await page.reload()
         expect(await page.locator('#deliveries .badge:text("retrying")').count()).toBeGreaterThan(0)
-      }, 10_000)
+      })
       far.always(answer(204, ''))
       const before = far.seen.length
       await page.click('#deliveries >> text=Send again >> nth=0')
-      await vi.waitFor(() => expect(far.seen.length).toBeGreaterThan(before), 10_000)
+      await eventually(() => expect(far.seen.length).toBeGreaterThan(before))
       const sent = JSON.parse(far.seen.at(-1)!.body.toString()) as WebhookBody
       expect(sent).toMatchObject({ type: 'run.succeeded' })
-      await vi.waitFor(async () => {
+      await eventually(async () => {
         await page.reload()
         expect(await page.locator('#deliveries .badge:text("delivered")').count()).toBeGreaterThan(0)
-      }, 10_000)
+      })
       await page.goto(at('settings'))
       await page.click('#webhooks >> text=Delete')
       await page.waitForSelector('#webhooks:has-text("Nobody is told of anything yet.")')
@@ -200,11 +201,11 @@ if (hasChromium()) {
       await ask('second')
       await page.goto(at('approvals'))
       const cards = page.locator('#pending [data-card]')
-      await vi.waitFor(async () => expect(await cards.count()).toBe(2), 10_000)
+      await eventually(async () => expect(await cards.count()).toBe(2))
       const of = (words: string) => page.locator(`#pending [data-card]:has-text("${words}")`)
       await of('first').locator('textarea[name=comment]').fill(`because ${HOSTILE}`)
       await of('first').locator('text=Reject').click()
-      await vi.waitFor(async () => expect(await cards.count()).toBe(1), 10_000)
+      await eventually(async () => expect(await cards.count()).toBe(1))
       await of('second').locator('textarea[name=comment]').fill('forty-two')
       await of('second').locator('button.main').click()
       await page.waitForSelector('#pending:has-text("Nothing waits for you.")')
@@ -245,7 +246,7 @@ if (hasChromium()) {
         await page.reload()
         await page.selectOption('#people select', 'member')
         await page.click('[aria-label="Change the role of grace@example.com"]')
-        await vi.waitFor(async () => {
+        await eventually(async () => {
           const people = await room.call<Person[]>('GET', '/v1/users')
           expect(people.map(({ role }) => role).toSorted()).toEqual(['member', 'owner'])
         })
@@ -264,7 +265,7 @@ if (hasChromium()) {
     }, 60_000)
 
     it('nodes: what the doctor of that machine found, once it has dialled in', async () => {
-      await vi.waitFor(
+      await eventually(
         async () => {
           await page.goto(at('nodes'))
           expect(await page.locator('#nodes .badge:text("online")').count()).toBe(1)

@@ -3,11 +3,12 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import type { PersonLink } from '../../shared/wire/runtime/user.ts'
 import { hasChromium } from '../browser/chromium.ts'
 import { openPlaywright, type Seen } from '../browser/playwright.ts'
+import { eventually } from '../eventually.ts'
 import { chatFrames } from '../upstream/answers.ts'
 import { completionFrames, completionOf } from '../upstream/frames.ts'
 import { answer, type ScriptedUpstream, scriptedUpstream, silence, stream } from '../upstream/scripted.ts'
@@ -45,7 +46,7 @@ if (hasChromium()) {
           PLATFORM_PROVIDER_OPENAI_BASE_URL: `${far.origin}/v1`,
         },
       })
-      await vi.waitFor(async () => expect((await fetch(`${origin}/readyz`)).status).toBe(200), {
+      await eventually(async () => expect((await fetch(`${origin}/readyz`)).status).toBe(200), {
         ...{ timeout: 20_000, interval: 100 },
       })
     }
@@ -100,7 +101,7 @@ if (hasChromium()) {
       await logIn(page)
 
       // While it goes on: three at a time in three lanes that begin at one place.
-      await vi.waitFor(() => expect(far.seen.length).toBe(3), 15_000)
+      await eventually(() => expect(far.seen.length).toBe(3))
       await page.waitForSelector('#timeline button:has-text("attempt 2")')
       const bars = (stepId: string) =>
         page.evaluate(
@@ -128,14 +129,14 @@ if (hasChromium()) {
       await kill()
       await start()
       await page.waitForSelector('#run-head .badge:text("succeeded")', { timeout: 30_000 })
-      await vi.waitFor(async () => {
+      await eventually(async () => {
         for (const step of ['model-1', 'timer-1-1', 'timer-1-2']) {
           expect(await page.locator(`#lanes .replayed[data-step="${step}"]`).count(), step).toBeGreaterThan(0)
           expect(await page.textContent(`#timeline button:has-text("${step} ")`), step).toContain('replayed')
         }
         // What was cut off was done again, and is no replay.
         expect(await page.textContent('#timeline button:has-text("model-2 ")')).not.toContain('replayed')
-      }, 10_000)
+      })
       await page.click('#lanes rect[data-step="timer-1-2"]')
       await page.waitForSelector('#step >> text=timer-1-2')
       const folderOfShots = process.env.WAYBILL_DASHBOARD_SHOTS

@@ -2,13 +2,14 @@ import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Approval } from '../../shared/wire/runtime/approval.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import type { Schedule } from '../../shared/wire/runtime/schedule.ts'
 import type { Session } from '../../shared/wire/runtime/session.ts'
 import { hasChromium } from '../browser/chromium.ts'
 import { openPlaywright, type Seen } from '../browser/playwright.ts'
+import { eventually } from '../eventually.ts'
 import { type DashboardRoom, dashboardRoom, HOSTILE, OWNER } from './dashboard-room.ts'
 import { pathProxy } from './path-proxy.ts'
 
@@ -293,7 +294,7 @@ async function fill({ call }: DashboardRoom): Promise<Record<string, string>> {
   const failed = await ended(await start('broken', HOSTILE))
   for (let i = 0; i < 8; i++) await start(i % 3 === 0 ? 'broken' : 'echo', `message ${i}`)
   const waiting = await start('echo', `/call ask_human ${JSON.stringify({ prompt: HOSTILE })}`)
-  const asked = await vi.waitFor(async () => {
+  const asked = await eventually(async () => {
     const [one] = await call<Approval[]>('GET', `/v1/runs/${waiting.id}/approvals`)
     if (one === undefined) throw new Error('it does not wait yet')
     return one

@@ -95,6 +95,35 @@ async function listen(id: string, headers: Record<string, string> = {}, query = 
   return { events, done, close: () => reader.cancel() }
 }
 
+describe('a message with an Idempotency-Key', () => {
+  it('leaves nothing of its reply at the control plane, and is answered again by the node alone', async () => {
+    const { id } = await open()
+    const post = (content = 'canary-question') =>
+      control.call('POST', `/v1/sessions/${id}/messages`, { content }, { 'idempotency-key': 'k3' })
+    const first = await post()
+    const reply = (await first.json()) as TurnReply
+    expect([first.status, reply.text]).toEqual([200, 'canary-answer to canary-question'])
+    // Not even sealed: the control plane has the key of what it seals.
+    const { rows } = await control.db.execute('select bound, status, answer from idempotency')
+    expect(rows.map(row => [row.bound, row.status, row.answer])).toEqual([[reply.turnId, null, null]])
+    const again = await post()
+    expect([again.status, again.headers.get('idempotency-replayed'), await again.json()]).toEqual([200, 'true', reply])
+    expect((await post('another')).status).toBe(409)
+    expect(asked).toHaveLength(1)
+    await one.kill()
+    const away = await post()
+    expect([away.status, await away.json()]).toMatchObject([503, { code: 'node_offline' }])
+    await one.restart()
+    const back = await until(async () => {
+      const answer = await post()
+      return answer.status === 200 && ((await answer.json()) as TurnReply)
+    }, 'the node is back')
+    expect(back).toEqual(reply)
+    expect(asked).toHaveLength(1)
+    expect(await filesOf('control')).not.toMatch(/canary-(?:answer|question)/)
+  })
+})
+
 describe('a session of an agent on a pool', () => {
   it('talks on one node, which has all that was said, and streams it through the tunnel', async () => {
     const session = await open()

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { FoundModel } from '../../runtime/execution/models/model.ts'
 import type { ControlFrame } from '../../shared/tunnel/gateway.gen.ts'
+import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Receipt, VerifyResult } from '../../shared/wire/runtime/receipt.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import { type Api, api } from './api.ts'
@@ -437,6 +438,26 @@ describe('a link that fails', () => {
     await ended(made.id)
     expect(JSON.stringify(await control.json(200, 'GET', `/v1/runs/${made.id}`))).toContain('canary-signal')
     expect(await filesOf('control')).not.toContain('canary-signal')
+  })
+})
+
+describe('a large output on a node', () => {
+  it('is read through the tunnel by its digest, and is 503 while the node is away', async () => {
+    const one = await node()
+    await control.json(201, 'POST', '/v1/agents', { name: 'echo', manifest: { model: 'demo/echo' } })
+    const made = await start('echo', 'kiwi-text '.repeat(35_000))
+    await ended(made.id)
+    const { events } = await control.json<JournalExport>(200, 'GET', `/v1/runs/${made.id}/journal`)
+    const { output } = events.find(({ kind }) => kind === 'step_completed')!.payload as {
+      output: { $blob: { sha256: string } }
+    }
+    const path = `/v1/runs/${made.id}/blobs/${output.$blob.sha256}`
+    expect(((await (await control.call('GET', path)).json()) as { text: string }).text).toContain('kiwi-text kiwi-text')
+    await control.json(404, 'GET', `/v1/runs/${made.id}/blobs/${'0'.repeat(64)}`)
+    await one.kill()
+    expect(await control.json(503, 'GET', path)).toMatchObject({ code: 'node_offline' })
+    await one.restart()
+    expect(await filesOf('control')).not.toContain('kiwi-text')
   })
 })
 

@@ -239,7 +239,8 @@ describe('a run through a provider', () => {
     expect(free.run).toMatchObject({ tokensIn: 1200, costUsd: 0 })
     const unpriced = await json<JournalExport>(200, 'GET', `/v1/runs/${free.run.id}/journal`)
     expect(unpriced.events.at(-1)?.meta).toMatchObject({ unpriced: true, costUsd: 0 })
-    const settings = { aliases: {}, prices: { 'openai-compatible/local/llama': { inPerMTok: 2, outPerMTok: 10.5 } } }
+    const prices = { 'openai-compatible/local/llama': { inPerMTok: 2, outPerMTok: 10.5 } }
+    const settings = { aliases: {}, prices, windows: { 'openai-compatible/local/llama': 8192 } }
     expect(await json(200, 'PUT', '/v1/settings/models', settings)).toEqual(settings)
     expect(await json(200, 'GET', '/v1/settings/models')).toEqual(settings)
     const priced = await ran('openai-compatible/local/llama')

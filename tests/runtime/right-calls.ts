@@ -64,8 +64,10 @@ export async function rightCalls(room: ProviderRoom) {
     await json(200, 'PUT', `/v1/agents/${name}/budget`, { maxRunsPerDay: 10 })
     return name
   }
+  /** One that a key with `keys:write` may revoke: it holds no more. */
   async function key(): Promise<string> {
-    return (await json<{ key: { id: string } }>(201, 'POST', '/v1/api-keys', { name: fresh('key') })).key.id
+    const asked = { name: fresh('key'), scopes: ['keys:write'] }
+    return (await json<{ key: { id: string } }>(201, 'POST', '/v1/api-keys', asked)).key.id
   }
   async function tenant(): Promise<string> {
     return (await json<{ id: string }>(201, 'POST', '/v1/tenants', { name: fresh('tenant') })).id
@@ -161,6 +163,12 @@ export async function rightCalls(room: ProviderRoom) {
     signalRun: async () => at(`/v1/runs/${await waiting()}/signals/go`, { value: 1 }),
     listRunSteps: async () => at(`/v1/runs/${await ended()}/steps`),
     exportRunJournal: async () => at(`/v1/runs/${await ended()}/journal`),
+    async readRunBlob() {
+      const id = await run('x'.repeat(270_000))
+      const entries = await (await events(`/v1/runs/${id}/events`)).all()
+      const digest = /"\$blob":\{[^}]*"sha256":"([0-9a-f]{64})"/.exec(JSON.stringify(entries))?.[1]
+      return at(`/v1/runs/${id}/blobs/${digest}`)
+    },
     streamRunEvents: async () => at(`/v1/runs/${await ended()}/events`),
     forecastRun: async () => ({ ...at('/v1/runs/forecast', { agentName: await agent(), input: {} }), foreign: 404 }),
     getApproval: async () => at(`/v1/approvals/${(await asked()).id}`),

@@ -4,6 +4,7 @@ import type { Approval } from '../../shared/wire/runtime/approval.ts'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Run, Step } from '../../shared/wire/runtime/run.ts'
 import { type Api, api } from './api.ts'
+import { sseReader } from './sse.ts'
 
 const open: { close(): Promise<void> }[] = []
 afterEach(async () => {
@@ -111,6 +112,8 @@ describe('the stream of a run', () => {
     const rest = await (await it.events(`/v1/runs/${id}/events`, { 'last-event-id': '10' })).all()
     expect(rest).toEqual(live.slice(10))
     expect(await (await it.events(`/v1/runs/${id}/events?from_seq=13`)).all()).toEqual(live.slice(12))
+    // The default of clients that count from nothing.
+    expect(await (await it.events(`/v1/runs/${id}/events?from_seq=0&live=true`)).all()).toEqual(live)
     const { events } = await it.json<JournalExport>(200, 'GET', `/v1/runs/${id}/journal`)
     for (const [at, event] of live.entries()) expect(event.data).toMatchObject(events[at] as object)
     const ndjson = await it.call('GET', `/v1/runs/${id}/journal`, undefined, { accept: 'application/x-ndjson' })
@@ -120,6 +123,20 @@ describe('the stream of a run', () => {
         .split('\n')
         .map(line => JSON.parse(line)),
     ).toEqual(events)
+  })
+
+  it('tells whoever comes back after the end to stay away, and only those', async () => {
+    const it = await started()
+    const { id } = await it.json<Run>(201, 'POST', '/v1/runs', run('/call*3 wait {"seconds":0}'))
+    const from = (last: string) => it.call('GET', `/v1/runs/${id}/events`, undefined, { 'last-event-id': last })
+    const during = await from('0')
+    expect(during.status).toBe(200)
+    expect((await sseReader(during.body!).all()).length).toBe(14)
+    for (const last of ['14', '15', '999']) {
+      const over = await from(last)
+      expect([over.status, await over.text()]).toEqual([204, ''])
+    }
+    for (const last of ['', 'x', '13']) expect((await from(last)).status).toBe(200)
   })
 
   it('follows another process that owns the run, and closes after the replay when it is asked to', async () => {
@@ -218,13 +235,10 @@ describe('approvals', () => {
     })
   })
 
-  it('a question needs an answer', async () => {
+  it('a question is answered by what the approval says', async () => {
     const it = await started()
     const { id } = await it.json<Run>(201, 'POST', '/v1/runs', run('/call ask_human {"prompt":"how many?"}'))
     const question = await waiting(it, id)
-    expect(await it.json(400, 'POST', `/v1/approvals/${question.id}/approve`, {})).toMatchObject({
-      error: expect.stringContaining('output'),
-    })
     await it.json(200, 'POST', `/v1/approvals/${question.id}/approve`, { output: 12 })
     expect(await ended(it, id)).toMatchObject({ output: { result: expect.stringContaining('12') } })
   })

@@ -91,7 +91,7 @@ describe('a turn', () => {
     const { id } = await on.opened()
     const reply = await said(on, id, 'Hi')
     expect(reply).toEqual({
-      ...{ turnId: reply.turnId, sessionId: id, text: 'Hello you', status: 'completed' },
+      ...{ turnId: reply.turnId, sessionId: id, text: 'Hello you', status: 'completed', finish: 'complete' },
       ...{ tokensIn: 10, tokensOut: 5, costUsd: 0.000002 },
     })
     const run = await on.json<Run>(200, 'GET', `/v1/runs/${reply.turnId}`)

@@ -1,8 +1,6 @@
-import { execFile } from 'node:child_process'
 import { mkdtemp, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { create } from '@bufbuild/protobuf'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { nodeAccess } from '../../node-agent/tunnel/access.ts'
@@ -14,8 +12,11 @@ import { type NodeFrame, NodeFrameSchema } from '../../shared/tunnel/gateway.gen
 import { refreshMessage } from '../../shared/tunnel/protocol.ts'
 import type { TunnelRefusal } from '../../shared/tunnel/refusal.ts'
 import type { NodeCreated } from '../../shared/wire/runtime/node.ts'
+import { opensslAvailable, selfSigned } from '../backends/certificate.ts'
 import { type Api, api } from './api.ts'
 import { until } from './node-room.ts'
+
+const openssl = opensslAvailable()
 
 let folder: string
 let control: Api
@@ -183,12 +184,8 @@ describe('the wire', () => {
     expect(() => grpcTransport({ url: 'http://control.example:8081', insecure: true })).not.toThrow()
   })
 
-  it('goes over TLS to the certificate that is pinned, and to no other', async () => {
-    const [cert, key] = [join(folder, 'cert.pem'), join(folder, 'key.pem')]
-    await promisify(execFile)('openssl', [
-      ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'],
-      ...['-subj', '/CN=control', '-keyout', key, '-out', cert],
-    ])
+  it.runIf(openssl)('goes over TLS to the certificate that is pinned, and to no other', async () => {
+    const { cert, key } = selfSigned(folder, 'control')
     const gateway = control.runtime.nodes.gateway
     const over = await listenForNodes({ gateway, bind: LOCAL, tls: { cert, key }, insecure: false })
     try {

@@ -39,7 +39,7 @@ it('a decision that comes while the engine asks the store when to look again is 
   await call('POST', `/v1/approvals/${question?.id}/approve`, { output: 7 })
   hold = false
   held?.()
-  await expect.poll(status, { timeout: 5000 }).toBe('succeeded')
+  await expect.poll(status, { timeout: 20_000 }).toBe('succeeded')
   await runtime.close(1000)
   db.close()
 })

@@ -48,7 +48,7 @@ describe.runIf(here)('a replica of the store', () => {
 
   it('that is a server catches up by itself, and metrics and doctor tell how far it is', async () => {
     await start()
-    await expect.poll(() => replicaLag(on.db, server), { timeout: 10_000 }).toEqual({ runs: 0, ms: 0 })
+    await expect.poll(() => replicaLag(on.db, server), { timeout: 20_000 }).toEqual({ runs: 0, ms: 0 })
     const page = await (await on.call('GET', '/metrics')).text()
     expect(page).toMatch(/\nwaybill_replica_lag_seconds 0\n/)
     const found = await examine({

@@ -22,6 +22,8 @@ export interface ScriptedUpstream {
   queue(...scripts: Script[]): void
   /** Answers every call that the queue does not. */
   always(script: Script): void
+  /** Stands in front of what answers every call that the queue does not. */
+  wrap(by: (script: Script) => Script): void
   /** Connections that are open now. */
   sockets(): number
   close(): Promise<void>
@@ -70,6 +72,9 @@ export async function scriptedUpstream(): Promise<ScriptedUpstream> {
     queue: (...scripts) => void queued.push(...scripts),
     always(script) {
       fallback = script
+    },
+    wrap(by) {
+      fallback = by(fallback)
     },
     sockets: () => sockets.size,
     async close() {

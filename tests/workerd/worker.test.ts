@@ -126,6 +126,18 @@ describe.runIf(here)('in workerd', () => {
     db.close()
   })
 
+  it('the router refuses a page of another site', async () => {
+    const on = await worker('router')
+    upstream.seen.length = 0
+    const sent = await fetch(new URL('/v1/messages', on.url), {
+      ...{ method: 'POST', body: '{"model":"m"}' },
+      headers: { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site', 'content-type': 'text/plain' },
+    })
+    expect([sent.status, sent.headers.get('x-should-retry')]).toEqual([403, 'false'])
+    expect(await sent.text()).toContain('ROUTER_ALLOWED_ORIGINS')
+    expect(upstream.seen).toHaveLength(0)
+  })
+
   it.each([
     ['runtime', { PLATFORM_DATABASE_URL: './data/waybill.db' }, 'PLATFORM_DATABASE_URL: this host has no files'],
     ['runtime', { PLATFORM_MASTER_KEY_FILE: '/etc/key' }, 'PLATFORM_MASTER_KEY_FILE: this host has no files'],

@@ -1,8 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { chown, copyFile, mkdir, readdir, rm } from 'node:fs/promises'
+import { chown, copyFile, readdir, rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import { makeFolder } from '../../../shared/host/make-folder.ts'
 import type { GuestImage } from '../../guest/image-manifest.ts'
 import {
   type Driver,
@@ -16,7 +17,7 @@ import { findProgram } from '../find-program.ts'
 import { guestChannel } from '../guest-channel.ts'
 import { kvmRemark, kvmTrouble } from '../kvm.ts'
 import { HOST_IDS } from '../oci/bundle.ts'
-import { cgroupVersion, removeGroup, TMP_MB } from '../oci/cgroups.ts'
+import { removeGroup, requireCgroups, TMP_MB } from '../oci/cgroups.ts'
 import { isOrphan, newOwnedId } from '../owned-id.ts'
 import { probeByRun } from '../probe-by-run.ts'
 import { ramMbOf } from '../qemu/machine.ts'
@@ -99,7 +100,7 @@ export function firecrackerDriver(options: FirecrackerOptions): Driver {
       throw error
     })
     await baseMade
-    await mkdir(root, { recursive: true, mode: 0o711 })
+    await makeFolder(root, 0o711)
     const files = await fill(root).catch(async (error: unknown) => {
       await remove(id)
       throw error
@@ -113,7 +114,7 @@ export function firecrackerDriver(options: FirecrackerOptions): Driver {
       // Twice: what it writes of itself stays in memory until it was sealed.
       memoryBytes: (2 * ramMbOf(limits, image) + VMM_OVERHEAD_MB) * 1024 * 1024,
       pids: 64,
-      cgroupVersion: await cgroupVersion(),
+      cgroupVersion: await requireCgroups(),
     })
     const child = spawn(jailer, args, { detached: true, stdio: 'ignore' })
     const gone = new Promise<void>(resolve => {
@@ -199,7 +200,7 @@ export function firecrackerDriver(options: FirecrackerOptions): Driver {
         const key = await keyOf(limits)
         // Named for this process: what it leaves behind is known to be nobody's.
         const folder = join(snapshots, newOwnedId('firecracker'))
-        await mkdir(folder, { recursive: true, mode: 0o700 })
+        await makeFolder(folder, 0o700)
         try {
           for (const request of snapshotRequests()) await sendRequest(join(root, 'api.sock'), request, 30_000)
           const sealKey = newSealKey()

@@ -1,4 +1,4 @@
-import { mkdir } from 'node:fs/promises'
+import { makeFolder } from '../../../shared/host/make-folder.ts'
 import { IsolationError } from '../driver.ts'
 import { runTool } from '../run-tool.ts'
 import { isInMemory } from '../tmpfs.ts'
@@ -8,7 +8,7 @@ import { isInMemory } from '../tmpfs.ts'
  * into its jail in clear, and so the jail may not be on a disk.
  */
 export async function inMemory(folder: string): Promise<void> {
-  await mkdir(folder, { recursive: true, mode: 0o711 })
+  await makeFolder(folder, 0o711)
   if (await isInMemory(folder)) return
   const { code, stderr } = await runTool('mount', ['-t', 'tmpfs', '-o', 'mode=0711', 'tmpfs', folder], 5000)
   if (code !== 0)

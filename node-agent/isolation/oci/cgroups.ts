@@ -1,9 +1,13 @@
-import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rmdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { LimitName, SandboxLimits } from '../driver.ts'
+import { makeFolder } from '../../../shared/host/make-folder.ts'
+import { IsolationError, type LimitName, type SandboxLimits } from '../driver.ts'
 
 const ROOT = '/sys/fs/cgroup'
+
+/** Those that hold the limits of a sandbox. */
+const CONTROLLERS = ['memory', 'pids', 'cpu'] as const
 
 /** Under this folder of each hierarchy stand the groups of this node. */
 export const CGROUP_PARENT = '/waybill'
@@ -25,8 +29,21 @@ interface Places {
   cpu: string
 }
 
-export async function cgroupVersion(): Promise<1 | 2> {
-  return (await readFile(`${ROOT}/cgroup.controllers`, 'utf8').catch(() => undefined)) === undefined ? 1 : 2
+/** Undefined where no hierarchy that can hold the limits is mounted, as in a minimal container or a chroot. */
+export async function cgroupVersion(): Promise<1 | 2 | undefined> {
+  if ((await read(`${ROOT}/cgroup.controllers`)) !== undefined) return 2
+  const held = await Promise.all(CONTROLLERS.map(name => read(`${ROOT}/${name}/cgroup.procs`)))
+  return held.every(procs => procs !== undefined) ? 1 : undefined
+}
+
+/** The version, or a refusal that says what to do: without control groups no limit of a sandbox would hold. */
+export async function requireCgroups(): Promise<1 | 2> {
+  const version = await cgroupVersion()
+  if (version !== undefined) return version
+  throw new IsolationError(
+    'limits_not_in_force',
+    `No control groups are mounted at ${ROOT} (memory, pids and cpu), so no limit would hold: mount them, or start the container with its own cgroup namespace.`,
+  )
 }
 
 /** Where a process stands, by its own record rather than by what was asked for. */
@@ -38,11 +55,13 @@ async function placesOf(pid: number): Promise<Places | undefined> {
       return (controllers ?? '').split(',').map(name => [name, path ?? ''] as const)
     }),
   )
-  if ((await cgroupVersion()) === 2) {
+  const version = await cgroupVersion()
+  if (version === undefined) return undefined
+  if (version === 2) {
     const path = paths.get('')
     return path === undefined ? undefined : { version: 2, ...all(ROOT + path) }
   }
-  const [memory, pids, cpu] = ['memory', 'pids', 'cpu'].map(name => paths.get(name))
+  const [memory, pids, cpu] = CONTROLLERS.map(name => paths.get(name))
   if (memory === undefined || pids === undefined || cpu === undefined) return undefined
   return { version: 1, memory: `${ROOT}/memory${memory}`, pids: `${ROOT}/pids${pids}`, cpu: `${ROOT}/cpu${cpu}` }
 }
@@ -116,7 +135,9 @@ function counters(places: Places) {
 
 /** Every folder of a group, in all hierarchies. */
 async function foldersOf(group: string): Promise<string[]> {
-  const hierarchies = (await cgroupVersion()) === 2 ? [ROOT] : (await readdir(ROOT)).map(name => join(ROOT, name))
+  const version = await cgroupVersion()
+  if (version === undefined) return []
+  const hierarchies = version === 2 ? [ROOT] : (await readdir(ROOT)).map(name => join(ROOT, name))
   return hierarchies.map(path => path + join(CGROUP_PARENT, group))
 }
 
@@ -124,13 +145,13 @@ async function foldersOf(group: string): Promise<string[]> {
 export async function createGroup(group: string, limits: CgroupLimits, pid: number): Promise<void> {
   const inParent = `${CGROUP_PARENT}/${group}`
   const memory = String(limits.memoryBytes)
-  if ((await cgroupVersion()) === 2) {
+  if ((await requireCgroups()) === 2) {
     const folder = ROOT + inParent
-    await mkdir(ROOT + CGROUP_PARENT, { recursive: true })
+    await makeFolder(ROOT + CGROUP_PARENT)
     for (const at of [ROOT, ROOT + CGROUP_PARENT]) {
       await writeFile(join(at, 'cgroup.subtree_control'), '+memory +pids +cpu')
     }
-    await mkdir(folder, { recursive: true })
+    await makeFolder(folder)
     await writeFile(join(folder, 'memory.max'), memory)
     await writeFile(join(folder, 'memory.swap.max'), '0')
     await writeFile(join(folder, 'pids.max'), String(limits.pids))
@@ -140,7 +161,7 @@ export async function createGroup(group: string, limits: CgroupLimits, pid: numb
   }
   const set = async (controller: string, values: Record<string, string>) => {
     const folder = join(ROOT, controller, inParent)
-    await mkdir(folder, { recursive: true })
+    await makeFolder(folder)
     for (const [file, value] of Object.entries(values)) await writeFile(join(folder, file), value)
     await writeFile(join(folder, 'cgroup.procs'), String(pid))
   }

@@ -41,6 +41,7 @@ describe.each<[OciFlavour, Parameters<typeof escapeProbes>[0]['survives']]>([
     driver = ociDriver(flavour, { image: await testImage(), stateDir })
   })
   afterAll(async () => {
+    if (!here) return
     await driver?.close()
     await rm(stateDir, { recursive: true, force: true })
   })

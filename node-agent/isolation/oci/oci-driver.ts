@@ -1,8 +1,9 @@
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
+import { makeFolder } from '../../../shared/host/make-folder.ts'
 import type { GuestImage } from '../../guest/image-manifest.ts'
 import type { Backend, Driver, Probe, Reaped, Sandbox, SandboxLimits } from '../driver.ts'
 import { IsolationError } from '../driver.ts'
@@ -80,8 +81,8 @@ export function ociDriver(flavour: OciFlavour, { image, stateDir, tools, heartbe
   /** Pipes only: a file as output would be written at an offset of the runtime's own. */
   async function launch(id: string, limits: SandboxLimits, cgroup: CgroupLimits, deadlineMs: number) {
     const bundle = join(bundles, id)
-    await mkdir(state, { recursive: true, mode: 0o711 })
-    await mkdir(bundle, { recursive: true, mode: 0o711 })
+    await makeFolder(state, 0o711)
+    await makeFolder(bundle, 0o711)
     const config = bundleOf({
       rootfs: image.rootfs,
       limits,

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { mkdir, open, readdir, rm } from 'node:fs/promises'
+import { open, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { makeFolder } from '../../../shared/host/make-folder.ts'
 import type { GuestImage } from '../../guest/image-manifest.ts'
 import {
   type Accel,
@@ -82,7 +83,7 @@ export function qemuDriver(options: QemuOptions): Driver {
 
   async function newFolder(id: string): Promise<string> {
     const folder = join(await ramFolder(), id)
-    await mkdir(folder, { recursive: true, mode: 0o711 })
+    await makeFolder(folder, 0o711)
     await giveToQemu(folder)
     folders.add(folder)
     return folder
@@ -274,7 +275,7 @@ export function qemuDriver(options: QemuOptions): Driver {
     // Named for this process: what it leaves behind is known to be nobody's.
     const folder = join(snapshots, newOwnedId('qemu'))
     const sealKey = randomBytes(32)
-    await mkdir(folder, { recursive: true, mode: 0o700 })
+    await makeFolder(folder, 0o700)
     try {
       await flush()
       await machine.qemu.qmp.run('stop')

@@ -1,5 +1,6 @@
 import type { Duplex } from 'node:stream'
 import { z } from 'zod'
+import { readJson } from '../../../shared/json/read-json.ts'
 
 const message = z.union([
   z.object({ QMP: z.object({ version: z.unknown() }) }),
@@ -36,7 +37,7 @@ export function qmpClient(socket: Duplex) {
   socket.on('error', fail)
 
   function take(line: string) {
-    const said = message.parse(JSON.parse(line))
+    const said = message.parse(readJson(line))
     if ('event' in said) {
       for (const watcher of watchers) if (watcher(said.event, said.data ?? {})) watchers.delete(watcher)
       return

@@ -7,7 +7,8 @@ import { nodeEnv } from '../../env.ts'
 import { nodeSandboxes } from '../../sandboxes.ts'
 
 /** One life of a process that executes a code agent; with a step, it kills itself before that step's result is kept. */
-const [folder = '.', image = '', state = '', killAt] = process.argv.slice(2)
+const [folder = '.', image = '', state = '', kill = '', isolation = 'runc'] = process.argv.slice(2)
+const killAt = kill === '' ? undefined : kill
 
 const PROGRAM = `
 import waybill
@@ -18,6 +19,14 @@ waybill.step("one", one)
 said = waybill.model("what?")["text"]
 three = waybill.step("three", lambda: "three")
 waybill.finish(open("one.txt").read() + ":" + said + ":" + three)
+`
+
+const IN_JAVASCRIPT = `
+import { finish, model, step } from 'waybill'
+await step('one', () => { writeFile('one.txt', 'one') })
+const { text } = await model('what?')
+const three = await step('three', () => 'three')
+await finish([readFile('one.txt'), text, three].join(':'))
 `
 
 function watched(db: Db): Db {
@@ -38,9 +47,13 @@ const sandboxes = nodeSandboxes({ env, workspaces: join(folder, 'workspaces'), l
 const room = await engineRoom({
   url: join(folder, 'run.db'),
   manifest: {
-    isolation: 'runc',
-    entrypoint: { command: 'python3', args: ['main.py'] },
-    files: [{ path: 'main.py', content: PROGRAM }],
+    isolation,
+    entrypoint:
+      isolation === 'wasm' ? { command: 'node', args: ['main.js'] } : { command: 'python3', args: ['main.py'] },
+    files: [
+      { path: 'main.py', content: PROGRAM },
+      { path: 'main.js', content: IN_JAVASCRIPT },
+    ],
   },
   ...{ sandboxes, wrap: watched, owner: `pid:${process.pid}`, isGone: owner => owner !== `pid:${process.pid}` },
   async ask() {

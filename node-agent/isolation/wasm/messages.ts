@@ -1,16 +1,45 @@
+/** Files that changed since the other side last heard of them, `null` for one that is gone. */
+export type ChangedFiles = [path: string, content: Uint8Array | null][]
+
 /** What the node and its script process say to each other. */
 export interface ScriptJob {
+  type: 'job'
   id: number
+  /** A module that may import and call; else a script that is evaluated once. */
+  program: boolean
   code: string
   fileName: string
   args: string[]
+  /** Of a program. */
+  env: Record<string, string>
+  /** That may be open at a time. */
+  maxCalls: number
   stdin: Uint8Array
   deadlineMs: number
   memoryBytes: number
   outputBytes: number
   workspaceBytes: number
-  /** Files that changed since the last job, `null` for one that is gone. */
-  changed: [path: string, content: Uint8Array | null][]
+  changed: ChangedFiles
+}
+
+/** What the host answered to a call of a program. */
+export interface ScriptAnswer {
+  type: 'answer'
+  call: number
+  status: number
+  text: string
+  changed: ChangedFiles
+}
+
+/** A request of a program to the host's step protocol. */
+export interface ScriptCall {
+  type: 'call'
+  id: number
+  call: number
+  method: string
+  path: string
+  body: string
+  changed: ChangedFiles
 }
 
 export type ScriptVerdict =
@@ -21,7 +50,8 @@ export type ScriptVerdict =
 export type FromScripts =
   | { type: 'ready' }
   | { type: 'output'; id: number; stream: 'stdout' | 'stderr'; bytes: Uint8Array }
-  | { type: 'end'; id: number; verdict: ScriptVerdict; changed: [path: string, content: Uint8Array | null][] }
+  | ScriptCall
+  | { type: 'end'; id: number; verdict: ScriptVerdict; changed: ChangedFiles }
 
 /** A WASI program: one process, one program. Its output is the output of the process. */
 export interface WasiJob {

@@ -1,5 +1,6 @@
 import type { ChildProcess } from 'node:child_process'
 import { constants } from 'node:os'
+import type { Duplex } from 'node:stream'
 import { byteQueue, collect } from '../byte-queue.ts'
 import {
   type Driver,
@@ -17,8 +18,17 @@ import { type CgroupLimits, CPU_PERIOD, listGroups, removeGroup } from '../oci/c
 import { isOrphan, newOwnedId } from '../owned-id.ts'
 import { withDeadline } from '../with-deadline.ts'
 import { programUrl, startConfined } from './confined-process.ts'
-import type { FromScripts, FromWasi, ScriptJob, ScriptVerdict, WasiJob } from './messages.ts'
+import type {
+  ChangedFiles,
+  FromScripts,
+  FromWasi,
+  ScriptAnswer,
+  ScriptJob,
+  ScriptVerdict,
+  WasiJob,
+} from './messages.ts'
 import { capMemory, ModuleRefusedError, PAGE_BYTES } from './module-memory.ts'
+import { MAX_CALLS, programCalls } from './program-calls.ts'
 import { memoryWorkspace } from './workspace.ts'
 
 /** Node itself, with the interpreter, before the first script. */
@@ -39,8 +49,8 @@ const DETAIL: Record<string, string> = {
 const limitExit = (limit: LimitName, detail = DETAIL[limit] ?? limit): Exit => ({ kind: 'limit', limit, detail })
 
 /**
- * Functions without an operating system around them. `exec` takes `js <file> …`, `js -e <code> …` and
- * `wasi <file.wasm> …`; scripts see `args`, `stdin`, `print`, `printError`, `readFile`, `writeFile`, `listFiles`, and
+ * Functions without an operating system around them. `exec` takes `js <file> …`, `js -e <code> …`,
+ * `wasi <file.wasm> …`, and `node <file> …` for a program: a module that calls the step protocol as `waybill`. Scripts see `args`, `stdin`, `print`, `printError`, `readFile`, `writeFile`, `listFiles`, and
  * programs see their arguments, their input and their output.
  */
 export function wasmDriver(): Driver {
@@ -66,6 +76,7 @@ export function wasmDriver(): Driver {
     let scripts: Promise<ChildProcess> | undefined
     let dirty = new Map<string, Uint8Array | null>()
     let nextJob = 1
+    const ports = new Map<number, (stream: Duplex) => void>()
     /** Scripts take turns: one interpreter, one script at a time. */
     let turn: Promise<unknown> = Promise.resolve()
 
@@ -150,19 +161,32 @@ export function wasmDriver(): Driver {
           if (constants.signals[name] !== undefined) cut({ kind: 'signal', signal: name })
         },
       }
-      return { exec, receive, finish, over: () => done }
+      return { exec, receive, finish, cut, over: () => done }
+    }
+
+    /** What the interpreter has not heard of yet. */
+    function taken(): ChangedFiles {
+      const changed = [...dirty]
+      dirty = new Map()
+      return changed
     }
 
     async function execScript(request: ExecRequest): Promise<Exec> {
-      const [, first, second, ...rest] = request.argv
-      const inline = first === '-e'
+      const [kind, first, second, ...rest] = request.argv
+      const program = kind === 'node'
+      const inline = !program && first === '-e'
       const content = inline ? undefined : first === undefined ? undefined : workspace.get(first)
       const code = inline ? second : content && new TextDecoder().decode(content)
       if (code === undefined)
-        throw new IsolationError('exec_failed', 'js needs a file of the workspace, or -e and a text.')
+        throw new IsolationError(
+          'exec_failed',
+          program
+            ? `There is no ${first ?? 'file'} in the workspace for node to run.`
+            : 'js needs a file of the workspace, or -e and a text.',
+        )
       const stdin = await inputOf(request)
       let child: ChildProcess | undefined
-      const { exec, receive, finish, over } = command(request, () => {
+      const { exec, receive, finish, cut, over } = command(request, () => {
         // It takes a moment to die, and must get no further script meanwhile.
         scripts = undefined
         child?.kill('SIGKILL')
@@ -171,22 +195,31 @@ export function wasmDriver(): Driver {
         if (over()) return
         child = await scriptProcess(START_MS)
         const job: ScriptJob = {
-          id: nextJob++,
-          code,
-          fileName: inline ? 'inline.js' : first!,
+          ...{ type: 'job', id: nextJob++, program, code, env: scriptEnv(request.env), maxCalls: MAX_CALLS },
+          fileName: inline ? 'inline.js' : workspace.nameOf(first!),
           args: inline ? rest : second === undefined ? [] : [second, ...rest],
           stdin,
           deadlineMs: request.deadlineMs,
           memoryBytes: limits.memoryMb * 1024 * 1024,
           outputBytes: request.outputBytes,
           workspaceBytes: limits.diskMb * 1024 * 1024,
-          changed: [...dirty],
+          changed: taken(),
         }
-        dirty = new Map()
+        const its = child
+        const calls = programCalls(ports, request.env, (call, status, text) => {
+          const answer: ScriptAnswer = { type: 'answer', call, status, text, changed: taken() }
+          if (its.connected) its.send(answer)
+        })
         const listen = (message: FromScripts) => {
-          if (message.type === 'ready' || message.id !== job.id) return
+          if (message.type === 'ready' || message.id !== job.id || over()) return
           if (message.type === 'output') return receive(message.stream, message.bytes)
-          for (const [name, bytes] of message.changed) if (bytes !== null) workspace.write(name, bytes)
+          try {
+            for (const [name, bytes] of message.changed) if (bytes !== null) workspace.write(name, bytes)
+            if (message.type === 'call') return calls.make(message)
+          } catch (error) {
+            const full = error instanceof IsolationError && error.limit === 'disk'
+            return cut(full ? limitExit('disk') : { kind: 'lost', detail: String(error) })
+          }
           finish(exitOf(message.verdict))
         }
         const gone = (code: number | null) =>
@@ -199,8 +232,13 @@ export function wasmDriver(): Driver {
         child.once('exit', gone)
         child.send(job)
         await exec.exit
+        calls.close()
         child.off('message', listen)
         child.off('exit', gone)
+        if (!program) return
+        // It had the interpreter for itself.
+        scripts = undefined
+        child.kill('SIGKILL')
       })
       turn = mine.catch((error: unknown) => finish({ kind: 'lost', detail: String(error) }))
       return exec
@@ -250,17 +288,26 @@ export function wasmDriver(): Driver {
       ended,
       async exec(request) {
         if (stopped) throw new IsolationError('exec_failed', 'The sandbox was stopped.')
-        if (request.argv[0] === 'js') return execScript(request)
+        if (request.argv[0] === 'js' || request.argv[0] === 'node') return execScript(request)
         if (request.argv[0] === 'wasi') return execWasi(request)
-        throw new IsolationError('exec_failed', `${request.argv[0]} cannot be started: only "js" and "wasi" are here.`)
+        throw new IsolationError(
+          'exec_failed',
+          `${request.argv[0]} cannot be started: only "js", "node" and "wasi" are here.`,
+        )
       },
       async writeFile(path, content) {
         dirty.set(workspace.write(path, content), content)
       },
       readFile: async (path, maxBytes) => workspace.read(path, maxBytes),
       listFiles: async path => workspace.list(path),
-      async serve() {
-        throw new IsolationError('unsupported', 'A wasm sandbox has no connections.')
+      archive: {
+        pack: () => workspace.packed(),
+        async unpack(chunks) {
+          for (const name of workspace.unpack(await collect(chunks))) dirty.set(name, workspace.get(name)!)
+        },
+      },
+      async serve(port, accept) {
+        ports.set(port, accept)
       },
       async snapshot() {
         throw new IsolationError('unsupported', 'A wasm sandbox cannot be snapshotted.')
@@ -333,6 +380,11 @@ export function wasmDriver(): Driver {
       await Promise.all([...open].map(sandbox => sandbox.stop()))
     },
   }
+}
+
+/** The step protocol is spoken by the host on a program's behalf; its token stays outside. */
+function scriptEnv(env: ExecRequest['env'] = {}): Record<string, string> {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith('WAYBILL_STEP_')))
 }
 
 async function inputOf({ stdin }: ExecRequest): Promise<Uint8Array> {

@@ -1,6 +1,10 @@
 import { posix } from 'node:path'
+import { z } from 'zod'
+import { readJson } from '../../../shared/json/read-json.ts'
 import { type FileEntry, IsolationError } from '../driver.ts'
 import { inWorkspace } from '../sandbox-files.ts'
+
+const packedIndex = z.array(z.tuple([z.string(), z.number()]))
 
 /** The files of a sandbox that has no file system: names in the workspace, and bytes up to a limit. */
 export function memoryWorkspace(maxBytes: number) {
@@ -10,6 +14,7 @@ export function memoryWorkspace(maxBytes: number) {
     [...files].reduce((sum, [name, { length }]) => sum + (name === except ? 0 : length), 0)
 
   return {
+    nameOf,
     write(path: string, content: Uint8Array): string {
       const name = nameOf(path)
       if (name === '') throw new IsolationError('file_failed', 'The workspace itself is no file.')
@@ -43,6 +48,24 @@ export function memoryWorkspace(maxBytes: number) {
       return [...found.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1))
     },
     entries: () => [...files],
+    /** All files as bytes: one line with their names and lengths, then their contents. */
+    async *packed(): AsyncGenerator<Uint8Array> {
+      const all = [...files]
+      yield new TextEncoder().encode(`${JSON.stringify(all.map(([name, { length }]) => [name, length]))}\n`)
+      for (const [, content] of all) yield content
+    },
+    /** Puts in what was packed; gives the names. */
+    unpack(bytes: Uint8Array): string[] {
+      const line = bytes.indexOf(10)
+      const index = packedIndex.parse(readJson(new TextDecoder().decode(bytes.subarray(0, line))))
+      let at = line + 1
+      return index.map(([name, length]) => {
+        const content = bytes.slice(at, at + length)
+        at += length
+        if (content.length !== length) throw new IsolationError('file_failed', 'The files that were kept are cut off.')
+        return this.write(name, content)
+      })
+    },
     get: (path: string) => files.get(nameOf(path)),
   }
 }

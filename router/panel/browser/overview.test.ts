@@ -1,22 +1,6 @@
-import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { usd } from '../../../shared/browser/figures.ts'
-import { trialsNeeded } from '../../calibrate/binomial.ts'
-import { fewestOutcomes } from './overview.ts'
 import { everyDay } from './savings-chart.ts'
-
-it('knows the fewest outcomes that can certify a route, as calibration does', () => {
-  expect(fewestOutcomes(0.1, 0.05)).toBe(29)
-  fc.assert(
-    fc.property(
-      fc.double({ min: 0.005, max: 0.5, noNaN: true }),
-      fc.double({ min: 0.001, max: 0.3, noNaN: true }),
-      (a, d) => {
-        expect(fewestOutcomes(a, d)).toBe(trialsNeeded(0, a, d))
-      },
-    ),
-  )
-})
 
 it('shows money to the nano where it is little, and an unknown price as unknown', () => {
   const shown = [null, 0, 0.0023, 1e-9, -0.5, 1234.5678, 12.5].map(usd)

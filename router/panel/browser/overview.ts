@@ -84,23 +84,25 @@ export function calibrationView(states: readonly CalibrationState[]): HTMLElemen
   return [
     table('Calibration by route', ['Route', 'Tenant', 'State', 'n', 'Threshold', 'Method'], rows),
     hint('n of m: the reported outcomes, and the fewest that can certify a route if none of them failed.'),
+    ...notes(states),
   ]
 }
 
-function certificate({ state, n, alpha, delta }: CalibrationState): HTMLElement {
-  if (state === 'certified') return el('strong', { class: 'good' }, 'certified')
-  if (state === 'off') return el('span', {}, `off (${many(n, 'outcome')})`)
-  const needed = fewestOutcomes(alpha, delta)
-  const words =
-    n < needed
-      ? `not certified (${count(n)} of ${count(needed)})`
-      : `not certified (${count(n)} of more than ${count(needed)})`
-  return el('strong', { class: 'warn' }, words)
+/** What is certified, and what cannot be, in the words of the service. */
+function notes(states: readonly CalibrationState[]): HTMLElement[] {
+  const claims = new Set(states.map(({ claim }) => `Certified: ${claim}.`))
+  const noted = states.flatMap(({ route_ix, note }) => (note === undefined ? [] : [`Route ${route_ix}: ${note}.`]))
+  return [...claims, ...new Set(noted)].map(hint)
 }
 
-/** The smallest n with P(no failure in n | rate α) = (1 - α)^n <= δ: with fewer outcomes no failure rate above α can be ruled out. */
-export function fewestOutcomes(alpha: number, delta: number): number {
-  return Math.max(1, Math.ceil(Math.log(delta) / Math.log1p(-alpha) - 1e-9))
+function certificate({ state, reported, fewest }: CalibrationState): HTMLElement {
+  if (state === 'certified') return el('strong', { class: 'good' }, 'certified')
+  if (state === 'off') return el('span', {}, `off (${many(reported, 'outcome')})`)
+  const words =
+    reported < fewest
+      ? `not certified (${count(reported)} of ${count(fewest)})`
+      : `not certified (${count(reported)} of more than ${count(fewest)})`
+  return el('strong', { class: 'warn' }, words)
 }
 
 /** A bar of parts of a whole; the numbers stand beside it. */

@@ -99,6 +99,10 @@ function summaryOf({
     ['Asked for', `${features.requested_model} by ${features.agent || 'an unnamed agent'} (${request.api})`],
     ['Policy', `${policy.id}, start rung ${policy.start_rung}${share}`],
     ['Overrides', policy.overrides.join(', ') || 'none'],
+    ...(policy.dropped ?? []).map(({ rung, model, because }): [string, string] => [
+      `Rung ${rung} left out`,
+      `${model}: ${because}`,
+    ]),
     ['Served', `${final.served_model ?? 'nothing'} from ${final.served_from}, status ${final.status}`],
     ['Cost', `${usd(final.total_cost_usd)}, of it gates ${usd(final.gate_cost_usd)}`],
     ['The same tokens on the top rung', usd(final.baseline_same_token_usd)],

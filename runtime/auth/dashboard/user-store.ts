@@ -1,4 +1,5 @@
 import type { InStatement, Row } from '@libsql/client/web'
+import { readJson } from '../../../shared/json/read-json.ts'
 import type { Db } from '../../../shared/sql/db.ts'
 import { type Role, roles, type User } from '../../../shared/wire/runtime/auth.ts'
 import { storableText } from '../../schema/storable-text.ts'
@@ -160,7 +161,7 @@ export function toUser(row: Row): UserRow {
     id: String(row.id),
     tenantId: String(row.tenant_id),
     email: String(row.email),
-    name: JSON.parse(String(row.name)) as string,
+    name: readJson(String(row.name)) as string,
     role,
     password: String(row.password),
     createdMs: Number(row.created_ms),

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { silentLog } from '../../../shared/log/log.ts'
 import { manualClock } from '../../../shared/time/clock.ts'
-import type { ApiKey } from '../../../shared/wire/runtime/auth.ts'
+import type { ApiKey, ApiKeyCreated } from '../../../shared/wire/runtime/auth.ts'
 import { createRuntime } from '../../runtime.ts'
 import { ROOT_KEY, room } from '../testing/room.ts'
 import { hashKey, newApiKey } from './api-key.ts'
@@ -144,6 +144,39 @@ describe('API keys over HTTP', () => {
     }
     const { body } = await mint({ scopes: ['agents:read'], expiresAt: '2026-01-01T00:00:00Z' })
     expect(body.details).toEqual([{ path: 'expiresAt', message: 'expected a time in the future' }])
+    await close()
+  })
+
+  it('mint nothing that lasts longer than they do', async () => {
+    const { call, newKey, clock, close } = await room()
+    const { rawKey: key } = await newKey({ scopes: ['keys:write', 'agents:read'], expiresAt: '2026-01-02T04:00:00Z' })
+    const mint = (expiresAt?: string) =>
+      call<ApiKeyCreated>('POST', '/v1/api-keys', { key, body: { name: 'x', scopes: ['agents:read'], expiresAt } })
+    const inherits = await mint()
+    expect(inherits.body.key.expiresAt).toBe('2026-01-02T04:00:00.000Z')
+    expect((await mint('2026-01-02T03:30:00Z')).status).toBe(201)
+    const longer = await mint('2026-01-02T04:00:01Z')
+    expect([longer.status, longer.body]).toMatchObject([
+      400,
+      { details: [{ path: 'expiresAt', message: expect.stringContaining('ends at 2026-01-02T04:00:00.000Z') }] },
+    ])
+    clock.advance(3_600_000)
+    expect((await call('GET', '/v1/agents', { key: inherits.body.rawKey })).status).toBe(401)
+    await close()
+  })
+
+  it('revoke what they could have minted, and themselves', async () => {
+    const { call, newKey, close } = await room()
+    const admin = await newKey({ scopes: ['admin'] })
+    const everything = await newKey({ scopes: [] })
+    const reader = await newKey({ scopes: ['agents:read'] })
+    const { rawKey: key, key: self } = await newKey({ scopes: ['keys:write', 'agents:read'] })
+    const revoke = (id: string) => call('DELETE', `/v1/api-keys/${id}`, { key })
+    for (const stronger of [admin, everything]) {
+      expect(await revoke(stronger.key.id)).toMatchObject({ status: 403, body: { code: 'forbidden_scope' } })
+      expect((await call('GET', '/v1/agents', { key: stronger.rawKey })).status).toBe(200)
+    }
+    for (const { id } of [reader.key, self]) expect((await revoke(id)).status).toBe(204)
     await close()
   })
 

@@ -48,8 +48,9 @@ export function keyAccess({ store, now, log, bootstrapKey }: KeyAccessDeps) {
       remembered.delete(hash)
       return undefined
     }
-    const { tenantId, id: keyId, scopes } = key
-    const found = { key, principal: { tenantId, keyId, scopes }, readMs: nowMs }
+    const { tenantId, id: keyId, scopes, expiresMs } = key
+    const principal = { tenantId, keyId, scopes, ...(expiresMs !== undefined && { expiresMs }) }
+    const found = { key, principal, readMs: nowMs }
     // A key that was revoked while this read was under way must not come back.
     if (before === revocations) remember(hash, found)
     return found

@@ -19,7 +19,7 @@ export interface Minted {
   answer: ApiKeyCreated
 }
 
-/** A new key, once its statement is written. A key never gives more than its maker holds (contract §13). */
+/** A new key, once its statement is written. A key never gives more than its maker holds (contract §13), and not for longer. */
 export function mintKey(
   { store, now, newId }: MintDeps,
   maker: Principal,
@@ -31,10 +31,12 @@ export function mintKey(
     throw new ApiError('forbidden_scope', `a key can mint only scopes that it holds, and this one lacks ${missing}`)
   }
   const createdMs = now().getTime()
-  const expiresMs = expiresAt === undefined ? undefined : Date.parse(expiresAt)
-  if (expiresMs !== undefined && expiresMs <= createdMs) {
-    const message = 'expected a time in the future'
-    throw new ApiError('validation_failed', `expiresAt: ${message}`, { details: [{ path: 'expiresAt', message }] })
+  const expiresMs = expiresAt === undefined ? maker.expiresMs : Date.parse(expiresAt)
+  if (expiresMs !== undefined && expiresMs <= createdMs) throw badEnd('expected a time in the future')
+  if (maker.expiresMs !== undefined && expiresMs !== undefined && expiresMs > maker.expiresMs) {
+    throw badEnd(
+      `the key that asks ends at ${new Date(maker.expiresMs).toISOString()}: give that time or an earlier one`,
+    )
   }
   return makeKey(store, {
     id: newId(),
@@ -45,6 +47,19 @@ export function mintKey(
     createdBy: maker.keyId,
     expiresMs,
   })
+}
+
+const badEnd = (message: string) =>
+  new ApiError('validation_failed', `expiresAt: ${message}`, { details: [{ path: 'expiresAt', message }] })
+
+/** A key is revoked by who could have minted it, and by itself. */
+export function checkRevocation({ keyId, scopes }: Principal, key: Pick<NewKey, 'id' | 'scopes'>): void {
+  if (key.id === keyId || mayMint(scopes, key.scopes)) return
+  const missing = key.scopes.find(scope => !mayMint(scopes, [scope])) ?? 'admin'
+  throw new ApiError(
+    'forbidden_scope',
+    `the key to revoke holds ${missing}, and this one does not: ask with a key that does`,
+  )
 }
 
 /** A key for whoever may have it; the caller has seen to that. */

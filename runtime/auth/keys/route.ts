@@ -9,7 +9,7 @@ import { readQuery } from '../../paging/read-query.ts'
 import type { RuntimeHttpEnv } from '../http-env.ts'
 import { own } from '../own.ts'
 import type { KeyAccess } from './key-access.ts'
-import { keyAgain, mintKey } from './mint.ts'
+import { checkRevocation, keyAgain, mintKey } from './mint.ts'
 import { type KeyStore, toApiKey } from './store.ts'
 
 export interface KeysDeps {
@@ -52,6 +52,7 @@ export function keysRoute({ db, keys, keyAccess, idempotent, now, newId, maxBody
     .delete('/v1/api-keys/:id', async c => {
       const id = c.req.param('id')
       const key = own(c.get('principal'), await keys.get(id), 'API key', id)
+      checkRevocation(c.get('principal'), key)
       await keys.revoke(key.id, now().getTime())
       keyAccess.revoked(key.id)
       return c.body(null, 204)

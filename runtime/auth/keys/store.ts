@@ -1,4 +1,5 @@
 import type { InStatement, Row, Value } from '@libsql/client/web'
+import { readJson } from '../../../shared/json/read-json.ts'
 import type { Db } from '../../../shared/sql/db.ts'
 import type { ApiKey } from '../../../shared/wire/runtime/auth.ts'
 import { type PageOf, pageSql } from '../../paging/page.ts'
@@ -92,9 +93,9 @@ function toKey(row: Row): KeyRow {
   return {
     id: String(row.id),
     tenantId: String(row.tenant_id),
-    name: JSON.parse(String(row.name)) as string,
+    name: readJson(String(row.name)) as string,
     prefix: String(row.prefix),
-    scopes: JSON.parse(String(row.scopes)) as string[],
+    scopes: readJson(String(row.scopes)) as string[],
     createdMs: Number(row.created_ms),
     expiresMs: ms(row.expires_ms),
     revokedMs: ms(row.revoked_ms),

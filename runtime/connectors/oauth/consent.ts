@@ -1,6 +1,7 @@
 import { ApiError } from '../../../shared/http/api-error.ts'
 import { readAtMost } from '../../../shared/http/outbound/bounded-body.ts'
 import type { Outside } from '../../../shared/http/outbound/outside.ts'
+import { readJson } from '../../../shared/json/read-json.ts'
 import { toBase64Url } from '../../../shared/sign/bytes.ts'
 import { equalSecrets } from '../../../shared/sign/equal.ts'
 import { sha256Hex } from '../../../shared/sign/sha256.ts'
@@ -130,7 +131,7 @@ export function consent(deps: ConsentDeps) {
     const headers = { accept: 'application/json', authorization: `Bearer ${accessToken}` }
     const answer = await fetch(url, { headers, signal: AbortSignal.timeout(SITES_MS) })
     const { body } = await readAtMost(answer, MOST_BYTES)
-    const sites: unknown = answer.ok ? JSON.parse(new TextDecoder().decode(body)) : []
+    const sites: unknown = answer.ok ? readJson(new TextDecoder().decode(body)) : []
     const ids = Array.isArray(sites) ? sites.map((site: { id?: unknown }) => site.id) : []
     const found = ids.find(id => typeof id === 'string' && id !== '')
     if (typeof found === 'string') return found
@@ -178,7 +179,7 @@ export function consent(deps: ConsentDeps) {
       if (!round || round.expiresMs <= clock.now().getTime()) throw badState()
       const { tenantId, connectorId, starter, stateHash } = round
       const vault = await vaultToStore(sealing, 'a credential')
-      const kept = JSON.parse(await vault.open(round.sealed, placeOf(tenantId, stateHash))) as Sealed
+      const kept = readJson(await vault.open(round.sealed, placeOf(tenantId, stateHash))) as Sealed
       if (kept.browserHash !== undefined && !equalSecrets(kept.browserHash, sha256Hex(browser ?? ''))) throw badState()
       const after = `${kept.redirectAfter}${kept.redirectAfter.includes('?') ? '&' : '?'}connector=${connectorId}`
       const back = (status: string, object?: string): Returned => ({

@@ -1,6 +1,7 @@
 import type * as oauth4webapi from 'oauth4webapi'
 import { readAtMost } from '../../../shared/http/outbound/bounded-body.ts'
 import type { Outside } from '../../../shared/http/outbound/outside.ts'
+import { readJson } from '../../../shared/json/read-json.ts'
 import { VendorFailure } from '../vendor-failure.ts'
 import { basicOf, type OAuthClient, type OAuthVendor, type Tokens } from './vendors.ts'
 
@@ -197,7 +198,7 @@ async function plainAnswer(answer: Response): Promise<{ answer: Response; beside
 
 function parse(text: string): Record<string, unknown> {
   try {
-    const value: unknown = JSON.parse(text)
+    const value: unknown = readJson(text)
     return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
   } catch {
     return {}

@@ -1,6 +1,6 @@
-import { type Schema, Validator } from '@cfworker/json-schema'
 import { z } from 'zod'
 import type { CustomId } from '../../../shared/wire/runtime/catalog.ts'
+import { type SchemaCheck, schemaCheckOrRefusal } from '../../json-schema/schema-check.ts'
 import type { Action, AuthMethod, ConfigKey, Connector, VendorAnswer } from '../definition.ts'
 import { nextParameter } from '../link-header.ts'
 import { VendorFailure } from '../vendor-failure.ts'
@@ -78,18 +78,15 @@ function at(body: unknown, pointer: string): unknown {
 
 /** The type is zod's, so that texts of numbers are understood as in every connector; the rest is held by the JSON Schema. */
 function argumentOf(schema: Json, required: boolean): z.ZodType {
-  let validator: Validator | undefined
+  let check: SchemaCheck | undefined
   const fits = (value: unknown, ctx: z.RefinementCtx) => {
     if (value === undefined) {
       if (required) ctx.addIssue({ code: 'custom', message: 'Required' })
       return
     }
-    validator ??= new Validator(structuredClone(schema) as Schema, '2020-12', false)
-    const { valid, errors } = validator.validate(value)
-    if (valid) return
-    const inner = errors.findLast(({ keyword }) => keyword !== 'false')
-    const path = (inner?.instanceLocation ?? '#').split('/').slice(1)
-    ctx.addIssue({ code: 'custom', path, message: inner?.error ?? 'does not fit its schema' })
+    check ??= schemaCheckOrRefusal(schema)
+    const fault = check(value)
+    if (fault) ctx.addIssue({ code: 'custom', path: fault.at.split('/').slice(1), message: fault.message })
   }
   const typed = typeOf(schema)
     .superRefine(fits)

@@ -1,3 +1,4 @@
+import { readJson } from '../../../shared/json/read-json.ts'
 import { MOST_DOCUMENT_CHARACTERS } from '../../../shared/wire/runtime/connector.ts'
 
 /** What is wrong with an OpenAPI document, and where in it: a JSON Pointer as a fragment, `#/paths/~1pets/get`. */
@@ -42,7 +43,7 @@ async function readText(text: string): Promise<unknown> {
     throw new DocumentProblem('#', `expected at most ${MOST_DOCUMENT_CHARACTERS} characters`)
   }
   try {
-    return JSON.parse(text) as unknown
+    return readJson(text) as unknown
   } catch {
     // JSON that is broken is broken YAML as well, and that parser knows the line.
   }

@@ -35,8 +35,10 @@ function listen(): void {
     text.append(delta)
     text.scrollIntoView({ block: 'nearest' })
   })
-  on<{ turnId: string; text: string; usage: { costUsd: number } }>('message_completed', ({ turnId, text, usage }) => {
-    answerOf(turnId).replaceChildren(text, el('small', {}, usd(usage.costUsd)))
+  on<{ turnId: string; text: string; usage: { costUsd: number }; finish?: string }>('message_completed', end => {
+    const { turnId, text, usage, finish } = end
+    const cut = finish === 'truncated' ? ', cut off' : finish === 'refused' ? ', refused' : ''
+    answerOf(turnId).replaceChildren(text, el('small', {}, `${usd(usage.costUsd)}${cut}`))
     void done()
   })
   on<{ turnId: string; error: string; code: string }>('message_error', ({ turnId, error, code }) => {

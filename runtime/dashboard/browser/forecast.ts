@@ -5,7 +5,7 @@ import { send } from './page-api.ts'
 interface Forecast {
   estimatedTokensIn: number
   estimatedTokensOut: number
-  estimatedCostUsd: number
+  estimatedCostUsd: number | null
   confidence: number
   wouldExceedBudget: boolean
   model: string
@@ -25,7 +25,7 @@ async function show(agentName: string): Promise<void> {
     const found = await send<Forecast>('POST', 'ui/api/v1/runs/forecast', { agentName, input: {} })
     const basis =
       found.sampleSize === 0 ? 'from the manifest alone' : `from ${count(found.sampleSize)} runs of this version`
-    const words = `About ${usd(found.estimatedCostUsd)} with ${found.model}: ${count(found.estimatedTokensIn)} tokens in, ${count(found.estimatedTokensOut)} out, ${basis} (confidence ${percent(found.confidence)}).`
+    const words = `${found.estimatedCostUsd === null ? 'Of unknown cost' : `About ${usd(found.estimatedCostUsd)}`} with ${found.model}: ${count(found.estimatedTokensIn)} tokens in, ${count(found.estimatedTokensOut)} out, ${basis} (confidence ${percent(found.confidence)}).`
     const blocked =
       found.wouldExceedBudget &&
       el('strong', { class: 'bad' }, ` ${found.blockReason ?? 'The budget would not allow it.'}`)

@@ -49,6 +49,10 @@ export function timelineOf(events: Iterable<TimelineEvent>, replayed: ReadonlySe
     }
     if (known === undefined) continue
     known.attempt = attempt
+    // Attempts that came to nothing were paid for as well.
+    known.tokensIn += meta.tokensIn ?? 0
+    known.tokensOut += meta.tokensOut ?? 0
+    known.costUsd = Math.round((known.costUsd + (meta.costUsd ?? 0)) * 1e9) / 1e9
     switch (kind) {
       case 'step_completed':
         begunAnew(known)
@@ -57,9 +61,6 @@ export function timelineOf(events: Iterable<TimelineEvent>, replayed: ReadonlySe
         // It came right in the end: what went wrong on the way is in its bars.
         delete known.error
         known.output = payload.output
-        known.tokensIn = meta.tokensIn ?? 0
-        known.tokensOut = meta.tokensOut ?? 0
-        known.costUsd = meta.costUsd ?? 0
         if (meta.model !== undefined) known.model = meta.model
         break
       case 'step_failed':

@@ -103,7 +103,10 @@ ${run.budgetExceeded ? html`<p class="notice">This run went over its budget, whi
     ['Model', run.model ?? '–'],
     ['Isolation', `${isolation.declared}${isolation.used === undefined ? '' : `, by ${isolation.used}`}`],
     ['Tokens', `${count(run.tokensIn)} in, ${count(run.tokensOut)} out`],
-    ['Cost', usd(run.costUsd)],
+    [
+      'Cost',
+      `${usd(run.costUsd)}${run.uncertainCostUsd === undefined ? '' : `, and up to ${usd(run.uncertainCostUsd)} of calls that a crash cut off`}`,
+    ],
   ])}</div></div>
 <div class="row needs-script">${
     over

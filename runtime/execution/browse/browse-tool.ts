@@ -3,7 +3,7 @@ import { builtInTools, interruptedDefault, type Tool } from '../../../shared/wir
 import { StepFailure } from '../failure.ts'
 import { provenance, type SandboxOfRun } from '../sandbox/run-sandbox.ts'
 import { EGRESS_PORT, type RunSandbox } from '../sandbox/sandboxes.ts'
-import type { StepResult } from '../step.ts'
+import type { StepResult } from '../step-spec.ts'
 import { egressProblem } from '../tools/egress.ts'
 import type { ExposedTool } from '../tools/exposed-tool.ts'
 import { type Browsed, browse } from './browse.ts'

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { readJson } from '../../../shared/json/read-json.ts'
 import { joined, utf8 } from '../../../shared/sign/bytes.ts'
 import { StepFailure } from '../failure.ts'
 import { plainMessage } from '../journal/well-formed.ts'
@@ -46,7 +47,7 @@ export function devtools(pipe: SandboxPipe, stop: AbortSignal) {
   }
 
   function take(bytes: Uint8Array): void {
-    const { id, method, params = {}, result = {}, error } = message.parse(JSON.parse(new TextDecoder().decode(bytes)))
+    const { id, method, params = {}, result = {}, error } = message.parse(readJson(new TextDecoder().decode(bytes)))
     if (method !== undefined) for (const listener of listeners) listener(method, params)
     const asked = id === undefined ? undefined : waiting.get(id)
     if (id === undefined || asked === undefined) return

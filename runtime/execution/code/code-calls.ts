@@ -9,7 +9,8 @@ import { callTool } from '../harness/tool-calls.ts'
 import { watch } from '../harness/watch.ts'
 import { wellFormed } from '../journal/well-formed.ts'
 import { provenance, type SandboxOfRun } from '../sandbox/run-sandbox.ts'
-import type { StepResult, Steps } from '../step.ts'
+import type { Steps } from '../step.ts'
+import type { StepResult } from '../step-spec.ts'
 import type { ExposedTool } from '../tools/exposed-tool.ts'
 import { type CodeCall, checkAllReplayed, checkReplay } from './recorded-calls.ts'
 
@@ -63,6 +64,8 @@ export function codeCalls(run: CodeRun, stop: (reason: unknown) => void) {
   let inStep = false
   let lastFailure: { kind: string; stepId: string; message: string } | undefined
 
+  const redacted = <T>(value: T): T => run.redact?.value(value) ?? value
+
   /** The run lets go once nothing but waiting calls is open. */
   function parkWhenIdle(): void {
     if (parked.length > 0 && busy === parked.length) stop(new AllParked(parked))
@@ -78,7 +81,8 @@ export function codeCalls(run: CodeRun, stop: (reason: unknown) => void) {
     const place = ++made
     busy++
     try {
-      const inputHash = sha256Hex(canonicalize(wellFormed(input) ?? null), run.sha256)
+      // What a program was told again after a restart is redacted, and what it makes of it has to be the same call.
+      const inputHash = sha256Hex(canonicalize(redacted(wellFormed(input) ?? null)), run.sha256)
       checkReplay(run.recorded, place, { name, inputHash })
       const steps: Steps = {
         run: (spec, act) =>
@@ -189,9 +193,9 @@ export function codeCalls(run: CodeRun, stop: (reason: unknown) => void) {
       call('model', asked, async (place, own) => {
         const { prompt, messages = [{ role: 'user' as const, content: prompt ?? '' }] } = asked
         const request = {
-          system: asked.system ?? run.manifest.systemPrompt,
+          system: asked.system === undefined ? run.manifest.systemPrompt : redacted(asked.system),
           messages: messages.map(({ role, content }) =>
-            role === 'user' ? { role, text: content } : { role, text: content, toolCalls: [] },
+            role === 'user' ? { role, text: redacted(content) } : { role, text: redacted(content), toolCalls: [] },
           ),
           tools: [],
           maxOutputTokens: Math.min(

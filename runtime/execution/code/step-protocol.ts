@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import { readAtMost } from '../../../shared/http/outbound/bounded-body.ts'
+import { readJson } from '../../../shared/json/read-json.ts'
 import { dotted } from '../../../shared/wire/bounds.ts'
 import {
   codeApproval,
@@ -96,7 +97,7 @@ async function bodyOf(request: Request): Promise<unknown> {
   if (truncated) throw new ProtocolFault(400, `a body may have ${MAX_BODY_BYTES} bytes`)
   if (body.length === 0) return {}
   try {
-    const value: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body))
+    const value: unknown = readJson(new TextDecoder('utf-8', { fatal: true }).decode(body))
     checkDepth(value, MAX_DEPTH)
     return value
   } catch (error) {

@@ -3,15 +3,17 @@ import { RunFailure, StepFailure } from '../failure.ts'
 import type { Message } from '../models/model.ts'
 import { type AgentRun, askModel, type Loop, type Said, startLoop } from './agent-run.ts'
 import { circling } from './anomalies.ts'
+import { cutShort } from './cut-short.ts'
 import { gate } from './gate.ts'
+import { DEFAULT_CONTEXT, READ_RESULT } from './long-results.ts'
 import { type OutputCheck, outputCheck } from './output.ts'
 import { ask, callTools } from './tool-calls.ts'
 import { watch } from './watch.ts'
 
-/** Where nothing is known about a model's window, most have at least this. */
-const DEFAULT_CONTEXT = 128_000
 const FULL = 0.8
 const KEPT_MESSAGES = 6
+/** A provider that pauses an answer goes on with it; one that pauses it without end does not. */
+const MOST_PAUSES = 10
 
 /** Runs an agent to its output: ask the model, make the calls it wants, until it has nothing more to call. */
 export async function agentLoop(run: AgentRun): Promise<Record<string, unknown>> {
@@ -19,28 +21,46 @@ export async function agentLoop(run: AgentRun): Promise<Record<string, unknown>>
   const { manifest, talk } = loop
   const check = manifest.outputSchema && outputCheck(manifest.outputSchema)
   const circle = circling()
-  const tools = [...loop.tools.values()].map(({ name, description, parameters }) => ({ name, description, parameters }))
+  const all = [...loop.tools.values()].map(({ name, description, parameters }) => ({ name, description, parameters }))
+  const short = all.filter(({ name }) => name !== READ_RESULT)
   let repairs = 0
+  let pauses = 0
+  /** What a paused answer has said so far. */
+  let begun = ''
   for (let turn = 1; turn <= manifest.limits.maxTurns; turn++) {
     await compact(loop, turn)
     const before: readonly Message[] = manifest.confidence ? [...talk.messages] : talk.messages
-    const said = await say(loop, turn, tools)
+    const said = await say(loop, turn, loop.hasLongResult ? all : short)
+    const stepId = `model-${turn}`
+    if (said.stop === 'pause') {
+      if (++pauses > MOST_PAUSES) {
+        throw new RunFailure('limit_exceeded', `the model paused its answer ${pauses} times in a row`, { stepId })
+      }
+      talk.add({ role: 'assistant', text: said.text, toolCalls: [], ...(said.blocks && { blocks: said.blocks }) })
+      begun += said.text
+      continue
+    }
+    const text = begun + said.text
+    pauses = 0
+    begun = ''
+    const cut = cutShort(said, text, manifest)
+    if (cut) throw new RunFailure(cut.code, cut.message, { stepId, output: { result: text } })
     if (said.toolCalls.length > 0) {
       talk.add({ role: 'assistant', text: said.text, toolCalls: said.toolCalls })
       const results = await callTools(loop, turn, said.toolCalls, before)
       talk.add({ role: 'tool', results })
       const calls = canonicalize(said.toolCalls.map(({ name, arguments: given }) => [name, given]))
-      await watch(loop, `model-${turn}`, circle.turn(calls, canonicalize(results.map(({ content }) => content))))
+      await watch(loop, stepId, circle.turn(calls, canonicalize(results.map(({ content }) => content))))
       continue
     }
-    await watch(loop, `model-${turn}`, 0)
-    const checked: OutputCheck = check ? check(said.text) : { ok: true, output: { result: said.text } }
+    await watch(loop, stepId, 0)
+    const checked: OutputCheck = check ? check(text) : { ok: true, output: { result: text } }
     if (checked.ok) {
-      await gateOutput(loop, turn, said, before)
+      await gateOutput(loop, turn, { ...said, text }, before)
       return checked.output
     }
     if (repairs++ >= manifest.outputRepairs) {
-      throw new RunFailure('output_invalid', checked.problem, { stepId: `model-${turn}` })
+      throw new RunFailure('output_invalid', checked.problem, { stepId })
     }
     talk.add({ role: 'assistant', text: said.text, toolCalls: [] })
     const schema = JSON.stringify(manifest.outputSchema)
@@ -55,6 +75,7 @@ async function say(loop: Loop, turn: number, tools: Parameters<typeof askModel>[
   const request = {
     ...{ system: manifest.systemPrompt, messages: talk.messages, tools },
     maxOutputTokens: manifest.limits.maxOutputTokens,
+    ...(manifest.outputSchema && { outputSchema: manifest.outputSchema }),
   }
   try {
     return await askModel(loop, { stepId, kind: 'model', inputHash: talk.inputHash, request, aloud: true })
@@ -82,7 +103,11 @@ async function compact(loop: Loop, turn: number): Promise<void> {
     ...{ system: 'You shorten conversations without losing facts.', messages, tools: [] },
     maxOutputTokens: Math.min(4096, manifest.limits.maxOutputTokens),
   }
-  const { text: summary } = await askModel(loop, { stepId: `compaction-${turn}`, kind: 'model', request })
+  const stepId = `compaction-${turn}`
+  const { text: summary, stop } = await askModel(loop, { stepId, kind: 'model', request })
+  if (stop === 'refusal') {
+    throw new RunFailure('model_refused', 'the model refused to shorten the conversation', { stepId })
+  }
   talk.replace({ role: 'user', text: `The conversation so far, shortened: ${summary}` }, keep)
 }
 

@@ -1,14 +1,18 @@
 import type { Sha256 } from '../../../shared/sign/sha256.ts'
 import type { Manifest } from '../../../shared/wire/runtime/manifest.ts'
+import type { Redaction } from '../../privacy/redaction.ts'
 import type { Approvals } from '../approvals.ts'
+import { cacheMeta, countedParts } from '../call-cost.ts'
 import type { History } from '../journal/history.ts'
 import type { RunJournal } from '../journal/run-journal.ts'
 import type { Spent } from '../journal/unit.ts'
 import type { FoundModel, ModelAnswer, ModelCall, ModelRequest } from '../models/model.ts'
-import type { Outcome, StepResult, StepSpec, Steps } from '../step.ts'
+import type { Steps } from '../step.ts'
+import type { Outcome, StepCall, StepResult, StepSpec } from '../step-spec.ts'
 import type { ExposedTool } from '../tools/exposed-tool.ts'
 import type { Voice } from '../turn.ts'
 import { conversation } from './conversation.ts'
+import { readResultTool, roomOf } from './long-results.ts'
 
 /** Everything the loop of one run works with. Nothing in it knows a socket, a file or a clock. */
 export interface AgentRun {
@@ -23,6 +27,8 @@ export interface AgentRun {
   history: History
   approvals: Approvals
   sha256: Sha256
+  /** What may be neither sent on nor kept. */
+  redact?: Redaction | undefined
   /** Told what the model says, as it says it. */
   voice?: Voice
 }
@@ -32,16 +38,21 @@ export interface Loop extends AgentRun {
   used: Spent
   /** Anomalies that a human has let pass. */
   passed: Set<string>
+  /** A result was too long to be given whole: from then on the model may read parts of results. */
+  hasLongResult: boolean
 }
 
 export function startLoop(run: AgentRun): Loop {
   const talk = conversation(run.manifest.systemPrompt, run.sha256)
   for (const { role, text } of run.opening) talk.add(role === 'user' ? { role, text } : { role, text, toolCalls: [] })
-  return { ...run, talk, used: { tokensIn: 0, tokensOut: 0, costNano: 0 }, passed: new Set() }
+  const readResult = readResultTool(run.history, roomOf(run.model.contextTokens))
+  const tools = new Map([...run.tools, [readResult.name, readResult]])
+  const used = { tokensIn: 0, tokensOut: 0, costNano: 0 }
+  return { ...run, tools, talk, used, passed: new Set(), hasLongResult: false }
 }
 
 /** What a model step records: enough to go on from, and what it cost. */
-export type Said = Pick<ModelAnswer, 'text' | 'toolCalls' | 'stop'>
+export type Said = Pick<ModelAnswer, 'text' | 'toolCalls' | 'stop' | 'blocks' | 'cappedByBudget'>
 
 export interface AskSpec extends Pick<StepSpec, 'stepId' | 'kind' | 'inputHash'> {
   request: ModelRequest
@@ -55,9 +66,10 @@ export async function askModel(loop: Loop, { stepId, kind, inputHash, request, a
   const voice = aloud ? loop.voice : undefined
   const outcome = await steps.run(
     { stepId, kind, name: model.id, ...(inputHash && { inputHash }), effect: 'idempotent', onInterrupted: 'retry' },
-    async ({ key, signal }) => {
+    async step => {
       voice?.begin()
-      const call: ModelCall = { key, signal, ...(voice && { onDelta: voice.delta }) }
+      // A piece may hold half of what is to be taken out, so where something is, the answer is told whole.
+      const call: ModelCall = { ...modelCall(step), ...(voice && !loop.redact && { onDelta: voice.delta }) }
       return recorded(await model.ask(request, call))
     },
   )
@@ -65,6 +77,11 @@ export async function askModel(loop: Loop, { stepId, kind, inputHash, request, a
   const said = outcome.output as Said
   voice?.said(said)
   return said
+}
+
+/** The call of a step as a model is given it. */
+export function modelCall({ key, signal, repeated, metered }: StepCall): ModelCall {
+  return { key, signal, repeated, metered }
 }
 
 /** Counts what a step used, now or in an earlier life, so that limits see the same numbers after a restart. */
@@ -77,13 +94,16 @@ export function use({ used }: Loop, { meta }: Outcome): void {
 export function recorded(answer: ModelAnswer): StepResult {
   const { text, toolCalls, stop, spent, provider, model, unpriced, simulated, responseId, routerTraceId, beside } =
     answer
+  const { blocks, cappedByBudget, parts } = answer
   // Members in the order of the canonical text, which spares its maker the sorting.
   return {
-    output: { stop, text, toolCalls },
+    output: { ...(blocks && { blocks }), ...(cappedByBudget && { cappedByBudget }), stop, text, toolCalls },
     spent,
+    parts: countedParts(parts, unpriced),
     model,
     ...(beside && { extra: beside }),
     meta: {
+      ...cacheMeta(parts),
       ...{ model, provider },
       ...(responseId !== undefined && { responseId }),
       ...(routerTraceId !== undefined && { routerTraceId }),

@@ -1,8 +1,8 @@
 import type { Manifest } from '../../../shared/wire/runtime/manifest.ts'
 import type { EventDraft } from '../journal/event.ts'
 import type { Message, ModelAnswer, ModelTool } from '../models/model.ts'
-import type { StepResult, StepSpec } from '../step.ts'
-import { type Loop, recorded, use } from './agent-run.ts'
+import type { StepResult, StepSpec } from '../step-spec.ts'
+import { type Loop, modelCall, recorded, use } from './agent-run.ts'
 import { agreement, proposalOf, proposalOfCall, VERBALIZED, verbalizedScore } from './confidence.ts'
 
 export interface GateQuestion {
@@ -34,7 +34,7 @@ async function verbalized(loop: Loop, question: GateQuestion): Promise<number> {
   const outcome = await loop.steps.run(spec(loop, `confidence-${place}`), async call => {
     const answer = await loop.model.ask(
       { system: loop.manifest.systemPrompt, messages, tools: [], maxOutputTokens: 64 },
-      { key: call.key, signal: call.signal },
+      modelCall(call),
     )
     const score = verbalizedScore(answer.text)
     return judged(answer, { score }, evaluated(question, `confidence-${place}`, call.attempt, score))
@@ -57,7 +57,7 @@ async function selfConsistent(loop: Loop, question: GateQuestion): Promise<numbe
           ...{ system: loop.manifest.systemPrompt, messages: before, tools, temperature: 1 },
           maxOutputTokens: loop.manifest.limits.maxOutputTokens,
         },
-        { key: call.key, signal: call.signal },
+        modelCall(call),
       )
       const sample = proposalOf(answer, tool)
       const share = agreement(proposal, [...samples, sample])

@@ -1,31 +1,42 @@
-import { type Schema, Validator } from '@cfworker/json-schema'
+import { readJson } from '../../../shared/json/read-json.ts'
+import { schemaCheck } from '../../json-schema/schema-check.ts'
+import { SchemaProblem } from '../../json-schema/usable-schema.ts'
+import { RunFailure } from '../failure.ts'
 
 export type OutputCheck = { ok: true; output: Record<string, unknown> } | { ok: false; problem: string }
 
 /** Reads a final text against the manifest's schema. Made once per run: compiling a schema costs more than using it. */
 export function outputCheck(schema: Readonly<Record<string, unknown>>): (text: string) => OutputCheck {
-  const validator = new Validator(structuredClone(schema) as Schema, '2020-12', false)
+  const check = checkOf(schema)
   return text => {
     let value: unknown
     try {
-      value = JSON.parse(withoutFence(text))
+      value = readJson(withoutFence(text))
     } catch {
       return { ok: false, problem: 'the answer is not JSON' }
     }
     if (typeof value !== 'object' || value === null || Array.isArray(value)) {
       return { ok: false, problem: 'the answer is not a JSON object' }
     }
-    const { valid, errors } = validator.validate(value)
-    if (valid) return { ok: true, output: value as Record<string, unknown> }
-    const inner = errors.findLast(({ keyword }) => keyword !== 'false')
-    return {
-      ok: false,
-      problem: inner ? `${inner.instanceLocation}: ${inner.error}` : 'the answer does not fit the schema',
-    }
+    const fault = check(value)
+    if (!fault) return { ok: true, output: value as Record<string, unknown> }
+    return { ok: false, problem: `${fault.at}: ${fault.message}` }
+  }
+}
+
+function checkOf(schema: Readonly<Record<string, unknown>>) {
+  try {
+    return schemaCheck(schema)
+  } catch (error) {
+    if (!(error instanceof SchemaProblem)) throw error
+    throw new RunFailure('output_invalid', `outputSchema cannot be used: ${error.message}`, { cause: error })
   }
 }
 
 /** Models like to wrap JSON in a fenced block. */
 function withoutFence(text: string): string {
-  return /^\s*```(?:json)?\s*\n([\s\S]*?)\n\s*```\s*$/.exec(text)?.[1] ?? text
+  const whole = text.trim()
+  const [first, last] = [whole.indexOf('\n'), whole.lastIndexOf('\n')]
+  const fenced = /^```(?:json)?\s*$/.test(whole.slice(0, first)) && whole.slice(last).trim() === '```'
+  return first < last && fenced ? whole.slice(first, last) : text
 }

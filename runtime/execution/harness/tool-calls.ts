@@ -1,16 +1,21 @@
-import { type Schema, Validator } from '@cfworker/json-schema'
 import type { StepKind } from '../../../shared/wire/runtime/run.ts'
+import { type SchemaCheck, schemaCheckOrRefusal } from '../../json-schema/schema-check.ts'
 import { AllParked, Parked, type ParkedUntil, RunFailure, StepFailure } from '../failure.ts'
 import type { Message, ToolCall, ToolResult } from '../models/model.ts'
 import type { ExposedTool } from '../tools/exposed-tool.ts'
 import { type Loop, use } from './agent-run.ts'
 import { gateOf } from './confidence.ts'
 import { gate } from './gate.ts'
+import { cut, READ_RESULT, roomOf, textOf } from './long-results.ts'
 
 /** Makes the calls of a turn side by side and gives their results in the order of the calls. */
 export async function callTools(loop: Loop, turn: number, calls: readonly ToolCall[], before: readonly Message[]) {
   const settled = await Promise.allSettled(
-    calls.map(async (call, at) => asResult(call, await callTool(loop, turn, at + 1, call, before))),
+    calls.map(async (call, at) => {
+      const called = await callTool(loop, turn, at + 1, call, before)
+      const stepId = `${loop.tools.get(call.name)?.kind}-${turn}-${at + 1}`
+      return asResult(loop, stepId, call, called, roomOf(loop.model.contextTokens, calls.length))
+    }),
   )
   const results: ToolResult[] = []
   const parked: ParkedUntil[] = []
@@ -31,13 +36,17 @@ export type Called =
   /** `code` is absent where no call was made: the tool is not there, its arguments do not fit, or a human said no. */
   | { failed: true; kind: StepKind; message: string; code?: string }
 
-function asResult({ id, name }: ToolCall, called: Called): ToolResult {
-  const content: unknown = called.failed
+function asResult(loop: Loop, stepId: string, { id, name }: ToolCall, called: Called, room: number): ToolResult {
+  const said: unknown = called.failed
     ? { error: called.message, ...(called.code !== undefined && { code: called.code }) }
     : called.output
+  const whole = textOf(said)
+  // A part that was asked for is given as it is.
+  const content = name === READ_RESULT ? whole : cut(whole, stepId, room)
+  if (content !== whole) loop.hasLongResult = true
   return {
     callId: id,
-    content: typeof content === 'string' ? content : JSON.stringify(content),
+    content,
     ...{ failed: called.failed, name },
   }
 }
@@ -91,7 +100,7 @@ async function allowed(
 ): Promise<string | undefined> {
   const { manifest } = loop
   // It is a question to a human already.
-  if (tool.kind === 'approval') return undefined
+  if (tool.kind === 'approval' || tool.name === READ_RESULT) return undefined
   const action = { name: tool.name, arguments: given }
   const prompt = `Allow ${tool.name}?`
   if (tool.needsApproval || manifest.approvals.tools.some(rule => covers(rule, tool, given))) {
@@ -142,16 +151,14 @@ function covers(rule: string, { name, family, effect }: ExposedTool, given: Reco
   return rule.endsWith('*') ? name.startsWith(rule.slice(0, -1)) : name === rule
 }
 
-const validators = new WeakMap<object, Validator>()
+const checks = new WeakMap<object, SchemaCheck>()
 
 function argumentProblem({ name, parameters }: ExposedTool, given: unknown): string | undefined {
-  let validator = validators.get(parameters)
-  if (!validator) {
-    validator = new Validator(structuredClone(parameters) as Schema, '2020-12', false)
-    validators.set(parameters, validator)
+  let check = checks.get(parameters)
+  if (!check) {
+    check = schemaCheckOrRefusal(parameters)
+    checks.set(parameters, check)
   }
-  const { valid, errors } = validator.validate(given)
-  if (valid) return undefined
-  const inner = errors.findLast(({ keyword }) => keyword !== 'false')
-  return `the arguments of ${name} do not fit: ${inner ? `${inner.instanceLocation} ${inner.error}` : 'see its schema'}`
+  const fault = check(given)
+  return fault && `the arguments of ${name} do not fit: ${fault.at} ${fault.message}`
 }

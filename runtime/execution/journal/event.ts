@@ -1,3 +1,4 @@
+import { readJson } from '../../../shared/json/read-json.ts'
 import { fromHex } from '../../../shared/sign/bytes.ts'
 import { canonicalize } from '../../../shared/sign/jcs.ts'
 import { journalGenesis } from '../../../shared/sign/journal-chain.ts'
@@ -56,5 +57,5 @@ export function linkHash(previous: string, body: string, hash: Sha256 = sha256):
 
 /** A stored event as it was: the members come from the text under the hash, never from columns beside it. */
 export function readEvent(body: string, hash: string): JournalEntry {
-  return { ...(JSON.parse(body) as Omit<JournalEntry, 'hash'>), hash }
+  return { ...(readJson(body) as Omit<JournalEntry, 'hash'>), hash }
 }

@@ -1,5 +1,6 @@
 import type { EventMeta } from '../../../shared/wire/runtime/journal.ts'
 import type { JournalEntry } from './event.ts'
+import type { Spent } from './unit.ts'
 
 /** What the journal says about one step. `open` has an intent and no result: after a crash nobody knows what happened. */
 export type StepState =
@@ -14,6 +15,8 @@ export interface History {
   /** Kinds of anomaly already reported: each is reported once. */
   anomalies: Set<string>
   retries: number
+  /** What calls used that came to no result. */
+  lost: Spent
   /** How often each step has asked a human. */
   questions: Map<string, number>
 }
@@ -22,7 +25,20 @@ export interface History {
 export const UNCERTAIN = 'uncertain'
 
 export function emptyHistory(): History {
-  return { steps: new Map(), anomalies: new Set(), retries: 0, questions: new Map() }
+  return {
+    steps: new Map(),
+    anomalies: new Set(),
+    retries: 0,
+    lost: { tokensIn: 0, tokensOut: 0, costNano: 0 },
+    questions: new Map(),
+  }
+}
+
+/** Counts what a call used that failed. */
+export function countLost({ lost }: History, { tokensIn = 0, tokensOut = 0, costUsd = 0 }: EventMeta): void {
+  lost.tokensIn += tokensIn
+  lost.tokensOut += tokensOut
+  lost.costNano += Math.round(costUsd * 1e9)
 }
 
 /** Reads a journal back into the state its loop was in. One pass over the events, made once per claim of a run. */
@@ -51,6 +67,7 @@ function follow(history: History, event: JournalEntry): void {
       steps.set(stepId, { is: 'completed', attempt, output: payload.output, meta, seq })
       return
     case 'step_failed':
+      countLost(history, meta)
       steps.set(stepId, {
         is: 'failed',
         attempt,
@@ -62,6 +79,7 @@ function follow(history: History, event: JournalEntry): void {
       return
     case 'step_retrying':
       history.retries++
+      countLost(history, meta)
       if (payload.code === UNCERTAIN) {
         const uncertain = before?.is === 'open' ? before.uncertain + 1 : 1
         steps.set(stepId, { is: 'open', attempt, meta: kept, at, uncertain })

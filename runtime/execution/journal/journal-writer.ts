@@ -49,17 +49,20 @@ where not exists (select 1 from runs where id = unit.value ->> 1 and epoch = uni
 const COUNT = `update runs set
   tokens_in = tokens_in + (n.value ->> 2), tokens_out = tokens_out + (n.value ->> 3), cost_nano = cost_nano + (n.value ->> 4),
   ran_ms = ran_ms + (n.value ->> 5), updated_ms = n.value ->> 6, model = coalesce(n.value ->> 7, model),
-  isolation_used = coalesce(n.value ->> 8, isolation_used)
+  isolation_used = coalesce(n.value ->> 8, isolation_used), input_nano = input_nano + (n.value ->> 9),
+  cache_read_nano = cache_read_nano + (n.value ->> 10), cache_write_nano = cache_write_nano + (n.value ->> 11),
+  output_nano = output_nano + (n.value ->> 12), cache_read_tokens = cache_read_tokens + (n.value ->> 13),
+  cache_write_tokens = cache_write_tokens + (n.value ->> 14), unpriced_calls = unpriced_calls + (n.value ->> 15)
 from json_each(?) as n
 where runs.id = n.value ->> 0 and runs.epoch = n.value ->> 1 and runs.status = 'running'`
 
 /** What was spent, by agent, day and model; it stays when the run is deleted. */
-const USAGE = `insert into usage_days (agent_id, day, model, tenant_id, agent_name, tokens_in, tokens_out, cost_nano)
-select r.agent_id, n.value ->> 2, n.value ->> 3, r.tenant_id, r.agent_name, n.value ->> 4, n.value ->> 5, n.value ->> 6
+const USAGE = `insert into usage_days (agent_id, day, model, tenant_id, agent_name, tokens_in, tokens_out, cost_nano, unpriced_calls)
+select r.agent_id, n.value ->> 2, n.value ->> 3, r.tenant_id, r.agent_name, n.value ->> 4, n.value ->> 5, n.value ->> 6, n.value ->> 7
 from json_each(?) as n join runs as r on r.id = n.value ->> 0
 where r.epoch = n.value ->> 1 and r.status = 'running'
 on conflict (agent_id, day, model) do update set tokens_in = tokens_in + excluded.tokens_in,
-  tokens_out = tokens_out + excluded.tokens_out, cost_nano = cost_nano + excluded.cost_nano`
+  tokens_out = tokens_out + excluded.tokens_out, cost_nano = cost_nano + excluded.cost_nano, unpriced_calls = unpriced_calls + excluded.unpriced_calls`
 
 /** A run counts once more for the model that answered last. */
 const ENDED = `insert into usage_days (agent_id, day, model, tenant_id, agent_name, ended)
@@ -83,6 +86,15 @@ const DATA = `update run_data set output = n.value ->> 2, error_message = n.valu
 from json_each(?) as n
 where run_data.run_id = n.value ->> 0
   and exists (select 1 from runs where id = n.value ->> 0 and epoch = n.value ->> 1 and status = 'running')`
+
+const DROPPED = `select r.id from json_each(?) as n join runs as r on r.id = n.value ->> 0
+where r.epoch = n.value ->> 1 and r.status = 'running'`
+
+const DROP = [
+  `delete from blobs where run_id in (${DROPPED})`,
+  `update run_data set input = '' where run_id in (${DROPPED}
+    and not exists (select 1 from sessions where id = r.session_id and status <> 'stopped'))`,
+]
 
 /** Last of a commit: it takes away the condition that the statements before it stand on. */
 const MOVE = `update runs set
@@ -176,9 +188,10 @@ async function commit(
     statements.push({
       sql: COUNT,
       args: [
-        json(counted, ({ runId, epoch, spent, ranMs, atMs, model, isolationUsed }) => [
+        json(counted, ({ runId, epoch, spent, parts, ranMs, atMs, model, isolationUsed }) => [
           ...[runId, epoch, spent.tokensIn, spent.tokensOut, spent.costNano, Math.round(ranMs), atMs],
-          ...[model ?? null, isolationUsed ?? null],
+          ...[model ?? null, isolationUsed ?? null, parts.inputNano, parts.cacheReadNano, parts.cacheWriteNano],
+          ...[parts.outputNano, parts.cacheReadTokens, parts.cacheWriteTokens, parts.unpricedCalls],
         ]),
       ],
     })
@@ -188,8 +201,8 @@ async function commit(
     statements.push({
       sql: USAGE,
       args: [
-        json(paid, ({ runId, epoch, atMs, model, spent: { tokensIn, tokensOut, costNano } }) => [
-          ...[runId, epoch, dayOf(atMs), model ?? '', tokensIn, tokensOut, costNano],
+        json(paid, ({ runId, epoch, atMs, model, spent: { tokensIn, tokensOut, costNano }, parts }) => [
+          ...[runId, epoch, dayOf(atMs), model ?? '', tokensIn, tokensOut, costNano, parts.unpricedCalls],
         ]),
       ],
     })
@@ -227,6 +240,11 @@ async function commit(
     const which = json(ended, ({ runId, epoch, day, atMs }) => [runId, epoch, day, atMs])
     statements.push(...[ENDED, FREE].map(sql => ({ sql, args: [which] })))
     if (ended.some(({ finished }) => finished.asked)) statements.push({ sql: UNASK, args: [which] })
+  }
+  const dropped = ended.filter(({ finished }) => finished.drop)
+  if (dropped.length > 0) {
+    const which = json(dropped, ({ runId, epoch }) => [runId, epoch])
+    statements.push(...DROP.map(sql => ({ sql, args: [which] })))
   }
   if (moved.length > 0) {
     statements.push({

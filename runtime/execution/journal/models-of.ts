@@ -1,5 +1,8 @@
 import type { JournalEntry } from './event.ts'
 
+/** A call that was cut off has an answer as well, as far as it went. */
+const SAY_WHO_ANSWERED = new Set(['step_completed', 'step_failed', 'step_retrying'])
+
 /** The models whose answers a journal holds, in the order of their names. */
 export function modelsOf(
   entries: readonly Pick<JournalEntry, 'kind' | 'meta'>[],
@@ -7,7 +10,7 @@ export function modelsOf(
 ): string[] {
   const models = new Set(more)
   for (const { kind, meta } of entries) {
-    if (kind === 'step_completed' && typeof meta.model === 'string') models.add(meta.model)
+    if (SAY_WHO_ANSWERED.has(kind) && typeof meta.model === 'string') models.add(meta.model)
   }
   return [...models].sort()
 }

@@ -3,7 +3,15 @@ import type { Sha256 } from '../../../shared/sign/sha256.ts'
 import type { Clock } from '../../../shared/time/clock.ts'
 import { type ChainHead, type EventDraft, type JournalEntry, sealEvent } from './event.ts'
 import type { JournalWriter } from './journal-writer.ts'
-import type { Blob, NewApproval, Spent, Transition, Unit } from './unit.ts'
+import {
+  type Blob,
+  type NewApproval,
+  noParts,
+  type Spent,
+  type SpentParts,
+  type Transition,
+  type Unit,
+} from './unit.ts'
 
 /** The run has a newer owner, or was ended from outside: nothing this one does may be kept. */
 export class LeaseLostError extends Error {
@@ -21,6 +29,7 @@ export interface RunJournalDeps {
 /** What goes into the next commit besides events. */
 export interface Beside {
   spent?: Spent
+  parts?: Partial<SpentParts>
   model?: string
   isolationUsed?: string
   blobs?: readonly Blob[]
@@ -52,7 +61,8 @@ export interface RunJournal {
   readonly lost: boolean
 }
 
-interface Pending extends Required<Omit<Beside, 'model' | 'isolationUsed'>> {
+interface Pending extends Required<Omit<Beside, 'model' | 'isolationUsed' | 'parts'>> {
+  parts: SpentParts
   events: Unit['events'][number][]
   blobs: Blob[]
   approvals: NewApproval[]
@@ -64,6 +74,7 @@ interface Pending extends Required<Omit<Beside, 'model' | 'isolationUsed'>> {
 const nothing = (): Pending => ({
   ...{ events: [], blobs: [], approvals: [], extra: [] },
   spent: { tokensIn: 0, tokensOut: 0, costNano: 0 },
+  parts: noParts(),
 })
 
 /** The journal of one run in the hands of its owner. */
@@ -140,6 +151,7 @@ export function runJournal(
         add(next.spent, beside.spent)
         add(total, beside.spent)
       }
+      for (const [part, more] of Object.entries(beside.parts ?? {})) next.parts[part as keyof SpentParts] += more
       if (beside.model !== undefined) {
         next.model = beside.model
         models.add(beside.model)

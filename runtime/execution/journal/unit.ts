@@ -9,6 +9,22 @@ export interface Spent {
   costNano: number
 }
 
+/** What of it went on what, where a call was priced by class; and how many calls nobody could price. */
+export interface SpentParts {
+  inputNano: number
+  cacheReadNano: number
+  cacheWriteNano: number
+  outputNano: number
+  cacheReadTokens: number
+  cacheWriteTokens: number
+  unpricedCalls: number
+}
+
+export const noParts = (): SpentParts => ({
+  ...{ inputNano: 0, cacheReadNano: 0, cacheWriteNano: 0, outputNano: 0 },
+  ...{ cacheReadTokens: 0, cacheWriteTokens: 0, unpricedCalls: 0 },
+})
+
 /** Ids of runs and approvals, and names of signals. */
 export interface Awaits {
   children: string[]
@@ -37,6 +53,8 @@ export interface Transition {
     reason?: string
     /** The signed receipt, whose content is this unit; absent where nothing can be signed. */
     receipt?: { tenantId: string; envelope: string } | undefined
+    /** What it was given and said is not kept any longer, but for its output; a conversation goes on with what it was given. */
+    drop: boolean
     /** What the end means elsewhere; each statement holds its own condition on the run's epoch. */
     also?: readonly InStatement[] | undefined
   }
@@ -69,6 +87,7 @@ export interface Unit {
   ranMs: number
   events: readonly SealedEvent[]
   spent: Spent
+  parts: SpentParts
   model?: string
   isolationUsed?: string
   blobs: readonly Blob[]

@@ -1,10 +1,10 @@
-import { type Schema, Validator } from '@cfworker/json-schema'
 import type { Tool } from '@modelcontextprotocol/sdk/types.js'
 import { utf8 } from '../../../shared/sign/bytes.ts'
 import { canonicalize } from '../../../shared/sign/jcs.ts'
 import { type Sha256, sha256Hex } from '../../../shared/sign/sha256.ts'
 import type { McpServer } from '../../../shared/wire/runtime/manifest-parts.ts'
 import type { Effect } from '../../../shared/wire/runtime/tool.ts'
+import { schemaProblem } from '../../json-schema/schema-check.ts'
 import { wellFormed } from '../journal/well-formed.ts'
 
 /** A tool as a server describes it: everything that a model is shown or that decides how a call is treated. */
@@ -51,6 +51,7 @@ export function allowed(
   }
   if (wanted.length === 0) return `the MCP server ${server} offers no tools`
   const definitions = wanted.flatMap(name => byName.get(name) ?? [])
+  // A schema is held against every call, so one that breaks the check must not get that far.
   for (const { name, inputSchema } of definitions) {
     const problem = schemaProblem(inputSchema)
     if (problem !== undefined) return `the MCP server ${server} gives ${name} a schema that cannot be read: ${problem}`
@@ -61,13 +62,3 @@ export function allowed(
 const MOST_NAMED = 30
 const some = (names: readonly string[]) =>
   names.length > MOST_NAMED ? `${names.slice(0, MOST_NAMED).join(', ')} and more` : names.join(', ')
-
-/** A schema is held against every call, so one that breaks the check must not get that far. */
-function schemaProblem(schema: unknown): string | undefined {
-  try {
-    new Validator(structuredClone(schema) as Schema, '2020-12', false).validate({})
-    return undefined
-  } catch (error) {
-    return error instanceof Error ? error.message : 'it is broken'
-  }
-}

@@ -1,5 +1,6 @@
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import type { Outside, OutsideInit } from '../../../shared/http/outbound/outside.ts'
+import { readJson } from '../../../shared/json/read-json.ts'
 import { StepFailure } from '../failure.ts'
 import { MAX_RESULT_BYTES } from '../step-output.ts'
 import { eventIds } from './event-ids.ts'
@@ -121,7 +122,7 @@ function bounded(answer: Response): Response {
 }
 
 function keyIn(body: string): string | undefined {
-  const { params } = JSON.parse(body) as { params?: { _meta?: Record<string, unknown> } }
+  const { params } = readJson(body) as { params?: { _meta?: Record<string, unknown> } }
   const key = params?._meta?.[KEY_META]
   return typeof key === 'string' ? key : undefined
 }

@@ -1,7 +1,8 @@
+import { readJson } from '../../../shared/json/read-json.ts'
 import type { McpServer } from '../../../shared/wire/runtime/manifest-parts.ts'
 import type { Effect } from '../../../shared/wire/runtime/tool.ts'
 import { RunFailure, StepFailure } from '../failure.ts'
-import type { StepResult } from '../step.ts'
+import type { StepResult } from '../step-spec.ts'
 import type { CallMcp } from '../tools/mcp-tool.ts'
 import { concealing } from './concealing.ts'
 import { connectMcp, type McpConnection, type McpResult } from './connection.ts'
@@ -47,7 +48,7 @@ export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
   /** Secrets of the run are in the environment of its commands. */
   const unsecret = (value: unknown): unknown =>
     deps.sandbox && server.command !== undefined
-      ? (JSON.parse(deps.sandbox.withoutSecrets(JSON.stringify(value))) as unknown)
+      ? (readJson(deps.sandbox.withoutSecrets(JSON.stringify(value))) as unknown)
       : value
 
   /** A header of the manifest goes before what a person has granted. */

@@ -1,3 +1,4 @@
+import { readJson } from '../../../shared/json/read-json.ts'
 import type { Db } from '../../../shared/sql/db.ts'
 import type { McpDefinition } from './definition.ts'
 import type { PinStore } from './deps.ts'
@@ -9,7 +10,7 @@ export function pinStore(db: Db): PinStore {
     const { rows } = await db.execute({ sql, args: [versionId, server] })
     const [row] = rows
     if (!row) return undefined
-    return { hash: String(row.hash), definitions: JSON.parse(String(row.definitions)) as McpDefinition[] }
+    return { hash: String(row.hash), definitions: readJson(String(row.definitions)) as McpDefinition[] }
   }
   return {
     get,

@@ -1,4 +1,5 @@
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
+import { readJson } from '../../../shared/json/read-json.ts'
 import { utf8 } from '../../../shared/sign/bytes.ts'
 import { StepFailure } from '../failure.ts'
 import type { SandboxPipe } from '../sandbox/sandboxes.ts'
@@ -43,7 +44,7 @@ export function pipeTransport(pipe: SandboxPipe): Transport {
     if (line.trim() === '') return
     let message: unknown
     try {
-      message = JSON.parse(line)
+      message = readJson(line)
     } catch {
       transport.onerror?.(new Error('the server wrote a line that is no message'))
       return

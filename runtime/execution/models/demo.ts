@@ -1,3 +1,4 @@
+import { readJson } from '../../../shared/json/read-json.ts'
 import type { FoundModel, Message, ModelAnswer, ModelRequest, ToolCall } from './model.ts'
 
 /**
@@ -41,7 +42,7 @@ function readScript(text: string): ScriptLine[] {
     const [, times = '1', name, json = '{}'] = LINE.exec(line.trim()) ?? []
     if (name === undefined) return []
     try {
-      return [{ times: Number(times), name, arguments: JSON.parse(json) as Record<string, unknown> }]
+      return [{ times: Number(times), name, arguments: readJson(json) as Record<string, unknown> }]
     } catch {
       return []
     }

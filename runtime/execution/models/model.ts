@@ -1,5 +1,6 @@
 import type { InStatement } from '@libsql/client/web'
-import type { Spent } from '../journal/unit.ts'
+import type { Reading } from '../call-cost.ts'
+import type { Spent, SpentParts } from '../journal/unit.ts'
 
 /** A tool as a model sees it. */
 export interface ModelTool {
@@ -24,7 +25,13 @@ export interface ToolResult {
 
 export type Message =
   | { role: 'user'; text: string }
-  | { role: 'assistant'; text: string; toolCalls: readonly ToolCall[] }
+  | {
+      role: 'assistant'
+      text: string
+      toolCalls: readonly ToolCall[]
+      /** The answer as its provider wrote it, where that provider wants it back to go on. */
+      blocks?: readonly unknown[]
+    }
   | { role: 'tool'; results: readonly ToolResult[] }
 
 export interface ModelRequest {
@@ -32,6 +39,8 @@ export interface ModelRequest {
   messages: readonly Message[]
   tools: readonly ModelTool[]
   maxOutputTokens: number
+  /** JSON Schema of the final answer, which is then the text of one JSON object. */
+  outputSchema?: Readonly<Record<string, unknown>>
   temperature?: number
 }
 
@@ -43,16 +52,29 @@ export interface ModelCall {
   onDelta?: (text: string) => void
   /** Told once, at the first event that names the answer: what an interrupted call could be asked for again. */
   onResponseId?: (id: string) => void
+  /** Says how to find out what the call has used so far, for the case that no answer comes of it. */
+  metered?: (reading: Reading) => void
+  /** What it costs is limited: no model whose price is not known may stand in for the one that was asked for. */
+  pricedOnly?: boolean
+  /** An earlier call under the same key was cut off by a crash, and may have been billed. */
+  repeated?: boolean
 }
 
 export interface ModelAnswer {
   text: string
   toolCalls: readonly ToolCall[]
-  stop: 'end' | 'tools' | 'length' | 'refusal'
+  /** `pause`: the provider wants the answer back and goes on. */
+  stop: 'end' | 'tools' | 'length' | 'refusal' | 'pause'
+  /** Of a paused answer, as the provider wrote it. */
+  blocks?: readonly unknown[]
+  /** The answer could be no longer because of what the budget left. */
+  cappedByBudget?: boolean
   spent: Spent
   provider: string
   /** `<provider>/<model>` as it answered. */
   model: string
+  /** What of it went on what, where the call was priced by class. */
+  parts?: Omit<SpentParts, 'unpricedCalls'>
   unpriced?: boolean
   /** True where nothing was asked of any model. */
   simulated?: boolean
@@ -66,8 +88,8 @@ export interface ModelAnswer {
 /** Rejects with a StepFailure that says whether the same call may work later; never repeats a call by itself. */
 export type AskModel = (request: ModelRequest, call: ModelCall) => Promise<ModelAnswer>
 
-/** Nano-USD of a call with so many tokens. */
-export type CostOfTokens = (tokensIn: number, tokensOut: number) => number
+/** Nano-USD of a call with so many tokens; `atMost`: whatever a cache does with them. */
+export type CostOfTokens = (tokensIn: number, tokensOut: number, atMost?: boolean) => number
 
 export interface FoundModel {
   /** `<provider>/<model>`. */
@@ -80,6 +102,6 @@ export interface FoundModel {
 }
 
 export interface Models {
-  /** The first candidate for a manifest's `model` whose provider is configured; undefined when there is none. */
+  /** The candidates for a manifest's `model` whose providers are configured, as one; undefined when there is none. */
   find(tenantId: string, model: string, needs: { tools: boolean }): Promise<FoundModel | undefined>
 }

@@ -1,4 +1,4 @@
-import { type Backend, type Isolation, isolationTable } from '../../../shared/wire/runtime/isolation.ts'
+import { type Backend, type Isolation, isolationTable, refusedInWasm } from '../../../shared/wire/runtime/isolation.ts'
 import type { Manifest } from '../../../shared/wire/runtime/manifest.ts'
 import type { BuiltInTool } from '../../../shared/wire/runtime/tool.ts'
 import { BROWSER } from '../browse/launch.ts'
@@ -26,6 +26,8 @@ const PROGRAM: Partial<Record<BuiltInTool, string>> = {
 
 const BUILD_ONE =
   '"node-agent image --interpreters" builds one that has, and NODE_SANDBOX_TOOLS puts programs into containers'
+
+const ELSEWHERE = 'It runs JavaScript alone: declare microvm, gvisor or runc'
 
 const BUILD_BROWSER =
   '"node-agent image --browser" builds one that has; --interpreters beside it keeps Python and Node in it'
@@ -64,15 +66,9 @@ export async function placed(
   const command = commandsElsewhere ? undefined : mcpServers.find(server => server.command !== undefined)
   const ofCommand =
     command && `the MCP server ${command.name} is a command, which runs inside a sandbox and never on the host itself`
-  if (command && isolation === 'wasm') {
-    const message = `${ofCommand}; wasm holds single modules and starts no commands: declare runc, gvisor or microvm`
-    throw new RunFailure('isolation_unavailable', message)
-  }
-  if (entrypoint && isolation === 'wasm') {
-    const message =
-      'an entrypoint is a program, which wasm does not run: declare microvm, gvisor or runc; nothing was run'
-    throw new RunFailure('isolation_unavailable', message)
-  }
+  // Of a manifest from before these were refused when it was published.
+  const refused = isolation === 'wasm' ? refusedInWasm({ entrypoint, mcpServers: command ? [command] : [] }) : []
+  if (refused[0]) throw new RunFailure('isolation_unavailable', `${refused[0].message}; nothing was run`)
   const wanted = backendsFor(manifest, command !== undefined)
   if (wanted.length === 0) return undefined
   const offered = await sandboxes.offered(wanted)
@@ -94,7 +90,7 @@ export async function placed(
   for (const { name } of tools) {
     const program = PROGRAM[name]
     if (program !== undefined && !found.programs.has(program)) {
-      const message = `the tool ${name} needs ${program}, which the image of ${found.backend} does not have: nothing was run. ${name === 'browse' ? BUILD_BROWSER : BUILD_ONE}`
+      const message = `the tool ${name} needs ${program}, which the image of ${found.backend} does not have: nothing was run. ${found.backend === 'wasm' ? ELSEWHERE : name === 'browse' ? BUILD_BROWSER : BUILD_ONE}`
       throw new RunFailure('isolation_unavailable', message)
     }
   }

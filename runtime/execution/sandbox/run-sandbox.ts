@@ -1,3 +1,4 @@
+import { readJson } from '../../../shared/json/read-json.ts'
 import type { Manifest } from '../../../shared/wire/runtime/manifest.ts'
 import { RunFailure } from '../failure.ts'
 import type { Egress, Offered, RunSandbox, Sandboxes, SandboxFor } from './sandboxes.ts'
@@ -54,7 +55,7 @@ export function sandboxOfRun({
     /** The rules of its way out, and who is told of decisions. */
     egress: { rules: manifest.egress, decided },
     withoutSecrets,
-    withoutSecretsIn: (output: unknown): unknown => JSON.parse(withoutSecrets(JSON.stringify(output))),
+    withoutSecretsIn: (output: unknown): unknown => readJson(withoutSecrets(JSON.stringify(output))),
     async close(): Promise<void> {
       const open = await opened?.catch(() => undefined)
       await open?.close()

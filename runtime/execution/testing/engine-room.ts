@@ -84,7 +84,11 @@ export async function engineRoom({
     ...{ log: silentLog(), metrics: engineMetrics(metrics), manifestOf, signReceipt: async () => undefined },
     turnOf: () => Promise.reject(new Error('this test has no sessions')),
     endEffect: async () => undefined,
-    ...{ withinBudget: (_run, model) => model, dayOf: ms => new Date(ms).toISOString().slice(0, 10) },
+    ...{
+      withinBudget: (_run, model) => model,
+      lostCall: () => [],
+      dayOf: ms => new Date(ms).toISOString().slice(0, 10),
+    },
     models: {
       find: async () => (ask ? { id: 'test/model', ask, ...(contextTokens && { contextTokens }) } : demoModel()),
     },

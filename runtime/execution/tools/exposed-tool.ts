@@ -2,7 +2,7 @@ import type { EventMeta } from '../../../shared/wire/runtime/journal.ts'
 import type { StepKind } from '../../../shared/wire/runtime/run.ts'
 import type { Effect, OnInterrupted } from '../../../shared/wire/runtime/tool.ts'
 import type { ModelTool } from '../models/model.ts'
-import type { StepCall, StepResult } from '../step.ts'
+import type { StepCall, StepResult } from '../step-spec.ts'
 
 /** Where a call stands: `tool-3-1` is the first call of the third turn. */
 export interface CallPlace {

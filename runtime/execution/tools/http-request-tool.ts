@@ -37,6 +37,13 @@ const effectOf = (method: string): Effect => (method === 'GET' || method === 'HE
 const methodOf = ({ method }: Record<string, unknown>): string =>
   typeof method === 'string' ? method.toUpperCase() : 'GET'
 
+/**
+ * Who a request is for, how it is framed, and its key: a model that chose them could reach another virtual host behind an allowed address,
+ * or hide a second request in a body.
+ */
+const OWN_HEADERS =
+  /^(?:host|idempotency-key|connection|content-length|expect|keep-alive|te|trailer|transfer-encoding|upgrade|proxy-.*|:.*)$/i
+
 export function httpRequestTool(
   { outbound }: { outbound: Outbound },
   egress: readonly EgressRule[],
@@ -66,7 +73,10 @@ export function httpRequestTool(
       const url = new URL(String(given.url))
       const problem = egressProblem(egress, url, method)
       if (problem !== undefined) throw new StepFailure('egress_denied', problem)
-      const headers = { ...(given.headers as Record<string, string> | undefined), 'idempotency-key': key }
+      const asked = Object.entries((given.headers ?? {}) as Record<string, string>)
+      const own = asked.find(([name]) => OWN_HEADERS.test(name))
+      if (own) throw new StepFailure('bad_arguments', `the header "${own[0]}" is made by the runtime: leave it out`)
+      const headers = { ...Object.fromEntries(asked), 'idempotency-key': key }
       const body = typeof given.body === 'string' ? { body: given.body } : {}
       const answer = await reach(outbound, { url, method, headers, ...body }, signal)
       const output = {

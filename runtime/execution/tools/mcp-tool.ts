@@ -1,7 +1,7 @@
 import type { McpServer } from '../../../shared/wire/runtime/manifest-parts.ts'
 import { interruptedDefault } from '../../../shared/wire/runtime/tool.ts'
 import { effectOf, type McpDefinition } from '../mcp/definition.ts'
-import type { StepResult } from '../step.ts'
+import type { StepResult } from '../step-spec.ts'
 import type { ExposedTool } from './exposed-tool.ts'
 
 export type CallMcp = (

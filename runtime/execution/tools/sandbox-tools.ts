@@ -4,7 +4,7 @@ import { StepFailure } from '../failure.ts'
 import type { SandboxTool } from '../sandbox/placement.ts'
 import { provenance, type SandboxOfRun } from '../sandbox/run-sandbox.ts'
 import type { Command, RunSandbox } from '../sandbox/sandboxes.ts'
-import type { StepResult } from '../step.ts'
+import type { StepResult } from '../step-spec.ts'
 import type { ExposedTool } from './exposed-tool.ts'
 import { installCommand, managers, PACKAGE } from './package-installs.ts'
 

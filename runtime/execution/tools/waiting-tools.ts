@@ -1,3 +1,4 @@
+import { readJson } from '../../../shared/json/read-json.ts'
 import type { Db } from '../../../shared/sql/db.ts'
 import type { Clock } from '../../../shared/time/clock.ts'
 import { sleep } from '../../../shared/time/sleep.ts'
@@ -87,7 +88,7 @@ export function waitSignalTool({ run, db, records, clock }: WaitingDeps, { needs
         const sql = `delete from signals where id = ?
           and exists (select 1 from runs where id = ? and epoch = ? and status = 'running')`
         const value = records.open(String(row.value), { record: run.id, field: `signal ${id}` })
-        const output = { signal: name, value: JSON.parse(value) as unknown }
+        const output = { signal: name, value: readJson(value) as unknown }
         return { output, extra: [{ sql, args: [id, run.id, run.epoch] }] }
       }
       const atMs = typeof intent.until === 'string' ? Date.parse(intent.until) : undefined
@@ -111,7 +112,8 @@ export function askHumanTool({ approvals }: WaitingDeps): ExposedTool {
       const prompt = String(given.prompt)
       const { approved, comment, output } = await approvals.ask({ stepId, attempt, reason: 'question', prompt })
       if (!approved) throw new StepFailure('rejected', comment ?? 'nobody answered')
-      return { output: { answer: output ?? comment ?? null } }
+      // Approved without a word: to a question of yes or no that is the answer.
+      return { output: { answer: output ?? comment ?? 'yes' } }
     },
   }
 }

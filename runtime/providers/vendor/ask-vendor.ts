@@ -1,6 +1,7 @@
-import type { Candidate, DialectName, Tokens } from '../../../shared/dialects/candidate.ts'
+import type { Candidate, DecodedAnswer, DialectName, Tokens } from '../../../shared/dialects/candidate.ts'
 import { dialects } from '../../../shared/dialects/dialects.ts'
 import { tokensOfBytes, writtenBytes } from '../../../shared/dialects/estimate.ts'
+import { asArray, asObject, tryParse } from '../../../shared/dialects/json-value.ts'
 import { readAtMost } from '../../../shared/http/outbound/bounded-body.ts'
 import type { Outside } from '../../../shared/http/outbound/outside.ts'
 import { redactor } from '../../../shared/log/redact.ts'
@@ -13,12 +14,14 @@ import type { AskModel, ModelAnswer, ModelCall, ModelRequest } from '../../execu
 import type { Connection } from '../connection.ts'
 import type { CostOf } from '../pricing.ts'
 import { callUrl, dialectOf, vendorOf } from '../vendors.ts'
+import { type AnswerMeter, answerMeter } from './answer-meter.ts'
 import { type Deadlines, watchSilence } from './deadlines.ts'
 import { readAnswer } from './read-answer.ts'
 import { requestBody } from './request-body.ts'
+import { answerToolName, type OutputRequest, type OutputTarget, outputRequest } from './structured-output.ts'
 import { readArguments } from './tool-arguments.ts'
 import { type ToolNames, toolNames } from './tool-names.ts'
-import { refused, unreached, unusable } from './vendor-failure.ts'
+import { neverSent, refused, unreached, unusable } from './vendor-failure.ts'
 
 export interface AskDeps {
   fetch: Outside['fetch']
@@ -37,17 +40,35 @@ export function askVendor(deps: AskDeps, model: string, open: () => Promise<Conn
     const vendor = vendorOf(provider)
     const dialect = dialectOf(vendor, model)
     const names = toolNames(request)
-    const body = requestBody(dialect, request, { model, names, vendor })
-    const { candidate, headers } = await exchange(deps, connection, dialect, body, call)
-    const answer = toAnswer(candidate, names)
+    const output = outputOf(request, { provider, dialect, model })
+    const body = requestBody(dialect, request, { model, names, vendor, output })
+    const meter = answerMeter(dialect, body)
+    call.metered?.(async () => {
+      const { tokens, estimated } = meter.tokens()
+      const answered = meter.model ?? model
+      const priced = await deps.costOf({ provider, asked: model, answered, dialect, tokens })
+      return {
+        spent: { tokensIn: inputTokens(tokens), tokensOut: tokens.output, costNano: priced?.costNano ?? 0 },
+        ...{ provider, model: `${provider}/${answered}`, estimated },
+        ...(priced && { parts: priced.parts }),
+        ...(priced === undefined && { unpriced: true }),
+      }
+    })
+    const { decoded, headers } = await exchange(deps, connection, { dialect, body, meter }, call)
+    const { candidate } = decoded
+    const answer = withAnswerTool(toAnswer(decoded, names), request, names, output)
     const answered = candidate.model || model
     const tokens = candidate.tokens ?? estimated(body, candidate)
     const routed = provider === 'router' ? routerSays(headers) : {}
-    const priced = routed.costNano ?? (await deps.costOf({ provider, asked: model, answered, dialect, tokens }))
+    const priced =
+      routed.costNano === undefined
+        ? await deps.costOf({ provider, asked: model, answered, dialect, tokens })
+        : { costNano: routed.costNano, parts: undefined }
     return {
       ...answer,
       ...{ provider, model: `${provider}/${answered}` },
-      spent: { tokensIn: inputTokens(tokens), tokensOut: tokens.output, costNano: priced ?? 0 },
+      spent: { tokensIn: inputTokens(tokens), tokensOut: tokens.output, costNano: priced?.costNano ?? 0 },
+      ...(priced?.parts && { parts: priced.parts }),
       ...(priced === undefined && { unpriced: true }),
       ...(candidate.id && { responseId: candidate.id }),
       ...(routed.traceId && { routerTraceId: routed.traceId }),
@@ -58,28 +79,30 @@ export function askVendor(deps: AskDeps, model: string, open: () => Promise<Conn
 async function exchange(
   { fetch, now, deadlines }: AskDeps,
   connection: Connection,
-  dialect: DialectName,
-  body: string,
+  { dialect, body, meter }: { dialect: DialectName; body: string; meter: AnswerMeter },
   { key, signal, onDelta, onResponseId }: ModelCall,
-): Promise<{ candidate: Candidate; headers: Headers }> {
+): Promise<{ decoded: DecodedAnswer; headers: Headers }> {
   const who = connection.provider
   const plain = redactorOf(connection)
   const silence = watchSilence(signal, deadlines, who)
   try {
     const url = callUrl(connection.baseUrl, dialect)
     const headers = callHeaders(connection, dialect, key)
+    meter.is('sent')
     const answer = await fetch(url, { method: 'POST', headers, body, signal: silence.signal })
     silence.alive()
     if (!answer.ok) {
+      meter.is('refused')
       const { body: said } = await readAtMost(answer, MAX_ERROR_BYTES)
       throw refused(who, dialect, { status: answer.status, headers: answer.headers, body: said }, { plain, now: now() })
     }
     const { alive } = silence
-    const read = await readAnswer(answer, dialect, { onDelta, onResponseId, alive, signal: silence.signal })
+    const read = await readAnswer(answer, dialect, { onDelta, onResponseId, meter, alive, signal: silence.signal })
     if (!read.ok) throw unusable(who, dialect, read, plain)
-    return { candidate: read.candidate, headers: answer.headers }
+    return { decoded: read, headers: answer.headers }
   } catch (error) {
     if (signal.aborted) throw signal.reason
+    if (neverSent(error)) meter.is('unsent')
     throw unreached(who, silence.signal.aborted ? silence.signal.reason : error, plain)
   } finally {
     silence.end()
@@ -112,7 +135,40 @@ export function redactorOf({ apiKey, headers }: Connection): (text: string) => s
   return redact.text
 }
 
-function toAnswer({ dialect, choices }: Candidate, names: ToolNames): Pick<ModelAnswer, 'text' | 'toolCalls' | 'stop'> {
+function outputOf(
+  { outputSchema, tools }: ModelRequest,
+  target: Omit<OutputTarget, 'tools'>,
+): OutputRequest | undefined {
+  return outputSchema && outputRequest(outputSchema, { ...target, tools: tools.length > 0 })
+}
+
+type Saying = Pick<ModelAnswer, 'text' | 'toolCalls' | 'stop' | 'blocks'>
+
+/**
+ * The arguments of the answer tool are the answer. Beside calls of other tools the answer came too early: those are made, and the model
+ * is asked again.
+ */
+function withAnswerTool(
+  said: Saying,
+  { tools }: ModelRequest,
+  names: ToolNames,
+  output: OutputRequest | undefined,
+): Saying {
+  if (output?.by !== 'tool') return said
+  const name = answerToolName(tools.map(tool => names.toWire(tool.name)))
+  const others = said.toolCalls.filter(call => call.name !== name)
+  const given = said.toolCalls.find(call => call.name === name)
+  if (given === undefined) return said
+  if (others.length > 0) return { ...said, toolCalls: others }
+  return {
+    ...said,
+    text: JSON.stringify(given.arguments),
+    toolCalls: [],
+    stop: said.stop === 'tools' ? 'end' : said.stop,
+  }
+}
+
+function toAnswer({ candidate: { dialect, choices }, body }: DecodedAnswer, names: ToolNames): Saying {
   const choice = choices[0]!
   const toolCalls = choice.toolCalls.map(({ id, name, arguments: text }) => ({
     ...{ id, name: names.fromWire(name), arguments: readArguments(text) },
@@ -123,10 +179,18 @@ function toAnswer({ dialect, choices }: Candidate, names: ToolNames): Pick<Model
       return { text, toolCalls, stop: 'length' }
     case 'refusal':
       return { text, toolCalls, stop: 'refusal' }
+    case 'pause':
+      return { text, toolCalls, stop: 'pause', blocks: blocksOf(body) }
     default:
+      if (choice.text === '' && toolCalls.length === 0 && choice.refusal) return { text, toolCalls, stop: 'refusal' }
       // Hosts differ in the word they finish a call with; what was called is plain to see.
       return { text, toolCalls, stop: toolCalls.length > 0 ? 'tools' : 'end' }
   }
+}
+
+/** The content of an answer as it was written. */
+function blocksOf(body: Uint8Array): readonly unknown[] {
+  return asArray(asObject(tryParse(new TextDecoder().decode(body))).content)
 }
 
 /** Where a host counts nothing: about four bytes to a token, which is better than calling it free. */

@@ -1,8 +1,9 @@
-import type { Candidate, Decoded, DialectName } from '../../../shared/dialects/candidate.ts'
+import type { Decoded, DialectName } from '../../../shared/dialects/candidate.ts'
 import { dialects } from '../../../shared/dialects/dialects.ts'
 import { asArray, asObject, asString, tryParse } from '../../../shared/dialects/json-value.ts'
 import { type SseFrame, sseReader } from '../../../shared/http/sse-read.ts'
 import { joined } from '../../../shared/sign/bytes.ts'
+import type { AnswerMeter } from './answer-meter.ts'
 import { wholeToolInputs } from './tool-input-frames.ts'
 
 const MAX_FRAME_BYTES = 16 * 1024 * 1024
@@ -13,13 +14,15 @@ const END_MS = 250
 export interface Listener {
   onDelta?: ((text: string) => void) | undefined
   onResponseId?: ((id: string) => void) | undefined
+  /** Reads along, for the case that no answer comes of it. */
+  meter: AnswerMeter
   /** Told at every chunk: the other side is alive. */
   alive: () => void
   /** A read that is under way ends with its reason. */
   signal: AbortSignal
 }
 
-export type ReadAnswer = { ok: true; candidate: Candidate } | Extract<Decoded, { ok: false }>
+export type ReadAnswer = Decoded
 
 /** Reads an answer, streamed or not: a host that does not stream answers whole, and that is as good. */
 export async function readAnswer(answer: Response, dialect: DialectName, listener: Listener): Promise<ReadAnswer> {
@@ -49,10 +52,13 @@ async function readWhole(reader: Reader, dialect: DialectName, listener: Listene
     if (done) break
     listener.alive()
     chunks.push(value)
+    listener.meter.bytes(value.length)
     size += value.length
     if (size > MAX_ANSWER_BYTES) return TOO_LARGE
   }
-  const decoded = dialects[dialect].decodeJson(joined(chunks))
+  const body = joined(chunks)
+  listener.meter.whole(body)
+  const decoded = dialects[dialect].decodeJson(body)
   if (!decoded.ok) return decoded
   const { id, choices } = decoded.candidate
   if (id !== null) listener.onResponseId?.(id)
@@ -76,6 +82,7 @@ async function readStream(reader: Reader, dialect: DialectName, listener: Listen
     if (size > MAX_ANSWER_BYTES) return TOO_LARGE
     for (const frame of frames.push(value)) {
       hear(frame)
+      listener.meter.frame(frame)
       for (const one of mended(frame)) accumulator.push(one)
       if (isLast(frame)) over = true
     }

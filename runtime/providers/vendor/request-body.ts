@@ -1,13 +1,8 @@
 import type { DialectName } from '../../../shared/dialects/candidate.ts'
 import type { Message, ModelRequest } from '../../execution/models/model.ts'
-import type { Vendor } from '../vendors.ts'
+import { messagesBody } from './messages-body.ts'
+import { type BodyOptions, offeredTools } from './offered-tools.ts'
 import type { ToolNames } from './tool-names.ts'
-
-export interface BodyOptions {
-  model: string
-  names: ToolNames
-  vendor: Pick<Vendor, 'maxTokens'>
-}
 
 /** The request of either dialect; always streamed, so that its first event names it and silence is noticed. */
 export function requestBody(dialect: DialectName, request: ModelRequest, options: BodyOptions): string {
@@ -18,19 +13,24 @@ export function requestBody(dialect: DialectName, request: ModelRequest, options
 
 function chatBody(
   { system, messages, tools, maxOutputTokens, temperature }: ModelRequest,
-  { model, names, vendor }: BodyOptions,
+  { model, names, vendor, output }: BodyOptions,
 ) {
+  const offered = offeredTools(tools, names, output)
   return {
     model,
     messages: [
       ...(system === '' ? [] : [{ role: 'system', content: system }]),
       ...messages.flatMap(message => chatMessages(message, names)),
     ],
-    ...(tools.length > 0 && {
-      tools: tools.map(({ name, description, parameters }) => ({
-        type: 'function',
-        function: { name: names.toWire(name), description, parameters },
-      })),
+    ...(offered.length > 0 && { tools: offered.map(tool => ({ type: 'function', function: tool })) }),
+    ...(output?.by === 'tool' && {
+      tool_choice: tools.length > 0 ? 'required' : { type: 'function', function: { name: offered.at(-1)!.name } },
+    }),
+    ...(output?.by === 'format' && {
+      response_format: {
+        type: 'json_schema',
+        json_schema: { name: 'answer', schema: output.schema, strict: output.strict },
+      },
     }),
     [vendor.maxTokens]: maxOutputTokens,
     ...(temperature !== undefined && { temperature }),
@@ -59,53 +59,4 @@ function chatMessages(message: Message, names: ToolNames): object[] {
     case 'tool':
       return message.results.map(({ callId, content }) => ({ role: 'tool', tool_call_id: callId, content }))
   }
-}
-
-function messagesBody(
-  { system, messages, tools, maxOutputTokens, temperature }: ModelRequest,
-  { model, names }: BodyOptions,
-) {
-  return {
-    ...{ model, max_tokens: maxOutputTokens },
-    ...(system.trim() !== '' && { system }),
-    messages: messages.map(message => messagesTurn(message, names)),
-    ...(tools.length > 0 && {
-      tools: tools.map(({ name, description, parameters }) => ({
-        ...{ name: names.toWire(name), description, input_schema: parameters },
-      })),
-    }),
-    ...(temperature !== undefined && { temperature }),
-    stream: true,
-  }
-}
-
-/** This dialect refuses a text without a character in it. */
-const said = (text: string) => (text.trim() === '' ? '(empty)' : text)
-
-function messagesTurn(message: Message, names: ToolNames): object {
-  switch (message.role) {
-    case 'user':
-      return { role: 'user', content: said(message.text) }
-    case 'assistant': {
-      const { text, toolCalls } = message
-      if (toolCalls.length === 0) return { role: 'assistant', content: said(text) }
-      const calls = toolCalls.map(({ id, name, arguments: input }) => ({
-        ...{ type: 'tool_use', id: idOf(id), name: names.toWire(name), input },
-      }))
-      return { role: 'assistant', content: [...(text.trim() === '' ? [] : [{ type: 'text', text }]), ...calls] }
-    }
-    case 'tool':
-      return {
-        role: 'user',
-        content: message.results.map(({ callId, content, failed }) => ({
-          ...{ type: 'tool_result', tool_use_id: idOf(callId), content },
-          ...(failed && { is_error: true }),
-        })),
-      }
-  }
-}
-
-/** The id of a call that another provider made, in the characters that this dialect takes. */
-function idOf(id: string): string {
-  return id.replace(/[^A-Za-z0-9_-]/g, '_') || '_'
 }

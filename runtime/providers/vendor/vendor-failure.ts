@@ -51,6 +51,20 @@ export function unreached(who: string, error: unknown, plain: Plain): StepFailur
   return new StepFailure('unreachable', cut(`${who} could not be reached: ${reason}`), { transient: true })
 }
 
+/** Codes of a connection that never came about. */
+const NO_CONNECTION = new Set([
+  ...['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT'],
+])
+
+/** Whether a call certainly did not reach its provider, so that nothing of it can be billed. */
+export function neverSent(error: unknown): boolean {
+  if (denialIn(error)) return true
+  for (let at = error, depth = 0; depth < 8 && at instanceof Error; at = at.cause, depth++) {
+    if ('code' in at && NO_CONNECTION.has(String(at.code))) return true
+  }
+  return false
+}
+
 /** The innermost words: `fetch failed` says less than what it wraps. */
 function reasonOf(error: unknown): string {
   let at = error

@@ -37,6 +37,7 @@ export async function scheduleRoom({ db: given, clock = manualClock(START), defa
       dayOf: ms => new Date(ms).toISOString().slice(0, 10),
     },
     ...{ refused: () => [], log: silentLog() },
+    sealInput: async () => undefined,
     findAgent: async () => ({ agentId: 'agent', versionId: 'version', manifest: manifest.parse({}) }),
     fires: metrics.counter('fires', 'f'),
     lagSeconds: metrics.histogram('lag', 'l'),

@@ -1,4 +1,5 @@
 import type { SseFrame } from '../../http/sse-read.ts'
+import { readJson } from '../../json/read-json.ts'
 import type { Tokens, UpstreamError } from '../candidate.ts'
 import { atArray, atObject, eachItem, eachMember, keyTable, readSpan, readString } from '../json-members.ts'
 import type { Cursor } from '../json-scan.ts'
@@ -41,7 +42,7 @@ export function chatMeter(): Meter {
       id = asString(chunk.id) ?? id
       model = asString(chunk.model) ?? model
       serviceTier = asString(chunk.service_tier) ?? serviceTier
-      if (isObject(chunk.usage)) tokens = chatTokens(chunk.usage)
+      if (isObject(chunk.usage)) tokens = chatTokens(chunk.usage) ?? tokens
       for (const choice of asArray(chunk.choices)) if (isObject(choice)) seeChoice(choice)
     },
 
@@ -100,7 +101,7 @@ export function readChatBody(body: Uint8Array): MeterReading {
 function steppedOver(body: Uint8Array): JsonObject {
   const members: { [key: string]: Json } = {}
   const c = cursor(body)
-  const value = () => JSON.parse(spanText(body, readSpan(c))) as Json
+  const value = () => readJson(spanText(body, readSpan(c))) as Json
   skipSpace(c)
   eachMember(c, ANSWER, key => {
     if (key === 'choices') members.choices = [firstChoice(c)]

@@ -12,6 +12,7 @@ import {
   wholeObject,
 } from '../json-members.ts'
 import type { Cursor, Span } from '../json-scan.ts'
+import { limitOf, looserLimit } from '../output-limit.ts'
 import type { ModelLiteral, RequestFacts, ScanResult } from '../request-facts.ts'
 import { emptyHistory, readHistory, scanned } from '../request-facts.ts'
 
@@ -61,7 +62,6 @@ function read(body: Uint8Array): RequestFacts {
   let includeUsage = false
   let n: number | undefined
   let maxTokens: number | undefined
-  let maxCompletionTokens: number | undefined
   let system: Span | undefined
   let tools: Span | undefined
   let toolCount = 0
@@ -81,13 +81,11 @@ function read(body: Uint8Array): RequestFacts {
           includeUsage = readIncludeUsage(c)
           break
         case 'n':
-          n = readNumber(c)
+          n = Math.max(n ?? 0, readNumber(c) ?? 1)
           break
         case 'max_tokens':
-          maxTokens = readNumber(c)
-          break
         case 'max_completion_tokens':
-          maxCompletionTokens = readNumber(c)
+          maxTokens = looserLimit(maxTokens, readNumber(c))
           break
         case 'system':
           system = readSpan(c)
@@ -110,7 +108,7 @@ function read(body: Uint8Array): RequestFacts {
     stream,
     includeUsage,
     n: n ?? 1,
-    maxTokens: maxCompletionTokens ?? maxTokens,
+    maxTokens: limitOf(maxTokens),
     toolCount: toolCount + functionCount,
     imageCount: history.images,
     mediaCount: history.media,

@@ -1,4 +1,5 @@
 import type { SseFrame } from '../../http/sse-read.ts'
+import { readJson } from '../../json/read-json.ts'
 import { cutsOf, withoutSpans } from '../json-cut.ts'
 import { eachMember, keyTable, readSpan, wholeObject } from '../json-members.ts'
 import type { Span } from '../json-scan.ts'
@@ -25,7 +26,7 @@ export function askForUsage(body: Uint8Array): Uint8Array {
     })
   })
   if (found === undefined) return spliced(body, { start: open + 1, end: open + 1 }, `"stream_options":${WANTED},`)
-  const given = JSON.parse(spanText(body, found)) as Json
+  const given = readJson(spanText(body, found)) as Json
   if (given === null) return spliced(body, found, WANTED)
   // Options that are none are the upstream's to refuse.
   return isObject(given) ? spliced(body, found, JSON.stringify({ ...given, include_usage: true })) : body

@@ -1,4 +1,5 @@
 import type { SseFrame } from '../../http/sse-read.ts'
+import { readJson } from '../../json/read-json.ts'
 import type { UpstreamError } from '../candidate.ts'
 import { eachMember, keyTable, readSpan } from '../json-members.ts'
 import { cursor, skipSpace, spanText } from '../json-scan.ts'
@@ -101,7 +102,7 @@ function steppedOver(body: Uint8Array): JsonObject {
   skipSpace(c)
   eachMember(c, ANSWER, key => {
     if (key === 'content') members.content = null
-    else if (key !== undefined) members[key] = JSON.parse(spanText(body, readSpan(c))) as Json
+    else if (key !== undefined) members[key] = readJson(spanText(body, readSpan(c))) as Json
   })
   return members
 }

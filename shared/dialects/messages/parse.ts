@@ -11,6 +11,7 @@ import {
   wholeObject,
 } from '../json-members.ts'
 import type { Span } from '../json-scan.ts'
+import { limitOf, looserLimit } from '../output-limit.ts'
 import type { ModelLiteral, RequestFacts, ScanResult } from '../request-facts.ts'
 import { emptyHistory, readHistory, scanned } from '../request-facts.ts'
 
@@ -46,7 +47,7 @@ function read(body: Uint8Array): RequestFacts {
           stream = readTrue(c)
           break
         case 'max_tokens':
-          maxTokens = readNumber(c)
+          maxTokens = looserLimit(maxTokens, readNumber(c))
           break
         case 'system':
           system = readSpan(c)
@@ -67,7 +68,7 @@ function read(body: Uint8Array): RequestFacts {
     stream,
     includeUsage: false,
     n: 1,
-    maxTokens,
+    maxTokens: limitOf(maxTokens),
     toolCount,
     imageCount: history.images,
     mediaCount: history.media,

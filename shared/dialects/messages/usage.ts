@@ -27,6 +27,7 @@ interface Most {
 export interface MessagesUsage {
   /** Takes in the usage of a start, of a delta or of a whole answer. */
   see(usage: JsonObject): void
+  /** Null where nothing was counted: what would be free then is estimated. */
   tokens(): Tokens | null
   readonly serviceTier: string | null
   readonly webSearches: number
@@ -38,7 +39,6 @@ export interface MessagesUsage {
  */
 export function messagesUsage(): MessagesUsage {
   const most: Most = {}
-  let any = false
   let serviceTier: string | null = null
 
   function raise(name: keyof Most, value: number | undefined): void {
@@ -47,7 +47,6 @@ export function messagesUsage(): MessagesUsage {
 
   return {
     see(usage) {
-      any = true
       const written = asObject(usage.cache_creation)
       raise('input', tokenCount(usage.input_tokens))
       raise('output', tokenCount(usage.output_tokens))
@@ -60,7 +59,8 @@ export function messagesUsage(): MessagesUsage {
     },
 
     tokens() {
-      if (!any) return null
+      const { searches: _, ...counted } = most
+      if (Object.keys(counted).length === 0) return null
       const hour = most.written1h ?? 0
       const total = most.written
       return {

@@ -37,7 +37,8 @@ export function chatMeaning(request: unknown): unknown {
         : dict(dict(choice).function).name && ['named', dict(dict(choice).function).name],
     single: String(r.parallel_tool_calls) === 'false' && choice !== 'none',
     limit: r.max_completion_tokens ?? r.max_tokens,
-    effort: r.reasoning_effort === 'none' ? undefined : r.reasoning_effort,
+    // Behind calls of tools a messages model cannot be asked to think, since chat has no thinking to give back.
+    effort: r.reasoning_effort === 'none' || endsInCalls(turns) ? undefined : r.reasoning_effort,
     stop: typeof r.stop === 'string' ? [r.stop] : r.stop,
     user: r.user,
     temperature: r.temperature,
@@ -45,6 +46,12 @@ export function chatMeaning(request: unknown): unknown {
     stream: r.stream,
   }
 }
+
+/** Whether the last thing that the assistant did is to call tools. */
+const endsInCalls = (turns: readonly unknown[]): boolean =>
+  turns
+    .map(turn => String((turn as readonly unknown[])[0]))
+    .findLast(kind => kind === 'assistant' || kind === 'call') === 'call'
 
 const CHOICES: Record<string, string> = { auto: 'auto', any: 'required', none: 'none' }
 
@@ -87,7 +94,14 @@ export function messagesMeaning(request: unknown): unknown {
           CHOICES[choice.type ?? ''],
     single: String(choice.disable_parallel_tool_use) === 'true',
     limit: r.max_tokens,
-    effort: thinking.type === 'enabled' ? (budget <= 2048 ? 'low' : budget <= 8192 ? 'medium' : 'high') : undefined,
+    effort:
+      thinking.type === 'enabled' && !endsInCalls(turns)
+        ? budget <= 2048
+          ? 'low'
+          : budget <= 8192
+            ? 'medium'
+            : 'high'
+        : undefined,
     stop: r.stop_sequences,
     user: dict(r.metadata).user_id,
     temperature: r.temperature,

@@ -83,7 +83,6 @@ describe('a chat request in the messages dialect', () => {
     ['a_field_of_next_year', { a_field_of_next_year: 0 }],
     ['temperature', { reasoning_effort: 'low', temperature: 0.5 }],
     ['tool_choice', { reasoning_effort: 'low', tool_choice: 'required', ...withTool }],
-    ['reasoning_effort', { reasoning_effort: 'low', max_tokens: 1024 }],
     ['reasoning_effort', { reasoning_effort: 'xhigh' }],
     ['tools[0]', { tools: [{ type: 'custom', custom: { name: 'x' } }] }],
     ['messages[0].content[0]', { messages: [{ role: 'user', content: [{ type: 'input_audio', input_audio: {} }] }] }],
@@ -131,6 +130,7 @@ describe('a chat request in the messages dialect', () => {
     ],
     [{ stream_options: { include_usage: true } }, ['stream_options.include_usage']],
     [{ parallel_tool_calls: false }, ['parallel_tool_calls']],
+    [{ reasoning_effort: 'low', max_tokens: 2047 }, ['reasoning_effort']],
   ])('lists what it leaves out of %j', (fields, paths) => {
     expect([...dropped(toMessages({ ...simple, ...fields }))].sort()).toEqual([...paths].sort())
   })
@@ -141,12 +141,54 @@ describe('a chat request in the messages dialect', () => {
     expect(dropped(toMessages(request, { jsonByGate: true }))).toEqual(['response_format'])
   })
 
-  it('takes the limit of the model when the request has none, and fits thinking under it', () => {
+  it('takes the limit of the model when the request has none, and leaves half of it for the answer', () => {
     const request = { messages: simple.messages, reasoning_effort: 'high' }
     expect(refused(toMessages(request))).toContain('max_tokens')
     expect(body(toMessages(request, { maxOutputTokens: 4000 }))).toMatchObject({
       max_tokens: 4000,
-      thinking: { type: 'enabled', budget_tokens: 3999 },
+      thinking: { type: 'enabled', budget_tokens: 2000 },
+    })
+  })
+
+  const think = (model: string, more: Request = {}) => {
+    const text = new TextEncoder().encode(
+      JSON.stringify({ model: 'asked-for', ...simple, reasoning_effort: 'high', ...more }),
+    )
+    const made = body(requestToMessages(text, { model }))
+    return [made.thinking, made.output_config, made.max_tokens]
+  }
+
+  it.each([
+    ['claude-sonnet-4-6', { type: 'enabled', budget_tokens: 2500 }, undefined],
+    ['claude-opus-4-6', { type: 'enabled', budget_tokens: 2500 }, undefined],
+    ['claude-opus-4-20250514', { type: 'enabled', budget_tokens: 2500 }, undefined],
+    ['claude-3-7-sonnet-20250219', { type: 'enabled', budget_tokens: 2500 }, undefined],
+    // These refuse `enabled`.
+    ['claude-opus-4-7', { type: 'adaptive' }, { effort: 'high' }],
+    ['us.anthropic.claude-opus-4-8-v1:0', { type: 'adaptive' }, { effort: 'high' }],
+    ['claude-sonnet-5', { type: 'adaptive' }, { effort: 'high' }],
+    ['claude-opus-5-5@20261001', { type: 'adaptive' }, { effort: 'high' }],
+    // And these do not think.
+    ['claude-3-5-haiku-20241022', undefined, undefined],
+    ['claude-3-haiku-20240307', undefined, undefined],
+  ])('asks %s to think as that model takes it', (model, thinking, outputConfig) => {
+    expect(think(model)).toEqual([thinking, outputConfig, 5000])
+  })
+
+  it('does not ask a model to think where the history goes on after tools, without the thinking before them', () => {
+    const call = { id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } }
+    const tools = [{ type: 'function', function: { name: 'f' } }]
+    const asked = [
+      ...simple.messages,
+      { role: 'assistant', tool_calls: [call] },
+      { role: 'tool', tool_call_id: 'c', content: 'r' },
+    ]
+    expect(think('claude-haiku-4-5', { tools, messages: asked })).toEqual([undefined, undefined, 5000])
+    expect(think('claude-opus-4-7', { tools, messages: asked })[0]).toEqual({ type: 'adaptive' })
+    const answered = [...asked, { role: 'assistant', content: 'done' }, { role: 'user', content: 'and now?' }]
+    expect(think('claude-haiku-4-5', { tools, messages: answered })[0]).toEqual({
+      type: 'enabled',
+      budget_tokens: 2500,
     })
   })
 

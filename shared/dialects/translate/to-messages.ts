@@ -1,6 +1,7 @@
 import { jsonBytes, tryParseJson } from '../json-text.ts'
 import type { Json, JsonObject } from '../json-value.ts'
 import { asString, isArray, isObject } from '../json-value.ts'
+import { endsWithToolResult, readEffort } from './effort.ts'
 import type { Ledger, Translation } from './ledger.ts'
 import { ledger } from './ledger.ts'
 import { readChatHistory } from './to-messages-history.ts'
@@ -14,15 +15,6 @@ export interface ToMessagesOptions {
   /** A gate of the route checks the format of the answer. */
   readonly jsonByGate?: boolean
 }
-
-/** Thinking budgets for the levels of effort that turn it on. */
-const BUDGETS: ReadonlyMap<string, number> = new Map([
-  ['low', 1024],
-  ['medium', 4096],
-  ['high', 16384],
-])
-const LEAST_BUDGET = 1024
-const NO_THINKING = new Set(['none', 'minimal'])
 
 const isZero = (value: Json): boolean => value === 0
 const isFalse = (value: Json): boolean => value === false
@@ -86,7 +78,12 @@ export function requestToMessages(body: Uint8Array, options: ToMessagesOptions):
   const { system, turns } = readChatHistory(request.messages, book)
   const tools = toolsToMessages(request.tools, book)
   const toolChoice = toolChoiceToMessages(request, tools !== undefined, book)
-  const thinking = readEffort(request, maxTokens, toolChoice, book)
+  const isForced = toolChoice?.type === 'any' || toolChoice?.type === 'tool'
+  const { thinking, outputConfig } = readEffort(
+    request.reasoning_effort,
+    { model: options.model, maxTokens, isForced, afterTools: endsWithToolResult(turns) },
+    book,
+  )
   readStreamOptions(request.stream_options, book)
   readFormat(request.response_format, options.jsonByGate === true, book)
   const translated = {
@@ -97,7 +94,8 @@ export function requestToMessages(body: Uint8Array, options: ToMessagesOptions):
     ...(tools === undefined ? {} : { tools }),
     ...(toolChoice === undefined ? {} : { tool_choice: toolChoice }),
     ...(thinking === undefined ? {} : { thinking }),
-    ...sampling(request, thinking?.type === 'enabled', book),
+    ...(outputConfig === undefined ? {} : { output_config: outputConfig }),
+    ...sampling(request, thinking !== undefined && thinking.type !== 'disabled', book),
     ...stopSequences(request.stop, book),
     ...user(request.user, book),
     ...streaming(request.stream, book),
@@ -118,32 +116,6 @@ function readMaxTokens(request: JsonObject, { maxOutputTokens }: ToMessagesOptio
     first === undefined ? 'the messages dialect needs a limit, and the model has none set' : 'expected a number',
   )
   return 0
-}
-
-function readEffort(
-  request: JsonObject,
-  maxTokens: number,
-  toolChoice: JsonObject | undefined,
-  book: Ledger,
-): JsonObject | undefined {
-  const effort = request.reasoning_effort
-  if (effort === undefined) return undefined
-  if (effort === null) {
-    book.drop('reasoning_effort')
-    return undefined
-  }
-  if (typeof effort === 'string' && NO_THINKING.has(effort)) return { type: 'disabled' }
-  const budget = typeof effort === 'string' ? BUDGETS.get(effort) : undefined
-  if (budget === undefined) {
-    book.refuse('reasoning_effort', 'expected none, minimal, low, medium or high')
-    return undefined
-  }
-  const fitting = Math.min(budget, maxTokens - 1)
-  if (fitting < LEAST_BUDGET)
-    book.refuse('reasoning_effort', `thinking needs ${LEAST_BUDGET} tokens below the output limit`)
-  if (toolChoice?.type === 'any' || toolChoice?.type === 'tool')
-    book.refuse('tool_choice', 'a forced tool call excludes thinking')
-  return { type: 'enabled', budget_tokens: fitting }
 }
 
 function sampling(request: JsonObject, thinks: boolean, book: Ledger): JsonObject {

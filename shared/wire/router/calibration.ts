@@ -14,9 +14,20 @@ export const calibrationState = named(
     state: z.enum(['certified', 'not_certified', 'off']),
     method: calibrationMethod,
     threshold: z.number().nullable(),
+    /** Scored answers with an outcome. */
     n: count,
     alpha: z.number(),
     delta: z.number(),
+    /** Served answers with an outcome, scored or not, best attempts included, and the failures of them. */
+    reported: count,
+    failed: count,
+    /** The fewest outcomes that can certify a route, if none of them is a failure. */
+    fewest: count,
+    /** What `certified` says of this route, in words. */
+    claim: z.string(),
+    /** Whether any gate of the route gives scores between 0 and 1, which alone a threshold can tell apart. */
+    threshold_acts: z.boolean(),
+    note: z.string().optional(),
   }),
 )
 export type CalibrationState = z.infer<typeof calibrationState>

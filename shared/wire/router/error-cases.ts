@@ -92,6 +92,22 @@ export const routerErrors = {
     code: 'upstream_unreachable',
     elsewhere: 'upstream',
   },
+  // No provider can be called for want of a key.
+  no_credential: {
+    status: 502,
+    messages: 'api_error',
+    chat: 'server_error',
+    code: 'no_credential',
+    elsewhere: null,
+  },
+  // The answer that was paid for cannot be put into the client's dialect.
+  inexpressible: {
+    status: 502,
+    messages: 'api_error',
+    chat: 'server_error',
+    code: 'inexpressible',
+    elsewhere: null,
+  },
   overloaded: {
     status: 503,
     messages: 'overloaded_error',
@@ -109,3 +125,23 @@ export const routerErrors = {
 } as const satisfies Record<string, ErrorCase>
 
 export type RouterErrorCase = keyof typeof routerErrors
+
+/** What the same request meets again, however often it is sent. */
+const LASTING: ReadonlySet<RouterErrorCase> = new Set([
+  'bad_request',
+  'unauthorized',
+  'budget',
+  'forbidden',
+  'not_found',
+  'method_not_allowed',
+  'too_large',
+  'untranslatable',
+  'gate_failed',
+  'no_credential',
+  'inexpressible',
+])
+
+/** What keeps the official SDKs from sending again what would be refused, or paid for, again. */
+export function retryHeaders(name: RouterErrorCase): Readonly<Record<string, string>> {
+  return LASTING.has(name) ? { 'x-should-retry': 'false' } : {}
+}

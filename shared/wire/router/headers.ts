@@ -20,6 +20,8 @@ export const responseHeaders = {
   servedRung: 'x-router-served-rung',
   servedModel: 'x-router-served-model',
   costUsd: 'x-router-cost-usd',
+  /** `failed: a, b` where the answer that was served did not pass these gates; absent where it passed. */
+  gates: 'x-router-gates',
 } as const
 
 export const modeValues = [...modes, ...profiles] as const

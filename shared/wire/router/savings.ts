@@ -32,7 +32,8 @@ export const savings = named(
       .object({ requests: count, spent_usd: z.number(), same_token_usd: z.number(), measured_usd: z.number() })
       .optional(),
     /** Bootstrap interval of measured over same-token cost, from 30 samples on. */
-    ratio_ci: z.tuple([z.number(), z.number()]).optional(),
+    /** A list of two rather than a tuple: generators of clients do not read `prefixItems`. */
+    ratio_ci: z.array(z.number()).length(2).optional(),
     groups: z.array(z.object({ key: z.string(), ...sums })),
   }),
 )

@@ -128,6 +128,19 @@ export const attempt = named(
 )
 export type Attempt = z.infer<typeof attempt>
 
+export const dropReasons = ['tools', 'images', 'max_input_tokens', 'untranslatable', 'no_credential'] as const
+export type DropReason = (typeof dropReasons)[number]
+
+/** A rung that could not take the request, so that it was never asked. */
+export const droppedRung = z.strictObject({
+  rung: count,
+  model: sealed,
+  reason: z.enum(dropReasons),
+  /** In words; for what its dialect cannot express, the members of the request that stand in the way. */
+  because: sealed,
+})
+export type DroppedRung = z.infer<typeof droppedRung>
+
 export const policy = z.strictObject({
   id: sealed,
   start_rung: count,
@@ -137,6 +150,8 @@ export const policy = z.strictObject({
   config_hash: hex64,
   price_table_hash: hex64,
   overrides: z.array(z.enum(overrides)),
+  /** Absent where every rung could take the request, and in records of older versions. */
+  dropped: z.array(droppedRung).optional(),
 })
 export type Policy = z.infer<typeof policy>
 

@@ -51,15 +51,13 @@ export type ApprovalDecision = z.output<typeof approvalDecision>
 export function decisionMissing(
   reason: ApprovalReason,
   approve: boolean,
-  { resolution, output, comment }: ApprovalDecision,
+  { resolution, output }: ApprovalDecision,
 ): { path: string; message: string } | undefined {
   if (!approve) return undefined
   if (reason === 'uncertain_step') {
     if (resolution === undefined) return { path: 'resolution', message: 'Required' }
     if (resolution === 'completed' && output === undefined) return { path: 'output', message: 'Required' }
   }
-  if (reason === 'question' && output === undefined && comment === undefined)
-    return { path: 'output', message: 'Required' }
   return undefined
 }
 

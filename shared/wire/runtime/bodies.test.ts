@@ -58,12 +58,13 @@ describe('runs', () => {
   it('opens a stream from a seq, live unless told otherwise', () => {
     expect(good(runEventsQuery, {})).toEqual({ live: true })
     expect(good(runEventsQuery, { from_seq: '3', live: 'false' })).toEqual({ from_seq: 3, live: false })
-    expect(bad(runEventsQuery, { from_seq: '0' })).toEqual(['from_seq'])
+    expect(good(runEventsQuery, { from_seq: '0' })).toEqual({ from_seq: 0, live: true })
+    expect(bad(runEventsQuery, { from_seq: '-1' })).toEqual(['from_seq'])
   })
 
-  it('ends in three statuses and with one of 25 codes', () => {
+  it('ends in three statuses and with one of 27 codes', () => {
     expect(runStatuses.filter(isTerminal)).toEqual(['succeeded', 'failed', 'cancelled'])
-    expect(new Set(runErrorCodes).size).toBe(25)
+    expect(new Set(runErrorCodes).size).toBe(27)
   })
 })
 
@@ -72,7 +73,7 @@ describe('approvals', () => {
     expect(decisionMissing('uncertain_step', true, {})).toMatchObject({ path: 'resolution' })
     expect(decisionMissing('uncertain_step', true, { resolution: 'completed' })).toMatchObject({ path: 'output' })
     expect(decisionMissing('uncertain_step', true, { resolution: 'retry' })).toBeUndefined()
-    expect(decisionMissing('question', true, {})).toMatchObject({ path: 'output' })
+    expect(decisionMissing('question', true, {})).toBeUndefined()
     expect(decisionMissing('question', true, { comment: 'yes' })).toBeUndefined()
     expect(decisionMissing('uncertain_step', false, {})).toBeUndefined()
     expect(decisionMissing('approval_required', true, {})).toBeUndefined()

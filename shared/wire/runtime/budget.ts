@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { count, int } from '../bounds.ts'
 import { named } from '../named.ts'
+import { ofRecord } from '../read-only.ts'
 import { connectorRef } from './catalog.ts'
 import { agentName, timestamp, usd, usdLimit } from './conventions.ts'
 
@@ -9,7 +10,7 @@ const toolLimitKey = z
   .refine(key => connectorRef(key)?.action !== undefined, { error: 'expected <connector>.<action>' })
 
 /** PUT replaces every field: one that is left out goes back to its default, which is "no limit". */
-export const budgetPut = named(
+const putFields = named(
   'BudgetPut',
   z.strictObject({
     maxCostUsdPerDay: usdLimit.nullable().default(null),
@@ -21,7 +22,6 @@ export const budgetPut = named(
     toolLimits: z.record(toolLimitKey, int(0)).default({}),
   }),
 )
-export type BudgetPut = z.input<typeof budgetPut>
 
 export const budget = named(
   'Budget',
@@ -38,12 +38,18 @@ export const budget = named(
       runs: count,
       tokens: count,
       costUsd: usd,
+      /** Of `tokens` and `costUsd`: the most that calls may have cost which a crash cut off; the limits count it. */
+      uncertainTokens: count,
+      uncertainCostUsd: usd,
       reserved: z.object({ tokens: count, costUsd: usd }),
     }),
     updatedAt: timestamp,
   }),
 )
 export type Budget = z.infer<typeof budget>
+
+export const budgetPut = ofRecord(putFields, putFields.shape, budget, ['today'])
+export type BudgetPut = z.input<typeof budgetPut>
 
 export const budgetSaved = named('BudgetSaved', budget.extend({ status: z.literal('saved') }))
 export type BudgetSaved = z.infer<typeof budgetSaved>

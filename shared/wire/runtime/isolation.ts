@@ -47,6 +47,34 @@ export type IsolationItem = z.infer<typeof isolationItem>
 const needsMicrovm = ['browse', 'install_packages'] as const
 const notInWasm = ['exec', 'node', ...needsMicrovm] as const
 
+interface ForeignCode {
+  entrypoint?: { command: string; args: readonly string[] } | undefined
+  mcpServers: readonly { name: string; command?: string | undefined }[]
+}
+
+/** What else of a manifest the interpreter of `wasm` can never run: anything but a JavaScript module; publishing it is a 400. */
+export function refusedInWasm({
+  entrypoint,
+  mcpServers,
+}: ForeignCode): { path: (string | number)[]; message: string }[] {
+  const refused = mcpServers.flatMap(({ name, command }, at) =>
+    command === undefined
+      ? []
+      : [
+          {
+            path: ['mcpServers', at, 'command'],
+            message: `the MCP server ${name} is a command, and wasm starts no commands; declare runc, gvisor or microvm, or give the server a url`,
+          },
+        ],
+  )
+  if (entrypoint === undefined) return refused
+  const { command, args } = entrypoint
+  if (command === 'node' && /^[^-].*\.m?js$/.test(args[0] ?? '')) return refused
+  const message =
+    "under wasm an entrypoint is a JavaScript module of its files: the command 'node' with a .js or .mjs file as its first argument; declare microvm, gvisor or runc for other programs"
+  return [...refused, { path: ['entrypoint', command === 'node' ? 'args' : 'command'], message }]
+}
+
 /** The listed tools that the declared isolation can never run; publishing them is a 400. */
 export function toolsRefusedBy<T extends string>(value: Isolation, tools: readonly T[]): T[] {
   const refused: readonly string[] =

@@ -74,6 +74,11 @@ export const eventMeta = z.looseObject({
   durationMs: z.number().optional(),
   copiedFrom: z.unknown().optional(),
   unpriced: z.boolean().optional(),
+  /** Of a call that was cut off: part of its tokens are counted from bytes. */
+  estimated: z.boolean().optional(),
+  /** Of `tokensIn`: read from the provider's cache, and written to it. */
+  cacheReadTokens: count.optional(),
+  cacheWriteTokens: count.optional(),
 })
 export type EventMeta = z.infer<typeof eventMeta>
 

@@ -131,6 +131,18 @@ describe('manifest', () => {
     expect(toolsRefusedBy('runc', ['exec', 'node'])).toEqual([])
   })
 
+  it('refuses what wasm cannot run, with what can be done', () => {
+    const mcpServers = [{ name: 'files', command: 'npx', allow: ['*'] }]
+    const wasm = (given: object) => complaints({ isolation: 'wasm', ...given }).map(({ path }) => path)
+    expect(wasm({ mcpServers })).toEqual(['mcpServers.0.command'])
+    expect(wasm({ entrypoint: { command: 'python3', args: ['main.py'] } })).toEqual(['entrypoint.command'])
+    for (const args of [[], ['-e', 'x.js'], ['main.cjs']])
+      expect(wasm({ entrypoint: { command: 'node', args } })).toEqual(['entrypoint.args'])
+    for (const args of [['main.js'], ['src/main.mjs', '-v']])
+      expect(wasm({ entrypoint: { command: 'node', args } })).toEqual([])
+    expect(complaints({ isolation: 'runc', mcpServers, entrypoint: { command: 'python3' } })).toEqual([])
+  })
+
   it('is idempotent: a normalised manifest reads as itself, so its hash is stable', () => {
     const entry = fc.oneof(
       fc.constantFrom(...builtInToolNames),

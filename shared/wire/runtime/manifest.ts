@@ -3,9 +3,10 @@ import { expected, freeForm, int, num, shape, text } from '../bounds.ts'
 import { named } from '../named.ts'
 import { connectorRef } from './catalog.ts'
 import { agentName, usdLimit } from './conventions.ts'
-import { isolation, toolsRefusedBy } from './isolation.ts'
+import { isolation, refusedInWasm, toolsRefusedBy } from './isolation.ts'
 import { files, mcpServers, secrets } from './manifest-parts.ts'
 import { modelName } from './model-name.ts'
+import { compilePattern } from './pattern.ts'
 import { toolEntry } from './tool.ts'
 
 const model = text(1, 200)
@@ -106,11 +107,31 @@ const entrypoint = z.strictObject({
   env: z.record(text(1, 256), text(0, 131_072)).default({}),
 })
 
+const personalData = z.enum(['email', 'phone', 'card', 'iban', 'ssn', 'ip'])
+export type PersonalData = z.infer<typeof personalData>
+
+/** What an author wants gone, under the name that takes its place. */
+const ownPattern = z.strictObject({
+  name: shape(/^[a-z][a-z0-9_-]{0,31}$/, "a name of 1 to 32 lower-case letters, digits, '_' or '-'"),
+  pattern: text(1, 500).superRefine((source, ctx) => {
+    const made = compilePattern(source)
+    if (typeof made === 'string') ctx.addIssue({ code: 'custom', message: `this pattern cannot be used: ${made}` })
+  }),
+})
+
 const privacy = z.strictObject({
   /** Absent: as the deployment is set. */
   retentionDays: int(1, 3650).optional(),
   storePrompts: z.boolean().default(true),
-  redact: z.array(z.enum(['email', 'phone', 'card'])).default([]),
+  /** Replaced before a provider is asked and before anything is kept. */
+  redact: z
+    .array(
+      z.union([personalData, ownPattern], {
+        error: expected("one of 'email', 'phone', 'card', 'iban', 'ssn', 'ip', or an object with name and pattern"),
+      }),
+    )
+    .max(32)
+    .default([]),
 })
 
 const subAgent = z.strictObject({ name: agentName, description: text(0, 4096).optional() })
@@ -165,6 +186,8 @@ export const manifest = named(
           path: ['tools', tools.indexOf(name), 'name'],
           message: `${name} cannot run with isolation ${value.isolation}; declare microvm or drop the tool`,
         })
+      if (value.isolation === 'wasm')
+        for (const { path, message } of refusedInWasm(value)) ctx.addIssue({ code: 'custom', path, message })
     }),
 )
 

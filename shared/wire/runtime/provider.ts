@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { expected, num, shape, text } from '../bounds.ts'
+import { expected, int, num, shape, text } from '../bounds.ts'
 import { named } from '../named.ts'
 import { timestamp } from './conventions.ts'
 import { isProvider, modelAliases, modelName, type ProviderId } from './model-name.ts'
@@ -97,9 +97,11 @@ const candidate = z
 export const modelSettings = named(
   'ModelSettings',
   z.strictObject({
-    /** Ordered: the first candidate that is configured and able is used. */
+    /** Ordered: the first candidate that is configured is asked, and the next one where that one is busy, faulty or away. */
     aliases: z.partialRecord(aliasName, z.array(candidate)).default({}),
     prices: z.record(candidate, z.strictObject({ inPerMTok: num(0, 10_000), outPerMTok: num(0, 10_000) })).default({}),
+    /** Tokens that fit into one call, where the built-in table does not know it: conversations are shortened in time. */
+    windows: z.partialRecord(candidate, int(1024, 100_000_000)).default({}),
   }),
 )
 export type ModelSettings = z.output<typeof modelSettings>

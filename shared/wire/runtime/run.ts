@@ -43,6 +43,8 @@ export const runErrorCodes = [
   'low_confidence',
   'step_uncertain',
   'output_invalid',
+  'output_truncated',
+  'model_refused',
   'limit_exceeded',
   'timeout',
   'anomaly',
@@ -76,6 +78,18 @@ export const run = named(
     tokensIn: count,
     tokensOut: count,
     costUsd: usd,
+    /** `costUsd` of the run and of all runs below it: what `maxCostUsdPerRun` holds. */
+    treeCostUsd: usd.optional(),
+    /** The most that its calls may have cost which a crash cut off, beside `tokensIn`, `tokensOut` and `costUsd`; absent: none were. */
+    uncertainTokens: count.optional(),
+    uncertainCostUsd: usd.optional(),
+    /** Of `tokensIn`: read from a provider's cache, and written to it; absent: none. */
+    cacheReadTokens: count.optional(),
+    cacheWriteTokens: count.optional(),
+    /** What `costUsd` went on, as far as calls were priced by class; absent: none was. */
+    costByClass: z.object({ inputUsd: usd, cacheReadUsd: usd, cacheWriteUsd: usd, outputUsd: usd }).optional(),
+    /** Calls of models that have no price: `costUsd` holds nothing of them; absent: none. */
+    unpricedCalls: count.optional(),
     createdAt: timestamp,
     updatedAt: timestamp,
     startedAt: timestamp.optional(),
@@ -132,6 +146,8 @@ export const runListQuery = query(
     scheduleId: filter,
     parentRunId: filter,
     trigger: triggerKind.optional(),
+    /** Leaves out what was given and said, which a node may hold. */
+    fields: z.enum(['summary']).optional(),
   },
   listAliases,
 )
@@ -145,9 +161,13 @@ export type RunFork = z.infer<typeof runFork>
 export const signalSend = named('SignalSend', z.strictObject({ value: z.unknown().optional() }).prefault({}))
 export const signalParams = z.object({ id: text(1, 512), name: text(1, 128) })
 
+/** A digest of another form names nothing, as any unknown one does. */
+export const blobParams = z.object({ id: text(1, 512), hash: text(1, 128) })
+
 /** Where a run's stream starts and whether it follows the live run. */
 export const runEventsQuery = query({
-  from_seq: fromText(int(1)).optional(),
+  /** 0 is the start, as 1 is. */
+  from_seq: fromText(int(0)).optional(),
   live: z
     .enum(['true', 'false'])
     .default('true')

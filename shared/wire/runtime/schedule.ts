@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { type Alias, flag, fromText, query, withAliases } from '../aliases.ts'
 import { count, freeForm, int, text } from '../bounds.ts'
 import { named } from '../named.ts'
+import { ofRecord } from '../read-only.ts'
 import { agentName, agentNameAlias, filter, id, listAliases, moment, page, timestamp } from './conventions.ts'
 
 const overlap = z.enum(['allow', 'skip', 'queue'])
@@ -18,7 +19,10 @@ export const schedule = named(
     /** The one in effect. */
     timezone: z.string(),
     timezoneSource: z.enum(['schedule', 'deployment', 'utc']),
-    config: z.object({ input: freeForm }),
+    /** Without `input` where it is sealed to a pool of nodes. */
+    config: z.object({ input: freeForm.optional() }),
+    /** False where the input is sealed to a pool of nodes: it cannot be read here, and a change that leaves it out keeps it. */
+    dataAvailable: z.boolean().optional(),
     enabled: z.boolean(),
     overlap,
     catchUp,
@@ -60,7 +64,8 @@ const updateFields = named(
     cronExpr: cronExpr.optional(),
     /** `null` returns to the default zone. */
     timezone: timezone.nullable().optional(),
-    config: config.optional(),
+    /** Without `input`: it stays. */
+    config: z.strictObject({ input: freeForm.optional() }).optional(),
     enabled: z.boolean().optional(),
     overlap: overlap.optional(),
     catchUp: catchUp.optional(),
@@ -90,7 +95,13 @@ export const scheduleAliases: readonly Alias[] = [
 
 export const scheduleCreate = withAliases(createFields, scheduleAliases)
 export type ScheduleCreate = z.input<typeof createFields>
-export const scheduleUpdate = withAliases(updateFields, scheduleAliases)
+export const scheduleUpdate = ofRecord(withAliases(updateFields, scheduleAliases), updateFields.shape, schedule, [
+  'dataAvailable',
+  'nextFireAt',
+  'lastFiredAt',
+  'lastRunId',
+  'lastError',
+])
 export type ScheduleUpdate = z.input<typeof updateFields>
 
 export const scheduleListQuery = query({ ...page, agentName: filter, enabled: flag.optional() }, listAliases)

@@ -80,6 +80,10 @@ export const messageCreate = named(
 )
 export type MessageCreate = z.infer<typeof messageCreate>
 
+/** `truncated`: cut off at the limit of its length; `refused`: the model would not answer. The run of such a turn is `failed`. */
+export const turnFinish = z.enum(['complete', 'truncated', 'refused'])
+export type TurnFinish = z.infer<typeof turnFinish>
+
 export const turnReply = named(
   'TurnReply',
   z.object({
@@ -90,6 +94,8 @@ export const turnReply = named(
     costUsd: usd,
     sessionId: id,
     status: z.enum(['completed', 'waiting', 'processing']),
+    /** How the answer ended; absent until it has. */
+    finish: turnFinish.optional(),
   }),
 )
 export type TurnReply = z.infer<typeof turnReply>
@@ -104,6 +110,7 @@ export const sessionEvents = {
     text: z.string(),
     usage: z.object({ tokensIn: count, tokensOut: count, costUsd: usd }),
     sessionId: id,
+    finish: turnFinish.optional(),
   }),
   message_error: z.object({ sessionId: id, turnId: id, error: z.string(), code: z.string() }),
   session_stopped: z.object({ sessionId: id, at: timestamp, reason: z.enum(['stopped', 'deleted', 'agent_deleted']) }),

@@ -45,6 +45,11 @@ export const usageItem = named(
     tokensIn: count,
     tokensOut: count,
     costUsd: usd,
+    /** Beside the others: the most that calls may have cost which a crash cut off. */
+    uncertainTokens: count,
+    uncertainCostUsd: usd,
+    /** Calls of models that have no price: `costUsd` holds nothing of them. */
+    unpricedCalls: count,
   }),
 )
 export type UsageItem = z.infer<typeof usageItem>
@@ -67,8 +72,11 @@ export const forecast = named(
   z.object({
     estimatedTokensIn: count,
     estimatedTokensOut: count,
-    estimatedCostUsd: usd,
+    /** Null: nobody says what the model costs. */
+    estimatedCostUsd: usd.nullable(),
     confidence: z.number().min(0).max(1),
+    /** The model has no price; a hard limit of cost cannot be held for it. */
+    unpriced: z.boolean().optional(),
     wouldExceedBudget: z.boolean(),
     agentName,
     model: z.string(),

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { shape, text } from '../bounds.ts'
 import { named } from '../named.ts'
+import { ofRecord } from '../read-only.ts'
 import { email, password, role, user } from './auth.ts'
 import { timestamp } from './conventions.ts'
 
@@ -25,10 +26,11 @@ export const personCreate = named(
 )
 export type PersonCreate = z.input<typeof personCreate>
 
-export const personPatch = named(
+const patchFields = named(
   'PersonPatch',
   z.strictObject({ name: text(1, 128).optional(), role: givenRole.optional(), disabled: z.boolean().optional() }),
 )
+export const personPatch = ofRecord(patchFields, patchFields.shape, person, ['lastLoginAt'])
 export type PersonPatch = z.infer<typeof personPatch>
 
 /** A one-time link with which somebody sets a password; shown once. */

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { query } from '../aliases.ts'
 import { count, expected, text } from '../bounds.ts'
 import { named } from '../named.ts'
+import { ofRecord } from '../read-only.ts'
 import { id, page, pageAliases, timestamp } from './conventions.ts'
 
 export const webhookEvents = [
@@ -42,10 +43,11 @@ export const webhookCreate = named(
 )
 export type WebhookCreate = z.input<typeof webhookCreate>
 
-export const webhookUpdate = named(
+const updateFields = named(
   'WebhookUpdate',
   z.strictObject({ url: url.optional(), events: events.optional(), enabled: z.boolean().optional() }),
 )
+export const webhookUpdate = ofRecord(updateFields, updateFields.shape, webhook)
 export type WebhookUpdate = z.infer<typeof webhookUpdate>
 
 /** `whsec_<base64>`, shown once. */

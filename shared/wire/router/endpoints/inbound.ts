@@ -24,6 +24,7 @@ const outHeaders = {
   'x-router-trace-id': 'Id of the decision; on every answer, errors too.',
   'x-router-mode': 'observe, or the profile used.',
   'x-router-served-rung': 'Enforce only, when known at commit.',
+  'x-router-gates': 'Enforce only: `failed: a, b` where the answer that is served did not pass these gates.',
   'x-router-served-model': 'Enforce only, when known at commit.',
   'x-router-cost-usd': 'Enforce only, when known at commit.',
 } as const

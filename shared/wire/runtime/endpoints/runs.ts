@@ -1,10 +1,11 @@
 import { z } from 'zod'
-import { created, gone, listOf, ok, stream } from '../../answers.ts'
+import { created, gone, listOf, ok, streamToEnd } from '../../answers.ts'
 import { endpoint } from '../../endpoint.ts'
 import { emptyBody, idParams } from '../conventions.ts'
 import { budgetRefusal } from '../error.ts'
 import { journalExport, runEventData } from '../journal.ts'
 import {
+  blobParams,
   run,
   runCancel,
   runCreate,
@@ -155,6 +156,18 @@ export const runEndpoints = {
     },
     errors: [...ONE, 503],
   }),
+  blob: endpoint({
+    id: 'readRunBlob',
+    method: 'GET',
+    path: '/v1/runs/{id}/blobs/{hash}',
+    tag: 'Runs',
+    summary: 'Read an output that stands beside the journal, by the `sha256` of its `$blob`',
+    auth: 'bearer',
+    scopes: ['runs:read'],
+    params: blobParams,
+    responses: { 200: { description: 'The whole output.', schema: z.unknown() } },
+    errors: [...ONE, 503],
+  }),
   events: endpoint({
     id: 'streamRunEvents',
     method: 'GET',
@@ -166,7 +179,7 @@ export const runEndpoints = {
     params: idParams,
     query: runEventsQuery,
     headers: z.object({ 'Last-Event-ID': z.string().optional() }),
-    responses: stream(runEventData, 'One event per journal entry; `id` is its seq, `event` its kind.'),
+    responses: streamToEnd(runEventData, 'One event per journal entry; `id` is its seq, `event` its kind.'),
     errors: [...ONE, 400, 503],
   }),
   forecast: endpoint({

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { created, gone, listOf, ok, stream } from '../../answers.ts'
+import { created, gone, listOf, ok, streamToEnd } from '../../answers.ts'
 import { endpoint } from '../../endpoint.ts'
 import { emptyBody, idParams } from '../conventions.ts'
 import { budgetRefusal } from '../error.ts'
@@ -105,7 +105,10 @@ export const sessionEndpoints = {
     params: idParams,
     query: sessionEventsQuery,
     headers: z.object({ 'Last-Event-ID': z.string().optional() }),
-    responses: stream(sessionEventData, 'Events message_delta, message_completed, message_error and session_stopped.'),
+    responses: streamToEnd(
+      sessionEventData,
+      'Events message_delta, message_completed, message_error and session_stopped.',
+    ),
     errors: [...ONE, 400, 503],
   }),
 }

@@ -1,0 +1,175 @@
+import { spawn } from 'node:child_process'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { engineRoom, type RoomOptions, says, script } from '../runtime/execution/testing/engine-room.ts'
+import { runStore } from '../runtime/runs/store.ts'
+import { clearRecords } from '../runtime/vault/records.ts'
+import { openDb } from '../shared/host/open-libsql.ts'
+import { silentLog } from '../shared/log/log.ts'
+import { checkJournal } from '../shared/sign/journal-chain.ts'
+import type { ManifestInput } from '../shared/wire/runtime/manifest.ts'
+import { nodeEnv } from './env.ts'
+import { nodeSandboxes } from './sandboxes.ts'
+
+let folder: string
+let sandboxes: ReturnType<typeof nodeSandboxes>
+const open: { close(): Promise<void> }[] = []
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'waybill-wasm-'))
+  const env = nodeEnv.parse({ NODE_STATE_DIR: folder, NODE_IMAGE_DIR: join(folder, 'no-image') })
+  sandboxes = nodeSandboxes({ env, workspaces: join(folder, 'workspaces'), log: silentLog() })
+})
+afterAll(async () => {
+  await sandboxes.close()
+  await rm(folder, { recursive: true, force: true })
+})
+afterEach(async () => {
+  for (const one of open.splice(0)) await one.close()
+})
+
+const limits = { memoryMb: 64, diskMb: 64 }
+
+async function ran(program: string, manifest: ManifestInput = {}, options: Partial<RoomOptions> = {}) {
+  const made = await engineRoom({
+    manifest: {
+      ...{ isolation: 'wasm', limits, entrypoint: { command: 'node', args: ['main.mjs', 'a'] } },
+      ...manifest,
+      files: [{ path: 'main.mjs', content: program }, ...(manifest.files ?? [])],
+    },
+    ...{ sandboxes, ask: script([says('forty-two')]), ...options },
+  })
+  open.push(made)
+  await made.engine.start()
+  const id = await made.create({ prompt: 'go' })
+  made.engine.wake()
+  const run = await made.until(id, undefined, 60_000)
+  return { run, events: await made.runs.events(id, 1, 1000) }
+}
+
+const PROGRAM = `
+import { CallError, finish, input, model, step, tool } from 'waybill'
+import { shout } from './lib/words.js'
+const given = await input()
+let tries = 0
+const facts = await step('facts', { from: given }, async ({ attempt, idempotencyKey }) => {
+  if (++tries < 2) throw Object.assign(new Error('not yet'), { transient: true })
+  writeFile('facts.txt', 'kept')
+  return { attempt, key: idempotencyKey }
+})
+const [answer, listed] = await Promise.all([model('What is it?'), tool('list_files')])
+await tool('write_file', { path: 'by-tool.txt', content: 'seen' })
+const refused = await tool('exec', { command: 'true' }).catch(error => error instanceof CallError && error.message)
+const nested = await step('outer', async () => { await null; return tool('list_files') }).catch(error => error.code)
+await finish({
+  given, facts, answer, refused, nested, loud: shout('word'), read: readFile('by-tool.txt'),
+  names: listed.files.map(one => one.name).sort(), secret: process.env.KEY, argv: process.argv,
+  token: Object.keys(process.env).filter(name => name.startsWith('WAYBILL_STEP')),
+})
+`
+
+describe('a JavaScript agent under wasm', () => {
+  it('makes steps, asks the model, calls listed tools, imports its files, and finishes', async () => {
+    const { run, events } = await ran(
+      PROGRAM,
+      {
+        tools: ['list_files', 'write_file'],
+        files: [{ path: 'lib/words.js', content: 'export const shout = word => word.toUpperCase()' }],
+        secrets: [{ env: 'KEY', ref: 'secret/key' }],
+        retry: { backoffMs: 1 },
+      },
+      { secretOf: async () => 'abcdefgh' },
+    )
+    expect(run.error).toBeUndefined()
+    expect(run).toMatchObject({
+      status: 'succeeded',
+      output: {
+        ...{ given: { prompt: 'go' }, answer: { text: 'forty-two' }, loud: 'WORD', read: 'seen', nested: 'refused' },
+        facts: { attempt: 2, key: expect.stringMatching(/:code-facts-1:2$/) },
+        names: ['facts.txt', 'lib', 'main.mjs'],
+        ...{ refused: 'there is no tool called exec', secret: '***', argv: ['node', 'main.mjs', 'a'], token: [] },
+      },
+      ...{ tokensIn: 10, isolation: { used: 'wasm' } },
+    })
+    expect(checkJournal(run.id, events).ok).toBe(true)
+  })
+
+  it('has what it printed as its result when it says nothing else', async () => {
+    expect((await ran('console.log("six", { by: 7 })')).run).toMatchObject({
+      status: 'succeeded',
+      output: { result: 'six {"by":7}' },
+    })
+  })
+
+  it.each<[string, string, ManifestInput, string, RegExp]>([
+    ['throws', 'throw new TypeError("not so")', {}, 'entrypoint_failed', /exit code 1: TypeError: not so/],
+    ['imports what is not there', 'import "node:fs"', {}, 'entrypoint_failed', /there is no node:fs to import/],
+    ['leaves the workspace', 'writeFile("../../etc/x", "y")', {}, 'entrypoint_failed', /no file of the workspace/],
+    ['waits for nothing', 'await new Promise(() => {})', {}, 'entrypoint_failed', /never comes/],
+    [
+      'takes all memory',
+      'const all = []; for (;;) all.push(new Array(1e5).fill(all.length))',
+      {},
+      'entrypoint_failed',
+      /limit of memory/,
+    ],
+    ['floods its output', 'for (;;) print("x".repeat(1e5))', {}, 'entrypoint_failed', /limit of output/],
+    ['never ends', 'for (;;);', { limits: { ...limits, timeoutSeconds: 2 } }, 'timeout', /2 s/],
+    [
+      'floods the step protocol',
+      'import { input } from "waybill"; for (;;) await input()',
+      { limits: { ...limits, maxSteps: 1 } },
+      'limit_exceeded',
+      /requests/,
+    ],
+    [
+      'opens calls without end',
+      'import { input } from "waybill"; const all = []; for (;;) { all.push(input()); await all.at(-17) }',
+      {},
+      'entrypoint_failed',
+      /no more than 16 calls/,
+    ],
+  ])(
+    'that %s ends with the reason, and the node goes on',
+    async (_what, program, manifest, code, message) => {
+      expect((await ran(program, manifest)).run).toMatchObject({
+        status: 'failed',
+        error: { code, message: expect.stringMatching(message) },
+      })
+      expect((await ran('print("alive")')).run).toMatchObject({ output: { result: 'alive' } })
+    },
+    60_000,
+  )
+})
+
+describe('a process that is killed in the middle of an agent under wasm', () => {
+  const child = new URL('./isolation/testing/code-agent-child.ts', import.meta.url).pathname
+  function life(at: string, killAt = '') {
+    const args = [child, at, join(folder, 'no-image'), folder, killAt, 'wasm']
+    const one = spawn(process.execPath, args, { stdio: ['ignore', 'inherit', 'inherit'], timeout: 60_000 })
+    return new Promise<string | number | null>(resolve => one.on('close', (code, signal) => resolve(signal ?? code)))
+  }
+
+  it.each(['code-one-1', 'code-three-3', 'entrypoint'])(
+    'at %s leaves a run that ends as if nothing had happened',
+    async killAt => {
+      const at = join(folder, `killed-at-${killAt}`)
+      await mkdir(at)
+      expect(await life(at, killAt)).toBe('SIGKILL')
+      expect(await life(at)).toBe(0)
+      const db = await openDb(join(at, 'run.db'))
+      const runs = runStore(db, clearRecords)
+      const [row] = (await db.execute('select id from runs')).rows
+      const run = (await runs.get(String(row![0])))!
+      const events = await runs.events(run.id, 1, 1000)
+      db.close()
+      expect(run).toMatchObject({ status: 'succeeded', tokensIn: 10, output: { result: 'one:forty-two:three' } })
+      expect(checkJournal(run.id, events).ok).toBe(true)
+      const completed = events.filter(({ kind }) => kind === 'step_completed').map(({ stepId }) => stepId)
+      expect(completed).toEqual(['code-one-1', 'model-2', 'code-three-3', 'entrypoint'])
+    },
+    90_000,
+  )
+})

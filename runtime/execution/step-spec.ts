@@ -1,0 +1,57 @@
+import type { InStatement } from '@libsql/client/web'
+import type { EventMeta } from '../../shared/wire/runtime/journal.ts'
+import type { StepKind } from '../../shared/wire/runtime/run.ts'
+import type { Effect, OnInterrupted } from '../../shared/wire/runtime/tool.ts'
+import type { Reading } from './call-cost.ts'
+import type { EventDraft } from './journal/event.ts'
+import type { Spent, SpentParts } from './journal/unit.ts'
+
+export interface StepSpec {
+  stepId: string
+  kind: StepKind
+  /** What is called: a model, a tool, an action. */
+  name: string
+  inputHash?: string
+  effect: Effect
+  onInterrupted: OnInterrupted
+  /** Asks the other side whether an interrupted call went through; only for `verify`. */
+  verify?: (call: StepCall) => Promise<{ done: true; output: unknown } | { done: false }>
+  /** What a human is shown when nobody knows whether the call happened. */
+  action?: { name: string; arguments: unknown }
+  timeoutMs?: number
+  /** Goes into the intent, before anything happens; on a repeat the call gets the recorded one. */
+  intent?: EventMeta
+  /** Most attempts; absent: as the manifest says. */
+  maxAttempts?: number
+}
+
+export interface StepCall {
+  /** Sent along as Idempotency-Key; the same after a crash, another after a recorded failure. */
+  key: string
+  attempt: number
+  signal: AbortSignal
+  intent: EventMeta
+  /** An earlier call under the same key was cut off by a crash, and may have been billed. */
+  repeated: boolean
+  /** Says how to find out what the call has used so far, for the case that no result comes of it. */
+  metered: (reading: Reading) => void
+}
+
+export interface StepResult {
+  output: unknown
+  spent?: Spent
+  parts?: Partial<SpentParts>
+  meta?: EventMeta
+  model?: string
+  isolationUsed?: string
+  extra?: readonly InStatement[]
+  /** Further events that belong to this result and are kept with it or not at all. */
+  also?: readonly EventDraft[]
+}
+
+/** The recorded output of a step, and what it used; `replayed` when nothing was executed for it now. */
+export interface Outcome {
+  output: unknown
+  meta: EventMeta
+  replayed: boolean
+}

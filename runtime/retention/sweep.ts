@@ -1,0 +1,94 @@
+import type { Log } from '../../shared/log/log.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import type { Clock } from '../../shared/time/clock.ts'
+import type { RunStore } from '../runs/store.ts'
+import type { SessionStore } from '../sessions/store.ts'
+
+const DAY_MS = 86_400_000
+const EVERY_MS = 60_000
+/** Each deletion is a commit of its own, so that runs which are under way come in between. */
+const AT_ONCE = 200
+/** Longer than any setting: ended runs are kept. */
+const FOREVER = 1_000_000
+
+export interface RetentionDeps {
+  db: Pick<Db, 'execute'>
+  runs: Pick<RunStore, 'remove'>
+  sessions: Pick<SessionStore, 'remove'>
+  /** Of the deployment; 0: none. */
+  days: number
+  clock: Pick<Clock, 'now'>
+  log: Log
+}
+
+/** The versions of agents with the fewest days that the deployment, the version and the agent's current one ask for. */
+const LIMITED = `with limited as (
+  select v.id as version_id, min(?1,
+    coalesce(json_extract(v.manifest, '$.privacy.retentionDays'), ${FOREVER}),
+    coalesce(json_extract(c.manifest, '$.privacy.retentionDays'), ${FOREVER})) as days
+  from agent_versions as v join agents as a on a.id = v.agent_id
+    left join agent_versions as c on c.id = a.current_version_id)`
+
+const RUNS = `${LIMITED} select r.id from limited as l
+  join runs as r on r.version_id = l.version_id and r.finished_ms <= ?2 - l.days * ${DAY_MS}
+  where l.days < ${FOREVER} limit ${AT_ONCE}`
+
+const SESSIONS = `${LIMITED} select s.id from limited as l
+  join sessions as s on s.version_id = l.version_id and s.stopped_ms <= ?2 - l.days * ${DAY_MS}
+  where l.days < ${FOREVER} limit ${AT_ONCE}`
+
+/**
+ * Deletes ended runs and stopped sessions when their days are over, as a client would: record, journal and texts go, here or on the
+ * node that has them; receipts and usage stay, and a receipt goes on verifying, also against a journal that was exported before.
+ */
+export function retention({ db, runs, sessions, days, clock, log }: RetentionDeps) {
+  let timer: ReturnType<typeof setInterval> | undefined
+  let sweeping: Promise<void> | undefined
+  let closed = false
+
+  async function due(sql: string): Promise<string[]> {
+    const args = [days === 0 ? FOREVER : days, clock.now().getTime()]
+    return (await db.execute({ sql, args })).rows.map(row => String(row[0]))
+  }
+
+  async function each(sql: string, remove: (id: string) => Promise<unknown>): Promise<number> {
+    let removed = 0
+    for (;;) {
+      const ids = await due(sql)
+      let moved = false
+      for (const id of ids) {
+        if (closed) return removed
+        if (!(await remove(id))) continue
+        removed++
+        moved = true
+      }
+      if (ids.length < AT_ONCE || !moved) return removed
+    }
+  }
+
+  async function sweep(): Promise<void> {
+    const ended = await each(RUNS, id => runs.remove(id))
+    const stopped = await each(SESSIONS, id => sessions.remove(id, clock.now().getTime()))
+    if (ended + stopped > 0) log.info('deleted what was older than its retention', { runs: ended, sessions: stopped })
+  }
+
+  return {
+    start(): void {
+      timer = setInterval(() => void this.once(), EVERY_MS)
+    },
+    /** Never two at a time. */
+    once(): Promise<void> {
+      sweeping ??= sweep()
+        .catch((error: unknown) => log.error('runs could not be deleted after their retention', { error }))
+        .finally(() => {
+          sweeping = undefined
+        })
+      return sweeping
+    },
+    async close(): Promise<void> {
+      closed = true
+      clearInterval(timer)
+      await sweeping
+    },
+  }
+}

@@ -1,0 +1,61 @@
+import type { Log } from '../../shared/log/log.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import { type Clock, systemClock } from '../../shared/time/clock.ts'
+import { dueLoop } from '../../shared/time/due-loop.ts'
+import { keyLeases } from './key-leases.ts'
+
+export interface KeyHoldingDeps {
+  db: Db
+  clock: Clock
+  owner: string
+  isGone: ((owner: string) => boolean) | undefined
+  leaseMs: number
+  /** False: nothing runs between requests, so one lease stands for all of these processes, from event to event. */
+  timers: boolean
+  log: Log
+}
+
+const WITHOUT_TIMERS = 'a host without timers'
+/** Its events come once a minute at least. */
+const WITHOUT_TIMERS_MS = 180_000
+
+/** The lease of the master key for as long as a service lives. */
+export function keyHolding({ db, clock, owner, isGone, leaseMs, timers, log }: KeyHoldingDeps) {
+  const leases = keyLeases({
+    ...{ db, clock, isGone, holder: timers ? owner : WITHOUT_TIMERS },
+    leaseMs: timers ? leaseMs : WITHOUT_TIMERS_MS,
+  })
+  const failed = (error: unknown) => log.warn('the lease of the master key could not be renewed', { error })
+  const renewals = dueLoop({
+    async look() {
+      // The loop begins with a look; the lease was taken a moment ago.
+      if (fresh) {
+        fresh = false
+        return undefined
+      }
+      const other = await leases.take('serve')
+      if (other) log.error('the master key is being changed while this service runs: stop it now', { by: other.holder })
+      return undefined
+    },
+    failed,
+    // The lease is renewed by real time, whatever the clock of the service says.
+    clock: systemClock,
+    longestPauseMs: leaseMs / 3,
+  })
+  let held = false
+  let fresh = true
+
+  return {
+    /** Refuses while the key is being changed. Where there are timers the lease is renewed until the end, else by calling this again. */
+    async take(): Promise<void> {
+      await leases.serve()
+      held = true
+      if (timers) renewals.start()
+    },
+    async stop(): Promise<void> {
+      await renewals.stop()
+      // Left behind, it ends by itself.
+      if (held && timers) await leases.release().catch(failed)
+    },
+  }
+}

@@ -1,0 +1,68 @@
+import type { Db } from '../../shared/sql/db.ts'
+import type { Clock } from '../../shared/time/clock.ts'
+import { VaultError } from './vault.ts'
+
+/** `serve`: any number at once. `rotate`: alone. */
+type Purpose = 'serve' | 'rotate'
+
+interface Held {
+  holder: string
+  purpose: Purpose
+  untilMs: number
+}
+
+export interface KeyLeasesDeps {
+  db: Db
+  clock: Pick<Clock, 'now'>
+  holder: string
+  leaseMs: number
+  /** Whether a holder's process surely ended: its lease counts no more. */
+  isGone?: ((holder: string) => boolean) | undefined
+}
+
+/**
+ * Who has the master key of a store in memory. A process that serves under the old key while another one changes it would seal what
+ * nobody can open later, so each holds a lease, and a rotation and a service exclude each other. The lease of a process that died ends by itself.
+ */
+export function keyLeases({ db, clock, holder, leaseMs, isGone = () => false }: KeyLeasesDeps) {
+  /** Takes the lease, or moves its end on; answers a lease that excludes it. */
+  async function take(purpose: Purpose): Promise<Held | undefined> {
+    const { rows } = await db.execute('select holder from key_leases')
+    const gone = rows.map(row => String(row[0])).filter(other => other !== holder && isGone(other))
+    const nowMs = clock.now().getTime()
+    const excluding = purpose === 'rotate' ? 'holder <> ?1' : "holder <> ?1 and purpose = 'rotate'"
+    const [, taken, others] = await db.write([
+      {
+        sql: 'delete from key_leases where until_ms <= ?1 or holder in (select value from json_each(?2))',
+        args: [nowMs, JSON.stringify(gone)],
+      },
+      {
+        sql: `insert into key_leases (holder, purpose, until_ms) select ?1, ?2, ?3
+          where not exists (select 1 from key_leases where ${excluding})
+          on conflict (holder) do update set until_ms = excluded.until_ms`,
+        args: [holder, purpose, nowMs + leaseMs],
+      },
+      { sql: `select holder, purpose, until_ms from key_leases where ${excluding} limit 1`, args: [holder] },
+    ])
+    const row = taken?.rowsAffected === 1 ? undefined : others?.rows[0]
+    if (row === undefined) return undefined
+    return { holder: String(row.holder), purpose: row.purpose as Purpose, untilMs: Number(row.until_ms) }
+  }
+
+  return {
+    take,
+
+    /** For a service: refuses to start while the key is being changed. */
+    async serve(): Promise<void> {
+      const other = await take('serve')
+      if (other === undefined) return
+      const until = new Date(other.untilMs).toISOString()
+      const message = `the master key of this store is being changed by ${other.holder}: start again when that has ended, at the latest at ${until}`
+      throw new VaultError('other_key', message)
+    },
+
+    async release(): Promise<void> {
+      await db.execute({ sql: 'delete from key_leases where holder = ?', args: [holder] })
+    },
+  }
+}

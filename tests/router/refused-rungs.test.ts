@@ -1,0 +1,240 @@
+import Anthropic from '@anthropic-ai/sdk'
+import OpenAI from 'openai'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { parseKeys } from '../../router/auth/keys.ts'
+import { sha256 } from '../../shared/sign/sha256.ts'
+import { chatAnswer, messagesAnswer } from '../upstream/answers.ts'
+import { answer, reset, type ScriptedUpstream, scriptedUpstream } from '../upstream/scripted.ts'
+import { type TestRouter, testRouter } from './routers.ts'
+
+let upstream: ScriptedUpstream
+let running: TestRouter | undefined
+
+beforeEach(async () => {
+  upstream = await scriptedUpstream()
+})
+afterEach(async () => {
+  await running?.close()
+  running = undefined
+  await upstream.close()
+})
+
+const CONFIG = (ladder: string, more = '') => `
+price = [
+  { model = "small/claude-haiku-4-5", input_per_mtok = 1, output_per_mtok = 5 },
+  { model = "large/claude-opus-4-6", input_per_mtok = 15, output_per_mtok = 75 },
+  { model = "other/chatty", input_per_mtok = 3, output_per_mtok = 15 },
+]
+provider = [
+  { id = "small", dialect = "messages", base_url = "${upstream.origin}/small", auth = "none" },
+  { id = "large", dialect = "messages", base_url = "${upstream.origin}/large", auth = "none" },
+  { id = "other", dialect = "chat", base_url = "${upstream.origin}/other/v1", auth = "none" },
+]
+[learning]
+algorithm = "thompson"
+[[route]]
+match = {}
+mode = "enforce"
+ladder = [${ladder}]
+gates = ["non-empty"]
+${more}
+`
+const TWO = '"small/claude-haiku-4-5", "large/claude-opus-4-6"'
+const start = async (ladder = TWO, more = '') => {
+  running = await testRouter({ config: CONFIG(ladder, more) })
+  return running
+}
+
+/** What Claude Code asks of the model that its user chose. */
+const ASK = {
+  model: 'claude-opus-4-6',
+  max_tokens: 32_000,
+  thinking: { type: 'adaptive' },
+  messages: [{ role: 'user', content: 'hi' }],
+}
+const error = (type: string, message: string) => JSON.stringify({ type: 'error', error: { type, message } })
+const NO_ADAPTIVE = error('invalid_request_error', 'adaptive thinking is not supported on this model')
+const good = (text = 'good') => answer(200, JSON.stringify(messagesAnswer(text, 'm')), { 'request-id': 'req_up' })
+const text = async (response: Response) => ((await response.json()) as { content: { text: string }[] }).content[0]?.text
+
+describe('a rung that refuses a request which was meant for another model', () => {
+  it.each([
+    [400, NO_ADAPTIVE],
+    [404, error('not_found_error', 'model: claude-haiku-4-5')],
+    [413, error('request_too_large', 'Request exceeds the maximum size')],
+    [422, error('invalid_request_error', 'max_tokens: 32000 > 8192')],
+  ])('with %i gives the next one the call, and is an attempt that cost nothing', async (status, body) => {
+    const { post, receipts } = await start()
+    upstream.queue(answer(status, body), good())
+    const got = await post('/v1/messages', ASK)
+    expect([got.status, await text(got), got.headers.get('x-router-served-rung')]).toEqual([200, 'good', '1'])
+    expect(upstream.seen.map(({ url }) => url)).toEqual(['/small/v1/messages', '/large/v1/messages'])
+    const [receipt] = await receipts()
+    expect(receipt).toMatchObject({
+      attempts: [
+        { rung: 0, gate: 'error', verdict: 'error', error_class: 'upstream_4xx', status, cost: 0, cause: 'start' },
+        { rung: 1, verdict: 'pass', cause: 'failover' },
+      ],
+      final: { served_rung: 1, served_from: 'attempt', escalations: 0, failovers: 1, status: 200 },
+    })
+    expect(receipt!.final.total_cost_usd).toBe(receipt!.attempts[1]!.cost)
+  })
+
+  it('is no failure of its provider, no lesson for its rung and no climb that a route counts', async () => {
+    const { router, post } = await start(TWO, 'max_escalations = 0\nmax_attempts = 1')
+    for (let n = 0; n < 12; n++) {
+      upstream.queue(answer(400, NO_ADAPTIVE), good())
+      expect((await post('/v1/messages', ASK)).status).toBe(200)
+    }
+    expect(upstream.seen).toHaveLength(24)
+    const told = await router.fetch(new Request('http://router/v1/capabilities'))
+    const { providers } = (await told.json()) as { providers: { id: string; breaker: string }[] }
+    expect(providers.find(({ id }) => id === 'small')?.breaker).toBe('closed')
+  })
+
+  it('tells the client what the model said that it named, and else what the last one said', async () => {
+    const own = error('invalid_request_error', 'messages: at least one message is required')
+    const { post, receipts } = await start()
+    upstream.queue(answer(400, NO_ADAPTIVE), answer(400, own, { 'request-id': 'req_own' }))
+    const named = await post('/v1/messages', ASK)
+    expect([named.status, await named.text(), named.headers.get('request-id')]).toEqual([400, own, 'req_own'])
+    upstream.queue(answer(404, NO_ADAPTIVE), answer(400, own))
+    const auto = await post('/v1/messages', { ...ASK, model: 'auto' })
+    expect([auto.status, await auto.text()]).toEqual([400, own])
+    expect(upstream.seen).toHaveLength(4)
+    expect((await receipts()).map(({ final }) => final)).toMatchObject([
+      { served_from: 'upstream_error', served_rung: -1, status: 400, total_cost_usd: 0 },
+      { served_from: 'upstream_error', served_rung: -1, status: 400, total_cost_usd: 0 },
+    ])
+  })
+
+  it('does not hide that the model which was named could not be reached', async () => {
+    const { post } = await start()
+    upstream.queue(answer(400, NO_ADAPTIVE), reset)
+    const got = await post('/v1/messages', ASK)
+    expect([got.status, got.headers.get('x-should-retry')]).toEqual([502, null])
+  })
+
+  it('is asked again below where the one above it refuses', async () => {
+    const { post } = await start(TWO)
+    upstream.queue(answer(400, NO_ADAPTIVE), good('from below'))
+    const got = await post('/v1/messages', { ...ASK, model: 'small/claude-haiku-4-5' }, { 'x-router-mode': 'quality' })
+    expect([got.status, got.headers.get('x-router-served-rung')]).toEqual([200, '0'])
+  })
+
+  it.each(['claude-haiku-4-5', 'small/claude-haiku-4-5', 'claude-haiku-4-5-20251001'])(
+    'but named as %s keeps its word: the refusal passes as it came, and no other model is asked',
+    async model => {
+      const { post } = await start()
+      upstream.queue(answer(400, NO_ADAPTIVE, { 'request-id': 'req_9' }))
+      const got = await post('/v1/messages', { ...ASK, model })
+      expect([got.status, await got.text(), got.headers.get('x-should-retry')]).toEqual([400, NO_ADAPTIVE, null])
+      expect(upstream.seen).toHaveLength(1)
+    },
+  )
+})
+
+/** Tool arguments that are no JSON: the chat dialect says them, the messages dialect cannot. */
+const brokenCall = () => {
+  const whole = chatAnswer('', 'chatty')
+  const call = { id: 'call_1', type: 'function', function: { name: 'weather', arguments: '{"oops": ' } }
+  const choice = { ...whole.choices[0]!, message: { role: 'assistant', content: null, tool_calls: [call] } }
+  return answer(200, JSON.stringify({ ...whole, choices: [{ ...choice, finish_reason: 'tool_calls' }] }))
+}
+const TOOL = { name: 'weather', input_schema: { type: 'object' as const, properties: {} } }
+
+describe('an answer that the client has no words for', () => {
+  it('is an attempt that failed, and the next rung is asked', async () => {
+    const { post, receipts } = await start('"other/chatty", "large/claude-opus-4-6"')
+    upstream.queue(brokenCall(), good())
+    const { thinking: _, ...ask } = ASK
+    const got = await post('/v1/messages', { ...ask, tools: [TOOL] })
+    expect([got.status, await text(got)]).toEqual([200, 'good'])
+    const [receipt] = await receipts()
+    expect(receipt).toMatchObject({
+      attempts: [
+        { rung: 0, verdict: 'error', error_class: 'untranslatable', gates: [] },
+        { rung: 1, verdict: 'pass' },
+      ],
+      final: { served_rung: 1, served_from: 'attempt', escalations: 1 },
+    })
+    // It was answered, so it was paid.
+    expect(receipt!.attempts[0]!.cost).toBeGreaterThan(0)
+    expect(receipt!.final.total_cost_usd).toBeCloseTo(receipt!.attempts[0]!.cost! + receipt!.attempts[1]!.cost!, 9)
+  })
+})
+
+/** The official clients, with the repeats that they make unless they are asked not to. */
+describe('what the router refuses is not sent again by', () => {
+  const viaRouter = (router: TestRouter['router']): typeof fetch => {
+    const sent = async (input: string | URL | Request, init?: RequestInit) => {
+      requests += 1
+      return router.fetch(new Request(input, init))
+    }
+    return sent as typeof fetch
+  }
+  let requests = 0
+  beforeEach(() => {
+    requests = 0
+  })
+  const anthropic = (router: TestRouter['router']) =>
+    new Anthropic({ apiKey: 'k', baseURL: 'http://router', maxRetries: 4, fetch: viaRouter(router) })
+  const openai = (router: TestRouter['router']) =>
+    new OpenAI({ apiKey: 'k', baseURL: 'http://router/v1', maxRetries: 4, fetch: viaRouter(router) })
+  const SAY = { max_tokens: 9, messages: [{ role: 'user' as const, content: 'hi' }] }
+
+  it('@anthropic-ai/sdk where the only rung left answered what cannot be said', async () => {
+    const { router } = await start('"other/chatty"')
+    upstream.always(brokenCall())
+    const call = anthropic(router).messages.create({ model: 'auto', ...SAY, tools: [TOOL] })
+    await expect(call).rejects.toMatchObject({ status: 502 })
+    expect([requests, upstream.seen.length]).toEqual([1, 1])
+  })
+
+  it('openai where a budget is spent', async () => {
+    const { router } = await start('"other/chatty"', '[route.budget]\nper_request_usd = 0.0000001')
+    await expect(openai(router).chat.completions.create({ model: 'auto', ...SAY })).rejects.toMatchObject({
+      status: 402,
+    })
+    expect([requests, upstream.seen.length]).toEqual([1, 0])
+  })
+
+  it('openai where no provider has a key', async () => {
+    const config = `
+provider = [{ id = "other", dialect = "chat", base_url = "${upstream.origin}/v1", auth = "env", api_key_env = "NOT_SET" }]
+price = [{ model = "other/chatty", input_per_mtok = 3, output_per_mtok = 15 }]
+[[route]]
+match = {}
+mode = "enforce"
+ladder = ["other/chatty"]
+gates = ["non-empty"]`
+    running = await testRouter({ config })
+    await expect(openai(running.router).chat.completions.create({ model: 'auto', ...SAY })).rejects.toMatchObject({
+      status: 502,
+    })
+    expect(requests).toBe(1)
+  })
+
+  it.each([
+    [
+      '@anthropic-ai/sdk',
+      (router: TestRouter['router']) => anthropic(router).messages.create({ model: 'auto', ...SAY }),
+    ],
+    ['openai', (router: TestRouter['router']) => openai(router).chat.completions.create({ model: 'auto', ...SAY })],
+  ] as const)('%s where the router wants its own key', async (_, call) => {
+    const keys = parseKeys(`acme:${'a'.repeat(32)}`, sha256)
+    running = await testRouter({
+      config: CONFIG(TWO),
+      access: { keys, reach: 'network', insecure: false, metricsOpen: false },
+    })
+    await expect(call(running.router)).rejects.toMatchObject({ status: 401 })
+    expect(requests).toBe(1)
+  })
+
+  it('anybody for ever, but sent again where the upstreams of a route may be back the next time', async () => {
+    const { router } = await start()
+    upstream.always(reset)
+    await expect(anthropic(router).messages.create({ model: 'auto', ...SAY })).rejects.toMatchObject({ status: 502 })
+    expect(requests).toBe(5)
+  })
+})
