@@ -115,7 +115,7 @@ describe('an agent on a pool that calls another one', () => {
     one.link.meddle.toControl = frame => {
       const told = frame.body.case === 'bundle' ? frame.body.value.frames : [frame]
       if (!told.some(({ body }) => body.case === 'childAsk') || asked++ > 0) return [frame]
-      setImmediate(one.link.cut)
+      one.link.cut()
       return []
     }
     const made = await start('boss', call('worker', '/call wait {"seconds":0.05}'))
