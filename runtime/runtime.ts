@@ -10,7 +10,6 @@ import { systemClock } from '../shared/time/clock.ts'
 import { VERSION } from '../shared/version.ts'
 import type { Readyz } from '../shared/wire/runtime/health.ts'
 import type { Run } from '../shared/wire/runtime/run.ts'
-import { embeddedNode } from './agents/embedded-node.ts'
 import { agentStore } from './agents/store.ts'
 import { runtimeApp } from './app.ts'
 import { egressAudit } from './audit-log/egress.ts'
@@ -32,6 +31,7 @@ import { noSandboxes } from './execution/sandbox/sandboxes.ts'
 import type { Outbound } from './execution/tools/http-request-tool.ts'
 import { readinessOf } from './health/readiness.ts'
 import { replicaLag } from './health/replica-lag.ts'
+import { lastingValue } from './lasting-value.ts'
 import { streamClients } from './metrics/stream-clients.ts'
 import { usageMetrics } from './metrics/usage-metrics.ts'
 import { budgetAsks } from './nodes/budget-asks.ts'
@@ -177,7 +177,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     },
     session => nodes.wanted?.(session),
   )
-  const ownNode = options.seat ? async () => options.seat!.nodeId : embeddedNode(db, newId)
+  const ownNode = options.seat ? async () => options.seat!.nodeId : lastingValue(db, 'embedded_node', newId)
   let nodeId = ''
   const { outside, routerFetch, demo, providers: environment, providerDeadlines: deadlines } = options
   const provided = providing({

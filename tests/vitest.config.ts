@@ -41,6 +41,10 @@ const later = Object.entries(LONG).flatMap(([name, files]) => {
   return files.filter(file => !chosen.includes(file))
 })
 
+// Most long tests wait for processes they started: vitest's own choice, one worker less than cores, leaves half of a small machine
+// idle. A short run has one more than cores; a full one holds tests that fill the machine by themselves.
+const maxWorkers = Math.max(2, availableParallelism()) + (isFull ? 0 : 1)
+
 export default defineConfig({
   root: new URL('..', import.meta.url).pathname,
   test: {
@@ -55,12 +59,22 @@ export default defineConfig({
       {
         extends: true,
         test: {
-          name: 'together',
-          include: ['{shared,router,runtime,node-agent,wrangler-local,scripts,tests}/**/*.test.ts'],
+          name: 'units',
+          include: ['{shared,router,runtime,node-agent,wrangler-local,scripts}/**/*.test.ts'],
           exclude: [...ALONE, ...later],
-          // Most long tests wait for processes they started: vitest's own choice, one worker less than cores, leaves half of a small machine
-          // idle. A short run has one more than cores; a full one holds tests that fill the machine by themselves.
-          maxWorkers: Math.max(2, availableParallelism()) + (isFull ? 0 : 1),
+          // These hold no state of a process: one reads the modules of many.
+          isolate: false,
+          maxWorkers,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'together',
+          include: ['tests/**/*.test.ts'],
+          exclude: [...ALONE, ...later],
+          maxWorkers,
           sequence: { groupOrder: 0 },
         },
       },

@@ -4,10 +4,11 @@ import type { Clock } from '../../shared/time/clock.ts'
 import type { Endpoint } from '../../shared/wire/endpoint.ts'
 import { type Idempotent, idempotency } from '../idempotency/idempotent.ts'
 import { idempotencyStore } from '../idempotency/store.ts'
+import { lastingValue } from '../lasting-value.ts'
 import { type Holding, tenantStore } from '../tenants/store.ts'
 import { personStore } from '../users/store.ts'
 import type { Records } from '../vault/records.ts'
-import { loginAccess } from './dashboard/login-access.ts'
+import { loginAccess, newToken } from './dashboard/login-access.ts'
 import { setupLinks } from './dashboard/setup-links.ts'
 import { userStore } from './dashboard/user-store.ts'
 import { gates } from './gate.ts'
@@ -55,6 +56,7 @@ export function access(options: AccessOptions) {
       monotonic,
       publicUrl,
       loginTries: options.loginTries,
+      deviceSecret: lastingValue(db, 'device_secret', newToken),
     },
     setupToken: setupLinks(users, now),
     close: () => known.flush(),

@@ -155,7 +155,7 @@ export function pagesRoute({
       const inner = await deps.fetch(
         new Request(new URL('/auth/login', c.req.url), {
           method: 'POST',
-          headers: { 'content-type': 'application/json' },
+          headers: { 'content-type': 'application/json', cookie: c.req.header('cookie') ?? '' },
           body: JSON.stringify({ email: given.get('email') ?? '', password: given.get('password') ?? '' }),
         }),
         c.env,

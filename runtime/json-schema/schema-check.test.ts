@@ -10,10 +10,12 @@ const said = (schema: Record<string, unknown>, value: unknown) => schemaCheck(sc
 const branches = (...all: [unknown, unknown, unknown]) =>
   Object.fromEntries(['if', 'then', 'else'].map((name, n) => [name, all[n]]))
 
+/** In time of this process on a core, which a busy machine does not make longer. */
 function within<T>(ms: number, work: () => T): T {
-  const before = performance.now()
+  const before = process.cpuUsage()
   const made = work()
-  expect(performance.now() - before).toBeLessThan(ms)
+  const { user, system } = process.cpuUsage(before)
+  expect((user + system) / 1000).toBeLessThan(ms)
   return made
 }
 
@@ -43,14 +45,14 @@ describe('what a stranger writes takes no more than its time', () => {
       ]),
     )
     const schema = { $ref: '#/$defs/d0', $defs: { ...$defs, d60: { type: 'object' } } }
-    expect(within(5000, () => said(schema, {}))).toBe(TOO_MUCH)
+    expect(within(2000, () => said(schema, {}))).toBe(TOO_MUCH)
   })
 
   it('a large schema on a large value', () => {
     const value = Array.from({ length: 100_000 }, (_, n) => `v${n}`)
     expect(within(2000, () => fits({ items: { enum: value } }, value))).toBe(true)
     const anyOf = value.slice(0, 19_000).map(one => ({ const: `${one}!` }))
-    expect(within(5000, () => said({ items: { anyOf } }, value))).toBe(TOO_MUCH)
+    expect(within(2000, () => said({ items: { anyOf } }, value))).toBe(TOO_MUCH)
   })
 
   it('a schema that comes back to itself, and a value without a bottom', () => {

@@ -11,8 +11,8 @@ import { eachSchema, SchemaProblem } from './usable-schema.ts'
 /** Undefined if a value fits; else the place in it, and what is wrong there. */
 export type SchemaCheck = (value: unknown) => { at: string; message: string } | undefined
 
-/** About a second of work. It is counted and not timed, so that a run that is done again comes to the same end. */
-const MOST_STEPS = 30_000_000
+/** About a quarter of a second of work, enough for an ordinary answer of a megabyte. It is counted and not timed, so that a run that is done again comes to the same end. */
+const MOST_STEPS = 8_000_000
 const MOST_STATES = 50_000
 const MOST_SCHEMAS = 20_000
 

@@ -12,6 +12,7 @@ import type { ApprovalDecision } from '../../shared/wire/runtime/approval.ts'
 import type { ManifestTexts } from '../agents/texts.ts'
 import type { ApprovalStore } from '../approvals/store.ts'
 import type { Engine } from '../execution/engine.ts'
+import { lastingValue } from '../lasting-value.ts'
 import { copiedSteps } from '../runs/fork.ts'
 import type { NewRun, RunStore } from '../runs/store.ts'
 import type { SessionStore } from '../sessions/store.ts'
@@ -327,16 +328,7 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
     active: () => engine.active,
 
     /** Which store this is, the same for all who have it. */
-    async storeId(): Promise<string> {
-      const [, found] = await db.write([
-        {
-          sql: `insert into runtime_meta (key, value) values ('store_id', ?) on conflict do nothing`,
-          args: [crypto.randomUUID()],
-        },
-        `select value from runtime_meta where key = 'store_id'`,
-      ])
-      return String(found?.rows[0]?.[0])
-    },
+    storeId: lastingValue(db, 'store_id', () => crypto.randomUUID()),
 
     /** With each heartbeat: the nodes that share the store see this one, and it sees them. */
     async beat(lostMs: number): Promise<void> {

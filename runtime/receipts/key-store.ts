@@ -12,6 +12,7 @@ export interface NewKey extends PublicKey {
 export interface ActiveKey {
   keyId: string
   sealedSeed: string | undefined
+  notBeforeMs: number
 }
 
 export type KeyStore = ReturnType<typeof keyStore>
@@ -26,9 +27,21 @@ export function keyStore(db: Db) {
 
   return {
     async active(): Promise<ActiveKey | undefined> {
-      const { rows } = await db.execute("select key_id, sealed_seed from receipt_keys where status = 'active'")
+      const { rows } = await db.execute(
+        "select key_id, sealed_seed, not_before_ms from receipt_keys where status = 'active'",
+      )
       const row = rows[0]
-      return row && { keyId: String(row[0]), sealedSeed: row[1] === null ? undefined : String(row[1]) }
+      if (!row) return undefined
+      return {
+        ...{ keyId: String(row[0]), notBeforeMs: Number(row[2]) },
+        sealedSeed: row[1] === null ? undefined : String(row[1]),
+      }
+    },
+
+    /** The key is in use at a time before the one that it was listed from. */
+    async validFrom(keyId: string, fromMs: number): Promise<void> {
+      const sql = 'update receipt_keys set not_before_ms = min(not_before_ms, ?) where key_id = ?'
+      await db.execute({ sql, args: [fromMs, keyId] })
     },
 
     async list(): Promise<ListedKey[]> {

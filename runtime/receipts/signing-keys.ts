@@ -4,7 +4,7 @@ import type { Clock } from '../../shared/time/clock.ts'
 import type { SealedColumn } from '../vault/rotate.ts'
 import type { Sealing } from '../vault/sealing.ts'
 import type { Place } from '../vault/vault.ts'
-import type { KeyStore } from './key-store.ts'
+import type { ActiveKey, KeyStore } from './key-store.ts'
 
 export interface SigningKeysDeps {
   keys: KeyStore
@@ -36,6 +36,12 @@ export function signingKeys({ keys, sealing, clock, seed }: SigningKeysDeps) {
   let held: { signer: Signer | undefined; sinceMs: number } | undefined
   let loading: Promise<Signer | undefined> | undefined
 
+  /** The clock was ahead when the key was made: what is signed with it now has to verify as well. */
+  async function inUse({ keyId, notBeforeMs }: ActiveKey): Promise<void> {
+    const nowMs = clock.now().getTime()
+    if (nowMs < notBeforeMs) await keys.validFrom(keyId, nowMs - OVERLAP_MS)
+  }
+
   async function load(): Promise<Signer | undefined> {
     if (seed) return ofOperator(seed)
     const vault = await sealing()
@@ -46,6 +52,7 @@ export function signingKeys({ keys, sealing, clock, seed }: SigningKeysDeps) {
       active = await keys.active()
     }
     if (active?.sealedSeed === undefined) return undefined
+    await inUse(active)
     if (held?.signer?.keyId === active.keyId) return held.signer
     return signer(fromBase64(await vault.open(active.sealedSeed, placeOf(active.keyId))))
   }
@@ -56,7 +63,7 @@ export function signingKeys({ keys, sealing, clock, seed }: SigningKeysDeps) {
     if (active?.keyId !== mine.keyId) {
       const nowMs = clock.now().getTime()
       await keys.rotate({ ...mine, sealedSeed: undefined }, nowMs - OVERLAP_MS, nowMs + OVERLAP_MS)
-    }
+    } else await inUse(active)
     return mine
   }
 

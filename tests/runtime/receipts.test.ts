@@ -6,6 +6,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { fromBase64 } from '../../shared/sign/bytes.ts'
 import { canonicalize } from '../../shared/sign/jcs.ts'
+import { systemClock } from '../../shared/time/clock.ts'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Receipt, ReceiptKeys, VerifyResult } from '../../shared/wire/runtime/receipt.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
@@ -310,4 +311,29 @@ describe('any run', () => {
     }
     console.log(`1000 runs, their receipts verified, in ${Math.round(performance.now() - before)} ms`)
   }, 60_000)
+})
+
+describe('a clock that is set back', () => {
+  it('leaves receipts that verify, from before and from after', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'waybill-clock-'))
+    const life = async (aheadMs: number) => {
+      const clock = { ...systemClock, now: () => new Date(Date.now() + aheadMs) }
+      on = await api({ url: join(folder, 'runtime.db'), masterKey, clock })
+    }
+    const before = on
+    try {
+      await life(86_400_000)
+      await on.json(201, 'POST', '/v1/agents', { name: 'echo', manifest: { model: 'demo/echo' } })
+      const early = await receiptOf(await ended())
+      await on.close()
+      await life(0)
+      const late = await receiptOf(await ended())
+      expect(await verify(late)).toMatchObject({ valid: true })
+      expect(await verify(early)).toMatchObject({ valid: true })
+    } finally {
+      await on.close()
+      on = before
+      await rm(folder, { recursive: true, force: true })
+    }
+  })
 })

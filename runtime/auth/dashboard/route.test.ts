@@ -76,7 +76,10 @@ describe('login', () => {
     const { status, headers, body } = await login(' ada@example.COM ')
     expect(status).toBe(200)
     expect(loggedIn.parse(body).user).toMatchObject({ email: 'ada@example.com', name: 'Ada' })
-    const cookie = headers.get('set-cookie')!
+    const [cookie = '', device] = headers.getSetCookie()
+    expect(device).toMatch(
+      /^wb_device=[\w-]{43}\.[\w-]{43}; Max-Age=34560000; Path=\/; HttpOnly; Secure; SameSite=Lax$/,
+    )
     expect(cookie).toMatch(/^wb_session=[\w-]{43}; Max-Age=604800; Path=\/; HttpOnly; Secure; SameSite=Lax$/)
     const { body: me } = await here.call<LoggedIn>('GET', '/auth/me', { key: '', headers: { cookie } })
     expect(me).toEqual(body)
@@ -119,6 +122,23 @@ describe('login', () => {
     expect((await login(OWNER.email, OWNER.password, 'yet another')).status).toBe(429)
     here.clock.advance(60_000)
     expect((await login(OWNER.email, OWNER.password, 'there')).status).toBe(200)
+  })
+
+  it('is not refused where its person has logged in before, however many strangers try', async () => {
+    await setUp()
+    const [, cookie = ''] = (await login()).headers.getSetCookie()
+    const [device = ''] = cookie.split(';')
+    const from = (email: string, password: string, cookie: string) =>
+      post('/auth/login', { email, password }, { address: 'there', headers: { cookie } })
+    for (let i = 0; i < 11; i++) await login(OWNER.email, 'x', `address ${i}`)
+    expect((await from(OWNER.email, OWNER.password, '')).status).toBe(429)
+    expect((await from(OWNER.email, OWNER.password, device)).status).toBe(200)
+    expect((await from(OWNER.email, OWNER.password, `${device}x`)).status).toBe(429)
+    // It is known for its own person only, and has ten tries as well.
+    for (let i = 0; i < 10; i++) await login('bob@example.com', 'x', `address ${20 + i}`)
+    expect((await from('bob@example.com', 'x', device)).status).toBe(429)
+    for (let i = 0; i < 9; i++) expect((await from(OWNER.email, 'x', device)).status).toBe(401)
+    expect((await from(OWNER.email, OWNER.password, device)).status).toBe(429)
   })
 
   it('is not for pages of another site', async () => {

@@ -1,5 +1,5 @@
 import { type Context, Hono } from 'hono'
-import { deleteCookie, setCookie } from 'hono/cookie'
+import { deleteCookie, getCookie, setCookie } from 'hono/cookie'
 import { createMiddleware } from 'hono/factory'
 import { ApiError } from '../../../shared/http/api-error.ts'
 import { isLoopback } from '../../../shared/http/bind.ts'
@@ -17,6 +17,7 @@ import type { KeyStore } from '../keys/store.ts'
 import type { Passwords } from '../password.ts'
 import { type Throttle, throttleOfLogins } from '../throttle.ts'
 import { emailKey } from './email-key.ts'
+import { DEVICE_COOKIE, knownDevices } from './known-devices.ts'
 import {
   csrfTokenOf,
   LOGIN_COOKIE,
@@ -42,7 +43,12 @@ export interface DashboardDeps {
   publicUrl?: string | undefined
   /** Counts tries to log in, where something else than this app outlives it. */
   loginTries?: Throttle | undefined
+  /** Under what the devices are known that have logged in before; the same in every process on a store. */
+  deviceSecret: () => Promise<string>
 }
+
+/** Browsers forget a cookie after 400 days at the latest. */
+const DEVICE_SECONDS = 400 * 86_400
 
 type LoginEnv = RuntimeHttpEnv & { Variables: { login: Login } }
 
@@ -59,12 +65,17 @@ export function dashboardRoute({
   audit,
   log,
   loginTries,
+  deviceSecret,
 }: DashboardDeps) {
   const tries = loginTries ?? throttleOfLogins(monotonic)
   const logins = loginAccess(users, now)
 
-  function tried(c: Context<LoginEnv>, email: string): void {
-    tries.take(`address ${c.env?.address ?? 'unknown'}`, `email ${emailKey(email)}`)
+  const devices = knownDevices(deviceSecret)
+
+  async function tried(c: Context<LoginEnv>, email: string): Promise<void> {
+    const device = await devices.of(getCookie(c, DEVICE_COOKIE), emailKey(email))
+    if (device !== undefined) tries.take(`device ${device}`)
+    else tries.take(`address ${c.env?.address ?? 'unknown'}`, `email ${emailKey(email)}`)
   }
 
   const loggedIn = createMiddleware<LoginEnv>(async (c, next) => {
@@ -116,7 +127,7 @@ export function dashboardRoute({
     })
     .post('/auth/login', jsonBody(login, maxBodyBytes), async c => {
       const { email, password } = c.req.valid('json')
-      tried(c, email)
+      await tried(c, email)
       const user = await users.getByEmail(emailKey(email))
       // Who has no password yet takes as long as who has one.
       const right = await passwords.verify(password, user?.password || undefined)
@@ -124,6 +135,8 @@ export function dashboardRoute({
       const token = newToken()
       if (!(await users.addLogin(sha256Hex(token), user.id, now().getTime()))) throw notRight()
       setCookie(c, LOGIN_COOKIE, token, { ...cookieOf(c, publicUrl), maxAge: MAX_LOGIN_MS / 1000 })
+      const device = await devices.make(user.email)
+      setCookie(c, DEVICE_COOKIE, device, { ...cookieOf(c, publicUrl), maxAge: DEVICE_SECONDS })
       return c.json({ user: toUserAnswer(user), csrfToken: csrfTokenOf(token) } satisfies LoggedIn)
     })
     .post('/auth/invitation', jsonBody(invitation, maxBodyBytes), async c => {
@@ -161,7 +174,7 @@ export function dashboardRoute({
     .post('/auth/password', loggedIn, jsonBody(passwordChange, maxBodyBytes), async c => {
       const { user, hash } = c.get('login')
       const { currentPassword, newPassword } = c.req.valid('json')
-      tried(c, user.email)
+      await tried(c, user.email)
       if (!(await passwords.verify(currentPassword, user.password))) {
         const message = 'this is not the current password'
         throw new ApiError('validation_failed', `currentPassword: ${message}`, {
