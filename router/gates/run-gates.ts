@@ -136,9 +136,9 @@ function sumUp(gate: Gate, takes: readonly GateTake[], startedAt: number): GateS
   const { verdict } = worst.verdict
   const costNano = sumNano(takes.map(take => take.costNano))
   const scores = verdict === 'abstain' ? [] : takes.flatMap(take => scoreOf(take) ?? [])
-  const score = scores.length === 0 ? null : Math.min(...scores)
+  const score = scores.length === 0 ? null : scores.reduce((least, one) => Math.min(least, one))
   const isGiven = takes.some(take => take.verdict.score !== undefined)
-  const latency = Math.max(startedAt, ...takes.map(take => take.endedAt)) - startedAt
+  const latency = takes.reduce((last, take) => Math.max(last, take.endedAt), startedAt) - startedAt
   return {
     result: {
       gate_id: gate.id,

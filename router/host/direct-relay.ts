@@ -17,7 +17,7 @@ import { joinUpstream } from '../upstream/url.ts'
 import { directEnforce, refuseDirect } from './direct-enforce.ts'
 import { collect, type Exchange } from './exchange.ts'
 import { incomingBody } from './incoming-body.ts'
-import { pairs, placeOf, toTransportError } from './undici-transport.ts'
+import { isWholeWithoutBody, pairs, placeOf, toTransportError } from './undici-transport.ts'
 
 export interface DirectRelayDeps extends Omit<InboundDeps, 'transport' | 'cut'> {
   agent: Dispatcher
@@ -163,6 +163,11 @@ function passing(
       },
       onError(error: Error) {
         if (over) return
+        if (isWholeWithoutBody(status, error)) {
+          end('complete')
+          response.end()
+          return
+        }
         const known = toTransportError(error, NEVER)
         end(known instanceof TransportError && known.timeout !== undefined ? 'timeout' : 'transport')
         const oversize = findTooLarge(error)

@@ -44,6 +44,7 @@ function sent(
     const { origin, path } = placeOf(url)
     let cut: ((error?: Error) => void) | undefined
     let incoming: IncomingBody | undefined
+    let status: number | null = null
     const over = () => signal.removeEventListener('abort', aborted)
     const aborted = () => cut?.()
     signal.addEventListener('abort', aborted, { once: true })
@@ -58,10 +59,11 @@ function sent(
         cut = stop
         if (signal.aborted) stop()
       },
-      onHeaders(status: number, raw: Buffer[], resume: () => void) {
-        if (status < 200) return true
+      onHeaders(code: number, raw: Buffer[], resume: () => void) {
+        if (code < 200) return true
+        status = code
         incoming = incomingBody(resume, () => cut?.())
-        resolve({ status, headers: pairs(raw), body: incoming.chunks, rawEncoding: true })
+        resolve({ status: code, headers: pairs(raw), body: incoming.chunks, rawEncoding: true })
         return true
       },
       onData: (chunk: Buffer) => incoming?.push(chunk) ?? true,
@@ -71,6 +73,7 @@ function sent(
       },
       onError(error: Error) {
         over()
+        if (incoming && isWholeWithoutBody(status, error)) return incoming.end()
         const known = toTransportError(error, signal)
         if (incoming) incoming.fail(known)
         else reject(known)
@@ -102,6 +105,11 @@ export function pairs(raw: readonly (string | Buffer)[]): HeaderList {
 
 function latin1(text: string | Buffer): string {
   return typeof text === 'string' ? text : text.toString('latin1')
+}
+
+/** A 304 may name the length of what it does not send, and the pool counts that as missing. */
+export function isWholeWithoutBody(status: number | null, error: Error): boolean {
+  return status === 304 && error instanceof errors.ResponseContentLengthMismatchError
 }
 
 /** What a pool error means; an abort of the caller stays the caller's own reason. */

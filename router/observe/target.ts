@@ -28,6 +28,7 @@ export function targetOf(method: string, path: string, headers: HeaderList): Tar
   if (path === '/v1/messages/count_tokens') {
     return method === 'POST' ? { dialect: 'messages', api: 'messages.count_tokens' } : undefined
   }
+  if (leadsAway(path)) return undefined
   if (path === '/v1/models' || path.startsWith('/v1/models/')) {
     if (method !== 'GET' && method !== 'HEAD') return undefined
     return { dialect: speaksMessages(headers) ? 'messages' : 'chat', api: undefined }
@@ -36,6 +37,11 @@ export function targetOf(method: string, path: string, headers: HeaderList): Tar
   // Files exist at both vendors; the rest of the list names its dialect by its path.
   const messages = path.startsWith('/v1/messages/') || (path.startsWith('/v1/files') && speaksMessages(headers))
   return { dialect: messages ? 'messages' : 'chat', api: undefined }
+}
+
+/** Steps up, in any spelling that the reader of an address takes for one, would lead out of the provider's own paths. */
+function leadsAway(path: string): boolean {
+  return /[.%\\]/.test(path) && new URL(`http://upstream${path}`).pathname !== path
 }
 
 function speaksMessages(headers: HeaderList): boolean {

@@ -42,9 +42,15 @@ export function headerValue(headers: HeaderList, wanted: string): string | undef
 }
 
 function connectionNames(headers: HeaderList): ReadonlySet<string> {
-  const value = headerValue(headers, 'connection')
-  if (value === undefined) return NONE
-  return new Set(value.split(',').map(name => name.trim().toLowerCase()))
+  let named: Set<string> | undefined
+  for (const [name, value] of headers) {
+    if (name.length !== CONNECTION.length || name.toLowerCase() !== CONNECTION) continue
+    named ??= new Set()
+    for (const one of value.split(',')) named.add(one.trim().toLowerCase())
+  }
+  return named ?? NONE
 }
+
+const CONNECTION = 'connection'
 
 const NONE: ReadonlySet<string> = new Set()

@@ -61,6 +61,7 @@ export async function listen({ bind, fetch, direct, bodyMs, maxHeaderBytes }: Se
   let draining = false
   const server = createServer(
     {
+      ServerResponse: BytesInHead,
       headersTimeout: 10_000,
       requestTimeout: bodyMs,
       keepAliveTimeout: 65_000,
@@ -98,6 +99,17 @@ export async function listen({ bind, fetch, direct, bodyMs, maxHeaderBytes }: Se
       clearTimeout(cut)
       clearInterval(idle)
     },
+  }
+}
+
+const NOTHING = Buffer.alloc(0)
+
+/** Node sends a head that goes out before its body as UTF-8; the characters of a header are bytes. */
+class BytesInHead extends ServerResponse {
+  override flushHeaders(): void {
+    const bodiless = this.req.method === 'HEAD' || this.statusCode === 204 || this.statusCode === 304
+    if (bodiless) super.flushHeaders()
+    else this.write(NOTHING)
   }
 }
 
