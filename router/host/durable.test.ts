@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
+import { isFull } from '../../tests/slice.ts'
 import { publishedKeys, trustedKeys } from '../traces/keys.ts'
 import { storedCheckpoints, storedRecords } from '../traces/stored-records.ts'
 import { verifyRecords } from '../traces/verify.ts'
@@ -40,7 +41,7 @@ it.each(Object.entries(children))(
     const file = `${name}.db`
     const dbPath = folder.path(file)
     const told: string[] = []
-    for (let round = 0; round < 5; round++)
+    for (let round = 0; round < (isFull ? 5 : 2); round++)
       told.push(...(await runAndKill(child, dbPath, 1 + Math.floor(Math.random() * 400))))
 
     const db = await folder.open(file)

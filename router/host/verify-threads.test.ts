@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
+import { slice } from '../../tests/slice.ts'
 import { storedCheckpoints, storedRecords } from '../traces/stored-records.ts'
 import { sampleTrace } from '../traces/testing/records.ts'
 import { verifyRecords } from '../traces/verify.ts'
@@ -56,7 +57,7 @@ const TAMPERING = {
 it.each(Object.entries(TAMPERING))(
   'finds %s where checking in one thread finds it, also at the seams',
   async (_, sql) => {
-    for (const seq of [0, stretch - 1, stretch, 29]) {
+    for (const seq of slice(`seams ${sql}`, [0, stretch - 1, stretch, 29], 2)) {
       const store = await filled()
       await store.db.execute({ sql, args: [seq] })
       const report = await both(store)

@@ -10,6 +10,7 @@ import { systemClock } from '../../shared/time/clock.ts'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Receipt, ReceiptKeys, VerifyResult } from '../../shared/wire/runtime/receipt.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
+import { isFull } from '../slice.ts'
 import { type Api, api } from './api.ts'
 
 const masterKey = new Uint8Array(32).fill(7)
@@ -291,12 +292,15 @@ describe('a service that gets its master key later', () => {
 })
 
 describe('any run', () => {
-  it('has a receipt that verifies: a thousand random ones', async () => {
+  it('has a receipt that verifies: many random ones', async () => {
     const prompt = fc.oneof(
       fc.string({ unit: 'binary', maxLength: 40 }),
       fc.integer({ min: 1, max: 4 }).map(times => `/call*${times} wait {"seconds":0}`),
     )
-    const inputs = fc.sample(fc.record({ prompt, more: fc.jsonValue({ maxDepth: 2 }) }), { numRuns: 1000, seed: 11 })
+    const inputs = fc.sample(fc.record({ prompt, more: fc.jsonValue({ maxDepth: 2 }) }), {
+      numRuns: isFull ? 1000 : 200,
+      seed: 11,
+    })
     const before = performance.now()
     for (let at = 0; at < inputs.length; at += 50) {
       const found = await Promise.all(
@@ -309,7 +313,7 @@ describe('any run', () => {
         expect(one).toMatchObject({ valid: true, checks: { signature: 'ok', journal: 'ok', record: 'ok' } })
       }
     }
-    console.log(`1000 runs, their receipts verified, in ${Math.round(performance.now() - before)} ms`)
+    console.log(`${inputs.length} runs, their receipts verified, in ${Math.round(performance.now() - before)} ms`)
   }, 60_000)
 })
 
