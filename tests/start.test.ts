@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openDb } from '../shared/host/open-libsql.ts'
+import { programEnv } from './program-env.ts'
 
 let folder: string
 let children: ChildProcess[]
@@ -27,7 +28,7 @@ interface Ended {
 function start(cli: string, args: string[], vars: Record<string, string> = {}) {
   const child = spawn(process.execPath, [cli, ...args], {
     env: {
-      PATH: process.env.PATH,
+      ...programEnv,
       PLATFORM_DATA_DIR: join(folder, 'data'),
       ROUTER_DB: join(folder, 'router.db'),
       ...vars,

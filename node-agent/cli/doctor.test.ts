@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { programEnv } from '../../tests/program-env.ts'
 
 const main = new URL('../main.ts', import.meta.url).pathname
 let folder: string
@@ -15,7 +16,7 @@ function nodeAgent(
   args: string[],
   vars: Record<string, string> = {},
 ): Promise<{ code: number; out: string; err: string }> {
-  const env = { PATH: process.env.PATH, NODE_STATE_DIR: folder, NODE_IMAGE_DIR: join(folder, 'none'), ...vars }
+  const env = { ...programEnv, NODE_STATE_DIR: folder, NODE_IMAGE_DIR: join(folder, 'none'), ...vars }
   return new Promise(resolve => {
     execFile(process.execPath, [main, ...args], { env }, (error, out, err) => {
       resolve({ code: typeof error?.code === 'number' ? error.code : 0, out, err })

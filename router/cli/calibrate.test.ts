@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { capabilities } from '../../shared/wire/router/capabilities.ts'
+import { programEnv } from '../../tests/program-env.ts'
 import { messagesAnswer } from '../../tests/upstream/answers.ts'
 import { answer, scriptedUpstream } from '../../tests/upstream/scripted.ts'
 import { createRouter } from '../router.ts'
@@ -30,7 +31,7 @@ let file: string
 
 function calibrate(...args: string[]): Promise<{ code: number | null; out: string; err: string }> {
   const child = spawn(process.execPath, [main, 'calibrate', ...args], {
-    env: { PATH: process.env.PATH, ROUTER_DB: file },
+    env: { ...programEnv, ROUTER_DB: file },
     cwd: folder,
   })
   let [out, err] = ['', '']

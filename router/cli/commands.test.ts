@@ -8,6 +8,7 @@ import { explanation } from '../../shared/wire/router/explain.ts'
 import { savings } from '../../shared/wire/router/savings.ts'
 import { type TraceRecord, traceRecord } from '../../shared/wire/router/trace.ts'
 import { traceList } from '../../shared/wire/router/traces.ts'
+import { programEnv } from '../../tests/program-env.ts'
 import { demoDifferences } from './demo-check.ts'
 
 const main = new URL('main.ts', import.meta.url).pathname
@@ -21,7 +22,7 @@ interface Ended {
 
 /** One command in a process of its own, in an empty environment. */
 function router(args: readonly string[], vars: Record<string, string> = {}): Promise<Ended> {
-  const child = spawn(process.execPath, [main, ...args], { env: { PATH: process.env.PATH, ...vars }, cwd: folder })
+  const child = spawn(process.execPath, [main, ...args], { env: { ...programEnv, ...vars }, cwd: folder })
   let [out, err] = ['', '']
   child.stdout.on('data', chunk => (out += chunk))
   child.stderr.on('data', chunk => (err += chunk))

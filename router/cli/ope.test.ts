@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
+import { programEnv } from '../../tests/program-env.ts'
 import type { Rehearsal } from '../ope/rehearse.ts'
 import { storedTraces } from '../ope/testing/stored-traces.ts'
 import { routerSteps } from '../schema/steps.ts'
@@ -14,7 +15,7 @@ const main = new URL('main.ts', import.meta.url).pathname
 let folder: string
 
 function ope(...args: string[]): Promise<{ code: number | null; out: string; err: string }> {
-  const env = { PATH: process.env.PATH, ROUTER_DB: join(folder, 'router.db') }
+  const env = { ...programEnv, ROUTER_DB: join(folder, 'router.db') }
   const child = spawn(process.execPath, [main, 'ope', ...args], { env, cwd: folder })
   let [out, err] = ['', '']
   child.stdout.on('data', chunk => (out += chunk))

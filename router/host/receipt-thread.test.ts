@@ -6,6 +6,7 @@ import { createLog } from '../../shared/log/log.ts'
 import { createMetrics } from '../../shared/metrics/metrics.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { systemClock } from '../../shared/time/clock.ts'
+import { programEnv } from '../../tests/program-env.ts'
 import { messagesAnswer } from '../../tests/upstream/answers.ts'
 import { answer, scriptedUpstream } from '../../tests/upstream/scripted.ts'
 import { observation } from '../observe/observation.ts'
@@ -188,7 +189,7 @@ describe('the receipt thread', () => {
     upstream.always(answer(200, JSON.stringify(messagesAnswer())))
     const path = folder.path('served.db')
     const child = spawn(process.execPath, [program, 'serve', '--bind', '127.0.0.1:0', '--db', path], {
-      env: { PATH: process.env.PATH, ROUTER_UPSTREAM_MESSAGES: upstream.origin, RUST_LOG: 'error' },
+      env: { ...programEnv, ROUTER_UPSTREAM_MESSAGES: upstream.origin, RUST_LOG: 'error' },
       stdio: ['ignore', 'pipe', 'inherit'],
     })
     const origin = /http:\S+/.exec(String((await once(child.stdout, 'data'))[0]))![0]

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Session } from '../../shared/wire/runtime/session.ts'
+import { programEnv } from '../../tests/program-env.ts'
 import { serveRuntime } from '../host/node.ts'
 import { printable } from './terminal.ts'
 
@@ -36,7 +37,7 @@ async function call<T>(method: string, path: string, body?: unknown): Promise<T>
 
 function chat(args: string[], input: string, vars: Record<string, string> = {}) {
   const child = spawn(process.execPath, [MAIN, 'sessions', 'chat', ...args], {
-    env: { PATH: process.env.PATH, PLATFORM_URL: service.origin, PLATFORM_API_KEY: KEY, ...vars },
+    env: { ...programEnv, PLATFORM_URL: service.origin, PLATFORM_API_KEY: KEY, ...vars },
   })
   let [out, err] = ['', '']
   child.stdout.on('data', chunk => {

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Receipt, ReceiptKeys, VerifyResult } from '../../shared/wire/runtime/receipt.ts'
+import { programEnv } from '../../tests/program-env.ts'
 import { serveRuntime } from '../host/node.ts'
 
 const MAIN = fileURLToPath(new URL('./main.ts', import.meta.url))
@@ -55,7 +56,7 @@ function runtime(...args: string[]): Promise<{ code: number; out: string; err: s
     execFile(
       process.execPath,
       [MAIN, ...args],
-      { cwd: folder, env: { PLATFORM_DATA_DIR: folder } },
+      { cwd: folder, env: { ...programEnv, PLATFORM_DATA_DIR: folder } },
       (error, out, err) => resolve({ code: error === null ? 0 : Number(error.code), out, err }),
     )
   })

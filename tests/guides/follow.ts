@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { freePort } from '../../scripts/bench/free-port.ts'
+import { programEnv } from '../program-env.ts'
 import { type Block, blocksOf } from './blocks.ts'
 import { firstDifference, printedPattern } from './printed.ts'
 import { openTerminal } from './terminal.ts'
@@ -23,7 +24,7 @@ export async function follow(
   const folder = await mkdtemp(join(tmpdir(), 'waybill-guide-'))
   const swap = await otherPorts()
   const env = {
-    ...{ PATH: process.env.PATH, HOME: folder, TMPDIR: folder, LANG: 'C.UTF-8', NO_COLOR: '1' },
+    ...{ ...programEnv, HOME: folder, TMPDIR: folder, LANG: 'C.UTF-8', NO_COLOR: '1' },
     ...{ PLATFORM_BIND: swap('localhost:8080'), npm_config_update_notifier: 'false' },
     // Set, it is listened on from the start, and the log says so; only a guide that speaks of it needs it.
     ...(documents.some(text => text.includes(':8081')) && { PLATFORM_TUNNEL_BIND: swap('localhost:8081') }),

@@ -14,6 +14,7 @@ import type { Db } from '../../shared/sql/db.ts'
 import { verifyReport } from '../../shared/wire/router/checkpoint.ts'
 import { savings } from '../../shared/wire/router/savings.ts'
 import { type Sqld, sqldAvailable, startSqld } from '../backends/sqld.ts'
+import { programEnv } from '../program-env.ts'
 import { messagesAnswer } from '../upstream/answers.ts'
 import { answer, type ScriptedUpstream, scriptedUpstream } from '../upstream/scripted.ts'
 
@@ -42,7 +43,7 @@ if (await sqldAvailable()) {
     const sealed = async () => Number((await db.execute('select count(*) as n from traces')).rows[0]?.n)
 
     function command(...args: string[]): Promise<{ code: number | null; out: string; err: string }> {
-      const child = spawn(process.execPath, [main, ...args], { env: { PATH: process.env.PATH, ...vars }, cwd: folder })
+      const child = spawn(process.execPath, [main, ...args], { env: { ...programEnv, ...vars }, cwd: folder })
       let [out, err] = ['', '']
       child.stdout.on('data', chunk => (out += chunk))
       child.stderr.on('data', chunk => (err += chunk))

@@ -10,6 +10,7 @@ import type { WebhookBody } from '../../shared/wire/runtime/webhook.ts'
 import { hasChromium } from '../browser/chromium.ts'
 import { type Opened, openPlaywright } from '../browser/playwright.ts'
 import { eventually } from '../eventually.ts'
+import { programEnv } from '../program-env.ts'
 import { answer, type ScriptedUpstream, scriptedUpstream } from '../upstream/scripted.ts'
 import { type DashboardRoom, dashboardRoom, HOSTILE, logIn, OWNER } from './dashboard-room.ts'
 import { pathProxy } from './path-proxy.ts'
@@ -62,7 +63,7 @@ if (hasChromium()) {
       const own = { NODE_BACKENDS: 'wasm,runc,kata', NODE_STATE_DIR: join(folder, 'state') }
       const places = { PLATFORM_DATA_DIR: folder, NODE_IMAGE_DIR: join(folder, 'image') }
       node = spawn(process.execPath, ['node-agent/main.ts', 'run'], {
-        ...{ env: { PATH: process.env.PATH, ...vars, ...own, ...places }, stdio: 'ignore' },
+        ...{ env: { ...programEnv, ...vars, ...own, ...places }, stdio: 'ignore' },
       })
     })
 

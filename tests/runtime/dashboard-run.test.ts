@@ -9,6 +9,7 @@ import type { PersonLink } from '../../shared/wire/runtime/user.ts'
 import { hasChromium } from '../browser/chromium.ts'
 import { openPlaywright, type Seen } from '../browser/playwright.ts'
 import { eventually } from '../eventually.ts'
+import { programEnv } from '../program-env.ts'
 import { chatFrames } from '../upstream/answers.ts'
 import { completionFrames, completionOf } from '../upstream/frames.ts'
 import { answer, type ScriptedUpstream, scriptedUpstream, silence, stream } from '../upstream/scripted.ts'
@@ -38,7 +39,7 @@ if (hasChromium()) {
       child = spawn(process.execPath, ['runtime/cli/main.ts', 'serve'], {
         stdio: 'ignore',
         env: {
-          PATH: process.env.PATH,
+          ...programEnv,
           ...{ PLATFORM_BIND: new URL(origin).host, PLATFORM_DATA_DIR: folder, PLATFORM_BOOTSTRAP_KEY: KEY },
           ...{ PLATFORM_OUTBOUND_ALLOW: new URL(far.origin).host, PLATFORM_RECOVERY_INTERVAL: '500ms' },
           PLATFORM_LEASE_TTL: '2s',

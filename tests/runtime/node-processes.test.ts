@@ -9,6 +9,7 @@ import type { Node, NodeCreated } from '../../shared/wire/runtime/node.ts'
 import type { Receipt, VerifyResult } from '../../shared/wire/runtime/receipt.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import { makeNamespace, type Namespace, namespacesAvailable } from '../backends/namespaces.ts'
+import { programEnv } from '../program-env.ts'
 import { KEY } from './api.ts'
 import { until } from './node-room.ts'
 
@@ -28,7 +29,7 @@ afterEach(async () => {
 
 function start(command: readonly string[], vars: Record<string, string>): ChildProcess {
   const [program = process.execPath, ...args] = command
-  const child = spawn(program, args, { env: { PATH: process.env.PATH, ...vars }, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(program, args, { env: { ...programEnv, ...vars }, stdio: ['ignore', 'pipe', 'pipe'] })
   child.stdout?.resume()
   child.stderr?.resume()
   children.push(child)

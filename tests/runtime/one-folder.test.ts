@@ -7,6 +7,7 @@ import { afterEach, expect, it } from 'vitest'
 import { freePort } from '../../scripts/bench/free-port.ts'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
+import { programEnv } from '../program-env.ts'
 import { KEY } from './api.ts'
 
 const root = new URL('../../', import.meta.url).pathname
@@ -27,7 +28,7 @@ async function stopped(child: ChildProcess): Promise<void> {
 async function runtimeOn(folder: string) {
   const origin = `http://127.0.0.1:${await freePort()}`
   const env = {
-    ...{ PATH: process.env.PATH, PLATFORM_BIND: new URL(origin).host, PLATFORM_DATA_DIR: folder },
+    ...{ ...programEnv, PLATFORM_BIND: new URL(origin).host, PLATFORM_DATA_DIR: folder },
     ...{ PLATFORM_BOOTSTRAP_KEY: KEY, PLATFORM_LOG_LEVEL: 'error', PLATFORM_RECOVERY_INTERVAL: '1s' },
   }
   const child = spawn(process.execPath, [`${root}runtime/cli/main.ts`, 'serve'], {

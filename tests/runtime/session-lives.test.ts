@@ -10,6 +10,7 @@ import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import type { Session, TurnReply } from '../../shared/wire/runtime/session.ts'
 import { expectWithin } from '../crowding.ts'
+import { programEnv } from '../program-env.ts'
 import { chatFrames } from '../upstream/answers.ts'
 import { type ScriptedUpstream, scriptedUpstream, steppedStream, stream } from '../upstream/scripted.ts'
 import { type Received, sseReader } from './sse.ts'
@@ -40,7 +41,7 @@ const vars = () => ({
 
 /** A runtime in a process of its own, so that it can be killed. */
 async function life(): Promise<{ child: ChildProcess; origin: string }> {
-  const child = spawn(process.execPath, [MAIN, 'serve'], { env: { PATH: process.env.PATH, ...vars() } })
+  const child = spawn(process.execPath, [MAIN, 'serve'], { env: { ...programEnv, ...vars() } })
   ends.push(() => child.kill('SIGKILL'))
   let said = ''
   return new Promise((resolve, reject) => {

@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '../../scripts/bench/free-port.ts'
+import { programEnv } from '../program-env.ts'
 
 const KEY = `wb_live_${'c'.repeat(43)}`
 const root = new URL('../../', import.meta.url).pathname
@@ -37,7 +38,7 @@ export async function cluster(
       },
       async start() {
         const env = {
-          ...{ PATH: process.env.PATH, PLATFORM_BIND: `127.0.0.1:${port}`, PLATFORM_DATABASE_URL: databaseUrl },
+          ...{ ...programEnv, PLATFORM_BIND: `127.0.0.1:${port}`, PLATFORM_DATABASE_URL: databaseUrl },
           ...{ PLATFORM_DATA_DIR: join(folder, String(number)), PLATFORM_MASTER_KEY: masterKey },
           ...{ PLATFORM_BOOTSTRAP_KEY: KEY, PLATFORM_LOG_LEVEL: 'error', PLATFORM_RECOVERY_INTERVAL: '1s' },
           ...{ PLATFORM_LEASE_TTL: '3s', ...(typeof vars === 'function' ? vars(number, origin) : vars) },

@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { programEnv } from '../program-env.ts'
 
 const MAIN = new URL('../../node-agent/main.ts', import.meta.url).pathname
 
@@ -23,7 +24,7 @@ export async function nodePool(size: number, controlUrl: string) {
       start(token = '') {
         const started = spawn(process.execPath, [MAIN, 'run'], {
           env: {
-            ...{ PATH: process.env.PATH, PLATFORM_CONTROL_URL: controlUrl, PLATFORM_ENROL_TOKEN: token },
+            ...{ ...programEnv, PLATFORM_CONTROL_URL: controlUrl, PLATFORM_ENROL_TOKEN: token },
             ...{ PLATFORM_DATA_DIR: join(home, 'data'), NODE_STATE_DIR: join(home, 'state') },
             ...{ NODE_IMAGE_DIR: join(home, 'image'), NODE_BACKENDS: 'none', PLATFORM_LOG_LEVEL: 'error' },
           },
