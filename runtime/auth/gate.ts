@@ -33,10 +33,7 @@ export function gates({ endpoints, keyAccess, logins }: GateDeps) {
   }
 
   function admit(c: Context<RuntimeHttpEnv>, endpoint: Endpoint, principal: Principal): void {
-    const needed = endpoint.scopes ?? []
-    if (!allows(principal.scopes, needed)) {
-      throw new ApiError('forbidden_scope', `this needs the scope ${needed.join(' or ')}`)
-    }
+    refuseWithoutScope(principal, endpoint.scopes ?? [])
     c.set('principal', principal)
     c.set('endpoint', endpoint)
   }
@@ -59,6 +56,10 @@ export function gates({ endpoints, keyAccess, logins }: GateDeps) {
       await next()
     }),
   }
+}
+
+export function refuseWithoutScope({ scopes }: Principal, needed: readonly string[]): void {
+  if (!allows(scopes, needed)) throw new ApiError('forbidden_scope', `this needs the scope ${needed.join(' or ')}`)
 }
 
 function unauthorized(given: string | undefined): ApiError<'unauthorized'> {

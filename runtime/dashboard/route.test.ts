@@ -2,8 +2,9 @@ import { gzipSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import type { Db } from '../../shared/sql/db.ts'
-import type { SetupDone } from '../../shared/wire/runtime/auth.ts'
+import type { LoggedIn, SetupDone } from '../../shared/wire/runtime/auth.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
+import type { PersonLink } from '../../shared/wire/runtime/user.ts'
 import { expectWithin } from '../../tests/crowding.ts'
 import { type Room, room } from '../auth/testing/room.ts'
 import type { Surveying } from '../connectors/openapi/survey.ts'
@@ -169,6 +170,24 @@ describe('what a page has beside its data', () => {
       { title: 'Pets', operations: expect.arrayContaining([expect.objectContaining({ operationId: 'search' })]) },
     ])
     expect((await visit('/connectors', { cookies: set })).text).toContain('No connector of your own is installed.')
+  })
+
+  it('looks into no document for somebody who may not install one', async () => {
+    await setUp()
+    const viewer = { email: 'grace@example.com', name: 'Grace', role: 'viewer' }
+    const { body: invited } = await here.call<PersonLink>('POST', '/v1/users', { body: viewer })
+    const password = OWNER.password
+    await here.call('POST', '/auth/invitation', { key: '', body: { token: invited.linkToken, password } })
+    const sent = { key: '', body: { email: viewer.email, password } }
+    const { headers, body: login } = await here.call<LoggedIn>('POST', '/auth/login', sent)
+    const answer = await here.call('POST', '/ui/openapi/look', {
+      ...{ key: '', body: { openapi: petsDocument } },
+      headers: { cookie: headers.get('set-cookie')!.split(';')[0]!, 'x-csrf-token': login.csrfToken },
+    })
+    expect([answer.status, answer.body]).toEqual([
+      403,
+      { error: 'this needs the scope connectors:write', code: 'forbidden_scope' },
+    ])
   })
 
   it('checks a manifest as publishing would, for who is logged in and holds the token', async () => {

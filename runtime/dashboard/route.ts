@@ -15,6 +15,7 @@ import {
   refuseWithoutCsrfToken,
 } from '../auth/dashboard/login-access.ts'
 import { toUserAnswer } from '../auth/dashboard/user-store.ts'
+import { refuseWithoutScope } from '../auth/gate.ts'
 import type { Connection, RuntimeHttpEnv } from '../auth/http-env.ts'
 import { asking, PageFault } from './ask.ts'
 import type { PagesDeps } from './deps.ts'
@@ -189,7 +190,10 @@ export function pagesRoute({
       return c.json(checkManifest(c.req.valid('json').manifest))
     })
     .post('/ui/openapi/look', jsonBody(openapiLook, maxBodyBytes), async c => {
-      refuseWithoutCsrfToken(c, await logins(c))
+      const login = await logins(c)
+      refuseWithoutCsrfToken(c, login)
+      // What an install of it would ask for: to read a document is the work of an install.
+      refuseWithoutScope(login.principal, ['connectors:write'])
       return c.json(await lookIntoOpenapi(c.req.valid('json').openapi))
     })
 

@@ -19,9 +19,10 @@ export interface Placed<T = unknown> {
   place: string
 }
 
-const MOST_ALIASES = 100
 const MOST_DEPTH = 100
 const MOST_HOPS = 16
+/** Of the whole document, each as often as YAML has it by an alias. */
+const MOST_VALUES = 250_000
 
 /** Reads the text of a document, JSON or YAML, or takes one that was read already. */
 export async function readDocument(given: string | Json): Promise<Json> {
@@ -42,43 +43,54 @@ async function readText(text: string): Promise<unknown> {
   if (text.length > MOST_DOCUMENT_CHARACTERS) {
     throw new DocumentProblem('#', `expected at most ${MOST_DOCUMENT_CHARACTERS} characters`)
   }
+  let noJson: unknown
   try {
     return readJson(text) as unknown
-  } catch {
-    // JSON that is broken is broken YAML as well, and that parser knows the line.
-  }
-  const { parseDocument } = await import('yaml')
-  try {
-    const document = parseDocument(text, { prettyErrors: true, stringKeys: true })
-    const [problem] = document.errors
-    if (problem) {
-      const [at] = problem.linePos ?? []
-      const where = at ? `line ${at.line}, column ${at.col}: ` : ''
-      throw new DocumentProblem('#', `${where}${problem.message.split('\n')[0]?.replace(/ at line .*$/, '') ?? ''}`)
-    }
-    return document.toJS({ maxAliasCount: MOST_ALIASES }) as unknown
   } catch (error) {
-    if (error instanceof DocumentProblem) throw error
-    const why = error instanceof RangeError ? 'it is nested too deeply' : error instanceof Error ? error.message : ''
-    throw new DocumentProblem('#', `expected JSON or YAML: ${why}`)
+    noJson = error
+  }
+  // JSON that is broken is broken YAML as well, and that parser knows the line.
+  const { MOST_YAML_CHARACTERS, readYaml, YamlProblem } = await import('./yaml.ts')
+  if (text.length > MOST_YAML_CHARACTERS) {
+    const most = `expected JSON, or at most ${MOST_YAML_CHARACTERS} characters of YAML`
+    throw new DocumentProblem('#', `${most}: convert a larger document to JSON (${said(noJson)})`)
+  }
+  try {
+    return await readYaml(text)
+  } catch (error) {
+    if (error instanceof YamlProblem) throw new DocumentProblem('#', error.message)
+    throw new DocumentProblem('#', `expected JSON or YAML: ${said(error)}`)
   }
 }
+
+const said = (error: unknown): string => (error instanceof Error ? error.message : '')
 
 /** Everything that walks a document may do so by calling itself. Aliases of YAML can make one that goes round in a circle. */
-function checkDepth(root: unknown): void {
-  let level: Placed[] = [{ value: root, place: '#' }]
+function checkDepth(root: Json): void {
+  let level: Opened[] = [{ value: root }]
+  let left = MOST_VALUES
   for (let depth = 0; level.length > 0; depth++) {
-    if (depth > MOST_DEPTH) throw new DocumentProblem(level[0]!.place, `expected at most ${MOST_DEPTH} levels`)
-    level = level.flatMap(({ value, place }) =>
-      typeof value === 'object' && value !== null
-        ? Object.entries(value).map(([name, one]) => ({ value: one as unknown, place: under(place, name) }))
-        : [],
-    )
-    if (level.length > MOST_NODES) throw new DocumentProblem('#', `expected at most ${MOST_NODES} values in one level`)
+    if (depth === MOST_DEPTH) throw new DocumentProblem(placeOf(level[0]!), `expected at most ${MOST_DEPTH} levels`)
+    const below: Opened[] = []
+    for (const inside of level) {
+      const values = Object.entries(inside.value)
+      left -= values.length
+      if (left < 0) throw new DocumentProblem('#', `expected at most ${MOST_VALUES} values`)
+      for (const [name, value] of values) if (isOpen(value)) below.push({ value, name, inside })
+    }
+    level = below
   }
 }
 
-const MOST_NODES = 500_000
+interface Opened {
+  value: object
+  name?: string
+  inside?: Opened
+}
+
+const isOpen = (value: unknown): value is object => typeof value === 'object' && value !== null
+
+const placeOf = ({ name, inside }: Opened): string => (inside ? under(placeOf(inside), name!) : '#')
 
 export const isObject = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
