@@ -80,6 +80,68 @@ const rule = (host: string, more: { ports?: number[]; methods?: string[] } = {})
   ...more,
 })
 
+/** One call in the very bytes of a guest, to a far end that keeps the very bytes that come. */
+async function throughRaw(method: string, headers: string[], body: string) {
+  let sent = ''
+  const recorder = createServer(socket => {
+    socket.on('error', () => undefined)
+    socket.on('data', piece => {
+      sent += piece.toString('latin1')
+      if (ends(sent)) socket.end('HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n')
+    })
+  })
+  open.push(recorder)
+  await new Promise<void>(done => recorder.listen(0, '127.0.0.1', done))
+  const { port } = recorder.address() as AddressInfo
+  const server = createServer(
+    egressProxy({
+      egress: { rules: [{ host: 'far.example', ports: [port] }], decided: async () => undefined },
+      rule: outboundRule([readAllowEntry(`127.0.0.1:${port}`)!]),
+      resolve: async () => [{ address: '127.0.0.1', family: 4 }],
+    }),
+  )
+  open.push(server)
+  await new Promise<void>(done => server.listen(0, '127.0.0.1', done))
+  const guest = connect((server.address() as AddressInfo).port, '127.0.0.1')
+  const head = [`${method} http://far.example:${port}/public HTTP/1.1`, 'host: far.example', ...headers, '', ''].join(
+    '\r\n',
+  )
+  guest.write(head + body)
+  const answer = await new Promise<string>((done, failed) => {
+    guest.once('data', piece => done(String(piece)))
+    guest.once('error', failed)
+    guest.once('end', () => failed(new Error('closed without an answer')))
+  })
+  guest.destroy()
+  return { answer, sent }
+}
+
+/** The bodies of the requests in some bytes, by what their heads say; bytes behind the last whole one are a body as well. */
+function bodiesOf(bytes: string): string[] {
+  if (bytes === '') return []
+  const [head = ''] = bytes.split('\r\n\r\n', 1)
+  const rest = bytes.slice(head.length + 4)
+  const length = Number(/^content-length: *(\d+)$/im.exec(head)?.[1] ?? 0)
+  if (!/^transfer-encoding: *chunked$/im.test(head)) return [rest.slice(0, length), ...bodiesOf(rest.slice(length))]
+  let body = ''
+  let at = 0
+  for (;;) {
+    const line = rest.indexOf('\r\n', at)
+    const size = Number.parseInt(rest.slice(at, line), 16)
+    if (line < 0 || size === 0) return [body, ...(line < 0 ? [] : bodiesOf(rest.slice(line + 4)))]
+    body += rest.slice(line + 2, line + 2 + size)
+    at = line + 4 + size
+  }
+}
+
+/** Whether a request is there whole, by what its head says. */
+function ends(bytes: string): boolean {
+  const [head = '', ...rest] = bytes.split('\r\n\r\n')
+  if (/^transfer-encoding: *chunked$/im.test(head)) return bytes.endsWith('0\r\n\r\n')
+  const length = Number(/^content-length: *(\d+)$/im.exec(head)?.[1] ?? 0)
+  return rest.length > 0 && rest.join('\r\n\r\n').length >= length
+}
+
 describe('the way out of a sandbox', () => {
   it('lets through what the rules name, without what belongs to one hop, and says so first', async () => {
     const { ask, decisions } = await proxyOf({ rules: [rule('far.example', { methods: ['POST'] })] })
@@ -143,6 +205,40 @@ describe('the way out of a sandbox', () => {
     expect(await ask(method, url)).toMatchObject({ status: 403, text: expect.stringMatching(reason) })
     expect(decisions).toMatchObject([{ allowed: false, reason: expect.stringMatching(reason) }])
     expect(heard).toHaveLength(before)
+  })
+
+  const HIDDEN = 'POST /admin/delete HTTP/1.1\r\nhost: far.example\r\ncontent-length: 0\r\n\r\n'
+  const CHUNKED = `${HIDDEN.length.toString(16)}\r\n${HIDDEN}\r\n0\r\n\r\n`
+  const LENGTH = `content-length: ${HIDDEN.length}`
+
+  it.each([
+    ...['GET', 'HEAD', 'DELETE', 'OPTIONS', 'POST'].flatMap(method => [
+      [method, ['transfer-encoding: chunked'], CHUNKED],
+      [method, ['Transfer-Encoding: Chunked', 'connection: transfer-encoding'], CHUNKED],
+      [method, [LENGTH], HIDDEN],
+      [method, [LENGTH, 'connection: content-length'], HIDDEN],
+    ]),
+    ['GET', [], ''],
+  ] as [string, string[], string][])('sends one request for one: %s %j', async (method, headers, body) => {
+    const { answer, sent } = await throughRaw(method, headers, body)
+    expect(answer).toMatch(/^HTTP\/1\.1 200 /)
+    expect(bodiesOf(sent)).toEqual([body === '' ? '' : HIDDEN])
+    expect(sent.startsWith(`${method} /public HTTP/1.1\r\n`)).toBe(true)
+  })
+
+  it.each([
+    ['two ways to say where a body ends', ['transfer-encoding: chunked', LENGTH], CHUNKED],
+    ['two lengths', [LENGTH, 'content-length: 0'], HIDDEN],
+    ['another coding', ['transfer-encoding: gzip, chunked'], CHUNKED],
+    ['chunks twice', ['transfer-encoding: chunked', 'transfer-encoding: chunked'], CHUNKED],
+    ['a coding that ends nowhere', ['transfer-encoding: identity'], HIDDEN],
+    ['a folded line', ['x-a: b', ' c', 'transfer-encoding:', ' chunked'], CHUNKED],
+    ['a name with a space', ['transfer-encoding : chunked'], CHUNKED],
+    ['chunks that are none', ['transfer-encoding: chunked'], HIDDEN],
+  ])('sends nothing on of %s', async (_, headers, body) => {
+    const { answer, sent } = await throughRaw('GET', headers, body)
+    expect(answer).toMatch(/^HTTP\/1\.1 (400|403|502) /)
+    expect(bodiesOf(sent).join('')).toBe('')
   })
 
   it('refuses to hide methods that a rule restricts', async () => {

@@ -93,10 +93,11 @@ export function egressProxy(options: EgressProxyOptions): (stream: Duplex) => vo
         throw new OutboundDenied('this is a proxy: send the whole http address, or CONNECT for https')
       }
       const url = new URL(said)
+      const framing = framingOf(request.headers)
       const address = await decide(url, method)
       const far = httpRequest({
         ...{ host: address, port: targetOf(url).port, method, path: url.pathname + url.search, timeout: connectMs },
-        headers: { ...withoutHop(request.headers), host: url.host },
+        headers: { ...withoutHop(request.headers), ...framing, host: url.host },
         // A connection that is kept would outlive the decision about it.
         agent: false,
       })
@@ -119,6 +120,17 @@ export function egressProxy(options: EgressProxyOptions): (stream: Duplex) => vo
   server.on('request', (request, response) => void forward(request, response))
   server.on('connect', (request, guest, head) => void tunnel(request, guest, head))
   return stream => void server.emit('connection', stream)
+}
+
+/**
+ * How the far end knows where the body ends. The client of Node says so by itself for some methods only, and what it wrote after the
+ * head of another would be a request of its own there, which no rule has seen. The server has refused what says it twice.
+ */
+function framingOf(headers: IncomingMessage['headers']): Record<string, string> {
+  const { 'transfer-encoding': coding, 'content-length': length } = headers
+  if (coding === undefined) return length === undefined ? {} : { 'content-length': length }
+  if (coding.toLowerCase() === 'chunked') return { 'transfer-encoding': 'chunked' }
+  throw new OutboundDenied('this proxy takes no transfer-encoding but chunked')
 }
 
 function refusal(error: unknown): { status: number; text: string } {
