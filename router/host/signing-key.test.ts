@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -18,6 +18,9 @@ describe('the signing key', () => {
     expect(one?.keyId).toMatch(/^[0-9a-f]{16}$/)
     expect(two?.keyId).toBe(one?.keyId)
     expect((await readSigningKey({ dbPath }))?.keyId).toBe(one?.keyId)
+    expect((await stat(`${dbPath}.key`)).mode & 0o777).toBe(0o600)
+    await chmod(`${dbPath}.key`, 0o644)
+    await readSigningKey({ dbPath })
     expect((await stat(`${dbPath}.key`)).mode & 0o777).toBe(0o600)
     expect(Buffer.from(await readFile(`${dbPath}.key`, 'utf8'), 'base64')).toHaveLength(32)
   })

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { link, open, readFile, rm } from 'node:fs/promises'
+import { takeFromOthers } from '../../shared/host/private-file.ts'
 import { fromBase64, toBase64 } from '../../shared/sign/bytes.ts'
 import { type Signer, signer } from '../../shared/sign/ed25519.ts'
 
@@ -28,7 +29,9 @@ export async function readSigningKey({ key, keyFile, dbPath }: SigningKeyOptions
   }
   if (dbPath === undefined) return undefined
   const path = `${dbPath}.key`
-  return fromText((await readIfThere(path)) ?? (await make(path)), path)
+  const text = (await readIfThere(path)) ?? (await make(path))
+  await takeFromOthers(path)
+  return fromText(text, path)
 }
 
 async function readIfThere(path: string): Promise<string | undefined> {

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { chmod, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -33,6 +33,45 @@ describe('opening a file', () => {
     expect((await again.execute('select count(*) as n from t')).rows[0]?.n).toBe(0)
     again.close()
   })
+
+  const modes = async (path: string) =>
+    Promise.all(['', '-wal', '-shm'].map(async end => (await stat(path + end)).mode & 0o777))
+
+  test('makes files that no other account may read, and takes away what an earlier version let them', async () => {
+    const path = join(folder, 'private.db')
+    const first = await openDb(path)
+    await first.execute('create table t (a)')
+    expect(await modes(path)).toEqual([0o600, 0o600, 0o600])
+    for (const end of ['', '-wal', '-shm']) await chmod(path + end, 0o664)
+    const looking = await openDb(path, { readOnly: true })
+    expect(await modes(path)).toEqual([0o664, 0o664, 0o664])
+    looking.close()
+    const second = await openDb(path)
+    await second.execute('insert into t values (1)')
+    expect(await modes(path)).toEqual([0o600, 0o600, 0o600])
+    for (const one of [first, second]) one.close()
+  })
+
+  test.skipIf(process.getuid?.() !== 0)(
+    'opens a file of another account that it may write to, and leaves its mode',
+    async () => {
+      const shared = join(folder, 'shared')
+      await mkdir(shared)
+      await chmod(folder, 0o755)
+      await chmod(shared, 0o777)
+      const path = join(shared, 'theirs.db')
+      ;(await openDb(path)).close()
+      for (const name of await readdir(shared)) await chmod(join(shared, name), 0o666)
+      const module = new URL('open-libsql.ts', import.meta.url).href
+      const program = `const db = await (await import('${module}')).openDb('${path}'); await db.execute('create table t (a)'); db.close()`
+      const { status, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program], {
+        uid: 65534,
+        gid: 65534,
+      })
+      expect([String(stderr), status]).toEqual(['', 0])
+      expect((await stat(path)).mode & 0o777).toBe(0o666)
+    },
+  )
 
   test('names the path when it is a folder', async () => {
     const error = await failure(folder)

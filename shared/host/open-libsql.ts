@@ -5,6 +5,7 @@ import type { Client } from '@libsql/client/web'
 import { type Db, type PrepareOptions, prepareDb } from '../sql/db.ts'
 import { dbFault } from '../sql/db-fault.ts'
 import { DbOpenError } from '../sql/db-open-error.ts'
+import { makePrivate, takeFromOthers } from './private-file.ts'
 
 export interface OpenDbOptions {
   /** Token for a libSQL server; also used by a replica to reach its server. */
@@ -43,7 +44,9 @@ async function openFile(path: string, options: OpenDbOptions): Promise<Db> {
   const { token, syncUrl, synchronous, checkpointPages } = options
   const replica = syncUrl !== undefined
   const readOnly = replica || (options.readOnly ?? false)
-  await checkPath(path, { mustExist: readOnly && !replica, writes: replica || !readOnly })
+  const isThere = await checkPath(path, { mustExist: readOnly && !replica, writes: replica || !readOnly })
+  // The files beside it get the mode that it has. A copy of a server is begun by the package, which takes no empty file.
+  if (!isThere && !replica) await makePrivate(path)
   const prepare: PrepareOptions = {
     kind: replica ? 'replica' : 'file',
     readOnly,
@@ -56,7 +59,9 @@ async function openFile(path: string, options: OpenDbOptions): Promise<Db> {
     client = replica
       ? await openReplica(path, syncUrl, token)
       : (await import('./local-client.ts')).localClient(path, { timeout: 5000 })
-    return await prepareDb(client, prepare)
+    const db = await prepareDb(client, prepare)
+    if (replica || !readOnly) await Promise.all(['', '-wal', '-shm', '-info'].map(end => takeFromOthers(path + end)))
+    return db
   } catch (error) {
     client?.close()
     throw replica ? replicaError(path, syncUrl, error) : fileError(path, error)
@@ -116,7 +121,7 @@ function fetchInTime(request: Request): Promise<Response> {
   return fetch(request, { signal: AbortSignal.timeout(ANSWER_MS) })
 }
 
-/** What the file system can tell in plain words; the driver says only "unable to open: 14" for all of it. */
+/** Whether there is a file. What the file system can tell in plain words; the driver says only "unable to open: 14" for all of it. */
 async function checkPath(path: string, { mustExist, writes }: { mustExist: boolean; writes: boolean }) {
   const found = await stat(path).catch((error: unknown) => {
     const code = errnoOf(error)
@@ -147,6 +152,7 @@ async function checkPath(path: string, { mustExist, writes }: { mustExist: boole
   }
   // WAL keeps two files beside the database, so the folder must be writable as well.
   if (writes) await need(folder, constants.W_OK | constants.X_OK, 'create files in the folder of', path)
+  return found !== undefined
 }
 
 async function need(target: string, mode: number, verb: string, path: string) {
