@@ -2,11 +2,13 @@
 import { Builtins, Cli } from 'clipanion'
 import { CompletionCommand } from '../shared/cli/completion-command.ts'
 import { EnvError } from '../shared/env/read-env.ts'
+import { shutInspector } from '../shared/host/shut-inspector.ts'
 import { VERSION } from '../shared/version.ts'
 import { DoctorCommand } from './cli/doctor.ts'
 import { ImageCommand } from './cli/image.ts'
 import { RunCommand } from './cli/run.ts'
 
+shutInspector()
 const args = process.argv.slice(2)
 process.exitCode = await run()
 

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -79,6 +79,36 @@ describe('a service that is started', () => {
     expect(await (await fetch(`${router}/healthz`)).json()).toMatchObject({ service: 'router' })
     program.child.kill('SIGTERM')
     expect(await program.ended).toMatchObject({ code: 0, err: '' })
+  })
+
+  it.each([
+    ['runtime', RUNTIME, 'serve', { PLATFORM_BIND: '127.0.0.1:0' }],
+    ['router', ROUTER, 'serve', { ROUTER_BIND: '127.0.0.1:0' }],
+    ['node', 'node-agent/main.ts', 'run', { PLATFORM_ENROL_TOKEN: `wb_node_${'a'.repeat(43)}` }],
+  ])('opens no debugger at SIGUSR1: %s', async (_, cli, command, vars) => {
+    // For the node: a control plane that says nothing, so that it goes on waiting for one.
+    const dialled = Promise.withResolvers<void>()
+    const silent = createServer(() => dialled.resolve())
+    await new Promise<void>(done => silent.listen(0, '127.0.0.1', done))
+    try {
+      const { port } = silent.address() as AddressInfo
+      const far = { PLATFORM_CONTROL_URL: `http://127.0.0.1:${port}`, PLATFORM_TUNNEL_INSECURE: '1' }
+      // A port that nobody has, where one is opened.
+      const program = start(cli, [command], { ...vars, ...far, NODE_OPTIONS: '--inspect-port=0' })
+      await (command === 'run' ? dialled.promise : program.printed(/http:\/\/127/))
+      program.child.kill('SIGUSR1')
+      const said = await new Promise<string>(resolve => {
+        let text = ''
+        program.child.stderr!.on('data', piece => {
+          text += piece
+          const found = /Debugger listening|opens no debugger/.exec(text)
+          if (found) resolve(found[0])
+        })
+      })
+      expect(said).toBe('opens no debugger')
+    } finally {
+      silent.close()
+    }
   })
 
   it('says nothing of isolation backends that are missing, where a guest image was built', async () => {
