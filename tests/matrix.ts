@@ -132,7 +132,7 @@ async function inWorkerd(service: ServiceName): Promise<Running> {
           PLATFORM_CORS_ORIGINS: PAGE_ORIGIN,
           PLATFORM_MASTER_KEY: btoa('k'.repeat(32)),
         }
-      : { ROUTER_DB: url, RUST_LOG: 'off', ...NO_UPSTREAM }
+      : { ROUTER_DB: url, RUST_LOG: 'off', ROUTER_METRICS_OPEN: '1', ...NO_UPSTREAM }
   const worker = await startWorker(service, { vars }).catch(async (error: unknown) => {
     await sqld.stop()
     throw error

@@ -42,8 +42,8 @@ const AUDIT = [
 ]
 
 describe('on a network without keys', () => {
-  it('serves the provider paths, feedback, capabilities, health and metrics', async () => {
-    for (const path of [...PROVIDER, ...OPEN, '/v1/feedback', '/v1/capabilities', '/metrics', '/nowhere']) {
+  it('serves the provider paths, feedback, capabilities and health', async () => {
+    for (const path of [...PROVIDER, ...OPEN, '/v1/feedback', '/v1/capabilities', '/nowhere']) {
       expect(await ask({}, path), path).toMatchObject({ status: 200, body: { tenantId: 'home', sees: 'home' } })
     }
   })
@@ -57,8 +57,16 @@ describe('on a network without keys', () => {
     }
   })
 
+  it('closes the metrics and names what opens them', async () => {
+    const { status, body } = await ask({}, '/metrics')
+    expect([status, body.error?.message]).toEqual([401, expect.stringMatching(/ROUTER_KEYS.*ROUTER_METRICS_OPEN=1/)])
+    for (const access of [{ metricsOpen: true }, { insecure: true }, { reach: 'loopback' }] as const) {
+      expect((await ask(access, '/metrics')).status).toBe(200)
+    }
+  })
+
   it('is not fooled by another spelling of a path', async () => {
-    for (const path of ['/v1/%74races', '/v1/traces/%2e%2e%2f', '/%2d/reload']) {
+    for (const path of ['/v1/%74races', '/%6detrics', '/v1/traces/%2e%2e%2f', '/%2d/reload']) {
       expect((await ask({}, path)).status, path).toBe(401)
     }
   })

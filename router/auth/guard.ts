@@ -23,7 +23,14 @@ export function guard({ access, tenantId, sha256 }: GuardDeps) {
   const nobody: Caller = { tenantId, sees: tenantId, admin: true }
 
   function withoutKeys(room: Room): Caller {
-    if (reach === 'network' && !insecure && (room === 'audit' || room === 'admin')) {
+    const closed = reach === 'network' && !insecure
+    if (closed && room === 'metrics' && !metricsOpen) {
+      throw new ApiError(
+        'unauthorized',
+        'metrics are closed on a network address until ROUTER_KEYS is set; ROUTER_METRICS_OPEN=1 opens them to everyone',
+      )
+    }
+    if (closed && (room === 'audit' || room === 'admin')) {
       throw new ApiError(
         'unauthorized',
         'this path is closed on a network address until ROUTER_KEYS is set; ROUTER_INSECURE=1 opens it to everyone',

@@ -77,13 +77,14 @@ describe('the Node host', () => {
     expect(capabilities.parse(await (await call('/v1/capabilities')).json()).auth.required).toBe(false)
   })
 
-  it('starts on a network address without keys, with its audit closed', async () => {
+  it('starts on a network address without keys, with its audit and metrics closed', async () => {
     const call = await start({ ROUTER_BIND: '0.0.0.0:0' })
     const local = service!.origin.replace('0.0.0.0', '127.0.0.1')
     expect(call).toBeDefined()
     expect((await fetch(`${local}/v1/traces`)).status).toBe(401)
     expect((await fetch(`${local}/v1/messages`, { method: 'POST' })).status).toBe(200)
-    expect((await fetch(`${local}/metrics`)).status).toBe(200)
+    const metrics = await fetch(`${local}/metrics`)
+    expect([metrics.status, await metrics.text()]).toEqual([401, expect.stringContaining('ROUTER_METRICS_OPEN=1')])
   })
 
   it('counts what is in flight', async () => {
