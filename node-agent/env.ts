@@ -10,6 +10,11 @@ export const nodeEnv = z.object({
   NODE_STATE_DIR: z.string().default('/var/lib/waybill/node'),
   /** Written by `node-agent image`. */
   NODE_IMAGE_DIR: z.string().default('/var/lib/waybill/guest-image'),
+  /** A comma list of the backends that may be used here; all of them when it is not set. */
+  NODE_BACKENDS: z
+    .string()
+    .transform(text => text.split(',').map(part => part.trim()))
+    .optional(),
   /** The accelerator of QEMU; software emulation is for development and is shown on every run. */
   NODE_QEMU_ACCEL: z.enum(['kvm', 'tcg'], { error: 'expected kvm or tcg' }).default('kvm'),
   /** A folder of the operator's that containers see read-only as /opt: programs, such as Node and MCP servers. */
@@ -76,9 +81,4 @@ export const nodeRunEnv = nodeEnv.extend({
   PLATFORM_OUTBOUND_ALLOW: allowList.default([]),
   PLATFORM_DEMO: z.enum(['auto', 'off']).default('auto'),
   PLATFORM_LOG_LEVEL: logFilter.default({ all: 'info', byTarget: new Map() }),
-  /** A comma list of the backends to try at the start; all of them when it is not set. */
-  NODE_BACKENDS: z
-    .string()
-    .transform(text => text.split(',').map(part => part.trim()))
-    .optional(),
 })

@@ -64,6 +64,7 @@ export function nodeSandboxes({
   }
 
   async function probe(backend: string): Promise<Offered | undefined> {
+    if (env.NODE_BACKENDS?.includes(backend) === false) return undefined
     const { drivers, image } = await machine()
     const driver = drivers.find(one => one.backend === backend)
     // A guest without an image has nothing to run; an interpreter has no guest.
