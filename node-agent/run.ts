@@ -72,7 +72,7 @@ export async function runNode(
     ...(env.PLATFORM_DATABASE_TOKEN !== undefined && { token: env.PLATFORM_DATABASE_TOKEN }),
   })
   const rule = outboundRule(env.PLATFORM_OUTBOUND_ALLOW)
-  const outside = nodeOutside({ rule })
+  const outside = nodeOutside({ rule, log: log.target('node.outbound') })
   const sandboxes = nodeSandboxes({
     ...{ env, rule, probes, workspaces: join(env.PLATFORM_DATA_DIR, 'workspaces'), log: log.target('node.isolation') },
   })

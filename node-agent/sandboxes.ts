@@ -132,7 +132,7 @@ export function nodeSandboxes({
       try {
         // Answered for this turn: another may have had other rules.
         if (run.egress.rules.length > 0) {
-          const proxy = egressProxy({ egress: run.egress, rule, ...(resolve && { resolve }) })
+          const proxy = egressProxy({ egress: run.egress, rule, log, ...(resolve && { resolve }) })
           await asStep(sandbox.serve(EGRESS_PORT, proxy))
         }
         if (fresh) await begun(sandbox, run, tar)

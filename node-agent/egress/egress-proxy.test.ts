@@ -183,7 +183,7 @@ describe('the way out of a sandbox', () => {
       [{ host: 'inner.example', ports: [80] }],
       'GET',
       'http://inner.example/',
-      /private address/,
+      /^inner\.example leads to a private address;/,
     ],
     [
       'the metadata address',

@@ -8,6 +8,7 @@ import { checkedAddresses } from '../../shared/host/checked-addresses.ts'
 import { type Resolved, type ResolveHost, resolveHost } from '../../shared/host/resolve-host.ts'
 import { OutboundDenied } from '../../shared/http/outbound/outbound-denied.ts'
 import { type OutboundRule, targetOf } from '../../shared/http/outbound/outbound-rule.ts'
+import type { Log } from '../../shared/log/log.ts'
 
 export interface EgressProxyOptions {
   egress: Egress
@@ -15,6 +16,7 @@ export interface EgressProxyOptions {
   rule: OutboundRule
   resolve?: ResolveHost
   connectMs?: number
+  log?: Log
   /** Of one sandbox. Each is an entry in a log, so there is an end to them. */
   maxDecisions?: number
 }
@@ -31,7 +33,7 @@ const OF_A_HOP = new Set(
  * rules name, and nothing else. Every decision is told before it takes effect.
  */
 export function egressProxy(options: EgressProxyOptions): (stream: Duplex) => void {
-  const { egress, rule, resolve = resolveHost, connectMs = 10_000, maxDecisions = 1000 } = options
+  const { egress, rule, resolve = resolveHost, connectMs = 10_000, maxDecisions = 1000, log } = options
   let decisions = 0
 
   async function reachable(url: URL, method: string): Promise<readonly Resolved[]> {
@@ -43,7 +45,7 @@ export function egressProxy(options: EgressProxyOptions): (stream: Duplex) => vo
     const target = targetOf(url)
     const family = isIP(target.host)
     if (family !== 0) return [{ address: target.host, family: family === 6 ? 6 : 4 }]
-    return checkedAddresses(rule, resolve, target)
+    return checkedAddresses(rule, resolve, target, log)
   }
 
   /** The address to connect to; throws OutboundDenied, once the refusal is on record. */

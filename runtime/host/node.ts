@@ -63,7 +63,7 @@ export async function serveRuntime(
   const replica = await openReplicaStore(env)
   const open = isLoopback(env.PLATFORM_BIND.host)
   const rule = outboundRule(env.PLATFORM_OUTBOUND_ALLOW)
-  const outside = nodeOutside({ rule })
+  const outside = nodeOutside({ rule, log: log.target('runtime.outbound') })
   const sandboxes = lazySandboxes(vars, {
     workspaces: join(env.PLATFORM_DATA_DIR, 'workspaces'),
     rule,

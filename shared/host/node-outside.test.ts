@@ -7,6 +7,7 @@ import { denialIn, OutboundDenied } from '../http/outbound/outbound-denied.ts'
 import { outboundRule } from '../http/outbound/outbound-rule.ts'
 import type { Outside, OutsideInit } from '../http/outbound/outside.ts'
 import { platformOutside } from '../http/outbound/platform-outside.ts'
+import { createLog } from '../log/log.ts'
 import { nodeOutside } from './node-outside.ts'
 import type { ResolveHost } from './resolve-host.ts'
 
@@ -62,8 +63,18 @@ describe('the way out on Node', () => {
     const far = await upstream()
     const port = new URL(far.origin).port
     const resolve = names({ 'mixed.example': ['8.8.8.8', '127.0.0.1'] })
-    expect(await refusal(call(outside([], resolve), `http://mixed.example:${port}/`))).toBe(
-      'mixed.example (127.0.0.1) is a loopback address; an operator can open it with PLATFORM_OUTBOUND_ALLOW',
+    const lines: string[] = []
+    const write = (line: string) => void lines.push(line)
+    const log = createLog({ filter: { all: 'info', byTarget: new Map() }, write })
+    const way = nodeOutside({ rule: outboundRule(), resolve, log })
+    open.unshift(way)
+    // Who wrote the name learns that it is refused, and the operator which address it stands for.
+    expect(await refusal(call(way, `http://mixed.example:${port}/`))).toBe(
+      'mixed.example leads to a loopback address; an operator can open it with PLATFORM_OUTBOUND_ALLOW',
+    )
+    expect(await way.problem(new URL(`http://mixed.example:${port}/`))).not.toContain('127.0.0.1')
+    expect(lines.map(line => JSON.parse(line))).toMatchObject(
+      Array(2).fill({ level: 'info', host: 'mixed.example', port: Number(port), address: '127.0.0.1' }),
     )
     expect(far.sockets()).toBe(0)
   })
@@ -91,7 +102,7 @@ describe('the way out on Node', () => {
     const way = outside([], resolve)
     const target = `http://rebind.example:${new URL(far.origin).port}/`
     expect(await way.problem(new URL(target))).toBeUndefined()
-    expect(await refusal(call(way, target))).toContain('(127.0.0.1)')
+    expect(await refusal(call(way, target))).toContain('loopback')
     expect(await refusal(call(way, target))).toContain('metadata')
     expect(await refusal(call(way, target))).toContain('private')
     expect([far.seen.length, far.sockets()]).toEqual([0, 0])

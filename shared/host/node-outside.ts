@@ -5,6 +5,7 @@ import type { buildConnector, Dispatcher } from 'undici'
 import { OutboundDenied } from '../http/outbound/outbound-denied.ts'
 import { type OutboundRule, type Target, targetOf } from '../http/outbound/outbound-rule.ts'
 import { guardedFetch, type Outside, type Send } from '../http/outbound/outside.ts'
+import type { Log } from '../log/log.ts'
 import { checkedAddresses } from './checked-addresses.ts'
 import { type Resolved, type ResolveHost, resolveHost } from './resolve-host.ts'
 
@@ -12,6 +13,7 @@ export interface NodeOutsideOptions {
   rule: OutboundRule
   resolve?: ResolveHost
   connectMs?: number
+  log?: Log
 }
 
 /** Open connections to one origin; further calls wait for one. */
@@ -22,10 +24,10 @@ const NO_BODY = new Set([204, 205, 304])
  * The way out on Node. For every connection the name is resolved once, all of its addresses must be ones that may be called,
  * and the socket is opened to exactly these: an answer of the name server that changes a moment later is never asked for.
  */
-export function nodeOutside({ rule, resolve = resolveHost, connectMs = 10_000 }: NodeOutsideOptions): Outside {
+export function nodeOutside({ rule, resolve = resolveHost, connectMs = 10_000, log }: NodeOutsideOptions): Outside {
   let started: Promise<{ send: Send; close(): Promise<void> }> | undefined
 
-  const addressesOf = (target: Target) => checkedAddresses(rule, resolve, target)
+  const addressesOf = (target: Target) => checkedAddresses(rule, resolve, target, log)
 
   // Loaded at the first call: a service that calls nobody does not pay for the client.
   const client = () => (started ??= startClient(addressesOf, connectMs))

@@ -46,9 +46,10 @@ export function outboundRule(allow: readonly AllowEntry[] = []) {
   function refusal({ host, port }: Target, address: string): string | undefined {
     const kind = addressKind(address)
     if (kind === 'public') return undefined
-    const shown = host === address ? host : `${host} (${address})`
-    if (kind === undefined) return `${shown} is not an address`
-    const what = `${shown} is a ${kind.replaceAll('_', '-')} address`
+    // What a name stands for in the operator's network is not for whoever may write the name into an agent.
+    const leads = host === address ? `${host} is` : `${host} leads to`
+    if (kind === undefined) return `${leads} no address`
+    const what = `${leads} a ${kind.replaceAll('_', '-')} address`
     if (NEVER.has(kind)) return `${what} and is never called`
     const named = namedBy(allow, { host, port, address })
     if (named === 'address' || (named === 'name' && !BY_ADDRESS.has(kind))) return undefined
