@@ -70,6 +70,9 @@ export function guestChannel({ input, output, heartbeatMs, kill, ended, mark, hi
   const reader = frameReader()
   let nextId = 1
   let lost: string | undefined
+  /** Of the last command that was begun. */
+  let lastMark: unknown
+  let metLimit: Promise<LimitName | undefined> | undefined
   let greeted = false
   let onReady: ((payload: Uint8Array) => void) | undefined
   let onLost: ((reason: string) => void) | undefined
@@ -81,10 +84,10 @@ export function guestChannel({ input, output, heartbeatMs, kill, ended, mark, hi
   const listening = new Map<number, (errno: number) => void>()
   const connections = guestConnections((type, id, payload) => send(type, id, payload))
 
-  input.on('error', error => lose(`the channel broke: ${error.message}`))
-  output.on('error', error => lose(`the channel broke: ${error.message}`))
-  output.on('close', () => lose('the sandbox closed its channel'))
-  output.on('end', () => lose('the sandbox closed its channel'))
+  input.on('error', error => die(`the channel broke: ${error.message}`))
+  output.on('error', error => die(`the channel broke: ${error.message}`))
+  output.on('close', () => die('the sandbox closed its channel'))
+  output.on('end', () => die('the sandbox closed its channel'))
   output.on('data', (chunk: Uint8Array) => {
     if (lost !== undefined) return
     try {
@@ -97,6 +100,20 @@ export function guestChannel({ input, output, heartbeatMs, kill, ended, mark, hi
 
   const send = (type: number, id: number, payload?: Uint8Array) => {
     if (lost === undefined) input.write(encodeFrame(type, id, payload))
+  }
+
+  /** It ended without a word from here, perhaps at a limit: the host's counters are asked while they are there. */
+  function die(reason: string) {
+    if (lost === undefined && hit !== undefined && lastMark !== undefined) {
+      metLimit = hit(lastMark).catch(() => undefined)
+    }
+    lose(reason)
+  }
+
+  async function gone(): Promise<IsolationError> {
+    const limit = await metLimit
+    const why = limit === undefined ? lost : DETAIL[limit]
+    return new IsolationError('exec_failed', `The sandbox has ended: ${why}.`, { ...(limit && { limit }) })
   }
 
   function end(reason: string) {
@@ -271,7 +288,7 @@ export function guestChannel({ input, output, heartbeatMs, kill, ended, mark, hi
 
     /** From now on the host answers what commands call on this port of their loopback. */
     async serve(port: number, accept: (stream: Duplex) => void): Promise<void> {
-      if (lost !== undefined) throw new IsolationError('exec_failed', `The sandbox has ended: ${lost}.`)
+      if (lost !== undefined) throw await gone()
       // The agent listens already: from now on it is another who answers.
       if (connections.answers(port)) return connections.answer(port, accept)
       const id = nextId++
@@ -300,11 +317,13 @@ export function guestChannel({ input, output, heartbeatMs, kill, ended, mark, hi
           'The command line is too long or holds a NUL: pass large texts as input.',
         )
       }
-      if (lost !== undefined) throw new IsolationError('exec_failed', `The sandbox has ended: ${lost}.`)
+      if (lost !== undefined) throw await gone()
       if (running.size >= MAX_EXECS) {
         throw new IsolationError('exec_failed', `No more than ${MAX_EXECS} commands run in a sandbox at a time.`)
       }
       const marked = await mark?.()
+      if (lost !== undefined) throw await gone()
+      lastMark = marked
       const { promise: exit, resolve: settle } = Promise.withResolvers<Exit>()
       const { promise: refusal, resolve: refused } = Promise.withResolvers<number | undefined>()
       const one: Running = {

@@ -36,6 +36,15 @@ export function escapeProbes({ driver, limits, ownKernel, survives, startMs }: P
     expect(await shell(sandbox, 'echo alive')).toMatchObject({ exit: code(0), stdout: 'alive\n' })
   }
 
+  /** What every later command of a sandbox is told that ended at its limit of memory. */
+  async function endedAtMemory(): Promise<void> {
+    await sandbox.ended
+    await expect(sandbox.exec({ argv: ['true'], deadlineMs: 1000, outputBytes: 1 })).rejects.toMatchObject({
+      ...{ code: 'exec_failed', limit: 'memory' },
+      message: 'The sandbox has ended: a process was killed at the memory limit.',
+    })
+  }
+
   it(`has ${ownKernel ? 'a kernel of its own' : "the host's kernel"}, and says which`, async () => {
     const { stdout } = await shell(sandbox, 'uname -r')
     expect(stdout.trim()).toBe(sandbox.kernelRelease)
@@ -187,6 +196,7 @@ export function escapeProbes({ driver, limits, ownKernel, survives, startMs }: P
   it('contains a command that takes all memory', async () => {
     const { exit } = await shell(sandbox, 'tail -c 2000000000 /dev/zero', { deadlineMs: 30_000 })
     expect(exit).toEqual(limit('memory'))
+    if (!survives.memory) await endedAtMemory()
     await aliveOrAnother(survives.memory)
   }, 45_000)
 
