@@ -5,7 +5,7 @@ import { release, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import type { Driver, Sandbox, SandboxLimits } from '../driver.ts'
+import type { Driver, LimitName, Sandbox, SandboxLimits } from '../driver.ts'
 import { shell } from './run-command.ts'
 
 export interface ProbedBackend {
@@ -36,12 +36,13 @@ export function escapeProbes({ driver, limits, ownKernel, survives, startMs }: P
     expect(await shell(sandbox, 'echo alive')).toMatchObject({ exit: code(0), stdout: 'alive\n' })
   }
 
-  /** What every later command of a sandbox is told that ended at its limit of memory. */
-  async function endedAtMemory(): Promise<void> {
+  /** What every later command of a sandbox is told that ended at a limit. */
+  async function endedAt(limit: LimitName, message: string): Promise<void> {
     await sandbox.ended
     await expect(sandbox.exec({ argv: ['true'], deadlineMs: 1000, outputBytes: 1 })).rejects.toMatchObject({
-      ...{ code: 'exec_failed', limit: 'memory' },
-      message: 'The sandbox has ended: a process was killed at the memory limit.',
+      code: 'exec_failed',
+      limit,
+      message: `The sandbox has ended: ${message}.`,
     })
   }
 
@@ -196,9 +197,20 @@ export function escapeProbes({ driver, limits, ownKernel, survives, startMs }: P
   it('contains a command that takes all memory', async () => {
     const { exit } = await shell(sandbox, 'tail -c 2000000000 /dev/zero', { deadlineMs: 30_000 })
     expect(exit).toEqual(limit('memory'))
-    if (!survives.memory) await endedAtMemory()
+    if (!survives.memory) await endedAt('memory', 'a process was killed at the memory limit')
     await aliveOrAnother(survives.memory)
   }, 45_000)
+
+  it.skipIf(survives.pids)(
+    'ends with a command that takes all processes, and says so to the next',
+    async () => {
+      const many = 'i=0; while [ $i -lt 200 ]; do sleep 50 & i=$((i+1)); done; wait'
+      expect((await shell(sandbox, many, { deadlineMs: 30_000 })).exit).toEqual(limit('pids'))
+      await endedAt('pids', 'no more processes could be started')
+      await aliveOrAnother(false)
+    },
+    45_000,
+  )
 
   it('contains a fork bomb', async () => {
     const { exit } = await shell(sandbox, 'bomb() { bomb | bomb & bomb; }; bomb', { deadlineMs: 5000 })
