@@ -73,6 +73,8 @@ export const nodeRunEnv = nodeEnv.extend({
   PLATFORM_DATABASE_TOKEN: z.string().optional(),
   PLATFORM_DATA_DIR: z.string().default('./node-data'),
   PLATFORM_DRAIN_TIMEOUT: duration.default(30_000),
+  /** How long a model may keep its answer open without a word: pings and empty deltas are none. */
+  PLATFORM_MODEL_CONTENT_TIMEOUT: duration.default(600_000),
   PLATFORM_MAX_CONCURRENT_RUNS: z
     .string()
     .regex(/^[1-9]\d{0,3}$/, 'expected 1 to 9999 runs')

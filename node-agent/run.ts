@@ -81,6 +81,7 @@ export async function runNode(
     ...{ db, log, outside, providers, sha256: nativeSha256, owner: writerName(), isGone: writerIsGone },
     sandboxes,
     ...{ receiptSeed: identity.signSeed, demo: env.PLATFORM_DEMO !== 'off' },
+    providerDeadlines: { contentMs: env.PLATFORM_MODEL_CONTENT_TIMEOUT },
     limits: { maxConcurrent: env.PLATFORM_MAX_CONCURRENT_RUNS },
     seat: {
       ...identity,

@@ -84,6 +84,8 @@ export const runtimeEnv = z.object({
   PLATFORM_LEASE_TTL: duration.default(60_000),
   PLATFORM_TURN_TIMEOUT: duration.default(120_000),
   PLATFORM_SSE_HEARTBEAT: duration.default(15_000),
+  /** How long a model may keep its answer open without a word: pings and empty deltas are none. */
+  PLATFORM_MODEL_CONTENT_TIMEOUT: duration.default(600_000),
   PLATFORM_MAX_CONCURRENT_RUNS: z
     .string()
     .regex(/^[1-9]\d{0,3}$/, 'expected 1 to 9999 runs')

@@ -88,7 +88,7 @@ export interface RuntimeOptions {
   /** Whether a tenant without a provider gets simulated answers; default yes. */
   demo?: boolean | undefined
   /** How long a provider may be silent. */
-  providerDeadlines?: Deadlines | undefined
+  providerDeadlines?: Partial<Deadlines> | undefined
   /** Where traces of runs go; without it nothing is traced. */
   telemetry?: Collector | undefined
   sseHeartbeatMs?: number

@@ -52,22 +52,31 @@ export function createEngine(deps: EngineDeps) {
   }
 
   async function claim(): Promise<void> {
+    let lookedMs = 0
     try {
       do {
         again = false
-        const most = limits.maxConcurrent - running.size
+        const slots = limits.maxConcurrent
+        const most = slots - running.size
         if (most <= 0 || draining) return
         if (doubtful) await leases.releaseOthers(owner, [...running.keys(), ...endings.keys()])
         doubtful = false
-        const nowMs = clock.now().getTime()
+        lookedMs = clock.now().getTime()
+        const nowMs = lookedMs
         const held = [...running.keys(), ...endings.keys()]
-        const claimed = await leases.claim({ owner, nodeId: nodeId(), nowMs, ttlMs: limits.leaseMs, most, held })
+        const claimed = await leases.claim({
+          owner,
+          nodeId: nodeId(),
+          nowMs,
+          ttlMs: limits.leaseMs,
+          ...{ most, slots, held },
+        })
         owned ||= claimed.length > 0
         if (claimed.length > 0) await deps.takenHere?.(claimed.map(({ id }) => id))
         for (const run of claimed) start(run)
         if (claimed.length === most) return
       } while (again)
-      await sleepUntilDue()
+      await sleepUntilDue(lookedMs)
     } catch (error) {
       log.error('runs could not be claimed', { error })
       doubtful = true
@@ -76,10 +85,11 @@ export function createEngine(deps: EngineDeps) {
     }
   }
 
-  async function sleepUntilDue(): Promise<void> {
+  /** What was due at the last look and not taken is beyond a tenant's share: it is looked for when a run ends here. */
+  async function sleepUntilDue(lookedMs: number): Promise<void> {
     clearTimeout(wakeTimer)
     wakeTimer = undefined
-    const due = await leases.nextDue(nodeId())
+    const due = await leases.nextDue(nodeId(), lookedMs)
     if (due === undefined || draining) return
     const inMs = Math.max(0, due - clock.now().getTime())
     // Beyond the next sweep there is nothing to set a timer for.

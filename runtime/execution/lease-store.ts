@@ -3,6 +3,7 @@ import { readJson } from '../../shared/json/read-json.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Records } from '../vault/records.ts'
+import { claimStatement, holder, mostOfOne, RETURNING } from './claim-statement.ts'
 import { type ChainHead, genesis, type JournalEntry, readEvent } from './journal/event.ts'
 import type { Spent } from './journal/unit.ts'
 
@@ -39,38 +40,21 @@ export interface ClaimOptions {
   nowMs: number
   ttlMs: number
   most: number
+  /** How many runs this owner may execute at a time. */
+  slots: number
   /** What this owner is executing: a clock that jumps ends its leases, and it must not take its own runs from itself. */
   held: readonly string[]
 }
-
-const RETURNING = `returning id, tenant_id, agent_name, agent_id, version_id, epoch, depth, parent_run_id, session_id, ran_ms,
-  recoveries, ending, created_ms, isolation, isolation_used, node_id, tokens_in,
-  tokens_out, cost_nano`
-
-/** A run stays with its node, unless others have the same store. */
-const holder = (shared: boolean, node = '?4') => (shared ? node : `coalesce(node_id, ${node})`)
-
-// A run that was taken from an owner who never let go is a recovery; ten in a row without a new event are too many.
-const claimOf = (shared: boolean) => `update runs set
-  status = 'running', owner = ?1, epoch = epoch + 1, due_ms = ?2 + ?3, node_id = ${holder(shared)},
-  started_ms = coalesce(started_ms, ?2), updated_ms = ?2, parked = null, parked_until_ms = null,
-  recoveries = case when owner is null then 0
-    when recovery_seq = (select coalesce(max(seq), 0) from events where run_id = runs.id) then recoveries + 1 else 1 end,
-  recovery_seq = case when owner is null then recovery_seq
-    else (select coalesce(max(seq), 0) from events where run_id = runs.id) end
-where id in (select id from runs where due_ms <= ?2 and ${shared ? '?4 is not null' : '(node_id is null or node_id = ?4)'}
-  and (owner is not ?1 or id not in (select value from json_each(?6))) order by due_ms limit ?5)
-${RETURNING}`
 
 export type LeaseStore = ReturnType<typeof leaseStore>
 
 /** Who owns which run, and until when. Every change is one statement, so two processes never both believe they won. */
 export function leaseStore(db: Db, records: Records, sha256: Sha256, shared = false) {
-  const CLAIM = claimOf(shared)
+  const CLAIM = claimStatement(shared)
   return {
-    /** Takes the runs that are due, oldest first. */
-    async claim({ owner, nodeId, nowMs, ttlMs, most, held }: ClaimOptions): Promise<Claimed[]> {
-      const args = [owner, nowMs, ttlMs, nodeId, most, JSON.stringify(held)]
+    /** Takes runs that are due, by turns of tenants and agents. */
+    async claim({ owner, nodeId, nowMs, ttlMs, most, slots, held }: ClaimOptions): Promise<Claimed[]> {
+      const args = [owner, nowMs, ttlMs, nodeId, most, JSON.stringify(held), mostOfOne(slots), slots]
       const taken = await db.execute({ sql: CLAIM, args })
       if (taken.rows.length === 0) return []
       return load(taken.rows)
@@ -79,7 +63,7 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, shared = fa
     /** Takes one run from whoever has it, to end it; undefined when it is terminal already. */
     async seize(
       id: string,
-      { owner, nodeId, nowMs, ttlMs }: Omit<ClaimOptions, 'most' | 'held'>,
+      { owner, nodeId, nowMs, ttlMs }: Omit<ClaimOptions, 'most' | 'slots' | 'held'>,
     ): Promise<Claimed | undefined> {
       const taken = await db.execute({
         sql: `update runs set status = 'running', owner = ?1, epoch = epoch + 1, due_ms = ?2 + ?3,
@@ -129,12 +113,12 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, shared = fa
       })
     },
 
-    /** When the next run is due that this node may take; undefined: nothing to wait for. */
-    async nextDue(nodeId: string): Promise<number | undefined> {
+    /** When the next run becomes due, after `nowMs`, that this node may take; undefined: nothing to wait for. */
+    async nextDue(nodeId: string, nowMs: number): Promise<number | undefined> {
       const { rows } = await db.execute({
-        sql: `select due_ms from runs where due_ms is not null and ${shared ? '? is not null' : '(node_id is null or node_id = ?)'}
+        sql: `select due_ms from runs where due_ms > ?1 and ${shared ? '?2 is not null' : '(node_id is null or node_id = ?2)'}
           order by due_ms limit 1`,
-        args: [nodeId],
+        args: [nowMs, nodeId],
       })
       return rows[0] === undefined ? undefined : Number(rows[0][0])
     },

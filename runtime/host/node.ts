@@ -94,6 +94,7 @@ export async function serveRuntime(
     // Who comes by another name than this machine's would not reach a socket beside it.
     routerPanel: env.PLATFORM_PUBLIC_URL === undefined && open ? routerPanel : undefined,
     demo: env.PLATFORM_DEMO !== 'off',
+    providerDeadlines: { contentMs: env.PLATFORM_MODEL_CONTENT_TIMEOUT },
     sha256: nativeSha256,
     owner: writerName(),
     isGone: writerIsGone,

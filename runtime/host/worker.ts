@@ -139,6 +139,7 @@ async function start(vars: Vars, learnt: Learnt | undefined): Promise<{ runtime:
     },
     ...{ defaultTimezone: env.PLATFORM_DEFAULT_TIMEZONE, receiptSeed: env.PLATFORM_RECEIPT_KEY, timers: false },
     turnTimeoutMs: env.PLATFORM_TURN_TIMEOUT,
+    providerDeadlines: { contentMs: env.PLATFORM_MODEL_CONTENT_TIMEOUT },
     ...{ corsOrigins: env.PLATFORM_CORS_ORIGINS, retentionDays: env.PLATFORM_RETENTION_DAYS },
   })
   return { runtime, db }

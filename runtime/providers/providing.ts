@@ -26,7 +26,7 @@ export interface ProvidingOptions {
   /** A router in this process; it is then the provider `router` of everyone. */
   routerFetch?: ((request: Request) => Promise<Response>) | undefined
   demo?: boolean | undefined
-  deadlines?: Deadlines | undefined
+  deadlines?: Partial<Deadlines> | undefined
 }
 
 export interface Providing {
@@ -51,7 +51,8 @@ const NO_WAY_OUT: Pick<Outside, 'fetch' | 'problem'> = {
 
 /** Model providers and secrets, put together; features take the slices they need. */
 export function providing(options: ProvidingOptions): Providing {
-  const { db, log, clock, newId, sealing, maxBodyBytes, routerFetch, demo = true, deadlines = DEADLINES } = options
+  const { db, log, clock, newId, sealing, maxBodyBytes, routerFetch, demo = true } = options
+  const deadlines = { ...DEADLINES, ...options.deadlines }
   const { outside = NO_WAY_OUT, environment = [] } = options
   const { now, monotonic } = clock
   const conceal = log.redact.register

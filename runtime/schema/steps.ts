@@ -4,6 +4,7 @@ import { auditStep } from './audit-step.ts'
 import { connectorsStep } from './connectors-step.ts'
 import { dashboardStep } from './dashboard-step.ts'
 import { executionStep } from './execution-step.ts'
+import { fairShareStep } from './fair-share-step.ts'
 import { farTalkStep } from './far-talk-step.ts'
 import { governanceStep } from './governance-step.ts'
 import { keyLeasesStep } from './key-leases-step.ts'
@@ -56,4 +57,5 @@ export const runtimeSteps: readonly Migration[] = [
   retentionStep,
   spendingStep,
   scheduleBoxStep,
+  fairShareStep,
 ]

@@ -1,4 +1,5 @@
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import type { ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
@@ -365,6 +366,41 @@ describe('a provider that fails', () => {
     expect(run.error?.message).toBe('openai said nothing more for 60 ms')
     await Promise.all(far.seen.map(({ aborted }) => aborted))
     expect(far.seen).toHaveLength(2)
+  })
+
+  it('is given up when its stream stays open and says nothing, and not while it does', async () => {
+    const { far, configure, ran } = await room({ providerDeadlines: { contentMs: 1000 } })
+    await configure('openai')
+    await configure('anthropic')
+    const empty = 'data: {"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}\n\n'
+    const open = (response: ServerResponse, sign: string) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      const beat = setInterval(() => response.write(sign), 20)
+      response.on('close', () => clearInterval(beat))
+    }
+    const once = { retry: { maxAttempts: 1 } }
+    for (const [provider, model, sign] of [
+      ['openai', 'gpt-4.1-mini', ': PROCESSING\n\n'],
+      ['openai', 'gpt-4.1-mini', empty],
+      ['anthropic', 'claude-haiku-4-5', 'event: ping\ndata: {"type":"ping"}\n\n'],
+    ] as const) {
+      far.queue(response => open(response, sign))
+      const { run } = await ran(`${provider}/${model}`, once)
+      expect(run.error?.message).toBe(`${provider} kept its answer open and said nothing for 1000 ms`)
+      await far.seen.at(-1)?.aborted
+    }
+    const words = chatFrames(['It ', 'takes ', 'its ', 'time.'])
+    far.queue(response => {
+      open(response, empty)
+      const more = () => {
+        const frame = words.shift()
+        if (frame === undefined) return response.end()
+        response.write(frame)
+        setTimeout(more, 250)
+      }
+      more()
+    })
+    expect((await ran('openai/gpt-4.1-mini', once)).run).toMatchObject({ output: { result: 'It takes its time.' } })
   })
 
   it('does not follow a provider to another origin, and sends it nothing', async () => {

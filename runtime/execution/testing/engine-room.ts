@@ -120,14 +120,17 @@ export async function engineRoom({
   })
   return {
     ...{ db, runs, engine, metrics },
-    async create(input: Record<string, unknown>, more: { id?: string; agentName?: string } = {}): Promise<string> {
+    async create(
+      input: Record<string, unknown>,
+      more: { id?: string; agentName?: string; tenantId?: string } = {},
+    ): Promise<string> {
       const id = more.id ?? uuidv7()
       await runs.create({
         ...{
           id,
-          tenantId: 'default',
+          tenantId: more.tenantId ?? 'default',
           agentName: more.agentName ?? 'agent',
-          agentId: 'agent',
+          agentId: more.agentName ?? 'agent',
           versionId: more.agentName ?? 'agent',
           day: '2026-01-02',
         },

@@ -96,8 +96,15 @@ async function exchange(
       const { body: said } = await readAtMost(answer, MAX_ERROR_BYTES)
       throw refused(who, dialect, { status: answer.status, headers: answer.headers, body: said }, { plain, now: now() })
     }
-    const { alive } = silence
-    const read = await readAnswer(answer, dialect, { onDelta, onResponseId, meter, alive, signal: silence.signal })
+    const { alive, said } = silence
+    const read = await readAnswer(answer, dialect, {
+      onDelta,
+      onResponseId,
+      meter,
+      alive,
+      said,
+      signal: silence.signal,
+    })
     if (!read.ok) throw unusable(who, dialect, read, plain)
     return { decoded: read, headers: answer.headers }
   } catch (error) {

@@ -1,6 +1,13 @@
 import type { Decoded, DialectName } from '../../../shared/dialects/candidate.ts'
 import { dialects } from '../../../shared/dialects/dialects.ts'
-import { asArray, asObject, asString, tryParse } from '../../../shared/dialects/json-value.ts'
+import {
+  asArray,
+  asObject,
+  asString,
+  type Json,
+  type JsonObject,
+  tryParse,
+} from '../../../shared/dialects/json-value.ts'
 import { type SseFrame, sseReader } from '../../../shared/http/sse-read.ts'
 import { joined } from '../../../shared/sign/bytes.ts'
 import type { AnswerMeter } from './answer-meter.ts'
@@ -18,6 +25,8 @@ export interface Listener {
   meter: AnswerMeter
   /** Told at every chunk: the other side is alive. */
   alive: () => void
+  /** Told at every piece that is more than a sign of life. */
+  said: () => void
   /** A read that is under way ends with its reason. */
   signal: AbortSignal
 }
@@ -51,6 +60,7 @@ async function readWhole(reader: Reader, dialect: DialectName, listener: Listene
     const { done, value } = await next(reader, listener.signal)
     if (done) break
     listener.alive()
+    if (value.some(isInk)) listener.said()
     chunks.push(value)
     listener.meter.bytes(value.length)
     size += value.length
@@ -95,12 +105,17 @@ function isLast({ event, data }: SseFrame): boolean {
   return event === 'message_stop' || data?.trim() === '[DONE]'
 }
 
+/** JSON may be preceded by any amount of white space, which some hosts send to keep a connection open. */
+const isInk = (byte: number) => byte > 0x20
+
 /** Gives out the text and the id of a passing stream; what it cannot read is for the accumulator to judge. */
-function hearing(dialect: DialectName, { onDelta, onResponseId }: Listener): (frame: SseFrame) => void {
+function hearing(dialect: DialectName, { onDelta, onResponseId, said }: Listener): (frame: SseFrame) => void {
   let named = onResponseId === undefined
   return ({ data }) => {
-    if (data === undefined || (named && onDelta === undefined)) return
+    if (data === undefined) return
     const event = asObject(tryParse(data))
+    if (saysSomething(dialect, event)) said()
+    if (named && onDelta === undefined) return
     const id = named ? null : asString(dialect === 'messages' ? asObject(event.message).id : event.id)
     if (id !== null && id !== '') {
       named = true
@@ -109,6 +124,23 @@ function hearing(dialect: DialectName, { onDelta, onResponseId }: Listener): (fr
     const text = dialect === 'messages' ? messagesText(event) : chatText(event)
     if (text !== null && text !== '') onDelta?.(text)
   }
+}
+
+/** Deltas carry their own kind or role beside what they say, if they say anything. */
+function saysSomething(dialect: DialectName, event: JsonObject): boolean {
+  if (dialect === 'messages') {
+    return event.type === 'content_block_delta' ? hasContent(event.delta) : event.type !== 'ping'
+  }
+  return asArray(event.choices)
+    .map(asObject)
+    .some(({ delta, finish_reason: finish }) => hasContent(delta) || (finish !== undefined && finish !== null))
+}
+
+function hasContent(delta: Json | undefined): boolean {
+  return Object.entries(asObject(delta)).some(([name, value]) => {
+    if (name === 'type' || name === 'role' || value === null || value === '') return false
+    return !Array.isArray(value) || value.length > 0
+  })
 }
 
 function messagesText(event: ReturnType<typeof asObject>): string | null {

@@ -1,0 +1,64 @@
+/** A run stays with its node, unless others have the same store. */
+export const holder = (shared: boolean, node = '?4') => (shared ? node : `coalesce(node_id, ${node})`)
+
+/** The part of its slots that one of several tenants never gets: what is left for the first run of another. */
+const RESERVED = 1 / 8
+
+/** How many slots one of several tenants may hold. */
+export function mostOfOne(slots: number): number {
+  return Math.max(1, slots - Math.max(1, Math.floor(slots * RESERVED)))
+}
+
+export const RETURNING = `returning id, tenant_id, agent_name, agent_id, version_id, epoch, depth, parent_run_id, session_id, ran_ms,
+  recoveries, ending, created_ms, isolation, isolation_used, node_id, tokens_in,
+  tokens_out, cost_nano`
+
+/**
+ * Takes due runs: first those of the tenant with the fewest runs here, then those of its agent with the fewest, then the oldest.
+ * Arguments: owner, now, length of a lease, node, how many at most, what this owner executes, how many slots one of several tenants may
+ * hold, and how many there are.
+ *
+ * `lanes` steps from one agent with open runs to the next, so that a long queue of one is not read to find another; it is left out
+ * where all that is due can be taken anyway.
+ */
+export function claimStatement(shared: boolean): string {
+  const due = `due_ms <= ?2 and ${shared ? '?4 is not null' : '(node_id is null or node_id = ?4)'}
+      and (owner is not ?1 or id not in (select value from json_each(?6)))`
+  const inOrder = 'tenant_id, agent_id'
+  const chosen = `with recursive
+    held as materialized (select ${inOrder}, count(*) as runs from runs where owner = ?1 group by ${inOrder}),
+    oldest as materialized (select id, ${inOrder}, due_ms from runs where ${due} order by due_ms limit ?5 + 1),
+    lanes (${inOrder}) as (
+      select * from (select ${inOrder} from runs where due_ms is not null and (select count(*) from oldest) > ?5
+        order by ${inOrder} limit 1)
+      union all
+      select next.tenant_id, next.agent_id from lanes join runs as next on next.rowid = coalesce(
+        (select rowid from runs where due_ms is not null and tenant_id = lanes.tenant_id and agent_id > lanes.agent_id
+          order by agent_id limit 1),
+        (select rowid from runs where due_ms is not null and tenant_id > lanes.tenant_id order by ${inOrder} limit 1))),
+    found as (
+      select * from oldest where (select count(*) from oldest) <= ?5
+      union all
+      select one.id, one.tenant_id, one.agent_id, one.due_ms from lanes join runs as one on one.rowid in (
+        select rowid from runs where tenant_id = lanes.tenant_id and agent_id = lanes.agent_id and ${due} order by due_ms limit ?5)),
+    by_agent as (
+      select found.*, row_number() over (partition by ${inOrder} order by due_ms, id)
+        + coalesce((select runs from held where tenant_id = found.tenant_id and agent_id = found.agent_id), 0) as of_agent from found),
+    by_tenant as (
+      select by_agent.*, row_number() over (partition by tenant_id order by of_agent, due_ms, id)
+        + coalesce((select sum(runs) from held where tenant_id = by_agent.tenant_id), 0) as of_tenant from by_agent)
+    select id from by_tenant where of_tenant <= case
+        when (select count(*) from (select 1 from tenants limit 2)) > 1
+          or (select min(tenant_id) from runs) <> (select max(tenant_id) from runs) then ?7 else ?8 end
+      order by of_tenant, of_agent, due_ms, id limit ?5`
+  // A run that was taken from an owner who never let go is a recovery; ten in a row without a new event are too many.
+  return `update runs set
+  status = 'running', owner = ?1, epoch = epoch + 1, due_ms = ?2 + ?3, node_id = ${holder(shared)},
+  started_ms = coalesce(started_ms, ?2), updated_ms = ?2, parked = null, parked_until_ms = null,
+  recoveries = case when owner is null then 0
+    when recovery_seq = (select coalesce(max(seq), 0) from events where run_id = runs.id) then recoveries + 1 else 1 end,
+  recovery_seq = case when owner is null then recovery_seq
+    else (select coalesce(max(seq), 0) from events where run_id = runs.id) end
+where id in (${chosen})
+${RETURNING}`
+}

@@ -1,0 +1,155 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, describe, expect, it } from 'vitest'
+import { uuidv7 } from '../../shared/ids/uuid-v7.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import { claimStatement } from './claim-statement.ts'
+import { engineLimits } from './engine-deps.ts'
+import type { AskModel } from './models/model.ts'
+import { engineRoom, type RoomOptions, says } from './testing/engine-room.ts'
+
+const open: { close(): Promise<void> }[] = []
+afterEach(async () => {
+  for (const one of open.splice(0)) await one.close()
+})
+
+/** A model whose answers are given one by one: each run stands in its call until it is let go. */
+function heldModel() {
+  const calls: { prompt: string; go: () => void }[] = []
+  let free = false
+  const ask: AskModel = ({ messages: [first] }, { signal }) =>
+    new Promise((resolve, reject) => {
+      const prompt = first?.role === 'user' ? first.text : ''
+      if (free) return resolve(says('done'))
+      calls.push({ prompt, go: () => resolve(says('done')) })
+      signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+    })
+  return {
+    ...{ calls, ask, said: () => calls.map(({ prompt }) => prompt) },
+    letGo() {
+      free = true
+      for (const { go } of calls) go()
+    },
+  }
+}
+
+async function room(slots: number, options: RoomOptions = {}) {
+  const model = heldModel()
+  const made = await engineRoom({
+    ...{ ask: model.ask, agents: { other: {} }, limits: { ...engineLimits, maxConcurrent: slots } },
+    ...options,
+  })
+  async function close() {
+    model.letGo()
+    await made.close()
+  }
+  open.push({ close })
+  await made.engine.start()
+  return { ...made, ...model, close }
+}
+
+const addTenant = (db: Db, id: string) =>
+  db.execute({ sql: 'insert into tenants (id, name, created_ms) values (?, ?, 1)', args: [id, id] })
+
+describe('slots for runs', () => {
+  it('are all for a tenant that is alone', async () => {
+    const { create, engine, said } = await room(4)
+    for (const n of [1, 2, 3, 4, 5]) await create({ prompt: `p${n}` })
+    engine.wake()
+    await expect.poll(said).toHaveLength(4)
+    expect(engine.active).toBe(4)
+  })
+
+  it('are never all held by one tenant of several, so that a run of another begins at once', async () => {
+    const { create, engine, db, said } = await room(16)
+    await addTenant(db, 'b')
+    for (let n = 0; n < 40; n++) await create({ prompt: `default ${n}` })
+    engine.wake()
+    await expect.poll(said).toHaveLength(14)
+    await create({ prompt: 'b' }, { tenantId: 'b' })
+    engine.wake()
+    await expect.poll(said).toContain('b')
+    expect(engine.active).toBe(15)
+  })
+
+  it('go, when one is free, to the tenant with the fewest, then to its agent with the fewest, then to the oldest', async () => {
+    const { create, engine, db, calls, said } = await room(4)
+    await addTenant(db, 'b')
+    let made = 0
+    const queue = (prompt: string, more: { tenantId?: string; agentName?: string } = {}) =>
+      create({ prompt }, { ...more, id: `run-${++made}` })
+    for (const n of [1, 2, 3]) await queue(`a${n}`)
+    engine.wake()
+    await expect.poll(said).toHaveLength(3)
+    await queue('a4')
+    await queue('a5 other', { agentName: 'other' })
+    for (const n of [1, 2, 3]) await queue(`b${n}`, { tenantId: 'b' })
+    await queue('b4 other', { tenantId: 'b', agentName: 'other' })
+    engine.wake()
+    const order: string[] = []
+    // Each answer lets one slot go, and the next question says to whom.
+    for (let at = 0; at < 8; at++) {
+      await expect.poll(() => calls.length).toBe(Math.min(9, at + 4))
+      order.push(calls[at + 3]?.prompt ?? '')
+      calls[at]?.go()
+    }
+    expect(order.filter(Boolean)).toEqual(['b1', 'b4 other', 'a5 other', 'a4', 'b2', 'b3'])
+  })
+
+  it('are not looked for again and again while all that is due is beyond the share of its tenant', async () => {
+    let claims = 0
+    const { create, engine, db, said } = await room(2, {
+      wrap: inner => ({
+        ...inner,
+        execute(statement) {
+          if (typeof statement === 'object' && statement.sql.startsWith('update runs set')) claims++
+          return inner.execute(statement)
+        },
+      }),
+    })
+    await addTenant(db, 'b')
+    for (const n of [1, 2, 3]) await create({ prompt: `p${n}` })
+    engine.wake()
+    await expect.poll(said).toHaveLength(1)
+    const before = claims
+    await new Promise(resolve => setTimeout(resolve, 200))
+    expect(claims - before).toBeLessThan(3)
+  })
+
+  it('are counted by each process for itself where several share a store, and each run is executed once', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'shares-'))
+    try {
+      const url = join(folder, 'x.db')
+      const one = await room(4, { url })
+      const two = await room(4, { url })
+      await addTenant(one.db, 'b')
+      for (let n = 0; n < 12; n++) await one.create({ prompt: `a${n}` })
+      one.engine.wake()
+      two.engine.wake()
+      await expect.poll(() => one.calls.length + two.calls.length).toBe(6)
+      await one.create({ prompt: 'b' }, { tenantId: 'b' })
+      two.engine.wake()
+      await expect.poll(two.said).toContain('b')
+      const all = [...one.said(), ...two.said()]
+      expect(new Set(all).size).toBe(all.length)
+      for (const made of open.splice(0)) await made.close()
+    } finally {
+      await rm(folder, { recursive: true })
+    }
+  })
+
+  it('are given by a statement that reads indexes of what is open only', async () => {
+    const { db, create } = await room(0)
+    for (let n = 0; n < 100; n++) await create({ prompt: `${n}` })
+    for (const shared of [false, true]) {
+      const { rows } = await db.execute({
+        sql: `explain query plan ${claimStatement(shared)}`,
+        args: [uuidv7(), 1, 1, 'local', 4, '[]', 4, 3],
+      })
+      const steps = rows.map(row => String(row.detail)).filter(detail => / (runs|next|one) /.test(detail))
+      expect(steps.length).toBeGreaterThan(4)
+      for (const step of steps) expect(step).toMatch(/^SEARCH | INDEX runs_(turn|due)$/)
+    }
+  })
+})
