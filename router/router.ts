@@ -116,6 +116,7 @@ export function createRouter(options: RouterOptions = {}): Router {
 async function reachable(db: Db): Promise<string> {
   return db
     .execute('select 1')
+    .then(() => db.writable())
     .then(() => 'ok')
     .catch((error: unknown) => (error instanceof Error ? error.message : 'failed'))
 }

@@ -19,7 +19,10 @@ export function readinessOf({ db, ready, checkKey, phase }: ReadinessDeps): () =
   }
   return async () => {
     const migrations = await outcome(ready)
-    const database = await outcome(() => db.execute('select 1'))
+    const database = await outcome(async () => {
+      await db.execute('select 1')
+      await db.writable()
+    })
     const checks = { database, migrations, ...(checkKey && { masterKey: await outcome(key) }) }
     const status = Object.values(checks).some(check => check !== 'ok') ? 'failing' : phase()
     return { status, checks }

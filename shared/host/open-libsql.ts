@@ -2,7 +2,7 @@ import { constants } from 'node:fs'
 import { access, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import type { Client } from '@libsql/client/web'
-import { type Db, type PrepareOptions, prepareDb } from '../sql/db.ts'
+import { COMMIT_MS, type Db, type PrepareOptions, prepareDb } from '../sql/db.ts'
 import { dbFault } from '../sql/db-fault.ts'
 import { DbOpenError } from '../sql/db-open-error.ts'
 import { makePrivate, takeFromOthers } from './private-file.ts'
@@ -58,7 +58,7 @@ async function openFile(path: string, options: OpenDbOptions): Promise<Db> {
   try {
     client = replica
       ? await openReplica(path, syncUrl, token)
-      : (await import('./local-client.ts')).localClient(path, { timeout: 5000 })
+      : (await import('./local-client.ts')).localClient(path, { timeout: COMMIT_MS })
     const db = await prepareDb(client, prepare)
     if (replica || !readOnly) await Promise.all(['', '-wal', '-shm', '-info'].map(end => takeFromOthers(path + end)))
     return db

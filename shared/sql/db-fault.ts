@@ -44,20 +44,36 @@ function errorCode(error: unknown): string | undefined {
   return typeof error.code === 'string' && error.code !== '' ? error.code : undefined
 }
 
+/** Nothing was written: another process held the lock for longer than is waited for. */
+export class StoreLockedError extends Error {
+  override name = 'StoreLockedError'
+  readonly code = 'SQLITE_BUSY'
+
+  constructor(cause?: unknown) {
+    super('The store is locked by another process: end what holds its file, or try again later.', { cause })
+  }
+}
+
 export interface BusyRetry {
   /** How often a busy statement is tried again before its error is passed on. */
   retries?: number
+  /** Also where the connection itself has waited for the lock. */
+  afterWaiting?: boolean
   /** Test seam for the pause between tries. */
   wait?: (ms: number) => Promise<void>
 }
 
-/** Runs `act`, again after a growing pause while the database says busy. Six retries wait about 1.3 s in all, on top of SQLite's own busy timeout. */
-export async function retryBusy<T>(act: () => Promise<T>, { retries = 6, wait = pause }: BusyRetry = {}): Promise<T> {
+/** Runs `act`, again after a growing pause while the database says busy. Six retries wait about 1.3 s in all. */
+export async function retryBusy<T>(
+  act: () => Promise<T>,
+  { retries = 6, afterWaiting = false, wait = pause }: BusyRetry = {},
+): Promise<T> {
   for (let tried = 0; ; tried++) {
     try {
       return await act()
     } catch (error) {
       if (tried >= retries || dbFault(error) !== 'busy') throw error
+      if (error instanceof StoreLockedError && !afterWaiting) throw error
       // Half fixed, half random, so two processes that collided do not collide again in step.
       const ceiling = Math.min(500, 20 * 2 ** tried)
       await wait(ceiling / 2 + (Math.random() * ceiling) / 2)

@@ -219,7 +219,7 @@ const settingsOf = async (db: Db) =>
 
 describe('the settings of a local connection', () => {
   // NORMAL, because FULL is the default and would hide a lost setting.
-  const expected = [1, 1, 5000, 2, 'wal', 0]
+  const expected = [1, 1, 20, 2, 'wal', 0]
 
   test('hold after a batch, a transaction, a failed batch and many statements at once', async () => {
     const db = await openDb(join(folder, 'settings.db'), { synchronous: 'normal' })

@@ -1,8 +1,9 @@
 import type { Client, InStatement, ResultSet } from '@libsql/client/web'
 import type { LibSQLDatabase } from 'drizzle-orm/libsql/driver-core'
-import { retryBusy } from './db-fault.ts'
+import { retryBusy, StoreLockedError } from './db-fault.ts'
 import { DbOpenError } from './db-open-error.ts'
 import { guardedClient } from './guarded-client.ts'
+import { lockWaits } from './lock-waits.ts'
 import { reads } from './read-statement.ts'
 import { noteAway } from './store-away.ts'
 import { writeTurns } from './write-turns.ts'
@@ -25,10 +26,17 @@ export interface Db {
   write(statements: InStatement[]): Promise<ResultSet[]>
   /** Several reads of one moment: no other writer's commit falls between them. */
   read(statements: InStatement[]): Promise<ResultSet[]>
+  /** Fails, saying why, where a write would wait: what a look at the store that only reads cannot tell. */
+  writable(): Promise<void>
   /** Brings a replica up to its server; does nothing for the others. */
   sync(): Promise<void>
   close(): void
 }
+
+/** A commit of another process is over by then. */
+export const COMMIT_MS = 20
+/** How long somebody who asks is kept waiting for the write lock. */
+const ASKED_MS = 1000
 
 export interface PrepareOptions {
   kind: DbKind
@@ -53,8 +61,9 @@ function connectionSettings(options: PrepareOptions): string[] {
   const { kind, synchronous = 'full', readOnly = false, checkpointPages = 4000 } = options
   if (kind === 'remote' || kind === 'replica') return []
   return [
-    // Wait for another process's commit instead of failing at once. First, because the settings below may need the lock.
-    'pragma busy_timeout = 5000',
+    // The engine waits inside the thread: as long as a commit takes, so that two processes rarely notice each other. What takes longer is
+    // waited for outside of it (lock-waits.ts). First, because the settings below may need the lock.
+    `pragma busy_timeout = ${kind === 'file' ? COMMIT_MS : 5000}`,
     // The driver's build has it on; said here so that a change of driver does not silently turn off references.
     'pragma foreign_keys = on',
     // FULL: a commit in WAL mode is on the disk before the promise resolves, which "intent first" stands on. NORMAL syncs at checkpoints only.
@@ -89,11 +98,14 @@ export async function prepareDb(client: Client, options: PrepareOptions): Promis
   await retryBusy(() => client.execute('select count(*) from sqlite_master'))
 
   const refuseWrites = readOnly && (kind === 'remote' || kind === 'replica')
-  const guarded = settings.length > 0 || refuseWrites ? guardedClient(client, { settings, refuseWrites }) : client
+  const waits = kind === 'file' ? lockWaits() : undefined
+  const guarded =
+    settings.length > 0 || refuseWrites ? guardedClient(client, { settings, refuseWrites, waits }) : client
   const reached = kind === 'remote' ? noteAway : <T>(act: () => Promise<T>) => act()
   const turns = kind === 'remote' ? writeTurns() : undefined
   const written = <T>(act: () => Promise<T>) => (turns ? reached(() => turns(act)) : act())
   let orm: Promise<LibSQLDatabase> | undefined
+  let taken: Promise<unknown> | undefined
   return {
     kind,
     readOnly,
@@ -108,6 +120,18 @@ export async function prepareDb(client: Client, options: PrepareOptions): Promis
     },
     write: async statements => (statements.length === 0 ? [] : written(() => guarded.batch(statements, 'write'))),
     read: async statements => (statements.length === 0 ? [] : reached(() => guarded.batch(statements, 'read'))),
+    async writable() {
+      if (!waits || readOnly) return
+      // The lock and nothing more; whoever asks meanwhile is told of the same try.
+      taken ??= guarded.batch([], 'write').finally(() => {
+        taken = undefined
+      })
+      let late: ReturnType<typeof setTimeout> | undefined
+      const tooLong = new Promise<never>((_, reject) => {
+        late = setTimeout(() => reject(new StoreLockedError()), ASKED_MS)
+      })
+      await Promise.race([taken, tooLong]).finally(() => clearTimeout(late))
+    },
     async sync() {
       if (kind === 'replica') await guarded.sync()
     },

@@ -1,4 +1,5 @@
 import type { Client, InArgs, InStatement, TransactionMode } from '@libsql/client/web'
+import type { LockWaits } from './lock-waits.ts'
 import { reads } from './read-statement.ts'
 
 /** A write was attempted through a database that was opened read-only. */
@@ -12,6 +13,8 @@ export interface ClientGuard {
   settings: readonly string[]
   /** Refuse writes here, for clients whose engine does not: a server, or a replica that would pass the write on to its primary. */
   refuseWrites: boolean
+  /** Where the engine does not wait for a lock by itself. */
+  waits?: LockWaits | undefined
 }
 
 /**
@@ -19,7 +22,7 @@ export interface ClientGuard {
  * opens another one with default settings without telling anyone; `reconnect()` does the same. So after a failure, and after
  * `reconnect()`, the settings are applied again before the next statement runs.
  */
-export function guardedClient(inner: Client, { settings, refuseWrites }: ClientGuard): Client {
+export function guardedClient(inner: Client, { settings, refuseWrites, waits }: ClientGuard): Client {
   let doubtful = false
   let restoring: Promise<void> | undefined
 
@@ -32,7 +35,10 @@ export function guardedClient(inner: Client, { settings, refuseWrites }: ClientG
     }
   }
 
-  async function run<T>(act: () => Promise<T>): Promise<T> {
+  const run = <T>(act: () => Promise<T>, onlyReads: () => boolean = () => false): Promise<T> =>
+    waits ? waits.run(() => once(act), onlyReads) : once(act)
+
+  async function once<T>(act: () => Promise<T>): Promise<T> {
     if (doubtful) {
       restoring ??= restore()
       await restoring
@@ -48,7 +54,7 @@ export function guardedClient(inner: Client, { settings, refuseWrites }: ClientG
   function check(statements: readonly (InStatement | [string, InArgs?])[]) {
     if (!refuseWrites) return
     for (const statement of statements) {
-      const sql = typeof statement === 'string' ? statement : Array.isArray(statement) ? statement[0] : statement.sql
+      const sql = textOf(statement)
       if (!reads(sql)) throw new ReadOnlyDbError(`This database was opened read-only and cannot run: ${brief(sql)}`)
     }
   }
@@ -56,11 +62,17 @@ export function guardedClient(inner: Client, { settings, refuseWrites }: ClientG
   return {
     async execute(statement: InStatement, args?: InArgs) {
       check([statement])
-      return run(() => (typeof statement === 'string' ? inner.execute(statement, args) : inner.execute(statement)))
+      return run(
+        () => (typeof statement === 'string' ? inner.execute(statement, args) : inner.execute(statement)),
+        () => reads(textOf(statement)),
+      )
     },
     async batch(statements: (InStatement | [string, InArgs?])[], mode?: TransactionMode) {
       check(statements)
-      return run(() => inner.batch(statements, mode))
+      return run(
+        () => inner.batch(statements, mode),
+        () => mode === 'read',
+      )
     },
     async migrate(statements: InStatement[]) {
       check(statements)
@@ -90,6 +102,11 @@ export function guardedClient(inner: Client, { settings, refuseWrites }: ClientG
     },
     protocol: inner.protocol,
   }
+}
+
+function textOf(statement: InStatement | [string, InArgs?]): string {
+  if (typeof statement === 'string') return statement
+  return Array.isArray(statement) ? statement[0] : statement.sql
 }
 
 function brief(sql: string): string {

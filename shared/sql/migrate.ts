@@ -107,8 +107,8 @@ async function apply(db: Db, part: string, step: Migration, sum: string): Promis
     '\n;commit;',
   ].join('\n')
   try {
-    // Another process may be in a long step: wait for it well beyond the busy timeout.
-    await retryBusy(() => db.client.executeMultiple(script), { retries: 20 })
+    // Another process may be in a long step: wait for it longer than a connection does.
+    await retryBusy(() => db.client.executeMultiple(script), { retries: 20, afterWaiting: true })
     return true
   } catch (error) {
     if (dbFault(error) === 'statement') {

@@ -52,7 +52,7 @@ async function fill(db: Db): Promise<void> {
 }
 
 /** Beyond the five seconds that a statement waits, and all that it is tried again. */
-const HELD_MS = 7500
+const HELD_MS = 12_500
 
 async function hold(): Promise<void> {
   const program = fileURLToPath(new URL('./lock-child.ts', import.meta.url))
