@@ -213,14 +213,17 @@ export function skipColon(c: Cursor): void {
 }
 
 /** Steps over any value and checks it on the way; keeps its own stack, so nesting cannot overflow the call stack. */
-export function skipValue(c: Cursor): void {
+export function skipValue(c: Cursor, { depth = MAX_DEPTH, containers = Number.POSITIVE_INFINITY } = {}): void {
   const { bytes } = c
   const open: number[] = []
+  let seen = 0
   for (;;) {
     skipSpace(c)
     const b = bytes[c.at]
     if (b === OPEN_BRACE || b === OPEN_BRACKET) {
-      if (open.length >= MAX_DEPTH) throw new JsonSyntaxError(`at most ${MAX_DEPTH} levels of nesting`, c.at)
+      if (open.length >= depth) throw new JsonSyntaxError(`at most ${depth} levels of nesting`, c.at)
+      seen += 1
+      if (seen > containers) throw new JsonSyntaxError(`at most ${containers} objects and arrays`, c.at)
       c.at += 1
       skipSpace(c)
       // An opening byte plus two is its closing byte, for both kinds.

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { tryParseJson, tryParsePlain } from './json-text.ts'
+import { parseJson, tryParseJson, tryParsePlain, writeJson } from './json-text.ts'
+import { asArray, asObject } from './json-value.ts'
 import { messages } from './messages/messages.ts'
 
 const utf8 = (text: string) => new TextEncoder().encode(text)
@@ -42,6 +43,33 @@ describe('the reader for values whose text nobody asks for', () => {
     }
     const many = `[${'[],'.repeat(600)}0]`
     expect(tryParsePlain(utf8(many))).toEqual(JSON.parse(many))
+  })
+})
+
+describe('the text of a part', () => {
+  it.each([
+    ['{"a": { "n": 1.0 } , "b":[ 1e0 ]}', '{ "n": 1.0 }'],
+    // The second of two is the value; what the first was made of is nobody's.
+    ['{"a":[ {"x": [ 9.0 ]} ],"a":{"x": [ 1.0 ]}}', '{"x": [ 1.0 ]}'],
+    ['{"a":{"x": 9.0},"a":[ {"x": 1.0} ]}', '[ {"x": 1.0} ]'],
+    ['{"\\u0061":{"\u00e9": {"n": 1.00}}}', '{"\u00e9": {"n": 1.00}}'],
+    ['{"b":"}]","a":[[ ],{ }]}', '[[ ],{ }]'],
+    [' {"a" : {"__proto__": [ 1 ]}} ', '{"__proto__": [ 1 ]}'],
+  ])('is the text that it was read from: %s', (body, text) => {
+    const part = asObject(parseJson(utf8(body))).a
+    expect(writeJson(part ?? null)).toBe(text)
+    expect(part).toEqual(JSON.parse(text))
+  })
+
+  it('is known at every level', () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), value => {
+        const inner = JSON.stringify(value, null, 1)
+        const whole = asObject(asArray(parseJson(`[{"v" :\n ${inner} }]`))[0])
+        expect(writeJson(whole)).toBe(`{"v" :\n ${inner} }`)
+        expect(writeJson(whole.v ?? null)).toBe(typeof value === 'object' ? inner : JSON.stringify(value))
+      }),
+    )
   })
 })
 

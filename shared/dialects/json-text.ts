@@ -1,8 +1,9 @@
+import { readJson } from '../json/read-json.ts'
 import { atArray, atObject } from './json-members.ts'
 import type { Cursor } from './json-scan.ts'
-import { cursor, JsonSyntaxError, skipSpace, skipValue, spanText } from './json-scan.ts'
+import { cursor, JsonSyntaxError, skipColon, skipSpace, skipString, skipValue, spanText } from './json-scan.ts'
 import type { Json, JsonObject } from './json-value.ts'
-import { tryParse } from './json-value.ts'
+import { isArray, isObject } from './json-value.ts'
 
 /**
  * The text each parsed object and array was read from. Writing such a value gives that text back, so what is only passed
@@ -18,12 +19,30 @@ const encoder = new TextEncoder()
 /** Parses a whole body and remembers the text of every object and array in it; throws JsonSyntaxError. */
 export function parseJson(body: Uint8Array | string): Json {
   const bytes = typeof body === 'string' ? encoder.encode(body) : body
+  let value: Json
+  try {
+    // The reader gives nothing but the kinds of value that Json lists.
+    value = readJson(typeof body === 'string' ? body : strict.decode(body)) as Json
+  } catch {
+    throw faultOf(bytes)
+  }
   const c = cursor(bytes)
   skipSpace(c)
-  const value = readValue(c, 0)
-  skipSpace(c)
-  if (c.at !== bytes.length) throw new JsonSyntaxError('nothing more', c.at)
+  noteSources(c, value, 0)
   return value
+}
+
+/** What is wrong with a text that was not read, and where. */
+function faultOf(bytes: Uint8Array): JsonSyntaxError {
+  const c = cursor(bytes)
+  try {
+    skipValue(c)
+    skipSpace(c)
+  } catch (error) {
+    if (error instanceof JsonSyntaxError) return error
+    throw error
+  }
+  return new JsonSyntaxError('nothing more', c.at)
 }
 
 /** Like parseJson, undefined for a body that is not JSON. */
@@ -38,25 +57,28 @@ export function tryParseJson(body: Uint8Array | string): Json | undefined {
 
 const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/**
- * The same value where nobody will ask for the text of its parts: by the reader of the engine, which takes a tenth of the time, unless
- * there are so many brackets that their depth has to be looked at.
- */
+/** More objects and arrays than an answer has: making them takes the engine longer than reading any text of the same length. */
+const MAX_CONTAINERS = 250_000
+
+/** The same value where nobody will ask for the text of its parts. */
 export function tryParsePlain(body: Uint8Array): Json | undefined {
-  let text: string
   try {
-    text = strict.decode(body)
+    const text = strict.decode(body)
+    if (hasManyBrackets(text)) skipValue(cursor(body), { depth: MAX_TREE_DEPTH, containers: MAX_CONTAINERS })
+    return readJson(text) as Json
   } catch {
     return undefined
   }
-  return mayBeDeep(text) ? tryParseJson(body) : tryParse(text)
 }
 
-function mayBeDeep(text: string): boolean {
+/** Whether depth and number have to be looked at. */
+function hasManyBrackets(text: string): boolean {
   let open = 0
   for (const bracket of ['{', '[']) {
-    for (let at = text.indexOf(bracket); at >= 0; at = text.indexOf(bracket, at + 1)) open += 1
-    if (open > MAX_TREE_DEPTH) return true
+    for (let at = text.indexOf(bracket); at >= 0; at = text.indexOf(bracket, at + 1)) {
+      open += 1
+      if (open > MAX_TREE_DEPTH) return true
+    }
   }
   return false
 }
@@ -72,59 +94,49 @@ export function isCutJson(text: string): boolean {
   }
 }
 
-function readValue(c: Cursor, depth: number): Json {
-  if (depth > MAX_TREE_DEPTH) throw new JsonSyntaxError(`at most ${MAX_TREE_DEPTH} levels of nesting`, c.at)
-  const start = c.at
-  if (!atObject(c) && !atArray(c)) {
+/** Steps over a value that was read before and remembers where its objects and arrays stand. */
+function noteSources(c: Cursor, value: Json | undefined, depth: number): void {
+  const inArray = atArray(c)
+  const container = inArray ? isArray(value) : atObject(c) && isObject(value)
+  // A name that stands twice has the value of the second: the first was never made.
+  if (!container || typeof value !== 'object' || value === null) {
     skipValue(c)
-    // The scanner has accepted the literal, so it is one of the scalars of Json.
-    return JSON.parse(spanText(c.bytes, { start, end: c.at })) as Json
+    return
   }
-  const value = atObject(c) ? readObject(c, depth) : readArray(c, depth)
-  sources.set(value, { bytes: c.bytes, start, end: c.at })
-  return value
+  if (depth > MAX_TREE_DEPTH) throw new JsonSyntaxError(`at most ${MAX_TREE_DEPTH} levels of nesting`, c.at)
+  const { bytes } = c
+  const start = c.at
+  const close = inArray ? 0x5d : 0x7d
+  c.at += 1
+  skipSpace(c)
+  for (let at = 0; bytes[c.at] !== close; at++) {
+    if (bytes[c.at] === 0x2c) c.at += 1
+    skipSpace(c)
+    if (isArray(value)) noteSources(c, value[at], depth + 1)
+    else {
+      const from = c.at
+      const escaped = skipString(c)
+      const to = c.at
+      skipColon(c)
+      if (atObject(c) || atArray(c)) noteSources(c, (value as JsonObject)[nameAt(bytes, from, to, escaped)], depth + 1)
+      else skipValue(c)
+    }
+    skipSpace(c)
+  }
+  c.at += 1
+  sources.set(value, { bytes, start, end: c.at })
 }
 
-function readObject(c: Cursor, depth: number): JsonObject {
-  const object: { [key: string]: Json } = {}
-  c.at += 1
-  for (let first = true; ; first = false) {
-    skipSpace(c)
-    if (first && c.bytes[c.at] === 0x7d) break
-    const key = readValue(c, depth + 1)
-    if (typeof key !== 'string') throw new JsonSyntaxError('a string key', c.at)
-    skipSpace(c)
-    if (c.bytes[c.at] !== 0x3a) throw new JsonSyntaxError('a colon', c.at)
-    c.at += 1
-    skipSpace(c)
-    const value = readValue(c, depth + 1)
-    // An assignment to __proto__ would set the prototype instead of a member.
-    if (key === '__proto__')
-      Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true })
-    else object[key] = value
-    skipSpace(c)
-    if (c.bytes[c.at] === 0x7d) break
-    if (c.bytes[c.at] !== 0x2c) throw new JsonSyntaxError('a comma or }', c.at)
-    c.at += 1
+function nameAt(bytes: Uint8Array, start: number, end: number, escaped: boolean): string {
+  if (escaped) return JSON.parse(spanText(bytes, { start, end })) as string
+  // Names are short, and a decoder takes longer to begin than to read one.
+  let name = ''
+  for (let at = start + 1; at < end - 1; at++) {
+    const byte = bytes[at]!
+    if (byte >= 0x80) return spanText(bytes, { start: start + 1, end: end - 1 })
+    name += String.fromCharCode(byte)
   }
-  c.at += 1
-  return object
-}
-
-function readArray(c: Cursor, depth: number): Json[] {
-  const items: Json[] = []
-  c.at += 1
-  for (let first = true; ; first = false) {
-    skipSpace(c)
-    if (first && c.bytes[c.at] === 0x5d) break
-    items.push(readValue(c, depth + 1))
-    skipSpace(c)
-    if (c.bytes[c.at] === 0x5d) break
-    if (c.bytes[c.at] !== 0x2c) throw new JsonSyntaxError('a comma or ]', c.at)
-    c.at += 1
-  }
-  c.at += 1
-  return items
+  return name
 }
 
 /** A value that is written as the given JSON text; the text must be JSON. */

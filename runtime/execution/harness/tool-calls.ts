@@ -10,6 +10,12 @@ import { cut, READ_RESULT, roomOf, textOf } from './long-results.ts'
 
 /** Makes the calls of a turn side by side and gives their results in the order of the calls. */
 export async function callTools(loop: Loop, turn: number, calls: readonly ToolCall[], before: readonly Message[]) {
+  const { maxSteps } = loop.manifest.limits
+  const wanted = calls.filter(({ name }) => loop.tools.has(name)).length
+  // Before the first of them begins: what cannot all be done is better not begun.
+  if (loop.steps.started + wanted > maxSteps) {
+    throw new RunFailure('limit_exceeded', `the run needs more than ${maxSteps} steps (limits.maxSteps)`)
+  }
   const settled = await Promise.allSettled(
     calls.map(async (call, at) => {
       const called = await callTool(loop, turn, at + 1, call, before)

@@ -31,6 +31,8 @@ export interface AskDeps {
 }
 
 const MAX_ERROR_BYTES = 64 * 1024
+/** Models call a handful of tools at once. */
+const MOST_CALLS = 1000
 
 /** One model of one provider. Makes one HTTP call for each question and never repeats it. */
 export function askVendor(deps: AskDeps, model: string, open: () => Promise<Connection>): AskModel {
@@ -106,6 +108,11 @@ async function exchange(
       signal: silence.signal,
     })
     if (!read.ok) throw unusable(who, dialect, read, plain)
+    const calls = read.candidate.choices[0]?.toolCalls.length ?? 0
+    if (calls > MOST_CALLS) {
+      const detail = `it calls ${calls} tools at once, and at most ${MOST_CALLS} are taken`
+      throw unusable(who, dialect, { ok: false, reason: 'not_an_answer', detail }, plain)
+    }
     return { decoded: read, headers: answer.headers }
   } catch (error) {
     if (signal.aborted) throw signal.reason

@@ -13,8 +13,12 @@ import { joined } from '../../../shared/sign/bytes.ts'
 import type { AnswerMeter } from './answer-meter.ts'
 import { wholeToolInputs } from './tool-input-frames.ts'
 
-const MAX_FRAME_BYTES = 16 * 1024 * 1024
-const MAX_ANSWER_BYTES = 64 * 1024 * 1024
+/** What is read in one go holds this thread meanwhile: these are more characters than any model says at once. */
+const MAX_WHOLE_BYTES = 4 * 1024 * 1024
+const MAX_FRAME_BYTES = 1024 * 1024
+/** A stream spends a hundred bytes on a word. */
+const MAX_STREAM_BYTES = 64 * 1024 * 1024
+const LARGE_BYTES = 256 * 1024
 /** After the last event the connection is given this long to end by itself, so that it can be used again. */
 const END_MS = 250
 
@@ -47,11 +51,9 @@ export async function readAnswer(answer: Response, dialect: DialectName, listene
 
 type Reader = ReadableStreamDefaultReader<Uint8Array>
 
-const TOO_LARGE = {
-  ok: false,
-  reason: 'not_an_answer',
-  detail: `the answer is over ${MAX_ANSWER_BYTES} bytes`,
-} as const
+function tooLarge(what: string, bytes: number): ReadAnswer {
+  return { ok: false, reason: 'not_an_answer', detail: `${what} is over ${bytes} bytes` }
+}
 
 async function readWhole(reader: Reader, dialect: DialectName, listener: Listener): Promise<ReadAnswer> {
   const chunks: Uint8Array[] = []
@@ -64,10 +66,12 @@ async function readWhole(reader: Reader, dialect: DialectName, listener: Listene
     chunks.push(value)
     listener.meter.bytes(value.length)
     size += value.length
-    if (size > MAX_ANSWER_BYTES) return TOO_LARGE
+    if (size > MAX_WHOLE_BYTES) return tooLarge('the answer', MAX_WHOLE_BYTES)
   }
   const body = joined(chunks)
   listener.meter.whole(body)
+  // A large one is read a second time: others have their turn in between.
+  if (size > LARGE_BYTES) await new Promise(resolve => setTimeout(resolve, 0))
   const decoded = dialects[dialect].decodeJson(body)
   if (!decoded.ok) return decoded
   const { id, choices } = decoded.candidate
@@ -89,14 +93,14 @@ async function readStream(reader: Reader, dialect: DialectName, listener: Listen
     if (done) break
     listener.alive()
     size += value.length
-    if (size > MAX_ANSWER_BYTES) return TOO_LARGE
+    if (size > MAX_STREAM_BYTES) return tooLarge('the answer', MAX_STREAM_BYTES)
     for (const frame of frames.push(value)) {
       hear(frame)
       listener.meter.frame(frame)
       for (const one of mended(frame)) accumulator.push(one)
       if (isLast(frame)) over = true
     }
-    if (frames.tooLarge) return TOO_LARGE
+    if (frames.tooLarge) return tooLarge('an event of the answer', MAX_FRAME_BYTES)
   }
   return accumulator.finish({ incomplete: frames.rest().incomplete })
 }

@@ -1,0 +1,100 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
+import { answer } from '../upstream/scripted.ts'
+import { type ProviderRoom, providerRoom } from './provider-room.ts'
+
+const open: ProviderRoom[] = []
+afterEach(async () => {
+  for (const one of open.splice(0)) await one.close()
+})
+
+async function room(): Promise<ProviderRoom> {
+  const made = await providerRoom()
+  open.push(made)
+  await made.configure('openai')
+  return made
+}
+
+/** The longest time that timers had to wait while something was done. */
+async function standstill(act: () => Promise<unknown>): Promise<number> {
+  let most = 0
+  let last = performance.now()
+  const timer = setInterval(() => {
+    const now = performance.now()
+    most = Math.max(most, now - last)
+    last = now
+  }, 5)
+  await act()
+  clearInterval(timer)
+  return Math.max(most, performance.now() - last)
+}
+
+const BYTES = 4_000_000
+const json = (body: string) => answer(200, body, { 'content-type': 'application/json' })
+const many = (one: string) =>
+  Array<string>(Math.floor(BYTES / (one.length + 1)))
+    .fill(one)
+    .join(',')
+const usage = '"usage":{"prompt_tokens":1,"completion_tokens":1}'
+const said = '{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"done"}}'
+const call = (at: number) =>
+  `{"id":"c${at}","type":"function","function":{"name":"wait","arguments":"{\\"seconds\\":0}"}}`
+const calling = (count: number) => {
+  const calls = Array.from({ length: count }, (_, at) => call(at)).join(',')
+  return `{"model":"gpt-4.1-mini","choices":[{"index":0,"finish_reason":"tool_calls","message":{"tool_calls":[${calls}]}}],${usage}}`
+}
+
+describe('a large answer of a model', () => {
+  it.each([
+    ['one text', `{"model":"m","choices":[${said.replace('done', 'words '.repeat(BYTES / 6))}],${usage}}`],
+    ['many choices', `{"model":"m","choices":[${said},${many('{"index":1,"message":{"content":"a"}}')}],${usage}}`],
+    [
+      'many members',
+      `{"model":"m","more":[${many('{"a\\n":[1],"more":"words that stand in between"}')}],"choices":[${said}],${usage}}`,
+    ],
+    ['nothing but brackets', `{"model":"m","more":[${many('[]')}],"choices":[${said}],${usage}}`],
+  ])('leaves others their turn: %s', async (_what, body) => {
+    const { far, ran } = await room()
+    far.queue(json(body))
+    const took = await standstill(() => ran('openai/gpt-4.1-mini', { retry: { maxAttempts: 1 } }))
+    expect(took).toBeLessThan(1000)
+  })
+
+  it('is refused where it is over what may be read at once', async () => {
+    const { far, ran } = await room()
+    far.queue(json(`{"model":"m","choices":[${said.replace('done', 'x'.repeat(5_000_000))}],${usage}}`))
+    const { run } = await ran('openai/gpt-4.1-mini', { retry: { maxAttempts: 1 } })
+    expect(run.error?.message).toMatch(/the answer is over 4194304 bytes$/)
+  })
+})
+
+describe('many calls in one answer', () => {
+  it('are none of them begun where the run has fewer steps left', async () => {
+    const { far, ran, json: get } = await room()
+    far.queue(json(calling(20)))
+    const { run } = await ran('openai/gpt-4.1-mini', { tools: ['wait'], limits: { maxSteps: 20 } })
+    expect(run).toMatchObject({ status: 'failed', error: { code: 'limit_exceeded' } })
+    const { events } = await get<JournalExport>(200, 'GET', `/v1/runs/${run.id}/journal`)
+    expect(events.map(({ stepId }) => stepId)).toEqual(['model-1', 'model-1'])
+  })
+
+  it('are all made where they are as many as the steps that are left', async () => {
+    const { far, ran } = await room()
+    far.queue(json(calling(18)), json(`{"model":"m","choices":[${said}],${usage}}`))
+    const { run } = await ran('openai/gpt-4.1-mini', { tools: ['wait'], limits: { maxSteps: 20 } })
+    expect(run).toMatchObject({ status: 'succeeded' })
+  })
+
+  it('are no answer where they are more than a thousand, and nothing of them is on record', async () => {
+    const { far, ran, json: get } = await room()
+    far.queue(json(calling(30_000)))
+    const limits = { tools: ['wait'], retry: { maxAttempts: 1 }, limits: { maxSteps: 2000 } }
+    const { run } = await ran('openai/gpt-4.1-mini', limits)
+    expect(run.error).toMatchObject({
+      ...{ code: 'model_error', message: expect.stringContaining('calls 30000 tools at once') },
+    })
+    const { events } = await get<JournalExport>(200, 'GET', `/v1/runs/${run.id}/journal`)
+    expect(events.map(({ kind }) => kind)).toEqual(['step_started', 'step_failed'])
+    expect(JSON.stringify(events).length).toBeLessThan(5000)
+  })
+})
