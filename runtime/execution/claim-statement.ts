@@ -1,5 +1,36 @@
+import type { InStatement } from '@libsql/client/web'
+
 /** A run stays with its node, unless others have the same store. */
 export const holder = (shared: boolean, node = '?4') => (shared ? node : `coalesce(node_id, ${node})`)
+
+/** Which runs an owner on this node may take. */
+const takenBy = (shared: boolean, node = '?4') =>
+  shared ? `${node} is not null` : `(node_id is null or node_id = ${node})`
+
+/** Recoveries in a row that brought a run not one event further; after so many it is set aside. */
+const MOST_RECOVERIES = 3
+/** What is said of a run that was set aside. */
+export const POISONED = 'poisoned'
+/** It stands where its last recovery found it. */
+const STUCK = '(recovery_seq = (select coalesce(max(seq), 0) from events where run_id = runs.id))'
+
+/** Sets runs aside whose last try ended as the ones before it. Nothing is read of them: that may be what ends the process. Arguments: now, node. */
+export function asideStatement(shared: boolean): string {
+  return `update runs set status = 'waiting', parked = '${POISONED}', parked_until_ms = null, owner = null, epoch = epoch + 1,
+  due_ms = null, updated_ms = ?1
+where owner is not null and recoveries >= ${MOST_RECOVERIES} and due_ms <= ?1 and ending is null
+  and ${takenBy(shared, '?2')} and ${STUCK}
+returning id, agent_name`
+}
+
+/** Lets a run that was set aside be taken again, with as many tries as at first. */
+export function resumption(runId: string, nowMs: number): InStatement {
+  return {
+    sql: `update runs set status = 'running', parked = null, recoveries = 0, due_ms = 0, updated_ms = ?
+      where id = ? and parked = '${POISONED}' and status = 'waiting'`,
+    args: [nowMs, runId],
+  }
+}
 
 /** The part of its slots that one of several tenants never gets: what is left for the first run of another. */
 const RESERVED = 1 / 8
@@ -18,18 +49,28 @@ export const RETURNING = `returning id, tenant_id, agent_name, agent_id, version
  * Arguments: owner, now, length of a lease, node, how many at most, what this owner executes, how many slots one of several tenants may
  * hold, and how many there are.
  *
+ * A run whose owner ended with it again and again has its last try by itself: the others that were under way each time are not to pay for
+ * the one that did it. So there is one `suspect` at a time, until it has got a step further.
+ *
  * `lanes` steps from one agent with open runs to the next, so that a long queue of one is not read to find another; it is left out
  * where all that is due can be taken anyway.
  */
 export function claimStatement(shared: boolean): string {
-  const due = `due_ms <= ?2 and ${shared ? '?4 is not null' : '(node_id is null or node_id = ?4)'}
-      and (owner is not ?1 or id not in (select value from json_each(?6)))`
+  const due = `due_ms <= ?2 and ${takenBy(shared)}
+      and (owner is not ?1 or id not in (select value from json_each(?6)))
+      and (ending is not null or (parked is not '${POISONED}'
+        and (owner is null or recoveries < ${MOST_RECOVERIES - 1} or not ${STUCK} or id = (select id from suspect))))`
   const inOrder = 'tenant_id, agent_id'
   const chosen = `with recursive
     held as materialized (select ${inOrder}, count(*) as runs from runs where owner = ?1 group by ${inOrder}),
+    suspect as materialized (select id from runs where owner is not null and recoveries = ${MOST_RECOVERIES - 1} and due_ms <= ?2
+        and ${takenBy(shared)} and ${STUCK}
+        and not exists (select 1 from runs as here where here.owner = ?1 and here.due_ms > ?2 and here.recoveries = ${MOST_RECOVERIES}
+          and here.recovery_seq = (select coalesce(max(seq), 0) from events where run_id = here.id))
+      order by due_ms, id limit 1),
     oldest as materialized (select id, ${inOrder}, due_ms from runs where ${due} order by due_ms limit ?5 + 1),
     lanes (${inOrder}) as (
-      select * from (select ${inOrder} from runs where due_ms is not null and (select count(*) from oldest) > ?5
+      select * from (select ${inOrder} from runs where due_ms is not null and tenant_id > '' and (select count(*) from oldest) > ?5
         order by ${inOrder} limit 1)
       union all
       select next.tenant_id, next.agent_id from lanes join runs as next on next.rowid = coalesce(
@@ -51,12 +92,12 @@ export function claimStatement(shared: boolean): string {
         when (select count(*) from (select 1 from tenants limit 2)) > 1
           or (select min(tenant_id) from runs) <> (select max(tenant_id) from runs) then ?7 else ?8 end
       order by of_tenant, of_agent, due_ms, id limit ?5`
-  // A run that was taken from an owner who never let go is a recovery; ten in a row without a new event are too many.
+  // A run that was taken from an owner who never let go is a recovery.
   return `update runs set
   status = 'running', owner = ?1, epoch = epoch + 1, due_ms = ?2 + ?3, node_id = ${holder(shared)},
   started_ms = coalesce(started_ms, ?2), updated_ms = ?2, parked = null, parked_until_ms = null,
   recoveries = case when owner is null then 0
-    when recovery_seq = (select coalesce(max(seq), 0) from events where run_id = runs.id) then recoveries + 1 else 1 end,
+    when ${STUCK} then recoveries + 1 else 1 end,
   recovery_seq = case when owner is null then recovery_seq
     else (select coalesce(max(seq), 0) from events where run_id = runs.id) end
 where id in (${chosen})

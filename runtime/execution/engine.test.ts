@@ -142,6 +142,34 @@ describe('a run', () => {
   })
 })
 
+it('takes up a run that processes handed over in order, however often that was', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'handed-over-'))
+  try {
+    const url = join(folder, 'x.db')
+    let id: string | undefined
+    for (let life = 1; life <= 6; life++) {
+      let asked = 0
+      const made = await engineRoom({
+        url,
+        ask: (_request, { signal }) =>
+          new Promise((resolve, reject) => {
+            asked++
+            if (life === 6) resolve(says('done'))
+            signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+          }),
+      })
+      id ??= await made.create({ prompt: 'go' })
+      await made.engine.start()
+      await expect.poll(() => asked).toBe(1)
+      if (life === 6) expect(await made.until(id)).toMatchObject({ status: 'succeeded' })
+      await made.engine.close(0)
+      await made.close()
+    }
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+})
+
 describe('a run that waits', () => {
   it('holds no worker, and goes on once when it is approved', async () => {
     const asked: ModelRequest[] = []

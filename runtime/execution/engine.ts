@@ -152,6 +152,19 @@ export function createEngine(deps: EngineDeps) {
     }
   }
 
+  async function setAside(): Promise<void> {
+    for (const { id, agentName } of await leases.setAside(nodeId(), clock.now().getTime())) {
+      metrics.setAside.add(1)
+      log.error(
+        'a run whose process ended whenever it was taken up is set aside: send it the signal "resume", or cancel it',
+        {
+          ...{ runId: id, agentName },
+        },
+      )
+      deps.kept?.(true)
+    }
+  }
+
   async function sweep(): Promise<void> {
     const started = clock.monotonic()
     try {
@@ -162,6 +175,7 @@ export function createEngine(deps: EngineDeps) {
           if (released > 0) log.info('runs of a process that is gone are taken over', { runs: released, owner: name })
         }
       }
+      await setAside()
     } catch (error) {
       log.error('the sweep failed', { error })
     }
@@ -195,7 +209,7 @@ export function createEngine(deps: EngineDeps) {
     /** First sweep, then the timers. Without `sweeps` only what was claimed is kept up: somebody else says when to look. */
     async start({ sweeps = true }: { sweeps?: boolean } = {}): Promise<void> {
       timers.push(setInterval(() => void renew(), limits.leaseMs / 3))
-      if (!sweeps) return
+      if (!sweeps) return setAside()
       await sweep()
       timers.push(setInterval(() => void sweep(), limits.recoveryMs))
     },
@@ -275,7 +289,7 @@ export function createEngine(deps: EngineDeps) {
       await writer.close()
       watchers.close()
       // A store in trouble keeps nobody from stopping: whoever comes next sees that this owner is gone, or waits for its leases to end.
-      if (owned) await leases.release(owner).catch((error: unknown) => log.warn('runs could not be let go', { error }))
+      if (owned) await leases.handOver(owner).catch((error: unknown) => log.warn('runs could not be let go', { error }))
     },
   }
 }

@@ -32,9 +32,6 @@ import { leaving } from './tools/leaving.ts'
 import { toolbox } from './tools/toolbox.ts'
 import { waitTool } from './tools/waiting-tools.ts'
 
-/** Recoveries in a row that brought a run not one event further. */
-const MOST_RECOVERIES = 10
-
 export interface ExecutionDeps extends EngineDeps {
   leases: LeaseStore
   writer: JournalWriter
@@ -86,9 +83,6 @@ async function hold(
   try {
     await readBlobs(db, deps.records, run.id, history)
     if (run.ending !== undefined) throw ended(run.ending, reason)
-    if (run.recoveries > MOST_RECOVERIES) {
-      throw new RunFailure('recovery_failed', `${run.recoveries} restarts in a row without a step forward`)
-    }
     const output = await within(deps, run, stop, () => work(deps, run, journal, history, open, stop.signal))
     const kept = rules.redact ? rules.redact.value(output) : output
     await end({ status: 'succeeded', output: canonicalize(kept) })

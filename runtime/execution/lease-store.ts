@@ -3,7 +3,7 @@ import { readJson } from '../../shared/json/read-json.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Records } from '../vault/records.ts'
-import { claimStatement, holder, mostOfOne, RETURNING } from './claim-statement.ts'
+import { asideStatement, claimStatement, holder, mostOfOne, RETURNING } from './claim-statement.ts'
 import { type ChainHead, genesis, type JournalEntry, readEvent } from './journal/event.ts'
 import type { Spent } from './journal/unit.ts'
 
@@ -51,6 +51,7 @@ export type LeaseStore = ReturnType<typeof leaseStore>
 /** Who owns which run, and until when. Every change is one statement, so two processes never both believe they won. */
 export function leaseStore(db: Db, records: Records, sha256: Sha256, shared = false) {
   const CLAIM = claimStatement(shared)
+  const ASIDE = asideStatement(shared)
   return {
     /** Takes runs that are due, by turns of tenants and agents. */
     async claim({ owner, nodeId, nowMs, ttlMs, most, slots, held }: ClaimOptions): Promise<Claimed[]> {
@@ -85,6 +86,12 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, shared = fa
       return ids.filter(id => !mine.has(id))
     },
 
+    /** Sets aside what ends its owner whenever it is taken up. */
+    async setAside(nodeId: string, nowMs: number): Promise<{ id: string; agentName: string }[]> {
+      const { rows } = await db.execute({ sql: ASIDE, args: [nowMs, nodeId] })
+      return rows.map(row => ({ id: String(row.id), agentName: String(row.agent_name) }))
+    },
+
     /** The names in the leases, so that those of dead processes can be told. */
     async owners(): Promise<string[]> {
       const { rows } = await db.execute('select distinct owner from runs where owner is not null')
@@ -95,6 +102,14 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, shared = fa
     async release(owner: string): Promise<number> {
       const { rowsAffected } = await db.execute({ sql: 'update runs set due_ms = 0 where owner = ?', args: [owner] })
       return rowsAffected
+    },
+
+    /** As `release`, by the owner itself: that it stops is no fault of what it executed. */
+    async handOver(owner: string): Promise<void> {
+      await db.execute({
+        sql: 'update runs set due_ms = 0, recoveries = max(recoveries - 1, 0) where owner = ?',
+        args: [owner],
+      })
     },
 
     /** Makes the runs due that stand under this name and are not among those that its process knows of. */

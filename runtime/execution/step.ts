@@ -185,10 +185,8 @@ export function runSteps(deps: StepsDeps) {
         if (spec.kind === 'model') {
           const error = 'interrupted; whether it was billed is not known'
           const nextAt = clock.now().toISOString()
-          journal.append({
-            ...{ kind: 'step_retrying', stepId: spec.stepId, attempt },
-            payload: { attempt, of: Math.max(of, attempt), error, code: UNCERTAIN, delayMs: 0, nextAt },
-          })
+          const payload = { attempt, of: Math.max(of, attempt), error, code: UNCERTAIN, delayMs: 0, nextAt }
+          journal.append({ kind: 'step_retrying', stepId: spec.stepId, attempt, payload }, { retold: true })
           await journal.commit()
         }
         return attempts(spec, { attempt, intent: meta, repeated: true }, call)

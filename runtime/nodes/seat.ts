@@ -11,6 +11,7 @@ import { type BoxKeys, openSealed } from '../../shared/tunnel/sealed-box.ts'
 import type { ApprovalDecision } from '../../shared/wire/runtime/approval.ts'
 import type { ManifestTexts } from '../agents/texts.ts'
 import type { ApprovalStore } from '../approvals/store.ts'
+import { resumption } from '../execution/claim-statement.ts'
 import type { Engine } from '../execution/engine.ts'
 import { lastingValue } from '../lasting-value.ts'
 import { copiedSteps } from '../runs/fork.ts'
@@ -259,6 +260,13 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
     const sent = await openedOrLeft<{ id: string; name: string; value: string; atMs: number }>(box, signalPlace(runId))
     if (sent === undefined) return
     const { id, name, value, atMs } = sent
+    if (name === 'resume') {
+      const [resumed] = await db.write([
+        resumption(runId, now().getTime()),
+        { sql: 'insert into tunnel_taken (id) select ? where changes() > 0 on conflict do nothing', args: [id] },
+      ])
+      if (resumed?.rowsAffected === 1) return engine.wake()
+    }
     await db.write([
       {
         sql: `insert into signals (id, run_id, name, value, created_ms) select ?1, ?2, ?3, ?4, ?5

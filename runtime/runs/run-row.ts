@@ -3,6 +3,7 @@ import { readJson } from '../../shared/json/read-json.ts'
 import { toUsd } from '../../shared/money/money.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import { TREE_NANO } from '../budgets/tree.ts'
+import { POISONED } from '../execution/claim-statement.ts'
 import { openMaybe, type Records } from '../vault/records.ts'
 import { VaultError } from '../vault/vault.ts'
 
@@ -103,7 +104,7 @@ export function toRun(row: Row, records?: Records, stored?: Row): Run {
     ...given('model', row.model),
     budgetExceeded: Number(row.budget_exceeded) !== 0,
     ...(row.parked !== null &&
-      row.status === 'running' && {
+      (row.status === 'running' || row.parked === POISONED) && {
         parked: {
           reason: String(row.parked) as 'timer',
           ...(row.parked_until_ms !== null && { until: time(row.parked_until_ms) }),

@@ -174,6 +174,11 @@ export function runService(deps: RunServiceDeps) {
 
     async signal(run: Run, name: string, value: unknown): Promise<void> {
       if (isTerminal(run.status)) throw terminal(run)
+      if (name === 'resume' && run.parked?.reason === 'poisoned') {
+        await runs.resume(run.id, now().getTime())
+        engine.wake()
+        return
+      }
       const version = await deps.findVersion(run.tenantId, run.agentVersionId)
       const redact = version && redactionOf(version.manifest)
       const signal = {

@@ -5,6 +5,7 @@ import { groupCommit } from '../../shared/sql/group-commit.ts'
 import { insertRows } from '../../shared/sql/insert-rows.ts'
 import type { Run, RunListQuery } from '../../shared/wire/runtime/run.ts'
 import { keptAbove } from '../budgets/tree.ts'
+import { resumption } from '../execution/claim-statement.ts'
 import type { SealedEvent } from '../execution/journal/event.ts'
 import { type JournalEntry, readEvent } from '../execution/journal/event.ts'
 import { type PageOf, pageSql } from '../paging/page.ts'
@@ -207,6 +208,11 @@ export function runStore(db: Db, records: Records) {
         args: [parentId],
       })
       return rows.map(row => String(row[0]))
+    },
+
+    /** Lets a run go on that was set aside. */
+    async resume(runId: string, nowMs: number): Promise<void> {
+      await db.execute(resumption(runId, nowMs))
     },
 
     /** Keeps a signal until the run takes it; `full` when a hundred wait already. */

@@ -13,7 +13,14 @@ afterEach(() => on.close())
 /** The contract's names, without those of parts that this version does not have: sandboxes, warm pools, nodes, tunnels. */
 const NAMES = [
   ...['runs_total', 'run_duration_seconds', 'steps_total', 'steps_replayed_total', 'tokens_total', 'cost_usd_total'],
-  ...['recoveries_total', 'lease_lost_total', 'sweep_duration_seconds', 'journal_append_seconds', 'sse_clients'],
+  ...[
+    'recoveries_total',
+    'runs_set_aside_total',
+    'lease_lost_total',
+    'sweep_duration_seconds',
+    'journal_append_seconds',
+    'sse_clients',
+  ],
   ...[
     'budget_refusals_total',
     'budget_soft_total',

@@ -68,6 +68,7 @@ ${live('run-result', result(run, receipt))}
 function head(root: string, run: Run): Html {
   const { id, agentName, status, error, labels, trigger, isolation, parked } = run
   const over = isTerminal(status)
+  const poisoned = parked?.reason === 'poisoned'
   const others: [string, Html | undefined][] = [
     ['Parent', link(root, run.parentRunId)],
     ['Forked from', run.forkedFrom && html`${link(root, run.forkedFrom.runId)!} at ${run.forkedFrom.stepId}`],
@@ -82,7 +83,8 @@ function head(root: string, run: Run): Html {
         : html`<a href="${root}schedules/${run.scheduleId}">${run.scheduleId}</a>`,
     ],
   ]
-  return html`<h1>${agentName} ${badge(status)}${parked === undefined ? '' : html` <small>sleeps until its ${parked.reason}</small>`}</h1>
+  return html`<h1>${agentName} ${badge(status)}${parked === undefined || poisoned ? '' : html` <small>sleeps until its ${parked.reason}</small>`}</h1>
+${poisoned ? html`<p class="notice bad"><strong>Set aside</strong>: its process ended whenever this run was taken up, without a step forward. Once the cause is mended, let it go on with <code>POST /v1/runs/${id}/signals/resume</code>, or cancel it.</p>` : ''}
 ${over ? html`<i id="run-over" hidden></i>` : ''}
 ${error === undefined ? '' : html`<p class="notice bad"><strong>${error.code}</strong>${error.stepId === undefined ? '' : ` at ${error.stepId}`}: ${error.message}</p>`}
 ${run.budgetExceeded ? html`<p class="notice">This run went over its budget, which does not stop runs.</p>` : ''}

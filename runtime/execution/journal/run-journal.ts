@@ -35,6 +35,8 @@ export interface Beside {
   blobs?: readonly Blob[]
   approvals?: readonly NewApproval[]
   extra?: readonly InStatement[]
+  /** It says what a recovery found, and is no step forward. */
+  retold?: boolean
 }
 
 /** What a journal comes to when its owner lets go of it. */
@@ -61,7 +63,7 @@ export interface RunJournal {
   readonly lost: boolean
 }
 
-interface Pending extends Required<Omit<Beside, 'model' | 'isolationUsed' | 'parts'>> {
+interface Pending extends Required<Omit<Beside, 'model' | 'isolationUsed' | 'parts' | 'retold'>> {
   parts: SpentParts
   events: Unit['events'][number][]
   blobs: Blob[]
@@ -147,6 +149,12 @@ export function runJournal(
       next.blobs.push(...(beside.blobs ?? []))
       next.approvals.push(...(beside.approvals ?? []))
       next.extra.push(...(beside.extra ?? []))
+      if (beside.retold) {
+        next.extra.push({
+          sql: 'update runs set recovery_seq = ?3 where id = ?1 and epoch = ?2 and recovery_seq = ?3 - 1',
+          args: [runId, epoch, head.seq],
+        })
+      }
       if (beside.spent) {
         add(next.spent, beside.spent)
         add(total, beside.spent)

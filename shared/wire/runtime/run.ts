@@ -110,7 +110,10 @@ export const run = named(
     }),
     model: z.string().optional(),
     budgetExceeded: z.boolean(),
-    parked: z.object({ reason: z.enum(['timer', 'signal', 'subagent']), until: timestamp.optional() }).optional(),
+    /** `poisoned`: its process ended whenever it was taken up. It waits for the signal `resume`. */
+    parked: z
+      .object({ reason: z.enum(['timer', 'signal', 'subagent', 'poisoned']), until: timestamp.optional() })
+      .optional(),
     cancelReason: z.string().optional(),
     /** False in lists while the node that holds input and output is away. */
     dataAvailable: z.boolean().optional(),
