@@ -6,6 +6,7 @@ import { allowedMethods } from '../shared/http/routes.ts'
 import { uuidv7 } from '../shared/ids/uuid-v7.ts'
 import type { Log } from '../shared/log/log.ts'
 import { isStoreAway } from '../shared/sql/store-away.ts'
+import { storeFault } from '../shared/sql/store-faults.ts'
 import { type ErrorDialect, errorBodyFor } from '../shared/wire/router/error.ts'
 import { type RouterErrorCase, retryHeaders, routerErrors } from '../shared/wire/router/error-cases.ts'
 import { responseHeaders } from '../shared/wire/router/headers.ts'
@@ -47,6 +48,11 @@ export function refusalOf(error: unknown, at: { method: string; path: string; go
     log.warn('the store was not reached', { error, method, path })
     const message = 'the store does not answer: try again in a moment'
     return { name: 'overloaded', message, headers: { 'retry-after': '5' } }
+  }
+  const fault = storeFault(error)
+  if (fault !== undefined) {
+    log.error('the store refused a statement', { error, method, path })
+    return { name: 'overloaded', message: fault, headers: { 'retry-after': '30' } }
   }
   log.error('request failed', { error, method, path })
   return { name: 'internal', message: 'internal error' }

@@ -4,6 +4,7 @@ import { ApiError } from '../shared/http/api-error.ts'
 import type { Log } from '../shared/log/log.ts'
 import { QueueClosedError } from '../shared/sql/group-commit.ts'
 import { isStoreAway } from '../shared/sql/store-away.ts'
+import { storeFault } from '../shared/sql/store-faults.ts'
 import { type ErrorBody, type ErrorCode, statusOf } from '../shared/wire/runtime/error.ts'
 
 /** The one place that answers an error: a refusal with its own words, anything unknown in brief and logged in full. */
@@ -17,6 +18,12 @@ export function answerErrors(log: Log): ErrorHandler {
     if (isStoreAway(error)) {
       log.warn('the store was not reached', { error, method: c.req.method, path: c.req.path })
       return refusal(c, storeAway(error), 'store_unavailable')
+    }
+    const fault = storeFault(error)
+    if (fault !== undefined) {
+      log.error('the store refused a statement', { error, method: c.req.method, path: c.req.path })
+      const refused = new ApiError('store_unavailable', fault, { headers: { 'retry-after': '30' }, cause: error })
+      return refusal(c, refused, 'store_unavailable')
     }
     log.error('request failed', { error, method: c.req.method, path: c.req.path })
     return c.json({ error: 'internal error', code: 'internal' } satisfies ErrorBody, 500)

@@ -1,6 +1,7 @@
 import { zValidator } from '@hono/zod-validator'
 import type { MiddlewareHandler } from 'hono'
 import type { z } from 'zod'
+import { isDeeper } from '../json/depth.ts'
 import { readJson } from '../json/read-json.ts'
 import { check, type Detail, details, sentence } from '../wire/issues.ts'
 import { apart, differing, remember, repeated } from '../wire/read-only.ts'
@@ -65,12 +66,25 @@ export function params<T extends z.ZodObject>(schema: T) {
   })
 }
 
+/** What reads and writes values calls itself for each level, on a stack that has an end. */
+const MOST_LEVELS = 500
+
 function parseJson(bytes: Uint8Array): unknown {
   if (bytes.byteLength === 0) return undefined
+  let text: string
   try {
-    return readJson(decoder.decode(bytes))
+    text = decoder.decode(bytes)
   } catch (cause) {
-    const why = cause instanceof SyntaxError ? cause.message : 'it is not UTF-8'
+    throw new ApiError('bad_json', 'the body is not JSON: it is not UTF-8', { cause })
+  }
+  if (isDeeper(text, MOST_LEVELS)) {
+    const message = `the body is nested too deep: put its objects and arrays at most ${MOST_LEVELS} levels into each other`
+    throw new ApiError('bad_json', message)
+  }
+  try {
+    return readJson(text)
+  } catch (cause) {
+    const why = cause instanceof SyntaxError ? cause.message : String(cause)
     throw new ApiError('bad_json', `the body is not JSON: ${why.slice(0, 200)}`, { cause })
   }
 }

@@ -6,6 +6,7 @@ import { guardedClient } from './guarded-client.ts'
 import { lockWaits } from './lock-waits.ts'
 import { reads } from './read-statement.ts'
 import { noteAway } from './store-away.ts'
+import { storeFaults } from './store-faults.ts'
 import { writeTurns } from './write-turns.ts'
 
 /** `file` and `memory` are in this process, `remote` is a libSQL server, `replica` is a local copy that follows a server. */
@@ -98,9 +99,12 @@ export async function prepareDb(client: Client, options: PrepareOptions): Promis
   await retryBusy(() => client.execute('select count(*) from sqlite_master'))
 
   const refuseWrites = readOnly && (kind === 'remote' || kind === 'replica')
+  const faults = storeFaults()
   const waits = kind === 'file' ? lockWaits() : undefined
   const guarded =
-    settings.length > 0 || refuseWrites ? guardedClient(client, { settings, refuseWrites, waits }) : client
+    settings.length > 0 || refuseWrites
+      ? guardedClient(client, { settings, refuseWrites, waits, failed: faults.note })
+      : client
   const reached = kind === 'remote' ? noteAway : <T>(act: () => Promise<T>) => act()
   const turns = kind === 'remote' ? writeTurns() : undefined
   const written = <T>(act: () => Promise<T>) => (turns ? reached(() => turns(act)) : act())
@@ -121,6 +125,7 @@ export async function prepareDb(client: Client, options: PrepareOptions): Promis
     write: async statements => (statements.length === 0 ? [] : written(() => guarded.batch(statements, 'write'))),
     read: async statements => (statements.length === 0 ? [] : reached(() => guarded.batch(statements, 'read'))),
     async writable() {
+      if (faults.current !== undefined) throw new Error(faults.current)
       if (!waits || readOnly) return
       // The lock and nothing more; whoever asks meanwhile is told of the same try.
       taken ??= guarded.batch([], 'write').finally(() => {

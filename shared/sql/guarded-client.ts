@@ -15,6 +15,8 @@ export interface ClientGuard {
   refuseWrites: boolean
   /** Where the engine does not wait for a lock by itself. */
   waits?: LockWaits | undefined
+  /** Told of every statement that failed. */
+  failed?: ((error: unknown) => void) | undefined
 }
 
 /**
@@ -22,7 +24,7 @@ export interface ClientGuard {
  * opens another one with default settings without telling anyone; `reconnect()` does the same. So after a failure, and after
  * `reconnect()`, the settings are applied again before the next statement runs.
  */
-export function guardedClient(inner: Client, { settings, refuseWrites, waits }: ClientGuard): Client {
+export function guardedClient(inner: Client, { settings, refuseWrites, waits, failed }: ClientGuard): Client {
   let doubtful = false
   let restoring: Promise<void> | undefined
 
@@ -47,6 +49,7 @@ export function guardedClient(inner: Client, { settings, refuseWrites, waits }: 
       return await act()
     } catch (error) {
       doubtful = settings.length > 0
+      failed?.(error)
       throw error
     }
   }

@@ -1,0 +1,35 @@
+const DAMAGED = 'the store is damaged: stop the service and restore a backup'
+const SENTENCES = new Map([
+  ['SQLITE_FULL', 'the disk of the store is full: make room on it, then try again'],
+  ['SQLITE_CORRUPT', DAMAGED],
+  ['SQLITE_NOTADB', DAMAGED],
+])
+
+/** What an operator is told of a statement that failed for a reason of the disk; undefined for every other error. */
+export function storeFault(error: unknown): string | undefined {
+  for (let one = error; one instanceof Error; one = one.cause) {
+    const sentence = 'code' in one ? SENTENCES.get(String(one.code)) : undefined
+    if (sentence !== undefined) return sentence
+  }
+  return undefined
+}
+
+/** Whether there is room again is not known before something is written. */
+const FULL_MS = 30_000
+
+/** Remembers what was met: a look at the store that only reads says nothing of a full disk, and most looks miss a broken page. */
+export function storeFaults(monotonic: () => number = () => performance.now()) {
+  let said: string | undefined
+  let untilMs = 0
+  return {
+    note(error: unknown): void {
+      const sentence = storeFault(error)
+      if (sentence === undefined || (said === DAMAGED && sentence !== DAMAGED)) return
+      said = sentence
+      untilMs = sentence === DAMAGED ? Number.POSITIVE_INFINITY : monotonic() + FULL_MS
+    },
+    get current(): string | undefined {
+      return said !== undefined && monotonic() < untilMs ? said : undefined
+    },
+  }
+}
