@@ -1,5 +1,4 @@
 import { parseArgs } from 'node:util'
-import { isFull, slice } from '../tests/slice.ts'
 import { type Arena, arena, type Target } from './attack/arena.ts'
 import type { Attack, Attempt } from './attack/attack.ts'
 import { doors } from './attack/cases/doors.ts'
@@ -12,22 +11,18 @@ import { wire } from './attack/cases/wire.ts'
  * another site, as another program on the machine. While it does, `/healthz` of every service is asked all the time: nothing that one
  * caller sends may keep another one waiting. Everything stays on loopback. Exit 1 where something got through.
  */
-const usage = `npm run attack -- [--slice] [--only NAME]
-  --slice      of each kind of attack a few, chosen by WAYBILL_TEST_SEED: about two minutes
-  --only NAME  the kinds whose name holds this
-`
+const usage =
+  'npm run attack -- [--only NAME]    the kinds of attack whose name holds this; all of them take about a minute\n'
 /** What a caller may be kept waiting by what another one sent. */
 const MOST_MS = 250
-const IN_SLICE = 12
 
 const { values } = parseArgs({
-  options: { slice: { type: 'boolean' }, only: { type: 'string' }, help: { type: 'boolean' } },
+  options: { only: { type: 'string' }, help: { type: 'boolean' } },
 })
 if (values.help) {
   process.stdout.write(usage)
   process.exit(0)
 }
-process.env.WAYBILL_TEST_SEED ??= String(Math.floor(Math.random() * 1_000_000))
 
 const attacks: readonly Attack[] = [...doors, ...wire, ...runtimeAttacks, ...machine]
 const started = performance.now()
@@ -67,8 +62,7 @@ try {
     }
     const delays: number[] = []
     let held = 0
-    const chosen = values.slice && !isFull ? slice(name, attempts, IN_SLICE) : attempts
-    for (const attempt of chosen) {
+    for (const attempt of attempts) {
       let { wrong, delays: seen } = await tried(here, attempt)
       if (wrong === undefined && Math.max(0, ...seen) > MOST_MS) {
         // Another program may have taken the processor: what the service does itself, it does again.
@@ -85,7 +79,7 @@ try {
     delays.sort((a, b) => a - b)
     all.push(...delays)
     const [p99, worst] = [quantile(delays, 0.99), delays.at(-1) ?? 0]
-    process.stdout.write(`| ${name} | ${chosen.length} | ${held} | ${p99.toFixed(1)} | ${worst.toFixed(1)} |\n`)
+    process.stdout.write(`| ${name} | ${attempts.length} | ${held} | ${p99.toFixed(1)} | ${worst.toFixed(1)} |\n`)
   }
 } finally {
   await here.close()
@@ -95,6 +89,6 @@ for (const failure of failures) process.stdout.write(`NOT: ${failure}\n`)
 const seconds = Math.round((performance.now() - started) / 1000)
 process.stdout.write(
   `${count} attempts, ${count - failures.length} held, ${failures.length} not; health asked ${all.length} times, p99 ${quantile(all, 0.99).toFixed(1)} ms, ` +
-    `worst ${(all.at(-1) ?? 0).toFixed(1)} ms; seed ${process.env.WAYBILL_TEST_SEED}; ${seconds} s\n`,
+    `worst ${(all.at(-1) ?? 0).toFixed(1)} ms; ${seconds} s\n`,
 )
 process.exitCode = failures.length === 0 && count > 0 ? 0 : 1

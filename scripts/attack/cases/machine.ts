@@ -1,5 +1,6 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdir } from 'node:fs/promises'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -197,9 +198,49 @@ const clocks: Attempt[] = [
   },
 ]
 
+/** A disk of its own that is small, which only root may mount. */
+const disks: Attempt[] = [
+  {
+    name: 'a disk that is full',
+    async run({ serve, owner, folder }) {
+      const place = join(folder, `small-disk-${Date.now()}`)
+      await mkdir(place)
+      if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=24m', 'tmpfs', place]).status !== 0)
+        return 'it cannot be mounted'
+      try {
+        const service = await serve('runtime', `small-${Date.now()}`, {
+          PLATFORM_BOOTSTRAP_KEY: owner.key,
+          PLATFORM_DATA_DIR: place,
+        })
+        const asked = (path: string, body?: unknown) => {
+          const headers = { authorization: `Bearer ${owner.key}`, 'content-type': 'application/json' }
+          return fetch(
+            service.origin + path,
+            body === undefined ? { headers } : { method: 'POST', headers, body: JSON.stringify(body) },
+          )
+        }
+        await statusOf(asked('/v1/agents', { name: 'echo', manifest: { model: 'demo/echo' } }))
+        const run = { agentName: 'echo', input: { prompt: 'x'.repeat(500_000) } }
+        let status = 201
+        for (let n = 0; n < 200 && status === 201; n++) status = await statusOf(asked('/v1/runs', run))
+        const [ready, healthy] = [await statusOf(asked('/readyz')), await statusOf(asked('/healthz'))]
+        service.child.kill('SIGKILL')
+        await once(service.child, 'exit')
+        return status === 503 && ready === 503 && healthy === 200
+          ? undefined
+          : `a run ${status}, ready ${ready}, healthy ${healthy}`
+      } finally {
+        spawnSync('umount', ['-l', place])
+      }
+    },
+  },
+]
+const mounts = process.getuid?.() === 0 && spawnSync('unshare', ['--mount', 'true']).status === 0
+
 export const machine: readonly Attack[] = [
   { name: 'bodies without an end', attempts: pouring },
   { name: 'floods', attempts: sockets },
   { name: 'held locks', attempts: locks },
   { name: 'clocks', attempts: clocks },
+  { name: 'full disks', attempts: disks, skipped: mounts ? undefined : 'mounting a small disk needs root' },
 ]
