@@ -64,7 +64,15 @@ describe('the commands', () => {
       valid: true,
       records: 1,
       tenants: [
-        { tenant_id: 'default', records: 1, broken_at: null, reason: null, last_checkpoint: 0, unanchored_tail: 0 },
+        {
+          tenant_id: 'default',
+          records: 1,
+          broken_at: null,
+          reason: null,
+          last_checkpoint: 0,
+          unanchored_tail: 0,
+          unanchored_feedback: 0,
+        },
       ],
     }
     expect(demoDifferences(200, trace, report)).toEqual([])

@@ -3,8 +3,10 @@ import { PassThrough } from 'node:stream'
 import { Cli } from 'clipanion'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { toBase64 } from '../../shared/sign/bytes.ts'
+import { type Sealed, seal } from '../../shared/sign/record-chain.ts'
 import { check } from '../../shared/wire/issues.ts'
-import { verifyReport } from '../../shared/wire/router/checkpoint.ts'
+import { type VerifyReport, verifyReport } from '../../shared/wire/router/checkpoint.ts'
+import type { TraceRecord } from '../../shared/wire/router/trace.ts'
 import { storeFolder, testSigner, testWriter } from '../host/testing/store-folder.ts'
 import { publishKey } from '../traces/keys.ts'
 import { sampleTrace } from '../traces/testing/records.ts'
@@ -63,8 +65,59 @@ describe('router verify', () => {
     expect(one.out).not.toContain('"tenant_id":"a"')
     const file = folder.path('b.jsonl')
     await writeFile(file, one.out)
-    expect((await router('verify', '--file', file)).out).toContain('b: 8 records, valid, no checkpoint, 8 after it')
-    expect((await router('verify', '--file', file, '--strict')).code).toBe(1)
+    const bare = await router('verify', '--file', file)
+    expect([bare.code, bare.out]).toEqual([
+      1,
+      'b: 8 records, whole, no checkpoint, 8 after it\nNOT VALID (unsigned): 8 records\n',
+    ])
+    expect(bare.err).toContain('no signed checkpoint covers 8 records of b')
+    expect((await router('verify', '--file', file, '--allow-unsigned')).code).toBe(0)
+    expect((await router('verify', '--file', file, '--strict', '--allow-unsigned')).code).toBe(1)
+  })
+
+  it('is not fooled by a chain made anew without its checkpoints, nor by an end that is under none', async () => {
+    const key = toBase64(testSigner.publicKey)
+    const lines = (await router('export', '--tenant', 'a', '--checkpoints')).out.trim().split('\n')
+    const records = lines.slice(0, 12)
+    let last: Sealed | undefined
+    const forged = records.map(line => {
+      const { hash: _, ...record } = JSON.parse(line) as TraceRecord
+      last = seal({ ...record, session_id: 'forged' }, last)
+      return JSON.stringify(last)
+    })
+    const file = folder.path('forged.jsonl')
+    const said = async (text: string, ...args: string[]) => {
+      await writeFile(file, text)
+      const { code, out } = await router('verify', '--file', file, '--json', ...args)
+      const { valid, reason } = JSON.parse(out) as VerifyReport
+      return [code, valid, reason]
+    }
+    expect(await said(forged.join('\n'), '--key', key)).toEqual([1, false, 'unsigned'])
+    const oldest = lines.filter(line => line.includes('"sig"'))[0]!
+    const [own] = lines.slice(-1)
+    expect(await said([...records, oldest].join('\n'), '--key', key)).toEqual([1, false, 'unsigned'])
+    expect(await said(lines.filter(line => line !== own).join('\n'))).toEqual([1, false, 'no_key'])
+    expect(await said('')).toEqual([1, false, 'unsigned'])
+    expect(await said(lines.join('\n'), '--key', key)).toEqual([0, true, undefined])
+  })
+
+  it('names what makes a checkpoint or a key say two things', async () => {
+    const text = (await router('export', '--tenant', 'a', '--checkpoints')).out
+    const file = folder.path('two-faced.jsonl')
+    for (const [reason, forged] of [
+      ['duplicate_member', text.replace('"kind":"head"', '"kind":"prune","kind":"head"')],
+      ['unknown_member', text.replace('"kind":"head"', '"note":"","kind":"head"')],
+      ['unknown_member', text.replace('"alg":', '"owner":"","alg":')],
+      ['shape', text.replace(testSigner.keyId + '","alg"', '0123456789abcdef","alg"')],
+    ] as const) {
+      await writeFile(file, forged)
+      const { code, out } = await router('verify', '--file', file)
+      expect([code, out]).toEqual([1, `NOT VALID (${reason}): 0 records\n`])
+    }
+    const bytes = Buffer.from(text)
+    bytes[bytes.indexOf(0xc3)] = 0xff
+    await writeFile(file, bytes)
+    expect((await router('verify', '--file', file)).out).toContain('BROKEN at index 0 (parse)')
   })
 
   it('exits 1 and names the index of a changed record, in an export and in the store', async () => {

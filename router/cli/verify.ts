@@ -1,7 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { Command, Option, UsageError } from 'clipanion'
 import { isKnownFault } from '../../shared/host/known-fault.ts'
-import { readJson } from '../../shared/json/read-json.ts'
 import { fromBase64 } from '../../shared/sign/bytes.ts'
 import { publicKey } from '../../shared/sign/ed25519.ts'
 import type { RouterKeys, VerifyReport } from '../../shared/wire/router/checkpoint.ts'
@@ -15,7 +14,11 @@ export class VerifyCommand extends Command {
     description: 'Re-derive every chain from its beginning and check it against the signed checkpoints.',
     details: `
       Reads the store, or with --file an export. Exit code 0: everything holds. 1: a chain is broken; the index of the first record
-      that fails is printed. 2: wrong use. 3: the store or the file cannot be read.
+      that fails is printed; or records of a file are under no signed checkpoint. 2: wrong use. 3: the store or the file cannot be read.
+
+      A file is valid only where signed checkpoints cover all of it, since anybody can write records that hold together. For an export
+      without checkpoints, or of a router that has not signed its newest records yet, say --allow-unsigned. A store is the operator's
+      own, and its newest records wait for their checkpoint: there --strict asks for the same.
 
       Keys listed in the store prove no more than the store itself: give a public key that you kept elsewhere with --key, and an
       older copy of a checkpoint with --anchor. Without an anchor, records cut off the end together with their checkpoints cannot
@@ -37,7 +40,12 @@ export class VerifyCommand extends Command {
     description: 'Trusted public key: base64, or a file with it or with the published keys.',
   })
   tenant = Option.String('--tenant', { description: 'Only this tenant.' })
-  strict = Option.Boolean('--strict', false, { description: 'Also fail when records follow the last checkpoint.' })
+  strict = Option.Boolean('--strict', false, {
+    description: 'Also fail when records or feedback follow the last checkpoint, as it is for a file.',
+  })
+  allowUnsigned = Option.Boolean('--allow-unsigned', false, {
+    description: 'Accept records and feedback of a file that no signed checkpoint covers.',
+  })
   json = Option.Boolean('--json', false, { description: 'Print the report as JSON.' })
 
   override async execute(): Promise<number> {
@@ -47,9 +55,13 @@ export class VerifyCommand extends Command {
       const trusted = this.key === undefined ? undefined : await readKeys(this.key)
       const report = this.file === undefined ? await this.store(trusted) : await this.export(this.file, trusted)
       this.print(report.verdict, report.notes)
-      const tail = this.strict && report.verdict.tenants.some(tenant => tenant.unanchored_tail > 0)
-      return report.verdict.valid && !tail ? 0 : 1
+      return report.verdict.valid ? 0 : 1
     } catch (error) {
+      const { ExportLineError } = await import('../traces/export-line.ts')
+      if (error instanceof ExportLineError) {
+        this.print({ valid: false, reason: error.reason, records: 0, tenants: [] }, [`${this.file}: ${error.message}`])
+        return 1
+      }
       if (!isKnownFault(error) && !(error instanceof RecordFileError)) throw error
       this.context.stderr.write(error.message + '\n')
       return 3
@@ -78,11 +90,12 @@ export class VerifyCommand extends Command {
   }
 
   private async export(path: string, trusted: TrustedKeys | undefined) {
-    const { fileExtras, fileRecords } = await import('../host/record-file.ts')
-    const { checkpoints, keys, feedback } = await fileExtras(path)
+    const { fileLines } = await import('../host/record-file.ts')
+    const { exportExtras, exportRecords } = await import('../traces/export-line.ts')
+    const { checkpoints, keys, feedback } = await exportExtras(fileLines(path))
     return this.check({
-      records: fileRecords(path, 'record'),
-      ...(feedback && { feedback: fileRecords(path, 'feedback') }),
+      records: exportRecords(fileLines(path), 'record'),
+      ...(feedback && { feedback: exportRecords(fileLines(path), 'feedback') }),
       own: checkpoints,
       published: keys,
       trusted,
@@ -99,7 +112,7 @@ export class VerifyCommand extends Command {
     const listed = published.flatMap(({ keys }) => keys)
     const keys = trusted ?? (listed.length > 0 ? trustedKeys({ keys: listed }) : undefined)
     const [checkpoints, anchors] = own.length > 0 ? [own, [...kept, ...anchored]] : [kept, anchored]
-    const verdict = await verifyRecords({
+    const found = await verifyRecords({
       ...source,
       checkpoints,
       anchors,
@@ -107,7 +120,14 @@ export class VerifyCommand extends Command {
       ...(this.tenant !== undefined && { tenant: this.tenant }),
       sha256: nativeSha256,
     })
+    const { signedReport, unsigned } = await import('../traces/signed-report.ts')
+    const isStrict = this.strict || (this.file !== undefined && !this.allowUnsigned)
+    const verdict = isStrict ? signedReport(found, keys !== undefined) : found
     const notes = []
+    if (verdict.reason === 'unsigned')
+      notes.push(`no signed checkpoint covers ${unsigned(verdict)}: export with --checkpoints, or say --allow-unsigned`)
+    if (verdict.reason === 'no_key')
+      notes.push('no signature was checked: give the public key of the router with --key, or say --allow-unsigned')
     const prune = checkpoints.filter(({ kind }) => kind === 'prune').at(-1)
     if (prune !== undefined)
       notes.push(`${prune.tenant_id} was pruned up to seq ${prune.seq}: its chain is checked from there`)
@@ -127,11 +147,13 @@ export class VerifyCommand extends Command {
       return
     }
     for (const { tenant_id, records, broken_at, reason, last_checkpoint, unanchored_tail } of report.tenants) {
-      const state = broken_at === null ? 'valid' : `BROKEN at index ${broken_at} (${reason})`
+      const whole = report.reason === undefined ? 'valid' : 'whole'
+      const state = broken_at === null ? whole : `BROKEN at index ${broken_at} (${reason})`
       const signed = last_checkpoint === null ? 'no checkpoint' : `last checkpoint at seq ${last_checkpoint}`
       stdout.write(`${tenant_id}: ${records} records, ${state}, ${signed}, ${unanchored_tail} after it\n`)
     }
-    stdout.write(`${report.valid ? 'valid' : 'BROKEN'}: ${report.records} records\n`)
+    const verdict = report.reason === undefined ? 'BROKEN' : `NOT VALID (${report.reason})`
+    stdout.write(`${report.valid ? 'valid' : verdict}: ${report.records} records\n`)
     for (const note of notes) stderr.write(`note: ${note}\n`)
   }
 }
@@ -144,9 +166,10 @@ interface Source extends Pick<VerifyInput, 'records' | 'feedback'> {
 
 async function readKeys(given: string): Promise<TrustedKeys> {
   const { trustedKeys } = await import('../traces/keys.ts')
+  const { toKeys } = await import('../traces/export-line.ts')
   const text = (await readFile(given, 'utf8').catch(() => given)).trim()
   try {
-    if (text.startsWith('{')) return trustedKeys(readJson(text) as RouterKeys)
+    if (text.startsWith('{')) return trustedKeys(toKeys(text))
     const key = publicKey(fromBase64(text))
     return new Map([[key.keyId, key.publicKey]])
   } catch {

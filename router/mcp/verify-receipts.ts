@@ -1,5 +1,5 @@
 import { ApiError } from '../../shared/http/api-error.ts'
-import { readJson } from '../../shared/json/read-json.ts'
+import { readProof } from '../../shared/proof/read-proof.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { check, sentence } from '../../shared/wire/issues.ts'
@@ -61,7 +61,7 @@ function readAnchors(text: string): Checkpoint[] {
     const where = lines.length === 1 ? 'anchor' : `anchor, line ${index + 1}`
     let value: unknown
     try {
-      value = readJson(line)
+      value = readProof(line)
     } catch (cause) {
       throw new ApiError('bad_request', `${where}: expected a checkpoint, as JSON on one line`, { cause })
     }

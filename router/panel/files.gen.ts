@@ -1,6 +1,8 @@
 // Written by `npx node scripts/panel.ts` from browser/.
 export const panelFiles: Readonly<Record<string, string>> = {
-  "api.js": `/** The router did not give what was asked for; the message is for the person at the page. */
+  "api.js": `import { readProof } from './read-proof.js'
+
+/** The router did not give what was asked for; the message is for the person at the page. */
 export class ApiFault extends Error {
            status
   constructor(status        , message        ) {
@@ -24,7 +26,10 @@ export function panelApi(key                          ) {
       if (more.signal?.aborted) throw cause
       throw new ApiFault(0, 'The router does not answer. Is it running?')
     })
-    const body          = await answer.json().catch(() => undefined)
+    const body = await answer
+      .text()
+      .then(readProof)
+      .catch(() => undefined)
     if (answer.ok && body !== undefined) return body
     throw new ApiFault(answer.status, messageOf(body) ?? \`The router answered \${answer.status} and no words.\`)
   }
@@ -630,6 +635,104 @@ function problemIn(value         , path        )                             {
   }
 }
 `,
+  "members.js": `/** The members that a fixed format has, at every level; below \`true\` anything may stand. */
+
+/** Members whose values are not looked into here. */
+function open(names        )          {
+  return Object.fromEntries(names.split(' ').map(name => [name, true]))
+}
+
+const PAYLOAD          = {
+  ...open(
+    'version runId tenantId agentName agentVersionId manifestHash status inputHash outputHash tokensIn tokensOut',
+  ),
+  ...open('costUsd models isolation nodeId chain journalHash eventCount createdAt finishedAt issuedAt keyId'),
+  node: open('publicKey signature'),
+}
+
+export const RECEIPT          = { ...open('signature algorithm publicKey'), payload: PAYLOAD }
+
+/** \`payload\` and \`meta\` are free, and under the hash as they are. */
+const EVENT = open('seq kind stepId runId attempt at payload meta hash')
+
+export const JOURNAL          = { ...open('runId chain genesis head eventCount sealed'), events: [EVENT] }
+
+export const RUNTIME_KEYS          = {
+  ...open('algorithm keyId publicKey keyFingerprint chain canonicalization docs'),
+  keys: [open('keyId publicKey keyFingerprint status notBefore notAfter')],
+}
+
+const SEAL = open('seq prev_hash hash')
+
+export const TRACE          = {
+  ...SEAL,
+  ...open('v trace_id tenant_id ts session_id mode route_ix'),
+  request: {
+    ...open('api prompt_hash body_sha256_in body_sha256_out'),
+    features: {
+      ...open('requested_model agent subagent task language tool_count image_count has_thinking_history stream'),
+      ...open('body_bytes size_bucket message_count max_tokens n'),
+    },
+  },
+  policy: {
+    ...open('id start_rung propensity mode_profile explore config_hash price_table_hash overrides'),
+    dropped: [open('rung model reason because')],
+  },
+  attempts: [
+    {
+      ...open('rung provider model gate verdict cost score usage_source latency_ms ttfb_ms status finish cause'),
+      ...open('error_class'),
+      gates: [open('gate_id kind verdict score cost latency_ms reason evidence_ref')],
+      tokens: open('uncached cache_write_5m cache_write_1h cache_read output'),
+    },
+  ],
+  final: {
+    ...open('served_rung served_model served_from status total_cost_usd gate_cost_usd baseline_same_token_usd'),
+    ...open('baseline_calibrated_usd savings_usd savings_calibrated_usd escalations failovers wall_ms overhead_ms'),
+    ...open('response_id upstream_request_id client_request_id truncated'),
+  },
+}
+
+export const FEEDBACK          = {
+  ...SEAL,
+  ...open('v tenant_id feedback_id trace_id gate_id reporter verdict score ts supersedes'),
+}
+
+export const CHECKPOINT = open('v kind tenant_id seq hash feedback_seq feedback_hash ts key_id prev_checkpoint sig')
+
+export const ROUTER_KEYS          = {
+  ...open('v heads_url'),
+  keys: [open('key_id alg public_key created_at retired_at')],
+}
+
+/** Where a member stands that the format has not, such as \`events/1/output\`; undefined where there is none. */
+export function unknownMember(value         , members         , path = '')                     {
+  if (typeof value !== 'object' || value === null) return undefined
+  for (const [name, member] of Object.entries(value)) {
+    const place = path === '' ? name : \`\${path}/\${name}\`
+    const known = Object.hasOwn(members, name) ? members[name] : undefined
+    if (known === undefined) return place
+    if (known === true) continue
+    const [one] = Array.isArray(known) ? known : []
+    const found =
+      one === undefined
+        ? unknownMember(member, known           , place)
+        : Array.isArray(member)
+          ? unknownInList(member, one, place)
+          : undefined
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+function unknownInList(values                    , members         , path        )                     {
+  for (const [at, value] of values.entries()) {
+    const found = unknownMember(value, members, \`\${path}/\${at}\`)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+`,
   "overview.js": `import { el, svg, table } from './dom.js'
 import { count, many, milliseconds, percent, usd } from './figures.js'
 
@@ -1180,6 +1283,149 @@ part('#find').addEventListener('submit', event => {
 })
 void load()
 `,
+  "read-json.js": `/**
+ * Reads JSON text. It throws what JSON.parse throws.
+ *
+ * The engine's reader can give a wrong name to a member: it takes the characters of an escaped name as they are written for a name that
+ * objects of the same shape have had ("L\\n" is read as \`L\\\`; nodejs/node issue 63785). What an escaped name is read as would then depend
+ * on what was read before, and hashes and signatures with it. A text that holds such a name is read here.
+ */
+export function readJson(text        )          {
+  const value          = JSON.parse(text)
+  return escapedName.test(text) ? rebuilt(text) : value
+}
+
+/** The last escape of a string, its end and a colon. It also matches inside of some strings, which costs time and nothing else. */
+const escapedName = /\\\\.[^"\\\\]*"[ \\t\\r\\n]*:/
+
+/** What a walk over a text comes by; either may throw. */
+
+/** The value of a text that is JSON: the engine reads the scalars and the names, each by itself. */
+export function rebuilt(text        , passed         )          {
+  let root
+  let name
+  const open                          = []
+  const put = (value         ) => {
+    const parent = open.at(-1)
+    if (parent === undefined) root = value
+    else if (Array.isArray(parent)) parent.push(value)
+    else if (name === undefined) name = String(value)
+    else {
+      passed?.member(parent, name)
+      setMember(parent, name, value)
+      name = undefined
+    }
+  }
+  for (let at = 0; at < text.length; ) {
+    const first = text[at]
+    if (first === '{' || first === '[') {
+      const container = first === '{' ? {} : []
+      put(container)
+      open.push(container)
+      at += 1
+    } else if (first === '}' || first === ']') {
+      open.pop()
+      at += 1
+    } else if (first === undefined || ' \\t\\r\\n,:'.includes(first)) at += 1
+    else {
+      const end = first === '"' ? endOfString(text, at) : endOfLiteral(text, at)
+      const written = text.slice(at, end)
+      const value          = JSON.parse(written)
+      passed?.scalar(value, written)
+      put(value)
+      at = end
+    }
+  }
+  return root
+}
+
+/** An assignment to __proto__ would set the prototype instead of a member. */
+function setMember(object         , name        , value         ) {
+  if (name === '__proto__')
+    Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true })
+  else object[name] = value
+}
+
+function endOfString(text        , start        ) {
+  let at = start + 1
+  while (text[at] !== '"') at += text[at] === '\\\\' ? 2 : 1
+  return at + 1
+}
+
+function endOfLiteral(text        , start        ) {
+  let at = start + 1
+  while (at < text.length && !' \\t\\r\\n,:]}'.includes(text[at] ?? '')) at += 1
+  return at
+}
+`,
+  "read-proof.js": `import { readJson, rebuilt } from './read-json.js'
+
+/** A text of which two readers may read two things, so that no signature over it says which was meant. */
+export class ProofTextError extends Error {
+           name = 'ProofTextError'
+           reason
+  constructor(reason           , message        , options               ) {
+    super(message, options)
+    this.reason = reason
+  }
+}
+
+/**
+ * Reads the JSON text of a proof (docs/spec/proof.md, "Strict reading"): a name stands once in its object, a number is written as RFC 8785
+ * writes it, and no text holds half of a surrogate pair. Then every reader that takes the text at all reads the same.
+ */
+export function readProof(text        )          {
+  let value
+  try {
+    value = readJson(text)
+  } catch (cause) {
+    throw new ProofTextError('not_json', 'it is not JSON', { cause })
+  }
+  if (!saysItself(value, text)) rebuilt(text, { member: once, scalar: unambiguous })
+  return value
+}
+
+/** The same of bytes; what is not UTF-8 is no JSON. */
+export function readProofBytes(bytes            )          {
+  return readProof(proofText(bytes))
+}
+
+export function proofText(bytes            )         {
+  try {
+    return decoder.decode(bytes)
+  } catch (cause) {
+    throw new ProofTextError('not_json', 'it is not UTF-8', { cause })
+  }
+}
+
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** An escape that may be half of a pair. */
+const HALF = /\\\\u[dD][89a-fA-F]/
+
+/** What the engine writes for the value is the text: nothing was lost in reading it. Most proofs come as they were written. */
+function saysItself(value         , text        )          {
+  if (HALF.test(text) || !text.isWellFormed()) return false
+  try {
+    return JSON.stringify(value) === text.trim()
+  } catch {
+    // Nested deeper than the engine writes.
+    return false
+  }
+}
+
+function once(object        , name        )       {
+  if (Object.hasOwn(object, name))
+    throw new ProofTextError('duplicate_member', \`the member \${JSON.stringify(name)} stands twice in one object\`)
+}
+
+function unambiguous(value         , written        )       {
+  if (typeof value === 'string' && !value.isWellFormed())
+    throw new ProofTextError('lone_surrogate', \`the text \${written.slice(0, 40)} holds half of a surrogate pair\`)
+  if (typeof value === 'number' && String(value) !== written)
+    throw new ProofTextError('number_form', \`the number \${written.slice(0, 40)} is not written as RFC 8785 writes it\`)
+}
+`,
   "record-hash.js": `import { toHex, utf8 } from './bytes.js'
 import { canonicalize } from './jcs.js'
 
@@ -1579,7 +1825,8 @@ export function traceList({ api, open, said, failed }               ) {
   return { show }
 }
 `,
-  "verify-chains.js": `import { fromBase64, toHex, utf8 } from './bytes.js'
+  "verify-chains.js": `import { CHECKPOINT, TRACE, unknownMember } from './members.js'
+import { fromBase64, toHex, utf8 } from './bytes.js'
 import { canonicalize } from './jcs.js'
 
 import { recordHash, sha256 } from './record-hash.js'
@@ -1715,7 +1962,7 @@ async function toLink(record         )                {
     seq: typeof seq === 'number' && Number.isSafeInteger(seq) ? seq : Number.NaN,
     prev: memberOf(record, 'prev_hash') ?? '',
     hash,
-    holds: hash !== '' && (await recordHash(record)) === hash,
+    holds: hash !== '' && unknownMember(record, TRACE) === undefined && (await recordHash(record)) === hash,
   }
 }
 
@@ -1776,6 +2023,7 @@ async function digestOf(bytes                         )                  {
 }
 
 async function isSigned(checkpoint            , keys      )                                        {
+  if (unknownMember(checkpoint, CHECKPOINT) !== undefined) return false
   const key = keys.get(checkpoint.key_id)
   if (key === undefined || key === UNSUPPORTED) return key ?? false
   try {
@@ -1804,7 +2052,8 @@ const REASONS                                   = {
   feedback_seq: 'a report is missing here, or stands in another place',
   feedback_prev_hash: 'it does not follow on the report before it',
   feedback_hash: 'the report’s content is not what was sealed',
-  feedback_shape: 'the report cannot be hashed',
+  feedback_lone_surrogate: 'it holds half of a surrogate pair, so no hash can be of it',
+  feedback_unknown_member: 'it has a member that no report has',
   feedback_parse: 'the report does not read',
   feedback_tail_cut: 'a signed checkpoint names a report that is not there: the end of the feedback was cut off',
   feedback_head: 'a signed checkpoint has another hash for it: the feedback was written anew',
@@ -1958,7 +2207,9 @@ function inOrder(links                 , start        )         {
   return links.filter(({ seq, holds }) => !(seq <= start && holds)).sort((a, b) => place(a) - place(b))
 }
 `,
-  "walk-feedback.js": `import { recordHash } from './record-hash.js'
+  "walk-feedback.js": `import { FEEDBACK, unknownMember } from './members.js'
+
+import { recordHash } from './record-hash.js'
 
 /** Walks the reports of one tenant in their order, and holds them against what signed checkpoints name of them. */
 export async function walkFeedback(
@@ -1993,11 +2244,13 @@ export async function walkFeedback(
 
 async function fault(record         , head      )                              {
   if (typeof record !== 'object' || record === null || Array.isArray(record)) return 'parse'
+  // It has no canonical form, and that is the only reason for it.
+  const own = await recordHash(record)
+  if (own === undefined) return 'lone_surrogate'
+  if (unknownMember(record, FEEDBACK) !== undefined) return 'unknown_member'
   const { seq, prev_hash, hash } = record
   if (seq !== head.seq + 1) return 'seq'
   if (prev_hash !== head.hash) return 'prev_hash'
-  const own = await recordHash(record)
-  if (own === undefined) return 'shape'
   return hash === own ? undefined : 'hash'
 }
 

@@ -2,7 +2,7 @@ import { readJson } from '../../shared/json/read-json.ts'
 import { recordHash } from '../../shared/sign/record-chain.ts'
 import { type Sha256, sha256Hex } from '../../shared/sign/sha256.ts'
 import { type ChainHead, hashText } from './canonical-trace.ts'
-import { parseRecord, type ReadRecord } from './record-reader.ts'
+import type { ReadLine, ReadRecord } from './record-reader.ts'
 import { newTraceIdList, ownText, pushTraceId, type TraceIdList } from './trace-ids.ts'
 import { rowOf } from './trace-row.ts'
 
@@ -50,13 +50,14 @@ export function stretchCheck(tenantId: string, wanted: { has(seq: number): boole
     hashes: [],
   }
 
-  function fault(line: RecordLine, record: ReadRecord | undefined): string | undefined {
+  function fault(line: RecordLine, { record, fault, isCanonical }: ReadLine): string | undefined {
+    if (fault !== undefined) return fault
     if (record === undefined || typeof record.trace_id !== 'string') return 'parse'
     const { head } = stretch
     if (stretch.first === undefined) stretch.first = { seq: record.seq, prevHash: record.prev_hash }
     else if (head === undefined || record.seq !== head.seq + 1) return 'seq'
     else if (record.prev_hash !== head.hash) return 'prev_hash'
-    if (!holdsOwnHash(line, record, sha256)) return 'hash'
+    if (!holdsOwnHash(line, record, { isCanonical, sha256 })) return 'hash'
     if (record.tenant_id !== tenantId) return 'tenant'
     pushTraceId(stretch.traceIds, record.trace_id)
     if (line.columns !== undefined && !matchesColumns(line.columns, record)) return 'columns'
@@ -65,10 +66,11 @@ export function stretchCheck(tenantId: string, wanted: { has(seq: number): boole
 
   return {
     stretch,
-    push(line: RecordLine, record: ReadRecord | undefined): void {
+    push(line: RecordLine, read: ReadLine): void {
       const index = stretch.records++
       if (stretch.broken !== undefined) return
-      const reason = fault(line, record)
+      const { record } = read
+      const reason = fault(line, read)
       if (reason !== undefined || record === undefined) {
         stretch.broken = { index, reason: reason ?? 'parse' }
         return
@@ -81,30 +83,30 @@ export function stretchCheck(tenantId: string, wanted: { has(seq: number): boole
 
 let scratch = new Uint8Array(1 << 14)
 
-/**
- * Whether the record's hash is that of its canonical bytes. The writer's own lines need no second canonical form: when the text without
- * its one `hash` member has the hash, it is the text that was sealed. Anything else (other spacing, other key order) is made
- * canonical first.
- */
-function holdsOwnHash({ text, bytes }: RecordLine, record: ReadRecord, sha256: Sha256): boolean {
+/** Whether the record's hash is that of its canonical form without it; a canonical text needs no second form. */
+function holdsOwnHash(
+  { text, bytes }: RecordLine,
+  record: ReadRecord,
+  { isCanonical, sha256 }: { isCanonical: boolean; sha256: Sha256 },
+): boolean {
   const { hash } = record
   if (typeof hash !== 'string' || !/^[0-9a-f]{64}$/.test(hash)) return false
+  if (!isCanonical) {
+    try {
+      return recordHash(record, sha256) === hash
+    } catch {
+      // Nested deeper than a form can be made.
+      return false
+    }
+  }
   const member = `"hash":"${hash}",`
   const at = text.indexOf(member)
-  if (at >= 0) {
-    const end = at + member.length
-    const own =
-      bytes === undefined
-        ? hashText(text.slice(0, at) + text.slice(end), sha256)
-        : sha256Hex(withoutPart(bytes, at, end), sha256)
-    if (own === hash) return true
-  }
-  try {
-    const whole = parseRecord(text)
-    return whole !== undefined && membersIn(text) === membersOf(whole) && recordHash(whole, sha256) === hash
-  } catch {
-    return false
-  }
+  const end = at + member.length
+  const own =
+    bytes === undefined
+      ? hashText(text.slice(0, at) + text.slice(end), sha256)
+      : sha256Hex(withoutPart(bytes, at, end), sha256)
+  return own === hash
 }
 
 /** In one buffer for all: the bytes are hashed before the next ones are put there. */
@@ -113,17 +115,6 @@ function withoutPart(bytes: Uint8Array, start: number, end: number): Uint8Array 
   scratch.set(bytes.subarray(0, start))
   scratch.set(bytes.subarray(end), start)
   return scratch.subarray(0, bytes.length - (end - start))
-}
-
-/** Members as they are written: a name written twice would show one value to this reader and may show another to the next. */
-function membersIn(text: string): number {
-  return text.replace(/"(?:[^"\\]|\\.)*"/g, '').split(':').length - 1
-}
-
-function membersOf(value: unknown): number {
-  if (typeof value !== 'object' || value === null) return 0
-  const own = Array.isArray(value) ? 0 : Object.keys(value).length
-  return Object.values(value).reduce((sum: number, member) => sum + membersOf(member), own)
 }
 
 function matchesColumns(columns: string, record: ReadRecord): boolean {

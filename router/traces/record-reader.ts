@@ -1,15 +1,42 @@
 import { readJson } from '../../shared/json/read-json.ts'
+import { type Members, TRACE, unknownMember } from '../../shared/proof/members.ts'
+import { ProofTextError, readProof } from '../../shared/proof/read-proof.ts'
+import { canonicalize } from '../../shared/sign/jcs.ts'
 import type { TraceRecord } from '../../shared/wire/router/trace.ts'
 import type { RowPart } from './trace-row.ts'
 
 /** What a verification reads of a record: its place and its hash, and what its row repeats. */
 export type ReadRecord = RowPart & Pick<TraceRecord, 'seq' | 'hash' | 'prev_hash'>
 
-/** A record of any kind; undefined for what is no JSON object. Its members are checked one by one where they are used. */
-export function parseRecord(text: string): TraceRecord | undefined {
+/** One line as it was read. */
+export interface ReadLine {
+  /** Undefined for what is no JSON object. Its members are checked one by one where they are used. */
+  record: ReadRecord | undefined
+  /** Why nothing more is said of the line. */
+  fault: 'parse' | 'duplicate_member' | 'number_form' | 'lone_surrogate' | 'unknown_member' | undefined
+  /** The text is the canonical form of the record. */
+  isCanonical: boolean
+}
+
+/** A line of an export or of a store, read strictly. */
+export function readLine(text: string, members: Members): ReadLine {
+  try {
+    const value = readProof(text)
+    if (!isObject(value)) return { record: undefined, fault: 'parse', isCanonical: false }
+    const fault = unknownMember(value, members) === undefined ? undefined : 'unknown_member'
+    return { record: value as unknown as ReadRecord, fault, isCanonical: false }
+  } catch (error) {
+    if (!(error instanceof ProofTextError)) throw error
+    const fault = error.reason === 'not_json' ? 'parse' : error.reason
+    return { record: parseRecord(text), fault, isCanonical: false }
+  }
+}
+
+/** The record of a line that is not what it should be: it says in which chain that is. */
+function parseRecord(text: string): ReadRecord | undefined {
   try {
     const value: unknown = readJson(text)
-    return isObject(value) ? (value as unknown as TraceRecord) : undefined
+    return isObject(value) ? (value as unknown as ReadRecord) : undefined
   } catch {
     return undefined
   }
@@ -21,14 +48,15 @@ const MAX_SHAPES = 6
 const FIRST_SHAPES = 12
 const RECORDS_FOR_A_SHAPE = 256
 
-type Shape = (text: string) => ReadRecord | undefined
+type Shape = (text: string) => ReadLine | undefined
 
 /**
- * Reads records like `parseRecord`, but for members that nobody asks for, in less than half of the time. Records have a handful of shapes;
- * of each, a regular expression is made from a record that was parsed. A text that it matches is JSON with the same members, each once,
- * and with values of the same kinds; any other text is parsed. What is given is valid until the next record is read.
+ * Reads records like `readLine`, but for members that nobody asks for, in less than half of the time. Records have a handful of shapes;
+ * of each, a regular expression is made from a record that was parsed and whose text is its canonical form. A text that it matches is
+ * canonical, with the same members and with values of the same kinds; any other text is parsed. What is given is valid until the next
+ * record is read.
  */
-export function recordReader(): (text: string) => ReadRecord | undefined {
+export function recordReader(): (text: string) => ReadLine {
   const shapes: Shape[] = []
   let read = 0
   let parsed = 0
@@ -37,29 +65,30 @@ export function recordReader(): (text: string) => ReadRecord | undefined {
     // Where most have a shape of their own, none is looked for.
     if (++read > 2 * parsed || read < 1000) {
       for (let at = 0; at < shapes.length; at++) {
-        const record = shapes[at]!(text)
-        if (record === undefined) continue
+        const line = shapes[at]!(text)
+        if (line === undefined) continue
         // What is common moves to the front.
         if (at > 0) [shapes[at - 1], shapes[at]] = [shapes[at]!, shapes[at - 1]!]
-        return record
+        return line
       }
     }
     parsed++
-    const record = parseRecord(text)
-    if (record === undefined || made >= FIRST_SHAPES + read / RECORDS_FOR_A_SHAPE) return record
+    const line = readLine(text, TRACE)
+    const { record, fault } = line
+    if (record === undefined || fault !== undefined || made >= FIRST_SHAPES + read / RECORDS_FOR_A_SHAPE) return line
     made++
-    const shape = shapeOf(record)
+    const shape = canonicalize(record) === text ? shapeOf(record) : undefined
     if (shape?.(text) !== undefined) shapes.splice(Math.min(shapes.length, MAX_SHAPES - 1), 1, shape)
-    return record
+    return line
   }
 }
 
 /** The members that are read; of others only the kind matters. */
-interface Members {
-  [name: string]: true | Members | [Members]
+interface Wanted {
+  [name: string]: true | Wanted | [Wanted]
 }
 
-const wanted: Members = {
+const wanted: Wanted = {
   ...leaves('trace_id tenant_id ts session_id mode route_ix seq hash prev_hash'),
   attempts: [{ gates: [leaves('gate_id verdict cost latency_ms')] }],
   final: leaves(
@@ -67,7 +96,7 @@ const wanted: Members = {
   ),
 }
 
-function leaves(names: string): Members {
+function leaves(names: string): Wanted {
   return Object.fromEntries(names.split(' ').map(name => [name, true]))
 }
 
@@ -75,15 +104,17 @@ type Slot = [into: Record<string, unknown>, name: string, number: boolean]
 
 // A text without anything escaped, and a number, as JSON writes them.
 const TEXT = '[ !#-[\\]-~]*'
-const NUMBER = '-?(?:0|[1-9]\\d*)(?:\\.\\d+)?(?:[eE][+-]?\\d+)?'
+// Every number of at most 15 digits has one canonical spelling, and this is it where no exponent is in it; others are parsed.
+const NUMBER = '(?:0|-?(?!0\\.000000)(?:[1-9]\\d{0,14}|(?:0|[1-9]\\d{0,5})\\.\\d{0,8}[1-9]))'
 
 class NoShape extends Error {}
 
-function shapeOf(record: TraceRecord): Shape | undefined {
+function shapeOf(record: ReadRecord): Shape | undefined {
   const slots: Slot[] = []
   try {
     const { pattern, kept } = objectPattern(record as unknown as Record<string, unknown>, wanted, slots)
     const whole = new RegExp(`^${pattern}$`)
+    const line: ReadLine = { record: kept as unknown as ReadRecord, fault: undefined, isCanonical: true }
     return text => {
       const found = whole.exec(text)
       if (found === null) return undefined
@@ -92,7 +123,7 @@ function shapeOf(record: TraceRecord): Shape | undefined {
         const value = found[at + 1]!
         into[name] = number ? Number(value) : value
       }
-      return kept as unknown as ReadRecord
+      return line
     }
   } catch (error) {
     if (error instanceof NoShape) return undefined
@@ -100,7 +131,7 @@ function shapeOf(record: TraceRecord): Shape | undefined {
   }
 }
 
-function objectPattern(members: Record<string, unknown>, want: Members, slots: Slot[]) {
+function objectPattern(members: Record<string, unknown>, want: Wanted, slots: Slot[]) {
   const kept: Record<string, unknown> = {}
   const parts = Object.entries(members).map(([name, value]) => {
     if (!/^\w+$/.test(name)) throw new NoShape()
@@ -112,7 +143,7 @@ function objectPattern(members: Record<string, unknown>, want: Members, slots: S
 
 function kindOf(
   value: unknown,
-  want: Members[string],
+  want: Wanted[string],
   { into, name }: { into: Record<string, unknown>; name: string },
   slots: Slot[],
 ): string {

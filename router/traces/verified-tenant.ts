@@ -1,10 +1,10 @@
 import { GENESIS, recordChainChecker } from '../../shared/sign/record-chain.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { Checkpoint } from '../../shared/wire/router/checkpoint.ts'
-import type { TraceRecord } from '../../shared/wire/router/trace.ts'
 import type { ChainHead } from './canonical-trace.ts'
 import type { Break, CheckedStretch } from './check-stretch.ts'
 import { matchesFeedback } from './feedback-columns.ts'
+import type { ReadLine } from './record-reader.ts'
 import type { traceIdSet } from './trace-ids.ts'
 
 interface Point {
@@ -98,14 +98,16 @@ function repeatedId({ traceIds }: CheckedStretch, ids: ReturnType<typeof traceId
   return index === undefined ? undefined : { index, reason: 'trace_id' }
 }
 
-export function pushFeedback({ feedback }: Tenant, record: TraceRecord | undefined, columns: string | undefined): void {
+export function pushFeedback({ id, feedback }: Tenant, { record, fault }: ReadLine, columns: string | undefined): void {
   if (feedback.broken !== undefined) return
-  if (record === undefined) {
-    feedback.broken = { index: feedback.checker.count, reason: 'parse' }
+  if (record === undefined || fault !== undefined) {
+    feedback.broken = { index: feedback.checker.count, reason: fault ?? 'parse' }
     return
   }
   feedback.broken = feedback.checker.push(record)
+  const index = feedback.checker.count - 1
+  if (feedback.broken === undefined && record.tenant_id !== id) feedback.broken = { index, reason: 'tenant' }
   if (feedback.broken === undefined && columns !== undefined && !matchesFeedback(columns, record))
-    feedback.broken = { index: feedback.checker.count - 1, reason: 'columns' }
+    feedback.broken = { index, reason: 'columns' }
   if (feedback.broken === undefined && feedback.wanted.has(record.seq)) feedback.wanted.set(record.seq, record.hash)
 }

@@ -1,3 +1,4 @@
+import { canonicalize } from '../../shared/sign/jcs.ts'
 import { GENESIS } from '../../shared/sign/record-chain.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { Checkpoint, VerifyReport } from '../../shared/wire/router/checkpoint.ts'
@@ -36,6 +37,7 @@ export async function conclude(
     reason: broken?.reason ?? null,
     last_checkpoint: checked.last ?? null,
     unanchored_tail: Math.max(0, intact - 1 - (checked.last ?? first - 1)),
+    unanchored_feedback: Math.max(0, (checker.head?.seq ?? -1) - checked.lastFeedback),
   }
 }
 
@@ -43,6 +45,7 @@ export async function conclude(
 async function checkCheckpoints(tenant: Tenant, first: number, keys: TrustedKeys | undefined, sha256: Sha256) {
   let previous = GENESIS
   let last: number | undefined
+  let lastFeedback = tenant.start?.feedbackSeq ?? -1
   let broken: Break | undefined
   for (const checkpoint of withoutRepeats(tenant.checkpoints)) {
     const reason = await checkpointFault(tenant, checkpoint, { first, previous, keys })
@@ -53,8 +56,9 @@ async function checkCheckpoints(tenant: Tenant, first: number, keys: TrustedKeys
     }
     previous = checkpointDigest(checkpoint, sha256)
     if (checkpoint.seq >= 0) last = checkpoint.seq
+    lastFeedback = Math.max(lastFeedback, checkpoint.feedback_seq)
   }
-  return { broken, last }
+  return { broken, last, lastFeedback }
 }
 
 interface CheckpointContext {
@@ -108,8 +112,11 @@ function lostFeedback(tenant: Tenant, last: number): Break | undefined {
   return undefined
 }
 
-/** A copy in a file may hold a line twice, written again after a crash. */
+/** A copy in a file may hold a line twice, written again after a crash; one that differs in anything is another checkpoint. */
 function withoutRepeats(checkpoints: readonly Checkpoint[]): Checkpoint[] {
   const seen = new Set<string>()
-  return checkpoints.filter(({ sig }) => !seen.has(sig) && seen.add(sig))
+  return checkpoints.filter(one => {
+    const text = canonicalize(one)
+    return !seen.has(text) && seen.add(text)
+  })
 }

@@ -112,7 +112,11 @@ describe('verify', () => {
     expect(await verdict(edited)).toMatchObject({ valid: false, at: index, reason: 'hash' })
     expect(await verdict(edited, { checkpoints })).toMatchObject({ valid: false, at: index, reason: 'hash' })
     const hidden = lines.map((line, at) => (at === index ? line.replace('"mode":', '"hidden":1,"mode":') : line))
-    expect(await verdict(hidden)).toMatchObject({ valid: false, at: index, reason: 'hash' })
+    expect(await verdict(hidden)).toMatchObject({ valid: false, at: index, reason: 'unknown_member' })
+    const respelled = lines.map((line, at) =>
+      at === index ? line.replace('"wall_ms":820.1', '"wall_ms":820.10') : line,
+    )
+    expect(await verdict(respelled)).toMatchObject({ valid: false, at: index, reason: 'number_form' })
     const torn = lines.map((line, at) => (at === index ? line.slice(0, -20) : line))
     expect(await verdict(torn)).toMatchObject({ valid: false, at: index, reason: 'parse' })
   })
@@ -123,9 +127,9 @@ describe('verify', () => {
       const member = `"hash":"${parse(line).hash}",`
       return line.replace(member, '').replace('"final":{', `"final":{${member}`)
     })
-    expect(await verdict(moved)).toMatchObject({ valid: false, at: index, reason: 'hash' })
+    expect(await verdict(moved)).toMatchObject({ valid: false, at: index, reason: 'unknown_member' })
     const doubled = lines.map((line, at) => (at === index ? line.replace('{', `{"hash":"${'0'.repeat(64)}",`) : line))
-    expect(await verdict(doubled)).toMatchObject({ valid: false, at: index, reason: 'hash' })
+    expect(await verdict(doubled)).toMatchObject({ valid: false, at: index, reason: 'duplicate_member' })
   })
 
   it.each(each)('finds a record put in at %i', async index => {
@@ -220,6 +224,24 @@ describe('verify', () => {
       reason: 'checkpoint_signature',
     })
     expect(await verdict(lines, { checkpoints: [checkpoints[0]!, checkpoints[0]!, checkpoints[1]!] })).toEqual(good)
+  })
+
+  it('is not fooled by a second checkpoint with the signature of one that holds', async () => {
+    const cut = { ...checkpoints[0]!, kind: 'prune' as const, seq: 5, hash: parse(lines[5]!).hash }
+    const result = await verdict(lines.slice(6), { checkpoints: [...checkpoints.slice(0, 1), cut] })
+    expect(result).toMatchObject({ valid: false, reason: 'checkpoint_signature' })
+  })
+
+  it('is not fooled by a record whose hash is of a text in another form', async () => {
+    const { hash: _hash, ...record } = parse(lines[9]!)
+    const text = canonicalize(record).replace('"wall_ms":820.1', '"wall_ms":820.10')
+    const hash = Buffer.from(sha256(Buffer.from(text))).toString('hex')
+    const sealed = text.replace(',"mode"', `,"hash":"${hash}","mode"`)
+    expect(await verdict(lines.with(9, sealed))).toMatchObject({ valid: false, at: 9, reason: 'number_form' })
+    const spaced = canonicalize(record).replace(',"mode"', ' ,"mode"')
+    const own = Buffer.from(sha256(Buffer.from(spaced))).toString('hex')
+    const odd = spaced.replace(' ,"mode"', `,"hash":"${own}" ,"mode"`)
+    expect(await verdict(lines.with(9, odd))).toMatchObject({ valid: false, at: 9, reason: 'hash' })
   })
 
   it('begins behind a signed pruning, and only there', async () => {

@@ -1,9 +1,10 @@
+import { FEEDBACK } from '../../shared/proof/members.ts'
 import { sha256 as portableSha256, type Sha256 } from '../../shared/sign/sha256.ts'
 import type { Checkpoint, VerifyReport } from '../../shared/wire/router/checkpoint.ts'
 import type { ChainHead } from './canonical-trace.ts'
 import { type CheckedStretch, type RecordLine, stretchCheck } from './check-stretch.ts'
 import type { TrustedKeys } from './checkpoint.ts'
-import { parseRecord, recordReader } from './record-reader.ts'
+import { type ReadLine, readLine, recordReader } from './record-reader.ts'
 import { traceIdSet } from './trace-ids.ts'
 import { joinStretch, newTenant, pushFeedback, type Tenant } from './verified-tenant.ts'
 import { conclude } from './verify-checkpoints.ts'
@@ -61,12 +62,14 @@ export async function verifyRecords(input: VerifyInput): Promise<VerifyReport> {
   for await (const stretch of stretches) {
     if (only === undefined || stretch.tenantId === only) joinStretch(tenantOf(stretch.tenantId), stretch, ids)
   }
+  let last = ''
   for await (const lot of input.feedback ?? noLots) {
     for (const line of lot) {
-      const record = parseRecord(line.text)
-      const id = line.tenantId ?? record?.tenant_id
-      if (id === undefined || (only !== undefined && id !== only)) continue
-      pushFeedback(tenantOf(id), record, line.columns)
+      const read = readLine(line.text, FEEDBACK)
+      const id = line.tenantId ?? tenantOfLine(read, last)
+      if (only !== undefined && id !== only) continue
+      last = id
+      pushFeedback(tenantOf(id), read, line.columns)
     }
   }
   const reports = []
@@ -80,6 +83,11 @@ export async function verifyRecords(input: VerifyInput): Promise<VerifyReport> {
   }
 }
 
+/** A record whose tenant cannot be read belongs to the chain it stands in. */
+function tenantOfLine({ record }: ReadLine, last: string): string {
+  return typeof record?.tenant_id === 'string' ? record.tenant_id : last
+}
+
 interface LotOptions {
   wanted: Wanted
   only: string | undefined
@@ -91,14 +99,13 @@ export async function* checkedLots(
   lots: AsyncIterable<readonly RecordLine[]>,
   { wanted, only, sha256 }: LotOptions,
 ): AsyncGenerator<CheckedStretch> {
-  // A record whose tenant cannot be read belongs to the chain it stands in.
   let last = ''
   const read = recordReader()
   for await (const lot of lots) {
     const checks = new Map<string, ReturnType<typeof stretchCheck>>()
     for (const line of lot) {
-      const record = read(line.text)
-      const id = line.tenantId ?? record?.tenant_id ?? last
+      const one = read(line.text)
+      const id = line.tenantId ?? tenantOfLine(one, last)
       if (only !== undefined && id !== only) continue
       last = id
       let check = checks.get(id)
@@ -106,7 +113,7 @@ export async function* checkedLots(
         check = stretchCheck(id, wanted(id), sha256)
         checks.set(id, check)
       }
-      check.push(line, record)
+      check.push(line, one)
     }
     for (const { stretch } of checks.values()) yield stretch
   }

@@ -97,8 +97,24 @@ function suite(name: string, open: () => Promise<Db>) {
         valid: true,
         records: 60,
         tenants: [
-          { tenant_id: 'a', records: 40, broken_at: null, reason: null, last_checkpoint: 39, unanchored_tail: 0 },
-          { tenant_id: 'b', records: 20, broken_at: null, reason: null, last_checkpoint: 19, unanchored_tail: 0 },
+          {
+            tenant_id: 'a',
+            records: 40,
+            broken_at: null,
+            reason: null,
+            last_checkpoint: 39,
+            unanchored_tail: 0,
+            unanchored_feedback: 0,
+          },
+          {
+            tenant_id: 'b',
+            records: 20,
+            broken_at: null,
+            reason: null,
+            last_checkpoint: 19,
+            unanchored_tail: 0,
+            unanchored_feedback: 0,
+          },
         ],
       })
       expect(writer.depth()).toBe(0)
@@ -368,7 +384,15 @@ describe('checkpoints', () => {
       valid: true,
       records: 7,
       tenants: [
-        { tenant_id: 'default', records: 7, broken_at: null, reason: null, last_checkpoint: 12, unanchored_tail: 0 },
+        {
+          tenant_id: 'default',
+          records: 7,
+          broken_at: null,
+          reason: null,
+          last_checkpoint: 12,
+          unanchored_tail: 0,
+          unanchored_feedback: 0,
+        },
       ],
     })
     const next = testWriter(db)

@@ -4,12 +4,13 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { Command, Option, UsageError } from 'clipanion'
 import { makeFolder } from '../../shared/host/make-folder.ts'
-import { readJson } from '../../shared/json/read-json.ts'
+import { ProofTextError, readProof } from '../../shared/proof/read-proof.ts'
+import { NotAProof } from '../../shared/proof/receipt-proof.ts'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Receipt, ReceiptKeys } from '../../shared/wire/runtime/receipt.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import type { Session } from '../../shared/wire/runtime/session.ts'
-import { fingerprintOf, Unusable } from './given-files.ts'
+import { ambiguous, fingerprintOf, Unusable } from './given-files.ts'
 import { ClientError, type ServiceClient } from './service-client.ts'
 import { ServiceCommand, WHERE } from './service-command.ts'
 
@@ -128,7 +129,7 @@ export class ArchiveVerifyCommand extends Command {
     try {
       for await (const text of createInterface({ input: createReadStream(this.file) })) {
         number++
-        const problem = await problemOf(readLine(text, number), this.key)
+        const problem = await this.problem(text, number)
         if (problem === undefined) continue
         broken++
         this.context.stdout.write(`NOT VALID  line ${number}: ${problem}\n`)
@@ -141,30 +142,46 @@ export class ArchiveVerifyCommand extends Command {
     this.context.stdout.write(`${number - broken} of ${number} runs valid\n`)
     return broken > 0 ? 1 : 0
   }
+
+  private async problem(text: string, number: number): Promise<string | undefined> {
+    let line: unknown
+    try {
+      line = readLine(text, number)
+    } catch (error) {
+      const { reason, explanation } = ambiguous(error)
+      return `${reason}: ${explanation}`
+    }
+    return problemOf(line, this.key)
+  }
 }
 
-function readLine(text: string, number: number): Archived {
+function readLine(text: string, number: number): unknown {
   try {
-    return readJson(text) as Archived
+    return readProof(text)
   } catch (cause) {
+    if (!(cause instanceof ProofTextError) || cause.reason !== 'not_json') throw cause
     throw new Unusable(`line ${number} is not JSON: the file was cut or changed`, { cause })
   }
 }
 
 /** Why a line does not hold: its receipt, its journal, or another run than they speak of. */
-async function problemOf(line: Archived, key: string): Promise<string | undefined> {
-  const { claimedReceipt } = await import('../../shared/wire/runtime/receipt.ts')
-  const { claimedJournal } = await import('../../shared/wire/runtime/journal.ts')
+async function problemOf(line: unknown, key: string): Promise<string | undefined> {
   const { verifyOffline } = await import('../receipts/verify-offline.ts')
   const { nativeSha256 } = await import('../../shared/host/native-sha256.ts')
-  const receipt = claimedReceipt.safeParse(line.receipt)
-  const journal = claimedJournal.safeParse(line.journal)
-  if (!receipt.success || !journal.success) return 'it has no receipt, or no journal'
-  const fingerprint = await fingerprintOf(key, receipt.data.payload.keyId)
-  const result = await verifyOffline({ receipt: receipt.data, journal: journal.data, fingerprint }, nativeSha256)
-  if (!result.valid) return `${result.reason}: ${result.explanation}`
-  const { runId, status } = result.payload
-  return line.run?.id === runId && line.run.status === status ? undefined : 'the receipt is of another run'
+  const { run, receipt, journal, ...rest } = { ...(line as Partial<Archived>) }
+  const [extra] = Object.keys(rest)
+  if (extra !== undefined) return `unknown_member: a line has no member ${extra}`
+  if (receipt === undefined || journal === undefined) return 'it has no receipt, or no journal'
+  try {
+    const fingerprint = await fingerprintOf(key, receipt.payload?.keyId)
+    const result = await verifyOffline({ receipt, journal, fingerprint }, nativeSha256)
+    if (!result.valid) return `${result.reason}: ${result.explanation}`
+    const { runId, status } = result.payload
+    return run?.id === runId && run.status === status ? undefined : 'the receipt is of another run'
+  } catch (error) {
+    if (error instanceof NotAProof) return `it is not ${error.message}`
+    throw error
+  }
 }
 
 /** A new name in a folder is on the disk once the folder is. */

@@ -1,22 +1,31 @@
 import { readFile } from 'node:fs/promises'
-import type { z } from 'zod'
-import { readJson } from '../../shared/json/read-json.ts'
+import { RUNTIME_KEYS, unknownMember } from '../../shared/proof/members.ts'
+import { ProofTextError, readProofBytes } from '../../shared/proof/read-proof.ts'
+import type { ProofResult } from '../../shared/proof/receipt-proof.ts'
 
 /** What was given cannot be read as what it should be; told in one line. */
 export class Unusable extends Error {}
 
-export async function readGiven<S extends z.ZodType>(path: string, what: string, schema: S): Promise<z.output<S>> {
-  let given: unknown
+/** A file of a proof, read strictly; a text that says two things is refused by its reason, which is thrown. */
+export async function readGiven(path: string, what: string): Promise<unknown> {
+  let bytes: Uint8Array
   try {
-    given = readJson(await readFile(path, 'utf8'))
+    bytes = await readFile(path)
   } catch (cause) {
-    const why = cause instanceof SyntaxError ? 'it is not JSON' : 'it cannot be read'
-    throw new Unusable(`${path} is not ${what}: ${why}`, { cause })
+    throw new Unusable(`${path} is not ${what}: it cannot be read`, { cause })
   }
-  const read = schema.safeParse(given)
-  if (read.success) return read.data
-  const [issue] = read.error.issues
-  throw new Unusable(`${path} is not ${what}: ${[issue?.path.join('.'), issue?.message].filter(Boolean).join(': ')}`)
+  try {
+    return readProofBytes(bytes)
+  } catch (cause) {
+    if (!(cause instanceof ProofTextError)) throw cause
+    throw cause.reason === 'not_json' ? new Unusable(`${path} is not ${what}: ${cause.message}`, { cause }) : cause
+  }
+}
+
+/** The verdict on a text that says two things. */
+export function ambiguous(error: unknown): Exclude<ProofResult, { valid: true }> {
+  if (!(error instanceof ProofTextError) || error.reason === 'not_json') throw error
+  return { valid: false, reason: error.reason, explanation: error.message }
 }
 
 /** The fingerprint of a given key; of a document with several keys, of the one that the receipt names. */
@@ -31,10 +40,27 @@ export async function fingerprintOf(given: string, keyId: unknown): Promise<stri
     }
   }
   if (/^[A-Za-z0-9+/]{43}=$/.test(given)) return raw(given)
-  const { receiptKeys } = await import('../../shared/wire/runtime/receipt.ts')
-  const { keys } = await readGiven(given, 'a copy of /.well-known/platform-receipts', receiptKeys)
-  const named = keys.find(key => key.keyId === keyId)
+  const named = (await keysOf(given)).find(key => key.keyId === keyId)
   if (!named) throw new Unusable(`${given} does not list the key that the receipt names`)
   if (named.status === 'revoked') throw new Unusable(`${given} says that the key ${named.keyId} was revoked`)
-  return raw(named.publicKey)
+  const fingerprint = raw(named.publicKey)
+  if (fingerprint === named.keyFingerprint) return fingerprint
+  throw new Unusable(`${given} gives the key ${named.keyId} a fingerprint that is not its own`)
+}
+
+async function keysOf(path: string) {
+  const { receiptKeys } = await import('../../shared/wire/runtime/receipt.ts')
+  const what = 'a copy of /.well-known/platform-receipts'
+  let given: unknown
+  try {
+    given = await readGiven(path, what)
+  } catch (error) {
+    throw error instanceof ProofTextError ? new Unusable(`${path} is not ${what}: ${error.message}`) : error
+  }
+  const read = receiptKeys.safeParse(given)
+  const extra = unknownMember(given, RUNTIME_KEYS)
+  if (read.success && extra === undefined) return read.data.keys
+  const [issue] = read.error?.issues ?? []
+  const why = issue ? [issue.path.join('.'), issue.message].filter(Boolean).join(': ') : `it has no member ${extra}`
+  throw new Unusable(`${path} is not ${what}: ${why}`)
 }

@@ -1,6 +1,6 @@
 import { Command, Option, UsageError } from 'clipanion'
-import type { OfflineResult } from '../receipts/verify-offline.ts'
-import { fingerprintOf, readGiven, Unusable } from './given-files.ts'
+import { NotAProof, type ProofResult } from '../../shared/proof/receipt-proof.ts'
+import { ambiguous, fingerprintOf, readGiven, Unusable } from './given-files.ts'
 
 /** `runtime verify`: needs no server, no store and no network. Exit code 0 valid, 1 invalid, 2 unusable. */
 export class VerifyCommand extends Command {
@@ -41,21 +41,34 @@ Exit code 0: valid; 1: not valid; 2: the files cannot be used.`,
     }
   }
 
-  private async check(): Promise<OfflineResult> {
-    const { claimedReceipt } = await import('../../shared/wire/runtime/receipt.ts')
-    const { claimedJournal } = await import('../../shared/wire/runtime/journal.ts')
+  private async check(): Promise<ProofResult> {
     const { verifyOffline } = await import('../receipts/verify-offline.ts')
     const { nativeSha256 } = await import('../../shared/host/native-sha256.ts')
-    const receipt = await readGiven(this.receipt, 'a receipt', claimedReceipt)
     const path = this.journal ?? this.journalFile
-    const journal = path === undefined ? undefined : await readGiven(path, 'an exported journal', claimedJournal)
-    const fingerprint = this.fingerprint ?? (await fingerprintOf(this.key ?? '', receipt.payload.keyId))
+    let [receipt, journal]: unknown[] = []
+    try {
+      receipt = await readGiven(this.receipt, 'a receipt')
+      if (path !== undefined) journal = await readGiven(path, 'an exported journal')
+    } catch (error) {
+      return ambiguous(error)
+    }
+    const fingerprint = this.fingerprint ?? (await fingerprintOf(this.key ?? '', keyIdOf(receipt)))
     if (!/^[0-9a-f]{64}$/i.test(fingerprint)) throw new Unusable('a fingerprint has 64 hex digits')
-    return verifyOffline({ receipt, journal, fingerprint }, nativeSha256)
+    try {
+      return await verifyOffline({ receipt, journal, fingerprint }, nativeSha256)
+    } catch (error) {
+      if (!(error instanceof NotAProof)) throw error
+      throw new Unusable(`${error.what === 'receipt' ? this.receipt : path} is not ${error.message}`)
+    }
   }
 }
 
-function inWords(result: OfflineResult): string {
+/** Which key a receipt names, whatever else it is. */
+function keyIdOf(receipt: unknown): unknown {
+  return (receipt as { payload?: { keyId?: unknown } } | null)?.payload?.keyId
+}
+
+function inWords(result: ProofResult): string {
   if (!result.valid) {
     const at = result.brokenAt === undefined ? '' : ` (event ${result.brokenAt})`
     return `NOT VALID  ${result.reason}${at}: ${result.explanation}`

@@ -1,8 +1,9 @@
 import { type Context, Hono } from 'hono'
 import { ApiError } from '../../shared/http/api-error.ts'
-import { jsonBody } from '../../shared/http/validate.ts'
+import { jsonBody, jsonBytes, readBodyAs } from '../../shared/http/validate.ts'
+import { ProofTextError, readProofBytes } from '../../shared/proof/read-proof.ts'
 import { emptyBody } from '../../shared/wire/runtime/conventions.ts'
-import { type VerifyResult, verifyRequest } from '../../shared/wire/runtime/receipt.ts'
+import { type VerifyRequest, type VerifyResult, verifyRequest } from '../../shared/wire/runtime/receipt.ts'
 import { newToken } from '../auth/dashboard/login-access.ts'
 import type { RuntimeHttpEnv } from '../auth/http-env.ts'
 import { bearerKey } from '../auth/keys/api-key.ts'
@@ -16,9 +17,10 @@ export function receiptsRoute({ service, maxBodyBytes }: ReceiptsDeps) {
     .post('/v1/runs/:id/receipt', jsonBody(emptyBody, maxBodyBytes), async c =>
       c.json(await service.get(c.get('principal'), c.req.param('id'))),
     )
-    .post('/v1/runs/receipts/verify', jsonBody(verifyRequest, maxBodyBytes), async c =>
-      c.json(await service.verify(c.req.valid('json'), c.get('principal').tenantId)),
-    )
+    .post('/v1/runs/receipts/verify', async c => {
+      const read = await readRequest(c, maxBodyBytes)
+      return c.json('valid' in read ? read : await service.verify(read, c.get('principal').tenantId))
+    })
 }
 
 /** What anybody may ask who holds a receipt: the keys, and whether it is one of ours. */
@@ -48,8 +50,24 @@ export function publicReceiptsRoute({ service, keyAccess, maxBodyBytes }: Receip
       c.header('cache-control', 'no-store')
       return c.html(verifierPage(nonce))
     })
-    .post('/receipts/verify', jsonBody(verifyRequest, maxBodyBytes), async c => {
-      const { tenantId: _, ...result } = await service.verify(c.req.valid('json'), await tenantOf(c))
+    .post('/receipts/verify', async c => {
+      const read = await readRequest(c, maxBodyBytes)
+      const tenantId = await tenantOf(c)
+      const { tenantId: _, ...result } = 'valid' in read ? read : await service.verify(read, tenantId)
       return c.json(result satisfies VerifyResult)
     })
+}
+
+/** What is to be verified, or the verdict on a text that says two things. */
+async function readRequest(c: Context, maxBytes: number): Promise<VerifyRequest | VerifyResult> {
+  const bytes = await jsonBytes(c.req.raw, maxBytes)
+  const request = readBodyAs(verifyRequest, bytes)
+  try {
+    readProofBytes(bytes)
+  } catch (error) {
+    if (!(error instanceof ProofTextError) || error.reason === 'not_json') throw error
+    const checks = { signature: 'not_checked', journal: 'not_checked', record: 'not_checked' } as const
+    return { valid: false, reason: error.reason, checks }
+  }
+  return request
 }

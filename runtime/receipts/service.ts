@@ -1,12 +1,12 @@
 import { ApiError } from '../../shared/http/api-error.ts'
 import type { Log } from '../../shared/log/log.ts'
 import type { Counter } from '../../shared/metrics/metrics.ts'
+import { RECEIPT, unknownMember } from '../../shared/proof/members.ts'
+import { journalFault } from '../../shared/proof/receipt-proof.ts'
 import type { Signer } from '../../shared/sign/ed25519.ts'
 import { canonicalize } from '../../shared/sign/jcs.ts'
-import { checkJournal } from '../../shared/sign/journal-chain.ts'
 import type { ListedKey } from '../../shared/sign/keyring.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
-import type { ClaimedJournal } from '../../shared/wire/runtime/journal.ts'
 import type {
   Receipt,
   ReceiptKeys,
@@ -19,7 +19,7 @@ import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import type { Principal } from '../auth/http-env.ts'
 import { notFound, own } from '../auth/own.ts'
 import type { EndedRun } from '../execution/engine-deps.ts'
-import { checkChain, type Walk } from './check-chain.ts'
+import { checkChain } from './check-chain.ts'
 import { checkReceipt } from './check-receipt.ts'
 import { checkRecord } from './check-record.ts'
 import { issue } from './issue.ts'
@@ -27,6 +27,7 @@ import { type HashedFacts, statementFrom, statementOf } from './payload.ts'
 import { published } from './published.ts'
 import type { SigningKeys } from './signing-keys.ts'
 import type { ReceiptStore } from './store.ts'
+import { hashWith } from './verify-offline.ts'
 
 export interface ReceiptServiceDeps {
   store: ReceiptStore
@@ -144,6 +145,11 @@ export function receiptService(deps: ReceiptServiceDeps) {
     /** Without a tenant, a receipt is checked against its key and the journal that came with it, and nothing that is stored. */
     async verify({ receipt, journal }: VerifyRequest, tenantId: string | undefined): Promise<VerifyResult> {
       const checks: Checks = { signature: 'failed', journal: 'not_checked', record: 'not_checked' }
+      if (unknownMember(receipt, RECEIPT) !== undefined)
+        return {
+          ...{ valid: false, reason: 'unknown_member', ...claimed(receipt.payload) },
+          checks: { ...checks, signature: 'not_checked' },
+        }
       const signed = await checkReceipt(receipt, await keys.list())
       if (!signed.ok) return { valid: false, reason: signed.reason, ...claimed(receipt.payload), checks }
       checks.signature = 'ok'
@@ -154,9 +160,9 @@ export function receiptService(deps: ReceiptServiceDeps) {
         ...(brokenAt !== undefined && { brokenAt }),
       })
       if (journal) {
-        const chain = checkChain(walkGiven(journal, payload.runId, sha256), payload)
-        checks.journal = chain.ok ? 'ok' : 'failed'
-        if (!chain.ok) return failed(chain.reason, chain.brokenAt)
+        const fault = await journalFault(journal, payload, { sha256: hashWith(sha256) })
+        checks.journal = fault ? 'failed' : 'ok'
+        if (fault) return failed(fault.reason, fault.brokenAt)
       }
       const stored = payload.tenantId === tenantId ? await store.stored(payload.runId) : undefined
       if (!stored) {
@@ -185,12 +191,6 @@ export function receiptService(deps: ReceiptServiceDeps) {
       )
     },
   }
-}
-
-/** The journal that somebody handed over, which need not be the one that is stored. */
-function walkGiven({ events }: ClaimedJournal, runId: string, sha256: Sha256): Walk {
-  const checked = checkJournal(runId, events, sha256)
-  return checked.ok ? checked : { ok: false, brokenAt: checked.brokenAt }
 }
 
 /** The journal of a run on a node is not here: its head and count are, as they were streamed. */

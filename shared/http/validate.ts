@@ -23,13 +23,16 @@ type JsonValidated<T extends z.ZodType> = MiddlewareHandler<
  */
 export function jsonBody<T extends z.ZodType>(schema: T, maxBytes: number): JsonValidated<T> {
   return async (c, next) => {
-    const type = c.req.header('content-type')
-    if (!isJson(type)) {
-      throw new ApiError('bad_json', `content-type ${type} is not accepted here: send application/json`)
-    }
-    c.req.addValidatedData('json', readBodyAs(schema, await readBody(c.req.raw, maxBytes)) as object)
+    c.req.addValidatedData('json', readBodyAs(schema, await jsonBytes(c.req.raw, maxBytes)) as object)
     await next()
   }
+}
+
+/** The bytes of a body that may be JSON by its type. */
+export async function jsonBytes(request: Request, maxBytes: number): Promise<Uint8Array<ArrayBuffer>> {
+  const type = request.headers.get('content-type') ?? undefined
+  if (isJson(type)) return readBody(request, maxBytes)
+  throw new ApiError('bad_json', `content-type ${type} is not accepted here: send application/json`)
 }
 
 /** Of a content type: whether its body is read as JSON. */

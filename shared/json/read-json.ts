@@ -15,8 +15,16 @@ const escapedName = /\\.[^"\\]*"[ \t\r\n]*:/
 
 type Members = { [name: string]: unknown }
 
+/** What a walk over a text comes by; either may throw. */
+export interface Passed {
+  /** A member, before it is set. */
+  member: (object: Members, name: string) => void
+  /** A name, a text, a number or a word, as it is read and as it is written. */
+  scalar: (value: unknown, written: string) => void
+}
+
 /** The value of a text that is JSON: the engine reads the scalars and the names, each by itself. */
-function rebuilt(text: string): unknown {
+export function rebuilt(text: string, passed?: Passed): unknown {
   let root: unknown
   let name: string | undefined
   const open: (unknown[] | Members)[] = []
@@ -26,6 +34,7 @@ function rebuilt(text: string): unknown {
     else if (Array.isArray(parent)) parent.push(value)
     else if (name === undefined) name = String(value)
     else {
+      passed?.member(parent, name)
       setMember(parent, name, value)
       name = undefined
     }
@@ -43,7 +52,10 @@ function rebuilt(text: string): unknown {
     } else if (first === undefined || ' \t\r\n,:'.includes(first)) at += 1
     else {
       const end = first === '"' ? endOfString(text, at) : endOfLiteral(text, at)
-      put(JSON.parse(text.slice(at, end)))
+      const written = text.slice(at, end)
+      const value: unknown = JSON.parse(written)
+      passed?.scalar(value, written)
+      put(value)
       at = end
     }
   }

@@ -11,7 +11,7 @@ import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Receipt, ReceiptKeys, VerifyResult } from '../../shared/wire/runtime/receipt.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import { isFull } from '../slice.ts'
-import { type Api, api } from './api.ts'
+import { type Api, api, KEY } from './api.ts'
 
 const masterKey = new Uint8Array(32).fill(7)
 let on: Api
@@ -140,8 +140,30 @@ describe('a receipt that was tampered with', () => {
       expect(await verify({ ...receipt, payload: less }), `without ${member}`).toMatchObject({ valid: false, reason })
     }
     expect(await verify({ ...receipt, payload: { ...receipt.payload, more: 1 } })).toMatchObject({
-      reason: 'signature_invalid',
+      reason: 'unknown_member',
     })
+  })
+
+  it('does not verify where its text says two things, and the reason is named', async () => {
+    const receipt = await receiptOf(await ended())
+    const text = JSON.stringify(receipt)
+    const spelled: [string, string][] = [
+      ['duplicate_member', text.replace('"status":', '"status":"failed","status":')],
+      ['duplicate_member', text.replace('"status":', '"\\u0073tatus":"failed","status":')],
+      ['number_form', text.replace('"tokensIn":', '"tokensIn":0.0,"x":')],
+      ['lone_surrogate', text.replace('"status":', '"\\ud800":1,"status":')],
+    ]
+    for (const [reason, body] of spelled) {
+      for (const path of ['/v1/runs/receipts/verify', '/receipts/verify']) {
+        const answer = await on.runtime.fetch(
+          new Request(`http://localhost${path}`, {
+            ...{ method: 'POST', body },
+            headers: { 'content-type': 'application/json', authorization: `Bearer ${KEY}` },
+          }),
+        )
+        expect([answer.status, await answer.json()]).toMatchObject([200, { valid: false, reason }])
+      }
+    }
   })
 
   it('does not verify with any byte of its signature changed', async () => {
@@ -166,6 +188,7 @@ describe('a journal that was tampered with', () => {
     ],
     ['swapped', ([a, b, ...rest]) => [b!, a!, ...rest], { reason: 'chain_broken', brokenAt: 1 }],
     ['without its beginning', events => events.slice(1), { reason: 'chain_broken', brokenAt: 1 }],
+    ['with a member more', ([a, ...rest]) => [{ ...a!, output: 'FORGED' }, ...rest], { reason: 'unknown_member' }],
     ['cut', events => events.slice(0, -1), { reason: 'event_count_mismatch' }],
     ['empty', () => [], { reason: 'event_count_mismatch' }],
   ]
@@ -178,6 +201,17 @@ describe('a journal that was tampered with', () => {
       journal: { ...journal, events: tamper(journal.events) },
     })
     expect(found).toMatchObject({ valid: false, checks: { signature: 'ok', journal: 'failed' }, ...expected })
+  })
+
+  it('is found by what its head says of it', async () => {
+    const run = await ended()
+    const [receipt, journal] = [await receiptOf(run), await journalOf(run)]
+    const zeros = '0'.repeat(64)
+    for (const said of [{ eventCount: 99 }, { head: zeros }, { genesis: zeros }, { sealed: false }, { runId: 'x' }]) {
+      expect(await verify({ receipt, journal: { ...journal, ...said } })).toMatchObject({
+        ...{ valid: false, reason: 'journal_header_mismatch', checks: { signature: 'ok', journal: 'failed' } },
+      })
+    }
   })
 
   const stored: [string, string, object][] = [

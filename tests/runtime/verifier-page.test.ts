@@ -42,8 +42,9 @@ afterAll(async () => {
 })
 
 /** What the saved page says, opened from a disk in a browser of its own. */
-async function said(given: object, more: { journal?: object; fingerprint?: string } = {}): Promise<string> {
-  const fill = { receipt: JSON.stringify(given), journal: more.journal ? JSON.stringify(more.journal) : '' }
+async function said(given: object | string, more: { journal?: object | string; fingerprint?: string } = {}) {
+  const text = (one: object | string) => (typeof one === 'string' ? one : JSON.stringify(one))
+  const fill = { receipt: text(given), journal: more.journal ? text(more.journal) : '' }
   const values = JSON.stringify({ ...fill, fingerprint: more.fingerprint ?? keys.keyFingerprint }).replaceAll(
     '<',
     '\\u003c',
@@ -70,11 +71,15 @@ describe.skipIf(!there)('the verifier page, saved and opened in a browser', () =
     expect(await said(receipt)).toContain('was not checked')
     const [first, ...rest] = journal.events
     const edited = { ...journal, events: [{ ...first, payload: { x: 1 } }, ...rest] }
-    expect(await said(receipt, { journal: edited })).toContain('chain_broken: event 1')
+    expect(await said(receipt, { journal: edited })).toContain('chain_broken (event 1)')
     const cut = { ...journal, events: journal.events.slice(0, -1) }
     expect(await said(receipt, { journal: cut })).toContain('event_count_mismatch')
     const forged = { ...receipt, payload: { ...receipt.payload, costUsd: 9 } }
     expect(await said(forged)).toContain('signature_invalid')
+    const twice = JSON.stringify(receipt).replace('"status":', '"status":"failed","status":')
+    expect(await said(twice)).toContain('duplicate_member')
+    const infinite = JSON.stringify(journal).replace('"payload":', '"payload":[1e999],"x":')
+    expect(await said(receipt, { journal: infinite })).toContain('number_form')
     expect(await said(receipt, { fingerprint: '0'.repeat(64) })).toContain('unknown_key')
   }, 120_000)
 })

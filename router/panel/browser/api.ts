@@ -1,3 +1,4 @@
+import { readProof } from '../../../shared/proof/read-proof.ts'
 import type { CheckpointList, RouterKeys } from '../../../shared/wire/router/checkpoint.ts'
 import type { Evals } from '../../../shared/wire/router/evals.ts'
 import type { Explanation } from '../../../shared/wire/router/explain.ts'
@@ -33,7 +34,10 @@ export function panelApi(key: () => string | undefined) {
       if (more.signal?.aborted) throw cause
       throw new ApiFault(0, 'The router does not answer. Is it running?')
     })
-    const body: unknown = await answer.json().catch(() => undefined)
+    const body = await answer
+      .text()
+      .then(readProof)
+      .catch(() => undefined)
     if (answer.ok && body !== undefined) return body as T
     throw new ApiFault(answer.status, messageOf(body) ?? `The router answered ${answer.status} and no words.`)
   }

@@ -1,3 +1,4 @@
+import { CHECKPOINT, TRACE, unknownMember } from '../../../shared/proof/members.ts'
 import { fromBase64, toHex, utf8 } from '../../../shared/sign/bytes.ts'
 import { canonicalize } from '../../../shared/sign/jcs.ts'
 import type { Checkpoint, CheckpointList, RouterKeys } from '../../../shared/wire/router/checkpoint.ts'
@@ -181,7 +182,7 @@ async function toLink(record: unknown): Promise<Link> {
     seq: typeof seq === 'number' && Number.isSafeInteger(seq) ? seq : Number.NaN,
     prev: memberOf(record, 'prev_hash') ?? '',
     hash,
-    holds: hash !== '' && (await recordHash(record)) === hash,
+    holds: hash !== '' && unknownMember(record, TRACE) === undefined && (await recordHash(record)) === hash,
   }
 }
 
@@ -244,6 +245,7 @@ async function digestOf(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
 }
 
 async function isSigned(checkpoint: Checkpoint, keys: Keys): Promise<boolean | typeof UNSUPPORTED> {
+  if (unknownMember(checkpoint, CHECKPOINT) !== undefined) return false
   const key = keys.get(checkpoint.key_id)
   if (key === undefined || key === UNSUPPORTED) return key ?? false
   try {

@@ -1,3 +1,4 @@
+import { FEEDBACK, unknownMember } from '../../../shared/proof/members.ts'
 import type { Checkpoint } from '../../../shared/wire/router/checkpoint.ts'
 import { recordHash } from './record-hash.ts'
 import type { Head } from './walk-chain.ts'
@@ -42,11 +43,13 @@ export async function walkFeedback(
 
 async function fault(record: unknown, head: Head): Promise<string | undefined> {
   if (typeof record !== 'object' || record === null || Array.isArray(record)) return 'parse'
+  // It has no canonical form, and that is the only reason for it.
+  const own = await recordHash(record)
+  if (own === undefined) return 'lone_surrogate'
+  if (unknownMember(record, FEEDBACK) !== undefined) return 'unknown_member'
   const { seq, prev_hash, hash } = record as Record<string, unknown>
   if (seq !== head.seq + 1) return 'seq'
   if (prev_hash !== head.hash) return 'prev_hash'
-  const own = await recordHash(record)
-  if (own === undefined) return 'shape'
   return hash === own ? undefined : 'hash'
 }
 

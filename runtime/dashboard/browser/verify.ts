@@ -1,15 +1,16 @@
 import { el } from '../../../shared/browser/dom.ts'
-import { type GivenJournal, type GivenReceipt, verifyReceipt, whyNot } from '../../receipts/browser/verify-receipt.ts'
+import { readProof } from '../../../shared/proof/read-proof.ts'
+import { verifyReceipt, whyNot } from '../../receipts/browser/verify-receipt.ts'
 import { root } from './page-api.ts'
 
 interface PublishedKeys {
   keys: { keyId: string; keyFingerprint: string }[]
 }
 
-async function read<T>(path: string): Promise<T> {
+async function read(path: string): Promise<string> {
   const answer = await fetch(root + path, { cache: 'no-store' })
   if (!answer.ok) throw new Error(`the runtime answered ${answer.status} for ${path}`)
-  return (await answer.json()) as T
+  return answer.text()
 }
 
 /** Checks the receipt of a run here: its signature, and each hash of the journal, with nothing taken on trust but the list of keys. */
@@ -26,11 +27,13 @@ async function verify(button: HTMLElement): Promise<void> {
   said?.replaceChildren('Reading and hashing …')
   try {
     const [receipt, journal, keys] = await Promise.all([
-      read<GivenReceipt>(`${run}/receipt`),
-      read<GivenJournal>(`${run}/journal`),
-      read<PublishedKeys>('.well-known/platform-receipts'),
+      read(`${run}/receipt`),
+      read(`${run}/journal`),
+      read('.well-known/platform-receipts'),
     ])
-    const fingerprint = keys.keys.find(({ keyId }) => keyId === receipt.payload?.keyId)?.keyFingerprint
+    const named = (readProof(receipt) as { payload?: { keyId?: string } }).payload?.keyId
+    const listed = (readProof(keys) as PublishedKeys).keys
+    const fingerprint = listed.find(({ keyId }) => keyId === named)?.keyFingerprint
     if (fingerprint === undefined) throw new Error('the key of the receipt is not among the published ones')
     const [valid, words] = await verifyReceipt(receipt, journal, fingerprint)
     said?.replaceChildren(

@@ -65,6 +65,8 @@ export const verifyReport = named(
   'VerifyReport',
   z.object({
     valid: z.boolean(),
+    /** Of a file that is not valid though no chain in it is broken: `unsigned`, `no_key`, or why a line of it cannot be read. */
+    reason: z.string().optional(),
     records: count,
     tenants: z.array(
       z.object({
@@ -75,6 +77,8 @@ export const verifyReport = named(
         reason: z.string().nullable(),
         last_checkpoint: count.nullable(),
         unanchored_tail: count,
+        /** Reports behind the last checkpoint, where feedback is checked. */
+        unanchored_feedback: count,
       }),
     ),
   }),

@@ -75,6 +75,10 @@ export const verifyRequest = named(
 export type VerifyRequest = z.output<typeof verifyRequest>
 
 export const verifyReasons = [
+  'duplicate_member',
+  'unknown_member',
+  'number_form',
+  'lone_surrogate',
   'signature_invalid',
   'unknown_key',
   'key_revoked',
@@ -82,6 +86,7 @@ export const verifyReasons = [
   'chain_broken',
   'event_count_mismatch',
   'journal_hash_mismatch',
+  'journal_header_mismatch',
   'record_mismatch',
   'input_hash_mismatch',
   'output_hash_mismatch',
