@@ -52,6 +52,14 @@ ${scripts.map(name => html`<link rel="modulepreload" href="panel/${name}">`)}
 <section id="chain" class="card" aria-labelledby="chain-title"><h2 id="chain-title">Chain</h2>
 <div class="row"><button id="verify" type="button">Verify in this browser</button> <button id="stop-verify" type="button" hidden>Stop</button></div>
 <p class="hint">Reads every record, re-derives each hash here, and holds the chain against its signed checkpoints.</p>
+<details><summary>Verify an export</summary>
+<p class="hint">A file of <code>router export --feedback --checkpoints</code>, checked here as <code>router verify --file</code> does; nothing is sent.</p>
+<form id="export-form">
+<label for="export-file">Export</label> <input id="export-file" type="file" accept=".jsonl" required>
+<label for="export-key">Public key that you kept, in base64 (or a list of published keys)</label>
+<div class="row"><input id="export-key" autocomplete="off" spellcheck="false"> <button>Verify the file</button></div>
+</form>
+<div id="export-verified" class="body" role="status"></div></details>
 <div id="verified" class="body" role="status"></div></section>
 <section id="traces" class="card wide" aria-labelledby="traces-title" tabindex="-1"><h2 id="traces-title">Traces</h2>
 <form id="filter">

@@ -42,7 +42,8 @@ export async function checkSignature({ sig, ...body }: Checkpoint, keys: Trusted
   const key = keys.get(body.key_id)
   if (key === undefined) return false
   try {
-    return await verifySignature(key, fromBase64(sig), signedBytes(body))
+    const signature = fromBase64(sig)
+    return toBase64Url(signature) === sig && (await verifySignature(key, signature, signedBytes(body)))
   } catch {
     // A text that is no base64, or members that have no canonical form.
     return false

@@ -1,3 +1,4 @@
+import { readJson } from '../../shared/json/read-json.ts'
 import { CHECKPOINT, type Members, ROUTER_KEYS, unknownMember } from '../../shared/proof/members.ts'
 import { ProofTextError, type ReadFault, readProof } from '../../shared/proof/read-proof.ts'
 import { fromBase64, toBase64 } from '../../shared/sign/bytes.ts'
@@ -17,12 +18,28 @@ export class ExportLineError extends Error {
   }
 }
 
-/** Which kind of line this is, by a member that only this kind has. Text inside a string cannot look like one: its quotes are escaped. */
-export function kindOfLine(line: string): LineKind {
-  if (line.includes('"attempts"')) return 'record'
-  if (line.includes('"prev_checkpoint"')) return 'checkpoint'
-  if (line.includes('"heads_url"')) return 'keys'
-  return line.includes('"feedback_id"') ? 'feedback' : 'record'
+/** Which kind of line this is, by a member that only this kind has. Nothing else of a record is read for that. */
+function kindOfLine(line: string): LineKind {
+  if (line.includes('"attempts":')) return 'record'
+  const found = membersOf(line)
+  return KINDS.find(([name]) => Object.hasOwn(found, name))?.[1] ?? 'record'
+}
+
+const KINDS: readonly [member: string, kind: LineKind][] = [
+  ['attempts', 'record'],
+  ['prev_checkpoint', 'checkpoint'],
+  ['heads_url', 'keys'],
+  ['feedback_id', 'feedback'],
+]
+
+/** As far as any reader can tell: the strict one has its say afterwards. */
+function membersOf(line: string): object {
+  try {
+    const value = readJson(line)
+    return typeof value === 'object' && value !== null ? value : {}
+  } catch {
+    return {}
+  }
 }
 
 export interface Extras {

@@ -55,7 +55,8 @@ async function checkCheckpoints(tenant: Tenant, first: number, keys: TrustedKeys
       break
     }
     previous = checkpointDigest(checkpoint, sha256)
-    if (checkpoint.seq >= 0) last = checkpoint.seq
+    // A pruning is signed behind the head that it leaves as it is.
+    if (checkpoint.seq >= 0) last = Math.max(last ?? -1, checkpoint.seq)
     lastFeedback = Math.max(lastFeedback, checkpoint.feedback_seq)
   }
   return { broken, last, lastFeedback }

@@ -1,9 +1,30 @@
 import { readFileSync } from 'node:fs'
 import { stripTypeScriptTypes } from 'node:module'
 import { basename, dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 
 const root = new URL('../..', import.meta.url).pathname
 const IMPORT = /(\bfrom\s*|\bimport\s*)'([^']+)'/g
+
+const PACKAGES = '/node_modules/'
+/** Packages that are modules for browsers as they are, without one of their own that they need. */
+const FOR_BROWSERS = /^@noble\//
+
+/** Of a module of a package, with the package in it. */
+function servedName(path: string): string {
+  const [, inPackage] = path.split(PACKAGES)
+  return inPackage === undefined
+    ? basename(path).replace(/\.ts$/, '.js')
+    : inPackage.replace('@', '').replaceAll('/', '-')
+}
+
+/** But for the notice of its licence. Imports get the quotes of this project. */
+function withoutComments(source: string): string {
+  return source
+    .replace(/^[ \t]*\/\*(?!!)(?:(?!\*\/)[\s\S])*\*\/[ \t]*$/gm, '')
+    .replace(/^[ \t]*\/\/.*$/gm, '')
+    .replace(/^(import .* from |export .* from )"([^"]+)"/gm, "$1'$2'")
+}
 
 export interface BrowserPart {
   /** Modules that a page loads itself; what they import is found from there. */
@@ -56,15 +77,20 @@ export function browserFiles({ entries, assets }: BrowserPart): Record<string, s
   const sources = new Map<string, string>()
 
   function add(path: string): string {
-    const name = basename(path).replace(/\.ts$/, '.js')
+    const name = servedName(path)
     const known = sources.get(name)
     if (known === path) return name
     if (known !== undefined) throw new Error(`${path} and ${known} would be served under one name: rename one`)
     sources.set(name, path)
-    const plain = stripTypeScriptTypes(readFileSync(path, 'utf8')).replace(/[ \t]+$/gm, '')
+    const source = readFileSync(path, 'utf8')
+    const plain = (path.includes(PACKAGES) ? withoutComments(source) : stripTypeScriptTypes(source)).replace(
+      /[ \t]+$/gm,
+      '',
+    )
     const text = plain.replace(IMPORT, (_, words: string, specifier: string) => {
-      if (!specifier.startsWith('.')) throw new Error(`${path} imports ${specifier}, which no browser can load`)
-      return `${words}'./${add(join(dirname(path), specifier))}'`
+      if (specifier.startsWith('.')) return `${words}'./${add(join(dirname(path), specifier))}'`
+      if (FOR_BROWSERS.test(specifier)) return `${words}'./${add(fileURLToPath(import.meta.resolve(specifier)))}'`
+      throw new Error(`${path} imports ${specifier}, which no browser can load`)
     })
     files.set(name, text.replace(/\n{3,}/g, '\n\n').trimStart())
     return name

@@ -1,5 +1,6 @@
 import { el, part } from '../../../shared/browser/dom.ts'
 import { ApiFault, panelApi } from './api.ts'
+import { exportView } from './export-view.ts'
 import { flowView } from './flow.ts'
 import { calibrationView, gatesView, ladderView } from './overview.ts'
 import { savingsView } from './savings-chart.ts'
@@ -40,6 +41,7 @@ const detail = traceDetail({ api, failed })
 const open = (id: string) => void detail.open(id)
 const list = traceList({ api, open, said, failed })
 verifyView({ api, open, failed })
+exportView()
 
 function since(): string | undefined {
   if (period.value === '') return undefined

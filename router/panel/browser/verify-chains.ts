@@ -1,5 +1,5 @@
 import { CHECKPOINT, TRACE, unknownMember } from '../../../shared/proof/members.ts'
-import { fromBase64, toHex, utf8 } from '../../../shared/sign/bytes.ts'
+import { fromBase64, toBase64Url, toHex, utf8 } from '../../../shared/sign/bytes.ts'
 import { canonicalize } from '../../../shared/sign/jcs.ts'
 import type { Checkpoint, CheckpointList, RouterKeys } from '../../../shared/wire/router/checkpoint.ts'
 import { recordHash, sha256 } from './record-hash.ts'
@@ -249,12 +249,9 @@ async function isSigned(checkpoint: Checkpoint, keys: Keys): Promise<boolean | t
   const key = keys.get(checkpoint.key_id)
   if (key === undefined || key === UNSUPPORTED) return key ?? false
   try {
-    return await crypto.subtle.verify(
-      { name: 'Ed25519' },
-      key,
-      fromBase64(checkpoint.sig),
-      utf8(signedText(checkpoint)),
-    )
+    const signature = fromBase64(checkpoint.sig)
+    if (toBase64Url(signature) !== checkpoint.sig) return false
+    return await crypto.subtle.verify({ name: 'Ed25519' }, key, signature, utf8(signedText(checkpoint)))
   } catch {
     return false
   }
