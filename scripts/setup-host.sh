@@ -23,6 +23,7 @@ packages=(
   gcc             # compiles the agent inside a sandbox
   libc6-dev       # which is linked statically
   lz4             # opens the kernel image
+  python3-cryptography # the verifier of docs/examples
 )
 
 # Resolves the kernel that Debian's meta package stands for, takes the files a guest needs out of it, and writes down

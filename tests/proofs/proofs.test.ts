@@ -1,0 +1,136 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import * as formats from '../../shared/proof/members.ts'
+import { exportForgeries } from './export-forgeries.ts'
+import { routerProofs } from './router-proofs.ts'
+import { runForgeries } from './run-forgeries.ts'
+import { type RunProof, runtimeProofs } from './runtime-proofs.ts'
+import { browser, browserModules, commandLine, EXAMPLE, type Handed, hasPython, python } from './verifiers.ts'
+
+const HAS_PYTHON = hasPython()
+let folder: string
+let runs: Awaited<ReturnType<typeof runtimeProofs>>
+let exports_: Awaited<ReturnType<typeof routerProofs>>
+let page: Awaited<ReturnType<typeof browserModules>>
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'waybill-proofs-'))
+  ;[runs, exports_, page] = await Promise.all([runtimeProofs(folder), routerProofs(), browserModules(folder)])
+}, 60_000)
+afterAll(() => rm(folder, { recursive: true, force: true }))
+
+type Case = Handed & { name: string; reason: string }
+
+const row = (name: string, [cli, page, python]: readonly string[]) => ({ name, cli, page, python: python ?? 'skipped' })
+
+/** One line for each case, with what each verifier says of it. */
+async function table(cases: readonly Case[]) {
+  const third = HAS_PYTHON ? python(cases) : []
+  const rows = []
+  for (const [at, one] of cases.entries()) {
+    rows.push(row(one.name, [await commandLine(folder, one), await browser(page, one), ...third.slice(at, at + 1)]))
+  }
+  return rows
+}
+
+const expected = (cases: readonly Case[]) =>
+  cases.map(({ name, reason }) => row(name, [reason, reason, ...(HAS_PYTHON ? [reason] : [])]))
+
+const handed = ({ receipt, journal, fingerprint }: RunProof) => ({
+  ...{ receipt: Buffer.from(receipt), journal: Buffer.from(journal), fingerprint },
+})
+
+describe('the command line, the browser and the example in Python', () => {
+  it('accept every proof that is as it was made', async () => {
+    const cases: Case[] = [
+      ...Object.entries(runs).flatMap(([name, proof]) => [
+        { name, reason: 'valid', ...handed(proof) },
+        { name: `${name}, the receipt alone`, reason: 'valid', ...handed(proof), journal: undefined },
+      ]),
+      {
+        ...{ name: 'in another order, with white space', reason: 'valid', ...handed(runs.succeeded) },
+        receipt: Buffer.from(
+          JSON.stringify(Object.fromEntries(Object.entries(JSON.parse(runs.succeeded.receipt)).reverse()), null, 2),
+        ),
+        journal: Buffer.from(JSON.stringify(JSON.parse(runs.succeeded.journal), null, 2)),
+      },
+      ...Object.entries(exports_).map(([name, { text, keys }]) => ({
+        ...{ name: `export ${name}`, reason: 'valid', text: Buffer.from(text), keys },
+      })),
+    ]
+    expect(cases.map(({ reason }) => reason)).toHaveLength(23)
+    expect(await table(cases)).toEqual(expected(cases))
+  }, 60_000)
+
+  it('refuse every forgery, and name the same reason', async () => {
+    const cases: Case[] = [...(await runForgeries(runs)), ...(await exportForgeries(exports_))]
+    expect(cases.length).toBeGreaterThanOrEqual(60)
+    expect(new Set(cases.map(({ name }) => name)).size).toBe(cases.length)
+    expect(await table(cases)).toEqual(expected(cases))
+    console.log(`${cases.length} forgeries`)
+  }, 90_000)
+
+  it('say it as processes too', async () => {
+    const { receipt, journal, fingerprint } = runs.node
+    const { text, keys } = exports_.feedback
+    const given = {
+      'r.json': receipt,
+      'j.json': journal,
+      'e.jsonl': text,
+      'bad.json': receipt.replace('"costUsd":0', '"costUsd":1'),
+    }
+    for (const [name, content] of Object.entries(given)) await writeFile(join(folder, name), content)
+    const key = keys.keys[0]!.public_key
+    const main = (part: string) => [
+      process.execPath,
+      new URL(`../../${part}/cli/main.ts`, import.meta.url).pathname,
+      'verify',
+    ]
+    const commands = [
+      [
+        [...main('runtime'), 'r.json', 'j.json', '--fingerprint', fingerprint],
+        [...main('runtime'), 'bad.json', '--fingerprint', fingerprint],
+      ],
+      [
+        [...main('router'), '--file', 'e.jsonl', '--key', key],
+        [...main('router'), '--file', 'r.json', '--key', key],
+      ],
+      ...(HAS_PYTHON
+        ? [
+            [
+              ['python3', '-B', EXAMPLE, 'receipt', '--fingerprint', fingerprint, 'r.json', 'j.json'],
+              ['python3', '-B', EXAMPLE, 'receipt', '--fingerprint', fingerprint, 'bad.json'],
+            ],
+            [
+              ['python3', '-B', EXAMPLE, 'export', '--key', key, 'e.jsonl'],
+              ['python3', '-B', EXAMPLE, 'export', '--key', key, 'r.json'],
+            ],
+          ]
+        : []),
+    ]
+    for (const pair of commands) {
+      const codes = pair.map(
+        ([command, ...args]) => spawnSync(command!, args, { cwd: folder, env: { PATH: process.env.PATH } }).status,
+      )
+      expect(codes, pair[0]!.join(' ')).toEqual([0, 1])
+    }
+  }, 60_000)
+})
+
+describe('the specification', () => {
+  it('lists the members that the verifiers know', async () => {
+    const listed: unknown = JSON.parse(await readFile(new URL('../../docs/spec/members.json', import.meta.url), 'utf8'))
+    expect(listed).toEqual({
+      ...{ receipt: formats.RECEIPT, journal: formats.JOURNAL, runtime_keys: formats.RUNTIME_KEYS },
+      ...{ record: formats.TRACE, feedback: formats.FEEDBACK },
+      ...{ checkpoint: formats.CHECKPOINT, keys: formats.ROUTER_KEYS },
+    })
+  })
+
+  it('is kept by an example of under 100 lines', async () => {
+    expect((await readFile(EXAMPLE, 'utf8')).trimEnd().split('\n').length).toBeLessThan(100)
+  })
+})
