@@ -40,6 +40,10 @@ describe('the reader for values whose text nobody asks for', () => {
       const close = level === '[' ? ']' : '}'
       expect(tryParsePlain(utf8(level.repeat(400) + '0' + close.repeat(400)))).toBeDefined()
       expect(tryParsePlain(utf8(level.repeat(501) + '0' + close.repeat(501)))).toBeUndefined()
+      for (const levels of [undefined, 3]) {
+        expect(tryParseJson(utf8(level.repeat(500) + '0' + close.repeat(500)), levels)).toBeDefined()
+        expect(tryParseJson(utf8(level.repeat(501) + '0' + close.repeat(501)), levels)).toBeUndefined()
+      }
     }
     const many = `[${'[],'.repeat(600)}0]`
     expect(tryParsePlain(utf8(many))).toEqual(JSON.parse(many))

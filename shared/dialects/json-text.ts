@@ -16,8 +16,8 @@ const MAX_TREE_DEPTH = 500
 
 const encoder = new TextEncoder()
 
-/** Parses a whole body and remembers the text of every object and array in it; throws JsonSyntaxError. */
-export function parseJson(body: Uint8Array | string): Json {
+/** Parses a whole body and remembers the text of its objects and arrays, down to `levels` inside of each other; throws JsonSyntaxError. */
+export function parseJson(body: Uint8Array | string, levels = MAX_TREE_DEPTH): Json {
   const bytes = typeof body === 'string' ? encoder.encode(body) : body
   let value: Json
   try {
@@ -28,7 +28,7 @@ export function parseJson(body: Uint8Array | string): Json {
   }
   const c = cursor(bytes)
   skipSpace(c)
-  noteSources(c, value, 0)
+  noteSources(c, value, { depth: 0, levels })
   return value
 }
 
@@ -46,9 +46,9 @@ function faultOf(bytes: Uint8Array): JsonSyntaxError {
 }
 
 /** Like parseJson, undefined for a body that is not JSON. */
-export function tryParseJson(body: Uint8Array | string): Json | undefined {
+export function tryParseJson(body: Uint8Array | string, levels?: number): Json | undefined {
   try {
-    return parseJson(body)
+    return parseJson(body, levels)
   } catch (error) {
     if (error instanceof JsonSyntaxError) return undefined
     throw error
@@ -95,30 +95,33 @@ export function isCutJson(text: string): boolean {
 }
 
 /** Steps over a value that was read before and remembers where its objects and arrays stand. */
-function noteSources(c: Cursor, value: Json | undefined, depth: number): void {
+function noteSources(c: Cursor, value: Json | undefined, { depth, levels }: { depth: number; levels: number }): void {
   const inArray = atArray(c)
   const container = inArray ? isArray(value) : atObject(c) && isObject(value)
+  if ((inArray || atObject(c)) && depth >= MAX_TREE_DEPTH) {
+    throw new JsonSyntaxError(`at most ${MAX_TREE_DEPTH} levels of nesting`, c.at)
+  }
   // A name that stands twice has the value of the second: the first was never made.
-  if (!container || typeof value !== 'object' || value === null) {
-    skipValue(c)
+  if (!container || typeof value !== 'object' || value === null || depth > levels) {
+    skipValue(c, { depth: MAX_TREE_DEPTH - depth })
     return
   }
-  if (depth > MAX_TREE_DEPTH) throw new JsonSyntaxError(`at most ${MAX_TREE_DEPTH} levels of nesting`, c.at)
   const { bytes } = c
   const start = c.at
   const close = inArray ? 0x5d : 0x7d
+  const inner = { depth: depth + 1, levels }
   c.at += 1
   skipSpace(c)
   for (let at = 0; bytes[c.at] !== close; at++) {
     if (bytes[c.at] === 0x2c) c.at += 1
     skipSpace(c)
-    if (isArray(value)) noteSources(c, value[at], depth + 1)
+    if (isArray(value)) noteSources(c, value[at], inner)
     else {
       const from = c.at
       const escaped = skipString(c)
       const to = c.at
       skipColon(c)
-      if (atObject(c) || atArray(c)) noteSources(c, (value as JsonObject)[nameAt(bytes, from, to, escaped)], depth + 1)
+      if (atObject(c) || atArray(c)) noteSources(c, (value as JsonObject)[nameAt(bytes, from, to, escaped)], inner)
       else skipValue(c)
     }
     skipSpace(c)

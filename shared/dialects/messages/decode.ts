@@ -12,7 +12,7 @@ export function decodeMessages(body: Uint8Array): Decoded {
     if (body.length === 0) fail('empty', 'the body is empty')
     const plain = tryParsePlain(body)
     // The input of a tool call keeps the text that the model wrote.
-    const message = callsTools(plain) ? tryParseJson(body) : plain
+    const message = callsTools(plain) ? tryParseJson(body, INPUT_LEVEL) : plain
     if (message === undefined) fail('not_json', 'the body is not JSON')
     const error = errorIn(message)
     if (error !== null) throw new Undecodable(upstreamFailed(error))
@@ -23,6 +23,9 @@ export function decodeMessages(body: Uint8Array): Decoded {
     return { ok: true as const, candidate: messagesCandidate(message, blocks), body, replayable: false }
   })
 }
+
+/** The message, its content, a block, its input. */
+const INPUT_LEVEL = 3
 
 const callsTools = (message: Json | undefined): boolean =>
   asArray(asObject(message).content).some(block => asObject(block).type === 'tool_use')
