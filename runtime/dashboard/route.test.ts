@@ -266,6 +266,25 @@ describe('a login by form', () => {
   })
 })
 
+it('the page of a run that was set aside says what happened and what to do, and its list that it is', async () => {
+  await setUp()
+  const { set: cookies } = await logIn()
+  const id = '00000000-0000-7000-8000-000000000001'
+  await here.db.write([
+    {
+      sql: `insert into runs (id, tenant_id, agent_name, agent_id, version_id, status, parked, created_ms, updated_ms, trigger_kind, isolation)
+        values (?, 'default', 'worker', 'a', 'v', 'waiting', 'poisoned', 1, 1, 'api', 'shared')`,
+      args: [id],
+    },
+    { sql: "insert into run_data (run_id, input) values (?, '{}')", args: [id] },
+  ])
+  const page = await visit(`/runs/${id}`, { cookies })
+  expect([page.status, page.text]).toEqual([200, expect.stringContaining(`POST /v1/runs/${id}/signals/resume`)])
+  expect(page.text).toContain('Set aside')
+  expect(page.text).not.toContain('sleeps until')
+  expect((await visit('/runs', { cookies })).text).toContain('<small>poisoned</small>')
+})
+
 describe('what a browser loads', () => {
   it('is less than 80 kB of modules in all', () => {
     const modules = Object.entries(dashboardFiles).filter(([name]) => name.endsWith('.js'))

@@ -121,7 +121,7 @@ export const runEndpoints = {
     method: 'POST',
     path: '/v1/runs/{id}/signals/{name}',
     tag: 'Runs',
-    summary: 'Send a signal; kept until the run consumes it',
+    summary: 'Send a signal; kept until the run consumes it. `resume` lets a run go on that was set aside',
     auth: 'bearer',
     scopes: ['runs:execute'],
     params: signalParams,
