@@ -1,4 +1,5 @@
 import { toBase64, utf8 } from '../../shared/sign/bytes.ts'
+import { secretForms } from '../../shared/sign/secret-forms.ts'
 import type { Connector, Credential } from './definition.ts'
 
 const MASK = '***'
@@ -15,10 +16,7 @@ export function redaction({ keys }: Connector, { values }: Credential, least: nu
   const names = Object.entries(values).flatMap(([name, value]) => (secret.has(name) ? [] : [value]))
   const forms = plain
     .filter(value => value.length >= least)
-    .flatMap(value => [
-      ...[value, encodeURIComponent(value), JSON.stringify(value).slice(1, -1)],
-      ...names.map(name => toBase64(utf8(`${name}:${value}`))),
-    ])
+    .flatMap(value => [...secretForms(value), ...names.map(name => toBase64(utf8(`${name}:${value}`)))])
   const all = [...new Set(forms)].toSorted((a, b) => b.length - a.length)
   return text => all.reduce((made, form) => (made.includes(form) ? made.replaceAll(form, MASK) : made), text)
 }

@@ -1,3 +1,5 @@
+import { secretForms } from '../../../shared/sign/secret-forms.ts'
+
 const MASK = '***'
 /** In a failure nothing is lost with a word too many; in a result a short secret would blank out ordinary words. */
 const IN_FAILURES = 4
@@ -14,7 +16,7 @@ export interface Concealing {
 export function concealing(secrets: readonly string[]): Concealing {
   const forms = secrets
     // `Bearer <token>` is a header's value, and the token alone is as secret.
-    .flatMap(secret => [secret, secret.slice(secret.indexOf(' ') + 1)])
+    .flatMap(secret => [secret, ...secretForms(secret.slice(secret.indexOf(' ') + 1))])
     .toSorted((a, b) => b.length - a.length)
   const hide = (text: string, least: number) =>
     forms.reduce((made, form) => (form.length >= least ? made.replaceAll(form, MASK) : made), text)

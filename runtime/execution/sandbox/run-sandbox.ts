@@ -1,7 +1,11 @@
 import { readJson } from '../../../shared/json/read-json.ts'
+import { secretForms } from '../../../shared/sign/secret-forms.ts'
 import type { Manifest } from '../../../shared/wire/runtime/manifest.ts'
 import { RunFailure } from '../failure.ts'
 import type { Egress, Offered, RunSandbox, Sandboxes, SandboxFor } from './sandboxes.ts'
+
+/** A shorter one would tear holes into anything. */
+const LEAST_SECRET = 4
 
 export interface RunSandboxDeps {
   sandboxes: Sandboxes
@@ -29,7 +33,7 @@ export function sandboxOfRun({
   fileKeys,
 }: RunSandboxDeps) {
   let opened: Promise<RunSandbox> | undefined
-  const values: string[] = []
+  const forms: string[] = []
 
   async function open(): Promise<RunSandbox> {
     const env: Record<string, string> = {}
@@ -37,15 +41,15 @@ export function sandboxOfRun({
       const value = await secret(ref)
       if (value === undefined) throw new RunFailure('secret_missing', `there is no ${ref}`)
       env[name] = value
-      values.push(value)
+      if (value.length >= LEAST_SECRET) forms.push(...secretForms(value))
     }
     const { limits, files, egress } = manifest
     return sandboxes.open({ runId, session, offered, limits, files, env, egress: { rules: egress, decided }, fileKeys })
   }
 
-  // What a command says must not carry a secret into the journal, or to the model. A short one would tear holes into anything.
+  // What a command says must not carry a secret into the journal, or to the model. It is found in the usual encodings as well.
   const withoutSecrets = (text: string) =>
-    values.reduce((from, value) => (value.length < 4 ? from : from.replaceAll(value, '***')), text)
+    forms.reduce((from, form) => (from.includes(form) ? from.replaceAll(form, '***') : from), text)
 
   return {
     get(): Promise<RunSandbox> {
