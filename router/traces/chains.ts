@@ -10,9 +10,11 @@ export interface ChainState {
   digest: string
   /** seq of the last checkpoint's record; -1 before the first. */
   checkpointed: number
+  /** feedback_seq of the last checkpoint; -1 before the first. */
+  reported: number
 }
 
-export const emptyChain = (): ChainState => ({ head: undefined, digest: GENESIS, checkpointed: -1 })
+export const emptyChain = (): ChainState => ({ head: undefined, digest: GENESIS, checkpointed: -1, reported: -1 })
 
 // "distinct" would read the whole index; asking for the next larger name reads one entry for each tenant.
 export const tenantsSql = `with recursive known(tenant_id) as (
@@ -32,6 +34,7 @@ export async function loadChains(db: Db): Promise<Map<string, ChainState>> {
       (select json_array(seq, body ->> 'hash') from traces t where t.tenant_id = tenants.tenant_id order by seq desc limit 1) as head,
       (select digest from checkpoints c where c.tenant_id = tenants.tenant_id order by ix desc limit 1) as digest,
       (select seq from checkpoints c where c.tenant_id = tenants.tenant_id and kind = 'head' order by ix desc limit 1) as signed,
+      (select body ->> 'feedback_seq' from checkpoints c where c.tenant_id = tenants.tenant_id order by ix desc limit 1) as reported,
       (select json_array(seq, body ->> 'hash') from checkpoints c where c.tenant_id = tenants.tenant_id and kind = 'prune' order by ix desc limit 1) as pruned
     from tenants`)
   const chains = new Map<string, ChainState>()
@@ -42,9 +45,17 @@ export async function loadChains(db: Db): Promise<Map<string, ChainState>> {
         headSeq === undefined || headHash === undefined || headSeq < 0 ? undefined : { seq: headSeq, hash: headHash },
       digest: row.digest === null ? GENESIS : String(row.digest),
       checkpointed: row.signed === null ? -1 : Number(row.signed),
+      reported: row.reported === null ? -1 : Number(row.reported),
     })
   }
   return chains
+}
+
+/** How far each tenant's feedback goes. */
+export async function lastReports(db: Db): Promise<Map<string, number>> {
+  const { rows } = await db.execute(`with tenants as materialized (${tenantsSql})
+    select tenant_id, (select max(seq) from feedback f where f.tenant_id = tenants.tenant_id) as last from tenants`)
+  return new Map(rows.map(row => [String(row.tenant_id), row.last === null ? -1 : Number(row.last)]))
 }
 
 function pair(value: unknown): [number, string] | undefined {

@@ -2,6 +2,7 @@ import type { Log } from '../../shared/log/log.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { checkTail, type TailBreak } from './boot-check.ts'
+import { lastReports } from './chains.ts'
 import type { checkpointer } from './checkpointer.ts'
 import type { chainCommitter } from './commit.ts'
 
@@ -26,9 +27,9 @@ export function checkpointRhythm(options: RhythmOptions) {
   let timer: ReturnType<typeof setTimeout> | undefined
   let stopped = false
 
-  async function one(tenant: string) {
+  async function one(tenant: string, reports?: number) {
     if (broken.has(tenant)) return
-    if (await checkpoints.checkpoint(tenant)) await checkpoints.copyOut()
+    if (await checkpoints.checkpoint(tenant, reports)) await checkpoints.copyOut()
   }
 
   function byTheClock() {
@@ -40,7 +41,8 @@ export function checkpointRhythm(options: RhythmOptions) {
     broken,
     one,
     async all() {
-      for (const tenant of [...committer.chains().keys()]) await one(tenant)
+      const reports = await lastReports(db)
+      for (const tenant of [...committer.chains().keys()]) await one(tenant, reports.get(tenant))
     },
     /** After a commit to these chains. */
     async after(tenants: ReadonlySet<string>) {

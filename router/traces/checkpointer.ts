@@ -41,10 +41,12 @@ export function checkpointer({ db, clock, log, signer, sha256, sinks, committer,
     }
   }
 
-  async function checkpoint(tenant: string): Promise<boolean> {
+  /** Of a chain whose records, or whose feedback up to `reports`, are under no checkpoint yet. */
+  async function checkpoint(tenant: string, reports = -1): Promise<boolean> {
     const term = await committer.open()
     const chain = committer.chainOf(tenant)
-    if (term === undefined || chain.head === undefined || chain.head.seq <= chain.checkpointed) return false
+    if (term === undefined || chain.head === undefined) return false
+    if (chain.head.seq <= chain.checkpointed && reports <= chain.reported) return false
     const { seq, hash } = chain.head
     const feedback = await feedbackHead(db, tenant)
     const signed = await signCheckpoint(
@@ -67,6 +69,7 @@ export function checkpointer({ db, clock, log, signer, sha256, sinks, committer,
     }
     chain.digest = signed.digest
     chain.checkpointed = seq
+    chain.reported = feedback.feedback_seq
     made()
     return true
   }

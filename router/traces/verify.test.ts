@@ -9,7 +9,7 @@ import type { Db } from '../../shared/sql/db.ts'
 import type { Checkpoint } from '../../shared/wire/router/checkpoint.ts'
 import { storeFolder, testSigner, testWriter } from '../host/testing/store-folder.ts'
 import { type ChainHead, traceText } from './canonical-trace.ts'
-import { signCheckpoint } from './checkpoint.ts'
+import { checkpointDigest, signCheckpoint } from './checkpoint.ts'
 import { storedCheckpoints, storedRecords } from './stored-records.ts'
 import { sampleTrace, sealedLine } from './testing/records.ts'
 import { newTraceIdList, pushTraceId, traceIdSet } from './trace-ids.ts'
@@ -254,6 +254,10 @@ describe('verify', () => {
     const { sig: _sig, key_id: _key, v: _v, ...body } = checkpoint
     const again = await signCheckpoint(body, testSigner, sha256)
     expect(await verdict(lines.slice(6), { checkpoints: [again.checkpoint] })).toMatchObject({ valid: true, tail: 4 })
+    const link = checkpointDigest(checkpoints[1]!, sha256)
+    const behind = await signCheckpoint({ ...body, prev_checkpoint: link }, testSigner, sha256)
+    const both = [...checkpoints, behind.checkpoint]
+    expect(await verdict(lines.slice(6), { checkpoints: both })).toMatchObject({ valid: true, tail: 2 })
     expect(await verdict(lines.slice(7), { checkpoints: [again.checkpoint] })).toMatchObject({
       valid: false,
       at: 0,

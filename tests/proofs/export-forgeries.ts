@@ -112,7 +112,7 @@ export async function exportForgeries(proofs: Record<ExportKind, ExportProof>): 
     add(kind, 'a record says something else', 'hash', at('record', 1, swap('"claude-code"', '"claude-xxxx"')))
     add(kind, 'a record is missing', 'seq', without('record', 1))
     add(kind, 'a cost in front of the cost', 'duplicate_member', at('record', 1, swap('"cost":', '"cost":0,"cost":')))
-    add(kind, 'the last checkpoint is missing', kind === 'pruned' ? 'seq' : 'unsigned', lines =>
+    add(kind, 'the last checkpoint is missing', 'unsigned', lines =>
       without('checkpoint', places(lines, 'checkpoint').length - 1)(lines),
     )
     add(

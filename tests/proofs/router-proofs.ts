@@ -60,7 +60,6 @@ export async function routerProofs(): Promise<Record<ExportKind, ExportProof>> {
             await feedback.submit({ request_id: String(row.trace_id), outcome: 'correct', score: 0.25 }, 'a')
           }
           await feedback.close()
-          writer.enqueue(sampleTrace({ tenant: 'a', at: Date.now() }))
         }
         if (kind === 'pruned') await writer.prune('a', new Date(Date.now() - 7 * DAY))
         await writer.close()
