@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { serveRouter } from '../../router/host/node.ts'
 import { storeFolder, testSigner, testWriter } from '../../router/host/testing/store-folder.ts'
 import { storedTraces } from '../../router/ope/testing/stored-traces.ts'
-import { storedCheckpoints, storedFeedback, storedRecords } from '../../router/traces/stored-records.ts'
+import { exportRecords, storedCheckpoints, storedFeedback, storedRecords } from '../../router/traces/stored-records.ts'
 import { sampleTrace } from '../../router/traces/testing/records.ts'
 import { rowColumns } from '../../router/traces/trace-row.ts'
 import { verifyRecords } from '../../router/traces/verify.ts'
@@ -268,6 +268,33 @@ if (hasChromium()) {
       expect((await told()).broken_at).toBeNull()
       await browser.click('#verify')
       await sees('#verified', /✓ default: whole of 60/)
+    })
+
+    it('verifies an export from a file, asks the router nothing for it, and names what was forged', async () => {
+      const checkpoints = await storedCheckpoints(db)
+      const signed = checkpoints.at(-1)!.seq
+      const records = []
+      for await (const lot of exportRecords(db)) records.push(...lot.slice(0, signed + 1 - records.length))
+      const text = [...records, ...checkpoints.map(one => JSON.stringify(one))].join('\n')
+      const key = toBase64(testSigner.publicKey)
+      await browser.goto(panel())
+      await loaded()
+      await browser.requests()
+      await browser.run("document.querySelector('#chain details').open = true")
+      await browser.type('#export-key', key)
+      for (const [name, edited, words] of [
+        ['whole', text, new RegExp(`✓ valid ${signed + 1} records`)],
+        ['twice', text.replace('"kind":"head"', '"kind":"prune","kind":"head"'), '✗ not valid: duplicate_member'],
+        ['edited', text.replace('"output":220', '"output":221'), 'default: broken at index 0: hash'],
+        ['bare', records.join('\n'), '✗ not valid: unsigned'],
+      ] as const) {
+        const path = join(shots, `${name}.jsonl`)
+        await writeFile(path, edited)
+        await browser.type('#export-file', path)
+        await browser.click('#export-form button')
+        await sees('#export-verified', words)
+      }
+      expect((await browser.requests()).filter(url => url.includes('/v1/'))).toEqual([])
     })
 
     it('shows how many answers went from rung to rung, as a picture and in words', async () => {
