@@ -18,7 +18,7 @@ export interface SigningKeyOptions {
   dbPath?: string | undefined
 }
 
-/** The key that signs checkpoints (router contract §1.3). Undefined when none is given and there is no file to keep one beside. */
+/** The key that signs checkpoints (docs/spec/proof.md). Undefined when none is given and there is no file to keep one beside. */
 export async function readSigningKey({ key, keyFile, dbPath }: SigningKeyOptions): Promise<Signer | undefined> {
   if (key !== undefined && key !== '') return fromText(key, 'ROUTER_SIGNING_KEY')
   if (keyFile !== undefined && keyFile !== '') {

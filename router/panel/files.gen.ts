@@ -525,7 +525,7 @@ import {              sha256Hex } from './sha256.js'
 /** So that no other signed text can pass for a checkpoint. */
 const CHECKPOINT_DOMAIN = 'router-checkpoint-v1\\n'
 
-/** What the signature covers (router contract §1.3). */
+/** What the signature covers (docs/spec/proof.md). */
 function signedBytes(body                )                          {
   return utf8(CHECKPOINT_DOMAIN + canonicalize(body))
 }
@@ -3558,7 +3558,7 @@ import {              sha256, sha256Hex } from './sha256.js'
 /** \`prev_hash\` of the first record of a chain. */
 export const GENESIS = '0'.repeat(64)
 
-/** Lower-hex SHA-256 of the canonical record without its \`hash\` (router contract §1.2). */
+/** Lower-hex SHA-256 of the canonical record without its \`hash\` (docs/spec/proof.md). */
 export function recordHash(record        , hash         = sha256)         {
   const { hash: _own, ...body } = record
   return sha256Hex(canonicalize(body), hash)
@@ -3619,7 +3619,7 @@ export function recordChainChecker(after         , hash         = sha256) {
   "record-hash.js": `import { toHex, utf8 } from './bytes.js'
 import { canonicalize } from './jcs.js'
 
-/** Lower-hex SHA-256 of the canonical record without its \`hash\` (router contract §1.2); undefined for what has no canonical form. */
+/** Lower-hex SHA-256 of the canonical record without its \`hash\` (docs/spec/proof.md); undefined for what has no canonical form. */
 export async function recordHash(record         )                              {
   if (typeof record !== 'object' || record === null) return undefined
   const { hash: _own, ...body } = record
@@ -4502,7 +4502,7 @@ import {                    walkFeedback } from './walk-feedback.js'
 /** Where the records come from: the router's own API. What it says is taken for nothing but what it is to be checked against. */
 
 const GENESIS = '0'.repeat(64)
-/** Of a checkpoint's signed bytes (router contract §1.3); shared/wire says it too, together with all of its schemas. */
+/** Of a checkpoint's signed bytes (docs/spec/proof.md); shared/wire says it too, together with all of its schemas. */
 const DOMAIN = 'router-checkpoint-v1\\n'
 const UNSUPPORTED = Symbol('no Ed25519')
 
@@ -4990,7 +4990,7 @@ import { conclude } from './verify-checkpoints.js'
 const noLots                          = []
 
 /**
- * Re-derives every chain and compares it with its checkpoints, in the order of router contract §1.3. It keeps 24 to 40 bytes for each
+ * Re-derives every chain and compares it with its checkpoints, in the order of docs/spec/proof.md. It keeps 24 to 40 bytes for each
  * trace id (ids must be unique) and the checkpoints; records pass through.
  */
 export async function verifyRecords(input             )                        {

@@ -13,7 +13,7 @@ export interface SignedCheckpoint {
 /** So that no other signed text can pass for a checkpoint. */
 const CHECKPOINT_DOMAIN = 'router-checkpoint-v1\n'
 
-/** What the signature covers (router contract §1.3). */
+/** What the signature covers (docs/spec/proof.md). */
 function signedBytes(body: CheckpointBody): Uint8Array<ArrayBuffer> {
   return utf8(CHECKPOINT_DOMAIN + canonicalize(body))
 }

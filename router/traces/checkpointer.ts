@@ -31,7 +31,7 @@ const fence = "exists (select 1 from writer_lease where name = 'traces' and hold
 /** Records in one step of a pruning: a longer one would hold the store for too long. */
 const PRUNE_STEP = 2000
 
-/** Signs the heads of the chains (router contract §1.3). Its calls must not overlap with commits. */
+/** Signs the heads of the chains (docs/spec/proof.md). Its calls must not overlap with commits. */
 export function checkpointer({ db, clock, log, signer, sha256, sinks, committer, made }: CheckpointerOptions) {
   function insert({ checkpoint, digest }: SignedCheckpoint, { holder, epoch }: LeaseTerm): InStatement {
     const { tenant_id, kind, seq } = checkpoint

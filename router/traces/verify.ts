@@ -36,7 +36,7 @@ export interface VerifyInput {
 const noLots: readonly RecordLine[][] = []
 
 /**
- * Re-derives every chain and compares it with its checkpoints, in the order of router contract §1.3. It keeps 24 to 40 bytes for each
+ * Re-derives every chain and compares it with its checkpoints, in the order of docs/spec/proof.md. It keeps 24 to 40 bytes for each
  * trace id (ids must be unique) and the checkpoints; records pass through.
  */
 export async function verifyRecords(input: VerifyInput): Promise<VerifyReport> {

@@ -35,7 +35,7 @@ export interface HashedFacts extends Omit<RunFacts, 'input' | 'output'> {
   node?: { publicKey: string; signature: string } | undefined
 }
 
-/** The members that a receipt has because of the run (runtime contract §11); the verifier makes them again from the store. */
+/** The members that a receipt has because of the run (docs/spec/proof.md); the verifier makes them again from the store. */
 export function statementOf({ input, output, ...facts }: RunFacts, sha256: Sha256): Statement {
   return statementFrom({
     ...facts,

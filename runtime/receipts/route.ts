@@ -10,7 +10,7 @@ import { bearerKey } from '../auth/keys/api-key.ts'
 import type { ReceiptsDeps } from './deps.ts'
 import { verifierPage } from './verifier-page.ts'
 
-/** Receipts: read one, verify one (contract §11). */
+/** Receipts: read one, verify one (docs/spec/proof.md). */
 export function receiptsRoute({ service, maxBodyBytes }: ReceiptsDeps) {
   return new Hono<RuntimeHttpEnv>()
     .get('/v1/runs/:id/receipt', async c => c.json(await service.get(c.get('principal'), c.req.param('id'))))

@@ -19,7 +19,7 @@ export interface RecordBreak {
   reason: 'seq' | 'prev_hash' | 'hash' | 'shape'
 }
 
-/** Lower-hex SHA-256 of the canonical record without its `hash` (router contract §1.2). */
+/** Lower-hex SHA-256 of the canonical record without its `hash` (docs/spec/proof.md). */
 export function recordHash(record: object, hash: Sha256 = sha256): string {
   const { hash: _own, ...body } = record as { hash?: unknown }
   return sha256Hex(canonicalize(body), hash)

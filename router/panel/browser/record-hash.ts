@@ -1,7 +1,7 @@
 import { toHex, utf8 } from '../../../shared/sign/bytes.ts'
 import { canonicalize } from '../../../shared/sign/jcs.ts'
 
-/** Lower-hex SHA-256 of the canonical record without its `hash` (router contract §1.2); undefined for what has no canonical form. */
+/** Lower-hex SHA-256 of the canonical record without its `hash` (docs/spec/proof.md); undefined for what has no canonical form. */
 export async function recordHash(record: unknown): Promise<string | undefined> {
   if (typeof record !== 'object' || record === null) return undefined
   const { hash: _own, ...body } = record as { hash?: unknown }

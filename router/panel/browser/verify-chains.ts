@@ -40,7 +40,7 @@ export interface VerifyHooks {
 }
 
 const GENESIS = '0'.repeat(64)
-/** Of a checkpoint's signed bytes (router contract §1.3); shared/wire says it too, together with all of its schemas. */
+/** Of a checkpoint's signed bytes (docs/spec/proof.md); shared/wire says it too, together with all of its schemas. */
 const DOMAIN = 'router-checkpoint-v1\n'
 const UNSUPPORTED = Symbol('no Ed25519')
 

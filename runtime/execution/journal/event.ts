@@ -36,7 +36,7 @@ export function genesis(runId: string, hash: Sha256 = sha256): ChainHead {
   return { seq: 0, hash: journalGenesis(runId, hash) }
 }
 
-/** Gives the draft the place after `head` (runtime contract §5): the text is made once, for the hash and for the store. */
+/** Gives the draft the place after `head` (docs/spec/proof.md): the text is made once, for the hash and for the store. */
 export function sealEvent(
   head: ChainHead,
   runId: string,

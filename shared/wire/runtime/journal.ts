@@ -7,7 +7,7 @@ import { stepKind } from './run.ts'
 
 export const CHAIN = 'sha256-v1'
 
-/** Exactly the members that the chain hashes (runtime contract §5); aliases on the stream are not among them. */
+/** Exactly the members that the chain hashes (docs/spec/proof.md); aliases on the stream are not among them. */
 export const hashedMembers = ['seq', 'kind', 'stepId', 'runId', 'attempt', 'at', 'payload', 'meta'] as const
 
 /** Outputs over 256 KiB are kept beside the journal. */
