@@ -45,7 +45,8 @@ export interface Tables {
   store: StoreTable
 }
 
-const TOP = [
+/** What may stand at the top of a config. */
+export const topKeys = [
   'version',
   'defaults',
   'route',
@@ -66,7 +67,7 @@ const TOP = [
 /** Router contract §6.1. */
 export function readTables(problems: Problems, document: Record<string, unknown>): Tables {
   for (const key of Object.keys(document)) {
-    if (!(TOP as readonly string[]).includes(key)) unknownKey(problems, [key], TOP)
+    if (!(topKeys as readonly string[]).includes(key)) unknownKey(problems, [key], topKeys)
   }
   if (document.version !== undefined && document.version !== 1)
     problems.atValue(['version'], `${nameOf(['version'])}: expected 1, the only version there is`)
