@@ -16,7 +16,7 @@ export const routerExits: ProgramExits = {
     onboard: { 1: 'refused: another program holds the port, or the start-up file sets such an address itself' },
     offboard: { 1: 'something could not be taken back' },
     launch: {
-      0: "the program's own code is passed on, or 128 and the number of its signal",
+      0: 'the program ended with 0; another code of its own is passed on, or 128 and the number of its signal',
       1: 'no router answers',
       2: 'there is no such program, or `ROUTER_BIND` does not read',
     },

@@ -21,7 +21,7 @@ export const runtimeExits: ProgramExits = {
     'schedules preview': { 1: 'the expression or the time zone does not read' },
     'keys create': { 1: NO_STORE },
     'keys list': { 1: NO_STORE },
-    'keys revoke': { 1: NO_STORE },
+    'keys revoke': { 1: `there is no such key, or ${NO_STORE}` },
     'keys rotate': { 1: NO_STORE },
     'keys rotate-master': { 1: NO_STORE },
     export: { 1: `a run that was named has not ended; ${REFUSED}` },
