@@ -5,6 +5,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { uuidv7 } from '../../shared/ids/uuid-v7.ts'
+import { readJson } from '../../shared/json/read-json.ts'
 import { silentLog } from '../../shared/log/log.ts'
 import { recordChainChecker } from '../../shared/sign/record-chain.ts'
 import type { Db } from '../../shared/sql/db.ts'
@@ -85,7 +86,7 @@ type Step = { subject: number; process: number; verdict: Verdict; reporter: stri
 
 const stored = async (db: Db) => {
   const { rows } = await db.execute('select body from feedback order by tenant_id, seq')
-  return rows.map(row => feedbackRecord.parse(JSON.parse(String(row.body))))
+  return rows.map(row => feedbackRecord.parse(readJson(String(row.body))))
 }
 
 /** What the reports come to, told the slow way: one by one in the order of the chain, and everything counted anew. */

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { readJson } from '../../shared/json/read-json.ts'
 import type { JsonValidConfig, LengthConfig, NonEmptyConfig } from './gate-config.ts'
 import { readJsonAnswer } from './json-answer.ts'
 import { jsonValid } from './json-valid.ts'
@@ -77,7 +78,7 @@ describe('json-valid', () => {
       fc.property(fc.json(), space, space, fc.constantFrom('', 'json', 'JSON5 x'), (json, before, after, info) => {
         const fenced = `${before}\`\`\`${info}\n${json}\n\`\`\`${after}`
         for (const text of [before + json + after, fenced])
-          expect(readJsonAnswer(text, true)).toMatchObject({ ok: true, value: JSON.parse(json) })
+          expect(readJsonAnswer(text, true)).toMatchObject({ ok: true, value: readJson(json) })
         expect(readJsonAnswer(fenced, false)).toEqual({ ok: false })
       }),
     )

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { readJson } from '../../shared/json/read-json.ts'
 import { toUsd } from '../../shared/money/money.ts'
 import { attemptCost, classPrices, inputTokens, type Price } from '../../shared/prices/price.ts'
 import { utf8 } from '../../shared/sign/bytes.ts'
@@ -51,7 +52,7 @@ describe('costBound', () => {
         (marks, shares, more) => {
           const text = `{"messages":[${marks.filter(Boolean).join(',')}],"pad":"${'x'.repeat(more)}"}`
           const body = utf8(text)
-          const asked = JSON.stringify(JSON.parse(text))
+          const asked = JSON.stringify(readJson(text))
           const may = { w5: asked.includes('"cache_control"'), w1: asked.includes('"ttl":"1h"') }
           const whole = tokenBound({ ...size, bodyBytes: body.length }, boundFactors())
           // As a provider may count: all of the bound, in whatever classes the body can have.

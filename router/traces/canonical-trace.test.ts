@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { readJson } from '../../shared/json/read-json.ts'
 import { canonicalize } from '../../shared/sign/jcs.ts'
 import { GENESIS, recordHash } from '../../shared/sign/record-chain.ts'
 import { sha256 } from '../../shared/sign/sha256.ts'
@@ -59,7 +60,7 @@ describe('the canonical text of a trace', () => {
     const record = sampleTrace()
     const { body, hash } = sealedLine(traceText(record), undefined, sha256)
     expect(body).toBe(canonicalize({ ...record, seq: 0, prev_hash: GENESIS, hash }))
-    expect(recordHash(JSON.parse(body))).toBe(hash)
+    expect(recordHash(readJson(body) as object)).toBe(hash)
   })
 
   it('refuses a name that is not plain', () => {

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { readJson } from '../../shared/json/read-json.ts'
 import { TRACE } from '../../shared/proof/members.ts'
 import { canonicalize } from '../../shared/sign/jcs.ts'
 import { type ReadLine, readLine, recordReader } from './record-reader.ts'
@@ -49,7 +50,7 @@ const records = fc
 
 const spelled = fc.tuple(records, fc.integer({ min: 0, max: 9 }), fc.nat(), text).map(([record, how, place, piece]) => {
   const whole =
-    how < 7 ? canonicalize(JSON.parse(JSON.stringify(record).replace(/\\ud[89a-f]../gi, ''))) : JSON.stringify(record)
+    how < 7 ? canonicalize(readJson(JSON.stringify(record).replace(/\\ud[89a-f]../gi, ''))) : JSON.stringify(record)
   // Some are damaged: a piece of something else stands somewhere in them.
   if (how !== 5 && how !== 8) return whole
   const at = place % whole.length
@@ -87,7 +88,7 @@ describe('the reader of records', () => {
         for (const one of [...texts, ...texts]) {
           const line = read(one)
           expect(seen(line)).toEqual(seen(readLine(one, TRACE)))
-          if (line.isCanonical) expect(canonicalize(JSON.parse(one))).toBe(one)
+          if (line.isCanonical) expect(canonicalize(readJson(one))).toBe(one)
         }
       }),
       { numRuns: 60 },

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { uuidv7 } from '../../shared/ids/uuid-v7.ts'
+import { readJson } from '../../shared/json/read-json.ts'
 import { type Signer, signer } from '../../shared/sign/ed25519.ts'
 import { canonicalize } from '../../shared/sign/jcs.ts'
 import { GENESIS, type Sealed, seal } from '../../shared/sign/record-chain.ts'
@@ -75,7 +76,7 @@ async function verdict(lines: readonly string[], rest: Partial<VerifyInput> = {}
   }
 }
 
-const parse = (line: string) => JSON.parse(line) as Line
+const parse = (line: string) => readJson(line) as Line
 /** What a forger without the key can do: give the records from `from` on new places and hashes. */
 function resealed(lines: readonly string[], from: number): string[] {
   let previous = from === 0 ? undefined : parse(lines[from - 1]!)

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { jsonBody } from '../../shared/http/validate.ts'
+import { readJson } from '../../shared/json/read-json.ts'
 import { silentLog } from '../../shared/log/log.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
@@ -68,7 +69,7 @@ function processOf(fate: Fate = {}) {
         bodyKey: body => (body as { idempotencyKey?: string }).idempotencyKey,
         async again(c, id) {
           const { rows } = await db.execute({ sql: 'select body from things where id = ?', args: [id] })
-          return c.json({ id, rawKey: '***', body: JSON.parse(String(rows[0]?.body)) }, 201)
+          return c.json({ id, rawKey: '***', body: readJson(String(rows[0]?.body)) }, 201)
         },
       }),
       async c => {

@@ -1,13 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { sseReader } from '../http/sse-read.ts'
+import { readJson } from '../json/read-json.ts'
 import { askForUsage, withoutUsage } from './chat/usage-request.ts'
 import { withoutThinking } from './messages/strip-thinking.ts'
 import { spelling } from './testing/spelling.ts'
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 const textOf = (raw: Uint8Array) => new TextDecoder().decode(raw)
-const parsed = (raw: Uint8Array): unknown => JSON.parse(textOf(raw))
+const parsed = (raw: Uint8Array): unknown => readJson(textOf(raw))
 
 const text = fc.record({ type: fc.constant('text'), text: fc.constantFrom('a', '{"type":"thinking"}', 'é😀"') })
 const thinking = fc.oneof(

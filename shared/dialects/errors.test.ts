@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { readJson } from '../json/read-json.ts'
 import { type RouterErrorCase, routerErrors } from '../wire/router/error-cases.ts'
 import type { DialectName } from './candidate.ts'
 import { dialects } from './dialects.ts'
@@ -111,14 +112,14 @@ describe('an error of the router', () => {
     const { status, messages: messagesType, chat: chatType, code } = routerErrors[kind]
     const messages = dialects.messages.routerError(kind, 'Say why.', 't-1')
     expect(messages.status).toBe(status)
-    expect(JSON.parse(read(messages.body))).toEqual({
+    expect(readJson(read(messages.body))).toEqual({
       type: 'error',
       error: { type: messagesType, message: 'Say why.' },
       request_id: 't-1',
     })
     expect(messages.headers).toContainEqual(['request-id', 't-1'])
     const chat = dialects.chat.routerError(kind, 'Say why.', 't-1')
-    expect(JSON.parse(read(chat.body))).toEqual({ error: { message: 'Say why.', type: chatType, param: null, code } })
+    expect(readJson(read(chat.body))).toEqual({ error: { message: 'Say why.', type: chatType, param: null, code } })
     expect(chat.headers.some(([name]) => name === 'retry-after')).toBe(kind === 'overloaded')
   })
 

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { readJson } from '../json/read-json.ts'
 import { dialects } from './dialects.ts'
 import type { Span } from './json-scan.ts'
 import { spliceModel } from './model-splice.ts'
@@ -52,15 +53,15 @@ describe('the model splice', () => {
         const body = encoder.encode(text)
         for (const dialect of ['messages', 'chat'] as const) {
           const found = facts(dialect, text).model
-          expect(found?.value).toBe(JSON.parse(text).model)
+          expect(found?.value).toBe((readJson(text) as { model: string }).model)
           expect(found?.value.length).toBe(model.length)
           const spliced = spliceModel(body, found as Span, name)
           const tail = body.length - (found?.end ?? 0)
           expect(spliced.subarray(0, found?.start)).toEqual(body.subarray(0, found?.start))
           expect(spliced.subarray(spliced.length - tail)).toEqual(body.subarray(found?.end))
-          expect(JSON.parse(decoder.decode(spliced))).toEqual({
-            ...JSON.parse(text),
-            model: JSON.parse(JSON.stringify(name)),
+          expect(readJson(decoder.decode(spliced))).toEqual({
+            ...(readJson(text) as object),
+            model: readJson(JSON.stringify(name)),
           })
         }
       }),

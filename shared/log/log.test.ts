@@ -1,18 +1,19 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { readJson } from '../json/read-json.ts'
 import { createLog, parseLogFilter } from './log.ts'
 
 function capture(filter = 'trace') {
   const lines: string[] = []
   const log = createLog({ filter: parseLogFilter(filter)!, write: line => lines.push(line), now: () => new Date(0) })
-  return { log, lines, last: () => JSON.parse(lines.at(-1)!) as Record<string, unknown> }
+  return { log, lines, last: () => readJson(lines.at(-1)!) as Record<string, unknown> }
 }
 
 describe('log', () => {
   it('writes one JSON line with time, level, target, message and fields', () => {
     const { log, lines } = capture()
     log.target('router.http').info('listening', { port: 8080 })
-    expect(JSON.parse(lines[0]!)).toEqual({
+    expect(readJson(lines[0]!)).toEqual({
       time: '1970-01-01T00:00:00.000Z',
       level: 'info',
       target: 'router.http',

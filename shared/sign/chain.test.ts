@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { isFull } from '../../tests/slice.ts'
+import { readJson } from '../json/read-json.ts'
 import { checkJournal, journalGenesis, journalHash } from './journal-chain.ts'
 import { recordChainChecker, recordHash, type Sealed, seal } from './record-chain.ts'
 import vectors from './vectors/chains.json' with { type: 'json' }
@@ -77,7 +78,7 @@ describe('record chain', () => {
     fc.assert(
       fc.property(fc.record({ cost: fc.double({ noNaN: true, noDefaultInfinity: true }), body: json }), record => {
         const sealed: Sealed = seal(record, previous, nativeSha256)
-        const back = JSON.parse(JSON.stringify(sealed)) as Sealed
+        const back = readJson(JSON.stringify(sealed)) as Sealed
         if (recordHash(back, nativeSha256) !== sealed.hash || checker.push(back) !== undefined) differences++
         previous = sealed
       }),
