@@ -17,7 +17,13 @@ async function run(): Promise<number> {
   const own = [DoctorCommand, ImageCommand, RunCommand, CompletionCommand]
   for (const command of [Builtins.HelpCommand, Builtins.VersionCommand, ...own]) cli.register(command)
   const context = { ...Cli.defaultContext }
-  const command = cli.process(args, context)
+  let command: ReturnType<typeof cli.process>
+  try {
+    command = cli.process(args, context)
+  } catch (error) {
+    context.stderr.write(cli.error(error))
+    return 1
+  }
   const execute = command.execute.bind(command)
   command.execute = async () => {
     try {

@@ -103,7 +103,8 @@ export const budgetWords: Words<BudgetTable> = {
   tokens_per_byte: { about: 'Tokens that a byte of text counts as before a call.', unset: '`0.5`' },
   media_token_bound: { about: 'Tokens that an image, a document or a sound counts as before a call.', unset: '`5000`' },
   on_exhausted: {
-    about: 'Read and checked, without effect: `on_exhausted` of the route decides.',
+    about:
+      "When a cap ends the climb: `serve_best` serves the best answer so far, `error` is a 402. In a tenant's table it has no effect.",
     unset: "the route's",
   },
 }

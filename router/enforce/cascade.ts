@@ -87,8 +87,10 @@ export async function cascade(
     cause = step.next.cause
   }
 
+  /** Where money ends it, what the budget says comes before what the route says. */
   function spent(stop: Stop): CascadeEnd {
-    return exhausted(tried, stop, { onExhausted: route.onExhausted, asked })
+    const own = stop.because === 'budget' ? route.budget.onExhausted : null
+    return exhausted(tried, stop, { onExhausted: own ?? route.onExhausted, asked })
   }
 
   /** Parts of an answer are with the client, so nothing else can be served. */

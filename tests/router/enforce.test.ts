@@ -218,6 +218,18 @@ describe('enforce', () => {
     expect((await receipts()).length).toBe(51)
   })
 
+  it.each([
+    ['', '', 200],
+    ['budget = { per_request_usd = 0.002, on_exhausted = "error" }', '', 402],
+    ['budget = { per_request_usd = 0.002 }', '[budget]\non_exhausted = "error"', 402],
+    ['on_exhausted = "error"\nbudget = { per_request_usd = 0.002, on_exhausted = "serve_best" }', '', 200],
+  ])('ends as the budget says where a cap ends the climb: %j %j', async (route, rest, status) => {
+    const { post } = await start(route || 'budget = { per_request_usd = 0.002 }', rest)
+    upstream.queue(json(messagesAnswer('')))
+    expect((await post('/v1/messages', ASK)).status).toBe(status)
+    expect(upstream.seen).toHaveLength(1)
+  })
+
   it('lowers the cap by header, and refuses one that is no amount', async () => {
     const { post } = await start()
     expect((await post('/v1/messages', ASK, { 'x-router-max-cost-usd': '0.0000001' })).status).toBe(402)
