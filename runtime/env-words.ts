@@ -143,7 +143,7 @@ export const runtimeWords: VariableGroups<keyof RuntimeEnv> = {
       default: '1m',
     },
     PLATFORM_RECOVERY_INTERVAL: {
-      about: 'How often runs that nobody holds are looked for.',
+      about: 'How often the runtime looks for runs without a lease.',
       form: DURATION,
       default: '30s',
     },

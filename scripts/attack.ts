@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import { type Arena, arena, type Target } from './attack/arena.ts'
-import type { Attack, Attempt } from './attack/attack.ts'
+import type { Attack, Attempt } from './attack/attempt.ts'
 import { doors } from './attack/cases/doors.ts'
 import { machine } from './attack/cases/machine.ts'
 import { runtimeAttacks } from './attack/cases/runtime.ts'

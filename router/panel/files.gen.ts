@@ -726,7 +726,7 @@ const KINDS                                              = [
   ['feedback_id', 'feedback'],
 ]
 
-/** As far as any reader can tell: the strict one has its say afterwards. */
+/** The top-level members, to tell the kind of a line; an invalid line has none, and the strict reader refuses it later. */
 function membersOf(line        )         {
   try {
     const value = readJson(line)

@@ -6,6 +6,7 @@ import { attemptCost, type Price } from '../../shared/prices/price.ts'
 import { joined, utf8 } from '../../shared/sign/bytes.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
+import { backgroundTasks } from '../../shared/time/background-tasks.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { pairOf, type Ratios, shadowBook } from './shadow-book.ts'
 import { shadowStore } from './shadow-store.ts'
@@ -46,9 +47,7 @@ export async function keepShadows({ db, clock, log, metrics, sha256, secret }: S
   const book = shadowBook()
   const store = db && shadowStore(db)
   await store?.fill(book)
-  // One controller for each sample: an edge host lets a request use what it opened itself, and nothing of another.
-  const running = new Map<AbortController, Promise<void>>()
-  let closed = false
+  const tasks = backgroundTasks()
   const samples = metrics.counter('router_shadow_samples_total', 'Served requests drawn for the calibrated baseline.')
   const spent = metrics.counter('router_shadow_cost_usd_total', 'Spent on running samples on the top rung.')
 
@@ -84,27 +83,16 @@ export async function keepShadows({ db, clock, log, metrics, sha256, secret }: S
   return {
     /** Takes the request as a sample when its id is drawn; returns at once. */
     consider(sample: Sample): void {
-      if (closed || !isDrawn(sample)) return
-      if (running.size >= MOST_RUNNING) {
+      if (tasks.closed || !isDrawn(sample)) return
+      if (tasks.size >= MOST_RUNNING) {
         samples.add(1, { outcome: 'left_out' })
         return
       }
-      const stop = new AbortController()
-      running.set(
-        stop,
-        run(sample, stop.signal).finally(() => running.delete(stop)),
-      )
+      tasks.start(signal => run(sample, signal))
     },
     ratios: (tenantId: string, route: string): Ratios | undefined => book.ratios(tenantId, route),
-    /** Resolves when the samples that are under way now have ended. */
-    async settled(): Promise<void> {
-      await Promise.all(running.values())
-    },
-    /** Samples that are under way are given up. */
-    async close(): Promise<void> {
-      closed = true
-      for (const stop of running.keys()) stop.abort()
-      await Promise.all(running.values())
-    },
+    settled: tasks.settled,
+    /** Aborts the samples that run. */
+    close: tasks.close,
   }
 }

@@ -32,7 +32,7 @@ const KINDS: readonly [member: string, kind: LineKind][] = [
   ['feedback_id', 'feedback'],
 ]
 
-/** As far as any reader can tell: the strict one has its say afterwards. */
+/** The top-level members, to tell the kind of a line; an invalid line has none, and the strict reader refuses it later. */
 function membersOf(line: string): object {
   try {
     const value = readJson(line)

@@ -2,7 +2,7 @@ import type { Db } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { VaultError } from './vault.ts'
 
-/** `serve`: any number at once. `rotate`: alone. */
+/** Any number of `serve` leases may exist at once; a `rotate` lease excludes all others. */
 type Purpose = 'serve' | 'rotate'
 
 interface Held {

@@ -108,7 +108,7 @@ const CALLS: [method: string, path: string][] = [
 
 const BODY = JSON.stringify({ model: 'auto', max_tokens: 5, messages: [{ role: 'user', content: 'hi' }] })
 
-/** As a browser sends it without asking first: any text is `text/plain`. */
+/** A request that a browser sends without a preflight, since its type is `text/plain`. */
 function send(origin: string, method: string, path: string, headers: Headers) {
   return new Promise<{ status: number; headers: NodeJS.Dict<string | string[]>; body: string }>((resolve, reject) => {
     const type = method === 'POST' && { 'content-type': 'text/plain', 'content-length': BODY.length }

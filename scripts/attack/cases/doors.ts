@@ -1,4 +1,4 @@
-import { type Attack, type Attempt, statusOf, unless } from '../attack.ts'
+import { type Attack, type Attempt, statusOf, unless } from '../attempt.ts'
 import { raw, statuses } from '../raw.ts'
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND']

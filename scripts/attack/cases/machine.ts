@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Arena, Target } from '../arena.ts'
-import { type Attack, type Attempt, statusOf, unless } from '../attack.ts'
+import { type Attack, type Attempt, statusOf, unless } from '../attempt.ts'
 import { completion } from '../far-end.ts'
 import { raw } from '../raw.ts'
 

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Arena, Tenant } from '../arena.ts'
-import { type Attack, type Attempt, statusOf } from '../attack.ts'
+import { type Attack, type Attempt, statusOf } from '../attempt.ts'
 import { answered, completion, type Says } from '../far-end.ts'
 
 let names = 0

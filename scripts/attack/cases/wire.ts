@@ -1,4 +1,4 @@
-import type { Attack, Attempt } from '../attack.ts'
+import type { Attack, Attempt } from '../attempt.ts'
 import { answered } from '../far-end.ts'
 import { raw, statuses } from '../raw.ts'
 

@@ -164,7 +164,7 @@ export type RunFork = z.infer<typeof runFork>
 export const signalSend = named('SignalSend', z.strictObject({ value: z.unknown().optional() }).prefault({}))
 export const signalParams = z.object({ id: text(1, 512), name: text(1, 128) })
 
-/** A digest of another form names nothing, as any unknown one does. */
+/** A malformed digest is answered 404, like an unknown one. */
 export const blobParams = z.object({ id: text(1, 512), hash: text(1, 128) })
 
 /** Where a run's stream starts and whether it follows the live run. */
