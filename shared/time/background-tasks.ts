@@ -1,5 +1,3 @@
-export type BackgroundTasks = ReturnType<typeof backgroundTasks>
-
 /** Tasks that run after the response: each has its own abort signal, and `close` aborts all of them and waits for their end. */
 export function backgroundTasks() {
   // One controller for each: an edge host lets a request use what it opened itself, and nothing of another.
