@@ -136,7 +136,7 @@ export class VerifyCommand extends Command {
     else if (trusted === undefined && keys !== undefined)
       notes.push('keys were taken from what is being checked: give --key for proof')
     if (anchors.length === 0)
-      notes.push('no anchor: records cut off the end together with their checkpoints would not be missed')
+      notes.push('no anchor: if records and their checkpoints were truncated from the end, this check cannot detect it')
     return { verdict, notes }
   }
 
@@ -150,7 +150,7 @@ export class VerifyCommand extends Command {
       const whole = report.reason === undefined ? 'valid' : 'whole'
       const state = broken_at === null ? whole : `BROKEN at index ${broken_at} (${reason})`
       const signed = last_checkpoint === null ? 'no checkpoint' : `last checkpoint at seq ${last_checkpoint}`
-      stdout.write(`${tenant_id}: ${records} records, ${state}, ${signed}, ${unanchored_tail} after it\n`)
+      stdout.write(`${tenant_id || 'a line without a tenant'}: ${records} records, ${state}, ${signed}, ${unanchored_tail} after it\n`)
     }
     const verdict = report.reason === undefined ? 'BROKEN' : `NOT VALID (${report.reason})`
     stdout.write(`${report.valid ? 'valid' : verdict}: ${report.records} records\n`)

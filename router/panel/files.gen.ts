@@ -807,7 +807,7 @@ import { many } from './figures.js'
 
 import { verifyExport } from './verify-export.js'
 
-/** The form that checks a file somebody has, without asking the router anything. */
+/** The form that verifies a local file in the browser, without a request to the router. */
 export function exportView()       {
   const shown = part('#export-verified')
   part                 ('#export-form').addEventListener('submit', event => {
@@ -835,7 +835,7 @@ function inWords({ valid, reason, records, tenants }              )             
     ...tenants.map(({ tenant_id, broken_at, reason, unanchored_tail, unanchored_feedback }) => {
       const open = unanchored_tail + unanchored_feedback
       const state = broken_at === null ? 'whole' : \`broken at index \${broken_at}: \${reason}\`
-      return el('p', {}, \`\${tenant_id}: \${state}\${open === 0 ? '' : \`, \${open} under no signed checkpoint\`}.\`)
+      return el('p', {}, \`\${tenant_id || 'a line without a tenant'}: \${state}\${open === 0 ? '' : \`, \${open} under no signed checkpoint\`}.\`)
     }),
   ]
 }
@@ -3083,6 +3083,14 @@ select {
   background: var(--card);
   color: var(--text);
   font: inherit;
+}
+input {
+  max-width: 100%;
+  box-sizing: border-box;
+}
+#export-form label {
+  display: block;
+  margin: 0.5rem 0 0.25rem;
 }
 button {
   min-height: 2rem;

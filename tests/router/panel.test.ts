@@ -287,6 +287,7 @@ if (hasChromium()) {
         ['twice', text.replace('"kind":"head"', '"kind":"prune","kind":"head"'), '✗ not valid: duplicate_member'],
         ['edited', text.replace('"output":220', '"output":221'), 'default: broken at index 0: hash'],
         ['bare', records.join('\n'), '✗ not valid: unsigned'],
+        ['foreign', '{"a":1}', 'a line without a tenant: broken at index 0: unknown_member'],
       ] as const) {
         const path = join(shots, `${name}.jsonl`)
         await writeFile(path, edited)

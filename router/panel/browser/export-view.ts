@@ -3,7 +3,7 @@ import { many } from '../../../shared/browser/figures.ts'
 import type { VerifyReport } from '../../../shared/wire/router/checkpoint.ts'
 import { verifyExport } from './verify-export.ts'
 
-/** The form that checks a file somebody has, without asking the router anything. */
+/** The form that verifies a local file in the browser, without a request to the router. */
 export function exportView(): void {
   const shown = part('#export-verified')
   part<HTMLFormElement>('#export-form').addEventListener('submit', event => {
@@ -31,7 +31,11 @@ function inWords({ valid, reason, records, tenants }: VerifyReport): HTMLElement
     ...tenants.map(({ tenant_id, broken_at, reason, unanchored_tail, unanchored_feedback }) => {
       const open = unanchored_tail + unanchored_feedback
       const state = broken_at === null ? 'whole' : `broken at index ${broken_at}: ${reason}`
-      return el('p', {}, `${tenant_id}: ${state}${open === 0 ? '' : `, ${open} under no signed checkpoint`}.`)
+      return el(
+        'p',
+        {},
+        `${tenant_id || 'a line without a tenant'}: ${state}${open === 0 ? '' : `, ${open} under no signed checkpoint`}.`,
+      )
     }),
   ]
 }
