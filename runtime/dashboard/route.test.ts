@@ -281,6 +281,7 @@ it('the page of a run that was set aside says what happened and what to do, and 
   const page = await visit(`/runs/${id}`, { cookies })
   expect([page.status, page.text]).toEqual([200, expect.stringContaining(`POST /v1/runs/${id}/signals/resume`)])
   expect(page.text).toContain('Set aside')
+  expect(page.text).toMatch(/<button[^>]*>Resume<\/button>/)
   expect(page.text).not.toContain('sleeps until')
   expect((await visit('/runs', { cookies })).text).toContain('<small>poisoned</small>')
 })

@@ -84,7 +84,7 @@ function head(root: string, run: Run): Html {
     ],
   ]
   return html`<h1>${agentName} ${badge(status)}${parked === undefined || poisoned ? '' : html` <small>sleeps until its ${parked.reason}</small>`}</h1>
-${poisoned ? html`<p class="notice bad"><strong>Set aside</strong>: its process ended whenever this run was taken up, without a step forward. Once the cause is mended, let it go on with <code>POST /v1/runs/${id}/signals/resume</code>, or cancel it.</p>` : ''}
+${poisoned ? html`<p class="notice bad"><strong>Set aside</strong>: each process that took up this run ended before the run made progress. Fix the cause and resume it, or cancel it.</p>` : ''}
 ${over ? html`<i id="run-over" hidden></i>` : ''}
 ${error === undefined ? '' : html`<p class="notice bad"><strong>${error.code}</strong>${error.stepId === undefined ? '' : ` at ${error.stepId}`}: ${error.message}</p>`}
 ${run.budgetExceeded ? html`<p class="notice">This run went over its budget, which does not stop runs.</p>` : ''}
@@ -115,10 +115,10 @@ ${run.budgetExceeded ? html`<p class="notice">This run went over its budget, whi
       ? status === 'succeeded'
         ? ''
         : action('Retry from the failed step', { send: `POST /v1/runs/${id}/retry`, after: 'goto:runs/{id}' })
-      : action('Cancel', {
+      : html`${poisoned ? action('Resume', { send: `POST /v1/runs/${id}/signals/resume` }) : ''}${action('Cancel', {
           send: `POST /v1/runs/${id}/cancel`,
           confirm: 'Cancel this run and its child runs? That is final.',
-        })
+        })}`
   }</div></div>`
 }
 
