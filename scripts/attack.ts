@@ -7,13 +7,13 @@ import { runtimeAttacks } from './attack/cases/runtime.ts'
 import { wire } from './attack/cases/wire.ts'
 
 /**
- * Attacks both services as somebody would who has a key of one tenant or none: over the wire, as a provider, as an upstream, as a page of
- * another site, as another program on the machine. While it does, `/healthz` of every service is asked all the time: nothing that one
- * caller sends may keep another one waiting. Everything stays on loopback. Exit 1 where something got through.
+ * Attacks both services on loopback, with a key of one tenant or none: over the wire, as a provider, an upstream, a page of another site
+ * and another program on the machine. A thread polls `/healthz` of every service meanwhile: no caller may delay another by more than
+ * `MOST_MS`. Exits with 1 when an attempt succeeds.
  */
 const usage =
   'npm run attack -- [--only NAME]    the kinds of attack whose name holds this; all of them take about a minute\n'
-/** What a caller may be kept waiting by what another one sent. */
+/** The longest delay that one caller may cause another. */
 const MOST_MS = 250
 
 const { values } = parseArgs({

@@ -36,7 +36,6 @@ export async function farEnd(): Promise<FarEnd> {
     socket.on('close', () => sockets.delete(socket)).on('error', () => undefined)
     let text = ''
     let place = -1
-    let open = false
     socket.on('data', piece => {
       text += piece.toString('latin1')
       if (place < 0) place = heard.push('') - 1
@@ -56,8 +55,7 @@ export async function farEnd(): Promise<FarEnd> {
         const [longest] = [...sayings.keys()]
           .filter(one => path.startsWith(one))
           .toSorted((a, b) => b.length - a.length)
-        if (!open) sayings.get(longest ?? '')?.(socket, request)
-        open = false
+        sayings.get(longest ?? '')?.(socket, request)
       }
     })
   })
