@@ -150,7 +150,9 @@ export class VerifyCommand extends Command {
       const whole = report.reason === undefined ? 'valid' : 'whole'
       const state = broken_at === null ? whole : `BROKEN at index ${broken_at} (${reason})`
       const signed = last_checkpoint === null ? 'no checkpoint' : `last checkpoint at seq ${last_checkpoint}`
-      stdout.write(`${tenant_id || 'a line without a tenant'}: ${records} records, ${state}, ${signed}, ${unanchored_tail} after it\n`)
+      stdout.write(
+        `${tenant_id || 'a line without a tenant'}: ${records} records, ${state}, ${signed}, ${unanchored_tail} after it\n`,
+      )
     }
     const verdict = report.reason === undefined ? 'BROKEN' : `NOT VALID (${report.reason})`
     stdout.write(`${report.valid ? 'valid' : verdict}: ${report.records} records\n`)
