@@ -38,7 +38,7 @@ export function routerApp(deps: AppDeps) {
   app.route('/', panelRoute())
   app.route(
     '/',
-    openapiPage(async () => (await import('./served.ts')).servedDocument()),
+    openapiPage(async () => (await import('./openapi-document.ts')).servedDocument()),
   )
   app.use(inboundRoute(deps.inbound))
   app.notFound(answerUnknownRoute(app, deps.inbound.outHeaders))

@@ -3,8 +3,8 @@ import { HTTPException } from 'hono/http-exception'
 import { ApiError } from '../shared/http/api-error.ts'
 import type { Log } from '../shared/log/log.ts'
 import { QueueClosedError } from '../shared/sql/group-commit.ts'
-import { isStoreAway } from '../shared/sql/store-away.ts'
 import { storeFault } from '../shared/sql/store-faults.ts'
+import { isStoreAway } from '../shared/sql/store-unavailable.ts'
 import { type ErrorBody, type ErrorCode, statusOf } from '../shared/wire/runtime/error.ts'
 
 /** The one place that answers an error: a refusal with its own words, anything unknown in brief and logged in full. */

@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf'
-import type { Asked } from '../../runtime/nodes/budget-asks.ts'
-import type { Piece, Seat } from '../../runtime/nodes/seat.ts'
+import type { Asked } from '../../runtime/nodes/worker/budget-requests.ts'
+import type { Piece, Seat } from '../../runtime/nodes/worker/worker.ts'
 import type { Log } from '../../shared/log/log.ts'
 import { utf8 } from '../../shared/sign/bytes.ts'
 import type { Clock } from '../../shared/time/clock.ts'

@@ -5,7 +5,7 @@ import type { FeedbackList, FeedbackRecord } from '../../shared/wire/router/feed
 import type { Savings, SavingsGroup } from '../../shared/wire/router/savings.ts'
 import type { TraceRecord } from '../../shared/wire/router/trace.ts'
 import type { TraceList, TraceListQuery } from '../../shared/wire/router/traces.ts'
-import { measured } from '../shadow/measured.ts'
+import { measured } from '../shadow/measured-savings.ts'
 import { evals, type StoredEvals } from '../traces/evals.ts'
 import { publishedKeys } from '../traces/keys.ts'
 import { savings } from '../traces/savings.ts'

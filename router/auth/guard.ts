@@ -6,7 +6,7 @@ import { requestHeaders } from '../../shared/wire/router/headers.ts'
 import type { Access, Caller, CallerEnv } from './access.ts'
 import { keyring } from './keys.ts'
 import { isOwnPage, pageRefusal, type RefusePage } from './pages.ts'
-import { type Room, roomOf } from './room.ts'
+import { type Room, roomOf } from './path-class.ts'
 
 export interface GuardDeps {
   access: Access

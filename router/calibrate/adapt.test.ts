@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { aci, type Turn } from './aci.ts'
-import { addEvidence, correctEvidence, EVIDENCE_GRID, eprocess, evidentThreshold, NO_EVIDENCE } from './evidence.ts'
+import { aci, type Turn } from './adaptive-conformal.ts'
+import { addEvidence, correctEvidence, EVIDENCE_GRID, eprocess, evidentThreshold, NO_EVIDENCE } from './e-process.ts'
 
 const PACE = { alpha: 0.1, gamma: 0.02 }
 const BET = { alpha: 0.1, delta: 0.05, bet: 0.5 }

@@ -1,6 +1,6 @@
 import type { CalibrationState } from '../../shared/wire/router/calibration.ts'
 import type { Route, RoutingConfig } from '../config/routing-config.ts'
-import type { CalibrationBook } from './calibration-book.ts'
+import type { CalibrationBook } from './calibration-cache.ts'
 import { describeCalibration, givesScores, routeThreshold } from './describe.ts'
 
 /** The gauges of router contract §2.7. */

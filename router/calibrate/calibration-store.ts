@@ -1,7 +1,7 @@
 import type { InStatement, Row } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
-import type { Turn } from './aci.ts'
+import type { Turn } from './adaptive-conformal.ts'
 import type { Kept } from './calibration.ts'
 import { PairWindow } from './pair-window.ts'
 

@@ -1,10 +1,10 @@
 import type { Calibration as Settings } from '../config/routing-config.ts'
-import { aci, type Turn } from './aci.ts'
+import { aci, type Turn } from './adaptive-conformal.ts'
 import { binomialTail, trialsNeeded } from './binomial.ts'
-import { addEvidence, correctEvidence, type Evidence, evidentThreshold, NO_EVIDENCE } from './evidence.ts'
+import { lttCertificate, type Pair, tieGroups } from './certify-threshold.ts'
+import { addEvidence, correctEvidence, type Evidence, evidentThreshold, NO_EVIDENCE } from './e-process.ts'
 import type { PairWindow } from './pair-window.ts'
 import { addServed, NO_SERVED_EVIDENCE, type ServedEvidence } from './served-evidence.ts'
-import { lttCertificate, type Pair, tieGroups } from './walk.ts'
 
 /** Pairs between two runs of the certification (router contract §7.3). */
 export const CERTIFY_EVERY = 50

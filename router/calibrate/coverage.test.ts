@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest'
 import type { Calibration } from '../config/routing-config.ts'
 import { binomialTail } from './binomial.ts'
 import { isCertified, liveCalibration, newKept } from './calibration.ts'
-import { eprocess } from './evidence.ts'
+import { conformal, ltt, type Pair, tieGroups } from './certify-threshold.ts'
+import { eprocess } from './e-process.ts'
 import { PairWindow } from './pair-window.ts'
-import { conformal, ltt, type Pair, tieGroups } from './walk.ts'
 
 const SETTINGS: Calibration = {
   alpha: 0.1,

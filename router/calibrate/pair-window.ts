@@ -1,5 +1,5 @@
-import type { Turn } from './aci.ts'
-import type { Pair } from './walk.ts'
+import type { Turn } from './adaptive-conformal.ts'
+import type { Pair } from './certify-threshold.ts'
 
 const NONE = 0
 const PASS = 1

@@ -1,6 +1,15 @@
 import { upperBound } from './binomial.ts'
-import { EVIDENCE_GRID, eprocess } from './evidence.ts'
-import { answersNeeded, type Claim, conformal, type Group, ltt, type Pair, type Tested, tieGroups } from './walk.ts'
+import {
+  answersNeeded,
+  type Claim,
+  conformal,
+  type Group,
+  ltt,
+  type Pair,
+  type Tested,
+  tieGroups,
+} from './certify-threshold.ts'
+import { EVIDENCE_GRID, eprocess } from './e-process.ts'
 
 export const REPORT_METHODS = ['ltt', 'conformal', 'eprocess'] as const
 export type ReportMethod = (typeof REPORT_METHODS)[number]

@@ -1,4 +1,4 @@
-import type { Turn } from './aci.ts'
+import type { Turn } from './adaptive-conformal.ts'
 
 export interface ServedClaim {
   readonly alpha: number

@@ -5,7 +5,7 @@ import { isSameModel } from '../config/model.ts'
 import type { Provider, Route, Rung } from '../config/routing-config.ts'
 import { bestAttempt } from '../policy/best-attempt.ts'
 import { OF_REQUEST } from '../policy/next-rung.ts'
-import type { AnsweredCall, RefusedCall } from './call.ts'
+import type { AnsweredCall, RefusedCall } from './call-upstream.ts'
 import type { Tried } from './receipt.ts'
 
 /** How it ended; the attempts stand in `tried` whatever the end. */

@@ -10,14 +10,14 @@ import {
   type Next,
   type Progress,
 } from '../policy/next-rung.ts'
-import { ranOut } from './call.ts'
+import { ranOut } from './call-upstream.ts'
 import { bestOf, budgetText, type CascadeEnd, exhausted, isNamed, isOfRequest, type Stop } from './cascade-end.ts'
 import type { CascadeDeps, CascadePlan } from './cascade-plan.ts'
 import type { EarlyAnswer, EarlyOut } from './early-answer.ts'
-import { judging } from './judging.ts'
+import { judging } from './judge-answer.ts'
 import { type PricedCall, pricedCall } from './priced-call.ts'
 import type { Tried } from './receipt.ts'
-import { isExpressible } from './serve.ts'
+import { isExpressible } from './render-answer.ts'
 import { injectsUsage, rungBody, upstreamHeaders, upstreamUrl } from './upstream-request.ts'
 
 export interface CascadeResult {

@@ -2,7 +2,7 @@ import type { AnswerProgress } from '../../shared/dialects/accumulator.ts'
 import { earlyRelease } from '../gates/early-release.ts'
 import type { Gate, GateVerdict } from '../gates/gate.ts'
 import type { HeaderList } from '../upstream/transport.ts'
-import type { Follower } from './call.ts'
+import type { Follower } from './call-upstream.ts'
 
 /** Where frames go that leave before their answer is whole. */
 export interface EarlyOut {

@@ -1,8 +1,8 @@
 import type { Model } from '../config/model.ts'
 import type { Route, RoutingConfig, Rung } from '../config/routing-config.ts'
 import type { ModelCall, ModelCalls } from '../gates/model-calls.ts'
+import { questionBody } from './judge-request.ts'
 import { type Ask, type Payer, type PricedCallDeps, pricedCall } from './priced-call.ts'
-import { questionBody } from './question-body.ts'
 import { generationUrl, type Inbound, ownHeaders, rungBody, upstreamHeaders, upstreamUrl } from './upstream-request.ts'
 
 export interface GateCallsInput extends Payer {

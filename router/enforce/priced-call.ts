@@ -11,7 +11,14 @@ import type { Limits, Provider } from '../config/routing-config.ts'
 import type { Breakers, Ticket } from '../policy/breakers.ts'
 import { type BoundFactors, type CallSize, cacheWritesOf, costBound, tokenBound } from '../policy/cost-bound.ts'
 import type { HeaderList, Transport } from '../upstream/transport.ts'
-import { type CallRequest, type CallResult, callUpstream, type Follower, notCalled, type RefusedCall } from './call.ts'
+import {
+  type CallRequest,
+  type CallResult,
+  callUpstream,
+  type Follower,
+  notCalled,
+  type RefusedCall,
+} from './call-upstream.ts'
 import type { Tried } from './receipt.ts'
 import { proofBy } from './send-signed.ts'
 

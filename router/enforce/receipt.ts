@@ -5,9 +5,9 @@ import type { Attempt, Cause, ErrorClass, Final, GateResult, Policy } from '../.
 import type { Rung } from '../config/routing-config.ts'
 import { promptOf, type RequestPart } from '../receipt/request-part.ts'
 import type { Unhashed } from '../receipt/unhashed.ts'
-import { calibratedCost, type Ratios } from '../shadow/shadow-book.ts'
+import { calibratedCost, type Ratios } from '../shadow/shadow-sums.ts'
 import { headerValue } from '../upstream/headers.ts'
-import type { CallResult } from './call.ts'
+import type { CallResult } from './call-upstream.ts'
 import type { Inbound } from './upstream-request.ts'
 
 const NO_TOKENS: Tokens = { uncached: 0, cache_write_5m: 0, cache_write_1h: 0, cache_read: 0, output: 0 }

@@ -1,8 +1,8 @@
 import type { Log } from '../../shared/log/log.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { Model } from '../config/model.ts'
-import { rarely } from '../traces/rarely.ts'
-import type { RefusedCall } from './call.ts'
+import { rarely } from '../traces/rate-limited-log.ts'
+import type { RefusedCall } from './call-upstream.ts'
 
 /**
  * Says that an upstream refuses: what its operator should know (limits, keys, outages) as a warning once a minute for each model, what

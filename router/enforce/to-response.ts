@@ -1,4 +1,4 @@
-import type { Answer, FlowingAnswer } from './respond.ts'
+import type { Answer, FlowingAnswer } from './commit-response.ts'
 
 /** An answer as a fetch handler gives it. */
 export function toResponse(answer: Answer): Response {

@@ -4,7 +4,7 @@ import type { Sealed } from '../../shared/sign/record-chain.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { insertRows } from '../../shared/sql/insert-rows.ts'
 import type { FeedbackRecord } from '../../shared/wire/router/feedback.ts'
-import type { CalibrationBook, VersionCell } from '../calibrate/calibration-book.ts'
+import type { CalibrationBook, VersionCell } from '../calibrate/calibration-cache.ts'
 import { type Entry, putEntry } from '../calibrate/calibration-store.ts'
 import { type Known, type Report, recordText, type Settled, type Tally, traceKey, wordKey } from './settle.ts'
 

@@ -1,5 +1,5 @@
 import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
-import type { RouteRef } from '../calibrate/route-book.ts'
+import type { RouteRef } from '../calibrate/route-cache.ts'
 
 /** What an outcome says something about. */
 export interface Subject {

@@ -1,5 +1,5 @@
 import type { ActiveConfig } from '../active-config.ts'
-import type { EnforceDeps } from '../enforce/handle.ts'
+import type { EnforceDeps } from '../enforce/enforce.ts'
 import type { RelayDeps } from '../observe/relay.ts'
 
 export interface InboundDeps extends RelayDeps {

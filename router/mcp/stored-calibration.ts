@@ -2,7 +2,7 @@ import type { Db } from '../../shared/sql/db.ts'
 import type { CalibrationState } from '../../shared/wire/router/calibration.ts'
 import { entriesOf, toEntry } from '../calibrate/calibration-store.ts'
 import { describeCalibration } from '../calibrate/describe.ts'
-import { lastConfig } from '../calibrate/route-book.ts'
+import { lastConfig } from '../calibrate/route-cache.ts'
 
 /** Where the thresholds of one tenant stand, by the config that a router used last on this store. */
 export async function storedCalibration(db: Db, tenantId: string): Promise<CalibrationState[]> {

@@ -2,7 +2,7 @@ import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { TraceRecord } from '../../shared/wire/router/trace.ts'
 import { turnOf } from '../calibrate/calibration-store.ts'
-import type { RouteRef } from '../calibrate/route-book.ts'
+import type { RouteRef } from '../calibrate/route-cache.ts'
 import { exportRecords, type Span } from '../traces/stored-records.ts'
 
 export interface LoggedTrace {

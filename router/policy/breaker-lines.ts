@@ -1,6 +1,6 @@
 import type { Log } from '../../shared/log/log.ts'
 import type { Clock } from '../../shared/time/clock.ts'
-import { rarely } from '../traces/rarely.ts'
+import { rarely } from '../traces/rate-limited-log.ts'
 import type { BreakerChange } from './breakers.ts'
 
 /** A line when a breaker opens and when it closes; of keys, which callers bring by the thousand, once a minute for a provider. */

@@ -1,6 +1,6 @@
 import type { Db } from '../../shared/sql/db.ts'
 import { insertRows } from '../../shared/sql/insert-rows.ts'
-import type { ShadowBook } from './shadow-book.ts'
+import type { ShadowBook } from './shadow-sums.ts'
 
 const insert = insertRows(
   'shadows',

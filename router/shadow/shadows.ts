@@ -8,8 +8,8 @@ import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { backgroundTasks } from '../../shared/time/background-tasks.ts'
 import type { Clock } from '../../shared/time/clock.ts'
-import { pairOf, type Ratios, shadowBook } from './shadow-book.ts'
 import { shadowStore } from './shadow-store.ts'
+import { pairOf, type Ratios, shadowBook } from './shadow-sums.ts'
 
 /** So many run at once; beyond that a sample is left out rather than kept waiting. */
 const MOST_RUNNING = 16

@@ -3,7 +3,7 @@ import type { AuditEntry, AuditVerified } from '../../shared/wire/runtime/audit.
 import type { ApiKeyCreated } from '../../shared/wire/runtime/auth.ts'
 import { runtimeEndpoints } from '../../shared/wire/runtime/endpoints.ts'
 import type { Schedule } from '../../shared/wire/runtime/schedule.ts'
-import { room } from '../auth/testing/room.ts'
+import { room } from '../auth/testing/fixture.ts'
 import { isAdministrative } from './administrative.ts'
 
 const options = { timers: false, masterKey: new Uint8Array(32).fill(7) }

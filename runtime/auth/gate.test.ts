@@ -3,8 +3,8 @@ import { uuidv7 } from '../../shared/ids/uuid-v7.ts'
 import type { Endpoint } from '../../shared/wire/endpoint.ts'
 import type { AgentVersion } from '../../shared/wire/runtime/agent.ts'
 import { allows, resourceScopes, type Scope, scopes } from '../../shared/wire/runtime/scopes.ts'
-import { SERVED } from '../served.ts'
-import { type Room, room, type Sent } from './testing/room.ts'
+import { SERVED } from '../openapi-document.ts'
+import { type Room, room, type Sent } from './testing/fixture.ts'
 
 const mounted = SERVED.filter(({ path }) => path.startsWith('/v1/'))
 const unknownId = uuidv7()

@@ -1,5 +1,5 @@
 import type { InStatement } from '@libsql/client/web'
-import { announce } from '../webhooks/announce.ts'
+import { announce } from '../webhooks/enqueue.ts'
 import { type Refusal, reached, type Today } from './limits.ts'
 import { onWire } from './refusal.ts'
 import type { BudgetRow } from './store.ts'

@@ -6,15 +6,15 @@ import { type Budget, type BudgetSaved, budgetPut } from '../../shared/wire/runt
 import { pageQuery } from '../../shared/wire/runtime/conventions.ts'
 import { type Forecast, forecastRequest, rangeProblem, usageQuery } from '../../shared/wire/runtime/usage.ts'
 import type { RuntimeHttpEnv } from '../auth/http-env.ts'
-import { notFound } from '../auth/own.ts'
+import { notFound } from '../auth/own-tenant.ts'
 import { canonicalBody } from '../idempotency/canonical-body.ts'
 import { pageOf } from '../paging/page.ts'
 import { readQuery } from '../paging/read-query.ts'
 import type { BudgetsDeps } from './deps.ts'
-import { toBudget, toLimits } from './on-wire.ts'
 import { inWords } from './refusal.ts'
 import type { BudgetRow } from './store.ts'
 import { usage } from './usage.ts'
+import { toBudget, toLimits } from './wire-form.ts'
 
 /** Budgets, what was used, and what a run would use (contract §12). */
 export function budgetsRoute({ db, store, ledger, prices, agents, dayOf, now, maxBodyBytes }: BudgetsDeps) {

@@ -1,7 +1,7 @@
 import type { InStatement, Row } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
-import { isUnmet } from '../../shared/sql/unmet.ts'
+import { isUnmet } from '../../shared/sql/failed-condition.ts'
 import { type PageOf, pageSql } from '../paging/page.ts'
 import type { PastRun } from './forecast.ts'
 import type { Estimate, Hold, Limits, OwnUse, Today } from './limits.ts'

@@ -10,7 +10,7 @@ import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Receipt, ReceiptKeys } from '../../shared/wire/runtime/receipt.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import type { Session } from '../../shared/wire/runtime/session.ts'
-import { ambiguous, fingerprintOf, Unusable } from './given-files.ts'
+import { ambiguous, fingerprintOf, Unusable } from './input-files.ts'
 import { ClientError, type ServiceClient } from './service-client.ts'
 import { ServiceCommand, WHERE } from './service-command.ts'
 

@@ -5,7 +5,7 @@ import { openDb } from '../../shared/host/open-libsql.ts'
 import type { Receipt } from '../../shared/wire/runtime/receipt.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import { BackupCommand, RestoreCommand } from './backup.ts'
-import { atTerminal, type TerminalRoom, terminalRoom } from './testing/terminal-room.ts'
+import { atTerminal, type TerminalRoom, terminalRoom } from './testing/terminal-fixture.ts'
 
 let room: TerminalRoom
 beforeEach(async () => {

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { examine } from '../host/examine.ts'
 import { DoctorCommand } from './doctor.ts'
-import { atTerminal, terminalRoom } from './testing/terminal-room.ts'
+import { atTerminal, terminalRoom } from './testing/terminal-fixture.ts'
 
 let folder: string
 let vars: Record<string, string>

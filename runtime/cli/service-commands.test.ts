@@ -12,7 +12,7 @@ import { BackupCommand, CompactCommand, RestoreCommand } from './backup.ts'
 import { DoctorCommand } from './doctor.ts'
 import { ExportCommand } from './export.ts'
 import { RunCommand } from './run.ts'
-import { atTerminal, type TerminalRoom, terminalRoom } from './testing/terminal-room.ts'
+import { atTerminal, type TerminalRoom, terminalRoom } from './testing/terminal-fixture.ts'
 import { VerifyCommand } from './verify.ts'
 
 let room: TerminalRoom

@@ -1,6 +1,6 @@
 import { Command, Option, UsageError } from 'clipanion'
 import { NotAProof, type ProofResult } from '../../shared/proof/receipt-proof.ts'
-import { ambiguous, fingerprintOf, readGiven, Unusable } from './given-files.ts'
+import { ambiguous, fingerprintOf, readGiven, Unusable } from './input-files.ts'
 
 /** `runtime verify`: needs no server, no store and no network. Exit code 0 valid, 1 invalid, 2 unusable. */
 export class VerifyCommand extends Command {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import type { Outside, OutsideInit } from '../../shared/http/outbound/egress-client.ts'
 import { OutboundDenied } from '../../shared/http/outbound/outbound-denied.ts'
-import type { Outside, OutsideInit } from '../../shared/http/outbound/outside.ts'
 import { manualClock, systemClock } from '../../shared/time/clock.ts'
 import { sleep } from '../../shared/time/sleep.ts'
 import { readArguments } from './arguments.ts'

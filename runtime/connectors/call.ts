@@ -1,7 +1,7 @@
 import { retryAfterMs } from '../../shared/dialects/retry-after.ts'
 import { readAtMost } from '../../shared/http/outbound/bounded-body.ts'
+import type { Outside, OutsideInit } from '../../shared/http/outbound/egress-client.ts'
 import { denialIn } from '../../shared/http/outbound/outbound-denied.ts'
-import type { Outside, OutsideInit } from '../../shared/http/outbound/outside.ts'
 import { readJson } from '../../shared/json/read-json.ts'
 import { backoffDelay } from '../../shared/time/backoff.ts'
 import type { Clock } from '../../shared/time/clock.ts'

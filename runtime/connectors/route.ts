@@ -12,7 +12,7 @@ import {
 } from '../../shared/wire/runtime/connector.ts'
 import { emptyBody, pageQuery } from '../../shared/wire/runtime/conventions.ts'
 import type { Principal, RuntimeHttpEnv } from '../auth/http-env.ts'
-import { notFound, own } from '../auth/own.ts'
+import { notFound, own } from '../auth/own-tenant.ts'
 import { pageOf } from '../paging/page.ts'
 import { readQuery } from '../paging/read-query.ts'
 import { ArgumentError } from './argument-error.ts'

@@ -1,6 +1,6 @@
 import type { InStatement } from '@libsql/client/web'
 import { ApiError } from '../../shared/http/api-error.ts'
-import type { Outside } from '../../shared/http/outbound/outside.ts'
+import type { Outside } from '../../shared/http/outbound/egress-client.ts'
 import { readJson } from '../../shared/json/read-json.ts'
 import type { Log } from '../../shared/log/log.ts'
 import type { Clock } from '../../shared/time/clock.ts'
@@ -11,7 +11,7 @@ import {
   type ConnectorTest,
   MASKED,
 } from '../../shared/wire/runtime/connector.ts'
-import { type Sealing, vaultToStore } from '../vault/sealing.ts'
+import { type Sealing, vaultToStore } from '../vault/vault-to-store.ts'
 import type { CallOptions, Target, VendorCalls } from './call.ts'
 import { invalid, missingIn, readConfig } from './config.ts'
 import type { Action, Connector, Credential } from './definition.ts'

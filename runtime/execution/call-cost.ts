@@ -1,7 +1,7 @@
 import type { InStatement } from '@libsql/client/web'
 import type { EventMeta } from '../../shared/wire/runtime/journal.ts'
+import type { Spent, SpentParts } from './journal/commit.ts'
 import type { Beside } from './journal/run-journal.ts'
-import type { Spent, SpentParts } from './journal/unit.ts'
 
 /** What a model call has used, as far as is known. */
 export interface CallCost {

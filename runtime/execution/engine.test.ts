@@ -8,7 +8,7 @@ import { stepsOf } from '../runs/steps.ts'
 import { clearRecords } from '../vault/records.ts'
 import { StepFailure } from './failure.ts'
 import type { ModelRequest } from './models/model.ts'
-import { engineRoom, type RoomOptions, says, script } from './testing/engine-room.ts'
+import { engineRoom, type RoomOptions, says, script } from './testing/engine-fixture.ts'
 
 const open: { close(): Promise<void> }[] = []
 afterEach(async () => {

@@ -1,10 +1,10 @@
 import { dbFault } from '../../shared/sql/db-fault.ts'
 import type { EngineDeps } from './engine-deps.ts'
 import { type Execution, execution } from './execution.ts'
-import { type Hub, hub } from './hub.ts'
 import { journalWriter } from './journal/journal-writer.ts'
 import { LeaseLostError } from './journal/run-journal.ts'
 import { type Claimed, leaseStore } from './lease-store.ts'
+import { type Hub, hub } from './run-watchers.ts'
 
 const GIVE_BACK_MS = 1000
 const MOST_SEIZURES = 5

@@ -7,7 +7,7 @@ import type { Db } from '../../shared/sql/db.ts'
 import { claimStatement } from './claim-statement.ts'
 import { engineLimits } from './engine-deps.ts'
 import type { AskModel } from './models/model.ts'
-import { engineRoom, type RoomOptions, says } from './testing/engine-room.ts'
+import { engineRoom, type RoomOptions, says } from './testing/engine-fixture.ts'
 
 const open: { close(): Promise<void> }[] = []
 afterEach(async () => {

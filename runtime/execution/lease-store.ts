@@ -4,8 +4,8 @@ import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Records } from '../vault/records.ts'
 import { asideStatement, claimStatement, holder, mostOfOne, RETURNING } from './claim-statement.ts'
+import type { Spent } from './journal/commit.ts'
 import { type ChainHead, genesis, type JournalEntry, readEvent } from './journal/event.ts'
-import type { Spent } from './journal/unit.ts'
 
 /** A run in the hands of a new owner, with everything its loop needs to go on. */
 export interface Claimed {

@@ -3,8 +3,8 @@ import type { EventMeta } from '../../shared/wire/runtime/journal.ts'
 import type { StepKind } from '../../shared/wire/runtime/run.ts'
 import type { Effect, OnInterrupted } from '../../shared/wire/runtime/tool.ts'
 import type { Reading } from './call-cost.ts'
+import type { Spent, SpentParts } from './journal/commit.ts'
 import type { EventDraft } from './journal/event.ts'
-import type { Spent, SpentParts } from './journal/unit.ts'
 
 export interface StepSpec {
   stepId: string

@@ -1,5 +1,5 @@
 import type { ToolCall } from './models/model.ts'
-import type { ToolChoice } from './tools/leaving.ts'
+import type { ToolChoice } from './tools/read-only-tools.ts'
 
 /** Hears what a model says while it answers. Told again of recorded answers after a restart, in the same order. */
 export interface Voice {

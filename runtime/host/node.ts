@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { readEnv } from '../../shared/env/read-env.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
-import { nodeOutside } from '../../shared/host/node-outside.ts'
+import { nodeOutside } from '../../shared/host/node-egress.ts'
 import { type Listening, listen, type Service } from '../../shared/host/serve.ts'
 import { writerIsGone, writerName } from '../../shared/host/writer-name.ts'
 import { type Bind, isLoopback } from '../../shared/http/bind.ts'

@@ -15,8 +15,8 @@ import { type Bind, isLoopback } from '../../shared/http/bind.ts'
 import { NodeGateway as NodeGatewayService } from '../../shared/tunnel/gateway.gen.ts'
 import { MOST_FRAME_BYTES } from '../../shared/tunnel/protocol.ts'
 import { type RefusalCode, TunnelRefusal } from '../../shared/tunnel/refusal.ts'
-import type { NodeGateway } from '../nodes/gateway.ts'
-import type { TunnelEndpoint } from '../nodes/well-known.ts'
+import type { NodeGateway } from '../nodes/gateway/gateway.ts'
+import type { TunnelEndpoint } from '../nodes/gateway/well-known-route.ts'
 
 export interface TunnelOptions {
   gateway: NodeGateway

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { OutsideInit } from '../../shared/http/outbound/outside.ts'
+import type { OutsideInit } from '../../shared/http/outbound/egress-client.ts'
 import { discovery } from './discovery.ts'
 
 const URL_OF_IT = 'https://mcp.example/a/mcp'

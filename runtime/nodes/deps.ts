@@ -1,11 +1,11 @@
 import type { Db } from '../../shared/sql/db.ts'
 import type { Idempotent } from '../idempotency/idempotent.ts'
-import type { EndingHere } from './ending.ts'
-import type { FarRun } from './far-run.ts'
-import type { PoolCredentials } from './pool-credentials.ts'
-import type { Reach } from './reach.ts'
-import type { NodeStore } from './store.ts'
-import type { WellKnownDeps } from './well-known.ts'
+import type { PoolCredentials } from './credentials/pool-credentials.ts'
+import type { WellKnownDeps } from './gateway/well-known-route.ts'
+import type { Reach } from './peers/reachable-nodes.ts'
+import type { NodeStore } from './registry/store.ts'
+import type { EndingHere } from './runs/end-remote-run.ts'
+import type { FarRun } from './runs/remote-run.ts'
 
 export interface NodesDeps extends WellKnownDeps {
   db: Db

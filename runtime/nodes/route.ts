@@ -13,12 +13,12 @@ import {
 } from '../../shared/wire/runtime/node.ts'
 import { allows } from '../../shared/wire/runtime/scopes.ts'
 import type { Principal, RuntimeHttpEnv } from '../auth/http-env.ts'
-import { notFound, own } from '../auth/own.ts'
+import { notFound, own } from '../auth/own-tenant.ts'
 import { pageOf } from '../paging/page.ts'
 import { readQuery } from '../paging/read-query.ts'
 import type { NodesDeps } from './deps.ts'
-import { ENROL_MS, newToken } from './enrolment.ts'
-import { type NodeRow, toNode } from './node.ts'
+import { ENROL_MS, newToken } from './registry/enrolment.ts'
+import { type NodeRow, toNode } from './registry/node.ts'
 
 const MASK = '***'
 

@@ -1,5 +1,5 @@
 import { ApiError } from '../../shared/http/api-error.ts'
-import type { Outside } from '../../shared/http/outbound/outside.ts'
+import type { Outside } from '../../shared/http/outbound/egress-client.ts'
 import type { ProviderId } from '../../shared/wire/runtime/model-name.ts'
 import type { ProviderSave } from '../../shared/wire/runtime/provider.ts'
 import { isHeaderText, NOT_HEADER_TEXT } from './environment.ts'

@@ -1,4 +1,4 @@
-import type { Outside } from '../../shared/http/outbound/outside.ts'
+import type { Outside } from '../../shared/http/outbound/egress-client.ts'
 import type { ProviderDirectory } from './directory.ts'
 import type { ModelSettingsStore } from './model-settings.ts'
 import type { TryDeps } from './try-provider.ts'

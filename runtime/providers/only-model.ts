@@ -1,6 +1,6 @@
 import { asArray, asObject, asString, tryParse } from '../../shared/dialects/json-value.ts'
 import { readAtMost } from '../../shared/http/outbound/bounded-body.ts'
-import type { Outside } from '../../shared/http/outbound/outside.ts'
+import type { Outside } from '../../shared/http/outbound/egress-client.ts'
 import { modelName, type ProviderId } from '../../shared/wire/runtime/model-name.ts'
 import type { ModelSettings } from '../../shared/wire/runtime/provider.ts'
 import type { Connection } from './connection.ts'

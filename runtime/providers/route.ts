@@ -10,7 +10,7 @@ import {
   providerTest,
 } from '../../shared/wire/runtime/provider.ts'
 import type { RuntimeHttpEnv } from '../auth/http-env.ts'
-import { notFound } from '../auth/own.ts'
+import { notFound } from '../auth/own-tenant.ts'
 import { checkProvider } from './check-provider.ts'
 import type { ProvidersDeps } from './deps.ts'
 import { checkPrices } from './model-settings.ts'

@@ -1,4 +1,4 @@
-import type { Outside } from '../../shared/http/outbound/outside.ts'
+import type { Outside } from '../../shared/http/outbound/egress-client.ts'
 import { modelName, type ProviderId } from '../../shared/wire/runtime/model-name.ts'
 import type { ProviderTested } from '../../shared/wire/runtime/provider.ts'
 import { StepFailure } from '../execution/failure.ts'

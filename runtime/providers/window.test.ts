@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { loadBuiltinPrices } from '../../shared/prices/builtin.ts'
-import { windowOf } from './pricing.ts'
+import { windowOf } from './price-of-call.ts'
 
 it('the window of a model is what the tenant says, else what the table of vendors knows', async () => {
   const windows = { 'openai-compatible/small': 8192, 'openai/gpt-4o': 64_000 }

@@ -17,7 +17,7 @@ import type {
 } from '../../shared/wire/runtime/receipt.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import type { Principal } from '../auth/http-env.ts'
-import { notFound, own } from '../auth/own.ts'
+import { notFound, own } from '../auth/own-tenant.ts'
 import type { EndedRun } from '../execution/engine-deps.ts'
 import { checkChain } from './check-chain.ts'
 import { checkReceipt } from './check-receipt.ts'

@@ -2,8 +2,8 @@ import { fromBase64, toBase64 } from '../../shared/sign/bytes.ts'
 import { type Signer, signer } from '../../shared/sign/ed25519.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { SealedColumn } from '../vault/rotate.ts'
-import type { Sealing } from '../vault/sealing.ts'
 import type { Place } from '../vault/vault.ts'
+import type { Sealing } from '../vault/vault-to-store.ts'
 import type { ActiveKey, KeyStore } from './key-store.ts'
 
 export interface SigningKeysDeps {

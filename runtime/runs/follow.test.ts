@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { Watcher } from '../execution/hub.ts'
 import type { JournalEntry } from '../execution/journal/event.ts'
+import type { Watcher } from '../execution/run-watchers.ts'
 import { follow } from './follow.ts'
 
 const entry = (seq: number) => ({ seq }) as JournalEntry

@@ -1,6 +1,6 @@
 import { nextTurn } from '../../shared/time/next-turn.ts'
-import type { Hub } from '../execution/hub.ts'
 import type { JournalEntry } from '../execution/journal/event.ts'
+import type { Hub } from '../execution/run-watchers.ts'
 import type { RunStore } from './store.ts'
 
 export interface FollowDeps {

@@ -11,12 +11,12 @@ import {
   signalSend,
 } from '../../shared/wire/runtime/run.ts'
 import type { Principal, RuntimeHttpEnv } from '../auth/http-env.ts'
-import { notFound, own } from '../auth/own.ts'
-import type { Idempotency } from '../idempotency/binding.ts'
+import { notFound, own } from '../auth/own-tenant.ts'
+import type { Idempotency } from '../idempotency/host-bindings.ts'
 import type { Idempotent } from '../idempotency/idempotent.ts'
 import { pageOf } from '../paging/page.ts'
 import { readQuery } from '../paging/read-query.ts'
-import { asCreated } from './as-created.ts'
+import { asCreated } from './created-run.ts'
 import type { RunService } from './service.ts'
 import type { RunStore } from './store.ts'
 

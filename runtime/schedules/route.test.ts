@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import type { Fire, PreviewItem, Schedule } from '../../shared/wire/runtime/schedule.ts'
-import { room } from '../auth/testing/room.ts'
+import { room } from '../auth/testing/fixture.ts'
 
 async function scheduleApi(options: Parameters<typeof room>[0] = {}) {
   const made = await room({ timers: false, ...options })

@@ -1,8 +1,8 @@
 import type { Db } from '../../shared/sql/db.ts'
 import { storableText } from '../schema/storable-text.ts'
 import type { SealedColumn } from '../vault/rotate.ts'
-import { type Sealing, vaultToStore } from '../vault/sealing.ts'
 import type { Place } from '../vault/vault.ts'
+import { type Sealing, vaultToStore } from '../vault/vault-to-store.ts'
 
 export interface SecretRow {
   name: string

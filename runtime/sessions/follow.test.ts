@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { follow } from './follow.ts'
-import { live } from './live.ts'
+import { live } from './live-sessions.ts'
 import type { TurnEnd } from './session.ts'
 import type { Numbered } from './session-log.ts'
 import type { SessionState } from './store.ts'

@@ -1,4 +1,4 @@
-import { type Live, stoppedEvent } from './live.ts'
+import { type Live, stoppedEvent } from './live-sessions.ts'
 import type { Numbered } from './session-log.ts'
 import type { SessionState, SessionStore } from './store.ts'
 

@@ -10,8 +10,8 @@ import {
   sessionListQuery,
 } from '../../shared/wire/runtime/session.ts'
 import type { Principal, RuntimeHttpEnv } from '../auth/http-env.ts'
-import { own } from '../auth/own.ts'
-import type { Idempotency } from '../idempotency/binding.ts'
+import { own } from '../auth/own-tenant.ts'
+import type { Idempotency } from '../idempotency/host-bindings.ts'
 import { pageOf } from '../paging/page.ts'
 import { readQuery } from '../paging/read-query.ts'
 import type { SessionsDeps } from './deps.ts'

@@ -1,5 +1,5 @@
 import type { SessionEvent } from '../../shared/wire/runtime/session.ts'
-import type { TurnVoice } from './voice.ts'
+import type { TurnVoice } from './turn-text.ts'
 
 /** One event of a session's stream. */
 export type Numbered = { id: number } & SessionEvent

@@ -1,7 +1,7 @@
 import type { InStatement, InValue, ResultSet, Row } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
-import { isUnmet } from '../../shared/sql/unmet.ts'
+import { isUnmet } from '../../shared/sql/failed-condition.ts'
 import type { SessionMessage } from '../../shared/wire/runtime/session.ts'
 import { type PageOf, pageSql } from '../paging/page.ts'
 import { openMaybe, type Records, sealMaybe } from '../vault/records.ts'

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { type ApiKeyCreated, type Tenant, tenant } from '../../shared/wire/runtime/auth.ts'
-import { type Room, room } from '../auth/testing/room.ts'
+import { type Room, room } from '../auth/testing/fixture.ts'
 
 let here: Room
 beforeEach(async () => {

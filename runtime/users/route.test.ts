@@ -3,7 +3,7 @@ import type { AuditEntry } from '../../shared/wire/runtime/audit.ts'
 import type { LoggedIn, SetupDone } from '../../shared/wire/runtime/auth.ts'
 import { type Person, type PersonLink, person, personLink } from '../../shared/wire/runtime/user.ts'
 import type { Scrypt } from '../auth/password.ts'
-import { type Room, room, type Sent } from '../auth/testing/room.ts'
+import { type Room, room, type Sent } from '../auth/testing/fixture.ts'
 
 /** As quick as a test wants it, and still a function of password and salt. */
 const quick: Scrypt = async (password, salt, bytes) => {

@@ -8,7 +8,7 @@ import { type PersonLink, personCreate, personPatch } from '../../shared/wire/ru
 import { emailKey } from '../auth/dashboard/email-key.ts'
 import { newToken, scopesOfRole } from '../auth/dashboard/login-access.ts'
 import type { RuntimeHttpEnv } from '../auth/http-env.ts'
-import { notFound, own } from '../auth/own.ts'
+import { notFound, own } from '../auth/own-tenant.ts'
 import type { Idempotent } from '../idempotency/idempotent.ts'
 import { pageOf } from '../paging/page.ts'
 import { readQuery } from '../paging/read-query.ts'

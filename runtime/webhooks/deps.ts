@@ -1,4 +1,4 @@
-import type { Outside } from '../../shared/http/outbound/outside.ts'
+import type { Outside } from '../../shared/http/outbound/egress-client.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Idempotent } from '../idempotency/idempotent.ts'
 import type { Sent } from './send.ts'

@@ -10,7 +10,7 @@ import {
   webhookUpdate,
 } from '../../shared/wire/runtime/webhook.ts'
 import type { Principal, RuntimeHttpEnv } from '../auth/http-env.ts'
-import { notFound, own } from '../auth/own.ts'
+import { notFound, own } from '../auth/own-tenant.ts'
 import { pageOf } from '../paging/page.ts'
 import { readQuery } from '../paging/read-query.ts'
 import type { WebhooksDeps } from './deps.ts'

@@ -1,7 +1,7 @@
 import type { InStatement } from '@libsql/client/web'
 import type { ApprovalExpired } from '../execution/approvals.ts'
-import type { BesideCommit, Unit } from '../execution/journal/unit.ts'
-import { announce, wants } from './announce.ts'
+import type { BesideCommit, Unit } from '../execution/journal/commit.ts'
+import { announce, wants } from './enqueue.ts'
 
 const TOLD = ['succeeded', 'failed', 'cancelled', 'waiting']
 

@@ -1,6 +1,6 @@
 import { readAtMost } from '../../shared/http/outbound/bounded-body.ts'
+import type { Outside } from '../../shared/http/outbound/egress-client.ts'
 import { denialIn } from '../../shared/http/outbound/outbound-denied.ts'
-import type { Outside } from '../../shared/http/outbound/outside.ts'
 import { signedHeaders } from './signature.ts'
 
 export interface Sent {

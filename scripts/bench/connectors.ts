@@ -6,7 +6,7 @@ import { customConnector } from '../../runtime/connectors/openapi/custom-connect
 import { readDocument } from '../../runtime/connectors/openapi/document.ts'
 import { createRuntime } from '../../runtime/runtime.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
-import type { Outside } from '../../shared/http/outbound/outside.ts'
+import type { Outside } from '../../shared/http/outbound/egress-client.ts'
 import { systemClock } from '../../shared/time/clock.ts'
 import { sleep } from '../../shared/time/sleep.ts'
 import type { Bench } from './harness.ts'

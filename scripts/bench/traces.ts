@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { fileSink, RECEIPT_LOG_PAGES } from '../../router/host/keeping.ts'
+import { fileSink, RECEIPT_LOG_PAGES } from '../../router/host/receipt-thread/storage.ts'
 import { routerSteps } from '../../router/schema/steps.ts'
 import { type ChainHead, sealedRun, traceText } from '../../router/traces/canonical-trace.ts'
 import { insertBatch } from '../../router/traces/insert-batch.ts'

@@ -5,9 +5,9 @@ import { DbOpenError } from './db-open-error.ts'
 import { guardedClient } from './guarded-client.ts'
 import { lockWaits } from './lock-waits.ts'
 import { reads } from './read-statement.ts'
-import { noteAway } from './store-away.ts'
 import { storeFaults } from './store-faults.ts'
-import { writeTurns } from './write-turns.ts'
+import { noteAway } from './store-unavailable.ts'
+import { writeTurns } from './write-queue.ts'
 
 /** `file` and `memory` are in this process, `remote` is a libSQL server, `replica` is a local copy that follows a server. */
 export type DbKind = 'file' | 'memory' | 'remote' | 'replica'

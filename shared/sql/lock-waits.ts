@@ -1,6 +1,6 @@
 import { dbFault, pause, StoreLockedError } from './db-fault.ts'
-import { noteAway } from './store-away.ts'
-import { writeTurns } from './write-turns.ts'
+import { noteAway } from './store-unavailable.ts'
+import { writeTurns } from './write-queue.ts'
 
 export interface LockWaitsOptions {
   longestWaitMs?: number

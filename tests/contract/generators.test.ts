@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { servedDocument as routerDocument } from '../../router/served.ts'
-import { servedDocument as runtimeDocument } from '../../runtime/served.ts'
+import { servedDocument as routerDocument } from '../../router/openapi-document.ts'
+import { servedDocument as runtimeDocument } from '../../runtime/openapi-document.ts'
 
 /** What generators of clients stumble over, though OpenAPI 3.1 allows it. */
 describe.each([

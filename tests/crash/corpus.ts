@@ -1,6 +1,6 @@
 import { StepFailure } from '../../runtime/execution/failure.ts'
 import type { ModelAnswer, ModelCall, ModelRequest } from '../../runtime/execution/models/model.ts'
-import { says } from '../../runtime/execution/testing/engine-room.ts'
+import { says } from '../../runtime/execution/testing/engine-fixture.ts'
 import type { ConnectorAction } from '../../runtime/execution/tools/connector-tool.ts'
 import type { OutboundAnswer, OutboundRequest } from '../../runtime/execution/tools/http-request-tool.ts'
 import type { ManifestInput } from '../../shared/wire/runtime/manifest.ts'

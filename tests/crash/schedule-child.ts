@@ -1,5 +1,5 @@
 import { runStore } from '../../runtime/runs/store.ts'
-import { firing } from '../../runtime/schedules/firing.ts'
+import { firing } from '../../runtime/schedules/fire-windows.ts'
 import { scanner } from '../../runtime/schedules/scanner.ts'
 import { scheduleStore } from '../../runtime/schedules/store.ts'
 import { scheduleZones } from '../../runtime/schedules/zones.ts'

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
-import { scheduleRoom } from '../../runtime/schedules/testing/schedule-room.ts'
+import { scheduleRoom } from '../../runtime/schedules/testing/schedule-fixture.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { manualClock } from '../../shared/time/clock.ts'
 

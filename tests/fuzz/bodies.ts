@@ -1,8 +1,8 @@
 import fc from 'fast-check'
-import { SERVED } from '../../runtime/served.ts'
+import { SERVED } from '../../runtime/openapi-document.ts'
 import type { Endpoint } from '../../shared/wire/endpoint.ts'
 import { KEY } from '../runtime/api.ts'
-import { type ProviderRoom, providerRoom } from '../runtime/provider-room.ts'
+import { type ProviderRoom, providerRoom } from '../runtime/provider-fixture.ts'
 import { rightCalls } from '../runtime/right-calls.ts'
 import { type Target, target } from './target.ts'
 

@@ -1,11 +1,11 @@
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { StdioTransportOf } from '../../runtime/execution/mcp/deps.ts'
-import { says } from '../../runtime/execution/testing/engine-room.ts'
+import { says } from '../../runtime/execution/testing/engine-fixture.ts'
 import type { Approval } from '../../shared/wire/runtime/approval.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import type { Session } from '../../shared/wire/runtime/session.ts'
-import { mcpRoom } from './mcp-room.ts'
+import { mcpRoom } from './mcp-fixture.ts'
 import { type ScriptedServer, scriptedServer, text, tool } from './scripted-server.ts'
 
 const open: { close(): Promise<void> }[] = []

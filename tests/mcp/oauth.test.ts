@@ -1,12 +1,12 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { says } from '../../runtime/execution/testing/engine-room.ts'
+import { says } from '../../runtime/execution/testing/engine-fixture.ts'
 import { systemClock } from '../../shared/time/clock.ts'
 import type { OAuthStarted } from '../../shared/wire/runtime/connector.ts'
 import type { ErrorBody } from '../../shared/wire/runtime/error.ts'
 import { type McpGrant, mcpGrant } from '../../shared/wire/runtime/mcp-grant.ts'
-import { browse } from '../runtime/oauth-room.ts'
+import { browse } from '../runtime/oauth-fixture.ts'
 import { demandingServer } from './demanding-server.ts'
-import { mcpRoom } from './mcp-room.ts'
+import { mcpRoom } from './mcp-fixture.ts'
 
 const open: { close(): Promise<void> }[] = []
 afterEach(async () => {

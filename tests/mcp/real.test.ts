@@ -2,8 +2,8 @@ import { mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from '
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, expect, it } from 'vitest'
-import { says } from '../../runtime/execution/testing/engine-room.ts'
-import { mcpRoom } from './mcp-room.ts'
+import { says } from '../../runtime/execution/testing/engine-fixture.ts'
+import { mcpRoom } from './mcp-fixture.ts'
 import { EVERYTHING, everythingOverHttp, FILESYSTEM, testOnlyChildProcess } from './real-servers.ts'
 
 const open: { close(): Promise<void> }[] = []

@@ -8,7 +8,7 @@ import type { Receipt } from '../../shared/wire/runtime/receipt.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import type { Session } from '../../shared/wire/runtime/session.ts'
 import { api } from '../runtime/api.ts'
-import { nodeRoom, until } from '../runtime/node-room.ts'
+import { nodeRoom, until } from '../runtime/node-fixture.ts'
 
 /** What somebody has of a run: two texts, and the fingerprint that was kept. */
 export interface RunProof {

@@ -3,7 +3,7 @@ import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import { chatAnswer, chatFrames, messagesAnswer } from '../upstream/answers.ts'
 import { answer, reset, type Script, type Seen, stream } from '../upstream/scripted.ts'
-import { type ProviderRoom, providerRoom } from './provider-room.ts'
+import { type ProviderRoom, providerRoom } from './provider-fixture.ts'
 
 const open: { close(): Promise<void> }[] = []
 afterEach(async () => {

@@ -1,7 +1,7 @@
 import { afterEach, expect, it } from 'vitest'
 import { chatAnswer } from '../upstream/answers.ts'
 import { answer } from '../upstream/scripted.ts'
-import { type ProviderRoom, providerRoom } from './provider-room.ts'
+import { type ProviderRoom, providerRoom } from './provider-fixture.ts'
 
 const open: { close(): Promise<void> }[] = []
 afterEach(async () => {

@@ -6,7 +6,7 @@ import type { Receipt } from '../../shared/wire/runtime/receipt.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import type { WebhookCreated } from '../../shared/wire/runtime/webhook.ts'
 import { KEY } from './api.ts'
-import { type ProviderRoom, providerRoom } from './provider-room.ts'
+import { type ProviderRoom, providerRoom } from './provider-fixture.ts'
 
 let on: ProviderRoom
 let receipt: Receipt

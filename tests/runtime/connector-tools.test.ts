@@ -2,12 +2,12 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { type Exchange, get, ok, post } from '../../runtime/connectors/testing/fixture.ts'
 import { fixtures } from '../../runtime/connectors/testing/fixtures.ts'
 import type { ModelAnswer, ModelRequest, ToolResult } from '../../runtime/execution/models/model.ts'
-import { says } from '../../runtime/execution/testing/engine-room.ts'
+import { says } from '../../runtime/execution/testing/engine-fixture.ts'
 import type { Approval } from '../../shared/wire/runtime/approval.ts'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Run, Step } from '../../shared/wire/runtime/run.ts'
 import type { Session } from '../../shared/wire/runtime/session.ts'
-import { connectorRoom } from './connector-room.ts'
+import { connectorRoom } from './connector-fixture.ts'
 
 const open: { close(): Promise<void> }[] = []
 afterEach(async () => {

@@ -23,7 +23,7 @@ import {
   executeResult,
 } from '../../shared/wire/runtime/connector.ts'
 import type { ErrorBody } from '../../shared/wire/runtime/error.ts'
-import { connectorRoom } from './connector-room.ts'
+import { connectorRoom } from './connector-fixture.ts'
 
 const open: { close(): Promise<void> }[] = []
 afterEach(async () => {

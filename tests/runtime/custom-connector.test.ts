@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { get, ok } from '../../runtime/connectors/testing/fixture.ts'
 import { pets, petsChosen, petsDocument } from '../../runtime/connectors/testing/pets.ts'
-import { says } from '../../runtime/execution/testing/engine-room.ts'
+import { says } from '../../runtime/execution/testing/engine-fixture.ts'
 import type { Approval } from '../../shared/wire/runtime/approval.ts'
 import type { AuditEntry } from '../../shared/wire/runtime/audit.ts'
 import { connectorIds } from '../../shared/wire/runtime/catalog.ts'
@@ -14,7 +14,7 @@ import {
 import type { ErrorBody } from '../../shared/wire/runtime/error.ts'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
-import { connectorRoom } from './connector-room.ts'
+import { connectorRoom } from './connector-fixture.ts'
 
 const open: { close(): Promise<void> }[] = []
 afterEach(async () => {

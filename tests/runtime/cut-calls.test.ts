@@ -6,7 +6,7 @@ import type { Run, Step } from '../../shared/wire/runtime/run.ts'
 import type { UsageItem } from '../../shared/wire/runtime/usage.ts'
 import { eventually } from '../eventually.ts'
 import { chatFrames, messagesFrames } from '../upstream/answers.ts'
-import { type ProviderRoom, providerRoom } from './provider-room.ts'
+import { type ProviderRoom, providerRoom } from './provider-fixture.ts'
 
 const open: { close(): Promise<void> }[] = []
 afterEach(async () => {

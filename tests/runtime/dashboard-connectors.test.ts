@@ -8,8 +8,8 @@ import { openPlaywright, type Seen } from '../browser/playwright.ts'
 import { eventually } from '../eventually.ts'
 import { demandingServer } from '../mcp/demanding-server.ts'
 import { answer, type ScriptedUpstream, scriptedUpstream } from '../upstream/scripted.ts'
-import { type DashboardRoom, dashboardRoom, logIn, OWNER } from './dashboard-room.ts'
-import { type AuthorizationServer, authorizationServer, CLIENT } from './oauth-room.ts'
+import { type DashboardRoom, dashboardRoom, logIn, OWNER } from './dashboard-fixture.ts'
+import { type AuthorizationServer, authorizationServer, CLIENT } from './oauth-fixture.ts'
 import { pathProxy } from './path-proxy.ts'
 
 if (hasChromium()) {

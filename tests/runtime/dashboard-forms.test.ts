@@ -12,7 +12,7 @@ import { type Opened, openPlaywright } from '../browser/playwright.ts'
 import { eventually } from '../eventually.ts'
 import { programEnv } from '../program-env.ts'
 import { answer, type ScriptedUpstream, scriptedUpstream } from '../upstream/scripted.ts'
-import { type DashboardRoom, dashboardRoom, HOSTILE, logIn, OWNER } from './dashboard-room.ts'
+import { type DashboardRoom, dashboardRoom, HOSTILE, logIn, OWNER } from './dashboard-fixture.ts'
 import { pathProxy } from './path-proxy.ts'
 
 if (hasChromium()) {

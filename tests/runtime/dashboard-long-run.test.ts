@@ -7,7 +7,7 @@ import type { Run } from '../../shared/wire/runtime/run.ts'
 import { hasChromium } from '../browser/chromium.ts'
 import { openPlaywright, type Seen } from '../browser/playwright.ts'
 import { expectWithin } from '../crowding.ts'
-import { type DashboardRoom, dashboardRoom, logIn } from './dashboard-room.ts'
+import { type DashboardRoom, dashboardRoom, logIn } from './dashboard-fixture.ts'
 
 if (hasChromium()) {
   describe('the dashboard with a long run', () => {

@@ -14,7 +14,7 @@ import { chatFrames } from '../upstream/answers.ts'
 import { completionFrames, completionOf } from '../upstream/frames.ts'
 import { answer, type ScriptedUpstream, scriptedUpstream, silence, stream } from '../upstream/scripted.ts'
 import { KEY } from './api.ts'
-import { logIn, OWNER } from './dashboard-room.ts'
+import { logIn, OWNER } from './dashboard-fixture.ts'
 
 if (hasChromium()) {
   describe('the page of a run whose process is killed', () => {

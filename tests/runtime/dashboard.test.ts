@@ -10,7 +10,7 @@ import type { Session } from '../../shared/wire/runtime/session.ts'
 import { hasChromium } from '../browser/chromium.ts'
 import { openPlaywright, type Seen } from '../browser/playwright.ts'
 import { eventually } from '../eventually.ts'
-import { type DashboardRoom, dashboardRoom, HOSTILE, OWNER } from './dashboard-room.ts'
+import { type DashboardRoom, dashboardRoom, HOSTILE, OWNER } from './dashboard-fixture.ts'
 import { pathProxy } from './path-proxy.ts'
 
 if (hasChromium()) {

@@ -8,7 +8,7 @@ import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Receipt, VerifyResult } from '../../shared/wire/runtime/receipt.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import { type Api, api } from './api.ts'
-import { type NodeRoom, nodeRoom, until } from './node-room.ts'
+import { type NodeRoom, nodeRoom, until } from './node-fixture.ts'
 import { siblings } from './siblings.ts'
 
 interface Step {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { SERVED } from '../../runtime/served.ts'
+import { SERVED } from '../../runtime/openapi-document.ts'
 import { api } from './api.ts'
 
 it('shows every operation to people, without a key, without a script, and with every link leading somewhere', async () => {

@@ -1,7 +1,7 @@
 import { connect } from 'node:net'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { SERVED } from '../../runtime/served.ts'
-import { type DashboardRoom, dashboardRoom, OWNER } from './dashboard-room.ts'
+import { SERVED } from '../../runtime/openapi-document.ts'
+import { type DashboardRoom, dashboardRoom, OWNER } from './dashboard-fixture.ts'
 
 const FORM = 'application/x-www-form-urlencoded'
 const LIMIT = 32_768

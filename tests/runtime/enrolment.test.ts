@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { api } from './api.ts'
-import { type NodeRoom, nodeRoom, until } from './node-room.ts'
+import { type NodeRoom, nodeRoom, until } from './node-fixture.ts'
 
 it('four nodes that come to a new pool at once are all enrolled, under one key of the pool', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'waybill-enrolment-'))

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { expectWithin } from '../crowding.ts'
 import { completionFrames, completionOf } from '../upstream/frames.ts'
 import { type Script, stream } from '../upstream/scripted.ts'
-import { type ProviderRoom, providerRoom } from './provider-room.ts'
+import { type ProviderRoom, providerRoom } from './provider-fixture.ts'
 
 const open: ProviderRoom[] = []
 afterEach(async () => {

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import { answer } from '../upstream/scripted.ts'
-import { type ProviderRoom, providerRoom } from './provider-room.ts'
+import { type ProviderRoom, providerRoom } from './provider-fixture.ts'
 
 const open: ProviderRoom[] = []
 afterEach(async () => {

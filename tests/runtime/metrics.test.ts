@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import { chatFrames } from '../upstream/answers.ts'
 import { stream } from '../upstream/scripted.ts'
-import { type ProviderRoom, providerRoom } from './provider-room.ts'
+import { type ProviderRoom, providerRoom } from './provider-fixture.ts'
 
 let on: ProviderRoom
 beforeEach(async () => {

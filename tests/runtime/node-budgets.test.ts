@@ -6,7 +6,7 @@ import type { FoundModel } from '../../runtime/execution/models/model.ts'
 import type { Budget } from '../../shared/wire/runtime/budget.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import { type Api, api } from './api.ts'
-import { type NodeRoom, nodeRoom, until } from './node-room.ts'
+import { type NodeRoom, nodeRoom, until } from './node-fixture.ts'
 
 const TIMES = { heartbeatMs: 1000, lostMs: 3000, maxStreamMs: 3_600_000, readMs: 2000 }
 const CALL_TOKENS = 60

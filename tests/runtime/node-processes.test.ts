@@ -11,7 +11,7 @@ import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import { makeNamespace, type Namespace, namespacesAvailable } from '../backends/namespaces.ts'
 import { programEnv } from '../program-env.ts'
 import { KEY } from './api.ts'
-import { until } from './node-room.ts'
+import { until } from './node-fixture.ts'
 
 const CANARY = 'canary-7f3a91'
 const MAIN = { control: 'runtime/cli/main.ts', node: 'node-agent/main.ts' }

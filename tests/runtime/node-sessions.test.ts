@@ -6,7 +6,7 @@ import type { FoundModel, ModelCall } from '../../runtime/execution/models/model
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import type { Session, TurnReply } from '../../shared/wire/runtime/session.ts'
 import { type Api, api } from './api.ts'
-import { type NodeRoom, nodeRoom, until } from './node-room.ts'
+import { type NodeRoom, nodeRoom, until } from './node-fixture.ts'
 
 let folder: string
 let control: Api

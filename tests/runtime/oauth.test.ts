@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import type { AuditEntry } from '../../shared/wire/runtime/audit.ts'
 import type { ConnectorDetail } from '../../shared/wire/runtime/connector.ts'
 import { api } from './api.ts'
-import { authorizationServer, CALLBACK, CLIENT, oauthRoom } from './oauth-room.ts'
+import { authorizationServer, CALLBACK, CLIENT, oauthRoom } from './oauth-fixture.ts'
 
 const open: { close(): Promise<void> | void }[] = []
 afterEach(async () => {

@@ -6,8 +6,19 @@ import type { Approval } from '../../shared/wire/runtime/approval.ts'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import { api } from './api.ts'
-import { nodeRoom, until } from './node-room.ts'
-import { type Answer, answerOf, closeAll, closedByHand, get, joined, listen, room, said, upTo } from './session-room.ts'
+import { nodeRoom, until } from './node-fixture.ts'
+import {
+  type Answer,
+  answerOf,
+  closeAll,
+  closedByHand,
+  get,
+  joined,
+  listen,
+  room,
+  said,
+  upTo,
+} from './session-fixture.ts'
 
 let folder: string
 let url: string

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { cacheKeeper } from './cache-keeper.ts'
-import { type ProviderRoom, providerRoom } from './provider-room.ts'
+import { type ProviderRoom, providerRoom } from './provider-fixture.ts'
 
 const open: ProviderRoom[] = []
 afterEach(async () => {

@@ -11,7 +11,7 @@ import { expectWithin } from '../crowding.ts'
 import { chatAnswer, chatFrames, messagesAnswer, messagesFrames } from '../upstream/answers.ts'
 import { completionFrames, completionOf, event, messageFrames, messageOf } from '../upstream/frames.ts'
 import { answer, reset, type Seen, silence, stream } from '../upstream/scripted.ts'
-import { CANARY, type ProviderRoom, providerRoom } from './provider-room.ts'
+import { CANARY, type ProviderRoom, providerRoom } from './provider-fixture.ts'
 
 const open: { close(): Promise<void> }[] = []
 afterEach(async () => {

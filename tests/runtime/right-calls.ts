@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf'
 import { EnrolRequestSchema } from '../../shared/tunnel/gateway.gen.ts'
-import { newBoxKeys } from '../../shared/tunnel/sealed-box.ts'
+import { newBoxKeys } from '../../shared/tunnel/sealed-payload.ts'
 import type { Endpoint } from '../../shared/wire/endpoint.ts'
 import type { Approval } from '../../shared/wire/runtime/approval.ts'
 import type { Receipt } from '../../shared/wire/runtime/receipt.ts'
@@ -8,7 +8,7 @@ import type { Run } from '../../shared/wire/runtime/run.ts'
 import type { Delivery } from '../../shared/wire/runtime/webhook.ts'
 import { answer } from '../upstream/scripted.ts'
 import { grantingServer } from './granting-server.ts'
-import type { ProviderRoom } from './provider-room.ts'
+import type { ProviderRoom } from './provider-fixture.ts'
 
 /** A call that is right in every way but who makes it. */
 export interface RightCall {

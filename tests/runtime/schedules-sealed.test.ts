@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import type { Fire, Schedule } from '../../shared/wire/runtime/schedule.ts'
 import { type Api, api } from './api.ts'
-import { type NodeRoom, nodeRoom, until } from './node-room.ts'
+import { type NodeRoom, nodeRoom, until } from './node-fixture.ts'
 
 const POOL = { 'waybill.pool': 'default' }
 const YEARLY = '0 0 1 1 *'

@@ -20,7 +20,7 @@ import {
   send,
   stepped,
   upTo,
-} from './session-room.ts'
+} from './session-fixture.ts'
 import type { Received } from './sse.ts'
 
 afterEach(closeAll)

@@ -16,7 +16,7 @@ import {
   send,
   stepped,
   upTo,
-} from './session-room.ts'
+} from './session-fixture.ts'
 
 afterEach(closeAll)
 

@@ -9,7 +9,7 @@ import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import type { Session, TurnReply } from '../../shared/wire/runtime/session.ts'
 import { type Sqld, sqldAvailable, startSqld } from '../backends/sqld.ts'
 import { type Api, api } from './api.ts'
-import { type NodeRoom, nodeRoom, until } from './node-room.ts'
+import { type NodeRoom, nodeRoom, until } from './node-fixture.ts'
 
 const TIMES = { heartbeatMs: 1000, lostMs: 3000, maxStreamMs: 3_600_000, readMs: 2000 }
 const LIMITS = { leaseMs: 1500, recoveryMs: 500 }

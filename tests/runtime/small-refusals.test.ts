@@ -2,7 +2,7 @@ import { afterEach, expect, it } from 'vitest'
 import type { Approval } from '../../shared/wire/runtime/approval.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import { type Api, api } from './api.ts'
-import { until } from './node-room.ts'
+import { until } from './node-fixture.ts'
 
 let on: Api
 afterEach(() => on.close())

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { completionFrames, completionOf, messageFrames, messageOf } from '../upstream/frames.ts'
 import { answer, type Script, type Seen, stream } from '../upstream/scripted.ts'
-import { type ProviderRoom, providerRoom } from './provider-room.ts'
+import { type ProviderRoom, providerRoom } from './provider-fixture.ts'
 
 const open: ProviderRoom[] = []
 afterEach(async () => {

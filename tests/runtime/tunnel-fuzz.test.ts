@@ -19,7 +19,7 @@ import { TunnelRefusal } from '../../shared/tunnel/refusal.ts'
 import type { NodeCreated } from '../../shared/wire/runtime/node.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import { type Api, api } from './api.ts'
-import { linkTo, type NodeRoom, nodeRoom, until } from './node-room.ts'
+import { linkTo, type NodeRoom, nodeRoom, until } from './node-fixture.ts'
 
 type Body = NonNullable<MessageInitShape<typeof NodeFrameSchema>['body']>
 

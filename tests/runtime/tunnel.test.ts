@@ -14,7 +14,7 @@ import type { TunnelRefusal } from '../../shared/tunnel/refusal.ts'
 import type { NodeCreated } from '../../shared/wire/runtime/node.ts'
 import { opensslAvailable, selfSigned } from '../backends/certificate.ts'
 import { type Api, api } from './api.ts'
-import { until } from './node-room.ts'
+import { until } from './node-fixture.ts'
 
 const openssl = opensslAvailable()
 

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import type { Forecast, UsageItem } from '../../shared/wire/runtime/usage.ts'
 import { chatAnswer } from '../upstream/answers.ts'
-import { type ProviderRoom, providerRoom } from './provider-room.ts'
+import { type ProviderRoom, providerRoom } from './provider-fixture.ts'
 
 const open: ProviderRoom[] = []
 afterEach(async () => {

@@ -1,6 +1,6 @@
 import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { engineRoom, says } from '../../../runtime/execution/testing/engine-room.ts'
+import { engineRoom, says } from '../../../runtime/execution/testing/engine-fixture.ts'
 import { silentLog } from '../../../shared/log/log.ts'
 import type { Db } from '../../../shared/sql/db.ts'
 import { nodeEnv } from '../../env.ts'

@@ -10,8 +10,8 @@ import { systemClock } from '../../../shared/time/clock.ts'
 import type { StoreSettings } from '../../config/routing-config.ts'
 import { keepReceipts } from '../../receipts.ts'
 import { routerSteps } from '../../schema/steps.ts'
-import { openKeeping } from '../keeping.ts'
-import { receiptThread } from '../receipt-thread.ts'
+import { receiptThread } from '../receipt-thread/start.ts'
+import { openKeeping } from '../receipt-thread/storage.ts'
 
 export interface ThreadedOptions {
   durable: boolean

@@ -2,9 +2,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { AgentItem } from '../../../shared/wire/runtime/agent.ts'
 import type { LoggedIn, SetupDone } from '../../../shared/wire/runtime/auth.ts'
 import { loggedIn, setupDone } from '../../../shared/wire/runtime/auth.ts'
-import { SERVED } from '../../served.ts'
+import { SERVED } from '../../openapi-document.ts'
 import type { Scrypt } from '../password.ts'
-import { type Room, room, type Sent } from '../testing/room.ts'
+import { type Room, room, type Sent } from '../testing/fixture.ts'
 
 /** As quick as a test wants it, and still a function of password and salt. */
 const quick: Scrypt = async (password, salt, bytes) => {

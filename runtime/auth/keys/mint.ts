@@ -3,7 +3,7 @@ import { ApiError } from '../../../shared/http/api-error.ts'
 import type { ApiKeyCreate, ApiKeyCreated } from '../../../shared/wire/runtime/auth.ts'
 import { mayMint } from '../../../shared/wire/runtime/scopes.ts'
 import type { Principal } from '../http-env.ts'
-import { notFound } from '../own.ts'
+import { notFound } from '../own-tenant.ts'
 import { hashKey, newApiKey, prefixOf } from './api-key.ts'
 import { type KeyStore, type NewKey, toApiKey } from './store.ts'
 

@@ -3,7 +3,7 @@ import { int, shape, text } from '../../../shared/wire/bounds.ts'
 import { action, type Connector, list } from '../definition.ts'
 import { path } from '../path.ts'
 import { arrayAt, textAt } from '../read-body.ts'
-import { bearer, oauthKeys } from '../signing-in.ts'
+import { bearer, oauthKeys } from '../sign-in.ts'
 
 export const discord: Connector = {
   id: 'discord',

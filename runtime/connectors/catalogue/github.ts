@@ -4,7 +4,7 @@ import { action, type Connector, list, type VendorAnswer } from '../definition.t
 import { nextParameter } from '../link-header.ts'
 import { path } from '../path.ts'
 import { arrayAt, at, textAt } from '../read-body.ts'
-import { bearer, oauthKeys, tokenOf } from '../signing-in.ts'
+import { bearer, oauthKeys, tokenOf } from '../sign-in.ts'
 
 const limit = int(1, 100).default(30)
 const state = z.enum(['open', 'closed', 'all']).default('open')

@@ -4,7 +4,7 @@ import { type Connector, composed, type Vendor } from '../definition.ts'
 import { mailMessage } from '../mail-message.ts'
 import { path } from '../path.ts'
 import { arrayAt, at, textAt } from '../read-body.ts'
-import { bearer, oauthKeys } from '../signing-in.ts'
+import { bearer, oauthKeys } from '../sign-in.ts'
 import { VendorFailure } from '../vendor-failure.ts'
 
 const MESSAGES = '/gmail/v1/users/me/messages'

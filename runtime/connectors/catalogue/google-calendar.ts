@@ -4,7 +4,7 @@ import { moment } from '../../../shared/wire/runtime/conventions.ts'
 import { type Connector, list } from '../definition.ts'
 import { path } from '../path.ts'
 import { textAt } from '../read-body.ts'
-import { bearer, oauthKeys } from '../signing-in.ts'
+import { bearer, oauthKeys } from '../sign-in.ts'
 
 export const googleCalendar: Connector = {
   id: 'google-calendar',

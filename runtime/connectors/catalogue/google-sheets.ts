@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { text } from '../../../shared/wire/bounds.ts'
 import { action, type Connector } from '../definition.ts'
 import { path } from '../path.ts'
-import { bearer, oauthKeys } from '../signing-in.ts'
+import { bearer, oauthKeys } from '../sign-in.ts'
 
 const spreadsheetId = text(1, 256)
 

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { int } from '../../../shared/wire/bounds.ts'
 import { type Connector, list, type VendorAnswer } from '../definition.ts'
 import { textAt } from '../read-body.ts'
-import { bearer, oauthKeys, tokenOf } from '../signing-in.ts'
+import { bearer, oauthKeys, tokenOf } from '../sign-in.ts'
 
 const limit = int(1, 100).default(10)
 const next = ({ body }: VendorAnswer) => textAt(body, 'paging', 'next', 'after')

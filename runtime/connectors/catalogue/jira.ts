@@ -3,7 +3,7 @@ import { int, text } from '../../../shared/wire/bounds.ts'
 import { action, type Connector, list } from '../definition.ts'
 import { path } from '../path.ts'
 import { textAt } from '../read-body.ts'
-import { basic, bearer, oauthKeys } from '../signing-in.ts'
+import { basic, bearer, oauthKeys } from '../sign-in.ts'
 
 const FIELDS = 'summary,status,assignee,priority,issuetype,project,created,updated,labels'
 

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { int, text } from '../../../shared/wire/bounds.ts'
 import { action, type Connector, list } from '../definition.ts'
 import { arrayAt, at, textAt } from '../read-body.ts'
-import { bearer, oauthKeys } from '../signing-in.ts'
+import { bearer, oauthKeys } from '../sign-in.ts'
 import { VendorFailure } from '../vendor-failure.ts'
 
 const FIELDS =

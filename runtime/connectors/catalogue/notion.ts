@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { int, text } from '../../../shared/wire/bounds.ts'
 import { type Connector, list, type VendorAnswer } from '../definition.ts'
 import { at, textAt } from '../read-body.ts'
-import { bearer, oauthKeys, tokenOf } from '../signing-in.ts'
+import { bearer, oauthKeys, tokenOf } from '../sign-in.ts'
 
 const pageSize = int(1, 100).default(10)
 const aliases = { page_size: 'pageSize', limit: 'pageSize' }

@@ -3,7 +3,7 @@ import { text } from '../../../shared/wire/bounds.ts'
 import { type Connector, list } from '../definition.ts'
 import { path } from '../path.ts'
 import { textAt } from '../read-body.ts'
-import { bearer, oauthKeys } from '../signing-in.ts'
+import { bearer, oauthKeys } from '../sign-in.ts'
 
 export const salesforce: Connector = {
   id: 'salesforce',

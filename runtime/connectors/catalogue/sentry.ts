@@ -4,7 +4,7 @@ import { type Connector, list } from '../definition.ts'
 import { linkTo } from '../link-header.ts'
 import { path } from '../path.ts'
 import { textAt } from '../read-body.ts'
-import { bearer } from '../signing-in.ts'
+import { bearer } from '../sign-in.ts'
 
 export const sentry: Connector = {
   id: 'sentry',

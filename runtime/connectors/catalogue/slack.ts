@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { int, text } from '../../../shared/wire/bounds.ts'
 import { action, type Connector, list, type VendorAnswer } from '../definition.ts'
 import { at, textAt } from '../read-body.ts'
-import { bearer, oauthKeys, tokenOf } from '../signing-in.ts'
+import { bearer, oauthKeys, tokenOf } from '../sign-in.ts'
 
 /** Errors that a new installation cures and a repeat does not. */
 const REFUSED = new Set(['invalid_auth', 'not_authed', 'account_inactive', 'token_revoked', 'token_expired'])

@@ -4,7 +4,7 @@ import { ArgumentError } from '../argument-error.ts'
 import { type Action, action, type Connector, type Credential, list } from '../definition.ts'
 import { path } from '../path.ts'
 import { textAt } from '../read-body.ts'
-import { basic } from '../signing-in.ts'
+import { basic } from '../sign-in.ts'
 
 const number = text(1, 64)
 

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { int, text } from '../../../shared/wire/bounds.ts'
 import { type Connector, list, type VendorAnswer } from '../definition.ts'
 import { at, textAt } from '../read-body.ts'
-import { bearer } from '../signing-in.ts'
+import { bearer } from '../sign-in.ts'
 
 const teamId = text(1, 128).optional()
 const limit = int(1, 100).default(20)

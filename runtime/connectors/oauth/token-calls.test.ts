@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { OutsideInit } from '../../../shared/http/outbound/outside.ts'
+import type { OutsideInit } from '../../../shared/http/outbound/egress-client.ts'
 import { type ConnectorId, connectorIds } from '../../../shared/wire/runtime/catalog.ts'
 import { VendorFailure } from '../vendor-failure.ts'
 import { tokenCalls } from './token-calls.ts'

@@ -1,6 +1,6 @@
 import type * as oauth4webapi from 'oauth4webapi'
 import { readAtMost } from '../../../shared/http/outbound/bounded-body.ts'
-import type { Outside } from '../../../shared/http/outbound/outside.ts'
+import type { Outside } from '../../../shared/http/outbound/egress-client.ts'
 import { readJson } from '../../../shared/json/read-json.ts'
 import { VendorFailure } from '../vendor-failure.ts'
 import { basicOf, type OAuthClient, type OAuthVendor, type Tokens } from './vendors.ts'

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { nodeOutside } from '../../../shared/host/node-outside.ts'
+import { nodeOutside } from '../../../shared/host/node-egress.ts'
 import { readAllowEntry } from '../../../shared/http/outbound/allow-list.ts'
 import { outboundRule } from '../../../shared/http/outbound/outbound-rule.ts'
 import { readArguments, schemaOf } from '../arguments.ts'

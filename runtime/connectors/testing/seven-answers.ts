@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Outside } from '../../../shared/http/outbound/outside.ts'
+import type { Outside } from '../../../shared/http/outbound/egress-client.ts'
 import { manualClock, systemClock } from '../../../shared/time/clock.ts'
 import { readArguments, schemaOf } from '../arguments.ts'
 import { vendorCalls } from '../call.ts'

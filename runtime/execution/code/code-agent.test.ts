@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import type { ManifestInput } from '../../../shared/wire/runtime/manifest.ts'
 import type { Command, CommandEnd, Sandboxes } from '../sandbox/sandboxes.ts'
-import { engineRoom, type RoomOptions, says, script } from '../testing/engine-room.ts'
+import { engineRoom, type RoomOptions, says, script } from '../testing/engine-fixture.ts'
 
 type Ask = (path: string, body?: unknown) => Promise<{ status: number; body: Record<string, unknown> }>
 type Program = (ask: Ask, command: Command) => Promise<Partial<CommandEnd> | undefined>

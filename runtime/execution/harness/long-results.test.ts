@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import type { JournalExport } from '../../../shared/wire/runtime/journal.ts'
 import { isTerminal, type Run } from '../../../shared/wire/runtime/run.ts'
 import { api } from '../../../tests/runtime/api.ts'
-import { until } from '../../../tests/runtime/node-room.ts'
+import { until } from '../../../tests/runtime/node-fixture.ts'
 import type { ModelAnswer, ModelRequest } from '../models/model.ts'
 import { cut, roomOf } from './long-results.ts'
 

@@ -1,6 +1,6 @@
 import type { EventMeta } from '../../../shared/wire/runtime/journal.ts'
+import type { Spent } from './commit.ts'
 import type { JournalEntry } from './event.ts'
-import type { Spent } from './unit.ts'
 
 /** What the journal says about one step. `open` has an intent and no result: after a crash nobody knows what happened. */
 export type StepState =

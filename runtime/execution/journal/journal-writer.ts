@@ -4,7 +4,7 @@ import type { Db } from '../../../shared/sql/db.ts'
 import { type GroupCommit, groupCommit } from '../../../shared/sql/group-commit.ts'
 import { insertRows } from '../../../shared/sql/insert-rows.ts'
 import { type Records, sealMaybe } from '../../vault/records.ts'
-import type { BesideCommit, Committed, Unit } from './unit.ts'
+import type { BesideCommit, Committed, Unit } from './commit.ts'
 
 /** The owner of an older epoch writes nothing, whatever it believes about itself. */
 const owned = "exists (select 1 from runs where id = new.run_id and epoch = new.epoch and status = 'running')"

@@ -1,8 +1,6 @@
 import type { InStatement } from '@libsql/client/web'
 import type { Sha256 } from '../../../shared/sign/sha256.ts'
 import type { Clock } from '../../../shared/time/clock.ts'
-import { type ChainHead, type EventDraft, type JournalEntry, sealEvent } from './event.ts'
-import type { JournalWriter } from './journal-writer.ts'
 import {
   type Blob,
   type NewApproval,
@@ -11,7 +9,9 @@ import {
   type SpentParts,
   type Transition,
   type Unit,
-} from './unit.ts'
+} from './commit.ts'
+import { type ChainHead, type EventDraft, type JournalEntry, sealEvent } from './event.ts'
+import type { JournalWriter } from './journal-writer.ts'
 
 /** The run has a newer owner, or was ended from outside: nothing this one does may be kept. */
 export class LeaseLostError extends Error {

@@ -1,7 +1,7 @@
 import { denialIn } from '../../../shared/http/outbound/outbound-denied.ts'
 import type { Effect } from '../../../shared/wire/runtime/tool.ts'
 import { StepFailure } from '../failure.ts'
-import type { Concealing } from './concealing.ts'
+import type { Concealing } from './redaction.ts'
 
 /** The tool ran and said that it did not work. */
 export class ToolSaidNo extends Error {

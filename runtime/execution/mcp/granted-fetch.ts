@@ -1,4 +1,4 @@
-import type { Outside } from '../../../shared/http/outbound/outside.ts'
+import type { Outside } from '../../../shared/http/outbound/egress-client.ts'
 import type { McpGrants } from './deps.ts'
 
 export interface GrantedFetch {

@@ -1,5 +1,5 @@
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
-import type { Outside, OutsideInit } from '../../../shared/http/outbound/outside.ts'
+import type { Outside, OutsideInit } from '../../../shared/http/outbound/egress-client.ts'
 import { readJson } from '../../../shared/json/read-json.ts'
 import { StepFailure } from '../failure.ts'
 import { MAX_RESULT_BYTES } from '../step-output.ts'

@@ -4,7 +4,6 @@ import type { Effect } from '../../../shared/wire/runtime/tool.ts'
 import { RunFailure, StepFailure } from '../failure.ts'
 import type { StepResult } from '../step-spec.ts'
 import type { CallMcp } from '../tools/mcp-tool.ts'
-import { concealing } from './concealing.ts'
 import { connectMcp, type McpConnection, type McpResult } from './connection.ts'
 import { effectOf, hashOf, type McpDefinition } from './definition.ts'
 import type { McpServersDeps } from './deps.ts'
@@ -12,6 +11,7 @@ import { faultOf, isForgotten, ToolSaidNo } from './fault.ts'
 import { grantedFetch } from './granted-fetch.ts'
 import { httpTransport } from './http-transport.ts'
 import { pipeTransport } from './pipe-transport.ts'
+import { concealing } from './redaction.ts'
 
 /** How long a listing is believed when a server does not say that it changed. */
 const LISTING_MS = 60_000

@@ -1,6 +1,6 @@
 import type { InStatement } from '@libsql/client/web'
 import type { Reading } from '../call-cost.ts'
-import type { Spent, SpentParts } from '../journal/unit.ts'
+import type { Spent, SpentParts } from '../journal/commit.ts'
 
 /** A tool as a model sees it. */
 export interface ModelTool {

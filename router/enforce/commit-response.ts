@@ -1,0 +1,157 @@
+import type { DialectName } from '../../shared/dialects/candidate.ts'
+import { dialects } from '../../shared/dialects/dialects.ts'
+import type { RouterErrorCase } from '../../shared/wire/router/error-cases.ts'
+import type { HeaderList } from '../upstream/transport.ts'
+import type { FrameFlow } from './early-frames.ts'
+import type { Served } from './render-answer.ts'
+
+/** What the cascade came to: an answer or an upstream's refusal to hand on, or an error of our own. */
+export type Outcome =
+  | { kind: 'served'; served: Served; isAnswer: boolean; headers: HeaderList }
+  | { kind: 'error'; error: RouterErrorCase; message: string; headers: HeaderList }
+
+/** An answer whose first frames go out before it is decided on; the pieces of its end are those that are left. */
+export interface Flowing {
+  kind: 'flowing'
+  status: number
+  headers: HeaderList
+  flow: FrameFlow
+  end: Promise<Outcome>
+}
+
+/** What goes to the client, on any host: all of it at once, or frames as they come. */
+export type Answer = WholeAnswer | FlowingAnswer
+
+interface WholeAnswer {
+  status: number
+  headers: HeaderList
+  /** None where the status has no body. */
+  pieces: readonly Uint8Array[]
+}
+
+export interface FlowingAnswer {
+  status: number
+  headers: HeaderList
+  /** Sends the frames; resolves at the end, and rejects where no frame could say how it ended. */
+  frames: (send: (frame: Uint8Array) => void) => Promise<void>
+  /** To be called when the client goes away. */
+  gone: () => void
+}
+
+export interface RespondOptions {
+  dialect: DialectName
+  stream: boolean
+  traceId: string
+  /** Undefined where keep-alives are off: the head then waits for the decision, however long. */
+  keepAlive: { afterMs: number; everyMs: number } | undefined
+  /** Headers of an answer whose head had to go out before the decision. */
+  earlyHeaders: HeaderList
+  /** Told when that head goes out: from then on the status is 200, whatever the decision. */
+  committed: () => void
+  /** The client went away. */
+  gone: () => void
+}
+
+/**
+ * The answer of a cascade. No status line goes out before the decision or the keep-alive deadline, so until then
+ * every failure is a real HTTP error; afterwards it is an error event, and nothing that reads as the end of an answer.
+ */
+export async function respond(outcome: Promise<Outcome | Flowing>, options: RespondOptions): Promise<Answer> {
+  const { stream, keepAlive } = options
+  if (!stream || !keepAlive) {
+    const first = await outcome
+    return first.kind === 'flowing' ? flowing(first, options) : decided(first, options)
+  }
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<'late'>(resolve => {
+    timer = setTimeout(() => {
+      options.committed()
+      resolve('late')
+    }, keepAlive.afterMs)
+  })
+  const first = await Promise.race([outcome, late])
+  clearTimeout(timer)
+  if (first === 'late') return early(outcome, options)
+  return first.kind === 'flowing' ? flowing(first, options) : decided(first, options)
+}
+
+const NO_BODY = new Set([204, 205, 304])
+
+/** An answer carries statuses of HTTP only; some hosts make up others. */
+export function sendable(status: number): number {
+  return status >= 200 && status <= 599 ? status : 502
+}
+
+function decided(outcome: Outcome, { dialect, traceId }: RespondOptions): Answer {
+  if (outcome.kind === 'served') {
+    const { status, headers, pieces } = outcome.served
+    return {
+      status: sendable(status),
+      headers: [...headers, ...outcome.headers],
+      pieces: NO_BODY.has(status) ? [] : pieces,
+    }
+  }
+  const { status, headers, body } = dialects[dialect].routerError(outcome.error, outcome.message, traceId)
+  return {
+    status,
+    headers: [...(headers as HeaderList), ['content-length', String(body.length)], ...outcome.headers],
+    pieces: [body],
+  }
+}
+
+/** The head has to go out now: keep-alives until the decision, then the frames or an error event. */
+function early(outcome: Promise<Outcome | Flowing>, options: RespondOptions): Answer {
+  const head: HeaderList = [
+    ['content-type', 'text/event-stream; charset=utf-8'],
+    ['cache-control', 'no-cache'],
+    ['x-accel-buffering', 'no'],
+  ]
+  const kept = dialects[options.dialect].keepAlive
+  return { status: 200, headers: [...head, ...options.earlyHeaders], ...framesOf(outcome, options, kept) }
+}
+
+/** The head of an answer that has begun. */
+function flowing(first: Flowing, options: RespondOptions): Answer {
+  const { status, headers } = first
+  return { status: sendable(status), headers, ...framesOf(Promise.resolve(first), options) }
+}
+
+/** Frames as they may go, keep-alives between them, and the end: what is left of the answer, or an error event. */
+function framesOf(
+  outcome: Promise<Outcome | Flowing>,
+  { dialect, traceId, keepAlive, gone }: RespondOptions,
+  opening?: Uint8Array,
+): Pick<FlowingAnswer, 'frames' | 'gone'> {
+  const own = dialects[dialect]
+  let beat: ReturnType<typeof setInterval> | undefined
+  let left = false
+  return {
+    async frames(out) {
+      // The client may leave while this is on its way; `gone` has told the cascade.
+      const send = (frame: Uint8Array) => {
+        if (!left) out(frame)
+      }
+      if (opening) send(opening)
+      if (keepAlive) beat = setInterval(() => send(own.keepAlive), keepAlive.everyMs)
+      try {
+        const first = await outcome
+        if (first.kind === 'flowing') first.flow.attach(send)
+        const end = first.kind === 'flowing' ? await first.end : first
+        if (end.kind === 'error') send(own.routerErrorEvent(end.error, end.message, traceId))
+        else if (end.isAnswer) for (const piece of end.served.pieces) send(piece)
+        else send(own.routerErrorEvent('upstream', refusalMessage(end.served), traceId))
+      } finally {
+        clearInterval(beat)
+      }
+    },
+    gone() {
+      left = true
+      clearInterval(beat)
+      gone()
+    },
+  }
+}
+
+function refusalMessage({ status }: Served): string {
+  return `no model of the ladder could answer: the last upstream refused with status ${status}`
+}

@@ -1,0 +1,284 @@
+import { formatUsd, sumNano } from '../../shared/money/money.ts'
+import type { Clock } from '../../shared/time/clock.ts'
+import { type RouterErrorCase, routerErrors } from '../../shared/wire/router/error-cases.ts'
+import { responseHeaders } from '../../shared/wire/router/headers.ts'
+import type { DroppedRung, Policy } from '../../shared/wire/router/trace.ts'
+import type { AnswerCache } from '../cache/answer-cache.ts'
+import { cacheKey } from '../cache/cache-key.ts'
+import type { Rung } from '../config/routing-config.ts'
+import type { Lesson } from '../learning/experience.ts'
+import { decidedOn, type Hashing } from '../receipt/request-part.ts'
+import type { Unhashed } from '../receipt/unhashed.ts'
+import type { Shadows } from '../shadow/shadows.ts'
+import { type HeaderList, TransportError } from '../upstream/transport.ts'
+import { type AnsweredCall, ranOut } from './call-upstream.ts'
+import { type CascadeResult, cascade } from './cascade.ts'
+import type { CascadeEnd } from './cascade-end.ts'
+import type { CascadeDeps, CascadePlan } from './cascade-plan.ts'
+import { type Answer, type Flowing, type Outcome, respond } from './commit-response.ts'
+import type { EarlyOut } from './early-answer.ts'
+import { frameFlow } from './early-frames.ts'
+import { type PlanDeps, type PlanInput, planCascade } from './plan.ts'
+import { type CascadeLog, cascadeRecord, type Tried } from './receipt.ts'
+import { type ServeOptions, serveAnswer, serveRefusal, streamHeaders } from './render-answer.ts'
+import { sayRouted } from './routed-line.ts'
+import type { Sessions } from './sessions.ts'
+import { askTop } from './shadow-call.ts'
+
+export interface EnforceDeps extends PlanDeps, Omit<CascadeDeps, 'readKey' | 'breakers'> {
+  clock: Clock
+  hashing: Hashing
+  sessions: Sessions
+  outHeaders: boolean
+  shadows: Shadows
+  answers: AnswerCache<Tried & { call: AnsweredCall }>
+  /** Takes back what was called wrong in another process, before an answer is given again. */
+  hearReports: () => Promise<void>
+  /** Hears of rungs that could not take a request. */
+  dropped: (route: number, dropped: readonly DroppedRung[] | undefined) => void
+  /** Takes the making of the receipt; resolves when the response may end. */
+  record: (make: () => Unhashed) => Promise<void>
+}
+
+export type EnforceInput = Omit<PlanInput, 'sessionId' | 'session' | 'features'> & { arrivedAt: Date; arrived: number }
+
+/** Serves one request by the cascade and leaves its receipt. `stop` is aborted by the host when the client is gone, and here when the time is over. */
+export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: AbortController): Promise<Answer> {
+  const { traceId, inbound, route, profile } = input
+  const { config, clock } = deps
+  const { signal } = stop
+  let committed = false
+  const timer = setTimeout(
+    () => stop.abort(new TransportError('the request took too long', { timeout: 'total' })),
+    config.limits.totalMs,
+  )
+  const own: HeaderList = deps.outHeaders
+    ? [
+        [responseHeaders.traceId, traceId],
+        [responseHeaders.mode, profile],
+      ]
+    : []
+
+  const flow = frameFlow()
+  const begun = Promise.withResolvers<Flowing>()
+  let sent = 0
+  const end = (async (): Promise<Outcome> => {
+    try {
+      return await decide()
+    } finally {
+      clearTimeout(timer)
+    }
+  })()
+
+  async function decide(): Promise<Outcome> {
+    const request = decidedOn(inbound, deps.hashing)
+    const { session_id: sessionId, features } = request
+    const session = deps.sessions(input.tenantId, route.fingerprint, sessionId)
+    const planned = planCascade({ ...input, sessionId, session: session.find(), features }, deps)
+    deps.dropped(route.ix, planned.policy.dropped)
+    if (!planned.ok) {
+      await leave(
+        request,
+        { end: { kind: 'error', error: planned.error, message: planned.message }, tried: [], busy: [] },
+        planned.policy,
+      )
+      return { kind: 'error', error: planned.error, message: planned.message, headers: own }
+    }
+    const calling = { ...deps, readKey: (name: string) => deps.env[name] }
+    const key = route.cacheTtlS > 0 ? cacheKey({ ...inbound, ...keyParts() }, deps.hashing.sha256) : undefined
+    if (key !== undefined) await deps.hearReports()
+    const kept = key === undefined ? undefined : deps.answers.find(key, route.cacheTtlS, traceId)
+    const result: CascadeResult = kept
+      ? { end: { kind: 'answer', servedFrom: 'cache', served: kept }, tried: [], busy: [] }
+      : await cascade(planned.plan, calling, signal, releasing)
+    if (key !== undefined) keep(key, result)
+    const options: ServeOptions = {
+      dialect: inbound.dialect,
+      stream: inbound.facts.stream,
+      includeUsage: inbound.facts.includeUsage,
+      traceId,
+      now: clock.now(),
+    }
+    const made = toOutcome(result, options)
+    if (result.end.kind === 'answer' && !kept) {
+      const { rung, tokens } = result.end.served
+      session.served(rung.rung, tokens?.cache_read)
+    }
+    sampled(planned.plan, result, calling)
+    const { algorithm, discount } = config.learning
+    if (algorithm !== 'off') {
+      deps.learner.learn(input.tenantId, route.fingerprint, features, lessonsOf(result), discount)
+    }
+    await leave(
+      request,
+      made.result,
+      planned.policy,
+      made.outcome.kind === 'served' ? made.outcome.served.status : undefined,
+    )
+    return made.outcome
+  }
+
+  function keyParts() {
+    return { tenantId: input.tenantId, configHash: config.configHash, routeIx: route.ix, profile }
+  }
+
+  /** Keeps an answer for the same question, when gates said of it that it is good. */
+  function keep(key: string, { end }: CascadeResult): void {
+    if (end.kind !== 'answer' || end.servedFrom !== 'attempt') return
+    const { gates, call } = end.served
+    if (gates?.gate !== 'pass' || call.finish === 'pause_turn') return
+    const frames = call.frames?.reduce((sum, frame) => sum + frame.length, 0) ?? 0
+    deps.answers.keep(key, traceId, end.served, call.json.length + frames)
+  }
+
+  /** Measures what the top rung would have taken, for a share of what was served as it should be. */
+  function sampled(plan: CascadePlan, { end }: CascadeResult, calling: CascadeDeps): void {
+    const top = route.ladder.at(-1)!
+    if (end.kind !== 'answer' || end.servedFrom !== 'attempt' || top.price === null) return
+    const { rung, call, tokens } = end.served
+    if (tokens === null || call.usageSource !== 'provider') return
+    deps.shadows.consider({
+      ...{ tenantId: input.tenantId, traceId, route, served: tokens, top: top.price, isTop: rung.rung === top.rung },
+      askTop: signal => askTop(plan, calling, signal),
+    })
+  }
+
+  /** The way out for an answer that begins to flow; the head goes with its first frame, and what it costs is not known then. */
+  function releasing(rung: Rung): EarlyOut {
+    return {
+      begin({ status, headers }) {
+        committed = true
+        begun.resolve({
+          kind: 'flowing',
+          status,
+          headers: [...streamHeaders(headers), ...own, ...rungHeaders(rung)],
+          flow,
+          end,
+        })
+      },
+      send(frame) {
+        sent += 1
+        flow.send(frame)
+      },
+    }
+  }
+
+  function toOutcome(result: CascadeResult, options: ServeOptions): { outcome: Outcome; result: CascadeResult } {
+    const error = (name: RouterErrorCase, message: string): { outcome: Outcome; result: CascadeResult } => ({
+      outcome: { kind: 'error', error: name, message, headers: own },
+      result: { ...result, end: { kind: 'error', error: name, message } },
+    })
+    const { end } = result
+    if (end.kind === 'aborted' && ranOut(signal)) {
+      return error('timeout_total', `no answer within ${config.limits.totalMs} ms, the limit of this router`)
+    }
+    if (end.kind === 'aborted') {
+      return { outcome: { kind: 'error', error: 'upstream', message: 'the client went away', headers: own }, result }
+    }
+    if (end.kind === 'error') return error(end.error, end.message)
+    if (end.kind === 'refusal') {
+      const served = serveRefusal(end.refused, end.from, options)
+      return { outcome: { kind: 'served', served, isAnswer: false, headers: own }, result }
+    }
+    const whole = serveAnswer(end.served.call, options)
+    const served = whole && { ...whole, pieces: whole.pieces.slice(sent) }
+    if (!served) return error('inexpressible', 'the answer holds what this dialect cannot express')
+    return {
+      outcome: { kind: 'served', served, isAnswer: true, headers: [...own, ...servedHeaders(result, end)] },
+      result,
+    }
+  }
+
+  function servedHeaders({ tried }: CascadeResult, { served }: Extract<CascadeEnd, { kind: 'answer' }>): HeaderList {
+    if (!deps.outHeaders) return []
+    const costs = tried.map(({ cost, gates }) => (cost === null ? null : cost + (gates?.cost ?? 0)))
+    const total = costs.includes(null) ? undefined : formatUsd(sumNano(costs.map(cost => cost ?? 0)))
+    const failed = (served.gates?.results ?? [])
+      .filter(({ verdict }) => verdict === 'fail')
+      .map(({ gate_id }) => gate_id)
+    return [
+      ...rungHeaders(served.rung),
+      ...(failed.length === 0 ? [] : ([[responseHeaders.gates, `failed: ${failed.join(', ')}`]] as HeaderList)),
+      ...(total === undefined ? [] : ([[responseHeaders.costUsd, total]] as HeaderList)),
+    ]
+  }
+
+  function rungHeaders({ rung, model }: Rung): HeaderList {
+    if (!deps.outHeaders) return []
+    return [
+      [responseHeaders.servedRung, String(rung)],
+      [responseHeaders.servedModel, model],
+    ]
+  }
+
+  async function leave(
+    request: CascadeLog['request'],
+    result: CascadeResult,
+    policy: Policy,
+    status?: number,
+  ): Promise<void> {
+    const log: CascadeLog = {
+      ...result,
+      traceId,
+      tenantId: input.tenantId,
+      arrivedAt: input.arrivedAt,
+      routeIx: route.ix,
+      topRung: route.ladder.at(-1)!,
+      ratios: () => deps.shadows.ratios(input.tenantId, route.fingerprint),
+      inbound,
+      request,
+      policy,
+      storeReasons: config.store.storeReasons,
+      end: {
+        ...recorded(result.end),
+        ...(status !== undefined && { status }),
+        ...(committed && afterHead(result.end)),
+      },
+      times: { arrived: input.arrived, done: clock.monotonic() },
+    }
+    sayRouted(deps.log, log)
+    await deps.record(() => cascadeRecord(log))
+  }
+
+  const { keepaliveAfterMs: afterMs, keepaliveEveryMs: everyMs } = config.stream
+  return respond(inbound.facts.stream ? Promise.race([begun.promise, end]) : end, {
+    dialect: inbound.dialect,
+    stream: inbound.facts.stream,
+    traceId,
+    keepAlive: route.keepalive === 'off' ? undefined : { afterMs, everyMs },
+    earlyHeaders: own,
+    committed: () => {
+      committed = true
+    },
+    gone: () => stop.abort(),
+  })
+}
+
+/** What the attempts of a request teach about their rungs: the answers that were judged, at their whole cost. */
+function lessonsOf({ tried }: CascadeResult): Lesson[] {
+  return tried.flatMap(({ rung, call, verdict, cost, tokens, gates }) =>
+    call.kind === 'answered' && (verdict === 'pass' || verdict === 'fail') && cost !== null && tokens !== null
+      ? [{ rung: rung.rung, passed: verdict === 'pass', cost: cost + (gates?.cost ?? 0), tokens }]
+      : [],
+  )
+}
+
+/** What a head that is out changes: its status was 200, and what is no answer ended the stream before its end. */
+function afterHead({ kind }: CascadeEnd): Partial<CascadeLog['end']> {
+  if (kind === 'aborted') return { truncated: true }
+  return { status: 200, ...(kind !== 'answer' && { truncated: true }) }
+}
+
+/** How the receipt names the end, with the status that the client got. */
+function recorded(end: CascadeEnd): CascadeLog['end'] {
+  switch (end.kind) {
+    case 'answer':
+      return { servedFrom: end.servedFrom, served: end.served, status: end.served.call.status }
+    case 'refusal':
+      return { servedFrom: 'upstream_error', served: undefined, status: end.refused.status }
+    case 'aborted':
+      return { servedFrom: 'aborted', served: undefined, status: 499 }
+    case 'error':
+      return { servedFrom: 'error', served: undefined, status: routerErrors[end.error].status }
+  }
+}

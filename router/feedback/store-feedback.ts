@@ -1,0 +1,41 @@
+import { uuidv7 } from '../../shared/ids/uuid-v7.ts'
+import type { Log } from '../../shared/log/log.ts'
+import type { Sha256 } from '../../shared/sign/sha256.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import type { Clock } from '../../shared/time/clock.ts'
+import type { FeedbackResult } from '../../shared/wire/router/feedback.ts'
+import { calibrationBook } from '../calibrate/calibration-cache.ts'
+import { routeBook } from '../calibrate/route-cache.ts'
+import type { Calibration } from '../config/routing-config.ts'
+import { feedbackWriter } from './feedback-writer.ts'
+import { type SubmitDeps, submitFeedback } from './submit-feedback.ts'
+
+export interface KeepFeedbackDeps {
+  db: Db
+  clock: Clock
+  log: Log
+  sha256: Sha256
+  settings: () => Calibration
+  find: SubmitDeps['find']
+  counted?: (result: FeedbackResult) => void
+}
+
+/** Everything between a report and its rows: for a running router, and for a program that has only its store. */
+export async function keepFeedback(deps: KeepFeedbackDeps) {
+  const { db, clock, settings, sha256, counted = () => undefined } = deps
+  const book = calibrationBook(deps)
+  await book.refresh()
+  const routes = routeBook(deps)
+  const writer = feedbackWriter({ db, book, settings, now: clock.now, monotonic: clock.monotonic, sha256 })
+  return {
+    submit: submitFeedback({
+      ...{ find: deps.find, routes, writer, book, settings, counted },
+      now: clock.now,
+      newId: uuidv7,
+    }),
+    book,
+    routes,
+    /** Resolves when what was taken is kept. */
+    close: writer.close,
+  }
+}

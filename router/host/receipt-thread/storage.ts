@@ -1,0 +1,40 @@
+import { appendFile } from 'node:fs/promises'
+import { writerIsGone } from '../../../shared/host/writer-name.ts'
+import type { Keeping } from '../../receipts.ts'
+import type { LineSink } from '../../traces/checkpointer.ts'
+import { readSigningKey } from '../signing-key.ts'
+import { openSpillFile } from '../spill-file.ts'
+import type { KeepingPlace } from './messages.ts'
+
+/** Whoever writes beside the receipts meets a sync of 8 MiB now and then instead of one of 32. */
+export const RECEIPT_LOG_PAGES = 1000
+
+/** Everything beside the database that receipts are kept with: the key, the spill file, the copies of checkpoints. */
+export async function openKeeping(place: KeepingPlace): Promise<{ keeping: Keeping; close(): Promise<void> }> {
+  const { durable, holder, anchorFile } = place
+  const path = localPath(place.address)
+  const signer = await readSigningKey({ key: place.signingKey, keyFile: place.signingKeyFile, dbPath: path })
+  const spill = durable && path !== undefined ? await openSpillFile(path) : undefined
+  const files = [...(path ? [`${path}.checkpoints.jsonl`] : []), ...(anchorFile ? [anchorFile] : [])]
+  return {
+    keeping: {
+      durable,
+      ...(signer && { signer }),
+      ...(spill && { spill }),
+      sinks: files.map(fileSink),
+      holder,
+      isGone: writerIsGone,
+    },
+    close: async () => spill?.close(),
+  }
+}
+
+export function fileSink(file: string): LineSink {
+  return { name: file, append: line => appendFile(file, line.endsWith('\n') ? line : line + '\n', { mode: 0o600 }) }
+}
+
+/** The file behind a store's address; undefined for a server and for memory. */
+function localPath(address: string): string | undefined {
+  if (address.startsWith('file:')) return address.slice('file:'.length).replace(/^\/\/(?=\/)/, '')
+  return /^[a-z][a-z0-9+.-]+:|^:memory:/i.test(address) ? undefined : address
+}

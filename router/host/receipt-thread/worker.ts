@@ -1,0 +1,224 @@
+import type { MessagePort } from 'node:worker_threads'
+import { nativeSha256 } from '../../../shared/host/native-sha256.ts'
+import { openDb } from '../../../shared/host/open-libsql.ts'
+import type { Level, Log } from '../../../shared/log/log.ts'
+import { redactor } from '../../../shared/log/redact.ts'
+import { loadBuiltinPrices } from '../../../shared/prices/builtin.ts'
+import { systemClock } from '../../../shared/time/clock.ts'
+import { metricsRelay } from '../../metrics/metrics-relay.ts'
+import { unpackCalls } from '../../observe/packed-calls.ts'
+import type { RecordSettings } from '../../observe/record-maker.ts'
+import { unpackRecords } from '../../receipt/packed-records.ts'
+import type { Hashing } from '../../receipt/request-part.ts'
+import { finished, idOf } from '../../receipt/unhashed.ts'
+import { type KeptHere, keepHere } from '../../receipts.ts'
+import type { FromThread, Question, ThreadReport, ToThread } from './messages.ts'
+import { openKeeping, RECEIPT_LOG_PAGES } from './storage.ts'
+import { obeyWrite, type WriteNews, type WriteOrder } from './write-proxy.ts'
+
+/** How long what happened here waits to be told; what somebody waits for is told at once. */
+const REPORT_MS = 20
+
+/** The program of the receipt thread: it makes records of the calls it is handed, seals them and writes them to a store of its own opening. */
+export function serveReceipts(port: MessagePort): void {
+  const say = (message: FromThread) => port.postMessage(message)
+  let receipts: ReturnType<typeof receiptServer> | undefined
+  // One after the other, so that an answer tells of everything that was handed over before the question.
+  let last: Promise<unknown> = Promise.resolve()
+  port.on('message', (message: ToThread) => {
+    last = last.then(async () => {
+      if ('begin' in message) {
+        receipts = await begin(message.begin, say, () => port.close())
+        say({ begun: true })
+      } else if ('write' in message) {
+        if (receipts) say(await receipts.write(message))
+      } else if ('ask' in message) await receipts?.answer(message.ask, message.question)
+      else await receipts?.take(message)
+    })
+    last = last.catch((error: unknown) => {
+      say({ failed: error instanceof Error ? error.message : String(error) })
+      // In a thread this ends the thread alone; the other side goes on without it.
+      process.exit(1)
+    })
+  })
+}
+
+type Begin = Extract<ToThread, { begin: unknown }>['begin']
+
+async function begin({ store, settings, salt, ...place }: Begin, say: (message: FromThread) => void, end: () => void) {
+  const db = await openDb(place.address, {
+    checkpointPages: RECEIPT_LOG_PAGES,
+    synchronous: place.durable ? 'full' : 'normal',
+    ...(place.token && { token: place.token }),
+  })
+  const { keeping, close } = await openKeeping(place)
+  const relay = metricsRelay()
+  const current = { settings }
+  const hashing = { sha256: nativeSha256, salt }
+  let prices: ReturnType<typeof loadBuiltinPrices> | undefined
+  const kept = keepHere({
+    ...{ db, keeping, store },
+    clock: systemClock,
+    log: threadLog(say),
+    metrics: relay.metrics,
+    sha256: nativeSha256,
+    hashing,
+    settings: () => current.settings,
+    builtinPrices: () => (prices ??= loadBuiltinPrices()),
+  })
+  return receiptServer({
+    kept,
+    hashing,
+    say,
+    write: order => obeyWrite(db, order),
+    durable: place.durable,
+    deltas: relay.take,
+    spillBytes: () => keeping.spill?.bytes() ?? 0,
+    use(next) {
+      current.settings = next
+    },
+    async close() {
+      await close()
+      db.close()
+    },
+    end,
+  })
+}
+
+interface ServerDeps {
+  kept: KeptHere
+  hashing: Hashing
+  say: (message: FromThread) => void
+  write: (order: WriteOrder) => Promise<WriteNews>
+  durable: boolean
+  deltas: () => ThreadReport['deltas']
+  spillBytes: () => number
+  use: (settings: RecordSettings) => void
+  close: () => Promise<void>
+  /** Nothing more is to come: the thread may end. */
+  end: () => void
+}
+
+function receiptServer({ kept, hashing, say, write, durable, deltas, spillBytes, use, close, end }: ServerDeps) {
+  let taken = 0
+  let told: string[] = []
+  let lost: ThreadReport['lost'] = []
+  let timer: ReturnType<typeof setTimeout> | undefined
+  let urgent = false
+
+  function report() {
+    clearTimeout(timer)
+    timer = undefined
+    urgent = false
+    const depth = kept.writer.depth()
+    const status = kept.writer.status()
+    say({ report: { taken, depth, kept: told, lost, status, spillBytes: spillBytes(), deltas: deltas() } })
+    told = []
+    lost = []
+    if (depth > 0 || status.writer !== 'ok' || status.spill !== 'ok') reportSoon()
+  }
+
+  function reportSoon() {
+    timer ??= setTimeout(report, REPORT_MS)
+  }
+
+  function reportNow() {
+    if (urgent) return
+    urgent = true
+    setImmediate(report)
+  }
+
+  function watch(id: string) {
+    if (!durable) return
+    kept.writer.recorded(id).then(
+      () => {
+        told.push(id)
+        reportNow()
+      },
+      (error: unknown) => {
+        lost.push({ id, why: error instanceof Error ? error.message : String(error) })
+        reportNow()
+      },
+    )
+  }
+
+  /** A promise only where taking is one: most calls are taken at once. */
+  function one(id: string, take: () => void | Promise<void>): void | Promise<void> {
+    try {
+      const taking = take()
+      if (taking instanceof Promise)
+        return taking.then(
+          () => took(id),
+          (error: unknown) => failed(id, error),
+        )
+      took(id)
+    } catch (error) {
+      failed(id, error)
+    }
+  }
+
+  function took(id: string) {
+    watch(id)
+    taken++
+  }
+
+  function failed(id: string, error: unknown) {
+    say({ log: { level: 'error', target: 'waybill', message: NOT_RECORDED, fields: { error, trace_id: id } } })
+    lost.push({ id, why: NOT_RECORDED })
+    reportNow()
+    taken++
+  }
+
+  return {
+    write,
+    async take({ settings, calls, records }: Extract<ToThread, { calls: unknown }>) {
+      if (settings) use(settings)
+      for (const call of calls ? unpackCalls(calls) : []) {
+        const taking = one(call.traceId, () => kept.call(call))
+        if (taking) await taking
+      }
+      for (const recorded of records ? unpackRecords(records) : []) {
+        one(idOf(recorded), () => kept.take(finished(recorded, hashing)))
+      }
+      reportSoon()
+    },
+    async answer(ask: number, question: Question) {
+      if (question === 'close') {
+        await kept.close()
+        await close()
+      }
+      const found = typeof question === 'object' ? await kept.find(question.find, question.tenant) : undefined
+      if (question !== 'close') await kept.made()
+      report()
+      say({ reply: ask, found })
+      if (question !== 'close') return
+      clearTimeout(timer)
+      end()
+    },
+  }
+}
+
+const NOT_RECORDED = 'a call could not be recorded'
+
+/** A log whose lines are written, filtered and redacted by the thread that started this one. */
+function threadLog(say: (message: FromThread) => void): Log {
+  const redact = redactor()
+  const under = (target: string): Log => {
+    const at = (level: Level): Log['error'] => {
+      return (message, fields) => {
+        try {
+          say({ log: { level, target, message, fields } })
+        } catch {
+          // What cannot be handed to another thread is said as text.
+          say({ log: { level, target, message, fields: fields && { fields: String(fields.error ?? '') } } })
+        }
+      }
+    }
+    return {
+      ...{ error: at('error'), warn: at('warn'), info: at('info'), debug: at('debug'), trace: at('trace') },
+      target: under,
+      redact,
+    }
+  }
+  return under('waybill')
+}

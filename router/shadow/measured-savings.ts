@@ -1,0 +1,40 @@
+import { toUsd } from '../../shared/money/money.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import type { Savings } from '../../shared/wire/router/savings.ts'
+import { DRAWS, middle95, resampledSums } from '../ope/bootstrap.ts'
+import { FEWEST } from './shadow-sums.ts'
+
+/** The newest samples of a window are enough for its interval. */
+const MOST = 10_000
+const SEED = 45
+
+interface Window {
+  since?: Date | undefined
+  until?: Date | undefined
+}
+
+/** What the samples of a window measured: the top rung's cost beside the same tokens at its prices, and how sure their ratio is. */
+export async function measured(
+  db: Db,
+  tenants: readonly string[],
+  { since, until }: Window,
+): Promise<Pick<Savings, 'shadow' | 'ratio_ci'>> {
+  const { rows } = await db.execute({
+    sql: `select same_nano, top_nano, spent_nano from shadows
+      where tenant_id in (select value from json_each(?)) and ts_ms >= ? and ts_ms < ? order by ts_ms desc limit ${MOST}`,
+    args: [JSON.stringify(tenants), since?.getTime() ?? 0, until?.getTime() ?? Number.MAX_SAFE_INTEGER],
+  })
+  if (rows.length === 0) return {}
+  const column = (name: string) => Float64Array.from(rows, row => Number(row[name]))
+  const [same, top] = [column('same_nano'), column('top_nano')]
+  const sum = (values: Float64Array) => toUsd(values.reduce((total, value) => total + value, 0))
+  const shadow = {
+    requests: rows.length,
+    spent_usd: sum(column('spent_nano')),
+    same_token_usd: sum(same),
+    measured_usd: sum(top),
+  }
+  if (rows.length < FEWEST) return { shadow }
+  const [tops, sames] = resampledSums([top, same], DRAWS, SEED)
+  return { shadow, ratio_ci: middle95(tops!.map((value, draw) => value / sames![draw]!)) }
+}

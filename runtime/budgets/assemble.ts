@@ -1,0 +1,49 @@
+import type { Log } from '../../shared/log/log.ts'
+import type { Metrics } from '../../shared/metrics/metrics.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import type { Models } from '../execution/models/model.ts'
+import type { DayOf } from './day.ts'
+import { type Ledger, ledger } from './ledger.ts'
+import { budgetNotices } from './notices.ts'
+import { type BudgetStore, budgetStore } from './store.ts'
+import { toolLimits, type UseTool } from './tool-limits.ts'
+import { spending } from './watch-spending.ts'
+
+export interface BudgetingOptions {
+  db: Db
+  metrics: Metrics
+  models: Pick<Models, 'find'>
+  dayOf: DayOf
+  now: () => Date
+  newId: () => string
+  log: Log
+}
+
+export interface Budgeting {
+  store: BudgetStore
+  ledger: Ledger
+  useTool: UseTool
+  spending: ReturnType<typeof spending>
+}
+
+/** Budgets over one store. */
+export function budgeting({ db, metrics, newId, log, ...rest }: BudgetingOptions): Budgeting {
+  const store = budgetStore(db)
+  const notices = budgetNotices({ write: store.write, newId, now: rest.now })
+  return {
+    store,
+    useTool: toolLimits({ store, dayOf: rest.dayOf, now: rest.now }),
+    spending: spending({
+      ...{ store, notices, dayOf: rest.dayOf, now: rest.now },
+      failed: error => log.warn('a budget could not be looked at', { error }),
+    }),
+    ledger: ledger({
+      ...{ store, ...rest, notices },
+      refused: metrics.counter(
+        'waybill_budget_refusals_total',
+        'Runs and calls that a hard limit refused, by dimension.',
+      ),
+      softly: metrics.counter('waybill_budget_soft_total', 'Runs that passed a soft limit, by dimension.'),
+    }),
+  }
+}

@@ -1,0 +1,126 @@
+import { ApiError } from '../../shared/http/api-error.ts'
+import type { Log } from '../../shared/log/log.ts'
+import type { Metrics } from '../../shared/metrics/metrics.ts'
+import type { Sha256 } from '../../shared/sign/sha256.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import type { Clock } from '../../shared/time/clock.ts'
+import type { AgentStore } from '../agents/store.ts'
+import { type ApprovalStore, approvalStore } from '../approvals/store.ts'
+import type { DayOf } from '../budgets/day.ts'
+import type { Ledger } from '../budgets/ledger.ts'
+import type { Noding } from '../nodes/assemble.ts'
+import type { FarRuns } from '../nodes/runs/placed-runs.ts'
+import { childRuns } from '../runs/children.ts'
+import { type RunService, runService } from '../runs/service.ts'
+import { type RunStore, runStore } from '../runs/store.ts'
+import type { Records } from '../vault/records.ts'
+import { createEngine, type Engine } from './engine.ts'
+import type { EngineDeps, EngineLimits, SignReceipt } from './engine-deps.ts'
+import { engineMetrics } from './engine-metrics.ts'
+import type { Models } from './models/model.ts'
+import type { ConnectorsOf } from './tools/connector-tool.ts'
+import type { Outbound } from './tools/http-request-tool.ts'
+
+export interface RunningDeps {
+  db: Db
+  records: Records
+  log: Log
+  clock: Clock
+  metrics: Metrics
+  sha256: Sha256
+  newId: () => string
+  nodeId: () => string
+  owner: string
+  isGone?: (owner: string) => boolean
+  limits: EngineLimits
+  models: Models
+  outbound: Outbound
+  connectorsOf: ConnectorsOf
+  sandboxes: EngineDeps['sandboxes']
+  secretOf: EngineDeps['secretOf']
+  egressDecided: EngineDeps['egressDecided']
+  mcp: EngineDeps['mcp']
+  signReceipt: SignReceipt
+  turns: Pick<EngineDeps, 'turnOf' | 'endEffect'>
+  ledger: Pick<Ledger, 'admit' | 'within' | 'lostCall'>
+  dayOf: DayOf
+  beside?: EngineDeps['beside']
+  observer?: EngineDeps['observer']
+  kept?: EngineDeps['kept']
+  /** Where some runs are executed by nodes elsewhere. */
+  nodes: Noding
+  /** False: nothing is executed in this process. */
+  embedded: boolean
+  takenHere?: EngineDeps['takenHere']
+  /** On a node: how its runs come to the runs that they call. */
+  childrenOf?: ((runs: RunStore) => EngineDeps['children']) | undefined
+  approvalExpired?: EngineDeps['approvalExpired']
+  agents: Pick<AgentStore, 'currentByName' | 'findVersion' | 'getVersion'>
+}
+
+export interface Running {
+  engine: Engine
+  /** The runs that are executed here. */
+  own: RunStore
+  runs: FarRuns
+  service: RunService
+  approvals: ApprovalStore
+}
+
+/** The embedded node: the engine over the store of this process, and what the routes need of it. */
+export function running(deps: RunningDeps): Running {
+  const { db, records, clock, newId, sha256, agents, dayOf } = deps
+  const { admit, within } = deps.ledger
+  const own = runStore(db, records)
+  const { nodes } = deps
+  const runs = nodes.runs(own)
+  /** A sub-agent runs where its parent does. */
+  async function findChild(tenantId: string, name: string) {
+    const found = await agents.currentByName(tenantId, name)
+    if (found?.sealed === undefined) return found
+    const message = `the prompt of agent ${name} is sealed to pool ${found.sealed.pool}, and its parent runs elsewhere`
+    throw new ApiError('isolation_unavailable', message)
+  }
+  const engine: Engine = createEngine({
+    ...deps,
+    ...deps.turns,
+    random: Math.random,
+    withinBudget: within,
+    lostCall: deps.ledger.lostCall,
+    metrics: engineMetrics(deps.metrics),
+    async manifestOf(versionId) {
+      const version = await agents.getVersion(versionId)
+      if (!version) throw new Error(`there is no agent version ${versionId}`)
+      if (version.sealed) throw new Error(`agent version ${versionId} is readable on pool ${version.sealed.pool} only`)
+      return version.manifest
+    },
+    children:
+      deps.childrenOf?.(own) ??
+      (parent =>
+        childRuns(
+          { runs: own, admit, dayOf, findAgent: findChild, now: clock.now, wake: () => engine.wake() },
+          parent,
+        )),
+  })
+  if (!deps.embedded) engine.drain()
+  const service = runService({
+    runs: {
+      ...runs,
+      // Of what was just made or ended nobody has to be asked.
+      get: runs.near,
+      signal: async (id, signal) => ((await runs.farOf(id)) ? nodes.signal(id, signal) : own.signal(id, signal)),
+    },
+    engine: {
+      wake: engine.wake,
+      async end(id, how) {
+        if (!(await runs.farOf(id))) return engine.end(id, how)
+        const { code } = how
+        if (code === 'agent_deleted') return nodes.end(id, { status: 'failed', code, message: 'the agent was deleted' })
+        return nodes.end(id, { status: 'cancelled', ...('reason' in how && { reason: how.reason }) })
+      },
+    },
+    ...{ admit, dayOf, newId, now: clock.now, sha256, ...agents },
+  })
+
+  return { engine, own, runs, service, approvals: nodes.approvals(approvalStore(db, records), runs.farOf) }
+}

@@ -1,0 +1,422 @@
+import { ApiError } from '../../shared/http/api-error.ts'
+import type { Log } from '../../shared/log/log.ts'
+import type { Metrics } from '../../shared/metrics/metrics.ts'
+import { toHex, utf8 } from '../../shared/sign/bytes.ts'
+import type { Sha256 } from '../../shared/sign/sha256.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import type { Clock } from '../../shared/time/clock.ts'
+import { sealTo } from '../../shared/tunnel/sealed-payload.ts'
+import type { Backend } from '../../shared/wire/runtime/isolation.ts'
+import { isTerminal } from '../../shared/wire/runtime/run.ts'
+import type { VersionRow } from '../agents/agent.ts'
+import type { NodeBackends } from '../agents/isolation.ts'
+import { satisfies } from '../agents/isolation.ts'
+import type { Deleting } from '../agents/store.ts'
+import { hasTexts, type SealTexts, textsOf } from '../agents/texts.ts'
+import type { ApprovalStore } from '../approvals/store.ts'
+import type { Ledger } from '../budgets/ledger.ts'
+import type { Idempotent } from '../idempotency/idempotent.ts'
+import type { Admit, AgentVersion } from '../runs/service.ts'
+import type { RunStore } from '../runs/store.ts'
+import type { Conversing } from '../sessions/assemble.ts'
+import type { Held } from '../sessions/service.ts'
+import { announce } from '../webhooks/enqueue.ts'
+import { amongPlanes, type Plane } from './assemble-peers.ts'
+import { poolCredentials } from './credentials/pool-credentials.ts'
+import type { GatewayDeps, NodeGateway } from './gateway/gateway.ts'
+import { type TunnelTimes, tunnelTimes } from './gateway/timeouts.ts'
+import type { TunnelEndpoint } from './gateway/well-known-route.ts'
+import { enrolment } from './registry/enrolment.ts'
+import { provenBackends, statusOf } from './registry/node.ts'
+import { nodeLinks } from './registry/node-link.ts'
+import { nodeStore } from './registry/store.ts'
+import { tookOver } from './runs/accept-takeover.ts'
+import { type IngestDeps, ingest } from './runs/apply-reports.ts'
+import { dispatcher, textsPlace } from './runs/dispatcher.ts'
+import { ending } from './runs/end-remote-run.ts'
+import { orderTo, standIn } from './runs/fallback-node.ts'
+import { type FarRuns, farRuns } from './runs/placed-runs.ts'
+import { EMBEDDED_POOL, POOL_LABEL } from './runs/placement.ts'
+import { farApprovals, signalPlace } from './runs/remote-approvals.ts'
+import { farBudgets } from './runs/remote-budgets.ts'
+import { farData } from './runs/remote-reads.ts'
+import { farStore } from './runs/remote-run-store.ts'
+import { farChildren } from './runs/remote-subagents.ts'
+import { scheduleInputs } from './runs/schedule-inputs.ts'
+import { farTalk } from './sessions/relay-deltas.ts'
+import { farSessions } from './sessions/remote-sessions.ts'
+
+export interface NodingOptions {
+  db: Db
+  log: Log
+  clock: Clock
+  metrics: Metrics
+  sha256: Sha256
+  newId: () => string
+  dayOf: (ms: number) => string
+  idempotent: Idempotent
+  maxBodyBytes: number
+  signFar: IngestDeps['signFar']
+  announceMoved: IngestDeps['announce']
+  watched: IngestDeps['watched']
+  ended: IngestDeps['ended']
+  versionOf: (versionId: string) => Promise<VersionRow | undefined>
+  labelsOf: (tenantId: string, agentName: string) => Promise<Readonly<Record<string, string>>>
+  conversing: Pick<Conversing, 'store' | 'live'>
+  admit: Admit
+  grant: Ledger['grant']
+  currentByName: (tenantId: string, name: string) => Promise<VersionRow | undefined>
+  /** The node in this process. */
+  embedded: { on: boolean; id: () => Promise<string>; backends: readonly Backend[] }
+  times?: Partial<TunnelTimes> | undefined
+  /** How long a run waits for a node that could take it. */
+  dispatchMs: number
+  /** After so long an absence of a node its runs end; 0: never. */
+  lostAfterMs: number
+  /** How other control planes of this store are reached and reach this one; undefined: they are not. */
+  plane?: Plane | undefined
+}
+
+const decoder = new TextDecoder()
+const SWEEP_MS = 5_000
+/** So often a run is offered to nodes that refuse it. */
+const MOST_OFFERS = 5
+const SWEPT = 200
+
+export type Noding = ReturnType<typeof noding>
+
+/** Nodes elsewhere, put together: who they are, the tunnel to them, their runs. */
+export function noding(options: NodingOptions) {
+  const { db, clock, metrics, newId, dayOf, embedded, dispatchMs, lostAfterMs } = options
+  const { now } = clock
+  const log = options.log.target('runtime.nodes')
+  const times = { ...tunnelTimes, ...options.times }
+  const store = nodeStore(db, options.plane?.url ?? null)
+  const far = farStore(db)
+  const links = nodeLinks()
+  const { maxBodyBytes, conversing } = options
+  const among = amongPlanes({
+    ...{ plane: options.plane, links, store, far, live: conversing.live, times, now, metrics, log, maxBodyBytes },
+  })
+  const { reach } = among
+  const data = farData(reach, store)
+  const credentials = poolCredentials({ db, nodes: store, reach, now, conceal: log.redact.register })
+  const dropped = metrics.counter(
+    'waybill_tunnel_frames_dropped_total',
+    'Frames of nodes that were not taken, by reason.',
+  )
+  const reconnects = metrics.counter('waybill_tunnel_reconnects_total', 'Streams that nodes opened.')
+  const standing = metrics.gauge('waybill_nodes', 'Nodes by how they stand.')
+  let engaged = false
+  let want: (() => unknown) | undefined
+  let isWanted = false
+  const wanted = async () => {
+    isWanted = true
+    await want?.()
+  }
+  let endpoint: TunnelEndpoint | undefined
+  let timer: ReturnType<typeof setInterval> | undefined
+  let sweeping: Promise<void> | undefined
+
+  const sessions = farSessions({ db, far, nodes: store, reach, data, engaged: () => engaged })
+  const talk = farTalk({ far, sessions: sessions.store(options.conversing.store), live: options.conversing.live, log })
+
+  const shared = {
+    turn: talk,
+    ...{ db, now, dayOf, signFar: options.signFar, announce: options.announceMoved, ended: options.ended },
+    watched: options.watched,
+  }
+  /** What is decided from what stands about a run and then written; one after the other. */
+  let last: Promise<unknown> = Promise.resolve()
+  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
+    const mine = last.then(work, work)
+    last = mine.catch(() => undefined)
+    return mine
+  }
+  const endNow = ending({ ...shared, far, nodes: store, wakeNode: reach.wake, orderTo: orderTo(reach, store) })
+  const end: typeof endNow = (id, how) => inTurn(() => endNow(id, how))
+  const offering = dispatcher({ db, log, now, links, far, nodes: store, versionOf: options.versionOf })
+  const dispatching = among.dispatching(offering)
+  let ownRuns: RunStore | undefined
+  const child = farChildren({
+    ...{ db, far, nodes: store, links, now, dayOf, dispatchMs, sha256: options.sha256, admit: options.admit },
+    ...{ versionOf: options.versionOf, currentByName: options.currentByName },
+    runs: () => ownRuns!,
+  })
+  const write = ingest({
+    took: tookOver({ db, nodes: store, wake: reach.wake }),
+    child,
+    ...{ ...shared, store: far, log, dropped },
+    requeued(nodeId, { id: runId, epoch: tries, pinned }) {
+      log.info('a node refused a run', { nodeId, runId })
+      const link = links.get(nodeId)
+      if (link) link.restingUntilMs = now().getTime() + 1000
+      if (tries < MOST_OFFERS && pinned === undefined) return
+      const message = pinned
+        ? 'the node that has the journal it begins with refused it: the run it was forked from may be gone'
+        : `nodes of its pool refused it ${tries} times: their logs say why`
+      void end(runId, { status: 'failed', code: 'node_unavailable', message })
+    },
+  })
+
+  const enrolling = enrolment({
+    ...{ store, now },
+    poolKeyFor: (tenantId, pool, boxKey) => data.poolKey(tenantId, pool, toHex(boxKey)),
+  })
+
+  /** Loaded with the first node that comes: what it stands on takes a quarter of a second to load. */
+  let opened: Promise<NodeGateway> | undefined
+  const open = () => {
+    opened ??= import('./gateway/gateway.ts').then(({ nodeGateway }) => nodeGateway(gatewayDeps))
+    return opened
+  }
+  const gateway: NodeGateway = {
+    enrol: async request => (await open()).enrol(request),
+    refresh: async request => (await open()).refresh(request),
+    async *connect(token, frames) {
+      yield* (await open()).connect(token, frames)
+    },
+    close: async () => (await opened)?.close(),
+  }
+  const gatewayDeps: GatewayDeps = {
+    ...{ store, links, clock, log, times, newId, reconnects },
+    enrolment: {
+      ...enrolling,
+      async enrol(request) {
+        const reply = await enrolling.enrol(request)
+        engaged = true
+        await credentials.welcome(reply.nodeId)
+        return reply
+      },
+    },
+    async ingest(node, frames) {
+      if (await inTurn(() => write(node, frames))) offering.wake()
+    },
+    async arrived(link, held, fresh) {
+      engaged = true
+      if (fresh) {
+        const has = new Set(held.map(({ runId }) => runId))
+        for (const run of await far.openOn(link.nodeId)) {
+          if (run.state === 'offered' || has.has(run.id)) continue
+          log.error('a node came back without a run that it had taken', { nodeId: link.nodeId, runId: run.id })
+          await end(run.id, {
+            ...{ status: 'failed', code: 'node_lost', final: true },
+            message: 'its node came back without it: the store of the node is not the one it had',
+          })
+        }
+      }
+      offering.wake()
+    },
+    heard: () => offering.wake(),
+    asked: farBudgets({ far, grant: options.grant, dayOf, clock }),
+    said: ({ id }, { sessionId, turnId, seq, delta }) =>
+      talk.said(id, { sessionId, turnId, seq, delta: decoder.decode(delta) }),
+  }
+
+  /** What nobody else notices: deadlines, deleted agents, nodes that stay away. */
+  async function sweep(): Promise<void> {
+    if (!engaged) return
+    const nowMs = now().getTime()
+    for (const run of await far.ending(SWEPT)) {
+      await end(run.id, { status: 'failed', code: 'agent_deleted', message: 'the agent was deleted' })
+    }
+    for (const run of await far.overdue(nowMs, SWEPT)) {
+      const able = (await reach.of(run.tenantId, run.pool)).some(
+        ({ nodeId, backends }) => (run.pinned ?? nodeId) === nodeId && satisfies(run.isolation, backends),
+      )
+      if (able && run.state === 'queued') {
+        await db.write([far.later(run.id, nowMs + dispatchMs)])
+        continue
+      }
+      await end(run.id, {
+        ...{ status: 'failed', code: 'node_unavailable' },
+        message: `no node of pool ${run.pool} that ${run.pinned === undefined ? '' : 'has what it begins with and '}offers isolation ${run.isolation} came back within ${dispatchMs / 1000} s`,
+      })
+    }
+    const counts = { pending: 0, online: 0, draining: 0, lost: 0, offline: 0 }
+    for (const node of await store.all()) {
+      const status = statusOf(node, nowMs, times.lostMs)
+      counts[status]++
+      const away = node.lastSeenMs === undefined ? 0 : nowMs - node.lastSeenMs
+      if (status === 'lost') await tellLost(node.id, node.tenantId, node.pool)
+      if (status === 'lost' || status === 'offline') await handOver(node.id)
+      if (lostAfterMs === 0 || away <= lostAfterMs || links.get(node.id)) continue
+      for (const run of await far.openOn(node.id)) {
+        const message = `its node was away for more than ${Math.round(lostAfterMs / 3_600_000)} h`
+        await end(run.id, { status: 'failed', code: 'node_lost', message, final: true })
+      }
+    }
+    for (const [status, count] of Object.entries(counts)) standing.set(count, { status })
+    offering.wake()
+  }
+
+  /** What an absent node was to do, another one with its store can do. */
+  async function handOver(nodeId: string): Promise<void> {
+    const other = await standIn(reach, store, nodeId)
+    if (other === undefined || other.nodeId === nodeId) return
+    await inTurn(() => db.write(store.handOver(nodeId, other.nodeId)))
+    other.wake()
+  }
+
+  /** Once for each absence, whoever notices it first. */
+  async function tellLost(nodeId: string, tenantId: string, pool: string): Promise<void> {
+    const first = 'exists (select 1 from nodes where id = ? and lost_told = 0)'
+    await db.write([
+      announce(newId, {
+        ...{ tenantId, type: 'node.lost', atMs: now().getTime(), data: { nodeId, pool } },
+        when: { sql: first, args: [nodeId] },
+      }),
+      { sql: 'update nodes set lost_told = 1 where id = ?', args: [nodeId] },
+    ])
+  }
+
+  return {
+    gateway,
+    links,
+    far,
+    data,
+    end,
+    engaged: () => engaged,
+    credentials,
+    wanted: among.wanted,
+    plane: among.route(offering),
+    routes: {
+      credentials,
+      ...{ db, store, reach, end, openOn: far.openOn, idempotent: options.idempotent, now, newId },
+      ...{ lostMs: times.lostMs, maxBodyBytes: options.maxBodyBytes, endpoint: () => endpoint },
+      wanted,
+    },
+    /** Calls back once a node is announced, or at once where there are some; the announcement waits for what it answers. */
+    whenWanted(listen: () => unknown): void {
+      want = listen
+      if (isWanted) void listen()
+    },
+    /** The host listens for nodes from now on. */
+    listening(at: TunnelEndpoint): void {
+      endpoint = at
+    },
+
+    runs(runs: RunStore): FarRuns {
+      ownRuns = runs
+      return farRuns(runs, {
+        ...{ db, far, nodes: store, reach, data, end, dispatch: dispatching.wake, engaged: () => engaged, dispatchMs },
+        ...{ embedded, sha256: options.sha256, versionOf: options.versionOf, labelsOf: options.labelsOf },
+        sessions,
+      })
+    },
+
+    sessions: sessions.store(options.conversing.store),
+
+    /** Whether a node holds that session. */
+    isElsewhere: async (sessionId: string): Promise<boolean> => (await sessions.get(sessionId)) !== undefined,
+
+    /** Where a session of that version is held: at one node for its whole life, which is chosen now. */
+    async holdSession(
+      { placementFor }: Pick<FarRuns, 'placementFor'>,
+      tenantId: string,
+      { agentName, manifest, versionId }: AgentVersion,
+    ): Promise<Held | undefined> {
+      const version = await options.versionOf(versionId)
+      if (embedded.on && !engaged && version?.sealed === undefined) return undefined
+      const placement = await placementFor(tenantId, agentName, { manifest, sealed: version?.sealed })
+      if (placement.on === 'here') return undefined
+      if (placement.on === 'nowhere') throw new ApiError('isolation_unavailable', placement.message)
+      if (manifest.session.dedicatedMicrovm) {
+        throw new ApiError(
+          'isolation_unavailable',
+          `a session of ${agentName} has a machine of its own, which only the embedded node gives in this version: set its label ${POOL_LABEL} to ${EMBEDDED_POOL}`,
+        )
+      }
+      const { pool } = placement
+      const nodeId = await sessions.pick(tenantId, pool, backends => satisfies(manifest.isolation, backends))
+      return { opened: sessionId => sessions.opened({ sessionId, tenantId, pool, nodeId }) }
+    },
+
+    approvals: (approvals: ApprovalStore, farOf: FarRuns['farOf']) =>
+      farApprovals(approvals, { db, nodes: store, reach, data, farOf }),
+
+    /** Passes a signal on to the run's node; false: it takes none any more. */
+    async signal(runId: string, signal: { id: string; name: string; value: string; atMs: number }): Promise<boolean> {
+      const run = await far.get(runId)
+      if (run === undefined || isTerminal(run.status)) return false
+      if (run.nodeId === undefined) {
+        throw new ApiError('node_offline', `run ${runId} waits for a node: it takes signals when it has one`)
+      }
+      const poolKey = await store.poolKey(run.tenantId, run.pool)
+      if (poolKey === undefined) throw new ApiError('node_offline', `pool ${run.pool} has no key`)
+      const valueSealed = await sealTo(poolKey, utf8(JSON.stringify(signal)), signalPlace(runId))
+      const value = { runId, name: signal.name, valueSealed }
+      const { controlBytes } = await import('../../shared/tunnel/control-bytes.ts')
+      const node = await orderTo(reach, store)(run.nodeId)
+      await db.write([store.frame(node, controlBytes({ case: 'signal', value }))])
+      reach.wake(node)
+      return true
+    },
+
+    /** To the pool that an agent names; where this process executes nothing, to the only one that its tenant has. */
+    sealTexts: (async ({ tenantId, labels }, versionId, manifest) => {
+      const pool = labels[POOL_LABEL] ?? (embedded.on ? undefined : await store.onlyPool(tenantId))
+      if (pool === undefined || pool === EMBEDDED_POOL || !hasTexts(manifest)) return undefined
+      const poolKey = await store.poolKey(tenantId, pool)
+      if (poolKey === undefined) return undefined
+      return { pool, box: await sealTo(poolKey, utf8(JSON.stringify(textsOf(manifest))), textsPlace(versionId)) }
+    }) satisfies SealTexts as SealTexts,
+
+    sealInput: scheduleInputs({
+      ...{ nodes: store, embedded: embedded.on, engaged: () => engaged },
+      ...{ labelsOf: options.labelsOf, sha256: options.sha256 },
+    }),
+
+    async unsealed(version: VersionRow): Promise<VersionRow> {
+      const { sealed, tenantId, versionId } = version
+      if (sealed === undefined) return version
+      return { ...version, manifest: { ...version.manifest, ...(await data.texts(tenantId, versionId, sealed)) } }
+    },
+
+    /** For the transaction that deletes an agent. */
+    deleting: (({ id }) => [
+      {
+        sql: `update far_runs set ending = 'agent_deleted' where run_id in
+          (select id from runs where agent_id = ? and status in ('queued', 'running', 'waiting'))`,
+        args: [id],
+      },
+    ]) satisfies Deleting as Deleting,
+
+    /** The nodes that a tenant's runs may go to, for warnings and the table of isolations. */
+    async backendsOf(tenantId: string): Promise<NodeBackends[]> {
+      const there = engaged ? await store.enrolled(tenantId) : []
+      return [
+        ...(embedded.on ? [{ id: await embedded.id(), backends: embedded.backends }] : []),
+        ...there.map(node => ({ id: node.id, backends: provenBackends(node) })),
+      ]
+    },
+
+    async start({ timers }: { timers: boolean }): Promise<void> {
+      const known = !embedded.on || (await far.any())
+      // Nodes may enrol elsewhere at any time.
+      engaged = known || options.plane !== undefined
+      if (known || (await store.announced())) void wanted()
+      if (timers) timer = setInterval(() => void this.sweep(), SWEEP_MS)
+    },
+    /** Never two at a time. */
+    sweep(): Promise<void> {
+      sweeping ??= sweep()
+        .catch(error => log.error('the sweep of nodes failed', { error }))
+        .finally(() => {
+          sweeping = undefined
+        })
+      return sweeping
+    },
+    async close(): Promise<void> {
+      clearInterval(timer)
+      await sweeping
+      among.leave()
+      await gateway.close()
+      await offering.idle()
+      await dispatching.idle()
+      await among.close()
+      await last
+      await talk.idle()
+    },
+  }
+}

@@ -1,0 +1,363 @@
+import { create, fromBinary } from '@bufbuild/protobuf'
+import type { Log } from '../../../shared/log/log.ts'
+import type { Counter } from '../../../shared/metrics/metrics.ts'
+import { joined } from '../../../shared/sign/bytes.ts'
+import type { Clock } from '../../../shared/time/clock.ts'
+import { type Channel, frameChannel } from '../../../shared/tunnel/channel.ts'
+import {
+  type Assign,
+  type BudgetAsk,
+  type ControlFrame,
+  ControlFrameSchema,
+  type EnrolReply,
+  EnrolReplySchema,
+  type EnrolRequest,
+  type Hello,
+  type NodeFrame,
+  type ReadResponse,
+  type RefreshReply,
+  RefreshReplySchema,
+  type RefreshRequest,
+  type SessionDelta,
+} from '../../../shared/tunnel/gateway.gen.ts'
+import { type Inbox, inbox } from '../../../shared/tunnel/inbox.ts'
+import { type Outbox, outbox } from '../../../shared/tunnel/outbox.ts'
+import { PROTO } from '../../../shared/tunnel/protocol.ts'
+import { TunnelRefusal } from '../../../shared/tunnel/refusal.ts'
+import type { enrolment } from '../registry/enrolment.ts'
+import { type NodeRow, provenBackends, readBackends } from '../registry/node.ts'
+import type { NodeLink, NodeLinks, ReadAnswered } from '../registry/node-link.ts'
+import type { NodeStore } from '../registry/store.ts'
+import type { Granted } from '../runs/remote-budgets.ts'
+import type { TunnelTimes } from './timeouts.ts'
+
+/** The server end of the tunnel without its wire: gRPC puts it on a socket, tests call it as it is. */
+export interface NodeGateway {
+  enrol(request: EnrolRequest): Promise<EnrolReply>
+  refresh(request: RefreshRequest): Promise<RefreshReply>
+  /** Throws TunnelRefusal; ends without an error where the node is to dial again. */
+  connect(token: string | undefined, frames: AsyncIterable<NodeFrame>): AsyncGenerator<ControlFrame>
+  /** Ends every stream; the nodes dial again, here or at the next process. */
+  close(): Promise<void>
+}
+
+export interface GatewayDeps {
+  store: NodeStore
+  enrolment: ReturnType<typeof enrolment>
+  links: NodeLinks
+  /** What a node told, in order; handled again when it throws. */
+  ingest: (node: NodeRow, frames: readonly NodeFrame[]) => Promise<void>
+  /** A node is here, with the runs that it says it has. */
+  arrived: (link: NodeLink, held: Hello['held'], fresh: boolean) => Promise<void>
+  heard: () => void
+  /** A piece of what it says in a turn. */
+  said: (node: NodeRow, piece: SessionDelta) => void
+  /** Whether a run of it may make its next call; undefined: nothing is to be said. */
+  asked: (node: NodeRow, ask: BudgetAsk) => Promise<Granted | undefined>
+  reconnects: Pick<Counter, 'add'>
+  clock: Clock
+  newId: () => string
+  log: Log
+  times: TunnelTimes
+}
+
+/** What outlives the streams of one life of a node process. */
+interface Peer {
+  node: NodeRow
+  streamId: string
+  channel: Channel<ControlFrame, NodeFrame>
+  outbox: Outbox
+  inbox: Inbox<NodeFrame>
+  reads: Map<string, { parts: Uint8Array[]; done: (answer: ReadAnswered | undefined) => void }>
+  /** Questions about budgets that are being answered. */
+  asked: Set<string>
+  stop: AbortController | undefined
+}
+
+/** What may stand in a bundle; `ackOnly` is the place of something that is not to be told any more. */
+const TOLD = new Set<NodeFrame['body']['case']>([
+  ...(['accept', 'event', 'complete', 'approval', 'childAsk', 'took', 'secretAck', 'ackOnly'] as const),
+])
+const MOST_READS = 1000
+const MOST_ASKS = 1000
+const MOST_READ_BYTES = 64 * 1024 * 1024
+const HELLO_MS = 10_000
+
+export function nodeGateway(deps: GatewayDeps): NodeGateway {
+  const { store, links, clock, log, times, newId } = deps
+  const peers = new Map<string, Peer>()
+  let closing = false
+
+  function peerOf(node: NodeRow, hello: Hello): { peer: Peer; fresh: boolean } {
+    const known = peers.get(node.id)
+    if (known?.streamId === hello.streamId) return { peer: known, fresh: false }
+    if (known) forget(known)
+    const frames = inbox<NodeFrame>(
+      async batch => {
+        await deps.ingest(peer.node, batch.flatMap(unbundled))
+        peer.channel.done(Number(batch.at(-1)?.seq ?? 0))
+      },
+      { log, weigh: frame => unbundled(frame).length },
+    )
+    const peer: Peer = {
+      ...{ node, streamId: hello.streamId, inbox: frames, reads: new Map(), asked: new Set(), stop: undefined },
+      channel: frameChannel<ControlFrame, NodeFrame>({
+        ackOnly: () => create(ControlFrameSchema, { body: { case: 'ackOnly', value: {} } }),
+        weigh: frame => (frame.body.case === 'assign' ? 500 + sizeOf(frame.body.value) : 500),
+        onAcked: seq => peer.outbox.acked(seq),
+        sentBefore: Number(hello.lastSeenSeq),
+      }),
+      outbox: outbox(
+        {
+          async read(afterId, most) {
+            const rows = await store.frames(node.id, afterId, most)
+            return rows.map(({ id, frame }) => ({ id, frame: fromBinary(ControlFrameSchema, frame) }))
+          },
+          remove: upToId => store.framesArrived(node.id, upToId),
+        },
+        () => peer.channel,
+        log,
+      ),
+    }
+    peers.set(node.id, peer)
+    return { peer, fresh: true }
+  }
+
+  function forget(peer: Peer): void {
+    peer.stop?.abort(new TunnelRefusal('replaced', 'this node has dialled again'))
+    peer.inbox.close()
+    void peer.outbox.close()
+    for (const read of peer.reads.values()) read.done(undefined)
+  }
+
+  function linkOf(peer: Peer, hello: Hello): NodeLink {
+    const { id: nodeId, tenantId, pool } = peer.node
+    const backends = provenBackends({ backends: readBackends(hello.backends) })
+    const link: NodeLink = {
+      ...{ nodeId, tenantId, pool, backends, slots: Math.min(hello.slots, 10_000), restingUntilMs: 0 },
+      draining: peer.node.draining,
+      wake: () => peer.outbox.wake(true),
+      read({ kind, id, from = 0, limit = 0, box = new Uint8Array() }) {
+        if (peer.reads.size >= MOST_READS) return Promise.resolve(undefined)
+        const requestId = newId()
+        return new Promise(resolve => {
+          const timer = setTimeout(() => done(undefined), times.readMs)
+          const done = (answer: ReadAnswered | undefined) => {
+            clearTimeout(timer)
+            peer.reads.delete(requestId)
+            resolve(answer)
+          }
+          peer.reads.set(requestId, { parts: [], done })
+          const value = { requestId, kind, id, from: BigInt(from), limit, box }
+          if (!peer.channel.pass(create(ControlFrameSchema, { body: { case: 'readRequest', value } }))) done(undefined)
+        })
+      },
+      drain(on) {
+        link.draining = on
+        peer.channel.pass(create(ControlFrameSchema, { body: { case: 'drain', value: { on } } }))
+      },
+      end: () => peer.stop?.abort(new TunnelRefusal('unauthenticated', 'this node was removed')),
+      here: async () => links.get(nodeId) === link,
+    }
+    return link
+  }
+
+  function answered(peer: Peer, { requestId, status, body, last }: ReadResponse): void {
+    const read = peer.reads.get(requestId)
+    if (read === undefined) return
+    read.parts.push(body)
+    const tooMuch = read.parts.reduce((sum, part) => sum + part.length, 0) > MOST_READ_BYTES
+    if (tooMuch) read.done({ status: 500, body: new Uint8Array() })
+    else if (last) read.done({ status, body: joined(read.parts) })
+  }
+
+  /** Answered when the answer is there; asked again meanwhile, it is one question. */
+  async function askedBy(peer: Peer, ask: BudgetAsk): Promise<void> {
+    const { requestId } = ask
+    if (peer.asked.has(requestId) || peer.asked.size >= MOST_ASKS) return
+    peer.asked.add(requestId)
+    try {
+      const value = await deps.asked(peer.node, ask)
+      if (value) peer.channel.pass(create(ControlFrameSchema, { body: { case: 'budgetGrant', value } }))
+    } catch (error) {
+      log.error('a node asked for a budget and is not answered; it asks again', { error, nodeId: peer.node.id })
+    } finally {
+      peer.asked.delete(requestId)
+    }
+  }
+
+  /** What was decided about it where it is not connected. */
+  function follow(peer: Peer, stands: Awaited<ReturnType<NodeStore['seen']>>): void {
+    const link = links.get(peer.node.id)
+    if (link === undefined) return
+    if (stands === undefined) link.end()
+    else if (stands.draining !== link.draining) link.drain(stands.draining)
+  }
+
+  async function take(peer: Peer, frame: NodeFrame): Promise<void> {
+    const { body } = frame
+    switch (body.case) {
+      case 'accept':
+      case 'event':
+      case 'complete':
+      case 'approval':
+      case 'childAsk':
+      case 'took':
+      case 'secretAck':
+        if (frame.seq === 0n) throw new TunnelRefusal('bad_frame', `a ${body.case} frame needs a number`)
+        return peer.inbox.put(frame)
+      case 'bundle':
+        if (frame.seq === 0n || !body.value.frames.every(({ body: { case: one } }) => TOLD.has(one))) {
+          throw new TunnelRefusal('bad_frame', 'a bundle needs a number, and holds what a node tells and nothing else')
+        }
+        return peer.inbox.put(frame)
+      case 'heartbeat':
+        deps.heard()
+        peer.outbox.wake()
+        return follow(peer, await store.seen(peer.node.id, clock.now().getTime(), body.value.activeRuns))
+      case 'readResponse':
+        return answered(peer, body.value)
+      case 'sessionDelta':
+        return deps.said(peer.node, body.value)
+      case 'budgetAsk':
+        if (frame.seq !== 0n) throw new TunnelRefusal('bad_frame', 'a budgetAsk frame has no number')
+        void askedBy(peer, body.value)
+        return
+      case 'ackOnly':
+        return frame.seq === 0n ? undefined : peer.inbox.put(frame)
+      case 'pong':
+        return
+      default:
+        throw new TunnelRefusal('bad_frame', `a ${body.case ?? 'frame without a body'} is not expected here`)
+    }
+  }
+
+  /** Reads the stream until it ends, is replaced, or breaks a rule. */
+  async function listen(peer: Peer, frames: AsyncIterator<NodeFrame>, stop: AbortController): Promise<void> {
+    let heard = clock.monotonic()
+    const watch = setInterval(
+      () => {
+        if (clock.monotonic() - heard > times.lostMs) {
+          stop.abort(new TunnelRefusal('closing', `nothing was heard for ${times.lostMs / 1000} s`))
+        } else peer.channel.pass(create(ControlFrameSchema, { body: { case: 'ping', value: { n: 0n } } }))
+      },
+      Math.min(times.heartbeatMs, times.lostMs / 3),
+    )
+    try {
+      while (!stop.signal.aborted) {
+        const next = await frames.next()
+        if (peer.stop !== stop) return
+        if (next.done) {
+          await store.signedOff(peer.node.id, clock.now().getTime())
+          stop.abort()
+          return
+        }
+        heard = clock.monotonic()
+        const fresh = peer.channel.receive(next.value)
+        if (fresh) await take(peer, fresh)
+      }
+    } catch (error) {
+      stop.abort(
+        error instanceof TunnelRefusal ? error : new TunnelRefusal('closing', 'the stream broke', { cause: error }),
+      )
+    } finally {
+      clearInterval(watch)
+    }
+  }
+
+  return {
+    enrol: async request => create(EnrolReplySchema, await deps.enrolment.enrol(request)),
+    refresh: async request => create(RefreshReplySchema, await deps.enrolment.refresh(request)),
+
+    async *connect(token, incoming) {
+      const { node, expiresMs } = await deps.enrolment.nodeOf(token)
+      const frames = incoming[Symbol.asyncIterator]()
+      const hello = await firstFrame(frames)
+      if (hello.nodeId !== node.id) throw new TunnelRefusal('unauthenticated', 'this token is of another node')
+      if (hello.proto !== PROTO) {
+        throw new TunnelRefusal(
+          'unknown_protocol',
+          `this control plane speaks version ${PROTO} of the tunnel, and the node ${hello.proto}`,
+        )
+      }
+      if (closing) throw new TunnelRefusal('closing', 'the control plane is stopping: dial again')
+      const { peer, fresh } = peerOf(node, hello)
+      peer.node = node
+      const stop = new AbortController()
+      peer.stop?.abort(new TunnelRefusal('replaced', 'this node has dialled again'))
+      peer.stop = stop
+      const backends = readBackends(hello.backends)
+      const nowMs = clock.now().getTime()
+      await store.arrived(
+        node.id,
+        {
+          ...{ backends, slots: Math.min(hello.slots, 10_000), vcpus: finite(hello.vcpus) },
+          ...{ memoryMb: Number(hello.memoryMb % 1_000_000_000n), version: hello.version.slice(0, 64).toWellFormed() },
+          storeId: /^[0-9a-f-]{36}$/.test(hello.storeId) ? hello.storeId : null,
+        },
+        nowMs,
+      )
+      deps.reconnects.add(1)
+      const value = {
+        lastSeenSeq: BigInt(peer.channel.seen),
+        heartbeatSeconds: Math.max(1, Math.round(times.heartbeatMs / 1000)),
+        lostSeconds: Math.max(1, Math.round(times.lostMs / 1000)),
+        bundles: true,
+      }
+      yield create(ControlFrameSchema, { body: { case: 'welcome', value } })
+      const link = linkOf(peer, hello)
+      links.up(link)
+      const aged = setTimeout(() => stop.abort(), Math.max(1000, Math.min(times.maxStreamMs, expiresMs - nowMs)))
+      try {
+        void listen(peer, frames, stop)
+        await deps.arrived(link, hello.held, fresh)
+        peer.outbox.wake()
+        yield* peer.channel.open(Number(hello.lastSeenSeq), stop.signal)
+        const { reason } = stop.signal
+        if (reason instanceof TunnelRefusal && reason.code !== 'closing') throw reason
+      } finally {
+        clearTimeout(aged)
+        links.down(link)
+        if (links.get(node.id) === undefined) void store.left(node.id).catch(() => undefined)
+        if (peer.stop === stop) peer.stop = undefined
+        stop.abort()
+        for (const read of [...peer.reads.values()]) read.done(undefined)
+        void frames.return?.().catch(() => undefined)
+      }
+    },
+
+    async close() {
+      closing = true
+      for (const peer of peers.values()) {
+        peer.stop?.abort(new TunnelRefusal('closing', 'the control plane is stopping'))
+        peer.inbox.close()
+        await peer.inbox.idle()
+        await peer.outbox.close()
+      }
+    },
+  }
+}
+
+const unbundled = (frame: NodeFrame): NodeFrame[] => (frame.body.case === 'bundle' ? frame.body.value.frames : [frame])
+
+function sizeOf({ inputSealed, textsSealed }: Assign): number {
+  return inputSealed.length + textsSealed.length
+}
+
+async function firstFrame(frames: AsyncIterator<NodeFrame>): Promise<Hello> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new TunnelRefusal('unauthenticated', 'no hello came in time')), HELLO_MS)
+  })
+  try {
+    const { value, done } = await Promise.race([frames.next(), late])
+    if (done || value.body.case !== 'hello') throw new TunnelRefusal('unauthenticated', 'expected a hello first')
+    return value.body.value
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function finite(value: number): number {
+  return Number.isFinite(value) ? Math.min(Math.max(value, 0), 100_000) : 0
+}

@@ -1,0 +1,340 @@
+import type { InStatement } from '@libsql/client/web'
+import type { Log } from '../../../shared/log/log.ts'
+import type { Counter } from '../../../shared/metrics/metrics.ts'
+import { toBase64, toHex } from '../../../shared/sign/bytes.ts'
+import { verifySignature } from '../../../shared/sign/ed25519.ts'
+import type { Db } from '../../../shared/sql/db.ts'
+import type { ChildAsk, Complete, Event, NodeFrame } from '../../../shared/tunnel/gateway.gen.ts'
+import { completeMessage } from '../../../shared/tunnel/protocol.ts'
+import { approvalReason } from '../../../shared/wire/runtime/approval.ts'
+import { backends } from '../../../shared/wire/runtime/isolation.ts'
+import { eventKinds } from '../../../shared/wire/runtime/journal.ts'
+import { isTerminal, runErrorCodes } from '../../../shared/wire/runtime/run.ts'
+import type { NodeRow } from '../registry/node.ts'
+import type { FarRun } from './remote-run.ts'
+import { type FarEnd, type FarEvent, type FarStore, isMoved, type Moved } from './remote-run-store.ts'
+
+/** Signs what a run on a node came to; undefined where there is nothing to sign with. */
+export type SignFar = (run: FarRun, end: Pick<FarEnd, 'status' | 'finishedMs'>) => Promise<string | undefined>
+
+export interface IngestDeps {
+  db: Db
+  store: FarStore
+  log: Log
+  now: () => Date
+  dayOf: (ms: number) => string
+  signFar: SignFar
+  /** What webhooks are told of runs that moved; last in the commit. */
+  announce: (moved: readonly { runId: string; epoch: number; status: string; atMs: number }[]) => InStatement[]
+  /** Frames that were dropped: of another node's run, of an older epoch, or of no sense. */
+  dropped: Pick<Counter, 'add'>
+  ended: (status: FarEnd['status']) => void
+  /** Those who watch a run are told how far it has come. */
+  watched: (runId: string, seq: number, terminal: boolean) => void
+  /** Its turn is about to end, and has ended, where it is one. */
+  turn: { ending: (run: FarRun) => void; ended: (run: FarRun) => void }
+  /** A run of another node is this node's, as it says; false: it is not. */
+  took: (run: FarRun, nodeId: string) => Promise<boolean>
+  /** A run calls another agent; done again when it throws. */
+  child: (parent: FarRun, ask: ChildAsk) => Promise<void>
+  /** A node refused a run: it waits for another one, where another one could take it. */
+  requeued: (nodeId: string, run: Pick<FarRun, 'id' | 'epoch' | 'pinned'>) => void
+}
+
+/** The hash of an output that is empty: of a run that did not succeed. */
+export const EMPTY_OUTPUT_HASH = '44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a'
+
+interface Batch {
+  node: NodeRow
+  runs: Map<string, FarRun>
+  events: FarEvent[]
+  moved: Map<string, Moved>
+  tips: Set<FarRun>
+  /** What was read has to be so still; before anything is written. */
+  as: InStatement[]
+  statements: InStatement[]
+  sealing: { run: FarRun; frame: Complete }[]
+  requeued: FarRun[]
+  turns: FarRun[]
+  ends: FarEnd['status'][]
+  children: { parent: FarRun; ask: ChildAsk }[]
+}
+
+/**
+ * Writes down what a node told, a batch in one transaction (runtime contract §14). Each frame counts once by its run, epoch and
+ * sequence, whatever is repeated; what a node says about a run that is not its own is dropped and counted.
+ */
+export function ingest(deps: IngestDeps) {
+  const { db, store, log, now, dayOf } = deps
+
+  function drop(why: string, frame: NodeFrame, node: NodeRow): void {
+    deps.dropped.add(1, { reason: why })
+    log.warn('a frame of a node was dropped', { reason: why, frame: frame.body.case ?? 'none', nodeId: node.id })
+  }
+
+  function event(batch: Batch, run: FarRun, told: Event, frame: NodeFrame): void {
+    const seq = Number(told.eventSeq)
+    if (seq <= run.eventSeq) return
+    const kind = eventKinds.find(known => known === told.kind)
+    const atMs = Date.parse(told.at)
+    const counts = [told.tokensIn, told.tokensOut, told.costNanoUsd]
+    const sane = told.hash.length === 32 && isTime(atMs) && told.at.length < 64 && counts.every(isCount)
+    if (seq !== run.eventSeq + 1 || kind === undefined || !sane) {
+      drop('bad_event', frame, batch.node)
+      return
+    }
+    const made: FarEvent = {
+      ...{ runId: run.id, seq, kind, stepId: plain(told.stepId), attempt: told.attempt, at: told.at },
+      ...{ hash: toHex(told.hash), tokensIn: Number(told.tokensIn), tokensOut: Number(told.tokensOut) },
+      ...{ costNano: Number(told.costNanoUsd), model: told.model === '' ? undefined : plain(told.model) },
+    }
+    batch.events.push(made)
+    batch.tips.add(run)
+    run.eventSeq = seq
+    run.tip = made.hash
+    const before = batch.moved.get(run.id)
+    batch.moved.set(run.id, {
+      ...{ runId: run.id, status: kind === 'step_waiting' ? 'waiting' : 'running', atMs: before?.atMs ?? atMs },
+      tokensIn: made.tokensIn + (before?.tokensIn ?? 0),
+      tokensOut: made.tokensOut + (before?.tokensOut ?? 0),
+      costNano: made.costNano + (before?.costNano ?? 0),
+      model: made.model ?? before?.model,
+    })
+  }
+
+  async function complete(batch: Batch, run: FarRun, told: Complete, frame: NodeFrame): Promise<void> {
+    if (run.state === 'done') return
+    const { $typeName: _, nodeSignature, ...said } = told
+    const key = batch.node.signKey
+    const signed =
+      key !== undefined && (await verifySignature(key, Uint8Array.from(nodeSignature), completeMessage(said)))
+    if (!signed) {
+      drop('bad_signature', frame, batch.node)
+      return
+    }
+    const counts = [said.tokensIn, said.tokensOut, said.costNanoUsd, said.eventCount]
+    if (!counts.every(isCount) || !isTime(Number(said.finishedUnixMs)) || said.models.length > 200) {
+      drop('bad_complete', frame, batch.node)
+      return
+    }
+    batch.sealing.push({ run, frame: told })
+  }
+
+  /** The head that the node reports is the one that was streamed, or the run is not what it says. */
+  async function seal(batch: Batch, { run, frame: told }: Batch['sealing'][number]): Promise<void> {
+    const status = (['succeeded', 'failed', 'cancelled'] as const).find(known => known === told.status)
+    const follows = toHex(told.head) === run.tip && Number(told.eventCount) === run.eventSeq
+    const finishedMs = isTerminal(run.status) ? (run.finishedMs ?? now().getTime()) : Number(told.finishedUnixMs)
+    if (!follows || status === undefined || told.inputHash.length !== 32 || toHex(told.inputHash) !== run.inputHash) {
+      log.error('a node reports an end that does not follow from what it streamed', {
+        ...{ runId: run.id, nodeId: batch.node.id, status: told.status, head: toHex(told.head), streamed: run.tip },
+      })
+    }
+    const fine = follows && status !== undefined && toHex(told.inputHash) === run.inputHash
+    const end: FarEnd = fine
+      ? {
+          ...{ status, finishedMs, day: dayOf(finishedMs) },
+          errorCode: runErrorCodes.find(code => code === told.errorCode),
+          errorStep: told.errorStep === '' ? undefined : plain(told.errorStep),
+          isolationUsed: backends.find(known => known === told.isolation),
+          spent: {
+            tokensIn: Number(told.tokensIn),
+            tokensOut: Number(told.tokensOut),
+            costNano: Number(told.costNanoUsd),
+          },
+        }
+      : {
+          ...{ status: 'failed', finishedMs, day: dayOf(finishedMs), errorCode: 'internal' },
+          errorMessage: 'the node reported an end that does not follow from its events',
+        }
+    const already = isTerminal(run.status)
+    batch.as.push(store.asOpen(run.id, !already))
+    // Ended here first: that stands, and the node's journal is sealed under it.
+    const stands = already ? (run.status as FarEnd['status']) : end.status
+    const outputHash = fine && stands === status ? toHex(told.outputHash) : EMPTY_OUTPUT_HASH
+    const sealed: FarRun = {
+      ...run,
+      ...{ status: stands, outputHash, models: told.models.map(plain), finishedMs },
+      ...(!already && end.spent && { spent: end.spent }),
+      ...(end.isolationUsed !== undefined && { isolationUsed: end.isolationUsed }),
+      ...(fine && {
+        node: {
+          publicKey: toBase64(batch.node.signKey ?? new Uint8Array()),
+          signature: toBase64(told.nodeSignature),
+        },
+      }),
+    }
+    if (!already) {
+      deps.turn.ending(run)
+      batch.turns.push(run)
+      batch.statements.push(...store.end(run, end))
+      batch.ends.push(end.status)
+    }
+    const receipt = await deps.signFar(sealed, { status: stands, finishedMs })
+    const { models, node } = sealed
+    batch.statements.push(
+      ...store.sealed(sealed, { outputHash, models, ...(node && { node }) }, receipt, now().getTime()),
+    )
+    batch.moved.delete(run.id)
+    batch.runs.set(run.id, { ...sealed, state: 'done' })
+  }
+
+  async function one(batch: Batch, frame: NodeFrame): Promise<void> {
+    const { body } = frame
+    if (!isOfRun(body)) return
+    const run = batch.runs.get(body.value.runId)
+    if (body.case === 'took') {
+      const asItWas = run !== undefined && Number(body.value.epoch) === run.epoch && run.state !== 'queued'
+      if (!asItWas || (run.nodeId !== batch.node.id && !(await deps.took(run, batch.node.id)))) {
+        drop('not_its_run', frame, batch.node)
+      } else run.nodeId = batch.node.id
+      return
+    }
+    if (run === undefined || run.nodeId !== batch.node.id) {
+      drop('not_its_run', frame, batch.node)
+      return
+    }
+    if (body.case !== 'approval' && Number(body.value.epoch) !== run.epoch) {
+      drop('old_epoch', frame, batch.node)
+      return
+    }
+    switch (body.case) {
+      case 'event':
+        return event(batch, run, body.value, frame)
+      case 'childAsk':
+        if (!isTerminal(run.status)) batch.children.push({ parent: run, ask: body.value })
+        return
+      case 'complete':
+        return complete(batch, run, body.value, frame)
+      case 'accept':
+        if (body.value.ok) {
+          batch.statements.push(store.accepted(run.id))
+          if (run.state === 'offered') run.state = 'accepted'
+          return
+        }
+        if (run.state === 'offered') {
+          batch.statements.push(...store.refused(run.id))
+          batch.requeued.push(run)
+        } else if (run.state === 'ending') {
+          // Ended here before the node had it: nothing was executed.
+          const end = { status: run.status as FarEnd['status'], finishedMs: run.finishedMs ?? now().getTime() }
+          const sealed = { ...run, outputHash: EMPTY_OUTPUT_HASH }
+          const receipt = await deps.signFar(sealed, end)
+          const known = { outputHash: EMPTY_OUTPUT_HASH, models: [] }
+          batch.statements.push(...store.sealed(sealed, known, receipt, now().getTime()))
+          run.state = 'done'
+        }
+        return
+      default: {
+        const { stepId, approvalId, reason, expiresUnix } = body.value
+        const known = approvalReason.options.some(one => one === reason) && isTime(Number(expiresUnix) * 1000)
+        if (!known || !/^[0-9a-f-]{36}$/.test(approvalId)) {
+          drop('bad_approval', frame, batch.node)
+          return
+        }
+        batch.statements.push(
+          store.ask(run, {
+            ...{ id: approvalId, stepId: plain(stepId), reason },
+            ...{ expiresMs: Number(expiresUnix) * 1000, nowMs: now().getTime() },
+          }),
+        )
+      }
+    }
+  }
+
+  /** Which credentials the node has kept, or why it could not. */
+  async function heardCredentials(node: NodeRow, frames: readonly NodeFrame[]): Promise<void> {
+    const told = frames.flatMap(({ body }) => (body.case === 'secretAck' ? [body.value] : []))
+    if (told.length === 0) return
+    await db.write(
+      told.map(({ ref, ok, error }) => ({
+        // Only of what its pool was given.
+        sql: `insert into node_credentials (node_id, ref, at_ms, error) select ?1, ref, ?3, ?4 from pool_credentials
+          where tenant_id = ?5 and pool = ?6 and ref = ?2 on conflict do update set at_ms = ?3, error = ?4`,
+        args: [node.id, plain(ref), now().getTime(), ok ? null : plain(error) || 'refused', node.tenantId, node.pool],
+      })),
+    )
+  }
+
+  /** Undefined: a run has ended elsewhere since it was read. */
+  async function once(node: NodeRow, frames: readonly NodeFrame[]): Promise<boolean | undefined> {
+    const ids = new Set(
+      frames.flatMap(({ body }) =>
+        body.value !== undefined && 'runId' in body.value ? [body.value.runId.toWellFormed()] : [],
+      ),
+    )
+    await heardCredentials(node, frames)
+    if (ids.size === 0) return false
+    const batch: Batch = {
+      ...{ node, runs: await store.these([...ids]), events: [], moved: new Map(), tips: new Set() },
+      ...{ as: [], statements: [], sealing: [], requeued: [], turns: [], ends: [], children: [] },
+    }
+    for (const frame of frames) await one(batch, frame)
+    const moved = [...batch.moved.values()]
+    for (const sealing of batch.sealing) await seal(batch, sealing)
+    const nowMs = now().getTime()
+    const open = moved.filter(({ runId }) => batch.runs.get(runId)?.state !== 'ending')
+    const told = [...batch.runs.values()].flatMap(run => {
+      const status = batch.sealing.some(one => one.run.id === run.id)
+        ? run.status
+        : batch.moved.get(run.id)?.status === 'waiting'
+          ? 'waiting'
+          : undefined
+      return status === undefined ? [] : [{ runId: run.id, epoch: run.epoch, status, atMs: nowMs }]
+    })
+    const kept = await unlessMoved([
+      ...batch.as,
+      ...store.told(batch.events, [...batch.tips], open, dayOf(nowMs)),
+      ...batch.statements,
+      ...deps.announce(told),
+    ])
+    if (!kept) {
+      for (const run of batch.turns) deps.turn.ended(run)
+      return undefined
+    }
+    for (const status of batch.ends) deps.ended(status)
+    for (const { parent, ask } of batch.children) await deps.child(parent, ask)
+    for (const run of batch.tips) deps.watched(run.id, run.eventSeq, false)
+    for (const { run } of batch.sealing) deps.watched(run.id, run.eventSeq, true)
+    for (const run of batch.turns) deps.turn.ended(run)
+    for (const run of batch.requeued) deps.requeued(node.id, run)
+    return (
+      batch.sealing.length + batch.requeued.length + batch.children.length > 0 ||
+      moved.some(({ status }) => status === 'waiting')
+    )
+  }
+
+  async function unlessMoved(statements: InStatement[]): Promise<boolean> {
+    try {
+      await db.write(statements)
+      return true
+    } catch (error) {
+      if (isMoved(error)) return false
+      throw error
+    }
+  }
+
+  /** True: a node may have room for another run, or a run waits for one. */
+  return async (node: NodeRow, frames: readonly NodeFrame[]): Promise<boolean> => {
+    // A run ends once, so this is done again once for each that ends here, at most.
+    for (;;) {
+      const done = await once(node, frames)
+      if (done !== undefined) return done
+    }
+  }
+}
+
+function isOfRun(
+  body: NodeFrame['body'],
+): body is Extract<typeof body, { case: 'accept' | 'event' | 'complete' | 'approval' | 'childAsk' | 'took' }> {
+  return (['accept', 'event', 'complete', 'approval', 'childAsk', 'took'] as const).some(one => one === body.case)
+}
+
+/** What a number of the wire must be to be one of ours. */
+const isCount = (value: bigint): boolean => value >= 0n && value <= BigInt(Number.MAX_SAFE_INTEGER)
+/** Within the years that have four digits. */
+const isTime = (ms: number): boolean => ms >= 0 && ms < 253_402_300_800_000
+
+function plain(text: string): string {
+  return text.slice(0, 512).toWellFormed().replaceAll('\0', '\uFFFD')
+}

@@ -1,0 +1,113 @@
+import type { InStatement } from '@libsql/client/web'
+import type { Db } from '../../../shared/sql/db.ts'
+import { isTerminal, type RunErrorCode } from '../../../shared/wire/runtime/run.ts'
+import type { NodeStore } from '../registry/store.ts'
+import { EMPTY_OUTPUT_HASH, type IngestDeps } from './apply-reports.ts'
+import type { OrderTo } from './fallback-node.ts'
+import type { FarRun } from './remote-run.ts'
+import { type FarEnd, type FarStore, isMoved } from './remote-run-store.ts'
+
+export interface EndingDeps
+  extends Pick<IngestDeps, 'signFar' | 'announce' | 'ended' | 'watched' | 'dayOf' | 'now' | 'turn'> {
+  db: Db
+  far: FarStore
+  nodes: Pick<NodeStore, 'frame'>
+  wakeNode: (nodeId: string) => void
+  orderTo: OrderTo
+}
+
+export interface EndingHere {
+  status: 'failed' | 'cancelled'
+  code?: RunErrorCode
+  message?: string
+  reason?: string
+  /** The node will not be heard of any more: what it streamed is all there is. */
+  final?: boolean
+}
+
+/**
+ * Ends a run by the word of the control plane. That is final at once; a node that has the run is told, however long it is away,
+ * and its journal's head, and with it the receipt, is known when it has answered (runtime contract §14).
+ */
+export function ending({
+  db,
+  far,
+  nodes,
+  orderTo,
+  wakeNode,
+  signFar,
+  announce,
+  ended,
+  watched,
+  dayOf,
+  now,
+  turn,
+}: EndingDeps) {
+  /** False: it had ended. Undefined: it is not any more as it was read. */
+  async function once(id: string, how: EndingHere): Promise<boolean | undefined> {
+    const { status, code, message, reason, final = false } = how
+    const run = await far.get(id)
+    if (run === undefined || isTerminal(run.status)) return false
+    const finishedMs = now().getTime()
+    const end: FarEnd = {
+      ...{ status, finishedMs, day: dayOf(finishedMs), errorCode: code, reason },
+      errorMessage: message,
+    }
+    const told = run.state === 'offered' || run.state === 'accepted'
+    const near = told ? run.nodeId : run.pinned
+    const node = near === undefined ? undefined : await orderTo(near)
+    const statements: InStatement[] = [far.asRead(run), ...far.end(run, end)]
+    if (told && node !== undefined) {
+      statements.push(far.state(id, 'ending'), nodes.frame(node, await cancelFrame(id, reason ?? message ?? '', false)))
+    }
+    if (!told && run.parentRunId !== undefined && node !== undefined) {
+      // Its parent's node has never heard of it, and would wait for ever.
+      const refused = {
+        code: code ?? status,
+        message: message ?? reason ?? `the run of ${run.agentName} was ${status}`,
+      }
+      statements.push(nodes.frame(node, await refusedFrame(run.parentRunId, id, refused)))
+    }
+    if (!told || final) {
+      const sealed: FarRun = { ...run, status, outputHash: EMPTY_OUTPUT_HASH, finishedMs }
+      const known = { outputHash: EMPTY_OUTPUT_HASH, models: [] }
+      statements.push(...far.sealed(sealed, known, await signFar(sealed, end), finishedMs))
+    }
+    turn.ending(run)
+    try {
+      await db.write([...statements, ...announce([{ runId: id, epoch: run.epoch, status, atMs: finishedMs }])])
+    } catch (error) {
+      if (!isMoved(error)) throw error
+      // How it ended elsewhere, if it did.
+      turn.ended(run)
+      return undefined
+    }
+    ended(status)
+    watched(id, run.eventSeq, true)
+    turn.ended(run)
+    if (node !== undefined) wakeNode(node)
+    return true
+  }
+
+  return async (id: string, how: EndingHere): Promise<boolean> => {
+    // Each time somebody else has come a step further with it, and there are few.
+    for (;;) {
+      const done = await once(id, how)
+      if (done !== undefined) return done
+    }
+  }
+}
+
+export async function cancelFrame(runId: string, reason: string, remove: boolean): Promise<Uint8Array> {
+  const { controlBytes } = await import('../../../shared/tunnel/control-bytes.ts')
+  return controlBytes({ case: 'cancel', value: { runId, reason, remove } })
+}
+
+export async function refusedFrame(
+  runId: string,
+  childId: string,
+  { code, message }: { code: string; message: string },
+): Promise<Uint8Array> {
+  const { controlBytes } = await import('../../../shared/tunnel/control-bytes.ts')
+  return controlBytes({ case: 'childRefused', value: { runId, childId, code, message } })
+}

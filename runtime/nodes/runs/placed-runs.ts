@@ -1,0 +1,242 @@
+import { utf8 } from '../../../shared/sign/bytes.ts'
+import { type Sha256, sha256Hex } from '../../../shared/sign/sha256.ts'
+import type { Db } from '../../../shared/sql/db.ts'
+import { sealTo } from '../../../shared/tunnel/sealed-payload.ts'
+import type { Backend } from '../../../shared/wire/runtime/isolation.ts'
+import type { Manifest } from '../../../shared/wire/runtime/manifest.ts'
+import { isTerminal, type Run, type RunErrorCode } from '../../../shared/wire/runtime/run.ts'
+import type { SealedTexts } from '../../agents/texts.ts'
+import { genesis } from '../../execution/journal/event.ts'
+import type { SealedInput } from '../../runs/sealed-input.ts'
+import type { NewRun, RunStore } from '../../runs/store.ts'
+import type { Reach } from '../peers/reachable-nodes.ts'
+import { provenBackends } from '../registry/node.ts'
+import type { NodeStore } from '../registry/store.ts'
+import type { FarSessions } from '../sessions/remote-sessions.ts'
+import { inputPlace } from './dispatcher.ts'
+import type { EndingHere } from './end-remote-run.ts'
+import { cancelFrame } from './end-remote-run.ts'
+import { orderTo } from './fallback-node.ts'
+import { type Placement, POOL_LABEL, place } from './placement.ts'
+import type { farData } from './remote-reads.ts'
+import { offline, withData } from './remote-reads.ts'
+import type { FarRun } from './remote-run.ts'
+import type { FarStore } from './remote-run-store.ts'
+
+export interface FarRunsDeps {
+  db: Db
+  far: FarStore
+  nodes: NodeStore
+  reach: Reach
+  data: ReturnType<typeof farData>
+  end: (id: string, end: EndingHere) => Promise<boolean>
+  dispatch: () => void
+  /** Whether any node has ever enrolled; while none has, nothing here costs anything. */
+  engaged: () => boolean
+  embedded: { on: boolean; backends: readonly Backend[] }
+  dispatchMs: number
+  sha256: Sha256
+  versionOf: (
+    versionId: string,
+  ) => Promise<{ manifest: Manifest; agentId: string; sealed: SealedTexts | undefined } | undefined>
+  labelsOf: (tenantId: string, agentName: string) => Promise<Readonly<Record<string, string>>>
+  sessions: Pick<FarSessions, 'placeOf'>
+}
+
+type PinnedPlacement = Exclude<Placement, { on: 'pool' }> | { on: 'pool'; pool: string; pinned?: string }
+
+interface Placed {
+  run: NewRun
+  /** Ended as soon as it stands: nobody can do it. */
+  refused?: { code: RunErrorCode; message: string }
+}
+
+export type FarRuns = ReturnType<typeof farRuns>
+
+/**
+ * The store of runs as the routes and services see it, where some of the runs are on nodes: creations are placed, and what only a
+ * node has is asked of it. A run that is here goes straight to the store that is wrapped.
+ */
+export function farRuns(runs: RunStore, deps: FarRunsDeps) {
+  const { db, far, nodes, reach, data, end, dispatch, sha256, embedded } = deps
+
+  /** A fork begins with a part of a journal, so it goes to where that is. */
+  async function forkPlacement({ forkedFrom }: NewRun): Promise<PinnedPlacement | undefined> {
+    if (forkedFrom === undefined) return undefined
+    const source = await farOf(forkedFrom.runId)
+    if (source?.nodeId !== undefined) return { on: 'pool', pool: source.pool, pinned: source.nodeId }
+    if (embedded.on) return { on: 'here' }
+    const message = 'the journal it begins with is at the embedded node, which is switched off (PLATFORM_EMBEDDED_NODE)'
+    return { on: 'nowhere', pool: 'local', message }
+  }
+
+  async function placementOf(run: NewRun): Promise<PinnedPlacement> {
+    const forked = await forkPlacement(run)
+    if (forked) return forked
+    const version = await deps.versionOf(run.versionId)
+    if (version === undefined) return { on: 'here' }
+    if (run.sessionId !== undefined) {
+      const session = await deps.sessions.placeOf(run.sessionId)
+      return session ? { on: 'pool', pool: session.pool, pinned: session.nodeId } : { on: 'here' }
+    }
+    return placementFor(run.tenantId, run.agentName, version, run.sealedInput)
+  }
+
+  /** Where a run of that version goes that nothing binds to a place. */
+  async function placementFor(
+    tenantId: string,
+    agentName: string,
+    version: { manifest: Manifest; sealed: SealedTexts | undefined },
+    input?: SealedInput,
+  ): Promise<Placement> {
+    const labels = await deps.labelsOf(tenantId, agentName)
+    const wanted = labels[POOL_LABEL] ?? version.sealed?.pool ?? input?.pool
+    if (version.sealed && wanted !== version.sealed.pool) {
+      const { pool } = version.sealed
+      const message = `its prompt is sealed to pool ${pool}: publish it again with another ${POOL_LABEL}`
+      return { on: 'nowhere', pool, message }
+    }
+    if (input && wanted !== input.pool) {
+      const message = `the input of its schedule is sealed to pool ${input.pool}: send the schedule its config.input again`
+      return { on: 'nowhere', pool: input.pool, message }
+    }
+    const known = await nodes.enrolled(tenantId)
+    return place({
+      ...{ manifest: version.manifest, wanted, embedded },
+      nodes: known.map(node => ({
+        ...{ pool: node.pool, backends: provenBackends(node), connected: reach.connected(node) },
+      })),
+    })
+  }
+
+  async function placed(run: NewRun): Promise<Placed> {
+    const placement = await placementOf(run)
+    const { sealedInput } = run
+    if (placement.on === 'here') {
+      if (sealedInput) throw new Error(`run ${run.id} has an input that only pool ${sealedInput.pool} can read`)
+      return { run }
+    }
+    const poolKey = placement.on === 'pool' ? await nodes.poolKey(run.tenantId, placement.pool) : undefined
+    const row = far.insert({
+      ...{ id: run.id, tenantId: run.tenantId, pool: placement.pool, createdMs: run.createdMs },
+      pinned: placement.on === 'pool' ? placement.pinned : undefined,
+      isolation: run.isolation as FarRun['isolation'],
+      dispatchByMs: run.createdMs + deps.dispatchMs,
+      ...(sealedInput
+        ? { inputSealed: sealedInput.box, inputSchedule: run.scheduleId, inputHash: sealedInput.hash }
+        : {
+            inputSealed: poolKey ? await sealTo(poolKey, utf8(run.input), inputPlace(run.id)) : null,
+            inputHash: sha256Hex(utf8(run.input), sha256),
+          }),
+      genesis: genesis(run.id, sha256).hash,
+    })
+    // The node copies the beginning of the journal itself; here it would be texts of a run.
+    const elsewhere: NewRun = { ...run, events: [], elsewhere: true, also: [...(run.also ?? []), ...row] }
+    if (placement.on === 'nowhere') {
+      return { run: elsewhere, refused: { code: 'isolation_unavailable', message: placement.message } }
+    }
+    return { run: elsewhere }
+  }
+
+  async function settle({ run, refused }: Placed): Promise<void> {
+    if (refused) await end(run.id, { status: 'failed', ...refused })
+    else if (run.elsewhere) dispatch()
+  }
+
+  /** Without any node there is nothing to place, but for what only nodes can read. */
+  async function allHere(list: readonly NewRun[]): Promise<boolean> {
+    if (!embedded.on || deps.engaged()) return false
+    for (const { versionId, sealedInput } of list) {
+      if (sealedInput || (await deps.versionOf(versionId))?.sealed) return false
+    }
+    return true
+  }
+
+  /** The run on a node; undefined for one that is here. */
+  const farOf = async (id: string): Promise<FarRun | undefined> => (deps.engaged() ? far.get(id) : undefined)
+
+  return {
+    ...runs,
+    farOf,
+    placementFor,
+
+    async create(run: NewRun): Promise<void> {
+      if (await allHere([run])) return runs.create(run)
+      const one = await placed(run)
+      await runs.create(one.run)
+      await settle(one)
+    },
+
+    async createForWindows(list: readonly NewRun[], around: Parameters<RunStore['createForWindows']>[1]) {
+      if (await allHere(list)) return runs.createForWindows(list, around)
+      const all = await Promise.all(list.map(placed))
+      const results = await runs.createForWindows(
+        all.map(({ run }) => run),
+        around,
+      )
+      for (const one of all) await settle(one)
+      return results
+    },
+
+    /** Asks the node; throws `node_offline` when it has the data and is away. */
+    async get(id: string): Promise<Run | undefined> {
+      const run = await runs.get(id)
+      if (run === undefined || run.input !== undefined) return run
+      const found = await farOf(id)
+      if (found === undefined) return run
+      if (found.nodeId === undefined || found.state === 'queued' || found.state === 'offered') {
+        return withData(run, found, undefined)
+      }
+      const held = await data.of(found.nodeId, [id])
+      if (held === undefined) throw offline(`run ${id}`)
+      return withData(run, found, held.get(id))
+    },
+
+    /** Without asking anybody. */
+    async near(id: string): Promise<Run | undefined> {
+      const run = await runs.get(id)
+      const found = run === undefined || run.input !== undefined ? undefined : await farOf(id)
+      return run && found ? withData(run, found, undefined) : run
+    },
+
+    async list(...[tenantId, query, page]: Parameters<RunStore['list']>): Promise<Run[]> {
+      const found = await runs.list(tenantId, query, page)
+      if (query.fields === 'summary' || !found.some(run => run.input === undefined)) return found
+      const there = await far.these(found.filter(run => run.input === undefined).map(({ id }) => id))
+      const byNode = new Map<string, string[]>()
+      for (const { id, nodeId, state } of there.values()) {
+        if (nodeId !== undefined && state !== 'offered') byNode.set(nodeId, [...(byNode.get(nodeId) ?? []), id])
+      }
+      const answers = await Promise.all([...byNode].map(([nodeId, ids]) => data.of(nodeId, ids)))
+      const texts = new Map(answers.flatMap(answer => [...(answer ?? [])]))
+      return found.map(run => {
+        const one = there.get(run.id)
+        return one ? withData(run, one, texts.get(run.id)) : run
+      })
+    },
+
+    async events(runId: string, fromSeq: number, most: number) {
+      const found = await farOf(runId)
+      return found ? data.events(found, fromSeq, most) : runs.events(runId, fromSeq, most)
+    },
+
+    async blob(runId: string, sha256: string): Promise<Uint8Array | undefined> {
+      const found = await farOf(runId)
+      return found ? data.blob(found, sha256) : runs.blob(runId, sha256)
+    },
+
+    async remove(id: string): Promise<boolean> {
+      const found = await farOf(id)
+      if (found === undefined) return runs.remove(id)
+      if (!isTerminal(found.status)) return false
+      const node = found.nodeId === undefined ? undefined : await orderTo(reach, nodes)(found.nodeId)
+      await db.write([
+        ...(node === undefined ? [] : [nodes.frame(node, await cancelFrame(id, '', true))]),
+        ...far.removal(id),
+      ])
+      const removed = await runs.remove(id)
+      if (node !== undefined) reach.wake(node)
+      return removed
+    },
+  }
+}

@@ -1,0 +1,102 @@
+import { utf8 } from '../../../shared/sign/bytes.ts'
+import type { Db } from '../../../shared/sql/db.ts'
+import { sealTo } from '../../../shared/tunnel/sealed-payload.ts'
+import type { ApprovalRow, ApprovalStore } from '../../approvals/store.ts'
+import type { Reach } from '../peers/reachable-nodes.ts'
+import type { NodeStore } from '../registry/store.ts'
+import { orderTo } from './fallback-node.ts'
+import type { farData } from './remote-reads.ts'
+import { offline } from './remote-reads.ts'
+import type { FarRun } from './remote-run.ts'
+
+export interface FarApprovalsDeps {
+  db: Db
+  nodes: NodeStore
+  reach: Reach
+  data: ReturnType<typeof farData>
+  farOf: (runId: string) => Promise<FarRun | undefined>
+}
+
+export const decisionPlace = (approvalId: string): string => `decision/${approvalId}`
+export const signalPlace = (runId: string): string => `signal/${runId}`
+
+/** Questions of runs on nodes: what is asked stands on the node, that it was asked and decided stands here. */
+export function farApprovals(approvals: ApprovalStore, { db, nodes, reach, data, farOf }: FarApprovalsDeps) {
+  async function withTexts(rows: readonly ApprovalRow[]): Promise<{ rows: ApprovalRow[]; away: boolean }> {
+    const empty = rows.filter(({ prompt }) => prompt === '')
+    if (empty.length === 0) return { rows: [...rows], away: false }
+    const byNode = new Map<string, string[]>()
+    for (const { id, runId } of empty) {
+      const nodeId = (await farOf(runId))?.nodeId
+      if (nodeId !== undefined) byNode.set(nodeId, [...(byNode.get(nodeId) ?? []), id])
+    }
+    const answers = await Promise.all([...byNode].map(([nodeId, ids]) => data.approvals(nodeId, ids)))
+    const texts = new Map(answers.flatMap(answer => [...(answer ?? [])]))
+    return {
+      rows: rows.map(row => {
+        const { prompt, action, comment } = texts.get(row.id) ?? {}
+        return {
+          ...row,
+          ...(prompt !== undefined && { prompt }),
+          ...(action && { action }),
+          ...(comment && { comment }),
+        }
+      }),
+      away: answers.includes(undefined),
+    }
+  }
+
+  return {
+    ...approvals,
+    async get(id: string): Promise<ApprovalRow | undefined> {
+      const row = await approvals.get(id)
+      if (row === undefined) return undefined
+      const { rows, away } = await withTexts([row])
+      if (away) throw offline(`approval ${id}`)
+      return rows[0]
+    },
+
+    async list(...args: Parameters<ApprovalStore['list']>): Promise<ApprovalRow[]> {
+      return (await withTexts(await approvals.list(...args))).rows
+    },
+
+    async ofRun(runId: string): Promise<ApprovalRow[]> {
+      return (await withTexts(await approvals.ofRun(runId))).rows
+    },
+
+    async decide(
+      { id, runId }: Parameters<ApprovalStore['decide']>[0],
+      deciding: Parameters<ApprovalStore['decide']>[1],
+    ): Promise<boolean> {
+      const row = await approvals.get(id)
+      const run = row && (await farOf(row.runId))
+      if (!row || run?.nodeId === undefined) return approvals.decide({ id, runId }, deciding)
+      const { approve, by, atMs, decision } = deciding
+      const poolKey = await nodes.poolKey(run.tenantId, run.pool)
+      if (poolKey === undefined) throw offline(`approval ${id}`)
+      const detail = { by, atMs, decision }
+      const value = {
+        ...{ runId: run.id, approvalId: id, decision: approve ? 'approve' : 'reject' },
+        detailSealed: await sealTo(poolKey, utf8(JSON.stringify(detail)), decisionPlace(id)),
+      }
+      const node = await orderTo(reach, nodes)(run.nodeId)
+      const { controlBytes } = await import('../../../shared/tunnel/control-bytes.ts')
+      const frame = controlBytes({ case: 'approval', value })
+      const [decided] = await db.write([
+        {
+          sql: `update approvals set status = ?1, decided_ms = ?2, decided_by = ?3
+            where id = ?4 and status = 'pending' and expires_ms > ?2
+              and exists (select 1 from runs where runs.id = run_id and runs.status in ('running', 'waiting'))`,
+          args: [approve ? 'approved' : 'rejected', atMs, by, id],
+        },
+        {
+          sql: `insert into node_frames (node_id, frame) select ?, ?
+            where exists (select 1 from approvals where id = ? and decided_ms = ? and decided_by = ?)`,
+          args: [node, frame, id, atMs, by],
+        },
+      ])
+      reach.wake(node)
+      return decided?.rowsAffected === 1
+    },
+  }
+}

@@ -1,0 +1,433 @@
+import type { InStatement } from '@libsql/client/web'
+import type { Db } from '../../../shared/sql/db.ts'
+import { isUnmet } from '../../../shared/sql/failed-condition.ts'
+import { insertRows } from '../../../shared/sql/insert-rows.ts'
+import type { Isolation } from '../../../shared/wire/runtime/isolation.ts'
+import { isTerminal } from '../../../shared/wire/runtime/run.ts'
+import { finishOf } from '../../sessions/session.ts'
+import { LIFE } from '../../sessions/store.ts'
+import { leftHolds, releasedBy } from './remote-holds.ts'
+import { FAR_COLUMNS, type FarRun, toFarRun } from './remote-run.ts'
+
+const FAR = `select ${FAR_COLUMNS} from far_runs f join runs r on r.id = f.run_id`
+const OPEN = "status in ('queued', 'running', 'waiting')"
+
+export interface NewFarRun {
+  id: string
+  tenantId: string
+  pool: string
+  pinned: string | undefined
+  isolation: Isolation
+  createdMs: number
+  dispatchByMs: number
+  inputSealed: Uint8Array | null
+  /** Its input is sealed for this schedule and not for the run. */
+  inputSchedule?: string | undefined
+  inputHash: string
+  genesis: string
+}
+
+/** One event as the node told it. */
+export interface FarEvent {
+  runId: string
+  seq: number
+  kind: string
+  stepId: string
+  attempt: number
+  at: string
+  hash: string
+  tokensIn: number
+  tokensOut: number
+  costNano: number
+  model: string | undefined
+}
+
+const insertFarEvents = insertRows(
+  'far_events',
+  {
+    ...{ run_id: 'text', seq: 'integer', kind: 'text', step_id: 'text', attempt: 'integer', at: 'text', hash: 'text' },
+    ...{ tokens_in: 'integer', tokens_out: 'integer', cost_nano: 'integer' },
+  },
+  { after: 'on conflict do nothing' },
+)
+
+const TOLD = `update far_runs set event_seq = n.value ->> 1, tip = n.value ->> 2 from json_each(?) as n
+  where far_runs.run_id = n.value ->> 0`
+
+const MOVED = `update runs set status = n.value ->> 1, started_ms = coalesce(started_ms, n.value ->> 2),
+  updated_ms = n.value ->> 2, tokens_in = tokens_in + (n.value ->> 3), tokens_out = tokens_out + (n.value ->> 4),
+  cost_nano = cost_nano + (n.value ->> 5), model = coalesce(n.value ->> 6, model)
+  from json_each(?) as n where runs.id = n.value ->> 0 and runs.${OPEN}`
+
+const USED = `insert into usage_days (agent_id, day, model, tenant_id, agent_name, tokens_in, tokens_out, cost_nano)
+  select r.agent_id, n.value ->> 1, n.value ->> 2, r.tenant_id, r.agent_name, n.value ->> 3, n.value ->> 4, n.value ->> 5
+  from json_each(?) as n join runs as r on r.id = n.value ->> 0 where true
+  on conflict (agent_id, day, model) do update set tokens_in = tokens_in + excluded.tokens_in,
+    tokens_out = tokens_out + excluded.tokens_out, cost_nano = cost_nano + excluded.cost_nano`
+
+export interface Moved {
+  runId: string
+  status: 'running' | 'waiting'
+  atMs: number
+  tokensIn: number
+  tokensOut: number
+  costNano: number
+  model: string | undefined
+}
+
+/** How a run ended, as it is written down. */
+export interface FarEnd {
+  status: 'succeeded' | 'failed' | 'cancelled'
+  finishedMs: number
+  errorCode?: string | undefined
+  errorStep?: string | undefined
+  errorMessage?: string | undefined
+  reason?: string | undefined
+  isolationUsed?: string | undefined
+  spent?: FarRun['spent']
+  day: string
+}
+
+/** What an agent's budget means for its runs on nodes. */
+export interface RunLimit {
+  costNano: number | undefined
+  hard: boolean
+  /** It has a hard limit of a day, so each call is asked for. */
+  ofDay: boolean
+}
+
+export type FarStore = ReturnType<typeof farStore>
+
+export function farStore(db: Db) {
+  return {
+    /** For the transaction that makes the run; nothing where the run was not made. */
+    insert: (run: NewFarRun): InStatement[] => [
+      {
+        sql: `insert into far_runs (run_id, tenant_id, pool, isolation, state, created_ms, dispatch_by_ms, input_sealed, input_hash, tip,
+            pinned, input_schedule)
+          select ?1, ?2, ?3, ?4, 'queued', ?5, ?6, ?7, ?8, ?9, ?10, ?11 where exists (select 1 from runs where id = ?1)
+          on conflict do nothing`,
+        args: [
+          ...[run.id, run.tenantId, run.pool, run.isolation, run.createdMs, run.dispatchByMs, run.inputSealed],
+          ...[run.inputHash, run.genesis, run.pinned ?? null, run.inputSchedule ?? null],
+        ],
+      },
+      {
+        sql: 'update runs set epoch = 1 where id = ? and epoch = 0 and exists (select 1 from far_runs where run_id = runs.id)',
+        args: [run.id],
+      },
+    ],
+
+    async get(id: string): Promise<FarRun | undefined> {
+      const { rows } = await db.execute({ sql: `${FAR} where f.run_id = ?`, args: [id.toWellFormed()] })
+      return rows[0] && toFarRun(rows[0])
+    },
+
+    async these(ids: readonly string[]): Promise<Map<string, FarRun>> {
+      const { rows } = await db.execute({
+        sql: `${FAR} where f.run_id in (select value from json_each(?))`,
+        args: [JSON.stringify(ids)],
+      })
+      return new Map(rows.map(row => [String(row.run_id), toFarRun(row)]))
+    },
+
+    /** What waits for that node, or for any of its pool, with one of these isolations; oldest first. */
+    async queued(
+      { nodeId, tenantId, pool }: { nodeId: string; tenantId: string; pool: string },
+      isolations: readonly Isolation[],
+      most: number,
+      /** Only those that a run waits for which is at that node. */
+      onlyChildren: boolean,
+    ): Promise<FarRun[]> {
+      const { rows } = await db.execute({
+        sql: `${FAR} where f.state = 'queued' and f.tenant_id = ? and f.pool = ?
+          and (f.pinned is null or f.pinned = ?) and f.isolation in (select value from json_each(?))
+          and (? = 0 or r.parent_run_id is not null) order by f.created_ms, f.run_id limit ?`,
+        args: [tenantId, pool, nodeId, JSON.stringify(isolations), onlyChildren ? 1 : 0, most],
+      })
+      return rows.map(toFarRun)
+    },
+
+    async anyQueued(): Promise<boolean> {
+      const { rows } = await db.execute("select exists (select 1 from far_runs where state = 'queued')")
+      return Number(rows[0]?.[0]) === 1
+    },
+
+    /** What a run of each of these agents may cost, where its budget says so. */
+    async runLimits(agentIds: readonly string[]): Promise<Map<string, RunLimit>> {
+      const { rows } = await db.execute({
+        sql: `select agent_id, cost_nano_run, hard_fail, hard_fail = 1 and coalesce(cost_nano_day, tokens_day) is not null
+          from budgets where agent_id in (select value from json_each(?))`,
+        args: [JSON.stringify([...new Set(agentIds)])],
+      })
+      return new Map(
+        rows.map(row => {
+          const costNano = row[1] === null ? undefined : Number(row[1])
+          return [String(row[0]), { costNano, hard: Number(row[2]) === 1, ofDay: Number(row[3]) === 1 }] as const
+        }),
+      )
+    },
+
+    async inputOf(id: string): Promise<{ sealed: Uint8Array; schedule: string | undefined } | undefined> {
+      const { rows } = await db.execute({
+        sql: 'select input_sealed, input_schedule from far_runs where run_id = ?',
+        args: [id],
+      })
+      const [sealed, schedule] = [rows[0]?.[0], rows[0]?.[1]]
+      if (!sealed) return undefined
+      return { sealed: new Uint8Array(sealed as ArrayBuffer), schedule: schedule ? String(schedule) : undefined }
+    },
+
+    async overdue(nowMs: number, most: number): Promise<FarRun[]> {
+      const sql = `${FAR} where f.dispatch_by_ms <= ? and f.state in ('queued', 'offered') order by f.dispatch_by_ms limit ?`
+      return (await db.execute({ sql, args: [nowMs, most] })).rows.map(toFarRun)
+    },
+
+    async ending(most: number): Promise<FarRun[]> {
+      const sql = `${FAR} where f.ending is not null order by f.run_id limit ?`
+      return (await db.execute({ sql, args: [most] })).rows.map(toFarRun)
+    },
+
+    /** What a node has and has not ended. */
+    async openOn(nodeId: string): Promise<FarRun[]> {
+      const sql = `${FAR} where f.node_id = ? and f.state in ('offered', 'accepted', 'ending')`
+      return (await db.execute({ sql, args: [nodeId] })).rows.map(toFarRun)
+    },
+
+    /** How many runs each node works on or was offered; those that wait for another run of their node do nothing. */
+    async load(): Promise<Map<string, number>> {
+      const { rows } = await db.execute(
+        `select f.node_id, count(*) from far_runs f join runs r on r.id = f.run_id
+          where f.node_id is not null and f.state in ('offered', 'accepted') and r.status in ('queued', 'running')
+            and not exists (select 1 from runs c where c.parent_run_id = r.id and c.${OPEN})
+          group by f.node_id`,
+      )
+      return new Map(rows.map(row => [String(row[0]), Number(row[1])]))
+    },
+
+    later: (id: string, byMs: number): InStatement => ({
+      sql: 'update far_runs set dispatch_by_ms = ? where run_id = ? and dispatch_by_ms is not null',
+      args: [byMs, id],
+    }),
+
+    /** Hands a queued run to a node; `frame` waits for the node from the same commit on. */
+    offer({ id, epoch }: FarRun, nodeId: string, frame: Uint8Array): InStatement[] {
+      return [
+        {
+          sql: `update far_runs set state = 'offered', node_id = ?, epoch = ? where run_id = ? and state = 'queued'`,
+          args: [nodeId, epoch, id],
+        },
+        {
+          sql: `update runs set node_id = ?1, epoch = ?2 where id = ?3
+            and exists (select 1 from far_runs where run_id = ?3 and node_id = ?1 and state = 'offered')`,
+          args: [nodeId, epoch, id],
+        },
+        {
+          sql: `insert into node_frames (node_id, frame) select ?1, ?2
+            where exists (select 1 from far_runs where run_id = ?3 and node_id = ?1 and epoch = ?4 and state = 'offered')`,
+          args: [nodeId, frame, id, epoch],
+        },
+      ]
+    },
+
+    /** The node has it, durably: the sealed input is not needed here any more. */
+    accepted: (id: string): InStatement => ({
+      sql: `update far_runs set state = 'accepted', input_sealed = null, dispatch_by_ms = null
+        where run_id = ? and state = 'offered'`,
+      args: [id],
+    }),
+
+    refused: (id: string): InStatement[] => [
+      {
+        sql: `update far_runs set state = 'queued', node_id = null, epoch = epoch + 1 where run_id = ? and state = 'offered'`,
+        args: [id],
+      },
+      {
+        sql: `update runs set node_id = null, epoch = epoch + 1 where id = ? and exists (select 1 from far_runs where run_id = runs.id and state = 'queued')`,
+        args: [id],
+      },
+    ],
+
+    /** What was streamed, with what it means for the runs; `day` is the one that usage counts for. */
+    told(events: readonly FarEvent[], tips: readonly FarRun[], moved: readonly Moved[], day: string): InStatement[] {
+      if (events.length === 0) return []
+      const used = events.filter(({ tokensIn, tokensOut, costNano }) => tokensIn + tokensOut + costNano > 0)
+      return [
+        insertFarEvents.statement(
+          events.map(({ runId, stepId, tokensIn, tokensOut, costNano, model: _, ...event }) => ({
+            ...{ ...event, run_id: runId, step_id: stepId },
+            ...{ tokens_in: tokensIn, tokens_out: tokensOut, cost_nano: costNano },
+          })),
+        ),
+        { sql: TOLD, args: [JSON.stringify(tips.map(({ id, eventSeq, tip }) => [id, eventSeq, tip]))] },
+        {
+          sql: MOVED,
+          args: [
+            JSON.stringify(
+              moved.map(one => [
+                ...[one.runId, one.status, one.atMs, one.tokensIn, one.tokensOut, one.costNano, one.model ?? null],
+              ]),
+            ),
+          ],
+        },
+        ...releasedBy(events),
+        ...(used.length === 0
+          ? []
+          : [
+              {
+                sql: USED,
+                args: [
+                  JSON.stringify(
+                    used.map(({ runId, model, tokensIn, tokensOut, costNano }) => [
+                      ...[runId, day, model ?? '', tokensIn, tokensOut, costNano],
+                    ]),
+                  ),
+                ],
+              },
+            ]),
+      ]
+    },
+
+    ask: (run: FarRun, ask: { id: string; stepId: string; reason: string; expiresMs: number; nowMs: number }) => ({
+      sql: `insert into approvals
+          (id, tenant_id, run_id, agent_name, step_id, round, status, reason, prompt, created_ms, expires_ms)
+        select ?1, ?2, ?3, ?4, ?5, (select count(*) + 1 from approvals where run_id = ?3 and step_id = ?5), 'pending', ?6, '', ?7, ?8
+        where exists (select 1 from runs where id = ?3 and ${OPEN}) on conflict do nothing`,
+      args: [ask.id, run.tenantId, run.id, run.agentName, ask.stepId, ask.reason, ask.nowMs, ask.expiresMs],
+    }),
+
+    /**
+     * For the transaction of what was decided about a run: fails it, with `isMoved`, where the run is not as it was when that was decided. Another
+     * control plane on the same store may have given it to a node, or ended it.
+     */
+    asRead: ({ id, state, nodeId, status }: FarRun): InStatement => ({
+      sql: `insert into far_runs (run_id, tenant_id) select '', null where not exists (select 1 from far_runs f join runs r on r.id = f.run_id
+        where f.run_id = ? and f.state = ? and f.node_id is ? and (r.${OPEN}) = ?)`,
+      args: [id, state, nodeId ?? null, isTerminal(status) ? 0 : 1],
+    }),
+
+    /** The same of whether it has ended. */
+    asOpen: (id: string, open: boolean): InStatement => ({
+      sql: `insert into far_runs (run_id, tenant_id) select '', null where not exists (select 1 from runs where id = ? and (${OPEN}) = ?)`,
+      args: [id, open ? 1 : 0],
+    }),
+
+    /** The last word about a run, once. */
+    end(run: FarRun, end: FarEnd): InStatement[] {
+      const { status, finishedMs, spent = run.spent } = end
+      const own = `exists (select 1 from runs where id = ?1 and finished_ms = ?2 and status = ?3)`
+      return [
+        ...leftHolds(run.id, end.day),
+        {
+          sql: `insert into usage_days (agent_id, day, model, tenant_id, agent_name, ended)
+            select agent_id, ?2, model, tenant_id, agent_name, 1 from runs where id = ?1 and ${OPEN} and model is not null
+            on conflict (agent_id, day, model) do update set ended = ended + 1`,
+          args: [run.id, end.day],
+        },
+        {
+          sql: `update runs set status = ?3, finished_ms = ?2, updated_ms = ?2, due_ms = null, owner = null, ending = null,
+              error_code = ?4, error_step = ?5, cancel_reason = ?6, isolation_used = coalesce(?7, isolation_used),
+              tokens_in = ?8, tokens_out = ?9, cost_nano = ?10
+            where id = ?1 and ${OPEN}`,
+          args: [
+            ...[run.id, finishedMs, status, end.errorCode ?? null, end.errorStep ?? null, end.reason ?? null],
+            ...[end.isolationUsed ?? null, spent.tokensIn, spent.tokensOut, spent.costNano],
+          ],
+        },
+        { sql: 'delete from reservations where run_id = ?', args: [run.id] },
+        {
+          sql: `update approvals set status = case when expires_ms <= ?2 then 'expired' else 'cancelled' end, decided_ms = ?2
+            where run_id = ?1 and status = 'pending'`,
+          args: [run.id, finishedMs],
+        },
+        {
+          sql: `update far_runs set error_message = coalesce(?4, error_message), ending = null, dispatch_by_ms = null,
+            input_sealed = null where run_id = ?1 and ${own}`,
+          args: [run.id, finishedMs, status, end.errorMessage ?? null],
+        },
+        ...(run.sessionId === undefined ? [] : endOfTurn(run, run.sessionId, end, own)),
+      ]
+    },
+
+    state: (id: string, state: FarRun['state']): InStatement => ({
+      sql: 'update far_runs set state = ? where run_id = ?',
+      args: [state, id],
+    }),
+
+    /** The journal is sealed: its head is known, and with it the receipt. */
+    sealed(
+      run: FarRun,
+      known: { outputHash: string; models: readonly string[]; node?: FarRun['node'] },
+      receipt: string | undefined,
+      atMs: number,
+    ): InStatement[] {
+      return [
+        {
+          sql: `update far_runs set state = 'done', head_known = 1, output_hash = ?, models = ?, node_key = ?, node_signature = ?
+            where run_id = ?`,
+          args: [
+            ...[known.outputHash, JSON.stringify(known.models), known.node?.publicKey ?? null],
+            ...[known.node?.signature ?? null, run.id],
+          ],
+        },
+        {
+          sql: 'update runs set event_count = ?, head = ? where id = ?',
+          args: [run.eventSeq, run.tip, run.id],
+        },
+        ...(receipt === undefined
+          ? []
+          : [
+              {
+                sql: `insert into receipts (run_id, tenant_id, issued_ms, envelope) values (?, ?, ?, ?)
+                  on conflict do nothing`,
+                args: [run.id, run.tenantId, atMs, receipt],
+              },
+            ]),
+      ]
+    },
+
+    /** Everything of a run but its usage and its receipt. */
+    removal: (id: string): InStatement[] => [
+      { sql: 'delete from far_events where run_id = ?', args: [id] },
+      { sql: 'delete from far_runs where run_id = ?', args: [id] },
+    ],
+
+    async any(): Promise<boolean> {
+      const sql = 'select exists (select 1 from nodes where enrolled_ms is not null) or exists (select 1 from far_runs)'
+      return Number((await db.execute(sql)).rows[0]?.[0]) === 1
+    },
+  }
+}
+
+/** A run was not any more as it was when something was decided about it. */
+export function isMoved(error: unknown): boolean {
+  return isUnmet(error, 'far_runs.tenant_id')
+}
+
+/** What the end of a turn on a node means for its session here: all but what was said. */
+function endOfTurn(
+  { id, epoch, spent: known }: FarRun,
+  sessionId: string,
+  { status, errorCode, finishedMs, spent = known }: FarEnd,
+  own: string,
+): InStatement[] {
+  const counts = [spent.tokensIn, spent.tokensOut, spent.costNano]
+  const turn = finishOf(status, errorCode) === undefined ? 'failed' : 'completed'
+  return [
+    {
+      sql: `update turns set status = ?9, ended_ms = ?2,
+          tokens_in = ?5, tokens_out = ?6, cost_nano = ?7, event_id = iif(exists (select 1 from sessions where id = ?4
+            and status = 'processing' and turn_id = ?1), base + ?8, null)
+        where run_id = ?1 and ${own}`,
+      args: [id, finishedMs, status, sessionId, ...counts, epoch * LIFE, turn],
+    },
+    {
+      sql: `update sessions set last_event = iif(status = 'processing',
+            max(last_event, (select base + ?8 from turns where run_id = ?1)), last_event),
+          status = iif(status = 'processing', 'active', status), turn_id = null, updated_ms = ?2,
+          tokens_in = tokens_in + ?5, tokens_out = tokens_out + ?6, cost_nano = cost_nano + ?7
+        where id = ?4 and turn_id = ?1 and ${own}`,
+      args: [id, finishedMs, status, sessionId, ...counts, epoch * LIFE],
+    },
+  ]
+}

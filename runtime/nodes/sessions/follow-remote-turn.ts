@@ -1,0 +1,72 @@
+import { readJson } from '../../../shared/json/read-json.ts'
+import { type PlaneSaid, planeSaid } from '../../../shared/wire/runtime/peer.ts'
+import type { Live } from '../../sessions/live-sessions.ts'
+import type { SessionState } from '../../sessions/store.ts'
+import type { Planes } from '../peers/peer-client.ts'
+import type { Reach } from '../peers/reachable-nodes.ts'
+import type { FarStore } from '../runs/remote-run-store.ts'
+
+export interface FarHearingDeps {
+  far: Pick<FarStore, 'get'>
+  reach: Pick<Reach, 'planeOf'>
+  planes: Pick<Planes, 'ask'>
+  live: Pick<Live, 'mirror'>
+}
+
+type Heard = 'ended' | 'broken' | 'not_whole'
+
+const MOST_SESSIONS = 10_000
+const decoder = new TextDecoder()
+
+/**
+ * What a node says in a turn reaches the control plane that it has dialled. Where somebody listens at this one, that one is asked for it,
+ * piece by piece, and it is told here under the same ids. Whoever cannot be heard is heard at the end: that stands in the store.
+ */
+export function farHearing({ far, reach, planes, live }: FarHearingDeps) {
+  /** The turn of each session that is heard, or that cannot be heard whole. */
+  const turns = new Map<string, string>()
+  const leaving = new AbortController()
+
+  async function ask(
+    nodeId: string,
+    url: string,
+    of: { sessionId: string; base: number; after: number; kept: number },
+  ) {
+    const answer = await planes.ask(url, { ask: 'said', nodeId, ...of }, undefined, leaving.signal)
+    return answer && planeSaid.parse(readJson(decoder.decode(answer.body)))
+  }
+
+  async function hear({ id: sessionId, lastEvent: base }: SessionState, turnId: string): Promise<Heard> {
+    const nodeId = (await far.get(turnId))?.nodeId
+    const url = nodeId === undefined ? undefined : await reach.planeOf(nodeId)
+    const mirror = nodeId === undefined || url === undefined ? undefined : live.mirror(sessionId, base)
+    if (nodeId === undefined || url === undefined || mirror === undefined) return 'broken'
+    try {
+      while (mirror.wanted()) {
+        const said: PlaneSaid | undefined = await ask(nodeId, url, { sessionId, base, ...mirror.heard() })
+        if (said === undefined) return 'broken'
+        if (!said.covered) return 'not_whole'
+        if (mirror.take(said)) return 'ended'
+      }
+      return 'broken'
+    } finally {
+      mirror.end()
+    }
+  }
+
+  return {
+    /** Cheap to call often: a turn is heard once. */
+    wanted(session: SessionState): void {
+      const { id, turnId } = session
+      if (turnId === undefined || turns.get(id) === turnId || leaving.signal.aborted) return
+      if (turns.size >= MOST_SESSIONS) turns.clear()
+      turns.set(id, turnId)
+      void hear(session, turnId)
+        .catch((): Heard => 'broken')
+        .then(how => {
+          if (how !== 'not_whole' && turns.get(id) === turnId) turns.delete(id)
+        })
+    },
+    close: (): void => leaving.abort(),
+  }
+}

@@ -1,0 +1,98 @@
+import type { Log } from '../../../shared/log/log.ts'
+import type { Live } from '../../sessions/live-sessions.ts'
+import type { SessionStore } from '../../sessions/store.ts'
+import { LIFE } from '../../sessions/store.ts'
+import type { TurnVoice } from '../../sessions/turn-text.ts'
+import type { FarRun } from '../runs/remote-run.ts'
+import type { FarStore } from '../runs/remote-run-store.ts'
+
+export interface SaidFar {
+  sessionId: string
+  turnId: string
+  seq: number
+  delta: string
+}
+
+export interface FarTalkDeps {
+  far: Pick<FarStore, 'get'>
+  sessions: Pick<SessionStore, 'baseOf' | 'turn'>
+  live: Live
+  log: Log
+}
+
+/** How a turn is heard while its node speaks. */
+interface Heard {
+  nodeId: string
+  epoch: number
+  voice: TurnVoice
+  /** The piece that comes next; what follows a gap is void until the text begins anew. */
+  next: number
+}
+
+/**
+ * What nodes say in turns, for those who listen here. Pieces are lost with a stream that breaks, so nobody counts on them: at the end
+ * the text of the turn is read from its node, and what was not told of it is told then.
+ */
+export function farTalk({ far, sessions, live, log }: FarTalkDeps) {
+  const turns = new Map<string, Heard>()
+  let last: Promise<unknown> = Promise.resolve()
+
+  async function heardOf(nodeId: string, sessionId: string, turnId: string): Promise<Heard | undefined> {
+    const known = turns.get(turnId)
+    if (known !== undefined) return known.nodeId === nodeId ? known : undefined
+    const run = await far.get(turnId)
+    const base = await sessions.baseOf(turnId)
+    const is = run?.nodeId === nodeId && run.sessionId === sessionId && run.finishedMs === undefined
+    if (!is || base === undefined) return undefined
+    const { epoch } = run
+    const made = { nodeId, epoch, next: 1, voice: live.voice({ sessionId, runId: turnId, epoch }, base, true) }
+    turns.set(turnId, made)
+    return made
+  }
+
+  async function say(nodeId: string, { sessionId, turnId, seq, delta }: SaidFar): Promise<void> {
+    const heard = await heardOf(nodeId, sessionId, turnId)
+    if (heard === undefined) return
+    if (seq === 1) heard.voice.begin()
+    else if (seq !== heard.next) {
+      heard.next = Number.NaN
+      return
+    }
+    heard.next = seq + 1
+    heard.voice.delta(delta.toWellFormed())
+  }
+
+  const inTurn = (work: () => Promise<void>): Promise<void> => {
+    const mine = last.then(work).catch(error => log.error('what a node said was not told', { error }))
+    last = mine
+    return mine
+  }
+
+  return {
+    /** A piece, in the order in which they come. */
+    said: (nodeId: string, piece: SaidFar): void => void inTurn(() => say(nodeId, piece)),
+
+    /** The end of a turn is about to be written down: until it is told, nothing that was said is void. */
+    ending({ id, sessionId, epoch }: FarRun): void {
+      if (sessionId !== undefined) live.endOf({ sessionId, runId: id, epoch })
+    },
+
+    /** It stands: the rest of it is told, and that it has ended. */
+    ended({ id: runId, sessionId, epoch }: FarRun): void {
+      if (sessionId === undefined) return
+      void inTurn(async () => {
+        const heard = turns.get(runId)
+        turns.delete(runId)
+        const [end, base] = [await sessions.turn(runId).catch(() => undefined), await sessions.baseOf(runId)]
+        if (end === undefined || base === undefined) return live.forget({ sessionId, runId, epoch })
+        if (heard !== undefined && end.event === 'message_completed') {
+          heard.voice.said({ text: end.data.text, toolCalls: [] })
+          heard.voice.finish()
+        }
+        live.ended(sessionId, base + epoch * LIFE, end)
+      })
+    },
+
+    idle: (): Promise<unknown> => last,
+  }
+}

@@ -1,0 +1,138 @@
+import type { InStatement } from '@libsql/client/web'
+import { ApiError } from '../../../shared/http/api-error.ts'
+import type { Db } from '../../../shared/sql/db.ts'
+import type { SessionMessage } from '../../../shared/wire/runtime/session.ts'
+import type { TurnEnd } from '../../sessions/session.ts'
+import type { SessionStore } from '../../sessions/store.ts'
+import type { Reach } from '../peers/reachable-nodes.ts'
+import type { NodeLink } from '../registry/node-link.ts'
+import type { NodeStore } from '../registry/store.ts'
+import { orderTo, standIn } from '../runs/fallback-node.ts'
+import type { farData } from '../runs/remote-reads.ts'
+import { offline } from '../runs/remote-reads.ts'
+import type { FarStore } from '../runs/remote-run-store.ts'
+
+/** Where a conversation is held that is not held here. */
+export interface FarSession {
+  sessionId: string
+  tenantId: string
+  pool: string
+  nodeId: string
+}
+
+export interface FarSessionsDeps {
+  db: Db
+  far: FarStore
+  nodes: Pick<NodeStore, 'frame' | 'sharing'>
+  reach: Reach
+  data: ReturnType<typeof farData>
+  engaged: () => boolean
+}
+
+export type FarSessions = ReturnType<typeof farSessions>
+
+/** The conversations that nodes hold. */
+export function farSessions({ db, far, nodes, reach, data, engaged }: FarSessionsDeps) {
+  async function get(id: string): Promise<FarSession | undefined> {
+    if (!engaged()) return undefined
+    const sql = 'select session_id, tenant_id, pool, node_id from far_sessions where session_id = ?'
+    const row = (await db.execute({ sql, args: [id.toWellFormed()] })).rows[0]
+    if (row === undefined) return undefined
+    const [sessionId, tenantId, pool, nodeId] = [0, 1, 2, 3].map(at => String(row[at]))
+    return { sessionId: sessionId!, tenantId: tenantId!, pool: pool!, nodeId: nodeId! }
+  }
+
+  async function orderStop(session: FarSession, remove: boolean): Promise<{ node: string; order: InStatement }> {
+    const node = await orderTo(reach, nodes)(session.nodeId)
+    const { controlBytes } = await import('../../../shared/tunnel/control-bytes.ts')
+    const frame = controlBytes({ case: 'sessionStop', value: { sessionId: session.sessionId, remove } })
+    return { node, order: nodes.frame(node, frame) }
+  }
+
+  /** The words of ends of turns: those of the node, where it says how the turn ended as it is known here. */
+  async function withWords<T extends { end: TurnEnd }>(session: FarSession, ends: readonly T[]): Promise<T[]> {
+    if (ends.length === 0) return []
+    const ids = ends.map(({ end }) => end.data.turnId)
+    const told = await data.turns(session.nodeId, ids)
+    const here = told && (await far.these(ids))
+    return ends.map(one => {
+      const { turnId, sessionId } = one.end.data
+      const there = told?.get(turnId)
+      if (there?.event === one.end.event) return { ...one, end: there }
+      if (one.end.event === 'message_completed') throw offline(`turn ${turnId}`)
+      const { errorCode: code = 'cancelled', errorMessage: error = 'the turn was cancelled' } = here?.get(turnId) ?? {}
+      return { ...one, end: { event: 'message_error', data: { sessionId, turnId, code, error } } }
+    })
+  }
+
+  return {
+    get,
+
+    /** For the transaction that opens one. */
+    opened: ({ sessionId, tenantId, pool, nodeId }: FarSession): InStatement => ({
+      sql: 'insert into far_sessions (session_id, tenant_id, pool, node_id) values (?, ?, ?, ?)',
+      args: [sessionId, tenantId, pool, nodeId],
+    }),
+
+    /** The node that has it, which has to be connected for a turn, here or elsewhere. */
+    async placeOf(id: string): Promise<FarSession | undefined> {
+      const session = await get(id)
+      if (session === undefined) return undefined
+      const link = await standIn(reach, nodes, session.nodeId)
+      if (link === undefined || !(await link.here())) throw offline(`session ${id}`)
+      return { ...session, nodeId: link.nodeId }
+    },
+
+    /** The node that a new one is opened at: one that is connected. */
+    async pick(tenantId: string, pool: string, able: (backends: NodeLink['backends']) => boolean): Promise<string> {
+      for (const node of await reach.of(tenantId, pool)) {
+        if (!node.draining && able(node.backends) && (await node.here())) return node.nodeId
+      }
+      throw new ApiError('node_offline', `no node of pool ${pool} that could hold a session is connected`)
+    },
+
+    /** The store as routes and services see it, where some of the sessions are on nodes. */
+    store(own: SessionStore): SessionStore {
+      async function wordsOf<T extends { end: TurnEnd }>(id: string, ends: T[]): Promise<T[]> {
+        const session = ends.length === 0 ? undefined : await get(id)
+        return session ? withWords(session, ends) : ends
+      }
+      return {
+        ...own,
+        async messages(id): Promise<SessionMessage[]> {
+          const session = await get(id)
+          if (session === undefined) return own.messages(id)
+          const found = await data.messages(session.nodeId, id)
+          if (found === undefined) throw offline(`what was said in session ${id}`)
+          return found
+        },
+        async turn(turnId) {
+          const end = await own.turn(turnId)
+          if (end === undefined) return undefined
+          const [one] = await wordsOf(end.data.sessionId, [{ end }])
+          return one?.end
+        },
+        endsAfter: async (id, eventId, nowMs) => wordsOf(id, await own.endsAfter(id, eventId, nowMs)),
+        lastCompleted: async (id, most) => wordsOf(id, await own.lastCompleted(id, most)),
+        async stop(id, nowMs) {
+          const session = await get(id)
+          const turnId = await own.stop(id, nowMs)
+          if (session === undefined) return turnId
+          const { node, order } = await orderStop(session, false)
+          await db.write([order])
+          reach.wake(node)
+          return turnId
+        },
+        async remove(id, nowMs) {
+          const session = await get(id)
+          const removed = await own.remove(id, nowMs)
+          if (session === undefined) return removed
+          const { node, order } = await orderStop(session, true)
+          await db.write([order, { sql: 'delete from far_sessions where session_id = ?', args: [id] }])
+          reach.wake(node)
+          return removed
+        },
+      }
+    },
+  }
+}

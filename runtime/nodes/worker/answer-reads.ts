@@ -1,0 +1,99 @@
+import { readJson } from '../../../shared/json/read-json.ts'
+import { fromHex, utf8 } from '../../../shared/sign/bytes.ts'
+import type { Db } from '../../../shared/sql/db.ts'
+import type { ReadRequest } from '../../../shared/tunnel/gateway.gen.ts'
+import { type BoxKeys, sealTo } from '../../../shared/tunnel/sealed-payload.ts'
+import type { ManifestTexts } from '../../agents/texts.ts'
+import type { SessionStore } from '../../sessions/store.ts'
+import { poolKeyPlace } from '../registry/enrolment.ts'
+import { textsPlace } from '../runs/dispatcher.ts'
+import type { FarApproval, FarData, FarEventText } from '../runs/remote-reads.ts'
+
+export interface SeatReadsDeps {
+  db: Db
+  sessions: Pick<SessionStore, 'turn' | 'messages'>
+  identity: { tenantId: string; pool: string; poolKeys: BoxKeys }
+  opened: <T>(box: Uint8Array, place: string) => Promise<T>
+}
+
+/** Answers what only this node knows. */
+export function seatReads({ db, sessions, identity: { tenantId, pool, poolKeys }, opened }: SeatReadsDeps) {
+  async function rowsOf(sql: string, ids: readonly string[]) {
+    const { rows } = await db.execute({ sql, args: [JSON.stringify(ids)] })
+    return rows
+  }
+
+  return async function read({
+    kind,
+    id,
+    from,
+    limit,
+    box,
+  }: ReadRequest): Promise<{ status: number; body: Uint8Array }> {
+    const answer = (value: unknown) => ({ status: 200, body: utf8(JSON.stringify(value)) })
+    if (kind === 'data') {
+      const rows = await rowsOf(
+        `select run_id, input, output, error_message from run_data
+          where run_id in (select value from json_each(?)) and run_id in (select run_id from tunnel_runs)`,
+        id.split(','),
+      )
+      return answer(
+        rows.map(
+          (row): FarData => ({
+            id: String(row.run_id),
+            ...(row.input !== '' && { input: readJson(String(row.input)) as NonNullable<FarData['input']> }),
+            ...(row.output !== null && { output: readJson(String(row.output)) as NonNullable<FarData['input']> }),
+            ...(row.error_message !== null && { errorMessage: String(row.error_message) }),
+          }),
+        ),
+      )
+    }
+    if (kind === 'events') {
+      const { rows } = await db.execute({
+        sql: `select hash, body from events where run_id = ? and seq >= ? order by seq limit ?`,
+        args: [id, Number(from), Math.min(Math.max(1, limit), 500)],
+      })
+      return answer(rows.map((row): FarEventText => ({ hash: String(row.hash), body: String(row.body) })))
+    }
+    if (kind === 'approvals') {
+      const rows = await rowsOf(
+        'select id, prompt, action, comment from approvals where id in (select value from json_each(?))',
+        id.split(','),
+      )
+      return answer(
+        rows.map(
+          (row): FarApproval => ({
+            ...{ id: String(row.id), prompt: String(row.prompt) },
+            ...(row.action !== null && {
+              action: readJson(String(row.action)) as NonNullable<FarApproval['action']>,
+            }),
+            ...(row.comment !== null && { comment: String(row.comment) }),
+          }),
+        ),
+      )
+    }
+    if (kind === 'blob') {
+      const [runId, sha256] = id.split('/')
+      const { rows } = await db.execute({
+        sql: `select content, media_type from blobs where run_id = ? and sha256 = ? and run_id in (select run_id from tunnel_runs)`,
+        args: [runId ?? '', sha256 ?? ''],
+      })
+      const row = rows[0]
+      if (row) return { status: 200, body: new Uint8Array(row.content as ArrayBuffer) }
+    }
+    if (kind === 'messages') return answer(await sessions.messages(id))
+    if (kind === 'turns') {
+      const ends = await Promise.all(id.split(',').map(turnId => sessions.turn(turnId)))
+      return answer(ends.filter(end => end !== undefined))
+    }
+    if (kind === 'texts') {
+      const texts = await opened<ManifestTexts>(box, textsPlace(id)).catch(() => undefined)
+      if (texts) return answer(texts)
+    }
+    if (kind === 'pool-key' && /^[0-9a-f]{64}$/.test(id)) {
+      const sealed = await sealTo(fromHex(id), poolKeys.privateKey, poolKeyPlace(tenantId, pool))
+      return { status: 200, body: sealed }
+    }
+    return { status: 404, body: new Uint8Array() }
+  }
+}

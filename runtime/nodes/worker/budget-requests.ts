@@ -1,0 +1,38 @@
+import type { BudgetAsk, BudgetGrant } from '../../../shared/tunnel/gateway.gen.ts'
+
+export type Asked = Omit<BudgetAsk, '$typeName'>
+
+/** Questions of a node whether a call may be made, open until they are answered: where nobody can be asked, no call is made. */
+export function budgetAsks() {
+  const open = new Map<string, { ask: Asked; resolve: (grant: BudgetGrant) => void }>()
+  let send: (ask: Asked) => void = () => {}
+
+  return {
+    async ask(value: Omit<Asked, 'requestId'>, signal: AbortSignal): Promise<BudgetGrant> {
+      const ask = { ...value, requestId: crypto.randomUUID() }
+      const { promise, resolve, reject } = Promise.withResolvers<BudgetGrant>()
+      const gone = () => reject(signal.reason)
+      if (signal.aborted) gone()
+      signal.addEventListener('abort', gone, { once: true })
+      open.set(ask.requestId, { ask, resolve })
+      send(ask)
+      try {
+        return await promise
+      } finally {
+        open.delete(ask.requestId)
+        signal.removeEventListener('abort', gone)
+      }
+    },
+
+    granted: (grant: BudgetGrant): void => open.get(grant.requestId)?.resolve(grant),
+
+    /** To be sent again, on a new stream or because no answer came. */
+    open: (): Asked[] => [...open.values()].map(({ ask }) => ask),
+
+    onAsk(sends: (ask: Asked) => void): void {
+      send = sends
+    },
+  }
+}
+
+export type BudgetAsks = ReturnType<typeof budgetAsks>

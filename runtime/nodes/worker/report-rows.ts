@@ -1,0 +1,81 @@
+import type { InStatement } from '@libsql/client/web'
+import type { Unit } from '../../execution/journal/commit.ts'
+
+interface EventNews {
+  t: 'event'
+  run: string
+  seq: number
+  kind: string
+  step: string
+  attempt: number
+  at: string
+  hash: string
+  in: number
+  out: number
+  nano: number
+  model: string
+}
+export type News =
+  | EventNews
+  | { t: 'accept'; run: string; ok: boolean; reason: string; epoch?: number }
+  | { t: 'complete'; run: string }
+  | { t: 'took'; run: string }
+  | { t: 'child'; run: string; child: string; agent: string; box: string; hash: string; length: number }
+  | { t: 'credential'; ref: string; error: string }
+  | { t: 'ask'; run: string; step: string; id: string; reason: string; expires: number }
+
+/** What of a commit is told. */
+type Told = Pick<Unit, 'runId' | 'epoch' | 'events' | 'approvals' | 'transition'>
+
+const NO_NANO = 1_000_000_000
+
+/**
+ * What the control plane is told of a commit, written by the same commit, so that nothing is told that is not so and nothing
+ * that is so stays untold. Counts, kinds and hashes: not a word of what was said. `by`: the node, where others share its store.
+ */
+export function newsOf(by: string | null): (units: readonly Told[]) => InStatement[] {
+  return units => {
+    const told: [string, number, string, string][] = []
+    const moved: [string, number, string][] = []
+    for (const { runId, epoch, events, approvals, transition } of units) {
+      for (const { entry } of events) {
+        const { seq, kind, stepId, attempt, at, hash, meta } = entry
+        const news: EventNews = {
+          ...{ t: 'event', run: runId, seq, kind, step: stepId, attempt, at, hash, model: meta.model ?? '' },
+          ...{ in: meta.tokensIn ?? 0, out: meta.tokensOut ?? 0, nano: Math.round((meta.costUsd ?? 0) * NO_NANO) },
+        }
+        told.push([runId, seq, hash, JSON.stringify(news)])
+        const ask = kind === 'step_waiting' && approvals.find(({ id }) => id === entry.payload.approvalId)
+        if (ask) {
+          const { stepId: step, id, reason, expiresMs: expires } = ask
+          told.push([
+            runId,
+            seq,
+            hash,
+            JSON.stringify({ t: 'ask', run: runId, step, id, reason, expires } satisfies News),
+          ])
+        }
+      }
+      if (transition?.finished) {
+        moved.push([runId, epoch, JSON.stringify({ t: 'complete', run: runId } satisfies News)])
+      }
+    }
+    const statements: InStatement[] = []
+    if (told.length > 0) {
+      statements.push({
+        sql: `insert into tunnel_outbox (frame, node_id) select n.value ->> 3, ?2 from json_each(?1) as n
+          where exists (select 1 from events where run_id = n.value ->> 0 and seq = n.value ->> 1 and hash = n.value ->> 2)
+          order by n.key`,
+        args: [JSON.stringify(told), by],
+      })
+    }
+    if (moved.length > 0) {
+      statements.push({
+        sql: `insert into tunnel_outbox (frame, node_id) select n.value ->> 2, ?2 from json_each(?1) as n
+          join runs as r on r.id = n.value ->> 0 and r.epoch = n.value ->> 1 and r.finished_ms is not null order by n.key`,
+        args: [JSON.stringify(moved), by],
+      })
+    }
+    return statements
+  }
+}

@@ -1,0 +1,120 @@
+import { create } from '@bufbuild/protobuf'
+import { readJson } from '../../../shared/json/read-json.ts'
+import { fromBase64, fromHex, utf8 } from '../../../shared/sign/bytes.ts'
+import type { Signer } from '../../../shared/sign/ed25519.ts'
+import { type Sha256, sha256Hex } from '../../../shared/sign/sha256.ts'
+import type { Db } from '../../../shared/sql/db.ts'
+import { type Complete, CompleteSchema, type NodeFrame, NodeFrameSchema } from '../../../shared/tunnel/gateway.gen.ts'
+import type { OutboxRow } from '../../../shared/tunnel/outbox.ts'
+import { completeMessage } from '../../../shared/tunnel/protocol.ts'
+import type { Receipt } from '../../../shared/wire/runtime/receipt.ts'
+import type { News } from './report-rows.ts'
+
+export interface SeatTellsDeps {
+  db: Db
+  sha256: Sha256
+  signer: Signer
+  /** Which rows of a shared outbox are this node's. */
+  speaksAs: string | null
+}
+
+/** What a node has to tell its control plane, as frames. */
+export function seatTells({ db, sha256, signer, speaksAs }: SeatTellsDeps) {
+  /** A run's end as it is told: the receipt that this node signed for it has the hashes. */
+  async function complete(runId: string): Promise<Omit<Complete, '$typeName'> | undefined> {
+    const [found, data, receipts] = await db.read([
+      {
+        sql: `select r.*, t.epoch as told_epoch from runs r join tunnel_runs t on t.run_id = r.id
+          where r.id = ? and r.finished_ms is not null`,
+        args: [runId],
+      },
+      { sql: 'select input, output from run_data where run_id = ?', args: [runId] },
+      { sql: 'select envelope from receipts where run_id = ?', args: [runId] },
+    ])
+    const [row, texts] = [found?.rows[0], data?.rows[0]]
+    if (!row || !texts) return undefined
+    const envelope = receipts?.rows[0]?.[0]
+    const signed = envelope ? (readJson(String(envelope)) as Receipt).payload : undefined
+    const models = signed?.models ?? []
+    const hash = (text: unknown) => fromHex(sha256Hex(utf8(String(text ?? '{}')), sha256))
+    const told: Omit<Complete, '$typeName'> = {
+      ...{ runId, epoch: BigInt(Number(row.told_epoch)), status: String(row.status) },
+      ...{ errorCode: String(row.error_code ?? ''), errorStep: String(row.error_step ?? '') },
+      ...{ head: fromHex(String(row.head)), eventCount: BigInt(Number(row.event_count)) },
+      // What it was given may be dropped by now.
+      inputHash: texts.input === '' && signed ? fromHex(signed.inputHash) : hash(texts.input),
+      ...{ outputHash: hash(texts.output), models },
+      ...{ tokensIn: BigInt(Number(row.tokens_in)), tokensOut: BigInt(Number(row.tokens_out)) },
+      costNanoUsd: BigInt(Number(row.cost_nano)),
+      ...{ isolation: String(row.isolation_used ?? row.isolation), finishedUnixMs: BigInt(Number(row.finished_ms)) },
+      nodeSignature: new Uint8Array(),
+    }
+    return { ...told, nodeSignature: await signer.sign(completeMessage(create(CompleteSchema, told))) }
+  }
+
+  async function frameOf(news: News, epoch: number): Promise<NodeFrame | undefined> {
+    switch (news.t) {
+      case 'event': {
+        const value = {
+          ...{ runId: news.run, epoch: BigInt(epoch), eventSeq: BigInt(news.seq), kind: news.kind, stepId: news.step },
+          ...{ attempt: news.attempt, at: news.at, hash: fromHex(news.hash), model: news.model },
+          ...{ tokensIn: BigInt(news.in), tokensOut: BigInt(news.out), costNanoUsd: BigInt(news.nano) },
+        }
+        return create(NodeFrameSchema, { body: { case: 'event', value } })
+      }
+      case 'accept': {
+        const { run: runId, ok, reason } = news
+        const value = { runId, epoch: BigInt(news.epoch ?? epoch), ok, reason: reason.slice(0, 500) }
+        return create(NodeFrameSchema, { body: { case: 'accept', value } })
+      }
+      case 'ask': {
+        const { run: runId, step: stepId, id: approvalId, reason, expires } = news
+        const value = { runId, stepId, approvalId, reason, expiresUnix: BigInt(Math.ceil(expires / 1000)) }
+        return create(NodeFrameSchema, { body: { case: 'approval', value } })
+      }
+      case 'took': {
+        const value = { runId: news.run, epoch: BigInt(epoch) }
+        return create(NodeFrameSchema, { body: { case: 'took', value } })
+      }
+      case 'child': {
+        const { run: runId, child: childId, agent: agentName, box, hash, length } = news
+        const value = {
+          ...{ runId, epoch: BigInt(epoch), childId, agentName, inputSealed: fromBase64(box) },
+          ...{ inputHash: fromHex(hash), inputLength: BigInt(length) },
+        }
+        return create(NodeFrameSchema, { body: { case: 'childAsk', value } })
+      }
+      case 'credential': {
+        const value = { ref: news.ref, ok: news.error === '', error: news.error.slice(0, 500) }
+        return create(NodeFrameSchema, { body: { case: 'secretAck', value } })
+      }
+      case 'complete': {
+        const value = await complete(news.run)
+        return value && create(NodeFrameSchema, { body: { case: 'complete', value } })
+      }
+    }
+  }
+
+  return {
+    /** What the control plane has not been told, oldest first. */
+    async untold(afterId: number, most: number): Promise<OutboxRow<NodeFrame>[]> {
+      const { rows } = await db.execute({
+        sql: `select o.id, o.frame, t.epoch from tunnel_outbox o left join tunnel_runs t on t.run_id = o.frame ->> 'run'
+          where o.id > ? and o.node_id is ? order by o.id limit ?`,
+        args: [afterId, speaksAs, most],
+      })
+      const made: OutboxRow<NodeFrame>[] = []
+      for (const row of rows) {
+        const frame = await frameOf(readJson(String(row.frame)) as News, Number(row.epoch ?? 0))
+        // A run that was deleted meanwhile has nothing left to tell; its place is taken by a word of no meaning.
+        const ackOnly = { body: { case: 'ackOnly' as const, value: {} } }
+        made.push({ id: Number(row.id), frame: frame ?? create(NodeFrameSchema, ackOnly) })
+      }
+      return made
+    },
+
+    async told(upToId: number): Promise<void> {
+      await db.execute({ sql: 'delete from tunnel_outbox where id <= ? and node_id is ?', args: [upToId, speaksAs] })
+    },
+  }
+}

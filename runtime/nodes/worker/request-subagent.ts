@@ -1,0 +1,57 @@
+import { toBase64, utf8 } from '../../../shared/sign/bytes.ts'
+import { canonicalize } from '../../../shared/sign/jcs.ts'
+import { type Sha256, sha256Hex } from '../../../shared/sign/sha256.ts'
+import type { Db } from '../../../shared/sql/db.ts'
+import { sealTo } from '../../../shared/tunnel/sealed-payload.ts'
+import type { ChildRuns } from '../../execution/tools/sub-agent-tool.ts'
+import type { RunStore } from '../../runs/store.ts'
+import { inputPlace } from '../runs/dispatcher.ts'
+import type { News } from './report-rows.ts'
+import type { SeatIdentity } from './worker.ts'
+
+/**
+ * The runs that a run on a node calls. Its control plane makes them, which knows versions, budgets and how deep it may go, and orders
+ * them here; until then it stands in the store that they were asked for, in the commit that asks.
+ */
+export function seatChildren(
+  { poolKeys, news, speaksAs }: Pick<SeatIdentity, 'poolKeys' | 'news' | 'speaksAs'>,
+  { db, runs, sha256 }: { db: Db; runs: Pick<RunStore, 'get'>; sha256: Sha256 },
+) {
+  return (parent: { id: string; epoch: number }): ChildRuns => ({
+    async start({ id, agentName, input }) {
+      const text = canonicalize(input)
+      const box = toBase64(await sealTo(poolKeys.publicKey, utf8(text), inputPlace(id)))
+      const ask: News = {
+        ...{ t: 'child', run: parent.id, child: id, agent: agentName, box },
+        ...{ hash: sha256Hex(utf8(text), sha256), length: text.length },
+      }
+      const owns = `exists (select 1 from runs where id = ?2 and epoch = ?3 and status = 'running')
+        and not exists (select 1 from tunnel_children where child_id = ?1)`
+      await db.write([
+        {
+          sql: `insert into tunnel_outbox (frame, node_id) select ?4, ?5 where ${owns}`,
+          args: [id, parent.id, parent.epoch, JSON.stringify(ask), speaksAs],
+        },
+        {
+          sql: `insert into tunnel_children (child_id, parent_id) select ?1, ?2 where ${owns}`,
+          args: [id, parent.id, parent.epoch],
+        },
+      ])
+      news(true)
+      return 'started'
+    },
+
+    async look(id) {
+      const run = await runs.get(id)
+      if (run) {
+        const { status, output, error } = run
+        return { status, ...(output && { output }), ...(error && { error }) }
+      }
+      const sql = 'select error_code, error_message from tunnel_children where child_id = ?'
+      const row = (await db.execute({ sql, args: [id] })).rows[0]
+      if (row === undefined) return undefined
+      if (row.error_code === null) return { status: 'queued' }
+      return { status: 'refused', error: { code: String(row.error_code), message: String(row.error_message) } }
+    },
+  })
+}

@@ -1,0 +1,56 @@
+import type { InStatement } from '@libsql/client/web'
+import type { Db } from '../../../shared/sql/db.ts'
+
+/**
+ * The other nodes with the same store. A run belongs to the one whose claim its lease holds, and whoever claims it from another takes over
+ * what is still to be told of it, in one transaction and before its first own word, so that it is told in order.
+ */
+export function seatOthers(nodeId: string, db: Db) {
+  const takeOver = (runs: string, args: (string | number)[]): InStatement[] => {
+    const its = `frame ->> 'run' in (${runs}) and node_id is not ?1`
+    return [
+      {
+        sql: `insert into tunnel_outbox (frame, node_id) select json_object('t', 'took', 'run', run_id), ?1 from tunnel_runs
+          where run_id in (${runs}) and node_id is not ?1`,
+        args: [nodeId, ...args],
+      },
+      {
+        sql: `insert into tunnel_outbox (frame, node_id) select frame, ?1 from tunnel_outbox where ${its} order by id`,
+        args: [nodeId, ...args],
+      },
+      { sql: `delete from tunnel_outbox where ${its}`, args: [nodeId, ...args] },
+      {
+        sql: `update tunnel_runs set node_id = ?1 where run_id in (${runs}) and node_id is not ?1`,
+        args: [nodeId, ...args],
+      },
+    ]
+  }
+
+  return {
+    /** These runs were claimed; most often they were this node's before. */
+    async claimed(ids: readonly string[]): Promise<void> {
+      const these = JSON.stringify(ids)
+      const runs = 'select value from json_each(?2)'
+      const sql = `select 1 from tunnel_runs where run_id in (${runs}) and node_id is not ?1 limit 1`
+      const { rows } = await db.execute({ sql, args: [nodeId, these] })
+      if (rows.length > 0) await db.write(takeOver(runs, [these]))
+    },
+
+    /** What a node that is not seen any more had not told of runs that have ended; nobody claims those. True: there was some. */
+    async beat(nowMs: number, lostMs: number): Promise<boolean> {
+      const gone = `select o.frame ->> 'run' from tunnel_outbox o join tunnel_nodes n on n.node_id = o.node_id
+        join runs r on r.id = o.frame ->> 'run' where n.node_id is not ?1 and n.alive_ms < ?2 and r.finished_ms is not null`
+      const [, found] = await db.write([
+        {
+          sql: 'insert into tunnel_nodes (node_id, alive_ms) values (?1, ?2) on conflict do update set alive_ms = ?2',
+          args: [nodeId, nowMs],
+        },
+        { sql: `${gone} limit 1`, args: [nodeId, nowMs - lostMs] },
+      ])
+      if (found?.rows.length !== 1) return false
+      const { rows } = await db.execute({ sql: gone, args: [nodeId, nowMs - lostMs] })
+      await db.write(takeOver('select value from json_each(?2)', [JSON.stringify(rows.map(row => row[0]))]))
+      return true
+    },
+  }
+}

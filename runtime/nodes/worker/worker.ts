@@ -1,0 +1,390 @@
+import type { InStatement } from '@libsql/client/web'
+import { readJson } from '../../../shared/json/read-json.ts'
+import type { Log } from '../../../shared/log/log.ts'
+import { utf8 } from '../../../shared/sign/bytes.ts'
+import type { Signer } from '../../../shared/sign/ed25519.ts'
+import { canonicalize } from '../../../shared/sign/jcs.ts'
+import { type Sha256, sha256Hex } from '../../../shared/sign/sha256.ts'
+import type { Db } from '../../../shared/sql/db.ts'
+import type { Assign, ChildRefused, ControlFrame, SecretPut } from '../../../shared/tunnel/gateway.gen.ts'
+import { type BoxKeys, openSealed } from '../../../shared/tunnel/sealed-payload.ts'
+import type { ApprovalDecision } from '../../../shared/wire/runtime/approval.ts'
+import type { ManifestTexts } from '../../agents/texts.ts'
+import type { ApprovalStore } from '../../approvals/store.ts'
+import { resumption } from '../../execution/claim-statement.ts'
+import type { Engine } from '../../execution/engine.ts'
+import { lastingValue } from '../../lasting-value.ts'
+import { copiedSteps } from '../../runs/fork.ts'
+import type { NewRun, RunStore } from '../../runs/store.ts'
+import type { SessionStore } from '../../sessions/store.ts'
+import type { TurnInput } from '../../sessions/turn-input.ts'
+import { inputPlace, type ManifestEnvelope, manifestPlace, scheduleInputPlace, textsPlace } from '../runs/dispatcher.ts'
+import { decisionPlace, signalPlace } from '../runs/remote-approvals.ts'
+import { seatReads } from './answer-reads.ts'
+import type { BudgetAsks } from './budget-requests.ts'
+import { type News, newsOf } from './report-rows.ts'
+import { seatTells } from './reports.ts'
+import { type SeatCredentialsDeps, seatCredentials } from './store-credentials.ts'
+import { seatOthers } from './take-over-runs.ts'
+
+/** A piece of the text of a turn, as it is said; `seq` 1 begins the text anew. */
+export interface Piece {
+  sessionId: string
+  turnId: string
+  seq: number
+  delta: string
+}
+
+/** Who a runtime is when it executes for a control plane elsewhere. */
+export interface SeatIdentity {
+  nodeId: string
+  tenantId: string
+  pool: string
+  poolKeys: BoxKeys
+  /** 32 bytes under which it seals the credentials that it is given. */
+  sealKey: Uint8Array<ArrayBuffer>
+  signer: Signer
+  /** Its id, where other nodes have the same store, and null where it has one of its own. */
+  speaksAs: string | null
+  /** Something was committed that the control plane is to be told; `soon`: somebody waits for it. */
+  news: (soon: boolean) => void
+  /** A piece of what is said in a turn. */
+  said: (piece: Piece) => void
+  /** `seat`, which only a node loads. */
+  make: (identity: SeatIdentity, deps: SeatDeps) => Seat
+}
+
+export interface SeatDeps {
+  db: Db
+  sha256: Sha256
+  runs: RunStore
+  engine: Pick<Engine, 'wake' | 'end' | 'active'>
+  approvals: ApprovalStore
+  sessions: Pick<SessionStore, 'turn' | 'messages' | 'stop' | 'remove' | 'orderedTurn'>
+  now: () => Date
+  log: Log
+  dayOf: (ms: number) => string
+  /** Its questions whether a call may be made. */
+  asks: BudgetAsks
+  /** Where runs here look for what they are given beside their input. */
+  keeping: Pick<SeatCredentialsDeps, 'secrets' | 'providers' | 'checkProvider' | 'connectors'>
+}
+
+/** A runtime as the node end of a tunnel sees it: what to do with what comes, and what to tell. */
+export type Seat = ReturnType<typeof seat>
+
+const decoder = new TextDecoder()
+/** More than a run can have. */
+const MOST_EVENTS = 100_000
+type Forked = Pick<Assign, 'forkedRun' | 'forkedStep'>
+export function seat(identity: SeatIdentity, deps: SeatDeps) {
+  const { db, sha256, runs, engine, approvals, now, log, dayOf } = deps
+  const { tenantId, pool, poolKeys, signer, nodeId, speaksAs } = identity
+
+  const tell = (news: News): InStatement => ({
+    sql: 'insert into tunnel_outbox (frame, node_id) values (?, ?)',
+    args: [JSON.stringify(news), speaksAs],
+  })
+  const accept = (news: Extract<News, { t: 'accept' }>): InStatement => tell(news)
+
+  async function opened<T>(box: Uint8Array, place: string): Promise<T> {
+    return readJson(decoder.decode(await openSealed(poolKeys, box, place))) as T
+  }
+
+  /** From the commit that writes it on, the run is this node's; an order that comes twice makes one run. */
+  async function assign({ runId, epoch, agentVersionId, ...sent }: Assign): Promise<void> {
+    const createdMs = Number(sent.createdUnixMs)
+    let envelope: ManifestEnvelope
+    let input: unknown
+    try {
+      envelope = await opened<ManifestEnvelope>(sent.manifestSealed, manifestPlace(agentVersionId))
+      const { inputSchedule } = sent
+      input = await opened(
+        sent.inputSealed,
+        inputSchedule === '' ? inputPlace(runId) : scheduleInputPlace(inputSchedule),
+      )
+      if (sent.textsSealed.length > 0) {
+        const texts = await opened<ManifestTexts>(sent.textsSealed, textsPlace(agentVersionId))
+        envelope.manifest = { ...envelope.manifest, ...texts }
+      }
+      if (sha256Hex(utf8(canonicalize(envelope.manifest)), sha256) !== envelope.manifestHash) {
+        throw new Error('the manifest is not the one that was published')
+      }
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : 'it does not open'
+      await db.write([accept({ t: 'accept', run: runId, ok: false, reason, epoch: Number(epoch) })])
+      identity.news(true)
+      return
+    }
+    const { agentId, agentName, versionId, number, manifest, manifestHash } = envelope
+    const copied = sent.forkedRun === '' ? undefined : await copiesFor(runId, createdMs, sent)
+    if (copied === 'missing') {
+      const reason = `run ${sent.forkedRun} has no step ${sent.forkedStep} here`
+      await db.write([accept({ t: 'accept', run: runId, ok: false, reason, epoch: Number(epoch) })])
+      identity.news(true)
+      return
+    }
+    await runs.create({
+      ...copied?.begin,
+      ...{ id: runId, tenantId, agentName, agentId, versionId, createdMs, labels: '{}', ...begunBy(sent) },
+      ...{ input: canonicalize(input), isolation: manifest.isolation, day: dayOf(createdMs) },
+      also: [
+        {
+          sql: `insert into tenants (id, name, created_ms) values (?, ?, ?) on conflict do nothing`,
+          args: [tenantId, JSON.stringify(tenantId), createdMs],
+        },
+        {
+          // Without a name that anything here could look up: agents are made at the control plane.
+          sql: `insert into agents (id, tenant_id, name, labels, current_version_id, versions, created_ms, deleted_ms)
+            values (?, ?, ?, '{}', ?, 1, ?, ?) on conflict do nothing`,
+          args: [agentId, tenantId, agentName, versionId, createdMs, createdMs],
+        },
+        {
+          sql: `insert into agent_versions (id, tenant_id, agent_id, number, manifest, manifest_hash, created_ms, created_by)
+            values (?, ?, ?, ?, ?, ?, ?, '') on conflict do nothing`,
+          args: [versionId, tenantId, agentId, number, JSON.stringify(manifest), manifestHash, createdMs],
+        },
+        {
+          sql: `insert into tunnel_runs (run_id, epoch, node_id, ask_budget) values (?1, ?2, ?3, ?4)
+            on conflict do update set epoch = ?2, ask_budget = ?4`,
+          args: [runId, Number(epoch), speaksAs, sent.askBudget ? 1 : 0],
+        },
+        ...limitOf(agentId, agentName, sent),
+        ...(sent.sessionId === ''
+          ? []
+          : deps.sessions.orderedTurn(
+              { id: sent.sessionId, tenantId, agentName, agentId, versionId },
+              runId,
+              (input as TurnInput).systemHint,
+              createdMs,
+            )),
+        accept({ t: 'accept', run: runId, ok: true, reason: '' }),
+        ...(copied?.tell ?? []),
+      ],
+    })
+    engine.wake()
+    identity.news(true)
+  }
+
+  /** The beginning of a fork, copied from the journal of a run that this node has; nothing where the fork stands already. */
+  async function copiesFor(runId: string, createdMs: number, { forkedRun, forkedStep }: Forked) {
+    const { rows } = await db.execute({ sql: 'select 1 from tunnel_runs where run_id = ?', args: [runId] })
+    if (rows.length > 0) return undefined
+    const source = await runs.events(forkedRun, 1, MOST_EVENTS)
+    const events = copiedSteps(source, forkedStep, runId, new Date(createdMs), sha256)
+    if (events === undefined) return 'missing'
+    const blobs = {
+      sql: `insert into blobs (run_id, sha256, media_type, content, sealed)
+        select ?, sha256, media_type, content, sealed from blobs where run_id = ? on conflict do nothing`,
+      args: [runId, forkedRun],
+    }
+    const unit = { runId, epoch: 0, events, approvals: [] }
+    return {
+      begin: { events, forkedFrom: { runId: forkedRun, stepId: forkedStep } },
+      tell: [blobs, ...newsOf(speaksAs)([unit])],
+    }
+  }
+
+  /** The limit that the agent's budget sets for each run, as it was when the last of its runs was sent here. */
+  function limitOf(agentId: string, agentName: string, sent: Pick<Assign, 'runCostNanoUsd' | 'runCostHard'>) {
+    const { runCostNanoUsd: limit, runCostHard: hard } = sent
+    if (limit === undefined) return [{ sql: 'delete from budgets where agent_id = ?', args: [agentId] }]
+    return [
+      {
+        sql: `insert into budgets
+            (agent_id, tenant_id, agent_name, cost_nano_run, hard_fail, notify_pct, tool_limits, created_ms, updated_ms)
+          values (?1, ?2, ?3, ?4, ?5, 100, '{}', ?6, ?6)
+          on conflict (agent_id) do update set cost_nano_run = ?4, hard_fail = ?5, updated_ms = ?6`,
+        args: [agentId, tenantId, agentName, Number(limit), hard ? 1 : 0, now().getTime()],
+      },
+    ]
+  }
+
+  async function cancel(runId: string, reason: string, remove: boolean): Promise<void> {
+    const known = await db.execute({ sql: 'select epoch from tunnel_runs where run_id = ?', args: [runId] })
+    if (known.rows.length === 0) {
+      await refused({ runId: '', childId: runId, code: 'subagent_failed', message: 'the run was cancelled' })
+      if (!remove) await db.write([accept({ t: 'accept', run: runId, ok: false, reason: 'unknown here' })])
+      identity.news(true)
+      return
+    }
+    await engine.end(runId, { code: 'cancelled', ...(reason !== '' && { reason }) })
+    if (remove && (await runs.remove(runId))) {
+      await db.write([
+        { sql: 'delete from receipts where run_id = ?', args: [runId] },
+        { sql: 'delete from tunnel_runs where run_id = ?', args: [runId] },
+        { sql: 'delete from tunnel_children where parent_id = ?', args: [runId] },
+      ])
+    }
+  }
+
+  /** A run that one here asked for is not to come. */
+  async function refused({ childId, code, message }: Omit<ChildRefused, '$typeName'>): Promise<void> {
+    const asked = 'select parent_id from tunnel_children where child_id = ?1'
+    await db.write([
+      {
+        sql: `update tunnel_children set error_code = ?2, error_message = ?3
+          where child_id = ?1 and not exists (select 1 from runs where id = ?1)`,
+        args: [childId, code, message],
+      },
+      {
+        sql: `update runs set due_ms = 0 where id = (${asked}) and owner is null and status in ('running', 'waiting')`,
+        args: [childId],
+      },
+    ])
+    engine.wake()
+  }
+
+  /** What does not open will not open later: it is left, so that what stands behind it is done. */
+  async function openedOrLeft<T>(box: Uint8Array, place: string): Promise<T | undefined> {
+    try {
+      return await opened<T>(box, place)
+    } catch (error) {
+      log.error('an order of the control plane does not open and is left', { error, place })
+      return undefined
+    }
+  }
+
+  async function decide(runId: string, approvalId: string, approve: boolean, box: Uint8Array): Promise<void> {
+    const sent = await openedOrLeft<{ by: string; atMs: number; decision: ApprovalDecision }>(
+      box,
+      decisionPlace(approvalId),
+    )
+    if (sent === undefined) return
+    const { by, atMs, decision } = sent
+    await approvals.decide({ id: approvalId, runId }, { approve, by, atMs: Math.min(atMs, now().getTime()), decision })
+    engine.wake()
+  }
+
+  async function signal(runId: string, box: Uint8Array): Promise<void> {
+    const sent = await openedOrLeft<{ id: string; name: string; value: string; atMs: number }>(box, signalPlace(runId))
+    if (sent === undefined) return
+    const { id, name, value, atMs } = sent
+    if (name === 'resume') {
+      const [resumed] = await db.write([
+        resumption(runId, now().getTime()),
+        { sql: 'insert into tunnel_taken (id) select ? where changes() > 0 on conflict do nothing', args: [id] },
+      ])
+      if (resumed?.rowsAffected === 1) return engine.wake()
+    }
+    await db.write([
+      {
+        sql: `insert into signals (id, run_id, name, value, created_ms) select ?1, ?2, ?3, ?4, ?5
+          where exists (select 1 from runs where id = ?2 and status in ('queued', 'running', 'waiting'))
+            and not exists (select 1 from tunnel_taken where id = ?1)
+            and (select count(*) from signals where run_id = ?2) < 100`,
+        args: [id, runId, name, value, atMs],
+      },
+      { sql: 'insert into tunnel_taken (id) values (?) on conflict do nothing', args: [id] },
+      {
+        sql: `update runs set due_ms = 0 where id = ? and owner is null and parked = 'signal' and status in ('running', 'waiting')`,
+        args: [runId],
+      },
+    ])
+    engine.wake()
+  }
+
+  async function stopSession(id: string, remove: boolean): Promise<void> {
+    const turnId = await deps.sessions.stop(id, now().getTime())
+    if (turnId !== undefined) await engine.end(turnId, { code: 'cancelled' })
+    if (remove) await deps.sessions.remove(id, now().getTime())
+  }
+
+  const keep = seatCredentials({ ...deps.keeping, tenantId, pool, opened })
+
+  async function credential(put: SecretPut): Promise<void> {
+    const error = await keep(put)
+    if (error !== '') log.error('a credential of the control plane cannot be kept', { ref: put.ref, reason: error })
+    if (put.remove) return
+    const news: News = { t: 'credential', ref: put.ref, error }
+    await db.write([tell(news)])
+    identity.news(true)
+  }
+
+  async function one({ body }: ControlFrame): Promise<void> {
+    switch (body.case) {
+      case 'assign':
+        return assign(body.value)
+      case 'cancel':
+        return cancel(body.value.runId, body.value.reason, body.value.remove)
+      case 'approval':
+        return decide(
+          body.value.runId,
+          body.value.approvalId,
+          body.value.decision === 'approve',
+          body.value.detailSealed,
+        )
+      case 'secretPut':
+        return credential(body.value)
+      case 'childRefused':
+        return refused(body.value)
+      case 'sessionStop':
+        return stopSession(body.value.sessionId, body.value.remove)
+      case 'signal':
+        return signal(body.value.runId, body.value.valueSealed)
+      default:
+        return undefined
+    }
+  }
+
+  const { untold, told } = seatTells({ db, sha256, signer, speaksAs })
+  const others = speaksAs === null ? undefined : seatOthers(speaksAs, db)
+
+  return {
+    nodeId,
+    asks: deps.asks,
+    active: () => engine.active,
+
+    /** Which store this is, the same for all who have it. */
+    storeId: lastingValue(db, 'store_id', () => crypto.randomUUID()),
+
+    /** With each heartbeat: the nodes that share the store see this one, and it sees them. */
+    async beat(lostMs: number): Promise<void> {
+      if (others && (await others.beat(now().getTime(), lostMs))) identity.news(true)
+    },
+
+    /** What the control plane ordered, in order; orders for new runs that stand together share a commit. */
+    async handle(frames: readonly ControlFrame[]): Promise<void> {
+      let together: Promise<void>[] = []
+      for (const frame of frames) {
+        if (frame.body.case === 'assign') {
+          together.push(one(frame))
+          continue
+        }
+        await Promise.all(together)
+        together = []
+        await one(frame)
+      }
+      await Promise.all(together)
+    },
+
+    untold,
+    told,
+
+    /** The runs that this node has something to do or to tell about. */
+    async held() {
+      const { rows } = await db.execute(
+        `select t.run_id, t.epoch, r.status, (select coalesce(max(seq), 0) from events where run_id = t.run_id) as seq
+          from tunnel_runs t join runs r on r.id = t.run_id
+          where r.finished_ms is null or t.run_id in (select frame ->> 'run' from tunnel_outbox)`,
+      )
+      return rows.map(row => ({
+        ...{ runId: String(row.run_id), epoch: BigInt(Number(row.epoch)), status: String(row.status) },
+        lastEvent: BigInt(Number(row.seq)),
+      }))
+    },
+
+    /** Answers what only this node knows. */
+    read: seatReads({ db, sessions: deps.sessions, identity, opened }),
+  }
+}
+
+function begunBy({
+  sessionId,
+  parentRun,
+  depth,
+}: Pick<Assign, 'sessionId' | 'parentRun' | 'depth'>): Pick<NewRun, 'trigger' | 'sessionId' | 'parentRunId' | 'depth'> {
+  if (parentRun !== '') return { trigger: { kind: 'subagent', ref: parentRun }, parentRunId: parentRun, depth }
+  if (sessionId === '') return { trigger: { kind: 'api' } }
+  return { trigger: { kind: 'session', ref: sessionId }, sessionId }
+}

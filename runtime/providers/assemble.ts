@@ -1,0 +1,84 @@
+import type { Outside } from '../../shared/http/outbound/egress-client.ts'
+import { OutboundDenied } from '../../shared/http/outbound/outbound-denied.ts'
+import type { Log } from '../../shared/log/log.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import type { Clock } from '../../shared/time/clock.ts'
+import { type SecretStore, secretStore } from '../secrets/store.ts'
+import type { Sealing } from '../vault/vault-to-store.ts'
+import type { ProvidersDeps } from './deps.ts'
+import { providerDirectory } from './directory.ts'
+import type { EnvironmentProvider } from './environment.ts'
+import { modelSettingsStore } from './model-settings.ts'
+import { type ProviderModels, providerModels } from './models.ts'
+import { providerStore } from './store.ts'
+import { DEADLINES, type Deadlines } from './vendor/deadlines.ts'
+
+export interface ProvidingOptions {
+  db: Db
+  log: Log
+  clock: Clock
+  newId: () => string
+  sealing: Sealing
+  maxBodyBytes: number
+  /** Without a way out, providers can be configured and not called. */
+  outside?: Outside | undefined
+  environment?: readonly EnvironmentProvider[] | undefined
+  /** A router in this process; it is then the provider `router` of everyone. */
+  routerFetch?: ((request: Request) => Promise<Response>) | undefined
+  demo?: boolean | undefined
+  deadlines?: Partial<Deadlines> | undefined
+}
+
+export interface Providing {
+  models: ProviderModels
+  providers: ProvidersDeps
+  secrets: SecretStore
+}
+
+/** The address of a router that is called as a function. */
+const IN_PROCESS = 'http://router.in-process'
+
+/** What keeps a tenant from being deleted. */
+export const PROVIDER_HOLDINGS = [
+  { what: 'model providers', rows: 'select 1 from providers where tenant_id = ?1' },
+  { what: 'secrets', rows: 'select 1 from secrets where tenant_id = ?1' },
+]
+
+const NO_WAY_OUT: Pick<Outside, 'fetch' | 'problem'> = {
+  fetch: () => Promise.reject(new OutboundDenied('this host has no way out')),
+  problem: async () => undefined,
+}
+
+/** Model providers and secrets, put together; features take the slices they need. */
+export function providing(options: ProvidingOptions): Providing {
+  const { db, log, clock, newId, sealing, maxBodyBytes, routerFetch, demo = true } = options
+  const deadlines = { ...DEADLINES, ...options.deadlines }
+  const { outside = NO_WAY_OUT, environment = [] } = options
+  const { now, monotonic } = clock
+  const conceal = log.redact.register
+  const inProcess: EnvironmentProvider[] = routerFetch ? [{ provider: 'router', baseUrl: IN_PROCESS }] : []
+  const given = [...inProcess, ...environment.filter(({ provider }) => provider !== 'router' || !routerFetch)]
+  const directory = providerDirectory({ store: providerStore(db), sealing, environment: given, now, conceal })
+  const settings = modelSettingsStore(db)
+  const router = routerFetch && toRouter(routerFetch, outside.fetch)
+  const fetch: Outside['fetch'] = (url, init) => (router ?? outside.fetch)(url, init)
+  const listPrices = async () => (await import('../../shared/prices/builtin.ts')).loadBuiltinPrices()
+  const models = providerModels({ directory, settings, fetch, listPrices, now, deadlines, demo })
+  return {
+    models,
+    providers: {
+      ...{ directory, settings, outside, now, maxBodyBytes },
+      trying: { directory, settings, models, fetch, newId, monotonic },
+    },
+    secrets: secretStore({ db, sealing, now, conceal }),
+  }
+}
+
+/** Calls to the router's own address go to the function; a router that a tenant stored itself is called like any provider. */
+function toRouter(routerFetch: (request: Request) => Promise<Response>, fetch: Outside['fetch']): Outside['fetch'] {
+  return (url, { method = 'GET', headers, body, signal, redirects }) => {
+    if (url.origin !== IN_PROCESS) return fetch(url, { method, signal, ...{ headers, body, redirects } })
+    const init = { method, signal, ...(headers && { headers: { ...headers } }), ...(body !== undefined && { body }) }
+    return routerFetch(new Request(url, init))
+  }
+}

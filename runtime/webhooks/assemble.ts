@@ -1,0 +1,81 @@
+import type { Outside } from '../../shared/http/outbound/egress-client.ts'
+import { OutboundDenied } from '../../shared/http/outbound/outbound-denied.ts'
+import type { Log } from '../../shared/log/log.ts'
+import type { Metrics } from '../../shared/metrics/metrics.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import type { Clock } from '../../shared/time/clock.ts'
+import type { Idempotent } from '../idempotency/idempotent.ts'
+import { type Sealing, vaultToStore } from '../vault/vault-to-store.ts'
+import { type Courier, courier } from './deliver.ts'
+import type { WebhooksDeps } from './deps.ts'
+import { send } from './send.ts'
+import { webhookStore } from './store.ts'
+import { bodyText, placeOfSecret, type WebhookRow } from './webhook.ts'
+
+export interface HookingOptions {
+  db: Db
+  log: Log
+  clock: Clock
+  metrics: Metrics
+  newId: () => string
+  maxBodyBytes: number
+  sealing: Sealing
+  idempotent: Idempotent
+  /** Without a way out, webhooks can be stored and nothing is delivered. */
+  outside?: Outside | undefined
+  random?: () => number
+}
+
+export interface Hooking {
+  webhooks: WebhooksDeps
+  courier: Courier
+}
+
+/** What keeps a tenant from being deleted. */
+export const WEBHOOK_HOLDINGS = [{ what: 'webhooks', rows: 'select 1 from webhooks where tenant_id = ?1' }]
+
+const NO_WAY_OUT: Pick<Outside, 'fetch' | 'problem'> = {
+  fetch: () => Promise.reject(new OutboundDenied('this host has no way out')),
+  problem: async () => undefined,
+}
+
+/** Webhooks, put together: the routes, and what empties the outbox. */
+export function hooking(options: HookingOptions): Hooking {
+  const { db, log, clock, metrics, newId, maxBodyBytes, sealing, idempotent, random = Math.random } = options
+  const { now, monotonic } = clock
+  const { fetch, problem } = options.outside ?? NO_WAY_OUT
+  const store = webhookStore(db)
+  const conceal = log.redact.register
+
+  async function openSecret(webhook: WebhookRow): Promise<string> {
+    const vault = await sealing()
+    if (!vault) throw new Error('this service was started without the master key that its secrets are sealed with')
+    const secret = await vault.open(webhook.sealedSecret, placeOfSecret(webhook))
+    conceal(secret)
+    return secret
+  }
+
+  return {
+    webhooks: {
+      ...{ db, store, idempotent, now, monotonic, newId, maxBodyBytes, outside: { problem } },
+      async sealSecret(webhook, secret) {
+        conceal(secret)
+        const vault = await vaultToStore(sealing, 'the secret of a webhook')
+        return vault.seal(secret, placeOfSecret(webhook))
+      },
+      async sendTest(webhook) {
+        const [id, atMs] = [newId(), now().getTime()]
+        const event = { eventId: id, type: 'webhook.test', atMs, data: '{}' }
+        const message = {
+          ...{ url: webhook.url, id, body: bodyText(webhook.tenantId, event) },
+          secret: await openSecret(webhook),
+        }
+        return send({ fetch, now, stop: new AbortController().signal }, message)
+      },
+    },
+    courier: courier({
+      ...{ store, openSecret, fetch, clock, random, log },
+      deliveries: metrics.counter('waybill_webhook_deliveries_total', 'Attempts to deliver an event, by outcome.'),
+    }),
+  }
+}

@@ -1,0 +1,296 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { openDb } from '../../shared/host/open-libsql.ts'
+import type { Outside } from '../../shared/http/outbound/egress-client.ts'
+import { OutboundDenied } from '../../shared/http/outbound/outbound-denied.ts'
+import { uuidv7 } from '../../shared/ids/uuid-v7.ts'
+import { silentLog } from '../../shared/log/log.ts'
+import { createMetrics } from '../../shared/metrics/metrics.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import { migrate } from '../../shared/sql/migrate.ts'
+import { manualClock } from '../../shared/time/clock.ts'
+import { runtimeSteps } from '../schema/steps.ts'
+import { courier } from './deliver.ts'
+import { announce } from './enqueue.ts'
+import { retryDelayMs } from './retry-delay.ts'
+import { newWebhookSecret } from './signature.ts'
+import { webhookStore } from './store.ts'
+
+const SECRET = newWebhookSecret()
+const START = new Date('2026-01-02T03:04:05.000Z')
+
+interface RoomOptions {
+  db?: Db
+  clock?: ReturnType<typeof manualClock>
+  fetch: Outside['fetch']
+}
+
+/** An outbox on a real database; only the far end is of the test. */
+async function outbox({ db: given, clock = manualClock(START), fetch }: RoomOptions) {
+  const db = given ?? (await openDb(':memory:'))
+  await migrate(db, 'runtime', runtimeSteps)
+  const store = webhookStore(db)
+  const metrics = createMetrics()
+  const made = courier({
+    ...{ store, fetch, clock, random: () => 0.5, log: silentLog(), deadlineMs: 50 },
+    openSecret: async () => SECRET,
+    deliveries: metrics.counter('deliveries', 'd'),
+  })
+  return {
+    ...{ db, store, clock, metrics, courier: made },
+    async add(url: string, more: object = {}): Promise<string> {
+      const id = uuidv7()
+      const row = {
+        id,
+        tenantId: 'default',
+        url,
+        events: [],
+        enabled: true,
+        sealedSecret: '',
+        createdMs: 1,
+        updatedMs: 1,
+      }
+      await db.write([store.insert({ ...row, ...more })])
+      return id
+    },
+    async say(count = 1): Promise<void> {
+      for (let at = 0; at < count; at++) {
+        await db.write([
+          announce(uuidv7, {
+            ...{ tenantId: 'default', type: 'run.failed', atMs: clock.now().getTime() },
+            data: { runId: String(at), costNano: 1_500_000, errorCode: null },
+          }),
+        ])
+      }
+    },
+    list: (id: string) => store.deliveries(id, {}, { limit: 200, after: undefined }),
+  }
+}
+
+const ok = async () => new Response('thanks')
+
+describe('the outbox', () => {
+  it('is filled for webhooks of the tenant that are on and want the event', async () => {
+    const { db, add, say, list } = await outbox({ fetch: ok })
+    await db.execute("insert into tenants values ('other', '\"o\"', 0)")
+    const ids = [
+      await add('https://a.example', { events: ['run.failed', 'run.waiting'] }),
+      await add('https://b.example'),
+      await add('https://c.example', { events: ['run.succeeded'] }),
+      await add('https://d.example', { enabled: false }),
+      await add('https://e.example', { tenantId: 'other' }),
+    ]
+    await say()
+    expect(await Promise.all(ids.map(async id => (await list(id)).length))).toEqual([1, 1, 0, 0, 0])
+    db.close()
+  })
+
+  it('sends ids and counters, with money as dollars, and the same bytes at every attempt', async () => {
+    const bodies: string[] = []
+    const {
+      db,
+      add,
+      say,
+      courier: made,
+      clock,
+      metrics,
+    } = await outbox({
+      fetch: async (_url, { body }) => {
+        bodies.push(String(body))
+        return new Response(null, { status: bodies.length < 3 ? 503 : 204 })
+      },
+    })
+    await add('https://a.example')
+    await say()
+    for (let attempt = 0; attempt < 3; attempt++) {
+      await made.once()
+      clock.advance(60_000)
+    }
+    expect(JSON.parse(bodies[0]!)).toEqual({
+      ...{ id: expect.any(String), type: 'run.failed', at: '2026-01-02T03:04:05.000Z', tenantId: 'default' },
+      data: { runId: '0', costUsd: 0.0015 },
+    })
+    expect(new Set(bodies).size).toBe(1)
+    expect(metrics.text()).toContain('deliveries{outcome="retrying"} 2')
+    expect(metrics.text()).toContain('deliveries{outcome="delivered"} 1')
+    db.close()
+  })
+
+  it('tries nine times over most of a day, then gives up until somebody sends it again', async () => {
+    let up = false
+    const at: number[] = []
+    const {
+      db,
+      add,
+      say,
+      courier: made,
+      clock,
+      store,
+    } = await outbox({
+      fetch: async () => {
+        at.push(clock.now().getTime() - START.getTime())
+        return new Response(null, { status: up ? 200 : 500 })
+      },
+    })
+    const id = await add('https://a.example')
+    await say()
+    for (;;) {
+      const due = await store.nextDue()
+      if (due === undefined) break
+      clock.advance(Math.max(0, due - clock.now().getTime()))
+      await made.once()
+    }
+    // Half of the jitter on each of the eight delays, and none on the last, which is at its limit.
+    const delays = [10, 30, 90, 270, 810, 2430, 7290].map(seconds => seconds * 1100).concat(21_600_000)
+    expect(at).toEqual([0, ...delays.map((_, index) => delays.slice(0, index + 1).reduce((sum, one) => sum + one, 0))])
+    const failed = await store.deliveries(id, { outcome: 'failed' }, { limit: 10, after: undefined })
+    expect(failed).toMatchObject([{ attempt: 9, status: 500, error: 'answered 500', dueMs: undefined }])
+    up = true
+    await store.redeliver(id, failed[0]!.eventId, clock.now().getTime())
+    await made.once()
+    expect(await store.deliveries(id, {}, { limit: 10, after: undefined })).toMatchObject([
+      { outcome: 'delivered', attempt: 1, status: 200, eventId: failed[0]!.eventId },
+    ])
+    db.close()
+  })
+
+  it.each([
+    ['nobody answers in time', /^no answer in 0\.05 seconds$/, hanging],
+    ['the rule refuses the address', /^private/, () => Promise.reject(new OutboundDenied('private address'))],
+    ['nobody listens', /^could not be reached: ECONNREFUSED$/, () => Promise.reject(refusedConnection())],
+    ['it says go elsewhere', /^answered 302, and redirects are not followed$/, async () => elsewhere()],
+  ] as [string, RegExp, Outside['fetch']][])('says what went wrong when %s', async (_what, message, fetch) => {
+    const { db, add, say, courier: made, list } = await outbox({ fetch })
+    const id = await add('https://a.example')
+    await say()
+    await made.once()
+    expect(await list(id)).toMatchObject([{ outcome: 'retrying', error: expect.stringMatching(message) }])
+    db.close()
+  })
+
+  it('counts an answer as delivered whose body does not end, and does not read it all', async () => {
+    let sent = 0
+    const endless = () =>
+      new ReadableStream<Uint8Array>({
+        pull(controller) {
+          sent += 4096
+          controller.enqueue(new Uint8Array(4096))
+        },
+      })
+    const { db, add, say, courier: made, list } = await outbox({ fetch: async () => new Response(endless()) })
+    const id = await add('https://a.example')
+    await say()
+    await made.once()
+    expect(await list(id)).toMatchObject([{ outcome: 'delivered' }])
+    expect(sent).toBeLessThan(64 * 1024)
+    db.close()
+  })
+
+  it('lets no webhook that is slow hold up the others', async () => {
+    const held: (() => void)[] = []
+    const seen: Record<string, number> = {}
+    const room = await outbox({
+      fetch: async url => {
+        seen[url.host] = (seen[url.host] ?? 0) + 1
+        if (url.host === 'slow.example') await new Promise<void>(resolve => held.push(resolve))
+        return new Response(null, { status: 204 })
+      },
+    })
+    await room.add('https://slow.example')
+    const quick = await room.add('https://quick.example')
+    await room.say(40)
+    room.courier.start()
+    while (
+      (await room.store.deliveries(quick, { outcome: 'delivered' }, { limit: 200, after: undefined })).length < 40
+    ) {
+      await new Promise(resolve => setTimeout(resolve, 5))
+    }
+    expect(seen).toEqual({ 'quick.example': 40, 'slow.example': 4 })
+    for (const release of held.splice(0)) release()
+    const stopped = room.courier.stop(1000)
+    for (const release of held.splice(0)) release()
+    await stopped
+    room.db.close()
+  })
+
+  it('is emptied by two processes without one delivery being sent by both', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'waybill-webhooks-'))
+    const seen: string[] = []
+    const fetch: Outside['fetch'] = async (_url, { headers }) => {
+      seen.push(headers!['webhook-id']!)
+      return new Response(null, { status: 204 })
+    }
+    const dbs = await Promise.all([1, 2].map(() => openDb(join(folder, 'one.db'))))
+    const rooms = [await outbox({ db: dbs[0]!, fetch }), await outbox({ db: dbs[1]!, fetch })]
+    await rooms[0]!.add('https://a.example')
+    await rooms[0]!.say(100)
+    await Promise.all(rooms.map(room => room.courier.once()))
+    expect([seen.length, new Set(seen).size]).toEqual([100, 100])
+    for (const db of dbs) db.close()
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  it('sends again what a process died over, once its lease has ended', async () => {
+    let calls = 0
+    const room = await outbox({
+      fetch: async (_url, { signal }) => {
+        calls++
+        if (calls > 1) return new Response(null, { status: 204 })
+        return hanging(_url, { signal })
+      },
+    })
+    const id = await room.add('https://a.example')
+    await room.say()
+    room.courier.start()
+    while (calls === 0) await new Promise(resolve => setTimeout(resolve, 1))
+    // Breaks off what is under way, as a process does that ends.
+    await room.courier.stop(0)
+    expect(await room.list(id)).toMatchObject([{ outcome: 'pending', attempt: 1 }])
+    await room.courier.once()
+    expect(calls).toBe(1)
+    room.clock.advance(60_000)
+    await room.courier.once()
+    expect(await room.list(id)).toMatchObject([{ outcome: 'delivered', attempt: 2 }])
+    room.db.close()
+  })
+
+  it('gives up at once what belongs to a webhook that was switched off, and forgets what is old', async () => {
+    const { db, add, say, courier: made, list, store, clock } = await outbox({ fetch: ok })
+    const id = await add('https://a.example')
+    await say()
+    await store.update(id, { enabled: false }, 2)
+    await made.once()
+    expect(await list(id)).toMatchObject([{ outcome: 'failed', error: 'the webhook is switched off' }])
+    await store.prune(clock.now().getTime() + 1, 10)
+    expect(await list(id)).toEqual([])
+    db.close()
+  })
+})
+
+function hanging(_url: URL, { signal }: { signal: AbortSignal }): Promise<Response> {
+  return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+}
+
+function refusedConnection(): Error {
+  return new TypeError('fetch failed', {
+    cause: Object.assign(new Error('connect 10.1.2.3'), { code: 'ECONNREFUSED' }),
+  })
+}
+
+function elsewhere(): Response {
+  return new Response(null, { status: 302, headers: { location: 'http://169.254.169.254/' } })
+}
+
+it('waits 10 s at first, three times as long each time, and never beyond 6 h', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 8 }), fc.double({ min: 0, max: 0.999, noNaN: true }), (attempt, draw) => {
+      const delay = retryDelayMs(attempt, () => draw)!
+      expect(delay).toBeGreaterThanOrEqual(Math.min(21_600_000, 10_000 * 3 ** (attempt - 1)))
+      expect(delay).toBeLessThanOrEqual(Math.min(21_600_000, 12_000 * 3 ** (attempt - 1)))
+    }),
+  )
+  expect(retryDelayMs(9, () => 0)).toBeUndefined()
+})

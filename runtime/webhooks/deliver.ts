@@ -1,0 +1,141 @@
+import type { Outside } from '../../shared/http/outbound/egress-client.ts'
+import type { Log } from '../../shared/log/log.ts'
+import type { Counter } from '../../shared/metrics/metrics.ts'
+import type { Clock } from '../../shared/time/clock.ts'
+import { dueLoop } from '../../shared/time/due-loop.ts'
+import { retryDelayMs } from './retry-delay.ts'
+import { type Sent, send } from './send.ts'
+import type { WebhookStore } from './store.ts'
+import { bodyText, type DeliveryRow, type WebhookRow } from './webhook.ts'
+
+export interface CourierDeps {
+  store: Pick<WebhookStore, 'take' | 'getMany' | 'settle' | 'nextDue' | 'prune'>
+  openSecret: (webhook: WebhookRow) => Promise<string>
+  fetch: Outside['fetch']
+  deliveries: Counter
+  clock: Clock
+  random: () => number
+  log: Log
+  /** How long one attempt may take. */
+  deadlineMs?: number
+}
+
+/** Deliveries that one process has on their way. */
+const MOST = 32
+/** Of those, to one webhook: whoever answers slowly holds up nobody else. */
+const MOST_OF_ONE = 4
+/** Beyond the deadline of a delivery, so that nobody takes one that is still under way. */
+const LEASE_MS = 60_000
+const KEPT_MS = 30 * 86_400_000
+const PRUNE_EVERY_MS = 60_000
+const PRUNE_MOST = 1000
+/** What a host without timers spends on one call. */
+const ONCE_MS = 25_000
+
+export type Courier = ReturnType<typeof courier>
+
+/** Sends what is in the outbox, and again what did not arrive. A delivery may arrive twice, under one `webhook-id`. */
+export function courier(deps: CourierDeps) {
+  const { store, openSecret, fetch, deliveries, clock, random, log, deadlineMs } = deps
+  const underWay = new Map<string, Set<Promise<void>>>()
+  let stop = new AbortController()
+  let pruneMs = 0
+
+  const nowMs = () => clock.now().getTime()
+  const count = () => [...underWay.values()].reduce((sum, set) => sum + set.size, 0)
+
+  async function deliver(webhook: WebhookRow | undefined, row: DeliveryRow): Promise<void> {
+    let sent: Sent = { delivered: false, status: undefined, error: 'the webhook is switched off' }
+    const on = webhook?.enabled === true
+    const secret = on ? await secretOf(webhook) : undefined
+    if (on && secret === undefined) sent.error = 'its secret could not be opened: see the log of the service'
+    if (on && secret !== undefined) {
+      const message = { url: webhook.url, secret, id: row.eventId, body: bodyText(webhook.tenantId, row) }
+      sent = await send({ fetch, now: clock.now, stop: stop.signal, ...(deadlineMs && { deadlineMs }) }, message)
+      // Broken off by us: the lease ends, and whoever is there then sends it.
+      if (stop.signal.aborted && !sent.delivered) return
+    }
+    const delayMs = sent.delivered || !on ? undefined : retryDelayMs(row.attempt, random)
+    const outcome = sent.delivered ? 'delivered' : delayMs === undefined ? 'failed' : 'retrying'
+    const dueMs = delayMs === undefined ? undefined : nowMs() + delayMs
+    await store.settle(row, { outcome, status: sent.status, error: sent.error, dueMs })
+    deliveries.add(1, { outcome })
+  }
+
+  async function secretOf(webhook: WebhookRow): Promise<string | undefined> {
+    try {
+      return await openSecret(webhook)
+    } catch (error) {
+      log.error('the secret of a webhook could not be opened', { error, webhookId: webhook.id })
+      return undefined
+    }
+  }
+
+  function begin(webhook: WebhookRow | undefined, row: DeliveryRow): void {
+    const set = underWay.get(row.webhookId) ?? new Set()
+    underWay.set(row.webhookId, set)
+    const one = deliver(webhook, row)
+      .catch((error: unknown) => {
+        // Its lease ends and it is tried again; that it was an attempt is already counted.
+        log.error('a webhook delivery failed for a reason of ours', { error, webhookId: row.webhookId })
+      })
+      .finally(() => {
+        set.delete(one)
+        if (set.size === 0 && underWay.get(row.webhookId) === set) underWay.delete(row.webhookId)
+        loop.wake()
+      })
+    set.add(one)
+  }
+
+  /** Starts what is due and finds room; false when there was nothing. */
+  async function startDue(): Promise<boolean> {
+    const most = MOST - count()
+    if (most <= 0) return false
+    const except = [...underWay].filter(([, set]) => set.size >= MOST_OF_ONE).map(([id]) => id)
+    const busiest = Math.max(0, ...[...underWay].filter(([id]) => !except.includes(id)).map(([, set]) => set.size))
+    const taking = { nowMs: nowMs(), leaseMs: LEASE_MS, most, mostOfOne: MOST_OF_ONE - busiest, except }
+    const rows = await store.take(taking)
+    if (rows.length === 0) return false
+    const webhooks = await store.getMany([...new Set(rows.map(row => row.webhookId))])
+    for (const row of rows) begin(webhooks.get(row.webhookId), row)
+    return true
+  }
+
+  async function look(): Promise<number | undefined> {
+    // One read of an index while nothing is due.
+    let due = await store.nextDue()
+    while (due !== undefined && due <= nowMs() && (await startDue())) due = await store.nextDue()
+    if (nowMs() >= pruneMs) {
+      pruneMs = nowMs() + PRUNE_EVERY_MS
+      await store.prune(nowMs() - KEPT_MS, PRUNE_MOST)
+    }
+    // Without room, the end of a delivery wakes the loop.
+    return due !== undefined && due <= nowMs() ? undefined : due
+  }
+
+  const loop = dueLoop({
+    ...{ clock, look },
+    failed: error => log.error('webhooks could not be delivered', { error }),
+  })
+
+  async function settled(): Promise<void> {
+    await Promise.allSettled([...underWay.values()].flatMap(set => [...set]))
+  }
+
+  return {
+    start: loop.start,
+    /** For hosts without timers: sends what is due until nothing is left or the time is up. */
+    async once(): Promise<void> {
+      const until = clock.monotonic() + ONCE_MS
+      while (clock.monotonic() < until && (await startDue())) await settled()
+    },
+    /** Takes no more, and gives what is under way up to `ms`. */
+    async stop(ms: number): Promise<void> {
+      await loop.stop()
+      const timer = setTimeout(() => stop.abort(new Error('the service is stopping')), ms)
+      await settled()
+      clearTimeout(timer)
+      stop = new AbortController()
+    },
+  }
+}

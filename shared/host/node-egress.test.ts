@@ -1,0 +1,177 @@
+import { gzipSync } from 'node:zlib'
+import { afterEach, describe, expect, it } from 'vitest'
+import { answer, reset, type ScriptedUpstream, scriptedUpstream, steppedStream } from '../../tests/upstream/scripted.ts'
+import { readAllowEntry } from '../http/outbound/allow-list.ts'
+import { readAtMost } from '../http/outbound/bounded-body.ts'
+import type { Outside, OutsideInit } from '../http/outbound/egress-client.ts'
+import { denialIn, OutboundDenied } from '../http/outbound/outbound-denied.ts'
+import { outboundRule } from '../http/outbound/outbound-rule.ts'
+import { platformOutside } from '../http/outbound/platform-egress.ts'
+import { createLog } from '../log/log.ts'
+import { nodeOutside } from './node-egress.ts'
+import type { ResolveHost } from './resolve-host.ts'
+
+const open: { close(): Promise<void> }[] = []
+afterEach(async () => {
+  for (const one of open.splice(0)) await one.close()
+})
+
+async function upstream(): Promise<ScriptedUpstream> {
+  const made = await scriptedUpstream()
+  open.unshift(made)
+  made.always(answer(200, '{"ok":true}'))
+  return made
+}
+
+function outside(allowed: readonly string[], resolve?: ResolveHost): Outside {
+  const rule = outboundRule(allowed.map(entry => readAllowEntry(entry)!))
+  const made = nodeOutside({ rule, ...(resolve && { resolve }) })
+  open.unshift(made)
+  return made
+}
+
+const never = new AbortController().signal
+const call = (way: Outside, url: string, init: Partial<OutsideInit> = {}) =>
+  way.fetch(new URL(url), { signal: never, ...init })
+
+async function refusal(made: Promise<unknown>): Promise<string> {
+  const error = await made.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  )
+  const denial = denialIn(error)
+  if (!denial) throw new Error(`expected a refusal, got ${String(error)}`)
+  return denial.message
+}
+
+const names = (addresses: Readonly<Record<string, readonly string[]>>): ResolveHost => {
+  return async host => (addresses[host] ?? []).map(address => ({ address, family: address.includes(':') ? 6 : 4 }))
+}
+
+describe('the way out on Node', () => {
+  it('calls an allowed loopback address and refuses the same one without an entry', async () => {
+    const far = await upstream()
+    const answered = await call(outside(['127.0.0.1']), `${far.origin}/a?b=c`, { method: 'POST', body: 'hello' })
+    expect([answered.status, await answered.json()]).toEqual([200, { ok: true }])
+    expect(far.seen[0]).toMatchObject({ method: 'POST', url: '/a?b=c' })
+    expect(far.seen[0]?.body.toString()).toBe('hello')
+    expect(await refusal(call(outside([]), far.origin))).toContain('loopback address')
+    expect(far.seen).toHaveLength(1)
+  })
+
+  it('refuses a name when any one of its addresses is private, without a connection', async () => {
+    const far = await upstream()
+    const port = new URL(far.origin).port
+    const resolve = names({ 'mixed.example': ['8.8.8.8', '127.0.0.1'] })
+    const lines: string[] = []
+    const write = (line: string) => void lines.push(line)
+    const log = createLog({ filter: { all: 'info', byTarget: new Map() }, write })
+    const way = nodeOutside({ rule: outboundRule(), resolve, log })
+    open.unshift(way)
+    // Who wrote the name learns that it is refused, and the operator which address it stands for.
+    expect(await refusal(call(way, `http://mixed.example:${port}/`))).toBe(
+      'mixed.example leads to a loopback address; an operator can open it with PLATFORM_OUTBOUND_ALLOW',
+    )
+    expect(await way.problem(new URL(`http://mixed.example:${port}/`))).not.toContain('127.0.0.1')
+    expect(lines.map(line => JSON.parse(line))).toMatchObject(
+      Array(2).fill({ level: 'info', host: 'mixed.example', port: Number(port), address: '127.0.0.1' }),
+    )
+    expect(far.sockets()).toBe(0)
+  })
+
+  it('connects to the address it looked at, and asks the name server once for a connection', async () => {
+    const far = await upstream()
+    let asked = 0
+    const resolve: ResolveHost = async () => {
+      asked++
+      return [{ address: '127.0.0.1', family: 4 }]
+    }
+    const way = outside(['far.example'], resolve)
+    const port = new URL(far.origin).port
+    for (let n = 0; n < 3; n++) await (await call(way, `http://far.example:${port}/${n}`)).text()
+    expect(far.seen).toHaveLength(3)
+    expect(far.seen[0]?.rawHeaders).toContain(`far.example:${port}`)
+    // The pool may open a second socket while the first is not free yet.
+    expect(asked).toBe(far.sockets())
+  })
+
+  it('refuses a name that was public when it was configured and is private when it is called', async () => {
+    const far = await upstream()
+    const answers = ['93.184.216.34', '127.0.0.1', '169.254.169.254']
+    const resolve: ResolveHost = async () => [{ address: answers.shift() ?? '10.0.0.1', family: 4 }]
+    const way = outside([], resolve)
+    const target = `http://rebind.example:${new URL(far.origin).port}/`
+    expect(await way.problem(new URL(target))).toBeUndefined()
+    expect(await refusal(call(way, target))).toContain('loopback')
+    expect(await refusal(call(way, target))).toContain('metadata')
+    expect(await refusal(call(way, target))).toContain('private')
+    expect([far.seen.length, far.sockets()]).toEqual([0, 0])
+  })
+
+  it('follows a redirect inside its origin and never one to another', async () => {
+    const [far, other] = [await upstream(), await upstream()]
+    const way = outside(['127.0.0.1'])
+    const headers = { authorization: 'Bearer canary' }
+    far.queue(answer(307, '', { location: '/next' }))
+    expect((await call(way, far.origin, { method: 'POST', body: 'x', headers })).status).toBe(200)
+    expect(far.seen.map(({ url, method }) => `${method} ${url}`)).toEqual(['POST /', 'POST /next'])
+    for (const location of [other.origin, `${other.origin}/x`, 'http://169.254.169.254/', '//elsewhere.example/']) {
+      far.queue(answer(302, '', { location }))
+      expect(await refusal(call(way, far.origin, { headers }))).toContain('redirect to another origin')
+    }
+    expect(other.seen).toEqual([])
+    far.always(answer(302, '', { location: '/again' }))
+    expect(await refusal(call(way, far.origin))).toContain('more than 5 redirects')
+    expect(await refusal(call(way, far.origin, { method: 'POST', body: 'x' }))).toContain('would change it into a GET')
+    const shown = await call(way, far.origin, { redirects: 'show' })
+    expect([shown.status, shown.headers.get('location')]).toEqual([302, '/again'])
+  })
+
+  it('tells the other side when it is given up, and when enough of a body has come', async () => {
+    const far = await upstream()
+    const way = outside(['127.0.0.1'])
+    const stop = new AbortController()
+    const stepped = steppedStream()
+    far.queue(stepped.script)
+    const answered = await call(way, far.origin, { signal: stop.signal })
+    const reading = answered.text()
+    stop.abort(new Error('given up'))
+    await expect(reading).rejects.toThrow()
+    await far.seen[0]?.aborted
+    const endless = steppedStream()
+    far.queue(endless.script)
+    const second = await call(way, far.origin)
+    const read = readAtMost(second, 5)
+    await endless.send('0123456789')
+    expect(await read).toEqual({ body: new TextEncoder().encode('01234'), truncated: true })
+    await far.seen[1]?.aborted
+  })
+
+  it('reads a compressed answer, and rejects when the connection breaks', async () => {
+    const far = await upstream()
+    const way = outside(['127.0.0.1'])
+    far.queue(answer(200, gzipSync('plain words'), { 'content-encoding': 'gzip' }), reset)
+    const answered = await call(way, far.origin)
+    expect([await answered.text(), answered.headers.get('content-encoding')]).toEqual(['plain words', null])
+    await expect(call(way, far.origin)).rejects.toThrow()
+    expect(await way.problem(new URL('http://[fe80::1]/'))).toContain('link-local')
+  })
+})
+
+describe('the way out of hosts that have only fetch', () => {
+  it('refuses literal addresses and names of private networks, and shows redirects to the same guard', async () => {
+    const asked: string[] = []
+    const fetched = (async (target: URL, init: RequestInit) => {
+      asked.push(`${String(target)} ${init.redirect}`)
+      return new Response('', { status: 302, headers: { location: 'http://127.0.0.1/' } })
+    }) as typeof fetch
+    const way = platformOutside(outboundRule(), fetched)
+    for (const text of ['http://10.0.0.1/', 'http://localhost/', 'http://db/', 'http://a.internal/']) {
+      expect(await refusal(call(way, text))).toBeTruthy()
+      expect(await way.problem(new URL(text))).toBeTruthy()
+    }
+    expect(asked).toEqual([])
+    await expect(call(way, 'https://example.com/')).rejects.toThrow(OutboundDenied)
+    expect(asked).toEqual(['https://example.com/ manual'])
+  })
+})

@@ -1,0 +1,126 @@
+import { isIP, type LookupFunction } from 'node:net'
+import { Readable } from 'node:stream'
+import type { ReadableStream as NodeStream } from 'node:stream/web'
+import type { buildConnector, Dispatcher } from 'undici'
+import { guardedFetch, type Outside, type Send } from '../http/outbound/egress-client.ts'
+import { OutboundDenied } from '../http/outbound/outbound-denied.ts'
+import { type OutboundRule, type Target, targetOf } from '../http/outbound/outbound-rule.ts'
+import type { Log } from '../log/log.ts'
+import { checkedAddresses } from './checked-addresses.ts'
+import { type Resolved, type ResolveHost, resolveHost } from './resolve-host.ts'
+
+export interface NodeOutsideOptions {
+  rule: OutboundRule
+  resolve?: ResolveHost
+  connectMs?: number
+  log?: Log
+}
+
+/** Open connections to one origin; further calls wait for one. */
+const CONNECTIONS = 256
+const NO_BODY = new Set([204, 205, 304])
+
+/**
+ * The way out on Node. For every connection the name is resolved once, all of its addresses must be ones that may be called,
+ * and the socket is opened to exactly these: an answer of the name server that changes a moment later is never asked for.
+ */
+export function nodeOutside({ rule, resolve = resolveHost, connectMs = 10_000, log }: NodeOutsideOptions): Outside {
+  let started: Promise<{ send: Send; close(): Promise<void> }> | undefined
+
+  const addressesOf = (target: Target) => checkedAddresses(rule, resolve, target, log)
+
+  // Loaded at the first call: a service that calls nobody does not pay for the client.
+  const client = () => (started ??= startClient(addressesOf, connectMs))
+
+  return {
+    fetch: guardedFetch(rule, async (url, init) => (await client()).send(url, init)),
+    async problem(url) {
+      const problem = rule.url(url)
+      const target = targetOf(url)
+      if (problem !== undefined || isIP(target.host) !== 0) return problem
+      try {
+        await addressesOf(target)
+        return undefined
+      } catch (error) {
+        // A name that does not resolve today may tomorrow; the call itself will say so.
+        return error instanceof OutboundDenied ? error.message : undefined
+      }
+    },
+    async close() {
+      await (await started)?.close()
+    },
+  }
+}
+
+async function startClient(addressesOf: (target: Target) => Promise<readonly Resolved[]>, connectMs: number) {
+  const [{ default: Agent }, { default: request }, { default: connector }] = await Promise.all([
+    import('undici/lib/dispatcher/agent.js'),
+    import('undici/lib/api/api-request.js'),
+    import('undici/lib/core/connect.js'),
+  ])
+
+  /** A connector for one connection: it knows the addresses that were looked at, and asks nobody for others. */
+  const connectTo = (found: readonly Resolved[]): buildConnector.connector => {
+    const lookup: LookupFunction = (_host, { all }, done) =>
+      all ? done(null, [...found]) : done(null, found[0]!.address, found[0]!.family)
+    return connector({ timeout: connectMs, lookup })
+  }
+
+  const connect: buildConnector.connector = (options, done) => {
+    const { hostname, port, protocol } = options
+    if (isIP(hostname) !== 0) {
+      connectTo([])(options, done)
+      return
+    }
+    const target = { host: hostname.replace(/\.$/, '').toLowerCase(), port: portOf(port, protocol) }
+    addressesOf(target).then(
+      found => connectTo(found)(options, done),
+      (error: unknown) => done(error instanceof Error ? error : new Error(String(error)), null),
+    )
+  }
+
+  const agent = new Agent({ connect, connections: CONNECTIONS, pipelining: 1, keepAliveTimeout: 10_000 })
+
+  const send: Send = async (url, { method = 'GET', headers = {}, body, signal }) => {
+    const answer = await request.call(agent, {
+      ...{ origin: url.origin, path: url.pathname + url.search, method: method as Dispatcher.HttpMethod },
+      headers: { ...lowered(headers), 'accept-encoding': 'identity' },
+      body: body ?? null,
+      // Deadlines are the caller's, who knows how long an answer may take.
+      ...{ signal, headersTimeout: 0, bodyTimeout: 0 },
+    })
+    return toResponse(answer)
+  }
+  return { send, close: () => agent.destroy() }
+}
+
+function portOf(port: string, protocol: string): number {
+  return Number(port || (protocol === 'https:' ? 443 : 80))
+}
+
+function lowered(headers: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
+}
+
+function toResponse({ statusCode, headers, body }: Dispatcher.ResponseData): Response {
+  const list = new Headers()
+  for (const [name, value] of Object.entries(headers)) {
+    for (const one of Array.isArray(value) ? value : [value ?? '']) list.append(name, one)
+  }
+  const status = statusCode >= 200 && statusCode <= 599 ? statusCode : 502
+  if (NO_BODY.has(status)) {
+    body.resume()
+    return new Response(null, { status, headers: list })
+  }
+  const raw = Readable.toWeb(body) as NodeStream<Uint8Array<ArrayBuffer>> as ReadableStream<Uint8Array<ArrayBuffer>>
+  return new Response(decoded(raw, list), { status, headers: list })
+}
+
+/** We ask for plain bytes; a server that compresses all the same is read like `fetch` would. */
+function decoded(raw: ReadableStream<Uint8Array<ArrayBuffer>>, headers: Headers): ReadableStream<Uint8Array> {
+  const encoding = headers.get('content-encoding')?.trim().toLowerCase() ?? 'identity'
+  if (encoding !== 'gzip' && encoding !== 'x-gzip' && encoding !== 'deflate') return raw
+  headers.delete('content-encoding')
+  headers.delete('content-length')
+  return raw.pipeThrough(new DecompressionStream(encoding === 'deflate' ? 'deflate' : 'gzip'))
+}

@@ -1,0 +1,196 @@
+import { create } from '@bufbuild/protobuf'
+import { nodeAccess } from '../../node-agent/tunnel/access.ts'
+import { enrol, type Identity, poolSealKey } from '../../node-agent/tunnel/identity.ts'
+import type { NodeTransport } from '../../node-agent/tunnel/transport.ts'
+import { openTunnel, type Tunnel } from '../../node-agent/tunnel/tunnel.ts'
+import type { NodeGateway } from '../../runtime/nodes/gateway/gateway.ts'
+import { seat } from '../../runtime/nodes/worker/worker.ts'
+import { createRuntime, type Runtime, type RuntimeOptions } from '../../runtime/runtime.ts'
+import { openDb } from '../../shared/host/open-libsql.ts'
+import { silentLog } from '../../shared/log/log.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import { systemClock } from '../../shared/time/clock.ts'
+import {
+  type ControlFrame,
+  EnrolRequestSchema,
+  type NodeFrame,
+  RefreshRequestSchema,
+} from '../../shared/tunnel/gateway.gen.ts'
+import { TunnelRefusal } from '../../shared/tunnel/refusal.ts'
+import type { NodeCreated } from '../../shared/wire/runtime/node.ts'
+import type { Api } from './api.ts'
+
+/** A link between a node and a gateway in this process, which can be cut and can repeat or swap what passes. */
+export function linkTo(gateway: () => NodeGateway) {
+  let cut = false
+  let streams = 0
+  const breakers = new Set<(error: Error) => void>()
+  const meddle = {
+    toControl: (frame: NodeFrame): NodeFrame[] => [frame],
+    toNode: (frame: ControlFrame): ControlFrame[] => [frame],
+  }
+
+  function refuseWhenCut(): void {
+    if (cut) throw new TunnelRefusal('closing', 'the link is cut')
+  }
+
+  async function* through<T>(frames: AsyncIterable<T>, broken: Promise<never>, each: (frame: T) => T[]) {
+    const iterator = frames[Symbol.asyncIterator]()
+    try {
+      for (;;) {
+        const next = await Promise.race([iterator.next(), broken])
+        if (next.done) return
+        yield* each(next.value)
+      }
+    } finally {
+      void iterator.return?.().catch(() => undefined)
+    }
+  }
+
+  const transport: NodeTransport = {
+    async enrol(request) {
+      refuseWhenCut()
+      return gateway().enrol(create(EnrolRequestSchema, request))
+    },
+    async refresh(request) {
+      refuseWhenCut()
+      return gateway().refresh(create(RefreshRequestSchema, request))
+    },
+    async *connect(token, frames, gone) {
+      refuseWhenCut()
+      streams++
+      const broken = Promise.withResolvers<never>()
+      broken.promise.catch(() => undefined)
+      const onGone = () => broken.reject(new TunnelRefusal('closing', 'the stream was ended', { cause: gone.reason }))
+      gone.addEventListener('abort', onGone, { once: true })
+      breakers.add(broken.reject)
+      try {
+        const up = through(frames, broken.promise, frame => meddle.toControl(frame))
+        yield* through(gateway().connect(token, up), broken.promise, frame => meddle.toNode(frame))
+      } finally {
+        gone.removeEventListener('abort', onGone)
+        breakers.delete(broken.reject)
+      }
+    },
+  }
+  return {
+    transport,
+    meddle,
+    get streams() {
+      return streams
+    },
+    /** Breaks what is open and refuses what comes, until it is mended. */
+    cut() {
+      cut = true
+      for (const breakIt of breakers) breakIt(new TunnelRefusal('closing', 'the link was cut'))
+    },
+    mend() {
+      cut = false
+    },
+  }
+}
+
+export type Link = ReturnType<typeof linkTo>
+
+export interface NodeRoom {
+  identity: Identity
+  db: Db
+  runtime: Runtime
+  tunnel: Tunnel
+  link: Link
+  /** As a process that is killed: nothing is said to anybody. */
+  kill(): Promise<void>
+  /** The next life on the same store. */
+  restart(): Promise<void>
+  close(): Promise<void>
+}
+
+/** Announces a node at a control plane and starts it in this process, on a store of its own. */
+export async function nodeRoom(
+  api: Api,
+  folder: string,
+  options: Partial<RuntimeOptions> & {
+    name?: string
+    pool?: string
+    backends?: readonly string[]
+    /** The gateway, where the control plane is restarted in between. */
+    gateway?: () => NodeGateway
+    delayMs?: number
+    maxStreamMs?: number
+    /** Of a libSQL server that other nodes of the pool have as well. */
+    sharedUrl?: string
+  } = {},
+): Promise<NodeRoom> {
+  const {
+    name = 'one',
+    pool = 'default',
+    backends = [],
+    gateway,
+    delayMs = 20,
+    maxStreamMs,
+    sharedUrl,
+    ...rest
+  } = options
+  const announced = await api.json<NodeCreated>(201, 'POST', '/v1/nodes', { name, pool })
+  const link = linkTo(gateway ?? (() => api.runtime.nodes.gateway))
+  const identity = await enrol(`${folder}/${name}.json`, announced.enrolToken, name, link.transport)
+
+  async function live() {
+    const db = await openDb(sharedUrl ?? `${folder}/${name}.db`)
+    let tunnel: Tunnel | undefined
+    const runtime = createRuntime({
+      ...{ db, owner: `node-${name}-${crypto.randomUUID()}`, isGone: owner => owner.startsWith(`node-${name}-`) },
+      ...{ receiptSeed: identity.signSeed, ...rest },
+      seat: {
+        ...identity,
+        ...(sharedUrl !== undefined && { sealKey: await poolSealKey(identity) }),
+        speaksAs: sharedUrl === undefined ? null : identity.nodeId,
+        make: seat,
+        news: soon => tunnel?.news(soon),
+        said: piece => tunnel?.said(piece),
+      },
+    })
+    await runtime.ready()
+    tunnel = openTunnel({
+      ...{ transport: link.transport, seat: runtime.seat!, slots: 16, clock: systemClock, log: silentLog() },
+      backends: backends.map(backend => ({ name: backend, ok: true, detail: 'ran', verifiedUnix: 1n, accel: '' })),
+      machine: () => ({ cpu: 0, vcpus: 2, memoryMb: 1024, memoryFreeMb: 512 }),
+      access: nodeAccess(identity, link.transport, systemClock.now),
+      delay: () => delayMs,
+      ...(maxStreamMs !== undefined && { maxStreamMs }),
+    })
+    return { db, runtime, tunnel }
+  }
+
+  const room: NodeRoom = {
+    ...(await live()),
+    ...{ identity, link },
+    async kill() {
+      link.cut()
+      await room.tunnel.close()
+      await room.runtime.close(0)
+      room.db.close()
+    },
+    async restart() {
+      link.mend()
+      Object.assign(room, await live())
+    },
+    async close() {
+      await room.tunnel.close()
+      await room.runtime.close(500)
+      room.db.close()
+    },
+  }
+  return room
+}
+
+/** Looks again until it is so. */
+export async function until<T>(look: () => Promise<T | undefined | false>, what: string, ms = 10_000): Promise<T> {
+  const end = performance.now() + ms
+  for (;;) {
+    const found = await look()
+    if (found !== undefined && found !== false) return found
+    if (performance.now() > end) throw new Error(`it did not come to this in ${ms} ms: ${what}`)
+    await new Promise(resolve => setTimeout(resolve, 10))
+  }
+}
