@@ -3,7 +3,7 @@ import { chmod, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { engineRoom, type RoomOptions, says, script } from '../runtime/execution/testing/engine-fixture.ts'
+import { engineFixture, type FixtureOptions, says, script } from '../runtime/execution/testing/engine-fixture.ts'
 import { runStore } from '../runtime/runs/store.ts'
 import { clearRecords } from '../runtime/vault/records.ts'
 import { openDb } from '../shared/host/open-libsql.ts'
@@ -32,7 +32,7 @@ beforeAll(async () => {
   await chmod(folder, 0o711)
   if (!here) return
   image = await testImageFolder({ interpreters: true })
-  const env = nodeEnv.parse({ NODE_STATE_DIR: folder, NODE_IMAGE_DIR: image, NODE_QEMU_ACCEL: 'tcg' })
+  const env = nodeEnv.parse({ NODE_AGENT_STATE_DIR: folder, NODE_AGENT_IMAGE_DIR: image, NODE_AGENT_QEMU_ACCEL: 'tcg' })
   sandboxes = nodeSandboxes({ env, workspaces: join(folder, 'workspaces'), log: silentLog() })
 }, 60_000)
 afterAll(async () => {
@@ -43,8 +43,8 @@ afterEach(async () => {
   for (const one of open.splice(0)) await one.close()
 })
 
-async function ran(manifest: ManifestInput, options: Partial<RoomOptions> = {}, waitMs = 60_000) {
-  const made = await engineRoom({
+async function ran(manifest: ManifestInput, options: Partial<FixtureOptions> = {}, waitMs = 60_000) {
+  const made = await engineFixture({
     manifest: { isolation: 'runc', ...manifest },
     sandboxes,
     ask: script([says('forty-two')]),
@@ -154,7 +154,7 @@ describe.runIf(here)('a code agent in a sandbox', () => {
   })
 
   it('has the tools python and node', async () => {
-    const made = await engineRoom({ manifest: { isolation: 'runc', tools: ['python', 'node'] }, sandboxes })
+    const made = await engineFixture({ manifest: { isolation: 'runc', tools: ['python', 'node'] }, sandboxes })
     open.push(made)
     await made.engine.start()
     const id = await made.create({

@@ -92,29 +92,29 @@ export const nodeWords: VariableGroups<keyof z.output<typeof nodeRunEnv>> = {
     },
   },
   Sandboxes: {
-    NODE_BACKENDS: {
+    NODE_AGENT_BACKENDS: {
       about: 'The backends that may be used; no other is tried. `none`: not one of them.',
       form: 'comma list of `wasm`, `runc`, `gvisor`, `qemu`, `kata`, `firecracker`',
       unset: 'all that work here',
       example: 'gvisor,qemu',
     },
-    NODE_STATE_DIR: {
+    NODE_AGENT_STATE_DIR: {
       about: 'State, bundles and snapshots. Other users must be able to walk through the path.',
       form: 'path',
       default: '/var/lib/waybill/node',
     },
-    NODE_IMAGE_DIR: {
+    NODE_AGENT_IMAGE_DIR: {
       about: 'The guest image, which `node-agent image` writes.',
       form: 'path',
       default: '/var/lib/waybill/guest-image',
     },
-    NODE_SANDBOX_TOOLS: {
+    NODE_AGENT_SANDBOX_TOOLS: {
       about: 'A folder that containers (runc, gVisor) see read-only as `/opt`: programs such as Node and MCP servers.',
       form: 'absolute path',
       unset: 'none',
       example: '/srv/tools',
     },
-    NODE_QEMU_ACCEL: {
+    NODE_AGENT_QEMU_ACCEL: {
       about: 'The accelerator of QEMU. Emulation (`tcg`) is for development, and every run shows it.',
       form: '`kvm` or `tcg`',
       default: 'kvm',
@@ -124,12 +124,12 @@ export const nodeWords: VariableGroups<keyof z.output<typeof nodeRunEnv>> = {
       form: '0 to 64',
       default: '0',
     },
-    NODE_PIP_INDEX: {
+    NODE_AGENT_PIP_INDEX: {
       about: 'The registry of `install_packages` with pip. The egress rules of an agent must name its host.',
       form: HTTP,
       unset: 'the public one',
     },
-    NODE_NPM_REGISTRY: {
+    NODE_AGENT_NPM_REGISTRY: {
       about: 'The same with npm.',
       form: HTTP,
       unset: 'the public one',

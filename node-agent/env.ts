@@ -7,18 +7,18 @@ import { ENROL_TOKEN } from '../shared/wire/runtime/node.ts'
 /** What the node process reads from its environment. */
 export const nodeEnv = z.object({
   /** State, bundles and snapshots; on a file system through which other users may walk. */
-  NODE_STATE_DIR: z.string().default('/var/lib/waybill/node'),
+  NODE_AGENT_STATE_DIR: z.string().default('/var/lib/waybill/node'),
   /** Written by `node-agent image`. */
-  NODE_IMAGE_DIR: z.string().default('/var/lib/waybill/guest-image'),
+  NODE_AGENT_IMAGE_DIR: z.string().default('/var/lib/waybill/guest-image'),
   /** A comma list of the backends that may be used here; all of them when it is not set. */
-  NODE_BACKENDS: z
+  NODE_AGENT_BACKENDS: z
     .string()
     .transform(text => text.split(',').map(part => part.trim()))
     .optional(),
   /** The accelerator of QEMU; software emulation is for development and is shown on every run. */
-  NODE_QEMU_ACCEL: z.enum(['kvm', 'tcg'], { error: 'expected kvm or tcg' }).default('kvm'),
+  NODE_AGENT_QEMU_ACCEL: z.enum(['kvm', 'tcg'], { error: 'expected kvm or tcg' }).default('kvm'),
   /** A folder of the operator's that containers see read-only as /opt: programs, such as Node and MCP servers. */
-  NODE_SANDBOX_TOOLS: z.string().regex(/^\//, 'expected an absolute path').optional(),
+  NODE_AGENT_SANDBOX_TOOLS: z.string().regex(/^\//, 'expected an absolute path').optional(),
   /** Machines that wait, paused, for each kind that sessions have asked for. */
   PLATFORM_WARM_POOL: z
     .string()
@@ -26,9 +26,9 @@ export const nodeEnv = z.object({
     .transform(Number)
     .default(0),
   /** The registry of install_packages with pip; the egress rules of an agent must name its host. */
-  NODE_PIP_INDEX: z.url({ protocol: /^https?$/, error: 'expected an http or https address' }).optional(),
+  NODE_AGENT_PIP_INDEX: z.url({ protocol: /^https?$/, error: 'expected an http or https address' }).optional(),
   /** The same for npm. */
-  NODE_NPM_REGISTRY: z.url({ protocol: /^https?$/, error: 'expected an http or https address' }).optional(),
+  NODE_AGENT_NPM_REGISTRY: z.url({ protocol: /^https?$/, error: 'expected an http or https address' }).optional(),
   FIRECRACKER_BIN: z.string().optional(),
   FIRECRACKER_JAILER: z.string().optional(),
   FIRECRACKER_KERNEL: z.string().optional(),

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { crc32, gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { engineRoom } from '../runtime/execution/testing/engine-fixture.ts'
+import { engineFixture } from '../runtime/execution/testing/engine-fixture.ts'
 import { readAllowEntry } from '../shared/http/outbound/allow-list.ts'
 import { outboundRule } from '../shared/http/outbound/outbound-rule.ts'
 import { silentLog } from '../shared/log/log.ts'
@@ -122,9 +122,9 @@ describe.runIf(here)('install_packages', () => {
     folder = await mkdtemp(join(tmpdir(), 'waybill-pip-'))
     await chmod(folder, 0o711)
     const env = nodeEnv.parse({
-      ...{ NODE_STATE_DIR: folder, NODE_IMAGE_DIR: await testImageFolder({ interpreters: true }) },
-      ...{ NODE_QEMU_ACCEL: 'tcg', NODE_PIP_INDEX: `http://registry.example:${port}/simple` },
-      NODE_NPM_REGISTRY: `http://registry.example:${port}/`,
+      ...{ NODE_AGENT_STATE_DIR: folder, NODE_AGENT_IMAGE_DIR: await testImageFolder({ interpreters: true }) },
+      ...{ NODE_AGENT_QEMU_ACCEL: 'tcg', NODE_AGENT_PIP_INDEX: `http://registry.example:${port}/simple` },
+      NODE_AGENT_NPM_REGISTRY: `http://registry.example:${port}/`,
     })
     sandboxes = nodeSandboxes({
       ...{ env, workspaces: join(folder, 'workspaces'), log: silentLog() },
@@ -140,7 +140,7 @@ describe.runIf(here)('install_packages', () => {
 
   async function ran(lines: string[]) {
     const decisions: string[] = []
-    const made = await engineRoom({
+    const made = await engineFixture({
       manifest: {
         ...{ isolation: 'microvm', tools: ['install_packages', 'python', 'node'] },
         limits: { memoryMb: 384, diskMb: 64 },

@@ -1,11 +1,11 @@
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { seat } from '../runtime/nodes/worker/worker.ts'
+import { nodeWorker } from '../runtime/nodes/worker/worker.ts'
 import { readProviders } from '../runtime/providers/environment.ts'
 import { createRuntime } from '../runtime/runtime.ts'
 import { EnvError, readEnv } from '../shared/env/read-env.ts'
 import { nativeSha256 } from '../shared/host/native-sha256.ts'
-import { nodeOutside } from '../shared/host/node-egress.ts'
+import { nodeEgress } from '../shared/host/node-egress.ts'
 import { openDb } from '../shared/host/open-libsql.ts'
 import { writerIsGone, writerName } from '../shared/host/writer-name.ts'
 import { outboundRule } from '../shared/http/outbound/outbound-rule.ts'
@@ -19,7 +19,7 @@ import { nodeSandboxes } from './sandboxes.ts'
 import { nodeAccess } from './tunnel/access.ts'
 import { enrol, poolSealKey, readIdentity } from './tunnel/identity.ts'
 import { grpcTransport } from './tunnel/transport.ts'
-import { type BackendSaid, openTunnel, type Tunnel } from './tunnel/tunnel.ts'
+import { type BackendReport, openTunnel, type Tunnel } from './tunnel/tunnel.ts'
 
 export interface RunningNode {
   nodeId: string
@@ -60,10 +60,10 @@ export async function runNode(
   }
   // A workspace stands on the disk of one machine, so nodes that take runs from each other offer no sandboxes.
   // Also removes what an earlier process of this node left behind.
-  const { probes } = await examine(env, PROBE_MS, isShared ? [] : env.NODE_BACKENDS)
+  const { probes } = await examine(env, PROBE_MS, isShared ? [] : env.NODE_AGENT_BACKENDS)
   const verifiedUnix = BigInt(Math.floor(Date.now() / 1000))
   const backends = probes.map(
-    ({ backend, available, verifiedBy, reasons, accel }): BackendSaid => ({
+    ({ backend, available, verifiedBy, reasons, accel }): BackendReport => ({
       ...{ name: backend, ok: available, detail: available ? (verifiedBy ?? '') : reasons.join(' ') },
       ...{ verifiedUnix: available ? verifiedUnix : 0n, accel: accel ?? '' },
     }),
@@ -72,29 +72,29 @@ export async function runNode(
     ...(env.PLATFORM_DATABASE_TOKEN !== undefined && { token: env.PLATFORM_DATABASE_TOKEN }),
   })
   const rule = outboundRule(env.PLATFORM_OUTBOUND_ALLOW)
-  const outside = nodeOutside({ rule, log: log.target('node.outbound') })
+  const outside = nodeEgress({ rule, log: log.target('node.outbound') })
   const sandboxes = nodeSandboxes({
     ...{ env, rule, probes, workspaces: join(env.PLATFORM_DATA_DIR, 'workspaces'), log: log.target('node.isolation') },
   })
   let tunnel: Tunnel | undefined
   const runtime = createRuntime({
-    ...{ db, log, outside, providers, sha256: nativeSha256, owner: writerName(), isGone: writerIsGone },
+    ...{ db, log, egress: outside, providers, sha256: nativeSha256, owner: writerName(), isGone: writerIsGone },
     sandboxes,
     ...{ receiptSeed: identity.signSeed, demo: env.PLATFORM_DEMO !== 'off' },
     providerDeadlines: { contentMs: env.PLATFORM_MODEL_CONTENT_TIMEOUT },
     limits: { maxConcurrent: env.PLATFORM_MAX_CONCURRENT_RUNS },
-    seat: {
+    worker: {
       ...identity,
       ...(isShared && { sealKey: await poolSealKey(identity) }),
-      speaksAs: isShared ? identity.nodeId : null,
-      make: seat,
+      reportsAs: isShared ? identity.nodeId : null,
+      make: nodeWorker,
       news: soon => tunnel?.news(soon),
       said: piece => tunnel?.said(piece),
     },
   })
   await runtime.ready()
   tunnel = openTunnel({
-    ...{ transport, seat: runtime.seat!, backends, machine: hostMachine, slots: env.PLATFORM_MAX_CONCURRENT_RUNS },
+    ...{ transport, worker: runtime.worker!, backends, machine: hostMachine, slots: env.PLATFORM_MAX_CONCURRENT_RUNS },
     ...{ access: nodeAccess(identity, transport, systemClock.now), clock: systemClock },
     log: log.target('node.tunnel'),
   })

@@ -3,7 +3,7 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
-import { engineRoom, says, script } from '../runtime/execution/testing/engine-fixture.ts'
+import { engineFixture, says, script } from '../runtime/execution/testing/engine-fixture.ts'
 import { silentLog } from '../shared/log/log.ts'
 import type { ManifestInput } from '../shared/wire/runtime/manifest.ts'
 import { requireBackend } from '../tests/backends/require.ts'
@@ -39,13 +39,13 @@ async function run(manifest: ManifestInput, turns: readonly Calls[], tools: stri
   folders.push(folder)
   await chmod(folder, 0o711)
   const env = nodeEnv.parse({
-    ...{ NODE_STATE_DIR: folder, NODE_IMAGE_DIR: await testImageFolder(), NODE_QEMU_ACCEL: 'tcg' },
-    NODE_SANDBOX_TOOLS: tools,
+    ...{ NODE_AGENT_STATE_DIR: folder, NODE_AGENT_IMAGE_DIR: await testImageFolder(), NODE_AGENT_QEMU_ACCEL: 'tcg' },
+    NODE_AGENT_SANDBOX_TOOLS: tools,
   })
   const sandboxes = nodeSandboxes({ env, workspaces: join(folder, 'workspaces'), log: silentLog() })
   open.push(sandboxes)
   const ask = script([...turns.map(calls => says('', [...calls])), says('done')])
-  const made = await engineRoom({ manifest, sandboxes, ask, secretOf: async () => 'canary-of-a-secret' })
+  const made = await engineFixture({ manifest, sandboxes, ask, secretOf: async () => 'canary-of-a-secret' })
   open.push(made)
   await made.engine.start()
   const id = await made.create({ prompt: 'go' })
@@ -134,7 +134,7 @@ describe('a command that cannot be isolated', () => {
     ['runc', 'no enrolled node offers runc (runc) for it'],
     ['shared', 'no enrolled node offers a microVM (firecracker, kata, qemu) for it'],
   ] as const)('is refused in %s where that cannot be had, before anything is asked', async (isolation, message) => {
-    const made = await engineRoom({ manifest: { isolation, mcpServers: [files()] } })
+    const made = await engineFixture({ manifest: { isolation, mcpServers: [files()] } })
     open.push(made)
     await made.engine.start()
     const id = await made.create({ prompt: 'go' })

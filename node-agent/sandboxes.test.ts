@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { release, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { engineRoom, type RoomOptions } from '../runtime/execution/testing/engine-fixture.ts'
+import { engineFixture, type FixtureOptions } from '../runtime/execution/testing/engine-fixture.ts'
 import { readAllowEntry } from '../shared/http/outbound/allow-list.ts'
 import { outboundRule } from '../shared/http/outbound/outbound-rule.ts'
 import { silentLog } from '../shared/log/log.ts'
@@ -30,7 +30,7 @@ beforeAll(async () => {
   await chmod(folder, 0o711)
   if (!here) return
   env = nodeEnv.parse({
-    ...{ NODE_STATE_DIR: folder, NODE_IMAGE_DIR: await testImageFolder(), NODE_QEMU_ACCEL: 'tcg' },
+    ...{ NODE_AGENT_STATE_DIR: folder, NODE_AGENT_IMAGE_DIR: await testImageFolder(), NODE_AGENT_QEMU_ACCEL: 'tcg' },
   })
   sandboxes = nodeSandboxes({ env, workspaces: join(folder, 'workspaces'), log: silentLog() })
 })
@@ -42,8 +42,8 @@ afterEach(async () => {
   for (const one of open.splice(0)) await one.close()
 })
 
-async function room(manifest: ManifestInput, options: Partial<RoomOptions> = {}) {
-  const made = await engineRoom({ manifest, sandboxes, ...options })
+async function room(manifest: ManifestInput, options: Partial<FixtureOptions> = {}) {
+  const made = await engineFixture({ manifest, sandboxes, ...options })
   open.push(made)
   await made.engine.start()
   return made

@@ -52,7 +52,7 @@ export function nodeSandboxes({
   const machines = sessionMachines({ log, warm: env.PLATFORM_WARM_POOL })
 
   async function begin() {
-    const image = await openImage(env.NODE_IMAGE_DIR)
+    const image = await openImage(env.NODE_AGENT_IMAGE_DIR)
     const drivers = driversOf(env, image ?? NO_IMAGE)
     const reaped = await reapAll(drivers)
     if (reaped.length > 0) log.info('sandboxes of an earlier process were removed', { reaped: reaped.length })
@@ -64,7 +64,7 @@ export function nodeSandboxes({
   }
 
   async function probe(backend: string): Promise<Offered | undefined> {
-    if (env.NODE_BACKENDS?.includes(backend) === false) return undefined
+    if (env.NODE_AGENT_BACKENDS?.includes(backend) === false) return undefined
     const { drivers, image } = await machine()
     const driver = drivers.find(one => one.backend === backend)
     // A guest without an image has nothing to run; an interpreter has no guest.
@@ -74,7 +74,9 @@ export function nodeSandboxes({
     if (!known) log.debug('an isolation backend was tried', { backend, available, reasons: reasons.join(' ') })
     if (!available) return undefined
     const programs = new Set(
-      backend === 'wasm' ? ['node'] : [...(image?.programs ?? []), ...(await toolsFor(driver, env.NODE_SANDBOX_TOOLS))],
+      backend === 'wasm'
+        ? ['node']
+        : [...(image?.programs ?? []), ...(await toolsFor(driver, env.NODE_AGENT_SANDBOX_TOOLS))],
     )
     const offer = { backend: driver.backend, programs, ...(accel && { accel }) }
     passed.push(offer)
@@ -182,7 +184,10 @@ async function toolsFor({ backend }: Driver, tools: string | undefined): Promise
 }
 
 /** Only an operator's own registry may be one without encryption. */
-function registryVariables({ NODE_PIP_INDEX: index, NODE_NPM_REGISTRY: npm }: NodeEnv): Record<string, string> {
+function registryVariables({
+  NODE_AGENT_PIP_INDEX: index,
+  NODE_AGENT_NPM_REGISTRY: npm,
+}: NodeEnv): Record<string, string> {
   const pip = index === undefined ? undefined : new URL(index)
   return {
     ...(pip && { PIP_INDEX_URL: pip.href, ...(pip.protocol === 'http:' && { PIP_TRUSTED_HOST: pip.hostname }) }),

@@ -27,7 +27,7 @@ describe.runIf(here)('a session with a machine of its own', () => {
     folder = await mkdtemp(join(tmpdir(), 'waybill-sessions-'))
     await chmod(folder, 0o711)
     const env = nodeEnv.parse({
-      ...{ NODE_STATE_DIR: folder, NODE_IMAGE_DIR: await testImageFolder(), NODE_QEMU_ACCEL: 'tcg' },
+      ...{ NODE_AGENT_STATE_DIR: folder, NODE_AGENT_IMAGE_DIR: await testImageFolder(), NODE_AGENT_QEMU_ACCEL: 'tcg' },
       PLATFORM_WARM_POOL: '1',
     })
     const log = createLog({ filter: { all: 'warn', byTarget: new Map() }, write: line => said.push(line) })

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { engineRoom, type RoomOptions, says, script } from '../runtime/execution/testing/engine-fixture.ts'
+import { engineFixture, type FixtureOptions, says, script } from '../runtime/execution/testing/engine-fixture.ts'
 import { runStore } from '../runtime/runs/store.ts'
 import { clearRecords } from '../runtime/vault/records.ts'
 import { openDb } from '../shared/host/open-libsql.ts'
@@ -19,7 +19,7 @@ const open: { close(): Promise<void> }[] = []
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'waybill-wasm-'))
-  const env = nodeEnv.parse({ NODE_STATE_DIR: folder, NODE_IMAGE_DIR: join(folder, 'no-image') })
+  const env = nodeEnv.parse({ NODE_AGENT_STATE_DIR: folder, NODE_AGENT_IMAGE_DIR: join(folder, 'no-image') })
   sandboxes = nodeSandboxes({ env, workspaces: join(folder, 'workspaces'), log: silentLog() })
 })
 afterAll(async () => {
@@ -32,8 +32,8 @@ afterEach(async () => {
 
 const limits = { memoryMb: 64, diskMb: 64 }
 
-async function ran(program: string, manifest: ManifestInput = {}, options: Partial<RoomOptions> = {}) {
-  const made = await engineRoom({
+async function ran(program: string, manifest: ManifestInput = {}, options: Partial<FixtureOptions> = {}) {
+  const made = await engineFixture({
     manifest: {
       ...{ isolation: 'wasm', limits, entrypoint: { command: 'node', args: ['main.mjs', 'a'] } },
       ...manifest,

@@ -4,7 +4,7 @@ import { createMetrics } from '../shared/metrics/metrics.ts'
 import { loadBuiltinPrices } from '../shared/prices/builtin.ts'
 import { utf8 } from '../shared/sign/bytes.ts'
 import { sha256 as portableSha256 } from '../shared/sign/sha256.ts'
-import { writtenElsewhere } from '../shared/sql/forwarding-db.ts'
+import { forwardingDb } from '../shared/sql/forwarding-db.ts'
 import { migrate } from '../shared/sql/migrate.ts'
 import { systemClock } from '../shared/time/clock.ts'
 import { nextTurn } from '../shared/time/next-turn.ts'
@@ -83,7 +83,7 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
     db &&
     (await keepReceipts({
       db,
-      keeping: options.keeping ?? { durable: false },
+      receiptStorage: options.receiptStorage ?? { durable: false },
       ...{ clock, log, metrics, sha256, hashing, builtinPrices },
       store: holder.get().config.store,
       settings: () => {
@@ -92,7 +92,7 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
       },
     }))
   const reads = db && auditReads(db)
-  const written = db && receipts?.write ? writtenElsewhere(db, receipts.write) : db
+  const written = db && receipts?.write ? forwardingDb(db, receipts.write) : db
   const findTrace = traceFinder({
     reads,
     pending: async (id, tenant) => receipts?.find(id, tenant),
@@ -215,8 +215,8 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
       calibration: calibration.describe,
       takesFeedback: feedback !== undefined,
       receipts: {
-        durability: options.keeping?.durable ? 'durable' : 'best_effort',
-        key_id: options.keeping?.signer?.keyId ?? null,
+        durability: options.receiptStorage?.durable ? 'durable' : 'best_effort',
+        key_id: options.receiptStorage?.signer?.keyId ?? null,
         checkpoint_every: store.checkpointRecords,
         checkpoint_seconds: store.checkpointSeconds,
       },

@@ -6,7 +6,7 @@ import { allowedMethods } from '../shared/http/routes.ts'
 import { uuidv7 } from '../shared/ids/uuid-v7.ts'
 import type { Log } from '../shared/log/log.ts'
 import { storeFault } from '../shared/sql/store-faults.ts'
-import { isStoreAway } from '../shared/sql/store-unavailable.ts'
+import { isStoreUnavailable } from '../shared/sql/store-unavailable.ts'
 import { type ErrorDialect, errorBodyFor } from '../shared/wire/router/error.ts'
 import { type RouterErrorCase, retryHeaders, routerErrors } from '../shared/wire/router/error-cases.ts'
 import { responseHeaders } from '../shared/wire/router/headers.ts'
@@ -44,7 +44,7 @@ export function refusalOf(error: unknown, at: { method: string; path: string; go
   // Nobody reads this answer: the client left, and its call was given up.
   if (gone) return { name: 'upstream', message: 'the client went away' }
   if (error instanceof HTTPException && error.status < 500) return { name: 'bad_request', message: error.message }
-  if (isStoreAway(error)) {
+  if (isStoreUnavailable(error)) {
     log.warn('the store was not reached', { error, method, path })
     const message = 'the store does not answer: try again in a moment'
     return { name: 'overloaded', message, headers: { 'retry-after': '5' } }

@@ -5,7 +5,7 @@ import type { Clock } from '../shared/time/clock.ts'
 import type { ConfigSource } from './active-config.ts'
 import type { Access } from './auth/access.ts'
 import type { GateHost } from './gates/build-gates.ts'
-import type { Keeping } from './receipts.ts'
+import type { ReceiptStorage } from './receipts.ts'
 import type { Transport } from './upstream/transport.ts'
 
 export interface RouterOptions {
@@ -19,7 +19,7 @@ export interface RouterOptions {
   readFile?: (path: string) => string
   /** The trace store; without one nothing is kept. The caller opens it and closes it. */
   db?: Db
-  keeping?: Keeping
+  receiptStorage?: ReceiptStorage
   log?: Log
   clock?: Clock
   transport?: Transport

@@ -23,7 +23,7 @@ import { storedTenants } from './traces/stored-records.ts'
 import { type TraceWriter, traceWriter, type WriterStatus } from './traces/writer.ts'
 
 /** What a host with files adds to the keeping of receipts. */
-export interface Keeping {
+export interface ReceiptStorage {
   durable: boolean
   signer?: Signer
   spill?: Spill
@@ -31,12 +31,12 @@ export interface Keeping {
   holder?: string
   isGone?: (holder: string) => boolean
   /** Keeps receipts outside the calling thread, which costs the calls nothing; `here` keeps them in it, if that comes to an end. */
-  elsewhere?: (deps: ReceiptsDeps, here: (metrics: Metrics) => Promise<KeptHere>) => Promise<Receipts>
+  elsewhere?: (deps: ReceiptsDeps, here: (metrics: Metrics) => Promise<StoredHere>) => Promise<Receipts>
 }
 
 export interface ReceiptsDeps {
   db: Db
-  keeping: Keeping
+  receiptStorage: ReceiptStorage
   clock: Clock
   log: Log
   metrics: Metrics
@@ -67,7 +67,7 @@ export interface Receipts {
 }
 
 /** Receipts kept in this thread take calls and records as they are, too. */
-export interface KeptHere extends Receipts {
+export interface StoredHere extends Receipts {
   /** Makes the record of a call. */
   call(ended: EndedCall): void | Promise<void>
   /** Takes a finished record. */
@@ -77,16 +77,16 @@ export interface KeptHere extends Receipts {
 
 /** Everything between the end of a call and its row in the store. */
 export async function keepReceipts(deps: ReceiptsDeps): Promise<Receipts> {
-  const { keeping, db, clock } = deps
-  if (keeping.signer) await publishKey(db, keeping.signer, clock.now())
+  const { receiptStorage, db, clock } = deps
+  if (receiptStorage.signer) await publishKey(db, receiptStorage.signer, clock.now())
   const here = async (metrics: Metrics) => keepHere({ ...deps, metrics })
-  return keeping.elsewhere ? keeping.elsewhere(deps, here) : keepHere(deps)
+  return receiptStorage.elsewhere ? receiptStorage.elsewhere(deps, here) : keepHere(deps)
 }
 
 /** The same in the calling thread. */
-export function keepHere(deps: ReceiptsDeps): KeptHere {
-  const { keeping, log, store } = deps
-  const { durable, ...host } = keeping
+export function keepHere(deps: ReceiptsDeps): StoredHere {
+  const { receiptStorage, log, store } = deps
+  const { durable, ...host } = receiptStorage
   const writer = traceWriter({
     ...deps,
     ...host,

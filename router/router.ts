@@ -40,7 +40,7 @@ export interface Relaying {
   keyed: boolean
   reach: Reach
   refusePage: RefusePage
-  shed: (reason: 'concurrency') => void
+  refuseWhenFull: (reason: 'concurrency') => void
   /** Undefined where no traces are kept. */
   submit: SubmitFeedback | undefined
 }
@@ -68,7 +68,7 @@ export function createRouter(options: RouterOptions = {}): Router {
       ...(status && {
         writer: status.broken.length > 0 ? 'a chain in the store is broken: run `router verify`' : status.writer,
       }),
-      ...(status && options.keeping?.spill && { spill: status.spill }),
+      ...(status && options.receiptStorage?.spill && { spill: status.spill }),
     }
     const ready = phase === 'ok' && Object.values(checks).every(check => check === 'ok')
     return { status: ready ? 'ready' : 'not_ready', checks }
@@ -106,7 +106,7 @@ export function createRouter(options: RouterOptions = {}): Router {
         keyed: access.keys.length > 0,
         reach: access.reach,
         refusePage: pageRefusal(access),
-        shed: counts.shed,
+        refuseWhenFull: counts.refuseWhenFull,
         submit: feedback?.submit,
       }
     },

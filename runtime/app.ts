@@ -35,7 +35,7 @@ import { mcpGrantsRoute } from './mcp-grants/route.ts'
 import { type MetricsDeps, metricsRoute } from './metrics/route.ts'
 import type { NodesDeps } from './nodes/deps.ts'
 import { platformNodesRoute } from './nodes/gateway/well-known-route.ts'
-import { type PlaneRouteDeps, planeRoute } from './nodes/peers/peer-route.ts'
+import { type PeerRouteDeps, peerRoute } from './nodes/peers/peer-route.ts'
 import { nodesRoute } from './nodes/route.ts'
 import { servedDocument } from './openapi-document.ts'
 import type { ProvidersDeps } from './providers/deps.ts'
@@ -80,7 +80,7 @@ export interface AppDeps extends HealthDeps, MetricsDeps {
   connectors: ConnectorsDeps & { oauth: OAuthDeps; mcpGrants: McpGrantsDeps }
   nodes: NodesDeps
   /** Undefined: no other control plane asks this one. */
-  plane: PlaneRouteDeps | undefined
+  peer: PeerRouteDeps | undefined
   /** Whether runs are executed in this process. */
   embedded: boolean
   audit: AuditLog
@@ -93,7 +93,7 @@ export interface AppDeps extends HealthDeps, MetricsDeps {
 export function runtimeApp(deps: AppDeps) {
   const app = new Hono<RuntimeHttpEnv>()
   // Before the limit of a body: what one control plane asks another has a limit of its own.
-  if (deps.plane) app.route('/', planeRoute(deps.plane))
+  if (deps.peer) app.route('/', peerRoute(deps.peer))
   app.use(requestId(), timing(deps.requestSeconds, deps.monotonic), cors(deps.corsOrigins))
   app.use(announcedBodyLimit(deps.maxBodyBytes))
   app.route('/', healthRoute(deps))

@@ -191,7 +191,7 @@ export const runtimeWords: VariableGroups<keyof RuntimeEnv> = {
       form: DURATION,
       default: '24h',
     },
-    PLATFORM_PLANE_URL: {
+    PLATFORM_PEER_URL: {
       about: 'Where other control planes on the same store reach this one.',
       form: `${HTTP} of host and port alone`,
       unset: 'each serves the nodes that dialled it',

@@ -2,13 +2,13 @@ import { expect, it } from 'vitest'
 import { readEnv } from '../shared/env/read-env.ts'
 import { runtimeEnv } from './env.ts'
 
-const planeUrl = (text: string) => readEnv(runtimeEnv, { PLATFORM_PLANE_URL: text }).PLATFORM_PLANE_URL
+const peerUrl = (text: string) => readEnv(runtimeEnv, { PLATFORM_PEER_URL: text }).PLATFORM_PEER_URL
 
 it('takes the address of a control plane, host and port alone', () => {
-  expect(planeUrl('http://10.0.0.7:8080')).toBe('http://10.0.0.7:8080')
-  expect(planeUrl('https://Plane-1.internal/')).toBe('https://plane-1.internal')
-  expect(planeUrl('http://[fd00::7]:8080')).toBe('http://[fd00::7]:8080')
-  expect(readEnv(runtimeEnv, {}).PLATFORM_PLANE_URL).toBeUndefined()
+  expect(peerUrl('http://10.0.0.7:8080')).toBe('http://10.0.0.7:8080')
+  expect(peerUrl('https://Plane-1.internal/')).toBe('https://plane-1.internal')
+  expect(peerUrl('http://[fd00::7]:8080')).toBe('http://[fd00::7]:8080')
+  expect(readEnv(runtimeEnv, {}).PLATFORM_PEER_URL).toBeUndefined()
   for (const bad of [
     '10.0.0.7:8080',
     'ftp://a',
@@ -18,6 +18,6 @@ it('takes the address of a control plane, host and port alone', () => {
     'http://u:p@a',
     'http://',
   ]) {
-    expect(() => planeUrl(bad), bad).toThrow('PLATFORM_PLANE_URL: expected an http or https URL of host and port alone')
+    expect(() => peerUrl(bad), bad).toThrow('PLATFORM_PEER_URL: expected an http or https URL of host and port alone')
   }
 })

@@ -43,7 +43,7 @@ const key32 = z.string().transform((text, ctx) => {
 })
 
 /** An address without anything behind it: the path is the program's. */
-const planeUrl = z.string().transform((text, ctx) => {
+const peerUrl = z.string().transform((text, ctx) => {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`) return url.origin
   ctx.addIssue({ code: 'custom', message: 'expected an http or https URL of host and port alone' })
@@ -75,7 +75,7 @@ export const runtimeEnv = z.object({
   PLATFORM_TUNNEL_TLS_KEY: z.string().optional(),
   PLATFORM_TUNNEL_INSECURE: z.enum(['0', '1'], { error: 'expected 0 or 1' }).default('0'),
   /** Where other control planes on the same store reach this one, to ask for nodes that have dialled it. */
-  PLATFORM_PLANE_URL: planeUrl.optional(),
+  PLATFORM_PEER_URL: peerUrl.optional(),
   PLATFORM_EMBEDDED_NODE: z.enum(['on', 'off'], { error: 'expected on or off' }).default('on'),
   PLATFORM_DISPATCH_TIMEOUT: duration.default(300_000),
   PLATFORM_NODE_LOST_AFTER: duration.default(86_400_000),

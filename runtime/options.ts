@@ -1,4 +1,4 @@
-import type { Outside } from '../shared/http/outbound/egress-client.ts'
+import type { EgressClient } from '../shared/http/outbound/egress-client.ts'
 import type { Log } from '../shared/log/log.ts'
 import type { Metrics } from '../shared/metrics/metrics.ts'
 import type { Sha256 } from '../shared/sign/sha256.ts'
@@ -19,8 +19,8 @@ import type { MetricsAccess } from './metrics/access.ts'
 import type { NodeGateway } from './nodes/gateway/gateway.ts'
 import type { TunnelTimes } from './nodes/gateway/timeouts.ts'
 import type { TunnelEndpoint } from './nodes/gateway/well-known-route.ts'
-import type { PlaneOptions } from './nodes/peers/peer-client.ts'
-import type { Seat, SeatIdentity } from './nodes/worker/worker.ts'
+import type { PeerOptions } from './nodes/peers/peer-client.ts'
+import type { NodeWorker, WorkerIdentity } from './nodes/worker/worker.ts'
 import type { EnvironmentProvider } from './providers/environment.ts'
 import type { Deadlines } from './providers/vendor/deadlines.ts'
 import type { Collector } from './telemetry/collector.ts'
@@ -68,7 +68,7 @@ export interface RuntimeOptions {
   /** In place of the providers that tenants configure. */
   models?: Models
   /** How anything outside is reached; without it providers and `http_request` are refused. */
-  outside?: Outside | undefined
+  egress?: EgressClient | undefined
   /** How `http_request` alone reaches the outside, where that is another way. */
   outbound?: Outbound
   /** What this node can put foreign code into; without it, nothing foreign runs here. */
@@ -100,13 +100,13 @@ export interface RuntimeOptions {
   embeddedNode?: boolean
   tunnel?: Partial<TunnelTimes>
   /** How other control planes of this store reach this one, and it them; that takes a master key. Default: they do not. */
-  plane?: PlaneOptions | undefined
+  peer?: PeerOptions | undefined
   /** How long a run waits for a node that could take it. Default: five minutes. */
   dispatchTimeoutMs?: number
   /** After so long an absence of a node its runs end; 0: never. Default: a day. */
   nodeLostAfterMs?: number
   /** For a node: whose orders this runtime executes. It then has no API of its own. */
-  seat?: SeatIdentity
+  worker?: WorkerIdentity
 }
 
 /** What does not change on a store while a process lives. */
@@ -130,7 +130,7 @@ export interface Runtime {
   /** Where nodes come in; the host puts it on a socket and says where with `listening`. */
   nodes: { gateway: NodeGateway; whenWanted(listen: () => void): void; listening(at: TunnelEndpoint): void }
   /** With `seat`: the node's end. */
-  seat: Seat | undefined
+  worker: NodeWorker | undefined
   /** From now on /readyz says that the service is leaving, and work that is posted is refused. */
   drain(): void
   /** After `drain`: resolves when the open steps are finished, and after `ms` in any case. Reads are answered until `close`. */

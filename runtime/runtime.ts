@@ -1,5 +1,5 @@
 import { inFlight } from '../shared/http/in-flight.ts'
-import type { Outside } from '../shared/http/outbound/egress-client.ts'
+import type { EgressClient } from '../shared/http/outbound/egress-client.ts'
 import { OutboundDenied } from '../shared/http/outbound/outbound-denied.ts'
 import { uuidv7 } from '../shared/ids/uuid-v7.ts'
 import { silentLog } from '../shared/log/log.ts'
@@ -15,14 +15,14 @@ import { runtimeApp } from './app.ts'
 import { egressAudit } from './audit-log/egress.ts'
 import { auditLog } from './audit-log/log.ts'
 import { access } from './auth/access.ts'
-import { budgeting } from './budgets/assemble.ts'
+import { assembleBudgets } from './budgets/assemble.ts'
 import { dayIn } from './budgets/day.ts'
 import { priceChecks } from './budgets/price-checks.ts'
 import { agentActions } from './connectors/agent-actions.ts'
-import { CONNECTOR_HOLDINGS, connecting } from './connectors/assemble.ts'
-import { liveNews } from './dashboard/live.ts'
+import { assembleConnectors, CONNECTOR_HOLDINGS } from './connectors/assemble.ts'
+import { liveFigures } from './dashboard/live.ts'
 import { figureStore } from './dashboard/store.ts'
-import { running } from './execution/assemble.ts'
+import { assembleExecution } from './execution/assemble.ts'
 import { engineLimits } from './execution/engine-deps.ts'
 import { StepFailure } from './execution/failure.ts'
 import { noParts, type Unit } from './execution/journal/commit.ts'
@@ -35,41 +35,41 @@ import { replicaLag } from './health/replica-lag.ts'
 import { lastingValue } from './lasting-value.ts'
 import { streamClients } from './metrics/stream-clients.ts'
 import { usageMetrics } from './metrics/usage-metrics.ts'
-import { noding } from './nodes/assemble.ts'
+import { assembleNodes } from './nodes/assemble.ts'
 import { hashedFacts } from './nodes/runs/remote-run.ts'
-import { budgetAsks } from './nodes/worker/budget-requests.ts'
+import { budgetRequests } from './nodes/worker/budget-requests.ts'
 import { grantedModel } from './nodes/worker/granted-model.ts'
-import { newsOf } from './nodes/worker/report-rows.ts'
-import { seatChildren } from './nodes/worker/request-subagent.ts'
-import { seatOthers } from './nodes/worker/take-over-runs.ts'
+import { reportRows } from './nodes/worker/report-rows.ts'
+import { requestSubagents } from './nodes/worker/request-subagent.ts'
+import { takeOverRuns } from './nodes/worker/take-over-runs.ts'
 import { SERVED } from './openapi-document.ts'
 import type { Learnt, Runtime, RuntimeOptions } from './options.ts'
 import { toolOutbound } from './outbound/tool-outbound.ts'
 import { redactionOf } from './privacy/redaction.ts'
-import { PROVIDER_HOLDINGS, providing } from './providers/assemble.ts'
+import { assembleProviders, PROVIDER_HOLDINGS } from './providers/assemble.ts'
 import { checkProvider } from './providers/check-provider.ts'
-import { receipting } from './receipts/assemble.ts'
+import { assembleReceipts } from './receipts/assemble.ts'
 import { retention } from './retention/sweep.ts'
 import { endRuns } from './runs/end-runs.ts'
-import { SCHEDULE_HOLDINGS, scheduling } from './schedules/assemble.ts'
+import { assembleSchedules, SCHEDULE_HOLDINGS } from './schedules/assemble.ts'
 import { disableSchedules } from './schedules/store.ts'
 import { scheduleZones } from './schedules/zones.ts'
 import { runtimeSteps } from './schema/steps.ts'
-import { conversing } from './sessions/assemble.ts'
+import { assembleSessions } from './sessions/assemble.ts'
 import { sessionService } from './sessions/service.ts'
 import { sessionMachinesOf } from './sessions/session-vms.ts'
 import { stopSessions } from './sessions/store.ts'
-import { tracing } from './telemetry/assemble.ts'
+import { assembleTracing } from './telemetry/assemble.ts'
 import { ACCESS_HOLDINGS } from './tenants/store.ts'
 import { checkMasterKey } from './vault/canary.ts'
 import { openDataKeys, refuseSealed } from './vault/data-keys.ts'
 import { masterKey } from './vault/master-key.ts'
-import { keyHolding } from './vault/master-key-lease.ts'
+import { masterKeyLease } from './vault/master-key-lease.ts'
 import { portableCipher } from './vault/portable-cipher.ts'
 import { clearRecords, type Records, recordsLater, sealedRecords } from './vault/records.ts'
 import { vault } from './vault/vault.ts'
-import { hooking, WEBHOOK_HOLDINGS } from './webhooks/assemble.ts'
-import { announceRefused } from './webhooks/enqueue.ts'
+import { assembleWebhooks, WEBHOOK_HOLDINGS } from './webhooks/assemble.ts'
+import { enqueueRefusedWindow } from './webhooks/enqueue.ts'
 import { runEvents } from './webhooks/run-events.ts'
 
 export type { Learnt, Runtime, RuntimeOptions }
@@ -88,7 +88,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   let phase: Readyz['status'] = 'starting'
   const newId = () => uuidv7(clock.now().getTime())
   // A node seals credentials and nothing else: its store is where its runs are to be read.
-  const sealKey = options.masterKey ?? options.seat?.sealKey
+  const sealKey = options.masterKey ?? options.worker?.sealKey
   const box = sealKey && masterKey(sealKey).then(key => vault(key))
   // A key of the wrong length is told by the readiness check.
   box?.catch(() => undefined)
@@ -109,7 +109,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     await nodes.start({ timers })
     if (embedded) await work.engine.start({ sweeps: timers })
     if (!learnt || timers) await timed.start({ timers })
-    if (timers) hooks.courier.start()
+    if (timers) hooks.webhookDelivery.start()
     if (timers) keeping?.start()
     if (phase === 'starting') phase = 'ready'
     return known
@@ -126,7 +126,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const owner = options.owner ?? newId()
   const holding =
     options.masterKey &&
-    keyHolding({
+    masterKeyLease({
       ...{ db, clock, owner, isGone: options.isGone, timers: options.timers ?? true },
       leaseMs: { ...engineLimits, ...options.limits }.leaseMs,
       log: log.target('runtime.vault'),
@@ -169,28 +169,28 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     sealTexts: (...of) => nodes.sealTexts(...of),
     deleting: [(agent, nowMs) => nodes.deleting(agent, nowMs), endRuns, disableSchedules, stopSessions],
   })
-  const sessions = conversing(
+  const sessions = assembleSessions(
     db,
     records,
     ({ event, data }) => {
-      if (event === 'message_delta') options.seat?.said(data)
+      if (event === 'message_delta') options.worker?.said(data)
     },
     session => nodes.wanted?.(session),
   )
-  const ownNode = options.seat ? async () => options.seat!.nodeId : lastingValue(db, 'embedded_node', newId)
+  const ownNode = options.worker ? async () => options.worker!.nodeId : lastingValue(db, 'embedded_node', newId)
   let nodeId = ''
-  const { outside, routerFetch, demo, providers: environment, providerDeadlines: deadlines } = options
-  const provided = providing({
-    ...{ db, log, clock, newId, maxBodyBytes, outside, routerFetch, demo, environment, deadlines },
+  const { egress, routerFetch, demo, providers: environment, providerDeadlines: deadlines } = options
+  const provided = assembleProviders({
+    ...{ db, log, clock, newId, maxBodyBytes, egress, routerFetch, demo, environment, deadlines },
     sealing: async () => box,
   })
   const { sha256 = portableSha256, models = provided.models } = options
-  const { outbound = outside ? toolOutbound(outside) : noOutbound } = options
-  const receipts = receipting({
+  const { outbound = egress ? toolOutbound(egress) : noOutbound } = options
+  const receipts = assembleReceipts({
     ...{ db, records, clock, metrics, sha256, sealing: async () => box, seed: options.receiptSeed },
     versionOf: agents.getVersion,
     runOf: id => work.runs.summary(id),
-    async farRun(id) {
+    async remoteRun(id) {
       const far = nodes.engaged() ? await nodes.far.get(id) : undefined
       return far && (far.headKnown ? hashedFacts(far) : 'unknown')
     },
@@ -199,14 +199,23 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const { sandboxes = noSandboxes } = options
   const zones = scheduleZones(options.defaultTimezone)
   const dayOf = dayIn(options.defaultTimezone ?? 'UTC')
-  const budgets = budgeting({ db, metrics, models, dayOf, newId, now: clock.now, log: log.target('runtime.budgets') })
+  const budgets = assembleBudgets({
+    db,
+    metrics,
+    models,
+    dayOf,
+    newId,
+    now: clock.now,
+    log: log.target('runtime.budgets'),
+  })
   const prices = priceChecks({ ...budgets, agents })
-  const connectors = connecting({
-    ...{ db, log, clock, newId, maxBodyBytes, outside, idempotent: parts.idempotent, sealing: async () => box },
+  const connectors = assembleConnectors({
+    ...{ db, log, clock, newId, maxBodyBytes, egress, idempotent: parts.idempotent, sealing: async () => box },
     ...{ audit, publicUrl, oauthClients: options.oauthClients, oauthHomes: options.oauthHomes },
   })
   const traces =
-    options.telemetry && tracing({ ...options.telemetry, metrics, sha256, log: log.target('runtime.telemetry') })
+    options.telemetry &&
+    assembleTracing({ ...options.telemetry, metrics, sha256, log: log.target('runtime.telemetry') })
   const clients = streamClients(metrics)
   const calls = inFlight()
   const approvalsPending = metrics.gauge('waybill_approvals_pending', 'Decisions that runs wait for.')
@@ -215,15 +224,15 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     replica &&
     metrics.gauge('waybill_replica_lag_seconds', 'How much older the newest run of the replica is than the newest one.')
   const told = runEvents(newId)
-  const ended = metrics.counter('waybill_far_runs_total', 'Runs that ended on nodes elsewhere.')
-  const nodes = noding({
+  const ended = metrics.counter('waybill_remote_runs_total', 'Runs that ended on nodes elsewhere.')
+  const nodes = assembleNodes({
     ...{ db, log, clock, metrics, sha256, newId, dayOf, idempotent: parts.idempotent, maxBodyBytes },
-    signFar: (run, end) => receipts.signFar(hashedFacts({ ...run, ...end })),
-    announceMoved: moved => told.beside(moved.map(movedUnit)),
+    signRemoteRun: (run, end) => receipts.signRemoteRun(hashedFacts({ ...run, ...end })),
+    enqueueStatusEvents: moved => told.beside(moved.map(movedUnit)),
     watched: (runId, seq, terminal) => work.engine.watchers.moved(runId, seq, terminal),
     ended: status => ended.add(1, { status }),
     versionOf: agents.getVersion,
-    ...{ conversing: sessions, admit: budgets.ledger.admit, currentByName: agents.currentByName },
+    ...{ assembleSessions: sessions, admit: budgets.ledger.admit, currentByName: agents.currentByName },
     grant: budgets.ledger.grant,
     labelsOf: async (tenantId, name) => (await agents.getByName(tenantId, name))?.labels ?? {},
     embedded: {
@@ -234,13 +243,13 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       },
     },
     times: options.tunnel,
-    plane: planeOf(options),
+    peer: peerOf(options),
     dispatchMs: options.dispatchTimeoutMs ?? 300_000,
     lostAfterMs: options.nodeLostAfterMs ?? 86_400_000,
   })
-  const asks = options.seat && budgetAsks()
-  const seatNews = options.seat && newsOf(options.seat.speaksAs)
-  const work = running({
+  const asks = options.worker && budgetRequests()
+  const workerReportRows = options.worker && reportRows(options.worker.reportsAs)
+  const work = assembleExecution({
     ...{ nodes, embedded },
     observer: observers([usageMetrics(metrics), budgets.spending, ...(traces ? [traces.observer] : [])], error => {
       log.error('what a run did could not be told', { error })
@@ -261,31 +270,34 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     },
     ...(options.isGone && { isGone: options.isGone }),
     ...told,
-    ...(seatNews && { beside: units => [...told.beside(units), ...seatNews(units)], kept: options.seat?.news }),
-    ...(options.seat?.speaksAs && { takenHere: seatOthers(options.seat.speaksAs, db).claimed }),
-    ...(options.seat && { childrenOf: own => seatChildren(options.seat!, { db, runs: own, sha256 }) }),
+    ...(workerReportRows && {
+      beside: units => [...told.beside(units), ...workerReportRows(units)],
+      kept: options.worker?.news,
+    }),
+    ...(options.worker?.reportsAs && { takenHere: takeOverRuns(options.worker.reportsAs, db).claimed }),
+    ...(options.worker && { childrenOf: own => requestSubagents(options.worker!, { db, runs: own, sha256 }) }),
     sandboxes,
     egressDecided: egressAudit(audit),
     secretOf: provided.secrets.open,
     connectorsOf: agentActions({ service: connectors.service, useTool: budgets.useTool }),
     mcp: {
-      ...{ fetch: outside?.fetch ?? noWayOut, pins: pinStore(db), grants: connectors.mcpGrants.service.port },
+      ...{ fetch: egress?.fetch ?? noWayOut, pins: pinStore(db), grants: connectors.mcpGrants.service.port },
       stdioTransportOf: options.stdioTransportOf,
     },
   })
-  const hooks = hooking({
-    ...{ db, clock, metrics, newId, maxBodyBytes, outside, idempotent: parts.idempotent, sealing: async () => box },
+  const hooks = assembleWebhooks({
+    ...{ db, clock, metrics, newId, maxBodyBytes, egress, idempotent: parts.idempotent, sealing: async () => box },
     log: log.target('runtime.webhooks'),
   })
-  const timed = scheduling({
+  const timed = assembleSchedules({
     ...{ db, records, clock, metrics, newId, maxBodyBytes, idempotent: parts.idempotent },
     ...{ runs: work.runs, service: work.service, findAgent: agents.currentByName, wake: work.engine.wake },
     ...{ zones, admits: budgets.ledger.offer, dayOf, sealInput: nodes.sealInput },
-    refused: (refused, nowMs) => [announceRefused(newId, refused, nowMs)],
+    refused: (refused, nowMs) => [enqueueRefusedWindow(newId, refused, nowMs)],
     log: log.target('runtime.schedules'),
   })
   // A node deletes what its control plane tells it to.
-  const keeping = options.seat
+  const keeping = options.worker
     ? undefined
     : retention({
         ...{ db, clock, runs: work.runs, sessions: nodes.sessions, days: options.retentionDays ?? 0 },
@@ -293,7 +305,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       })
 
   const figures = figureStore(db)
-  const news = liveNews(figures)
+  const news = liveFigures(figures)
   const app = runtimeApp({
     log: log.target('runtime.http'),
     maxBodyBytes,
@@ -332,7 +344,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     journals: {
       clients,
       runs: work.runs,
-      hub: work.engine.watchers,
+      runWatchers: work.engine.watchers,
       sha256,
       heartbeatMs: options.sseHeartbeatMs ?? 15_000,
     },
@@ -371,7 +383,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     webhooks: hooks.webhooks,
     connectors,
     nodes: nodes.routes,
-    plane: nodes.plane,
+    peer: nodes.peer,
     embedded,
     audit,
     draining: () => phase === 'draining',
@@ -383,7 +395,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     learnt: () => (started ??= begin()),
     setupToken: parts.setupToken,
     nodes: { gateway: nodes.gateway, whenWanted: nodes.whenWanted, listening: nodes.listening },
-    seat: options.seat?.make(options.seat, {
+    worker: options.worker?.make(options.worker, {
       db,
       sha256,
       runs: work.own,
@@ -395,7 +407,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       dayOf,
       keeping: {
         ...{ secrets: provided.secrets, providers: provided.providers.directory, connectors: connectors.service },
-        checkProvider: given => checkProvider(given, provided.providers.outside),
+        checkProvider: given => checkProvider(given, provided.providers.egress),
       },
     }),
     async scheduled() {
@@ -404,7 +416,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       await nodes.sweep()
       await timed.fireDue()
       if (embedded) work.engine.wake()
-      await hooks.courier.once()
+      await hooks.webhookDelivery.once()
       await keeping?.once()
     },
     advance: ms => work.engine.idle(ms),
@@ -421,7 +433,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       await timed.stop()
       await nodes.close()
       // What was taken before the service was told to stop is answered before its writers close.
-      await Promise.all([work.engine.close(ms), hooks.courier.stop(ms), calls.settled(ms), keeping?.close()])
+      await Promise.all([work.engine.close(ms), hooks.webhookDelivery.stop(ms), calls.settled(ms), keeping?.close()])
       await work.engine.close(ms)
       sessions.live.close()
       await work.runs.close()
@@ -433,14 +445,14 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   }
 }
 
-function planeOf({ plane, masterKey: key }: RuntimeOptions) {
-  if (plane === undefined) return undefined
+function peerOf({ peer, masterKey: key }: RuntimeOptions) {
+  if (peer === undefined) return undefined
   // Without it anybody could ask, so nothing starts.
   if (key === undefined) throw new TypeError('control planes know each other by the master key, and there is none')
-  return { ...plane, masterKey: key }
+  return { ...peer, masterKey: key }
 }
 
-const noWayOut: Outside['fetch'] = () => Promise.reject(new OutboundDenied('this host has no way out'))
+const noWayOut: EgressClient['fetch'] = () => Promise.reject(new OutboundDenied('this host has no way out'))
 
 /** A run that moved elsewhere, as the commits of this process tell of theirs. */
 function movedUnit({

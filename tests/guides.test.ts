@@ -42,7 +42,7 @@ describe.runIf(tools).concurrent('a reader who does what is written gets what is
     const before = [begin, ...(guide.includes('(README.md#a-service)') ? [service] : [])]
     await follow([...before, guide], {
       ...cache,
-      ...(isolated && { NODE_IMAGE_DIR: await testImageFolder({ interpreters: true }) }),
+      ...(isolated && { NODE_AGENT_IMAGE_DIR: await testImageFolder({ interpreters: true }) }),
     })
   })
 

@@ -118,8 +118,8 @@ describe('a service that is started', () => {
     await mkdir(image)
     await writeFile(join(image, 'manifest.json'), JSON.stringify({ version: 1, inputs: [], outputs }))
     const program = start(RUNTIME, ['serve'], {
-      ...{ PATH: folder, PLATFORM_BIND: '127.0.0.1:0', NODE_IMAGE_DIR: image, PLATFORM_BOOTSTRAP_KEY: KEY },
-      NODE_STATE_DIR: join(folder, 'state'),
+      ...{ PATH: folder, PLATFORM_BIND: '127.0.0.1:0', NODE_AGENT_IMAGE_DIR: image, PLATFORM_BOOTSTRAP_KEY: KEY },
+      NODE_AGENT_STATE_DIR: join(folder, 'state'),
     })
     const [, origin] = await program.printed(/runtime {2}(http\S+)\n/)
     const isolation = async () => {

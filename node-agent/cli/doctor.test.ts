@@ -16,7 +16,7 @@ function nodeAgent(
   args: string[],
   vars: Record<string, string> = {},
 ): Promise<{ code: number; out: string; err: string }> {
-  const env = { ...programEnv, NODE_STATE_DIR: folder, NODE_IMAGE_DIR: join(folder, 'none'), ...vars }
+  const env = { ...programEnv, NODE_AGENT_STATE_DIR: folder, NODE_AGENT_IMAGE_DIR: join(folder, 'none'), ...vars }
   return new Promise(resolve => {
     execFile(process.execPath, [main, ...args], { env }, (error, out, err) => {
       resolve({ code: typeof error?.code === 'number' ? error.code : 0, out, err })
@@ -48,8 +48,8 @@ describe('node-agent doctor', () => {
 
   it('refuses a deadline or a setting that it cannot read', async () => {
     expect((await nodeAgent(['doctor', '--deadline', 'soon'])).out).toContain('--deadline expects seconds')
-    const { code, err } = await nodeAgent(['doctor'], { NODE_QEMU_ACCEL: 'fast' })
-    expect([code, err]).toEqual([2, 'NODE_QEMU_ACCEL: expected kvm or tcg, got "fast"\n'])
+    const { code, err } = await nodeAgent(['doctor'], { NODE_AGENT_QEMU_ACCEL: 'fast' })
+    expect([code, err]).toEqual([2, 'NODE_AGENT_QEMU_ACCEL: expected kvm or tcg, got "fast"\n'])
   })
 })
 

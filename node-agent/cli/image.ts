@@ -7,7 +7,7 @@ export class ImageCommand extends Command {
     description: 'Build the guest image: the agent, a root for containers, and kernel and files for virtual machines.',
     details: `
       Reads the kernel and the tools that scripts/setup-host.sh unpacked, checks each against its written digest, compiles
-      the agent with gcc, and writes the image to NODE_IMAGE_DIR. The same inputs give the same bytes. Nothing is downloaded.
+      the agent with gcc, and writes the image to NODE_AGENT_IMAGE_DIR. The same inputs give the same bytes. Nothing is downloaded.
     `,
     examples: [
       ['With interpreters', '$0 image --interpreters'],
@@ -17,7 +17,7 @@ export class ImageCommand extends Command {
   })
 
   inputs = Option.String('--inputs', { description: 'Folder with the inputs and their lock.' })
-  out = Option.String('--out', { description: 'Folder for the image (NODE_IMAGE_DIR).' })
+  out = Option.String('--out', { description: 'Folder for the image (NODE_AGENT_IMAGE_DIR).' })
 
   interpreters = Option.Boolean('--interpreters', false, {
     description: 'With Python, Node, pip and npm, for code agents and for the tools python, node and install_packages.',
@@ -32,7 +32,7 @@ export class ImageCommand extends Command {
     const { nodeEnv } = await import('../env.ts')
     const { buildImage } = await import('../guest/build-image.ts')
     const { ImageInputError, INPUTS_FOLDER } = await import('../guest/image-inputs.ts')
-    const out = this.out ?? readEnv(nodeEnv, this.context.env).NODE_IMAGE_DIR
+    const out = this.out ?? readEnv(nodeEnv, this.context.env).NODE_AGENT_IMAGE_DIR
     try {
       const { outputs, inputs } = await buildImage(this.inputs ?? INPUTS_FOLDER, out, {
         interpreters: this.interpreters,

@@ -23,7 +23,7 @@ export interface Diagnosis {
 
 /** Runs each backend for real, one after another so that none is slowed by its neighbour. */
 export async function examine(env: NodeEnv, deadlineMs: number, only?: readonly string[]): Promise<Diagnosis> {
-  const image = await openImage(env.NODE_IMAGE_DIR)
+  const image = await openImage(env.NODE_AGENT_IMAGE_DIR)
   const drivers = driversOf(env, image ?? NO_IMAGE)
   const reaped = await reapAll(drivers)
   const probes: Probe[] = []
@@ -58,19 +58,19 @@ async function examineOne(
     return {
       backend,
       available: false,
-      reasons: [`There is no guest image in ${env.NODE_IMAGE_DIR}.`],
-      install: ['Build it with "node-agent image", or set NODE_IMAGE_DIR.'],
+      reasons: [`There is no guest image in ${env.NODE_AGENT_IMAGE_DIR}.`],
+      install: ['Build it with "node-agent image", or set NODE_AGENT_IMAGE_DIR.'],
     }
   }
   try {
     const probe = await boundedProbe(driver, deadlineMs)
     if (backend !== 'qemu' || probe.available) return probe
-    const kvm = env.NODE_QEMU_ACCEL === 'kvm' ? ((await kvmTrouble()) ?? (await kvmRemark())) : undefined
-    const emulate = 'For development without hardware virtualisation, start the node with NODE_QEMU_ACCEL=tcg.'
+    const kvm = env.NODE_AGENT_QEMU_ACCEL === 'kvm' ? ((await kvmTrouble()) ?? (await kvmRemark())) : undefined
+    const emulate = 'For development without hardware virtualisation, start the node with NODE_AGENT_QEMU_ACCEL=tcg.'
     return {
       ...probe,
       reasons: [...probe.reasons, ...(kvm === undefined ? [] : [kvm])],
-      install: env.NODE_QEMU_ACCEL === 'kvm' ? [...probe.install, emulate] : probe.install,
+      install: env.NODE_AGENT_QEMU_ACCEL === 'kvm' ? [...probe.install, emulate] : probe.install,
     }
   } finally {
     await driver.close()

@@ -11,14 +11,14 @@ import { wasmDriver } from './wasm/wasm-driver.ts'
 
 /** Every backend, one driver each; which of them work here is for their probes to say. */
 export function driversOf(env: NodeEnv, image: GuestImage): Driver[] {
-  const stateDir = env.NODE_STATE_DIR
-  const tools = env.NODE_SANDBOX_TOOLS
+  const stateDir = env.NODE_AGENT_STATE_DIR
+  const tools = env.NODE_AGENT_SANDBOX_TOOLS
   const oci = { image, stateDir, ...(tools !== undefined && { tools }) }
   return [
     wasmDriver(),
     ociDriver(runc(), oci),
     ociDriver(gvisor(), oci),
-    qemuDriver({ image, stateDir, accel: env.NODE_QEMU_ACCEL, poolSize: env.PLATFORM_WARM_POOL }),
+    qemuDriver({ image, stateDir, accel: env.NODE_AGENT_QEMU_ACCEL, poolSize: env.PLATFORM_WARM_POOL }),
     kataDriver({ image }),
     firecrackerDriver({
       image,

@@ -2,7 +2,7 @@ import { chmod, open, readFile, rename } from 'node:fs/promises'
 import { arch, platform } from 'node:os'
 import { dirname } from 'node:path'
 import { z } from 'zod'
-import { poolKeyPlace } from '../../runtime/nodes/registry/enrolment.ts'
+import { poolKeyAad } from '../../runtime/nodes/registry/enrolment.ts'
 import { EnvError } from '../../shared/env/read-env.ts'
 import { makeFolder } from '../../shared/host/make-folder.ts'
 import { readJson } from '../../shared/json/read-json.ts'
@@ -75,7 +75,7 @@ export async function enrol(
     }),
   )
   const { nodeId, tenantId, pool } = reply
-  const poolPrivate = await openSealed(box, reply.poolKeySealed, poolKeyPlace(tenantId, pool))
+  const poolPrivate = await openSealed(box, reply.poolKeySealed, poolKeyAad(tenantId, pool))
   const poolKeys = await boxKeysFrom(poolPrivate)
   await write(path, {
     ...{ version: 1, nodeId, tenantId, pool, signSeed: toBase64(signSeed), boxKey: toBase64(box.privateKey) },

@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf'
 import type { Asked } from '../../runtime/nodes/worker/budget-requests.ts'
-import type { Piece, Seat } from '../../runtime/nodes/worker/worker.ts'
+import type { NodeWorker, Piece } from '../../runtime/nodes/worker/worker.ts'
 import type { Log } from '../../shared/log/log.ts'
 import { utf8 } from '../../shared/sign/bytes.ts'
 import type { Clock } from '../../shared/time/clock.ts'
@@ -20,7 +20,7 @@ import { VERSION } from '../../shared/version.ts'
 import { redialDelay } from './redial-delay.ts'
 import type { NodeTransport } from './transport.ts'
 
-export interface BackendSaid {
+export interface BackendReport {
   name: string
   ok: boolean
   detail: string
@@ -31,9 +31,9 @@ export interface BackendSaid {
 export interface TunnelOptions {
   transport: NodeTransport
   access: { token(): Promise<string>; drop(): void }
-  seat: Seat
+  worker: NodeWorker
   /** What the doctor found when it ran each backend. */
-  backends: readonly BackendSaid[]
+  backends: readonly BackendReport[]
   machine: () => { cpu: number; vcpus: number; memoryMb: number; memoryFreeMb: number }
   slots: number
   clock: Clock
@@ -61,7 +61,7 @@ export interface Tunnel {
 
 /** The node's end: dials, tells what the store has to tell, does what it is told, and dials again (runtime contract §14). */
 export function openTunnel(options: TunnelOptions): Tunnel {
-  const { transport, access, seat, clock, log, slots, backends, machine, maxStreamMs = MAX_STREAM_MS } = options
+  const { transport, access, worker, clock, log, slots, backends, machine, maxStreamMs = MAX_STREAM_MS } = options
   const { delay = failures => redialDelay(failures, Math.random) } = options
   const streamId = crypto.randomUUID()
   const leaving = new AbortController()
@@ -70,13 +70,13 @@ export function openTunnel(options: TunnelOptions): Tunnel {
     weigh,
     onAcked: seq => out.acked(seq),
   })
-  const out = outbox({ read: seat.untold, remove: seat.told }, () => channel, log, {
+  const out = outbox({ read: worker.pendingReports, remove: worker.told }, () => channel, log, {
     ...{ on: () => bundles, weigh },
     bundle: frames => create(NodeFrameSchema, { body: { case: 'bundle', value: { frames } } }),
   })
   const orders = inbox<ControlFrame>(
     async batch => {
-      await seat.handle(batch)
+      await worker.handle(batch)
       channel.done(Number(batch.at(-1)?.seq ?? 0))
     },
     { log },
@@ -93,7 +93,7 @@ export function openTunnel(options: TunnelOptions): Tunnel {
         create(NodeFrameSchema, { body: { case: 'readResponse', value: { requestId, status, body, last } } }),
       )
     try {
-      const { status, body } = await seat.read(request)
+      const { status, body } = await worker.read(request)
       for (let at = 0; at === 0 || at < body.length; at += READ_CHUNK) {
         say(status, body.subarray(at, at + READ_CHUNK), at + READ_CHUNK >= body.length)
       }
@@ -113,7 +113,7 @@ export function openTunnel(options: TunnelOptions): Tunnel {
         void answer(body.value)
         return
       case 'budgetGrant':
-        seat.asks.granted(body.value)
+        worker.asks.granted(body.value)
         return
       case 'drain':
         log.info(body.value.on ? 'this node is given no new work' : 'this node is given work again')
@@ -138,12 +138,12 @@ export function openTunnel(options: TunnelOptions): Tunnel {
   }
 
   const askFrame = (value: Asked) => create(NodeFrameSchema, { body: { case: 'budgetAsk', value } })
-  seat.asks.onAsk(ask => void channel.pass(askFrame(ask)))
+  worker.asks.onAsk(ask => void channel.pass(askFrame(ask)))
 
   function beat(lostMs: number): void {
-    for (const ask of seat.asks.open()) channel.pass(askFrame(ask))
-    void seat.beat(lostMs).catch(error => log.warn('the nodes with this store were not looked at', { error }))
-    const active = seat.active()
+    for (const ask of worker.asks.open()) channel.pass(askFrame(ask))
+    void worker.beat(lostMs).catch(error => log.warn('the nodes with this store were not looked at', { error }))
+    const active = worker.active()
     const { cpu, memoryFreeMb } = machine()
     const value = {
       activeRuns: active,
@@ -162,14 +162,14 @@ export function openTunnel(options: TunnelOptions): Tunnel {
     const before = current
     current = stop
     const { vcpus, memoryMb } = machine()
-    const [held, storeId] = [await seat.held(), await seat.storeId()]
+    const [held, storeId] = [await worker.held(), await worker.storeId()]
     const welcome = Promise.withResolvers<number>()
     welcome.promise.catch(() => undefined)
     const hello = create(NodeFrameSchema, {
       body: {
         case: 'hello',
         value: {
-          ...{ nodeId: seat.nodeId, streamId, lastSeenSeq: BigInt(channel.seen), held, proto: PROTO, slots, vcpus },
+          ...{ nodeId: worker.nodeId, streamId, lastSeenSeq: BigInt(channel.seen), held, proto: PROTO, slots, vcpus },
           storeId,
           ...{ backends: [...backends], memoryMb: BigInt(memoryMb), version: VERSION },
         },
@@ -178,7 +178,7 @@ export function openTunnel(options: TunnelOptions): Tunnel {
     async function* outgoing(): AsyncGenerator<NodeFrame> {
       yield hello
       const seen = await welcome.promise
-      for (const ask of seat.asks.open()) yield askFrame(ask)
+      for (const ask of worker.asks.open()) yield askFrame(ask)
       yield* channel.open(seen, stop.signal)
     }
     let heard = clock.monotonic()
@@ -252,7 +252,7 @@ export function openTunnel(options: TunnelOptions): Tunnel {
     async flushed(ms) {
       const until = clock.monotonic() + ms
       while (clock.monotonic() < until && !leaving.signal.aborted) {
-        if (channel.unacknowledged === 0 && (await seat.untold(0, 1)).length === 0) return
+        if (channel.unacknowledged === 0 && (await worker.pendingReports(0, 1)).length === 0) return
         await sleep(20)
       }
     },

@@ -5,7 +5,7 @@ import type { FeedbackList, FeedbackRecord } from '../../shared/wire/router/feed
 import type { Savings, SavingsGroup } from '../../shared/wire/router/savings.ts'
 import type { TraceRecord } from '../../shared/wire/router/trace.ts'
 import type { TraceList, TraceListQuery } from '../../shared/wire/router/traces.ts'
-import { measured } from '../shadow/measured-savings.ts'
+import { measuredSavings } from '../shadow/measured-savings.ts'
 import { evals, type StoredEvals } from '../traces/evals.ts'
 import { publishedKeys } from '../traces/keys.ts'
 import { savings } from '../traces/savings.ts'
@@ -56,7 +56,7 @@ export function auditReads(db: Db) {
     async savings(query: TextWindow & { group?: SavingsGroup | undefined }, tenant?: string): Promise<Savings> {
       const those = await tenants(tenant)
       const sums = await savings(db, those, toDates(query), query.group)
-      return { ...sums, ...(await measured(db, those, toDates(query))) }
+      return { ...sums, ...(await measuredSavings(db, those, toDates(query))) }
     },
 
     evals: async (query: TextWindow, tenant?: string): Promise<StoredEvals> =>

@@ -73,7 +73,7 @@ describe('the audit over HTTP', () => {
         insecure: false,
         metricsOpen: false,
       },
-      keeping: { durable: false, signer: await signer(new Uint8Array(32).fill(9)) },
+      receiptStorage: { durable: false, signer: await signer(new Uint8Array(32).fill(9)) },
     })
     ids.push(await ask(ACME, ['good']), await ask(ACME, ['', 'better']), await ask(OTHER, ['theirs']))
     await sealed(ids[0]!, ACME)

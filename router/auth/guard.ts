@@ -6,7 +6,7 @@ import { requestHeaders } from '../../shared/wire/router/headers.ts'
 import type { Access, Caller, CallerEnv } from './access.ts'
 import { keyring } from './keys.ts'
 import { isOwnPage, pageRefusal, type RefusePage } from './pages.ts'
-import { type Room, roomOf } from './path-class.ts'
+import { type PathClass, pathClassOf } from './path-class.ts'
 
 export interface GuardDeps {
   access: Access
@@ -22,7 +22,7 @@ export function guard({ access, tenantId, sha256 }: GuardDeps) {
   const refusePage = pageRefusal(access)
   const nobody: Caller = { tenantId, sees: tenantId, admin: true }
 
-  function withoutKeys(room: Room): Caller {
+  function withoutKeys(room: PathClass): Caller {
     const closed = reach === 'network' && !insecure
     if (closed && room === 'metrics' && !metricsOpen) {
       throw new ApiError(
@@ -39,7 +39,7 @@ export function guard({ access, tenantId, sha256 }: GuardDeps) {
     return nobody
   }
 
-  function withKeys(room: Room, given: string | undefined): Caller {
+  function withKeys(room: PathClass, given: string | undefined): Caller {
     if (room === 'open' || (room === 'metrics' && metricsOpen)) return { tenantId, sees: tenantId, admin: false }
     if (given === undefined) throw new ApiError('unauthorized', `send your router key in ${requestHeaders.key}`)
     const key = find(given)
@@ -51,7 +51,7 @@ export function guard({ access, tenantId, sha256 }: GuardDeps) {
   }
 
   return createMiddleware<CallerEnv>(async (c, next) => {
-    const room = roomOf(c.req.path)
+    const room = pathClassOf(c.req.path)
     if (room === 'provider') refuseForeignCalls(c, refusePage)
     else if (reach === 'loopback') refuseForeignPages(c)
     c.set('caller', keys.length === 0 ? withoutKeys(room) : withKeys(room, c.req.header(requestHeaders.key)))

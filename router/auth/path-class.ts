@@ -1,9 +1,9 @@
 import { isPassthrough } from '../../shared/wire/router/endpoints/inbound.ts'
 
 /** What a path is to access (router contract §2.6). */
-export type Room = 'open' | 'provider' | 'keyed' | 'metrics' | 'audit' | 'admin' | 'unknown'
+export type PathClass = 'open' | 'provider' | 'keyed' | 'metrics' | 'audit' | 'admin' | 'unknown'
 
-const ROOMS: Readonly<Record<string, Room>> = {
+const ROOMS: Readonly<Record<string, PathClass>> = {
   '/healthz': 'open',
   '/readyz': 'open',
   '/panel': 'open',
@@ -25,7 +25,7 @@ const ROOMS: Readonly<Record<string, Room>> = {
 }
 
 /** The path is the one that routes are matched with, so that no other spelling of it is another room. */
-export function roomOf(path: string): Room {
+export function pathClassOf(path: string): PathClass {
   if (Object.hasOwn(ROOMS, path)) return ROOMS[path]!
   if (path.startsWith('/v1/traces/')) return 'audit'
   if (path.startsWith('/panel/')) return 'open'

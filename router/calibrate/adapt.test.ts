@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { aci, type Turn } from './adaptive-conformal.ts'
+import { adaptiveConformal, type Turn } from './adaptive-conformal.ts'
 import { addEvidence, correctEvidence, EVIDENCE_GRID, eprocess, evidentThreshold, NO_EVIDENCE } from './e-process.ts'
 
 const PACE = { alpha: 0.1, gamma: 0.02 }
@@ -11,10 +11,10 @@ describe('the adaptive threshold', () => {
   it('rises with a failure, falls with a success, and stays between 0 and 1', () => {
     fc.assert(
       fc.property(fc.double({ min: 0, max: 1, noNaN: true }), t => {
-        expect(aci(t, undefined, 'fail', PACE)).toBe(Math.min(1, t + 0.02 * 0.9))
-        expect(aci(t, undefined, 'pass', PACE)).toBe(Math.max(0, t - 0.02 * 0.1))
-        expect(aci(t, 'pass', 'fail', PACE)).toBe(Math.min(1, t + 0.02))
-        expect(aci(t, 'fail', 'pass', PACE)).toBe(Math.max(0, t - 0.02))
+        expect(adaptiveConformal(t, undefined, 'fail', PACE)).toBe(Math.min(1, t + 0.02 * 0.9))
+        expect(adaptiveConformal(t, undefined, 'pass', PACE)).toBe(Math.max(0, t - 0.02 * 0.1))
+        expect(adaptiveConformal(t, 'pass', 'fail', PACE)).toBe(Math.min(1, t + 0.02))
+        expect(adaptiveConformal(t, 'fail', 'pass', PACE)).toBe(Math.max(0, t - 0.02))
       }),
     )
   })
@@ -26,10 +26,10 @@ describe('the adaptive threshold', () => {
         let t = 0.5
         let before: Turn
         for (const word of [...words, last]) {
-          t = aci(t, before, word, PACE)
+          t = adaptiveConformal(t, before, word, PACE)
           before = word
         }
-        expect(t).toBeCloseTo(aci(0.5, undefined, last, PACE), 12)
+        expect(t).toBeCloseTo(adaptiveConformal(0.5, undefined, last, PACE), 12)
       }),
     )
   })

@@ -14,7 +14,7 @@ const loss = (turn: 'pass' | 'fail') => (turn === 'fail' ? 1 : 0)
  * gamma·alpha, so in the long run they balance at a failure rate of alpha whatever the answers do. A corrected outcome
  * moves it by the difference, a withdrawn one gives its step back.
  */
-export function aci(t: number, from: Turn, to: Turn, { alpha, gamma }: Pace): number {
+export function adaptiveConformal(t: number, from: Turn, to: Turn, { alpha, gamma }: Pace): number {
   const step = (turn: Turn) => (turn === undefined ? 0 : loss(turn) - alpha)
   return clamp(t + gamma * (step(to) - step(from)))
 }

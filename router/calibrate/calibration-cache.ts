@@ -10,19 +10,19 @@ const STALE_MS = 1000
 
 export type VersionCell = [tenantId: string, routeFp: string, version: number]
 
-export interface BookDeps {
+export interface CalibrationCacheDeps {
   db: Db
   clock: Clock
   log: Log
 }
 
-export type CalibrationBook = ReturnType<typeof calibrationBook>
+export type CalibrationCache = ReturnType<typeof calibrationCache>
 
 /**
  * Every calibration of the store, in memory, where a request asks for its threshold. Several processes may change the store: each asks
  * for what is newer than it has seen before it writes, and otherwise at most a second after it was last asked.
  */
-export function calibrationBook({ db, clock, log }: BookDeps) {
+export function calibrationCache({ db, clock, log }: CalibrationCacheDeps) {
   const entries = new Map<string, Entry>()
   const windows = new Map<string, PairWindow>()
   // Of what was read from the store, not of what was written: another process's change may lie between two of ours.

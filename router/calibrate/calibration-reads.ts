@@ -1,6 +1,6 @@
 import type { CalibrationState } from '../../shared/wire/router/calibration.ts'
 import type { Route, RoutingConfig } from '../config/routing-config.ts'
-import type { CalibrationBook } from './calibration-cache.ts'
+import type { CalibrationCache } from './calibration-cache.ts'
 import { describeCalibration, givesScores, routeThreshold } from './describe.ts'
 
 /** The gauges of router contract §2.7. */
@@ -15,7 +15,7 @@ export interface CalibrationFigures {
 type Config = Pick<RoutingConfig, 'routes' | 'calibration' | 'gates'>
 
 /** What calibration says to requests, to gauges and to people. Without a store there is no book, and thresholds stay where they start. */
-export function calibrationReads(book: CalibrationBook | undefined, config: () => Config) {
+export function calibrationReads(book: CalibrationCache | undefined, config: () => Config) {
   const keptOf = (tenantId: string, { fingerprint }: Pick<Route, 'fingerprint'>) =>
     book?.get(tenantId, fingerprint)?.kept
   const laddered = () => config().routes.filter(({ ladder }) => ladder.length > 0)

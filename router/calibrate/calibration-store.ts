@@ -2,7 +2,7 @@ import type { InStatement, Row } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Turn } from './adaptive-conformal.ts'
-import type { Kept } from './calibration.ts'
+import type { StoredCalibration } from './calibration.ts'
 import { PairWindow } from './pair-window.ts'
 
 /** What the store knows of one route of one tenant. */
@@ -11,7 +11,7 @@ export interface Entry {
   readonly routeFp: string
   /** Grows with every change of any entry; 0 for one that is not stored yet. */
   readonly version: number
-  readonly kept: Kept
+  readonly kept: StoredCalibration
 }
 
 /** One scored answer as `router calibrate` reads it. */
@@ -40,7 +40,7 @@ export function toEntry({ tenant_id, route_fp, version, state }: Row): Entry {
     tenantId: String(tenant_id),
     routeFp: String(route_fp),
     version: Number(version),
-    kept: readJson(String(state)) as Kept,
+    kept: readJson(String(state)) as StoredCalibration,
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Calibration as Settings } from '../config/routing-config.ts'
-import { aci, type Turn } from './adaptive-conformal.ts'
+import { adaptiveConformal, type Turn } from './adaptive-conformal.ts'
 import { binomialTail, trialsNeeded } from './binomial.ts'
 import { lttCertificate, type Pair, tieGroups } from './certify-threshold.ts'
 import { addEvidence, correctEvidence, type Evidence, evidentThreshold, NO_EVIDENCE } from './e-process.ts'
@@ -10,7 +10,7 @@ import { addServed, NO_SERVED_EVIDENCE, type ServedEvidence } from './served-evi
 export const CERTIFY_EVERY = 50
 
 /** What is kept of a route of a tenant; with the window, everything that the next outcome needs (router contract §7.4). */
-export interface Kept {
+export interface StoredCalibration {
   /** The adaptive threshold. */
   t: number
   /** Places given to scored answers; the next one's `ix`. */
@@ -47,7 +47,7 @@ export interface Kept {
 
 const UNCERTIFIED = { certifiedLambda: null, failedLambda: null, pValue: null, guardN: 0, guardFailures: 0 }
 
-export function newKept({ initial, alpha, delta, bet, window }: Settings): Kept {
+export function newStored({ initial, alpha, delta, bet, window }: Settings): StoredCalibration {
   return {
     t: initial,
     places: 0,
@@ -81,9 +81,9 @@ export type Live = ReturnType<typeof liveCalibration>
  * The state of one route of one tenant as it moves. Takes what is kept and works on a copy, so that a commit that fails
  * leaves nothing behind. A change takes a fixed number of steps, and each 50 pairs a sort of the window.
  */
-export function liveCalibration(given: Kept, window: PairWindow, settings: Settings) {
+export function liveCalibration(given: StoredCalibration, window: PairWindow, settings: Settings) {
   const { alpha, delta, bet, gamma, minN } = settings
-  const kept: Kept = { ...given }
+  const kept: StoredCalibration = { ...given }
   const pairs = window.copy()
   if (!sameClaim(kept, settings)) {
     Object.assign(kept, { alpha, delta, bet, window: settings.window, evidence: NO_EVIDENCE, ...UNCERTIFIED })
@@ -131,7 +131,7 @@ export function liveCalibration(given: Kept, window: PairWindow, settings: Setti
       kept.lost = !isClaimed && (kept.lost || stood)
       return own
     },
-    kept: kept as Readonly<Kept>,
+    kept: kept as Readonly<StoredCalibration>,
     pairs,
   }
 
@@ -144,7 +144,7 @@ export function liveCalibration(given: Kept, window: PairWindow, settings: Setti
     if (score === null) return ix
     kept.n += counts(to) - counts(from)
     kept.failures += fails(to) - fails(from)
-    kept.t = aci(kept.t, from, to, { alpha, gamma })
+    kept.t = adaptiveConformal(kept.t, from, to, { alpha, gamma })
     kept.evidence = evidenceAfter(kept.evidence, score, from, to)
     const own = ix ?? kept.places++
     place(own, score, to)
@@ -168,7 +168,7 @@ export function liveCalibration(given: Kept, window: PairWindow, settings: Setti
 }
 
 /** The threshold that calibration gives a route; null where none is in use. */
-export function calibratedThreshold(kept: Kept | undefined, settings: Settings): number | null {
+export function calibratedThreshold(kept: StoredCalibration | undefined, settings: Settings): number | null {
   if (kept?.pinned != null) return kept.pinned
   switch (settings.method) {
     case 'off':
@@ -188,16 +188,20 @@ export function calibratedThreshold(kept: Kept | undefined, settings: Settings):
  * holds at every look; and the newest scored answers do not speak against it, with a threshold that lets through no scores
  * which failed their test.
  */
-export function isCertified(kept: Kept | undefined, settings: Settings, threshold: number | null): boolean {
+export function isCertified(
+  kept: StoredCalibration | undefined,
+  settings: Settings,
+  threshold: number | null,
+): boolean {
   if (kept === undefined || !sameClaim(kept, settings) || !stands(kept)) return false
   return kept.failedLambda === null || (threshold !== null && threshold > kept.failedLambda)
 }
 
-function stands(kept: Kept): boolean {
+function stands(kept: StoredCalibration): boolean {
   const agrees = kept.certifiedLambda !== null || kept.n === 0
   return agrees && kept.served?.stands === true
 }
 
-function sameClaim(kept: Kept, { alpha, delta, bet, window }: Settings): boolean {
+function sameClaim(kept: StoredCalibration, { alpha, delta, bet, window }: Settings): boolean {
   return kept.alpha === alpha && kept.delta === delta && kept.bet === bet && kept.window === window
 }

@@ -1,7 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { binomialTail } from './binomial.ts'
-import { answersNeeded, conformal, ltt, lttCertificate, type Pair, tieGroups } from './certify-threshold.ts'
+import {
+  answersNeeded,
+  certifyThreshold,
+  conformal,
+  lttCertificate,
+  type Pair,
+  tieGroups,
+} from './certify-threshold.ts'
 
 const CLAIM = { alpha: 0.1, delta: 0.05, minN: 30 }
 const score = fc.constantFrom(0, 0.25, 0.5, 0.75, 0.9, 1)
@@ -37,10 +44,11 @@ describe('groups of equal scores', () => {
 describe('the walk', () => {
   it('certifies the last group before the first that fails, and no group beyond', () => {
     fc.assert(
-      fc.property(pairs, fc.constantFrom(ltt, conformal), (given, method) => {
+      fc.property(pairs, fc.constantFrom(certifyThreshold, conformal), (given, method) => {
         const groups = tieGroups(given)
         const { tested, passed, failed } = method(groups, CLAIM)
-        const holds = (one: (typeof tested)[number]) => (method === ltt ? one.p <= CLAIM.delta : one.ucb <= CLAIM.alpha)
+        const holds = (one: (typeof tested)[number]) =>
+          method === certifyThreshold ? one.p <= CLAIM.delta : one.ucb <= CLAIM.alpha
         const stop = tested.findIndex(one => one.n >= CLAIM.minN && !holds(one))
         expect(failed).toBe(stop < 0 ? undefined : tested[stop])
         const before = (stop < 0 ? tested : tested.slice(0, stop)).filter(({ n }) => n >= CLAIM.minN)
@@ -53,7 +61,7 @@ describe('the walk', () => {
   it('gives the same certificate without the table', () => {
     fc.assert(
       fc.property(pairs, given => {
-        const { passed, failed } = ltt(tieGroups(given), CLAIM)
+        const { passed, failed } = certifyThreshold(tieGroups(given), CLAIM)
         const short = lttCertificate(tieGroups(given), CLAIM)
         expect([short.passed?.lambda, short.passed?.p, short.failed?.lambda]).toEqual([
           passed?.lambda,
@@ -65,8 +73,13 @@ describe('the walk', () => {
   })
 
   it('certifies 30 clean answers by the exact test, and 150 by Hoeffding', () => {
-    const of = (n: number, method: typeof ltt) => method(tieGroups(many(n, 0)), CLAIM).passed?.n
-    expect([of(29, ltt), of(30, ltt), of(149, conformal), of(150, conformal)]).toEqual([undefined, 30, undefined, 150])
+    const of = (n: number, method: typeof certifyThreshold) => method(tieGroups(many(n, 0)), CLAIM).passed?.n
+    expect([of(29, certifyThreshold), of(30, certifyThreshold), of(149, conformal), of(150, conformal)]).toEqual([
+      undefined,
+      30,
+      undefined,
+      150,
+    ])
     expect([answersNeeded('ltt', 0, { ...CLAIM, minN: 1 }), answersNeeded('conformal', 0, CLAIM)]).toEqual([29, 150])
   })
 
@@ -74,7 +87,7 @@ describe('the walk', () => {
     fc.assert(
       fc.property(fc.nat(40), fc.constantFrom('ltt', 'conformal'), (failures, name) => {
         const need = answersNeeded(name, failures, { ...CLAIM, minN: 1 })
-        const method = name === 'ltt' ? ltt : conformal
+        const method = name === 'ltt' ? certifyThreshold : conformal
         const passes = (n: number) => method(tieGroups(many(n, failures)), { ...CLAIM, minN: 1 }).passed !== undefined
         expect([passes(need), passes(need - 1)]).toEqual([true, false])
       }),

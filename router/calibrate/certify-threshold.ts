@@ -71,7 +71,7 @@ export interface Walk extends Certificate {
  * Fixed-sequence testing from the highest score downward (router contract §7.2): every step is tested at the whole delta and
  * the walk ends at the first that fails, so the chance of certifying any score whose rate is above alpha is at most delta.
  */
-export function ltt(groups: readonly Group[], claim: Claim): Walk {
+export function certifyThreshold(groups: readonly Group[], claim: Claim): Walk {
   return walk(groups, claim, ({ p }) => p <= claim.delta)
 }
 
@@ -106,7 +106,7 @@ export function lttCertificate(groups: readonly Group[], claim: Claim): Certific
   const last = groups.findIndex(
     ({ n, failures }) => n >= claim.minN && binomialTail(n, failures, claim.alpha) > claim.delta,
   )
-  return ltt(last < 0 ? groups.slice(-1) : groups.slice(Math.max(0, last - 1), last + 1), claim)
+  return certifyThreshold(last < 0 ? groups.slice(-1) : groups.slice(Math.max(0, last - 1), last + 1), claim)
 }
 
 function hoeffding({ n, failures }: Group, delta: number): number {

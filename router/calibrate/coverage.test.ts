@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import type { Calibration } from '../config/routing-config.ts'
 import { binomialTail } from './binomial.ts'
-import { isCertified, liveCalibration, newKept } from './calibration.ts'
-import { conformal, ltt, type Pair, tieGroups } from './certify-threshold.ts'
+import { isCertified, liveCalibration, newStored } from './calibration.ts'
+import { certifyThreshold, conformal, type Pair, tieGroups } from './certify-threshold.ts'
 import { eprocess } from './e-process.ts'
 import { PairWindow } from './pair-window.ts'
 
@@ -89,7 +89,7 @@ const allowed = (claims: number, delta: number): number => {
 
 describe('a certificate', () => {
   const methods = {
-    ltt: (pairs: Pair[]) => ltt(tieGroups(pairs), SETTINGS).passed?.lambda,
+    certifyThreshold: (pairs: Pair[]) => certifyThreshold(tieGroups(pairs), SETTINGS).passed?.lambda,
     conformal: (pairs: Pair[]) => conformal(tieGroups(pairs), SETTINGS).passed?.lambda,
     eprocess: (pairs: Pair[]) => eprocess(pairs, SETTINGS).threshold,
   }
@@ -147,7 +147,7 @@ describe('the state of a running route', () => {
     scored = true,
   ) {
     const random = stream(seed * 104_729 + 3)
-    const live = liveCalibration(newKept(SETTINGS), new PairWindow(SETTINGS.window), SETTINGS)
+    const live = liveCalibration(newStored(SETTINGS), new PairWindow(SETTINGS.window), SETTINGS)
     const { kept } = live
     for (let i = 0; i < n; i++) {
       const { score, failed } = draw(worldAt(i), random)
@@ -263,7 +263,7 @@ describe('the state of a running route', () => {
     const n = 10_000
     for (const seed of [1, 2, 3, 4, 5]) {
       const random = stream(seed)
-      let kept = newKept(SETTINGS)
+      let kept = newStored(SETTINGS)
       let window = new PairWindow(SETTINGS.window)
       let failures = 0
       let low = 0

@@ -1,13 +1,13 @@
 import type { CalibrationState } from '../../shared/wire/router/calibration.ts'
 import type { Route, RoutingConfig, Calibration as Settings } from '../config/routing-config.ts'
-import { calibratedThreshold, isCertified, type Kept } from './calibration.ts'
+import { calibratedThreshold, isCertified, type StoredCalibration } from './calibration.ts'
 import { percent } from './report.ts'
 import { fewestServed } from './served-evidence.ts'
 
 export interface Described {
   tenantId: string
   route: { ix: number; serveThreshold: number | null; scores: boolean }
-  kept: Kept | undefined
+  kept: StoredCalibration | undefined
   settings: Settings
 }
 
@@ -20,7 +20,11 @@ export function givesScores({ gates }: Pick<Route, 'gates'>, known: RoutingConfi
 }
 
 /** The threshold of a route: a fixed one of the config beats what was learned. */
-export function routeThreshold(fixed: number | null, kept: Kept | undefined, settings: Settings): number | null {
+export function routeThreshold(
+  fixed: number | null,
+  kept: StoredCalibration | undefined,
+  settings: Settings,
+): number | null {
   return fixed ?? calibratedThreshold(kept, settings)
 }
 

@@ -2,9 +2,9 @@ import { upperBound } from './binomial.ts'
 import {
   answersNeeded,
   type Claim,
+  certifyThreshold,
   conformal,
   type Group,
-  ltt,
   type Pair,
   type Tested,
   tieGroups,
@@ -74,7 +74,7 @@ function tableOf(pairs: readonly Pair[], options: ReportOptions): { rows: Report
   const groups = tieGroups(pairs)
   const rate = ({ n, failures }: Group) => (n === 0 ? 0 : failures / n)
   if (options.method !== 'eprocess') {
-    const walk = options.method === 'ltt' ? ltt(groups, options) : conformal(groups, options)
+    const walk = options.method === 'ltt' ? certifyThreshold(groups, options) : conformal(groups, options)
     const rows = walk.tested.map(one => ({ ...one, rate: rate(one) }))
     return { rows, passed: rows.findLast(({ outcome }) => outcome === 'passed') }
   }

@@ -21,13 +21,13 @@ export interface StoredConfig {
 /** Configs remembered at once; a router that is reloaded more often than this looks older ones up. */
 const MAX_KNOWN = 100
 
-export type RouteBook = ReturnType<typeof routeBook>
+export type RouteCache = ReturnType<typeof routeCache>
 
 /**
  * Which route a receipt means. It names the hash of its config and a place in it, and feedback may come after that config was
  * replaced, or in another process: so every config that is used leaves its fingerprints in the store.
  */
-export function routeBook({ db, clock, log }: { db: Db; clock: Clock; log: Log }) {
+export function routeCache({ db, clock, log }: { db: Db; clock: Clock; log: Log }) {
   const known = new Map<string, readonly RouteRef[]>()
 
   function learn(hash: string, routes: readonly RouteRef[]): void {

@@ -14,7 +14,7 @@ import { ranOut } from './call-upstream.ts'
 import { bestOf, budgetText, type CascadeEnd, exhausted, isNamed, isOfRequest, type Stop } from './cascade-end.ts'
 import type { CascadeDeps, CascadePlan } from './cascade-plan.ts'
 import type { EarlyAnswer, EarlyOut } from './early-answer.ts'
-import { judging } from './judge-answer.ts'
+import { judgeAnswer } from './judge-answer.ts'
 import { type PricedCall, pricedCall } from './priced-call.ts'
 import type { Tried } from './receipt.ts'
 import { isExpressible } from './render-answer.ts'
@@ -172,7 +172,7 @@ export async function cascade(
     rung: Rung,
     why: Cause,
   ): Promise<{ one: Tried; out?: EarlyAnswer | undefined } | { stop: Stop }> {
-    const judged = judging(rung, plan, deps, signal)
+    const judged = judgeAnswer(rung, plan, deps, signal)
     const begun = takeAhead(rung)
     const out = !begun && early && mayReleaseEarly(rung) ? judged.early(early(rung)) : undefined
     const asked = begun ?? ask(rung, tried.length === 0, signal, out)

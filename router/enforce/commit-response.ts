@@ -2,12 +2,12 @@ import type { DialectName } from '../../shared/dialects/candidate.ts'
 import { dialects } from '../../shared/dialects/dialects.ts'
 import type { RouterErrorCase } from '../../shared/wire/router/error-cases.ts'
 import type { HeaderList } from '../upstream/transport.ts'
-import type { FrameFlow } from './early-frames.ts'
-import type { Served } from './render-answer.ts'
+import type { EarlyFrames } from './early-frames.ts'
+import type { RenderedAnswer } from './render-answer.ts'
 
 /** What the cascade came to: an answer or an upstream's refusal to hand on, or an error of our own. */
 export type Outcome =
-  | { kind: 'served'; served: Served; isAnswer: boolean; headers: HeaderList }
+  | { kind: 'served'; served: RenderedAnswer; isAnswer: boolean; headers: HeaderList }
   | { kind: 'error'; error: RouterErrorCase; message: string; headers: HeaderList }
 
 /** An answer whose first frames go out before it is decided on; the pieces of its end are those that are left. */
@@ -15,7 +15,7 @@ export interface Flowing {
   kind: 'flowing'
   status: number
   headers: HeaderList
-  flow: FrameFlow
+  flow: EarlyFrames
   end: Promise<Outcome>
 }
 
@@ -38,7 +38,7 @@ export interface FlowingAnswer {
   gone: () => void
 }
 
-export interface RespondOptions {
+export interface CommitResponseOptions {
   dialect: DialectName
   stream: boolean
   traceId: string
@@ -56,7 +56,10 @@ export interface RespondOptions {
  * The answer of a cascade. No status line goes out before the decision or the keep-alive deadline, so until then
  * every failure is a real HTTP error; afterwards it is an error event, and nothing that reads as the end of an answer.
  */
-export async function respond(outcome: Promise<Outcome | Flowing>, options: RespondOptions): Promise<Answer> {
+export async function commitResponse(
+  outcome: Promise<Outcome | Flowing>,
+  options: CommitResponseOptions,
+): Promise<Answer> {
   const { stream, keepAlive } = options
   if (!stream || !keepAlive) {
     const first = await outcome
@@ -82,7 +85,7 @@ export function sendable(status: number): number {
   return status >= 200 && status <= 599 ? status : 502
 }
 
-function decided(outcome: Outcome, { dialect, traceId }: RespondOptions): Answer {
+function decided(outcome: Outcome, { dialect, traceId }: CommitResponseOptions): Answer {
   if (outcome.kind === 'served') {
     const { status, headers, pieces } = outcome.served
     return {
@@ -100,7 +103,7 @@ function decided(outcome: Outcome, { dialect, traceId }: RespondOptions): Answer
 }
 
 /** The head has to go out now: keep-alives until the decision, then the frames or an error event. */
-function early(outcome: Promise<Outcome | Flowing>, options: RespondOptions): Answer {
+function early(outcome: Promise<Outcome | Flowing>, options: CommitResponseOptions): Answer {
   const head: HeaderList = [
     ['content-type', 'text/event-stream; charset=utf-8'],
     ['cache-control', 'no-cache'],
@@ -111,7 +114,7 @@ function early(outcome: Promise<Outcome | Flowing>, options: RespondOptions): An
 }
 
 /** The head of an answer that has begun. */
-function flowing(first: Flowing, options: RespondOptions): Answer {
+function flowing(first: Flowing, options: CommitResponseOptions): Answer {
   const { status, headers } = first
   return { status: sendable(status), headers, ...framesOf(Promise.resolve(first), options) }
 }
@@ -119,7 +122,7 @@ function flowing(first: Flowing, options: RespondOptions): Answer {
 /** Frames as they may go, keep-alives between them, and the end: what is left of the answer, or an error event. */
 function framesOf(
   outcome: Promise<Outcome | Flowing>,
-  { dialect, traceId, keepAlive, gone }: RespondOptions,
+  { dialect, traceId, keepAlive, gone }: CommitResponseOptions,
   opening?: Uint8Array,
 ): Pick<FlowingAnswer, 'frames' | 'gone'> {
   const own = dialects[dialect]
@@ -152,6 +155,6 @@ function framesOf(
   }
 }
 
-function refusalMessage({ status }: Served): string {
+function refusalMessage({ status }: RenderedAnswer): string {
   return `no model of the ladder could answer: the last upstream refused with status ${status}`
 }

@@ -1,7 +1,7 @@
-export type FrameFlow = ReturnType<typeof frameFlow>
+export type EarlyFrames = ReturnType<typeof earlyFrames>
 
 /** Frames on their way to a client whose body is not being read yet. */
-export function frameFlow() {
+export function earlyFrames() {
   let to: ((frame: Uint8Array) => void) | undefined
   let waiting: Uint8Array[] = []
   return {

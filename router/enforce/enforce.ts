@@ -15,12 +15,12 @@ import { type AnsweredCall, ranOut } from './call-upstream.ts'
 import { type CascadeResult, cascade } from './cascade.ts'
 import type { CascadeEnd } from './cascade-end.ts'
 import type { CascadeDeps, CascadePlan } from './cascade-plan.ts'
-import { type Answer, type Flowing, type Outcome, respond } from './commit-response.ts'
+import { type Answer, commitResponse, type Flowing, type Outcome } from './commit-response.ts'
 import type { EarlyOut } from './early-answer.ts'
-import { frameFlow } from './early-frames.ts'
+import { earlyFrames } from './early-frames.ts'
 import { type PlanDeps, type PlanInput, planCascade } from './plan.ts'
 import { type CascadeLog, cascadeRecord, type Tried } from './receipt.ts'
-import { type ServeOptions, serveAnswer, serveRefusal, streamHeaders } from './render-answer.ts'
+import { type RenderOptions, renderAnswer, renderRefusal, streamHeaders } from './render-answer.ts'
 import { sayRouted } from './routed-line.ts'
 import type { Sessions } from './sessions.ts'
 import { askTop } from './shadow-call.ts'
@@ -59,7 +59,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
       ]
     : []
 
-  const flow = frameFlow()
+  const flow = earlyFrames()
   const begun = Promise.withResolvers<Flowing>()
   let sent = 0
   const end = (async (): Promise<Outcome> => {
@@ -92,7 +92,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
       ? { end: { kind: 'answer', servedFrom: 'cache', served: kept }, tried: [], busy: [] }
       : await cascade(planned.plan, calling, signal, releasing)
     if (key !== undefined) keep(key, result)
-    const options: ServeOptions = {
+    const options: RenderOptions = {
       dialect: inbound.dialect,
       stream: inbound.facts.stream,
       includeUsage: inbound.facts.includeUsage,
@@ -163,7 +163,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
     }
   }
 
-  function toOutcome(result: CascadeResult, options: ServeOptions): { outcome: Outcome; result: CascadeResult } {
+  function toOutcome(result: CascadeResult, options: RenderOptions): { outcome: Outcome; result: CascadeResult } {
     const error = (name: RouterErrorCase, message: string): { outcome: Outcome; result: CascadeResult } => ({
       outcome: { kind: 'error', error: name, message, headers: own },
       result: { ...result, end: { kind: 'error', error: name, message } },
@@ -177,10 +177,10 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
     }
     if (end.kind === 'error') return error(end.error, end.message)
     if (end.kind === 'refusal') {
-      const served = serveRefusal(end.refused, end.from, options)
+      const served = renderRefusal(end.refused, end.from, options)
       return { outcome: { kind: 'served', served, isAnswer: false, headers: own }, result }
     }
-    const whole = serveAnswer(end.served.call, options)
+    const whole = renderAnswer(end.served.call, options)
     const served = whole && { ...whole, pieces: whole.pieces.slice(sent) }
     if (!served) return error('inexpressible', 'the answer holds what this dialect cannot express')
     return {
@@ -241,7 +241,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
   }
 
   const { keepaliveAfterMs: afterMs, keepaliveEveryMs: everyMs } = config.stream
-  return respond(inbound.facts.stream ? Promise.race([begun.promise, end]) : end, {
+  return commitResponse(inbound.facts.stream ? Promise.race([begun.promise, end]) : end, {
     dialect: inbound.dialect,
     stream: inbound.facts.stream,
     traceId,

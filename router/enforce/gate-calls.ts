@@ -1,7 +1,7 @@
 import type { Model } from '../config/model.ts'
 import type { Route, RoutingConfig, Rung } from '../config/routing-config.ts'
 import type { ModelCall, ModelCalls } from '../gates/model-calls.ts'
-import { questionBody } from './judge-request.ts'
+import { judgeRequest } from './judge-request.ts'
 import { type Ask, type Payer, type PricedCallDeps, pricedCall } from './priced-call.ts'
 import { generationUrl, type Inbound, ownHeaders, rungBody, upstreamHeaders, upstreamUrl } from './upstream-request.ts'
 
@@ -31,7 +31,7 @@ export function gateCalls(input: GateCallsInput, rung: Rung, deps: PricedCallDep
   return {
     async ask(model, question, signal) {
       const provider = providerOf(model)
-      const body = questionBody(model, provider, question)
+      const body = judgeRequest(model, provider, question)
       const credential = input.credential(model)
       return call(
         {

@@ -12,7 +12,7 @@ import { gateCalls } from './gate-calls.ts'
 import type { Tried } from './receipt.ts'
 
 /** The gates over the answer of one rung, while it comes in and when it is whole. */
-export function judging(rung: Rung, plan: CascadePlan, deps: CascadeDeps, signal: AbortSignal) {
+export function judgeAnswer(rung: Rung, plan: CascadePlan, deps: CascadeDeps, signal: AbortSignal) {
   const { route } = plan
   const { clock } = deps
   const { traceId, tenantId, inbound } = plan

@@ -5,7 +5,7 @@ import type { Provider } from '../config/routing-config.ts'
 import type { Question } from '../gates/model-calls.ts'
 
 /** A question of a gate as a request of its model's dialect: not streamed, and nothing in it that some model refuses. */
-export function questionBody(
+export function judgeRequest(
   { upstreamModel, dialect }: Model,
   provider: Pick<Provider, 'legacyMaxTokens' | 'auth'>,
   { system, user, maxOutputTokens }: Question,

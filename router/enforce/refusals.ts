@@ -1,7 +1,7 @@
 import type { Log } from '../../shared/log/log.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { Model } from '../config/model.ts'
-import { rarely } from '../traces/rate-limited-log.ts'
+import { rateLimitedLog } from '../traces/rate-limited-log.ts'
 import type { RefusedCall } from './call-upstream.ts'
 
 /**
@@ -9,7 +9,7 @@ import type { RefusedCall } from './call-upstream.ts'
  * is about one request as a line of debugging.
  */
 export function refusalLines(log: Log, clock: Clock): (model: Model, call: RefusedCall) => void {
-  const once = rarely(clock)
+  const once = rateLimitedLog(clock)
   return ({ provider, model }, { status, errorClass: error_class, upstreamRequestId }) => {
     const fields = { provider, model, status, error_class, upstream_request_id: upstreamRequestId }
     if (error_class === 'upstream_4xx' || error_class === 'context_overflow' || error_class === 'thinking_mismatch') {

@@ -7,13 +7,13 @@ import type { HeaderList } from '../upstream/transport.ts'
 import type { AnsweredCall, RefusedCall } from './call-upstream.ts'
 
 /** An answer as the client gets it: one piece, or the frames of a stream. */
-export interface Served {
+export interface RenderedAnswer {
   status: number
   headers: HeaderList
   pieces: readonly Uint8Array[]
 }
 
-export interface ServeOptions {
+export interface RenderOptions {
   dialect: DialectName
   stream: boolean
   includeUsage: boolean
@@ -28,7 +28,7 @@ const BODY_HEADERS = new Set(['content-length', 'content-encoding', 'content-typ
  * The answer of an attempt in the client's dialect and form. On the same dialect the bytes are those of the upstream;
  * undefined when the answer holds what the client's dialect has no word for.
  */
-export function serveAnswer(answered: AnsweredCall, options: ServeOptions): Served | undefined {
+export function renderAnswer(answered: AnsweredCall, options: RenderOptions): RenderedAnswer | undefined {
   const { dialect, stream, includeUsage } = options
   const own = dialects[dialect]
   let json = answered.json
@@ -60,7 +60,11 @@ export function isExpressible(
 }
 
 /** An upstream's own refusal: as it came on the same dialect, else in the client's words with its status and message. */
-export function serveRefusal(refused: RefusedCall, from: DialectName, { dialect, traceId }: ServeOptions): Served {
+export function renderRefusal(
+  refused: RefusedCall,
+  from: DialectName,
+  { dialect, traceId }: RenderOptions,
+): RenderedAnswer {
   if (from === dialect && refused.headers.length > 0 && !refused.foreign) {
     const kept = toClient(refused.headers, name => name !== 'content-length')
     kept.push(['content-length', String(refused.body.length)])

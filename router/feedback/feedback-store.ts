@@ -4,7 +4,7 @@ import type { Sealed } from '../../shared/sign/record-chain.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { insertRows } from '../../shared/sql/insert-rows.ts'
 import type { FeedbackRecord } from '../../shared/wire/router/feedback.ts'
-import type { CalibrationBook, VersionCell } from '../calibrate/calibration-cache.ts'
+import type { CalibrationCache, VersionCell } from '../calibrate/calibration-cache.ts'
 import { type Entry, putEntry } from '../calibrate/calibration-store.ts'
 import { type Known, type Report, recordText, type Settled, type Tally, traceKey, wordKey } from './settle.ts'
 
@@ -37,7 +37,7 @@ type TallyCell = [
 export async function readKnown(
   db: Db,
   reports: readonly Report[],
-  book: CalibrationBook,
+  book: CalibrationCache,
 ): Promise<Omit<Known, 'calibrations'>> {
   const tenants = [...new Set(reports.map(({ subject }) => subject.tenantId))]
   const traces = new Map(reports.map(({ subject: { tenantId, traceId } }) => [traceId, [tenantId, traceId]]))

@@ -12,8 +12,8 @@ import type { Db } from '../../shared/sql/db.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
 import { systemClock } from '../../shared/time/clock.ts'
 import { type FeedbackRecord, feedbackRecord, type Verdict } from '../../shared/wire/router/feedback.ts'
-import { aci, type Turn } from '../calibrate/adaptive-conformal.ts'
-import { calibrationBook } from '../calibrate/calibration-cache.ts'
+import { adaptiveConformal, type Turn } from '../calibrate/adaptive-conformal.ts'
+import { calibrationCache } from '../calibrate/calibration-cache.ts'
 import { storedPairs, toEntry } from '../calibrate/calibration-store.ts'
 import { lttCertificate, type Pair, tieGroups } from '../calibrate/certify-threshold.ts'
 import type { Calibration } from '../config/routing-config.ts'
@@ -37,7 +37,7 @@ const ROUTES = ['a'.repeat(64), 'b'.repeat(64)]
 async function processOn(file: string) {
   const db = await openDb(file, { synchronous: 'normal' })
   await migrate(db, 'router', routerSteps)
-  const book = calibrationBook({ db, clock: systemClock, log: silentLog() })
+  const book = calibrationCache({ db, clock: systemClock, log: silentLog() })
   await book.refresh()
   const writer = feedbackWriter({
     db,
@@ -103,7 +103,7 @@ function retold(records: readonly FeedbackRecord[], tenant: string, route: strin
     words.set(trace_id, said.set(`${gate_id} ${reporter}`, verdict))
     const all = [...said.values()]
     const turn = all.includes('fail') ? 'fail' : all.includes('pass') ? 'pass' : undefined
-    if (served.score !== null) t = aci(t, turns.get(trace_id), turn, SETTINGS)
+    if (served.score !== null) t = adaptiveConformal(t, turns.get(trace_id), turn, SETTINGS)
     if (turn !== undefined && served.score !== null && !order.includes(trace_id)) order.push(trace_id)
     turns.set(trace_id, turn)
   }

@@ -3,8 +3,8 @@ import type { Db } from '../../shared/sql/db.ts'
 import { dbFault, pause } from '../../shared/sql/db-fault.ts'
 import { groupCommit } from '../../shared/sql/group-commit.ts'
 import type { FeedbackResult } from '../../shared/wire/router/feedback.ts'
-import { newKept } from '../calibrate/calibration.ts'
-import type { CalibrationBook } from '../calibrate/calibration-cache.ts'
+import { newStored } from '../calibrate/calibration.ts'
+import type { CalibrationCache } from '../calibrate/calibration-cache.ts'
 import type { Entry } from '../calibrate/calibration-store.ts'
 import { PairWindow } from '../calibrate/pair-window.ts'
 import type { Calibration } from '../config/routing-config.ts'
@@ -13,7 +13,7 @@ import { type Known, type Report, routeKey, type Settled, settle } from './settl
 
 export interface FeedbackWriterDeps {
   db: Db
-  book: CalibrationBook
+  book: CalibrationCache
   settings: () => Calibration
   now: () => Date
   monotonic: () => number
@@ -66,7 +66,7 @@ export function feedbackWriter({ db, book, settings, now, monotonic, sha256 = po
   ): Promise<void> {
     if (routeFp === undefined || into.has(routeKey(tenantId, routeFp))) return
     const entry = book.get(tenantId, routeFp)
-    const fresh = { tenantId, routeFp, version: 0, kept: newKept({ window: size, ...rest }) }
+    const fresh = { tenantId, routeFp, version: 0, kept: newStored({ window: size, ...rest }) }
     const window = entry === undefined ? new PairWindow(size) : await book.window(entry, size)
     into.set(routeKey(tenantId, routeFp), { entry: entry ?? fresh, window })
   }

@@ -2,7 +2,7 @@ import { canonicalize } from '../../shared/sign/jcs.ts'
 import { type Sealed, seal } from '../../shared/sign/record-chain.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { Feedback, FeedbackRecord, FeedbackResult, Verdict } from '../../shared/wire/router/feedback.ts'
-import { type Kept, type Live, liveCalibration, newKept } from '../calibrate/calibration.ts'
+import { type Live, liveCalibration, newStored, type StoredCalibration } from '../calibrate/calibration.ts'
 import { turnOf } from '../calibrate/calibration-store.ts'
 import { PairWindow } from '../calibrate/pair-window.ts'
 import type { Calibration } from '../config/routing-config.ts'
@@ -35,7 +35,7 @@ export interface Known {
   /** By `traceKey`. */
   readonly tallies: ReadonlyMap<string, Tally>
   /** By `routeKey`. */
-  readonly calibrations: ReadonlyMap<string, { kept: Kept; window: PairWindow }>
+  readonly calibrations: ReadonlyMap<string, { kept: StoredCalibration; window: PairWindow }>
 }
 
 export interface Settled {
@@ -74,7 +74,7 @@ export function settle(reports: readonly Report[], known: Known, { settings, sha
     if (made !== undefined) return made.live
     const stored = known.calibrations.get(key)
     const live = liveCalibration(
-      stored?.kept ?? newKept(settings),
+      stored?.kept ?? newStored(settings),
       stored?.window ?? new PairWindow(settings.window),
       settings,
     )

@@ -4,8 +4,8 @@ import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { FeedbackResult } from '../../shared/wire/router/feedback.ts'
-import { calibrationBook } from '../calibrate/calibration-cache.ts'
-import { routeBook } from '../calibrate/route-cache.ts'
+import { calibrationCache } from '../calibrate/calibration-cache.ts'
+import { routeCache } from '../calibrate/route-cache.ts'
 import type { Calibration } from '../config/routing-config.ts'
 import { feedbackWriter } from './feedback-writer.ts'
 import { type SubmitDeps, submitFeedback } from './submit-feedback.ts'
@@ -23,9 +23,9 @@ export interface KeepFeedbackDeps {
 /** Everything between a report and its rows: for a running router, and for a program that has only its store. */
 export async function keepFeedback(deps: KeepFeedbackDeps) {
   const { db, clock, settings, sha256, counted = () => undefined } = deps
-  const book = calibrationBook(deps)
+  const book = calibrationCache(deps)
   await book.refresh()
-  const routes = routeBook(deps)
+  const routes = routeCache(deps)
   const writer = feedbackWriter({ db, book, settings, now: clock.now, monotonic: clock.monotonic, sha256 })
   return {
     submit: submitFeedback({

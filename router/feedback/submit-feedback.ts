@@ -3,8 +3,8 @@ import { QueueClosedError, QueueFullError } from '../../shared/sql/group-commit.
 import { type FeedbackRequest, type FeedbackResult, toFeedback } from '../../shared/wire/router/feedback.ts'
 import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
 import { calibratedThreshold } from '../calibrate/calibration.ts'
-import type { CalibrationBook } from '../calibrate/calibration-cache.ts'
-import type { RouteBook } from '../calibrate/route-cache.ts'
+import type { CalibrationCache } from '../calibrate/calibration-cache.ts'
+import type { RouteCache } from '../calibrate/route-cache.ts'
 import type { Calibration } from '../config/routing-config.ts'
 import type { FeedbackWriter } from './feedback-writer.ts'
 import { type Subject, servedAnswer } from './subject.ts'
@@ -15,9 +15,9 @@ export const MAX_REPORT_BYTES = 16_384
 export interface SubmitDeps {
   /** By a trace id, a response id or a request id; without a tenant, of any. Waits for records that are being made. */
   find: (id: string, tenant: string | undefined) => Promise<UnsealedTrace | undefined>
-  routes: RouteBook
+  routes: RouteCache
   writer: FeedbackWriter
-  book: CalibrationBook
+  book: CalibrationCache
   settings: () => Calibration
   now: () => Date
   newId: () => string

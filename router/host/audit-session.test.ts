@@ -61,7 +61,7 @@ async function place(name: string): Promise<Place> {
   const router = createRouter({
     db,
     config: CONFIG(upstream.origin),
-    keeping: { durable: false, signer: await signer(new Uint8Array(32).fill(7)) },
+    receiptStorage: { durable: false, signer: await signer(new Uint8Array(32).fill(7)) },
     gates: { functions: { graded: ({ candidate }) => ({ verdict: 'pass', score: Number(candidate) }) } },
   })
   await router.ready()

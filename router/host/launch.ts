@@ -3,7 +3,7 @@ import { constants } from 'node:os'
 import { bindSchema } from '../../shared/http/bind.ts'
 import { inboundApis } from '../../shared/wire/router/conventions.ts'
 import { agentNamed, baseUrls } from '../onboard/agents.ts'
-import { ownService, servicePlace } from './own-service.ts'
+import { ownService, serviceAad } from './own-service.ts'
 import { probeRouter, reachableOrigin } from './probe-router.ts'
 
 type Vars = Readonly<Record<string, string | undefined>>
@@ -47,7 +47,7 @@ export async function launch({ vars, agent, args }: LaunchAsk): Promise<{ code: 
 }
 
 async function routerOrigin(vars: Vars): Promise<string | undefined> {
-  if (!vars.ROUTER_BIND) return (await ownService(servicePlace(vars)))?.origin ?? 'http://127.0.0.1:8080'
+  if (!vars.ROUTER_BIND) return (await ownService(serviceAad(vars)))?.origin ?? 'http://127.0.0.1:8080'
   const bind = bindSchema.safeParse(vars.ROUTER_BIND)
   if (!bind.success) return undefined
   return reachableOrigin(bind.data)

@@ -10,10 +10,10 @@ import { readAccess } from './access.ts'
 import { besideConfig, readConfigFile } from './config-file.ts'
 import { directFeedback } from './direct-feedback.ts'
 import { directRelay } from './direct-relay.ts'
-import type { KeepingPlace } from './receipt-thread/messages.ts'
+import type { ReceiptLocation } from './receipt-thread/messages.ts'
 import { receiptThread } from './receipt-thread/start.ts'
-import { openKeeping } from './receipt-thread/storage.ts'
-import { shed } from './refuse-when-full.ts'
+import { openReceiptStorage } from './receipt-thread/storage.ts'
+import { refuseWhenFull } from './refuse-when-full.ts'
 import { regexWorkers } from './regex-worker.ts'
 import { processRunner } from './run-process.ts'
 import { undiciTransport } from './undici-transport.ts'
@@ -37,7 +37,7 @@ export async function serveRouter(vars: Vars): Promise<Service> {
   const readConfig = configFile === undefined ? undefined : () => readConfigFile(configFile)
   const config = await readConfig?.()
   for (const line of unknownNames(vars, config)) log.warn(line)
-  const place = keepingPlace(env)
+  const place = receiptLocation(env)
   const db = await openDb(env.ROUTER_DB, {
     // All calls would wait for it: the thread of the receipts does it at a thirtieth of this.
     checkpointPages: 32_000,
@@ -49,7 +49,7 @@ export async function serveRouter(vars: Vars): Promise<Service> {
   const runProcess = processRunner({ vars })
   // A store in memory is in this thread only.
   const thread = db.kind === 'memory' ? undefined : receiptThread(place)
-  const { keeping, close: closeKeeping } = await openKeeping(place)
+  const { receiptStorage, close: closeReceiptStorage } = await openReceiptStorage(place)
   let inFlight = 0
   const router = createRouter({
     ...(config !== undefined && { config }),
@@ -60,7 +60,7 @@ export async function serveRouter(vars: Vars): Promise<Service> {
     inFlight: () => inFlight,
     cut: cutConnection,
     db,
-    keeping: { ...keeping, ...(thread && { elsewhere: thread.elsewhere }) },
+    receiptStorage: { ...receiptStorage, ...(thread && { elsewhere: thread.elsewhere }) },
     log,
     transport,
     sha256: nativeSha256,
@@ -80,9 +80,9 @@ export async function serveRouter(vars: Vars): Promise<Service> {
     direct(request, response) {
       if (
         inFlight >= relaying.active().config.limits.maxConcurrency &&
-        shed(request, response, env.ROUTER_RESPONSE_HEADERS)
+        refuseWhenFull(request, response, env.ROUTER_RESPONSE_HEADERS)
       ) {
-        relaying.shed('concurrency')
+        relaying.refuseWhenFull('concurrency')
         return true
       }
       inFlight++
@@ -105,7 +105,7 @@ export async function serveRouter(vars: Vars): Promise<Service> {
       router.drain()
       await server.close(env.ROUTER_DRAIN_SECONDS * 1000)
       await router.close()
-      await closeKeeping()
+      await closeReceiptStorage()
       await runProcess.close()
       await regexRunner.close()
       db.close()
@@ -113,7 +113,7 @@ export async function serveRouter(vars: Vars): Promise<Service> {
   }
 }
 
-function keepingPlace(env: RouterEnv): KeepingPlace {
+function receiptLocation(env: RouterEnv): ReceiptLocation {
   return {
     address: env.ROUTER_DB,
     token: env.ROUTER_DB_TOKEN,

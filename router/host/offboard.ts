@@ -1,6 +1,6 @@
 import { BlockError, hasBlock, withoutBlock } from '../onboard/marked-block.ts'
 import { fileDiff } from './file-diff.ts'
-import { type OwnService, OwnServiceError, ownService, servicePlace, stopOwn } from './own-service.ts'
+import { type OwnService, OwnServiceError, ownService, serviceAad, stopOwn } from './own-service.ts'
 import { allStartUpPaths } from './shell-places.ts'
 import { readStartUpFile, replaceStartUpFile, StartUpFileError } from './start-up-file.ts'
 
@@ -17,7 +17,7 @@ export interface Offboarded {
 
 /** Takes our lines out of every start-up file and stops our service. What fails does not keep the rest from being taken back. */
 export async function offboard(vars: Vars, { dryRun }: { dryRun: boolean }): Promise<Offboarded> {
-  const place = servicePlace(vars)
+  const place = serviceAad(vars)
   const done: Offboarded = { changes: [], service: undefined, folder: place.folder, failures: [] }
   // Two of the paths may be names of one file.
   const seen = new Set<string>()

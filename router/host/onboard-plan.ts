@@ -4,7 +4,7 @@ import { type InboundApi, inboundApis } from '../../shared/wire/router/conventio
 import { AGENTS, type Agent, baseUrls } from '../onboard/agents.ts'
 import { BlockError, withBlock, withoutBlock } from '../onboard/marked-block.ts'
 import { linesThatSet, type Shell, shellLines, type Variable } from '../onboard/shell-lines.ts'
-import { ownService, type ServicePlace, servicePlace } from './own-service.ts'
+import { ownService, type ServiceAad, serviceAad } from './own-service.ts'
 import { probeRouter, reachableOrigin } from './probe-router.ts'
 import { detectShell, findProgram, startUpPath } from './shell-places.ts'
 import { readStartUpFile, type StartUpFile } from './start-up-file.ts'
@@ -30,7 +30,7 @@ export interface OnboardPlan {
   origin: string
   /** `start`: a router is to be started; `own`: the one that onboard started runs; `other`: somebody else started it. */
   service: 'start' | 'own' | 'other'
-  place: ServicePlace
+  place: ServiceAad
   /** Environment of the router that is to be started. */
   serviceVars: Vars
   variables: Variable[]
@@ -45,7 +45,7 @@ export async function onboardPlan({ vars, provider, agent: only, port }: Onboard
     const path = await findProgram(agent.command, vars)
     if (path !== undefined || agent === only) agents.push({ agent, path })
   }
-  const place = servicePlace(vars)
+  const place = serviceAad(vars)
   const { bind, origin, service } = await plannedService(place, vars, port)
   const found = agents.map(({ agent }) => agent)
   const variables = baseUrls(origin, apisOf(provider, found), found)
@@ -87,7 +87,7 @@ function newText(file: StartUpFile, lines: readonly string[], variables: readonl
   }
 }
 
-async function plannedService(place: ServicePlace, vars: Vars, port: number | undefined) {
+async function plannedService(place: ServiceAad, vars: Vars, port: number | undefined) {
   if (vars.ROUTER_KEYS)
     throw new OnboardError('ROUTER_KEYS is set, and a base address carries no key: unset it to onboard this shell.')
   const own = await ownService(place)
@@ -113,7 +113,7 @@ async function plannedService(place: ServicePlace, vars: Vars, port: number | un
 }
 
 /** The service observes, whatever this shell says, and finds its files from a folder of its own. */
-function serviceVars(vars: Vars, bind: string, { folder }: ServicePlace): Vars {
+function serviceVars(vars: Vars, bind: string, { folder }: ServiceAad): Vars {
   const { ROUTER_CONFIG: _, ROUTER_KEYS: __, ROUTER_DB: db, ...rest } = vars
   const absolute = (path: string | undefined) => path && resolve(path)
   const store = !db ? resolve(folder, 'router.db') : /^[a-z][a-z0-9+.-]+:|^:memory:/i.test(db) ? db : resolve(db)

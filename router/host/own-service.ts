@@ -24,21 +24,21 @@ export class OwnServiceError extends Error {
 const START_MS = 20_000
 const POLL_MS = 25
 
-export interface ServicePlace {
+export interface ServiceAad {
   folder: string
   pidFile: string
   logFile: string
 }
 
 /** Where the service of this account keeps what is its own. */
-export function servicePlace(vars: Vars): ServicePlace {
+export function serviceAad(vars: Vars): ServiceAad {
   const home = vars.HOME || homedir()
   const folder = join(vars.XDG_STATE_HOME || join(home, '.local', 'state'), 'waybill')
   return { folder, pidFile: join(folder, 'router.pid'), logFile: join(folder, 'router.log') }
 }
 
 /** The service if it is alive. A number that another process has by now is not it: the time at which a process began is kept beside it. */
-export async function ownService({ pidFile }: ServicePlace): Promise<OwnService | undefined> {
+export async function ownService({ pidFile }: ServiceAad): Promise<OwnService | undefined> {
   const text = await readFile(pidFile, 'utf8').catch(() => '')
   const [number = '', began, origin = ''] = text.split('\n')
   const pid = Number(number)
@@ -47,7 +47,7 @@ export async function ownService({ pidFile }: ServicePlace): Promise<OwnService 
 }
 
 export interface StartOptions {
-  place: ServicePlace
+  place: ServiceAad
   origin: string
   vars: Vars
 }
@@ -91,7 +91,7 @@ export async function startOwn({ place, origin, vars }: StartOptions): Promise<O
 }
 
 /** Stops the service and forgets it; resolves when it has ended. Gives what was stopped. */
-export async function stopOwn(place: ServicePlace, waitMs: number): Promise<OwnService | undefined> {
+export async function stopOwn(place: ServiceAad, waitMs: number): Promise<OwnService | undefined> {
   const own = await ownService(place)
   if (own !== undefined) {
     process.kill(own.pid, 'SIGTERM')

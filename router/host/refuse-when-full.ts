@@ -9,7 +9,7 @@ import { pairs } from './undici-transport.ts'
  * Refuses a provider call when as many as are allowed are being answered: 503 at once, in the caller's dialect, with no
  * waiting line. False for the router's own paths, which must answer while it is busy.
  */
-export function shed(request: IncomingMessage, response: ServerResponse, outHeaders: boolean): boolean {
+export function refuseWhenFull(request: IncomingMessage, response: ServerResponse, outHeaders: boolean): boolean {
   const { method = 'GET', url = '/', rawHeaders } = request
   const to = targetOf(method, url.split('?', 1)[0]!, pairs(rawHeaders))
   if (!to) return false

@@ -82,7 +82,7 @@ async function start(vars: Vars): Promise<Router> {
   const made = createRouter({
     ...common,
     db: await prepareDb(client, { kind: 'remote' }),
-    keeping: { durable: env.ROUTER_RECEIPTS === 'durable' },
+    receiptStorage: { durable: env.ROUTER_RECEIPTS === 'durable' },
   })
   await made.ready()
   return made

@@ -1,7 +1,7 @@
 import { toUsd } from '../../shared/money/money.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { TraceRecord } from '../../shared/wire/router/trace.ts'
-import type { Kept } from '../calibrate/calibration.ts'
+import type { StoredCalibration } from '../calibrate/calibration.ts'
 import { entriesOf, toEntry } from '../calibrate/calibration-store.ts'
 import { routeThreshold } from '../calibrate/describe.ts'
 import type { Route, RoutingConfig } from '../config/routing-config.ts'
@@ -88,7 +88,9 @@ export async function rehearse(db: Db, { target, metrics, span }: RehearseAsk): 
 /** The threshold that a route of the config would be served by, as calibration stands now. */
 async function thresholds(db: Db, { calibration }: RoutingConfig) {
   const { rows } = await db.execute(entriesOf(undefined))
-  const kept = new Map<string, Kept>(rows.map(toEntry).map(entry => [`${entry.tenantId} ${entry.routeFp}`, entry.kept]))
+  const kept = new Map<string, StoredCalibration>(
+    rows.map(toEntry).map(entry => [`${entry.tenantId} ${entry.routeFp}`, entry.kept]),
+  )
   return ({ tenant_id }: TraceRecord, route: Route, knobs: Parameters<typeof serveThreshold>[0]): number | null => {
     const own = kept.get(`${tenant_id} ${route.fingerprint}`)
     return serveThreshold(knobs, routeThreshold(route.serveThreshold, own, calibration), own?.lost ?? false)

@@ -835,7 +835,11 @@ function inWords({ valid, reason, records, tenants }              )             
     ...tenants.map(({ tenant_id, broken_at, reason, unanchored_tail, unanchored_feedback }) => {
       const open = unanchored_tail + unanchored_feedback
       const state = broken_at === null ? 'whole' : \`broken at index \${broken_at}: \${reason}\`
-      return el('p', {}, \`\${tenant_id || 'a line without a tenant'}: \${state}\${open === 0 ? '' : \`, \${open} under no signed checkpoint\`}.\`)
+      return el(
+        'p',
+        {},
+        \`\${tenant_id || 'a line without a tenant'}: \${state}\${open === 0 ? '' : \`, \${open} under no signed checkpoint\`}.\`,
+      )
     }),
   ]
 }

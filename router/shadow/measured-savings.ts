@@ -14,7 +14,7 @@ interface Window {
 }
 
 /** What the samples of a window measured: the top rung's cost beside the same tokens at its prices, and how sure their ratio is. */
-export async function measured(
+export async function measuredSavings(
   db: Db,
   tenants: readonly string[],
   { since, until }: Window,

@@ -1,6 +1,6 @@
 import type { Db } from '../../shared/sql/db.ts'
 import { insertRows } from '../../shared/sql/insert-rows.ts'
-import type { ShadowBook } from './shadow-sums.ts'
+import type { ShadowSums } from './shadow-sums.ts'
 
 const insert = insertRows(
   'shadows',
@@ -20,7 +20,7 @@ export function shadowStore(db: Db) {
     async put(row: ShadowRow): Promise<void> {
       await db.execute(insert.statement([row]))
     },
-    async fill(book: ShadowBook): Promise<void> {
+    async fill(book: ShadowSums): Promise<void> {
       const { rows } = await db.execute(
         `select tenant_id, route_fp, count(*) as n, sum(served_in) as servedIn, sum(served_out) as servedOut,
           sum(top_in) as topIn, sum(top_out) as topOut from shadows group by tenant_id, route_fp`,

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { attemptCost, classPrices } from '../../shared/prices/price.ts'
-import { calibratedCost, FEWEST, pairOf, shadowBook } from './shadow-sums.ts'
+import { calibratedCost, FEWEST, pairOf, shadowSums } from './shadow-sums.ts'
 
 const price = { base: classPrices({ input: 5, output: 25 }, 'messages'), tiers: [] }
 const tokens = (uncached: number, output: number) => ({
@@ -10,7 +10,7 @@ const tokens = (uncached: number, output: number) => ({
 
 describe('the calibrated baseline', () => {
   it('is absent below 30 samples, and of one route of one tenant only', () => {
-    const book = shadowBook()
+    const book = shadowSums()
     for (let n = 1; n < FEWEST; n++) book.add('a', 'r', pairOf(tokens(10, 10), tokens(20, 5)))
     expect(book.ratios('a', 'r')).toBeUndefined()
     book.add('a', 'r', pairOf(tokens(10, 10), tokens(20, 5)))
@@ -24,7 +24,7 @@ describe('the calibrated baseline', () => {
     const pairs = fc.array(fc.tuple(count, count, count, count), { minLength: FEWEST, maxLength: 60 })
     fc.assert(
       fc.property(pairs, list => {
-        const book = shadowBook()
+        const book = shadowSums()
         for (const [si, so, ti, to] of list) book.add('t', 'r', pairOf(tokens(si, so), tokens(ti, to)))
         const ratios = book.ratios('t', 'r')!
         const calibrated = list.reduce((sum, [si, so]) => sum + calibratedCost(price, tokens(si, so), ratios), 0)

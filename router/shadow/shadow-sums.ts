@@ -19,10 +19,10 @@ export interface Ratios {
   output: number
 }
 
-export type ShadowBook = ReturnType<typeof shadowBook>
+export type ShadowSums = ReturnType<typeof shadowSums>
 
 /** The sums of the shadow samples of every route of every tenant. */
-export function shadowBook() {
+export function shadowSums() {
   const sums = new Map<string, Pair & { n: number }>()
 
   return {

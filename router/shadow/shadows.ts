@@ -9,7 +9,7 @@ import type { Db } from '../../shared/sql/db.ts'
 import { backgroundTasks } from '../../shared/time/background-tasks.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { shadowStore } from './shadow-store.ts'
-import { pairOf, type Ratios, shadowBook } from './shadow-sums.ts'
+import { pairOf, type Ratios, shadowSums } from './shadow-sums.ts'
 
 /** So many run at once; beyond that a sample is left out rather than kept waiting. */
 const MOST_RUNNING = 16
@@ -44,7 +44,7 @@ export type Shadows = Pick<Awaited<ReturnType<typeof keepShadows>>, 'consider' |
  * (router contract §7.6). What they cost counts against the budgets of who asked; the answers are thrown away.
  */
 export async function keepShadows({ db, clock, log, metrics, sha256, secret }: ShadowDeps) {
-  const book = shadowBook()
+  const book = shadowSums()
   const store = db && shadowStore(db)
   await store?.fill(book)
   const tasks = backgroundTasks()

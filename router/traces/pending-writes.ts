@@ -9,7 +9,7 @@ export interface Entry {
 }
 
 /** Who waits for what: for one record to be kept or lost, or for all that were taken so far. */
-export function settlement() {
+export function pendingWrites() {
   const waiting = new Map<string, Promise<void>>()
   const flushes: { upTo: number; resolve: () => void }[] = []
   let accepted = 0

@@ -64,12 +64,12 @@ describe('retention', () => {
     expect(await left()).toHaveLength(8)
 
     const start = async (config: string) => {
-      const router = createRouter({ db, config, keeping: { durable: false, signer: await key() } })
+      const router = createRouter({ db, config, receiptStorage: { durable: false, signer: await key() } })
       await router.ready()
       return router
     }
-    const keeping = await start('[store]\nretention_days = 0\n')
-    await keeping.close()
+    const receiptStorage = await start('[store]\nretention_days = 0\n')
+    await receiptStorage.close()
     expect(await left()).toHaveLength(8)
 
     const dropping = await start('[store]\nretention_days = 30\n')

@@ -98,7 +98,7 @@ export function traceStore(db: Db) {
       after?: string | undefined
       limit: number
     }): Promise<FeedbackList> {
-      const [seq, last] = after === undefined ? [-1, ''] : readPlace(after)
+      const [seq, last] = after === undefined ? [-1, ''] : readAad(after)
       const { rows } = await db.execute({
         sql: `select tenant_id, seq, body from feedback
 where ${tenant === undefined ? '(tenant_id, seq) > (?2, ?1)' : 'tenant_id = ?2 and seq > ?1'} order by tenant_id, seq limit ?3`,
@@ -186,7 +186,7 @@ function readCursor(text: string): [ts: number, seq: number, tenant: string] {
   return [Number(match[1]), Number(match[2]), match[3] ?? '']
 }
 
-function readPlace(text: string): [seq: number, tenant: string] {
+function readAad(text: string): [seq: number, tenant: string] {
   const match = /^(\d{1,16})\.([A-Za-z0-9._-]{1,64})$/.exec(text)
   if (match === null) throw new CursorError('expected the `next` of an earlier page')
   return [Number(match[1]), match[2] ?? '']

@@ -13,9 +13,9 @@ import { checkpointRhythm } from './checkpoint-rhythm.ts'
 import { checkpointer, type LineSink } from './checkpointer.ts'
 import { chainCommitter } from './commit.ts'
 import { writerLease } from './lease.ts'
-import { type Entry, settlement } from './pending-writes.ts'
+import { type Entry, pendingWrites } from './pending-writes.ts'
 import { pruneTenant } from './prune.ts'
-import { rarely } from './rate-limited-log.ts'
+import { rateLimitedLog } from './rate-limited-log.ts'
 import { type Spill, spillLine } from './spill.ts'
 import { spillDrain } from './spill-drain.ts'
 import { type WriterLimits, writerLimits } from './writer-limits.ts'
@@ -88,9 +88,9 @@ export function traceWriter(options: TraceWriterOptions) {
   const drain = spill && spillDrain({ spill, log, commit: records => committer.commit(records, { lookUp: true }) })
 
   const queue: Entry[] = []
-  const outcomes = settlement()
+  const outcomes = pendingWrites()
   const { settle } = outcomes
-  const say = rarely(clock)
+  const say = rateLimitedLog(clock)
   let spilling = 0
   let running = false
   let closed = false

@@ -12,12 +12,12 @@ import type {
 import { agent, agentCreated, agentItem, agentVersionWithManifest } from '../../shared/wire/runtime/agent.ts'
 import type { IsolationItem } from '../../shared/wire/runtime/isolation.ts'
 import { manifest as manifestSchema } from '../../shared/wire/runtime/manifest.ts'
-import { type Room, room } from '../auth/testing/fixture.ts'
+import { type Fixture, fixture } from '../auth/testing/fixture.ts'
 import { isolationItems } from './isolation.ts'
 
-let here: Room
+let here: Fixture
 beforeEach(async () => {
-  here = await room()
+  here = await fixture()
 })
 afterEach(() => here.close())
 

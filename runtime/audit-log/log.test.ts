@@ -136,7 +136,7 @@ describe('the audit log', () => {
     const folder = await mkdtemp(join(tmpdir(), 'waybill-audit-'))
     const dbs = await Promise.all([1, 2, 3].map(() => openDb(join(folder, 'one.db'))))
     const rooms = await Promise.all(dbs.map(db => open(db)))
-    await Promise.all(rooms.flatMap(room => Array.from({ length: 15 }, () => room.add())))
+    await Promise.all(rooms.flatMap(fixture => Array.from({ length: 15 }, () => fixture.add())))
     expect(await rooms[0]!.log.verify('default')).toMatchObject({ valid: true, entries: 45 })
     for (const db of dbs) db.close()
     await rm(folder, { recursive: true, force: true })

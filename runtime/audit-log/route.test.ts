@@ -3,18 +3,18 @@ import type { AuditEntry, AuditVerified } from '../../shared/wire/runtime/audit.
 import type { ApiKeyCreated } from '../../shared/wire/runtime/auth.ts'
 import { runtimeEndpoints } from '../../shared/wire/runtime/endpoints.ts'
 import type { Schedule } from '../../shared/wire/runtime/schedule.ts'
-import { room } from '../auth/testing/fixture.ts'
+import { fixture } from '../auth/testing/fixture.ts'
 import { isAdministrative } from './administrative.ts'
 
 const options = { timers: false, masterKey: new Uint8Array(32).fill(7) }
 
-async function entries({ call }: Awaited<ReturnType<typeof room>>, key?: string): Promise<AuditEntry[]> {
+async function entries({ call }: Awaited<ReturnType<typeof fixture>>, key?: string): Promise<AuditEntry[]> {
   return (await call<AuditEntry[]>('GET', '/v1/audit-log', key === undefined ? {} : { key })).body
 }
 
 describe('the audit log over HTTP', () => {
   it('names who did what to what, and none of the values', async () => {
-    const made = await room(options)
+    const made = await fixture(options)
     const { call } = made
     const { body: key } = await call<ApiKeyCreated>('POST', '/v1/api-keys', { body: { name: 'ci' } })
     await call('POST', '/v1/agents', { key: key.rawKey, body: { name: 'clerk' } })
@@ -48,7 +48,7 @@ describe('the audit log over HTTP', () => {
   })
 
   it('does not hold what was refused, what was only read, and what an earlier call had done', async () => {
-    const made = await room(options)
+    const made = await fixture(options)
     const { call } = made
     await call('GET', '/v1/agents')
     await call('POST', '/v1/agents', { body: { name: 'no good name' } })
@@ -65,7 +65,7 @@ describe('the audit log over HTTP', () => {
   })
 
   it('begins with the first owner, and knows the dashboard from a program', async () => {
-    const made = await room({ ...options, bootstrapKey: undefined })
+    const made = await fixture({ ...options, bootstrapKey: undefined })
     const token = await made.runtime.setupToken()
     const owner = { email: 'ada@example.com', password: 'correct horse battery', name: 'Ada' }
     const setUp = await made.call<{ rawKey: string }>('POST', '/auth/setup', { key: '', body: { token, ...owner } })
@@ -90,7 +90,7 @@ describe('the audit log over HTTP', () => {
   })
 
   it('is of one tenant; what the platform does to another stands in both', async () => {
-    const made = await room(options)
+    const made = await fixture(options)
     const tenant = await made.newTenant()
     const { rawKey: key, key: own } = await made.newKey({}, tenant)
     await made.call('POST', '/v1/agents', { key, body: { name: 'clerk' } })
@@ -105,7 +105,7 @@ describe('the audit log over HTTP', () => {
   })
 
   it('comes in pages, and is checked against a place that was noted', async () => {
-    const made = await room(options)
+    const made = await fixture(options)
     for (const name of ['a', 'b', 'c']) await made.call('PUT', `/v1/secrets/${name}`, { body: { value: name } })
     const first = await made.call<AuditEntry[]>('GET', '/v1/audit-log?limit=2')
     expect(first.body.map(entry => entry.target)).toEqual(['/v1/secrets/c', '/v1/secrets/b'])

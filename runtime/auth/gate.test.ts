@@ -4,7 +4,7 @@ import type { Endpoint } from '../../shared/wire/endpoint.ts'
 import type { AgentVersion } from '../../shared/wire/runtime/agent.ts'
 import { allows, resourceScopes, type Scope, scopes } from '../../shared/wire/runtime/scopes.ts'
 import { SERVED } from '../openapi-document.ts'
-import { type Room, room, type Sent } from './testing/fixture.ts'
+import { type Fixture, fixture, type Sent } from './testing/fixture.ts'
 
 const mounted = SERVED.filter(({ path }) => path.startsWith('/v1/'))
 const unknownId = uuidv7()
@@ -15,11 +15,11 @@ const pathOf = ({ path }: Endpoint) => path.replaceAll(/\{\w+\}/g, unknownId)
 /** Every scope of one resource that does not open the operation. */
 const closing = (endpoint: Endpoint): Scope[] => resourceScopes.filter(scope => !allows([scope], endpoint.scopes ?? []))
 
-let here: Room
+let here: Fixture
 let keys: Record<'unknown' | 'expired' | 'revoked' | 'malformed' | 'everything', string>
 
 beforeAll(async () => {
-  here = await room()
+  here = await fixture()
   const expired = await here.newKey({ expiresAt: '2026-01-02T03:04:06.000Z' })
   const revoked = await here.newKey()
   expect((await here.call('DELETE', `/v1/api-keys/${revoked.key.id}`)).status).toBe(204)

@@ -9,7 +9,7 @@ import { type BudgetStore, budgetStore } from './store.ts'
 import { toolLimits, type UseTool } from './tool-limits.ts'
 import { spending } from './watch-spending.ts'
 
-export interface BudgetingOptions {
+export interface BudgetsOptions {
   db: Db
   metrics: Metrics
   models: Pick<Models, 'find'>
@@ -19,7 +19,7 @@ export interface BudgetingOptions {
   log: Log
 }
 
-export interface Budgeting {
+export interface Budgets {
   store: BudgetStore
   ledger: Ledger
   useTool: UseTool
@@ -27,7 +27,7 @@ export interface Budgeting {
 }
 
 /** Budgets over one store. */
-export function budgeting({ db, metrics, newId, log, ...rest }: BudgetingOptions): Budgeting {
+export function assembleBudgets({ db, metrics, newId, log, ...rest }: BudgetsOptions): Budgets {
   const store = budgetStore(db)
   const notices = budgetNotices({ write: store.write, newId, now: rest.now })
   return {

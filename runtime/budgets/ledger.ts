@@ -11,7 +11,7 @@ import type { DayOf } from './day.ts'
 import { type Forecasted, forecast } from './forecast.ts'
 import { type Call, holdFor, NO_LIMITS, passedBy, type Refusal, refusalOfRun, roomForCall } from './limits.ts'
 import type { BudgetNotices } from './notices.ts'
-import { oneAtATime } from './per-key-queue.ts'
+import { perKeyQueue } from './per-key-queue.ts'
 import { budgetExceeded, inWords } from './refusal.ts'
 import { type BudgetRow, type BudgetStore, type CallPlace, isOverLimit } from './store.ts'
 import { mostTokensIn } from './worst-case.ts'
@@ -44,7 +44,7 @@ export type Ledger = ReturnType<typeof ledger>
 
 /** Budgets kept: what is looked at before a run is made and before a model is asked (runtime contract §12). */
 export function ledger({ store, models, dayOf, now, refused, softly, notices }: LedgerDeps) {
-  const inTurn = oneAtATime()
+  const inTurn = perKeyQueue()
 
   async function estimate({
     tenantId,

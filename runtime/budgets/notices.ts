@@ -1,5 +1,5 @@
 import type { InStatement } from '@libsql/client/web'
-import { announce } from '../webhooks/enqueue.ts'
+import { enqueueEvent } from '../webhooks/enqueue.ts'
 import { type Refusal, reached, type Today } from './limits.ts'
 import { onWire } from './refusal.ts'
 import type { BudgetRow } from './store.ts'
@@ -26,7 +26,7 @@ export function budgetNotices({ write, newId, now }: NoticesDeps) {
           sql: 'insert into budget_notices (agent_id, day, dimension, mark) values (?, ?, ?, ?) on conflict do nothing',
           args: [agentId, day, dimension, mark],
         }
-        const announced = announce(newId, {
+        const announced = enqueueEvent(newId, {
           ...{ tenantId, type: 'budget.threshold', atMs: now().getTime() },
           data: { agentName, day, notifyAtPct, ...onWire({ dimension, limit, used }) },
           when: { sql: 'exists (select 1 from budget_notices where mark = ?)', args: [mark] },
@@ -45,7 +45,7 @@ export function budgetNotices({ write, newId, now }: NoticesDeps) {
 
     /** For the transaction in which a run passes a limit that stops nothing. */
     exceeded(budget: BudgetRow, runId: string, refusal: Refusal): InStatement {
-      return announce(newId, {
+      return enqueueEvent(newId, {
         ...{ tenantId: budget.tenantId, type: 'budget.exceeded', atMs: now().getTime() },
         data: { agentName: budget.agentName, runId, ...onWire(refusal) },
         when: { sql: 'exists (select 1 from runs where id = ? and budget_exceeded = 1)', args: [runId] },

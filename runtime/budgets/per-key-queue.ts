@@ -1,5 +1,5 @@
 /** Runs what concerns one key after the other, so that of many that compete in a process none decides on what is about to change. */
-export function oneAtATime() {
+export function perKeyQueue() {
   const last = new Map<string, Promise<unknown>>()
   return async <T>(key: string, work: () => Promise<T>): Promise<T> => {
     const before = last.get(key)

@@ -1,7 +1,7 @@
 import type { InStatement, Row } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
-import { isUnmet } from '../../shared/sql/failed-condition.ts'
+import { isFailedCondition } from '../../shared/sql/failed-condition.ts'
 import { type PageOf, pageSql } from '../paging/page.ts'
 import type { PastRun } from './forecast.ts'
 import type { Estimate, Hold, Limits, OwnUse, Today } from './limits.ts'
@@ -257,7 +257,7 @@ export function budgetStore(db: Db) {
 
 /** Whether a transaction failed because a limit did not hold any more. */
 export function isOverLimit(error: unknown): boolean {
-  return isUnmet(error, 'reservations.tokens')
+  return isFailedCondition(error, 'reservations.tokens')
 }
 
 function giveBack(runId: string, stepId: string, used: Estimate, epoch?: number): InStatement[] {

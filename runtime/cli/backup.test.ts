@@ -5,62 +5,62 @@ import { openDb } from '../../shared/host/open-libsql.ts'
 import type { Receipt } from '../../shared/wire/runtime/receipt.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import { BackupCommand, RestoreCommand } from './backup.ts'
-import { atTerminal, type TerminalRoom, terminalRoom } from './testing/terminal-fixture.ts'
+import { atTerminal, type TerminalFixture, terminalFixture } from './testing/terminal-fixture.ts'
 
-let room: TerminalRoom
+let fixture: TerminalFixture
 beforeEach(async () => {
-  room = await terminalRoom()
+  fixture = await terminalFixture()
 })
-afterEach(() => room.close())
+afterEach(() => fixture.close())
 
 async function ran(prompt: string): Promise<string> {
-  const { id } = await room.call<Run>('POST', '/v1/runs', { agentName: 'echo', input: { prompt } })
-  await room.call('GET', `/v1/runs/${id}/events`)
+  const { id } = await fixture.call<Run>('POST', '/v1/runs', { agentName: 'echo', input: { prompt } })
+  await fixture.call('GET', `/v1/runs/${id}/events`)
   return id
 }
 
 it('a backup of a running service, restored elsewhere, has every run with a receipt that verifies', async () => {
-  await room.call('POST', '/v1/agents', { name: 'echo', manifest: { model: 'demo/echo' } })
+  await fixture.call('POST', '/v1/agents', { name: 'echo', manifest: { model: 'demo/echo' } })
   const ids: string[] = []
   for (let at = 0; at < 20; at++) ids.push(await ran(`run ${at}`))
-  const file = join(room.folder, 'backup.db')
+  const file = join(fixture.folder, 'backup.db')
   // While runs are being made.
-  const [said] = await Promise.all([room.run(BackupCommand, 'backup', file), ...ids.map(id => ran(`beside ${id}`))])
+  const [said] = await Promise.all([fixture.run(BackupCommand, 'backup', file), ...ids.map(id => ran(`beside ${id}`))])
   expect([said?.code, said?.out]).toEqual([0, expect.stringMatching(/ \d+ bytes; the master key is not in it\n$/)])
   expect((await stat(file)).mode & 0o777).toBe(0o600)
-  expect(await room.run(BackupCommand, 'backup', file)).toMatchObject({
+  expect(await fixture.run(BackupCommand, 'backup', file)).toMatchObject({
     code: 1,
     err: expect.stringMatching(/there already/),
   })
 
-  await room.stop()
-  const data = room.vars.PLATFORM_DATA_DIR
-  expect(await room.run(RestoreCommand, 'restore', file)).toMatchObject({
+  await fixture.stop()
+  const data = fixture.vars.PLATFORM_DATA_DIR
+  expect(await fixture.run(RestoreCommand, 'restore', file)).toMatchObject({
     code: 1,
     err: expect.stringMatching(/is there already/),
   })
-  await rename(data, join(room.folder, 'lost'))
+  await rename(data, join(fixture.folder, 'lost'))
   await mkdir(data)
-  const keyless = await room.run(RestoreCommand, 'restore', file)
+  const keyless = await fixture.run(RestoreCommand, 'restore', file)
   expect([keyless.code, keyless.err]).toEqual([
     1,
     expect.stringMatching(/its master key is not part of a backup; put it at/),
   ])
   // What was half restored is not left behind.
   expect(await readdir(data)).toEqual([])
-  await copyFile(join(room.folder, 'lost', 'master.key'), join(data, 'master.key'))
-  const restored = await room.run(RestoreCommand, 'restore', file)
+  await copyFile(join(fixture.folder, 'lost', 'master.key'), join(data, 'master.key'))
+  const restored = await fixture.run(RestoreCommand, 'restore', file)
   const [, held, all] = /restored; (\d+) of (\d+) receipts hold/.exec(restored.out) ?? []
   expect([restored.code, restored.err, held]).toEqual([0, '', all])
   expect(Number(all)).toBeGreaterThanOrEqual(20)
   expect((await readdir(data)).sort()).toEqual(['master.key', 'waybill.db'])
 
-  await room.again()
+  await fixture.again()
   for (const id of ids) {
-    const run = await room.call<Run>('GET', `/v1/runs/${id}`)
+    const run = await fixture.call<Run>('GET', `/v1/runs/${id}`)
     expect(run.input).toEqual({ prompt: `run ${ids.indexOf(id)}` })
-    const receipt = await room.call<Receipt>('GET', `/v1/runs/${id}/receipt`)
-    expect(await room.call('POST', '/v1/runs/receipts/verify', receipt)).toMatchObject({
+    const receipt = await fixture.call<Receipt>('GET', `/v1/runs/${id}/receipt`)
+    expect(await fixture.call('POST', '/v1/runs/receipts/verify', receipt)).toMatchObject({
       ...{ valid: true, checks: { signature: 'ok', journal: 'ok', record: 'ok' } },
     })
   }
@@ -69,18 +69,18 @@ it('a backup of a running service, restored elsewhere, has every run with a rece
 })
 
 it('a backup that was tampered with is not restored, and says which run it is', async () => {
-  await room.call('POST', '/v1/agents', { name: 'echo', manifest: { model: 'demo/echo' } })
+  await fixture.call('POST', '/v1/agents', { name: 'echo', manifest: { model: 'demo/echo' } })
   const ids = [await ran('one'), await ran('two')]
-  const file = join(room.folder, 'backup.db')
-  await room.run(BackupCommand, 'backup', file)
-  await room.stop()
+  const file = join(fixture.folder, 'backup.db')
+  await fixture.run(BackupCommand, 'backup', file)
+  await fixture.stop()
   const db = await openDb(file)
   await db.execute({ sql: 'update runs set tokens_out = tokens_out + 1 where id = ?', args: [ids[1] ?? ''] })
   await db.execute('pragma wal_checkpoint(truncate)')
   db.close()
   const env = {
-    PLATFORM_DATA_DIR: join(room.folder, 'other'),
-    PLATFORM_MASTER_KEY_FILE: join(room.vars.PLATFORM_DATA_DIR, 'master.key'),
+    PLATFORM_DATA_DIR: join(fixture.folder, 'other'),
+    PLATFORM_MASTER_KEY_FILE: join(fixture.vars.PLATFORM_DATA_DIR, 'master.key'),
   }
   const said = await atTerminal(RestoreCommand, ['restore', file], env)
   expect([said.code, said.out, said.err]).toEqual([
@@ -92,14 +92,14 @@ it('a backup that was tampered with is not restored, and says which run it is', 
 })
 
 it('what is no backup is not restored', async () => {
-  await room.stop()
-  const file = join(room.folder, 'x.db')
-  const env = { PLATFORM_DATA_DIR: join(room.folder, 'other') }
+  await fixture.stop()
+  const file = join(fixture.folder, 'x.db')
+  const env = { PLATFORM_DATA_DIR: join(fixture.folder, 'other') }
   expect((await atTerminal(RestoreCommand, ['restore', file], env)).code).toBe(1)
   await writeFile(file, 'not a database, but long enough to be looked at'.repeat(100))
   expect((await atTerminal(RestoreCommand, ['restore', file], env)).code).toBe(1)
-  const live = join(room.folder, 'live.db')
-  await copyFile(join(room.vars.PLATFORM_DATA_DIR, 'waybill.db'), live)
+  const live = join(fixture.folder, 'live.db')
+  await copyFile(join(fixture.vars.PLATFORM_DATA_DIR, 'waybill.db'), live)
   await writeFile(`${live}-wal`, await readFile(live))
   const said = await atTerminal(RestoreCommand, ['restore', live], env)
   expect([said.code, said.err]).toEqual([1, expect.stringMatching(/belongs to a store in use/)])

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { examine } from '../host/examine.ts'
 import { DoctorCommand } from './doctor.ts'
-import { atTerminal, terminalRoom } from './testing/terminal-fixture.ts'
+import { atTerminal, terminalFixture } from './testing/terminal-fixture.ts'
 
 let folder: string
 let vars: Record<string, string>
@@ -30,23 +30,23 @@ it('finds nothing wrong before the first start, and leaves nothing behind', asyn
 })
 
 it('finds a service that is ready, and the store and the key that it uses', async () => {
-  const room = await terminalRoom()
-  const found = await examine(room.env())
+  const fixture = await terminalFixture()
+  const found = await examine(fixture.env())
   expect(found.map(({ is }) => is).filter(is => is === 'fail')).toEqual([])
   expect(found.find(({ about }) => about === 'service')?.says).toMatch(/^ready at /)
   expect(found.find(({ about }) => about === 'master key')?.says).toBe('opens what the store has sealed')
   expect(found.find(({ about }) => about === 'store')?.says).toMatch(/^step \d+$/)
-  await room.stop()
-  await writeFile(join(room.vars.PLATFORM_DATA_DIR, 'master.key'), Buffer.alloc(32, 1).toString('base64'))
-  const other = await atTerminal(DoctorCommand, ['doctor', '--json'], room.env())
+  await fixture.stop()
+  await writeFile(join(fixture.vars.PLATFORM_DATA_DIR, 'master.key'), Buffer.alloc(32, 1).toString('base64'))
+  const other = await atTerminal(DoctorCommand, ['doctor', '--json'], fixture.env())
   expect(other.code).toBe(1)
   expect(JSON.parse(other.out)).toContainEqual({
     ...{ about: 'master key', is: 'fail', says: expect.stringMatching(/^the master key is not the one/) },
   })
-  await rm(join(room.vars.PLATFORM_DATA_DIR, 'master.key'))
-  expect((await examine(room.env())).find(({ about }) => about === 'master key')).toMatchObject({ is: 'fail' })
-  expect(await readdir(room.vars.PLATFORM_DATA_DIR)).not.toContain('master.key')
-  await room.close()
+  await rm(join(fixture.vars.PLATFORM_DATA_DIR, 'master.key'))
+  expect((await examine(fixture.env())).find(({ about }) => about === 'master key')).toMatchObject({ is: 'fail' })
+  expect(await readdir(fixture.vars.PLATFORM_DATA_DIR)).not.toContain('master.key')
+  await fixture.close()
 })
 
 it('says what is wrong, and what to do', async () => {

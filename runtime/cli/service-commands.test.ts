@@ -12,18 +12,18 @@ import { BackupCommand, CompactCommand, RestoreCommand } from './backup.ts'
 import { DoctorCommand } from './doctor.ts'
 import { ExportCommand } from './export.ts'
 import { RunCommand } from './run.ts'
-import { atTerminal, type TerminalRoom, terminalRoom } from './testing/terminal-fixture.ts'
+import { atTerminal, type TerminalFixture, terminalFixture } from './testing/terminal-fixture.ts'
 import { VerifyCommand } from './verify.ts'
 
-let room: TerminalRoom
+let fixture: TerminalFixture
 beforeAll(async () => {
-  room = await terminalRoom()
+  fixture = await terminalFixture()
 })
-afterAll(() => room.close())
+afterAll(() => fixture.close())
 
 describe('runtime agents', () => {
   it('applies files of three formats, and again without a change, and tells what was published', async () => {
-    const folder = join(room.folder, 'agents')
+    const folder = join(fixture.folder, 'agents')
     await mkdir(folder)
     const file = (name: string, text: string) => writeFile(join(folder, name), text).then(() => join(folder, name))
     const toml = await file('one.toml', 'name = "one"\n[manifest]\nsystemPrompt = "Be brief."\ntools = ["wait"]\n')
@@ -32,7 +32,7 @@ describe('runtime agents', () => {
       'name: two\nmanifest:\n  model: demo/echo\n---\nname: three\ndescription: last\n',
     )
     const json = await file('four.json', JSON.stringify({ name: 'four', labels: { team: 'a' } }))
-    const first = await room.run(AgentsApplyCommand, 'agents', 'apply', toml, yaml, json)
+    const first = await fixture.run(AgentsApplyCommand, 'agents', 'apply', toml, yaml, json)
     expect([first.code, first.err, first.out]).toEqual([
       ...[
         0,
@@ -41,36 +41,36 @@ describe('runtime agents', () => {
       ],
     ])
     await file('one.toml', 'name = "one"\n[manifest]\nsystemPrompt = "Be long."\n')
-    const again = await room.run(AgentsApplyCommand, 'agents', 'apply', toml, json)
+    const again = await fixture.run(AgentsApplyCommand, 'agents', 'apply', toml, json)
     expect(again.out).toBe('one  published  version 2\nfour  unchanged  version 1\n')
-    const listed = await room.run(AgentsListCommand, 'agents', 'list')
+    const listed = await fixture.run(AgentsListCommand, 'agents', 'list')
     expect(listed.out.split('\n').map(line => line.split('  ')[0])).toEqual(['four', 'three', 'two', 'one', ''])
     expect(listed.out).toContain('  last\n')
   })
 
   it('names the file and the member that is wrong, and applies nothing when a file cannot be read', async () => {
-    const bad = join(room.folder, 'bad.yaml')
-    const good = join(room.folder, 'good.json')
+    const bad = join(fixture.folder, 'bad.yaml')
+    const good = join(fixture.folder, 'good.json')
     await writeFile(good, '{"name":"never"}')
     for (const [text, wanted] of [
       ['name: [', /bad\.yaml: .*line 1/],
       ['manifest: {}', /bad\.yaml: expected an agent, with a name and a manifest/],
     ] as const) {
       await writeFile(bad, text)
-      const said = await room.run(AgentsApplyCommand, 'agents', 'apply', good, bad)
+      const said = await fixture.run(AgentsApplyCommand, 'agents', 'apply', good, bad)
       expect([said.code, said.out + said.err]).toEqual([1, expect.stringMatching(wanted)])
     }
-    expect((await room.run(AgentsListCommand, 'agents', 'list')).out).not.toContain('never')
+    expect((await fixture.run(AgentsListCommand, 'agents', 'list')).out).not.toContain('never')
     await writeFile(bad, 'name: bad\nmanifest:\n  isolation: strong\n')
-    const refused = await room.run(AgentsApplyCommand, 'agents', 'apply', bad)
+    const refused = await fixture.run(AgentsApplyCommand, 'agents', 'apply', bad)
     expect([refused.code, refused.err]).toEqual([1, expect.stringMatching(/bad\.yaml: .*isolation/)])
   })
 })
 
 describe('runtime run', () => {
   it('tells each step and what it cost, and gives the output alone on standard output', async () => {
-    await room.call('POST', '/v1/agents', { name: 'worker', manifest: { tools: ['wait', 'ask_human'] } })
-    const said = await room.run(RunCommand, 'run', 'worker', '/call*2 wait {"seconds":0}')
+    await fixture.call('POST', '/v1/agents', { name: 'worker', manifest: { tools: ['wait', 'ask_human'] } })
+    const said = await fixture.run(RunCommand, 'run', 'worker', '/call*2 wait {"seconds":0}')
     expect(said.code).toBe(0)
     expect(said.out).toContain('waitedUntil')
     const steps = said.err.split('\n').filter(line => line.startsWith('ok'))
@@ -80,40 +80,40 @@ describe('runtime run', () => {
     expect(said.err).toMatch(/\nsucceeded {2}\d+ tokens in, \d+ out, [\d.]+ USD\n$/)
     // Nothing moves where nobody looks.
     expect(said.err).not.toContain('\r')
-    const quiet = await room.run(RunCommand, 'run', 'worker', 'hello', '--quiet', '--json')
+    const quiet = await fixture.run(RunCommand, 'run', 'worker', 'hello', '--quiet', '--json')
     expect([quiet.err, (JSON.parse(quiet.out) as Run).status]).toEqual(['', 'succeeded'])
   })
 
   it('stops at a question with code 3, and shows the rest once a human has decided', async () => {
-    const said = await room.run(RunCommand, 'run', 'worker', '/call ask_human {"prompt":"how many?"}')
+    const said = await fixture.run(RunCommand, 'run', 'worker', '/call ask_human {"prompt":"how many?"}')
     expect([said.code, said.err]).toEqual([3, expect.stringMatching(/WAITS \S+ +ask_human {2}question: how many\?/)])
     const id = /^run (\S+)/.exec(said.err)![1]!
     const approval = /runtime approvals approve (\S+)/.exec(said.err)![1]!
-    const listed = await room.run(ApprovalsListCommand, 'approvals', 'list')
+    const listed = await fixture.run(ApprovalsListCommand, 'approvals', 'list')
     expect(listed.out).toMatch(new RegExp(`^${approval}  worker  question  until \\S+Z  how many\\?\n$`))
-    const done = await room.run(ApprovalsApproveCommand, 'approvals', 'approve', approval, '--output', '12')
+    const done = await fixture.run(ApprovalsApproveCommand, 'approvals', 'approve', approval, '--output', '12')
     expect([done.code, done.out]).toEqual([0, `${approval}  approved  run ${id}\n`])
-    const watched = await room.run(RunCommand, 'run', '--watch', id)
+    const watched = await fixture.run(RunCommand, 'run', '--watch', id)
     expect([watched.code, watched.out]).toEqual([0, expect.stringContaining('12')])
-    expect((await room.run(ApprovalsListCommand, 'approvals', 'list')).out).toBe('')
-    expect((await room.run(ApprovalsListCommand, 'approvals', 'list', '--all')).out).toContain('  approved  worker')
-    const twice = await room.run(ApprovalsRejectCommand, 'approvals', 'reject', approval)
+    expect((await fixture.run(ApprovalsListCommand, 'approvals', 'list')).out).toBe('')
+    expect((await fixture.run(ApprovalsListCommand, 'approvals', 'list', '--all')).out).toContain('  approved  worker')
+    const twice = await fixture.run(ApprovalsRejectCommand, 'approvals', 'reject', approval)
     expect([twice.code, twice.err]).toEqual([1, expect.stringContaining('takes no decision')])
   })
 
   it('ends with 1 and the reason when the run fails, and says what it was not given', async () => {
-    const said = await room.run(RunCommand, 'run', 'worker', '/call ask_human {"prompt":"go?"}')
+    const said = await fixture.run(RunCommand, 'run', 'worker', '/call ask_human {"prompt":"go?"}')
     const id = /^run (\S+)/.exec(said.err)![1]!
-    const [open] = await room.call<Approval[]>('GET', `/v1/runs/${id}/approvals`)
-    await room.run(ApprovalsRejectCommand, 'approvals', 'reject', open!.id, '--comment', 'not today')
-    const failed = await room.run(RunCommand, 'run', '--watch', id)
+    const [open] = await fixture.call<Approval[]>('GET', `/v1/runs/${id}/approvals`)
+    await fixture.run(ApprovalsRejectCommand, 'approvals', 'reject', open!.id, '--comment', 'not today')
+    const failed = await fixture.run(RunCommand, 'run', '--watch', id)
     expect([failed.code, failed.out, failed.err]).toEqual([
       1,
       '',
       expect.stringContaining('approval_rejected: not today'),
     ])
-    expect((await room.run(RunCommand, 'run', 'nobody', 'x')).err).toBe('agent not found: nobody\n')
-    const wrong = await room.run(RunCommand, 'run', 'worker', '--input', '[1]')
+    expect((await fixture.run(RunCommand, 'run', 'nobody', 'x')).err).toBe('agent not found: nobody\n')
+    const wrong = await fixture.run(RunCommand, 'run', 'worker', '--input', '[1]')
     expect([wrong.code, wrong.out]).toEqual([1, expect.stringContaining('expected a JSON object')])
     const lost = await atTerminal(RunCommand, ['run', 'x'], {
       PLATFORM_URL: 'http://127.0.0.1:9',
@@ -128,76 +128,76 @@ describe('runtime run', () => {
     cli.register(RunCommand)
     const [stdout, stderr] = [new PassThrough(), Object.assign(new PassThrough(), { isTTY: true })]
     const args = ['run', 'worker', '/call wait {"seconds":0.35}']
-    const code = await cli.run(args, { env: room.env(), stdin: new PassThrough(), stdout, stderr, colorDepth: 1 })
+    const code = await cli.run(args, { env: fixture.env(), stdin: new PassThrough(), stdout, stderr, colorDepth: 1 })
     expect([code, String(stderr.read())]).toEqual([0, expect.stringMatching(/\r[|/\\-]/)])
   })
 })
 
 describe('runtime export', () => {
   it('writes what verifies offline, once for each run, and can be continued', async () => {
-    const to = join(room.folder, 'audit')
-    const { id } = await room.call<Run>('POST', '/v1/runs', { agentName: 'worker', input: { prompt: 'one' } })
-    await room.call('GET', `/v1/runs/${id}/events`)
-    expect((await room.run(ExportCommand, 'export', id, '--to', to)).out).toBe(`1 runs written to ${to}\n`)
+    const to = join(fixture.folder, 'audit')
+    const { id } = await fixture.call<Run>('POST', '/v1/runs', { agentName: 'worker', input: { prompt: 'one' } })
+    await fixture.call('GET', `/v1/runs/${id}/events`)
+    expect((await fixture.run(ExportCommand, 'export', id, '--to', to)).out).toBe(`1 runs written to ${to}\n`)
     const file = (what: string) => join(to, `${id}.${what}.json`)
     const args = ['verify', file('receipt'), '--journal', file('journal'), '--key', join(to, 'keys.json')]
-    const verified = await room.run(VerifyCommand, ...args)
+    const verified = await fixture.run(VerifyCommand, ...args)
     expect([verified.code, verified.out]).toEqual([0, expect.stringContaining('events match')])
-    const session = await room.call<{ id: string }>('POST', '/v1/sessions', { agentName: 'worker' })
-    await room.call('POST', `/v1/sessions/${session.id}/messages`, { content: 'hello' })
-    const all = await room.run(ExportCommand, 'export', '--all', '--to', to)
+    const session = await fixture.call<{ id: string }>('POST', '/v1/sessions', { agentName: 'worker' })
+    await fixture.call('POST', `/v1/sessions/${session.id}/messages`, { content: 'hello' })
+    const all = await fixture.run(ExportCommand, 'export', '--all', '--to', to)
     const receipts = (await readdir(to)).filter(name => name.endsWith('.receipt.json'))
     expect(all.out).toBe(`${receipts.length - 1} runs written to ${to}\n`)
     expect(receipts.length).toBeGreaterThan(4)
     expect((await readdir(to)).filter(name => name.endsWith('.part'))).toEqual([])
-    expect((await room.run(ExportCommand, 'export', '--all', '--to', to)).out).toBe(`0 runs written to ${to}\n`)
+    expect((await fixture.run(ExportCommand, 'export', '--all', '--to', to)).out).toBe(`0 runs written to ${to}\n`)
     expect((JSON.parse(await readFile(file('run'), 'utf8')) as Run).input).toEqual({ prompt: 'one' })
-    expect((await room.run(ExportCommand, 'export')).code).toBe(1)
+    expect((await fixture.run(ExportCommand, 'export')).code).toBe(1)
   })
 })
 
 describe('runtime archive', () => {
   it('writes what ended into one file that verifies, deletes what is in it but for open sessions, and the store can shrink', async () => {
-    const to = join(room.folder, 'archive')
-    const { id } = await room.call<Run>('POST', '/v1/runs', {
+    const to = join(fixture.folder, 'archive')
+    const { id } = await fixture.call<Run>('POST', '/v1/runs', {
       agentName: 'worker',
       input: { prompt: 'x'.repeat(500_000) },
     })
-    await room.call('GET', `/v1/runs/${id}/events`)
-    const session = await room.call<{ id: string }>('POST', '/v1/sessions', { agentName: 'worker' })
-    await room.call('POST', `/v1/sessions/${session.id}/messages`, { content: 'hello' })
-    expect((await room.run(ArchiveCommand, 'archive', '--to', to)).out).toContain(
+    await fixture.call('GET', `/v1/runs/${id}/events`)
+    const session = await fixture.call<{ id: string }>('POST', '/v1/sessions', { agentName: 'worker' })
+    await fixture.call('POST', `/v1/sessions/${session.id}/messages`, { content: 'hello' })
+    expect((await fixture.run(ArchiveCommand, 'archive', '--to', to)).out).toContain(
       'no run to archive ended more than 90',
     )
     expect((await readdir(to)).filter(name => name.startsWith('runs-'))).toEqual([])
 
-    const said = await room.run(ArchiveCommand, 'archive', '--days', '0', '--to', to, '--delete')
+    const said = await fixture.run(ArchiveCommand, 'archive', '--days', '0', '--to', to, '--delete')
     expect([said.code, said.err]).toEqual([0, ''])
     const file = join(to, (await readdir(to)).find(name => name.endsWith('.jsonl'))!)
     const lines = (await readFile(file, 'utf8')).trimEnd().split('\n')
     expect(said.out).toContain(`${lines.length} runs in ${file}, each verified`)
-    await expect(room.call('GET', `/v1/runs/${id}`)).rejects.toThrow('404')
-    expect(await room.call('GET', `/v1/runs/${id}/receipt`)).toMatchObject({ payload: { runId: id } })
-    expect(await room.call<object[]>('GET', '/v1/runs')).toEqual([])
-    expect((await room.call<object[]>('GET', '/v1/runs?trigger=session')).length).toBeGreaterThan(0)
+    await expect(fixture.call('GET', `/v1/runs/${id}`)).rejects.toThrow('404')
+    expect(await fixture.call('GET', `/v1/runs/${id}/receipt`)).toMatchObject({ payload: { runId: id } })
+    expect(await fixture.call<object[]>('GET', '/v1/runs')).toEqual([])
+    expect((await fixture.call<object[]>('GET', '/v1/runs?trigger=session')).length).toBeGreaterThan(0)
 
     const key = ['--key', join(to, 'keys.json')]
-    const fine = await room.run(ArchiveVerifyCommand, 'archive', 'verify', file, ...key)
+    const fine = await fixture.run(ArchiveVerifyCommand, 'archive', 'verify', file, ...key)
     expect([fine.code, fine.out]).toEqual([0, `${lines.length} of ${lines.length} runs valid\n`])
     const swapped = JSON.parse(lines[0]!) as { run: Run }
     const changed = [JSON.stringify({ ...swapped, run: { ...swapped.run, id: 'other' } }), ...lines.slice(1)]
     await writeFile(file, changed.join('\n').replace('"step_completed"', '"step_failed"') + '\n')
-    const broken = await room.run(ArchiveVerifyCommand, 'archive', 'verify', file, ...key)
+    const broken = await fixture.run(ArchiveVerifyCommand, 'archive', 'verify', file, ...key)
     expect([broken.code, broken.out]).toEqual([1, expect.stringContaining('NOT VALID  line 1: ')])
     await writeFile(file, lines[0]!.slice(0, 100))
-    expect(await room.run(ArchiveVerifyCommand, 'archive', 'verify', file, ...key)).toMatchObject({
+    expect(await fixture.run(ArchiveVerifyCommand, 'archive', 'verify', file, ...key)).toMatchObject({
       ...{ code: 2, err: expect.stringContaining('line 1 is not JSON') },
     })
 
-    const { code, out } = await room.run(CompactCommand, 'compact')
+    const { code, out } = await fixture.run(CompactCommand, 'compact')
     const [, before, after] = /^(\d+) bytes before, (\d+) now/.exec(out) ?? []
     expect([code, Number(after) + 400_000 < Number(before)]).toEqual([0, true])
-    await room.call('POST', `/v1/sessions/${session.id}/messages`, { content: 'and again' })
+    await fixture.call('POST', `/v1/sessions/${session.id}/messages`, { content: 'and again' })
   })
 })
 

@@ -1,4 +1,4 @@
-import type { Outside } from '../../shared/http/outbound/egress-client.ts'
+import type { EgressClient } from '../../shared/http/outbound/egress-client.ts'
 import { OutboundDenied } from '../../shared/http/outbound/outbound-denied.ts'
 import type { Log } from '../../shared/log/log.ts'
 import type { Db } from '../../shared/sql/db.ts'
@@ -32,7 +32,7 @@ export interface ConnectingOptions {
   sealing: Sealing
   idempotent: Idempotent
   /** Without a way out, connectors can be installed and not called. */
-  outside?: Outside | undefined
+  egress?: EgressClient | undefined
   /** What this installation is called at vendors, for OAuth. */
   oauthClients?: OAuthClients | undefined
   /** Vendors that are somewhere else than their own address. */
@@ -47,26 +47,26 @@ export const CONNECTOR_HOLDINGS = [
   { what: 'grants of MCP servers', rows: 'select 1 from mcp_grants where tenant_id = ?1' },
 ]
 
-const NO_WAY_OUT: Pick<Outside, 'fetch' | 'problem'> = {
+const NO_WAY_OUT: Pick<EgressClient, 'fetch' | 'problem'> = {
   fetch: () => Promise.reject(new OutboundDenied('this host has no way out')),
   problem: async () => undefined,
 }
 
 /** Connectors, put together. */
-export function connecting(
+export function assembleConnectors(
   options: ConnectingOptions,
 ): ConnectorsDeps & { oauth: OAuthDeps; mcpGrants: McpGrantsDeps } {
   const { db, log, clock, newId, maxBodyBytes, sealing, idempotent } = options
-  const { fetch, problem } = options.outside ?? NO_WAY_OUT
+  const { fetch, problem } = options.egress ?? NO_WAY_OUT
   const { oauthClients: clients = new Map(), oauthHomes: homes = {}, audit, publicUrl } = options
   const tokens = tokenCalls({ fetch })
   const service = connectorService({
-    ...{ store: connectorStore(db), sealing, clock, newId, outside: { problem }, conceal: log.redact.register },
+    ...{ store: connectorStore(db), sealing, clock, newId, egress: { problem }, redact: log.redact.register },
     ...{ calls: vendorCalls({ fetch, clock, wait: sleep }), tokens, clients, homes, wait: sleep },
     log: log.target('runtime.connectors'),
   })
   const grants = grantService({
-    ...{ store: grantStore(db), calls: tokens, sealing, clock, newId, wait: sleep, conceal: log.redact.register },
+    ...{ store: grantStore(db), calls: tokens, sealing, clock, newId, wait: sleep, redact: log.redact.register },
     log: log.target('runtime.mcp'),
   })
   const round = consent({

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import type { Outside, OutsideInit } from '../../shared/http/outbound/egress-client.ts'
+import type { EgressClient, EgressInit } from '../../shared/http/outbound/egress-client.ts'
 import { OutboundDenied } from '../../shared/http/outbound/outbound-denied.ts'
 import { manualClock, systemClock } from '../../shared/time/clock.ts'
 import { sleep } from '../../shared/time/sleep.ts'
@@ -10,14 +10,14 @@ import { gmail } from './catalogue/gmail.ts'
 import { catalogue } from './catalogue.ts'
 import { action, type Connector } from './definition.ts'
 
-interface Sent extends OutsideInit {
+interface Sent extends EgressInit {
   url: URL
 }
 
-function room(answer: (sent: Sent, at: number) => Response | Promise<Response>, deadlineMs?: number) {
+function fixture(answer: (sent: Sent, at: number) => Response | Promise<Response>, deadlineMs?: number) {
   const sent: Sent[] = []
   const waited: number[] = []
-  const fetch: Outside['fetch'] = async (url, init) => answer(sent[sent.push({ url, ...init }) - 1]!, sent.length)
+  const fetch: EgressClient['fetch'] = async (url, init) => answer(sent[sent.push({ url, ...init }) - 1]!, sent.length)
   const wait = async (ms: number) => void waited.push(ms)
   return {
     ...{ sent, waited },
@@ -54,7 +54,7 @@ const run = (calls: ReturnType<typeof vendorCalls>, effect: string, options = {}
 
 describe('a call of a vendor', () => {
   it('sends the key with what changes something, and with nothing else', async () => {
-    const { calls, sent } = room(() => json({}))
+    const { calls, sent } = fixture(() => json({}))
     for (const effect of ['read', 'idempotent', 'once']) await run(calls, effect, { key: 'run:connector-1-1:1' })
     expect(sent.map(({ url, headers }) => [url.href, headers?.['idempotency-key']])).toEqual([
       ['https://far.example/api/read', undefined],
@@ -68,33 +68,33 @@ describe('a call of a vendor', () => {
     ['idempotent', 3],
     ['once', 1],
   ])('that does "%s" is made %i times while the vendor is busy', async (effect, times) => {
-    const { calls, sent, waited } = room(() => json({ message: 'busy' }, { status: 503 }))
+    const { calls, sent, waited } = fixture(() => json({ message: 'busy' }, { status: 503 }))
     await expect(run(calls, effect)).rejects.toMatchObject({ status: 503, later: true, message: 'busy' })
     expect(sent).toHaveLength(times)
     expect(waited).toEqual(times === 1 ? [] : [500, 1000])
   })
 
   it('is made once where somebody else decides about repeating', async () => {
-    const { calls, sent } = room(() => json({}, { status: 429, headers: { 'retry-after': '1' } }))
+    const { calls, sent } = fixture(() => json({}, { status: 429, headers: { 'retry-after': '1' } }))
     await expect(run(calls, 'read', { tries: 1 })).rejects.toMatchObject({ later: true, retryAfterMs: 1000 })
     expect(sent).toHaveLength(1)
   })
 
   it('is not repeated when the vendor wants a longer pause than a caller would wait', async () => {
-    const { calls, sent } = room(() => json({}, { status: 429, headers: { 'retry-after': '120' } }))
+    const { calls, sent } = fixture(() => json({}, { status: 429, headers: { 'retry-after': '120' } }))
     await expect(run(calls, 'read')).rejects.toMatchObject({ status: 429, retryAfterMs: 120_000 })
     expect(sent).toHaveLength(1)
   })
 
   it('is not repeated after an answer that may have done something', async () => {
-    const { calls, sent } = room(() => json({ message: 'oops' }, { status: 500 }))
+    const { calls, sent } = fixture(() => json({ message: 'oops' }, { status: 500 }))
     await expect(run(calls, 'idempotent')).rejects.toMatchObject({ status: 500, later: false, declined: false })
     expect(sent).toHaveLength(1)
   })
 
   it('ends at its deadline, however often it was repeated, and leaves nothing under way', async () => {
     let aborted = false
-    const { calls } = room(
+    const { calls } = fixture(
       ({ signal }) =>
         new Promise((_, reject) =>
           signal.addEventListener('abort', () => {
@@ -113,7 +113,7 @@ describe('a call of a vendor', () => {
 
   it('ends with the run that it belongs to', async () => {
     const stop = new AbortController()
-    const { calls } = room(
+    const { calls } = fixture(
       ({ signal }) =>
         new Promise((_, reject) => {
           signal.addEventListener('abort', () => reject(signal.reason))
@@ -124,11 +124,11 @@ describe('a call of a vendor', () => {
   })
 
   it('says why it could not be made', async () => {
-    const broken = room(() => Promise.reject(new Error('connect ECONNREFUSED with sk_live_canary')))
+    const broken = fixture(() => Promise.reject(new Error('connect ECONNREFUSED with sk_live_canary')))
     await expect(run(broken.calls, 'once')).rejects.toMatchObject({
       ...{ message: 'could not be reached: connect ECONNREFUSED with ***', unreachable: true, declined: false },
     })
-    const denied = room(() =>
+    const denied = fixture(() =>
       Promise.reject(new OutboundDenied('far.example answered with a redirect to another origin')),
     )
     await expect(run(denied.calls, 'once')).rejects.toMatchObject({
@@ -137,7 +137,7 @@ describe('a call of a vendor', () => {
   })
 
   it('shows no secret that a vendor repeats, in failures and in results, and at most 500 characters', async () => {
-    const { calls } = room((_, at) =>
+    const { calls } = fixture((_, at) =>
       at === 1
         ? json({ error: { message: `no such key sk_live_canary ${'x'.repeat(900)}` } }, { status: 400 })
         : json({ echoed: 'Bearer sk_live_canary' }),
@@ -149,13 +149,13 @@ describe('a call of a vendor', () => {
   })
 
   it('takes no more than 4 MiB of an answer', async () => {
-    const { calls } = room(() => json({ a: 'x'.repeat(5 * 1024 * 1024) }))
+    const { calls } = fixture(() => json({ a: 'x'.repeat(5 * 1024 * 1024) }))
     await expect(run(calls, 'read')).rejects.toThrow('answered with more than 4194304 bytes')
   })
 
   it('reads an empty answer as an empty object, an array as items, and anything else as a value', async () => {
     const answers = [new Response(null, { status: 204 }), json([1, 2]), json('text')]
-    const { calls } = room((_, at) => answers[at - 1]!)
+    const { calls } = fixture((_, at) => answers[at - 1]!)
     expect([await run(calls, 'read'), await run(calls, 'read'), await run(calls, 'read')]).toEqual([
       ...[{}, { items: [1, 2] }, { value: 'text' }],
     ])
@@ -165,7 +165,7 @@ describe('a call of a vendor', () => {
 describe('a call that fails before it could change something', () => {
   it('is known to have changed nothing: what is only read first, and who never got a turn', async () => {
     const send = { to: 'a@b.example', subject: 's', body: 'b', label: 'x' }
-    const { calls } = room(() => json({ message: 'oops' }, { status: 500 }))
+    const { calls } = fixture(() => json({ message: 'oops' }, { status: 500 }))
     const credential = { method: 'oauth2', values: { accessToken: 'ya29.canary' } } as const
     const reading = calls.execute({ installId: 'g', connector: gmail, credential }, gmail.actions.send_message!, {
       ...{ ...send, skipInbox: false },
@@ -173,7 +173,7 @@ describe('a call that fails before it could change something', () => {
     await expect(reading).rejects.toMatchObject({ status: 500, declined: true })
 
     // It lets go of its connection a moment after it was told to, and by then the other one has given up.
-    const slow = room(
+    const slow = fixture(
       ({ signal }) =>
         new Promise((_, no) => signal.addEventListener('abort', () => setTimeout(() => no(signal.reason), 30))),
       30,
@@ -189,7 +189,7 @@ describe('many calls of one install', () => {
   it('keep to the rule of their connector, all 200 of them', async () => {
     let active = 0
     let most = 0
-    const { calls, sent } = room(async () => {
+    const { calls, sent } = fixture(async () => {
       most = Math.max(most, ++active)
       await new Promise(resolve => setImmediate(resolve))
       active--
@@ -234,7 +234,7 @@ describe('a message with a label', () => {
       { id: 'm1' },
       { id: 'm1', labelIds: ['L2'] },
     ]
-    const { calls, sent } = room((_, at) => json(answers[at - 1]))
+    const { calls, sent } = fixture((_, at) => json(answers[at - 1]))
     expect(await execute(calls)).toEqual({ id: 'm1', labelIds: ['L2'] })
     expect(paths(sent)).toEqual(['GET labels', 'POST labels', 'POST messages/send', 'POST messages/m1/modify'])
     expect(JSON.parse(String(sent[3]!.body))).toEqual({ addLabelIds: ['L2'], removeLabelIds: ['INBOX'] })
@@ -242,14 +242,14 @@ describe('a message with a label', () => {
 
   it('is told as sent when only its label could not be set', async () => {
     const answers = [json({ labels: [{ id: 'L1', name: 'agents' }] }), json({ id: 'm1' }), json({}, { status: 500 })]
-    const { calls, sent } = room((_, at) => answers[at - 1]!)
+    const { calls, sent } = fixture((_, at) => answers[at - 1]!)
     expect(await execute(calls)).toEqual({ id: 'm1', warning: 'sent, but its labels were not set: answered 500' })
     expect(paths(sent)).toEqual(['GET labels', 'POST messages/send', 'POST messages/m1/modify'])
   })
 })
 
 it('costs less than a millisecond for each action', async () => {
-  const { calls } = room(() => json({ data: [{ id: 'ch_1' }], has_more: false }))
+  const { calls } = fixture(() => json({ data: [{ id: 'ch_1' }], has_more: false }))
   const charges = catalogue.stripe.actions.list_charges!
   const fast = { ...target, connector: { ...catalogue.stripe, rate: { concurrent: 1 } } }
   const round = async (times: number) => {

@@ -1,6 +1,6 @@
 import { retryAfterMs } from '../../shared/dialects/retry-after.ts'
 import { readAtMost } from '../../shared/http/outbound/bounded-body.ts'
-import type { Outside, OutsideInit } from '../../shared/http/outbound/egress-client.ts'
+import type { EgressClient, EgressInit } from '../../shared/http/outbound/egress-client.ts'
 import { denialIn } from '../../shared/http/outbound/outbound-denied.ts'
 import { readJson } from '../../shared/json/read-json.ts'
 import { backoffDelay } from '../../shared/time/backoff.ts'
@@ -11,7 +11,7 @@ import { IN_FAILURES, IN_RESULTS, redaction } from './redaction.ts'
 import { asDeclined, messageIn, VendorFailure } from './vendor-failure.ts'
 
 export interface CallDeps {
-  fetch: Outside['fetch']
+  fetch: EgressClient['fetch']
   clock: Clock
   /** Sits out a pause; in tests, time that passes at once. */
   wait: (ms: number, signal: AbortSignal) => Promise<void>
@@ -93,7 +93,7 @@ export function vendorCalls({ fetch, clock, wait, deadlineMs = DEADLINE_MS }: Ca
         const { headers, body } = encoded(request)
         const changes = method !== 'GET' && method !== 'HEAD'
         const key = options.key !== undefined && changes && effect !== 'read' ? options.key : undefined
-        const init: OutsideInit = {
+        const init: EgressInit = {
           ...{ method, signal },
           headers: { ...own, ...headers, ...(key !== undefined && { 'idempotency-key': key }) },
           ...(body !== undefined && { body }),

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { nodeOutside } from '../../shared/host/node-egress.ts'
+import { nodeEgress } from '../../shared/host/node-egress.ts'
 import { readAllowEntry } from '../../shared/http/outbound/allow-list.ts'
 import { outboundRule } from '../../shared/http/outbound/outbound-rule.ts'
 import { connectorActions, connectorIds } from '../../shared/wire/runtime/catalog.ts'
@@ -10,13 +10,13 @@ import { fixtures } from './testing/fixtures.ts'
 import { type ScriptedVendor, scriptedVendor } from './testing/scripted-vendor.ts'
 import { describeAction, describeProbe } from './testing/seven-answers.ts'
 
-const outside = nodeOutside({ rule: outboundRule([readAllowEntry('127.0.0.1')!]) })
+const egress = nodeEgress({ rule: outboundRule([readAllowEntry('127.0.0.1')!]) })
 let vendor: ScriptedVendor
 beforeAll(async () => {
   vendor = await scriptedVendor()
 })
 afterAll(async () => {
-  await outside.close()
+  await egress.close()
   await vendor.close()
 })
 
@@ -40,7 +40,7 @@ it('has arguments that can be held against their schema', () => {
 })
 
 for (const id of connectorIds) {
-  const given = { connector: catalogue[id], fixture: fixtures[id], outside: () => outside, vendor: () => vendor }
+  const given = { connector: catalogue[id], fixture: fixtures[id], egress: () => egress, vendor: () => vendor }
   for (const name of Object.keys(catalogue[id].actions)) describeAction(given, name)
   describeProbe(given)
 }

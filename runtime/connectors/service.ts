@@ -1,6 +1,6 @@
 import type { InStatement } from '@libsql/client/web'
 import { ApiError } from '../../shared/http/api-error.ts'
-import type { Outside } from '../../shared/http/outbound/egress-client.ts'
+import type { EgressClient } from '../../shared/http/outbound/egress-client.ts'
 import { readJson } from '../../shared/json/read-json.ts'
 import type { Log } from '../../shared/log/log.ts'
 import type { Clock } from '../../shared/time/clock.ts'
@@ -31,11 +31,11 @@ export interface ConnectorServiceDeps {
   store: ConnectorStore
   calls: VendorCalls
   sealing: Sealing
-  outside: Pick<Outside, 'problem'>
+  egress: Pick<EgressClient, 'problem'>
   clock: Clock
   newId: () => string
   /** Takes a secret out of every log line from now on. */
-  conceal: (secret: string | undefined) => void
+  redact: (secret: string | undefined) => void
   tokens: TokenCalls
   clients: OAuthClients
   homes: Readonly<Partial<Record<string, OtherHome>>>
@@ -47,7 +47,7 @@ export type ConnectorService = ReturnType<typeof connectorService>
 
 /** Installs of connectors and calls with them, the same for a client of the API and for a run. */
 export function connectorService(deps: ConnectorServiceDeps) {
-  const { store, calls, sealing, outside, clock, newId, conceal, tokens, clients, homes } = deps
+  const { store, calls, sealing, egress, clock, newId, redact, tokens, clients, homes } = deps
   const nowMs = () => clock.now().getTime()
   const { connectorOf, compiledOf } = customs({ store })
   const refreshing = refresher<Install>({
@@ -70,7 +70,7 @@ export function connectorService(deps: ConnectorServiceDeps) {
         ? 'expected an http or https address'
         : url.search !== '' || url.hash !== ''
           ? 'expected an address without ? and #'
-          : await outside.problem(url)
+          : await egress.problem(url)
     if (wrong !== undefined) throw invalid([{ path, message: wrong }])
   }
 
@@ -78,7 +78,7 @@ export function connectorService(deps: ConnectorServiceDeps) {
     const vault = await sealing()
     if (!vault) throw new Error('this service was started without the master key that its secrets are sealed with')
     const secrets = readJson(await vault.open(install.sealed, placeOf(install))) as Record<string, string>
-    for (const secret of Object.values(secrets)) conceal(secret)
+    for (const secret of Object.values(secrets)) redact(secret)
     const { method, config, expiresMs } = install
     return { method, values: { ...config, ...secrets }, ...(expiresMs !== undefined && { expiresMs }) }
   }
@@ -89,7 +89,7 @@ export function connectorService(deps: ConnectorServiceDeps) {
     values: Readonly<Record<string, string>>,
   ): Promise<string> {
     const secrets = Object.fromEntries(keys.flatMap(({ name, secret }) => pick(values, name, secret === true)))
-    for (const secret of Object.values(secrets)) conceal(secret)
+    for (const secret of Object.values(secrets)) redact(secret)
     const vault = await vaultToStore(sealing, 'a credential')
     return vault.seal(JSON.stringify(secrets), placeOf({ tenantId, connectorId }))
   }

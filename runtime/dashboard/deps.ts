@@ -1,11 +1,11 @@
 import type { UserStore } from '../auth/dashboard/user-store.ts'
-import type { LiveNews } from './live.ts'
+import type { LiveFigures } from './live.ts'
 import type { FigureStore } from './store.ts'
 
 export interface PagesDeps {
   users: Pick<UserStore, 'userOfLogin' | 'hasOwner' | 'hasAnybody'>
   figures: FigureStore
-  news: Pick<LiveNews, 'follow'>
+  news: Pick<LiveFigures, 'follow'>
   now: () => Date
   maxBodyBytes: number
   heartbeatMs: number

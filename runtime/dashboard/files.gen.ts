@@ -996,7 +996,7 @@ function listen()       {
   })
   news.addEventListener('error', () => {
     line.replaceChildren('○ the line is broken; connecting again …')
-    // Refused, so it does not come back by itself: the login is over, or a proxy answered.
+    // Refused, so it does not come back by itself: the session has expired, or a proxy answered.
     if (news.readyState !== EventSource.CLOSED) return
     setTimeout(async () => {
       const me = await fetch(\`\${root}auth/me\`, { cache: 'no-store' }).catch(() => undefined)

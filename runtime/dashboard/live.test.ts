@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { liveNews } from './live.ts'
+import { liveFigures } from './live.ts'
 
 beforeEach(() => {
   vi.useFakeTimers()
@@ -14,7 +14,7 @@ function watched() {
     ['b', '1'],
   ])
   const asked: string[][] = []
-  const news = liveNews({
+  const news = liveFigures({
     async marks(tenants) {
       asked.push([...tenants])
       return new Map(marks)
@@ -54,7 +54,7 @@ it('tells the pages of a tenant of its changes, and no others, with one question
 
 it('goes on after a question that failed, and ends when the service does', async () => {
   let fails = true
-  const news = liveNews({
+  const news = liveFigures({
     async marks() {
       if (fails) throw new Error('busy')
       return new Map([['a', String(Math.floor(Date.now() / 1500))]])

@@ -3,13 +3,13 @@ import type { FigureStore } from './store.ts'
 
 const POLL_MS = 1000
 
-export type LiveNews = ReturnType<typeof liveNews>
+export type LiveFigures = ReturnType<typeof liveFigures>
 
 /**
  * Tells open pages that something in their tenant has changed. However many pages are open, one statement a second asks for all of
  * them; none where nobody looks.
  */
-export function liveNews(store: Pick<FigureStore, 'marks'>) {
+export function liveFigures(store: Pick<FigureStore, 'marks'>) {
   const rooms = new Map<string, { mark: string | undefined; told: Set<() => void> }>()
   let timer: ReturnType<typeof setTimeout> | undefined
   let over = false

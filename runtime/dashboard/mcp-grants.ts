@@ -20,7 +20,7 @@ const NONE = nothing(
 function rows(grants: readonly McpGrant[]): Html {
   return table(
     'Grants of MCP servers',
-    ['Server', 'State', 'Scopes', 'Token until', 'Do'],
+    ['Server', 'State', 'Scopes', 'Token until', 'Actions'],
     grants.map(({ id, url, issuer, scope, status, expiresAt, updatedAt }) => [
       html`${url}<br><small>granted ${when(updatedAt)}${issuer === '' ? '' : ` by ${issuer}`}</small>`,
       html`${badge(status)}${status === 'expired' ? html`<br><span class="warn">connect it again</span>` : ''}`,

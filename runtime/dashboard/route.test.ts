@@ -6,7 +6,7 @@ import type { LoggedIn, SetupDone } from '../../shared/wire/runtime/auth.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import type { PersonLink } from '../../shared/wire/runtime/user.ts'
 import { expectWithin } from '../../tests/crowding.ts'
-import { type Room, room } from '../auth/testing/fixture.ts'
+import { type Fixture, fixture } from '../auth/testing/fixture.ts'
 import type { Surveying } from '../connectors/openapi/survey.ts'
 import { petsDocument } from '../connectors/testing/pets.ts'
 import { dashboardFiles } from './files.gen.ts'
@@ -14,10 +14,10 @@ import { MENU } from './shell.ts'
 import { HOURS_SQL, MARKS_SQL, OPEN_SQL } from './store.ts'
 
 const OWNER = { email: 'ada@example.com', password: 'correct horse battery', name: 'Ada <b>' }
-let here: Room
+let here: Fixture
 
 beforeEach(async () => {
-  here = await room()
+  here = await fixture()
 })
 afterEach(() => here.close())
 
@@ -140,7 +140,7 @@ describe('what a page has beside its data', () => {
     await setUp()
     expect((await visit('/', { cookies: (await logIn()).set })).text).not.toContain('>Router<')
     await here.close()
-    here = await room({ routerPanel: () => 'http://127.0.0.1:8090/panel' })
+    here = await fixture({ routerPanel: () => 'http://127.0.0.1:8090/panel' })
     await setUp()
     expect((await visit('/', { cookies: (await logIn()).set })).text).toContain(
       '<a href="http://127.0.0.1:8090/panel">Router</a>',
@@ -332,7 +332,7 @@ describe('at 100,000 runs', () => {
       },
     }
     await here.close()
-    here = await room({ db: watched })
+    here = await fixture({ db: watched })
     await fill(db)
     const filters = [
       '',
@@ -369,7 +369,7 @@ describe('at 100,000 runs', () => {
     }
     await here.close()
     db.close()
-    here = await room()
+    here = await fixture()
   }, 60_000)
 
   it('so is every other list', async () => {
@@ -383,7 +383,7 @@ describe('at 100,000 runs', () => {
       },
     }
     await here.close()
-    here = await room({ db: watched })
+    here = await fixture({ db: watched })
     await here.call('POST', '/v1/agents', { body: { name: 'a' } })
     await here.call('POST', '/v1/agents', { body: { name: 'b' } })
     const lists = {
@@ -405,6 +405,6 @@ describe('at 100,000 runs', () => {
     }
     await here.close()
     db.close()
-    here = await room()
+    here = await fixture()
   })
 })

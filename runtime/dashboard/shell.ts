@@ -75,7 +75,7 @@ ${router === undefined ? '' : html`<li><a href="${router}">Router</a></li>`}
 /** A login that ran out while somebody wrote: what was written stays where it is, behind this. */
 const LOGIN_AGAIN = html`<dialog id="login-again" aria-labelledby="login-again-title">
 <form method="dialog">
-<h2 id="login-again-title">Your login is over</h2>
+<h2 id="login-again-title">Your session has expired</h2>
 <p>Log in again, and what you were doing goes on. Nothing that you typed is lost.</p>
 <label>E-mail <input name="email" type="email" autocomplete="username" required></label>
 <label>Password <input name="password" type="password" autocomplete="current-password" required></label>

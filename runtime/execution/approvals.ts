@@ -6,7 +6,7 @@ import type { ApprovalReason } from '../../shared/wire/runtime/approval.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
 import type { Redaction } from '../privacy/redaction.ts'
 import { openMaybe, type Records } from '../vault/records.ts'
-import { Parked, RunFailure } from './failure.ts'
+import { RunFailure, Suspended } from './failure.ts'
 import { type History, questionOf } from './journal/history.ts'
 import type { RunJournal } from './journal/run-journal.ts'
 
@@ -97,7 +97,7 @@ export function runApprovals(deps: ApprovalsDeps): Approvals {
     history.questions.set(stepId, round)
     history.steps.set(stepId, { is: 'waiting', attempt, meta: {}, approvalId: id })
     await journal.commit()
-    throw new Parked({ on: 'approval', id, expiresMs })
+    throw new Suspended({ on: 'approval', id, expiresMs })
   }
 
   /** Takes the place of a decision that did not come in time; a decision that just came wins. */
@@ -121,7 +121,7 @@ export function runApprovals(deps: ApprovalsDeps): Approvals {
       if (!found) return put(question, round)
       if (found.status === 'pending') {
         const { id, expiresMs } = found
-        if (clock.now().getTime() < expiresMs) throw new Parked({ on: 'approval', id, expiresMs })
+        if (clock.now().getTime() < expiresMs) throw new Suspended({ on: 'approval', id, expiresMs })
         if (!(await expire(found.id, stepId))) found = (await find(stepId, round)) ?? found
         else found = { ...found, status: 'expired' }
       }

@@ -8,8 +8,8 @@ import type { AgentStore } from '../agents/store.ts'
 import { type ApprovalStore, approvalStore } from '../approvals/store.ts'
 import type { DayOf } from '../budgets/day.ts'
 import type { Ledger } from '../budgets/ledger.ts'
-import type { Noding } from '../nodes/assemble.ts'
-import type { FarRuns } from '../nodes/runs/placed-runs.ts'
+import type { Nodes } from '../nodes/assemble.ts'
+import type { PlacedRuns } from '../nodes/runs/placed-runs.ts'
 import { childRuns } from '../runs/children.ts'
 import { type RunService, runService } from '../runs/service.ts'
 import { type RunStore, runStore } from '../runs/store.ts'
@@ -21,7 +21,7 @@ import type { Models } from './models/model.ts'
 import type { ConnectorsOf } from './tools/connector-tool.ts'
 import type { Outbound } from './tools/http-request-tool.ts'
 
-export interface RunningDeps {
+export interface ExecutionDeps {
   db: Db
   records: Records
   log: Log
@@ -48,7 +48,7 @@ export interface RunningDeps {
   observer?: EngineDeps['observer']
   kept?: EngineDeps['kept']
   /** Where some runs are executed by nodes elsewhere. */
-  nodes: Noding
+  nodes: Nodes
   /** False: nothing is executed in this process. */
   embedded: boolean
   takenHere?: EngineDeps['takenHere']
@@ -58,17 +58,17 @@ export interface RunningDeps {
   agents: Pick<AgentStore, 'currentByName' | 'findVersion' | 'getVersion'>
 }
 
-export interface Running {
+export interface Execution {
   engine: Engine
   /** The runs that are executed here. */
   own: RunStore
-  runs: FarRuns
+  runs: PlacedRuns
   service: RunService
   approvals: ApprovalStore
 }
 
 /** The embedded node: the engine over the store of this process, and what the routes need of it. */
-export function running(deps: RunningDeps): Running {
+export function assembleExecution(deps: ExecutionDeps): Execution {
   const { db, records, clock, newId, sha256, agents, dayOf } = deps
   const { admit, within } = deps.ledger
   const own = runStore(db, records)
@@ -108,12 +108,12 @@ export function running(deps: RunningDeps): Running {
       ...runs,
       // Of what was just made or ended nobody has to be asked.
       get: runs.near,
-      signal: async (id, signal) => ((await runs.farOf(id)) ? nodes.signal(id, signal) : own.signal(id, signal)),
+      signal: async (id, signal) => ((await runs.remoteRunOf(id)) ? nodes.signal(id, signal) : own.signal(id, signal)),
     },
     engine: {
       wake: engine.wake,
       async end(id, how) {
-        if (!(await runs.farOf(id))) return engine.end(id, how)
+        if (!(await runs.remoteRunOf(id))) return engine.end(id, how)
         const { code } = how
         if (code === 'agent_deleted') return nodes.end(id, { status: 'failed', code, message: 'the agent was deleted' })
         return nodes.end(id, { status: 'cancelled', ...('reason' in how && { reason: how.reason }) })
@@ -122,5 +122,5 @@ export function running(deps: RunningDeps): Running {
     ...{ admit, dayOf, newId, now: clock.now, sha256, ...agents },
   })
 
-  return { engine, own, runs, service, approvals: nodes.approvals(approvalStore(db, records), runs.farOf) }
+  return { engine, own, runs, service, approvals: nodes.approvals(approvalStore(db, records), runs.remoteRunOf) }
 }

@@ -1,7 +1,7 @@
 import type { InStatement } from '@libsql/client/web'
 import type { EventMeta } from '../../shared/wire/runtime/journal.ts'
 import type { Spent, SpentParts } from './journal/commit.ts'
-import type { Beside } from './journal/run-journal.ts'
+import type { StepExtras } from './journal/run-journal.ts'
 
 /** What a model call has used, as far as is known. */
 export interface CallCost {
@@ -42,7 +42,7 @@ export function costMeta(cost: CallCost | undefined): EventMeta {
 }
 
 /** What is committed with those words. */
-export function costBeside(cost: CallCost | undefined): Beside {
+export function costExtras(cost: CallCost | undefined): StepExtras {
   if (cost === undefined) return {}
   const { spent, parts, model, unpriced, beside } = cost
   return {

@@ -1,4 +1,4 @@
-import { costBeside, costMeta, type OpenCalls } from './call-cost.ts'
+import { costExtras, costMeta, type OpenCalls } from './call-cost.ts'
 import type { EngineDeps } from './engine-deps.ts'
 import type { History } from './journal/history.ts'
 import type { RunJournal } from './journal/run-journal.ts'
@@ -20,7 +20,7 @@ export async function closeOpenSteps(
     const reading = open.get(stepId)
     const cost = await reading?.(run.epoch)
     const lost = state.is === 'open' && reading === undefined && ASKS_A_MODEL.has(state.meta.stepKind ?? '')
-    const beside = lost ? { extra: lostCall(run, stepId) } : costBeside(cost)
+    const beside = lost ? { extra: lostCall(run, stepId) } : costExtras(cost)
     journal.append({ kind: 'step_failed', stepId, attempt: state.attempt, payload, meta: costMeta(cost) }, beside)
   }
 }

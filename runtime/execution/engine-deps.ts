@@ -8,7 +8,7 @@ import type { RunErrorCode } from '../../shared/wire/runtime/run.ts'
 import type { Records } from '../vault/records.ts'
 import type { ApprovalExpired } from './approvals.ts'
 import type { EngineMetrics } from './engine-metrics.ts'
-import type { BesideCommit, Spent } from './journal/commit.ts'
+import type { ExtraStatements, Spent } from './journal/commit.ts'
 import type { ChainHead, JournalEntry } from './journal/event.ts'
 import type { Claimed } from './lease-store.ts'
 import type { McpDeps } from './mcp/deps.ts'
@@ -97,7 +97,7 @@ export interface EngineDeps {
   lostCall: (run: Claimed, stepId: string) => InStatement[]
   /** The calendar day that usage is counted by. */
   dayOf: (ms: number) => string
-  beside?: BesideCommit | undefined
+  beside?: ExtraStatements | undefined
   /** Looks on. */
   observer?: RunObserver | undefined
   /** Nodes with one store: any of them takes what is due, and hears of what it took before it does anything with it. */

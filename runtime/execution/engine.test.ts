@@ -8,22 +8,22 @@ import { stepsOf } from '../runs/steps.ts'
 import { clearRecords } from '../vault/records.ts'
 import { StepFailure } from './failure.ts'
 import type { ModelRequest } from './models/model.ts'
-import { engineRoom, type RoomOptions, says, script } from './testing/engine-fixture.ts'
+import { engineFixture, type FixtureOptions, says, script } from './testing/engine-fixture.ts'
 
 const open: { close(): Promise<void> }[] = []
 afterEach(async () => {
   for (const one of open.splice(0)) await one.close()
 })
 
-async function room(options: RoomOptions = {}) {
-  const made = await engineRoom(options)
+async function fixture(options: FixtureOptions = {}) {
+  const made = await engineFixture(options)
   open.push(made)
   await made.engine.start()
   return made
 }
 
 /** A question, and beside it a call that is open until it is let go. */
-function asksBesideACall(answered: Promise<void>): RoomOptions {
+function asksBesideACall(answered: Promise<void>): FixtureOptions {
   return {
     manifest: { tools: ['http_request', 'ask_human'], egress: [{ host: 'far.example' }] },
     ask: script([
@@ -42,7 +42,7 @@ function asksBesideACall(answered: Promise<void>): RoomOptions {
 
 describe('a run', () => {
   it('goes from its input to its output, with a journal that holds as a chain', async () => {
-    const { create, until, runs, engine } = await room({ manifest: { tools: ['wait'], limits: { maxTurns: 20 } } })
+    const { create, until, runs, engine } = await fixture({ manifest: { tools: ['wait'], limits: { maxTurns: 20 } } })
     const id = await create({ prompt: '/call*3 wait {"seconds":0}' })
     engine.wake()
     const run = await until(id)
@@ -63,7 +63,7 @@ describe('a run', () => {
 
   it('retries what may work later, under a new key, and says so', async () => {
     const keys: string[] = []
-    const { create, until, runs, engine } = await room({
+    const { create, until, runs, engine } = await fixture({
       manifest: { retry: { maxAttempts: 3, backoffMs: 1 } },
       ask: async (_request, { key }) => {
         keys.push(key)
@@ -82,7 +82,7 @@ describe('a run', () => {
   })
 
   it('ends with the reason when a model says no for good', async () => {
-    const { create, until, engine } = await room({
+    const { create, until, engine } = await fixture({
       ask: async () => {
         throw new StepFailure('bad_request', 'no such model')
       },
@@ -97,7 +97,7 @@ describe('a run', () => {
   it('asks for an answer that fits the schema, as often as the manifest says', async () => {
     const asked: ModelRequest[] = []
     const outputSchema = { type: 'object', required: ['total'], properties: { total: { type: 'number' } } }
-    const { create, until, engine } = await room({
+    const { create, until, engine } = await fixture({
       manifest: { outputSchema, outputRepairs: 1 },
       ask: script([says('not json'), says('```json\n{"total": 4}\n```')], asked),
     })
@@ -112,7 +112,7 @@ describe('a run', () => {
   })
 
   it('refuses an isolation that nothing here offers, before the first step', async () => {
-    const { create, until, runs, engine } = await room({ manifest: { isolation: 'firecracker' } })
+    const { create, until, runs, engine } = await fixture({ manifest: { isolation: 'firecracker' } })
     const id = await create({ prompt: 'hello' })
     engine.wake()
     expect(await until(id)).toMatchObject({ status: 'failed', error: { code: 'isolation_unavailable' }, tokensIn: 0 })
@@ -126,12 +126,12 @@ describe('a run', () => {
       [{ maxSteps: 5 }, 'limit_exceeded'],
       [{ maxTurns: 3 }, 'limit_exceeded'],
     ] as const) {
-      const { create, until, engine } = await room({ manifest: { tools: ['wait'], limits }, ask: script(many) })
+      const { create, until, engine } = await fixture({ manifest: { tools: ['wait'], limits }, ask: script(many) })
       const id = await create({ prompt: 'go' })
       engine.wake()
       expect(await until(id)).toMatchObject({ status: 'failed', error: { code } })
     }
-    const { create, until, engine } = await room({
+    const { create, until, engine } = await fixture({
       manifest: { limits: { timeoutSeconds: 1 } },
       ask: (_request, { signal }) =>
         new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true })),
@@ -149,7 +149,7 @@ it('takes up a run that processes handed over in order, however often that was',
     let id: string | undefined
     for (let life = 1; life <= 6; life++) {
       let asked = 0
-      const made = await engineRoom({
+      const made = await engineFixture({
         url,
         ask: (_request, { signal }) =>
           new Promise((resolve, reject) => {
@@ -173,7 +173,7 @@ it('takes up a run that processes handed over in order, however often that was',
 describe('a run that waits', () => {
   it('holds no worker, and goes on once when it is approved', async () => {
     const asked: ModelRequest[] = []
-    const { create, until, engine, db, runs } = await room({
+    const { create, until, engine, db, runs } = await fixture({
       manifest: { tools: ['wait'], approvals: { tools: ['wait'] } },
       ask: script([says('', [{ name: 'wait', arguments: { seconds: 0 } }]), says('done')], asked),
     })
@@ -195,7 +195,7 @@ describe('a run that waits', () => {
 
   it('goes on at once when it was approved while a call beside the question was still open', async () => {
     const answered = Promise.withResolvers<void>()
-    const { create, until, engine, db, runs } = await room(asksBesideACall(answered.promise))
+    const { create, until, engine, db, runs } = await fixture(asksBesideACall(answered.promise))
     const id = await create({ prompt: 'go' })
     engine.wake()
     const store = approvalStore(db, clearRecords)
@@ -211,7 +211,7 @@ describe('a run that waits', () => {
   it('goes on soon when the store refuses what comes after the commit that let go of it', async () => {
     const answered = Promise.withResolvers<void>()
     let refusals = 0
-    const { create, until, engine, db } = await room({
+    const { create, until, engine, db } = await fixture({
       ...asksBesideACall(answered.promise),
       wrap: db => ({
         ...db,
@@ -241,7 +241,7 @@ describe('a run that waits', () => {
   })
 
   it('takes a signal once, whether it comes before or after', async () => {
-    const { create, until, engine, runs } = await room({
+    const { create, until, engine, runs } = await fixture({
       manifest: { tools: ['wait_signal'] },
       ask: script([
         says('', [{ name: 'wait_signal', arguments: { name: 'go' } }]),
@@ -270,7 +270,7 @@ describe('a run that waits', () => {
 describe('an end from outside', () => {
   it('aborts the call, closes its step and cannot be overwritten', async () => {
     let aborted = false
-    const { create, until, engine, runs } = await room({
+    const { create, until, engine, runs } = await fixture({
       ask: (_request, { signal }) =>
         new Promise((_, reject) => {
           signal.addEventListener('abort', () => {
@@ -297,7 +297,7 @@ describe('an end from outside', () => {
 
 describe('a run that is ended by several at once', () => {
   it('is ended by one of them, and the others are told that it was', async () => {
-    const { create, until, engine } = await room({ manifest: { tools: ['wait_signal'] } })
+    const { create, until, engine } = await fixture({ manifest: { tools: ['wait_signal'] } })
     const id = await create({ prompt: '/call wait_signal {"name":"go"}' })
     engine.wake()
     await until(id, ['running'])
@@ -310,7 +310,7 @@ describe('a run that is ended by several at once', () => {
     const folder = await mkdtemp(join(tmpdir(), 'waybill-end-'))
     open.push({ close: () => rm(folder, { recursive: true }) })
     const url = join(folder, 'runtime.db')
-    const [one, other] = [await room({ url }), await room({ url })]
+    const [one, other] = [await fixture({ url }), await fixture({ url })]
     for (let n = 0; n < 10; n++) {
       const id = await one.create({ prompt: 'go' })
       const told = await Promise.all([one, other].map(({ engine }) => engine.end(id, { code: 'cancelled' })))
@@ -319,7 +319,7 @@ describe('a run that is ended by several at once', () => {
   })
 
   it('asks nobody any more', async () => {
-    const { create, until, engine, db } = await room({ manifest: { tools: ['ask_human'] } })
+    const { create, until, engine, db } = await fixture({ manifest: { tools: ['ask_human'] } })
     const id = await create({ prompt: '/call ask_human {"prompt":"how many?"}' })
     engine.wake()
     await until(id, ['waiting'])
@@ -329,7 +329,7 @@ describe('a run that is ended by several at once', () => {
   })
 })
 
-async function* eventsOf(runs: Awaited<ReturnType<typeof engineRoom>>['runs'], id: string) {
+async function* eventsOf(runs: Awaited<ReturnType<typeof engineFixture>>['runs'], id: string) {
   for (let next = 1; ; ) {
     for (const event of await runs.events(id, next, 100)) {
       yield event
@@ -341,7 +341,7 @@ async function* eventsOf(runs: Awaited<ReturnType<typeof engineRoom>>['runs'], i
 
 it('takes a run up again whose claim was made although its answer was lost', async () => {
   let cut = 1
-  const { create, until, engine } = await room({
+  const { create, until, engine } = await fixture({
     wrap: db => ({
       ...db,
       async execute(statement) {

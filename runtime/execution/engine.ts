@@ -4,7 +4,7 @@ import { type Execution, execution } from './execution.ts'
 import { journalWriter } from './journal/journal-writer.ts'
 import { LeaseLostError } from './journal/run-journal.ts'
 import { type Claimed, leaseStore } from './lease-store.ts'
-import { type Hub, hub } from './run-watchers.ts'
+import { type RunWatchers, runWatchers } from './run-watchers.ts'
 
 const GIVE_BACK_MS = 1000
 const MOST_SEIZURES = 5
@@ -21,9 +21,9 @@ export function createEngine(deps: EngineDeps) {
     ...{ dayOf: deps.dayOf, beside: deps.beside, records: deps.records, monotonic: clock.monotonic },
     appendSeconds: metrics.appendSeconds,
   })
-  const running = new Map<string, Execution>()
+  const assembleExecution = new Map<string, Execution>()
   const endings = new Map<string, Promise<boolean>>()
-  const room = hub(db, id => running.has(id))
+  const room = runWatchers(db, id => assembleExecution.has(id))
   const watchers = deps.kept ? telling(room, deps.kept) : room
   let draining = false
   let claiming: Promise<void> | undefined
@@ -57,13 +57,13 @@ export function createEngine(deps: EngineDeps) {
       do {
         again = false
         const slots = limits.maxConcurrent
-        const most = slots - running.size
+        const most = slots - assembleExecution.size
         if (most <= 0 || draining) return
-        if (doubtful) await leases.releaseOthers(owner, [...running.keys(), ...endings.keys()])
+        if (doubtful) await leases.releaseOthers(owner, [...assembleExecution.keys(), ...endings.keys()])
         doubtful = false
         lookedMs = clock.now().getTime()
         const nowMs = lookedMs
-        const held = [...running.keys(), ...endings.keys()]
+        const held = [...assembleExecution.keys(), ...endings.keys()]
         const claimed = await leases.claim({
           owner,
           nodeId: nodeId(),
@@ -115,11 +115,11 @@ export function createEngine(deps: EngineDeps) {
 
   function start(run: Claimed): void {
     if (run.recoveries > 0) metrics.recoveries.add(1)
-    const before = running.get(run.id)
+    const before = assembleExecution.get(run.id)
     // Taken from this process without a word to it, as when its agent was deleted.
     before?.abandon()
     const one = execution(within, run, run.ending === undefined ? {} : { open: before?.open })
-    running.set(run.id, one)
+    assembleExecution.set(run.id, one)
     void one.done
       .catch(error => {
         if (error instanceof LeaseLostError) metrics.leaseLost.add(1)
@@ -129,7 +129,7 @@ export function createEngine(deps: EngineDeps) {
         }
       })
       .finally(() => {
-        if (running.get(run.id) === one) running.delete(run.id)
+        if (assembleExecution.get(run.id) === one) assembleExecution.delete(run.id)
         wake()
       })
   }
@@ -137,18 +137,19 @@ export function createEngine(deps: EngineDeps) {
   /** An owner that cannot renew stops before its leases end, so that nobody works beside the next owner. */
   let renewedAt = clock.monotonic()
   async function renew(): Promise<void> {
-    if (running.size === 0) {
+    if (assembleExecution.size === 0) {
       renewedAt = clock.monotonic()
       return
     }
-    const ids = [...running.keys()]
+    const ids = [...assembleExecution.keys()]
     try {
       const lost = await leases.renew(owner, ids, clock.now().getTime() + limits.leaseMs)
       renewedAt = clock.monotonic()
-      for (const id of lost) running.get(id)?.abandon()
+      for (const id of lost) assembleExecution.get(id)?.abandon()
     } catch (error) {
       log.warn('leases could not be renewed', { error, fault: dbFault(error) })
-      if (clock.monotonic() - renewedAt > limits.leaseMs * 0.8) for (const run of running.values()) run.abandon()
+      if (clock.monotonic() - renewedAt > limits.leaseMs * 0.8)
+        for (const run of assembleExecution.values()) run.abandon()
     }
   }
 
@@ -186,7 +187,7 @@ export function createEngine(deps: EngineDeps) {
   /** Another process may end the run at the same moment: whoever took it last writes the end, and this one looks again. */
   async function endNow(id: string, ending: Ending): Promise<boolean> {
     for (let left = MOST_SEIZURES; ; left--) {
-      const here = running.get(id)
+      const here = assembleExecution.get(id)
       const nowMs = clock.now().getTime()
       const run = await leases.seize(id, { owner, nodeId: nodeId(), nowMs, ttlMs: 5000 })
       if (!run) return false
@@ -224,8 +225,8 @@ export function createEngine(deps: EngineDeps) {
       while (clock.monotonic() < until && !draining) {
         const soon = wakeTimer !== undefined && wakeAt < until
         if (claiming) await Promise.race([claiming, over])
-        else if (running.size > 0) {
-          const ends = [...running.values()].map(run => run.done.catch(() => undefined))
+        else if (assembleExecution.size > 0) {
+          const ends = [...assembleExecution.values()].map(run => run.done.catch(() => undefined))
           // Whoever ended wakes the engine a few promises later, so that what it made due is claimed before anyone looks here again.
           await Promise.race([
             Promise.race(ends).then(() => new Promise<void>(resolve => setTimeout(resolve, 0))),
@@ -256,7 +257,7 @@ export function createEngine(deps: EngineDeps) {
     },
 
     get active() {
-      return running.size
+      return assembleExecution.size
     },
 
     drain(): void {
@@ -269,7 +270,7 @@ export function createEngine(deps: EngineDeps) {
     async settled(ms: number): Promise<void> {
       this.drain()
       await claiming
-      const all = [...running.values()]
+      const all = [...assembleExecution.values()]
       let timer: ReturnType<typeof setTimeout> | undefined
       const renewing = setInterval(() => void renew(), limits.leaseMs / 3)
       const late = new Promise(resolve => {
@@ -283,7 +284,7 @@ export function createEngine(deps: EngineDeps) {
     /** Lets open steps finish for up to `ms`, then leaves them; their runs go on wherever they are claimed next. */
     async close(ms: number): Promise<void> {
       await this.settled(ms)
-      const left = [...running.values()]
+      const left = [...assembleExecution.values()]
       for (const run of left) run.abandon()
       await Promise.allSettled(left.map(run => run.done))
       await writer.close()
@@ -295,7 +296,7 @@ export function createEngine(deps: EngineDeps) {
 }
 
 /** The same room, whose news somebody else hears of as well. */
-function telling(room: Hub, heard: (soon: boolean) => void): Hub {
+function telling(room: RunWatchers, heard: (soon: boolean) => void): RunWatchers {
   return {
     ...room,
     kept(runId, entries) {

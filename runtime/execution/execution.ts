@@ -1,5 +1,5 @@
 import { canonicalize } from '../../shared/sign/jcs.ts'
-import { isStoreAway } from '../../shared/sql/store-unavailable.ts'
+import { isStoreUnavailable } from '../../shared/sql/store-unavailable.ts'
 import type { RunErrorCode } from '../../shared/wire/runtime/run.ts'
 import { runErrorCodes } from '../../shared/wire/runtime/run.ts'
 import { type Redaction, redactionOf } from '../privacy/redaction.ts'
@@ -10,7 +10,7 @@ import { closeOpenSteps } from './close-steps.ts'
 import { codeAgent } from './code/code-agent.ts'
 import { recordedCalls } from './code/recorded-calls.ts'
 import type { EndEffect, EndedRun, EngineDeps } from './engine-deps.ts'
-import { AllParked, Parked, RunFailure, StepFailure } from './failure.ts'
+import { AllSuspended, RunFailure, StepFailure, Suspended } from './failure.ts'
 import { agentLoop } from './harness/agent-loop.ts'
 import type { AgentRun } from './harness/agent-run.ts'
 import { userMessage } from './harness/conversation.ts'
@@ -23,19 +23,19 @@ import { plainMessage, wellFormed } from './journal/well-formed.ts'
 import type { Claimed, LeaseStore } from './lease-store.ts'
 import { mcpServers, type RunMcp } from './mcp/servers.ts'
 import { absentModel } from './models/absent.ts'
-import type { Hub } from './run-watchers.ts'
+import type { RunWatchers } from './run-watchers.ts'
 import { needsSandbox, placed } from './sandbox/placement.ts'
 import { sandboxOfRun } from './sandbox/run-sandbox.ts'
 import { runSteps } from './step.ts'
-import { parking } from './suspend.ts'
-import { leaving } from './tools/read-only-tools.ts'
+import { suspendUntil } from './suspend.ts'
+import { allowedTools } from './tools/read-only-tools.ts'
 import { toolbox } from './tools/toolbox.ts'
 import { waitTool } from './tools/waiting-tools.ts'
 
 export interface ExecutionDeps extends EngineDeps {
   leases: LeaseStore
   writer: JournalWriter
-  watchers: Hub
+  watchers: RunWatchers
   draining: () => boolean
 }
 
@@ -79,7 +79,8 @@ async function hold(
   // Known before the work begins: a wait between its last step and its end would part their commits.
   const rules = await rulesOf(deps, run)
   const end = (ending: Ending) => finish(deps, run, journal, history, { ...ending, drop: rules.drop })
-  const park = (all: Parameters<typeof parking>[0]) => journal.release(() => parking(all, clock.now().getTime()))
+  const park = (all: Parameters<typeof suspendUntil>[0]) =>
+    journal.release(() => suspendUntil(all, clock.now().getTime()))
   try {
     await readBlobs(db, deps.records, run.id, history)
     if (run.ending !== undefined) throw ended(run.ending, reason)
@@ -88,8 +89,8 @@ async function hold(
     await end({ status: 'succeeded', output: canonicalize(kept) })
   } catch (error) {
     if (error instanceof LeaseLostError || journal.lost) throw error
-    if (error instanceof Parked) return park([error.until])
-    if (error instanceof AllParked) return park(error.all)
+    if (error instanceof Suspended) return park([error.until])
+    if (error instanceof AllSuspended) return park(error.all)
     if (error instanceof Cancelled) {
       await closeOpenSteps(deps, run, { journal, history, open }, { code: 'cancelled', message: error.message })
       const why = reason !== undefined && { reason }
@@ -130,7 +131,7 @@ function failureOf({ log }: ExecutionDeps, run: Claimed, error: unknown): RunFai
 
 /** A commit that failed says nothing about the run: it stays as it is and is claimed again. */
 function isOfTheStore(error: unknown): boolean {
-  if (isStoreAway(error)) return true
+  if (isStoreUnavailable(error)) return true
   return error instanceof Error && ('code' in error || error.name.startsWith('Queue')) && !(error instanceof RangeError)
 }
 
@@ -243,7 +244,7 @@ async function work(
     })
     const agent: AgentRun = {
       ...{ runId: run.id, manifest, model, steps, journal, history, approvals, sha256, redact },
-      tools: leaving(tools, turn?.tools ?? 'all'),
+      tools: allowedTools(tools, turn?.tools ?? 'all'),
       opening: turn?.opening ?? [{ role: 'user', text: userMessage(input) }],
       ...(turn && { voice: turn.voice }),
     }

@@ -41,26 +41,26 @@ export class StepFailure extends Error {
 }
 
 /** Not a failure: the run lets go of its worker until something outside happens. */
-export class Parked extends Error {
+export class Suspended extends Error {
   override name = 'Parked'
-  readonly until: ParkedUntil
-  constructor(until: ParkedUntil) {
+  readonly until: SuspendedUntil
+  constructor(until: SuspendedUntil) {
     super(`parked: ${until.on}`)
     this.until = until
   }
 }
 
 /** Several calls wait at once, each for its own. */
-export class AllParked extends Error {
-  override name = 'AllParked'
-  readonly all: readonly ParkedUntil[]
-  constructor(all: readonly ParkedUntil[]) {
+export class AllSuspended extends Error {
+  override name = 'AllSuspended'
+  readonly all: readonly SuspendedUntil[]
+  constructor(all: readonly SuspendedUntil[]) {
     super('parked')
     this.all = all
   }
 }
 
-export type ParkedUntil =
+export type SuspendedUntil =
   | { on: 'approval'; id: string; expiresMs: number }
   | { on: 'timer'; atMs: number }
   | { on: 'signal'; name: string; atMs?: number }

@@ -7,7 +7,7 @@ import type { Db } from '../../shared/sql/db.ts'
 import { claimStatement } from './claim-statement.ts'
 import { engineLimits } from './engine-deps.ts'
 import type { AskModel } from './models/model.ts'
-import { engineRoom, type RoomOptions, says } from './testing/engine-fixture.ts'
+import { engineFixture, type FixtureOptions, says } from './testing/engine-fixture.ts'
 
 const open: { close(): Promise<void> }[] = []
 afterEach(async () => {
@@ -34,9 +34,9 @@ function heldModel() {
   }
 }
 
-async function room(slots: number, options: RoomOptions = {}) {
+async function fixture(slots: number, options: FixtureOptions = {}) {
   const model = heldModel()
-  const made = await engineRoom({
+  const made = await engineFixture({
     ...{ ask: model.ask, agents: { other: {} }, limits: { ...engineLimits, maxConcurrent: slots } },
     ...options,
   })
@@ -54,7 +54,7 @@ const addTenant = (db: Db, id: string) =>
 
 describe('slots for runs', () => {
   it('are all for a tenant that is alone', async () => {
-    const { create, engine, said } = await room(4)
+    const { create, engine, said } = await fixture(4)
     for (const n of [1, 2, 3, 4, 5]) await create({ prompt: `p${n}` })
     engine.wake()
     await expect.poll(said).toHaveLength(4)
@@ -62,7 +62,7 @@ describe('slots for runs', () => {
   })
 
   it('are never all held by one tenant of several, so that a run of another begins at once', async () => {
-    const { create, engine, db, said } = await room(16)
+    const { create, engine, db, said } = await fixture(16)
     await addTenant(db, 'b')
     for (let n = 0; n < 40; n++) await create({ prompt: `default ${n}` })
     engine.wake()
@@ -74,7 +74,7 @@ describe('slots for runs', () => {
   })
 
   it('go, when one is free, to the tenant with the fewest, then to its agent with the fewest, then to the oldest', async () => {
-    const { create, engine, db, calls, said } = await room(4)
+    const { create, engine, db, calls, said } = await fixture(4)
     await addTenant(db, 'b')
     let made = 0
     const queue = (prompt: string, more: { tenantId?: string; agentName?: string } = {}) =>
@@ -99,7 +99,7 @@ describe('slots for runs', () => {
 
   it('are not looked for again and again while all that is due is beyond the share of its tenant', async () => {
     let claims = 0
-    const { create, engine, db, said } = await room(2, {
+    const { create, engine, db, said } = await fixture(2, {
       wrap: inner => ({
         ...inner,
         execute(statement) {
@@ -121,8 +121,8 @@ describe('slots for runs', () => {
     const folder = await mkdtemp(join(tmpdir(), 'shares-'))
     try {
       const url = join(folder, 'x.db')
-      const one = await room(4, { url })
-      const two = await room(4, { url })
+      const one = await fixture(4, { url })
+      const two = await fixture(4, { url })
       await addTenant(one.db, 'b')
       for (let n = 0; n < 12; n++) await one.create({ prompt: `a${n}` })
       one.engine.wake()
@@ -140,7 +140,7 @@ describe('slots for runs', () => {
   })
 
   it('are given by a statement that reads indexes of what is open only', async () => {
-    const { db, create } = await room(0)
+    const { db, create } = await fixture(0)
     for (let n = 0; n < 100; n++) await create({ prompt: `${n}` })
     for (const shared of [false, true]) {
       const { rows } = await db.execute({

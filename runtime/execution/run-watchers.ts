@@ -8,7 +8,7 @@ export interface Watcher {
   moved(seq: number, terminal: boolean): void
 }
 
-export type Hub = ReturnType<typeof hub>
+export type RunWatchers = ReturnType<typeof runWatchers>
 
 const POLL_MS = 200
 /** To so few, everything is told as it comes. */
@@ -27,7 +27,7 @@ interface Room {
  * one query every 200 ms asks for all of them how far they have come. Costs nothing where nobody watches. Where many watch, what
  * comes while the last is still going out is gathered and goes out as one (a thousand readers: one write for four entries).
  */
-export function hub(db: Db, isHere: (runId: string) => boolean) {
+export function runWatchers(db: Db, isHere: (runId: string) => boolean) {
   const rooms = new Map<string, Room>()
   let timer: ReturnType<typeof setTimeout> | undefined
 

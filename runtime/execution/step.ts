@@ -6,9 +6,9 @@ import type { EventMeta } from '../../shared/wire/runtime/journal.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
 import type { Redaction } from '../privacy/redaction.ts'
 import type { Approvals } from './approvals.ts'
-import { type CallCost, costBeside, costMeta, type OpenCalls } from './call-cost.ts'
+import { type CallCost, costExtras, costMeta, type OpenCalls } from './call-cost.ts'
 import type { EngineMetrics } from './engine-metrics.ts'
-import { AllParked, Parked, RunFailure, StepFailure } from './failure.ts'
+import { AllSuspended, RunFailure, StepFailure, Suspended } from './failure.ts'
 import { countLost, type History, UNCERTAIN } from './journal/history.ts'
 import type { RunJournal } from './journal/run-journal.ts'
 import { plainMessage, wellFormed } from './journal/well-formed.ts'
@@ -114,7 +114,7 @@ export function runSteps(deps: StepsDeps) {
 
   /** Writes down that an attempt failed; gives the pause before the next, or ends the step. */
   async function fail(spec: StepSpec, attempt: number, error: unknown, cost: CallCost | undefined): Promise<number> {
-    const [meta, beside] = [costMeta(cost), costBeside(cost)]
+    const [meta, beside] = [costMeta(cost), costExtras(cost)]
     countLost(history, meta)
     const failure = error instanceof StepFailure ? error : undefined
     const plain = plainMessage(error)
@@ -155,7 +155,7 @@ export function runSteps(deps: StepsDeps) {
         checkSize(spec.name, result.output)
       } catch (error) {
         // Parking, ending and being cancelled are not failures of this step.
-        if (error instanceof Parked || error instanceof AllParked || error instanceof RunFailure) throw error
+        if (error instanceof Suspended || error instanceof AllSuspended || error instanceof RunFailure) throw error
         if (deps.signal.aborted) throw deps.signal.reason
         const cost = await deps.open.get(spec.stepId)?.()
         deps.open.delete(spec.stepId)
@@ -277,7 +277,7 @@ export function runSteps(deps: StepsDeps) {
           return attempts(spec, { attempt: state.attempt + 1 }, call)
         }
         case undefined:
-          if (deps.draining()) throw new Parked({ on: 'drain' })
+          if (deps.draining()) throw new Suspended({ on: 'drain' })
           return attempts(spec, { attempt: 1 }, call)
       }
     },

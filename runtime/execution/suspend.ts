@@ -1,11 +1,11 @@
-import type { ParkedUntil } from './failure.ts'
+import type { SuspendedUntil } from './failure.ts'
 import type { Transition } from './journal/commit.ts'
 
 /**
  * Where a run goes when all it can do now is wait. Calls of one turn may wait for different things: it is `waiting` when a
  * human is among them, and due when the first of the others may have come.
  */
-export function parking(all: readonly ParkedUntil[], nowMs: number): Transition {
+export function suspendUntil(all: readonly SuspendedUntil[], nowMs: number): Transition {
   const due: number[] = []
   const children: string[] = []
   const signals: string[] = []

@@ -2,7 +2,7 @@ import type { ToolCall } from './models/model.ts'
 import type { ToolChoice } from './tools/read-only-tools.ts'
 
 /** Hears what a model says while it answers. Told again of recorded answers after a restart, in the same order. */
-export interface Voice {
+export interface DeltaSink {
   /** A model is about to be asked: what an earlier attempt of the same answer had said is void. */
   begin(): void
   delta(text: string): void
@@ -17,5 +17,5 @@ export interface Turn {
   /** Added to the agent's own system prompt. */
   hints: readonly string[]
   tools: ToolChoice
-  voice: Voice
+  voice: DeltaSink
 }

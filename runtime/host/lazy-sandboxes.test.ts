@@ -17,11 +17,11 @@ describe('the isolation backends of an embedded node', () => {
     ['runc, wasm', ['wasm']],
     ['gvisor', []],
     ['none', []],
-  ])('are those that NODE_BACKENDS names: %s', async (named, offered) => {
+  ])('are those that NODE_AGENT_BACKENDS names: %s', async (named, offered) => {
     const vars = {
-      NODE_STATE_DIR: join(folder, 'state'),
-      NODE_IMAGE_DIR: join(folder, 'no-image'),
-      NODE_BACKENDS: named,
+      NODE_AGENT_STATE_DIR: join(folder, 'state'),
+      NODE_AGENT_IMAGE_DIR: join(folder, 'no-image'),
+      NODE_AGENT_BACKENDS: named,
     }
     const sandboxes = lazySandboxes(vars, { workspaces: join(folder, 'workspaces'), log: silentLog() })
     try {

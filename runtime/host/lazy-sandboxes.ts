@@ -40,7 +40,7 @@ export function lazySandboxes(
     forget: async runId => (await opened)?.forget(runId),
     close: async () => (await opened)?.close(),
     async selfTest() {
-      const built = await access(join(env.NODE_IMAGE_DIR, 'manifest.json')).then(
+      const built = await access(join(env.NODE_AGENT_IMAGE_DIR, 'manifest.json')).then(
         () => true,
         () => false,
       )

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { readEnv } from '../../shared/env/read-env.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
-import { nodeOutside } from '../../shared/host/node-egress.ts'
+import { nodeEgress } from '../../shared/host/node-egress.ts'
 import { type Listening, listen, type Service } from '../../shared/host/serve.ts'
 import { writerIsGone, writerName } from '../../shared/host/writer-name.ts'
 import { type Bind, isLoopback } from '../../shared/http/bind.ts'
@@ -63,7 +63,7 @@ export async function serveRuntime(
   const replica = await openReplicaStore(env)
   const open = isLoopback(env.PLATFORM_BIND.host)
   const rule = outboundRule(env.PLATFORM_OUTBOUND_ALLOW)
-  const outside = nodeOutside({ rule, log: log.target('runtime.outbound') })
+  const egress = nodeEgress({ rule, log: log.target('runtime.outbound') })
   const sandboxes = lazySandboxes(vars, {
     workspaces: join(env.PLATFORM_DATA_DIR, 'workspaces'),
     rule,
@@ -86,7 +86,7 @@ export async function serveRuntime(
     publicUrl: env.PLATFORM_PUBLIC_URL,
     scrypt: nativeScrypt,
     telemetry: collectorOf(env),
-    outside,
+    egress,
     providers,
     oauthClients,
     oauthHomes,
@@ -100,7 +100,7 @@ export async function serveRuntime(
     isGone: writerIsGone,
     sseHeartbeatMs: env.PLATFORM_SSE_HEARTBEAT,
     turnTimeoutMs: env.PLATFORM_TURN_TIMEOUT,
-    plane: env.PLATFORM_PLANE_URL === undefined ? undefined : { url: env.PLATFORM_PLANE_URL, fetch: toOtherPlanes },
+    peer: env.PLATFORM_PEER_URL === undefined ? undefined : { url: env.PLATFORM_PEER_URL, fetch: toOtherPeers },
     embeddedNode: env.PLATFORM_EMBEDDED_NODE === 'on',
     dispatchTimeoutMs: env.PLATFORM_DISPATCH_TIMEOUT,
     nodeLostAfterMs: env.PLATFORM_NODE_LOST_AFTER,
@@ -121,7 +121,7 @@ export async function serveRuntime(
     const leftMs = Math.max(0, until - performance.now())
     await Promise.all([opened.server?.close(leftMs), runtime.close(leftMs)])
     await sandboxes.close()
-    await outside.close()
+    await egress.close()
     replica?.close()
     db.close()
   }
@@ -144,7 +144,7 @@ export async function serveRuntime(
 }
 
 /** Past the rules for what leaves on behalf of tenants: these are addresses of this installation, and most often private ones. */
-const toOtherPlanes = (request: Request): Promise<Response> => fetch(request)
+const toOtherPeers = (request: Request): Promise<Response> => fetch(request)
 
 const DEFAULT_TUNNEL = { host: 'localhost', port: 8081 }
 

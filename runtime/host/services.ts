@@ -11,7 +11,7 @@ export interface ServicesOptions {
 /** Starts the runtime, and the router beside it when asked, and drains both at the first signal. */
 export async function runServices({ vars, withRouter, say }: ServicesOptions): Promise<void> {
   const stop = untilSignal()
-  const running: Service[] = []
+  const assembleExecution: Service[] = []
   const router = Promise.withResolvers<string>()
   let panel: string | undefined
   const parts = {
@@ -20,14 +20,14 @@ export async function runServices({ vars, withRouter, say }: ServicesOptions): P
   }
   try {
     const runtime = await smallStart(async () => (await import('./node.ts')).serveRuntime(vars, parts))
-    running.push(runtime)
+    assembleExecution.push(runtime)
     say(`runtime  ${runtime.origin}`)
     if (withRouter) {
       const defaults = { ROUTER_BIND: '127.0.0.1:8090', ROUTER_DB: `${vars.PLATFORM_DATA_DIR || './data'}/router.db` }
       const started = await smallStart(async () =>
         (await import('../../router/host/node.ts')).serveRouter({ ...defaults, ...set(vars) }),
       )
-      running.push(started)
+      assembleExecution.push(started)
       router.resolve(started.origin)
       panel = `${started.origin}/panel`
       say(`router   ${started.origin}`)
@@ -37,7 +37,7 @@ export async function runServices({ vars, withRouter, say }: ServicesOptions): P
     }
     await stop
   } finally {
-    await Promise.all(running.map(service => service.close()))
+    await Promise.all(assembleExecution.map(service => service.close()))
   }
 }
 

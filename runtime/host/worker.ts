@@ -2,7 +2,7 @@ import { createClient } from '@libsql/client/web'
 import { EnvError, readEnv } from '../../shared/env/read-env.ts'
 import { afterBody } from '../../shared/http/after-body.ts'
 import { outboundRule } from '../../shared/http/outbound/outbound-rule.ts'
-import { platformOutside } from '../../shared/http/outbound/platform-egress.ts'
+import { platformEgress } from '../../shared/http/outbound/platform-egress.ts'
 import { createLog } from '../../shared/log/log.ts'
 import { lastingMetrics } from '../../shared/metrics/lasting-metrics.ts'
 import { type Db, prepareDb } from '../../shared/sql/db.ts'
@@ -117,7 +117,7 @@ async function start(vars: Vars, learnt: Learnt | undefined): Promise<{ runtime:
   }
   const metricsAccess = { open: false, token: env.PLATFORM_METRICS_TOKEN } as const
   const maxBodyBytes = env.PLATFORM_MAX_BODY_BYTES
-  const outside = platformOutside(outboundRule(env.PLATFORM_OUTBOUND_ALLOW))
+  const egress = platformEgress(outboundRule(env.PLATFORM_OUTBOUND_ALLOW))
   const demo = env.PLATFORM_DEMO !== 'off'
   const providers = readProviders(vars)
   const oauthClients = readOAuthClients(vars)
@@ -132,7 +132,7 @@ async function start(vars: Vars, learnt: Learnt | undefined): Promise<{ runtime:
       masterKey,
       bootstrapKey,
       publicUrl,
-      outside,
+      egress,
       demo,
       providers,
       oauthClients,
@@ -155,7 +155,7 @@ function refuseFiles(vars: Vars): void {
 const OF_OTHER_HOSTS: Readonly<Record<string, string>> = {
   PLATFORM_MASTER_KEY_FILE: 'this host has no files; put the key into PLATFORM_MASTER_KEY',
   PLATFORM_TUNNEL_BIND: 'nodes cannot dial in to this host; run a control plane on Node on the same store for them',
-  PLATFORM_PLANE_URL: 'this host asks no other control planes for their nodes; ask one that runs on Node',
+  PLATFORM_PEER_URL: 'this host asks no other control planes for their nodes; ask one that runs on Node',
 }
 
 /** The address that the edge saw; it sets this header itself and lets none through. */

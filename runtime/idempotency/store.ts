@@ -1,7 +1,7 @@
 import type { InStatement, Row } from '@libsql/client/web'
 import type { Db } from '../../shared/sql/db.ts'
 import { retryBusy } from '../../shared/sql/db-fault.ts'
-import { openMaybe, type RecordPlace, type Records } from '../vault/records.ts'
+import { openMaybe, type RecordAad, type Records } from '../vault/records.ts'
 
 /** An attempt that was not renewed for so long is of a process that died. */
 export const ATTEMPT_MS = 15_000
@@ -66,7 +66,7 @@ where tenant_id = ? and route = ? and key = ? and attempt = ? and bound is null 
         sql: 'select body_hash, bound, status, answer from idempotency where tenant_id = ? and route = ? and key = ?',
         args: [tenantId, route, key],
       })
-      return rows[0] && toKnown(rows[0], records, answerPlace({ tenantId, route, key }))
+      return rows[0] && toKnown(rows[0], records, answerAad({ tenantId, route, key }))
     },
 
     /** For the handler's own transaction. A lost claim makes `attempt` null, which the column refuses. */
@@ -90,7 +90,7 @@ where tenant_id = ? and route = ? and key = ?`,
         db.execute({
           sql: `update idempotency set status = ?, answer = ?, expires_ms = started_ms + ?
 where tenant_id = ? and route = ? and key = ? and attempt = ?`,
-          args: [status, records.seal(text, answerPlace(attempt)), KEPT_MS, ...place(attempt)],
+          args: [status, records.seal(text, answerAad(attempt)), KEPT_MS, ...place(attempt)],
         }),
       )
     },
@@ -108,7 +108,7 @@ where tenant_id = ? and route = ? and key = ? and attempt = ?`,
 }
 
 /** An answer may hold what a run was given or came to. */
-function answerPlace({ tenantId, route, key }: Use): RecordPlace {
+function answerAad({ tenantId, route, key }: Use): RecordAad {
   return { record: `idempotency ${tenantId}`, field: `${route}\n${key}` }
 }
 
@@ -124,7 +124,7 @@ function expired(nowMs: number): InStatement {
   }
 }
 
-function toKnown({ body_hash, bound, status, answer }: Row, records: Records, place: RecordPlace): Known {
+function toKnown({ body_hash, bound, status, answer }: Row, records: Records, place: RecordAad): Known {
   return {
     bodyHash: String(body_hash),
     bound: bound === null ? undefined : String(bound),

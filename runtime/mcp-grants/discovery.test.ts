@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { OutsideInit } from '../../shared/http/outbound/egress-client.ts'
+import type { EgressInit } from '../../shared/http/outbound/egress-client.ts'
 import { discovery } from './discovery.ts'
 
 const URL_OF_IT = 'https://mcp.example/a/mcp'
@@ -23,7 +23,7 @@ const usual: Record<string, Answer> = {
 
 async function found(changed: Record<string, Answer | undefined>, more: object = {}) {
   const answers = { ...usual, ...changed }
-  const sent: { what: string; init: OutsideInit }[] = []
+  const sent: { what: string; init: EgressInit }[] = []
   const { targetOf } = discovery({
     async fetch(url, init) {
       const what = `${init.method ?? 'GET'} ${url.href}`

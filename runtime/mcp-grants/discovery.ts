@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { ApiError } from '../../shared/http/api-error.ts'
 import { readAtMost } from '../../shared/http/outbound/bounded-body.ts'
-import type { Outside, OutsideInit } from '../../shared/http/outbound/egress-client.ts'
+import type { EgressClient, EgressInit } from '../../shared/http/outbound/egress-client.ts'
 import { denialIn } from '../../shared/http/outbound/outbound-denied.ts'
 import { readJson } from '../../shared/json/read-json.ts'
 import { VERSION } from '../../shared/version.ts'
@@ -11,8 +11,8 @@ import type { OAuthClient } from '../connectors/oauth/vendors.ts'
 import { bearerChallenge, type Challenge } from './challenge.ts'
 
 export interface DiscoveryDeps {
-  fetch: Outside['fetch']
-  problem: Outside['problem']
+  fetch: EgressClient['fetch']
+  problem: EgressClient['problem']
 }
 
 export interface Wanted {
@@ -59,7 +59,7 @@ export type Discovery = ReturnType<typeof discovery>
 export function discovery({ fetch, problem }: DiscoveryDeps) {
   async function get(
     url: URL,
-    init: Partial<OutsideInit> = {},
+    init: Partial<EgressInit> = {},
   ): Promise<{ status: number; headers: Headers; body: unknown }> {
     try {
       const headers = { accept: 'application/json', 'user-agent': 'waybill', ...init.headers }

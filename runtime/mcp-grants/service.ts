@@ -19,32 +19,32 @@ export interface GrantServiceDeps {
   newId: () => string
   wait: (ms: number, signal: AbortSignal) => Promise<void>
   /** Takes a secret out of every log line from now on. */
-  conceal: (secret: string | undefined) => void
+  redact: (secret: string | undefined) => void
   log: Log
 }
 
 export type GrantService = ReturnType<typeof grantService>
 
 /** Tokens for MCP servers that ask for them: kept sealed, refreshed once for all who wait, and given back at the end. */
-export function grantService({ store, calls, sealing, clock, newId, wait, conceal, log }: GrantServiceDeps) {
+export function grantService({ store, calls, sealing, clock, newId, wait, redact, log }: GrantServiceDeps) {
   const nowMs = () => clock.now().getTime()
 
   async function open(grant: Grant): Promise<Credential> {
     const vault = await sealing()
     if (!vault) throw new Error('this service was started without the master key that its secrets are sealed with')
     const values = readJson(await vault.open(grant.sealed, placeOf(grant))) as Record<string, string>
-    concealAll(values)
+    redactAll(values)
     return { method: 'oauth2', values, ...(grant.expiresMs !== undefined && { expiresMs: grant.expiresMs }) }
   }
 
   async function seal(grant: Pick<Grant, 'tenantId' | 'resource'>, values: Readonly<Record<string, string>>) {
-    concealAll(values)
+    redactAll(values)
     const vault = await vaultToStore(sealing, 'a token')
     return vault.seal(JSON.stringify(values), placeOf(grant))
   }
 
-  function concealAll({ accessToken, refreshToken, ...values }: Readonly<Record<string, string>>): void {
-    for (const secret of [accessToken, refreshToken, targetIn(values).client.secret]) conceal(secret)
+  function redactAll({ accessToken, refreshToken, ...values }: Readonly<Record<string, string>>): void {
+    for (const secret of [accessToken, refreshToken, targetIn(values).client.secret]) redact(secret)
   }
 
   const refreshing = refresher<Grant>({

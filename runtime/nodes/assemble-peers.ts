@@ -2,26 +2,26 @@ import type { Log } from '../../shared/log/log.ts'
 import type { Metrics } from '../../shared/metrics/metrics.ts'
 import { type Coalesced, coalesced } from '../../shared/time/coalesced.ts'
 import type { Live } from '../sessions/live-sessions.ts'
-import { saidSince } from '../sessions/replay-deltas.ts'
+import { replayDeltas } from '../sessions/replay-deltas.ts'
 import type { TunnelTimes } from './gateway/timeouts.ts'
-import { type PlaneOptions, planes } from './peers/peer-client.ts'
-import { planeBox } from './peers/peer-encryption.ts'
-import type { PlaneRouteDeps } from './peers/peer-route.ts'
-import { type Reach, reach } from './peers/reachable-nodes.ts'
+import { type PeerOptions, peerClient } from './peers/peer-client.ts'
+import { peerEncryption } from './peers/peer-encryption.ts'
+import type { PeerRouteDeps } from './peers/peer-route.ts'
+import { type ReachableNodes, reachableNodes } from './peers/reachable-nodes.ts'
 import type { NodeLinks } from './registry/node-link.ts'
 import type { NodeStore } from './registry/store.ts'
-import type { FarStore } from './runs/remote-run-store.ts'
-import { farHearing } from './sessions/follow-remote-turn.ts'
+import type { RemoteRunStore } from './runs/remote-run-store.ts'
+import { followRemoteTurns } from './sessions/follow-remote-turn.ts'
 
 /** This control plane among others, and the key by which they know each other. */
-export type Plane = PlaneOptions & { masterKey: Uint8Array<ArrayBuffer> }
+export type PeerIdentity = PeerOptions & { masterKey: Uint8Array<ArrayBuffer> }
 
-export interface AmongPlanesDeps {
+export interface PeersDeps {
   /** Undefined: there is no other one. */
-  plane: Plane | undefined
+  peer: PeerIdentity | undefined
   links: NodeLinks
   store: NodeStore
-  far: FarStore
+  far: RemoteRunStore
   live: Live
   times: TunnelTimes
   now: () => Date
@@ -30,12 +30,12 @@ export interface AmongPlanesDeps {
   maxBodyBytes: number
 }
 
-export interface AmongPlanes {
-  reach: Reach
+export interface Peers {
+  reachableNodes: ReachableNodes
   /** Somebody here wants the pieces of a turn that is not executed here. */
-  wanted: ReturnType<typeof farHearing>['wanted'] | undefined
+  wanted: ReturnType<typeof followRemoteTurns>['wanted'] | undefined
   /** What other control planes may ask of this one. */
-  route(offering: Coalesced): PlaneRouteDeps | undefined
+  route(offering: Coalesced): PeerRouteDeps | undefined
   /** Hands runs to nodes here, and tells the others of what is left: it may be for a node that is elsewhere. */
   dispatching(offering: Coalesced): Coalesced
   /** Before the tunnels are closed: nobody is heard any more. */
@@ -47,11 +47,11 @@ export interface AmongPlanes {
 const SAID_MS = 1000
 
 /** What is asked of other control planes on the same store and what they may ask of this one, put together. */
-export function amongPlanes(deps: AmongPlanesDeps): AmongPlanes {
-  const { plane, links, store, far, live, times, now, metrics, log } = deps
-  if (plane === undefined) {
+export function assemblePeers(deps: PeersDeps): Peers {
+  const { peer, links, store, far, live, times, now, metrics, log } = deps
+  if (peer === undefined) {
     return {
-      reach: reach({ links, store, planes: undefined, now, lostMs: times.lostMs }),
+      reachableNodes: reachableNodes({ links, store, peerClient: undefined, now, lostMs: times.lostMs }),
       wanted: undefined,
       route: () => undefined,
       dispatching: offering => offering,
@@ -59,19 +59,19 @@ export function amongPlanes(deps: AmongPlanesDeps): AmongPlanes {
       close: async () => undefined,
     }
   }
-  const box = planeBox(plane.masterKey)
-  const others = planes({
-    ...{ own: plane, box, now, readMs: times.readMs, log },
-    asks: metrics.counter('waybill_plane_asks_total', 'Questions to other control planes, by what came of them.'),
+  const box = peerEncryption(peer.masterKey)
+  const others = peerClient({
+    ...{ own: peer, box, now, readMs: times.readMs, log },
+    asks: metrics.counter('waybill_peer_requests_total', 'Questions to other control planes, by what came of them.'),
   })
-  const reached = reach({ links, store, planes: others, now, lostMs: times.lostMs })
-  const hearing = farHearing({ far, reach: reached, planes: others, live })
+  const reached = reachableNodes({ links, store, peerClient: others, now, lostMs: times.lostMs })
+  const hearing = followRemoteTurns({ far, reachableNodes: reached, peerClient: others, live })
   return {
-    reach: reached,
+    reachableNodes: reached,
     wanted: hearing.wanted,
     route: offering => ({
-      ...{ url: plane.url, box, links, queued: offering.wake, now },
-      said: heard => saidSince(live, heard, Math.min(SAID_MS, times.readMs / 2)),
+      ...{ url: peer.url, box, links, queued: offering.wake, now },
+      said: heard => replayDeltas(live, heard, Math.min(SAID_MS, times.readMs / 2)),
       // A read may bring texts along that were published here, and what seals them.
       maxBytes: 2 * deps.maxBodyBytes + 65_536,
     }),

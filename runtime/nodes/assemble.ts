@@ -18,10 +18,10 @@ import type { Ledger } from '../budgets/ledger.ts'
 import type { Idempotent } from '../idempotency/idempotent.ts'
 import type { Admit, AgentVersion } from '../runs/service.ts'
 import type { RunStore } from '../runs/store.ts'
-import type { Conversing } from '../sessions/assemble.ts'
+import type { Sessions } from '../sessions/assemble.ts'
 import type { Held } from '../sessions/service.ts'
-import { announce } from '../webhooks/enqueue.ts'
-import { amongPlanes, type Plane } from './assemble-peers.ts'
+import { enqueueEvent } from '../webhooks/enqueue.ts'
+import { assemblePeers, type PeerIdentity } from './assemble-peers.ts'
 import { poolCredentials } from './credentials/pool-credentials.ts'
 import type { GatewayDeps, NodeGateway } from './gateway/gateway.ts'
 import { type TunnelTimes, tunnelTimes } from './gateway/timeouts.ts'
@@ -30,23 +30,23 @@ import { enrolment } from './registry/enrolment.ts'
 import { provenBackends, statusOf } from './registry/node.ts'
 import { nodeLinks } from './registry/node-link.ts'
 import { nodeStore } from './registry/store.ts'
-import { tookOver } from './runs/accept-takeover.ts'
-import { type IngestDeps, ingest } from './runs/apply-reports.ts'
-import { dispatcher, textsPlace } from './runs/dispatcher.ts'
+import { acceptTakeover } from './runs/accept-takeover.ts'
+import { type ApplyReportsDeps, applyReports } from './runs/apply-reports.ts'
+import { dispatcher, textsAad } from './runs/dispatcher.ts'
 import { ending } from './runs/end-remote-run.ts'
-import { orderTo, standIn } from './runs/fallback-node.ts'
-import { type FarRuns, farRuns } from './runs/placed-runs.ts'
+import { commandTarget, fallbackNode } from './runs/fallback-node.ts'
+import { type PlacedRuns, placedRuns } from './runs/placed-runs.ts'
 import { EMBEDDED_POOL, POOL_LABEL } from './runs/placement.ts'
-import { farApprovals, signalPlace } from './runs/remote-approvals.ts'
-import { farBudgets } from './runs/remote-budgets.ts'
-import { farData } from './runs/remote-reads.ts'
-import { farStore } from './runs/remote-run-store.ts'
-import { farChildren } from './runs/remote-subagents.ts'
+import { remoteApprovals, signalAad } from './runs/remote-approvals.ts'
+import { remoteBudgets } from './runs/remote-budgets.ts'
+import { remoteReads } from './runs/remote-reads.ts'
+import { remoteRunStore } from './runs/remote-run-store.ts'
+import { remoteSubagents } from './runs/remote-subagents.ts'
 import { scheduleInputs } from './runs/schedule-inputs.ts'
-import { farTalk } from './sessions/relay-deltas.ts'
-import { farSessions } from './sessions/remote-sessions.ts'
+import { relayDeltas } from './sessions/relay-deltas.ts'
+import { remoteSessions } from './sessions/remote-sessions.ts'
 
-export interface NodingOptions {
+export interface NodesOptions {
   db: Db
   log: Log
   clock: Clock
@@ -56,13 +56,13 @@ export interface NodingOptions {
   dayOf: (ms: number) => string
   idempotent: Idempotent
   maxBodyBytes: number
-  signFar: IngestDeps['signFar']
-  announceMoved: IngestDeps['announce']
-  watched: IngestDeps['watched']
-  ended: IngestDeps['ended']
+  signRemoteRun: ApplyReportsDeps['signRemoteRun']
+  enqueueStatusEvents: ApplyReportsDeps['enqueueEvent']
+  watched: ApplyReportsDeps['watched']
+  ended: ApplyReportsDeps['ended']
   versionOf: (versionId: string) => Promise<VersionRow | undefined>
   labelsOf: (tenantId: string, agentName: string) => Promise<Readonly<Record<string, string>>>
-  conversing: Pick<Conversing, 'store' | 'live'>
+  assembleSessions: Pick<Sessions, 'store' | 'live'>
   admit: Admit
   grant: Ledger['grant']
   currentByName: (tenantId: string, name: string) => Promise<VersionRow | undefined>
@@ -74,7 +74,7 @@ export interface NodingOptions {
   /** After so long an absence of a node its runs end; 0: never. */
   lostAfterMs: number
   /** How other control planes of this store are reached and reach this one; undefined: they are not. */
-  plane?: Plane | undefined
+  peer?: PeerIdentity | undefined
 }
 
 const decoder = new TextDecoder()
@@ -83,24 +83,24 @@ const SWEEP_MS = 5_000
 const MOST_OFFERS = 5
 const SWEPT = 200
 
-export type Noding = ReturnType<typeof noding>
+export type Nodes = ReturnType<typeof assembleNodes>
 
 /** Nodes elsewhere, put together: who they are, the tunnel to them, their runs. */
-export function noding(options: NodingOptions) {
+export function assembleNodes(options: NodesOptions) {
   const { db, clock, metrics, newId, dayOf, embedded, dispatchMs, lostAfterMs } = options
   const { now } = clock
   const log = options.log.target('runtime.nodes')
   const times = { ...tunnelTimes, ...options.times }
-  const store = nodeStore(db, options.plane?.url ?? null)
-  const far = farStore(db)
+  const store = nodeStore(db, options.peer?.url ?? null)
+  const far = remoteRunStore(db)
   const links = nodeLinks()
-  const { maxBodyBytes, conversing } = options
-  const among = amongPlanes({
-    ...{ plane: options.plane, links, store, far, live: conversing.live, times, now, metrics, log, maxBodyBytes },
+  const { maxBodyBytes, assembleSessions } = options
+  const among = assemblePeers({
+    ...{ peer: options.peer, links, store, far, live: assembleSessions.live, times, now, metrics, log, maxBodyBytes },
   })
-  const { reach } = among
-  const data = farData(reach, store)
-  const credentials = poolCredentials({ db, nodes: store, reach, now, conceal: log.redact.register })
+  const { reachableNodes } = among
+  const data = remoteReads(reachableNodes, store)
+  const credentials = poolCredentials({ db, nodes: store, reachableNodes, now, redact: log.redact.register })
   const dropped = metrics.counter(
     'waybill_tunnel_frames_dropped_total',
     'Frames of nodes that were not taken, by reason.',
@@ -118,12 +118,24 @@ export function noding(options: NodingOptions) {
   let timer: ReturnType<typeof setInterval> | undefined
   let sweeping: Promise<void> | undefined
 
-  const sessions = farSessions({ db, far, nodes: store, reach, data, engaged: () => engaged })
-  const talk = farTalk({ far, sessions: sessions.store(options.conversing.store), live: options.conversing.live, log })
+  const sessions = remoteSessions({ db, far, nodes: store, reachableNodes, data, engaged: () => engaged })
+  const talk = relayDeltas({
+    far,
+    sessions: sessions.store(options.assembleSessions.store),
+    live: options.assembleSessions.live,
+    log,
+  })
 
   const shared = {
     turn: talk,
-    ...{ db, now, dayOf, signFar: options.signFar, announce: options.announceMoved, ended: options.ended },
+    ...{
+      db,
+      now,
+      dayOf,
+      signRemoteRun: options.signRemoteRun,
+      enqueueEvent: options.enqueueStatusEvents,
+      ended: options.ended,
+    },
     watched: options.watched,
   }
   /** What is decided from what stands about a run and then written; one after the other. */
@@ -133,18 +145,24 @@ export function noding(options: NodingOptions) {
     last = mine.catch(() => undefined)
     return mine
   }
-  const endNow = ending({ ...shared, far, nodes: store, wakeNode: reach.wake, orderTo: orderTo(reach, store) })
+  const endNow = ending({
+    ...shared,
+    far,
+    nodes: store,
+    wakeNode: reachableNodes.wake,
+    commandTarget: commandTarget(reachableNodes, store),
+  })
   const end: typeof endNow = (id, how) => inTurn(() => endNow(id, how))
   const offering = dispatcher({ db, log, now, links, far, nodes: store, versionOf: options.versionOf })
   const dispatching = among.dispatching(offering)
   let ownRuns: RunStore | undefined
-  const child = farChildren({
+  const child = remoteSubagents({
     ...{ db, far, nodes: store, links, now, dayOf, dispatchMs, sha256: options.sha256, admit: options.admit },
     ...{ versionOf: options.versionOf, currentByName: options.currentByName },
     runs: () => ownRuns!,
   })
-  const write = ingest({
-    took: tookOver({ db, nodes: store, wake: reach.wake }),
+  const write = applyReports({
+    took: acceptTakeover({ db, nodes: store, wake: reachableNodes.wake }),
     child,
     ...{ ...shared, store: far, log, dropped },
     requeued(nodeId, { id: runId, epoch: tries, pinned }) {
@@ -189,7 +207,7 @@ export function noding(options: NodingOptions) {
         return reply
       },
     },
-    async ingest(node, frames) {
+    async applyReports(node, frames) {
       if (await inTurn(() => write(node, frames))) offering.wake()
     },
     async arrived(link, held, fresh) {
@@ -208,7 +226,7 @@ export function noding(options: NodingOptions) {
       offering.wake()
     },
     heard: () => offering.wake(),
-    asked: farBudgets({ far, grant: options.grant, dayOf, clock }),
+    asked: remoteBudgets({ far, grant: options.grant, dayOf, clock }),
     said: ({ id }, { sessionId, turnId, seq, delta }) =>
       talk.said(id, { sessionId, turnId, seq, delta: decoder.decode(delta) }),
   }
@@ -221,7 +239,7 @@ export function noding(options: NodingOptions) {
       await end(run.id, { status: 'failed', code: 'agent_deleted', message: 'the agent was deleted' })
     }
     for (const run of await far.overdue(nowMs, SWEPT)) {
-      const able = (await reach.of(run.tenantId, run.pool)).some(
+      const able = (await reachableNodes.of(run.tenantId, run.pool)).some(
         ({ nodeId, backends }) => (run.pinned ?? nodeId) === nodeId && satisfies(run.isolation, backends),
       )
       if (able && run.state === 'queued') {
@@ -252,7 +270,7 @@ export function noding(options: NodingOptions) {
 
   /** What an absent node was to do, another one with its store can do. */
   async function handOver(nodeId: string): Promise<void> {
-    const other = await standIn(reach, store, nodeId)
+    const other = await fallbackNode(reachableNodes, store, nodeId)
     if (other === undefined || other.nodeId === nodeId) return
     await inTurn(() => db.write(store.handOver(nodeId, other.nodeId)))
     other.wake()
@@ -262,7 +280,7 @@ export function noding(options: NodingOptions) {
   async function tellLost(nodeId: string, tenantId: string, pool: string): Promise<void> {
     const first = 'exists (select 1 from nodes where id = ? and lost_told = 0)'
     await db.write([
-      announce(newId, {
+      enqueueEvent(newId, {
         ...{ tenantId, type: 'node.lost', atMs: now().getTime(), data: { nodeId, pool } },
         when: { sql: first, args: [nodeId] },
       }),
@@ -279,10 +297,10 @@ export function noding(options: NodingOptions) {
     engaged: () => engaged,
     credentials,
     wanted: among.wanted,
-    plane: among.route(offering),
+    peer: among.route(offering),
     routes: {
       credentials,
-      ...{ db, store, reach, end, openOn: far.openOn, idempotent: options.idempotent, now, newId },
+      ...{ db, store, reachableNodes, end, openOn: far.openOn, idempotent: options.idempotent, now, newId },
       ...{ lostMs: times.lostMs, maxBodyBytes: options.maxBodyBytes, endpoint: () => endpoint },
       wanted,
     },
@@ -296,23 +314,33 @@ export function noding(options: NodingOptions) {
       endpoint = at
     },
 
-    runs(runs: RunStore): FarRuns {
+    runs(runs: RunStore): PlacedRuns {
       ownRuns = runs
-      return farRuns(runs, {
-        ...{ db, far, nodes: store, reach, data, end, dispatch: dispatching.wake, engaged: () => engaged, dispatchMs },
+      return placedRuns(runs, {
+        ...{
+          db,
+          far,
+          nodes: store,
+          reachableNodes,
+          data,
+          end,
+          dispatch: dispatching.wake,
+          engaged: () => engaged,
+          dispatchMs,
+        },
         ...{ embedded, sha256: options.sha256, versionOf: options.versionOf, labelsOf: options.labelsOf },
         sessions,
       })
     },
 
-    sessions: sessions.store(options.conversing.store),
+    sessions: sessions.store(options.assembleSessions.store),
 
     /** Whether a node holds that session. */
     isElsewhere: async (sessionId: string): Promise<boolean> => (await sessions.get(sessionId)) !== undefined,
 
     /** Where a session of that version is held: at one node for its whole life, which is chosen now. */
     async holdSession(
-      { placementFor }: Pick<FarRuns, 'placementFor'>,
+      { placementFor }: Pick<PlacedRuns, 'placementFor'>,
       tenantId: string,
       { agentName, manifest, versionId }: AgentVersion,
     ): Promise<Held | undefined> {
@@ -332,8 +360,8 @@ export function noding(options: NodingOptions) {
       return { opened: sessionId => sessions.opened({ sessionId, tenantId, pool, nodeId }) }
     },
 
-    approvals: (approvals: ApprovalStore, farOf: FarRuns['farOf']) =>
-      farApprovals(approvals, { db, nodes: store, reach, data, farOf }),
+    approvals: (approvals: ApprovalStore, remoteRunOf: PlacedRuns['remoteRunOf']) =>
+      remoteApprovals(approvals, { db, nodes: store, reachableNodes, data, remoteRunOf }),
 
     /** Passes a signal on to the run's node; false: it takes none any more. */
     async signal(runId: string, signal: { id: string; name: string; value: string; atMs: number }): Promise<boolean> {
@@ -344,12 +372,12 @@ export function noding(options: NodingOptions) {
       }
       const poolKey = await store.poolKey(run.tenantId, run.pool)
       if (poolKey === undefined) throw new ApiError('node_offline', `pool ${run.pool} has no key`)
-      const valueSealed = await sealTo(poolKey, utf8(JSON.stringify(signal)), signalPlace(runId))
+      const valueSealed = await sealTo(poolKey, utf8(JSON.stringify(signal)), signalAad(runId))
       const value = { runId, name: signal.name, valueSealed }
       const { controlBytes } = await import('../../shared/tunnel/control-bytes.ts')
-      const node = await orderTo(reach, store)(run.nodeId)
+      const node = await commandTarget(reachableNodes, store)(run.nodeId)
       await db.write([store.frame(node, controlBytes({ case: 'signal', value }))])
-      reach.wake(node)
+      reachableNodes.wake(node)
       return true
     },
 
@@ -359,7 +387,7 @@ export function noding(options: NodingOptions) {
       if (pool === undefined || pool === EMBEDDED_POOL || !hasTexts(manifest)) return undefined
       const poolKey = await store.poolKey(tenantId, pool)
       if (poolKey === undefined) return undefined
-      return { pool, box: await sealTo(poolKey, utf8(JSON.stringify(textsOf(manifest))), textsPlace(versionId)) }
+      return { pool, box: await sealTo(poolKey, utf8(JSON.stringify(textsOf(manifest))), textsAad(versionId)) }
     }) satisfies SealTexts as SealTexts,
 
     sealInput: scheduleInputs({
@@ -394,7 +422,7 @@ export function noding(options: NodingOptions) {
     async start({ timers }: { timers: boolean }): Promise<void> {
       const known = !embedded.on || (await far.any())
       // Nodes may enrol elsewhere at any time.
-      engaged = known || options.plane !== undefined
+      engaged = known || options.peer !== undefined
       if (known || (await store.announced())) void wanted()
       if (timers) timer = setInterval(() => void this.sweep(), SWEEP_MS)
     },

@@ -2,18 +2,18 @@ import type { Db } from '../../shared/sql/db.ts'
 import type { Idempotent } from '../idempotency/idempotent.ts'
 import type { PoolCredentials } from './credentials/pool-credentials.ts'
 import type { WellKnownDeps } from './gateway/well-known-route.ts'
-import type { Reach } from './peers/reachable-nodes.ts'
+import type { ReachableNodes } from './peers/reachable-nodes.ts'
 import type { NodeStore } from './registry/store.ts'
-import type { EndingHere } from './runs/end-remote-run.ts'
-import type { FarRun } from './runs/remote-run.ts'
+import type { RemoteRunCut } from './runs/end-remote-run.ts'
+import type { RemoteRun } from './runs/remote-run.ts'
 
 export interface NodesDeps extends WellKnownDeps {
   db: Db
   store: NodeStore
-  reach: Pick<Reach, 'first'>
+  reachableNodes: Pick<ReachableNodes, 'first'>
   credentials: Pick<PoolCredentials, 'list' | 'put' | 'remove'>
-  end: (id: string, end: EndingHere) => Promise<boolean>
-  openOn: (nodeId: string) => Promise<FarRun[]>
+  end: (id: string, end: RemoteRunCut) => Promise<boolean>
+  openOn: (nodeId: string) => Promise<RemoteRun[]>
   idempotent: Idempotent
   now: () => Date
   newId: () => string

@@ -24,7 +24,20 @@ const MASK = '***'
 
 /** Nodes: announcing, reading, draining, removing (runtime contract §14). */
 export function nodesRoute(deps: NodesDeps) {
-  const { db, store, reach, credentials, end, openOn, idempotent, now, newId, lostMs, endpoint, maxBodyBytes } = deps
+  const {
+    db,
+    store,
+    reachableNodes,
+    credentials,
+    end,
+    openOn,
+    idempotent,
+    now,
+    newId,
+    lostMs,
+    endpoint,
+    maxBodyBytes,
+  } = deps
   const shown = (row: NodeRow): Node => toNode(row, now().getTime(), lostMs)
   const commandFor = (token: string) =>
     `PLATFORM_CONTROL_URL=${endpoint()?.endpoint ?? '<the tunnel address of the control plane>'} PLATFORM_ENROL_TOKEN=${token} npx node-agent run`
@@ -40,7 +53,7 @@ export function nodesRoute(deps: NodesDeps) {
     await find(principal, id)
     const changed = await store.setDraining(id, on)
     if (!changed) throw notFound('node', id)
-    const link = await reach.first([id])
+    const link = await reachableNodes.first([id])
     link?.drain(on)
     return shown(changed)
   }
@@ -105,7 +118,7 @@ export function nodesRoute(deps: NodesDeps) {
       for (const run of await openOn(id)) {
         await end(run.id, { status: 'failed', code: 'node_lost', message: 'its node was removed', final: true })
       }
-      const link = await reach.first([id])
+      const link = await reachableNodes.first([id])
       await store.remove(id)
       link?.end()
       return c.body(null, 204)

@@ -1,4 +1,4 @@
-import type { Outside } from '../../shared/http/outbound/egress-client.ts'
+import type { EgressClient } from '../../shared/http/outbound/egress-client.ts'
 import { OutboundDenied } from '../../shared/http/outbound/outbound-denied.ts'
 import type { Log } from '../../shared/log/log.ts'
 import type { Db } from '../../shared/sql/db.ts'
@@ -21,7 +21,7 @@ export interface ProvidingOptions {
   sealing: Sealing
   maxBodyBytes: number
   /** Without a way out, providers can be configured and not called. */
-  outside?: Outside | undefined
+  egress?: EgressClient | undefined
   environment?: readonly EnvironmentProvider[] | undefined
   /** A router in this process; it is then the provider `router` of everyone. */
   routerFetch?: ((request: Request) => Promise<Response>) | undefined
@@ -44,38 +44,41 @@ export const PROVIDER_HOLDINGS = [
   { what: 'secrets', rows: 'select 1 from secrets where tenant_id = ?1' },
 ]
 
-const NO_WAY_OUT: Pick<Outside, 'fetch' | 'problem'> = {
+const NO_WAY_OUT: Pick<EgressClient, 'fetch' | 'problem'> = {
   fetch: () => Promise.reject(new OutboundDenied('this host has no way out')),
   problem: async () => undefined,
 }
 
 /** Model providers and secrets, put together; features take the slices they need. */
-export function providing(options: ProvidingOptions): Providing {
+export function assembleProviders(options: ProvidingOptions): Providing {
   const { db, log, clock, newId, sealing, maxBodyBytes, routerFetch, demo = true } = options
   const deadlines = { ...DEADLINES, ...options.deadlines }
-  const { outside = NO_WAY_OUT, environment = [] } = options
+  const { egress = NO_WAY_OUT, environment = [] } = options
   const { now, monotonic } = clock
-  const conceal = log.redact.register
+  const redact = log.redact.register
   const inProcess: EnvironmentProvider[] = routerFetch ? [{ provider: 'router', baseUrl: IN_PROCESS }] : []
   const given = [...inProcess, ...environment.filter(({ provider }) => provider !== 'router' || !routerFetch)]
-  const directory = providerDirectory({ store: providerStore(db), sealing, environment: given, now, conceal })
+  const directory = providerDirectory({ store: providerStore(db), sealing, environment: given, now, redact })
   const settings = modelSettingsStore(db)
-  const router = routerFetch && toRouter(routerFetch, outside.fetch)
-  const fetch: Outside['fetch'] = (url, init) => (router ?? outside.fetch)(url, init)
+  const router = routerFetch && toRouter(routerFetch, egress.fetch)
+  const fetch: EgressClient['fetch'] = (url, init) => (router ?? egress.fetch)(url, init)
   const listPrices = async () => (await import('../../shared/prices/builtin.ts')).loadBuiltinPrices()
   const models = providerModels({ directory, settings, fetch, listPrices, now, deadlines, demo })
   return {
     models,
     providers: {
-      ...{ directory, settings, outside, now, maxBodyBytes },
+      ...{ directory, settings, egress, now, maxBodyBytes },
       trying: { directory, settings, models, fetch, newId, monotonic },
     },
-    secrets: secretStore({ db, sealing, now, conceal }),
+    secrets: secretStore({ db, sealing, now, redact }),
   }
 }
 
 /** Calls to the router's own address go to the function; a router that a tenant stored itself is called like any provider. */
-function toRouter(routerFetch: (request: Request) => Promise<Response>, fetch: Outside['fetch']): Outside['fetch'] {
+function toRouter(
+  routerFetch: (request: Request) => Promise<Response>,
+  fetch: EgressClient['fetch'],
+): EgressClient['fetch'] {
   return (url, { method = 'GET', headers, body, signal, redirects }) => {
     if (url.origin !== IN_PROCESS) return fetch(url, { method, signal, ...{ headers, body, redirects } })
     const init = { method, signal, ...(headers && { headers: { ...headers } }), ...(body !== undefined && { body }) }

@@ -1,5 +1,5 @@
 import { ApiError } from '../../shared/http/api-error.ts'
-import type { Outside } from '../../shared/http/outbound/egress-client.ts'
+import type { EgressClient } from '../../shared/http/outbound/egress-client.ts'
 import type { ProviderId } from '../../shared/wire/runtime/model-name.ts'
 import type { ProviderSave } from '../../shared/wire/runtime/provider.ts'
 import { isHeaderText, NOT_HEADER_TEXT } from './environment.ts'
@@ -10,7 +10,7 @@ const OWN_HEADERS = /^(?:host|connection|content-length|content-type|transfer-en
 const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/
 
 /** Refuses a provider that could not be called: a header that is none, an address that may not be reached. */
-export async function checkProvider(given: ProviderSave, outside: Pick<Outside, 'problem'>): Promise<void> {
+export async function checkProvider(given: ProviderSave, egress: Pick<EgressClient, 'problem'>): Promise<void> {
   const { provider, apiKey, baseUrl, headers = {} } = given
   const missing = unavailable(provider as ProviderId)
   if (missing !== undefined) throw invalid('provider', missing)
@@ -23,7 +23,7 @@ export async function checkProvider(given: ProviderSave, outside: Pick<Outside, 
   if (baseUrl === undefined) return
   const url = new URL(baseUrl)
   if (url.search !== '' || url.hash !== '') throw invalid('baseUrl', 'expected an address without ? and #')
-  const problem = await outside.problem(url)
+  const problem = await egress.problem(url)
   if (problem !== undefined) throw invalid('baseUrl', problem)
 }
 

@@ -1,4 +1,4 @@
-import type { Outside } from '../../shared/http/outbound/egress-client.ts'
+import type { EgressClient } from '../../shared/http/outbound/egress-client.ts'
 import type { ProviderDirectory } from './directory.ts'
 import type { ModelSettingsStore } from './model-settings.ts'
 import type { TryDeps } from './try-provider.ts'
@@ -6,7 +6,7 @@ import type { TryDeps } from './try-provider.ts'
 export interface ProvidersDeps {
   directory: ProviderDirectory
   settings: ModelSettingsStore
-  outside: Pick<Outside, 'problem'>
+  egress: Pick<EgressClient, 'problem'>
   trying: TryDeps
   now: () => Date
   maxBodyBytes: number

@@ -15,15 +15,15 @@ export interface DirectoryDeps {
   environment: readonly EnvironmentProvider[]
   now: () => Date
   /** Takes a secret out of every log line from now on. */
-  conceal: (secret: string | undefined) => void
+  redact: (secret: string | undefined) => void
 }
 
 export type ProviderDirectory = ReturnType<typeof providerDirectory>
 
 /** The providers of a tenant: those it stored, then those of the environment. */
-export function providerDirectory({ store, sealing, environment, now, conceal }: DirectoryDeps) {
+export function providerDirectory({ store, sealing, environment, now, redact }: DirectoryDeps) {
   const startedMs = now().getTime()
-  for (const { apiKey } of environment) conceal(apiKey)
+  for (const { apiKey } of environment) redact(apiKey)
   const ofEnvironment = (provider: string) => environment.find(one => one.provider === provider)
 
   async function stored(tenantId: string, row: ProviderRow): Promise<Connection> {
@@ -39,8 +39,8 @@ export function providerDirectory({ store, sealing, environment, now, conceal }:
   }
 
   function connected(given: Omit<Connection, 'baseUrl'> & { baseUrl: string | undefined }): Connection {
-    conceal(given.apiKey)
-    for (const value of Object.values(given.headers)) conceal(value)
+    redact(given.apiKey)
+    for (const value of Object.values(given.headers)) redact(value)
     return { ...given, baseUrl: given.baseUrl ?? vendorOf(given.provider).baseUrl ?? '' }
   }
 
@@ -75,8 +75,8 @@ export function providerDirectory({ store, sealing, environment, now, conceal }:
 
     async save(tenantId: string, { provider: id, apiKey, baseUrl, headers = {} }: ProviderSave): Promise<void> {
       const provider = id as ProviderId
-      conceal(apiKey)
-      for (const value of Object.values(headers)) conceal(value)
+      redact(apiKey)
+      for (const value of Object.values(headers)) redact(value)
       const hasHeaders = Object.keys(headers).length > 0
       const vault = apiKey === undefined && !hasHeaders ? undefined : await vaultToStore(sealing, 'a provider key')
       const seal = async (text: string | undefined, field: string) =>

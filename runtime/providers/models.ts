@@ -1,4 +1,4 @@
-import type { Outside } from '../../shared/http/outbound/egress-client.ts'
+import type { EgressClient } from '../../shared/http/outbound/egress-client.ts'
 import type { BuiltinTable } from '../../shared/prices/builtin.ts'
 import { modelName, type ProviderId } from '../../shared/wire/runtime/model-name.ts'
 import type { ModelSettings } from '../../shared/wire/runtime/provider.ts'
@@ -19,7 +19,7 @@ import { dialectOf, vendorOf } from './vendors.ts'
 export interface ModelsDeps {
   directory: Pick<ProviderDirectory, 'ids' | 'open'>
   settings: Pick<ModelSettingsStore, 'get'>
-  fetch: Outside['fetch']
+  fetch: EgressClient['fetch']
   listPrices: () => Promise<BuiltinTable>
   now: () => Date
   deadlines: Deadlines

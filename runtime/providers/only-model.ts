@@ -1,6 +1,6 @@
 import { asArray, asObject, asString, tryParse } from '../../shared/dialects/json-value.ts'
 import { readAtMost } from '../../shared/http/outbound/bounded-body.ts'
-import type { Outside } from '../../shared/http/outbound/egress-client.ts'
+import type { EgressClient } from '../../shared/http/outbound/egress-client.ts'
 import { modelName, type ProviderId } from '../../shared/wire/runtime/model-name.ts'
 import type { ModelSettings } from '../../shared/wire/runtime/provider.ts'
 import type { Connection } from './connection.ts'
@@ -15,7 +15,7 @@ const MOST_LISTS = 1000
 
 /** The ids of the models that a host lists, in its order. Rejects where it gives no list. */
 export async function listedModels(
-  fetch: Outside['fetch'],
+  fetch: EgressClient['fetch'],
   connection: Connection,
   signal: AbortSignal,
 ): Promise<string[]> {
@@ -31,7 +31,7 @@ export async function listedModels(
 
 export interface OnlyModelDeps {
   open: (tenantId: string, provider: ProviderId) => Promise<Connection | undefined>
-  fetch: Outside['fetch']
+  fetch: EgressClient['fetch']
   now: () => Date
 }
 

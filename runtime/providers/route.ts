@@ -17,11 +17,11 @@ import { checkPrices } from './model-settings.ts'
 import { tryProvider } from './try-provider.ts'
 
 /** Model providers, aliases and prices (contract §10). Keys go in and never come out. */
-export function providersRoute({ directory, settings, outside, trying, now, maxBodyBytes }: ProvidersDeps) {
+export function providersRoute({ directory, settings, egress, trying, now, maxBodyBytes }: ProvidersDeps) {
   return new Hono<RuntimeHttpEnv>()
     .post('/v1/settings/llm-providers', jsonBody(providerSave, maxBodyBytes), async c => {
       const given = c.req.valid('json')
-      await checkProvider(given, outside)
+      await checkProvider(given, egress)
       await directory.save(c.get('principal').tenantId, given)
       const { provider, baseUrl } = given
       const saved = { provider, configured: true, status: 'saved', ...(baseUrl !== undefined && { baseUrl }) } as const

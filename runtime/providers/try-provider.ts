@@ -1,4 +1,4 @@
-import type { Outside } from '../../shared/http/outbound/egress-client.ts'
+import type { EgressClient } from '../../shared/http/outbound/egress-client.ts'
 import { modelName, type ProviderId } from '../../shared/wire/runtime/model-name.ts'
 import type { ProviderTested } from '../../shared/wire/runtime/provider.ts'
 import { StepFailure } from '../execution/failure.ts'
@@ -13,7 +13,7 @@ export interface TryDeps {
   directory: Pick<ProviderDirectory, 'open'>
   settings: Pick<ModelSettingsStore, 'get'>
   models: Pick<ProviderModels, 'of'>
-  fetch: Outside['fetch']
+  fetch: EgressClient['fetch']
   newId: () => string
   monotonic: () => number
 }

@@ -9,7 +9,7 @@ import { type ReceiptService, type ReceiptServiceDeps, receiptService } from './
 import { signingKeys } from './signing-keys.ts'
 import { receiptStore } from './store.ts'
 
-export interface ReceiptingOptions extends Pick<ReceiptServiceDeps, 'versionOf' | 'runOf' | 'farRun' | 'log'> {
+export interface ReceiptingOptions extends Pick<ReceiptServiceDeps, 'versionOf' | 'runOf' | 'remoteRun' | 'log'> {
   db: Db
   records: Records
   clock: Clock
@@ -20,7 +20,7 @@ export interface ReceiptingOptions extends Pick<ReceiptServiceDeps, 'versionOf' 
 }
 
 /** Receipts over one store: the keys, the journal as it stands, and what is said of both. */
-export function receipting({
+export function assembleReceipts({
   db,
   records,
   clock,

@@ -36,7 +36,7 @@ export interface ReceiptServiceDeps {
   versionOf: (versionId: string) => Promise<{ manifestHash: string } | undefined>
   runOf: (runId: string) => Promise<Pick<Run, 'tenantId' | 'status'> | undefined>
   /** A run that a node holds: what its receipt would say, or `unknown` while the head of its journal is. */
-  farRun?: (runId: string) => Promise<HashedFacts | 'unknown' | undefined>
+  remoteRun?: (runId: string) => Promise<HashedFacts | 'unknown' | undefined>
   sha256: Sha256
   now: () => Date
   log: Log
@@ -62,8 +62,8 @@ export function receiptService(deps: ReceiptServiceDeps) {
 
   /** A run may have ended where nothing could be signed; its receipt is made as soon as somebody asks and there is a key. */
   async function late(runId: string): Promise<Receipt> {
-    const far = await deps.farRun?.(runId)
-    if (far !== undefined) return lateFar(runId, far)
+    const far = await deps.remoteRun?.(runId)
+    if (far !== undefined) return receiptOfRemoteRun(runId, far)
     const found = await store.stored(runId)
     if (!found) throw notFound('receipt', runId)
     if (!found.walk.ok) {
@@ -86,7 +86,7 @@ export function receiptService(deps: ReceiptServiceDeps) {
     return kept.receipt
   }
 
-  async function lateFar(runId: string, far: HashedFacts | 'unknown'): Promise<Receipt> {
+  async function receiptOfRemoteRun(runId: string, far: HashedFacts | 'unknown'): Promise<Receipt> {
     if (far === 'unknown') {
       throw new ApiError(
         'node_offline',
@@ -104,7 +104,7 @@ export function receiptService(deps: ReceiptServiceDeps) {
 
   return {
     /** For the commit in which the end of a run on a node becomes known. */
-    async signFar(facts: HashedFacts): Promise<string | undefined> {
+    async signRemoteRun(facts: HashedFacts): Promise<string | undefined> {
       const key = await signer()
       if (!key) return undefined
       const receipt = await issue(statementFrom(facts), key, now())
@@ -166,9 +166,9 @@ export function receiptService(deps: ReceiptServiceDeps) {
       }
       const stored = payload.tenantId === tenantId ? await store.stored(payload.runId) : undefined
       if (!stored) {
-        const far = payload.tenantId === tenantId ? await deps.farRun?.(payload.runId) : undefined
+        const far = payload.tenantId === tenantId ? await deps.remoteRun?.(payload.runId) : undefined
         if (far === undefined || far === 'unknown') return { valid: true, ...about, checks }
-        const problem = checkFar(payload, statementFrom(far))
+        const problem = checkRemoteRun(payload, statementFrom(far))
         checks.record = problem === undefined ? 'ok' : 'failed'
         return problem === undefined ? { valid: true, ...about, checks } : failed(problem)
       }
@@ -194,7 +194,7 @@ export function receiptService(deps: ReceiptServiceDeps) {
 }
 
 /** The journal of a run on a node is not here: its head and count are, as they were streamed. */
-function checkFar(payload: ReceiptPayload, stored: ReturnType<typeof statementFrom>): VerifyReason | undefined {
+function checkRemoteRun(payload: ReceiptPayload, stored: ReturnType<typeof statementFrom>): VerifyReason | undefined {
   if (payload.eventCount !== stored.eventCount) return 'event_count_mismatch'
   if (payload.journalHash !== stored.journalHash) return 'journal_hash_mismatch'
   return checkRecord(payload, stored)

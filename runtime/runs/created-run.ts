@@ -1,7 +1,7 @@
 import type { Run } from '../../shared/wire/runtime/run.ts'
 
 /** A run as it was the moment it was made: it may be claimed before its creator hears of it. */
-export function asCreated(run: Run): Run {
+export function createdRun(run: Run): Run {
   const { id, tenantId, agentName, agentId, agentVersionId, input, createdAt, labels, trigger } = run
   const { forkedFrom, scheduleId } = run
   return {

@@ -14,7 +14,7 @@ const happening = fc.record({
   kind: fc.constantFrom('here', 'here', 'elsewhere', 'told') as fc.Arbitrary<'here' | 'elsewhere' | 'told'>,
   entries: fc.integer({ min: 1, max: 4 }),
   turns: fc.integer({ min: 0, max: 12 }),
-  room: fc.boolean(),
+  fixture: fc.boolean(),
 })
 
 test('a follower gets each entry once and in order, whether it is handed on, waited for or read', async () => {
@@ -24,7 +24,7 @@ test('a follower gets each entry once and in order, whether it is handed on, wai
       let seq = 3
       let over = false
       let watcher: Watcher | undefined
-      let room = true
+      let fixture = true
       const runs = {
         events: async (_: string, from: number, most: number) => {
           const to = seq
@@ -33,7 +33,7 @@ test('a follower gets each entry once and in order, whether it is handed on, wai
         },
         progress: async () => ({ status: over ? 'succeeded' : 'running' }) as never,
       }
-      const hub = {
+      const runWatchers = {
         watch(_: string, one: Watcher) {
           watcher = one
           return () => undefined
@@ -44,18 +44,18 @@ test('a follower gets each entry once and in order, whether it is handed on, wai
       const gone = new AbortController().signal
       const all = (async () => {
         const hand = (list: readonly JournalEntry[]) => {
-          if (room) take(list)
-          if (room) handed++
-          return room
+          if (fixture) take(list)
+          if (fixture) handed++
+          return fixture
         }
-        for await (const list of follow({ runs, hub }, 'run', { fromSeq, live: true, gone, hand })) {
+        for await (const list of follow({ runs, runWatchers }, 'run', { fromSeq, live: true, gone, hand })) {
           take(list)
           await turns(list.length % 3)
         }
       })()
       await turns(1)
-      for (const { kind, entries, turns: count, room: has } of story) {
-        room = has
+      for (const { kind, entries, turns: count, fixture: has } of story) {
+        fixture = has
         const first = seq + 1
         if (kind !== 'told') seq += entries
         if (kind === 'here') watcher!.entries(Array.from({ length: entries }, (_, at) => entry(first + at)))

@@ -1,11 +1,11 @@
 import { nextTurn } from '../../shared/time/next-turn.ts'
 import type { JournalEntry } from '../execution/journal/event.ts'
-import type { Hub } from '../execution/run-watchers.ts'
+import type { RunWatchers } from '../execution/run-watchers.ts'
 import type { RunStore } from './store.ts'
 
 export interface FollowDeps {
   runs: Pick<RunStore, 'events' | 'progress'>
-  hub: Pick<Hub, 'watch'>
+  runWatchers: Pick<RunWatchers, 'watch'>
 }
 
 export interface FollowOptions {
@@ -26,7 +26,7 @@ const MOST_IN_HAND = 2000
  * entry once and in order, whoever writes them; what is told at once is handed on at once, and as the same list to all.
  */
 export async function* follow(
-  { runs, hub }: FollowDeps,
+  { runs, runWatchers }: FollowDeps,
   runId: string,
   { fromSeq, live, gone, hand = () => false }: FollowOptions,
 ): AsyncGenerator<readonly JournalEntry[]> {
@@ -39,7 +39,7 @@ export async function* follow(
   let waits = false
   let wake = () => {}
   // Before the first read, so that nothing falls between the read and the watching.
-  const leave = hub.watch(runId, {
+  const leave = runWatchers.watch(runId, {
     entries(entries) {
       // The reader began further on, or has them from the store.
       if ((entries.at(-1)?.seq ?? 0) < next) return

@@ -24,7 +24,7 @@ const RETRY_MS = 1500
 const PAGE = 1000
 
 /** What happened in a run: its steps, its journal, its stream (contract §4 to §6). */
-export function journalRoute({ runs, hub, sha256, heartbeatMs, clients }: JournalDeps) {
+export function journalRoute({ runs, runWatchers, sha256, heartbeatMs, clients }: JournalDeps) {
   async function find(principal: Principal, id: string): Promise<Run> {
     return own(principal, await runs.summary(id), 'run', id)
   }
@@ -82,7 +82,7 @@ export function journalRoute({ runs, hub, sha256, heartbeatMs, clients }: Journa
       return sseResponse(
         (gone, send) => {
           const hand = (list: readonly JournalEntry[]) => send(framesOf(list))
-          return clients.counted('run', stream(follow({ runs, hub }, id, { fromSeq, live, gone, hand })))
+          return clients.counted('run', stream(follow({ runs, runWatchers }, id, { fromSeq, live, gone, hand })))
         },
         { retryMs: RETRY_MS, heartbeatMs },
       )

@@ -16,7 +16,7 @@ import type { Idempotency } from '../idempotency/host-bindings.ts'
 import type { Idempotent } from '../idempotency/idempotent.ts'
 import { pageOf } from '../paging/page.ts'
 import { readQuery } from '../paging/read-query.ts'
-import { asCreated } from './created-run.ts'
+import { createdRun } from './created-run.ts'
 import type { RunService } from './service.ts'
 import type { RunStore } from './store.ts'
 
@@ -42,7 +42,7 @@ export function runsRoute({ runs, service, idempotent, maxBodyBytes }: RunsDeps)
     async again(c, runId) {
       const run = await runs.get(runId)
       if (!run) throw notFound('run', runId)
-      return c.json(asCreated(run), 201)
+      return c.json(createdRun(run), 201)
     },
     bodyKey: body => (body as { idempotencyKey?: string } | undefined)?.idempotencyKey,
   })
@@ -52,7 +52,7 @@ export function runsRoute({ runs, service, idempotent, maxBodyBytes }: RunsDeps)
   return new Hono<RuntimeHttpEnv>()
     .post('/v1/runs', jsonBody(runCreate, maxBodyBytes), repeated, async c => {
       const also = binding(c.get('idempotency'))
-      return c.json(asCreated(await service.start(c.get('principal').tenantId, c.req.valid('json'), also)), 201)
+      return c.json(createdRun(await service.start(c.get('principal').tenantId, c.req.valid('json'), also)), 201)
     })
     .get('/v1/runs', async c => {
       const query = readQuery(c, runListQuery)
@@ -77,11 +77,11 @@ export function runsRoute({ runs, service, idempotent, maxBodyBytes }: RunsDeps)
     .post('/v1/runs/:id/fork', jsonBody(runFork, maxBodyBytes), repeated, async c => {
       const source = await find(c.get('principal'), c.req.param('id'))
       const { fromStepId, input } = c.req.valid('json')
-      return c.json(asCreated(await service.fork(source, fromStepId, input, binding(c.get('idempotency')))), 201)
+      return c.json(createdRun(await service.fork(source, fromStepId, input, binding(c.get('idempotency')))), 201)
     })
     .post('/v1/runs/:id/retry', jsonBody(emptyBody, maxBodyBytes), repeated, async c => {
       const source = await find(c.get('principal'), c.req.param('id'))
-      return c.json(asCreated(await service.retry(source, binding(c.get('idempotency')))), 201)
+      return c.json(createdRun(await service.retry(source, binding(c.get('idempotency')))), 201)
     })
     .post('/v1/runs/:id/signals/:name', jsonBody(signalSend, maxBodyBytes), async c => {
       const run = await findNear(c.get('principal'), c.req.param('id'))

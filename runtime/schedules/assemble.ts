@@ -47,7 +47,7 @@ export interface Scheduling {
 export const SCHEDULE_HOLDINGS = [{ what: 'schedules', rows: 'select 1 from schedules where tenant_id = ?1' }]
 
 /** Schedules, put together: the routes, and what fires them. */
-export function scheduling(options: SchedulingOptions): Scheduling {
+export function assembleSchedules(options: SchedulingOptions): Scheduling {
   const { db, log, clock, metrics, newId, maxBodyBytes, zones, idempotent, runs, findAgent, sealInput, wake } = options
   const { now } = clock
   const store = scheduleStore(db, options.records, zones)

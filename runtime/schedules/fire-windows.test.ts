@@ -6,14 +6,14 @@ import { openDb } from '../../shared/host/open-libsql.ts'
 import { manifest } from '../../shared/wire/runtime/manifest.ts'
 import { expectWithin } from '../../tests/crowding.ts'
 import { disableSchedules } from './store.ts'
-import { START, scheduleRoom } from './testing/schedule-fixture.ts'
+import { START, scheduleFixture } from './testing/schedule-fixture.ts'
 
 const MINUTE = 60_000
 const onTime = { missedBeforeMs: 0 }
 
 describe('a schedule that is due', () => {
   it('starts one run for its window, with its input and its name, and goes on to the next', async () => {
-    const { add, fire, clock, runsOf, read, fates, metrics, close } = await scheduleRoom()
+    const { add, fire, clock, runsOf, read, fates, metrics, close } = await scheduleFixture()
     const id = await add('*/5 * * * *')
     await fire(onTime)
     expect(await runsOf(id)).toEqual([])
@@ -37,7 +37,7 @@ describe('a schedule that is due', () => {
   })
 
   it('fires by the clock of its zone, through the jump of spring and the repeated hour of autumn', async () => {
-    const { add, fire, clock, runsOf, fates, close } = await scheduleRoom({ defaultZone: 'Europe/Berlin' })
+    const { add, fire, clock, runsOf, fates, close } = await scheduleFixture({ defaultZone: 'Europe/Berlin' })
     clock.advance(Date.parse('2026-03-28T12:00:00Z') - START.getTime())
     const [berlin, utc] = [await add('30 2 * * *'), await add('30 2 * * *', { timezone: 'UTC' })]
     for (let hours = 0; hours < 24; hours++) {
@@ -59,7 +59,7 @@ describe('a schedule that is due', () => {
   })
 
   it('starts after downtime what its policy says', async () => {
-    const { add, fire, clock, runsOf, fates, close } = await scheduleRoom()
+    const { add, fire, clock, runsOf, fates, close } = await scheduleFixture()
     const ids = {
       one: await add('*/5 * * * *'),
       none: await add('*/5 * * * *', { catchUp: 'none' }),
@@ -85,7 +85,7 @@ describe('a schedule that is due', () => {
   })
 
   it('waits for the run before it, or leaves the window, by its overlap policy', async () => {
-    const { add, fire, clock, fates, read, runsOf, endRuns, close } = await scheduleRoom()
+    const { add, fire, clock, fates, read, runsOf, endRuns, close } = await scheduleFixture()
     const [skip, queue] = [
       await add('*/5 * * * *', { overlap: 'skip' }),
       await add('*/5 * * * *', { overlap: 'queue' }),
@@ -107,7 +107,7 @@ describe('a schedule that is due', () => {
 
   it('is refused, and says why, where there is no agent or no budget', async () => {
     const told: string[] = []
-    const { add, fire, clock, fates, read, runsOf, close } = await scheduleRoom({
+    const { add, fire, clock, fates, read, runsOf, close } = await scheduleFixture({
       findAgent: async (_tenant, name) =>
         name === 'gone' ? undefined : { agentId: 'a', versionId: 'v', manifest: manifest.parse({}) },
       admits: async ({ agentName }) => (agentName === 'poor' ? undefined : { statements: [], exceeded: false }),
@@ -131,7 +131,7 @@ describe('a schedule that is due', () => {
   })
 
   it('stands still when this host cannot time it, and holds up nobody', async () => {
-    const { add, fire, clock, db, read, runsOf, close } = await scheduleRoom()
+    const { add, fire, clock, db, read, runsOf, close } = await scheduleFixture()
     const [bad, good] = [await add('*/5 * * * *'), await add('*/5 * * * *')]
     await db.execute({ sql: "update schedules set timezone = 'Mars/Olympus' where id = ?", args: [bad] })
     clock.advance(MINUTE)
@@ -142,7 +142,7 @@ describe('a schedule that is due', () => {
   })
 
   it('is off once its agent is deleted', async () => {
-    const { add, fire, clock, db, read, fates, close } = await scheduleRoom()
+    const { add, fire, clock, db, read, fates, close } = await scheduleFixture()
     const id = await add('*/5 * * * *', { overlap: 'queue' })
     clock.advance(10 * MINUTE)
     await fire(onTime)
@@ -157,8 +157,8 @@ describe('a schedule that is due', () => {
   it('has one run for each window when several instances see it at once', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'waybill-schedules-'))
     const dbs = await Promise.all([1, 2, 3].map(() => openDb(join(folder, 'one.db'))))
-    const first = await scheduleRoom({ db: dbs[0]! })
-    const rooms = [first, ...(await Promise.all(dbs.slice(1).map(db => scheduleRoom({ db, clock: first.clock }))))]
+    const first = await scheduleFixture({ db: dbs[0]! })
+    const rooms = [first, ...(await Promise.all(dbs.slice(1).map(db => scheduleFixture({ db, clock: first.clock }))))]
     const ids = await Promise.all(
       Array.from({ length: 30 }, (_, at) =>
         first.add('*/5 * * * * *', { catchUp: 'all', catchUpLimit: 100, ...(at % 3 === 0 && { overlap: 'queue' }) }),
@@ -166,9 +166,9 @@ describe('a schedule that is due', () => {
     )
     for (let rounds = 0; rounds < 5; rounds++) {
       first.clock.advance(15_000)
-      await Promise.all(rooms.map(room => room.fire(onTime)))
+      await Promise.all(rooms.map(fixture => fixture.fire(onTime)))
       await first.endRuns()
-      await Promise.all(rooms.map(room => room.fire(onTime)))
+      await Promise.all(rooms.map(fixture => fixture.fire(onTime)))
     }
     for (const id of ids) {
       const { rows } = await first.db.execute({
@@ -182,14 +182,14 @@ describe('a schedule that is due', () => {
       expect({ fires, windows, runs, inputs }).toEqual({ fires: 15, windows: 15, runs: started, inputs: started })
       expect((await first.read(id)).overlap === 'queue' || started === 15).toBe(true)
     }
-    for (const room of rooms) await room.close()
+    for (const fixture of rooms) await fixture.close()
     for (const db of dbs) db.close()
     await rm(folder, { recursive: true, force: true })
   })
 })
 
 it('keeps up with 10,000 schedules that fire over a minute', async () => {
-  const { add, fire, clock, db, close } = await scheduleRoom()
+  const { add, fire, clock, db, close } = await scheduleFixture()
   for (let at = 0; at < 10_000; at++) await add(`${at % 60} * * * * *`)
   const lags: number[] = []
   for (let second = 0; second < 60; second++) {

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import type { Fire, PreviewItem, Schedule } from '../../shared/wire/runtime/schedule.ts'
-import { room } from '../auth/testing/fixture.ts'
+import { fixture } from '../auth/testing/fixture.ts'
 
-async function scheduleApi(options: Parameters<typeof room>[0] = {}) {
-  const made = await room({ timers: false, ...options })
+async function scheduleApi(options: Parameters<typeof fixture>[0] = {}) {
+  const made = await fixture({ timers: false, ...options })
   await made.call('POST', '/v1/agents', { body: { name: 'clerk' } })
   return {
     ...made,
@@ -211,5 +211,5 @@ it('moves schedules without a zone of their own when the default changes', async
 })
 
 it('refuses to start with a default zone that is none', async () => {
-  await expect(room({ defaultTimezone: 'Mars/Olympus' })).rejects.toThrow('"Mars/Olympus" is no time zone')
+  await expect(fixture({ defaultTimezone: 'Mars/Olympus' })).rejects.toThrow('"Mars/Olympus" is no time zone')
 })

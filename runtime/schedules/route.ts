@@ -7,7 +7,7 @@ import type { Principal, RuntimeHttpEnv } from '../auth/http-env.ts'
 import { notFound, own } from '../auth/own-tenant.ts'
 import { pageOf } from '../paging/page.ts'
 import { readQuery } from '../paging/read-query.ts'
-import { asCreated } from '../runs/created-run.ts'
+import { createdRun } from '../runs/created-run.ts'
 import type { SchedulesDeps } from './deps.ts'
 import { previewFires } from './preview.ts'
 import { type ScheduleRow, toSchedule } from './schedule.ts'
@@ -68,7 +68,7 @@ export function schedulesRoute({ store, service, zones, idempotent, now, maxBody
     })
     .post('/v1/schedules/:id/run', jsonBody(emptyBody, maxBodyBytes), async c => {
       const schedule = await find(c.get('principal'), c.req.param('id'))
-      return c.json(asCreated(await service.run(schedule)), 201)
+      return c.json(createdRun(await service.run(schedule)), 201)
     })
     .get('/v1/schedules/:id/fires', async c => {
       const page = pageOf(c, readQuery(c, pageQuery))

@@ -9,7 +9,7 @@ import type { Zones } from './zones.ts'
 
 export interface DueSchedule extends ScheduleRow {
   /** A run of it has not ended. */
-  running: boolean
+  assembleExecution: boolean
 }
 
 const RUNNING = `exists (select 1 from runs
@@ -35,7 +35,7 @@ export function scheduleStore(db: Db, records: Records, zones: Zones) {
         )) as s where before <= ${MOST_INPUT}`,
       args,
     })
-    return rows.map(row => ({ ...read(row), running: Number(row.running) === 1 }))
+    return rows.map(row => ({ ...read(row), assembleExecution: Number(row.running) === 1 }))
   }
 
   return {

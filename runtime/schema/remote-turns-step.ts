@@ -4,7 +4,7 @@ import type { Migration } from '../../shared/sql/migrate.ts'
  * `far_sessions`: conversations that a node holds; what is said stands there. `tunnel_children`: on a node, the runs that one of its runs has
  * asked its control plane for, until they are here or were refused.
  */
-export const farTalkStep: Migration = {
+export const remoteTurnsStep: Migration = {
   id: 20,
   name: 'sessions and sub-agents on nodes',
   sql: `create table far_sessions (

@@ -4,7 +4,7 @@ import type { Migration } from '../../shared/sql/migrate.ts'
  * The input of a schedule whose agent belongs to a pool, sealed to the key of that pool; `input` is empty then. Its hash and its
  * length are those of the canonical text. `input_schedule` of a run: its input is sealed for that schedule and not for the run.
  */
-export const scheduleBoxStep: Migration = {
+export const sealedSchedulesStep: Migration = {
   id: 26,
   name: 'inputs of schedules sealed to pools',
   sql: `alter table schedules add column input_box blob;

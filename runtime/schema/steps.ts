@@ -10,12 +10,12 @@ import { keyLeasesStep } from './key-leases-step.ts'
 import { mcpStep } from './mcp-step.ts'
 import { nodesStep } from './nodes-step.ts'
 import { ownApisStep } from './own-apis-step.ts'
-import { planesStep } from './peers-step.ts'
+import { peersStep } from './peers-step.ts'
 import { pinnedStep } from './pinned-step.ts'
-import { farTalkStep } from './remote-turns-step.ts'
+import { remoteTurnsStep } from './remote-turns-step.ts'
 import { retentionStep } from './retention-step.ts'
 import { schedulesStep } from './schedules-step.ts'
-import { scheduleBoxStep } from './sealed-schedules-step.ts'
+import { sealedSchedulesStep } from './sealed-schedules-step.ts'
 import { sealingStep } from './sealing-step.ts'
 import { sessionsStep } from './sessions-step.ts'
 import { settingsStep } from './settings-step.ts'
@@ -50,12 +50,12 @@ export const runtimeSteps: readonly Migration[] = [
   ownApisStep,
   usersStep,
   pinnedStep,
-  farTalkStep,
+  remoteTurnsStep,
   sharedPoolStep,
-  planesStep,
+  peersStep,
   keyLeasesStep,
   retentionStep,
   spendingStep,
-  scheduleBoxStep,
+  sealedSchedulesStep,
   fairShareStep,
 ]

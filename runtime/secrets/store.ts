@@ -14,13 +14,13 @@ export interface SecretsDeps {
   sealing: Sealing
   now: () => Date
   /** Takes a secret out of every log line from now on. */
-  conceal: (secret: string | undefined) => void
+  redact: (secret: string | undefined) => void
 }
 
 export type SecretStore = ReturnType<typeof secretStore>
 
 /** What a tenant's agents may be given under a name. Values go in sealed; only a run that names one gets it out. */
-export function secretStore({ db, sealing, now, conceal }: SecretsDeps) {
+export function secretStore({ db, sealing, now, redact }: SecretsDeps) {
   return {
     async list(tenantId: string): Promise<SecretRow[]> {
       const sql = 'select name, updated_ms from secrets where tenant_id = ? order by name'
@@ -29,7 +29,7 @@ export function secretStore({ db, sealing, now, conceal }: SecretsDeps) {
     },
 
     async put(tenantId: string, name: string, value: string): Promise<SecretRow> {
-      conceal(value)
+      redact(value)
       const vault = await vaultToStore(sealing, 'a secret')
       const updatedMs = now().getTime()
       await db.execute({
@@ -53,7 +53,7 @@ on conflict do update set sealed = ?3, updated_ms = ?4`,
       if (!rows[0]) return undefined
       if (!vault) throw new Error('this service was started without the master key that its secrets are sealed with')
       const value = await vault.open(String(rows[0].sealed), placeOf(tenantId, name))
-      conceal(value)
+      redact(value)
       return value
     },
   }

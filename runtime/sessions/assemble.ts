@@ -5,7 +5,7 @@ import type { Numbered } from './session-log.ts'
 import { type SessionState, type SessionStore, sessionStore } from './store.ts'
 import { turns } from './turns.ts'
 
-export interface Conversing {
+export interface Sessions {
   store: SessionStore
   live: Live
   /** For the engine. */
@@ -13,12 +13,12 @@ export interface Conversing {
 }
 
 /** Sessions over one store. */
-export function conversing(
+export function assembleSessions(
   db: Db,
   records: Records,
   heard?: (event: Numbered) => void,
   wanted?: (session: SessionState) => void,
-): Conversing {
+): Sessions {
   const store = sessionStore(db, records)
   const told = live({ store, heard, wanted })
   return { store, live: told, turns: turns({ store, records, live: told }) }

@@ -27,10 +27,10 @@ it('tells every turn once and in order, whoever leaves and comes back when, and 
         endsAfter: async (_id: string, after: number) => ends.filter(({ id }) => id > after),
         lastCompleted: async () => [],
       }
-      let hub = live({ store, pollMs: 1e6 })
+      let runWatchers = live({ store, pollMs: 1e6 })
       let epoch = 1
       let text = ''
-      let voice: ReturnType<typeof hub.voice> | undefined
+      let voice: ReturnType<typeof runWatchers.voice> | undefined
       const place = () => ({ sessionId: 's', runId: state.turnId!, epoch })
       const completed = (id: number): TurnEnd => {
         const end = {
@@ -47,7 +47,7 @@ it('tells every turn once and in order, whoever leaves and comes back when, and 
           state.turnId = `t${ends.length}`
           epoch = 1
         }
-        voice ??= hub.voice(place(), state.lastEvent, false)
+        voice ??= runWatchers.voice(place(), state.lastEvent, false)
         voice.begin()
         text = ''
       }
@@ -58,7 +58,7 @@ it('tells every turn once and in order, whoever leaves and comes back when, and 
         const gone = new AbortController()
         const lastId = heard.at(-1)?.id ?? 0
         const read = async () => {
-          const deps = { store, live: hub, now: () => new Date(0) }
+          const deps = { store, live: runWatchers, now: () => new Date(0) }
           for await (const event of follow(deps, 's', { lastId, replay: 0, gone: gone.signal })) heard.push(event)
         }
         reader = { gone, done: read() }
@@ -79,15 +79,15 @@ it('tells every turn once and in order, whoever leaves and comes back when, and 
         } else if (one.do === 'attempt') begin()
         else if (one.do === 'end' && voice) {
           voice.said({ text, toolCalls: [] })
-          const { voice: speaking, eventId } = hub.endOf(place())!
+          const { voice: speaking, eventId } = runWatchers.endOf(place())!
           speaking.finish()
           const id = eventId()
-          hub.ended('s', id, completed(id))
+          runWatchers.ended('s', id, completed(id))
         } else if (one.do === 'restart') {
           // The process dies: its readers are cut off, and the turn goes on in the next one.
           await leave()
-          hub.close()
-          hub = live({ store, pollMs: 1e6 })
+          runWatchers.close()
+          runWatchers = live({ store, pollMs: 1e6 })
           voice = undefined
           epoch++
           if (state.turnId !== undefined) begin()
@@ -97,15 +97,15 @@ it('tells every turn once and in order, whoever leaves and comes back when, and 
           state.turnId ??= `t${ends.length}`
           text = 'from elsewhere'
           completed(state.lastEvent + 5 * LIFE)
-          await hub.look('s')
+          await runWatchers.look('s')
         } else if (one.do === 'leave') await leave()
         else if (one.do === 'come' && !reader) come()
-        else await hub.look('s')
+        else await runWatchers.look('s')
         await settled()
       }
       if (!reader) come()
       await settled()
-      await hub.look('s')
+      await runWatchers.look('s')
       await settled()
       await leave()
 

@@ -6,7 +6,7 @@ import { LIFE } from './store.ts'
 
 const usage = { tokensIn: 1, tokensOut: 1, costUsd: 0 }
 
-function room(options: { mostCharacters?: number } = {}) {
+function fixture(options: { mostCharacters?: number } = {}) {
   const states = new Map<string, SessionState>()
   const told = live({ store: { states: async ids => new Map(ids.map(id => [id, states.get(id)])) }, ...options })
   /** A whole turn of one session, said in so many pieces. */
@@ -31,7 +31,7 @@ const state = (id: string, lastEvent: number, turnId?: string): SessionState => 
 
 describe('what is told of sessions', () => {
   it('is the last thousand events, and all of the turn in progress', () => {
-    const { turn, told, voice } = room()
+    const { turn, told, voice } = fixture()
     const pieces = Array.from({ length: 700 }, () => 'x')
     const first = turn('s', 'a', 0, pieces)
     expect(first).toBe(701)
@@ -47,7 +47,7 @@ describe('what is told of sessions', () => {
   })
 
   it('is forgotten, oldest first, where nobody speaks or listens', () => {
-    const { turn, told, watch } = room({ mostCharacters: 10_000 })
+    const { turn, told, watch } = fixture({ mostCharacters: 10_000 })
     const leave = watch('s0', { moved: () => undefined, closed: () => undefined })
     for (let n = 0; n < 20; n++) turn(`s${n}`, `r${n}`, 0, ['x'.repeat(500)])
     expect(told('s0')).toBeDefined()
@@ -57,14 +57,14 @@ describe('what is told of sessions', () => {
   })
 
   it('starts over where another process has spoken in between', () => {
-    const { turn, told } = room()
+    const { turn, told } = fixture()
     expect(turn('s', 'a', 0, ['x'])).toBe(2)
     expect(turn('s', 'c', 9, ['y'])).toBe(11)
     expect(told('s')).toMatchObject({ from: 9, events: [{ id: 10 }, { id: 11 }] })
   })
 
   it('goes on under the same numbers when a turn comes back to this process, and under later ones elsewhere', () => {
-    const { voice, told, endOf } = room()
+    const { voice, told, endOf } = fixture()
     const place = { sessionId: 's', runId: 'a', epoch: 1 }
     const first = voice(place, 0, false)
     first.begin()
@@ -82,7 +82,7 @@ describe('what is told of sessions', () => {
   })
 
   it('is void once the turn has ended elsewhere', async () => {
-    const { voice, told, states, look, watch } = room()
+    const { voice, told, states, look, watch } = fixture()
     const place = { sessionId: 's', runId: 'a', epoch: 1 }
     const moved: (SessionState | undefined)[] = []
     const leave = watch('s', { moved: one => void moved.push(one), closed: () => undefined })
@@ -101,7 +101,7 @@ describe('what is told of sessions', () => {
   })
 
   it('reaches whoever listens as it is told', () => {
-    const { turn, watch } = room()
+    const { turn, watch } = fixture()
     const heard: Numbered[] = []
     const leave = watch('s', { told: one => void heard.push(one), moved: () => undefined, closed: () => undefined })
     turn('s', 'a', 0, ['a', 'b'])

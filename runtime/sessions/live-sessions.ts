@@ -3,7 +3,7 @@ import type { StopReason, TurnEnd } from './session.ts'
 import { lastOf, type Numbered, type SessionLog, sizeOf, type Told } from './session-log.ts'
 import type { SessionState, SessionStore } from './store.ts'
 import { LIFE } from './store.ts'
-import { type TurnVoice, turnVoice } from './turn-text.ts'
+import { type TurnText, turnText } from './turn-text.ts'
 
 export interface Watcher {
   /** It wants the pieces of a turn, and not only its end. */
@@ -156,7 +156,7 @@ export function live({ store, heard, wanted, pollMs = 200, mostCharacters = 16 *
     told: (sessionId: string): Told | undefined => logs.get(sessionId),
 
     /** The voice of a turn in the hands of this process; `base` is the session's last event before the turn. */
-    voice({ sessionId, runId, epoch }: TurnPlace, base: number, lastOnly: boolean): TurnVoice {
+    voice({ sessionId, runId, epoch }: TurnPlace, base: number, lastOnly: boolean): TurnText {
       let log = logs.get(sessionId)
       // Something was said elsewhere since.
       if (log && log.ended !== base) log = undefined
@@ -169,7 +169,7 @@ export function live({ store, heard, wanted, pollMs = 200, mostCharacters = 16 *
       }
       const fresh: SessionLog = log ?? { from: base, ended: base, events: [], characters: 0 }
       takeBack(fresh, runId)
-      const voice = turnVoice({
+      const voice = turnText({
         lastOnly,
         anew: epoch > 1,
         tell(seq, delta) {
@@ -188,7 +188,7 @@ export function live({ store, heard, wanted, pollMs = 200, mostCharacters = 16 *
     },
 
     /** The voice that a turn has here, and the id of its end; without one the id follows from the turn's place. */
-    endOf({ sessionId, runId, epoch }: TurnPlace): { voice: TurnVoice; eventId: () => number } | undefined {
+    endOf({ sessionId, runId, epoch }: TurnPlace): { voice: TurnText; eventId: () => number } | undefined {
       const speaking = logs.get(sessionId)?.speaking
       if (speaking?.runId !== runId) return undefined
       speaking.ending = true

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { live } from './live-sessions.ts'
 import type { Mirror } from './remote-mirror.ts'
-import { saidSince } from './replay-deltas.ts'
+import { replayDeltas } from './replay-deltas.ts'
 import type { Numbered } from './session-log.ts'
 import type { SessionState } from './store.ts'
 import { LIFE } from './store.ts'
@@ -11,7 +11,7 @@ const usage = { tokensIn: 1, tokensOut: 1, costUsd: 0 }
 const BASE = 5
 
 /** A process that speaks, and one that hears it. */
-function room() {
+function fixture() {
   let state: SessionState = {
     ...{ id: 's', status: 'processing', stoppedMs: 0, stopReason: 'stopped', lastEvent: BASE, turnId: 'r' },
     turnStatus: 'running',
@@ -34,7 +34,7 @@ function room() {
       state = { ...state, status: 'active', turnId: undefined, lastEvent }
     },
     async pull(mirror: Mirror, waitMs = 0) {
-      return mirror.take(await saidSince(there, { sessionId: 's', base: BASE, ...mirror.heard() }, waitMs))
+      return mirror.take(await replayDeltas(there, { sessionId: 's', base: BASE, ...mirror.heard() }, waitMs))
     },
   }
 }
@@ -59,7 +59,7 @@ describe('a turn that another process speaks', () => {
     )
     await fc.assert(
       fc.asyncProperty(steps, async list => {
-        const { there, here, told, ends, pull } = room()
+        const { there, here, told, ends, pull } = fixture()
         const mirror = here.mirror('s', BASE)!
         let text = ''
         const voice = there.voice(place, BASE, false)
@@ -92,7 +92,7 @@ describe('a turn that another process speaks', () => {
   })
 
   it('is waited for, and its end is told after its pieces and not before', async () => {
-    const { there, here, told, moved, ends, pull } = room()
+    const { there, here, told, moved, ends, pull } = fixture()
     const mirror = here.mirror('s', BASE)!
     expect(here.mirror('s', BASE)).toBeUndefined()
     const heard = pull(mirror, 10_000)
@@ -117,7 +117,7 @@ describe('a turn that another process speaks', () => {
   })
 
   it('is left to the store where it cannot be heard to its end', async () => {
-    const { there, here, told, moved, ends, pull, asked } = room()
+    const { there, here, told, moved, ends, pull, asked } = fixture()
     await here.look('s')
     expect([moved, asked()]).toEqual([[BASE], 1])
     const first = here.mirror('s', BASE)!
@@ -140,7 +140,7 @@ describe('a turn that another process speaks', () => {
   })
 
   it('does not hold up the end of a turn of which nothing was heard', async () => {
-    const { here, moved, ends } = room()
+    const { here, moved, ends } = fixture()
     const mirror = here.mirror('s', BASE)!
     ends(BASE + LIFE)
     await here.look('s')
@@ -148,11 +148,11 @@ describe('a turn that another process speaks', () => {
   })
 
   it('is not heard where it is not known from its beginning', async () => {
-    const { there } = room()
+    const { there } = fixture()
     there.voice(place, BASE + 100, false).begin()
     const heard = { sessionId: 's', base: BASE, after: BASE, kept: 0 }
-    expect(await saidSince(there, heard, 0)).toEqual({ covered: false, again: false, events: [] })
-    expect(await saidSince(there, { ...heard, sessionId: 'unknown' }, 0)).toEqual({
+    expect(await replayDeltas(there, heard, 0)).toEqual({ covered: false, again: false, events: [] })
+    expect(await replayDeltas(there, { ...heard, sessionId: 'unknown' }, 0)).toEqual({
       covered: true,
       again: false,
       events: [],

@@ -12,7 +12,7 @@ export interface Mirror {
   end(): void
 }
 
-export interface MirrorRoom {
+export interface MirrorOptions {
   /** The log is still that of its session. */
   isKept(): boolean
   isWatched(): boolean
@@ -20,7 +20,7 @@ export interface MirrorRoom {
 }
 
 /** Hears a turn into a log; one at a time. */
-export function mirrorOn(log: SessionLog, base: number, { isKept, isWatched, tell }: MirrorRoom): Mirror {
+export function mirrorOn(log: SessionLog, base: number, { isKept, isWatched, tell }: MirrorOptions): Mirror {
   const mine = { base, looks: 0 }
   log.mirrored = mine
   const isMine = () => log.mirrored === mine && isKept()

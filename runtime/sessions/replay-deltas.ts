@@ -1,9 +1,9 @@
-import type { PlaneSaid } from '../../shared/wire/runtime/peer.ts'
+import type { PeerTurnEvents } from '../../shared/wire/runtime/peer.ts'
 import type { Live } from './live-sessions.ts'
 import type { Numbered } from './session-log.ts'
 
 /** How far another process has come with what it hears of a turn. */
-export interface HeardSoFar {
+export interface ReceivedSoFar {
   sessionId: string
   /** The session's last event before the turn. */
   base: number
@@ -13,16 +13,16 @@ export interface HeardSoFar {
   kept: number
 }
 
-type Said = PlaneSaid['events'][number]
+type Said = PeerTurnEvents['events'][number]
 
-const NOTHING: PlaneSaid = { covered: true, again: false, events: [] }
+const NOTHING: PeerTurnEvents = { covered: true, again: false, events: [] }
 
 /** What was told here of a turn that the other process has not heard: at once where there is something, or as soon as there is. */
-export async function saidSince(
+export async function replayDeltas(
   live: Pick<Live, 'told' | 'watch'>,
-  heard: HeardSoFar,
+  heard: ReceivedSoFar,
   waitMs: number,
-): Promise<PlaneSaid> {
+): Promise<PeerTurnEvents> {
   const { promise: stirred, resolve: stir } = Promise.withResolvers<void>()
   // Before the first look, so that nothing falls between the look and the watching.
   const leave = live.watch(heard.sessionId, { told: () => stir(), moved: () => undefined, closed: stir })
@@ -39,7 +39,7 @@ export async function saidSince(
 }
 
 /** Undefined: there is nothing new. */
-function look(live: Pick<Live, 'told'>, { sessionId, base, after, kept }: HeardSoFar): PlaneSaid | undefined {
+function look(live: Pick<Live, 'told'>, { sessionId, base, after, kept }: ReceivedSoFar): PeerTurnEvents | undefined {
   const told = live.told(sessionId)
   if (told === undefined) return undefined
   if (told.from > after) return { covered: false, again: false, events: [] }

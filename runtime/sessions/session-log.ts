@@ -1,5 +1,5 @@
 import type { SessionEvent } from '../../shared/wire/runtime/session.ts'
-import type { TurnVoice } from './turn-text.ts'
+import type { TurnText } from './turn-text.ts'
 
 /** One event of a session's stream. */
 export type Numbered = { id: number } & SessionEvent
@@ -16,7 +16,7 @@ export interface SessionLog extends Told {
   ended: number
   /** Another process speaks, and is heard here: of the turn after that event, whose end has stood in the store for so many looks. */
   mirrored?: { base: number; looks: number }
-  speaking?: { runId: string; epoch: number; nextId: number; voice: TurnVoice; ending: boolean }
+  speaking?: { runId: string; epoch: number; nextId: number; voice: TurnText; ending: boolean }
   characters: number
 }
 

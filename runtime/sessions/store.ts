@@ -1,7 +1,7 @@
 import type { InStatement, InValue, ResultSet, Row } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
-import { isUnmet } from '../../shared/sql/failed-condition.ts'
+import { isFailedCondition } from '../../shared/sql/failed-condition.ts'
 import type { SessionMessage } from '../../shared/wire/runtime/session.ts'
 import { type PageOf, pageSql } from '../paging/page.ts'
 import { openMaybe, type Records, sealMaybe } from '../vault/records.ts'
@@ -314,9 +314,9 @@ function toState(row: Row): SessionState {
 
 /** The session was not active when its turn was to be made. */
 export function isNotActive(error: unknown): boolean {
-  return isUnmet(error, 'turns.number')
+  return isFailedCondition(error, 'turns.number')
 }
 
 export function isAgentGone(error: unknown): boolean {
-  return isUnmet(error, 'sessions.agent_id')
+  return isFailedCondition(error, 'sessions.agent_id')
 }

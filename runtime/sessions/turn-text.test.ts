@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { turnVoice } from './turn-text.ts'
+import { turnText } from './turn-text.ts'
 
 /** What a reader has who takes pieces as they come, and begins anew at seq 1. */
 function reader(lastOnly = false) {
   let text = ''
   let last = 0
-  const voice = turnVoice({
+  const voice = turnText({
     lastOnly,
     tell(seq, piece) {
       if (seq === 1) text = ''

@@ -1,5 +1,5 @@
 import type { ToolCall } from '../execution/models/model.ts'
-import type { Voice } from '../execution/turn.ts'
+import type { DeltaSink } from '../execution/turn.ts'
 
 /** Between two answers of one turn, where the first came with calls. */
 const BETWEEN = '\n\n'
@@ -7,14 +7,14 @@ const BETWEEN = '\n\n'
 const SMALL_PIECES = 1024
 const GATHERED = 256
 
-export interface TurnVoice extends Voice {
+export interface TurnText extends DeltaSink {
   /** Everything that was said and was not told yet is told now; gives the text of the turn. */
   finish(): { text: string; toolCalls: readonly ToolCall[] }
   /** Another claim of the same run: its recorded answers will be said again. */
   resume(): void
 }
 
-export interface VoiceDeps {
+export interface TurnTextDeps {
   /** The next piece; `seq` 1 begins the text of the turn anew. */
   tell: (seq: number, piece: string) => void
   /** What was told is void. */
@@ -26,7 +26,7 @@ export interface VoiceDeps {
 }
 
 /** What a turn says, as pieces that joined are its text, whatever attempts, restarts and calls lie between. */
-export function turnVoice({ tell, takeBack, lastOnly, anew = false }: VoiceDeps): TurnVoice {
+export function turnText({ tell, takeBack, lastOnly, anew = false }: TurnTextDeps): TurnText {
   let recorded = ''
   let told = ''
   let seq = 0

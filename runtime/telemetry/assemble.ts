@@ -14,7 +14,7 @@ export interface TracingOptions extends Collector, Pick<ExporterOptions, 'limits
 }
 
 /** Traces of runs, on their way to a collector. */
-export function tracing({ serviceName, sha256, ...rest }: TracingOptions) {
+export function assembleTracing({ serviceName, sha256, ...rest }: TracingOptions) {
   const resource = attributes({ 'service.name': serviceName, 'service.version': VERSION })
   const sending = exporter({ ...rest, resource, scope: { name: 'waybill', version: VERSION } })
   return { observer: telemetry(sending, sha256), close: sending.close }

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { type ApiKeyCreated, type Tenant, tenant } from '../../shared/wire/runtime/auth.ts'
-import { type Room, room } from '../auth/testing/fixture.ts'
+import { type Fixture, fixture } from '../auth/testing/fixture.ts'
 
-let here: Room
+let here: Fixture
 beforeEach(async () => {
-  here = await room()
+  here = await fixture()
 })
 afterEach(() => here.close())
 

@@ -3,7 +3,7 @@ import type { AuditEntry } from '../../shared/wire/runtime/audit.ts'
 import type { LoggedIn, SetupDone } from '../../shared/wire/runtime/auth.ts'
 import { type Person, type PersonLink, person, personLink } from '../../shared/wire/runtime/user.ts'
 import type { Scrypt } from '../auth/password.ts'
-import { type Room, room, type Sent } from '../auth/testing/fixture.ts'
+import { type Fixture, fixture, type Sent } from '../auth/testing/fixture.ts'
 
 /** As quick as a test wants it, and still a function of password and salt. */
 const quick: Scrypt = async (password, salt, bytes) => {
@@ -15,9 +15,9 @@ const DAY = 86_400_000
 const PASSWORD = 'correct horse battery'
 const GRACE = { email: 'Grace@Example.com', name: 'Grace', role: 'viewer' }
 
-let here: Room
+let here: Fixture
 beforeEach(async () => {
-  here = await room({ scrypt: quick })
+  here = await fixture({ scrypt: quick })
 })
 afterEach(() => here.close())
 

@@ -15,11 +15,11 @@ export interface DataKeys {
   all: ReadonlyMap<string, DataKey>
 }
 
-const dataKeyPlace = (id: string): Place => ({ tenantId: 'platform', recordId: id, field: 'dataKey' })
+const dataKeyAad = (id: string): Place => ({ tenantId: 'platform', recordId: id, field: 'dataKey' })
 
 export const DATA_KEY_SEALED: SealedColumn = {
   ...{ table: 'data_keys', column: 'sealed', key: ['id'] },
-  placeOf: ({ id }) => dataKeyPlace(String(id)),
+  placeOf: ({ id }) => dataKeyAad(String(id)),
 }
 
 /** The data keys of a store, of which the first process to start makes the first; refuses under another master key. */
@@ -30,14 +30,14 @@ export async function openDataKeys(db: Db, vault: Vault, nowMs: number): Promise
   const [, found] = await db.write([
     {
       sql: `insert into data_keys (id, sealed, created_ms) select ?1, ?2, ?3 where not exists (select 1 from data_keys)`,
-      args: [id, await vault.seal(toBase64(fresh), dataKeyPlace(id)), nowMs],
+      args: [id, await vault.seal(toBase64(fresh), dataKeyAad(id)), nowMs],
     },
     'select id, sealed from data_keys order by created_ms, id',
   ])
   const keys: DataKey[] = []
   for (const row of found?.rows ?? []) {
     const id = String(row.id)
-    keys.push({ id, key: fromBase64(await vault.open(String(row.sealed), dataKeyPlace(id))) })
+    keys.push({ id, key: fromBase64(await vault.open(String(row.sealed), dataKeyAad(id))) })
   }
   const current = keys.at(-1)
   if (!current) throw new Error('the store has no data key')

@@ -4,7 +4,7 @@ import { type Clock, systemClock } from '../../shared/time/clock.ts'
 import { dueLoop } from '../../shared/time/due-loop.ts'
 import { keyLeases } from './key-leases.ts'
 
-export interface KeyHoldingDeps {
+export interface MasterKeyLeaseDeps {
   db: Db
   clock: Clock
   owner: string
@@ -20,7 +20,7 @@ const WITHOUT_TIMERS = 'a host without timers'
 const WITHOUT_TIMERS_MS = 180_000
 
 /** The lease of the master key for as long as a service lives. */
-export function keyHolding({ db, clock, owner, isGone, leaseMs, timers, log }: KeyHoldingDeps) {
+export function masterKeyLease({ db, clock, owner, isGone, leaseMs, timers, log }: MasterKeyLeaseDeps) {
   const leases = keyLeases({
     ...{ db, clock, isGone, holder: timers ? owner : WITHOUT_TIMERS },
     leaseMs: timers ? leaseMs : WITHOUT_TIMERS_MS,

@@ -22,7 +22,7 @@ export interface SealedText {
 }
 
 /** Whose text it is (a run, a session, a schedule), and which of its texts: authenticated, so that a moved one does not open. */
-export interface RecordPlace {
+export interface RecordAad {
   record: string
   field: string
 }
@@ -35,12 +35,12 @@ export interface StoredText {
 
 /** Run data on its way into the store and back. Rows from before there was a key stay readable. */
 export interface Records {
-  seal(text: string, place: RecordPlace): string
-  open(stored: string, place: RecordPlace): string
+  seal(text: string, place: RecordAad): string
+  open(stored: string, place: RecordAad): string
   /** Many texts of one record in a third of the time. Throws when any does not open; `open` tells which. */
   openMany(texts: readonly StoredText[], record: string): string[]
   /** `sealed` stands beside the content; a copy in another run keeps it. */
-  sealBytes(content: Uint8Array, place: RecordPlace): { content: Uint8Array; sealed: string | null }
+  sealBytes(content: Uint8Array, place: RecordAad): { content: Uint8Array; sealed: string | null }
   openBytes(content: Uint8Array, sealed: string | null, field: string): Uint8Array
 }
 
@@ -90,7 +90,7 @@ export function sealedRecords(cipher: RecordCipher, { current, all }: DataKeys):
     return found
   }
 
-  function open(stored: string, place: RecordPlace): string {
+  function open(stored: string, place: RecordAad): string {
     if (!stored.startsWith(SEALED)) return clearRecords.open(stored, place)
     const end = stored.indexOf('.', SEALED.length)
     const key = find(stored.slice(SEALED.length, end))
@@ -150,16 +150,16 @@ export function recordsLater(): { records: Records; use(records: Records): void 
 }
 
 /** What a column holds that may be null. */
-export function sealMaybe(records: Records, text: string | null, place: RecordPlace): string | null {
+export function sealMaybe(records: Records, text: string | null, place: RecordAad): string | null {
   return text === null ? null : records.seal(text, place)
 }
 
-export function openMaybe(records: Records, stored: unknown, place: RecordPlace): string | null {
+export function openMaybe(records: Records, stored: unknown, place: RecordAad): string | null {
   return stored === null || stored === undefined ? null : records.open(String(stored), place)
 }
 
 /** The id of a record holds no line break, so two places never have the same text. */
-function additional({ record, field }: RecordPlace): string {
+function additional({ record, field }: RecordAad): string {
   return `waybill/record/v1\n${record}\n${field}`
 }
 

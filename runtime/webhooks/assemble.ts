@@ -1,4 +1,4 @@
-import type { Outside } from '../../shared/http/outbound/egress-client.ts'
+import type { EgressClient } from '../../shared/http/outbound/egress-client.ts'
 import { OutboundDenied } from '../../shared/http/outbound/outbound-denied.ts'
 import type { Log } from '../../shared/log/log.ts'
 import type { Metrics } from '../../shared/metrics/metrics.ts'
@@ -6,13 +6,13 @@ import type { Db } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { Idempotent } from '../idempotency/idempotent.ts'
 import { type Sealing, vaultToStore } from '../vault/vault-to-store.ts'
-import { type Courier, courier } from './deliver.ts'
+import { type WebhookDelivery, webhookDelivery } from './deliver.ts'
 import type { WebhooksDeps } from './deps.ts'
 import { send } from './send.ts'
 import { webhookStore } from './store.ts'
 import { bodyText, placeOfSecret, type WebhookRow } from './webhook.ts'
 
-export interface HookingOptions {
+export interface WebhooksOptions {
   db: Db
   log: Log
   clock: Clock
@@ -22,44 +22,44 @@ export interface HookingOptions {
   sealing: Sealing
   idempotent: Idempotent
   /** Without a way out, webhooks can be stored and nothing is delivered. */
-  outside?: Outside | undefined
+  egress?: EgressClient | undefined
   random?: () => number
 }
 
-export interface Hooking {
+export interface Webhooks {
   webhooks: WebhooksDeps
-  courier: Courier
+  webhookDelivery: WebhookDelivery
 }
 
 /** What keeps a tenant from being deleted. */
 export const WEBHOOK_HOLDINGS = [{ what: 'webhooks', rows: 'select 1 from webhooks where tenant_id = ?1' }]
 
-const NO_WAY_OUT: Pick<Outside, 'fetch' | 'problem'> = {
+const NO_WAY_OUT: Pick<EgressClient, 'fetch' | 'problem'> = {
   fetch: () => Promise.reject(new OutboundDenied('this host has no way out')),
   problem: async () => undefined,
 }
 
 /** Webhooks, put together: the routes, and what empties the outbox. */
-export function hooking(options: HookingOptions): Hooking {
+export function assembleWebhooks(options: WebhooksOptions): Webhooks {
   const { db, log, clock, metrics, newId, maxBodyBytes, sealing, idempotent, random = Math.random } = options
   const { now, monotonic } = clock
-  const { fetch, problem } = options.outside ?? NO_WAY_OUT
+  const { fetch, problem } = options.egress ?? NO_WAY_OUT
   const store = webhookStore(db)
-  const conceal = log.redact.register
+  const redact = log.redact.register
 
   async function openSecret(webhook: WebhookRow): Promise<string> {
     const vault = await sealing()
     if (!vault) throw new Error('this service was started without the master key that its secrets are sealed with')
     const secret = await vault.open(webhook.sealedSecret, placeOfSecret(webhook))
-    conceal(secret)
+    redact(secret)
     return secret
   }
 
   return {
     webhooks: {
-      ...{ db, store, idempotent, now, monotonic, newId, maxBodyBytes, outside: { problem } },
+      ...{ db, store, idempotent, now, monotonic, newId, maxBodyBytes, egress: { problem } },
       async sealSecret(webhook, secret) {
-        conceal(secret)
+        redact(secret)
         const vault = await vaultToStore(sealing, 'the secret of a webhook')
         return vault.seal(secret, placeOfSecret(webhook))
       },
@@ -73,7 +73,7 @@ export function hooking(options: HookingOptions): Hooking {
         return send({ fetch, now, stop: new AbortController().signal }, message)
       },
     },
-    courier: courier({
+    webhookDelivery: webhookDelivery({
       ...{ store, openSecret, fetch, clock, random, log },
       deliveries: metrics.counter('waybill_webhook_deliveries_total', 'Attempts to deliver an event, by outcome.'),
     }),

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { openDb } from '../../shared/host/open-libsql.ts'
-import type { Outside } from '../../shared/http/outbound/egress-client.ts'
+import type { EgressClient } from '../../shared/http/outbound/egress-client.ts'
 import { OutboundDenied } from '../../shared/http/outbound/outbound-denied.ts'
 import { uuidv7 } from '../../shared/ids/uuid-v7.ts'
 import { silentLog } from '../../shared/log/log.ts'
@@ -13,8 +13,8 @@ import type { Db } from '../../shared/sql/db.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
 import { manualClock } from '../../shared/time/clock.ts'
 import { runtimeSteps } from '../schema/steps.ts'
-import { courier } from './deliver.ts'
-import { announce } from './enqueue.ts'
+import { webhookDelivery } from './deliver.ts'
+import { enqueueEvent } from './enqueue.ts'
 import { retryDelayMs } from './retry-delay.ts'
 import { newWebhookSecret } from './signature.ts'
 import { webhookStore } from './store.ts'
@@ -22,25 +22,25 @@ import { webhookStore } from './store.ts'
 const SECRET = newWebhookSecret()
 const START = new Date('2026-01-02T03:04:05.000Z')
 
-interface RoomOptions {
+interface FixtureOptions {
   db?: Db
   clock?: ReturnType<typeof manualClock>
-  fetch: Outside['fetch']
+  fetch: EgressClient['fetch']
 }
 
 /** An outbox on a real database; only the far end is of the test. */
-async function outbox({ db: given, clock = manualClock(START), fetch }: RoomOptions) {
+async function outbox({ db: given, clock = manualClock(START), fetch }: FixtureOptions) {
   const db = given ?? (await openDb(':memory:'))
   await migrate(db, 'runtime', runtimeSteps)
   const store = webhookStore(db)
   const metrics = createMetrics()
-  const made = courier({
+  const made = webhookDelivery({
     ...{ store, fetch, clock, random: () => 0.5, log: silentLog(), deadlineMs: 50 },
     openSecret: async () => SECRET,
     deliveries: metrics.counter('deliveries', 'd'),
   })
   return {
-    ...{ db, store, clock, metrics, courier: made },
+    ...{ db, store, clock, metrics, webhookDelivery: made },
     async add(url: string, more: object = {}): Promise<string> {
       const id = uuidv7()
       const row = {
@@ -59,7 +59,7 @@ async function outbox({ db: given, clock = manualClock(START), fetch }: RoomOpti
     async say(count = 1): Promise<void> {
       for (let at = 0; at < count; at++) {
         await db.write([
-          announce(uuidv7, {
+          enqueueEvent(uuidv7, {
             ...{ tenantId: 'default', type: 'run.failed', atMs: clock.now().getTime() },
             data: { runId: String(at), costNano: 1_500_000, errorCode: null },
           }),
@@ -94,7 +94,7 @@ describe('the outbox', () => {
       db,
       add,
       say,
-      courier: made,
+      webhookDelivery: made,
       clock,
       metrics,
     } = await outbox({
@@ -126,7 +126,7 @@ describe('the outbox', () => {
       db,
       add,
       say,
-      courier: made,
+      webhookDelivery: made,
       clock,
       store,
     } = await outbox({
@@ -162,8 +162,8 @@ describe('the outbox', () => {
     ['the rule refuses the address', /^private/, () => Promise.reject(new OutboundDenied('private address'))],
     ['nobody listens', /^could not be reached: ECONNREFUSED$/, () => Promise.reject(refusedConnection())],
     ['it says go elsewhere', /^answered 302, and redirects are not followed$/, async () => elsewhere()],
-  ] as [string, RegExp, Outside['fetch']][])('says what went wrong when %s', async (_what, message, fetch) => {
-    const { db, add, say, courier: made, list } = await outbox({ fetch })
+  ] as [string, RegExp, EgressClient['fetch']][])('says what went wrong when %s', async (_what, message, fetch) => {
+    const { db, add, say, webhookDelivery: made, list } = await outbox({ fetch })
     const id = await add('https://a.example')
     await say()
     await made.once()
@@ -180,7 +180,7 @@ describe('the outbox', () => {
           controller.enqueue(new Uint8Array(4096))
         },
       })
-    const { db, add, say, courier: made, list } = await outbox({ fetch: async () => new Response(endless()) })
+    const { db, add, say, webhookDelivery: made, list } = await outbox({ fetch: async () => new Response(endless()) })
     const id = await add('https://a.example')
     await say()
     await made.once()
@@ -192,34 +192,34 @@ describe('the outbox', () => {
   it('lets no webhook that is slow hold up the others', async () => {
     const held: (() => void)[] = []
     const seen: Record<string, number> = {}
-    const room = await outbox({
+    const fixture = await outbox({
       fetch: async url => {
         seen[url.host] = (seen[url.host] ?? 0) + 1
         if (url.host === 'slow.example') await new Promise<void>(resolve => held.push(resolve))
         return new Response(null, { status: 204 })
       },
     })
-    await room.add('https://slow.example')
-    const quick = await room.add('https://quick.example')
-    await room.say(40)
-    room.courier.start()
+    await fixture.add('https://slow.example')
+    const quick = await fixture.add('https://quick.example')
+    await fixture.say(40)
+    fixture.webhookDelivery.start()
     while (
-      (await room.store.deliveries(quick, { outcome: 'delivered' }, { limit: 200, after: undefined })).length < 40
+      (await fixture.store.deliveries(quick, { outcome: 'delivered' }, { limit: 200, after: undefined })).length < 40
     ) {
       await new Promise(resolve => setTimeout(resolve, 5))
     }
     expect(seen).toEqual({ 'quick.example': 40, 'slow.example': 4 })
     for (const release of held.splice(0)) release()
-    const stopped = room.courier.stop(1000)
+    const stopped = fixture.webhookDelivery.stop(1000)
     for (const release of held.splice(0)) release()
     await stopped
-    room.db.close()
+    fixture.db.close()
   })
 
   it('is emptied by two processes without one delivery being sent by both', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'waybill-webhooks-'))
     const seen: string[] = []
-    const fetch: Outside['fetch'] = async (_url, { headers }) => {
+    const fetch: EgressClient['fetch'] = async (_url, { headers }) => {
       seen.push(headers!['webhook-id']!)
       return new Response(null, { status: 204 })
     }
@@ -227,7 +227,7 @@ describe('the outbox', () => {
     const rooms = [await outbox({ db: dbs[0]!, fetch }), await outbox({ db: dbs[1]!, fetch })]
     await rooms[0]!.add('https://a.example')
     await rooms[0]!.say(100)
-    await Promise.all(rooms.map(room => room.courier.once()))
+    await Promise.all(rooms.map(fixture => fixture.webhookDelivery.once()))
     expect([seen.length, new Set(seen).size]).toEqual([100, 100])
     for (const db of dbs) db.close()
     await rm(folder, { recursive: true, force: true })
@@ -235,30 +235,30 @@ describe('the outbox', () => {
 
   it('sends again what a process died over, once its lease has ended', async () => {
     let calls = 0
-    const room = await outbox({
+    const fixture = await outbox({
       fetch: async (_url, { signal }) => {
         calls++
         if (calls > 1) return new Response(null, { status: 204 })
         return hanging(_url, { signal })
       },
     })
-    const id = await room.add('https://a.example')
-    await room.say()
-    room.courier.start()
+    const id = await fixture.add('https://a.example')
+    await fixture.say()
+    fixture.webhookDelivery.start()
     while (calls === 0) await new Promise(resolve => setTimeout(resolve, 1))
     // Breaks off what is under way, as a process does that ends.
-    await room.courier.stop(0)
-    expect(await room.list(id)).toMatchObject([{ outcome: 'pending', attempt: 1 }])
-    await room.courier.once()
+    await fixture.webhookDelivery.stop(0)
+    expect(await fixture.list(id)).toMatchObject([{ outcome: 'pending', attempt: 1 }])
+    await fixture.webhookDelivery.once()
     expect(calls).toBe(1)
-    room.clock.advance(60_000)
-    await room.courier.once()
-    expect(await room.list(id)).toMatchObject([{ outcome: 'delivered', attempt: 2 }])
-    room.db.close()
+    fixture.clock.advance(60_000)
+    await fixture.webhookDelivery.once()
+    expect(await fixture.list(id)).toMatchObject([{ outcome: 'delivered', attempt: 2 }])
+    fixture.db.close()
   })
 
   it('gives up at once what belongs to a webhook that was switched off, and forgets what is old', async () => {
-    const { db, add, say, courier: made, list, store, clock } = await outbox({ fetch: ok })
+    const { db, add, say, webhookDelivery: made, list, store, clock } = await outbox({ fetch: ok })
     const id = await add('https://a.example')
     await say()
     await store.update(id, { enabled: false }, 2)

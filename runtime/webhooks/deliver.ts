@@ -1,4 +1,4 @@
-import type { Outside } from '../../shared/http/outbound/egress-client.ts'
+import type { EgressClient } from '../../shared/http/outbound/egress-client.ts'
 import type { Log } from '../../shared/log/log.ts'
 import type { Counter } from '../../shared/metrics/metrics.ts'
 import type { Clock } from '../../shared/time/clock.ts'
@@ -8,10 +8,10 @@ import { type Sent, send } from './send.ts'
 import type { WebhookStore } from './store.ts'
 import { bodyText, type DeliveryRow, type WebhookRow } from './webhook.ts'
 
-export interface CourierDeps {
+export interface WebhookDeliveryDeps {
   store: Pick<WebhookStore, 'take' | 'getMany' | 'settle' | 'nextDue' | 'prune'>
   openSecret: (webhook: WebhookRow) => Promise<string>
-  fetch: Outside['fetch']
+  fetch: EgressClient['fetch']
   deliveries: Counter
   clock: Clock
   random: () => number
@@ -32,10 +32,10 @@ const PRUNE_MOST = 1000
 /** What a host without timers spends on one call. */
 const ONCE_MS = 25_000
 
-export type Courier = ReturnType<typeof courier>
+export type WebhookDelivery = ReturnType<typeof webhookDelivery>
 
 /** Sends what is in the outbox, and again what did not arrive. A delivery may arrive twice, under one `webhook-id`. */
-export function courier(deps: CourierDeps) {
+export function webhookDelivery(deps: WebhookDeliveryDeps) {
   const { store, openSecret, fetch, deliveries, clock, random, log, deadlineMs } = deps
   const underWay = new Map<string, Set<Promise<void>>>()
   let stop = new AbortController()

@@ -1,4 +1,4 @@
-import type { Outside } from '../../shared/http/outbound/egress-client.ts'
+import type { EgressClient } from '../../shared/http/outbound/egress-client.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Idempotent } from '../idempotency/idempotent.ts'
 import type { Sent } from './send.ts'
@@ -11,7 +11,7 @@ export interface WebhooksDeps {
   sealSecret: (webhook: Pick<WebhookRow, 'id' | 'tenantId'>, secret: string) => Promise<string>
   /** One message without a delivery of its own. */
   sendTest: (webhook: WebhookRow) => Promise<Sent>
-  outside: Pick<Outside, 'problem'>
+  egress: Pick<EgressClient, 'problem'>
   idempotent: Idempotent
   now: () => Date
   monotonic: () => number

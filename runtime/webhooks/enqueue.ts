@@ -4,7 +4,7 @@ import type { WebhookEvent } from '../../shared/wire/runtime/webhook.ts'
 /** Ids and counters, never run data. Money is integer nano-USD here, under `costNano`. */
 export type EventData = Readonly<Record<string, string | number | boolean | null>>
 
-export interface Announcement {
+export interface QueuedEvent {
   tenantId: string
   type: WebhookEvent
   atMs: number
@@ -18,7 +18,7 @@ export const wants = (type: string) =>
   `w.enabled = 1 and (w.events = '[]' or exists (select 1 from json_each(w.events) where value = ${type}))`
 
 /** For the transaction that makes an event so: one delivery for each webhook of the tenant that wants it. */
-export function announce(newId: () => string, { tenantId, type, atMs, data, when }: Announcement): InStatement {
+export function enqueueEvent(newId: () => string, { tenantId, type, atMs, data, when }: QueuedEvent): InStatement {
   return {
     sql: `insert into webhook_deliveries (webhook_id, event_id, type, at_ms, data, outcome, due_ms, created_ms)
 select w.id, ?, ?, ?, ?, 'pending', ?, ? from webhooks as w
@@ -28,7 +28,7 @@ where w.tenant_id = ? and ${wants('?')}${when ? ` and ${when.sql}` : ''}`,
 }
 
 /** A window that got no run. The revision is the one of the scan that refused it: another instance may have been first. */
-export function announceRefused(
+export function enqueueRefusedWindow(
   newId: () => string,
   refused: {
     tenantId: string
@@ -41,7 +41,7 @@ export function announceRefused(
   nowMs: number,
 ): InStatement {
   const { tenantId, scheduleId, agentName, reason, windowMs, revision } = refused
-  return announce(newId, {
+  return enqueueEvent(newId, {
     ...{ tenantId, type: 'schedule.refused', atMs: nowMs },
     data: { scheduleId, agentName, reason, windowAt: new Date(windowMs).toISOString() },
     when: { sql: 'exists (select 1 from schedules where id = ? and revision = ?)', args: [scheduleId, revision] },

@@ -21,7 +21,7 @@ const MASK = '***'
 
 /** Where a tenant is told what happens (contract §15). A secret is shown once. */
 export function webhooksRoute(deps: WebhooksDeps) {
-  const { db, store, sealSecret, sendTest, outside, idempotent, now, monotonic, newId, maxBodyBytes } = deps
+  const { db, store, sealSecret, sendTest, egress, idempotent, now, monotonic, newId, maxBodyBytes } = deps
 
   async function find(principal: Principal, id: string): Promise<WebhookRow> {
     return own(principal, await store.get(id), 'webhook', id)
@@ -32,7 +32,7 @@ export function webhooksRoute(deps: WebhooksDeps) {
     const problem =
       url.username !== '' || url.password !== ''
         ? 'expected an address without a name and password in it'
-        : await outside.problem(url)
+        : await egress.problem(url)
     if (problem === undefined) return
     throw new ApiError('validation_failed', `url: ${problem}`, { details: [{ path: 'url', message: problem }] })
   }

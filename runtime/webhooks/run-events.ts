@@ -1,7 +1,7 @@
 import type { InStatement } from '@libsql/client/web'
 import type { ApprovalExpired } from '../execution/approvals.ts'
-import type { BesideCommit, Unit } from '../execution/journal/commit.ts'
-import { announce, wants } from './enqueue.ts'
+import type { ExtraStatements, Unit } from '../execution/journal/commit.ts'
+import { enqueueEvent, wants } from './enqueue.ts'
 
 const TOLD = ['succeeded', 'failed', 'cancelled', 'waiting']
 
@@ -32,7 +32,7 @@ join webhooks as w on w.tenant_id = r.tenant_id
 where ${wants("'anomaly.detected'")}`
 
 /** What webhooks are told of runs, committed with the very change that they are told of. */
-export function runEvents(newId: () => string): { beside: BesideCommit; approvalExpired: ApprovalExpired } {
+export function runEvents(newId: () => string): { beside: ExtraStatements; approvalExpired: ApprovalExpired } {
   return {
     beside(units) {
       const statements: InStatement[] = []
@@ -47,7 +47,7 @@ export function runEvents(newId: () => string): { beside: BesideCommit; approval
       return statements
     },
     approvalExpired: ({ id, stepId, run }, nowMs) => [
-      announce(newId, {
+      enqueueEvent(newId, {
         ...{ tenantId: run.tenantId, type: 'approval.expired', atMs: nowMs },
         data: { approvalId: id, runId: run.id, agentName: run.agentName, stepId },
         when: {

@@ -1,5 +1,5 @@
 import { readAtMost } from '../../shared/http/outbound/bounded-body.ts'
-import type { Outside } from '../../shared/http/outbound/egress-client.ts'
+import type { EgressClient } from '../../shared/http/outbound/egress-client.ts'
 import { denialIn } from '../../shared/http/outbound/outbound-denied.ts'
 import { signedHeaders } from './signature.ts'
 
@@ -23,7 +23,7 @@ const DEADLINE_MS = 10_000
 const MOST_BODY = 16 * 1024
 
 export interface SendDeps {
-  fetch: Outside['fetch']
+  fetch: EgressClient['fetch']
   now: () => Date
   stop: AbortSignal
   deadlineMs?: number

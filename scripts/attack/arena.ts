@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { freePort, untilAnswers } from '../bench/free-port.ts'
-import { type FarEnd, farEnd } from './far-end.ts'
+import { type RemoteRunEnd, remoteRunEnd } from './far-end.ts'
 
 const root = new URL('../../', import.meta.url).pathname
 const RUNTIME = `${root}runtime/cli/main.ts`
@@ -44,7 +44,7 @@ export interface Arena {
   victim: Tenant
   mallory: Tenant
   /** Whatever an attacker may stand up on the other side: providers, upstreams, pages. */
-  far: FarEnd
+  far: RemoteRunEnd
   folder: string
   /** A further program of ours: the runtime or the router with these arguments. */
   command(
@@ -76,7 +76,7 @@ per_day_usd = 0.001
 /** Both services with two tenants each, as an operator would run them, and a far end that does what it is told. */
 export async function arena(): Promise<Arena> {
   const folder = await mkdtemp(join(tmpdir(), 'waybill-attack-'))
-  const far = await farEnd()
+  const far = await remoteRunEnd()
   const targets: Target[] = []
   const places = { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, TMPDIR: folder }
 

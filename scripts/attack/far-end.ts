@@ -4,7 +4,7 @@ import { createServer, type Socket } from 'node:net'
 export type Says = (socket: Socket, request: string) => void
 
 /** A server that an attacker owns: bytes in, bytes out, no HTTP of ours in between. */
-export interface FarEnd {
+export interface RemoteRunEnd {
   origin: string
   /** Every first line that came in, with what followed it on the same connection. */
   readonly heard: string[]
@@ -27,7 +27,7 @@ export const completion = (message: object, more: object = {}): string =>
     }),
   )
 
-export async function farEnd(): Promise<FarEnd> {
+export async function remoteRunEnd(): Promise<RemoteRunEnd> {
   const heard: string[] = []
   const sayings = new Map<string, Says>()
   const sockets = new Set<Socket>()
@@ -60,7 +60,7 @@ export async function farEnd(): Promise<FarEnd> {
     })
   })
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
-  const say: FarEnd['say'] = (path, says) =>
+  const say: RemoteRunEnd['say'] = (path, says) =>
     void sayings.set(path, typeof says === 'function' ? says : socket => void socket.write(says))
   say('', completion({}))
   return {

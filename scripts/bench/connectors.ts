@@ -6,7 +6,7 @@ import { customConnector } from '../../runtime/connectors/openapi/custom-connect
 import { readDocument } from '../../runtime/connectors/openapi/document.ts'
 import { createRuntime } from '../../runtime/runtime.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
-import type { Outside } from '../../shared/http/outbound/egress-client.ts'
+import type { EgressClient } from '../../shared/http/outbound/egress-client.ts'
 import { systemClock } from '../../shared/time/clock.ts'
 import { sleep } from '../../shared/time/sleep.ts'
 import type { Bench } from './harness.ts'
@@ -38,7 +38,7 @@ const page = JSON.stringify(
   Array.from({ length: 30 }, (_, number) => ({ number, title: `change ${number}`, body: 'words '.repeat(330) })),
 )
 const answer = async () => new Response(page, { headers: { link: '<https://api.github.com/x?page=2>; rel="next"' } })
-const outside: Outside = { fetch: answer, problem: async () => undefined, close: async () => undefined }
+const egress: EgressClient = { fetch: answer, problem: async () => undefined, close: async () => undefined }
 
 export const connectorsBench: Bench = {
   title: 'Connectors',
@@ -72,7 +72,7 @@ export const connectorsBench: Bench = {
       credential: { method: 'token', values: { key: 'k-of-a-bench' } } as const,
     }
     const db = await openDb(':memory:')
-    const runtime = createRuntime({ db, bootstrapKey: KEY, outside, masterKey: new Uint8Array(32).fill(1) })
+    const runtime = createRuntime({ db, bootstrapKey: KEY, egress, masterKey: new Uint8Array(32).fill(1) })
     await runtime.ready()
     const post = async (path: string, body: unknown) => {
       const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' }

@@ -115,7 +115,7 @@ async function processorMs(...pids: readonly (number | undefined)[]): Promise<nu
 /** How many runs of nodes have ended well. */
 async function ended({ call }: BenchRuntime): Promise<number> {
   const { text } = await call('GET', '/metrics')
-  return Number(/^waybill_far_runs_total\{status="succeeded"\} (\d+)$/m.exec(text)?.[1] ?? 0)
+  return Number(/^waybill_remote_runs_total\{status="succeeded"\} (\d+)$/m.exec(text)?.[1] ?? 0)
 }
 
 /** A node that is enrolled and here. */
@@ -125,8 +125,12 @@ async function nodeOf({ call, folder }: BenchRuntime, port: number) {
   await mkdir(own)
   const env = {
     ...{ PATH: process.env.PATH, PLATFORM_CONTROL_URL: `http://127.0.0.1:${port}`, PLATFORM_DATA_DIR: own },
-    ...{ PLATFORM_ENROL_TOKEN: announced.enrolToken, PLATFORM_LOG_LEVEL: 'error', NODE_BACKENDS: 'none' },
-    ...{ NODE_STATE_DIR: join(own, 'state'), NODE_IMAGE_DIR: join(own, 'image'), PLATFORM_MAX_CONCURRENT_RUNS: '250' },
+    ...{ PLATFORM_ENROL_TOKEN: announced.enrolToken, PLATFORM_LOG_LEVEL: 'error', NODE_AGENT_BACKENDS: 'none' },
+    ...{
+      NODE_AGENT_STATE_DIR: join(own, 'state'),
+      NODE_AGENT_IMAGE_DIR: join(own, 'image'),
+      PLATFORM_MAX_CONCURRENT_RUNS: '250',
+    },
   }
   const child = spawn(process.execPath, [`${root}dist/node-agent/main.js`, 'run'], { env, stdio: 'ignore' })
   for (;;) {

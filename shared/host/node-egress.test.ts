@@ -3,12 +3,12 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { answer, reset, type ScriptedUpstream, scriptedUpstream, steppedStream } from '../../tests/upstream/scripted.ts'
 import { readAllowEntry } from '../http/outbound/allow-list.ts'
 import { readAtMost } from '../http/outbound/bounded-body.ts'
-import type { Outside, OutsideInit } from '../http/outbound/egress-client.ts'
+import type { EgressClient, EgressInit } from '../http/outbound/egress-client.ts'
 import { denialIn, OutboundDenied } from '../http/outbound/outbound-denied.ts'
 import { outboundRule } from '../http/outbound/outbound-rule.ts'
-import { platformOutside } from '../http/outbound/platform-egress.ts'
+import { platformEgress } from '../http/outbound/platform-egress.ts'
 import { createLog } from '../log/log.ts'
-import { nodeOutside } from './node-egress.ts'
+import { nodeEgress } from './node-egress.ts'
 import type { ResolveHost } from './resolve-host.ts'
 
 const open: { close(): Promise<void> }[] = []
@@ -23,15 +23,15 @@ async function upstream(): Promise<ScriptedUpstream> {
   return made
 }
 
-function outside(allowed: readonly string[], resolve?: ResolveHost): Outside {
+function egress(allowed: readonly string[], resolve?: ResolveHost): EgressClient {
   const rule = outboundRule(allowed.map(entry => readAllowEntry(entry)!))
-  const made = nodeOutside({ rule, ...(resolve && { resolve }) })
+  const made = nodeEgress({ rule, ...(resolve && { resolve }) })
   open.unshift(made)
   return made
 }
 
 const never = new AbortController().signal
-const call = (way: Outside, url: string, init: Partial<OutsideInit> = {}) =>
+const call = (way: EgressClient, url: string, init: Partial<EgressInit> = {}) =>
   way.fetch(new URL(url), { signal: never, ...init })
 
 async function refusal(made: Promise<unknown>): Promise<string> {
@@ -51,11 +51,11 @@ const names = (addresses: Readonly<Record<string, readonly string[]>>): ResolveH
 describe('the way out on Node', () => {
   it('calls an allowed loopback address and refuses the same one without an entry', async () => {
     const far = await upstream()
-    const answered = await call(outside(['127.0.0.1']), `${far.origin}/a?b=c`, { method: 'POST', body: 'hello' })
+    const answered = await call(egress(['127.0.0.1']), `${far.origin}/a?b=c`, { method: 'POST', body: 'hello' })
     expect([answered.status, await answered.json()]).toEqual([200, { ok: true }])
     expect(far.seen[0]).toMatchObject({ method: 'POST', url: '/a?b=c' })
     expect(far.seen[0]?.body.toString()).toBe('hello')
-    expect(await refusal(call(outside([]), far.origin))).toContain('loopback address')
+    expect(await refusal(call(egress([]), far.origin))).toContain('loopback address')
     expect(far.seen).toHaveLength(1)
   })
 
@@ -66,7 +66,7 @@ describe('the way out on Node', () => {
     const lines: string[] = []
     const write = (line: string) => void lines.push(line)
     const log = createLog({ filter: { all: 'info', byTarget: new Map() }, write })
-    const way = nodeOutside({ rule: outboundRule(), resolve, log })
+    const way = nodeEgress({ rule: outboundRule(), resolve, log })
     open.unshift(way)
     // Who wrote the name learns that it is refused, and the operator which address it stands for.
     expect(await refusal(call(way, `http://mixed.example:${port}/`))).toBe(
@@ -86,7 +86,7 @@ describe('the way out on Node', () => {
       asked++
       return [{ address: '127.0.0.1', family: 4 }]
     }
-    const way = outside(['far.example'], resolve)
+    const way = egress(['far.example'], resolve)
     const port = new URL(far.origin).port
     for (let n = 0; n < 3; n++) await (await call(way, `http://far.example:${port}/${n}`)).text()
     expect(far.seen).toHaveLength(3)
@@ -99,7 +99,7 @@ describe('the way out on Node', () => {
     const far = await upstream()
     const answers = ['93.184.216.34', '127.0.0.1', '169.254.169.254']
     const resolve: ResolveHost = async () => [{ address: answers.shift() ?? '10.0.0.1', family: 4 }]
-    const way = outside([], resolve)
+    const way = egress([], resolve)
     const target = `http://rebind.example:${new URL(far.origin).port}/`
     expect(await way.problem(new URL(target))).toBeUndefined()
     expect(await refusal(call(way, target))).toContain('loopback')
@@ -110,7 +110,7 @@ describe('the way out on Node', () => {
 
   it('follows a redirect inside its origin and never one to another', async () => {
     const [far, other] = [await upstream(), await upstream()]
-    const way = outside(['127.0.0.1'])
+    const way = egress(['127.0.0.1'])
     const headers = { authorization: 'Bearer canary' }
     far.queue(answer(307, '', { location: '/next' }))
     expect((await call(way, far.origin, { method: 'POST', body: 'x', headers })).status).toBe(200)
@@ -129,7 +129,7 @@ describe('the way out on Node', () => {
 
   it('tells the other side when it is given up, and when enough of a body has come', async () => {
     const far = await upstream()
-    const way = outside(['127.0.0.1'])
+    const way = egress(['127.0.0.1'])
     const stop = new AbortController()
     const stepped = steppedStream()
     far.queue(stepped.script)
@@ -149,7 +149,7 @@ describe('the way out on Node', () => {
 
   it('reads a compressed answer, and rejects when the connection breaks', async () => {
     const far = await upstream()
-    const way = outside(['127.0.0.1'])
+    const way = egress(['127.0.0.1'])
     far.queue(answer(200, gzipSync('plain words'), { 'content-encoding': 'gzip' }), reset)
     const answered = await call(way, far.origin)
     expect([await answered.text(), answered.headers.get('content-encoding')]).toEqual(['plain words', null])
@@ -165,7 +165,7 @@ describe('the way out of hosts that have only fetch', () => {
       asked.push(`${String(target)} ${init.redirect}`)
       return new Response('', { status: 302, headers: { location: 'http://127.0.0.1/' } })
     }) as typeof fetch
-    const way = platformOutside(outboundRule(), fetched)
+    const way = platformEgress(outboundRule(), fetched)
     for (const text of ['http://10.0.0.1/', 'http://localhost/', 'http://db/', 'http://a.internal/']) {
       expect(await refusal(call(way, text))).toBeTruthy()
       expect(await way.problem(new URL(text))).toBeTruthy()

@@ -2,14 +2,14 @@ import { isIP, type LookupFunction } from 'node:net'
 import { Readable } from 'node:stream'
 import type { ReadableStream as NodeStream } from 'node:stream/web'
 import type { buildConnector, Dispatcher } from 'undici'
-import { guardedFetch, type Outside, type Send } from '../http/outbound/egress-client.ts'
+import { type EgressClient, guardedFetch, type Send } from '../http/outbound/egress-client.ts'
 import { OutboundDenied } from '../http/outbound/outbound-denied.ts'
 import { type OutboundRule, type Target, targetOf } from '../http/outbound/outbound-rule.ts'
 import type { Log } from '../log/log.ts'
 import { checkedAddresses } from './checked-addresses.ts'
 import { type Resolved, type ResolveHost, resolveHost } from './resolve-host.ts'
 
-export interface NodeOutsideOptions {
+export interface NodeEgressOptions {
   rule: OutboundRule
   resolve?: ResolveHost
   connectMs?: number
@@ -24,7 +24,7 @@ const NO_BODY = new Set([204, 205, 304])
  * The way out on Node. For every connection the name is resolved once, all of its addresses must be ones that may be called,
  * and the socket is opened to exactly these: an answer of the name server that changes a moment later is never asked for.
  */
-export function nodeOutside({ rule, resolve = resolveHost, connectMs = 10_000, log }: NodeOutsideOptions): Outside {
+export function nodeEgress({ rule, resolve = resolveHost, connectMs = 10_000, log }: NodeEgressOptions): EgressClient {
   let started: Promise<{ send: Send; close(): Promise<void> }> | undefined
 
   const addressesOf = (target: Target) => checkedAddresses(rule, resolve, target, log)

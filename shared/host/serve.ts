@@ -5,7 +5,7 @@ import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { type Bind, toOrigin } from '../http/bind.ts'
 import { feedOf } from '../http/sse-write.ts'
 
-export interface ServeOptions {
+export interface RenderOptions {
   bind: Bind
   fetch: (request: Request) => Response | Promise<Response>
   /**
@@ -47,7 +47,7 @@ export function cutConnection(request: Request): void {
 }
 
 /** Serves a fetch handler on a Node socket. */
-export async function listen({ bind, fetch, direct, bodyMs, maxHeaderBytes }: ServeOptions): Promise<Listening> {
+export async function listen({ bind, fetch, direct, bodyMs, maxHeaderBytes }: RenderOptions): Promise<Listening> {
   const viaFetch = getRequestListener(
     (request, { outgoing }) => {
       answers.set(request, outgoing)

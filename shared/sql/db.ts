@@ -6,8 +6,8 @@ import { guardedClient } from './guarded-client.ts'
 import { lockWaits } from './lock-waits.ts'
 import { reads } from './read-statement.ts'
 import { storeFaults } from './store-faults.ts'
-import { noteAway } from './store-unavailable.ts'
-import { writeTurns } from './write-queue.ts'
+import { markUnavailable } from './store-unavailable.ts'
+import { writeQueue } from './write-queue.ts'
 
 /** `file` and `memory` are in this process, `remote` is a libSQL server, `replica` is a local copy that follows a server. */
 export type DbKind = 'file' | 'memory' | 'remote' | 'replica'
@@ -105,8 +105,8 @@ export async function prepareDb(client: Client, options: PrepareOptions): Promis
     settings.length > 0 || refuseWrites
       ? guardedClient(client, { settings, refuseWrites, waits, failed: faults.note })
       : client
-  const reached = kind === 'remote' ? noteAway : <T>(act: () => Promise<T>) => act()
-  const turns = kind === 'remote' ? writeTurns() : undefined
+  const reached = kind === 'remote' ? markUnavailable : <T>(act: () => Promise<T>) => act()
+  const turns = kind === 'remote' ? writeQueue() : undefined
   const written = <T>(act: () => Promise<T>) => (turns ? reached(() => turns(act)) : act())
   let orm: Promise<LibSQLDatabase> | undefined
   let taken: Promise<unknown> | undefined

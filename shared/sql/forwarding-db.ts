@@ -5,7 +5,7 @@ import { reads } from './read-statement.ts'
  * A database whose writes somebody else makes, who waits for the write lock and for the disk in the caller's place. Reads stay here: in
  * WAL mode they see every commit that was told of, and wait for none.
  */
-export function writtenElsewhere(db: Db, write: Db['write']): Db {
+export function forwardingDb(db: Db, write: Db['write']): Db {
   return {
     ...db,
     write: async statements => (statements.length === 0 ? [] : write(statements)),

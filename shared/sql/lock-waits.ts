@@ -1,6 +1,6 @@
 import { dbFault, pause, StoreLockedError } from './db-fault.ts'
-import { noteAway } from './store-unavailable.ts'
-import { writeTurns } from './write-queue.ts'
+import { markUnavailable } from './store-unavailable.ts'
+import { writeQueue } from './write-queue.ts'
 
 export interface LockWaitsOptions {
   longestWaitMs?: number
@@ -19,7 +19,7 @@ export function lockWaits({
   wait = pause,
   monotonic = () => performance.now(),
 }: LockWaitsOptions = {}) {
-  const inTurn = writeTurns({ longestWaitMs })
+  const inTurn = writeQueue({ longestWaitMs })
   let waiting = 0
 
   async function untilFree<T>(act: () => Promise<T>, untilMs: number, met: boolean): Promise<T> {
@@ -51,7 +51,7 @@ export function lockWaits({
         return await inTurn(() => untilFree(act, untilMs, met))
       } catch (error) {
         if (dbFault(error) !== 'busy') throw error
-        return noteAway(() => Promise.reject(new StoreLockedError(error)))
+        return markUnavailable(() => Promise.reject(new StoreLockedError(error)))
       } finally {
         waiting--
       }

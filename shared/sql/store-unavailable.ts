@@ -3,7 +3,7 @@ import { dbFault } from './db-fault.ts'
 const away = new WeakSet<Error>()
 
 /** Runs a statement on a server; where the server could not be reached, did not answer or had no time, the error is known as that from then on. */
-export async function noteAway<T>(act: () => Promise<T>): Promise<T> {
+export async function markUnavailable<T>(act: () => Promise<T>): Promise<T> {
   try {
     return await act()
   } catch (error) {
@@ -13,7 +13,7 @@ export async function noteAway<T>(act: () => Promise<T>): Promise<T> {
 }
 
 /** True where the store was not reached: nothing is wrong with what was asked, and asking again later may go well. */
-export function isStoreAway(error: unknown): boolean {
+export function isStoreUnavailable(error: unknown): boolean {
   for (let one = error; one instanceof Error; one = one.cause) if (away.has(one)) return true
   return false
 }

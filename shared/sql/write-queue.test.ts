@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
 import { dbFault } from './db-fault.ts'
-import { writeTurns } from './write-queue.ts'
+import { writeQueue } from './write-queue.ts'
 
 it('lets one write be under way at a time, in the order of their coming, also after one that failed', async () => {
-  const inTurn = writeTurns()
+  const inTurn = writeQueue()
   const seen: string[] = []
   let underWay = 0
   const write = (name: string) =>
@@ -22,7 +22,7 @@ it('lets one write be under way at a time, in the order of their coming, also af
 })
 
 it('does not let a write wait for ever behind one that hangs, and says that it may be tried again', async () => {
-  const inTurn = writeTurns({ longestWaitMs: 5 })
+  const inTurn = writeQueue({ longestWaitMs: 5 })
   let end = () => {}
   const hanging = inTurn(() => new Promise<void>(resolve => (end = resolve)))
   const error: unknown = await inTurn(async () => 'never').catch((error: unknown) => error)

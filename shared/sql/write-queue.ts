@@ -12,7 +12,7 @@ const LONGEST_WAIT_MS = 10_000
  * others wait in a busy loop, each on a thread of its own: with 250 of them the one that writes gets no processor (measured: on two
  * cores writes stood still for minutes). So it is better to wait here, where waiting costs nothing.
  */
-export function writeTurns({ longestWaitMs = LONGEST_WAIT_MS }: { longestWaitMs?: number } = {}) {
+export function writeQueue({ longestWaitMs = LONGEST_WAIT_MS }: { longestWaitMs?: number } = {}) {
   const waiting: (() => void)[] = []
   let writing = false
 

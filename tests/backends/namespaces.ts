@@ -25,7 +25,7 @@ function canMake(): boolean {
 
 export interface Namespace {
   /** Of this side, as the namespace sees it. */
-  outside: string
+  egress: string
   /** What to put before a command so that it runs inside. */
   enter: string[]
   cut(): Promise<void>
@@ -39,16 +39,16 @@ export async function makeNamespace(): Promise<Namespace> {
   const name = `wb-node-${id}`
   const [near, far] = [`wbn${id}`, `wbf${id}`]
   const net = `10.${200 + (id % 50)}.${(id >> 4) & 255}`
-  const outside = `${net}.1`
+  const egress = `${net}.1`
   await ip('netns', 'add', name)
   await ip('link', 'add', near, 'type', 'veth', 'peer', 'name', far, 'netns', name)
-  await ip('addr', 'add', `${outside}/24`, 'dev', near)
+  await ip('addr', 'add', `${egress}/24`, 'dev', near)
   await ip('link', 'set', near, 'up')
   await ip('-n', name, 'addr', 'add', `${net}.2/24`, 'dev', far)
   await ip('-n', name, 'link', 'set', far, 'up')
   await ip('-n', name, 'link', 'set', 'lo', 'up')
   return {
-    ...{ outside, enter: [PROGRAM, 'netns', 'exec', name] },
+    ...{ egress, enter: [PROGRAM, 'netns', 'exec', name] },
     cut: async () => void (await ip('link', 'set', near, 'down')),
     mend: async () => void (await ip('link', 'set', near, 'up')),
     async remove() {

@@ -30,21 +30,21 @@ export interface Room {
 
 export interface Opened extends Seen {
   /** Another person, in a browser that knows nothing of this one's logins. */
-  another: (room?: Room) => Promise<Seen>
+  another: (fixture?: Room) => Promise<Seen>
 }
 
 /** The system's Chromium; in a zone of its own, or without scripts, where that matters. */
-export async function openPlaywright(room: Room = {}): Promise<Opened> {
+export async function openPlaywright(fixture: Room = {}): Promise<Opened> {
   const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: QUIET })
   return {
-    ...(await seenIn(browser, room)),
+    ...(await seenIn(browser, fixture)),
     another: other => seenIn(browser, other),
     close: () => browser.close(),
   }
 }
 
-async function seenIn(browser: Browser, room: Room = {}): Promise<Seen> {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...room })
+async function seenIn(browser: Browser, fixture: Room = {}): Promise<Seen> {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...fixture })
   const asked: string[] = []
   const said: string[] = []
   const take = (list: string[]) => list.splice(0)

@@ -36,7 +36,7 @@ export async function runtimeWork(path: string): Promise<Record<string, Work>> {
       },
       masterKey: new Uint8Array(32).fill(7),
       receiptSeed: new Uint8Array(32).fill(9),
-      outside: {
+      egress: {
         fetch: () => Promise.reject(new Error(`nothing is called here (${++fetches})`)),
         problem: async () => undefined,
         close: async () => undefined,

@@ -142,7 +142,7 @@ export function farActions(reached: (what: string, key: string) => void): Connec
 }
 
 /** The far end of `http_request`; the same request always gets the same answer, but for one that is busy the first time. */
-export function farEnd({ url, method, headers }: OutboundRequest): OutboundAnswer {
+export function remoteRunEnd({ url, method, headers }: OutboundRequest): OutboundAnswer {
   const key = headers['idempotency-key'] ?? ''
   if (url.pathname === '/flaky' && key.endsWith(':1')) throw new StepFailure('busy', 'try again', { transient: true })
   const text = url.pathname === '/large' ? 'long '.repeat(60_000) : `${method} ${url.pathname}`

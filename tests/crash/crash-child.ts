@@ -4,10 +4,10 @@ import { appendFileSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { engineLimits } from '../../runtime/execution/engine-deps.ts'
-import { engineRoom } from '../../runtime/execution/testing/engine-fixture.ts'
+import { engineFixture } from '../../runtime/execution/testing/engine-fixture.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { systemClock } from '../../shared/time/clock.ts'
-import { corpus, farActions, farEnd } from './corpus.ts'
+import { corpus, farActions, remoteRunEnd } from './corpus.ts'
 import { RUN_ID } from './run-id.ts'
 
 /**
@@ -95,7 +95,7 @@ function watched(db: Db): Db {
   }
 }
 
-const room = await engineRoom({
+const fixture = await engineFixture({
   ...{ url: join(folder, 'run.db'), manifest, wrap: watched },
   ...(agents && { agents }),
   ...(contextTokens !== undefined && { contextTokens }),
@@ -111,12 +111,12 @@ const room = await engineRoom({
   connectorsOf: async () => farActions(reached),
   async outbound(request) {
     reached(`${request.method} ${request.url.pathname}`, request.headers['idempotency-key'] ?? '')
-    return farEnd(request)
+    return remoteRunEnd(request)
   },
 })
 
-const { db, runs, engine } = room
-await insisting(() => room.create({ prompt: 'go' }, { id: RUN_ID }))
+const { db, runs, engine } = fixture
+await insisting(() => fixture.create({ prompt: 'go' }, { id: RUN_ID }))
 for (const [index, value] of signals.entries()) {
   if (readFileOr(join(folder, 'signals.log')).split('\n').includes(String(index))) continue
   const pending = await db.execute({ sql: 'select 1 from signals where id = ?', args: [`signal-${index}`] })
@@ -129,7 +129,7 @@ for (const [index, value] of signals.entries()) {
 }
 await engine.start()
 await decide()
-await room.close()
+await fixture.close()
 process.stdout.write(JSON.stringify(seen))
 
 /** The human of the test: approves, and looks at the far end before saying whether an interrupted call happened. */

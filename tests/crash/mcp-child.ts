@@ -4,8 +4,8 @@ import { nodeEnv } from '../../node-agent/env.ts'
 import { engineLimits } from '../../runtime/execution/engine-deps.ts'
 import type { StdioTransportOf } from '../../runtime/execution/mcp/deps.ts'
 import { pinStore } from '../../runtime/execution/mcp/pin-store.ts'
-import { engineRoom, says, script } from '../../runtime/execution/testing/engine-fixture.ts'
-import { nodeOutside } from '../../shared/host/node-egress.ts'
+import { engineFixture, says, script } from '../../runtime/execution/testing/engine-fixture.ts'
+import { nodeEgress } from '../../shared/host/node-egress.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { readAllowEntry } from '../../shared/http/outbound/allow-list.ts'
 import { outboundRule } from '../../shared/http/outbound/outbound-rule.ts'
@@ -42,7 +42,7 @@ function sending({ method, params }: Message): boolean {
   return true
 }
 
-const outside = nodeOutside({
+const egress = nodeEgress({
   rule: outboundRule(server.url === undefined ? [] : [readAllowEntry(new URL(server.url).host)!]),
 })
 
@@ -78,11 +78,11 @@ async function watchedSandboxes(vars: Record<string, string>) {
     }
   }
   const open: typeof all.open = async run => {
-    const room = await all.open(run)
+    const fixture = await all.open(run)
     return {
-      ...room,
+      ...fixture,
       async pipe(argv) {
-        const pipe = await room.pipe(argv)
+        const pipe = await fixture.pipe(argv)
         let called = false
         return {
           ...{ ended: pipe.ended, kill: pipe.kill, stdout: watched(pipe.stdout, () => called) },
@@ -109,7 +109,7 @@ const watchedPins: typeof kept = {
     return found
   },
 }
-const room = await engineRoom({
+const fixture = await engineFixture({
   ...{ url: join(folder, 'run.db'), owner: `pid:${process.pid}`, isGone: owner => owner !== `pid:${process.pid}` },
   limits: { ...engineLimits, recoveryMs: 100 },
   manifest: {
@@ -121,7 +121,7 @@ const room = await engineRoom({
   mcp: {
     async fetch(url, init) {
       const called = init.method === 'POST' && sending(JSON.parse(String(init.body)) as Message)
-      const answer = await outside.fetch(url, init)
+      const answer = await egress.fetch(url, init)
       if (!called) return answer
       const body = await answer.text()
       moment('after-call')
@@ -131,10 +131,10 @@ const room = await engineRoom({
     ...(!sandboxes && { stdioTransportOf: watchedChild }),
   },
 })
-await room.create({ prompt: 'go' }, { id: RUN_ID })
-await room.engine.start()
-await room.until(RUN_ID, ['succeeded', 'failed', 'cancelled', 'waiting'])
-await room.close()
+await fixture.create({ prompt: 'go' }, { id: RUN_ID })
+await fixture.engine.start()
+await fixture.until(RUN_ID, ['succeeded', 'failed', 'cancelled', 'waiting'])
+await fixture.close()
 await sandboxes?.close()
 pins.close()
-await outside.close()
+await egress.close()

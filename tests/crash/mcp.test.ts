@@ -149,9 +149,9 @@ describe.runIf(here)('server-filesystem inside runc, under a service that is kil
   const given = async (at: string, call: object) => ({
     ...{ server, call },
     node: {
-      NODE_STATE_DIR: at,
-      NODE_IMAGE_DIR: await testImageFolder(),
-      NODE_SANDBOX_TOOLS: sandboxTools('@modelcontextprotocol/server-filesystem'),
+      NODE_AGENT_STATE_DIR: at,
+      NODE_AGENT_IMAGE_DIR: await testImageFolder(),
+      NODE_AGENT_SANDBOX_TOOLS: sandboxTools('@modelcontextprotocol/server-filesystem'),
     },
   })
   const walkable = () => {

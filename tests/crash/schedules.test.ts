@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
-import { scheduleRoom } from '../../runtime/schedules/testing/schedule-fixture.ts'
+import { scheduleFixture } from '../../runtime/schedules/testing/schedule-fixture.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { manualClock } from '../../shared/time/clock.ts'
 
@@ -41,10 +41,10 @@ it.each(['before', 'after'] as const)(
     const folder = await mkdtemp(join(tmpdir(), 'waybill-schedules-'))
     const path = join(folder, 'runtime.db')
     const db = await openDb(path)
-    const room = await scheduleRoom({ db, clock: manualClock(new Date()) })
+    const fixture = await scheduleFixture({ db, clock: manualClock(new Date()) })
     const ids: string[] = []
     for (let at = 0; at < SCHEDULES; at++)
-      ids.push(await room.add('* * * * * *', { catchUp: 'all', catchUpLimit: 100 }))
+      ids.push(await fixture.add('* * * * * *', { catchUp: 'all', catchUpLimit: 100 }))
 
     const steady = begin(path)
     const killed = begin(path, { at: 2, when })
@@ -70,7 +70,7 @@ it.each(['before', 'after'] as const)(
       const counted = await db.execute({ sql: 'select count(*) as runs from runs where schedule_id = ?', args: [id] })
       expect(Number(counted.rows[0]!.runs)).toBe(rows.length)
     }
-    await room.close()
+    await fixture.close()
     db.close()
     await rm(folder, { recursive: true, force: true })
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
-import { scheduleRoom } from '../../runtime/schedules/testing/schedule-fixture.ts'
+import { scheduleFixture } from '../../runtime/schedules/testing/schedule-fixture.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { manualClock } from '../../shared/time/clock.ts'
@@ -47,8 +47,8 @@ it.each(slice('moments of a kill', ['before a commit', 'after a commit', 'from o
     const folder = await mkdtemp(join(tmpdir(), 'waybill-thousand-'))
     const path = join(folder, 'runtime.db')
     const db = await openDb(path)
-    const room = await scheduleRoom({ db, clock: manualClock(new Date()) })
-    for (let at = 0; at < SCHEDULES; at++) await room.add(`*/${EVERY_MS / 1000} * * * * *`, { catchUp: 'all' })
+    const fixture = await scheduleFixture({ db, clock: manualClock(new Date()) })
+    for (let at = 0; at < SCHEDULES; at++) await fixture.add(`*/${EVERY_MS / 1000} * * * * *`, { catchUp: 'all' })
     // What was due while they were made is not the instant that is meant.
     const dueMs = (Math.floor(Date.now() / EVERY_MS) + 1) * EVERY_MS
     await db.execute({ sql: 'update schedules set due_ms = ?', args: [dueMs + EVERY_MS] })
@@ -80,7 +80,7 @@ it.each(slice('moments of a kill', ['before a commit', 'after a commit', 'from o
       { outcome: 'started', fires: all, named: all, made: all, inputs: all, runs: all },
     ])
     console.log(`killed ${when}: ${windows.length} instants, ${all} windows, ${all} runs`)
-    await room.close()
+    await fixture.close()
     db.close()
     await rm(folder, { recursive: true, force: true })
   },

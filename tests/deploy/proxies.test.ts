@@ -117,7 +117,7 @@ describe.each(proxies.filter(({ is }) => is))('behind $name, as the documents sh
     runtime = await serveRuntime({
       ...{ PLATFORM_BIND: '127.0.0.1:0', PLATFORM_DATA_DIR: join(folder, name), PLATFORM_BOOTSTRAP_KEY: KEY },
       ...{ PLATFORM_LOG_LEVEL: 'off', PLATFORM_TRUSTED_PROXIES: '127.0.0.1' },
-      PLATFORM_PLANE_URL: 'http://10.0.0.7:8080',
+      PLATFORM_PEER_URL: 'http://10.0.0.7:8080',
     })
     port = await freePort()
     proxy = await start(port)
@@ -159,11 +159,11 @@ describe.each(proxies.filter(({ is }) => is))('behind $name, as the documents sh
   })
 
   it('what control planes ask each other is asked past the proxy', async () => {
-    for (const path of ['/agents/internal/plane', '/agents//internal/plane', '/agents/v1/../internal/plane']) {
+    for (const path of ['/agents/internal/peer', '/agents//internal/peer', '/agents/v1/../internal/peer']) {
       const { status, text } = await call('POST', path, {})
       expect([path, status, text.includes('control planes')]).toEqual([path, 404, false])
     }
-    const past = await fetch(`${runtime.origin}/internal/plane`, { method: 'POST', body: '{}' })
+    const past = await fetch(`${runtime.origin}/internal/peer`, { method: 'POST', body: '{}' })
     expect(past.status).toBe(401)
   })
 

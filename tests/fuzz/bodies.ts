@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { SERVED } from '../../runtime/openapi-document.ts'
 import type { Endpoint } from '../../shared/wire/endpoint.ts'
 import { KEY } from '../runtime/api.ts'
-import { type ProviderRoom, providerRoom } from '../runtime/provider-fixture.ts'
+import { type ProviderFixture, providerFixture } from '../runtime/provider-fixture.ts'
 import { rightCalls } from '../runtime/right-calls.ts'
 import { type Target, target } from './target.ts'
 
@@ -25,9 +25,10 @@ const bodied = SERVED.filter(
 )
 
 let opened:
-  | Promise<{ room: ProviderRoom; callOf: (endpoint: Endpoint) => Promise<{ path: string; body?: unknown }> }>
+  | Promise<{ fixture: ProviderFixture; callOf: (endpoint: Endpoint) => Promise<{ path: string; body?: unknown }> }>
   | undefined
-const open = () => (opened ??= providerRoom().then(async room => ({ room, callOf: await rightCalls(room) })))
+const open = () =>
+  (opened ??= providerFixture().then(async fixture => ({ fixture, callOf: await rightCalls(fixture) })))
 
 /** Every place of a value, as what holds it and under which key. */
 function places(value: unknown, found: [Record<string, unknown>, string][] = []): [Record<string, unknown>, string][] {
@@ -68,7 +69,7 @@ function bent(body: unknown, bends: readonly Bend[]): string {
 async function close(): Promise<void> {
   const was = opened
   opened = undefined
-  if (was) await (await was).room.close()
+  if (was) await (await was).fixture.close()
 }
 
 /** Earlier cases may have changed what this one stands on, such as the model that is asked: then all is begun anew. */
@@ -85,9 +86,9 @@ async function send({ endpoint: id, bends }: Bent): Promise<void> {
   const endpoint = bodied.find(one => one.id === id)
   if (!endpoint) return
   const { path, body } = await rightCall(endpoint)
-  const { room } = await open()
+  const { fixture } = await open()
   const text = bent(body, bends)
-  const answer = await room.runtime.fetch(
+  const answer = await fixture.runtime.fetch(
     new Request(`http://local${path}`, {
       ...{ method: endpoint.method, body: text },
       headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },

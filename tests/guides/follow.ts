@@ -30,8 +30,8 @@ export async function follow(
     ...(documents.some(text => text.includes(':8081')) && { PLATFORM_TUNNEL_BIND: swap('localhost:8081') }),
     ...{
       ROUTER_BIND: swap('127.0.0.1:8090'),
-      NODE_IMAGE_DIR: join(folder, 'no-image'),
-      NODE_STATE_DIR: join(folder, 'node'),
+      NODE_AGENT_IMAGE_DIR: join(folder, 'no-image'),
+      NODE_AGENT_STATE_DIR: join(folder, 'node'),
     },
     ...more,
   }

@@ -5,7 +5,7 @@ import { says } from '../../runtime/execution/testing/engine-fixture.ts'
 import type { Approval } from '../../shared/wire/runtime/approval.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import type { Session } from '../../shared/wire/runtime/session.ts'
-import { mcpRoom } from './mcp-fixture.ts'
+import { mcpFixture } from './mcp-fixture.ts'
 import { type ScriptedServer, scriptedServer, text, tool } from './scripted-server.ts'
 
 const open: { close(): Promise<void> }[] = []
@@ -16,21 +16,21 @@ afterEach(async () => {
 const look = { name: 'mcp__far__look', arguments: { n: 1 } }
 const write = { name: 'mcp__far__write', arguments: { n: 2 } }
 
-type Options = Parameters<typeof mcpRoom>[3] & { server?: object; answers?: ReturnType<typeof says>[] }
+type Options = Parameters<typeof mcpFixture>[3] & { server?: object; answers?: ReturnType<typeof says>[] }
 
-async function room(script: (server: ScriptedServer) => void = () => undefined, options: Options = {}) {
+async function fixture(script: (server: ScriptedServer) => void = () => undefined, options: Options = {}) {
   const far = await scriptedServer()
   open.push(far)
   script(far)
   const { server = {}, answers = [says('', [look, write]), says('done')], ...rest } = options
-  const made = await mcpRoom([far.origin], [{ name: 'far', url: far.url, allow: ['*'], ...server }], answers, rest)
+  const made = await mcpFixture([far.origin], [{ name: 'far', url: far.url, allow: ['*'], ...server }], answers, rest)
   open.push(made)
   return { ...made, far }
 }
 
 describe('a call', () => {
   it('carries the key of its step, and only what was allowed can be seen', async () => {
-    const on = await room(() => undefined, { server: { allow: ['look'] } })
+    const on = await fixture(() => undefined, { server: { allow: ['look'] } })
     const { run, steps, journal } = await on.run()
     expect(run.status).toBe('succeeded')
     expect(on.offered()).toEqual(['mcp__far__look'])
@@ -49,7 +49,7 @@ describe('a call', () => {
   })
 
   it('is told to the model when the tool says no', async () => {
-    const on = await room(far => {
+    const on = await fixture(far => {
       far.onCall = ({ name }) => ({ ...text(`${name}: no such thing`), isError: true })
     })
     expect((await on.run()).run.status).toBe('succeeded')
@@ -61,7 +61,7 @@ describe('a call', () => {
   })
 
   it('is made again where that does nothing twice, under a new key, and once where it might', async () => {
-    const on = await room(
+    const on = await fixture(
       far => {
         far.tools = [
           tool('look', { readOnlyHint: true }),
@@ -103,7 +103,7 @@ describe('a call', () => {
   })
 
   it('that broke off is not repeated when it may have been done, and says so', async () => {
-    const on = await room(far => {
+    const on = await fixture(far => {
       far.onCall = ({ name }, { response }) => {
         if (name === 'look') return text('seen')
         response.writeHead(200, { 'content-type': 'text/event-stream' })
@@ -124,7 +124,7 @@ describe('a call', () => {
   })
 
   it('goes on where a stream that can be taken up again broke off', async () => {
-    const on = await room(far => {
+    const on = await fixture(far => {
       far.onCall = ({ name }, { response, id }) => {
         if (name === 'look') return text('seen')
         response.writeHead(200, { 'content-type': 'text/event-stream' })
@@ -144,7 +144,7 @@ describe('a call', () => {
   })
 
   it('opens a new session with a server that has forgotten the old one', async () => {
-    const on = await room(() => undefined, { answers: [says('', [look]), says('', [write]), says('done')] })
+    const on = await fixture(() => undefined, { answers: [says('', [look]), says('', [write]), says('done')] })
     on.far.onCall = ({ name }) => {
       on.far.session++
       return text(`${name} done`)
@@ -156,7 +156,7 @@ describe('a call', () => {
   })
 
   it('ends at the time limit of its server', async () => {
-    const on = await room(
+    const on = await fixture(
       far => {
         far.onCall = ({ name }) => (name === 'look' ? text('seen') : undefined)
       },
@@ -168,7 +168,7 @@ describe('a call', () => {
 
   it('may answer with as much as a step may keep, and not with more', async () => {
     const large = 'x'.repeat(9 * 1024 * 1024)
-    const on = await room(far => {
+    const on = await fixture(far => {
       far.onCall = ({ name }, { response, id }) => {
         if (name === 'look') return text(large)
         const result = { jsonrpc: '2.0', id, result: text(large) }
@@ -186,7 +186,9 @@ describe('a call', () => {
   })
 
   it('with arguments that do not fit the schema is not made', async () => {
-    const on = await room(() => undefined, { answers: [says('', [{ ...look, arguments: { n: 'x' } }]), says('done')] })
+    const on = await fixture(() => undefined, {
+      answers: [says('', [{ ...look, arguments: { n: 'x' } }]), says('done')],
+    })
     await on.run()
     expect(on.told(1)[0]).toMatchObject({ failed: true })
     expect(on.far.calls).toEqual([])
@@ -195,7 +197,7 @@ describe('a call', () => {
 
 describe('what an agent version was shown', () => {
   it('stays: a tool that changed is refused until there is a new version', async () => {
-    const on = await room()
+    const on = await fixture()
     expect((await on.run()).run.status).toBe('succeeded')
     on.far.tools = [tool('look', { readOnlyHint: true }, 'does look, and sends it to somebody'), tool('write')]
     on.asked.length = 0
@@ -219,7 +221,7 @@ describe('what an agent version was shown', () => {
   })
 
   it('is looked at again when a server says in the middle of a run that its tools changed', async () => {
-    const on = await room(() => undefined, { answers: [says('', [look]), says('', [look]), says('done')] })
+    const on = await fixture(() => undefined, { answers: [says('', [look]), says('', [look]), says('done')] })
     on.far.onCall = (_call, { response, id }) => {
       on.far.tools = [tool('look', { readOnlyHint: true }, 'something else')]
       const changed = { jsonrpc: '2.0', method: 'notifications/tools/list_changed' }
@@ -234,7 +236,7 @@ describe('what an agent version was shown', () => {
   })
 
   it('does not grow: a tool that came later is not seen, and one that went is refused', async () => {
-    const on = await room()
+    const on = await fixture()
     await on.run()
     on.far.tools = [...on.far.tools.slice(0, 1), tool('delete_everything')]
     on.asked.length = 0
@@ -260,7 +262,7 @@ describe('what an agent version was shown', () => {
       'the pattern (a)\\1 cannot be used',
     ],
   ])('is refused before the model is asked: %s', async (_what, server, tools, message) => {
-    const on = await room(
+    const on = await fixture(
       far => {
         far.tools = tools
       },
@@ -279,7 +281,7 @@ describe('a server', () => {
   it('is greeted with secrets that nobody sees again', async () => {
     const secret = 'tok_0123456789abcdef'
     const headers = { authorization: { secretRef: 'secret/far' }, 'x-team': { secretRef: 'secret/team' } }
-    const on = await room(
+    const on = await fixture(
       far => {
         far.onCall = ({ name, headers: came }) =>
           name === 'look' ? text(`you are ${came.authorization}`) : { ...text(`not with ${secret}`), isError: true }
@@ -303,7 +305,7 @@ describe('a server', () => {
   it('on an address that the operator has not opened is not called', async () => {
     const far = await scriptedServer()
     open.push(far)
-    const on = await mcpRoom([], [{ name: 'far', url: far.url, allow: ['*'] }], [says('done')])
+    const on = await mcpFixture([], [{ name: 'far', url: far.url, allow: ['*'] }], [says('done')])
     open.push(on)
     expect((await on.run()).run).toMatchObject({ status: 'failed', error: { code: 'mcp_failed' } })
     expect(far.seen).toEqual([])
@@ -325,7 +327,9 @@ describe('a server', () => {
       }
       return transport
     }
-    const on = await mcpRoom([], [{ name: 'far', command: 'gone', allow: ['*'] }], [says('done')], { stdioTransportOf })
+    const on = await mcpFixture([], [{ name: 'far', command: 'gone', allow: ['*'] }], [says('done')], {
+      stdioTransportOf,
+    })
     open.push(on)
     const { run } = await on.run()
     expect(run.error).toMatchObject({ code: 'mcp_failed', message: expect.stringContaining('ends every connection') })
@@ -337,7 +341,7 @@ describe('a server', () => {
     const far = await scriptedServer()
     open.push(far)
     far.status = 401
-    const on = await mcpRoom([far.origin], [{ name: 'far', url: far.url, allow: ['*'] }], [says('done')])
+    const on = await mcpFixture([far.origin], [{ name: 'far', url: far.url, allow: ['*'] }], [says('done')])
     open.push(on)
     const { run } = await on.run()
     expect(run.error).toMatchObject({ code: 'mcp_failed', message: expect.stringContaining('as a secretRef') })
@@ -345,7 +349,7 @@ describe('a server', () => {
 })
 
 describe('a human', () => {
-  async function waiting(on: Awaited<ReturnType<typeof room>>, { id }: Run): Promise<Approval> {
+  async function waiting(on: Awaited<ReturnType<typeof fixture>>, { id }: Run): Promise<Approval> {
     for (;;) {
       const { status } = await on.json<Run>(200, 'GET', `/v1/runs/${id}`)
       const [asked] = await on.json<Approval[]>(200, 'GET', `/v1/runs/${id}/approvals`)
@@ -363,7 +367,7 @@ describe('a human', () => {
       ['write'],
     ],
   ])('is asked by %s', async (_rule, options, called) => {
-    const on = await room(() => undefined, options)
+    const on = await fixture(() => undefined, options)
     const run = await on.start()
     const asked = await waiting(on, run)
     expect(asked).toMatchObject({
@@ -377,7 +381,7 @@ describe('a human', () => {
   })
 
   it('who lets a session only read leaves it the tools that only read', async () => {
-    const on = await room(() => undefined, { answers: [says('hello')] })
+    const on = await fixture(() => undefined, { answers: [says('hello')] })
     const { id } = await on.json<Session>(201, 'POST', '/v1/sessions', { agentName: 'worker' })
     const answer = await on.call('POST', `/v1/sessions/${id}/messages`, { content: 'hi', readOnlyTools: true })
     expect(answer.status).toBe(200)

@@ -1,6 +1,6 @@
 import type { ModelAnswer, ModelRequest, ToolResult } from '../../runtime/execution/models/model.ts'
 import type { RuntimeOptions } from '../../runtime/runtime.ts'
-import { nodeOutside } from '../../shared/host/node-egress.ts'
+import { nodeEgress } from '../../shared/host/node-egress.ts'
 import { readAllowEntry } from '../../shared/http/outbound/allow-list.ts'
 import { outboundRule } from '../../shared/http/outbound/outbound-rule.ts'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
@@ -8,7 +8,7 @@ import type { Run, Step } from '../../shared/wire/runtime/run.ts'
 import { api } from '../runtime/api.ts'
 
 /** A runtime that may reach these origins, with an agent `worker` whose model says one thing after the other. */
-export async function mcpRoom(
+export async function mcpFixture(
   origins: readonly string[],
   mcpServers: readonly object[],
   answers: readonly ModelAnswer[],
@@ -25,9 +25,9 @@ export async function mcpRoom(
       return answer
     },
   }
-  const outside = nodeOutside({ rule: outboundRule(origins.map(origin => readAllowEntry(new URL(origin).host)!)) })
+  const egress = nodeEgress({ rule: outboundRule(origins.map(origin => readAllowEntry(new URL(origin).host)!)) })
   const made = await api({
-    ...{ outside, masterKey: new Uint8Array(32).fill(9), models: { find: async () => model } },
+    ...{ egress, masterKey: new Uint8Array(32).fill(9), models: { find: async () => model } },
     ...options,
   })
   const retry = { maxAttempts: 3, backoffMs: 0, maxBackoffMs: 5, jitter: false }
@@ -58,7 +58,7 @@ export async function mcpRoom(
     },
     async close() {
       await made.close()
-      await outside.close()
+      await egress.close()
     },
   }
 }

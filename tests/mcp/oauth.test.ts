@@ -6,7 +6,7 @@ import type { ErrorBody } from '../../shared/wire/runtime/error.ts'
 import { type McpGrant, mcpGrant } from '../../shared/wire/runtime/mcp-grant.ts'
 import { browse } from '../runtime/oauth-fixture.ts'
 import { demandingServer } from './demanding-server.ts'
-import { mcpRoom } from './mcp-fixture.ts'
+import { mcpFixture } from './mcp-fixture.ts'
 
 const open: { close(): Promise<void> }[] = []
 afterEach(async () => {
@@ -18,13 +18,13 @@ const GRANTS = '/v1/mcp-servers/grants'
 const START = '/v1/mcp-servers/oauth/start'
 
 /** An agent of a server that demands tokens, and a clock that can be put forward. */
-async function room(answers = [note('a'), says('done')]) {
+async function fixture(answers = [note('a'), says('done')]) {
   const far = await demandingServer()
   open.push(far)
   let ahead = 0
   const clock = { ...systemClock, now: () => new Date(Date.now() + ahead) }
   const servers = [{ name: 'notes', url: far.url, allow: ['*'] }]
-  const made = await mcpRoom([far.origin, far.issuer], servers, answers, { clock })
+  const made = await mcpFixture([far.origin, far.issuer], servers, answers, { clock })
   open.push(made)
   const begin = (more: object = {}) => made.json<OAuthStarted>(200, 'POST', START, { url: far.url, ...more })
   const back = (search: string) =>
@@ -44,7 +44,7 @@ async function room(answers = [note('a'), says('done')]) {
 
 describe('an MCP server that asks for OAuth', () => {
   it('is connected by a person: discovered, registered at, agreed to with PKCE, and then used by a run', async () => {
-    const on = await room()
+    const on = await fixture()
     const { redirectUrl } = await on.begin({ redirectAfter: '/ui/connectors' })
     const { searchParams, origin } = new URL(redirectUrl)
     expect(origin).toBe(on.far.issuer)
@@ -76,13 +76,13 @@ describe('an MCP server that asks for OAuth', () => {
   })
 
   it('says how to connect it where nobody has', async () => {
-    const on = await room()
+    const on = await fixture()
     const { run } = await on.run()
     expect(run.error).toMatchObject({ code: 'mcp_failed', message: expect.stringContaining(`POST ${START}`) })
   })
 
   it('gets a new token before the old one ends, once for all runs that want it', async () => {
-    const on = await room()
+    const on = await fixture()
     await on.connect()
     on.pass(3_600_000 - 30_000)
     const runs = await Promise.all([on.start(), on.start(), on.start()])
@@ -95,7 +95,7 @@ describe('an MCP server that asks for OAuth', () => {
   })
 
   it('that refuses a token early is called again with a new one, and the call is made once', async () => {
-    const on = await room([note('a'), says('done')])
+    const on = await fixture([note('a'), says('done')])
     await on.connect()
     expect((await on.run()).run.status).toBe('succeeded')
     await on.far.forget()
@@ -104,7 +104,7 @@ describe('an MCP server that asks for OAuth', () => {
   })
 
   it('whose tokens cannot be renewed any more is connected anew, and keeps its id', async () => {
-    const on = await room()
+    const on = await fixture()
     await on.connect()
     expect((await on.run()).run.status).toBe('succeeded')
     await on.far.forget()
@@ -123,7 +123,7 @@ describe('an MCP server that asks for OAuth', () => {
   })
 
   it('gets its tokens back when the grant is taken away, which another tenant cannot do', async () => {
-    const on = await room()
+    const on = await fixture()
     await on.connect()
     const [grant] = await on.grants()
     const { id } = await on.json<{ id: string }>(201, 'POST', '/v1/tenants', { name: 'other' })
@@ -140,7 +140,7 @@ describe('an MCP server that asks for OAuth', () => {
   })
 
   it('is not connected where the round is declined, wrong, or used', async () => {
-    const on = await room()
+    const on = await fixture()
     const { state } = await on.begin()
     expect((await on.back('?code=c&state=wrong')).status).toBe(400)
     // It says who it is, so an answer that does not is from somebody else.
@@ -163,13 +163,13 @@ describe('an address', () => {
     [{ scope: 'a"b' }, 'scope', 'scopes with a space'],
     [{ color: 'red' }, 'color', 'unknown key'],
   ])('that cannot be is refused: %j', async (more, path, message) => {
-    const on = await room()
+    const on = await fixture()
     const found = await on.json<ErrorBody>(400, 'POST', START, { url: on.far.url, ...more })
     expect(found.details).toMatchObject([{ path, message: expect.stringContaining(message) }])
   })
 
   it('of a server that asks for nothing is a 400 that says so', async () => {
-    const on = await room()
+    const on = await fixture()
     // The authorization server is no MCP server, and answers 404.
     const found = await on.json<ErrorBody>(400, 'POST', START, { url: `${on.far.issuer}/nothing` })
     expect(found.error).toContain('the server asks for no OAuth: it answered 404')

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, expect, it } from 'vitest'
 import { says } from '../../runtime/execution/testing/engine-fixture.ts'
-import { mcpRoom } from './mcp-fixture.ts'
+import { mcpFixture } from './mcp-fixture.ts'
 import { EVERYTHING, everythingOverHttp, FILESYSTEM, testOnlyChildProcess } from './real-servers.ts'
 
 const open: { close(): Promise<void> }[] = []
@@ -35,26 +35,26 @@ const steps = [
 it('server-everything over streamable HTTP is used inside a run', async () => {
   const server = await everythingOverHttp()
   open.push(server)
-  const room = await mcpRoom([server.origin], [{ name: 'all', url: server.url, allow }], calls)
-  open.push(room)
-  const first = await room.run()
+  const fixture = await mcpFixture([server.origin], [{ name: 'all', url: server.url, allow }], calls)
+  open.push(fixture)
+  const first = await fixture.run()
   expect(first.run).toMatchObject({ status: 'succeeded', output: { result: 'done' } })
-  expect(room.offered()).toEqual(allow.map(name => `mcp__all__${name}`))
-  expect(room.told(1)).toMatchObject(results)
+  expect(fixture.offered()).toEqual(allow.map(name => `mcp__all__${name}`))
+  expect(fixture.told(1)).toMatchObject(results)
   expect(first.steps.map(({ stepId, kind, status }) => [stepId, kind, status])).toEqual(steps)
   // The next run knows the definitions, and asks only when its model wants a call.
-  const second = await room.run()
+  const second = await fixture.run()
   expect(second.run.status).toBe('succeeded')
   expect(second.steps.map(({ stepId }) => stepId)).toEqual(steps.slice(1).map(([id]) => id))
 }, 30_000)
 
 it('server-everything over stdio gives the same, through the port of the sandbox', async () => {
   const servers = [{ name: 'all', command: process.execPath, args: [EVERYTHING, 'stdio'], allow }]
-  const room = await mcpRoom([], servers, calls, { stdioTransportOf: testOnlyChildProcess })
-  open.push(room)
-  const { run, steps: taken } = await room.run()
+  const fixture = await mcpFixture([], servers, calls, { stdioTransportOf: testOnlyChildProcess })
+  open.push(fixture)
+  const { run, steps: taken } = await fixture.run()
   expect(run).toMatchObject({ status: 'succeeded', output: { result: 'done' } })
-  expect(room.told(1)).toMatchObject(results)
+  expect(fixture.told(1)).toMatchObject(results)
   expect(taken.map(({ stepId, kind, status }) => [stepId, kind, status])).toEqual(steps)
 }, 30_000)
 
@@ -63,7 +63,7 @@ it('server-filesystem over stdio reads and writes, and its refusal is told to th
   open.push({ close: async () => rmSync(folder, { recursive: true }) })
   writeFileSync(join(folder, 'in.txt'), 'from the file')
   const servers = [{ name: 'fs', command: process.execPath, args: [FILESYSTEM, folder], allow: ['*'] }]
-  const room = await mcpRoom(
+  const fixture = await mcpFixture(
     [],
     servers,
     [
@@ -76,12 +76,12 @@ it('server-filesystem over stdio reads and writes, and its refusal is told to th
     ],
     { stdioTransportOf: testOnlyChildProcess },
   )
-  open.push(room)
-  expect((await room.run()).run.status).toBe('succeeded')
-  expect(room.offered()).toContain('mcp__fs__move_file')
-  expect(room.told(1)).toMatchObject([{ failed: false, content: { content: [{ text: 'from the file' }] } }])
+  open.push(fixture)
+  expect((await fixture.run()).run.status).toBe('succeeded')
+  expect(fixture.offered()).toContain('mcp__fs__move_file')
+  expect(fixture.told(1)).toMatchObject([{ failed: false, content: { content: [{ text: 'from the file' }] } }])
   expect(readFileSync(join(folder, 'out.txt'), 'utf8')).toBe('written')
-  expect(room.told(2)[1]).toMatchObject({
+  expect(fixture.told(2)[1]).toMatchObject({
     ...{ failed: true },
     content: { code: 'mcp_failed', error: expect.stringContaining('Access denied') },
   })
@@ -92,14 +92,14 @@ it('a command is never started where there is no sandbox: the run is refused bef
   open.push({ close: async () => rmSync(folder, { recursive: true }) })
   const probe = join(folder, 'started')
   const args = ['-e', `require('node:fs').writeFileSync(${JSON.stringify(probe)}, 'x')`]
-  const room = await mcpRoom([], [{ name: 'fs', command: process.execPath, args, allow: ['*'] }], [says('done')])
-  open.push(room)
-  const { run } = await room.run()
+  const fixture = await mcpFixture([], [{ name: 'fs', command: process.execPath, args, allow: ['*'] }], [says('done')])
+  open.push(fixture)
+  const { run } = await fixture.run()
   expect(run).toMatchObject({
     status: 'failed',
     error: { code: 'isolation_unavailable', message: expect.stringContaining('give the server a url instead') },
     tokensIn: 0,
   })
-  expect(room.asked).toEqual([])
+  expect(fixture.asked).toEqual([])
   expect(() => readFileSync(probe)).toThrow('ENOENT')
 })

@@ -9,7 +9,7 @@ const LINKED = 'ldd'
 const MODULES = fileURLToPath(new URL('../../node_modules', import.meta.url))
 
 /**
- * What an operator puts into NODE_SANDBOX_TOOLS so that MCP servers of npm run in a container: this Node, the libraries that
+ * What an operator puts into NODE_AGENT_SANDBOX_TOOLS so that MCP servers of npm run in a container: this Node, the libraries that
  * it is linked with, and the packages with everything that they need. Made once for each version of Node and of the packages.
  */
 export function sandboxTools(...packages: readonly string[]): string {

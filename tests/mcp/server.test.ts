@@ -9,7 +9,7 @@ afterEach(async () => {
   for (const one of open.splice(0).toReversed()) await one.close()
 })
 
-async function room(): Promise<Api> {
+async function fixture(): Promise<Api> {
   const made = await api()
   open.push(made)
   const manifest = { tools: ['ask_human', 'wait'] }
@@ -42,7 +42,7 @@ const keyWith = async ({ json }: Api, scopes: string[]) =>
 
 describe('the runtime as an MCP server', () => {
   it('starts a run, follows it, and decides what it waits for', async () => {
-    const on = await room()
+    const on = await fixture()
     const { call, made } = await client(on)
     expect(made.getServerVersion()).toMatchObject({ name: 'waybill-runtime' })
     expect((await call('list_agents')).found).toMatchObject({ items: [{ name: 'worker' }] })
@@ -71,7 +71,7 @@ describe('the runtime as an MCP server', () => {
   })
 
   it('offers a key what its scopes let it do, and refuses the rest in the words of the API', async () => {
-    const on = await room()
+    const on = await fixture()
     const { names, call } = await client(on, await keyWith(on, ['agents:read', 'runs:read']))
     expect(await names()).toEqual(['list_agents', 'get_agent', 'get_run', 'list_runs', 'list_steps', 'list_approvals'])
     const { text, failed } = await call('start_run', { agentName: 'worker' })
@@ -81,7 +81,7 @@ describe('the runtime as an MCP server', () => {
   })
 
   it('knows nobody without a key', async () => {
-    const on = await room()
+    const on = await fixture()
     await expect(client(on, 'wb_live_nobody')).rejects.toThrow('the API key is not valid')
     const post = (body: string) =>
       on.runtime.fetch(
@@ -93,7 +93,7 @@ describe('the runtime as an MCP server', () => {
   })
 
   it('starts one run for one key of a step, however often it is called', async () => {
-    const on = await room()
+    const on = await fixture()
     const { call } = await client(on)
     const start = () => call('start_run', { agentName: 'worker' }, { 'waybill/idempotencyKey': 'run:mcp-1-1:1' })
     const [first, second] = [await start(), await start()]
@@ -102,7 +102,7 @@ describe('the runtime as an MCP server', () => {
   })
 
   it('says what is wrong with a call, and pages through lists', async () => {
-    const on = await room()
+    const on = await fixture()
     const { call } = await client(on)
     expect((await call('start_run', { agent: 'worker' })).text).toContain('agent')
     expect((await call('nothing')).text).toContain('there is no tool called nothing')
@@ -116,7 +116,7 @@ describe('the runtime as an MCP server', () => {
   })
 
   it('of another tenant shows nothing', async () => {
-    const on = await room()
+    const on = await fixture()
     const { found: mine } = await (await client(on)).call('start_run', { agentName: 'worker' })
     const { id } = await on.json<{ id: string }>(201, 'POST', '/v1/tenants', { name: 'other' })
     const { rawKey } = await on.json<{ rawKey: string }>(201, 'POST', `/v1/tenants/${id}/api-keys`, { name: 'k' })

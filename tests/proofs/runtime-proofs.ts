@@ -8,7 +8,7 @@ import type { Receipt } from '../../shared/wire/runtime/receipt.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import type { Session } from '../../shared/wire/runtime/session.ts'
 import { api } from '../runtime/api.ts'
-import { nodeRoom, until } from '../runtime/node-fixture.ts'
+import { nodeFixture, until } from '../runtime/node-fixture.ts'
 
 /** What somebody has of a run: two texts, and the fingerprint that was kept. */
 export interface RunProof {
@@ -32,16 +32,16 @@ export type RunKind = (typeof RUN_KINDS)[number]
 
 /** Proofs of runs of every kind, as a service gives them. */
 export async function runtimeProofs(folder: string): Promise<Record<RunKind, RunProof>> {
-  const room = join(folder, 'runtime')
-  await makeFolder(room)
+  const fixture = join(folder, 'runtime')
+  await makeFolder(fixture)
   const masterKey = new Uint8Array(32).fill(7)
-  const url = join(room, 'control.db')
+  const url = join(fixture, 'control.db')
   const on = await api({
     url,
     masterKey,
     tunnel: { heartbeatMs: 1000, lostMs: 3000, maxStreamMs: 3_600_000, readMs: 2000 },
   })
-  const node = await nodeRoom(on, room)
+  const node = await nodeFixture(on, fixture)
   try {
     const agent = (name: string, manifest: object, more = {}) =>
       on.json(201, 'POST', '/v1/agents', { name, manifest: { model: 'demo/echo', ...manifest }, ...more })
@@ -106,7 +106,7 @@ export async function runtimeProofs(folder: string): Promise<Record<RunKind, Run
     const chest = await openKeyChest({
       PLATFORM_DATABASE_URL: url,
       PLATFORM_MASTER_KEY: Buffer.from(masterKey).toString('base64'),
-      PLATFORM_DATA_DIR: room,
+      PLATFORM_DATA_DIR: fixture,
     })
     const keyId = await chest.rotateReceiptKey()
     chest.close()
@@ -122,6 +122,6 @@ export async function runtimeProofs(folder: string): Promise<Record<RunKind, Run
   } finally {
     await node.close()
     await on.close()
-    await rm(room, { recursive: true, force: true })
+    await rm(fixture, { recursive: true, force: true })
   }
 }

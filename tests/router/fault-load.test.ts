@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { createServer as createTcp } from 'node:net'
 import { createServer as createTls } from 'node:tls'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { respond } from '../../router/enforce/commit-response.ts'
+import { commitResponse } from '../../router/enforce/commit-response.ts'
 import { toResponse } from '../../router/enforce/to-response.ts'
 import { recordChainChecker } from '../../shared/sign/record-chain.ts'
 import { chatFrames, messagesAnswer, messagesFrames } from '../upstream/answers.ts'
@@ -345,7 +345,7 @@ describe('answers that a Response cannot carry as they are', () => {
     vi.useFakeTimers()
     try {
       const decision = Promise.withResolvers<never>()
-      const response = respond(decision.promise, {
+      const response = commitResponse(decision.promise, {
         dialect: 'messages',
         stream: true,
         traceId: 't',

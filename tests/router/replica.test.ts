@@ -60,7 +60,7 @@ if (await sqldAvailable()) {
       router = createRouter({
         db,
         env: { ROUTER_UPSTREAM_MESSAGES: upstream.origin },
-        keeping: { durable: false, signer: await signer(new Uint8Array(32).fill(5)) },
+        receiptStorage: { durable: false, signer: await signer(new Uint8Array(32).fill(5)) },
       })
       await router.ready()
     })

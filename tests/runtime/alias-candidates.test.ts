@@ -3,7 +3,7 @@ import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import { chatAnswer, chatFrames, messagesAnswer } from '../upstream/answers.ts'
 import { answer, reset, type Script, type Seen, stream } from '../upstream/scripted.ts'
-import { type ProviderRoom, providerRoom } from './provider-fixture.ts'
+import { type ProviderFixture, providerFixture } from './provider-fixture.ts'
 
 const open: { close(): Promise<void> }[] = []
 afterEach(async () => {
@@ -13,8 +13,8 @@ afterEach(async () => {
 const CANDIDATES = ['anthropic/claude-sonnet-5', 'openai/gpt-5.4', 'openai/gpt-5-mini']
 
 /** A tenant with two providers, and `auto` over three models of them. */
-async function room(auto: readonly string[] = CANDIDATES): Promise<ProviderRoom> {
-  const made = await providerRoom()
+async function fixture(auto: readonly string[] = CANDIDATES): Promise<ProviderFixture> {
+  const made = await providerFixture()
   open.push(made)
   for (const provider of ['anthropic', 'openai']) await made.configure(provider)
   await made.json(200, 'PUT', '/v1/settings/models', { aliases: { auto } })
@@ -23,7 +23,7 @@ async function room(auto: readonly string[] = CANDIDATES): Promise<ProviderRoom>
 
 const once = { retry: { maxAttempts: 1 } }
 const sent = (seen: Seen) => JSON.parse(seen.body.toString()) as { model: string; max_completion_tokens?: number }
-const models = ({ far }: ProviderRoom) => far.seen.map(seen => sent(seen).model)
+const models = ({ far }: ProviderFixture) => far.seen.map(seen => sent(seen).model)
 const OVERLOADED = answer(529, '{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}')
 const BUSY = answer(429, '{"error":{"message":"Rate limit reached","type":"requests","code":"rate_limit_exceeded"}}')
 
@@ -33,7 +33,7 @@ it.each<[string, Script]>([
   ['a fault of the host', answer(503, '{}')],
   ['a connection that breaks', reset],
 ])('goes on to the next candidate after %s, within the same attempt', async (_, trouble) => {
-  const here = await room()
+  const here = await fixture()
   here.far.queue(trouble)
   here.far.always(stream(chatFrames(['Here.'], { usage: true, model: 'gpt-5.4' })))
   const { run } = await here.ran('auto', once)
@@ -45,7 +45,7 @@ it.each<[string, Script]>([
 })
 
 it('asks each candidate once in an attempt, and says of all what they answered', async () => {
-  const here = await room()
+  const here = await fixture()
   here.far.always(answer(503, '{"error":{"message":"down"}}'))
   const { run } = await here.ran('auto', once)
   expect(models(here)).toEqual(['claude-sonnet-5', 'gpt-5.4', 'gpt-5-mini'])
@@ -55,7 +55,7 @@ it('asks each candidate once in an attempt, and says of all what they answered',
 })
 
 it('stays with a candidate that refuses the request itself', async () => {
-  const here = await room()
+  const here = await fixture()
   here.far.queue(answer(400, '{"type":"error","error":{"type":"invalid_request_error","message":"no such tool"}}'))
   here.far.always(answer(200, JSON.stringify(chatAnswer('Here.'))))
   const { run } = await here.ran('auto', once)
@@ -63,7 +63,7 @@ it('stays with a candidate that refuses the request itself', async () => {
 })
 
 it('keeps to a model that is named', async () => {
-  const here = await room()
+  const here = await fixture()
   here.far.queue(OVERLOADED)
   here.far.always(answer(200, JSON.stringify(messagesAnswer('Back.', 'claude-sonnet-5'))))
   const { run } = await here.ran('anthropic/claude-sonnet-5')
@@ -71,7 +71,7 @@ it('keeps to a model that is named', async () => {
 })
 
 it('holds the price of the dearest candidate, and passes over one that has none', async () => {
-  const here = await room(['openai/cheap', 'openai/free', 'openai/dear'])
+  const here = await fixture(['openai/cheap', 'openai/free', 'openai/dear'])
   const aliases = { auto: ['openai/cheap', 'openai/free', 'openai/dear'] }
   const prices = {
     'openai/cheap': { inPerMTok: 0, outPerMTok: 1 },

@@ -6,13 +6,13 @@ import type { Receipt } from '../../shared/wire/runtime/receipt.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import type { WebhookCreated } from '../../shared/wire/runtime/webhook.ts'
 import { KEY } from './api.ts'
-import { type ProviderRoom, providerRoom } from './provider-fixture.ts'
+import { type ProviderFixture, providerFixture } from './provider-fixture.ts'
 
-let on: ProviderRoom
+let on: ProviderFixture
 let receipt: Receipt
 let aheadMs = 0
 beforeAll(async () => {
-  on = await providerRoom({ clock: { ...systemClock, now: () => new Date(Date.now() + aheadMs) } })
+  on = await providerFixture({ clock: { ...systemClock, now: () => new Date(Date.now() + aheadMs) } })
   await on.json(201, 'POST', '/v1/agents', { name: 'echo', manifest: { model: 'demo/echo' } })
   const { id } = await on.json<Run>(201, 'POST', '/v1/runs', { agentName: 'echo', input: {} })
   await (await on.events(`/v1/runs/${id}/events`)).all()

@@ -11,14 +11,14 @@ import type { Run, Step } from '../../shared/wire/runtime/run.ts'
 import type { Session } from '../../shared/wire/runtime/session.ts'
 import { answer } from '../upstream/scripted.ts'
 import { api, KEY } from './api.ts'
-import { CANARY, type ProviderRoom, providerRoom } from './provider-fixture.ts'
+import { CANARY, type ProviderFixture, providerFixture } from './provider-fixture.ts'
 
 /** What only its owner may ever read again. It is in every text that a run can be given. */
 const PROMPT = 'prompt-canary-9d1f6c3ab27e4058'
 const BIG = `${PROMPT} ${'0123456789'.repeat(30_000)}`
 const masterKey = new Uint8Array(32).fill(9)
 
-let room: ProviderRoom
+let fixture: ProviderFixture
 let folder: string
 let path: string
 let owner: ApiKeyCreated
@@ -28,19 +28,19 @@ const ids = { run: '', big: '', fork: '', session: '', schedule: '', asked: '' }
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'waybill-canary-'))
   path = join(folder, 'runtime.db')
-  room = await providerRoom({ url: path, masterKey })
-  const { json, far, events } = room
+  fixture = await providerFixture({ url: path, masterKey })
+  const { json, far, events } = fixture
   const ended = async (id: string) => (await events(`/v1/runs/${id}/events`)).all()
   owner = await json<ApiKeyCreated>(201, 'POST', '/v1/api-keys', { name: 'owner' })
   const tenant = await json<{ id: string }>(201, 'POST', '/v1/tenants', { name: 'other' })
   other = await json<ApiKeyCreated>(201, 'POST', `/v1/tenants/${tenant.id}/api-keys`, { name: 'other' })
-  await room.configure('anthropic')
+  await fixture.configure('anthropic')
   const manifest = { model: 'demo/echo', tools: ['wait_signal', 'ask_human'] }
   await json(201, 'POST', '/v1/agents', { name: 'echo', manifest })
   await json(201, 'POST', '/v1/agents', { name: 'vendor', manifest: { model: 'anthropic/claude-haiku-4-5' } })
   const started = async (agentName: string, prompt: string) => {
     const body = { agentName, input: { prompt } }
-    const made = await room.call('POST', '/v1/runs', body, { 'idempotency-key': `key-${Math.random()}` })
+    const made = await fixture.call('POST', '/v1/runs', body, { 'idempotency-key': `key-${Math.random()}` })
     return ((await made.json()) as Run).id
   }
 
@@ -79,7 +79,7 @@ beforeAll(async () => {
   await ended((await json<Run>(201, 'POST', `/v1/schedules/${ids.schedule}/run`, {})).id)
 })
 afterAll(async () => {
-  await room.close()
+  await fixture.close()
   await rm(folder, { recursive: true, force: true })
 })
 
@@ -106,23 +106,23 @@ describe('a canary prompt and a canary key', () => {
   })
 
   it('are in no line of the log, not even where things go wrong', async () => {
-    const broken = await room.json<Run>(201, 'POST', '/v1/runs', { agentName: 'echo', input: { prompt: PROMPT } })
-    await (await room.events(`/v1/runs/${broken.id}/events`)).all()
-    await room.db.execute({
+    const broken = await fixture.json<Run>(201, 'POST', '/v1/runs', { agentName: 'echo', input: { prompt: PROMPT } })
+    await (await fixture.events(`/v1/runs/${broken.id}/events`)).all()
+    await fixture.db.execute({
       sql: `update events set body = substr(body, 1, 60) where run_id = ?`,
       args: [broken.id],
     })
-    const refused = await room.call('GET', `/v1/runs/${broken.id}/journal`)
+    const refused = await fixture.call('GET', `/v1/runs/${broken.id}/journal`)
     expect([refused.status, await refused.json()]).toMatchObject([500, { error: 'internal error' }])
-    await room.call('POST', '/v1/runs', { agentName: 'echo', input: PROMPT })
-    expect(room.lines.length).toBeGreaterThan(0)
+    await fixture.call('POST', '/v1/runs', { agentName: 'echo', input: PROMPT })
+    expect(fixture.lines.length).toBeGreaterThan(0)
     for (const canary of [PROMPT, CANARY, owner.rawKey, other.rawKey, KEY]) {
-      expect(room.lines.filter(line => line.includes(canary))).toEqual([])
+      expect(fixture.lines.filter(line => line.includes(canary))).toEqual([])
     }
   })
 
   it('are in no answer but those in which an owner reads the run itself', async () => {
-    const { call, json } = room
+    const { call, json } = fixture
     const gets = SERVED.filter(({ method, id }) => method === 'GET' && id !== 'streamSessionEvents')
     const known: Record<string, string> = { '/v1/sessions/': ids.session, '/v1/schedules/': ids.schedule }
     const reading = new Set([
@@ -150,7 +150,7 @@ describe('a canary prompt and a canary key', () => {
   })
 
   it('are read again by their owner: journal, steps, receipt, messages, a fork with a large output', async () => {
-    const { json } = room
+    const { json } = fixture
     for (const id of [ids.run, ids.big, ids.fork, ids.asked]) {
       const run = await json<Run>(200, 'GET', `/v1/runs/${id}`)
       expect(run.status).toBe('succeeded')

@@ -1,6 +1,6 @@
 import { scriptedVendor } from '../../runtime/connectors/testing/scripted-vendor.ts'
 import type { RuntimeOptions } from '../../runtime/runtime.ts'
-import { nodeOutside } from '../../shared/host/node-egress.ts'
+import { nodeEgress } from '../../shared/host/node-egress.ts'
 import { readAllowEntry } from '../../shared/http/outbound/allow-list.ts'
 import { outboundRule } from '../../shared/http/outbound/outbound-rule.ts'
 import { createLog } from '../../shared/log/log.ts'
@@ -8,12 +8,12 @@ import type { ConnectorInstalled } from '../../shared/wire/runtime/connector.ts'
 import { api } from './api.ts'
 
 /** A runtime that may reach one scripted vendor and nothing else of this machine. */
-export async function connectorRoom(options: Partial<RuntimeOptions> & { url?: string } = {}) {
+export async function connectorFixture(options: Partial<RuntimeOptions> & { url?: string } = {}) {
   const vendor = await scriptedVendor()
   const lines: string[] = []
   const log = createLog({ filter: { all: 'trace', byTarget: new Map() }, write: line => lines.push(line) })
-  const outside = nodeOutside({ rule: outboundRule([readAllowEntry(new URL(vendor.origin).host)!]) })
-  const made = await api({ outside, log, masterKey: new Uint8Array(32).fill(9), ...options })
+  const egress = nodeEgress({ rule: outboundRule([readAllowEntry(new URL(vendor.origin).host)!]) })
+  const made = await api({ egress, log, masterKey: new Uint8Array(32).fill(9), ...options })
   return {
     ...made,
     ...{ vendor, lines },
@@ -23,7 +23,7 @@ export async function connectorRoom(options: Partial<RuntimeOptions> & { url?: s
       }),
     async close() {
       await made.close()
-      await outside.close()
+      await egress.close()
       await vendor.close()
     },
   }

@@ -7,7 +7,7 @@ import type { Approval } from '../../shared/wire/runtime/approval.ts'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Run, Step } from '../../shared/wire/runtime/run.ts'
 import type { Session } from '../../shared/wire/runtime/session.ts'
-import { connectorRoom } from './connector-fixture.ts'
+import { connectorFixture } from './connector-fixture.ts'
 
 const open: { close(): Promise<void> }[] = []
 afterEach(async () => {
@@ -42,7 +42,7 @@ async function worker(manifest: object, answers: readonly ModelAnswer[], install
       return answer
     },
   }
-  const made = await connectorRoom({ models: { find: async () => model } })
+  const made = await connectorFixture({ models: { find: async () => model } })
   open.push(made)
   const { json, call } = made
   if (installed) await made.install('slack', config)

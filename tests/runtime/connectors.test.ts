@@ -23,20 +23,20 @@ import {
   executeResult,
 } from '../../shared/wire/runtime/connector.ts'
 import type { ErrorBody } from '../../shared/wire/runtime/error.ts'
-import { connectorRoom } from './connector-fixture.ts'
+import { connectorFixture } from './connector-fixture.ts'
 
 const open: { close(): Promise<void> }[] = []
 afterEach(async () => {
   for (const one of open.splice(0)) await one.close()
 })
 
-async function room(options: Parameters<typeof connectorRoom>[0] = {}) {
-  const made = await connectorRoom(options)
+async function fixture(options: Parameters<typeof connectorFixture>[0] = {}) {
+  const made = await connectorFixture(options)
   open.push(made)
   return made
 }
 
-type Room = Awaited<ReturnType<typeof room>>
+type Room = Awaited<ReturnType<typeof fixture>>
 
 const { headers, config } = fixtures.slack
 const secret = String(config.botToken)
@@ -53,7 +53,7 @@ async function refused({ call }: Room, status: number, method: string, path: str
 
 describe('the catalogue', () => {
   it('names every connector with its keys, its actions and the schema of their arguments', async () => {
-    const { json } = await room()
+    const { json } = await fixture()
     const found = await json<CatalogEntry[]>(200, 'GET', '/v1/connectors/catalog')
     expect(found.map(one => catalogEntry.parse(one))).toEqual(found)
     expect(found.map(({ connectorId }) => connectorId)).toEqual(connectorIds)
@@ -70,30 +70,30 @@ describe('the catalogue', () => {
 
 describe.each(connectorIds)('%s', id => {
   it('is installed, tested, called by each of its actions, shown without its secrets, and uninstalled', async () => {
-    const { json, call, vendor, install, lines, db } = await room()
-    const fixture = fixtures[id]
-    const installed = connectorInstalled.parse(await install(id, { ...fixture.config }))
+    const { json, call, vendor, install, lines, db } = await fixture()
+    const recorded = fixtures[id]
+    const installed = connectorInstalled.parse(await install(id, { ...recorded.config }))
     expect(installed).toMatchObject({ connectorId: id, status: 'installed', ready: true, missing: [], warnings: [] })
 
-    vendor.script(fixture.headers, fixture.probe.exchanges)
+    vendor.script(recorded.headers, recorded.probe.exchanges)
     const tested = connectorTest.parse(await json<ConnectorTest>(200, 'POST', `/v1/connectors/${id}/test`))
-    expect(tested).toMatchObject({ success: true, ...(fixture.probe.account && { account: fixture.probe.account }) })
+    expect(tested).toMatchObject({ success: true, ...(recorded.probe.account && { account: recorded.probe.account }) })
     expect(vendor.problems()).toEqual([])
 
-    for (const [action, given] of Object.entries(fixture.actions)) {
-      vendor.script(fixture.headers, given.exchanges)
+    for (const [action, given] of Object.entries(recorded.actions)) {
+      vendor.script(recorded.headers, given.exchanges)
       const path = `/v1/connectors/${id}/execute?action=${action}`
       const done = executeResult.parse(await json<ExecuteResult>(200, 'POST', path, given.arguments))
       expect(vendor.problems()).toEqual([])
       expect(done).toEqual({ result: given.result, connector: id, action, data: given.result })
 
-      vendor.script(fixture.headers, [[given.exchanges[0][0], fixture.fault]])
+      vendor.script(recorded.headers, [[given.exchanges[0][0], recorded.fault]])
       const failed = await call('POST', path, given.arguments)
       expect([failed.status, await failed.json()]).toEqual([
         502,
         {
-          ...{ code: 'upstream_failed', connector: id, action, upstreamStatus: fixture.fault.status ?? 200 },
-          ...{ upstreamMessage: fixture.fault.message, error: `${id} ${action}: ${fixture.fault.message}` },
+          ...{ code: 'upstream_failed', connector: id, action, upstreamStatus: recorded.fault.status ?? 200 },
+          ...{ upstreamMessage: recorded.fault.message, error: `${id} ${action}: ${recorded.fault.message}` },
         },
       ])
     }
@@ -102,7 +102,7 @@ describe.each(connectorIds)('%s', id => {
     expect(shown).toMatchObject({ connectorId: id, ready: true, baseUrl: vendor.origin, lastTest: { success: true } })
     const listed = JSON.stringify(await json<Connector[]>(200, 'GET', '/v1/connectors'))
     const secrets = catalogue[id].keys.flatMap(({ name, secret }) => (secret ? [name] : []))
-    for (const [name, value] of Object.entries(fixture.config)) {
+    for (const [name, value] of Object.entries(recorded.config)) {
       expect(shown.config[name]).toBe(secrets.includes(name) ? '***' : value)
       if (!secrets.includes(name)) continue
       expect(listed).not.toContain(value)
@@ -116,7 +116,7 @@ describe.each(connectorIds)('%s', id => {
 
 describe('an install', () => {
   it('keeps its id when its credentials are replaced, and the new ones are used', async () => {
-    const made = await room()
+    const made = await fixture()
     const { json, vendor, install } = made
     const first = await install('slack', { botToken: 'xoxb-old-old-old' })
     const second = await install('slack', { ...config, displayName: undefined })
@@ -128,7 +128,7 @@ describe('an install', () => {
   })
 
   it('of equal calls with one Idempotency-Key is one, and the answer comes again', async () => {
-    const { call, vendor } = await room()
+    const { call, vendor } = await fixture()
     const body = { connectorId: 'slack', config: { ...config, baseUrl: vendor.origin, nonsense: 1 } }
     const send = () => call('POST', '/v1/connectors/install', body, { 'idempotency-key': 'one' })
     const [first, second] = [await send(), await send()]
@@ -138,7 +138,7 @@ describe('an install', () => {
   })
 
   it('without its credentials is kept and not ready: its test says so, and a call is a conflict that says how to go on', async () => {
-    const made = await room()
+    const made = await fixture()
     const { json, install, vendor } = made
     expect(await install('slack', {})).toMatchObject({ ready: false, missing: ['botToken'] })
     vendor.script({}, [])
@@ -167,7 +167,7 @@ describe('an install', () => {
       'expected an address without ? and #',
     ],
   ])('is refused when it says something that cannot be: %j', async (body, status, message) => {
-    expect((await refused(await room(), status, 'POST', '/v1/connectors/install', body)).error).toContain(message)
+    expect((await refused(await fixture(), status, 'POST', '/v1/connectors/install', body)).error).toContain(message)
   })
 
   it.each([
@@ -179,7 +179,7 @@ describe('an install', () => {
     'http://[::ffff:169.254.169.254]',
     'http://2130706433',
   ])('does not lead to %s', async baseUrl => {
-    const made = await room()
+    const made = await fixture()
     const body = { connectorId: 'slack', config: { botToken: 'xoxb-1234', baseUrl } }
     expect((await refused(made, 400, 'POST', '/v1/connectors/install', body)).details).toMatchObject([
       { path: 'config.baseUrl', message: expect.stringContaining('PLATFORM_OUTBOUND_ALLOW') },
@@ -189,7 +189,7 @@ describe('an install', () => {
   })
 
   it('that was let in before the rule was narrowed is refused at the call', async () => {
-    const made = await room()
+    const made = await fixture()
     await made.install('slack', config)
     await made.db.execute({ sql: 'update connectors set base_url = ?', args: [JSON.stringify('http://127.0.0.1:9')] })
     const found = await refused(made, 502, 'GET', '/v1/connectors/slack/execute?action=list_users')
@@ -197,9 +197,9 @@ describe('an install', () => {
   })
 
   it('does not follow a vendor to another origin, nor give it the credentials', async () => {
-    const made = await room()
+    const made = await fixture()
     const { vendor, install } = made
-    const { vendor: other } = await room()
+    const { vendor: other } = await fixture()
     await install('slack', config)
     vendor.script(headers, [[users, { status: 302, headers: { location: `${other.origin}/api/users.list` } }]])
     const found = await refused(made, 502, 'GET', '/v1/connectors/slack/execute?action=list_users')
@@ -208,7 +208,7 @@ describe('an install', () => {
   })
 
   it('is expired once its credentials are refused, until they are replaced or taken again', async () => {
-    const { json, call, vendor, install } = await room()
+    const { json, call, vendor, install } = await fixture()
     await install('slack', config)
     const status = async () => (await json<Connector>(200, 'GET', '/v1/connectors/slack')).status
     vendor.script(headers, [[users, fixtures.slack.refused]])
@@ -225,7 +225,7 @@ describe('an install', () => {
 
   it('leaves its secrets in no answer, no log line and no file', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'waybill-connectors-'))
-    const made = await room({ url: join(folder, 'db') })
+    const made = await fixture({ url: join(folder, 'db') })
     const { json, call, vendor, install, lines } = made
     await install('slack', config)
     const seen: string[] = []
@@ -247,7 +247,7 @@ describe('an install', () => {
   })
 
   it('belongs to its tenant: another one sees nothing of it', async () => {
-    const made = await room()
+    const made = await fixture()
     const { json, install, runtime } = made
     const { id } = await install('slack', config)
     const other = await json<Tenant>(201, 'POST', '/v1/tenants', { name: 'other' })
@@ -272,7 +272,7 @@ describe('an install', () => {
 
 describe('a call of an action', () => {
   it('takes the connector by either id, arguments from query and body, and reads by GET', async () => {
-    const { json, vendor, install } = await room()
+    const { json, vendor, install } = await fixture()
     const { id } = await install('slack', config)
     const list = get('/api/conversations.list', { limit: '7', cursor: 'c' })
     for (const at of ['slack', id]) {
@@ -305,7 +305,7 @@ describe('a call of an action', () => {
     ['GET', '/v1/connectors/nothing', undefined, 404, 'installed connector not found: nothing'],
     ['POST', '/v1/connectors/nothing/test', {}, 404, 'installed connector not found: nothing'],
   ])('is refused with what is wrong: %s %s %j', async (method, path, body, status, message) => {
-    const made = await room()
+    const made = await fixture()
     await made.install('slack', config)
     made.vendor.script(headers, [])
     expect((await refused(made, status, method, path, body)).error).toContain(message)
@@ -313,7 +313,7 @@ describe('a call of an action', () => {
   })
 
   it('names each argument that does not fit', async () => {
-    const made = await room()
+    const made = await fixture()
     await made.install('github', fixtures.github.config)
     const path = '/v1/connectors/github/execute?action=get_pr'
     expect((await refused(made, 400, 'POST', path, { owner: 'a', number: 'x' })).details).toEqual([
@@ -325,7 +325,7 @@ describe('a call of an action', () => {
   })
 
   it('is made once for each Idempotency-Key, and only what was refused may be tried again with it', async () => {
-    const made = await room()
+    const made = await fixture()
     const { call, vendor, install } = made
     await install('slack', config)
     const message = { channel: 'C1', text: 'hi' }
@@ -344,7 +344,7 @@ describe('a call of an action', () => {
   })
 
   it('that may have happened is not made again under its key', async () => {
-    const made = await room()
+    const made = await fixture()
     const { call, vendor, install } = made
     await install('slack', config)
     const message = { channel: 'C1', text: 'hi' }
@@ -361,7 +361,7 @@ describe('a call of an action', () => {
   })
 
   it('stands in the audit log, as do installing and uninstalling', async () => {
-    const { json, call, vendor, install } = await room()
+    const { json, call, vendor, install } = await fixture()
     await install('slack', config)
     vendor.script(headers, [
       [users, ok(said)],
@@ -381,7 +381,7 @@ describe('a call of an action', () => {
   })
 
   it('needs its own scope', async () => {
-    const { json, runtime, install } = await room()
+    const { json, runtime, install } = await fixture()
     await install('slack', config)
     const { rawKey } = await json<ApiKeyCreated>(201, 'POST', '/v1/api-keys', {
       name: 'k',
@@ -393,7 +393,7 @@ describe('a call of an action', () => {
   })
 
   it('sends SMS from what the call names, or else from what the install has', async () => {
-    const made = await room()
+    const made = await fixture()
     const { json, vendor, install } = made
     const { phoneNumber: _, ...account } = fixtures.twilio.config
     const at = `/2010-04-01/Accounts/${String(account.accountSid)}`
@@ -413,7 +413,7 @@ describe('a call of an action', () => {
 })
 
 it('does not install what it could not seal', async () => {
-  const made = await room({ masterKey: undefined })
+  const made = await fixture({ masterKey: undefined })
   const body = { connectorId: 'slack', config: { botToken: 'xoxb-1234' } }
   expect((await refused(made, 400, 'POST', '/v1/connectors/install', body)).error).toContain('PLATFORM_MASTER_KEY')
 })

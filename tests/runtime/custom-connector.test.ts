@@ -14,15 +14,15 @@ import {
 import type { ErrorBody } from '../../shared/wire/runtime/error.ts'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
-import { connectorRoom } from './connector-fixture.ts'
+import { connectorFixture } from './connector-fixture.ts'
 
 const open: { close(): Promise<void> }[] = []
 afterEach(async () => {
   for (const one of open.splice(0)) await one.close()
 })
 
-async function room(options: Parameters<typeof connectorRoom>[0] = {}) {
-  const made = await connectorRoom(options)
+async function fixture(options: Parameters<typeof connectorFixture>[0] = {}) {
+  const made = await connectorFixture(options)
   open.push(made)
   const { json, vendor } = made
   const given = { connectorId: 'http-pets', openapi: petsDocument, operations: petsChosen }
@@ -49,7 +49,7 @@ async function room(options: Parameters<typeof connectorRoom>[0] = {}) {
 
 describe('a connector from an OpenAPI document', () => {
   it('stands in the catalogue of its tenant, is tested, called by each of its actions, shown and taken away', async () => {
-    const { json, call, vendor, installPets, lines, db } = await room()
+    const { json, call, vendor, installPets, lines, db } = await fixture()
     const { id, ready, warnings } = await installPets()
     expect([ready, warnings]).toEqual([true, []])
 
@@ -93,7 +93,7 @@ describe('a connector from an OpenAPI document', () => {
   })
 
   it('is called by GET where it only reads, and lists its actions where none of them is meant', async () => {
-    const { json, vendor, installPets, refused } = await room()
+    const { json, vendor, installPets, refused } = await fixture()
     await installPets()
     vendor.script({}, [[get('/pets/7', { api_key: 'canary-pet-key-0123' }), ok({ id: 7 })]])
     await json(200, 'GET', '/v1/connectors/http-pets/execute?action=getPet&id=7')
@@ -109,7 +109,7 @@ describe('a connector from an OpenAPI document', () => {
   })
 
   it('is called as fast as its install says', async () => {
-    const { vendor, call, installPets } = await room()
+    const { vendor, call, installPets } = await fixture()
     await installPets({ rate: { perSecond: 20 } })
     const ids = [0, 1, 2, 3]
     const key = { api_key: 'canary-pet-key-0123' }
@@ -125,7 +125,7 @@ describe('a connector from an OpenAPI document', () => {
   })
 
   it('keeps its document when only its credentials are replaced, and has none when they are left out', async () => {
-    const { json, vendor, installPets } = await room()
+    const { json, vendor, installPets } = await fixture()
     const { id } = await installPets()
     const config = { baseUrl: vendor.origin, petKey: 'another-pet-key' }
     const again = await json(201, 'POST', '/v1/connectors/install', { connectorId: 'http-pets', config })
@@ -168,14 +168,14 @@ describe('a connector from an OpenAPI document', () => {
     ],
     [{ config: { baseUrl: 'http://10.0.0.1' } }, 'config.baseUrl', 'PLATFORM_OUTBOUND_ALLOW'],
   ])('that cannot be is a 400 that names the place: %#', async (more, path, message) => {
-    const { refused, given } = await room()
+    const { refused, given } = await fixture()
     const body = { ...given, config: {}, ...more }
     const { details } = await refused(400, 'POST', '/v1/connectors/install', body)
     expect(details).toMatchObject([{ path, message: expect.stringContaining(message) }])
   })
 
   it('belongs to its tenant, and an unknown one is not found', async () => {
-    const { refused, json, runtime, installPets } = await room()
+    const { refused, json, runtime, installPets } = await fixture()
     await refused(404, 'GET', '/v1/connectors/http-pets')
     await refused(404, 'POST', '/v1/connectors/http-pets/execute?action=getPet', {})
     await installPets()
@@ -200,7 +200,7 @@ describe('its actions in a run', () => {
         return answers[turn++]!
       },
     }
-    const made = await room({ models: { find: async () => model } })
+    const made = await fixture({ models: { find: async () => model } })
     const start = async () => {
       await made.json(201, 'POST', '/v1/agents', { name: 'worker', manifest })
       return made.json<Run>(201, 'POST', '/v1/runs', { agentName: 'worker', input: { prompt: 'go' } })

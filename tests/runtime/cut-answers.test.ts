@@ -2,15 +2,15 @@ import type { ServerResponse } from 'node:http'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import { messagesAnswer } from '../upstream/answers.ts'
-import { type ProviderRoom, providerRoom } from './provider-fixture.ts'
+import { type ProviderFixture, providerFixture } from './provider-fixture.ts'
 
-const open: ProviderRoom[] = []
+const open: ProviderFixture[] = []
 afterEach(async () => {
   for (const one of open.splice(0)) await one.close()
 })
 
-async function room(): Promise<ProviderRoom> {
-  const made = await providerRoom()
+async function fixture(): Promise<ProviderFixture> {
+  const made = await providerFixture()
   open.push(made)
   await made.configure('openai-compatible')
   await made.configure('anthropic')
@@ -44,7 +44,7 @@ const CASES = [
 
 describe('an answer that is not whole', () => {
   it.each(CASES)('of %s ends the run by its name, with what came of it (%#)', async (model, body, code, result) => {
-    const on = await room()
+    const on = await fixture()
     on.far.always(says(body))
     const { run } = await on.ran(model)
     expect(run).toMatchObject({ status: 'failed', output: { result }, error: { code, stepId: 'model-1' } })
@@ -58,7 +58,7 @@ describe('an answer that is not whole', () => {
   it.each(CASES)(
     'of %s is the text of a turn, which says how it ended (%#)',
     async (model, body, _code, text, finish) => {
-      const on = await room()
+      const on = await fixture()
       await on.json(201, 'POST', '/v1/agents', { name: 'worker', manifest: { model } })
       const { id } = await on.json<{ id: string }>(201, 'POST', '/v1/sessions', { agentName: 'worker' })
       on.far.queue(says(body))
@@ -82,7 +82,7 @@ describe('an answer that is not whole', () => {
   )
 
   it('is not called a tool with: a call that was cut is not made', async () => {
-    const on = await room()
+    const on = await fixture()
     const call = { id: 'c1', type: 'function', function: { name: 'wait', arguments: '{"seconds": 0}' } }
     on.far.always(says(chat({ content: 'I wait', tool_calls: [call] }, 'length')))
     const { run, steps } = await on.ran('openai-compatible/m', { tools: ['wait'] })
@@ -91,7 +91,7 @@ describe('an answer that is not whole', () => {
   })
 
   it('says so when it was the budget that left no more room', async () => {
-    const on = await room()
+    const on = await fixture()
     await on.json(200, 'PUT', '/v1/settings/models', {
       prices: { 'openai-compatible/m': { inPerMTok: 0, outPerMTok: 10 } },
     })
@@ -111,7 +111,7 @@ describe('an answer that is not whole', () => {
 
 describe('an answer that its provider paused', () => {
   it('is sent back as it was, and gone on with', async () => {
-    const on = await room()
+    const on = await fixture()
     const blocks = [
       { type: 'server_tool_use', id: 'srv_1', name: 'web_search', input: { query: 'x' } },
       { type: 'text', text: 'The first half, ' },
@@ -124,7 +124,7 @@ describe('an answer that its provider paused', () => {
   })
 
   it('is not gone on with for ever', async () => {
-    const on = await room()
+    const on = await fixture()
     on.far.always(says(messages('again ', 'pause_turn')))
     const { run } = await on.ran('anthropic/claude-haiku-4-5')
     expect(run).toMatchObject({ status: 'failed', error: { code: 'limit_exceeded' } })

@@ -6,7 +6,7 @@ import type { Run, Step } from '../../shared/wire/runtime/run.ts'
 import type { UsageItem } from '../../shared/wire/runtime/usage.ts'
 import { eventually } from '../eventually.ts'
 import { chatFrames, messagesFrames } from '../upstream/answers.ts'
-import { type ProviderRoom, providerRoom } from './provider-fixture.ts'
+import { type ProviderFixture, providerFixture } from './provider-fixture.ts'
 
 const open: { close(): Promise<void> }[] = []
 afterEach(async () => {
@@ -25,8 +25,8 @@ function begins(frames: readonly string[], pieces: number, sent?: () => void) {
   }
 }
 
-async function room(manifest: object = {}, budget?: object): Promise<ProviderRoom> {
-  const made = await providerRoom()
+async function fixture(manifest: object = {}, budget?: object): Promise<ProviderFixture> {
+  const made = await providerFixture()
   open.push(made)
   await made.configure('openai-compatible')
   await made.configure('anthropic')
@@ -39,16 +39,16 @@ async function room(manifest: object = {}, budget?: object): Promise<ProviderRoo
   return made
 }
 
-const make = ({ call }: Pick<ProviderRoom, 'call'>) =>
+const make = ({ call }: Pick<ProviderFixture, 'call'>) =>
   call('POST', '/v1/runs', { agentName: 'worker', input: { prompt: 'Tell me everything that you know.' } })
 
-async function ended({ events, json }: ProviderRoom, id: string): Promise<Run> {
+async function ended({ events, json }: ProviderFixture, id: string): Promise<Run> {
   await (await events(`/v1/runs/${id}/events`)).all()
   return json<Run>(200, 'GET', `/v1/runs/${id}`)
 }
 
 /** The run, its steps, the usage of the day and the metrics say the same of what was spent. */
-async function agreed(on: ProviderRoom, run: Run): Promise<void> {
+async function agreed(on: ProviderFixture, run: Run): Promise<void> {
   const { tokensIn, tokensOut, costUsd } = run
   const steps = await on.json<Step[]>(200, 'GET', `/v1/runs/${run.id}/steps`)
   expect(steps.reduce((sum, step) => sum + step.tokensIn, 0)).toBe(tokensIn)
@@ -74,7 +74,7 @@ async function agreed(on: ProviderRoom, run: Run): Promise<void> {
 
 describe('a model call that does not end by itself', () => {
   it('counts its question and what came of the answer, so that a limit of the day holds over runs that time out', async () => {
-    const on = await room({}, { maxTokensPerDay: 400 })
+    const on = await fixture({}, { maxTokensPerDay: 400 })
     on.far.always(begins(chatFrames(WORDS), 11))
     let admitted = 0
     for (let n = 0; n < 12; n++) {
@@ -106,7 +106,7 @@ describe('a model call that does not end by itself', () => {
   ] as const)(
     'that is cancelled while %s answers is in the run, its usage and its receipt',
     async (model, frames, pieces, least) => {
-      const on = await room({ model, limits: { maxOutputTokens: 60 } })
+      const on = await fixture({ model, limits: { maxOutputTokens: 60 } })
       const sent = Promise.withResolvers<void>()
       on.far.always(begins(frames, pieces, sent.resolve))
       const { id } = (await (await make(on)).json()) as Run
@@ -126,7 +126,10 @@ describe('a model call that does not end by itself', () => {
   )
 
   it('counts each attempt whose stream broke', async () => {
-    const on = await room({ retry: { maxAttempts: 3, backoffMs: 0, jitter: false }, limits: { maxOutputTokens: 60 } })
+    const on = await fixture({
+      retry: { maxAttempts: 3, backoffMs: 0, jitter: false },
+      limits: { maxOutputTokens: 60 },
+    })
     on.far.always((response: ServerResponse) => {
       response.writeHead(200, EVENT_STREAM)
       response.write(chatFrames(WORDS).slice(0, 11).join(''), () => setTimeout(() => response.destroy(), 30))
@@ -139,7 +142,7 @@ describe('a model call that does not end by itself', () => {
   })
 
   it('costs nothing where it was refused or never sent', async () => {
-    const on = await room({ retry: { maxAttempts: 2, backoffMs: 0, jitter: false } }, { maxTokensPerDay: 400 })
+    const on = await fixture({ retry: { maxAttempts: 2, backoffMs: 0, jitter: false } }, { maxTokensPerDay: 400 })
     const run = await ended(on, ((await (await make(on)).json()) as Run).id)
     expect(run).toMatchObject({ status: 'failed', tokensIn: 0, tokensOut: 0, costUsd: 0 })
     const { today } = await on.json<Budget>(200, 'GET', '/v1/agents/worker/budget')
@@ -147,7 +150,7 @@ describe('a model call that does not end by itself', () => {
   })
 
   it('of a session that is stopped counts for the session and the day', async () => {
-    const on = await room({ limits: { maxOutputTokens: 60 } }, { maxTokensPerDay: 10_000 })
+    const on = await fixture({ limits: { maxOutputTokens: 60 } }, { maxTokensPerDay: 10_000 })
     const sent = Promise.withResolvers<void>()
     on.far.always(begins(chatFrames(WORDS), 11, sent.resolve))
     const { id } = await on.json<{ id: string }>(201, 'POST', '/v1/sessions', { agentName: 'worker' })
@@ -164,7 +167,7 @@ describe('a model call that does not end by itself', () => {
 
 describe('a model call that a crash cut off', () => {
   it.each([true, false])('is shown as uncertain beside what is known (a budget: %s)', async hasBudget => {
-    const on = await room({ limits: { maxOutputTokens: 60 } }, hasBudget ? { maxTokensPerDay: 10_000 } : undefined)
+    const on = await fixture({ limits: { maxOutputTokens: 60 } }, hasBudget ? { maxTokensPerDay: 10_000 } : undefined)
     const sent = Promise.withResolvers<void>()
     on.far.queue(begins(chatFrames(WORDS), 11, sent.resolve))
     on.far.always(begins(chatFrames(['Done.'], { usage: true }), 99))

@@ -8,7 +8,7 @@ import { openPlaywright, type Seen } from '../browser/playwright.ts'
 import { eventually } from '../eventually.ts'
 import { demandingServer } from '../mcp/demanding-server.ts'
 import { answer, type ScriptedUpstream, scriptedUpstream } from '../upstream/scripted.ts'
-import { type DashboardRoom, dashboardRoom, logIn, OWNER } from './dashboard-fixture.ts'
+import { type DashboardFixture, dashboardFixture, logIn, OWNER } from './dashboard-fixture.ts'
 import { type AuthorizationServer, authorizationServer, CLIENT } from './oauth-fixture.ts'
 import { pathProxy } from './path-proxy.ts'
 
@@ -18,7 +18,7 @@ if (hasChromium()) {
     let vendor: AuthorizationServer
     let far: ScriptedUpstream
     let notes: Awaited<ReturnType<typeof demandingServer>>
-    let room: DashboardRoom
+    let fixture: DashboardFixture
     let seen: Seen
     let page: Page
     const at = (path: string) => `${proxy.base}/${path}`
@@ -29,21 +29,21 @@ if (hasChromium()) {
     }
 
     beforeAll(async () => {
-      proxy = await pathProxy('/deep/waybill', () => room.origin)
+      proxy = await pathProxy('/deep/waybill', () => fixture.origin)
       vendor = await authorizationServer(`${proxy.base}/auth/connectors/callback`)
       far = await scriptedUpstream()
       notes = await demandingServer()
-      const outside = [vendor.origin, far.origin, notes.origin, notes.issuer]
-      room = await dashboardRoom(
+      const egress = [vendor.origin, far.origin, notes.origin, notes.issuer]
+      fixture = await dashboardFixture(
         {
           PLATFORM_PUBLIC_URL: proxy.base,
-          PLATFORM_OUTBOUND_ALLOW: outside.map(one => new URL(one).host).join(),
+          PLATFORM_OUTBOUND_ALLOW: egress.map(one => new URL(one).host).join(),
           PLATFORM_OAUTH_GOOGLE_CLIENT_ID: CLIENT.id,
           PLATFORM_OAUTH_GOOGLE_CLIENT_SECRET: CLIENT.secret,
         },
         { oauthHomes: { 'google-calendar': vendor.home } },
       )
-      await room.setUp()
+      await fixture.setUp()
       seen = await openPlaywright()
       page = seen.page
       page.setDefaultTimeout(10_000)
@@ -52,13 +52,13 @@ if (hasChromium()) {
     }, 30_000)
     afterAll(async () => {
       await seen?.close()
-      await room?.close()
+      await fixture?.close()
       await Promise.all([far?.close(), notes?.close(), vendor?.close(), proxy?.close()])
     })
 
     describe('connectors', () => {
       const offer = 'section[aria-label="Google Calendar"]'
-      const installed = () => room.call<Connector[]>('GET', '/v1/connectors')
+      const installed = () => fixture.call<Connector[]>('GET', '/v1/connectors')
 
       it('connects by a consent page, says what came of it, tests, and removes', async () => {
         await page.goto(at('connectors'))
@@ -90,7 +90,7 @@ if (hasChromium()) {
       })
 
       it('leads a way back that is used up, or that another browser began, to a page that says so', async () => {
-        const begun = await room.call<{ redirectUrl: string }>('POST', '/v1/connectors/oauth/start', {
+        const begun = await fixture.call<{ redirectUrl: string }>('POST', '/v1/connectors/oauth/start', {
           connectorId: 'google-calendar',
         })
         const back = await vendor.browse(begun.redirectUrl)
@@ -99,7 +99,7 @@ if (hasChromium()) {
         await page.goto(back.href)
         await page.waitForSelector('.notice.bad:has-text("was used up")')
         expect(page.url()).toBe(at('connectors?status=stale'))
-        await room.call('DELETE', '/v1/connectors/google-calendar')
+        await fixture.call('DELETE', '/v1/connectors/google-calendar')
       })
 
       it('installs with a token, shows a test that fails, and never shows the token again', async () => {
@@ -112,7 +112,7 @@ if (hasChromium()) {
         await stripe.locator('text=Installed. Test it above.').waitFor()
         const { id } = (await installed())[0]!
         expect(id).toBeDefined()
-        await room.call('POST', '/v1/connectors/install', {
+        await fixture.call('POST', '/v1/connectors/install', {
           ...{ connectorId: 'stripe', config: { secretKey: 'sk-hidden-one', baseUrl: far.origin } },
         })
         await page.click('#installed button:text("Test")')
@@ -123,7 +123,7 @@ if (hasChromium()) {
     })
 
     it('MCP servers: one is refused beside its field, connected by its consent page, listed, and disconnected', async () => {
-      const grants = () => room.call<McpGrant[]>('GET', '/v1/mcp-servers/grants')
+      const grants = () => fixture.call<McpGrant[]>('GET', '/v1/mcp-servers/grants')
       await page.goto(at('connectors'))
       expect(await page.textContent('#grants')).toContain('No MCP server has granted anything.')
       await page.click('text=Connect an MCP server')
@@ -230,7 +230,7 @@ if (hasChromium()) {
       await page.click(`[aria-label="Test: ${zoo}"]`)
       await page.waitForSelector('#installed output:has-text("✓")')
       expect(far.seen.at(-1)?.url).toMatch(/api_key=the-hidden-pet-key/)
-      const tools = await room.call<{ connectorId: string; actions: { name: string; readOnly: boolean }[] }[]>(
+      const tools = await fixture.call<{ connectorId: string; actions: { name: string; readOnly: boolean }[] }[]>(
         'GET',
         '/v1/connectors/catalog',
       )

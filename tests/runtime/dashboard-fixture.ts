@@ -9,7 +9,7 @@ export const OWNER = { name: 'Ada', email: 'ada@example.com', password: 'correct
 /** Markup where a person, an agent or a model can put any text. */
 export const HOSTILE = `<img src=x onerror="document.title='taken'"><script>document.title='taken'</script>`
 
-export interface DashboardRoom {
+export interface DashboardFixture {
   service: RuntimeService
   origin: string
   folder: string
@@ -22,10 +22,10 @@ export interface DashboardRoom {
 }
 
 /** A runtime on a socket, with its files in a folder of its own. */
-export async function dashboardRoom(
+export async function dashboardFixture(
   vars: Record<string, string> = {},
   parts: RuntimeParts = {},
-): Promise<DashboardRoom> {
+): Promise<DashboardFixture> {
   const folder = await mkdtemp(join(tmpdir(), 'waybill-dashboard-'))
   const own = { PLATFORM_BIND: '127.0.0.1:0', PLATFORM_DATA_DIR: folder, PLATFORM_LOG_LEVEL: 'off' }
   const service = await serveRuntime({ ...own, ...vars }, parts)

@@ -12,28 +12,28 @@ import { type Opened, openPlaywright } from '../browser/playwright.ts'
 import { eventually } from '../eventually.ts'
 import { programEnv } from '../program-env.ts'
 import { answer, type ScriptedUpstream, scriptedUpstream } from '../upstream/scripted.ts'
-import { type DashboardRoom, dashboardRoom, HOSTILE, logIn, OWNER } from './dashboard-fixture.ts'
+import { type DashboardFixture, dashboardFixture, HOSTILE, logIn, OWNER } from './dashboard-fixture.ts'
 import { pathProxy } from './path-proxy.ts'
 
 if (hasChromium()) {
   describe('the forms of the dashboard, under a path of a proxy', () => {
     let proxy: Awaited<ReturnType<typeof pathProxy>>
     let far: ScriptedUpstream
-    let room: DashboardRoom
+    let fixture: DashboardFixture
     let seen: Opened
     let page: Page
     let node: ChildProcess | undefined
     const at = (path: string) => `${proxy.base}/${path}`
 
     beforeAll(async () => {
-      proxy = await pathProxy('/deep/waybill', () => room.origin)
+      proxy = await pathProxy('/deep/waybill', () => fixture.origin)
       far = await scriptedUpstream()
-      room = await dashboardRoom({
+      fixture = await dashboardFixture({
         PLATFORM_PUBLIC_URL: proxy.base,
         PLATFORM_OUTBOUND_ALLOW: new URL(far.origin).host,
         PLATFORM_TUNNEL_BIND: '127.0.0.1:0',
       })
-      await room.setUp()
+      await fixture.setUp()
       seen = await openPlaywright({ timezoneId: 'Asia/Tokyo' })
       page = seen.page
       page.setDefaultTimeout(10_000)
@@ -43,7 +43,7 @@ if (hasChromium()) {
     afterAll(async () => {
       node?.kill()
       await seen?.close()
-      await room?.close()
+      await fixture?.close()
       await Promise.all([far?.close(), proxy?.close()])
     })
 
@@ -59,9 +59,9 @@ if (hasChromium()) {
       const vars = Object.fromEntries(
         [...command.matchAll(/(PLATFORM_\w+)=(\S+)/g)].map(([, name, value]) => [name, value]),
       )
-      const folder = join(room.folder, 'node')
-      const own = { NODE_BACKENDS: 'wasm,runc,kata', NODE_STATE_DIR: join(folder, 'state') }
-      const places = { PLATFORM_DATA_DIR: folder, NODE_IMAGE_DIR: join(folder, 'image') }
+      const folder = join(fixture.folder, 'node')
+      const own = { NODE_AGENT_BACKENDS: 'wasm,runc,kata', NODE_AGENT_STATE_DIR: join(folder, 'state') }
+      const places = { PLATFORM_DATA_DIR: folder, NODE_AGENT_IMAGE_DIR: join(folder, 'image') }
       node = spawn(process.execPath, ['node-agent/main.ts', 'run'], {
         ...{ env: { ...programEnv, ...vars, ...own, ...places }, stdio: 'ignore' },
       })
@@ -111,10 +111,12 @@ if (hasChromium()) {
       expect(raw).toMatch(/^wb_live_[\w-]{43}$/)
       await form.locator('.once >> text=Copy').click()
       await form.locator('.once >> text=/Copied|Select it/').waitFor()
-      const made = (await room.call<ApiKey[]>('GET', '/v1/api-keys')).find(one => one.name === 'for a program')
+      const made = (await fixture.call<ApiKey[]>('GET', '/v1/api-keys')).find(one => one.name === 'for a program')
       expect(made?.scopes.toSorted()).toEqual(['agents:read', 'runs:read'])
       const allowed = () =>
-        fetch(`${room.origin}/v1/agents`, { headers: { authorization: `Bearer ${raw}` } }).then(({ status }) => status)
+        fetch(`${fixture.origin}/v1/agents`, { headers: { authorization: `Bearer ${raw}` } }).then(
+          ({ status }) => status,
+        )
       expect(await allowed()).toBe(200)
       await page.reload()
       expect(await page.content()).not.toContain(raw)
@@ -125,7 +127,7 @@ if (hasChromium()) {
 
     it('webhooks: one is added, tested, delivers, and what failed is sent again', async () => {
       far.always(answer(500, '{}'))
-      await room.call('POST', '/v1/agents', { name: 'echo', manifest: { model: 'demo/echo', tools: ['ask_human'] } })
+      await fixture.call('POST', '/v1/agents', { name: 'echo', manifest: { model: 'demo/echo', tools: ['ask_human'] } })
       await page.goto(at('settings'))
       await page.click('text=Add a webhook')
       const form = page.locator('form[data-send="POST /v1/webhooks"]')
@@ -141,7 +143,7 @@ if (hasChromium()) {
       await page.waitForSelector('#webhooks output:has-text("✓")')
 
       far.always(answer(500, '{}'))
-      await room.call<Run>('POST', '/v1/runs', { agentName: 'echo', input: { prompt: 'hello' } })
+      await fixture.call<Run>('POST', '/v1/runs', { agentName: 'echo', input: { prompt: 'hello' } })
       await page.click('#webhooks >> text=Deliveries')
       await eventually(async () => {
         await page.reload()
@@ -179,7 +181,7 @@ if (hasChromium()) {
       await page.fill('[name=cronExpr]', '30 2 * * WED')
       await page.click('text=Make the schedule')
       await page.waitForURL(/\/deep\/waybill\/schedules\/[0-9a-f-]{36}$/)
-      const [schedule] = await room.call<Schedule[]>('GET', '/v1/schedules')
+      const [schedule] = await fixture.call<Schedule[]>('GET', '/v1/schedules')
       expect(schedule).toMatchObject({ name: 'nightly', cronExpr: '30 2 * * WED', timezone: 'Europe/Berlin' })
       expect(await page.locator('#schedule-head ol li').count()).toBe(10)
       await page.selectOption('[name=overlap]', 'skip')
@@ -187,7 +189,7 @@ if (hasChromium()) {
       await page.waitForSelector('text=Saved.')
       await page.click('text=Pause')
       await page.waitForSelector('#schedule-head .badge:text("paused")')
-      const changed = await room.call<Schedule>('GET', `/v1/schedules/${schedule!.id}`)
+      const changed = await fixture.call<Schedule>('GET', `/v1/schedules/${schedule!.id}`)
       expect(changed).toMatchObject({ overlap: 'skip', enabled: false })
       await page.click('text=Run now')
       await page.waitForURL(/\/runs\/[0-9a-f-]{36}$/)
@@ -195,7 +197,7 @@ if (hasChromium()) {
 
     it('approvals: one is rejected and one approved, each with a comment that stays with it', async () => {
       const ask = (prompt: string) =>
-        room.call<Run>('POST', '/v1/runs', {
+        fixture.call<Run>('POST', '/v1/runs', {
           ...{ agentName: 'echo', input: { prompt: `/call ask_human ${JSON.stringify({ prompt })}` } },
         })
       await ask(`first ${HOSTILE}`)
@@ -248,7 +250,7 @@ if (hasChromium()) {
         await page.selectOption('#people select', 'member')
         await page.click('[aria-label="Change the role of grace@example.com"]')
         await eventually(async () => {
-          const people = await room.call<Person[]>('GET', '/v1/users')
+          const people = await fixture.call<Person[]>('GET', '/v1/users')
           expect(people.map(({ role }) => role).toSorted()).toEqual(['member', 'owner'])
         })
         await hers.page.goto(at('agents/echo'))

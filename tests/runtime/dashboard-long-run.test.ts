@@ -7,23 +7,26 @@ import type { Run } from '../../shared/wire/runtime/run.ts'
 import { hasChromium } from '../browser/chromium.ts'
 import { openPlaywright, type Seen } from '../browser/playwright.ts'
 import { expectWithin } from '../crowding.ts'
-import { type DashboardRoom, dashboardRoom, logIn } from './dashboard-fixture.ts'
+import { type DashboardFixture, dashboardFixture, logIn } from './dashboard-fixture.ts'
 
 if (hasChromium()) {
   describe('the dashboard with a long run', () => {
-    let room: DashboardRoom
+    let fixture: DashboardFixture
     let seen: Seen
     let page: Page
     let short: string
-    const at = (path: string) => `${room.origin}/${path}`
+    const at = (path: string) => `${fixture.origin}/${path}`
 
     beforeAll(async () => {
-      room = await dashboardRoom()
-      await room.setUp()
-      await room.call('POST', '/v1/agents', { name: 'echo', manifest: { systemPrompt: 'Echo.', model: 'demo/echo' } })
-      const run = await room.call<Run>('POST', '/v1/runs', { agentName: 'echo', input: { prompt: 'hello' } })
+      fixture = await dashboardFixture()
+      await fixture.setUp()
+      await fixture.call('POST', '/v1/agents', {
+        name: 'echo',
+        manifest: { systemPrompt: 'Echo.', model: 'demo/echo' },
+      })
+      const run = await fixture.call<Run>('POST', '/v1/runs', { agentName: 'echo', input: { prompt: 'hello' } })
       short = run.id
-      await room.call('GET', `/v1/runs/${short}/events`)
+      await fixture.call('GET', `/v1/runs/${short}/events`)
       seen = await openPlaywright()
       page = seen.page
       page.setDefaultTimeout(10_000)
@@ -32,11 +35,11 @@ if (hasChromium()) {
     })
     afterAll(async () => {
       await seen?.close()
-      await room?.close()
+      await fixture?.close()
     })
 
     it('opens a run of 10,000 events within a second, scrolls it, and moves nothing while it loads', async () => {
-      const id = await longRun(room, short, 10_000)
+      const id = await longRun(fixture, short, 10_000)
       await page.addInitScript(() => {
         const shifts = { sum: 0 }
         Object.assign(globalThis, { shifts })
@@ -121,7 +124,7 @@ async function scrolled(page: Page, list: string): Promise<Scrolled> {
 }
 
 /** Puts so many events behind a run that there is, as they would stand there. */
-async function longRun({ folder }: DashboardRoom, id: string, count: number): Promise<string> {
+async function longRun({ folder }: DashboardFixture, id: string, count: number): Promise<string> {
   const db = await openDb(join(folder, 'waybill.db'))
   const long = '01900000-0000-7000-8000-00000000beef'
   const { rows } = await db.execute({ sql: 'select * from runs where id = ?', args: [id] })

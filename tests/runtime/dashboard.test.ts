@@ -10,25 +10,25 @@ import type { Session } from '../../shared/wire/runtime/session.ts'
 import { hasChromium } from '../browser/chromium.ts'
 import { openPlaywright, type Seen } from '../browser/playwright.ts'
 import { eventually } from '../eventually.ts'
-import { type DashboardRoom, dashboardRoom, HOSTILE, OWNER } from './dashboard-fixture.ts'
+import { type DashboardFixture, dashboardFixture, HOSTILE, OWNER } from './dashboard-fixture.ts'
 import { pathProxy } from './path-proxy.ts'
 
 if (hasChromium()) {
   describe('the dashboard in a browser', () => {
-    let room: DashboardRoom
+    let fixture: DashboardFixture
     let seen: Seen
     let page: Page
-    const at = (path: string) => `${room.origin}/${path}`
+    const at = (path: string) => `${fixture.origin}/${path}`
 
     beforeAll(async () => {
-      room = await dashboardRoom()
+      fixture = await dashboardFixture()
       seen = await openPlaywright()
       page = seen.page
       page.setDefaultTimeout(10_000)
     })
     afterAll(async () => {
       await seen?.close()
-      await room?.close()
+      await fixture?.close()
     })
 
     /** For whoever changes how it looks: the folder of WAYBILL_DASHBOARD_SHOTS has every page afterwards. */
@@ -82,7 +82,7 @@ if (hasChromium()) {
     }, 60_000)
 
     it('tells the whole story from the setup link to a receipt that verifies', async () => {
-      await page.goto(room.service.setupLink!)
+      await page.goto(fixture.service.setupLink!)
       await page.fill('[name=name]', OWNER.name)
       await page.fill('[name=email]', OWNER.email)
       await page.fill('[name=password]', OWNER.password)
@@ -90,7 +90,7 @@ if (hasChromium()) {
       await page.waitForSelector('#first-key code')
       const key = (await page.textContent('#first-key code')) ?? ''
       expect(key).toMatch(/^wb_live_[\w-]{43}$/)
-      room.use(key)
+      fixture.use(key)
       expect(page.url()).toBe(at('setup'))
       await page.click('#demo-run')
       await page.waitForSelector('#demo-shown li:nth-child(3)')
@@ -134,7 +134,7 @@ if (hasChromium()) {
       let visits: Record<string, string>
 
       beforeAll(async () => {
-        visits = await fill(room)
+        visits = await fill(fixture)
       })
 
       it('shows every page in light, dark and on a phone: no wider than the screen, and axe finds nothing serious', async () => {
@@ -142,7 +142,7 @@ if (hasChromium()) {
         expect(await walk(visits)).toEqual([])
         // The browser notes the answer 404 of the page that is not there.
         expect(seen.complaints().filter(words => !words.includes('404'))).toEqual([])
-        expect(seen.requests().filter(url => !url.startsWith(`${room.origin}/`))).toEqual([])
+        expect(seen.requests().filter(url => !url.startsWith(`${fixture.origin}/`))).toEqual([])
       }, 240_000)
 
       it('a decision is made in place, and the run goes on while one looks', async () => {
@@ -175,11 +175,14 @@ if (hasChromium()) {
         await page.click('text=Save the budget')
         await page.waitForSelector('.problem')
         expect(await page.textContent('.problem')).toMatch(/1 to 100/)
-        expect((await room.call<{ maxRunsPerDay: number }>('GET', '/v1/agents/echo/budget')).maxRunsPerDay).toBe(100)
+        expect((await fixture.call<{ maxRunsPerDay: number }>('GET', '/v1/agents/echo/budget')).maxRunsPerDay).toBe(100)
         await page.fill('[name=notifyAtPct]', '70')
         await page.click('text=Save the budget')
         await page.waitForSelector('text=It holds from now on.')
-        expect(await room.call('GET', '/v1/agents/echo/budget')).toMatchObject({ maxRunsPerDay: 700, notifyAtPct: 70 })
+        expect(await fixture.call('GET', '/v1/agents/echo/budget')).toMatchObject({
+          maxRunsPerDay: 700,
+          notifyAtPct: 70,
+        })
         await page.click('#forecast')
         await page.waitForSelector('#forecast-said:has-text("About")')
       })
@@ -201,7 +204,7 @@ if (hasChromium()) {
         await page.fill('#login-again [name=password]', OWNER.password)
         await page.click('#login-again button.main')
         await page.waitForURL(at('agents/typed-before'))
-        expect(await room.call('GET', '/v1/agents/typed-before')).toMatchObject({ manifest: { model: 'demo/echo' } })
+        expect(await fixture.call('GET', '/v1/agents/typed-before')).toMatchObject({ manifest: { model: 'demo/echo' } })
       })
 
       it('talks in a session, by the keyboard', async () => {
@@ -225,7 +228,7 @@ if (hasChromium()) {
       })
 
       it('works under a path of a proxy', async () => {
-        const proxy = await pathProxy('/deep/waybill', () => room.origin)
+        const proxy = await pathProxy('/deep/waybill', () => fixture.origin)
         const base = `${proxy.base}/`
         await seen.context.clearCookies()
         seen.requests()
@@ -276,7 +279,7 @@ async function serious(page: Page, rules?: readonly string[]): Promise<string[]>
 }
 
 /** Something on every page, with markup wherever the API takes any text; answers the pages to visit by name. */
-async function fill({ call }: DashboardRoom): Promise<Record<string, string>> {
+async function fill({ call }: DashboardFixture): Promise<Record<string, string>> {
   const start = (agentName: string, prompt: string) =>
     call<Run>('POST', '/v1/runs', { agentName, input: { prompt }, labels: { note: HOSTILE } })
   const ended = async ({ id }: Run) => {

@@ -8,7 +8,7 @@ import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Receipt, VerifyResult } from '../../shared/wire/runtime/receipt.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import { type Api, api } from './api.ts'
-import { type NodeRoom, nodeRoom, until } from './node-fixture.ts'
+import { type NodeFixture, nodeFixture, until } from './node-fixture.ts'
 import { siblings } from './siblings.ts'
 
 interface Step {
@@ -18,25 +18,25 @@ interface Step {
 }
 
 /** What holds for a run wherever it is executed: one text, two data planes, the farther one also from a control plane that it has not dialled. */
-describe.each(['embedded', 'tunnel', 'sibling'] as const)('the data plane: %s', plane => {
+describe.each(['embedded', 'tunnel', 'sibling'] as const)('the data plane: %s', peer => {
   let folder: string
   let control: Api
   let group: Api[]
-  let node: NodeRoom | undefined
+  let node: NodeFixture | undefined
 
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), 'waybill-plane-'))
     const url = join(folder, 'control.db')
-    if (plane === 'sibling') {
+    if (peer === 'sibling') {
       group = await siblings(2, { url, embeddedNode: false })
       control = group[1]!
     } else {
       const masterKey = new Uint8Array(32).fill(7)
-      control = await api({ url, masterKey, embeddedNode: plane === 'embedded' })
+      control = await api({ url, masterKey, embeddedNode: peer === 'embedded' })
       group = [control]
     }
-    if (plane !== 'embedded') {
-      const made = await nodeRoom(group[0]!, folder)
+    if (peer !== 'embedded') {
+      const made = await nodeFixture(group[0]!, folder)
       node = made
       await until(async () => {
         const { status } = await control.json<{ status: string }>(200, 'GET', `/v1/nodes/${made.identity.nodeId}`)

@@ -1,24 +1,24 @@
 import { connect } from 'node:net'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { SERVED } from '../../runtime/openapi-document.ts'
-import { type DashboardRoom, dashboardRoom, OWNER } from './dashboard-fixture.ts'
+import { type DashboardFixture, dashboardFixture, OWNER } from './dashboard-fixture.ts'
 
 const FORM = 'application/x-www-form-urlencoded'
 const LIMIT = 32_768
 const PIECE = Buffer.alloc(65_536, 'x')
 const MEGABYTE = 1024 * 1024
 
-let room: DashboardRoom
+let fixture: DashboardFixture
 let key: string
 beforeAll(async () => {
-  room = await dashboardRoom({ PLATFORM_MAX_BODY_BYTES: String(LIMIT) })
-  key = await room.setUp()
+  fixture = await dashboardFixture({ PLATFORM_MAX_BODY_BYTES: String(LIMIT) })
+  key = await fixture.setUp()
 })
-afterAll(() => room.close())
+afterAll(() => fixture.close())
 
 /** Begins a body without a length, sends up to `size` bytes of it and never ends it. */
 async function unended(method: string, path: string, headers: Record<string, string>, size: number) {
-  const { hostname, port, host } = new URL(room.origin)
+  const { hostname, port, host } = new URL(fixture.origin)
   const socket = connect(Number(port), hostname)
   // The service may be done with the connection while there is still something to send.
   socket.on('error', () => undefined)
@@ -88,11 +88,11 @@ it('no operation waits for the end of a body, with a key or without one', async 
 })
 
 it('a form without a length that is small enough logs in as ever', async () => {
-  const form = await fetch(`${room.origin}/login`)
+  const form = await fetch(`${fixture.origin}/login`)
   const csrf = /name="csrf" value="([\w-]+)"/.exec(await form.text())![1]!
   const cookie = form.headers.getSetCookie().map(one => one.split(';', 1)[0]!)
   const fields = new URLSearchParams({ csrf, email: OWNER.email, password: OWNER.password })
-  const answer = await fetch(`${room.origin}/login`, {
+  const answer = await fetch(`${fixture.origin}/login`, {
     method: 'POST',
     headers: { 'content-type': FORM, cookie: cookie.join('; ') },
     body: new Blob([String(fields)]).stream(),

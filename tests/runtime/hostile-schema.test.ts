@@ -5,9 +5,9 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { expectWithin } from '../crowding.ts'
 import { completionFrames, completionOf } from '../upstream/frames.ts'
 import { type Script, stream } from '../upstream/scripted.ts'
-import { type ProviderRoom, providerRoom } from './provider-fixture.ts'
+import { type ProviderFixture, providerFixture } from './provider-fixture.ts'
 
-const open: ProviderRoom[] = []
+const open: ProviderFixture[] = []
 afterEach(async () => {
   for (const one of open.splice(0)) await one.close()
 })
@@ -19,8 +19,8 @@ const says =
   (response, seen, request) =>
     stream(completionFrames(completionOf([{ content }])))(response, seen, request)
 
-async function room(options: Parameters<typeof providerRoom>[0] = {}) {
-  const made = await providerRoom(options)
+async function fixture(options: Parameters<typeof providerFixture>[0] = {}) {
+  const made = await providerFixture(options)
   open.push(made)
   made.far.always(says(JSON.stringify({ x: LONG })))
   return made
@@ -28,7 +28,7 @@ async function room(options: Parameters<typeof providerRoom>[0] = {}) {
 
 describe('a schema that a tenant wrote', () => {
   it('is not fitted within a second, and others are answered meanwhile', async () => {
-    const made = await room()
+    const made = await fixture()
     await made.configure('openai-compatible')
     const before = performance.now()
     const ran = made.ran('openai-compatible/local', { outputSchema, outputRepairs: 0 })
@@ -49,7 +49,7 @@ describe('a schema that a tenant wrote', () => {
   })
 
   it('takes what fits it', async () => {
-    const made = await room()
+    const made = await fixture()
     await made.configure('openai-compatible')
     made.far.always(says('```json\n{"x": "aaa"}\n```'))
     const { run } = await made.ran('openai-compatible/local', { outputSchema, outputRepairs: 0 })
@@ -57,7 +57,7 @@ describe('a schema that a tenant wrote', () => {
   })
 
   it('and an answer of nothing but line ends take no time', async () => {
-    const made = await room()
+    const made = await fixture()
     await made.configure('openai-compatible')
     made.far.always(says(`\`\`\`json\n${'\n'.repeat(20_000)}x`))
     const { run } = await made.ran('openai-compatible/local', { outputSchema, outputRepairs: 0 })
@@ -65,7 +65,7 @@ describe('a schema that a tenant wrote', () => {
   })
 
   it('is refused with its place where a pattern cannot be matched in linear time', async () => {
-    const made = await room()
+    const made = await fixture()
     const manifest = { outputSchema: { type: 'object', properties: { x: { pattern: '(a)\\1' } } } }
     const message = '#/properties/x: the pattern (a)\\1 cannot be used: \\1 is not supported at character 6'
     const details = [{ path: 'manifest.outputSchema', message }]
@@ -78,7 +78,7 @@ describe('a schema that a tenant wrote', () => {
   it('does not hold up a process that begins again with such a run in flight', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'waybill-schema-'))
     try {
-      const first = await room({ url: `file:${join(folder, 'a.db')}`, owner: 'first' })
+      const first = await fixture({ url: `file:${join(folder, 'a.db')}`, owner: 'first' })
       await first.configure('openai-compatible')
       // It holds its answer back until the store was taken as it is.
       let taken = () => {}
@@ -97,7 +97,7 @@ describe('a schema that a tenant wrote', () => {
       for (const end of ['', '-wal']) await copyFile(join(folder, `a.db${end}`), join(folder, `b.db${end}`))
       taken()
       const isGone = (owner: string) => owner === 'first'
-      const second = await room({ url: `file:${join(folder, 'b.db')}`, owner: 'second', isGone })
+      const second = await fixture({ url: `file:${join(folder, 'b.db')}`, owner: 'second', isGone })
       await second.json(200, 'GET', '/healthz')
       const status = async () => (await second.json<{ status: string }>(200, 'GET', `/v1/runs/${id}`)).status
       await expect.poll(status, { timeout: 10_000 }).toBe('failed')

@@ -2,11 +2,11 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import { chatFrames } from '../upstream/answers.ts'
 import { stream } from '../upstream/scripted.ts'
-import { type ProviderRoom, providerRoom } from './provider-fixture.ts'
+import { type ProviderFixture, providerFixture } from './provider-fixture.ts'
 
-let on: ProviderRoom
+let on: ProviderFixture
 beforeEach(async () => {
-  on = await providerRoom()
+  on = await providerFixture()
 })
 afterEach(() => on.close())
 

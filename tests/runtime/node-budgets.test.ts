@@ -6,14 +6,14 @@ import type { FoundModel } from '../../runtime/execution/models/model.ts'
 import type { Budget } from '../../shared/wire/runtime/budget.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import { type Api, api } from './api.ts'
-import { type NodeRoom, nodeRoom, until } from './node-fixture.ts'
+import { type NodeFixture, nodeFixture, until } from './node-fixture.ts'
 
 const TIMES = { heartbeatMs: 1000, lostMs: 3000, maxStreamMs: 3_600_000, readMs: 2000 }
 const CALL_TOKENS = 60
 
 let folder: string
 let control: Api
-let nodes: NodeRoom[] = []
+let nodes: NodeFixture[] = []
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'waybill-node-budgets-'))
   const masterKey = new Uint8Array(32).fill(7)
@@ -42,14 +42,14 @@ function spender(calls: number[], hold: () => Promise<void> = async () => undefi
   }
 }
 
-async function node(name: string, model: FoundModel): Promise<NodeRoom> {
-  const made = await nodeRoom(control, folder, { name, models: { find: async () => model } })
+async function node(name: string, model: FoundModel): Promise<NodeFixture> {
+  const made = await nodeFixture(control, folder, { name, models: { find: async () => model } })
   nodes.push(made)
   await online(made)
   return made
 }
 
-const online = ({ identity }: NodeRoom) =>
+const online = ({ identity }: NodeFixture) =>
   until(async () => {
     const { status } = await control.json<{ status: string }>(200, 'GET', `/v1/nodes/${identity.nodeId}`)
     return status === 'online'

@@ -6,18 +6,18 @@ import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Receipt, VerifyResult } from '../../shared/wire/runtime/receipt.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import { type Api, api } from './api.ts'
-import { type NodeRoom, nodeRoom, until } from './node-fixture.ts'
+import { type NodeFixture, nodeFixture, until } from './node-fixture.ts'
 
 let folder: string
 let control: Api
-let one: NodeRoom
+let one: NodeFixture
 const TIMES = { heartbeatMs: 1000, lostMs: 3000, maxStreamMs: 3_600_000, readMs: 2000 }
 const labels = { 'waybill.pool': 'default' }
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'waybill-node-children-'))
   control = await api({ url: join(folder, 'control.db'), masterKey: new Uint8Array(32).fill(7), tunnel: TIMES })
-  one = await nodeRoom(control, folder)
+  one = await nodeFixture(control, folder)
   await until(async () => {
     const node = await control.json<{ status: string }>(200, 'GET', `/v1/nodes/${one.identity.nodeId}`)
     return node.status === 'online'

@@ -4,7 +4,7 @@ import { enrol, type Identity, poolSealKey } from '../../node-agent/tunnel/ident
 import type { NodeTransport } from '../../node-agent/tunnel/transport.ts'
 import { openTunnel, type Tunnel } from '../../node-agent/tunnel/tunnel.ts'
 import type { NodeGateway } from '../../runtime/nodes/gateway/gateway.ts'
-import { seat } from '../../runtime/nodes/worker/worker.ts'
+import { nodeWorker } from '../../runtime/nodes/worker/worker.ts'
 import { createRuntime, type Runtime, type RuntimeOptions } from '../../runtime/runtime.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { silentLog } from '../../shared/log/log.ts'
@@ -92,7 +92,7 @@ export function linkTo(gateway: () => NodeGateway) {
 
 export type Link = ReturnType<typeof linkTo>
 
-export interface NodeRoom {
+export interface NodeFixture {
   identity: Identity
   db: Db
   runtime: Runtime
@@ -106,7 +106,7 @@ export interface NodeRoom {
 }
 
 /** Announces a node at a control plane and starts it in this process, on a store of its own. */
-export async function nodeRoom(
+export async function nodeFixture(
   api: Api,
   folder: string,
   options: Partial<RuntimeOptions> & {
@@ -120,7 +120,7 @@ export async function nodeRoom(
     /** Of a libSQL server that other nodes of the pool have as well. */
     sharedUrl?: string
   } = {},
-): Promise<NodeRoom> {
+): Promise<NodeFixture> {
   const {
     name = 'one',
     pool = 'default',
@@ -141,18 +141,18 @@ export async function nodeRoom(
     const runtime = createRuntime({
       ...{ db, owner: `node-${name}-${crypto.randomUUID()}`, isGone: owner => owner.startsWith(`node-${name}-`) },
       ...{ receiptSeed: identity.signSeed, ...rest },
-      seat: {
+      worker: {
         ...identity,
         ...(sharedUrl !== undefined && { sealKey: await poolSealKey(identity) }),
-        speaksAs: sharedUrl === undefined ? null : identity.nodeId,
-        make: seat,
+        reportsAs: sharedUrl === undefined ? null : identity.nodeId,
+        make: nodeWorker,
         news: soon => tunnel?.news(soon),
         said: piece => tunnel?.said(piece),
       },
     })
     await runtime.ready()
     tunnel = openTunnel({
-      ...{ transport: link.transport, seat: runtime.seat!, slots: 16, clock: systemClock, log: silentLog() },
+      ...{ transport: link.transport, worker: runtime.worker!, slots: 16, clock: systemClock, log: silentLog() },
       backends: backends.map(backend => ({ name: backend, ok: true, detail: 'ran', verifiedUnix: 1n, accel: '' })),
       machine: () => ({ cpu: 0, vcpus: 2, memoryMb: 1024, memoryFreeMb: 512 }),
       access: nodeAccess(identity, link.transport, systemClock.now),
@@ -162,26 +162,26 @@ export async function nodeRoom(
     return { db, runtime, tunnel }
   }
 
-  const room: NodeRoom = {
+  const fixture: NodeFixture = {
     ...(await live()),
     ...{ identity, link },
     async kill() {
       link.cut()
-      await room.tunnel.close()
-      await room.runtime.close(0)
-      room.db.close()
+      await fixture.tunnel.close()
+      await fixture.runtime.close(0)
+      fixture.db.close()
     },
     async restart() {
       link.mend()
-      Object.assign(room, await live())
+      Object.assign(fixture, await live())
     },
     async close() {
-      await room.tunnel.close()
-      await room.runtime.close(500)
-      room.db.close()
+      await fixture.tunnel.close()
+      await fixture.runtime.close(500)
+      fixture.db.close()
     },
   }
-  return room
+  return fixture
 }
 
 /** Looks again until it is so. */

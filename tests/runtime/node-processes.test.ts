@@ -61,8 +61,8 @@ async function pair(host: string, enter: readonly string[] = []) {
   }
   const nodeVars = {
     ...{ PLATFORM_CONTROL_URL: `http://${host}:${tunnel}`, PLATFORM_DATA_DIR: join(folder, 'node') },
-    ...{ PLATFORM_TUNNEL_INSECURE: insecure, NODE_BACKENDS: 'none', NODE_STATE_DIR: join(folder, 'state') },
-    NODE_IMAGE_DIR: join(folder, 'image'),
+    ...{ PLATFORM_TUNNEL_INSECURE: insecure, NODE_AGENT_BACKENDS: 'none', NODE_AGENT_STATE_DIR: join(folder, 'state') },
+    NODE_AGENT_IMAGE_DIR: join(folder, 'image'),
   }
   async function call<T>(method: string, path: string, body?: unknown): Promise<{ status: number; body: T }> {
     const answer = await fetch(`http://127.0.0.1:${api}${path}`, {
@@ -179,7 +179,7 @@ if (namespacesAvailable()) {
     afterEach(() => cable.remove())
 
     it('goes on with its run while the cable is cut, and tells of it afterwards', async () => {
-      const { begin, running, endedRightly, stands, call } = await pair(cable.outside, cable.enter)
+      const { begin, running, endedRightly, stands, call } = await pair(cable.egress, cable.enter)
       const id = await begin(4, 0.5)
       await running(id)
       await cable.cut()

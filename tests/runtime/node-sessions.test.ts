@@ -6,11 +6,11 @@ import type { FoundModel, ModelCall } from '../../runtime/execution/models/model
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import type { Session, TurnReply } from '../../shared/wire/runtime/session.ts'
 import { type Api, api } from './api.ts'
-import { type NodeRoom, nodeRoom, until } from './node-fixture.ts'
+import { type NodeFixture, nodeFixture, until } from './node-fixture.ts'
 
 let folder: string
 let control: Api
-let one: NodeRoom
+let one: NodeFixture
 /** What the model of the node says to the next question: pieces, with a pause before each that is a promise. */
 let says: (call: ModelCall, question: string) => Promise<string>
 const asked: string[][] = []
@@ -32,7 +32,7 @@ const model: FoundModel = {
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'waybill-node-sessions-'))
   control = await api({ url: join(folder, 'control.db'), masterKey: new Uint8Array(32).fill(7), tunnel: TIMES })
-  one = await nodeRoom(control, folder, { models: { find: async () => model } })
+  one = await nodeFixture(control, folder, { models: { find: async () => model } })
   await until(async () => {
     const node = await control.json<{ status: string }>(200, 'GET', `/v1/nodes/${one.identity.nodeId}`)
     return node.status === 'online'

@@ -8,11 +8,11 @@ import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Receipt, VerifyResult } from '../../shared/wire/runtime/receipt.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import { type Api, api } from './api.ts'
-import { type NodeRoom, nodeRoom, until } from './node-fixture.ts'
+import { type NodeFixture, nodeFixture, until } from './node-fixture.ts'
 
 let folder: string
 let control: Api
-let nodes: NodeRoom[] = []
+let nodes: NodeFixture[] = []
 const masterKey = new Uint8Array(32).fill(7)
 const TIMES = { heartbeatMs: 1000, lostMs: 3000, maxStreamMs: 3_600_000, readMs: 2000 }
 
@@ -27,14 +27,14 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-async function node(options: Parameters<typeof nodeRoom>[2] = {}): Promise<NodeRoom> {
-  const made = await nodeRoom(control, folder, options)
+async function node(options: Parameters<typeof nodeFixture>[2] = {}): Promise<NodeFixture> {
+  const made = await nodeFixture(control, folder, options)
   nodes.push(made)
   await online(made)
   return made
 }
 
-const online = (made: NodeRoom) =>
+const online = (made: NodeFixture) =>
   until(async () => {
     const { status } = await control.json<{ status: string }>(200, 'GET', `/v1/nodes/${made.identity.nodeId}`)
     return status === 'online'
@@ -236,7 +236,7 @@ describe('a fork of a run on a node', () => {
     const fork = await control.json<Run>(201, 'POST', `/v1/runs/${source.id}/fork`, { fromStepId: 'model-2', input })
     expect(await ended(fork.id)).toMatchObject({ status: 'succeeded', nodeId: one.identity.nodeId })
     expect(orders).toHaveLength(1)
-    await one.runtime.seat?.handle(orders)
+    await one.runtime.worker?.handle(orders)
     const { rows } = await one.db.execute({ sql: 'select count(*) from events where run_id = ?', args: [fork.id] })
     const journal = await control.json<{ eventCount: number }>(200, 'GET', `/v1/runs/${fork.id}/journal`)
     expect([journal.eventCount, rows[0]?.[0]]).toEqual([6, 6])
@@ -314,7 +314,7 @@ describe('a link that fails', () => {
     )
 
   /** Each event is streamed once, none is missing, and all of them are of this node. */
-  async function once(made: NodeRoom, id: string): Promise<void> {
+  async function once(made: NodeFixture, id: string): Promise<void> {
     const { rows } = await control.db.execute({ sql: 'select seq, hash from far_events where run_id = ?', args: [id] })
     const there = await made.db.execute({ sql: 'select seq, hash from events where run_id = ?', args: [id] })
     expect(rows.map(row => [row.seq, row.hash])).toEqual(there.rows.map(row => [row.seq, row.hash]))
@@ -346,7 +346,7 @@ describe('a link that fails', () => {
     const one = await node()
     await control.json(201, 'POST', '/v1/agents', { name: 'slow', manifest: { tools: ['wait'] } })
     let seen = 0
-    let held: Parameters<NodeRoom['link']['meddle']['toControl']>[0] | undefined
+    let held: Parameters<NodeFixture['link']['meddle']['toControl']>[0] | undefined
     one.link.meddle.toControl = frame => {
       if (frame.body.case === 'hello') return [frame]
       if (frame.seq > 0n && ++seen % 3 === 0) {

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { Provider } from 'oidc-provider'
 import type { OtherHome } from '../../runtime/connectors/oauth/vendors.ts'
 import type { RuntimeOptions } from '../../runtime/runtime.ts'
-import { nodeOutside } from '../../shared/host/node-egress.ts'
+import { nodeEgress } from '../../shared/host/node-egress.ts'
 import { readAllowEntry } from '../../shared/http/outbound/allow-list.ts'
 import { outboundRule } from '../../shared/http/outbound/outbound-rule.ts'
 import { systemClock } from '../../shared/time/clock.ts'
@@ -123,11 +123,11 @@ export async function browse(origin: string, address: string): Promise<URL> {
 export type AuthorizationServer = Awaited<ReturnType<typeof authorizationServer>>
 
 /** A runtime for which Google is this server. */
-export async function oauthRoom(at: AuthorizationServer, options: Partial<RuntimeOptions> & { url?: string } = {}) {
+export async function oauthFixture(at: AuthorizationServer, options: Partial<RuntimeOptions> & { url?: string } = {}) {
   let ahead = 0
-  const outside = nodeOutside({ rule: outboundRule([readAllowEntry(new URL(at.origin).host)!]) })
+  const egress = nodeEgress({ rule: outboundRule([readAllowEntry(new URL(at.origin).host)!]) })
   const made = await api({
-    ...{ outside, masterKey: new Uint8Array(32).fill(9), oauthClients: new Map([['GOOGLE', CLIENT]]) },
+    ...{ egress, masterKey: new Uint8Array(32).fill(9), oauthClients: new Map([['GOOGLE', CLIENT]]) },
     oauthHomes: { 'google-calendar': at.home },
     clock: { ...systemClock, now: () => new Date(Date.now() + ahead) },
     ...options,
@@ -150,7 +150,7 @@ export async function oauthRoom(at: AuthorizationServer, options: Partial<Runtim
     },
     async close() {
       await made.close()
-      await outside.close()
+      await egress.close()
     },
   }
 }

@@ -5,17 +5,17 @@ import { afterEach, describe, expect, it } from 'vitest'
 import type { AuditEntry } from '../../shared/wire/runtime/audit.ts'
 import type { ConnectorDetail } from '../../shared/wire/runtime/connector.ts'
 import { api } from './api.ts'
-import { authorizationServer, CALLBACK, CLIENT, oauthRoom } from './oauth-fixture.ts'
+import { authorizationServer, CALLBACK, CLIENT, oauthFixture } from './oauth-fixture.ts'
 
 const open: { close(): Promise<void> | void }[] = []
 afterEach(async () => {
   for (const one of open.splice(0).toReversed()) await one.close()
 })
 
-async function room() {
+async function fixture() {
   const at = await authorizationServer()
   open.push(at)
-  const made = await oauthRoom(at)
+  const made = await oauthFixture(at)
   open.push(made)
   const detail = () => made.json<ConnectorDetail>(200, 'GET', '/v1/connectors/google-calendar')
   return { ...made, at, detail }
@@ -25,7 +25,7 @@ const HOUR = 3_600_000
 
 describe('a round trip', () => {
   it('goes to the consent page with PKCE and comes back with an install that works', async () => {
-    const on = await room()
+    const on = await fixture()
     const { redirectUrl, state, expiresAt } = await on.begin({ redirectAfter: '/ui/somewhere?tab=1' })
     const { origin, searchParams } = new URL(redirectUrl)
     expect(origin).toBe(on.at.origin)
@@ -56,7 +56,7 @@ describe('a round trip', () => {
   })
 
   it('ends at a state that is wrong, used, or too old', async () => {
-    const on = await room()
+    const on = await fixture()
     const { redirectUrl } = await on.begin()
     const { search } = await on.at.browse(redirectUrl)
     const forged = new URLSearchParams(search)
@@ -73,7 +73,7 @@ describe('a round trip', () => {
   })
 
   it('that a person declines leaves everything as it was', async () => {
-    const on = await room()
+    const on = await fixture()
     const { state } = await on.begin()
     const answer = await on.back(`?error=access_denied&state=${state}`)
     expect([answer.status, answer.headers.get('location')]).toEqual([
@@ -85,7 +85,7 @@ describe('a round trip', () => {
   })
 
   it('with a code that the vendor does not know is a 502, and with another name of the vendor too', async () => {
-    const on = await room()
+    const on = await fixture()
     for (const iss of [on.at.origin, 'https://elsewhere.example']) {
       const { state } = await on.begin()
       const answer = await on.back(`?code=nope&state=${state}&iss=${encodeURIComponent(iss)}`)
@@ -102,7 +102,7 @@ describe('a round trip', () => {
     [400, { redirectAfter: 'https://elsewhere.example' }, 'redirectAfter'],
     [400, { redirectAfter: '/\\elsewhere.example' }, 'redirectAfter'],
   ])('does not begin: %i %j', async (status, body, message) => {
-    const on = await room()
+    const on = await fixture()
     const given = { connectorId: 'google-calendar', ...body }
     expect(await on.json(status, 'POST', '/v1/connectors/oauth/start', given)).toMatchObject({
       error: expect.stringContaining(message),
@@ -112,7 +112,7 @@ describe('a round trip', () => {
 
 describe('tokens', () => {
   it('are refreshed a minute before their end, and each rotated refresh token is used once', async () => {
-    const on = await room()
+    const on = await fixture()
     await on.connect()
     on.pass(HOUR - 61_000)
     expect((await on.list()).status).toBe(200)
@@ -129,7 +129,7 @@ describe('tokens', () => {
   })
 
   it('are refreshed once by a hundred calls at a time', async () => {
-    const on = await room()
+    const on = await fixture()
     await on.connect()
     on.pass(HOUR)
     const answers = await Promise.all(Array.from({ length: 100 }, () => on.list()))
@@ -143,9 +143,9 @@ describe('tokens', () => {
     const at = await authorizationServer()
     open.push(at)
     const url = join(folder, 'runtime.db')
-    const one = await oauthRoom(at, { url })
+    const one = await oauthFixture(at, { url })
     open.push(one)
-    const other = await oauthRoom(at, { url })
+    const other = await oauthFixture(at, { url })
     open.push(other)
     await one.connect()
     for (const process of [one, other]) process.pass(HOUR)
@@ -156,7 +156,7 @@ describe('tokens', () => {
   })
 
   it('that the vendor has taken back make the install expired, until somebody agrees again', async () => {
-    const on = await room()
+    const on = await fixture()
     await on.connect()
     const { id } = await on.detail()
     // Somebody else uses the refresh token: the server takes the second use for theft and ends the grant.
@@ -181,7 +181,7 @@ describe('tokens', () => {
   })
 
   it('are given back at the end of the install', async () => {
-    const on = await room()
+    const on = await fixture()
     await on.connect()
     await on.list()
     const [token] = [...on.at.seen.tokens]
@@ -194,7 +194,7 @@ describe('tokens', () => {
   })
 
   it('that somebody brought along stay theirs at the end of the install', async () => {
-    const on = await room()
+    const on = await fixture()
     await on.json(201, 'POST', '/v1/connectors/install', {
       connectorId: 'google-calendar',
       config: { accessToken: 'a', refreshToken: 'r', baseUrl: on.at.origin },

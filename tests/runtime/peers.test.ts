@@ -10,7 +10,7 @@ import type { Receipt, VerifyResult } from '../../shared/wire/runtime/receipt.ts
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import type { Session, TurnReply } from '../../shared/wire/runtime/session.ts'
 import { expectWithin } from '../crowding.ts'
-import { type NodeRoom, nodeRoom, until } from './node-fixture.ts'
+import { type NodeFixture, nodeFixture, until } from './node-fixture.ts'
 import { siblings } from './siblings.ts'
 
 const TIMES = { heartbeatMs: 600_000, lostMs: 3_600_000, maxStreamMs: 3_600_000, readMs: 2000 }
@@ -18,7 +18,7 @@ const labels = { 'waybill.pool': 'default' }
 
 let folder: string
 let group: Awaited<ReturnType<typeof siblings>>
-let one: NodeRoom
+let one: NodeFixture
 /** The control plane that the node dials. */
 let dialled: number
 /** Everything that one control plane sends to another. */
@@ -51,7 +51,7 @@ beforeEach(async () => {
       before: async (from, sql) => hold?.(from, sql),
     },
   )
-  one = await nodeRoom(at(A), folder, { gateway: () => at(dialled).runtime.nodes.gateway })
+  one = await nodeFixture(at(A), folder, { gateway: () => at(dialled).runtime.nodes.gateway })
   await online(one)
   await at(B).json(201, 'POST', '/v1/agents', {
     ...{ name: 'worker', labels },
@@ -60,17 +60,17 @@ beforeEach(async () => {
 })
 afterEach(async () => {
   await one.close()
-  await Promise.all(group.map(plane => plane.close()))
+  await Promise.all(group.map(peer => peer.close()))
   await rm(folder, { recursive: true, force: true })
 })
 
-const online = (node: NodeRoom, plane = A) =>
+const online = (node: NodeFixture, peer = A) =>
   until(async () => {
-    const { status } = await at(plane).json<{ status: string }>(200, 'GET', `/v1/nodes/${node.identity.nodeId}`)
+    const { status } = await at(peer).json<{ status: string }>(200, 'GET', `/v1/nodes/${node.identity.nodeId}`)
     return status === 'online'
   }, 'the node is online')
-const start = (prompt: string, plane = B) =>
-  at(plane).json<Run>(201, 'POST', '/v1/runs', { agentName: 'worker', input: { prompt } })
+const start = (prompt: string, peer = B) =>
+  at(peer).json<Run>(201, 'POST', '/v1/runs', { agentName: 'worker', input: { prompt } })
 const summary = (id: string) => at(B).json<Run>(200, 'GET', `/v1/runs/${id}?fields=summary`)
 const ended = (id: string) => until(async () => isTerminal((await summary(id)).status), `run ${id} ends`)
 
@@ -130,7 +130,7 @@ describe('a node that has dialled one of two control planes', () => {
       return [frame]
     }
     // Its key comes from the node at the other control plane.
-    const two = await nodeRoom(at(B), folder, { name: 'two' })
+    const two = await nodeFixture(at(B), folder, { name: 'two' })
     await online(two, B)
     await at(B).json(200, 'POST', `/v1/nodes/${nodeId}/drain`, {})
     await until(async () => told.at(-1) === true, 'the node knows that it is drained')
@@ -192,10 +192,10 @@ describe('a node that has dialled one of two control planes', () => {
 
 describe('what two control planes decide at the same moment', () => {
   /** The next such commit of that one waits until it is let go. */
-  function held(plane: number, what: string) {
+  function held(peer: number, what: string) {
     const [came, go] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     hold = async (from, sql) => {
-      if (from !== plane || !sql.includes(what)) return
+      if (from !== peer || !sql.includes(what)) return
       hold = undefined
       came.resolve()
       await go.promise
@@ -251,7 +251,7 @@ describe('what two control planes decide at the same moment', () => {
 })
 
 describe('a turn that a node at the other control plane speaks', () => {
-  let two: NodeRoom
+  let two: NodeFixture
   let session: string
   const idle = () => undefined
   /** Lets the model say its next piece, or end. */
@@ -274,7 +274,7 @@ describe('a turn that a node at the other control plane speaks', () => {
     },
   }
   beforeEach(async () => {
-    two = await nodeRoom(at(A), folder, {
+    two = await nodeFixture(at(A), folder, {
       ...{ name: 'two', pool: 'talk', gateway: () => at(dialled).runtime.nodes.gateway },
       models: { find: async () => model },
     })
@@ -286,7 +286,7 @@ describe('a turn that a node at the other control plane speaks', () => {
   })
   afterEach(() => two.close())
 
-  const listen = (plane: number, headers = {}) => at(plane).events(`/v1/sessions/${session}/events`, headers)
+  const listen = (peer: number, headers = {}) => at(peer).events(`/v1/sessions/${session}/events`, headers)
   const send = (content: string) => at(B).json<TurnReply>(200, 'POST', `/v1/sessions/${session}/messages`, { content })
   async function say(piece: string | undefined) {
     await until(async () => next !== idle, 'the model is asked')
@@ -354,7 +354,7 @@ describe('a turn that a node at the other control plane speaks', () => {
 })
 
 describe('what one control plane asks another', () => {
-  const path = '/internal/plane'
+  const path = '/internal/peer'
   const post = (body: BodyInit, headers: Record<string, string> = {}) =>
     at(A).runtime.fetch(new Request(`${at(A).origin}${path}`, { method: 'POST', body, headers }))
 

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { nodeOutside } from '../../shared/host/node-egress.ts'
+import { nodeEgress } from '../../shared/host/node-egress.ts'
 import { readAllowEntry } from '../../shared/http/outbound/allow-list.ts'
 import { outboundRule } from '../../shared/http/outbound/outbound-rule.ts'
 import { createLog } from '../../shared/log/log.ts'
@@ -11,7 +11,7 @@ import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import { completionFrames, completionOf } from '../upstream/frames.ts'
 import { answer, type ScriptedUpstream, type Seen, scriptedUpstream, stream } from '../upstream/scripted.ts'
 import { type Api, api } from './api.ts'
-import { type NodeRoom, nodeRoom, until } from './node-fixture.ts'
+import { type NodeFixture, nodeFixture, until } from './node-fixture.ts'
 
 const [KEY, SECRET, BOT] = ['sk-canary-provider-key', 'canary-named-secret', 'xoxb-1111-2222-canarybot'] as const
 const PATH = '/v1/pools/default/credentials'
@@ -19,9 +19,9 @@ const PATH = '/v1/pools/default/credentials'
 let folder: string
 let control: Api
 let far: ScriptedUpstream
-let nodes: NodeRoom[]
+let nodes: NodeFixture[]
 let lines: string[]
-const outside = nodeOutside({ rule: outboundRule([readAllowEntry('127.0.0.1')!]) })
+const egress = nodeEgress({ rule: outboundRule([readAllowEntry('127.0.0.1')!]) })
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'waybill-credentials-'))
@@ -39,8 +39,8 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-async function node(name: string): Promise<NodeRoom> {
-  const made = await nodeRoom(control, folder, { name, outside })
+async function node(name: string): Promise<NodeFixture> {
+  const made = await nodeFixture(control, folder, { name, egress })
   nodes.push(made)
   return made
 }
@@ -127,7 +127,7 @@ it('wait for nodes that are away, come to nodes that enrol later, and are taken 
   expect((await settled('provider/openai')).nodes.map(({ nodeId }) => nodeId).sort()).toEqual(
     [one, two].map(({ identity }) => identity.nodeId).sort(),
   )
-  const has = async (room: NodeRoom) => (await room.db.execute('select 1 from providers')).rows.length === 1
+  const has = async (fixture: NodeFixture) => (await fixture.db.execute('select 1 from providers')).rows.length === 1
   expect([await has(one), await has(two)]).toEqual([true, true])
   await control.json(204, 'DELETE', `${PATH}?ref=provider/openai`)
   await until(async () => !(await has(one)) && !(await has(two)), 'both have forgotten it')

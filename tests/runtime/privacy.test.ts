@@ -6,16 +6,16 @@ import type { Approval } from '../../shared/wire/runtime/approval.ts'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import { api } from './api.ts'
-import { nodeRoom, until } from './node-fixture.ts'
+import { nodeFixture, until } from './node-fixture.ts'
 import {
   type Answer,
   answerOf,
   closeAll,
   closedByHand,
+  fixture,
   get,
   joined,
   listen,
-  room,
   said,
   upTo,
 } from './session-fixture.ts'
@@ -51,7 +51,7 @@ const saying =
     return answerOf(text)
   }
 
-type On = Awaited<ReturnType<typeof room>>
+type On = Awaited<ReturnType<typeof fixture>>
 
 async function ended(on: Pick<On, 'json'>, id: string): Promise<Run> {
   await until(async () => {
@@ -79,7 +79,7 @@ async function expectClean(side = 'store'): Promise<void> {
 describe('privacy.redact', () => {
   it('takes personal data out before a provider is asked and before anything is kept', async () => {
     const answers = [calling('ask_human', { prompt: `Who is ${EMAIL}?` }), saying(`It is ${EMAIL}.`)]
-    const on = await room(answers, { url }, { tools: ['ask_human'], privacy: { redact } })
+    const on = await fixture(answers, { url }, { tools: ['ask_human'], privacy: { redact } })
     const made = await start(on, all)
     expect(made.input).toEqual({ prompt: clean })
     const [asked] = await until(async () => {
@@ -100,7 +100,7 @@ describe('privacy.redact', () => {
     const failing: Answer = async () => {
       throw new Error(`no such user: ${EMAIL}`)
     }
-    const on = await room(
+    const on = await fixture(
       [calling('wait_signal', { name: 'go' }), failing, failing, failing],
       { url },
       {
@@ -122,7 +122,7 @@ describe('privacy.redact', () => {
   })
 
   it('tells a turn whole where its pieces could hold half of it', async () => {
-    const on = await room([saying(`Write to ${EMAIL}!`), saying('Yes.')], { url }, { privacy: { redact } })
+    const on = await fixture([saying(`Write to ${EMAIL}!`), saying('Yes.')], { url }, { privacy: { redact } })
     const { id } = await on.opened()
     const events = await listen(on, id)
     const reply = await said(on, id, `I am ${EMAIL}`, { systemHint: `Their card is ${CARD}.` })
@@ -141,7 +141,7 @@ describe('privacy.redact', () => {
   })
 
   it('refuses a pattern that cannot be matched in bounded time, with its reason', async () => {
-    const on = await room([], { url })
+    const on = await fixture([], { url })
     const publish = (pattern: string) =>
       on.call('POST', '/v1/agents', { name: 'other', manifest: { privacy: { redact: [{ name: 'x', pattern }] } } })
     const refused = await publish('(a)(?=b)\\1')
@@ -162,7 +162,7 @@ describe('privacy.redact', () => {
       embeddedNode: false,
     })
     const seen: string[] = []
-    const node = await nodeRoom(control, folder, {
+    const node = await nodeFixture(control, folder, {
       name: 'one',
       models: {
         find: async () => ({
@@ -216,7 +216,7 @@ describe('privacy.storePrompts: false', () => {
   }
 
   it('keeps what a restart needs until the end, and drops it in the commit that ends the run', async () => {
-    const first = await room([asking], { url, ...RECEIPTS }, manifest)
+    const first = await fixture([asking], { url, ...RECEIPTS }, manifest)
     const { id } = await start(first, PROMPT)
     const asked = await until(async () => {
       return (await first.json<Approval[]>(200, 'GET', `/v1/runs/${id}/approvals`))[0]
@@ -225,7 +225,7 @@ describe('privacy.storePrompts: false', () => {
     expect([during.includes(PROMPT), during.includes('thinking-canary')]).toEqual([true, true])
     await first.close()
     closedByHand()
-    const second = await room([saying(ANSWER)], { url, ...RECEIPTS }, manifest)
+    const second = await fixture([saying(ANSWER)], { url, ...RECEIPTS }, manifest)
     await second.json(200, 'POST', `/v1/approvals/${asked.id}/approve`, { comment: 'comment-canary' })
     const run = await ended(second, id)
     // It went on with everything that it had been told before.
@@ -251,7 +251,7 @@ describe('privacy.storePrompts: false', () => {
   })
 
   it('drops a run that fails or is cancelled as well', async () => {
-    const on = await room([asking], { url }, manifest)
+    const on = await fixture([asking], { url }, manifest)
     const { id } = await start(on, PROMPT)
     await until(async () => (await on.json<Approval[]>(200, 'GET', `/v1/runs/${id}/approvals`))[0], 'it asks')
     await on.json(200, 'POST', `/v1/runs/${id}/cancel`)
@@ -259,7 +259,7 @@ describe('privacy.storePrompts: false', () => {
   })
 
   it('lets a conversation go on, and drops what was asked in it when it is over', async () => {
-    const on = await room([saying('one'), saying('two')], { url }, manifest)
+    const on = await fixture([saying('one'), saying('two')], { url }, manifest)
     const { id } = await on.opened()
     const first = await said(on, id, PROMPT)
     const second = await said(on, id, 'and then?')

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { cacheKeeper } from './cache-keeper.ts'
-import { type ProviderRoom, providerRoom } from './provider-fixture.ts'
+import { type ProviderFixture, providerFixture } from './provider-fixture.ts'
 
-const open: ProviderRoom[] = []
+const open: ProviderFixture[] = []
 afterEach(async () => {
   for (const one of open.splice(0)) await one.close()
 })
@@ -22,7 +22,7 @@ function loop(wide: number) {
 }
 
 async function ran(wide: number, manifest: object = {}) {
-  const on = await providerRoom()
+  const on = await providerFixture()
   open.push(on)
   await on.configure('anthropic')
   const far = loop(wide)
@@ -61,7 +61,7 @@ describe('a tool loop on a provider that caches at markers', () => {
   })
 
   it('marks nothing where a question is asked once and for all', async () => {
-    const on = await providerRoom()
+    const on = await providerFixture()
     open.push(on)
     await on.configure('anthropic')
     const far = cacheKeeper(() => ({ content: [{ type: 'text', text: 'Done.' }], stop_reason: 'end_turn' }))
@@ -71,7 +71,7 @@ describe('a tool loop on a provider that caches at markers', () => {
   })
 
   it('is held by a budget at what it costs to write all of it to the cache', async () => {
-    const on = await providerRoom()
+    const on = await providerFixture()
     open.push(on)
     await on.configure('anthropic')
     const far = loop(1)

@@ -1,5 +1,5 @@
 import type { RuntimeOptions } from '../../runtime/runtime.ts'
-import { nodeOutside } from '../../shared/host/node-egress.ts'
+import { nodeEgress } from '../../shared/host/node-egress.ts'
 import { readAllowEntry } from '../../shared/http/outbound/allow-list.ts'
 import { outboundRule } from '../../shared/http/outbound/outbound-rule.ts'
 import { createLog } from '../../shared/log/log.ts'
@@ -10,7 +10,7 @@ import { type Api, api } from './api.ts'
 /** Stands for a provider's key: whatever else is written anywhere, this never is. */
 export const CANARY = 'sk-canary-5f2c9b7d41e8a603-TAIL'
 
-export interface ProviderRoom extends Api {
+export interface ProviderFixture extends Api {
   far: ScriptedUpstream
   /** Every line that was logged. */
   lines: string[]
@@ -21,12 +21,14 @@ export interface ProviderRoom extends Api {
 }
 
 /** A runtime whose providers are a server of this test. */
-export async function providerRoom(options: Partial<RuntimeOptions> & { url?: string } = {}): Promise<ProviderRoom> {
+export async function providerFixture(
+  options: Partial<RuntimeOptions> & { url?: string } = {},
+): Promise<ProviderFixture> {
   const far = await scriptedUpstream()
   const lines: string[] = []
-  const outside = nodeOutside({ rule: outboundRule([readAllowEntry('127.0.0.1')!]) })
+  const egress = nodeEgress({ rule: outboundRule([readAllowEntry('127.0.0.1')!]) })
   const log = createLog({ filter: { all: 'trace', byTarget: new Map() }, write: line => lines.push(line) })
-  const made = await api({ outside, log, masterKey: new Uint8Array(32).fill(9), ...options })
+  const made = await api({ egress, log, masterKey: new Uint8Array(32).fill(9), ...options })
   const { json } = made
 
   return {
@@ -50,7 +52,7 @@ export async function providerRoom(options: Partial<RuntimeOptions> & { url?: st
     },
     async close() {
       await made.close()
-      await outside.close()
+      await egress.close()
       await far.close()
     },
   }

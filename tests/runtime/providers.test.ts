@@ -11,15 +11,15 @@ import { expectWithin } from '../crowding.ts'
 import { chatAnswer, chatFrames, messagesAnswer, messagesFrames } from '../upstream/answers.ts'
 import { completionFrames, completionOf, event, messageFrames, messageOf } from '../upstream/frames.ts'
 import { answer, reset, type Seen, silence, stream } from '../upstream/scripted.ts'
-import { CANARY, type ProviderRoom, providerRoom } from './provider-fixture.ts'
+import { CANARY, type ProviderFixture, providerFixture } from './provider-fixture.ts'
 
 const open: { close(): Promise<void> }[] = []
 afterEach(async () => {
   for (const one of open.splice(0).reverse()) await one.close()
 })
 
-async function room(options: Parameters<typeof providerRoom>[0] = {}): Promise<ProviderRoom> {
-  const made = await providerRoom(options)
+async function fixture(options: Parameters<typeof providerFixture>[0] = {}): Promise<ProviderFixture> {
+  const made = await providerFixture(options)
   open.push(made)
   return made
 }
@@ -31,7 +31,7 @@ const PROVIDERS = '/v1/settings/llm-providers'
 
 describe('configuring a provider', () => {
   it('keeps it, shows it without its key, replaces it and forgets it', async () => {
-    const { json, far } = await room()
+    const { json, far } = await fixture()
     const given = { provider: 'openai-compatible:lab', apiKey: CANARY, baseUrl: far.origin, headers: { 'x-team': 'a' } }
     expect(await json(200, 'POST', PROVIDERS, given)).toEqual({
       ...{ provider: given.provider, configured: true, status: 'saved', baseUrl: far.origin },
@@ -53,7 +53,7 @@ describe('configuring a provider', () => {
   })
 
   it('refuses, naming the field: an unknown one, a missing key, a private address, a header that cannot be sent', async () => {
-    const { json } = await room()
+    const { json } = await fixture()
     const refusals: [object, string][] = [
       [{ provider: 'nobody', apiKey: 'k' }, 'provider'],
       [{ provider: 'anthropic' }, 'apiKey'],
@@ -75,13 +75,13 @@ describe('configuring a provider', () => {
   })
 
   it('stores no key where there is no master key, and says which variable is missing', async () => {
-    const { json } = await room({ masterKey: undefined })
+    const { json } = await fixture({ masterKey: undefined })
     const refused = await json(400, 'POST', PROVIDERS, { provider: 'openai', apiKey: CANARY })
     expect(refused).toMatchObject({ error: expect.stringContaining('PLATFORM_MASTER_KEY') })
   })
 
   it('takes those of the environment for every tenant, until one stores its own', async () => {
-    const made = await room({ providers: [{ provider: 'anthropic', apiKey: `env-${CANARY}` }] })
+    const made = await fixture({ providers: [{ provider: 'anthropic', apiKey: `env-${CANARY}` }] })
     expect(await made.json(200, 'GET', PROVIDERS)).toMatchObject([
       { provider: 'anthropic', source: 'environment', keyHint: 'TAIL' },
     ])
@@ -93,7 +93,7 @@ describe('configuring a provider', () => {
   })
 
   it('tries it with one small call, and a refusal of the vendor is a result', async () => {
-    const { json, far, configure } = await room()
+    const { json, far, configure } = await fixture()
     await configure('anthropic')
     far.queue(stream(messagesFrames(['OK'])), answer(401, JSON.stringify({ error: { message: `bad key ${CANARY}` } })))
     const good = await json<ProviderTested>(200, 'POST', `${PROVIDERS}/anthropic/test`, {})
@@ -107,7 +107,7 @@ describe('configuring a provider', () => {
   })
 
   it('tries a host of its own with a model that the host lists', async () => {
-    const { json, far, configure } = await room()
+    const { json, far, configure } = await fixture()
     await configure('openai-compatible')
     far.queue(answer(200, '{"data":[{"id":"local/llama"}]}'), answer(200, JSON.stringify(chatAnswer('OK', 'llama'))))
     expect(await json(200, 'POST', `${PROVIDERS}/openai-compatible/test`)).toMatchObject({ success: true })
@@ -121,7 +121,7 @@ describe('configuring a provider', () => {
 
 describe('a run through a provider', () => {
   it('sends the documented call of the messages dialect and counts what it cost', async () => {
-    const { far, configure, ran } = await room()
+    const { far, configure, ran } = await fixture()
     await configure('anthropic')
     far.always(stream(messagesFrames(['Hel', 'lo.'])))
     const { run, steps } = await ran('anthropic/claude-haiku-4-5', { systemPrompt: 'Be brief.' })
@@ -145,7 +145,7 @@ describe('a run through a provider', () => {
   })
 
   it('sends the documented call of the chat dialect, also where the host answers in one piece', async () => {
-    const { far, configure, ran, json } = await room()
+    const { far, configure, ran, json } = await fixture()
     await configure('openai')
     far.queue(stream(chatFrames(['Hel', 'lo.'], { usage: true })), answer(200, JSON.stringify(chatAnswer('Whole.'))))
     const { run } = await ran('gpt-4.1-mini', { systemPrompt: 'Be brief.' })
@@ -169,7 +169,7 @@ describe('a run through a provider', () => {
   })
 
   it('makes parallel tool calls and sends their results back under their ids, in both dialects', async () => {
-    const made = await room()
+    const made = await fixture()
     const { far, configure, ran } = made
     await configure('anthropic')
     await configure('openai')
@@ -205,7 +205,7 @@ describe('a run through a provider', () => {
   })
 
   it('tells the model when the arguments of its call are no JSON object, and goes on', async () => {
-    const { far, configure, ran } = await room()
+    const { far, configure, ran } = await fixture()
     await configure('anthropic')
     await configure('openai')
     const broken = { type: 'tool_use', id: 'toolu_1', name: 'wait', input: '{"seconds": oops' }
@@ -223,7 +223,7 @@ describe('a run through a provider', () => {
   })
 
   it('gives tools names that providers take, and finds them again by these', async () => {
-    const { far, configure, ran, json } = await room()
+    const { far, configure, ran, json } = await fixture()
     await configure('openai')
     await json(201, 'POST', '/v1/agents', { name: 'my.child', manifest: { model: 'demo/echo' } })
     const call = { id: 'c', type: 'function', function: { name: 'agent__my_child', arguments: '{"prompt":"hi"}' } }
@@ -234,7 +234,7 @@ describe('a run through a provider', () => {
   })
 
   it('prices by the tenant first, and calls a model without a price free and says so', async () => {
-    const { far, configure, ran, json } = await room()
+    const { far, configure, ran, json } = await fixture()
     await configure('openai-compatible')
     far.always(stream(chatFrames(['Hi.'], { usage: true, model: 'llama' })))
     const free = await ran('openai-compatible/local/llama')
@@ -256,18 +256,18 @@ describe('a run through a provider', () => {
 
 describe('choosing a model', () => {
   it('is the demo while there is no provider, and never where that is forbidden', async () => {
-    const made = await room()
+    const made = await fixture()
     expect((await made.ran('auto')).run).toMatchObject({ status: 'succeeded', model: 'demo/echo' })
     expect((await made.ran('chat-small')).run).toMatchObject({ model: 'demo/echo' })
     expect((await made.ran('openai/gpt-5')).run).toMatchObject({ error: { code: 'model_unconfigured' } })
-    const strict = await room({ demo: false })
+    const strict = await fixture({ demo: false })
     for (const model of ['auto', 'chat_large', 'demo/echo']) {
       expect((await strict.ran(model)).run).toMatchObject({ status: 'failed', error: { code: 'model_unconfigured' } })
     }
   })
 
   it('is the first candidate whose provider is configured, and the demo no more', async () => {
-    const { far, configure, ran, json } = await room()
+    const { far, configure, ran, json } = await fixture()
     await configure('openai')
     far.always(stream(chatFrames(['Hi.'], { usage: true })))
     await ran('auto')
@@ -282,7 +282,7 @@ describe('choosing a model', () => {
   })
 
   it('is the router of this process for auto, whose receipt is named in the journal', async () => {
-    const upstream = await room()
+    const upstream = await fixture()
     upstream.far.always(answer(200, JSON.stringify(chatAnswer('Routed.'))))
     const router = createRouter({
       config: `
@@ -296,7 +296,7 @@ gates = ["non-empty"]
 `,
     })
     open.push(router)
-    const { ran, json } = await room({ routerFetch: router.fetch })
+    const { ran, json } = await fixture({ routerFetch: router.fetch })
     expect(await json(200, 'GET', PROVIDERS)).toMatchObject([{ provider: 'router', source: 'environment' }])
     const { run } = await ran('auto')
     expect(run).toMatchObject({ status: 'succeeded', output: { result: 'Routed.' } })
@@ -311,7 +311,7 @@ gates = ["non-empty"]
 
 describe('a provider that fails', () => {
   it('is asked again after a 429, as late as it wishes, with the pause in the journal', async () => {
-    const { far, configure, ran, json } = await room()
+    const { far, configure, ran, json } = await fixture()
     await configure('openai')
     const busy = JSON.stringify({ error: { message: 'slow down', type: 'rate_limit_error' } })
     far.queue(answer(429, busy, { 'retry-after-ms': '7' }), stream(chatFrames(['Hi.'], { usage: true })))
@@ -328,7 +328,7 @@ describe('a provider that fails', () => {
   it.each([...TRANSIENT, 400, 401, 403, 404, 413, 422])(
     'is asked again after a %i only where that may help',
     async status => {
-      const { far, configure, ran } = await room()
+      const { far, configure, ran } = await fixture()
       await configure('anthropic')
       far.always(answer(status, JSON.stringify({ type: 'error', error: { type: 'x', message: 'no' } })))
       const { run } = await ran('anthropic/claude-haiku-4-5')
@@ -341,7 +341,7 @@ describe('a provider that fails', () => {
   )
 
   it('is asked again when the connection breaks, before or inside its answer', async () => {
-    const { far, configure, ran } = await room()
+    const { far, configure, ran } = await fixture()
     await configure('anthropic')
     const frames = messagesFrames(['Hel', 'lo.'])
     for (const broken of [
@@ -356,7 +356,7 @@ describe('a provider that fails', () => {
   })
 
   it('is given up when it is silent for too long, before or inside its answer', async () => {
-    const { far, configure, ran } = await room({ providerDeadlines: { firstByteMs: 60, idleMs: 60 } })
+    const { far, configure, ran } = await fixture({ providerDeadlines: { firstByteMs: 60, idleMs: 60 } })
     await configure('openai')
     far.queue(silence, response => {
       response.writeHead(200, { 'content-type': 'text/event-stream' })
@@ -369,7 +369,7 @@ describe('a provider that fails', () => {
   })
 
   it('is given up when its stream stays open and says nothing, and not while it does', async () => {
-    const { far, configure, ran } = await room({ providerDeadlines: { contentMs: 1000 } })
+    const { far, configure, ran } = await fixture({ providerDeadlines: { contentMs: 1000 } })
     await configure('openai')
     await configure('anthropic')
     const empty = 'data: {"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}\n\n'
@@ -404,8 +404,8 @@ describe('a provider that fails', () => {
   })
 
   it('does not follow a provider to another origin, and sends it nothing', async () => {
-    const { far, configure, ran } = await room()
-    const other = await room()
+    const { far, configure, ran } = await fixture()
+    const other = await fixture()
     await configure('openai')
     far.always(answer(307, '', { location: `${other.far.origin}/v1/chat/completions` }))
     expect((await ran('openai/gpt-4.1-mini')).run.error?.message).toContain('redirect to another origin')
@@ -413,7 +413,7 @@ describe('a provider that fails', () => {
   })
 
   it('hears of a cancelled run within two seconds', async () => {
-    const { far, configure, json } = await room()
+    const { far, configure, json } = await fixture()
     await configure('openai')
     const called = Promise.withResolvers<void>()
     far.always(() => called.resolve())
@@ -427,7 +427,7 @@ describe('a provider that fails', () => {
   })
 
   it('is refused to a run whose provider was taken away in the meantime', async () => {
-    const { far, configure, ran, json } = await room()
+    const { far, configure, ran, json } = await fixture()
     await configure('openai')
     const call = { id: 'c', type: 'function', function: { name: 'wait', arguments: '{"seconds":0}' } }
     far.queue(async (response, seen, request) => {
@@ -441,7 +441,7 @@ describe('a provider that fails', () => {
 
 describe('secrets', () => {
   it('are listed by name, replaced and removed, and never come out', async () => {
-    const { json, call } = await room()
+    const { json, call } = await fixture()
     const saved = await call('PUT', '/v1/secrets/DB_PASSWORD', { value: CANARY })
     expect([saved.status, await saved.json()]).toEqual([200, { name: 'DB_PASSWORD', updatedAt: expect.any(String) }])
     await json(200, 'PUT', '/v1/secrets/DB_PASSWORD', { value: 'other-value' })
@@ -457,7 +457,7 @@ describe('a key', () => {
   it('stands in clear in no file, no answer and no log line, whatever the provider does with it', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'waybill-canary-'))
     open.push({ close: () => rm(folder, { recursive: true, force: true }) })
-    const made = await room({ url: join(folder, 'waybill.db') })
+    const made = await fixture({ url: join(folder, 'waybill.db') })
     const { far, configure, ran, json } = made
     const said: unknown[] = []
     await configure('anthropic', { headers: { 'x-extra': `extra-${CANARY}` } })
@@ -493,7 +493,7 @@ describe('a key', () => {
   })
 
   it('does not open for another tenant or another provider, even when its row is moved there', async () => {
-    const { db, configure, ran, far } = await room()
+    const { db, configure, ran, far } = await fixture()
     await configure('anthropic')
     await configure('openai')
     await db.execute(
@@ -509,7 +509,7 @@ describe('a key', () => {
 })
 
 it('a whole answer of the messages dialect is as good as a streamed one', async () => {
-  const { far, configure, ran } = await room()
+  const { far, configure, ran } = await fixture()
   await configure('anthropic')
   far.always(answer(200, JSON.stringify(messagesAnswer('Whole.'))))
   expect((await ran('claude-haiku-4-5')).run).toMatchObject({ output: { result: 'Whole.' }, tokensIn: 13_100 })

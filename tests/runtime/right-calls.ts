@@ -8,7 +8,7 @@ import type { Run } from '../../shared/wire/runtime/run.ts'
 import type { Delivery } from '../../shared/wire/runtime/webhook.ts'
 import { answer } from '../upstream/scripted.ts'
 import { grantingServer } from './granting-server.ts'
-import type { ProviderRoom } from './provider-fixture.ts'
+import type { ProviderFixture } from './provider-fixture.ts'
 
 /** A call that is right in every way but who makes it. */
 export interface RightCall {
@@ -19,8 +19,8 @@ export interface RightCall {
 }
 
 /** What every operation is called with: each call makes objects of its own, so that none stands in the way of another. */
-export async function rightCalls(room: ProviderRoom) {
-  const { json, events } = room
+export async function rightCalls(fixture: ProviderFixture) {
+  const { json, events } = fixture
   let made = 0
   const fresh = (kind: string) => `mine-${kind}-${++made}`
 
@@ -56,7 +56,7 @@ export async function rightCalls(room: ProviderRoom) {
     return (await json<{ id: string }>(201, 'POST', '/v1/schedules', body)).id
   }
   async function webhook(): Promise<string> {
-    const url = `${room.far.origin}/hook`
+    const url = `${fixture.far.origin}/hook`
     return (await json<{ id: string }>(201, 'POST', '/v1/webhooks', { url, events: ['run.succeeded'] })).id
   }
   async function budget(): Promise<string> {
@@ -85,8 +85,8 @@ export async function rightCalls(room: ProviderRoom) {
   /** An MCP server that wants a token, and gives it to whoever asks. */
   async function granting() {
     const server = await grantingServer()
-    const { close } = room
-    room.close = async () => {
+    const { close } = fixture
+    fixture.close = async () => {
       await close()
       await server.close()
     }
@@ -95,14 +95,14 @@ export async function rightCalls(room: ProviderRoom) {
   async function grant(): Promise<string> {
     const { url } = await granting()
     const { state } = await json<{ state: string }>(200, 'POST', '/v1/mcp-servers/oauth/start', { url })
-    await room.call('GET', `/auth/connectors/callback?code=c&state=${state}`)
+    await fixture.call('GET', `/auth/connectors/callback?code=c&state=${state}`)
     const all = await json<{ id: string; url: string }[]>(200, 'GET', '/v1/mcp-servers/grants')
     return all.find(one => one.url === url)!.id
   }
   /** A vendor whose account is empty. */
   async function connector(): Promise<string> {
-    room.far.always(answer(200, '{"object":"list","data":[],"has_more":false}'))
-    const config = { secretKey: 'sk-mine', baseUrl: room.far.origin }
+    fixture.far.always(answer(200, '{"object":"list","data":[],"has_more":false}'))
+    const config = { secretKey: 'sk-mine', baseUrl: fixture.far.origin }
     await json(201, 'POST', '/v1/connectors/install', { connectorId: 'stripe', config })
     return '/v1/connectors/stripe'
   }
@@ -115,7 +115,7 @@ export async function rightCalls(room: ProviderRoom) {
     const { enrolToken } = await json<{ enrolToken: string }>(201, 'POST', '/v1/nodes', { name, pool: name })
     const key = () => crypto.getRandomValues(new Uint8Array(32))
     const { publicKey: boxKey } = await newBoxKeys()
-    await room.runtime.nodes.gateway.enrol(create(EnrolRequestSchema, { token: enrolToken, signKey: key(), boxKey }))
+    await fixture.runtime.nodes.gateway.enrol(create(EnrolRequestSchema, { token: enrolToken, signKey: key(), boxKey }))
     return `/v1/pools/${name}/credentials`
   }
   const ofPool = { secret: { name: 'mine', value: 'x' } }
@@ -185,11 +185,11 @@ export async function rightCalls(room: ProviderRoom) {
     },
     saveProvider: async () => at('/v1/settings/llm-providers', { provider: 'openai', apiKey: 'sk-mine' }),
     async testProvider() {
-      await room.configure('anthropic')
+      await fixture.configure('anthropic')
       return { ...at('/v1/settings/llm-providers/anthropic/test', {}), foreign: 404 }
     },
     async deleteProvider() {
-      await room.configure('anthropic')
+      await fixture.configure('anthropic')
       return at('/v1/settings/llm-providers/anthropic')
     },
     saveModelSettings: async () => at('/v1/settings/models', { aliases: { auto: ['demo/echo'] }, prices: {} }),
@@ -202,7 +202,7 @@ export async function rightCalls(room: ProviderRoom) {
     installConnector: async () => ({
       ...at('/v1/connectors/install', {
         connectorId: 'vercel',
-        config: { apiToken: 'mine-token', baseUrl: room.far.origin },
+        config: { apiToken: 'mine-token', baseUrl: fixture.far.origin },
       }),
       foreign: 'its own',
     }),
@@ -244,7 +244,7 @@ export async function rightCalls(room: ProviderRoom) {
     resumeSchedule: async () => at(`/v1/schedules/${await schedule()}/resume`, {}),
     runSchedule: async () => at(`/v1/schedules/${await schedule()}/run`, {}),
     listScheduleFires: async () => at(`/v1/schedules/${await schedule()}/fires`),
-    createWebhook: async () => at('/v1/webhooks', { url: `${room.far.origin}/hook` }),
+    createWebhook: async () => at('/v1/webhooks', { url: `${fixture.far.origin}/hook` }),
     updateWebhook: async () => at(`/v1/webhooks/${await webhook()}`, { enabled: false }),
     deleteWebhook: async () => at(`/v1/webhooks/${await webhook()}`),
     testWebhook: async () => at(`/v1/webhooks/${await webhook()}/test`, {}),

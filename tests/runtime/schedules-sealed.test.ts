@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import type { Fire, Schedule } from '../../shared/wire/runtime/schedule.ts'
 import { type Api, api } from './api.ts'
-import { type NodeRoom, nodeRoom, until } from './node-fixture.ts'
+import { type NodeFixture, nodeFixture, until } from './node-fixture.ts'
 
 const POOL = { 'waybill.pool': 'default' }
 const YEARLY = '0 0 1 1 *'
@@ -13,7 +13,7 @@ const SECONDLY = '* * * * * *'
 
 let folder: string
 let control: Api
-let nodes: NodeRoom[] = []
+let nodes: NodeFixture[] = []
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'waybill-sealed-schedules-'))
@@ -27,8 +27,8 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-async function node(options: Parameters<typeof nodeRoom>[2] = {}): Promise<NodeRoom> {
-  const made = await nodeRoom(control, folder, options)
+async function node(options: Parameters<typeof nodeFixture>[2] = {}): Promise<NodeFixture> {
+  const made = await nodeFixture(control, folder, options)
   nodes.push(made)
   await until(async () => {
     const { status } = await control.json<{ status: string }>(200, 'GET', `/v1/nodes/${made.identity.nodeId}`)

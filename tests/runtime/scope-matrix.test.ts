@@ -8,7 +8,7 @@ import { systemClock } from '../../shared/time/clock.ts'
 import type { Endpoint } from '../../shared/wire/endpoint.ts'
 import type { ApiKeyCreated } from '../../shared/wire/runtime/auth.ts'
 import { allows, resourceScopes, type Scope, scopes } from '../../shared/wire/runtime/scopes.ts'
-import { type ProviderRoom, providerRoom } from './provider-fixture.ts'
+import { type ProviderFixture, providerFixture } from './provider-fixture.ts'
 import { type RightCall, rightCalls } from './right-calls.ts'
 
 const CALLERS = ['no key', 'bad key', 'expired', 'revoked', 'missing scope', 'foreign tenant', 'right'] as const
@@ -20,33 +20,33 @@ interface Told {
 }
 
 const cells: { endpoint: string; caller: Caller; wanted: string; got: string }[] = []
-let room: ProviderRoom
+let fixture: ProviderFixture
 let folder: string
 let callOf: (endpoint: Endpoint) => Promise<RightCall>
 let keys: { expired: string; revoked: string; foreign: string; other: string }
 let aheadMs = 0
 
 const mint = async (scopes: readonly Scope[], more: object = {}, tenantId = 'default'): Promise<ApiKeyCreated> =>
-  room.json(201, 'POST', `/v1/tenants/${tenantId}/api-keys`, { name: 'k', scopes, ...more })
+  fixture.json(201, 'POST', `/v1/tenants/${tenantId}/api-keys`, { name: 'k', scopes, ...more })
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'waybill-matrix-'))
   const clock = { ...systemClock, now: () => new Date(Date.now() + aheadMs) }
-  room = await providerRoom({
+  fixture = await providerFixture({
     ...{ url: join(folder, 'runtime.db'), clock },
     oauthClients: readOAuthClients({
       PLATFORM_OAUTH_GITHUB_CLIENT_ID: 'id',
       PLATFORM_OAUTH_GITHUB_CLIENT_SECRET: 'secret',
     }),
   })
-  callOf = await rightCalls(room)
-  const other = (await room.json<{ id: string }>(201, 'POST', '/v1/tenants', { name: 'other' })).id
+  callOf = await rightCalls(fixture)
+  const other = (await fixture.json<{ id: string }>(201, 'POST', '/v1/tenants', { name: 'other' })).id
   const revoked = await mint([])
   const expired = await mint([], { expiresAt: new Date(Date.now() + 60_000).toISOString() })
   // Both were good once, and known as good.
   for (const { rawKey } of [revoked, expired])
     expect((await ask('GET', { path: '/v1/agents' }, rawKey)).status).toBe(200)
-  await room.json(204, 'DELETE', `/v1/api-keys/${revoked.key.id}`)
+  await fixture.json(204, 'DELETE', `/v1/api-keys/${revoked.key.id}`)
   aheadMs = 120_000
   keys = {
     ...{ expired: expired.rawKey, revoked: revoked.rawKey, other },
@@ -54,7 +54,7 @@ beforeAll(async () => {
   }
 })
 afterAll(async () => {
-  await room.close()
+  await fixture.close()
   await rm(folder, { recursive: true, force: true })
 })
 
@@ -65,7 +65,7 @@ async function ask(method: string, { path, body }: RightCall, key: string | unde
     ...{ method, headers },
     ...(body !== undefined && { body: JSON.stringify(body) }),
   })
-  const answer = await room.runtime.fetch(request)
+  const answer = await fixture.runtime.fetch(request)
   const text = await answer.text()
   let code: unknown
   if (answer.status >= 400) code = (JSON.parse(text) as { code?: unknown }).code
@@ -183,7 +183,7 @@ it('has tried every operation with every caller', () => {
 it('has let nobody near the other tenant’s side of it either', async () => {
   const names = await ask('GET', { path: '/v1/agents' }, keys.foreign)
   expect(names.text).not.toContain('mine-agent')
-  const { rows } = await room.db.execute({
+  const { rows } = await fixture.db.execute({
     sql: 'select count(*) as n from runs where tenant_id = ?',
     args: [keys.other],
   })

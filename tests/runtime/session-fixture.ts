@@ -52,7 +52,7 @@ export function stepped() {
   }
 }
 
-export async function room(
+export async function fixture(
   answers: Answer[] | undefined,
   options: Partial<RuntimeOptions> & { url?: string } = {},
   manifest = {},

@@ -10,11 +10,11 @@ import {
   answerOf,
   closeAll,
   closedByHand,
+  fixture,
   get,
   ids,
   joined,
   listen,
-  room,
   said,
   saying,
   send,
@@ -27,7 +27,7 @@ afterEach(closeAll)
 
 describe('the stream of a session', () => {
   it('tells deltas that join to the text, with seq from 1 in each turn and ids that count', async () => {
-    const on = await room([saying('Hel', 'lo ', '\ud83d', '\ude00!'), saying('Bye')])
+    const on = await fixture([saying('Hel', 'lo ', '\ud83d', '\ude00!'), saying('Bye')])
     const { id } = await on.opened()
     const events = await listen(on, id)
     const first = await said(on, id, 'a')
@@ -54,7 +54,7 @@ describe('the stream of a session', () => {
       onDelta?.('Half of')
       throw new StepFailure('server_error', 'cut', { transient: true })
     }
-    const on = await room([broken, saying('The ', 'whole')])
+    const on = await fixture([broken, saying('The ', 'whole')])
     const { id } = await on.opened()
     const events = await listen(on, id)
     await said(on, id, 'a')
@@ -70,7 +70,7 @@ describe('the stream of a session', () => {
       onDelta?.('so')
       throw new StepFailure('bad_request', 'no')
     }
-    const on = await room([wrong, slow.answer])
+    const on = await fixture([wrong, slow.answer])
     const { id } = await on.opened()
     const events = await listen(on, id)
     await send(on, id, 'a')
@@ -88,7 +88,7 @@ describe('the stream of a session', () => {
 
   it('gives a late reader the turn in progress from its start', async () => {
     const slow = stepped()
-    const on = await room([saying('before'), slow.answer])
+    const on = await fixture([saying('before'), slow.answer])
     const { id } = await on.opened()
     await said(on, id, 'a')
     const turn = said(on, id, 'b')
@@ -111,7 +111,7 @@ describe('the stream of a session', () => {
 
   it('goes on after any Last-Event-ID, each event once', async () => {
     const slow = stepped()
-    const on = await room([saying('a', 'b', 'c'), saying('d', 'e'), slow.answer])
+    const on = await fixture([saying('a', 'b', 'c'), saying('d', 'e'), slow.answer])
     const { id } = await on.opened()
     const whole = await listen(on, id)
     await said(on, id, '1')
@@ -136,7 +136,7 @@ describe('the stream of a session', () => {
 
   it('ends with session_stopped, also for who comes later', async () => {
     const slow = stepped()
-    const on = await room([slow.answer])
+    const on = await fixture([slow.answer])
     const { id } = await on.opened()
     const events = await listen(on, id)
     const turn = send(on, id, 'a')
@@ -165,7 +165,7 @@ describe('the stream of a session', () => {
   })
 
   it('sends its headers at once and heartbeats in between', async () => {
-    const on = await room([], { sseHeartbeatMs: 5 })
+    const on = await fixture([], { sseHeartbeatMs: 5 })
     const { id } = await on.opened()
     const answer = await on.call('GET', `/v1/sessions/${id}/events`)
     expect(answer.headers.get('content-type')).toContain('text/event-stream')
@@ -183,7 +183,7 @@ describe('a restart', () => {
   it('finishes the turn that was interrupted, and its stream begins that turn anew', async () => {
     const url = await fileUrl()
     const first = stepped()
-    const before = await room([saying('zero'), first.answer], { url })
+    const before = await fixture([saying('zero'), first.answer], { url })
     const { id } = await before.opened()
     const whole = await listen(before, id)
     await said(before, id, '0')
@@ -196,7 +196,7 @@ describe('a restart', () => {
     expect(await (await cut).json()).toMatchObject({ status: 'processing' })
 
     const second = stepped()
-    const after = await room([second.answer, saying('next')], { url })
+    const after = await fixture([second.answer, saying('next')], { url })
     const resumed = await listen(after, id, '', seen.at(-1)?.id)
     await second.say('The ')
     await second.say('whole')
@@ -230,7 +230,7 @@ describe('a restart', () => {
         stop: 'tools',
       })
     }
-    const before = await room([looking, first.answer], { url }, { tools: ['wait'] })
+    const before = await fixture([looking, first.answer], { url }, { tools: ['wait'] })
     const { id } = await before.opened()
     const cut = send(before, id, 'a')
     await first.say('Half of ')
@@ -239,7 +239,7 @@ describe('a restart', () => {
     await cut
 
     const second = stepped()
-    const after = await room([second.answer], { url })
+    const after = await fixture([second.answer], { url })
     await second.say('Found it.')
     const events = await listen(after, id)
     second.end()
@@ -254,8 +254,8 @@ describe('a restart', () => {
 it('is seen by another process on the same store', async () => {
   const url = await fileUrl()
   const slow = stepped()
-  const one = await room([slow.answer], { url })
-  const two = await room([], { url, limits: { maxConcurrent: 0 } })
+  const one = await fixture([slow.answer], { url })
+  const two = await fixture([], { url, limits: { maxConcurrent: 0 } })
   const { id } = await one.opened()
   const events = await listen(two, id)
   const turn = said(one, id, 'a')

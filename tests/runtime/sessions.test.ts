@@ -7,10 +7,10 @@ import {
   type Answer,
   answerOf,
   closeAll,
+  fixture,
   get,
   joined,
   listen,
-  room,
   said,
   saying,
   send,
@@ -22,7 +22,7 @@ afterEach(closeAll)
 
 describe('a session', () => {
   it('is opened, read, listed and filtered', async () => {
-    const on = await room(undefined)
+    const on = await fixture(undefined)
     const session = await on.opened({ title: 'Trip', labels: { team: 'a' }, environment: { a: [1] } })
     expect(session).toMatchObject({
       ...{ agentName: 'friend', status: 'active', title: 'Trip', labels: { team: 'a' }, environment: { a: [1] } },
@@ -40,7 +40,7 @@ describe('a session', () => {
   })
 
   it('needs an agent, and refuses what it does not know', async () => {
-    const on = await room(undefined)
+    const on = await fixture(undefined)
     expect((await on.call('POST', '/v1/sessions', { agentName: 'nobody' })).status).toBe(404)
     expect((await on.call('POST', '/v1/sessions', {})).status).toBe(400)
     expect((await on.call('POST', '/v1/sessions', { agentName: 'friend', extra: 1 })).status).toBe(400)
@@ -52,7 +52,7 @@ describe('a session', () => {
   })
 
   it('is refused where it asks for a microVM of its own', async () => {
-    const on = await room(undefined, {}, { session: { dedicatedMicrovm: true, idleTimeoutSeconds: 60 } })
+    const on = await fixture(undefined, {}, { session: { dedicatedMicrovm: true, idleTimeoutSeconds: 60 } })
     const answer = await on.call('POST', '/v1/sessions', { agentName: 'friend' })
     expect(answer.status).toBe(503)
     expect(await answer.json()).toMatchObject({ code: 'isolation_unavailable' })
@@ -60,7 +60,7 @@ describe('a session', () => {
   })
 
   it('belongs to its tenant', async () => {
-    const on = await room(undefined)
+    const on = await fixture(undefined)
     const { id } = await on.opened()
     const { id: tenantId } = await on.json<{ id: string }>(201, 'POST', '/v1/tenants', { name: 'other' })
     const { rawKey } = await on.json<{ rawKey: string }>(201, 'POST', `/v1/tenants/${tenantId}/api-keys`, { name: 'k' })
@@ -87,7 +87,7 @@ describe('a session', () => {
 
 describe('a turn', () => {
   it('is a run with a journal and a receipt, and adds to its session', async () => {
-    const on = await room([saying('Hello', ' you'), saying('Again')], { masterKey: new Uint8Array(32).fill(9) })
+    const on = await fixture([saying('Hello', ' you'), saying('Again')], { masterKey: new Uint8Array(32).fill(9) })
     const { id } = await on.opened()
     const reply = await said(on, id, 'Hi')
     expect(reply).toEqual({
@@ -122,7 +122,7 @@ describe('a turn', () => {
       throw new StepFailure('bad_request', 'no')
     }
     const answers = [saying('one'), wrong, saying('three'), saying('four')]
-    const on = await room(answers, {}, { session: { historyTurns: 1 }, systemPrompt: 'Be kind.' })
+    const on = await fixture(answers, {}, { session: { historyTurns: 1 }, systemPrompt: 'Be kind.' })
     const { id } = await on.opened()
     await said(on, id, 'a', { systemHint: 'In French.', turnHint: 'Short.' })
     expect((await send(on, id, 'b')).status).toBe(502)
@@ -139,7 +139,7 @@ describe('a turn', () => {
   })
 
   it('gives the model the text of attachments, in this turn and in later ones', async () => {
-    const on = await room([saying('one'), saying('two')])
+    const on = await fixture([saying('one'), saying('two')])
     const { id } = await on.opened()
     const data = Buffer.from('a,b\n1,ü\0').toString('base64')
     await said(on, id, 'Read this', { attachments: [{ name: 'x.csv', mediaType: 'text/csv; charset=utf-8', data }] })
@@ -159,7 +159,7 @@ describe('a turn', () => {
     ['bytes that are no text', { name: 'x', mediaType: 'text/plain', data: '/w==' }, 'attachments.0.data'],
     ['what is not base64', { name: 'x', mediaType: 'text/plain', data: '?' }, 'attachments.0.data'],
   ])('refuses %s', async (_, attachment, path) => {
-    const on = await room([])
+    const on = await fixture([])
     const { id } = await on.opened()
     const answer = await send(on, id, 'x', { attachments: [attachment] })
     expect(answer.status).toBe(400)
@@ -175,7 +175,7 @@ describe('a turn', () => {
         toolCalls: [{ id: 'c1', name: 'http_request', arguments: { url: 'https://a.example/', method: 'POST' } }],
         stop: 'tools',
       })
-    const on = await room(
+    const on = await fixture(
       [saying('x'), saying('y'), calling, saying('z')],
       {},
       {
@@ -198,7 +198,7 @@ describe('a turn', () => {
 
   it('is refused while another goes on, and once the session is stopped', async () => {
     const slow = stepped()
-    const on = await room([slow.answer])
+    const on = await fixture([slow.answer])
     const { id } = await on.opened()
     const first = said(on, id, 'a')
     await slow.asked
@@ -216,7 +216,7 @@ describe('a turn', () => {
 
   it('is one of many that come at once', async () => {
     const slow = stepped()
-    const on = await room([slow.answer])
+    const on = await fixture([slow.answer])
     const { id } = await on.opened()
     const refused = Promise.withResolvers<void>()
     let left = 19
@@ -233,7 +233,7 @@ describe('a turn', () => {
   })
 
   it('over a hard budget is 402, and the session stays active', async () => {
-    const on = await room([saying('x')])
+    const on = await fixture([saying('x')])
     await on.json(200, 'PUT', '/v1/agents/friend/budget', { maxRunsPerDay: 1 })
     const { id } = await on.opened()
     await said(on, id, 'a')
@@ -245,7 +245,7 @@ describe('a turn', () => {
   })
 
   it('is 402 as well where a turn is stopped by it at its first call, and the session stays active', async () => {
-    const on = await room([saying('x')])
+    const on = await fixture([saying('x')])
     const { id } = await on.opened()
     await on.json(200, 'PUT', '/v1/agents/friend/budget', { maxTokensPerDay: 5 })
     const answer = await send(on, id, 'a')
@@ -260,7 +260,7 @@ describe('a turn', () => {
     const wrong: Answer = async () => {
       throw new StepFailure('bad_request', 'the provider said no')
     }
-    const on = await room(
+    const on = await fixture(
       [wrong, saying('not an object'), saying('{"a":1}')],
       {},
       {
@@ -283,7 +283,7 @@ describe('a turn', () => {
         toolCalls: [{ id: 'c', name: 'ask_human', arguments: { prompt: 'ok?' } }],
         stop: 'tools',
       })
-    const on = await room([asking, saying('Fine')], {}, { tools: ['ask_human'] })
+    const on = await fixture([asking, saying('Fine')], {}, { tools: ['ask_human'] })
     const { id } = await on.opened()
     const events = await listen(on, id)
     const reply = await said(on, id, 'a')
@@ -301,7 +301,7 @@ describe('a turn', () => {
 
   it('that takes longer than a caller waits answers processing and ends on the stream', async () => {
     const slow = stepped()
-    const on = await room([slow.answer], { turnTimeoutMs: 20 })
+    const on = await fixture([slow.answer], { turnTimeoutMs: 20 })
     const { id } = await on.opened()
     const events = await listen(on, id)
     expect(await said(on, id, 'a')).toMatchObject({ status: 'processing', text: '' })
@@ -312,7 +312,7 @@ describe('a turn', () => {
   })
 
   it('happens once for one idempotency key', async () => {
-    const on = await room([saying('one'), saying('two')])
+    const on = await fixture([saying('one'), saying('two')])
     const { id } = await on.opened()
     const first = await (await send(on, id, 'a', {}, { 'idempotency-key': 'k' })).json()
     const again = await send(on, id, 'a', {}, { 'idempotency-key': 'k' })
@@ -326,7 +326,7 @@ describe('a turn', () => {
 describe('the end of a session', () => {
   it('may come in every status, and is final', async () => {
     const slow = stepped()
-    const on = await room([slow.answer, saying('x')])
+    const on = await fixture([slow.answer, saying('x')])
     const idle = await on.opened()
     const ended = await on.opened()
     await on.json(200, 'POST', `/v1/sessions/${ended.id}/stop`)
@@ -350,7 +350,7 @@ describe('the end of a session', () => {
 
   it('comes with the end of its agent', async () => {
     const slow = stepped()
-    const on = await room([slow.answer])
+    const on = await fixture([slow.answer])
     const { id } = await on.opened()
     const events = await listen(on, id)
     const turn = send(on, id, 'a')

@@ -9,7 +9,7 @@ import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import type { Session, TurnReply } from '../../shared/wire/runtime/session.ts'
 import { type Sqld, sqldAvailable, startSqld } from '../backends/sqld.ts'
 import { type Api, api } from './api.ts'
-import { type NodeRoom, nodeRoom, until } from './node-fixture.ts'
+import { type NodeFixture, nodeFixture, until } from './node-fixture.ts'
 
 const TIMES = { heartbeatMs: 1000, lostMs: 3000, maxStreamMs: 3_600_000, readMs: 2000 }
 const LIMITS = { leaseMs: 1500, recoveryMs: 500 }
@@ -18,14 +18,14 @@ const masterKey = new Uint8Array(32).fill(7)
 let folder: string
 let sqld: Sqld
 let control: Api
-let nodes: NodeRoom[]
+let nodes: NodeFixture[]
 
-const online = (made: NodeRoom) =>
+const online = (made: NodeFixture) =>
   until(async () => {
     const { status } = await control.json<{ status: string }>(200, 'GET', `/v1/nodes/${made.identity.nodeId}`)
     return status === 'online'
   }, 'the node is online')
-const drain = (made: NodeRoom, on: boolean) =>
+const drain = (made: NodeFixture, on: boolean) =>
   control.json(200, 'POST', `/v1/nodes/${made.identity.nodeId}/${on ? 'drain' : 'undrain'}`, {})
 const start = (agentName: string, prompt: string) =>
   control.json<Run>(201, 'POST', '/v1/runs', { agentName, input: { prompt } })
@@ -41,7 +41,7 @@ const ended = (id: string) =>
   )
 
 /** Its machine is gone: nothing is said to anybody any more, and nothing of its reaches the store. */
-async function dies(made: NodeRoom): Promise<void> {
+async function dies(made: NodeFixture): Promise<void> {
   made.link.cut()
   made.db.close()
   await made.tunnel.close()
@@ -71,7 +71,7 @@ if (await sqldAvailable()) {
       control = await api({ url: join(folder, 'control.db'), masterKey, embeddedNode: false, tunnel: TIMES })
       nodes = []
       for (const name of ['one', 'two']) {
-        const made = await nodeRoom(control, folder, { name, sharedUrl: sqld.primaryUrl, limits: LIMITS })
+        const made = await nodeFixture(control, folder, { name, sharedUrl: sqld.primaryUrl, limits: LIMITS })
         nodes.push(made)
         await online(made)
       }
@@ -85,7 +85,7 @@ if (await sqldAvailable()) {
     })
 
     it('take up the run of one that died, each event once, and the control plane hears who has it', async () => {
-      const [one, two] = nodes as [NodeRoom, NodeRoom]
+      const [one, two] = nodes as [NodeFixture, NodeFixture]
       // Until its turn comes: any of them takes what is due in the store.
       await two.kill()
       const before = await start('slow', 'before')
@@ -113,7 +113,7 @@ if (await sqldAvailable()) {
     }, 60_000)
 
     it('tell of a run that ended on one that died before it could say so', async () => {
-      const [one, two] = nodes as [NodeRoom, NodeRoom]
+      const [one, two] = nodes as [NodeFixture, NodeFixture]
       await two.kill()
       const made = await start('slow', '/call*3 wait {"seconds":0.1}')
       await until(async () => (await summary(made.id)).status === 'running', 'it runs')
@@ -130,7 +130,7 @@ if (await sqldAvailable()) {
     }, 60_000)
 
     it('give the order to end a run to the one that has it now', async () => {
-      const [one, two] = nodes as [NodeRoom, NodeRoom]
+      const [one, two] = nodes as [NodeFixture, NodeFixture]
       await drain(two, true)
       const made = await start('slow', '/call*40 wait {"seconds":0.2}')
       await until(async () => (await summary(made.id)).status === 'running', 'it runs')
@@ -148,7 +148,7 @@ if (await sqldAvailable()) {
     }, 60_000)
 
     it('are given what one that died was still to do: a signal to a run that waits, and an order that it never saw', async () => {
-      const [one, two] = nodes as [NodeRoom, NodeRoom]
+      const [one, two] = nodes as [NodeFixture, NodeFixture]
       await drain(two, true)
       await control.json(201, 'POST', '/v1/agents', { name: 'signalled', manifest: { tools: ['wait_signal'] } })
       const waits = await start('signalled', '/call wait_signal {"name":"go"}')
@@ -176,7 +176,7 @@ if (await sqldAvailable()) {
     }, 60_000)
 
     it('go on with the sessions of one that died', async () => {
-      const [one, two] = nodes as [NodeRoom, NodeRoom]
+      const [one, two] = nodes as [NodeFixture, NodeFixture]
       await drain(two, true)
       const { id } = await control.json<Session>(201, 'POST', '/v1/sessions', { agentName: 'slow' })
       const send = (content: string) => control.json<TurnReply>(200, 'POST', `/v1/sessions/${id}/messages`, { content })
@@ -198,16 +198,16 @@ it('a node that is to share a store is refused without its address, before it do
 it('a node with another store takes no run of a node, whatever it says', async () => {
   folder = await mkdtemp(join(tmpdir(), 'waybill-shared-pool-'))
   control = await api({ url: join(folder, 'control.db'), masterKey, embeddedNode: false, tunnel: TIMES })
-  const one = await nodeRoom(control, folder, { name: 'one' })
+  const one = await nodeFixture(control, folder, { name: 'one' })
   await online(one)
   await control.json(201, 'POST', '/v1/agents', { name: 'slow', manifest: { tools: ['wait'] } })
   const made = await start('slow', '/call wait {"seconds":60}')
   await until(async () => (await summary(made.id)).status === 'running', 'it runs')
-  const two = await nodeRoom(control, folder, { name: 'two' })
+  const two = await nodeFixture(control, folder, { name: 'two' })
   await online(two)
   await two.db.write([
     { sql: `insert into tunnel_runs (run_id, epoch) values (?, 1)`, args: [made.id] },
-    { sql: `insert into tunnel_outbox (frame) values (json_object('t', 'took', 'run', ?))`, args: [made.id] },
+    { sql: `insert into tunnel_outbox (frame) values (json_object('t', 'takeover', 'run', ?))`, args: [made.id] },
   ])
   two.tunnel.news(true)
   await until(async () => {

@@ -34,8 +34,8 @@ export async function siblings(
         return own.write(statements)
       },
     }
-    const plane = { url: origin, fetch: reach }
-    const made = await api({ masterKey: new Uint8Array(32).fill(7), ...options, db, plane })
+    const peer = { url: origin, fetch: reach }
+    const made = await api({ masterKey: new Uint8Array(32).fill(7), ...options, db, peer })
     open.set(origin, made)
     group.push({
       ...made,

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { completionFrames, completionOf, messageFrames, messageOf } from '../upstream/frames.ts'
 import { answer, type Script, type Seen, stream } from '../upstream/scripted.ts'
-import { type ProviderRoom, providerRoom } from './provider-fixture.ts'
+import { type ProviderFixture, providerFixture } from './provider-fixture.ts'
 
-const open: ProviderRoom[] = []
+const open: ProviderFixture[] = []
 afterEach(async () => {
   for (const one of open.splice(0)) await one.close()
 })
@@ -77,12 +77,12 @@ const openai: Script = (response, seen, request) => {
 }
 
 async function ran(provider: string, model: string, far: Script, manifest: object = {}) {
-  const room = await providerRoom()
-  open.push(room)
-  room.far.always(far)
-  await room.configure(provider)
-  const { run } = await room.ran(`${provider}/${model}`, { outputSchema, outputRepairs: 0, ...manifest })
-  return { run, sent: room.far.seen.map(sent), room }
+  const fixture = await providerFixture()
+  open.push(fixture)
+  fixture.far.always(far)
+  await fixture.configure(provider)
+  const { run } = await fixture.ran(`${provider}/${model}`, { outputSchema, outputRepairs: 0, ...manifest })
+  return { run, sent: fixture.far.seen.map(sent), fixture }
 }
 
 describe('an agent with an output schema gets its answer at the first request', () => {

@@ -35,7 +35,7 @@ function model(calls: string[], bursts: number): FoundModel {
   }
 }
 
-async function room(bursts = 1, helperBudget?: object) {
+async function fixture(bursts = 1, helperBudget?: object) {
   const calls: string[] = []
   const found = model(calls, bursts)
   const on = await api({ models: { find: async () => found }, limits: { maxConcurrent: 64 } })
@@ -64,7 +64,7 @@ describe('the limit of a run', () => {
     ['where they have one of their own', { maxCostUsdPerRun: 100 }],
     ['where they have a soft one', { maxCostUsdPerRun: 0.01, hardFail: false }],
   ])('holds for the runs that it calls, many at once (%s)', async (_what, helperBudget) => {
-    const on = await room(3, helperBudget)
+    const on = await fixture(3, helperBudget)
     await on.json(200, 'PUT', '/v1/agents/boss/budget', { maxCostUsdPerRun: 1 })
     const run = await ran(on, 'children=8')
     const children = await on.json<Run[]>(200, 'GET', `/v1/runs?parentRunId=${run.id}`)
@@ -81,7 +81,7 @@ describe('the limit of a run', () => {
   })
 
   it('holds however deep they are, and a run that is deleted stays in the total', async () => {
-    const on = await room(2)
+    const on = await fixture(2)
     const run = await ran(on, 'children=2 deep')
     // Itself three times, four helpers three times each, eight leaves.
     const [helper] = await on.json<Run[]>(200, 'GET', `/v1/runs?parentRunId=${run.id}`)

@@ -19,20 +19,20 @@ import { TunnelRefusal } from '../../shared/tunnel/refusal.ts'
 import type { NodeCreated } from '../../shared/wire/runtime/node.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import { type Api, api } from './api.ts'
-import { linkTo, type NodeRoom, nodeRoom, until } from './node-fixture.ts'
+import { linkTo, type NodeFixture, nodeFixture, until } from './node-fixture.ts'
 
 type Body = NonNullable<MessageInitShape<typeof NodeFrameSchema>['body']>
 
 let folder: string
 let control: Api
-let good: NodeRoom
+let good: NodeFixture
 let bad: Identity
 let token: string
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'waybill-fuzz-'))
   control = await api({ url: join(folder, 'control.db'), embeddedNode: false })
-  good = await nodeRoom(control, folder, { name: 'good', pool: 'good' })
+  good = await nodeFixture(control, folder, { name: 'good', pool: 'good' })
   const { transport } = linkTo(() => control.runtime.nodes.gateway)
   const { enrolToken } = await control.json<NodeCreated>(201, 'POST', '/v1/nodes', { name: 'bad', pool: 'bad' })
   bad = await enrol(join(folder, 'bad.json'), enrolToken, 'bad', transport)
@@ -131,7 +131,7 @@ const bodies = (runId: string): fc.Arbitrary<Body> => {
       case: fc.constant('sessionDelta' as const),
       value: fc.record({ sessionId: text, turnId: run, seq: fc.nat(), delta: bytes }),
     }),
-    fc.record({ case: fc.constant('took' as const), value: fc.record({ runId: run, epoch }) }),
+    fc.record({ case: fc.constant('takeover' as const), value: fc.record({ runId: run, epoch }) }),
     fc.record({
       case: fc.constant('childAsk' as const),
       value: fc.record({

@@ -3,9 +3,9 @@ import { afterEach, describe, expect, it } from 'vitest'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import type { Forecast, UsageItem } from '../../shared/wire/runtime/usage.ts'
 import { chatAnswer } from '../upstream/answers.ts'
-import { type ProviderRoom, providerRoom } from './provider-fixture.ts'
+import { type ProviderFixture, providerFixture } from './provider-fixture.ts'
 
-const open: ProviderRoom[] = []
+const open: ProviderFixture[] = []
 afterEach(async () => {
   for (const one of open.splice(0)) await one.close()
 })
@@ -14,8 +14,8 @@ const MODEL = 'openai-compatible/m'
 const PRICED = { prices: { [MODEL]: { inPerMTok: 1, outPerMTok: 2 } } }
 const HARD = { maxCostUsdPerDay: 0.001 }
 
-async function room(model = MODEL): Promise<ProviderRoom> {
-  const made = await providerRoom()
+async function fixture(model = MODEL): Promise<ProviderFixture> {
+  const made = await providerFixture()
   open.push(made)
   await made.configure('openai-compatible')
   made.far.always((response: ServerResponse) => {
@@ -26,18 +26,18 @@ async function room(model = MODEL): Promise<ProviderRoom> {
   return made
 }
 
-const make = ({ call }: ProviderRoom) => call('POST', '/v1/runs', { agentName: 'worker', input: { prompt: 'Hi' } })
-const forecast = ({ json }: ProviderRoom) =>
+const make = ({ call }: ProviderFixture) => call('POST', '/v1/runs', { agentName: 'worker', input: { prompt: 'Hi' } })
+const forecast = ({ json }: ProviderFixture) =>
   json<Forecast>(200, 'POST', '/v1/runs/forecast', { agentName: 'worker', input: { prompt: 'Hi' } })
 
-async function ended({ events, json }: ProviderRoom, id: string): Promise<Run> {
+async function ended({ events, json }: ProviderFixture, id: string): Promise<Run> {
   await (await events(`/v1/runs/${id}/events`)).all()
   return json<Run>(200, 'GET', `/v1/runs/${id}`)
 }
 
 describe('a hard limit of cost on a model that has no price', () => {
   it.each([HARD, { maxCostUsdPerRun: 0.5 }])('is refused with the way to give it one: %j', async budget => {
-    const on = await room()
+    const on = await fixture()
     const refused = await on.call('PUT', '/v1/agents/worker/budget', budget)
     expect(refused.status).toBe(400)
     const { error, details } = (await refused.json()) as { error: string; details: { path: string }[] }
@@ -53,7 +53,7 @@ describe('a hard limit of cost on a model that has no price', () => {
   })
 
   it('is refused when the model is published under it', async () => {
-    const on = await room('demo/echo')
+    const on = await fixture('demo/echo')
     await on.json(200, 'PUT', '/v1/agents/worker/budget', HARD)
     for (const path of ['/v1/agents', '/v1/agents/worker/versions']) {
       const body = { ...(path === '/v1/agents' && { name: 'worker' }), manifest: { model: MODEL } }
@@ -68,7 +68,7 @@ describe('a hard limit of cost on a model that has no price', () => {
   })
 
   it('lets no run and no call through where the model came under it later', async () => {
-    const on = await room('chat-small')
+    const on = await fixture('chat-small')
     const aliases = (model: string) => ({ aliases: { 'chat-small': [model] } })
     await on.json(200, 'PUT', '/v1/settings/models', { ...PRICED, ...aliases(MODEL) })
     await on.json(200, 'PUT', '/v1/agents/worker/budget', { maxCostUsdPerDay: 1 })
@@ -88,7 +88,7 @@ describe('a hard limit of cost on a model that has no price', () => {
   })
 
   it('stops a run before its next call where the price went away in the middle of it', async () => {
-    const on = await room()
+    const on = await fixture()
     await on.json(200, 'PUT', '/v1/settings/models', PRICED)
     await on.json(201, 'POST', '/v1/agents', { name: 'worker', manifest: { model: MODEL, tools: ['wait_signal'] } })
     await on.json(200, 'PUT', '/v1/agents/worker/budget', { maxCostUsdPerDay: 1 })
@@ -119,7 +119,7 @@ describe('a hard limit of cost on a model that has no price', () => {
 
 describe('a model that has no price', () => {
   it('is marked on the run and in usage, and no forecast calls it free', async () => {
-    const on = await room()
+    const on = await fixture()
     for (let n = 0; n < 3; n++) {
       const run = await ended(on, ((await (await make(on)).json()) as Run).id)
       expect(run).toMatchObject({ status: 'succeeded', costUsd: 0, unpricedCalls: 1 })
@@ -132,7 +132,7 @@ describe('a model that has no price', () => {
   })
 
   it('of a known price is not marked, and its cost is said by class', async () => {
-    const on = await room()
+    const on = await fixture()
     await on.json(200, 'PUT', '/v1/settings/models', PRICED)
     const run = await ended(on, ((await (await make(on)).json()) as Run).id)
     // 200 tokens in, 1,000 from the cache, 50 out; without a price of its own the cache costs what input does.

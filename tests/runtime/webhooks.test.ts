@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, it } from 'vitest'
-import { nodeOutside } from '../../shared/host/node-egress.ts'
+import { nodeEgress } from '../../shared/host/node-egress.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { readAllowEntry } from '../../shared/http/outbound/allow-list.ts'
 import { outboundRule } from '../../shared/http/outbound/outbound-rule.ts'
@@ -29,7 +29,7 @@ interface Received {
 }
 
 /** A runtime, and a server of the test that it may reach. */
-async function hookRoom(options: Parameters<typeof api>[0] = {}) {
+async function hookFixture(options: Parameters<typeof api>[0] = {}) {
   const received: Received[] = []
   const waiting: (() => void)[] = []
   let status = 204
@@ -45,8 +45,8 @@ async function hookRoom(options: Parameters<typeof api>[0] = {}) {
   await once(server, 'listening')
   const lines: string[] = []
   const log = createLog({ filter: { all: 'trace', byTarget: new Map() }, write: line => lines.push(line) })
-  const outside = nodeOutside({ rule: outboundRule([readAllowEntry('127.0.0.1')!]) })
-  const made = await api({ outside, log, masterKey: new Uint8Array(32).fill(9), ...options })
+  const egress = nodeEgress({ rule: outboundRule([readAllowEntry('127.0.0.1')!]) })
+  const made = await api({ egress, log, masterKey: new Uint8Array(32).fill(9), ...options })
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   return {
     ...made,
@@ -69,7 +69,7 @@ async function hookRoom(options: Parameters<typeof api>[0] = {}) {
     },
     async close() {
       await made.close()
-      await outside.close()
+      await egress.close()
       server.close()
     },
   }
@@ -85,16 +85,16 @@ function verify({ headers, text }: Received, secret: string): boolean {
 
 describe('a webhook', () => {
   it('is told that a run has ended, signed, with ids and counters and nothing of the run', async () => {
-    const room = await hookRoom()
-    const { secret, id, ...made } = await room.create({ events: ['run.succeeded'] })
+    const fixture = await hookFixture()
+    const { secret, id, ...made } = await fixture.create({ events: ['run.succeeded'] })
     expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/)
-    expect(made).toMatchObject({ url: room.origin, events: ['run.succeeded'], enabled: true })
-    const run = await room.run('the prompt is CANARY-IN')
-    const message = await room.told('run.succeeded')
+    expect(made).toMatchObject({ url: fixture.origin, events: ['run.succeeded'], enabled: true })
+    const run = await fixture.run('the prompt is CANARY-IN')
+    const message = await fixture.told('run.succeeded')
     expect(verify(message, secret)).toBe(true)
     expect(verify({ ...message, text: message.text.replace('succeeded', 'failed') }, secret)).toBe(false)
     expect(webhookBody.parse(message.body)).toEqual(message.body)
-    const { tokensIn, tokensOut } = await room.json<Run>(200, 'GET', `/v1/runs/${run.id}`)
+    const { tokensIn, tokensOut } = await fixture.json<Run>(200, 'GET', `/v1/runs/${run.id}`)
     expect(message.body).toMatchObject({
       ...{ id: message.headers['webhook-id'], tenantId: 'default' },
       data: {
@@ -110,7 +110,7 @@ describe('a webhook', () => {
     expect(tokensIn).toBeGreaterThan(0)
     expect(message.text).not.toContain('CANARY')
     expect(Math.abs(Date.now() / 1000 - Number(message.headers['webhook-timestamp']))).toBeLessThan(30)
-    const list = async () => room.json<Delivery[]>(200, 'GET', `/v1/webhooks/${id}/deliveries`)
+    const list = async () => fixture.json<Delivery[]>(200, 'GET', `/v1/webhooks/${id}/deliveries`)
     while ((await list())[0]?.outcome !== 'delivered') await new Promise(resolve => setTimeout(resolve, 5))
     expect(await list()).toEqual([
       ...[
@@ -124,34 +124,40 @@ describe('a webhook', () => {
         },
       ],
     ])
-    await room.close()
+    await fixture.close()
   })
 
   it('is told of failures, cancellations, questions, their expiry and anomalies', async () => {
     // Its time can be moved on, and goes on by itself.
     const moved = manualClock(new Date(0))
     const clock = { ...systemClock, now: () => new Date(Date.now() + moved.monotonic()) }
-    const room = await hookRoom({ clock, limits: { recoveryMs: 50 } })
-    await room.create()
-    const asked = await room.run('/call wait {"seconds":0}', {
+    const fixture = await hookFixture({ clock, limits: { recoveryMs: 50 } })
+    await fixture.create()
+    const asked = await fixture.run('/call wait {"seconds":0}', {
       ...{ tools: ['wait'], approvals: { tools: ['wait'], expiresMinutes: 5 } },
     })
-    expect((await room.told('run.waiting')).body.data).toMatchObject({ runId: asked.id, status: 'waiting' })
+    expect((await fixture.told('run.waiting')).body.data).toMatchObject({ runId: asked.id, status: 'waiting' })
     moved.advance(6 * 60_000)
-    const [approval] = await room.json<Approval[]>(200, 'GET', `/v1/runs/${asked.id}/approvals`)
-    expect((await room.told('approval.expired')).body.data).toMatchObject({ approvalId: approval!.id, runId: asked.id })
-    expect((await room.told('run.failed')).body.data).toMatchObject({ runId: asked.id, errorCode: 'approval_expired' })
+    const [approval] = await fixture.json<Approval[]>(200, 'GET', `/v1/runs/${asked.id}/approvals`)
+    expect((await fixture.told('approval.expired')).body.data).toMatchObject({
+      approvalId: approval!.id,
+      runId: asked.id,
+    })
+    expect((await fixture.told('run.failed')).body.data).toMatchObject({
+      runId: asked.id,
+      errorCode: 'approval_expired',
+    })
 
-    const parked = await room.run('/call wait {"seconds":900}', { tools: ['wait'] })
-    await room.json(200, 'POST', `/v1/runs/${parked.id}/cancel`, { reason: 'enough' })
-    expect((await room.told('run.cancelled')).body.data).toMatchObject({ runId: parked.id })
+    const parked = await fixture.run('/call wait {"seconds":900}', { tools: ['wait'] })
+    await fixture.json(200, 'POST', `/v1/runs/${parked.id}/cancel`, { reason: 'enough' })
+    expect((await fixture.told('run.cancelled')).body.data).toMatchObject({ runId: parked.id })
 
-    const odd = await room.run('/call*4 wait {"seconds":0}', { tools: ['wait'], anomalies: { loopIterations: 2 } })
-    expect((await room.told('anomaly.detected')).body.data).toMatchObject({
+    const odd = await fixture.run('/call*4 wait {"seconds":0}', { tools: ['wait'], anomalies: { loopIterations: 2 } })
+    expect((await fixture.told('anomaly.detected')).body.data).toMatchObject({
       ...{ runId: odd.id, kind: 'runaway_loop', observed: 3, limit: 2 },
     })
-    await room.told('run.succeeded')
-    const types = room.received.map(one => one.body.type)
+    await fixture.told('run.succeeded')
+    const types = fixture.received.map(one => one.body.type)
     expect(types.toSorted()).toEqual(
       [
         'run.waiting',
@@ -162,106 +168,106 @@ describe('a webhook', () => {
         'run.succeeded',
       ].toSorted(),
     )
-    expect(new Set(room.received.map(one => one.body.id)).size).toBe(types.length)
-    await room.close()
+    expect(new Set(fixture.received.map(one => one.body.id)).size).toBe(types.length)
+    await fixture.close()
   })
 
   it('is told of a window that got no run', async () => {
     const clock = manualClock(new Date('2026-01-02T03:04:05.000Z'))
-    const room = await hookRoom({ clock, timers: false })
-    await room.create()
-    await room.json(201, 'POST', '/v1/agents', { name: 'worker' })
-    const { id } = await room.json<Schedule>(201, 'POST', '/v1/schedules', {
+    const fixture = await hookFixture({ clock, timers: false })
+    await fixture.create()
+    await fixture.json(201, 'POST', '/v1/agents', { name: 'worker' })
+    const { id } = await fixture.json<Schedule>(201, 'POST', '/v1/schedules', {
       agentName: 'worker',
       cronExpr: '* * * * *',
     })
-    await room.db.execute("update agents set deleted_ms = 1 where name = 'worker'")
+    await fixture.db.execute("update agents set deleted_ms = 1 where name = 'worker'")
     clock.advance(60_000)
-    await room.runtime.scheduled()
-    expect(room.received.map(one => one.body)).toMatchObject([
+    await fixture.runtime.scheduled()
+    expect(fixture.received.map(one => one.body)).toMatchObject([
       {
         type: 'schedule.refused',
         data: { scheduleId: id, agentName: 'worker', reason: 'agent_not_found', windowAt: '2026-01-02T03:05:00.000Z' },
       },
     ])
-    await room.close()
+    await fixture.close()
   })
 
   it('gets what it missed later, and what was given up when somebody asks for it', async () => {
     const clock = manualClock(new Date('2026-01-02T03:04:05.000Z'))
-    const room = await hookRoom({ clock, timers: false })
-    const { id, secret } = await room.create({ events: ['run.succeeded'] })
-    room.answerWith(500)
-    const run = await room.run('hello')
-    await (await room.events(`/v1/runs/${run.id}/events`)).all()
-    await room.runtime.scheduled()
-    await room.runtime.scheduled()
-    expect(room.received.length).toBe(1)
+    const fixture = await hookFixture({ clock, timers: false })
+    const { id, secret } = await fixture.create({ events: ['run.succeeded'] })
+    fixture.answerWith(500)
+    const run = await fixture.run('hello')
+    await (await fixture.events(`/v1/runs/${run.id}/events`)).all()
+    await fixture.runtime.scheduled()
+    await fixture.runtime.scheduled()
+    expect(fixture.received.length).toBe(1)
     const path = `/v1/webhooks/${id}/deliveries`
-    const [retrying] = await room.json<Delivery[]>(200, 'GET', `${path}?outcome=retrying`)
+    const [retrying] = await fixture.json<Delivery[]>(200, 'GET', `${path}?outcome=retrying`)
     expect(retrying).toMatchObject({ attempt: 1, status: 500, error: 'answered 500', nextAt: expect.any(String) })
     for (let attempt = 2; attempt <= 9; attempt++) {
       clock.advance(8 * 3_600_000)
-      await room.runtime.scheduled()
+      await fixture.runtime.scheduled()
     }
-    expect(room.received.length).toBe(9)
-    expect(new Set(room.received.map(one => one.headers['webhook-id'])).size).toBe(1)
-    expect(room.received.every(one => verify(one, secret))).toBe(true)
-    const [failed] = await room.json<Delivery[]>(200, 'GET', `${path}?outcome=failed`)
+    expect(fixture.received.length).toBe(9)
+    expect(new Set(fixture.received.map(one => one.headers['webhook-id'])).size).toBe(1)
+    expect(fixture.received.every(one => verify(one, secret))).toBe(true)
+    const [failed] = await fixture.json<Delivery[]>(200, 'GET', `${path}?outcome=failed`)
     expect(failed).toMatchObject({ id: retrying!.id, attempt: 9, outcome: 'failed' })
-    room.answerWith(200)
-    await room.json(200, 'POST', `${path}/${failed!.id}/redeliver`)
-    await room.runtime.scheduled()
-    expect(await room.json<Delivery[]>(200, 'GET', path)).toMatchObject([{ id: failed!.id, outcome: 'delivered' }])
-    expect((await room.call('POST', `${path}/nothing/redeliver`)).status).toBe(404)
-    await room.close()
+    fixture.answerWith(200)
+    await fixture.json(200, 'POST', `${path}/${failed!.id}/redeliver`)
+    await fixture.runtime.scheduled()
+    expect(await fixture.json<Delivery[]>(200, 'GET', path)).toMatchObject([{ id: failed!.id, outcome: 'delivered' }])
+    expect((await fixture.call('POST', `${path}/nothing/redeliver`)).status).toBe(404)
+    await fixture.close()
   })
 
   it('keeps its secret sealed, out of logs, and shows it once', async () => {
-    const room = await hookRoom()
-    const body = JSON.stringify({ url: room.origin })
-    const create = () => room.call('POST', '/v1/webhooks', JSON.parse(body), { 'idempotency-key': 'one' })
+    const fixture = await hookFixture()
+    const body = JSON.stringify({ url: fixture.origin })
+    const create = () => fixture.call('POST', '/v1/webhooks', JSON.parse(body), { 'idempotency-key': 'one' })
     const first = (await (await create()).json()) as WebhookCreated
     const second = (await (await create()).json()) as WebhookCreated
     expect(second).toEqual({ ...first, secret: '***' })
-    const [listed] = await room.json<Webhook[]>(200, 'GET', '/v1/webhooks')
+    const [listed] = await fixture.json<Webhook[]>(200, 'GET', '/v1/webhooks')
     expect(listed).not.toHaveProperty('secret')
-    expect(await room.json<WebhookTested>(200, 'POST', `/v1/webhooks/${first.id}/test`)).toMatchObject({
+    expect(await fixture.json<WebhookTested>(200, 'POST', `/v1/webhooks/${first.id}/test`)).toMatchObject({
       ...{ success: true, status: 204, latencyMs: expect.any(Number) },
     })
-    expect(room.received[0]!.body).toMatchObject({ type: 'webhook.test', data: {} })
-    expect(verify(room.received[0]!, first.secret)).toBe(true)
+    expect(fixture.received[0]!.body).toMatchObject({ type: 'webhook.test', data: {} })
+    expect(verify(fixture.received[0]!, first.secret)).toBe(true)
     const raw = first.secret.replace('whsec_', '')
-    for (const { name } of (await room.db.execute("select name from sqlite_master where type = 'table'")).rows) {
-      expect(JSON.stringify((await room.db.execute(`select * from ${String(name)}`)).rows)).not.toContain(raw)
+    for (const { name } of (await fixture.db.execute("select name from sqlite_master where type = 'table'")).rows) {
+      expect(JSON.stringify((await fixture.db.execute(`select * from ${String(name)}`)).rows)).not.toContain(raw)
     }
-    expect(room.lines.join('\n')).not.toContain(raw)
-    await room.close()
+    expect(fixture.lines.join('\n')).not.toContain(raw)
+    await fixture.close()
   })
 
   it('is changed, switched off and deleted, inside its tenant', async () => {
-    const room = await hookRoom()
-    const { id } = await room.create()
-    const changed = await room.json<Webhook>(200, 'PUT', `/v1/webhooks/${id}`, {
+    const fixture = await hookFixture()
+    const { id } = await fixture.create()
+    const changed = await fixture.json<Webhook>(200, 'PUT', `/v1/webhooks/${id}`, {
       events: ['run.failed'],
       enabled: false,
     })
-    expect(changed).toMatchObject({ events: ['run.failed'], enabled: false, url: room.origin })
-    expect((await room.call('PUT', `/v1/webhooks/${id}`, { events: ['run.exploded'] })).status).toBe(400)
-    const tenant = await room.json<{ id: string }>(201, 'POST', '/v1/tenants', { name: 'other' })
-    const { rawKey } = await room.json<{ rawKey: string }>(201, 'POST', `/v1/tenants/${tenant.id}/api-keys`, {
+    expect(changed).toMatchObject({ events: ['run.failed'], enabled: false, url: fixture.origin })
+    expect((await fixture.call('PUT', `/v1/webhooks/${id}`, { events: ['run.exploded'] })).status).toBe(400)
+    const tenant = await fixture.json<{ id: string }>(201, 'POST', '/v1/tenants', { name: 'other' })
+    const { rawKey } = await fixture.json<{ rawKey: string }>(201, 'POST', `/v1/tenants/${tenant.id}/api-keys`, {
       name: 'k',
     })
     const foreign = { authorization: `Bearer ${rawKey}` }
-    expect((await room.call('DELETE', `/v1/webhooks/${id}`, undefined, foreign)).status).toBe(403)
-    expect((await room.call('GET', `/v1/webhooks/${id}/deliveries`, undefined, foreign)).status).toBe(403)
-    expect((await room.call('DELETE', `/v1/webhooks/${id}`)).status).toBe(204)
-    expect((await room.call('DELETE', `/v1/webhooks/${id}`)).status).toBe(404)
-    await room.close()
+    expect((await fixture.call('DELETE', `/v1/webhooks/${id}`, undefined, foreign)).status).toBe(403)
+    expect((await fixture.call('GET', `/v1/webhooks/${id}/deliveries`, undefined, foreign)).status).toBe(403)
+    expect((await fixture.call('DELETE', `/v1/webhooks/${id}`)).status).toBe(204)
+    expect((await fixture.call('DELETE', `/v1/webhooks/${id}`)).status).toBe(404)
+    await fixture.close()
   })
 
   it('cannot point inside', async () => {
-    const room = await hookRoom()
+    const fixture = await hookFixture()
     const addresses = [
       'http://169.254.169.254/',
       'http://10.0.0.1/',
@@ -270,11 +276,11 @@ describe('a webhook', () => {
       'ftp://x/',
     ]
     for (const url of addresses) {
-      const answer = await room.call('POST', '/v1/webhooks', { url })
+      const answer = await fixture.call('POST', '/v1/webhooks', { url })
       expect([url, answer.status]).toEqual([url, 400])
       expect(await answer.json()).toMatchObject({ details: [{ path: 'url' }] })
     }
-    await room.close()
+    await fixture.close()
   })
 })
 
@@ -293,13 +299,13 @@ it('commits a delivery with the end of its run: no moment shows one without the 
       return results
     },
   }
-  const room = await hookRoom({ db: watched, timers: false })
-  await room.create()
+  const fixture = await hookFixture({ db: watched, timers: false })
+  await fixture.create()
   for (let count = 0; count < 3; count++) {
-    const run = await room.run('hello')
-    await (await room.events(`/v1/runs/${run.id}/events`)).all()
+    const run = await fixture.run('hello')
+    await (await fixture.events(`/v1/runs/${run.id}/events`)).all()
   }
   expect(moments.every(([ended, deliveries]) => ended === deliveries)).toBe(true)
   expect(moments.at(-1)).toEqual([3, 3])
-  await room.close()
+  await fixture.close()
 })

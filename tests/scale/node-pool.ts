@@ -25,8 +25,8 @@ export async function nodePool(size: number, controlUrl: string) {
         const started = spawn(process.execPath, [MAIN, 'run'], {
           env: {
             ...{ ...programEnv, PLATFORM_CONTROL_URL: controlUrl, PLATFORM_ENROL_TOKEN: token },
-            ...{ PLATFORM_DATA_DIR: join(home, 'data'), NODE_STATE_DIR: join(home, 'state') },
-            ...{ NODE_IMAGE_DIR: join(home, 'image'), NODE_BACKENDS: 'none', PLATFORM_LOG_LEVEL: 'error' },
+            ...{ PLATFORM_DATA_DIR: join(home, 'data'), NODE_AGENT_STATE_DIR: join(home, 'state') },
+            ...{ NODE_AGENT_IMAGE_DIR: join(home, 'image'), NODE_AGENT_BACKENDS: 'none', PLATFORM_LOG_LEVEL: 'error' },
           },
           stdio: ['ignore', 'ignore', 'pipe'],
         })

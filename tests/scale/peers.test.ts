@@ -26,7 +26,7 @@ describe.runIf(here)('two control planes on one libSQL server, and a node that h
     tunnel = await balancer(ports)
     group = await cluster(sqld.primaryUrl, 2, (number, origin) => ({
       ...{ PLATFORM_TUNNEL_BIND: `127.0.0.1:${ports[number]}`, PLATFORM_EMBEDDED_NODE: 'off' },
-      PLATFORM_PLANE_URL: origin,
+      PLATFORM_PEER_URL: origin,
     }))
     dialled = group.instances[0]!
     other = group.instances[1]!
@@ -85,7 +85,7 @@ describe.runIf(here)('two control planes on one libSQL server, and a node that h
     const open = await start('/call wait_signal {"name":"go"}')
     await until(async () => (await json<JournalExport>(200, 'GET', `/v1/runs/${open.id}/journal`)).eventCount === 3)
 
-    const forged = await fetch(`${other.origin}/internal/plane`, { method: 'POST', body: new Uint8Array(100) })
+    const forged = await fetch(`${other.origin}/internal/peer`, { method: 'POST', body: new Uint8Array(100) })
     expect([forged.status, await forged.json()]).toMatchObject([401, { code: 'unauthorized' }])
 
     await dialled.stop('SIGKILL')

@@ -27,7 +27,7 @@ describe.runIf(here)('three control planes and four nodes of one pool on one lib
     // Two of them pass on to each other; the third is as it is without, or while that is being introduced.
     group = await cluster(sqld.primaryUrl, 3, (number, origin) => ({
       ...{ PLATFORM_TUNNEL_BIND: `127.0.0.1:${ports[number]}`, PLATFORM_EMBEDDED_NODE: 'off' },
-      ...(number < 2 && { PLATFORM_PLANE_URL: origin }),
+      ...(number < 2 && { PLATFORM_PEER_URL: origin }),
     }))
     pool = await nodePool(4, tunnel.url)
     // The key of a pool is with its nodes: who enrols must come to where one of them is connected.

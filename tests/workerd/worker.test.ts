@@ -142,7 +142,7 @@ describe.runIf(here)('in workerd', () => {
     ['runtime', { PLATFORM_DATABASE_URL: './data/waybill.db' }, 'PLATFORM_DATABASE_URL: this host has no files'],
     ['runtime', { PLATFORM_MASTER_KEY_FILE: '/etc/key' }, 'PLATFORM_MASTER_KEY_FILE: this host has no files'],
     ['runtime', { PLATFORM_TUNNEL_BIND: '0.0.0.0:8081' }, 'PLATFORM_TUNNEL_BIND: nodes cannot dial in to this host'],
-    ['runtime', { PLATFORM_PLANE_URL: 'http://a' }, 'PLATFORM_PLANE_URL: this host asks no other control planes'],
+    ['runtime', { PLATFORM_PEER_URL: 'http://a' }, 'PLATFORM_PEER_URL: this host asks no other control planes'],
     ['router', { ROUTER_DB: 'router.db' }, 'ROUTER_DB: this host has no files'],
     ['router', { ROUTER_CONFIG: '/etc/router.toml' }, 'ROUTER_CONFIG: this host has no files'],
     ['router', { ROUTER_SIGNING_KEY_FILE: '/etc/key' }, 'ROUTER_SIGNING_KEY_FILE: this host has no files'],

@@ -1,6 +1,6 @@
 import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { engineRoom, says } from '../../../runtime/execution/testing/engine-fixture.ts'
+import { engineFixture, says } from '../../../runtime/execution/testing/engine-fixture.ts'
 import { silentLog } from '../../../shared/log/log.ts'
 import type { Db } from '../../../shared/sql/db.ts'
 import { nodeEnv } from '../../env.ts'
@@ -42,9 +42,9 @@ function watched(db: Db): Db {
   }
 }
 
-const env = nodeEnv.parse({ NODE_STATE_DIR: state, NODE_IMAGE_DIR: image })
+const env = nodeEnv.parse({ NODE_AGENT_STATE_DIR: state, NODE_AGENT_IMAGE_DIR: image })
 const sandboxes = nodeSandboxes({ env, workspaces: join(folder, 'workspaces'), log: silentLog() })
-const room = await engineRoom({
+const room = await engineFixture({
   url: join(folder, 'run.db'),
   manifest: {
     isolation,

@@ -10,21 +10,21 @@ import { bytesOf, isRaw, type Packable, packCalls, readForTravel } from '../../o
 import type { RecordSettings } from '../../observe/record-maker.ts'
 import { packRecords } from '../../receipt/packed-records.ts'
 import { bytesToHash, finished, hashed, idOf, type Recorded, type Unhashed } from '../../receipt/unhashed.ts'
-import type { KeptHere, Receipts, ReceiptsDeps } from '../../receipts.ts'
-import { rarely } from '../../traces/rate-limited-log.ts'
+import type { Receipts, ReceiptsDeps, StoredHere } from '../../receipts.ts'
+import { rateLimitedLog } from '../../traces/rate-limited-log.ts'
 import { writerLimits } from '../../traces/writer-limits.ts'
 import { writerMetrics } from '../../traces/writer-metrics.ts'
-import { underway } from './in-flight.ts'
-import type { FromThread, KeepingPlace, Question, ThreadReport, ToThread } from './messages.ts'
-import { threadWrites } from './write-proxy.ts'
+import { inFlightBytes } from './in-flight.ts'
+import type { FromThread, Question, ReceiptLocation, ThreadReport, ToThread } from './messages.ts'
+import { writeProxy } from './write-proxy.ts'
 
-export interface FrontDeps extends ReceiptsDeps {
+export interface ReceiptThreadClientDeps extends ReceiptsDeps {
   worker: Worker
-  place: KeepingPlace
+  place: ReceiptLocation
   /** A registry that may be asked for the same family again, and what adds the thread's figures to it. */
   metrics: Metrics
   apply: (deltas: readonly MetricDelta[]) => void
-  here: () => Promise<KeptHere>
+  here: () => Promise<StoredHere>
   begun: PromiseWithResolvers<void>
 }
 
@@ -47,10 +47,10 @@ const CLOSE_GRACE_MS = 5000
  * The near side of the receipt thread. It hands over ended calls and finished records, counts what is on its way, and answers for the
  * thread: when the thread ends, what it held is counted as lost, or in durable mode taken up again, and receipts are kept here.
  */
-export function receiptFront(deps: FrontDeps): Receipts {
-  const { worker, place, db, keeping, store, clock, log, hashing, begun } = deps
-  const { durable } = keeping
-  const out = underway(clock)
+export function receiptThreadClient(deps: ReceiptThreadClientDeps): Receipts {
+  const { worker, place, db, receiptStorage, store, clock, log, hashing, begun } = deps
+  const { durable } = receiptStorage
+  const out = inFlightBytes(clock)
   const counters = writerMetrics(deps.metrics, {
     depth: () => out.count + waiting.length,
     lag: () => out.lag,
@@ -65,16 +65,16 @@ export function receiptFront(deps: FrontDeps): Receipts {
   let asked = 0
   let timer: ReturnType<typeof setTimeout> | undefined
   let settings: RecordSettings | undefined
-  let fallback: Promise<KeptHere> | undefined
-  let nowHere: KeptHere | undefined
+  let fallback: Promise<StoredHere> | undefined
+  let nowHere: StoredHere | undefined
   let closed = false
   let dropped = 0
-  const say = rarely(clock)
+  const say = rateLimitedLog(clock)
   let latest: Pick<ThreadReport, 'spillBytes' | 'status'> = {
     spillBytes: 0,
     status: { writer: 'starting', spill: 'ok', broken: [] },
   }
-  const writes = threadWrites(order => worker.postMessage(order), hold)
+  const writes = writeProxy(order => worker.postMessage(order), hold)
   const post = (message: ToThread, transfer: ArrayBuffer[] = []) => worker.postMessage(message, transfer)
 
   function take(one: (typeof waiting)[number]) {

@@ -5,7 +5,7 @@ const LARGEST = 2 * 1024 * 1024
 const MOST_BYTES = 32 * 1024 * 1024
 
 /** What was handed to another thread and is not yet reported back: how much of it there is, and since when. */
-export function underway(clock: Clock) {
+export function inFlightBytes(clock: Clock) {
   let posts: { upTo: number; at: number; bytes: number }[] = []
   let posted = 0
   let taken = 0

@@ -6,10 +6,10 @@ import type { PackedCalls } from '../../observe/packed-calls.ts'
 import type { RecordSettings } from '../../observe/record-maker.ts'
 import type { PackedRecords } from '../../receipt/packed-records.ts'
 import type { WriterStatus } from '../../traces/writer.ts'
-import type { WriteNews, WriteOrder } from './write-proxy.ts'
+import type { WriteRequest, WriteResult } from './write-proxy.ts'
 
 /** Where and how receipts are kept, as far as another thread has to be told. */
-export interface KeepingPlace {
+export interface ReceiptLocation {
   address: string
   token?: string | undefined
   durable: boolean
@@ -23,11 +23,11 @@ export interface KeepingPlace {
 export type Question = 'made' | 'close' | { find: string; tenant: string | undefined }
 
 export type ToThread =
-  | { begin: KeepingPlace & { store: StoreSettings; settings: RecordSettings; salt: Uint8Array } }
+  | { begin: ReceiptLocation & { store: StoreSettings; settings: RecordSettings; salt: Uint8Array } }
   /** In this order: settings from now on, calls, finished records. */
   | { settings: RecordSettings | undefined; calls: PackedCalls | undefined; records: PackedRecords | undefined }
   | { ask: number; question: Question }
-  | WriteOrder
+  | WriteRequest
 
 export interface ThreadReport {
   /** How many calls and records have been taken so far, and how many of them wait for the store. */
@@ -46,5 +46,5 @@ export type FromThread =
   | { failed: string }
   | { report: ThreadReport }
   | { reply: number; found?: UnsealedTrace | undefined }
-  | WriteNews
+  | WriteResult
   | { log: { level: Level; target: string; message: string; fields: Fields | undefined } }

@@ -1,13 +1,13 @@
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
 import { relayedMetrics } from '../../metrics/metrics-relay.ts'
-import type { Keeping } from '../../receipts.ts'
-import { receiptFront } from './client.ts'
-import type { KeepingPlace } from './messages.ts'
+import type { ReceiptStorage } from '../../receipts.ts'
+import { receiptThreadClient } from './client.ts'
+import type { ReceiptLocation } from './messages.ts'
 
 const ROLE = 'waybill-receipt-thread'
 
 export interface ReceiptThread {
-  elsewhere: NonNullable<Keeping['elsewhere']>
+  elsewhere: NonNullable<ReceiptStorage['elsewhere']>
   /** Resolves when the thread keeps receipts, or when it is clear that it never will. */
   begun: Promise<void>
 }
@@ -17,7 +17,10 @@ export interface ReceiptThread {
  * call (measured: 50 µs), and a commit holds its thread up; there both happen beside the calls, over a connection of its own. It starts
  * when the store is ready for it, loads its modules while the router begins to listen, and does not keep the process alive.
  */
-export function receiptThread(place: KeepingPlace, started: (worker: Worker) => void = () => undefined): ReceiptThread {
+export function receiptThread(
+  place: ReceiptLocation,
+  started: (worker: Worker) => void = () => undefined,
+): ReceiptThread {
   const begun = Promise.withResolvers<void>()
   return {
     begun: begun.promise,
@@ -25,7 +28,7 @@ export function receiptThread(place: KeepingPlace, started: (worker: Worker) => 
       const worker = new Worker(new URL(import.meta.url), { workerData: ROLE, execArgv: [], env: {} })
       started(worker)
       const { metrics, apply } = relayedMetrics(deps.metrics)
-      return receiptFront({ ...deps, worker, place, metrics, apply, begun, here: () => here(metrics) })
+      return receiptThreadClient({ ...deps, worker, place, metrics, apply, begun, here: () => here(metrics) })
     },
   }
 }

@@ -1,23 +1,25 @@
 import { appendFile } from 'node:fs/promises'
 import { writerIsGone } from '../../../shared/host/writer-name.ts'
-import type { Keeping } from '../../receipts.ts'
+import type { ReceiptStorage } from '../../receipts.ts'
 import type { LineSink } from '../../traces/checkpointer.ts'
 import { readSigningKey } from '../signing-key.ts'
 import { openSpillFile } from '../spill-file.ts'
-import type { KeepingPlace } from './messages.ts'
+import type { ReceiptLocation } from './messages.ts'
 
 /** Whoever writes beside the receipts meets a sync of 8 MiB now and then instead of one of 32. */
 export const RECEIPT_LOG_PAGES = 1000
 
 /** Everything beside the database that receipts are kept with: the key, the spill file, the copies of checkpoints. */
-export async function openKeeping(place: KeepingPlace): Promise<{ keeping: Keeping; close(): Promise<void> }> {
+export async function openReceiptStorage(
+  place: ReceiptLocation,
+): Promise<{ receiptStorage: ReceiptStorage; close(): Promise<void> }> {
   const { durable, holder, anchorFile } = place
   const path = localPath(place.address)
   const signer = await readSigningKey({ key: place.signingKey, keyFile: place.signingKeyFile, dbPath: path })
   const spill = durable && path !== undefined ? await openSpillFile(path) : undefined
   const files = [...(path ? [`${path}.checkpoints.jsonl`] : []), ...(anchorFile ? [anchorFile] : [])]
   return {
-    keeping: {
+    receiptStorage: {
       durable,
       ...(signer && { signer }),
       ...(spill && { spill }),

@@ -11,10 +11,10 @@ import type { RecordSettings } from '../../observe/record-maker.ts'
 import { unpackRecords } from '../../receipt/packed-records.ts'
 import type { Hashing } from '../../receipt/request-part.ts'
 import { finished, idOf } from '../../receipt/unhashed.ts'
-import { type KeptHere, keepHere } from '../../receipts.ts'
+import { keepHere, type StoredHere } from '../../receipts.ts'
 import type { FromThread, Question, ThreadReport, ToThread } from './messages.ts'
-import { openKeeping, RECEIPT_LOG_PAGES } from './storage.ts'
-import { obeyWrite, type WriteNews, type WriteOrder } from './write-proxy.ts'
+import { openReceiptStorage, RECEIPT_LOG_PAGES } from './storage.ts'
+import { performWrite, type WriteRequest, type WriteResult } from './write-proxy.ts'
 
 /** How long what happened here waits to be told; what somebody waits for is told at once. */
 const REPORT_MS = 20
@@ -51,13 +51,13 @@ async function begin({ store, settings, salt, ...place }: Begin, say: (message: 
     synchronous: place.durable ? 'full' : 'normal',
     ...(place.token && { token: place.token }),
   })
-  const { keeping, close } = await openKeeping(place)
+  const { receiptStorage, close } = await openReceiptStorage(place)
   const relay = metricsRelay()
   const current = { settings }
   const hashing = { sha256: nativeSha256, salt }
   let prices: ReturnType<typeof loadBuiltinPrices> | undefined
   const kept = keepHere({
-    ...{ db, keeping, store },
+    ...{ db, receiptStorage, store },
     clock: systemClock,
     log: threadLog(say),
     metrics: relay.metrics,
@@ -70,10 +70,10 @@ async function begin({ store, settings, salt, ...place }: Begin, say: (message: 
     kept,
     hashing,
     say,
-    write: order => obeyWrite(db, order),
+    write: order => performWrite(db, order),
     durable: place.durable,
     deltas: relay.take,
-    spillBytes: () => keeping.spill?.bytes() ?? 0,
+    spillBytes: () => receiptStorage.spill?.bytes() ?? 0,
     use(next) {
       current.settings = next
     },
@@ -86,10 +86,10 @@ async function begin({ store, settings, salt, ...place }: Begin, say: (message: 
 }
 
 interface ServerDeps {
-  kept: KeptHere
+  kept: StoredHere
   hashing: Hashing
   say: (message: FromThread) => void
-  write: (order: WriteOrder) => Promise<WriteNews>
+  write: (order: WriteRequest) => Promise<WriteResult>
   durable: boolean
   deltas: () => ThreadReport['deltas']
   spillBytes: () => number

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { silentLog } from '../../../shared/log/log.ts'
 import { createMetrics } from '../../../shared/metrics/metrics.ts'
 import { dbFault } from '../../../shared/sql/db-fault.ts'
-import { isUnmet } from '../../../shared/sql/failed-condition.ts'
-import { writtenElsewhere } from '../../../shared/sql/forwarding-db.ts'
+import { isFailedCondition } from '../../../shared/sql/failed-condition.ts'
+import { forwardingDb } from '../../../shared/sql/forwarding-db.ts'
 import { storeFolder } from '../testing/store-folder.ts'
 import { threadedReceipts } from '../testing/threaded-receipts.ts'
 
@@ -19,7 +19,7 @@ async function started() {
   const path = folder.path(`${names++}.db`)
   const made = await threadedReceipts(path, { durable: false, log: silentLog(), metrics: createMetrics() })
   await made.db.execute('create table told (name text primary key, size integer not null, raw blob) strict')
-  return { ...made, elsewhere: writtenElsewhere(made.db, made.receipts.write!) }
+  return { ...made, elsewhere: forwardingDb(made.db, made.receipts.write!) }
 }
 
 const put = (name: string, size: number | null) => ({
@@ -36,7 +36,7 @@ it('the thread makes the transactions of the other one, whole or not at all, and
   expect(first!.rows.map(row => [row.name, row.twice, row[1]])).toEqual([['one', 42, 42]])
   expect(second!.rowsAffected).toBe(1)
   const unmet = await elsewhere.write([put('two', 1), put('three', null)]).catch((error: unknown) => error)
-  expect([isUnmet(unmet, 'told.size'), dbFault(unmet)]).toEqual([true, 'statement'])
+  expect([isFailedCondition(unmet, 'told.size'), dbFault(unmet)]).toEqual([true, 'statement'])
   // What was written there can be read here at once.
   const { rows } = await db.execute('select name, raw from told order by name')
   expect(rows.map(row => row.name)).toEqual(['one', 'raw'])

@@ -3,16 +3,16 @@ import { rowMaker, toResult } from '../../../shared/host/sql-values.ts'
 import type { Db } from '../../../shared/sql/db.ts'
 
 /** One transaction for another thread's connection, and what came of it. */
-export interface WriteOrder {
+export interface WriteRequest {
   write: number
   statements: InStatement[]
 }
-export type WriteNews =
+export type WriteResult =
   | { written: number; results: { columns: string[]; rows: Value[][]; rowsAffected: number }[] }
   | { written: number; failed: { message: string; code: string | undefined } }
 
 /** The near side: orders on their way. */
-export function threadWrites(post: (order: WriteOrder) => void, waits: () => void) {
+export function writeProxy(post: (order: WriteRequest) => void, waits: () => void) {
   const open = new Map<number, PromiseWithResolvers<ResultSet[]>>()
   let count = 0
 
@@ -38,7 +38,7 @@ export function threadWrites(post: (order: WriteOrder) => void, waits: () => voi
       }
       return one.promise
     },
-    heard(news: WriteNews): void {
+    heard(news: WriteResult): void {
       const one = take(news.written)
       if ('failed' in news) one?.reject(Object.assign(new Error(news.failed.message), { code: news.failed.code }))
       else
@@ -58,7 +58,7 @@ export function threadWrites(post: (order: WriteOrder) => void, waits: () => voi
 }
 
 /** The far side. Never rejects: a failure is news as well. */
-export async function obeyWrite(db: Db, { write, statements }: WriteOrder): Promise<WriteNews> {
+export async function performWrite(db: Db, { write, statements }: WriteRequest): Promise<WriteResult> {
   try {
     const results = await db.write(statements)
     return {

@@ -11,7 +11,7 @@ import type { StoreSettings } from '../../config/routing-config.ts'
 import { keepReceipts } from '../../receipts.ts'
 import { routerSteps } from '../../schema/steps.ts'
 import { receiptThread } from '../receipt-thread/start.ts'
-import { openKeeping } from '../receipt-thread/storage.ts'
+import { openReceiptStorage } from '../receipt-thread/storage.ts'
 
 export interface ThreadedOptions {
   durable: boolean
@@ -29,10 +29,10 @@ export async function threadedReceipts(path: string, { durable, log, metrics, st
   const thread = receiptThread(place, started => {
     worker = started
   })
-  const { keeping, close } = await openKeeping(place)
+  const { receiptStorage, close } = await openReceiptStorage(place)
   const receipts = await keepReceipts({
     ...{ db, log, metrics },
-    keeping: { ...keeping, elsewhere: thread.elsewhere },
+    receiptStorage: { ...receiptStorage, elsewhere: thread.elsewhere },
     clock: systemClock,
     sha256: nativeSha256,
     hashing: { sha256: nativeSha256, salt: new Uint8Array(32) },

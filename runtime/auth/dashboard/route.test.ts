@@ -4,7 +4,7 @@ import type { LoggedIn, SetupDone } from '../../../shared/wire/runtime/auth.ts'
 import { loggedIn, setupDone } from '../../../shared/wire/runtime/auth.ts'
 import { SERVED } from '../../openapi-document.ts'
 import type { Scrypt } from '../password.ts'
-import { type Room, room, type Sent } from '../testing/fixture.ts'
+import { type Fixture, fixture, type Sent } from '../testing/fixture.ts'
 
 /** As quick as a test wants it, and still a function of password and salt. */
 const quick: Scrypt = async (password, salt, bytes) => {
@@ -15,9 +15,9 @@ const quick: Scrypt = async (password, salt, bytes) => {
 const OWNER = { email: 'Ada@Example.com', password: 'correct horse battery', name: 'Ada' }
 const HOUR = 3_600_000
 
-let here: Room
+let here: Fixture
 beforeEach(async () => {
-  here = await room({ scrypt: quick })
+  here = await fixture({ scrypt: quick })
 })
 afterEach(() => here.close())
 
@@ -94,7 +94,7 @@ describe('login', () => {
       [{}, 'runtime.example', true],
       [{ publicUrl: 'https://runtime.example' }, 'localhost:8080', true],
     ] as const) {
-      const one = await room({ scrypt: quick, ...options })
+      const one = await fixture({ scrypt: quick, ...options })
       const body = JSON.stringify({ token: await one.runtime.setupToken(), ...OWNER })
       const send = (path: string, text: string) =>
         one.runtime.fetch(new Request(`http://${host}${path}`, { method: 'POST', body: text, headers: JSON_TYPE }))

@@ -3,7 +3,7 @@ import { silentLog } from '../../../shared/log/log.ts'
 import { manualClock } from '../../../shared/time/clock.ts'
 import type { ApiKey, ApiKeyCreated } from '../../../shared/wire/runtime/auth.ts'
 import { createRuntime } from '../../runtime.ts'
-import { ROOT_KEY, room } from '../testing/fixture.ts'
+import { fixture, ROOT_KEY } from '../testing/fixture.ts'
 import { hashKey, newApiKey } from './api-key.ts'
 import { keyAccess } from './key-access.ts'
 import type { KeyRow } from './store.ts'
@@ -118,7 +118,7 @@ it('takes the bootstrap key without the store, with every scope', async () => {
 
 describe('API keys over HTTP', () => {
   it('are shown once, and stand in the store as a digest', async () => {
-    const { call, db, close } = await room()
+    const { call, db, close } = await fixture()
     const { body, status } = await call<{ key: ApiKey; rawKey: string }>('POST', '/v1/api-keys', {
       body: { name: 'ci \u0000 \ud83d', scopes: ['agents:read', 'agents:read'] },
     })
@@ -133,7 +133,7 @@ describe('API keys over HTTP', () => {
   })
 
   it('mint only what they hold, and no past', async () => {
-    const { call, newKey, close } = await room()
+    const { call, newKey, close } = await fixture()
     const { rawKey: key } = await newKey({ scopes: ['keys:write', 'agents:write'] })
     const mint = (body: object) => call('POST', '/v1/api-keys', { key, body: { name: 'x', ...body } })
     expect((await mint({ scopes: ['agents:read'] })).status).toBe(201)
@@ -148,7 +148,7 @@ describe('API keys over HTTP', () => {
   })
 
   it('mint nothing that lasts longer than they do', async () => {
-    const { call, newKey, clock, close } = await room()
+    const { call, newKey, clock, close } = await fixture()
     const { rawKey: key } = await newKey({ scopes: ['keys:write', 'agents:read'], expiresAt: '2026-01-02T04:00:00Z' })
     const mint = (expiresAt?: string) =>
       call<ApiKeyCreated>('POST', '/v1/api-keys', { key, body: { name: 'x', scopes: ['agents:read'], expiresAt } })
@@ -166,7 +166,7 @@ describe('API keys over HTTP', () => {
   })
 
   it('revoke what they could have minted, and themselves', async () => {
-    const { call, newKey, close } = await room()
+    const { call, newKey, close } = await fixture()
     const admin = await newKey({ scopes: ['admin'] })
     const everything = await newKey({ scopes: [] })
     const reader = await newKey({ scopes: ['agents:read'] })
@@ -181,7 +181,7 @@ describe('API keys over HTTP', () => {
   })
 
   it('show when they were used last, and whether they still work', async () => {
-    const { call, newKey, clock, close } = await room()
+    const { call, newKey, clock, close } = await fixture()
     const used = await newKey({ name: 'used', expiresAt: '2026-01-02T04:00:00+00:00' })
     clock.advance(5000)
     await call('GET', '/v1/agents', { key: used.rawKey })
@@ -195,7 +195,7 @@ describe('API keys over HTTP', () => {
   })
 
   it('that another process revokes are refused within a second', async () => {
-    const one = await room()
+    const one = await fixture()
     const two = createRuntime({ db: one.db, clock: one.clock, bootstrapKey: ROOT_KEY })
     const { rawKey, key } = await one.newKey()
     const read = async () =>

@@ -23,10 +23,10 @@ export interface Got<T> {
   headers: Headers
 }
 
-export type Room = Awaited<ReturnType<typeof room>>
+export type Fixture = Awaited<ReturnType<typeof fixture>>
 
 /** A whole runtime in this process, with a clock that stands still and the bootstrap key as its first key. */
-export async function room(options: Partial<RuntimeOptions> = {}) {
+export async function fixture(options: Partial<RuntimeOptions> = {}) {
   const clock = manualClock(START)
   const db: Db = options.db ?? (await openDb(':memory:'))
   const runtime = createRuntime({ db, clock, bootstrapKey: ROOT_KEY, scrypt: nativeScrypt, ...options })

@@ -32,7 +32,7 @@ export async function atTerminal(command: CommandClass, args: string[], env: Rec
 }
 
 /** A runtime that listens, and what its commands need to find it. */
-export async function terminalRoom(more: Record<string, string> = {}) {
+export async function terminalFixture(more: Record<string, string> = {}) {
   const folder = await mkdtemp(join(tmpdir(), 'waybill-terminal-'))
   const vars = {
     ...{ PLATFORM_BIND: '127.0.0.1:0', PLATFORM_DATA_DIR: join(folder, 'data'), PLATFORM_LOG_LEVEL: 'off' },
@@ -69,4 +69,4 @@ export async function terminalRoom(more: Record<string, string> = {}) {
   }
 }
 
-export type TerminalRoom = Awaited<ReturnType<typeof terminalRoom>>
+export type TerminalFixture = Awaited<ReturnType<typeof terminalFixture>>

@@ -17,7 +17,7 @@ afterEach(() => {
 })
 
 /** Rounds against a vendor that grants whatever it is asked for. */
-async function room(client: string, answers: Record<string, unknown>) {
+async function fixture(client: string, answers: Record<string, unknown>) {
   const db = await openDb(':memory:')
   open.push(db)
   await migrate(db, 'runtime', runtimeSteps)
@@ -46,7 +46,7 @@ async function room(client: string, answers: Record<string, unknown>) {
 const tokens = { access_token: 'a', refresh_token: 'r', expires_in: 60 }
 
 it('a round that began in a browser ends in that browser only', async () => {
-  const on = await room('GITHUB', { '/login/oauth/access_token': tokens })
+  const on = await fixture('GITHUB', { '/login/oauth/access_token': tokens })
   for (const brought of [undefined, 'somebody else']) {
     const { state } = await on.begin('github', true)
     await expect(on.finish(new URLSearchParams({ code: 'c', state }), brought)).rejects.toThrow('connect again')
@@ -63,7 +63,7 @@ it('a round that began in a browser ends in that browser only', async () => {
 
 it('asks Atlassian which site the consent is for', async () => {
   const sites = [{ id: 'site-1', name: 'one' }]
-  const on = await room('JIRA', { '/oauth/token': tokens, '/oauth/token/accessible-resources': sites })
+  const on = await fixture('JIRA', { '/oauth/token': tokens, '/oauth/token/accessible-resources': sites })
   const { state } = await on.begin('jira', false)
   await on.finish(new URLSearchParams({ code: 'c', state }), undefined)
   expect(on.granted).toMatchObject([{ cloudId: 'site-1' }])
@@ -71,7 +71,7 @@ it('asks Atlassian which site the consent is for', async () => {
 
 it('takes the address of a Salesforce org from the answer with its tokens', async () => {
   const instance_url = 'https://acme.my.salesforce.com'
-  const on = await room('SALESFORCE', { '/services/oauth2/token': { ...tokens, instance_url } })
+  const on = await fixture('SALESFORCE', { '/services/oauth2/token': { ...tokens, instance_url } })
   const { state } = await on.begin('salesforce', false)
   await on.finish(new URLSearchParams({ code: 'c', state }), undefined)
   expect(on.granted).toMatchObject([{ instanceUrl: instance_url }])

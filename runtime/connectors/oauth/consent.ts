@@ -1,6 +1,6 @@
 import { ApiError } from '../../../shared/http/api-error.ts'
 import { readAtMost } from '../../../shared/http/outbound/bounded-body.ts'
-import type { Outside } from '../../../shared/http/outbound/egress-client.ts'
+import type { EgressClient } from '../../../shared/http/outbound/egress-client.ts'
 import { readJson } from '../../../shared/json/read-json.ts'
 import { toBase64Url } from '../../../shared/sign/bytes.ts'
 import { equalSecrets } from '../../../shared/sign/equal.ts'
@@ -27,7 +27,7 @@ export interface ConsentDeps {
   homes: Readonly<Partial<Record<string, OtherHome>>>
   sealing: Sealing
   clock: Clock
-  fetch: Outside['fetch']
+  fetch: EgressClient['fetch']
   /** Installs what a vendor granted, in place of what was there. */
   installGranted: (
     tenantId: string,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { OutsideInit } from '../../../shared/http/outbound/egress-client.ts'
+import type { EgressInit } from '../../../shared/http/outbound/egress-client.ts'
 import { type ConnectorId, connectorIds } from '../../../shared/wire/runtime/catalog.ts'
 import { VendorFailure } from '../vendor-failure.ts'
 import { tokenCalls } from './token-calls.ts'
@@ -43,7 +43,7 @@ const HOMES: Record<string, { token: string; back?: string; json?: true; basic?:
 }
 
 function recorded(answer: unknown, status = 200) {
-  const sent: { url: string; init: OutsideInit }[] = []
+  const sent: { url: string; init: EgressInit }[] = []
   const calls = tokenCalls({
     async fetch(url, init) {
       sent.push({ url: url.href, init })

@@ -1,6 +1,6 @@
 import type * as oauth4webapi from 'oauth4webapi'
 import { readAtMost } from '../../../shared/http/outbound/bounded-body.ts'
-import type { Outside } from '../../../shared/http/outbound/egress-client.ts'
+import type { EgressClient } from '../../../shared/http/outbound/egress-client.ts'
 import { readJson } from '../../../shared/json/read-json.ts'
 import { VendorFailure } from '../vendor-failure.ts'
 import { basicOf, type OAuthClient, type OAuthVendor, type Tokens } from './vendors.ts'
@@ -23,7 +23,7 @@ const FOR_GOOD = new Set([
 export type TokenCalls = ReturnType<typeof tokenCalls>
 
 /** Every request to a vendor's authorization server; nothing that belongs to one vendor is sent to another. */
-export function tokenCalls({ fetch }: Pick<Outside, 'fetch'>) {
+export function tokenCalls({ fetch }: Pick<EgressClient, 'fetch'>) {
   function serverOf(vendor: OAuthVendor): oauth4webapi.AuthorizationServer {
     return {
       issuer: vendor.issuer ?? new URL(vendor.authorization).origin,

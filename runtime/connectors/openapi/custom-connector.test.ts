@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { nodeOutside } from '../../../shared/host/node-egress.ts'
+import { nodeEgress } from '../../../shared/host/node-egress.ts'
 import { readAllowEntry } from '../../../shared/http/outbound/allow-list.ts'
 import { outboundRule } from '../../../shared/http/outbound/outbound-rule.ts'
 import { readArguments, schemaOf } from '../arguments.ts'
@@ -10,20 +10,20 @@ import { compile } from './compile.ts'
 import { customConnector } from './custom-connector.ts'
 import { readDocument } from './document.ts'
 
-const outside = nodeOutside({ rule: outboundRule([readAllowEntry('127.0.0.1')!]) })
+const egress = nodeEgress({ rule: outboundRule([readAllowEntry('127.0.0.1')!]) })
 let vendor: ScriptedVendor
 beforeAll(async () => {
   vendor = await scriptedVendor()
 })
 afterAll(async () => {
-  await outside.close()
+  await egress.close()
   await vendor.close()
 })
 
 const api = compile(await readDocument(petsDocument), petsChosen, undefined)
 // As it is after its way through the database.
 const connector = customConnector('http-pets', JSON.parse(JSON.stringify(api)) as typeof api)
-const given = { connector, fixture: pets, outside: () => outside, vendor: () => vendor }
+const given = { connector, fixture: pets, egress: () => egress, vendor: () => vendor }
 
 for (const name of Object.keys(connector.actions)) describeAction(given, name)
 describeProbe(given)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Outside } from '../../../shared/http/outbound/egress-client.ts'
+import type { EgressClient } from '../../../shared/http/outbound/egress-client.ts'
 import { manualClock, systemClock } from '../../../shared/time/clock.ts'
 import { readArguments, schemaOf } from '../arguments.ts'
 import { vendorCalls } from '../call.ts'
@@ -13,19 +13,19 @@ import type { ScriptedVendor } from './scripted-vendor.ts'
 export interface Answering {
   connector: Connector
   fixture: Fixture
-  outside: () => Pick<Outside, 'fetch'>
+  egress: () => Pick<EgressClient, 'fetch'>
   vendor: () => ScriptedVendor
 }
 
 /** An action of a connector against the scripted vendor, through everything that a call goes through. */
-function bench({ connector, fixture, outside, vendor }: Answering, name: string) {
+function bench({ connector, fixture, egress, vendor }: Answering, name: string) {
   const { id } = connector
   const action = connector.actions[name]!
   const given: ActionFixture = fixture.actions[name]!
   const waited: number[] = []
   const clock = manualClock(new Date('2026-01-02T03:04:05.000Z'))
   const calls = vendorCalls({
-    ...{ fetch: outside().fetch, clock },
+    ...{ fetch: egress().fetch, clock },
     async wait(ms) {
       waited.push(ms)
       clock.advance(ms)
@@ -152,9 +152,9 @@ export function describeAction(given: Answering, name: string): void {
   })
 }
 
-export function describeProbe({ connector, fixture, outside, vendor }: Answering): void {
+export function describeProbe({ connector, fixture, egress, vendor }: Answering): void {
   it(`the test of ${connector.id} asks the vendor for something that needs the credentials`, async () => {
-    const calls = vendorCalls({ fetch: outside().fetch, clock: systemClock, wait: async () => undefined })
+    const calls = vendorCalls({ fetch: egress().fetch, clock: systemClock, wait: async () => undefined })
     const { credential } = readConfig(connector, fixture.config)
     const target = { installId: connector.id, connector, credential, baseUrl: vendor().origin }
     vendor().script(fixture.headers, fixture.probe.exchanges)

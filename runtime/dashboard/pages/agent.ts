@@ -82,7 +82,7 @@ function versionRows(root: string, name: string, versions: readonly AgentVersion
           },
         )}`,
   ])
-  return table('Versions', ['No.', 'Made', 'Do'], rows)
+  return table('Versions', ['No.', 'Made', 'Actions'], rows)
 }
 
 function difference(root: string, name: string, other: AgentVersionWithManifest, current: string): Html {

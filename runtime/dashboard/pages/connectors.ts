@@ -71,7 +71,7 @@ function cameBack(
 function rows(installed: readonly Connector[], names: ReadonlyMap<string, string>): Html {
   return table(
     'Installed connectors',
-    ['Connector', 'State', 'Last test', 'Do'],
+    ['Connector', 'State', 'Last test', 'Actions'],
     installed.map(({ connectorId, id, displayName, status, ready, baseUrl, lastTest }) => [
       html`${displayName || names.get(connectorId) || connectorId}${baseUrl === undefined ? '' : html`<br><small>${baseUrl}</small>`}`,
       html`${badge(status)} ${ready ? '' : html`<span class="warn">a credential is missing</span>`}`,

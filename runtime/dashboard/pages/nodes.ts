@@ -44,7 +44,7 @@ ${card(
 function rows(nodes: readonly Node[], owner: boolean): Html {
   return table(
     'Nodes',
-    ['Node', 'State', 'Machine', 'Isolation', 'Runs', 'Last seen', ...(owner ? ['Do'] : [])],
+    ['Node', 'State', 'Machine', 'Isolation', 'Runs', 'Last seen', ...(owner ? ['Actions'] : [])],
     nodes.map(node => {
       const { id, name, pool, status, version, os, arch, vcpus, memoryMb, activeRuns, lastSeenAt } = node
       const machine = [

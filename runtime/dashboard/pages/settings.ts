@@ -48,7 +48,7 @@ function providerRows(providers: readonly ProviderItem[]): Html {
   }
   return table(
     'Model providers',
-    ['Provider', 'Key', 'Last test', 'Do'],
+    ['Provider', 'Key', 'Last test', 'Actions'],
     providers.map(({ provider, source, keyHint, baseUrl, lastTest }) => [
       html`${provider}${baseUrl === undefined ? '' : html`<br><small>${baseUrl}</small>`}`,
       html`${keyHint === undefined ? 'set' : `…${keyHint}`}${source === 'environment' ? html` <small>from the environment</small>` : ''}`,
@@ -74,7 +74,7 @@ function keyRows(keys: readonly ApiKey[]): Html {
     ? nothing('There is no API key.')
     : table(
         'API keys',
-        ['Key', 'Scopes', 'State', 'Last used', 'Do'],
+        ['Key', 'Scopes', 'State', 'Last used', 'Actions'],
         keys.map(({ id, name, prefix, scopes: held, status, lastUsedAt }) => [
           html`${name}<br><small class="mono">${prefix}…</small>`,
           held.length === 0 ? 'everything in the tenant' : held.join(', '),
@@ -101,7 +101,7 @@ const KEY_FORM = html`<details class="needs-script"><summary>Make a key</summary
 function peopleRows(people: readonly Person[]): Html {
   return table(
     'People',
-    ['Person', 'Role', 'State', 'Last login', 'Do'],
+    ['Person', 'Role', 'State', 'Last login', 'Actions'],
     people.map(({ id, name, email, role, status, lastLoginAt }) => [
       html`${name}<br><small>${email}</small>`,
       role === 'owner' ? 'owner' : roleForm(id, email, role),
@@ -166,7 +166,7 @@ function webhookRows(root: string, webhooks: readonly Webhook[]): Html {
       )
     : table(
         'Webhooks',
-        ['Address', 'Events', 'State', 'Do'],
+        ['Address', 'Events', 'State', 'Actions'],
         webhooks.map(({ id, url, events, enabled }) => [
           url,
           events.join(', ') || 'all',
@@ -184,7 +184,7 @@ function deliveryRows(webhookId: string, deliveries: readonly Delivery[]): Html 
       ? html`<p class="hint">Nothing has been sent to it yet.</p>`
       : table(
           'Deliveries',
-          ['Event', 'Outcome', 'At', 'Do'],
+          ['Event', 'Outcome', 'At', 'Actions'],
           deliveries.map(({ id, type, outcome, status, error = '', attempt, at }) => [
             type,
             html`${badge(outcome)} ${status ?? ''} ${error} <small>attempt ${attempt}</small>`,
@@ -209,7 +209,7 @@ function secretRows(secrets: readonly SecretItem[]): Html {
     ? html`<p class="hint">None. A manifest names a secret as <code>secret/name</code>; its value is never shown again.</p>`
     : table(
         'Secrets',
-        ['Name', 'Set', 'Do'],
+        ['Name', 'Set', 'Actions'],
         secrets.map(({ name, updatedAt }) => [
           html`<code>secret/${name}</code>`,
           when(updatedAt),

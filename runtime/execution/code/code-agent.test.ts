@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import type { ManifestInput } from '../../../shared/wire/runtime/manifest.ts'
 import type { Command, CommandEnd, Sandboxes } from '../sandbox/sandboxes.ts'
-import { engineRoom, type RoomOptions, says, script } from '../testing/engine-fixture.ts'
+import { engineFixture, type FixtureOptions, says, script } from '../testing/engine-fixture.ts'
 
 type Ask = (path: string, body?: unknown) => Promise<{ status: number; body: Record<string, unknown> }>
 type Program = (ask: Ask, command: Command) => Promise<Partial<CommandEnd> | undefined>
@@ -60,9 +60,9 @@ afterEach(async () => {
   for (const one of open.splice(0)) await one.close()
 })
 
-async function room(program: Program, manifest: ManifestInput = {}, options: Partial<RoomOptions> = {}) {
+async function fixture(program: Program, manifest: ManifestInput = {}, options: Partial<FixtureOptions> = {}) {
   const kept: string[] = []
-  const made = await engineRoom({
+  const made = await engineFixture({
     manifest: { isolation: 'qemu', entrypoint: { command: 'program' }, ...manifest },
     sandboxes: sandboxesOf(program, kept),
     ...options,
@@ -72,8 +72,8 @@ async function room(program: Program, manifest: ManifestInput = {}, options: Par
   return { ...made, kept }
 }
 
-async function ran(program: Program, manifest: ManifestInput = {}, options: Partial<RoomOptions> = {}) {
-  const made = await room(program, manifest, options)
+async function ran(program: Program, manifest: ManifestInput = {}, options: Partial<FixtureOptions> = {}) {
+  const made = await fixture(program, manifest, options)
   const id = await made.create({ prompt: 'go', n: 3 })
   made.engine.wake()
   const run = await made.until(id)
@@ -141,7 +141,7 @@ describe('a code agent', () => {
   it('begins again after a wait, is given what is on record, and makes each step once', async () => {
     let lives = 0
     let effects = 0
-    const made = await room(async ask => {
+    const made = await fixture(async ask => {
       lives++
       const one = await step(ask, 'one', null, () => ++effects)
       const { body } = await ask('/v0/approval', { prompt: 'Go on?' })

@@ -2,7 +2,7 @@ import { canonicalize } from '../../../shared/sign/jcs.ts'
 import { sha256Hex } from '../../../shared/sign/sha256.ts'
 import type { CodeModel } from '../../../shared/wire/runtime/step-protocol.ts'
 import { type Effect, interruptedDefault } from '../../../shared/wire/runtime/tool.ts'
-import { AllParked, Parked, type ParkedUntil, RunFailure, StepFailure } from '../failure.ts'
+import { AllSuspended, RunFailure, StepFailure, Suspended, type SuspendedUntil } from '../failure.ts'
 import { type AgentRun, askModel, type Loop, startLoop } from '../harness/agent-run.ts'
 import { circling } from '../harness/anomalies.ts'
 import { callTool } from '../harness/tool-calls.ts'
@@ -57,7 +57,7 @@ export function codeCalls(run: CodeRun, stop: (reason: unknown) => void) {
   const loop = startLoop({ ...run, opening: [] })
   const circle = circling()
   const open = new Map<string, OpenStep>()
-  const parked: ParkedUntil[] = []
+  const parked: SuspendedUntil[] = []
   let made = 0
   let busy = 0
   /** A step is begun and not over: what runs then is its function, which makes no calls of its own. */
@@ -67,8 +67,8 @@ export function codeCalls(run: CodeRun, stop: (reason: unknown) => void) {
   const redacted = <T>(value: T): T => run.redact?.value(value) ?? value
 
   /** The run lets go once nothing but waiting calls is open. */
-  function parkWhenIdle(): void {
-    if (parked.length > 0 && busy === parked.length) stop(new AllParked(parked))
+  function suspendWhenIdle(): void {
+    if (parked.length > 0 && busy === parked.length) stop(new AllSuspended(parked))
   }
 
   /** One call at its place; whatever is no failure of the call itself ends the program. */
@@ -95,16 +95,16 @@ export function codeCalls(run: CodeRun, stop: (reason: unknown) => void) {
       lastFailure = undefined
       await watch({ ...loop, steps }, `code-${place}`, circle.turn(`${name} ${inputHash}`, String(place)))
       busy--
-      parkWhenIdle()
+      suspendWhenIdle()
       return result
     } catch (error) {
-      if (error instanceof Parked) {
+      if (error instanceof Suspended) {
         parked.push(error.until)
-        parkWhenIdle()
+        suspendWhenIdle()
         return new Promise(() => undefined)
       }
       busy--
-      parkWhenIdle()
+      suspendWhenIdle()
       if (error instanceof StepFailure || error instanceof ProtocolFault) throw error
       stop(error)
       throw error

@@ -10,7 +10,7 @@ import type { FoundModel, ModelAnswer, ModelCall, ModelRequest } from '../models
 import type { Steps } from '../step.ts'
 import type { Outcome, StepCall, StepResult, StepSpec } from '../step-spec.ts'
 import type { ExposedTool } from '../tools/exposed-tool.ts'
-import type { Voice } from '../turn.ts'
+import type { DeltaSink } from '../turn.ts'
 import { conversation } from './conversation.ts'
 import { readResultTool, roomOf } from './long-results.ts'
 
@@ -30,7 +30,7 @@ export interface AgentRun {
   /** What may be neither sent on nor kept. */
   redact?: Redaction | undefined
   /** Told what the model says, as it says it. */
-  voice?: Voice
+  voice?: DeltaSink
 }
 
 export interface Loop extends AgentRun {

@@ -1,6 +1,6 @@
 import type { StepKind } from '../../../shared/wire/runtime/run.ts'
 import { type SchemaCheck, schemaCheckOrRefusal } from '../../json-schema/schema-check.ts'
-import { AllParked, Parked, type ParkedUntil, RunFailure, StepFailure } from '../failure.ts'
+import { AllSuspended, RunFailure, StepFailure, Suspended, type SuspendedUntil } from '../failure.ts'
 import type { Message, ToolCall, ToolResult } from '../models/model.ts'
 import type { ExposedTool } from '../tools/exposed-tool.ts'
 import { type Loop, use } from './agent-run.ts'
@@ -24,16 +24,16 @@ export async function callTools(loop: Loop, turn: number, calls: readonly ToolCa
     }),
   )
   const results: ToolResult[] = []
-  const parked: ParkedUntil[] = []
+  const parked: SuspendedUntil[] = []
   let failure: unknown
   for (const one of settled) {
     if (one.status === 'fulfilled') results.push(one.value)
-    else if (one.reason instanceof Parked) parked.push(one.reason.until)
+    else if (one.reason instanceof Suspended) parked.push(one.reason.until)
     // What ended the run counts before what merely ended a call.
     else if (failure === undefined || one.reason instanceof RunFailure) failure = one.reason
   }
   if (failure !== undefined) throw failure
-  if (parked.length > 0) throw new AllParked(parked)
+  if (parked.length > 0) throw new AllSuspended(parked)
   return results
 }
 

@@ -103,4 +103,4 @@ export type Committed = 'kept' | 'fenced'
  * What others write about units in the transaction that keeps them, as its last statements: runs and events stand as the units
  * left them. A unit may be fenced, so each statement must look whether its own is there.
  */
-export type BesideCommit = (units: readonly Unit[]) => InStatement[]
+export type ExtraStatements = (units: readonly Unit[]) => InStatement[]

@@ -4,7 +4,7 @@ import type { Db } from '../../../shared/sql/db.ts'
 import { type GroupCommit, groupCommit } from '../../../shared/sql/group-commit.ts'
 import { insertRows } from '../../../shared/sql/insert-rows.ts'
 import { type Records, sealMaybe } from '../../vault/records.ts'
-import type { BesideCommit, Committed, Unit } from './commit.ts'
+import type { Committed, ExtraStatements, Unit } from './commit.ts'
 
 /** The owner of an older epoch writes nothing, whatever it believes about itself. */
 const owned = "exists (select 1 from runs where id = new.run_id and epoch = new.epoch and status = 'running')"
@@ -126,7 +126,7 @@ where runs.id = n.value ->> 0 and runs.epoch = n.value ->> 1 and runs.owner is n
 export interface JournalWriterDeps {
   /** The calendar day that usage is counted by. */
   dayOf: (ms: number) => string
-  beside?: BesideCommit | undefined
+  beside?: ExtraStatements | undefined
   records: Records
   monotonic: () => number
   appendSeconds: Pick<Histogram, 'observe'>

@@ -27,7 +27,7 @@ export interface RunJournalDeps {
 }
 
 /** What goes into the next commit besides events. */
-export interface Beside {
+export interface StepExtras {
   spent?: Spent
   parts?: Partial<SpentParts>
   model?: string
@@ -52,7 +52,7 @@ export interface LastWord {
 
 export interface RunJournal {
   /** Puts an event in its place; it is durable when a later `commit` resolves. */
-  append(draft: EventDraft, beside?: Beside): JournalEntry
+  append(draft: EventDraft, beside?: StepExtras): JournalEntry
   /** Resolves when everything appended so far is durable. One commit at a time: what comes meanwhile shares the next. */
   commit(): Promise<void>
   /** Makes what was appended durable within a moment, unless a commit takes it along before. */
@@ -63,7 +63,7 @@ export interface RunJournal {
   readonly lost: boolean
 }
 
-interface Pending extends Required<Omit<Beside, 'model' | 'isolationUsed' | 'parts' | 'retold'>> {
+interface Pending extends Required<Omit<StepExtras, 'model' | 'isolationUsed' | 'parts' | 'retold'>> {
   parts: SpentParts
   events: Unit['events'][number][]
   blobs: Blob[]

@@ -1,5 +1,5 @@
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
-import type { Outside } from '../../../shared/http/outbound/egress-client.ts'
+import type { EgressClient } from '../../../shared/http/outbound/egress-client.ts'
 import type { Sha256 } from '../../../shared/sign/sha256.ts'
 import type { Clock } from '../../../shared/time/clock.ts'
 import type { McpServer } from '../../../shared/wire/runtime/manifest-parts.ts'
@@ -43,7 +43,7 @@ export interface McpGrants {
 }
 
 export interface McpDeps {
-  fetch: Outside['fetch']
+  fetch: EgressClient['fetch']
   secretOf: (tenantId: string, name: string) => Promise<string | undefined>
   pins: PinStore
   grants?: McpGrants | undefined

@@ -1,11 +1,11 @@
 import { denialIn } from '../../../shared/http/outbound/outbound-denied.ts'
 import type { Effect } from '../../../shared/wire/runtime/tool.ts'
 import { StepFailure } from '../failure.ts'
-import type { Concealing } from './redaction.ts'
+import type { Redactor } from './redaction.ts'
 
 /** The tool ran and said that it did not work. */
-export class ToolSaidNo extends Error {
-  override name = 'ToolSaidNo'
+export class ToolRefusal extends Error {
+  override name = 'ToolRefusal'
 }
 
 const MOST_CHARACTERS = 2000
@@ -20,10 +20,10 @@ export function isForgotten(error: unknown): boolean {
 }
 
 /** What went wrong between us and a server, as the failure of a step whose call has this effect. */
-export function faultOf(server: string, error: unknown, effect: Effect, conceal: Concealing): StepFailure {
+export function faultOf(server: string, error: unknown, effect: Effect, redact: Redactor): StepFailure {
   const { words, certain, again, code = 'mcp_failed' } = readFault(error)
   const doubt = !certain && effect !== 'read' && effect !== 'idempotent' ? '; whether it was done is not known' : ''
-  const message = conceal.text(`the MCP server ${server}: ${words}`).slice(0, MOST_CHARACTERS)
+  const message = redact.text(`the MCP server ${server}: ${words}`).slice(0, MOST_CHARACTERS)
   return new StepFailure(code, message + doubt, {
     transient: again && (effect === 'read' || effect === 'idempotent'),
     cause: error,
@@ -40,7 +40,7 @@ interface Fault {
 }
 
 function readFault(error: unknown): Fault {
-  if (error instanceof ToolSaidNo) return { words: error.message, certain: true, again: false }
+  if (error instanceof ToolRefusal) return { words: error.message, certain: true, again: false }
   if (error instanceof StepFailure) {
     return { words: error.message, certain: false, again: error.transient, code: error.code }
   }

@@ -1,8 +1,8 @@
-import type { Outside } from '../../../shared/http/outbound/egress-client.ts'
+import type { EgressClient } from '../../../shared/http/outbound/egress-client.ts'
 import type { McpGrants } from './deps.ts'
 
 export interface GrantedFetch {
-  fetch: Outside['fetch']
+  fetch: EgressClient['fetch']
   grants: McpGrants
   tenantId: string
   url: string
@@ -14,7 +14,7 @@ export interface GrantedFetch {
  * Sends what goes to a server with the token that was granted for it, and once more with another where that one is refused:
  * a 401 has done nothing. Without a grant everything is sent as it is.
  */
-export function grantedFetch({ fetch, grants, tenantId, url, learn }: GrantedFetch): Outside['fetch'] {
+export function grantedFetch({ fetch, grants, tenantId, url, learn }: GrantedFetch): EgressClient['fetch'] {
   return async (to, init) => {
     const token = await grants.tokenFor(tenantId, url)
     if (token === undefined) return fetch(to, init)

@@ -1,5 +1,5 @@
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
-import type { Outside, OutsideInit } from '../../../shared/http/outbound/egress-client.ts'
+import type { EgressClient, EgressInit } from '../../../shared/http/outbound/egress-client.ts'
 import { readJson } from '../../../shared/json/read-json.ts'
 import { StepFailure } from '../failure.ts'
 import { MAX_RESULT_BYTES } from '../step-output.ts'
@@ -25,7 +25,7 @@ const RECONNECT = {
 export async function httpTransport(
   url: URL,
   headers: Readonly<Record<string, string>>,
-  fetch: Outside['fetch'],
+  fetch: EgressClient['fetch'],
   broken: Broken,
 ): Promise<Transport & { terminateSession(): Promise<void> }> {
   const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/sdk/client/streamableHttp.js')
@@ -36,7 +36,7 @@ export async function httpTransport(
     const sent = Object.fromEntries(new Headers(init.headers))
     // Nobody listens for what a server says unasked: a connection would be held open for each run and each server.
     if (method === 'GET' && sent['last-event-id'] === undefined) return new Response(null, { status: 405 })
-    const outgoing: OutsideInit = {
+    const outgoing: EgressInit = {
       ...{ method, headers: { 'user-agent': 'waybill', ...sent }, signal: signal ?? new AbortController().signal },
       ...(typeof body === 'string' && { body }),
     }

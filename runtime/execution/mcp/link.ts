@@ -7,11 +7,11 @@ import type { CallMcp } from '../tools/mcp-tool.ts'
 import { connectMcp, type McpConnection, type McpResult } from './connection.ts'
 import { effectOf, hashOf, type McpDefinition } from './definition.ts'
 import type { McpServersDeps } from './deps.ts'
-import { faultOf, isForgotten, ToolSaidNo } from './fault.ts'
+import { faultOf, isForgotten, ToolRefusal } from './fault.ts'
 import { grantedFetch } from './granted-fetch.ts'
 import { httpTransport } from './http-transport.ts'
 import { pipeTransport } from './pipe-transport.ts'
-import { concealing } from './redaction.ts'
+import { redactValues } from './redaction.ts'
 
 /** How long a listing is believed when a server does not say that it changed. */
 const LISTING_MS = 60_000
@@ -36,7 +36,7 @@ export interface McpLink {
 export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
   const { run, sha256, clock, headers } = deps
   const secrets = new Set(headers.values())
-  let conceal = concealing([...secrets])
+  let redact = redactValues([...secrets])
   let opening: Promise<McpConnection> | undefined
   let expected: ReadonlyMap<string, string> = new Map()
   let offered: { hashes: ReadonlyMap<string, string>; at: number } | undefined
@@ -44,7 +44,7 @@ export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
   let relisting: Promise<unknown> | undefined
   let closed = false
 
-  const failed = (error: unknown, said: Parameters<typeof faultOf>[2]) => faultOf(server.name, error, said, conceal)
+  const failed = (error: unknown, said: Parameters<typeof faultOf>[2]) => faultOf(server.name, error, said, redact)
   /** Secrets of the run are in the environment of its commands. */
   const unsecret = (value: unknown): unknown =>
     deps.sandbox && server.command !== undefined
@@ -62,7 +62,7 @@ export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
       learn(token) {
         if (secrets.has(token)) return
         secrets.add(token)
-        conceal = concealing([...secrets])
+        redact = redactValues([...secrets])
       },
     })
   }
@@ -208,10 +208,10 @@ export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
   }
 
   function toOutput({ isError, ...rest }: McpResult, name: string): unknown {
-    const output = unsecret(conceal.json(rest))
+    const output = unsecret(redact.json(rest))
     if (!isError) return output
     const text = textOf((output as McpResult).content).slice(0, MOST_ERROR_TEXT)
-    throw new ToolSaidNo(text === '' ? `${name} failed without saying why` : text)
+    throw new ToolRefusal(text === '' ? `${name} failed without saying why` : text)
   }
 }
 

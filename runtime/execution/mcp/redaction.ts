@@ -5,7 +5,7 @@ const MASK = '***'
 const IN_FAILURES = 4
 const IN_RESULTS = 8
 
-export interface Concealing {
+export interface Redactor {
   /** A failure in words. */
   text(text: string): string
   /** A result. */
@@ -13,7 +13,7 @@ export interface Concealing {
 }
 
 /** Takes the values that a server is greeted with out of what it says. */
-export function concealing(secrets: readonly string[]): Concealing {
+export function redactValues(secrets: readonly string[]): Redactor {
   const forms = secrets
     // `Bearer <token>` is a header's value, and the token alone is as secret.
     .flatMap(secret => [secret, ...secretForms(secret.slice(secret.indexOf(' ') + 1))])

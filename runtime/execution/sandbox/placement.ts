@@ -25,7 +25,7 @@ const PROGRAM: Partial<Record<BuiltInTool, string>> = {
 }
 
 const BUILD_ONE =
-  '"node-agent image --interpreters" builds one that has, and NODE_SANDBOX_TOOLS puts programs into containers'
+  '"node-agent image --interpreters" builds one that has, and NODE_AGENT_SANDBOX_TOOLS puts programs into containers'
 
 const ELSEWHERE = 'It runs JavaScript alone: declare microvm, gvisor or runc'
 

@@ -21,7 +21,7 @@ import { demoModel } from '../models/demo.ts'
 import type { AskModel, ModelAnswer, ModelRequest } from '../models/model.ts'
 import { noSandboxes } from '../sandbox/sandboxes.ts'
 
-export interface RoomOptions
+export interface FixtureOptions
   extends Partial<
     Pick<
       EngineDeps,
@@ -50,7 +50,7 @@ export interface RoomOptions
 }
 
 /** An engine on a real database, with one agent and a model that the test speaks for. */
-export async function engineRoom({
+export async function engineFixture({
   url = ':memory:',
   manifest = {},
   agents = {},
@@ -59,7 +59,7 @@ export async function engineRoom({
   clock = systemClock,
   wrap = db => db,
   ...rest
-}: RoomOptions = {}) {
+}: FixtureOptions = {}) {
   const opened = await openDb(url)
   const db = wrap(opened)
   await migrate(opened, 'runtime', runtimeSteps)

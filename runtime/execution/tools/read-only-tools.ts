@@ -6,7 +6,7 @@ export type ToolChoice = 'all' | 'none' | 'readOnly'
 type Tools = ReadonlyMap<string, ExposedTool>
 
 /** What of its tools an agent may use in one turn of a session. */
-export function leaving(tools: Tools, choice: ToolChoice): Tools {
+export function allowedTools(tools: Tools, choice: ToolChoice): Tools {
   if (choice === 'all') return tools
   if (choice === 'none') return new Map()
   return new Map([...tools].flatMap(([name, tool]) => (onlyReads(tool) ? [[name, readingOnly(tool)]] : [])))

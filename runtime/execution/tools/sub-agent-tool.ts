@@ -1,5 +1,5 @@
 import { ApiError } from '../../../shared/http/api-error.ts'
-import { Parked, RunFailure, StepFailure } from '../failure.ts'
+import { RunFailure, StepFailure, Suspended } from '../failure.ts'
 import type { ExposedTool } from './exposed-tool.ts'
 
 export const MAX_DEPTH = 5
@@ -52,7 +52,7 @@ export function subAgentTool(
         case 'cancelled':
           throw new RunFailure('subagent_failed', `the run of ${name} was cancelled`)
         default:
-          throw new Parked({ on: 'subagent', children: [id] })
+          throw new Suspended({ on: 'subagent', children: [id] })
       }
     },
   }

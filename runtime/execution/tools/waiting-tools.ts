@@ -5,7 +5,7 @@ import { sleep } from '../../../shared/time/sleep.ts'
 import type { Tool } from '../../../shared/wire/runtime/tool.ts'
 import type { Records } from '../../vault/records.ts'
 import type { Approvals } from '../approvals.ts'
-import { Parked, StepFailure } from '../failure.ts'
+import { StepFailure, Suspended } from '../failure.ts'
 import type { ExposedTool } from './exposed-tool.ts'
 
 export interface WaitingDeps {
@@ -39,7 +39,7 @@ export function waitTool({ clock }: WaitingDeps, { needsApproval }: Tool): Expos
       const atMs = Date.parse(String(intent.until))
       if (Number.isNaN(atMs)) throw new StepFailure('bad_arguments', 'wait needs seconds, or until as an ISO 8601 time')
       const left = atMs - clock.now().getTime()
-      if (left > SIT_OUT_MS) throw new Parked({ on: 'timer', atMs })
+      if (left > SIT_OUT_MS) throw new Suspended({ on: 'timer', atMs })
       if (left > 0) await sleep(left, signal)
       return { output: { waitedUntil: intent.until } }
     },
@@ -93,7 +93,7 @@ export function waitSignalTool({ run, db, records, clock }: WaitingDeps, { needs
       }
       const atMs = typeof intent.until === 'string' ? Date.parse(intent.until) : undefined
       if (atMs !== undefined && clock.now().getTime() >= atMs) return { output: { signal: name, timedOut: true } }
-      throw new Parked({ on: 'signal', name, ...(atMs !== undefined && { atMs }) })
+      throw new Suspended({ on: 'signal', name, ...(atMs !== undefined && { atMs }) })
     },
   }
 }

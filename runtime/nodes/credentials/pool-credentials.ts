@@ -7,21 +7,21 @@ import type { PoolCredential, PoolCredentialPut } from '../../../shared/wire/run
 import { allows } from '../../../shared/wire/runtime/scopes.ts'
 import type { Principal } from '../../auth/http-env.ts'
 import { notFound } from '../../auth/own-tenant.ts'
-import type { Reach } from '../peers/reachable-nodes.ts'
+import type { ReachableNodes } from '../peers/reachable-nodes.ts'
 import type { NodeStore } from '../registry/store.ts'
 
 export interface PoolCredentialsDeps {
   db: Db
   nodes: NodeStore
-  reach: Pick<Reach, 'wake'>
+  reachableNodes: Pick<ReachableNodes, 'wake'>
   now: () => Date
   /** Takes a secret out of every log line from now on. */
-  conceal: (secret: string | undefined) => void
+  redact: (secret: string | undefined) => void
 }
 
 export type PoolCredentials = ReturnType<typeof poolCredentials>
 
-export const credentialPlace = (pool: string, ref: string): string => `credential/${pool}/${ref}`
+export const credentialAad = (pool: string, ref: string): string => `credential/${pool}/${ref}`
 
 export function refOf(given: PoolCredentialPut): string {
   if ('secret' in given) return `secret/${given.secret.name}`
@@ -32,7 +32,7 @@ export function refOf(given: PoolCredentialPut): string {
  * Secrets, provider keys and connector credentials of nodes (runtime contract §14). What stands here is sealed to the key of the pool,
  * which this side never has; each node gets it by a frame, keeps it under a key of its own, and says so.
  */
-export function poolCredentials({ db, nodes, reach, now, conceal }: PoolCredentialsDeps) {
+export function poolCredentials({ db, nodes, reachableNodes, now, redact }: PoolCredentialsDeps) {
   async function frameOf(ref: string, sealed: Uint8Array, remove: boolean): Promise<Uint8Array> {
     const { controlBytes } = await import('../../../shared/tunnel/control-bytes.ts')
     return controlBytes({ case: 'secretPut', value: { ref, sealed, remove } })
@@ -44,7 +44,7 @@ export function poolCredentials({ db, nodes, reach, now, conceal }: PoolCredenti
 
   async function send(nodeIds: readonly string[], frame: Uint8Array, also: readonly InStatement[]): Promise<void> {
     await db.write([...also, ...nodeIds.map(nodeId => nodes.frame(nodeId, frame))])
-    for (const nodeId of nodeIds) reach.wake(nodeId)
+    for (const nodeId of nodeIds) reachableNodes.wake(nodeId)
   }
 
   async function list(tenantId: string, pool: string): Promise<PoolCredential[]> {
@@ -85,10 +85,10 @@ export function poolCredentials({ db, nodes, reach, now, conceal }: PoolCredenti
           `pool ${pool} has no enrolled node: the key to seal to comes with its first one`,
         )
       }
-      if ('secret' in given) conceal(given.secret.value)
-      if ('provider' in given) conceal(given.provider.apiKey)
+      if ('secret' in given) redact(given.secret.value)
+      if ('provider' in given) redact(given.provider.apiKey)
       const ref = refOf(given)
-      const sealed = await sealTo(poolKey, utf8(JSON.stringify(given)), credentialPlace(pool, ref))
+      const sealed = await sealTo(poolKey, utf8(JSON.stringify(given)), credentialAad(pool, ref))
       const there = await nodesOf(tenantId, pool)
       await send(there, await frameOf(ref, sealed, false), [
         {

@@ -46,7 +46,7 @@ export interface GatewayDeps {
   enrolment: ReturnType<typeof enrolment>
   links: NodeLinks
   /** What a node told, in order; handled again when it throws. */
-  ingest: (node: NodeRow, frames: readonly NodeFrame[]) => Promise<void>
+  applyReports: (node: NodeRow, frames: readonly NodeFrame[]) => Promise<void>
   /** A node is here, with the runs that it says it has. */
   arrived: (link: NodeLink, held: Hello['held'], fresh: boolean) => Promise<void>
   heard: () => void
@@ -76,7 +76,7 @@ interface Peer {
 
 /** What may stand in a bundle; `ackOnly` is the place of something that is not to be told any more. */
 const TOLD = new Set<NodeFrame['body']['case']>([
-  ...(['accept', 'event', 'complete', 'approval', 'childAsk', 'took', 'secretAck', 'ackOnly'] as const),
+  ...(['accept', 'event', 'complete', 'approval', 'childAsk', 'takeover', 'secretAck', 'ackOnly'] as const),
 ])
 const MOST_READS = 1000
 const MOST_ASKS = 1000
@@ -94,7 +94,7 @@ export function nodeGateway(deps: GatewayDeps): NodeGateway {
     if (known) forget(known)
     const frames = inbox<NodeFrame>(
       async batch => {
-        await deps.ingest(peer.node, batch.flatMap(unbundled))
+        await deps.applyReports(peer.node, batch.flatMap(unbundled))
         peer.channel.done(Number(batch.at(-1)?.seq ?? 0))
       },
       { log, weigh: frame => unbundled(frame).length },
@@ -202,7 +202,7 @@ export function nodeGateway(deps: GatewayDeps): NodeGateway {
       case 'complete':
       case 'approval':
       case 'childAsk':
-      case 'took':
+      case 'takeover':
       case 'secretAck':
         if (frame.seq === 0n) throw new TunnelRefusal('bad_frame', `a ${body.case} frame needs a number`)
         return peer.inbox.put(frame)

@@ -3,23 +3,23 @@ import { inFlight } from '../../../shared/http/in-flight.ts'
 import type { Log } from '../../../shared/log/log.ts'
 import type { Counter } from '../../../shared/metrics/metrics.ts'
 import { utf8 } from '../../../shared/sign/bytes.ts'
-import { type PlaneAsk, type PlaneRequest, planeReply } from '../../../shared/wire/runtime/peer.ts'
+import { type PeerCommand, type PeerRequest, peerReply } from '../../../shared/wire/runtime/peer.ts'
 import { underDeadline } from '../../execution/until-aborted.ts'
 import type { ReadAnswered } from '../registry/node-link.ts'
-import { type PlaneBox, packed, unpacked } from './peer-encryption.ts'
-import { PLANE_PATH } from './peer-route.ts'
+import { type PeerEncryption, packed, unpacked } from './peer-encryption.ts'
+import { PEER_PATH } from './peer-route.ts'
 
 /** This control plane among others of one store. */
-export interface PlaneOptions {
+export interface PeerOptions {
   /** Where the others reach this one, and nothing else: no balancer. */
   url: string
   /** The way to the others. It goes to addresses that they wrote into the store, which no tenant can. */
   fetch: (request: Request) => Promise<Response>
 }
 
-export interface PlanesDeps {
-  own: PlaneOptions
-  box: PlaneBox
+export interface PeerClientDeps {
+  own: PeerOptions
+  box: PeerEncryption
   now: () => Date
   /** As long as a node may take for an answer. */
   readMs: number
@@ -30,23 +30,23 @@ export interface PlanesDeps {
 /** A node answers at most 64 MiB; a little is around it. */
 const MOST_REPLY_BYTES = 65 * 1024 * 1024
 
-export type Planes = ReturnType<typeof planes>
+export type PeerClient = ReturnType<typeof peerClient>
 
 /** The other control planes, asked for what only the one can do that a node has dialled. Nothing of it is kept or logged. */
-export function planes({ own, box, now, readMs, asks, log }: PlanesDeps) {
+export function peerClient({ own, box, now, readMs, asks, log }: PeerClientDeps) {
   const open = inFlight()
   let complainedMs = Number.NEGATIVE_INFINITY
 
   async function exchange(
     url: string,
-    asked: PlaneAsk,
+    asked: PeerCommand,
     body: Uint8Array,
     signal: AbortSignal,
   ): Promise<ReadAnswered | undefined> {
-    const request: PlaneRequest = { atMs: now().getTime(), to: url, asked }
+    const request: PeerRequest = { atMs: now().getTime(), to: url, asked }
     const sealed = await box.ask(packed(request, body))
     const response = await own.fetch(
-      new Request(new URL(PLANE_PATH, url), {
+      new Request(new URL(PEER_PATH, url), {
         ...{
           method: 'POST',
           body: sealed.bytes,
@@ -63,7 +63,7 @@ export function planes({ own, box, now, readMs, asks, log }: PlanesDeps) {
       return undefined
     }
     const { head, body: told } = unpacked(await sealed.open(await readBody(response, MOST_REPLY_BYTES)))
-    const { answered, status } = planeReply.parse(head)
+    const { answered, status } = peerReply.parse(head)
     asks.add(1, { outcome: answered ? 'answered' : 'absent' })
     return answered ? { status, body: told } : undefined
   }
@@ -74,8 +74,8 @@ export function planes({ own, box, now, readMs, asks, log }: PlanesDeps) {
     if (nowMs - complainedMs < 60_000) return
     complainedMs = nowMs
     const message =
-      'another control plane refuses what is asked of it: both need the same master key, clocks that agree, and PLATFORM_PLANE_URL as each is reached'
-    log.error(message, { plane: url, status })
+      'another control plane refuses what is asked of it: both need the same master key, clocks that agree, and PLATFORM_PEER_URL as each is reached'
+    log.error(message, { peer: url, status })
   }
 
   return {
@@ -84,7 +84,7 @@ export function planes({ own, box, now, readMs, asks, log }: PlanesDeps) {
     /** Undefined: it did not answer in time, or the node is not there. */
     ask(
       url: string,
-      asked: PlaneAsk,
+      asked: PeerCommand,
       body: Uint8Array = utf8(''),
       gone: AbortSignal = new AbortController().signal,
     ): Promise<ReadAnswered | undefined> {
@@ -98,7 +98,7 @@ export function planes({ own, box, now, readMs, asks, log }: PlanesDeps) {
       return open.track(
         answered.catch(error => {
           asks.add(1, { outcome: 'unreachable' })
-          log.debug('another control plane did not answer', { plane: url, error })
+          log.debug('another control plane did not answer', { peer: url, error })
           return undefined
         }),
       )

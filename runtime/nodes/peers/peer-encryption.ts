@@ -2,25 +2,25 @@ import { readJson } from '../../../shared/json/read-json.ts'
 import { concat, utf8 } from '../../../shared/sign/bytes.ts'
 
 /** What was sent is not of a control plane that has this master key, or was changed on its way. */
-export class PlaneBoxError extends Error {
-  override name = 'PlaneBoxError'
+export class PeerEncryptionError extends Error {
+  override name = 'PeerEncryptionError'
 }
 
-export interface AskedBox {
+export interface SealedRequest {
   /** What goes over the wire. */
   bytes: Uint8Array<ArrayBuffer>
-  /** Opens the answer to this one request; throws PlaneBoxError. */
+  /** Opens the answer to this one request; throws PeerEncryptionError. */
   open(reply: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>>
 }
 
-export interface TakenBox {
+export interface OpenedRequest {
   plain: Uint8Array<ArrayBuffer>
   /** Tells this request from every other one. */
   salt: Uint8Array<ArrayBuffer>
   seal(reply: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>>
 }
 
-export type PlaneBox = ReturnType<typeof planeBox>
+export type PeerEncryption = ReturnType<typeof peerEncryption>
 
 const SALT_BYTES = 32
 const TAG_BYTES = 16
@@ -33,7 +33,7 @@ const INFO = { request: utf8('waybill/plane/request/v1'), reply: utf8('waybill/p
  * constant. Whoever has no master key can neither ask nor answer nor read along, and no answer fits another request. The tag is
  * compared by the platform, in constant time.
  */
-export function planeBox(master: Uint8Array<ArrayBuffer>) {
+export function peerEncryption(master: Uint8Array<ArrayBuffer>) {
   const base = crypto.subtle.importKey('raw', master, 'HKDF', false, ['deriveKey'])
   // A key that cannot be imported is told by whoever uses it.
   base.catch(() => undefined)
@@ -49,12 +49,12 @@ export function planeBox(master: Uint8Array<ArrayBuffer>) {
     try {
       return new Uint8Array(await crypto.subtle.decrypt({ name: 'AES-GCM', iv: NONCE }, key, sealed))
     } catch (cause) {
-      throw new PlaneBoxError('this does not open with the key of this installation', { cause })
+      throw new PeerEncryptionError('this does not open with the key of this installation', { cause })
     }
   }
 
   return {
-    async ask(plain: Uint8Array<ArrayBuffer>): Promise<AskedBox> {
+    async ask(plain: Uint8Array<ArrayBuffer>): Promise<SealedRequest> {
       const salt = crypto.getRandomValues(new Uint8Array(SALT_BYTES))
       const sealed = await seal(await keyOf(salt, INFO.request), plain)
       return {
@@ -63,9 +63,9 @@ export function planeBox(master: Uint8Array<ArrayBuffer>) {
       }
     },
 
-    /** Throws PlaneBoxError. */
-    async take(bytes: Uint8Array<ArrayBuffer>): Promise<TakenBox> {
-      if (bytes.length < SALT_BYTES + TAG_BYTES) throw new PlaneBoxError('this is too short to be a request')
+    /** Throws PeerEncryptionError. */
+    async take(bytes: Uint8Array<ArrayBuffer>): Promise<OpenedRequest> {
+      if (bytes.length < SALT_BYTES + TAG_BYTES) throw new PeerEncryptionError('this is too short to be a request')
       const salt = bytes.slice(0, SALT_BYTES)
       const plain = await open(await keyOf(salt, INFO.request), bytes.slice(SALT_BYTES))
       return { plain, salt, seal: async reply => seal(await keyOf(salt, INFO.reply), reply) }

@@ -3,20 +3,20 @@ import { expect, it } from 'vitest'
 import { silentLog } from '../../../shared/log/log.ts'
 import { utf8 } from '../../../shared/sign/bytes.ts'
 import { manualClock } from '../../../shared/time/clock.ts'
-import type { PlaneAsk } from '../../../shared/wire/runtime/peer.ts'
+import type { PeerCommand } from '../../../shared/wire/runtime/peer.ts'
 import { answerErrors } from '../../errors.ts'
 import type { NodeLink, ReadAsked } from '../registry/node-link.ts'
-import { planes } from './peer-client.ts'
-import { packed, planeBox, unpacked } from './peer-encryption.ts'
-import { PLANE_PATH, planeRoute } from './peer-route.ts'
-import { PLANE_SKEW_MS } from './replay-guard.ts'
+import { peerClient } from './peer-client.ts'
+import { packed, peerEncryption, unpacked } from './peer-encryption.ts'
+import { PEER_PATH, peerRoute } from './peer-route.ts'
+import { PEER_SKEW_MS } from './replay-guard.ts'
 
 const URL_A = 'http://a.internal:8080'
-const read: PlaneAsk = { ask: 'read', nodeId: 'one', kind: 'events', id: 'r', from: 3, limit: 7 }
+const read: PeerCommand = { ask: 'read', nodeId: 'one', kind: 'events', id: 'r', from: 3, limit: 7 }
 const key = (fill: number) => new Uint8Array(32).fill(fill)
 
 /** A control plane that one node has dialled, and another one that asks it. */
-function room({ askedWith = key(1) } = {}) {
+function fixture({ askedWith = key(1) } = {}) {
   const clock = manualClock(new Date('2026-01-01T00:00:00Z'))
   clock.advance(3_600_000)
   const asked: (ReadAsked | string)[] = []
@@ -34,8 +34,8 @@ function room({ askedWith = key(1) } = {}) {
   }
   const app = new Hono().onError(answerErrors(silentLog()))
   const now = () => clock.now()
-  const mounted = planeRoute({
-    ...{ url: URL_A, box: planeBox(key(1)), links: { get: id => (id === 'one' ? link : undefined) } },
+  const mounted = peerRoute({
+    ...{ url: URL_A, box: peerEncryption(key(1)), links: { get: id => (id === 'one' ? link : undefined) } },
     ...{
       queued: () => asked.push('queued'),
       said: async () => ({ covered: true, again: false, events: [] }),
@@ -45,13 +45,13 @@ function room({ askedWith = key(1) } = {}) {
   })
   app.route('/', mounted)
   const outcomes: unknown[] = []
-  const other = planes({
+  const other = peerClient({
     own: { url: 'http://b.internal:8080', fetch: async request => app.fetch(request) },
-    ...{ box: planeBox(askedWith), now, readMs: 5000, log: silentLog() },
+    ...{ box: peerEncryption(askedWith), now, readMs: 5000, log: silentLog() },
     asks: { add: (_, labels) => void outcomes.push(labels?.outcome) },
   })
   const send = (bytes: Uint8Array<ArrayBuffer>) =>
-    app.fetch(new Request(URL_A + PLANE_PATH, { method: 'POST', body: bytes }))
+    app.fetch(new Request(URL_A + PEER_PATH, { method: 'POST', body: bytes }))
   return {
     ...{ clock, asked, other, outcomes, send },
     answers(found: typeof answer) {
@@ -62,13 +62,13 @@ function room({ askedWith = key(1) } = {}) {
 
 /** One that asks whoever answers. */
 const asking = (fetch: (request: Request) => Promise<Response>, readMs = 5000) =>
-  planes({
-    ...{ own: { url: 'http://b.internal:8080', fetch }, box: planeBox(key(1)), now: () => new Date(), readMs },
+  peerClient({
+    ...{ own: { url: 'http://b.internal:8080', fetch }, box: peerEncryption(key(1)), now: () => new Date(), readMs },
     ...{ log: silentLog(), asks: { add: () => undefined } },
   })
 
 it('passes a question to the node that is here, and its answer back', async () => {
-  const { other, asked, answers, outcomes } = room()
+  const { other, asked, answers, outcomes } = fixture()
   answers(Promise.resolve({ status: 404, body: utf8('{"no":1}') }))
   const answer = await other.ask(URL_A, read, utf8('box'))
   expect([answer?.status, new TextDecoder().decode(answer?.body)]).toEqual([404, '{"no":1}'])
@@ -79,7 +79,7 @@ it('passes a question to the node that is here, and its answer back', async () =
     { ask: 'end', nodeId: 'one' },
     { ask: 'here', nodeId: 'one' },
     { ask: 'queued' },
-  ] satisfies PlaneAsk[]) {
+  ] satisfies PeerCommand[]) {
     expect(await other.ask(URL_A, what)).toBeDefined()
   }
   expect(asked.slice(1)).toEqual(['wake', 'drain true', 'end', 'queued'])
@@ -87,7 +87,7 @@ it('passes a question to the node that is here, and its answer back', async () =
 })
 
 it('says that there is no answer, and asks nobody else', async () => {
-  const { other, outcomes } = room()
+  const { other, outcomes } = fixture()
   expect(await other.ask(URL_A, { ...read, nodeId: 'two' })).toBeUndefined()
   expect(await other.ask(URL_A, read)).toBeUndefined()
   expect(outcomes).toEqual(['absent', 'absent'])
@@ -102,11 +102,11 @@ it('waits for no answer longer than a node may take, and forgets a plane that is
 })
 
 it('refuses another master key, in both directions', async () => {
-  const { other, asked, outcomes } = room({ askedWith: key(2) })
+  const { other, asked, outcomes } = fixture({ askedWith: key(2) })
   expect(await other.ask(URL_A, read)).toBeUndefined()
   expect([asked, outcomes]).toEqual([[], ['refused']])
   const fine = packed({ answered: true, status: 200 }, utf8('{}'))
-  const stranger = await planeBox(key(2)).take((await planeBox(key(2)).ask(utf8(''))).bytes)
+  const stranger = await peerEncryption(key(2)).take((await peerEncryption(key(2)).ask(utf8(''))).bytes)
   const forgeries: Record<string, (request: Request) => Promise<Uint8Array<ArrayBuffer>>> = {
     'in clear': async () => fine,
     'sealed under another key': () => stranger.seal(fine),
@@ -120,16 +120,16 @@ it('refuses another master key, in both directions', async () => {
 })
 
 it('refuses what is late, early, repeated, for another one, or of no sense', async () => {
-  const { clock, send, asked } = room()
-  const box = planeBox(key(1))
+  const { clock, send, asked } = fixture()
+  const box = peerEncryption(key(1))
   const made = async (head: object) => (await box.ask(packed(head, new Uint8Array()))).bytes
   const atMs = clock.now().getTime()
   const fine = await made({ atMs, to: URL_A, asked: read })
   expect((await send(fine)).status).toBe(200)
   const refused = {
     repeated: fine,
-    late: await made({ atMs: atMs - PLANE_SKEW_MS - 1, to: URL_A, asked: read }),
-    early: await made({ atMs: atMs + PLANE_SKEW_MS + 1, to: URL_A, asked: read }),
+    late: await made({ atMs: atMs - PEER_SKEW_MS - 1, to: URL_A, asked: read }),
+    early: await made({ atMs: atMs + PEER_SKEW_MS + 1, to: URL_A, asked: read }),
     'for another one': await made({ atMs, to: 'http://c.internal:8080', asked: read }),
     'another question': await made({ atMs, to: URL_A, asked: { ask: 'keys' } }),
     'more than a question': await made({ atMs, to: URL_A, asked: { ...read, forward: true } }),
@@ -146,13 +146,13 @@ it('refuses what is late, early, repeated, for another one, or of no sense', asy
     })
   }
   expect((await send(new Uint8Array(10_001))).status).toBe(413)
-  clock.advance(2 * PLANE_SKEW_MS + 1)
+  clock.advance(2 * PEER_SKEW_MS + 1)
   expect((await send(fine)).status).toBe(401)
   expect(asked).toHaveLength(1)
 })
 
 it('opens an answer with the request that it answers, and no other', async () => {
-  const box = planeBox(key(1))
+  const box = peerEncryption(key(1))
   const [first, second] = [await box.ask(utf8('one')), await box.ask(utf8('two'))]
   const reply = await (await box.take(first.bytes)).seal(utf8('answer'))
   expect(new TextDecoder().decode(await first.open(reply))).toBe('answer')

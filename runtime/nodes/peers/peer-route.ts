@@ -2,24 +2,29 @@ import { Hono } from 'hono'
 import { ApiError } from '../../../shared/http/api-error.ts'
 import { readBody } from '../../../shared/http/body-limit.ts'
 import { utf8 } from '../../../shared/sign/bytes.ts'
-import { type PlaneAsk, type PlaneReply, type PlaneSaid, planeRequest } from '../../../shared/wire/runtime/peer.ts'
-import type { HeardSoFar } from '../../sessions/replay-deltas.ts'
+import {
+  type PeerCommand,
+  type PeerReply,
+  type PeerTurnEvents,
+  peerRequest,
+} from '../../../shared/wire/runtime/peer.ts'
+import type { ReceivedSoFar } from '../../sessions/replay-deltas.ts'
 import type { NodeLinks, ReadAnswered } from '../registry/node-link.ts'
-import { type PlaneBox, packed, unpacked } from './peer-encryption.ts'
-import { seenOnce } from './replay-guard.ts'
+import { type PeerEncryption, packed, unpacked } from './peer-encryption.ts'
+import { replayGuard } from './replay-guard.ts'
 
-export const PLANE_PATH = '/internal/plane'
+export const PEER_PATH = '/internal/peer'
 
-export interface PlaneRouteDeps {
+export interface PeerRouteDeps {
   /** How the others call this control plane. */
   url: string
-  box: PlaneBox
+  box: PeerEncryption
   /** Those that have dialled this process, and nobody else: what was passed on is passed on no further. */
   links: Pick<NodeLinks, 'get'>
   /** Runs wait in the store. */
   queued: () => void
   /** What is said here in a turn; waits a little for something. */
-  said: (heard: HeardSoFar) => Promise<PlaneSaid>
+  said: (heard: ReceivedSoFar) => Promise<PeerTurnEvents>
   now: () => Date
   maxBytes: number
 }
@@ -30,15 +35,15 @@ const NOTHING: ReadAnswered = { status: 0, body: new Uint8Array() }
  * What other control planes of this store ask about nodes that have dialled this one. It is no part of the API: only who has the master key
  * can ask, nobody else is told why it is refused, and request and answer are sealed.
  */
-export function planeRoute({ url, box, links, queued, said, now, maxBytes }: PlaneRouteDeps) {
-  const freshness = seenOnce(now().getTime())
+export function peerRoute({ url, box, links, queued, said, now, maxBytes }: PeerRouteDeps) {
+  const freshness = replayGuard(now().getTime())
 
   async function taken(request: Request) {
     const bytes = await readBody(request, maxBytes)
     try {
       const { plain, salt, seal } = await box.take(bytes)
       const { head, body } = unpacked(plain)
-      const { atMs, to, asked } = planeRequest.parse(head)
+      const { atMs, to, asked } = peerRequest.parse(head)
       if (to === url && freshness(salt, atMs, now().getTime()) === 'fresh') return { asked, body, seal }
     } catch (cause) {
       throw denied(cause)
@@ -47,7 +52,7 @@ export function planeRoute({ url, box, links, queued, said, now, maxBytes }: Pla
   }
 
   /** Undefined: there is no such node here, or it does not answer. */
-  async function answer(asked: PlaneAsk, body: Uint8Array<ArrayBuffer>): Promise<ReadAnswered | undefined> {
+  async function answer(asked: PeerCommand, body: Uint8Array<ArrayBuffer>): Promise<ReadAnswered | undefined> {
     if (asked.ask === 'queued') {
       queued()
       return NOTHING
@@ -75,10 +80,10 @@ export function planeRoute({ url, box, links, queued, said, now, maxBytes }: Pla
     }
   }
 
-  return new Hono().post(PLANE_PATH, async c => {
+  return new Hono().post(PEER_PATH, async c => {
     const { asked, body, seal } = await taken(c.req.raw)
     const found = await answer(asked, body)
-    const reply: PlaneReply = { answered: found !== undefined, status: found?.status ?? 0 }
+    const reply: PeerReply = { answered: found !== undefined, status: found?.status ?? 0 }
     return c.body(await seal(packed(reply, (found ?? NOTHING).body)), 200, {
       'content-type': 'application/octet-stream',
       'cache-control': 'no-store',

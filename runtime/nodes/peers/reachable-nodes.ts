@@ -2,37 +2,40 @@ import type { NodeRow } from '../registry/node.ts'
 import { provenBackends } from '../registry/node.ts'
 import type { NodeLink, NodeLinks } from '../registry/node-link.ts'
 import type { NodeStore } from '../registry/store.ts'
-import type { Planes } from './peer-client.ts'
+import type { PeerClient } from './peer-client.ts'
 
 /** A node that can be asked now: it has dialled this process, or another one that passes on. */
-export type Reached = Pick<NodeLink, 'nodeId' | 'backends' | 'draining' | 'read' | 'wake' | 'drain' | 'end' | 'here'>
+export type ReachableNode = Pick<
+  NodeLink,
+  'nodeId' | 'backends' | 'draining' | 'read' | 'wake' | 'drain' | 'end' | 'here'
+>
 
-export interface ReachDeps {
+export interface ReachableNodesDeps {
   links: NodeLinks
-  store: Pick<NodeStore, 'elsewhere' | 'planes'>
+  store: Pick<NodeStore, 'elsewhere' | 'peers'>
   /** Undefined: this control plane reaches no other one. */
-  planes: Planes | undefined
+  peerClient: PeerClient | undefined
   now: () => Date
   lostMs: number
 }
 
-export type Reach = ReturnType<typeof reach>
+export type ReachableNodes = ReturnType<typeof reachableNodes>
 
 /** Whether the store says that it is connected to another control plane that can be asked. */
 export function isElsewhere(
-  { planeUrl, signedOff, lastSeenMs }: Pick<NodeRow, 'planeUrl' | 'signedOff' | 'lastSeenMs'>,
+  { peerUrl, signedOff, lastSeenMs }: Pick<NodeRow, 'peerUrl' | 'signedOff' | 'lastSeenMs'>,
   own: string | undefined,
   sinceMs: number,
 ): boolean {
-  return own !== undefined && planeUrl !== undefined && planeUrl !== own && !signedOff && (lastSeenMs ?? -1) > sinceMs
+  return own !== undefined && peerUrl !== undefined && peerUrl !== own && !signedOff && (lastSeenMs ?? -1) > sinceMs
 }
 
 /** The nodes that can be asked, here first. Without other control planes this asks nobody and costs no statement. */
-export function reach({ links, store, planes, now, lostMs }: ReachDeps) {
+export function reachableNodes({ links, store, peerClient, now, lostMs }: ReachableNodesDeps) {
   const sinceMs = () => now().getTime() - lostMs
-  function far(row: NodeRow, there: Planes): Reached {
-    const { id: nodeId, planeUrl: url = '', draining } = row
-    const tell = (asked: Parameters<Planes['ask']>[1]) => void there.ask(url, asked)
+  function far(row: NodeRow, there: PeerClient): ReachableNode {
+    const { id: nodeId, peerUrl: url = '', draining } = row
+    const tell = (asked: Parameters<PeerClient['ask']>[1]) => void there.ask(url, asked)
     return {
       ...{ nodeId, draining, backends: provenBackends(row) },
       read: ({ kind, id, from = 0, limit = 0, box }) =>
@@ -44,43 +47,44 @@ export function reach({ links, store, planes, now, lostMs }: ReachDeps) {
     }
   }
 
-  async function first(nodeIds: readonly string[]): Promise<Reached | undefined> {
+  async function first(nodeIds: readonly string[]): Promise<ReachableNode | undefined> {
     const here = nodeIds.map(id => links.get(id)).find(link => link !== undefined)
-    if (here !== undefined || planes === undefined) return here
+    if (here !== undefined || peerClient === undefined) return here
     const rows = await store.elsewhere({ ids: nodeIds }, sinceMs())
     const row = nodeIds.flatMap(id => rows.find(one => one.id === id) ?? [])[0]
-    return row && far(row, planes)
+    return row && far(row, peerClient)
   }
 
   return {
     /** One that has dialled this process. */
-    near: (nodeId: string): Reached | undefined => links.get(nodeId),
+    near: (nodeId: string): ReachableNode | undefined => links.get(nodeId),
 
     /** The first of these nodes that can be asked; one that is here before one that is elsewhere. */
     first,
 
     /** The address of the control plane that a node has dialled, where that is another one. */
-    async planeOf(nodeId: string): Promise<string | undefined> {
-      if (planes === undefined || links.get(nodeId) !== undefined) return undefined
-      return (await store.elsewhere({ ids: [nodeId] }, sinceMs()))[0]?.planeUrl
+    async peerOf(nodeId: string): Promise<string | undefined> {
+      if (peerClient === undefined || links.get(nodeId) !== undefined) return undefined
+      return (await store.elsewhere({ ids: [nodeId] }, sinceMs()))[0]?.peerUrl
     },
 
     /** Those of a pool; who is here comes first. */
-    async of(tenantId: string, pool: string): Promise<Reached[]> {
+    async of(tenantId: string, pool: string): Promise<ReachableNode[]> {
       const here = links.of(tenantId, pool)
-      if (planes === undefined) return here
+      if (peerClient === undefined) return here
       const rows = await store.elsewhere({ tenantId, pool }, sinceMs())
-      return [...here, ...rows.filter(({ id }) => links.get(id) === undefined).map(row => far(row, planes))]
+      return [...here, ...rows.filter(({ id }) => links.get(id) === undefined).map(row => far(row, peerClient))]
     },
 
     /** Whether a node counts as connected, by what is known here without asking anybody. */
-    connected: (row: NodeRow): boolean => links.get(row.id) !== undefined || isElsewhere(row, planes?.url, sinceMs()),
+    connected: (row: NodeRow): boolean =>
+      links.get(row.id) !== undefined || isElsewhere(row, peerClient?.url, sinceMs()),
 
     /** Something waits for it in the store. It finds that by itself within a heartbeat, so nobody waits for this. */
     wake(nodeId: string): void {
       const link = links.get(nodeId)
       if (link !== undefined) link.wake()
-      else if (planes !== undefined) {
+      else if (peerClient !== undefined) {
         void first([nodeId]).then(
           there => there?.wake(),
           () => undefined,
@@ -90,8 +94,8 @@ export function reach({ links, store, planes, now, lostMs }: ReachDeps) {
 
     /** Runs wait for nodes, and none that is here has taken them. */
     async tellQueued(): Promise<void> {
-      if (planes === undefined) return
-      for (const url of await store.planes(sinceMs())) void planes.ask(url, { ask: 'queued' })
+      if (peerClient === undefined) return
+      for (const url of await store.peers(sinceMs())) void peerClient.ask(url, { ask: 'queued' })
     },
   }
 }

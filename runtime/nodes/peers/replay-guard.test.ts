@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { PLANE_SKEW_MS, seenOnce } from './replay-guard.ts'
+import { PEER_SKEW_MS, replayGuard } from './replay-guard.ts'
 
 const START = 1_000_000
 const salt = (n: number) => new Uint8Array([n >> 8, n & 255])
@@ -16,7 +16,7 @@ it('lets a request through once, and never one that is late, early or older than
   )
   fc.assert(
     fc.property(visits, list => {
-      const freshness = seenOnce(START)
+      const freshness = replayGuard(START)
       /** What was let through: the very request may come again at any time. */
       const through = new Map<number, number>()
       let nowMs = START
@@ -28,7 +28,7 @@ it('lets a request through once, and never one that is late, early or older than
           continue
         }
         const atMs = nowMs + offMs
-        const inTime = Math.abs(offMs) <= PLANE_SKEW_MS && atMs >= START
+        const inTime = Math.abs(offMs) <= PEER_SKEW_MS && atMs >= START
         expect(freshness(salt(name), atMs, nowMs)).toBe(inTime ? 'fresh' : 'late')
         if (inTime) through.set(name, atMs)
       }
@@ -37,8 +37,8 @@ it('lets a request through once, and never one that is late, early or older than
 })
 
 it('refuses what it could not remember', () => {
-  const freshness = seenOnce(START, 2)
+  const freshness = replayGuard(START, 2)
   expect([1, 2, 3].map(n => freshness(salt(n), START, START))).toEqual(['fresh', 'fresh', 'too_many'])
-  const later = START + 2 * PLANE_SKEW_MS + 1
+  const later = START + 2 * PEER_SKEW_MS + 1
   expect(freshness(salt(3), later, later)).toBe('fresh')
 })

@@ -28,7 +28,7 @@ export function newToken(prefix: string): { token: string; hash: string } {
 }
 
 /** What a pool's key is sealed for when it goes to one of its nodes. */
-export const poolKeyPlace = (tenantId: string, pool: string): string => `pool-key/${tenantId}/${pool}`
+export const poolKeyAad = (tenantId: string, pool: string): string => `pool-key/${tenantId}/${pool}`
 
 const denied = () =>
   new TunnelRefusal('unauthenticated', 'the enrolment token is not valid: it is wrong, used or expired')
@@ -44,7 +44,7 @@ export function enrolment({ store, now, poolKeyFor }: EnrolmentDeps) {
    * The first node of a pool is given a key that is made here and forgotten; every further one gets it from a node that has it.
    */
   async function poolKey(node: NodeRow, boxKey: Uint8Array<ArrayBuffer>) {
-    const place = poolKeyPlace(node.tenantId, node.pool)
+    const place = poolKeyAad(node.tenantId, node.pool)
     if (await store.poolKey(node.tenantId, node.pool)) {
       const sealed = await poolKeyFor(node.tenantId, node.pool, boxKey)
       if (sealed) return { sealed, publicKey: undefined }

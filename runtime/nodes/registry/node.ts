@@ -26,7 +26,7 @@ export interface NodeRow {
   lastSeenMs: number | undefined
   activeRuns: number
   /** The control plane that it has dialled, where others can ask that one. */
-  planeUrl: string | undefined
+  peerUrl: string | undefined
 }
 
 /** How a node stands, from what was last heard of it (runtime contract §14). */
@@ -97,6 +97,6 @@ export function toNodeRow(row: Row): NodeRow {
     backends: readJson(String(row.backends)) as NodeBackend[],
     ...{ draining: Number(row.draining) === 1, signedOff: Number(row.signed_off) === 1 },
     ...{ lastSeenMs: number(row.last_seen_ms), activeRuns: Number(row.active_runs) },
-    planeUrl: text(row.plane_url),
+    peerUrl: text(row.plane_url),
   }
 }

@@ -42,7 +42,7 @@ export type NodeStore = ReturnType<typeof nodeStore>
 const ELSEWHERE = 'plane_url <> ? and signed_off = 0 and last_seen_ms > ?'
 
 /** `plane` is the address under which other control planes of this store reach this one; null: they do not. */
-export function nodeStore(db: Db, plane: string | null = null) {
+export function nodeStore(db: Db, peer: string | null = null) {
   return {
     insert({ id, tenantId, name, pool, labels, createdMs, enrolHash, enrolExpiresMs }: NewNode): InStatement {
       return {
@@ -170,7 +170,7 @@ export function nodeStore(db: Db, plane: string | null = null) {
       await db.execute({
         sql: `update nodes set backends = ?, slots = ?, vcpus = ?, memory_mb = ?, version = ?, signed_off = 0, lost_told = 0,
           last_seen_ms = ?, store_id = ?, plane_url = ? where id = ?`,
-        args: [JSON.stringify(backends), slots, vcpus, memoryMb, version, nowMs, storeId, plane, id],
+        args: [JSON.stringify(backends), slots, vcpus, memoryMb, version, nowMs, storeId, peer, id],
       })
     },
 
@@ -179,36 +179,36 @@ export function nodeStore(db: Db, plane: string | null = null) {
       const { rows } = await db.execute({
         sql: `update nodes set last_seen_ms = ?, active_runs = ?, signed_off = 0, plane_url = ? where id = ?
           returning draining`,
-        args: [nowMs, activeRuns, plane, id],
+        args: [nowMs, activeRuns, peer, id],
       })
       return rows[0] && { draining: Number(rows[0].draining) === 1 }
     },
 
     /** Its stream with this control plane is over. */
     async left(id: string): Promise<void> {
-      if (plane === null) return
-      await db.execute({ sql: 'update nodes set plane_url = null where id = ? and plane_url = ?', args: [id, plane] })
+      if (peer === null) return
+      await db.execute({ sql: 'update nodes set plane_url = null where id = ? and plane_url = ?', args: [id, peer] })
     },
 
     /** Of these nodes, those that were heard since then by another control plane which this one can ask. */
     async elsewhere(of: { ids: readonly string[] } | { tenantId: string; pool: string }, sinceMs: number) {
-      if (plane === null) return []
+      if (peer === null) return []
       const [these, args] =
         'ids' in of
           ? ['id in (select value from json_each(?))', [JSON.stringify(of.ids)]]
           : ['tenant_id = ? and pool = ?', [of.tenantId, of.pool]]
       const { rows } = await db.execute({
         sql: `select * from nodes where ${these} and ${ELSEWHERE} order by created_ms, id`,
-        args: [...args, plane, sinceMs],
+        args: [...args, peer, sinceMs],
       })
       return rows.map(toNodeRow)
     },
 
     /** The other control planes to which nodes are connected. */
-    async planes(sinceMs: number): Promise<string[]> {
-      if (plane === null) return []
+    async peers(sinceMs: number): Promise<string[]> {
+      if (peer === null) return []
       const sql = `select distinct plane_url from nodes where ${ELSEWHERE}`
-      return (await db.execute({ sql, args: [plane, sinceMs] })).rows.map(row => String(row[0]))
+      return (await db.execute({ sql, args: [peer, sinceMs] })).rows.map(row => String(row[0]))
     },
 
     async signedOff(id: string, nowMs: number): Promise<void> {

@@ -2,9 +2,9 @@ import type { InStatement } from '@libsql/client/web'
 import type { Db } from '../../../shared/sql/db.ts'
 import type { NodeStore } from '../registry/store.ts'
 import { cancelFrame } from './end-remote-run.ts'
-import type { FarRun } from './remote-run.ts'
+import type { RemoteRun } from './remote-run.ts'
 
-export interface TookOverDeps {
+export interface AcceptTakeoverDeps {
   db: Db
   nodes: Pick<NodeStore, 'sharing' | 'frames' | 'frame'>
   wake: (nodeId: string) => void
@@ -16,8 +16,8 @@ const MOST_FRAMES = 10_000
  * A node says that it has a run of another one. It is believed where both are of one pool and say the same of their store: there the
  * lease decided. The run is its from now on, with the orders that the other one has not acted on. Undefined: it is not believed.
  */
-export function tookOver({ db, nodes, wake }: TookOverDeps) {
-  return async (run: FarRun, nodeId: string): Promise<boolean> => {
+export function acceptTakeover({ db, nodes, wake }: AcceptTakeoverDeps) {
+  return async (run: RemoteRun, nodeId: string): Promise<boolean> => {
     if (run.nodeId === undefined || !(await nodes.sharing(run.nodeId)).includes(nodeId)) return false
     const { fromBinary } = await import('@bufbuild/protobuf')
     const { ControlFrameSchema } = await import('../../../shared/tunnel/gateway.gen.ts')

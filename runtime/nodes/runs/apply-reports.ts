@@ -11,34 +11,37 @@ import { backends } from '../../../shared/wire/runtime/isolation.ts'
 import { eventKinds } from '../../../shared/wire/runtime/journal.ts'
 import { isTerminal, runErrorCodes } from '../../../shared/wire/runtime/run.ts'
 import type { NodeRow } from '../registry/node.ts'
-import type { FarRun } from './remote-run.ts'
-import { type FarEnd, type FarEvent, type FarStore, isMoved, type Moved } from './remote-run-store.ts'
+import type { RemoteRun } from './remote-run.ts'
+import { isMoved, type Moved, type RemoteEvent, type RemoteRunEnd, type RemoteRunStore } from './remote-run-store.ts'
 
 /** Signs what a run on a node came to; undefined where there is nothing to sign with. */
-export type SignFar = (run: FarRun, end: Pick<FarEnd, 'status' | 'finishedMs'>) => Promise<string | undefined>
+export type SignRemoteRun = (
+  run: RemoteRun,
+  end: Pick<RemoteRunEnd, 'status' | 'finishedMs'>,
+) => Promise<string | undefined>
 
-export interface IngestDeps {
+export interface ApplyReportsDeps {
   db: Db
-  store: FarStore
+  store: RemoteRunStore
   log: Log
   now: () => Date
   dayOf: (ms: number) => string
-  signFar: SignFar
+  signRemoteRun: SignRemoteRun
   /** What webhooks are told of runs that moved; last in the commit. */
-  announce: (moved: readonly { runId: string; epoch: number; status: string; atMs: number }[]) => InStatement[]
+  enqueueEvent: (moved: readonly { runId: string; epoch: number; status: string; atMs: number }[]) => InStatement[]
   /** Frames that were dropped: of another node's run, of an older epoch, or of no sense. */
   dropped: Pick<Counter, 'add'>
-  ended: (status: FarEnd['status']) => void
+  ended: (status: RemoteRunEnd['status']) => void
   /** Those who watch a run are told how far it has come. */
   watched: (runId: string, seq: number, terminal: boolean) => void
   /** Its turn is about to end, and has ended, where it is one. */
-  turn: { ending: (run: FarRun) => void; ended: (run: FarRun) => void }
+  turn: { ending: (run: RemoteRun) => void; ended: (run: RemoteRun) => void }
   /** A run of another node is this node's, as it says; false: it is not. */
-  took: (run: FarRun, nodeId: string) => Promise<boolean>
+  took: (run: RemoteRun, nodeId: string) => Promise<boolean>
   /** A run calls another agent; done again when it throws. */
-  child: (parent: FarRun, ask: ChildAsk) => Promise<void>
+  child: (parent: RemoteRun, ask: ChildAsk) => Promise<void>
   /** A node refused a run: it waits for another one, where another one could take it. */
-  requeued: (nodeId: string, run: Pick<FarRun, 'id' | 'epoch' | 'pinned'>) => void
+  requeued: (nodeId: string, run: Pick<RemoteRun, 'id' | 'epoch' | 'pinned'>) => void
 }
 
 /** The hash of an output that is empty: of a run that did not succeed. */
@@ -46,25 +49,25 @@ export const EMPTY_OUTPUT_HASH = '44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e
 
 interface Batch {
   node: NodeRow
-  runs: Map<string, FarRun>
-  events: FarEvent[]
+  runs: Map<string, RemoteRun>
+  events: RemoteEvent[]
   moved: Map<string, Moved>
-  tips: Set<FarRun>
+  tips: Set<RemoteRun>
   /** What was read has to be so still; before anything is written. */
   as: InStatement[]
   statements: InStatement[]
-  sealing: { run: FarRun; frame: Complete }[]
-  requeued: FarRun[]
-  turns: FarRun[]
-  ends: FarEnd['status'][]
-  children: { parent: FarRun; ask: ChildAsk }[]
+  sealing: { run: RemoteRun; frame: Complete }[]
+  requeued: RemoteRun[]
+  turns: RemoteRun[]
+  ends: RemoteRunEnd['status'][]
+  children: { parent: RemoteRun; ask: ChildAsk }[]
 }
 
 /**
  * Writes down what a node told, a batch in one transaction (runtime contract §14). Each frame counts once by its run, epoch and
  * sequence, whatever is repeated; what a node says about a run that is not its own is dropped and counted.
  */
-export function ingest(deps: IngestDeps) {
+export function applyReports(deps: ApplyReportsDeps) {
   const { db, store, log, now, dayOf } = deps
 
   function drop(why: string, frame: NodeFrame, node: NodeRow): void {
@@ -72,7 +75,7 @@ export function ingest(deps: IngestDeps) {
     log.warn('a frame of a node was dropped', { reason: why, frame: frame.body.case ?? 'none', nodeId: node.id })
   }
 
-  function event(batch: Batch, run: FarRun, told: Event, frame: NodeFrame): void {
+  function event(batch: Batch, run: RemoteRun, told: Event, frame: NodeFrame): void {
     const seq = Number(told.eventSeq)
     if (seq <= run.eventSeq) return
     const kind = eventKinds.find(known => known === told.kind)
@@ -83,7 +86,7 @@ export function ingest(deps: IngestDeps) {
       drop('bad_event', frame, batch.node)
       return
     }
-    const made: FarEvent = {
+    const made: RemoteEvent = {
       ...{ runId: run.id, seq, kind, stepId: plain(told.stepId), attempt: told.attempt, at: told.at },
       ...{ hash: toHex(told.hash), tokensIn: Number(told.tokensIn), tokensOut: Number(told.tokensOut) },
       ...{ costNano: Number(told.costNanoUsd), model: told.model === '' ? undefined : plain(told.model) },
@@ -102,7 +105,7 @@ export function ingest(deps: IngestDeps) {
     })
   }
 
-  async function complete(batch: Batch, run: FarRun, told: Complete, frame: NodeFrame): Promise<void> {
+  async function complete(batch: Batch, run: RemoteRun, told: Complete, frame: NodeFrame): Promise<void> {
     if (run.state === 'done') return
     const { $typeName: _, nodeSignature, ...said } = told
     const key = batch.node.signKey
@@ -131,7 +134,7 @@ export function ingest(deps: IngestDeps) {
       })
     }
     const fine = follows && status !== undefined && toHex(told.inputHash) === run.inputHash
-    const end: FarEnd = fine
+    const end: RemoteRunEnd = fine
       ? {
           ...{ status, finishedMs, day: dayOf(finishedMs) },
           errorCode: runErrorCodes.find(code => code === told.errorCode),
@@ -150,9 +153,9 @@ export function ingest(deps: IngestDeps) {
     const already = isTerminal(run.status)
     batch.as.push(store.asOpen(run.id, !already))
     // Ended here first: that stands, and the node's journal is sealed under it.
-    const stands = already ? (run.status as FarEnd['status']) : end.status
+    const stands = already ? (run.status as RemoteRunEnd['status']) : end.status
     const outputHash = fine && stands === status ? toHex(told.outputHash) : EMPTY_OUTPUT_HASH
-    const sealed: FarRun = {
+    const sealed: RemoteRun = {
       ...run,
       ...{ status: stands, outputHash, models: told.models.map(plain), finishedMs },
       ...(!already && end.spent && { spent: end.spent }),
@@ -170,7 +173,7 @@ export function ingest(deps: IngestDeps) {
       batch.statements.push(...store.end(run, end))
       batch.ends.push(end.status)
     }
-    const receipt = await deps.signFar(sealed, { status: stands, finishedMs })
+    const receipt = await deps.signRemoteRun(sealed, { status: stands, finishedMs })
     const { models, node } = sealed
     batch.statements.push(
       ...store.sealed(sealed, { outputHash, models, ...(node && { node }) }, receipt, now().getTime()),
@@ -183,7 +186,7 @@ export function ingest(deps: IngestDeps) {
     const { body } = frame
     if (!isOfRun(body)) return
     const run = batch.runs.get(body.value.runId)
-    if (body.case === 'took') {
+    if (body.case === 'takeover') {
       const asItWas = run !== undefined && Number(body.value.epoch) === run.epoch && run.state !== 'queued'
       if (!asItWas || (run.nodeId !== batch.node.id && !(await deps.took(run, batch.node.id)))) {
         drop('not_its_run', frame, batch.node)
@@ -217,9 +220,9 @@ export function ingest(deps: IngestDeps) {
           batch.requeued.push(run)
         } else if (run.state === 'ending') {
           // Ended here before the node had it: nothing was executed.
-          const end = { status: run.status as FarEnd['status'], finishedMs: run.finishedMs ?? now().getTime() }
+          const end = { status: run.status as RemoteRunEnd['status'], finishedMs: run.finishedMs ?? now().getTime() }
           const sealed = { ...run, outputHash: EMPTY_OUTPUT_HASH }
-          const receipt = await deps.signFar(sealed, end)
+          const receipt = await deps.signRemoteRun(sealed, end)
           const known = { outputHash: EMPTY_OUTPUT_HASH, models: [] }
           batch.statements.push(...store.sealed(sealed, known, receipt, now().getTime()))
           run.state = 'done'
@@ -286,7 +289,7 @@ export function ingest(deps: IngestDeps) {
       ...batch.as,
       ...store.told(batch.events, [...batch.tips], open, dayOf(nowMs)),
       ...batch.statements,
-      ...deps.announce(told),
+      ...deps.enqueueEvent(told),
     ])
     if (!kept) {
       for (const run of batch.turns) deps.turn.ended(run)
@@ -326,8 +329,8 @@ export function ingest(deps: IngestDeps) {
 
 function isOfRun(
   body: NodeFrame['body'],
-): body is Extract<typeof body, { case: 'accept' | 'event' | 'complete' | 'approval' | 'childAsk' | 'took' }> {
-  return (['accept', 'event', 'complete', 'approval', 'childAsk', 'took'] as const).some(one => one === body.case)
+): body is Extract<typeof body, { case: 'accept' | 'event' | 'complete' | 'approval' | 'childAsk' | 'takeover' }> {
+  return (['accept', 'event', 'complete', 'approval', 'childAsk', 'takeover'] as const).some(one => one === body.case)
 }
 
 /** What a number of the wire must be to be one of ours. */

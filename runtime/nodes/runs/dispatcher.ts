@@ -8,15 +8,15 @@ import type { Manifest } from '../../../shared/wire/runtime/manifest.ts'
 import type { SealedTexts } from '../../agents/texts.ts'
 import { type NodeLink, type NodeLinks, takes } from '../registry/node-link.ts'
 import type { NodeStore } from '../registry/store.ts'
-import type { FarRun } from './remote-run.ts'
-import type { FarStore } from './remote-run-store.ts'
+import type { RemoteRun } from './remote-run.ts'
+import type { RemoteRunStore } from './remote-run-store.ts'
 
 export interface DispatcherDeps {
   db: Db
   log: Log
   now: () => Date
   links: NodeLinks
-  far: FarStore
+  far: RemoteRunStore
   nodes: NodeStore
   versionOf: (
     versionId: string,
@@ -35,10 +35,10 @@ export interface ManifestEnvelope {
   manifestHash: string
 }
 
-export const manifestPlace = (versionId: string): string => `manifest/${versionId}`
-export const textsPlace = (versionId: string): string => `manifest-texts/${versionId}`
-export const inputPlace = (runId: string): string => `input/${runId}`
-export const scheduleInputPlace = (scheduleId: string): string => `schedule-input/${scheduleId}`
+export const manifestAad = (versionId: string): string => `manifest/${versionId}`
+export const textsAad = (versionId: string): string => `manifest-texts/${versionId}`
+export const inputAad = (runId: string): string => `input/${runId}`
+export const scheduleInputAad = (scheduleId: string): string => `schedule-input/${scheduleId}`
 
 /** A node takes more than it works on at once, so that it never waits for the tunnel; the rest waits in its own queue. */
 const QUEUE_FACTOR = 4
@@ -48,7 +48,7 @@ const CHUNK = 64
 export function dispatcher({ db, log, now, links, far, nodes, versionOf }: DispatcherDeps) {
   const sealed = new Map<string, Uint8Array>()
 
-  async function manifestOf(run: FarRun, poolKey: Uint8Array<ArrayBuffer>): Promise<Uint8Array> {
+  async function manifestOf(run: RemoteRun, poolKey: Uint8Array<ArrayBuffer>): Promise<Uint8Array> {
     const key = `${run.versionId} ${toHex(poolKey)}`
     const known = sealed.get(key)
     if (known !== undefined) return known
@@ -59,13 +59,13 @@ export function dispatcher({ db, log, now, links, far, nodes, versionOf }: Dispa
       ...{ agentId: run.agentId, agentName: run.agentName, versionId: run.versionId },
       ...{ number, manifest, manifestHash },
     }
-    const box = await sealTo(poolKey, utf8(JSON.stringify(envelope)), manifestPlace(run.versionId))
+    const box = await sealTo(poolKey, utf8(JSON.stringify(envelope)), manifestAad(run.versionId))
     if (sealed.size > 500) sealed.clear()
     sealed.set(key, box)
     return box
   }
 
-  async function offer(link: NodeLink, runs: readonly FarRun[], poolKey: Uint8Array<ArrayBuffer>): Promise<void> {
+  async function offer(link: NodeLink, runs: readonly RemoteRun[], poolKey: Uint8Array<ArrayBuffer>): Promise<void> {
     const { controlBytes } = await import('../../../shared/tunnel/control-bytes.ts')
     const limits = await far.runLimits(runs.map(({ agentId }) => agentId))
     const statements = await Promise.all(

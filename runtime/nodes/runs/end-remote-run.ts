@@ -2,21 +2,21 @@ import type { InStatement } from '@libsql/client/web'
 import type { Db } from '../../../shared/sql/db.ts'
 import { isTerminal, type RunErrorCode } from '../../../shared/wire/runtime/run.ts'
 import type { NodeStore } from '../registry/store.ts'
-import { EMPTY_OUTPUT_HASH, type IngestDeps } from './apply-reports.ts'
-import type { OrderTo } from './fallback-node.ts'
-import type { FarRun } from './remote-run.ts'
-import { type FarEnd, type FarStore, isMoved } from './remote-run-store.ts'
+import { type ApplyReportsDeps, EMPTY_OUTPUT_HASH } from './apply-reports.ts'
+import type { CommandTarget } from './fallback-node.ts'
+import type { RemoteRun } from './remote-run.ts'
+import { isMoved, type RemoteRunEnd, type RemoteRunStore } from './remote-run-store.ts'
 
-export interface EndingDeps
-  extends Pick<IngestDeps, 'signFar' | 'announce' | 'ended' | 'watched' | 'dayOf' | 'now' | 'turn'> {
+export interface EndRemoteRunDeps
+  extends Pick<ApplyReportsDeps, 'signRemoteRun' | 'enqueueEvent' | 'ended' | 'watched' | 'dayOf' | 'now' | 'turn'> {
   db: Db
-  far: FarStore
+  far: RemoteRunStore
   nodes: Pick<NodeStore, 'frame'>
   wakeNode: (nodeId: string) => void
-  orderTo: OrderTo
+  commandTarget: CommandTarget
 }
 
-export interface EndingHere {
+export interface RemoteRunCut {
   status: 'failed' | 'cancelled'
   code?: RunErrorCode
   message?: string
@@ -33,29 +33,29 @@ export function ending({
   db,
   far,
   nodes,
-  orderTo,
+  commandTarget,
   wakeNode,
-  signFar,
-  announce,
+  signRemoteRun,
+  enqueueEvent,
   ended,
   watched,
   dayOf,
   now,
   turn,
-}: EndingDeps) {
+}: EndRemoteRunDeps) {
   /** False: it had ended. Undefined: it is not any more as it was read. */
-  async function once(id: string, how: EndingHere): Promise<boolean | undefined> {
+  async function once(id: string, how: RemoteRunCut): Promise<boolean | undefined> {
     const { status, code, message, reason, final = false } = how
     const run = await far.get(id)
     if (run === undefined || isTerminal(run.status)) return false
     const finishedMs = now().getTime()
-    const end: FarEnd = {
+    const end: RemoteRunEnd = {
       ...{ status, finishedMs, day: dayOf(finishedMs), errorCode: code, reason },
       errorMessage: message,
     }
     const told = run.state === 'offered' || run.state === 'accepted'
     const near = told ? run.nodeId : run.pinned
-    const node = near === undefined ? undefined : await orderTo(near)
+    const node = near === undefined ? undefined : await commandTarget(near)
     const statements: InStatement[] = [far.asRead(run), ...far.end(run, end)]
     if (told && node !== undefined) {
       statements.push(far.state(id, 'ending'), nodes.frame(node, await cancelFrame(id, reason ?? message ?? '', false)))
@@ -69,13 +69,13 @@ export function ending({
       statements.push(nodes.frame(node, await refusedFrame(run.parentRunId, id, refused)))
     }
     if (!told || final) {
-      const sealed: FarRun = { ...run, status, outputHash: EMPTY_OUTPUT_HASH, finishedMs }
+      const sealed: RemoteRun = { ...run, status, outputHash: EMPTY_OUTPUT_HASH, finishedMs }
       const known = { outputHash: EMPTY_OUTPUT_HASH, models: [] }
-      statements.push(...far.sealed(sealed, known, await signFar(sealed, end), finishedMs))
+      statements.push(...far.sealed(sealed, known, await signRemoteRun(sealed, end), finishedMs))
     }
     turn.ending(run)
     try {
-      await db.write([...statements, ...announce([{ runId: id, epoch: run.epoch, status, atMs: finishedMs }])])
+      await db.write([...statements, ...enqueueEvent([{ runId: id, epoch: run.epoch, status, atMs: finishedMs }])])
     } catch (error) {
       if (!isMoved(error)) throw error
       // How it ended elsewhere, if it did.
@@ -89,7 +89,7 @@ export function ending({
     return true
   }
 
-  return async (id: string, how: EndingHere): Promise<boolean> => {
+  return async (id: string, how: RemoteRunCut): Promise<boolean> => {
     // Each time somebody else has come a step further with it, and there are few.
     for (;;) {
       const done = await once(id, how)

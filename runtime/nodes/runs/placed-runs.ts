@@ -9,27 +9,27 @@ import type { SealedTexts } from '../../agents/texts.ts'
 import { genesis } from '../../execution/journal/event.ts'
 import type { SealedInput } from '../../runs/sealed-input.ts'
 import type { NewRun, RunStore } from '../../runs/store.ts'
-import type { Reach } from '../peers/reachable-nodes.ts'
+import type { ReachableNodes } from '../peers/reachable-nodes.ts'
 import { provenBackends } from '../registry/node.ts'
 import type { NodeStore } from '../registry/store.ts'
-import type { FarSessions } from '../sessions/remote-sessions.ts'
-import { inputPlace } from './dispatcher.ts'
-import type { EndingHere } from './end-remote-run.ts'
+import type { RemoteSessions } from '../sessions/remote-sessions.ts'
+import { inputAad } from './dispatcher.ts'
+import type { RemoteRunCut } from './end-remote-run.ts'
 import { cancelFrame } from './end-remote-run.ts'
-import { orderTo } from './fallback-node.ts'
+import { commandTarget } from './fallback-node.ts'
 import { type Placement, POOL_LABEL, place } from './placement.ts'
-import type { farData } from './remote-reads.ts'
+import type { remoteReads } from './remote-reads.ts'
 import { offline, withData } from './remote-reads.ts'
-import type { FarRun } from './remote-run.ts'
-import type { FarStore } from './remote-run-store.ts'
+import type { RemoteRun } from './remote-run.ts'
+import type { RemoteRunStore } from './remote-run-store.ts'
 
-export interface FarRunsDeps {
+export interface PlacedRunsDeps {
   db: Db
-  far: FarStore
+  far: RemoteRunStore
   nodes: NodeStore
-  reach: Reach
-  data: ReturnType<typeof farData>
-  end: (id: string, end: EndingHere) => Promise<boolean>
+  reachableNodes: ReachableNodes
+  data: ReturnType<typeof remoteReads>
+  end: (id: string, end: RemoteRunCut) => Promise<boolean>
   dispatch: () => void
   /** Whether any node has ever enrolled; while none has, nothing here costs anything. */
   engaged: () => boolean
@@ -40,7 +40,7 @@ export interface FarRunsDeps {
     versionId: string,
   ) => Promise<{ manifest: Manifest; agentId: string; sealed: SealedTexts | undefined } | undefined>
   labelsOf: (tenantId: string, agentName: string) => Promise<Readonly<Record<string, string>>>
-  sessions: Pick<FarSessions, 'placeOf'>
+  sessions: Pick<RemoteSessions, 'placeOf'>
 }
 
 type PinnedPlacement = Exclude<Placement, { on: 'pool' }> | { on: 'pool'; pool: string; pinned?: string }
@@ -51,19 +51,19 @@ interface Placed {
   refused?: { code: RunErrorCode; message: string }
 }
 
-export type FarRuns = ReturnType<typeof farRuns>
+export type PlacedRuns = ReturnType<typeof placedRuns>
 
 /**
  * The store of runs as the routes and services see it, where some of the runs are on nodes: creations are placed, and what only a
  * node has is asked of it. A run that is here goes straight to the store that is wrapped.
  */
-export function farRuns(runs: RunStore, deps: FarRunsDeps) {
-  const { db, far, nodes, reach, data, end, dispatch, sha256, embedded } = deps
+export function placedRuns(runs: RunStore, deps: PlacedRunsDeps) {
+  const { db, far, nodes, reachableNodes, data, end, dispatch, sha256, embedded } = deps
 
   /** A fork begins with a part of a journal, so it goes to where that is. */
   async function forkPlacement({ forkedFrom }: NewRun): Promise<PinnedPlacement | undefined> {
     if (forkedFrom === undefined) return undefined
-    const source = await farOf(forkedFrom.runId)
+    const source = await remoteRunOf(forkedFrom.runId)
     if (source?.nodeId !== undefined) return { on: 'pool', pool: source.pool, pinned: source.nodeId }
     if (embedded.on) return { on: 'here' }
     const message = 'the journal it begins with is at the embedded node, which is switched off (PLATFORM_EMBEDDED_NODE)'
@@ -104,7 +104,7 @@ export function farRuns(runs: RunStore, deps: FarRunsDeps) {
     return place({
       ...{ manifest: version.manifest, wanted, embedded },
       nodes: known.map(node => ({
-        ...{ pool: node.pool, backends: provenBackends(node), connected: reach.connected(node) },
+        ...{ pool: node.pool, backends: provenBackends(node), connected: reachableNodes.connected(node) },
       })),
     })
   }
@@ -120,12 +120,12 @@ export function farRuns(runs: RunStore, deps: FarRunsDeps) {
     const row = far.insert({
       ...{ id: run.id, tenantId: run.tenantId, pool: placement.pool, createdMs: run.createdMs },
       pinned: placement.on === 'pool' ? placement.pinned : undefined,
-      isolation: run.isolation as FarRun['isolation'],
+      isolation: run.isolation as RemoteRun['isolation'],
       dispatchByMs: run.createdMs + deps.dispatchMs,
       ...(sealedInput
         ? { inputSealed: sealedInput.box, inputSchedule: run.scheduleId, inputHash: sealedInput.hash }
         : {
-            inputSealed: poolKey ? await sealTo(poolKey, utf8(run.input), inputPlace(run.id)) : null,
+            inputSealed: poolKey ? await sealTo(poolKey, utf8(run.input), inputAad(run.id)) : null,
             inputHash: sha256Hex(utf8(run.input), sha256),
           }),
       genesis: genesis(run.id, sha256).hash,
@@ -153,11 +153,11 @@ export function farRuns(runs: RunStore, deps: FarRunsDeps) {
   }
 
   /** The run on a node; undefined for one that is here. */
-  const farOf = async (id: string): Promise<FarRun | undefined> => (deps.engaged() ? far.get(id) : undefined)
+  const remoteRunOf = async (id: string): Promise<RemoteRun | undefined> => (deps.engaged() ? far.get(id) : undefined)
 
   return {
     ...runs,
-    farOf,
+    remoteRunOf,
     placementFor,
 
     async create(run: NewRun): Promise<void> {
@@ -182,7 +182,7 @@ export function farRuns(runs: RunStore, deps: FarRunsDeps) {
     async get(id: string): Promise<Run | undefined> {
       const run = await runs.get(id)
       if (run === undefined || run.input !== undefined) return run
-      const found = await farOf(id)
+      const found = await remoteRunOf(id)
       if (found === undefined) return run
       if (found.nodeId === undefined || found.state === 'queued' || found.state === 'offered') {
         return withData(run, found, undefined)
@@ -195,7 +195,7 @@ export function farRuns(runs: RunStore, deps: FarRunsDeps) {
     /** Without asking anybody. */
     async near(id: string): Promise<Run | undefined> {
       const run = await runs.get(id)
-      const found = run === undefined || run.input !== undefined ? undefined : await farOf(id)
+      const found = run === undefined || run.input !== undefined ? undefined : await remoteRunOf(id)
       return run && found ? withData(run, found, undefined) : run
     },
 
@@ -216,26 +216,26 @@ export function farRuns(runs: RunStore, deps: FarRunsDeps) {
     },
 
     async events(runId: string, fromSeq: number, most: number) {
-      const found = await farOf(runId)
+      const found = await remoteRunOf(runId)
       return found ? data.events(found, fromSeq, most) : runs.events(runId, fromSeq, most)
     },
 
     async blob(runId: string, sha256: string): Promise<Uint8Array | undefined> {
-      const found = await farOf(runId)
+      const found = await remoteRunOf(runId)
       return found ? data.blob(found, sha256) : runs.blob(runId, sha256)
     },
 
     async remove(id: string): Promise<boolean> {
-      const found = await farOf(id)
+      const found = await remoteRunOf(id)
       if (found === undefined) return runs.remove(id)
       if (!isTerminal(found.status)) return false
-      const node = found.nodeId === undefined ? undefined : await orderTo(reach, nodes)(found.nodeId)
+      const node = found.nodeId === undefined ? undefined : await commandTarget(reachableNodes, nodes)(found.nodeId)
       await db.write([
         ...(node === undefined ? [] : [nodes.frame(node, await cancelFrame(id, '', true))]),
         ...far.removal(id),
       ])
       const removed = await runs.remove(id)
-      if (node !== undefined) reach.wake(node)
+      if (node !== undefined) reachableNodes.wake(node)
       return removed
     },
   }

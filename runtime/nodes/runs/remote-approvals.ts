@@ -2,32 +2,35 @@ import { utf8 } from '../../../shared/sign/bytes.ts'
 import type { Db } from '../../../shared/sql/db.ts'
 import { sealTo } from '../../../shared/tunnel/sealed-payload.ts'
 import type { ApprovalRow, ApprovalStore } from '../../approvals/store.ts'
-import type { Reach } from '../peers/reachable-nodes.ts'
+import type { ReachableNodes } from '../peers/reachable-nodes.ts'
 import type { NodeStore } from '../registry/store.ts'
-import { orderTo } from './fallback-node.ts'
-import type { farData } from './remote-reads.ts'
+import { commandTarget } from './fallback-node.ts'
+import type { remoteReads } from './remote-reads.ts'
 import { offline } from './remote-reads.ts'
-import type { FarRun } from './remote-run.ts'
+import type { RemoteRun } from './remote-run.ts'
 
-export interface FarApprovalsDeps {
+export interface RemoteApprovalsDeps {
   db: Db
   nodes: NodeStore
-  reach: Reach
-  data: ReturnType<typeof farData>
-  farOf: (runId: string) => Promise<FarRun | undefined>
+  reachableNodes: ReachableNodes
+  data: ReturnType<typeof remoteReads>
+  remoteRunOf: (runId: string) => Promise<RemoteRun | undefined>
 }
 
-export const decisionPlace = (approvalId: string): string => `decision/${approvalId}`
-export const signalPlace = (runId: string): string => `signal/${runId}`
+export const decisionAad = (approvalId: string): string => `decision/${approvalId}`
+export const signalAad = (runId: string): string => `signal/${runId}`
 
 /** Questions of runs on nodes: what is asked stands on the node, that it was asked and decided stands here. */
-export function farApprovals(approvals: ApprovalStore, { db, nodes, reach, data, farOf }: FarApprovalsDeps) {
+export function remoteApprovals(
+  approvals: ApprovalStore,
+  { db, nodes, reachableNodes, data, remoteRunOf }: RemoteApprovalsDeps,
+) {
   async function withTexts(rows: readonly ApprovalRow[]): Promise<{ rows: ApprovalRow[]; away: boolean }> {
     const empty = rows.filter(({ prompt }) => prompt === '')
     if (empty.length === 0) return { rows: [...rows], away: false }
     const byNode = new Map<string, string[]>()
     for (const { id, runId } of empty) {
-      const nodeId = (await farOf(runId))?.nodeId
+      const nodeId = (await remoteRunOf(runId))?.nodeId
       if (nodeId !== undefined) byNode.set(nodeId, [...(byNode.get(nodeId) ?? []), id])
     }
     const answers = await Promise.all([...byNode].map(([nodeId, ids]) => data.approvals(nodeId, ids)))
@@ -69,7 +72,7 @@ export function farApprovals(approvals: ApprovalStore, { db, nodes, reach, data,
       deciding: Parameters<ApprovalStore['decide']>[1],
     ): Promise<boolean> {
       const row = await approvals.get(id)
-      const run = row && (await farOf(row.runId))
+      const run = row && (await remoteRunOf(row.runId))
       if (!row || run?.nodeId === undefined) return approvals.decide({ id, runId }, deciding)
       const { approve, by, atMs, decision } = deciding
       const poolKey = await nodes.poolKey(run.tenantId, run.pool)
@@ -77,9 +80,9 @@ export function farApprovals(approvals: ApprovalStore, { db, nodes, reach, data,
       const detail = { by, atMs, decision }
       const value = {
         ...{ runId: run.id, approvalId: id, decision: approve ? 'approve' : 'reject' },
-        detailSealed: await sealTo(poolKey, utf8(JSON.stringify(detail)), decisionPlace(id)),
+        detailSealed: await sealTo(poolKey, utf8(JSON.stringify(detail)), decisionAad(id)),
       }
-      const node = await orderTo(reach, nodes)(run.nodeId)
+      const node = await commandTarget(reachableNodes, nodes)(run.nodeId)
       const { controlBytes } = await import('../../../shared/tunnel/control-bytes.ts')
       const frame = controlBytes({ case: 'approval', value })
       const [decided] = await db.write([
@@ -95,7 +98,7 @@ export function farApprovals(approvals: ApprovalStore, { db, nodes, reach, data,
           args: [node, frame, id, atMs, by],
         },
       ])
-      reach.wake(node)
+      reachableNodes.wake(node)
       return decided?.rowsAffected === 1
     },
   }

@@ -4,10 +4,10 @@ import type { BudgetAsk, BudgetGrant } from '../../../shared/tunnel/gateway.gen.
 import { isTerminal } from '../../../shared/wire/runtime/run.ts'
 import type { Ledger } from '../../budgets/ledger.ts'
 import type { NodeRow } from '../registry/node.ts'
-import type { FarStore } from './remote-run-store.ts'
+import type { RemoteRunStore } from './remote-run-store.ts'
 
-export interface FarBudgetsDeps {
-  far: Pick<FarStore, 'get'>
+export interface RemoteBudgetsDeps {
+  far: Pick<RemoteRunStore, 'get'>
   grant: Ledger['grant']
   dayOf: (ms: number) => string
   clock: Clock
@@ -25,7 +25,7 @@ const MOST = BigInt(Number.MAX_SAFE_INTEGER)
  * Says whether a run on a node may make its next model call: its worst case is held here, under the budget of its agent, until the
  * event comes that says what it used. Undefined: the run is not that node's any more, or not in that life of it.
  */
-export function farBudgets({ far, grant, dayOf, clock }: FarBudgetsDeps) {
+export function remoteBudgets({ far, grant, dayOf, clock }: RemoteBudgetsDeps) {
   async function runOf(node: NodeRow, { runId, epoch }: BudgetAsk) {
     const run = await far.get(runId)
     const is = run?.nodeId === node.id && BigInt(run.epoch) === epoch && !isTerminal(run.status)

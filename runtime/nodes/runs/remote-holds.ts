@@ -4,7 +4,7 @@ import type { InStatement } from '@libsql/client/web'
 const ENDS_A_CALL = new Set<string>(['step_completed', 'step_failed'])
 
 /** The end of a call is told: what was held for it is what it used. */
-export function releasedBy(events: readonly { runId: string; stepId: string; kind: string }[]): InStatement[] {
+export function releaseHolds(events: readonly { runId: string; stepId: string; kind: string }[]): InStatement[] {
   const ended = events.filter(({ kind }) => ENDS_A_CALL.has(kind)).map(({ runId, stepId }) => [runId, stepId])
   if (ended.length === 0) return []
   const sql = `delete from reservations where (run_id, step_id) in (select n.value ->> 0, n.value ->> 1 from json_each(?) as n)`
@@ -12,7 +12,7 @@ export function releasedBy(events: readonly { runId: string; stepId: string; kin
 }
 
 /** Calls whose end was never told, as of a node that is lost, may have been billed. */
-export function leftHolds(runId: string, day: string): InStatement[] {
+export function unreportedHolds(runId: string, day: string): InStatement[] {
   const held = `reservations where run_id = ?1 and step_id <> ''`
   return [
     {

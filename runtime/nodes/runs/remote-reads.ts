@@ -6,14 +6,14 @@ import type { SessionMessage } from '../../../shared/wire/runtime/session.ts'
 import type { ManifestTexts, SealedTexts } from '../../agents/texts.ts'
 import { type JournalEntry, readEvent } from '../../execution/journal/event.ts'
 import { finishOf, type TurnEnd } from '../../sessions/session.ts'
-import type { Reach, Reached } from '../peers/reachable-nodes.ts'
+import type { ReachableNode, ReachableNodes } from '../peers/reachable-nodes.ts'
 import type { ReadAsked } from '../registry/node-link.ts'
 import type { NodeStore } from '../registry/store.ts'
-import { standIn } from './fallback-node.ts'
-import type { FarRun } from './remote-run.ts'
+import { fallbackNode } from './fallback-node.ts'
+import type { RemoteRun } from './remote-run.ts'
 
 /** What a node answers about the runs that it holds. */
-export interface FarData {
+export interface RemoteRunData {
   id: string
   /** Absent where it was dropped with the end of the run. */
   input?: Record<string, unknown>
@@ -21,14 +21,14 @@ export interface FarData {
   errorMessage?: string
 }
 
-export interface FarApproval {
+export interface RemoteApproval {
   id: string
   prompt: string
   action?: { name: string; arguments: unknown }
   comment?: string
 }
 
-export interface FarEventText {
+export interface RemoteEventText {
   hash: string
   body: string
 }
@@ -40,12 +40,12 @@ export const offline = (what: string): ApiError<'node_offline'> =>
   new ApiError('node_offline', `${what} is kept by a node that is away or does not answer: try again when it is back`)
 
 /** What only nodes have, asked of them each time and kept nowhere here. */
-export function farData(reach: Reach, nodes: Pick<NodeStore, 'sharing'>) {
+export function remoteReads(reachableNodes: ReachableNodes, nodes: Pick<NodeStore, 'sharing'>) {
   async function ask<T>(nodeId: string | undefined, asked: ReadAsked): Promise<T | undefined> {
-    return read<T>(nodeId === undefined ? undefined : await standIn(reach, nodes, nodeId), asked)
+    return read<T>(nodeId === undefined ? undefined : await fallbackNode(reachableNodes, nodes, nodeId), asked)
   }
 
-  async function read<T>(node: Reached | undefined, asked: ReadAsked): Promise<T | undefined> {
+  async function read<T>(node: ReachableNode | undefined, asked: ReadAsked): Promise<T | undefined> {
     const answer = await node?.read(asked)
     if (answer === undefined || answer.status !== 200) return undefined
     return readJson(decoder.decode(answer.body)) as T
@@ -53,18 +53,18 @@ export function farData(reach: Reach, nodes: Pick<NodeStore, 'sharing'>) {
 
   return {
     /** Input, output and the words of an error, by run; undefined: the node is away. */
-    async of(nodeId: string, ids: readonly string[]): Promise<Map<string, FarData> | undefined> {
-      const found = await ask<FarData[]>(nodeId, { kind: 'data', id: ids.join(',') })
+    async of(nodeId: string, ids: readonly string[]): Promise<Map<string, RemoteRunData> | undefined> {
+      const found = await ask<RemoteRunData[]>(nodeId, { kind: 'data', id: ids.join(',') })
       return found && new Map(found.map(one => [one.id, one]))
     },
 
-    async events({ id, nodeId, state }: FarRun, fromSeq: number, most: number): Promise<JournalEntry[]> {
+    async events({ id, nodeId, state }: RemoteRun, fromSeq: number, most: number): Promise<JournalEntry[]> {
       if (state === 'queued' || nodeId === undefined) return []
       const limit = Math.min(most, MOST_EVENTS)
       const found: JournalEntry[] = []
       // Its pages may be shorter than the caller's, who takes a short page for the last one.
       for (let from = fromSeq; found.length < most; from += limit) {
-        const page = await ask<FarEventText[]>(nodeId, { kind: 'events', id, from, limit })
+        const page = await ask<RemoteEventText[]>(nodeId, { kind: 'events', id, from, limit })
         if (page === undefined) throw offline(`the journal of run ${id}`)
         found.push(...page.map(({ body, hash }) => readEvent(body, hash)))
         if (page.length < limit) break
@@ -73,15 +73,18 @@ export function farData(reach: Reach, nodes: Pick<NodeStore, 'sharing'>) {
     },
 
     /** An output that stands beside a journal; undefined: there is none of that digest. */
-    async blob({ id, nodeId, state }: FarRun, sha256: string): Promise<Uint8Array | undefined> {
+    async blob({ id, nodeId, state }: RemoteRun, sha256: string): Promise<Uint8Array | undefined> {
       if (state === 'queued' || nodeId === undefined) return undefined
-      const answer = await (await standIn(reach, nodes, nodeId))?.read({ kind: 'blob', id: `${id}/${sha256}` })
+      const answer = await (await fallbackNode(reachableNodes, nodes, nodeId))?.read({
+        kind: 'blob',
+        id: `${id}/${sha256}`,
+      })
       if (answer === undefined) throw offline(`the journal of run ${id}`)
       return answer.status === 200 ? answer.body : undefined
     },
 
-    async approvals(nodeId: string, ids: readonly string[]): Promise<Map<string, FarApproval> | undefined> {
-      const found = await ask<FarApproval[]>(nodeId, { kind: 'approvals', id: ids.join(',') })
+    async approvals(nodeId: string, ids: readonly string[]): Promise<Map<string, RemoteApproval> | undefined> {
+      const found = await ask<RemoteApproval[]>(nodeId, { kind: 'approvals', id: ids.join(',') })
       return found && new Map(found.map(one => [one.id, one]))
     },
 
@@ -97,7 +100,7 @@ export function farData(reach: Reach, nodes: Pick<NodeStore, 'sharing'>) {
 
     /** What a version of an agent says that only the nodes of its pool can read. */
     async texts(tenantId: string, versionId: string, { pool, box }: SealedTexts): Promise<ManifestTexts> {
-      for (const node of await reach.of(tenantId, pool)) {
+      for (const node of await reachableNodes.of(tenantId, pool)) {
         const found = await read<ManifestTexts>(node, { kind: 'texts', id: versionId, box })
         if (found) return found
       }
@@ -106,7 +109,7 @@ export function farData(reach: Reach, nodes: Pick<NodeStore, 'sharing'>) {
 
     /** The pool's private key, sealed by a node that has it to one that has not. */
     async poolKey(tenantId: string, pool: string, boxKeyHex: string): Promise<Uint8Array | undefined> {
-      for (const link of await reach.of(tenantId, pool)) {
+      for (const link of await reachableNodes.of(tenantId, pool)) {
         const answer = await link.read({ kind: 'pool-key', id: boxKeyHex })
         if (answer?.status === 200) return answer.body
       }
@@ -116,7 +119,7 @@ export function farData(reach: Reach, nodes: Pick<NodeStore, 'sharing'>) {
 }
 
 /** The record of a run with what its node says; a run that was ended here shows no output that came later. */
-export function withData(run: Run, far: FarRun, data: FarData | undefined): Run {
+export function withData(run: Run, far: RemoteRun, data: RemoteRunData | undefined): Run {
   const message = far.errorMessage ?? data?.errorMessage
   const said = finishOf(run.status, run.error?.code) !== undefined
   const output = isTerminal(run.status) ? (said ? data?.output : {}) : undefined

@@ -1,18 +1,18 @@
 import type { InStatement } from '@libsql/client/web'
 import type { Db } from '../../../shared/sql/db.ts'
-import { isUnmet } from '../../../shared/sql/failed-condition.ts'
+import { isFailedCondition } from '../../../shared/sql/failed-condition.ts'
 import { insertRows } from '../../../shared/sql/insert-rows.ts'
 import type { Isolation } from '../../../shared/wire/runtime/isolation.ts'
 import { isTerminal } from '../../../shared/wire/runtime/run.ts'
 import { finishOf } from '../../sessions/session.ts'
 import { LIFE } from '../../sessions/store.ts'
-import { leftHolds, releasedBy } from './remote-holds.ts'
-import { FAR_COLUMNS, type FarRun, toFarRun } from './remote-run.ts'
+import { releaseHolds, unreportedHolds } from './remote-holds.ts'
+import { REMOTE_RUN_COLUMNS, type RemoteRun, toRemoteRun } from './remote-run.ts'
 
-const FAR = `select ${FAR_COLUMNS} from far_runs f join runs r on r.id = f.run_id`
+const FAR = `select ${REMOTE_RUN_COLUMNS} from far_runs f join runs r on r.id = f.run_id`
 const OPEN = "status in ('queued', 'running', 'waiting')"
 
-export interface NewFarRun {
+export interface NewRemoteRun {
   id: string
   tenantId: string
   pool: string
@@ -28,7 +28,7 @@ export interface NewFarRun {
 }
 
 /** One event as the node told it. */
-export interface FarEvent {
+export interface RemoteEvent {
   runId: string
   seq: number
   kind: string
@@ -42,7 +42,7 @@ export interface FarEvent {
   model: string | undefined
 }
 
-const insertFarEvents = insertRows(
+const insertRemoteEvents = insertRows(
   'far_events',
   {
     ...{ run_id: 'text', seq: 'integer', kind: 'text', step_id: 'text', attempt: 'integer', at: 'text', hash: 'text' },
@@ -76,7 +76,7 @@ export interface Moved {
 }
 
 /** How a run ended, as it is written down. */
-export interface FarEnd {
+export interface RemoteRunEnd {
   status: 'succeeded' | 'failed' | 'cancelled'
   finishedMs: number
   errorCode?: string | undefined
@@ -84,7 +84,7 @@ export interface FarEnd {
   errorMessage?: string | undefined
   reason?: string | undefined
   isolationUsed?: string | undefined
-  spent?: FarRun['spent']
+  spent?: RemoteRun['spent']
   day: string
 }
 
@@ -96,12 +96,12 @@ export interface RunLimit {
   ofDay: boolean
 }
 
-export type FarStore = ReturnType<typeof farStore>
+export type RemoteRunStore = ReturnType<typeof remoteRunStore>
 
-export function farStore(db: Db) {
+export function remoteRunStore(db: Db) {
   return {
     /** For the transaction that makes the run; nothing where the run was not made. */
-    insert: (run: NewFarRun): InStatement[] => [
+    insert: (run: NewRemoteRun): InStatement[] => [
       {
         sql: `insert into far_runs (run_id, tenant_id, pool, isolation, state, created_ms, dispatch_by_ms, input_sealed, input_hash, tip,
             pinned, input_schedule)
@@ -118,17 +118,17 @@ export function farStore(db: Db) {
       },
     ],
 
-    async get(id: string): Promise<FarRun | undefined> {
+    async get(id: string): Promise<RemoteRun | undefined> {
       const { rows } = await db.execute({ sql: `${FAR} where f.run_id = ?`, args: [id.toWellFormed()] })
-      return rows[0] && toFarRun(rows[0])
+      return rows[0] && toRemoteRun(rows[0])
     },
 
-    async these(ids: readonly string[]): Promise<Map<string, FarRun>> {
+    async these(ids: readonly string[]): Promise<Map<string, RemoteRun>> {
       const { rows } = await db.execute({
         sql: `${FAR} where f.run_id in (select value from json_each(?))`,
         args: [JSON.stringify(ids)],
       })
-      return new Map(rows.map(row => [String(row.run_id), toFarRun(row)]))
+      return new Map(rows.map(row => [String(row.run_id), toRemoteRun(row)]))
     },
 
     /** What waits for that node, or for any of its pool, with one of these isolations; oldest first. */
@@ -138,14 +138,14 @@ export function farStore(db: Db) {
       most: number,
       /** Only those that a run waits for which is at that node. */
       onlyChildren: boolean,
-    ): Promise<FarRun[]> {
+    ): Promise<RemoteRun[]> {
       const { rows } = await db.execute({
         sql: `${FAR} where f.state = 'queued' and f.tenant_id = ? and f.pool = ?
           and (f.pinned is null or f.pinned = ?) and f.isolation in (select value from json_each(?))
           and (? = 0 or r.parent_run_id is not null) order by f.created_ms, f.run_id limit ?`,
         args: [tenantId, pool, nodeId, JSON.stringify(isolations), onlyChildren ? 1 : 0, most],
       })
-      return rows.map(toFarRun)
+      return rows.map(toRemoteRun)
     },
 
     async anyQueued(): Promise<boolean> {
@@ -178,20 +178,20 @@ export function farStore(db: Db) {
       return { sealed: new Uint8Array(sealed as ArrayBuffer), schedule: schedule ? String(schedule) : undefined }
     },
 
-    async overdue(nowMs: number, most: number): Promise<FarRun[]> {
+    async overdue(nowMs: number, most: number): Promise<RemoteRun[]> {
       const sql = `${FAR} where f.dispatch_by_ms <= ? and f.state in ('queued', 'offered') order by f.dispatch_by_ms limit ?`
-      return (await db.execute({ sql, args: [nowMs, most] })).rows.map(toFarRun)
+      return (await db.execute({ sql, args: [nowMs, most] })).rows.map(toRemoteRun)
     },
 
-    async ending(most: number): Promise<FarRun[]> {
+    async ending(most: number): Promise<RemoteRun[]> {
       const sql = `${FAR} where f.ending is not null order by f.run_id limit ?`
-      return (await db.execute({ sql, args: [most] })).rows.map(toFarRun)
+      return (await db.execute({ sql, args: [most] })).rows.map(toRemoteRun)
     },
 
     /** What a node has and has not ended. */
-    async openOn(nodeId: string): Promise<FarRun[]> {
+    async openOn(nodeId: string): Promise<RemoteRun[]> {
       const sql = `${FAR} where f.node_id = ? and f.state in ('offered', 'accepted', 'ending')`
-      return (await db.execute({ sql, args: [nodeId] })).rows.map(toFarRun)
+      return (await db.execute({ sql, args: [nodeId] })).rows.map(toRemoteRun)
     },
 
     /** How many runs each node works on or was offered; those that wait for another run of their node do nothing. */
@@ -211,7 +211,7 @@ export function farStore(db: Db) {
     }),
 
     /** Hands a queued run to a node; `frame` waits for the node from the same commit on. */
-    offer({ id, epoch }: FarRun, nodeId: string, frame: Uint8Array): InStatement[] {
+    offer({ id, epoch }: RemoteRun, nodeId: string, frame: Uint8Array): InStatement[] {
       return [
         {
           sql: `update far_runs set state = 'offered', node_id = ?, epoch = ? where run_id = ? and state = 'queued'`,
@@ -249,11 +249,16 @@ export function farStore(db: Db) {
     ],
 
     /** What was streamed, with what it means for the runs; `day` is the one that usage counts for. */
-    told(events: readonly FarEvent[], tips: readonly FarRun[], moved: readonly Moved[], day: string): InStatement[] {
+    told(
+      events: readonly RemoteEvent[],
+      tips: readonly RemoteRun[],
+      moved: readonly Moved[],
+      day: string,
+    ): InStatement[] {
       if (events.length === 0) return []
       const used = events.filter(({ tokensIn, tokensOut, costNano }) => tokensIn + tokensOut + costNano > 0)
       return [
-        insertFarEvents.statement(
+        insertRemoteEvents.statement(
           events.map(({ runId, stepId, tokensIn, tokensOut, costNano, model: _, ...event }) => ({
             ...{ ...event, run_id: runId, step_id: stepId },
             ...{ tokens_in: tokensIn, tokens_out: tokensOut, cost_nano: costNano },
@@ -270,7 +275,7 @@ export function farStore(db: Db) {
             ),
           ],
         },
-        ...releasedBy(events),
+        ...releaseHolds(events),
         ...(used.length === 0
           ? []
           : [
@@ -288,7 +293,7 @@ export function farStore(db: Db) {
       ]
     },
 
-    ask: (run: FarRun, ask: { id: string; stepId: string; reason: string; expiresMs: number; nowMs: number }) => ({
+    ask: (run: RemoteRun, ask: { id: string; stepId: string; reason: string; expiresMs: number; nowMs: number }) => ({
       sql: `insert into approvals
           (id, tenant_id, run_id, agent_name, step_id, round, status, reason, prompt, created_ms, expires_ms)
         select ?1, ?2, ?3, ?4, ?5, (select count(*) + 1 from approvals where run_id = ?3 and step_id = ?5), 'pending', ?6, '', ?7, ?8
@@ -300,7 +305,7 @@ export function farStore(db: Db) {
      * For the transaction of what was decided about a run: fails it, with `isMoved`, where the run is not as it was when that was decided. Another
      * control plane on the same store may have given it to a node, or ended it.
      */
-    asRead: ({ id, state, nodeId, status }: FarRun): InStatement => ({
+    asRead: ({ id, state, nodeId, status }: RemoteRun): InStatement => ({
       sql: `insert into far_runs (run_id, tenant_id) select '', null where not exists (select 1 from far_runs f join runs r on r.id = f.run_id
         where f.run_id = ? and f.state = ? and f.node_id is ? and (r.${OPEN}) = ?)`,
       args: [id, state, nodeId ?? null, isTerminal(status) ? 0 : 1],
@@ -313,11 +318,11 @@ export function farStore(db: Db) {
     }),
 
     /** The last word about a run, once. */
-    end(run: FarRun, end: FarEnd): InStatement[] {
+    end(run: RemoteRun, end: RemoteRunEnd): InStatement[] {
       const { status, finishedMs, spent = run.spent } = end
       const own = `exists (select 1 from runs where id = ?1 and finished_ms = ?2 and status = ?3)`
       return [
-        ...leftHolds(run.id, end.day),
+        ...unreportedHolds(run.id, end.day),
         {
           sql: `insert into usage_days (agent_id, day, model, tenant_id, agent_name, ended)
             select agent_id, ?2, model, tenant_id, agent_name, 1 from runs where id = ?1 and ${OPEN} and model is not null
@@ -349,15 +354,15 @@ export function farStore(db: Db) {
       ]
     },
 
-    state: (id: string, state: FarRun['state']): InStatement => ({
+    state: (id: string, state: RemoteRun['state']): InStatement => ({
       sql: 'update far_runs set state = ? where run_id = ?',
       args: [state, id],
     }),
 
     /** The journal is sealed: its head is known, and with it the receipt. */
     sealed(
-      run: FarRun,
-      known: { outputHash: string; models: readonly string[]; node?: FarRun['node'] },
+      run: RemoteRun,
+      known: { outputHash: string; models: readonly string[]; node?: RemoteRun['node'] },
       receipt: string | undefined,
       atMs: number,
     ): InStatement[] {
@@ -401,14 +406,14 @@ export function farStore(db: Db) {
 
 /** A run was not any more as it was when something was decided about it. */
 export function isMoved(error: unknown): boolean {
-  return isUnmet(error, 'far_runs.tenant_id')
+  return isFailedCondition(error, 'far_runs.tenant_id')
 }
 
 /** What the end of a turn on a node means for its session here: all but what was said. */
 function endOfTurn(
-  { id, epoch, spent: known }: FarRun,
+  { id, epoch, spent: known }: RemoteRun,
   sessionId: string,
-  { status, errorCode, finishedMs, spent = known }: FarEnd,
+  { status, errorCode, finishedMs, spent = known }: RemoteRunEnd,
   own: string,
 ): InStatement[] {
   const counts = [spent.tokensIn, spent.tokensOut, spent.costNano]

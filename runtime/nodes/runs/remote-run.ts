@@ -8,10 +8,10 @@ import type { HashedFacts } from '../../receipts/payload.ts'
  * `queued`: waits for a node. `offered`: a node was told, and has not answered. `accepted`: it is that node's. `ending`: ended
  * here, and the node has still to seal its journal. `done`: nothing more comes.
  */
-export type FarState = 'queued' | 'offered' | 'accepted' | 'ending' | 'done'
+export type RemoteRunState = 'queued' | 'offered' | 'accepted' | 'ending' | 'done'
 
 /** A run that a node holds or will hold, as its control plane knows it. */
-export interface FarRun {
+export interface RemoteRun {
   id: string
   tenantId: string
   agentId: string
@@ -28,7 +28,7 @@ export interface FarRun {
   /** It is a turn of that session. */
   sessionId: string | undefined
   isolation: Isolation
-  state: FarState
+  state: RemoteRunState
   nodeId: string | undefined
   epoch: number
   createdMs: number
@@ -47,19 +47,23 @@ export interface FarRun {
   node: { publicKey: string; signature: string } | undefined
 }
 
-export const FAR_COLUMNS = `f.run_id, f.tenant_id, f.pool, f.pinned, f.isolation, f.state, f.node_id, f.epoch, f.created_ms, f.input_hash,
+export const REMOTE_RUN_COLUMNS = `f.run_id, f.tenant_id, f.pool, f.pinned, f.isolation, f.state, f.node_id, f.epoch, f.created_ms, f.input_hash,
   f.output_hash, f.event_seq, f.tip, f.head_known, f.models, f.error_message, f.node_key, f.node_signature,
   r.agent_id, r.agent_name, r.version_id, r.status, r.tokens_in, r.tokens_out, r.cost_nano, r.finished_ms, r.error_code,
   r.isolation_used, r.forked_run, r.forked_step, r.session_id, r.parent_run_id, r.depth,
   (select manifest_hash from agent_versions where id = r.version_id) as manifest_hash`
 
-export function toFarRun(row: Row): FarRun {
+export function toRemoteRun(row: Row): RemoteRun {
   const text = (value: unknown) => (value === null ? undefined : String(value))
   return {
     ...{ id: String(row.run_id), tenantId: String(row.tenant_id), agentId: String(row.agent_id) },
     ...{ agentName: String(row.agent_name), versionId: String(row.version_id) },
-    ...{ manifestHash: String(row.manifest_hash), status: String(row.status) as FarRun['status'] },
-    ...{ pool: String(row.pool), isolation: String(row.isolation) as Isolation, state: String(row.state) as FarState },
+    ...{ manifestHash: String(row.manifest_hash), status: String(row.status) as RemoteRun['status'] },
+    ...{
+      pool: String(row.pool),
+      isolation: String(row.isolation) as Isolation,
+      state: String(row.state) as RemoteRunState,
+    },
     ...{ nodeId: text(row.node_id), epoch: Number(row.epoch), createdMs: Number(row.created_ms) },
     ...{ inputHash: String(row.input_hash), outputHash: text(row.output_hash) },
     ...{ eventSeq: Number(row.event_seq), tip: String(row.tip), headKnown: Number(row.head_known) === 1 },
@@ -81,7 +85,7 @@ export function toFarRun(row: Row): FarRun {
 }
 
 /** What a receipt says of a run on a node. */
-export function hashedFacts(run: FarRun): HashedFacts {
+export function hashedFacts(run: RemoteRun): HashedFacts {
   return {
     ...{ runId: run.id, tenantId: run.tenantId, agentName: run.agentName, agentVersionId: run.versionId },
     ...{ manifestHash: run.manifestHash, status: run.status as HashedFacts['status'], ...run.spent },

@@ -12,12 +12,12 @@ import type { RunStore } from '../../runs/store.ts'
 import type { NodeLinks } from '../registry/node-link.ts'
 import type { NodeStore } from '../registry/store.ts'
 import { refusedFrame } from './end-remote-run.ts'
-import type { FarRun } from './remote-run.ts'
-import type { FarStore } from './remote-run-store.ts'
+import type { RemoteRun } from './remote-run.ts'
+import type { RemoteRunStore } from './remote-run-store.ts'
 
-export interface FarChildrenDeps {
+export interface RemoteSubagentsDeps {
   db: Db
-  far: FarStore
+  far: RemoteRunStore
   nodes: Pick<NodeStore, 'frame'>
   links: NodeLinks
   runs: () => Pick<RunStore, 'create'>
@@ -37,17 +37,17 @@ const MOST_CHARACTERS = 16 * 1024 * 1024
  * Makes the run that a run on a node asked for: under its agent's budget, one level deeper, for the same node. What cannot be is told
  * to the node, whose run goes on without it. Asked again, it is one run.
  */
-export function farChildren(deps: FarChildrenDeps) {
+export function remoteSubagents(deps: RemoteSubagentsDeps) {
   const { db, far, nodes, links, now } = deps
 
-  async function refuse(parent: FarRun, childId: string, code: string, message: string): Promise<void> {
+  async function refuse(parent: RemoteRun, childId: string, code: string, message: string): Promise<void> {
     if (parent.nodeId === undefined) return
     await db.write([nodes.frame(parent.nodeId, await refusedFrame(parent.id, childId, { code, message }))])
     links.get(parent.nodeId)?.wake()
   }
 
   /** The version that is called, or why it cannot be. */
-  async function called(parent: FarRun, name: string): Promise<VersionRow | { code: string; message: string }> {
+  async function called(parent: RemoteRun, name: string): Promise<VersionRow | { code: string; message: string }> {
     const code = 'subagent_failed'
     if (parent.depth >= MAX_DEPTH) return { code, message: `agents may be nested ${MAX_DEPTH} deep` }
     const caller = await deps.versionOf(parent.versionId)
@@ -68,7 +68,7 @@ export function farChildren(deps: FarChildrenDeps) {
     return version
   }
 
-  return async (parent: FarRun, { childId: id, agentName, inputSealed, inputHash, inputLength }: ChildAsk) => {
+  return async (parent: RemoteRun, { childId: id, agentName, inputSealed, inputHash, inputLength }: ChildAsk) => {
     if (!/^[0-9a-f-]{36}$/.test(id) || inputHash.length !== 32 || (await far.get(id)) !== undefined) return
     const version = await called(parent, agentName)
     if ('code' in version) return refuse(parent, id, version.code, version.message)

@@ -3,7 +3,7 @@ import { type Sha256, sha256Hex } from '../../../shared/sign/sha256.ts'
 import { sealTo } from '../../../shared/tunnel/sealed-payload.ts'
 import type { SealInput } from '../../runs/sealed-input.ts'
 import type { NodeStore } from '../registry/store.ts'
-import { scheduleInputPlace } from './dispatcher.ts'
+import { scheduleInputAad } from './dispatcher.ts'
 import { EMBEDDED_POOL, POOL_LABEL } from './placement.ts'
 
 export interface ScheduleInputsDeps {
@@ -26,7 +26,7 @@ export function scheduleInputs({ nodes, embedded, engaged, labelsOf, sha256 }: S
     const poolKey = await nodes.poolKey(tenantId, pool)
     if (poolKey === undefined) return undefined
     const text = utf8(input)
-    const box = await sealTo(poolKey, text, scheduleInputPlace(scheduleId))
+    const box = await sealTo(poolKey, text, scheduleInputAad(scheduleId))
     return { pool, box, hash: sha256Hex(text, sha256), length: input.length }
   }
 }

@@ -1,15 +1,15 @@
 import { readJson } from '../../../shared/json/read-json.ts'
-import { type PlaneSaid, planeSaid } from '../../../shared/wire/runtime/peer.ts'
+import { type PeerTurnEvents, peerTurnEvents } from '../../../shared/wire/runtime/peer.ts'
 import type { Live } from '../../sessions/live-sessions.ts'
 import type { SessionState } from '../../sessions/store.ts'
-import type { Planes } from '../peers/peer-client.ts'
-import type { Reach } from '../peers/reachable-nodes.ts'
-import type { FarStore } from '../runs/remote-run-store.ts'
+import type { PeerClient } from '../peers/peer-client.ts'
+import type { ReachableNodes } from '../peers/reachable-nodes.ts'
+import type { RemoteRunStore } from '../runs/remote-run-store.ts'
 
-export interface FarHearingDeps {
-  far: Pick<FarStore, 'get'>
-  reach: Pick<Reach, 'planeOf'>
-  planes: Pick<Planes, 'ask'>
+export interface FollowRemoteTurnsDeps {
+  far: Pick<RemoteRunStore, 'get'>
+  reachableNodes: Pick<ReachableNodes, 'peerOf'>
+  peerClient: Pick<PeerClient, 'ask'>
   live: Pick<Live, 'mirror'>
 }
 
@@ -22,28 +22,28 @@ const decoder = new TextDecoder()
  * What a node says in a turn reaches the control plane that it has dialled. Where somebody listens at this one, that one is asked for it,
  * piece by piece, and it is told here under the same ids. Whoever cannot be heard is heard at the end: that stands in the store.
  */
-export function farHearing({ far, reach, planes, live }: FarHearingDeps) {
+export function followRemoteTurns({ far, reachableNodes, peerClient, live }: FollowRemoteTurnsDeps) {
   /** The turn of each session that is heard, or that cannot be heard whole. */
   const turns = new Map<string, string>()
-  const leaving = new AbortController()
+  const allowedTools = new AbortController()
 
   async function ask(
     nodeId: string,
     url: string,
     of: { sessionId: string; base: number; after: number; kept: number },
   ) {
-    const answer = await planes.ask(url, { ask: 'said', nodeId, ...of }, undefined, leaving.signal)
-    return answer && planeSaid.parse(readJson(decoder.decode(answer.body)))
+    const answer = await peerClient.ask(url, { ask: 'said', nodeId, ...of }, undefined, allowedTools.signal)
+    return answer && peerTurnEvents.parse(readJson(decoder.decode(answer.body)))
   }
 
   async function hear({ id: sessionId, lastEvent: base }: SessionState, turnId: string): Promise<Heard> {
     const nodeId = (await far.get(turnId))?.nodeId
-    const url = nodeId === undefined ? undefined : await reach.planeOf(nodeId)
+    const url = nodeId === undefined ? undefined : await reachableNodes.peerOf(nodeId)
     const mirror = nodeId === undefined || url === undefined ? undefined : live.mirror(sessionId, base)
     if (nodeId === undefined || url === undefined || mirror === undefined) return 'broken'
     try {
       while (mirror.wanted()) {
-        const said: PlaneSaid | undefined = await ask(nodeId, url, { sessionId, base, ...mirror.heard() })
+        const said: PeerTurnEvents | undefined = await ask(nodeId, url, { sessionId, base, ...mirror.heard() })
         if (said === undefined) return 'broken'
         if (!said.covered) return 'not_whole'
         if (mirror.take(said)) return 'ended'
@@ -58,7 +58,7 @@ export function farHearing({ far, reach, planes, live }: FarHearingDeps) {
     /** Cheap to call often: a turn is heard once. */
     wanted(session: SessionState): void {
       const { id, turnId } = session
-      if (turnId === undefined || turns.get(id) === turnId || leaving.signal.aborted) return
+      if (turnId === undefined || turns.get(id) === turnId || allowedTools.signal.aborted) return
       if (turns.size >= MOST_SESSIONS) turns.clear()
       turns.set(id, turnId)
       void hear(session, turnId)
@@ -67,6 +67,6 @@ export function farHearing({ far, reach, planes, live }: FarHearingDeps) {
           if (how !== 'not_whole' && turns.get(id) === turnId) turns.delete(id)
         })
     },
-    close: (): void => leaving.abort(),
+    close: (): void => allowedTools.abort(),
   }
 }

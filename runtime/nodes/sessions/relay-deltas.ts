@@ -2,19 +2,19 @@ import type { Log } from '../../../shared/log/log.ts'
 import type { Live } from '../../sessions/live-sessions.ts'
 import type { SessionStore } from '../../sessions/store.ts'
 import { LIFE } from '../../sessions/store.ts'
-import type { TurnVoice } from '../../sessions/turn-text.ts'
-import type { FarRun } from '../runs/remote-run.ts'
-import type { FarStore } from '../runs/remote-run-store.ts'
+import type { TurnText } from '../../sessions/turn-text.ts'
+import type { RemoteRun } from '../runs/remote-run.ts'
+import type { RemoteRunStore } from '../runs/remote-run-store.ts'
 
-export interface SaidFar {
+export interface RemoteDelta {
   sessionId: string
   turnId: string
   seq: number
   delta: string
 }
 
-export interface FarTalkDeps {
-  far: Pick<FarStore, 'get'>
+export interface RelayDeltasDeps {
+  far: Pick<RemoteRunStore, 'get'>
   sessions: Pick<SessionStore, 'baseOf' | 'turn'>
   live: Live
   log: Log
@@ -24,7 +24,7 @@ export interface FarTalkDeps {
 interface Heard {
   nodeId: string
   epoch: number
-  voice: TurnVoice
+  voice: TurnText
   /** The piece that comes next; what follows a gap is void until the text begins anew. */
   next: number
 }
@@ -33,7 +33,7 @@ interface Heard {
  * What nodes say in turns, for those who listen here. Pieces are lost with a stream that breaks, so nobody counts on them: at the end
  * the text of the turn is read from its node, and what was not told of it is told then.
  */
-export function farTalk({ far, sessions, live, log }: FarTalkDeps) {
+export function relayDeltas({ far, sessions, live, log }: RelayDeltasDeps) {
   const turns = new Map<string, Heard>()
   let last: Promise<unknown> = Promise.resolve()
 
@@ -50,7 +50,7 @@ export function farTalk({ far, sessions, live, log }: FarTalkDeps) {
     return made
   }
 
-  async function say(nodeId: string, { sessionId, turnId, seq, delta }: SaidFar): Promise<void> {
+  async function say(nodeId: string, { sessionId, turnId, seq, delta }: RemoteDelta): Promise<void> {
     const heard = await heardOf(nodeId, sessionId, turnId)
     if (heard === undefined) return
     if (seq === 1) heard.voice.begin()
@@ -70,15 +70,15 @@ export function farTalk({ far, sessions, live, log }: FarTalkDeps) {
 
   return {
     /** A piece, in the order in which they come. */
-    said: (nodeId: string, piece: SaidFar): void => void inTurn(() => say(nodeId, piece)),
+    said: (nodeId: string, piece: RemoteDelta): void => void inTurn(() => say(nodeId, piece)),
 
     /** The end of a turn is about to be written down: until it is told, nothing that was said is void. */
-    ending({ id, sessionId, epoch }: FarRun): void {
+    ending({ id, sessionId, epoch }: RemoteRun): void {
       if (sessionId !== undefined) live.endOf({ sessionId, runId: id, epoch })
     },
 
     /** It stands: the rest of it is told, and that it has ended. */
-    ended({ id: runId, sessionId, epoch }: FarRun): void {
+    ended({ id: runId, sessionId, epoch }: RemoteRun): void {
       if (sessionId === undefined) return
       void inTurn(async () => {
         const heard = turns.get(runId)

@@ -4,36 +4,36 @@ import type { Db } from '../../../shared/sql/db.ts'
 import type { SessionMessage } from '../../../shared/wire/runtime/session.ts'
 import type { TurnEnd } from '../../sessions/session.ts'
 import type { SessionStore } from '../../sessions/store.ts'
-import type { Reach } from '../peers/reachable-nodes.ts'
+import type { ReachableNodes } from '../peers/reachable-nodes.ts'
 import type { NodeLink } from '../registry/node-link.ts'
 import type { NodeStore } from '../registry/store.ts'
-import { orderTo, standIn } from '../runs/fallback-node.ts'
-import type { farData } from '../runs/remote-reads.ts'
+import { commandTarget, fallbackNode } from '../runs/fallback-node.ts'
+import type { remoteReads } from '../runs/remote-reads.ts'
 import { offline } from '../runs/remote-reads.ts'
-import type { FarStore } from '../runs/remote-run-store.ts'
+import type { RemoteRunStore } from '../runs/remote-run-store.ts'
 
 /** Where a conversation is held that is not held here. */
-export interface FarSession {
+export interface RemoteSession {
   sessionId: string
   tenantId: string
   pool: string
   nodeId: string
 }
 
-export interface FarSessionsDeps {
+export interface RemoteSessionsDeps {
   db: Db
-  far: FarStore
+  far: RemoteRunStore
   nodes: Pick<NodeStore, 'frame' | 'sharing'>
-  reach: Reach
-  data: ReturnType<typeof farData>
+  reachableNodes: ReachableNodes
+  data: ReturnType<typeof remoteReads>
   engaged: () => boolean
 }
 
-export type FarSessions = ReturnType<typeof farSessions>
+export type RemoteSessions = ReturnType<typeof remoteSessions>
 
 /** The conversations that nodes hold. */
-export function farSessions({ db, far, nodes, reach, data, engaged }: FarSessionsDeps) {
-  async function get(id: string): Promise<FarSession | undefined> {
+export function remoteSessions({ db, far, nodes, reachableNodes, data, engaged }: RemoteSessionsDeps) {
+  async function get(id: string): Promise<RemoteSession | undefined> {
     if (!engaged()) return undefined
     const sql = 'select session_id, tenant_id, pool, node_id from far_sessions where session_id = ?'
     const row = (await db.execute({ sql, args: [id.toWellFormed()] })).rows[0]
@@ -42,15 +42,15 @@ export function farSessions({ db, far, nodes, reach, data, engaged }: FarSession
     return { sessionId: sessionId!, tenantId: tenantId!, pool: pool!, nodeId: nodeId! }
   }
 
-  async function orderStop(session: FarSession, remove: boolean): Promise<{ node: string; order: InStatement }> {
-    const node = await orderTo(reach, nodes)(session.nodeId)
+  async function orderStop(session: RemoteSession, remove: boolean): Promise<{ node: string; order: InStatement }> {
+    const node = await commandTarget(reachableNodes, nodes)(session.nodeId)
     const { controlBytes } = await import('../../../shared/tunnel/control-bytes.ts')
     const frame = controlBytes({ case: 'sessionStop', value: { sessionId: session.sessionId, remove } })
     return { node, order: nodes.frame(node, frame) }
   }
 
   /** The words of ends of turns: those of the node, where it says how the turn ended as it is known here. */
-  async function withWords<T extends { end: TurnEnd }>(session: FarSession, ends: readonly T[]): Promise<T[]> {
+  async function withWords<T extends { end: TurnEnd }>(session: RemoteSession, ends: readonly T[]): Promise<T[]> {
     if (ends.length === 0) return []
     const ids = ends.map(({ end }) => end.data.turnId)
     const told = await data.turns(session.nodeId, ids)
@@ -69,23 +69,23 @@ export function farSessions({ db, far, nodes, reach, data, engaged }: FarSession
     get,
 
     /** For the transaction that opens one. */
-    opened: ({ sessionId, tenantId, pool, nodeId }: FarSession): InStatement => ({
+    opened: ({ sessionId, tenantId, pool, nodeId }: RemoteSession): InStatement => ({
       sql: 'insert into far_sessions (session_id, tenant_id, pool, node_id) values (?, ?, ?, ?)',
       args: [sessionId, tenantId, pool, nodeId],
     }),
 
     /** The node that has it, which has to be connected for a turn, here or elsewhere. */
-    async placeOf(id: string): Promise<FarSession | undefined> {
+    async placeOf(id: string): Promise<RemoteSession | undefined> {
       const session = await get(id)
       if (session === undefined) return undefined
-      const link = await standIn(reach, nodes, session.nodeId)
+      const link = await fallbackNode(reachableNodes, nodes, session.nodeId)
       if (link === undefined || !(await link.here())) throw offline(`session ${id}`)
       return { ...session, nodeId: link.nodeId }
     },
 
     /** The node that a new one is opened at: one that is connected. */
     async pick(tenantId: string, pool: string, able: (backends: NodeLink['backends']) => boolean): Promise<string> {
-      for (const node of await reach.of(tenantId, pool)) {
+      for (const node of await reachableNodes.of(tenantId, pool)) {
         if (!node.draining && able(node.backends) && (await node.here())) return node.nodeId
       }
       throw new ApiError('node_offline', `no node of pool ${pool} that could hold a session is connected`)
@@ -120,7 +120,7 @@ export function farSessions({ db, far, nodes, reach, data, engaged }: FarSession
           if (session === undefined) return turnId
           const { node, order } = await orderStop(session, false)
           await db.write([order])
-          reach.wake(node)
+          reachableNodes.wake(node)
           return turnId
         },
         async remove(id, nowMs) {
@@ -129,7 +129,7 @@ export function farSessions({ db, far, nodes, reach, data, engaged }: FarSession
           if (session === undefined) return removed
           const { node, order } = await orderStop(session, true)
           await db.write([order, { sql: 'delete from far_sessions where session_id = ?', args: [id] }])
-          reach.wake(node)
+          reachableNodes.wake(node)
           return removed
         },
       }

@@ -5,11 +5,11 @@ import type { ReadRequest } from '../../../shared/tunnel/gateway.gen.ts'
 import { type BoxKeys, sealTo } from '../../../shared/tunnel/sealed-payload.ts'
 import type { ManifestTexts } from '../../agents/texts.ts'
 import type { SessionStore } from '../../sessions/store.ts'
-import { poolKeyPlace } from '../registry/enrolment.ts'
-import { textsPlace } from '../runs/dispatcher.ts'
-import type { FarApproval, FarData, FarEventText } from '../runs/remote-reads.ts'
+import { poolKeyAad } from '../registry/enrolment.ts'
+import { textsAad } from '../runs/dispatcher.ts'
+import type { RemoteApproval, RemoteEventText, RemoteRunData } from '../runs/remote-reads.ts'
 
-export interface SeatReadsDeps {
+export interface AnswerReadsDeps {
   db: Db
   sessions: Pick<SessionStore, 'turn' | 'messages'>
   identity: { tenantId: string; pool: string; poolKeys: BoxKeys }
@@ -17,7 +17,7 @@ export interface SeatReadsDeps {
 }
 
 /** Answers what only this node knows. */
-export function seatReads({ db, sessions, identity: { tenantId, pool, poolKeys }, opened }: SeatReadsDeps) {
+export function answerReads({ db, sessions, identity: { tenantId, pool, poolKeys }, opened }: AnswerReadsDeps) {
   async function rowsOf(sql: string, ids: readonly string[]) {
     const { rows } = await db.execute({ sql, args: [JSON.stringify(ids)] })
     return rows
@@ -39,10 +39,10 @@ export function seatReads({ db, sessions, identity: { tenantId, pool, poolKeys }
       )
       return answer(
         rows.map(
-          (row): FarData => ({
+          (row): RemoteRunData => ({
             id: String(row.run_id),
-            ...(row.input !== '' && { input: readJson(String(row.input)) as NonNullable<FarData['input']> }),
-            ...(row.output !== null && { output: readJson(String(row.output)) as NonNullable<FarData['input']> }),
+            ...(row.input !== '' && { input: readJson(String(row.input)) as NonNullable<RemoteRunData['input']> }),
+            ...(row.output !== null && { output: readJson(String(row.output)) as NonNullable<RemoteRunData['input']> }),
             ...(row.error_message !== null && { errorMessage: String(row.error_message) }),
           }),
         ),
@@ -53,7 +53,7 @@ export function seatReads({ db, sessions, identity: { tenantId, pool, poolKeys }
         sql: `select hash, body from events where run_id = ? and seq >= ? order by seq limit ?`,
         args: [id, Number(from), Math.min(Math.max(1, limit), 500)],
       })
-      return answer(rows.map((row): FarEventText => ({ hash: String(row.hash), body: String(row.body) })))
+      return answer(rows.map((row): RemoteEventText => ({ hash: String(row.hash), body: String(row.body) })))
     }
     if (kind === 'approvals') {
       const rows = await rowsOf(
@@ -62,10 +62,10 @@ export function seatReads({ db, sessions, identity: { tenantId, pool, poolKeys }
       )
       return answer(
         rows.map(
-          (row): FarApproval => ({
+          (row): RemoteApproval => ({
             ...{ id: String(row.id), prompt: String(row.prompt) },
             ...(row.action !== null && {
-              action: readJson(String(row.action)) as NonNullable<FarApproval['action']>,
+              action: readJson(String(row.action)) as NonNullable<RemoteApproval['action']>,
             }),
             ...(row.comment !== null && { comment: String(row.comment) }),
           }),
@@ -87,11 +87,11 @@ export function seatReads({ db, sessions, identity: { tenantId, pool, poolKeys }
       return answer(ends.filter(end => end !== undefined))
     }
     if (kind === 'texts') {
-      const texts = await opened<ManifestTexts>(box, textsPlace(id)).catch(() => undefined)
+      const texts = await opened<ManifestTexts>(box, textsAad(id)).catch(() => undefined)
       if (texts) return answer(texts)
     }
     if (kind === 'pool-key' && /^[0-9a-f]{64}$/.test(id)) {
-      const sealed = await sealTo(fromHex(id), poolKeys.privateKey, poolKeyPlace(tenantId, pool))
+      const sealed = await sealTo(fromHex(id), poolKeys.privateKey, poolKeyAad(tenantId, pool))
       return { status: 200, body: sealed }
     }
     return { status: 404, body: new Uint8Array() }

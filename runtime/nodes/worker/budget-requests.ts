@@ -3,7 +3,7 @@ import type { BudgetAsk, BudgetGrant } from '../../../shared/tunnel/gateway.gen.
 export type Asked = Omit<BudgetAsk, '$typeName'>
 
 /** Questions of a node whether a call may be made, open until they are answered: where nobody can be asked, no call is made. */
-export function budgetAsks() {
+export function budgetRequests() {
   const open = new Map<string, { ask: Asked; resolve: (grant: BudgetGrant) => void }>()
   let send: (ask: Asked) => void = () => {}
 
@@ -35,4 +35,4 @@ export function budgetAsks() {
   }
 }
 
-export type BudgetAsks = ReturnType<typeof budgetAsks>
+export type BudgetRequests = ReturnType<typeof budgetRequests>

@@ -3,12 +3,12 @@ import { mostTokensIn } from '../../budgets/worst-case.ts'
 import { RunFailure } from '../../execution/failure.ts'
 import type { Claimed } from '../../execution/lease-store.ts'
 import type { FoundModel } from '../../execution/models/model.ts'
-import type { BudgetAsks } from './budget-requests.ts'
+import type { BudgetRequests } from './budget-requests.ts'
 
 /** A model as a run on a node may ask it, whose agent has a limit of a day: each call is granted by the control plane first. */
 export function grantedModel(
   db: Db,
-  asks: Pick<BudgetAsks, 'ask'>,
+  asks: Pick<BudgetRequests, 'ask'>,
   run: Pick<Claimed, 'id'>,
   model: FoundModel,
 ): FoundModel {

@@ -1,7 +1,7 @@
 import type { InStatement } from '@libsql/client/web'
 import type { Unit } from '../../execution/journal/commit.ts'
 
-interface EventNews {
+interface EventReport {
   t: 'event'
   run: string
   seq: number
@@ -15,11 +15,11 @@ interface EventNews {
   nano: number
   model: string
 }
-export type News =
-  | EventNews
+export type Report =
+  | EventReport
   | { t: 'accept'; run: string; ok: boolean; reason: string; epoch?: number }
   | { t: 'complete'; run: string }
-  | { t: 'took'; run: string }
+  | { t: 'takeover'; run: string }
   | { t: 'child'; run: string; child: string; agent: string; box: string; hash: string; length: number }
   | { t: 'credential'; ref: string; error: string }
   | { t: 'ask'; run: string; step: string; id: string; reason: string; expires: number }
@@ -33,14 +33,14 @@ const NO_NANO = 1_000_000_000
  * What the control plane is told of a commit, written by the same commit, so that nothing is told that is not so and nothing
  * that is so stays untold. Counts, kinds and hashes: not a word of what was said. `by`: the node, where others share its store.
  */
-export function newsOf(by: string | null): (units: readonly Told[]) => InStatement[] {
+export function reportRows(by: string | null): (units: readonly Told[]) => InStatement[] {
   return units => {
     const told: [string, number, string, string][] = []
     const moved: [string, number, string][] = []
     for (const { runId, epoch, events, approvals, transition } of units) {
       for (const { entry } of events) {
         const { seq, kind, stepId, attempt, at, hash, meta } = entry
-        const news: EventNews = {
+        const news: EventReport = {
           ...{ t: 'event', run: runId, seq, kind, step: stepId, attempt, at, hash, model: meta.model ?? '' },
           ...{ in: meta.tokensIn ?? 0, out: meta.tokensOut ?? 0, nano: Math.round((meta.costUsd ?? 0) * NO_NANO) },
         }
@@ -52,12 +52,12 @@ export function newsOf(by: string | null): (units: readonly Told[]) => InStateme
             runId,
             seq,
             hash,
-            JSON.stringify({ t: 'ask', run: runId, step, id, reason, expires } satisfies News),
+            JSON.stringify({ t: 'ask', run: runId, step, id, reason, expires } satisfies Report),
           ])
         }
       }
       if (transition?.finished) {
-        moved.push([runId, epoch, JSON.stringify({ t: 'complete', run: runId } satisfies News)])
+        moved.push([runId, epoch, JSON.stringify({ t: 'complete', run: runId } satisfies Report)])
       }
     }
     const statements: InStatement[] = []

@@ -8,18 +8,18 @@ import { type Complete, CompleteSchema, type NodeFrame, NodeFrameSchema } from '
 import type { OutboxRow } from '../../../shared/tunnel/outbox.ts'
 import { completeMessage } from '../../../shared/tunnel/protocol.ts'
 import type { Receipt } from '../../../shared/wire/runtime/receipt.ts'
-import type { News } from './report-rows.ts'
+import type { Report } from './report-rows.ts'
 
-export interface SeatTellsDeps {
+export interface WorkerReportsDeps {
   db: Db
   sha256: Sha256
   signer: Signer
   /** Which rows of a shared outbox are this node's. */
-  speaksAs: string | null
+  reportsAs: string | null
 }
 
 /** What a node has to tell its control plane, as frames. */
-export function seatTells({ db, sha256, signer, speaksAs }: SeatTellsDeps) {
+export function workerReports({ db, sha256, signer, reportsAs }: WorkerReportsDeps) {
   /** A run's end as it is told: the receipt that this node signed for it has the hashes. */
   async function complete(runId: string): Promise<Omit<Complete, '$typeName'> | undefined> {
     const [found, data, receipts] = await db.read([
@@ -52,7 +52,7 @@ export function seatTells({ db, sha256, signer, speaksAs }: SeatTellsDeps) {
     return { ...told, nodeSignature: await signer.sign(completeMessage(create(CompleteSchema, told))) }
   }
 
-  async function frameOf(news: News, epoch: number): Promise<NodeFrame | undefined> {
+  async function frameOf(news: Report, epoch: number): Promise<NodeFrame | undefined> {
     switch (news.t) {
       case 'event': {
         const value = {
@@ -72,9 +72,9 @@ export function seatTells({ db, sha256, signer, speaksAs }: SeatTellsDeps) {
         const value = { runId, stepId, approvalId, reason, expiresUnix: BigInt(Math.ceil(expires / 1000)) }
         return create(NodeFrameSchema, { body: { case: 'approval', value } })
       }
-      case 'took': {
+      case 'takeover': {
         const value = { runId: news.run, epoch: BigInt(epoch) }
-        return create(NodeFrameSchema, { body: { case: 'took', value } })
+        return create(NodeFrameSchema, { body: { case: 'takeover', value } })
       }
       case 'child': {
         const { run: runId, child: childId, agent: agentName, box, hash, length } = news
@@ -97,15 +97,15 @@ export function seatTells({ db, sha256, signer, speaksAs }: SeatTellsDeps) {
 
   return {
     /** What the control plane has not been told, oldest first. */
-    async untold(afterId: number, most: number): Promise<OutboxRow<NodeFrame>[]> {
+    async pendingReports(afterId: number, most: number): Promise<OutboxRow<NodeFrame>[]> {
       const { rows } = await db.execute({
         sql: `select o.id, o.frame, t.epoch from tunnel_outbox o left join tunnel_runs t on t.run_id = o.frame ->> 'run'
           where o.id > ? and o.node_id is ? order by o.id limit ?`,
-        args: [afterId, speaksAs, most],
+        args: [afterId, reportsAs, most],
       })
       const made: OutboxRow<NodeFrame>[] = []
       for (const row of rows) {
-        const frame = await frameOf(readJson(String(row.frame)) as News, Number(row.epoch ?? 0))
+        const frame = await frameOf(readJson(String(row.frame)) as Report, Number(row.epoch ?? 0))
         // A run that was deleted meanwhile has nothing left to tell; its place is taken by a word of no meaning.
         const ackOnly = { body: { case: 'ackOnly' as const, value: {} } }
         made.push({ id: Number(row.id), frame: frame ?? create(NodeFrameSchema, ackOnly) })
@@ -114,7 +114,7 @@ export function seatTells({ db, sha256, signer, speaksAs }: SeatTellsDeps) {
     },
 
     async told(upToId: number): Promise<void> {
-      await db.execute({ sql: 'delete from tunnel_outbox where id <= ? and node_id is ?', args: [upToId, speaksAs] })
+      await db.execute({ sql: 'delete from tunnel_outbox where id <= ? and node_id is ?', args: [upToId, reportsAs] })
     },
   }
 }

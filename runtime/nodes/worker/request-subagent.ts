@@ -5,23 +5,23 @@ import type { Db } from '../../../shared/sql/db.ts'
 import { sealTo } from '../../../shared/tunnel/sealed-payload.ts'
 import type { ChildRuns } from '../../execution/tools/sub-agent-tool.ts'
 import type { RunStore } from '../../runs/store.ts'
-import { inputPlace } from '../runs/dispatcher.ts'
-import type { News } from './report-rows.ts'
-import type { SeatIdentity } from './worker.ts'
+import { inputAad } from '../runs/dispatcher.ts'
+import type { Report } from './report-rows.ts'
+import type { WorkerIdentity } from './worker.ts'
 
 /**
  * The runs that a run on a node calls. Its control plane makes them, which knows versions, budgets and how deep it may go, and orders
  * them here; until then it stands in the store that they were asked for, in the commit that asks.
  */
-export function seatChildren(
-  { poolKeys, news, speaksAs }: Pick<SeatIdentity, 'poolKeys' | 'news' | 'speaksAs'>,
+export function requestSubagents(
+  { poolKeys, news, reportsAs }: Pick<WorkerIdentity, 'poolKeys' | 'news' | 'reportsAs'>,
   { db, runs, sha256 }: { db: Db; runs: Pick<RunStore, 'get'>; sha256: Sha256 },
 ) {
   return (parent: { id: string; epoch: number }): ChildRuns => ({
     async start({ id, agentName, input }) {
       const text = canonicalize(input)
-      const box = toBase64(await sealTo(poolKeys.publicKey, utf8(text), inputPlace(id)))
-      const ask: News = {
+      const box = toBase64(await sealTo(poolKeys.publicKey, utf8(text), inputAad(id)))
+      const ask: Report = {
         ...{ t: 'child', run: parent.id, child: id, agent: agentName, box },
         ...{ hash: sha256Hex(utf8(text), sha256), length: text.length },
       }
@@ -30,7 +30,7 @@ export function seatChildren(
       await db.write([
         {
           sql: `insert into tunnel_outbox (frame, node_id) select ?4, ?5 where ${owns}`,
-          args: [id, parent.id, parent.epoch, JSON.stringify(ask), speaksAs],
+          args: [id, parent.id, parent.epoch, JSON.stringify(ask), reportsAs],
         },
         {
           sql: `insert into tunnel_children (child_id, parent_id) select ?1, ?2 where ${owns}`,

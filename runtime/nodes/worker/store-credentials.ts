@@ -4,9 +4,9 @@ import { poolCredentialPut } from '../../../shared/wire/runtime/node.ts'
 import type { ConnectorService } from '../../connectors/service.ts'
 import type { ProviderDirectory } from '../../providers/directory.ts'
 import type { SecretStore } from '../../secrets/store.ts'
-import { credentialPlace, refOf } from '../credentials/pool-credentials.ts'
+import { credentialAad, refOf } from '../credentials/pool-credentials.ts'
 
-export interface SeatCredentialsDeps {
+export interface StoreCredentialsDeps {
   tenantId: string
   pool: string
   /** Opens what was sealed to the pool. */
@@ -19,7 +19,7 @@ export interface SeatCredentialsDeps {
 }
 
 /** Puts what a control plane sends into the stores that runs here look into. Answers why it could not, where that is for good. */
-export function seatCredentials({
+export function storeCredentials({
   tenantId,
   pool,
   opened,
@@ -27,9 +27,9 @@ export function seatCredentials({
   providers,
   connectors,
   ...deps
-}: SeatCredentialsDeps) {
+}: StoreCredentialsDeps) {
   async function put(ref: string, sealed: Uint8Array): Promise<void> {
-    const read = poolCredentialPut.safeParse(await opened(sealed, credentialPlace(pool, ref)).catch(() => undefined))
+    const read = poolCredentialPut.safeParse(await opened(sealed, credentialAad(pool, ref)).catch(() => undefined))
     if (!read.success || refOf(read.data) !== ref) {
       throw new ApiError('validation_failed', 'it does not open, or is not what this version knows')
     }

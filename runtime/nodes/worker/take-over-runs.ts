@@ -5,12 +5,12 @@ import type { Db } from '../../../shared/sql/db.ts'
  * The other nodes with the same store. A run belongs to the one whose claim its lease holds, and whoever claims it from another takes over
  * what is still to be told of it, in one transaction and before its first own word, so that it is told in order.
  */
-export function seatOthers(nodeId: string, db: Db) {
+export function takeOverRuns(nodeId: string, db: Db) {
   const takeOver = (runs: string, args: (string | number)[]): InStatement[] => {
     const its = `frame ->> 'run' in (${runs}) and node_id is not ?1`
     return [
       {
-        sql: `insert into tunnel_outbox (frame, node_id) select json_object('t', 'took', 'run', run_id), ?1 from tunnel_runs
+        sql: `insert into tunnel_outbox (frame, node_id) select json_object('t', 'takeover', 'run', run_id), ?1 from tunnel_runs
           where run_id in (${runs}) and node_id is not ?1`,
         args: [nodeId, ...args],
       },

@@ -18,14 +18,14 @@ import { copiedSteps } from '../../runs/fork.ts'
 import type { NewRun, RunStore } from '../../runs/store.ts'
 import type { SessionStore } from '../../sessions/store.ts'
 import type { TurnInput } from '../../sessions/turn-input.ts'
-import { inputPlace, type ManifestEnvelope, manifestPlace, scheduleInputPlace, textsPlace } from '../runs/dispatcher.ts'
-import { decisionPlace, signalPlace } from '../runs/remote-approvals.ts'
-import { seatReads } from './answer-reads.ts'
-import type { BudgetAsks } from './budget-requests.ts'
-import { type News, newsOf } from './report-rows.ts'
-import { seatTells } from './reports.ts'
-import { type SeatCredentialsDeps, seatCredentials } from './store-credentials.ts'
-import { seatOthers } from './take-over-runs.ts'
+import { inputAad, type ManifestEnvelope, manifestAad, scheduleInputAad, textsAad } from '../runs/dispatcher.ts'
+import { decisionAad, signalAad } from '../runs/remote-approvals.ts'
+import { answerReads } from './answer-reads.ts'
+import type { BudgetRequests } from './budget-requests.ts'
+import { type Report, reportRows } from './report-rows.ts'
+import { workerReports } from './reports.ts'
+import { type StoreCredentialsDeps, storeCredentials } from './store-credentials.ts'
+import { takeOverRuns } from './take-over-runs.ts'
 
 /** A piece of the text of a turn, as it is said; `seq` 1 begins the text anew. */
 export interface Piece {
@@ -36,7 +36,7 @@ export interface Piece {
 }
 
 /** Who a runtime is when it executes for a control plane elsewhere. */
-export interface SeatIdentity {
+export interface WorkerIdentity {
   nodeId: string
   tenantId: string
   pool: string
@@ -45,16 +45,16 @@ export interface SeatIdentity {
   sealKey: Uint8Array<ArrayBuffer>
   signer: Signer
   /** Its id, where other nodes have the same store, and null where it has one of its own. */
-  speaksAs: string | null
+  reportsAs: string | null
   /** Something was committed that the control plane is to be told; `soon`: somebody waits for it. */
   news: (soon: boolean) => void
   /** A piece of what is said in a turn. */
   said: (piece: Piece) => void
   /** `seat`, which only a node loads. */
-  make: (identity: SeatIdentity, deps: SeatDeps) => Seat
+  make: (identity: WorkerIdentity, deps: WorkerDeps) => NodeWorker
 }
 
-export interface SeatDeps {
+export interface WorkerDeps {
   db: Db
   sha256: Sha256
   runs: RunStore
@@ -65,27 +65,27 @@ export interface SeatDeps {
   log: Log
   dayOf: (ms: number) => string
   /** Its questions whether a call may be made. */
-  asks: BudgetAsks
+  asks: BudgetRequests
   /** Where runs here look for what they are given beside their input. */
-  keeping: Pick<SeatCredentialsDeps, 'secrets' | 'providers' | 'checkProvider' | 'connectors'>
+  keeping: Pick<StoreCredentialsDeps, 'secrets' | 'providers' | 'checkProvider' | 'connectors'>
 }
 
 /** A runtime as the node end of a tunnel sees it: what to do with what comes, and what to tell. */
-export type Seat = ReturnType<typeof seat>
+export type NodeWorker = ReturnType<typeof nodeWorker>
 
 const decoder = new TextDecoder()
 /** More than a run can have. */
 const MOST_EVENTS = 100_000
 type Forked = Pick<Assign, 'forkedRun' | 'forkedStep'>
-export function seat(identity: SeatIdentity, deps: SeatDeps) {
+export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
   const { db, sha256, runs, engine, approvals, now, log, dayOf } = deps
-  const { tenantId, pool, poolKeys, signer, nodeId, speaksAs } = identity
+  const { tenantId, pool, poolKeys, signer, nodeId, reportsAs } = identity
 
-  const tell = (news: News): InStatement => ({
+  const tell = (news: Report): InStatement => ({
     sql: 'insert into tunnel_outbox (frame, node_id) values (?, ?)',
-    args: [JSON.stringify(news), speaksAs],
+    args: [JSON.stringify(news), reportsAs],
   })
-  const accept = (news: Extract<News, { t: 'accept' }>): InStatement => tell(news)
+  const accept = (news: Extract<Report, { t: 'accept' }>): InStatement => tell(news)
 
   async function opened<T>(box: Uint8Array, place: string): Promise<T> {
     return readJson(decoder.decode(await openSealed(poolKeys, box, place))) as T
@@ -97,14 +97,11 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
     let envelope: ManifestEnvelope
     let input: unknown
     try {
-      envelope = await opened<ManifestEnvelope>(sent.manifestSealed, manifestPlace(agentVersionId))
+      envelope = await opened<ManifestEnvelope>(sent.manifestSealed, manifestAad(agentVersionId))
       const { inputSchedule } = sent
-      input = await opened(
-        sent.inputSealed,
-        inputSchedule === '' ? inputPlace(runId) : scheduleInputPlace(inputSchedule),
-      )
+      input = await opened(sent.inputSealed, inputSchedule === '' ? inputAad(runId) : scheduleInputAad(inputSchedule))
       if (sent.textsSealed.length > 0) {
-        const texts = await opened<ManifestTexts>(sent.textsSealed, textsPlace(agentVersionId))
+        const texts = await opened<ManifestTexts>(sent.textsSealed, textsAad(agentVersionId))
         envelope.manifest = { ...envelope.manifest, ...texts }
       }
       if (sha256Hex(utf8(canonicalize(envelope.manifest)), sha256) !== envelope.manifestHash) {
@@ -147,7 +144,7 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
         {
           sql: `insert into tunnel_runs (run_id, epoch, node_id, ask_budget) values (?1, ?2, ?3, ?4)
             on conflict do update set epoch = ?2, ask_budget = ?4`,
-          args: [runId, Number(epoch), speaksAs, sent.askBudget ? 1 : 0],
+          args: [runId, Number(epoch), reportsAs, sent.askBudget ? 1 : 0],
         },
         ...limitOf(agentId, agentName, sent),
         ...(sent.sessionId === ''
@@ -181,7 +178,7 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
     const unit = { runId, epoch: 0, events, approvals: [] }
     return {
       begin: { events, forkedFrom: { runId: forkedRun, stepId: forkedStep } },
-      tell: [blobs, ...newsOf(speaksAs)([unit])],
+      tell: [blobs, ...reportRows(reportsAs)([unit])],
     }
   }
 
@@ -248,7 +245,7 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
   async function decide(runId: string, approvalId: string, approve: boolean, box: Uint8Array): Promise<void> {
     const sent = await openedOrLeft<{ by: string; atMs: number; decision: ApprovalDecision }>(
       box,
-      decisionPlace(approvalId),
+      decisionAad(approvalId),
     )
     if (sent === undefined) return
     const { by, atMs, decision } = sent
@@ -257,7 +254,7 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
   }
 
   async function signal(runId: string, box: Uint8Array): Promise<void> {
-    const sent = await openedOrLeft<{ id: string; name: string; value: string; atMs: number }>(box, signalPlace(runId))
+    const sent = await openedOrLeft<{ id: string; name: string; value: string; atMs: number }>(box, signalAad(runId))
     if (sent === undefined) return
     const { id, name, value, atMs } = sent
     if (name === 'resume') {
@@ -290,13 +287,13 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
     if (remove) await deps.sessions.remove(id, now().getTime())
   }
 
-  const keep = seatCredentials({ ...deps.keeping, tenantId, pool, opened })
+  const keep = storeCredentials({ ...deps.keeping, tenantId, pool, opened })
 
   async function credential(put: SecretPut): Promise<void> {
     const error = await keep(put)
     if (error !== '') log.error('a credential of the control plane cannot be kept', { ref: put.ref, reason: error })
     if (put.remove) return
-    const news: News = { t: 'credential', ref: put.ref, error }
+    const news: Report = { t: 'credential', ref: put.ref, error }
     await db.write([tell(news)])
     identity.news(true)
   }
@@ -327,8 +324,8 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
     }
   }
 
-  const { untold, told } = seatTells({ db, sha256, signer, speaksAs })
-  const others = speaksAs === null ? undefined : seatOthers(speaksAs, db)
+  const { pendingReports, told } = workerReports({ db, sha256, signer, reportsAs })
+  const others = reportsAs === null ? undefined : takeOverRuns(reportsAs, db)
 
   return {
     nodeId,
@@ -358,7 +355,7 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
       await Promise.all(together)
     },
 
-    untold,
+    pendingReports,
     told,
 
     /** The runs that this node has something to do or to tell about. */
@@ -375,7 +372,7 @@ export function seat(identity: SeatIdentity, deps: SeatDeps) {
     },
 
     /** Answers what only this node knows. */
-    read: seatReads({ db, sessions: deps.sessions, identity, opened }),
+    read: answerReads({ db, sessions: deps.sessions, identity, opened }),
   }
 }
 

@@ -3,7 +3,7 @@ import { dialects } from '../../../shared/dialects/dialects.ts'
 import { tokensOfBytes, writtenBytes } from '../../../shared/dialects/estimate.ts'
 import { asArray, asObject, tryParse } from '../../../shared/dialects/json-value.ts'
 import { readAtMost } from '../../../shared/http/outbound/bounded-body.ts'
-import type { Outside } from '../../../shared/http/outbound/egress-client.ts'
+import type { EgressClient } from '../../../shared/http/outbound/egress-client.ts'
 import { redactor } from '../../../shared/log/redact.ts'
 import { fromUsd } from '../../../shared/money/money.ts'
 import { inputTokens } from '../../../shared/prices/price.ts'
@@ -24,7 +24,7 @@ import { type ToolNames, toolNames } from './tool-names.ts'
 import { neverSent, refused, unreached, unusable } from './vendor-failure.ts'
 
 export interface AskDeps {
-  fetch: Outside['fetch']
+  fetch: EgressClient['fetch']
   now: () => Date
   deadlines: Deadlines
   costOf: CostOf

@@ -16,14 +16,19 @@ import { scheduleZones } from '../zones.ts'
 
 export const START = new Date('2026-01-02T03:04:00.000Z')
 
-export interface RoomOptions extends Partial<Pick<FiringDeps, 'findAgent' | 'admits' | 'refused'>> {
+export interface FixtureOptions extends Partial<Pick<FiringDeps, 'findAgent' | 'admits' | 'refused'>> {
   db?: Db
   clock?: Clock & { advance(ms: number): void }
   defaultZone?: string
 }
 
 /** What fires schedules, on a real database, with a clock that stands still and no engine: runs stay as they were made. */
-export async function scheduleRoom({ db: given, clock = manualClock(START), defaultZone, ...rest }: RoomOptions = {}) {
+export async function scheduleFixture({
+  db: given,
+  clock = manualClock(START),
+  defaultZone,
+  ...rest
+}: FixtureOptions = {}) {
   const db = given ?? (await openDb(':memory:'))
   await migrate(db, 'runtime', runtimeSteps)
   const zones = scheduleZones(defaultZone)

@@ -1,7 +1,7 @@
 import { OutboundDenied } from './outbound-denied.ts'
 import type { OutboundRule } from './outbound-rule.ts'
 
-export interface OutsideInit {
+export interface EgressInit {
   method?: string
   headers?: Readonly<Record<string, string>>
   body?: string | Uint8Array<ArrayBuffer>
@@ -17,21 +17,21 @@ export interface OutsideInit {
  * The one way out of the process: providers, connectors, webhooks and tools call through it. It rejects with
  * OutboundDenied for what may not be called, and with whatever the host says when the other side cannot be reached.
  */
-export interface Outside {
-  fetch(url: URL, init: OutsideInit): Promise<Response>
+export interface EgressClient {
+  fetch(url: URL, init: EgressInit): Promise<Response>
   /** Why an address may not be called, for a refusal at the time it is configured; undefined when it may. */
   problem(url: URL): Promise<string | undefined>
   close(): Promise<void>
 }
 
 /** One request without any redirect being followed; `check` has passed for the URL as it stands. */
-export type Send = (url: URL, init: OutsideInit) => Promise<Response>
+export type Send = (url: URL, init: EgressInit) => Promise<Response>
 
 const MOST_REDIRECTS = 5
 const REDIRECTS = new Set([301, 302, 303, 307, 308])
 
 /** Puts the rule and the handling of redirects before a host's own way to send a request. */
-export function guardedFetch(rule: Pick<OutboundRule, 'url'>, send: Send): Outside['fetch'] {
+export function guardedFetch(rule: Pick<OutboundRule, 'url'>, send: Send): EgressClient['fetch'] {
   return async (url, init) => {
     const { method = 'GET' } = init
     let at = url

@@ -7,7 +7,7 @@ const nodeId = z.string().max(64)
 export const nodeReadKind = z.enum(['data', 'events', 'approvals', 'pool-key', 'texts', 'messages', 'turns', 'blob'])
 
 /** What one control plane asks another one about a node that has dialled that one. */
-export const planeAsk = z.discriminatedUnion('ask', [
+export const peerCommand = z.discriminatedUnion('ask', [
   z.strictObject({
     ...{ ask: z.literal('read'), nodeId, kind: nodeReadKind, id: z.string().max(1_000_000) },
     ...{ from: z.int().min(0), limit: z.int().min(0).max(100_000) },
@@ -27,15 +27,15 @@ export const planeAsk = z.discriminatedUnion('ask', [
   /** Runs wait in the store for nodes. */
   z.strictObject({ ask: z.literal('queued') }),
 ])
-export type PlaneAsk = z.infer<typeof planeAsk>
+export type PeerCommand = z.infer<typeof peerCommand>
 
 /** When and of whom it is asked, so that it is of no use later or elsewhere. */
-export const planeRequest = z.strictObject({ atMs: z.int(), to: z.string().max(2000), asked: planeAsk })
-export type PlaneRequest = z.infer<typeof planeRequest>
+export const peerRequest = z.strictObject({ atMs: z.int(), to: z.string().max(2000), asked: peerCommand })
+export type PeerRequest = z.infer<typeof peerRequest>
 
 /** `answered` is false where the node is not connected there, or did not answer in time; `status` is the node's, as HTTP has it. */
-export const planeReply = z.strictObject({ answered: z.boolean(), status: z.int().min(0).max(599) })
-export type PlaneReply = z.infer<typeof planeReply>
+export const peerReply = z.strictObject({ answered: z.boolean(), status: z.int().min(0).max(599) })
+export type PeerReply = z.infer<typeof peerReply>
 
 const eventId = z.int().min(1)
 
@@ -43,7 +43,7 @@ const eventId = z.int().min(1)
  * What is told of a turn. `covered` is false where not all of it is known there; `again`: what the asker has of it is void, and `events` are
  * all there are.
  */
-export const planeSaid = z.strictObject({
+export const peerTurnEvents = z.strictObject({
   ...{ covered: z.boolean(), again: z.boolean() },
   events: z.array(
     z.discriminatedUnion('event', [
@@ -53,4 +53,4 @@ export const planeSaid = z.strictObject({
     ]),
   ),
 })
-export type PlaneSaid = z.infer<typeof planeSaid>
+export type PeerTurnEvents = z.infer<typeof peerTurnEvents>
