@@ -393,6 +393,6 @@ describe('what one control plane asks another', () => {
     const elsewhere = await at(B).runtime.fetch(new Request(`${at(B).origin}${path}`, { method: 'POST', body: bytes }))
     expect(elsewhere.status).toBe(401)
     expect((await at(A).call('GET', path)).status).toBe(404)
-    expect(JSON.stringify(await (await at(A).call('GET', '/openapi.json')).json())).not.toContain('internal/plane')
+    expect(JSON.stringify(await (await at(A).call('GET', '/openapi.json')).json())).not.toContain('internal/peer')
   })
 })
