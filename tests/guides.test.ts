@@ -47,7 +47,7 @@ describe.runIf(tools).concurrent('a reader who does what is written gets what is
   })
 
   it('in the README', async () => {
-    const clone = ['package.json', 'node_modules', 'router', 'runtime', 'shared']
+    const clone = ['package.json', 'node_modules', 'docs', 'router', 'runtime', 'shared']
     await follow([inAClone(clone), at('README.md')], cache)
   }, 59_000)
 })
@@ -57,7 +57,7 @@ const inAClone = (parts: string[]) =>
   ['```sh', 'clone="$PWD" && cd "$(mktemp -d)"', ...parts.map(part => `ln -s "$clone/${part}"`), '```'].join('\n')
 
 /** The blocks that nobody runs, each with its reason beside it in the source. A new one has to be added here by hand. */
-const SHOWN: Record<string, number> = { 'README.md': 5, 'docs/guides/code-agents.md': 2 }
+const SHOWN: Record<string, number> = { 'README.md': 1, 'docs/guides/code-agents.md': 2 }
 
 describe('a block of the documents', () => {
   it('is run, compared or written to a file, but for a few that say why not', () => {

@@ -18,7 +18,7 @@ const NOT_RUN = /^<!-- not run: (?<reason>.+) -->$/
 /**
  * The fenced blocks of a document. A `sh` block is run. A `text` or `json` block after one is what that one prints. A block with
  * `file=NAME` after its language is that file. In a `console` block the lines behind `$ ` are run and the others are printed.
- * Anything else has to say why it is not run, in a comment on the line before: `<!-- not run: … -->`.
+ * A `mermaid` block is a drawing. Anything else has to say why it is not run, in a comment on the line before: `<!-- not run: … -->`.
  */
 export function blocksOf(markdown: string): Block[] {
   const lines = markdown.split('\n')
@@ -42,6 +42,7 @@ function read(line: number, info: string, body: string[], reason: string | undef
   const [language = '', ...words] = info.split(/\s+/)
   const name = words.find(word => word.startsWith('file='))?.slice('file='.length)
   if (name !== undefined) return [{ line, text, use: { kind: 'file', name } }]
+  if (language === 'mermaid') return [{ line, text, use: { kind: 'shown', reason: 'a drawing' } }]
   if (language === 'sh') return [{ line, text, use: { kind: 'run' } }]
   if (language === 'console') return conversation(line, body)
   if ((language === 'text' || language === 'json') && before?.use.kind === 'run') {
