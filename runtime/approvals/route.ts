@@ -9,10 +9,10 @@ import {
   decisionMissing,
 } from '../../shared/wire/runtime/approval.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
-import type { RuntimeHttpEnv } from '../auth/http-env.ts'
-import { notFound, own } from '../auth/own-tenant.ts'
-import { pageOf } from '../paging/page.ts'
-import { readQuery } from '../paging/read-query.ts'
+import type { RuntimeHttpEnv } from '../http/http-env.ts'
+import { notFound, own } from '../http/own-tenant.ts'
+import { pageOf } from '../http/page.ts'
+import { readQuery } from '../http/read-query.ts'
 import type { Redaction } from '../privacy/redaction.ts'
 import type { ApprovalRow, ApprovalStore } from './store.ts'
 

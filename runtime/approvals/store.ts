@@ -2,7 +2,7 @@ import type { InValue, Row } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Approval, ApprovalDecision } from '../../shared/wire/runtime/approval.ts'
-import { type PageOf, pageSql } from '../paging/page.ts'
+import { type PageOf, pageSql } from '../http/page.ts'
 import { storableText } from '../schema/storable-text.ts'
 import { openMaybe, type Records, sealMaybe } from '../vault/records.ts'
 

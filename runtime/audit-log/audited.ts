@@ -1,9 +1,9 @@
 import type { Context, MiddlewareHandler } from 'hono'
 import { createMiddleware } from 'hono/factory'
 import type { Log } from '../../shared/log/log.ts'
-import { FIRST_TENANT } from '../auth/first-tenant.ts'
-import type { RuntimeHttpEnv } from '../auth/http-env.ts'
-import { pathOf } from '../auth/path-of.ts'
+import type { RuntimeHttpEnv } from '../http/http-env.ts'
+import { pathOf } from '../http/path-of.ts'
+import { FIRST_TENANT } from '../schema/first-tenant.ts'
 import { isAdministrative } from './administrative.ts'
 import type { Act, AuditLog } from './log.ts'
 

@@ -4,7 +4,7 @@ import type { Db } from '../../shared/sql/db.ts'
 import { retryBusy } from '../../shared/sql/db-fault.ts'
 import type { AuditEntry, AuditVerified } from '../../shared/wire/runtime/audit.ts'
 import { againAfterConflict } from '../agents/conflict.ts'
-import type { PageOf } from '../paging/page.ts'
+import type { PageOf } from '../http/page.ts'
 import { type AuditHead, auditChecker, auditGenesis, sealEntry } from './chain.ts'
 
 /** What is known of an act before it is done. */

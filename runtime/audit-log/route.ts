@@ -1,9 +1,9 @@
 import { Hono } from 'hono'
 import { auditVerifyQuery } from '../../shared/wire/runtime/audit.ts'
 import { pageQuery } from '../../shared/wire/runtime/conventions.ts'
-import type { RuntimeHttpEnv } from '../auth/http-env.ts'
-import { pageOf } from '../paging/page.ts'
-import { readQuery } from '../paging/read-query.ts'
+import type { RuntimeHttpEnv } from '../http/http-env.ts'
+import { pageOf } from '../http/page.ts'
+import { readQuery } from '../http/read-query.ts'
 import type { AuditLog } from './log.ts'
 
 export interface AuditDeps {

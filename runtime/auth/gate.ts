@@ -3,12 +3,12 @@ import { createMiddleware } from 'hono/factory'
 import { ApiError } from '../../shared/http/api-error.ts'
 import type { Endpoint } from '../../shared/wire/endpoint.ts'
 import { allows } from '../../shared/wire/runtime/scopes.ts'
+import type { Principal, RuntimeHttpEnv } from '../http/http-env.ts'
+import { endpointMatcher } from '../http/match-endpoint.ts'
+import { pathOf } from '../http/path-of.ts'
 import { type LoginAccess, refuseWithoutCsrfToken } from './dashboard/login-access.ts'
-import type { Principal, RuntimeHttpEnv } from './http-env.ts'
 import { bearerKey } from './keys/api-key.ts'
 import type { KeyAccess } from './keys/key-access.ts'
-import { endpointMatcher } from './match-endpoint.ts'
-import { pathOf } from './path-of.ts'
 
 export interface GateDeps {
   /** The operations that are mounted; their scopes are the ones that the OpenAPI document prints. */

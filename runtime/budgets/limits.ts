@@ -1,6 +1,6 @@
 import type { BudgetDimension } from '../../shared/wire/runtime/error.ts'
 
-import type { TreeLimit } from './tree.ts'
+import type { TreeLimit } from '../runs/run-tree.ts'
 
 /** Null: no limit; 0: nothing is allowed. */
 export interface Limits {

@@ -2,11 +2,11 @@ import type { InStatement, Row } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { isFailedCondition } from '../../shared/sql/failed-condition.ts'
-import { type PageOf, pageSql } from '../paging/page.ts'
+import { type PageOf, pageSql } from '../http/page.ts'
+import { toTreeLimit, treeCheck, treeLimits, treeUse } from '../runs/run-tree.ts'
 import type { PastRun } from './forecast.ts'
 import type { Estimate, Hold, Limits, OwnUse, Today } from './limits.ts'
 import { type LostCall, lost, uncertain } from './lost-calls.ts'
-import { toTreeLimit, treeCheck, treeLimits, treeUse } from './tree.ts'
 
 export interface BudgetRow extends Limits {
   agentId: string

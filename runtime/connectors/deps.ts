@@ -1,4 +1,4 @@
-import type { Idempotent } from '../idempotency/idempotent.ts'
+import type { Idempotent } from '../http/idempotent.ts'
 import type { ConnectorService } from './service.ts'
 
 export interface ConnectorsDeps {

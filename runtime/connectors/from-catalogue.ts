@@ -1,7 +1,7 @@
 import { ApiError } from '../../shared/http/api-error.ts'
 import { CUSTOM_SHAPE, connectorIds, isConnector } from '../../shared/wire/runtime/catalog.ts'
 import type { CatalogEntry, ConnectorInstall } from '../../shared/wire/runtime/connector.ts'
-import { notFound } from '../auth/own-tenant.ts'
+import { notFound } from '../http/own-tenant.ts'
 import { schemaOf } from './arguments.ts'
 import { invalid } from './config.ts'
 import type { Connector } from './definition.ts'

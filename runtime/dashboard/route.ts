@@ -16,7 +16,7 @@ import {
 } from '../auth/dashboard/login-access.ts'
 import { toUserAnswer } from '../auth/dashboard/user-store.ts'
 import { refuseWithoutScope } from '../auth/gate.ts'
-import type { Connection, RuntimeHttpEnv } from '../auth/http-env.ts'
+import type { Connection, RuntimeHttpEnv } from '../http/http-env.ts'
 import { asking, PageFault } from './ask.ts'
 import type { PagesDeps } from './deps.ts'
 import { invitePage } from './invite-page.ts'

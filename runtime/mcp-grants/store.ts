@@ -1,6 +1,6 @@
 import type { Db } from '../../shared/sql/db.ts'
 import type { RefreshStore } from '../connectors/oauth/refresher.ts'
-import { type PageOf, pageSql } from '../paging/page.ts'
+import { type PageOf, pageSql } from '../http/page.ts'
 import { storableText } from '../schema/storable-text.ts'
 import { type Grant, toGrant } from './grant.ts'
 

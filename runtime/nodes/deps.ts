@@ -1,5 +1,5 @@
 import type { Db } from '../../shared/sql/db.ts'
-import type { Idempotent } from '../idempotency/idempotent.ts'
+import type { Idempotent } from '../http/idempotent.ts'
 import type { PoolCredentials } from './credentials/pool-credentials.ts'
 import type { WellKnownDeps } from './gateway/well-known-route.ts'
 import type { ReachableNodes } from './peers/reachable-nodes.ts'

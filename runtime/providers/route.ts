@@ -9,8 +9,8 @@ import {
   providerSave,
   providerTest,
 } from '../../shared/wire/runtime/provider.ts'
-import type { RuntimeHttpEnv } from '../auth/http-env.ts'
-import { notFound } from '../auth/own-tenant.ts'
+import type { RuntimeHttpEnv } from '../http/http-env.ts'
+import { notFound } from '../http/own-tenant.ts'
 import { checkProvider } from './check-provider.ts'
 import type { ProvidersDeps } from './deps.ts'
 import { checkPrices } from './model-settings.ts'

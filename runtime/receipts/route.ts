@@ -5,8 +5,8 @@ import { ProofTextError, readProofBytes } from '../../shared/proof/read-proof.ts
 import { emptyBody } from '../../shared/wire/runtime/conventions.ts'
 import { type VerifyRequest, type VerifyResult, verifyRequest } from '../../shared/wire/runtime/receipt.ts'
 import { newToken } from '../auth/dashboard/login-access.ts'
-import type { RuntimeHttpEnv } from '../auth/http-env.ts'
 import { bearerKey } from '../auth/keys/api-key.ts'
+import type { RuntimeHttpEnv } from '../http/http-env.ts'
 import type { ReceiptsDeps } from './deps.ts'
 import { verifierPage } from './verifier-page.ts'
 

@@ -16,9 +16,9 @@ import type {
   VerifyResult,
 } from '../../shared/wire/runtime/receipt.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
-import type { Principal } from '../auth/http-env.ts'
-import { notFound, own } from '../auth/own-tenant.ts'
 import type { EndedRun } from '../execution/engine-deps.ts'
+import type { Principal } from '../http/http-env.ts'
+import { notFound, own } from '../http/own-tenant.ts'
 import { checkChain } from './check-chain.ts'
 import { checkReceipt } from './check-receipt.ts'
 import { checkRecord } from './check-record.ts'

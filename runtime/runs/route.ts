@@ -10,12 +10,12 @@ import {
   runListQuery,
   signalSend,
 } from '../../shared/wire/runtime/run.ts'
-import type { Principal, RuntimeHttpEnv } from '../auth/http-env.ts'
-import { notFound, own } from '../auth/own-tenant.ts'
-import type { Idempotency } from '../idempotency/host-bindings.ts'
-import type { Idempotent } from '../idempotency/idempotent.ts'
-import { pageOf } from '../paging/page.ts'
-import { readQuery } from '../paging/read-query.ts'
+import type { Principal, RuntimeHttpEnv } from '../http/http-env.ts'
+import type { Idempotency } from '../http/idempotency.ts'
+import type { Idempotent } from '../http/idempotent.ts'
+import { notFound, own } from '../http/own-tenant.ts'
+import { pageOf } from '../http/page.ts'
+import { readQuery } from '../http/read-query.ts'
 import { createdRun } from './created-run.ts'
 import type { RunService } from './service.ts'
 import type { RunStore } from './store.ts'

@@ -2,10 +2,10 @@ import type { Row } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import { toUsd } from '../../shared/money/money.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
-import { TREE_NANO } from '../budgets/tree.ts'
 import { POISONED } from '../execution/claim-statement.ts'
 import { openMaybe, type Records } from '../vault/records.ts'
 import { VaultError } from '../vault/vault.ts'
+import { TREE_NANO } from './run-tree.ts'
 
 export const RUN_COLUMNS = `id, tenant_id, agent_name, agent_id, version_id, status, created_ms, updated_ms, started_ms,
   finished_ms, tokens_in, tokens_out, cost_nano, error_code, error_step, labels, trigger_kind, trigger_ref, parent_run_id,

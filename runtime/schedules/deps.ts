@@ -1,4 +1,4 @@
-import type { Idempotent } from '../idempotency/idempotent.ts'
+import type { Idempotent } from '../http/idempotent.ts'
 import type { ScheduleService } from './service.ts'
 import type { ScheduleStore } from './store.ts'
 import type { Zones } from './zones.ts'

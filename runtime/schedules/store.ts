@@ -1,6 +1,6 @@
 import type { InStatement, InValue, Row } from '@libsql/client/web'
 import type { Db } from '../../shared/sql/db.ts'
-import { type PageOf, pageSql } from '../paging/page.ts'
+import { type PageOf, pageSql } from '../http/page.ts'
 import type { SealedInput } from '../runs/sealed-input.ts'
 import { storableText } from '../schema/storable-text.ts'
 import type { Records } from '../vault/records.ts'

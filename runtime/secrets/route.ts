@@ -1,8 +1,8 @@
 import { Hono } from 'hono'
 import { jsonBody, params } from '../../shared/http/validate.ts'
 import { type SecretItem, secretParams, secretPut } from '../../shared/wire/runtime/provider.ts'
-import type { RuntimeHttpEnv } from '../auth/http-env.ts'
-import { notFound } from '../auth/own-tenant.ts'
+import type { RuntimeHttpEnv } from '../http/http-env.ts'
+import { notFound } from '../http/own-tenant.ts'
 import type { SecretRow, SecretStore } from './store.ts'
 
 export interface SecretsRouteDeps {

@@ -1,5 +1,5 @@
-import type { Idempotent } from '../idempotency/idempotent.ts'
-import type { StreamClients } from '../metrics/stream-clients.ts'
+import type { Idempotent } from '../http/idempotent.ts'
+import type { StreamClients } from '../http/stream-clients.ts'
 import type { FollowDeps } from './follow.ts'
 import type { SessionService } from './service.ts'
 import type { SessionStore } from './store.ts'

@@ -9,11 +9,11 @@ import {
   sessionEventsQuery,
   sessionListQuery,
 } from '../../shared/wire/runtime/session.ts'
-import type { Principal, RuntimeHttpEnv } from '../auth/http-env.ts'
-import { own } from '../auth/own-tenant.ts'
-import type { Idempotency } from '../idempotency/host-bindings.ts'
-import { pageOf } from '../paging/page.ts'
-import { readQuery } from '../paging/read-query.ts'
+import type { Principal, RuntimeHttpEnv } from '../http/http-env.ts'
+import type { Idempotency } from '../http/idempotency.ts'
+import { own } from '../http/own-tenant.ts'
+import { pageOf } from '../http/page.ts'
+import { readQuery } from '../http/read-query.ts'
 import type { SessionsDeps } from './deps.ts'
 import { follow } from './follow.ts'
 import type { SessionRow } from './session.ts'

@@ -3,7 +3,7 @@ import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { isFailedCondition } from '../../shared/sql/failed-condition.ts'
 import type { SessionMessage } from '../../shared/wire/runtime/session.ts'
-import { type PageOf, pageSql } from '../paging/page.ts'
+import { type PageOf, pageSql } from '../http/page.ts'
 import { openMaybe, type Records, sealMaybe } from '../vault/records.ts'
 import { messagesOf, openTurn, type SessionRow, type StopReason, type TurnEnd, toSession, turnEnd } from './session.ts'
 

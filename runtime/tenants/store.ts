@@ -2,7 +2,7 @@ import type { InStatement, Row } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { dbFault } from '../../shared/sql/db-fault.ts'
-import { type PageOf, pageSql } from '../paging/page.ts'
+import { type PageOf, pageSql } from '../http/page.ts'
 import { storableText } from '../schema/storable-text.ts'
 
 export interface TenantRow {

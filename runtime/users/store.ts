@@ -3,7 +3,7 @@ import type { Db } from '../../shared/sql/db.ts'
 import { dbFault } from '../../shared/sql/db-fault.ts'
 import type { Person, PersonPatch } from '../../shared/wire/runtime/user.ts'
 import { toUser, toUserAnswer, type UserRow } from '../auth/dashboard/user-store.ts'
-import { type PageOf, pageSql } from '../paging/page.ts'
+import { type PageOf, pageSql } from '../http/page.ts'
 import { storableText } from '../schema/storable-text.ts'
 
 export interface PersonRow extends UserRow {

@@ -1,6 +1,6 @@
 import type { EgressClient } from '../../shared/http/outbound/egress-client.ts'
 import type { Db } from '../../shared/sql/db.ts'
-import type { Idempotent } from '../idempotency/idempotent.ts'
+import type { Idempotent } from '../http/idempotent.ts'
 import type { Sent } from './send.ts'
 import type { WebhookStore } from './store.ts'
 import type { WebhookRow } from './webhook.ts'

@@ -9,10 +9,10 @@ import {
   webhookCreate,
   webhookUpdate,
 } from '../../shared/wire/runtime/webhook.ts'
-import type { Principal, RuntimeHttpEnv } from '../auth/http-env.ts'
-import { notFound, own } from '../auth/own-tenant.ts'
-import { pageOf } from '../paging/page.ts'
-import { readQuery } from '../paging/read-query.ts'
+import type { Principal, RuntimeHttpEnv } from '../http/http-env.ts'
+import { notFound, own } from '../http/own-tenant.ts'
+import { pageOf } from '../http/page.ts'
+import { readQuery } from '../http/read-query.ts'
 import type { WebhooksDeps } from './deps.ts'
 import { newWebhookSecret } from './signature.ts'
 import { toDelivery, toWebhook, type WebhookRow } from './webhook.ts'

@@ -1,7 +1,7 @@
 import type { InStatement, InValue } from '@libsql/client/web'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Delivery } from '../../shared/wire/runtime/webhook.ts'
-import { type PageOf, pageSql } from '../paging/page.ts'
+import { type PageOf, pageSql } from '../http/page.ts'
 import { storableText } from '../schema/storable-text.ts'
 import { type DeliveryRow, toDeliveryRow, toWebhookRow, type WebhookRow } from './webhook.ts'
 

@@ -45,13 +45,13 @@ const PLANTED: Planted[] = [
   ['Buffer as a type', { 'shared/sql/x.ts': 'export function f(a: Buffer): void { void a }' }, 'host-only-global:1'],
   ['route used elsewhere', { 'runtime/runs/store.ts': "import { r } from './route.ts'" }, 'route-by-app:1'],
   [
-    'a test room used by the product',
+    'a test folder used by the product',
     { 'router/plan.ts': "import { x } from './testing/x.ts'" },
     'testing-for-tests:1',
   ],
   ['table used elsewhere', { 'runtime/runs/plan.ts': "import { t } from './table.ts'" }, 'table-by-store:1'],
-  ['a room without a name', { 'shared/utils/x.ts': 'export const a = 1' }, 'named-room:1'],
-  ['a file without a name', { 'router/helpers.ts': 'export const a = 1' }, 'named-room:1'],
+  ['a folder without a name', { 'shared/utils/x.ts': 'export const a = 1' }, 'named-folder:1'],
+  ['a file without a name', { 'router/helpers.ts': 'export const a = 1' }, 'named-folder:1'],
   [
     'a recursive mkdir',
     {
@@ -81,6 +81,17 @@ const PLANTED: Planted[] = [
       'no-whole-body:2',
     ],
   ),
+  [
+    'a feature of the runtime reaches up',
+    { 'runtime/runs/x.ts': "import type { N } from '../nodes/assemble.ts'" },
+    'runtime-floors:1',
+  ],
+  ['a folder without a floor', { 'runtime/new/x.ts': "import { r } from '../runs/store.ts'" }, 'runtime-floors:1'],
+  [
+    "the node's side reaches the control plane's",
+    { 'runtime/nodes/worker/worker.ts': "import { f } from '../runs/remote-run-store.ts'" },
+    'worker-apart:1',
+  ],
   ['a barrel', { 'shared/sign/all.ts': "export * from './jcs.ts'" }, 'no-barrel:1'],
   ['an index', { 'shared/sign/index.ts': 'export const a = 1' }, 'no-barrel:1'],
   [

@@ -8,11 +8,11 @@ export interface Violation {
   message: string
 }
 
-/** Rooms that may know the machine they run on. */
-const HOST_ROOM =
+/** Folders that may know the machine they run on. */
+const HOST_FOLDER =
   /(?:^|\/)(?:host|cli)\/|^(?:node-agent|wrangler-local|scripts|tests|docs)\/|(?:^|\/)testing\/|\.test\.ts$/
 
-/** Packages that only such a room may load: they bind to Node, to sockets or to a process. */
+/** Packages that only such a folder may load: they bind to Node, to sockets or to a process. */
 const HOST_PACKAGES =
   /^(?:node:.*|@hono\/node-server(?:\/.*)?|@libsql\/client(?:\/(?!web$).*)?|drizzle-orm\/libsql(?:\/(?:node|sqlite3|ws|http|wasm))?|@connectrpc\/.*|@grpc\/.*|miniflare|undici(?:\/.*)?|clipanion|@modelcontextprotocol\/sdk\/.*stdio.*)$/
 
@@ -23,6 +23,27 @@ const PRODUCT = /^(?:runtime|router|node-agent|shared|wrangler-local)\//
 const FOR_NODES = /^runtime\/(?:execution\/|nodes\/|runtime\.ts$|providers\/environment\.ts$)/
 
 const part = (path: string) => path.split('/')[0]!
+
+/** The floors of the runtime: a feature imports from its own floor and from those below it. A new folder is placed here first. */
+const FLOORS = [
+  ['vault', 'schema', 'http', 'json-schema', 'outbound', 'privacy'],
+  ['execution', 'agents'],
+  ['runs', 'approvals', 'webhooks', 'audit-log', 'providers', 'secrets'],
+  ['budgets', 'schedules', 'receipts', 'connectors', 'auth', 'mcp-grants', 'tenants', 'users'],
+  ['sessions', 'retention'],
+  ['nodes'],
+  ['dashboard', 'mcp', 'metrics', 'telemetry', 'health'],
+  ['host'],
+  ['cli'],
+]
+
+/** Undefined for the files at the top of the runtime: they assemble the features, and are imported for their settings and errors. */
+function floorOf(path: string): number | undefined {
+  const [top, feature, ...rest] = path.split('/')
+  if (top !== 'runtime' || rest.length === 0) return undefined
+  const floor = FLOORS.findIndex(features => features.includes(feature!))
+  return floor === -1 ? Number.POSITIVE_INFINITY : floor
+}
 /** Scalars, a copy of our own value, what pages read, and code inside of a sandbox. */
 const READS_JSON_ALONE =
   /^shared\/(?:json|wire)\/|^shared\/dialects\/json-|\/browser\/|\.gen\.ts$|^router\/config\/fingerprint\.ts$|^node-agent\/(?:guest\/agent|isolation\/wasm\/(?:quickjs-worker|waybill-module)\.ts$)/
@@ -52,11 +73,11 @@ const CALL_RULES: readonly {
     rule: 'no-whole-body',
     lines: source => source.wholeBodies,
     exempt: READS_BODIES_ALONE,
-    message: 'anybody can fill the memory with a body: use readBody of shared/http/body-limit.ts, with a limit',
+    message: 'any caller can fill the memory with a body: use readBody of shared/http/body-limit.ts, with a limit',
   },
 ]
 
-/** Tests and the generators and harnesses that stand in a `testing/` room beside them. */
+/** Tests and the generators and harnesses in a `testing/` folder beside them. */
 const isTest = (path: string) => /\.test\.ts$|(?:^|\/)testing\//.test(path) || part(path) === 'tests'
 
 /** What one import may not do; each rule answers a sentence or nothing. */
@@ -80,8 +101,21 @@ const IMPORT_RULES: Record<string, (from: string, to: Import) => string | undefi
     if (own === 'node-agent' && FOR_NODES.test(file)) return undefined
     return `${own} may not import ${file}`
   },
+  'runtime-floors': (from, { file }) => {
+    const [own, other] = [floorOf(from), file === undefined ? undefined : floorOf(file)]
+    if (own === undefined || other === undefined || isTest(from)) return undefined
+    if (own === Number.POSITIVE_INFINITY) return `${from} has no floor: place its folder in scripts/layers/rules.ts`
+    return other > own ? `${from} may not import ${file}, which is on a floor above it` : undefined
+  },
+  'worker-apart': (from, { file }) => {
+    const inside = 'runtime/nodes/worker/'
+    if (!from.startsWith(inside) || isTest(from) || !file?.startsWith('runtime/nodes/')) return undefined
+    return file.startsWith(inside) || file === 'runtime/nodes/sealed-payloads.ts'
+      ? undefined
+      : `the node's side may import only sealed-payloads.ts of runtime/nodes, not ${file}`
+  },
   'host-only-package': (from, { specifier, typeOnly }) =>
-    HOST_PACKAGES.test(specifier) && !HOST_ROOM.test(from) && !(typeOnly && specifier === '@modelcontextprotocol/sdk')
+    HOST_PACKAGES.test(specifier) && !HOST_FOLDER.test(from) && !(typeOnly && specifier === '@modelcontextprotocol/sdk')
       ? `${specifier} may be imported only in a host, a cli, or outside the portable parts`
       : undefined,
   'testing-for-tests': (from, { file }) =>
@@ -112,7 +146,7 @@ function ofFile(source: Source): Violation[] {
       if (message !== undefined) found.push({ rule, path, line: imported.line, message })
     }
   }
-  if (!HOST_ROOM.test(path)) {
+  if (!HOST_FOLDER.test(path)) {
     for (const { name, line } of globals) {
       found.push({
         rule: 'host-only-global',
@@ -129,7 +163,7 @@ function ofFile(source: Source): Violation[] {
     }
   }
   if (FORBIDDEN_NAME.test(path)) {
-    found.push({ rule: 'named-room', path, line: 1, message: 'name the room for the one thing it holds' })
+    found.push({ rule: 'named-folder', path, line: 1, message: 'name the folder for the one thing it holds' })
   }
   if (basename(path) === 'index.ts' || source.onlyReexports) {
     found.push({ rule: 'no-barrel', path, line: 1, message: 'import from the file that holds the thing' })
@@ -161,7 +195,7 @@ function cycles(sources: readonly Source[]): Violation[] {
   return found
 }
 
-/** Rooms without a single file would let a check pass on nothing. */
+/** Parts without a single file: the check would pass on nothing. */
 export function emptyParts(sources: readonly Source[]): string[] {
   const seen = new Set(sources.map(({ path }) => dirname(path).split('/')[0]))
   return ['runtime', 'router', 'node-agent', 'shared', 'wrangler-local', 'scripts', 'tests'].filter(

@@ -6,7 +6,7 @@ import { equalSecrets } from '../../../shared/sign/equal.ts'
 import { sha256, sha256Hex } from '../../../shared/sign/sha256.ts'
 import type { Role } from '../../../shared/wire/runtime/auth.ts'
 import type { Scope } from '../../../shared/wire/runtime/scopes.ts'
-import type { Principal } from '../http-env.ts'
+import type { Principal } from '../../http/http-env.ts'
 import type { UserRow, UserStore } from './user-store.ts'
 
 export const LOGIN_COOKIE = 'wb_session'

@@ -1,7 +1,7 @@
 import type { Log } from '../../../shared/log/log.ts'
 import { scopes } from '../../../shared/wire/runtime/scopes.ts'
-import { FIRST_TENANT } from '../first-tenant.ts'
-import type { Principal } from '../http-env.ts'
+import type { Principal } from '../../http/http-env.ts'
+import { FIRST_TENANT } from '../../schema/first-tenant.ts'
 import { hashKey } from './api-key.ts'
 import { type KeyRow, type KeyStore, statusOfKey } from './store.ts'
 

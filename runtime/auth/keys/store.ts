@@ -2,7 +2,7 @@ import type { InStatement, Row, Value } from '@libsql/client/web'
 import { readJson } from '../../../shared/json/read-json.ts'
 import type { Db } from '../../../shared/sql/db.ts'
 import type { ApiKey } from '../../../shared/wire/runtime/auth.ts'
-import { type PageOf, pageSql } from '../../paging/page.ts'
+import { type PageOf, pageSql } from '../../http/page.ts'
 import { storableText } from '../../schema/storable-text.ts'
 
 export interface KeyRow {

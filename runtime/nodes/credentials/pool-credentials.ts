@@ -5,10 +5,11 @@ import type { Db } from '../../../shared/sql/db.ts'
 import { sealTo } from '../../../shared/tunnel/sealed-payload.ts'
 import type { PoolCredential, PoolCredentialPut } from '../../../shared/wire/runtime/node.ts'
 import { allows } from '../../../shared/wire/runtime/scopes.ts'
-import type { Principal } from '../../auth/http-env.ts'
-import { notFound } from '../../auth/own-tenant.ts'
+import type { Principal } from '../../http/http-env.ts'
+import { notFound } from '../../http/own-tenant.ts'
 import type { ReachableNodes } from '../peers/reachable-nodes.ts'
 import type { NodeStore } from '../registry/store.ts'
+import { credentialAad, refOf } from '../sealed-payloads.ts'
 
 export interface PoolCredentialsDeps {
   db: Db
@@ -20,13 +21,6 @@ export interface PoolCredentialsDeps {
 }
 
 export type PoolCredentials = ReturnType<typeof poolCredentials>
-
-export const credentialAad = (pool: string, ref: string): string => `credential/${pool}/${ref}`
-
-export function refOf(given: PoolCredentialPut): string {
-  if ('secret' in given) return `secret/${given.secret.name}`
-  return 'provider' in given ? `provider/${given.provider.provider}` : `connector/${given.connector.connectorId}`
-}
 
 /**
  * Secrets, provider keys and connector credentials of nodes (runtime contract §14). What stands here is sealed to the key of the pool,

@@ -6,6 +6,7 @@ import { refreshMessage } from '../../../shared/tunnel/protocol.ts'
 import { TunnelRefusal } from '../../../shared/tunnel/refusal.ts'
 import { newBoxKeys, sealTo } from '../../../shared/tunnel/sealed-payload.ts'
 import { ENROL_TOKEN } from '../../../shared/wire/runtime/node.ts'
+import { poolKeyAad } from '../sealed-payloads.ts'
 import type { NodeRow } from './node.ts'
 import type { Enrolled, NodeStore } from './store.ts'
 
@@ -26,9 +27,6 @@ export function newToken(prefix: string): { token: string; hash: string } {
   const token = prefix + toBase64Url(crypto.getRandomValues(new Uint8Array(32)))
   return { token, hash: sha256Hex(token) }
 }
-
-/** What a pool's key is sealed for when it goes to one of its nodes. */
-export const poolKeyAad = (tenantId: string, pool: string): string => `pool-key/${tenantId}/${pool}`
 
 const denied = () =>
   new TunnelRefusal('unauthenticated', 'the enrolment token is not valid: it is wrong, used or expired')

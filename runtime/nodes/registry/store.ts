@@ -2,7 +2,7 @@ import type { InStatement } from '@libsql/client/web'
 import type { Db } from '../../../shared/sql/db.ts'
 import type { Labels } from '../../../shared/wire/runtime/conventions.ts'
 import type { NodeBackend } from '../../../shared/wire/runtime/node.ts'
-import { type PageOf, pageSql } from '../../paging/page.ts'
+import { type PageOf, pageSql } from '../../http/page.ts'
 import { storableText } from '../../schema/storable-text.ts'
 import { type NodeRow, toNodeRow } from './node.ts'
 

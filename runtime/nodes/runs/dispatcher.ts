@@ -8,6 +8,7 @@ import type { Manifest } from '../../../shared/wire/runtime/manifest.ts'
 import type { SealedTexts } from '../../agents/texts.ts'
 import { type NodeLink, type NodeLinks, takes } from '../registry/node-link.ts'
 import type { NodeStore } from '../registry/store.ts'
+import { type ManifestEnvelope, manifestAad } from '../sealed-payloads.ts'
 import type { RemoteRun } from './remote-run.ts'
 import type { RemoteRunStore } from './remote-run-store.ts'
 
@@ -24,21 +25,6 @@ export interface DispatcherDeps {
     { number: number; manifest: Manifest; manifestHash: string; sealed: SealedTexts | undefined } | undefined
   >
 }
-
-/** What a node must know of an agent to run it, sealed on its way. */
-export interface ManifestEnvelope {
-  agentId: string
-  agentName: string
-  versionId: string
-  number: number
-  manifest: Manifest
-  manifestHash: string
-}
-
-export const manifestAad = (versionId: string): string => `manifest/${versionId}`
-export const textsAad = (versionId: string): string => `manifest-texts/${versionId}`
-export const inputAad = (runId: string): string => `input/${runId}`
-export const scheduleInputAad = (scheduleId: string): string => `schedule-input/${scheduleId}`
 
 /** A node takes more than it works on at once, so that it never waits for the tunnel; the rest waits in its own queue. */
 const QUEUE_FACTOR = 4

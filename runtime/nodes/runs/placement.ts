@@ -2,10 +2,8 @@ import type { Backend, Isolation } from '../../../shared/wire/runtime/isolation.
 import { isolationTable } from '../../../shared/wire/runtime/isolation.ts'
 import type { Manifest } from '../../../shared/wire/runtime/manifest.ts'
 import { satisfies } from '../../agents/isolation.ts'
+import { EMBEDDED_POOL } from '../../agents/pool-label.ts'
 
-/** The label of an agent that names the pool its runs go to; `local` means the embedded node. */
-export const POOL_LABEL = 'waybill.pool'
-export const EMBEDDED_POOL = 'local'
 const DEFAULT_POOL = 'default'
 
 export type Placement =

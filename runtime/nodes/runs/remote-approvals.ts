@@ -4,6 +4,7 @@ import { sealTo } from '../../../shared/tunnel/sealed-payload.ts'
 import type { ApprovalRow, ApprovalStore } from '../../approvals/store.ts'
 import type { ReachableNodes } from '../peers/reachable-nodes.ts'
 import type { NodeStore } from '../registry/store.ts'
+import { decisionAad } from '../sealed-payloads.ts'
 import { commandTarget } from './fallback-node.ts'
 import type { remoteReads } from './remote-reads.ts'
 import { offline } from './remote-reads.ts'
@@ -16,9 +17,6 @@ export interface RemoteApprovalsDeps {
   data: ReturnType<typeof remoteReads>
   remoteRunOf: (runId: string) => Promise<RemoteRun | undefined>
 }
-
-export const decisionAad = (approvalId: string): string => `decision/${approvalId}`
-export const signalAad = (runId: string): string => `signal/${runId}`
 
 /** Questions of runs on nodes: what is asked stands on the node, that it was asked and decided stands here. */
 export function remoteApprovals(

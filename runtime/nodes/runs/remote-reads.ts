@@ -9,29 +9,9 @@ import { finishOf, type TurnEnd } from '../../sessions/session.ts'
 import type { ReachableNode, ReachableNodes } from '../peers/reachable-nodes.ts'
 import type { ReadAsked } from '../registry/node-link.ts'
 import type { NodeStore } from '../registry/store.ts'
+import type { RemoteApproval, RemoteEventText, RemoteRunData } from '../sealed-payloads.ts'
 import { fallbackNode } from './fallback-node.ts'
 import type { RemoteRun } from './remote-run.ts'
-
-/** What a node answers about the runs that it holds. */
-export interface RemoteRunData {
-  id: string
-  /** Absent where it was dropped with the end of the run. */
-  input?: Record<string, unknown>
-  output?: Record<string, unknown>
-  errorMessage?: string
-}
-
-export interface RemoteApproval {
-  id: string
-  prompt: string
-  action?: { name: string; arguments: unknown }
-  comment?: string
-}
-
-export interface RemoteEventText {
-  hash: string
-  body: string
-}
 
 const decoder = new TextDecoder()
 const MOST_EVENTS = 500

@@ -1,10 +1,10 @@
 import { utf8 } from '../../../shared/sign/bytes.ts'
 import { type Sha256, sha256Hex } from '../../../shared/sign/sha256.ts'
 import { sealTo } from '../../../shared/tunnel/sealed-payload.ts'
+import { EMBEDDED_POOL, POOL_LABEL } from '../../agents/pool-label.ts'
 import type { SealInput } from '../../runs/sealed-input.ts'
 import type { NodeStore } from '../registry/store.ts'
-import { scheduleInputAad } from './dispatcher.ts'
-import { EMBEDDED_POOL, POOL_LABEL } from './placement.ts'
+import { scheduleInputAad } from '../sealed-payloads.ts'
 
 export interface ScheduleInputsDeps {
   nodes: Pick<NodeStore, 'poolKey' | 'onlyPool'>

@@ -5,9 +5,13 @@ import type { ReadRequest } from '../../../shared/tunnel/gateway.gen.ts'
 import { type BoxKeys, sealTo } from '../../../shared/tunnel/sealed-payload.ts'
 import type { ManifestTexts } from '../../agents/texts.ts'
 import type { SessionStore } from '../../sessions/store.ts'
-import { poolKeyAad } from '../registry/enrolment.ts'
-import { textsAad } from '../runs/dispatcher.ts'
-import type { RemoteApproval, RemoteEventText, RemoteRunData } from '../runs/remote-reads.ts'
+import {
+  poolKeyAad,
+  type RemoteApproval,
+  type RemoteEventText,
+  type RemoteRunData,
+  textsAad,
+} from '../sealed-payloads.ts'
 
 export interface AnswerReadsDeps {
   db: Db

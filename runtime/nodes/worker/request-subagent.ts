@@ -5,7 +5,7 @@ import type { Db } from '../../../shared/sql/db.ts'
 import { sealTo } from '../../../shared/tunnel/sealed-payload.ts'
 import type { ChildRuns } from '../../execution/tools/sub-agent-tool.ts'
 import type { RunStore } from '../../runs/store.ts'
-import { inputAad } from '../runs/dispatcher.ts'
+import { inputAad } from '../sealed-payloads.ts'
 import type { Report } from './report-rows.ts'
 import type { WorkerIdentity } from './worker.ts'
 

@@ -4,7 +4,7 @@ import { poolCredentialPut } from '../../../shared/wire/runtime/node.ts'
 import type { ConnectorService } from '../../connectors/service.ts'
 import type { ProviderDirectory } from '../../providers/directory.ts'
 import type { SecretStore } from '../../secrets/store.ts'
-import { credentialAad, refOf } from '../credentials/pool-credentials.ts'
+import { credentialAad, refOf } from '../sealed-payloads.ts'
 
 export interface StoreCredentialsDeps {
   tenantId: string

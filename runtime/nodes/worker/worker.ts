@@ -18,8 +18,15 @@ import { copiedSteps } from '../../runs/fork.ts'
 import type { NewRun, RunStore } from '../../runs/store.ts'
 import type { SessionStore } from '../../sessions/store.ts'
 import type { TurnInput } from '../../sessions/turn-input.ts'
-import { inputAad, type ManifestEnvelope, manifestAad, scheduleInputAad, textsAad } from '../runs/dispatcher.ts'
-import { decisionAad, signalAad } from '../runs/remote-approvals.ts'
+import {
+  decisionAad,
+  inputAad,
+  type ManifestEnvelope,
+  manifestAad,
+  scheduleInputAad,
+  signalAad,
+  textsAad,
+} from '../sealed-payloads.ts'
 import { answerReads } from './answer-reads.ts'
 import type { BudgetRequests } from './budget-requests.ts'
 import { type Report, reportRows } from './report-rows.ts'

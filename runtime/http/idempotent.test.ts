@@ -13,12 +13,12 @@ import type { Db } from '../../shared/sql/db.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
 import { manualClock } from '../../shared/time/clock.ts'
 import { eventually } from '../../tests/eventually.ts'
-import type { RuntimeHttpEnv } from '../auth/http-env.ts'
 import { answerErrors } from '../errors.ts'
 import { runtimeSteps } from '../schema/steps.ts'
 import { clearRecords } from '../vault/records.ts'
+import type { RuntimeHttpEnv } from './http-env.ts'
+import { idempotencyStore } from './idempotency-store.ts'
 import { idempotency } from './idempotent.ts'
-import { idempotencyStore } from './store.ts'
 
 let folder: string
 let db: Db

@@ -1,6 +1,6 @@
 import type { RequestIdEnv } from '../../shared/http/request-id.ts'
 import type { Endpoint } from '../../shared/wire/endpoint.ts'
-import type { Idempotency } from '../idempotency/host-bindings.ts'
+import type { Idempotency } from './idempotency.ts'
 
 /** Who is calling, once a key or a login has been accepted. */
 export interface Principal {

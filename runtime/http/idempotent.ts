@@ -5,11 +5,11 @@ import { readJson } from '../../shared/json/read-json.ts'
 import type { Log } from '../../shared/log/log.ts'
 import { sha256Hex } from '../../shared/sign/sha256.ts'
 import { IDEMPOTENCY_KEY } from '../../shared/wire/runtime/conventions.ts'
-import type { RuntimeHttpEnv } from '../auth/http-env.ts'
-import { pathOf } from '../auth/path-of.ts'
 import { storableText } from '../schema/storable-text.ts'
 import { canonicalBody } from './canonical-body.ts'
-import { ATTEMPT_MS, type Attempt, type IdempotencyStore, KEPT_MS, type Known } from './store.ts'
+import type { RuntimeHttpEnv } from './http-env.ts'
+import { ATTEMPT_MS, type Attempt, type IdempotencyStore, KEPT_MS, type Known } from './idempotency-store.ts'
+import { pathOf } from './path-of.ts'
 
 export interface IdempotencyDeps {
   store: IdempotencyStore

@@ -1,8 +1,8 @@
-import { readAtMost } from '../../shared/http/outbound/bounded-body.ts'
-import type { EgressClient } from '../../shared/http/outbound/egress-client.ts'
-import { denialIn } from '../../shared/http/outbound/outbound-denied.ts'
-import { StepFailure } from '../execution/failure.ts'
-import type { Outbound } from '../execution/tools/http-request-tool.ts'
+import { readAtMost } from '../../../shared/http/outbound/bounded-body.ts'
+import type { EgressClient } from '../../../shared/http/outbound/egress-client.ts'
+import { denialIn } from '../../../shared/http/outbound/outbound-denied.ts'
+import { StepFailure } from '../failure.ts'
+import type { Outbound } from './http-request-tool.ts'
 
 /** The way out of `http_request`: a redirect is shown to the model, which may ask for the new address by its own right. */
 export function toolOutbound({ fetch }: Pick<EgressClient, 'fetch'>): Outbound {

@@ -1,8 +1,8 @@
 import type { InValue } from '@libsql/client/web'
 import type { Context } from 'hono'
 import { ApiError } from '../../shared/http/api-error.ts'
-import type { RuntimeHttpEnv } from '../auth/http-env.ts'
 import { type Position, readCursor, writeCursor } from './cursor.ts'
+import type { RuntimeHttpEnv } from './http-env.ts'
 
 /** What a store needs to know of a page. It answers up to `limit + 1` rows, so that one more tells of a next page. */
 export interface PageOf {

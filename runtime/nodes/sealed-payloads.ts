@@ -1,0 +1,50 @@
+import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
+import type { PoolCredentialPut } from '../../shared/wire/runtime/node.ts'
+
+// What passes between a control plane and a node under the key of a pool: the types of the payloads, and the additional authenticated
+// data (AAD) that binds each of them to its purpose.
+
+export const manifestAad = (versionId: string): string => `manifest/${versionId}`
+export const textsAad = (versionId: string): string => `manifest-texts/${versionId}`
+export const inputAad = (runId: string): string => `input/${runId}`
+export const scheduleInputAad = (scheduleId: string): string => `schedule-input/${scheduleId}`
+export const decisionAad = (approvalId: string): string => `decision/${approvalId}`
+export const signalAad = (runId: string): string => `signal/${runId}`
+export const credentialAad = (pool: string, ref: string): string => `credential/${pool}/${ref}`
+export const poolKeyAad = (tenantId: string, pool: string): string => `pool-key/${tenantId}/${pool}`
+
+/** What a node must know of an agent to run it. */
+export interface ManifestEnvelope {
+  agentId: string
+  agentName: string
+  versionId: string
+  number: number
+  manifest: Manifest
+  manifestHash: string
+}
+
+/** What a node answers about the runs that it holds. */
+export interface RemoteRunData {
+  id: string
+  /** Absent where it was dropped with the end of the run. */
+  input?: Record<string, unknown>
+  output?: Record<string, unknown>
+  errorMessage?: string
+}
+
+export interface RemoteApproval {
+  id: string
+  prompt: string
+  action?: { name: string; arguments: unknown }
+  comment?: string
+}
+
+export interface RemoteEventText {
+  hash: string
+  body: string
+}
+
+export function refOf(given: PoolCredentialPut): string {
+  if ('secret' in given) return `secret/${given.secret.name}`
+  return 'provider' in given ? `provider/${given.provider.provider}` : `connector/${given.connector.connectorId}`
+}
