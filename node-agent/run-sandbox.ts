@@ -169,7 +169,7 @@ export function runSandbox(
   }
 }
 
-/** What the backend refuses is told to the model as the failure of its call. */
+/** A refusal of the backend reaches the model as the failure of its call. */
 export async function asStep<T>(work: Promise<T>): Promise<T> {
   try {
     return await work

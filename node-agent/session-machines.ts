@@ -25,7 +25,7 @@ interface Held extends Wanted {
 const START_MS = 30_000
 
 /**
- * One machine for each session: it stays between turns, is written down when nobody talks for a while, and goes on from there with
+ * One machine for each session: it stays between turns, is saved when the session is idle for a while, and resumes with
  * the next turn. What can neither stay nor be written down begins anew from the workspace as it was kept.
  */
 export function sessionMachines({ log, warm }: { log: Log; warm: number }) {

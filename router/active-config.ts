@@ -28,7 +28,7 @@ export function activate(
   if (!loaded.ok) throw new ConfigError(loaded.problems.map(formatProblem).join('\n'))
   const { config } = loaded
   const { gates, problems } = buildGates(Object.values(config.gates), options.gateHost)
-  // A gate that nobody uses may be one that this host cannot run.
+  // An unused gate may be one that this host cannot run.
   const used = new Set(config.routes.flatMap(route => route.gates))
   const blocking = problems.filter(problem => used.has(problem.gateId))
   const missing = blocking.map(({ message }) => message)

@@ -256,7 +256,7 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
   }
 }
 
-/** Given, else the one that this store was begun with, else one that lives as long as this process. */
+/** The given one, else the one that this store was created with, else one that lives as long as this process. */
 async function saltOf({ promptSalt: given, db }: RouterOptions): Promise<Uint8Array> {
   if (given) return utf8(given)
   return db ? promptSalt(db) : crypto.getRandomValues(new Uint8Array(32))

@@ -106,7 +106,7 @@ export const routerWords: VariableGroups<keyof RouterEnv> = {
       unset: 'no second copy',
     },
     ROUTER_PROMPT_SALT: {
-      about: 'The salt of the hashes by which prompts are told apart.',
+      about: 'The salt of the hashes that identify prompts.',
       form: 'text, secret',
       unset: 'made at the first start and kept in the store',
     },

@@ -26,7 +26,7 @@ export function dialectOf(path: string): ErrorDialect {
   return path.startsWith('/v1/chat/completions') ? 'chat' : 'elsewhere'
 }
 
-/** What a caller is told instead of an answer. */
+/** What a caller gets instead of an answer. */
 export interface Refusal {
   name: RouterErrorCase
   message: string
@@ -41,7 +41,7 @@ export function refusalOf(error: unknown, at: { method: string; path: string; go
     if (name === 'upstream') log.warn(error.message, { cause: error.cause })
     if (name !== undefined) return { name, message: error.message, headers: error.headers }
   }
-  // Nobody reads this answer: the client left, and its call was given up.
+  // This answer has no reader: the client left, and its call was given up.
   if (gone) return { name: 'upstream', message: 'the client went away' }
   if (error instanceof HTTPException && error.status < 500) return { name: 'bad_request', message: error.message }
   if (isStoreUnavailable(error)) {

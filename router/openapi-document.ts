@@ -15,7 +15,7 @@ const SERVED = [
 
 export function servedDocument(): object {
   return openapi({
-    // Whoever serves this document serves what it describes.
+    // The service of this document serves what it describes.
     servers: [{ url: '/' }],
     title: 'Waybill router',
     version: VERSION,

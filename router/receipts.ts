@@ -52,13 +52,13 @@ export interface Receipts {
   observed: (one: Observation) => void
   /** Makes the receipt after the answer has gone; in durable mode the answer waits until it is kept. */
   record(make: () => Unhashed): Promise<void>
-  /** How the writer is, once it has begun. */
+  /** The state of the writer, once it has started. */
   status(): Promise<WriterStatus>
   /** A record that is not in the store yet; without a tenant, of any. */
   find(id: string, tenant?: string): Promise<UnsealedTrace | undefined>
   /** Resolves when a record has been made of all that has ended. */
   made(): Promise<void>
-  /** Makes a transaction where receipts are written, so that nobody here waits for the lock or the disk. */
+  /** Makes a transaction where receipts are written, so that no caller here waits for the lock or the disk. */
   write?: Db['write']
   /** Resolves when all that has ended is kept. */
   kept?(): Promise<void>

@@ -146,7 +146,7 @@ function apiRoutes(deps: AppDeps) {
 
 const KEPT_BY_NODES = /\/v1\/(?:settings\/llm-providers|secrets\/[^/]+|connectors\/install)$/
 
-/** Where only nodes execute, their keys are theirs: one that is given here would be kept here and reach nobody. */
+/** Where only nodes execute, their keys are theirs: a key given here would be stored here and never used. */
 function refuseKept(embedded: boolean): MiddlewareHandler {
   return async (c, next) => {
     if (!embedded && (c.req.method === 'POST' || c.req.method === 'PUT') && KEPT_BY_NODES.test(c.req.path)) {

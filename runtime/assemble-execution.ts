@@ -106,7 +106,7 @@ export function assembleExecution(deps: ExecutionDeps): Execution {
   const service = runService({
     runs: {
       ...runs,
-      // Of what was just made or ended nobody has to be asked.
+      // What was just made or ended is known without a question.
       get: runs.near,
       signal: async (id, signal) => ((await runs.remoteRunOf(id)) ? nodes.signal(id, signal) : own.signal(id, signal)),
     },

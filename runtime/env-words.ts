@@ -51,9 +51,9 @@ export const runtimeWords: VariableGroups<keyof RuntimeEnv> = {
       unset: 'none is sent',
     },
     PLATFORM_DATABASE_REPLICA_URL: {
-      about: 'A read replica of that server. Metrics and `runtime doctor` tell its lag; nothing else is read from it.',
+      about: 'A read replica of that server. Metrics and `runtime doctor` show its lag; nothing else is read from it.',
       form: 'address',
-      unset: 'no lag is told',
+      unset: 'no lag is shown',
     },
     PLATFORM_RETENTION_DAYS: {
       about: 'After so many days an ended run is deleted. `0` deletes none.',

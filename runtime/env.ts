@@ -58,7 +58,7 @@ export const runtimeEnv = z.object({
   PLATFORM_PUBLIC_URL: z.url({ protocol: /^https?$/, error: 'expected an http or https URL' }).optional(),
   PLATFORM_DATABASE_URL: z.string().optional(),
   PLATFORM_DATABASE_TOKEN: z.string().optional(),
-  /** A read replica of that server, whose lag is told in metrics and by `doctor`; nothing is read from it otherwise. */
+  /** A read replica of that server, whose lag is reported in metrics and by `doctor`; nothing is read from it otherwise. */
   PLATFORM_DATABASE_REPLICA_URL: z.string().optional(),
   PLATFORM_DATA_DIR: z.string().default('./data'),
   PLATFORM_MASTER_KEY: key32.optional(),

@@ -43,7 +43,7 @@ export const SERVED: readonly Endpoint[] = [
 export async function servedDocument(): Promise<object> {
   const { openapi } = await import('../shared/wire/openapi.ts')
   return openapi({
-    // Whoever serves this document serves what it describes.
+    // The service of this document serves what it describes.
     servers: [{ url: '/' }],
     title: 'Waybill agent runtime',
     version: VERSION,

@@ -125,7 +125,7 @@ export interface Runtime {
   setupToken(): Promise<string | undefined>
   /** What is due by now, for hosts without timers: called by the platform every minute. */
   scheduled(): Promise<void>
-  /** For hosts without timers: executes what was begun here, and what that makes due, for up to `ms`. */
+  /** For hosts without timers: executes what was started here, and what that makes due, for up to `ms`. */
   advance(ms: number): Promise<void>
   /** Where nodes come in; the host puts it on a socket and says where with `listening`. */
   nodes: { gateway: NodeGateway; whenWanted(listen: () => void): void; listening(at: TunnelEndpoint): void }

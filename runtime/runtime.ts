@@ -90,7 +90,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   // A node seals credentials and nothing else: its store is where its runs are to be read.
   const sealKey = options.masterKey ?? options.worker?.sealKey
   const box = sealKey && masterKey(sealKey).then(key => vault(key))
-  // A key of the wrong length is told by the readiness check.
+  // A key of the wrong length is reported by the readiness check.
   box?.catch(() => undefined)
 
   async function ready(): Promise<void> {
@@ -447,7 +447,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
 
 function peerOf({ peer, masterKey: key }: RuntimeOptions) {
   if (peer === undefined) return undefined
-  // Without it anybody could ask, so nothing starts.
+  // Without it any caller could ask, so nothing starts.
   if (key === undefined) throw new TypeError('control planes know each other by the master key, and there is none')
   return { ...peer, masterKey: key }
 }

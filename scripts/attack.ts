@@ -34,7 +34,7 @@ async function tried(here: Arena, { run }: Attempt): Promise<{ wrong?: string | 
   const from = now()
   const targets = [here.runtime, here.open, here.keyed]
   const wrong = await run(here).catch((error: unknown) => `it could not be tried: ${String(error)}`)
-  // A delay that has begun is known when it is over.
+  // A delay that has started is known when it is over.
   for (const { origin } of targets)
     await fetch(`${origin}/healthz`)
       .then(answer => answer.body?.cancel())

@@ -1,7 +1,8 @@
 import { execFileSync, spawn } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { emptyParts, violations } from './layers/rules.ts'
 import { readSource } from './layers/source.ts'
+import { findWords } from './vocabulary/vocabulary.ts'
 
 /** `npm run check`: everything that must hold before a change lands, each with the command that shows it alone. */
 const COMMANDS: [name: string, command: string, args: string[]][] = [
@@ -24,14 +25,24 @@ function run(command: string, args: string[]): Promise<{ code: number; output: s
   })
 }
 
-function layers(): { code: number; output: string } {
-  const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '*.ts'], { cwd: root })
-  const sources = String(listed)
+function listed(...patterns: string[]): string[] {
+  const args = ['ls-files', '--cached', '--others', '--exclude-standard', ...patterns]
+  return String(execFileSync('git', args, { cwd: root }))
     .split('\n')
     .filter(path => path !== '' && !path.endsWith('.gen.ts') && existsSync(root + path))
-    .map(path => readSource(root, path))
+}
+
+function layers(): { code: number; output: string } {
+  const sources = listed('*.ts').map(path => readSource(root, path))
   const found = violations(sources).map(({ path, line, rule, message }) => `${path}:${line} ${rule}: ${message}`)
   for (const part of emptyParts(sources)) found.push(`${part}/ holds no source: the check would pass on nothing`)
+  return { code: found.length === 0 ? 0 : 1, output: found.join('\n') }
+}
+
+function vocabulary(): { code: number; output: string } {
+  const found = listed('*.ts', '*.md')
+    .flatMap(path => findWords(path, readFileSync(root + path, 'utf8')))
+    .map(({ path, line, message }) => `${path}:${line} ${message}`)
   return { code: found.length === 0 ? 0 : 1, output: found.join('\n') }
 }
 
@@ -44,5 +55,6 @@ const report = (name: string, { code, output }: { code: number; output: string }
 }
 
 report('layers', layers())
+report('vocabulary', vocabulary())
 for (const [name, command, args] of COMMANDS) report(name, await run(command, args))
 process.exitCode = failed === 0 ? 0 : 1

@@ -108,7 +108,7 @@ try {
     }
   }
 
-  // Far more at once than is taken: some are answered, the others are told at once to come back.
+  // Far more at once than is taken: some are answered, the others are refused at once with a time to come back.
   const calm: Tally = new Map(tally)
   const burst: Tally = new Map()
   const many = mixedLoad(places, burst)
@@ -144,7 +144,7 @@ try {
   for (const [what, times] of tally) {
     // Where the provider breaks off one call in fifty, it now and then does so on both rungs (9 of 24,432 in an hour).
     if (what === 'enforce 502' && times < (tally.get('enforce 200') ?? 0) / 500) continue
-    // The load goes on during the burst, and is told to come back like everybody.
+    // The load goes on during the burst, and is refused like every caller.
     if (/ 503$/.test(what) && !calm.has(what)) continue
     if (!/ (2\d\d|402|404|409|529|left|broken off)$/.test(what)) fault(`an answer that nobody should see: ${what}`)
     if (/broken off$/.test(what) && !what.startsWith('observe')) fault(`a connection that broke: ${what}`)

@@ -41,7 +41,7 @@ beforeAll(async () => {
 }, 60_000)
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
-/** A program that says with which arguments it was called, in the place of each of ours. */
+/** A program that prints the arguments it was called with, in the place of each of the package's. */
 const STAND_INS = Object.keys(PROGRAMS).map(name => `${name}() { printf 'GOT'; printf '<%s>' "$@"; printf 'END\\n'; }`)
 const started = (shell: string) => Object.keys(PROGRAMS).map(name => `source ./${name}.${shell}`)
 

@@ -56,7 +56,7 @@ describe.runIf(tools).concurrent('a reader who does what is written gets what is
 const inAClone = (parts: string[]) =>
   ['```sh', 'clone="$PWD" && cd "$(mktemp -d)"', ...parts.map(part => `ln -s "$clone/${part}"`), '```'].join('\n')
 
-/** The blocks that nobody runs, each with its reason beside it in the source. A new one has to be added here by hand. */
+/** The blocks that are not run, each with its reason beside it in the source. A new one has to be added here by hand. */
 const SHOWN: Record<string, number> = { 'README.md': 1, 'docs/guides/code-agents.md': 2 }
 
 describe('a block of the documents', () => {

@@ -93,7 +93,7 @@ describe('a service that is started', () => {
     try {
       const { port } = silent.address() as AddressInfo
       const far = { PLATFORM_CONTROL_URL: `http://127.0.0.1:${port}`, PLATFORM_TUNNEL_INSECURE: '1' }
-      // A port that nobody has, where one is opened.
+      // A free port, where one is opened.
       const program = start(cli, [command], { ...vars, ...far, NODE_OPTIONS: '--inspect-port=0' })
       await (command === 'run' ? dialled.promise : program.printed(/http:\/\/127/))
       program.child.kill('SIGUSR1')

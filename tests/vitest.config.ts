@@ -32,7 +32,7 @@ const LONG: Record<string, readonly string[]> = {
 // Which cases of long enumerations a short run does; the closing lines print it.
 process.env.WAYBILL_TEST_SEED ??= String(randomInt(1_000_000))
 
-// Many tests start programs of ours: what the engine compiled for one is there for the next.
+// Many tests start programs of the package: what the engine compiled for one is there for the next.
 process.env.NODE_COMPILE_CACHE ??= new URL('../node_modules/.cache/waybill/compiled', import.meta.url).pathname
 
 // A file that is asked for by name is always run.

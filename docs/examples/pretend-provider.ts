@@ -57,5 +57,5 @@ export const ladderOf = (origin: string, dialect: 'messages' | 'chat') => ({
   route: [{ match: {}, mode: 'enforce', ladder: ['pretend/small', 'pretend/large'], gates: ['non-empty'] }],
 })
 
-// As a program it listens where it is told: node pretend-provider.ts 9000
+// As a program it listens on the port of its argument: node pretend-provider.ts 9000
 if (import.meta.main) console.log((await pretendProvider(Number(process.argv[2] ?? 0))).origin)

@@ -1,6 +1,6 @@
 import { Command } from 'clipanion'
 
-/** `node-agent run`: the node, until it is told to stop. */
+/** `node-agent run`: the node, until it gets a signal to stop. */
 export class RunCommand extends Command {
   static override paths = [['run'], Command.Default]
   static override usage = Command.Usage({

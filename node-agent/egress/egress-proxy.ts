@@ -30,7 +30,7 @@ const OF_A_HOP = new Set(
 
 /**
  * The one way out of a sandbox, at the host's end of its channel: an HTTP proxy that lets through what the manifest's egress
- * rules name, and nothing else. Every decision is told before it takes effect.
+ * rules name, and nothing else. Every decision is reported before it takes effect.
  */
 export function egressProxy(options: EgressProxyOptions): (stream: Duplex) => void {
   const { egress, rule, resolve = resolveHost, connectMs = 10_000, maxDecisions = 1000, log } = options

@@ -86,7 +86,7 @@ export async function buildImage(
       },
     })
     await writeFile(join(scratch, 'manifest.json'), `${JSON.stringify(manifest, undefined, 2)}\n`)
-    // A container's root user is nobody here, and must still be able to walk to its root.
+    // A container's root user is an unprivileged user here, and must still be able to walk to its root.
     await chmod(scratch, 0o755)
     await replaceFolder(scratch, into, JSON.stringify(manifest))
     return manifest

@@ -12,7 +12,7 @@ const run = promisify(execFile)
 /** What no program reads. */
 const LEFT_OUT =
   /^(usr\/share\/(doc|man|locale|info|lintian|bug|doc-base|pixmaps|applications)|var|etc\/(init\.d|apt|dpkg)|usr\/lib\/node_modules\/npm\/(docs|man))(\/|$)/
-/** Of the browser, what draws on a graphics card, reports crashes, or is shown to somebody who sits before it. */
+/** Of the browser: drawing on a graphics card, reporting crashes, and what a person in front of it would see. */
 const LEFT_OUT_OF_BROWSER =
   /^usr\/lib\/chromium\/(chrome_crashpad_handler|libVk.*|libvk_.*|libvulkan.*|vk_swiftshader.*|libEGL.*|libGLES.*|resources\.pak|chrome_\d+_percent\.pak|.*\.TOC)$/
 const CERTIFICATES = 'usr/share/ca-certificates/mozilla/'

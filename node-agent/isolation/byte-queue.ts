@@ -1,4 +1,4 @@
-/** Chunks from one side, an async iterable on the other. Bounded by whoever pushes: the output cap of a command. */
+/** Chunks from one side, an async iterable on the other. The producer bounds it: the output cap of a command. */
 export function byteQueue() {
   const waiting: Uint8Array[] = []
   let ended = false

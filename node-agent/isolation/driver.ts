@@ -74,7 +74,7 @@ export interface Sandbox {
   /** It had been started ahead of its use. */
   readonly pooled?: boolean
   readonly kernelRelease: string
-  /** Settles when it is gone, whoever ended it; the text says why. */
+  /** Settles when it is gone, for any reason; the text says why. */
   readonly ended: Promise<string>
   /** Throws IsolationError `exec_failed` when the program cannot be started. */
   exec(request: ExecRequest): Promise<Exec>
@@ -100,7 +100,7 @@ export interface SnapshotRef {
   key: string
   folder: string
   limits: SandboxLimits
-  /** Opens its files, where the backend seals them. No file has it, so what a process leaves behind opens for nobody. */
+  /** The key of its files, where the backend seals them. It is in no file, so what a process leaves behind cannot be opened. */
   sealKey?: Uint8Array
 }
 

@@ -89,7 +89,7 @@ describe('a guest that lies', () => {
     ['goes on after an end', write => write(joined(opened(1), ended, data(1)))],
   ])('and %s is killed', async (_what, lie) => {
     const { channel, kills, far } = await greeted(() => {})
-    // Nobody reads: what is granted is what there was at the start.
+    // There is no reader: what is granted is what there was at the start.
     await channel.serve(7, () => {})
     lie(bytes => far.push(bytes))
     await expect.poll(() => kills).toHaveLength(1)

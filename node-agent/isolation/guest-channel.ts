@@ -32,7 +32,7 @@ export interface GuestChannelOptions {
   output: Readable
   /** How long the agent may owe an answer to a ping while a command runs. */
   heartbeatMs: number
-  /** Ends the sandbox by force; the reason goes to whoever waits for it. */
+  /** Ends the sandbox by force; every waiting caller gets the reason. */
   kill: (reason: string) => void
   /** The channel broke or was given up; called once. */
   ended: (reason: string) => void
@@ -70,7 +70,7 @@ export function guestChannel({ input, output, heartbeatMs, kill, ended, mark, hi
   const reader = frameReader()
   let nextId = 1
   let lost: string | undefined
-  /** Of the last command that was begun. */
+  /** Of the last command that was started. */
   let lastMark: unknown
   let metLimit: Promise<LimitName | undefined> | undefined
   let greeted = false
@@ -127,7 +127,7 @@ export function guestChannel({ input, output, heartbeatMs, kill, ended, mark, hi
     clearInterval(heart)
     connections.close()
     for (const refused of listening.values()) refused(0)
-    // Nobody answers them any more, and somebody may wait for one.
+    // They will get no answer, and a caller may be waiting for one.
     for (const answered of pings.values()) answered()
     pings.clear()
     onLost?.(reason)

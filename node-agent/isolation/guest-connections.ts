@@ -93,7 +93,7 @@ export function guestConnections(send: (type: number, id: number, payload?: Uint
       ...{ stream, owed: 0, unread: 0, window: WINDOW, wake: undefined, ended: false },
     }
     open.set(id, one)
-    // A guest that hangs up is nobody's fault.
+    // A guest that hangs up is no fault.
     stream.on('error', () => undefined)
     accept(stream)
   }
@@ -112,7 +112,7 @@ export function guestConnections(send: (type: number, id: number, payload?: Uint
   }
 
   return {
-    /** What is to be done with connections to a port; the agent is told by the caller. */
+    /** How connections to a port are handled; the caller informs the agent. */
     answer(port: number, accept: (stream: Duplex) => void): void {
       answering.set(port, accept)
     },

@@ -37,7 +37,7 @@ const stored = z.object({
   poolPrivate: key,
 })
 
-/** The node as it was enrolled; undefined before. Nobody else may read the file. */
+/** The node as it was enrolled; undefined before. No other account may read the file. */
 export async function readIdentity(path: string): Promise<Identity | undefined> {
   let text: string
   try {

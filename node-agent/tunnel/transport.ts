@@ -37,7 +37,7 @@ export interface GrpcOptions {
 
 const CALL_MS = 15_000
 
-/** gRPC over HTTP/2. Plain text goes only to this machine, unless somebody decides otherwise. */
+/** gRPC over HTTP/2. Plain text goes only to this machine, unless the operator decides otherwise. */
 export function grpcTransport({ url, ca, pin, insecure }: GrpcOptions): NodeTransport {
   const { protocol, hostname } = new URL(url)
   if (protocol === 'http:' && !insecure && !isLoopback(hostname.replace(/^\[|\]$/g, ''))) {

@@ -50,7 +50,7 @@ const MAX_STREAM_MS = 30 * 60_000
 export interface Tunnel {
   /** Settles when the tunnel is given up: after `close`, or where it can never work. */
   done: Promise<void>
-  /** The store has something to tell; `soon`: somebody waits for it. */
+  /** The store has something to report; `soon`: a caller waits for it. */
   news(soon: boolean): void
   /** What is said in a turn while it is said; lost where no stream is open. */
   said(piece: Piece): void
@@ -59,7 +59,7 @@ export interface Tunnel {
   close(): Promise<void>
 }
 
-/** The node's end: dials, tells what the store has to tell, does what it is told, and dials again (runtime contract §14). */
+/** The node's end: dials, reports what its store holds, executes commands, and dials again (docs/spec/runtime.md §14). */
 export function openTunnel(options: TunnelOptions): Tunnel {
   const { transport, access, worker, clock, log, slots, backends, machine, maxStreamMs = MAX_STREAM_MS } = options
   const { delay = failures => redialDelay(failures, Math.random) } = options

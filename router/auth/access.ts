@@ -15,7 +15,7 @@ export interface Access {
   allowedOrigins?: readonly string[]
 }
 
-/** Without keys nobody is told apart; a program that holds the router decides who reaches it. */
+/** Without keys callers are not distinguished; the program that holds the router decides who reaches it. */
 export const OPEN_ACCESS: Access = { keys: [], reach: 'program', insecure: false, metricsOpen: false }
 
 export interface Caller {

@@ -70,7 +70,7 @@ describe('a router on loopback that asks for no key', () => {
       expect(ask({ host, origin: 'https://router.example.com' }, { allowedOrigins }), host).toBeUndefined()
       expect(ask({ host, origin: 'https://evil.example' }, { allowedOrigins }), host).toBeDefined()
     }
-    // The name of an app is not the name of a host: somebody else may own that.
+    // The name of an app is not the name of a host: another party may own that.
     expect(ask({ host: 'notes.example' }, { allowedOrigins })).toBeDefined()
     expect(ask({ host: 'evil.example', origin: ALLOWED[0] }, { allowedOrigins })).toBeDefined()
     expect(ask({ origin: 'https://router.example.com.evil.example' }, { allowedOrigins })).toBeDefined()

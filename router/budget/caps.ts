@@ -25,7 +25,7 @@ export function capsFor(config: RoutingConfig, route: Route, tenantId: string, o
 
 const capped = new WeakMap<RoutingConfig, boolean>()
 
-/** Whether a config caps anything for anybody. Accounts are shared, so a call without a cap counts in another one's. */
+/** Whether a config has any cap. Accounts are shared, so a call without a cap counts in another one's. */
 export function hasCaps(config: RoutingConfig): boolean {
   let known = capped.get(config)
   if (known === undefined) {

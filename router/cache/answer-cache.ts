@@ -69,7 +69,7 @@ export function answerCache<Answer>({
       bytes += size
       while (bytes > maxBytes || entries.size > maxAnswers) drop(entries.keys().next().value!)
     },
-    /** Somebody said that the answer of this call was wrong: nobody gets it any more. */
+    /** The answer of this call was reported wrong: it is not served again. */
     retract(traceId: string): void {
       const key = keyOf.get(traceId)
       if (key !== undefined) drop(key)

@@ -10,7 +10,7 @@ export interface ReportsElsewhereDeps {
   db: Db
   clock: Clock
   log: Log
-  /** Somebody said that the answer of this call was wrong. */
+  /** The answer of this call was reported wrong. */
   wrong: (traceId: string) => void
 }
 

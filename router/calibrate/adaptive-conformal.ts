@@ -3,7 +3,7 @@ export interface Pace {
   readonly gamma: number
 }
 
-/** How an answer turned out; undefined while nobody has said, or after it was withdrawn. */
+/** How an answer turned out; undefined until it is reported, or after the report was withdrawn. */
 export type Turn = 'pass' | 'fail' | undefined
 
 const clamp = (t: number) => Math.min(1, Math.max(0, t))

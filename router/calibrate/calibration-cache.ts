@@ -25,7 +25,7 @@ export type CalibrationCache = ReturnType<typeof calibrationCache>
 export function calibrationCache({ db, clock, log }: CalibrationCacheDeps) {
   const entries = new Map<string, Entry>()
   const windows = new Map<string, PairWindow>()
-  // Of what was read from the store, not of what was written: another process's change may lie between two of ours.
+  // Of what was read from the store, not of what was written: another process's change may lie between two of this one.
   let seen = 0
   let readAt = Number.NEGATIVE_INFINITY
   let reading: Promise<void> | undefined

@@ -23,7 +23,7 @@ export interface StoredPair {
 
 const COLUMNS = 'tenant_id, route_fp, version, state'
 
-/** Entries that changed after this version, whoever changed them. */
+/** Entries that changed after this version, in any process. */
 export const changedSince = (version: number): InStatement => ({
   sql: `select ${COLUMNS} from calibration where version > ? order by version`,
   args: [version],

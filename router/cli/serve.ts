@@ -1,6 +1,6 @@
 import { Command, Option } from 'clipanion'
 
-/** `router serve`: the proxy in the foreground, until it is told to stop. */
+/** `router serve`: the proxy in the foreground, until it gets a signal to stop. */
 export class ServeCommand extends Command {
   static override paths = [['serve']]
   static override usage = Command.Usage({

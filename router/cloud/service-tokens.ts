@@ -110,7 +110,7 @@ export function serviceTokens({ transport, clock }: { transport: Transport; cloc
       }
       return abortable(one.token, signal)
     },
-    /** A token was refused before its end, because it was revoked or its account's keys were: it is not used again, by whoever. */
+    /** A token was refused before its end, because it or its account's keys were revoked: no call uses it again. */
     drop(wanted: TokenFor, token: string): boolean {
       const name = nameOf(wanted)
       if (held.get(name)?.value === token) held.delete(name)

@@ -5,7 +5,7 @@ import type { Provider } from './routing-config.ts'
 /** Whose key a call carries; `none` when the provider wants none. */
 export type Credential = 'passthrough' | 'env' | 'signed' | 'none' | 'missing'
 
-/** What the router itself holds for a provider, whoever is calling. */
+/** What the router itself holds for a provider, for every caller. */
 export function heldCredential(provider: Provider, env: Vars): 'env' | 'signed' | 'none' | 'missing' {
   const isSet = (name: string | null) => name !== null && (env[name] ?? '') !== ''
   switch (provider.auth) {

@@ -22,7 +22,7 @@ export interface ModelPrice extends Price {
   readonly source: 'config' | 'builtin'
   /** Fee of one server-side search. */
   readonly webSearch: NanoUsd | null
-  /** Cache classes nobody listed a price for, so that a factor of the input price stands in. */
+  /** Cache classes without a listed price, for which a factor of the input price stands in. */
   readonly assumed: readonly CacheClass[]
 }
 

@@ -6,7 +6,7 @@ import { inTable, type Problems } from './problem.ts'
 
 export interface Read<T> {
   value: T
-  /** Keys that were wrong and left out of the value, so that nobody complains about them twice. */
+  /** Keys that were wrong and left out of the value, so that no problem is reported twice. */
   bad: ReadonlySet<string>
 }
 

@@ -185,7 +185,7 @@ export async function cascade(
       const verdict = call.errorClass === 'client_abort' ? ('cancelled' as const) : ('error' as const)
       return { one: { ...base, verdict, errorClass: call.errorClass as ErrorClass, gates: undefined }, out }
     }
-    // Nobody can be served with it, so no gate is paid to judge it.
+    // It cannot be served, so no gate is paid to judge it.
     if (!isExpressible(call, plan)) {
       return { one: { ...base, verdict: 'error', errorClass: 'untranslatable', gates: undefined }, out }
     }
@@ -251,7 +251,7 @@ export async function cascade(
 
   /**
    * Contract §4.1. Frames are those of the client's dialect, and of an answer with one choice; where the route gates
-   * nothing, the last rung has nobody left to ask.
+   * nothing, the last rung has no rung left to ask.
    */
   function mayReleaseEarly({ rung, dialect }: Rung): boolean {
     const { facts, dialect: own } = plan.inbound

@@ -113,7 +113,7 @@ function early(outcome: Promise<Outcome | Flowing>, options: CommitResponseOptio
   return { status: 200, headers: [...head, ...options.earlyHeaders], ...framesOf(outcome, options, kept) }
 }
 
-/** The head of an answer that has begun. */
+/** The head of an answer that has started. */
 function flowing(first: Flowing, options: CommitResponseOptions): Answer {
   const { status, headers } = first
   return { status: sendable(status), headers, ...framesOf(Promise.resolve(first), options) }

@@ -2,7 +2,7 @@ import type { Log } from '../../shared/log/log.ts'
 import type { Metrics } from '../../shared/metrics/metrics.ts'
 import type { DroppedRung } from '../../shared/wire/router/trace.ts'
 
-/** Reasons remembered at once; whoever sends a new one with each request gets the oldest said again. */
+/** Reasons remembered at once; a caller that sends a new one with each request gets the oldest reported again. */
 const MOST_KNOWN = 1000
 
 /** Counts rungs that could not take a request, and says each reason once: a ladder whose rung is never asked saves nothing. */

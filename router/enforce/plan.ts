@@ -159,7 +159,7 @@ function clientKey(headers: HeaderList): string | undefined {
   return headerValue(headers, 'authorization') ?? headerValue(headers, 'x-api-key')
 }
 
-/** Names a credential without holding it, so that one caller's refused key keeps nobody else out. */
+/** Names a credential without holding it, so that one caller's refused key keeps no other caller out. */
 function fingerprints(headers: HeaderList, credential: (rung: Model) => Credential, hash: Sha256) {
   let own: string | undefined
   return (rung: Model): string => {

@@ -38,7 +38,7 @@ export type Taken = Omit<FeedbackResult, 'serve_threshold'>
 
 /**
  * The one writer of feedback in a process. What comes while a commit is on its way shares the next one; each is one transaction that
- * holds only if nobody else moved a chain or a threshold that it was made from.
+ * holds only if no other writer moved a chain or a threshold that it was made from.
  */
 export function feedbackWriter({ db, book, settings, now, monotonic, sha256 = portableSha256 }: FeedbackWriterDeps) {
   async function attempt(reports: Report[]): Promise<Taken[]> {

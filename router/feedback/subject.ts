@@ -5,7 +5,7 @@ import type { RouteRef } from '../calibrate/route-cache.ts'
 export interface Subject {
   readonly tenantId: string
   readonly traceId: string
-  /** Undefined where an outcome moves no threshold: nothing was decided or served, or nobody knows the route any more. */
+  /** Undefined where an outcome moves no threshold: nothing was decided or served, or the route is no longer known. */
   readonly served: { readonly route: RouteRef; readonly rung: number; readonly score: number | null } | undefined
 }
 

@@ -4,7 +4,7 @@ import type { Json, JsonObject } from '../../shared/dialects/json-value.ts'
 import { readJson } from '../../shared/json/read-json.ts'
 import type { GateInput, GateRequest } from './gate.ts'
 
-/** What a gate outside of this program is told (contract 5.3). */
+/** The input of a gate outside of this program (docs/spec/router.md §5.3). */
 export interface GateDocument {
   readonly v: 1
   readonly gate_id: string

@@ -27,7 +27,7 @@ export const promptHash = (rubric: string): string => sha256Hex(withRubric(rubri
 // A function, as a rubric may hold what `replace` reads as a pattern.
 const withRubric = (rubric: string) => TEMPLATE.replace('%RUBRIC%', () => rubric)
 
-/** What is asked of a judge: the pinned prompt, and the data between markers that nobody who wrote the data could know. */
+/** What a judge is asked: the pinned prompt, and the data between markers that the author of the data cannot know. */
 export function judgePrompt(
   config: Pick<JudgeConfig, 'id' | 'rubric' | 'includeRequest'>,
   input: GateInput,

@@ -5,7 +5,7 @@ import { fail, type GateInput, type GateVerdict, PASS } from './gate.ts'
 import type { LengthConfig } from './gate-config.ts'
 
 /**
- * The visible text is within bounds. Tokens are estimated as everywhere where nobody counted them, one per four UTF-8
+ * The visible text is within bounds. Where no count is known, tokens are estimated as everywhere, one per four UTF-8
  * bytes rounded up (contract 4.1): a provider's count holds reasoning and tool calls too, and differs between rungs.
  */
 export function length(config: LengthConfig, { choice: { text } }: GateInput): GateVerdict {

@@ -1,7 +1,7 @@
 import type { SchemaDraft } from '../config/json-schema.ts'
 
 /**
- * Work whose time nobody can bound beforehand: a pattern can take exponential time, and so can a schema with patterns,
+ * Work whose time cannot be bounded beforehand: a pattern can take exponential time, and so can a schema with patterns,
  * formats or references. It runs where it can be stopped from outside, which is a worker thread.
  */
 export type RegexJob =

@@ -21,7 +21,7 @@ export interface RunGatesOptions {
   readonly stillOpen?: ((score: number | null) => void) | undefined
 }
 
-/** Gates that leave the process, or run somebody's code. */
+/** Gates that leave the process, or run foreign code. */
 const SLOW: ReadonlySet<GateKind> = new Set(['subprocess', 'http', 'function', 'judge', 'consistency'])
 
 export interface GatesOutcome {

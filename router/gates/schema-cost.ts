@@ -14,7 +14,7 @@ const NAMED = new Set(['properties', 'patternProperties', '$defs', 'definitions'
 
 /**
  * The keywords of a schema that can take any time on the thread that serves requests. Operators may use references in
- * their own schemas; those that come with a request are anybody's.
+ * their own schemas; those that come with a request are foreign.
  */
 export function costlyKeywords(schema: Json, from: 'config' | 'request'): string[] {
   const costly = new Set(from === 'config' ? UNBOUNDED : [...UNBOUNDED, ...REFERENCES])

@@ -17,7 +17,7 @@ export async function directEnforce(input: EnforceInput, deps: EnforceDeps, resp
     if (!response.writableFinished) stop.abort()
   })
   const answer = await enforce(input, deps, stop)
-  // Nobody is there to read it.
+  // There is no reader.
   if (response.destroyed) return
   response.writeHead(answer.status, answer.headers.flat())
   write(answer, response, error => deps.log.warn('an answer broke off on its way', { trace_id: input.traceId, error }))

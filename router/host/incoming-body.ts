@@ -12,7 +12,7 @@ export interface IncomingBody {
 
 /**
  * What a connection brings, for a reader at its own pace: a stream of the platform with its iterator costs as much processor time as all
- * that a call does with the bytes (measured). `left` is told of a reader that goes before the end.
+ * that a call does with the bytes (measured). `left` reports a reader that leaves before the end.
  */
 export function incomingBody(more: () => void, left: () => void): IncomingBody {
   let waiting: Uint8Array[] = []
@@ -23,7 +23,7 @@ export function incomingBody(more: () => void, left: () => void): IncomingBody {
 
   function ended(): Promise<IteratorResult<Uint8Array, undefined>> {
     const { error } = over!
-    // An error is told once; whoever reads on is at the end.
+    // An error is reported once; a reader that goes on is at the end.
     over = {}
     return error === undefined ? Promise.resolve({ done: true, value: undefined }) : Promise.reject(error)
   }

@@ -28,7 +28,7 @@ export interface OnboardPlan {
   shell: Shell
   agents: { agent: Agent; path: string | undefined }[]
   origin: string
-  /** `start`: a router is to be started; `own`: the one that onboard started runs; `other`: somebody else started it. */
+  /** `start`: a router is to be started; `own`: the one that onboard started runs; `other`: another program started it. */
   service: 'start' | 'own' | 'other'
   place: ServiceAad
   /** Environment of the router that is to be started. */

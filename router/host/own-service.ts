@@ -129,6 +129,6 @@ async function beginningOf(pid: number): Promise<string | undefined> {
   // The name in brackets may hold anything; of what follows it, the first is the state and the twentieth the start.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   const [state, began] = [fields[0], fields[19]]
-  // A process that ended and that nobody asked about yet is still listed.
+  // A process that ended and was not reaped yet is still listed.
   return began === undefined || state === 'Z' || state === 'X' ? undefined : `${boot.trim()} ${began}`
 }

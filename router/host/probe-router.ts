@@ -6,7 +6,7 @@ export type Listener = 'nobody' | 'router' | 'router not ready' | 'another progr
 
 const PROBE_MS = 3000
 
-/** Asks an address for its health: only an answer that names the router is one of ours. */
+/** Asks an address for its health: only an answer that names the router counts as a router. */
 export async function probeRouter(origin: string): Promise<Listener> {
   let answer: Response
   try {
@@ -20,7 +20,7 @@ export async function probeRouter(origin: string): Promise<Listener> {
   return answer.ok ? 'router' : 'router not ready'
 }
 
-/** Nobody there. Whoever takes the connection and then says nothing, or nothing of HTTP, is somebody. */
+/** No listener. A program that takes the connection and then says nothing, or nothing of HTTP, is another listener. */
 function refused(error: unknown): boolean {
   const cause = error instanceof Error ? error.cause : undefined
   if (cause instanceof AggregateError) return cause.errors.every(one => codeOf(one) === 'ECONNREFUSED')

@@ -173,7 +173,7 @@ function processGroup(child: ChildProcessWithoutNullStreams, pid: number, graceM
 }
 
 /**
- * A process that has ended but was not reaped still answers to signals. In a container whose first process reaps nobody,
+ * A process that has ended but was not reaped still answers to signals. In a container whose first process reaps none,
  * which is any container that runs this program directly, that lasts for good; Linux tells such a process by its state.
  */
 async function hasLiving(group: number): Promise<boolean> {

@@ -29,7 +29,7 @@ export async function readStartUpFile(path: string): Promise<StartUpFile> {
 
 /**
  * Puts a text in the place of the one that was read, or takes the file away, with the folders that came with it. The file is replaced as a
- * whole, keeps its mode and owner, and links to it stay; one that somebody changed in the meantime is left alone.
+ * whole, keeps its mode and owner, and links to it stay; one that was changed in the meantime is left alone.
  */
 export async function replaceStartUpFile(file: StartUpFile, text: string | undefined, emptyFolders = 0): Promise<void> {
   const { path, real } = file
@@ -117,7 +117,7 @@ async function missingAbove(path: string): Promise<number> {
 async function removeEmpty(folder: string, count: number): Promise<void> {
   let at = folder
   for (let left = count; left > 0; left--, at = dirname(at)) {
-    // One that somebody uses by now is not empty, and stays.
+    // A folder that is in use by now is not empty, and stays.
     if (
       !(await rmdir(at).then(
         () => true,

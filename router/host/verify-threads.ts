@@ -121,7 +121,7 @@ function serve(port: MessagePort, path: string): void {
   let last: Promise<unknown> = Promise.resolve()
   port.on('message', (job: Job | 'end') => {
     if (job === 'end') {
-      // Jobs that nobody waits for any more are few: two for each thread.
+      // Jobs without a waiting caller are few: two for each thread.
       void last.then(async () => {
         await opened.then(db => db.close()).catch(() => undefined)
         port.close()

@@ -48,7 +48,7 @@ export function decideCall(
   const resolved = resolveMode(headerValue(headers, requestHeaders.mode), route)
   if ('error' in resolved) throw new ApiError('bad_request', resolved.error)
   if (resolved.mode === 'observe') {
-    // An observed body need not parse; but where routes wait for it, a body that nobody can read is the caller's to mend.
+    // An observed body need not parse; but where routes wait for it, a malformed body is the caller's to mend.
     if (!scan.ok && resolved.byHeader === null)
       throw new ApiError('bad_request', `the body is not JSON: ${scan.message}`)
     return { observe: route?.ix ?? null }

@@ -75,7 +75,7 @@ async function pass(
   const answer = await relay({ traceId, method, target, headers, body, signal, routeIx }, to, deps.tenantId, deps)
   const broken = (error: unknown): void => {
     deps.log.warn('an answer broke off on its way', { trace_id: traceId, error })
-    // Where nobody can cut the connection, a broken stream is what the host gets to see.
+    // Where the connection cannot be cut, a broken stream is what the host gets to see.
     if (!deps.cut) throw error
     deps.cut(request)
   }

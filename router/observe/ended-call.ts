@@ -23,7 +23,7 @@ export interface MeteredAnswer {
   errorBody: Uint8Array
 }
 
-/** A passing call that is over, with nothing worked out yet: whoever makes its receipt does that, in this thread or in another. */
+/** A passing call that is over, with nothing worked out yet: the maker of its receipt does that, in this thread or in another. */
 export interface EndedCall {
   traceId: string
   tenantId: string
@@ -54,7 +54,7 @@ export function whole(pieces: readonly Uint8Array[]): Uint8Array {
   return pieces.length === 1 ? pieces[0]! : joined(pieces)
 }
 
-/** What the receipt says about the request; the body is read only if nobody has. */
+/** What the receipt says about the request; the body is read only if it was not read before. */
 export function requestOf({ request, api, headers }: EndedCall, hashing: Hashing): RequestPart {
   if (!isBody(request)) return request
   const body = whole(request)

@@ -17,7 +17,7 @@ const WHY =
 
 /**
  * The lines for a start-up file. They set the addresses only while the process that onboard started is alive: after a restart of the
- * machine programs go straight to their providers instead of to a port that nobody listens on.
+ * machine programs go straight to their providers instead of to a port without a listener.
  */
 export function shellLines(shell: Shell, { variables, pidFile }: ShellLines): string[] {
   const fish = shell === 'fish'

@@ -7,7 +7,7 @@ import { exportRecords, type Span } from '../traces/stored-records.ts'
 
 export interface LoggedTrace {
   readonly trace: TraceRecord
-  /** Whether the served answer failed; undefined while nobody has said. */
+  /** Whether the served answer failed; undefined until it is reported. */
   readonly failed: boolean | undefined
 }
 

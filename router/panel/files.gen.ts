@@ -1015,7 +1015,7 @@ export function flowOf(moves                     , servedByRung                 
   return { width: WIDTH, height: Math.max(1, rungs.length) * ROW, rungs, lines }
 }
 
-/** The picture, and the same as a table for whoever cannot see it. */
+/** The picture, and the same as a table for readers who cannot see it. */
 export function flowView({ moves, served_by_rung }                                         )                {
   const flow = flowOf(moves, served_by_rung)
   if (flow.rungs.length === 0) return []
@@ -3688,7 +3688,7 @@ const FIRST_SHAPES = 12
 const RECORDS_FOR_A_SHAPE = 256
 
 /**
- * Reads records like \`readLine\`, but for members that nobody asks for, in less than half of the time. Records have a handful of shapes;
+ * Reads records like \`readLine\`, but for members that the verification does not need, in less than half of the time. Records have a handful of shapes;
  * of each, a regular expression is made from a record that was parsed and whose text is its canonical form. A text that it matches is
  * canonical, with the same members and with values of the same kinds; any other text is parsed. What is given is valid until the next
  * record is read.
@@ -3819,7 +3819,7 @@ const DAY_MS = 86_400_000
 /** Beyond this many days a bar would be thinner than a pixel on a phone. */
 const MOST_BARS = 366
 
-/** The sums and a bar for each day; below it the same as a table, for whoever cannot see bars. */
+/** The sums and a bar for each day; below it the same as a table, for readers who cannot see bars. */
 export function savingsView(savings         )                {
   const { requests, savings_usd, savings_pct, spent_usd, baseline_same_token_usd, unpriced } = savings
   if (requests === 0) return [el('p', { class: 'hint' }, 'There is no call in this time.')]
@@ -3932,7 +3932,7 @@ export function sessionKey(storage               ) {
   }
 }
 
-/** A browser that is told to store nothing throws; the key is then in memory only. */
+/** A browser that is set to store nothing throws; the key is then in memory only. */
 function tried   (what         )                {
   try {
     return what()
@@ -3969,7 +3969,7 @@ function hex(bytes            , hash        )         {
 }
 `,
   "signed-report.js": `/**
- * The verdict on a file that somebody hands over: what no signed checkpoint covers holds together, and anybody can make it anew. Without
+ * The verdict on a file from outside: records under no signed checkpoint may be consistent, but any author can make such a chain. Without
  * keys no signature was checked.
  */
 export function signedReport(report              , areKeysKnown         )               {
@@ -4584,7 +4584,7 @@ async function conclude({ tenant, checkpoints, start, walk, keys, hashes, feedba
     keyIds.add(checkpoint.key_id)
   }
   const { reports, broken: reported } = await feedback
-  // A break of the records themselves is told first, as \`router verify\` does.
+  // A break of the records themselves is reported first, as \`router verify\` does.
   broken ??= reported
   return {
     tenant,

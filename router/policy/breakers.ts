@@ -63,7 +63,7 @@ export function breakers(clock: Pick<Clock, 'monotonic'>, changed: (change: Brea
 
   return {
     isCallable: callable,
-    /** What capabilities and metrics show: the provider's own breaker, whoever is calling. */
+    /** What capabilities and metrics show: the provider's own breaker, for every caller. */
     phaseOf: (provider: string): Breaker['phase'] => (byProvider.get(provider) ?? closedBreaker).phase,
     /** Asks to call; undefined means the call is not made. `credential` is a fingerprint, never a key. */
     enter(provider: string, credential: string): Ticket | undefined {

@@ -3,7 +3,7 @@ import { bodyHash, bodyHashes, type Hashing, type Prompted } from './request-par
 
 type Hashes = 'prompt_hash' | 'body_sha256_in' | 'body_sha256_out'
 
-/** A record that is finished but for the hashes of its bodies: whoever keeps it makes them, in this thread or in another. */
+/** A record that is finished but for the hashes of its bodies: its writer makes them, in this thread or in another. */
 export interface Unhashed extends Prompted {
   record: Omit<UnsealedTrace, 'request'> & { request: Omit<UnsealedTrace['request'], Hashes> }
   /** What went upstream: the very same bytes where none was changed, null where nothing went. */

@@ -34,7 +34,7 @@ export async function evals(db: Db, tenants: readonly string[], window: Window):
         counts.escalations += Number(row.escalations)
         counts.failovers += Number(row.failovers)
         const rung = Number(row.served_rung)
-        // Whoever did not climb was served where they came in.
+        // A request that did not climb was served at its start rung.
         if (rung >= 0) move(moves, null, rung, Number(row.straight))
         if (rung >= 0) served.set(rung, (served.get(rung) ?? 0) + Number(row.requests))
       }

@@ -14,7 +14,7 @@ export interface LeaseOptions {
   holder: string
   /** How long the lease lasts without a renewal. */
   ttlMs: number
-  /** Tells that a holder's process no longer runs, so that nobody waits for its lease to end. A wrong answer cannot harm the chain. */
+  /** Reports that a holder's process no longer runs, so that its lease need not be waited for. A wrong answer cannot harm the chain. */
   isGone: (holder: string) => boolean
 }
 

@@ -1,6 +1,6 @@
 import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
 
-/** A record on its way, whose outcome somebody may wait for. */
+/** A record on its way, whose outcome a caller may wait for. */
 export interface Entry {
   record: UnsealedTrace
   at: number
@@ -25,7 +25,7 @@ export function pendingWrites() {
         entry.resolve = resolve
         entry.reject = reject
       })
-      // Nobody may be waiting.
+      // There may be no waiting caller.
       outcome.catch(() => undefined)
       waiting.set(record.trace_id, outcome)
       return entry
@@ -47,7 +47,7 @@ export function pendingWrites() {
         wake()
       })
     },
-    /** Somebody waits for all of them. */
+    /** A caller waits for all of them. */
     get awaited(): boolean {
       return flushes.length > 0
     },

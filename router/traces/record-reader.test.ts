@@ -7,7 +7,7 @@ import { type ReadLine, readLine, recordReader } from './record-reader.ts'
 import { sampleTrace } from './testing/records.ts'
 import { rowOf } from './trace-row.ts'
 
-/** What a verification asks of a record, whoever read it. */
+/** What a verification asks of a record, for every reader. */
 function seen({ record, fault }: ReadLine) {
   if (record === undefined) return { fault }
   let row: unknown

@@ -51,7 +51,7 @@ const RECORDS_FOR_A_SHAPE = 256
 type Shape = (text: string) => ReadLine | undefined
 
 /**
- * Reads records like `readLine`, but for members that nobody asks for, in less than half of the time. Records have a handful of shapes;
+ * Reads records like `readLine`, but for members that the verification does not need, in less than half of the time. Records have a handful of shapes;
  * of each, a regular expression is made from a record that was parsed and whose text is its canonical form. A text that it matches is
  * canonical, with the same members and with values of the same kinds; any other text is parsed. What is given is valid until the next
  * record is read.

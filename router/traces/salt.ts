@@ -1,7 +1,7 @@
 import { fromHex, toHex } from '../../shared/sign/bytes.ts'
 import type { Db } from '../../shared/sql/db.ts'
 
-/** The salt of prompt hashes that this store was begun with; made at the first call. Of two processes that ask at once, both get the first. */
+/** The salt of prompt hashes that this store was created with; made at the first call. Of two processes that ask at once, both get the first. */
 export async function promptSalt(db: Db): Promise<Uint8Array<ArrayBuffer>> {
   const fresh = toHex(crypto.getRandomValues(new Uint8Array(32)))
   const results = await db.write([

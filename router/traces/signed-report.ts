@@ -1,7 +1,7 @@
 import type { VerifyReport } from '../../shared/wire/router/checkpoint.ts'
 
 /**
- * The verdict on a file that somebody hands over: what no signed checkpoint covers holds together, and anybody can make it anew. Without
+ * The verdict on a file from outside: records under no signed checkpoint may be consistent, but any author can make such a chain. Without
  * keys no signature was checked.
  */
 export function signedReport(report: VerifyReport, areKeysKnown: boolean): VerifyReport {

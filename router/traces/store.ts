@@ -88,7 +88,7 @@ export function traceStore(db: Db) {
     },
 
     /** In the order in which they were made. */
-    /** Reports in the order of their chains; what somebody wrote over and is no JSON stands there as null. */
+    /** Reports in the order of their chains; one that was overwritten and is no JSON is null. */
     async feedback({
       tenant,
       after,

@@ -176,7 +176,7 @@ export function traceWriter(options: TraceWriterOptions) {
     }
     running = false
     if (next !== undefined) schedule(next)
-    // What came at the last moment waits for company as usual, unless somebody waits for it.
+    // What came at the last moment waits for company as usual, unless a caller waits for it.
     else if (queue.length > 0) schedule(outcomes.awaited || queue.length >= limits.batch ? 0 : gatherMs)
   }
 

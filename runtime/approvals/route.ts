@@ -32,7 +32,7 @@ export function approvalsRoute({ approvals, findRun, redactionOf, now, wake, max
     return own(c.get('principal'), await approvals.get(id), 'approval', id)
   }
 
-  /** For a decision the node that asks need not be there: it is told when it is back. */
+  /** For a decision the node that asks need not be there: it gets the decision when it is back. */
   async function findNear(c: Context<RuntimeHttpEnv>, id: string, runId?: string): Promise<ApprovalRow> {
     const approval = own(c.get('principal'), await approvals.near(id), 'approval', id)
     if (runId !== undefined && approval.runId !== runId) throw notFound('approval', id)

@@ -82,7 +82,7 @@ export function approvalStore(db: Db, records: Records) {
           ],
         },
         {
-          // Of the statement before: who decides nothing wakes nobody.
+          // Of the statement before: a decision that changed nothing wakes no run.
           sql: `update runs set due_ms = 0 where changes() = 1 and owner is null and status = 'waiting'
             and id = (select run_id from approvals where id = ?)`,
           args: [id],

@@ -10,7 +10,7 @@ const CONFIGURES = new Set([
   'keys:write',
   'nodes:write',
   'webhooks:write',
-  // Whoever names people for a tenant needs all of it.
+  // Naming people for a tenant needs all of it.
   'admin',
   'platform:admin',
 ])

@@ -36,7 +36,7 @@ function linked(previous: string, body: string, hash: Sha256): string {
 
 export interface Checking {
   tenantId: string
-  /** A place that somebody noted earlier. */
+  /** A place that was noted earlier. */
   noted?: Partial<AuditHead>
 }
 

@@ -25,7 +25,7 @@ export interface AuditLogDeps {
   newId: () => string
 }
 
-/** Longer than any call may take: an act whose end nobody wrote by then was interrupted. */
+/** Longer than any call may take: an act without a stored end by then was interrupted. */
 const INTERRUPTED_MS = 150_000
 const RECOVER_EVERY_MS = 60_000
 const PAGE = 1000
@@ -49,7 +49,7 @@ export function auditLog({ db, now, newId }: AuditLogDeps) {
     return row ? { seq: Number(row.seq), hash: String(row.hash) } : auditGenesis(tenantId)
   }
 
-  /** Writes the entries and removes the intent, all or nothing; nothing at all when somebody else removed it before. */
+  /** Writes the entries and removes the intent, all or nothing; nothing at all when another process removed it before. */
   async function write(intentId: string, entries: readonly Omit<AuditEntry, 'seq' | 'hash'>[]): Promise<void> {
     const announced = 'exists (select 1 from audit_intents where id = ?)'
     // Another process may have added to the chain since its head was read: the place is then taken.
@@ -127,7 +127,7 @@ on conflict (tenant_id) do update set seq = excluded.seq, hash = excluded.hash`,
       await retryBusy(() => db.execute(removal(intentId)))
     },
 
-    /** Entries for acts that nobody finished. */
+    /** Entries for acts without an end. */
     recover,
 
     async list(tenantId: string, { limit, after }: PageOf): Promise<AuditEntry[]> {

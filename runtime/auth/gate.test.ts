@@ -9,7 +9,7 @@ import { type Fixture, fixture, type Sent } from './testing/fixture.ts'
 const mounted = SERVED.filter(({ path }) => path.startsWith('/v1/'))
 const unknownId = uuidv7()
 
-/** The path with a name or id that is nobody's. */
+/** The path with a name or id that does not exist. */
 const pathOf = ({ path }: Endpoint) => path.replaceAll(/\{\w+\}/g, unknownId)
 
 /** Every scope of one resource that does not open the operation. */

@@ -20,7 +20,7 @@ const SALT_BYTES = 16
 const HASH_BYTES = 32
 const PHC = /^\$scrypt\$ln=(\d{1,2}),r=(\d{1,2}),p=(\d{1,2})\$([A-Za-z0-9+/]{22})\$([A-Za-z0-9+/]{43})$/
 
-/** Nobody's password, at the same cost as everybody's. */
+/** The password of no account, at the same cost as any. */
 const NOBODY = `$scrypt$ln=15,r=8,p=3$${'A'.repeat(22)}$${'A'.repeat(43)}`
 
 export type Passwords = ReturnType<typeof passwords>
@@ -36,7 +36,7 @@ export function passwords(scrypt: Scrypt = portableScrypt) {
       const hash = await derive(password, salt, COST)
       return `$scrypt$ln=${Math.log2(COST.N)},r=${COST.r},p=${COST.p}$${unpadded(salt)}$${unpadded(hash)}`
     },
-    /** Takes as long for nobody (`undefined`) as for somebody, so that the time does not tell who exists. */
+    /** Takes as long for an unknown person (`undefined`) as for a known one, so that the time does not tell who exists. */
     async verify(password: string, stored: string | undefined): Promise<boolean> {
       const [, ln, r, p, salt = '', hash = ''] = PHC.exec(stored ?? NOBODY) ?? []
       if (ln === undefined) throw new TypeError('expected a scrypt hash in PHC form')

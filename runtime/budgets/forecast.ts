@@ -9,14 +9,14 @@ export interface ForecastInput {
   /** Newest first; at most 200 of the current version, of the last 30 days. */
   past: readonly PastRun[]
   manifest: { characters: number; hasTools: boolean; maxOutputTokens: number }
-  /** Nano-USD of a call of that size; null where nobody says. */
+  /** Nano-USD of a call of that size; null where the price is unknown. */
   costOf: ((tokensIn: number, tokensOut: number) => number) | null
 }
 
 export interface Forecasted {
   tokensIn: number
   tokensOut: number
-  /** Null: nobody says what the model costs. */
+  /** Null: the price of the model is unknown. */
   costNano: number | null
   confidence: number
   basis: 'history' | 'manifest'

@@ -175,12 +175,12 @@ export function ledger({ store, models, dayOf, now, refused, softly, notices }: 
     return new RunFailure('budget_exceeded', inWords(run.agentName, refusal), { stepId })
   }
 
-  /** What is held for a call of which nobody can say what it used. */
+  /** What is held for a call whose usage is unknown. */
   function lostCall({ id, epoch }: Pick<Claimed, 'id' | 'epoch'>, stepId: string, model = ''): InStatement[] {
     return store.lost({ runId: id, epoch, day: dayOf(now().getTime()), stepId, model })
   }
 
-  /** The model that a manifest asks for, where it is there and nobody says what it costs. */
+  /** The model that a manifest asks for, where it exists without a price. */
   async function unpricedModel(tenantId: string, manifest: Manifest): Promise<string | undefined> {
     const model = await models.find(tenantId, manifest.model, { tools: usesTools(manifest) })
     return model && (await model.prices?.()) == null ? model.id : undefined

@@ -44,7 +44,7 @@ export interface Refusal {
   dimension: BudgetDimension
   limit: number
   used: number
-  /** The model of which nobody says what it costs, so that the limit could not be held. */
+  /** The model without a price, for which the limit cannot be held. */
   unpriced?: string
   /** The agent whose budget it is, where that is the one of a run above. */
   of?: string
@@ -53,7 +53,7 @@ export interface Refusal {
 const exceeds = (limit: number | null, used: number, more: number): limit is number =>
   limit !== null && (limit === 0 || used + more > limit)
 
-/** A hard limit of cost that nobody can hold, because the model has no price. */
+/** A hard limit of cost that cannot be held, because the model has no price. */
 export function unheldLimit(
   { costNanoRun, costNanoDay, hardFail }: Pick<Limits, 'costNanoRun' | 'costNanoDay' | 'hardFail'>,
   { unpriced }: { unpriced?: string | undefined },
@@ -116,7 +116,7 @@ export interface Call {
   tokensIn: number
   maxOutputTokens: number
   model: string
-  /** Nano-USD of so many tokens; null where nobody says what the model costs. */
+  /** Nano-USD of so many tokens; null where the model has no price. */
   costOf: ((tokensIn: number, tokensOut: number) => number) | null
 }
 
@@ -186,7 +186,7 @@ export function holdFor(call: Call, maxOutputTokens: number, forecast: Estimate)
 
 /** The longest answer whose call costs at most `left`; -1 when not even the question fits. */
 function outputThatFits({ costOf, tokensIn, maxOutputTokens }: Call, left: number): number {
-  // Where nobody knows a price, a soft limit that is reached is all that can be seen.
+  // Without a price, a soft limit that is reached is all that can be seen.
   if (costOf === null) return left > 0 ? maxOutputTokens : -1
   if (costOf(tokensIn, maxOutputTokens) <= left) return maxOutputTokens
   if (costOf(tokensIn, 0) > left) return -1

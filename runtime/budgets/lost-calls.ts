@@ -6,7 +6,7 @@ const UNCERTAIN_DAY =
 const ADDED = `on conflict (agent_id, day, model) do update set uncertain_tokens = uncertain_tokens + excluded.uncertain_tokens,
   uncertain_nano = uncertain_nano + excluded.uncertain_nano`
 
-/** A call of which nobody knows whether it was billed. */
+/** A call of which it is unknown whether it was billed. */
 export interface LostCall {
   runId: string
   day: string

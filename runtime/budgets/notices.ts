@@ -34,7 +34,7 @@ export function budgetNotices({ write, newId, now }: NoticesDeps) {
         try {
           await write([noted, announced])
         } catch {
-          // The run that this is about is made already: what could not be told now is told with the next one.
+          // The run that this is about is made already: an event that could not be queued now is queued with the next one.
           return
         }
         // Days go by; what is forgotten is asked of the store again.

@@ -33,7 +33,7 @@ export function noPrice(model: string): string {
 const UNHELD = / has a hard limit of (\S+) [^,]*\(max(\w+)\), which cannot be held: /
 const SAID = /is (\S+) [^,]*\(max(\w+)\), of which (\S+) is used or held$/
 
-/** What `inWords` said, for whoever has only the words: a run keeps its failure as a code and a sentence. */
+/** What `inWords` said, for a reader that has only the words: a run keeps its failure as a code and a sentence. */
 export function fromWords(text: string): Refusal | undefined {
   const [, limit, name, used = 0] = SAID.exec(text) ?? UNHELD.exec(text) ?? []
   const dimension = (Object.keys(WORDS) as Refusal['dimension'][]).find(one => WORDS[one].endsWith(`(max${name})`))

@@ -13,7 +13,7 @@ export interface ToolCallPlace {
 
 export type UseTool = (place: ToolCallPlace) => Promise<void>
 
-/** `toolLimits` kept (runtime contract §12): a call beyond what the day allows fails, and the model is told. */
+/** Applies `toolLimits` (docs/spec/runtime.md §12): a call beyond what the day allows fails, and the model gets that failure. */
 export function toolLimits(deps: {
   store: Pick<BudgetStore, 'get' | 'useTool'>
   dayOf: DayOf

@@ -14,7 +14,7 @@ export interface SpendingDeps {
 /** What an agent spends within this time is looked at once. */
 const GATHER_MS = 100
 
-/** Looks at an agent's budget after its runs have spent something, so that a threshold is told when it is crossed. */
+/** Looks at an agent's budget after its runs have spent something, so that a crossed threshold is reported. */
 export function spending({
   store,
   notices,

@@ -9,7 +9,7 @@ const BYTES_PER_TOKEN = 3
 /** What goes with a schema: the tool that the answer is given by, and what a provider says to the model about it. */
 const ANSWER_FORM_BYTES = 2048
 
-/** The most tokens that a request is likely to be counted as. Nobody but the provider knows the number. */
+/** The most tokens that a request is likely to be counted as. Only the provider knows the number. */
 export function mostTokensIn({ system, messages, tools, outputSchema }: ModelRequest): number {
   let bytes = utf8Bytes(system)
   if (outputSchema !== undefined) bytes += ANSWER_FORM_BYTES + utf8Bytes(JSON.stringify(outputSchema))

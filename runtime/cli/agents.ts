@@ -60,7 +60,7 @@ export class AgentsApplyCommand extends ServiceCommand {
   }
 }
 
-/** What the service finds wrong is told with the file that it stands in. */
+/** A problem that the service finds is shown with the file that it is in. */
 async function apply(client: ServiceClient, file: string, agent: Record<string, unknown>): Promise<AgentCreated> {
   try {
     return await client.call('POST', '/v1/agents', agent)

@@ -9,7 +9,7 @@ import { ServiceCommand, WHERE } from './service-command.ts'
 
 const TERMINAL = ['succeeded', 'failed', 'cancelled']
 
-/** `runtime export`: everything that somebody else needs to check a run without this service. */
+/** `runtime export`: everything that a third party needs to check a run without this service. */
 export class ExportCommand extends ServiceCommand {
   static override paths = [['export']]
   static override usage = Command.Usage({

@@ -31,7 +31,7 @@ abstract class KeysCommand extends Command {
   }
 }
 
-/** `runtime keys create`: a key for whoever can write the store anyway. */
+/** `runtime keys create`: a key for an operator who can write the store anyway. */
 export class KeysCreateCommand extends KeysCommand {
   static override paths = [['keys', 'create']]
   static override usage = Command.Usage({

@@ -1,4 +1,4 @@
-/** One event of a run's stream, as far as it is told at a terminal. */
+/** One event of a run's stream, as it is shown at a terminal. */
 export interface JournalLine {
   kind: string
   stepId: string

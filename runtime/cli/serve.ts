@@ -1,7 +1,7 @@
 import { Command, Option } from 'clipanion'
 import { isKnownFault } from '../../shared/host/known-fault.ts'
 
-/** `runtime serve`: the service in the foreground, until it is told to stop. */
+/** `runtime serve`: the service in the foreground, until it gets a signal to stop. */
 export class ServeCommand extends Command {
   static override paths = [['serve']]
   static override usage = Command.Usage({

@@ -78,7 +78,7 @@ describe('runtime run', () => {
     for (const line of steps) expect(line).toMatch(/^ok {4}\S+ +\S+ {2}[\d.]+ m?s {2}[\d.]+ USD$/)
     expect(said.err).toMatch(/^run [0-9a-f-]{36}\n/)
     expect(said.err).toMatch(/\nsucceeded {2}\d+ tokens in, \d+ out, [\d.]+ USD\n$/)
-    // Nothing moves where nobody looks.
+    // Nothing moves where there is no watcher.
     expect(said.err).not.toContain('\r')
     const quiet = await fixture.run(RunCommand, 'run', 'worker', 'hello', '--quiet', '--json')
     expect([quiet.err, (JSON.parse(quiet.out) as Run).status]).toEqual(['', 'succeeded'])

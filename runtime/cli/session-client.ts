@@ -12,7 +12,7 @@ export interface SessionClient {
 
 const RECONNECT_MS = 1500
 
-/** A running runtime as somebody who talks to an agent needs it. */
+/** A running runtime as a program that talks to an agent needs it. */
 export function sessionClient(options: ClientOptions): SessionClient {
   const { call, frames } = serviceClient(options)
   const of = (id: string) => `/v1/sessions/${encodeURIComponent(id)}`

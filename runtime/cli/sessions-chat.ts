@@ -44,7 +44,7 @@ export class SessionsChatCommand extends Command {
       const hearing = listen(client.events(id, over.signal), stdout, spinner(stderr))
       const prompt = () => void (isTty(stdin) && stdout.write('> '))
       prompt()
-      // Made only now: lines that come before somebody iterates are lost.
+      // Made only now: lines that come before the iteration starts are lost.
       for await (const line of createInterface({ input: stdin, terminal: false })) {
         if (line.trim() === '/exit') break
         if (line.trim() === '/stop') {
@@ -67,7 +67,7 @@ export class SessionsChatCommand extends Command {
   }
 }
 
-/** One message and its answer. What the service refuses is told, and the conversation goes on. */
+/** One message and its answer. A refusal of the service is shown, and the conversation goes on. */
 async function talk(client: SessionClient, id: string, line: string, hearing: Hearing, stderr: Writable) {
   const turn = hearing.begin()
   try {
@@ -94,7 +94,7 @@ interface Hearing {
 /** How long the stream may be behind the answer to the message itself. */
 const BEHIND_MS = 1000
 
-/** Writes what is heard to the terminal; a text that begins anew is begun on a new line. */
+/** Writes the received text to the terminal; a text that starts anew starts on a new line. */
 function listen(events: AsyncIterable<SessionEvent>, stdout: Writable, spin: Spinner): Hearing {
   let shown = ''
   let over = Promise.withResolvers<void>()

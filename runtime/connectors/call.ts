@@ -30,13 +30,13 @@ export interface CallOptions {
   /** Sent as Idempotency-Key with everything that changes something. */
   key?: string | undefined
   signal?: AbortSignal | undefined
-  /** How often a request that may be repeated is sent in all; 1 where somebody else decides about repeating. */
+  /** How often a request that may be repeated is sent in all; 1 where the caller decides about repeating. */
   tries?: number
 }
 
 const DEADLINE_MS = 30_000
 const MOST_TRIES = 3
-/** Whoever wants to be left alone for longer is not asked again by the same call. */
+/** A vendor that asks for a longer pause is not asked again by the same call. */
 const LONGEST_PAUSE_MS = 10_000
 const PAUSES = { baseMs: 500, maxMs: LONGEST_PAUSE_MS, jitter: false }
 const MOST_BYTES = 4 * 1024 * 1024

@@ -21,7 +21,7 @@ const PRINTABLE = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/
 /**
  * Reads a config by the keys of its connector (contract §8). `token`, `apiKey` and `accessToken` stand for the primary
  * secret; `accessToken` beside anything else that only OAuth has, or with `authMethod: "oauth2"`, is an OAuth token. What
- * nobody knows is left out with a warning.
+ * is unknown is left out with a warning.
  */
 export function readConfig(connector: Connector, config: Record<string, unknown>): ReadConfig {
   const { keys, auth } = connector

@@ -8,7 +8,7 @@ export interface RateGateDeps {
 interface Gate {
   active: number
   waiting: number
-  /** The turn of whoever came last; the next waits for it, so that they go through in order. */
+  /** The turn of the caller that came last; the next waits for it, so that they go through in order. */
   last: Promise<unknown>
   /** When the next may start. */
   freeAt: number

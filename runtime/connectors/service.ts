@@ -194,7 +194,7 @@ export function connectorService(deps: ConnectorServiceDeps) {
       const before = await store.ofTenant(tenantId, connectorId)
       const credential: Credential = { method: 'oauth2', values, ...(expiresMs !== undefined && { expiresMs }) }
       const missing = missingIn(connector, 'oauth2', new Set(Object.keys(values)))
-      // An address of the install before is left behind: these tokens are the vendor's, and go to nobody else.
+      // An address of the install before is left behind: these tokens are the vendor's, and go to no other host.
       return keep(
         tenantId,
         connector,

@@ -1007,7 +1007,7 @@ function listen()       {
   })
 }
 
-// What came while nobody looked was not shown.
+// What came while the page was hidden was not shown.
 document.addEventListener('visibilitychange', () => {
   if (!document.hidden) void refresh()
 })
@@ -1889,7 +1889,7 @@ function rowOf(operation          )      {
   return { operation, box, line }
 }
 
-/** From the title of an API; what nobody can be sure of may be changed. */
+/** From the title of an API; every guess may be changed. */
 function idOf(title        )         {
   const name = title
     .toLowerCase()
@@ -2253,7 +2253,7 @@ export async function journalFault(
   return other && refused('journal_header_mismatch', \`its member \${other[0]} says something else than its events\`)
 }
 
-/** What a receipt's signature covers; undefined for what has no canonical form, which nobody can have signed. */
+/** What a receipt's signature covers; undefined for what has no canonical form, which cannot have been signed. */
 export function signedBytes(payload         )                                      {
   try {
     return utf8(canonicalize(payload))
@@ -2388,13 +2388,13 @@ function same(fresh         , old         )          {
   return given.isEqualNode(plain)
 }
 
-/** Somebody is writing there, or was: what was typed is worth more than news. */
+/** The reader is typing there, or was: the text is worth more than an update. */
 function inUse(part             )          {
   if (part.querySelector('[data-typed], [aria-busy=true], .once') !== null) return true
   return part.contains(document.activeElement) && document.activeElement?.matches('input, select, textarea') === true
 }
 
-/** What somebody opened stays open, and what was answered to them stays to be read. */
+/** What the reader opened stays open, and an answer that they got stays to be read. */
 function keepOpen(old             , next             )       {
   const before = old.querySelectorAll('details')
   next.querySelectorAll('details').forEach((one, at) => {
@@ -2510,7 +2510,7 @@ function draw()       {
   part('#step-count').replaceChildren(count(all.length))
 }
 
-/** Side by side what went on at the same time. Whoever cannot point at it has the same steps in the rows below. */
+/** Side by side what went on at the same time. The rows below have the same steps for readers without a pointer. */
 function drawLanes(all                         , span      )       {
   const { count: lines, bars, names } = lanesOf(all, span)
   const picture = svg('svg', { class: 'picture', width: '100%', height: lines * LANE_PX, 'aria-hidden': 'true' })
@@ -2780,7 +2780,7 @@ async function then(form                 , what        , answer        , said   
     form.reset()
     const [member = '', page] = rest.split('@').toReversed()
     const value = String(answer?.[member])
-    // Under whatever path this page is, so that the link holds for whoever it is sent to.
+    // Under whatever path this page is, so that the link holds for every recipient.
     const shown = page === undefined ? value : new URL(\`\${root}\${page}\${value}\`, location.href).href
     said?.replaceChildren(shownOnce('Shown once; keep it now:', shown))
     await refresh()

@@ -1,7 +1,7 @@
 import { html } from 'hono/html'
 import type { Html } from './page.ts'
 
-/** The page behind a link with which somebody sets their password, the first time or after they forgot it. */
+/** The page behind a link with which a person sets their password, the first time or after they forgot it. */
 export function invitePage(root: string): Html {
   return html`<div class="card before"><h1>Set your password</h1>
 <noscript><p class="notice">This takes JavaScript: the token in the link stays in your browser until you send it.</p></noscript>

@@ -7,7 +7,7 @@ export type LiveFigures = ReturnType<typeof liveFigures>
 
 /**
  * Tells open pages that something in their tenant has changed. However many pages are open, one statement a second asks for all of
- * them; none where nobody looks.
+ * them; none while no page is open.
  */
 export function liveFigures(store: Pick<FigureStore, 'marks'>) {
   const rooms = new Map<string, { mark: string | undefined; told: Set<() => void> }>()
@@ -17,7 +17,7 @@ export function liveFigures(store: Pick<FigureStore, 'marks'>) {
   function schedule(): void {
     if (timer !== undefined || rooms.size === 0) return
     timer = setTimeout(async () => {
-      // A store that does not answer is told by the page that asks it next.
+      // A store that does not answer is reported by the next page that asks it.
       await poll().catch(() => undefined)
       timer = undefined
       schedule()

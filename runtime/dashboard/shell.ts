@@ -72,7 +72,7 @@ ${router === undefined ? '' : html`<li><a href="${router}">Router</a></li>`}
 </ul></nav>`
 }
 
-/** A login that ran out while somebody wrote: what was written stays where it is, behind this. */
+/** A login that expired while the reader was typing: the text stays where it is, behind this. */
 const LOGIN_AGAIN = html`<dialog id="login-again" aria-labelledby="login-again-title">
 <form method="dialog">
 <h2 id="login-again-title">Your session has expired</h2>

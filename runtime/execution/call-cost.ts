@@ -17,10 +17,10 @@ export interface CallCost {
   beside?: readonly InStatement[]
 }
 
-/** `epoch`: of whoever commits it, where that is not the owner who made the call. */
+/** `epoch`: of the process that commits it, where that is not the owner who made the call. */
 export type Reading = (epoch?: number) => Promise<CallCost>
 
-/** What the calls in flight of a run have used so far, by step: asked by whoever ends a step without a result. */
+/** What the calls in flight of a run have used so far, by step: read by the process that ends a step without a result. */
 export type OpenCalls = Map<string, Reading>
 
 export const NOTHING_SPENT: Spent = { tokensIn: 0, tokensOut: 0, costNano: 0 }

@@ -93,7 +93,7 @@ export interface EngineDeps {
   endEffect: (ended: EndedRun) => Promise<EndEffect | undefined>
   /** The model as the run's budget lets it be asked. */
   withinBudget: (run: Claimed, model: FoundModel) => FoundModel
-  /** For the commit that ends a run whose call nobody here can say anything about: what was held for it may have been billed. */
+  /** For the commit that ends a run whose open call cannot be accounted for here: what was held for it may have been billed. */
   lostCall: (run: Claimed, stepId: string) => InStatement[]
   /** The calendar day that usage is counted by. */
   dayOf: (ms: number) => string
@@ -102,7 +102,7 @@ export interface EngineDeps {
   observer?: RunObserver | undefined
   /** Nodes with one store: any of them takes what is due, and hears of what it took before it does anything with it. */
   takenHere?: ((ids: readonly string[]) => Promise<void>) | undefined
-  /** Called after commits of journals; cheap, as it may be called often. `soon`: a run has ended, or waits for somebody. */
+  /** Called after commits of journals; cheap, as it may be called often. `soon`: a run has ended, or waits for a person. */
   kept?: ((soon: boolean) => void) | undefined
   approvalExpired?: ApprovalExpired | undefined
 }

@@ -31,7 +31,7 @@ export function createEngine(deps: EngineDeps) {
   let wakeTimer: ReturnType<typeof setTimeout> | undefined
   let wakeAt = 0
   let owned = false
-  /** A claim whose answer was lost may have been made: what the store has under this name and nobody here holds is let go. */
+  /** A claim whose answer was lost may have been made: what the store has under this name and this process does not hold is released. */
   let doubtful = false
   const timers: ReturnType<typeof setInterval>[] = []
 
@@ -46,7 +46,7 @@ export function createEngine(deps: EngineDeps) {
     }
     claiming = claim().finally(() => {
       claiming = undefined
-      // Somebody woke it after its last look, while it asked when the next one is due.
+      // It was woken after its last look, while it asked when the next one is due.
       if (again) wake()
     })
   }
@@ -134,7 +134,7 @@ export function createEngine(deps: EngineDeps) {
       })
   }
 
-  /** An owner that cannot renew stops before its leases end, so that nobody works beside the next owner. */
+  /** An owner that cannot renew stops before its leases end, so that it never works beside the next owner. */
   let renewedAt = clock.monotonic()
   async function renew(): Promise<void> {
     if (assembleExecution.size === 0) {
@@ -184,7 +184,7 @@ export function createEngine(deps: EngineDeps) {
     wake()
   }
 
-  /** Another process may end the run at the same moment: whoever took it last writes the end, and this one looks again. */
+  /** Another process may end the run at the same moment: the one that took it last writes the end, and this one looks again. */
   async function endNow(id: string, ending: Ending): Promise<boolean> {
     for (let left = MOST_SEIZURES; ; left--) {
       const here = assembleExecution.get(id)
@@ -207,7 +207,7 @@ export function createEngine(deps: EngineDeps) {
   return {
     watchers,
     wake,
-    /** First sweep, then the timers. Without `sweeps` only what was claimed is kept up: somebody else says when to look. */
+    /** First sweep, then the timers. Without `sweeps` only what was claimed is renewed: the host decides when to look. */
     async start({ sweeps = true }: { sweeps?: boolean } = {}): Promise<void> {
       timers.push(setInterval(() => void renew(), limits.leaseMs / 3))
       if (!sweeps) return setAside()
@@ -227,7 +227,7 @@ export function createEngine(deps: EngineDeps) {
         if (claiming) await Promise.race([claiming, over])
         else if (assembleExecution.size > 0) {
           const ends = [...assembleExecution.values()].map(run => run.done.catch(() => undefined))
-          // Whoever ended wakes the engine a few promises later, so that what it made due is claimed before anyone looks here again.
+          // A run that ended wakes the engine a few promises later, so that what it made due is claimed before anyone looks here again.
           await Promise.race([
             Promise.race(ends).then(() => new Promise<void>(resolve => setTimeout(resolve, 0))),
             over,
@@ -240,16 +240,16 @@ export function createEngine(deps: EngineDeps) {
     },
 
     /**
-     * Ends a run from outside: takes it from whoever has it, so that nothing of theirs can be kept any more, and writes the
-     * end as its owner. False: it had ended before, or somebody else was ending it.
+     * Ends a run from outside: takes it from its owner, so that the owner can commit nothing any more, and writes the
+     * end as its owner. False: it had ended before, or another process was ending it.
      */
     async end(id: string, ending: Ending): Promise<boolean> {
       const other = endings.get(id)
-      // Two that take it from each other would both be fenced, and each be told of a fault of ours.
+      // Two that take it from each other would both be fenced, and each would report an internal fault.
       if (other) return other.then(() => false)
       const own = endNow(id, ending).finally(() => {
         endings.delete(id)
-        // Whoever called it is due now.
+        // Its caller is due now.
         wake()
       })
       endings.set(id, own)
@@ -289,13 +289,13 @@ export function createEngine(deps: EngineDeps) {
       await Promise.allSettled(left.map(run => run.done))
       await writer.close()
       watchers.close()
-      // A store in trouble keeps nobody from stopping: whoever comes next sees that this owner is gone, or waits for its leases to end.
+      // A store in trouble must not prevent a stop: the next process sees that this owner is gone, or waits for its leases to end.
       if (owned) await leases.handOver(owner).catch((error: unknown) => log.warn('runs could not be let go', { error }))
     },
   }
 }
 
-/** The same room, whose news somebody else hears of as well. */
+/** The same set, with a second receiver of its events. */
 function telling(room: RunWatchers, heard: (soon: boolean) => void): RunWatchers {
   return {
     ...room,

@@ -42,9 +42,9 @@ export interface ExecutionDeps extends EngineDeps {
 export interface Execution {
   /** Settles when the run is let go: ended, parked, or lost to another owner (LeaseLostError). */
   done: Promise<void>
-  /** Stops what is being done, without a word in the journal: somebody else owns the run, or will. */
+  /** Stops the work without an entry in the journal: another process owns the run, or will. */
   abandon(): void
-  /** What its calls in flight have used: whoever takes the run away to end it writes that down. */
+  /** What its calls in flight have used: stored by the process that takes the run away to end it. */
   readonly open: OpenCalls
 }
 

@@ -22,7 +22,7 @@ export interface Claimed {
   ranMs: number
   /** Failures in a row to get a single event further. */
   recoveries: number
-  /** A code that ends the run as soon as somebody owns it. */
+  /** A code that ends the run as soon as it has an owner. */
   ending?: string
   createdMs: number
   isolation: string
@@ -61,7 +61,7 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, shared = fa
       return load(taken.rows)
     },
 
-    /** Takes one run from whoever has it, to end it; undefined when it is terminal already. */
+    /** Takes one run from its owner, to end it; undefined when it is terminal already. */
     async seize(
       id: string,
       { owner, nodeId, nowMs, ttlMs }: Omit<ClaimOptions, 'most' | 'slots' | 'held'>,

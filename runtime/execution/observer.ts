@@ -1,6 +1,6 @@
 import type { RunObserver } from './engine-deps.ts'
 
-/** Nobody who only looks on may keep a run from its way. */
+/** An observer may not hold up a run. */
 export function observers(all: readonly RunObserver[], failed: (error: unknown) => void): RunObserver {
   const each = (tell: (one: RunObserver) => void) => {
     for (const one of all) {

@@ -4,14 +4,14 @@ import type { JournalEntry } from './journal/event.ts'
 export interface Watcher {
   /** Entries that this process just kept, in order; they may begin after a gap. */
   entries(entries: readonly JournalEntry[]): void
-  /** Somebody else kept entries up to `seq`, or ended the run. */
+  /** Another process committed entries up to `seq`, or ended the run. */
   moved(seq: number, terminal: boolean): void
 }
 
 export type RunWatchers = ReturnType<typeof runWatchers>
 
 const POLL_MS = 200
-/** To so few, everything is told as it comes. */
+/** Up to so many watchers get every entry as it comes. */
 const FEW = 16
 const MOST_WAIT_MS = 20
 
@@ -24,7 +24,7 @@ interface Room {
 
 /**
  * Tells those who watch a run what was just kept. What this process keeps is handed on as it is; for runs of other processes
- * one query every 200 ms asks for all of them how far they have come. Costs nothing where nobody watches. Where many watch, what
+ * one query every 200 ms asks for all of them how far they have come. Costs nothing without watchers. With many, what
  * comes while the last is still going out is gathered and goes out as one (a thousand readers: one write for four entries).
  */
 export function runWatchers(db: Db, isHere: (runId: string) => boolean) {
@@ -103,7 +103,7 @@ export function runWatchers(db: Db, isHere: (runId: string) => boolean) {
       room.gathered.push(...entries)
       if (!room.telling) handOut(room)
     },
-    /** Somebody told how far a run has come that is executed elsewhere. */
+    /** A report of how far a run has come that is executed elsewhere. */
     moved(runId: string, seq: number, terminal: boolean): void {
       tell(runId, one => one.moved(seq, terminal))
     },
@@ -113,11 +113,11 @@ export function runWatchers(db: Db, isHere: (runId: string) => boolean) {
       handOut(room)
       tell(runId, one => one.moved(seq, true))
     },
-    /** The service stops: whoever watches comes back to the next one. */
+    /** The service stops: its watchers reconnect to the next one. */
     close(): void {
       for (const runId of [...rooms.keys()]) tell(runId, one => one.moved(0, true))
     },
-    /** Runs that somebody watches here. */
+    /** Runs with watchers in this process. */
     get watched() {
       return rooms.size
     },

@@ -16,7 +16,7 @@ export interface StepSpec {
   onInterrupted: OnInterrupted
   /** Asks the other side whether an interrupted call went through; only for `verify`. */
   verify?: (call: StepCall) => Promise<{ done: true; output: unknown } | { done: false }>
-  /** What a human is shown when nobody knows whether the call happened. */
+  /** What a person is shown when it is unknown whether the call happened. */
   action?: { name: string; arguments: unknown }
   timeoutMs?: number
   /** Goes into the intent, before anything happens; on a repeat the call gets the recorded one. */

@@ -172,7 +172,7 @@ export function runSteps(deps: StepsDeps) {
     }
   }
 
-  /** Started, and then the process died: nobody here knows whether the call happened. */
+  /** Started, and then the process died: it is unknown whether the call happened. */
   async function resume(
     spec: StepSpec,
     open: { attempt: number; meta: EventMeta; uncertain: number },

@@ -1,6 +1,6 @@
 import { stopUnder } from '../../shared/time/stop-under.ts'
 
-/** What `make` gives, or the reason why `signal` ended it; work that ignores its signal is left behind, and none is begun too late. */
+/** What `make` gives, or the reason why `signal` ended it; work that ignores its signal is left behind, and none is started too late. */
 export function unlessAborted<T>(signal: AbortSignal, make: (signal: AbortSignal) => Promise<T>): Promise<T> {
   if (signal.aborted) return Promise.reject(signal.reason)
   return new Promise<T>((resolve, reject) => {

@@ -28,7 +28,7 @@ export interface KeyOrder {
 
 export type KeyChest = Awaited<ReturnType<typeof openKeyChest>>
 
-/** The API keys of a store, for whoever may open the store itself: no key is asked for, and none limits what is made. */
+/** The API keys of a store, for an operator who may open the store itself: no key is asked for, and none limits what is made. */
 export async function openKeyChest(vars: Record<string, string | undefined>) {
   const env = readEnv(runtimeEnv, vars)
   const db = await openStore(env)

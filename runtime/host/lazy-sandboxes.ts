@@ -9,7 +9,7 @@ import type { Sandboxes } from '../execution/sandbox/sandboxes.ts'
 type Opened = Sandboxes & { close(): Promise<void> }
 
 export interface LazySandboxes extends Opened {
-  /** Tries every backend, where somebody has built an image for them. */
+  /** Tries every backend that an image was built for. */
   selfTest(): Promise<void>
 }
 

@@ -132,13 +132,13 @@ export async function serveRuntime(
     opened.tunnel = await tunnelOf(env, runtime, log.target('runtime.nodes'))
     opened.server = await listen({ bind: env.PLATFORM_BIND, fetch: answer, bodyMs: 30_000 })
   } catch (error) {
-    // What works already would keep the process alive, and take runs that nobody can ask about.
+    // What works already would keep the process alive, and take runs that no client can ask about.
     await close()
     throw error
   }
   const { origin } = opened.server
   void sandboxes.selfTest().catch((error: unknown) => log.warn('isolation backends could not be tried', { error }))
-  // Whoever brings a key of their own has no need of a browser to begin.
+  // An operator with a key of their own needs no browser to start.
   const token = env.PLATFORM_BOOTSTRAP_KEY === undefined ? await runtime.setupToken() : undefined
   return { origin, setupLink: token && setupLink(env.PLATFORM_PUBLIC_URL ?? origin, token), close }
 }
@@ -149,8 +149,8 @@ const toOtherPeers = (request: Request): Promise<Response> => fetch(request)
 const DEFAULT_TUNNEL = { host: 'localhost', port: 8081 }
 
 /**
- * Where nodes dial in. An address that was asked for must be had; the default one is listened on as soon as somebody announces
- * a node, so that a service without nodes opens one port and loads nothing more.
+ * Where nodes dial in. An address that was asked for must be had; the default one is listened on as soon as a node is
+ * announced, so that a service without nodes opens one port and loads nothing more.
  */
 async function tunnelOf(env: RuntimeEnv, runtime: Runtime, log: Log): Promise<{ close(): Promise<void> }> {
   const { PLATFORM_TUNNEL_TLS_CERT: cert, PLATFORM_TUNNEL_TLS_KEY: key } = env
@@ -180,7 +180,7 @@ async function tunnelOf(env: RuntimeEnv, runtime: Runtime, log: Log): Promise<{ 
   return { close: async () => (await open)?.close() }
 }
 
-/** The address of the socket, unless that is a proxy whose word is trusted: a header could be anybody's. */
+/** The address of the socket, unless that is a proxy whose word is trusted: a header can be forged. */
 function connectionOf(request: Request, socket: NodeConnection | undefined, trusted: TrustedProxies): Connection {
   const seen = socket?.incoming?.socket?.remoteAddress
   const address = callerAddress(seen, request.headers.get('x-forwarded-for'), trusted)

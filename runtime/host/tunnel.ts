@@ -23,7 +23,7 @@ export interface TunnelOptions {
   bind: Bind
   /** Paths of PEM files. */
   tls?: { cert: string; key: string } | undefined
-  /** Plain text beyond this machine is somebody's decision. */
+  /** Plain text beyond this machine is the operator's decision. */
   insecure: boolean
 }
 

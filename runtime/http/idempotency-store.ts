@@ -36,7 +36,7 @@ export function idempotencyStore(db: Db, records: Records) {
   let cleanMs = 0
 
   return {
-    /** True when this attempt may do the work: nobody used the key, or whoever did is out of time. One statement, so of many one wins. */
+    /** True when this attempt may do the work: the key is unused, or its user is out of time. One statement, so of many one wins. */
     async claim({ tenantId, route, key, attempt, bodyHash, nowMs }: Attempt): Promise<boolean> {
       const claim: InStatement = {
         sql: `insert into idempotency (tenant_id, route, key, attempt, body_hash, started_ms, expires_ms)
@@ -52,7 +52,7 @@ where idempotency.expires_ms <= ?6`,
       return done[0]?.rowsAffected === 1
     },
 
-    /** Whoever does the work is still at it. */
+    /** The first attempt is still at work. */
     async renew(attempt: Attempt, nowMs: number): Promise<void> {
       await db.execute({
         sql: `update idempotency set expires_ms = ?

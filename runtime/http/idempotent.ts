@@ -39,7 +39,7 @@ const MASK = '***'
 
 /**
  * `Idempotency-Key` on a creating POST (contract §1). Equal calls of one key do the work once: the first claims the key
- * in the store, the others are told that it is in progress, or get the first answer again. See `Idempotency` for what the
+ * in the store, the others learn that it is in progress, or get the first answer again. See `Idempotency` for what the
  * handler adds so that this holds over a crash.
  */
 export function idempotency({ store, now, newId, log }: IdempotencyDeps): Idempotent {

@@ -6,11 +6,11 @@ export interface Where {
   readonly within: Where | undefined
 }
 
-/** What is wrong with a value. The words are made only when somebody reads them: there can be very many faults. */
+/** What is wrong with a value. The words are made only when they are read: there can be very many faults. */
 export interface Fault {
   readonly at: Where | undefined
   readonly error: () => string
-  /** Of a schema `false`, which has no reason of its own: whoever holds it speaks. */
+  /** Of a schema `false`, which has no reason of its own: its parent gives one. */
   readonly bare?: true
 }
 

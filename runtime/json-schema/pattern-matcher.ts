@@ -3,7 +3,7 @@ import { isWord, PatternError, type Place, parsePattern } from '../../shared/wir
 
 export interface Matcher {
   readonly states: number
-  /** Whether a text holds a match. `spend` is told how much work that is, and may end it by throwing. */
+  /** Whether a text holds a match. `spend` gets the amount of work that is, and may end it by throwing. */
   matches(text: string, spend: (steps: number) => void): boolean
 }
 

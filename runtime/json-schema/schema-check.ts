@@ -17,7 +17,7 @@ const MOST_STATES = 50_000
 const MOST_SCHEMAS = 20_000
 
 /**
- * Holds values against a schema that somebody else has written (JSON Schema 2020-12), on the thread that serves everybody: no pattern goes
+ * Holds values against a foreign schema (JSON Schema 2020-12), on the thread that serves every request: no pattern goes
  * back, equal items are found by their text, and the work of one check has an end. Throws a SchemaProblem that says why a schema cannot be used.
  */
 export function schemaCheck(given: Readonly<Record<string, unknown>>): SchemaCheck {

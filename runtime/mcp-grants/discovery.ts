@@ -53,8 +53,8 @@ export type Discovery = ReturnType<typeof discovery>
 
 /**
  * From the address of an MCP server to everything that a consent needs: the server is asked without a token, names its
- * metadata (RFC 9728), that names an authorization server, whose metadata (RFC 8414) names the rest; where nobody has told us
- * what we are called there, we register (RFC 7591). Every address on the way follows the outbound rule.
+ * metadata (RFC 9728), that names an authorization server, whose metadata (RFC 8414) names the rest; where no client id is
+ * configured, this service registers (RFC 7591). Every address on the way follows the outbound rule.
  */
 export function discovery({ fetch, problem }: DiscoveryDeps) {
   async function get(
@@ -73,7 +73,7 @@ export function discovery({ fetch, problem }: DiscoveryDeps) {
     }
   }
 
-  /** What the server says when it is greeted by nobody in particular. */
+  /** What the server says to a request without a token. */
   async function challengeOf(url: URL): Promise<Challenge> {
     const clientInfo = { name: 'waybill', version: VERSION }
     const params = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo }

@@ -67,7 +67,7 @@ export function grantService({ store, calls, sealing, clock, newId, wait, redact
         return held && (await refreshing.fresh(held)).credential.values.accessToken
       } catch (error) {
         if (!(error instanceof VendorFailure)) throw error
-        // The server has the last word on the old one, and says then that somebody has to agree anew.
+        // The server has the last word on the old one, and says then that a person has to consent anew.
         log.warn('a token of an MCP server could not be renewed', { error })
         return held?.credential.values.accessToken
       }
@@ -75,7 +75,7 @@ export function grantService({ store, calls, sealing, clock, newId, wait, redact
 
     async renewed(tenantId, url, refused) {
       const held = await heldFor(tenantId, url)
-      // Somebody else has renewed it meanwhile.
+      // Another process has renewed it meanwhile.
       if (held && held.credential.values.accessToken !== refused) return held.credential.values.accessToken
       try {
         const renewed = held && (await refreshing.renewed(held))

@@ -32,13 +32,13 @@ export interface PeersDeps {
 
 export interface Peers {
   reachableNodes: ReachableNodes
-  /** Somebody here wants the pieces of a turn that is not executed here. */
+  /** A listener here wants the deltas of a turn that is not executed here. */
   wanted: ReturnType<typeof followRemoteTurns>['wanted'] | undefined
   /** What other control planes may ask of this one. */
   route(offering: Coalesced): PeerRouteDeps | undefined
   /** Hands runs to nodes here, and tells the others of what is left: it may be for a node that is elsewhere. */
   dispatching(offering: Coalesced): Coalesced
-  /** Before the tunnels are closed: nobody is heard any more. */
+  /** Before the tunnels are closed: no turn is followed any more. */
   leave(): void
   close(): Promise<void>
 }
@@ -76,7 +76,7 @@ export function assemblePeers(deps: PeersDeps): Peers {
       maxBytes: 2 * deps.maxBodyBytes + 65_536,
     }),
     dispatching(offering) {
-      // What another control plane tells is told to nobody, or two of them would tell each other for ever.
+      // What another control plane reports is passed on to no third one, or two of them would report to each other for ever.
       const telling = coalesced(
         async () => {
           await offering.idle()

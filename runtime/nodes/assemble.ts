@@ -232,7 +232,7 @@ export function assembleNodes(options: NodesOptions) {
       talk.said(id, { sessionId, turnId, seq, delta: decoder.decode(delta) }),
   }
 
-  /** What nobody else notices: deadlines, deleted agents, nodes that stay away. */
+  /** What no event reports: deadlines, deleted agents, nodes that stay away. */
   async function sweep(): Promise<void> {
     if (!engaged) return
     const nowMs = now().getTime()
@@ -277,7 +277,7 @@ export function assembleNodes(options: NodesOptions) {
     other.wake()
   }
 
-  /** Once for each absence, whoever notices it first. */
+  /** Once for each absence, by the first process that notices it. */
   async function tellLost(nodeId: string, tenantId: string, pool: string): Promise<void> {
     const first = 'exists (select 1 from nodes where id = ? and lost_told = 0)'
     await db.write([

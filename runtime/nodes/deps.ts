@@ -18,7 +18,7 @@ export interface NodesDeps extends WellKnownDeps {
   now: () => Date
   newId: () => string
   lostMs: number
-  /** A node is announced: from now on somebody has to listen for it, at an address that the command names. */
+  /** A node is announced: from now on this process listens for it, at an address that the command names. */
   wanted: () => Promise<void>
   maxBodyBytes: number
 }

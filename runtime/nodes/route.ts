@@ -42,7 +42,7 @@ export function nodesRoute(deps: NodesDeps) {
   const commandFor = (token: string) =>
     `PLATFORM_CONTROL_URL=${endpoint()?.endpoint ?? '<the tunnel address of the control plane>'} PLATFORM_ENROL_TOKEN=${token} npx node-agent run`
 
-  /** Whoever looks after the platform looks after the nodes of every tenant. */
+  /** A platform administrator manages the nodes of every tenant. */
   async function find(principal: Principal, id: string): Promise<NodeRow> {
     const row = await store.get(id)
     if (row !== undefined && allows(principal.scopes, ['platform:admin'])) return row

@@ -7,7 +7,7 @@ import type { Connection } from './connection.ts'
 import { callHeaders } from './vendor/ask-vendor.ts'
 import { dialectOf, modelsUrl, vendorOf } from './vendors.ts'
 
-/** How long a list counts; whoever adds a second model to a host has chosen between them by then. */
+/** How long a list counts; an operator who adds a second model to a host has chosen between them by then. */
 const LIST_MS = 60_000
 const MOST_WAIT_MS = 5000
 const MAX_LIST_BYTES = 4 * 1024 * 1024

@@ -17,7 +17,7 @@ export interface Priced {
   tokens: Tokens
 }
 
-/** Nano-USD of a call and what of it went on what; undefined where nobody says what the model costs. */
+/** Nano-USD of a call and what of it went on what; undefined where the model has no price. */
 export type CostOf = (call: Priced) => Promise<{ costNano: NanoUsd; parts: NonNullable<CallCost['parts']> } | undefined>
 
 export type PriceOf = (call: Omit<Priced, 'tokens'>) => Promise<Price | undefined>

@@ -26,7 +26,7 @@ export interface Wanted {
   model: string | undefined
 }
 
-/** Makes one small call to a provider. What the provider refuses is the result, and no error of ours. */
+/** Makes one small call to a provider. A refusal of the provider is the result, and no internal error. */
 export async function tryProvider(
   deps: TryDeps,
   { tenantId, provider, model: given }: Wanted,

@@ -5,7 +5,7 @@ import { RECEIPT_ALGORITHM, type Receipt } from '../../shared/wire/runtime/recei
 import type { Statement } from './payload.ts'
 
 /**
- * The signed receipt. The public key goes with it, so that a fingerprint is all that somebody needs to have kept; it is bound to
+ * The signed receipt. The public key goes with it, so that a verifier needs to have kept only a fingerprint; it is bound to
  * the payload by `keyId`, which is the beginning of its fingerprint.
  */
 export async function issue(statement: Statement, key: Signer, issuedAt: Date): Promise<Receipt> {

@@ -17,7 +17,7 @@ export interface ActiveKey {
 
 export type KeyStore = ReturnType<typeof keyStore>
 
-/** The keys that receipts are signed with. None is ever removed: a receipt must verify for as long as somebody keeps it. */
+/** The keys that receipts are signed with. None is ever removed: a receipt must verify for as long as it is kept. */
 export function keyStore(db: Db) {
   const insert = ({ keyId, publicKey: raw, sealedSeed }: NewKey, fromMs: number): InStatement => ({
     sql: `insert into receipt_keys (key_id, public_key, sealed_seed, status, not_before_ms)

@@ -23,7 +23,7 @@ export function receiptsRoute({ service, maxBodyBytes }: ReceiptsDeps) {
     })
 }
 
-/** What anybody may ask who holds a receipt: the keys, and whether it is one of ours. */
+/** What any holder of a receipt may ask: the keys, and whether this service signed it. */
 export function publicReceiptsRoute({ service, keyAccess, maxBodyBytes }: ReceiptsDeps) {
   async function tenantOf(c: Context<RuntimeHttpEnv>): Promise<string | undefined> {
     const header = c.req.header('authorization')

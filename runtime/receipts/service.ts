@@ -60,7 +60,7 @@ export function receiptService(deps: ReceiptServiceDeps) {
     }
   }
 
-  /** A run may have ended where nothing could be signed; its receipt is made as soon as somebody asks and there is a key. */
+  /** A run may have ended where nothing could be signed; its receipt is made at the first request once there is a key. */
   async function late(runId: string): Promise<Receipt> {
     const far = await deps.remoteRun?.(runId)
     if (far !== undefined) return receiptOfRemoteRun(runId, far)
@@ -180,7 +180,7 @@ export function receiptService(deps: ReceiptServiceDeps) {
       return problem === undefined ? { valid: true, ...about, checks } : failed(problem)
     },
 
-    /** The document with the keys; a service that has just begun makes its first one now. */
+    /** The document with the keys; a service that has just started makes its first one now. */
     async published(): Promise<ReceiptKeys> {
       await signer()
       const document = published(await keys.list())

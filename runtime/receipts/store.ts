@@ -28,7 +28,7 @@ export interface StoredRun {
 export type ReceiptStore = ReturnType<typeof receiptStore>
 
 export function receiptStore(db: Db, records: Records, sha256: Sha256) {
-  /** Undefined: it does not open, so somebody changed it. */
+  /** Undefined: it does not open, so it was changed. */
   function opened<T>(open: () => T): T | undefined {
     try {
       return open()

@@ -1,7 +1,7 @@
 import type { InStatement } from '@libsql/client/web'
 
 /**
- * For the transaction that deletes an agent: its open runs lose their owner and are due, and whoever claims them next ends
+ * For the transaction that deletes an agent: its open runs lose their owner and are due, and the next process that claims them ends
  * them. An owner that is in the middle of one finds itself superseded at its next commit.
  */
 export function endRuns({ id }: { id: string }, nowMs: number): InStatement[] {

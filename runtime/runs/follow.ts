@@ -23,7 +23,7 @@ const MOST_IN_HAND = 2000
 
 /**
  * The journal of a run from `fromSeq` on: what is stored, then, while `live`, what is added, until the run is terminal. Each
- * entry once and in order, whoever writes them; what is told at once is handed on at once, and as the same list to all.
+ * entry once and in order, from any writer; what is emitted at once is handed on at once, and as the same list to all.
  */
 export async function* follow(
   { runs, runWatchers }: FollowDeps,

@@ -93,7 +93,7 @@ async function* stream(lists: AsyncIterable<readonly JournalEntry[]>): AsyncGene
   for await (const list of lists) yield framesOf(list)
 }
 
-/** Those who watch a run are told the same lists, so each is written out once for all of them. */
+/** The watchers of a run get the same lists, so each is written out once for all of them. */
 const written = new WeakMap<readonly JournalEntry[], SseFrame>()
 
 function framesOf(list: readonly JournalEntry[]): SseFrame {

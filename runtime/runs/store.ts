@@ -37,7 +37,7 @@ export interface NewRun {
   forkedFrom?: { runId: string; stepId: string }
   /** The beginning of its journal, where it does not start empty. */
   events?: readonly SealedEvent[]
-  /** A node will execute it: nobody here may claim it, and its input is not kept here. */
+  /** A node will execute it: no process here may claim it, and its input is not kept here. */
   elsewhere?: boolean
   /** Statements of others that must hold with the creation or not at all. */
   also?: readonly InStatement[]

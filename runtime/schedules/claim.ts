@@ -50,7 +50,7 @@ from json_each(?) as n
 where schedules.id = n.value ->> 0 and schedules.revision = n.value ->> 1`
 
 /**
- * The statements that take the windows of many schedules: a schedule that somebody else changed or fired since it was read is
+ * The statements that take the windows of many schedules: a schedule that was changed or fired elsewhere since it was read is
  * left alone, and so is a window that has a row. Between `take` and `settle` stand those that create the runs.
  */
 export function claimStatements(

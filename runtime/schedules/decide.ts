@@ -5,7 +5,7 @@ import type { Windows } from './windows.ts'
 export type FireReason =
   | 'overlap' // the run before it had not ended
   | 'queue_full' // the run before it had not ended, and another window was waiting for that already
-  | 'missed' // nobody was there at its time, and the catch-up policy leaves it
+  | 'missed' // no process was running at its time, and the catch-up policy leaves it
   | 'caught_up' // started late, by the catch-up policy
   | 'paused' // it waited for the run before it when the schedule was switched off
   | 'agent_not_found'

@@ -72,7 +72,7 @@ interface Decided {
 }
 
 /**
- * Starts what is due now. Windows before `missedBeforeMs` count as missed: nobody was there at their time. However many
+ * Starts what is due now. Windows before `missedBeforeMs` count as missed: no process was running at their time. However many
  * processes call it at once, each window gets one run (see `claimStatements`).
  */
 export function firing(deps: FiringDeps) {

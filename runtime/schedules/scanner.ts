@@ -2,7 +2,7 @@ import type { Log } from '../../shared/log/log.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { dueLoop } from '../../shared/time/due-loop.ts'
 
-/** Windows are fired at most this long after their time (contract §9), whoever changed the store meanwhile. */
+/** Windows are fired at most this long after their time (docs/spec/runtime.md §9), even if another process changed the store meanwhile. */
 const LONGEST_PAUSE_MS = 1000
 /** A process that stood still for longer than this was away. */
 const AWAY_MS = 60_000

@@ -93,7 +93,7 @@ and window_ms = (select pending_ms from schedules where id = ?1 and enabled = 0)
       return done?.rowsAffected === 1
     },
 
-    /** Its fires stay until they are old: nobody reads them without the schedule. */
+    /** Its fires stay until they are old: nothing reads them without the schedule. */
     async remove(id: string): Promise<boolean> {
       return (await db.execute({ sql: 'delete from schedules where id = ?', args: [id] })).rowsAffected === 1
     },

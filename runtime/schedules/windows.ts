@@ -2,7 +2,7 @@
 export type Next = (afterMs: number) => number | undefined
 
 export interface Windows {
-  /** Those that nobody was there for, oldest first: the newest of them, at most `most`. */
+  /** Those that passed while no process was running, oldest first: the newest of them, at most `most`. */
   missed: number[]
   /** Those whose time is now, oldest first. */
   onTime: number[]

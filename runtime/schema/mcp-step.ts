@@ -2,7 +2,7 @@ import type { Migration } from '../../shared/sql/migrate.ts'
 
 /**
  * `mcp_pins` keeps what an agent version was shown of an MCP server when it first saw it: a server that says something else
- * later is not called. `oauth_rounds` are ways to a vendor's consent page and back that have begun: each state is known by
+ * later is not called. `oauth_rounds` are open rounds to a vendor's consent page and back: each state is known by
  * its hash alone, is used once, and holds a sealed verifier. While `refresh_until_ms` of a connector is ahead, some process is
  * refreshing its tokens and no other one does: a vendor that rotates them takes a second use of one for theft.
  */

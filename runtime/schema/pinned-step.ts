@@ -2,7 +2,7 @@ import type { Migration } from '../../shared/sql/migrate.ts'
 
 /**
  * The node that alone may execute a run: the journal that it begins with is there. And what the nodes of a pool were given: sealed to
- * the key of the pool, so that a node that comes later gets it as well and nobody here can read it. The same key seals the texts of agent
+ * the key of the pool, so that a node that comes later gets it as well and this side cannot read it. The same key seals the texts of agent
  * versions that only its nodes run.
  */
 export const pinnedStep: Migration = {

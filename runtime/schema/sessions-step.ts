@@ -3,7 +3,7 @@ import type { Migration } from '../../shared/sql/migrate.ts'
 /**
  * Conversations. `sessions` is what a control plane may know, except for its hint; a turn is a run, and what it was asked stands
  * in `run_data` only. A stream's ids are counted per session: `last_event` is the id of the last event that is kept, `base`
- * what it was when a turn began, and `event_id` the id under which the turn ended, null where nobody was to be told.
+ * what it was when a turn began, and `event_id` the id under which the turn ended, null where there was no listener.
  */
 export const sessionsStep: Migration = {
   id: 9,

@@ -3,7 +3,7 @@ import type { Migration } from '../../shared/sql/migrate.ts'
 /**
  * What a run spent, and on what. `uncertain_*`: calls that a crash cut off, at the most that they may have cost, beside what is known;
  * `below_nano`: what the runs below it have cost, and theirs. The four parts are of calls that were priced by class, so their
- * sum is at most `cost_nano`. `unpriced_calls` is how many calls nobody could price.
+ * sum is at most `cost_nano`. `unpriced_calls` is the number of calls without a price.
  * A hold that a node asked for has the request that it was granted under; `ask_budget` tells a node which of its runs ask.
  */
 export const spendingStep: Migration = {

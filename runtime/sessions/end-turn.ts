@@ -18,7 +18,7 @@ const OWNED = "exists (select 1 from runs where id = ?1 and epoch = ?2 and statu
 
 /**
  * For the commit that ends a turn's run. The session is active again only if it was still processing this very turn: a late
- * turn changes nothing of a stopped one but its counters, and its end is nobody's event.
+ * turn changes nothing of a stopped one but its counters, and its end emits no event.
  */
 export function endTurn(turn: EndOfTurn): InStatement[] {
   const { runId, epoch, sessionId, text, toolCalls, error, spent, atMs, eventId } = turn

@@ -11,7 +11,7 @@ export interface FollowDeps {
 export interface FollowOptions {
   /** What the reader had last; absent: it is new. */
   lastId?: number | undefined
-  /** So many finished turns are told first to a new reader. */
+  /** So many finished turns are replayed first to a new reader. */
   replay: number
   gone: AbortSignal
 }

@@ -26,11 +26,11 @@ export interface LiveOptions {
   store: Pick<SessionStore, 'states'>
   /** How often sessions that are watched here are looked up. */
   pollMs?: number
-  /** Text that is kept of sessions in which nobody is speaking. */
+  /** Text that is kept of sessions without an open turn. */
   mostCharacters?: number
-  /** Hears everything that is told here, whoever else watches. */
+  /** Receives everything that is emitted here, beside all other watchers. */
   heard?: ((event: Numbered) => void) | undefined
-  /** Somebody wants the pieces of a turn that is not executed here. */
+  /** A listener wants the deltas of a turn that is not executed here. */
   wanted?: ((session: SessionState) => void) | undefined
 }
 
@@ -59,7 +59,7 @@ export function live({ store, heard, wanted, pollMs = 200, mostCharacters = 16 *
     heard?.(event)
     log.events.push(event)
     log.characters += sizeOf(event)
-    // Whoever comes late gets the turn in progress whole, so only what came before it can be dropped.
+    // A late reader gets the turn in progress whole, so only what came before it can be dropped.
     while (log.events.length > KEPT_EVENTS) {
       const first = log.events[0]!
       if (log.speaking && 'turnId' in first.data && first.data.turnId === log.speaking.runId) break
@@ -204,7 +204,7 @@ export function live({ store, heard, wanted, pollMs = 200, mostCharacters = 16 *
       if (log?.speaking?.runId === runId) log.speaking.ending = false
     },
 
-    /** Undefined: the turn is told here already. `base` is the session's last event before the turn. */
+    /** Undefined: the turn is emitted here already. `base` is the session's last event before the turn. */
     mirror(sessionId: string, base: number): Mirror | undefined {
       const known = logs.get(sessionId)
       if (known?.speaking || known?.mirrored) return undefined

@@ -122,7 +122,7 @@ describe('a turn that another process speaks', () => {
     expect([moved, asked()]).toEqual([[BASE], 1])
     const first = here.mirror('s', BASE)!
     await here.look('s')
-    // Nobody has to be asked for what is heard.
+    // What was received need not be asked for.
     expect([moved, asked()]).toEqual([[BASE, BASE], 1])
     first.end()
     expect(first.take({ again: false, events: [] })).toBe(true)

@@ -2,7 +2,7 @@ import { lastOf, type Numbered, type SessionLog, sizeOf } from './session-log.ts
 
 /** What is heard here of a turn that another process executes. */
 export interface Mirror {
-  /** Nobody here speaks, and somebody listens. */
+  /** No turn is executed here, and there is a listener. */
   wanted(): boolean
   /** The last event of the turn that was heard, and how many. */
   heard(): { after: number; kept: number }

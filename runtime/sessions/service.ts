@@ -22,7 +22,7 @@ export interface SessionServiceDeps {
   summary: RunStore['summary']
   currentByName: (tenantId: string, name: string) => Promise<AgentVersion | undefined>
   findVersion: (tenantId: string, versionId: string) => Promise<AgentVersion | undefined>
-  /** The node that the sessions of that version are held at; undefined: this process. Throws where nobody can. */
+  /** The node that the sessions of that version are held at; undefined: this process. Throws where no node can hold them. */
   placeOf: (tenantId: string, version: AgentVersion) => Promise<Held | undefined>
   machines: Machines
   turnTimeoutMs: number
@@ -131,7 +131,7 @@ export function sessionService(deps: SessionServiceDeps) {
       return reply(session.id, turnId, await turn.done)
     },
 
-    /** The reply of a turn that an earlier call has begun. */
+    /** The reply of a turn that an earlier call has started. */
     async replyAgain(sessionId: string, turnId: string): Promise<TurnReply> {
       // Most often it has ended; where its node is away, this says so at once.
       const end = await store.turn(turnId)

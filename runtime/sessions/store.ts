@@ -43,7 +43,7 @@ const KEPT_EVENTS = 1000
 const KEPT_MS = 24 * 3600 * 1000
 
 const HERE = 'not exists (select 1 from far_runs where run_id = runs.id)'
-/** Lets go of the run that is a stopped session's turn: whoever claims it next ends it. One on a node is nobody's to claim here. */
+/** Releases the run that is a stopped session's turn: the next process that claims it ends it. One on a node cannot be claimed here. */
 const END_TURN = `update runs set updated_ms = ?2, ending = iif(${HERE}, 'cancelled', ending),
     epoch = epoch + ${HERE}, owner = null, due_ms = iif(${HERE}, 0, due_ms)
   where id = (select turn_id from sessions where id = ?1) and status in ('queued', 'running', 'waiting') returning id`

@@ -3,12 +3,12 @@ import type { DeltaSink } from '../execution/turn.ts'
 
 /** Between two answers of one turn, where the first came with calls. */
 const BETWEEN = '\n\n'
-/** Beyond so many pieces they are gathered, so that what a long turn has said can be told again to whoever comes late. */
+/** Beyond so many pieces they are merged, so that a long turn can be replayed to a late reader. */
 const SMALL_PIECES = 1024
 const GATHERED = 256
 
 export interface TurnText extends DeltaSink {
-  /** Everything that was said and was not told yet is told now; gives the text of the turn. */
+  /** Emits all text that was not emitted yet; returns the text of the turn. */
   finish(): { text: string; toolCalls: readonly ToolCall[] }
   /** Another claim of the same run: its recorded answers will be said again. */
   resume(): void

@@ -17,7 +17,7 @@ export interface TurnsDeps {
   live: Live
 }
 
-/** What the engine is told of sessions: what a turn begins with, and what its end means. */
+/** What the engine needs to know of sessions: what a turn begins with, and what its end means. */
 export function turns({ store, records, live }: TurnsDeps) {
   return {
     async turnOf(run: Claimed, sessionId: string, { session, outputSchema }: Manifest): Promise<Turn> {

@@ -2,7 +2,7 @@ import type { Live } from './live-sessions.ts'
 import type { TurnEnd } from './session.ts'
 import type { SessionStore } from './store.ts'
 
-/** What somebody who waits for a turn is told. */
+/** What a caller that waits for a turn gets. */
 export type Awaited =
   | { is: 'ended'; end: TurnEnd }
   | { is: 'waiting' } // for a human
@@ -19,7 +19,7 @@ export interface WaitDeps {
 /** Waits for the end of a turn, wherever it is executed. Begin before the turn does, and nothing of it is missed. */
 export function waitForTurn({ store, live, timeoutMs }: WaitDeps, sessionId: string, turnId: string) {
   const { promise, resolve } = Promise.withResolvers<Awaited>()
-  /** Its end is durable before the session moves on, so one that is not found has not begun. */
+  /** Its end is durable before the session moves on, so one that is not found has not started. */
   const lookUp = (otherwise?: Awaited) =>
     store.turn(turnId).then(
       end => {

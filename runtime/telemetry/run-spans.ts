@@ -7,7 +7,7 @@ import { attributes, nanoTime, type Span } from './otlp.ts'
 
 const COST = 'waybill.cost_usd'
 
-/** A run is one trace, and its id is the trace's: whoever has one finds the other. */
+/** A run is one trace, and its id is the trace's: with one of them the other is found. */
 export function traceIdOf(runId: string): string {
   return runId.replaceAll('-', '')
 }

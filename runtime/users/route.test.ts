@@ -31,7 +31,7 @@ async function invite(body: object = GRACE, sent: Sent = {}): Promise<PersonLink
   return personLink.parse(made)
 }
 
-/** Somebody with a password, and the headers of a login of theirs. */
+/** A person with a password, and the headers of a login of theirs. */
 async function joined(body: { email: string } = GRACE) {
   const { user, linkToken } = await invite(body)
   expect((await accept(linkToken)).status).toBe(200)
@@ -199,7 +199,7 @@ it('people of a tenant are nobody to another, and none but an administrator sees
   expect((await here.call<Person[]>('GET', '/v1/users', { key: theirs })).body).toEqual([])
   const { rawKey: lesser } = await here.newKey({ scopes: ['read', 'write', 'keys:write', 'nodes:write'] })
   expect((await here.call('GET', '/v1/users', { key: lesser })).status).toBe(403)
-  // Whoever they invite works there, and has none of the installation's own rights.
+  // The people they invite work there, and has none of the installation's own rights.
   const made = await invite({ email: 'eve@example.com', name: 'Eve' }, { key: theirs })
   await accept(made.linkToken)
   const headers = await headersOf('eve@example.com')

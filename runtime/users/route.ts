@@ -29,7 +29,7 @@ const MASK = '***'
 
 /** The people of the caller's tenant. Passwords are set by those whom they belong to, behind a link that is good once. */
 export function usersRoute({ people, idempotent, now, newId, maxBodyBytes, publicUrl }: UsersDeps) {
-  /** Whoever is looked up to be changed: nobody changes a person who may do more than they do themselves. */
+  /** The person who is to be changed: no caller changes a person with more rights than their own. */
   async function find(c: Context<RuntimeHttpEnv>): Promise<PersonRow> {
     const id = c.req.param('id') ?? ''
     const principal = c.get('principal')

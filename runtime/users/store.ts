@@ -45,7 +45,7 @@ export function personStore(db: Db) {
       return rows.map(toPerson)
     },
 
-    /** Writes somebody without a password and their link, and whatever `more` says; false: the address is taken. */
+    /** Stores a person without a password and their link, and the statements of `more`; false: the address is taken. */
     async add(user: Omit<UserRow, 'password'>, link: NewLink, more: InStatement[]): Promise<boolean> {
       const { id, tenantId, email, name, role, createdMs } = user
       try {

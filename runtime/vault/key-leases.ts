@@ -22,7 +22,7 @@ export interface KeyLeasesDeps {
 
 /**
  * Who has the master key of a store in memory. A process that serves under the old key while another one changes it would seal what
- * nobody can open later, so each holds a lease, and a rotation and a service exclude each other. The lease of a process that died ends by itself.
+ * cannot be opened later, so each holds a lease, and a rotation and a service exclude each other. The lease of a process that died ends by itself.
  */
 export function keyLeases({ db, clock, holder, leaseMs, isGone = () => false }: KeyLeasesDeps) {
   /** Takes the lease, or moves its end on; answers a lease that excludes it. */

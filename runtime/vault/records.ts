@@ -128,7 +128,7 @@ export function sealedRecords(cipher: RecordCipher, { current, all }: DataKeys):
   }
 }
 
-/** Before the store is open nobody knows its keys; what is asked for then is a fault of ours. */
+/** Before the store is open its keys are unknown; a request before that is an internal fault. */
 export function recordsLater(): { records: Records; use(records: Records): void } {
   let now: Records | undefined
   const ready = (): Records => {

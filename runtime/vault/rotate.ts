@@ -24,7 +24,7 @@ export async function rotateMasterKey(db: Db, vault: Vault, columns: readonly Se
     const statements: InStatement[] = []
     for (const one of columns) statements.push(...(await moved(db, vault, one)))
     if (statements.length === 0) return 0
-    // A text that somebody saved meanwhile is not overwritten by what it was; then everything is looked at again.
+    // A text that was saved meanwhile is not overwritten by what it was; then everything is looked at again.
     const results = await db.write(statements)
     if (results.every(({ rowsAffected }) => rowsAffected === 1)) return statements.length
   }

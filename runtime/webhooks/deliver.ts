@@ -22,9 +22,9 @@ export interface WebhookDeliveryDeps {
 
 /** Deliveries that one process has on their way. */
 const MOST = 32
-/** Of those, to one webhook: whoever answers slowly holds up nobody else. */
+/** Of those, to one webhook: a slow receiver holds up no other. */
 const MOST_OF_ONE = 4
-/** Beyond the deadline of a delivery, so that nobody takes one that is still under way. */
+/** Beyond the deadline of a delivery, so that no process takes one that is still under way. */
 const LEASE_MS = 60_000
 const KEPT_MS = 30 * 86_400_000
 const PRUNE_EVERY_MS = 60_000
@@ -52,7 +52,7 @@ export function webhookDelivery(deps: WebhookDeliveryDeps) {
     if (on && secret !== undefined) {
       const message = { url: webhook.url, secret, id: row.eventId, body: bodyText(webhook.tenantId, row) }
       sent = await send({ fetch, now: clock.now, stop: stop.signal, ...(deadlineMs && { deadlineMs }) }, message)
-      // Broken off by us: the lease ends, and whoever is there then sends it.
+      // Broken off here: the lease ends, and the next process sends it.
       if (stop.signal.aborted && !sent.delivered) return
     }
     const delayMs = sent.delivered || !on ? undefined : retryDelayMs(row.attempt, random)

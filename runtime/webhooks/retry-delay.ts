@@ -6,7 +6,7 @@ const JITTER = 0.2
 
 /**
  * How long after a failed attempt the next one follows, counting attempts from 1: 10 s, then three times as long each time, up
- * to 6 h (contract §15). Undefined after the eighth retry: nobody is there.
+ * to 6 h (docs/spec/runtime.md §15). Undefined after the eighth retry: the receiver is gone.
  */
 export function retryDelayMs(attempt: number, random: () => number): number | undefined {
   if (attempt > RETRIES) return undefined

@@ -19,7 +19,7 @@ import { toDelivery, toWebhook, type WebhookRow } from './webhook.ts'
 
 const MASK = '***'
 
-/** Where a tenant is told what happens (contract §15). A secret is shown once. */
+/** The webhooks of a tenant (docs/spec/runtime.md §15). A secret is shown once. */
 export function webhooksRoute(deps: WebhooksDeps) {
   const { db, store, sealSecret, sendTest, egress, idempotent, now, monotonic, newId, maxBodyBytes } = deps
 

@@ -31,7 +31,7 @@ join runs as r on r.id = e.run_id
 join webhooks as w on w.tenant_id = r.tenant_id
 where ${wants("'anomaly.detected'")}`
 
-/** What webhooks are told of runs, committed with the very change that they are told of. */
+/** The webhook deliveries of runs, committed with the very change that they report. */
 export function runEvents(newId: () => string): { beside: ExtraStatements; approvalExpired: ApprovalExpired } {
   return {
     beside(units) {

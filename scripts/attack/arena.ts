@@ -35,7 +35,7 @@ export interface Tenant {
 
 export interface Arena {
   runtime: Target
-  /** Asks nobody for a key. */
+  /** Asks for no key. */
   open: Target
   /** Asks for a key. */
   keyed: Target
@@ -46,7 +46,7 @@ export interface Arena {
   /** Whatever an attacker may stand up on the other side: providers, upstreams, pages. */
   far: RemoteRunEnd
   folder: string
-  /** A further program of ours: the runtime or the router with these arguments. */
+  /** A further program: the runtime or the router with these arguments. */
   command(
     which: 'runtime' | 'router',
     args: readonly string[],
@@ -73,7 +73,7 @@ ladder = ["far/small"]
 per_day_usd = 0.001
 `
 
-/** Both services with two tenants each, as an operator would run them, and a far end that does what it is told. */
+/** Both services with two tenants each, as an operator would run them, and a scripted far end. */
 export async function arena(): Promise<Arena> {
   const folder = await mkdtemp(join(tmpdir(), 'waybill-attack-'))
   const far = await remoteRunEnd()

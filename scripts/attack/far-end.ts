@@ -3,7 +3,7 @@ import { createServer, type Socket } from 'node:net'
 /** What the far end says on a path, as bytes; it may take its time, and may go on for ever. */
 export type Says = (socket: Socket, request: string) => void
 
-/** A server that an attacker owns: bytes in, bytes out, no HTTP of ours in between. */
+/** A server that an attacker owns: bytes in, bytes out, no HTTP library in between. */
 export interface RemoteRunEnd {
   origin: string
   /** Every first line that came in, with what followed it on the same connection. */

@@ -44,7 +44,7 @@ export interface Bench {
   about: string
   unit: string
   rounds: number
-  /** No further round is begun after this, from the beginning of the first; three are made whatever they take. */
+  /** No further round starts after this, counted from the start of the first; three are made whatever they take. */
   roundsWithinMs?: number
   expectations: Expectation[]
   /** Which other products it can be measured beside, and how; without, it has none. */

@@ -55,7 +55,7 @@ export const streamsBench: Bench = {
       return (all * 1000) / (performance.now() - began)
     }
     const passing = await router('observe', {})
-    /** Kilobytes for each stream, of a router that nobody has asked before. */
+    /** Kilobytes for each stream, of a router that has had no call before. */
     const growth = async (name: string, vars: Record<string, string>, pauseMs: number) => {
       const fresh = await router(name, vars)
       const before = await peak(fresh.pid)

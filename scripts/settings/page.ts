@@ -95,7 +95,7 @@ function variables(program: string, ...groups: readonly VariableGroups<string>[]
     .join('\n')
 }
 
-/** Headers by their names on the wire instead of ours. */
+/** Headers by their names on the wire instead of the names in the code. */
 function named<K extends string>(names: Record<K, string>, words: Record<K, HeaderWords>): Record<string, HeaderWords> {
   return Object.fromEntries(Object.entries(names).map(([key, name]) => [name, words[key as K]]))
 }

@@ -13,7 +13,7 @@ export interface AnswerProgress {
   readonly toolCalls: number
   /** How many choices have something in them. */
   readonly choices: number
-  /** The upstream has begun to say how the answer ends. */
+  /** The upstream has started to say how the answer ends. */
   readonly ending: boolean
   /** The frames so far may go to a client as they are. */
   readonly replayable: boolean

@@ -3,7 +3,7 @@ import { jsonBytes } from './json-text.ts'
 import type { JsonObject } from './json-value.ts'
 import { sseFrame } from './sse-frame.ts'
 
-/** An error as a client of either dialect is told about it. */
+/** An error in the form of either dialect. */
 export interface OutError {
   readonly message: string
   /** The messages dialect's type. */

@@ -1,7 +1,7 @@
 import type { Candidate, Tokens } from './candidate.ts'
 import { utf8Bytes } from './text-pieces.ts'
 
-/** Tokens of text that nobody counted: one per four bytes, rounded up. */
+/** Tokens of text without a count: one per four bytes, rounded up. */
 export function tokensOfBytes(bytes: number): number {
   return Math.ceil(bytes / 4)
 }

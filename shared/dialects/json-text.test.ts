@@ -54,7 +54,7 @@ describe('the reader for values whose text nobody asks for', () => {
 describe('the text of a part', () => {
   it.each([
     ['{"a": { "n": 1.0 } , "b":[ 1e0 ]}', '{ "n": 1.0 }'],
-    // The second of two is the value; what the first was made of is nobody's.
+    // The second of two is the value; the pieces of the first belong to none.
     ['{"a":[ {"x": [ 9.0 ]} ],"a":{"x": [ 1.0 ]}}', '{"x": [ 1.0 ]}'],
     ['{"a":{"x": 9.0},"a":[ {"x": 1.0} ]}', '[ {"x": 1.0} ]'],
     ['{"\\u0061":{"\u00e9": {"n": 1.00}}}', '{"\u00e9": {"n": 1.00}}'],

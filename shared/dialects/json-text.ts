@@ -60,7 +60,7 @@ const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 /** More objects and arrays than an answer has: making them takes the engine longer than reading any text of the same length. */
 const MAX_CONTAINERS = 250_000
 
-/** The same value where nobody will ask for the text of its parts. */
+/** The same value where the text of its parts will not be asked for. */
 export function tryParsePlain(body: Uint8Array): Json | undefined {
   try {
     const text = strict.decode(body)

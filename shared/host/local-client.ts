@@ -83,7 +83,7 @@ export function localClient(path: string, { timeout }: { timeout: number }): Cli
     }
   }
 
-  /** Nothing stays open after a failure: the next caller must not find itself in somebody's transaction. */
+  /** Nothing stays open after a failure: the next caller must not find itself in another caller's transaction. */
   function rollBack(): void {
     try {
       if (db.inTransaction) db.exec('rollback')

@@ -29,7 +29,7 @@ export function nodeEgress({ rule, resolve = resolveHost, connectMs = 10_000, lo
 
   const addressesOf = (target: Target) => checkedAddresses(rule, resolve, target, log)
 
-  // Loaded at the first call: a service that calls nobody does not pay for the client.
+  // Loaded at the first call: a service that calls no host does not pay for the client.
   const client = () => (started ??= startClient(addressesOf, connectMs))
 
   return {
@@ -59,7 +59,7 @@ async function startClient(addressesOf: (target: Target) => Promise<readonly Res
     import('undici/lib/core/connect.js'),
   ])
 
-  /** A connector for one connection: it knows the addresses that were looked at, and asks nobody for others. */
+  /** A connector for one connection: it knows the addresses that were checked, and resolves no others. */
   const connectTo = (found: readonly Resolved[]): buildConnector.connector => {
     const lookup: LookupFunction = (_host, { all }, done) =>
       all ? done(null, [...found]) : done(null, found[0]!.address, found[0]!.family)

@@ -1,6 +1,6 @@
 import { chmod, open, stat } from 'node:fs/promises'
 
-/** Makes the file, empty, for this account alone. Where that cannot be done, whoever opens it says so. */
+/** Makes the file, empty, for this account alone. Where that cannot be done, opening it fails with the reason. */
 export async function makePrivate(path: string): Promise<void> {
   await open(path, 'a', 0o600).then(
     file => file.close(),

@@ -74,7 +74,7 @@ it('stops asking the source while a client does not read, and cuts one that stay
   client.pause()
   await once(client, 'close', { signal: AbortSignal.timeout(50) }).catch(() => undefined)
   const held = produced
-  // What the kernel's buffers take, and a megabyte of ours.
+  // What the kernel's buffers take, and a megabyte of the server's.
   expectWithin(held, 200)
   await new Promise(resolve => setTimeout(resolve, 200))
   expect(produced).toBe(held)

@@ -5,7 +5,7 @@ import { runInNewContext } from 'node:vm'
 
 /** Bytes of the space for young objects beyond which it is held. A larger one saves no time that could be measured, and 4 MiB take 5 MB more. */
 const YOUNG_BYTES = 1024 * 1024
-/** By then whoever waited for the service to listen has had the first answer. */
+/** By then the caller that waited for the service to listen has had the first answer. */
 const SETTLE_MS = 1000
 /**
  * Whether the engine can count buffers as a part of all memory, which then grows by its own rule. Otherwise every 64 MB of them, which are the bodies

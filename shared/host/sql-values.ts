@@ -70,7 +70,7 @@ export function rowMaker(columns: readonly string[]): ToRow {
   }
 }
 
-/** Two columns have one name, or a name is one of those that a row has by itself: the first one of a name is told, all are by place. */
+/** Two columns have one name, or a name is one of those that a row has by itself: by name the first one is read, by place all are. */
 function ambiguousRow(columns: readonly string[], values: readonly unknown[]): Row {
   const row: Record<string, Value> = {}
   Object.defineProperty(row, 'length', { value: values.length })

@@ -1,4 +1,4 @@
-/** The same answer, and when the last of it was taken or nobody takes any more: a host that stops after an answer works until then. */
+/** The same answer, and when the last of it was taken or its reader left: a host that stops after an answer works until then. */
 export function afterBody(response: Response): { response: Response; taken: Promise<void> } {
   const { body } = response
   if (body === null) return { response, taken: Promise.resolve() }

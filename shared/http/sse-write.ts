@@ -15,7 +15,7 @@ export type SseHand = (frame: SseFrame) => boolean
 /** Where the frames of one stream go. */
 export interface SseSink {
   write(frame: SseFrame): void
-  /** Bytes that nobody has taken yet. */
+  /** Bytes that no reader has taken yet. */
   backlog(): number
   close(): void
   fail(error: unknown): void
@@ -45,7 +45,7 @@ const OVER = new Error('the stream is over')
 const HEARTBEAT = utf8(': heartbeat\n\n')
 
 /**
- * An SSE answer fed by `source`. The headers go out at once; the source is told through its signal when the reader is
+ * An SSE answer fed by `source`. The headers go out at once; the signal of the source is aborted when the reader is
  * gone (a waiting generator is not woken by `return()`), and is pulled only while the reader keeps up. While it has nothing to give it may
  * hand frames on instead, which for a thousand readers of one run takes a fraction of the promises.
  */
@@ -65,7 +65,7 @@ export function sseResponse(
     caughtUp()
   }
 
-  /** The source is asked for nothing before somebody reads. */
+  /** The source is asked for nothing before a reader reads. */
   function open(sink: SseSink): SseReader {
     if (retryMs !== undefined) sink.write(utf8(`retry: ${retryMs}\n\n`))
     void pump(sink)
@@ -146,7 +146,7 @@ export function sseResponse(
   })
 }
 
-/** Streams that nobody reads yet, by what would open them. */
+/** Streams without a reader yet, by what would open them. */
 const feeds = new WeakMap<ReadableStream, (sink: SseSink) => SseReader>()
 
 /**

@@ -124,7 +124,7 @@ export async function journalFault(
   return other && refused('journal_header_mismatch', `its member ${other[0]} says something else than its events`)
 }
 
-/** What a receipt's signature covers; undefined for what has no canonical form, which nobody can have signed. */
+/** What a receipt's signature covers; undefined for what has no canonical form, which cannot have been signed. */
 export function signedBytes(payload: unknown): Uint8Array<ArrayBuffer> | undefined {
   try {
     return utf8(canonicalize(payload))

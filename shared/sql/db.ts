@@ -36,7 +36,7 @@ export interface Db {
 
 /** A commit of another process is over by then. */
 export const COMMIT_MS = 20
-/** How long somebody who asks is kept waiting for the write lock. */
+/** How long a caller is kept waiting for the write lock. */
 const ASKED_MS = 1000
 
 export interface PrepareOptions {
@@ -46,7 +46,7 @@ export interface PrepareOptions {
   readOnly?: boolean
   /**
    * After how many pages of 8 KiB a commit brings the log of a file back into it, which takes two syncs more; 4,000 unless said otherwise.
-   * A connection that nobody may wait for leaves it to another one, and its own number is for when that one is gone.
+   * A connection on which no caller may wait leaves it to another one, and its own number is for when that one is gone.
    */
   checkpointPages?: number | undefined
   /** How the database is called in an error message: its path or address. */
@@ -127,7 +127,7 @@ export async function prepareDb(client: Client, options: PrepareOptions): Promis
     async writable() {
       if (faults.current !== undefined) throw new Error(faults.current)
       if (!waits || readOnly) return
-      // The lock and nothing more; whoever asks meanwhile is told of the same try.
+      // The lock and nothing more; callers that ask meanwhile get the result of the same try.
       taken ??= guarded.batch([], 'write').finally(() => {
         taken = undefined
       })

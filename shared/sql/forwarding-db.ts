@@ -2,7 +2,7 @@ import type { Db } from './db.ts'
 import { reads } from './read-statement.ts'
 
 /**
- * A database whose writes somebody else makes, who waits for the write lock and for the disk in the caller's place. Reads stay here: in
+ * A database whose writes are forwarded to another thread, which waits for the write lock and for the disk in the caller's place. Reads stay here: in
  * WAL mode they see every commit that was told of, and wait for none.
  */
 export function forwardingDb(db: Db, write: Db['write']): Db {

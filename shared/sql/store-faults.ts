@@ -5,7 +5,7 @@ const SENTENCES = new Map([
   ['SQLITE_NOTADB', DAMAGED],
 ])
 
-/** What an operator is told of a statement that failed for a reason of the disk; undefined for every other error. */
+/** The message to an operator about a statement that failed for a reason of the disk; undefined for every other error. */
 export function storeFault(error: unknown): string | undefined {
   for (let one = error; one instanceof Error; one = one.cause) {
     const sentence = 'code' in one ? SENTENCES.get(String(one.code)) : undefined

@@ -11,7 +11,7 @@ it('tells a server that is not reached from a statement that is refused, through
   const refused = Object.assign(new Error('no such table'), { code: 'SQLITE_ERROR' })
   await expect(markUnavailable(() => Promise.reject(refused))).rejects.toBe(refused)
   expect(isStoreUnavailable(refused)).toBe(false)
-  // The words of a failed connection alone are not enough: it may have been somebody else's.
+  // The words of a failed connection alone are not enough: it may have been another connection.
   expect(isStoreUnavailable(new TypeError('fetch failed'))).toBe(false)
 })
 

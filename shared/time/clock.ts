@@ -10,7 +10,7 @@ export const systemClock: Clock = {
   monotonic: () => performance.now(),
 }
 
-/** A clock for tests: it stands still until it is told to advance, and both of its hands move together. */
+/** A clock for tests: it stands still until `advance` is called, and both of its hands move together. */
 export function manualClock(start: Date = new Date(0)): Clock & { advance(ms: number): void } {
   let elapsed = 0
   return {

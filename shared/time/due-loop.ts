@@ -6,7 +6,7 @@ export interface DueLoopOptions {
   /** Told of a look that failed; the next one follows after the longest pause. */
   failed: (error: unknown) => void
   clock: Pick<Clock, 'now'>
-  /** Somebody else may write what is due: it is looked for at least this often. */
+  /** Another process may write what is due: it is looked for at least this often. */
   longestPauseMs?: number
   /** Before the next look when something is due although one has just ended. */
   breathMs?: number

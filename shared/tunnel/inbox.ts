@@ -22,7 +22,7 @@ export interface InboxOptions<T> {
 /**
  * Hands on what came, in order, in batches: each is a commit, so what the loop has ready to be read belongs to the batch before it is
  * handed on (a stream gives its frames one by one, and a store that is written synchronously lets none come meanwhile: without
- * the pause every frame is a batch of its own). A batch that fails is handled again: whoever sent it forgets it only when it is done.
+ * the pause every frame is a batch of its own). A batch that fails is handled again: its sender forgets it only when it is done.
  */
 export function inbox<T>(
   handle: (batch: readonly T[]) => Promise<void>,

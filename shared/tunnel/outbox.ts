@@ -15,7 +15,7 @@ export interface OutboxStore<Out> {
 }
 
 export interface Outbox {
-  /** Something new may be in the store; `soon`: somebody waits for it. Cheap to call often. */
+  /** Something new may be in the store; `soon`: a caller waits for it. Cheap to call often. */
   wake(soon?: boolean): void
   /** For the channel's `onAcked`. */
   acked(seq: number): void
@@ -36,10 +36,10 @@ const MOST_BUNDLE_BYTES = 512 * 1024
 const AGAIN_MS = 500
 /** What comes within this time goes out together, so that both ends commit once for it. */
 const GATHER_MS = 5
-/** While things keep coming that nobody waits for, more is gathered: each batch is a commit with an fsync at the other end. */
+/** While frames keep coming that no caller waits for, more is gathered: each batch is a commit with an fsync at the other end. */
 const STEADY_MS = 50
 const STEADY_FOR_MS = 100
-/** What has arrived is taken out this much later, all of it at once; nobody waits for that. */
+/** Frames that have arrived are removed this much later, all at once; nothing waits for that. */
 const TAKE_OUT_MS = 100
 
 /** Moves what is in the store over a channel, in order, and takes out of it what has arrived. */
@@ -63,7 +63,7 @@ export function outbox<Out extends Frame, In extends Frame>(
   let awaited = false
   let hurry = () => {}
 
-  /** What somebody waits for goes at once where the other end is idle; where it is still at the last batch, the next is larger. */
+  /** A frame that a caller waits for goes at once where the other end is idle; where it is still at the last batch, the next is larger. */
   async function gather(): Promise<void> {
     const steady = performance.now() - sentAtMs < STEADY_FOR_MS
     if (steady && !awaited) {

@@ -9,7 +9,7 @@ export type RefusalCode =
   | 'not_ready' // what was asked needs something that is not there now; the same call may work later
   | 'closing' // this end is stopping
 
-/** Ends a stream or a call, with the reason that the other end is told. */
+/** Ends a stream or a call, with the reason that the other end gets. */
 export class TunnelRefusal extends Error {
   override name = 'TunnelRefusal'
   readonly code: RefusalCode

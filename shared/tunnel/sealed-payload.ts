@@ -23,7 +23,7 @@ export async function newBoxKeys(): Promise<BoxKeys> {
 }
 
 /**
- * A text for whoever holds the private key of `to`: an ephemeral X25519 key, HKDF-SHA256 over the shared secret and both public
+ * A text for the holder of the private key of `to`: an ephemeral X25519 key, HKDF-SHA256 over the shared secret and both public
  * keys, AES-256-GCM with `place` as additional data, so that a box moved elsewhere does not open. The key seals this one box, so
  * its nonce is constant. The form is the ephemeral public key, then the ciphertext.
  */

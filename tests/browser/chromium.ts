@@ -101,7 +101,7 @@ export async function openChromium() {
         method === 'Network.requestWillBeSent' && params.request ? [params.request.url] : [],
       )
     },
-    /** What the browser complained about: a breach of the page's policy, an error nobody caught. */
+    /** What the browser complained about: a breach of the page's policy, an uncaught error. */
     complaints: async () => (await logs('browser')).map(({ message }) => message),
     async close(): Promise<void> {
       await ask('DELETE', at)

@@ -18,7 +18,7 @@ export interface Seen {
   page: Page
   /** Addresses that its pages asked for since the last time this was asked. */
   requests: () => string[]
-  /** What the browser complained about: a breach of the page's policy, an error nobody caught. */
+  /** What the browser complained about: a breach of the page's policy, an uncaught error. */
   complaints: () => string[]
   close: () => Promise<void>
 }

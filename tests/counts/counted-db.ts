@@ -9,7 +9,7 @@ export interface SqlWork {
   commits: number
   /** Rows that were inserted, changed or removed. */
   rows: number
-  /** The statements themselves, for whoever asks where a number comes from. */
+  /** The statements themselves, for finding where a number comes from. */
   texts: string[]
 }
 

@@ -28,7 +28,7 @@ function moment(of: 'commit' | 'effect', when: 'before' | 'after'): void {
   if (when === 'before') seen[of]++
   if (seen[of] !== Number(at)) return
   if (kind === `${when}-${of}`) process.kill(process.pid, 'SIGKILL')
-  // Paused, and told to go on long after somebody else has taken over.
+  // Paused, and continued long after another process has taken over.
   if (kind === `pause-${when}-${of}`) process.kill(process.pid, 'SIGSTOP')
 }
 
@@ -101,7 +101,7 @@ const fixture = await engineFixture({
   ...(contextTokens !== undefined && { contextTokens }),
   owner: `pid:${process.pid}`,
   clock: { ...systemClock, now: () => new Date(Date.now() + clockOff) },
-  // Whoever held a lease in this folder was killed by this very test, or is paused and looks alive.
+  // The holder of a lease in this folder was killed by this very test, or is paused and looks alive.
   isGone: owner => leaseMs === undefined && owner !== `pid:${process.pid}`,
   limits: { ...engineLimits, recoveryMs: 100, ...(leaseMs !== undefined && { leaseMs }) },
   async ask(request, call) {
@@ -167,7 +167,7 @@ async function decide(): Promise<void> {
   }
 }
 
-/** Whoever asks from outside is told that it did not work, and asks again. */
+/** A caller from outside gets a failure, and asks again. */
 async function insisting<T>(work: () => Promise<T>): Promise<T> {
   for (;;) {
     try {

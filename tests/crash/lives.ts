@@ -130,7 +130,7 @@ async function remains(folder: string): Promise<Omit<Remains, 'counts'>> {
       const events = await runs.events(id, 1, 100_000)
       const checked = checkJournal(id, events)
       if (id === RUN_ID || !checked.ok) chain = checked
-      // Children have random ids: they are told apart by the order in which they came.
+      // Children have random ids: they are distinguished by the order in which they came.
       const prefix = id === RUN_ID ? '' : `child${place}:`
       stepIds.push(...stepsOf(events, 0).map(step => prefix + step.stepId))
       for (const { kind, stepId, attempt, payload } of events) {

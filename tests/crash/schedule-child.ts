@@ -12,7 +12,7 @@ import { systemClock } from '../../shared/time/clock.ts'
 import { manifest } from '../../shared/wire/runtime/manifest.ts'
 
 /**
- * An instance that fires the schedules of a store until it is told to stop. Told `kill n before` or `kill n after`, it kills
+ * An instance that fires the schedules of a store until it is stopped. With `kill n before` or `kill n after`, it kills
  * itself around the n-th transaction that takes windows.
  */
 const [path = '', , at = '0', when = ''] = process.argv.slice(2)

@@ -29,7 +29,7 @@ const statefulSet = z.object({
   }),
 })
 
-/** Every variable of ours that a file names must be one that a service reads, with a value that it takes. */
+/** Every variable of waybill that a file names must be one that a service reads, with a value that it takes. */
 function checkVariables(vars: Record<string, string>): void {
   for (const name of Object.keys(vars)) expect([...known], name).toContain(name)
   expect(() => readEnv(runtimeEnv, vars)).not.toThrow()

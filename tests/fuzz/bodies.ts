@@ -72,7 +72,7 @@ async function close(): Promise<void> {
   if (was) await (await was).fixture.close()
 }
 
-/** Earlier cases may have changed what this one stands on, such as the model that is asked: then all is begun anew. */
+/** Earlier cases may have changed what this one needs, such as the model that is asked: then the world is built anew. */
 async function rightCall(endpoint: Endpoint) {
   try {
     return await (await open()).callOf(endpoint)
@@ -95,7 +95,7 @@ async function send({ endpoint: id, bends }: Bent): Promise<void> {
     }),
   )
   const said = await answer.text()
-  // 502 and 503 say that somebody else did not answer, and name who.
+  // 502 and 503 say that another host did not answer, and name it.
   const code = answer.status >= 400 ? (JSON.parse(said) as { code?: string; error?: string }) : undefined
   if (answer.status === 500 || code?.code === 'internal') {
     throw new Error(`${endpoint.method} ${path} with ${text}: ${answer.status} ${said}`)

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { type Target, target } from './target.ts'
 import { type Limits, type World, world } from './world.ts'
 
-/** One thing that somebody does; the numbers choose among what there is when it is done. */
+/** One action; the numbers choose among what there is when it is done. */
 type Move = readonly [verb: string, a: number, b: number]
 interface Story {
   limits: Limits

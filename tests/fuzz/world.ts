@@ -42,7 +42,7 @@ function mortal(db: Db): Db & { die(): void } {
   }
 }
 
-/** The runtime on a file, with a clock that moves only when it is told, and a model whose calls can be held open. */
+/** The runtime on a file, with a clock that moves only on command, and a model whose calls can be held open. */
 export async function world(limits: Limits = {}) {
   const folder = await mkdtemp(join(tmpdir(), 'waybill-fuzz-'))
   const url = join(folder, 'runtime.db')
@@ -182,7 +182,7 @@ export async function world(limits: Limits = {}) {
       const found = [...wrong, ...(await wrongMoves(db)), ...(await wrongAtRest(db, clock.now().getTime()))]
       if (found.length > 0) throw new Error(found.join('\n'))
     },
-    /** Every chain from its first event, and every receipt, as whoever holds them would check them. */
+    /** Every chain from its first event, and every receipt, as their holder would check them. */
     async checkChains(): Promise<void> {
       const { rows } = await db.execute("select id, status in ('succeeded', 'failed', 'cancelled') ended from runs")
       for (const { id, ended } of rows) {

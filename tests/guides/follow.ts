@@ -71,7 +71,7 @@ export async function follow(
     return (await terminal.run('pwd', { withinMs })).printed.trim()
   }
 
-  /** What services said, for whoever mends the guide. */
+  /** What services logged, for the person who mends the guide. */
   async function logs(): Promise<string> {
     const files = await readdir(folder, { recursive: true })
     const found = files.filter(file => file.endsWith('.log') && !/node_modules|_logs/.test(file))

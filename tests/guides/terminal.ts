@@ -28,7 +28,7 @@ export async function openTerminal({ folder, cwd, env }: TerminalOptions) {
   })
   let stray = ''
   for (const stream of [shell.stdout, shell.stderr]) stream?.on('data', chunk => (stray += String(chunk)))
-  // A shell that is gone is told by its end; the pipe to it must not throw beside that.
+  // A shell that is gone is reported by its end; the pipe to it must not throw beside that.
   shell.stdin?.on('error', () => undefined)
   const closed = once(shell, 'exit').then(([code]) => code as number | null)
   shell.stdin?.write('set -eo pipefail\n')

@@ -37,7 +37,7 @@ async function listening(server: ReturnType<typeof createServer>): Promise<strin
 
 /**
  * A server of the MCP SDK that takes tokens of a real authorization server only: made for it, alive, and with its scope. The
- * authorization server registers whoever asks, wants PKCE and rotates refresh tokens.
+ * authorization server registers every client, wants PKCE and rotates refresh tokens.
  */
 export async function demandingServer() {
   const seen = {

@@ -66,7 +66,7 @@ describe('an MCP server that asks for OAuth', () => {
     const { run, journal } = await on.run()
     expect(run.status).toBe('succeeded')
     expect(on.far.seen).toMatchObject({ registrations: 1, exchanges: 1, refreshes: 0, calls: 1 })
-    // The server says its token aloud; nobody hears it.
+    // The server prints its token; it reaches no reader.
     expect(on.told(1)).toMatchObject([{ failed: false, content: { content: [{ text: 'noted a for Bearer ***' }] } }])
     const stored = JSON.stringify((await on.db.execute('select * from mcp_grants')).rows)
     expect(on.far.seen.tokens.size).toBe(1)
@@ -143,7 +143,7 @@ describe('an MCP server that asks for OAuth', () => {
     const on = await fixture()
     const { state } = await on.begin()
     expect((await on.back('?code=c&state=wrong')).status).toBe(400)
-    // It says who it is, so an answer that does not is from somebody else.
+    // It names itself, so an answer that does not is from another server.
     const silent = await on.begin()
     const search = new URLSearchParams((await browse(on.far.issuer, silent.redirectUrl)).search)
     search.delete('iss')

@@ -27,7 +27,7 @@ export async function scriptedServer() {
   const state = {
     tools: [tool('look', { readOnlyHint: true }), tool('write')] as object[],
     onCall: (({ name }) => text(`${name} done`)) as OnCall,
-    /** What a stream is told that is taken up again. */
+    /** The answer to a stream that is resumed. */
     onResume: undefined as ((response: ServerResponse, lastEventId: string) => void) | undefined,
     /** Sessions of another number are not known. */
     session: 1,

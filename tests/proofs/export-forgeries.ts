@@ -52,7 +52,7 @@ const without =
     const gone = new Set(places(lines, kind).slice(first, last === -1 ? undefined : last + 1))
     return lines.filter((_, index) => !gone.has(index))
   }
-/** What anybody can do who has no key: new places and hashes from that line on. */
+/** What can be done without a key: new places and hashes from that line on. */
 const resealed =
   (kind: 'record' | 'feedback', from: number, edit: (line: Line) => object): Edit =>
   lines => {
@@ -70,7 +70,7 @@ const resealed =
   }
 const stranger = await signer(new Uint8Array(32).fill(42))
 
-/** All checkpoints signed anew by somebody else, who lists a key of his own. */
+/** All checkpoints signed anew by another party, who lists a key of their own. */
 async function signedByStranger(text: string): Promise<string> {
   const links = new Map<string, string>()
   const lines = []

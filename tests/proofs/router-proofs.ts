@@ -14,7 +14,7 @@ import { signer } from '../../shared/sign/ed25519.ts'
 import { systemClock } from '../../shared/time/clock.ts'
 import type { RouterKeys } from '../../shared/wire/router/checkpoint.ts'
 
-/** What somebody has of a router: an export, and the keys that were kept. */
+/** What a holder has of a router: an export, and the keys that were kept. */
 export interface ExportProof {
   text: string
   keys: RouterKeys

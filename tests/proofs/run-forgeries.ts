@@ -33,7 +33,7 @@ const journalOf =
     JSON.stringify(edit(JSON.parse(text)))
 const eventsOf = (edit: (events: JournalExport['events']) => object[]): Edit =>
   journalOf(journal => ({ ...journal, events: edit(journal.events) }))
-/** From that event on, with the hashes that anybody can make. */
+/** From that event on, with hashes that need no key. */
 const rehashed = (edit: (events: JournalExport['events']) => object[]): Edit =>
   journalOf(journal => {
     let head = journal.genesis

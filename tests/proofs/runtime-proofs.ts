@@ -10,7 +10,7 @@ import type { Session } from '../../shared/wire/runtime/session.ts'
 import { api } from '../runtime/api.ts'
 import { nodeFixture, until } from '../runtime/node-fixture.ts'
 
-/** What somebody has of a run: two texts, and the fingerprint that was kept. */
+/** What a holder has of a run: two texts, and the fingerprint that was kept. */
 export interface RunProof {
   receipt: string
   journal: string

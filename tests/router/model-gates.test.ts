@@ -115,7 +115,7 @@ function expectSums({ attempts, final }: TraceRecord): void {
   expect(nano(final.savings_usd)).toBe(nano(final.baseline_same_token_usd) - models - gates)
 }
 
-/** The same calls, with what was read of their answers by whoever made them. */
+/** The same calls, with what their maker read of their answers. */
 function watched(transport: Transport, read: string[]): Transport {
   async function* following(body: AsyncIterable<Uint8Array>) {
     for await (const chunk of body) {

@@ -90,7 +90,7 @@ export async function collector() {
     answer(next: number) {
       status = next
     },
-    /** Answers nobody until the promise resolves. */
+    /** Gives no answer until the promise resolves. */
     hold(until: Promise<void>) {
       held = until
     },

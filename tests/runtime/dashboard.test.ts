@@ -31,7 +31,7 @@ if (hasChromium()) {
       await fixture?.close()
     })
 
-    /** For whoever changes how it looks: the folder of WAYBILL_DASHBOARD_SHOTS has every page afterwards. */
+    /** For a change of the design: the folder of WAYBILL_DASHBOARD_SHOTS has every page afterwards. */
     const shot = async (name: string, of = page) => {
       const folder = process.env.WAYBILL_DASHBOARD_SHOTS
       if (folder) await of.screenshot({ path: join(folder, `${name}.png`), fullPage: true })

@@ -6,7 +6,7 @@ import { serveRuntime } from '../../runtime/host/node.ts'
 import { scriptedUpstream } from '../upstream/scripted.ts'
 import { type Api, api, KEY } from './api.ts'
 
-/** A start that the service had begun on when it was told to stop; `hops` is how far it had come. */
+/** A start that the service had accepted when it was stopped; `hops` is how far it had come. */
 async function stoppedAfter(hops: number): Promise<string> {
   const here: Api = await api()
   await here.json(201, 'POST', '/v1/agents', { name: 'worker', manifest: {} })

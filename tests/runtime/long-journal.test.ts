@@ -47,7 +47,7 @@ const another = (events: readonly Event[], at: number, by: number) =>
   (at + 1 + (by % (events.length - 1))) % events.length
 
 const tamperings: Record<string, Tampering> = {
-  // The last letter may hold bits that nobody reads.
+  // The last letter may hold bits that are not read.
   edited: (events, at, by) => {
     const { body } = events[at]!
     const start = body.lastIndexOf('.') + 1

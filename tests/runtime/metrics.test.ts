@@ -66,7 +66,7 @@ it('has every name of the contract, and each moves with what it counts', async (
   }
   expect(sum(after, 'http_request_duration_seconds_count', 'route="/v1/runs"')).toBeGreaterThan(0)
 
-  // A run that waits is counted while it does, and a stream while somebody reads it.
+  // A run that waits is counted while it does, and a stream while it has a reader.
   await on.json(201, 'POST', '/v1/agents', { name: 'asker', manifest: { model: 'demo/echo', tools: ['ask_human'] } })
   const asked = await on.json<Run>(201, 'POST', '/v1/runs', {
     agentName: 'asker',

@@ -115,7 +115,7 @@ describe('a limit of a day', () => {
       const { rows } = await one.db.execute('select 1 from events where body like \'%"stepId":"model-2"%\'')
       return rows.length > 0
     }, 'the second call is due')
-    // Two heartbeats long nobody answers.
+    // For two heartbeats there is no answer.
     const streams = one.link.streams
     one.link.mend()
     one.link.meddle.toControl = frame => (frame.body.case === 'budgetAsk' ? [] : [frame])

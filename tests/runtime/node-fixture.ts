@@ -98,7 +98,7 @@ export interface NodeFixture {
   runtime: Runtime
   tunnel: Tunnel
   link: Link
-  /** As a process that is killed: nothing is said to anybody. */
+  /** As a process that is killed: it sends nothing more. */
   kill(): Promise<void>
   /** The next life on the same store. */
   restart(): Promise<void>

@@ -184,7 +184,7 @@ describe('the prompt of an agent', () => {
     await one.kill()
     await until(async () => (await control.call('GET', '/v1/agents/worker')).status === 503, 'nobody can read it')
     expect(await (await control.call('GET', '/v1/agents/worker')).json()).toMatchObject({ code: 'node_offline' })
-    // To publish and to start runs nobody has to read it.
+    // To publish and to start runs none of it has to be read.
     await publish({ manifest: { ...manifest, systemPrompt: 'canary-second' } })
     expect(await versions()).toBe(2)
     const waiting = await start('worker', 'x')

@@ -89,7 +89,7 @@ export async function authorizationServer(callback = CALLBACK) {
   return {
     ...{ origin, home, seen },
     browse: (address: string) => browse(origin, address),
-    /** What whoever is asked for consent says from now on. */
+    /** What the person who is asked for consent answers from now on. */
     decline(is: boolean) {
       declining = is
     },

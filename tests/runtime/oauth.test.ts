@@ -159,7 +159,7 @@ describe('tokens', () => {
     const on = await fixture()
     await on.connect()
     const { id } = await on.detail()
-    // Somebody else uses the refresh token: the server takes the second use for theft and ends the grant.
+    // A second client uses the refresh token: the server takes the second use for theft and ends the grant.
     const [stolen] = on.at.seen.refreshTokens
     const use = () =>
       fetch(`${on.at.origin}/token`, {

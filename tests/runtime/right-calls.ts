@@ -14,7 +14,7 @@ import type { ProviderFixture } from './provider-fixture.ts'
 export interface RightCall {
   path: string
   body?: unknown
-  /** What a good key of another tenant is told, where the path alone does not say it. */
+  /** What a good key of another tenant gets, where the path alone does not say it. */
   foreign?: 'its own' | 404
 }
 
@@ -82,7 +82,7 @@ export async function rightCalls(fixture: ProviderFixture) {
     const [one] = await json<{ id: string }[]>(200, 'GET', `/v1/agents/${name}/versions`)
     return `/v1/agents/${name}/versions/${one?.id}`
   }
-  /** An MCP server that wants a token, and gives it to whoever asks. */
+  /** An MCP server that wants a token, and gives it to every client. */
   async function granting() {
     const server = await grantingServer()
     const { close } = fixture
@@ -197,7 +197,7 @@ export async function rightCalls(fixture: ProviderFixture) {
     deleteSecret: async () => at(`/v1/secrets/${await secret()}`),
     getReceipt: async () => at(`/v1/runs/${await ended()}/receipt`),
     issueReceipt: async () => at(`/v1/runs/${await ended()}/receipt`),
-    // A foreign receipt is checked like anybody's, and nothing is said of what is stored.
+    // A foreign receipt is checked like any other, and nothing is said of what is stored.
     verifyReceipt: async () => ({ ...at('/v1/runs/receipts/verify', await receipt()), foreign: 'its own' }),
     installConnector: async () => ({
       ...at('/v1/connectors/install', {

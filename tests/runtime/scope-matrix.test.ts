@@ -72,7 +72,7 @@ async function ask(method: string, { path, body }: RightCall, key: string | unde
   return { status: answer.status, ...(typeof code === 'string' && { code }), text }
 }
 
-/** What the contract says a caller is told (§13): ids of others are 403, names of others are 404, lists hold one's own. */
+/** What docs/spec/runtime.md §13 says a caller gets: ids of others are 403, names of others are 404, lists hold one's own. */
 function wanted(endpoint: Endpoint, caller: Caller, { foreign }: RightCall): Told {
   const success = { status: Number(Object.keys(endpoint.responses)[0]) }
   switch (caller) {
@@ -135,7 +135,7 @@ it.each(guarded.map(endpoint => [`${endpoint.method} ${endpoint.path}`, endpoint
   async (name, endpoint) => {
     for (const scope of endpoint.scopes ?? []) expect(scopes as readonly string[]).toContain(scope)
     const call = await callOf(endpoint)
-    // The right call comes last, on the same object: so whoever was refused before has changed nothing.
+    // The right call comes last, on the same object: so the calls that were refused before have changed nothing.
     for (const caller of CALLERS) {
       const expected = wanted(endpoint, caller, call)
       const foreigner = caller === 'foreign tenant'

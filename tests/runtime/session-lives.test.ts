@@ -107,7 +107,7 @@ it('ends a turn whose process was killed in the middle of an answer, and tells i
 
   const after = client((await life()).origin)
   const resumed = await after.listen(id, delta?.id)
-  // Whoever repeats the call whose answer was lost gets the answer of that very turn.
+  // A repeat of the call whose answer was lost gets the answer of that very turn.
   const again = await after.ask('POST', `/v1/sessions/${id}/messages`, { content: 'b' }, key)
   expect(again.headers.get('idempotency-replayed')).toBe('true')
   const reply = (await again.json()) as TurnReply

@@ -155,7 +155,7 @@ describe('the stream of a session', () => {
       await on.json(200, 'GET', `/v1/sessions?status=stopped`).then(list => (list as Session[])[0]),
     )
     expect(await (await listen(on, id)).all()).toMatchObject([{ event: 'session_stopped' }])
-    // Who has heard that comes back for nothing, as a browser does until it is told to stay away.
+    // A reader that has heard it comes back for nothing, as a browser does until the server tells it to stay away.
     const last = Number(rest[0]?.id)
     const again = (seen: number) =>
       on.call('GET', `/v1/sessions/${id}/events`, undefined, { 'last-event-id': String(seen) })

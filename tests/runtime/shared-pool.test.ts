@@ -40,7 +40,7 @@ const ended = (id: string) =>
     20_000,
   )
 
-/** Its machine is gone: nothing is said to anybody any more, and nothing of its reaches the store. */
+/** Its machine is gone: it sends nothing more, and nothing of its reaches the store. */
 async function dies(made: NodeFixture): Promise<void> {
   made.link.cut()
   made.db.close()

@@ -24,7 +24,7 @@ interface Sent {
 }
 const sent = ({ body }: Seen) => JSON.parse(body.toString()) as Sent
 
-/** A provider that knows no schema answers in prose unless it is told the form, as the real ones do. */
+/** A provider that knows no schema answers in prose unless the form is in the prompt, as the real ones do. */
 const PROSE = 'The total is 42.'
 
 /** As Anthropic documents it: structured output of newer models only, every object closed; a tool that is forced is called. */

@@ -75,7 +75,7 @@ async function hookFixture(options: Parameters<typeof api>[0] = {}) {
   }
 }
 
-/** Checks a message as a receiver does, with nothing of ours. */
+/** Checks a message as a receiver does, with none of our code. */
 function verify({ headers, text }: Received, secret: string): boolean {
   const signed = `${String(headers['webhook-id'])}.${String(headers['webhook-timestamp'])}.${text}`
   const key = Buffer.from(secret.replace('whsec_', ''), 'base64')

@@ -82,7 +82,7 @@ export async function cluster(
     /** What they complained about last. */
     said: lines,
     headers: headersOf,
-    /** A call to one instance; undefined where the connection broke, so that nobody knows what became of it. */
+    /** A call to one instance; undefined where the connection broke, so that its outcome is unknown. */
     async call(instance: Instance, method: string, path: string, body?: object, headers: Record<string, string> = {}) {
       try {
         const answer = await fetch(instance.origin + path, {

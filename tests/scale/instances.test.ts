@@ -19,7 +19,7 @@ describe.runIf(here)('three instances on one libSQL server', () => {
     await sqld?.stop()
   })
 
-  /** The same question to whoever is there until somebody answers it. */
+  /** The same question to each instance until one answers. */
   async function surely(method: string, path: string, body?: object, headers?: Record<string, string>) {
     for (let tries = 0; ; tries++) {
       const up = group.instances.filter(({ running }) => running)

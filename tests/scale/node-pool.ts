@@ -54,7 +54,7 @@ export async function nodePool(size: number, controlUrl: string) {
   }
 }
 
-/** A balancer of connections: each goes to the next of the ports at which somebody listens, after `spread` was called. */
+/** A balancer of connections: each goes to the next of the ports with a listener, after `spread` was called. */
 export async function balancer(all: readonly number[]) {
   let ports = all.slice(0, 1)
   const open = new Set<Socket>()

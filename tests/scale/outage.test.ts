@@ -44,7 +44,7 @@ describe.runIf(here)('a primary that goes away and comes back', () => {
     const ids = new Map<string, string>()
     let over = false
     let number = 0
-    /** Starts runs, each until it is told that there is one. */
+    /** Starts runs, each until there is one. */
     async function client(): Promise<void> {
       while (!over) {
         const key = `run-${number++}`
@@ -76,7 +76,7 @@ describe.runIf(here)('a primary that goes away and comes back', () => {
     expect(before).toBeGreaterThan(3)
     const refused = told.filter(({ status }) => status >= 400)
     expect(refused.length).toBeGreaterThan(5)
-    // A key whose first call was cut off is told so until its attempt is void.
+    // A key whose first call was cut off is refused as such until its attempt is void.
     const kinds = new Set(refused.map(({ status, body: { code } }) => `${status} ${code}`))
     expect([...kinds].filter(kind => kind !== '409 idempotency_in_progress')).toEqual(['503 store_unavailable'])
     for (const { status, retryAfter } of refused) if (status === 503) expect(retryAfter).toBe('5')
@@ -96,7 +96,7 @@ describe.runIf(here)('a primary that goes away and comes back', () => {
       `away ${AWAY_MS} ms: ${ids.size} runs, ${before} of them before; ${refused.length} refusals, the slowest answer after ` +
         `${Math.round(slowest)} ms; all ended ${Math.round(resumedMs)} ms after it was back`,
     )
-    // The leases are of a minute: whoever waited for their end would be late.
+    // The leases are of a minute: a process that waited for their end would be late.
     expect(resumedMs).toBeLessThan(25_000)
   }, 120_000)
 })

@@ -47,7 +47,7 @@ describe.runIf(here)('three control planes and four nodes of one pool on one lib
     await sqld?.stop()
   })
 
-  /** The same question to whoever is there until somebody answers it: what a node has may be known only where that node is connected. */
+  /** The same question to each instance until one answers: what a node has may be known only where that node is connected. */
   async function surely(method: string, path: string, body?: object, key?: string) {
     for (let tries = Math.floor(Math.random() * 3); ; tries++) {
       const up = group.instances.filter(({ running }) => running)

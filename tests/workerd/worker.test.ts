@@ -61,7 +61,7 @@ describe.runIf(here)('in workerd', () => {
     await json(on, 'POST', '/v1/agents', { name: 'left', manifest: { model: 'demo/echo', tools: ['wait'] } })
     const body = { agentName: 'left', input: { prompt: '/call*2 wait {"seconds":0}' } }
     const { id } = await json<Run>(on, 'POST', '/v1/runs', body)
-    // Asked of the store, so that no request of ours is what moves it.
+    // Asked of the store, so that no request of the test is what moves it.
     const db = await openDb(sqld.primaryUrl)
     await expect
       .poll(async () => (await db.execute({ sql: 'select status from runs where id = ?', args: [id] })).rows[0]?.status)

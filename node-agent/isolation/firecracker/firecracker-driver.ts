@@ -198,7 +198,7 @@ export function firecrackerDriver(options: FirecrackerOptions): Driver {
           throw new IsolationError('unsupported', 'A snapshot is taken between commands, not under one.')
         await channel.ping()
         const key = await keyOf(limits)
-        // Named for this process: what it leaves behind is known to be nobody's.
+        // Named for this process: what it leaves behind is recognised as ownerless.
         const folder = join(snapshots, newOwnedId('firecracker'))
         await makeFolder(folder, 0o700)
         try {

@@ -16,7 +16,7 @@ export interface BundleOptions {
   tools?: string
 }
 
-/** Ids that no user of the host has; what gets out of the sandbox is nobody. */
+/** Ids that no user of the host has: what escapes the sandbox has no rights. */
 export const HOST_IDS = 1_879_048_192
 
 /** The user inside that runs commands; the agent's source knows it too. */

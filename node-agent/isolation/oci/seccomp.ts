@@ -38,7 +38,7 @@ const NEW_NAMESPACES = 0x7e020000
 
 /**
  * An allow list for runc, which adds none of its own. `clone3` hides its flags in memory, where a filter cannot look:
- * it is told to be unknown, and the C library falls back to `clone`, whose flags are seen.
+ * it is reported as unknown, and the C library falls back to `clone`, whose flags are seen.
  */
 export function seccompProfile() {
   const names = Object.values(ALLOWED).flatMap(group => group.split(/\s+/).filter(Boolean))

@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises'
 
-/** Ends machines of this name: those that run in no group of ours, as when the node is not root. */
+/** Ends machines of this name: those outside our process groups, as when the node is not root. */
 export async function killNamed(id: string): Promise<void> {
   for (const pid of await readdir('/proc')) {
     if (!/^\d+$/.test(pid)) continue

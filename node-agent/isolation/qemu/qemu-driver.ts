@@ -206,7 +206,7 @@ export function qemuDriver(options: QemuOptions): Driver {
     session,
     diskMb,
     tmpMb: TMP_MB,
-    // Files of the workspace are charged to whoever writes them.
+    // Files of the workspace are charged to the process that writes them.
     memoryMb: memoryMb + diskMb + TMP_MB,
     pids,
   })
@@ -272,7 +272,7 @@ export function qemuDriver(options: QemuOptions): Driver {
   /** Everything, memory too, in one sealed file; the machine pauses meanwhile. */
   async function save(machine: Machine, limits: SandboxLimits, flush: () => Promise<void>): Promise<SnapshotRef> {
     const key = stateKey(await versionOf(), { accel, image, ramMb: ramMbOf(limits, image) })
-    // Named for this process: what it leaves behind is known to be nobody's.
+    // Named for this process: what it leaves behind is recognised as ownerless.
     const folder = join(snapshots, newOwnedId('qemu'))
     const sealKey = randomBytes(32)
     await makeFolder(folder, 0o700)

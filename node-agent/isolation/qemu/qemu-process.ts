@@ -31,7 +31,7 @@ export interface QemuProcessOptions {
   cgroup?: CgroupLimits
 }
 
-/** A user that nobody is; also outside the range that containers map to. */
+/** An id that no user has; also outside the range that containers map to. */
 const QEMU_ID = HOST_IDS - 1
 
 /** How long its end may take to be heard of, once something looks as though it had ended. */
@@ -55,7 +55,7 @@ export async function startQemu({ binary, machine, state: from, cgroup }: QemuPr
   const agent = child.stdio[FDS.agent] as unknown as Duplex
   const qmp = qmpClient(child.stdio[FDS.control] as Duplex)
   const state = from === 'pipe' ? ((child.stdio as unknown[])[FDS.state] as Writable) : undefined
-  // Whoever writes is told; afterwards it may close as it likes.
+  // The writer gets the error; afterwards the connection may close at any time.
   state?.on('error', () => undefined)
   let said = ''
   child.stderr!.on('data', chunk => (said = (said + chunk).slice(-2000)))

@@ -16,7 +16,7 @@ export interface SavedState {
 }
 
 /**
- * Writes the state of a stopped machine into a file of ours. QEMU may start no program, and takes no number for a file
+ * Writes the state of a stopped machine into a file that we opened. QEMU may start no program, and takes no number for a file
  * that it is to write, so it connects to a socket in the machine's own folder.
  */
 export async function saveState(qmp: Qmp, folder: string, to: SavedState, deadlineMs: number): Promise<void> {

@@ -36,7 +36,7 @@ export function escapeProbes({ driver, limits, ownKernel, survives, startMs }: P
     expect(await shell(sandbox, 'echo alive')).toMatchObject({ exit: code(0), stdout: 'alive\n' })
   }
 
-  /** What every later command of a sandbox is told that ended at a limit. */
+  /** The answer to every later command of a sandbox that ended at a limit. */
   async function endedAt(limit: LimitName, message: string): Promise<void> {
     await sandbox.ended
     await expect(sandbox.exec({ argv: ['true'], deadlineMs: 1000, outputBytes: 1 })).rejects.toMatchObject({

@@ -81,7 +81,7 @@ export function receiptThreadClient(deps: ReceiptThreadClientDeps): Receipts {
     if (!durable && out.count + waiting.length >= store.queue) return drop(1, 'the queue is full')
     waiting.push(one)
     if (waiting.length >= GATHER_CALLS) flush()
-    // In durable mode somebody waits for the record: one turn of the loop gathers what ended in it.
+    // In durable mode a call waits for the record: one turn of the loop gathers what ended in it.
     else timer ??= setTimeout(flush, durable ? 0 : Math.min(GATHER_MS, store.flushMs))
   }
 
@@ -169,7 +169,7 @@ export function receiptThreadClient(deps: ReceiptThreadClientDeps): Receipts {
     return same ? undefined : now
   }
 
-  /** The thread keeps the process alive only while somebody waits for it. */
+  /** The thread keeps the process alive only while a caller waits for it. */
   function hold() {
     if (waits.size + questions.size + writes.size > 0) worker.ref()
     else worker.unref()

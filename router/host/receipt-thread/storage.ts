@@ -6,7 +6,7 @@ import { readSigningKey } from '../signing-key.ts'
 import { openSpillFile } from '../spill-file.ts'
 import type { ReceiptLocation } from './messages.ts'
 
-/** Whoever writes beside the receipts meets a sync of 8 MiB now and then instead of one of 32. */
+/** A writer beside the receipts meets a sync of 8 MiB now and then instead of one of 32. */
 export const RECEIPT_LOG_PAGES = 1000
 
 /** Everything beside the database that receipts are kept with: the key, the spill file, the copies of checkpoints. */

@@ -16,7 +16,7 @@ import type { FromThread, Question, ThreadReport, ToThread } from './messages.ts
 import { openReceiptStorage, RECEIPT_LOG_PAGES } from './storage.ts'
 import { performWrite, type WriteRequest, type WriteResult } from './write-proxy.ts'
 
-/** How long what happened here waits to be told; what somebody waits for is told at once. */
+/** How long a report to the other thread may wait; one that a caller waits for is sent at once. */
 const REPORT_MS = 20
 
 /** The program of the receipt thread: it makes records of the calls it is handed, seals them and writes them to a store of its own opening. */

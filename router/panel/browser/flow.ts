@@ -82,7 +82,7 @@ export function flowOf(moves: readonly RungMove[], servedByRung: Evals['served_b
   return { width: WIDTH, height: Math.max(1, rungs.length) * ROW, rungs, lines }
 }
 
-/** The picture, and the same as a table for whoever cannot see it. */
+/** The picture, and the same as a table for readers who cannot see it. */
 export function flowView({ moves, served_by_rung }: Pick<Evals, 'moves' | 'served_by_rung'>): HTMLElement[] {
   const flow = flowOf(moves, served_by_rung)
   if (flow.rungs.length === 0) return []

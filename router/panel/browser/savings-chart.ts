@@ -9,7 +9,7 @@ const MOST_BARS = 366
 
 type Day = Pick<Savings['groups'][number], 'key' | 'requests' | 'savings_usd' | 'spent_usd'>
 
-/** The sums and a bar for each day; below it the same as a table, for whoever cannot see bars. */
+/** The sums and a bar for each day; below it the same as a table, for readers who cannot see bars. */
 export function savingsView(savings: Savings): HTMLElement[] {
   const { requests, savings_usd, savings_pct, spent_usd, baseline_same_token_usd, unpriced } = savings
   if (requests === 0) return [el('p', { class: 'hint' }, 'There is no call in this time.')]

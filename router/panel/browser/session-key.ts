@@ -12,7 +12,7 @@ export function sessionKey(storage: () => Storage) {
   }
 }
 
-/** A browser that is told to store nothing throws; the key is then in memory only. */
+/** A browser that is set to store nothing throws; the key is then in memory only. */
 function tried<T>(what: () => T): T | undefined {
   try {
     return what()

@@ -120,7 +120,7 @@ async function conclude({ tenant, checkpoints, start, walk, keys, hashes, feedba
     keyIds.add(checkpoint.key_id)
   }
   const { reports, broken: reported } = await feedback
-  // A break of the records themselves is told first, as `router verify` does.
+  // A break of the records themselves is reported first, as `router verify` does.
   broken ??= reported
   return {
     tenant,

@@ -14,7 +14,7 @@ export function knownDevices(secret: () => Promise<string>) {
   const macOf = async (id: string, email: string) =>
     toBase64Url(hmac(sha256, utf8(await secret()), utf8(`waybill/device/v1\n${id}\n${email}`)))
   return {
-    /** What a browser keeps once somebody has logged in with it. */
+    /** What a browser keeps after a login. */
     async make(email: string): Promise<string> {
       const id = newToken()
       return `${id}.${await macOf(id, email)}`

@@ -198,7 +198,7 @@ function cookieOf(c: Context, publicUrl: string | undefined) {
   return { path: '/', httpOnly: true, sameSite: 'Lax', secure } as const
 }
 
-/** The same for a wrong password, for nobody, and for somebody who is disabled. */
+/** The same for a wrong password, for an unknown person, and for a disabled one. */
 function notRight(): ApiError<'unauthorized'> {
   return new ApiError('unauthorized', 'the e-mail or the password is not right')
 }

@@ -10,7 +10,7 @@ export interface UserRow {
   email: string
   name: string
   role: Role
-  /** A PHC string; empty for somebody who has set none yet. */
+  /** A PHC string; empty for a person who has set no password yet. */
   password: string
   createdMs: number
 }
@@ -32,7 +32,7 @@ export function userStore(db: Db) {
       return rows.length > 0
     },
 
-    /** Whether there is somebody who could log in: people can be invited with a key before there is an owner. */
+    /** Whether there is a person who could log in: people can be invited with a key before there is an owner. */
     async hasAnybody(): Promise<boolean> {
       const { rows } = await db.execute('select 1 from users limit 1')
       return rows.length > 0
@@ -87,7 +87,7 @@ where exists (select 1 from setup_tokens where hash = ?8 and expires_ms > ?7)
       return made?.rowsAffected === 1
     },
 
-    /** False for somebody who is disabled by now. */
+    /** False for a person who is disabled by now. */
     async addLogin(hash: string, userId: string, nowMs: number): Promise<boolean> {
       const [, made] = await db.write([
         { sql: 'delete from logins where expires_ms <= ?', args: [nowMs] },
@@ -110,7 +110,7 @@ where user_links.hash = ? and user_links.expires_ms > ? and users.disabled_ms is
       return rows[0] && toUser(rows[0])
     },
 
-    /** Sets the password behind a link, once: the link and every login end with it. Of two at a time one is told true. */
+    /** Sets the password behind a link, once: the link and every login end with it. Of two at a time one gets true. */
     async acceptLink(userId: string, hash: string, password: string, nowMs: number): Promise<boolean> {
       const good = 'exists (select 1 from user_links where user_id = ?1 and hash = ?2 and expires_ms > ?3)'
       const [set] = await db.write([

@@ -20,7 +20,7 @@ export function prefixOf(rawKey: string): string {
 const MAX_KEY = 512
 const BEARER = /^Bearer ([^\s]+)$/i
 
-/** The key of an `Authorization` header; undefined when there is none or it cannot be one of ours. */
+/** The key of an `Authorization` header; undefined when there is none or it does not have the form of our keys. */
 export function bearerKey(authorization: string | undefined): string | undefined {
   const given = BEARER.exec(authorization ?? '')?.[1]
   return given !== undefined && given.length <= MAX_KEY && BOOTSTRAP_KEY.test(given) ? given : undefined

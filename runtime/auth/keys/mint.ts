@@ -62,7 +62,7 @@ export function checkRevocation({ keyId, scopes }: Principal, key: Pick<NewKey, 
   )
 }
 
-/** A key for whoever may have it; the caller has seen to that. */
+/** A key for an authorised person; the caller has checked that. */
 export function makeKey(
   store: KeyStore,
   key: Omit<NewKey, 'hash' | 'prefix'>,

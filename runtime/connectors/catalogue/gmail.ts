@@ -91,7 +91,7 @@ export const gmail: Connector = {
       }),
       async run({ label, skipInbox, ...message }, vendor) {
         const raw = mailMessage(message)
-        // Found or made first: once the message is out, nothing should be left that can fail for a reason of ours.
+        // Found or made first: once the message is out, nothing should be left that can fail for a local reason.
         const labelled = label === undefined ? undefined : await labelId(vendor, label)
         const { body: sent } = await vendor.send({ method: 'POST', path: `${MESSAGES}/send`, json: { raw } })
         const id = textAt(sent, 'id')
@@ -104,7 +104,7 @@ export const gmail: Connector = {
           const modified = await vendor.send({ method: 'POST', path: `${MESSAGES}${path`/${id}/modify`}`, json })
           return { body: modified.body }
         } catch (error) {
-          // It is sent all the same, and whoever is told otherwise would send it again.
+          // It is sent all the same; a caller that got a failure would send it again.
           if (!(error instanceof VendorFailure)) throw error
           return { body: { ...(sent as object), warning: `sent, but its labels were not set: ${error.message}` } }
         }

@@ -16,7 +16,7 @@ export const googleSheets: Connector = {
   // 60 reads a minute for each person; the vendor's 429 slows down what comes faster for longer.
   rate: { concurrent: 5 },
   probe: {
-    // Nothing here can be asked without a spreadsheet. Credentials that are taken are told that this one is not there.
+    // Nothing here can be asked without a spreadsheet. With valid credentials the answer is that this one does not exist.
     request: () => ({ path: '/v4/spreadsheets/connection-test', query: { fields: 'spreadsheetId' } }),
     alsoGood: 404,
   },

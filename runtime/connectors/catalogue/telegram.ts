@@ -23,7 +23,7 @@ export const telegram: Connector = {
     const code = Number(at(body, 'error_code') ?? status)
     return {
       message: textAt(body, 'description') ?? `failed with ${code}`,
-      // A token of the wrong form is told as an unknown method.
+      // A token of the wrong form is reported as an unknown method.
       refused: code === 401 || (code === 404 && textAt(body, 'description') === 'Not Found'),
       limited: code === 429,
     }

@@ -1,6 +1,6 @@
 import { isLoopback } from '../../../shared/http/bind.ts'
 
-/** Holds a round to the browser that began it: a link that somebody else began installs nothing for them. */
+/** Binds a round to the browser that started it: a link that another person started installs nothing for them. */
 export const COOKIE = 'wb_oauth'
 export const CALLBACK = '/auth/connectors/callback'
 

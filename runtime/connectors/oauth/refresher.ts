@@ -101,7 +101,7 @@ export function refresher<I extends Refreshable>(deps: RefresherDeps<I>) {
       }
       throw error
     }
-    // Somebody has installed it anew under our hands: theirs are the credentials.
+    // It was installed anew meanwhile: the new credentials count.
     const now = await store.now(install)
     if (now?.id !== install.id) throw new VendorFailure({ message: 'it was uninstalled meanwhile', declined: true })
     return { install: now, credential: await open(now) }

@@ -23,7 +23,7 @@ const inQuery = (more: object) => doc({ parameters: [{ name: 'q', in: 'query', .
 const body = (schema: unknown) => doc({ requestBody: { content: { 'application/json': { schema } } } })
 const scheme = (one: unknown) => doc({ security: [{ s: [] }] }, { components: { securitySchemes: { s: one } } })
 const nested = (levels: number): unknown => (levels === 0 ? {} : { type: 'array', items: nested(levels - 1) })
-/** Each schema holds the next one twice: 2^40 of them, if somebody wrote them all down. */
+/** Each schema holds the next one twice: 2^40 of them, if all were written out. */
 const doubling = Object.fromEntries(
   Array.from({ length: 40 }, (_, n) => [
     `s${n}`,

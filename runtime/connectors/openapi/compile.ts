@@ -8,7 +8,7 @@ import { chosenSecurity, schemesOf } from './security.ts'
 
 const METHODS = ['get', 'head', 'put', 'delete', 'post', 'patch'] as const
 type Method = (typeof METHODS)[number]
-/** What a second call does, where nobody says otherwise. */
+/** What a second call does, unless the document says otherwise. */
 export const EFFECT = {
   get: 'read',
   head: 'read',
@@ -30,7 +30,7 @@ interface Found {
 
 /**
  * What becomes of a document and the operations that were chosen of it. Only these are looked at, so that a fault in the rest
- * of a large document keeps nobody from the part that they need. Throws a DocumentProblem.
+ * of a large document does not block the part that is needed. Throws a DocumentProblem.
  */
 export function compile(
   root: Json,

@@ -16,7 +16,7 @@ export interface SchemaBudget {
 
 /**
  * A schema of OpenAPI 3.0 or 3.1 as JSON Schema 2020-12, complete in itself. A reference that comes back to itself allows
- * anything from there on. Patterns become a part of the description: whoever writes a regular expression could make one that takes for ever.
+ * anything from there on. Patterns become a part of the description: a regular expression could be one that takes for ever.
  */
 export function schemaOf(root: Json, given: unknown, place: string, budget: SchemaBudget): Json {
   return read(given, place, [])

@@ -4,7 +4,7 @@ import { DocumentProblem, type Json, member, readDocument } from './document.ts'
 import type { SchemaBudget } from './schema.ts'
 import { schemesOf } from './security.ts'
 
-/** An operation of a document as somebody sees it who chooses. */
+/** An operation of a document as it is shown for selection. */
 export interface Surveyed {
   operationId: string
   /** What the action would be called: short enough, and no other's. */
@@ -31,7 +31,7 @@ export type Surveying = Survey | { problem: { place: string; message: string } }
 
 /** Of an action; see CUSTOM_ACTION. */
 const MOST_NAME = 38
-/** Rows on a page; whoever has more writes the install by hand. */
+/** Rows on a page; larger documents are installed by hand. */
 const MOST_SHOWN = 1000
 /** Schemas of the whole document that are looked into, so that the largest takes no more than some tenths of a second. */
 const MOST_LOOKED_INTO = 20 * MOST_SCHEMAS

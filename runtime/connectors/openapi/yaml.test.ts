@@ -38,7 +38,7 @@ function vendorDocument(size: number): string {
   return `${HEAD}paths:\n${counted(operation, Math.ceil(size / operation(0).length))}${schemas}`
 }
 
-/** The longest that this thread is busy without a turn for anybody else, in milliseconds of its own, whatever else the machine does. */
+/** The longest that this thread is busy without a turn for other work, in milliseconds of its own, whatever else the machine does. */
 async function longestTurn(work: () => Promise<unknown>): Promise<number> {
   let going = true
   let longest = 0

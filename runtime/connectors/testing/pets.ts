@@ -1,6 +1,6 @@
 import { type ActionFixture, type Fixture, get, ok } from './fixture.ts'
 
-/** An API that nobody has, as YAML: everything that an OpenAPI document can say about a request. */
+/** A made-up API, as YAML: everything that an OpenAPI document can say about a request. */
 export const petsDocument = `
 openapi: 3.1.0
 info: { title: Pets, version: '1' }

@@ -11,7 +11,7 @@ export interface ScriptedVendor {
   origin: string
   /** From now on exactly these requests are answered, each once, in any order in which they come. */
   script(headers: Readonly<Record<string, string>>, exchanges: readonly Exchange[]): void
-  /** Requests that nobody had written down, and those that were and did not come. */
+  /** Requests that are not in the script, and those that are and did not come. */
   problems(): string[]
   /** How many requests came since the script was set. */
   count(): number

@@ -33,7 +33,7 @@ function listen(): void {
   })
 }
 
-// What came while nobody looked was not shown.
+// What came while the page was hidden was not shown.
 document.addEventListener('visibilitychange', () => {
   if (!document.hidden) void refresh()
 })

@@ -172,7 +172,7 @@ function rowOf(operation: Surveyed): Row {
   return { operation, box, line }
 }
 
-/** From the title of an API; what nobody can be sure of may be changed. */
+/** From the title of an API; every guess may be changed. */
 function idOf(title: string): string {
   const name = title
     .toLowerCase()

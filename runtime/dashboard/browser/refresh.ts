@@ -67,13 +67,13 @@ function same(fresh: Element, old: Element): boolean {
   return given.isEqualNode(plain)
 }
 
-/** Somebody is writing there, or was: what was typed is worth more than news. */
+/** The reader is typing there, or was: the text is worth more than an update. */
 function inUse(part: HTMLElement): boolean {
   if (part.querySelector('[data-typed], [aria-busy=true], .once') !== null) return true
   return part.contains(document.activeElement) && document.activeElement?.matches('input, select, textarea') === true
 }
 
-/** What somebody opened stays open, and what was answered to them stays to be read. */
+/** What the reader opened stays open, and an answer that they got stays to be read. */
 function keepOpen(old: HTMLElement, next: HTMLElement): void {
   const before = old.querySelectorAll('details')
   next.querySelectorAll('details').forEach((one, at) => {

@@ -47,7 +47,7 @@ function draw(): void {
   part('#step-count').replaceChildren(count(all.length))
 }
 
-/** Side by side what went on at the same time. Whoever cannot point at it has the same steps in the rows below. */
+/** Side by side what went on at the same time. The rows below have the same steps for readers without a pointer. */
 function drawLanes(all: readonly TimelineStep[], span: Span): void {
   const { count: lines, bars, names } = lanesOf(all, span)
   const picture = svg('svg', { class: 'picture', width: '100%', height: lines * LANE_PX, 'aria-hidden': 'true' })

@@ -80,7 +80,7 @@ async function then(form: HTMLFormElement, what: string, answer: Answer, said: E
     form.reset()
     const [member = '', page] = rest.split('@').toReversed()
     const value = String(answer?.[member])
-    // Under whatever path this page is, so that the link holds for whoever it is sent to.
+    // Under whatever path this page is, so that the link holds for every recipient.
     const shown = page === undefined ? value : new URL(`${root}${page}${value}`, location.href).href
     said?.replaceChildren(shownOnce('Shown once; keep it now:', shown))
     await refresh()

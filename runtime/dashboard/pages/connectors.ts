@@ -47,7 +47,7 @@ function mcpCameBack(status: string | undefined, grants: readonly McpGrant[]): H
   return html`<p class="notice good" role="status">The MCP server is connected. Every agent whose manifest names it may use it now.</p>`
 }
 
-/** How a way to a vendor's consent page and back has ended. Anybody can make such a link, so what it says is held against what is installed. */
+/** How a way to a vendor's consent page and back has ended. Any author can make such a link, so what it says is held against what is installed. */
 function cameBack(
   connectorId: string | undefined,
   status: string | undefined,

@@ -21,7 +21,7 @@ export function browseTool(tool: Tool, sandbox: SandboxOfRun): ExposedTool {
   const deadlineMs = (tool.timeoutSeconds ?? builtInTools.browse.timeoutSeconds) * 1000
   const { rules, decided } = sandbox.egress
 
-  /** By the way that a call of the browser takes: what is encrypted is one whose method nobody sees. */
+  /** By the way that a call of the browser takes: of an encrypted one the method is not visible. */
   const problemOf = (url: URL) => egressProblem(rules, url, url.protocol === 'https:' ? 'CONNECT' : 'GET')
 
   async function allowed(url: URL): Promise<void> {

@@ -19,7 +19,7 @@ export interface BrowseDeps {
   /** Why the way out may have refused an address, in words. */
   hint: (url: URL) => string | undefined
   writeFile: RunSandbox['writeFile']
-  /** Aborted with the reason that is told: the deadline, or the end of the run. */
+  /** Aborted with the reported reason: the deadline, or the end of the run. */
   signal: AbortSignal
   /** Of the whole call. */
   deadlineMs: number
@@ -31,7 +31,7 @@ export interface Browsed {
   title: string
   text: string
   truncated?: true
-  /** False: the page was still loading, and is told as it was. */
+  /** False: the page was still loading, and is reported as it was. */
   loaded: boolean
   actions: Record<string, unknown>[]
   /** Of the actions, those that were not made because one before them failed. */

@@ -7,7 +7,7 @@ export const READ = `function (most) {
   return { url: location.href.slice(0, 2048), title: document.title.slice(0, 500), text: text.slice(0, most), cut: text.length > most }
 }`
 
-/** Where a click lands: in the middle of what is seen of the element. A link opens here and not in a window that nobody has. */
+/** Where a click lands: in the middle of what is seen of the element. A link opens here and not in a window that does not exist. */
 export const LOCATE = `function (selector) {
   const element = document.querySelector(selector)
   if (!element) return { found: false }

@@ -56,7 +56,7 @@ export async function openPage(browser: Devtools) {
       const { data } = answered.safeParse(params)
       if (data?.type === 'Document') status = data.response.status
     }
-    // Nobody sits before it who could answer; a page that asks whether it may be left is left.
+    // There is no person before it to answer; a page that asks whether it may be left is left.
     if (method === 'Page.javascriptDialogOpening') {
       send('Page.handleJavaScriptDialog', { accept: params.type === 'beforeunload' }).catch(() => undefined)
     }

@@ -46,7 +46,7 @@ export async function codeAgent(run: CodeAgentRun): Promise<Record<string, unkno
     speak(run, said)
     return said
   } catch (error) {
-    // Not of a call, as those are told to the program: the sandbox did not come up, or ended.
+    // Not of a call, as those are reported to the program: the sandbox did not start, or ended.
     if (error instanceof StepFailure) {
       const code = error.code === 'exec_failed' ? 'entrypoint_failed' : 'sandbox_failed'
       throw new RunFailure(code, error.message, { stepId: ENTRYPOINT_STEP, cause: error })

@@ -14,7 +14,7 @@ import type { StepResult } from '../step-spec.ts'
 import type { ExposedTool } from '../tools/exposed-tool.ts'
 import { type CodeCall, checkAllReplayed, checkReplay } from './recorded-calls.ts'
 
-/** The program sent what the protocol does not allow; it is told, and may go on. */
+/** The program sent what the protocol does not allow; it gets the reason, and may go on. */
 export class ProtocolFault extends Error {
   override name = 'ProtocolFault'
   readonly status: 400 | 404 | 409
@@ -60,7 +60,7 @@ export function codeCalls(run: CodeRun, stop: (reason: unknown) => void) {
   const parked: SuspendedUntil[] = []
   let made = 0
   let busy = 0
-  /** A step is begun and not over: what runs then is its function, which makes no calls of its own. */
+  /** A step has started and is not over: what runs then is its function, which makes no calls of its own. */
   let inStep = false
   let lastFailure: { kind: string; stepId: string; message: string } | undefined
 

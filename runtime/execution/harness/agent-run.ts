@@ -68,7 +68,7 @@ export async function askModel(loop: Loop, { stepId, kind, inputHash, request, a
     { stepId, kind, name: model.id, ...(inputHash && { inputHash }), effect: 'idempotent', onInterrupted: 'retry' },
     async step => {
       voice?.begin()
-      // A piece may hold half of what is to be taken out, so where something is, the answer is told whole.
+      // A piece may hold half of what is to be taken out, so where something is, the answer is emitted whole.
       const call: ModelCall = { ...modelCall(step), ...(voice && !loop.redact && { onDelta: voice.delta }) }
       return recorded(await model.ask(request, call))
     },

@@ -12,7 +12,7 @@ import { cut, READ_RESULT, roomOf, textOf } from './long-results.ts'
 export async function callTools(loop: Loop, turn: number, calls: readonly ToolCall[], before: readonly Message[]) {
   const { maxSteps } = loop.manifest.limits
   const wanted = calls.filter(({ name }) => loop.tools.has(name)).length
-  // Before the first of them begins: what cannot all be done is better not begun.
+  // Before the first of them starts: if they cannot all be made, none is.
   if (loop.steps.started + wanted > maxSteps) {
     throw new RunFailure('limit_exceeded', `the run needs more than ${maxSteps} steps (limits.maxSteps)`)
   }
@@ -90,13 +90,13 @@ export async function callTool(
     use(loop, outcome)
     return { failed: false, output: outcome.output }
   } catch (error) {
-    // Whoever called is told and may try something else.
+    // The caller gets the reason and may try something else.
     if (error instanceof StepFailure) return { failed: true, kind, message: error.message, code: error.code }
     throw error
   }
 }
 
-/** Whether a call may be made: undefined, or the sentence that the model is told instead. */
+/** Whether a call may be made: undefined, or the sentence that the model gets instead. */
 async function allowed(
   loop: Loop,
   tool: ExposedTool,

@@ -9,7 +9,7 @@ export interface Spent {
   costNano: number
 }
 
-/** What of it went on what, where a call was priced by class; and how many calls nobody could price. */
+/** What of it went on what, where a call was priced by class; and the number of calls without a price. */
 export interface SpentParts {
   inputNano: number
   cacheReadNano: number

@@ -2,7 +2,7 @@ import type { EventMeta } from '../../../shared/wire/runtime/journal.ts'
 import type { Spent } from './commit.ts'
 import type { JournalEntry } from './event.ts'
 
-/** What the journal says about one step. `open` has an intent and no result: after a crash nobody knows what happened. */
+/** What the journal says about one step. `open` has an intent and no result: after a crash its outcome is unknown. */
 export type StepState =
   | { is: 'open'; attempt: number; meta: EventMeta; at: string; uncertain: number }
   | { is: 'retrying'; attempt: number; meta: EventMeta; nextAt: string }

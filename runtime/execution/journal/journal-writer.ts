@@ -76,7 +76,7 @@ const FREE = `delete from reservations where run_id in (select r.id
 from json_each(?) as n join runs as r on r.id = n.value ->> 0
 where r.epoch = n.value ->> 1 and r.status = 'running')`
 
-/** Nor does it ask anybody: a question that nobody can answer any more is not pending. */
+/** Nor does it ask a person: a question that cannot be answered any more is not pending. */
 const UNASK = `update approvals set status = case when expires_ms <= n.value ->> 3 then 'expired' else 'cancelled' end,
   decided_ms = n.value ->> 3
 from json_each(?) as n join runs as r on r.id = n.value ->> 0
@@ -110,7 +110,7 @@ const WAKE = `update runs set due_ms = 0
 where owner is null and status in ('running', 'waiting') and id in (
   select c.parent_run_id from json_each(?) as n join runs as c on c.id = n.value where c.parent_run_id is not null)`
 
-/** What a run waits for may have come after it looked and before it let go; whoever brought it found an owner and woke nobody. */
+/** What a run waits for may have come after it looked and before it released the lease; its sender found an owner and woke no run. */
 const CAME = `update runs set due_ms = 0
 from json_each(?) as n
 where runs.id = n.value ->> 0 and runs.epoch = n.value ->> 1 and runs.owner is null

@@ -183,7 +183,7 @@ export function runJournal(
       if (timer !== undefined) return
       timer = setTimeout(() => {
         timer = undefined
-        // A failure shows at the next step; here nobody waits.
+        // A failure shows at the next step; nothing waits here.
         if (failure === undefined && sent < head.seq) void this.commit().catch(() => undefined)
       }, 0)
     },

@@ -36,7 +36,7 @@ export type StdioTransportOf = (
 
 /** Tokens for servers that ask for OAuth. */
 export interface McpGrants {
-  /** A token that has a while to live; undefined where nobody has agreed to anything. */
+  /** A token that has a while to live; undefined where no consent was given. */
   tokenFor(tenantId: string, url: string): Promise<string | undefined>
   /** Another one in the place of one that the server has just refused; undefined where there is none to be had. */
   renewed(tenantId: string, url: string, refused: string): Promise<string | undefined>

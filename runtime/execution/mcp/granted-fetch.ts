@@ -6,7 +6,7 @@ export interface GrantedFetch {
   grants: McpGrants
   tenantId: string
   url: string
-  /** Is told of each token before it is sent. */
+  /** Receives each token before it is sent. */
   learn: (token: string) => void
 }
 

@@ -8,7 +8,7 @@ import { eventIds } from './event-ids.ts'
 /** Where the key of a step stands among what goes along with a call (contract §5, "Key"). */
 export const KEY_META = 'waybill/idempotencyKey'
 
-/** Is told, by the key of a call, that no rest of its answer will come; the SDK alone would wait for its deadline. */
+/** Called with the key of a call of whose answer no more will come; the SDK alone would wait for its deadline. */
 export type Broken = (key: string, error: StepFailure) => void
 
 /** One message with the most that a result may have, and room for what wraps it. */
@@ -34,7 +34,7 @@ export async function httpTransport(
   async function send(given: string | URL, init: RequestInit = {}): Promise<Response> {
     const { method = 'GET', body, signal } = init
     const sent = Object.fromEntries(new Headers(init.headers))
-    // Nobody listens for what a server says unasked: a connection would be held open for each run and each server.
+    // Unrequested messages of a server are not listened for: a connection would be held open for each run and each server.
     if (method === 'GET' && sent['last-event-id'] === undefined) return new Response(null, { status: 405 })
     const outgoing: EgressInit = {
       ...{ method, headers: { 'user-agent': 'waybill', ...sent }, signal: signal ?? new AbortController().signal },
@@ -54,7 +54,7 @@ export async function httpTransport(
       if (key === undefined) return
       // The SDK asks for the rest of an answer whose events have ids.
       if (seen.any && error.code !== 'result_too_large') resuming.add(key)
-      // The result may be among the bytes that are on their way to their reader; then nobody listens any more.
+      // The result may be among the bytes that are on their way to their reader; then there is no listener any more.
       else setTimeout(() => broken(key, error), READING_MS)
     }
     const reader = body.getReader()

@@ -128,7 +128,7 @@ export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
     return definitions
   }
 
-  /** Ends the run where a server is not what the version was shown: nobody looked at what it is now. */
+  /** Ends the run where a server is not what the version was shown: what it is now was never reviewed. */
   async function checkUnchanged(connection: McpConnection, stepId: string, signal: AbortSignal): Promise<void> {
     if (!offered || connection.changed || clock.monotonic() - offered.at > LISTING_MS) {
       relisting ??= listed(connection, signal).finally(() => {

@@ -4,7 +4,7 @@ import { utf8 } from '../../../shared/sign/bytes.ts'
 import type { SandboxPipe } from '../sandbox/sandboxes.ts'
 import { pipeTransport } from './pipe-transport.ts'
 
-/** A program that says these pieces and ends; what it is told, and what its reader hears. */
+/** A program that writes these pieces and ends; what it receives, and what its reader gets. */
 async function spoken(pieces: readonly Uint8Array[], end = 'exit code 0') {
   const written: string[] = []
   const heard: unknown[] = []

@@ -39,7 +39,7 @@ export function pipeTransport(pipe: SandboxPipe): Transport {
     over(new StepFailure('mcp_failed', `the server ended: ${await pipe.ended}`, { transient: true }))
   }
 
-  /** A line that is no message is somebody's print statement; the answer that it stands in the place of will not come. */
+  /** A line that is no message is a stray print statement; the answer that it stands in the place of will not come. */
   function take(line: string): void {
     if (line.trim() === '') return
     let message: unknown

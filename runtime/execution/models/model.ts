@@ -48,7 +48,7 @@ export interface ModelCall {
   /** Sent as Idempotency-Key. */
   key: string
   signal: AbortSignal
-  /** Text as it comes; only where somebody listens. */
+  /** Text as it comes; only where there is a listener. */
   onDelta?: (text: string) => void
   /** Told once, at the first event that names the answer: what an interrupted call could be asked for again. */
   onResponseId?: (id: string) => void
@@ -97,7 +97,7 @@ export interface FoundModel {
   ask: AskModel
   /** Tokens that fit into one call, where known. */
   contextTokens?: number
-  /** What calls cost now; null where nobody says. */
+  /** What calls cost now; null where the price is unknown. */
   prices?: () => Promise<CostOfTokens | null>
 }
 

@@ -56,7 +56,7 @@ export function sandboxOfRun({
       opened ??= open()
       return opened
     },
-    /** The rules of its way out, and who is told of decisions. */
+    /** The rules of its way out, and the receiver of decisions. */
     egress: { rules: manifest.egress, decided },
     withoutSecrets,
     withoutSecretsIn: (output: unknown): unknown => readJson(withoutSecrets(JSON.stringify(output))),

@@ -1,7 +1,7 @@
 import type { Backend } from '../../../shared/wire/runtime/isolation.ts'
 import type { Manifest } from '../../../shared/wire/runtime/manifest.ts'
 
-/** On the loopback of a sandbox that may call somebody: the way out. */
+/** On the loopback of a sandbox that may reach hosts: the way out. */
 export const EGRESS_PORT = 7702
 
 /** A backend that passed this node's self-test. */
@@ -44,7 +44,7 @@ export interface SessionMachine {
   idleMs: number
 }
 
-/** Machines of sessions: they outlive turns, and are put away when nobody talks. */
+/** Machines of sessions: they outlive turns, and are saved when the session is idle. */
 export interface SessionSandboxes {
   acquire(machine: SessionMachine): Promise<SessionVm>
   of(sessionId: string): SessionVm | undefined

@@ -58,7 +58,7 @@ export function subAgentTool(
   }
 }
 
-/** What an agent may not afford is told to whoever called it, who may do without. */
+/** What an agent may not afford is reported to its caller, which may do without. */
 function refusedByBudget(error: unknown): never {
   if (error instanceof ApiError) throw new StepFailure(error.code, error.message, { cause: error })
   throw error

@@ -9,7 +9,7 @@ export interface WellKnownDeps {
   endpoint: () => TunnelEndpoint | undefined
 }
 
-/** An empty address says that nobody listens for nodes here. */
+/** An empty address says that no process listens for nodes here. */
 export function platformNodesRoute({ endpoint }: WellKnownDeps) {
   return new Hono().get('/.well-known/platform-nodes', c => {
     const found = endpoint() ?? { endpoint: '', tlsFingerprint: null }

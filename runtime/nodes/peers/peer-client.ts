@@ -104,7 +104,7 @@ export function peerClient({ own, box, now, readMs, asks, log }: PeerClientDeps)
       )
     },
 
-    /** Lets what was begun come to its end. */
+    /** Lets requests in flight come to their end. */
     close: (ms: number): Promise<void> => open.settled(ms),
   }
 }

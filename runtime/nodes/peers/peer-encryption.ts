@@ -30,12 +30,12 @@ const INFO = { request: utf8('waybill/plane/request/v1'), reply: utf8('waybill/p
 /**
  * What control planes of one store say to each other. Each request has a random salt, from which and the master key two keys follow
  * (HKDF-SHA256, RFC 5869): one seals the request, one its answer, both with AES-256-GCM. Each key seals one text, so its nonce is
- * constant. Whoever has no master key can neither ask nor answer nor read along, and no answer fits another request. The tag is
+ * constant. Without the master key a host can neither ask nor answer nor read along, and no answer fits another request. The tag is
  * compared by the platform, in constant time.
  */
 export function peerEncryption(master: Uint8Array<ArrayBuffer>) {
   const base = crypto.subtle.importKey('raw', master, 'HKDF', false, ['deriveKey'])
-  // A key that cannot be imported is told by whoever uses it.
+  // A key that cannot be imported is reported at its first use.
   base.catch(() => undefined)
 
   async function keyOf(salt: Uint8Array<ArrayBuffer>, info: Uint8Array<ArrayBuffer>): Promise<CryptoKey> {

@@ -60,7 +60,7 @@ function fixture({ askedWith = key(1) } = {}) {
   }
 }
 
-/** One that asks whoever answers. */
+/** One that asks whichever peer answers. */
 const asking = (fetch: (request: Request) => Promise<Response>, readMs = 5000) =>
   peerClient({
     ...{ own: { url: 'http://b.internal:8080', fetch }, box: peerEncryption(key(1)), now: () => new Date(), readMs },

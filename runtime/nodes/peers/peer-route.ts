@@ -19,7 +19,7 @@ export interface PeerRouteDeps {
   /** How the others call this control plane. */
   url: string
   box: PeerEncryption
-  /** Those that have dialled this process, and nobody else: what was passed on is passed on no further. */
+  /** Those that have dialled this process, and no others: a relayed request is relayed no further. */
   links: Pick<NodeLinks, 'get'>
   /** Runs wait in the store. */
   queued: () => void
@@ -32,8 +32,8 @@ export interface PeerRouteDeps {
 const NOTHING: ReadAnswered = { status: 0, body: new Uint8Array() }
 
 /**
- * What other control planes of this store ask about nodes that have dialled this one. It is no part of the API: only who has the master key
- * can ask, nobody else is told why it is refused, and request and answer are sealed.
+ * What other control planes of this store ask about nodes that have dialled this one. It is no part of the API: only a holder of the master key
+ * can ask, no other caller learns why it is refused, and request and answer are sealed.
  */
 export function peerRoute({ url, box, links, queued, said, now, maxBytes }: PeerRouteDeps) {
   const freshness = replayGuard(now().getTime())

@@ -30,7 +30,7 @@ export function isElsewhere(
   return own !== undefined && peerUrl !== undefined && peerUrl !== own && !signedOff && (lastSeenMs ?? -1) > sinceMs
 }
 
-/** The nodes that can be asked, here first. Without other control planes this asks nobody and costs no statement. */
+/** The nodes that can be asked, here first. Without other control planes this makes no request and costs no statement. */
 export function reachableNodes({ links, store, peerClient, now, lostMs }: ReachableNodesDeps) {
   const sinceMs = () => now().getTime() - lostMs
   function far(row: NodeRow, there: PeerClient): ReachableNode {
@@ -76,11 +76,11 @@ export function reachableNodes({ links, store, peerClient, now, lostMs }: Reacha
       return [...here, ...rows.filter(({ id }) => links.get(id) === undefined).map(row => far(row, peerClient))]
     },
 
-    /** Whether a node counts as connected, by what is known here without asking anybody. */
+    /** Whether a node counts as connected, by what is known here without a request. */
     connected: (row: NodeRow): boolean =>
       links.get(row.id) !== undefined || isElsewhere(row, peerClient?.url, sinceMs()),
 
-    /** Something waits for it in the store. It finds that by itself within a heartbeat, so nobody waits for this. */
+    /** Something waits for it in the store. It finds that by itself within a heartbeat, so no caller waits for this. */
     wake(nodeId: string): void {
       const link = links.get(nodeId)
       if (link !== undefined) link.wake()

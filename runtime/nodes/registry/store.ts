@@ -248,7 +248,7 @@ export function nodeStore(db: Db, peer: string | null = null) {
         { sql: 'delete from node_frames where node_id = ?', args: [id] },
         { sql: 'delete from node_credentials where node_id = ?', args: [id] },
         {
-          // A pool without a node has nobody who holds its key: the next node begins with a new one.
+          // A pool without a node has no holder of its key: the next node starts with a new one.
           sql: `delete from node_pools where exists (select 1 from nodes n where n.id = ?1 and n.tenant_id = node_pools.tenant_id
             and n.pool = node_pools.name) and not exists (select 1 from nodes n where n.id <> ?1
             and n.tenant_id = node_pools.tenant_id and n.pool = node_pools.name and n.enrolled_ms is not null)`,

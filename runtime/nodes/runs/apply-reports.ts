@@ -27,12 +27,12 @@ export interface ApplyReportsDeps {
   now: () => Date
   dayOf: (ms: number) => string
   signRemoteRun: SignRemoteRun
-  /** What webhooks are told of runs that moved; last in the commit. */
+  /** The webhook deliveries of runs that moved; last in the commit. */
   enqueueEvent: (moved: readonly { runId: string; epoch: number; status: string; atMs: number }[]) => InStatement[]
   /** Frames that were dropped: of another node's run, of an older epoch, or of no sense. */
   dropped: Pick<Counter, 'add'>
   ended: (status: RemoteRunEnd['status']) => void
-  /** Those who watch a run are told how far it has come. */
+  /** Reports to the watchers of a run how far it has come. */
   watched: (runId: string, seq: number, terminal: boolean) => void
   /** Its turn is about to end, and has ended, where it is one. */
   turn: { ending: (run: RemoteRun) => void; ended: (run: RemoteRun) => void }
@@ -333,7 +333,7 @@ function isOfRun(
   return (['accept', 'event', 'complete', 'approval', 'childAsk', 'takeover'] as const).some(one => one === body.case)
 }
 
-/** What a number of the wire must be to be one of ours. */
+/** The range that a number of the wire must be in. */
 const isCount = (value: bigint): boolean => value >= 0n && value <= BigInt(Number.MAX_SAFE_INTEGER)
 /** Within the years that have four digits. */
 const isTime = (ms: number): boolean => ms >= 0 && ms < 253_402_300_800_000

@@ -26,7 +26,7 @@ export interface RemoteRunCut {
 }
 
 /**
- * Ends a run by the word of the control plane. That is final at once; a node that has the run is told, however long it is away,
+ * Ends a run by the decision of the control plane. That is final at once; a node that has the run gets it, however long it is away,
  * and its journal's head, and with it the receipt, is known when it has answered (runtime contract §14).
  */
 export function ending({
@@ -90,7 +90,7 @@ export function ending({
   }
 
   return async (id: string, how: RemoteRunCut): Promise<boolean> => {
-    // Each time somebody else has come a step further with it, and there are few.
+    // Each time another process has come a step further with it, and there are few.
     for (;;) {
       const done = await once(id, how)
       if (done !== undefined) return done

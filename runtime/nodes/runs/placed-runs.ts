@@ -48,7 +48,7 @@ type PinnedPlacement = Exclude<Placement, { on: 'pool' }> | { on: 'pool'; pool: 
 
 interface Placed {
   run: NewRun
-  /** Ended as soon as it stands: nobody can do it. */
+  /** Ended as soon as it is stored: no node can execute it. */
   refused?: { code: RunErrorCode; message: string }
 }
 
@@ -193,7 +193,7 @@ export function placedRuns(runs: RunStore, deps: PlacedRunsDeps) {
       return withData(run, found, held.get(id))
     },
 
-    /** Without asking anybody. */
+    /** Without a request to a node. */
     async near(id: string): Promise<Run | undefined> {
       const run = await runs.get(id)
       const found = run === undefined || run.input !== undefined ? undefined : await remoteRunOf(id)

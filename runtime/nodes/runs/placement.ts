@@ -9,7 +9,7 @@ const DEFAULT_POOL = 'default'
 export type Placement =
   | { on: 'here' }
   | { on: 'pool'; pool: string }
-  /** Nobody who is known can do it. */
+  /** No known node can execute it. */
   | { on: 'nowhere'; pool: string; message: string }
 
 export interface PlacementFacts {

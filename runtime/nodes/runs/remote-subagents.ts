@@ -34,7 +34,7 @@ export interface RemoteSubagentsDeps {
 const MOST_CHARACTERS = 16 * 1024 * 1024
 
 /**
- * Makes the run that a run on a node asked for: under its agent's budget, one level deeper, for the same node. What cannot be is told
+ * Makes the run that a run on a node asked for: under its agent's budget, one level deeper, for the same node. A refusal is reported
  * to the node, whose run goes on without it. Asked again, it is one run.
  */
 export function remoteSubagents(deps: RemoteSubagentsDeps) {
@@ -80,7 +80,7 @@ export function remoteSubagents(deps: RemoteSubagentsDeps) {
       ...{ dispatchByMs: createdMs + deps.dispatchMs, inputHash: toHex(inputHash) },
       genesis: genesis(id, deps.sha256).hash,
     })
-    // Only how long it is counts for what the run is expected to cost; what it says is nobody's here.
+    // Only its length counts for the expected cost of the run; its content cannot be read here.
     const input = ' '.repeat(Math.min(Number(inputLength), MOST_CHARACTERS))
     const candidate = { tenantId, agentId, agentName: version.agentName, versionId, manifest, input }
     try {

@@ -19,8 +19,8 @@ const MOST_SESSIONS = 10_000
 const decoder = new TextDecoder()
 
 /**
- * What a node says in a turn reaches the control plane that it has dialled. Where somebody listens at this one, that one is asked for it,
- * piece by piece, and it is told here under the same ids. Whoever cannot be heard is heard at the end: that stands in the store.
+ * The text of a turn on a node reaches the control plane that the node has dialled. Where this one has a listener, it asks that one for
+ * the text, piece by piece, and emits it here under the same ids. If it cannot be reached, the text comes at the end, from the store.
  */
 export function followRemoteTurns({ far, reachableNodes, peerClient, live }: FollowRemoteTurnsDeps) {
   /** The turn of each session that is heard, or that cannot be heard whole. */

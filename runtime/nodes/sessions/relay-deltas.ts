@@ -30,8 +30,8 @@ interface Heard {
 }
 
 /**
- * What nodes say in turns, for those who listen here. Pieces are lost with a stream that breaks, so nobody counts on them: at the end
- * the text of the turn is read from its node, and what was not told of it is told then.
+ * The text of turns on nodes, for listeners of this process. Pieces are lost with a stream that breaks, so none is relied on: at the end
+ * the text of the turn is read from its node, and the rest of it is emitted then.
  */
 export function relayDeltas({ far, sessions, live, log }: RelayDeltasDeps) {
   const turns = new Map<string, Heard>()
@@ -72,12 +72,12 @@ export function relayDeltas({ far, sessions, live, log }: RelayDeltasDeps) {
     /** A piece, in the order in which they come. */
     said: (nodeId: string, piece: RemoteDelta): void => void inTurn(() => say(nodeId, piece)),
 
-    /** The end of a turn is about to be written down: until it is told, nothing that was said is void. */
+    /** The end of a turn is about to be committed: until it is emitted, no emitted text is void. */
     ending({ id, sessionId, epoch }: RemoteRun): void {
       if (sessionId !== undefined) live.endOf({ sessionId, runId: id, epoch })
     },
 
-    /** It stands: the rest of it is told, and that it has ended. */
+    /** It is committed: the rest of the text is emitted, and the end of the turn. */
     ended({ id: runId, sessionId, epoch }: RemoteRun): void {
       if (sessionId === undefined) return
       void inTurn(async () => {

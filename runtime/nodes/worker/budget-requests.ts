@@ -2,7 +2,7 @@ import type { BudgetAsk, BudgetGrant } from '../../../shared/tunnel/gateway.gen.
 
 export type Asked = Omit<BudgetAsk, '$typeName'>
 
-/** Questions of a node whether a call may be made, open until they are answered: where nobody can be asked, no call is made. */
+/** Questions of a node whether a call may be made, open until they are answered: without an answer no call is made. */
 export function budgetRequests() {
   const open = new Map<string, { ask: Asked; resolve: (grant: BudgetGrant) => void }>()
   let send: (ask: Asked) => void = () => {}

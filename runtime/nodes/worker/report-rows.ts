@@ -24,14 +24,14 @@ export type Report =
   | { t: 'credential'; ref: string; error: string }
   | { t: 'ask'; run: string; step: string; id: string; reason: string; expires: number }
 
-/** What of a commit is told. */
+/** What a commit reports. */
 type Told = Pick<Unit, 'runId' | 'epoch' | 'events' | 'approvals' | 'transition'>
 
 const NO_NANO = 1_000_000_000
 
 /**
- * What the control plane is told of a commit, written by the same commit, so that nothing is told that is not so and nothing
- * that is so stays untold. Counts, kinds and hashes: not a word of what was said. `by`: the node, where others share its store.
+ * The reports of a commit to the control plane, written by the same commit, so that nothing is reported that is not so and nothing
+ * that is so stays unreported. Counts, kinds and hashes: not a word of what was said. `by`: the node, where others share its store.
  */
 export function reportRows(by: string | null): (units: readonly Told[]) => InStatement[] {
   return units => {

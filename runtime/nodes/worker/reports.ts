@@ -20,7 +20,7 @@ export interface WorkerReportsDeps {
 
 /** What a node has to tell its control plane, as frames. */
 export function workerReports({ db, sha256, signer, reportsAs }: WorkerReportsDeps) {
-  /** A run's end as it is told: the receipt that this node signed for it has the hashes. */
+  /** A run's end as it is reported: the receipt that this node signed for it has the hashes. */
   async function complete(runId: string): Promise<Omit<Complete, '$typeName'> | undefined> {
     const [found, data, receipts] = await db.read([
       {

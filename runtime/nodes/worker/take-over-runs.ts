@@ -2,8 +2,8 @@ import type { InStatement } from '@libsql/client/web'
 import type { Db } from '../../../shared/sql/db.ts'
 
 /**
- * The other nodes with the same store. A run belongs to the one whose claim its lease holds, and whoever claims it from another takes over
- * what is still to be told of it, in one transaction and before its first own word, so that it is told in order.
+ * The other nodes with the same store. A run belongs to the one whose claim its lease holds, and a node that claims it from another takes over
+ * the reports that are still pending, in one transaction and before its own first one, so that they arrive in order.
  */
 export function takeOverRuns(nodeId: string, db: Db) {
   const takeOver = (runs: string, args: (string | number)[]): InStatement[] => {
@@ -36,7 +36,7 @@ export function takeOverRuns(nodeId: string, db: Db) {
       if (rows.length > 0) await db.write(takeOver(runs, [these]))
     },
 
-    /** What a node that is not seen any more had not told of runs that have ended; nobody claims those. True: there was some. */
+    /** Pending reports of a node that is gone, of runs that have ended; no claim takes them over. True: there were some. */
     async beat(nowMs: number, lostMs: number): Promise<boolean> {
       const gone = `select o.frame ->> 'run' from tunnel_outbox o join tunnel_nodes n on n.node_id = o.node_id
         join runs r on r.id = o.frame ->> 'run' where n.node_id is not ?1 and n.alive_ms < ?2 and r.finished_ms is not null`

@@ -53,7 +53,7 @@ export interface WorkerIdentity {
   signer: Signer
   /** Its id, where other nodes have the same store, and null where it has one of its own. */
   reportsAs: string | null
-  /** Something was committed that the control plane is to be told; `soon`: somebody waits for it. */
+  /** Something was committed that the control plane must know; `soon`: a caller waits for it. */
   news: (soon: boolean) => void
   /** A piece of what is said in a turn. */
   said: (piece: Piece) => void

@@ -12,7 +12,7 @@ interface Context {
   run: (name: string, action: () => number) => Promise<number>
 }
 
-// Each invocation says twice on the console that it is there, and the start that nobody signs.
+// Each invocation prints twice that it is there, and that the start is unsigned.
 console.info = () => undefined
 console.warn = () => undefined
 const sdk = createRequire(`${process.env.PEER}/package.json`)('@restatedev/restate-sdk') as Sdk

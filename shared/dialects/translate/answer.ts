@@ -25,7 +25,7 @@ export function translateAnswer(candidate: Candidate, to: DialectName, options: 
   if (candidate.dialect === to) throw new Error(`An answer of the ${to} dialect needs no translation to it.`)
   const [choice, ...others] = candidate.choices
   if (choice === undefined || others.length > 0) return { ok: false, refused: ['choices: expected exactly one'] }
-  // A count of zero would be taken for one, so what nobody counted is estimated.
+  // A count of zero would be taken for one, so an unknown count is estimated.
   const tokens = options.tokens ?? candidate.tokens ?? atLeast(null, writtenBytes(candidate))
   const id = options.traceId.replaceAll('-', '')
   return to === 'messages'
@@ -73,7 +73,7 @@ function toChat(choice: CandidateChoice, { id, created, model, usage }: JsonObje
   const message = {
     role: 'assistant',
     content: refusal !== null || (text === '' && toolCalls.length > 0) ? null : text,
-    // A refusal without words is told by the finish alone: the chat dialect has no empty one.
+    // A refusal without words is expressed by the finish alone: the chat dialect has no empty one.
     refusal: refusal || null,
     ...(toolCalls.length === 0
       ? {}

@@ -12,7 +12,7 @@ export type AddressKind =
   | 'multicast'
   | 'unspecified' // 0.0.0.0/8 and ::, which some systems take for this machine
   | 'broadcast'
-  | 'reserved' // documentation, benchmarks, relays, and what nobody has been given
+  | 'reserved' // documentation, benchmarks, relays, and unassigned ranges
 
 const network = (cidr: string, kind: AddressKind) => ({ ...readNetwork(cidr)!, kind })
 

@@ -9,7 +9,7 @@ export interface Target {
 
 /** Nothing legitimate is ever called there, so no entry opens them. */
 const NEVER: ReadonlySet<AddressKind> = new Set(['unspecified', 'multicast', 'broadcast'])
-/** A name may come to point there by somebody else's doing, so only an entry that says the address opens them. */
+/** A name may come to point there without the operator's doing, so only an entry with the address itself opens them. */
 const BY_ADDRESS: ReadonlySet<AddressKind> = new Set(['link_local', 'metadata'])
 
 /** Names that by their own registries are never of the public internet. */
@@ -46,7 +46,7 @@ export function outboundRule(allow: readonly AllowEntry[] = []) {
   function refusal({ host, port }: Target, address: string): string | undefined {
     const kind = addressKind(address)
     if (kind === 'public') return undefined
-    // What a name stands for in the operator's network is not for whoever may write the name into an agent.
+    // What a name stands for in the operator's network is not disclosed to an author of agents.
     const leads = host === address ? `${host} is` : `${host} leads to`
     if (kind === undefined) return `${leads} no address`
     const what = `${leads} a ${kind.replaceAll('_', '-')} address`

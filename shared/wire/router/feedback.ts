@@ -78,7 +78,7 @@ export const feedbackListQuery = query({
   limit: fromText(int(1, 500).default(50)),
 })
 
-/** Feedback in the order of its chains, for whoever checks them: each record as it stands in the store, null where it is no JSON. */
+/** Feedback in the order of its chains, for verification: each record as it is in the store, null where it is no JSON. */
 export const feedbackList = named(
   'FeedbackList',
   z.object({

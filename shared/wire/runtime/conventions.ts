@@ -68,7 +68,7 @@ export const pageQuery = query(page, pageAliases)
 export const listAliases: readonly Alias[] = [...pageAliases, { from: 'agent', to: 'agentName' }]
 export const agentNameAlias: Alias = { from: 'agent_name', to: 'agentName' }
 
-/** A filter value: a name or id nobody has gives an empty list, so its form is not checked. */
+/** A filter value: an unknown name or id gives an empty list, so its form is not checked. */
 export const filter = text(1, 256).optional()
 
 /** An id in a path: an ill-formed one is simply unknown (404), not a validation error. */

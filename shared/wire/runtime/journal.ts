@@ -137,7 +137,7 @@ export const journalExport = named(
 export type JournalExport = z.infer<typeof journalExport>
 
 /**
- * An event as somebody claims it was. Only the shape that hashing needs is checked: a forged payload or time must
+ * An event as it is claimed. Only the shape that hashing needs is checked: a forged payload or time must
  * come back as "the chain is broken here", and a member that no event has as such, not as a malformed request.
  */
 export const claimedEvent = z.looseObject({

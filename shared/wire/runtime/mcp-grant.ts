@@ -14,7 +14,7 @@ export const mcpGrantStart = named(
     scope: shape(/^[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*$/, 'scopes with a space between')
       .max(2048)
       .optional(),
-    /** What this installation is called there; needed where nobody can register by themselves. */
+    /** What this installation is called there; needed where clients cannot register by themselves. */
     clientId: printable.optional(),
     clientSecret: printable.optional(),
     redirectAfter: text(1, 2048).optional(),

@@ -62,7 +62,7 @@ export const nodeDeleteQuery = query({ force: flag.optional() })
 
 export const poolParams = z.object({ pool: poolName })
 
-/** One thing that the nodes of a pool are to have, and nobody else. */
+/** One thing that the nodes of a pool are to have, and no other node. */
 export const poolCredentialPut = named(
   'PoolCredentialPut',
   z.union(

@@ -2,8 +2,8 @@ import { automata, type State } from './pattern-automaton.ts'
 import { isWord, PatternError, type Place, parsePattern } from './pattern-syntax.ts'
 
 /**
- * Patterns of authors, matched in linear time: a backtracking matcher could be made to stand still for hours by a text that somebody
- * sends. A pattern is compiled to an automaton whose states are followed side by side, one pass over the text. Known are literals, `.`,
+ * Patterns of authors, matched in linear time: a backtracking matcher could be made to stand still for hours by a crafted
+ * text. A pattern is compiled to an automaton whose states are followed side by side, one pass over the text. Known are literals, `.`,
  * classes, `\d \w \s \b` and their opposites, groups, `|`, `^`, `$`, and `? * + {m,n}`; references and lookarounds have no such automaton.
  */
 export interface Pattern {

@@ -40,7 +40,7 @@ export type PeerReply = z.infer<typeof peerReply>
 const eventId = z.int().min(1)
 
 /**
- * What is told of a turn. `covered` is false where not all of it is known there; `again`: what the asker has of it is void, and `events` are
+ * The events of a turn. `covered` is false where not all of it is known there; `again`: what the asker has of it is void, and `events` are
  * all there are.
  */
 export const peerTurnEvents = z.strictObject({

@@ -51,7 +51,7 @@ export const receipt = named(
 )
 export type Receipt = z.infer<typeof receipt>
 
-/** A receipt as somebody claims it was: the payload is not looked into, because a forged one is "signature_invalid". */
+/** A receipt as it is claimed: the payload is not looked into, because a forged one is "signature_invalid". */
 export const claimedReceipt = z.strictObject(
   {
     payload: freeForm,
@@ -102,7 +102,7 @@ export const verifyResult = named(
     valid: z.boolean(),
     reason: verifyReason.optional(),
     runId: z.string().optional(),
-    /** Left out where nobody is authenticated. */
+    /** Left out where there is no authentication. */
     tenantId: z.string().optional(),
     issuedAt: z.string().optional(),
     keyId: z.string().optional(),

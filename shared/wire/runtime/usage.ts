@@ -72,7 +72,7 @@ export const forecast = named(
   z.object({
     estimatedTokensIn: count,
     estimatedTokensOut: count,
-    /** Null: nobody says what the model costs. */
+    /** Null: the price of the model is unknown. */
     estimatedCostUsd: usd.nullable(),
     confidence: z.number().min(0).max(1),
     /** The model has no price; a hard limit of cost cannot be held for it. */

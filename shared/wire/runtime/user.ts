@@ -5,7 +5,7 @@ import { ofRecord } from '../read-only.ts'
 import { email, password, role, user } from './auth.ts'
 import { timestamp } from './conventions.ts'
 
-/** The owner is who set the installation up; nobody is made one. */
+/** The owner is the person who set the installation up; no other person becomes one. */
 const givenRole = z.enum(['member', 'viewer'])
 
 export const person = named(
@@ -33,7 +33,7 @@ const patchFields = named(
 export const personPatch = ofRecord(patchFields, patchFields.shape, person, ['lastLoginAt'])
 export type PersonPatch = z.infer<typeof personPatch>
 
-/** A one-time link with which somebody sets a password; shown once. */
+/** A one-time link with which a person sets a password; shown once. */
 export const personLink = named(
   'PersonLink',
   z.object({ user: person, linkToken: z.string(), link: z.string(), expiresAt: timestamp }),
