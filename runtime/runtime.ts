@@ -10,11 +10,13 @@ import { systemClock } from '../shared/time/clock.ts'
 import { VERSION } from '../shared/version.ts'
 import type { Readyz } from '../shared/wire/runtime/health.ts'
 import type { Run } from '../shared/wire/runtime/run.ts'
+import { EMBEDDED_POOL, POOL_LABEL } from './agents/pool-label.ts'
 import { agentStore } from './agents/store.ts'
 import { runtimeApp } from './app.ts'
 import { assembleExecution } from './assemble-execution.ts'
 import { egressAudit } from './audit-log/egress.ts'
 import { auditLog } from './audit-log/log.ts'
+import { auditedSecrets } from './audit-log/secret-use.ts'
 import { access } from './auth/access.ts'
 import { assembleBudgets } from './budgets/assemble.ts'
 import { dayIn } from './budgets/day.ts'
@@ -55,6 +57,7 @@ import { assembleSchedules, SCHEDULE_HOLDINGS } from './schedules/assemble.ts'
 import { disableSchedules } from './schedules/store.ts'
 import { scheduleZones } from './schedules/zones.ts'
 import { runtimeSteps } from './schema/steps.ts'
+import { manifestSecrets } from './secrets/manifest-check.ts'
 import { assembleSessions } from './sessions/assemble.ts'
 import { sessionService } from './sessions/service.ts'
 import { sessionMachinesOf } from './sessions/session-vms.ts'
@@ -278,7 +281,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     ...(options.worker && { childrenOf: own => requestSubagents(options.worker!, { db, runs: own, sha256 }) }),
     sandboxes,
     egressDecided: egressAudit(audit),
-    secretOf: provided.secrets.open,
+    secretOf: auditedSecrets(audit, provided.secrets.open),
     connectorsOf: agentActions({ service: connectors.service, useTool: budgets.useTool }),
     mcp: {
       ...{ fetch: egress?.fetch ?? noWayOut, pins: pinStore(db), grants: connectors.mcpGrants.service.port },
@@ -339,6 +342,14 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       backendsOf: nodes.backendsOf,
       unsealed: nodes.unsealed,
       checkPriced: prices.ofManifest,
+      checkSecrets: manifestSecrets(async ({ tenantId, name, labels }, names) => {
+        const { [POOL_LABEL]: pool } = labels ?? (await agents.getByName(tenantId, name))?.labels ?? {}
+        const here = embedded && (pool === undefined || pool === EMBEDDED_POOL)
+        return [
+          ...(here ? [await provided.secrets.bindings(tenantId, names)] : []),
+          ...(await nodes.credentials.bindings(tenantId, pool, names)),
+        ]
+      }),
     },
     runs: { runs: work.runs, service: work.service, idempotent: parts.idempotent, maxBodyBytes },
     journals: {

@@ -16,6 +16,7 @@ import type { Idempotent } from '../http/idempotent.ts'
 import { notFound, own } from '../http/own-tenant.ts'
 import { pageOf } from '../http/page.ts'
 import { readQuery } from '../http/read-query.ts'
+import type { Publisher } from '../secrets/manifest-check.ts'
 import { type AgentRow, toAgentItem, toAgentVersion, type VersionRow } from './agent.ts'
 import { isolationItems, type NodeBackends } from './isolation.ts'
 import { checkOutputSchema } from './output-schema.ts'
@@ -35,6 +36,8 @@ export interface AgentsDeps {
   unsealed: (version: VersionRow) => Promise<VersionRow>
   /** Refuses a manifest for which a hard limit of cost could not be held. */
   checkPriced: (tenantId: string, name: string, manifest: Manifest) => Promise<void>
+  /** Refuses a manifest whose use of a secret the binding of that secret does not name. */
+  checkSecrets: (agent: Publisher, manifest: Manifest) => Promise<void>
   maxBodyBytes: number
 }
 
@@ -107,6 +110,7 @@ export function agentsRoute(deps: AgentsDeps) {
         if (given.manifest) {
           checkOutputSchema(given.manifest)
           await deps.checkPriced(tenantId, given.name, given.manifest)
+          await deps.checkSecrets({ tenantId, name: given.name, labels: given.labels }, given.manifest)
         }
         const by = { createdBy: keyId, idempotency: c.get('idempotency') }
         return c.json(await created(await agents.save(tenantId, given, by)), 201)
@@ -142,6 +146,7 @@ export function agentsRoute(deps: AgentsDeps) {
       const given = c.req.valid('json')
       checkOutputSchema(given.manifest)
       await deps.checkPriced(tenantId, name, given.manifest)
+      await deps.checkSecrets({ tenantId, name }, given.manifest)
       const saved = await agents.publish(tenantId, name, given, { createdBy: keyId })
       if (saved === undefined) throw notFound('agent', name)
       // Equal to what was given, also where it was published before and is sealed.

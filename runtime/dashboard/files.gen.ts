@@ -1246,6 +1246,10 @@ function readValue(name        , value        , as        )          {
       return value.trim() === '' ? undefined : Number(value)
     case 'limit':
       return value.trim() === '' ? null : Number(value)
+    case 'hosts':
+      return hostsIn(value)
+    case 'hosts-or-null':
+      return hostsIn(value) ?? null
     case 'flag':
       return value === 'true'
     case 'many-json':
@@ -1261,6 +1265,16 @@ function readValue(name        , value        , as        )          {
     default:
       return value === '' ? undefined : value
   }
+}
+
+/** \`api.example.com\` or \`api.example.com:8443\` on each line; without a port the one of https is meant. */
+function hostsIn(value        )                                                  {
+  const lines = value.split(/[\\s,]+/).filter(line => line !== '')
+  if (lines.length === 0) return undefined
+  return lines.map(line => {
+    const [, host = line, port = '443'] = /^(\\[.*\\]|[^:]*):(\\d+)$/.exec(line) ?? []
+    return { host, ports: [Number(port)] }
+  })
 }
 
 /** The fields of a form that are sent; a checkbox is its flag, or one of many. */

@@ -5,6 +5,7 @@ import type { Db } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
 import type { RunErrorCode } from '../../shared/wire/runtime/run.ts'
+import type { SecretUse } from '../secrets/binding.ts'
 import type { Records } from '../vault/records.ts'
 import type { ApprovalExpired } from './approvals.ts'
 import type { EngineMetrics } from './engine-metrics.ts'
@@ -85,8 +86,8 @@ export interface EngineDeps {
   /** Writes down what was decided about a call out of a run's sandbox, before it is made. */
   egressDecided: (run: Pick<Claimed, 'id' | 'tenantId'>, decision: EgressDecision) => Promise<void>
   mcp: Omit<McpDeps, 'secretOf'>
-  /** The secret of a tenant under a name; undefined when there is none. */
-  secretOf: (tenantId: string, name: string) => Promise<string | undefined>
+  /** A secret of the run's tenant, for one use; undefined when there is none of this name. A RunFailure where its binding does not allow the use. */
+  secretOf: (run: Pick<Claimed, 'id' | 'tenantId'>, name: string, use: SecretUse) => Promise<string | undefined>
   signReceipt: SignReceipt
   /** What a run of a session is a turn of. */
   turnOf: (run: Claimed, sessionId: string, manifest: Manifest) => Promise<Turn>

@@ -228,7 +228,7 @@ async function work(
             open: sealed => records.open(sealed, { record: session?.id ?? run.id, field: 'workspace' }),
           },
           decided: decision => deps.egressDecided(run, decision),
-          secret: ref => deps.secretOf(run.tenantId, ref.replace(/^secret\//, '')),
+          secret: ref => deps.secretOf(run, ref.replace(/^secret\//, ''), { tool: 'sandbox', agent: manifest }),
         })
       : undefined
   let mcp: RunMcp | undefined

@@ -17,6 +17,7 @@ import { retentionStep } from './retention-step.ts'
 import { schedulesStep } from './schedules-step.ts'
 import { sealedSchedulesStep } from './sealed-schedules-step.ts'
 import { sealingStep } from './sealing-step.ts'
+import { secretBindingsStep } from './secret-bindings-step.ts'
 import { sessionsStep } from './sessions-step.ts'
 import { settingsStep } from './settings-step.ts'
 import { sharedPoolStep } from './shared-pool-step.ts'
@@ -58,4 +59,5 @@ export const runtimeSteps: readonly Migration[] = [
   spendingStep,
   sealedSchedulesStep,
   fairShareStep,
+  secretBindingsStep,
 ]

@@ -1,11 +1,17 @@
+import type { InValue, Row } from '@libsql/client/web'
+import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
+import { type SecretBinding, type SecretPut, secretBinding } from '../../shared/wire/runtime/provider.ts'
+import { RunFailure } from '../execution/failure.ts'
 import { storableText } from '../schema/storable-text.ts'
 import type { SealedColumn } from '../vault/rotate.ts'
 import type { Place } from '../vault/vault.ts'
 import { type Sealing, vaultToStore } from '../vault/vault-to-store.ts'
+import { refusalOf, type SecretUse } from './binding.ts'
 
 export interface SecretRow {
   name: string
+  binding: SecretBinding
   updatedMs: number
 }
 
@@ -19,25 +25,38 @@ export interface SecretsDeps {
 
 export type SecretStore = ReturnType<typeof secretStore>
 
-/** What a tenant's agents may be given under a name. Values go in sealed; only a run that names one gets it out. */
+/** What a tenant's agents may be given under a name. Values go in sealed; only a run that names one, for a use that its binding allows, gets it out. */
 export function secretStore({ db, sealing, now, redact }: SecretsDeps) {
+  async function stored(sql: string, args: InValue[]): Promise<SecretRow | undefined> {
+    const { rows } = await db.execute({ sql: `${sql} returning name, updated_ms, binding`, args })
+    return rows[0] && toSecret(rows[0])
+  }
+
   return {
     async list(tenantId: string): Promise<SecretRow[]> {
-      const sql = 'select name, updated_ms from secrets where tenant_id = ? order by name'
+      const sql = 'select name, updated_ms, binding from secrets where tenant_id = ? order by name'
       const { rows } = await db.execute({ sql, args: [tenantId] })
-      return rows.map(row => ({ name: String(row.name), updatedMs: Number(row.updated_ms) }))
+      return rows.map(toSecret)
     },
 
-    async put(tenantId: string, name: string, value: string): Promise<SecretRow> {
+    /** Undefined where there is no such secret and no value was given. */
+    async put(tenantId: string, name: string, { value, ...change }: SecretPut): Promise<SecretRow | undefined> {
+      // RFC 7396, as `json_patch` does it: a list takes the place of a list, and null takes one away.
+      const patch = JSON.stringify(change)
+      const updatedMs = now().getTime()
+      if (value === undefined) {
+        return stored(
+          `update secrets set binding = json_patch(binding, ?3), updated_ms = ?4 where tenant_id = ?1 and name = ?2`,
+          [tenantId, storableText(name), patch, updatedMs],
+        )
+      }
       redact(value)
       const vault = await vaultToStore(sealing, 'a secret')
-      const updatedMs = now().getTime()
-      await db.execute({
-        sql: `insert into secrets (tenant_id, name, sealed, updated_ms) values (?1, ?2, ?3, ?4)
-on conflict do update set sealed = ?3, updated_ms = ?4`,
-        args: [tenantId, name, await vault.seal(value, placeOf(tenantId, name)), updatedMs],
-      })
-      return { name, updatedMs }
+      return stored(
+        `insert into secrets (tenant_id, name, sealed, updated_ms, binding) values (?1, ?2, ?5, ?4, json_patch('{}', ?3))
+on conflict do update set sealed = ?5, updated_ms = ?4, binding = json_patch(binding, ?3)`,
+        [tenantId, name, patch, updatedMs, await vault.seal(value, placeOf(tenantId, name))],
+      )
     },
 
     async remove(tenantId: string, name: string): Promise<boolean> {
@@ -45,12 +64,23 @@ on conflict do update set sealed = ?3, updated_ms = ?4`,
       return (await db.execute({ sql, args: [tenantId, storableText(name)] })).rowsAffected === 1
     },
 
-    /** The value, for the run that needs it; undefined when there is none of this name. */
-    async open(tenantId: string, name: string): Promise<string | undefined> {
-      const sql = 'select sealed from secrets where tenant_id = ? and name = ?'
+    /** The bindings of these secrets, as far as they are stored. */
+    async bindings(tenantId: string, names: readonly string[]): Promise<Map<string, SecretBinding>> {
+      const { rows } = await db.execute({
+        sql: 'select name, binding from secrets where tenant_id = ? and name in (select value from json_each(?))',
+        args: [tenantId, JSON.stringify(names)],
+      })
+      return new Map(rows.map(row => [String(row.name), bindingIn(row)]))
+    },
+
+    /** The value, for the run that needs it; undefined when there is none of this name. Refused where its binding does not name the use. */
+    async open(tenantId: string, name: string, use: SecretUse): Promise<string | undefined> {
+      const sql = 'select sealed, binding from secrets where tenant_id = ? and name = ?'
       const { rows } = await db.execute({ sql, args: [tenantId, storableText(name)] })
-      const vault = rows[0] && (await sealing())
       if (!rows[0]) return undefined
+      const refusal = refusalOf(name, bindingIn(rows[0]), use)
+      if (refusal !== undefined) throw new RunFailure('secret_refused', refusal)
+      const vault = await sealing()
       if (!vault) throw new Error('this service was started without the master key that its secrets are sealed with')
       const value = await vault.open(String(rows[0].sealed), placeOf(tenantId, name))
       redact(value)
@@ -58,6 +88,13 @@ on conflict do update set sealed = ?3, updated_ms = ?4`,
     },
   }
 }
+
+/** What stands in a row is read strictly: a binding that cannot be read opens nothing. */
+export const bindingIn = ({ binding }: Row): SecretBinding => secretBinding.parse(readJson(String(binding)))
+
+const toSecret = (row: Row): SecretRow => ({
+  ...{ name: String(row.name), updatedMs: Number(row.updated_ms), binding: bindingIn(row) },
+})
 
 export const SECRET_SEALED: SealedColumn = {
   ...{ table: 'secrets', column: 'sealed', key: ['tenant_id', 'name'] },

@@ -27,8 +27,8 @@ const part = (path: string) => path.split('/')[0]!
 /** The floors of the runtime: a feature imports from its own floor and from those below it. A new folder is placed here first. */
 const FLOORS = [
   ['vault', 'schema', 'http', 'json-schema', 'outbound', 'privacy'],
-  ['execution', 'agents'],
-  ['runs', 'approvals', 'webhooks', 'audit-log', 'providers', 'secrets'],
+  ['execution', 'agents', 'secrets'],
+  ['runs', 'approvals', 'webhooks', 'audit-log', 'providers'],
   ['budgets', 'schedules', 'receipts', 'connectors', 'auth', 'mcp-grants', 'tenants', 'users'],
   ['sessions', 'retention'],
   ['nodes'],

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { ApiKey } from '../../shared/wire/runtime/auth.ts'
+import type { SecretItem } from '../../shared/wire/runtime/provider.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import type { Schedule } from '../../shared/wire/runtime/schedule.ts'
 import type { Person } from '../../shared/wire/runtime/user.ts'
@@ -285,6 +286,43 @@ if (hasChromium()) {
       await page.click('#nodes >> text=Undrain')
       await page.waitForSelector('#nodes .badge:text("online")')
     }, 90_000)
+
+    it('secrets: stored with hosts and uses, bound otherwise without the value, and set free again', async () => {
+      const secret = async () => (await fixture.call<SecretItem[]>('GET', '/v1/secrets'))[0]
+      const [name, at443, at8443] = [
+        'mail',
+        { host: 'api.example.com', ports: [443] },
+        { host: '*.eu.example.com', ports: [8443] },
+      ]
+      const own = `form[data-send="PUT /v1/secrets/${name}"]`
+      await page.goto(at('settings'))
+      await page.click('text=Set a secret')
+      const form = page.locator('form[data-send="PUT /v1/secrets/{secretName}"]')
+      await form.locator('[name=secretName]').fill(name)
+      await form.locator('[name=value]').fill('hidden-value')
+      await form.locator('[name=hosts]').fill('api.example.com\n*.eu.example.com:8443')
+      await form.locator('[name=tools]').selectOption({ label: 'headers of MCP servers only' })
+      await form.locator('button').click()
+      await page.waitForSelector('#secrets td:has-text("*.eu.example.com:8443")')
+      expect(await secret()).toMatchObject({ name, hosts: [at443, at8443], tools: ['mcp'] })
+
+      await page.click(`[aria-label="Bind ${name}"]`)
+      expect(await page.locator(`${own} [name=tools] option:checked`).textContent()).toBe('headers of MCP servers only')
+      await page.fill(`${own} [name=hosts]`, 'https://api.example.com')
+      await page.click(`${own} button`)
+      await page.waitForSelector(`${own} .problem:has-text("a host name or *.example.com")`)
+      await page.fill(`${own} [name=hosts]`, 'api.example.com')
+      await page.selectOption(`${own} [name=tools]`, { label: 'every use' })
+      await page.click(`${own} button`)
+      await page.waitForSelector('#secrets td:has-text("every use")')
+      const { tools, hosts } = (await secret()) ?? {}
+      expect([hosts, tools]).toEqual([[at443], undefined])
+
+      await page.fill(`${own} [name=hosts]`, '')
+      await page.click(`${own} button`)
+      await page.waitForSelector('#secrets td:has-text("any")')
+      expect(await secret()).toEqual({ name, updatedAt: expect.any(String) })
+    })
 
     it('passwords: one’s own is changed with the one before, and other logins are over', async () => {
       await page.goto(at('settings'))

@@ -318,6 +318,11 @@ async function fill({ call }: DashboardFixture): Promise<Record<string, string>>
   await call('POST', '/v1/nodes', { name: HOSTILE })
   await call('POST', '/v1/api-keys', { name: HOSTILE, scopes: ['runs:read'] })
   await call('PUT', '/v1/secrets/token', { value: 'hidden' })
+  const hosts = [
+    { host: 'api.example.com' },
+    { host: `*.${'a'.repeat(60)}.${'b'.repeat(60)}.example`, ports: [443, 8443] },
+  ]
+  await call('PUT', `/v1/secrets/${'bound-'.repeat(15)}`, { value: 'hidden', hosts, tools: ['mcp'] })
   await call('POST', '/v1/connectors/install', { connectorId: 'slack', config: { token: 'x' }, displayName: HOSTILE })
   const [version] = (await call<{ id: string }[]>('GET', '/v1/agents/echo/versions')).slice(-1)
   return {

@@ -166,3 +166,57 @@ it('go on being the pool’s after the node is restarted, and end with its last 
   const { rows } = await control.db.execute('select 1 from pool_credentials')
   expect(rows).toEqual([])
 })
+
+it('hold a secret to its hosts on every node, and a change of them counts there from the next use on', async () => {
+  const one = await node('one')
+  const thief = await scriptedUpstream()
+  try {
+    const own = { host: '127.0.0.1', ports: [Number(new URL(far.origin).port)] }
+    const secret = { name: 'token', value: SECRET }
+    const publish = (origin: string) => {
+      const headers = { 'x-token': { secretRef: 'secret/token' } }
+      const mcpServers = [{ name: 'far', url: `${origin}/mcp`, headers, allow: ['*'] }]
+      return control.call('POST', '/v1/agents', { name: 'mcp', manifest: { mcpServers } })
+    }
+    const sentTo = ({ seen }: ScriptedUpstream) => seen.filter(call => header(call, 'x-token') === SECRET).length
+
+    await put({ secret })
+    await settled('secret/token')
+    expect((await publish(thief.origin)).status).toBe(201)
+    await ran('mcp')
+    const unbound = sentTo(thief)
+    expect(unbound).toBeGreaterThan(0)
+
+    expect(await put({ secret: { ...secret, hosts: [own], tools: ['mcp'] } })).toMatchObject({ hosts: [own] })
+    await settled('secret/token')
+    expect(await ran('mcp')).toMatchObject({ status: 'failed', error: { code: 'secret_refused' } })
+    const refused = await publish(thief.origin)
+    expect(await refused.json()).toMatchObject({
+      details: [{ path: 'manifest.mcpServers.0.headers.x-token.secretRef' }],
+    })
+
+    // A new value keeps the binding, on a node that enrols afterwards as well.
+    expect(await put({ secret })).toMatchObject({ hosts: [own], tools: ['mcp'] })
+    const two = await node('two')
+    await settled('secret/token')
+    for (const { db } of [one, two]) {
+      const { rows } = await db.execute('select binding from secrets')
+      expect(JSON.parse(String(rows[0]?.binding))).toEqual({ hosts: [own], tools: ['mcp'] })
+    }
+    expect(await ran('mcp')).toMatchObject({ status: 'failed', error: { code: 'secret_refused' } })
+    expect(sentTo(thief)).toBe(unbound)
+    expect((await publish(far.origin)).status).toBe(201)
+    await ran('mcp')
+    expect(sentTo(far)).toBeGreaterThan(0)
+
+    const lifted = await put({ secret: { ...secret, hosts: null, tools: null } })
+    expect([lifted.hosts, lifted.tools]).toEqual([undefined, undefined])
+    await settled('secret/token')
+    expect((await publish(thief.origin)).status).toBe(201)
+    await ran('mcp')
+    expect(sentTo(thief)).toBeGreaterThan(unbound)
+    await control.json(400, 'PUT', PATH, { secret: { name: 'token', hosts: [own] } })
+  } finally {
+    await thief.close()
+  }
+})

@@ -36,6 +36,20 @@ it('makes the body that an operation takes: members in members, numbers, flags, 
   })
 })
 
+it('reads hosts with their ports, and tells none from a change to none', () => {
+  const read = (value: string, as: string) => bodyFrom([{ name: 'hosts', value, as }])
+  expect(read('api.example.com\n *.example.com:8443\n[::1]:80, [::2]', 'hosts')).toEqual({
+    hosts: [
+      { host: 'api.example.com', ports: [443] },
+      { host: '*.example.com', ports: [8443] },
+      { host: '[::1]', ports: [80] },
+      { host: '[::2]', ports: [443] },
+    ],
+  })
+  expect(read('https://a.example', 'hosts')).toEqual({ hosts: [{ host: 'https://a.example', ports: [443] }] })
+  expect([read(' ', 'hosts'), read('', 'hosts-or-null')]).toEqual([{}, { hosts: null }])
+})
+
 it('says which field is not JSON', () => {
   expect(() => bodyFrom([{ name: 'input', value: '{', as: 'json' }])).toThrow(/^input is not JSON: /)
 })

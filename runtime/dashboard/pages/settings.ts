@@ -1,6 +1,11 @@
 import { html } from 'hono/html'
 import type { ApiKey, User } from '../../../shared/wire/runtime/auth.ts'
-import type { ModelSettings, ProviderItem, SecretItem } from '../../../shared/wire/runtime/provider.ts'
+import {
+  type ModelSettings,
+  type ProviderItem,
+  type SecretItem,
+  secretTools,
+} from '../../../shared/wire/runtime/provider.ts'
 import { scopes } from '../../../shared/wire/runtime/scopes.ts'
 import type { Person } from '../../../shared/wire/runtime/user.ts'
 import { type Delivery, type Webhook, webhookEvents } from '../../../shared/wire/runtime/webhook.ts'
@@ -209,19 +214,61 @@ function secretRows(secrets: readonly SecretItem[]): Html {
     ? html`<p class="hint">None. A manifest names a secret as <code>secret/name</code>; its value is never shown again.</p>`
     : table(
         'Secrets',
-        ['Name', 'Set', 'Actions'],
-        secrets.map(({ name, updatedAt }) => [
-          html`<code>secret/${name}</code>`,
-          when(updatedAt),
-          action('Delete', { send: `DELETE /v1/secrets/${name}`, confirm: `Delete the secret ${name}?`, about: name }),
-        ]),
+        ['Name', 'Hosts', 'Uses', 'Changed', 'Actions'],
+        secrets.map(secret => {
+          const { name, updatedAt, tools } = secret
+          const hosts = hostLines(secret)
+          return [
+            html`<code>secret/${name}</code>`,
+            html`${hosts.length === 0 ? 'any' : hosts.map(line => html`<code>${line}</code><br>`)}${bindingForm(name, hosts, tools)}`,
+            tools === undefined ? 'every use' : tools.map(tool => html`${USES[tool]}<br>`),
+            when(updatedAt),
+            action('Delete', {
+              send: `DELETE /v1/secrets/${name}`,
+              confirm: `Delete the secret ${name}?`,
+              about: name,
+            }),
+          ]
+        }),
       )
+}
+
+const USES: Readonly<Record<(typeof secretTools)[number], string>> = {
+  mcp: 'headers of MCP servers',
+  sandbox: 'sandboxes',
+}
+
+/** As they are typed; the port of https goes without saying. */
+function hostLines({ hosts = [] }: SecretItem): string[] {
+  return hosts.flatMap(({ host, ports }) => ports.map(port => (port === 443 ? host : `${host}:${port}`)))
+}
+
+function bindingForm(name: string, hosts: readonly string[], tools: SecretItem['tools']): Html {
+  return html`<details class="needs-script"><summary aria-label="Bind ${name}">Bind</summary>${form(
+    { send: `PUT /v1/secrets/${name}`, after: 'refresh:Changed.', label: `Hosts and uses of ${name}` },
+    html`<label>Hosts, one on a line; none: any <textarea class="code" name="hosts" data-as="hosts-or-null" rows="3" spellcheck="false" placeholder="api.example.com:443">${hosts.join('\n')}</textarea></label>
+<label>Uses <select name="tools" data-as="json">${useChoices(tools)}</select></label>
+<button class="main">Save</button>`,
+  )}</details>`
+}
+
+function useChoices(chosen: SecretItem['tools']): Html {
+  const choices: { tools: SecretItem['tools']; words: string }[] = [
+    { tools: undefined, words: 'every use' },
+    ...secretTools.map(tool => ({ tools: [tool], words: `${USES[tool]} only` })),
+    { tools: [...secretTools], words: secretTools.map(tool => USES[tool]).join(' and ') },
+  ]
+  const isChosen = (tools: SecretItem['tools']) => tools?.toSorted().join() === chosen?.toSorted().join()
+  return html`${choices.map(({ tools, words }) => html`<option value="${JSON.stringify(tools ?? null)}"${isChosen(tools) ? html` selected` : ''}>${words}</option>`)}`
 }
 
 const SECRET_FORM = html`<details class="needs-script"><summary>Set a secret</summary>${form(
   { send: 'PUT /v1/secrets/{secretName}', after: 'refresh:Stored.' },
   html`<label>Name <input name="secretName" data-path required maxlength="128" spellcheck="false"></label>
-<label>Value <input name="value" type="password" required autocomplete="off"></label><button class="main">Store it</button>`,
+<label>Value <input name="value" type="password" required autocomplete="off"></label>
+<label>Hosts that it may be sent to, one on a line; none: any, or as before <textarea class="code" name="hosts" data-as="hosts" rows="3" spellcheck="false" placeholder="api.example.com:443"></textarea></label>
+<label>Uses <select name="tools" data-as="json"><option value="">every use, or as before</option>${secretTools.map(tool => html`<option value="${JSON.stringify([tool])}">${USES[tool]} only</option>`)}</select></label>
+<button class="main">Store it</button>`,
 )}</details>`
 
 function modelForm(models: ModelSettings): Html {

@@ -3,6 +3,7 @@ import type { EgressClient } from '../../../shared/http/outbound/egress-client.t
 import type { Sha256 } from '../../../shared/sign/sha256.ts'
 import type { Clock } from '../../../shared/time/clock.ts'
 import type { McpServer } from '../../../shared/wire/runtime/manifest-parts.ts'
+import type { SecretUse } from '../../secrets/binding.ts'
 import type { History } from '../journal/history.ts'
 import type { Claimed } from '../lease-store.ts'
 import type { SandboxOfRun } from '../sandbox/run-sandbox.ts'
@@ -44,7 +45,7 @@ export interface McpGrants {
 
 export interface McpDeps {
   fetch: EgressClient['fetch']
-  secretOf: (tenantId: string, name: string) => Promise<string | undefined>
+  secretOf: (run: Pick<Claimed, 'id' | 'tenantId'>, name: string, use: SecretUse) => Promise<string | undefined>
   pins: PinStore
   grants?: McpGrants | undefined
   /** Absent: commands run in the sandbox of their run. */

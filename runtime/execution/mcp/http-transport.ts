@@ -24,7 +24,6 @@ const RECONNECT = {
 /** Streamable HTTP through the guarded way out. */
 export async function httpTransport(
   url: URL,
-  headers: Readonly<Record<string, string>>,
   fetch: EgressClient['fetch'],
   broken: Broken,
 ): Promise<Transport & { terminateSession(): Promise<void> }> {
@@ -90,7 +89,7 @@ export async function httpTransport(
   }
 
   const transport = new StreamableHTTPClientTransport(url, {
-    ...{ fetch: send, requestInit: { headers: { ...headers } }, reconnectionOptions: RECONNECT },
+    ...{ fetch: send, reconnectionOptions: RECONNECT },
     // Same-origin redirects are followed below, by the guard.
     redirectPolicy: 'follow',
   })

@@ -19,7 +19,8 @@ const MOST_ERROR_TEXT = 4000
 
 interface LinkDeps extends McpServersDeps {
   isolation: string
-  headers: ReadonlyMap<string, string>
+  /** The values of its headers, opened anew; a RunFailure where one is missing or refused. */
+  openHeaders: () => Promise<ReadonlyMap<string, string>>
 }
 
 export interface McpLink {
@@ -34,9 +35,10 @@ export interface McpLink {
 
 /** The way to one server for the length of a run: opened when it is needed, and again when it broke. */
 export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
-  const { run, sha256, clock, headers } = deps
-  const secrets = new Set(headers.values())
-  let redact = redactValues([...secrets])
+  const { run, sha256, clock, openHeaders } = deps
+  const names = Object.keys(server.headers ?? {}).map(name => name.toLowerCase())
+  const secrets = new Set<string>()
+  let redact = redactValues([])
   let opening: Promise<McpConnection> | undefined
   let expected: ReadonlyMap<string, string> = new Map()
   let offered: { hashes: ReadonlyMap<string, string>; at: number } | undefined
@@ -51,20 +53,27 @@ export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
       ? (readJson(deps.sandbox.withoutSecrets(JSON.stringify(value))) as unknown)
       : value
 
+  function learn(secret: string): void {
+    if (secrets.has(secret)) return
+    secrets.add(secret)
+    redact = redactValues([...secrets])
+  }
+
+  /** Opened for each request, so that a secret which was changed, bound or removed since then counts at once. */
+  const withHeaders: McpServersDeps['fetch'] = async (to, init) => {
+    const headers = await openHeaders()
+    for (const value of headers.values()) learn(value)
+    return deps.fetch(to, { ...init, headers: { ...init.headers, ...Object.fromEntries(headers) } })
+  }
+
   /** A header of the manifest goes before what a person has granted. */
   function fetchOf(url: string): McpServersDeps['fetch'] {
-    const { fetch, grants } = deps
-    if (!grants || [...headers.keys()].some(name => name.toLowerCase() === 'authorization')) return fetch
+    const { grants } = deps
+    const fetch = names.length === 0 ? deps.fetch : withHeaders
+    if (!grants || names.includes('authorization')) return fetch
     const of = new URL(url)
     of.hash = ''
-    return grantedFetch({
-      ...{ fetch, grants, tenantId: run.tenantId, url: of.href },
-      learn(token) {
-        if (secrets.has(token)) return
-        secrets.add(token)
-        redact = redactValues([...secrets])
-      },
-    })
+    return grantedFetch({ ...{ fetch, grants, tenantId: run.tenantId, url: of.href }, learn })
   }
 
   async function open(): Promise<McpConnection> {
@@ -76,7 +85,7 @@ export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
     )
     try {
       return await connectMcp(async broken => {
-        if (url !== undefined) return httpTransport(new URL(url), Object.fromEntries(headers), fetchOf(url), broken)
+        if (url !== undefined) return httpTransport(new URL(url), fetchOf(url), broken)
         const { id, tenantId, versionId } = run
         const { isolation, sandbox, stdioTransportOf } = deps
         if (stdioTransportOf) {
@@ -151,6 +160,7 @@ export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
         return await listed(await connected(signal), signal)
       } catch (error) {
         drop()
+        if (error instanceof RunFailure) throw error
         throw failed(error, 'read')
       }
     },
@@ -167,7 +177,7 @@ export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
           connection = await connected(signal)
           await checkUnchanged(connection, stepId, signal)
         } catch (error) {
-          if (error instanceof RunFailure) throw error
+          if (error instanceof RunFailure) throw inStep(error, stepId)
           drop()
           if (tries === 1 && isForgotten(error)) continue
           // Nothing was asked of the tool yet.
@@ -178,6 +188,7 @@ export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
           return { output: toOutput(result, name), ...(await placeOf(effectOf(tool, server))) }
         } catch (error) {
           if (signal.aborted) throw signal.reason
+          if (error instanceof RunFailure) throw inStep(error, stepId)
           // A server that has forgotten the session did nothing with the call.
           if (tries === 1 && isForgotten(error)) {
             drop()
@@ -213,6 +224,12 @@ export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
     const text = textOf((output as McpResult).content).slice(0, MOST_ERROR_TEXT)
     throw new ToolRefusal(text === '' ? `${name} failed without saying why` : text)
   }
+}
+
+function inStep(failure: RunFailure, stepId: string): RunFailure {
+  return failure.stepId === undefined
+    ? new RunFailure(failure.code, failure.message, { stepId, cause: failure })
+    : failure
 }
 
 function textOf(content: unknown): string {

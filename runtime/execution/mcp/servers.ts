@@ -24,8 +24,10 @@ export async function mcpServers(deps: McpServersDeps, { mcpServers: servers, is
   try {
     const tools: ExposedTool[] = []
     for (const server of servers) {
-      const headers = await headersOf(deps, server)
-      const link = mcpLink({ ...deps, isolation, headers }, server)
+      const openHeaders = () => headersOf(deps, server)
+      // What is missing or refused ends the run before its model is asked.
+      await openHeaders()
+      const link = mcpLink({ ...deps, isolation, openHeaders }, server)
       links.push(link)
       const known = await deps.pins.get(deps.run.versionId, server.name)
       // A listing that was cut off is made again, known or not: its step is owed a last word.
@@ -72,12 +74,12 @@ async function firstLook({ pins, run, steps, sha256 }: McpServersDeps, server: M
 /** What a server is greeted with; the values go to it and nowhere else. */
 async function headersOf(
   { secretOf, run }: McpServersDeps,
-  { name, headers }: McpServer,
+  { name, headers, url = '' }: McpServer,
 ): Promise<Map<string, string>> {
   const found = new Map<string, string>()
   for (const [header, { secretRef }] of Object.entries(headers ?? {})) {
     const secret = secretRef.slice('secret/'.length)
-    const value = (await secretOf(run.tenantId, secret))?.trim()
+    const value = (await secretOf(run, secret, { tool: 'mcp', server: name, url }))?.trim()
     if (value === undefined) {
       const message = `the MCP server ${name} needs ${secretRef}: store it with PUT /v1/secrets/${secret}`
       throw new RunFailure('secret_missing', message)
@@ -85,7 +87,7 @@ async function headersOf(
     if (!PRINTABLE.test(value)) {
       throw new RunFailure('mcp_failed', `${secretRef} has characters that cannot stand in the header ${header}`)
     }
-    found.set(header, value)
+    found.set(header.toLowerCase(), value)
   }
   return found
 }

@@ -4,9 +4,11 @@ import { utf8 } from '../../../shared/sign/bytes.ts'
 import type { Db } from '../../../shared/sql/db.ts'
 import { sealTo } from '../../../shared/tunnel/sealed-payload.ts'
 import type { PoolCredential, PoolCredentialPut } from '../../../shared/wire/runtime/node.ts'
+import type { SecretBinding, SecretBindingChange } from '../../../shared/wire/runtime/provider.ts'
 import { allows } from '../../../shared/wire/runtime/scopes.ts'
 import type { Principal } from '../../http/http-env.ts'
 import { notFound } from '../../http/own-tenant.ts'
+import { bindingIn } from '../../secrets/store.ts'
 import type { ReachableNodes } from '../peers/reachable-nodes.ts'
 import type { NodeStore } from '../registry/store.ts'
 import { credentialAad, refOf } from '../sealed-payloads.ts'
@@ -44,7 +46,7 @@ export function poolCredentials({ db, nodes, reachableNodes, now, redact }: Pool
   async function list(tenantId: string, pool: string): Promise<PoolCredential[]> {
     const there = await nodesOf(tenantId, pool)
     const { rows } = await db.execute({
-      sql: 'select ref, updated_ms from pool_credentials where tenant_id = ? and pool = ? order by ref',
+      sql: 'select ref, updated_ms, binding from pool_credentials where tenant_id = ? and pool = ? order by ref',
       args: [tenantId, pool],
     })
     const told = await db.execute({
@@ -52,21 +54,56 @@ export function poolCredentials({ db, nodes, reachableNodes, now, redact }: Pool
       args: [JSON.stringify(there)],
     })
     const said = new Map(told.rows.map(row => [`${row.node_id} ${row.ref}`, row]))
-    return rows.map(({ ref, updated_ms: updatedMs }) => ({
-      ...{ ref: String(ref), updatedAt: new Date(Number(updatedMs)).toISOString() },
+    return rows.map(row => ({
+      ...{ ref: String(row.ref), updatedAt: new Date(Number(row.updated_ms)).toISOString(), ...bindingIn(row) },
       nodes: there.map(nodeId => {
-        const row = said.get(`${nodeId} ${ref}`)
+        const word = said.get(`${nodeId} ${row.ref}`)
         return {
           nodeId,
-          ...(row && { at: new Date(Number(row.at_ms)).toISOString() }),
-          ...(row && row.error !== null && { error: String(row.error) }),
+          ...(word && { at: new Date(Number(word.at_ms)).toISOString() }),
+          ...(word && word.error !== null && { error: String(word.error) }),
         }
       }),
     }))
   }
 
+  /** The binding that a secret has from now on. It goes to the nodes whole, in the box with the value: a node that enrols later gets that alone. */
+  async function boundBy(
+    tenantId: string,
+    pool: string,
+    ref: string,
+    change: SecretBindingChange,
+  ): Promise<SecretBinding> {
+    const { rows } = await db.execute({
+      sql: 'select binding from pool_credentials where tenant_id = ? and pool = ? and ref = ?',
+      args: [tenantId, pool, ref],
+    })
+    const before = rows[0] ? bindingIn(rows[0]) : {}
+    const { hosts = before.hosts, tools = before.tools } = change
+    return { ...(hosts && { hosts }), ...(tools && { tools }) }
+  }
+
   return {
     list,
+
+    /** The bindings of secrets of one pool, or of each that has any of them. */
+    async bindings(
+      tenantId: string,
+      pool: string | undefined,
+      names: readonly string[],
+    ): Promise<Map<string, SecretBinding>[]> {
+      const { rows } = await db.execute({
+        sql: `select pool, substr(ref, 8) as name, binding from pool_credentials where tenant_id = ?1 and pool = coalesce(?2, pool)
+and ref in (select 'secret/' || value from json_each(?3))`,
+        args: [tenantId, pool ?? null, JSON.stringify(names)],
+      })
+      const byPool = new Map<string, Map<string, SecretBinding>>()
+      for (const row of rows) {
+        const of = byPool.get(String(row.pool)) ?? new Map<string, SecretBinding>()
+        byPool.set(String(row.pool), of.set(String(row.name), bindingIn(row)))
+      }
+      return [...byPool.values()]
+    },
 
     async put({ tenantId, scopes }: Principal, pool: string, given: PoolCredentialPut): Promise<PoolCredential> {
       if ('connector' in given && !allows(scopes, ['connectors:write'])) {
@@ -82,13 +119,16 @@ export function poolCredentials({ db, nodes, reachableNodes, now, redact }: Pool
       if ('secret' in given) redact(given.secret.value)
       if ('provider' in given) redact(given.provider.apiKey)
       const ref = refOf(given)
-      const sealed = await sealTo(poolKey, utf8(JSON.stringify(given)), credentialAad(pool, ref))
+      const binding = 'secret' in given ? await boundBy(tenantId, pool, ref, given.secret) : {}
+      const whole =
+        'secret' in given ? { secret: { name: given.secret.name, value: given.secret.value, ...binding } } : given
+      const sealed = await sealTo(poolKey, utf8(JSON.stringify(whole)), credentialAad(pool, ref))
       const there = await nodesOf(tenantId, pool)
       await send(there, await frameOf(ref, sealed, false), [
         {
-          sql: `insert into pool_credentials (tenant_id, pool, ref, box, updated_ms) values (?1, ?2, ?3, ?4, ?5)
-            on conflict do update set box = ?4, updated_ms = ?5`,
-          args: [tenantId, pool, ref, sealed, now().getTime()],
+          sql: `insert into pool_credentials (tenant_id, pool, ref, box, updated_ms, binding) values (?1, ?2, ?3, ?4, ?5, ?6)
+            on conflict do update set box = ?4, updated_ms = ?5, binding = ?6`,
+          args: [tenantId, pool, ref, sealed, now().getTime(), JSON.stringify(binding)],
         },
         {
           sql: 'delete from node_credentials where ref = ? and node_id in (select value from json_each(?))',

@@ -35,7 +35,9 @@ export function storeCredentials({
     }
     const given = read.data
     if ('secret' in given) {
-      await secrets.put(tenantId, given.secret.name, given.secret.value)
+      // The box says all of the binding: what it does not name is lifted.
+      const { name, value, hosts = null, tools = null } = given.secret
+      await secrets.put(tenantId, name, { value, hosts, tools })
     } else if ('provider' in given) {
       await deps.checkProvider(given.provider)
       await providers.save(tenantId, given.provider)

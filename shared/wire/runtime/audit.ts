@@ -4,7 +4,7 @@ import { count, int } from '../bounds.ts'
 import { named } from '../named.ts'
 import { hex64, timestamp } from './conventions.ts'
 
-/** One administrative act, or one decision about a call out of a sandbox. Everything but `hash` is under the hash, as canonical JSON after the hash before it. */
+/** One administrative act, one decision about a call out of a sandbox, or a run's use of a secret that was refused. Everything but `hash` is under the hash, as canonical JSON after the hash before it. */
 export const auditEntry = named(
   'AuditEntry',
   z.object({
@@ -12,9 +12,9 @@ export const auditEntry = named(
     seq: count,
     tenantId: z.string(),
     at: timestamp,
-    /** The id of the key or of the person, `command line`, or `setup link`; of a call out of a sandbox the id of its run. */
+    /** The id of the key or of the person, `command line`, or `setup link`; of what a run did the id of the run. */
     actor: z.string(),
-    via: z.enum(['api', 'dashboard', 'cli', 'setup', 'sandbox']),
+    via: z.enum(['api', 'dashboard', 'cli', 'setup', 'sandbox', 'run']),
     /** The id of the operation, as the OpenAPI document has it: `createApiKey`. */
     action: z.string(),
     /** The path that was called, with the ids and names in it. */
@@ -23,7 +23,7 @@ export const auditEntry = named(
     object: z.string().optional(),
     /** Which members were to be changed; never their values. */
     fields: z.array(z.string()).optional(),
-    /** `unknown`: the service died, or failed, before it could tell whether the act was done. `refused`: a call that was not let out. */
+    /** `unknown`: the service died, or failed, before it could tell whether the act was done. `refused`: what a run was not let do. */
     outcome: z.enum(['done', 'unknown', 'refused']),
     /** Why it was refused. */
     reason: z.string().optional(),

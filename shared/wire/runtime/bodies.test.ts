@@ -62,9 +62,9 @@ describe('runs', () => {
     expect(bad(runEventsQuery, { from_seq: '-1' })).toEqual(['from_seq'])
   })
 
-  it('ends in three statuses and with one of 27 codes', () => {
+  it('ends in three statuses and with one of 28 codes', () => {
     expect(runStatuses.filter(isTerminal)).toEqual(['succeeded', 'failed', 'cancelled'])
-    expect(new Set(runErrorCodes).size).toBe(27)
+    expect(new Set(runErrorCodes).size).toBe(28)
   })
 })
 

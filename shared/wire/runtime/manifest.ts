@@ -3,6 +3,7 @@ import { expected, freeForm, int, num, shape, text } from '../bounds.ts'
 import { named } from '../named.ts'
 import { connectorRef } from './catalog.ts'
 import { agentName, usdLimit } from './conventions.ts'
+import { hostRule } from './host-rule.ts'
 import { isolation, refusedInWasm, toolsRefusedBy } from './isolation.ts'
 import { files, mcpServers, secrets } from './manifest-parts.ts'
 import { modelName } from './model-name.ts'
@@ -31,15 +32,7 @@ const limits = z.strictObject({
   maxOutputTokens: int(16, 200_000).default(4096),
 })
 
-const HOST =
-  /^(\*\.)?([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)*[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$|^\[[0-9A-Fa-f:.]+\]$/
-
-const egressRule = z.strictObject({
-  host: shape(HOST, 'a host name or *.example.com')
-    .max(253)
-    .transform(host => host.toLowerCase())
-    .pipe(z.string()),
-  ports: z.array(int(1, 65_535)).min(1).max(100).default([443]),
+const egressRule = hostRule.extend({
   /** Absent: all methods. */
   methods: z
     .array(

@@ -5,7 +5,7 @@ import { named } from '../named.ts'
 import { connectorInstall } from './connector.ts'
 import { id, labels, timestamp } from './conventions.ts'
 import { backend } from './isolation.ts'
-import { providerSave, secretParams, secretPut } from './provider.ts'
+import { providerSave, secretBinding, secretBindingChange, secretParams, secretValue } from './provider.ts'
 
 const poolName = shape(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, "a pool name of letters, digits, '.', '_' or '-'")
 
@@ -67,7 +67,7 @@ export const poolCredentialPut = named(
   'PoolCredentialPut',
   z.union(
     [
-      z.strictObject({ secret: secretPut.extend(secretParams.shape) }),
+      z.strictObject({ secret: z.strictObject({ ...secretParams.shape, value: secretValue, ...secretBindingChange }) }),
       z.strictObject({ provider: providerSave }),
       z.strictObject({ connector: connectorInstall }),
     ],
@@ -83,6 +83,8 @@ export const poolCredential = named(
     /** `secret/<name>`, `provider/<id>` or `connector/<id>`. */
     ref: z.string(),
     updatedAt: timestamp,
+    /** Of a secret: where it may go and what may open it. */
+    ...secretBinding.shape,
     nodes: z.array(z.object({ nodeId: id, at: timestamp.optional(), error: z.string().optional() })),
   }),
 )

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { expected, int, num, shape, text } from '../bounds.ts'
 import { named } from '../named.ts'
 import { timestamp } from './conventions.ts'
+import { hostRule } from './host-rule.ts'
 import { isProvider, modelAliases, modelName, type ProviderId } from './model-name.ts'
 
 const provider = z.string({ error: expected('a provider id') }).refine(isProvider, {
@@ -109,6 +110,35 @@ export type ModelSettingsInput = z.input<typeof modelSettings>
 
 export const secretName = shape(/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/, "1 to 128 letters, digits, '.', '_' or '-'")
 export const secretParams = z.object({ name: secretName })
-export const secretPut = named('SecretPut', z.strictObject({ value: text(1, 65_536) }))
-export const secretItem = named('Secret', z.object({ name: z.string(), updatedAt: timestamp }))
+export const secretValue = text(1, 65_536)
+
+/** What may open a secret: `mcp` the headers of an MCP server, `sandbox` the environment of whatever runs in a sandbox. */
+export const secretTools = ['mcp', 'sandbox'] as const
+const secretTool = z.enum(secretTools, { error: expected(`one of ${secretTools.join(', ')}`) })
+const hosts = z.array(hostRule).min(1).max(100)
+const tools = z.array(secretTool).min(1).max(secretTools.length)
+
+/** Where a secret may go and what may open it; absent: anywhere, and every use of the tenant's agents. */
+export const secretBinding = z.object({ hosts: hosts.optional(), tools: tools.optional() })
+export type SecretBinding = z.output<typeof secretBinding>
+
+/** `null` lifts a part of the binding; absent leaves it as it is. */
+export const secretBindingChange = { hosts: hosts.nullable().optional(), tools: tools.nullable().optional() }
+export type SecretBindingChange = Pick<SecretPut, 'hosts' | 'tools'>
+
+export const secretPut = named(
+  'SecretPut',
+  z
+    .strictObject({
+      /** Write-only; absent leaves it as it is. */
+      value: secretValue.optional(),
+      ...secretBindingChange,
+    })
+    .superRefine(({ value, hosts, tools }, ctx) => {
+      if (value === undefined && hosts === undefined && tools === undefined)
+        ctx.addIssue({ code: 'custom', path: ['value'], message: 'Required, unless hosts or tools are sent' })
+    }),
+)
+export type SecretPut = z.output<typeof secretPut>
+export const secretItem = named('Secret', secretBinding.extend({ name: z.string(), updatedAt: timestamp }))
 export type SecretItem = z.infer<typeof secretItem>

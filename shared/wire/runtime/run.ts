@@ -50,6 +50,7 @@ export const runErrorCodes = [
   'anomaly',
   'agent_deleted',
   'secret_missing',
+  'secret_refused',
   'nondeterministic_replay',
   'recovery_failed',
   'internal',

@@ -79,7 +79,7 @@ export const settingsEndpoints = {
   secrets: endpoint({
     id: 'listSecrets',
     path: '/v1/secrets',
-    summary: 'Names of the secrets; values are never returned',
+    summary: 'Names of the secrets, with the hosts and tools that each is bound to; values are never returned',
     ...read,
     responses: ok(z.array(secretItem)),
     errors: READ,
@@ -88,7 +88,7 @@ export const settingsEndpoints = {
     id: 'saveSecret',
     method: 'PUT',
     path: '/v1/secrets/{name}',
-    summary: 'Store a secret',
+    summary: 'Store a secret, or bind it to hosts and tools; what is left out stays as it is',
     ...write,
     params: secretParams,
     body: secretPut,
