@@ -168,6 +168,7 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
       chat: env.ROUTER_UPSTREAM_CHAT || 'https://api.openai.com',
     },
     timeouts: () => holder.get().config.limits,
+    totalMs: () => holder.get().config.limits.observeTotalMs,
     clock,
     newId: uuidv7,
     recorded: receipts?.observed,

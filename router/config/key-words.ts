@@ -49,6 +49,7 @@ export const timeoutWords: Words<NonNullable<ProviderTable['timeouts']>> = {
   connect_ms: { about: 'Time to connect.', unset: '`[limits]`' },
   first_byte_ms: { about: 'Time until the first byte of the answer.', unset: '`[limits]`' },
   idle_ms: { about: 'Time without a byte.', unset: '`[limits]`' },
+  content_ms: { about: 'Time of a stream without a word.', unset: '`[limits]`' },
   total_ms: { about: 'Time for the whole call.', unset: '`[limits]`' },
 }
 
@@ -141,7 +142,10 @@ export const limitsWords: Words<LimitsTable> = {
   connect_ms: 'Time to connect to a provider.',
   first_byte_ms: 'Time until the first byte of its answer.',
   idle_ms: 'Time without a byte.',
-  total_ms: 'Time for the whole call.',
+  content_ms: 'Time of a stream without a word, in enforce: comments, pings and empty pieces are none.',
+  total_ms: 'Time for the whole call, in enforce.',
+  observe_total_ms:
+    'Time for the whole call, in observe. `0` sets no limit: a stream goes on while bytes come and its client stays.',
   max_retry_wait_s: 'The longest `retry-after` of a provider that is waited for.',
 }
 

@@ -77,6 +77,7 @@ function withDefaults(table: ProviderTable, base: Base, limits: Limits): Provide
       connectMs: timeouts.connect_ms ?? limits.connectMs,
       firstByteMs: timeouts.first_byte_ms ?? limits.firstByteMs,
       idleMs: timeouts.idle_ms ?? limits.idleMs,
+      contentMs: timeouts.content_ms ?? limits.contentMs,
       totalMs: timeouts.total_ms ?? limits.totalMs,
     },
   }

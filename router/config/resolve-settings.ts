@@ -11,7 +11,9 @@ export const resolveLimits = (table: LimitsTable): Limits => ({
   connectMs: table.connect_ms,
   firstByteMs: table.first_byte_ms,
   idleMs: table.idle_ms,
+  contentMs: table.content_ms,
   totalMs: table.total_ms,
+  observeTotalMs: table.observe_total_ms,
   maxRetryWaitS: table.max_retry_wait_s,
 })
 

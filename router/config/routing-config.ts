@@ -111,10 +111,14 @@ export interface Timeouts {
   readonly connectMs: number
   readonly firstByteMs: number
   readonly idleMs: number
+  /** Of a stream: between two pieces that say something. */
+  readonly contentMs: number
   readonly totalMs: number
 }
 
 export interface Limits extends Timeouts {
+  /** Of a call that is observed; 0 sets none. */
+  readonly observeTotalMs: number
   readonly maxBodyBytes: number
   readonly maxResponseBytes: number
   readonly maxConcurrency: number

@@ -3,11 +3,12 @@ import { flag, whole } from './table-fields.ts'
 
 const HOUR_MS = 3_600_000
 
-/** The four time limits of a call, which a provider may set for itself. */
+/** The time limits of a call, which a provider may set for itself. */
 export const timeoutKeys = {
   connect_ms: whole(1, HOUR_MS).optional(),
   first_byte_ms: whole(1, HOUR_MS).optional(),
   idle_ms: whole(1, HOUR_MS).optional(),
+  content_ms: whole(1, HOUR_MS).optional(),
   total_ms: whole(1, HOUR_MS).optional(),
 }
 
@@ -25,7 +26,9 @@ export const limitsTable = z.strictObject({
   connect_ms: whole(1, HOUR_MS).default(10_000),
   first_byte_ms: whole(1, HOUR_MS).default(120_000),
   idle_ms: whole(1, HOUR_MS).default(120_000),
+  content_ms: whole(1, HOUR_MS).default(600_000),
   total_ms: whole(1, HOUR_MS).default(600_000),
+  observe_total_ms: whole(0, 24 * HOUR_MS).default(0),
   max_retry_wait_s: whole(0, 600).default(5),
 })
 export type LimitsTable = z.output<typeof limitsTable>

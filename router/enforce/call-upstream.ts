@@ -4,8 +4,9 @@ import type { Dialect } from '../../shared/dialects/dialect.ts'
 import { dialects } from '../../shared/dialects/dialects.ts'
 import { atLeast } from '../../shared/dialects/estimate.ts'
 import { tryParseJson } from '../../shared/dialects/json-text.ts'
-import { isObject } from '../../shared/dialects/json-value.ts'
+import { asObject, isObject, tryParse } from '../../shared/dialects/json-value.ts'
 import { retryAfterMs } from '../../shared/dialects/retry-after.ts'
+import { saysSomething } from '../../shared/dialects/says-something.ts'
 import { type SseFrame, sseReader } from '../../shared/http/sse-read.ts'
 import { joined } from '../../shared/sign/bytes.ts'
 import type { Clock } from '../../shared/time/clock.ts'
@@ -142,6 +143,15 @@ export async function callUpstream(
     () => stop.abort(new TransportError('the upstream did not finish its answer in time', { timeout: 'total' })),
     provider.timeouts.totalMs,
   )
+  let wordless: ReturnType<typeof setTimeout> | undefined
+  let saidAt = 0
+  const watchWords = (ms: number) => {
+    wordless = setTimeout(() => {
+      const left = saidAt + provider.timeouts.contentMs - clock.monotonic()
+      if (left > 0) return watchWords(left)
+      stop.abort(new TransportError('the upstream kept its answer open and said nothing', { timeout: 'content' }))
+    }, ms)
+  }
 
   try {
     const { url, body: sent } = request
@@ -178,20 +188,30 @@ export async function callUpstream(
       meter = counting
       const accumulator = dialect.accumulator({ expectedChoices: choices })
       let size = 0
+      let textBytes = 0
+      saidAt = clock.monotonic()
+      watchWords(provider.timeouts.contentMs)
       for await (const chunk of body) {
         firstByteAt ??= clock.monotonic()
         size += chunk.length
         if (size > limits.maxResponseBytes)
           return broken('bad_response', 'the answer is larger than max_response_bytes')
+        const passed: SseFrame[] = []
         for (const frame of reader.push(chunk)) {
           counting.push(frame)
           accumulator.push(frame)
           if (dialect.isKeepAlive(frame)) continue
+          passed.push(frame)
           const bytes = shown(frame)
           if (bytes === undefined) continue
           frames.push(bytes)
           if (!accumulator.failure) follow?.frame(bytes, accumulator.progress, { status, headers })
         }
+        const before = textBytes
+        textBytes = counting.reading().textBytes
+        // What the meter does not count is read once more, which is rare.
+        const isWord = (frame: SseFrame) => saysSomething(provider.dialect, eventOf(frame))
+        if (textBytes > before || passed.some(isWord)) saidAt = clock.monotonic()
         // Nothing that could follow makes it an answer, and some upstreams leave the connection open after an error.
         if (accumulator.failure) break
       }
@@ -234,6 +254,7 @@ export async function callUpstream(
     return broken(known && error.timeout ? 'timeout' : 'transport', why(error))
   } finally {
     clearTimeout(late)
+    clearTimeout(wordless)
     leave()
     if (open) stop.abort(OVER)
   }
@@ -278,6 +299,8 @@ function isOwnError(body: Uint8Array): boolean {
   const value = tryParseJson(body)
   return isObject(value) && value.type === 'error'
 }
+
+const eventOf = ({ data = '' }: SseFrame) => asObject(tryParse(data))
 
 const rawOf = ({ raw }: SseFrame): Uint8Array => raw
 

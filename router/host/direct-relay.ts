@@ -9,7 +9,7 @@ import type { InboundDeps } from '../inbound/deps.ts'
 import { type Observation, observation } from '../observe/observation.ts'
 import { sayPassed } from '../observe/passed-line.ts'
 import type { ObservedEnd } from '../observe/record.ts'
-import { findTooLarge, tooLarge, unreachable } from '../observe/relay.ts'
+import { findTooLarge, tookTooLong, tooLarge, unreachable } from '../observe/relay.ts'
 import { targetOf } from '../observe/target.ts'
 import { headerValue, toClient, toUpstream } from '../upstream/headers.ts'
 import { type HeaderList, TransportError } from '../upstream/transport.ts'
@@ -103,11 +103,14 @@ function passing(
   let abort: ((error?: Error) => void) | undefined
   let over = false
   let written = false
+  let late: ReturnType<typeof setTimeout> | undefined
+  let gaveUp: TransportError | undefined
   const since = deps.clock.monotonic()
   let status: number | null = null
   const end = (how: ObservedEnd) => {
     if (over) return
     over = true
+    clearTimeout(late)
     const ms = deps.clock.monotonic() - since
     sayPassed(deps.log, { traceId, tenantId, routeIx, method, target, status, how, ms })
     record(observed, how, deps)
@@ -122,6 +125,13 @@ function passing(
   return body => {
     if (Buffer.isBuffer(body) && body.length > 0) observed?.requestChunk(body)
     observed?.called()
+    const mostMs = deps.totalMs()
+    if (mostMs > 0 && !over) {
+      late = setTimeout(() => {
+        gaveUp = tookTooLong()
+        abort?.(gaveUp)
+      }, mostMs)
+    }
     const at = placeOf(joinUpstream(deps.bases[to.dialect], target))
     const options: Dispatcher.DispatchOptions = {
       origin: at.origin,
@@ -135,7 +145,7 @@ function passing(
     deps.agent.dispatch(options, {
       onConnect(stop: (error?: Error) => void) {
         abort = stop
-        if (over) stop()
+        if (over || gaveUp) stop(gaveUp)
       },
       onHeaders(code: number, raw: Buffer[], resume: () => void) {
         if (code < 200) return true

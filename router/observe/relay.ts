@@ -1,6 +1,7 @@
 import { ApiError } from '../../shared/http/api-error.ts'
 import type { Log } from '../../shared/log/log.ts'
 import type { Clock } from '../../shared/time/clock.ts'
+import { stopUnder } from '../../shared/time/stop-under.ts'
 import { toClient, toUpstream } from '../upstream/headers.ts'
 import { type HeaderList, type Timeouts, type Transport, TransportError } from '../upstream/transport.ts'
 import { joinUpstream } from '../upstream/url.ts'
@@ -14,6 +15,8 @@ export interface RelayDeps {
   bases: Readonly<Record<'messages' | 'chat', string>>
   /** Of the config in use. */
   timeouts: () => Timeouts
+  /** The longest that a call may take; 0 sets no limit. */
+  totalMs: () => number
   clock: Clock
   newId: () => string
   log: Log
@@ -57,9 +60,14 @@ export async function relay(
   const since = clock.monotonic()
   let status: number | null = null
   let over = false
+  const { stop, leave } = stopUnder(signal)
+  const mostMs = deps.totalMs()
+  const late = mostMs === 0 ? undefined : setTimeout(() => stop.abort(tookTooLong()), mostMs)
   const end = (how: ObservedEnd) => {
     if (over) return
     over = true
+    clearTimeout(late)
+    leave()
     signal.removeEventListener('abort', gone)
     const ms = clock.monotonic() - since
     sayPassed(deps.log, { traceId, tenantId, routeIx, method, target, status, how, ms })
@@ -78,7 +86,7 @@ export async function relay(
       url: joinUpstream(deps.bases[to.dialect], target),
       headers: toUpstream(headers),
       body: body && watched(body, deps.maxBodyBytes, observed),
-      signal,
+      signal: stop.signal,
       timeouts: deps.timeouts(),
     })
   } catch (error) {
@@ -134,6 +142,11 @@ async function* metered(
   } finally {
     end(how)
   }
+}
+
+/** Of the limit that an operator has set for calls that are only passed on. */
+export function tookTooLong(): TransportError {
+  return new TransportError('the call took longer than observe_total_ms', { timeout: 'total' })
 }
 
 export function unreachable(dialect: 'messages' | 'chat'): string {

@@ -3436,7 +3436,7 @@ export function readJson(text        )          {
 /** The last escape of a string, its end and a colon. It also matches inside of some strings, which costs time and nothing else. */
 const escapedName = /\\\\.[^"\\\\]*"[ \\t\\r\\n]*:/
 
-/** What a walk over a text comes by; either may throw. */
+/** What a walk over a text comes by; each may throw. */
 
 /** The value of a text that is JSON: the engine reads the scalars and the names, each by itself. */
 export function rebuilt(text        , passed         )          {
@@ -3449,7 +3449,7 @@ export function rebuilt(text        , passed         )          {
     else if (Array.isArray(parent)) parent.push(value)
     else if (name === undefined) name = String(value)
     else {
-      passed?.member(parent, name)
+      passed?.member?.(parent, name)
       setMember(parent, name, value)
       name = undefined
     }
@@ -3469,8 +3469,8 @@ export function rebuilt(text        , passed         )          {
       const end = first === '"' ? endOfString(text, at) : endOfLiteral(text, at)
       const written = text.slice(at, end)
       const value          = JSON.parse(written)
-      passed?.scalar(value, written)
-      put(value)
+      passed?.scalar?.(value, written)
+      put(typeof value === 'number' && passed?.number ? passed.number(value, written) : value)
       at = end
     }
   }

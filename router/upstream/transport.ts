@@ -30,7 +30,7 @@ export interface Transport {
   close(): Promise<void>
 }
 
-export type TimeLimit = 'connect' | 'first_byte' | 'idle' | 'total'
+export type TimeLimit = 'connect' | 'first_byte' | 'idle' | 'content' | 'total'
 
 /** The upstream gave no answer. `timeout` names the limit that passed. */
 export class TransportError extends Error {

@@ -15,9 +15,9 @@ describe('passwords', () => {
   it('made by the native derivation are verified by the portable one, and the other way round', async () => {
     const portable = passwords(portableScrypt)
     const [made, back] = [await native.hash('pässword 1234'), await portable.hash('pässword 1234')]
-    expect(await portable.verify('pässword 1234', made)).toBe(true)
-    expect(await native.verify('pa\u0308ssword 1234', back)).toBe(true)
-    expect(await native.verify('passwort 1234', back)).toBe(false)
+    expect(await portable.compare('pässword 1234', [made])).toEqual([true])
+    expect(await native.compare('pa\u0308ssword 1234', [back, made])).toEqual([true, true])
+    expect(await native.compare('passwort 1234', [back])).toEqual([false])
   })
 
   it('derive what RFC 7914 §12 lists', async () => {
@@ -34,9 +34,13 @@ describe('passwords', () => {
       costs.push([cost, salt.length, bytes])
       return nativeScrypt(password, salt, bytes, { ...cost, N: 2 })
     })
-    expect(await counted.verify('correct horse battery', undefined)).toBe(false)
+    expect(await counted.compare('correct horse battery', [])).toEqual([])
     const known = await counted.hash('correct horse battery')
-    expect(await counted.verify('correct horse battery', known)).toBe(true)
+    const other = await counted.hash('another long password', known)
+    expect(await counted.compare('correct horse battery', [known])).toEqual([true])
+    expect(await counted.compare('another long password', [known, other, known])).toEqual([false, true, false])
     expect(new Set(costs.map(one => JSON.stringify(one))).size).toBe(1)
+    expect(costs).toHaveLength(5)
+    await expect(counted.hash('another long password', 'no PHC string')).rejects.toThrow(TypeError)
   })
 })

@@ -30,21 +30,40 @@ export function passwords(scrypt: Scrypt = portableScrypt) {
   const derive = (password: string, salt: Uint8Array, cost: ScryptCost) =>
     scrypt(utf8(password.normalize('NFKC')), salt, HASH_BYTES, cost)
 
+  /** The PHC string of a password on the salt and at the cost of another one. */
+  async function onSaltOf(stored: string, password: string): Promise<string> {
+    const [, ln, r, p, salt = ''] = PHC.exec(stored) ?? []
+    if (ln === undefined) throw new TypeError('expected a scrypt hash in PHC form')
+    const cost = { N: 2 ** Number(ln), r: Number(r), p: Number(p) }
+    return `${saltOf(stored)}${unpadded(await derive(password, fromBase64(salt), cost))}`
+  }
+
   return {
-    async hash(password: string): Promise<string> {
+    /** With `other`, on the salt of that stored password: one derivation then compares with both. */
+    async hash(password: string, other?: string): Promise<string> {
+      if (other !== undefined) return onSaltOf(other, password)
       const salt = crypto.getRandomValues(new Uint8Array(SALT_BYTES))
       const hash = await derive(password, salt, COST)
       return `$scrypt$ln=${Math.log2(COST.N)},r=${COST.r},p=${COST.p}$${unpadded(salt)}$${unpadded(hash)}`
     },
-    /** Takes as long for an unknown person (`undefined`) as for a known one, so that the time does not tell who exists. */
-    async verify(password: string, stored: string | undefined): Promise<boolean> {
-      const [, ln, r, p, salt = '', hash = ''] = PHC.exec(stored ?? NOBODY) ?? []
-      if (ln === undefined) throw new TypeError('expected a scrypt hash in PHC form')
-      const cost = { N: 2 ** Number(ln), r: Number(r), p: Number(p) }
-      const derived = await derive(password, fromBase64(salt), cost)
-      return equalSecrets(unpadded(derived), hash) && stored !== undefined
+
+    /**
+     * Which of the stored passwords this one is. It takes one derivation for each salt among them and one for none, so that the time
+     * does not tell who exists, nor of how many.
+     */
+    async compare(password: string, stored: readonly string[]): Promise<boolean[]> {
+      const derived = new Map<string, string>()
+      for (const one of stored.length === 0 ? [NOBODY] : stored) {
+        if (!derived.has(saltOf(one))) derived.set(saltOf(one), await onSaltOf(one, password))
+      }
+      return stored.map(one => equalSecrets(derived.get(saltOf(one)) ?? '', one))
     },
   }
+}
+
+/** A PHC string without the hash at its end. */
+function saltOf(stored: string): string {
+  return stored.slice(0, stored.lastIndexOf('$') + 1)
 }
 
 function unpadded(bytes: Uint8Array): string {

@@ -22,27 +22,35 @@ export function throttle({ tries, windowMs, monotonic, names = 10_000 }: Throttl
     return (seen.get(name) ?? []).filter(at => now - at < windowMs)
   }
 
+  /** How long one of the names has no try left; 0: each has, and this one is counted under all of them. */
+  function count(of: readonly string[]): number {
+    const now = monotonic()
+    const lists = of.map(name => recent(name, now))
+    const full = lists.filter(list => list.length >= tries)
+    if (full.length > 0) return Math.max(1, ...full.map(list => list.at(-tries)! + windowMs - now))
+    of.forEach((name, at) => {
+      seen.delete(name)
+      seen.set(name, [...lists[at]!, now])
+    })
+    for (const name of seen.keys()) {
+      if (seen.size <= names) break
+      seen.delete(name)
+    }
+    return 0
+  }
+
   return {
     /** Counts one try under every name, or throws `throttled` when one of them has used up its tries. */
     take(...of: readonly string[]): void {
-      const now = monotonic()
-      const lists = of.map(name => recent(name, now))
-      const full = lists.filter(list => list.length >= tries)
-      if (full.length > 0) {
-        const free = Math.max(...full.map(list => list.at(-tries)! + windowMs))
-        const seconds = Math.max(1, Math.ceil((free - now) / 1000))
-        throw new ApiError('throttled', `too many tries: wait ${seconds} seconds and try again`, {
-          headers: { 'retry-after': String(seconds) },
-        })
-      }
-      of.forEach((name, at) => {
-        seen.delete(name)
-        seen.set(name, [...lists[at]!, now])
+      const waitMs = count(of)
+      if (waitMs === 0) return
+      const seconds = Math.max(1, Math.ceil(waitMs / 1000))
+      throw new ApiError('throttled', `too many tries: wait ${seconds} seconds and try again`, {
+        headers: { 'retry-after': String(seconds) },
       })
-      for (const name of seen.keys()) {
-        if (seen.size <= names) break
-        seen.delete(name)
-      }
     },
+
+    /** The same without a throw: whether there was a try left. */
+    hasTaken: (...of: readonly string[]): boolean => count(of) === 0,
   }
 }

@@ -63,6 +63,11 @@ describe('a call of a vendor', () => {
     ])
   })
 
+  it('gives the digits of a number beyond 2^53 as the vendor wrote them', async () => {
+    const { calls } = fixture(() => new Response('{"id": 1234567890123456789, "n": 9007199254740992}'))
+    expect(await run(calls, 'read')).toEqual({ id: '1234567890123456789', n: 2 ** 53 })
+  })
+
   it.each([
     ['read', 3],
     ['idempotent', 3],

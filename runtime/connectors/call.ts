@@ -2,7 +2,7 @@ import { retryAfterMs } from '../../shared/dialects/retry-after.ts'
 import { readAtMost } from '../../shared/http/outbound/bounded-body.ts'
 import type { EgressClient, EgressInit } from '../../shared/http/outbound/egress-client.ts'
 import { denialIn } from '../../shared/http/outbound/outbound-denied.ts'
-import { readJson } from '../../shared/json/read-json.ts'
+import { readExactly } from '../../shared/json/exact-numbers.ts'
 import { backoffDelay } from '../../shared/time/backoff.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { Action, Connector, Credential, VendorAnswer, VendorRequest } from './definition.ts'
@@ -228,7 +228,8 @@ function encoded({ headers, json, form }: VendorRequest): { headers: Record<stri
 function parse(text: string): { value: unknown } | { broken: true } {
   if (text.trim() === '') return { value: {} }
   try {
-    return { value: readJson(text) as unknown }
+    // The digits of a number that would be changed are passed on as a text.
+    return { value: readExactly(text, written => written) }
   } catch {
     return { broken: true }
   }

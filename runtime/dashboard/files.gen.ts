@@ -1318,14 +1318,15 @@ form.addEventListener('submit', async event => {
     return
   }
   said.replaceChildren('One moment …')
-  const set = await postOpen                             ('auth/invitation', { token, password })
+  const set = await postOpen                                               ('auth/invitation', { token, password })
   if (!set.ok) {
     say(set.body.error ?? 'It did not work.')
     return
   }
   // The token is used up; a reload must not offer it again.
   history.replaceState(null, '', location.pathname)
-  const login = await postOpen('auth/login', { email: set.body.user.email, password })
+  const { email, tenantId } = set.body.user
+  const login = await postOpen('auth/login', { email, password, tenantId })
   location.href = login.ok ? root : \`\${root}login\`
 })
 `,
@@ -1988,7 +1989,8 @@ function ask()                   {
         const answer = await fetch(\`\${root}auth/login\`, {
           method: 'POST',
           headers: { 'content-type': 'application/json' },
-          body: JSON.stringify({ email, password }),
+          // What is sent again was meant for the tenant of this page.
+          body: JSON.stringify({ email, password, tenantId: page.dataset.tenant }),
         }).catch(() => undefined)
         const body = (await answer?.json().catch(() => undefined))
         if (answer?.ok && body?.csrfToken !== undefined) {
@@ -2055,7 +2057,7 @@ export function readJson(text        )          {
 /** The last escape of a string, its end and a colon. It also matches inside of some strings, which costs time and nothing else. */
 const escapedName = /\\\\.[^"\\\\]*"[ \\t\\r\\n]*:/
 
-/** What a walk over a text comes by; either may throw. */
+/** What a walk over a text comes by; each may throw. */
 
 /** The value of a text that is JSON: the engine reads the scalars and the names, each by itself. */
 export function rebuilt(text        , passed         )          {
@@ -2068,7 +2070,7 @@ export function rebuilt(text        , passed         )          {
     else if (Array.isArray(parent)) parent.push(value)
     else if (name === undefined) name = String(value)
     else {
-      passed?.member(parent, name)
+      passed?.member?.(parent, name)
       setMember(parent, name, value)
       name = undefined
     }
@@ -2088,8 +2090,8 @@ export function rebuilt(text        , passed         )          {
       const end = first === '"' ? endOfString(text, at) : endOfLiteral(text, at)
       const written = text.slice(at, end)
       const value          = JSON.parse(written)
-      passed?.scalar(value, written)
-      put(value)
+      passed?.scalar?.(value, written)
+      put(typeof value === 'number' && passed?.number ? passed.number(value, written) : value)
       at = end
     }
   }
@@ -2876,14 +2878,20 @@ form.addEventListener('submit', async event => {
   event.preventDefault()
   const { name, email, password } = Object.fromEntries(new FormData(form))
   said.replaceChildren('One moment …')
-  const made = await postOpen                    ('auth/setup', { token, name, email, password })
+  const made = await postOpen                                                ('auth/setup', {
+    token,
+    name,
+    email,
+    password,
+  })
   if (!made.ok) {
     said.replaceChildren(el('span', { class: 'bad' }, made.body.error ?? 'It did not work.'))
     return
   }
   // The token is used up; a reload must not offer it again.
   history.replaceState(null, '', location.pathname)
-  const login = await postOpen                       ('auth/login', { email, password })
+  const { tenantId } = made.body.user
+  const login = await postOpen                       ('auth/login', { email, password, tenantId })
   document.documentElement.dataset.csrf = login.body.csrfToken ?? ''
   form.remove()
   said.replaceChildren()

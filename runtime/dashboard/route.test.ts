@@ -252,6 +252,39 @@ describe('a login by form', () => {
     expect((await logIn({}, { next: 'runs?status=failed' })).to).toBe('./runs?status=failed')
   })
 
+  it('asks for the workspace where the password fits several, and keeps where the person was going', async () => {
+    await setUp()
+    const tenantId = await here.newTenant('Sales <b>')
+    const { rawKey: key } = await here.newKey({}, tenantId)
+    const { body: link } = await here.call<PersonLink>('POST', '/v1/users', {
+      key,
+      body: { ...OWNER, password: undefined },
+    })
+    const { password } = OWNER
+    await here.call('POST', '/auth/invitation', { key: '', body: { token: link.linkToken, password } })
+
+    const choice = await logIn({}, { next: 'runs?status=failed' })
+    expect([choice.status, choice.set.wb_session]).toEqual([409, undefined])
+    expect(choice.text).toContain('Sales &lt;b&gt;')
+    expect(choice.text).toContain('name="next" value="runs?status=failed"')
+    expect(choice.text).not.toContain(OWNER.password)
+    const offered = [...choice.text.matchAll(/<input name="tenantId" type="radio" value="([^"]+)"/g)].map(
+      ([, id]) => id,
+    )
+    expect(offered.toSorted()).toEqual([tenantId, 'default'].toSorted())
+    for (const chosen of [tenantId, 'default']) {
+      const form = { csrf: csrfIn(choice.text), email: OWNER.email, password, next: 'runs', tenantId: chosen }
+      const done = await visit('/login', { cookies: choice.set, form })
+      expect([done.status, done.to]).toEqual([303, './runs'])
+      const page = await visit('/', { cookies: done.set })
+      expect(page.text).toContain(`data-tenant="${chosen}"`)
+    }
+    const form = { csrf: csrfIn(choice.text), email: OWNER.email, password, tenantId: 'another' }
+    const wrong = await visit('/login', { cookies: choice.set, form })
+    expect([wrong.status, wrong.set.wb_session]).toEqual([401, undefined])
+    expect(wrong.text).toContain('the e-mail or the password is not right')
+  })
+
   it('ends by its own form only', async () => {
     await setUp()
     const { set: cookies } = await logIn()

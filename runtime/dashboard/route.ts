@@ -7,6 +7,7 @@ import { sseResponse } from '../../shared/http/sse-write.ts'
 import { jsonBody } from '../../shared/http/validate.ts'
 import { equalSecrets } from '../../shared/sign/equal.ts'
 import { sha256Hex } from '../../shared/sign/sha256.ts'
+import { type TenantChoice, tenantChoice } from '../../shared/wire/runtime/auth.ts'
 import {
   csrfTokenOf,
   type Login,
@@ -157,10 +158,18 @@ export function pagesRoute({
         new Request(new URL('/auth/login', c.req.url), {
           method: 'POST',
           headers: { 'content-type': 'application/json', cookie: c.req.header('cookie') ?? '' },
-          body: JSON.stringify({ email: given.get('email') ?? '', password: given.get('password') ?? '' }),
+          body: JSON.stringify({
+            ...{ email: given.get('email') ?? '', password: given.get('password') ?? '' },
+            tenantId: given.get('tenantId') ?? undefined,
+          }),
         }),
         c.env,
       )
+      if (inner.status === 409) {
+        const { tenants } = tenantChoice.parse(await inner.json())
+        const problem = 'Your e-mail and password fit several workspaces. Choose one, and give the password once more.'
+        return c.html(loginForm(c, { email: given.get('email'), next: given.get('next'), problem, tenants }), 409)
+      }
       if (!inner.ok) {
         const { error } = (await inner.json()) as { error: string }
         return c.html(loginForm(c, { email: given.get('email'), problem: error }), inner.status === 429 ? 429 : 401)
@@ -205,14 +214,21 @@ export function pagesRoute({
   }
   return route
 
-  function loginForm(c: Context, { email, problem }: { email?: string | null; problem?: string }) {
+  function loginForm(c: Context, { email, problem, tenants, ...asked }: LoginForm) {
     const token = newToken()
     const secure = new URL(deps.publicUrl ?? c.req.url).protocol === 'https:'
     setCookie(c, FORM_COOKIE, token, { path: '/', httpOnly: true, sameSite: 'Strict', secure, maxAge: 3600 })
-    const next = nextOf(c.req.query('next'))
-    const body = loginPage({ root: rootOf(c), csrf: csrfTokenOf(token), next, email: email ?? '', problem })
+    const next = nextOf(asked.next ?? c.req.query('next'))
+    const body = loginPage({ root: rootOf(c), csrf: csrfTokenOf(token), next, email: email ?? '', problem, tenants })
     return shell({ title: 'Log in', root: rootOf(c), scripts: [], body })
   }
+}
+
+interface LoginForm {
+  email?: string | null
+  next?: string | null
+  problem?: string
+  tenants?: TenantChoice['tenants']
 }
 
 function guard(c: Context): void {

@@ -34,7 +34,7 @@ export interface ShellOptions {
 /** Every page's frame. Addresses are relative, so that it works under whatever path a proxy puts the runtime. */
 export function shell({ title, root, scripts, body, person, menu, router }: ShellOptions): Html {
   return html`<!doctype html>
-<html lang="en" data-root="${root}" data-csrf="${person?.csrfToken ?? ''}">
+<html lang="en" data-root="${root}" data-csrf="${person?.csrfToken ?? ''}"${person === undefined ? '' : html` data-tenant="${person.user.tenantId}"`}>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">

@@ -67,6 +67,6 @@ function messageIn(body: unknown): string {
   return `${error ?? 'failed'}${code === undefined ? '' : ` (${code})`}`
 }
 
-function failure(message: string): CallToolResult {
+export function failure(message: string): CallToolResult {
   return { content: [{ type: 'text', text: message }], isError: true }
 }

@@ -6,8 +6,9 @@ import { readBody } from '../../shared/http/body-limit.ts'
 import { readJson } from '../../shared/json/read-json.ts'
 import { VERSION } from '../../shared/version.ts'
 import { allows } from '../../shared/wire/runtime/scopes.ts'
+import { inexactProblem } from '../execution/inexact-problem.ts'
 import type { RuntimeHttpEnv } from '../http/http-env.ts'
-import { callTool } from './call-tool.ts'
+import { callTool, failure } from './call-tool.ts'
 import type { McpRouteDeps } from './deps.ts'
 import { runtimeTools } from './tools.ts'
 
@@ -20,7 +21,7 @@ const INSTRUCTIONS = 'Starts and follows runs of agents, and decides what they w
 export function mcpRoute({ call, maxBodyBytes }: McpRouteDeps) {
   return new Hono<RuntimeHttpEnv>()
     .post('/mcp', async c => {
-      const parsedBody = parse(await readBody(c.req.raw, maxBodyBytes))
+      const { body: parsedBody, inexact } = parse(await readBody(c.req.raw, maxBodyBytes))
       const [{ Server }, { WebStandardStreamableHTTPServerTransport }, types, { CfWorkerJsonSchemaValidator }] =
         await Promise.all([
           import('@modelcontextprotocol/sdk/server/index.js'),
@@ -38,8 +39,8 @@ export function mcpRoute({ call, maxBodyBytes }: McpRouteDeps) {
       const { scopes } = c.get('principal')
       const caller = { authorization: c.req.header('authorization') ?? '', requestId: c.get('requestId'), call }
       server.setRequestHandler(types.ListToolsRequestSchema, async () => ({ tools: toolsFor(scopes) }))
-      server.setRequestHandler(types.CallToolRequestSchema, ({ params }) =>
-        callTool(caller, params.name, params.arguments, params._meta),
+      server.setRequestHandler(types.CallToolRequestSchema, async ({ params }) =>
+        inexact === undefined ? callTool(caller, params.name, params.arguments, params._meta) : failure(inexact),
       )
       const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
       await server.connect(transport)
@@ -52,9 +53,10 @@ export function mcpRoute({ call, maxBodyBytes }: McpRouteDeps) {
     })
 }
 
-function parse(bytes: Uint8Array): unknown {
+function parse(bytes: Uint8Array): { body: unknown; inexact: string | undefined } {
   try {
-    return readJson(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+    return { body: readJson(text), inexact: inexactProblem(text) }
   } catch (cause) {
     throw new ApiError('bad_json', 'the body is not JSON: send a JSON-RPC message', { cause })
   }

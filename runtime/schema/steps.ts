@@ -11,6 +11,7 @@ import { mcpStep } from './mcp-step.ts'
 import { nodesStep } from './nodes-step.ts'
 import { ownApisStep } from './own-apis-step.ts'
 import { peersStep } from './peers-step.ts'
+import { peopleStep } from './people-step.ts'
 import { pinnedStep } from './pinned-step.ts'
 import { remoteTurnsStep } from './remote-turns-step.ts'
 import { retentionStep } from './retention-step.ts'
@@ -60,4 +61,5 @@ export const runtimeSteps: readonly Migration[] = [
   sealedSchedulesStep,
   fairShareStep,
   secretBindingsStep,
+  peopleStep,
 ]

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { AuditEntry } from '../../shared/wire/runtime/audit.ts'
-import type { LoggedIn, SetupDone } from '../../shared/wire/runtime/auth.ts'
+import { type LoggedIn, type SetupDone, tenantChoice } from '../../shared/wire/runtime/auth.ts'
+import type { ErrorBody } from '../../shared/wire/runtime/error.ts'
 import { type Person, type PersonLink, person, personLink } from '../../shared/wire/runtime/user.ts'
 import type { Scrypt } from '../auth/password.ts'
 import { type Fixture, fixture, type Sent } from '../auth/testing/fixture.ts'
@@ -206,6 +207,162 @@ it('people of a tenant are nobody to another, and none but an administrator sees
   await here.call('POST', '/ui/api/v1/agents', { key: '', headers, body: { name: 'hers' } })
   expect((await here.call('GET', '/v1/agents/hers', { key: theirs })).status).toBe(200)
   expect((await here.call('GET', '/ui/api/v1/tenants', { key: '', headers })).status).toBe(403)
+})
+
+describe('an e-mail in two tenants', () => {
+  const OTHER = 'another long password'
+
+  /** A tenant beside the first, its key, and Grace in it with a password. */
+  async function elsewhere(password: string, name = 'other') {
+    const tenantId = await here.newTenant(name)
+    const { rawKey: key } = await here.newKey({}, tenantId)
+    here.clock.advance(1)
+    const { user, linkToken } = await invite(GRACE, { key })
+    expect((await accept(linkToken, password)).status).toBe(200)
+    return { tenantId, key, id: user.id }
+  }
+
+  const loginTo = (tenantId: string, password: string, email = GRACE.email) =>
+    post<LoggedIn & ErrorBody>('/auth/login', { email, password, tenantId })
+
+  const me = async (headers: Headers) => {
+    const cookie = headers.get('set-cookie')!.split(';')[0]!
+    return (await here.call<LoggedIn>('GET', '/auth/me', { key: '', headers: { cookie } })).body.user
+  }
+
+  it('is two people, and neither tenant learns of the other', async () => {
+    await joined()
+    const { key, id, tenantId } = await elsewhere(OTHER)
+    const { body: theirs } = await here.call<Person[]>('GET', '/v1/users', { key })
+    expect(theirs.map(one => [one.id, one.tenantId])).toEqual([[id, tenantId]])
+    expect((await here.call<Person[]>('GET', '/v1/users')).body.map(one => one.tenantId)).toEqual(['default'])
+    const again = await here.call('POST', '/v1/users', { key, body: GRACE })
+    expect([again.status, again.body.code]).toEqual([409, 'in_use'])
+    expect(again.body.error).toContain('of this tenant')
+  })
+
+  it('logs in where the password fits, with a session of that tenant alone', async () => {
+    const { id } = await joined()
+    const other = await elsewhere(OTHER)
+    const [first, second] = [await login(GRACE.email), await login(GRACE.email, OTHER)]
+    expect(await me(first.headers)).toMatchObject({ id, tenantId: 'default' })
+    expect(await me(second.headers)).toMatchObject({ id: other.id, tenantId: other.tenantId })
+    await here.call('POST', '/v1/agents', { key: other.key, body: { name: 'hers' } })
+    const sees = async ({ headers }: { headers: Headers }) => {
+      const sent = { key: '', headers: { cookie: headers.get('set-cookie')!.split(';')[0]! } }
+      return (await here.call<{ name: string }[]>('GET', '/ui/api/v1/agents', sent)).body.map(({ name }) => name)
+    }
+    expect([await sees(first), await sees(second)]).toEqual([[], ['hers']])
+    // Neither is out where the other is.
+    await patch(id, { disabled: true })
+    expect((await login(GRACE.email)).status).toBe(401)
+    expect((await login(GRACE.email, OTHER)).status).toBe(200)
+  })
+
+  it('asks for the tenant where the password fits several, and only then', async () => {
+    await joined()
+    const { tenantId } = await elsewhere(PASSWORD, 'Sales & Co')
+    const several = await post<ErrorBody>('/auth/login', { email: GRACE.email, password: PASSWORD })
+    expect(several.status).toBe(409)
+    expect(several.headers.getSetCookie()).toEqual([])
+    const { tenants } = tenantChoice.parse(several.body)
+    expect(tenants).toEqual([
+      { id: 'default', name: 'default' },
+      { id: tenantId, name: 'Sales & Co' },
+    ])
+    for (const tenant of ['default', tenantId]) {
+      const chosen = await loginTo(tenant, PASSWORD)
+      expect([chosen.status, chosen.body.user.tenantId]).toEqual([200, tenant])
+      expect(await me(chosen.headers)).toMatchObject({ tenantId: tenant })
+    }
+    const wrong = await login(GRACE.email, 'not the password')
+    const unknown = await login('nobody@example.com')
+    expect([wrong.status, wrong.body]).toEqual([401, unknown.body])
+  })
+
+  it('answers a tenant without the account as it answers a wrong password', async () => {
+    await joined()
+    const { tenantId } = await elsewhere(OTHER)
+    const third = await here.newTenant('third')
+    const wrong = await login(GRACE.email, 'not the password')
+    for (const [tenant, password] of [
+      [third, PASSWORD],
+      ['no such tenant', PASSWORD],
+      ['a NUL \0', PASSWORD],
+      [tenantId, PASSWORD],
+      ['default', OTHER],
+    ] as const) {
+      const refused = await loginTo(tenant, password)
+      expect([refused.status, refused.body], tenant).toEqual([401, wrong.body])
+      expect(refused.headers.getSetCookie()).toEqual([])
+    }
+  })
+
+  it('takes one derivation of a password, in however many tenants it is known', async () => {
+    let derived = 0
+    await here.close()
+    here = await fixture({
+      scrypt: async (...of) => {
+        derived += 1
+        return quick(...of)
+      },
+    })
+    const cost = async (email: string, password: string) => {
+      here.clock.advance(60_000)
+      const before = derived
+      await login(email, password)
+      return derived - before
+    }
+    expect(await cost(GRACE.email, PASSWORD)).toBe(1)
+    const { id } = await joined()
+    const [other] = [await elsewhere(OTHER), await elsewhere(PASSWORD, 'third')]
+    expect(await cost(GRACE.email, PASSWORD)).toBe(1)
+    expect(await cost(GRACE.email, 'not the password')).toBe(1)
+    expect(await cost('nobody@example.com', PASSWORD)).toBe(1)
+    // Also after one of them has set another password.
+    const { body } = await here.call<PersonLink>('POST', `/v1/users/${id}/link`, { body: {} })
+    expect((await accept(body.linkToken, 'a third long password')).status).toBe(200)
+    const { headers, body: loggedIn } = await login(GRACE.email, OTHER)
+    const own = { cookie: headers.get('set-cookie')!.split(';')[0]!, 'x-csrf-token': loggedIn.csrfToken }
+    const change = { currentPassword: OTHER, newPassword: 'a fourth long password' }
+    expect((await post('/auth/password', change, { headers: own })).status).toBe(204)
+    expect(await cost(GRACE.email, 'a third long password')).toBe(1)
+    expect((await login(GRACE.email, 'a third long password')).body.user.tenantId).toBe('default')
+    expect((await login(GRACE.email, 'a fourth long password')).body.user.tenantId).toBe(other?.tenantId)
+  })
+
+  it('gives the administrator of one tenant no tries at the account of another', async () => {
+    await joined()
+    await elsewhere(OTHER)
+    const device = (await login(GRACE.email, OTHER)).headers.getSetCookie()[1]!.split(';')[0]!
+    const from = async (password: string) => {
+      const sent = { address: 'there', headers: { cookie: device } }
+      return (await post<LoggedIn>('/auth/login', { email: GRACE.email, password }, sent)).status
+    }
+    // In its own tries it is known for the one account, and a stranger to the other.
+    for (let i = 0; i < 10; i++) await post('/auth/login', { email: GRACE.email, password: 'x' }, { address: `a ${i}` })
+    expect(await from(PASSWORD)).toBe(401)
+    expect(await from(OTHER)).toBe(200)
+    here.clock.advance(60_000)
+    expect(await from(PASSWORD)).toBe(200)
+  })
+
+  it('is the owner’s as well: setup and a person of another tenant do not meet', async () => {
+    const tenantId = await here.newTenant()
+    const { rawKey: key } = await here.newKey({}, tenantId)
+    await invite({ email: 'ada@example.com', name: 'Ada' }, { key })
+    const setup = async (email: string) => {
+      const body = { token: await here.runtime.setupToken(), email, password: PASSWORD, name: 'Ada' }
+      return post<SetupDone & ErrorBody>('/auth/setup', body)
+    }
+    // Who is invited into the owner's own tenant stands in the way, and setup says so.
+    await invite({ email: 'eve@example.com', name: 'Eve' })
+    const taken = await setup('eve@example.com')
+    expect([taken.status, taken.body]).toMatchObject([409, { code: 'in_use', details: [{ path: 'email' }] }])
+    const made = await setup('ada@example.com')
+    expect([made.status, made.body.user.tenantId]).toEqual([201, 'default'])
+    expect((await login('ada@example.com')).body.user.tenantId).toBe('default')
+  })
 })
 
 it('every change of them is in the audit log, and no secret of theirs', async () => {

@@ -120,6 +120,6 @@ function refuseOwner({ role }: PersonRow): void {
 }
 
 function emailTaken(): ApiError<'in_use'> {
-  const message = 'this address belongs to somebody of this installation already'
+  const message = 'this address belongs to a person of this tenant already'
   return new ApiError('in_use', `email: ${message}`, { details: [{ path: 'email', message }] })
 }

@@ -60,7 +60,10 @@ export function personStore(db: Db) {
         return true
       } catch (error) {
         if (dbFault(error) !== 'statement') throw error
-        const { rows } = await db.execute({ sql: 'select 1 from users where email = ?', args: [email] })
+        const { rows } = await db.execute({
+          sql: 'select 1 from users where email = ? and tenant_id = ?',
+          args: [email, tenantId],
+        })
         if (rows.length === 0) throw error
         return false
       }

@@ -15,12 +15,14 @@ const escapedName = /\\.[^"\\]*"[ \t\r\n]*:/
 
 type Members = { [name: string]: unknown }
 
-/** What a walk over a text comes by; either may throw. */
+/** What a walk over a text comes by; each may throw. */
 export interface Passed {
   /** A member, before it is set. */
-  member: (object: Members, name: string) => void
+  member?: (object: Members, name: string) => void
   /** A name, a text, a number or a word, as it is read and as it is written. */
-  scalar: (value: unknown, written: string) => void
+  scalar?: (value: unknown, written: string) => void
+  /** A number, as it is read and as it is written; what it gives is set in its place. */
+  number?: (value: number, written: string) => unknown
 }
 
 /** The value of a text that is JSON: the engine reads the scalars and the names, each by itself. */
@@ -34,7 +36,7 @@ export function rebuilt(text: string, passed?: Passed): unknown {
     else if (Array.isArray(parent)) parent.push(value)
     else if (name === undefined) name = String(value)
     else {
-      passed?.member(parent, name)
+      passed?.member?.(parent, name)
       setMember(parent, name, value)
       name = undefined
     }
@@ -54,8 +56,8 @@ export function rebuilt(text: string, passed?: Passed): unknown {
       const end = first === '"' ? endOfString(text, at) : endOfLiteral(text, at)
       const written = text.slice(at, end)
       const value: unknown = JSON.parse(written)
-      passed?.scalar(value, written)
-      put(value)
+      passed?.scalar?.(value, written)
+      put(typeof value === 'number' && passed?.number ? passed.number(value, written) : value)
       at = end
     }
   }

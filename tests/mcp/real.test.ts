@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from '
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, expect, it } from 'vitest'
+import { readArguments } from '../../runtime/execution/models/tool-arguments.ts'
 import { says } from '../../runtime/execution/testing/engine-fixture.ts'
 import { mcpFixture } from './mcp-fixture.ts'
 import { EVERYTHING, everythingOverHttp, FILESYSTEM, testOnlyChildProcess } from './real-servers.ts'
@@ -46,6 +47,28 @@ it('server-everything over streamable HTTP is used inside a run', async () => {
   const second = await fixture.run()
   expect(second.run.status).toBe('succeeded')
   expect(second.steps.map(({ stepId }) => stepId)).toEqual(steps.slice(1).map(([id]) => id))
+}, 30_000)
+
+it('server-everything adds no number beyond 2^53 as another one, and repeats its digits', async () => {
+  const server = await everythingOverHttp()
+  open.push(server)
+  const answers = [
+    says('', [
+      { name: 'mcp__all__get-sum', arguments: readArguments('{"a": 1234567890123456789, "b": 1}') },
+      { name: 'mcp__all__echo', arguments: readArguments('{"message": "1234567890123456789"}') },
+    ]),
+    says('done'),
+  ]
+  const fixture = await mcpFixture([server.origin], [{ name: 'all', url: server.url, allow }], answers)
+  open.push(fixture)
+  const { run, journal } = await fixture.run()
+  expect(run.status).toBe('succeeded')
+  const place = 'the number 1234567890123456789 at /a is beyond 2^53 and would be changed'
+  expect(fixture.told(1)).toMatchObject([
+    { failed: true, content: { error: expect.stringContaining(`mcp__all__get-sum was not called: ${place}`) } },
+    { failed: false, content: { content: [{ type: 'text', text: 'Echo: 1234567890123456789' }] } },
+  ])
+  expect(JSON.stringify(journal)).not.toContain('12345678901234568')
 }, 30_000)
 
 it('server-everything over stdio gives the same, through the port of the sandbox', async () => {

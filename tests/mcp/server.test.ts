@@ -124,4 +124,30 @@ describe('the runtime as an MCP server', () => {
     expect((await call('list_runs')).found).toEqual({ items: [] })
     expect((await call('get_run', { id: mine.id })).text).toContain('(forbidden_tenant)')
   })
+
+  it('starts nothing with a number that it would change, and says where it stands', async () => {
+    const on = await fixture()
+    const args = '{"agentName": "worker", "input": {"prompt": "go", "id": 1234567890123456789}}'
+    const answer = await on.runtime.fetch(
+      new Request('http://localhost/mcp', {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${KEY}`,
+          'content-type': 'application/json',
+          accept: 'application/json, text/event-stream',
+          'mcp-protocol-version': '2025-06-18',
+        },
+        body: `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"start_run","arguments":${args}}}`,
+      }),
+    )
+    expect(await answer.json()).toMatchObject({
+      result: {
+        isError: true,
+        content: [
+          { text: expect.stringContaining('the number 1234567890123456789 at /params/arguments/input/id is beyond') },
+        ],
+      },
+    })
+    expect(await on.json(200, 'GET', '/v1/runs')).toEqual([])
+  })
 })

@@ -6,25 +6,32 @@ import { newToken } from './login-access.ts'
 
 export const DEVICE_COOKIE = 'wb_device'
 
+export interface Device {
+  id: string
+  /** The account that it has logged in to. */
+  userId: string
+}
+
 /**
  * Browsers in which a person has logged in before. Their tries are counted by themselves, so that a stranger who sends wrong passwords for
- * a known e-mail keeps no owner out. A device is a random id and its MAC for one e-mail: it opens nothing without the password.
+ * a known e-mail keeps no owner out. A device is a random id, an account, and the MAC of both for one e-mail: it opens nothing without the
+ * password, and stands for no other account with that e-mail, which may be another tenant's.
  */
 export function knownDevices(secret: () => Promise<string>) {
-  const macOf = async (id: string, email: string) =>
-    toBase64Url(hmac(sha256, utf8(await secret()), utf8(`waybill/device/v1\n${id}\n${email}`)))
+  const macOf = async (id: string, userId: string, email: string) =>
+    toBase64Url(hmac(sha256, utf8(await secret()), utf8(`waybill/device/v2\n${id}\n${userId}\n${email}`)))
   return {
-    /** What a browser keeps after a login. */
-    async make(email: string): Promise<string> {
+    /** What a browser keeps after a login with it. */
+    async make(email: string, userId: string): Promise<string> {
       const id = newToken()
-      return `${id}.${await macOf(id, email)}`
+      return `${id}.${userId}.${await macOf(id, userId, email)}`
     },
 
-    /** The id of a device that has logged in as this person. */
-    async of(cookie: string | undefined, email: string): Promise<string | undefined> {
-      const [id, mac, more] = cookie?.split('.') ?? []
-      if (id === undefined || mac === undefined || more !== undefined) return undefined
-      return equalSecrets(mac, await macOf(id, email)) ? id : undefined
+    /** The device of a cookie that was made for this e-mail. */
+    async of(cookie: string | undefined, email: string): Promise<Device | undefined> {
+      const [id, userId, mac, more] = cookie?.split('.') ?? []
+      if (id === undefined || userId === undefined || mac === undefined || more !== undefined) return undefined
+      return equalSecrets(mac, await macOf(id, userId, email)) ? { id, userId } : undefined
     },
   }
 }

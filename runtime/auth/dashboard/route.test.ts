@@ -78,7 +78,7 @@ describe('login', () => {
     expect(loggedIn.parse(body).user).toMatchObject({ email: 'ada@example.com', name: 'Ada' })
     const [cookie = '', device] = headers.getSetCookie()
     expect(device).toMatch(
-      /^wb_device=[\w-]{43}\.[\w-]{43}; Max-Age=34560000; Path=\/; HttpOnly; Secure; SameSite=Lax$/,
+      /^wb_device=[\w-]{43}\.[\w-]{36}\.[\w-]{43}; Max-Age=34560000; Path=\/; HttpOnly; Secure; SameSite=Lax$/,
     )
     expect(cookie).toMatch(/^wb_session=[\w-]{43}; Max-Age=604800; Path=\/; HttpOnly; Secure; SameSite=Lax$/)
     const { body: me } = await here.call<LoggedIn>('GET', '/auth/me', { key: '', headers: { cookie } })

@@ -72,11 +72,24 @@ export function dashboardRoute({
 
   const devices = knownDevices(deviceSecret)
 
-  async function tried(c: Context<LoginEnv>, email: string): Promise<void> {
+  /**
+   * Counts a try at an e-mail. A browser that is known for one account with that e-mail has tries of its own for that one: where a stranger
+   * has none left, it is answered as the only account that the try is for. Undefined: for all.
+   */
+  async function countTry(c: Context<LoginEnv>, email: string): Promise<string | undefined> {
+    const names = [`address ${c.env?.address ?? 'unknown'}`, `email ${emailKey(email)}`]
     const device = await devices.of(getCookie(c, DEVICE_COOKIE), emailKey(email))
-    if (device !== undefined) tries.take(`device ${device}`)
-    else tries.take(`address ${c.env?.address ?? 'unknown'}`, `email ${emailKey(email)}`)
+    if (device === undefined) tries.take(...names)
+    else {
+      tries.take(`device ${device.id}`)
+      if (!tries.hasTaken(...names)) return device.userId
+    }
+    return undefined
   }
+
+  /** Accounts with one e-mail share a salt, so that a login is one derivation in however many tenants the e-mail is known. */
+  const hashFor = async (user: Pick<UserRow, 'id' | 'email'>, password: string) =>
+    passwords.hash(password, await users.passwordBeside(user))
 
   const loggedIn = createMiddleware<LoginEnv>(async (c, next) => {
     const login = await logins(c)
@@ -96,10 +109,11 @@ export function dashboardRoute({
       if (await users.hasOwner()) throw setupDone()
       const tokenHash = sha256Hex(token)
       if (!(await users.isSetupToken(tokenHash, now().getTime()))) throw badToken()
-      const hash = await passwords.hash(password)
+      const id = newId()
+      const hash = await hashFor({ id, email: emailKey(email) }, password)
       const createdMs = now().getTime()
       const user: UserRow = {
-        id: newId(),
+        id,
         tenantId: FIRST_TENANT,
         email: emailKey(email),
         name,
@@ -121,21 +135,27 @@ export function dashboardRoute({
         { ifAuthor: true },
       )
       if (!(await users.setUp(user, tokenHash, createdMs, [key.statement]))) {
-        throw (await users.hasOwner()) ? setupDone() : badToken()
+        if (await users.hasOwner()) throw setupDone()
+        throw (await users.isSetupToken(tokenHash, createdMs)) ? emailTaken() : badToken()
       }
       return c.json({ user: toUserAnswer(user), ...key.answer } satisfies SetupDone, 201)
     })
     .post('/auth/login', jsonBody(login, maxBodyBytes), async c => {
-      const { email, password } = c.req.valid('json')
-      await tried(c, email)
-      const user = await users.getByEmail(emailKey(email))
-      // Who has no password yet takes as long as who has one.
-      const right = await passwords.verify(password, user?.password || undefined)
-      if (user === undefined || !right) throw notRight()
+      const { email, password, tenantId } = c.req.valid('json')
+      const only = await countTry(c, email)
+      const accounts = (await users.accountsOf(emailKey(email), tenantId)).filter(({ id }) => id === (only ?? id))
+      const fits = await passwords.compare(
+        password,
+        accounts.map(account => account.password),
+      )
+      const right = accounts.filter((_, at) => fits[at])
+      if (right.length > 1) throw severalTenants(await users.tenantsOf(right))
+      const [user] = right
+      if (user === undefined) throw notRight()
       const token = newToken()
       if (!(await users.addLogin(sha256Hex(token), user.id, now().getTime()))) throw notRight()
       setCookie(c, LOGIN_COOKIE, token, { ...cookieOf(c, publicUrl), maxAge: MAX_LOGIN_MS / 1000 })
-      const device = await devices.make(user.email)
+      const device = await devices.make(user.email, user.id)
       setCookie(c, DEVICE_COOKIE, device, { ...cookieOf(c, publicUrl), maxAge: DEVICE_SECONDS })
       return c.json({ user: toUserAnswer(user), csrfToken: csrfTokenOf(token) } satisfies LoggedIn)
     })
@@ -145,7 +165,7 @@ export function dashboardRoute({
       const tokenHash = sha256Hex(token)
       const user = await users.userOfLink(tokenHash, now().getTime())
       if (user === undefined) throw badLink()
-      const hash = await passwords.hash(password)
+      const hash = await hashFor(user, password)
       const act: Act = {
         ...{ tenantId: user.tenantId, actor: user.id, via: 'dashboard', action: 'acceptInvitation' },
         ...{ target: c.req.path, requestId: c.get('requestId') },
@@ -174,14 +194,15 @@ export function dashboardRoute({
     .post('/auth/password', loggedIn, jsonBody(passwordChange, maxBodyBytes), async c => {
       const { user, hash } = c.get('login')
       const { currentPassword, newPassword } = c.req.valid('json')
-      await tried(c, user.email)
-      if (!(await passwords.verify(currentPassword, user.password))) {
+      const only = await countTry(c, user.email)
+      const [right] = await passwords.compare(currentPassword, (only ?? user.id) === user.id ? [user.password] : [])
+      if (right !== true) {
         const message = 'this is not the current password'
         throw new ApiError('validation_failed', `currentPassword: ${message}`, {
           details: [{ path: 'currentPassword', message }],
         })
       }
-      await users.setPassword(user.id, await passwords.hash(newPassword), hash)
+      await users.setPassword(user.id, await hashFor(user, newPassword), hash)
       return c.body(null, 204)
     })
 }
@@ -198,9 +219,20 @@ function cookieOf(c: Context, publicUrl: string | undefined) {
   return { path: '/', httpOnly: true, sameSite: 'Lax', secure } as const
 }
 
-/** The same for a wrong password, for an unknown person, and for a disabled one. */
+/** The same for a wrong password, an unknown person, a tenant without the account, and a disabled person. */
 function notRight(): ApiError<'unauthorized'> {
   return new ApiError('unauthorized', 'the e-mail or the password is not right')
+}
+
+function severalTenants(tenants: readonly { id: string; name: string }[]): ApiError<'several_tenants'> {
+  const listed = tenants.map(({ id, name }) => `${id} (${name})`).join(', ')
+  const message = `the e-mail and the password fit several tenants: send the tenantId of one of them: ${listed}`
+  return new ApiError('several_tenants', message, { members: { tenants } })
+}
+
+function emailTaken(): ApiError<'in_use'> {
+  const message = 'this address belongs to a person of this tenant already: remove them first, or take another address'
+  return new ApiError('in_use', `email: ${message}`, { details: [{ path: 'email', message }] })
 }
 
 function badLink(): ApiError<'unauthorized'> {

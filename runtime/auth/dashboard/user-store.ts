@@ -38,9 +38,33 @@ export function userStore(db: Db) {
       return rows.length > 0
     },
 
-    async getByEmail(email: string): Promise<UserRow | undefined> {
-      const { rows } = await db.execute({ sql: 'select * from users where email = ?', args: [storableText(email)] })
-      return rows[0] && toUser(rows[0])
+    /** Who may log in with this e-mail: one person in each tenant, or in the one that is named. */
+    async accountsOf(email: string, tenantId?: string): Promise<UserRow[]> {
+      const { rows } = await db.execute({
+        sql: `select * from users where email = ?1 and (?2 is null or tenant_id = ?2)
+  and disabled_ms is null and password <> '' order by created_ms, id`,
+        args: [storableText(email), tenantId === undefined ? null : storableText(tenantId)],
+      })
+      return rows.map(toUser)
+    },
+
+    /** The stored password of another account with the same e-mail, the oldest one's. */
+    async passwordBeside({ email, id }: Pick<UserRow, 'email' | 'id'>): Promise<string | undefined> {
+      const { rows } = await db.execute({
+        sql: `select password from users where email = ? and id <> ? and password <> '' order by created_ms, id limit 1`,
+        args: [email, id],
+      })
+      return rows[0] && String(rows[0].password)
+    },
+
+    /** The names of the tenants of accounts, in the order of the accounts. */
+    async tenantsOf(accounts: readonly UserRow[]): Promise<{ id: string; name: string }[]> {
+      const { rows } = await db.execute({
+        sql: 'select id, name from tenants where id in (select value from json_each(?))',
+        args: [JSON.stringify(accounts.map(({ tenantId }) => tenantId))],
+      })
+      const names = new Map(rows.map(row => [String(row.id), readJson(String(row.name)) as string]))
+      return accounts.map(({ tenantId: id }) => ({ id, name: names.get(id) ?? id }))
     },
 
     /** A new one-time token replaces those that were never used and are over. */
@@ -60,8 +84,8 @@ export function userStore(db: Db) {
     },
 
     /**
-     * Makes the owner, and with it whatever `more` inserts, unless there is one by now or the token is over. Answers
-     * whether it did; `more` may ask `exists (select 1 from users where id = …)`. The tokens end with it.
+     * Makes the owner, and with it whatever `more` inserts, unless there is one by now, the token is over or another person of the tenant
+     * has the e-mail. Answers whether it did; `more` may ask `exists (select 1 from users where id = …)`. The tokens end with it.
      */
     async setUp(user: UserRow, tokenHash: string, nowMs: number, more: InStatement[]): Promise<boolean> {
       const [made] = await db.write([
@@ -69,7 +93,7 @@ export function userStore(db: Db) {
           sql: `insert into users (id, tenant_id, email, name, role, password, created_ms)
 select ?1, ?2, ?3, ?4, ?5, ?6, ?7
 where exists (select 1 from setup_tokens where hash = ?8 and expires_ms > ?7)
-  and not exists (select 1 from users where role = 'owner')`,
+  and not exists (select 1 from users where role = 'owner' or (email = ?3 and tenant_id = ?2))`,
           args: [
             user.id,
             user.tenantId,

@@ -19,13 +19,14 @@ form.addEventListener('submit', async event => {
     return
   }
   said.replaceChildren('One moment …')
-  const set = await postOpen<{ user: { email: string } }>('auth/invitation', { token, password })
+  const set = await postOpen<{ user: { email: string; tenantId: string } }>('auth/invitation', { token, password })
   if (!set.ok) {
     say(set.body.error ?? 'It did not work.')
     return
   }
   // The token is used up; a reload must not offer it again.
   history.replaceState(null, '', location.pathname)
-  const login = await postOpen('auth/login', { email: set.body.user.email, password })
+  const { email, tenantId } = set.body.user
+  const login = await postOpen('auth/login', { email, password, tenantId })
   location.href = login.ok ? root : `${root}login`
 })

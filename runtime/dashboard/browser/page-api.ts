@@ -70,7 +70,8 @@ function ask(): Promise<boolean> {
         const answer = await fetch(`${root}auth/login`, {
           method: 'POST',
           headers: { 'content-type': 'application/json' },
-          body: JSON.stringify({ email, password }),
+          // What is sent again was meant for the tenant of this page.
+          body: JSON.stringify({ email, password, tenantId: page.dataset.tenant }),
         }).catch(() => undefined)
         const body = (await answer?.json().catch(() => undefined)) as { error?: string; csrfToken?: string } | undefined
         if (answer?.ok && body?.csrfToken !== undefined) {

@@ -15,14 +15,20 @@ form.addEventListener('submit', async event => {
   event.preventDefault()
   const { name, email, password } = Object.fromEntries(new FormData(form))
   said.replaceChildren('One moment …')
-  const made = await postOpen<{ rawKey: string }>('auth/setup', { token, name, email, password })
+  const made = await postOpen<{ rawKey: string; user: { tenantId: string } }>('auth/setup', {
+    token,
+    name,
+    email,
+    password,
+  })
   if (!made.ok) {
     said.replaceChildren(el('span', { class: 'bad' }, made.body.error ?? 'It did not work.'))
     return
   }
   // The token is used up; a reload must not offer it again.
   history.replaceState(null, '', location.pathname)
-  const login = await postOpen<{ csrfToken: string }>('auth/login', { email, password })
+  const { tenantId } = made.body.user
+  const login = await postOpen<{ csrfToken: string }>('auth/login', { email, password, tenantId })
   document.documentElement.dataset.csrf = login.body.csrfToken ?? ''
   form.remove()
   said.replaceChildren()

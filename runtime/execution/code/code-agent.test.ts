@@ -25,7 +25,10 @@ function sandboxesOf(program: Program, kept: string[] = []): Sandboxes {
             signal.throwIfAborted()
             const request = new Request(`${command.env?.WAYBILL_STEP_URL}${path}`, {
               headers: { authorization: `Bearer ${token}` },
-              ...(body !== undefined && { method: 'POST', body: JSON.stringify(body) }),
+              ...(body !== undefined && {
+                method: 'POST',
+                body: typeof body === 'string' ? body : JSON.stringify(body),
+              }),
             })
             const response = await answer(request)
             signal.throwIfAborted()
@@ -235,6 +238,28 @@ describe('a code agent', () => {
 })
 
 describe('a program that lies', () => {
+  it('or sends a number beyond 2^53 that would be changed is told where it stands, and goes on', async () => {
+    const seen: unknown[] = []
+    const { run } = await ran(
+      async ask => {
+        const big = '1234567890123456789'
+        const { body } = await ask('/v0/steps', { name: 'x' })
+        seen.push(await ask(`/v0/steps/${body.stepId}/complete`, `{"output": {"ids": [1, ${big}]}}`))
+        seen.push(await ask(`/v0/steps/${body.stepId}/complete`, { output: { ids: [1, big] } }))
+        seen.push(await ask('/v0/tool', `{"name": "wait", "arguments": {"seconds": ${big}}}`))
+        await ask('/v0/finish', '{"output": 9007199254740992}')
+        return undefined
+      },
+      { tools: ['wait'] },
+    )
+    const refused = (at: string) => ({
+      status: 400,
+      body: { error: expect.stringContaining(`the number 1234567890123456789 at ${at} is beyond 2^53`) },
+    })
+    expect(seen).toMatchObject([refused('/output/ids/1'), { status: 200 }, refused('/arguments/seconds')])
+    expect(run).toMatchObject({ status: 'succeeded', output: { result: 2 ** 53 } })
+  })
+
   it('is refused where it asks for what is not there, and goes on', async () => {
     const seen: number[] = []
     const { run } = await ran(async ask => {

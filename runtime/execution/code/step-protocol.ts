@@ -13,6 +13,7 @@ import {
   codeTool,
 } from '../../../shared/wire/runtime/step-protocol.ts'
 import { RunFailure, StepFailure } from '../failure.ts'
+import { inexactProblem } from '../inexact-problem.ts'
 import { MAX_RESULT_BYTES } from '../step-output.ts'
 import { type CodeCalls, ProtocolFault } from './code-calls.ts'
 
@@ -97,8 +98,11 @@ async function bodyOf(request: Request): Promise<unknown> {
   if (truncated) throw new ProtocolFault(400, `a body may have ${MAX_BODY_BYTES} bytes`)
   if (body.length === 0) return {}
   try {
-    const value: unknown = readJson(new TextDecoder('utf-8', { fatal: true }).decode(body))
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(body)
+    const value: unknown = readJson(text)
     checkDepth(value, MAX_DEPTH)
+    const inexact = inexactProblem(text)
+    if (inexact !== undefined) throw new ProtocolFault(400, inexact)
     return value
   } catch (error) {
     if (error instanceof ProtocolFault) throw error

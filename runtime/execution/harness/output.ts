@@ -2,6 +2,7 @@ import { readJson } from '../../../shared/json/read-json.ts'
 import { schemaCheck } from '../../json-schema/schema-check.ts'
 import { SchemaProblem } from '../../json-schema/usable-schema.ts'
 import { RunFailure } from '../failure.ts'
+import { inexactProblem } from '../inexact-problem.ts'
 
 export type OutputCheck = { ok: true; output: Record<string, unknown> } | { ok: false; problem: string }
 
@@ -18,6 +19,8 @@ export function outputCheck(schema: Readonly<Record<string, unknown>>): (text: s
     if (typeof value !== 'object' || value === null || Array.isArray(value)) {
       return { ok: false, problem: 'the answer is not a JSON object' }
     }
+    const inexact = inexactProblem(withoutFence(text), check)
+    if (inexact !== undefined) return { ok: false, problem: inexact }
     const fault = check(value)
     if (!fault) return { ok: true, output: value as Record<string, unknown> }
     return { ok: false, problem: `${fault.at}: ${fault.message}` }

@@ -1,7 +1,9 @@
 import type { StepKind } from '../../../shared/wire/runtime/run.ts'
 import { type SchemaCheck, schemaCheckOrRefusal } from '../../json-schema/schema-check.ts'
 import { AllSuspended, RunFailure, StepFailure, Suspended, type SuspendedUntil } from '../failure.ts'
+import { inexactProblem } from '../inexact-problem.ts'
 import type { Message, ToolCall, ToolResult } from '../models/model.ts'
+import { writtenArguments } from '../models/tool-arguments.ts'
 import type { ExposedTool } from '../tools/exposed-tool.ts'
 import { type Loop, use } from './agent-run.ts'
 import { gateOf } from './confidence.ts'
@@ -68,6 +70,9 @@ export async function callTool(
   const tool = loop.tools.get(name)
   if (!tool) return { failed: true, kind: 'tool', message: `there is no tool called ${name}` }
   const { kind } = tool
+  const written = writtenArguments(said)
+  const inexact = written === undefined ? undefined : inexactProblem(written, checkOf(tool))
+  if (inexact !== undefined) return { failed: true, kind, message: `${name} was not called: ${inexact}` }
   const given = tool.asMeant?.(said) ?? said
   const problem = argumentProblem(tool, given)
   if (problem !== undefined) return { failed: true, kind, message: problem }
@@ -159,12 +164,16 @@ function covers(rule: string, { name, family, effect }: ExposedTool, given: Reco
 
 const checks = new WeakMap<object, SchemaCheck>()
 
-function argumentProblem({ name, parameters }: ExposedTool, given: unknown): string | undefined {
+function checkOf({ parameters }: ExposedTool): SchemaCheck {
   let check = checks.get(parameters)
   if (!check) {
     check = schemaCheckOrRefusal(parameters)
     checks.set(parameters, check)
   }
-  const fault = check(given)
-  return fault && `the arguments of ${name} do not fit: ${fault.at} ${fault.message}`
+  return check
+}
+
+function argumentProblem(tool: ExposedTool, given: unknown): string | undefined {
+  const fault = checkOf(tool)(given)
+  return fault && `the arguments of ${tool.name} do not fit: ${fault.at} ${fault.message}`
 }

@@ -4,6 +4,7 @@ import { readJson } from '../../../shared/json/read-json.ts'
 import { StepFailure } from '../failure.ts'
 import { MAX_RESULT_BYTES } from '../step-output.ts'
 import { eventIds } from './event-ids.ts'
+import { type QuotedNumbers, quotedNumbers } from './quoted-numbers.ts'
 
 /** Where the key of a step stands among what goes along with a call (contract §5, "Key"). */
 export const KEY_META = 'waybill/idempotencyKey'
@@ -40,11 +41,13 @@ export async function httpTransport(
       ...(typeof body === 'string' && { body }),
     }
     const answer = await fetch(new URL(given), outgoing)
-    return watched(answer, method === 'POST' && typeof body === 'string' ? keyIn(body) : undefined)
+    const key = method === 'POST' && typeof body === 'string' ? keyIn(body) : undefined
+    // The rest of an answer is of a call where one waits for it.
+    return watched(answer, key, key !== undefined || (method === 'GET' && resuming.size > 0))
   }
 
-  /** An answer that has an end and a largest size. */
-  function watched(answer: Response, key: string | undefined): Response {
+  /** An answer that has an end and a largest size, and of a call no number that its reader would change. */
+  function watched(answer: Response, key: string | undefined, ofCall: boolean): Response {
     const { body, status, headers } = answer
     if (body === null || !answer.ok) return bounded(answer)
     let left = MOST_BYTES
@@ -56,12 +59,15 @@ export async function httpTransport(
       // The result may be among the bytes that are on their way to their reader; then there is no listener any more.
       else setTimeout(() => broken(key, error), READING_MS)
     }
+    const numbers = ofCall ? numbersOf(headers.get('content-type') ?? '') : undefined
     const reader = body.getReader()
     const stream = new ReadableStream<Uint8Array<ArrayBuffer>>({
       async pull(controller) {
         try {
           const { done, value } = await reader.read()
           if (done) {
+            const rest = numbers?.end()
+            if (rest && rest.length > 0) controller.enqueue(rest as Uint8Array<ArrayBuffer>)
             controller.close()
             over(new StepFailure('mcp_failed', 'the server ended its answer before the result', { transient: true }))
             return
@@ -75,7 +81,8 @@ export async function httpTransport(
             return
           }
           seen.read(value)
-          controller.enqueue(value as Uint8Array<ArrayBuffer>)
+          // A piece that ends in a number may leave nothing to give on yet; the reader asks again only for what it was given.
+          controller.enqueue((numbers?.push(value) ?? value) as Uint8Array<ArrayBuffer>)
         } catch (error) {
           controller.error(error)
           over(
@@ -118,6 +125,12 @@ function bounded(answer: Response): Response {
     status,
     headers,
   })
+}
+
+/** Only what the SDK reads as JSON; a list of tools keeps its numbers, which are limits in schemas. */
+function numbersOf(type: string): QuotedNumbers | undefined {
+  if (/^application\/json\b/i.test(type)) return quotedNumbers('json')
+  return /^text\/event-stream\b/i.test(type) ? quotedNumbers('events') : undefined
 }
 
 function keyIn(body: string): string | undefined {

@@ -5,7 +5,7 @@ import type { SandboxPipe } from '../sandbox/sandboxes.ts'
 import { pipeTransport } from './pipe-transport.ts'
 
 /** A program that writes these pieces and ends; what it receives, and what its reader gets. */
-async function spoken(pieces: readonly Uint8Array[], end = 'exit code 0') {
+async function spoken(pieces: readonly Uint8Array[], end = 'exit code 0', last?: Promise<Uint8Array>) {
   const written: string[] = []
   const heard: unknown[] = []
   const errors: string[] = []
@@ -13,6 +13,7 @@ async function spoken(pieces: readonly Uint8Array[], end = 'exit code 0') {
   const pipe: SandboxPipe = {
     stdout: (async function* () {
       yield* pieces
+      if (last) yield await last
     })(),
     write: bytes => written.push(new TextDecoder().decode(bytes)),
     ended: Promise.resolve(end),
@@ -44,6 +45,21 @@ describe('a pipe to an MCP server', () => {
         expect(errors).toEqual(['the server ended: exit code 0'])
       }),
     )
+  })
+
+  it('gives the digits of a number beyond 2^53 in the result of a call, and leaves a list of tools as it is', async () => {
+    const result = '"result":{"max":18446744073709551615,"n":1}}\n'
+    const lines = Promise.withResolvers<Uint8Array>()
+    const { transport, closed, heard } = await spoken([], 'exit code 0', lines.promise)
+    const params = { name: 'find', arguments: {} }
+    await transport.send({ jsonrpc: '2.0', id: 1, method: 'tools/list' })
+    await transport.send({ jsonrpc: '2.0', id: 2, method: 'tools/call', params })
+    lines.resolve(utf8(`{"jsonrpc":"2.0","id":1,${result}{"jsonrpc":"2.0","id":2,${result}`))
+    await closed
+    expect(heard).toMatchObject([
+      { id: 1, result: { max: 2 ** 64, n: 1 } },
+      { id: 2, result: { max: '18446744073709551615', n: 1 } },
+    ])
   })
 
   it('passes over what somebody prints, and tells how the program ended', async () => {

@@ -1,4 +1,5 @@
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
+import { readExactly } from '../../../shared/json/exact-numbers.ts'
 import { readJson } from '../../../shared/json/read-json.ts'
 import { utf8 } from '../../../shared/sign/bytes.ts'
 import { StepFailure } from '../failure.ts'
@@ -11,6 +12,8 @@ const MOST_LINE = MAX_RESULT_BYTES + 64 * 1024
 /** MCP over the standard streams of a program in a sandbox: one message for each line. */
 export function pipeTransport(pipe: SandboxPipe): Transport {
   let closed = false
+  /** Calls of tools that wait for their results. */
+  const calls = new Set<unknown>()
 
   function over(error: Error | undefined): void {
     if (closed) return
@@ -45,6 +48,8 @@ export function pipeTransport(pipe: SandboxPipe): Transport {
     let message: unknown
     try {
       message = readJson(line)
+      // The digits of a number that would be changed are passed on as a text.
+      if (calls.delete(idOf(message))) message = readExactly(line, written => written)
     } catch {
       transport.onerror?.(new Error('the server wrote a line that is no message'))
       return
@@ -58,6 +63,7 @@ export function pipeTransport(pipe: SandboxPipe): Transport {
     },
     async send(message) {
       if (closed) throw new StepFailure('mcp_failed', 'the server has ended', { transient: true })
+      if ('method' in message && message.method === 'tools/call') calls.add(idOf(message))
       pipe.write(utf8(`${JSON.stringify(message)}\n`))
     },
     async close() {
@@ -65,4 +71,8 @@ export function pipeTransport(pipe: SandboxPipe): Transport {
     },
   }
   return transport
+}
+
+function idOf(message: unknown): unknown {
+  return typeof message === 'object' && message !== null && 'id' in message ? message.id : undefined
 }

@@ -1,5 +1,6 @@
-import { readJson } from '../../../shared/json/read-json.ts'
+import { tryParse } from '../../../shared/dialects/json-value.ts'
 import type { FoundModel, Message, ModelAnswer, ModelRequest, ToolCall } from './model.ts'
+import { readArguments } from './tool-arguments.ts'
 
 /**
  * A model that is none: deterministic, offline, free, and marked as simulated in every record. It repeats the message; lines
@@ -41,11 +42,7 @@ function readScript(text: string): ScriptLine[] {
   return text.split('\n').flatMap(line => {
     const [, times = '1', name, json = '{}'] = LINE.exec(line.trim()) ?? []
     if (name === undefined) return []
-    try {
-      return [{ times: Number(times), name, arguments: readJson(json) as Record<string, unknown> }]
-    } catch {
-      return []
-    }
+    return tryParse(json) === undefined ? [] : [{ times: Number(times), name, arguments: readArguments(json) }]
   })
 }
 

@@ -11,6 +11,7 @@ import { utf8 } from '../../../shared/sign/bytes.ts'
 import { VERSION } from '../../../shared/version.ts'
 import { responseHeaders } from '../../../shared/wire/router/headers.ts'
 import type { AskModel, ModelAnswer, ModelCall, ModelRequest } from '../../execution/models/model.ts'
+import { readArguments, writtenArguments } from '../../execution/models/tool-arguments.ts'
 import type { Connection } from '../connection.ts'
 import type { CostOf } from '../price-of-call.ts'
 import { callUrl, dialectOf, vendorOf } from '../vendors.ts'
@@ -19,7 +20,6 @@ import { type Deadlines, watchSilence } from './deadlines.ts'
 import { readAnswer } from './read-answer.ts'
 import { requestBody } from './request-body.ts'
 import { answerToolName, type OutputRequest, type OutputTarget, outputRequest } from './structured-output.ts'
-import { readArguments } from './tool-arguments.ts'
 import { type ToolNames, toolNames } from './tool-names.ts'
 import { neverSent, refused, unreached, unusable } from './vendor-failure.ts'
 
@@ -176,7 +176,7 @@ function withAnswerTool(
   if (others.length > 0) return { ...said, toolCalls: others }
   return {
     ...said,
-    text: JSON.stringify(given.arguments),
+    text: writtenArguments(given.arguments) ?? JSON.stringify(given.arguments),
     toolCalls: [],
     stop: said.stop === 'tools' ? 'end' : said.stop,
   }

@@ -1,13 +1,7 @@
 import type { Decoded, DialectName } from '../../../shared/dialects/candidate.ts'
 import { dialects } from '../../../shared/dialects/dialects.ts'
-import {
-  asArray,
-  asObject,
-  asString,
-  type Json,
-  type JsonObject,
-  tryParse,
-} from '../../../shared/dialects/json-value.ts'
+import { asArray, asObject, asString, tryParse } from '../../../shared/dialects/json-value.ts'
+import { saysSomething } from '../../../shared/dialects/says-something.ts'
 import { type SseFrame, sseReader } from '../../../shared/http/sse-read.ts'
 import { joined } from '../../../shared/sign/bytes.ts'
 import type { AnswerMeter } from './answer-meter.ts'
@@ -128,23 +122,6 @@ function hearing(dialect: DialectName, { onDelta, onResponseId, said }: Listener
     const text = dialect === 'messages' ? messagesText(event) : chatText(event)
     if (text !== null && text !== '') onDelta?.(text)
   }
-}
-
-/** Deltas carry their own kind or role beside what they say, if they say anything. */
-function saysSomething(dialect: DialectName, event: JsonObject): boolean {
-  if (dialect === 'messages') {
-    return event.type === 'content_block_delta' ? hasContent(event.delta) : event.type !== 'ping'
-  }
-  return asArray(event.choices)
-    .map(asObject)
-    .some(({ delta, finish_reason: finish }) => hasContent(delta) || (finish !== undefined && finish !== null))
-}
-
-function hasContent(delta: Json | undefined): boolean {
-  return Object.entries(asObject(delta)).some(([name, value]) => {
-    if (name === 'type' || name === 'role' || value === null || value === '') return false
-    return !Array.isArray(value) || value.length > 0
-  })
 }
 
 function messagesText(event: ReturnType<typeof asObject>): string | null {

@@ -1,5 +1,6 @@
 import type { DialectName } from '../../../shared/dialects/candidate.ts'
 import type { Message, ModelRequest } from '../../execution/models/model.ts'
+import { writtenArguments } from '../../execution/models/tool-arguments.ts'
 import { messagesBody } from './messages-body.ts'
 import { type BodyOptions, offeredTools } from './offered-tools.ts'
 import type { ToolNames } from './tool-names.ts'
@@ -51,7 +52,7 @@ function chatMessages(message: Message, names: ToolNames): object[] {
           ...(message.toolCalls.length > 0 && {
             tool_calls: message.toolCalls.map(({ id, name, arguments: given }) => ({
               ...{ id, type: 'function' },
-              function: { name: names.toWire(name), arguments: JSON.stringify(given) },
+              function: { name: names.toWire(name), arguments: writtenArguments(given) ?? JSON.stringify(given) },
             })),
           }),
         },

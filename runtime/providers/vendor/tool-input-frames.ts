@@ -1,6 +1,6 @@
 import { asObject, asString, isObject, tryParse } from '../../../shared/dialects/json-value.ts'
 import type { SseFrame } from '../../../shared/http/sse-read.ts'
-import { NOT_AN_OBJECT } from './tool-arguments.ts'
+import { NOT_AN_OBJECT } from '../../execution/models/tool-arguments.ts'
 
 /**
  * Holds back the pieces of each tool input of a messages stream until the input is whole, and gives them on as one piece that

@@ -63,11 +63,30 @@ export const setupDone = named('SetupDone', z.object({ user, key: apiKey, rawKey
 export type SetupDone = z.infer<typeof setupDone>
 
 /** No length rule on the password: a login must not tell what a valid one looks like. */
-export const login = named('Login', z.strictObject({ email: text(1, 320), password: text(1, 1024) }))
+export const login = named(
+  'Login',
+  z.strictObject({
+    email: text(1, 320),
+    password: text(1, 1024),
+    /** Where the e-mail and the password fit several tenants: the one to log in to. */
+    tenantId: text(1, 256).optional(),
+  }),
+)
 export type Login = z.infer<typeof login>
 
 export const loggedIn = named('LoggedIn', z.object({ user, csrfToken: z.string() }))
 export type LoggedIn = z.infer<typeof loggedIn>
+
+/** Only after a password that fits each of these. */
+export const tenantChoice = named(
+  'TenantChoice',
+  z.object({
+    error: z.string(),
+    code: z.literal('several_tenants'),
+    tenants: z.array(z.object({ id: z.string(), name: z.string() })),
+  }),
+)
+export type TenantChoice = z.infer<typeof tenantChoice>
 
 export const passwordChange = named(
   'PasswordChange',

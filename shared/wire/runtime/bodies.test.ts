@@ -251,11 +251,11 @@ describe('access, nodes, webhooks', () => {
 })
 
 describe('errors', () => {
-  it('has the statuses of the contract and no others, and one code of its own', () => {
+  it('has the statuses of the contract and no others, and two codes of its own', () => {
     expect([...new Set(Object.values(statusOf))]).toEqual([400, 401, 402, 403, 404, 409, 413, 429, 500, 502, 503])
-    // 26 of the contract, and the one for a store that is away (decision 91).
-    expect(errorCodes).toHaveLength(27)
-    expect(errorCodes).toContain('store_unavailable')
+    // 26 of the contract, the one for a store that is away (decision 91), and the one for a login that fits several tenants.
+    expect(errorCodes).toHaveLength(28)
+    expect(errorCodes).toEqual(expect.arrayContaining(['store_unavailable', 'several_tenants']))
   })
 
   it('keeps the members that one error adds', () => {

@@ -21,6 +21,7 @@ export const statusOf = {
   node_busy: 409,
   in_use: 409,
   setup_done: 409,
+  several_tenants: 409,
   connector_not_ready: 409,
   payload_too_large: 413,
   throttled: 429,

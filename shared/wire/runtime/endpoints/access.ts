@@ -11,6 +11,7 @@ import {
   setup,
   setupDone,
   tenant,
+  tenantChoice,
   tenantCreate,
 } from '../auth.ts'
 import { emptyBody, idParams, pageQuery } from '../conventions.ts'
@@ -115,10 +116,13 @@ export const accessEndpoints = {
     method: 'POST',
     path: '/auth/login',
     tag: 'Dashboard',
-    summary: 'Log in; sets the session cookie',
+    summary: 'Log in to the tenant whose password it is; sets the session cookie',
     auth: 'none',
     body: login,
-    responses: ok(loggedIn),
+    responses: {
+      ...ok(loggedIn),
+      409: { description: 'The password fits several tenants: send one of these as `tenantId`.', schema: tenantChoice },
+    },
     errors: [400, 401, 413, 429, 500],
   }),
   logout: endpoint({
