@@ -45,6 +45,7 @@ export interface ExecutionDeps {
   ledger: Pick<Ledger, 'admit' | 'within' | 'lostCall'>
   dayOf: DayOf
   beside?: EngineDeps['beside']
+  besideAside?: EngineDeps['besideAside']
   observer?: EngineDeps['observer']
   kept?: EngineDeps['kept']
   /** Where some runs are executed by nodes elsewhere. */
@@ -108,6 +109,10 @@ export function assembleExecution(deps: ExecutionDeps): Execution {
       ...runs,
       // What was just made or ended is known without a question.
       get: runs.near,
+      async resume(id, nowMs) {
+        if (!(await runs.remoteRunOf(id))) return own.resume(id, nowMs)
+        await nodes.signal(id, { id: newId(), name: 'resume', value: 'null', atMs: nowMs })
+      },
       signal: async (id, signal) => ((await runs.remoteRunOf(id)) ? nodes.signal(id, signal) : own.signal(id, signal)),
     },
     engine: {

@@ -273,7 +273,8 @@ export const moreRuntimeWords: VariableGroups<string> = {
       default: '1',
     },
     NODE_OPTIONS: {
-      about: 'Options of Node. With `--v8-pool-size` in it, `router serve` leaves the number of engine threads alone.',
+      about:
+        'Options of Node. With `--v8-pool-size` in it, `router serve` leaves the number of engine threads alone. With `--disable-sigusr1` in it, SIGUSR1 opens no debugger even in the first moments of a start.',
       form: 'options',
       unset: '1 thread for a router on 4 processors or fewer',
     },

@@ -42,7 +42,7 @@ import { assembleNodes } from './nodes/assemble.ts'
 import { hashedFacts } from './nodes/runs/remote-run.ts'
 import { budgetRequests } from './nodes/worker/budget-requests.ts'
 import { grantedModel } from './nodes/worker/granted-model.ts'
-import { reportRows } from './nodes/worker/report-rows.ts'
+import { asideNews, reportRows } from './nodes/worker/report-rows.ts'
 import { requestSubagents } from './nodes/worker/request-subagent.ts'
 import { takeOverRuns } from './nodes/worker/take-over-runs.ts'
 import { SERVED } from './openapi-document.ts'
@@ -252,6 +252,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   })
   const asks = options.worker && budgetRequests()
   const workerReportRows = options.worker && reportRows(options.worker.reportsAs)
+  const tellAside = options.worker && asideNews(options.worker.reportsAs)
+  const others = options.worker?.reportsAs ? takeOverRuns(options.worker.reportsAs, db) : undefined
   const work = assembleExecution({
     ...{ nodes, embedded },
     observer: observers([usageMetrics(metrics), budgets.spending, ...(traces ? [traces.observer] : [])], error => {
@@ -277,7 +279,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       beside: units => [...told.beside(units), ...workerReportRows(units)],
       kept: options.worker?.news,
     }),
-    ...(options.worker?.reportsAs && { takenHere: takeOverRuns(options.worker.reportsAs, db).claimed }),
+    ...(tellAside && { besideAside: ids => [...(others?.aside(ids) ?? []), tellAside(ids)] }),
+    ...(others && { takenHere: others.claimed }),
     ...(options.worker && { childrenOf: own => requestSubagents(options.worker!, { db, runs: own, sha256 }) }),
     sandboxes,
     egressDecided: egressAudit(audit),

@@ -2,7 +2,9 @@ import { parseArgs } from 'node:util'
 import { type Arena, arena, type Target } from './attack/arena.ts'
 import type { Attack, Attempt } from './attack/attempt.ts'
 import { doors } from './attack/cases/doors.ts'
+import { egress } from './attack/cases/egress.ts'
 import { machine } from './attack/cases/machine.ts'
+import { proofs } from './attack/cases/proofs.ts'
 import { runtimeAttacks } from './attack/cases/runtime.ts'
 import { wire } from './attack/cases/wire.ts'
 
@@ -12,7 +14,7 @@ import { wire } from './attack/cases/wire.ts'
  * `MOST_MS`. Exits with 1 when an attempt succeeds.
  */
 const usage =
-  'npm run attack -- [--only NAME]    the kinds of attack whose name holds this; all of them take about a minute\n'
+  'npm run attack -- [--only NAME]    the kinds of attack whose name holds this; all of them take one to two minutes\n'
 /** The longest delay that one caller may cause another. */
 const MOST_MS = 250
 
@@ -24,7 +26,7 @@ if (values.help) {
   process.exit(0)
 }
 
-const attacks: readonly Attack[] = [...doors, ...wire, ...runtimeAttacks, ...machine]
+const attacks: readonly Attack[] = [...doors, ...wire, ...runtimeAttacks, ...egress, ...proofs, ...machine]
 const started = performance.now()
 const now = () => performance.timeOrigin + performance.now()
 const alive = ({ child }: Target) => child.exitCode === null && child.signalCode === null
@@ -54,13 +56,14 @@ let count = 0
 process.stdout.write('| attack | tried | held | health p99 ms | worst ms |\n|---|---|---|---|---|\n')
 const here = await arena()
 try {
-  for (const { name, attempts, skipped } of attacks) {
+  for (const { name, attempts: given, skipped } of attacks) {
     if (values.only !== undefined && !name.includes(values.only)) continue
     if (skipped !== undefined) {
       process.stdout.write(`| ${name} | not here: ${skipped} | | | |\n`)
       continue
     }
     const delays: number[] = []
+    const attempts = typeof given === 'function' ? await given(here) : given
     let held = 0
     for (const attempt of attempts) {
       let { wrong, delays: seen } = await tried(here, attempt)

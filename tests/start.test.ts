@@ -1,9 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { type AddressInfo, createServer } from 'node:net'
+import { type AddressInfo, connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { freePort } from '../scripts/bench/free-port.ts'
 import { openDb } from '../shared/host/open-libsql.ts'
 import { programEnv } from './program-env.ts'
 
@@ -25,8 +27,21 @@ interface Ended {
   err: string
 }
 
-function start(cli: string, args: string[], vars: Record<string, string> = {}) {
-  const child = spawn(process.execPath, [cli, ...args], {
+/** Whether something listens on this port. */
+function isOpen(port: number): Promise<boolean> {
+  return new Promise(resolve => {
+    const socket = connect(port, '127.0.0.1', () => resolve(true))
+    socket.on('error', () => resolve(false)).on('connect', () => socket.destroy())
+  })
+}
+
+function start(
+  cli: string,
+  args: string[],
+  vars: Record<string, string> = {},
+  [program = '', ...before]: string[] = [process.execPath],
+) {
+  const child = spawn(program, [...before, cli, ...args], {
     env: {
       ...programEnv,
       PLATFORM_DATA_DIR: join(folder, 'data'),
@@ -81,34 +96,82 @@ describe('a service that is started', () => {
     expect(await program.ended).toMatchObject({ code: 0, err: '' })
   })
 
-  it.each([
+  describe.each([
     ['runtime', RUNTIME, 'serve', { PLATFORM_BIND: '127.0.0.1:0' }],
     ['router', ROUTER, 'serve', { ROUTER_BIND: '127.0.0.1:0' }],
     ['node', 'node-agent/main.ts', 'run', { PLATFORM_ENROL_TOKEN: `wb_node_${'a'.repeat(43)}` }],
-  ])('opens no debugger at SIGUSR1: %s', async (_, cli, command, vars) => {
-    // For the node: a control plane that says nothing, so that it goes on waiting for one.
-    const dialled = Promise.withResolvers<void>()
-    const silent = createServer(() => dialled.resolve())
-    await new Promise<void>(done => silent.listen(0, '127.0.0.1', done))
-    try {
+  ])('at SIGUSR1: the %s', (_, cli, command, vars) => {
+    /** A start to which signals come from before Node runs: without the shell the very first one would end it. */
+    async function started(flags: string[], more: Record<string, string> = {}) {
+      // For the node: a control plane that says nothing, so that it goes on waiting for one.
+      const dialled = Promise.withResolvers<void>()
+      const silent = createServer(() => dialled.resolve())
+      await new Promise<void>(done => silent.listen(0, '127.0.0.1', done))
       const { port } = silent.address() as AddressInfo
+      const inspector = await freePort()
       const far = { PLATFORM_CONTROL_URL: `http://127.0.0.1:${port}`, PLATFORM_TUNNEL_INSECURE: '1' }
-      // A free port, where one is opened.
-      const program = start(cli, [command], { ...vars, ...far, NODE_OPTIONS: '--inspect-port=0' })
-      await (command === 'run' ? dialled.promise : program.printed(/http:\/\/127/))
-      program.child.kill('SIGUSR1')
-      const said = await new Promise<string>(resolve => {
-        let text = ''
-        program.child.stderr!.on('data', piece => {
-          text += piece
-          const found = /Debugger listening|opens no debugger/.exec(text)
-          if (found) resolve(found[0])
-        })
-      })
-      expect(said).toBe('opens no debugger')
-    } finally {
-      silent.close()
+      const program = start(cli, [command], { ...vars, ...far, ...more }, [
+        ...['/bin/sh', '-c', `trap '' USR1; echo begun; exec "$@"`, 'sh'],
+        ...[process.execPath, ...flags, `--inspect-port=${inspector}`],
+      ])
+      const ready = command === 'run' ? dialled.promise : program.printed(/http:\/\/127/)
+      ready.catch(() => undefined)
+      await program.printed(/begun/)
+      const flood = setInterval(() => program.child.kill('SIGUSR1'), 1)
+      return {
+        ...{ child: program.child, ready: Promise.race([ready, program.ended]), isOpen: () => isOpen(inspector) },
+        calm: () => clearInterval(flood),
+        end() {
+          clearInterval(flood)
+          silent.close()
+          program.child.kill('SIGKILL')
+        },
+      }
     }
+
+    it.each([
+      ['on the command line', ['--disable-sigusr1'], {}],
+      ['in NODE_OPTIONS', [], { NODE_OPTIONS: '--disable-sigusr1' }],
+    ])('never listens for a debugger where Node has the option %s', async (_, flags, more) => {
+      const program = await started(flags, more)
+      let opened = 0
+      const looks = setInterval(() => void program.isOpen().then(open => (opened += open ? 1 : 0)), 5)
+      try {
+        await program.ready
+        await wait(100)
+        expect([opened, await program.isOpen(), program.child.exitCode, program.child.signalCode]).toEqual([
+          ...[0, false, null, null],
+        ])
+      } finally {
+        clearInterval(looks)
+        program.end()
+      }
+    })
+
+    it('listens no more when it is ready where Node has not', async () => {
+      for (;;) {
+        const program = await started([])
+        try {
+          const opened = new Promise<void>(resolve => {
+            program.child.stderr?.on('data', piece => String(piece).includes('Debugger listening') && resolve())
+          })
+          await Promise.race([opened, program.ready])
+          program.calm()
+          await program.ready
+          // In the moment in which a service begins anew, a signal ends it as it ends any program.
+          if (program.child.signalCode === 'SIGUSR1') continue
+          await expect.poll(program.isOpen).toBe(false)
+          return
+        } finally {
+          program.end()
+        }
+      }
+    })
+
+    it('leaves the debugger that the operator asks for', async () => {
+      const program = start(cli, ['--version'], vars, [process.execPath, '--inspect=0'])
+      expect((await program.ended).err).toContain('Debugger listening')
+    })
   })
 
   it('says nothing of isolation backends that are missing, where a guest image was built', async () => {

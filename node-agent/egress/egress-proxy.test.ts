@@ -241,6 +241,25 @@ describe('the way out of a sandbox', () => {
     expect(bodiesOf(sent).join('')).toBe('')
   })
 
+  it.each([
+    ['switches protocols', 'HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\nhello'],
+    ['ends without an answer', ''],
+    ['answers with something else', 'hello\r\n\r\n'],
+  ])('answers a guest whose far end %s', async (_, says) => {
+    const other = createServer(socket => {
+      socket.on('error', () => undefined)
+      socket.once('data', () => (says === '' ? socket.end() : socket.write(says)))
+    })
+    open.push(other)
+    await new Promise<void>(done => other.listen(0, '127.0.0.1', done))
+    const { port } = other.address() as AddressInfo
+    const { ask } = await proxyOf({
+      rules: [{ host: 'far.example', ports: [port] }],
+      rule: outboundRule([readAllowEntry(`127.0.0.1:${port}`)!]),
+    })
+    expect(await ask('GET', `http://far.example:${port}/`)).toMatchObject({ status: 502 })
+  })
+
   it('refuses to hide methods that a rule restricts', async () => {
     const { tunnel, decisions } = await proxyOf({ rules: [rule('far.example', { methods: ['GET'] })] })
     expect(await tunnel(`far.example:${farPort}`)).toMatch(/403[\s\S]*hides its method/)

@@ -107,6 +107,10 @@ export function egressProxy(options: EgressProxyOptions): (stream: Duplex) => vo
       const answered = new Promise<IncomingMessage>((done, failed) => {
         far.once('response', done)
         far.once('error', failed)
+        far.once('upgrade', (_, socket) => {
+          socket.destroy()
+          failed(new Error('the far end switched to another protocol, which this proxy does not carry: use CONNECT'))
+        })
       })
       const [answer] = await Promise.all([answered, pipeline(request, far)])
       response.writeHead(answer.statusCode ?? 502, withoutHop(answer.headers))

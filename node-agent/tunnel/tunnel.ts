@@ -66,11 +66,11 @@ export function openTunnel(options: TunnelOptions): Tunnel {
   const streamId = crypto.randomUUID()
   const leaving = new AbortController()
   const channel: Channel<NodeFrame, ControlFrame> = frameChannel<NodeFrame, ControlFrame>({
-    ackOnly: () => create(NodeFrameSchema, { body: { case: 'ackOnly', value: {} } }),
+    ackOnly,
     weigh,
     onAcked: seq => out.acked(seq),
   })
-  const out = outbox({ read: worker.pendingReports, remove: worker.told }, () => channel, log, {
+  const out = outbox({ read: pendingReports, remove: worker.told }, () => channel, log, {
     ...{ on: () => bundles, weigh },
     bundle: frames => create(NodeFrameSchema, { body: { case: 'bundle', value: { frames } } }),
   })
@@ -85,6 +85,16 @@ export function openTunnel(options: TunnelOptions): Tunnel {
   let welcomed = false
   /** The control plane takes bundles. */
   let bundles = false
+  /** It takes `parked` frames; undefined before its first word. */
+  let takesParked: boolean | undefined
+
+  async function pendingReports(afterId: number, most: number): ReturnType<NodeWorker['pendingReports']> {
+    const rows = await worker.pendingReports(afterId, most)
+    if (takesParked) return rows
+    const first = rows.findIndex(({ frame }) => frame.body.case === 'parked')
+    if (takesParked === undefined) return first < 0 ? rows : rows.slice(0, first)
+    return rows.map(row => (row.frame.body.case === 'parked' ? { ...row, frame: ackOnly() } : row))
+  }
 
   async function answer(request: ReadRequest): Promise<void> {
     const { requestId } = request
@@ -195,6 +205,7 @@ export function openTunnel(options: TunnelOptions): Tunnel {
           welcomed = true
           const { lastSeenSeq, heartbeatSeconds, lostSeconds } = frame.body.value
           bundles = frame.body.value.bundles
+          takesParked = frame.body.value.parked
           welcome.resolve(Number(lastSeenSeq))
           before?.abort(new TunnelRefusal('replaced', 'a newer stream is open'))
           out.wake()
@@ -266,6 +277,8 @@ export function openTunnel(options: TunnelOptions): Tunnel {
     },
   }
 }
+
+const ackOnly = () => create(NodeFrameSchema, { body: { case: 'ackOnly', value: {} } })
 
 /** About what a frame takes: most are an event; what a run gives to another can be long, and the models of an end many. */
 function weigh({ body }: NodeFrame): number {

@@ -34,7 +34,7 @@ export class ExportCommand extends Command {
   override async execute(): Promise<number> {
     const span = { tenant: this.tenant, since: moment('--since', this.since), until: moment('--until', this.until) }
     const { openStoreToRead } = await import('../host/open-store.ts')
-    const { exportFeedback, exportRecords, storedCheckpoints } = await import('../traces/stored-records.ts')
+    const { exportCheckpoints, exportFeedback, exportRecords } = await import('../traces/stored-records.ts')
     const { publishedKeys } = await import('../traces/keys.ts')
     let out: Writable = this.context.stdout
     try {
@@ -44,10 +44,7 @@ export class ExportCommand extends Command {
         for await (const lines of exportRecords(db, span)) await write(out, lines)
         if (this.feedback) for await (const lines of exportFeedback(db, span)) await write(out, lines)
         if (this.checkpoints) {
-          await write(
-            out,
-            (await storedCheckpoints(db, span)).map(one => JSON.stringify(one)),
-          )
+          await write(out, await exportCheckpoints(db, span))
           await write(out, [JSON.stringify(await publishedKeys(db))])
         }
       } finally {

@@ -59,7 +59,9 @@ export class VerifyCommand extends Command {
     } catch (error) {
       const { ExportLineError } = await import('../traces/export-line.ts')
       if (error instanceof ExportLineError) {
-        this.print({ valid: false, reason: error.reason, records: 0, tenants: [] }, [`${this.file}: ${error.message}`])
+        this.print({ valid: false, reason: error.reason, records: 0, tenants: [] }, [
+          `${this.file ?? 'the store'}: ${error.message}`,
+        ])
         return 1
       }
       if (!isKnownFault(error) && !(error instanceof RecordFileError)) throw error

@@ -55,7 +55,7 @@ function decoded(bytes: Uint8Array): string | undefined {
 
 /** All of them at once where they are UTF-8, else each by itself. */
 function linesOf(bytes: Buffer): string[] {
-  const lines = decoded(bytes)?.split('\n') ?? each(bytes).map(line => decoded(line) ?? 'not UTF-8')
+  const lines = decoded(bytes)?.split('\n') ?? each(bytes).map(line => decoded(line) ?? `not UTF-8: ${line.toString()}`)
   return lines.filter(line => line.trim() !== '')
 }
 

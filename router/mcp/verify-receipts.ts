@@ -6,6 +6,7 @@ import { check, sentence } from '../../shared/wire/issues.ts'
 import { type Checkpoint, checkpoint, type VerifyReport } from '../../shared/wire/router/checkpoint.ts'
 import type { McpInput } from '../../shared/wire/router/mcp.ts'
 import type { ChainHead } from '../traces/canonical-trace.ts'
+import { ExportLineError } from '../traces/export-line.ts'
 import { publishedKeys, trustedKeys } from '../traces/keys.ts'
 import { storedCheckpoints, storedFeedback, storedStretch } from '../traces/stored-records.ts'
 import { type VerifyInput, verifyRecords } from '../traces/verify.ts'
@@ -28,7 +29,9 @@ export async function verifyReceipts(
 ): Promise<VerifyReport> {
   const anchors = anchor === undefined ? [] : readAnchors(anchor)
   const after = limit === undefined ? undefined : await recordBefore(db, tenant, limit)
-  const checkpoints = await storedCheckpoints(db, { tenant })
+  const checkpoints = await readCheckpoints(db, tenant)
+  if (checkpoints instanceof ExportLineError)
+    return { valid: false, reason: checkpoints.reason, records: 0, tenants: [] }
   const { keys } = await publishedKeys(db)
   return verifyRecords({
     ...{ tenant, checkpoints, anchors, sha256 },
@@ -40,6 +43,16 @@ export async function verifyReceipts(
     ...(after && { after }),
     ...(keys.length > 0 && { keys: trustedKeys({ keys }) }),
   })
+}
+
+/** Or the fault of one that cannot be taken for what it should be: nothing is said of the rest. */
+async function readCheckpoints(db: Db, tenant: string): Promise<Checkpoint[] | ExportLineError> {
+  try {
+    return await storedCheckpoints(db, { tenant })
+  } catch (error) {
+    if (error instanceof ExportLineError) return error
+    throw error
+  }
 }
 
 /** The record before the newest `limit`; undefined when there is none, or it does not read and so must be checked itself. */

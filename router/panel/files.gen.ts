@@ -716,7 +716,8 @@ export class ExportLineError extends Error {
 function kindOfLine(line        )           {
   if (line.includes('"attempts":')) return 'record'
   const found = membersOf(line)
-  return KINDS.find(([name]) => Object.hasOwn(found, name))?.[1] ?? 'record'
+  const has = (name        ) => (found === undefined ? line.includes(\`"\${name}":\`) : Object.hasOwn(found, name))
+  return KINDS.find(([name]) => has(name))?.[1] ?? 'record'
 }
 
 const KINDS                                              = [
@@ -726,13 +727,13 @@ const KINDS                                              = [
   ['feedback_id', 'feedback'],
 ]
 
-/** The top-level members, to tell the kind of a line; an invalid line has none, and the strict reader refuses it later. */
-function membersOf(line        )         {
+/** The top-level members, to tell the kind of a line; undefined where it is no JSON, which the strict reader refuses later. */
+function membersOf(line        )                     {
   try {
     const value = readJson(line)
     return typeof value === 'object' && value !== null ? value : {}
   } catch {
-    return {}
+    return undefined
   }
 }
 

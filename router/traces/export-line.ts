@@ -22,7 +22,8 @@ export class ExportLineError extends Error {
 function kindOfLine(line: string): LineKind {
   if (line.includes('"attempts":')) return 'record'
   const found = membersOf(line)
-  return KINDS.find(([name]) => Object.hasOwn(found, name))?.[1] ?? 'record'
+  const has = (name: string) => (found === undefined ? line.includes(`"${name}":`) : Object.hasOwn(found, name))
+  return KINDS.find(([name]) => has(name))?.[1] ?? 'record'
 }
 
 const KINDS: readonly [member: string, kind: LineKind][] = [
@@ -32,13 +33,13 @@ const KINDS: readonly [member: string, kind: LineKind][] = [
   ['feedback_id', 'feedback'],
 ]
 
-/** The top-level members, to tell the kind of a line; an invalid line has none, and the strict reader refuses it later. */
-function membersOf(line: string): object {
+/** The top-level members, to tell the kind of a line; undefined where it is no JSON, which the strict reader refuses later. */
+function membersOf(line: string): object | undefined {
   try {
     const value = readJson(line)
     return typeof value === 'object' && value !== null ? value : {}
   } catch {
-    return {}
+    return undefined
   }
 }
 

@@ -1,8 +1,8 @@
-import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Checkpoint } from '../../shared/wire/router/checkpoint.ts'
 import { tenantsSql } from './chains.ts'
 import type { RecordLine } from './check-stretch.ts'
+import { ExportLineError, toCheckpoint } from './export-line.ts'
 import { feedbackColumns } from './feedback-columns.ts'
 import { rowColumns } from './trace-row.ts'
 
@@ -83,10 +83,29 @@ export async function* exportFeedback(db: Db, { tenant }: Span = {}): AsyncGener
   for await (const lot of storedFeedback(db, tenant)) yield lot.map(line => line.text)
 }
 
-/** Checkpoints in the order in which they were made. Of a cut piece of a chain, those that name a record up to its end. */
-export async function storedCheckpoints(db: Db, { tenant, since, until }: Span = {}): Promise<Checkpoint[]> {
+/** Checkpoints in the order in which they were made, read as strictly as those of an export. */
+export async function storedCheckpoints(db: Db, span: Span = {}): Promise<Checkpoint[]> {
+  return (await checkpointBodies(db, span)).map(body => {
+    let text: string
+    try {
+      text = decoder.decode(body)
+    } catch {
+      throw new ExportLineError('checkpoint', 'not_json', 'it is not UTF-8')
+    }
+    return toCheckpoint(text)
+  })
+}
+
+/** The same as they stand in the store: what was put there is shown to who verifies an export. */
+export async function exportCheckpoints(db: Db, span: Span = {}): Promise<string[]> {
+  return (await checkpointBodies(db, span)).map(body => new TextDecoder().decode(body))
+}
+
+/** Of a cut piece of a chain, those that name a record up to its end. */
+async function checkpointBodies(db: Db, { tenant, since, until }: Span): Promise<Uint8Array[]> {
   const { rows } = await db.execute({
-    sql: `select tenant_id, seq, body from checkpoints ${tenant === undefined ? '' : 'where tenant_id = ?'} order by ix`,
+    // As bytes: the local driver ends the process on text that is no UTF-8.
+    sql: `select tenant_id, seq, cast(body as blob) as body from checkpoints ${tenant === undefined ? '' : 'where tenant_id = ?'} order by ix`,
     args: tenant === undefined ? [] : [tenant],
   })
   const ends = new Map<string, number>()
@@ -97,7 +116,7 @@ export async function storedCheckpoints(db: Db, { tenant, since, until }: Span =
   }
   return rows
     .filter(row => Number(row.seq) <= (ends.get(String(row.tenant_id)) ?? Number.MAX_SAFE_INTEGER))
-    .map(row => readJson(String(row.body)) as Checkpoint)
+    .map(row => new Uint8Array(row.body as ArrayBuffer))
 }
 
 async function seqWindow(db: Db, tenant: string, since?: Date, until?: Date) {

@@ -14,14 +14,22 @@ export const POISONED = 'poisoned'
 /** It stands where its last recovery found it. */
 const STUCK = '(recovery_seq = (select coalesce(max(seq), 0) from events where run_id = runs.id))'
 
-/** Sets runs aside whose last try ended as the ones before it. Nothing is read of them: that may be what ends the process. Arguments: now, node. */
+/** Runs whose last try ended as the ones before it. Nothing more is read of them: that may be what ends the process. Arguments: now, node. */
+export function poisonedStatement(shared: boolean): string {
+  return `select id from runs where ${poisoned(shared)}`
+}
+
+/** Sets those of them aside that are so still. Arguments: now, node, their ids. */
 export function asideStatement(shared: boolean): string {
   return `update runs set status = 'waiting', parked = '${POISONED}', parked_until_ms = null, owner = null, epoch = epoch + 1,
   due_ms = null, updated_ms = ?1
-where owner is not null and recoveries >= ${MOST_RECOVERIES} and due_ms <= ?1 and ending is null
-  and ${takenBy(shared, '?2')} and ${STUCK}
+where id in (select value from json_each(?3)) and ${poisoned(shared)}
 returning id, agent_name`
 }
+
+const poisoned = (shared: boolean) =>
+  `owner is not null and recoveries >= ${MOST_RECOVERIES} and due_ms <= ?1 and ending is null
+  and ${takenBy(shared, '?2')} and ${STUCK}`
 
 /** Lets a run that was set aside be taken again, with as many tries as at first. */
 export function resumption(runId: string, nowMs: number): InStatement {

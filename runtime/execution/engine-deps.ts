@@ -11,7 +11,7 @@ import type { ApprovalExpired } from './approvals.ts'
 import type { EngineMetrics } from './engine-metrics.ts'
 import type { ExtraStatements, Spent } from './journal/commit.ts'
 import type { ChainHead, JournalEntry } from './journal/event.ts'
-import type { Claimed } from './lease-store.ts'
+import type { BesideAside, Claimed } from './lease-store.ts'
 import type { McpDeps } from './mcp/deps.ts'
 import type { FoundModel, Models } from './models/model.ts'
 import type { EgressDecision, Sandboxes } from './sandbox/sandboxes.ts'
@@ -99,6 +99,8 @@ export interface EngineDeps {
   /** The calendar day that usage is counted by. */
   dayOf: (ms: number) => string
   beside?: ExtraStatements | undefined
+  /** The same with the commit that sets runs aside. */
+  besideAside?: BesideAside | undefined
   /** Looks on. */
   observer?: RunObserver | undefined
   /** Nodes with one store: any of them takes what is due, and hears of what it took before it does anything with it. */

@@ -21,6 +21,7 @@ export function createEngine(deps: EngineDeps) {
     ...{ dayOf: deps.dayOf, beside: deps.beside, records: deps.records, monotonic: clock.monotonic },
     appendSeconds: metrics.appendSeconds,
   })
+  const besideAside = deps.besideAside ?? (() => [])
   const assembleExecution = new Map<string, Execution>()
   const endings = new Map<string, Promise<boolean>>()
   const room = runWatchers(db, id => assembleExecution.has(id))
@@ -154,7 +155,7 @@ export function createEngine(deps: EngineDeps) {
   }
 
   async function setAside(): Promise<void> {
-    for (const { id, agentName } of await leases.setAside(nodeId(), clock.now().getTime())) {
+    for (const { id, agentName } of await leases.setAside(nodeId(), clock.now().getTime(), besideAside)) {
       metrics.setAside.add(1)
       log.error(
         'a run whose process ended whenever it was taken up is set aside: send it the signal "resume", or cancel it',

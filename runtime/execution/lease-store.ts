@@ -1,9 +1,9 @@
-import type { Row } from '@libsql/client/web'
+import type { InStatement, Row } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Records } from '../vault/records.ts'
-import { asideStatement, claimStatement, holder, mostOfOne, RETURNING } from './claim-statement.ts'
+import { asideStatement, claimStatement, holder, mostOfOne, poisonedStatement, RETURNING } from './claim-statement.ts'
 import type { Spent } from './journal/commit.ts'
 import { type ChainHead, genesis, type JournalEntry, readEvent } from './journal/event.ts'
 
@@ -46,11 +46,15 @@ export interface ClaimOptions {
   held: readonly string[]
 }
 
+/** What else is written when these runs are set aside; each statement holds its own condition on the runs. */
+export type BesideAside = (ids: readonly string[]) => InStatement[]
+
 export type LeaseStore = ReturnType<typeof leaseStore>
 
 /** Who owns which run, and until when. Every change is one statement, so two processes never both believe they won. */
 export function leaseStore(db: Db, records: Records, sha256: Sha256, shared = false) {
   const CLAIM = claimStatement(shared)
+  const FOUND = poisonedStatement(shared)
   const ASIDE = asideStatement(shared)
   return {
     /** Takes runs that are due, by turns of tenants and agents. */
@@ -86,10 +90,13 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, shared = fa
       return ids.filter(id => !mine.has(id))
     },
 
-    /** Sets aside what ends its owner whenever it is taken up. */
-    async setAside(nodeId: string, nowMs: number): Promise<{ id: string; agentName: string }[]> {
-      const { rows } = await db.execute({ sql: ASIDE, args: [nowMs, nodeId] })
-      return rows.map(row => ({ id: String(row.id), agentName: String(row.agent_name) }))
+    /** Sets aside what ends its owner whenever it is taken up; `beside` stands in the same commit. */
+    async setAside(nodeId: string, nowMs: number, beside: BesideAside): Promise<{ id: string; agentName: string }[]> {
+      const found = await db.execute({ sql: FOUND, args: [nowMs, nodeId] })
+      if (found.rows.length === 0) return []
+      const ids = found.rows.map(row => String(row[0]))
+      const [aside] = await db.write([{ sql: ASIDE, args: [nowMs, nodeId, JSON.stringify(ids)] }, ...beside(ids)])
+      return (aside?.rows ?? []).map(row => ({ id: String(row.id), agentName: String(row.agent_name) }))
     },
 
     /** The names in the leases, so that those of dead processes can be told. */

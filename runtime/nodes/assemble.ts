@@ -106,6 +106,10 @@ export function assembleNodes(options: NodesOptions) {
     'waybill_tunnel_frames_dropped_total',
     'Frames of nodes that were not taken, by reason.',
   )
+  const setAside = metrics.counter(
+    'waybill_far_runs_set_aside_total',
+    'Runs that nodes elsewhere have set aside: the process of their node ended whenever it took them up.',
+  )
   const reconnects = metrics.counter('waybill_tunnel_reconnects_total', 'Streams that nodes opened.')
   const standing = metrics.gauge('waybill_nodes', 'Nodes by how they stand.')
   let engaged = false
@@ -166,6 +170,13 @@ export function assembleNodes(options: NodesOptions) {
     took: acceptTakeover({ db, nodes: store, wake: reachableNodes.wake }),
     child,
     ...{ ...shared, store: far, log, dropped },
+    setAside(runId, nodeId) {
+      setAside.add(1)
+      log.error(
+        'a run is set aside, since the process of its node ended whenever it was taken up: send it the signal "resume", or cancel it',
+        { runId, nodeId },
+      )
+    },
     requeued(nodeId, { id: runId, epoch: tries, pinned }) {
       log.info('a node refused a run', { nodeId, runId })
       const link = links.get(nodeId)

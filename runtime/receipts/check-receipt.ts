@@ -13,11 +13,11 @@ export async function checkReceipt(
 ): Promise<SignatureCheck> {
   const { keyId, issuedAt } = payload
   const key = keys.find(listed => listed.keyId === keyId)
-  if (!key) return { ok: false, reason: 'unknown_key' }
+  const isOther = publicKey !== undefined && !equalBytes(plainBase64(publicKey), key?.publicKey ?? new Uint8Array())
+  if (!key || isOther) return { ok: false, reason: 'unknown_key' }
   const signedAt = new Date(typeof issuedAt === 'string' ? issuedAt : Number.NaN)
   const bytes = signedBytes(payload)
   if (bytes === undefined || Number.isNaN(signedAt.getTime())) return FORGED
-  if (publicKey !== undefined && !equalBytes(plainBase64(publicKey), key.publicKey)) return FORGED
   const verdict = await verifyWithKeyring(keys, key.keyId, signedAt, plainBase64(signature), bytes)
   if (verdict !== 'ok') return { ok: false, reason: verdict }
   return isPayload(payload) ? { ok: true, payload } : FORGED

@@ -10,7 +10,7 @@ export interface Attempt {
 /** Attempts of one kind. */
 export interface Attack {
   name: string
-  attempts: readonly Attempt[]
+  attempts: readonly Attempt[] | ((arena: Arena) => Promise<readonly Attempt[]>)
   /** Why it cannot be tried here. */
   skipped?: string | undefined
 }

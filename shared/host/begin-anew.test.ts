@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 const module = new URL('./begin-anew.ts', import.meta.url).href
 
 const POOL = availableParallelism() <= 4 ? ' --v8-pool-size=1' : ''
+const SHUT = '--disable-sigusr1'
 
 describe.runIf(process.platform === 'linux')('a service that begins twice', () => {
   let folder: string
@@ -37,25 +38,30 @@ describe.runIf(process.platform === 'linux')('a service that begins twice', () =
     const [pid] = first!.split(' ')
     expect([first, second, ...rest]).toEqual([
       `${pid} unset --no-warnings serve a b`,
-      `${pid} 1 --no-warnings${POOL} serve a b`,
+      `${pid} 1 --no-warnings${POOL} ${SHUT} serve a b`,
     ])
   })
 
   it('keeps the threads of the engine where nobody asked for one', () => {
     expect(lines({}, [], 'other')).toEqual([
       expect.stringMatching(/^\d+ unset {2}/),
-      expect.stringMatching(/^\d+ 1 {2}/),
+      expect.stringMatching(/^\d+ 1 --disable-sigusr1 other/),
     ])
   })
 
   it('leaves what the operator has set', () => {
-    expect(lines({ MALLOC_ARENA_MAX: '3' }, [], 'other')).toEqual([expect.stringMatching(/^\d+ 3 /)])
-    expect(lines({ MALLOC_ARENA_MAX: '3' }).at(-1)).toMatch(`3${POOL} serve`)
-    expect(lines({ MALLOC_ARENA_MAX: '3' }, ['--v8-pool-size=2'])).toEqual([
-      expect.stringMatching(/^\d+ 3 --v8-pool-size=2 /),
-    ])
-    const vars = { MALLOC_ARENA_MAX: '3', NODE_OPTIONS: '--v8-pool-size=3' }
+    const own = { MALLOC_ARENA_MAX: '3' }
+    expect(lines(own, [], 'other').at(-1)).toMatch(new RegExp(`^\\d+ 3 ${SHUT} other`))
+    expect(lines(own).at(-1)).toMatch(`3${POOL} ${SHUT} serve`)
+    expect(lines(own, ['--v8-pool-size=2']).at(-1)).toMatch(`3 --v8-pool-size=2 ${SHUT} serve`)
+    const vars = { ...own, NODE_OPTIONS: '--v8-pool-size=3' }
+    expect(lines(vars).at(-1)).toMatch(`3 ${SHUT} serve`)
+  })
+
+  it('begins once where everything is set', () => {
+    const vars = { MALLOC_ARENA_MAX: '3', NODE_OPTIONS: `--v8-pool-size=3 ${SHUT}` }
     expect(lines(vars)).toEqual([expect.stringMatching(/^\d+ 3 {2}serve /)])
+    expect(lines({ MALLOC_ARENA_MAX: '3' }, [SHUT], 'other')).toEqual([expect.stringMatching(`3 ${SHUT} other`)])
   })
 
   it('goes on as it is where it may start no program', () => {

@@ -1,9 +1,12 @@
 import { availableParallelism } from 'node:os'
+import { asksForDebugger } from './asks-for-debugger.ts'
 
 /** The engine has four threads beside each service's own, whatever the machine has: on so few processors they take them all from the calls. */
 const FEW_PROCESSORS = 4
 
 const POOL = '--v8-pool-size'
+/** Without it Node opens a debugger at a SIGUSR1 that comes before any program can say what it does with one. */
+const SHUT = '--disable-sigusr1'
 
 /**
  * Begins this process anew, under the same id and with what it has open, for what can be told to a process in no other way.
@@ -13,16 +16,20 @@ const POOL = '--v8-pool-size'
  * engine compiles and collects instead of four, which all have work at once when a service has served its first ten thousand calls: for
  * one whose callers wait. It collects later, too, and a runtime would hold 5 MB more.
  *
+ * And no debugger at SIGUSR1, not even in the moment before `shutInspector` is called.
+ *
  * What the operator has set stays, and so does a process that a debugger or a parent is connected to.
  */
 export function beginAnew({ oneWorker = false } = {}): void {
-  const { argv, connected, env, execArgv, execPath, execve, platform } = process
-  if (platform !== 'linux' || connected || execArgv.some(arg => arg.startsWith('--inspect'))) return
-  const isSet = `${execArgv.join(' ')} ${env.NODE_OPTIONS ?? ''}`.includes(POOL)
-  const pool = oneWorker && availableParallelism() <= FEW_PROCESSORS && !isSet ? [`${POOL}=1`] : []
-  if (env.MALLOC_ARENA_MAX !== undefined && pool.length === 0) return
+  const { allowedNodeEnvironmentFlags, argv, connected, env, execArgv, execPath, execve, platform } = process
+  if (platform !== 'linux' || connected || asksForDebugger()) return
+  const given = `${execArgv.join(' ')} ${env.NODE_OPTIONS ?? ''}`
+  const pool = oneWorker && availableParallelism() <= FEW_PROCESSORS && !given.includes(POOL) ? [`${POOL}=1`] : []
+  const shut = allowedNodeEnvironmentFlags.has(SHUT) && !given.includes(SHUT) ? [SHUT] : []
+  const options = [...pool, ...shut]
+  if (env.MALLOC_ARENA_MAX !== undefined && options.length === 0) return
   try {
-    execve?.(execPath, [execPath, ...execArgv, ...pool, ...argv.slice(1)], { MALLOC_ARENA_MAX: '1', ...env })
+    execve?.(execPath, [execPath, ...execArgv, ...options, ...argv.slice(1)], { MALLOC_ARENA_MAX: '1', ...env })
   } catch {
     // One that may start no program goes on as it is.
   }

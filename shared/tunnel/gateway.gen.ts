@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file gateway.proto.
  */
 export const file_gateway: GenFile = /*@__PURE__*/
-  fileDesc("Cg1nYXRld2F5LnByb3RvEg93YXliaWxsLm5vZGUudjEieQoMRW5yb2xSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEgwKBG5hbWUYAiABKAkSEAoIc2lnbl9rZXkYAyABKAwSDwoHYm94X2tleRgEIAEoDBIPCgd2ZXJzaW9uGAUgASgJEgoKAm9zGAYgASgJEgwKBGFyY2gYByABKAkigwEKCkVucm9sUmVwbHkSDwoHbm9kZV9pZBgBIAEoCRIRCgl0ZW5hbnRfaWQYAiABKAkSDAoEcG9vbBgDIAEoCRIUCgxhY2Nlc3NfdG9rZW4YBCABKAkSFAoMZXhwaXJlc191bml4GAUgASgDEhcKD3Bvb2xfa2V5X3NlYWxlZBgGIAEoDCJUCg5SZWZyZXNoUmVxdWVzdBIPCgdub2RlX2lkGAEgASgJEg8KB2F0X3VuaXgYAiABKAMSDQoFbm9uY2UYAyABKAwSEQoJc2lnbmF0dXJlGAQgASgMIjoKDFJlZnJlc2hSZXBseRIUCgxhY2Nlc3NfdG9rZW4YASABKAkSFAoMZXhwaXJlc191bml4GAIgASgDIqEGCglOb2RlRnJhbWUSCwoDc2VxGAEgASgEEgsKA2FjaxgCIAEoBBInCgVoZWxsbxgKIAEoCzIWLndheWJpbGwubm9kZS52MS5IZWxsb0gAEi8KCWhlYXJ0YmVhdBgLIAEoCzIaLndheWJpbGwubm9kZS52MS5IZWFydGJlYXRIABIpCgZhY2NlcHQYDCABKAsyFy53YXliaWxsLm5vZGUudjEuQWNjZXB0SAASJwoFZXZlbnQYDSABKAsyFi53YXliaWxsLm5vZGUudjEuRXZlbnRIABItCghjb21wbGV0ZRgOIAEoCzIZLndheWJpbGwubm9kZS52MS5Db21wbGV0ZUgAEjAKCGFwcHJvdmFsGA8gASgLMhwud2F5YmlsbC5ub2RlLnYxLkFwcHJvdmFsQXNrSAASNgoNcmVhZF9yZXNwb25zZRgQIAEoCzIdLndheWJpbGwubm9kZS52MS5SZWFkUmVzcG9uc2VIABIwCgpzZWNyZXRfYWNrGBEgASgLMhoud2F5YmlsbC5ub2RlLnYxLlNlY3JldEFja0gAEjYKDXNlc3Npb25fZGVsdGEYEiABKAsyHS53YXliaWxsLm5vZGUudjEuU2Vzc2lvbkRlbHRhSAASNAoMc2Vzc2lvbl9kb25lGBMgASgLMhwud2F5YmlsbC5ub2RlLnYxLlNlc3Npb25Eb25lSAASMAoKYnVkZ2V0X2FzaxgUIAEoCzIaLndheWJpbGwubm9kZS52MS5CdWRnZXRBc2tIABIlCgRwb25nGBUgASgLMhUud2F5YmlsbC5ub2RlLnYxLlBvbmdIABIoCghhY2tfb25seRgWIAEoCzIULndheWJpbGwubm9kZS52MS5BY2tIABIpCgZidW5kbGUYFyABKAsyFy53YXliaWxsLm5vZGUudjEuQnVuZGxlSAASLgoJY2hpbGRfYXNrGBggASgLMhkud2F5YmlsbC5ub2RlLnYxLkNoaWxkQXNrSAASLQoIdGFrZW92ZXIYGSABKAsyGS53YXliaWxsLm5vZGUudjEuVGFrZW92ZXJIAEIGCgRib2R5IjQKBkJ1bmRsZRIqCgZmcmFtZXMYASADKAsyGi53YXliaWxsLm5vZGUudjEuTm9kZUZyYW1lIo0GCgxDb250cm9sRnJhbWUSCwoDc2VxGAEgASgEEgsKA2FjaxgCIAEoBBIrCgd3ZWxjb21lGAogASgLMhgud2F5YmlsbC5ub2RlLnYxLldlbGNvbWVIABIpCgZhc3NpZ24YCyABKAsyFy53YXliaWxsLm5vZGUudjEuQXNzaWduSAASKQoGY2FuY2VsGAwgASgLMhcud2F5YmlsbC5ub2RlLnYxLkNhbmNlbEgAEjUKCGFwcHJvdmFsGA0gASgLMiEud2F5YmlsbC5ub2RlLnYxLkFwcHJvdmFsRGVjaXNpb25IABI0CgxyZWFkX3JlcXVlc3QYDiABKAsyHC53YXliaWxsLm5vZGUudjEuUmVhZFJlcXVlc3RIABIwCgpzZWNyZXRfcHV0GA8gASgLMhoud2F5YmlsbC5ub2RlLnYxLlNlY3JldFB1dEgAEjQKDHNlc3Npb25fb3BlbhgQIAEoCzIcLndheWJpbGwubm9kZS52MS5TZXNzaW9uT3BlbkgAEjoKD3Nlc3Npb25fbWVzc2FnZRgRIAEoCzIfLndheWJpbGwubm9kZS52MS5TZXNzaW9uTWVzc2FnZUgAEjQKDHNlc3Npb25fc3RvcBgSIAEoCzIcLndheWJpbGwubm9kZS52MS5TZXNzaW9uU3RvcEgAEjQKDGJ1ZGdldF9ncmFudBgTIAEoCzIcLndheWJpbGwubm9kZS52MS5CdWRnZXRHcmFudEgAEikKBnNpZ25hbBgUIAEoCzIXLndheWJpbGwubm9kZS52MS5TaWduYWxIABInCgVkcmFpbhgVIAEoCzIWLndheWJpbGwubm9kZS52MS5EcmFpbkgAEiUKBHBpbmcYFiABKAsyFS53YXliaWxsLm5vZGUudjEuUGluZ0gAEigKCGFja19vbmx5GBcgASgLMhQud2F5YmlsbC5ub2RlLnYxLkFja0gAEjYKDWNoaWxkX3JlZnVzZWQYGCABKAsyHS53YXliaWxsLm5vZGUudjEuQ2hpbGRSZWZ1c2VkSABCBgoEYm9keSL2AQoFSGVsbG8SDwoHbm9kZV9pZBgBIAEoCRIRCglzdHJlYW1faWQYAiABKAkSFQoNbGFzdF9zZWVuX3NlcRgDIAEoBBIjCgRoZWxkGAQgAygLMhUud2F5YmlsbC5ub2RlLnYxLkhlbGQSKgoIYmFja2VuZHMYBSADKAsyGC53YXliaWxsLm5vZGUudjEuQmFja2VuZBINCgVwcm90bxgGIAEoDRINCgVzbG90cxgHIAEoDRINCgV2Y3B1cxgIIAEoARIRCgltZW1vcnlfbWIYCSABKAQSDwoHdmVyc2lvbhgKIAEoCRIQCghzdG9yZV9pZBgLIAEoCSJiCgdXZWxjb21lEhUKDWxhc3Rfc2Vlbl9zZXEYASABKAQSGQoRaGVhcnRiZWF0X3NlY29uZHMYAiABKA0SFAoMbG9zdF9zZWNvbmRzGAMgASgNEg8KB2J1bmRsZXMYBCABKAgiSQoESGVsZBIOCgZydW5faWQYASABKAkSDQoFZXBvY2gYAiABKAQSEgoKbGFzdF9ldmVudBgDIAEoBBIOCgZzdGF0dXMYBCABKAkiWQoHQmFja2VuZBIMCgRuYW1lGAEgASgJEgoKAm9rGAIgASgIEg4KBmRldGFpbBgDIAEoCRIVCg12ZXJpZmllZF91bml4GAQgASgDEg0KBWFjY2VsGAUgASgJIlkKCUhlYXJ0YmVhdBITCgthY3RpdmVfcnVucxgBIAEoDRISCgpmcmVlX3Nsb3RzGAIgASgNEgsKA2NwdRgDIAEoARIWCg5tZW1vcnlfZnJlZV9tYhgEIAEoBCL4AgoGQXNzaWduEg4KBnJ1bl9pZBgBIAEoCRINCgVlcG9jaBgCIAEoBBIYChBhZ2VudF92ZXJzaW9uX2lkGAMgASgJEhcKD21hbmlmZXN0X3NlYWxlZBgEIAEoDBIUCgxpbnB1dF9zZWFsZWQYBSABKAwSEgoKc2Vzc2lvbl9pZBgGIAEoCRIXCg9jcmVhdGVkX3VuaXhfbXMYByABKAMSHgoRcnVuX2Nvc3RfbmFub191c2QYCCABKANIAIgBARIVCg1ydW5fY29zdF9oYXJkGAkgASgIEhIKCmZvcmtlZF9ydW4YCiABKAkSEwoLZm9ya2VkX3N0ZXAYCyABKAkSFAoMdGV4dHNfc2VhbGVkGAwgASgMEhIKCnBhcmVudF9ydW4YDSABKAkSDQoFZGVwdGgYDiABKA0SEgoKYXNrX2J1ZGdldBgPIAEoCBIWCg5pbnB1dF9zY2hlZHVsZRgQIAEoCUIUChJfcnVuX2Nvc3RfbmFub191c2QiQwoGQWNjZXB0Eg4KBnJ1bl9pZBgBIAEoCRINCgVlcG9jaBgCIAEoBBIKCgJvaxgDIAEoCBIOCgZyZWFzb24YBCABKAki0AEKBUV2ZW50Eg4KBnJ1bl9pZBgBIAEoCRINCgVlcG9jaBgCIAEoBBIRCglldmVudF9zZXEYAyABKAQSDAoEa2luZBgEIAEoCRIPCgdzdGVwX2lkGAUgASgJEg8KB2F0dGVtcHQYBiABKA0SCgoCYXQYByABKAkSDAoEaGFzaBgIIAEoDBIRCgl0b2tlbnNfaW4YCSABKAQSEgoKdG9rZW5zX291dBgKIAEoBBIVCg1jb3N0X25hbm9fdXNkGAsgASgDEg0KBW1vZGVsGAwgASgJIsACCghDb21wbGV0ZRIOCgZydW5faWQYASABKAkSDQoFZXBvY2gYAiABKAQSDgoGc3RhdHVzGAMgASgJEhIKCmVycm9yX2NvZGUYBCABKAkSDAoEaGVhZBgFIAEoDBITCgtldmVudF9jb3VudBgGIAEoBBISCgppbnB1dF9oYXNoGAcgASgMEhMKC291dHB1dF9oYXNoGAggASgMEhEKCXRva2Vuc19pbhgJIAEoBBISCgp0b2tlbnNfb3V0GAogASgEEhUKDWNvc3RfbmFub191c2QYCyABKAMSFgoObm9kZV9zaWduYXR1cmUYDCABKAwSEgoKZXJyb3Jfc3RlcBgNIAEoCRIOCgZtb2RlbHMYDiADKAkSEQoJaXNvbGF0aW9uGA8gASgJEhgKEGZpbmlzaGVkX3VuaXhfbXMYECABKAMiKQoIVGFrZW92ZXISDgoGcnVuX2lkGAEgASgJEg0KBWVwb2NoGAIgASgEIo8BCghDaGlsZEFzaxIOCgZydW5faWQYASABKAkSDQoFZXBvY2gYAiABKAQSEAoIY2hpbGRfaWQYAyABKAkSEgoKYWdlbnRfbmFtZRgEIAEoCRIUCgxpbnB1dF9zZWFsZWQYBSABKAwSEgoKaW5wdXRfaGFzaBgGIAEoDBIUCgxpbnB1dF9sZW5ndGgYByABKAQiTwoMQ2hpbGRSZWZ1c2VkEg4KBnJ1bl9pZBgBIAEoCRIQCghjaGlsZF9pZBgCIAEoCRIMCgRjb2RlGAMgASgJEg8KB21lc3NhZ2UYBCABKAkiOAoGQ2FuY2VsEg4KBnJ1bl9pZBgBIAEoCRIOCgZyZWFzb24YAiABKAkSDgoGcmVtb3ZlGAMgASgIImkKC0FwcHJvdmFsQXNrEg4KBnJ1bl9pZBgBIAEoCRIPCgdzdGVwX2lkGAIgASgJEhMKC2FwcHJvdmFsX2lkGAMgASgJEg4KBnJlYXNvbhgEIAEoCRIUCgxleHBpcmVzX3VuaXgYBSABKAMiYAoQQXBwcm92YWxEZWNpc2lvbhIOCgZydW5faWQYASABKAkSEwoLYXBwcm92YWxfaWQYAiABKAkSEAoIZGVjaXNpb24YAyABKAkSFQoNZGV0YWlsX3NlYWxlZBgEIAEoDCJlCgtSZWFkUmVxdWVzdBISCgpyZXF1ZXN0X2lkGAEgASgJEgwKBGtpbmQYAiABKAkSCgoCaWQYAyABKAkSDAoEZnJvbRgEIAEoBBINCgVsaW1pdBgFIAEoDRILCgNib3gYBiABKAwiTgoMUmVhZFJlc3BvbnNlEhIKCnJlcXVlc3RfaWQYASABKAkSDgoGc3RhdHVzGAIgASgNEgwKBGJvZHkYAyABKAwSDAoEbGFzdBgEIAEoCCI4CglTZWNyZXRQdXQSCwoDcmVmGAEgASgJEg4KBnNlYWxlZBgCIAEoDBIOCgZyZW1vdmUYAyABKAgiMwoJU2VjcmV0QWNrEgsKA3JlZhgBIAEoCRIKCgJvaxgCIAEoCBINCgVlcnJvchgDIAEoCSJUCgtTZXNzaW9uT3BlbhISCgpzZXNzaW9uX2lkGAEgASgJEhgKEGFnZW50X3ZlcnNpb25faWQYAiABKAkSFwoPbWFuaWZlc3Rfc2VhbGVkGAMgASgMIk0KDlNlc3Npb25NZXNzYWdlEhIKCnNlc3Npb25faWQYASABKAkSDwoHdHVybl9pZBgCIAEoCRIWCg5jb250ZW50X3NlYWxlZBgDIAEoDCJPCgxTZXNzaW9uRGVsdGESEgoKc2Vzc2lvbl9pZBgBIAEoCRIPCgd0dXJuX2lkGAIgASgJEgsKA3NlcRgDIAEoDRINCgVkZWx0YRgEIAEoDCJVCgtTZXNzaW9uRG9uZRISCgpzZXNzaW9uX2lkGAEgASgJEg8KB3R1cm5faWQYAiABKAkSEgoKZXJyb3JfY29kZRgDIAEoCRINCgVyZXBseRgEIAEoDCIxCgtTZXNzaW9uU3RvcBISCgpzZXNzaW9uX2lkGAEgASgJEg4KBnJlbW92ZRgCIAEoCCLwAQoJQnVkZ2V0QXNrEhIKCnJlcXVlc3RfaWQYASABKAkSDgoGcnVuX2lkGAIgASgJEhUKDWNvc3RfbmFub191c2QYAyABKAMSDgoGdG9rZW5zGAQgASgEEg0KBWVwb2NoGAUgASgEEg8KB3N0ZXBfaWQYBiABKAkSDwoHYXR0ZW1wdBgHIAEoDRIVCg1vdXRwdXRfdG9rZW5zGAggASgEEhsKE2lucHV0X2Nvc3RfbmFub191c2QYCSABKAMSDQoFbW9kZWwYCiABKAkSEAoIdW5wcmljZWQYCyABKAgSEgoKbGFzdF9ldmVudBgMIAEoBCJwCgtCdWRnZXRHcmFudBISCgpyZXF1ZXN0X2lkGAEgASgJEhUKDWNvc3RfbmFub191c2QYAiABKAMSDgoGdG9rZW5zGAMgASgEEhUKDW91dHB1dF90b2tlbnMYBCABKAQSDwoHcmVmdXNhbBgFIAEoCSI8CgZTaWduYWwSDgoGcnVuX2lkGAEgASgJEgwKBG5hbWUYAiABKAkSFAoMdmFsdWVfc2VhbGVkGAMgASgMIhMKBURyYWluEgoKAm9uGAEgASgIIhEKBFBpbmcSCQoBbhgBIAEoBCIRCgRQb25nEgkKAW4YASABKAQiBQoDQWNrMucBCgtOb2RlR2F0ZXdheRJDCgVFbnJvbBIdLndheWJpbGwubm9kZS52MS5FbnJvbFJlcXVlc3QaGy53YXliaWxsLm5vZGUudjEuRW5yb2xSZXBseRJJCgdSZWZyZXNoEh8ud2F5YmlsbC5ub2RlLnYxLlJlZnJlc2hSZXF1ZXN0Gh0ud2F5YmlsbC5ub2RlLnYxLlJlZnJlc2hSZXBseRJICgdDb25uZWN0Ehoud2F5YmlsbC5ub2RlLnYxLk5vZGVGcmFtZRodLndheWJpbGwubm9kZS52MS5Db250cm9sRnJhbWUoATABYgZwcm90bzM");
+  fileDesc("Cg1nYXRld2F5LnByb3RvEg93YXliaWxsLm5vZGUudjEieQoMRW5yb2xSZXF1ZXN0Eg0KBXRva2VuGAEgASgJEgwKBG5hbWUYAiABKAkSEAoIc2lnbl9rZXkYAyABKAwSDwoHYm94X2tleRgEIAEoDBIPCgd2ZXJzaW9uGAUgASgJEgoKAm9zGAYgASgJEgwKBGFyY2gYByABKAkigwEKCkVucm9sUmVwbHkSDwoHbm9kZV9pZBgBIAEoCRIRCgl0ZW5hbnRfaWQYAiABKAkSDAoEcG9vbBgDIAEoCRIUCgxhY2Nlc3NfdG9rZW4YBCABKAkSFAoMZXhwaXJlc191bml4GAUgASgDEhcKD3Bvb2xfa2V5X3NlYWxlZBgGIAEoDCJUCg5SZWZyZXNoUmVxdWVzdBIPCgdub2RlX2lkGAEgASgJEg8KB2F0X3VuaXgYAiABKAMSDQoFbm9uY2UYAyABKAwSEQoJc2lnbmF0dXJlGAQgASgMIjoKDFJlZnJlc2hSZXBseRIUCgxhY2Nlc3NfdG9rZW4YASABKAkSFAoMZXhwaXJlc191bml4GAIgASgDIswGCglOb2RlRnJhbWUSCwoDc2VxGAEgASgEEgsKA2FjaxgCIAEoBBInCgVoZWxsbxgKIAEoCzIWLndheWJpbGwubm9kZS52MS5IZWxsb0gAEi8KCWhlYXJ0YmVhdBgLIAEoCzIaLndheWJpbGwubm9kZS52MS5IZWFydGJlYXRIABIpCgZhY2NlcHQYDCABKAsyFy53YXliaWxsLm5vZGUudjEuQWNjZXB0SAASJwoFZXZlbnQYDSABKAsyFi53YXliaWxsLm5vZGUudjEuRXZlbnRIABItCghjb21wbGV0ZRgOIAEoCzIZLndheWJpbGwubm9kZS52MS5Db21wbGV0ZUgAEjAKCGFwcHJvdmFsGA8gASgLMhwud2F5YmlsbC5ub2RlLnYxLkFwcHJvdmFsQXNrSAASNgoNcmVhZF9yZXNwb25zZRgQIAEoCzIdLndheWJpbGwubm9kZS52MS5SZWFkUmVzcG9uc2VIABIwCgpzZWNyZXRfYWNrGBEgASgLMhoud2F5YmlsbC5ub2RlLnYxLlNlY3JldEFja0gAEjYKDXNlc3Npb25fZGVsdGEYEiABKAsyHS53YXliaWxsLm5vZGUudjEuU2Vzc2lvbkRlbHRhSAASNAoMc2Vzc2lvbl9kb25lGBMgASgLMhwud2F5YmlsbC5ub2RlLnYxLlNlc3Npb25Eb25lSAASMAoKYnVkZ2V0X2FzaxgUIAEoCzIaLndheWJpbGwubm9kZS52MS5CdWRnZXRBc2tIABIlCgRwb25nGBUgASgLMhUud2F5YmlsbC5ub2RlLnYxLlBvbmdIABIoCghhY2tfb25seRgWIAEoCzIULndheWJpbGwubm9kZS52MS5BY2tIABIpCgZidW5kbGUYFyABKAsyFy53YXliaWxsLm5vZGUudjEuQnVuZGxlSAASLgoJY2hpbGRfYXNrGBggASgLMhkud2F5YmlsbC5ub2RlLnYxLkNoaWxkQXNrSAASLQoIdGFrZW92ZXIYGSABKAsyGS53YXliaWxsLm5vZGUudjEuVGFrZW92ZXJIABIpCgZwYXJrZWQYGiABKAsyFy53YXliaWxsLm5vZGUudjEuUGFya2VkSABCBgoEYm9keSI0CgZCdW5kbGUSKgoGZnJhbWVzGAEgAygLMhoud2F5YmlsbC5ub2RlLnYxLk5vZGVGcmFtZSKNBgoMQ29udHJvbEZyYW1lEgsKA3NlcRgBIAEoBBILCgNhY2sYAiABKAQSKwoHd2VsY29tZRgKIAEoCzIYLndheWJpbGwubm9kZS52MS5XZWxjb21lSAASKQoGYXNzaWduGAsgASgLMhcud2F5YmlsbC5ub2RlLnYxLkFzc2lnbkgAEikKBmNhbmNlbBgMIAEoCzIXLndheWJpbGwubm9kZS52MS5DYW5jZWxIABI1CghhcHByb3ZhbBgNIAEoCzIhLndheWJpbGwubm9kZS52MS5BcHByb3ZhbERlY2lzaW9uSAASNAoMcmVhZF9yZXF1ZXN0GA4gASgLMhwud2F5YmlsbC5ub2RlLnYxLlJlYWRSZXF1ZXN0SAASMAoKc2VjcmV0X3B1dBgPIAEoCzIaLndheWJpbGwubm9kZS52MS5TZWNyZXRQdXRIABI0CgxzZXNzaW9uX29wZW4YECABKAsyHC53YXliaWxsLm5vZGUudjEuU2Vzc2lvbk9wZW5IABI6Cg9zZXNzaW9uX21lc3NhZ2UYESABKAsyHy53YXliaWxsLm5vZGUudjEuU2Vzc2lvbk1lc3NhZ2VIABI0CgxzZXNzaW9uX3N0b3AYEiABKAsyHC53YXliaWxsLm5vZGUudjEuU2Vzc2lvblN0b3BIABI0CgxidWRnZXRfZ3JhbnQYEyABKAsyHC53YXliaWxsLm5vZGUudjEuQnVkZ2V0R3JhbnRIABIpCgZzaWduYWwYFCABKAsyFy53YXliaWxsLm5vZGUudjEuU2lnbmFsSAASJwoFZHJhaW4YFSABKAsyFi53YXliaWxsLm5vZGUudjEuRHJhaW5IABIlCgRwaW5nGBYgASgLMhUud2F5YmlsbC5ub2RlLnYxLlBpbmdIABIoCghhY2tfb25seRgXIAEoCzIULndheWJpbGwubm9kZS52MS5BY2tIABI2Cg1jaGlsZF9yZWZ1c2VkGBggASgLMh0ud2F5YmlsbC5ub2RlLnYxLkNoaWxkUmVmdXNlZEgAQgYKBGJvZHki9gEKBUhlbGxvEg8KB25vZGVfaWQYASABKAkSEQoJc3RyZWFtX2lkGAIgASgJEhUKDWxhc3Rfc2Vlbl9zZXEYAyABKAQSIwoEaGVsZBgEIAMoCzIVLndheWJpbGwubm9kZS52MS5IZWxkEioKCGJhY2tlbmRzGAUgAygLMhgud2F5YmlsbC5ub2RlLnYxLkJhY2tlbmQSDQoFcHJvdG8YBiABKA0SDQoFc2xvdHMYByABKA0SDQoFdmNwdXMYCCABKAESEQoJbWVtb3J5X21iGAkgASgEEg8KB3ZlcnNpb24YCiABKAkSEAoIc3RvcmVfaWQYCyABKAkicgoHV2VsY29tZRIVCg1sYXN0X3NlZW5fc2VxGAEgASgEEhkKEWhlYXJ0YmVhdF9zZWNvbmRzGAIgASgNEhQKDGxvc3Rfc2Vjb25kcxgDIAEoDRIPCgdidW5kbGVzGAQgASgIEg4KBnBhcmtlZBgFIAEoCCJJCgRIZWxkEg4KBnJ1bl9pZBgBIAEoCRINCgVlcG9jaBgCIAEoBBISCgpsYXN0X2V2ZW50GAMgASgEEg4KBnN0YXR1cxgEIAEoCSJZCgdCYWNrZW5kEgwKBG5hbWUYASABKAkSCgoCb2sYAiABKAgSDgoGZGV0YWlsGAMgASgJEhUKDXZlcmlmaWVkX3VuaXgYBCABKAMSDQoFYWNjZWwYBSABKAkiWQoJSGVhcnRiZWF0EhMKC2FjdGl2ZV9ydW5zGAEgASgNEhIKCmZyZWVfc2xvdHMYAiABKA0SCwoDY3B1GAMgASgBEhYKDm1lbW9yeV9mcmVlX21iGAQgASgEIvgCCgZBc3NpZ24SDgoGcnVuX2lkGAEgASgJEg0KBWVwb2NoGAIgASgEEhgKEGFnZW50X3ZlcnNpb25faWQYAyABKAkSFwoPbWFuaWZlc3Rfc2VhbGVkGAQgASgMEhQKDGlucHV0X3NlYWxlZBgFIAEoDBISCgpzZXNzaW9uX2lkGAYgASgJEhcKD2NyZWF0ZWRfdW5peF9tcxgHIAEoAxIeChFydW5fY29zdF9uYW5vX3VzZBgIIAEoA0gAiAEBEhUKDXJ1bl9jb3N0X2hhcmQYCSABKAgSEgoKZm9ya2VkX3J1bhgKIAEoCRITCgtmb3JrZWRfc3RlcBgLIAEoCRIUCgx0ZXh0c19zZWFsZWQYDCABKAwSEgoKcGFyZW50X3J1bhgNIAEoCRINCgVkZXB0aBgOIAEoDRISCgphc2tfYnVkZ2V0GA8gASgIEhYKDmlucHV0X3NjaGVkdWxlGBAgASgJQhQKEl9ydW5fY29zdF9uYW5vX3VzZCJDCgZBY2NlcHQSDgoGcnVuX2lkGAEgASgJEg0KBWVwb2NoGAIgASgEEgoKAm9rGAMgASgIEg4KBnJlYXNvbhgEIAEoCSLQAQoFRXZlbnQSDgoGcnVuX2lkGAEgASgJEg0KBWVwb2NoGAIgASgEEhEKCWV2ZW50X3NlcRgDIAEoBBIMCgRraW5kGAQgASgJEg8KB3N0ZXBfaWQYBSABKAkSDwoHYXR0ZW1wdBgGIAEoDRIKCgJhdBgHIAEoCRIMCgRoYXNoGAggASgMEhEKCXRva2Vuc19pbhgJIAEoBBISCgp0b2tlbnNfb3V0GAogASgEEhUKDWNvc3RfbmFub191c2QYCyABKAMSDQoFbW9kZWwYDCABKAkiwAIKCENvbXBsZXRlEg4KBnJ1bl9pZBgBIAEoCRINCgVlcG9jaBgCIAEoBBIOCgZzdGF0dXMYAyABKAkSEgoKZXJyb3JfY29kZRgEIAEoCRIMCgRoZWFkGAUgASgMEhMKC2V2ZW50X2NvdW50GAYgASgEEhIKCmlucHV0X2hhc2gYByABKAwSEwoLb3V0cHV0X2hhc2gYCCABKAwSEQoJdG9rZW5zX2luGAkgASgEEhIKCnRva2Vuc19vdXQYCiABKAQSFQoNY29zdF9uYW5vX3VzZBgLIAEoAxIWCg5ub2RlX3NpZ25hdHVyZRgMIAEoDBISCgplcnJvcl9zdGVwGA0gASgJEg4KBm1vZGVscxgOIAMoCRIRCglpc29sYXRpb24YDyABKAkSGAoQZmluaXNoZWRfdW5peF9tcxgQIAEoAyIpCghUYWtlb3ZlchIOCgZydW5faWQYASABKAkSDQoFZXBvY2gYAiABKAQiNwoGUGFya2VkEg4KBnJ1bl9pZBgBIAEoCRINCgVlcG9jaBgCIAEoBBIOCgZyZWFzb24YAyABKAkijwEKCENoaWxkQXNrEg4KBnJ1bl9pZBgBIAEoCRINCgVlcG9jaBgCIAEoBBIQCghjaGlsZF9pZBgDIAEoCRISCgphZ2VudF9uYW1lGAQgASgJEhQKDGlucHV0X3NlYWxlZBgFIAEoDBISCgppbnB1dF9oYXNoGAYgASgMEhQKDGlucHV0X2xlbmd0aBgHIAEoBCJPCgxDaGlsZFJlZnVzZWQSDgoGcnVuX2lkGAEgASgJEhAKCGNoaWxkX2lkGAIgASgJEgwKBGNvZGUYAyABKAkSDwoHbWVzc2FnZRgEIAEoCSI4CgZDYW5jZWwSDgoGcnVuX2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCRIOCgZyZW1vdmUYAyABKAgiaQoLQXBwcm92YWxBc2sSDgoGcnVuX2lkGAEgASgJEg8KB3N0ZXBfaWQYAiABKAkSEwoLYXBwcm92YWxfaWQYAyABKAkSDgoGcmVhc29uGAQgASgJEhQKDGV4cGlyZXNfdW5peBgFIAEoAyJgChBBcHByb3ZhbERlY2lzaW9uEg4KBnJ1bl9pZBgBIAEoCRITCgthcHByb3ZhbF9pZBgCIAEoCRIQCghkZWNpc2lvbhgDIAEoCRIVCg1kZXRhaWxfc2VhbGVkGAQgASgMImUKC1JlYWRSZXF1ZXN0EhIKCnJlcXVlc3RfaWQYASABKAkSDAoEa2luZBgCIAEoCRIKCgJpZBgDIAEoCRIMCgRmcm9tGAQgASgEEg0KBWxpbWl0GAUgASgNEgsKA2JveBgGIAEoDCJOCgxSZWFkUmVzcG9uc2USEgoKcmVxdWVzdF9pZBgBIAEoCRIOCgZzdGF0dXMYAiABKA0SDAoEYm9keRgDIAEoDBIMCgRsYXN0GAQgASgIIjgKCVNlY3JldFB1dBILCgNyZWYYASABKAkSDgoGc2VhbGVkGAIgASgMEg4KBnJlbW92ZRgDIAEoCCIzCglTZWNyZXRBY2sSCwoDcmVmGAEgASgJEgoKAm9rGAIgASgIEg0KBWVycm9yGAMgASgJIlQKC1Nlc3Npb25PcGVuEhIKCnNlc3Npb25faWQYASABKAkSGAoQYWdlbnRfdmVyc2lvbl9pZBgCIAEoCRIXCg9tYW5pZmVzdF9zZWFsZWQYAyABKAwiTQoOU2Vzc2lvbk1lc3NhZ2USEgoKc2Vzc2lvbl9pZBgBIAEoCRIPCgd0dXJuX2lkGAIgASgJEhYKDmNvbnRlbnRfc2VhbGVkGAMgASgMIk8KDFNlc3Npb25EZWx0YRISCgpzZXNzaW9uX2lkGAEgASgJEg8KB3R1cm5faWQYAiABKAkSCwoDc2VxGAMgASgNEg0KBWRlbHRhGAQgASgMIlUKC1Nlc3Npb25Eb25lEhIKCnNlc3Npb25faWQYASABKAkSDwoHdHVybl9pZBgCIAEoCRISCgplcnJvcl9jb2RlGAMgASgJEg0KBXJlcGx5GAQgASgMIjEKC1Nlc3Npb25TdG9wEhIKCnNlc3Npb25faWQYASABKAkSDgoGcmVtb3ZlGAIgASgIIvABCglCdWRnZXRBc2sSEgoKcmVxdWVzdF9pZBgBIAEoCRIOCgZydW5faWQYAiABKAkSFQoNY29zdF9uYW5vX3VzZBgDIAEoAxIOCgZ0b2tlbnMYBCABKAQSDQoFZXBvY2gYBSABKAQSDwoHc3RlcF9pZBgGIAEoCRIPCgdhdHRlbXB0GAcgASgNEhUKDW91dHB1dF90b2tlbnMYCCABKAQSGwoTaW5wdXRfY29zdF9uYW5vX3VzZBgJIAEoAxINCgVtb2RlbBgKIAEoCRIQCgh1bnByaWNlZBgLIAEoCBISCgpsYXN0X2V2ZW50GAwgASgEInAKC0J1ZGdldEdyYW50EhIKCnJlcXVlc3RfaWQYASABKAkSFQoNY29zdF9uYW5vX3VzZBgCIAEoAxIOCgZ0b2tlbnMYAyABKAQSFQoNb3V0cHV0X3Rva2VucxgEIAEoBBIPCgdyZWZ1c2FsGAUgASgJIjwKBlNpZ25hbBIOCgZydW5faWQYASABKAkSDAoEbmFtZRgCIAEoCRIUCgx2YWx1ZV9zZWFsZWQYAyABKAwiEwoFRHJhaW4SCgoCb24YASABKAgiEQoEUGluZxIJCgFuGAEgASgEIhEKBFBvbmcSCQoBbhgBIAEoBCIFCgNBY2sy5wEKC05vZGVHYXRld2F5EkMKBUVucm9sEh0ud2F5YmlsbC5ub2RlLnYxLkVucm9sUmVxdWVzdBobLndheWJpbGwubm9kZS52MS5FbnJvbFJlcGx5EkkKB1JlZnJlc2gSHy53YXliaWxsLm5vZGUudjEuUmVmcmVzaFJlcXVlc3QaHS53YXliaWxsLm5vZGUudjEuUmVmcmVzaFJlcGx5EkgKB0Nvbm5lY3QSGi53YXliaWxsLm5vZGUudjEuTm9kZUZyYW1lGh0ud2F5YmlsbC5ub2RlLnYxLkNvbnRyb2xGcmFtZSgBMAFiBnByb3RvMw");
 
 /**
  * @generated from message waybill.node.v1.EnrolRequest
@@ -280,6 +280,12 @@ export type NodeFrame = Message<"waybill.node.v1.NodeFrame"> & {
      */
     value: Takeover;
     case: "takeover";
+  } | {
+    /**
+     * @generated from field: waybill.node.v1.Parked parked = 26;
+     */
+    value: Parked;
+    case: "parked";
   } | { case: undefined; value?: undefined };
 };
 
@@ -524,6 +530,13 @@ export type Welcome = Message<"waybill.node.v1.Welcome"> & {
    * @generated from field: bool bundles = 4;
    */
   bundles: boolean;
+
+  /**
+   * It takes `parked` frames.
+   *
+   * @generated from field: bool parked = 5;
+   */
+  parked: boolean;
 };
 
 /**
@@ -976,6 +989,36 @@ export const TakeoverSchema: GenMessage<Takeover> = /*@__PURE__*/
   messageDesc(file_gateway, 16);
 
 /**
+ * A run waits for what no event says: `poisoned`, where it ended the process of its node whenever it was taken up. Empty: it goes on.
+ *
+ * @generated from message waybill.node.v1.Parked
+ */
+export type Parked = Message<"waybill.node.v1.Parked"> & {
+  /**
+   * @generated from field: string run_id = 1;
+   */
+  runId: string;
+
+  /**
+   * @generated from field: uint64 epoch = 2;
+   */
+  epoch: bigint;
+
+  /**
+   * @generated from field: string reason = 3;
+   */
+  reason: string;
+};
+
+/**
+ * @public
+ * Describes the message waybill.node.v1.Parked.
+ * Use `create(ParkedSchema)` to create a new message.
+ */
+export const ParkedSchema: GenMessage<Parked> = /*@__PURE__*/
+  messageDesc(file_gateway, 17);
+
+/**
  * A run calls another agent: the control plane makes that run, for the same node, or refuses it.
  *
  * @generated from message waybill.node.v1.ChildAsk
@@ -1025,7 +1068,7 @@ export type ChildAsk = Message<"waybill.node.v1.ChildAsk"> & {
  * Use `create(ChildAskSchema)` to create a new message.
  */
 export const ChildAskSchema: GenMessage<ChildAsk> = /*@__PURE__*/
-  messageDesc(file_gateway, 17);
+  messageDesc(file_gateway, 18);
 
 /**
  * @generated from message waybill.node.v1.ChildRefused
@@ -1058,7 +1101,7 @@ export type ChildRefused = Message<"waybill.node.v1.ChildRefused"> & {
  * Use `create(ChildRefusedSchema)` to create a new message.
  */
 export const ChildRefusedSchema: GenMessage<ChildRefused> = /*@__PURE__*/
-  messageDesc(file_gateway, 18);
+  messageDesc(file_gateway, 19);
 
 /**
  * @generated from message waybill.node.v1.Cancel
@@ -1088,7 +1131,7 @@ export type Cancel = Message<"waybill.node.v1.Cancel"> & {
  * Use `create(CancelSchema)` to create a new message.
  */
 export const CancelSchema: GenMessage<Cancel> = /*@__PURE__*/
-  messageDesc(file_gateway, 19);
+  messageDesc(file_gateway, 20);
 
 /**
  * @generated from message waybill.node.v1.ApprovalAsk
@@ -1126,7 +1169,7 @@ export type ApprovalAsk = Message<"waybill.node.v1.ApprovalAsk"> & {
  * Use `create(ApprovalAskSchema)` to create a new message.
  */
 export const ApprovalAskSchema: GenMessage<ApprovalAsk> = /*@__PURE__*/
-  messageDesc(file_gateway, 20);
+  messageDesc(file_gateway, 21);
 
 /**
  * @generated from message waybill.node.v1.ApprovalDecision
@@ -1159,7 +1202,7 @@ export type ApprovalDecision = Message<"waybill.node.v1.ApprovalDecision"> & {
  * Use `create(ApprovalDecisionSchema)` to create a new message.
  */
 export const ApprovalDecisionSchema: GenMessage<ApprovalDecision> = /*@__PURE__*/
-  messageDesc(file_gateway, 21);
+  messageDesc(file_gateway, 22);
 
 /**
  * @generated from message waybill.node.v1.ReadRequest
@@ -1204,7 +1247,7 @@ export type ReadRequest = Message<"waybill.node.v1.ReadRequest"> & {
  * Use `create(ReadRequestSchema)` to create a new message.
  */
 export const ReadRequestSchema: GenMessage<ReadRequest> = /*@__PURE__*/
-  messageDesc(file_gateway, 22);
+  messageDesc(file_gateway, 23);
 
 /**
  * @generated from message waybill.node.v1.ReadResponse
@@ -1237,7 +1280,7 @@ export type ReadResponse = Message<"waybill.node.v1.ReadResponse"> & {
  * Use `create(ReadResponseSchema)` to create a new message.
  */
 export const ReadResponseSchema: GenMessage<ReadResponse> = /*@__PURE__*/
-  messageDesc(file_gateway, 23);
+  messageDesc(file_gateway, 24);
 
 /**
  * @generated from message waybill.node.v1.SecretPut
@@ -1265,7 +1308,7 @@ export type SecretPut = Message<"waybill.node.v1.SecretPut"> & {
  * Use `create(SecretPutSchema)` to create a new message.
  */
 export const SecretPutSchema: GenMessage<SecretPut> = /*@__PURE__*/
-  messageDesc(file_gateway, 24);
+  messageDesc(file_gateway, 25);
 
 /**
  * @generated from message waybill.node.v1.SecretAck
@@ -1293,7 +1336,7 @@ export type SecretAck = Message<"waybill.node.v1.SecretAck"> & {
  * Use `create(SecretAckSchema)` to create a new message.
  */
 export const SecretAckSchema: GenMessage<SecretAck> = /*@__PURE__*/
-  messageDesc(file_gateway, 25);
+  messageDesc(file_gateway, 26);
 
 /**
  * @generated from message waybill.node.v1.SessionOpen
@@ -1321,7 +1364,7 @@ export type SessionOpen = Message<"waybill.node.v1.SessionOpen"> & {
  * Use `create(SessionOpenSchema)` to create a new message.
  */
 export const SessionOpenSchema: GenMessage<SessionOpen> = /*@__PURE__*/
-  messageDesc(file_gateway, 26);
+  messageDesc(file_gateway, 27);
 
 /**
  * @generated from message waybill.node.v1.SessionMessage
@@ -1349,7 +1392,7 @@ export type SessionMessage = Message<"waybill.node.v1.SessionMessage"> & {
  * Use `create(SessionMessageSchema)` to create a new message.
  */
 export const SessionMessageSchema: GenMessage<SessionMessage> = /*@__PURE__*/
-  messageDesc(file_gateway, 27);
+  messageDesc(file_gateway, 28);
 
 /**
  * @generated from message waybill.node.v1.SessionDelta
@@ -1382,7 +1425,7 @@ export type SessionDelta = Message<"waybill.node.v1.SessionDelta"> & {
  * Use `create(SessionDeltaSchema)` to create a new message.
  */
 export const SessionDeltaSchema: GenMessage<SessionDelta> = /*@__PURE__*/
-  messageDesc(file_gateway, 28);
+  messageDesc(file_gateway, 29);
 
 /**
  * @generated from message waybill.node.v1.SessionDone
@@ -1415,7 +1458,7 @@ export type SessionDone = Message<"waybill.node.v1.SessionDone"> & {
  * Use `create(SessionDoneSchema)` to create a new message.
  */
 export const SessionDoneSchema: GenMessage<SessionDone> = /*@__PURE__*/
-  messageDesc(file_gateway, 29);
+  messageDesc(file_gateway, 30);
 
 /**
  * @generated from message waybill.node.v1.SessionStop
@@ -1438,7 +1481,7 @@ export type SessionStop = Message<"waybill.node.v1.SessionStop"> & {
  * Use `create(SessionStopSchema)` to create a new message.
  */
 export const SessionStopSchema: GenMessage<SessionStop> = /*@__PURE__*/
-  messageDesc(file_gateway, 30);
+  messageDesc(file_gateway, 31);
 
 /**
  * Before a model call: may it be made? Without a number; sent again on each stream and with each heartbeat until it is granted or refused.
@@ -1523,7 +1566,7 @@ export type BudgetAsk = Message<"waybill.node.v1.BudgetAsk"> & {
  * Use `create(BudgetAskSchema)` to create a new message.
  */
 export const BudgetAskSchema: GenMessage<BudgetAsk> = /*@__PURE__*/
-  messageDesc(file_gateway, 31);
+  messageDesc(file_gateway, 32);
 
 /**
  * @generated from message waybill.node.v1.BudgetGrant
@@ -1565,7 +1608,7 @@ export type BudgetGrant = Message<"waybill.node.v1.BudgetGrant"> & {
  * Use `create(BudgetGrantSchema)` to create a new message.
  */
 export const BudgetGrantSchema: GenMessage<BudgetGrant> = /*@__PURE__*/
-  messageDesc(file_gateway, 32);
+  messageDesc(file_gateway, 33);
 
 /**
  * @generated from message waybill.node.v1.Signal
@@ -1593,7 +1636,7 @@ export type Signal = Message<"waybill.node.v1.Signal"> & {
  * Use `create(SignalSchema)` to create a new message.
  */
 export const SignalSchema: GenMessage<Signal> = /*@__PURE__*/
-  messageDesc(file_gateway, 33);
+  messageDesc(file_gateway, 34);
 
 /**
  * @generated from message waybill.node.v1.Drain
@@ -1611,7 +1654,7 @@ export type Drain = Message<"waybill.node.v1.Drain"> & {
  * Use `create(DrainSchema)` to create a new message.
  */
 export const DrainSchema: GenMessage<Drain> = /*@__PURE__*/
-  messageDesc(file_gateway, 34);
+  messageDesc(file_gateway, 35);
 
 /**
  * @generated from message waybill.node.v1.Ping
@@ -1629,7 +1672,7 @@ export type Ping = Message<"waybill.node.v1.Ping"> & {
  * Use `create(PingSchema)` to create a new message.
  */
 export const PingSchema: GenMessage<Ping> = /*@__PURE__*/
-  messageDesc(file_gateway, 35);
+  messageDesc(file_gateway, 36);
 
 /**
  * @generated from message waybill.node.v1.Pong
@@ -1647,7 +1690,7 @@ export type Pong = Message<"waybill.node.v1.Pong"> & {
  * Use `create(PongSchema)` to create a new message.
  */
 export const PongSchema: GenMessage<Pong> = /*@__PURE__*/
-  messageDesc(file_gateway, 36);
+  messageDesc(file_gateway, 37);
 
 /**
  * @generated from message waybill.node.v1.Ack
@@ -1661,7 +1704,7 @@ export type Ack = Message<"waybill.node.v1.Ack"> & {
  * Use `create(AckSchema)` to create a new message.
  */
 export const AckSchema: GenMessage<Ack> = /*@__PURE__*/
-  messageDesc(file_gateway, 37);
+  messageDesc(file_gateway, 38);
 
 /**
  * The tunnel between a node and its control plane. The node dials; nothing listens on its side.

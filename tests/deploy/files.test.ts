@@ -47,7 +47,7 @@ it('the container file has a target for each service, with variables, a program 
   checkVariables(Object.fromEntries(words.map(word => word.split('=') as [string, string])))
   const targets = [...text.matchAll(/^FROM base AS (\S+)$/gm)].map(([, name]) => name)
   expect(targets.sort()).toEqual(['node-agent', 'router', 'runtime'])
-  const programs = [...text.matchAll(/^ENTRYPOINT \["node", "\/opt\/waybill\/(.*)"\]$/gm)].map(
+  const programs = [...text.matchAll(/^ENTRYPOINT \["node", "--disable-sigusr1", "\/opt\/waybill\/(.*)"\]$/gm)].map(
     ([, path]) => `./${path}`,
   )
   expect(programs.sort()).toEqual(
@@ -87,7 +87,9 @@ it('the compose file and the Kubernetes manifest are what their schemas ask for'
 it('the unit names a command that exists and variables that are read', async () => {
   const text = await read('waybill.service')
   const vars = [...text.matchAll(/^Environment=([A-Z_]+)=(.*)$/gm)].map(([, name, value]) => [name!, value!])
-  checkVariables(Object.fromEntries(vars))
+  const { NODE_OPTIONS, ...own } = Object.fromEntries(vars)
+  expect(NODE_OPTIONS).toBe('--disable-sigusr1')
+  checkVariables(own)
   expect(text).toMatch(/^ExecStart=\/opt\/waybill\/bin\/runtime serve --with-router$/m)
   expect(text).toContain(`--prefix /opt/waybill ./waybill-${version}.tgz`)
   const sections = [...text.matchAll(/^\[(\w+)\]$/gm)].map(([, name]) => name)

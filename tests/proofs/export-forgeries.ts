@@ -3,7 +3,7 @@ import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { signer } from '../../shared/sign/ed25519.ts'
 import { GENESIS, type Sealed, seal } from '../../shared/sign/record-chain.ts'
 import type { Checkpoint, RouterKeys } from '../../shared/wire/router/checkpoint.ts'
-import { EXPORT_KINDS, type ExportKind, type ExportProof } from './router-proofs.ts'
+import { EXPORT_KINDS, type ExportKind, type ExportProof, kindOfLine, type LineKind } from './router-proofs.ts'
 
 export interface ExportForgery {
   name: string
@@ -13,25 +13,17 @@ export interface ExportForgery {
 }
 
 type Line = Record<string, unknown> & { tenant_id: string; seq: number }
-type Kind = 'record' | 'feedback' | 'checkpoint' | 'keys'
 type Edit = (lines: string[]) => readonly string[] | Buffer
+type LineEdit = (lines: string[]) => string[]
 
-const kindOf = (line: string): Kind =>
-  line.includes('"attempts":')
-    ? 'record'
-    : line.includes('"prev_checkpoint":')
-      ? 'checkpoint'
-      : line.includes('"heads_url":')
-        ? 'keys'
-        : 'feedback'
 const parse = (line: string) => JSON.parse(line) as Line
 /** Where the lines of that kind stand, of tenant `a` where they have one. */
-const places = (lines: readonly string[], kind: Kind) =>
+const places = (lines: readonly string[], kind: LineKind) =>
   [...lines.keys()].filter(
-    at => kindOf(lines[at]!) === kind && (kind === 'keys' || parse(lines[at]!).tenant_id === 'a'),
+    at => kindOfLine(lines[at]!) === kind && (kind === 'keys' || parse(lines[at]!).tenant_id === 'a'),
   )
 const at =
-  (kind: Kind, place: number, edit: (line: string) => string): Edit =>
+  (kind: LineKind, place: number, edit: (line: string) => string): LineEdit =>
   lines => {
     const index = places(lines, kind).at(place)!
     const edited = edit(lines[index]!)
@@ -47,7 +39,7 @@ const set =
   (line: string): string =>
     JSON.stringify({ ...parse(line), ...members })
 const without =
-  (kind: Kind, first: number, last = first): Edit =>
+  (kind: LineKind, first: number, last = first): Edit =>
   lines => {
     const gone = new Set(places(lines, kind).slice(first, last === -1 ? undefined : last + 1))
     return lines.filter((_, index) => !gone.has(index))
@@ -75,7 +67,7 @@ async function signedByStranger(text: string): Promise<string> {
   const links = new Map<string, string>()
   const lines = []
   for (const line of text.trimEnd().split('\n')) {
-    if (kindOf(line) === 'keys') {
+    if (kindOfLine(line) === 'keys') {
       const key = {
         key_id: stranger.keyId,
         alg: 'Ed25519',
@@ -88,7 +80,7 @@ async function signedByStranger(text: string): Promise<string> {
           heads_url: '/v1/checkpoints',
         }),
       )
-    } else if (kindOf(line) === 'checkpoint') {
+    } else if (kindOfLine(line) === 'checkpoint') {
       const { sig: _s, key_id: _k, v: _v, ...body } = JSON.parse(line) as Checkpoint
       const link = { prev_checkpoint: links.get(body.tenant_id) ?? GENESIS }
       const { checkpoint, digest } = await signCheckpoint({ ...body, ...link }, stranger, nativeSha256)
@@ -132,7 +124,7 @@ export async function exportForgeries(proofs: Record<ExportKind, ExportProof>): 
       'unsigned',
       lines => {
         const edited = resealed('record', 1, line => ({ ...line, session_id: 'forged' }))(lines) as string[]
-        return edited.filter(line => kindOf(line) === 'record')
+        return edited.filter(line => kindOfLine(line) === 'record')
       },
     ],
     ['nothing at all', 'unsigned', () => Buffer.from('')],
@@ -203,6 +195,14 @@ export async function exportForgeries(proofs: Record<ExportKind, ExportProof>): 
       'duplicate_member',
       at('checkpoint', 0, swap('"kind":"head"', '"kind":"prune","kind":"head"')),
     ],
+    [
+      'a checkpoint whose bytes are no UTF-8',
+      'not_json',
+      lines => {
+        const bytes = Buffer.from(at('checkpoint', 0, swap('"sig":"', '"sig":"MARK'))(lines).join('\n'))
+        return bytes.fill(0xff, bytes.indexOf('MARK'), bytes.indexOf('MARK') + 4)
+      },
+    ],
     ['a checkpoint that is no checkpoint', 'shape', at('checkpoint', 0, set({ kind: 'tail' }))],
     ['a member more of a key', 'unknown_member', at('keys', 0, swap('"alg":', '"owner":"us","alg":'))],
     ['two lists of keys in one', 'duplicate_member', at('keys', 0, swap('"keys":', '"keys":[],"keys":'))],
@@ -251,7 +251,7 @@ export async function exportForgeries(proofs: Record<ExportKind, ExportProof>): 
   )
   add('rotated', 'the checkpoints of the key from before are left out', 'checkpoint_link', lines => {
     const old = parse(lines[places(lines, 'checkpoint')[0]!]!).key_id
-    return lines.filter(line => kindOf(line) !== 'checkpoint' || parse(line).key_id !== old)
+    return lines.filter(line => kindOfLine(line) !== 'checkpoint' || parse(line).key_id !== old)
   })
   add('rotated', 'a checkpoint under the name of the other key', 'checkpoint_signature', lines => {
     const next = parse(lines[places(lines, 'checkpoint').at(-1)!]!).key_id

@@ -4,46 +4,78 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import * as formats from '../../shared/proof/members.ts'
+import { requireBackend } from '../backends/require.ts'
+import { KEY } from '../runtime/api.ts'
 import { exportForgeries } from './export-forgeries.ts'
+import { overHttp, type Post } from './http-verifier.ts'
 import { routerProofs } from './router-proofs.ts'
 import { runForgeries } from './run-forgeries.ts'
-import { type RunProof, runtimeProofs } from './runtime-proofs.ts'
-import { browser, browserModules, commandLine, EXAMPLE, type Handed, hasPython, python } from './verifiers.ts'
+import { proofService, type RunProof, runtimeProofs } from './runtime-proofs.ts'
+import { ELSEWHERE, servedReason } from './served-reasons.ts'
+import { inStore } from './stored-export.ts'
+import { browser, browserModules, commandLine, EXAMPLE, type Handed, python } from './verifiers.ts'
+
+function hasPython(): boolean {
+  const there = spawnSync('python3', ['-c', 'import cryptography']).status === 0
+  return requireBackend('python', there, 'apt-get install python3-cryptography, or bash scripts/setup-host.sh')
+}
 
 const HAS_PYTHON = hasPython()
 let folder: string
 let runs: Awaited<ReturnType<typeof runtimeProofs>>
 let exports_: Awaited<ReturnType<typeof routerProofs>>
 let page: Awaited<ReturnType<typeof browserModules>>
+let service: Awaited<ReturnType<typeof proofService>>
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'waybill-proofs-'))
   ;[runs, exports_, page] = await Promise.all([runtimeProofs(folder), routerProofs(), browserModules(folder)])
+  service = await proofService(folder)
 }, 60_000)
-afterAll(() => rm(folder, { recursive: true, force: true }))
+afterAll(async () => {
+  await service.close()
+  await rm(folder, { recursive: true, force: true })
+})
 
 type Case = Handed & { name: string; reason: string }
 
-const row = (name: string, [cli, page, python]: readonly string[]) => ({ name, cli, page, python: python ?? 'skipped' })
+const row = (name: string, [cli, page, service, python]: readonly string[]) => ({
+  ...{ name, cli, page, service, python: python ?? 'skipped' },
+})
+
+const post: Post = (path, body) => {
+  const headers = {
+    'content-type': 'application/json',
+    ...(path.startsWith('/v1') && { authorization: `Bearer ${KEY}` }),
+  }
+  return service.runtime.fetch(
+    new Request(`http://localhost${path}`, { method: 'POST', body: new Uint8Array(body), headers }),
+  )
+}
 
 /** One line for each case, with what each verifier says of it. */
 async function table(cases: readonly Case[]) {
   const third = HAS_PYTHON ? python(cases) : []
   const rows = []
   for (const [at, one] of cases.entries()) {
-    rows.push(row(one.name, [await commandLine(folder, one), await browser(page, one), ...third.slice(at, at + 1)]))
+    const served = 'text' in one ? await inStore(folder, one) : await overHttp(post, one)
+    const said = [await commandLine(folder, one), await browser(page, one), served, ...third.slice(at, at + 1)]
+    rows.push(row(one.name, said))
   }
   return rows
 }
 
 const expected = (cases: readonly Case[]) =>
-  cases.map(({ name, reason }) => row(name, [reason, reason, ...(HAS_PYTHON ? [reason] : [])]))
+  cases.map(one => {
+    const { name, reason } = one
+    return row(name, [reason, reason, servedReason(one), ...(HAS_PYTHON ? [reason] : [])])
+  })
 
 const handed = ({ receipt, journal, fingerprint }: RunProof) => ({
   ...{ receipt: Buffer.from(receipt), journal: Buffer.from(journal), fingerprint },
 })
 
-describe('the command line, the browser and the example in Python', () => {
+describe('the command line, the browser, the service and the example in Python', () => {
   it('accept every proof that is as it was made', async () => {
     const cases: Case[] = [
       ...Object.entries(runs).flatMap(([name, proof]) => [
@@ -69,6 +101,8 @@ describe('the command line, the browser and the example in Python', () => {
     const cases: Case[] = [...(await runForgeries(runs)), ...(await exportForgeries(exports_))]
     expect(cases.length).toBeGreaterThanOrEqual(60)
     expect(new Set(cases.map(({ name }) => name)).size).toBe(cases.length)
+    const names = new Set(cases.map(({ name }) => name))
+    expect(Object.keys(ELSEWHERE).filter(name => !names.has(name))).toEqual([])
     expect(await table(cases)).toEqual(expected(cases))
     console.log(`${cases.length} forgeries`)
   }, 90_000)

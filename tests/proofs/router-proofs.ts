@@ -23,6 +23,18 @@ export interface ExportProof {
 export const EXPORT_KINDS = ['plain', 'feedback', 'pruned', 'rotated'] as const
 export type ExportKind = (typeof EXPORT_KINDS)[number]
 
+export type LineKind = 'record' | 'feedback' | 'checkpoint' | 'keys'
+
+/** What a line of an export is, by a member that only this kind has. */
+export const kindOfLine = (line: string): LineKind =>
+  line.includes('"attempts":')
+    ? 'record'
+    : line.includes('"prev_checkpoint":')
+      ? 'checkpoint'
+      : line.includes('"heads_url":')
+        ? 'keys'
+        : 'feedback'
+
 const DAY = 86_400_000
 const settings = () => resolveCalibration(calibrationTable.parse({}))
 

@@ -1,4 +1,3 @@
-import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { openKeyChest } from '../../runtime/host/key-chest.ts'
 import { makeFolder } from '../../shared/host/make-folder.ts'
@@ -7,7 +6,7 @@ import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Receipt } from '../../shared/wire/runtime/receipt.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import type { Session } from '../../shared/wire/runtime/session.ts'
-import { api } from '../runtime/api.ts'
+import { api, KEY } from '../runtime/api.ts'
 import { nodeFixture, until } from '../runtime/node-fixture.ts'
 
 /** What a holder has of a run: two texts, and the fingerprint that was kept. */
@@ -30,12 +29,25 @@ export const RUN_KINDS = [
 ] as const
 export type RunKind = (typeof RUN_KINDS)[number]
 
-/** Proofs of runs of every kind, as a service gives them. */
+const MASTER_KEY = new Uint8Array(32).fill(7)
+const storeOf = (folder: string) => join(folder, 'runtime', 'control.db')
+
+/** A service over the store that the proofs are from: it has their keys, records and journals. */
+export const proofService = (folder: string) => api({ url: storeOf(folder), masterKey: MASTER_KEY })
+
+/** The variables of such a service in a process of its own. */
+export const proofVars = (folder: string) => ({
+  PLATFORM_DATABASE_URL: storeOf(folder),
+  PLATFORM_BOOTSTRAP_KEY: KEY,
+  PLATFORM_MASTER_KEY: Buffer.from(MASTER_KEY).toString('base64'),
+})
+
+/** Proofs of runs of every kind, as a service gives them; its store stays in the folder. */
 export async function runtimeProofs(folder: string): Promise<Record<RunKind, RunProof>> {
   const fixture = join(folder, 'runtime')
   await makeFolder(fixture)
-  const masterKey = new Uint8Array(32).fill(7)
-  const url = join(fixture, 'control.db')
+  const masterKey = MASTER_KEY
+  const url = storeOf(folder)
   const on = await api({
     url,
     masterKey,
@@ -122,6 +134,5 @@ export async function runtimeProofs(folder: string): Promise<Record<RunKind, Run
   } finally {
     await node.close()
     await on.close()
-    await rm(fixture, { recursive: true, force: true })
   }
 }

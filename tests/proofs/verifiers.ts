@@ -1,4 +1,4 @@
-import { execFileSync, spawnSync } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
@@ -10,7 +10,6 @@ import { VerifyCommand as RuntimeVerify } from '../../runtime/cli/verify.ts'
 import { verifierFiles } from '../../runtime/receipts/verifier.gen.ts'
 import { makeFolder } from '../../shared/host/make-folder.ts'
 import type { RouterKeys, VerifyReport } from '../../shared/wire/router/checkpoint.ts'
-import { requireBackend } from '../backends/require.ts'
 
 /** What is handed to a verifier: of a run or of a router. */
 export type Handed =
@@ -18,11 +17,6 @@ export type Handed =
   | { text: Buffer; keys: RouterKeys }
 
 export const EXAMPLE = new URL('../../docs/examples/verify.py', import.meta.url).pathname
-
-export function hasPython(): boolean {
-  const there = spawnSync('python3', ['-c', 'import cryptography']).status === 0
-  return requireBackend('python', there, 'apt-get install python3-cryptography, or bash scripts/setup-host.sh')
-}
 
 /** Reports on a chain call it so; what is wrong with the text of a report of feedback is the same as with any other. */
 const READING = /^(?:feedback_)?(parse|duplicate_member|unknown_member|number_form|lone_surrogate)$/
@@ -44,16 +38,8 @@ export async function commandLine(folder: string, handed: Handed): Promise<strin
   const path = (name: string) => join(folder, name)
   if ('text' in handed) {
     await writeFile(path('export.jsonl'), handed.text)
-    await writeFile(path('keys.json'), JSON.stringify(handed.keys))
-    const { code, out } = await run(RouterVerify, [
-      'verify',
-      '--file',
-      path('export.jsonl'),
-      '--key',
-      path('keys.json'),
-      '--json',
-    ])
-    return reportSays(JSON.parse(out) as VerifyReport, code === 0)
+    const { report, passed } = await commandReport(folder, ['--file', path('export.jsonl')], handed.keys)
+    return report === undefined ? 'not readable' : reportSays(report, passed)
   }
   await writeFile(path('receipt.json'), handed.receipt)
   if (handed.journal) await writeFile(path('journal.json'), handed.journal)
@@ -70,7 +56,15 @@ export async function commandLine(folder: string, handed: Handed): Promise<strin
   return valid === (code === 0) ? (valid ? 'valid' : alike(reason ?? '')) : `exit code ${code}`
 }
 
-function reportSays({ valid, reason, tenants }: VerifyReport, passed: boolean): string {
+/** What `router verify` reports; no report where it could not read what it was given. */
+export async function commandReport(folder: string, what: string[], keys: RouterKeys) {
+  const file = join(folder, 'keys.json')
+  await writeFile(file, JSON.stringify(keys))
+  const { code, out } = await run(RouterVerify, ['verify', ...what, '--key', file, '--json'])
+  return { report: out === '' ? undefined : (JSON.parse(out) as VerifyReport), passed: code === 0 }
+}
+
+export function reportSays({ valid, reason, tenants }: VerifyReport, passed: boolean): string {
   if (valid !== passed) return 'another exit code than verdict'
   return valid ? 'valid' : alike(reason ?? tenants.find(({ broken_at }) => broken_at !== null)?.reason ?? '')
 }

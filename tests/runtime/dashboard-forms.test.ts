@@ -320,8 +320,8 @@ if (hasChromium()) {
 
       await page.fill(`${own} [name=hosts]`, '')
       await page.click(`${own} button`)
-      await page.waitForSelector('#secrets td:has-text("any")')
-      expect(await secret()).toEqual({ name, updatedAt: expect.any(String) })
+      await expect.poll(secret).toEqual({ name, updatedAt: expect.any(String) })
+      await page.waitForSelector('#secrets td:text-is("any")')
     })
 
     it('passwords: one’s own is changed with the one before, and other logins are over', async () => {

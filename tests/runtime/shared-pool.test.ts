@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { runNode } from '../../node-agent/run.ts'
+import { openDb } from '../../shared/host/open-libsql.ts'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Receipt, VerifyResult } from '../../shared/wire/runtime/receipt.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
@@ -110,6 +111,27 @@ if (await sqldAvailable()) {
       await online(one)
       expect(await ended((await start('slow', 'after')).id)).toMatchObject({ status: 'succeeded' })
       expect(await summary(made.id)).toMatchObject({ status: 'succeeded', nodeId: two.identity.nodeId })
+    }, 60_000)
+
+    it('set aside what ended the process of another, which the control plane hears from the one that did', async () => {
+      const [one, two] = nodes as [NodeFixture, NodeFixture]
+      await two.kill()
+      const made = await start('slow', '/call*8 wait {"seconds":0.2}')
+      await until(async () => (await summary(made.id)).status === 'running', 'it runs')
+      await dies(one)
+      const store = await openDb(sqld.primaryUrl)
+      await store.execute({
+        sql: `update runs set recoveries = 3, due_ms = 0, recovery_seq = (select max(seq) from events where run_id = ?1) where id = ?1`,
+        args: [made.id],
+      })
+      store.close()
+      await two.restart()
+      await until(async () => (await summary(made.id)).parked?.reason === 'poisoned', 'it is set aside')
+      expect(await summary(made.id)).toMatchObject({ status: 'waiting', nodeId: two.identity.nodeId })
+      await control.call('POST', `/v1/runs/${made.id}/signals/resume`, { value: null })
+      expect(await ended(made.id)).toMatchObject({ status: 'succeeded', nodeId: two.identity.nodeId })
+      expect(await summary(made.id)).not.toHaveProperty('parked')
+      await holds(made.id)
     }, 60_000)
 
     it('tell of a run that ended on one that died before it could say so', async () => {

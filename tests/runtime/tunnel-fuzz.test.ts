@@ -133,6 +133,10 @@ const bodies = (runId: string): fc.Arbitrary<Body> => {
     }),
     fc.record({ case: fc.constant('takeover' as const), value: fc.record({ runId: run, epoch }) }),
     fc.record({
+      case: fc.constant('parked' as const),
+      value: fc.record({ runId: run, epoch, reason: fc.oneof(text, fc.constantFrom('', 'poisoned')) }),
+    }),
+    fc.record({
       case: fc.constant('childAsk' as const),
       value: fc.record({
         ...{ runId: run, epoch, childId: fc.oneof(text, fc.uuid()), agentName: text },

@@ -76,7 +76,7 @@ interface Peer {
 
 /** What may stand in a bundle; `ackOnly` is the place of something that is not to be told any more. */
 const TOLD = new Set<NodeFrame['body']['case']>([
-  ...(['accept', 'event', 'complete', 'approval', 'childAsk', 'takeover', 'secretAck', 'ackOnly'] as const),
+  ...(['accept', 'event', 'complete', 'approval', 'childAsk', 'takeover', 'parked', 'secretAck', 'ackOnly'] as const),
 ])
 const MOST_READS = 1000
 const MOST_ASKS = 1000
@@ -203,6 +203,7 @@ export function nodeGateway(deps: GatewayDeps): NodeGateway {
       case 'approval':
       case 'childAsk':
       case 'takeover':
+      case 'parked':
       case 'secretAck':
         if (frame.seq === 0n) throw new TunnelRefusal('bad_frame', `a ${body.case} frame needs a number`)
         return peer.inbox.put(frame)
@@ -303,6 +304,7 @@ export function nodeGateway(deps: GatewayDeps): NodeGateway {
         heartbeatSeconds: Math.max(1, Math.round(times.heartbeatMs / 1000)),
         lostSeconds: Math.max(1, Math.round(times.lostMs / 1000)),
         bundles: true,
+        parked: true,
       }
       yield create(ControlFrameSchema, { body: { case: 'welcome', value } })
       const link = linkOf(peer, hello)

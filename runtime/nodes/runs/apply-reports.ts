@@ -10,6 +10,7 @@ import { approvalReason } from '../../../shared/wire/runtime/approval.ts'
 import { backends } from '../../../shared/wire/runtime/isolation.ts'
 import { eventKinds } from '../../../shared/wire/runtime/journal.ts'
 import { isTerminal, runErrorCodes } from '../../../shared/wire/runtime/run.ts'
+import { POISONED } from '../../execution/claim-statement.ts'
 import type { NodeRow } from '../registry/node.ts'
 import type { RemoteRun } from './remote-run.ts'
 import { isMoved, type Moved, type RemoteEvent, type RemoteRunEnd, type RemoteRunStore } from './remote-run-store.ts'
@@ -32,6 +33,8 @@ export interface ApplyReportsDeps {
   /** Frames that were dropped: of another node's run, of an older epoch, or of no sense. */
   dropped: Pick<Counter, 'add'>
   ended: (status: RemoteRunEnd['status']) => void
+  /** Its node has set a run aside. */
+  setAside: (runId: string, nodeId: string) => void
   /** Reports to the watchers of a run how far it has come. */
   watched: (runId: string, seq: number, terminal: boolean) => void
   /** Its turn is about to end, and has ended, where it is one. */
@@ -53,6 +56,8 @@ interface Batch {
   events: RemoteEvent[]
   moved: Map<string, Moved>
   tips: Set<RemoteRun>
+  /** What a run waits for, or that it goes on; an event that comes later says more. */
+  parked: Map<string, typeof POISONED | ''>
   /** What was read has to be so still; before anything is written. */
   as: InStatement[]
   statements: InStatement[]
@@ -93,6 +98,7 @@ export function applyReports(deps: ApplyReportsDeps) {
     }
     batch.events.push(made)
     batch.tips.add(run)
+    batch.parked.delete(run.id)
     run.eventSeq = seq
     run.tip = made.hash
     const before = batch.moved.get(run.id)
@@ -207,6 +213,12 @@ export function applyReports(deps: ApplyReportsDeps) {
       case 'childAsk':
         if (!isTerminal(run.status)) batch.children.push({ parent: run, ask: body.value })
         return
+      case 'parked': {
+        const { reason } = body.value
+        if (reason !== '' && reason !== POISONED) return drop('bad_parked', frame, batch.node)
+        if (!isTerminal(run.status)) batch.parked.set(run.id, reason)
+        return
+      }
       case 'complete':
         return complete(batch, run, body.value, frame)
       case 'accept':
@@ -269,7 +281,7 @@ export function applyReports(deps: ApplyReportsDeps) {
     await heardCredentials(node, frames)
     if (ids.size === 0) return false
     const batch: Batch = {
-      ...{ node, runs: await store.these([...ids]), events: [], moved: new Map(), tips: new Set() },
+      ...{ node, runs: await store.these([...ids]), events: [], moved: new Map(), tips: new Set(), parked: new Map() },
       ...{ as: [], statements: [], sealing: [], requeued: [], turns: [], ends: [], children: [] },
     }
     for (const frame of frames) await one(batch, frame)
@@ -288,6 +300,7 @@ export function applyReports(deps: ApplyReportsDeps) {
     const kept = await unlessMoved([
       ...batch.as,
       ...store.told(batch.events, [...batch.tips], open, dayOf(nowMs)),
+      ...[...batch.parked].map(([id, reason]) => store.parked(id, reason, nowMs)),
       ...batch.statements,
       ...deps.enqueueEvent(told),
     ])
@@ -295,6 +308,7 @@ export function applyReports(deps: ApplyReportsDeps) {
       for (const run of batch.turns) deps.turn.ended(run)
       return undefined
     }
+    for (const [id, reason] of batch.parked) if (reason !== '') deps.setAside(id, node.id)
     for (const status of batch.ends) deps.ended(status)
     for (const { parent, ask } of batch.children) await deps.child(parent, ask)
     for (const run of batch.tips) deps.watched(run.id, run.eventSeq, false)
@@ -329,8 +343,13 @@ export function applyReports(deps: ApplyReportsDeps) {
 
 function isOfRun(
   body: NodeFrame['body'],
-): body is Extract<typeof body, { case: 'accept' | 'event' | 'complete' | 'approval' | 'childAsk' | 'takeover' }> {
-  return (['accept', 'event', 'complete', 'approval', 'childAsk', 'takeover'] as const).some(one => one === body.case)
+): body is Extract<
+  typeof body,
+  { case: 'accept' | 'event' | 'complete' | 'approval' | 'childAsk' | 'takeover' | 'parked' }
+> {
+  return (['accept', 'event', 'complete', 'approval', 'childAsk', 'takeover', 'parked'] as const).some(
+    one => one === body.case,
+  )
 }
 
 /** The range that a number of the wire must be in. */

@@ -4,6 +4,7 @@ import { isFailedCondition } from '../../../shared/sql/failed-condition.ts'
 import { insertRows } from '../../../shared/sql/insert-rows.ts'
 import type { Isolation } from '../../../shared/wire/runtime/isolation.ts'
 import { isTerminal } from '../../../shared/wire/runtime/run.ts'
+import { POISONED } from '../../execution/claim-statement.ts'
 import { finishOf } from '../../sessions/session.ts'
 import { LIFE } from '../../sessions/store.ts'
 import { releaseHolds, unreportedHolds } from './remote-holds.ts'
@@ -55,7 +56,7 @@ const TOLD = `update far_runs set event_seq = n.value ->> 1, tip = n.value ->> 2
   where far_runs.run_id = n.value ->> 0`
 
 const MOVED = `update runs set status = n.value ->> 1, started_ms = coalesce(started_ms, n.value ->> 2),
-  updated_ms = n.value ->> 2, tokens_in = tokens_in + (n.value ->> 3), tokens_out = tokens_out + (n.value ->> 4),
+  updated_ms = n.value ->> 2, parked = null, tokens_in = tokens_in + (n.value ->> 3), tokens_out = tokens_out + (n.value ->> 4),
   cost_nano = cost_nano + (n.value ->> 5), model = coalesce(n.value ->> 6, model)
   from json_each(?) as n where runs.id = n.value ->> 0 and runs.${OPEN}`
 
@@ -293,6 +294,18 @@ export function remoteRunStore(db: Db) {
       ]
     },
 
+    /** Its node has set it aside, or lets it go on. */
+    parked: (id: string, reason: typeof POISONED | '', atMs: number): InStatement =>
+      reason === ''
+        ? {
+            sql: `update runs set status = 'running', parked = null, updated_ms = ? where id = ? and parked = '${POISONED}' and ${OPEN}`,
+            args: [atMs, id],
+          }
+        : {
+            sql: `update runs set status = 'waiting', parked = ?, updated_ms = ? where id = ? and parked is not ?1 and ${OPEN}`,
+            args: [reason, atMs, id],
+          },
+
     ask: (run: RemoteRun, ask: { id: string; stepId: string; reason: string; expiresMs: number; nowMs: number }) => ({
       sql: `insert into approvals
           (id, tenant_id, run_id, agent_name, step_id, round, status, reason, prompt, created_ms, expires_ms)
@@ -330,7 +343,7 @@ export function remoteRunStore(db: Db) {
           args: [run.id, end.day],
         },
         {
-          sql: `update runs set status = ?3, finished_ms = ?2, updated_ms = ?2, due_ms = null, owner = null, ending = null,
+          sql: `update runs set status = ?3, finished_ms = ?2, updated_ms = ?2, due_ms = null, owner = null, ending = null, parked = null,
               error_code = ?4, error_step = ?5, cancel_reason = ?6, isolation_used = coalesce(?7, isolation_used),
               tokens_in = ?8, tokens_out = ?9, cost_nano = ?10
             where id = ?1 and ${OPEN}`,

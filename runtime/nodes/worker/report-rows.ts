@@ -1,4 +1,5 @@
 import type { InStatement } from '@libsql/client/web'
+import { POISONED } from '../../execution/claim-statement.ts'
 import type { Unit } from '../../execution/journal/commit.ts'
 
 interface EventReport {
@@ -20,6 +21,7 @@ export type Report =
   | { t: 'accept'; run: string; ok: boolean; reason: string; epoch?: number }
   | { t: 'complete'; run: string }
   | { t: 'takeover'; run: string }
+  | { t: 'parked'; run: string; reason: string }
   | { t: 'child'; run: string; child: string; agent: string; box: string; hash: string; length: number }
   | { t: 'credential'; ref: string; error: string }
   | { t: 'ask'; run: string; step: string; id: string; reason: string; expires: number }
@@ -28,6 +30,16 @@ export type Report =
 type Told = Pick<Unit, 'runId' | 'epoch' | 'events' | 'approvals' | 'transition'>
 
 const NO_NANO = 1_000_000_000
+
+/** The reports to the control plane about these runs, for the commit that sets them aside. */
+export function asideNews(by: string | null): (ids: readonly string[]) => InStatement {
+  return ids => ({
+    sql: `insert into tunnel_outbox (frame, node_id)
+      select json_object('t', 'parked', 'run', r.id, 'reason', r.parked), ?2 from json_each(?1) as n
+      join runs as r on r.id = n.value and r.parked = '${POISONED}' join tunnel_runs as t on t.run_id = r.id`,
+    args: [JSON.stringify(ids), by],
+  })
+}
 
 /**
  * The reports of a commit to the control plane, written by the same commit, so that nothing is reported that is not so and nothing

@@ -76,6 +76,10 @@ export function workerReports({ db, sha256, signer, reportsAs }: WorkerReportsDe
         const value = { runId: news.run, epoch: BigInt(epoch) }
         return create(NodeFrameSchema, { body: { case: 'takeover', value } })
       }
+      case 'parked': {
+        const value = { runId: news.run, epoch: BigInt(epoch), reason: news.reason }
+        return create(NodeFrameSchema, { body: { case: 'parked', value } })
+      }
       case 'child': {
         const { run: runId, child: childId, agent: agentName, box, hash, length } = news
         const value = {

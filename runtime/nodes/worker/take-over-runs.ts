@@ -1,5 +1,6 @@
 import type { InStatement } from '@libsql/client/web'
 import type { Db } from '../../../shared/sql/db.ts'
+import { POISONED } from '../../execution/claim-statement.ts'
 
 /**
  * The other nodes with the same store. A run belongs to the one whose claim its lease holds, and a node that claims it from another takes over
@@ -35,6 +36,12 @@ export function takeOverRuns(nodeId: string, db: Db) {
       const { rows } = await db.execute({ sql, args: [nodeId, these] })
       if (rows.length > 0) await db.write(takeOver(runs, [these]))
     },
+
+    /** These runs are set aside by this node, whichever had them: for the commit that does it, before its own report. */
+    aside: (ids: readonly string[]): InStatement[] =>
+      takeOver(`select id from runs where id in (select value from json_each(?2)) and parked = '${POISONED}'`, [
+        JSON.stringify(ids),
+      ]),
 
     /** Pending reports of a node that is gone, of runs that have ended; no claim takes them over. True: there were some. */
     async beat(nowMs: number, lostMs: number): Promise<boolean> {

@@ -267,9 +267,17 @@ export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
     if (name === 'resume') {
       const [resumed] = await db.write([
         resumption(runId, now().getTime()),
+        {
+          sql: 'insert into tunnel_outbox (frame, node_id) select ?, ? where changes() > 0',
+          args: [JSON.stringify({ t: 'parked', run: runId, reason: '' } satisfies Report), reportsAs],
+        },
         { sql: 'insert into tunnel_taken (id) select ? where changes() > 0 on conflict do nothing', args: [id] },
       ])
-      if (resumed?.rowsAffected === 1) return engine.wake()
+      if (resumed?.rowsAffected === 1) {
+        engine.wake()
+        identity.news(true)
+        return
+      }
     }
     await db.write([
       {

@@ -51,8 +51,11 @@ export const receipt = named(
 )
 export type Receipt = z.infer<typeof receipt>
 
-/** A receipt as it is claimed: the payload is not looked into, because a forged one is "signature_invalid". */
-export const claimedReceipt = z.strictObject(
+/**
+ * A receipt as it is claimed to have been: the payload is not looked into, because a forged one is "signature_invalid", and what
+ * stands beside it is for the verifier to name.
+ */
+export const claimedReceipt = z.looseObject(
   {
     payload: freeForm,
     signature: z.string(),
@@ -68,9 +71,10 @@ const verifyParts = z.strictObject({ receipt: claimedReceipt, journal: claimedJo
 /** Either the envelope itself or `{ receipt, journal? }`; always read as the latter. */
 export const verifyRequest = named(
   'ReceiptVerifyRequest',
-  z
-    .union([verifyParts, claimedReceipt])
-    .transform((body): z.output<typeof verifyParts> => ('receipt' in body ? body : { receipt: body })),
+  z.union([verifyParts, claimedReceipt]).transform((body): z.output<typeof verifyParts> => {
+    const alone = claimedReceipt.safeParse(body)
+    return alone.success ? { receipt: alone.data } : verifyParts.parse(body)
+  }),
 )
 export type VerifyRequest = z.output<typeof verifyRequest>
 
