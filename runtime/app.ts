@@ -152,7 +152,7 @@ function refuseKept(embedded: boolean): MiddlewareHandler {
     if (!embedded && (c.req.method === 'POST' || c.req.method === 'PUT') && KEPT_BY_NODES.test(c.req.path)) {
       throw new ApiError(
         'validation_failed',
-        'the embedded node is switched off, so what is given here would reach nobody: PUT /v1/pools/{pool}/credentials seals it to the nodes of a pool',
+        'the embedded node is switched off, so what is given here would never be used: PUT /v1/pools/{pool}/credentials seals it to the nodes of a pool',
       )
     }
     await next()

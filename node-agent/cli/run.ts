@@ -7,7 +7,7 @@ export class RunCommand extends Command {
     description: 'Enrol with a control plane if need be, and execute its runs until SIGTERM or SIGINT.',
     details: `
       Dials PLATFORM_CONTROL_URL and listens on nothing. The first start needs PLATFORM_ENROL_TOKEN, which works once; afterwards the
-      node knows itself by the file node.json in PLATFORM_DATA_DIR (./node-data), which nobody else may read. Inputs, outputs
+      node knows itself by the file node.json in PLATFORM_DATA_DIR (./node-data), which no other account may read. Inputs, outputs
       and journals of runs stay in node.db beside it. On SIGTERM it takes no new work, lets open steps finish for
       PLATFORM_DRAIN_TIMEOUT (30s), tells what is left to tell and exits 0.
     `,

@@ -74,7 +74,7 @@ export function egressProxy(options: EgressProxyOptions): (stream: Duplex) => vo
       await new Promise<void>((done, failed) => {
         far.once('connect', done)
         far.once('error', failed)
-        far.once('timeout', () => failed(new Error('nobody answered in time')))
+        far.once('timeout', () => failed(new Error('no answer came in time')))
       })
       far.setTimeout(0)
       guest.write('HTTP/1.1 200 Connection Established\r\n\r\n')
@@ -103,7 +103,7 @@ export function egressProxy(options: EgressProxyOptions): (stream: Duplex) => vo
         // A connection that is kept would outlive the decision about it.
         agent: false,
       })
-      far.once('timeout', () => far.destroy(new Error('nobody answered in time')))
+      far.once('timeout', () => far.destroy(new Error('no answer came in time')))
       const answered = new Promise<IncomingMessage>((done, failed) => {
         far.once('response', done)
         far.once('error', failed)

@@ -84,7 +84,7 @@ async function carryOut({ service, place, origin, serviceVars, file, after }: On
 const SERVICE: Record<OnboardPlan['service'], string> = {
   start: 'is started and observes',
   own: 'runs already, started by onboard',
-  other: 'runs already, started by somebody else',
+  other: 'runs already, started by another program',
 }
 
 async function described(plan: OnboardPlan): Promise<string> {

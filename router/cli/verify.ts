@@ -16,7 +16,7 @@ export class VerifyCommand extends Command {
       Reads the store, or with --file an export. Exit code 0: everything holds. 1: a chain is broken; the index of the first record
       that fails is printed; or records of a file are under no signed checkpoint. 2: wrong use. 3: the store or the file cannot be read.
 
-      A file is valid only where signed checkpoints cover all of it, since anybody can write records that hold together. For an export
+      A file is valid only where signed checkpoints cover all of it, since any author can write records that are consistent. For an export
       without checkpoints, or of a router that has not signed its newest records yet, say --allow-unsigned. A store is the operator's
       own, and its newest records wait for their checkpoint: there --strict asks for the same.
 

@@ -123,7 +123,7 @@ describe('a rehearsal over a store', () => {
     await keep([...starts, { rung: 1, cost: null }, { rung: 0 }, { rung: 0 }, { rung: 1 }])
     const [cost, failure] = await rehearse(db, { target: { startRung: 1 }, metrics: ['cost', 'failure'], span: {} })
     expect(cost!.warnings).toContain('1 of 8 requests have no known cost and are left out')
-    expect(failure!.warnings).toContainEqual(expect.stringMatching(/^nobody reported an outcome of 5 of 8 requests/))
+    expect(failure!.warnings).toContainEqual(expect.stringMatching(/^no outcome was reported of 5 of 8 requests/))
   })
 
   it('rehearses a config by the models it would start with, and walks its ladder', async () => {

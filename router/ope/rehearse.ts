@@ -113,7 +113,7 @@ function gaps(
     warnings.push(`${unpriced} of ${started} requests have no known cost and are left out`)
   }
   if (metric === 'failure' && started > 0 && silent * 2 > started) {
-    warnings.push(`nobody reported an outcome of ${silent} of ${started} requests, and those may be other ones`)
+    warnings.push(`no outcome was reported of ${silent} of ${started} requests, and those may be other ones`)
   }
   if (forced > 0) {
     warnings.push(

@@ -27,7 +27,7 @@ export function inWords(caller: string, refusal: Refusal): string {
 /** What is missing, and how it is given. */
 export function noPrice(model: string): string {
   const price = `{"prices": {"${model}": {"inPerMTok": 1, "outPerMTok": 2}}}`
-  return `nobody says what ${model} costs. Give it a price in USD per million tokens with PUT /v1/settings/models (${price}), or limit its tokens (maxTokensPerDay)`
+  return `${model} has no price. Give it a price in USD per million tokens with PUT /v1/settings/models (${price}), or limit its tokens (maxTokensPerDay)`
 }
 
 const UNHELD = / has a hard limit of (\S+) [^,]*\(max(\w+)\), which cannot be held: /

@@ -53,7 +53,7 @@ export class ApprovalsApproveCommand extends DecideCommand {
   static override usage = Command.Usage({
     description: 'Let a run go on.',
     details: `
-      ${WHERE} A question is answered with --output or --comment. A step of which nobody knows whether it was done needs
+      ${WHERE} A question is answered with --output or --comment. A step whose outcome is unknown needs
       --resolution: retry does it again under the same key, completed takes --output as its result.
     `,
     examples: [
@@ -85,7 +85,7 @@ export class ApprovalsRejectCommand extends DecideCommand {
   static override paths = [['approvals', 'reject']]
   static override usage = Command.Usage({
     description: 'Refuse what a run asks for.',
-    details: `${WHERE} What becomes of the run then is said by approvals.onReject of its manifest: it fails, or it is told and goes on.`,
+    details: `${WHERE} What becomes of the run then is said by approvals.onReject of its manifest: it fails, or it gets the refusal and goes on.`,
     examples: [['Refuse an action', '$0 approvals reject 0190… --comment "not this customer"']],
   })
 

@@ -16,7 +16,7 @@ export class RunCommand extends ServiceCommand {
     details: `
       ${WHERE}
 
-      Each step is told on standard error as it ends, with how long it took and what the run has cost so far; the output comes on
+      Each step is shown on standard error as it ends, with how long it took and what the run has cost so far; the output comes on
       standard output, so it can be piped. Ctrl-C leaves the run to itself: it goes on, and --watch shows it again.
       Exit code 0: succeeded; 1: failed or cancelled, or the service refused; 3: it waits for a human (see $0 approvals list).
     `,

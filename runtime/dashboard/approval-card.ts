@@ -6,7 +6,7 @@ import { badge, facts, folded, form, when } from './parts.ts'
 const REASONS: Readonly<Record<Approval['reason'], string>> = {
   approval_required: 'The manifest wants a person to allow this step.',
   low_confidence: 'The agent is not confident enough to do this by itself.',
-  uncertain_step: 'The process died in the middle of this step: nobody knows whether it happened.',
+  uncertain_step: 'The process died in the middle of this step: it is unknown whether it happened.',
   anomaly: 'The run does something unusual.',
   question: 'The agent asks a question.',
 }

@@ -34,7 +34,7 @@ export function hoursChart(counts: readonly HourCount[], now: Date): Html {
   return html`<figure><svg class="chart" viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img"
  aria-label="Runs of the last 24 hours by hour: ${many(total, 'run')}">${bars}
 <line class="axis" x1="0" y1="${HEIGHT}" x2="${WIDTH}" y2="${HEIGHT}"></line></svg>
-<figcaption>${many(total, 'run')} begun in the last 24 hours, at most ${most} in one.
+<figcaption>${many(total, 'run')} started in the last 24 hours, at most ${most} in one.
 ${seen.map(status => html` <svg class="key" viewBox="0 0 1 1" aria-hidden="true"><rect class="c-${status}" width="1" height="1"></rect></svg>${status}`)}</figcaption></figure>`
 }
 

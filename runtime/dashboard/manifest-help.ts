@@ -21,7 +21,7 @@ interface Schema {
 
 /** What each member is for; the rest of the help is read off the schema. */
 const WORDS: Readonly<Record<string, string>> = {
-  systemPrompt: 'what the model is told first',
+  systemPrompt: 'the first instructions of the model',
   model: 'auto, a capability alias such as chat-small, or provider/model',
   isolation: 'what foreign code of this agent must run in',
   limits: 'what one run may use',

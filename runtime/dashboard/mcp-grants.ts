@@ -46,7 +46,7 @@ const CONNECT = html`<details class="card needs-script"><summary>Connect an MCP 
   html`<label>Address, as manifests have it <input name="url" type="url" required maxlength="2048" placeholder="https://mcp.example.com/mcp" spellcheck="false"></label>
 <details><summary>Scopes, and a client of your own</summary>
 <label>Scopes with a space between; none: what the server asks for <input name="scope" maxlength="2048" spellcheck="false"></label>
-<label>Client id, where the server lets nobody register <input name="clientId" maxlength="1024" autocomplete="off" spellcheck="false"></label>
+<label>Client id, where the server allows no registration <input name="clientId" maxlength="1024" autocomplete="off" spellcheck="false"></label>
 <label>Client secret, where it has one <input name="clientSecret" type="password" maxlength="1024" autocomplete="off"></label></details>
 <button class="main">Connect</button>
 <p class="hint">It leads to the server's consent page and back here.</p>`,

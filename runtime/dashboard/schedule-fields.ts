@@ -15,5 +15,5 @@ export function scheduleFields(names: readonly string[], schedule?: Schedule): H
 <div id="fires" role="status"></div>
 <label>Input, as JSON <textarea class="code" name="config.input" data-as="json" rows="3" spellcheck="false"${sealed ? html` placeholder="Sealed to the agent's pool. Leave this empty to keep it, or enter a new input."` : ''}>${sealed ? '' : JSON.stringify(schedule?.config.input ?? { prompt: '' })}</textarea></label>
 <label>When the one before still runs <select name="overlap">${option('allow', schedule?.overlap, 'start another')}${option('skip', schedule?.overlap, 'skip this one')}${option('queue', schedule?.overlap, 'start it afterwards, at most one')}</select></label>
-<label>What was missed while nobody was there <select name="catchUp">${option('one', schedule?.catchUp, 'start the newest')}${option('none', schedule?.catchUp, 'leave it')}${option('all', schedule?.catchUp, 'start all, up to the limit')}</select></label>`
+<label>What was missed while no process was running <select name="catchUp">${option('one', schedule?.catchUp, 'start the newest')}${option('none', schedule?.catchUp, 'leave it')}${option('all', schedule?.catchUp, 'start all, up to the limit')}</select></label>`
 }

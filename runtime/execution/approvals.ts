@@ -127,7 +127,7 @@ export function runApprovals(deps: ApprovalsDeps): Approvals {
       }
       const { by, comment, resolution, output } = found
       if (found.status === 'expired' && policy.onExpire === 'fail') {
-        throw new RunFailure('approval_expired', 'nobody decided in time', { stepId })
+        throw new RunFailure('approval_expired', 'no decision came in time', { stepId })
       }
       const approved = found.status === 'approved'
       if (!approved && found.status !== 'expired' && policy.onReject === 'fail') {

@@ -125,7 +125,7 @@ function failureOf({ log }: ExecutionDeps, run: Claimed, error: unknown): RunFai
   if (error instanceof StepFailure) return new RunFailure('model_error', error.message, { cause: error })
   // What reaches a client says nothing of the inside; the log has all of it.
   if (isOfTheStore(error)) throw error
-  log.error('a run failed for a reason of ours', { error, runId: run.id })
+  log.error('a run failed for an internal reason', { error, runId: run.id })
   return new RunFailure('internal', 'internal error', { cause: error })
 }
 

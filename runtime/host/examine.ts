@@ -174,7 +174,7 @@ async function service(vars: Vars, { PLATFORM_BIND: bind }: RuntimeEnv, ask: typ
   try {
     answer = await ask(new URL('/readyz', url), { signal: AbortSignal.timeout(3000) })
   } catch {
-    return { is: 'ok', says: `nobody answers at ${url}: it is not running` }
+    return { is: 'ok', says: `nothing answers at ${url}: it is not running` }
   }
   const text = await answer.text()
   if (answer.status === 200) return { is: 'ok', says: `ready at ${url}` }

@@ -125,7 +125,7 @@ export function discovery({ fetch, problem }: DiscoveryDeps) {
         throw failed(`${place.href} is about ${found.data.issuer.slice(0, 200)}, not ${issuer}`)
       }
       if (!found.data.code_challenge_methods_supported?.includes('S256')) {
-        throw failed(`${issuer} does not say that it does PKCE with S256, without which no consent is begun`)
+        throw failed(`${issuer} does not say that it does PKCE with S256, without which no consent is started`)
       }
       return found.data
     }
@@ -135,7 +135,7 @@ export function discovery({ fetch, problem }: DiscoveryDeps) {
   async function register(server: ServerMetadata, redirectUri: string, method: string): Promise<OAuthClient> {
     const { registration_endpoint: endpoint, issuer } = server
     if (endpoint === undefined) {
-      const message = `${issuer} lets nobody register: create a client there with the callback ${redirectUri} and give its clientId`
+      const message = `${issuer} allows no registration: create a client there with the callback ${redirectUri} and give its clientId`
       throw invalid([{ path: 'clientId', message }])
     }
     const { status, body } = await get(new URL(endpoint), {

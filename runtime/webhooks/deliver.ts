@@ -77,7 +77,7 @@ export function webhookDelivery(deps: WebhookDeliveryDeps) {
     const one = deliver(webhook, row)
       .catch((error: unknown) => {
         // Its lease ends and it is tried again; that it was an attempt is already counted.
-        log.error('a webhook delivery failed for a reason of ours', { error, webhookId: row.webhookId })
+        log.error('a webhook delivery failed for an internal reason', { error, webhookId: row.webhookId })
       })
       .finally(() => {
         set.delete(one)

@@ -236,7 +236,7 @@ function emailTaken(): ApiError<'in_use'> {
 }
 
 function badLink(): ApiError<'unauthorized'> {
-  return new ApiError('unauthorized', 'this link is not valid, used up or over: ask whoever sent it for a new one')
+  return new ApiError('unauthorized', 'this link is not valid, used up or over: ask its sender for a new one')
 }
 
 function setupDone(): ApiError<'setup_done'> {

@@ -102,7 +102,7 @@ export const twilio: Connector = {
       },
     }),
     add_conference_participant: action({
-      about: 'Calls somebody into a conference; the conference begins with its first participant.',
+      about: 'Calls a person into a conference; the conference begins with its first participant.',
       effect: 'once',
       arguments: z.object({ conferenceName: text(1, 128), to: number, from: number.optional() }),
       request: ({ conferenceName, to, from }, credential) => ({

@@ -222,6 +222,6 @@ export function checkPath(path: string): void {
 
 function badState(): ApiError<'validation_failed'> {
   return new ApiError('validation_failed', 'this way back is not known, used up or too old: connect again', {
-    details: [{ path: 'state', message: 'expected the state of a round that was begun here within 10 minutes' }],
+    details: [{ path: 'state', message: 'expected the state of a round that was started here within 10 minutes' }],
   })
 }

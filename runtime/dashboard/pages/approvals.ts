@@ -22,7 +22,7 @@ ${live(
   pending.items.length === 0
     ? nothing(
         'Nothing waits for you.',
-        html`<p>A run waits here when its manifest lists a tool under <code>approvals.tools</code>, when an agent calls <code>ask_human</code>, when its confidence is low, or when a step was cut off and nobody knows whether it happened.</p>`,
+        html`<p>A run waits here when its manifest lists a tool under <code>approvals.tools</code>, when an agent calls <code>ask_human</code>, when its confidence is low, or when a step was cut off and it is unknown whether it happened.</p>`,
       )
     : pending.items.map(one => approvalCard(root, one)),
 )}

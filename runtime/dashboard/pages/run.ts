@@ -56,7 +56,7 @@ ${long ? html`<noscript><p class="hint">This run is too long to be drawn here. <
 <div id="timeline" class="rows${long ? ' tall' : ''}" tabindex="0" role="region" aria-label="Timeline">
 <div class="line head"><span>Step</span><span>When</span><span class="num">Time</span><span class="num">Tokens</span><span class="num">Cost</span></div>
 ${all.slice(0, MOST_ROWS).map(step => row(step, span))}</div>
-<p id="no-steps" class="hint"${all.length > 0 || long ? html` hidden` : ''}>No step has begun.</p><div id="step"></div></section>
+<p id="no-steps" class="hint"${all.length > 0 || long ? html` hidden` : ''}>No step has started.</p><div id="step"></div></section>
 ${live('run-result', result(run, receipt))}
 <section class="card" aria-labelledby="journal-title"><h2 id="journal-title">Journal <small>events: <span id="journal-count"></span></small></h2>
 <p class="hint">Each hash covers the one before it. <a href="${root}ui/api/v1/runs/${run.id}/journal">As JSON</a></p>

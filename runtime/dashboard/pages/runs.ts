@@ -49,7 +49,7 @@ ${
 export function runTable(root: string, runs: readonly Run[]): Html {
   return table(
     'Runs, newest first',
-    ['Run', 'Agent', 'Status', 'Begun', 'Took', 'Tokens', 'Cost'],
+    ['Run', 'Agent', 'Status', 'Started', 'Duration', 'Tokens', 'Cost'],
     runs.map(
       ({ id, agentName, status, createdAt, startedAt, finishedAt, tokensIn, tokensOut, costUsd, trigger, parked }) => [
         html`<a class="mono" href="${root}runs/${id}" title="${id}">…${id.slice(-12)}</a>${trigger.kind === 'api' ? '' : html` <small>${trigger.kind}</small>`}`,

@@ -154,7 +154,7 @@ function roleForm(id: string, email: string, role: string): Html {
   )
 }
 
-const PERSON_FORM = html`<details class="needs-script"><summary>Invite somebody</summary>${form(
+const PERSON_FORM = html`<details class="needs-script"><summary>Invite a person</summary>${form(
   { send: 'POST /v1/users', after: 'link:invite#token=@linkToken' },
   html`<label>Name <input name="name" required maxlength="128" autocomplete="off"></label>
 <label>E-mail <input name="email" type="email" required autocomplete="off"></label>
@@ -165,10 +165,7 @@ const PERSON_FORM = html`<details class="needs-script"><summary>Invite somebody<
 
 function webhookRows(root: string, webhooks: readonly Webhook[]): Html {
   return webhooks.length === 0
-    ? nothing(
-        'Nobody is told of anything yet.',
-        html`<p>A webhook tells another service when runs end, wait or go over a budget.</p>`,
-      )
+    ? nothing('No webhooks yet.', html`<p>A webhook tells another service when runs end, wait or go over a budget.</p>`)
     : table(
         'Webhooks',
         ['Address', 'Events', 'State', 'Actions'],

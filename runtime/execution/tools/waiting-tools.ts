@@ -59,7 +59,7 @@ export function waitSignalTool({ run, db, records, clock }: WaitingDeps, { needs
   const taken = new Set<string>()
   return {
     ...{ ...idempotent, name: 'wait_signal', kind: 'signal', needsApproval },
-    description: 'Waits until somebody sends this run a signal of that name and gives its value.',
+    description: 'Waits until this run gets a signal of that name and gives its value.',
     parameters: {
       type: 'object',
       properties: {
@@ -111,7 +111,7 @@ export function askHumanTool({ approvals }: WaitingDeps): ExposedTool {
     async call(given, { stepId }, { attempt }) {
       const prompt = String(given.prompt)
       const { approved, comment, output } = await approvals.ask({ stepId, attempt, reason: 'question', prompt })
-      if (!approved) throw new StepFailure('rejected', comment ?? 'nobody answered')
+      if (!approved) throw new StepFailure('rejected', comment ?? 'no answer was given')
       // Approved without a word: to a question of yes or no that is the answer.
       return { output: { answer: output ?? comment ?? 'yes' } }
     },

@@ -22,7 +22,7 @@ export const userEndpoints = {
     id: 'inviteUser',
     method: 'POST',
     path: '/v1/users',
-    summary: 'Invite somebody; the link with which they set a password is shown once',
+    summary: 'Invite a person; the link with which they set a password is shown once',
     ...admin,
     body: personCreate,
     responses: created(personLink),
