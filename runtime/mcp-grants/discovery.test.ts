@@ -118,7 +118,7 @@ describe('what an MCP server needs', () => {
       'is no metadata of an authorization server',
     ],
     [{ [metadata]: { body: { ...server, token_endpoint: 'https://db.internal/token' } } }, 'db.internal is private'],
-    [{ [metadata]: { body: { ...server, registration_endpoint: undefined } } }, 'lets nobody register'],
+    [{ [metadata]: { body: { ...server, registration_endpoint: undefined } } }, 'allows no registration'],
     [{ [`POST ${ISSUER}/register`]: { status: 400, body: { error: 'invalid_redirect_uri' } } }, 'invalid_redirect_uri'],
   ])('is not made up: %#', async (changed, message) => {
     await expect(found(changed)).rejects.toThrow(message)
