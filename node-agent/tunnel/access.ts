@@ -5,7 +5,7 @@ import type { NodeTransport } from './transport.ts'
 /** A token is renewed when it has a quarter of its hour left. */
 const RENEW_BEFORE_MS = 15 * 60_000
 
-/** The access token of this process, renewed by a proof that this is the node (runtime contract §14). */
+/** The access token of this process, renewed by a proof that this is the node (docs/spec/runtime.md §14). */
 export function nodeAccess({ nodeId, signer }: Identity, transport: NodeTransport, now: () => Date) {
   let held: { token: string; expiresMs: number } | undefined
   return {

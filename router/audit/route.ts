@@ -24,7 +24,7 @@ export interface AuditDeps {
   isGateDisabled: (tenant: string, gate: string) => boolean
 }
 
-/** The audit over HTTP (router contract §2.1). A caller sees its own tenant; another tenant's id is not there. */
+/** The audit over HTTP (docs/spec/router.md §2.1). A caller sees its own tenant; another tenant's id is not there. */
 export function auditRoute({ reads: kept, findTrace, calibration, isGateDisabled }: AuditDeps) {
   const reads = (): AuditReads => {
     if (kept === undefined)

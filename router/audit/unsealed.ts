@@ -1,6 +1,6 @@
 import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
 
-/** The ids that a caller may know, in the order in which they are looked up (router contract §2.4). */
+/** The ids that a caller may know, in the order in which they are looked up (docs/spec/router.md §2.4). */
 const KINDS = ['response_id', 'upstream_request_id', 'client_request_id'] as const
 
 /**

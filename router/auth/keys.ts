@@ -2,7 +2,7 @@ import { EnvError } from '../../shared/env/read-env.ts'
 import { fromHex, utf8 } from '../../shared/sign/bytes.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 
-/** A key of this router (contract §2.6); the secret itself is not kept. */
+/** A key of this router (docs/spec/router.md §2.6); the secret itself is not kept. */
 export interface RouterKey {
   tenantId: string
   /** May reload the config and sees every tenant. */

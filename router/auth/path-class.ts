@@ -1,6 +1,6 @@
 import { isPassthrough } from '../../shared/wire/router/endpoints/inbound.ts'
 
-/** What a path is to access (router contract §2.6). */
+/** What a path is to access (docs/spec/router.md §2.6). */
 export type PathClass = 'open' | 'provider' | 'keyed' | 'metrics' | 'audit' | 'admin' | 'unknown'
 
 const ROOMS: Readonly<Record<string, PathClass>> = {

@@ -20,7 +20,7 @@ const MOST_TRACES = 1000
 export type AnswerCache<Answer> = ReturnType<typeof answerCache<Answer>>
 
 /**
- * Answers that passed their gates, in this process and in memory only: outputs are never stored (router contract §1.5). The ones that
+ * Answers that passed their gates, in this process and in memory only: outputs are never stored (docs/spec/router.md §1.5). The ones that
  * were asked for longest ago go first.
  */
 export function answerCache<Answer>({

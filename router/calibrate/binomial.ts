@@ -49,7 +49,7 @@ function logMass(n: number, k: number, p: number): number {
 const NEGLIGIBLE = 1e-18
 
 /**
- * P(X <= k) for X ~ Bin(n, p), 0 < p < 1, with an error below 1e-12 (router contract §7.2): the sum of the smaller tail
+ * P(X <= k) for X ~ Bin(n, p), 0 < p < 1, with an error below 1e-12 (docs/spec/router.md §7.2): the sum of the smaller tail
  * in logarithms, from its largest term outwards, so it takes about sqrt(n) steps and nothing underflows.
  */
 export function binomialTail(n: number, k: number, p: number): number {

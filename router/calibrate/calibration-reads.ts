@@ -3,7 +3,7 @@ import type { Route, RoutingConfig } from '../config/routing-config.ts'
 import type { CalibrationCache } from './calibration-cache.ts'
 import { describeCalibration, givesScores, routeThreshold } from './describe.ts'
 
-/** The gauges of router contract §2.7. */
+/** The gauges of docs/spec/router.md §2.7. */
 export interface CalibrationFigures {
   /** The highest threshold of a route in use. */
   threshold: number

@@ -82,7 +82,7 @@ export async function readWindow(
   return window
 }
 
-/** Router contract §2.4: a trace failed if any reporter's latest word is fail, and passed if one of the others is pass. */
+/** docs/spec/router.md §2.4: a trace failed if any reporter's latest word is fail, and passed if one of the others is pass. */
 export function turnOf({ fails, passes }: { fails: number; passes: number }): Turn {
   if (fails > 0) return 'fail'
   return passes > 0 ? 'pass' : undefined

@@ -6,10 +6,10 @@ import { addEvidence, correctEvidence, type Evidence, evidentThreshold, NO_EVIDE
 import type { PairWindow } from './pair-window.ts'
 import { addServed, NO_SERVED_EVIDENCE, type ServedEvidence } from './served-evidence.ts'
 
-/** Pairs between two runs of the certification (router contract §7.3). */
+/** Pairs between two runs of the certification (docs/spec/router.md §7.3). */
 export const CERTIFY_EVERY = 50
 
-/** What is kept of a route of a tenant; with the window, everything that the next outcome needs (router contract §7.4). */
+/** What is kept of a route of a tenant; with the window, everything that the next outcome needs (docs/spec/router.md §7.4). */
 export interface StoredCalibration {
   /** The adaptive threshold. */
   t: number

@@ -24,7 +24,7 @@ export interface Claim {
 
 /**
  * The distinct scores from the highest down, each with all answers at or above it. Answers of equal score enter together:
- * no threshold can tell them apart, so a count that stops among them is a count of nothing (router contract §7.1).
+ * no threshold can tell them apart, so a count that stops among them is a count of nothing (docs/spec/router.md §7.1).
  */
 export function tieGroups(pairs: Iterable<Pair>): Group[] {
   const at = new Map<number, { n: number; failures: number }>()
@@ -68,7 +68,7 @@ export interface Walk extends Certificate {
 }
 
 /**
- * Fixed-sequence testing from the highest score downward (router contract §7.2): every step is tested at the whole delta and
+ * Fixed-sequence testing from the highest score downward (docs/spec/router.md §7.2): every step is tested at the whole delta and
  * the walk ends at the first that fails, so the chance of certifying any score whose rate is above alpha is at most delta.
  */
 export function certifyThreshold(groups: readonly Group[], claim: Claim): Walk {

@@ -19,7 +19,7 @@ const factor = (failed: boolean, { alpha, bet }: Bet) => 1 + bet * (alpha - (fai
 const level = ({ delta }: Bet) => EVIDENCE_GRID.length / delta
 
 /**
- * One answer more (router contract §7.2). While the failure rate above a threshold is alpha or more, its E is expected not to
+ * One answer more (docs/spec/router.md §7.2). While the failure rate above a threshold is alpha or more, its E is expected not to
  * grow, however the answers depend on each other, so it passes G/delta with a chance of at most delta/G at any time at all.
  * The cap keeps old evidence from outlasting a change.
  */

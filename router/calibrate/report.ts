@@ -51,7 +51,7 @@ export interface CalibrationReport {
   holdout?: { pairs: number; n: number; failures: number; rate: number | null; upper: number | null }
 }
 
-/** What `router calibrate` says about the pairs of a route, given in the order of time (router contract §7.1, §7.2). */
+/** What `router calibrate` says about the pairs of a route, given in the order of time (docs/spec/router.md §7.1, §7.2). */
 export function calibrationReport(pairs: readonly ReportPair[], options: ReportOptions): CalibrationReport {
   const { method, alpha, delta, minN, holdout } = options
   const cut = pairs.length - Math.floor(pairs.length * holdout)

@@ -23,7 +23,7 @@ export const NO_SERVED_EVIDENCE: ServedEvidence = { stakes: STAKES.map(() => 1),
  * The evidence that fewer than alpha of the answers which a route serves fail, whatever their scores and whether or not their gates
  * passed: bets on each outcome as it is heard. While the chance of a failure is alpha or more, no bet is expected to
  * grow, so the mean of all passes 1/delta with a chance of at most delta over all times together (Ville's inequality): it may be
- * looked at after every outcome (router contract §7.2).
+ * looked at after every outcome (docs/spec/router.md §7.2).
  */
 export function addServed(evidence: ServedEvidence, from: Turn, to: Turn, claim: ServedClaim): ServedEvidence {
   const most = CAP / claim.delta

@@ -30,7 +30,7 @@ export function capabilitiesRoute(deps: CapabilitiesDeps) {
   return new Hono<CallerEnv>().get('/v1/capabilities', async c => c.json(await describe(deps, c.get('caller'))))
 }
 
-/** Router contract §2.5: no secret, no full address, only the caller's tenant. */
+/** docs/spec/router.md §2.5: no secret, no full address, only the caller's tenant. */
 async function describe(deps: CapabilitiesDeps, { tenantId }: Caller): Promise<Capabilities> {
   const config = deps.config()
   return {

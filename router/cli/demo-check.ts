@@ -1,7 +1,7 @@
 import type { VerifyReport } from '../../shared/wire/router/checkpoint.ts'
 import type { TraceRecord } from '../../shared/wire/router/trace.ts'
 
-/** Every figure in which a demo differs from router contract §11.3; empty when none does. */
+/** Every figure in which a demo differs from docs/spec/router.md §11.3; empty when none does. */
 export function demoDifferences(status: number, trace: TraceRecord, report: VerifyReport): string[] {
   const [first, second] = trace.attempts
   const { final } = trace

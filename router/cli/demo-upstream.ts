@@ -40,7 +40,7 @@ export async function demoUpstream(): Promise<DemoUpstream> {
   }
 }
 
-/** Three rungs at 1/5, 3/15 and 15/75 USD per million tokens (router contract §11.3). */
+/** Three rungs at 1/5, 3/15 and 15/75 USD per million tokens (docs/spec/router.md §11.3). */
 export const demoConfig = (origin: string) => `version = 1
 price = [
   { model = "demo/small", input_per_mtok = 1, output_per_mtok = 5 },

@@ -1,5 +1,5 @@
 /**
- * Exit codes of router contract §8 beside 0 (good) and 1 (a negative result). Errors are known by name: their classes
+ * Exit codes of docs/spec/router.md §8 beside 0 (good) and 1 (a negative result). Errors are known by name: their classes
  * would load the store and the server into every command.
  */
 export const USAGE = 2

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { expected } from '../../shared/wire/bounds.ts'
 import { choice, decimal, usdCap, whole } from './table-fields.ts'
 
-/** Router contract §6.4: the same keys at the top, in a route and for a tenant. */
+/** docs/spec/router.md §6.4: the same keys at the top, in a route and for a tenant. */
 export const budgetTable = z.strictObject(
   {
     per_request_usd: usdCap.optional(),

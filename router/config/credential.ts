@@ -27,7 +27,7 @@ export interface Caller {
 }
 
 /**
- * Router contract §6.6: a client's key goes to `passthrough` providers of the inbound dialect and nowhere else, and
+ * docs/spec/router.md §6.6: a client's key goes to `passthrough` providers of the inbound dialect and nowhere else, and
  * for a built-in provider it wins over a key of the router's own.
  */
 export function credentialFor(provider: Provider, caller: Caller, env: Vars): Credential {

@@ -15,7 +15,7 @@ export interface Live {
   isDisabled: (gate: string) => boolean
 }
 
-/** What `GET /v1/capabilities` says about a config (router contract §2.5): no secret, no full address. */
+/** What `GET /v1/capabilities` says about a config (docs/spec/router.md §2.5): no secret, no full address. */
 export function describeConfig(
   config: RoutingConfig,
   live: Live,

@@ -7,7 +7,7 @@ import { formatProblem } from './problem.ts'
 
 const builtinPrices = await loadBuiltinPrices()
 
-/** The complete example of the contract (§6.10). */
+/** The complete example of docs/spec/router.md §6.10. */
 const EXAMPLE = `version = 1
 defaults = { profile = "balanced", gates = ["non-empty"] }
 budget = { per_day_usd = 200, per_tenant_day_usd = 100 }

@@ -5,7 +5,7 @@ import { type Named, named } from './frozen.ts'
 import type { Model } from './model.ts'
 import type { RouteMatch, RoutingConfig } from './routing-config.ts'
 
-/** Router contract §6.8: state belongs to a route's match, ladder and gates, wherever the route stands. */
+/** docs/spec/router.md §6.8: state belongs to a route's match, ladder and gates, wherever the route stands. */
 export function routeFingerprint(match: RouteMatch, ladder: readonly string[], gates: readonly string[]): string {
   return sha256Hex(canonicalize({ match, ladder, gates }))
 }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { expected, text } from '../../shared/wire/bounds.ts'
 import { choice, decimal, envName, flag, id, modelRef, uniqueList, usdFee, variable, whole } from './table-fields.ts'
 
-/** Router contract §5.1. The `_` spelling of the two values is taken as well. */
+/** docs/spec/router.md §5.1. The `_` spelling of the two values is taken as well. */
 const onAbstain = z
   .string({ error: expected('"fail-open" or "fail-closed"') })
   .transform(value => value.replaceAll('_', '-'))
@@ -35,7 +35,7 @@ const patterns = z.array(text(1, 10_000), { error: expected('an array of pattern
 const gate = <const K extends string, S extends z.core.$ZodLooseShape>(kind: K, keys: S) =>
   z.strictObject({ ...common, kind: z.literal(kind), ...keys })
 
-/** Router contract §5.2: the keys of each kind. */
+/** docs/spec/router.md §5.2: the keys of each kind. */
 export const gateTables = {
   'non-empty': gate('non-empty', {
     accept_tool_calls: flag.default(true),

@@ -4,7 +4,7 @@ import type { Named } from './frozen.ts'
 import type { SchemaDraft } from './json-schema.ts'
 import type { Model } from './model.ts'
 
-/** A gate of the config with its defaults applied (router contract §5.1, §5.2). */
+/** A gate of the config with its defaults applied (docs/spec/router.md §5.1, §5.2). */
 export type Gate =
   | NonEmptyGate
   | JsonValidGate

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { calibrationMethods } from '../../shared/wire/router/calibration.ts'
 import { choice, decimal, whole } from './table-fields.ts'
 
-/** Router contract §7.2 to §7.4. */
+/** docs/spec/router.md §7.2 to §7.4. */
 export const calibrationTable = z.strictObject({
   alpha: decimal(0.001, 0.5).default(0.1),
   delta: decimal(0.001, 0.5).default(0.05),
@@ -15,7 +15,7 @@ export const calibrationTable = z.strictObject({
 })
 export type CalibrationTable = z.output<typeof calibrationTable>
 
-/** Router contract §7.5. */
+/** docs/spec/router.md §7.5. */
 export const learningTable = z.strictObject({
   algorithm: choice(['off', 'thompson', 'ucb']).default('off'),
   epsilon: decimal(0, 0.5).default(0),

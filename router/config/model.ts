@@ -30,7 +30,7 @@ export type CacheClass = 'cache_write_5m' | 'cache_write_1h' | 'cache_read'
 
 /**
  * What makes two names the same model: provider and vendor prefixes, a date, a host's version mark and `-latest` do
- * not count (router contract §5.5). Names that differ only there come from one maker's one model.
+ * not count (docs/spec/router.md §5.5). Names that differ only there come from one maker's one model.
  */
 export function modelIdentity(name: string): string {
   return name

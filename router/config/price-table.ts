@@ -12,7 +12,7 @@ const listed = {
 
 const tier = z.strictObject({ above_input_tokens: whole(1, 1_000_000_000), ...listed }, { error: expected('a table') })
 
-/** Router contract §6.3. */
+/** docs/spec/router.md §6.3. */
 export const priceTable = z.strictObject({
   model: modelRef,
   ...listed,

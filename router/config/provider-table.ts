@@ -6,7 +6,7 @@ import { choice, envName, flag, id, modelRef, whole } from './table-fields.ts'
 
 const providerAuths = ['passthrough', 'env', 'none', 'sigv4', 'oauth'] as const
 
-/** Router contract §6.6. `dialect` and `base_url` are required for a provider that is not built in. */
+/** docs/spec/router.md §6.6. `dialect` and `base_url` are required for a provider that is not built in. */
 export const providerTable = z.strictObject({
   id,
   dialect: choice(inboundApis).optional(),
@@ -27,7 +27,7 @@ export const providerTable = z.strictObject({
 })
 export type ProviderTable = z.output<typeof providerTable>
 
-/** Router contract §6.3: abilities and the wire name of a model. */
+/** docs/spec/router.md §6.3: abilities and the wire name of a model. */
 export const modelTable = z.strictObject({
   id: modelRef,
   tools: flag.optional(),

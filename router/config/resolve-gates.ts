@@ -29,7 +29,7 @@ export interface Gates {
   ids: ReadonlySet<string>
 }
 
-/** Router contract §5.1 and §5.2: what a gate's keys mean together, and whether this host can run it. */
+/** docs/spec/router.md §5.1 and §5.2: what a gate's keys mean together, and whether this host can run it. */
 export function resolveGates(rows: Rows<GateTable>, deps: GateDeps): Gates {
   const found = new Map<string, Gate>()
   for (const kind of ['non-empty', 'json-valid'] as const) {

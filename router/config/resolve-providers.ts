@@ -25,7 +25,7 @@ export interface Providers {
   ids: ReadonlySet<string>
 }
 
-/** Router contract §6.6. */
+/** docs/spec/router.md §6.6. */
 export function resolveProviders(problems: Problems, rows: Rows<ProviderTable>, env: Vars, limits: Limits): Providers {
   const given = uniqueRows(problems, rows, 'id')
   for (const row of rows) if (row.read) checkProvider(problems, row.path, row.read.value, row.read.bad)

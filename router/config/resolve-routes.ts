@@ -38,7 +38,7 @@ interface InRoute extends Deps {
   at: (key: keyof RouteTable) => Path
 }
 
-/** Router contract §6.2 and §6.9: each route with its defaults, and what routes may not do to each other. */
+/** docs/spec/router.md §6.2 and §6.9: each route with its defaults, and what routes may not do to each other. */
 export function resolveRoutes(rows: Rows<RouteTable>, deps: Deps): Route[] {
   const routes = rows.flatMap((row, ix) => {
     const route = resolveRoute(row, ix, deps)

@@ -52,7 +52,7 @@ export const resolveLearning = (table: LearningTable): Learning => ({
   ucbC: table.ucb_c,
 })
 
-/** Router contract §7.2: a larger bet could take the e-process below zero. */
+/** docs/spec/router.md §7.2: a larger bet could take the e-process below zero. */
 export function checkCalibration(problems: Problems, { value, bad }: Read<CalibrationTable>): void {
   const most = 0.5 / (1 - value.alpha)
   if (value.bet <= most || bad.has('alpha')) return

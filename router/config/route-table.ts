@@ -14,7 +14,7 @@ const globs = z.union([glob, z.array(glob).min(1)], {
   error: expected('a string or an array of strings, each of 1 to 256 characters'),
 })
 
-/** Router contract §6.2: every key that is present must hold. */
+/** docs/spec/router.md §6.2: every key that is present must hold. */
 const matchTable = z.strictObject(
   {
     agent: globs.optional(),

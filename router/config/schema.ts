@@ -64,7 +64,7 @@ export const topKeys = [
   'store',
 ] as const
 
-/** Router contract §6.1. */
+/** docs/spec/router.md §6.1. */
 export function readTables(problems: Problems, document: Record<string, unknown>): Tables {
   for (const key of Object.keys(document)) {
     if (!(topKeys as readonly string[]).includes(key)) unknownKey(problems, [key], topKeys)

@@ -12,7 +12,7 @@ export const timeoutKeys = {
   total_ms: whole(1, HOUR_MS).optional(),
 }
 
-/** Router contract §6.5. */
+/** docs/spec/router.md §6.5. */
 export const streamTable = z.strictObject({
   keepalive_after_ms: whole(1000, 60_000).default(10_000),
   keepalive_every_ms: whole(1000, 60_000).default(10_000),

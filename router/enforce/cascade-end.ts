@@ -34,7 +34,7 @@ export function bestOf(tried: readonly Tried[]): CascadeEnd | undefined {
   return { kind: 'answer', servedFrom: 'best_attempt', served: { ...best, call: best.call } }
 }
 
-/** Router contract §4, step 12: no attempt passed and none is left. */
+/** docs/spec/router.md §4, step 12: no attempt passed and none is left. */
 export function exhausted(
   tried: readonly Tried[],
   stop: Stop,

@@ -30,7 +30,7 @@ export interface CascadeResult {
 /** A timer may fire a moment before the clock that the breaker reads is there, and the retry would find it open. */
 const TIMER_SLACK_MS = 5
 
-/** Where a pass is as likely as not (contract §4.2). */
+/** Where a pass is as likely as not (docs/spec/router.md §4.2). */
 const OPEN_CHANCE = { least: 0.35, most: 0.65 }
 
 /** A call under way, and what was sent. */
@@ -40,7 +40,7 @@ interface Asked {
 }
 
 /**
- * The cascade (router contract §4, steps 5 to 12): call, gate, decide, one rung up; fail over when an upstream fails;
+ * The cascade (docs/spec/router.md §4, steps 5 to 12): call, gate, decide, one rung up; fail over when an upstream fails;
  * never a call that the budget does not cover.
  */
 export async function cascade(
@@ -193,7 +193,7 @@ export async function cascade(
     return { one: { ...base, ...whole, errorClass: whole.verdict === 'cancelled' ? left() : undefined }, out }
   }
 
-  /** Contract §4.2: where the verdict is open and slow gates have not spoken, the rung that would be next is asked already. */
+  /** docs/spec/router.md §4.2: where the verdict is open and slow gates have not spoken, the rung that would be next is asked already. */
   function callAhead(rung: Rung, score: number | null): void {
     const { speculation } = plan.knobs
     if (speculation === 0 || ahead !== undefined) return
@@ -250,7 +250,7 @@ export async function cascade(
   }
 
   /**
-   * Contract §4.1. Frames are those of the client's dialect, and of an answer with one choice; where the route gates
+   * docs/spec/router.md §4.1. Frames are those of the client's dialect, and of an answer with one choice; where the route gates
    * nothing, the last rung has no rung left to ask.
    */
   function mayReleaseEarly({ rung, dialect }: Rung): boolean {

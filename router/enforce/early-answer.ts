@@ -13,7 +13,7 @@ export interface EarlyOut {
 export type EarlyAnswer = ReturnType<typeof earlyAnswer>
 
 /**
- * Lets the frames of an answer go as soon as no gate of the route is open (router contract §4.1). No frame goes out with
+ * Lets the frames of an answer go as soon as no gate of the route is open (docs/spec/router.md §4.1). No frame goes out with
  * which a gate has failed, and the frames that say how an answer ends wait for the decision on the whole.
  */
 export function earlyAnswer(

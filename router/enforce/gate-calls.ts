@@ -11,7 +11,7 @@ export interface GateCallsInput extends Payer {
   route: Route
 }
 
-/** The calls of gates in one attempt: on the account of the request, with its keys (router contract §5.5). */
+/** The calls of gates in one attempt: on the account of the request, with its keys (docs/spec/router.md §5.5). */
 export function gateCalls(input: GateCallsInput, rung: Rung, deps: PricedCallDeps): ModelCalls {
   const { inbound, config, route } = input
   const { facts } = inbound

@@ -49,7 +49,7 @@ export type Planned =
   | { ok: true; plan: CascadePlan; policy: Policy; eligibility: Eligibility }
   | { ok: false; error: 'untranslatable' | 'no_credential' | 'bad_request'; message: string; policy: Policy }
 
-/** Everything that is decided before the first call (router contract §4, steps 3 and 4). */
+/** Everything that is decided before the first call (docs/spec/router.md §4, steps 3 and 4). */
 export function planCascade(input: PlanInput, deps: PlanDeps): Planned {
   const { inbound, route, profile, tenantId } = input
   const { config } = deps

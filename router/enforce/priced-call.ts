@@ -61,7 +61,7 @@ export type PricedCall =
   | { ok: true; call: CallResult; tokens: Tried['tokens']; cost: NanoUsd | null }
   | { ok: false; refusal: BudgetRefusal }
 
-/** One call within the budget and past the breaker, and what it cost (router contract §4, steps 5 and 6). */
+/** One call within the budget and past the breaker, and what it cost (docs/spec/router.md §4, steps 5 and 6). */
 export async function pricedCall(
   { model, provider, url, headers, body, size, shown, follow }: Ask,
   { account, boundFactors, credential, fingerprint }: Payer,

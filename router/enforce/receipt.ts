@@ -51,7 +51,7 @@ export interface CascadeLog {
   busy: readonly (readonly [start: number, end: number])[]
 }
 
-/** The receipt of a cascade (router contract §1.1), with what is still to be hashed for it. */
+/** The receipt of a cascade (docs/spec/router.md §1.1), with what is still to be hashed for it. */
 export function cascadeRecord(log: CascadeLog): Unhashed {
   const { tried, end, inbound } = log
   const { body, facts } = inbound

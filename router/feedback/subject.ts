@@ -9,7 +9,7 @@ export interface Subject {
   readonly served: { readonly route: RouteRef; readonly rung: number; readonly score: number | null } | undefined
 }
 
-/** The answer that an outcome is about (router contract §2.4): that of an enforced call that served something. */
+/** The answer that an outcome is about (docs/spec/router.md §2.4): that of an enforced call that served something. */
 export function servedAnswer({ mode, attempts, final }: UnsealedTrace) {
   if (mode !== 'enforce' || (final.served_from !== 'attempt' && final.served_from !== 'best_attempt')) return undefined
   // A rung is called again only after a call that gave no answer, so the last one is the one that was served.

@@ -38,7 +38,7 @@ interface ReadSample {
 const SAME_SUBJECT = 0.2
 
 /**
- * Router contract §5.2: 1 if the normalised texts, the final numbers that both come to, or the canonical tool calls are equal, else the Jaccard index
+ * docs/spec/router.md §5.2: 1 if the normalised texts, the final numbers that both come to, or the canonical tool calls are equal, else the Jaccard index
  * of their tokens. Where one of the two calls tools, the calls are the answer, and what is written beside them decides nothing.
  */
 function agreement(a: ReadSample, b: ReadSample): number {

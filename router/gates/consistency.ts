@@ -4,7 +4,7 @@ import { isUsable, meanAgreement } from './agreement.ts'
 import { broken, type GateInput, type GateRun } from './gate.ts'
 import type { ConsistencyConfig } from './gate-config.ts'
 
-/** The request is answered again, all samples at once, and the answers are compared (router contract §5.2). */
+/** The request is answered again, all samples at once, and the answers are compared (docs/spec/router.md §5.2). */
 export function consistencyGate({ k, threshold, model }: ConsistencyConfig): GateRun {
   return async (input, signal) => {
     const { choice } = input

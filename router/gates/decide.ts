@@ -18,7 +18,7 @@ export interface DecideOptions {
 }
 
 /**
- * Contract 4 step 10. The knob overrules a gate that said no, never one that could not say anything: a fail-closed gate is
+ * docs/spec/router.md §4 step 10. The knob overrules a gate that said no, never one that could not say anything: a fail-closed gate is
  * never silently open.
  */
 export function decide(

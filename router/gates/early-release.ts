@@ -30,7 +30,7 @@ export interface EarlyRelease {
 }
 
 /**
- * Contract 4.1: `non-empty`, `length` with nothing but a maximum, `regex` with nothing but must-not patterns and a window.
+ * docs/spec/router.md §4.1: `non-empty`, `length` with nothing but a maximum, `regex` with nothing but must-not patterns and a window.
  * A fail-closed gate is none: it would have to take back what has gone out.
  */
 export function isPrefixDecidable(config: GateConfig): boolean {

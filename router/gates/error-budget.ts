@@ -1,4 +1,4 @@
-/** Contract 5.4: when a gate that does not work is switched off, and how it comes back. */
+/** docs/spec/router.md §5.4: when a gate that does not work is switched off, and how it comes back. */
 export interface ErrorBudget {
   /** Runs that are remembered. */
   readonly window: number

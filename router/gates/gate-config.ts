@@ -7,7 +7,7 @@ export type OnAbstain = 'fail-open' | 'fail-closed'
 export type GateKind = GateConfig['kind']
 
 /**
- * A gate with its defaults applied (contract 5.1, 5.2), as far as running it needs them. The resolved gates of the routing
+ * A gate with its defaults applied (docs/spec/router.md §5.1, 5.2), as far as running it needs them. The resolved gates of the routing
  * config fit this type as they are.
  */
 export type GateConfig =

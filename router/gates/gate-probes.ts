@@ -14,7 +14,7 @@ export interface Probe {
 
 export type GateProbes = ReturnType<typeof gateProbes>
 
-/** Tries gates that are switched off on answers that were decided without them, beside the requests (router contract §5.4). */
+/** Tries gates that are switched off on answers that were decided without them, beside the requests (docs/spec/router.md §5.4). */
 export function gateProbes(budgets: ErrorBudgets, clock: Pick<Clock, 'monotonic'> = systemClock) {
   const tasks = backgroundTasks()
   return {

@@ -56,7 +56,7 @@ export interface Gate {
   readonly timeoutMs: number
   /** Flat price of each run. */
   readonly costNano: NanoUsd
-  /** Its config, where the beginning of an answer can be enough for the verdict (contract 4.1, early release). */
+  /** Its config, where the beginning of an answer can be enough for the verdict (docs/spec/router.md §4.1, early release). */
   readonly onPrefix: GateConfig | undefined
   /** Its runs are bills of a provider, so an aborted one is given a moment to say what it has cost. */
   readonly callsModels: boolean

@@ -5,7 +5,7 @@ import type { JudgeConfig } from './gate-config.ts'
 import { readJsonAnswer } from './json-answer.ts'
 import { judgePrompt, newNonce, promptHash } from './judge-prompt.ts'
 
-/** A model grades the answer of another one (router contract §5.5). `nonce` is given by tests alone. */
+/** A model grades the answer of another one (docs/spec/router.md §5.5). `nonce` is given by tests alone. */
 export function judgeGate(config: JudgeConfig, nonce: () => string = newNonce): GateRun {
   const evidenceRef = `prompt:sha256:${promptHash(config.rubric)}`
   return async (input, signal) => {

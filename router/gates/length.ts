@@ -6,7 +6,7 @@ import type { LengthConfig } from './gate-config.ts'
 
 /**
  * The visible text is within bounds. Where no count is known, tokens are estimated as everywhere, one per four UTF-8
- * bytes rounded up (contract 4.1): a provider's count holds reasoning and tool calls too, and differs between rungs.
+ * bytes rounded up (docs/spec/router.md §4.1): a provider's count holds reasoning and tool calls too, and differs between rungs.
  */
 export function length(config: LengthConfig, { choice: { text } }: GateInput): GateVerdict {
   if (isTooLong(config, text)) return fail('too_long')

@@ -1,4 +1,4 @@
-/** One run of a program. The candidate travels on stdin and is never an argument (contract 5.3). */
+/** One run of a program. The candidate travels on stdin and is never an argument (docs/spec/router.md §5.3). */
 export interface ProcessJob {
   /** The program and its arguments; no shell reads them. */
   readonly cmd: readonly string[]

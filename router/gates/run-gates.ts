@@ -12,7 +12,7 @@ export interface RunGatesOptions {
   /** The client's; an abort ends all gates and leaves what they have cost so far. */
   readonly signal: AbortSignal
   readonly score?: 'min' | 'mean'
-  /** Switched off by its error budget (contract 5.4). */
+  /** Switched off by its error budget (docs/spec/router.md §5.4). */
   readonly isDisabled?: (gateId: string) => boolean
   /** Off where a hard fail may still be served, so that its score is that of every gate. */
   readonly cancelOnFail?: boolean
@@ -53,7 +53,7 @@ interface GateSum {
 }
 
 /**
- * Contract 4 step 9: all gates over all choices at once, each within its own time; the first hard fail cancels the rest.
+ * docs/spec/router.md §4 step 9: all gates over all choices at once, each within its own time; the first hard fail cancels the rest.
  * Unless something was cancelled, the outcome does not depend on which gate is done first.
  */
 export async function runGates(options: RunGatesOptions): Promise<GatesOutcome> {
@@ -130,7 +130,7 @@ function disabled({ id, kind }: Gate): GateSum {
   }
 }
 
-/** Every choice must pass, and the score is the least (contract 4 step 9). */
+/** Every choice must pass, and the score is the least (docs/spec/router.md §4 step 9). */
 function sumUp(gate: Gate, takes: readonly GateTake[], startedAt: number): GateSum {
   const worst = worstOf(takes)
   const { verdict } = worst.verdict
@@ -164,7 +164,7 @@ function worstOf(takes: readonly GateTake[]): GateTake {
   return takes.reduce((worst, take) => (rank(take) < rank(worst) ? take : worst))
 }
 
-/** Contract 5.4. */
+/** docs/spec/router.md §5.4. */
 function scoreOf({ verdict: { verdict, score } }: GateTake): number | null {
   if (verdict === 'abstain') return null
   return score ?? (verdict === 'pass' ? 1 : 0)

@@ -90,7 +90,7 @@ describe('a subprocess gate with real programs', () => {
     expect((await running).results[0]!.reason).toBe('cancelled')
     expectWithin(performance.now() - from, 400)
     await until(() => leftOf(byFail.id).length + leftOf(byClient.id).length === 0)
-    // Contract 4 step 14: within a second, of which the grace is half.
+    // docs/spec/router.md §4 step 14: within a second, of which the grace is half.
     expectWithin(performance.now() - from, 1000)
   })
 })

@@ -9,7 +9,7 @@ const STDERR_LIMIT = 8192
 
 const encoder = new TextEncoder()
 
-/** A program of the operator judges the answer (contract 5.3). */
+/** A program of the operator judges the answer (docs/spec/router.md §5.3). */
 export function subprocessGate({ id, cmd, cwd, envPass, stdin }: SubprocessConfig, run: ProcessRunner): GateRun {
   return async (input, signal) => {
     const told = stdin === 'text' ? input.choice.text : gateDocumentText(id, input)

@@ -3,7 +3,7 @@ import { readJson } from '../../shared/json/read-json.ts'
 import { fromUsd } from '../../shared/money/money.ts'
 import { broken, type GateVerdict } from './gate.ts'
 
-/** What a gate outside of this program answers (contract 5.3). */
+/** What a gate outside of this program answers (docs/spec/router.md §5.3). */
 export interface GateAnswer {
   readonly verdict: 'pass' | 'fail' | 'abstain'
   readonly score?: number

@@ -7,7 +7,7 @@ import type { Access } from '../auth/access.ts'
 import { parseKeys, secretsOf } from '../auth/keys.ts'
 import type { RouterEnv } from '../env.ts'
 
-/** Who may call a router that listens where the environment says (router contract §2.6). */
+/** Who may call a router that listens where the environment says (docs/spec/router.md §2.6). */
 export async function readAccess(env: RouterEnv, log: Log): Promise<Access> {
   const text = await keysText(env.ROUTER_KEYS)
   for (const secret of secretsOf(text ?? '')) log.redact.register(secret)

@@ -23,7 +23,7 @@ export interface NodeProcessRunner extends ProcessRunner {
 }
 
 /**
- * Runs programs for gates (contract 5.3): each in a process group of its own, with a clean environment and a private empty
+ * Runs programs for gates (docs/spec/router.md §5.3): each in a process group of its own, with a clean environment and a private empty
  * HOME. Nothing of the group outlives the run, also not what a program leaves in the background when it exits. Process
  * groups are a POSIX thing; on other systems only the program itself is ended.
  */

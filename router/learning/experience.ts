@@ -8,7 +8,7 @@ export interface RungExperience {
   readonly cost: number
 }
 
-/** What is known of one context of a route (router contract §7.5). */
+/** What is known of one context of a route (docs/spec/router.md §7.5). */
 export interface Experience {
   /** Attempts ever seen. */
   readonly seen: number

@@ -46,7 +46,7 @@ export interface LearnerOptions {
   changed?: () => void
 }
 
-/** What was learned of start rungs, and draws from it (router contract §7.5). */
+/** What was learned of start rungs, and draws from it (docs/spec/router.md §7.5). */
 export function learner({ sha256, secret, changed = () => undefined }: LearnerOptions) {
   const routes = new Map<string, { tenantId: string; routeFp: string; contexts: Map<string, Experience> }>()
   let unsaved = new Set<string>()

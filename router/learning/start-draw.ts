@@ -20,7 +20,7 @@ export interface DrawInput {
 const POSTERIOR_DRAWS = 64
 
 /**
- * Draws a start rung (router contract §7.5): each possible start is weighed by what it would cost until an answer passes, and the
+ * Draws a start rung (docs/spec/router.md §7.5): each possible start is weighed by what it would cost until an answer passes, and the
  * chance that it had goes on the receipt, exactly: the draw is made from the very shares that are logged. Undefined where a rung has no price
  * or no start is left.
  */

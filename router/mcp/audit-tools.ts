@@ -22,7 +22,7 @@ export interface AuditDeps {
 
 export type AuditTools = { [N in McpToolName]: (input: McpInput<N>) => Promise<McpOutput<N>> }
 
-/** What the nine tools of router contract §8 do. A refusal is an ApiError whose message the caller may read. */
+/** What the nine tools of docs/spec/router.md §8 do. A refusal is an ApiError whose message the caller may read. */
 export function auditTools({ tenant, reads, calibration, verify, modes, submit, rehearse }: AuditDeps): AuditTools {
   async function find(id: string): Promise<FoundTrace> {
     const found = await reads.find(id, tenant)

@@ -2,7 +2,7 @@ import type { Metrics } from '../../shared/metrics/metrics.ts'
 import { type FeedbackResult, verdicts } from '../../shared/wire/router/feedback.ts'
 import type { CalibrationFigures } from '../calibrate/calibration-reads.ts'
 
-/** Counts what is reported and shows what it came to (router contract §2.7). */
+/** Counts what is reported and shows what it came to (docs/spec/router.md §2.7). */
 export function calibrationMetrics(metrics: Metrics) {
   const threshold = metrics.gauge('router_serve_threshold', 'The highest serve threshold of a route in use.')
   const failure = metrics.gauge('router_realized_served_failure', 'Failed of reported outcomes, since the store began.')

@@ -1,6 +1,6 @@
 import type { Attempt, UnsealedTrace } from '../../shared/wire/router/trace.ts'
 
-/** The families that a finished decision feeds (router contract §2.7). */
+/** The families that a finished decision feeds (docs/spec/router.md §2.7). */
 export type TraceFamily =
   | 'router_requests_total'
   | 'router_served_total'

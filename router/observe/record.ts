@@ -41,7 +41,7 @@ export interface RecordDeps {
   hashes: { config_hash: string; price_table_hash: string }
 }
 
-/** The receipt of an observed call (router contract §1.1, §3): one attempt that nothing was decided about. */
+/** The receipt of an observed call (docs/spec/router.md §1.1, §3): one attempt that nothing was decided about. */
 export function observedRecord(call: ObservedCall, deps: RecordDeps): UnsealedTrace {
   const { answer, times } = call
   const { session_id, ...request } = call.request

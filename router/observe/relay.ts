@@ -44,7 +44,7 @@ export interface RelayAnswer {
   body: AsyncIterable<Uint8Array>
 }
 
-/** Passes one call through: bytes in, bytes out, with a record of it made beside (router contract §3). */
+/** Passes one call through: bytes in, bytes out, with a record of it made beside (docs/spec/router.md §3). */
 export async function relay(
   { traceId, method, target, headers, body, signal, routeIx }: RelayRequest,
   to: Target,

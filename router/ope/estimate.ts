@@ -25,14 +25,14 @@ export interface PolicyEstimates {
   warnings: string[]
 }
 
-/** Router contract §7.7: the seeds of the three bootstraps. */
+/** docs/spec/router.md §7.7: the seeds of the three bootstraps. */
 export const SEEDS = { cost: 42, failure: 43, dr: 44 } as const
 const FEW = 30
 const HEAVY = 20
 
 /**
  * What the target policy would have given on the logged rows: by inverse propensities, by the same with weights that sum
- * to one, and doubly robust over the means of what was logged (router contract §7.7).
+ * to one, and doubly robust over the means of what was logged (docs/spec/router.md §7.7).
  */
 export function estimatePolicy(rows: PolicyRows, metric: Metric, draws = DRAWS): PolicyEstimates {
   const columns = rows.columns()

@@ -1,4 +1,4 @@
-/** One logged decision beside what another policy would have decided (router contract §7.7). */
+/** One logged decision beside what another policy would have decided (docs/spec/router.md §7.7). */
 export interface PolicyRow {
   /** What the two policies see of a request; requests that look alike share a mean. */
   readonly context: string

@@ -31,7 +31,7 @@ export interface Rehearsal extends PolicyEstimates {
   direct?: DirectReport
 }
 
-/** Reads the store once, a page at a time, and estimates what another policy would have cost and failed (router contract §7.7). */
+/** Reads the store once, a page at a time, and estimates what another policy would have cost and failed (docs/spec/router.md §7.7). */
 export async function rehearse(db: Db, { target, metrics, span }: RehearseAsk): Promise<Rehearsal[]> {
   const rows = { cost: policyRows(), failure: policyRows() }
   const direct = { cost: directRows('cost'), failure: directRows('failure') }

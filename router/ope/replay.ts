@@ -34,7 +34,7 @@ interface Walked {
 const AT_ONCE = 0
 
 /**
- * Walks another ladder over the attempts that were really made, found by their model (router contract §7.7, direct replay).
+ * Walks another ladder over the attempts that were really made, found by their model (docs/spec/router.md §7.7, direct replay).
  * A gate of the same id is taken to say the same. What was not called or not asked then is not guessed now.
  */
 export function replay(
@@ -79,7 +79,7 @@ export function replay(
   const best = route.onExhausted === 'serve_best' ? walked[bestAttempt(walked)] : undefined
   return { kind: 'walked', cost: sumNano(costs), servedModel: best?.model ?? null }
 
-  /** What a model refused that was asked of another one, so that the next rung was tried (router contract §4, step 7). */
+  /** What a model refused that was asked of another one, so that the next rung was tried (docs/spec/router.md §4, step 7). */
   function isOfOther({ status, model }: Attempt): boolean {
     const asked = trace.request.features.requested_model
     const named = isSameModel({ model, upstreamModel: model }, { model: asked, upstreamModel: asked })
@@ -151,7 +151,7 @@ function regate(
 const wasNotRun = ({ verdict, reason }: GateResult) =>
   verdict === 'abstain' && (reason === 'cancelled' || reason === 'disabled')
 
-/** Router contract §5.4. */
+/** docs/spec/router.md §5.4. */
 function scoreOf({ verdict, score }: GateResult): number[] {
   if (verdict === 'abstain') return []
   return [score ?? (verdict === 'pass' ? 1 : 0)]

@@ -244,7 +244,7 @@ export function joined(chunks                       )                          {
   "canonical-trace.js": `import { GENESIS,             } from './record-chain.js'
 import {              sha256Hex } from './sha256.js'
 
-/** The longest string of a sealed record (router contract §1.2). */
+/** The longest string of a sealed record (docs/spec/router.md §1.2). */
 const MAX_TEXT = 512
 
 /** Printable ASCII without the quote and the backslash: such text stands in JSON as it is. */

@@ -4,7 +4,7 @@ const AGENTS: ReadonlyMap<string, string> = new Map([
   ['codex_cli_rs', 'codex'],
 ])
 
-/** Router contract §6.2: the header, else the first product of `user-agent`, else `unknown`. */
+/** docs/spec/router.md §6.2: the header, else the first product of `user-agent`, else `unknown`. */
 export function agentOf(header: string | undefined, userAgent: string | undefined): string {
   const named = header?.trim()
   if (named) return named

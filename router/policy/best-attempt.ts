@@ -5,7 +5,7 @@ export interface Scored {
   readonly hasOutput: boolean
 }
 
-/** Router contract §4, step 12: highest score (none counts as 0), then highest rung, then latest; -1 without output. */
+/** docs/spec/router.md §4, step 12: highest score (none counts as 0), then highest rung, then latest; -1 without output. */
 export function bestAttempt(attempts: readonly Scored[]): number {
   let best = -1
   attempts.forEach((attempt, ix) => {

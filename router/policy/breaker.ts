@@ -1,6 +1,6 @@
 /**
  * A circuit breaker as a pure state machine: each step takes a state and a time in milliseconds and gives the next
- * state. Router contract §4, step 11.
+ * state. docs/spec/router.md §4, step 11.
  */
 export interface Breaker {
   readonly phase: 'closed' | 'open' | 'half_open'

@@ -34,7 +34,7 @@ export interface TokenBound {
   readonly output: number
 }
 
-/** Router contract §4, step 5: no call of this size uses more tokens. */
+/** docs/spec/router.md §4, step 5: no call of this size uses more tokens. */
 export function tokenBound(size: CallSize, factors: BoundFactors): TokenBound {
   const text = Math.max(0, size.bodyBytes - size.mediaBytes)
   return {

@@ -20,7 +20,7 @@ export interface Wanted {
 }
 
 /**
- * Router contract §4, step 3. The credential comes last, so a rung dropped for it could have served: that tells 502
+ * docs/spec/router.md §4, step 3. The credential comes last, so a rung dropped for it could have served: that tells 502
  * from 422.
  */
 export function eligibleRungs(ladder: readonly Rung[], wanted: Wanted): Eligibility {

@@ -1,7 +1,7 @@
 import { type Profile, profiles } from '../../shared/wire/router/conventions.ts'
 import type { Learning, Route } from '../config/routing-config.ts'
 
-/** What a profile means for one route (router contract §6.7). */
+/** What a profile means for one route (docs/spec/router.md §6.7). */
 export interface Knobs {
   readonly profile: Profile
   /** Start without a learned draw. */

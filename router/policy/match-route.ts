@@ -25,7 +25,7 @@ export function matchRoute(routes: readonly Route[], facts: MatchFacts): Route |
   return routes.find(route => matches(route.match, facts))
 }
 
-/** Router contract §6.2: every key that is present must hold, and what a request does not have matches no pattern. */
+/** docs/spec/router.md §6.2: every key that is present must hold, and what a request does not have matches no pattern. */
 function matches(match: RouteMatch, facts: MatchFacts): boolean {
   const holds = (globs: readonly string[] | undefined, value: string | undefined) =>
     globs === undefined || (value !== undefined && globs.some(glob => globMatches(glob, value)))

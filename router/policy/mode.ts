@@ -12,7 +12,7 @@ export interface Resolved {
 
 type ModeRoute = Pick<Route, 'ladder' | 'mode' | 'profile' | 'headerModes'>
 
-/** Router contract §6.9: header before route before ROUTER_MODE, which the route's mode has taken in already. */
+/** docs/spec/router.md §6.9: header before route before ROUTER_MODE, which the route's mode has taken in already. */
 export function resolveMode(header: string | undefined, route: ModeRoute | undefined): Resolved | { error: string } {
   if (header === undefined) return route?.mode === 'enforce' ? enforce(route.profile, null) : observe(null)
   const asked = readMode(header)

@@ -30,7 +30,7 @@ export type Exhausted = 'max_attempts' | 'max_escalations' | 'no_rung'
 
 const none = (because: Exhausted): Next => ({ rung: null, because })
 
-/** A gate failed: exactly one eligible rung up (router contract §4, step 10). */
+/** A gate failed: exactly one eligible rung up (docs/spec/router.md §4, step 10). */
 export function afterGateFail(progress: Progress): Next {
   return climb(progress, 'escalation', () => true)
 }

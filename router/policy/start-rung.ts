@@ -54,7 +54,7 @@ export interface Start {
 /** Every fifth turn of a sticky session tries one rung lower. */
 const PROBE_EVERY = 5
 
-/** Router contract §4, step 4. */
+/** docs/spec/router.md §4, step 4. */
 export function startRung(input: StartInput): Start {
   const bounds = boundsOf(input)
   const draw = input.knobs.learned !== null && bounds.hinted === null ? input.draw : undefined

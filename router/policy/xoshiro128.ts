@@ -11,7 +11,7 @@ function* splitmix32(seed: number): Generator<number> {
 }
 
 /**
- * xoshiro128** seeded with four words of splitmix32 (router contract §7.7). Fills a block at a time: with its state in local variables a
+ * xoshiro128** seeded with four words of splitmix32 (docs/spec/router.md §7.7). Fills a block at a time: with its state in local variables a
  * word takes a third of the time that it takes one by one (measured).
  */
 export function xoshiroBlocks(seed: number): (block: Uint32Array) => void {

@@ -23,7 +23,7 @@ export interface InboundRequest {
 
 export type RequestPart = Omit<UnsealedTrace['request'], 'body_sha256_out'> & { session_id: string }
 
-/** What a receipt says about the request: hashes, counts and names, never a word of it (router contract §1.1). */
+/** What a receipt says about the request: hashes, counts and names, never a word of it (docs/spec/router.md §1.1). */
 export function requestPart(request: InboundRequest, hashing: Hashing): RequestPart {
   const { api, body, facts } = request
   return { ...decidedOn(request, hashing), api, ...bodyHashes({ body, prompt: promptOf(facts) }, hashing) }

@@ -2,7 +2,7 @@ import type { Tokens } from '../../shared/dialects/candidate.ts'
 import type { NanoUsd } from '../../shared/money/money.ts'
 import { attemptCost, inputTokens, type Price } from '../../shared/prices/price.ts'
 
-/** Fewer samples than these measure nothing (router contract §7.6). */
+/** Fewer samples than these measure nothing (docs/spec/router.md §7.6). */
 export const FEWEST = 30
 
 /** What one request took on the rung that served it, and on the top rung. */

@@ -41,7 +41,7 @@ export type Shadows = Pick<Awaited<ReturnType<typeof keepShadows>>, 'consider' |
 
 /**
  * Runs a share of the served requests on the top rung as well, after their answers, to measure what the top rung really takes
- * (router contract §7.6). What they cost counts against the budgets of who asked; the answers are thrown away.
+ * (docs/spec/router.md §7.6). What they cost counts against the budgets of who asked; the answers are thrown away.
  */
 export async function keepShadows({ db, clock, log, metrics, sha256, secret }: ShadowDeps) {
   const book = shadowSums()

@@ -2,7 +2,7 @@ import { GENESIS, type Sealed } from '../../shared/sign/record-chain.ts'
 import { type Sha256, sha256Hex } from '../../shared/sign/sha256.ts'
 import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
 
-/** The longest string of a sealed record (router contract §1.2). */
+/** The longest string of a sealed record (docs/spec/router.md §1.2). */
 const MAX_TEXT = 512
 
 /** Printable ASCII without the quote and the backslash: such text stands in JSON as it is. */

@@ -102,7 +102,7 @@ const gatesSql = `select run.value ->> 0 as gate_id, run.value ->> 1 as verdict,
   from traces indexed by traces_time cross join json_each(traces.gates) as run
   where tenant_id = ? and ts_ms >= ? and ts_ms < ? group by 1, 2, 3`
 
-// A trace failed if any reporter's latest word is fail, and passed if one of the others is pass (router contract §2.4).
+// A trace failed if any reporter's latest word is fail, and passed if one of the others is pass (docs/spec/router.md §2.4).
 const outcomesSql = `with latest as (
     select trace_id, verdict, max(seq) from feedback where tenant_id = ?1 group by trace_id, gate_id, reporter),
   outcome as (

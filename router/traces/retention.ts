@@ -17,7 +17,7 @@ const DAY_MS = 86_400_000
 const FIRST_MS = 1000
 const EVERY_MS = 3_600_000
 
-/** Drops what is older than the store keeps, tenant by tenant, each time behind a signed checkpoint (router contract §9.4). */
+/** Drops what is older than the store keeps, tenant by tenant, each time behind a signed checkpoint (docs/spec/router.md §9.4). */
 export function retention({ days, tenants, prune, clock, log, firstMs = FIRST_MS, everyMs = EVERY_MS }: RetentionDeps) {
   let closed = days === 0
   let timer: ReturnType<typeof setTimeout> | undefined

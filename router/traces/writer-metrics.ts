@@ -6,7 +6,7 @@ interface Readings {
   spillBytes: () => number
 }
 
-/** The writer's part of router contract §2.7. */
+/** The writer's part of docs/spec/router.md §2.7. */
 export function writerMetrics(metrics: Metrics, { depth, lag, spillBytes }: Readings) {
   metrics.gauge('router_queue_depth', 'Trace records not yet in the store or the spill file.').read(depth)
   metrics.gauge('router_writer_lag_seconds', 'Age of the oldest trace record that waits.').read(lag)

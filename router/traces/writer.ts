@@ -56,7 +56,7 @@ const LEASE_POLL_MS = 200
 const BACKOFF = { baseMs: 100, maxMs: 5000, jitter: false }
 
 /**
- * The one writer of a process (router contract §9.2, §9.3). Requests hand records over and go on; batches are sealed and committed here, one
+ * The one writer of a process (docs/spec/router.md §9.2, §9.3). Requests hand records over and go on; batches are sealed and committed here, one
  * at a time. In durable mode `recorded` tells when a record is in the store or on the disk.
  */
 export function traceWriter(options: TraceWriterOptions) {

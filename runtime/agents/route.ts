@@ -41,7 +41,7 @@ export interface AgentsDeps {
   maxBodyBytes: number
 }
 
-/** Agents, their versions, and where each isolation is to be had (contract §3). */
+/** Agents, their versions, and where each isolation is to be had (docs/spec/runtime.md §3). */
 export function agentsRoute(deps: AgentsDeps) {
   const { agents, idempotent, installedConnectors, backendsOf, unsealed, maxBodyBytes } = deps
   async function find(tenantId: string, name: string): Promise<AgentRow> {

@@ -26,7 +26,7 @@ export interface ApprovalsDeps {
   maxBodyBytes: number
 }
 
-/** Questions of runs to humans, and their answers (contract §4). */
+/** Questions of runs to humans, and their answers (docs/spec/runtime.md §4). */
 export function approvalsRoute({ approvals, findRun, redactionOf, now, wake, maxBodyBytes }: ApprovalsDeps) {
   async function find(c: Context<RuntimeHttpEnv>, id: string): Promise<ApprovalRow> {
     return own(c.get('principal'), await approvals.get(id), 'approval', id)

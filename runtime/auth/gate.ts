@@ -20,7 +20,7 @@ export interface GateDeps {
 export type Gates = ReturnType<typeof gates>
 
 /**
- * Decides who may call which operation before anything else looks at a request, in the order of contract §1: who it is
+ * Decides who may call which operation before anything else looks at a request, in the order of docs/spec/runtime.md §1: who it is
  * (401), whether there is such an operation (404), whether it is theirs to call (403).
  */
 export function gates({ endpoints, keyAccess, logins }: GateDeps) {

@@ -25,7 +25,7 @@ const NOBODY = `$scrypt$ln=15,r=8,p=3$${'A'.repeat(22)}$${'A'.repeat(43)}`
 
 export type Passwords = ReturnType<typeof passwords>
 
-/** Passwords as PHC strings (contract §13). The text is brought to one Unicode form, as keyboards differ in theirs. */
+/** Passwords as PHC strings (docs/spec/runtime.md §13). The text is brought to one Unicode form, as keyboards differ in theirs. */
 export function passwords(scrypt: Scrypt = portableScrypt) {
   const derive = (password: string, salt: Uint8Array, cost: ScryptCost) =>
     scrypt(utf8(password.normalize('NFKC')), salt, HASH_BYTES, cost)

@@ -26,7 +26,7 @@ export interface Forecasted {
 
 const LEAST_HISTORY = 3
 
-/** What a run is likely to use (runtime contract §12): the medians of its past, or a guess from its manifest. */
+/** What a run is likely to use (docs/spec/runtime.md §12): the medians of its past, or a guess from its manifest. */
 export function forecast({ past, manifest, costOf }: ForecastInput): Forecasted {
   const n = past.length
   if (n < LEAST_HISTORY) {

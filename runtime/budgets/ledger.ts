@@ -42,7 +42,7 @@ type Holder = Pick<Claimed, 'id' | 'agentName' | 'depth'>
 
 export type Ledger = ReturnType<typeof ledger>
 
-/** Budgets kept: what is looked at before a run is made and before a model is asked (runtime contract §12). */
+/** Budgets kept: what is looked at before a run is made and before a model is asked (docs/spec/runtime.md §12). */
 export function ledger({ store, models, dayOf, now, refused, softly, notices }: LedgerDeps) {
   const inTurn = perKeyQueue()
 

@@ -64,7 +64,7 @@ export function unheldLimit(
   return undefined
 }
 
-/** Whether one more run fits (runtime contract §12): the first limit that it would break, or undefined. */
+/** Whether one more run fits (docs/spec/runtime.md §12): the first limit that it would break, or undefined. */
 export function refusalOfRun(limits: Limits, today: Today, estimate: RunEstimate): Refusal | undefined {
   const { runsDay, costNanoRun, costNanoDay, tokensDay } = limits
   const unheld = unheldLimit(limits, estimate)

@@ -16,7 +16,7 @@ import type { BudgetRow } from './store.ts'
 import { usage } from './usage.ts'
 import { toBudget, toLimits } from './wire-form.ts'
 
-/** Budgets, what was used, and what a run would use (contract §12). */
+/** Budgets, what was used, and what a run would use (docs/spec/runtime.md §12). */
 export function budgetsRoute({ db, store, ledger, prices, agents, dayOf, now, maxBodyBytes }: BudgetsDeps) {
   const today = () => dayOf(now().getTime())
 

@@ -8,7 +8,7 @@ const NUMBER = /^-?\d{1,15}(?:\.\d{1,6})?$/
 
 /**
  * Arguments as they are meant: other spellings moved to their names, null taken for absent, and the text of a number for a
- * number and the reverse, since ids come as either (contract §8). What does not fit is left for the check to name.
+ * number and the reverse, since ids come as either (docs/spec/runtime.md §8). What does not fit is left for the check to name.
  */
 export function asMeant(action: Action, given: Record<string, unknown>): Record<string, unknown> {
   const { value } = readAliases(action, given)

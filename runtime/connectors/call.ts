@@ -235,7 +235,7 @@ function parse(text: string): { value: unknown } | { broken: true } {
   }
 }
 
-/** A vendor's array becomes `{ items }` (contract §8). */
+/** A vendor's array becomes `{ items }` (docs/spec/runtime.md §8). */
 function asObject(body: unknown): Record<string, unknown> {
   if (Array.isArray(body)) return { items: body }
   return typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : { value: body }

@@ -19,7 +19,7 @@ const MOST_CHARACTERS = 8192
 const PRINTABLE = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/
 
 /**
- * Reads a config by the keys of its connector (contract §8). `token`, `apiKey` and `accessToken` stand for the primary
+ * Reads a config by the keys of its connector (docs/spec/runtime.md §8). `token`, `apiKey` and `accessToken` stand for the primary
  * secret; `accessToken` beside anything else that only OAuth has, or with `authMethod: "oauth2"`, is an OAuth token. What
  * is unknown is left out with a warning.
  */

@@ -22,7 +22,7 @@ import type { ConnectorsDeps } from './deps.ts'
 import { type Install, onWire } from './install.ts'
 import { inWords, MOST_CHARACTERS, VendorFailure } from './vendor-failure.ts'
 
-/** Connectors of a tenant (contract §8). Credentials go in and never come out. */
+/** Connectors of a tenant (docs/spec/runtime.md §8). Credentials go in and never come out. */
 export function connectorsRoute({ service, idempotent, maxBodyBytes }: ConnectorsDeps) {
   const { store } = service
 

@@ -1,4 +1,4 @@
-/** Longest text of a vendor that an error carries (contract §8). */
+/** Longest text of a vendor that an error carries (docs/spec/runtime.md §8). */
 export const MOST_CHARACTERS = 500
 
 export interface VendorFault {

@@ -42,7 +42,7 @@ export type Steps = ReturnType<typeof runSteps>
 
 /**
  * The only door to the outside world from inside a run: the intent is committed, then the call is made, then its result is
- * recorded; the result is durable before the next intent is (runtime contract §5).
+ * recorded; the result is durable before the next intent is (docs/spec/runtime.md §5).
  */
 export function runSteps(deps: StepsDeps) {
   const { runId, journal, history, clock } = deps

@@ -38,7 +38,7 @@ export type Idempotent = (route: RouteIdempotency) => MiddlewareHandler<RuntimeH
 const MASK = '***'
 
 /**
- * `Idempotency-Key` on a creating POST (contract §1). Equal calls of one key do the work once: the first claims the key
+ * `Idempotency-Key` on a creating POST (docs/spec/runtime.md §1). Equal calls of one key do the work once: the first claims the key
  * in the store, the others learn that it is in progress, or get the first answer again. See `Idempotency` for what the
  * handler adds so that this holds over a crash.
  */

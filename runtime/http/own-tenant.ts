@@ -2,7 +2,7 @@ import { ApiError } from '../../shared/http/api-error.ts'
 import type { Principal } from './http-env.ts'
 
 /**
- * An object that was looked up by its id, if it belongs to the caller's tenant (contract §13). Unknown: 404; another
+ * An object that was looked up by its id, if it belongs to the caller's tenant (docs/spec/runtime.md §13). Unknown: 404; another
  * tenant's: 403 and not a word about it. What is looked up by name is looked up inside the tenant, so it never gets here.
  */
 export function own<T extends { tenantId: string }>(

@@ -22,7 +22,7 @@ import { type NodeRow, toNode } from './registry/node.ts'
 
 const MASK = '***'
 
-/** Nodes: announcing, reading, draining, removing (runtime contract §14). */
+/** Nodes: announcing, reading, draining, removing (docs/spec/runtime.md §14). */
 export function nodesRoute(deps: NodesDeps) {
   const {
     db,

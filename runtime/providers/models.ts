@@ -32,7 +32,7 @@ export interface ProviderModels extends Models {
   of(tenantId: string, provider: ProviderId, model: string): FoundModel
 }
 
-/** Finds the model of a manifest among what a tenant has configured (runtime contract §3, "Model values"). */
+/** Finds the model of a manifest among what a tenant has configured (docs/spec/runtime.md §3, "Model values"). */
 export function providerModels(deps: ModelsDeps): ProviderModels {
   const { directory, settings, fetch, now, deadlines, demo } = deps
 

@@ -16,7 +16,7 @@ import type { ProvidersDeps } from './deps.ts'
 import { checkPrices } from './model-settings.ts'
 import { tryProvider } from './try-provider.ts'
 
-/** Model providers, aliases and prices (contract §10). Keys go in and never come out. */
+/** Model providers, aliases and prices (docs/spec/runtime.md §10). Keys go in and never come out. */
 export function providersRoute({ directory, settings, egress, trying, now, maxBodyBytes }: ProvidersDeps) {
   return new Hono<RuntimeHttpEnv>()
     .post('/v1/settings/llm-providers', jsonBody(providerSave, maxBodyBytes), async c => {

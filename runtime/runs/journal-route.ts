@@ -23,7 +23,7 @@ export interface JournalDeps extends FollowDeps {
 const RETRY_MS = 1500
 const PAGE = 1000
 
-/** What happened in a run: its steps, its journal, its stream (contract §4 to §6). */
+/** What happened in a run: its steps, its journal, its stream (docs/spec/runtime.md §4 to §6). */
 export function journalRoute({ runs, runWatchers, sha256, heartbeatMs, clients }: JournalDeps) {
   async function find(principal: Principal, id: string): Promise<Run> {
     return own(principal, await runs.summary(id), 'run', id)

@@ -27,7 +27,7 @@ export interface RunsDeps {
   maxBodyBytes: number
 }
 
-/** Runs: start, read, end, fork (contract §4). */
+/** Runs: start, read, end, fork (docs/spec/runtime.md §4). */
 export function runsRoute({ runs, service, idempotent, maxBodyBytes }: RunsDeps) {
   async function find(principal: Principal, id: string): Promise<Run> {
     return own(principal, await runs.get(id), 'run', id)

@@ -13,7 +13,7 @@ const NICKNAME = /^@(?:yearly|annually|monthly|weekly|daily|midnight|hourly)$/i
 /**
  * Reads 5 fields, or 6 with leading seconds, or a nickname. A text that is none, or one that never matches, comes back as
  * the complaint. The library parses and matches; it is handed UTC, because its own zone mode drops or doubles lists and
- * steps where clocks change (contract §9).
+ * steps where clocks change (docs/spec/runtime.md §9).
  */
 export function readCron(expression: string): CronPattern | string {
   const text = expression.trim()

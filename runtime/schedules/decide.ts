@@ -35,7 +35,7 @@ export interface Standing {
 /** Missed windows that are looked at: enough for every policy. */
 export const MOST_MISSED = 100
 
-/** What becomes of each window (contract §9). Windows are taken oldest first, so that each sees what the ones before it started. */
+/** What becomes of each window (docs/spec/runtime.md §9). Windows are taken oldest first, so that each sees what the ones before it started. */
 export function decideWindows(
   { policy, assembleExecution, pendingMs }: Standing,
   { missed, onTime }: Omit<Windows, 'next'>,

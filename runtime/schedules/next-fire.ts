@@ -5,7 +5,7 @@ import type { OffsetAt } from './zone.ts'
 const DAY = 86_400_000
 
 /**
- * The first firing after an instant (contract §9). With an hour field, wall-clock times are enumerated and each is mapped to
+ * The first firing after an instant (docs/spec/runtime.md §9). With an hour field, wall-clock times are enumerated and each is mapped to
  * the instant at which it happens first; one that the clocks jump over fires when they have jumped. Without one, every
  * instant whose wall-clock time matches fires, so that a repeated hour is worked through twice.
  */

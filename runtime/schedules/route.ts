@@ -13,7 +13,7 @@ import { previewFires } from './preview.ts'
 import { type ScheduleRow, toSchedule } from './schedule.ts'
 import { readTiming } from './service.ts'
 
-/** Runs that start by the clock (contract §9). */
+/** Runs that start by the clock (docs/spec/runtime.md §9). */
 export function schedulesRoute({ store, service, zones, idempotent, now, maxBodyBytes }: SchedulesDeps) {
   async function find(principal: Principal, id: string): Promise<ScheduleRow> {
     return own(principal, await store.get(id), 'schedule', id)

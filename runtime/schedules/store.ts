@@ -161,7 +161,7 @@ where id = ? and revision = ?`,
   }
 }
 
-/** For the transaction that deletes an agent: its schedules are switched off (contract §3). */
+/** For the transaction that deletes an agent: its schedules are switched off (docs/spec/runtime.md §3). */
 export function disableSchedules({ tenantId, name }: { tenantId: string; name: string }, nowMs: number): InStatement[] {
   return [
     {

@@ -11,7 +11,7 @@ export interface SecretsRouteDeps {
   maxBodyBytes: number
 }
 
-/** Names and bindings of secrets, never their values (contract §10). */
+/** Names and bindings of secrets, never their values (docs/spec/runtime.md §10). */
 export function secretsRoute({ secrets, maxBodyBytes }: SecretsRouteDeps) {
   return new Hono<RuntimeHttpEnv>()
     .get('/v1/secrets', async c => c.json((await secrets.list(c.get('principal').tenantId)).map(toItem)))

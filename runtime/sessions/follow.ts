@@ -20,7 +20,7 @@ export interface FollowOptions {
 const AT_ONCE = 128
 
 /**
- * A session's stream (runtime contract §6): what the reader missed, then what is said, until the session is stopped. Ids only
+ * A session's stream (docs/spec/runtime.md §6): what the reader missed, then what is said, until the session is stopped. Ids only
  * grow, and whatever is not beyond the last one that was sent is not sent.
  */
 export async function* follow(

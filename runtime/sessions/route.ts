@@ -21,7 +21,7 @@ import type { Numbered } from './session-log.ts'
 
 const RETRY_MS = 1500
 
-/** Sessions: open, talk, listen, stop (contract §7 and §6). */
+/** Sessions: open, talk, listen, stop (docs/spec/runtime.md §7 and §6). */
 export function sessionsRoute({ service, idempotent, maxBodyBytes, heartbeatMs, isElsewhere, ...deps }: SessionsDeps) {
   const { store } = deps
 

@@ -37,7 +37,7 @@ export interface Held {
 
 export type SessionService = ReturnType<typeof sessionService>
 
-/** Conversations: opening, talking, stopping (runtime contract §7). */
+/** Conversations: opening, talking, stopping (docs/spec/runtime.md §7). */
 export function sessionService(deps: SessionServiceDeps) {
   const { store, live, runs, newId, now, machines } = deps
   const wait = (sessionId: string, turnId: string) =>

@@ -24,7 +24,7 @@ export interface TenantsDeps {
   maxBodyBytes: number
 }
 
-/** Tenants and the first keys in them, for the platform's administrator (contract §13). */
+/** Tenants and the first keys in them, for the platform's administrator (docs/spec/runtime.md §13). */
 export function tenantsRoute({ db, tenants, keys, idempotent, now, newId, maxBodyBytes }: TenantsDeps) {
   async function find(id: string): Promise<TenantRow> {
     const tenant = await tenants.get(id)

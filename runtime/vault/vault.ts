@@ -39,7 +39,7 @@ const VERSION = 'wbs1'
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
 /**
- * Secrets at rest (contract §10): each text under a data key of its own, that key wrapped by the master key, both with
+ * Secrets at rest (docs/spec/runtime.md §10): each text under a data key of its own, that key wrapped by the master key, both with
  * AES-256-GCM, a random 96-bit nonce and the record's place as additional data. A data key seals one text, so its nonce
  * never meets another; the master key's may repeat with a chance below 2^-32 after 2^32 records (NIST SP 800-38D §8.3).
  * A sealed text is `wbs1.<master key id>.<nonce, wrapped key>.<nonce, ciphertext>`. `older` keys open and never seal.

@@ -17,7 +17,7 @@ export interface Message {
   body: string
 }
 
-/** An answer within this time or none (contract §15). */
+/** An answer within this time or none (docs/spec/runtime.md §15). */
 const DEADLINE_MS = 10_000
 /** An answer's body is read this far, so that its connection can be used again, and forgotten. */
 const MOST_BODY = 16 * 1024

@@ -29,7 +29,7 @@ const OVERFLOW_TEXT =
 const THINKING_TEXT = /signature|thinking.{0,30}\bblocks?\b|\bblocks?\b.{0,30}thinking|expected .{0,3}thinking/i
 const THINKING_SETTING = /budget_tokens|max_tokens|temperature|top_p|top_k|tool_choice/i
 
-/** Statuses beside 5xx after which another rung is tried (contract 4, step 7). */
+/** Statuses beside 5xx after which another rung is tried (docs/spec/router.md §4, step 7). */
 const FAILOVER_4XX = new Set([408, 409, 425, 429])
 
 export function isContextOverflow(status: number, error: UpstreamError | null): boolean {

@@ -29,7 +29,7 @@ interface Kept<Out> {
 export type Channel<Out extends Frame, In extends Frame> = ReturnType<typeof frameChannel<Out, In>>
 
 /**
- * One direction of numbered frames and the acknowledgements of the other (runtime contract §14). It outlives streams: what was sent
+ * One direction of numbered frames and the acknowledgements of the other (docs/spec/runtime.md §14). It outlives streams: what was sent
  * is kept until the other end has acted on it, and goes out again on the next stream from where the other end stopped seeing.
  * What does not fit waits at `send`, so a slow reader slows its writer and nothing piles up.
  */

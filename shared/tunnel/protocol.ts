@@ -8,7 +8,7 @@ export const PROTO = 1
 /** Larger frames are refused: a run's input and an agent's files are below 2 MiB together. */
 export const MOST_FRAME_BYTES = 4 * 1024 * 1024
 
-/** What a node signs to get a new access token (runtime contract §14). */
+/** What a node signs to get a new access token (docs/spec/runtime.md §14). */
 export function refreshMessage(nodeId: string, atUnix: number, nonce: Uint8Array): Uint8Array<ArrayBuffer> {
   return utf8(`waybill/refresh/v1\n${nodeId}\n${atUnix}\n${toHex(nonce)}`)
 }

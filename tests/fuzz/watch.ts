@@ -1,6 +1,6 @@
 import type { Db } from '../../shared/sql/db.ts'
 
-/** What the contract's table lets a run do (runtime contract §4); a status that is no key is terminal. */
+/** What the contract's table lets a run do (docs/spec/runtime.md §4); a status that is no key is terminal. */
 const RUN_MOVES: Record<string, readonly string[]> = {
   queued: ['running', 'failed', 'cancelled'],
   running: ['waiting', 'succeeded', 'failed', 'cancelled'],

@@ -52,7 +52,7 @@ const DEVICE_SECONDS = 400 * 86_400
 
 type LoginEnv = RuntimeHttpEnv & { Variables: { login: Login } }
 
-/** Setup, login and what a logged-in person does with the login itself (contract §13). */
+/** Setup, login and what a logged-in person does with the login itself (docs/spec/runtime.md §13). */
 export function dashboardRoute({
   users,
   keys,

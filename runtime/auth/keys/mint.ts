@@ -19,7 +19,7 @@ export interface Minted {
   answer: ApiKeyCreated
 }
 
-/** A new key, once its statement is written. A key never gives more than its maker holds (contract §13), and not for longer. */
+/** A new key, once its statement is written. A key never gives more than its maker holds (docs/spec/runtime.md §13), and not for longer. */
 export function mintKey(
   { store, now, newId }: MintDeps,
   maker: Principal,

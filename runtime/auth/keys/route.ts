@@ -22,7 +22,7 @@ export interface KeysDeps {
   maxBodyBytes: number
 }
 
-/** API keys of the caller's tenant (contract §13). */
+/** API keys of the caller's tenant (docs/spec/runtime.md §13). */
 export function keysRoute({ db, keys, keyAccess, idempotent, now, newId, maxBodyBytes }: KeysDeps) {
   return new Hono<RuntimeHttpEnv>()
     .get('/v1/api-keys', async c => {

@@ -89,7 +89,7 @@ const MOST_BYTES = 256 * 1024
 
 export type Consent = ReturnType<typeof consent>
 
-/** OAuth by a browser: to the vendor's page, and back with a code that becomes an install (contract §8). */
+/** OAuth by a browser: to the vendor's page, and back with a code that becomes an install (docs/spec/runtime.md §8). */
 export function consent(deps: ConsentDeps) {
   const { rounds, calls, clients, homes, sealing, clock, fetch, installGranted, keepGrant } = deps
   const random = () => toBase64Url(crypto.getRandomValues(new Uint8Array(32)))

@@ -45,7 +45,7 @@ export interface RefresherDeps<I extends Refreshable> {
   seal: (install: I, values: Readonly<Record<string, string>>) => Promise<string>
 }
 
-/** So long before its end a token is not used any more (contract §8). */
+/** So long before its end a token is not used any more (docs/spec/runtime.md §8). */
 const AHEAD_MS = 60_000
 /** Longer than a refresh may take, so that no second process begins while one is at it. */
 const CLAIM_MS = 35_000

@@ -9,7 +9,7 @@ const client = { id: 'client-id', secret: 'client-secret' }
 const BASIC = `Basic ${btoa('client-id:client-secret')}`
 const GRANTED = { access_token: 'a2', token_type: 'bearer', refresh_token: 'r2', expires_in: 60 }
 
-/** Token endpoints and the addresses that take tokens back, written from the vendors' documentation (contract §8). */
+/** Token endpoints and the addresses that take tokens back, written from the vendors' documentation (docs/spec/runtime.md §8). */
 const HOMES: Record<string, { token: string; back?: string; json?: true; basic?: true }> = {
   ...Object.fromEntries(
     ['gmail', 'google-calendar', 'google-drive', 'google-sheets'].map(id => [

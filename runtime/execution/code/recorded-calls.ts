@@ -18,7 +18,7 @@ export function recordedCalls(events: Iterable<JournalEntry>): Map<number, CodeC
   return calls
 }
 
-/** Ends the run when a program that began again does not ask for what it asked for before (runtime contract §3). */
+/** Ends the run when a program that began again does not ask for what it asked for before (docs/spec/runtime.md §3). */
 export function checkReplay(recorded: ReadonlyMap<number, CodeCall>, place: number, now: CodeCall): void {
   const before = recorded.get(place)
   if (before === undefined || (before.name === now.name && before.inputHash === now.inputHash)) return

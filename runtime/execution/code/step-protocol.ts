@@ -31,7 +31,7 @@ export interface StepProtocol {
 const MAX_BODY_BYTES = MAX_RESULT_BYTES + 65_536
 const STEP_PATH = /^\/v0\/steps\/([A-Za-z0-9._-]{1,200})\/(complete|fail)$/
 
-/** The step protocol of runtime contract §3 as an HTTP handler. It is reached over the channel of one sandbox and by no socket. */
+/** The step protocol of docs/spec/runtime.md §3 as an HTTP handler. It is reached over the channel of one sandbox and by no socket. */
 export function stepProtocol({ calls, token, input, maxRequests, finish, stop }: StepProtocol) {
   let requests = 0
 

@@ -37,7 +37,7 @@ export function conversation(seed: string, sha256: Sha256) {
   }
 }
 
-/** Runtime contract §4: the one text of an input that has a single well-known key, else the input as JSON. */
+/** docs/spec/runtime.md §4: the one text of an input that has a single well-known key, else the input as JSON. */
 export function userMessage(input: Readonly<Record<string, unknown>>): string {
   const [key, ...more] = Object.keys(input)
   if (key !== undefined && more.length === 0 && TEXT_KEYS.has(key)) {

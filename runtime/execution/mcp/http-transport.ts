@@ -6,7 +6,7 @@ import { MAX_RESULT_BYTES } from '../step-output.ts'
 import { eventIds } from './event-ids.ts'
 import { type QuotedNumbers, quotedNumbers } from './quoted-numbers.ts'
 
-/** Where the key of a step stands among what goes along with a call (contract §5, "Key"). */
+/** Where the key of a step stands among what goes along with a call (docs/spec/runtime.md §5, "Key"). */
 export const KEY_META = 'waybill/idempotencyKey'
 
 /** Called with the key of a call of whose answer no more will come; the SDK alone would wait for its deadline. */

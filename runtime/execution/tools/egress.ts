@@ -1,6 +1,6 @@
 import type { EgressRule } from '../../../shared/wire/runtime/manifest.ts'
 
-/** Whether a manifest's rules let a request out; undefined, or the sentence that says why not (runtime contract §3). */
+/** Whether a manifest's rules let a request out; undefined, or the sentence that says why not (docs/spec/runtime.md §3). */
 export function egressProblem(rules: readonly EgressRule[], url: URL, method: string): string | undefined {
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return `${url.protocol} addresses cannot be called`
   if (url.username !== '' || url.password !== '') return 'an address with a user or password cannot be called'

@@ -25,7 +25,7 @@ export interface PoolCredentialsDeps {
 export type PoolCredentials = ReturnType<typeof poolCredentials>
 
 /**
- * Secrets, provider keys and connector credentials of nodes (runtime contract §14). What stands here is sealed to the key of the pool,
+ * Secrets, provider keys and connector credentials of nodes (docs/spec/runtime.md §14). What stands here is sealed to the key of the pool,
  * which this side never has; each node gets it by a frame, keeps it under a key of its own, and says so.
  */
 export function poolCredentials({ db, nodes, reachableNodes, now, redact }: PoolCredentialsDeps) {

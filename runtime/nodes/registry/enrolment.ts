@@ -31,7 +31,7 @@ export function newToken(prefix: string): { token: string; hash: string } {
 const denied = () =>
   new TunnelRefusal('unauthenticated', 'the enrolment token is not valid: it is wrong, used or expired')
 
-/** How a node becomes known, and how it proves afterwards that it is the one (runtime contract §14). */
+/** How a node becomes known, and how it proves afterwards that it is the one (docs/spec/runtime.md §14). */
 export function enrolment({ store, now, poolKeyFor }: EnrolmentDeps) {
   function access(): { token: string; hash: string; expiresMs: number; expiresUnix: bigint } {
     const expiresMs = now().getTime() + ACCESS_MS

@@ -29,7 +29,7 @@ export interface NodeRow {
   peerUrl: string | undefined
 }
 
-/** How a node stands, from what was last heard of it (runtime contract §14). */
+/** How a node stands, from what was last heard of it (docs/spec/runtime.md §14). */
 export function statusOf(
   {
     enrolledMs,

@@ -69,7 +69,7 @@ interface Batch {
 }
 
 /**
- * Writes down what a node told, a batch in one transaction (runtime contract §14). Each frame counts once by its run, epoch and
+ * Writes down what a node told, a batch in one transaction (docs/spec/runtime.md §14). Each frame counts once by its run, epoch and
  * sequence, whatever is repeated; what a node says about a run that is not its own is dropped and counted.
  */
 export function applyReports(deps: ApplyReportsDeps) {

@@ -27,7 +27,7 @@ export interface RemoteRunCut {
 
 /**
  * Ends a run by the decision of the control plane. That is final at once; a node that has the run gets it, however long it is away,
- * and its journal's head, and with it the receipt, is known when it has answered (runtime contract §14).
+ * and its journal's head, and with it the receipt, is known when it has answered (docs/spec/runtime.md §14).
  */
 export function ending({
   db,

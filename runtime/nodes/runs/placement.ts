@@ -22,7 +22,7 @@ export interface PlacementFacts {
 }
 
 /**
- * Where a run goes (runtime contract §3, §14): to the pool that its agent names, else to the embedded node where that is on and
+ * Where a run goes (docs/spec/runtime.md §3, §14): to the pool that its agent names, else to the embedded node where that is on and
  * can honour the isolation, else to a pool that has a node which can, one that is connected before one that is away. Nothing is
  * ever run weaker than declared.
  */

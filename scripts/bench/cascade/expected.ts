@@ -1,4 +1,4 @@
-/** Router contract §11.2, figure by figure, each with the last digit that it is given to. */
+/** docs/spec/router.md §11.2, figure by figure, each with the last digit that it is given to. */
 export interface Expected {
   name: string
   value: number

@@ -17,7 +17,7 @@ const DRAWS = 2000
 const SEED = 42
 
 /**
- * The known answer of router contract §11 through a router on a socket: all tasks over the ladder, then over each of its models alone, with
+ * The known answer of docs/spec/router.md §11 through a router on a socket: all tasks over the ladder, then over each of its models alone, with
  * feedback on every answer. Every figure is read from what the router left: its receipts, its calibration, its API.
  */
 export async function knownAnswer(): Promise<Map<string, number>> {

@@ -1,4 +1,4 @@
-/** Router contract §11.1: how a published run of 974 tasks came out on two models, grouped. */
+/** docs/spec/router.md §11.1: how a published run of 974 tasks came out on two models, grouped. */
 const ROWS: readonly [
   cheapScore: number,
   cheapRight: boolean,

@@ -18,7 +18,7 @@ const LOCAL_NAME = /(?:^|\.)(?:localhost|local|internal|intranet|lan|home\.arpa)
 export type OutboundRule = ReturnType<typeof outboundRule>
 
 /**
- * Which addresses this service may call (runtime contract §8): public ones, and of the others those that the operator's
+ * Which addresses this service may call (docs/spec/runtime.md §8): public ones, and of the others those that the operator's
  * list names. Every answer is undefined, or the sentence that says why not.
  */
 export function outboundRule(allow: readonly AllowEntry[] = []) {

@@ -5,11 +5,11 @@ import { calibrationState } from './calibration.ts'
 import { inboundApis, mode, profile } from './conventions.ts'
 import { outcomes, verdicts } from './feedback.ts'
 
-/** A profile with its resolved knobs (router contract §6.7). */
+/** A profile with its resolved knobs (docs/spec/router.md §6.7). */
 export const routingMode = z.object({ name: profile, knobs: freeForm })
 export type RoutingMode = z.infer<typeof routingMode>
 
-/** Router contract §2.5. No secrets, no full URLs, only the caller's tenant. */
+/** docs/spec/router.md §2.5. No secrets, no full URLs, only the caller's tenant. */
 export const capabilities = named(
   'Capabilities',
   z.object({

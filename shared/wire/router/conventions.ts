@@ -18,7 +18,7 @@ export const timestamp = shape(
   'a timestamp such as 2026-01-02T03:04:05.678Z',
 ).refine(value => !Number.isNaN(Date.parse(value)), { error: 'this day or time does not exist' })
 
-/** Strings of a sealed record (router contract §1.2). */
+/** Strings of a sealed record (docs/spec/router.md §1.2). */
 export const sealed = text(0, 512)
 
 export const modes = ['observe', 'enforce'] as const

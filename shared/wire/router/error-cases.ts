@@ -6,7 +6,7 @@ export interface ErrorCase {
   readonly elsewhere: string | null
 }
 
-/** Router contract §2.3, the closed table. `elsewhere: null` marks a case that only the dialect paths can meet. */
+/** docs/spec/router.md §2.3, the closed table. `elsewhere: null` marks a case that only the dialect paths can meet. */
 export const routerErrors = {
   bad_request: {
     status: 400,

@@ -25,7 +25,7 @@ export const outcomeShape = z.strictObject({
 
 export const verdictShape = z.strictObject({ trace_id: name, gate_id: name, verdict, reporter: name, score })
 
-/** Router contract §2.4: shape A or shape B, never a mixture. */
+/** docs/spec/router.md §2.4: shape A or shape B, never a mixture. */
 export const feedbackRequest = named('FeedbackRequest', z.union([outcomeShape, verdictShape]))
 export type FeedbackRequest = z.infer<typeof feedbackRequest>
 
@@ -52,7 +52,7 @@ export function toFeedback(given: FeedbackRequest): Feedback {
       }
 }
 
-/** Router contract §1.4; its own chain per tenant. */
+/** docs/spec/router.md §1.4; its own chain per tenant. */
 export const feedbackRecord = named(
   'FeedbackRecord',
   z.strictObject({

@@ -1,6 +1,6 @@
 import { type Mode, modes, type Profile, profiles } from './conventions.ts'
 
-/** Router contract §2.2. Every `x-router-*` request header is consumed, known or not. */
+/** docs/spec/router.md §2.2. Every `x-router-*` request header is consumed, known or not. */
 export const ROUTER_HEADER_PREFIX = 'x-router-'
 
 export const requestHeaders = {

@@ -51,7 +51,7 @@ export const submitFeedbackInput = z.strictObject({
   score: z.number().min(0).max(1).optional(),
 })
 
-/** Router contract §8: the nine audit tools with what they take and what they answer. */
+/** docs/spec/router.md §8: the nine audit tools with what they take and what they answer. */
 export const mcpTools = {
   list_traces: {
     description: 'Recent routing decisions, newest first.',

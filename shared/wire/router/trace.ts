@@ -204,7 +204,7 @@ const body = {
 export const unsealedTrace = named('UnsealedTrace', z.strictObject(body))
 export type UnsealedTrace = z.infer<typeof unsealedTrace>
 
-/** Router contract §1.1. Strict: a record with another member is not version 1. */
+/** docs/spec/router.md §1.1. Strict: a record with another member is not version 1. */
 export const traceRecord = named('TraceRecord', z.strictObject({ ...body, seq: count, prev_hash: hex64, hash: hex64 }))
 export type TraceRecord = z.infer<typeof traceRecord>
 

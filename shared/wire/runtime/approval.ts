@@ -47,7 +47,7 @@ export const approvalDecision = named(
 )
 export type ApprovalDecision = z.output<typeof approvalDecision>
 
-/** Runtime contract §4: what a decision must carry, or what is missing from it. */
+/** docs/spec/runtime.md §4: what a decision must carry, or what is missing from it. */
 export function decisionMissing(
   reason: ApprovalReason,
   approve: boolean,

@@ -1,4 +1,4 @@
-/** Runtime contract §8: the 17 connectors and their actions; `true` marks a read-only action. */
+/** docs/spec/runtime.md §8: the 17 connectors and their actions; `true` marks a read-only action. */
 export const connectorActions = {
   gmail: { list_messages: true, list_recent: true, search: true, send_message: false },
   'google-calendar': { list_events: true },

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { named } from '../named.ts'
 
-/** Runtime contract §1, the closed table: code → status. */
+/** docs/spec/runtime.md §1, the closed table: code → status. */
 export const statusOf = {
   validation_failed: 400,
   bad_json: 400,

@@ -3,7 +3,7 @@ import { count } from '../bounds.ts'
 import { named } from '../named.ts'
 import { id } from './conventions.ts'
 
-/** Runtime contract §3, "Isolation values". Rank orders strength for reports; only `satisfiedBy` decides. */
+/** docs/spec/runtime.md §3, "Isolation values". Rank orders strength for reports; only `satisfiedBy` decides. */
 export const isolationTable = {
   shared: { rank: 0, satisfiedBy: ['any'] },
   runc: { rank: 10, satisfiedBy: ['runc'] },

@@ -141,7 +141,7 @@ function onlyOnce<K extends string>(key: K) {
   }
 }
 
-/** Runtime contract §3. Parsing gives the normalised manifest: every default written out, ready to be hashed. */
+/** docs/spec/runtime.md §3. Parsing gives the normalised manifest: every default written out, ready to be hashed. */
 export const manifest = named(
   'Manifest',
   z

@@ -1,4 +1,4 @@
-/** Runtime contract §3, "Model values". */
+/** docs/spec/runtime.md §3, "Model values". */
 export const modelAliases = [
   'reasoning-frontier',
   'reasoning-large',
@@ -13,7 +13,7 @@ export const modelAliases = [
 ] as const
 export type ModelAlias = (typeof modelAliases)[number]
 
-/** Runtime contract §10. `openai-compatible:<name>` is the ninth form. */
+/** docs/spec/runtime.md §10. `openai-compatible:<name>` is the ninth form. */
 export const providerIds = [
   'anthropic',
   'openai',

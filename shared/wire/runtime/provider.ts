@@ -20,7 +20,7 @@ const required: Record<string, readonly ('apiKey' | 'baseUrl' | 'region' | 'proj
   demo: [],
 }
 
-/** The fields that a provider cannot do without (runtime contract §10). */
+/** The fields that a provider cannot do without (docs/spec/runtime.md §10). */
 export const fieldsNeededBy = (id: ProviderId) =>
   id.startsWith('openai-compatible') ? (['baseUrl'] as const) : (required[id] ?? [])
 

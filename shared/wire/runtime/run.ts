@@ -24,7 +24,7 @@ export type RunStatus = z.infer<typeof runStatus>
 export const terminalStatuses = ['succeeded', 'failed', 'cancelled'] as const satisfies readonly RunStatus[]
 export const isTerminal = (status: RunStatus): boolean => (terminalStatuses as readonly string[]).includes(status)
 
-/** Runtime contract §4, the closed list. */
+/** docs/spec/runtime.md §4, the closed list. */
 export const runErrorCodes = [
   'model_unconfigured',
   'model_error',

@@ -1,4 +1,4 @@
-/** Runtime contract §13. Scopes of one resource, then the broad ones. */
+/** docs/spec/runtime.md §13. Scopes of one resource, then the broad ones. */
 export const resourceScopes = [
   'agents:read',
   'agents:write',

@@ -102,7 +102,7 @@ export type TurnReply = z.infer<typeof turnReply>
 
 export const sessionEventsQuery = query({ replay: fromText(int(0, 20).default(0)) })
 
-/** Runtime contract §6: the session stream, by SSE event name. */
+/** docs/spec/runtime.md §6: the session stream, by SSE event name. */
 export const sessionEvents = {
   message_delta: z.object({ sessionId: id, turnId: id, seq: z.int().min(1), delta: z.string() }),
   message_completed: z.object({

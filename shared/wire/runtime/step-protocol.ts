@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { expected, freeForm, int, num, shape, text } from '../bounds.ts'
 import { effects } from './tool.ts'
 
-/** Runtime contract §3, "Step protocol for code agents": what the program in a sandbox may send. */
+/** docs/spec/runtime.md §3, "Step protocol for code agents": what the program in a sandbox may send. */
 const stepName = shape(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/, 'a name of letters, digits, . _ or -, up to 100')
 
 export const codeStepBegin = z.strictObject({

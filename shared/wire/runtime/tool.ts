@@ -13,7 +13,7 @@ interface BuiltIn {
   readonly timeoutSeconds?: number
 }
 
-/** Runtime contract §3, "Built-in tools". */
+/** docs/spec/runtime.md §3, "Built-in tools". */
 export const builtInTools = {
   exec: { effect: 'once', timeoutSeconds: 60 },
   python: { effect: 'once', timeoutSeconds: 60 },

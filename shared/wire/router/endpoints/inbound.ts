@@ -100,7 +100,7 @@ export const inboundEndpoints = {
   }),
 }
 
-/** Router contract §2.1: bytes pass through, only a counter moves. `tree` also covers everything below the path. */
+/** docs/spec/router.md §2.1: bytes pass through, only a counter moves. `tree` also covers everything below the path. */
 export const passthroughPaths = [
   { path: '/v1/messages/batches', tree: true, name: 'MessageBatches' },
   { path: '/v1/responses', tree: true, name: 'Responses' },
