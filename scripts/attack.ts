@@ -6,6 +6,7 @@ import { egress } from './attack/cases/egress.ts'
 import { machine } from './attack/cases/machine.ts'
 import { proofs } from './attack/cases/proofs.ts'
 import { runtimeAttacks } from './attack/cases/runtime.ts'
+import { sandbox } from './attack/cases/sandbox.ts'
 import { wire } from './attack/cases/wire.ts'
 
 /**
@@ -26,7 +27,7 @@ if (values.help) {
   process.exit(0)
 }
 
-const attacks: readonly Attack[] = [...doors, ...wire, ...runtimeAttacks, ...egress, ...proofs, ...machine]
+const attacks: readonly Attack[] = [...doors, ...wire, ...runtimeAttacks, ...egress, ...sandbox, ...proofs, ...machine]
 const started = performance.now()
 const now = () => performance.timeOrigin + performance.now()
 const alive = ({ child }: Target) => child.exitCode === null && child.signalCode === null

@@ -48,6 +48,11 @@ export function mostOfOne(slots: number): number {
   return Math.max(1, slots - Math.max(1, Math.floor(slots * RESERVED)))
 }
 
+/** So many of the oldest runs are looked at before all agents are. */
+const OLDEST = '(?5 + 64)'
+const ONE_TENANT =
+  '(select min(tenant_id) from runs where due_ms is not null) = (select max(tenant_id) from runs where due_ms is not null)'
+
 export const RETURNING = `returning id, tenant_id, agent_name, agent_id, version_id, epoch, depth, parent_run_id, session_id, ran_ms,
   recoveries, ending, created_ms, isolation, isolation_used, node_id, tokens_in,
   tokens_out, cost_nano`
@@ -60,46 +65,11 @@ export const RETURNING = `returning id, tenant_id, agent_name, agent_id, version
  * A run whose owner ended with it again and again has its last try by itself: the others that were under way each time are not to pay for
  * the one that did it. So there is one `suspect` at a time, until it has got a step further.
  *
- * `lanes` steps from one agent with open runs to the next, so that a long queue of one is not read to find another; it is left out
- * where all that is due can be taken anyway.
+ * `lanes` steps from one agent with open runs to the next, so that a long queue of one is not read to find another. It is left out where
+ * the oldest runs are `enough`: they are all that is due, or there is one tenant and among them are as many agents without a run here as
+ * there are places. The runs of all others are later than those.
  */
 export function claimStatement(shared: boolean): string {
-  const due = `due_ms <= ?2 and ${takenBy(shared)}
-      and (owner is not ?1 or id not in (select value from json_each(?6)))
-      and (ending is not null or (parked is not '${POISONED}'
-        and (owner is null or recoveries < ${MOST_RECOVERIES - 1} or not ${STUCK} or id = (select id from suspect))))`
-  const inOrder = 'tenant_id, agent_id'
-  const chosen = `with recursive
-    held as materialized (select ${inOrder}, count(*) as runs from runs where owner = ?1 group by ${inOrder}),
-    suspect as materialized (select id from runs where owner is not null and recoveries = ${MOST_RECOVERIES - 1} and due_ms <= ?2
-        and ${takenBy(shared)} and ${STUCK}
-        and not exists (select 1 from runs as here where here.owner = ?1 and here.due_ms > ?2 and here.recoveries = ${MOST_RECOVERIES}
-          and here.recovery_seq = (select coalesce(max(seq), 0) from events where run_id = here.id))
-      order by due_ms, id limit 1),
-    oldest as materialized (select id, ${inOrder}, due_ms from runs where ${due} order by due_ms limit ?5 + 1),
-    lanes (${inOrder}) as (
-      select * from (select ${inOrder} from runs where due_ms is not null and tenant_id > '' and (select count(*) from oldest) > ?5
-        order by ${inOrder} limit 1)
-      union all
-      select next.tenant_id, next.agent_id from lanes join runs as next on next.rowid = coalesce(
-        (select rowid from runs where due_ms is not null and tenant_id = lanes.tenant_id and agent_id > lanes.agent_id
-          order by agent_id limit 1),
-        (select rowid from runs where due_ms is not null and tenant_id > lanes.tenant_id order by ${inOrder} limit 1))),
-    found as (
-      select * from oldest where (select count(*) from oldest) <= ?5
-      union all
-      select one.id, one.tenant_id, one.agent_id, one.due_ms from lanes join runs as one on one.rowid in (
-        select rowid from runs where tenant_id = lanes.tenant_id and agent_id = lanes.agent_id and ${due} order by due_ms limit ?5)),
-    by_agent as (
-      select found.*, row_number() over (partition by ${inOrder} order by due_ms, id)
-        + coalesce((select runs from held where tenant_id = found.tenant_id and agent_id = found.agent_id), 0) as of_agent from found),
-    by_tenant as (
-      select by_agent.*, row_number() over (partition by tenant_id order by of_agent, due_ms, id)
-        + coalesce((select sum(runs) from held where tenant_id = by_agent.tenant_id), 0) as of_tenant from by_agent)
-    select id from by_tenant where of_tenant <= case
-        when (select count(*) from (select 1 from tenants limit 2)) > 1
-          or (select min(tenant_id) from runs) <> (select max(tenant_id) from runs) then ?7 else ?8 end
-      order by of_tenant, of_agent, due_ms, id limit ?5`
   // A run that was taken from an owner who never let go is a recovery.
   return `update runs set
   status = 'running', owner = ?1, epoch = epoch + 1, due_ms = ?2 + ?3, node_id = ${holder(shared)},
@@ -108,6 +78,54 @@ export function claimStatement(shared: boolean): string {
     when ${STUCK} then recoveries + 1 else 1 end,
   recovery_seq = case when owner is null then recovery_seq
     else (select coalesce(max(seq), 0) from events where run_id = runs.id) end
-where id in (${chosen})
+where id in (${candidates(shared)}
+    select id from by_tenant where of_tenant <= case
+        when (select count(*) from (select 1 from tenants limit 2)) > 1
+          or (select min(tenant_id) from runs) <> (select max(tenant_id) from runs) then ?7 else ?8 end
+      order by of_tenant, of_agent, due_ms, id limit ?5)
 ${RETURNING}`
+}
+
+/** How many agents a claim steps through, with its first six arguments. */
+export function claimedLanes(shared: boolean): string {
+  return `${candidates(shared)} select count(*) as lanes from lanes`
+}
+
+/** What a claim chooses from. */
+function candidates(shared: boolean): string {
+  const due = `due_ms <= ?2 and ${takenBy(shared)}
+      and (owner is not ?1 or id not in (select value from json_each(?6)))
+      and (ending is not null or (parked is not '${POISONED}'
+        and (owner is null or recoveries < ${MOST_RECOVERIES - 1} or not ${STUCK} or id = (select id from suspect))))`
+  const inOrder = 'tenant_id, agent_id'
+  return `with recursive
+    held as materialized (select ${inOrder}, count(*) as runs from runs where owner = ?1 group by ${inOrder}),
+    suspect as materialized (select id from runs where owner is not null and recoveries = ${MOST_RECOVERIES - 1} and due_ms <= ?2
+        and ${takenBy(shared)} and ${STUCK}
+        and not exists (select 1 from runs as here where here.owner = ?1 and here.due_ms > ?2 and here.recoveries = ${MOST_RECOVERIES}
+          and here.recovery_seq = (select coalesce(max(seq), 0) from events where run_id = here.id))
+      order by due_ms, id limit 1),
+    oldest as materialized (select id, ${inOrder}, due_ms from runs where ${due} order by due_ms limit ${OLDEST}),
+    enough as materialized (select (select count(*) from oldest) < ${OLDEST}
+      or (${ONE_TENANT} and ?5 <= (select count(*) from (select distinct agent_id from oldest where agent_id not in (select agent_id from held))))
+      as is_so),
+    lanes (${inOrder}) as (
+      select * from (select ${inOrder} from runs where due_ms is not null and tenant_id > '' and not (select is_so from enough)
+        order by ${inOrder} limit 1)
+      union all
+      select next.tenant_id, next.agent_id from lanes join runs as next on next.rowid = coalesce(
+        (select rowid from runs where due_ms is not null and tenant_id = lanes.tenant_id and agent_id > lanes.agent_id
+          order by agent_id limit 1),
+        (select rowid from runs where due_ms is not null and tenant_id > lanes.tenant_id order by ${inOrder} limit 1))),
+    found as (
+      select * from oldest where (select is_so from enough)
+      union all
+      select one.id, one.tenant_id, one.agent_id, one.due_ms from lanes join runs as one on one.rowid in (
+        select rowid from runs where tenant_id = lanes.tenant_id and agent_id = lanes.agent_id and ${due} order by due_ms limit ?5)),
+    by_agent as (
+      select found.*, row_number() over (partition by ${inOrder} order by due_ms, id)
+        + coalesce((select runs from held where tenant_id = found.tenant_id and agent_id = found.agent_id), 0) as of_agent from found),
+    by_tenant as (
+      select by_agent.*, row_number() over (partition by tenant_id order by of_agent, due_ms, id)
+        + coalesce((select sum(runs) from held where tenant_id = by_agent.tenant_id), 0) as of_tenant from by_agent)`
 }

@@ -1,10 +1,11 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import fc from 'fast-check'
 import { afterEach, describe, expect, it } from 'vitest'
 import { uuidv7 } from '../../shared/ids/uuid-v7.ts'
 import type { Db } from '../../shared/sql/db.ts'
-import { claimStatement } from './claim-statement.ts'
+import { claimedLanes, claimStatement } from './claim-statement.ts'
 import { engineLimits } from './engine-deps.ts'
 import type { AskModel } from './models/model.ts'
 import { engineFixture, type FixtureOptions, says } from './testing/engine-fixture.ts'
@@ -138,6 +139,108 @@ describe('slots for runs', () => {
       await rm(folder, { recursive: true })
     }
   })
+
+  const OWNER = 'this process'
+  const args = (most: number) => [OWNER, 1_000_000, 60_000, 'local', most, '[]']
+  interface Waiting {
+    tenant: string
+    agent: string
+    due: number
+  }
+
+  /** A store in which these runs wait, under the number of each. */
+  async function waiting(runs: readonly Waiting[]) {
+    const { db, create } = await fixture(0)
+    for (const [at, { tenant, agent }] of runs.entries()) {
+      await create({}, { id: String(at), tenantId: tenant, agentName: agent })
+    }
+    for (const [at, { due }] of runs.entries()) {
+      await db.execute({ sql: 'update runs set due_ms = ? where id = ?', args: [due, String(at)] })
+    }
+    return db
+  }
+
+  it('are given in this order however many agents wait', async () => {
+    const many = fc.array(
+      fc.record({ tenant: fc.constantFrom('a', 'a', 'a', 'b'), agent: fc.integer({ min: 0, max: 90 }) }),
+      { minLength: 70, maxLength: 160 },
+    )
+    const crowd = fc.record({
+      many,
+      alone: fc.boolean(),
+      first: fc.integer({ min: 0, max: 90 }),
+      agents: fc.integer({ min: 1, max: 6 }),
+      most: fc.integer({ min: 1, max: 4 }),
+    })
+    await fc.assert(
+      fc.asyncProperty(crowd, async ({ many, alone, first, agents, most }) => {
+        // Runs of few agents stand before all others.
+        const runs = [...Array.from({ length: first }, (_, at) => ({ tenant: 'a', agent: at % agents })), ...many].map(
+          ({ tenant, agent }, at) => {
+            const own = alone ? 'a' : tenant
+            return { tenant: own, agent: `${own} ${agent}`, due: at + 1 }
+          },
+        )
+        const db = await waiting(runs)
+        const left = new Map(runs.map((run, at) => [String(at), run]))
+        const here: Waiting[] = []
+        for (let claims = 0; claims < 3; claims++) {
+          const expected = []
+          const held = [...here]
+          const open = new Map(left)
+          for (let place = 0; place < most; place++) {
+            const inOrder = [...open].sort(
+              ([, one], [, two]) =>
+                held.filter(run => run.tenant === one.tenant).length -
+                  held.filter(run => run.tenant === two.tenant).length ||
+                held.filter(run => run.agent === one.agent).length -
+                  held.filter(run => run.agent === two.agent).length ||
+                one.due - two.due,
+            )
+            const [id, run] = inOrder[0]!
+            expected.push(id)
+            open.delete(id)
+            held.push(run)
+          }
+          const { rows } = await db.execute({ sql: claimStatement(false), args: [...args(most), 1000, 1000] })
+          expect(rows.map(row => String(row.id)).sort()).toEqual(expected.sort())
+          for (const id of expected) {
+            here.push(left.get(id)!)
+            left.delete(id)
+          }
+        }
+      }),
+      { numRuns: 30 },
+    )
+  }, 60_000)
+
+  it('are given without a step through all agents where the oldest runs are of enough agents', async () => {
+    const queue = (length: number, agent: (at: number) => string) =>
+      Array.from({ length }, (_, at) => ({ tenant: 'a', agent: agent(at), due: at + 1 }))
+    const lanes = async (runs: readonly Waiting[], most: number) =>
+      Number((await (await waiting(runs)).execute({ sql: claimedLanes(false), args: args(most) })).rows[0]?.lanes)
+    expect(
+      await lanes(
+        queue(300, at => `agent ${at}`),
+        16,
+      ),
+    ).toBe(0)
+    expect(
+      await lanes(
+        queue(300, at => `agent ${at % 20}`),
+        16,
+      ),
+    ).toBe(0)
+    // All of the oldest are of one agent: those of others are looked for.
+    expect(
+      await lanes(
+        queue(300, at => `agent ${Math.max(0, at - 200)}`),
+        16,
+      ),
+    ).toBe(100)
+    const two = queue(300, at => `agent ${at}`).map((run, at) => ({ ...run, tenant: at === 299 ? 'b' : 'a' }))
+    expect(await lanes(two, 16)).toBe(300)
+  }, 60_000)
 
   it('are given by a statement that reads indexes of what is open only', async () => {
     const { db, create } = await fixture(0)

@@ -107,7 +107,7 @@ export function assembleNodes(options: NodesOptions) {
     'Frames of nodes that were not taken, by reason.',
   )
   const setAside = metrics.counter(
-    'waybill_far_runs_set_aside_total',
+    'waybill_remote_runs_set_aside_total',
     'Runs that nodes elsewhere have set aside: the process of their node ended whenever it took them up.',
   )
   const reconnects = metrics.counter('waybill_tunnel_reconnects_total', 'Streams that nodes opened.')

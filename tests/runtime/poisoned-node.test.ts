@@ -132,7 +132,7 @@ it('a run that ends the process of its node is set aside there, is seen so at th
   expect([kills, node.alive()]).toEqual([4, true])
   expect(node.said()).toContain('is set aside')
   expect(control.said()).toContain('is set aside')
-  expect(await call('GET', '/metrics')).toMatch(/^waybill_far_runs_set_aside_total 1$/m)
+  expect(await call('GET', '/metrics')).toMatch(/^waybill_remote_runs_set_aside_total 1$/m)
 
   // It stays so, whichever process starts again.
   await control.kill()

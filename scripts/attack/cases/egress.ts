@@ -30,7 +30,7 @@ interface Way {
 }
 
 /** What a guest sends through a proxy of its own, and what came out at the other side. */
-async function through(bytes: (way: Way) => string | readonly string[], says = OK) {
+async function through(bytes: Bytes, { says = OK, quietMs = 200 } = {}) {
   const far = await recorder(0, '127.0.0.1', says)
   const inner = await recorder(0, '127.0.0.1', OK)
   /** The same port at another address of this machine, for a name that moves there. */
@@ -68,7 +68,7 @@ async function through(bytes: (way: Way) => string | readonly string[], says = O
   )
   await new Promise<void>(done => server.listen(0, '127.0.0.1', done))
   try {
-    const got = await raw(`http://127.0.0.1:${portOf(server)}`, bytes({ port: far.port, inner: inner.port }), 200)
+    const got = await raw(`http://127.0.0.1:${portOf(server)}`, bytes({ port: far.port, inner: inner.port }), quietMs)
     return { got, heard: far.heard(), inner: inner.heard() + moved.heard(), decisions, port: far.port }
   } finally {
     for (const one of [server, far.server, inner.server, moved.server]) one.close()
@@ -76,7 +76,7 @@ async function through(bytes: (way: Way) => string | readonly string[], says = O
 }
 
 /** The requests in some bytes as a strict server reads them: a length or chunks say where each ends. */
-function requestsIn(bytes: string): { line: string; head: string }[] {
+export function requestsIn(bytes: string): { line: string; head: string }[] {
   const end = bytes.indexOf('\r\n\r\n')
   if (bytes === '') return []
   if (end < 0) return [{ line: bytes.split('\r\n', 1)[0] ?? '', head: bytes }]
@@ -282,7 +282,7 @@ const ANSWERS: Record<string, string> = {
 const answers: Attempt[] = Object.entries(ANSWERS).map(([name, says]) => ({
   name,
   async run() {
-    const { got } = await through(get([]), says)
+    const { got } = await through(get([]), { says })
     if (/^x-second:/im.test(got)) return 'what the first answer does not hold was passed on'
     const finals = statuses(got).filter(status => status >= 200)
     return finals.length === 1 ? undefined : `the guest had ${finals.length} answers`
@@ -293,8 +293,11 @@ const answers: Attempt[] = Object.entries(ANSWERS).map(([name, says]) => ({
 const control: Attempt = {
   name: 'what the rules open passes',
   async run() {
-    const called = await through(get([]))
-    const tunnelled = await through(tunnel(({ port }) => `far.example:${port}`))
+    const called = await through(get([]), { quietMs: 1500 })
+    const tunnelled = await through(
+      tunnel(({ port }) => `far.example:${port}`),
+      { quietMs: 1500 },
+    )
     const arrived = [requestsIn(called.heard)[0]?.line, requestsIn(tunnelled.heard)[0]?.line]
     const whole = statuses(called.got)[0] === 200 && statuses(tunnelled.got).join() === '200,200'
     return whole && arrived.join() === 'GET / HTTP/1.1,POST /SMUGGLED HTTP/1.1'
