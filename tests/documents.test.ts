@@ -10,7 +10,7 @@ async function pagesOf(folder: string): Promise<string[]> {
 }
 
 async function documents(): Promise<string[]> {
-  const pages = (await Promise.all(['docs', 'docs/guides'].map(pagesOf))).flat()
+  const pages = (await Promise.all(['docs', 'docs/guides', 'docs/decisions'].map(pagesOf))).flat()
   return [...pages, 'README.md', 'ARCHITECTURE.md', 'AGENTS.md']
 }
 

@@ -29,7 +29,7 @@ interface Laid {
  * For each text the page holds what GHASH takes in (§7.2: additional data, ciphertext, their lengths), and then what must have come out
  * of it: the tag without its mask. A step of GHASH adds a block to the state and multiplies, so after a text that was not changed the
  * state is zero again, and the next text begins as if it were alone. After a page that was not changed the host's own GHASH of it is that
- * of as many zeros. Decision 105 says why no other page has it.
+ * of as many zeros. docs/decisions/016-one-ghash-for-a-page.md says why no other page has it.
  */
 export function openPage(key: KeyObject, texts: readonly SealedText[], from = 0): string[] {
   const laid: Laid[] = []

@@ -35,8 +35,8 @@ const RETIRED: Readonly<Record<string, string>> = {
 const RETIRED_FILES =
   /^(?:runtime|router|node-agent|shared)\/(?:.*\/)?(?:noding|hooking|providing|scheduling|receipting|conversing|connecting|budgeting|tracing|running|served|parking|hub|leaving|concealing|voice|courier|seat[\w-]*|far-[\w-]+|took-over|stand-in|news|rarely|unmet|[\w-]+-room|room)(?:\.test)?\.ts$/
 
-/** Decisions and changes are history; they speak as they were written. */
-const HISTORY = /^(?:CHANGELOG\.md|docs\/decisions(?:\.md|\/.*))$|^scripts\/vocabulary\//
+/** Changes are history; they speak as they were written. */
+const HISTORY = /^CHANGELOG\.md$|^scripts\/vocabulary\//
 
 interface Finding {
   path: string
