@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -10,7 +11,7 @@ async function pagesOf(folder: string): Promise<string[]> {
 }
 
 async function documents(): Promise<string[]> {
-  const pages = (await Promise.all(['docs', 'docs/guides', 'docs/decisions'].map(pagesOf))).flat()
+  const pages = (await Promise.all(['docs', 'docs/guides', 'docs/decisions', 'docs/spec'].map(pagesOf))).flat()
   return [...pages, 'README.md', 'ARCHITECTURE.md', 'AGENTS.md']
 }
 
@@ -28,6 +29,26 @@ it('every file that a document names is there', async () => {
     }
   }
   expect(missing).toEqual([])
+})
+
+it('every section of a specification that a comment cites is there', async () => {
+  const listed = String(execFileSync('git', ['ls-files', '*.ts'], { cwd: root })).split('\n')
+  const sections = new Map<string, Set<string>>()
+  for (const page of await pagesOf('docs/spec')) {
+    const text = await readFile(join(root, page), 'utf8')
+    sections.set(page, new Set(Array.from(text.matchAll(/^#{2,3} (\d+(?:\.\d+)*)\.? /gm), ([, number]) => number!)))
+  }
+  const wrong: string[] = []
+  let cited = 0
+  for (const path of listed.filter(path => path !== '' && existsSync(join(root, path)))) {
+    const text = await readFile(join(root, path), 'utf8')
+    for (const [, page, number] of text.matchAll(/\b(docs\/spec\/\w+\.md) §(\d+(?:\.\d+)*)/g)) {
+      cited++
+      if (!sections.get(page!)?.has(number!)) wrong.push(`${path}: ${page} §${number}`)
+    }
+  }
+  expect(cited).toBeGreaterThan(100)
+  expect(wrong).toEqual([])
 })
 
 it('every dependency has its reason', async () => {
