@@ -47,7 +47,7 @@ export function configTables(): ConfigTable[] {
     }),
     table(
       'match of a route',
-      'Patterns have `*` and `?` and do not mind case. A list holds if one of its patterns does.',
+      'Patterns have `*` and ignore case. A list holds if one of its patterns does.',
       inside(routeTable, 'match'),
       matchWords,
     ),
