@@ -172,6 +172,7 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
     clock,
     newId: uuidv7,
     recorded: receipts?.observed,
+    durable: options.receiptStorage?.durable ?? false,
     maxBodyBytes: options.maxBodyBytes ?? holder.get().config.limits.maxBodyBytes,
     tenantId,
     outHeaders,

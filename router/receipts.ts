@@ -49,7 +49,8 @@ export interface ReceiptsDeps {
 }
 
 export interface Receipts {
-  observed: (one: Observation) => void
+  /** Makes the receipt of an observed call after its answer. In durable mode the answer ends when the promise resolves. */
+  observed: (one: Observation) => Promise<void> | undefined
   /** Makes the receipt after the answer has gone; in durable mode the answer waits until it is kept. */
   record(make: () => Unhashed): Promise<void>
   /** The state of the writer, once it has started. */
@@ -121,7 +122,18 @@ export function keepHere(deps: ReceiptsDeps): StoredHere {
     await observed.settled()
   }
   return {
-    observed: one => observed.ended(one),
+    observed(one) {
+      if (!durable) {
+        observed.ended(one)
+        return undefined
+      }
+      return new Promise((resolve, reject) => {
+        observed.ended(one, error => {
+          if (error === undefined) resolve(writer.recorded(one.traceId))
+          else reject(error)
+        })
+      })
+    },
     call(ended) {
       const made = make(ended)
       return made instanceof Promise ? made.then(take) : take(made)

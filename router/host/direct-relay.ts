@@ -6,6 +6,7 @@ import type { RefusePage, Sender } from '../auth/pages.ts'
 import { decideCall, readsBody } from '../inbound/decide-call.ts'
 import { encodingOf } from '../inbound/decoded-body.ts'
 import type { InboundDeps } from '../inbound/deps.ts'
+import { type HeldEnd, heldEnd } from '../observe/held-end.ts'
 import { type Observation, observation } from '../observe/observation.ts'
 import { sayPassed } from '../observe/passed-line.ts'
 import type { ObservedEnd } from '../observe/record.ts'
@@ -107,18 +108,25 @@ function passing(
   let gaveUp: TransportError | undefined
   const since = deps.clock.monotonic()
   let status: number | null = null
-  const end = (how: ObservedEnd) => {
-    if (over) return
+  const end = (how: ObservedEnd): Promise<void> | undefined => {
+    if (over) return undefined
     over = true
     clearTimeout(late)
     const ms = deps.clock.monotonic() - since
     sayPassed(deps.log, { traceId, tenantId, routeIx, method, target, status, how, ms })
-    record(observed, how, deps)
+    return record(observed, how, deps)
+  }
+  let held: HeldEnd | undefined
+  const complete = () => response.end(held?.rest())
+  const finish = () => {
+    const stored = end('complete')
+    if (stored === undefined) complete()
+    else stored.then(complete, () => response.destroy())
   }
   // `close` without `finish` is a client that went away, by a reset or by closing its half early.
   response.on('close', () => {
     if (response.writableFinished) return
-    end('client_abort')
+    void end('client_abort')
     abort?.()
   })
 
@@ -152,6 +160,7 @@ function passing(
         const head = pairs(raw)
         status = code
         observed?.head(code, head, true)
+        if (deps.durable) held = heldEnd(head)
         response.writeHead(code, [...toClient(head).flat(), ...own])
         response.on('drain', resume)
         // A body usually follows in the same turn and carries the head with it; a slow one must not hold it back.
@@ -162,24 +171,23 @@ function passing(
       },
       onData(chunk: Buffer) {
         written = true
-        const flowing = response.write(chunk)
+        const piece = held === undefined ? chunk : held.pass(chunk)
+        const flowing = piece === undefined || response.write(piece)
         observed?.chunk(chunk)
         return flowing
       },
       onComplete() {
         written = true
-        end('complete')
-        response.end()
+        finish()
       },
       onError(error: Error) {
         if (over) return
         if (isWholeWithoutBody(status, error)) {
-          end('complete')
-          response.end()
+          finish()
           return
         }
         const known = toTransportError(error, NEVER)
-        end(known instanceof TransportError && known.timeout !== undefined ? 'timeout' : 'transport')
+        void end(known instanceof TransportError && known.timeout !== undefined ? 'timeout' : 'transport')
         const oversize = findTooLarge(error)
         if (response.headersSent) response.destroy()
         else if (oversize)
@@ -213,10 +221,17 @@ function passed(request: IncomingMessage, maxBytes: number, observed: Observatio
   return body.chunks
 }
 
-function record(observed: Observation | undefined, how: ObservedEnd, { recorded }: DirectRelayDeps): void {
-  if (!observed) return
+function record(
+  observed: Observation | undefined,
+  how: ObservedEnd,
+  { recorded }: DirectRelayDeps,
+): Promise<void> | undefined {
+  if (!observed) return undefined
   observed.ended(how)
-  recorded?.(observed)
+  const stored = recorded?.(observed)
+  // Only an answer that is complete waits for it; the loss of another one's receipt is logged where it happens.
+  if (how !== 'complete') stored?.catch(() => undefined)
+  return stored
 }
 
 function refuse(

@@ -11,7 +11,7 @@ export interface RecorderDeps {
 
 /** Turns ended observations into records, in turns of the event loop that no call is waiting for. */
 export function recorder({ make, take, log }: RecorderDeps) {
-  let waiting: Observation[] = []
+  let waiting: { one: Observation; taken: ((error?: unknown) => void) | undefined }[] = []
   let idle: Promise<void> | undefined
 
   async function work(): Promise<void> {
@@ -20,11 +20,13 @@ export function recorder({ make, take, log }: RecorderDeps) {
     while (waiting.length > 0) {
       const batch = waiting
       waiting = []
-      for (const one of batch) {
+      for (const { one, taken } of batch) {
         try {
           take(await make(one.call()))
+          taken?.()
         } catch (error) {
           log.error('a call could not be recorded', { error, trace_id: one.traceId })
+          taken?.(error)
         }
       }
     }
@@ -32,8 +34,9 @@ export function recorder({ make, take, log }: RecorderDeps) {
   }
 
   return {
-    ended(one: Observation): void {
-      waiting.push(one)
+    /** `taken` is called when the record is with the writer, or with the reason why there is none. */
+    ended(one: Observation, taken?: (error?: unknown) => void): void {
+      waiting.push({ one, taken })
       idle ??= work()
     },
     /** Resolves when everything that has ended is with the writer. */

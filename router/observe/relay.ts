@@ -2,9 +2,11 @@ import { ApiError } from '../../shared/http/api-error.ts'
 import type { Log } from '../../shared/log/log.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { stopUnder } from '../../shared/time/stop-under.ts'
+import type { Receipts } from '../receipts.ts'
 import { toClient, toUpstream } from '../upstream/headers.ts'
 import { type HeaderList, type Timeouts, type Transport, TransportError } from '../upstream/transport.ts'
 import { joinUpstream } from '../upstream/url.ts'
+import { type HeldEnd, heldEnd } from './held-end.ts'
 import { type Observation, observation } from './observation.ts'
 import { sayPassed } from './passed-line.ts'
 import type { ObservedEnd } from './record.ts'
@@ -21,7 +23,9 @@ export interface RelayDeps {
   newId: () => string
   log: Log
   /** Undefined where nothing is kept. */
-  recorded: ((observed: Observation) => void) | undefined
+  recorded: Receipts['observed'] | undefined
+  /** An answer ends only when its receipt is stored. */
+  durable: boolean
   maxBodyBytes: number
 }
 
@@ -63,20 +67,23 @@ export async function relay(
   const { stop, leave } = stopUnder(signal)
   const mostMs = deps.totalMs()
   const late = mostMs === 0 ? undefined : setTimeout(() => stop.abort(tookTooLong()), mostMs)
-  const end = (how: ObservedEnd) => {
-    if (over) return
+  const end = (how: ObservedEnd): Promise<void> | undefined => {
+    if (over) return undefined
     over = true
     clearTimeout(late)
     leave()
     signal.removeEventListener('abort', gone)
     const ms = clock.monotonic() - since
     sayPassed(deps.log, { traceId, tenantId, routeIx, method, target, status, how, ms })
-    if (!observed) return
+    if (!observed) return undefined
     observed.ended(how)
-    deps.recorded?.(observed)
+    const stored = deps.recorded?.(observed)
+    // Only an answer that is complete waits for it; the loss of another one's receipt is logged where it happens.
+    if (how !== 'complete') stored?.catch(() => undefined)
+    return stored
   }
   // A client may leave before the first byte of the answer was asked for: nothing else would notice then.
-  const gone = () => end('client_abort')
+  const gone = () => void end('client_abort')
   signal.addEventListener('abort', gone, { once: true })
   observed?.called()
   let answer: Awaited<ReturnType<Transport['send']>>
@@ -90,7 +97,7 @@ export async function relay(
       timeouts: deps.timeouts(),
     })
   } catch (error) {
-    end(signal.aborted ? 'client_abort' : timedOut(error) ? 'timeout' : 'transport')
+    void end(signal.aborted ? 'client_abort' : timedOut(error) ? 'timeout' : 'transport')
     if (signal.aborted) throw signal.reason
     const tooLarge = findTooLarge(error)
     if (tooLarge) throw tooLarge
@@ -102,7 +109,7 @@ export async function relay(
     traceId,
     status: answer.status,
     headers: toClient(answer.headers),
-    body: metered(answer.body, signal, observed, end),
+    body: metered(answer.body, signal, observed, end, deps.durable ? heldEnd(answer.headers) : undefined),
   }
 }
 
@@ -126,13 +133,16 @@ async function* metered(
   body: AsyncIterable<Uint8Array>,
   signal: AbortSignal,
   observed: Observation | undefined,
-  end: (how: ObservedEnd) => void,
+  end: (how: ObservedEnd) => Promise<void> | undefined,
+  held: HeldEnd | undefined,
 ): AsyncIterable<Uint8Array> {
   // Leaving the loop early, as a reader that goes away does, runs only `finally`.
   let how: ObservedEnd = 'client_abort'
+  let stored: Promise<void> | undefined
   try {
     for await (const chunk of body) {
-      yield chunk
+      const piece = held === undefined ? chunk : held.pass(chunk)
+      if (piece !== undefined) yield piece
       observed?.chunk(chunk)
     }
     how = 'complete'
@@ -140,8 +150,11 @@ async function* metered(
     how = signal.aborted ? 'client_abort' : timedOut(error) ? 'timeout' : 'transport'
     throw error
   } finally {
-    end(how)
+    stored = end(how)
   }
+  await stored
+  const rest = held?.rest()
+  if (rest !== undefined) yield rest
 }
 
 /** Of the limit that an operator has set for calls that are only passed on. */

@@ -85,6 +85,15 @@ export function receiptThreadClient(deps: ReceiptThreadClientDeps): Receipts {
     else timer ??= setTimeout(flush, durable ? 0 : Math.min(GATHER_MS, store.flushMs))
   }
 
+  /** The same; resolves when the record is in the store or on the disk. */
+  function stored(id: string, one: (typeof waiting)[number]): Promise<void> {
+    const outcome = new Promise<void>((resolve, reject) => {
+      waits.set(id, { item: undefined, resolve, reject })
+    })
+    take(one)
+    return outcome
+  }
+
   function drop(number: number, why: string) {
     counters.dropped.add(number)
     dropped += number
@@ -116,6 +125,7 @@ export function receiptThreadClient(deps: ReceiptThreadClientDeps): Receipts {
         }
       } catch (error) {
         log.error('a call could not be recorded', { error })
+        if ('observed' in one) settle(one.observed.traceId, asError(error))
       }
     }
     if (calls.length + records.length > 0) handOver(calls, records)
@@ -124,7 +134,10 @@ export function receiptThreadClient(deps: ReceiptThreadClientDeps): Receipts {
   function readHere(call: EndedCall) {
     const read = readForTravel(call, hashing)
       .then(light => handOver([light], []))
-      .catch((error: unknown) => log.error('a call could not be recorded', { error, trace_id: call.traceId }))
+      .catch((error: unknown) => {
+        log.error('a call could not be recorded', { error, trace_id: call.traceId })
+        settle(call.traceId, asError(error))
+      })
       .finally(() => reading.delete(read))
     reading.add(read)
   }
@@ -213,7 +226,7 @@ export function receiptThreadClient(deps: ReceiptThreadClientDeps): Receipts {
       settle(id)
     } catch (error) {
       log.error('a call could not be recorded', { error, trace_id: id })
-      settle(id, error instanceof Error ? error : new Error(String(error)))
+      settle(id, asError(error))
     }
   }
 
@@ -283,15 +296,15 @@ export function receiptThreadClient(deps: ReceiptThreadClientDeps): Receipts {
   }
 
   return {
-    observed: observed => take({ observed }),
+    observed(observed) {
+      if (durable) return stored(observed.traceId, { observed })
+      take({ observed })
+      return undefined
+    },
     async record(make) {
       if (!durable) return take({ make })
       const record = make()
-      const kept = new Promise<void>((resolve, reject) => {
-        waits.set(idOf(record), { item: undefined, resolve, reject })
-      })
-      take({ make: () => record })
-      await kept
+      await stored(idOf(record), { make: () => record })
     },
     async status() {
       await begun.promise
@@ -319,3 +332,5 @@ export function receiptThreadClient(deps: ReceiptThreadClientDeps): Receipts {
     },
   }
 }
+
+const asError = (error: unknown): Error => (error instanceof Error ? error : new Error(String(error)))
