@@ -1,6 +1,7 @@
-import { fromUsd } from '../../shared/money/money.ts'
+import type { Tokens } from '../../shared/dialects/candidate.ts'
+import { fromUsd, type NanoUsd } from '../../shared/money/money.ts'
 import type { BuiltinPrices } from '../../shared/prices/builtin.ts'
-import { type ClassPrices, classPrices, PriceError } from '../../shared/prices/price.ts'
+import { attemptCost, type ClassPrices, classPrices, PriceError } from '../../shared/prices/price.ts'
 import type { InboundApi } from '../../shared/wire/router/conventions.ts'
 import type { CacheClass, ModelPrice } from './model.ts'
 import type { ListedPrice, PriceTable } from './price-table.ts'
@@ -33,6 +34,11 @@ function classes(row: ListedPrice, dialect: InboundApi): ClassPrices {
     cacheRead: row.cache_read_per_mtok,
   }
   return classPrices(list, dialect)
+}
+
+/** What a call cost: its tokens, and the fee for each search that the provider made for it. */
+export function callCost(price: ModelPrice, tokens: Tokens, webSearches: number): NanoUsd {
+  return attemptCost(price, tokens) + webSearches * (price.webSearch ?? 0)
 }
 
 export interface PriceQuery {

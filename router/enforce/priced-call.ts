@@ -1,12 +1,12 @@
 import { atLeast, tokensOfBytes, writtenBytes } from '../../shared/dialects/estimate.ts'
 import type { Log } from '../../shared/log/log.ts'
 import type { NanoUsd } from '../../shared/money/money.ts'
-import { attemptCost } from '../../shared/prices/price.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { BudgetLedger, BudgetRefusal } from '../budget/ledger.ts'
 import type { CloudSigner } from '../cloud/cloud-signer.ts'
 import type { Credential } from '../config/credential.ts'
 import type { Model } from '../config/model.ts'
+import { callCost } from '../config/prices.ts'
 import type { Limits, Provider } from '../config/routing-config.ts'
 import type { Breakers, Ticket } from '../policy/breakers.ts'
 import { type BoundFactors, type CallSize, cacheWritesOf, costBound, tokenBound } from '../policy/cost-bound.ts'
@@ -99,10 +99,12 @@ export async function pricedCall(
   }
   if (call.kind === 'refused') deps.refusals(model, call)
   const tokens = tokensOf(call, body.length)
-  const cost = tokens === null ? 0 : model.price === null ? null : attemptCost(model.price, tokens)
+  const cost = tokens === null ? 0 : model.price === null ? null : callCost(model.price, tokens, searchesOf(call))
   reserved.settle(cost ?? 0)
   return { ok: true, call, tokens, cost }
 }
+
+const searchesOf = (call: CallResult): number => (call.kind === 'answered' ? call.candidate.webSearches : 0)
 
 /** What the provider counted, else an estimate; null when nothing was generated. */
 function tokensOf(call: CallResult, sentBytes: number): Tried['tokens'] {

@@ -1,7 +1,7 @@
 import { dialects } from '../../shared/dialects/dialects.ts'
 import type { BuiltinPrices } from '../../shared/prices/builtin.ts'
-import type { Price } from '../../shared/prices/price.ts'
 import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
+import type { ModelPrice } from '../config/model.ts'
 import { findPrice } from '../config/prices.ts'
 import type { Pricing } from '../config/routing-config.ts'
 import type { Hashing } from '../receipt/request-part.ts'
@@ -26,7 +26,7 @@ const MAX_PRICES = 1000
 /** Turns ended calls into records, with the settings of the moment; at once, where the answer needs no decoding. */
 export function recordMaker({ hashing, settings, builtinPrices }: RecordMakerDeps) {
   // A look-up walks the whole table, and calls name the same few models.
-  const prices = new Map<string, Price | undefined>()
+  const prices = new Map<string, ModelPrice | undefined>()
   let pricesOf: Pricing | undefined
   let builtin: BuiltinPrices | undefined
 

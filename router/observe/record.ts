@@ -2,8 +2,9 @@ import type { Dialect } from '../../shared/dialects/dialect.ts'
 import { atLeast } from '../../shared/dialects/estimate.ts'
 import type { MeterReading } from '../../shared/dialects/meter.ts'
 import { type NanoUsd, toUsd } from '../../shared/money/money.ts'
-import { attemptCost, type Price } from '../../shared/prices/price.ts'
 import type { Attempt, ErrorClass, Final, Tokens, UnsealedTrace } from '../../shared/wire/router/trace.ts'
+import type { ModelPrice } from '../config/model.ts'
+import { callCost } from '../config/prices.ts'
 import type { RequestPart } from '../receipt/request-part.ts'
 import { headerValue } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
@@ -37,7 +38,7 @@ export interface ObservedCall {
 
 export interface RecordDeps {
   dialect: Dialect
-  findPrice: (provider: string, model: string) => Price | undefined
+  findPrice: (provider: string, model: string) => ModelPrice | undefined
   hashes: { config_hash: string; price_table_hash: string }
 }
 
@@ -141,7 +142,7 @@ function costOf(call: ObservedCall, model: string, deps: RecordDeps): NanoUsd | 
   const { tokens, usage_source } = usageOf(call)
   if (usage_source === 'none') return null
   const price = deps.findPrice(provider, model)
-  return price === undefined ? null : attemptCost(price, tokens)
+  return price === undefined ? null : callCost(price, tokens, answer.reading?.webSearches ?? 0)
 }
 
 /** Streams count until their first relayed byte: after it the upstream sets the pace. */
