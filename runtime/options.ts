@@ -129,7 +129,7 @@ export interface Runtime {
   advance(ms: number): Promise<void>
   /** Where nodes come in; the host puts it on a socket and says where with `listening`. */
   nodes: { gateway: NodeGateway; whenWanted(listen: () => void): void; listening(at: TunnelEndpoint): void }
-  /** With `seat`: the node's end. */
+  /** With `worker`: the side of the node. */
   worker: NodeWorker | undefined
   /** From now on /readyz says that the service is leaving, and work that is posted is refused. */
   drain(): void

@@ -417,7 +417,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       ...{ approvals: work.approvals, sessions: sessions.store },
       asks: asks!,
       now: clock.now,
-      log: log.target('runtime.seat'),
+      log: log.target('runtime.worker'),
       dayOf,
       keeping: {
         ...{ secrets: provided.secrets, providers: provided.providers.directory, connectors: connectors.service },

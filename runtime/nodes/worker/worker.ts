@@ -57,7 +57,7 @@ export interface WorkerIdentity {
   news: (soon: boolean) => void
   /** A piece of what is said in a turn. */
   said: (piece: Piece) => void
-  /** `seat`, which only a node loads. */
+  /** `nodeWorker`, which only a node loads. */
   make: (identity: WorkerIdentity, deps: WorkerDeps) => NodeWorker
 }
 
