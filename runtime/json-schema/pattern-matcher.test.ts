@@ -10,6 +10,19 @@ function matches(source: string, text: string): boolean {
   return made.matches(text, free)
 }
 
+/**
+ * What the engine finds when it begins at whole characters only, as the language says. Left to search by itself it may begin within
+ * a pair of surrogates: V8 finds `(?!(?=[😀-😃]*$))` inside of 😂.
+ */
+function isFound(source: string, text: string): boolean {
+  const pattern = new RegExp(source, 'uy')
+  for (let at = 0; at <= text.length; at += (text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1) {
+    pattern.lastIndex = at
+    if (pattern.test(text)) return true
+  }
+  return false
+}
+
 const EMAIL = "^(?!\\.)(?!.*\\.\\.)([A-Za-z0-9_'+\\-\\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\\-]*\\.)+[A-Za-z]{2,}$"
 const DATE =
   '^(?:(?:\\d\\d[2468][048]|\\d\\d[13579][26]|\\d\\d0[48]|[02468][048]00|[13579][26]00)-02-29|\\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\\d|30)|(?:02)-(?:0[1-9]|1\\d|2[0-8])))$'
@@ -93,9 +106,9 @@ describe('a pattern of a schema', () => {
       .map(all => all.join(''))
     fc.assert(
       fc.property(piece, text, (source, text) => {
-        expect([source, text, matches(source, text)]).toEqual([source, text, new RegExp(source, 'u').test(text)])
+        expect([source, text, matches(source, text)]).toEqual([source, text, isFound(source, text)])
       }),
-      { numRuns: 500 },
+      { numRuns: 500, examples: [['(?!(?=[😀-😃]*$))', '😂']] },
     )
   })
 
