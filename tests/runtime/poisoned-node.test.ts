@@ -119,7 +119,9 @@ it('a run that ends the process of its node is set aside there, is seen so at th
   mend()
   // Its last try is by itself.
   await expect.poll(() => [kills, node.alive()], { timeout: 60_000 }).toEqual([4, false])
-  expect(await of(id)).toMatchObject({ status: 'running' })
+  // What the node has reported by then is a matter of moments: the run is open, and not set aside yet.
+  expect(['queued', 'running']).toContain((await of(id)).status)
+  expect(await of(id)).not.toHaveProperty('parked')
   node.start()
   await online()
 
