@@ -12,7 +12,7 @@ import { eachSchema, SchemaProblem } from './usable-schema.ts'
 export type SchemaCheck = (value: unknown) => { at: string; message: string } | undefined
 
 /** About a quarter of a second of work, enough for an ordinary answer of a megabyte. It is counted and not timed, so that a run that is done again comes to the same end. */
-const MOST_STEPS = 6_000_000
+const MOST_STEPS = 5_000_000
 const MOST_STATES = 50_000
 const MOST_SCHEMAS = 20_000
 
