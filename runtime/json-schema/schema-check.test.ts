@@ -37,6 +37,11 @@ describe('what a stranger writes takes no more than its time', () => {
     expect(within(1000, () => said({ uniqueItems: true }, again))).toBe('Duplicate items at indexes 7 and 50000.')
   })
 
+  it('more items that have to differ than a check may compare', () => {
+    const items = Array.from({ length: 200_000 }, (_, n) => ({ n }))
+    expect(within(1000, () => said({ uniqueItems: true }, items))).toBe(TOO_MUCH)
+  })
+
   it('references that double with each link', () => {
     const $defs = Object.fromEntries(
       Array.from({ length: 60 }, (_, n) => [

@@ -130,7 +130,8 @@ function evaluation(
               .map(([name, one]) => `${JSON.stringify(name)}:${keyOf(one)}`)
               .sort()
               .join()}}`
-    spend(1 + key.length / 10)
+    // A key of an object or a list is made of the sorted keys of its members: a microsecond and more, of a step's twenty nanoseconds.
+    spend((typeof value === 'object' ? 85 : 1) + key.length / 10)
     return key
   }
   const run: Evaluation = {
