@@ -173,9 +173,9 @@ export async function cascade(
     why: Cause,
   ): Promise<{ one: Tried; out?: EarlyAnswer | undefined } | { stop: Stop }> {
     const judged = judgeAnswer(rung, plan, deps, signal)
-    const begun = takeAhead(rung)
-    const out = !begun && early && mayReleaseEarly(rung) ? judged.early(early(rung)) : undefined
-    const asked = begun ?? ask(rung, tried.length === 0, signal, out)
+    const ahead = takeAhead(rung)
+    const out = !ahead && early && mayReleaseEarly(rung) ? judged.early(early(rung)) : undefined
+    const asked = ahead ?? ask(rung, tried.length === 0, signal, out)
     if (asked === undefined) return { stop: { because: 'upstream' } }
     const made = await asked.made
     if (!made.ok) return { stop: { because: 'budget', message: budgetText(made.refusal) } }

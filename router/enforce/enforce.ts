@@ -60,7 +60,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
     : []
 
   const flow = earlyFrames()
-  const begun = Promise.withResolvers<Flowing>()
+  const firstFrames = Promise.withResolvers<Flowing>()
   let sent = 0
   const end = (async (): Promise<Outcome> => {
     try {
@@ -148,7 +148,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
     return {
       begin({ status, headers }) {
         committed = true
-        begun.resolve({
+        firstFrames.resolve({
           kind: 'flowing',
           status,
           headers: [...streamHeaders(headers), ...own, ...rungHeaders(rung)],
@@ -241,7 +241,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
   }
 
   const { keepaliveAfterMs: afterMs, keepaliveEveryMs: everyMs } = config.stream
-  return commitResponse(inbound.facts.stream ? Promise.race([begun.promise, end]) : end, {
+  return commitResponse(inbound.facts.stream ? Promise.race([firstFrames.promise, end]) : end, {
     dialect: inbound.dialect,
     stream: inbound.facts.stream,
     traceId,

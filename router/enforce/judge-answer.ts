@@ -34,8 +34,8 @@ export function judgeAnswer(rung: Rung, plan: CascadePlan, deps: CascadeDeps, si
   return {
     early(out: EarlyOut): EarlyAnswer {
       const onPrefix = async (gate: Gate, text: string) => {
-        const begun = beginningOf(text, rung.dialect)
-        const input = { ...subjectOf(begun), choice: begun.choices[0]! }
+        const soFar = beginningOf(text, rung.dialect)
+        const input = { ...subjectOf(soFar), choice: soFar.choices[0]! }
         return (await runGate(gate, input, signal, clock)).verdict
       }
       return earlyAnswer(

@@ -96,7 +96,7 @@ export async function serveRouter(vars: Vars): Promise<Service> {
   const stopWatching =
     env.ROUTER_WATCH && configFile !== undefined ? reloadOnChange(configFile, router.reload, log) : () => undefined
   // Calls are served by now; what loads until here loads in a small heap.
-  await thread?.begun
+  await thread?.ready
   return {
     origin: server.origin,
     async close() {

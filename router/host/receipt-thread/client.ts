@@ -25,7 +25,7 @@ export interface ReceiptThreadClientDeps extends ReceiptsDeps {
   metrics: Metrics
   apply: (deltas: readonly MetricDelta[]) => void
   here: () => Promise<StoredHere>
-  begun: PromiseWithResolvers<void>
+  ready: PromiseWithResolvers<void>
 }
 
 /** A call or a record that was handed over. */
@@ -48,7 +48,7 @@ const CLOSE_GRACE_MS = 5000
  * thread: when the thread ends, what it held is counted as lost, or in durable mode taken up again, and receipts are kept here.
  */
 export function receiptThreadClient(deps: ReceiptThreadClientDeps): Receipts {
-  const { worker, place, db, receiptStorage, store, clock, log, hashing, begun } = deps
+  const { worker, place, db, receiptStorage, store, clock, log, hashing, ready } = deps
   const { durable } = receiptStorage
   const out = inFlightBytes(clock)
   const counters = writerMetrics(deps.metrics, {
@@ -264,10 +264,10 @@ export function receiptThreadClient(deps: ReceiptThreadClientDeps): Receipts {
       log.target(target)[level](text, fields)
     } else if ('failed' in message) {
       lose(new Error(message.failed))
-      begun.resolve()
+      ready.resolve()
     } else {
       latest = { ...latest, status: { ...latest.status, writer: 'ok' } }
-      begun.resolve()
+      ready.resolve()
     }
   })
   let failure: unknown
@@ -276,7 +276,7 @@ export function receiptThreadClient(deps: ReceiptThreadClientDeps): Receipts {
   })
   worker.on('exit', code => {
     lose(failure ?? new Error(`the thread exited with code ${code}`))
-    begun.resolve()
+    ready.resolve()
   })
   settings = deps.settings()
   worker.unref()
@@ -307,7 +307,7 @@ export function receiptThreadClient(deps: ReceiptThreadClientDeps): Receipts {
       await stored(idOf(record), { make: () => record })
     },
     async status() {
-      await begun.promise
+      await ready.promise
       return nowHere?.status() ?? latest.status
     },
     async find(id, tenant) {

@@ -42,7 +42,7 @@ export interface ThreadReport {
 }
 
 export type FromThread =
-  | { begun: true }
+  | { ready: true }
   | { failed: string }
   | { report: ThreadReport }
   | { reply: number; found?: UnsealedTrace | undefined }

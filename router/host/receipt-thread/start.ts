@@ -9,7 +9,7 @@ const ROLE = 'waybill-receipt-thread'
 export interface ReceiptThread {
   elsewhere: NonNullable<ReceiptStorage['elsewhere']>
   /** Resolves when the thread keeps receipts, or when it is clear that it never will. */
-  begun: Promise<void>
+  ready: Promise<void>
 }
 
 /**
@@ -21,14 +21,14 @@ export function receiptThread(
   place: ReceiptLocation,
   started: (worker: Worker) => void = () => undefined,
 ): ReceiptThread {
-  const begun = Promise.withResolvers<void>()
+  const ready = Promise.withResolvers<void>()
   return {
-    begun: begun.promise,
+    ready: ready.promise,
     async elsewhere(deps, here) {
       const worker = new Worker(new URL(import.meta.url), { workerData: ROLE, execArgv: [], env: {} })
       started(worker)
       const { metrics, apply } = relayedMetrics(deps.metrics)
-      return receiptThreadClient({ ...deps, worker, place, metrics, apply, begun, here: () => here(metrics) })
+      return receiptThreadClient({ ...deps, worker, place, metrics, apply, ready, here: () => here(metrics) })
     },
   }
 }

@@ -29,7 +29,7 @@ export function serveReceipts(port: MessagePort): void {
     last = last.then(async () => {
       if ('begin' in message) {
         receipts = await begin(message.begin, say, () => port.close())
-        say({ begun: true })
+        say({ ready: true })
       } else if ('write' in message) {
         if (receipts) say(await receipts.write(message))
       } else if ('ask' in message) await receipts?.answer(message.ask, message.question)
