@@ -238,7 +238,7 @@ describe('a code agent', () => {
 })
 
 describe('a program that lies', () => {
-  it('or sends a number beyond 2^53 that would be changed is told where it stands, and goes on', async () => {
+  it('or sends a number beyond 2^53 that would be changed gets its place, and goes on', async () => {
     const seen: unknown[] = []
     const { run } = await ran(
       async ask => {
