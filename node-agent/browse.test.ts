@@ -75,7 +75,8 @@ describe.runIf(here)('browse', () => {
       },
     }
     const accept = egressProxy({
-      ...{ egress, rule: outboundRule([readAllowEntry(`127.0.0.1:${port}`)!]) },
+      egress,
+      rule: outboundRule([readAllowEntry(`127.0.0.1:${port}`)!]),
       resolve: async () => [{ address: '127.0.0.1', family: 4 }],
     })
     proxy = createSocketServer(accept)
@@ -108,7 +109,8 @@ describe.runIf(here)('browse', () => {
 
   const notAsked = () => Promise.reject(new Error('not asked for here'))
   const room: RunSandbox = {
-    ...{ offered: { backend: 'qemu', programs: new Set() }, kernelRelease: 'of a guest' },
+    offered: { backend: 'qemu', programs: new Set() },
+    kernelRelease: 'of a guest',
     pipe: async argv => startedHere(argv),
     writeFile: (path, content) => writeFile(join(folder, path), content),
     run: async ({ argv }) => {
@@ -117,14 +119,18 @@ describe.runIf(here)('browse', () => {
     },
     keep: async () => undefined,
     close: async () => undefined,
-    ...{ serve: notAsked, readFile: notAsked, listFiles: notAsked },
+    serve: notAsked,
+    readFile: notAsked,
+    listFiles: notAsked,
   }
 
   async function browsed(given: object, { timeoutSeconds = 30 } = {}) {
     decisions.length = 0
     pids.length = 0
     const sandbox: SandboxOfRun = {
-      ...{ egress, get: async () => room, close: room.close },
+      egress,
+      get: async () => room,
+      close: room.close,
       withoutSecrets: text => text.replaceAll('Things', '***'),
       withoutSecretsIn: output => JSON.parse(JSON.stringify(output).replaceAll('Things', '***')),
     }
@@ -156,7 +162,11 @@ describe.runIf(here)('browse', () => {
       ],
     })
     expect(output).toMatchObject({
-      ...{ url: at('/order?name=Ada+%26+Bob&size=l'), status: 201, title: '', text: 'Ada & Bob, l', loaded: true },
+      url: at('/order?name=Ada+%26+Bob&size=l'),
+      status: 201,
+      title: '',
+      text: 'Ada & Bob, l',
+      loaded: true,
       actions: [
         { action: 'wait' },
         { action: 'extract', count: 1, items: ['12 EUR'] },
@@ -185,12 +195,18 @@ describe.runIf(here)('browse', () => {
       { action: 'click', selector: 'a' },
     ]
     expect(await browsed({ url: at('/'), actions })).toMatchObject({
-      ...{ url: at('/'), status: 200, title: 'A shop', text: expect.stringContaining('***'), notMade: 1 },
+      url: at('/'),
+      status: 200,
+      title: 'A shop',
+      text: expect.stringContaining('***'),
+      notMade: 1,
       actions: [{ items: ['***'] }, { action: 'click', error: 'nothing on the page is #buy' }],
     })
     const elsewhere = [{ action: 'goto', url: 'http://other.example/' }, actions[0]]
     expect(await browsed({ url: at('/long'), actions: elsewhere })).toMatchObject({
-      ...{ url: at('/long'), truncated: true, notMade: 1 },
+      url: at('/long'),
+      truncated: true,
+      notMade: 1,
       text: expect.stringMatching(/^(word ){6000,}/),
       actions: [{ action: 'goto', error: "the agent's egress rules do not name other.example" }],
     })
@@ -223,7 +239,9 @@ describe.runIf(here)('browse', () => {
   it('reads a page that never ends to load, and says so', async () => {
     const actions = [{ action: 'extract', selector: 'h1' }]
     expect(await browsed({ url: at('/hanging'), actions })).toMatchObject({
-      ...{ text: 'All there', loaded: false, actions: [{ items: ['All there'] }] },
+      text: 'All there',
+      loaded: false,
+      actions: [{ items: ['All there'] }],
     })
   })
 

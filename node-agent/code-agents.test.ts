@@ -8,7 +8,7 @@ import { runStore } from '../runtime/runs/store.ts'
 import { clearRecords } from '../runtime/vault/records.ts'
 import { openDb } from '../shared/host/open-libsql.ts'
 import { silentLog } from '../shared/log/log.ts'
-import { checkJournal } from '../shared/sign/journal-chain.ts'
+import { checkJournal } from '../shared/sign/testing/check-journal.ts'
 import type { ManifestInput } from '../shared/wire/runtime/manifest.ts'
 import { requireBackend } from '../tests/backends/require.ts'
 import { nodeEnv } from './env.ts'
@@ -111,7 +111,8 @@ describe.runIf(here)('a code agent in a sandbox', () => {
         refused: 'there is no tool called exec',
         nested: 'refused',
       },
-      ...{ tokensIn: 10, isolation: { used: 'runc' } },
+      tokensIn: 10,
+      isolation: { used: 'runc' },
     })
     expect(checkJournal(run.id, events).ok).toBe(true)
   })
@@ -126,7 +127,9 @@ describe.runIf(here)('a code agent in a sandbox', () => {
       if (!installed) return
       const { run } = await ran(
         {
-          ...{ isolation, limits: { memoryMb: 256, diskMb: 64 }, retry: { maxAttempts: 3, backoffMs: 1 } },
+          isolation,
+          limits: { memoryMb: 256, diskMb: 64 },
+          retry: { maxAttempts: 3, backoffMs: 1 },
           entrypoint: { command: 'python3', args: ['main.py'] },
           files: [{ path: 'main.py', content: PYTHON }],
         },
@@ -136,7 +139,9 @@ describe.runIf(here)('a code agent in a sandbox', () => {
       expect(run).toMatchObject({
         status: 'succeeded',
         output: {
-          ...{ given: { prompt: 'go' }, facts: { tries: 2 }, refused: 'there is no tool called nothing' },
+          given: { prompt: 'go' },
+          facts: { tries: 2 },
+          refused: 'there is no tool called nothing',
           answer: { text: 'forty-two' },
         },
         isolation: { used: isolation },
@@ -255,7 +260,9 @@ describe.runIf(here)('a process that is killed in the middle of a code agent', (
       const events = await runs.events(run.id, 1, 1000)
       db.close()
       expect(run).toMatchObject({
-        ...{ status: 'succeeded', tokensIn: 10, tokensOut: 2 },
+        status: 'succeeded',
+        tokensIn: 10,
+        tokensOut: 2,
         // Files that a step wrote are there, though its function is not called again.
         output: { result: 'one:forty-two:three' },
       })

@@ -67,7 +67,9 @@ const wheel = zipOf({
 const greeting = gzipSync(
   tarOf({
     'package/package.json': JSON.stringify({
-      ...{ name: 'greeting', version: '2.1.0', main: 'index.js' },
+      name: 'greeting',
+      version: '2.1.0',
+      main: 'index.js',
       scripts: { install: 'touch /work/script-was-run' },
     }),
     'package/index.js': 'module.exports = () => "hello from npm"\n',
@@ -110,7 +112,8 @@ describe.runIf(here)('install_packages', () => {
         response.writeHead(200, { 'content-type': 'application/json' })
         response.end(
           JSON.stringify({
-            ...{ name: 'greeting', 'dist-tags': { latest: '2.1.0' } },
+            name: 'greeting',
+            'dist-tags': { latest: '2.1.0' },
             versions: { '2.1.0': { name: 'greeting', version: '2.1.0', hasInstallScript: true, dist } },
           }),
         )
@@ -122,12 +125,16 @@ describe.runIf(here)('install_packages', () => {
     folder = await mkdtemp(join(tmpdir(), 'waybill-pip-'))
     await chmod(folder, 0o711)
     const env = nodeEnv.parse({
-      ...{ NODE_AGENT_STATE_DIR: folder, NODE_AGENT_IMAGE_DIR: await testImageFolder({ interpreters: true }) },
-      ...{ NODE_AGENT_QEMU_ACCEL: 'tcg', NODE_AGENT_PIP_INDEX: `http://registry.example:${port}/simple` },
+      NODE_AGENT_STATE_DIR: folder,
+      NODE_AGENT_IMAGE_DIR: await testImageFolder({ interpreters: true }),
+      NODE_AGENT_QEMU_ACCEL: 'tcg',
+      NODE_AGENT_PIP_INDEX: `http://registry.example:${port}/simple`,
       NODE_AGENT_NPM_REGISTRY: `http://registry.example:${port}/`,
     })
     sandboxes = nodeSandboxes({
-      ...{ env, workspaces: join(folder, 'workspaces'), log: silentLog() },
+      env,
+      workspaces: join(folder, 'workspaces'),
+      log: silentLog(),
       rule: outboundRule([readAllowEntry(`127.0.0.1:${port}`)!]),
       resolve: async () => [{ address: '127.0.0.1', family: 4 }],
     })
@@ -142,7 +149,8 @@ describe.runIf(here)('install_packages', () => {
     const decisions: string[] = []
     const made = await engineFixture({
       manifest: {
-        ...{ isolation: 'microvm', tools: ['install_packages', 'python', 'node'] },
+        isolation: 'microvm',
+        tools: ['install_packages', 'python', 'node'],
         limits: { memoryMb: 384, diskMb: 64 },
         egress: [{ host: 'registry.example', ports: [port] }],
       },

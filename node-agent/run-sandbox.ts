@@ -38,7 +38,9 @@ export async function begun(sandbox: Sandbox, run: SandboxFor, tar: string): Pro
   if (await stat(tar).catch(() => undefined)) {
     if (sandbox.archive) return asStep(sandbox.archive.unpack(readWorkspace(tar, run.fileKeys)))
     const unpacked = await sandbox.exec({
-      ...{ argv: ['tar', '-xf', '-', '-C', '/work'], deadlineMs: KEEP_MS, outputBytes: OUTPUT_BYTES },
+      argv: ['tar', '-xf', '-', '-C', '/work'],
+      deadlineMs: KEEP_MS,
+      outputBytes: OUTPUT_BYTES,
       stdin: readWorkspace(tar, run.fileKeys),
     })
     const exit = await unpacked.exit
@@ -75,7 +77,9 @@ export function runSandbox(
   ): Promise<CommandEnd> {
     const started = await asStep(
       sandbox.exec({
-        ...{ argv, env: { ...variables, ...own }, deadlineMs: bounds.deadlineMs },
+        argv,
+        env: { ...variables, ...own },
+        deadlineMs: bounds.deadlineMs,
         outputBytes: bounds.outputBytes ?? OUTPUT_BYTES,
         ...(cwd !== undefined && { cwd }),
         ...(stdin !== undefined && { stdin: Buffer.from(stdin) }),
@@ -94,7 +98,9 @@ export function runSandbox(
           return { stdout, stderr, signal: exit.signal }
         case 'limit':
           return {
-            ...{ stdout, stderr, limit: { name: exit.limit, detail: exit.detail } },
+            stdout,
+            stderr,
+            limit: { name: exit.limit, detail: exit.detail },
             ...(exit.limit === 'output' && { truncated: true }),
           }
         case 'lost':
@@ -114,7 +120,8 @@ export function runSandbox(
     }
     const packed = await asStep(
       sandbox.exec({
-        ...{ argv: ['tar', '-cf', '-', '-C', '/work', '.'], deadlineMs: KEEP_MS },
+        argv: ['tar', '-cf', '-', '-C', '/work', '.'],
+        deadlineMs: KEEP_MS,
         // Headers and padding on top of what the workspace may hold.
         outputBytes: (limits.diskMb + 16) * 1024 * 1024,
       }),
@@ -132,7 +139,10 @@ export function runSandbox(
     const input = byteQueue()
     const started = await asStep(
       sandbox.exec({
-        ...{ argv, env: variables, stdin: input.chunks, outputBytes: PIPE_BYTES },
+        argv,
+        env: variables,
+        stdin: input.chunks,
+        outputBytes: PIPE_BYTES,
         deadlineMs: Math.min(limits.timeoutSeconds * 1000, LONGEST_MS),
       }),
     )

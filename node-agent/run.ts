@@ -44,7 +44,9 @@ export async function runNode(
   log.redact.register(env.PLATFORM_ENROL_TOKEN)
   log.redact.register(env.PLATFORM_DATABASE_TOKEN)
   const transport = grpcTransport({
-    ...{ url: env.PLATFORM_CONTROL_URL, ca: env.PLATFORM_CONTROL_CA, pin: env.PLATFORM_CONTROL_PIN },
+    url: env.PLATFORM_CONTROL_URL,
+    ca: env.PLATFORM_CONTROL_CA,
+    pin: env.PLATFORM_CONTROL_PIN,
     insecure: env.PLATFORM_TUNNEL_INSECURE === '1',
   })
   const path = join(env.PLATFORM_DATA_DIR, 'node.json')
@@ -64,8 +66,11 @@ export async function runNode(
   const verifiedUnix = BigInt(Math.floor(Date.now() / 1000))
   const backends = probes.map(
     ({ backend, available, verifiedBy, reasons, accel }): BackendReport => ({
-      ...{ name: backend, ok: available, detail: available ? (verifiedBy ?? '') : reasons.join(' ') },
-      ...{ verifiedUnix: available ? verifiedUnix : 0n, accel: accel ?? '' },
+      name: backend,
+      ok: available,
+      detail: available ? (verifiedBy ?? '') : reasons.join(' '),
+      verifiedUnix: available ? verifiedUnix : 0n,
+      accel: accel ?? '',
     }),
   )
   const db = await openDb(env.PLATFORM_DATABASE_URL ?? join(env.PLATFORM_DATA_DIR, 'node.db'), {
@@ -74,13 +79,24 @@ export async function runNode(
   const rule = outboundRule(env.PLATFORM_OUTBOUND_ALLOW)
   const outside = nodeEgress({ rule, log: log.target('node.outbound') })
   const sandboxes = nodeSandboxes({
-    ...{ env, rule, probes, workspaces: join(env.PLATFORM_DATA_DIR, 'workspaces'), log: log.target('node.isolation') },
+    env,
+    rule,
+    probes,
+    workspaces: join(env.PLATFORM_DATA_DIR, 'workspaces'),
+    log: log.target('node.isolation'),
   })
   let tunnel: Tunnel | undefined
   const runtime = createRuntime({
-    ...{ db, log, egress: outside, providers, sha256: nativeSha256, owner: writerName(), isGone: writerIsGone },
+    db,
+    log,
+    egress: outside,
+    providers,
+    sha256: nativeSha256,
+    owner: writerName(),
+    isGone: writerIsGone,
     sandboxes,
-    ...{ receiptSeed: identity.signSeed, demo: env.PLATFORM_DEMO !== 'off' },
+    receiptSeed: identity.signSeed,
+    demo: env.PLATFORM_DEMO !== 'off',
     providerDeadlines: { contentMs: env.PLATFORM_MODEL_CONTENT_TIMEOUT },
     limits: { maxConcurrent: env.PLATFORM_MAX_CONCURRENT_RUNS },
     worker: {
@@ -88,14 +104,19 @@ export async function runNode(
       ...(isShared && { sealKey: await poolSealKey(identity) }),
       reportsAs: isShared ? identity.nodeId : null,
       make: nodeWorker,
-      news: soon => tunnel?.news(soon),
+      reports: soon => tunnel?.reports(soon),
       said: piece => tunnel?.said(piece),
     },
   })
   await runtime.ready()
   tunnel = openTunnel({
-    ...{ transport, worker: runtime.worker!, backends, machine: hostMachine, slots: env.PLATFORM_MAX_CONCURRENT_RUNS },
-    ...{ access: nodeAccess(identity, transport, systemClock.now), clock: systemClock },
+    transport,
+    worker: runtime.worker!,
+    backends,
+    machine: hostMachine,
+    slots: env.PLATFORM_MAX_CONCURRENT_RUNS,
+    access: nodeAccess(identity, transport, systemClock.now),
+    clock: systemClock,
     log: log.target('node.tunnel'),
   })
   const open = tunnel

@@ -39,7 +39,9 @@ async function run(manifest: ManifestInput, turns: readonly Calls[], tools: stri
   folders.push(folder)
   await chmod(folder, 0o711)
   const env = nodeEnv.parse({
-    ...{ NODE_AGENT_STATE_DIR: folder, NODE_AGENT_IMAGE_DIR: await testImageFolder(), NODE_AGENT_QEMU_ACCEL: 'tcg' },
+    NODE_AGENT_STATE_DIR: folder,
+    NODE_AGENT_IMAGE_DIR: await testImageFolder(),
+    NODE_AGENT_QEMU_ACCEL: 'tcg',
     NODE_AGENT_SANDBOX_TOOLS: tools,
   })
   const sandboxes = nodeSandboxes({ env, workspaces: join(folder, 'workspaces'), log: silentLog() })
@@ -110,7 +112,8 @@ describe('a command that cannot be isolated', () => {
   it.runIf(hasRunc)('is refused before the model is asked where the root has no Node', async () => {
     const { run: ended, events } = await run({ isolation: 'runc', mcpServers: [files()] }, [], undefined)
     expect(ended.error).toMatchObject({
-      ...{ code: 'isolation_unavailable', message: expect.stringContaining('needs node, which the root of runc') },
+      code: 'isolation_unavailable',
+      message: expect.stringContaining('needs node, which the root of runc'),
     })
     expect(events.some(({ kind }) => kind === 'step_started')).toBe(false)
   })

@@ -30,7 +30,9 @@ beforeAll(async () => {
   await chmod(folder, 0o711)
   if (!here) return
   env = nodeEnv.parse({
-    ...{ NODE_AGENT_STATE_DIR: folder, NODE_AGENT_IMAGE_DIR: await testImageFolder(), NODE_AGENT_QEMU_ACCEL: 'tcg' },
+    NODE_AGENT_STATE_DIR: folder,
+    NODE_AGENT_IMAGE_DIR: await testImageFolder(),
+    NODE_AGENT_QEMU_ACCEL: 'tcg',
   })
   sandboxes = nodeSandboxes({ env, workspaces: join(folder, 'workspaces'), log: silentLog() })
 })
@@ -119,9 +121,9 @@ describe.runIf(here)('sandbox tools of a run', () => {
   })
 
   it('reach what the egress rules name and nothing else, and each decision is told', async () => {
-    const far = createServer((_request, response) => response.end('from afar'))
-    await new Promise<void>(done => far.listen(0, '127.0.0.1', done))
-    const { port } = far.address() as AddressInfo
+    const remote = createServer((_request, response) => response.end('from afar'))
+    await new Promise<void>(done => remote.listen(0, '127.0.0.1', done))
+    const { port } = remote.address() as AddressInfo
     const decisions: string[] = []
     const made = await room(
       { isolation: 'runc', tools: ['exec'], egress: [{ host: 'far.example', ports: [port] }] },
@@ -130,7 +132,9 @@ describe.runIf(here)('sandbox tools of a run', () => {
           decisions.push(`${allowed} ${host}`)
         },
         sandboxes: nodeSandboxes({
-          ...{ env, workspaces: join(folder, 'workspaces'), log: silentLog() },
+          env,
+          workspaces: join(folder, 'workspaces'),
+          log: silentLog(),
           rule: outboundRule([readAllowEntry(`127.0.0.1:${port}`)!]),
           resolve: async () => [{ address: '127.0.0.1', family: 4 }],
         }),
@@ -140,7 +144,7 @@ describe.runIf(here)('sandbox tools of a run', () => {
       exec(`wget -q -O - http://far.example:${port}/`),
       exec(`wget -q -O - http://other.example:${port}/ 2>&1; nc 127.0.0.1 ${port} 2>&1 < /dev/null`),
     ])
-    far.close()
+    remote.close()
     expect(outputs[0]).toMatchObject({ stdout: 'from afar', exitCode: 0 })
     expect(outputs[1]).toMatchObject({ stdout: expect.stringMatching(/403[\s\S]*refused/i), exitCode: 1 })
     expect(decisions).toEqual(['true far.example', 'false other.example'])
@@ -171,7 +175,9 @@ describe.runIf(here)('sandbox tools of a run', () => {
       const made = await room(manifest)
       const { run, events } = await ran(made, [exec('touch /work/ran')])
       expect(run).toMatchObject({
-        ...{ status: 'failed', tokensIn: 0, tokensOut: 0 },
+        status: 'failed',
+        tokensIn: 0,
+        tokensOut: 0,
         error: { code: 'isolation_unavailable', message: expect.stringMatching(why) },
       })
       expect(events).toEqual([])

@@ -27,7 +27,9 @@ describe.runIf(here)('a session with a machine of its own', () => {
     folder = await mkdtemp(join(tmpdir(), 'waybill-sessions-'))
     await chmod(folder, 0o711)
     const env = nodeEnv.parse({
-      ...{ NODE_AGENT_STATE_DIR: folder, NODE_AGENT_IMAGE_DIR: await testImageFolder(), NODE_AGENT_QEMU_ACCEL: 'tcg' },
+      NODE_AGENT_STATE_DIR: folder,
+      NODE_AGENT_IMAGE_DIR: await testImageFolder(),
+      NODE_AGENT_QEMU_ACCEL: 'tcg',
       PLATFORM_WARM_POOL: '1',
     })
     const log = createLog({ filter: { all: 'warn', byTarget: new Map() }, write: line => said.push(line) })
@@ -41,7 +43,12 @@ describe.runIf(here)('a session with a machine of its own', () => {
   /** One turn: a sandbox, a command, and the end of the turn. */
   async function turn(id: string, line: string, idleMs: number): Promise<string> {
     const run: SandboxFor = {
-      ...{ runId: `run-of-${id}`, session: { id, idleMs }, offered, limits, files: [], env: {} },
+      runId: `run-of-${id}`,
+      session: { id, idleMs },
+      offered,
+      limits,
+      files: [],
+      env: {},
       egress: { rules: [], decided: async () => undefined },
       fileKeys: { seal: text => text, open: text => text },
     }
@@ -60,7 +67,9 @@ describe.runIf(here)('a session with a machine of its own', () => {
   it('keeps it from turn to turn, puts it away when nobody talks, and goes on where it was', async () => {
     const idleMs = 60_000
     expect(await sandboxes.sessions!.acquire({ id: 'one', offered, limits, idleMs })).toMatchObject({
-      ...{ backend: 'qemu', state: 'cold', acquiredMs: expect.any(Number) },
+      backend: 'qemu',
+      state: 'cold',
+      acquiredMs: expect.any(Number),
     })
     const first = await turn('one', BOOT, idleMs)
     const second = await turn('one', 'echo here > /tmp/kept; true; ' + BOOT, idleMs)

@@ -61,7 +61,8 @@ export function sessionMachines({ log, warm }: { log: Log; warm: number }) {
     sandbox ??= await driver.start(limits, START_MS)
     held.sandbox = sandbox
     held.vm = {
-      ...{ backend: driver.backend, state: sandbox.pooled || !fresh ? 'warm' : 'cold' },
+      backend: driver.backend,
+      state: sandbox.pooled || !fresh ? 'warm' : 'cold',
       acquiredMs: Math.round((performance.now() - began) * 10) / 10,
     }
     void sandbox.ended.then(() => {
@@ -95,7 +96,13 @@ export function sessionMachines({ log, warm }: { log: Log; warm: number }) {
     if (known) return known
     const vm: SessionVm = { backend: wanted.driver.backend, state: 'released', acquiredMs: 0 }
     const held: Held = {
-      ...{ ...wanted, vm, sandbox: undefined, snapshot: undefined, uses: 0, timer: undefined, last: Promise.resolve() },
+      ...wanted,
+      vm,
+      sandbox: undefined,
+      snapshot: undefined,
+      uses: 0,
+      timer: undefined,
+      last: Promise.resolve(),
     }
     all.set(id, held)
     return held

@@ -8,7 +8,7 @@ import { runStore } from '../runtime/runs/store.ts'
 import { clearRecords } from '../runtime/vault/records.ts'
 import { openDb } from '../shared/host/open-libsql.ts'
 import { silentLog } from '../shared/log/log.ts'
-import { checkJournal } from '../shared/sign/journal-chain.ts'
+import { checkJournal } from '../shared/sign/testing/check-journal.ts'
 import type { ManifestInput } from '../shared/wire/runtime/manifest.ts'
 import { nodeEnv } from './env.ts'
 import { nodeSandboxes } from './sandboxes.ts'
@@ -35,11 +35,15 @@ const limits = { memoryMb: 64, diskMb: 64 }
 async function ran(program: string, manifest: ManifestInput = {}, options: Partial<FixtureOptions> = {}) {
   const made = await engineFixture({
     manifest: {
-      ...{ isolation: 'wasm', limits, entrypoint: { command: 'node', args: ['main.mjs', 'a'] } },
+      isolation: 'wasm',
+      limits,
+      entrypoint: { command: 'node', args: ['main.mjs', 'a'] },
       ...manifest,
       files: [{ path: 'main.mjs', content: program }, ...(manifest.files ?? [])],
     },
-    ...{ sandboxes, ask: script([says('forty-two')]), ...options },
+    sandboxes,
+    ask: script([says('forty-two')]),
+    ...options,
   })
   open.push(made)
   await made.engine.start()
@@ -86,12 +90,20 @@ describe('a JavaScript agent under wasm', () => {
     expect(run).toMatchObject({
       status: 'succeeded',
       output: {
-        ...{ given: { prompt: 'go' }, answer: { text: 'forty-two' }, loud: 'WORD', read: 'seen', nested: 'refused' },
+        given: { prompt: 'go' },
+        answer: { text: 'forty-two' },
+        loud: 'WORD',
+        read: 'seen',
+        nested: 'refused',
         facts: { attempt: 2, key: expect.stringMatching(/:code-facts-1:2$/) },
         names: ['facts.txt', 'lib', 'main.mjs'],
-        ...{ refused: 'there is no tool called exec', secret: '***', argv: ['node', 'main.mjs', 'a'], token: [] },
+        refused: 'there is no tool called exec',
+        secret: '***',
+        argv: ['node', 'main.mjs', 'a'],
+        token: [],
       },
-      ...{ tokensIn: 10, isolation: { used: 'wasm' } },
+      tokensIn: 10,
+      isolation: { used: 'wasm' },
     })
     expect(checkJournal(run.id, events).ok).toBe(true)
   })

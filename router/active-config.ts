@@ -3,8 +3,9 @@ import type { BuiltinPrices } from '../shared/prices/builtin.ts'
 import { type LoadOptions, loadConfig } from './config/load-config.ts'
 import { formatProblem } from './config/problem.ts'
 import type { RoutingConfig } from './config/routing-config.ts'
-import { buildGates, type GateHost } from './gates/build-gates.ts'
+import { buildGates } from './gates/build-gates.ts'
 import type { Gate } from './gates/gate.ts'
+import type { GateHost } from './gates/gate-host.ts'
 import { configWarnings } from './policy/config-warnings.ts'
 
 /** The routing config cannot be used: one line for each thing that is wrong. */

@@ -1,47 +1,51 @@
 import { Hono } from 'hono'
 import { announcedBodyLimit } from '../shared/http/body-limit.ts'
 import { openapiPage } from '../shared/http/openapi-page.ts'
+import { mount } from '../shared/http/operation.ts'
 import { requestId } from '../shared/http/request-id.ts'
 import type { Log } from '../shared/log/log.ts'
-import { type AuditDeps, auditRoute } from './audit/route.ts'
+import { type AuditDeps, auditOperations } from './audit/route.ts'
 import type { RouterHttpEnv } from './auth/access.ts'
-import { type GuardDeps, guard } from './auth/guard.ts'
-import { type CapabilitiesDeps, capabilitiesRoute } from './capabilities/route.ts'
+import type { CallersDeps } from './auth/callers.ts'
+import { guard } from './auth/guard.ts'
+import { type CapabilitiesDeps, capabilitiesOperations } from './capabilities/route.ts'
 import { answerErrors, answerUnknownRoute } from './errors.ts'
-import { type FeedbackDeps, feedbackRoute } from './feedback/route.ts'
-import { type HealthDeps, healthRoute } from './health/route.ts'
-import type { InboundDeps } from './inbound/deps.ts'
-import { inboundRoute } from './inbound/route.ts'
-import { type MetricsDeps, metricsRoute } from './metrics/route.ts'
+import { type FeedbackDeps, feedbackOperations } from './feedback/route.ts'
+import { MAX_REPORT_BYTES } from './feedback/submit-feedback.ts'
+import { type HealthDeps, healthOperations } from './health/route.ts'
+import { type MetricsDeps, metricsOperations } from './metrics/route.ts'
 import { panelRoute } from './panel/route.ts'
-import { type ReloadDeps, reloadRoute } from './reload/route.ts'
+import { type ReloadDeps, reloadOperations } from './reload/route.ts'
 
 export interface AppDeps extends HealthDeps, MetricsDeps, ReloadDeps {
   log: Log
-  guard: GuardDeps
+  guard: CallersDeps
   audit: AuditDeps
   capabilities: CapabilitiesDeps
   feedback: FeedbackDeps
-  inbound: InboundDeps
+  maxBodyBytes: number
+  outHeaders: boolean
 }
 
-/** The HTTP surface of the router; every feature is mounted here and nowhere else. */
+/** The router's own HTTP surface, beside the calls to providers; every feature is mounted here and nowhere else. */
 export function routerApp(deps: AppDeps) {
   const app = new Hono<RouterHttpEnv>()
-  app.use(requestId(), announcedBodyLimit(deps.inbound.maxBodyBytes), guard(deps.guard))
-  app.route('/', healthRoute(deps))
-  app.route('/', metricsRoute(deps))
-  app.route('/', auditRoute(deps.audit))
-  app.route('/', capabilitiesRoute(deps.capabilities))
-  app.route('/', feedbackRoute(deps.feedback))
-  app.route('/', reloadRoute(deps))
+  app.use(requestId(), announcedBodyLimit(deps.maxBodyBytes), guard(deps.guard))
+  const operations = [
+    ...healthOperations(deps),
+    ...metricsOperations(deps),
+    ...auditOperations(deps.audit),
+    ...capabilitiesOperations(deps.capabilities),
+    ...feedbackOperations(deps.feedback),
+    ...reloadOperations(deps),
+  ]
+  mount(app, operations, { maxBodyBytes: MAX_REPORT_BYTES })
   app.route('/', panelRoute())
   app.route(
     '/',
     openapiPage(async () => (await import('./openapi-document.ts')).servedDocument()),
   )
-  app.use(inboundRoute(deps.inbound))
-  app.notFound(answerUnknownRoute(app, deps.inbound.outHeaders))
-  app.onError(answerErrors(deps.log, deps.inbound.outHeaders))
+  app.notFound(answerUnknownRoute(app, deps.outHeaders))
+  app.onError(answerErrors(deps.log, deps.outHeaders))
   return app
 }

@@ -15,6 +15,7 @@ import { routerApp } from './app.ts'
 import { traceFinder } from './audit/find-trace.ts'
 import { auditReads } from './audit/reads.ts'
 import { OPEN_ACCESS } from './auth/access.ts'
+import { createCallers } from './auth/callers.ts'
 import { budgetLedger } from './budget/ledger.ts'
 import { spentStore } from './budget/spent-store.ts'
 import { answerCache } from './cache/answer-cache.ts'
@@ -26,10 +27,8 @@ import type { EnforceDeps } from './enforce/enforce.ts'
 import { refusalLines } from './enforce/refusals.ts'
 import { sessions } from './enforce/sessions.ts'
 import { keepFeedback } from './feedback/store-feedback.ts'
-import { createErrorBudgets } from './gates/error-budgets.ts'
-import { gateChanges } from './gates/gate-changes.ts'
+import { createErrorBudgets, gateChanges } from './gates/error-budgets.ts'
 import { gateProbes } from './gates/gate-probes.ts'
-import type { InboundDeps } from './inbound/deps.ts'
 import { keepLearning } from './learning/save-learning.ts'
 import { calibrationMetrics } from './metrics/calibration-metrics.ts'
 import { liveMetrics } from './metrics/live-metrics.ts'
@@ -37,6 +36,7 @@ import { refusalMetrics } from './metrics/refusal-metrics.ts'
 import type { RouterOptions } from './options.ts'
 import { breakerLines } from './policy/breaker-lines.ts'
 import { breakers } from './policy/breakers.ts'
+import { type CallDeps, createHandleCall } from './proxy/handle-call.ts'
 import type { Hashing } from './receipt/request-part.ts'
 import { keepReceipts, type Receipts } from './receipts.ts'
 import { reloader } from './reload/reloader.ts'
@@ -84,7 +84,12 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
     (await keepReceipts({
       db,
       receiptStorage: options.receiptStorage ?? { durable: false },
-      ...{ clock, log, metrics, sha256, hashing, builtinPrices },
+      clock,
+      log,
+      metrics,
+      sha256,
+      hashing,
+      builtinPrices,
       store: holder.get().config.store,
       settings: () => {
         const { pricing, configHash, priceTableHash } = holder.get().config
@@ -104,7 +109,11 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
   const feedback =
     db &&
     (await keepFeedback({
-      ...{ db, clock, log, sha256, settings },
+      db,
+      clock,
+      log,
+      sha256,
+      settings,
       find: async (id, tenant) => (await findTrace(id, tenant))?.trace,
       counted: result => {
         calibrating.counted(result)
@@ -131,7 +140,11 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
 
   const learning = await keepLearning({ db: written, log, sha256, secret: hashing.salt })
   const shadows = await keepShadows({
-    ...{ db: written, clock, metrics, sha256, secret: hashing.salt },
+    db: written,
+    clock,
+    metrics,
+    sha256,
+    secret: hashing.salt,
     log: log.target('router.shadow'),
   })
   const errorBudgets = createErrorBudgets({
@@ -152,8 +165,14 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
     answers,
     hearReports,
     calibrated: calibration.of,
-    ...{ errorBudgets, probes },
-    ...{ transport, clock, env, sha256, hashing, outHeaders },
+    errorBudgets,
+    probes,
+    transport,
+    clock,
+    env,
+    sha256,
+    hashing,
+    outHeaders,
     signer: cloudSigner({ transport, clock, readKey: name => env[name] }),
     log: log.target('router.upstream'),
     refusals: refusalLines(log.target('router.upstream'), clock),
@@ -161,23 +180,22 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
     dropped: droppedRungs(metrics, log.target('router.policy')),
     record: receipts?.record ?? (async () => undefined),
   }
-  const inbound: InboundDeps = {
+  const maxBodyBytes = options.maxBodyBytes ?? holder.get().config.limits.maxBodyBytes
+  const calls: CallDeps = {
     transport,
     bases: {
       messages: env.ROUTER_UPSTREAM_MESSAGES || 'https://api.anthropic.com',
       chat: env.ROUTER_UPSTREAM_CHAT || 'https://api.openai.com',
     },
-    timeouts: () => holder.get().config.limits,
-    totalMs: () => holder.get().config.limits.observeTotalMs,
     clock,
     newId: uuidv7,
-    recorded: receipts?.observed,
+    record: receipts?.observed,
     durable: options.receiptStorage?.durable ?? false,
-    maxBodyBytes: options.maxBodyBytes ?? holder.get().config.limits.maxBodyBytes,
-    tenantId,
+    maxBodyBytes,
     outHeaders,
     log: log.target('router.http'),
-    cut: options.cut,
+    callers: createCallers({ access, tenantId, sha256 }),
+    refuseWhenFull: counts.refuseWhenFull,
     active: holder.get,
     enforcing: ({ config, gates }): EnforceDeps => ({ ...shared, config, gates }),
   }
@@ -226,14 +244,13 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
     },
     feedback: { submit: feedback?.submit },
     reload,
-    inbound,
+    maxBodyBytes,
+    outHeaders,
     ...life,
   })
   return {
     app,
-    holder,
-    inbound,
-    counts,
+    handleCall: createHandleCall(calls),
     receipts,
     feedback,
     reload,

@@ -101,7 +101,7 @@ const refusing =
   ): Response => {
     const dialect = dialectOf(c.req.path)
     const isCall = dialect !== 'elsewhere'
-    const id = isCall ? (c.get('traceId') ?? uuidv7()) : c.get('requestId')
+    const id = isCall ? uuidv7() : c.get('requestId')
     return c.json(errorBodyFor(dialect, name, message, id), routerErrors[name].status as ContentfulStatusCode, {
       ...(isCall && outHeaders && { [responseHeaders.traceId]: id }),
       ...retryHeaders(name),

@@ -1,17 +1,7 @@
 import { VERSION } from '../shared/version.ts'
 import { openapi } from '../shared/wire/openapi.ts'
-import { auditEndpoints } from '../shared/wire/router/endpoints/audit.ts'
-import { inboundEndpoints, passthroughEndpoints } from '../shared/wire/router/endpoints/inbound.ts'
-import { routerOperationEndpoints } from '../shared/wire/router/endpoints/operations.ts'
+import { routerEndpoints } from '../shared/wire/router/endpoints.ts'
 import { routerError } from '../shared/wire/router/error.ts'
-
-/** The operations that this version mounts: the document names these and no other. */
-const SERVED = [
-  ...Object.values(inboundEndpoints),
-  ...passthroughEndpoints,
-  ...Object.values(auditEndpoints),
-  ...Object.values(routerOperationEndpoints),
-]
 
 export function servedDocument(): object {
   return openapi({
@@ -20,7 +10,7 @@ export function servedDocument(): object {
     title: 'Waybill router',
     version: VERSION,
     description: 'A proxy in front of model providers that keeps a hash-chained trace of every call.',
-    endpoints: SERVED,
+    endpoints: routerEndpoints,
     errorSchema: routerError,
   })
 }

@@ -4,7 +4,7 @@ import type { Db } from '../shared/sql/db.ts'
 import type { Clock } from '../shared/time/clock.ts'
 import type { ConfigSource } from './active-config.ts'
 import type { Access } from './auth/access.ts'
-import type { GateHost } from './gates/build-gates.ts'
+import type { GateHost } from './gates/gate-host.ts'
 import type { ReceiptStorage } from './receipts.ts'
 import type { Transport } from './upstream/transport.ts'
 

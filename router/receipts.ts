@@ -105,7 +105,8 @@ export function keepHere(deps: ReceiptsDeps): StoredHere {
     days: store.retentionDays,
     tenants: () => storedTenants(deps.db),
     prune: writer.prune,
-    ...{ clock: deps.clock, log },
+    clock: deps.clock,
+    log,
   })
   const count = traceMetrics(deps.metrics)
   const held = unsealed(writer.depth)

@@ -3,11 +3,9 @@ import type { FeedbackRequest, FeedbackResult } from '../shared/wire/router/feed
 import type { ReloadResult, RouterHealth, RouterReadiness } from '../shared/wire/router/health.ts'
 import type { ConfigSource } from './active-config.ts'
 import { assemble, type Parts } from './assemble.ts'
-import { OPEN_ACCESS, type Reach } from './auth/access.ts'
-import { pageRefusal, type RefusePage } from './auth/pages.ts'
-import type { SubmitFeedback } from './feedback/submit-feedback.ts'
-import type { InboundDeps } from './inbound/deps.ts'
 import type { RouterOptions } from './options.ts'
+import { fetchCalls } from './proxy/fetch-exchange.ts'
+import type { HandleCall } from './proxy/handle-call.ts'
 
 export type { RouterOptions }
 
@@ -31,27 +29,22 @@ export interface Router {
   settled(): Promise<void>
   /** Writes what is still to be kept. */
   close(): Promise<void>
-  /** What a host needs to pass calls through by its own means; call after `ready`. */
-  relaying(): InboundDeps & Relaying
+  /** Takes calls to providers from a host that has objects of its own for them; ask for it after `ready`. */
+  handleCall(): HandleCall
 }
 
-/** What stands beside the calls. */
-export interface Relaying {
-  keyed: boolean
-  reach: Reach
-  refusePage: RefusePage
-  refuseWhenFull: (reason: 'concurrency') => void
-  /** Undefined where no traces are kept. */
-  submit: SubmitFeedback | undefined
-}
+/** The parts with the one entry for every request. */
+type Serving = Parts & { serve: (request: Request) => Response | Promise<Response> }
 
 export function createRouter(options: RouterOptions = {}): Router {
   let phase: RouterHealth['status'] = 'starting'
-  const parts = { current: undefined as Parts | undefined }
-  let starting: Promise<Parts> | undefined
+  const parts = { current: undefined as Serving | undefined }
+  let starting: Promise<Serving> | undefined
 
-  async function start(): Promise<Parts> {
-    const built = await assemble(options, { phase: () => phase, readiness })
+  async function start(): Promise<Serving> {
+    const made = await assemble(options, { phase: () => phase, readiness })
+    const call = fetchCalls(made.handleCall, options.cut)
+    const built = { ...made, serve: (request: Request) => call(request) ?? made.app.fetch(request) }
     parts.current = built
     if (phase === 'starting') phase = 'ok'
     return built
@@ -75,7 +68,7 @@ export function createRouter(options: RouterOptions = {}): Router {
   }
 
   return {
-    fetch: async request => (parts.current ?? (await started())).app.fetch(request),
+    fetch: async request => (parts.current ?? (await started())).serve(request),
     async ready() {
       await started()
     },
@@ -97,18 +90,9 @@ export function createRouter(options: RouterOptions = {}): Router {
       phase = 'draining'
       await (await starting?.catch(() => undefined))?.close()
     },
-    relaying() {
+    handleCall() {
       if (!parts.current) throw new Error('the router is not ready')
-      const { inbound, counts, feedback } = parts.current
-      const access = options.access ?? OPEN_ACCESS
-      return {
-        ...inbound,
-        keyed: access.keys.length > 0,
-        reach: access.reach,
-        refusePage: pageRefusal(access),
-        refuseWhenFull: counts.refuseWhenFull,
-        submit: feedback?.submit,
-      }
+      return parts.current.handleCall
     },
   }
 }

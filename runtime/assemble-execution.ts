@@ -44,8 +44,8 @@ export interface ExecutionDeps {
   turns: Pick<EngineDeps, 'turnOf' | 'endEffect'>
   ledger: Pick<Ledger, 'admit' | 'within' | 'lostCall'>
   dayOf: DayOf
-  beside?: EngineDeps['beside']
-  besideAside?: EngineDeps['besideAside']
+  extraStatements?: EngineDeps['extraStatements']
+  extraWhenSetAside?: EngineDeps['extraWhenSetAside']
   observer?: EngineDeps['observer']
   kept?: EngineDeps['kept']
   /** Where some runs are executed by nodes elsewhere. */
@@ -124,7 +124,12 @@ export function assembleExecution(deps: ExecutionDeps): Execution {
         return nodes.end(id, { status: 'cancelled', ...('reason' in how && { reason: how.reason }) })
       },
     },
-    ...{ admit, dayOf, newId, now: clock.now, sha256, ...agents },
+    admit,
+    dayOf,
+    newId,
+    now: clock.now,
+    sha256,
+    ...agents,
   })
 
   return { engine, own, runs, service, approvals: nodes.approvals(approvalStore(db, records), runs.remoteRunOf) }

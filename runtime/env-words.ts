@@ -268,15 +268,16 @@ export const moreRuntimeWords: VariableGroups<string> = {
   },
   'The process itself': {
     MALLOC_ARENA_MAX: {
-      about: 'How many places the C library takes memory from. `runtime serve` and `router serve` set it on Linux.',
+      about:
+        'How many arenas glibc allocates memory from. `npm start`, the images and the systemd unit set it to 1, which saves memory.',
       form: 'number',
-      default: '1',
+      unset: 'as many as glibc finds right',
     },
     NODE_OPTIONS: {
       about:
-        'Options of Node. With `--v8-pool-size` in it, `router serve` leaves the number of engine threads alone. With `--disable-sigusr1` in it, SIGUSR1 opens no debugger even in the first moments of a start.',
+        'Options of Node. With `--disable-sigusr1` in it, SIGUSR1 opens no debugger even in the first moments of a start. `--max-semi-space-size=4` saves memory. The systemd unit sets both.',
       form: 'options',
-      unset: '1 thread for a router on 4 processors or fewer',
+      unset: 'none',
     },
   },
 }

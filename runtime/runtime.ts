@@ -45,7 +45,6 @@ import { grantedModel } from './nodes/worker/granted-model.ts'
 import { asideNews, reportRows } from './nodes/worker/report-rows.ts'
 import { requestSubagents } from './nodes/worker/request-subagent.ts'
 import { takeOverRuns } from './nodes/worker/take-over-runs.ts'
-import { SERVED } from './openapi-document.ts'
 import type { Learnt, Runtime, RuntimeOptions } from './options.ts'
 import { redactionOf } from './privacy/redaction.ts'
 import { assembleProviders, PROVIDER_HOLDINGS } from './providers/assemble.ts'
@@ -130,13 +129,18 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const holding =
     options.masterKey &&
     masterKeyLease({
-      ...{ db, clock, owner, isGone: options.isGone, timers: options.timers ?? true },
+      db,
+      clock,
+      owner,
+      isGone: options.isGone,
+      timers: options.timers ?? true,
       leaseMs: { ...engineLimits, ...options.limits }.leaseMs,
       log: log.target('runtime.vault'),
     })
 
   const readiness = readinessOf({
-    ...{ db, ready },
+    db,
+    ready,
     checkKey: box && (async () => checkMasterKey(db, await box)),
     phase: () => phase,
   })
@@ -148,8 +152,6 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     log: log.target('runtime.access'),
     clock,
     newId,
-    maxBodyBytes,
-    endpoints: SERVED,
     holdings: [
       ...ACCESS_HOLDINGS,
       ...PROVIDER_HOLDINGS,
@@ -168,7 +170,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const audit = auditLog({ db, now: clock.now, newId })
   const { embeddedNode: embedded = true } = options
   const agents = agentStore(db, {
-    ...{ now: clock.now, newId },
+    now: clock.now,
+    newId,
     sealTexts: (...of) => nodes.sealTexts(...of),
     deleting: [(agent, nowMs) => nodes.deleting(agent, nowMs), endRuns, disableSchedules, stopSessions],
   })
@@ -184,18 +187,32 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   let nodeId = ''
   const { egress, routerFetch, demo, providers: environment, providerDeadlines: deadlines } = options
   const provided = assembleProviders({
-    ...{ db, log, clock, newId, maxBodyBytes, egress, routerFetch, demo, environment, deadlines },
+    db,
+    log,
+    clock,
+    newId,
+    egress,
+    routerFetch,
+    demo,
+    environment,
+    deadlines,
     sealing: async () => box,
   })
   const { sha256 = portableSha256, models = provided.models } = options
   const { outbound = egress ? toolOutbound(egress) : noOutbound } = options
   const receipts = assembleReceipts({
-    ...{ db, records, clock, metrics, sha256, sealing: async () => box, seed: options.receiptSeed },
+    db,
+    records,
+    clock,
+    metrics,
+    sha256,
+    sealing: async () => box,
+    seed: options.receiptSeed,
     versionOf: agents.getVersion,
     runOf: id => work.runs.summary(id),
     async remoteRun(id) {
-      const far = nodes.engaged() ? await nodes.far.get(id) : undefined
-      return far && (far.headKnown ? hashedFacts(far) : 'unknown')
+      const remote = nodes.engaged() ? await nodes.remote.get(id) : undefined
+      return remote && (remote.headKnown ? hashedFacts(remote) : 'unknown')
     },
     log: log.target('runtime.receipts'),
   })
@@ -213,8 +230,16 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   })
   const prices = priceChecks({ ...budgets, agents })
   const connectors = assembleConnectors({
-    ...{ db, log, clock, newId, maxBodyBytes, egress, idempotent: parts.idempotent, sealing: async () => box },
-    ...{ audit, publicUrl, oauthClients: options.oauthClients, oauthHomes: options.oauthHomes },
+    db,
+    log,
+    clock,
+    newId,
+    egress,
+    sealing: async () => box,
+    audit,
+    publicUrl,
+    oauthClients: options.oauthClients,
+    oauthHomes: options.oauthHomes,
   })
   const traces =
     options.telemetry &&
@@ -229,17 +254,27 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const told = runEvents(newId)
   const ended = metrics.counter('waybill_remote_runs_total', 'Runs that ended on nodes elsewhere.')
   const nodes = assembleNodes({
-    ...{ db, log, clock, metrics, sha256, newId, dayOf, idempotent: parts.idempotent, maxBodyBytes },
+    db,
+    log,
+    clock,
+    metrics,
+    sha256,
+    newId,
+    dayOf,
+    maxBodyBytes,
     signRemoteRun: (run, end) => receipts.signRemoteRun(hashedFacts({ ...run, ...end })),
-    enqueueStatusEvents: moved => told.beside(moved.map(movedUnit)),
+    enqueueStatusEvents: moved => told.extraStatements(moved.map(movedUnit)),
     watched: (runId, seq, terminal) => work.engine.watchers.moved(runId, seq, terminal),
     ended: status => ended.add(1, { status }),
     versionOf: agents.getVersion,
-    ...{ assembleSessions: sessions, admit: budgets.ledger.admit, currentByName: agents.currentByName },
+    assembleSessions: sessions,
+    admit: budgets.ledger.admit,
+    currentByName: agents.currentByName,
     grant: budgets.ledger.grant,
     labelsOf: async (tenantId, name) => (await agents.getByName(tenantId, name))?.labels ?? {},
     embedded: {
-      ...{ on: embedded, id: ownNode },
+      on: embedded,
+      id: ownNode,
       // What has been tried so far: the others count as soon as they are.
       get backends() {
         return sandboxes.known().map(({ backend }) => backend)
@@ -255,31 +290,37 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const tellAside = options.worker && asideNews(options.worker.reportsAs)
   const others = options.worker?.reportsAs ? takeOverRuns(options.worker.reportsAs, db) : undefined
   const work = assembleExecution({
-    ...{ nodes, embedded },
+    nodes,
+    embedded,
     observer: observers([usageMetrics(metrics), budgets.spending, ...(traces ? [traces.observer] : [])], error => {
       log.error('what a run did could not be told', { error })
     }),
-    ...{ db, records, clock, metrics, sha256, newId, models, outbound, agents, nodeId: () => nodeId },
-    ...{
-      signReceipt: receipts.sign,
-      ledger: asks
-        ? { ...budgets.ledger, within: (run, model) => grantedModel(db, asks, run, budgets.ledger.within(run, model)) }
-        : budgets.ledger,
-      dayOf,
-      turns: sessions.turns,
-    },
-    ...{
-      log: log.target('runtime.engine'),
-      owner,
-      limits: { ...engineLimits, ...options.limits },
-    },
+    db,
+    records,
+    clock,
+    metrics,
+    sha256,
+    newId,
+    models,
+    outbound,
+    agents,
+    nodeId: () => nodeId,
+    signReceipt: receipts.sign,
+    ledger: asks
+      ? { ...budgets.ledger, within: (run, model) => grantedModel(db, asks, run, budgets.ledger.within(run, model)) }
+      : budgets.ledger,
+    dayOf,
+    turns: sessions.turns,
+    log: log.target('runtime.engine'),
+    owner,
+    limits: { ...engineLimits, ...options.limits },
     ...(options.isGone && { isGone: options.isGone }),
     ...told,
     ...(workerReportRows && {
-      beside: units => [...told.beside(units), ...workerReportRows(units)],
-      kept: options.worker?.news,
+      extraStatements: units => [...told.extraStatements(units), ...workerReportRows(units)],
+      kept: options.worker?.reports,
     }),
-    ...(tellAside && { besideAside: ids => [...(others?.aside(ids) ?? []), tellAside(ids)] }),
+    ...(tellAside && { extraWhenSetAside: ids => [...(others?.aside(ids) ?? []), tellAside(ids)] }),
     ...(others && { takenHere: others.claimed }),
     ...(options.worker && { childrenOf: own => requestSubagents(options.worker!, { db, runs: own, sha256 }) }),
     sandboxes,
@@ -287,18 +328,35 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     secretOf: auditedSecrets(audit, provided.secrets.open),
     connectorsOf: agentActions({ service: connectors.service, useTool: budgets.useTool }),
     mcp: {
-      ...{ fetch: egress?.fetch ?? noWayOut, pins: pinStore(db), grants: connectors.mcpGrants.service.port },
+      fetch: egress?.fetch ?? noWayOut,
+      pins: pinStore(db),
+      grants: connectors.mcpGrants.service.port,
       stdioTransportOf: options.stdioTransportOf,
     },
   })
   const hooks = assembleWebhooks({
-    ...{ db, clock, metrics, newId, maxBodyBytes, egress, idempotent: parts.idempotent, sealing: async () => box },
+    db,
+    clock,
+    metrics,
+    newId,
+    egress,
+    sealing: async () => box,
     log: log.target('runtime.webhooks'),
   })
   const timed = assembleSchedules({
-    ...{ db, records, clock, metrics, newId, maxBodyBytes, idempotent: parts.idempotent },
-    ...{ runs: work.runs, service: work.service, findAgent: agents.currentByName, wake: work.engine.wake },
-    ...{ zones, admits: budgets.ledger.offer, dayOf, sealInput: nodes.sealInput },
+    db,
+    records,
+    clock,
+    metrics,
+    newId,
+    runs: work.runs,
+    service: work.service,
+    findAgent: agents.currentByName,
+    wake: work.engine.wake,
+    zones,
+    admits: budgets.ledger.offer,
+    dayOf,
+    sealInput: nodes.sealInput,
     refused: (refused, nowMs) => [enqueueRefusedWindow(newId, refused, nowMs)],
     log: log.target('runtime.schedules'),
   })
@@ -306,12 +364,16 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const keeping = options.worker
     ? undefined
     : retention({
-        ...{ db, clock, runs: work.runs, sessions: nodes.sessions, days: options.retentionDays ?? 0 },
+        db,
+        clock,
+        runs: work.runs,
+        sessions: nodes.sessions,
+        days: options.retentionDays ?? 0,
         log: log.target('runtime.retention'),
       })
 
   const figures = figureStore(db)
-  const news = liveFigures(figures)
+  const reports = liveFigures(figures)
   const app = runtimeApp({
     log: log.target('runtime.http'),
     maxBodyBytes,
@@ -331,13 +393,17 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     readiness,
     ...parts,
     pages: {
-      ...{ users: parts.dashboard.users, figures, news, now: clock.now, maxBodyBytes, publicUrl },
-      ...{ heartbeatMs: options.sseHeartbeatMs ?? 15_000, routerPanel: options.routerPanel },
+      users: parts.dashboard.users,
+      figures,
+      reports,
+      now: clock.now,
+      maxBodyBytes,
+      publicUrl,
+      heartbeatMs: options.sseHeartbeatMs ?? 15_000,
+      routerPanel: options.routerPanel,
     },
     agents: {
       agents,
-      idempotent: parts.idempotent,
-      maxBodyBytes,
       async installedConnectors(tenantId) {
         const here = await connectors.service.store.ids(tenantId)
         return new Set([...here, ...(await nodes.credentials.connectors(tenantId))])
@@ -354,7 +420,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
         ]
       }),
     },
-    runs: { runs: work.runs, service: work.service, idempotent: parts.idempotent, maxBodyBytes },
+    runs: { runs: work.runs, service: work.service },
     journals: {
       clients,
       runs: work.runs,
@@ -363,27 +429,32 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       heartbeatMs: options.sseHeartbeatMs ?? 15_000,
     },
     approvals: {
-      ...{
-        approvals: work.approvals,
-        findRun: work.runs.summary,
-        async redactionOf(runId) {
-          const run = await work.runs.summary(runId)
-          const version = run && (await agents.getVersion(run.agentVersionId))
-          return version && redactionOf(version.manifest)
-        },
-        now: clock.now,
-        wake: work.engine.wake,
-        maxBodyBytes,
+      approvals: work.approvals,
+      findRun: work.runs.summary,
+      async redactionOf(runId) {
+        const run = await work.runs.summary(runId)
+        const version = run && (await agents.getVersion(run.agentVersionId))
+        return version && redactionOf(version.manifest)
       },
+      now: clock.now,
+      wake: work.engine.wake,
     },
     providers: provided.providers,
-    secrets: { secrets: provided.secrets, maxBodyBytes },
-    budgets: { ...{ db, ...budgets, prices, agents, dayOf, now: clock.now, maxBodyBytes } },
+    secrets: { secrets: provided.secrets },
+    budgets: { db, ...budgets, prices, agents, dayOf, now: clock.now },
     sessions: {
-      ...{ store: nodes.sessions, live: sessions.live, now: clock.now, idempotent: parts.idempotent, maxBodyBytes },
+      store: nodes.sessions,
+      live: sessions.live,
+      now: clock.now,
       service: sessionService({
-        ...{ store: nodes.sessions, live: sessions.live, runs: work.service, summary: work.runs.summary, newId },
-        ...{ findVersion: agents.findVersion, now: clock.now, machines: sessionMachinesOf(sandboxes) },
+        store: nodes.sessions,
+        live: sessions.live,
+        runs: work.service,
+        summary: work.runs.summary,
+        newId,
+        findVersion: agents.findVersion,
+        now: clock.now,
+        machines: sessionMachinesOf(sandboxes),
         currentByName: agents.currentByName,
         placeOf: (tenantId, version) => nodes.holdSession(work.runs, tenantId, version),
         turnTimeoutMs: options.turnTimeoutMs ?? 120_000,
@@ -392,7 +463,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       clients,
       isElsewhere: nodes.isElsewhere,
     },
-    receipts: { service: receipts, keyAccess: parts.keys.keyAccess, maxBodyBytes },
+    receipts: { service: receipts, keyAccess: parts.keys.keyAccess },
     schedules: timed.schedules,
     webhooks: hooks.webhooks,
     connectors,
@@ -414,13 +485,16 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       sha256,
       runs: work.own,
       engine: work.engine,
-      ...{ approvals: work.approvals, sessions: sessions.store },
+      approvals: work.approvals,
+      sessions: sessions.store,
       asks: asks!,
       now: clock.now,
       log: log.target('runtime.worker'),
       dayOf,
       keeping: {
-        ...{ secrets: provided.secrets, providers: provided.providers.directory, connectors: connectors.service },
+        secrets: provided.secrets,
+        providers: provided.providers.directory,
+        connectors: connectors.service,
         checkProvider: given => checkProvider(given, provided.providers.egress),
       },
     }),
@@ -442,7 +516,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     settled: ms => work.engine.settled(ms),
     async close(ms = 0) {
       phase = 'draining'
-      news.close()
+      reports.close()
       await started?.catch(() => undefined)
       await timed.stop()
       await nodes.close()
@@ -481,7 +555,14 @@ function movedUnit({
   atMs: number
 }): Unit {
   return {
-    ...{ runId, epoch, atMs, ranMs: 0, events: [], blobs: [], approvals: [], extra: [] },
+    runId,
+    epoch,
+    atMs,
+    ranMs: 0,
+    events: [],
+    blobs: [],
+    approvals: [],
+    extra: [],
     spent: { tokensIn: 0, tokensOut: 0, costNano: 0 },
     parts: noParts(),
     transition: { status: status as Run['status'], dueMs: null },

@@ -10,6 +10,12 @@ const COMMANDS: [name: string, command: string, args: string[]][] = [
   ['types of the portable parts', 'tsc', ['-p', 'scripts/tsconfig.portable.json', '--noEmit']],
   ['lint and format', 'biome', ['check', '--error-on-warnings', '.']],
   ['dead code', 'knip', ['--no-progress']],
+  // Without the tests: what only its own test uses is dead as well.
+  [
+    'code for tests only',
+    'knip',
+    ['--no-progress', '--config', 'scripts/knip-sources.json', '--include', 'files,exports'],
+  ],
 ]
 
 const root = new URL('..', import.meta.url).pathname

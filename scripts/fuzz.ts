@@ -10,7 +10,9 @@ const usage = `npm run fuzz -- [--target NAME] [--minutes N] [--seed N]
 `
 const { values } = parseArgs({
   options: {
-    ...{ target: { type: 'string' }, minutes: { type: 'string', default: '10' }, seed: { type: 'string' } },
+    target: { type: 'string' },
+    minutes: { type: 'string', default: '10' },
+    seed: { type: 'string' },
     help: { type: 'boolean' },
   },
 })
@@ -30,7 +32,10 @@ async function tried(target: Target, seed: number): Promise<boolean> {
   })
   const ms = minutes * 60_000
   const told = await fc.check(property, {
-    ...{ seed, numRuns: Number.MAX_SAFE_INTEGER, interruptAfterTimeLimit: ms, markInterruptAsFailure: false },
+    seed,
+    numRuns: Number.MAX_SAFE_INTEGER,
+    interruptAfterTimeLimit: ms,
+    markInterruptAsFailure: false,
   })
   await target.close()
   if (told.counterexample === null) {
@@ -39,7 +44,7 @@ async function tried(target: Target, seed: number): Promise<boolean> {
   }
   const said = told.errorInstance instanceof Error ? told.errorInstance.message : String(told.errorInstance)
   const path = told.counterexamplePath ?? ''
-  const kept = await keepFound({ ...{ target: target.name, seed, path, said }, given: told.counterexample[0] })
+  const kept = await keepFound({ target: target.name, seed, path, said, given: told.counterexample[0] })
   process.stdout.write(`${target.name}: found after ${cases} cases (seed ${seed}), kept in ${kept}\n${said}\n`)
   return false
 }

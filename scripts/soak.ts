@@ -67,20 +67,27 @@ const shown = (held: Held) =>
     .join(', ')
 
 try {
-  const [far, near, hop] = [await freePort(), await freePort(), await freePort()]
-  const upstream = `http://127.0.0.1:${far}`
-  started([`${root}scripts/soak/upstream.ts`], { PORT: String(far) })
+  const [remote, near, hop] = [await freePort(), await freePort(), await freePort()]
+  const upstream = `http://127.0.0.1:${remote}`
+  started([`${root}scripts/soak/upstream.ts`], { PORT: String(remote) })
   await untilAnswers(upstream)
   await writeFile(join(folder, 'router.toml'), CONFIG(upstream))
   const figures = join(folder, 'inside.json')
   const inIt = ['--import', `${root}scripts/soak/inside.ts`]
   const service = started([...inIt, `${root}dist/runtime/cli/main.js`, 'serve', '--with-router'], {
     [INSIDE_FILE]: figures,
-    ...{ PLATFORM_BIND: `127.0.0.1:${near}`, PLATFORM_DATA_DIR: folder, PLATFORM_BOOTSTRAP_KEY: KEY },
-    ...{ PLATFORM_DRAIN_TIMEOUT: '5s', ROUTER_DRAIN_SECONDS: '5' },
-    ...{ PLATFORM_LOG_LEVEL: 'error', PLATFORM_MAX_CONCURRENT_RUNS: '32', RUST_LOG: 'off' },
-    ...{ ROUTER_BIND: `127.0.0.1:${hop}`, ROUTER_CONFIG: join(folder, 'router.toml') },
-    ...{ ROUTER_DB: join(folder, 'router.db'), ROUTER_UPSTREAM_MESSAGES: upstream },
+    PLATFORM_BIND: `127.0.0.1:${near}`,
+    PLATFORM_DATA_DIR: folder,
+    PLATFORM_BOOTSTRAP_KEY: KEY,
+    PLATFORM_DRAIN_TIMEOUT: '5s',
+    ROUTER_DRAIN_SECONDS: '5',
+    PLATFORM_LOG_LEVEL: 'error',
+    PLATFORM_MAX_CONCURRENT_RUNS: '32',
+    RUST_LOG: 'off',
+    ROUTER_BIND: `127.0.0.1:${hop}`,
+    ROUTER_CONFIG: join(folder, 'router.toml'),
+    ROUTER_DB: join(folder, 'router.db'),
+    ROUTER_UPSTREAM_MESSAGES: upstream,
   })
   const places: Places = { runtime: `http://127.0.0.1:${near}`, router: `http://127.0.0.1:${hop}`, key: KEY }
   await untilAnswers(places.runtime)
@@ -116,7 +123,9 @@ try {
   const answers = await Promise.all(
     Array.from({ length: 1500 }, async () => {
       const answer = await fetch(`${places.router}/v1/messages`, {
-        ...{ method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) },
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(body),
         signal: AbortSignal.timeout(30_000),
       }).catch(() => undefined)
       await answer?.arrayBuffer().catch(() => undefined)

@@ -33,7 +33,8 @@ it('a full disk refuses a run in words, and the service says that it is not read
     { code: 'store_unavailable', error: 'the disk of the store is full: make room on it, then try again' },
   ])
   expect(await json(503, 'GET', '/readyz')).toMatchObject({
-    ...{ status: 'failing', checks: { database: expect.stringContaining('disk of the store is full') } },
+    status: 'failing',
+    checks: { database: expect.stringContaining('disk of the store is full') },
   })
   expect((await call('GET', '/healthz')).status).toBe(200)
   await db.execute('pragma max_page_count = 1000000')

@@ -86,7 +86,8 @@ describe('a runtime whose store is locked by another process', () => {
     const { json, call, letGo, looks, write } = await locked()
     const writes = [write(), write('once'), write()]
     expect(await json(503, 'GET', '/readyz')).toMatchObject({
-      ...{ status: 'failing', checks: { database: expect.stringContaining('locked by another process') } },
+      status: 'failing',
+      checks: { database: expect.stringContaining('locked by another process') },
     })
     await letGo()
     const ids: string[] = []

@@ -84,7 +84,7 @@ describe('the published package, installed in an empty folder', () => {
   })
 
   describe('with the examples of the documents', () => {
-    const examples = ['router-in-express', 'router-in-hono', 'runtime-in-hono', 'runtime-and-router']
+    const examples = ['client', 'router-in-express', 'router-in-hono', 'runtime-in-hono', 'runtime-and-router']
     beforeAll(async () => {
       await cp(join(root, 'docs/examples'), folder, { recursive: true })
       // What an app that uses us has beside us.
@@ -97,6 +97,10 @@ describe('the published package, installed in an empty folder', () => {
     it.each([
       ['router-in-express', [/answer: 'Hello from large\.'/, /servedBy: 'pretend\/large'/, /served after 2 attempts/]],
       ['router-in-hono', [/^Hello from large\.$/m, /^200 pretend\/large$/m]],
+      [
+        'client',
+        [/^2 step_completed model-1\nsucceeded .*Simulated/m, /^404: agent not found: nobody$/m, /agentName does/],
+      ],
       ['runtime-in-hono', [/^succeeded \{[^}]*Simulated[^}]*\} true$/m]],
       [
         'runtime-and-router',
@@ -122,11 +126,15 @@ describe('the published package, installed in an empty folder', () => {
       `import { createRouter, type Router } from 'waybill/router'
        import { createRuntime } from 'waybill/runtime'
        import { serveRouter } from 'waybill/router/node'
+       import { runtimeClient } from 'waybill/client'
        const router: Router = createRouter()
        export const answer: Promise<Response> = router.fetch(new Request('http://r/healthz'))
        // @ts-expect-error a runtime needs a store
        createRuntime({})
-       export const service: Promise<{ origin: string }> = serveRouter({})`,
+       export const service: Promise<{ origin: string }> = serveRouter({})
+       export const agents: Promise<{ name: string }[]> = runtimeClient({ url: 'http://r' }).agents.list()
+       // @ts-expect-error an agent has a name
+       void runtimeClient({ url: 'http://r' }).agents.get()`,
     )
     const check = (skipLibCheck: boolean) =>
       run(`${root}node_modules/.bin/tsc`, [
@@ -148,5 +156,5 @@ describe('the published package, installed in an empty folder', () => {
     // Some dependencies' own declarations name packages they do not install; only ours must be clean.
     const ours = (await check(false)).stdout.split('\n').filter(line => /node_modules\/waybill\//.test(line))
     expect(ours).toEqual([])
-  }, 60_000)
+  }, 180_000)
 })

@@ -27,8 +27,13 @@ export async function pretendProvider(port = 0): Promise<{ origin: string; close
 const greeting = ({ model }: Asked) => (model.includes('small') ? '' : `Hello from ${model}.`)
 
 const messagesAnswer = (asked: Asked) => ({
-  ...{ id: 'msg_1', type: 'message', role: 'assistant', model: asked.model },
-  ...{ stop_reason: 'end_turn', stop_sequence: null, content: [{ type: 'text', text: greeting(asked) }] },
+  id: 'msg_1',
+  type: 'message',
+  role: 'assistant',
+  model: asked.model,
+  stop_reason: 'end_turn',
+  stop_sequence: null,
+  content: [{ type: 'text', text: greeting(asked) }],
   usage: { input_tokens: 12, output_tokens: 6 },
 })
 
@@ -41,7 +46,10 @@ function chatAnswer(asked: Asked) {
   const message = name === undefined ? { content: said } : { content: null, tool_calls: [call] }
   const finish = name === undefined ? 'stop' : 'tool_calls'
   return {
-    ...{ id: 'chatcmpl-1', object: 'chat.completion', created: 1, model: asked.model },
+    id: 'chatcmpl-1',
+    object: 'chat.completion',
+    created: 1,
+    model: asked.model,
     choices: [{ index: 0, message: { role: 'assistant', ...message }, finish_reason: finish }],
     usage: { prompt_tokens: 12, completion_tokens: 6, total_tokens: 18 },
   }

@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Hono } from 'hono'
+import { runtimeClient } from 'waybill/client'
 import { openDb } from 'waybill/db'
 import { createRuntime } from 'waybill/runtime'
 
@@ -18,21 +19,20 @@ const app = new Hono()
 app.get('/', c => c.text('the app itself'))
 app.mount('/agents', request => runtime.fetch(request))
 
-const call = async (method: string, path: string, body?: object) => {
-  const answer = await app.request(`/agents${path}`, {
-    ...{ method, headers: { authorization: `Bearer ${bootstrapKey}`, 'content-type': 'application/json' } },
-    ...(body && { body: JSON.stringify(body) }),
-  })
-  return answer.headers.get('content-type')?.startsWith('application/json') ? answer.json() : answer.text()
-}
+const client = runtimeClient({
+  url: 'http://app/agents',
+  key: bootstrapKey,
+  fetch: async (input, init) => app.request(new Request(input, init)),
+})
 
-await call('POST', '/v1/agents', { name: 'greeter', manifest: { model: 'demo/echo' } })
-const { id } = await call('POST', '/v1/runs', { agentName: 'greeter', input: { prompt: 'Good morning' } })
+await client.agents.create({ body: { name: 'greeter', manifest: { model: 'demo/echo' } } })
+const { id } = await client.runs.create({ body: { agentName: 'greeter', input: { prompt: 'Good morning' } } })
+const params = { id }
 // The stream ends when the run does.
-await call('GET', `/v1/runs/${id}/events`)
-const run = await call('GET', `/v1/runs/${id}`)
-const receipt = await call('GET', `/v1/runs/${id}/receipt`)
-const verdict = await call('POST', '/v1/runs/receipts/verify', receipt)
+for await (const { data } of client.runs.events({ params })) console.log(data.kind)
+const run = await client.runs.get({ params })
+const receipt = await client.receipts.get({ params })
+const verdict = await client.receipts.verify({ body: receipt })
 console.log(run.status, run.output, verdict.valid)
 await runtime.close()
 db.close()

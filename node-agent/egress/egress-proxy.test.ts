@@ -6,13 +6,13 @@ import { readAllowEntry } from '../../shared/http/outbound/allow-list.ts'
 import { outboundRule } from '../../shared/http/outbound/outbound-rule.ts'
 import { type EgressProxyOptions, egressProxy } from './egress-proxy.ts'
 
-let far: Server
+let remote: Server
 let farPort: number
 const open: NetServer[] = []
 const heard: { method: string; url: string; headers: Record<string, unknown>; body: string }[] = []
 
 beforeAll(async () => {
-  far = createHttp((request, response) => {
+  remote = createHttp((request, response) => {
     let body = ''
     request.on('data', piece => (body += piece))
     request.on('end', () => {
@@ -20,11 +20,11 @@ beforeAll(async () => {
       response.writeHead(207, { 'x-far': 'yes', connection: 'close' }).end('from afar')
     })
   })
-  await new Promise<void>(done => far.listen(0, '127.0.0.1', done))
-  farPort = (far.address() as AddressInfo).port
+  await new Promise<void>(done => remote.listen(0, '127.0.0.1', done))
+  farPort = (remote.address() as AddressInfo).port
 })
 afterAll(() => {
-  far.close()
+  remote.close()
   for (const one of open) one.close()
 })
 

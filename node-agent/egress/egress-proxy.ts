@@ -70,16 +70,16 @@ export function egressProxy(options: EgressProxyOptions): (stream: Duplex) => vo
       if (!URL.canParse(`https://${request.url}`)) throw new OutboundDenied('CONNECT needs a host and a port')
       const url = new URL(`https://${request.url}`)
       const address = await decide(url, 'CONNECT')
-      const far = connect({ host: address, port: targetOf(url).port, timeout: connectMs })
+      const remote = connect({ host: address, port: targetOf(url).port, timeout: connectMs })
       await new Promise<void>((done, failed) => {
-        far.once('connect', done)
-        far.once('error', failed)
-        far.once('timeout', () => failed(new Error('no answer came in time')))
+        remote.once('connect', done)
+        remote.once('error', failed)
+        remote.once('timeout', () => failed(new Error('no answer came in time')))
       })
-      far.setTimeout(0)
+      remote.setTimeout(0)
       guest.write('HTTP/1.1 200 Connection Established\r\n\r\n')
-      if (head.length > 0) far.write(head)
-      await Promise.allSettled([pipeline(guest, far), pipeline(far, guest)])
+      if (head.length > 0) remote.write(head)
+      await Promise.allSettled([pipeline(guest, remote), pipeline(remote, guest)])
     } catch (error) {
       const { status, text } = refusal(error)
       guest.end(
@@ -97,22 +97,26 @@ export function egressProxy(options: EgressProxyOptions): (stream: Duplex) => vo
       const url = new URL(said)
       const framing = framingOf(request.headers)
       const address = await decide(url, method)
-      const far = httpRequest({
-        ...{ host: address, port: targetOf(url).port, method, path: url.pathname + url.search, timeout: connectMs },
+      const remote = httpRequest({
+        host: address,
+        port: targetOf(url).port,
+        method,
+        path: url.pathname + url.search,
+        timeout: connectMs,
         headers: { ...withoutHop(request.headers), ...framing, host: url.host },
         // A connection that is kept would outlive the decision about it.
         agent: false,
       })
-      far.once('timeout', () => far.destroy(new Error('no answer came in time')))
+      remote.once('timeout', () => remote.destroy(new Error('no answer came in time')))
       const answered = new Promise<IncomingMessage>((done, failed) => {
-        far.once('response', done)
-        far.once('error', failed)
-        far.once('upgrade', (_, socket) => {
+        remote.once('response', done)
+        remote.once('error', failed)
+        remote.once('upgrade', (_, socket) => {
           socket.destroy()
           failed(new Error('the far end switched to another protocol, which this proxy does not carry: use CONNECT'))
         })
       })
-      const [answer] = await Promise.all([answered, pipeline(request, far)])
+      const [answer] = await Promise.all([answered, pipeline(request, remote)])
       response.writeHead(answer.statusCode ?? 502, withoutHop(answer.headers))
       await pipeline(answer, response)
     } catch (error) {

@@ -1,12 +1,31 @@
 /** Frames between the host and the agent in a sandbox (agent.c): u32 length, u8 type, u32 id, payload; big endian. */
 export const TO_GUEST = {
-  ...{ hello: 1, ping: 2, exec: 3, stdin: 4, stdinEnd: 5, kill: 6 },
+  hello: 1,
+  ping: 2,
+  exec: 3,
+  stdin: 4,
+  stdinEnd: 5,
+  kill: 6,
   // Connections that commands open to a port on which the host answers.
-  ...{ listen: 7, toConn: 8, toConnEnd: 9, credit: 10, reset: 11 },
+  listen: 7,
+  toConn: 8,
+  toConnEnd: 9,
+  credit: 10,
+  reset: 11,
 } as const
 export const FROM_GUEST = {
-  ...{ ready: 65, pong: 66, stdout: 67, stderr: 68, taken: 69, exit: 70, failed: 71 },
-  ...{ opened: 72, fromConn: 73, fromConnEnd: 74, connTaken: 75, gone: 76 },
+  ready: 65,
+  pong: 66,
+  stdout: 67,
+  stderr: 68,
+  taken: 69,
+  exit: 70,
+  failed: 71,
+  opened: 72,
+  fromConn: 73,
+  fromConnEnd: 74,
+  connTaken: 75,
+  gone: 76,
 } as const
 
 export const PROTOCOL = 2

@@ -33,7 +33,12 @@ export interface GuestImage {
 
 /** Stands where no image was built: nothing can be started from it. */
 export const NO_IMAGE: GuestImage = {
-  ...{ rootfs: '', vmlinux: '', initramfs: '', digest: '', programs: [], rootMb: 0 },
+  rootfs: '',
+  vmlinux: '',
+  initramfs: '',
+  digest: '',
+  programs: [],
+  rootMb: 0,
 }
 
 /** The image in a folder, or undefined when none was built there. */
@@ -45,7 +50,8 @@ export async function openImage(folder: string): Promise<GuestImage | undefined>
     rootfs: join(folder, 'rootfs'),
     vmlinux: join(folder, 'vmlinux'),
     initramfs: join(folder, 'initramfs'),
-    ...{ programs, rootMb },
+    programs,
+    rootMb,
     digest: createHash('sha256').update(Object.values(outputs).join()).digest('hex'),
   }
 }

@@ -18,7 +18,9 @@ export function installerMembers(members: readonly Member[]): Member[] {
     throw new ImageInputError('The packages in the lock hold no npm: run "bash scripts/setup-host.sh" to fetch it.')
   }
   const launcher = (name: string, line: string): Member => ({
-    ...{ path: `usr/local/bin/${name}`, kind: 'file', mode: 0o755 },
+    path: `usr/local/bin/${name}`,
+    kind: 'file',
+    mode: 0o755,
     content: new TextEncoder().encode(`#!/bin/sh\nexec ${line} "$@"\n`),
   })
   return [launcher('pip', `python3 /${pip}/pip`), launcher('npm', `node /${NPM}`)]

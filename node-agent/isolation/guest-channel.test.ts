@@ -17,22 +17,22 @@ import { inWorkspace, readListing } from './sandbox-files.ts'
 
 /** A far end by script: it sees the type and id of each frame of the host, and writes what it likes. */
 function scripted(answer: (frame: { type: number; id: number }, write: (bytes: Uint8Array) => void) => void) {
-  const far = new Duplex({
+  const remote = new Duplex({
     read() {},
     write(chunk: Buffer, _encoding, done) {
-      answer({ type: chunk[4]!, id: chunk.readUInt32BE(5) }, bytes => far.push(bytes))
+      answer({ type: chunk[4]!, id: chunk.readUInt32BE(5) }, bytes => remote.push(bytes))
       done()
     },
   })
   const kills: string[] = []
   const channel = guestChannel({
-    input: far,
-    output: far,
+    input: remote,
+    output: remote,
     heartbeatMs: 60,
     kill: reason => kills.push(reason),
     ended: () => {},
   })
-  return { channel, far, kills }
+  return { channel, remote, kills }
 }
 
 const text = (value: string) => new TextEncoder().encode(value)
@@ -88,16 +88,16 @@ describe('a guest that lies', () => {
     ['ends a connection twice', write => write(joined(opened(1), ended, ended))],
     ['goes on after an end', write => write(joined(opened(1), ended, data(1)))],
   ])('and %s is killed', async (_what, lie) => {
-    const { channel, kills, far } = await greeted(() => {})
+    const { channel, kills, remote } = await greeted(() => {})
     // There is no reader: what is granted is what there was at the start.
     await channel.serve(7, () => {})
-    lie(bytes => far.push(bytes))
+    lie(bytes => remote.push(bytes))
     await expect.poll(() => kills).toHaveLength(1)
   })
 
   it('and is gone keeps nobody waiting for an answer, whenever it was asked', async () => {
-    const { channel, far } = await greeted(() => {})
-    far.destroy()
+    const { channel, remote } = await greeted(() => {})
+    remote.destroy()
     await channel.close('it is gone')
     await channel.ping()
   })
@@ -110,11 +110,11 @@ describe('a guest that lies', () => {
   it('and sends rubbish, whatever it is, ends in a kill or in nothing, never in a crash', async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ minLength: 1, maxLength: 60 }), async rubbish => {
-        const { channel, far, kills } = await greeted(({ type, id }, write) => {
+        const { channel, remote, kills } = await greeted(({ type, id }, write) => {
           if (type === TO_GUEST.kill) write(encodeFrame(FROM_GUEST.exit, id, new Uint8Array([1, 9, 0])))
         })
         const exec = await channel.exec({ ...command, deadlineMs: 30 })
-        far.push(rubbish)
+        remote.push(rubbish)
         const exit = await exec.exit
         expect(['lost', 'limit', 'code', 'signal']).toContain(exit.kind)
         expect(kills.length).toBeLessThanOrEqual(1)

@@ -90,7 +90,12 @@ export function guestConnections(send: (type: number, id: number, payload?: Uint
       },
     })
     const one: Connection = {
-      ...{ stream, owed: 0, unread: 0, window: WINDOW, wake: undefined, ended: false },
+      stream,
+      owed: 0,
+      unread: 0,
+      window: WINDOW,
+      wake: undefined,
+      ended: false,
     }
     open.set(id, one)
     // A guest that hangs up is no fault.

@@ -51,7 +51,11 @@ export async function readIdentity(path: string): Promise<Identity | undefined> 
   if (!read.success) throw new EnvError(`${path} is not the identity of a node: restore it, or enrol a new node`)
   const { nodeId, tenantId, pool, signSeed, poolPublic, poolPrivate } = read.data
   return {
-    ...{ nodeId, tenantId, pool, signSeed, signer: await signer(signSeed) },
+    nodeId,
+    tenantId,
+    pool,
+    signSeed,
+    signer: await signer(signSeed),
     poolKeys: { publicKey: poolPublic, privateKey: poolPrivate },
     sealKey: await sealKeyFrom(signSeed),
   }
@@ -70,16 +74,27 @@ export async function enrol(
   const box = await newBoxKeys()
   const reply = await whenReady(wait, () =>
     transport.enrol({
-      ...{ token, name, signKey: own.publicKey, boxKey: box.publicKey },
-      ...{ version: VERSION, os: platform(), arch: arch() },
+      token,
+      name,
+      signKey: own.publicKey,
+      boxKey: box.publicKey,
+      version: VERSION,
+      os: platform(),
+      arch: arch(),
     }),
   )
   const { nodeId, tenantId, pool } = reply
   const poolPrivate = await openSealed(box, reply.poolKeySealed, poolKeyAad(tenantId, pool))
   const poolKeys = await boxKeysFrom(poolPrivate)
   await write(path, {
-    ...{ version: 1, nodeId, tenantId, pool, signSeed: toBase64(signSeed), boxKey: toBase64(box.privateKey) },
-    ...{ poolPublic: toBase64(poolKeys.publicKey), poolPrivate: toBase64(poolPrivate) },
+    version: 1,
+    nodeId,
+    tenantId,
+    pool,
+    signSeed: toBase64(signSeed),
+    boxKey: toBase64(box.privateKey),
+    poolPublic: toBase64(poolKeys.publicKey),
+    poolPrivate: toBase64(poolPrivate),
   })
   return { nodeId, tenantId, pool, signSeed, signer: own, poolKeys, sealKey: await sealKeyFrom(signSeed) }
 }

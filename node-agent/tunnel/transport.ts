@@ -58,8 +58,12 @@ export function grpcTransport({ url, ca, pin, insecure }: GrpcOptions): NodeTran
   const client = createClient(
     NodeGateway,
     createGrpcTransport({
-      ...{ baseUrl: url, nodeOptions, readMaxBytes: MOST_FRAME_BYTES, writeMaxBytes: MOST_FRAME_BYTES },
-      ...{ pingIntervalMs: 15_000, acceptCompression: [] },
+      baseUrl: url,
+      nodeOptions,
+      readMaxBytes: MOST_FRAME_BYTES,
+      writeMaxBytes: MOST_FRAME_BYTES,
+      pingIntervalMs: 15_000,
+      acceptCompression: [],
     }),
   )
   return {

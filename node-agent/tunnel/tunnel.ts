@@ -51,7 +51,7 @@ export interface Tunnel {
   /** Settles when the tunnel is given up: after `close`, or where it can never work. */
   done: Promise<void>
   /** The store has something to report; `soon`: a caller waits for it. */
-  news(soon: boolean): void
+  reports(soon: boolean): void
   /** What is said in a turn while it is said; lost where no stream is open. */
   said(piece: Piece): void
   /** Resolves when the control plane has heard everything, or the time is over. */
@@ -71,7 +71,8 @@ export function openTunnel(options: TunnelOptions): Tunnel {
     onAcked: seq => out.acked(seq),
   })
   const out = outbox({ read: pendingReports, remove: worker.told }, () => channel, log, {
-    ...{ on: () => bundles, weigh },
+    on: () => bundles,
+    weigh,
     bundle: frames => create(NodeFrameSchema, { body: { case: 'bundle', value: { frames } } }),
   })
   const orders = inbox<ControlFrame>(
@@ -179,9 +180,17 @@ export function openTunnel(options: TunnelOptions): Tunnel {
       body: {
         case: 'hello',
         value: {
-          ...{ nodeId: worker.nodeId, streamId, lastSeenSeq: BigInt(channel.seen), held, proto: PROTO, slots, vcpus },
+          nodeId: worker.nodeId,
+          streamId,
+          lastSeenSeq: BigInt(channel.seen),
+          held,
+          proto: PROTO,
+          slots,
+          vcpus,
           storeId,
-          ...{ backends: [...backends], memoryMb: BigInt(memoryMb), version: VERSION },
+          backends: [...backends],
+          memoryMb: BigInt(memoryMb),
+          version: VERSION,
         },
       },
     })
@@ -255,7 +264,7 @@ export function openTunnel(options: TunnelOptions): Tunnel {
   done.catch(() => undefined)
   return {
     done,
-    news: out.wake,
+    reports: out.wake,
     said({ delta, ...place }) {
       const value = { ...place, delta: utf8(delta) }
       channel.pass(create(NodeFrameSchema, { body: { case: 'sessionDelta', value } }))

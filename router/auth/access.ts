@@ -29,8 +29,6 @@ export interface Caller {
 export interface CallerEnv {
   Variables: {
     caller: Caller
-    /** The id of a call to a provider, once it is known to be one. */
-    traceId?: string
   }
 }
 

@@ -10,7 +10,9 @@ const ALLOWED = ['https://router.example.com', 'http://[fd00::7]:9000', 'app://n
 
 const ask = (sender: Partial<Sender>, access: Partial<Access> = {}) =>
   pageRefusal({ keys: [], reach: 'loopback', insecure: false, metricsOpen: false, ...access })({
-    ...{ host: '127.0.0.1:8080', origin: undefined, site: undefined },
+    host: '127.0.0.1:8080',
+    origin: undefined,
+    site: undefined,
     ...sender,
   })
 

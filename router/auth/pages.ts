@@ -21,12 +21,13 @@ export type RefusePage = (sender: Sender) => string | undefined
 export function pageRefusal({ keys, reach, allowedOrigins = [] }: Access): RefusePage {
   if (keys.length > 0 || reach === 'program') return () => undefined
   const allowed = new Set(allowedOrigins)
-  const names = new Set(allowedOrigins.filter(readOrigin).map(origin => nameOf(new URL(origin).host)))
+  const listed = allowedOrigins.filter(readOrigin).map(origin => nameOf(new URL(origin).host))
+  const names = new Set(['127.0.0.1', 'localhost', ...listed])
 
   return ({ host, origin, site }) => {
     if (reach === 'loopback' && host !== undefined) {
       const name = nameOf(host)
-      if (!isLoopback(name) && !names.has(name)) {
+      if (!names.has(name) && !isLoopback(name)) {
         return `calls to this router go to 127.0.0.1 or localhost, and this one named "${host}" as its host: call one of those, or put the address that it is called by into ROUTER_ALLOWED_ORIGINS, such as https://${name}`
       }
     }

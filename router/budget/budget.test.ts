@@ -27,7 +27,7 @@ describe('the store of what was spent', () => {
     await store.add([{ key: 'session/t/old', spent: 1 }], new Date('2026-01-01T10:00:00Z'))
     await store.add([{ key: 'session/t/new', spent: 1 }], new Date('2026-01-03T09:00:00Z'))
     await store.add([{ key: 'session/t/new', spent: 1 }], new Date('2026-01-03T11:00:00Z'))
-    const { rows } = await db.execute('select key, spent from budgets')
+    const { rows } = await db.execute('select key, spent from router_budgets')
     expect(rows.map(({ key, spent }) => [key, spent])).toEqual([['session/t/new', 2]])
     db.close()
   })
@@ -175,8 +175,12 @@ budget = { per_day_usd = 3, per_tenant_day_usd = 2, per_request_usd = 1 }
 `)
   const caps = (tenant: string) => capsFor(config, config.routes[0]!, tenant, null)
   expect(caps('acme')).toEqual({
-    ...{ request: 1e9, session: null, day: 20e9, tenant_day: 7e9 },
-    ...{ route_day: 3e9, route_tenant_day: 2e9 },
+    request: 1e9,
+    session: null,
+    day: 20e9,
+    tenant_day: 7e9,
+    route_day: 3e9,
+    route_tenant_day: 2e9,
   })
   expect(caps('other').tenant_day).toBe(9e9)
 })

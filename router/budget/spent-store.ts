@@ -3,7 +3,7 @@ import { insertRows } from '../../shared/sql/insert-rows.ts'
 import { FORGET_MS, type SpentRow } from './ledger.ts'
 
 const upsert = insertRows(
-  'budgets',
+  'router_budgets',
   { key: 'text', spent: 'integer', updated_at: 'text' },
   { after: 'on conflict (key) do update set spent = spent + excluded.spent, updated_at = excluded.updated_at' },
 )
@@ -23,13 +23,13 @@ export function spentStore(db: Db) {
       const updated_at = at.toISOString()
       const statements = [upsert.statement(rows.map(row => ({ ...row, updated_at })))]
       const tidies = at.getTime() - tidied >= TIDY_MS
-      if (tidies) statements.push({ sql: 'delete from budgets where updated_at < ?', args: [before(at)] })
+      if (tidies) statements.push({ sql: 'delete from router_budgets where updated_at < ?', args: [before(at)] })
       await db.write(statements)
       if (tidies) tidied = at.getTime()
     },
     /** Totals that can still matter: of the last two days. */
     async recent(now: Date): Promise<SpentRow[]> {
-      const sql = 'select key, spent from budgets where updated_at >= ?'
+      const sql = 'select key, spent from router_budgets where updated_at >= ?'
       const { rows } = await db.execute({ sql, args: [before(now)] })
       return rows.map(row => ({ key: String(row.key), spent: Number(row.spent) }))
     },

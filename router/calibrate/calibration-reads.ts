@@ -38,7 +38,9 @@ export function calibrationReads(book: CalibrationCache | undefined, config: () 
       return laddered().flatMap(route =>
         tenantsOf(route, tenantId).map(tenant =>
           describeCalibration({
-            ...{ tenantId: tenant, kept: keptOf(tenant, route), settings },
+            tenantId: tenant,
+            kept: keptOf(tenant, route),
+            settings,
             route: { ...route, scores: givesScores(route, gates) },
           }),
         ),
@@ -64,7 +66,9 @@ export function calibrationReads(book: CalibrationCache | undefined, config: () 
         tenantsOf(route, undefined).map(tenant => {
           const kept = keptOf(tenant, route)!
           const state = describeCalibration({
-            ...{ tenantId: tenant, kept, settings },
+            tenantId: tenant,
+            kept,
+            settings,
             route: { ...route, scores: givesScores(route, gates) },
           })
           return {

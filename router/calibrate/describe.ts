@@ -1,5 +1,6 @@
 import type { CalibrationState } from '../../shared/wire/router/calibration.ts'
 import type { Route, RoutingConfig, Calibration as Settings } from '../config/routing-config.ts'
+import { gateKinds } from '../gates/gate-kinds.ts'
 import { calibratedThreshold, isCertified, type StoredCalibration } from './calibration.ts'
 import { percent } from './report.ts'
 import { fewestServed } from './served-evidence.ts'
@@ -11,12 +12,9 @@ export interface Described {
   settings: Settings
 }
 
-/** Kinds of gates that may give scores between 0 and 1. */
-const SCORING: ReadonlySet<string> = new Set(['judge', 'consistency', 'subprocess', 'http', 'function'])
-
 /** Whether any gate of a route can give an answer a score that a threshold tells from 0 and 1. */
 export function givesScores({ gates }: Pick<Route, 'gates'>, known: RoutingConfig['gates']): boolean {
-  return gates.some(id => SCORING.has(known[id]?.kind ?? ''))
+  return gates.some(id => known[id] !== undefined && gateKinds[known[id].kind].scores)
 }
 
 /** The threshold of a route: a fixed one of the config beats what was learned. */
@@ -57,6 +55,12 @@ function claimOf({ alpha, delta }: Settings): string {
   )
 }
 
+const scoring = Object.values(gateKinds).filter(({ scores }) => scores)
+/** Those first that need no more than a model. */
+const SCORING = [...scoring.filter(kind => kind.callsModels), ...scoring.filter(kind => !kind.callsModels)].map(
+  ({ kind }) => kind,
+)
+
 const NO_SCORES =
   'every gate of this route says yes or no, so no threshold can tell its answers apart: what lowers failures here is a stricter ' +
-  'gate, one that gives scores (judge, consistency, subprocess, http or function), or a higher start_rung'
+  `gate, one that gives scores (${SCORING.slice(0, -1).join(', ')} or ${SCORING.at(-1)}), or a higher start_rung`

@@ -59,7 +59,13 @@ export function calibrationReport(pairs: readonly ReportPair[], options: ReportO
   const { rows, passed } = tableOf(used, options)
   const threshold = passed?.lambda ?? null
   return {
-    ...{ method, alpha, delta, min_n: minN, pairs: used.length, certified: passed !== undefined, threshold },
+    method,
+    alpha,
+    delta,
+    min_n: minN,
+    pairs: used.length,
+    certified: passed !== undefined,
+    threshold,
     text: passed ? certifiedText(passed, options) : missingText(used, options),
     table: rows,
     rung0: tableOf(

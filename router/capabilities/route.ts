@@ -1,13 +1,13 @@
-import { Hono } from 'hono'
 import { VERSION } from '../../shared/version.ts'
 import type { Capabilities } from '../../shared/wire/router/capabilities.ts'
 import { inboundApis, modes } from '../../shared/wire/router/conventions.ts'
 import { auditEndpoints } from '../../shared/wire/router/endpoints/audit.ts'
 import { outcomes, verdicts } from '../../shared/wire/router/feedback.ts'
 import { requestHeaders } from '../../shared/wire/router/headers.ts'
-import type { Caller, CallerEnv } from '../auth/access.ts'
+import type { Caller } from '../auth/access.ts'
 import { describeConfig } from '../config/describe.ts'
 import type { RoutingConfig } from '../config/routing-config.ts'
+import { type Operation, operation } from '../http/operation.ts'
 import { describeModes } from '../policy/knobs.ts'
 
 export interface CapabilitiesDeps {
@@ -26,8 +26,8 @@ export interface CapabilitiesDeps {
 const OFFBOARDING =
   'Run `router offboard`, or point the base URLs of your clients back at the providers and stop this process; nothing else was changed.'
 
-export function capabilitiesRoute(deps: CapabilitiesDeps) {
-  return new Hono<CallerEnv>().get('/v1/capabilities', async c => c.json(await describe(deps, c.get('caller'))))
+export function capabilitiesOperations(deps: CapabilitiesDeps): Operation[] {
+  return [operation(auditEndpoints.capabilities, ({ context }) => describe(deps, context.get('caller')))]
 }
 
 /** docs/spec/router.md §2.5: no secret, no full address, only the caller's tenant. */

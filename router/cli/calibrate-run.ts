@@ -70,7 +70,9 @@ async function reportOf(
   for await (const pair of storedPairs(db, tenantId, routeFp)) pairs.push(pair)
   const alpha = ask.alpha ?? settings.alpha
   const report = calibrationReport(pairs, {
-    ...{ alpha, method: ask.method, holdout: ask.holdout },
+    alpha,
+    method: ask.method,
+    holdout: ask.holdout,
     delta: ask.delta ?? settings.delta,
     minN: ask.minN ?? settings.minN,
     bet: Math.min(settings.bet, 0.5 / (1 - alpha)),

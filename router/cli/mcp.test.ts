@@ -36,7 +36,10 @@ describe('router mcp', () => {
     db.close()
     await upstream.close()
     transport = new StdioClientTransport({
-      ...{ command: process.execPath, args: [main, 'mcp', '--db', file], cwd: folder, stderr: 'pipe' },
+      command: process.execPath,
+      args: [main, 'mcp', '--db', file],
+      cwd: folder,
+      stderr: 'pipe',
       env: { PATH: process.env.PATH ?? '' },
     })
     transport.stderr?.on('data', chunk => (log += chunk))

@@ -26,7 +26,10 @@ export class McpCommand extends Command {
     const env = readEnv(routerEnv, { ...vars, ...(this.tenant !== undefined && { ROUTER_TENANT: this.tenant }) })
     const log = createLog({ filter: env.ROUTER_LOG ?? env.RUST_LOG, write: line => stderr.write(line + '\n') })
     const session = await auditSession({
-      ...{ vars, address: this.db, tenant: env.ROUTER_TENANT, log: log.target('router.mcp') },
+      vars,
+      address: this.db,
+      tenant: env.ROUTER_TENANT,
+      log: log.target('router.mcp'),
       config: async () => (await routingConfig(vars)).config,
     })
     try {

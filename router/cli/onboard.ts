@@ -118,7 +118,10 @@ async function farewell({ shell, file, variables, agents }: OnboardPlan): Promis
 async function toJson(plan: OnboardPlan) {
   const { shell, agents, origin, service, variables, file, after } = plan
   return {
-    ...{ shell, origin, service, variables },
+    shell,
+    origin,
+    service,
+    variables,
     agents: agents.map(({ agent, path }) => ({ id: agent.id, path: path ?? null })),
     changes: after === file.text ? [] : [{ path: file.path, diff: await diffOf(plan) }],
   }

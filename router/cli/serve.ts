@@ -23,15 +23,13 @@ export class ServeCommand extends Command {
   db = Option.String('--db', { description: 'Trace store: a path, or the address of a libSQL server.' })
 
   override async execute(): Promise<number> {
-    const { smallStart } = await import('../../shared/host/small-start.ts')
+    const { serveRouter } = await import('../host/node.ts')
     const { untilSignal } = await import('../../shared/host/until-signal.ts')
     const stop = untilSignal()
     const flags = { ROUTER_BIND: this.bind, ROUTER_CONFIG: this.config, ROUTER_MODE: this.mode, ROUTER_DB: this.db }
     const given = Object.fromEntries(Object.entries(flags).filter(([, value]) => value !== undefined))
     const vars = { ...this.context.env, ...given }
-    const service = await smallStart(async () => (await import('../host/node.ts')).serveRouter(vars), {
-      staysSmall: false,
-    })
+    const service = await serveRouter(vars)
     const mode = vars.ROUTER_MODE || 'observe'
     const routes = vars.ROUTER_CONFIG ? `, but for the routes of ${vars.ROUTER_CONFIG}` : ''
     this.context.stdout.write(`router   ${service.origin}   ${mode}${routes}\n`)

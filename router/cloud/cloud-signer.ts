@@ -53,9 +53,14 @@ export function cloudSigner({ transport, clock, readKey }: CloudSignerDeps): Clo
       const sessionToken = readKey('AWS_SESSION_TOKEN')
       const { AwsV4Signer } = await import('aws4fetch')
       const { headers } = await new AwsV4Signer({
-        ...{ method: 'POST', url: call.url, accessKeyId, secretAccessKey, body: call.body },
+        method: 'POST',
+        url: call.url,
+        accessKeyId,
+        secretAccessKey,
+        body: call.body,
         headers: call.headers.filter(([name]) => SIGNED.has(name.toLowerCase())),
-        ...{ service: provider.service, region: provider.region ?? '' },
+        service: provider.service,
+        region: provider.region ?? '',
         ...(sessionToken && { sessionToken }),
         datetime: clock
           .now()

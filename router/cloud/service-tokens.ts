@@ -58,7 +58,10 @@ export function serviceTokens({ transport, clock }: { transport: Transport; cloc
       String(new URLSearchParams({ grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer', assertion })),
     )
     const response = await transport.send({
-      ...{ method: 'POST', url, body, timeouts: provider.timeouts },
+      method: 'POST',
+      url,
+      body,
+      timeouts: provider.timeouts,
       headers: [
         ['content-type', 'application/x-www-form-urlencoded'],
         ['accept', 'application/json'],

@@ -1,6 +1,7 @@
 import type { Price } from '../../shared/prices/price.ts'
 import { canonicalize } from '../../shared/sign/jcs.ts'
 import { sha256Hex } from '../../shared/sign/sha256.ts'
+import { type GateConfigs, type GateKind, gateKinds } from '../gates/gate-kinds.ts'
 import { type Named, named } from './frozen.ts'
 import type { Model } from './model.ts'
 import type { RouteMatch, RoutingConfig } from './routing-config.ts'
@@ -18,12 +19,10 @@ export function configHash(config: Unhashed): string {
     ...provider,
     headers: Object.keys(provider.headers).sort(),
   }))
-  const gates = mapNamed(config.gates, gate => {
-    if (gate.kind === 'judge')
-      return { ...gate, model: unpriced(gate.model), fallbackModel: gate.fallbackModel && unpriced(gate.fallbackModel) }
-    if (gate.kind === 'consistency') return { ...gate, model: gate.model && unpriced(gate.model) }
-    return gate
-  })
+  const gates = mapNamed(config.gates, gate => ({
+    ...gate,
+    ...mapNamed(modelsOfGate(gate.kind, gate), model => model && unpriced(model)),
+  }))
   const routes = config.routes.map(route => ({ ...route, ladder: route.ladder.map(unpriced) }))
   const { builtin, unpriced: rule } = config.pricing
   return sha256Hex(canonicalize({ ...config, providers, gates, routes, pricing: { builtin, unpriced: rule } }))
@@ -38,12 +37,11 @@ export function priceTableHash(config: Unhashed): string {
 }
 
 function modelsOf({ routes, gates }: Unhashed): Model[] {
-  const judges = Object.values(gates).flatMap(gate => {
-    if (gate.kind === 'judge') return [gate.model, ...(gate.fallbackModel === null ? [] : [gate.fallbackModel])]
-    return gate.kind === 'consistency' && gate.model !== null ? [gate.model] : []
-  })
-  return [...routes.flatMap(route => route.ladder), ...judges]
+  const called = Object.values(gates).flatMap(gate => Object.values(modelsOfGate(gate.kind, gate)))
+  return [...routes.flatMap(route => route.ladder), ...called.filter(model => model !== null)]
 }
+
+const modelsOfGate = <K extends GateKind>(kind: K, gate: GateConfigs[K]) => gateKinds[kind].models(gate)
 
 const unpriced = <M extends Model>({ price: _, ...rest }: M): Omit<M, 'price'> => rest
 

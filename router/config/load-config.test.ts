@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { gateKinds } from '../gates/gate-kinds.ts'
 import { type LoadOptions, loadConfig } from './load-config.ts'
 import { formatProblem } from './problem.ts'
 
@@ -245,7 +246,7 @@ const CASES: [name: string, text: string, line: string, options?: Partial<LoadOp
   [
     'a gate of no kind',
     gate('kind = "scheme"\n'),
-    'r.toml:3:8: "kind" in [[gate]] #1: expected one of non-empty, json-valid, schema, tool-args, regex, length, subprocess, http, function, judge, consistency - did you mean "schema"?',
+    `r.toml:3:8: "kind" in [[gate]] #1: expected one of ${Object.keys(gateKinds).join(', ')} - did you mean "schema"?`,
   ],
   [
     'a key of another kind of gate',
@@ -349,6 +350,16 @@ const CASES: [name: string, text: string, line: string, options?: Partial<LoadOp
     'an http gate that sends a secret in the clear',
     gate('kind = "http"\nurl = "http://gate:9000"\nheaders_env = { x-gate-key = "GATE_KEY" }\n'),
     'r.toml:4:7: "url" in [[gate]] #1: plain http goes to this machine only: use https',
+  ],
+  [
+    'a gate at an address of another sort',
+    gate('kind = "http"\nurl = "file:///etc/passwd"\n'),
+    'r.toml:4:7: "url" in [[gate]] #1: expected an https address',
+  ],
+  [
+    'a gate at an address with a password',
+    gate('kind = "http"\nurl = "https://u:p@g/"\n'),
+    'r.toml:4:7: "url" in [[gate]] #1: a user name or password has no place in the address',
   ],
   [
     'a secret where its variable belongs',

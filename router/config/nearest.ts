@@ -4,9 +4,9 @@ function nearest(word: string, known: Iterable<string>): string | undefined {
   let best: string | undefined
   let least = Math.min(Math.max(1, Math.floor(given.length / 3)), given.length - 1) + 1
   for (const candidate of known) {
-    const far = distance(given, candidate.toLowerCase())
-    if (far < least) {
-      least = far
+    const remote = distance(given, candidate.toLowerCase())
+    if (remote < least) {
+      least = remote
       best = candidate
     }
   }

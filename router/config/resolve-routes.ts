@@ -1,10 +1,9 @@
 import type { Mode } from '../../shared/wire/router/conventions.ts'
 import { modeValues } from '../../shared/wire/router/headers.ts'
+import { type GateConfigs, type GateKind, gateKinds } from '../gates/gate-kinds.ts'
 import { routeFingerprint } from './fingerprint.ts'
-import type { Gate } from './gate.ts'
 import type { Path } from './locate.ts'
 import { checkMatch, resolveMatch, sameMatch } from './match.ts'
-import { isSameModel } from './model.ts'
 import { suggestion } from './nearest.ts'
 import { type Problems, tableName } from './problem.ts'
 import { nameOf, type Read } from './read-table.ts'
@@ -150,19 +149,13 @@ function checkGates({ problems, gates, at }: InRoute, ids: readonly string[], la
       return
     }
     const gate = gates.usable[id]
-    if (gate !== undefined && judgesOnlyItself(gate, ladder))
-      problems.atValue(
-        where,
-        `${nameOf(where)}: judge "${id}" is the only model of the ladder and never grades itself: give it a fallback_model`,
-      )
-    const unpriced = gate?.kind === 'consistency' && gate.model === null && ladder.find(({ price }) => price === null)
-    if (unpriced)
-      problems.atValue(
-        where,
-        `${nameOf(where)}: "${id}" samples "${unpriced.model}", and a model that is sampled must have a price: add a [[price]] for it`,
-      )
+    const refused = gate && refuseRoute(gate.kind, gate, ladder)
+    if (refused !== undefined) problems.atValue(where, `${nameOf(where)}: ${refused}`)
   })
 }
+
+const refuseRoute = <K extends GateKind>(kind: K, gate: GateConfigs[K], ladder: readonly Rung[]) =>
+  gateKinds[kind].refuseRoute(gate, ladder)
 
 function resolveMustPass({ problems, keys, at }: InRoute, gates: readonly string[]): readonly string[] {
   const asked = keys.must_pass ?? false
@@ -173,12 +166,6 @@ function resolveMustPass({ problems, keys, at }: InRoute, gates: readonly string
     problems.atValue(where, `${nameOf(where)}: "${id}" is no gate of this route${suggestion(id, gates)}`)
   })
   return asked
-}
-
-/** Such a judge would abstain on every answer of the route. */
-function judgesOnlyItself(gate: Gate, ladder: readonly Rung[]): boolean {
-  if (gate.kind !== 'judge' || gate.fallbackModel !== null || ladder.length === 0) return false
-  return ladder.every(rung => isSameModel(gate.model, rung))
 }
 
 function checkRungs({ problems, keys, path, at, bad }: InRoute): void {

@@ -1,8 +1,8 @@
 import type { NanoUsd } from '../../shared/money/money.ts'
 import type { InboundApi, Mode, Profile } from '../../shared/wire/router/conventions.ts'
 import type { ModeValue } from '../../shared/wire/router/headers.ts'
+import type { GateConfig } from '../gates/gate-kinds.ts'
 import type { Named } from './frozen.ts'
-import type { Gate } from './gate.ts'
 import type { Model, ModelPrice } from './model.ts'
 
 /** A config as the router works with it: every default applied, every name resolved, frozen. */
@@ -12,7 +12,7 @@ export interface RoutingConfig {
   readonly mode: Mode
   readonly routes: readonly Route[]
   /** The built-in gates and those of the file. No prototype: an id may be any word. */
-  readonly gates: Named<Gate>
+  readonly gates: Named<GateConfig>
   readonly providers: Named<Provider>
   readonly budget: Budget
   readonly tenants: Named<Budget>

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
+import { type GateTable, gateKinds, isGateKind } from '../gates/gate-kinds.ts'
 import { type BudgetTable, budgetTable, tenantTable } from './budget-table.ts'
-import { type GateKind, type GateTable, gateKinds, gateTables } from './gate-table.ts'
 import { type CalibrationTable, calibrationTable, type LearningTable, learningTable } from './learning-tables.ts'
 import type { Path } from './locate.ts'
 import { suggestion } from './nearest.ts'
@@ -115,13 +115,12 @@ function listOf(problems: Problems, document: Record<string, unknown>, name: str
 function readGate(problems: Problems, path: Path, given: Record<string, unknown>): Read<GateTable> | undefined {
   const { kind } = given
   const at = [...path, 'kind']
-  if (typeof kind === 'string' && gateKinds.includes(kind as GateKind)) {
-    return readTable(problems, path, gateTables[kind as GateKind] as z.ZodObject, given) as Read<GateTable> | undefined
-  }
+  if (isGateKind(kind)) return gateKinds[kind].read(problems, path, given)
   if (kind === undefined) problems.atValue(at, missing(at))
   else {
-    const meant = typeof kind === 'string' ? suggestion(kind, gateKinds) : ''
-    problems.atValue(at, `${nameOf(at)}: expected one of ${gateKinds.join(', ')}${meant}`)
+    const known = Object.keys(gateKinds)
+    const meant = typeof kind === 'string' ? suggestion(kind, known) : ''
+    problems.atValue(at, `${nameOf(at)}: expected one of ${known.join(', ')}${meant}`)
   }
   return undefined
 }

@@ -39,7 +39,7 @@ export function earlyAnswer(
     }
     if (progress.choices === 0 || (!began && !progress.replayable)) return
     const verdicts = new Map([...known].map(([id, { verdict }]) => [id, verdict]))
-    const { ready, failed, mayFlow } = earlyRelease(configs(), progress, verdicts)
+    const { ready, failed, mayFlow } = earlyRelease(judging(), progress, verdicts)
     if (failed !== null) {
       stop()
       return
@@ -56,8 +56,8 @@ export function earlyAnswer(
   }
 
   /** Once frames flow, only an upper bound can still be broken. */
-  function configs() {
-    return gates.flatMap(({ kind, onPrefix }) => (onPrefix && (!began || kind === 'length') ? onPrefix : []))
+  function judging() {
+    return gates.filter(({ onPrefix }) => onPrefix && (!began || onPrefix.canFailLater))
   }
 
   async function run(id: string, text: string): Promise<void> {

@@ -59,7 +59,6 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
       ]
     : []
 
-  const flow = earlyFrames()
   const firstFrames = Promise.withResolvers<Flowing>()
   let sent = 0
   const end = (async (): Promise<Outcome> => {
@@ -138,13 +137,19 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
     const { rung, call, tokens } = end.served
     if (tokens === null || call.usageSource !== 'provider') return
     deps.shadows.consider({
-      ...{ tenantId: input.tenantId, traceId, route, served: tokens, top: top.price, isTop: rung.rung === top.rung },
+      tenantId: input.tenantId,
+      traceId,
+      route,
+      served: tokens,
+      top: top.price,
+      isTop: rung.rung === top.rung,
       askTop: signal => askTop(plan, calling, signal),
     })
   }
 
   /** The way out for an answer that begins to flow; the head goes with its first frame, and what it costs is not known then. */
   function releasing(rung: Rung): EarlyOut {
+    const flow = earlyFrames()
     return {
       begin({ status, headers }) {
         committed = true

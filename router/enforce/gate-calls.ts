@@ -35,7 +35,9 @@ export function gateCalls(input: GateCallsInput, rung: Rung, deps: PricedCallDep
       const credential = input.credential(model)
       return call(
         {
-          ...{ model, provider, body },
+          model,
+          provider,
+          body,
           url: generationUrl(provider, model),
           headers: key => ownHeaders(inbound, provider, key, { credential, bytes: body.length }),
           size: { mediaBytes: 0, mediaCount: 0, maxTokens: question.maxOutputTokens, n: 1 },
@@ -53,7 +55,9 @@ export function gateCalls(input: GateCallsInput, rung: Rung, deps: PricedCallDep
       const { mediaBytes, mediaCount, maxTokens = model.maxOutputTokens, n } = facts
       return call(
         {
-          ...{ model, provider, body },
+          model,
+          provider,
+          body,
           url: upstreamUrl(inbound, provider, model),
           headers: key => upstreamHeaders(inbound, provider, key, { credential, bytes: body.length, first: false }),
           size: { mediaBytes, mediaCount, maxTokens, n },

@@ -63,7 +63,8 @@ export function judgeAnswer(rung: Rung, plan: CascadePlan, deps: CascadeDeps, si
         score: route.score,
         isDisabled: id => disabled.has(id),
         cancelOnFail: !route.serveFailedAboveThreshold,
-        ...{ clock, stillOpen },
+        clock,
+        stillOpen,
       })
       deps.errorBudgets.record(tenantId, outcome.runs)
       if (disabled.size > 0 && !signal.aborted) {

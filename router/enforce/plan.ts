@@ -83,7 +83,12 @@ export function planCascade(input: PlanInput, deps: PlanDeps): Planned {
     requestedModel: facts.model.value,
     session,
     draw: deps.learner.draw({
-      ...{ traceId, tenantId, route, knobs, features, session },
+      traceId,
+      tenantId,
+      route,
+      knobs,
+      features,
+      session,
       eligible: eligibility.rungs,
       settings: config.learning,
     }),

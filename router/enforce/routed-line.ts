@@ -10,9 +10,17 @@ export function sayRouted(
   const costs = tried.map(({ cost, gates }) => (cost === null ? null : cost + (gates?.cost ?? 0)))
   const { served, servedFrom, status } = end
   log.debug('a call was routed', {
-    ...{ trace_id: traceId, tenant_id: tenantId, session_id: request.session_id, route: routeIx },
-    ...{ profile: policy.mode_profile, start: policy.start_rung, attempts: tried.length },
-    ...{ rung: served?.rung.rung ?? null, model: served?.rung.model ?? null, served_from: servedFrom, status },
+    trace_id: traceId,
+    tenant_id: tenantId,
+    session_id: request.session_id,
+    route: routeIx,
+    profile: policy.mode_profile,
+    start: policy.start_rung,
+    attempts: tried.length,
+    rung: served?.rung.rung ?? null,
+    model: served?.rung.model ?? null,
+    served_from: servedFrom,
+    status,
     ms: Math.round((times.done - times.arrived) * 1000) / 1000,
     cost_usd: costs.includes(null) ? null : toUsd(sumNano(costs.map(cost => cost ?? 0))),
   })

@@ -20,7 +20,10 @@ export async function askTop(
   const { mediaBytes, mediaCount, maxTokens = top.maxOutputTokens, n } = inbound.facts
   const asked = await pricedCall(
     {
-      ...{ model: top, provider, body, url: upstreamUrl(inbound, provider, top) },
+      model: top,
+      provider,
+      body,
+      url: upstreamUrl(inbound, provider, top),
       headers: key => upstreamHeaders(inbound, provider, key, { credential, bytes: body.length, first: false }),
       size: { mediaBytes, mediaCount, maxTokens, n },
     },

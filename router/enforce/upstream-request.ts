@@ -9,9 +9,9 @@ import { betasOf, cloudBody, cloudHost, cloudUrl } from '../cloud/cloud-request.
 import type { Credential } from '../config/credential.ts'
 import type { Model } from '../config/model.ts'
 import type { Provider, Route } from '../config/routing-config.ts'
+import { joinUpstream } from '../observe/target.ts'
 import { headerValue, toUpstream } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
-import { joinUpstream } from '../upstream/url.ts'
 
 /** A request of a client as the cascade works with it. */
 export interface Inbound {

@@ -29,7 +29,12 @@ export async function keepFeedback(deps: KeepFeedbackDeps) {
   const writer = feedbackWriter({ db, book, settings, now: clock.now, monotonic: clock.monotonic, sha256 })
   return {
     submit: submitFeedback({
-      ...{ find: deps.find, routes, writer, book, settings, counted },
+      find: deps.find,
+      routes,
+      writer,
+      book,
+      settings,
+      counted,
       now: clock.now,
       newId: uuidv7,
     }),

@@ -1,10 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { finalNumber, meanAgreement, type Sample } from './agreement.ts'
-import { consistencyGate } from './consistency.ts'
 import type { GateInput } from './gate.ts'
-import type { ConsistencyConfig } from './gate-config.ts'
-import { base, never } from './testing/fake-gate.ts'
+import type { GateConfig } from './gate-kinds.ts'
+import { base, builtGate, never } from './testing/fake-gate.ts'
 import { answered, COST, failed, fakeModels, modelOf } from './testing/models.ts'
 import { type AnswerParts, inputOf, subjectOf } from './testing/subject.ts'
 
@@ -86,8 +85,13 @@ describe('agreement', () => {
   })
 })
 
-const CONFIG: ConsistencyConfig = { ...base, kind: 'consistency', k: 3, threshold: 0.6, model: null }
-const run = (config: Partial<ConsistencyConfig>, part: AnswerParts, answers: Parameters<typeof fakeModels>[0]) => {
+const CONFIG: GateConfig<'consistency'> = { ...base, kind: 'consistency', k: 3, threshold: 0.6, model: null }
+const consistencyGate = (config: GateConfig<'consistency'>) => builtGate(config).run
+const run = (
+  config: Partial<GateConfig<'consistency'>>,
+  part: AnswerParts,
+  answers: Parameters<typeof fakeModels>[0],
+) => {
   const fake = fakeModels(answers)
   return {
     ...fake,

@@ -1,15 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { earlyRelease, isPrefixDecidable } from './early-release.ts'
-import type { GateConfig, LengthConfig, NonEmptyConfig, RegexConfig } from './gate-config.ts'
-import { length } from './length.ts'
-import { nonEmpty } from './non-empty.ts'
-import { regexGate } from './regex.ts'
+import { type AnswerPrefix, earlyRelease as earlyReleaseOf } from './early-release.ts'
+import type { GateConfig } from './gate-kinds.ts'
 import { regexJobs } from './regex-job.ts'
-import { base, never } from './testing/fake-gate.ts'
+import { base, builtGate, never } from './testing/fake-gate.ts'
 import { inputOf } from './testing/subject.ts'
 
-const empty: NonEmptyConfig = {
+const empty: GateConfig<'non-empty'> = {
   ...base,
   id: 'n',
   kind: 'non-empty',
@@ -17,7 +14,7 @@ const empty: NonEmptyConfig = {
   refusal: 'fail',
   minChars: 1,
 }
-const short: LengthConfig = {
+const short: GateConfig<'length'> = {
   ...base,
   id: 'l',
   kind: 'length',
@@ -26,8 +23,21 @@ const short: LengthConfig = {
   minTokens: null,
   maxTokens: null,
 }
-const clean: RegexConfig = { ...base, id: 'r', kind: 'regex', must: [], mustNot: ['bad'], flags: 'u', window: 5 }
-const run = regexJobs()
+const clean: GateConfig<'regex'> = {
+  ...base,
+  id: 'r',
+  kind: 'regex',
+  must: [],
+  mustNot: ['bad'],
+  flags: 'u',
+  window: 5,
+}
+const jobs = regexJobs()
+const built = (config: GateConfig) => builtGate(config, { regexRunner: { run: async job => jobs(job) } })
+const earlyRelease = (
+  configs: readonly GateConfig[],
+  ...rest: [prefix: AnswerPrefix, known?: ReadonlyMap<string, 'pass' | 'fail' | 'abstain'>]
+) => earlyReleaseOf(configs.map(built), ...rest)
 const text = fc.string({ unit: fc.constantFrom(' ', 'b', 'a', 'd', '😀', '\n'), maxLength: 14 })
 
 describe('what a prefix can decide', () => {
@@ -41,7 +51,7 @@ describe('what a prefix can decide', () => {
     [false, 'a fail-closed gate', { ...empty, onAbstain: 'fail-closed' }],
     [false, 'JSON', { ...base, kind: 'json-valid', fences: true, onToolCall: 'pass' }],
   ])('is %s for %s', (expected, _, gate) => {
-    expect(isPrefixDecidable(gate)).toBe(expected)
+    expect(built(gate).onPrefix !== undefined).toBe(expected)
   })
 })
 
@@ -51,11 +61,8 @@ describe('earlyRelease', () => {
       fc.asyncProperty(text, text, fc.integer({ min: 1, max: 4 }), async (prefix, rest, minChars) => {
         const gates = [{ ...empty, minChars, refusal: 'pass' as const }, short, clean]
         const whole = inputOf({ text: prefix + rest })
-        const verdictOn = async (id: string, input = whole) => {
-          if (id === 'n') return nonEmpty(gates[0] as NonEmptyConfig, input).verdict
-          if (id === 'l') return length(short, input).verdict
-          return (await regexGate(clean, { run: async job => run(job) })(input, never)).verdict
-        }
+        const verdictOn = async (id: string, input = whole) =>
+          (await built(gates.find(gate => gate.id === id)!).run(input, never)).verdict
         const { states, ready } = earlyRelease(gates, { text: prefix, toolCalls: 0 })
         for (const [id, state] of states) {
           if (state === 'passed') expect(await verdictOn(id)).toBe('pass')

@@ -1,8 +1,3 @@
-import { countChars } from './characters.ts'
-import type { GateConfig } from './gate-config.ts'
-import { isTooLong } from './length.ts'
-import { hasText } from './non-empty.ts'
-
 /** What has come of a choice so far. */
 export interface AnswerPrefix {
   readonly text: string
@@ -19,6 +14,16 @@ type PrefixState =
   | 'passed'
   | 'failed'
 
+type KnownVerdict = 'pass' | 'fail' | 'abstain'
+
+/** How a gate judges the beginning of an answer (docs/spec/router.md §4.1). */
+export interface PrefixRule {
+  /** `known` is the verdict of a gate that was `ready`. */
+  stateOf(prefix: AnswerPrefix, known: KnownVerdict | undefined): PrefixState
+  /** An answer of which frames have gone out can still fail it: an upper bound. */
+  readonly canFailLater?: boolean
+}
+
 export interface EarlyRelease {
   readonly states: ReadonlyMap<string, PrefixState>
   /** Gates to run now; their verdicts come back as `known`. */
@@ -29,31 +34,13 @@ export interface EarlyRelease {
   readonly mayFlow: boolean
 }
 
-/**
- * docs/spec/router.md §4.1: `non-empty`, `length` with nothing but a maximum, `regex` with nothing but must-not patterns and a window.
- * A fail-closed gate is none: it would have to take back what has gone out.
- */
-export function isPrefixDecidable(config: GateConfig): boolean {
-  if (config.onAbstain === 'fail-closed') return false
-  switch (config.kind) {
-    case 'non-empty':
-      return true
-    case 'length':
-      return config.minChars === null && config.minTokens === null
-    case 'regex':
-      return config.window !== null && config.must.length === 0
-    default:
-      return false
-  }
-}
-
 /** Where the gates of a route stand on the beginning of an answer. `known` holds verdicts of gates that were `ready`. */
 export function earlyRelease(
-  gates: readonly GateConfig[],
+  gates: readonly { readonly id: string; readonly onPrefix: PrefixRule | undefined }[],
   prefix: AnswerPrefix,
-  known: ReadonlyMap<string, 'pass' | 'fail' | 'abstain'> = new Map(),
+  known: ReadonlyMap<string, KnownVerdict> = new Map(),
 ): EarlyRelease {
-  const states = new Map(gates.map(gate => [gate.id, stateOf(gate, prefix, known.get(gate.id))]))
+  const states = new Map(gates.map(({ id, onPrefix }) => [id, onPrefix?.stateOf(prefix, known.get(id)) ?? 'open']))
   const having = (state: PrefixState) => [...states].filter(([, its]) => its === state).map(([id]) => id)
   return {
     states,
@@ -61,34 +48,4 @@ export function earlyRelease(
     failed: having('failed')[0] ?? null,
     mayFlow: having('passed').length + having('passing').length === states.size,
   }
-}
-
-function stateOf(
-  gate: GateConfig,
-  { text, toolCalls }: AnswerPrefix,
-  known: 'pass' | 'fail' | 'abstain' | undefined,
-): PrefixState {
-  if (!isPrefixDecidable(gate)) return 'open'
-  switch (gate.kind) {
-    case 'non-empty': {
-      if (!hasText(text, gate.minChars) && !(gate.acceptToolCalls && toolCalls > 0)) return 'open'
-      // Only the end of the answer says that it is a refusal.
-      return gate.refusal === 'pass' ? 'passed' : 'passing'
-    }
-    case 'length':
-      return isTooLong(gate, text) ? 'failed' : 'passing'
-    case 'regex':
-      // An abstention is ignored: the gate is fail-open.
-      if (known !== undefined) return known === 'fail' ? 'failed' : 'passed'
-      return isWindowFull(text, gate.window ?? 0) ? 'ready' : 'open'
-    default:
-      return 'open'
-  }
-}
-
-/** A text that ends in the first half of a character does not have that character yet. */
-function isWindowFull(text: string, window: number): boolean {
-  const last = text.charCodeAt(text.length - 1)
-  const whole = last >= 0xd800 && last <= 0xdbff ? text.slice(0, -1) : text
-  return countChars(whole, window) >= window
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
-import { manualClock } from '../../shared/time/clock.ts'
+import { manualClock } from '../../shared/time/testing/manual-clock.ts'
 import {
   type BudgetState,
   beginProbe,
@@ -11,7 +11,7 @@ import {
   isProbeDue,
 } from './error-budget.ts'
 import { createErrorBudgets } from './error-budgets.ts'
-import { probeGates } from './probe-gates.ts'
+import { probeGates } from './gate-probes.ts'
 import { fakeGate, never } from './testing/fake-gate.ts'
 import { subjectOf } from './testing/subject.ts'
 

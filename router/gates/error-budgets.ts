@@ -1,3 +1,4 @@
+import type { Log } from '../../shared/log/log.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import {
   type BudgetState,
@@ -23,7 +24,7 @@ export interface BudgetSnapshot {
   readonly since: Date | null
 }
 
-export interface BudgetChange {
+interface BudgetChange {
   readonly tenantId: string
   readonly gateId: string
   readonly state: 'active' | 'disabled'
@@ -94,3 +95,12 @@ export function createErrorBudgets({ budgetOf, clock, onChange }: ErrorBudgetsDe
     return { state: 'disabled', runs: 0, errors: 0, since }
   }
 }
+
+/** A line for each gate that goes off, and for each that comes back. */
+export const gateChanges =
+  (log: Log) =>
+  ({ tenantId, gateId, state }: BudgetChange): void => {
+    const fields = { gate: gateId, tenant_id: tenantId }
+    if (state === 'active') log.info('a gate works again and is switched on', fields)
+    else log.warn('a gate failed more often than its error_budget allows: it is off, and is tried again later', fields)
+  }

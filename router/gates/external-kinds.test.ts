@@ -1,11 +1,9 @@
 import { describe, expect, it, vi } from 'vitest'
-import { functionGate } from './function.ts'
-import type { HttpConfig, SubprocessConfig } from './gate-config.ts'
 import { type GateDocument, gateDocument, gateDocumentText } from './gate-document.ts'
-import { type GateFetch, httpGate } from './http.ts'
+import type { FunctionGate, GateFetch } from './gate-host.ts'
+import type { GateConfig } from './gate-kinds.ts'
 import type { ProcessJob, ProcessOutcome } from './process-runner.ts'
-import { subprocessGate } from './subprocess.ts'
-import { base, never } from './testing/fake-gate.ts'
+import { base, builtGate, never } from './testing/fake-gate.ts'
 import { inputOf } from './testing/subject.ts'
 import { readVerdict, readVerdictText, tidy } from './verdict.ts'
 
@@ -82,7 +80,7 @@ describe('a verdict from outside', () => {
 })
 
 describe('subprocess', () => {
-  const config: SubprocessConfig = {
+  const config: GateConfig<'subprocess'> = {
     ...base,
     kind: 'subprocess',
     cmd: ['check', '-q'],
@@ -107,19 +105,19 @@ describe('subprocess', () => {
     ['too much', { kind: 'output_too_large' }, 'abstain output_too_large'],
     ['no program', { kind: 'spawn_failed' }, 'abstain spawn_failed'],
   ])('reads %s', async (_, outcome, expected) => {
-    const { verdict, reason, error } = await subprocessGate(config, async () => outcome)(input, never)
+    const { verdict, reason, error } = await builtGate(config, { runProcess: async () => outcome }).run(input, never)
     expect(reason === undefined ? verdict : `${verdict} ${reason}`).toBe(expected)
     expect(error ?? false).toBe(verdict === 'abstain')
   })
 
   it('keeps the candidate out of the arguments', async () => {
     const jobs: ProcessJob[] = []
-    const run = async (job: ProcessJob) => {
+    const runProcess = async (job: ProcessJob) => {
       jobs.push(job)
       return exited(0, '{"verdict":"pass"}')
     }
-    await subprocessGate(config, run)(input, never)
-    await subprocessGate({ ...config, stdin: 'text' }, run)(input, never)
+    await builtGate(config, { runProcess }).run(input, never)
+    await builtGate({ ...config, stdin: 'text' }, { runProcess }).run(input, never)
     expect(jobs[0]).toMatchObject({
       cmd: ['check', '-q'],
       cwd: '/w',
@@ -133,21 +131,22 @@ describe('subprocess', () => {
 })
 
 describe('http', () => {
-  const config: HttpConfig = {
+  const config: GateConfig<'http'> = {
     ...base,
     kind: 'http',
     url: 'https://gate.example/judge',
-    headersEnv: {},
+    headersEnv: { authorization: 'TOKEN' },
     method: 'POST',
   }
+  const env = (name: string) => (name === 'TOKEN' ? 'Bearer k' : undefined)
   const judge = async (fetch: GateFetch) => {
-    const { verdict, reason, error } = await httpGate(config, { authorization: 'Bearer k' }, fetch)(input, never)
+    const { verdict, reason, error } = await builtGate(config, { fetch, env }).run(input, never)
     return `${verdict}${reason === undefined ? '' : ` ${reason}`}${error ? ' (error)' : ''}`
   }
 
   it('posts the document with the configured headers, and follows nothing', async () => {
     const fetch = vi.fn<GateFetch>(async () => Response.json({ verdict: 'pass', score: 0.5 }))
-    const verdict = await httpGate(config, { authorization: 'Bearer k' }, fetch)(input, never)
+    const verdict = await builtGate(config, { fetch, env }).run(input, never)
     expect(verdict).toEqual({ verdict: 'pass', score: 0.5 })
     const [url, init] = fetch.mock.calls[0]!
     expect([url, init.method, init.redirect, init.signal]).toEqual([config.url, 'POST', 'manual', never])
@@ -183,6 +182,9 @@ describe('http', () => {
 })
 
 describe('function', () => {
+  const functionGate = (id: string, grade: FunctionGate) =>
+    builtGate({ ...base, id, kind: 'function', name: 'grade' }, { functions: { grade } }).run
+
   it('hands on the verdict, and tells the function when it is over', async () => {
     const judge = vi.fn(() => ({ verdict: 'pass' as const, score: 0.25, cost_usd: 0.001 }))
     expect(await functionGate('f', judge)(input, never)).toEqual({ verdict: 'pass', score: 0.25, costNano: 1_000_000 })

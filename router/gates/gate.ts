@@ -3,7 +3,8 @@ import type { RequestFacts } from '../../shared/dialects/request-facts.ts'
 import type { FinishKind } from '../../shared/dialects/stop-reasons.ts'
 import { finishKind } from '../../shared/dialects/stop-reasons.ts'
 import type { NanoUsd } from '../../shared/money/money.ts'
-import type { GateConfig, GateKind, OnAbstain } from './gate-config.ts'
+import type { GateBase } from './common-keys.ts'
+import type { PrefixRule } from './early-release.ts'
 import type { ModelCalls } from './model-calls.ts'
 import type { Slots } from './slots.ts'
 
@@ -51,13 +52,15 @@ export interface GateVerdict {
 
 export interface Gate {
   readonly id: string
-  readonly kind: GateKind
-  readonly onAbstain: OnAbstain
+  readonly kind: string
+  readonly onAbstain: GateBase['onAbstain']
   readonly timeoutMs: number
   /** Flat price of each run. */
   readonly costNano: NanoUsd
-  /** Its config, where the beginning of an answer can be enough for the verdict (docs/spec/router.md §4.1, early release). */
-  readonly onPrefix: GateConfig | undefined
+  /** Where the beginning of an answer can be enough for the verdict (docs/spec/router.md §4.1, early release). */
+  readonly onPrefix: PrefixRule | undefined
+  /** It leaves the process or runs foreign code. */
+  readonly slow: boolean
   /** Its runs are bills of a provider, so an aborted one is given a moment to say what it has cost. */
   readonly callsModels: boolean
   /** Runs of this gate that may go on at once, over all requests. */

@@ -1,20 +1,25 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { readJson } from '../../shared/json/read-json.ts'
-import type { JsonValidConfig, LengthConfig, NonEmptyConfig } from './gate-config.ts'
+import type { GateInput } from './gate.ts'
+import type { GateConfig } from './gate-kinds.ts'
 import { readJsonAnswer } from './json-answer.ts'
-import { jsonValid } from './json-valid.ts'
-import { length } from './length.ts'
-import { nonEmpty } from './non-empty.ts'
-import { base } from './testing/fake-gate.ts'
+import { base, builtGate } from './testing/fake-gate.ts'
 import { type AnswerParts, inputOf, type SubjectParts } from './testing/subject.ts'
 
+const judge = (config: GateConfig, input: GateInput) => builtGate(config).inline!(input)
 const said = ({ verdict, reason }: { verdict: string; reason?: string }) => (reason ? `${verdict} ${reason}` : verdict)
 
 describe('non-empty', () => {
-  const gate: NonEmptyConfig = { ...base, kind: 'non-empty', acceptToolCalls: true, refusal: 'fail', minChars: 1 }
+  const gate: GateConfig<'non-empty'> = {
+    ...base,
+    kind: 'non-empty',
+    acceptToolCalls: true,
+    refusal: 'fail',
+    minChars: 1,
+  }
 
-  it.each<[string, AnswerParts, SubjectParts, Partial<NonEmptyConfig>, string]>([
+  it.each<[string, AnswerParts, SubjectParts, Partial<GateConfig<'non-empty'>>, string]>([
     ['text', { text: 'yes' }, {}, {}, 'pass'],
     ['nothing', { text: '' }, {}, {}, 'fail empty'],
     ['white space', { text: ' \n\t ' }, {}, {}, 'fail empty'],
@@ -37,15 +42,15 @@ describe('non-empty', () => {
     ['a refusal nobody judges', { refusal: 'I will not' }, {}, { refusal: 'abstain' }, 'abstain refusal'],
     ['an empty refusal beside text', { text: 'yes', refusal: '' }, {}, {}, 'pass'],
   ])('judges %s', (_, parts, options, config, expected) => {
-    expect(said(nonEmpty({ ...gate, ...config }, inputOf(parts, options)))).toBe(expected)
+    expect(said(judge({ ...gate, ...config }, inputOf(parts, options)))).toBe(expected)
   })
 })
 
 describe('json-valid', () => {
-  const gate: JsonValidConfig = { ...base, kind: 'json-valid', fences: true, onToolCall: 'pass' }
+  const gate: GateConfig<'json-valid'> = { ...base, kind: 'json-valid', fences: true, onToolCall: 'pass' }
   const fence = '```'
 
-  it.each<[string, AnswerParts, SubjectParts, Partial<JsonValidConfig>, string]>([
+  it.each<[string, AnswerParts, SubjectParts, Partial<GateConfig<'json-valid'>>, string]>([
     ['an object', { text: '{"a":1}' }, {}, {}, 'pass'],
     ['a scalar with space around', { text: ' 12 \n' }, {}, {}, 'pass'],
     ['repeated keys', { text: '{"a":1,"a":2}' }, {}, {}, 'pass'],
@@ -69,7 +74,7 @@ describe('json-valid', () => {
     ['an unjudged tool call', { calls: [['ls', '{}']] }, {}, { onToolCall: 'abstain' }, 'abstain tool_call'],
     ['a cut tool call', { calls: [['ls', '{']], finish: 'length' }, {}, {}, 'fail truncated'],
   ])('judges %s', (_, parts, options, config, expected) => {
-    expect(said(jsonValid({ ...gate, ...config }, inputOf(parts, options)))).toBe(expected)
+    expect(said(judge({ ...gate, ...config }, inputOf(parts, options)))).toBe(expected)
   })
 
   it('reads any JSON back, bare and fenced', () => {
@@ -86,7 +91,7 @@ describe('json-valid', () => {
 })
 
 describe('length', () => {
-  const gate: LengthConfig = {
+  const gate: GateConfig<'length'> = {
     ...base,
     kind: 'length',
     minChars: null,
@@ -95,7 +100,7 @@ describe('length', () => {
     maxTokens: null,
   }
 
-  it.each<[string, string, Partial<LengthConfig>, string]>([
+  it.each<[string, string, Partial<GateConfig<'length'>>, string]>([
     ['at the most', 'abc', { maxChars: 3 }, 'pass'],
     ['one over', 'abcd', { maxChars: 3 }, 'fail too_long'],
     ['characters, not code units', '😀😀😀', { maxChars: 3, minChars: 3 }, 'pass'],
@@ -106,11 +111,11 @@ describe('length', () => {
     ['too few tokens', 'abcd', { minTokens: 2 }, 'fail too_short'],
     ['nothing at all', '', { maxChars: 0 }, 'pass'],
   ])('counts %s', (_, text, config, expected) => {
-    expect(said(length({ ...gate, ...config }, inputOf({ text })))).toBe(expected)
+    expect(said(judge({ ...gate, ...config }, inputOf({ text })))).toBe(expected)
   })
 
   it('sees neither tool calls nor the token limit of the model', () => {
     const input = inputOf({ text: 'abc', calls: [['ls', '{"path":"/a/long/one"}']], finish: 'length' })
-    expect(length({ ...gate, maxChars: 3 }, input).verdict).toBe('pass')
+    expect(judge({ ...gate, maxChars: 3 }, input).verdict).toBe('pass')
   })
 })

@@ -1,6 +1,33 @@
 import { readJson } from '../../shared/json/read-json.ts'
+import { choice, flag } from '../config/table-fields.ts'
+import { fail, type GateInput, type GateVerdict, isTruncated, settled } from './gate.ts'
 
-export type JsonAnswer = { readonly ok: true; readonly text: string; readonly value: unknown } | { readonly ok: false }
+/** The keys of the kinds that read an answer as JSON. */
+export const jsonKeys = {
+  fences: flag.default(true),
+  on_tool_call: choice(['pass', 'fail', 'abstain']).default('pass'),
+}
+
+export const jsonWords = {
+  fences: 'Whether JSON in a fenced block counts.',
+  on_tool_call: 'What an answer with a tool call counts as.',
+}
+
+interface JsonRules {
+  readonly fences: boolean
+  readonly onToolCall: GateVerdict['verdict']
+}
+
+/** The JSON in an answer, or the verdict that needs none. */
+export function jsonOf(rules: JsonRules, input: GateInput): GateVerdict | Extract<JsonAnswer, { ok: true }> {
+  // Before the tool call: a call that was cut off is no answer either.
+  if (isTruncated(input)) return fail('truncated')
+  if (input.choice.toolCalls.length > 0) return settled(rules.onToolCall, 'tool_call')
+  const read = readJsonAnswer(input.choice.text, rules.fences)
+  return read.ok ? read : fail(input.choice.text.trim() === '' ? 'empty' : 'not_json')
+}
+
+type JsonAnswer = { readonly ok: true; readonly text: string; readonly value: unknown } | { readonly ok: false }
 
 const NOT_JSON: JsonAnswer = { ok: false }
 

@@ -1,9 +1,9 @@
 import { isObject } from '../../shared/dialects/json-value.ts'
 import { toHex } from '../../shared/sign/bytes.ts'
 import { sha256Hex } from '../../shared/sign/sha256.ts'
-import type { GateInput } from './gate.ts'
-import type { JudgeConfig } from './gate-config.ts'
+import { broken, type GateInput, type GateVerdict } from './gate.ts'
 import { gateDocument } from './gate-document.ts'
+import { readJsonAnswer } from './json-answer.ts'
 
 /** Pinned: a change here changes the hash on every receipt. `%NONCE%` is 128 fresh random bits for each question. */
 const TEMPLATE = `You are a strict reviewer. You decide whether an answer that another model gave meets the rubric below. You did not write it.
@@ -29,7 +29,7 @@ const withRubric = (rubric: string) => TEMPLATE.replace('%RUBRIC%', () => rubric
 
 /** What a judge is asked: the pinned prompt, and the data between markers that the author of the data cannot know. */
 export function judgePrompt(
-  config: Pick<JudgeConfig, 'id' | 'rubric' | 'includeRequest'>,
+  config: { readonly id: string; readonly rubric: string; readonly includeRequest: boolean },
   input: GateInput,
   nonce: string,
 ): { system: string; user: string } {
@@ -73,4 +73,18 @@ function requestText(gateId: string, input: GateInput): string {
 function isMedia(holder: unknown, key: string, value: string): boolean {
   if (key === 'file_data' || (key === 'url' && value.startsWith('data:'))) return true
   return key === 'data' && isObject(holder) && (holder.type === 'base64' || 'format' in holder)
+}
+
+/** One JSON object `{score, pass, reason}`: the score decides where there is one, else `pass`. */
+export function readGrade(text: string, threshold: number): GateVerdict {
+  const read = readJsonAnswer(text, true)
+  if (!read.ok || !isObject(read.value)) return broken('bad_output')
+  const { score, pass, reason } = read.value
+  const said = typeof reason === 'string' && reason !== '' ? { reason } : {}
+  if (score !== undefined && score !== null) {
+    if (typeof score !== 'number' || !(score >= 0 && score <= 1)) return broken('bad_score')
+    return { verdict: score >= threshold ? 'pass' : 'fail', score, ...said }
+  }
+  if (typeof pass !== 'boolean') return broken('bad_output')
+  return { verdict: pass ? 'pass' : 'fail', ...said }
 }

@@ -1,15 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { broken, type GateInput } from './gate.ts'
-import type { JudgeConfig } from './gate-config.ts'
-import { judgeGate, readGrade } from './judge.ts'
-import { judgePrompt, newNonce, promptHash, quoted } from './judge-prompt.ts'
+import type { GateConfig } from './gate-kinds.ts'
+import { judgePrompt, newNonce, promptHash, quoted, readGrade } from './judge-prompt.ts'
 import type { Question } from './model-calls.ts'
-import { base, never } from './testing/fake-gate.ts'
+import { base, builtGate, never } from './testing/fake-gate.ts'
 import { answered, COST, failed, fakeModels, modelOf } from './testing/models.ts'
 import { type AnswerParts, inputOf } from './testing/subject.ts'
 
-const CONFIG: JudgeConfig = {
+const CONFIG: GateConfig<'judge'> = {
   ...base,
   kind: 'judge',
   model: modelOf('court/judge-1'),
@@ -19,6 +18,8 @@ const CONFIG: JudgeConfig = {
   maxOutputTokens: 64,
   fallbackModel: null,
 }
+
+const judgeGate = (config: GateConfig<'judge'>) => builtGate(config).run
 
 /** Reads a prompt as its first paragraph says, with nothing but the nonce of the trusted part to go by. */
 function readSections({ system, user }: Question): Map<string, string> {

@@ -1,18 +1,18 @@
 import { afterAll, describe, expect, it } from 'vitest'
 import { regexWorkers } from '../host/regex-worker.ts'
-import type { RegexConfig } from './gate-config.ts'
-import { patternProblem, regexGate } from './regex.ts'
+import type { GateConfig } from './gate-kinds.ts'
 import { runGates } from './run-gates.ts'
-import { base, fakeGate, never } from './testing/fake-gate.ts'
+import { base, builtGate, never } from './testing/fake-gate.ts'
 import { type AnswerParts, inputOf, subjectOf } from './testing/subject.ts'
 
 const workers = regexWorkers({ size: 1 })
 afterAll(() => workers.close())
 
-const config: RegexConfig = { ...base, kind: 'regex', must: [], mustNot: [], flags: 'u', window: null }
+const config: GateConfig<'regex'> = { ...base, kind: 'regex', must: [], mustNot: [], flags: 'u', window: null }
+const gateOf = (more: Partial<GateConfig<'regex'>>) => builtGate({ ...config, ...more }, { regexRunner: workers })
 
 describe('regex', () => {
-  it.each<[string, AnswerParts, Partial<RegexConfig>, string]>([
+  it.each<[string, AnswerParts, Partial<GateConfig<'regex'>>, string]>([
     ['what must be there', { text: 'Total: 5 EUR' }, { must: ['\\d+ EUR'] }, 'pass'],
     ['what is missing', { text: 'Total' }, { must: ['T', '\\d'] }, 'fail must[1] does not match'],
     ['what must not be there', { text: 'As an AI' }, { mustNot: ['\\bAI\\b'] }, 'fail must_not[0] matches'],
@@ -23,13 +23,12 @@ describe('regex', () => {
     ['a cut answer like any other', { text: 'abc', finish: 'length' }, { must: ['b'] }, 'pass'],
     ['no text beside a tool call', { calls: [['ls', '{"b":1}']] }, { must: ['b'] }, 'fail must[0] does not match'],
   ])('looks at %s', async (_, parts, more, expected) => {
-    const { verdict, reason } = await regexGate({ ...config, ...more }, workers)(inputOf(parts), never)
+    const { verdict, reason } = await gateOf(more).run(inputOf(parts), never)
     expect(reason === undefined ? verdict : `${verdict} ${reason}`).toBe(expected)
   })
 
   it('abstains at its time-out when a pattern backtracks without end', async () => {
-    const run = regexGate({ ...config, must: ['^(a|a)*$'] }, workers)
-    const gate = fakeGate({ id: 'slow', kind: 'regex', timeoutMs: 200, run })
+    const gate = gateOf({ id: 'slow', timeoutMs: 200, must: ['^(a|a)*$'] })
     const { results } = await runGates({
       gates: [gate],
       subject: subjectOf([{ text: `${'a'.repeat(50)}!` }]),
@@ -37,14 +36,5 @@ describe('regex', () => {
     })
     expect(results[0]).toMatchObject({ verdict: 'abstain', reason: 'timeout' })
     expect(results[0]!.latency_ms).toBeLessThan(2000)
-  })
-
-  it('names the pattern that is none', () => {
-    expect(patternProblem({ ...config, must: ['a', '('] })).toMatch(/^must\[1\] is not a regular expression: /)
-    expect(patternProblem({ ...config, mustNot: ['a'], flags: 'uu' })).toMatch(
-      /^must_not\[0\] is not a regular expression: /,
-    )
-    expect(patternProblem(config)).toMatch(/no patterns/)
-    expect(patternProblem({ ...config, must: ['a'] })).toBeUndefined()
   })
 })

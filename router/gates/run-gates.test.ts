@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { manualClock } from '../../shared/time/clock.ts'
+import { manualClock } from '../../shared/time/testing/manual-clock.ts'
 import { gateResult } from '../../shared/wire/router/trace.ts'
 import type { Gate, GateVerdict } from './gate.ts'
 import { runGates } from './run-gates.ts'
@@ -152,12 +152,12 @@ describe('runGates', () => {
     vi.useFakeTimers()
     const deaf = fakeGate({ id: 'deaf', timeoutMs: 50, costNano: 3, run: () => new Promise<never>(() => undefined) })
     const running = runGates({ gates: [deaf, hangs('later', { timeoutMs: 80 })], subject: one, signal: never })
-    await vi.advanceTimersByTimeAsync(79)
+    await vi.advanceTimersByTimeAsync(75)
     const settled = vi.fn()
     void running.then(settled)
     await vi.advanceTimersByTimeAsync(0)
     expect(settled).not.toHaveBeenCalled()
-    await vi.advanceTimersByTimeAsync(1)
+    await vi.advanceTimersByTimeAsync(5)
     const { results, gate, runs, costNano } = await running
     expect(results.map(({ verdict: word, reason }) => [word, reason])).toEqual([
       ['abstain', 'timeout'],

@@ -2,7 +2,6 @@ import { type NanoUsd, sumNano, toUsd } from '../../shared/money/money.ts'
 import { type Clock, systemClock } from '../../shared/time/clock.ts'
 import type { GateResult } from '../../shared/wire/router/trace.ts'
 import type { Gate, GateSubject } from './gate.ts'
-import type { GateKind } from './gate-config.ts'
 import { type GateTake, runGate, runInline } from './run-gate.ts'
 
 export interface RunGatesOptions {
@@ -20,9 +19,6 @@ export interface RunGatesOptions {
   /** Told once, with the score so far, when all quick gates are done, none failed, and slower ones still run. */
   readonly stillOpen?: ((score: number | null) => void) | undefined
 }
-
-/** Gates that leave the process, or run foreign code. */
-const SLOW: ReadonlySet<GateKind> = new Set(['subprocess', 'http', 'function', 'judge', 'consistency'])
 
 export interface GatesOutcome {
   /** One for each gate, in config order. */
@@ -66,13 +62,13 @@ export async function runGates(options: RunGatesOptions): Promise<GatesOutcome> 
   signal.addEventListener('abort', cancel, { once: true })
   if (signal.aborted) cancel()
   const active = gates.filter(gate => !isDisabled(gate.id))
-  const quick = active.filter(({ kind }) => !SLOW.has(kind)).length
+  const quick = active.filter(({ slow }) => !slow).length
   const quickSums: GateSum[] = []
   let open = active.length - quick
   function settled(gate: Gate, sum: GateSum): void {
-    if (SLOW.has(gate.kind)) open -= 1
+    if (gate.slow) open -= 1
     else quickSums.push(sum)
-    if (quickSums.length === quick && !SLOW.has(gate.kind)) tellOpen()
+    if (quickSums.length === quick && !gate.slow) tellOpen()
   }
   function tellOpen(): void {
     const failed = quickSums.some(({ result }) => result.verdict === 'fail')

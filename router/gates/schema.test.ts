@@ -1,16 +1,16 @@
 import { afterAll, describe, expect, it } from 'vitest'
 import type { Json } from '../../shared/sign/jcs.ts'
 import { regexWorkers } from '../host/regex-worker.ts'
-import type { SchemaConfig } from './gate-config.ts'
-import { schemaGate } from './schema.ts'
+import { buildGates } from './build-gates.ts'
+import type { GateConfig } from './gate-kinds.ts'
 import { costlyKeywords } from './schema-cost.ts'
-import { base, never } from './testing/fake-gate.ts'
+import { base, builtGate, never } from './testing/fake-gate.ts'
 import { type AnswerParts, inputOf } from './testing/subject.ts'
 
 const workers = regexWorkers({ size: 1 })
 afterAll(() => workers.close())
 
-const config = (schema: Json, more: Partial<SchemaConfig> = {}): SchemaConfig => ({
+const config = (schema: Json, more: Partial<GateConfig<'schema'>> = {}): GateConfig<'schema'> => ({
   ...base,
   kind: 'schema',
   schema,
@@ -20,10 +20,9 @@ const config = (schema: Json, more: Partial<SchemaConfig> = {}): SchemaConfig =>
   ...more,
 })
 
-async function judge(schema: Json, parts: AnswerParts, more: Partial<SchemaConfig> = {}): Promise<string> {
-  const made = schemaGate(config(schema, more), workers)
-  if ('costly' in made) throw new Error('refused')
-  const { verdict, reason } = 'judge' in made ? made.judge(inputOf(parts)) : await made.run(inputOf(parts), never)
+async function judge(schema: Json, parts: AnswerParts, more: Partial<GateConfig<'schema'>> = {}): Promise<string> {
+  const gate = builtGate(config(schema, more), { regexRunner: workers })
+  const { verdict, reason } = await gate.run(inputOf(parts), never)
   return reason === undefined ? verdict : `${verdict} ${reason}`
 }
 
@@ -35,7 +34,7 @@ const invoice = {
 }
 
 describe('schema', () => {
-  it.each<[string, Json, AnswerParts, Partial<SchemaConfig>, string]>([
+  it.each<[string, Json, AnswerParts, Partial<GateConfig<'schema'>>, string]>([
     ['a match', invoice, { text: '{"total":1.5}' }, {}, 'pass'],
     ['a fenced match', invoice, { text: '```json\n{"total":1}\n```' }, {}, 'pass'],
     ['a wrong type', invoice, { text: '{"total":"1"}' }, {}, 'fail schema: type at #/properties/total/type'],
@@ -102,8 +101,10 @@ describe('schema', () => {
   })
 
   it('is refused without a runner only when its schema can take any time', () => {
-    expect(schemaGate(config(invoice), undefined)).toHaveProperty('judge')
-    expect(schemaGate(config({ properties: { a: { pattern: 'x' } } }), undefined)).toEqual({ costly: ['pattern'] })
+    expect(builtGate(config(invoice)).inline).toBeDefined()
+    const { gates, problems } = buildGates([config({ properties: { a: { pattern: 'x' } } })], {})
+    expect(gates.size).toBe(0)
+    expect(problems).toMatchObject([{ code: 'host', message: expect.stringContaining('its schema uses pattern, ') }])
   })
 })
 

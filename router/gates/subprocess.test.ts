@@ -2,10 +2,9 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { afterAll, describe, expect, it } from 'vitest'
 import { expectWithin } from '../../tests/crowding.ts'
 import { processRunner } from '../host/run-process.ts'
-import { buildGates } from './build-gates.ts'
-import type { SubprocessConfig } from './gate-config.ts'
+import type { GateConfig } from './gate-kinds.ts'
 import { runGates } from './run-gates.ts'
-import { base, fakeGate, never } from './testing/fake-gate.ts'
+import { base, builtGate, fakeGate, never } from './testing/fake-gate.ts'
 import { subjectOf } from './testing/subject.ts'
 
 const subject = subjectOf([{ text: 'the candidate' }])
@@ -14,10 +13,10 @@ let made = 0
 const processes = processRunner({ vars: process.env })
 afterAll(() => processes.close())
 
-function gateOf(script: string, more: Partial<SubprocessConfig> = {}) {
+function gateOf(script: string, more: Partial<GateConfig<'subprocess'>> = {}) {
   made += 1
   const id = `real-${process.pid}-${made}`
-  const config: SubprocessConfig = {
+  const config: GateConfig<'subprocess'> = {
     ...base,
     timeoutMs: 10_000,
     kind: 'subprocess',
@@ -28,7 +27,7 @@ function gateOf(script: string, more: Partial<SubprocessConfig> = {}) {
     ...more,
     id,
   }
-  return buildGates([config], { runProcess: processes }).gates.get(id)!
+  return builtGate(config, { runProcess: processes })
 }
 
 /** Living processes of a gate, found by the variable every one of them inherits. */
@@ -47,7 +46,7 @@ async function until(holds: () => boolean): Promise<void> {
 }
 
 describe('a subprocess gate with real programs', () => {
-  it.each<[string, string, Partial<SubprocessConfig>, string]>([
+  it.each<[string, string, Partial<GateConfig<'subprocess'>>, string]>([
     ['reads the candidate on stdin', `grep -q '"candidate":"the candidate"' && echo '{"verdict":"pass"}'`, {}, 'pass'],
     ['reads the bare text', `[ "$(cat)" = "the candidate" ] && echo '{"verdict":"pass"}'`, { stdin: 'text' }, 'pass'],
     ['says no', `echo '{"verdict":"fail","reason":"2 tests"}'`, {}, 'fail 2 tests'],

@@ -1,14 +1,16 @@
 import { afterAll, describe, expect, it } from 'vitest'
 import { regexWorkers } from '../host/regex-worker.ts'
-import type { ToolArgsConfig } from './gate-config.ts'
-import { base, never } from './testing/fake-gate.ts'
+import type { GateConfig } from './gate-kinds.ts'
+import type { RegexRunner } from './regex-runner.ts'
+import { base, builtGate, never } from './testing/fake-gate.ts'
 import { type AnswerParts, inputOf } from './testing/subject.ts'
-import { toolArgsGate } from './tool-args.ts'
 
 const workers = regexWorkers({ size: 1 })
 afterAll(() => workers.close())
 
-const config: ToolArgsConfig = { ...base, kind: 'tool-args', allow: null, deny: [], requireKnown: true }
+const config: GateConfig<'tool-args'> = { ...base, kind: 'tool-args', allow: null, deny: [], requireKnown: true }
+const toolArgsGate = (config: GateConfig<'tool-args'>, regexRunner?: RegexRunner) =>
+  builtGate(config, regexRunner && { regexRunner }).run
 const weather = { type: 'object', required: ['city'], properties: { city: { type: 'string' } } }
 const code = { type: 'object', properties: { code: { type: 'string', pattern: '^[a-z]+$' } } }
 const messages = [{ role: 'user', content: 'hi' }]
@@ -38,7 +40,7 @@ const requests = {
   },
 }
 
-async function judge(dialect: 'chat' | 'messages', parts: AnswerParts, more: Partial<ToolArgsConfig> = {}) {
+async function judge(dialect: 'chat' | 'messages', parts: AnswerParts, more: Partial<GateConfig<'tool-args'>> = {}) {
   const gate = toolArgsGate({ ...config, ...more }, workers)
   const { verdict, reason } = await gate(inputOf(parts, { dialect, request: requests[dialect] }), never)
   return reason === undefined ? verdict : `${verdict} ${reason}`
@@ -47,7 +49,7 @@ async function judge(dialect: 'chat' | 'messages', parts: AnswerParts, more: Par
 describe.each(['chat', 'messages'] as const)('tool-args on a %s request', dialect => {
   const cut = dialect === 'chat' ? 'length' : 'max_tokens'
 
-  it.each<[string, AnswerParts, Partial<ToolArgsConfig>, string]>([
+  it.each<[string, AnswerParts, Partial<GateConfig<'tool-args'>>, string]>([
     ['no calls', { text: 'hello' }, {}, 'pass'],
     ['a cut answer without calls', { text: 'hello', finish: cut }, {}, 'pass'],
     ['arguments that match', { calls: [['weather', '{"city":"Bonn"}']] }, {}, 'pass'],
@@ -131,7 +133,7 @@ describe('tool-args', () => {
   })
 
   it('abstains without a runner where a schema can take any time', async () => {
-    const gate = toolArgsGate(config, undefined)
+    const gate = toolArgsGate(config)
     const say = async (name: string, args: string) =>
       (await gate(inputOf({ calls: [[name, args]] }, { request: requests.chat }), never)).verdict
     expect([await say('code', '{"code":"abc"}'), await say('weather', '{"city":"B"}')]).toEqual(['abstain', 'pass'])

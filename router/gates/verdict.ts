@@ -1,7 +1,8 @@
 import { isObject } from '../../shared/dialects/json-value.ts'
 import { readJson } from '../../shared/json/read-json.ts'
 import { fromUsd } from '../../shared/money/money.ts'
-import { broken, type GateVerdict } from './gate.ts'
+import { broken, fail, type GateVerdict, PASS } from './gate.ts'
+import type { RegexAnswer } from './regex-runner.ts'
 
 /** What a gate outside of this program answers (docs/spec/router.md §5.3). */
 export interface GateAnswer {
@@ -49,6 +50,11 @@ export function readVerdictText(text: string): GateVerdict {
     if (error instanceof SyntaxError) return broken('bad_output')
     throw error
   }
+}
+
+export function verdictOf(answer: RegexAnswer): GateVerdict {
+  if (answer.verdict === 'pass') return PASS
+  return answer.verdict === 'fail' ? fail(answer.reason) : broken(answer.reason)
 }
 
 /** Brings any verdict to what a receipt can hold; a score outside of 0 to 1 makes it an error of the gate. */

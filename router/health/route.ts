@@ -1,20 +1,22 @@
-import { Hono } from 'hono'
 import { VERSION } from '../../shared/version.ts'
+import { routerOperationEndpoints as endpoints } from '../../shared/wire/router/endpoints/operations.ts'
 import type { RouterHealth, RouterReadiness } from '../../shared/wire/router/health.ts'
+import { type Operation, operation } from '../http/operation.ts'
 
 export interface HealthDeps {
   phase: () => RouterHealth['status']
   readiness: () => Promise<RouterReadiness>
 }
 
-export function healthRoute({ phase, readiness }: HealthDeps) {
-  return new Hono()
-    .get('/healthz', c => {
-      const status = phase()
-      return c.json({ status, service: 'router', version: VERSION } satisfies RouterHealth, status === 'ok' ? 200 : 503)
-    })
-    .get('/readyz', async c => {
+export function healthOperations({ phase, readiness }: HealthDeps): Operation[] {
+  return [
+    operation(endpoints.healthz, ({ context }) => {
+      const health: RouterHealth = { status: phase(), service: 'router', version: VERSION }
+      return context.json(health, health.status === 'ok' ? 200 : 503)
+    }),
+    operation(endpoints.readyz, async ({ context }) => {
       const now = await readiness()
-      return c.json(now, now.status === 'ready' ? 200 : 503)
-    })
+      return context.json(now, now.status === 'ready' ? 200 : 503)
+    }),
+  ]
 }

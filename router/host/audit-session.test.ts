@@ -67,7 +67,10 @@ async function place(name: string): Promise<Place> {
   await router.ready()
   const vars = {}
   const session = await auditSession({
-    ...{ vars, address: file, tenant: 'default', log: silentLog() },
+    vars,
+    address: file,
+    tenant: 'default',
+    log: silentLog(),
     config: async () => (await routingConfig(vars)).config,
   })
   const init = { method: 'POST', headers: { 'content-type': 'application/json' } }
@@ -75,7 +78,10 @@ async function place(name: string): Promise<Place> {
     router.fetch(new Request(`http://router${path}`, { ...init, body: JSON.stringify(body) }))
   const get = async (path: string) => router.fetch(new Request(`http://router${path}`))
   return {
-    ...{ router, db, session, get },
+    router,
+    db,
+    session,
+    get,
     async ask() {
       const got = await post('/v1/messages', {
         model: 'auto',
@@ -196,7 +202,10 @@ describe('an audit session', () => {
 
   it('knows nothing of other tenants', async () => {
     const session = await auditSession({
-      ...{ vars: {}, address: join(folder, 'reads.db'), tenant: 'other', log: silentLog() },
+      vars: {},
+      address: join(folder, 'reads.db'),
+      tenant: 'other',
+      log: silentLog(),
       config: async () => (await routingConfig({})).config,
     })
     expect(await answered(session, 'list_traces')).toEqual({ traces: [] })

@@ -41,11 +41,15 @@ export async function auditSession({ vars, address, tenant, config, log }: Audit
   const reports = reportedTo(() => openStoreToWrite(vars, address), { tenant, log })
   const place = address ?? (vars.ROUTER_DB || 'router.db')
   const tools = auditTools({
-    ...{ tenant, reads, calibration },
+    tenant,
+    reads,
+    calibration,
     rehearse: input => rehearsePolicy(db, input, { vars, tenant }),
     verify: input =>
       verifyReceipts(input, {
-        ...{ db, tenant, sha256: nativeSha256 },
+        db,
+        tenant,
+        sha256: nativeSha256,
         ...(db.kind === 'file' && { wholeChain: verifiedInThreads(db, { address: place, tenant }) }),
       }),
     modes: async () => describeModes((await config()).learning),
@@ -64,7 +68,7 @@ export async function auditSession({ vars, address, tenant, config, log }: Audit
     },
     async read(uri: string) {
       await current()
-      return readResource(uri, { ...{ tenant, reads, calibration, config }, env: vars })
+      return readResource(uri, { tenant, reads, calibration, config, env: vars })
     },
     async close(): Promise<void> {
       await reports.close()
@@ -83,7 +87,10 @@ function reportedTo(open: () => Promise<Db>, { tenant, log }: { tenant: string; 
       const defaults = resolveCalibration(calibrationTable.parse({}))
       let settings = defaults
       const { submit, close } = await keepFeedback({
-        ...{ db, log, clock: systemClock, sha256: nativeSha256 },
+        db,
+        log,
+        clock: systemClock,
+        sha256: nativeSha256,
         settings: () => settings,
         find: async (id, known) => (await auditReads(db).find(id, known))?.trace,
       })

@@ -8,12 +8,10 @@ import { type RouterEnv, routerEnv } from '../env.ts'
 import { createRouter } from '../router.ts'
 import { readAccess } from './access.ts'
 import { besideConfig, readConfigFile } from './config-file.ts'
-import { directFeedback } from './direct-feedback.ts'
-import { directRelay } from './direct-relay.ts'
+import { nodeCalls } from './node-exchange.ts'
 import type { ReceiptLocation } from './receipt-thread/messages.ts'
 import { receiptThread } from './receipt-thread/start.ts'
 import { openReceiptStorage } from './receipt-thread/storage.ts'
-import { refuseWhenFull } from './refuse-when-full.ts'
 import { regexWorkers } from './regex-worker.ts'
 import { processRunner } from './run-process.ts'
 import { undiciTransport } from './undici-transport.ts'
@@ -50,14 +48,14 @@ export async function serveRouter(vars: Vars): Promise<Service> {
   // A store in memory is in this thread only.
   const thread = db.kind === 'memory' ? undefined : receiptThread(place)
   const { receiptStorage, close: closeReceiptStorage } = await openReceiptStorage(place)
-  let inFlight = 0
+  const calls = nodeCalls()
   const router = createRouter({
     ...(config !== undefined && { config }),
     ...(readConfig && { readConfig }),
     configFile: configFile ?? 'config',
     readFile: besideConfig(configFile),
     access,
-    inFlight: () => inFlight,
+    inFlight: calls.inFlight,
     cut: cutConnection,
     db,
     receiptStorage: { ...receiptStorage, ...(thread && { elsewhere: thread.elsewhere }) },
@@ -71,24 +69,10 @@ export async function serveRouter(vars: Vars): Promise<Service> {
     responseHeaders: env.ROUTER_RESPONSE_HEADERS,
   })
   await router.ready()
-  const relaying = router.relaying()
-  const direct = directRelay({ ...relaying, agent: transport.agent })
-  const report = directFeedback(relaying)
   const server = await listen({
     bind: env.ROUTER_BIND,
     fetch: router.fetch,
-    direct(request, response) {
-      if (
-        inFlight >= relaying.active().config.limits.maxConcurrency &&
-        refuseWhenFull(request, response, env.ROUTER_RESPONSE_HEADERS)
-      ) {
-        relaying.refuseWhenFull('concurrency')
-        return true
-      }
-      inFlight++
-      response.on('close', () => inFlight--)
-      return report(request, response) || direct(request, response)
-    },
+    direct: calls.accept(router.handleCall()),
     bodyMs: 60_000,
     maxHeaderBytes: HEADER_BYTES,
   })

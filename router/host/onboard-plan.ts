@@ -59,7 +59,13 @@ export async function onboardPlan({ vars, provider, agent: only, port }: Onboard
   const file = await readStartUpFile(startUpPath(shell, vars))
   const pidFile = service === 'other' ? undefined : place.pidFile
   return {
-    ...{ shell, agents, origin, service, place, variables, file },
+    shell,
+    agents,
+    origin,
+    service,
+    place,
+    variables,
+    file,
     serviceVars: serviceVars(vars, bind, place),
     after: newText(file, shellLines(shell, { variables, pidFile }), variables),
   }

@@ -24,9 +24,14 @@ export async function rehearsePolicy(
   if (found === undefined) throw new Error(`nothing was estimated for ${metric}`)
   const { n, ess, coverage, warnings, direct } = found
   return {
-    ...{ ips: orNothing(found.ips), snips: orNothing(found.snips), dr: orNothing(found.dr) },
+    ips: orNothing(found.ips),
+    snips: orNothing(found.snips),
+    dr: orNothing(found.dr),
     ...(direct && { direct: orNothing(direct.rehearsed) }),
-    ...{ ess, coverage, n, warnings },
+    ess,
+    coverage,
+    n,
+    warnings,
   }
 }
 
@@ -36,7 +41,10 @@ function orNothing(estimate: Estimate | null): Rehearsal['ips'] {
 
 async function policyOf(text: string, vars: RehearsePlace['vars']): Promise<PolicyTarget> {
   const loaded = loadConfig(text, {
-    ...{ file: 'policy_toml', env: vars, builtinPrices: await loadBuiltinPrices(), hostHasProcesses: true },
+    file: 'policy_toml',
+    env: vars,
+    builtinPrices: await loadBuiltinPrices(),
+    hostHasProcesses: true,
     readFile(name) {
       throw new Error(`a policy that is only rehearsed has no folder to read ${name} from: put the content in it`)
     },

@@ -1,7 +1,6 @@
-import type { Dispatcher } from 'undici'
-import errors from 'undici/lib/core/errors.js'
-import Agent from 'undici/lib/dispatcher/agent.js'
+import { Agent, type Dispatcher, errors } from 'undici'
 import {
+  type AnswerSink,
   type HeaderList,
   type Timeouts,
   type Transport,
@@ -14,13 +13,8 @@ import { type IncomingBody, incomingBody } from './incoming-body.ts'
 /** Connections kept to one upstream; further calls wait in its queue. */
 const CONNECTIONS = 512
 
-export interface PooledTransport extends Transport {
-  /** The pool itself, for a relay that works on sockets and buffers alone. */
-  readonly agent: Dispatcher
-}
-
 /** The transport of Node: a connection pool per upstream; bodies stay as the upstream encoded them. */
-export function undiciTransport({ connectMs }: Pick<Timeouts, 'connectMs'>): PooledTransport {
+export function undiciTransport({ connectMs }: Pick<Timeouts, 'connectMs'>): Required<Transport> {
   const agent = new Agent({
     connections: CONNECTIONS,
     // Calls to models are not idempotent: one request on a connection at a time, and never sent twice.
@@ -29,64 +23,86 @@ export function undiciTransport({ connectMs }: Pick<Timeouts, 'connectMs'>): Poo
     keepAliveTimeout: 30_000,
   })
   return {
-    agent,
-    send: request => sent(agent, request),
+    send: request => send(agent, request),
+    relay: (request, sink) => relay(agent, request, sink),
     close: () => agent.destroy(),
   }
 }
 
-function sent(
-  agent: Dispatcher,
-  { method, url, headers, body, signal, timeouts }: UpstreamRequest,
-): Promise<UpstreamResponse> {
+function send(agent: Dispatcher, { signal, ...request }: UpstreamRequest): Promise<UpstreamResponse> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason)
-    const { origin, path } = placeOf(url)
-    let cut: ((error?: Error) => void) | undefined
     let incoming: IncomingBody | undefined
-    let status: number | null = null
     const over = () => signal.removeEventListener('abort', aborted)
-    const aborted = () => cut?.()
+    const aborted = () => stop(signal.reason)
     signal.addEventListener('abort', aborted, { once: true })
-    const options: Dispatcher.DispatchOptions = {
-      ...{ origin, path, method: method as Dispatcher.HttpMethod, headers: headers.flat() },
-      body: body as Dispatcher.DispatchOptions['body'],
-      headersTimeout: timeouts.firstByteMs,
-      bodyTimeout: timeouts.idleMs,
-    }
-    agent.dispatch(options, {
-      onConnect(stop: (error?: Error) => void) {
-        cut = stop
-        if (signal.aborted) stop()
+    const stop = relay(agent, request, {
+      head(answer, resume) {
+        incoming = incomingBody(resume, () => stop(undefined))
+        resolve({ ...answer, body: incoming.chunks })
       },
-      onHeaders(code: number, raw: Buffer[], resume: () => void) {
-        if (code < 200) return true
-        status = code
-        incoming = incomingBody(resume, () => cut?.())
-        resolve({ status: code, headers: pairs(raw), body: incoming.chunks, rawEncoding: true })
-        return true
-      },
-      onData: (chunk: Buffer) => incoming?.push(chunk) ?? true,
-      onComplete() {
+      chunk: bytes => incoming?.push(bytes) ?? true,
+      end() {
         over()
         incoming?.end()
       },
-      onError(error: Error) {
+      fail(error) {
         over()
-        if (incoming && isWholeWithoutBody(status, error)) return incoming.end()
-        const known = toTransportError(error, signal)
-        if (incoming) incoming.fail(known)
-        else reject(known)
+        if (incoming) incoming.fail(error)
+        else reject(error)
       },
     })
   })
+}
+
+function relay(
+  agent: Dispatcher,
+  { method, url, headers, body, timeouts }: Omit<UpstreamRequest, 'signal'>,
+  sink: AnswerSink,
+): (error: unknown) => void {
+  const { origin, path } = placeOf(url)
+  let cut: ((error?: Error) => void) | undefined
+  let stop: { error: unknown } | undefined
+  let status: number | null = null
+  const options: Dispatcher.DispatchOptions = {
+    origin,
+    path,
+    method: method as Dispatcher.HttpMethod,
+    headers: headers.flat(),
+    body: body as Dispatcher.DispatchOptions['body'],
+    headersTimeout: timeouts.firstByteMs,
+    bodyTimeout: timeouts.idleMs,
+  }
+  agent.dispatch(options, {
+    onConnect(abort: (error?: Error) => void) {
+      cut = abort
+      if (stop) abort()
+    },
+    onHeaders(code: number, raw: Buffer[], resume: () => void) {
+      if (code < 200) return true
+      status = code
+      sink.head({ status: code, headers: pairs(raw), rawEncoding: true }, resume)
+      return true
+    },
+    // A parser that is resumed reports an empty piece first; a sink that wants only one piece would pause it again, for ever.
+    onData: (chunk: Buffer) => chunk.length === 0 || sink.chunk(chunk),
+    onComplete: () => sink.end(),
+    onError(error: Error) {
+      if (isWholeWithoutBody(status, error)) sink.end()
+      else sink.fail(stop?.error ?? toTransportError(error))
+    },
+  })
+  return error => {
+    stop ??= { error }
+    cut?.()
+  }
 }
 
 /** An upstream is asked at the same few addresses, and taking one apart costs as much as a header list. */
 const places = new Map<string, { origin: string; path: string }>()
 const MAX_PLACES = 100
 
-export function placeOf(url: string): { origin: string; path: string } {
+function placeOf(url: string): { origin: string; path: string } {
   const known = places.get(url)
   if (known !== undefined) return known
   const { origin, pathname, search } = new URL(url)
@@ -108,13 +124,12 @@ function latin1(text: string | Buffer): string {
 }
 
 /** A 304 may name the length of what it does not send, and the pool counts that as missing. */
-export function isWholeWithoutBody(status: number | null, error: Error): boolean {
+function isWholeWithoutBody(status: number | null, error: Error): boolean {
   return status === 304 && error instanceof errors.ResponseContentLengthMismatchError
 }
 
-/** What a pool error means; an abort of the caller stays the caller's own reason. */
-export function toTransportError(error: unknown, signal: AbortSignal): unknown {
-  if (signal.aborted) return signal.reason
+/** What a pool error means. */
+function toTransportError(error: unknown): unknown {
   if (error instanceof TransportError) return error
   const cause = { cause: error }
   if (error instanceof errors.ConnectTimeoutError) {

@@ -3,9 +3,10 @@ import { availableParallelism } from 'node:os'
 import { isMainThread, type MessagePort, parentPort, Worker, workerData } from 'node:worker_threads'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
+import { TRACE } from '../../shared/proof/members.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { type CheckedStretch, stretchCheck } from '../traces/check-stretch.ts'
-import { recordReader } from '../traces/record-reader.ts'
+import { readLine } from '../traces/record-reader.ts'
 import { type SeqSpan, seqSpans, storedRecords, storedStretch } from '../traces/stored-records.ts'
 import { checkedLots, type Wanted } from '../traces/verify.ts'
 
@@ -110,11 +111,11 @@ function verifyThread(path: string) {
 function serve(port: MessagePort, path: string): void {
   const opened = openDb(path, { readOnly: true })
   opened.catch(() => undefined)
-  const read = recordReader()
 
   async function run({ span, wanted }: Job): Promise<CheckedStretch> {
     const { stretch, push } = stretchCheck(span.tenant, new Set(wanted), nativeSha256)
-    for await (const lot of storedStretch(await opened, span)) for (const line of lot) push(line, read(line.text))
+    for await (const lot of storedStretch(await opened, span))
+      for (const line of lot) push(line, readLine(line.text, TRACE))
     return stretch
   }
 

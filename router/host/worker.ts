@@ -66,7 +66,10 @@ async function start(vars: Vars): Promise<Router> {
   }
   const log = createLog({ filter: env.ROUTER_LOG ?? env.RUST_LOG, write: line => console.error(line) })
   const common = {
-    ...{ log, env: vars, tenantId: env.ROUTER_TENANT, responseHeaders: env.ROUTER_RESPONSE_HEADERS },
+    log,
+    env: vars,
+    tenantId: env.ROUTER_TENANT,
+    responseHeaders: env.ROUTER_RESPONSE_HEADERS,
     ...(vars.ROUTER_CONFIG_TEXT && { config: vars.ROUTER_CONFIG_TEXT, configFile: 'ROUTER_CONFIG_TEXT' }),
     ...(env.ROUTER_PROMPT_SALT !== undefined && { promptSalt: env.ROUTER_PROMPT_SALT }),
     access: {

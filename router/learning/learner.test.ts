@@ -33,8 +33,14 @@ const climb = [
 
 const fresh = (secret = 1) => learner({ sha256, secret: new Uint8Array(32).fill(secret) })
 const ask = (over: Partial<DrawAsk> = {}): DrawAsk => ({
-  ...{ traceId: 'trace-1', tenantId: 't', route, features, eligible: [0, 1], session: undefined },
-  ...{ settings: config.learning, knobs: resolveKnobs('balanced', route, config.learning, false) },
+  traceId: 'trace-1',
+  tenantId: 't',
+  route,
+  features,
+  eligible: [0, 1],
+  session: undefined,
+  settings: config.learning,
+  knobs: resolveKnobs('balanced', route, config.learning, false),
   ...over,
 })
 const teach = (to: ReturnType<typeof fresh>, requests: number, seen = features) => {

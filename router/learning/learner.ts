@@ -75,7 +75,12 @@ export function learner({ sha256, secret, changed = () => undefined }: LearnerOp
       const sticks = session !== undefined && session.lastServedRung >= 0 && session.idleS <= route.stickyTtlS
       const next = xoshiro128(seedOf(traceId))
       return drawStart({
-        ...{ ladder: route.ladder, eligible, bounds: knobs.learned, experience, settings, epsilon: knobs.epsilon },
+        ladder: route.ladder,
+        eligible,
+        bounds: knobs.learned,
+        experience,
+        settings,
+        epsilon: knobs.epsilon,
         session: sticks ? { rung: session.lastServedRung, cacheReadTokens: session.cacheReadTokens ?? 0 } : undefined,
         uniform: () => next() / UINT32,
       })

@@ -21,7 +21,9 @@ ladder = ["a/small", "a/middle", "a/large"]
 
 const tokens = { uncached: 1000, cache_write_5m: 0, cache_write_1h: 0, cache_read: 0, output: 200 }
 const lesson = (rung: number, passed: boolean, usd = [0.002, 0.006, 0.03][rung]!): Lesson => ({
-  ...{ rung, passed, tokens },
+  rung,
+  passed,
+  tokens,
   cost: fromUsd(usd),
 })
 const knowing = (lessons: readonly Lesson[], discount = 1): Experience =>
@@ -33,7 +35,11 @@ const uniformOf = (seed: number) => {
   return () => next() / 2 ** 32
 }
 const input = (over: Partial<DrawInput> & Pick<DrawInput, 'experience'>, seed = 1): DrawInput => ({
-  ...{ ladder, eligible: [0, 1, 2], bounds: { least: 0, most: 1 }, epsilon: 0, session: undefined },
+  ladder,
+  eligible: [0, 1, 2],
+  bounds: { least: 0, most: 1 },
+  epsilon: 0,
+  session: undefined,
   settings: { algorithm: 'thompson', ucbC: 1 },
   uniform: uniformOf(seed),
   ...over,

@@ -61,7 +61,18 @@ function toSummary({ trace_id, ts, mode, route_ix, request, attempts, final }: T
   const { agent, requested_model } = request.features
   const { served_model, served_rung, served_from, status, total_cost_usd, savings_usd } = final
   return {
-    ...{ trace_id, ts, mode, route_ix, agent, requested_model },
-    ...{ served_model, served_rung, served_from, status, attempts: attempts.length, total_cost_usd, savings_usd },
+    trace_id,
+    ts,
+    mode,
+    route_ix,
+    agent,
+    requested_model,
+    served_model,
+    served_rung,
+    served_from,
+    status,
+    attempts: attempts.length,
+    total_cost_usd,
+    savings_usd,
   }
 }

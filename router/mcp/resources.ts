@@ -98,7 +98,10 @@ async function redactedConfig({ config, env }: ResourceDeps) {
   const { learning, calibration, store, stream, pricing } = settings
   return {
     ...described(settings, env),
-    ...{ calibration, learning, store, stream },
+    calibration,
+    learning,
+    store,
+    stream,
     pricing: { builtin: pricing.builtin, unpriced: pricing.unpriced },
   }
 }

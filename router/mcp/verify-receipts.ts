@@ -34,7 +34,10 @@ export async function verifyReceipts(
     return { valid: false, reason: checkpoints.reason, records: 0, tenants: [] }
   const { keys } = await publishedKeys(db)
   return verifyRecords({
-    ...{ tenant, checkpoints, anchors, sha256 },
+    tenant,
+    checkpoints,
+    anchors,
+    sha256,
     records:
       after === undefined
         ? (wholeChain ?? storedStretch(db, { tenant }))

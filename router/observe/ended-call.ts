@@ -82,7 +82,14 @@ export function readCall(call: EndedCall, hashing: Hashing): ObservedCall | Prom
 function observedCall(call: EndedCall, reading: MeterReading | undefined, hashing: Hashing): ObservedCall {
   const { traceId, tenantId, routeIx, arrivedAt, api, headers, answer, end, sent, times } = call
   return {
-    ...{ traceId, tenantId, routeIx, arrivedAt, api, end, sent, times },
+    traceId,
+    tenantId,
+    routeIx,
+    arrivedAt,
+    api,
+    end,
+    sent,
+    times,
     request: requestOf(call, hashing),
     clientRequestId: headerValue(headers, 'x-request-id'),
     provider: dialectOf(api) === 'messages' ? 'anthropic' : 'openai',

@@ -1,25 +1,23 @@
 import type { HeaderList } from '../upstream/transport.ts'
 
-export type HeldEnd = ReturnType<typeof heldEnd>
-
 /**
  * Holds back the piece with which a body of a stated length is complete, so that the client has not all of it before the receipt is
  * stored. A body without a length ends by its end, and passes as it comes.
  */
 export function heldEnd(headers: HeaderList) {
-  const stated = headers.find(([name]) => name.toLowerCase() === 'content-length')?.[1]
-  let left = stated === undefined ? Number.POSITIVE_INFINITY : Number(stated)
-  let held: Uint8Array | undefined
+  const length = headers.find(([name]) => name.toLowerCase() === 'content-length')?.[1]
+  let left = length === undefined ? Number.POSITIVE_INFINITY : Number(length)
+  let lastPiece: Uint8Array | undefined
   return {
     /** What may be sent now: undefined for the piece that is held back. */
     pass(chunk: Uint8Array): Uint8Array | undefined {
       left -= chunk.length
-      const before = held
-      held = left <= 0 ? chunk : undefined
-      if (held === undefined) return chunk
+      const before = lastPiece
+      lastPiece = left <= 0 ? chunk : undefined
+      if (lastPiece === undefined) return chunk
       return before
     },
     /** The piece that was held back. */
-    rest: (): Uint8Array | undefined => held,
+    rest: (): Uint8Array | undefined => lastPiece,
   }
 }

@@ -98,7 +98,12 @@ export function observation({ traceId, tenantId, routeIx, target, headers }: Arr
     call() {
       const last = lastByte ?? since()
       return {
-        ...{ traceId, tenantId, routeIx, arrivedAt, headers, end },
+        traceId,
+        tenantId,
+        routeIx,
+        arrivedAt,
+        headers,
+        end,
         api: target.api,
         request,
         answer: answer && { status: answer.status, headers: answer.headers, content: contentOf(answer) },

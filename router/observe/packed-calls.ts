@@ -111,7 +111,15 @@ export function unpackCalls({ heads, bytes }: PackedCalls): EndedCall[] {
     const [called, firstByte, lastByte, done, answer] = rest
     const request = typeof asked === 'number' ? [take(asked)] : asked
     return {
-      ...{ traceId, tenantId, routeIx, arrivedAt: new Date(arrivedAt), api, headers, request, end, sent },
+      traceId,
+      tenantId,
+      routeIx,
+      arrivedAt: new Date(arrivedAt),
+      api,
+      headers,
+      request,
+      end,
+      sent,
       times: { called, firstByte: firstByte ?? undefined, lastByte, done },
       answer: answer === null ? undefined : answerOf(answer, take(answer[2])),
     }

@@ -1,180 +1,216 @@
 import { ApiError } from '../../shared/http/api-error.ts'
+import { tooLarge } from '../../shared/http/body-limit.ts'
 import type { Log } from '../../shared/log/log.ts'
 import type { Clock } from '../../shared/time/clock.ts'
-import { stopUnder } from '../../shared/time/stop-under.ts'
+import { responseHeaders } from '../../shared/wire/router/headers.ts'
+import type { Limits } from '../config/routing-config.ts'
+import type { Exchange } from '../proxy/exchange.ts'
 import type { Receipts } from '../receipts.ts'
 import { toClient, toUpstream } from '../upstream/headers.ts'
-import { type HeaderList, type Timeouts, type Transport, TransportError } from '../upstream/transport.ts'
-import { joinUpstream } from '../upstream/url.ts'
-import { type HeldEnd, heldEnd } from './held-end.ts'
+import { pumpAnswer } from '../upstream/pump-answer.ts'
+import { type AnswerSink, type Transport, TransportError, type UpstreamHead } from '../upstream/transport.ts'
+import { heldEnd } from './held-end.ts'
 import { type Observation, observation } from './observation.ts'
-import { sayPassed } from './passed-line.ts'
 import type { ObservedEnd } from './record.ts'
-import type { Target } from './target.ts'
+import { joinUpstream, type Target } from './target.ts'
 
 export interface RelayDeps {
   transport: Transport
   bases: Readonly<Record<'messages' | 'chat', string>>
-  /** Of the config in use. */
-  timeouts: () => Timeouts
-  /** The longest that a call may take; 0 sets no limit. */
-  totalMs: () => number
   clock: Clock
-  newId: () => string
   log: Log
   /** Undefined where nothing is kept. */
-  recorded: Receipts['observed'] | undefined
+  record: Receipts['observed'] | undefined
   /** An answer ends only when its receipt is stored. */
   durable: boolean
   maxBodyBytes: number
+  /** Whether answers carry our own headers. */
+  outHeaders: boolean
 }
 
-export interface RelayRequest {
+export interface PassedCall {
+  exchange: Exchange
+  to: Target
   traceId: string
-  method: string
-  /** Path and query, as they came. */
-  target: string
-  headers: HeaderList
-  body: AsyncIterable<Uint8Array> | null
-  signal: AbortSignal
+  tenantId: string
   /** Index of the matched route; null without one. */
   routeIx: number | null
+  /** Where a decision has read it already. */
+  body?: Uint8Array<ArrayBuffer>
+  limits: Limits
 }
 
-export interface RelayAnswer {
-  traceId: string
-  status: number
-  headers: HeaderList
-  body: AsyncIterable<Uint8Array>
-}
+/** A body that announces itself as no longer than this is sent in one piece, which pools of connections do much faster. */
+const ONE_PIECE = 64 * 1024
+
+/** One for all calls: an error has a stack, which costs more than all else that is done here. */
+const GONE = new Error('the client went away')
 
 /** Passes one call through: bytes in, bytes out, with a record of it made beside (docs/spec/router.md §3). */
-export async function relay(
-  { traceId, method, target, headers, body, signal, routeIx }: RelayRequest,
-  to: Target,
-  tenantId: string,
+export async function relay(call: PassedCall, deps: RelayDeps): Promise<void> {
+  const { exchange, to, limits } = call
+  const track = trackCall(call, deps)
+  let stop: ((error: unknown) => void) | undefined
+  // A client may leave before the first byte of the answer was asked for: nothing else would notice then.
+  exchange.onGone(() => {
+    void track.end('client_abort')
+    stop?.(GONE)
+  })
+  const giveUp = (error: unknown): never => {
+    void track.end(endOf(error, exchange))
+    throw error
+  }
+  const body = call.body ?? (await bodyOf(exchange, track.observation, deps.maxBodyBytes).catch(giveUp))
+  if (exchange.isGone) throw GONE
+  const isWhole = body instanceof Uint8Array
+  if (isWhole && body.length > 0) track.observation?.requestChunk(body)
+  const request = {
+    method: exchange.method,
+    url: joinUpstream(deps.bases[to.dialect], exchange.target),
+    headers: toUpstream(exchange.headers),
+    body: isWhole && body.length === 0 ? null : body,
+    timeouts: limits,
+  }
+  const { transport } = deps
+  return new Promise((resolve, reject) => {
+    const sink = answerSink(call, track, deps, { resolve, reject })
+    track.begin(error => stop?.(error))
+    stop = transport.relay ? transport.relay(request, sink) : pumpAnswer(transport, request, sink)
+  })
+}
+
+/** Hands the answer of the upstream to the client, piece by piece; settles when it has ended. */
+function answerSink(
+  { exchange, to, traceId }: PassedCall,
+  track: Track,
   deps: RelayDeps,
-): Promise<RelayAnswer> {
-  const { clock, transport } = deps
+  { resolve, reject }: { resolve: () => void; reject: (error: unknown) => void },
+): AnswerSink {
+  let tail: ReturnType<typeof heldEnd> | undefined
+  let hasHead = false
+  const complete = () => {
+    exchange.end(tail?.rest())
+    resolve()
+  }
+  return {
+    head(answer, resume) {
+      hasHead = true
+      track.takeHead(answer)
+      if (deps.durable) tail = heldEnd(answer.headers)
+      const head = toClient(answer.headers)
+      if (deps.outHeaders) head.push([responseHeaders.traceId, traceId], [responseHeaders.mode, 'observe'])
+      exchange.head(answer.status, head)
+      exchange.onDrain(resume)
+    },
+    chunk(chunk) {
+      const piece = tail === undefined ? chunk : tail.pass(chunk)
+      const flows = piece === undefined || exchange.write(piece)
+      track.observation?.chunk(chunk)
+      return flows
+    },
+    end() {
+      const receipt = track.end('complete')
+      if (receipt === undefined) complete()
+      else receipt.then(complete).catch(reject)
+    },
+    fail(error) {
+      void track.end(endOf(error, exchange))
+      if (hasHead || exchange.isGone) reject(error)
+      else reject(findRefusal(error) ?? new ApiError('upstream', unreachable(to.dialect), { cause: error }))
+    },
+  }
+}
+
+type Track = ReturnType<typeof trackCall>
+
+/** Follows a call for its receipt, its line in the log and its time limit; however it ends, it ends once. */
+function trackCall(call: PassedCall, deps: RelayDeps) {
+  const { exchange, to, traceId, tenantId, routeIx, limits } = call
+  const { clock, record } = deps
   const { api } = to
-  const observed =
-    api === undefined || !deps.recorded
+  const { headers } = exchange
+  const watch =
+    api === undefined || !record
       ? undefined
       : observation({ traceId, tenantId, routeIx, target: { ...to, api }, headers }, clock)
   const since = clock.monotonic()
   let status: number | null = null
   let over = false
-  const { stop, leave } = stopUnder(signal)
-  const mostMs = deps.totalMs()
-  const late = mostMs === 0 ? undefined : setTimeout(() => stop.abort(tookTooLong()), mostMs)
-  const end = (how: ObservedEnd): Promise<void> | undefined => {
-    if (over) return undefined
-    over = true
-    clearTimeout(late)
-    leave()
-    signal.removeEventListener('abort', gone)
-    const ms = clock.monotonic() - since
-    sayPassed(deps.log, { traceId, tenantId, routeIx, method, target, status, how, ms })
-    if (!observed) return undefined
-    observed.ended(how)
-    const stored = deps.recorded?.(observed)
-    // Only an answer that is complete waits for it; the loss of another one's receipt is logged where it happens.
-    if (how !== 'complete') stored?.catch(() => undefined)
-    return stored
-  }
-  // A client may leave before the first byte of the answer was asked for: nothing else would notice then.
-  const gone = () => void end('client_abort')
-  signal.addEventListener('abort', gone, { once: true })
-  observed?.called()
-  let answer: Awaited<ReturnType<Transport['send']>>
-  try {
-    answer = await transport.send({
-      method,
-      url: joinUpstream(deps.bases[to.dialect], target),
-      headers: toUpstream(headers),
-      body: body && watched(body, deps.maxBodyBytes, observed),
-      signal: stop.signal,
-      timeouts: deps.timeouts(),
-    })
-  } catch (error) {
-    void end(signal.aborted ? 'client_abort' : timedOut(error) ? 'timeout' : 'transport')
-    if (signal.aborted) throw signal.reason
-    const tooLarge = findTooLarge(error)
-    if (tooLarge) throw tooLarge
-    throw new ApiError('upstream', unreachable(to.dialect), { cause: error })
-  }
-  status = answer.status
-  observed?.head(answer.status, answer.headers, answer.rawEncoding)
+  let late: ReturnType<typeof setTimeout> | undefined
   return {
-    traceId,
-    status: answer.status,
-    headers: toClient(answer.headers),
-    body: metered(answer.body, signal, observed, end, deps.durable ? heldEnd(answer.headers) : undefined),
+    observation: watch,
+    /** The request is about to be sent. */
+    begin(stop: (error: unknown) => void): void {
+      watch?.called()
+      const mostMs = limits.observeTotalMs
+      if (mostMs > 0 && !over) late = setTimeout(() => stop(tookTooLong()), mostMs)
+    },
+    takeHead({ status: code, headers, rawEncoding }: UpstreamHead): void {
+      status = code
+      watch?.head(code, headers, rawEncoding)
+    },
+    /** Resolves when the receipt is stored; undefined where no answer waits for that. */
+    end(how: ObservedEnd): Promise<void> | undefined {
+      if (over) return undefined
+      over = true
+      clearTimeout(late)
+      const ms = clock.monotonic() - since
+      // The line says whose call it was, where to and how it ended, and nothing of what was said.
+      deps.log.debug('a call was passed on', {
+        trace_id: traceId,
+        tenant_id: tenantId,
+        route: routeIx,
+        method: exchange.method,
+        path: exchange.target.split('?', 1)[0],
+        status,
+        ended: how,
+        ms: Math.round(ms * 1000) / 1000,
+      })
+      if (!watch) return undefined
+      watch.ended(how)
+      const receipt = record?.(watch)
+      // Only an answer that is complete waits for it; the loss of another one's receipt is logged where it happens.
+      if (how !== 'complete') receipt?.catch(() => undefined)
+      return receipt
+    },
   }
 }
 
+async function bodyOf(exchange: Exchange, watch: Observation | undefined, maxBytes: number) {
+  const { contentLength } = exchange
+  if (contentLength !== undefined && contentLength <= ONE_PIECE) return exchange.readBody(maxBytes)
+  const body = exchange.streamBody()
+  return body && watchBody(body, maxBytes, watch)
+}
+
 /** The request's bytes on their way, counted and remembered. */
-async function* watched(body: AsyncIterable<Uint8Array>, maxBytes: number, observed: Observation | undefined) {
+async function* watchBody(body: AsyncIterable<Uint8Array>, maxBytes: number, watch: Observation | undefined) {
   let size = 0
   for await (const chunk of body) {
     size += chunk.length
     if (size > maxBytes) throw tooLarge(maxBytes)
-    observed?.requestChunk(chunk)
+    watch?.requestChunk(chunk)
     yield chunk
   }
 }
 
-export function tooLarge(maxBytes: number): ApiError {
-  return new ApiError('too_large', `the body is larger than the limit of ${maxBytes} bytes`)
-}
-
-/** The answer's bytes as they come; the record is made once, however the stream ends. */
-async function* metered(
-  body: AsyncIterable<Uint8Array>,
-  signal: AbortSignal,
-  observed: Observation | undefined,
-  end: (how: ObservedEnd) => Promise<void> | undefined,
-  held: HeldEnd | undefined,
-): AsyncIterable<Uint8Array> {
-  // Leaving the loop early, as a reader that goes away does, runs only `finally`.
-  let how: ObservedEnd = 'client_abort'
-  let stored: Promise<void> | undefined
-  try {
-    for await (const chunk of body) {
-      const piece = held === undefined ? chunk : held.pass(chunk)
-      if (piece !== undefined) yield piece
-      observed?.chunk(chunk)
-    }
-    how = 'complete'
-  } catch (error) {
-    how = signal.aborted ? 'client_abort' : timedOut(error) ? 'timeout' : 'transport'
-    throw error
-  } finally {
-    stored = end(how)
-  }
-  await stored
-  const rest = held?.rest()
-  if (rest !== undefined) yield rest
+function endOf(error: unknown, exchange: Exchange): ObservedEnd {
+  if (exchange.isGone) return 'client_abort'
+  return error instanceof TransportError && error.timeout !== undefined ? 'timeout' : 'transport'
 }
 
 /** Of the limit that an operator has set for calls that are only passed on. */
-export function tookTooLong(): TransportError {
+function tookTooLong(): TransportError {
   return new TransportError('the call took longer than observe_total_ms', { timeout: 'total' })
 }
 
-export function unreachable(dialect: 'messages' | 'chat'): string {
+function unreachable(dialect: 'messages' | 'chat'): string {
   const name = dialect === 'messages' ? 'ROUTER_UPSTREAM_MESSAGES' : 'ROUTER_UPSTREAM_CHAT'
   return `the upstream of the ${dialect} dialect could not be reached: check the network and ${name}`
 }
 
-function timedOut(error: unknown): boolean {
-  return error instanceof TransportError && error.timeout !== undefined
-}
-
 /** The refusal of a body that grew beyond the limit, wherever the transport has wrapped it. */
-export function findTooLarge(error: unknown): ApiError | undefined {
-  for (let cause = error; cause instanceof Error; cause = cause.cause) {
-    if (cause instanceof ApiError && cause.code === 'too_large') return cause
-  }
+function findRefusal(error: unknown): ApiError | undefined {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) if (cause instanceof ApiError) return cause
   return undefined
 }

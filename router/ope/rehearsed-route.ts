@@ -47,7 +47,12 @@ export function rehearsedRoute(trace: TraceRecord, config: RoutingConfig): Rehea
   const able = route.ladder.filter(one => (one.tools || !hasTools) && (one.images || !hasImages))
   const eligible = able.map(({ rung }) => rung)
   const start = startRung({
-    ...{ route, knobs, profileByHeader, eligible, hasTools, hasImages },
+    route,
+    knobs,
+    profileByHeader,
+    eligible,
+    hasTools,
+    hasImages,
     hasThinkingHistory: features.has_thinking_history,
     requestedModel: features.requested_model,
     session: undefined,

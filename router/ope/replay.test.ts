@@ -31,9 +31,15 @@ function attempt(model: string, { said = { 'non-empty': 'pass' }, ...over }: Sai
   const [first] = sampleTrace().attempts
   return {
     ...first!,
-    ...{ model, provider: model.split('/')[0]!, rung: MODELS.indexOf(model), cost: 0.01 },
+    model,
+    provider: model.split('/')[0]!,
+    rung: MODELS.indexOf(model),
+    cost: 0.01,
     gates: Object.entries(said).map(([gate_id, verdict]) => ({
-      ...{ gate_id, kind: 'length', cost: 0.001, latency_ms: 1 },
+      gate_id,
+      kind: 'length',
+      cost: 0.001,
+      latency_ms: 1,
       ...(typeof verdict === 'number' ? { verdict: 'pass' as const, score: verdict } : { verdict }),
     })),
     ...over,

@@ -1,8 +1,8 @@
 import { fromUsd, type NanoUsd, sumNano } from '../../shared/money/money.ts'
 import type { Attempt, ErrorClass, GateResult, TraceRecord } from '../../shared/wire/router/trace.ts'
 import type { Named } from '../config/frozen.ts'
-import type { Gate } from '../config/gate.ts'
 import { isSameModel } from '../config/model.ts'
+import type { GateBase } from '../gates/common-keys.ts'
 import { decide } from '../gates/decide.ts'
 import { bestAttempt } from '../policy/best-attempt.ts'
 import { afterFault, afterGateFail, afterOverflow, afterRefusal, type Next, OF_REQUEST } from '../policy/next-rung.ts'
@@ -10,7 +10,7 @@ import type { Rehearsed } from './rehearsed-route.ts'
 
 export interface ReplayOptions {
   /** Of the config that is rehearsed: how each gate's abstention counts. */
-  readonly gates: Named<Pick<Gate, 'onAbstain'>>
+  readonly gates: Named<Pick<GateBase, 'onAbstain'>>
   /** The score below which an answer is not served; null applies none. */
   readonly threshold: number | null
 }
@@ -96,9 +96,12 @@ export function replay(
         callable: true,
       })),
       tried: walked.map(one => one.rung),
-      ...{ escalations, retries },
-      ...{ floor: start.floor, ceiling: start.ceiling },
-      ...{ maxEscalations: knobs.maxEscalations, maxAttempts: route.maxAttempts },
+      escalations,
+      retries,
+      floor: start.floor,
+      ceiling: start.ceiling,
+      maxEscalations: knobs.maxEscalations,
+      maxAttempts: route.maxAttempts,
     }
     // An answer that the client's dialect could not express climbs as one that failed a gate.
     if (verdict !== 'error' || error_class === 'untranslatable') return afterGateFail(progress)

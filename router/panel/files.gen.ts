@@ -241,20 +241,17 @@ export function joined(chunks                       )                          {
   return out
 }
 `,
-  "canonical-trace.js": `import { GENESIS,             } from './record-chain.js'
+  "canonical-trace.js": `import { canonicalize } from './jcs.js'
+import { GENESIS,             } from './record-chain.js'
 import {              sha256Hex } from './sha256.js'
 
 /** The longest string of a sealed record (docs/spec/router.md §1.2). */
 const MAX_TEXT = 512
 
-/** Printable ASCII without the quote and the backslash: such text stands in JSON as it is. */
-const PLAIN = /^[ !#-[\\]-~]*$/
-
 /**
  * Text as a sealed record may hold it: no lone surrogate, no NUL (a text column would be cut there), at most 512 UTF-16 units.
  */
 export function sealableText(text        )         {
-  if (text.length <= MAX_TEXT && PLAIN.test(text)) return text
   // Cut before repairing, so that a pair cut in half is repaired too.
   return text.slice(0, MAX_TEXT).toWellFormed().replaceAll('\\0', '\\ufffd')
 }
@@ -266,17 +263,35 @@ export function sealableText(text        )         {
  * way. Throws for a number that JSON cannot hold.
  */
 export function traceText(record               )            {
-  const members = record
-  const shape = shapeOf(members)
-  const texts = textsOf(members, shape)
-  const pieces                                   = ['', '', '', '']
-  for (const { key, from, label, next } of shape.sorted) {
-    const text = texts[from]
-    if (text === undefined || key === 'hash' || key === 'prev_hash' || key === 'seq') continue
-    const at = key < 'hash' ? 0 : key < 'prev_hash' ? 1 : key < 'seq' ? 2 : 3
-    pieces[at] += (at === 0 && pieces[0] === '' ? label : next) + text
+  const members = Object.entries(isSealable(record) ? record : sealableMembers(record))
+  const between = (from        , to         ) => {
+    const own = members.filter(([name]) => name > from && (to === undefined || name < to))
+    return canonicalize(Object.fromEntries(own)).slice(1, -1)
   }
-  return { beforeHash: pieces[0], beforePrevHash: pieces[1], beforeSeq: pieces[2], rest: pieces[3] }
+  const after = (text        ) => (text === '' ? '' : \`,\${text}\`)
+  return {
+    beforeHash: between('', 'hash'),
+    beforePrevHash: after(between('hash', 'prev_hash')),
+    beforeSeq: after(between('prev_hash', 'seq')),
+    rest: after(between('seq')),
+  }
+}
+
+function isSealable(value         )          {
+  if (typeof value === 'string') return value === sealableText(value)
+  if (typeof value !== 'object' || value === null) return true
+  return Object.values(value).every(isSealable)
+}
+
+/** The value with every text of it made sealable. */
+function sealable(value         )          {
+  if (typeof value === 'string') return sealableText(value)
+  if (Array.isArray(value)) return value.map(sealable)
+  return typeof value === 'object' && value !== null ? sealableMembers(value) : value
+}
+
+function sealableMembers(object        )         {
+  return Object.fromEntries(Object.entries(object).map(([name, member]) => [name, sealable(member)]))
 }
 
 /** The last record of a chain. */
@@ -293,12 +308,6 @@ function roomFor(units        , used        )                          {
     scratch = wider
   }
   return scratch
-}
-
-/** Lower-hex SHA-256 of the UTF-8 bytes of a text. */
-export function hashText(text        , sha256        )         {
-  const buffer = roomFor(text.length, 0)
-  return sha256Hex(buffer.subarray(0, encoder.encodeInto(text, buffer).written), sha256)
 }
 
 /**
@@ -331,97 +340,11 @@ export function sealedRun(sha256        ) {
 
 /** Bytes of \`,"hash":"…"\`. */
 const HASH_MEMBER = 74
-
-function written(value         )         {
-  switch (typeof value) {
-    case 'string':
-      return quoted(value)
-    case 'number':
-      if (!Number.isFinite(value)) throw new TypeError(\`A trace cannot hold the number \${value}.\`)
-      // String() gives '0' for -0, as RFC 8785 asks.
-      return String(value)
-    case 'boolean':
-      return value ? 'true' : 'false'
-    case 'object':
-      if (value === null) return 'null'
-      return Array.isArray(value) ? list(value) : object(value                           )
-    default:
-      throw new TypeError(\`A trace cannot hold a \${typeof value}.\`)
-  }
-}
-
-function list(values                    )         {
-  let out = ''
-  for (const value of values) out += (out === '' ? '' : ',') + written(value)
-  return '[' + out + ']'
-}
-
-function object(members                         )         {
-  const shape = shapeOf(members)
-  const texts = textsOf(members, shape)
-  let out = ''
-  for (const { from, label, next } of shape.sorted) {
-    const text = texts[from]
-    if (text !== undefined) out += (out === '' ? label : next) + text
-  }
-  return '{' + out + '}'
-}
-
-/** Of each member in the object's own order; undefined for what is left out. */
-function textsOf(members                         , { keys }       )                         {
-  const texts                         = new Array(keys.length)
-  let at = 0
-  for (const key in members) {
-    const value = members[key]
-    texts[at++] = value === undefined ? undefined : written(value)
-  }
-  return texts
-}
-
-function quoted(text        )         {
-  return text.length <= MAX_TEXT && PLAIN.test(text) ? '"' + text + '"' : JSON.stringify(sealableText(text))
-}
-
-/**
- * Members in the order of their names, by an object's first name. Records have a handful of shapes, and sorting and quoting the names of
- * each object anew was half the cost of a canonical form (measured). An object is walked by \`for in\`, in its own order: the engine then
- * has each value at hand, where asking for it by name looks it up (a third of the rest).
- */
-const shapes = new Map                 ()
-const MAX_SHAPES = 16
-
-function shapeOf(members                         )        {
-  let first
-  for (first in members) break
-  const known = first === undefined ? undefined : shapes.get(first)
-  if (known !== undefined) for (const shape of known) if (holds(members, shape)) return shape
-  const keys = Object.keys(members)
-  const sorted = keys.map(member).sort((a, b) => (a.key < b.key ? -1 : 1))
-  const made = { keys, sorted }
-  if (first === undefined) return made
-  if (known !== undefined && known.length < MAX_SHAPES) known.push(made)
-  else if (known === undefined && shapes.size < 10 * MAX_SHAPES) shapes.set(first, [made])
-  return made
-}
-
-function holds(members                         , { keys }       )          {
-  let at = 0
-  for (const key in members) if (key !== keys[at++]) return false
-  return at === keys.length
-}
-
-/** Names are the program's own, and sorted as they are. */
-function member(key        , from        )         {
-  if (!PLAIN.test(key)) throw new TypeError('A trace cannot hold a member whose name is not plain text.')
-  return { key, from, label: \`"\${key}":\`, next: \`,"\${key}":\` }
-}
 `,
   "check-stretch.js": `import { readJson } from './read-json.js'
 import { recordHash } from './record-chain.js'
-import {              sha256Hex } from './sha256.js'
-import {                 hashText } from './canonical-trace.js'
 
-import { newTraceIdList, ownText, pushTraceId,                  } from './trace-ids.js'
+import { newTraceIdList, pushTraceId,                  } from './trace-ids.js'
 import { rowOf } from './trace-row.js'
 
 /** One record as it is stored or exported. */
@@ -440,14 +363,14 @@ export function stretchCheck(tenantId        , wanted                           
     hashes: [],
   }
 
-  function fault(line            , { record, fault, isCanonical }          )                     {
+  function fault(line            , { record, fault }          )                     {
     if (fault !== undefined) return fault
     if (record === undefined || typeof record.trace_id !== 'string') return 'parse'
     const { head } = stretch
     if (stretch.first === undefined) stretch.first = { seq: record.seq, prevHash: record.prev_hash }
     else if (head === undefined || record.seq !== head.seq + 1) return 'seq'
     else if (record.prev_hash !== head.hash) return 'prev_hash'
-    if (!holdsOwnHash(line, record, { isCanonical, sha256 })) return 'hash'
+    if (!holdsOwnHash(record, sha256)) return 'hash'
     if (record.tenant_id !== tenantId) return 'tenant'
     pushTraceId(stretch.traceIds, record.trace_id)
     if (line.columns !== undefined && !matchesColumns(line.columns, record)) return 'columns'
@@ -466,45 +389,19 @@ export function stretchCheck(tenantId        , wanted                           
         return
       }
       stretch.head = { seq: record.seq, hash: record.hash }
-      if (wanted.has(record.seq)) stretch.hashes.push([record.seq, ownText(record.hash)])
+      if (wanted.has(record.seq)) stretch.hashes.push([record.seq, record.hash])
     },
   }
 }
 
-let scratch = new Uint8Array(1 << 14)
-
-/** Whether the record's hash is that of its canonical form without it; a canonical text needs no second form. */
-function holdsOwnHash(
-  { text, bytes }            ,
-  record            ,
-  { isCanonical, sha256 }                                          ,
-)          {
-  const { hash } = record
-  if (typeof hash !== 'string' || !/^[0-9a-f]{64}$/.test(hash)) return false
-  if (!isCanonical) {
-    try {
-      return recordHash(record, sha256) === hash
-    } catch {
-      // Nested deeper than a form can be made.
-      return false
-    }
+/** Whether the record's hash is that of its canonical form without it. */
+function holdsOwnHash(record            , sha256        )          {
+  try {
+    return recordHash(record, sha256) === record.hash
+  } catch {
+    // Nested deeper than a form can be made.
+    return false
   }
-  const member = \`"hash":"\${hash}",\`
-  const at = text.indexOf(member)
-  const end = at + member.length
-  const own =
-    bytes === undefined
-      ? hashText(text.slice(0, at) + text.slice(end), sha256)
-      : sha256Hex(withoutPart(bytes, at, end), sha256)
-  return own === hash
-}
-
-/** In one buffer for all: the bytes are hashed before the next ones are put there. */
-function withoutPart(bytes            , start        , end        )             {
-  if (bytes.length > scratch.length) scratch = new Uint8Array(bytes.length * 2)
-  scratch.set(bytes.subarray(0, start))
-  scratch.set(bytes.subarray(end), start)
-  return scratch.subarray(0, bytes.length - (end - start))
 }
 
 function matchesColumns(columns        , record            )          {
@@ -3422,6 +3319,65 @@ part('#find').addEventListener('submit', event => {
 })
 void load()
 `,
+  "read-chain.js": `import { recordHash } from './record-chain.js'
+
+/** A record as the router's list has it, and what it says of its place. */
+
+export function toLink(record         )       {
+  return {
+    record,
+    tenant: memberOf(record, 'tenant_id'),
+    traceId: memberOf(record, 'trace_id') ?? '',
+    seq: seqOf(record),
+    holds: holdsOwnHash(record),
+  }
+}
+
+export function seqOf(record         )         {
+  const seq = typeof record === 'object' && record !== null && 'seq' in record ? record.seq : undefined
+  return typeof seq === 'number' && Number.isSafeInteger(seq) ? seq : Number.NaN
+}
+
+/**
+ * One chain in the order of its numbers: lists come by time, and a long call is sealed after shorter ones that began later. A gap up to
+ * \`settled\`, which was in the store before the reading began, is a break; one behind it may be a record that came meanwhile.
+ */
+export function chainOf(read                 , start        , settled        )            {
+  const links = inOrder(read, start)
+  const at = links.findIndex(({ seq, holds }, at) => {
+    const before = at === 0 ? start : links[at - 1] .seq
+    return seq > before + 1 && before >= settled && holds
+  })
+  return at === -1 ? { links, late: 0 } : { links: links.slice(0, at), late: links.length - at }
+}
+
+/**
+ * By number. One that does not read, or that a record claims whose hash does not hold though another one has it rightly, comes last: the
+ * place where such a record belongs shows as a gap, and one that belongs nowhere as a record too many.
+ */
+function inOrder(links                 , start        )         {
+  const sound = new Set(links.filter(({ holds }) => holds).map(({ seq }) => seq))
+  const isLost = ({ seq, holds }      ) => Number.isNaN(seq) || (!holds && (seq <= start || sound.has(seq)))
+  const place = (link      ) => (isLost(link) ? Number.MAX_VALUE : link.seq)
+  return links.filter(({ seq, holds }) => !(seq <= start && holds)).sort((a, b) => place(a) - place(b))
+}
+
+function holdsOwnHash(record         )          {
+  if (typeof record !== 'object' || record === null) return false
+  try {
+    return recordHash(record) === memberOf(record, 'hash')
+  } catch {
+    // It has no canonical form.
+    return false
+  }
+}
+
+function memberOf(record         , name        )                     {
+  if (typeof record !== 'object' || record === null) return undefined
+  const value          = (record                           )[name]
+  return typeof value === 'string' ? value : undefined
+}
+`,
   "read-json.js": `/**
  * Reads JSON text. It throws what JSON.parse throws.
  *
@@ -3629,30 +3585,9 @@ export function recordChainChecker(after         , hash         = sha256) {
   }
 }
 `,
-  "record-hash.js": `import { toHex, utf8 } from './bytes.js'
-import { canonicalize } from './jcs.js'
-
-/** Lower-hex SHA-256 of the canonical record without its \`hash\` (docs/spec/proof.md); undefined for what has no canonical form. */
-export async function recordHash(record         )                              {
-  if (typeof record !== 'object' || record === null) return undefined
-  const { hash: _own, ...body } = record
-  let text
-  try {
-    text = canonicalize(body)
-  } catch {
-    return undefined
-  }
-  return sha256(text)
-}
-
-export async function sha256(text        )                  {
-  return toHex(new Uint8Array(await crypto.subtle.digest('SHA-256', utf8(text))))
-}
-`,
   "record-reader.js": `import { readJson } from './read-json.js'
-import {               TRACE, unknownMember } from './members.js'
+import {               unknownMember } from './members.js'
 import { ProofTextError, readProof } from './read-proof.js'
-import { canonicalize } from './jcs.js'
 
 /** What a verification reads of a record: its place and its hash, and what its row repeats. */
 
@@ -3662,13 +3597,13 @@ import { canonicalize } from './jcs.js'
 export function readLine(text        , members         )           {
   try {
     const value = readProof(text)
-    if (!isObject(value)) return { record: undefined, fault: 'parse', isCanonical: false }
+    if (!isObject(value)) return { record: undefined, fault: 'parse' }
     const fault = unknownMember(value, members) === undefined ? undefined : 'unknown_member'
-    return { record: value                         , fault, isCanonical: false }
+    return { record: value                         , fault }
   } catch (error) {
     if (!(error instanceof ProofTextError)) throw error
     const fault = error.reason === 'not_json' ? 'parse' : error.reason
-    return { record: parseRecord(text), fault, isCanonical: false }
+    return { record: parseRecord(text), fault }
   }
 }
 
@@ -3680,132 +3615,6 @@ function parseRecord(text        )                         {
   } catch {
     return undefined
   }
-}
-
-/** Shapes known at once: each that does not fit costs a part of what parsing does. */
-const MAX_SHAPES = 6
-/** How many are made at first, and of how many records one more: making one costs as much as parsing ten. */
-const FIRST_SHAPES = 12
-const RECORDS_FOR_A_SHAPE = 256
-
-/**
- * Reads records like \`readLine\`, but for members that the verification does not need, in less than half of the time. Records have a handful of shapes;
- * of each, a regular expression is made from a record that was parsed and whose text is its canonical form. A text that it matches is
- * canonical, with the same members and with values of the same kinds; any other text is parsed. What is given is valid until the next
- * record is read.
- */
-export function recordReader()                             {
-  const shapes          = []
-  let read = 0
-  let parsed = 0
-  let made = 0
-  return text => {
-    // Where most have a shape of their own, none is looked for.
-    if (++read > 2 * parsed || read < 1000) {
-      for (let at = 0; at < shapes.length; at++) {
-        const line = shapes[at] (text)
-        if (line === undefined) continue
-        // What is common moves to the front.
-        if (at > 0) [shapes[at - 1], shapes[at]] = [shapes[at] , shapes[at - 1] ]
-        return line
-      }
-    }
-    parsed++
-    const line = readLine(text, TRACE)
-    const { record, fault } = line
-    if (record === undefined || fault !== undefined || made >= FIRST_SHAPES + read / RECORDS_FOR_A_SHAPE) return line
-    made++
-    const shape = canonicalize(record) === text ? shapeOf(record) : undefined
-    if (shape?.(text) !== undefined) shapes.splice(Math.min(shapes.length, MAX_SHAPES - 1), 1, shape)
-    return line
-  }
-}
-
-/** The members that are read; of others only the kind matters. */
-
-const wanted         = {
-  ...leaves('trace_id tenant_id ts session_id mode route_ix seq hash prev_hash'),
-  attempts: [{ gates: [leaves('gate_id verdict cost latency_ms')] }],
-  final: leaves(
-    'served_from served_rung served_model total_cost_usd gate_cost_usd baseline_same_token_usd baseline_calibrated_usd escalations failovers response_id upstream_request_id client_request_id',
-  ),
-}
-
-function leaves(names        )         {
-  return Object.fromEntries(names.split(' ').map(name => [name, true]))
-}
-
-// A text without anything escaped, and a number, as JSON writes them.
-const TEXT = '[ !#-[\\\\]-~]*'
-// Every number of at most 15 digits has one canonical spelling, and this is it where no exponent is in it; others are parsed.
-const NUMBER = '(?:0|-?(?!0\\\\.000000)(?:[1-9]\\\\d{0,14}|(?:0|[1-9]\\\\d{0,5})\\\\.\\\\d{0,8}[1-9]))'
-
-class NoShape extends Error {}
-
-function shapeOf(record            )                    {
-  const slots         = []
-  try {
-    const { pattern, kept } = objectPattern(record                                      , wanted, slots)
-    const whole = new RegExp(\`^\${pattern}$\`)
-    const line           = { record: kept                         , fault: undefined, isCanonical: true }
-    return text => {
-      const found = whole.exec(text)
-      if (found === null) return undefined
-      for (let at = 0; at < slots.length; at++) {
-        const [into, name, number] = slots[at]
-        const value = found[at + 1]
-        into[name] = number ? Number(value) : value
-      }
-      return line
-    }
-  } catch (error) {
-    if (error instanceof NoShape) return undefined
-    throw error
-  }
-}
-
-function objectPattern(members                         , want        , slots        ) {
-  const kept                          = {}
-  const parts = Object.entries(members).map(([name, value]) => {
-    if (!/^\\w+$/.test(name)) throw new NoShape()
-    const part = Object.hasOwn(want, name) ? want[name] : undefined
-    return \`"\${name}":\${part === undefined ? loose(value) : kindOf(value, part, { into: kept, name }, slots)}\`
-  })
-  return { pattern: \`\\\\{\${parts.join(',')}\\\\}\`, kept }
-}
-
-function kindOf(
-  value         ,
-  want                ,
-  { into, name }                                                 ,
-  slots        ,
-)         {
-  if (want === true) {
-    into[name] = value
-    if (value === null) return 'null'
-    if (typeof value !== 'string' && typeof value !== 'number') throw new NoShape()
-    slots.push([into, name, typeof value === 'number'])
-    return typeof value === 'number' ? \`(\${NUMBER})\` : \`"(\${TEXT})"\`
-  }
-  const list = Array.isArray(want)
-  if (list !== Array.isArray(value)) throw new NoShape()
-  const found = (list ? (value             ) : [value]).map(item => {
-    if (!isObject(item)) throw new NoShape()
-    return objectPattern(item, list ? want[0] : want, slots)
-  })
-  into[name] = list ? found.map(({ kept }) => kept) : found[0] .kept
-  const inner = found.map(({ pattern }) => pattern).join(',')
-  return list ? \`\\\\[\${inner}\\\\]\` : inner
-}
-
-/** Any value of the same kinds. */
-function loose(value         )         {
-  if (typeof value === 'string') return \`"\${TEXT}"\`
-  if (typeof value === 'number') return NUMBER
-  if (typeof value === 'boolean') return '(?:true|false)'
-  if (value === null) return 'null'
-  if (Array.isArray(value)) return \`\\\\[\${value.map(loose).join(',')}\\\\]\`
-  return objectPattern(value                           , {}, []).pattern
 }
 
 function isObject(value         )                                   {
@@ -4165,12 +3974,9 @@ export function pushTraceId(list             , id        )       {
     wider.set(list.words)
     list.words = wider
   }
-  if (!pack(id, list.words, list.count * 4)) list.others.set(list.count, ownText(id))
+  if (!pack(id, list.words, list.count * 4)) list.others.set(list.count, id)
   list.count++
 }
-
-/** A copy: a piece of a longer text keeps all of it in memory. */
-export const ownText = (piece        )         => piece.split('').join('')
 
 /** Writes the 128 bits of a UUID; false for any other text, and for the zero one, whose slot would look empty. */
 function pack(id        , into             , at        )          {
@@ -4504,108 +4310,90 @@ export function pushFeedback({ id, feedback }        , { record, fault }        
   if (feedback.broken === undefined && feedback.wanted.has(record.seq)) feedback.wanted.set(record.seq, record.hash)
 }
 `,
-  "verify-chains.js": `import { CHECKPOINT, TRACE, unknownMember } from './members.js'
-import { fromBase64, toBase64Url, toHex, utf8 } from './bytes.js'
-import { canonicalize } from './jcs.js'
+  "verify-chains.js": `import { fromBase64 } from './bytes.js'
+import { publicKey } from './ed25519.js'
 
-import { recordHash, sha256 } from './record-hash.js'
-import {                                  walkChain } from './walk-chain.js'
-import {                    walkFeedback } from './walk-feedback.js'
+import { verifyRecords } from './verify.js'
+import { chainOf,                            seqOf, toLink } from './read-chain.js'
 
 /** Where the records come from: the router's own API. What it says is taken for nothing but what it is to be checked against. */
 
-const GENESIS = '0'.repeat(64)
-/** Of a checkpoint's signed bytes (docs/spec/proof.md); shared/wire says it too, together with all of its schemas. */
-const DOMAIN = 'router-checkpoint-v1\\n'
-const UNSUPPORTED = Symbol('no Ed25519')
-
-/** Re-derives every chain that the source shows, and holds it against its checkpoints. */
-export async function verifyChains(
-  source             ,
-  { onRecords, signal }              = {},
-)                          {
-  // Before the records: what a checkpoint names was in the store by then.
-  const signed = Map.groupBy(await allCheckpoints(source, signal), one => one.tenant_id)
-  const keys = await importKeys(await source.keys())
-  const read = await readLinks(source, { onRecords, signal })
-  const reports = await allFeedback(source, signal)
-  // After them: what was pruned meanwhile is not missing.
-  const pruned = Map.groupBy(
-    (await allCheckpoints(source, signal)).filter(({ kind }) => kind === 'prune'),
-    one => one.tenant_id,
-  )
-  const tenants = [...new Set([...signed.keys(), ...read.keys(), ...reports.keys()])].sort()
-  return Promise.all(
-    tenants.map(tenant => {
-      const checkpoints = signed.get(tenant) ?? []
-      const { links = [], settled = -1 } = read.get(tenant) ?? {}
-      const cut = pruned.get(tenant)?.at(-1)
-      const start = cut === undefined ? { seq: -1, hash: GENESIS } : { seq: cut.seq, hash: cut.hash }
-      const known = Math.max(settled, ...checkpoints.map(({ seq }) => seq))
-      const walk = walkChain(links, start, known)
-      return conclude({
-        tenant,
-        checkpoints,
-        start,
-        walk,
-        keys,
-        hashes: new Map(links.map(one => [one.seq, one.hash])),
-        feedback: walkFeedback(
-          reports.get(tenant) ?? [],
-          cut === undefined ? start : { seq: cut.feedback_seq, hash: cut.feedback_hash },
-          checkpoints,
-        ),
-      })
-    }),
-  )
+/** Holds every chain that the source shows against its checkpoints, with the verifier of \`router verify\`. */
+export async function verifyChains(source             , hooks              = {})                          {
+  const keys = keysById(await source.keys())
+  const { checkpoints, chains, reports } = await readAll(source, hooks)
+  const report = await verifyRecords({
+    records: lots([...chains].map(([tenantId, { links }]) => links.map(({ record }) => lineOf(tenantId, record)))),
+    feedback: lots([...reports].map(([tenantId, records]) => records.map(record => lineOf(tenantId, record)))),
+    checkpoints,
+    keys,
+  })
+  return report.tenants.map(tenant => toVerdict(tenant, { checkpoints, chains, reports }))
 }
 
-async function conclude({ tenant, checkpoints, start, walk, keys, hashes, feedback }          )                        {
-  let previous = GENESIS
-  let last = start.seq
-  let broken                         = walk.broken
-  let signatures                             = checkpoints.length === 0 ? 'none' : 'checked'
-  const keyIds = new Set        ()
-  for (const checkpoint of checkpoints) {
-    const signature = await isSigned(checkpoint, keys)
-    if (signature === UNSUPPORTED) signatures = 'unsupported'
-    const reason =
-      signature === false
-        ? 'checkpoint_signature'
-        : checkpoint.prev_checkpoint !== previous
-          ? 'checkpoint_link'
-          : headFault(checkpoint, { start, walk, hashes })
-    if (reason !== undefined) {
-      const index = Math.min(Math.max(0, checkpoint.seq - start.seq - 1), walk.records)
-      if (broken === undefined || index < broken.index) broken = { index, reason }
-      break
+/** What was pruned while the records were read is missing among them: then all is read again. */
+async function readAll(source             , hooks             )                    {
+  for (;;) {
+    // Before the records: what a checkpoint names was in the store by then.
+    const checkpoints = await allCheckpoints(source, hooks.signal)
+    const links = await readLinks(source, hooks)
+    const reports = await allFeedback(source, hooks.signal)
+    if (prunes(await allCheckpoints(source, hooks.signal)).length > prunes(checkpoints).length) continue
+    const signed = Map.groupBy(checkpoints, one => one.tenant_id)
+    const cuts = new Map(prunes(checkpoints).map(one => [one.tenant_id, one]))
+    return {
+      checkpoints,
+      chains: new Map(
+        [...links].map(([tenant, { read, settled }]) => {
+          const known = Math.max(settled, ...(signed.get(tenant) ?? []).map(({ seq }) => seq))
+          return [tenant, chainOf(read, cuts.get(tenant)?.seq ?? -1, known)]
+        }),
+      ),
+      reports: new Map(
+        [...reports].map(([tenant, all]) => {
+          const cut = cuts.get(tenant)?.feedback_seq ?? -1
+          return [tenant, all.filter(record => !(seqOf(record) <= cut))]
+        }),
+      ),
     }
-    previous = await sha256(signedText(checkpoint))
-    last = Math.max(last, checkpoint.seq)
-    keyIds.add(checkpoint.key_id)
   }
-  const { reports, broken: reported } = await feedback
-  // A break of the records themselves is reported first, as \`router verify\` does.
-  broken ??= reported
+}
+
+const prunes = (checkpoints                       ) => checkpoints.filter(({ kind }) => kind === 'prune')
+
+const lineOf = (tenantId        , record         ) => ({ tenantId, text: JSON.stringify(record) })
+
+async function* lots   (lists              )                    {
+  yield* lists
+}
+
+function toVerdict(
+  { tenant_id: tenant, records, broken_at: index, reason, ...report }                                 ,
+  { checkpoints, chains, reports }          ,
+)               {
+  const own = checkpoints.filter(one => one.tenant_id === tenant)
+  const { links = [], late = 0 } = chains.get(tenant) ?? {}
+  const held = own.filter(({ seq }) => seq <= (report.last_checkpoint ?? -1))
   return {
     tenant,
-    records: walk.records,
-    reports,
-    ...(broken && { broken }),
-    unanchored: Math.max(0, walk.head.seq - last),
-    checkpoints: checkpoints.length,
-    signatures,
-    keyIds: [...keyIds],
-    late: walk.late,
+    records,
+    reports: reports.get(tenant)?.length ?? 0,
+    ...(index !== null && reason !== null && { broken: brokenAt(index, reason, links) }),
+    unanchored: report.unanchored_tail,
+    checkpoints: own.length,
+    signatures: own.length === 0 ? 'none' : 'checked',
+    keyIds: [...new Set(held.map(({ key_id }) => key_id))],
+    late,
   }
 }
 
-/** Whether the chain has, at its place, the head that was signed. Behind a break of the chain nothing more is said. */
-function headFault({ seq, hash }            , { start, walk, hashes }                                             ) {
-  if (seq < start.seq || seq < 0) return undefined
-  if (seq === start.seq) return hash === start.hash ? undefined : 'checkpoint_head'
-  if (seq > walk.head.seq) return walk.broken === undefined ? 'tail_cut' : undefined
-  return hashes.get(seq) === hash ? undefined : 'checkpoint_head'
+/** What is missing has no id: the record that stands in its place is another one. A checkpoint or a report is no record. */
+function brokenAt(index        , reason        , links                 )                                      {
+  const link = links[index]
+  const before = links[index - 1]
+  const isMissing = reason === 'seq' && link !== undefined && link.seq > (before?.seq ?? -1) + 1
+  const isOfRecord = !/^(?:checkpoint|feedback|tail)_/.test(reason)
+  return { index, reason, ...(isOfRecord && !isMissing && link && { traceId: link.traceId }) }
 }
 
 async function readLinks(source             , { onRecords, signal }             )                                   {
@@ -4618,37 +4406,18 @@ async function readLinks(source             , { onRecords, signal }             
     signal?.throwIfAborted()
     // The router reads the next page while this one is hashed.
     if (page.next !== null) next = source.traces(page.next)
-    const hashed = await Promise.all(page.traces.map(toLink))
-    for (const [i, link] of hashed.entries()) {
+    for (const link of page.traces.map(toLink)) {
       // A record whose tenant does not read belongs to the chain it stands in.
-      tenant = memberOf(page.traces[i], 'tenant_id') ?? tenant
-      const known = tenants.get(tenant) ?? { links: [], settled: -1 }
+      tenant = link.tenant ?? tenant
+      const known = tenants.get(tenant) ?? { read: [], settled: -1 }
       tenants.set(tenant, known)
-      known.links.push(link)
+      known.read.push(link)
       if (first && link.holds && link.seq > known.settled) known.settled = link.seq
     }
-    records += hashed.length
+    records += page.traces.length
     onRecords?.(records)
     if (page.next === null) return tenants
   }
-}
-
-async function toLink(record         )                {
-  const hash = memberOf(record, 'hash') ?? ''
-  const seq = typeof record === 'object' && record !== null && 'seq' in record ? record.seq : undefined
-  return {
-    traceId: memberOf(record, 'trace_id') ?? '',
-    seq: typeof seq === 'number' && Number.isSafeInteger(seq) ? seq : Number.NaN,
-    prev: memberOf(record, 'prev_hash') ?? '',
-    hash,
-    holds: hash !== '' && unknownMember(record, TRACE) === undefined && (await recordHash(record)) === hash,
-  }
-}
-
-function memberOf(record         , name        )                     {
-  if (typeof record !== 'object' || record === null) return undefined
-  const value = (record                           )[name]
-  return typeof value === 'string' ? value : undefined
 }
 
 async function allCheckpoints(source             , signal                         )                        {
@@ -4678,40 +4447,18 @@ async function allFeedback(source             , signal                         )
   }
 }
 
-function signedText({ sig: _sig, ...body }            )         {
-  return DOMAIN + canonicalize(body)
-}
-
-async function importKeys({ keys }            )                {
-  const imported = new Map                                        ()
-  for (const { key_id, public_key } of keys) {
+/** The id is taken from the key, so that a listed one cannot lend its name to another. */
+function keysById({ keys }            )              {
+  const known = new Map                                 ()
+  for (const { public_key } of keys) {
     try {
-      const raw = fromBase64(public_key)
-      // The id is taken from the key, so that a listed one cannot lend its name to another.
-      if ((await digestOf(raw)).slice(0, 16) !== key_id) continue
-      imported.set(key_id, await crypto.subtle.importKey('raw', raw, { name: 'Ed25519' }, false, ['verify']))
-    } catch (error) {
-      if (error instanceof DOMException && error.name === 'NotSupportedError') imported.set(key_id, UNSUPPORTED)
+      const { keyId, publicKey: raw } = publicKey(fromBase64(public_key))
+      known.set(keyId, raw)
+    } catch {
+      // No key: nothing is signed by it.
     }
   }
-  return imported
-}
-
-async function digestOf(bytes                         )                  {
-  return toHex(new Uint8Array(await crypto.subtle.digest('SHA-256', bytes)))
-}
-
-async function isSigned(checkpoint            , keys      )                                        {
-  if (unknownMember(checkpoint, CHECKPOINT) !== undefined) return false
-  const key = keys.get(checkpoint.key_id)
-  if (key === undefined || key === UNSUPPORTED) return key ?? false
-  try {
-    const signature = fromBase64(checkpoint.sig)
-    if (toBase64Url(signature) !== checkpoint.sig) return false
-    return await crypto.subtle.verify({ name: 'Ed25519' }, key, signature, utf8(signedText(checkpoint)))
-  } catch {
-    return false
-  }
+  return known
 }
 `,
   "verify-checkpoints.js": `import { canonicalize } from './jcs.js'
@@ -4877,6 +4624,10 @@ const REASONS                                   = {
   prev_hash: 'it does not follow on the record before it',
   hash: 'its content is not what was sealed',
   trace_id: 'another record has its id',
+  tenant: 'it says that it is of another tenant',
+  lone_surrogate: 'it holds half of a surrogate pair, so no hash can be of it',
+  unknown_member: 'it has a member that no record has',
+  parse: 'the record does not read',
   tail_cut: 'a signed checkpoint names a record that is not there: the end of the chain was cut off',
   feedback_seq: 'a report is missing here, or stands in another place',
   feedback_prev_hash: 'it does not follow on the report before it',
@@ -4968,7 +4719,6 @@ function signedWords({ reports, signatures, checkpoints, keyIds, unanchored, bro
   const keys = keyIds.length === 0 ? '' : \` by key \${keyIds.join(', ')}\`
   const signed = {
     none: 'No checkpoint has been signed yet.',
-    unsupported: \`This browser has no Ed25519: the signatures of \${many(checkpoints, 'checkpoint')} were not checked, their heads were.\`,
     checked: \`\${many(checkpoints, 'checkpoint')} signed\${keys}.\`,
   }[broken?.reason === 'checkpoint_signature' ? 'none' : signatures]
   const tail =
@@ -4988,12 +4738,12 @@ function signedWords({ reports, signatures, checkpoints, keyIds, unanchored, bro
   return bad + tail + rest + feedback
 }
 `,
-  "verify.js": `import { FEEDBACK } from './members.js'
+  "verify.js": `import { FEEDBACK, TRACE } from './members.js'
 import { sha256 as portableSha256,             } from './sha256.js'
 
 import {                                       stretchCheck } from './check-stretch.js'
 
-import {                readLine, recordReader } from './record-reader.js'
+import {                readLine } from './record-reader.js'
 import { traceIdSet } from './trace-ids.js'
 import { joinStretch, newTenant, pushFeedback,             } from './verified-tenant.js'
 import { conclude } from './verify-checkpoints.js'
@@ -5061,11 +4811,10 @@ export async function* checkedLots(
   { wanted, only, sha256 }            ,
 )                                 {
   let last = ''
-  const read = recordReader()
   for await (const lot of lots) {
     const checks = new Map                                         ()
     for (const line of lot) {
-      const one = read(line.text)
+      const one = readLine(line.text, TRACE)
       const id = line.tenantId ?? tenantOfLine(one, last)
       if (only !== undefined && id !== only) continue
       last = id
@@ -5078,106 +4827,6 @@ export async function* checkedLots(
     }
     for (const { stretch } of checks.values()) yield stretch
   }
-}
-`,
-  "walk-chain.js": `/** What the check keeps of a record: a chain of 100,000 is about 30 MB. */
-
-/**
- * Walks one chain in the order of its numbers: lists come by time, and a long call is sealed after shorter ones that began later. A gap up
- * to \`settled\`, which was in the store before the reading began, is a break; one behind it may be a record that came meanwhile.
- */
-export function walkChain(links                 , start      , settled        )       {
-  const ids = new Set        ()
-  let head = start
-  let index = 0
-  const records = inOrder(links, start.seq)
-  for (const link of records) {
-    if (link.seq > head.seq + 1 && head.seq >= settled && link.holds) {
-      return { records: index, head, late: records.length - index }
-    }
-    const reason = fault(link, head, ids)
-    if (reason !== undefined) {
-      // What is missing has no id: the record that stands in its place is another one.
-      const missing = reason === 'seq' && link.seq > head.seq + 1
-      const broken = { index, reason, ...(!missing && { traceId: link.traceId }) }
-      return { records: records.length, broken, head, late: 0 }
-    }
-    head = { seq: link.seq, hash: link.hash }
-    index++
-  }
-  return { records: records.length, head, late: 0 }
-}
-
-function fault(link      , head      , ids             )                     {
-  if (link.seq !== head.seq + 1) return 'seq'
-  if (link.prev !== head.hash) return 'prev_hash'
-  if (!link.holds) return 'hash'
-  if (ids.has(link.traceId)) return 'trace_id'
-  ids.add(link.traceId)
-  return undefined
-}
-
-/**
- * By number. One that does not read, or that a record claims whose hash does not hold though another one has it rightly, comes last: the
- * place where such a record belongs shows as a gap, and one that belongs nowhere as a record too many.
- */
-function inOrder(links                 , start        )         {
-  const sound = new Set(links.filter(({ holds }) => holds).map(({ seq }) => seq))
-  const isLost = ({ seq, holds }      ) => Number.isNaN(seq) || (!holds && (seq <= start || sound.has(seq)))
-  const place = (link      ) => (isLost(link) ? Number.MAX_VALUE : link.seq)
-  return links.filter(({ seq, holds }) => !(seq <= start && holds)).sort((a, b) => place(a) - place(b))
-}
-`,
-  "walk-feedback.js": `import { FEEDBACK, unknownMember } from './members.js'
-
-import { recordHash } from './record-hash.js'
-
-/** Walks the reports of one tenant in their order, and holds them against what signed checkpoints name of them. */
-export async function walkFeedback(
-  records                    ,
-  start      ,
-  checkpoints                                                               ,
-)                        {
-  let head = start
-  const hashes = new Map                ()
-  // What was pruned while this was read is still in what was read before.
-  const left = records.filter(record => !(numberOf(record) <= start.seq))
-  for (const [index, record] of left.entries()) {
-    const reason = await fault(record, head)
-    if (reason !== undefined) return { reports: left.length, broken: { index, reason: \`feedback_\${reason}\` } }
-    const { hash } = record
-    head = { seq: head.seq + 1, hash }
-    hashes.set(head.seq, hash)
-  }
-  const from = start.seq + 1
-  for (const { feedback_seq, feedback_hash } of checkpoints) {
-    if (feedback_seq < from) continue
-    const found = hashes.get(feedback_seq)
-    if (found === undefined) {
-      return { reports: left.length, broken: { index: head.seq + 1 - from, reason: 'feedback_tail_cut' } }
-    }
-    if (found !== feedback_hash) {
-      return { reports: left.length, broken: { index: feedback_seq - from, reason: 'feedback_head' } }
-    }
-  }
-  return { reports: left.length }
-}
-
-async function fault(record         , head      )                              {
-  if (typeof record !== 'object' || record === null || Array.isArray(record)) return 'parse'
-  // It has no canonical form, and that is the only reason for it.
-  const own = await recordHash(record)
-  if (own === undefined) return 'lone_surrogate'
-  if (unknownMember(record, FEEDBACK) !== undefined) return 'unknown_member'
-  const { seq, prev_hash, hash } = record
-  if (seq !== head.seq + 1) return 'seq'
-  if (prev_hash !== head.hash) return 'prev_hash'
-  return hash === own ? undefined : 'hash'
-}
-
-function numberOf(record         )         {
-  const seq = typeof record === 'object' && record !== null && 'seq' in record ? record.seq : undefined
-  return typeof seq === 'number' ? seq : Number.NaN
 }
 `,
 }

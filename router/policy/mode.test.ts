@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { profiles } from '../../shared/wire/router/conventions.ts'
 import { describeModes, resolveKnobs, serveThreshold } from './knobs.ts'
-import { modeOut, resolveMode } from './mode.ts'
+import { resolveMode } from './mode.ts'
 import { configOf, routeOf } from './testing/route-of.ts'
 
 const enforced = routeOf(3, 'profile = "cost"')
@@ -39,19 +39,6 @@ describe('resolveMode', () => {
     expect(resolveMode('cost', routeOf(2, 'header_modes = []'))).toEqual({
       error: 'this route takes no value in x-router-mode, not cost',
     })
-  })
-
-  it('names the profile in the answer, or observe', () => {
-    const out = (header: string | undefined) => {
-      const resolved = resolveMode(header, enforced)
-      return 'error' in resolved ? resolved.error : modeOut(resolved)
-    }
-    expect([out(undefined), out('latency'), out('observe'), out('enforce')]).toEqual([
-      'cost',
-      'latency',
-      'observe',
-      'cost',
-    ])
   })
 })
 

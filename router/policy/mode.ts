@@ -1,5 +1,5 @@
 import type { Mode, Profile } from '../../shared/wire/router/conventions.ts'
-import { type ModeValue, modeValues, readMode, requestHeaders } from '../../shared/wire/router/headers.ts'
+import { modeValues, readMode, requestHeaders } from '../../shared/wire/router/headers.ts'
 import type { Route } from '../config/routing-config.ts'
 
 export interface Resolved {
@@ -27,11 +27,6 @@ export function resolveMode(header: string | undefined, route: ModeRoute | undef
       : { error: `${requestHeaders.mode}: enforce needs a route with a ladder, and no such route matches this request` }
   }
   return ladder ? enforce(asked, 'profile') : observe(null)
-}
-
-/** What `x-router-mode` of the answer says. */
-export function modeOut({ mode, profile }: Resolved): ModeValue {
-  return profile === 'none' ? mode : profile
 }
 
 const observe = (byHeader: 'mode' | null): Resolved => ({ mode: 'observe', profile: 'none', byHeader })

@@ -5,9 +5,17 @@ import type { ShadowSums } from './shadow-sums.ts'
 const insert = insertRows(
   'shadows',
   {
-    ...{ tenant_id: 'text', trace_id: 'text', route_fp: 'text', ts_ms: 'integer' },
-    ...{ served_in: 'integer', served_out: 'integer', top_in: 'integer', top_out: 'integer' },
-    ...{ same_nano: 'integer', top_nano: 'integer', spent_nano: 'integer' },
+    tenant_id: 'text',
+    trace_id: 'text',
+    route_fp: 'text',
+    ts_ms: 'integer',
+    served_in: 'integer',
+    served_out: 'integer',
+    top_in: 'integer',
+    top_out: 'integer',
+    same_nano: 'integer',
+    top_nano: 'integer',
+    spent_nano: 'integer',
   },
   { after: 'on conflict do nothing' },
 )

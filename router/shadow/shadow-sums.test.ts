@@ -5,7 +5,11 @@ import { calibratedCost, FEWEST, pairOf, shadowSums } from './shadow-sums.ts'
 
 const price = { base: classPrices({ input: 5, output: 25 }, 'messages'), tiers: [] }
 const tokens = (uncached: number, output: number) => ({
-  ...{ uncached, cache_write_5m: 0, cache_write_1h: 0, cache_read: 0, output },
+  uncached,
+  cache_write_5m: 0,
+  cache_write_1h: 0,
+  cache_read: 0,
+  output,
 })
 
 describe('the calibrated baseline', () => {

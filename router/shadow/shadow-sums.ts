@@ -48,8 +48,10 @@ export function shadowSums() {
 
 export function pairOf(served: Tokens, top: Tokens): Pair {
   return {
-    ...{ servedIn: inputTokens(served), servedOut: served.output },
-    ...{ topIn: inputTokens(top), topOut: top.output },
+    servedIn: inputTokens(served),
+    servedOut: served.output,
+    topIn: inputTokens(top),
+    topOut: top.output,
   }
 }
 

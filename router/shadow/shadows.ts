@@ -73,9 +73,17 @@ export async function keepShadows({ db, clock, log, metrics, sha256, secret }: S
     book.add(tenantId, route.fingerprint, pair)
     await store
       ?.put({
-        ...{ tenant_id: tenantId, trace_id: traceId, route_fp: route.fingerprint, ts_ms: clock.now().getTime() },
-        ...{ served_in: pair.servedIn, served_out: pair.servedOut, top_in: pair.topIn, top_out: pair.topOut },
-        ...{ same_nano: attemptCost(top, served), top_nano: attemptCost(top, answer.tokens), spent_nano: answer.cost },
+        tenant_id: tenantId,
+        trace_id: traceId,
+        route_fp: route.fingerprint,
+        ts_ms: clock.now().getTime(),
+        served_in: pair.servedIn,
+        served_out: pair.servedOut,
+        top_in: pair.topIn,
+        top_out: pair.topOut,
+        same_nano: attemptCost(top, served),
+        top_nano: attemptCost(top, answer.tokens),
+        spent_nano: answer.cost,
       })
       .catch((error: unknown) => log.error('a shadow sample could not be stored', { trace_id: traceId, error }))
   }

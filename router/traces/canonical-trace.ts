@@ -1,3 +1,4 @@
+import { canonicalize } from '../../shared/sign/jcs.ts'
 import { GENESIS, type Sealed } from '../../shared/sign/record-chain.ts'
 import { type Sha256, sha256Hex } from '../../shared/sign/sha256.ts'
 import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
@@ -5,14 +6,10 @@ import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
 /** The longest string of a sealed record (docs/spec/router.md §1.2). */
 const MAX_TEXT = 512
 
-/** Printable ASCII without the quote and the backslash: such text stands in JSON as it is. */
-const PLAIN = /^[ !#-[\]-~]*$/
-
 /**
  * Text as a sealed record may hold it: no lone surrogate, no NUL (a text column would be cut there), at most 512 UTF-16 units.
  */
 export function sealableText(text: string): string {
-  if (text.length <= MAX_TEXT && PLAIN.test(text)) return text
   // Cut before repairing, so that a pair cut in half is repaired too.
   return text.slice(0, MAX_TEXT).toWellFormed().replaceAll('\0', '\ufffd')
 }
@@ -30,17 +27,35 @@ export interface TraceText {
  * way. Throws for a number that JSON cannot hold.
  */
 export function traceText(record: UnsealedTrace): TraceText {
-  const members = record as unknown as Record<string, unknown>
-  const shape = shapeOf(members)
-  const texts = textsOf(members, shape)
-  const pieces: [string, string, string, string] = ['', '', '', '']
-  for (const { key, from, label, next } of shape.sorted) {
-    const text = texts[from]
-    if (text === undefined || key === 'hash' || key === 'prev_hash' || key === 'seq') continue
-    const at = key < 'hash' ? 0 : key < 'prev_hash' ? 1 : key < 'seq' ? 2 : 3
-    pieces[at] += (at === 0 && pieces[0] === '' ? label : next) + text
+  const members = Object.entries(isSealable(record) ? record : sealableMembers(record))
+  const between = (from: string, to?: string) => {
+    const own = members.filter(([name]) => name > from && (to === undefined || name < to))
+    return canonicalize(Object.fromEntries(own)).slice(1, -1)
   }
-  return { beforeHash: pieces[0], beforePrevHash: pieces[1], beforeSeq: pieces[2], rest: pieces[3] }
+  const after = (text: string) => (text === '' ? '' : `,${text}`)
+  return {
+    beforeHash: between('', 'hash'),
+    beforePrevHash: after(between('hash', 'prev_hash')),
+    beforeSeq: after(between('prev_hash', 'seq')),
+    rest: after(between('seq')),
+  }
+}
+
+function isSealable(value: unknown): boolean {
+  if (typeof value === 'string') return value === sealableText(value)
+  if (typeof value !== 'object' || value === null) return true
+  return Object.values(value).every(isSealable)
+}
+
+/** The value with every text of it made sealable. */
+function sealable(value: unknown): unknown {
+  if (typeof value === 'string') return sealableText(value)
+  if (Array.isArray(value)) return value.map(sealable)
+  return typeof value === 'object' && value !== null ? sealableMembers(value) : value
+}
+
+function sealableMembers(object: object): object {
+  return Object.fromEntries(Object.entries(object).map(([name, member]) => [name, sealable(member)]))
 }
 
 /** The last record of a chain. */
@@ -58,12 +73,6 @@ function roomFor(units: number, used: number): Uint8Array<ArrayBuffer> {
     scratch = wider
   }
   return scratch
-}
-
-/** Lower-hex SHA-256 of the UTF-8 bytes of a text. */
-export function hashText(text: string, sha256: Sha256): string {
-  const buffer = roomFor(text.length, 0)
-  return sha256Hex(buffer.subarray(0, encoder.encodeInto(text, buffer).written), sha256)
 }
 
 /**
@@ -96,104 +105,3 @@ export function sealedRun(sha256: Sha256) {
 
 /** Bytes of `,"hash":"…"`. */
 const HASH_MEMBER = 74
-
-function written(value: unknown): string {
-  switch (typeof value) {
-    case 'string':
-      return quoted(value)
-    case 'number':
-      if (!Number.isFinite(value)) throw new TypeError(`A trace cannot hold the number ${value}.`)
-      // String() gives '0' for -0, as RFC 8785 asks.
-      return String(value)
-    case 'boolean':
-      return value ? 'true' : 'false'
-    case 'object':
-      if (value === null) return 'null'
-      return Array.isArray(value) ? list(value) : object(value as Record<string, unknown>)
-    default:
-      throw new TypeError(`A trace cannot hold a ${typeof value}.`)
-  }
-}
-
-function list(values: readonly unknown[]): string {
-  let out = ''
-  for (const value of values) out += (out === '' ? '' : ',') + written(value)
-  return '[' + out + ']'
-}
-
-function object(members: Record<string, unknown>): string {
-  const shape = shapeOf(members)
-  const texts = textsOf(members, shape)
-  let out = ''
-  for (const { from, label, next } of shape.sorted) {
-    const text = texts[from]
-    if (text !== undefined) out += (out === '' ? label : next) + text
-  }
-  return '{' + out + '}'
-}
-
-/** Of each member in the object's own order; undefined for what is left out. */
-function textsOf(members: Record<string, unknown>, { keys }: Shape): (string | undefined)[] {
-  const texts: (string | undefined)[] = new Array(keys.length)
-  let at = 0
-  for (const key in members) {
-    const value = members[key]
-    texts[at++] = value === undefined ? undefined : written(value)
-  }
-  return texts
-}
-
-function quoted(text: string): string {
-  return text.length <= MAX_TEXT && PLAIN.test(text) ? '"' + text + '"' : JSON.stringify(sealableText(text))
-}
-
-interface Member {
-  key: string
-  /** Its place in the object's own order. */
-  from: number
-  /** `"key":` */
-  label: string
-  /** `,"key":` */
-  next: string
-}
-
-interface Shape {
-  /** In the object's own order. */
-  keys: readonly string[]
-  /** In the order of their names. */
-  sorted: readonly Member[]
-}
-
-/**
- * Members in the order of their names, by an object's first name. Records have a handful of shapes, and sorting and quoting the names of
- * each object anew was half the cost of a canonical form (measured). An object is walked by `for in`, in its own order: the engine then
- * has each value at hand, where asking for it by name looks it up (a third of the rest).
- */
-const shapes = new Map<string, Shape[]>()
-const MAX_SHAPES = 16
-
-function shapeOf(members: Record<string, unknown>): Shape {
-  let first: string | undefined
-  for (first in members) break
-  const known = first === undefined ? undefined : shapes.get(first)
-  if (known !== undefined) for (const shape of known) if (holds(members, shape)) return shape
-  const keys = Object.keys(members)
-  const sorted = keys.map(member).sort((a, b) => (a.key < b.key ? -1 : 1))
-  const made = { keys, sorted }
-  if (first === undefined) return made
-  if (known !== undefined && known.length < MAX_SHAPES) known.push(made)
-  else if (known === undefined && shapes.size < 10 * MAX_SHAPES) shapes.set(first, [made])
-  return made
-}
-
-function holds(members: Record<string, unknown>, { keys }: Shape): boolean {
-  let at = 0
-  for (const key in members) if (key !== keys[at++]) return false
-  return at === keys.length
-}
-
-/** Names are the program's own, and sorted as they are. */
-function member(key: string, from: number): Member {
-  if (!PLAIN.test(key)) throw new TypeError('A trace cannot hold a member whose name is not plain text.')
-  return { key, from, label: `"${key}":`, next: `,"${key}":` }
-}

@@ -1,16 +1,14 @@
 import { readJson } from '../../shared/json/read-json.ts'
 import { recordHash } from '../../shared/sign/record-chain.ts'
-import { type Sha256, sha256Hex } from '../../shared/sign/sha256.ts'
-import { type ChainHead, hashText } from './canonical-trace.ts'
+import type { Sha256 } from '../../shared/sign/sha256.ts'
+import type { ChainHead } from './canonical-trace.ts'
 import type { ReadLine, ReadRecord } from './record-reader.ts'
-import { newTraceIdList, ownText, pushTraceId, type TraceIdList } from './trace-ids.ts'
+import { newTraceIdList, pushTraceId, type TraceIdList } from './trace-ids.ts'
 import { rowOf } from './trace-row.ts'
 
 /** One record as it is stored or exported. */
 export interface RecordLine {
   text: string
-  /** The bytes of the text, where each character is one of them. */
-  bytes?: Uint8Array
   /** Of a store: whose row it is, and its columns as a JSON array. */
   tenantId?: string
   columns?: string
@@ -50,14 +48,14 @@ export function stretchCheck(tenantId: string, wanted: { has(seq: number): boole
     hashes: [],
   }
 
-  function fault(line: RecordLine, { record, fault, isCanonical }: ReadLine): string | undefined {
+  function fault(line: RecordLine, { record, fault }: ReadLine): string | undefined {
     if (fault !== undefined) return fault
     if (record === undefined || typeof record.trace_id !== 'string') return 'parse'
     const { head } = stretch
     if (stretch.first === undefined) stretch.first = { seq: record.seq, prevHash: record.prev_hash }
     else if (head === undefined || record.seq !== head.seq + 1) return 'seq'
     else if (record.prev_hash !== head.hash) return 'prev_hash'
-    if (!holdsOwnHash(line, record, { isCanonical, sha256 })) return 'hash'
+    if (!holdsOwnHash(record, sha256)) return 'hash'
     if (record.tenant_id !== tenantId) return 'tenant'
     pushTraceId(stretch.traceIds, record.trace_id)
     if (line.columns !== undefined && !matchesColumns(line.columns, record)) return 'columns'
@@ -76,45 +74,19 @@ export function stretchCheck(tenantId: string, wanted: { has(seq: number): boole
         return
       }
       stretch.head = { seq: record.seq, hash: record.hash }
-      if (wanted.has(record.seq)) stretch.hashes.push([record.seq, ownText(record.hash)])
+      if (wanted.has(record.seq)) stretch.hashes.push([record.seq, record.hash])
     },
   }
 }
 
-let scratch = new Uint8Array(1 << 14)
-
-/** Whether the record's hash is that of its canonical form without it; a canonical text needs no second form. */
-function holdsOwnHash(
-  { text, bytes }: RecordLine,
-  record: ReadRecord,
-  { isCanonical, sha256 }: { isCanonical: boolean; sha256: Sha256 },
-): boolean {
-  const { hash } = record
-  if (typeof hash !== 'string' || !/^[0-9a-f]{64}$/.test(hash)) return false
-  if (!isCanonical) {
-    try {
-      return recordHash(record, sha256) === hash
-    } catch {
-      // Nested deeper than a form can be made.
-      return false
-    }
+/** Whether the record's hash is that of its canonical form without it. */
+function holdsOwnHash(record: ReadRecord, sha256: Sha256): boolean {
+  try {
+    return recordHash(record, sha256) === record.hash
+  } catch {
+    // Nested deeper than a form can be made.
+    return false
   }
-  const member = `"hash":"${hash}",`
-  const at = text.indexOf(member)
-  const end = at + member.length
-  const own =
-    bytes === undefined
-      ? hashText(text.slice(0, at) + text.slice(end), sha256)
-      : sha256Hex(withoutPart(bytes, at, end), sha256)
-  return own === hash
-}
-
-/** In one buffer for all: the bytes are hashed before the next ones are put there. */
-function withoutPart(bytes: Uint8Array, start: number, end: number): Uint8Array {
-  if (bytes.length > scratch.length) scratch = new Uint8Array(bytes.length * 2)
-  scratch.set(bytes.subarray(0, start))
-  scratch.set(bytes.subarray(end), start)
-  return scratch.subarray(0, bytes.length - (end - start))
 }
 
 function matchesColumns(columns: string, record: ReadRecord): boolean {

@@ -42,7 +42,9 @@ describe('retention', () => {
   }
   const verified = async () =>
     verifyRecords({
-      ...{ records: storedRecords(db), feedback: storedFeedback(db), checkpoints: await storedCheckpoints(db) },
+      records: storedRecords(db),
+      feedback: storedFeedback(db),
+      checkpoints: await storedCheckpoints(db),
       keys: trustedKeys(await publishedKeys(db)),
     })
 

@@ -31,7 +31,7 @@ const columns = `json_array(${rowColumns.join(', ')})`
 export async function* storedStretch(db: Db, span: SeqSpan): AsyncGenerator<RecordLine[]> {
   const { tenant: tenantId } = span
   for await (const rows of pages(db, { table: 'traces', columns, ...span })) {
-    yield rows.map(({ body, bytes, columns }) => ({ tenantId, text: body, columns, ...(bytes && { bytes }) }))
+    yield rows.map(({ body, columns }) => ({ tenantId, text: body, columns }))
   }
 }
 
@@ -139,8 +139,6 @@ interface Pages extends SeqSpan {
 interface StoredRow {
   columns: string
   body: string
-  /** Of the body, where each character is one. */
-  bytes: Uint8Array | undefined
 }
 
 /**
@@ -179,11 +177,7 @@ function rowsOf(page: Uint8Array<ArrayBuffer>): StoredRow[] {
     const second = page.indexOf(SPACE, first + 1)
     const middle = second + 1 + digits(page, at, first)
     const end = middle + digits(page, first + 1, second)
-    found.push({
-      columns: text(second + 1, middle),
-      body: text(middle, end),
-      bytes: cut && page.subarray(middle, end),
-    })
+    found.push({ columns: text(second + 1, middle), body: text(middle, end) })
     at = end
   }
   return found

@@ -14,12 +14,9 @@ export function pushTraceId(list: TraceIdList, id: string): void {
     wider.set(list.words)
     list.words = wider
   }
-  if (!pack(id, list.words, list.count * 4)) list.others.set(list.count, ownText(id))
+  if (!pack(id, list.words, list.count * 4)) list.others.set(list.count, id)
   list.count++
 }
-
-/** A copy: a piece of a longer text keeps all of it in memory. */
-export const ownText = (piece: string): string => piece.split('').join('')
 
 /** Writes the 128 bits of a UUID; false for any other text, and for the zero one, whose slot would look empty. */
 function pack(id: string, into: Uint32Array, at: number): boolean {

@@ -1,10 +1,10 @@
-import { FEEDBACK } from '../../shared/proof/members.ts'
+import { FEEDBACK, TRACE } from '../../shared/proof/members.ts'
 import { sha256 as portableSha256, type Sha256 } from '../../shared/sign/sha256.ts'
 import type { Checkpoint, VerifyReport } from '../../shared/wire/router/checkpoint.ts'
 import type { ChainHead } from './canonical-trace.ts'
 import { type CheckedStretch, type RecordLine, stretchCheck } from './check-stretch.ts'
 import type { TrustedKeys } from './checkpoint.ts'
-import { type ReadLine, readLine, recordReader } from './record-reader.ts'
+import { type ReadLine, readLine } from './record-reader.ts'
 import { traceIdSet } from './trace-ids.ts'
 import { joinStretch, newTenant, pushFeedback, type Tenant } from './verified-tenant.ts'
 import { conclude } from './verify-checkpoints.ts'
@@ -100,11 +100,10 @@ export async function* checkedLots(
   { wanted, only, sha256 }: LotOptions,
 ): AsyncGenerator<CheckedStretch> {
   let last = ''
-  const read = recordReader()
   for await (const lot of lots) {
     const checks = new Map<string, ReturnType<typeof stretchCheck>>()
     for (const line of lot) {
-      const one = read(line.text)
+      const one = readLine(line.text, TRACE)
       const id = line.tenantId ?? tenantOfLine(one, last)
       if (only !== undefined && id !== only) continue
       last = id

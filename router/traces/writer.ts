@@ -77,7 +77,11 @@ export function traceWriter(options: TraceWriterOptions) {
   const rhythm =
     checkpoints &&
     checkpointRhythm({
-      ...{ db, log, sha256, committer, checkpoints },
+      db,
+      log,
+      sha256,
+      committer,
+      checkpoints,
       records: limits.checkpoint_records,
       seconds: limits.checkpoint_seconds,
       due() {

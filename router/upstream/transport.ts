@@ -16,17 +16,31 @@ export interface UpstreamRequest {
   timeouts: Timeouts
 }
 
-export interface UpstreamResponse {
+export interface UpstreamHead {
   status: number
   headers: HeaderList
-  body: AsyncIterable<Uint8Array>
   /** True when the bytes are as the upstream sent them; false when the host has undone their content-encoding. */
   rawEncoding: boolean
+}
+
+export interface UpstreamResponse extends UpstreamHead {
+  body: AsyncIterable<Uint8Array>
+}
+
+/** Takes an answer as it comes: `end` or `fail` is called once, and nothing after it. */
+export interface AnswerSink {
+  head(answer: UpstreamHead, resume: () => void): void
+  /** False holds the answer up until `resume` is called. */
+  chunk(bytes: Uint8Array): boolean
+  end(): void
+  fail(error: unknown): void
 }
 
 /** How upstreams are reached: `fetch` on edge hosts, a connection pool on Node. Redirects are never followed. */
 export interface Transport {
   send(request: UpstreamRequest): Promise<UpstreamResponse>
+  /** The same without a promise for each piece, where a host can do that. Returns what gives the call up, with the error to fail with. */
+  relay?(request: Omit<UpstreamRequest, 'signal'>, sink: AnswerSink): (error: unknown) => void
   close(): Promise<void>
 }
 

@@ -1,21 +1,11 @@
-import { Hono } from 'hono'
-import { jsonBody, sameRecord } from '../../shared/http/validate.ts'
-import {
-  type Agent,
-  type AgentCreated,
-  type AgentVersionWithManifest,
-  agentCreate,
-  agentPatch,
-  versionCreate,
-} from '../../shared/wire/runtime/agent.ts'
-import { emptyBody, pageQuery } from '../../shared/wire/runtime/conventions.ts'
-import { agentListQuery } from '../../shared/wire/runtime/endpoints/agents.ts'
+import { sameRecord } from '../../shared/http/validate.ts'
+import type { Agent, AgentCreated, AgentVersionWithManifest } from '../../shared/wire/runtime/agent.ts'
+import { agentEndpoints as endpoints } from '../../shared/wire/runtime/endpoints/agents.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
-import type { RuntimeHttpEnv } from '../http/http-env.ts'
-import type { Idempotent } from '../http/idempotent.ts'
+import { withoutKey } from '../http/idempotency.ts'
+import { keyedOperation, type Operation, operation } from '../http/operation.ts'
 import { notFound, own } from '../http/own-tenant.ts'
 import { pageOf } from '../http/page.ts'
-import { readQuery } from '../http/read-query.ts'
 import type { Publisher } from '../secrets/manifest-check.ts'
 import { type AgentRow, toAgentItem, toAgentVersion, type VersionRow } from './agent.ts'
 import { isolationItems, type NodeBackends } from './isolation.ts'
@@ -27,7 +17,6 @@ import { warningsOf } from './warnings.ts'
 
 export interface AgentsDeps {
   agents: AgentStore
-  idempotent: Idempotent
   /** Ids of the connectors that a tenant has installed. */
   installedConnectors: (tenantId: string) => Promise<ReadonlySet<string>>
   /** The nodes that a tenant's runs may go to, with the backends that passed their self-tests. */
@@ -38,12 +27,11 @@ export interface AgentsDeps {
   checkPriced: (tenantId: string, name: string, manifest: Manifest) => Promise<void>
   /** Refuses a manifest whose use of a secret the binding of that secret does not name. */
   checkSecrets: (agent: Publisher, manifest: Manifest) => Promise<void>
-  maxBodyBytes: number
 }
 
 /** Agents, their versions, and where each isolation is to be had (docs/spec/runtime.md §3). */
-export function agentsRoute(deps: AgentsDeps) {
-  const { agents, idempotent, installedConnectors, backendsOf, unsealed, maxBodyBytes } = deps
+export function agentOperations(deps: AgentsDeps): Operation[] {
+  const { agents, installedConnectors, backendsOf, unsealed } = deps
   async function find(tenantId: string, name: string): Promise<AgentRow> {
     const agent = await agents.getByName(tenantId, name)
     if (agent === undefined) throw notFound('agent', name)
@@ -80,91 +68,78 @@ export function agentsRoute(deps: AgentsDeps) {
     }
   }
 
-  return new Hono<RuntimeHttpEnv>()
-    .get('/v1/agents', async c => {
-      const query = readQuery(c, agentListQuery)
-      const page = pageOf(c, query)
-      const rows = await agents.list(c.get('principal').tenantId, page, readLabel(query.label))
-      return c.json(page.cut(rows, ({ createdMs, id }) => ({ at: createdMs, id })).map(toAgentItem))
-    })
-    .post(
-      '/v1/agents',
-      jsonBody(agentCreate, maxBodyBytes),
-      idempotent({
-        async again(c, versionId) {
+  async function check(agent: Publisher, manifest: Manifest): Promise<void> {
+    checkOutputSchema(manifest)
+    await deps.checkPriced(agent.tenantId, agent.name, manifest)
+    await deps.checkSecrets(agent, manifest)
+  }
+
+  return [
+    operation(endpoints.list, async call => {
+      const page = pageOf(call)
+      const rows = await agents.list(call.principal.tenantId, page, readLabel(call.query.label))
+      return page.cut(rows, ({ createdMs, id }) => ({ at: createdMs, id })).map(toAgentItem)
+    }),
+    keyedOperation(
+      endpoints.create,
+      async ({ principal: { tenantId, keyId }, body, idempotency }) => {
+        await sameRecord(body, async () => {
+          const known = await agents.getByName(tenantId, body.name)
+          return known ? toAgentItem(known) : {}
+        })
+        if (body.manifest) await check({ tenantId, name: body.name, labels: body.labels }, body.manifest)
+        return created(await agents.save(tenantId, body, { createdBy: keyId, idempotency }))
+      },
+      {
+        async again(_, versionId) {
           const version = await agents.getVersion(versionId)
           if (version === undefined) throw notFound('agent version', versionId)
           const agent = await find(version.tenantId, version.agentName)
           // Deleted since, and its name given to another.
           if (agent.id !== version.agentId) throw notFound('agent', agent.name)
-          return c.json(await created({ agent, version }), 201)
+          return created({ agent, version })
         },
-      }),
-      async c => {
-        const { tenantId, keyId } = c.get('principal')
-        const given = c.req.valid('json')
-        await sameRecord(given, async () => {
-          const known = await agents.getByName(tenantId, given.name)
-          return known ? toAgentItem(known) : {}
-        })
-        if (given.manifest) {
-          checkOutputSchema(given.manifest)
-          await deps.checkPriced(tenantId, given.name, given.manifest)
-          await deps.checkSecrets({ tenantId, name: given.name, labels: given.labels }, given.manifest)
-        }
-        const by = { createdBy: keyId, idempotency: c.get('idempotency') }
-        return c.json(await created(await agents.save(tenantId, given, by)), 201)
       },
-    )
-    .get('/v1/agents/:name', async c => {
-      const name = c.req.param('name')
-      return c.json(await whole({ tenantId: c.get('principal').tenantId, name }))
-    })
-    .patch('/v1/agents/:name', jsonBody(agentPatch, maxBodyBytes), async c => {
-      const agent = await find(c.get('principal').tenantId, c.req.param('name'))
-      const given = c.req.valid('json')
-      await sameRecord(given, () => whole(agent))
-      const changed = await agents.update(agent, given)
+    ),
+    operation(endpoints.get, ({ principal, params }) => whole({ tenantId: principal.tenantId, name: params.name })),
+    operation(endpoints.update, async ({ principal, params, body }) => {
+      const agent = await find(principal.tenantId, params.name)
+      await sameRecord(body, () => whole(agent))
+      const changed = await agents.update(agent, body)
       if (changed === undefined) throw notFound('agent', agent.name)
-      return c.json(toAgentItem(changed))
-    })
-    .delete('/v1/agents/:name', async c => {
-      const agent = await find(c.get('principal').tenantId, c.req.param('name'))
+      return toAgentItem(changed)
+    }),
+    operation(endpoints.remove, async ({ principal, params }) => {
+      const agent = await find(principal.tenantId, params.name)
       if (!(await agents.remove(agent))) throw notFound('agent', agent.name)
-      return c.body(null, 204)
-    })
-    .get('/v1/agents/:name/versions', async c => {
-      const page = pageOf(c, readQuery(c, pageQuery))
-      const agent = await find(c.get('principal').tenantId, c.req.param('name'))
+    }),
+    operation(endpoints.versions, async call => {
+      const page = pageOf(call)
+      const agent = await find(call.principal.tenantId, call.params.name)
       const rows = await agents.versions(agent, page)
       const position = ({ createdMs, versionId }: Omit<VersionRow, 'manifest'>) => ({ at: createdMs, id: versionId })
-      return c.json(page.cut(rows, position).map(version => toAgentVersion(version, agent.currentVersionId)))
-    })
-    .post('/v1/agents/:name/versions', jsonBody(versionCreate, maxBodyBytes), async c => {
-      const { tenantId, keyId } = c.get('principal')
-      const name = c.req.param('name')
-      const given = c.req.valid('json')
-      checkOutputSchema(given.manifest)
-      await deps.checkPriced(tenantId, name, given.manifest)
-      await deps.checkSecrets({ tenantId, name }, given.manifest)
-      const saved = await agents.publish(tenantId, name, given, { createdBy: keyId })
+      return page.cut(rows, position).map(version => toAgentVersion(version, agent.currentVersionId))
+    }),
+    operation(endpoints.publish, async ({ principal: { tenantId, keyId }, params: { name }, body }) => {
+      await check({ tenantId, name }, body.manifest)
+      const saved = await agents.publish(tenantId, name, body, { createdBy: keyId, idempotency: withoutKey })
       if (saved === undefined) throw notFound('agent', name)
-      // Equal to what was given, also where it was published before and is sealed.
-      const version = { ...saved.version, manifest: given.manifest }
-      return c.json(withManifest({ ...saved, version }), 201)
-    })
-    .get('/v1/agents/:name/versions/:versionId', async c => {
-      const agent = await find(c.get('principal').tenantId, c.req.param('name'))
-      const version = await unsealed(await findVersion(agent, c.req.param('versionId')))
-      return c.json(withManifest({ agent, version }))
-    })
-    .post('/v1/agents/:name/versions/:versionId/promote', jsonBody(emptyBody, maxBodyBytes), async c => {
-      const agent = await find(c.get('principal').tenantId, c.req.param('name'))
-      const promoted = await agents.promote(agent, await findVersion(agent, c.req.param('versionId')))
+      // Equal to what was published, also where that was published before and is sealed.
+      return withManifest({ ...saved, version: { ...saved.version, manifest: body.manifest } })
+    }),
+    operation(endpoints.version, async ({ principal, params }) => {
+      const agent = await find(principal.tenantId, params.name)
+      const version = await unsealed(await findVersion(agent, params.versionId))
+      return withManifest({ agent, version })
+    }),
+    operation(endpoints.promote, async ({ principal, params }) => {
+      const agent = await find(principal.tenantId, params.name)
+      const promoted = await agents.promote(agent, await findVersion(agent, params.versionId))
       if (promoted === undefined) throw notFound('agent', agent.name)
-      return c.json(toAgentItem(promoted))
-    })
-    .get('/v1/isolation', async c => c.json(isolationItems(await backendsOf(c.get('principal').tenantId))))
+      return toAgentItem(promoted)
+    }),
+    operation(endpoints.isolation, async ({ principal }) => isolationItems(await backendsOf(principal.tenantId))),
+  ]
 }
 
 function withManifest({ agent, version }: Saved): AgentVersionWithManifest {

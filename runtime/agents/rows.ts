@@ -11,7 +11,7 @@ import { type SealedTexts, withoutTexts } from './texts.ts'
 /** Who writes, and the idempotency key under which. What is bound is the id of the version. */
 export interface By {
   createdBy: string
-  idempotency?: Idempotency | undefined
+  idempotency: Idempotency
 }
 
 export function hashOf(manifest: Manifest): string {
@@ -68,7 +68,7 @@ values (?, ?, ?, ${number.sql}, ?, ?, ?, ?, ?, ?, ?)`,
 }
 
 export function bound({ idempotency }: By, versionId: string): InStatement[] {
-  return idempotency ? [idempotency.statement(versionId)] : []
+  return idempotency.bind(versionId)
 }
 
 /** Free text as JSON text, which any column can hold; nothing stays null. */

@@ -4,6 +4,7 @@ import { uuidv7 } from '../../shared/ids/uuid-v7.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
 import { manifest } from '../../shared/wire/runtime/manifest.ts'
+import { withoutKey } from '../http/idempotency.ts'
 import { runtimeSteps } from '../schema/steps.ts'
 import type { VersionRow } from './agent.ts'
 import { agentStore } from './store.ts'
@@ -17,7 +18,7 @@ beforeEach(async () => {
 afterEach(() => db.close())
 
 const now = () => new Date('2026-01-02T03:04:05.678Z')
-const by = { createdBy: 'k' }
+const by = { idempotency: withoutKey, createdBy: 'k' }
 
 it('ends what belongs to an agent in the transaction that deletes it', async () => {
   await db.execute('create table dependants (agent_id text primary key, ended_ms integer) strict')

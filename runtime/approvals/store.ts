@@ -75,7 +75,8 @@ export function approvalStore(db: Db, records: Records) {
           args: [
             ...[approve ? 'approved' : 'rejected', atMs, by],
             sealMaybe(records, comment === undefined ? null : storableText(comment), {
-              ...{ record: runId, field: `comment ${id}` },
+              record: runId,
+              field: `comment ${id}`,
             }),
             records.seal(JSON.stringify(rest), { record: runId, field: `decision ${id}` }),
             id,

@@ -1,10 +1,10 @@
 import type { Context, MiddlewareHandler } from 'hono'
 import { createMiddleware } from 'hono/factory'
 import type { Log } from '../../shared/log/log.ts'
+import type { Endpoint } from '../../shared/wire/endpoint.ts'
 import type { RuntimeHttpEnv } from '../http/http-env.ts'
 import { pathOf } from '../http/path-of.ts'
 import { FIRST_TENANT } from '../schema/first-tenant.ts'
-import { isAdministrative } from './administrative.ts'
 import type { Act, AuditLog } from './log.ts'
 
 export interface AuditedDeps {
@@ -15,14 +15,17 @@ export interface AuditedDeps {
 const LONGEST_TARGET = 512
 const MOST_FIELDS = 32
 
-/** Behind the gate and before the routes: writes an entry about each administrative act that is not refused. */
-export function audited(deps: AuditedDeps): MiddlewareHandler<RuntimeHttpEnv> {
+/** Before the handler of an administrative operation: writes an entry about each act that is not refused. */
+export function audited(deps: AuditedDeps, endpoint: Pick<Endpoint, 'id' | 'path'>): MiddlewareHandler<RuntimeHttpEnv> {
   return createMiddleware<RuntimeHttpEnv>(async (c, next) => {
-    const { principal, endpoint } = c.var
-    if (!isAdministrative(endpoint)) return next()
+    const { principal } = c.var
     const act: Act = {
-      ...{ tenantId: principal.tenantId, actor: principal.keyId, action: endpoint.id },
-      ...{ via: pathOf(c) === c.req.path ? 'api' : 'dashboard', target: targetOf(c), requestId: c.get('requestId') },
+      tenantId: principal.tenantId,
+      actor: principal.keyId,
+      action: endpoint.id,
+      via: pathOf(c) === c.req.path ? 'api' : 'dashboard',
+      target: targetOf(c),
+      requestId: c.get('requestId'),
     }
     await about(deps, c, act, next, tenantIn(endpoint.path, pathOf(c)))
   })
@@ -33,8 +36,12 @@ export function auditedSetup(deps: AuditedDeps): MiddlewareHandler<RuntimeHttpEn
   return createMiddleware<RuntimeHttpEnv>(async (c, next) => {
     if (c.req.method !== 'POST') return next()
     const act: Act = {
-      ...{ tenantId: FIRST_TENANT, actor: 'setup link', via: 'setup', action: 'setup' },
-      ...{ target: targetOf(c), requestId: c.get('requestId') },
+      tenantId: FIRST_TENANT,
+      actor: 'setup link',
+      via: 'setup',
+      action: 'setup',
+      target: targetOf(c),
+      requestId: c.get('requestId'),
     }
     await about(deps, c, act, next)
   })
@@ -90,9 +97,9 @@ async function objectOf(answer: Response): Promise<string | undefined> {
 }
 
 /** The names of what a change wanted changed. */
-function fieldsOf(c: Context): string[] | undefined {
+function fieldsOf(c: Context<RuntimeHttpEnv>): string[] | undefined {
   if (c.req.method !== 'PUT' && c.req.method !== 'PATCH') return undefined
-  const body: unknown = c.req.valid('json' as never)
+  const body: unknown = c.get('body')
   if (typeof body !== 'object' || body === null) return undefined
   return Object.keys(body)
     .slice(0, MOST_FIELDS)

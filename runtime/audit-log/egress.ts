@@ -6,7 +6,10 @@ export function egressAudit(audit: Pick<AuditLog, 'intend' | 'done'>) {
   return async (run: { id: string; tenantId: string }, decision: EgressDecision): Promise<void> => {
     const { allowed, method, host, port, reason } = decision
     const act: Act = {
-      ...{ tenantId: run.tenantId, actor: run.id, via: 'sandbox', action: 'sandboxEgress' },
+      tenantId: run.tenantId,
+      actor: run.id,
+      via: 'sandbox',
+      action: 'sandboxEgress',
       target: `${method} ${host}:${port}`.slice(0, 512).toWellFormed(),
     }
     const intent = await audit.intend(act)

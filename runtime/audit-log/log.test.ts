@@ -8,7 +8,7 @@ import { openDb } from '../../shared/host/open-libsql.ts'
 import { uuidv7 } from '../../shared/ids/uuid-v7.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
-import { manualClock } from '../../shared/time/clock.ts'
+import { manualClock } from '../../shared/time/testing/manual-clock.ts'
 import { runtimeSteps } from '../schema/steps.ts'
 import { type Act, auditLog } from './log.ts'
 
@@ -21,7 +21,9 @@ async function open(db?: Db) {
   const clock = manualClock(new Date('2026-01-02T03:04:05.000Z'))
   const log = auditLog({ db: opened, now: clock.now, newId: uuidv7 })
   return {
-    ...{ db: opened, clock, log },
+    db: opened,
+    clock,
+    log,
     async add(tenantId = 'default', object = 'o'): Promise<void> {
       const one = { ...act, tenantId }
       await log.done(await log.intend(one), one, { outcome: 'done', object })

@@ -112,7 +112,9 @@ on conflict (tenant_id) do update set seq = excluded.seq, hash = excluded.hash`,
     /** Writes down how it went. */
     async done(intentId: string, act: Act, { outcome, object, reason, fields, alsoTenant }: Done): Promise<void> {
       const entry = {
-        ...{ ...act, at: now().toISOString(), outcome },
+        ...act,
+        at: now().toISOString(),
+        outcome,
         ...(object !== undefined && { object }),
         ...(reason !== undefined && { reason }),
         ...(fields !== undefined && { fields }),

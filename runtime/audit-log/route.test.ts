@@ -74,12 +74,15 @@ describe('the audit log over HTTP', () => {
       'POST',
       '/auth/login',
       {
-        ...{ key: '', body: { email: owner.email, password: owner.password } },
+        key: '',
+        body: { email: owner.email, password: owner.password },
       },
     )
     const cookie = headers.get('set-cookie')!.split(';')[0]!
     await made.call('POST', '/ui/api/v1/agents', {
-      ...{ key: '', headers: { cookie, 'x-csrf-token': login.csrfToken }, body: { name: 'clerk' } },
+      key: '',
+      headers: { cookie, 'x-csrf-token': login.csrfToken },
+      body: { name: 'clerk' },
     })
     const list = await entries(made, setUp.body.rawKey)
     expect(list).toMatchObject([

@@ -11,7 +11,10 @@ export function auditedSecrets(audit: Pick<AuditLog, 'intend' | 'done'>, open: S
     } catch (error) {
       if (!(error instanceof RunFailure && error.code === 'secret_refused')) throw error
       const act: Act = {
-        ...{ tenantId: run.tenantId, actor: run.id, via: 'run', action: 'secretUse' },
+        tenantId: run.tenantId,
+        actor: run.id,
+        via: 'run',
+        action: 'secretUse',
         target: `secret/${name} for ${use.tool}`,
       }
       const intent = await audit.intend(act)

@@ -1,7 +1,6 @@
 import type { Log } from '../../shared/log/log.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
-import type { Endpoint } from '../../shared/wire/endpoint.ts'
 import { idempotencyStore } from '../http/idempotency-store.ts'
 import { type Idempotent, idempotency } from '../http/idempotent.ts'
 import { lastingValue } from '../lasting-value.ts'
@@ -23,9 +22,6 @@ export interface AccessOptions {
   log: Log
   clock: Clock
   newId: () => string
-  maxBodyBytes: number
-  /** The operations that are mounted. */
-  endpoints: readonly Endpoint[]
   /** What may keep a tenant from being deleted. */
   holdings: readonly Holding[]
   bootstrapKey?: string | undefined
@@ -36,15 +32,15 @@ export interface AccessOptions {
 
 /** Everything that decides who may call, put together; features take the slices they need. */
 export function access(options: AccessOptions) {
-  const { db, log, clock, newId, maxBodyBytes, endpoints, bootstrapKey, publicUrl } = options
+  const { db, log, clock, newId, bootstrapKey, publicUrl } = options
   const { now, monotonic } = clock
   const keys = keyStore(db)
   const users = userStore(db)
   const known = keyAccess({ store: keys, now, log, bootstrapKey })
   const idempotent: Idempotent = idempotency({ store: idempotencyStore(db, options.records), now, newId, log })
-  const shared = { db, keys, idempotent, now, newId, maxBodyBytes }
+  const shared = { db, keys, now, newId }
   return {
-    gates: gates({ endpoints, keyAccess: known, logins: loginAccess(users, now) }),
+    gates: gates({ keyAccess: known, logins: loginAccess(users, now) }),
     idempotent,
     keys: { ...shared, keyAccess: known },
     users: { ...shared, people: personStore(db), publicUrl },

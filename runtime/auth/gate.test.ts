@@ -2,11 +2,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { uuidv7 } from '../../shared/ids/uuid-v7.ts'
 import type { Endpoint } from '../../shared/wire/endpoint.ts'
 import type { AgentVersion } from '../../shared/wire/runtime/agent.ts'
+import { runtimeEndpoints } from '../../shared/wire/runtime/endpoints.ts'
 import { allows, resourceScopes, type Scope, scopes } from '../../shared/wire/runtime/scopes.ts'
-import { SERVED } from '../openapi-document.ts'
 import { type Fixture, fixture, type Sent } from './testing/fixture.ts'
 
-const mounted = SERVED.filter(({ path }) => path.startsWith('/v1/'))
+const mounted = runtimeEndpoints.filter(({ path }) => path.startsWith('/v1/'))
 const unknownId = uuidv7()
 
 /** The path with a name or id that does not exist. */

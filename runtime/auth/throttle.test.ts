@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { ApiError } from '../../shared/http/api-error.ts'
-import { manualClock } from '../../shared/time/clock.ts'
+import { manualClock } from '../../shared/time/testing/manual-clock.ts'
 import { throttle } from './throttle.ts'
 
 function refusal(work: () => void): ApiError | undefined {

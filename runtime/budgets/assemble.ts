@@ -34,11 +34,16 @@ export function assembleBudgets({ db, metrics, newId, log, ...rest }: BudgetsOpt
     store,
     useTool: toolLimits({ store, dayOf: rest.dayOf, now: rest.now }),
     spending: spending({
-      ...{ store, notices, dayOf: rest.dayOf, now: rest.now },
+      store,
+      notices,
+      dayOf: rest.dayOf,
+      now: rest.now,
       failed: error => log.warn('a budget could not be looked at', { error }),
     }),
     ledger: ledger({
-      ...{ store, ...rest, notices },
+      store,
+      ...rest,
+      notices,
       refused: metrics.counter(
         'waybill_budget_refusals_total',
         'Runs and calls that a hard limit refused, by dimension.',

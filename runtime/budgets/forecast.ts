@@ -42,8 +42,12 @@ export function forecast({ past, manifest, costOf }: ForecastInput): Forecasted 
   const cv = variation(free ? past.map(run => run.tokensIn + run.tokensOut) : costs)
   const confidence = Math.min(0.95, 0.3 + 0.65 * (n / (n + 20)) * (1 - Math.min(1, cv) / 2))
   return {
-    ...{ tokensIn: median(sorted(run => run.tokensIn)), tokensOut: median(sorted(run => run.tokensOut)) },
-    ...{ costNano: costOf && median(costs), confidence: round(confidence), basis: 'history', sampleSize: n },
+    tokensIn: median(sorted(run => run.tokensIn)),
+    tokensOut: median(sorted(run => run.tokensOut)),
+    costNano: costOf && median(costs),
+    confidence: round(confidence),
+    basis: 'history',
+    sampleSize: n,
     ...(costOf && { p90Nano: costs[Math.ceil(0.9 * n) - 1]! }),
   }
 }

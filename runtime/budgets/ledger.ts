@@ -58,7 +58,8 @@ export function ledger({ store, models, dayOf, now, refused, softly, notices }: 
     const made = forecast({
       past: await store.past(versionId, now().getTime() - HISTORY_MS),
       manifest: {
-        ...{ hasTools, maxOutputTokens: manifest.limits.maxOutputTokens },
+        hasTools,
+        maxOutputTokens: manifest.limits.maxOutputTokens,
         characters: manifest.systemPrompt.length + input.length + JSON.stringify(manifest.tools).length,
       },
       costOf,
@@ -228,17 +229,20 @@ export function ledger({ store, models, dayOf, now, refused, softly, notices }: 
             await store.uncertainBy(place, model.id, holdFor(worst, worst.maxOutputTokens, NO_FORECAST))
             return model.ask(request, call)
           }
-          const settled = <T extends Pick<CallCost, 'spent' | 'beside'>>(cost: T, epoch = run.epoch): T => {
+          const settled = <T extends Pick<CallCost, 'spent' | 'extraStatements'>>(cost: T, epoch = run.epoch): T => {
             const { tokensIn, tokensOut, costNano } = cost.spent
             const used = { tokens: tokensIn + tokensOut, costNano }
-            return { ...cost, beside: [...(cost.beside ?? []), ...store.settlement(run.id, epoch, stepId, used)] }
+            return {
+              ...cost,
+              extraStatements: [...(cost.extraStatements ?? []), ...store.settlement(run.id, epoch, stepId, used)],
+            }
           }
           const unused = () => call.metered?.(async epoch => settled({ spent: NOTHING_SPENT }, epoch))
           unused()
           const maxOutputTokens = await inTurn(run.agentId, () => hold(run, place, worst))
           let metered = false
           call.metered?.(async (epoch = run.epoch) => {
-            return { spent: NOTHING_SPENT, beside: lostCall({ ...run, epoch }, stepId, model.id) }
+            return { spent: NOTHING_SPENT, extraStatements: lostCall({ ...run, epoch }, stepId, model.id) }
           })
           try {
             const answer = settled(

@@ -13,7 +13,10 @@ export interface Limits {
 
 /** Of an agent that has no budget. */
 export const NO_LIMITS: Limits = {
-  ...{ costNanoDay: null, costNanoRun: null, tokensDay: null, runsDay: null },
+  costNanoDay: null,
+  costNanoRun: null,
+  tokensDay: null,
+  runsDay: null,
   hardFail: true,
 }
 

@@ -27,7 +27,9 @@ export function budgetNotices({ write, newId, now }: NoticesDeps) {
           args: [agentId, day, dimension, mark],
         }
         const announced = enqueueEvent(newId, {
-          ...{ tenantId, type: 'budget.threshold', atMs: now().getTime() },
+          tenantId,
+          type: 'budget.threshold',
+          atMs: now().getTime(),
           data: { agentName, day, notifyAtPct, ...onWire({ dimension, limit, used }) },
           when: { sql: 'exists (select 1 from budget_notices where mark = ?)', args: [mark] },
         })
@@ -46,7 +48,9 @@ export function budgetNotices({ write, newId, now }: NoticesDeps) {
     /** For the transaction in which a run passes a limit that stops nothing. */
     exceeded(budget: BudgetRow, runId: string, refusal: Refusal): InStatement {
       return enqueueEvent(newId, {
-        ...{ tenantId: budget.tenantId, type: 'budget.exceeded', atMs: now().getTime() },
+        tenantId: budget.tenantId,
+        type: 'budget.exceeded',
+        atMs: now().getTime(),
         data: { agentName: budget.agentName, runId, ...onWire(refusal) },
         when: { sql: 'exists (select 1 from runs where id = ? and budget_exceeded = 1)', args: [runId] },
       })

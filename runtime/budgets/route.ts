@@ -1,23 +1,36 @@
-import { Hono } from 'hono'
 import { ApiError } from '../../shared/http/api-error.ts'
-import { jsonBody, sameRecord } from '../../shared/http/validate.ts'
+import { sameRecord } from '../../shared/http/validate.ts'
 import { toUsd } from '../../shared/money/money.ts'
-import { type Budget, type BudgetSaved, budgetPut } from '../../shared/wire/runtime/budget.ts'
-import { pageQuery } from '../../shared/wire/runtime/conventions.ts'
-import { type Forecast, forecastRequest, rangeProblem, usageQuery } from '../../shared/wire/runtime/usage.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import type { Budget } from '../../shared/wire/runtime/budget.ts'
+import { budgetEndpoints as endpoints } from '../../shared/wire/runtime/endpoints/budgets.ts'
+import { runEndpoints } from '../../shared/wire/runtime/endpoints/runs.ts'
+import { rangeProblem } from '../../shared/wire/runtime/usage.ts'
+import type { AgentStore } from '../agents/store.ts'
 import { canonicalBody } from '../http/canonical-body.ts'
-import type { RuntimeHttpEnv } from '../http/http-env.ts'
+import { type Operation, operation } from '../http/operation.ts'
 import { notFound } from '../http/own-tenant.ts'
 import { pageOf } from '../http/page.ts'
-import { readQuery } from '../http/read-query.ts'
-import type { BudgetsDeps } from './deps.ts'
+import type { DayOf } from './day.ts'
+import type { Ledger } from './ledger.ts'
+import type { PriceChecks } from './price-checks.ts'
 import { inWords } from './refusal.ts'
-import type { BudgetRow } from './store.ts'
+import type { BudgetRow, BudgetStore } from './store.ts'
 import { usage } from './usage.ts'
 import { toBudget, toLimits } from './wire-form.ts'
 
+export interface BudgetsDeps {
+  db: Db
+  store: BudgetStore
+  ledger: Pick<Ledger, 'look'>
+  prices: Pick<PriceChecks, 'ofBudget'>
+  agents: Pick<AgentStore, 'getByName' | 'currentByName'>
+  dayOf: DayOf
+  now: () => Date
+}
+
 /** Budgets, what was used, and what a run would use (docs/spec/runtime.md §12). */
-export function budgetsRoute({ db, store, ledger, prices, agents, dayOf, now, maxBodyBytes }: BudgetsDeps) {
+export function budgetOperations({ db, store, ledger, prices, agents, dayOf, now }: BudgetsDeps): Operation[] {
   const today = () => dayOf(now().getTime())
 
   async function agentOf(tenantId: string, name: string) {
@@ -35,63 +48,62 @@ export function budgetsRoute({ db, store, ledger, prices, agents, dayOf, now, ma
   const withToday = async (row: Omit<BudgetRow, 'createdMs'>): Promise<Budget> =>
     toBudget(row, await store.today(row.agentId, today()))
 
-  return new Hono<RuntimeHttpEnv>()
-    .put('/v1/agents/:name/budget', jsonBody(budgetPut, maxBodyBytes), async c => {
-      const { tenantId } = c.get('principal')
-      const { id: agentId, name: agentName } = await agentOf(tenantId, c.req.param('name'))
-      const given = c.req.valid('json')
-      await sameRecord(given, async () => {
+  return [
+    operation(endpoints.save, async ({ principal: { tenantId }, params, body }) => {
+      const { id: agentId, name: agentName } = await agentOf(tenantId, params.name)
+      await sameRecord(body, async () => {
         const known = await store.get(agentId)
         return known ? withToday(known) : { agentName }
       })
-      const limits = toLimits(given)
+      const limits = toLimits(body)
       await prices.ofBudget(tenantId, agentName, limits)
       const row = { agentId, tenantId, agentName, ...limits, updatedMs: now().getTime() }
       await store.put(row)
-      return c.json({ ...(await withToday(row)), status: 'saved' } satisfies BudgetSaved)
-    })
-    .get('/v1/agents/:name/budget', async c =>
-      c.json(await withToday(await budgetOf(c.get('principal').tenantId, c.req.param('name')))),
-    )
-    .delete('/v1/agents/:name/budget', async c => {
-      const { agentId, agentName } = await budgetOf(c.get('principal').tenantId, c.req.param('name'))
+      return { ...(await withToday(row)), status: 'saved' as const }
+    }),
+    operation(endpoints.get, async ({ principal, params }) =>
+      withToday(await budgetOf(principal.tenantId, params.name)),
+    ),
+    operation(endpoints.remove, async ({ principal, params }) => {
+      const { agentId, agentName } = await budgetOf(principal.tenantId, params.name)
       if (!(await store.remove(agentId))) throw notFound('budget of agent', agentName)
-      return c.body(null, 204)
-    })
-    .get('/v1/budgets', async c => {
-      const page = pageOf(c, readQuery(c, pageQuery))
-      const rows = page.cut(await store.list(c.get('principal').tenantId, page), row => ({
-        ...{ at: row.createdMs, id: row.agentId },
-      }))
-      return c.json(await Promise.all(rows.map(withToday)))
-    })
-    .get('/v1/usage', async c => {
-      const { from, to, agentName, groupBy = 'day' } = readQuery(c, usageQuery)
+    }),
+    operation(endpoints.list, async call => {
+      const page = pageOf(call)
+      const rows = await store.list(call.principal.tenantId, page)
+      const cut = page.cut(rows, ({ createdMs, agentId }) => ({ at: createdMs, id: agentId }))
+      return Promise.all(cut.map(withToday))
+    }),
+    operation(endpoints.usage, async ({ principal: { tenantId }, query }) => {
+      const { from, to, agentName, groupBy = 'day' } = query
       const last = to === undefined ? today() : dayOfText(to, dayOf)
       const first = from === undefined ? daysBefore(last, DEFAULT_DAYS - 1) : dayOfText(from, dayOf)
       const problem = rangeProblem(first, last)
       if (problem) {
         throw new ApiError('validation_failed', `${problem.path}: ${problem.message}`, { details: [problem] })
       }
-      const { tenantId } = c.get('principal')
-      return c.json(await usage(db, { tenantId, from: first, to: last, agentName, groupBy }))
-    })
-    .post('/v1/runs/forecast', jsonBody(forecastRequest, maxBodyBytes), async c => {
-      const { agentName, input } = c.req.valid('json')
-      const { tenantId } = c.get('principal')
+      return usage(db, { tenantId, from: first, to: last, agentName, groupBy })
+    }),
+    operation(runEndpoints.forecast, async ({ principal: { tenantId }, body: { agentName, input } }) => {
       const version = await agents.currentByName(tenantId, agentName)
       if (!version) throw notFound('agent', agentName)
       const { made, refusal } = await ledger.look({ ...version, tenantId, input: canonicalBody(input) })
-      return c.json({
-        ...{ estimatedTokensIn: made.tokensIn, estimatedTokensOut: made.tokensOut },
-        ...{ estimatedCostUsd: made.costNano === null ? null : toUsd(made.costNano), confidence: made.confidence },
-        ...(made.unpriced !== undefined && { unpriced: true }),
-        ...{ wouldExceedBudget: refusal !== undefined, agentName, model: made.model },
-        ...{ basis: made.basis, sampleSize: made.sampleSize },
+      return {
+        estimatedTokensIn: made.tokensIn,
+        estimatedTokensOut: made.tokensOut,
+        estimatedCostUsd: made.costNano === null ? null : toUsd(made.costNano),
+        confidence: made.confidence,
+        ...(made.unpriced !== undefined && { unpriced: true as const }),
+        wouldExceedBudget: refusal !== undefined,
+        agentName,
+        model: made.model,
+        basis: made.basis,
+        sampleSize: made.sampleSize,
         ...(made.p90Nano !== undefined && { p90CostUsd: toUsd(made.p90Nano) }),
         ...(refusal && { blockReason: inWords(agentName, refusal) }),
-      } satisfies Forecast)
-    })
+      }
+    }),
+  ]
 }
 
 const DEFAULT_DAYS = 30

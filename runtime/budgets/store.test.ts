@@ -18,8 +18,17 @@ it('reads a budget once for all who ask at the same moment, after the last of th
   }
   const store = budgetStore(counted)
   const put = budgetStore(db).put({
-    ...{ agentId: 'a', tenantId: 't', agentName: 'n', hardFail: true, notifyAtPct: 80, toolLimits: {}, updatedMs: 1 },
-    ...{ costNanoDay: null, costNanoRun: null, tokensDay: 5, runsDay: null },
+    agentId: 'a',
+    tenantId: 't',
+    agentName: 'n',
+    hardFail: true,
+    notifyAtPct: 80,
+    toolLimits: {},
+    updatedMs: 1,
+    costNanoDay: null,
+    costNanoRun: null,
+    tokensDay: 5,
+    runsDay: null,
   })
   const asked = [store.get('a'), store.get('a'), store.get('b')]
   await put

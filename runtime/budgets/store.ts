@@ -249,7 +249,9 @@ export function budgetStore(db: Db) {
         args: [versionId, sinceMs],
       })
       return rows.map(row => ({
-        ...{ tokensIn: Number(row[0]), tokensOut: Number(row[1]), costNano: Number(row[2]) },
+        tokensIn: Number(row[0]),
+        tokensOut: Number(row[1]),
+        costNano: Number(row[2]),
       }))
     },
   }
@@ -289,9 +291,14 @@ const orNull = (value: unknown) => (value === null ? null : Number(value))
 
 function toBudget(row: Row): BudgetRow {
   return {
-    ...{ agentId: String(row.agent_id), tenantId: String(row.tenant_id), agentName: String(row.agent_name) },
-    ...{ costNanoDay: orNull(row.cost_nano_day), costNanoRun: orNull(row.cost_nano_run) },
-    ...{ tokensDay: orNull(row.tokens_day), runsDay: orNull(row.runs_day), hardFail: Number(row.hard_fail) === 1 },
+    agentId: String(row.agent_id),
+    tenantId: String(row.tenant_id),
+    agentName: String(row.agent_name),
+    costNanoDay: orNull(row.cost_nano_day),
+    costNanoRun: orNull(row.cost_nano_run),
+    tokensDay: orNull(row.tokens_day),
+    runsDay: orNull(row.runs_day),
+    hardFail: Number(row.hard_fail) === 1,
     notifyAtPct: Number(row.notify_pct),
     toolLimits: readJson(String(row.tool_limits)) as Record<string, number>,
     updatedMs: Number(row.updated_ms),
@@ -301,8 +308,12 @@ function toBudget(row: Row): BudgetRow {
 
 function toToday(row: Row): Today {
   return {
-    ...{ runs: Number(row.runs), tokens: Number(row.tokens), costNano: Number(row.cost_nano) },
-    ...{ heldTokens: Number(row.held_tokens), heldNano: Number(row.held_nano) },
-    ...{ uncertainTokens: Number(row.uncertain_tokens), uncertainNano: Number(row.uncertain_nano) },
+    runs: Number(row.runs),
+    tokens: Number(row.tokens),
+    costNano: Number(row.cost_nano),
+    heldTokens: Number(row.held_tokens),
+    heldNano: Number(row.held_nano),
+    uncertainTokens: Number(row.uncertain_tokens),
+    uncertainNano: Number(row.uncertain_nano),
   }
 }

@@ -31,8 +31,12 @@ export async function usage(db: Db, { tenantId, from, to, agentName, groupBy }: 
   })
   return rows.map(row => ({
     [MEMBERS[groupBy]]: String(row[0]),
-    ...{ runs: Number(row[1]), tokensIn: Number(row[2]), tokensOut: Number(row[3]), costUsd: toUsd(Number(row[4])) },
-    ...{ uncertainTokens: Number(row[5]), uncertainCostUsd: toUsd(Number(row[6])) },
+    runs: Number(row[1]),
+    tokensIn: Number(row[2]),
+    tokensOut: Number(row[3]),
+    costUsd: toUsd(Number(row[4])),
+    uncertainTokens: Number(row[5]),
+    uncertainCostUsd: toUsd(Number(row[6])),
     unpricedCalls: Number(row[7]),
   }))
 }

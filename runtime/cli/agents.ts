@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { Command, Option, UsageError } from 'clipanion'
+import { ClientError, type RuntimeClient } from '../../shared/client/client.ts'
 import { readJson } from '../../shared/json/read-json.ts'
-import type { AgentCreated, AgentItem } from '../../shared/wire/runtime/agent.ts'
-import { ClientError, type ServiceClient } from './service-client.ts'
-import { ServiceCommand, WHERE } from './service-command.ts'
+import type { AgentCreate, AgentCreated } from '../../shared/wire/runtime/agent.ts'
+import { PAGE, ServiceCommand, WHERE } from './service-command.ts'
 
 /** `runtime agents list`: one line for each agent. */
 export class AgentsListCommand extends ServiceCommand {
@@ -14,8 +14,9 @@ export class AgentsListCommand extends ServiceCommand {
     examples: [['The agents of a service', '$0 agents list --url http://127.0.0.1:8080 --key wb_live_…']],
   })
 
-  protected async act(client: ServiceClient): Promise<number> {
-    for await (const { name, currentVersionId, createdAt, description = '' } of client.list<AgentItem>('/v1/agents')) {
+  protected async act(client: RuntimeClient): Promise<number> {
+    for await (const agent of client.agents.list.each({ query: { limit: PAGE } })) {
+      const { name, currentVersionId, createdAt, description = '' } = agent
       this.say([name, currentVersionId, createdAt, description].join('  ').trimEnd())
     }
     return 0
@@ -44,11 +45,13 @@ export class AgentsApplyCommand extends ServiceCommand {
 
   files = Option.Rest({ required: 1, name: 'file' })
 
-  protected async act(client: ServiceClient): Promise<number> {
-    const read: { file: string; agent: Record<string, unknown> }[] = []
+  protected async act(client: RuntimeClient): Promise<number> {
+    const read: { file: string; agent: AgentCreate }[] = []
     for (const file of this.files) for (const agent of await readAgents(file)) read.push({ file, agent })
     const before = new Map<string, string>()
-    for await (const one of client.list<AgentItem>('/v1/agents')) before.set(one.name, one.currentVersionId)
+    for await (const { name, currentVersionId } of client.agents.list.each({ query: { limit: PAGE } })) {
+      before.set(name, currentVersionId)
+    }
     for (const { file, agent } of read) {
       const { name, currentVersionId, version, warnings } = await apply(client, file, agent)
       const was = before.get(name)
@@ -61,16 +64,16 @@ export class AgentsApplyCommand extends ServiceCommand {
 }
 
 /** A problem that the service finds is shown with the file that it is in. */
-async function apply(client: ServiceClient, file: string, agent: Record<string, unknown>): Promise<AgentCreated> {
+async function apply(client: RuntimeClient, file: string, agent: AgentCreate): Promise<AgentCreated> {
   try {
-    return await client.call('POST', '/v1/agents', agent)
+    return await client.agents.create({ body: agent })
   } catch (error) {
     if (!(error instanceof ClientError)) throw error
-    throw new ClientError(`${file}: ${error.message}`, { cause: error })
+    throw new ClientError(`${file}: ${error.message}`, error)
   }
 }
 
-async function readAgents(file: string): Promise<Record<string, unknown>[]> {
+async function readAgents(file: string): Promise<AgentCreate[]> {
   const text = await readFile(file, 'utf8').catch(() => {
     throw new UsageError(`${file} cannot be read`)
   })
@@ -78,9 +81,14 @@ async function readAgents(file: string): Promise<Record<string, unknown>[]> {
     throw new UsageError(`${file}: ${error instanceof Error ? error.message : String(error)}`)
   })
   return found.map(agent => {
-    if (typeof agent === 'object' && agent !== null && 'name' in agent) return agent as Record<string, unknown>
+    if (isAgent(agent)) return agent
     throw new UsageError(`${file}: expected an agent, with a name and a manifest`)
   })
+}
+
+/** Only what names an agent is looked at here: the service checks the rest, and says what is wrong with it. */
+function isAgent(value: unknown): value is AgentCreate {
+  return typeof value === 'object' && value !== null && 'name' in value
 }
 
 async function parse(file: string, text: string): Promise<unknown[]> {

@@ -1,8 +1,8 @@
 import { Command, Option, UsageError } from 'clipanion'
+import type { RuntimeClient } from '../../shared/client/client.ts'
 import { readJson } from '../../shared/json/read-json.ts'
-import type { Approval } from '../../shared/wire/runtime/approval.ts'
-import type { ServiceClient } from './service-client.ts'
-import { ServiceCommand, WHERE } from './service-command.ts'
+import type { ApprovalDecision } from '../../shared/wire/runtime/approval.ts'
+import { PAGE, ServiceCommand, WHERE } from './service-command.ts'
 import { printable } from './terminal.ts'
 
 /** `runtime approvals list`: what waits for a human. */
@@ -19,8 +19,9 @@ export class ApprovalsListCommand extends ServiceCommand {
 
   all = Option.Boolean('--all', false, { description: 'Also those that were decided or expired.' })
 
-  protected async act(client: ServiceClient): Promise<number> {
-    for await (const one of client.list<Approval>(`/v1/approvals${this.all ? '' : '?status=pending'}`)) {
+  protected async act(client: RuntimeClient): Promise<number> {
+    const query = { limit: PAGE, ...(!this.all && { status: 'pending' as const }) }
+    for await (const one of client.approvals.list.each({ query })) {
       const { id, agentName, status, reason, prompt, action, expiresAt } = one
       const asked = action ? `${action.name} ${JSON.stringify(action.arguments)}` : prompt
       const state = this.all ? [status] : []
@@ -35,13 +36,13 @@ abstract class DecideCommand extends ServiceCommand {
   comment = Option.String('--comment', { description: 'Kept with the decision, and told to the run.' })
 
   protected abstract readonly verb: 'approve' | 'reject'
-  protected decision(): Record<string, unknown> {
+  protected decision(): ApprovalDecision {
     return { ...(this.comment !== undefined && { comment: this.comment }) }
   }
 
-  protected async act(client: ServiceClient): Promise<number> {
-    const path = `/v1/approvals/${encodeURIComponent(this.id)}/${this.verb}`
-    const { id, status, runId } = await client.call<Approval>('POST', path, this.decision())
+  protected async act(client: RuntimeClient): Promise<number> {
+    const call = { params: { id: this.id }, body: this.decision() }
+    const { id, status, runId } = await client.approvals[this.verb](call)
     this.say(`${id}  ${status}  run ${runId}`)
     return 0
   }
@@ -67,7 +68,7 @@ export class ApprovalsApproveCommand extends DecideCommand {
   resolution = Option.String('--resolution', { description: 'retry or completed, for a step whose fate is unknown.' })
   protected readonly verb = 'approve'
 
-  protected override decision(): Record<string, unknown> {
+  protected override decision(): ApprovalDecision {
     const { resolution, output } = this
     if (resolution !== undefined && resolution !== 'retry' && resolution !== 'completed') {
       throw new UsageError('--resolution: expected retry or completed')

@@ -3,19 +3,17 @@ import { type FileHandle, open, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { Command, Option, UsageError } from 'clipanion'
+import { ClientError, type RuntimeClient } from '../../shared/client/client.ts'
 import { makeFolder } from '../../shared/host/make-folder.ts'
 import { ProofTextError, readProof } from '../../shared/proof/read-proof.ts'
 import { NotAProof } from '../../shared/proof/receipt-proof.ts'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
-import type { Receipt, ReceiptKeys } from '../../shared/wire/runtime/receipt.ts'
+import type { Receipt } from '../../shared/wire/runtime/receipt.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
-import type { Session } from '../../shared/wire/runtime/session.ts'
 import { ambiguous, fingerprintOf, Unusable } from './input-files.ts'
-import { ClientError, type ServiceClient } from './service-client.ts'
-import { ServiceCommand, WHERE } from './service-command.ts'
+import { EVERY_RUN, explanationOf, PAGE, ServiceCommand, WHERE } from './service-command.ts'
 
 const DAY_MS = 86_400_000
-const LISTS = ['/v1/runs', '/v1/runs?trigger=session']
 
 /** A line of an archive: a run and what proves it. */
 interface Archived {
@@ -46,25 +44,24 @@ export class ArchiveCommand extends ServiceCommand {
   to = Option.String('--to', '.', { description: 'The folder; it is made when there is none.' })
   remove = Option.Boolean('--delete', false, { description: 'Delete from the store what is in the file.' })
 
-  protected async act(client: ServiceClient): Promise<number> {
+  protected async act(client: RuntimeClient): Promise<number> {
     if (!/^\d{1,6}$/.test(this.days)) throw new UsageError('--days: expected a whole number of days, such as 90')
     const before = Date.now() - Number(this.days) * DAY_MS
     await makeFolder(this.to)
     const keys = join(this.to, 'keys.json')
-    await writeFile(
-      keys,
-      JSON.stringify(await client.call<ReceiptKeys>('GET', '/.well-known/platform-receipts')) + '\n',
-    )
+    await writeFile(keys, JSON.stringify(await client.receipts.keys()) + '\n')
     const path = join(this.to, `runs-${new Date().toISOString().replaceAll(/[-:]/g, '').replace('.', '')}.jsonl`)
     const file = await open(`${path}.part`, 'wx', 0o600)
     const written: Pick<Run, 'id' | 'sessionId'>[] = []
     let left = 0
     // What was said in a session is what its next turn begins with.
     const inUse = new Set<string>()
-    for await (const { id, status } of client.list<Session>('/v1/sessions')) if (status !== 'stopped') inUse.add(id)
+    for await (const { id, status } of client.sessions.list.each({ query: { limit: PAGE } })) {
+      if (status !== 'stopped') inUse.add(id)
+    }
     try {
-      for (const list of LISTS) {
-        for await (const run of client.list<Run>(list)) {
+      for (const query of EVERY_RUN) {
+        for await (const run of client.runs.list.each({ query })) {
           if (!isTerminal(run.status) || Date.parse(run.finishedAt ?? '') > before) continue
           if (await this.put(client, file, run.id, keys)) written.push(run)
           else left++
@@ -82,18 +79,19 @@ export class ArchiveCommand extends ServiceCommand {
     } else this.say(`no run to archive ended more than ${this.days} days ago`)
     if (this.remove) {
       const going = written.filter(({ sessionId }) => sessionId === undefined || !inUse.has(sessionId))
-      for (const { id } of going) await client.call('DELETE', `/v1/runs/${id}`)
+      for (const { id } of going) await client.runs.remove({ params: { id } })
       if (written.length > 0) this.say(`${going.length} of them deleted from the store`)
     }
     return left > 0 ? 1 : 0
   }
 
-  private async put(client: ServiceClient, file: FileHandle, id: string, keys: string): Promise<boolean> {
+  private async put(client: RuntimeClient, file: FileHandle, id: string, keys: string): Promise<boolean> {
     try {
+      const params = { id }
       const line: Archived = {
-        run: await client.call('GET', `/v1/runs/${id}`),
-        journal: await client.call('GET', `/v1/runs/${id}/journal`),
-        receipt: await client.call('GET', `/v1/runs/${id}/receipt`),
+        run: await client.runs.get({ params }),
+        journal: await client.runs.journal({ params }),
+        receipt: await client.receipts.get({ params }),
       }
       const problem = await problemOf(line, keys)
       if (problem === undefined) {
@@ -103,7 +101,7 @@ export class ArchiveCommand extends ServiceCommand {
       this.context.stderr.write(`${id} is left out: ${problem}\n`)
     } catch (error) {
       if (!(error instanceof ClientError)) throw error
-      this.context.stderr.write(`${id} is left out: ${error.message}\n`)
+      this.context.stderr.write(`${id} is left out: ${explanationOf(error)}\n`)
     }
     return false
   }

@@ -41,7 +41,9 @@ it('finds a service that is ready, and the store and the key that it uses', asyn
   const other = await atTerminal(DoctorCommand, ['doctor', '--json'], fixture.env())
   expect(other.code).toBe(1)
   expect(JSON.parse(other.out)).toContainEqual({
-    ...{ about: 'master key', is: 'fail', says: expect.stringMatching(/^the master key is not the one/) },
+    about: 'master key',
+    is: 'fail',
+    says: expect.stringMatching(/^the master key is not the one/),
   })
   await rm(join(fixture.vars.PLATFORM_DATA_DIR, 'master.key'))
   expect((await examine(fixture.env())).find(({ about }) => about === 'master key')).toMatchObject({ is: 'fail' })
@@ -51,7 +53,8 @@ it('finds a service that is ready, and the store and the key that it uses', asyn
 
 it('says what is wrong, and what to do', async () => {
   expect(await of('settings', { PLATFORM_LEASE_TTL: 'soon' })).toMatchObject({
-    ...{ is: 'fail', says: expect.stringContaining('PLATFORM_LEASE_TTL: expected a duration') },
+    is: 'fail',
+    says: expect.stringContaining('PLATFORM_LEASE_TTL: expected a duration'),
   })
   expect(await of('address', { PLATFORM_BIND: '0.0.0.0:8080' })).toMatchObject({
     is: 'warn',

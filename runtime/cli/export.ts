@@ -1,13 +1,10 @@
 import { rename, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Command, Option, UsageError } from 'clipanion'
+import type { RuntimeClient } from '../../shared/client/client.ts'
 import { makeFolder } from '../../shared/host/make-folder.ts'
-import type { ReceiptKeys } from '../../shared/wire/runtime/receipt.ts'
-import type { Run } from '../../shared/wire/runtime/run.ts'
-import type { ServiceClient } from './service-client.ts'
-import { ServiceCommand, WHERE } from './service-command.ts'
-
-const TERMINAL = ['succeeded', 'failed', 'cancelled']
+import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
+import { EVERY_RUN, ServiceCommand, WHERE } from './service-command.ts'
 
 /** `runtime export`: everything that a third party needs to check a run without this service. */
 export class ExportCommand extends ServiceCommand {
@@ -35,23 +32,23 @@ export class ExportCommand extends ServiceCommand {
   all = Option.Boolean('--all', false, { description: 'Every run of the tenant that has ended.' })
   to = Option.String('--to', '.', { description: 'The folder; it is made when there is none.' })
 
-  protected async act(client: ServiceClient): Promise<number> {
+  protected async act(client: RuntimeClient): Promise<number> {
     if (this.all === this.ids.length > 0) throw new UsageError('say which runs: their ids, or --all')
     await makeFolder(this.to)
-    await this.write('keys.json', await client.call<ReceiptKeys>('GET', '/.well-known/platform-receipts'))
+    await this.write('keys.json', await client.receipts.keys())
     let [written, open] = [0, 0]
     const one = async (run: Run) => {
-      if (!TERMINAL.includes(run.status)) {
+      if (!isTerminal(run.status)) {
         open++
         return
       }
       await this.exported(client, run)
       written++
     }
-    for (const id of this.ids) await one(await client.call('GET', `/v1/runs/${encodeURIComponent(id)}`))
+    for (const id of this.ids) await one(await client.runs.get({ params: { id } }))
     if (this.all) {
-      for (const list of ['/v1/runs', '/v1/runs?trigger=session']) {
-        for await (const run of client.list<Run>(list)) {
+      for (const query of EVERY_RUN) {
+        for await (const run of client.runs.list.each({ query })) {
           if (!(await this.isThere(`${run.id}.receipt.json`))) await one(run)
         }
       }
@@ -62,10 +59,11 @@ export class ExportCommand extends ServiceCommand {
   }
 
   /** The receipt comes last: where it is, the rest is. */
-  private async exported(client: ServiceClient, run: Run): Promise<void> {
+  private async exported(client: RuntimeClient, run: Run): Promise<void> {
+    const params = { id: run.id }
     await this.write(`${run.id}.run.json`, run)
-    await this.write(`${run.id}.journal.json`, await client.call('GET', `/v1/runs/${run.id}/journal`))
-    await this.write(`${run.id}.receipt.json`, await client.call('GET', `/v1/runs/${run.id}/receipt`))
+    await this.write(`${run.id}.journal.json`, await client.runs.journal({ params }))
+    await this.write(`${run.id}.receipt.json`, await client.receipts.get({ params }))
   }
 
   private async write(name: string, value: unknown): Promise<void> {

@@ -1,8 +1,6 @@
 #!/usr/bin/env node
-import { beginAnew } from '../../shared/host/begin-anew.ts'
 import { shutInspector } from '../../shared/host/shut-inspector.ts'
 
-// Before anything is loaded, since all of it would be loaded again.
-if (process.argv[2] === 'serve') beginAnew()
+// Before anything else is loaded.
 shutInspector()
 await import('./commands.ts')

@@ -1,12 +1,4 @@
-/** One event of a run's stream, as it is shown at a terminal. */
-export interface JournalLine {
-  kind: string
-  stepId: string
-  at: string
-  attempt: number
-  payload: Record<string, unknown>
-  meta: { name?: string; costUsd?: number; tokensIn?: number; tokensOut?: number; durationMs?: number }
-}
+import type { RunEventData } from '../../shared/wire/runtime/journal.ts'
 
 /** The events of a run as lines: what began, what came of it, and what it has cost so far. */
 export function progress() {
@@ -15,7 +7,7 @@ export function progress() {
   const name = (stepId: string) => `${stepId.padEnd(14)} ${names.get(stepId) ?? ''}`.trimEnd()
 
   return {
-    of({ kind, stepId, payload, meta }: JournalLine): string[] {
+    of({ kind, stepId, payload, meta }: RunEventData): string[] {
       switch (kind) {
         case 'step_started':
           if (meta.name !== undefined) names.set(stepId, meta.name)

@@ -1,9 +1,8 @@
 import { Command, Option, UsageError } from 'clipanion'
-import type { Approval } from '../../shared/wire/runtime/approval.ts'
-import type { Run } from '../../shared/wire/runtime/run.ts'
-import { type JournalLine, progress } from './progress.ts'
-import { ClientError, type ServiceClient } from './service-client.ts'
-import { ServiceCommand, WHERE } from './service-command.ts'
+import type { RuntimeClient } from '../../shared/client/client.ts'
+import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
+import { progress } from './progress.ts'
+import { isRefusal, ServiceCommand, WHERE } from './service-command.ts'
 import { printable, spinner } from './terminal.ts'
 
 const RECONNECT_MS = 1000
@@ -34,9 +33,10 @@ export class RunCommand extends ServiceCommand {
   json = Option.Boolean('--json', false, { description: 'Print the whole run as JSON at its end.' })
   quiet = Option.Boolean('--quiet', false, { description: 'Say nothing of the steps.' })
 
-  protected async act(client: ServiceClient): Promise<number> {
+  protected async act(client: RuntimeClient): Promise<number> {
     const { stderr } = this.context
     const id = this.watch ?? (await this.start(client))
+    const params = { id }
     const spin = spinner(stderr)
     const tell = (line: string) => {
       if (this.quiet) return
@@ -46,44 +46,41 @@ export class RunCommand extends ServiceCommand {
     }
     const shown = progress()
     if (this.watch === undefined) tell(`run ${id}`)
-    const stop = new AbortController()
     try {
       if (!this.quiet) spin.start()
-      let lastId: string | undefined
+      let lastEventId: string | undefined
       for (;;) {
         try {
-          for await (const frame of client.frames(`/v1/runs/${id}/events`, { lastId, signal: stop.signal })) {
-            lastId = frame.id ?? lastId
-            const event = frame.data as JournalLine
-            for (const line of shown.of(event)) tell(printable(line))
-            if (event.kind === 'step_waiting' && (await waits(client, id))) return 3
+          for await (const event of client.runs.events({ params }, { lastEventId })) {
+            lastEventId = event.id ?? lastEventId
+            for (const line of shown.of(event.data)) tell(printable(line))
+            if (event.data.kind === 'step_waiting' && (await waits(client, id))) return 3
           }
         } catch (error) {
           // A service that is started again goes on with the run, and so does this.
-          if (error instanceof ClientError && error.cause === undefined) throw error
+          if (isRefusal(error)) throw error
         }
-        const run = await client.call<Run>('GET', `/v1/runs/${id}`).catch((error: unknown) => {
-          if (error instanceof ClientError && error.cause !== undefined) return undefined
-          throw error
+        const run = await client.runs.get({ params }).catch((error: unknown) => {
+          if (isRefusal(error)) throw error
+          return undefined
         })
-        if (run && ['succeeded', 'failed', 'cancelled'].includes(run.status)) {
+        if (run && isTerminal(run.status)) {
           spin.stop()
           return this.end(run)
         }
         await new Promise(resolve => setTimeout(resolve, RECONNECT_MS))
       }
     } finally {
-      stop.abort()
       spin.stop()
     }
   }
 
-  private async start(client: ServiceClient): Promise<string> {
+  private async start(client: RuntimeClient): Promise<string> {
     const { agent, prompt, input } = this
     if (agent === undefined) throw new UsageError('say which agent: runtime run AGENT "…"')
     if (prompt !== undefined && input !== undefined) throw new UsageError('give a prompt or --input, not both')
     const given = input === undefined ? { ...(prompt !== undefined && { prompt }) } : this.readObject('--input', input)
-    return (await client.call<Run>('POST', '/v1/runs', { agentName: agent, input: given })).id
+    return (await client.runs.create({ body: { agentName: agent, input: given } })).id
   }
 
   private end(run: Run): number {
@@ -104,11 +101,12 @@ export class RunCommand extends ServiceCommand {
 }
 
 /** Whether nothing goes on until a human decides; other steps of the run may still be at work. */
-async function waits(client: ServiceClient, id: string): Promise<boolean> {
+async function waits(client: RuntimeClient, id: string): Promise<boolean> {
+  const params = { id }
   for (;;) {
-    const { status } = await client.call<Run>('GET', `/v1/runs/${id}?fields=summary`)
+    const { status } = await client.runs.get({ params, query: { fields: 'summary' } })
     if (status === 'waiting') return true
-    const approvals = await client.call<Approval[]>('GET', `/v1/runs/${id}/approvals`)
+    const approvals = await client.approvals.ofRun({ params })
     if (status !== 'running' || !approvals.some(one => one.status === 'pending')) return false
     await new Promise(resolve => setTimeout(resolve, 100))
   }

@@ -8,7 +8,11 @@ async function preview(args: string[], env: Record<string, string> = {}) {
   cli.register(SchedulesPreviewCommand)
   const [stdout, stderr] = [new PassThrough(), new PassThrough()]
   const code = await cli.run(['schedules', 'preview', ...args], {
-    ...{ env, stdin: new PassThrough(), stdout, stderr, colorDepth: 1 },
+    env,
+    stdin: new PassThrough(),
+    stdout,
+    stderr,
+    colorDepth: 1,
   })
   return { code, out: String(stdout.read() ?? '') }
 }

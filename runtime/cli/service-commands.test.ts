@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { Cli, type CommandClass } from 'clipanion'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { freePort } from '../../scripts/bench/free-port.ts'
 import type { Approval } from '../../shared/wire/runtime/approval.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import { AgentsApplyCommand, AgentsListCommand } from './agents.ts'
@@ -123,6 +124,26 @@ describe('runtime run', () => {
     expect((await atTerminal(RunCommand, ['run', 'x'], {})).err).toMatch(/^a key is needed/)
   })
 
+  it('goes on with a run when the service is started again, and shows each step once', async () => {
+    const own = await terminalFixture({ PLATFORM_BIND: `127.0.0.1:${await freePort()}` })
+    try {
+      await own.call('POST', '/v1/agents', { name: 'worker', manifest: { tools: ['wait'] } })
+      const running = own.run(RunCommand, 'run', 'worker', '/call wait {"seconds":1}')
+      const steps = async () => {
+        const [run] = await own.call<Run[]>('GET', '/v1/runs')
+        return run ? own.call<object[]>('GET', `/v1/runs/${run.id}/steps`) : []
+      }
+      await expect.poll(async () => (await steps()).length).toBe(2)
+      await own.stop()
+      await own.again()
+      const { code, err } = await running
+      const ended = err.split('\n').filter(line => line.startsWith('ok'))
+      expect([code, ended.map(line => line.split(/\s+/)[1])]).toEqual([0, ['model-1', 'timer-1-1', 'model-2']])
+    } finally {
+      await own.close()
+    }
+  })
+
   it('shows that it is at work to a person only', async () => {
     const cli = new Cli({ binaryName: 'runtime' })
     cli.register(RunCommand)
@@ -191,7 +212,8 @@ describe('runtime archive', () => {
     expect([broken.code, broken.out]).toEqual([1, expect.stringContaining('NOT VALID  line 1: ')])
     await writeFile(file, lines[0]!.slice(0, 100))
     expect(await fixture.run(ArchiveVerifyCommand, 'archive', 'verify', file, ...key)).toMatchObject({
-      ...{ code: 2, err: expect.stringContaining('line 1 is not JSON') },
+      code: 2,
+      err: expect.stringContaining('line 1 is not JSON'),
     })
 
     const { code, out } = await fixture.run(CompactCommand, 'compact')

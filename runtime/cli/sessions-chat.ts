@@ -1,15 +1,16 @@
 import { createInterface } from 'node:readline'
 import type { Writable } from 'node:stream'
 import { Command, Option } from 'clipanion'
-import type { SessionEvent } from '../../shared/wire/runtime/session.ts'
-import { ClientError } from './service-client.ts'
-import { type SessionClient, sessionClient } from './session-client.ts'
+import { ClientError, type RuntimeClient } from '../../shared/client/client.ts'
+import { pause } from '../../shared/client/send-call.ts'
+import type { SessionEventData, SessionEventName } from '../../shared/wire/runtime/session.ts'
+import { explanationOf, isRefusal, ServiceCommand } from './service-command.ts'
 import { isTty, printable, type Spinner, spinner } from './terminal.ts'
 
-const DEFAULT_URL = 'http://127.0.0.1:8080'
+const RECONNECT_MS = 1500
 
 /** `runtime sessions chat`: a conversation with an agent of a running service. */
-export class SessionsChatCommand extends Command {
+export class SessionsChatCommand extends ServiceCommand {
   static override paths = [['sessions', 'chat']]
   static override usage = Command.Usage({
     description: 'Talk to an agent of a running runtime.',
@@ -25,30 +26,23 @@ export class SessionsChatCommand extends Command {
   })
 
   agent = Option.String({ name: 'agent' })
-  url = Option.String('--url', { description: `The address of the runtime; default PLATFORM_URL or ${DEFAULT_URL}.` })
-  key = Option.String('--key', { description: 'An API key with sessions:write; default PLATFORM_API_KEY.' })
+  override key = Option.String('--key', { description: 'An API key with sessions:write; default PLATFORM_API_KEY.' })
   session = Option.String('--session', { description: 'The id of a session to go on with.' })
 
-  override async execute(): Promise<number> {
-    const { stdin, stdout, stderr, env } = this.context
-    const key = this.key ?? env.PLATFORM_API_KEY ?? env.PLATFORM_BOOTSTRAP_KEY
-    if (key === undefined || key === '') {
-      stderr.write('a key is needed: give --key or set PLATFORM_API_KEY (`runtime keys create` makes one)\n')
-      return 1
-    }
-    const client = sessionClient({ url: this.url ?? env.PLATFORM_URL ?? DEFAULT_URL, key })
+  protected async act(client: RuntimeClient): Promise<number> {
+    const { stdin, stdout, stderr } = this.context
     const over = new AbortController()
     try {
-      const { id } = this.session === undefined ? await client.open(this.agent) : await client.get(this.session)
+      const { id } = await this.open(client)
       stderr.write(`session ${id}\n`)
-      const hearing = listen(client.events(id, over.signal), stdout, spinner(stderr))
+      const hearing = listen(eventsOf(client, id, over.signal), stdout, spinner(stderr))
       const prompt = () => void (isTty(stdin) && stdout.write('> '))
       prompt()
       // Made only now: lines that come before the iteration starts are lost.
       for await (const line of createInterface({ input: stdin, terminal: false })) {
         if (line.trim() === '/exit') break
         if (line.trim() === '/stop') {
-          await client.stop(id)
+          await client.sessions.stop({ params: { id } })
           break
         }
         if (line.trim() !== '') await talk(client, id, line, hearing, stderr)
@@ -56,22 +50,43 @@ export class SessionsChatCommand extends Command {
         prompt()
       }
       return 0
-    } catch (error) {
-      if (!(error instanceof ClientError)) throw error
-      stderr.write(error.message + '\n')
-      return 1
     } finally {
       over.abort()
       stdin.destroy()
     }
   }
+
+  private open(client: RuntimeClient): Promise<{ id: string }> {
+    const { agent, session } = this
+    if (session === undefined) return client.sessions.create({ body: { agentName: agent } })
+    return client.sessions.get({ params: { id: session } })
+  }
+}
+
+type Heard = SessionEventData<SessionEventName>
+
+/** What happens in a session until it is stopped, also while its service is started again. */
+async function* eventsOf({ sessions }: RuntimeClient, id: string, signal: AbortSignal): AsyncGenerator<Heard> {
+  let lastEventId: string | undefined
+  for (;;) {
+    try {
+      for await (const event of sessions.events({ params: { id } }, { signal, lastEventId })) {
+        lastEventId = event.id ?? lastEventId
+        yield event.data
+        if (event.event === 'session_stopped') return
+      }
+    } catch (error) {
+      if (signal.aborted || isRefusal(error)) throw error
+    }
+    await pause(RECONNECT_MS, signal)
+  }
 }
 
 /** One message and its answer. A refusal of the service is shown, and the conversation goes on. */
-async function talk(client: SessionClient, id: string, line: string, hearing: Hearing, stderr: Writable) {
+async function talk(client: RuntimeClient, id: string, line: string, hearing: Hearing, stderr: Writable) {
   const turn = hearing.begin()
   try {
-    const { status, text, finish } = await client.send(id, line)
+    const { status, text, finish } = await client.sessions.message({ params: { id }, body: { content: line } })
     if (status === 'waiting') stderr.write('\n(waiting for a human: see GET /v1/approvals)\n')
     await (status === 'completed' ? hearing.complete(text) : turn.over)
     if (finish === 'truncated')
@@ -80,7 +95,7 @@ async function talk(client: SessionClient, id: string, line: string, hearing: He
   } catch (error) {
     if (!(error instanceof ClientError)) throw error
     turn.end()
-    stderr.write(error.message + '\n')
+    stderr.write(explanationOf(error) + '\n')
   }
 }
 
@@ -95,7 +110,7 @@ interface Hearing {
 const BEHIND_MS = 1000
 
 /** Writes the received text to the terminal; a text that starts anew starts on a new line. */
-function listen(events: AsyncIterable<SessionEvent>, stdout: Writable, spin: Spinner): Hearing {
+function listen(events: AsyncIterable<Heard>, stdout: Writable, spin: Spinner): Hearing {
   let shown = ''
   let over = Promise.withResolvers<void>()
   let stopped = false
@@ -122,21 +137,14 @@ function listen(events: AsyncIterable<SessionEvent>, stdout: Writable, spin: Spi
   }
 
   void (async () => {
-    for await (const { event, data } of events) {
-      switch (event) {
-        case 'message_delta':
-          if (data.seq === 1) anew()
-          write(data.delta)
-          break
-        case 'message_completed':
-          whole(data.text)
-          break
-        case 'message_error':
-          finish()
-          break
-        case 'session_stopped':
-          stopped = true
-          finish()
+    for await (const event of events) {
+      if ('delta' in event) {
+        if (event.seq === 1) anew()
+        write(event.delta)
+      } else if ('text' in event) whole(event.text)
+      else {
+        stopped ||= 'reason' in event
+        finish()
       }
     }
   })().catch(() => undefined)

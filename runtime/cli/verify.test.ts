@@ -17,7 +17,9 @@ let service: Awaited<ReturnType<typeof serveRuntime>>
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'waybill-verify-'))
   service = await serveRuntime({
-    ...{ PLATFORM_BIND: '127.0.0.1:0', PLATFORM_DATA_DIR: folder, PLATFORM_LOG_LEVEL: 'off' },
+    PLATFORM_BIND: '127.0.0.1:0',
+    PLATFORM_DATA_DIR: folder,
+    PLATFORM_LOG_LEVEL: 'off',
     PLATFORM_BOOTSTRAP_KEY: KEY,
   })
   await call('POST', '/v1/agents', { name: 'echo', manifest: { model: 'demo/echo' } })
@@ -29,7 +31,8 @@ afterAll(async () => {
 
 async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
   const answer = await fetch(service.origin + path, {
-    ...{ method, headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' } },
+    method,
+    headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
     ...(body !== undefined && { body: JSON.stringify(body) }),
   })
   const text = await answer.text()
@@ -92,7 +95,8 @@ it('answers 2 and one line for what it cannot use', async () => {
   const { keys } = await files()
   const print = ['--fingerprint', keys.keyFingerprint]
   expect(await runtime('verify', 'none.json', ...print)).toEqual({
-    ...{ code: 2, out: '' },
+    code: 2,
+    out: '',
     err: 'none.json is not a receipt: it cannot be read\n',
   })
   await writeFile(join(folder, 'half.json'), '{"payload":')

@@ -40,7 +40,10 @@ export function agentActions({ service, useTool }: AgentActionsDeps): Connectors
         if (ref.action !== undefined && ref.action !== name) continue
         const tool = `${connectorId}.${name}`
         wanted.set(tool, {
-          ...{ connectorId, name, effect: action.effect, parameters: schemaOf(action) },
+          connectorId,
+          name,
+          effect: action.effect,
+          parameters: schemaOf(action),
           about: `${title}: ${action.about}`,
           asMeant: given => asMeant(action, given),
           async call(given, { stepId }, { key, signal }) {

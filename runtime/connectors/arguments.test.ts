@@ -9,7 +9,9 @@ const made = action({
   about: 'A test.',
   effect: 'read',
   arguments: z.object({
-    ...{ chatId: text(1, 64), count: int(1, 10).default(3), urgent: z.boolean().optional() },
+    chatId: text(1, 64),
+    count: int(1, 10).default(3),
+    urgent: z.boolean().optional(),
     tags: z.array(text(1, 10)).optional(),
   }),
   aliases: { chat_id: 'chatId' },
@@ -19,7 +21,10 @@ const made = action({
 describe('arguments', () => {
   it('take the text of a number for a number, and a number for its text', () => {
     expect(readArguments(made, { chatId: -1001234567890, count: '7', urgent: 'true', tags: 'one' })).toEqual({
-      ...{ chatId: '-1001234567890', count: 7, urgent: true, tags: ['one'] },
+      chatId: '-1001234567890',
+      count: 7,
+      urgent: true,
+      tags: ['one'],
     })
   })
 
@@ -50,7 +55,8 @@ describe('arguments', () => {
 
   it('have a schema in which defaults are not required', () => {
     expect(schemaOf(made)).toMatchObject({
-      ...{ type: 'object', required: ['chatId'] },
+      type: 'object',
+      required: ['chatId'],
       properties: { count: { type: 'integer', minimum: 1, maximum: 10, default: 3 } },
     })
     expect(schemaOf(made)).toBe(schemaOf(made))

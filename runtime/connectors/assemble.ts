@@ -6,20 +6,19 @@ import type { Clock } from '../../shared/time/clock.ts'
 import { sleep } from '../../shared/time/sleep.ts'
 import type { ConnectorId } from '../../shared/wire/runtime/catalog.ts'
 import type { AuditLog } from '../audit-log/log.ts'
-import type { Idempotent } from '../http/idempotent.ts'
-import type { McpGrantsDeps } from '../mcp-grants/deps.ts'
 import { discovery } from '../mcp-grants/discovery.ts'
+import type { McpGrantsDeps } from '../mcp-grants/route.ts'
 import { grantService } from '../mcp-grants/service.ts'
 import { grantStore } from '../mcp-grants/store.ts'
 import type { Sealing } from '../vault/vault-to-store.ts'
 import { vendorCalls } from './call.ts'
-import type { ConnectorsDeps } from './deps.ts'
 import type { OAuthClients } from './oauth/clients.ts'
 import { consent } from './oauth/consent.ts'
-import type { OAuthDeps } from './oauth/deps.ts'
 import { roundStore } from './oauth/rounds.ts'
+import type { OAuthDeps } from './oauth/route.ts'
 import { tokenCalls } from './oauth/token-calls.ts'
 import type { OtherHome } from './oauth/vendors.ts'
+import type { ConnectorsDeps } from './route.ts'
 import { connectorService } from './service.ts'
 import { connectorStore } from './store.ts'
 
@@ -28,9 +27,7 @@ export interface ConnectingOptions {
   log: Log
   clock: Clock
   newId: () => string
-  maxBodyBytes: number
   sealing: Sealing
-  idempotent: Idempotent
   /** Without a way out, connectors can be installed and not called. */
   egress?: EgressClient | undefined
   /** What this installation is called at vendors, for OAuth. */
@@ -56,27 +53,51 @@ const NO_WAY_OUT: Pick<EgressClient, 'fetch' | 'problem'> = {
 export function assembleConnectors(
   options: ConnectingOptions,
 ): ConnectorsDeps & { oauth: OAuthDeps; mcpGrants: McpGrantsDeps } {
-  const { db, log, clock, newId, maxBodyBytes, sealing, idempotent } = options
+  const { db, log, clock, newId, sealing } = options
   const { fetch, problem } = options.egress ?? NO_WAY_OUT
   const { oauthClients: clients = new Map(), oauthHomes: homes = {}, audit, publicUrl } = options
   const tokens = tokenCalls({ fetch })
   const service = connectorService({
-    ...{ store: connectorStore(db), sealing, clock, newId, egress: { problem }, redact: log.redact.register },
-    ...{ calls: vendorCalls({ fetch, clock, wait: sleep }), tokens, clients, homes, wait: sleep },
+    store: connectorStore(db),
+    sealing,
+    clock,
+    newId,
+    egress: { problem },
+    redact: log.redact.register,
+    calls: vendorCalls({ fetch, clock, wait: sleep }),
+    tokens,
+    clients,
+    homes,
+    wait: sleep,
     log: log.target('runtime.connectors'),
   })
   const grants = grantService({
-    ...{ store: grantStore(db), calls: tokens, sealing, clock, newId, wait: sleep, redact: log.redact.register },
+    store: grantStore(db),
+    calls: tokens,
+    sealing,
+    clock,
+    newId,
+    wait: sleep,
+    redact: log.redact.register,
     log: log.target('runtime.mcp'),
   })
   const round = consent({
-    ...{ rounds: roundStore(db), calls: tokens, clients, homes, sealing, clock, fetch },
+    rounds: roundStore(db),
+    calls: tokens,
+    clients,
+    homes,
+    sealing,
+    clock,
+    fetch,
     installGranted: service.installGranted,
     keepGrant: grants.keep,
   })
-  const oauth = { consent: round, audit, publicUrl, maxBodyBytes, log: log.target('runtime.connectors') }
+  const oauth = { consent: round, audit, publicUrl, log: log.target('runtime.connectors') }
   const mcpGrants = {
-    ...{ service: grants, discovery: discovery({ fetch, problem }), consent: round, publicUrl, maxBodyBytes },
+    service: grants,
+    discovery: discovery({ fetch, problem }),
+    consent: round,
+    publicUrl,
   }
-  return { service, idempotent, maxBodyBytes, oauth, mcpGrants }
+  return { service, oauth, mcpGrants }
 }

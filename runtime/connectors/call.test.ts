@@ -2,8 +2,9 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import type { EgressClient, EgressInit } from '../../shared/http/outbound/egress-client.ts'
 import { OutboundDenied } from '../../shared/http/outbound/outbound-denied.ts'
-import { manualClock, systemClock } from '../../shared/time/clock.ts'
+import { systemClock } from '../../shared/time/clock.ts'
 import { sleep } from '../../shared/time/sleep.ts'
+import { manualClock } from '../../shared/time/testing/manual-clock.ts'
 import { readArguments } from './arguments.ts'
 import { type Target, vendorCalls } from './call.ts'
 import { gmail } from './catalogue/gmail.ts'
@@ -20,7 +21,8 @@ function fixture(answer: (sent: Sent, at: number) => Response | Promise<Response
   const fetch: EgressClient['fetch'] = async (url, init) => answer(sent[sent.push({ url, ...init }) - 1]!, sent.length)
   const wait = async (ms: number) => void waited.push(ms)
   return {
-    ...{ sent, waited },
+    sent,
+    waited,
     calls: vendorCalls({ fetch, clock: systemClock, wait, ...(deadlineMs !== undefined && { deadlineMs }) }),
   }
 }
@@ -35,7 +37,9 @@ const probe: Connector = {
     (['read', 'idempotent', 'once'] as const).map(effect => [
       effect,
       action({
-        ...{ about: effect, effect, arguments: z.object({}) },
+        about: effect,
+        effect,
+        arguments: z.object({}),
         request: () => ({
           method: effect === 'read' ? 'GET' : 'POST',
           path: `/${effect}`,
@@ -46,7 +50,9 @@ const probe: Connector = {
   ),
 }
 const target: Target = {
-  ...{ installId: 'i', connector: probe, baseUrl: 'https://far.example/api/' },
+  installId: 'i',
+  connector: probe,
+  baseUrl: 'https://far.example/api/',
   credential: { method: 'token', values: { secretKey: 'sk_live_canary' } },
 }
 const run = (calls: ReturnType<typeof vendorCalls>, effect: string, options = {}) =>
@@ -131,13 +137,16 @@ describe('a call of a vendor', () => {
   it('says why it could not be made', async () => {
     const broken = fixture(() => Promise.reject(new Error('connect ECONNREFUSED with sk_live_canary')))
     await expect(run(broken.calls, 'once')).rejects.toMatchObject({
-      ...{ message: 'could not be reached: connect ECONNREFUSED with ***', unreachable: true, declined: false },
+      message: 'could not be reached: connect ECONNREFUSED with ***',
+      unreachable: true,
+      declined: false,
     })
     const denied = fixture(() =>
       Promise.reject(new OutboundDenied('far.example answered with a redirect to another origin')),
     )
     await expect(run(denied.calls, 'once')).rejects.toMatchObject({
-      ...{ message: 'far.example answered with a redirect to another origin', declined: true },
+      message: 'far.example answered with a redirect to another origin',
+      declined: true,
     })
   })
 
@@ -173,7 +182,8 @@ describe('a call that fails before it could change something', () => {
     const { calls } = fixture(() => json({ message: 'oops' }, { status: 500 }))
     const credential = { method: 'oauth2', values: { accessToken: 'ya29.canary' } } as const
     const reading = calls.execute({ installId: 'g', connector: gmail, credential }, gmail.actions.send_message!, {
-      ...{ ...send, skipInbox: false },
+      ...send,
+      skipInbox: false,
     })
     await expect(reading).rejects.toMatchObject({ status: 500, declined: true })
 
@@ -212,7 +222,8 @@ describe('many calls of one install', () => {
         starts.push(performance.now())
         return json({})
       },
-      ...{ clock: systemClock, wait: sleep },
+      clock: systemClock,
+      wait: sleep,
     })
     await Promise.all(
       Array.from({ length: 200 }, () => calls.execute({ ...target, connector: quick }, probe.actions.read!, {})),

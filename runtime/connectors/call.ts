@@ -94,7 +94,8 @@ export function vendorCalls({ fetch, clock, wait, deadlineMs = DEADLINE_MS }: Ca
         const changes = method !== 'GET' && method !== 'HEAD'
         const key = options.key !== undefined && changes && effect !== 'read' ? options.key : undefined
         const init: EgressInit = {
-          ...{ method, signal },
+          method,
+          signal,
           headers: { ...own, ...headers, ...(key !== undefined && { 'idempotency-key': key }) },
           ...(body !== undefined && { body }),
         }
@@ -125,7 +126,11 @@ export function vendorCalls({ fetch, clock, wait, deadlineMs = DEADLINE_MS }: Ca
       const later = problem?.limited || status === 429 || status === 503 || (status === 403 && pauseMs !== undefined)
       const declined = later || problem !== undefined || (status >= 400 && status < 500)
       throw new VendorFailure({
-        ...{ status, retryAfterMs: pauseMs, later, declined, refused: problem?.refused ?? status === 401 },
+        status,
+        retryAfterMs: pauseMs,
+        later,
+        declined,
+        refused: problem?.refused ?? status === 401,
         message: redact(
           problem?.message ?? ('value' in parsed ? messageIn(parsed.value) : undefined) ?? `answered ${status}`,
         ),

@@ -7,8 +7,10 @@ const slack = (config: Record<string, unknown>) => readConfig(catalogue.slack, c
 describe('a config', () => {
   it.each(['token', 'apiKey', 'accessToken', 'botToken'])('may call the primary secret %s', name => {
     expect(slack({ [name]: 'xoxb-1' })).toEqual({
-      ...{ credential: { method: 'token', values: { botToken: 'xoxb-1' } }, baseUrl: undefined },
-      ...{ missing: [], warnings: [] },
+      credential: { method: 'token', values: { botToken: 'xoxb-1' } },
+      baseUrl: undefined,
+      missing: [],
+      warnings: [],
     })
   })
 

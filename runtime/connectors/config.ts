@@ -30,7 +30,7 @@ export function readConfig(connector: Connector, config: Record<string, unknown>
   const warnings: string[] = []
   const details: Detail[] = []
   const values: Record<string, string> = {}
-  const beside = new Map<string, string>()
+  const extraStatements = new Map<string, string>()
   for (const [name, given] of Object.entries(config)) {
     if (given === null || given === undefined || given === '') continue
     const key = known.get(name)
@@ -41,14 +41,14 @@ export function readConfig(connector: Connector, config: Record<string, unknown>
     const value = typeof given === 'number' ? String(given) : given
     const problem = problemOf(value, key ?? (BESIDE.has(name) ? undefined : primary))
     if (problem !== undefined) details.push({ path: `config.${name}`, message: problem })
-    else if (BESIDE.has(name)) beside.set(name, String(value).trim())
+    else if (BESIDE.has(name)) extraStatements.set(name, String(value).trim())
     else values[name] = String(value).trim()
   }
-  const method = methodOf(connector, values, beside.get('authMethod'))
+  const method = methodOf(connector, values, extraStatements.get('authMethod'))
   if (method === undefined) {
     details.push({ path: 'config.authMethod', message: `expected one of ${auth.join(', ')}` })
   }
-  const expiresAt = beside.get('expiresAt')
+  const expiresAt = extraStatements.get('expiresAt')
   if (expiresAt !== undefined && !moment.safeParse(expiresAt).success) {
     details.push({ path: 'config.expiresAt', message: 'expected an ISO 8601 time with a zone' })
   }
@@ -68,10 +68,11 @@ export function readConfig(connector: Connector, config: Record<string, unknown>
   }
   return {
     credential: {
-      ...{ method, values: kept },
+      method,
+      values: kept,
       ...(expiresAt !== undefined && { expiresMs: Date.parse(expiresAt) }),
     },
-    baseUrl: beside.get('baseUrl'),
+    baseUrl: extraStatements.get('baseUrl'),
     missing: missingIn(connector, method, new Set(Object.keys(kept))),
     warnings,
   }

@@ -158,7 +158,10 @@ export function composed<S extends z.ZodObject>(
 ): Action {
   const { about, effect, aliases = {} } = spec
   return {
-    ...{ about, effect, aliases, arguments: spec.arguments },
+    about,
+    effect,
+    aliases,
+    arguments: spec.arguments,
     run: (args, vendor) => spec.run(args as z.output<S>, vendor),
   }
 }

@@ -32,10 +32,15 @@ export async function fromCatalogue({ connectorId, ...given }: ConnectorInstall)
 export function toEntry({ id, name, auth, keys, actions }: Connector, clients: OAuthClients): CatalogEntry {
   const vendor = isConnector(id) ? vendorAt(id, undefined) : undefined
   return {
-    ...{ connectorId: id, name, auth: auth.join(' or '), configKeys: keys.map(key => key.name) },
+    connectorId: id,
+    name,
+    auth: auth.join(' or '),
+    configKeys: keys.map(key => key.name),
     ...(vendor && { oauth: { client: vendor.client, configured: clients.has(vendor.client) } }),
     actions: Object.entries(actions).map(([action, one]) => ({
-      ...{ name: action, readOnly: one.effect === 'read', arguments: schemaOf(one) },
+      name: action,
+      readOnly: one.effect === 'read',
+      arguments: schemaOf(one),
     })),
   }
 }

@@ -31,7 +31,12 @@ export function onWire(install: Install): OnWire {
   const { connectorId, status, id, displayName, method, baseUrl, tested, createdMs, updatedMs } = install
   const iso = (ms: number) => new Date(ms).toISOString()
   return {
-    ...{ connectorId, status, installedAt: iso(createdMs), id, displayName, authMethod: method },
+    connectorId,
+    status,
+    installedAt: iso(createdMs),
+    id,
+    displayName,
+    authMethod: method,
     ready: install.missing.length === 0,
     ...(baseUrl !== undefined && { baseUrl }),
     ...(tested && { lastTest: { at: iso(tested.atMs), success: tested.success } }),
@@ -45,7 +50,9 @@ export function placeOf({ tenantId, connectorId }: { tenantId: string; connector
 }
 
 export const CONNECTOR_SEALED: SealedColumn = {
-  ...{ table: 'connectors', column: 'sealed', key: ['tenant_id', 'connector_id'] },
+  table: 'connectors',
+  column: 'sealed',
+  key: ['tenant_id', 'connector_id'],
   placeOf: ({ tenant_id, connector_id }) => placeOf({ tenantId: String(tenant_id), connectorId: String(connector_id) }),
 }
 
@@ -54,7 +61,10 @@ export function toInstall(row: Row): Install | undefined {
   const connectorId = String(row.connector_id)
   if (!isAnyConnector(connectorId)) return undefined
   return {
-    ...{ tenantId: String(row.tenant_id), connectorId, id: String(row.id), sealed: String(row.sealed) },
+    tenantId: String(row.tenant_id),
+    connectorId,
+    id: String(row.id),
+    sealed: String(row.sealed),
     displayName: readJson(String(row.display_name)) as string,
     method: String(row.auth_method) as AuthMethod,
     status: String(row.status) as Install['status'],
@@ -64,6 +74,7 @@ export function toInstall(row: Row): Install | undefined {
     expiresMs: row.expires_ms === null ? undefined : Number(row.expires_ms),
     revision: Number(row.revision),
     tested: row.tested_ms === null ? undefined : { atMs: Number(row.tested_ms), success: Number(row.tested_ok) === 1 },
-    ...{ createdMs: Number(row.created_ms), updatedMs: Number(row.updated_ms) },
+    createdMs: Number(row.created_ms),
+    updatedMs: Number(row.updated_ms),
   }
 }

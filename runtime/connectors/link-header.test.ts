@@ -7,7 +7,8 @@ const headers = (link: string) => new Headers({ link })
 it('reads the link of a relation, wherever it stands and however it is written', () => {
   const text = '<https://a.example/x?page=1,2>; rel="prev", <https://a.example/x?page=3>;rel=next;results="true"'
   expect(linkTo('next', headers(text))).toEqual({
-    ...{ url: 'https://a.example/x?page=3', parameters: { rel: 'next', results: 'true' } },
+    url: 'https://a.example/x?page=3',
+    parameters: { rel: 'next', results: 'true' },
   })
   expect(linkTo('prev', headers(text))?.url).toBe('https://a.example/x?page=1,2')
   expect(linkTo('last', headers(text))).toBeUndefined()

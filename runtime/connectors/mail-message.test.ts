@@ -10,7 +10,8 @@ function read(raw: string) {
   const subject = headers.find(line => line.startsWith('Subject: '))!.slice('Subject: '.length)
   const words = [...subject.matchAll(/=\?UTF-8\?B\?([^?]*)\?=/g)].map(([, word = '']) => Buffer.from(word, 'base64'))
   return {
-    ...{ lines: text.split('\r\n'), headers },
+    lines: text.split('\r\n'),
+    headers,
     subject: words.length === 0 ? subject : Buffer.concat(words).toString(),
     // Each word has to be whole characters for a reader that decodes them one by one.
     wordByWord: words.map(word => word.toString()).join(''),

@@ -51,7 +51,10 @@ export function connectorService(deps: ConnectorServiceDeps) {
   const nowMs = () => clock.now().getTime()
   const { connectorOf, compiledOf } = customs({ store })
   const refreshing = refresher<Install>({
-    ...{ calls: tokens, clock, wait: deps.wait, open: credentialOf },
+    calls: tokens,
+    clock,
+    wait: deps.wait,
+    open: credentialOf,
     store: { ...store, now: ({ tenantId, connectorId }) => store.ofTenant(tenantId, connectorId) },
     meansOf({ install: { connectorId }, credential }) {
       const vendor = vendorAt(connectorId, homes[connectorId])
@@ -112,9 +115,17 @@ export function connectorService(deps: ConnectorServiceDeps) {
     const sealed = await seal({ tenantId, connectorId: connector.id }, connector, credential.values)
     return store.install(
       {
-        ...{ tenantId, connectorId: connector.id, id: newId(), config: Object.fromEntries(shown) },
-        ...{ missing, baseUrl, displayName, sealed, method: credential.method },
-        ...{ expiresMs: credential.expiresMs, updatedMs: nowMs() },
+        tenantId,
+        connectorId: connector.id,
+        id: newId(),
+        config: Object.fromEntries(shown),
+        missing,
+        baseUrl,
+        displayName,
+        sealed,
+        method: credential.method,
+        expiresMs: credential.expiresMs,
+        updatedMs: nowMs(),
       },
       also,
     )
@@ -129,7 +140,10 @@ export function connectorService(deps: ConnectorServiceDeps) {
     const connector = await connectorOf(install)
     if (install.missing.length > 0) throw notReady(connector, install.missing)
     const targetOf = ({ install: { id, baseUrl }, credential }: Held): Target => ({
-      ...{ installId: id, connector, credential, baseUrl },
+      installId: id,
+      connector,
+      credential,
+      baseUrl,
     })
     const held = await refreshing.fresh({ install, credential: await credentialOf(install) })
     try {
@@ -244,7 +258,9 @@ export function connectorService(deps: ConnectorServiceDeps) {
     async test(install: Install): Promise<ConnectorTest> {
       const before = clock.monotonic()
       const result = (success: boolean, message: string, account?: string): ConnectorTest => ({
-        ...{ success, message, latencyMs: Math.max(0, Math.round(clock.monotonic() - before)) },
+        success,
+        message,
+        latencyMs: Math.max(0, Math.round(clock.monotonic() - before)),
         ...(account !== undefined && account !== '' && { account }),
       })
       let tested: ConnectorTest

@@ -984,9 +984,9 @@ function listen()       {
   if (document.querySelector('[data-live]') === null) return
   const line = part('#live')
   let soon = false
-  const news = new EventSource(\`\${root}ui/live\`)
-  news.addEventListener('open', () => line.replaceChildren('● live'))
-  news.addEventListener('changed', () => {
+  const reports = new EventSource(\`\${root}ui/live\`)
+  reports.addEventListener('open', () => line.replaceChildren('● live'))
+  reports.addEventListener('changed', () => {
     if (soon) return
     soon = true
     setTimeout(() => {
@@ -994,10 +994,10 @@ function listen()       {
       if (!document.hidden) void refresh()
     }, QUIET_MS)
   })
-  news.addEventListener('error', () => {
+  reports.addEventListener('error', () => {
     line.replaceChildren('○ the line is broken; connecting again …')
     // Refused, so it does not come back by itself: the session has expired, or a proxy answered.
-    if (news.readyState !== EventSource.CLOSED) return
+    if (reports.readyState !== EventSource.CLOSED) return
     setTimeout(async () => {
       const me = await fetch(\`\${root}auth/me\`, { cache: 'no-store' }).catch(() => undefined)
       if (me?.status === 401 && !(await logInAgain())) return
@@ -1820,7 +1820,10 @@ function ownConnector(form                 )       {
     const before = new Map([...box.querySelectorAll('input')].map(({ name, value }) => [name, value]))
     const fields = keys.map(({ name, secret }) => {
       const field = el('input', {
-        ...{ name: \`config.\${name}\`, type: secret ? 'password' : 'text', autocomplete: 'off', spellcheck: 'false' },
+        name: \`config.\${name}\`,
+        type: secret ? 'password' : 'text',
+        autocomplete: 'off',
+        spellcheck: 'false',
       })
       field.value = before.get(field.name) ?? ''
       return el('label', {}, \`\${name} \`, field)
@@ -2256,17 +2259,29 @@ export async function journalFault(
     genesis ??= hash
     step = walk.next(hash)
   }
-  if (!checked.ok) {
-    const { brokenAt } = checked
-    return { ...refused('chain_broken', 'an event was edited, moved, left out or put in'), brokenAt }
-  }
-  if (checked.count !== eventCount)
-    return refused('event_count_mismatch', 'events are missing at the end, or were added there')
-  if (checked.head !== journalHash)
-    return refused('journal_hash_mismatch', 'the journal holds together, and it is another one than was signed')
+  const fault = walkFault(checked, { eventCount, journalHash })
+  if (fault !== undefined) return fault
   const said = Object.entries({ runId, genesis, head: journalHash, eventCount, sealed: true })
   const other = said.find(([name, value]) => Object.hasOwn(journal, name) && journal[name          ] !== value)
   return other && refused('journal_header_mismatch', \`its member \${other[0]} says something else than its events\`)
+}
+
+/** What a walk over a journal came to. */
+
+/** Why the journal that was walked is not the one under the signature. */
+export function walkFault(
+  walk      ,
+  { eventCount, journalHash }                                                    ,
+)                      {
+  if (!walk.ok) {
+    const { brokenAt } = walk
+    return { ...refused('chain_broken', 'an event was edited, moved, left out or put in'), brokenAt }
+  }
+  if (walk.count !== eventCount)
+    return refused('event_count_mismatch', 'events are missing at the end, or were added there')
+  if (walk.head !== journalHash)
+    return refused('journal_hash_mismatch', 'the journal holds together, and it is another one than was signed')
+  return undefined
 }
 
 /** What a receipt's signature covers; undefined for what has no canonical form, which cannot have been signed. */
@@ -3022,8 +3037,17 @@ export function timelineOf(events                         , replayed            
 
 function begun(stepId        , meta                       , replayed         )               {
   return {
-    ...{ stepId, kind: meta.stepKind ?? 'tool', name: meta.name ?? '', status: 'running', attempt: 1, pieces: [] },
-    ...{ tokensIn: 0, tokensOut: 0, costUsd: 0, copied: meta.copiedFrom !== undefined, replayed },
+    stepId,
+    kind: meta.stepKind ?? 'tool',
+    name: meta.name ?? '',
+    status: 'running',
+    attempt: 1,
+    pieces: [],
+    tokensIn: 0,
+    tokensOut: 0,
+    costUsd: 0,
+    copied: meta.copiedFrom !== undefined,
+    replayed,
     ...(meta.inputHash !== undefined && { inputHash: meta.inputHash }),
   }
 }

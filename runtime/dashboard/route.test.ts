@@ -153,7 +153,8 @@ describe('what a page has beside its data', () => {
     const token = /data-csrf="([\w-]+)"/.exec((await visit('/', { cookies: set })).text)![1]!
     async function look(openapi: string, headers: Record<string, string>) {
       const { body, status } = await here.call<Surveying>('POST', '/ui/openapi/look', {
-        ...{ key: '', body: { openapi } },
+        key: '',
+        body: { openapi },
         headers,
       })
       return [status, body]
@@ -181,7 +182,8 @@ describe('what a page has beside its data', () => {
     const sent = { key: '', body: { email: viewer.email, password } }
     const { headers, body: login } = await here.call<LoggedIn>('POST', '/auth/login', sent)
     const answer = await here.call('POST', '/ui/openapi/look', {
-      ...{ key: '', body: { openapi: petsDocument } },
+      key: '',
+      body: { openapi: petsDocument },
       headers: { cookie: headers.get('set-cookie')!.split(';')[0]!, 'x-csrf-token': login.csrfToken },
     })
     expect([answer.status, answer.body]).toEqual([
@@ -196,7 +198,8 @@ describe('what a page has beside its data', () => {
     const token = /data-csrf="([\w-]+)"/.exec((await visit('/', { cookies: set })).text)![1]!
     async function check(manifest: unknown, headers: Record<string, string>) {
       const { body, status } = await here.call<{ issues: object[] }>('POST', '/ui/manifest/check', {
-        ...{ key: '', body: { manifest } },
+        key: '',
+        body: { manifest },
         headers,
       })
       return [status, body.issues]
@@ -420,9 +423,16 @@ describe('at 100,000 runs', () => {
     await here.call('POST', '/v1/agents', { body: { name: 'a' } })
     await here.call('POST', '/v1/agents', { body: { name: 'b' } })
     const lists = {
-      ...{ approvals: '/v1/approvals', sessions: '/v1/sessions', schedules: '/v1/schedules', agents: '/v1/agents' },
-      ...{ users: '/v1/users', webhooks: '/v1/webhooks', connectors: '/v1/connectors', api_keys: '/v1/api-keys' },
-      ...{ nodes: '/v1/nodes', mcp_grants: '/v1/mcp-servers/grants' },
+      approvals: '/v1/approvals',
+      sessions: '/v1/sessions',
+      schedules: '/v1/schedules',
+      agents: '/v1/agents',
+      users: '/v1/users',
+      webhooks: '/v1/webhooks',
+      connectors: '/v1/connectors',
+      api_keys: '/v1/api-keys',
+      nodes: '/v1/nodes',
+      mcp_grants: '/v1/mcp-servers/grants',
     }
     for (const [table, path] of Object.entries(lists)) {
       asked.length = 0

@@ -50,7 +50,7 @@ const MOST_FORM_BYTES = 16_384
 export function pagesRoute({
   users,
   figures,
-  news,
+  reports,
   now,
   maxBodyBytes,
   heartbeatMs,
@@ -91,7 +91,10 @@ export function pagesRoute({
     }
     try {
       const { title, body } = await page.render({
-        ...{ ask: asking(deps.fetch, c.req.raw), user, root, now: now() },
+        ask: asking(deps.fetch, c.req.raw),
+        user,
+        root,
+        now: now(),
         param: name => c.req.param(name) ?? '',
         query: name => c.req.query(name) || undefined,
         figures,
@@ -159,7 +162,8 @@ export function pagesRoute({
           method: 'POST',
           headers: { 'content-type': 'application/json', cookie: c.req.header('cookie') ?? '' },
           body: JSON.stringify({
-            ...{ email: given.get('email') ?? '', password: given.get('password') ?? '' },
+            email: given.get('email') ?? '',
+            password: given.get('password') ?? '',
             tenantId: given.get('tenantId') ?? undefined,
           }),
         }),
@@ -192,7 +196,7 @@ export function pagesRoute({
     })
     .get('/ui/live', async c => {
       const { user } = await logins(c)
-      return sseResponse(gone => news.follow(user.tenantId, gone), { retryMs: 1500, heartbeatMs })
+      return sseResponse(gone => reports.follow(user.tenantId, gone), { retryMs: 1500, heartbeatMs })
     })
     .post('/ui/manifest/check', jsonBody(manifestCheck, maxBodyBytes), async c => {
       refuseWithoutCsrfToken(c, await logins(c))

@@ -82,13 +82,22 @@ export function runApprovals(deps: ApprovalsDeps): Approvals {
     const expiresAt = new Date(expiresMs).toISOString()
     journal.append(
       {
-        ...{ kind: 'step_waiting', stepId, attempt },
+        kind: 'step_waiting',
+        stepId,
+        attempt,
         payload: { approvalId: id, reason, prompt, expiresAt, ...(action && { action }) },
       },
       {
         approvals: [
           {
-            ...{ id, tenantId: run.tenantId, agentName: run.agentName, stepId, round, reason, prompt, expiresMs },
+            id,
+            tenantId: run.tenantId,
+            agentName: run.agentName,
+            stepId,
+            round,
+            reason,
+            prompt,
+            expiresMs,
             action: action === undefined ? null : JSON.stringify(action),
           },
         ],

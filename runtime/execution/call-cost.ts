@@ -14,7 +14,7 @@ export interface CallCost {
   parts?: Omit<SpentParts, 'unpricedCalls'>
   unpriced?: boolean
   /** Statements that belong to the commit of the cost; each holds its own condition on the run's epoch. */
-  beside?: readonly InStatement[]
+  extraStatements?: readonly InStatement[]
 }
 
 /** `epoch`: of the process that commits it, where that is not the owner who made the call. */
@@ -36,7 +36,8 @@ export function costMeta(cost: CallCost | undefined): EventMeta {
     ...(estimated && { estimated }),
     ...(model !== undefined && { model }),
     ...(provider !== undefined && { provider }),
-    ...{ tokensIn: spent.tokensIn, tokensOut: spent.tokensOut },
+    tokensIn: spent.tokensIn,
+    tokensOut: spent.tokensOut,
     ...(unpriced && { unpriced }),
   }
 }
@@ -44,10 +45,10 @@ export function costMeta(cost: CallCost | undefined): EventMeta {
 /** What is committed with those words. */
 export function costExtras(cost: CallCost | undefined): StepExtras {
   if (cost === undefined) return {}
-  const { spent, parts, model, unpriced, beside } = cost
+  const { spent, parts, model, unpriced, extraStatements } = cost
   return {
     ...(!isNothing(spent) && { spent, ...(model !== undefined && { model }), parts: countedParts(parts, unpriced) }),
-    ...(beside && { extra: beside }),
+    ...(extraStatements && { extra: extraStatements }),
   }
 }
 

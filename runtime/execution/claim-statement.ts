@@ -86,13 +86,8 @@ where id in (${candidates(shared)}
 ${RETURNING}`
 }
 
-/** How many agents a claim steps through, with its first six arguments. */
-export function claimedLanes(shared: boolean): string {
-  return `${candidates(shared)} select count(*) as lanes from lanes`
-}
-
-/** What a claim chooses from. */
-function candidates(shared: boolean): string {
+/** What a claim chooses from; `lanes` are the agents that it steps through. */
+export function candidates(shared: boolean): string {
   const due = `due_ms <= ?2 and ${takenBy(shared)}
       and (owner is not ?1 or id not in (select value from json_each(?6)))
       and (ending is not null or (parked is not '${POISONED}'

@@ -98,9 +98,9 @@ export interface EngineDeps {
   lostCall: (run: Claimed, stepId: string) => InStatement[]
   /** The calendar day that usage is counted by. */
   dayOf: (ms: number) => string
-  beside?: ExtraStatements | undefined
+  extraStatements?: ExtraStatements | undefined
   /** The same with the commit that sets runs aside. */
-  besideAside?: BesideAside | undefined
+  extraWhenSetAside?: BesideAside | undefined
   /** Looks on. */
   observer?: RunObserver | undefined
   /** Nodes with one store: any of them takes what is due, and hears of what it took before it does anything with it. */

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
-import { checkJournal } from '../../shared/sign/journal-chain.ts'
+import { checkJournal } from '../../shared/sign/testing/check-journal.ts'
 import { approvalStore } from '../approvals/store.ts'
 import { stepsOf } from '../runs/steps.ts'
 import { clearRecords } from '../vault/records.ts'
@@ -90,7 +90,9 @@ describe('a run', () => {
     const id = await create({ prompt: 'hello' })
     engine.wake()
     expect(await until(id)).toMatchObject({
-      ...{ status: 'failed', error: { code: 'model_error', message: 'no such model', stepId: 'model-1' }, output: {} },
+      status: 'failed',
+      error: { code: 'model_error', message: 'no such model', stepId: 'model-1' },
+      output: {},
     })
   })
 

@@ -18,10 +18,13 @@ export function createEngine(deps: EngineDeps) {
   const { db, clock, log, owner, nodeId, limits, isGone, metrics } = deps
   const leases = leaseStore(db, deps.records, deps.sha256, deps.takenHere !== undefined)
   const writer = journalWriter(db, {
-    ...{ dayOf: deps.dayOf, beside: deps.beside, records: deps.records, monotonic: clock.monotonic },
+    dayOf: deps.dayOf,
+    extraStatements: deps.extraStatements,
+    records: deps.records,
+    monotonic: clock.monotonic,
     appendSeconds: metrics.appendSeconds,
   })
-  const besideAside = deps.besideAside ?? (() => [])
+  const extraWhenSetAside = deps.extraWhenSetAside ?? (() => [])
   const assembleExecution = new Map<string, Execution>()
   const endings = new Map<string, Promise<boolean>>()
   const room = runWatchers(db, id => assembleExecution.has(id))
@@ -70,7 +73,9 @@ export function createEngine(deps: EngineDeps) {
           nodeId: nodeId(),
           nowMs,
           ttlMs: limits.leaseMs,
-          ...{ most, slots, held },
+          most,
+          slots,
+          held,
         })
         owned ||= claimed.length > 0
         if (claimed.length > 0) await deps.takenHere?.(claimed.map(({ id }) => id))
@@ -155,12 +160,13 @@ export function createEngine(deps: EngineDeps) {
   }
 
   async function setAside(): Promise<void> {
-    for (const { id, agentName } of await leases.setAside(nodeId(), clock.now().getTime(), besideAside)) {
+    for (const { id, agentName } of await leases.setAside(nodeId(), clock.now().getTime(), extraWhenSetAside)) {
       metrics.setAside.add(1)
       log.error(
         'a run whose process ended whenever it was taken up is set aside: send it the signal "resume", or cancel it',
         {
-          ...{ runId: id, agentName },
+          runId: id,
+          agentName,
         },
       )
       deps.kept?.(true)

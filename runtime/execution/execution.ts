@@ -179,36 +179,35 @@ async function work(
   if (!found && !manifest.entrypoint) throw new RunFailure('model_unconfigured', unserved)
   const model = found ? deps.withinBudget(run, found) : absentModel(manifest.model, unserved)
   const approvals = runApprovals({
-    ...{
-      run,
-      policy: manifest.approvals,
-      db,
-      records,
-      journal,
-      history,
-      clock,
-      newId,
-      redact,
-      expired: deps.approvalExpired,
-    },
+    run,
+    policy: manifest.approvals,
+    db,
+    records,
+    journal,
+    history,
+    clock,
+    newId,
+    redact,
+    expired: deps.approvalExpired,
   })
   const stepsUnder = (signal: AbortSignal) =>
     runSteps({
-      ...{
-        runId: run.id,
-        nodeId: deps.nodeId(),
-        journal,
-        history,
-        retry: manifest.retry,
-        approvals,
-        clock,
-        sha256,
-        signal,
-        redact,
-        transient: !manifest.privacy.storePrompts,
-        open,
-      },
-      ...{ maxSteps: manifest.limits.maxSteps, random: deps.random, draining: deps.draining, metrics: deps.metrics },
+      runId: run.id,
+      nodeId: deps.nodeId(),
+      journal,
+      history,
+      retry: manifest.retry,
+      approvals,
+      clock,
+      sha256,
+      signal,
+      redact,
+      transient: !manifest.privacy.storePrompts,
+      open,
+      maxSteps: manifest.limits.maxSteps,
+      random: deps.random,
+      draining: deps.draining,
+      metrics: deps.metrics,
     })
   // Only a program abandons its own steps; a signal of signals costs each look at it.
   const inner = manifest.entrypoint ? new AbortController() : undefined
@@ -221,7 +220,10 @@ async function work(
   const sandbox =
     offered && (needsSandbox(manifest) || manifest.mcpServers.some(({ command }) => command))
       ? sandboxOfRun({
-          ...{ sandboxes: deps.sandboxes, runId: run.id, manifest, offered },
+          sandboxes: deps.sandboxes,
+          runId: run.id,
+          manifest,
+          offered,
           session,
           fileKeys: {
             seal: text => records.seal(text, { record: session?.id ?? run.id, field: 'workspace' }),
@@ -238,19 +240,40 @@ async function work(
       manifest,
     )
     const tools = toolbox(manifest, {
-      ...{ run, db, records, clock, approvals, newId, depth: run.depth, children: deps.children(run) },
-      ...{ outbound: deps.outbound, sandbox, mcp: mcp.tools },
+      run,
+      db,
+      records,
+      clock,
+      approvals,
+      newId,
+      depth: run.depth,
+      children: deps.children(run),
+      outbound: deps.outbound,
+      sandbox,
+      mcp: mcp.tools,
       connectors: await deps.connectorsOf(run, manifest.connectors),
     })
     const agent: AgentRun = {
-      ...{ runId: run.id, manifest, model, steps, journal, history, approvals, sha256, redact },
+      runId: run.id,
+      manifest,
+      model,
+      steps,
+      journal,
+      history,
+      approvals,
+      sha256,
+      redact,
       tools: allowedTools(tools, turn?.tools ?? 'all'),
       opening: turn?.opening ?? [{ role: 'user', text: userMessage(input) }],
       ...(turn && { voice: turn.voice }),
     }
     if (!manifest.entrypoint || !sandbox) return await agentLoop(agent)
     return await codeAgent({
-      ...{ ...agent, sandbox, entrypoint: manifest.entrypoint, input, whole: stepsUnder(signal) },
+      ...agent,
+      sandbox,
+      entrypoint: manifest.entrypoint,
+      input,
+      whole: stepsUnder(signal),
       recorded: recordedCalls(run.events),
       wait: waitTool({ run, db, records, clock, approvals }, { name: 'wait', needsApproval: false }),
       abandon: reason => inner?.abort(reason),
@@ -324,7 +347,11 @@ async function finish(
 function endedRun(run: Claimed, { status, output, error }: Ending, last: LastWord): EndedRun {
   const { head, atMs, spent, models } = last
   return {
-    ...{ run, status, output, head, finishedMs: atMs },
+    run,
+    status,
+    output,
+    head,
+    finishedMs: atMs,
     ...(error && { error }),
     isolation: last.isolationUsed ?? run.isolationUsed ?? run.isolation,
     models: modelsOf(run.events, models),

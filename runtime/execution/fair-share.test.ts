@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { afterEach, describe, expect, it } from 'vitest'
 import { uuidv7 } from '../../shared/ids/uuid-v7.ts'
 import type { Db } from '../../shared/sql/db.ts'
-import { claimedLanes, claimStatement } from './claim-statement.ts'
+import { candidates, claimStatement } from './claim-statement.ts'
 import { engineLimits } from './engine-deps.ts'
 import type { AskModel } from './models/model.ts'
 import { engineFixture, type FixtureOptions, says } from './testing/engine-fixture.ts'
@@ -27,7 +27,9 @@ function heldModel() {
       signal.addEventListener('abort', () => reject(signal.reason), { once: true })
     })
   return {
-    ...{ calls, ask, said: () => calls.map(({ prompt }) => prompt) },
+    calls,
+    ask,
+    said: () => calls.map(({ prompt }) => prompt),
     letGo() {
       free = true
       for (const { go } of calls) go()
@@ -38,7 +40,9 @@ function heldModel() {
 async function fixture(slots: number, options: FixtureOptions = {}) {
   const model = heldModel()
   const made = await engineFixture({
-    ...{ ask: model.ask, agents: { other: {} }, limits: { ...engineLimits, maxConcurrent: slots } },
+    ask: model.ask,
+    agents: { other: {} },
+    limits: { ...engineLimits, maxConcurrent: slots },
     ...options,
   })
   async function close() {
@@ -217,8 +221,9 @@ describe('slots for runs', () => {
   it('are given without a step through all agents where the oldest runs are of enough agents', async () => {
     const queue = (length: number, agent: (at: number) => string) =>
       Array.from({ length }, (_, at) => ({ tenant: 'a', agent: agent(at), due: at + 1 }))
+    const counted = `${candidates(false)} select count(*) as lanes from lanes`
     const lanes = async (runs: readonly Waiting[], most: number) =>
-      Number((await (await waiting(runs)).execute({ sql: claimedLanes(false), args: args(most) })).rows[0]?.lanes)
+      Number((await (await waiting(runs)).execute({ sql: counted, args: args(most) })).rows[0]?.lanes)
     expect(
       await lanes(
         queue(300, at => `agent ${at}`),

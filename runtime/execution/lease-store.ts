@@ -91,11 +91,18 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, shared = fa
     },
 
     /** Sets aside what ends its owner whenever it is taken up; `beside` stands in the same commit. */
-    async setAside(nodeId: string, nowMs: number, beside: BesideAside): Promise<{ id: string; agentName: string }[]> {
+    async setAside(
+      nodeId: string,
+      nowMs: number,
+      extraStatements: BesideAside,
+    ): Promise<{ id: string; agentName: string }[]> {
       const found = await db.execute({ sql: FOUND, args: [nowMs, nodeId] })
       if (found.rows.length === 0) return []
       const ids = found.rows.map(row => String(row[0]))
-      const [aside] = await db.write([{ sql: ASIDE, args: [nowMs, nodeId, JSON.stringify(ids)] }, ...beside(ids)])
+      const [aside] = await db.write([
+        { sql: ASIDE, args: [nowMs, nodeId, JSON.stringify(ids)] },
+        ...extraStatements(ids),
+      ])
       return (aside?.rows ?? []).map(row => ({ id: String(row.id), agentName: String(row.agent_name) }))
     },
 
@@ -160,9 +167,10 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, shared = fa
     const journals = Map.groupBy(events?.rows ?? [], row => String(row[0]))
     return taken.map(row => {
       const id = String(row.id)
-      const rows = journals.get(id) ?? []
-      const texts = rows.map(event => ({ stored: String(event[2]), field: `event ${event[3]}` }))
-      const found = records.openMany(texts, id).map((body, at) => readEvent(body, String(rows[at]![1])))
+      const found = (journals.get(id) ?? []).map(event => {
+        const body = records.open(String(event[2]), { record: id, field: `event ${event[3]}` })
+        return readEvent(body, String(event[1]))
+      })
       const last = found.at(-1)
       return {
         id,
@@ -186,7 +194,9 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, shared = fa
         nodeId: String(row.node_id),
         ...(row.isolation_used !== null && { isolationUsed: String(row.isolation_used) }),
         spent: {
-          ...{ tokensIn: Number(row.tokens_in), tokensOut: Number(row.tokens_out), costNano: Number(row.cost_nano) },
+          tokensIn: Number(row.tokens_in),
+          tokensOut: Number(row.tokens_out),
+          costNano: Number(row.cost_nano),
         },
         head: last ? { seq: last.seq, hash: last.hash } : genesis(id, sha256),
         events: found,

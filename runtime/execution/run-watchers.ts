@@ -46,7 +46,7 @@ export function runWatchers(db: Db, isHere: (runId: string) => boolean) {
     const { rows } = await db.execute({
       sql: `select id, status in ('succeeded', 'failed', 'cancelled') as terminal,
           max((select coalesce(max(seq), 0) from events where run_id = id),
-            coalesce((select event_seq from far_runs where run_id = id), 0)) as seq
+            coalesce((select event_seq from remote_runs where run_id = id), 0)) as seq
         from runs where id in (select value from json_each(?))`,
       args: [JSON.stringify(elsewhere)],
     })

@@ -114,7 +114,7 @@ export function runSteps(deps: StepsDeps) {
 
   /** Writes down that an attempt failed; gives the pause before the next, or ends the step. */
   async function fail(spec: StepSpec, attempt: number, error: unknown, cost: CallCost | undefined): Promise<number> {
-    const [meta, beside] = [costMeta(cost), costExtras(cost)]
+    const [meta, extraStatements] = [costMeta(cost), costExtras(cost)]
     countLost(history, meta)
     const failure = error instanceof StepFailure ? error : undefined
     const plain = plainMessage(error)
@@ -124,7 +124,10 @@ export function runSteps(deps: StepsDeps) {
     const of = spec.maxAttempts ?? deps.retry.maxAttempts
     if (!transient || attempt >= of) {
       const payload = { error: message, code, transient }
-      const entry = journal.append({ kind: 'step_failed', stepId: spec.stepId, attempt, payload, meta }, beside)
+      const entry = journal.append(
+        { kind: 'step_failed', stepId: spec.stepId, attempt, payload, meta },
+        extraStatements,
+      )
       history.steps.set(spec.stepId, { is: 'failed', attempt, error: message, code, transient, seq: entry.seq })
       deps.metrics.steps.add(1, { kind: spec.kind, outcome: 'failed' })
       throw new StepFailure(code, message, { transient, cause: error })
@@ -134,7 +137,7 @@ export function runSteps(deps: StepsDeps) {
     const delayMs = Math.min(maxBackoffMs, Math.max(drawn, failure?.retryAfterMs ?? 0))
     const nextAt = new Date(clock.now().getTime() + delayMs).toISOString()
     const payload = { attempt, of, error: message, code, delayMs, nextAt }
-    journal.append({ kind: 'step_retrying', stepId: spec.stepId, attempt, payload, meta }, beside)
+    journal.append({ kind: 'step_retrying', stepId: spec.stepId, attempt, payload, meta }, extraStatements)
     history.retries++
     history.steps.set(spec.stepId, { is: 'retrying', attempt, meta: {}, nextAt })
     return delayMs
@@ -215,12 +218,10 @@ export function runSteps(deps: StepsDeps) {
   async function uncertain(spec: StepSpec, attempt: number): Promise<never> {
     const error = `${spec.name} was interrupted and may or may not have happened`
     journal.append({
-      ...{
-        kind: 'step_failed',
-        stepId: spec.stepId,
-        attempt,
-        payload: { error, code: 'step_uncertain', transient: false },
-      },
+      kind: 'step_failed',
+      stepId: spec.stepId,
+      attempt,
+      payload: { error, code: 'step_uncertain', transient: false },
     })
     await journal.commit()
     throw new RunFailure('step_uncertain', error, { stepId: spec.stepId })
@@ -241,7 +242,9 @@ export function runSteps(deps: StepsDeps) {
     if (!decided.approved) {
       const error = `${spec.name} was interrupted, and what it did was not accepted`
       journal.append({
-        ...{ kind: 'step_failed', stepId: spec.stepId, attempt },
+        kind: 'step_failed',
+        stepId: spec.stepId,
+        attempt,
         payload: { error, code: 'step_uncertain', transient: false },
       })
       throw new StepFailure('step_uncertain', error)

@@ -4,10 +4,10 @@ import { EnvError, readEnv } from '../../shared/env/read-env.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { silentLog } from '../../shared/log/log.ts'
+import { walkFault } from '../../shared/proof/receipt-proof.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
 import { runtimeEnv } from '../env.ts'
-import { checkChain } from '../receipts/check-chain.ts'
 import { checkReceipt } from '../receipts/check-receipt.ts'
 import { checkRecord } from '../receipts/check-record.ts'
 import { keyStore } from '../receipts/key-store.ts'
@@ -147,8 +147,7 @@ async function checkStore(db: Db, records: Records): Promise<Checked> {
     // The receipt of a run that was deleted stays, and there is nothing to hold against it.
     const stored = await store.stored(runId)
     if (!stored) return undefined
-    const chain = checkChain(stored.walk, signed.payload)
-    if (!chain.ok) return chain.reason
-    return checkRecord(signed.payload, statementOf(stored.facts, nativeSha256), stored.inputDropped)
+    const statement = statementOf(stored.facts, nativeSha256)
+    return walkFault(stored.walk, signed.payload)?.reason ?? checkRecord(signed.payload, statement, stored.inputDropped)
   }
 }

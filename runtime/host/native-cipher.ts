@@ -1,12 +1,9 @@
 import { createCipheriv, createDecipheriv, createSecretKey, type KeyObject, randomFillSync } from 'node:crypto'
-import type { RecordCipher, SealedText } from '../vault/records.ts'
-import { openPage } from './sealed-page.ts'
+import type { RecordCipher } from '../vault/records.ts'
 
 const ALGORITHM = 'aes-256-gcm'
 const NONCE = 12
 const TAG = 16
-/** Fewer texts than these are opened one by one: four take as long either way, and thirty a third of the time in a page (measured). */
-const PAGE_OF = 8
 
 /** Nonces of many seals at once: asking the system for each one costs as much as the cipher does. */
 const pool = Buffer.alloc(NONCE * 512)
@@ -52,25 +49,10 @@ function openText(key: Uint8Array, sealed: string, additional: string): string {
   return open(key, Buffer.from(sealed, 'base64url'), additional).toString()
 }
 
-function openMany(key: Uint8Array, texts: readonly SealedText[]): string[] {
-  const plain: string[] = []
-  while (plain.length < texts.length) {
-    const page = texts.length - plain.length < PAGE_OF ? [] : openPage(keyOf(key), texts, plain.length)
-    // These are the last few, or no page has room for the next one.
-    if (page.length === 0) {
-      const { sealed, additional } = texts[plain.length]!
-      page.push(openText(key, sealed, additional))
-    }
-    plain.push(...page)
-  }
-  return plain
-}
-
 /** Node's own, without a promise: run data is sealed and opened on the path of a step. */
 export const nativeCipher: RecordCipher = {
   seal: (key, text, additional) => seal(key, Buffer.from(text), additional).toString('base64url'),
   open: openText,
-  openMany,
   sealBytes: seal,
   openBytes: (key, sealed, additional) => open(key, Buffer.from(sealed), additional),
 }

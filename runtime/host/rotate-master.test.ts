@@ -21,9 +21,13 @@ let vars: Record<string, string>
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'waybill-rotate-'))
   vars = {
-    ...{ PLATFORM_BIND: '127.0.0.1:0', PLATFORM_DATA_DIR: folder, PLATFORM_BOOTSTRAP_KEY: KEY },
-    ...{ PLATFORM_LOG_LEVEL: 'off', PLATFORM_OUTBOUND_ALLOW: '127.0.0.1' },
-    ...{ PLATFORM_OAUTH_GITHUB_CLIENT_ID: 'id', PLATFORM_OAUTH_GITHUB_CLIENT_SECRET: 'secret' },
+    PLATFORM_BIND: '127.0.0.1:0',
+    PLATFORM_DATA_DIR: folder,
+    PLATFORM_BOOTSTRAP_KEY: KEY,
+    PLATFORM_LOG_LEVEL: 'off',
+    PLATFORM_OUTBOUND_ALLOW: '127.0.0.1',
+    PLATFORM_OAUTH_GITHUB_CLIENT_ID: 'id',
+    PLATFORM_OAUTH_GITHUB_CLIENT_SECRET: 'secret',
   }
 })
 afterEach(() => rm(folder, { recursive: true, force: true }))
@@ -36,11 +40,9 @@ async function during<T>(
   try {
     return await work(async (method, path, body) => {
       const answer = await fetch(service.origin + path, {
-        ...{
-          method,
-          redirect: 'manual',
-          headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
-        },
+        method,
+        redirect: 'manual',
+        headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
         ...(body && { body: JSON.stringify(body) }),
       })
       const text = await answer.text()
@@ -176,7 +178,7 @@ it('every column that holds sealed texts is known to the rotation', async () => 
     .map(row => `${row.table}.${row.column}`)
     .filter(
       // The first says of a blob under which data key it is, the second is sealed to the key of a pool of nodes.
-      name => name !== 'blobs.sealed' && name !== 'far_runs.input_sealed',
+      name => name !== 'blobs.sealed' && name !== 'remote_runs.input_sealed',
     )
   const known = SEALED_COLUMNS.filter(({ table }) => table !== 'runtime_meta').map(one => `${one.table}.${one.column}`)
   expect(found.sort()).toEqual(known.sort())

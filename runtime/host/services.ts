@@ -1,5 +1,4 @@
 import type { Service } from '../../shared/host/serve.ts'
-import { smallStart } from '../../shared/host/small-start.ts'
 import { untilSignal } from '../../shared/host/until-signal.ts'
 
 export interface ServicesOptions {
@@ -19,14 +18,14 @@ export async function runServices({ vars, withRouter, say }: ServicesOptions): P
     routerPanel: () => panel,
   }
   try {
-    const runtime = await smallStart(async () => (await import('./node.ts')).serveRuntime(vars, parts))
+    const { serveRuntime } = await import('./node.ts')
+    const runtime = await serveRuntime(vars, parts)
     assembleExecution.push(runtime)
     say(`runtime  ${runtime.origin}`)
     if (withRouter) {
       const defaults = { ROUTER_BIND: '127.0.0.1:8090', ROUTER_DB: `${vars.PLATFORM_DATA_DIR || './data'}/router.db` }
-      const started = await smallStart(async () =>
-        (await import('../../router/host/node.ts')).serveRouter({ ...defaults, ...set(vars) }),
-      )
+      const { serveRouter } = await import('../../router/host/node.ts')
+      const started = await serveRouter({ ...defaults, ...set(vars) })
       assembleExecution.push(started)
       router.resolve(started.origin)
       panel = `${started.origin}/panel`

@@ -52,7 +52,10 @@ export async function listenForNodes({ gateway, bind, tls, insecure }: TunnelOpt
   }
   const handler = connectNodeAdapter({
     routes: routesOf(gateway),
-    ...{ connect: false, grpcWeb: false, readMaxBytes: MOST_FRAME_BYTES, writeMaxBytes: 2 * MOST_FRAME_BYTES },
+    connect: false,
+    grpcWeb: false,
+    readMaxBytes: MOST_FRAME_BYTES,
+    writeMaxBytes: 2 * MOST_FRAME_BYTES,
   })
   const pems = tls && { cert: await pem(tls.cert), key: await pem(tls.key) }
   const server: Http2Server | Http2SecureServer = pems ? createSecureServer(pems, handler) : createServer(handler)

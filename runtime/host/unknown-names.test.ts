@@ -4,9 +4,16 @@ import { unknownNames } from './unknown-names.ts'
 it('names each variable that nothing reads, with the one that was meant', () => {
   expect(
     unknownNames({
-      ...{ PLATFORM_RETENTION_DAY: '30', PLATFORM_SOMETHING_ELSE_ALTOGETHER: '1', PATH: '/bin', PLATFORM_BIND: 'x:1' },
-      ...{ PLATFORM_PROVIDER_OPENAI_API_KEY: 'k', PLATFORM_OAUTH_GITHUB_CLIENT_ID: 'id', PLATFORM_API_KEY: 'k' },
-      ...{ PLATFORM_WARM_POOL: '1', PLATFORM_CONTROL_URL: 'x', PLATFORM_EMPTY: '' },
+      PLATFORM_RETENTION_DAY: '30',
+      PLATFORM_SOMETHING_ELSE_ALTOGETHER: '1',
+      PATH: '/bin',
+      PLATFORM_BIND: 'x:1',
+      PLATFORM_PROVIDER_OPENAI_API_KEY: 'k',
+      PLATFORM_OAUTH_GITHUB_CLIENT_ID: 'id',
+      PLATFORM_API_KEY: 'k',
+      PLATFORM_WARM_POOL: '1',
+      PLATFORM_CONTROL_URL: 'x',
+      PLATFORM_EMPTY: '',
     }),
   ).toEqual([
     'PLATFORM_RETENTION_DAY is set, and nothing reads it: did you mean PLATFORM_RETENTION_DAYS?',

@@ -123,24 +123,27 @@ async function start(vars: Vars, learnt: Learnt | undefined): Promise<{ runtime:
   const oauthClients = readOAuthClients(vars)
   for (const { secret } of oauthClients.values()) log.redact.register(secret)
   const runtime = createRuntime({
-    ...{ metrics, loginTries, learnt },
-    ...{
-      db,
-      log,
-      maxBodyBytes,
-      metricsAccess,
-      masterKey,
-      bootstrapKey,
-      publicUrl,
-      egress,
-      demo,
-      providers,
-      oauthClients,
-    },
-    ...{ defaultTimezone: env.PLATFORM_DEFAULT_TIMEZONE, receiptSeed: env.PLATFORM_RECEIPT_KEY, timers: false },
+    metrics,
+    loginTries,
+    learnt,
+    db,
+    log,
+    maxBodyBytes,
+    metricsAccess,
+    masterKey,
+    bootstrapKey,
+    publicUrl,
+    egress,
+    demo,
+    providers,
+    oauthClients,
+    defaultTimezone: env.PLATFORM_DEFAULT_TIMEZONE,
+    receiptSeed: env.PLATFORM_RECEIPT_KEY,
+    timers: false,
     turnTimeoutMs: env.PLATFORM_TURN_TIMEOUT,
     providerDeadlines: { contentMs: env.PLATFORM_MODEL_CONTENT_TIMEOUT },
-    ...{ corsOrigins: env.PLATFORM_CORS_ORIGINS, retentionDays: env.PLATFORM_RETENTION_DAYS },
+    corsOrigins: env.PLATFORM_CORS_ORIGINS,
+    retentionDays: env.PLATFORM_RETENTION_DAYS,
   })
   return { runtime, db }
 }

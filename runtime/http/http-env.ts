@@ -1,8 +1,6 @@
 import type { RequestIdEnv } from '../../shared/http/request-id.ts'
-import type { Endpoint } from '../../shared/wire/endpoint.ts'
-import type { Idempotency } from './idempotency.ts'
 
-/** Who is calling, once a key or a login has been accepted. */
+/** The caller, once a key or a login has been accepted. */
 export interface Principal {
   tenantId: string
   /** What a record names as its author: the id of the key, or of the person who is logged in. */
@@ -23,8 +21,7 @@ export type RuntimeHttpEnv = RequestIdEnv & {
   Bindings: Connection
   Variables: {
     principal: Principal
-    endpoint: Endpoint
-    /** Set by `idempotent` for a call that carries a key. */
-    idempotency: Idempotency | undefined
+    /** The checked body of a call, where its operation has one. */
+    body: unknown
   }
 }

@@ -6,12 +6,13 @@ import { Hono } from 'hono'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { openDb } from '../../shared/host/open-libsql.ts'
-import { jsonBody } from '../../shared/http/validate.ts'
+import { mount } from '../../shared/http/operation.ts'
 import { readJson } from '../../shared/json/read-json.ts'
 import { silentLog } from '../../shared/log/log.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
-import { manualClock } from '../../shared/time/clock.ts'
+import { manualClock } from '../../shared/time/testing/manual-clock.ts'
+import { created } from '../../shared/wire/answers.ts'
 import { eventually } from '../../tests/eventually.ts'
 import { answerErrors } from '../errors.ts'
 import { runtimeSteps } from '../schema/steps.ts'
@@ -19,6 +20,7 @@ import { clearRecords } from '../vault/records.ts'
 import type { RuntimeHttpEnv } from './http-env.ts'
 import { idempotencyStore } from './idempotency-store.ts'
 import { idempotency } from './idempotent.ts'
+import { keyedOperation } from './operation.ts'
 
 let folder: string
 let db: Db
@@ -51,44 +53,54 @@ interface Fate {
   until?: Promise<void>
 }
 
-/** A process with one creating route. A new one over the same store is a restart. */
+const thing = {
+  id: 'createThing',
+  method: 'POST',
+  tag: 'Things',
+  summary: 'Create a thing',
+  auth: 'bearer',
+  body: z.record(z.string(), z.unknown()),
+  responses: created(z.object({ id: z.string(), rawKey: z.string(), body: z.unknown() })),
+  idempotent: true,
+  errors: [400],
+} as const
+
+/** A process with one creating operation. A new one over the same store is a restart. */
 function processOf(fate: Fate = {}) {
   const idempotent = idempotency({ store: idempotencyStore(db, clearRecords), now: clock.now, newId, log: silentLog() })
   const never = new Promise<never>(() => undefined)
   let calls = 0
-  const app = new Hono<RuntimeHttpEnv>()
-    .use(async (c, next) => {
-      c.set('principal', { tenantId: c.req.header('tenant') ?? 'default', keyId: 'k', scopes: [] })
-      await next()
-    })
-    .post(
-      '/v1/things/:id?',
-      jsonBody(z.record(z.string(), z.unknown()), 10_000),
-      idempotent({
-        oneTime: ['rawKey'],
-        bodyKey: body => (body as { idempotencyKey?: string }).idempotencyKey,
-        async again(c, id) {
-          const { rows } = await db.execute({ sql: 'select body from things where id = ?', args: [id] })
-          return c.json({ id, rawKey: '***', body: readJson(String(rows[0]?.body)) }, 201)
-        },
-      }),
-      async c => {
+  const app = new Hono<RuntimeHttpEnv>().use(async (c, next) => {
+    c.set('principal', { tenantId: c.req.header('tenant') ?? 'default', keyId: 'k', scopes: [] })
+    await next()
+  })
+  const create = (path: '/v1/things' | '/v1/things/{id}') =>
+    keyedOperation(
+      { ...thing, path },
+      async ({ body, idempotency, context }) => {
         calls++
         if (fate.diesBeforeWork) await never
         await fate.until
-        if (fate.status === 400) return c.json({ error: 'no' }, 400)
+        if (fate.status === 400) return context.json({ error: 'no' }, 400)
         const id = newId()
-        const body = c.req.valid('json')
-        const bind = c.get('idempotency')?.statement(id)
         await db.write([
           { sql: 'insert into things (id, body) values (?, ?)', args: [id, JSON.stringify(body)] },
-          ...(bind ? [bind] : []),
+          ...idempotency.bind(id),
         ])
         if (fate.diesAfterWork) await never
-        return c.json({ id, rawKey: 'wb_live_secret', body }, 201)
+        return { id, rawKey: 'wb_live_secret', body }
+      },
+      {
+        oneTime: ['rawKey'],
+        bodyKey: ({ idempotencyKey: key }) => (typeof key === 'string' ? key : undefined),
+        async again(_, id) {
+          const { rows } = await db.execute({ sql: 'select body from things where id = ?', args: [id] })
+          return { id, rawKey: '***', body: readJson(String(rows[0]?.body)) }
+        },
       },
     )
-    .onError(answerErrors(silentLog()))
+  mount(app, [create('/v1/things'), create('/v1/things/{id}')], { maxBodyBytes: 10_000, idempotent })
+  app.onError(answerErrors(silentLog()))
   return {
     calls: () => calls,
     async post(body: unknown, headers: Record<string, string> = { 'idempotency-key': 'k1' }, path = '/v1/things') {

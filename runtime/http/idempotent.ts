@@ -1,5 +1,4 @@
-import type { Context, MiddlewareHandler } from 'hono'
-import { createMiddleware } from 'hono/factory'
+import type { Context } from 'hono'
 import { ApiError } from '../../shared/http/api-error.ts'
 import { readJson } from '../../shared/json/read-json.ts'
 import type { Log } from '../../shared/log/log.ts'
@@ -8,6 +7,7 @@ import { IDEMPOTENCY_KEY } from '../../shared/wire/runtime/conventions.ts'
 import { storableText } from '../schema/storable-text.ts'
 import { canonicalBody } from './canonical-body.ts'
 import type { RuntimeHttpEnv } from './http-env.ts'
+import { type Idempotency, withoutKey } from './idempotency.ts'
 import { ATTEMPT_MS, type Attempt, type IdempotencyStore, KEPT_MS, type Known } from './idempotency-store.ts'
 import { pathOf } from './path-of.ts'
 
@@ -18,22 +18,19 @@ export interface IdempotencyDeps {
   log: Log
 }
 
-export interface RouteIdempotency {
-  /**
-   * Answers a repeat whose first call created the object and died before its answer was stored: the same status and body
-   * as the first, with `"***"` for each one-time secret.
-   */
-  again(c: Context<RuntimeHttpEnv>, objectId: string): Promise<Response>
-  /** True where the answer holds what only a node may keep: then a repeat reads it again by `again`, and only the object's id is kept. */
-  byReference?(c: Context<RuntimeHttpEnv>): Promise<boolean>
+/** A call of an operation that takes a key. */
+export interface KeyedCall {
+  body: unknown
+  /** A key that came in the body; the header wins. */
+  bodyKey: string | undefined
   /** Members of the answer that are shown once; stored and repeated as `"***"`. */
-  oneTime?: readonly string[]
-  /** A key that the body may carry for clients without headers; the header wins. */
-  bodyKey?: (body: unknown) => string | undefined
+  oneTime?: readonly string[] | undefined
+  byReference?: (() => Promise<boolean>) | undefined
+  again(objectId: string): Promise<Response>
+  run(idempotency: Idempotency): Promise<Response>
 }
 
-/** A route's middleware; it stands behind `jsonBody` and before the handler. */
-export type Idempotent = (route: RouteIdempotency) => MiddlewareHandler<RuntimeHttpEnv>
+export type Idempotent = (context: Context<RuntimeHttpEnv>, call: KeyedCall) => Promise<Response>
 
 const MASK = '***'
 
@@ -43,43 +40,41 @@ const MASK = '***'
  * handler adds so that this holds over a crash.
  */
 export function idempotency({ store, now, newId, log }: IdempotencyDeps): Idempotent {
-  return ({ again, byReference, oneTime = [], bodyKey }) =>
-    createMiddleware<RuntimeHttpEnv>(async (c, next) => {
-      const body: unknown = c.req.valid('json' as never)
-      const key = readKey(c.req.header('idempotency-key')) ?? bodyKey?.(body)
-      if (key === undefined) return next()
-      const { tenantId } = c.get('principal')
-      const route = routeText(c.req.method, pathOf(c))
-      const bodyHash = sha256Hex(canonicalBody(body ?? null))
-      const nowMs = now().getTime()
-      const attempt: Attempt = { tenantId, route, key, attempt: newId(), bodyHash, nowMs }
-      const known = await claim(store, attempt)
-      if (known !== undefined) return repeat(c, known, bodyHash, again)
+  return async (context, { body, bodyKey, oneTime = [], byReference, again, run }) => {
+    const key = readKey(context.req.header('idempotency-key')) ?? bodyKey
+    if (key === undefined) return run(withoutKey)
+    const { tenantId } = context.get('principal')
+    const route = routeText(context.req.method, pathOf(context))
+    const bodyHash = sha256Hex(canonicalBody(body ?? null))
+    const attempt: Attempt = { tenantId, route, key, attempt: newId(), bodyHash, nowMs: now().getTime() }
+    const known = await claim(store, attempt)
+    if (known !== undefined) return repeat(context, known, bodyHash, again)
 
-      c.set('idempotency', { statement: objectId => store.bind(attempt, objectId), undo: () => store.unbind(attempt) })
-      let answered = false
-      const beat = setInterval(() => {
-        // A beat that is missed is made up for by the next; a claim that is lost shows when the work is committed.
-        void store.renew(attempt, now().getTime()).catch(() => undefined)
-      }, ATTEMPT_MS / 3)
-      try {
-        await next()
-        // What a handler throws is an answer by now. A refusal is not kept: the same call may do better later.
-        if (c.res.status >= 200 && c.res.status < 300) {
-          answered = true
-          // Bound in the transaction that made the object.
-          if (await byReference?.(c)) return
-          await store.complete(attempt, { status: c.res.status, text: masked(await c.res.clone().text(), oneTime) })
-        }
-      } catch (error) {
-        if (!answered) throw error
-        // The work is done and the caller is owed its answer; a repeat is answered from the bound object.
-        log.error('the answer of an idempotent call could not be stored', { error, route })
-      } finally {
-        clearInterval(beat)
-        if (!answered) await store.release(attempt)
-      }
-    })
+    let answer: Response | undefined
+    const beat = setInterval(() => {
+      // A beat that is missed is made up for by the next; a claim that is lost shows when the work is committed.
+      void store.renew(attempt, now().getTime()).catch(() => undefined)
+    }, ATTEMPT_MS / 3)
+    try {
+      const first = await run({ bind: id => [store.bind(attempt, id)], unbind: () => [store.unbind(attempt)] })
+      // A refusal is not stored: the same call may do better later.
+      if (!first.ok) return first
+      answer = first
+      // Bound in the transaction that made the object.
+      if (await byReference?.()) return answer
+      const text = masked(await answer.clone().text(), oneTime)
+      await store.complete(attempt, { status: answer.status, text })
+      return answer
+    } catch (error) {
+      if (answer === undefined) throw error
+      // The work is done and the caller is owed its answer; a repeat is answered from the bound object.
+      log.error('the answer of an idempotent call could not be stored', { error, route })
+      return answer
+    } finally {
+      clearInterval(beat)
+      if (answer === undefined) await store.release(attempt)
+    }
+  }
 }
 
 /** What an earlier call left under the key; undefined when this attempt has it now. */
@@ -97,7 +92,7 @@ async function repeat(
   c: Context<RuntimeHttpEnv>,
   { bodyHash, answer, bound }: Known,
   given: string,
-  again: RouteIdempotency['again'],
+  again: KeyedCall['again'],
 ): Promise<Response> {
   if (bodyHash !== given) {
     const hours = KEPT_MS / 3_600_000
@@ -109,7 +104,7 @@ async function repeat(
   if (answer !== undefined) {
     return c.body(answer.text, answer.status as 201, { 'content-type': 'application/json' })
   }
-  return again(c, bound!)
+  return again(bound!)
 }
 
 function inProgress(): ApiError<'idempotency_in_progress'> {

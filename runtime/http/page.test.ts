@@ -3,12 +3,14 @@ import { Hono } from 'hono'
 import { describe, expect, it } from 'vitest'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { ApiError } from '../../shared/http/api-error.ts'
+import { mount } from '../../shared/http/operation.ts'
 import { uuidv7 } from '../../shared/ids/uuid-v7.ts'
-import { agentEndpoints, agentListQuery } from '../../shared/wire/runtime/endpoints/agents.ts'
+import { agentEndpoints } from '../../shared/wire/runtime/endpoints/agents.ts'
 import { readCursor, writeCursor } from './cursor.ts'
 import type { RuntimeHttpEnv } from './http-env.ts'
+import { withoutKey } from './idempotency.ts'
+import { operation } from './operation.ts'
 import { pageOf, pageSql } from './page.ts'
-import { readQuery } from './read-query.ts'
 
 const position = fc.record({ at: fc.nat(Number.MAX_SAFE_INTEGER), id: fc.uuid() })
 
@@ -50,18 +52,18 @@ async function lister(rows: readonly Row[]) {
   )
   const app = new Hono<RuntimeHttpEnv>()
     .use(async (c, next) => {
-      c.set('endpoint', agentEndpoints.list)
       c.set('principal', { tenantId: c.req.header('tenant') ?? 'default', keyId: 'k', scopes: [] })
       await next()
     })
-    .get('/v1/agents', async c => {
-      const page = pageOf(c, readQuery(c, agentListQuery))
-      const { where, order, args } = pageSql(page)
-      const found = await db.execute({ sql: `select * from things where true ${where} ${order}`, args })
-      const cut = page.cut(found.rows, row => ({ at: Number(row.created_ms), id: String(row.id) }))
-      return c.json(cut.map(row => row.id))
-    })
     .onError((error, c) => c.json({ error: error.message }, error instanceof ApiError ? 400 : 500))
+  const list = operation(agentEndpoints.list, async call => {
+    const page = pageOf(call)
+    const { where, order, args } = pageSql(page)
+    const found = await db.execute({ sql: `select * from things where true ${where} ${order}`, args })
+    const cut = page.cut(found.rows, row => ({ at: Number(row.created_ms), id: String(row.id) }))
+    return call.context.json(cut.map(row => row.id))
+  })
+  mount(app, [list], { maxBodyBytes: 1, idempotent: (_, call) => call.run(withoutKey) })
   return { app, close: () => db.close() }
 }
 

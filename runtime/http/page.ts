@@ -2,7 +2,6 @@ import type { InValue } from '@libsql/client/web'
 import type { Context } from 'hono'
 import { ApiError } from '../../shared/http/api-error.ts'
 import { type Position, readCursor, writeCursor } from './cursor.ts'
-import type { RuntimeHttpEnv } from './http-env.ts'
 
 /** What a store needs to know of a page. It answers up to `limit + 1` rows, so that one more tells of a next page. */
 export interface PageOf {
@@ -15,10 +14,17 @@ export interface Page extends PageOf {
   cut<T>(rows: readonly T[], position: (row: T) => Position): T[]
 }
 
+interface ListCall {
+  endpoint: { id: string }
+  principal: { tenantId: string }
+  query: { limit: number; cursor?: string | undefined }
+  context: Context
+}
+
 /** Reads the page that a list's query asks for. Every other member of the query is a filter, and must stay the same. */
-export function pageOf(c: Context<RuntimeHttpEnv>, query: { limit: number; cursor?: string | undefined }): Page {
+export function pageOf({ endpoint, principal, query, context }: ListCall): Page {
   const { limit, cursor, ...filters } = query
-  const list = JSON.stringify([c.get('endpoint').id, c.get('principal').tenantId, filters])
+  const list = JSON.stringify([endpoint.id, principal.tenantId, filters])
   const after = cursor === undefined ? undefined : readCursor(cursor, list)
   if (cursor !== undefined && after === undefined) {
     const message = 'expected the cursor of the Link header of this very list, with the same filters'
@@ -30,7 +36,7 @@ export function pageOf(c: Context<RuntimeHttpEnv>, query: { limit: number; curso
     cut(rows, position) {
       const last = rows[limit - 1]
       if (rows.length > limit && last !== undefined) {
-        c.header('link', nextLink(new URL(c.req.url), limit, writeCursor(position(last), list)))
+        context.header('link', nextLink(new URL(context.req.url), limit, writeCursor(position(last), list)))
       }
       return rows.slice(0, limit)
     },

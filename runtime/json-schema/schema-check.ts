@@ -179,7 +179,10 @@ function checkOne(
 ): Fault | undefined {
   let last: Fault | undefined
   const here: Here<unknown> = {
-    ...{ schema, value, at, seen },
+    schema,
+    value,
+    at,
+    seen,
     wrong(error, part) {
       last = part && !part.bare ? part : { at, error }
     },

@@ -7,8 +7,11 @@ const RESOURCE = 'https://mcp.example/.well-known/oauth-protected-resource'
 const ISSUER = 'https://login.example/tenant'
 const resource = { resource: URL_OF_IT, authorization_servers: [ISSUER], scopes_supported: ['notes'] }
 const server = {
-  ...{ issuer: ISSUER, authorization_endpoint: `${ISSUER}/auth`, token_endpoint: `${ISSUER}/token` },
-  ...{ registration_endpoint: `${ISSUER}/register`, code_challenge_methods_supported: ['S256'] },
+  issuer: ISSUER,
+  authorization_endpoint: `${ISSUER}/auth`,
+  token_endpoint: `${ISSUER}/token`,
+  registration_endpoint: `${ISSUER}/register`,
+  code_challenge_methods_supported: ['S256'],
   token_endpoint_auth_methods_supported: ['none'],
 }
 const challenge = (more = '') => ({ status: 401, headers: { 'www-authenticate': `Bearer realm="x"${more}` } })
@@ -35,7 +38,10 @@ async function found(changed: Record<string, Answer | undefined>, more: object =
   })
   const redirectUri = 'https://here.example/auth/connectors/callback'
   const target = await targetOf({
-    ...{ url: new URL(URL_OF_IT), scope: undefined, client: undefined, redirectUri },
+    url: new URL(URL_OF_IT),
+    scope: undefined,
+    client: undefined,
+    redirectUri,
     ...more,
   })
   return {
@@ -50,16 +56,25 @@ describe('what an MCP server needs', () => {
     const { target, sent, body } = await found({})
     expect(sent).toEqual(Object.keys(usual))
     expect(target).toEqual({
-      ...{ resource: URL_OF_IT, client: { id: 'registered' }, scope: 'notes' },
+      resource: URL_OF_IT,
+      client: { id: 'registered' },
+      scope: 'notes',
       vendor: {
-        ...{ client: 'MCP', issuer: ISSUER, authorization: `${ISSUER}/auth`, token: `${ISSUER}/token` },
-        ...{ scopes: ['notes'], resource: URL_OF_IT },
+        client: 'MCP',
+        issuer: ISSUER,
+        authorization: `${ISSUER}/auth`,
+        token: `${ISSUER}/token`,
+        scopes: ['notes'],
+        resource: URL_OF_IT,
       },
     })
     expect(body(3)).toEqual({
-      ...{ client_name: 'waybill', redirect_uris: ['https://here.example/auth/connectors/callback'] },
-      ...{ grant_types: ['authorization_code', 'refresh_token'], response_types: ['code'] },
-      ...{ token_endpoint_auth_method: 'none', application_type: 'web' },
+      client_name: 'waybill',
+      redirect_uris: ['https://here.example/auth/connectors/callback'],
+      grant_types: ['authorization_code', 'refresh_token'],
+      response_types: ['code'],
+      token_endpoint_auth_method: 'none',
+      application_type: 'web',
     })
   })
 

@@ -142,8 +142,11 @@ export function discovery({ fetch, problem }: DiscoveryDeps) {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({
-        ...{ client_name: 'waybill', redirect_uris: [redirectUri], response_types: ['code'] },
-        ...{ grant_types: ['authorization_code', 'refresh_token'], token_endpoint_auth_method: method },
+        client_name: 'waybill',
+        redirect_uris: [redirectUri],
+        response_types: ['code'],
+        grant_types: ['authorization_code', 'refresh_token'],
+        token_endpoint_auth_method: method,
         // A web client has to have https, which this machine alone has not.
         application_type: redirectUri.startsWith('http:') ? 'native' : 'web',
       }),
@@ -188,8 +191,12 @@ export function discovery({ fetch, problem }: DiscoveryDeps) {
         client: known,
         scope: scopes.length === 0 ? undefined : scopes.join(' '),
         vendor: {
-          ...{ client: 'MCP', issuer: server.issuer, authorization: server.authorization_endpoint },
-          ...{ token: server.token_endpoint, scopes, resource: resource.resource },
+          client: 'MCP',
+          issuer: server.issuer,
+          authorization: server.authorization_endpoint,
+          token: server.token_endpoint,
+          scopes,
+          resource: resource.resource,
           ...(server.revocation_endpoint !== undefined && { revocation: server.revocation_endpoint }),
           ...(server.authorization_response_iss_parameter_supported && { saysIssuer: true as const }),
           ...(inHeader && { secretIn: 'header' as const }),

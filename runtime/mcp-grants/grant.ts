@@ -22,22 +22,31 @@ export interface Grant {
 
 export function toGrant(row: Row): Grant {
   return {
-    ...{ tenantId: String(row.tenant_id), resource: String(row.resource), id: String(row.id) },
-    ...{ issuer: readJson(String(row.issuer)) as string, sealed: String(row.sealed) },
+    tenantId: String(row.tenant_id),
+    resource: String(row.resource),
+    id: String(row.id),
+    issuer: readJson(String(row.issuer)) as string,
+    sealed: String(row.sealed),
     scope: row.scope === null ? undefined : (readJson(String(row.scope)) as string),
     status: String(row.status) as Grant['status'],
     expiresMs: row.expires_ms === null ? undefined : Number(row.expires_ms),
-    ...{ revision: Number(row.revision), createdMs: Number(row.created_ms), updatedMs: Number(row.updated_ms) },
+    revision: Number(row.revision),
+    createdMs: Number(row.created_ms),
+    updatedMs: Number(row.updated_ms),
   }
 }
 
 export function onWire({ id, resource, issuer, scope, status, expiresMs, createdMs, updatedMs }: Grant): McpGrant {
   const iso = (ms: number) => new Date(ms).toISOString()
   return {
-    ...{ id, url: resource, issuer, status: status === 'installed' ? 'granted' : 'expired' },
+    id,
+    url: resource,
+    issuer,
+    status: status === 'installed' ? 'granted' : 'expired',
     ...(scope !== undefined && { scope }),
     ...(expiresMs !== undefined && { expiresAt: iso(expiresMs) }),
-    ...{ createdAt: iso(createdMs), updatedAt: iso(updatedMs) },
+    createdAt: iso(createdMs),
+    updatedAt: iso(updatedMs),
   }
 }
 
@@ -46,6 +55,8 @@ export function placeOf({ tenantId, resource }: Pick<Grant, 'tenantId' | 'resour
 }
 
 export const MCP_GRANT_SEALED: SealedColumn = {
-  ...{ table: 'mcp_grants', column: 'sealed', key: ['tenant_id', 'resource'] },
+  table: 'mcp_grants',
+  column: 'sealed',
+  key: ['tenant_id', 'resource'],
   placeOf: ({ tenant_id, resource }) => placeOf({ tenantId: String(tenant_id), resource: String(resource) }),
 }

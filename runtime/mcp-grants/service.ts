@@ -48,7 +48,12 @@ export function grantService({ store, calls, sealing, clock, newId, wait, redact
   }
 
   const refreshing = refresher<Grant>({
-    ...{ store: store.refreshing, calls, clock, wait, open, seal },
+    store: store.refreshing,
+    calls,
+    clock,
+    wait,
+    open,
+    seal,
     meansOf({ credential: { values } }) {
       const { vendor, client } = targetIn(values)
       return values.refreshToken === undefined ? undefined : { vendor, client, refreshToken: values.refreshToken }
@@ -100,17 +105,16 @@ export function grantService({ store, calls, sealing, clock, newId, wait, redact
     ): Promise<Grant> {
       const { resource, vendor } = target
       const values = {
-        ...{ accessToken, target: JSON.stringify(target) },
+        accessToken,
+        target: JSON.stringify(target),
         ...(refreshToken !== undefined && { refreshToken }),
       }
       return store.keep({
-        ...{
-          tenantId,
-          resource,
-          id: newId(),
-          issuer: vendor.issuer ?? '',
-          sealed: await seal({ tenantId, resource }, values),
-        },
+        tenantId,
+        resource,
+        id: newId(),
+        issuer: vendor.issuer ?? '',
+        sealed: await seal({ tenantId, resource }, values),
         scope: vendor.scopes.length === 0 ? undefined : vendor.scopes.join(' '),
         expiresMs: expiresInMs === undefined ? undefined : nowMs() + expiresInMs,
         updatedMs: nowMs(),

@@ -26,7 +26,9 @@ export async function callTool(
   if (!checked.ok) return failure(sentence(checked.details))
   const key = meta[KEY_META]
   const headers = {
-    ...{ authorization, 'x-request-id': requestId, 'content-type': 'application/json' },
+    authorization,
+    'x-request-id': requestId,
+    'content-type': 'application/json',
     ...(tool.endpoint.idempotent && typeof key === 'string' && { 'idempotency-key': key }),
   }
   const answer = await call(requestOf(tool, checked.value, headers))

@@ -9,8 +9,13 @@ import { allows } from '../../shared/wire/runtime/scopes.ts'
 import { inexactProblem } from '../execution/inexact-problem.ts'
 import type { RuntimeHttpEnv } from '../http/http-env.ts'
 import { callTool, failure } from './call-tool.ts'
-import type { McpRouteDeps } from './deps.ts'
 import { runtimeTools } from './tools.ts'
+
+export interface McpRouteDeps {
+  /** The API of this very service, as any client would call it. */
+  call: (request: Request) => Promise<Response>
+  maxBodyBytes: number
+}
 
 const INSTRUCTIONS = 'Starts and follows runs of agents, and decides what they wait for. Runs go on by themselves.'
 
@@ -32,7 +37,8 @@ export function mcpRoute({ call, maxBodyBytes }: McpRouteDeps) {
       const server = new Server(
         { name: 'waybill-runtime', version: VERSION },
         {
-          ...{ capabilities: { tools: {} }, instructions: INSTRUCTIONS },
+          capabilities: { tools: {} },
+          instructions: INSTRUCTIONS,
           jsonSchemaValidator: new CfWorkerJsonSchemaValidator(),
         },
       )
@@ -70,7 +76,9 @@ function toolsFor(scopes: readonly string[]): Tool[] {
     const readOnlyHint = endpoint.method === 'GET'
     return [
       {
-        ...{ name, description, inputSchema: inputSchema as Tool['inputSchema'] },
+        name,
+        description,
+        inputSchema: inputSchema as Tool['inputSchema'],
         annotations: { title: endpoint.summary, readOnlyHint, destructiveHint: !readOnlyHint && name !== 'start_run' },
       },
     ]

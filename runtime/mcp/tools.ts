@@ -68,7 +68,8 @@ export const runtimeTools: Readonly<Record<string, RuntimeTool>> = {
     description:
       'Approves what a run waits for. A question is answered with output; an uncertain step needs resolution.',
     input: z.object({
-      ...{ ...approvalId, comment },
+      ...approvalId,
+      comment,
       resolution: z.enum(['retry', 'completed']).optional(),
       output: z.unknown().optional(),
     }),

@@ -1,7 +1,8 @@
-import { Hono } from 'hono'
 import { ApiError } from '../../shared/http/api-error.ts'
 import type { Metrics } from '../../shared/metrics/metrics.ts'
 import { equalSecrets } from '../../shared/sign/equal.ts'
+import { operationEndpoints as endpoints } from '../../shared/wire/runtime/endpoints/operations.ts'
+import { type Operation, operation } from '../http/operation.ts'
 import type { MetricsAccess } from './access.ts'
 
 export interface MetricsDeps {
@@ -11,12 +12,14 @@ export interface MetricsDeps {
   refresh?: () => Promise<void>
 }
 
-export function metricsRoute({ metrics, access, refresh }: MetricsDeps) {
-  return new Hono().get('/metrics', async c => {
-    if (!access.open) admit(c.req.header('authorization'), access.token)
-    await refresh?.()
-    return c.body(metrics.text(), 200, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' })
-  })
+export function metricsOperations({ metrics, access, refresh }: MetricsDeps): Operation[] {
+  return [
+    operation(endpoints.metrics, async ({ context }) => {
+      if (!access.open) admit(context.req.header('authorization'), access.token)
+      await refresh?.()
+      return context.body(metrics.text(), 200, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' })
+    }),
+  ]
 }
 
 function admit(authorization: string | undefined, token: string | undefined): void {

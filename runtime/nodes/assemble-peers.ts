@@ -21,7 +21,7 @@ export interface PeersDeps {
   peer: PeerIdentity | undefined
   links: NodeLinks
   store: NodeStore
-  far: RemoteRunStore
+  remote: RemoteRunStore
   live: Live
   times: TunnelTimes
   now: () => Date
@@ -48,7 +48,7 @@ const SAID_MS = 1000
 
 /** What is asked of other control planes on the same store and what they may ask of this one, put together. */
 export function assemblePeers(deps: PeersDeps): Peers {
-  const { peer, links, store, far, live, times, now, metrics, log } = deps
+  const { peer, links, store, remote, live, times, now, metrics, log } = deps
   if (peer === undefined) {
     return {
       reachableNodes: reachableNodes({ links, store, peerClient: undefined, now, lostMs: times.lostMs }),
@@ -61,16 +61,24 @@ export function assemblePeers(deps: PeersDeps): Peers {
   }
   const box = peerEncryption(peer.masterKey)
   const others = peerClient({
-    ...{ own: peer, box, now, readMs: times.readMs, log },
+    own: peer,
+    box,
+    now,
+    readMs: times.readMs,
+    log,
     asks: metrics.counter('waybill_peer_requests_total', 'Questions to other control planes, by what came of them.'),
   })
   const reached = reachableNodes({ links, store, peerClient: others, now, lostMs: times.lostMs })
-  const hearing = followRemoteTurns({ far, reachableNodes: reached, peerClient: others, live })
+  const hearing = followRemoteTurns({ remote, reachableNodes: reached, peerClient: others, live })
   return {
     reachableNodes: reached,
     wanted: hearing.wanted,
     route: offering => ({
-      ...{ url: peer.url, box, links, queued: offering.wake, now },
+      url: peer.url,
+      box,
+      links,
+      queued: offering.wake,
+      now,
       said: heard => replayDeltas(live, heard, Math.min(SAID_MS, times.readMs / 2)),
       // A read may bring texts along that were published here, and what seals them.
       maxBytes: 2 * deps.maxBodyBytes + 65_536,
@@ -80,7 +88,7 @@ export function assemblePeers(deps: PeersDeps): Peers {
       const telling = coalesced(
         async () => {
           await offering.idle()
-          if (await far.anyQueued()) await reached.tellQueued()
+          if (await remote.anyQueued()) await reached.tellQueued()
         },
         error => log.warn('other control planes could not be told that runs wait', { error }),
       )

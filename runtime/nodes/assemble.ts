@@ -9,14 +9,12 @@ import { sealTo } from '../../shared/tunnel/sealed-payload.ts'
 import type { Backend } from '../../shared/wire/runtime/isolation.ts'
 import { isTerminal } from '../../shared/wire/runtime/run.ts'
 import type { VersionRow } from '../agents/agent.ts'
-import type { NodeBackends } from '../agents/isolation.ts'
-import { satisfies } from '../agents/isolation.ts'
+import { type NodeBackends, satisfies } from '../agents/isolation.ts'
 import { EMBEDDED_POOL, POOL_LABEL } from '../agents/pool-label.ts'
 import type { Deleting } from '../agents/store.ts'
 import { hasTexts, type SealTexts, textsOf } from '../agents/texts.ts'
 import type { ApprovalStore } from '../approvals/store.ts'
 import type { Ledger } from '../budgets/ledger.ts'
-import type { Idempotent } from '../http/idempotent.ts'
 import type { Admit, AgentVersion } from '../runs/service.ts'
 import type { RunStore } from '../runs/store.ts'
 import type { Sessions } from '../sessions/assemble.ts'
@@ -55,7 +53,6 @@ export interface NodesOptions {
   sha256: Sha256
   newId: () => string
   dayOf: (ms: number) => string
-  idempotent: Idempotent
   maxBodyBytes: number
   signRemoteRun: ApplyReportsDeps['signRemoteRun']
   enqueueStatusEvents: ApplyReportsDeps['enqueueEvent']
@@ -93,11 +90,20 @@ export function assembleNodes(options: NodesOptions) {
   const log = options.log.target('runtime.nodes')
   const times = { ...tunnelTimes, ...options.times }
   const store = nodeStore(db, options.peer?.url ?? null)
-  const far = remoteRunStore(db)
+  const remote = remoteRunStore(db)
   const links = nodeLinks()
   const { maxBodyBytes, assembleSessions } = options
   const among = assemblePeers({
-    ...{ peer: options.peer, links, store, far, live: assembleSessions.live, times, now, metrics, log, maxBodyBytes },
+    peer: options.peer,
+    links,
+    store,
+    remote,
+    live: assembleSessions.live,
+    times,
+    now,
+    metrics,
+    log,
+    maxBodyBytes,
   })
   const { reachableNodes } = among
   const data = remoteReads(reachableNodes, store)
@@ -123,9 +129,9 @@ export function assembleNodes(options: NodesOptions) {
   let timer: ReturnType<typeof setInterval> | undefined
   let sweeping: Promise<void> | undefined
 
-  const sessions = remoteSessions({ db, far, nodes: store, reachableNodes, data, engaged: () => engaged })
+  const sessions = remoteSessions({ db, remote, nodes: store, reachableNodes, data, engaged: () => engaged })
   const talk = relayDeltas({
-    far,
+    remote,
     sessions: sessions.store(options.assembleSessions.store),
     live: options.assembleSessions.live,
     log,
@@ -133,14 +139,12 @@ export function assembleNodes(options: NodesOptions) {
 
   const shared = {
     turn: talk,
-    ...{
-      db,
-      now,
-      dayOf,
-      signRemoteRun: options.signRemoteRun,
-      enqueueEvent: options.enqueueStatusEvents,
-      ended: options.ended,
-    },
+    db,
+    now,
+    dayOf,
+    signRemoteRun: options.signRemoteRun,
+    enqueueEvent: options.enqueueStatusEvents,
+    ended: options.ended,
     watched: options.watched,
   }
   /** What is decided from what stands about a run and then written; one after the other. */
@@ -152,24 +156,36 @@ export function assembleNodes(options: NodesOptions) {
   }
   const endNow = ending({
     ...shared,
-    far,
+    remote,
     nodes: store,
     wakeNode: reachableNodes.wake,
     commandTarget: commandTarget(reachableNodes, store),
   })
   const end: typeof endNow = (id, how) => inTurn(() => endNow(id, how))
-  const offering = dispatcher({ db, log, now, links, far, nodes: store, versionOf: options.versionOf })
+  const offering = dispatcher({ db, log, now, links, remote, nodes: store, versionOf: options.versionOf })
   const dispatching = among.dispatching(offering)
   let ownRuns: RunStore | undefined
   const child = remoteSubagents({
-    ...{ db, far, nodes: store, links, now, dayOf, dispatchMs, sha256: options.sha256, admit: options.admit },
-    ...{ versionOf: options.versionOf, currentByName: options.currentByName },
+    db,
+    remote,
+    nodes: store,
+    links,
+    now,
+    dayOf,
+    dispatchMs,
+    sha256: options.sha256,
+    admit: options.admit,
+    versionOf: options.versionOf,
+    currentByName: options.currentByName,
     runs: () => ownRuns!,
   })
   const write = applyReports({
     took: acceptTakeover({ db, nodes: store, wake: reachableNodes.wake }),
     child,
-    ...{ ...shared, store: far, log, dropped },
+    ...shared,
+    store: remote,
+    log,
+    dropped,
     setAside(runId, nodeId) {
       setAside.add(1)
       log.error(
@@ -190,7 +206,8 @@ export function assembleNodes(options: NodesOptions) {
   })
 
   const enrolling = enrolment({
-    ...{ store, now },
+    store,
+    now,
     poolKeyFor: (tenantId, pool, boxKey) => data.poolKey(tenantId, pool, toHex(boxKey)),
   })
 
@@ -209,7 +226,13 @@ export function assembleNodes(options: NodesOptions) {
     close: async () => (await opened)?.close(),
   }
   const gatewayDeps: GatewayDeps = {
-    ...{ store, links, clock, log, times, newId, reconnects },
+    store,
+    links,
+    clock,
+    log,
+    times,
+    newId,
+    reconnects,
     enrolment: {
       ...enrolling,
       async enrol(request) {
@@ -226,11 +249,13 @@ export function assembleNodes(options: NodesOptions) {
       engaged = true
       if (fresh) {
         const has = new Set(held.map(({ runId }) => runId))
-        for (const run of await far.openOn(link.nodeId)) {
+        for (const run of await remote.openOn(link.nodeId)) {
           if (run.state === 'offered' || has.has(run.id)) continue
           log.error('a node came back without a run that it had taken', { nodeId: link.nodeId, runId: run.id })
           await end(run.id, {
-            ...{ status: 'failed', code: 'node_lost', final: true },
+            status: 'failed',
+            code: 'node_lost',
+            final: true,
             message: 'its node came back without it: the store of the node is not the one it had',
           })
         }
@@ -238,7 +263,7 @@ export function assembleNodes(options: NodesOptions) {
       offering.wake()
     },
     heard: () => offering.wake(),
-    asked: remoteBudgets({ far, grant: options.grant, dayOf, clock }),
+    asked: remoteBudgets({ remote, grant: options.grant, dayOf, clock }),
     said: ({ id }, { sessionId, turnId, seq, delta }) =>
       talk.said(id, { sessionId, turnId, seq, delta: decoder.decode(delta) }),
   }
@@ -247,19 +272,20 @@ export function assembleNodes(options: NodesOptions) {
   async function sweep(): Promise<void> {
     if (!engaged) return
     const nowMs = now().getTime()
-    for (const run of await far.ending(SWEPT)) {
+    for (const run of await remote.ending(SWEPT)) {
       await end(run.id, { status: 'failed', code: 'agent_deleted', message: 'the agent was deleted' })
     }
-    for (const run of await far.overdue(nowMs, SWEPT)) {
+    for (const run of await remote.overdue(nowMs, SWEPT)) {
       const able = (await reachableNodes.of(run.tenantId, run.pool)).some(
         ({ nodeId, backends }) => (run.pinned ?? nodeId) === nodeId && satisfies(run.isolation, backends),
       )
       if (able && run.state === 'queued') {
-        await db.write([far.later(run.id, nowMs + dispatchMs)])
+        await db.write([remote.later(run.id, nowMs + dispatchMs)])
         continue
       }
       await end(run.id, {
-        ...{ status: 'failed', code: 'node_unavailable' },
+        status: 'failed',
+        code: 'node_unavailable',
         message: `no node of pool ${run.pool} that ${run.pinned === undefined ? '' : 'has what it begins with and '}offers isolation ${run.isolation} came back within ${dispatchMs / 1000} s`,
       })
     }
@@ -271,7 +297,7 @@ export function assembleNodes(options: NodesOptions) {
       if (status === 'lost') await tellLost(node.id, node.tenantId, node.pool)
       if (status === 'lost' || status === 'offline') await handOver(node.id)
       if (lostAfterMs === 0 || away <= lostAfterMs || links.get(node.id)) continue
-      for (const run of await far.openOn(node.id)) {
+      for (const run of await remote.openOn(node.id)) {
         const message = `its node was away for more than ${Math.round(lostAfterMs / 3_600_000)} h`
         await end(run.id, { status: 'failed', code: 'node_lost', message, final: true })
       }
@@ -290,20 +316,23 @@ export function assembleNodes(options: NodesOptions) {
 
   /** Once for each absence, by the first process that notices it. */
   async function tellLost(nodeId: string, tenantId: string, pool: string): Promise<void> {
-    const first = 'exists (select 1 from nodes where id = ? and lost_told = 0)'
+    const first = 'exists (select 1 from nodes where id = ? and lost_reported = 0)'
     await db.write([
       enqueueEvent(newId, {
-        ...{ tenantId, type: 'node.lost', atMs: now().getTime(), data: { nodeId, pool } },
+        tenantId,
+        type: 'node.lost',
+        atMs: now().getTime(),
+        data: { nodeId, pool },
         when: { sql: first, args: [nodeId] },
       }),
-      { sql: 'update nodes set lost_told = 1 where id = ?', args: [nodeId] },
+      { sql: 'update nodes set lost_reported = 1 where id = ?', args: [nodeId] },
     ])
   }
 
   return {
     gateway,
     links,
-    far,
+    remote,
     data,
     end,
     engaged: () => engaged,
@@ -312,8 +341,15 @@ export function assembleNodes(options: NodesOptions) {
     peer: among.route(offering),
     routes: {
       credentials,
-      ...{ db, store, reachableNodes, end, openOn: far.openOn, idempotent: options.idempotent, now, newId },
-      ...{ lostMs: times.lostMs, maxBodyBytes: options.maxBodyBytes, endpoint: () => endpoint },
+      db,
+      store,
+      reachableNodes,
+      end,
+      openOn: remote.openOn,
+      now,
+      newId,
+      lostMs: times.lostMs,
+      endpoint: () => endpoint,
       wanted,
     },
     /** Calls back once a node is announced, or at once where there are some; the announcement waits for what it answers. */
@@ -329,18 +365,19 @@ export function assembleNodes(options: NodesOptions) {
     runs(runs: RunStore): PlacedRuns {
       ownRuns = runs
       return placedRuns(runs, {
-        ...{
-          db,
-          far,
-          nodes: store,
-          reachableNodes,
-          data,
-          end,
-          dispatch: dispatching.wake,
-          engaged: () => engaged,
-          dispatchMs,
-        },
-        ...{ embedded, sha256: options.sha256, versionOf: options.versionOf, labelsOf: options.labelsOf },
+        db,
+        remote,
+        nodes: store,
+        reachableNodes,
+        data,
+        end,
+        dispatch: dispatching.wake,
+        engaged: () => engaged,
+        dispatchMs,
+        embedded,
+        sha256: options.sha256,
+        versionOf: options.versionOf,
+        labelsOf: options.labelsOf,
         sessions,
       })
     },
@@ -377,7 +414,7 @@ export function assembleNodes(options: NodesOptions) {
 
     /** Passes a signal on to the run's node; false: it takes none any more. */
     async signal(runId: string, signal: { id: string; name: string; value: string; atMs: number }): Promise<boolean> {
-      const run = await far.get(runId)
+      const run = await remote.get(runId)
       if (run === undefined || isTerminal(run.status)) return false
       if (run.nodeId === undefined) {
         throw new ApiError('node_offline', `run ${runId} waits for a node: it takes signals when it has one`)
@@ -403,8 +440,11 @@ export function assembleNodes(options: NodesOptions) {
     }) satisfies SealTexts as SealTexts,
 
     sealInput: scheduleInputs({
-      ...{ nodes: store, embedded: embedded.on, engaged: () => engaged },
-      ...{ labelsOf: options.labelsOf, sha256: options.sha256 },
+      nodes: store,
+      embedded: embedded.on,
+      engaged: () => engaged,
+      labelsOf: options.labelsOf,
+      sha256: options.sha256,
     }),
 
     async unsealed(version: VersionRow): Promise<VersionRow> {
@@ -416,7 +456,7 @@ export function assembleNodes(options: NodesOptions) {
     /** For the transaction that deletes an agent. */
     deleting: (({ id }) => [
       {
-        sql: `update far_runs set ending = 'agent_deleted' where run_id in
+        sql: `update remote_runs set ending = 'agent_deleted' where run_id in
           (select id from runs where agent_id = ? and status in ('queued', 'running', 'waiting'))`,
         args: [id],
       },
@@ -432,7 +472,7 @@ export function assembleNodes(options: NodesOptions) {
     },
 
     async start({ timers }: { timers: boolean }): Promise<void> {
-      const known = !embedded.on || (await far.any())
+      const known = !embedded.on || (await remote.any())
       // Nodes may enrol elsewhere at any time.
       engaged = known || options.peer !== undefined
       if (known || (await store.announced())) void wanted()

@@ -1,43 +1,40 @@
-import { Hono } from 'hono'
 import { ApiError } from '../../shared/http/api-error.ts'
-import { jsonBody, params } from '../../shared/http/validate.ts'
-import { emptyBody, pageQuery } from '../../shared/wire/runtime/conventions.ts'
-import {
-  type Node,
-  type NodeCreated,
-  nodeCreate,
-  nodeDeleteQuery,
-  poolCredentialPut,
-  poolCredentialQuery,
-  poolParams,
-} from '../../shared/wire/runtime/node.ts'
+import type { Db } from '../../shared/sql/db.ts'
+import { nodeEndpoints as endpoints } from '../../shared/wire/runtime/endpoints/nodes.ts'
+import type { Node } from '../../shared/wire/runtime/node.ts'
 import { allows } from '../../shared/wire/runtime/scopes.ts'
-import type { Principal, RuntimeHttpEnv } from '../http/http-env.ts'
+import type { Principal } from '../http/http-env.ts'
+import { keyedOperation, type Operation, operation } from '../http/operation.ts'
 import { notFound, own } from '../http/own-tenant.ts'
 import { pageOf } from '../http/page.ts'
-import { readQuery } from '../http/read-query.ts'
-import type { NodesDeps } from './deps.ts'
+import type { PoolCredentials } from './credentials/pool-credentials.ts'
+import type { WellKnownDeps } from './gateway/well-known-route.ts'
+import type { ReachableNodes } from './peers/reachable-nodes.ts'
 import { ENROL_MS, newToken } from './registry/enrolment.ts'
 import { type NodeRow, toNode } from './registry/node.ts'
+import type { NodeStore } from './registry/store.ts'
+import type { RemoteRunCut } from './runs/end-remote-run.ts'
+import type { RemoteRun } from './runs/remote-run.ts'
+
+export interface NodesDeps extends WellKnownDeps {
+  db: Db
+  store: NodeStore
+  reachableNodes: Pick<ReachableNodes, 'first'>
+  credentials: Pick<PoolCredentials, 'list' | 'put' | 'remove'>
+  end: (id: string, end: RemoteRunCut) => Promise<boolean>
+  openOn: (nodeId: string) => Promise<RemoteRun[]>
+  now: () => Date
+  newId: () => string
+  lostMs: number
+  /** A node is announced: from now on this process listens for it, at an address that the command names. */
+  wanted: () => Promise<void>
+}
 
 const MASK = '***'
 
 /** Nodes: announcing, reading, draining, removing (docs/spec/runtime.md §14). */
-export function nodesRoute(deps: NodesDeps) {
-  const {
-    db,
-    store,
-    reachableNodes,
-    credentials,
-    end,
-    openOn,
-    idempotent,
-    now,
-    newId,
-    lostMs,
-    endpoint,
-    maxBodyBytes,
-  } = deps
+export function nodeOperations(deps: NodesDeps): Operation[] {
+  const { db, store, reachableNodes, credentials, end, openOn, now, newId, lostMs, endpoint } = deps
   const shown = (row: NodeRow): Node => toNode(row, now().getTime(), lostMs)
   const commandFor = (token: string) =>
     `PLATFORM_CONTROL_URL=${endpoint()?.endpoint ?? '<the tunnel address of the control plane>'} PLATFORM_ENROL_TOKEN=${token} npx node-agent run`
@@ -58,59 +55,52 @@ export function nodesRoute(deps: NodesDeps) {
     return shown(changed)
   }
 
-  return new Hono<RuntimeHttpEnv>()
-    .post(
-      '/v1/nodes',
-      jsonBody(nodeCreate, maxBodyBytes),
-      idempotent({
-        oneTime: ['enrolToken', 'command'],
-        again: async (c, id) => {
-          const row = await find(c.get('principal'), id)
-          return c.json({ ...shown(row), enrolToken: MASK, command: commandFor(MASK) }, 201)
-        },
-      }),
-      async c => {
-        const { name, pool, labels = {} } = c.req.valid('json')
-        const { tenantId } = c.get('principal')
+  return [
+    keyedOperation(
+      endpoints.create,
+      async ({ principal, body: { name, pool, labels = {} }, idempotency }) => {
         const { token, hash } = newToken('wb_node_')
         const [id, createdMs] = [newId(), now().getTime()]
-        const made = { ...{ id, tenantId, name, pool, labels, createdMs }, enrolHash: hash }
-        const bind = c.get('idempotency')?.statement(id)
-        await db.write([
-          store.insert({ ...made, enrolExpiresMs: createdMs + ENROL_MS }),
-          ...(bind === undefined ? [] : [bind]),
-        ])
+        const { tenantId } = principal
+        const made = {
+          id,
+          tenantId,
+          name,
+          pool,
+          labels,
+          createdMs,
+          enrolHash: hash,
+          enrolExpiresMs: createdMs + ENROL_MS,
+        }
+        await db.write([store.insert(made), ...idempotency.bind(id)])
         await deps.wanted()
-        const row = await find(c.get('principal'), id)
-        return c.json({ ...shown(row), enrolToken: token, command: commandFor(token) } satisfies NodeCreated, 201)
+        const row = await find(principal, id)
+        return { ...shown(row), enrolToken: token, command: commandFor(token) }
       },
-    )
-    .get('/v1/nodes', async c => {
-      const page = pageOf(c, readQuery(c, pageQuery))
-      const rows = await store.list(c.get('principal').tenantId, page)
-      return c.json(page.cut(rows, ({ createdMs, id }) => ({ at: createdMs, id })).map(shown))
-    })
-    .get('/v1/nodes/:id', async c => c.json(shown(await find(c.get('principal'), c.req.param('id')))))
-    .post('/v1/nodes/:id/drain', jsonBody(emptyBody, maxBodyBytes), async c =>
-      c.json(await drain(c.get('principal'), c.req.param('id'), true)),
-    )
-    .post('/v1/nodes/:id/undrain', jsonBody(emptyBody, maxBodyBytes), async c =>
-      c.json(await drain(c.get('principal'), c.req.param('id'), false)),
-    )
-    .get('/v1/pools/:pool/credentials', params(poolParams), async c =>
-      c.json(await credentials.list(c.get('principal').tenantId, c.req.valid('param').pool)),
-    )
-    .put('/v1/pools/:pool/credentials', params(poolParams), jsonBody(poolCredentialPut, maxBodyBytes), async c =>
-      c.json(await credentials.put(c.get('principal'), c.req.valid('param').pool, c.req.valid('json'))),
-    )
-    .delete('/v1/pools/:pool/credentials', params(poolParams), async c => {
-      const { ref } = readQuery(c, poolCredentialQuery)
-      await credentials.remove(c.get('principal').tenantId, c.req.valid('param').pool, ref)
-      return c.body(null, 204)
-    })
-    .delete('/v1/nodes/:id', async c => {
-      const { force = false } = readQuery(c, nodeDeleteQuery)
-      const { id } = await find(c.get('principal'), c.req.param('id'))
+      {
+        oneTime: ['enrolToken', 'command'],
+        again: async ({ principal }, id) => ({
+          ...shown(await find(principal, id)),
+          enrolToken: MASK,
+          command: commandFor(MASK),
+        }),
+      },
+    ),
+    operation(endpoints.list, async call => {
+      const page = pageOf(call)
+      const rows = await store.list(call.principal.tenantId, page)
+      return page.cut(rows, ({ createdMs, id }) => ({ at: createdMs, id })).map(shown)
+    }),
+    operation(endpoints.get, async ({ principal, params }) => shown(await find(principal, params.id))),
+    operation(endpoints.drain, ({ principal, params }) => drain(principal, params.id, true)),
+    operation(endpoints.undrain, ({ principal, params }) => drain(principal, params.id, false)),
+    operation(endpoints.credentials, ({ principal, params }) => credentials.list(principal.tenantId, params.pool)),
+    operation(endpoints.saveCredential, ({ principal, params, body }) => credentials.put(principal, params.pool, body)),
+    operation(endpoints.removeCredential, async ({ principal, params, query }) => {
+      await credentials.remove(principal.tenantId, params.pool, query.ref)
+    }),
+    operation(endpoints.remove, async ({ principal, params, query: { force = false } }) => {
+      const { id } = await find(principal, params.id)
       const { data } = await store.holds(id)
       if (data > 0 && !force) {
         throw new ApiError('node_busy', `node ${id} holds ${data} runs: delete those, or remove it with force=true`)
@@ -121,6 +111,6 @@ export function nodesRoute(deps: NodesDeps) {
       const link = await reachableNodes.first([id])
       await store.remove(id)
       link?.end()
-      return c.body(null, 204)
-    })
+    }),
+  ]
 }

@@ -5,11 +5,11 @@ import type { Db } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { type SecretStore, secretStore } from '../secrets/store.ts'
 import type { Sealing } from '../vault/vault-to-store.ts'
-import type { ProvidersDeps } from './deps.ts'
 import { providerDirectory } from './directory.ts'
 import type { EnvironmentProvider } from './environment.ts'
 import { modelSettingsStore } from './model-settings.ts'
 import { type ProviderModels, providerModels } from './models.ts'
+import type { ProvidersDeps } from './route.ts'
 import { providerStore } from './store.ts'
 import { DEADLINES, type Deadlines } from './vendor/deadlines.ts'
 
@@ -19,7 +19,6 @@ export interface ProvidingOptions {
   clock: Clock
   newId: () => string
   sealing: Sealing
-  maxBodyBytes: number
   /** Without a way out, providers can be configured and not called. */
   egress?: EgressClient | undefined
   environment?: readonly EnvironmentProvider[] | undefined
@@ -51,7 +50,7 @@ const NO_WAY_OUT: Pick<EgressClient, 'fetch' | 'problem'> = {
 
 /** Model providers and secrets, put together; features take the slices they need. */
 export function assembleProviders(options: ProvidingOptions): Providing {
-  const { db, log, clock, newId, sealing, maxBodyBytes, routerFetch, demo = true } = options
+  const { db, log, clock, newId, sealing, routerFetch, demo = true } = options
   const deadlines = { ...DEADLINES, ...options.deadlines }
   const { egress = NO_WAY_OUT, environment = [] } = options
   const { now, monotonic } = clock
@@ -67,7 +66,10 @@ export function assembleProviders(options: ProvidingOptions): Providing {
   return {
     models,
     providers: {
-      ...{ directory, settings, egress, now, maxBodyBytes },
+      directory,
+      settings,
+      egress,
+      now,
       trying: { directory, settings, models, fetch, newId, monotonic },
     },
     secrets: secretStore({ db, sealing, now, redact }),
@@ -80,7 +82,7 @@ function toRouter(
   fetch: EgressClient['fetch'],
 ): EgressClient['fetch'] {
   return (url, { method = 'GET', headers, body, signal, redirects }) => {
-    if (url.origin !== IN_PROCESS) return fetch(url, { method, signal, ...{ headers, body, redirects } })
+    if (url.origin !== IN_PROCESS) return fetch(url, { method, signal, headers, body, redirects })
     const init = { method, signal, ...(headers && { headers: { ...headers } }), ...(body !== undefined && { body }) }
     return routerFetch(new Request(url, init))
   }

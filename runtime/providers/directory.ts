@@ -82,7 +82,10 @@ export function providerDirectory({ store, sealing, environment, now, redact }: 
       const seal = async (text: string | undefined, field: string) =>
         text === undefined ? undefined : vault?.seal(text, placeOf(tenantId, provider, field))
       await store.save(tenantId, {
-        ...{ provider, baseUrl, keyHint: keyHint(apiKey), updatedMs: now().getTime() },
+        provider,
+        baseUrl,
+        keyHint: keyHint(apiKey),
+        updatedMs: now().getTime(),
         sealedKey: await seal(apiKey, 'apiKey'),
         sealedHeaders: await seal(hasHeaders ? JSON.stringify(headers) : undefined, 'headers'),
       })
@@ -98,7 +101,9 @@ export const PROVIDER_SEALED: readonly SealedColumn[] = [
   { column: 'sealed_key', field: 'apiKey' },
   { column: 'sealed_headers', field: 'headers' },
 ].map(({ column, field }) => ({
-  ...{ table: 'providers', column, key: ['tenant_id', 'provider'] },
+  table: 'providers',
+  column,
+  key: ['tenant_id', 'provider'],
   placeOf: ({ tenant_id, provider }) => placeOf(String(tenant_id), String(provider), field),
 }))
 
@@ -118,10 +123,13 @@ function toItem(
   tried: Try | undefined,
 ): ProviderItem {
   return {
-    ...{ provider, configured: true, source },
+    provider,
+    configured: true,
+    source,
     ...(baseUrl !== undefined && { baseUrl }),
     ...(hint !== undefined && { keyHint: hint }),
     ...(tried && { lastTest: { at: new Date(tried.atMs).toISOString(), success: tried.success } }),
-    ...{ createdAt: new Date(createdMs).toISOString(), updatedAt: new Date(updatedMs).toISOString() },
+    createdAt: new Date(createdMs).toISOString(),
+    updatedAt: new Date(updatedMs).toISOString(),
   }
 }

@@ -43,7 +43,10 @@ export function pricing(
       return {
         costNano: attemptCost(price, tokens),
         parts: {
-          ...{ inputNano: input, cacheReadNano: cacheRead, cacheWriteNano: cacheWrite, outputNano: output },
+          inputNano: input,
+          cacheReadNano: cacheRead,
+          cacheWriteNano: cacheWrite,
+          outputNano: output,
           cacheReadTokens: tokens.cache_read,
           cacheWriteTokens: tokens.cache_write_5m + tokens.cache_write_1h,
         },

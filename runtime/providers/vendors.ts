@@ -18,21 +18,31 @@ const COMPATIBLE: Vendor = { dialect: 'chat', maxTokens: 'max_tokens' }
 
 const VENDORS: Readonly<Record<string, Vendor>> = {
   anthropic: {
-    ...{ dialect: 'messages', baseUrl: 'https://api.anthropic.com', pricedAs: 'anthropic' },
-    ...{ maxTokens: 'max_tokens', smallModel: 'claude-haiku-4-5' },
+    dialect: 'messages',
+    baseUrl: 'https://api.anthropic.com',
+    pricedAs: 'anthropic',
+    maxTokens: 'max_tokens',
+    smallModel: 'claude-haiku-4-5',
   },
   openai: {
-    ...{ dialect: 'chat', baseUrl: 'https://api.openai.com/v1', pricedAs: 'openai' },
-    ...{ maxTokens: 'max_completion_tokens', smallModel: 'gpt-5-nano' },
+    dialect: 'chat',
+    baseUrl: 'https://api.openai.com/v1',
+    pricedAs: 'openai',
+    maxTokens: 'max_completion_tokens',
+    smallModel: 'gpt-5-nano',
   },
   google: {
     // Its own interface speaks neither dialect; this one beside it does.
-    ...{ dialect: 'chat', baseUrl: 'https://generativelanguage.googleapis.com/v1beta/openai', pricedAs: 'google' },
-    ...{ maxTokens: 'max_tokens', smallModel: 'gemini-2.5-flash-lite' },
+    dialect: 'chat',
+    baseUrl: 'https://generativelanguage.googleapis.com/v1beta/openai',
+    pricedAs: 'google',
+    maxTokens: 'max_tokens',
+    smallModel: 'gemini-2.5-flash-lite',
   },
   router: {
     dialect: model => (/^(?:anthropic\/)?claude-/.test(model) ? 'messages' : 'chat'),
-    ...{ maxTokens: 'max_completion_tokens', smallModel: 'auto' },
+    maxTokens: 'max_completion_tokens',
+    smallModel: 'auto',
   },
 }
 

@@ -32,7 +32,10 @@ export function assembleReceipts({
 }: ReceiptingOptions): ReceiptService {
   const keys = keyStore(db)
   return receiptService({
-    ...{ keys, sha256, now: clock.now, ...rest },
+    keys,
+    sha256,
+    now: clock.now,
+    ...rest,
     store: receiptStore(db, records, sha256),
     signing: signingKeys({ keys, sealing, clock, seed }),
     issued: metrics.counter('waybill_receipts_issued_total', 'Receipts that were signed.'),

@@ -33,7 +33,8 @@ export function keyStore(db: Db) {
       const row = rows[0]
       if (!row) return undefined
       return {
-        ...{ keyId: String(row[0]), notBeforeMs: Number(row[2]) },
+        keyId: String(row[0]),
+        notBeforeMs: Number(row[2]),
         sealedSeed: row[1] === null ? undefined : String(row[1]),
       }
     },

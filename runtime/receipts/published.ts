@@ -9,7 +9,12 @@ export function published(keys: readonly ListedKey[]): ReceiptKeys | undefined {
   if (!active) return undefined
   const { keyId, publicKey, keyFingerprint } = toReceiptKey(active)
   return {
-    ...{ algorithm: RECEIPT_ALGORITHM, keyId, publicKey, keyFingerprint, chain: CHAIN, canonicalization: 'RFC8785' },
+    algorithm: RECEIPT_ALGORITHM,
+    keyId,
+    publicKey,
+    keyFingerprint,
+    chain: CHAIN,
+    canonicalization: 'RFC8785',
     keys: keys.map(toReceiptKey),
     docs: '/openapi.json',
   }
@@ -17,7 +22,10 @@ export function published(keys: readonly ListedKey[]): ReceiptKeys | undefined {
 
 function toReceiptKey({ keyId, fingerprint, publicKey, status, notBefore, notAfter }: ListedKey): ReceiptKey {
   return {
-    ...{ keyId, publicKey: toBase64(publicKey), keyFingerprint: fingerprint, status },
+    keyId,
+    publicKey: toBase64(publicKey),
+    keyFingerprint: fingerprint,
+    status,
     notBefore: notBefore.toISOString(),
     ...(notAfter && { notAfter: notAfter.toISOString() }),
   }

@@ -1,32 +1,36 @@
-import { type Context, Hono } from 'hono'
+import type { Context } from 'hono'
 import { ApiError } from '../../shared/http/api-error.ts'
-import { jsonBody, jsonBytes, readBodyAs } from '../../shared/http/validate.ts'
 import { ProofTextError, readProofBytes } from '../../shared/proof/read-proof.ts'
-import { emptyBody } from '../../shared/wire/runtime/conventions.ts'
-import { type VerifyRequest, type VerifyResult, verifyRequest } from '../../shared/wire/runtime/receipt.ts'
+import { receiptEndpoints as endpoints } from '../../shared/wire/runtime/endpoints/receipts.ts'
+import type { VerifyRequest, VerifyResult } from '../../shared/wire/runtime/receipt.ts'
 import { newToken } from '../auth/dashboard/login-access.ts'
 import { bearerKey } from '../auth/keys/api-key.ts'
-import type { RuntimeHttpEnv } from '../http/http-env.ts'
-import type { ReceiptsDeps } from './deps.ts'
+import type { KeyAccess } from '../auth/keys/key-access.ts'
+import { type Operation, operation } from '../http/operation.ts'
+import type { ReceiptService } from './service.ts'
 import { verifierPage } from './verifier-page.ts'
 
+export interface ReceiptsDeps {
+  service: ReceiptService
+  keyAccess: Pick<KeyAccess, 'principalOf'>
+}
+
 /** Receipts: read one, verify one (docs/spec/proof.md). */
-export function receiptsRoute({ service, maxBodyBytes }: ReceiptsDeps) {
-  return new Hono<RuntimeHttpEnv>()
-    .get('/v1/runs/:id/receipt', async c => c.json(await service.get(c.get('principal'), c.req.param('id'))))
-    .post('/v1/runs/:id/receipt', jsonBody(emptyBody, maxBodyBytes), async c =>
-      c.json(await service.get(c.get('principal'), c.req.param('id'))),
-    )
-    .post('/v1/runs/receipts/verify', async c => {
-      const read = await readRequest(c, maxBodyBytes)
-      return c.json('valid' in read ? read : await service.verify(read, c.get('principal').tenantId))
-    })
+export function receiptOperations({ service }: ReceiptsDeps): Operation[] {
+  return [
+    operation(endpoints.get, ({ principal, params }) => service.get(principal, params.id)),
+    operation(endpoints.issue, ({ principal, params }) => service.get(principal, params.id)),
+    operation(
+      endpoints.verify,
+      ({ principal, body, bytes }) => ambiguity(bytes) ?? service.verify(body, principal.tenantId),
+    ),
+  ]
 }
 
 /** What any holder of a receipt may ask: the keys, and whether this service signed it. */
-export function publicReceiptsRoute({ service, keyAccess, maxBodyBytes }: ReceiptsDeps) {
-  async function tenantOf(c: Context<RuntimeHttpEnv>): Promise<string | undefined> {
-    const header = c.req.header('authorization')
+export function publicReceiptOperations({ service, keyAccess }: ReceiptsDeps): Operation[] {
+  async function tenantOf(context: Context): Promise<string | undefined> {
+    const header = context.req.header('authorization')
     if (header === undefined) return undefined
     const key = bearerKey(header)
     const principal = key === undefined ? undefined : await keyAccess.principalOf(key)
@@ -34,40 +38,43 @@ export function publicReceiptsRoute({ service, keyAccess, maxBodyBytes }: Receip
     return principal.tenantId
   }
 
-  return new Hono<RuntimeHttpEnv>()
-    .get('/.well-known/platform-receipts', async c => {
-      c.header('access-control-allow-origin', '*')
-      c.header('cache-control', 'public, max-age=300')
-      return c.json(await service.published())
-    })
-    .get('/receipts/verify', c => {
+  async function verify(body: VerifyRequest, tenantId: string | undefined): Promise<VerifyResult> {
+    const { tenantId: _, ...result } = await service.verify(body, tenantId)
+    return result
+  }
+
+  return [
+    operation(endpoints.keys, async ({ context }) => {
+      context.header('access-control-allow-origin', '*')
+      context.header('cache-control', 'public, max-age=300')
+      return service.published()
+    }),
+    operation(endpoints.verifyPage, ({ context }) => {
       const nonce = newToken()
       const own = `script-src 'nonce-${nonce}'; style-src 'nonce-${nonce}'`
-      c.header(
+      context.header(
         'content-security-policy',
         `default-src 'none'; ${own}; form-action 'none'; base-uri 'none'; frame-ancestors 'none'`,
       )
-      c.header('cache-control', 'no-store')
-      return c.html(verifierPage(nonce))
-    })
-    .post('/receipts/verify', async c => {
-      const read = await readRequest(c, maxBodyBytes)
-      const tenantId = await tenantOf(c)
-      const { tenantId: _, ...result } = 'valid' in read ? read : await service.verify(read, tenantId)
-      return c.json(result satisfies VerifyResult)
-    })
+      context.header('cache-control', 'no-store')
+      return context.html(verifierPage(nonce))
+    }),
+    operation(endpoints.verifyPublic, async ({ context, body, bytes }) => {
+      const problem = ambiguity(bytes)
+      const tenantId = await tenantOf(context)
+      return problem ?? verify(body, tenantId)
+    }),
+  ]
 }
 
-/** What is to be verified, or the verdict on a text that says two things. */
-async function readRequest(c: Context, maxBytes: number): Promise<VerifyRequest | VerifyResult> {
-  const bytes = await jsonBytes(c.req.raw, maxBytes)
-  const request = readBodyAs(verifyRequest, bytes)
+/** The verdict on a proof whose text says two things; undefined for one that says one. */
+function ambiguity(bytes: Uint8Array): VerifyResult | undefined {
   try {
     readProofBytes(bytes)
+    return undefined
   } catch (error) {
     if (!(error instanceof ProofTextError) || error.reason === 'not_json') throw error
     const checks = { signature: 'not_checked', journal: 'not_checked', record: 'not_checked' } as const
     return { valid: false, reason: error.reason, checks }
   }
-  return request
 }

@@ -2,7 +2,7 @@ import { ApiError } from '../../shared/http/api-error.ts'
 import type { Log } from '../../shared/log/log.ts'
 import type { Counter } from '../../shared/metrics/metrics.ts'
 import { RECEIPT, unknownMember } from '../../shared/proof/members.ts'
-import { journalFault } from '../../shared/proof/receipt-proof.ts'
+import { journalFault, walkFault } from '../../shared/proof/receipt-proof.ts'
 import type { Signer } from '../../shared/sign/ed25519.ts'
 import { canonicalize } from '../../shared/sign/jcs.ts'
 import type { ListedKey } from '../../shared/sign/keyring.ts'
@@ -19,7 +19,6 @@ import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import type { EndedRun } from '../execution/engine-deps.ts'
 import type { Principal } from '../http/http-env.ts'
 import { notFound, own } from '../http/own-tenant.ts'
-import { checkChain } from './check-chain.ts'
 import { checkReceipt } from './check-receipt.ts'
 import { checkRecord } from './check-record.ts'
 import { issue } from './issue.ts'
@@ -62,8 +61,8 @@ export function receiptService(deps: ReceiptServiceDeps) {
 
   /** A run may have ended where nothing could be signed; its receipt is made at the first request once there is a key. */
   async function late(runId: string): Promise<Receipt> {
-    const far = await deps.remoteRun?.(runId)
-    if (far !== undefined) return receiptOfRemoteRun(runId, far)
+    const remote = await deps.remoteRun?.(runId)
+    if (remote !== undefined) return receiptOfRemoteRun(runId, remote)
     const found = await store.stored(runId)
     if (!found) throw notFound('receipt', runId)
     if (!found.walk.ok) {
@@ -86,8 +85,8 @@ export function receiptService(deps: ReceiptServiceDeps) {
     return kept.receipt
   }
 
-  async function receiptOfRemoteRun(runId: string, far: HashedFacts | 'unknown'): Promise<Receipt> {
-    if (far === 'unknown') {
+  async function receiptOfRemoteRun(runId: string, remote: HashedFacts | 'unknown'): Promise<Receipt> {
+    if (remote === 'unknown') {
       throw new ApiError(
         'node_offline',
         `the receipt of run ${runId} is made when its node has reported the end of the journal`,
@@ -95,7 +94,7 @@ export function receiptService(deps: ReceiptServiceDeps) {
     }
     const key = await signer()
     if (!key) throw notFound('receipt', runId)
-    await store.add(far.tenantId, await issue(statementFrom(far), key, now()))
+    await store.add(remote.tenantId, await issue(statementFrom(remote), key, now()))
     issued.add(1)
     const kept = await store.find(runId)
     if (!kept) throw notFound('receipt', runId)
@@ -120,10 +119,21 @@ export function receiptService(deps: ReceiptServiceDeps) {
       if (!version) throw new Error(`run ${run.id} is of a version that is gone: ${run.versionId}`)
       const statement = statementOf(
         {
-          ...{ runId: run.id, tenantId: run.tenantId, agentName: run.agentName, agentVersionId: run.versionId },
-          ...{ manifestHash: version.manifestHash, status: ended.status, head: ended.head },
-          ...{ input: canonicalize(run.input), output, ...ended.spent, models, isolation: ended.isolation },
-          ...{ nodeId: run.nodeId, createdMs: run.createdMs, finishedMs: ended.finishedMs },
+          runId: run.id,
+          tenantId: run.tenantId,
+          agentName: run.agentName,
+          agentVersionId: run.versionId,
+          manifestHash: version.manifestHash,
+          status: ended.status,
+          head: ended.head,
+          input: canonicalize(run.input),
+          output,
+          ...ended.spent,
+          models,
+          isolation: ended.isolation,
+          nodeId: run.nodeId,
+          createdMs: run.createdMs,
+          finishedMs: ended.finishedMs,
         },
         sha256,
       )
@@ -147,7 +157,9 @@ export function receiptService(deps: ReceiptServiceDeps) {
       const checks: Checks = { signature: 'failed', journal: 'not_checked', record: 'not_checked' }
       if (unknownMember(receipt, RECEIPT) !== undefined)
         return {
-          ...{ valid: false, reason: 'unknown_member', ...claimed(receipt.payload) },
+          valid: false,
+          reason: 'unknown_member',
+          ...claimed(receipt.payload),
           checks: { ...checks, signature: 'not_checked' },
         }
       const signed = await checkReceipt(receipt, await keys.list())
@@ -156,7 +168,10 @@ export function receiptService(deps: ReceiptServiceDeps) {
       const { payload } = signed
       const about = aboutOf(payload, tenantId)
       const failed = (reason: VerifyReason, brokenAt?: number): VerifyResult => ({
-        ...{ valid: false, reason, ...about, checks },
+        valid: false,
+        reason,
+        ...about,
+        checks,
         ...(brokenAt !== undefined && { brokenAt }),
       })
       if (journal) {
@@ -166,15 +181,15 @@ export function receiptService(deps: ReceiptServiceDeps) {
       }
       const stored = payload.tenantId === tenantId ? await store.stored(payload.runId) : undefined
       if (!stored) {
-        const far = payload.tenantId === tenantId ? await deps.remoteRun?.(payload.runId) : undefined
-        if (far === undefined || far === 'unknown') return { valid: true, ...about, checks }
-        const problem = checkRemoteRun(payload, statementFrom(far))
+        const remote = payload.tenantId === tenantId ? await deps.remoteRun?.(payload.runId) : undefined
+        if (remote === undefined || remote === 'unknown') return { valid: true, ...about, checks }
+        const problem = checkRemoteRun(payload, statementFrom(remote))
         checks.record = problem === undefined ? 'ok' : 'failed'
         return problem === undefined ? { valid: true, ...about, checks } : failed(problem)
       }
-      const chain = checkChain(stored.walk, payload)
-      checks.journal = chain.ok ? 'ok' : 'failed'
-      if (!chain.ok) return failed(chain.reason, chain.brokenAt)
+      const fault = walkFault(stored.walk, payload)
+      checks.journal = fault === undefined ? 'ok' : 'failed'
+      if (fault !== undefined) return failed(fault.reason, fault.brokenAt)
       const problem = checkRecord(payload, statementOf(stored.facts, sha256), stored.inputDropped)
       checks.record = problem === undefined ? 'ok' : 'failed'
       return problem === undefined ? { valid: true, ...about, checks } : failed(problem)
@@ -195,9 +210,8 @@ export function receiptService(deps: ReceiptServiceDeps) {
 
 /** The journal of a run on a node is not here: its head and count are, as they were streamed. */
 function checkRemoteRun(payload: ReceiptPayload, stored: ReturnType<typeof statementFrom>): VerifyReason | undefined {
-  if (payload.eventCount !== stored.eventCount) return 'event_count_mismatch'
-  if (payload.journalHash !== stored.journalHash) return 'journal_hash_mismatch'
-  return checkRecord(payload, stored)
+  const walk = { ok: true, count: stored.eventCount, head: stored.journalHash } as const
+  return walkFault(walk, payload)?.reason ?? checkRecord(payload, stored)
 }
 
 function aboutOf({ runId, tenantId, issuedAt, keyId }: ReceiptPayload, caller: string | undefined) {

@@ -27,7 +27,9 @@ export type SigningKeys = ReturnType<typeof signingKeys>
 const placeOf = (keyId: string): Place => ({ tenantId: 'platform', recordId: keyId, field: 'receiptSeed' })
 
 export const RECEIPT_KEY_SEALED: SealedColumn = {
-  ...{ table: 'receipt_keys', column: 'sealed_seed', key: ['key_id'] },
+  table: 'receipt_keys',
+  column: 'sealed_seed',
+  key: ['key_id'],
   placeOf: ({ key_id }) => placeOf(String(key_id)),
 }
 

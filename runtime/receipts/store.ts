@@ -1,13 +1,13 @@
 import { readJson } from '../../shared/json/read-json.ts'
+import type { Walk } from '../../shared/proof/receipt-proof.ts'
 import { toHex } from '../../shared/sign/bytes.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Receipt } from '../../shared/wire/runtime/receipt.ts'
 import { genesis, linkHash, readEvent } from '../execution/journal/event.ts'
 import { modelsOf } from '../execution/journal/models-of.ts'
-import type { Records, StoredText } from '../vault/records.ts'
+import type { Records } from '../vault/records.ts'
 import { VaultError } from '../vault/vault.ts'
-import type { Walk } from './check-chain.ts'
 import type { RunFacts } from './payload.ts'
 
 const PAGE = 1000
@@ -34,16 +34,6 @@ export function receiptStore(db: Db, records: Records, sha256: Sha256) {
       return open()
     } catch (error) {
       if (error instanceof VaultError && error.problem === 'broken') return undefined
-      throw error
-    }
-  }
-
-  /** Undefined: one of them does not open, and which is seen when each is opened by itself. */
-  function allOpened(texts: readonly StoredText[], runId: string): string[] | undefined {
-    try {
-      return records.openMany(texts, runId)
-    } catch (error) {
-      if (error instanceof VaultError) return undefined
       throw error
     }
   }
@@ -75,12 +65,9 @@ export function receiptStore(db: Db, records: Records, sha256: Sha256) {
         sql: 'select seq, hash, body from events where run_id = ? and seq > ? order by seq limit ?',
         args: [runId, count, PAGE],
       })
-      const texts = rows.map((row, at) => ({ stored: String(row.body), field: `event ${count + 1 + at}` }))
-      const bodies = allOpened(texts, runId)
-      for (const [at, { stored, field }] of texts.entries()) {
-        const row = rows[at]!
+      for (const row of rows) {
         const seq = count + 1
-        const body = bodies ? bodies[at] : opened(() => records.open(stored, { record: runId, field }))
+        const body = opened(() => records.open(String(row.body), { record: runId, field: `event ${seq}` }))
         if (body === undefined) return broken(seq)
         head = linkHash(head, body, sha256)
         if (Number(row.seq) !== seq || row.hash !== head) return broken(seq)
@@ -132,12 +119,22 @@ export function receiptStore(db: Db, records: Records, sha256: Sha256) {
         output: opened(() => records.open(String(row.output), { record: runId, field: 'output' })) ?? '',
       }
       const facts: RunFacts = {
-        ...{ runId, tenantId: String(row.tenant_id), agentName: String(row.agent_name), head },
-        ...{ agentVersionId: String(row.version_id), manifestHash: String(row.manifest_hash) },
-        ...{ status: String(row.status) as RunFacts['status'], ...texts },
-        ...{ tokensIn: Number(row.tokens_in), tokensOut: Number(row.tokens_out), costNano: Number(row.cost_nano) },
-        ...{ models: walked.models, isolation: String(row.isolation_used ?? row.isolation) },
-        ...{ nodeId: String(row.node_id), createdMs: Number(row.created_ms), finishedMs: Number(row.finished_ms) },
+        runId,
+        tenantId: String(row.tenant_id),
+        agentName: String(row.agent_name),
+        head,
+        agentVersionId: String(row.version_id),
+        manifestHash: String(row.manifest_hash),
+        status: String(row.status) as RunFacts['status'],
+        ...texts,
+        tokensIn: Number(row.tokens_in),
+        tokensOut: Number(row.tokens_out),
+        costNano: Number(row.cost_nano),
+        models: walked.models,
+        isolation: String(row.isolation_used ?? row.isolation),
+        nodeId: String(row.node_id),
+        createdMs: Number(row.created_ms),
+        finishedMs: Number(row.finished_ms),
       }
       return { facts, walk: walked.walk, inputDropped: dropped && row.input === '' }
     },

@@ -566,17 +566,29 @@ export async function journalFault(
     genesis ??= hash
     step = walk.next(hash)
   }
-  if (!checked.ok) {
-    const { brokenAt } = checked
-    return { ...refused('chain_broken', 'an event was edited, moved, left out or put in'), brokenAt }
-  }
-  if (checked.count !== eventCount)
-    return refused('event_count_mismatch', 'events are missing at the end, or were added there')
-  if (checked.head !== journalHash)
-    return refused('journal_hash_mismatch', 'the journal holds together, and it is another one than was signed')
+  const fault = walkFault(checked, { eventCount, journalHash })
+  if (fault !== undefined) return fault
   const said = Object.entries({ runId, genesis, head: journalHash, eventCount, sealed: true })
   const other = said.find(([name, value]) => Object.hasOwn(journal, name) && journal[name          ] !== value)
   return other && refused('journal_header_mismatch', \`its member \${other[0]} says something else than its events\`)
+}
+
+/** What a walk over a journal came to. */
+
+/** Why the journal that was walked is not the one under the signature. */
+export function walkFault(
+  walk      ,
+  { eventCount, journalHash }                                                    ,
+)                      {
+  if (!walk.ok) {
+    const { brokenAt } = walk
+    return { ...refused('chain_broken', 'an event was edited, moved, left out or put in'), brokenAt }
+  }
+  if (walk.count !== eventCount)
+    return refused('event_count_mismatch', 'events are missing at the end, or were added there')
+  if (walk.head !== journalHash)
+    return refused('journal_hash_mismatch', 'the journal holds together, and it is another one than was signed')
+  return undefined
 }
 
 /** What a receipt's signature covers; undefined for what has no canonical form, which cannot have been signed. */

@@ -40,9 +40,20 @@ export function childRuns(
       }
       await admit(candidate, id, ({ statements, exceeded }) =>
         runs.create({
-          ...{ id, tenantId, agentName, agentId, versionId, input: candidate.input, labels: '{}' },
-          ...{ createdMs, day: dayOf(createdMs), isolation: manifest.isolation, budgetExceeded: exceeded },
-          ...{ trigger: { kind: 'subagent', ref: parent.id }, parentRunId: parent.id, depth: parent.depth + 1 },
+          id,
+          tenantId,
+          agentName,
+          agentId,
+          versionId,
+          input: candidate.input,
+          labels: '{}',
+          createdMs,
+          day: dayOf(createdMs),
+          isolation: manifest.isolation,
+          budgetExceeded: exceeded,
+          trigger: { kind: 'subagent', ref: parent.id },
+          parentRunId: parent.id,
+          depth: parent.depth + 1,
           also: statements,
         }),
       )

@@ -9,7 +9,7 @@ export function endRuns({ id }: { id: string }, nowMs: number): InStatement[] {
     {
       sql: `update runs set ending = 'agent_deleted', epoch = epoch + 1, owner = null, due_ms = 0, updated_ms = ?
         where agent_id = ? and status in ('queued', 'running', 'waiting')
-          and not exists (select 1 from far_runs where run_id = runs.id)`,
+          and not exists (select 1 from remote_runs where run_id = runs.id)`,
       args: [nowMs, id],
     },
   ]

@@ -1,13 +1,14 @@
-import { Hono } from 'hono'
 import { type SseFrame, sseFrame, sseResponse } from '../../shared/http/sse-write.ts'
 import { joined, utf8 } from '../../shared/sign/bytes.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
+import { runEndpoints as endpoints } from '../../shared/wire/runtime/endpoints/runs.ts'
 import { CHAIN, type JournalExport } from '../../shared/wire/runtime/journal.ts'
-import { isTerminal, type Run, runEventsQuery } from '../../shared/wire/runtime/run.ts'
+import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import { genesis, type JournalEntry } from '../execution/journal/event.ts'
-import type { Principal, RuntimeHttpEnv } from '../http/http-env.ts'
+import type { Principal } from '../http/http-env.ts'
+import { lastEventId } from '../http/last-event-id.ts'
+import { type Operation, operation } from '../http/operation.ts'
 import { notFound, own } from '../http/own-tenant.ts'
-import { readQuery } from '../http/read-query.ts'
 import type { StreamClients } from '../http/stream-clients.ts'
 import { type FollowDeps, follow } from './follow.ts'
 import { stepsOf } from './steps.ts'
@@ -24,10 +25,9 @@ const RETRY_MS = 1500
 const PAGE = 1000
 
 /** What happened in a run: its steps, its journal, its stream (docs/spec/runtime.md §4 to §6). */
-export function journalRoute({ runs, runWatchers, sha256, heartbeatMs, clients }: JournalDeps) {
-  async function find(principal: Principal, id: string): Promise<Run> {
-    return own(principal, await runs.summary(id), 'run', id)
-  }
+export function journalOperations({ runs, runWatchers, sha256, heartbeatMs, clients }: JournalDeps): Operation[] {
+  const find = async (principal: Principal, { id }: { id: string }): Promise<Run> =>
+    own(principal, await runs.summary(id), 'run', id)
 
   async function* pages(runId: string): AsyncGenerator<JournalEntry[]> {
     for (let next = 1; ; ) {
@@ -38,46 +38,51 @@ export function journalRoute({ runs, runWatchers, sha256, heartbeatMs, clients }
     }
   }
 
-  return new Hono<RuntimeHttpEnv>()
-    .get('/v1/runs/:id/steps', async c => {
-      const { id } = await find(c.get('principal'), c.req.param('id'))
+  async function entries(runId: string): Promise<JournalEntry[]> {
+    const found: JournalEntry[] = []
+    for await (const page of pages(runId)) found.push(...page)
+    return found
+  }
+
+  return [
+    operation(endpoints.steps, async ({ principal, params }) => {
+      const { id } = await find(principal, params)
       const progress = await runs.progress(id)
-      const events: JournalEntry[] = []
-      for await (const page of pages(id)) events.push(...page)
-      return c.json(stepsOf(events, progress?.recoverySeq ?? 0))
-    })
-    .get('/v1/runs/:id/journal', async c => {
-      const run = await find(c.get('principal'), c.req.param('id'))
-      if (c.req.header('accept')?.includes('application/x-ndjson')) {
-        return c.body(lines(pages(run.id)), 200, { 'content-type': 'application/x-ndjson; charset=utf-8' })
+      return stepsOf(await entries(id), progress?.recoverySeq ?? 0)
+    }),
+    operation(endpoints.journal, async ({ principal, params, context }): Promise<JournalExport | Response> => {
+      const { id: runId, status } = await find(principal, params)
+      if (context.req.header('accept')?.includes('application/x-ndjson')) {
+        return context.body(lines(pages(runId)), 200, { 'content-type': 'application/x-ndjson; charset=utf-8' })
       }
-      const events: JournalEntry[] = []
-      for await (const page of pages(run.id)) events.push(...page)
-      const first = genesis(run.id, sha256).hash
-      return c.json({
-        ...{ runId: run.id, chain: CHAIN, genesis: first, head: events.at(-1)?.hash ?? first },
-        ...{ eventCount: events.length, sealed: isTerminal(run.status) },
+      const events = await entries(runId)
+      const first = genesis(runId, sha256).hash
+      return {
+        runId,
+        chain: CHAIN,
+        genesis: first,
+        head: events.at(-1)?.hash ?? first,
+        eventCount: events.length,
+        sealed: isTerminal(status),
         events: events as JournalExport['events'],
-      } satisfies JournalExport)
-    })
-    .get('/v1/runs/:id/blobs/:hash', async c => {
-      const { id } = await find(c.get('principal'), c.req.param('id'))
-      const hash = c.req.param('hash')
-      const content = await runs.blob(id, hash)
-      if (content === undefined) throw notFound(`output of run ${id}`, hash)
-      return c.body(new Uint8Array(content), 200, {
+      }
+    }),
+    operation(endpoints.blob, async ({ principal, params, context }) => {
+      const { id } = await find(principal, params)
+      const content = await runs.blob(id, params.hash)
+      if (content === undefined) throw notFound(`output of run ${id}`, params.hash)
+      return context.body(new Uint8Array(content), 200, {
         'content-type': 'application/json',
         'content-security-policy': "default-src 'none'; sandbox",
       })
-    })
-    .get('/v1/runs/:id/events', async c => {
-      const { id, status } = await find(c.get('principal'), c.req.param('id'))
-      const { from_seq, live } = readQuery(c, runEventsQuery)
-      const last = /^\d{1,15}$/.exec(c.req.header('last-event-id') ?? '')?.[0]
-      const fromSeq = last === undefined ? Math.max(from_seq ?? 1, 1) : Number(last) + 1
+    }),
+    operation(endpoints.events, async ({ principal, params, query: { from_seq, live }, context }) => {
+      const { id, status } = await find(principal, params)
+      const last = lastEventId(context)
+      const fromSeq = last === undefined ? Math.max(from_seq ?? 1, 1) : last + 1
       // A browser's EventSource comes back after every end of a stream, and stays away only after this answer.
       if (last !== undefined && isTerminal(status) && (await runs.events(id, fromSeq, 1)).length === 0) {
-        return c.body(null, 204)
+        return context.body(null, 204)
       }
       return sseResponse(
         (gone, send) => {
@@ -86,7 +91,8 @@ export function journalRoute({ runs, runWatchers, sha256, heartbeatMs, clients }
         },
         { retryMs: RETRY_MS, heartbeatMs },
       )
-    })
+    }),
+  ]
 }
 
 async function* stream(lists: AsyncIterable<readonly JournalEntry[]>): AsyncGenerator<SseFrame> {
@@ -103,7 +109,8 @@ function framesOf(list: readonly JournalEntry[]): SseFrame {
     list.map(entry => {
       const { at, payload } = entry
       return sseFrame({
-        ...{ event: entry.kind, id: entry.seq },
+        event: entry.kind,
+        id: entry.seq,
         data: { ...entry, ts: at, data: payload, createdAt: at },
       })
     }),

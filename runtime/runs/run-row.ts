@@ -47,7 +47,8 @@ function spending(row: Row): Partial<Run> {
   const [inputUsd = 0, cacheReadUsd = 0, cacheWriteUsd = 0, outputUsd = 0] = parts.map(toUsd)
   return {
     ...(n('uncertain_tokens') + n('uncertain_nano') > 0 && {
-      ...{ uncertainTokens: n('uncertain_tokens'), uncertainCostUsd: toUsd(n('uncertain_nano')) },
+      uncertainTokens: n('uncertain_tokens'),
+      uncertainCostUsd: toUsd(n('uncertain_nano')),
     }),
     ...(n('cache_read_tokens') > 0 && { cacheReadTokens: n('cache_read_tokens') }),
     ...(n('cache_write_tokens') > 0 && { cacheWriteTokens: n('cache_write_tokens') }),

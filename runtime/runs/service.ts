@@ -66,8 +66,16 @@ export function runService(deps: RunServiceDeps) {
     await admit({ ...version, tenantId: run.tenantId, input }, id, ({ statements, exceeded }) => {
       const createdMs = now().getTime()
       return runs.create({
-        ...{ ...run, id, agentId, agentName, versionId, isolation: manifest.isolation, budgetExceeded: exceeded },
-        ...{ createdMs, day: dayOf(createdMs), also: [...statements, ...(run.also ?? []), ...also(id)] },
+        ...run,
+        id,
+        agentId,
+        agentName,
+        versionId,
+        isolation: manifest.isolation,
+        budgetExceeded: exceeded,
+        createdMs,
+        day: dayOf(createdMs),
+        also: [...statements, ...(run.also ?? []), ...also(id)],
       })
     })
     engine.wake()
@@ -102,8 +110,12 @@ export function runService(deps: RunServiceDeps) {
       args: [id, source.id],
     }
     const fork = {
-      ...{ tenantId: source.tenantId, events, labels: JSON.stringify(source.labels), also: [copies] },
-      ...{ input: canonicalBody(input ?? inputOf(source)), trigger: { kind: 'fork' as const, ref: source.id } },
+      tenantId: source.tenantId,
+      events,
+      labels: JSON.stringify(source.labels),
+      also: [copies],
+      input: canonicalBody(input ?? inputOf(source)),
+      trigger: { kind: 'fork' as const, ref: source.id },
       forkedFrom: { runId: source.id, stepId: fromStepId },
     }
     return create(fork, version, also, id)

@@ -10,8 +10,17 @@ export function stepsOf(events: Iterable<JournalEntry>, recoverySeq: number): St
     const step = steps.get(stepId)
     if (kind === 'step_started' && step === undefined) {
       steps.set(stepId, {
-        ...{ stepId, kind: meta.stepKind ?? 'tool', name: meta.name ?? '', status: 'running', attempt, startedAt: at },
-        ...{ tokensIn: 0, tokensOut: 0, costUsd: 0, replayed: false, copied: meta.copiedFrom !== undefined },
+        stepId,
+        kind: meta.stepKind ?? 'tool',
+        name: meta.name ?? '',
+        status: 'running',
+        attempt,
+        startedAt: at,
+        tokensIn: 0,
+        tokensOut: 0,
+        costUsd: 0,
+        replayed: false,
+        copied: meta.copiedFrom !== undefined,
       })
       continue
     }
@@ -28,7 +37,9 @@ export function stepsOf(events: Iterable<JournalEntry>, recoverySeq: number): St
         break
       case 'step_completed':
         Object.assign(step, {
-          ...{ status: 'completed', finishedAt: at, replayed: seq <= recoverySeq },
+          status: 'completed',
+          finishedAt: at,
+          replayed: seq <= recoverySeq,
           ...(meta.durationMs !== undefined && { durationMs: meta.durationMs }),
           ...(meta.provider !== undefined && { provider: meta.provider }),
           ...(meta.model !== undefined && { model: meta.model }),

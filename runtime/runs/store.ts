@@ -179,8 +179,10 @@ export function runStore(db: Db, records: Records) {
         sql: 'select hash, body, seq from events where run_id = ? and seq >= ? order by seq limit ?',
         args: [runId, fromSeq, most],
       })
-      const texts = rows.map(row => ({ stored: String(row.body), field: `event ${row.seq}` }))
-      return records.openMany(texts, runId).map((body, at) => readEvent(body, String(rows[at]!.hash)))
+      return rows.map(row => {
+        const body = records.open(String(row.body), { record: runId, field: `event ${row.seq}` })
+        return readEvent(body, String(row.hash))
+      })
     },
 
     /** An output that stands beside the journal, by its digest. */
@@ -252,33 +254,46 @@ function data(records: Records, runs: readonly NewRun[], insert: typeof always):
 function creation(records: Records, runs: readonly NewRun[], insert = always): InStatement[] {
   const events = runs.flatMap(run =>
     (run.events ?? []).map(({ entry: { seq, hash }, body }) => ({
-      ...{ run_id: run.id, seq, hash },
+      run_id: run.id,
+      seq,
+      hash,
       body: records.seal(body, { record: run.id, field: `event ${seq}` }),
     })),
   )
   return [
     insert.runs.statement(
       runs.map(run => ({
-        ...{ id: run.id, tenant_id: run.tenantId, agent_name: run.agentName, agent_id: run.agentId },
-        ...{ version_id: run.versionId, status: 'queued', created_ms: run.createdMs, updated_ms: run.createdMs },
-        ...{ due_ms: run.elsewhere ? null : run.createdMs, labels: run.labels, trigger_kind: run.trigger.kind },
-        ...{ trigger_ref: run.trigger.ref ?? null, parent_run_id: run.parentRunId ?? null, depth: run.depth ?? 0 },
-        ...{ session_id: run.sessionId ?? null, schedule_id: run.scheduleId ?? null, isolation: run.isolation },
-        ...{ forked_run: run.forkedFrom?.runId ?? null, forked_step: run.forkedFrom?.stepId ?? null },
+        id: run.id,
+        tenant_id: run.tenantId,
+        agent_name: run.agentName,
+        agent_id: run.agentId,
+        version_id: run.versionId,
+        status: 'queued',
+        created_ms: run.createdMs,
+        updated_ms: run.createdMs,
+        due_ms: run.elsewhere ? null : run.createdMs,
+        labels: run.labels,
+        trigger_kind: run.trigger.kind,
+        trigger_ref: run.trigger.ref ?? null,
+        parent_run_id: run.parentRunId ?? null,
+        depth: run.depth ?? 0,
+        session_id: run.sessionId ?? null,
+        schedule_id: run.scheduleId ?? null,
+        isolation: run.isolation,
+        forked_run: run.forkedFrom?.runId ?? null,
+        forked_step: run.forkedFrom?.stepId ?? null,
         budget_exceeded: run.budgetExceeded ?? false,
       })),
     ),
     countRuns.statement(
       runs.map(run => ({
-        ...{
-          agent_id: run.agentId,
-          day: run.day,
-          model: '',
-          tenant_id: run.tenantId,
-          agent_name: run.agentName,
-          runs: 1,
-          run_id: run.id,
-        },
+        agent_id: run.agentId,
+        day: run.day,
+        model: '',
+        tenant_id: run.tenantId,
+        agent_name: run.agentName,
+        runs: 1,
+        run_id: run.id,
       })),
     ),
     ...data(records, runs, insert),

@@ -2,13 +2,12 @@ import type { Log } from '../../shared/log/log.ts'
 import type { Metrics } from '../../shared/metrics/metrics.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
-import type { Idempotent } from '../http/idempotent.ts'
 import type { SealInput } from '../runs/sealed-input.ts'
 import type { RunService } from '../runs/service.ts'
 import type { RunStore } from '../runs/store.ts'
 import type { Records } from '../vault/records.ts'
-import type { SchedulesDeps } from './deps.ts'
 import { type FiringDeps, firing, type ScheduledAgent } from './fire-windows.ts'
+import type { SchedulesDeps } from './route.ts'
 import { type Scanner, scanner } from './scanner.ts'
 import { scheduleService } from './service.ts'
 import { scheduleStore } from './store.ts'
@@ -21,9 +20,7 @@ export interface SchedulingOptions {
   clock: Clock
   metrics: Metrics
   newId: () => string
-  maxBodyBytes: number
   zones: Zones
-  idempotent: Idempotent
   runs: Pick<RunStore, 'createForWindows'>
   service: Pick<RunService, 'start'>
   findAgent: (tenantId: string, name: string) => Promise<ScheduledAgent | undefined>
@@ -48,23 +45,39 @@ export const SCHEDULE_HOLDINGS = [{ what: 'schedules', rows: 'select 1 from sche
 
 /** Schedules, put together: the routes, and what fires them. */
 export function assembleSchedules(options: SchedulingOptions): Scheduling {
-  const { db, log, clock, metrics, newId, maxBodyBytes, zones, idempotent, runs, findAgent, sealInput, wake } = options
+  const { db, log, clock, metrics, newId, zones, runs, findAgent, sealInput, wake } = options
   const { now } = clock
   const store = scheduleStore(db, options.records, zones)
   const fire = firing({
-    ...{ store, runs, zones, findAgent, sealInput, now, newId, wake, log },
-    ...{ admits: options.admits, dayOf: options.dayOf },
+    store,
+    runs,
+    zones,
+    findAgent,
+    sealInput,
+    now,
+    newId,
+    wake,
+    log,
+    admits: options.admits,
+    dayOf: options.dayOf,
     refused: options.refused ?? (() => []),
     fires: metrics.counter('waybill_schedule_fires_total', 'Windows of schedules, by what became of them.'),
     lagSeconds: metrics.histogram('waybill_schedule_lag_seconds', 'Time from a window to the run that it started.'),
   })
   const scan: Scanner = scanner({ fire, store, clock, log })
   const service = scheduleService({
-    ...{ db, store, zones, runs: options.service, now, newId, changed: scan.wake },
-    ...{ findAgent, sealInput },
+    db,
+    store,
+    zones,
+    runs: options.service,
+    now,
+    newId,
+    changed: scan.wake,
+    findAgent,
+    sealInput,
   })
   return {
-    schedules: { store, service, zones, idempotent, now, maxBodyBytes },
+    schedules: { store, service, zones, now },
     async start({ timers }) {
       await service.moveByDefault()
       if (timers) scan.start()

@@ -23,7 +23,11 @@ const CURRENT = 'exists (select 1 from schedules where id = new.schedule_id and 
 const insertFires = insertRows(
   'schedule_fires',
   {
-    ...{ schedule_id: 'text', window_ms: 'integer', fired_ms: 'integer', outcome: 'text', run_id: 'text' },
+    schedule_id: 'text',
+    window_ms: 'integer',
+    fired_ms: 'integer',
+    outcome: 'text',
+    run_id: 'text',
     reason: 'text',
   },
   {
@@ -67,15 +71,13 @@ export function claimStatements(
         all
           .filter(window => !window.waited)
           .map(({ scheduleId, revision, windowMs, outcome, runId = null, reason = null }) => ({
-            ...{
-              schedule_id: scheduleId,
-              window_ms: windowMs,
-              fired_ms: nowMs,
-              outcome,
-              run_id: runId,
-              reason,
-              revision,
-            },
+            schedule_id: scheduleId,
+            window_ms: windowMs,
+            fired_ms: nowMs,
+            outcome,
+            run_id: runId,
+            reason,
+            revision,
           })),
       ),
       {

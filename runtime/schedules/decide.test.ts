@@ -14,7 +14,9 @@ const every =
 function standing(policy: Partial<Standing['policy']>, more: Partial<Standing> = {}): Standing {
   return {
     policy: { overlap: 'allow', catchUp: 'one', catchUpLimit: 10, ...policy },
-    ...{ assembleExecution: false, pendingMs: null, ...more },
+    assembleExecution: false,
+    pendingMs: null,
+    ...more,
   }
 }
 
@@ -84,7 +86,9 @@ describe('windows that nobody was there for', () => {
     expect(
       windowsUpTo(every(EVERY, 2 * EVERY), { dueMs: EVERY, nowMs: 10 * EVERY, missedBeforeMs: 0, most: 5 }),
     ).toEqual({
-      ...{ missed: [], onTime: [EVERY, 2 * EVERY], next: undefined },
+      missed: [],
+      onTime: [EVERY, 2 * EVERY],
+      next: undefined,
     })
   })
 })
@@ -116,10 +120,14 @@ describe('a window whose predecessor is still running', () => {
   it('comes after the one that waited', () => {
     const given = standing({ overlap: 'queue' }, { pendingMs: 5 })
     expect(decideWindows(given, { missed: [], onTime: [9] })).toEqual({
-      ...{ released: 5, windows: [{ windowMs: 9, outcome: 'queued' }], pendingMs: 9 },
+      released: 5,
+      windows: [{ windowMs: 9, outcome: 'queued' }],
+      pendingMs: 9,
     })
     expect(decideWindows({ ...given, assembleExecution: true }, { missed: [], onTime: [] })).toEqual({
-      ...{ released: undefined, windows: [], pendingMs: 5 },
+      released: undefined,
+      windows: [],
+      pendingMs: 5,
     })
   })
 })

@@ -23,12 +23,17 @@ describe('a schedule that is due', () => {
     const [run, ...more] = await runsOf(id)
     expect(more).toEqual([])
     expect(run).toMatchObject({
-      ...{ agentName: 'clerk', status: 'queued', scheduleId: id, input: { n: 1 } },
+      agentName: 'clerk',
+      status: 'queued',
+      scheduleId: id,
+      input: { n: 1 },
       trigger: { kind: 'schedule', ref: id },
     })
     expect(await fates(id)).toEqual(['03:05:00 started'])
     expect(await read(id)).toMatchObject({
-      ...{ dueMs: Date.parse('2026-01-02T03:10:00Z'), lastRunId: run!.id, lastFiredMs: clock.now().getTime() },
+      dueMs: Date.parse('2026-01-02T03:10:00Z'),
+      lastRunId: run!.id,
+      lastFiredMs: clock.now().getTime(),
     })
     const page = metrics.text()
     expect(page).toContain('fires{outcome="started"} 1')

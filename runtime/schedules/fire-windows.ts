@@ -93,10 +93,16 @@ export function firing(deps: FiringDeps) {
     ]
     const made: Decided = {
       claim: {
-        ...{ scheduleId, revision, pendingMs: fates.pendingMs, dueMs: seen.next ?? null },
-        ...{ windows: [], lastError: schedule.lastError ?? null },
+        scheduleId,
+        revision,
+        pendingMs: fates.pendingMs,
+        dueMs: seen.next ?? null,
+        windows: [],
+        lastError: schedule.lastError ?? null,
       },
-      ...{ runs: [], refused: [], seals: [] },
+      runs: [],
+      refused: [],
+      seals: [],
     }
     let { sealed } = schedule
     const windows: ClaimedWindow[] = []
@@ -119,16 +125,26 @@ export function firing(deps: FiringDeps) {
         const reason = agent === undefined ? 'agent_not_found' : 'budget_exceeded'
         windows.push({ ...window, outcome: 'refused', reason })
         made.claim.lastError = reason
-        made.refused.push({ ...{ tenantId, scheduleId, agentName, reason, windowMs: window.windowMs, revision } })
+        made.refused.push({ tenantId, scheduleId, agentName, reason, windowMs: window.windowMs, revision })
         continue
       }
       windows.push({ ...window, runId })
       made.claim.lastError = null
       made.runs.push({
-        ...{ id: runId, tenantId, agentName, agentId: agent.agentId, versionId: agent.versionId, createdMs: nowMs },
-        ...{ input: sealed ? '{}' : input, sealedInput: sealed, labels: '{}' },
-        ...{ isolation: agent.manifest.isolation, scheduleId },
-        ...{ day: dayOf(nowMs), budgetExceeded: admission.exceeded, also: admission.statements },
+        id: runId,
+        tenantId,
+        agentName,
+        agentId: agent.agentId,
+        versionId: agent.versionId,
+        createdMs: nowMs,
+        input: sealed ? '{}' : input,
+        sealedInput: sealed,
+        labels: '{}',
+        isolation: agent.manifest.isolation,
+        scheduleId,
+        day: dayOf(nowMs),
+        budgetExceeded: admission.exceeded,
+        also: admission.statements,
         trigger: { kind: 'schedule', ref: scheduleId },
       })
     }
@@ -144,7 +160,7 @@ export function firing(deps: FiringDeps) {
       log.error('a schedule cannot be timed and stands still', { error, scheduleId: schedule.id })
       const { id: scheduleId, revision, pendingMs } = schedule
       const claim = { scheduleId, revision, windows: [], dueMs: null, pendingMs, lastError: 'not_timed' }
-      return { ...{ claim, runs: [], refused: [], seals: [] } }
+      return { claim, runs: [], refused: [], seals: [] }
     }
   }
 

@@ -10,7 +10,8 @@ async function scheduleApi(options: Parameters<typeof fixture>[0] = {}) {
     ...made,
     create: (body: object = {}, headers: Record<string, string> = {}) =>
       made.call<Schedule>('POST', '/v1/schedules', {
-        ...{ headers, body: { agentName: 'clerk', cronExpr: '*/5 * * * *', ...body } },
+        headers,
+        body: { agentName: 'clerk', cronExpr: '*/5 * * * *', ...body },
       }),
   }
 }
@@ -22,10 +23,21 @@ describe('schedules over HTTP', () => {
     expect([status, made]).toEqual([
       201,
       {
-        ...{ id: made.id, tenantId: 'default', agentName: 'clerk', cronExpr: '*/5 * * * *', timezone: 'UTC' },
-        ...{ timezoneSource: 'utc', config: { input: { prompt: 'hello' } }, enabled: true, overlap: 'allow' },
-        ...{ catchUp: 'one', catchUpLimit: 10, nextFireAt: '2026-01-02T03:05:00.000Z', lastFiredAt: null },
-        ...{ createdAt: '2026-01-02T03:04:05.678Z', updatedAt: '2026-01-02T03:04:05.678Z' },
+        id: made.id,
+        tenantId: 'default',
+        agentName: 'clerk',
+        cronExpr: '*/5 * * * *',
+        timezone: 'UTC',
+        timezoneSource: 'utc',
+        config: { input: { prompt: 'hello' } },
+        enabled: true,
+        overlap: 'allow',
+        catchUp: 'one',
+        catchUpLimit: 10,
+        nextFireAt: '2026-01-02T03:05:00.000Z',
+        lastFiredAt: null,
+        createdAt: '2026-01-02T03:04:05.678Z',
+        updatedAt: '2026-01-02T03:04:05.678Z',
       },
     ])
     clock.advance(1)
@@ -41,8 +53,11 @@ describe('schedules over HTTP', () => {
       body: { cronExpr: '30 2 * * *', timezone: 'Europe/Berlin', name: 'nightly' },
     })
     expect(changed).toMatchObject({
-      ...{ timezone: 'Europe/Berlin', timezoneSource: 'schedule', nextFireAt: '2026-01-03T01:30:00.000Z' },
-      ...{ name: 'nightly', config: { input: { prompt: 'hello' } } },
+      timezone: 'Europe/Berlin',
+      timezoneSource: 'schedule',
+      nextFireAt: '2026-01-03T01:30:00.000Z',
+      name: 'nightly',
+      config: { input: { prompt: 'hello' } },
     })
     const { body: back } = await call<Schedule>('PUT', path, { body: { timezone: null, name: null } })
     expect(back).toMatchObject({ timezoneSource: 'utc', nextFireAt: '2026-01-03T02:30:00.000Z' })
@@ -62,7 +77,8 @@ describe('schedules over HTTP', () => {
       const { body: fires } = await call<Fire[]>('GET', `/v1/schedules/${id}/fires`)
       expect(fires).toEqual([
         {
-          ...{ windowAt: '2026-01-02T03:05:00.000Z', firedAt: '2026-01-02T03:05:01.678Z' },
+          windowAt: '2026-01-02T03:05:00.000Z',
+          firedAt: '2026-01-02T03:05:01.678Z',
           outcome: 'started',
           runId: expect.any(String),
         },
@@ -89,7 +105,8 @@ describe('schedules over HTTP', () => {
     const { create, call, clock, runtime, close } = await scheduleApi()
     const { id } = (await create({ catchUp: 'all' })).body
     expect((await call<Schedule>('POST', `/v1/schedules/${id}/pause`)).body).toMatchObject({
-      ...{ enabled: false, nextFireAt: null },
+      enabled: false,
+      nextFireAt: null,
     })
     clock.advance(60 * 60_000)
     await runtime.scheduled()
@@ -202,7 +219,9 @@ it('moves schedules without a zone of their own when the default changes', async
   const again = await scheduleApi({ db, defaultTimezone: 'America/New_York' })
   const read = async (id: string) => (await again.call<Schedule>('GET', `/v1/schedules/${id}`)).body
   expect(await read(plain.id)).toMatchObject({
-    ...{ timezone: 'America/New_York', timezoneSource: 'deployment', nextFireAt: '2026-01-02T17:00:00.000Z' },
+    timezone: 'America/New_York',
+    timezoneSource: 'deployment',
+    nextFireAt: '2026-01-02T17:00:00.000Z',
   })
   expect((await read(own.id)).nextFireAt).toBe(own.nextFireAt)
   expect((await call('GET', `/v1/schedules/${plain.id}`)).status).toBe(200)

@@ -36,7 +36,8 @@ export function scanner({ fire, store, clock, log }: ScannerDeps) {
   }
 
   const loop = dueLoop({
-    ...{ clock, longestPauseMs: LONGEST_PAUSE_MS },
+    clock,
+    longestPauseMs: LONGEST_PAUSE_MS,
     failed: error => log.error('schedules could not be fired', { error }),
     async look() {
       // Another instance that was there fires within the second, so what is older than that was missed.

@@ -64,25 +64,36 @@ export function toRow(row: Row, records: Records): ScheduleRow {
 function sealedOf(row: Row): SealedInput | undefined {
   if (row.input_box === null) return undefined
   return {
-    ...{ pool: String(row.input_pool), box: new Uint8Array(row.input_box as ArrayBuffer) },
-    ...{ hash: String(row.input_hash), length: Number(row.input_length) },
+    pool: String(row.input_pool),
+    box: new Uint8Array(row.input_box as ArrayBuffer),
+    hash: String(row.input_hash),
+    length: Number(row.input_length),
   }
 }
 
 export function toSchedule(row: ScheduleRow, zones: Zones): Schedule {
   const { id, tenantId, name, agentName, cronExpr, timezone, enabled, overlap, catchUp, catchUpLimit } = row
   return {
-    ...{ id, tenantId, ...(name !== undefined && { name }), agentName, cronExpr },
-    ...{ timezone: zones.of(timezone), timezoneSource: zones.sourceOf(timezone) },
+    id,
+    tenantId,
+    ...(name !== undefined && { name }),
+    agentName,
+    cronExpr,
+    timezone: zones.of(timezone),
+    timezoneSource: zones.sourceOf(timezone),
     ...(row.sealed
       ? { config: {}, dataAvailable: false }
       : { config: { input: readJson(row.input) as Schedule['config']['input'] } }),
-    ...{ enabled, overlap, catchUp, catchUpLimit },
+    enabled,
+    overlap,
+    catchUp,
+    catchUpLimit,
     nextFireAt: row.dueMs === null ? null : time(row.dueMs),
     lastFiredAt: row.lastFiredMs === null ? null : time(row.lastFiredMs),
     ...(row.lastRunId !== undefined && { lastRunId: row.lastRunId }),
     ...(row.lastError !== undefined && { lastError: row.lastError }),
-    ...{ createdAt: time(row.createdMs), updatedAt: time(row.updatedMs) },
+    createdAt: time(row.createdMs),
+    updatedAt: time(row.updatedMs),
   }
 }
 
@@ -96,7 +107,8 @@ export function toFire(row: Row): FireRow {
   return {
     windowMs,
     fire: {
-      ...{ windowAt: time(windowMs), firedAt: time(Number(row.fired_ms)) },
+      windowAt: time(windowMs),
+      firedAt: time(Number(row.fired_ms)),
       outcome: String(row.outcome) as Fire['outcome'],
       ...(row.run_id !== null && { runId: String(row.run_id) }),
       ...(row.reason !== null && { reason: String(row.reason) }),

@@ -83,20 +83,36 @@ export function scheduleService(deps: ScheduleServiceDeps) {
     async create(
       tenantId: string,
       given: z.output<typeof scheduleCreate>,
-      idempotency: Idempotency | undefined,
+      idempotency: Idempotency,
     ): Promise<ScheduleRow> {
       const { name, agentName, cronExpr, timezone = null, config, enabled, overlap, catchUp, catchUpLimit } = given
       readTiming(cronExpr, zones.of(timezone))
       const createdMs = now().getTime()
       const row: ScheduleRow = {
-        ...{ id: newId(), tenantId, name, agentName, cronExpr, timezone, input: canonicalBody(config.input) },
-        ...{ enabled, overlap, catchUp, catchUpLimit, revision: 1, createdMs, updatedMs: createdMs },
-        ...{ dueMs: null, pendingMs: null, lastFiredMs: null, lastRunId: undefined, lastError: undefined },
+        id: newId(),
+        tenantId,
+        name,
+        agentName,
+        cronExpr,
+        timezone,
+        input: canonicalBody(config.input),
+        enabled,
+        overlap,
+        catchUp,
+        catchUpLimit,
+        revision: 1,
+        createdMs,
+        updatedMs: createdMs,
+        dueMs: null,
+        pendingMs: null,
+        lastFiredMs: null,
+        lastRunId: undefined,
+        lastError: undefined,
       }
       const agent = await agentOf(tenantId, agentName)
       if (enabled) row.dueMs = nextAfterNow(row)
       const made = await withoutText(row, agent)
-      await db.write([store.insert(made), ...(idempotency ? [idempotency.statement(row.id)] : [])])
+      await db.write([store.insert(made), ...idempotency.bind(row.id)])
       changed()
       return made
     },
@@ -107,7 +123,9 @@ export function scheduleService(deps: ScheduleServiceDeps) {
     run({ id, tenantId, agentName, input, sealed }: ScheduleRow): Promise<Run> {
       const given = sealed ? {} : (readJson(input) as Record<string, unknown>)
       return runs.start(tenantId, { agentName, input: given }, () => [], {
-        ...{ trigger: { kind: 'schedule', ref: id }, scheduleId: id, sealedInput: sealed },
+        trigger: { kind: 'schedule', ref: id },
+        scheduleId: id,
+        sealedInput: sealed,
       })
     },
 

@@ -93,11 +93,15 @@ on conflict do update set sealed = ?5, updated_ms = ?4, binding = json_patch(bin
 export const bindingIn = ({ binding }: Row): SecretBinding => secretBinding.parse(readJson(String(binding)))
 
 const toSecret = (row: Row): SecretRow => ({
-  ...{ name: String(row.name), updatedMs: Number(row.updated_ms), binding: bindingIn(row) },
+  name: String(row.name),
+  updatedMs: Number(row.updated_ms),
+  binding: bindingIn(row),
 })
 
 export const SECRET_SEALED: SealedColumn = {
-  ...{ table: 'secrets', column: 'sealed', key: ['tenant_id', 'name'] },
+  table: 'secrets',
+  column: 'sealed',
+  key: ['tenant_id', 'name'],
   placeOf: ({ tenant_id, name }) => placeOf(String(tenant_id), String(name)),
 }
 

@@ -19,8 +19,13 @@ it('tells every turn once and in order, whoever leaves and comes back when, and 
     fc.asyncProperty(fc.array(step, { maxLength: 40 }), async steps => {
       const ends: { id: number; end: TurnEnd }[] = []
       const state: SessionState = {
-        ...{ id: 's', status: 'active', stoppedMs: 0, stopReason: 'stopped', lastEvent: 0 },
-        ...{ turnId: undefined, turnStatus: undefined },
+        id: 's',
+        status: 'active',
+        stoppedMs: 0,
+        stopReason: 'stopped',
+        lastEvent: 0,
+        turnId: undefined,
+        turnStatus: undefined,
       }
       const store = {
         states: async () => new Map([['s', { ...state }]]),

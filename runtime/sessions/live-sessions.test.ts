@@ -26,7 +26,13 @@ function fixture(options: { mostCharacters?: number } = {}) {
 }
 
 const state = (id: string, lastEvent: number, turnId?: string): SessionState => ({
-  ...{ id, status: 'active', stoppedMs: 0, stopReason: 'stopped', lastEvent, turnId, turnStatus: undefined },
+  id,
+  status: 'active',
+  stoppedMs: 0,
+  stopReason: 'stopped',
+  lastEvent,
+  turnId,
+  turnStatus: undefined,
 })
 
 describe('what is told of sessions', () => {

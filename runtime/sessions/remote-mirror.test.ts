@@ -13,7 +13,12 @@ const BASE = 5
 /** A process that speaks, and one that hears it. */
 function fixture() {
   let state: SessionState = {
-    ...{ id: 's', status: 'processing', stoppedMs: 0, stopReason: 'stopped', lastEvent: BASE, turnId: 'r' },
+    id: 's',
+    status: 'processing',
+    stoppedMs: 0,
+    stopReason: 'stopped',
+    lastEvent: BASE,
+    turnId: 'r',
     turnStatus: 'running',
   }
   const store = { states: async () => new Map([['s', state]]) }
@@ -28,7 +33,10 @@ function fixture() {
     closed: () => undefined,
   })
   return {
-    ...{ there, here, moved, told },
+    there,
+    here,
+    moved,
+    told,
     asked: () => asked,
     ends(lastEvent: number) {
       state = { ...state, status: 'active', turnId: undefined, lastEvent }

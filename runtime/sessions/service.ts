@@ -86,7 +86,11 @@ export function sessionService(deps: SessionServiceDeps) {
       }
       if (held === undefined) await machines.acquire(id, agentName, version.manifest)
       const session = {
-        ...{ id, tenantId, agentName, agentId: version.agentId, versionId: version.versionId },
+        id,
+        tenantId,
+        agentName,
+        agentId: version.agentId,
+        versionId: version.versionId,
         title: title === undefined ? null : canonicalBody(title),
         labels: canonicalBody(labels),
         environment: environment === undefined ? null : canonicalBody(environment),
@@ -115,7 +119,10 @@ export function sessionService(deps: SessionServiceDeps) {
       const turnId = newId()
       const turn = wait(session.id, turnId)
       const run = {
-        ...{ tenantId: session.tenantId, input, labels: '{}', sessionId: session.id },
+        tenantId: session.tenantId,
+        input,
+        labels: '{}',
+        sessionId: session.id,
         trigger: { kind: 'session' as const, ref: session.id },
         also: store.beginTurn(session.id, turnId, hint, now().getTime()),
       }

@@ -33,14 +33,27 @@ export function toSession(row: Row, records: Records): SessionRow {
   const versionId = String(row.version_id)
   const status = String(row.status) as SessionStatus
   return {
-    ...{ id, tenantId, versionId, status, agentId: String(row.agent_id), createdMs: Number(row.created_ms) },
+    id,
+    tenantId,
+    versionId,
+    status,
+    agentId: String(row.agent_id),
+    createdMs: Number(row.created_ms),
     turnId: row.turn_id === null ? undefined : String(row.turn_id),
     wire: {
-      ...{ id, tenantId, agentName: String(row.agent_name), agentVersionId: versionId, status },
+      id,
+      tenantId,
+      agentName: String(row.agent_name),
+      agentVersionId: versionId,
+      status,
       ...(row.title !== null && { title: readJson(String(row.title)) as string }),
       labels: readJson(String(row.labels)) as Session['labels'],
-      ...{ tokensIn: Number(row.tokens_in), tokensOut: Number(row.tokens_out), costUsd: toUsd(Number(row.cost_nano)) },
-      ...{ turnCount: Number(row.turn_count), createdAt: time(row.created_ms), updatedAt: time(row.updated_ms) },
+      tokensIn: Number(row.tokens_in),
+      tokensOut: Number(row.tokens_out),
+      costUsd: toUsd(Number(row.cost_nano)),
+      turnCount: Number(row.turn_count),
+      createdAt: time(row.created_ms),
+      updatedAt: time(row.updated_ms),
       ...(row.stopped_ms !== null && { stoppedAt: time(row.stopped_ms) }),
       ...(environment !== null && { environment: readJson(environment) as Record<string, unknown> }),
     },
@@ -53,8 +66,10 @@ export function openTurn(row: Row, records: Records): Row {
   const open = (value: unknown, field: string) => openMaybe(records, value, { record, field })
   return {
     ...row,
-    ...{ text: open(row.text, 'text'), tool_calls: open(row.tool_calls, 'toolCalls') },
-    ...{ error: open(row.error, 'turnError'), input: open(row.input, 'input') },
+    text: open(row.text, 'text'),
+    tool_calls: open(row.tool_calls, 'toolCalls'),
+    error: open(row.error, 'turnError'),
+    input: open(row.input, 'input'),
   }
 }
 
@@ -82,7 +97,9 @@ export function turnEnd(row: Row): TurnEnd | undefined {
   // What was said in a turn on a node stands there.
   const text = row.text === null ? '' : (readJson(String(row.text)) as string)
   const usage = {
-    ...{ tokensIn: Number(row.tokens_in), tokensOut: Number(row.tokens_out), costUsd: toUsd(Number(row.cost_nano)) },
+    tokensIn: Number(row.tokens_in),
+    tokensOut: Number(row.tokens_out),
+    costUsd: toUsd(Number(row.cost_nano)),
   }
   const finish = row.error === null ? 'complete' : (readJson(String(row.error)) as { finish: TurnFinish }).finish
   return { event: 'message_completed', data: { turnId, text, usage, sessionId, finish } }

@@ -42,7 +42,7 @@ const MOST_CHARACTERS = 4_000_000
 const KEPT_EVENTS = 1000
 const KEPT_MS = 24 * 3600 * 1000
 
-const HERE = 'not exists (select 1 from far_runs where run_id = runs.id)'
+const HERE = 'not exists (select 1 from remote_runs where run_id = runs.id)'
 /** Releases the run that is a stopped session's turn: the next process that claims it ends it. One on a node cannot be claimed here. */
 const END_TURN = `update runs set updated_ms = ?2, ending = iif(${HERE}, 'cancelled', ending),
     epoch = epoch + ${HERE}, owner = null, due_ms = iif(${HERE}, 0, due_ms)
@@ -131,7 +131,7 @@ export function sessionStore(db: Db, records: Records) {
         {
           // The hints of a conversation that a node holds are kept there.
           sql: `update sessions set status = 'processing', turn_id = ?2, turn_count = turn_count + 1, updated_ms = ?3,
-              system_hint = iif(exists (select 1 from far_sessions where session_id = ?1), null, coalesce(?4, system_hint))
+              system_hint = iif(exists (select 1 from remote_sessions where session_id = ?1), null, coalesce(?4, system_hint))
             where id = ?1`,
           args: [id, turnId, nowMs, hint],
         },
@@ -304,8 +304,10 @@ function numbered(row: Row, end: TurnEnd | undefined): { id: number; end: TurnEn
 
 function toState(row: Row): SessionState {
   return {
-    ...{ id: String(row.id), status: String(row.status) as SessionState['status'] },
-    ...{ stoppedMs: Number(row.stopped_ms), stopReason: String(row.stop_reason) as StopReason },
+    id: String(row.id),
+    status: String(row.status) as SessionState['status'],
+    stoppedMs: Number(row.stopped_ms),
+    stopReason: String(row.stop_reason) as StopReason,
     lastEvent: Number(row.last_event),
     turnId: row.turn_id === null ? undefined : String(row.turn_id),
     turnStatus: row.turn_status === null ? undefined : String(row.turn_status),

@@ -56,7 +56,10 @@ export function turns({ store, records, live }: TurnsDeps) {
         ? {
             event: 'message_completed',
             data: {
-              ...{ turnId: runId, text: said.text, sessionId, finish },
+              turnId: runId,
+              text: said.text,
+              sessionId,
+              finish,
               usage: { tokensIn, tokensOut, costUsd: toUsd(costNano) },
             },
           }
@@ -64,7 +67,12 @@ export function turns({ store, records, live }: TurnsDeps) {
       const kept = (field: string, text: string | null) => sealMaybe(records, text, { record: runId, field })
       return {
         statements: endTurn({
-          ...{ runId, epoch, sessionId, spent, atMs: finishedMs, eventId },
+          runId,
+          epoch,
+          sessionId,
+          spent,
+          atMs: finishedMs,
+          eventId,
           text: kept('text', said ? JSON.stringify(said.text) : null),
           toolCalls: kept('toolCalls', said && said.toolCalls.length > 0 ? JSON.stringify(said.toolCalls) : null),
           error: kept(

@@ -49,7 +49,9 @@ export function collectorOf(env: CollectorEnv): Collector | undefined {
   const endpoint = env.PLATFORM_OTLP_ENDPOINT ?? env.OTEL_EXPORTER_OTLP_ENDPOINT
   if (endpoint === undefined) return undefined
   return {
-    ...{ url: tracesUrl(endpoint), headers: env.OTEL_EXPORTER_OTLP_HEADERS, serviceName: env.OTEL_SERVICE_NAME },
+    url: tracesUrl(endpoint),
+    headers: env.OTEL_EXPORTER_OTLP_HEADERS,
+    serviceName: env.OTEL_SERVICE_NAME,
     fetch: (url, init) => fetch(url, init),
   }
 }

@@ -77,7 +77,10 @@ export function exporter({ url, headers, fetch, resource, scope, metrics, log, l
   async function post(body: string): Promise<{ says: string; again: boolean } | undefined> {
     try {
       const answer = await fetch(url, {
-        ...{ method: 'POST', body, redirect: 'error', signal: AbortSignal.timeout(timeoutMs) },
+        method: 'POST',
+        body,
+        redirect: 'error',
+        signal: AbortSignal.timeout(timeoutMs),
         headers: { ...headers, 'content-type': 'application/json' },
       })
       await answer.body?.cancel()

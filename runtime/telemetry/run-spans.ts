@@ -37,11 +37,13 @@ export function stepSpan(
   // What went wrong may repeat what was sent; its code never does.
   const error = kind === 'step_completed' ? undefined : String(payload.code)
   return {
-    ...{ traceId: traceIdOf(run.id), spanId: spanIdOf(run.id, stepId, attempt, sha256) },
+    traceId: traceIdOf(run.id),
+    spanId: spanIdOf(run.id, stepId, attempt, sha256),
     parentSpanId: rootOf(run.id, sha256),
     name: model ? `chat ${name}` : `execute_tool ${name}`,
     kind: model ? 3 : 1,
-    ...{ startTimeUnixNano: nanoTime(Math.min(startMs, endMs)), endTimeUnixNano: nanoTime(endMs) },
+    startTimeUnixNano: nanoTime(Math.min(startMs, endMs)),
+    endTimeUnixNano: nanoTime(endMs),
     attributes: attributes(
       {
         'gen_ai.operation.name': model ? 'chat' : 'execute_tool',
@@ -72,19 +74,26 @@ export function stepSpan(
 export function runSpan({ run, status, error, spent, isolation, finishedMs, models }: EndedRun, sha256: Sha256): Span {
   const parent = run.parentRunId
   return {
-    ...{ traceId: traceIdOf(run.id), spanId: rootOf(run.id, sha256) },
+    traceId: traceIdOf(run.id),
+    spanId: rootOf(run.id, sha256),
     name: `invoke_agent ${run.agentName}`,
     kind: 1,
-    ...{ startTimeUnixNano: nanoTime(run.createdMs), endTimeUnixNano: nanoTime(Math.max(run.createdMs, finishedMs)) },
+    startTimeUnixNano: nanoTime(run.createdMs),
+    endTimeUnixNano: nanoTime(Math.max(run.createdMs, finishedMs)),
     attributes: attributes(
       {
         'gen_ai.operation.name': 'invoke_agent',
-        ...{ 'gen_ai.agent.name': run.agentName, 'gen_ai.agent.id': run.agentId },
+        'gen_ai.agent.name': run.agentName,
+        'gen_ai.agent.id': run.agentId,
         'gen_ai.conversation.id': run.sessionId,
         'gen_ai.response.model': models.at(-1),
-        ...{ 'gen_ai.usage.input_tokens': spent.tokensIn, 'gen_ai.usage.output_tokens': spent.tokensOut },
-        ...{ 'waybill.run.id': run.id, 'waybill.run.status': status, 'waybill.agent.version.id': run.versionId },
-        ...{ 'waybill.tenant.id': run.tenantId, 'waybill.isolation': isolation },
+        'gen_ai.usage.input_tokens': spent.tokensIn,
+        'gen_ai.usage.output_tokens': spent.tokensOut,
+        'waybill.run.id': run.id,
+        'waybill.run.status': status,
+        'waybill.agent.version.id': run.versionId,
+        'waybill.tenant.id': run.tenantId,
+        'waybill.isolation': isolation,
         [COST]: spent.costNano / 1e9,
         'error.type': error?.code,
       },

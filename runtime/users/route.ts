@@ -1,25 +1,23 @@
-import { type Context, Hono } from 'hono'
+import type { Context } from 'hono'
 import { ApiError } from '../../shared/http/api-error.ts'
-import { jsonBody, sameRecord } from '../../shared/http/validate.ts'
+import { sameRecord } from '../../shared/http/validate.ts'
 import { sha256Hex } from '../../shared/sign/sha256.ts'
-import { emptyBody, pageQuery } from '../../shared/wire/runtime/conventions.ts'
+import { userEndpoints as endpoints } from '../../shared/wire/runtime/endpoints/users.ts'
 import { mayMint } from '../../shared/wire/runtime/scopes.ts'
-import { type PersonLink, personCreate, personPatch } from '../../shared/wire/runtime/user.ts'
+import type { PersonLink } from '../../shared/wire/runtime/user.ts'
 import { emailKey } from '../auth/dashboard/email-key.ts'
 import { newToken, scopesOfRole } from '../auth/dashboard/login-access.ts'
-import type { RuntimeHttpEnv } from '../http/http-env.ts'
-import type { Idempotent } from '../http/idempotent.ts'
+import { homeOf } from '../http/home-of.ts'
+import type { Principal } from '../http/http-env.ts'
+import { keyedOperation, type Operation, operation } from '../http/operation.ts'
 import { notFound, own } from '../http/own-tenant.ts'
 import { pageOf } from '../http/page.ts'
-import { readQuery } from '../http/read-query.ts'
 import { type NewLink, type PersonRow, type PersonStore, toPersonAnswer } from './store.ts'
 
 export interface UsersDeps {
   people: PersonStore
-  idempotent: Idempotent
   now: () => Date
   newId: () => string
-  maxBodyBytes: number
   /** Under which name browsers reach this; undefined: the one of each request. */
   publicUrl?: string | undefined
 }
@@ -28,19 +26,16 @@ const LINK_MS = 3 * 24 * 60 * 60 * 1000
 const MASK = '***'
 
 /** The people of the caller's tenant. Passwords are set by those whom they belong to, behind a link that is good once. */
-export function usersRoute({ people, idempotent, now, newId, maxBodyBytes, publicUrl }: UsersDeps) {
+export function userOperations({ people, now, newId, publicUrl }: UsersDeps): Operation[] {
+  const find = async (principal: Principal, { id }: { id: string }): Promise<PersonRow> =>
+    own(principal, await people.get(id), 'person', id)
+
   /** The person who is to be changed: no caller changes a person with more rights than their own. */
-  async function find(c: Context<RuntimeHttpEnv>): Promise<PersonRow> {
-    const id = c.req.param('id') ?? ''
-    const principal = c.get('principal')
-    const found = own(principal, await people.get(id), 'person', id)
-    if (c.req.method !== 'GET' && !mayMint(principal.scopes, scopesOfRole[found.role])) {
-      throw new ApiError(
-        'forbidden_scope',
-        `this concerns the ${found.role} and needs ${scopesOfRole[found.role].join(' and ')}`,
-      )
-    }
-    return found
+  async function findToChange(principal: Principal, params: { id: string }): Promise<PersonRow> {
+    const found = await find(principal, params)
+    const scopes = scopesOfRole[found.role]
+    if (mayMint(principal.scopes, scopes)) return found
+    throw new ApiError('forbidden_scope', `this concerns the ${found.role} and needs ${scopes.join(' and ')}`)
   }
 
   function linkFor(userId: string): NewLink & { token: string } {
@@ -48,70 +43,65 @@ export function usersRoute({ people, idempotent, now, newId, maxBodyBytes, publi
     return { token, userId, hash: sha256Hex(token), expiresMs: now().getTime() + LINK_MS }
   }
 
-  function shown(c: Context, row: PersonRow, token: string, expiresMs: number): PersonLink {
-    c.header('cache-control', 'no-store')
-    const home = (publicUrl ?? new URL(c.req.url).origin).replace(/\/+$/, '')
+  function shown(context: Context, row: PersonRow, token: string, expiresMs: number): PersonLink {
+    context.header('cache-control', 'no-store')
     return {
       user: toPersonAnswer(row),
       linkToken: token,
       // Behind the `#`, so that no server, proxy or log on the way sees it.
-      link: token === MASK ? MASK : `${home}/invite#token=${token}`,
+      link: token === MASK ? MASK : `${homeOf(context, publicUrl)}/invite#token=${token}`,
       expiresAt: new Date(expiresMs).toISOString(),
     }
   }
 
-  return new Hono<RuntimeHttpEnv>()
-    .get('/v1/users', async c => {
-      const page = pageOf(c, readQuery(c, pageQuery))
-      const rows = await people.list(c.get('principal').tenantId, page)
-      return c.json(page.cut(rows, ({ createdMs, id }) => ({ at: createdMs, id })).map(toPersonAnswer))
-    })
-    .post(
-      '/v1/users',
-      jsonBody(personCreate, maxBodyBytes),
-      idempotent({
+  return [
+    operation(endpoints.list, async call => {
+      const page = pageOf(call)
+      const rows = await people.list(call.principal.tenantId, page)
+      return page.cut(rows, ({ createdMs, id }) => ({ at: createdMs, id })).map(toPersonAnswer)
+    }),
+    keyedOperation(
+      endpoints.invite,
+      async ({ principal: { tenantId }, body, idempotency, context }) => {
+        const { name, role } = body
+        const id = newId()
+        const made = { id, tenantId, email: emailKey(body.email), name, role, createdMs: now().getTime() }
+        const { token, ...link } = linkFor(id)
+        if (!(await people.add(made, link, idempotency.bind(id)))) throw emailTaken()
+        const row = { ...made, password: '', disabledMs: undefined, loginMs: undefined }
+        return shown(context, row, token, link.expiresMs)
+      },
+      {
         oneTime: ['linkToken', 'link'],
-        async again(c, id) {
+        async again({ context }, id) {
           const row = await people.get(id)
           if (row === undefined) throw notFound('person', id)
-          return c.json(shown(c, row, MASK, row.createdMs + LINK_MS), 201)
+          return shown(context, row, MASK, row.createdMs + LINK_MS)
         },
-      }),
-      async c => {
-        const { name, role, email: given } = c.req.valid('json')
-        const email = emailKey(given)
-        const id = newId()
-        const made = { id, tenantId: c.get('principal').tenantId, email, name, role, createdMs: now().getTime() }
-        const { token, ...link } = linkFor(id)
-        const bind = c.get('idempotency')?.statement(id)
-        if (!(await people.add(made, link, bind ? [bind] : []))) throw emailTaken()
-        const row = { ...made, password: '', disabledMs: undefined, loginMs: undefined }
-        return c.json(shown(c, row, token, link.expiresMs), 201)
       },
-    )
-    .get('/v1/users/:id', async c => c.json(toPersonAnswer(await find(c))))
-    .patch('/v1/users/:id', jsonBody(personPatch, maxBodyBytes), async c => {
-      const row = await find(c)
-      const change = c.req.valid('json')
-      await sameRecord(change, () => toPersonAnswer(row))
-      if (change.disabled === true || change.role !== undefined) refuseOwner(row)
-      const changed = await people.update(row.id, change, now().getTime())
+    ),
+    operation(endpoints.get, async ({ principal, params }) => toPersonAnswer(await find(principal, params))),
+    operation(endpoints.update, async ({ principal, params, body }) => {
+      const row = await findToChange(principal, params)
+      await sameRecord(body, () => toPersonAnswer(row))
+      if (body.disabled === true || body.role !== undefined) refuseOwner(row)
+      const changed = await people.update(row.id, body, now().getTime())
       if (changed === undefined) throw notFound('person', row.id)
-      return c.json(toPersonAnswer(changed))
-    })
-    .post('/v1/users/:id/link', jsonBody(emptyBody, maxBodyBytes), async c => {
-      const row = await find(c)
+      return toPersonAnswer(changed)
+    }),
+    operation(endpoints.link, async ({ principal, params, context }) => {
+      const row = await findToChange(principal, params)
       if (row.disabledMs !== undefined) throw new ApiError('in_use', 'this person is disabled: enable them first')
       const { token, ...link } = linkFor(row.id)
       await people.link(link)
-      return c.json(shown(c, row, token, link.expiresMs), 201)
-    })
-    .delete('/v1/users/:id', async c => {
-      const row = await find(c)
+      return shown(context, row, token, link.expiresMs)
+    }),
+    operation(endpoints.remove, async ({ principal, params }) => {
+      const row = await findToChange(principal, params)
       refuseOwner(row)
       if (!(await people.remove(row.id))) throw notFound('person', row.id)
-      return c.body(null, 204)
-    })
+    }),
+  ]
 }
 
 /** An installation that lost its owner would print a setup link again. */

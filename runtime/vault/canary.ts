@@ -6,7 +6,10 @@ const PLACE = { tenantId: '', recordId: 'runtime_meta', field: 'master_key_canar
 
 /** `runtime_meta` holds other things too, which are not sealed. */
 export const CANARY_SEALED: SealedColumn = {
-  ...{ table: 'runtime_meta', column: 'value', key: ['key'], where: `key = '${PLACE.field}'` },
+  table: 'runtime_meta',
+  column: 'value',
+  key: ['key'],
+  where: `key = '${PLACE.field}'`,
   placeOf: () => PLACE,
 }
 

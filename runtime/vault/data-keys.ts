@@ -18,7 +18,9 @@ export interface DataKeys {
 const dataKeyAad = (id: string): Place => ({ tenantId: 'platform', recordId: id, field: 'dataKey' })
 
 export const DATA_KEY_SEALED: SealedColumn = {
-  ...{ table: 'data_keys', column: 'sealed', key: ['id'] },
+  table: 'data_keys',
+  column: 'sealed',
+  key: ['id'],
   placeOf: ({ id }) => dataKeyAad(String(id)),
 }
 

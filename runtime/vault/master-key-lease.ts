@@ -22,7 +22,10 @@ const WITHOUT_TIMERS_MS = 180_000
 /** The lease of the master key for as long as a service lives. */
 export function masterKeyLease({ db, clock, owner, isGone, leaseMs, timers, log }: MasterKeyLeaseDeps) {
   const leases = keyLeases({
-    ...{ db, clock, isGone, holder: timers ? owner : WITHOUT_TIMERS },
+    db,
+    clock,
+    isGone,
+    holder: timers ? owner : WITHOUT_TIMERS,
     leaseMs: timers ? leaseMs : WITHOUT_TIMERS_MS,
   })
   const failed = (error: unknown) => log.warn('the lease of the master key could not be renewed', { error })

@@ -21,7 +21,6 @@ function openText(key: Uint8Array, sealed: string, additional: string): string {
 export const portableCipher: RecordCipher = {
   seal: (key, text, additional) => toBase64Url(seal(key, utf8(text), additional)),
   open: openText,
-  openMany: (key, texts) => texts.map(({ sealed, additional }) => openText(key, sealed, additional)),
   sealBytes: seal,
   openBytes: open,
 }

@@ -53,30 +53,6 @@ describe('run data', () => {
     expect(problemOf(() => clearRecords.open(now.seal('x', place), place))).toBe('other_key')
   })
 
-  it('is read the same many texts at once, however each of them was kept', () => {
-    const kept = fc.tuple(text, fc.constantFrom(clearRecords, before, now))
-    const many = fc.oneof(
-      fc.array(kept, { maxLength: 20 }),
-      fc.array(fc.tuple(text, fc.constant(now)), { maxLength: 40 }),
-    )
-    fc.assert(
-      fc.property(many, given => {
-        const texts = given.map(([one, records], at) => {
-          const field = `event ${at}`
-          return { stored: records.seal(one, { ...place, field }), field }
-        })
-        expect(now.openMany(texts, place.record)).toEqual(given.map(([one]) => one))
-        if (texts.length < 2) return
-        const moved = [{ ...texts[0]!, field: 'event 1' }, ...texts.slice(1)]
-        const wanted = given[0]![1] === clearRecords ? 'opened' : 'broken'
-        expect(problemOf(() => now.openMany(moved, place.record))).toBe(wanted)
-      }),
-    )
-    const later = { stored: now.seal('x', place), field: place.field }
-    expect(problemOf(() => before.openMany([later], place.record))).toBe('other_key')
-    expect(problemOf(() => clearRecords.openMany([later], place.record))).toBe('other_key')
-  })
-
   it('is never the same text twice, and shows nothing of what it is', () => {
     const sealed = Array.from({ length: 2000 }, () => now.seal('a secret prompt', place))
     expect(new Set(sealed).size).toBe(2000)

@@ -10,15 +10,8 @@ export interface RecordCipher {
   seal(key: Uint8Array, text: string, additional: string): string
   /** Throws when the text was changed, cut, or sealed elsewhere. */
   open(key: Uint8Array, sealed: string, additional: string): string
-  /** All of them; throws when any was changed, and need not say which. */
-  openMany(key: Uint8Array, texts: readonly SealedText[]): string[]
   sealBytes(key: Uint8Array, bytes: Uint8Array, additional: string): Uint8Array
   openBytes(key: Uint8Array, sealed: Uint8Array, additional: string): Uint8Array
-}
-
-export interface SealedText {
-  sealed: string
-  additional: string
 }
 
 /** Whose text it is (a run, a session, a schedule), and which of its texts: authenticated, so that a moved one does not open. */
@@ -27,18 +20,10 @@ export interface RecordAad {
   field: string
 }
 
-/** A text of a record as it is kept, and which of its texts it is. */
-export interface StoredText {
-  stored: string
-  field: string
-}
-
 /** Run data on its way into the store and back. Rows from before there was a key stay readable. */
 export interface Records {
   seal(text: string, place: RecordAad): string
   open(stored: string, place: RecordAad): string
-  /** Many texts of one record in a third of the time. Throws when any does not open; `open` tells which. */
-  openMany(texts: readonly StoredText[], record: string): string[]
   /** `sealed` stands beside the content; a copy in another run keeps it. */
   sealBytes(content: Uint8Array, place: RecordAad): { content: Uint8Array; sealed: string | null }
   openBytes(content: Uint8Array, sealed: string | null, field: string): Uint8Array
@@ -56,7 +41,6 @@ export const clearRecords: Records = {
     if (stored.startsWith(SEALED)) throw unopened(stored.split('.')[1] ?? '')
     return stored.startsWith(CLEAR) ? stored.slice(CLEAR.length) : stored
   },
-  openMany: (texts, record) => texts.map(({ stored, field }) => clearRecords.open(stored, { record, field })),
   sealBytes: content => ({ content, sealed: null }),
   openBytes(content, sealed) {
     if (sealed !== null) throw unopened(sealed.split('.')[0] ?? '')
@@ -90,29 +74,17 @@ export function sealedRecords(cipher: RecordCipher, { current, all }: DataKeys):
     return found
   }
 
-  function open(stored: string, place: RecordAad): string {
-    if (!stored.startsWith(SEALED)) return clearRecords.open(stored, place)
-    const end = stored.indexOf('.', SEALED.length)
-    const key = find(stored.slice(SEALED.length, end))
-    return opened(() => cipher.open(keyOf(key, place.record), stored.slice(end + 1), additional(place)))
-  }
-
   const nowSealed = `${SEALED}${current.id}.`
 
   return {
     seal(text, place) {
       return nowSealed + cipher.seal(keyOf(current, place.record), text, additional(place))
     },
-    open,
-    openMany(texts, record) {
-      if (!texts.every(({ stored }) => stored.startsWith(nowSealed))) {
-        return texts.map(({ stored, field }) => open(stored, { record, field }))
-      }
-      const sealed = texts.map(({ stored, field }) => ({
-        sealed: stored.slice(nowSealed.length),
-        additional: additional({ record, field }),
-      }))
-      return opened(() => cipher.openMany(keyOf(current, record), sealed))
+    open(stored: string, place: RecordAad): string {
+      if (!stored.startsWith(SEALED)) return clearRecords.open(stored, place)
+      const end = stored.indexOf('.', SEALED.length)
+      const key = find(stored.slice(SEALED.length, end))
+      return opened(() => cipher.open(keyOf(key, place.record), stored.slice(end + 1), additional(place)))
     },
     sealBytes(content, place) {
       const sealed = `${current.id}.${place.record}`
@@ -139,7 +111,6 @@ export function recordsLater(): { records: Records; use(records: Records): void 
     records: {
       seal: (text, place) => ready().seal(text, place),
       open: (stored, place) => ready().open(stored, place),
-      openMany: (texts, record) => ready().openMany(texts, record),
       sealBytes: (content, place) => ready().sealBytes(content, place),
       openBytes: (content, sealed, field) => ready().openBytes(content, sealed, field),
     },

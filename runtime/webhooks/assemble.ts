@@ -4,10 +4,9 @@ import type { Log } from '../../shared/log/log.ts'
 import type { Metrics } from '../../shared/metrics/metrics.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
-import type { Idempotent } from '../http/idempotent.ts'
 import { type Sealing, vaultToStore } from '../vault/vault-to-store.ts'
 import { type WebhookDelivery, webhookDelivery } from './deliver.ts'
-import type { WebhooksDeps } from './deps.ts'
+import type { WebhooksDeps } from './route.ts'
 import { send } from './send.ts'
 import { webhookStore } from './store.ts'
 import { bodyText, placeOfSecret, type WebhookRow } from './webhook.ts'
@@ -18,9 +17,7 @@ export interface WebhooksOptions {
   clock: Clock
   metrics: Metrics
   newId: () => string
-  maxBodyBytes: number
   sealing: Sealing
-  idempotent: Idempotent
   /** Without a way out, webhooks can be stored and nothing is delivered. */
   egress?: EgressClient | undefined
   random?: () => number
@@ -41,7 +38,7 @@ const NO_WAY_OUT: Pick<EgressClient, 'fetch' | 'problem'> = {
 
 /** Webhooks, put together: the routes, and what empties the outbox. */
 export function assembleWebhooks(options: WebhooksOptions): Webhooks {
-  const { db, log, clock, metrics, newId, maxBodyBytes, sealing, idempotent, random = Math.random } = options
+  const { db, log, clock, metrics, newId, sealing, random = Math.random } = options
   const { now, monotonic } = clock
   const { fetch, problem } = options.egress ?? NO_WAY_OUT
   const store = webhookStore(db)
@@ -57,7 +54,12 @@ export function assembleWebhooks(options: WebhooksOptions): Webhooks {
 
   return {
     webhooks: {
-      ...{ db, store, idempotent, now, monotonic, newId, maxBodyBytes, egress: { problem } },
+      db,
+      store,
+      now,
+      monotonic,
+      newId,
+      egress: { problem },
       async sealSecret(webhook, secret) {
         redact(secret)
         const vault = await vaultToStore(sealing, 'the secret of a webhook')
@@ -67,14 +69,21 @@ export function assembleWebhooks(options: WebhooksOptions): Webhooks {
         const [id, atMs] = [newId(), now().getTime()]
         const event = { eventId: id, type: 'webhook.test', atMs, data: '{}' }
         const message = {
-          ...{ url: webhook.url, id, body: bodyText(webhook.tenantId, event) },
+          url: webhook.url,
+          id,
+          body: bodyText(webhook.tenantId, event),
           secret: await openSecret(webhook),
         }
         return send({ fetch, now, stop: new AbortController().signal }, message)
       },
     },
     webhookDelivery: webhookDelivery({
-      ...{ store, openSecret, fetch, clock, random, log },
+      store,
+      openSecret,
+      fetch,
+      clock,
+      random,
+      log,
       deliveries: metrics.counter('waybill_webhook_deliveries_total', 'Attempts to deliver an event, by outcome.'),
     }),
   }

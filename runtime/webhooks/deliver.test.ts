@@ -11,7 +11,7 @@ import { silentLog } from '../../shared/log/log.ts'
 import { createMetrics } from '../../shared/metrics/metrics.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
-import { manualClock } from '../../shared/time/clock.ts'
+import { manualClock } from '../../shared/time/testing/manual-clock.ts'
 import { runtimeSteps } from '../schema/steps.ts'
 import { webhookDelivery } from './deliver.ts'
 import { enqueueEvent } from './enqueue.ts'
@@ -35,12 +35,21 @@ async function outbox({ db: given, clock = manualClock(START), fetch }: FixtureO
   const store = webhookStore(db)
   const metrics = createMetrics()
   const made = webhookDelivery({
-    ...{ store, fetch, clock, random: () => 0.5, log: silentLog(), deadlineMs: 50 },
+    store,
+    fetch,
+    clock,
+    random: () => 0.5,
+    log: silentLog(),
+    deadlineMs: 50,
     openSecret: async () => SECRET,
     deliveries: metrics.counter('deliveries', 'd'),
   })
   return {
-    ...{ db, store, clock, metrics, webhookDelivery: made },
+    db,
+    store,
+    clock,
+    metrics,
+    webhookDelivery: made,
     async add(url: string, more: object = {}): Promise<string> {
       const id = uuidv7()
       const row = {
@@ -60,7 +69,9 @@ async function outbox({ db: given, clock = manualClock(START), fetch }: FixtureO
       for (let at = 0; at < count; at++) {
         await db.write([
           enqueueEvent(uuidv7, {
-            ...{ tenantId: 'default', type: 'run.failed', atMs: clock.now().getTime() },
+            tenantId: 'default',
+            type: 'run.failed',
+            atMs: clock.now().getTime(),
             data: { runId: String(at), costNano: 1_500_000, errorCode: null },
           }),
         ])
@@ -110,7 +121,10 @@ describe('the outbox', () => {
       clock.advance(60_000)
     }
     expect(JSON.parse(bodies[0]!)).toEqual({
-      ...{ id: expect.any(String), type: 'run.failed', at: '2026-01-02T03:04:05.000Z', tenantId: 'default' },
+      id: expect.any(String),
+      type: 'run.failed',
+      at: '2026-01-02T03:04:05.000Z',
+      tenantId: 'default',
       data: { runId: '0', costUsd: 0.0015 },
     })
     expect(new Set(bodies).size).toBe(1)

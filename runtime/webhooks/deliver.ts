@@ -114,7 +114,8 @@ export function webhookDelivery(deps: WebhookDeliveryDeps) {
   }
 
   const loop = dueLoop({
-    ...{ clock, look },
+    clock,
+    look,
     failed: error => log.error('webhooks could not be delivered', { error }),
   })
 

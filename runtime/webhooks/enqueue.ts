@@ -42,7 +42,9 @@ export function enqueueRefusedWindow(
 ): InStatement {
   const { tenantId, scheduleId, agentName, reason, windowMs, revision } = refused
   return enqueueEvent(newId, {
-    ...{ tenantId, type: 'schedule.refused', atMs: nowMs },
+    tenantId,
+    type: 'schedule.refused',
+    atMs: nowMs,
     data: { scheduleId, agentName, reason, windowAt: new Date(windowMs).toISOString() },
     when: { sql: 'exists (select 1 from schedules where id = ? and revision = ?)', args: [scheduleId, revision] },
   })

@@ -32,9 +32,9 @@ join webhooks as w on w.tenant_id = r.tenant_id
 where ${wants("'anomaly.detected'")}`
 
 /** The webhook deliveries of runs, committed with the very change that they report. */
-export function runEvents(newId: () => string): { beside: ExtraStatements; approvalExpired: ApprovalExpired } {
+export function runEvents(newId: () => string): { extraStatements: ExtraStatements; approvalExpired: ApprovalExpired } {
   return {
-    beside(units) {
+    extraStatements(units) {
       const statements: InStatement[] = []
       const moved = units.flatMap(unit =>
         unit.transition && TOLD.includes(unit.transition.status)
@@ -48,7 +48,9 @@ export function runEvents(newId: () => string): { beside: ExtraStatements; appro
     },
     approvalExpired: ({ id, stepId, run }, nowMs) => [
       enqueueEvent(newId, {
-        ...{ tenantId: run.tenantId, type: 'approval.expired', atMs: nowMs },
+        tenantId: run.tenantId,
+        type: 'approval.expired',
+        atMs: nowMs,
         data: { approvalId: id, runId: run.id, agentName: run.agentName, stepId },
         when: {
           sql: "exists (select 1 from approvals where id = ? and status = 'expired' and decided_ms = ?)",

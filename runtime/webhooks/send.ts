@@ -38,7 +38,10 @@ export async function send(deps: SendDeps, { url, secret, id, body }: Message): 
     const timestamp = Math.floor(now().getTime() / 1000)
     const signature = await signedHeaders(secret, { id, timestamp, body })
     const answer = await fetch(new URL(url), {
-      ...{ method: 'POST', body, signal: AbortSignal.any([deadline, stop]), redirects: 'show' },
+      method: 'POST',
+      body,
+      signal: AbortSignal.any([deadline, stop]),
+      redirects: 'show',
       headers: { 'content-type': 'application/json', 'user-agent': 'waybill-webhooks/1', ...signature },
     })
     // The status decides; a body that never ends changes nothing about it.

@@ -71,7 +71,11 @@ export function toDeliveryRow(row: Row): DeliveryRow {
 export function toDelivery(row: DeliveryRow): Delivery {
   const { eventId, type, attempt, outcome, status, error, atMs, dueMs } = row
   return {
-    ...{ id: eventId, type, attempt, outcome, at: time(atMs) },
+    id: eventId,
+    type,
+    attempt,
+    outcome,
+    at: time(atMs),
     ...(status !== undefined && { status }),
     ...(error !== undefined && { error }),
     ...(dueMs !== undefined && { nextAt: time(dueMs) }),
@@ -85,7 +89,10 @@ export function bodyText(
 ): string {
   const { costNano, ...rest } = readJson(data) as WebhookBody['data']
   const body: WebhookBody = {
-    ...{ id: eventId, type: type as WebhookBody['type'], at: time(atMs), tenantId },
+    id: eventId,
+    type: type as WebhookBody['type'],
+    at: time(atMs),
+    tenantId,
     data: {
       ...Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== null)),
       ...(typeof costNano === 'number' && { costUsd: toUsd(costNano) }),
@@ -95,7 +102,9 @@ export function bodyText(
 }
 
 export const WEBHOOK_SEALED: SealedColumn = {
-  ...{ table: 'webhooks', column: 'sealed_secret', key: ['id', 'tenant_id'] },
+  table: 'webhooks',
+  column: 'sealed_secret',
+  key: ['id', 'tenant_id'],
   placeOf: ({ id, tenant_id }) => placeOfSecret({ id: String(id), tenantId: String(tenant_id) }),
 }
 

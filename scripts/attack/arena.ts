@@ -44,7 +44,7 @@ export interface Arena {
   victim: Tenant
   mallory: Tenant
   /** Whatever an attacker may stand up on the other side: providers, upstreams, pages. */
-  far: RemoteRunEnd
+  remote: RemoteRunEnd
   folder: string
   /** A further program: the runtime or the router with these arguments. */
   command(
@@ -76,7 +76,7 @@ per_day_usd = 0.001
 /** Both services with two tenants each, as an operator would run them, and a scripted far end. */
 export async function arena(): Promise<Arena> {
   const folder = await mkdtemp(join(tmpdir(), 'waybill-attack-'))
-  const far = await remoteRunEnd()
+  const remote = await remoteRunEnd()
   const targets: Target[] = []
   const places = { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, TMPDIR: folder }
 
@@ -110,7 +110,10 @@ export async function arena(): Promise<Arena> {
     watcher.on('message', one => void seen.push(one))
     child.once('exit', () => void watcher.terminate())
     const target: Target = {
-      ...{ name, origin, folder: own, child },
+      name,
+      origin,
+      folder: own,
+      child,
       delays: (fromMs, toMs) =>
         seen.filter(([from, took]) => from + took > fromMs && from < toMs).map(([, took]) => took),
       megabytes: () =>
@@ -133,15 +136,17 @@ export async function arena(): Promise<Arena> {
   const routerKey = `key-${randomBytes(18).toString('hex')}`
   const ownerKey = `wb_live_${randomBytes(32).toString('base64url')}`
   const config = join(folder, 'router.toml')
-  await writeFile(config, CONFIG(far.origin))
+  await writeFile(config, CONFIG(remote.origin))
   const upstreams = {
-    ROUTER_UPSTREAM_MESSAGES: `${far.origin}/observed`,
-    ROUTER_UPSTREAM_CHAT: `${far.origin}/observed`,
+    ROUTER_UPSTREAM_MESSAGES: `${remote.origin}/observed`,
+    ROUTER_UPSTREAM_CHAT: `${remote.origin}/observed`,
   }
   const [runtime, open, keyed] = await Promise.all([
     serve('runtime', 'runtime', {
-      ...{ PLATFORM_BOOTSTRAP_KEY: ownerKey, PLATFORM_MASTER_KEY: randomBytes(32).toString('base64') },
-      ...{ PLATFORM_OUTBOUND_ALLOW: '127.0.0.1', PLATFORM_MAX_CONCURRENT_RUNS: '16' },
+      PLATFORM_BOOTSTRAP_KEY: ownerKey,
+      PLATFORM_MASTER_KEY: randomBytes(32).toString('base64'),
+      PLATFORM_OUTBOUND_ALLOW: '127.0.0.1',
+      PLATFORM_MAX_CONCURRENT_RUNS: '16',
     }),
     serve('router', 'open', { ...upstreams, ROUTER_CONFIG: config }),
     serve('router', 'keyed', { ...upstreams, ROUTER_CONFIG: config, ROUTER_KEYS: `acme:${routerKey}` }),
@@ -150,11 +155,14 @@ export async function arena(): Promise<Arena> {
   function tenant(id: string, key: string): Tenant {
     const call: Tenant['call'] = (method, path, body, headers = {}) =>
       fetch(runtime.origin + path, {
-        ...{ method, headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers } },
+        method,
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...headers },
         ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
       })
     return {
-      ...{ id, key, call },
+      id,
+      key,
+      call,
       async json<T>(method: string, path: string, body?: unknown) {
         const answer = await call(method, path, body)
         const text = await answer.text()
@@ -171,11 +179,20 @@ export async function arena(): Promise<Arena> {
     return tenant(id, rawKey)
   }
   return {
-    ...{ runtime, open, keyed, routerKey, far, folder, command, serve, owner },
-    ...{ victim: await made('victim'), mallory: await made('mallory') },
+    runtime,
+    open,
+    keyed,
+    routerKey,
+    remote,
+    folder,
+    command,
+    serve,
+    owner,
+    victim: await made('victim'),
+    mallory: await made('mallory'),
     async close() {
       for (const { child } of targets) child.kill('SIGKILL')
-      await far.close()
+      await remote.close()
       await wait(200)
       await rm(folder, { recursive: true, force: true })
     },

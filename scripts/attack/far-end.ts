@@ -20,7 +20,10 @@ export const answered = (body: string | Buffer, type = 'application/json'): stri
 export const completion = (message: object, more: object = {}): string =>
   answered(
     JSON.stringify({
-      ...{ id: 'c1', object: 'chat.completion', created: 1, model: 'm' },
+      id: 'c1',
+      object: 'chat.completion',
+      created: 1,
+      model: 'm',
       choices: [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: 'ok', ...message } }],
       usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
       ...more,
@@ -65,7 +68,8 @@ export async function remoteRunEnd(): Promise<RemoteRunEnd> {
   say('', completion({}))
   return {
     origin: `http://127.0.0.1:${(server.address() as { port: number }).port}`,
-    ...{ heard, say },
+    heard,
+    say,
     async close() {
       for (const socket of sockets) socket.destroy()
       await new Promise(resolve => server.close(resolve))

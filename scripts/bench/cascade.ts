@@ -25,7 +25,6 @@ export const cascadeBench: Bench = {
       atLeast: value - within,
       atMost: value + within,
     })),
-    { says: 'feedback beside traffic, p99 in ms', value: m => figure(m, 'feedback, p99'), atMost: 10 },
     { says: 'feedback beside traffic, reports/s', value: m => figure(m, 'feedback, rate'), atLeast: 0.95 * RATE },
   ],
   async prepare() {

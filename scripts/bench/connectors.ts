@@ -18,15 +18,21 @@ const ARGUMENTS = { owner: 'octo', repo: 'hello', limit: '30' }
 
 /** The same request, as an OpenAPI document has it. */
 const parameter = (name: string, type: string, where = 'path') => ({
-  ...{ name, in: where, required: where === 'path', schema: { type } },
+  name,
+  in: where,
+  required: where === 'path',
+  schema: { type },
 })
 const DOCUMENT = {
-  ...{ openapi: '3.1.0', info: { title: 'Bench', version: '1' }, servers: [{ url: 'https://api.github.com' }] },
+  openapi: '3.1.0',
+  info: { title: 'Bench', version: '1' },
+  servers: [{ url: 'https://api.github.com' }],
   components: { securitySchemes: { key: { type: 'http', scheme: 'bearer' } } },
   paths: {
     '/repos/{owner}/{repo}/pulls': {
       get: {
-        ...{ operationId: 'list_prs', security: [{ key: [] }] },
+        operationId: 'list_prs',
+        security: [{ key: [] }],
         parameters: [parameter('owner', 'string'), parameter('repo', 'string'), parameter('limit', 'integer', 'query')],
       },
     },

@@ -8,7 +8,12 @@ describe('the harness', () => {
   test('begins no further round once its time is over, and says how many there were', async () => {
     let rounds = 0
     const bench: Bench = {
-      ...{ title: 'T', about: 'A.', unit: 'x', rounds: 50, roundsWithinMs: 0, expectations: [] },
+      title: 'T',
+      about: 'A.',
+      unit: 'x',
+      rounds: 50,
+      roundsWithinMs: 0,
+      expectations: [],
       prepare: async () => ({
         variants: [{ name: 'A', round: async () => ++rounds }],
         close: async () => undefined,

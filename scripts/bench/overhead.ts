@@ -40,17 +40,6 @@ export const overheadBench: Bench = {
       value: m => figure(m, 'observe, stream first byte, added') / figure(m, 'observe, JSON, added'),
       atMost: 1,
     },
-    {
-      says: 'enforce with two gates: added latency over that of observe, JSON',
-      value: m => figure(m, 'enforce, JSON, added') / figure(m, 'observe, JSON, added'),
-      atMost: 1.3,
-    },
-    { says: 'observe: throughput over the floor', value: m => rate(m, 'observe') / rate(m, 'floor'), atLeast: 0.8 },
-    {
-      says: 'observe: throughput over the node:http agent proxy',
-      value: m => rate(m, 'observe') / rate(m, 'agent-proxy'),
-      atLeast: 1.5,
-    },
   ],
   peers: 'The gateway of Portkey runs with its own defaults, told the provider and its address by headers.',
   async prepare({ peers }) {

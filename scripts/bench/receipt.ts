@@ -74,8 +74,18 @@ export const receiptBench: Bench = {
         events.push(event)
       }
       await runs.create({
-        ...{ id, tenantId: 'default', agentName: 'long', agentId, versionId, createdMs: Date.now(), input: '{}' },
-        ...{ labels: '{}', trigger: { kind: 'api' }, isolation: 'shared', day: '2026-01-02', events },
+        id,
+        tenantId: 'default',
+        agentName: 'long',
+        agentId,
+        versionId,
+        createdMs: Date.now(),
+        input: '{}',
+        labels: '{}',
+        trigger: { kind: 'api' },
+        isolation: 'shared',
+        day: '2026-01-02',
+        events,
       })
       await db.execute({
         sql: `update runs set status = 'succeeded', due_ms = null, node_id = 'local', finished_ms = created_ms,

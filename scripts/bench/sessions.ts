@@ -38,11 +38,9 @@ export const sessionsBench: Bench = {
     await chmod(folder, 0o711)
     await buildImage(INPUTS_FOLDER, join(folder, 'image'))
     const server = await benchRuntime({
-      ...{
-        NODE_AGENT_IMAGE_DIR: join(folder, 'image'),
-        NODE_AGENT_STATE_DIR: join(folder, 'state'),
-        NODE_AGENT_QEMU_ACCEL: 'tcg',
-      },
+      NODE_AGENT_IMAGE_DIR: join(folder, 'image'),
+      NODE_AGENT_STATE_DIR: join(folder, 'state'),
+      NODE_AGENT_QEMU_ACCEL: 'tcg',
       PLATFORM_WARM_POOL: String(POOL),
     })
     await server.post('/v1/agents', {

@@ -22,8 +22,6 @@ export const startBench: Bench = {
   expectations: [
     { says: 'runtime starts in time', value: ({ variants }) => variants[1]!.median, atMost: 700 },
     { says: 'router starts in time', value: ({ variants }) => variants[2]!.median, atMost: 700 },
-    { says: 'runtime is small when idle', value: ({ figures }) => figures[0]!.value, atMost: 110 },
-    { says: 'router is small when idle', value: ({ figures }) => figures[1]!.value, atMost: 110 },
   ],
   async prepare() {
     const folder = await mkdtemp(join(tmpdir(), 'waybill-bench-start-'))

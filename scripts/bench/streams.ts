@@ -47,7 +47,10 @@ export const streamsBench: Bench = {
     await writeFile(join(folder, 'router.toml'), holding(origin))
     const router = (name: string, vars: Record<string, string>) =>
       start('router/cli/main.ts', ['serve'], {
-        ...{ ROUTER_UPSTREAM_MESSAGES: origin, ROUTER_DB: join(folder, `${name}.db`), RUST_LOG: 'error', ...vars },
+        ROUTER_UPSTREAM_MESSAGES: origin,
+        ROUTER_DB: join(folder, `${name}.db`),
+        RUST_LOG: 'error',
+        ...vars,
       })
     const rate = (port: number) => async () => {
       const began = performance.now()
@@ -97,7 +100,9 @@ early_release = false
 `
 
 const ASK = JSON.stringify({
-  ...{ model: 'claude-haiku-4-5', max_tokens: 64, stream: true },
+  model: 'claude-haiku-4-5',
+  max_tokens: 64,
+  stream: true,
   messages: [{ role: 'user', content: 'hi' }],
 })
 

@@ -7,10 +7,10 @@ export async function cable(to: number) {
   let isCut = false
   const server = createServer(near => {
     if (isCut) return near.destroy()
-    const far = connect(to, '127.0.0.1')
+    const remote = connect(to, '127.0.0.1')
     for (const [one, other] of [
-      [near, far],
-      [far, near],
+      [near, remote],
+      [remote, near],
     ] as const) {
       open.add(one)
       one.setNoDelay(true)

@@ -98,8 +98,8 @@ export const tunnelBench: Bench = {
 
 /** The first round of each is not counted. */
 function more(of: Record<string, number[]>): number {
-  const [near = [], far = []] = [of[NEAR]?.slice(1), of[FAR]?.slice(1)]
-  return Number(spread(far.map((value, round) => value - (near[round] ?? Number.NaN))).median.toFixed(3))
+  const [near = [], remote = []] = [of[NEAR]?.slice(1), of[FAR]?.slice(1)]
+  return Number(spread(remote.map((value, round) => value - (near[round] ?? Number.NaN))).median.toFixed(3))
 }
 
 /** What these processes have used, in milliseconds; the kernel counts in hundredths of a second. */
@@ -124,13 +124,15 @@ async function nodeOf({ call, folder }: BenchRuntime, port: number) {
   const own = join(folder, 'node')
   await mkdir(own)
   const env = {
-    ...{ PATH: process.env.PATH, PLATFORM_CONTROL_URL: `http://127.0.0.1:${port}`, PLATFORM_DATA_DIR: own },
-    ...{ PLATFORM_ENROL_TOKEN: announced.enrolToken, PLATFORM_LOG_LEVEL: 'error', NODE_AGENT_BACKENDS: 'none' },
-    ...{
-      NODE_AGENT_STATE_DIR: join(own, 'state'),
-      NODE_AGENT_IMAGE_DIR: join(own, 'image'),
-      PLATFORM_MAX_CONCURRENT_RUNS: '250',
-    },
+    PATH: process.env.PATH,
+    PLATFORM_CONTROL_URL: `http://127.0.0.1:${port}`,
+    PLATFORM_DATA_DIR: own,
+    PLATFORM_ENROL_TOKEN: announced.enrolToken,
+    PLATFORM_LOG_LEVEL: 'error',
+    NODE_AGENT_BACKENDS: 'none',
+    NODE_AGENT_STATE_DIR: join(own, 'state'),
+    NODE_AGENT_IMAGE_DIR: join(own, 'image'),
+    PLATFORM_MAX_CONCURRENT_RUNS: '250',
   }
   const child = spawn(process.execPath, [`${root}dist/node-agent/main.js`, 'run'], { env, stdio: 'ignore' })
   for (;;) {

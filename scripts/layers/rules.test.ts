@@ -65,6 +65,11 @@ const PLANTED: Planted[] = [
     { 'runtime/runs/x.ts': "export const a = JSON.parse('1')" },
     'no-bare-json-parse:1',
   ],
+  [
+    'a spread of members',
+    { 'shared/a.ts': 'export const a = (b: number) => ({ ...{ b }, c: 1 })' },
+    'no-literal-spread:1',
+  ],
   ...[
     'c.req.text()',
     'c.req.parseBody()',

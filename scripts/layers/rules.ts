@@ -70,6 +70,12 @@ const CALL_RULES: readonly {
     message: 'the engine can read a wrong name: use readJson of shared/json/read-json.ts',
   },
   {
+    rule: 'no-literal-spread',
+    lines: source => source.literalSpreads,
+    exempt: /\.gen\.ts$/,
+    message: 'put the members where the spread stands',
+  },
+  {
     rule: 'no-whole-body',
     lines: source => source.wholeBodies,
     exempt: READS_BODIES_ALONE,
@@ -122,8 +128,9 @@ const IMPORT_RULES: Record<string, (from: string, to: Import) => string | undefi
     file !== undefined && /(?:^|\/)testing\//.test(file) && !isTest(from) && part(from) !== 'scripts'
       ? `${file} is for tests only`
       : undefined,
-  'route-by-app': (from, { file }) =>
-    file !== undefined && basename(file) === 'route.ts' && basename(from) !== 'app.ts' && !isTest(from)
+  // An assembler may import the type of what a route needs.
+  'route-by-app': (from, { file, typeOnly }) =>
+    file !== undefined && basename(file) === 'route.ts' && basename(from) !== 'app.ts' && !typeOnly && !isTest(from)
       ? `${file} is mounted by its app.ts only`
       : undefined,
   'table-by-store': (from, { file }) =>

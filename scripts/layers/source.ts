@@ -21,6 +21,8 @@ export interface Source {
   jsonParses: readonly number[]
   /** Lines of calls that read the body of a request, however large it is. */
   wholeBodies: readonly number[]
+  /** Lines of `...{ a, b }` inside of an object: its members may as well stand there. */
+  literalSpreads: readonly number[]
   /** True when the file does nothing but pass on what others export. */
   onlyReexports: boolean
 }
@@ -62,11 +64,13 @@ export function parseSource(path: string, text: string): Source {
   const recursiveMkdirs: number[] = []
   const jsonParses: number[] = []
   const wholeBodies: number[] = []
+  const literalSpreads: number[] = []
   visit(program, undefined, '', {
     global: node => globals.push({ name: node.name, line: lineAt(node.start) }),
     recursiveMkdir: start => recursiveMkdirs.push(lineAt(start)),
     jsonParse: start => jsonParses.push(lineAt(start)),
     wholeBody: start => wholeBodies.push(lineAt(start)),
+    literalSpread: start => literalSpreads.push(lineAt(start)),
   })
   const body = program.body as readonly { type: string; source?: unknown }[]
   const onlyReexports =
@@ -74,7 +78,7 @@ export function parseSource(path: string, text: string): Source {
     body.every(
       ({ type, source }) => /^Export(?:Named|All)Declaration$/.test(type) && source !== null && source !== undefined,
     )
-  return { path, imports, globals, recursiveMkdirs, jsonParses, wholeBodies, onlyReexports }
+  return { path, imports, globals, recursiveMkdirs, jsonParses, wholeBodies, literalSpreads, onlyReexports }
 }
 
 interface Found {
@@ -82,6 +86,7 @@ interface Found {
   recursiveMkdir(start: number): void
   jsonParse(start: number): void
   wholeBody(start: number): void
+  literalSpread(start: number): void
 }
 
 function visit(value: unknown, parent: Record<string, unknown> | undefined, key: string, found: Found): void {
@@ -97,7 +102,14 @@ function visit(value: unknown, parent: Record<string, unknown> | undefined, key:
   if (node.type === 'CallExpression' && isRecursiveMkdir(node)) found.recursiveMkdir(node.start as number)
   if (node.type === 'CallExpression' && isJsonParse(node)) found.jsonParse(node.start as number)
   if (node.type === 'CallExpression' && isWholeBody(node)) found.wholeBody(node.start as number)
+  if (node.type === 'SpreadElement' && parent?.type === 'ObjectExpression' && isObject(node.argument)) {
+    found.literalSpread(node.start as number)
+  }
   for (const [name, member] of Object.entries(node)) visit(member, node, name, found)
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && 'type' in value && value.type === 'ObjectExpression'
 }
 
 /** True where the identifier is only the name of a member, not a use of the global. */

@@ -61,7 +61,11 @@ export function bill({ name, version, packages }: Lock) {
     const [group, short] = full.startsWith('@') ? full.split('/') : [undefined, full]
     const ref = refOf(place)
     components.set(ref, {
-      ...{ type: 'library', 'bom-ref': ref, ...(group && { group }), name: short, version: own },
+      type: 'library',
+      'bom-ref': ref,
+      ...(group && { group }),
+      name: short,
+      version: own,
       scope: locked.optional ? 'optional' : 'required',
       ...(integrity && { hashes: hashesOf(integrity) }),
       ...(license && { licenses: licensesOf(license) }),
@@ -82,7 +86,9 @@ export function bill({ name, version, packages }: Lock) {
     }
   }
   return {
-    ...{ bomFormat: 'CycloneDX', specVersion: '1.5', version: 1 },
+    bomFormat: 'CycloneDX',
+    specVersion: '1.5',
+    version: 1,
     metadata: { component: { type: 'application', 'bom-ref': root, name, version, purl: root } },
     components: [...components.values()],
     dependencies: [...edges].map(([ref, to]) => ({ ref, dependsOn: [...to].sort() })),

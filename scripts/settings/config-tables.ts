@@ -1,7 +1,5 @@
 import { z } from 'zod'
 import { budgetTable } from '../../router/config/budget-table.ts'
-import { type GateKind, gateKinds, gateTables } from '../../router/config/gate-table.ts'
-import { errorBudgetWords, gateCommonWords, gateWords } from '../../router/config/gate-words.ts'
 import {
   budgetWords,
   calibrationWords,
@@ -23,6 +21,8 @@ import { modelTable, providerTable } from '../../router/config/provider-table.ts
 import { routeTable } from '../../router/config/route-table.ts'
 import { defaultsWords, matchWords, routeWords } from '../../router/config/route-words.ts'
 import { limitsTable, storeTable, streamTable } from '../../router/config/service-tables.ts'
+import { gateKinds } from '../../router/gates/gate-kinds.ts'
+import { errorBudgetWords, gateCommonWords } from '../../router/gates/gate-words.ts'
 
 export interface ConfigKey {
   key: string
@@ -39,7 +39,7 @@ export interface ConfigTable {
 
 /** Every table of the routing config, in the order of the page. */
 export function configTables(): ConfigTable[] {
-  const gate = gateTables['non-empty']
+  const gate = gateKinds['non-empty'].schema
   return [
     table('[[route]]', 'Routes in their order: the first whose match holds takes the request.', routeTable, {
       ...routeWords,
@@ -64,7 +64,9 @@ export function configTables(): ConfigTable[] {
       gateCommonWords,
     ),
     table('error_budget of a gate', '', inside(gate, 'error_budget'), errorBudgetWords),
-    ...gateKinds.map(kind => ofKind(kind)),
+    ...Object.values(gateKinds).map(({ kind, about, schema, words }) =>
+      table(`kind = "${kind}"`, about, schema, words),
+    ),
     table('[[provider]]', 'Where models are.', providerTable, providerWords),
     table('timeouts of a provider', '', inside(providerTable, 'timeouts'), timeoutWords),
     table('[[model]]', 'What a model can do, and its name at the provider.', modelTable, modelWords),
@@ -93,11 +95,6 @@ export function configTables(): ConfigTable[] {
     table('[limits]', '', limitsTable, limitsWords),
     table('[store]', '', storeTable, storeWords),
   ]
-}
-
-function ofKind(kind: GateKind): ConfigTable {
-  const { about, keys } = gateWords[kind]
-  return table(`kind = "${kind}"`, about, gateTables[kind], keys)
 }
 
 function table(

@@ -17,8 +17,12 @@ test('what grows is told from what only warms up', () => {
   const samples = Array.from(
     { length: 40 },
     (_, at): Held => ({
-      ...{ rssMb: at < 10 ? at * 10 : 100, sockets: 20 + at, files: 7 },
-      ...{ threads: 11, timers: 4, handles: at % 2 },
+      rssMb: at < 10 ? at * 10 : 100,
+      sockets: 20 + at,
+      files: 7,
+      threads: 11,
+      timers: 4,
+      handles: at % 2,
     }),
   )
   const shares = Object.fromEntries(growth(samples).map(({ of, share }) => [of, share]))

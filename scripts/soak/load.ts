@@ -20,7 +20,11 @@ export function mixedLoad({ runtime, router, key }: Places, tally: Tally) {
     const signal = abortMs === undefined ? undefined : AbortSignal.timeout(abortMs)
     try {
       const answer = await agent.request({
-        ...{ origin, path, method: body ? 'POST' : 'GET', headers: json, ...(signal && { signal }) },
+        origin,
+        path,
+        method: body ? 'POST' : 'GET',
+        headers: json,
+        ...(signal && { signal }),
         ...(body && { body: JSON.stringify(body) }),
       })
       const text = await answer.body.text()
@@ -34,7 +38,10 @@ export function mixedLoad({ runtime, router, key }: Places, tally: Tally) {
   }
 
   const ask = (stream: boolean, model = 'claude-haiku-4-5') => ({
-    ...{ model, max_tokens: 64, stream, messages: [{ role: 'user', content: 'x'.repeat(600) }] },
+    model,
+    max_tokens: 64,
+    stream,
+    messages: [{ role: 'user', content: 'x'.repeat(600) }],
   })
 
   const callers: (() => Promise<void>)[] = [

@@ -72,10 +72,12 @@ describe('a local client', () => {
     await db.execute(insert(1))
     for (let again = 0; again < 3; again++) {
       await expect(db.execute(insert(1))).rejects.toMatchObject({
-        ...{ code: 'SQLITE_CONSTRAINT', extendedCode: 'SQLITE_CONSTRAINT_PRIMARYKEY' },
+        code: 'SQLITE_CONSTRAINT',
+        extendedCode: 'SQLITE_CONSTRAINT_PRIMARYKEY',
       })
       await expect(db.batch([insert(2), insert(1)], 'write')).rejects.toMatchObject({
-        ...{ code: 'SQLITE_CONSTRAINT', statementIndex: 1 },
+        code: 'SQLITE_CONSTRAINT',
+        statementIndex: 1,
       })
     }
     await db.batch([insert(2), insert(3)], 'write')

@@ -50,18 +50,18 @@ const names = (addresses: Readonly<Record<string, readonly string[]>>): ResolveH
 
 describe('the way out on Node', () => {
   it('calls an allowed loopback address and refuses the same one without an entry', async () => {
-    const far = await upstream()
-    const answered = await call(egress(['127.0.0.1']), `${far.origin}/a?b=c`, { method: 'POST', body: 'hello' })
+    const remote = await upstream()
+    const answered = await call(egress(['127.0.0.1']), `${remote.origin}/a?b=c`, { method: 'POST', body: 'hello' })
     expect([answered.status, await answered.json()]).toEqual([200, { ok: true }])
-    expect(far.seen[0]).toMatchObject({ method: 'POST', url: '/a?b=c' })
-    expect(far.seen[0]?.body.toString()).toBe('hello')
-    expect(await refusal(call(egress([]), far.origin))).toContain('loopback address')
-    expect(far.seen).toHaveLength(1)
+    expect(remote.seen[0]).toMatchObject({ method: 'POST', url: '/a?b=c' })
+    expect(remote.seen[0]?.body.toString()).toBe('hello')
+    expect(await refusal(call(egress([]), remote.origin))).toContain('loopback address')
+    expect(remote.seen).toHaveLength(1)
   })
 
   it('refuses a name when any one of its addresses is private, without a connection', async () => {
-    const far = await upstream()
-    const port = new URL(far.origin).port
+    const remote = await upstream()
+    const port = new URL(remote.origin).port
     const resolve = names({ 'mixed.example': ['8.8.8.8', '127.0.0.1'] })
     const lines: string[] = []
     const write = (line: string) => void lines.push(line)
@@ -76,84 +76,86 @@ describe('the way out on Node', () => {
     expect(lines.map(line => JSON.parse(line))).toMatchObject(
       Array(2).fill({ level: 'info', host: 'mixed.example', port: Number(port), address: '127.0.0.1' }),
     )
-    expect(far.sockets()).toBe(0)
+    expect(remote.sockets()).toBe(0)
   })
 
   it('connects to the address it looked at, and asks the name server once for a connection', async () => {
-    const far = await upstream()
+    const remote = await upstream()
     let asked = 0
     const resolve: ResolveHost = async () => {
       asked++
       return [{ address: '127.0.0.1', family: 4 }]
     }
     const way = egress(['far.example'], resolve)
-    const port = new URL(far.origin).port
+    const port = new URL(remote.origin).port
     for (let n = 0; n < 3; n++) await (await call(way, `http://far.example:${port}/${n}`)).text()
-    expect(far.seen).toHaveLength(3)
-    expect(far.seen[0]?.rawHeaders).toContain(`far.example:${port}`)
+    expect(remote.seen).toHaveLength(3)
+    expect(remote.seen[0]?.rawHeaders).toContain(`far.example:${port}`)
     // The pool may open a second socket while the first is not free yet.
-    expect(asked).toBe(far.sockets())
+    expect(asked).toBe(remote.sockets())
   })
 
   it('refuses a name that was public when it was configured and is private when it is called', async () => {
-    const far = await upstream()
+    const remote = await upstream()
     const answers = ['93.184.216.34', '127.0.0.1', '169.254.169.254']
     const resolve: ResolveHost = async () => [{ address: answers.shift() ?? '10.0.0.1', family: 4 }]
     const way = egress([], resolve)
-    const target = `http://rebind.example:${new URL(far.origin).port}/`
+    const target = `http://rebind.example:${new URL(remote.origin).port}/`
     expect(await way.problem(new URL(target))).toBeUndefined()
     expect(await refusal(call(way, target))).toContain('loopback')
     expect(await refusal(call(way, target))).toContain('metadata')
     expect(await refusal(call(way, target))).toContain('private')
-    expect([far.seen.length, far.sockets()]).toEqual([0, 0])
+    expect([remote.seen.length, remote.sockets()]).toEqual([0, 0])
   })
 
   it('follows a redirect inside its origin and never one to another', async () => {
-    const [far, other] = [await upstream(), await upstream()]
+    const [remote, other] = [await upstream(), await upstream()]
     const way = egress(['127.0.0.1'])
     const headers = { authorization: 'Bearer canary' }
-    far.queue(answer(307, '', { location: '/next' }))
-    expect((await call(way, far.origin, { method: 'POST', body: 'x', headers })).status).toBe(200)
-    expect(far.seen.map(({ url, method }) => `${method} ${url}`)).toEqual(['POST /', 'POST /next'])
+    remote.queue(answer(307, '', { location: '/next' }))
+    expect((await call(way, remote.origin, { method: 'POST', body: 'x', headers })).status).toBe(200)
+    expect(remote.seen.map(({ url, method }) => `${method} ${url}`)).toEqual(['POST /', 'POST /next'])
     for (const location of [other.origin, `${other.origin}/x`, 'http://169.254.169.254/', '//elsewhere.example/']) {
-      far.queue(answer(302, '', { location }))
-      expect(await refusal(call(way, far.origin, { headers }))).toContain('redirect to another origin')
+      remote.queue(answer(302, '', { location }))
+      expect(await refusal(call(way, remote.origin, { headers }))).toContain('redirect to another origin')
     }
     expect(other.seen).toEqual([])
-    far.always(answer(302, '', { location: '/again' }))
-    expect(await refusal(call(way, far.origin))).toContain('more than 5 redirects')
-    expect(await refusal(call(way, far.origin, { method: 'POST', body: 'x' }))).toContain('would change it into a GET')
-    const shown = await call(way, far.origin, { redirects: 'show' })
+    remote.always(answer(302, '', { location: '/again' }))
+    expect(await refusal(call(way, remote.origin))).toContain('more than 5 redirects')
+    expect(await refusal(call(way, remote.origin, { method: 'POST', body: 'x' }))).toContain(
+      'would change it into a GET',
+    )
+    const shown = await call(way, remote.origin, { redirects: 'show' })
     expect([shown.status, shown.headers.get('location')]).toEqual([302, '/again'])
   })
 
   it('tells the other side when it is given up, and when enough of a body has come', async () => {
-    const far = await upstream()
+    const remote = await upstream()
     const way = egress(['127.0.0.1'])
     const stop = new AbortController()
     const stepped = steppedStream()
-    far.queue(stepped.script)
-    const answered = await call(way, far.origin, { signal: stop.signal })
+    remote.queue(stepped.script)
+    const answered = await call(way, remote.origin, { signal: stop.signal })
     const reading = answered.text()
     stop.abort(new Error('given up'))
     await expect(reading).rejects.toThrow()
-    await far.seen[0]?.aborted
+    await remote.seen[0]?.aborted
     const endless = steppedStream()
-    far.queue(endless.script)
-    const second = await call(way, far.origin)
+    remote.queue(endless.script)
+    const second = await call(way, remote.origin)
     const read = readAtMost(second, 5)
     await endless.send('0123456789')
     expect(await read).toEqual({ body: new TextEncoder().encode('01234'), truncated: true })
-    await far.seen[1]?.aborted
+    await remote.seen[1]?.aborted
   })
 
   it('reads a compressed answer, and rejects when the connection breaks', async () => {
-    const far = await upstream()
+    const remote = await upstream()
     const way = egress(['127.0.0.1'])
-    far.queue(answer(200, gzipSync('plain words'), { 'content-encoding': 'gzip' }), reset)
-    const answered = await call(way, far.origin)
+    remote.queue(answer(200, gzipSync('plain words'), { 'content-encoding': 'gzip' }), reset)
+    const answered = await call(way, remote.origin)
     expect([await answered.text(), answered.headers.get('content-encoding')]).toEqual(['plain words', null])
-    await expect(call(way, far.origin)).rejects.toThrow()
+    await expect(call(way, remote.origin)).rejects.toThrow()
     expect(await way.problem(new URL('http://[fe80::1]/'))).toContain('link-local')
   })
 })

@@ -53,17 +53,13 @@ export function nodeEgress({ rule, resolve = resolveHost, connectMs = 10_000, lo
 }
 
 async function startClient(addressesOf: (target: Target) => Promise<readonly Resolved[]>, connectMs: number) {
-  const [{ default: Agent }, { default: request }, { default: connector }] = await Promise.all([
-    import('undici/lib/dispatcher/agent.js'),
-    import('undici/lib/api/api-request.js'),
-    import('undici/lib/core/connect.js'),
-  ])
+  const { Agent, buildConnector } = await import('undici')
 
   /** A connector for one connection: it knows the addresses that were checked, and resolves no others. */
   const connectTo = (found: readonly Resolved[]): buildConnector.connector => {
     const lookup: LookupFunction = (_host, { all }, done) =>
       all ? done(null, [...found]) : done(null, found[0]!.address, found[0]!.family)
-    return connector({ timeout: connectMs, lookup })
+    return buildConnector({ timeout: connectMs, lookup })
   }
 
   const connect: buildConnector.connector = (options, done) => {
@@ -82,12 +78,16 @@ async function startClient(addressesOf: (target: Target) => Promise<readonly Res
   const agent = new Agent({ connect, connections: CONNECTIONS, pipelining: 1, keepAliveTimeout: 10_000 })
 
   const send: Send = async (url, { method = 'GET', headers = {}, body, signal }) => {
-    const answer = await request.call(agent, {
-      ...{ origin: url.origin, path: url.pathname + url.search, method: method as Dispatcher.HttpMethod },
+    const answer = await agent.request({
+      origin: url.origin,
+      path: url.pathname + url.search,
+      method: method as Dispatcher.HttpMethod,
       headers: { ...lowered(headers), 'accept-encoding': 'identity' },
       body: body ?? null,
       // Deadlines are the caller's, who knows how long an answer may take.
-      ...{ signal, headersTimeout: 0, bodyTimeout: 0 },
+      signal: signal ?? null,
+      headersTimeout: 0,
+      bodyTimeout: 0,
     })
     return toResponse(answer)
   }

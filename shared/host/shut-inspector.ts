@@ -1,9 +1,9 @@
 import { close, url } from 'node:inspector'
-import { asksForDebugger } from './asks-for-debugger.ts'
 
-/** So long after the start may Node still open what signals before it have asked for. */
-const PENDING_MS = 2000
+/** What signals before it have asked for, Node opens in one of the first turns of the event loop, however late loading lets it have them. */
+const LOOKS = 100
 const LOOK_MS = 20
+const DEBUGGER = /--inspect(-brk|-wait)?(=|\s|$)/
 
 /**
  * SIGUSR1 makes Node open a debugger on a port of this machine, for every account of it. With a listener it does not, and what signals
@@ -17,6 +17,15 @@ export function shutInspector(): void {
     if (url() !== undefined) close()
   }
   shut()
-  const looks = setInterval(shut, LOOK_MS).unref()
-  setTimeout(() => clearInterval(looks), PENDING_MS).unref()
+  let left = LOOKS
+  const looks = setInterval(() => {
+    shut()
+    if (--left === 0) clearInterval(looks)
+  }, LOOK_MS).unref()
+}
+
+/** Whether the operator has started this process with a debugger. */
+function asksForDebugger(): boolean {
+  const { env, execArgv } = process
+  return DEBUGGER.test(`${execArgv.join(' ')} ${env.NODE_OPTIONS ?? ''}`)
 }

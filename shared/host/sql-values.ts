@@ -91,9 +91,16 @@ export function toResult(
   lastInsertRowid: bigint | undefined,
 ): ResultSet {
   return {
-    ...{ columns, columnTypes, rows, rowsAffected, lastInsertRowid },
+    columns,
+    columnTypes,
+    rows,
+    rowsAffected,
+    lastInsertRowid,
     toJSON: () => ({
-      ...{ columns, columnTypes, rowsAffected, lastInsertRowid: lastInsertRowid?.toString() ?? null },
+      columns,
+      columnTypes,
+      rowsAffected,
+      lastInsertRowid: lastInsertRowid?.toString() ?? null,
       rows: rows.map(row => columns.map((_, place) => row[place])),
     }),
   }

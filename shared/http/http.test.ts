@@ -7,7 +7,7 @@ import { bindSchema, isLoopback, toOrigin } from './bind.ts'
 import { announcedBodyLimit, readBody } from './body-limit.ts'
 import { allowedMethods } from './routes.ts'
 import { type SseEvent, sseResponse } from './sse-write.ts'
-import { jsonBody, params, query } from './validate.ts'
+import { checked, jsonBody } from './validate.ts'
 
 function refusing(app: Hono): Hono {
   app.onError((error, c) =>
@@ -68,12 +68,12 @@ describe('jsonBody', () => {
   })
 })
 
-describe('query and params', () => {
+describe('checked parameters', () => {
   const app = refusing(
     new Hono().get(
       '/:id',
-      params(z.object({ id: z.string().max(3) })),
-      query(z.object({ limit: z.coerce.number().int().max(5) })),
+      checked('param', z.object({ id: z.string().max(3) })),
+      checked('query', z.object({ limit: z.coerce.number().int().max(5) })),
       c => c.json({ ...c.req.valid('param'), ...c.req.valid('query') }),
     ),
   )

@@ -3,7 +3,7 @@ import type { MiddlewareHandler } from 'hono'
 import type { z } from 'zod'
 import { isDeeper } from '../json/depth.ts'
 import { readJson } from '../json/read-json.ts'
-import { check, type Detail, details, sentence } from '../wire/issues.ts'
+import { check, type Detail, sentence } from '../wire/issues.ts'
 import { apart, differing, remember, repeated } from '../wire/read-only.ts'
 import { ApiError } from './api-error.ts'
 import { readBody } from './body-limit.ts'
@@ -55,17 +55,13 @@ export async function sameRecord(body: object, read: () => object | Promise<obje
   if (found.length > 0) throw invalid(found)
 }
 
-/** Checks query parameters; the answer names each one that does not fit. */
-export function query<T extends z.ZodObject>(schema: T) {
-  return zValidator('query', schema, result => {
-    if (!result.success) throw invalid(details(result.error))
-  })
-}
-
-/** Checks path parameters. */
-export function params<T extends z.ZodObject>(schema: T) {
-  return zValidator('param', schema, result => {
-    if (!result.success) throw invalid(details(result.error))
+/** Checks the parameters of the path or the query; the refusal names each one that does not fit. */
+export function checked<T extends z.ZodType, P extends 'param' | 'query'>(place: P, schema: T) {
+  return zValidator(place, schema, ({ success, data }) => {
+    if (success) return
+    // Read once more, for the words of this service.
+    const found = check(schema, data)
+    if (!found.ok) throw invalid(found.details)
   })
 }
 

@@ -3,8 +3,9 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { isFull } from '../../tests/slice.ts'
 import { readJson } from '../json/read-json.ts'
-import { checkJournal, journalGenesis, journalHash } from './journal-chain.ts'
+import { journalGenesis } from './journal-chain.ts'
 import { recordChainChecker, recordHash, type Sealed, seal } from './record-chain.ts'
+import { checkJournal, journalHash } from './testing/check-journal.ts'
 import vectors from './vectors/chains.json' with { type: 'json' }
 
 const nativeSha256 = (bytes: Uint8Array) => new Uint8Array(createHash('sha256').update(bytes).digest())

@@ -24,9 +24,3 @@ export async function verifyWithKeyring(
   if (signedAt < key.notBefore || (key.notAfter !== undefined && signedAt > key.notAfter)) return 'key_not_valid'
   return 'ok'
 }
-
-/** The list after a new key takes over: the active one is retired at `at`, nothing is dropped. */
-export function rotate(keys: readonly ListedKey[], next: PublicKey, at: Date): ListedKey[] {
-  const kept = keys.map(key => (key.status === 'active' ? { ...key, status: 'retired' as const, notAfter: at } : key))
-  return [...kept, { ...next, status: 'active', notBefore: at }]
-}

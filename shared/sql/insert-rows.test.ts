@@ -137,7 +137,8 @@ describe('insert of rows', () => {
     const rows = Array.from({ length: 40_000 }, (_, seq) => ({ run_id: 'long', seq }))
     await db.write(append.statements(rows))
     expect((await db.execute('select count(*) as n, max(seq) as last from entries')).rows[0]).toMatchObject({
-      ...{ n: 40_000, last: 39_999 },
+      n: 40_000,
+      last: 39_999,
     })
     expect(append.statements([])).toEqual([])
   })

@@ -67,6 +67,17 @@ function suite(name: string, open: () => Promise<Db>, again?: () => Promise<Db>)
       expect(await migrate(db, 'part', [{ ...first, sql: first.sql.replace('\n', '\r\n') }, ...rest])).toEqual([])
     })
 
+    test('says so where a database is older than the first step that this program has', async () => {
+      await migrate(db, 'older', [{ id: 10, name: 'ten', sql: 'create table of_before (n)' }])
+      const error = await failure(
+        migrate(db, 'older', [{ id: 100, name: 'baseline', sql: 'create table all_of_it (n)' }]),
+      )
+      expect(error.problem).toBe('gap')
+      expect(error.message).toMatch(
+        /^The older database was made by a version before .* and is not read: use that version/,
+      )
+    })
+
     test('notices a step inserted before an applied one', async () => {
       await migrate(db, 'gap', [{ id: 10, name: 'ten', sql: 'create table ten (n)' }])
       const list = [

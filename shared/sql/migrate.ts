@@ -79,6 +79,12 @@ function compare(part: string, migrations: readonly Migration[], sums: readonly 
   }
   for (const [index, step] of applied.entries()) {
     const own = migrations[index]
+    if (own !== undefined && step.id < own.id && index === 0) {
+      throw new MigrateError(
+        'gap',
+        `The ${part} database was made by a version before this program's first step ("${own.name}") and is not read: use that version, or start with a new database.`,
+      )
+    }
     if (own?.id !== step.id) {
       throw new MigrateError(
         'gap',

@@ -11,7 +11,8 @@ it('looks when the next thing is due, and at least once a second', async () => {
   const due = [300, 5000, undefined]
   const start = Date.now()
   const loop = dueLoop({
-    ...{ clock, failed: vi.fn() },
+    clock,
+    failed: vi.fn(),
     async look() {
       at.push(Date.now() - start)
       const next = due.shift()
@@ -29,7 +30,8 @@ it('looks when the next thing is due, and at least once a second', async () => {
 it('looks at once when it is woken, also by something that came during a look, and never twice at a time', async () => {
   const looks: (() => void)[] = []
   const loop = dueLoop({
-    ...{ clock, failed: vi.fn() },
+    clock,
+    failed: vi.fn(),
     look: () => new Promise<undefined>(resolve => looks.push(() => resolve(undefined))),
   })
   loop.start()
@@ -57,7 +59,8 @@ it('says that a look failed and goes on, and takes a breath where something stay
   const failed = vi.fn()
   let looks = 0
   const loop = dueLoop({
-    ...{ clock, failed },
+    clock,
+    failed,
     async look() {
       if (++looks === 1) throw new Error('busy')
       return Date.now() - 10

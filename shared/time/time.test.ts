@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { backoffDelay } from './backoff.ts'
-import { manualClock } from './clock.ts'
 import { parseDuration } from './duration.ts'
 import { sleep } from './sleep.ts'
+import { manualClock } from './testing/manual-clock.ts'
 
 afterEach(() => vi.useRealTimers())
 

@@ -18,10 +18,21 @@ export function completeMessage(complete: Omit<Complete, '$typeName' | 'nodeSign
   const { runId, epoch, status, errorCode, errorStep, eventCount, tokensIn, tokensOut, costNanoUsd } = complete
   return utf8(
     `waybill/complete/v1\n${canonicalize({
-      ...{ runId, status, errorCode, errorStep, models: complete.models, isolation: complete.isolation },
-      ...{ epoch: Number(epoch), eventCount: Number(eventCount), finishedMs: Number(complete.finishedUnixMs) },
-      ...{ tokensIn: Number(tokensIn), tokensOut: Number(tokensOut), costNano: Number(costNanoUsd) },
-      ...{ head: toHex(complete.head), inputHash: toHex(complete.inputHash), outputHash: toHex(complete.outputHash) },
+      runId,
+      status,
+      errorCode,
+      errorStep,
+      models: complete.models,
+      isolation: complete.isolation,
+      epoch: Number(epoch),
+      eventCount: Number(eventCount),
+      finishedMs: Number(complete.finishedUnixMs),
+      tokensIn: Number(tokensIn),
+      tokensOut: Number(tokensOut),
+      costNano: Number(costNanoUsd),
+      head: toHex(complete.head),
+      inputHash: toHex(complete.inputHash),
+      outputHash: toHex(complete.outputHash),
     })}`,
   )
 }

@@ -42,3 +42,32 @@ export interface Endpoint {
 export function endpoint<const E extends Endpoint>(value: E): E {
   return value
 }
+
+/** The path parameters of an operation, as its handler gets them. */
+export type ParamsOf<E> = E extends { params: infer S extends z.ZodType } ? z.output<S> : Readonly<Record<never, never>>
+
+export type QueryOf<E> = E extends { query: infer S extends z.ZodType } ? z.output<S> : Readonly<Record<never, never>>
+
+export type BodyOf<E> = E extends { body: infer S extends z.ZodType } ? z.output<S> : undefined
+
+type Success = 200 | 201 | 202 | 204
+
+// biome-ignore lint/suspicious/noConfusingVoidType: a handler that answers without a body returns nothing
+type NoBody = void
+
+/** What a successful call answers: nothing where there is no body. */
+export type AnswerOf<E> = E extends { responses: infer R }
+  ? {
+      [S in keyof R & Success]: R[S] extends { schema: infer T extends z.ZodType } ? z.output<T> : NoBody
+    }[keyof R & Success]
+  : never
+
+/** The status of a successful answer: the lowest one that the operation declares. */
+export function successStatus({ responses }: Pick<Endpoint, 'responses'>): number {
+  const [lowest] = Object.keys(responses)
+    .map(Number)
+    .filter(status => status >= 200 && status < 300)
+    .toSorted((a, b) => a - b)
+  if (lowest === undefined) throw new Error('an operation without a successful answer')
+  return lowest
+}

@@ -3,10 +3,10 @@ export function nearest(given: string, known: Iterable<string>): string | undefi
   let best: string | undefined
   let least = Math.max(2, Math.floor(given.length / 3)) + 1
   for (const name of known) {
-    const far = distance(given.toLowerCase(), name.toLowerCase(), least)
-    if (far >= least) continue
+    const remote = distance(given.toLowerCase(), name.toLowerCase(), least)
+    if (remote >= least) continue
     best = name
-    least = far
+    least = remote
   }
   return best
 }

@@ -37,18 +37,19 @@ export interface Namespace {
 export async function makeNamespace(): Promise<Namespace> {
   const id = process.pid % 10_000
   const name = `wb-node-${id}`
-  const [near, far] = [`wbn${id}`, `wbf${id}`]
+  const [near, remote] = [`wbn${id}`, `wbf${id}`]
   const net = `10.${200 + (id % 50)}.${(id >> 4) & 255}`
   const egress = `${net}.1`
   await ip('netns', 'add', name)
-  await ip('link', 'add', near, 'type', 'veth', 'peer', 'name', far, 'netns', name)
+  await ip('link', 'add', near, 'type', 'veth', 'peer', 'name', remote, 'netns', name)
   await ip('addr', 'add', `${egress}/24`, 'dev', near)
   await ip('link', 'set', near, 'up')
-  await ip('-n', name, 'addr', 'add', `${net}.2/24`, 'dev', far)
-  await ip('-n', name, 'link', 'set', far, 'up')
+  await ip('-n', name, 'addr', 'add', `${net}.2/24`, 'dev', remote)
+  await ip('-n', name, 'link', 'set', remote, 'up')
   await ip('-n', name, 'link', 'set', 'lo', 'up')
   return {
-    ...{ egress, enter: [PROGRAM, 'netns', 'exec', name] },
+    egress,
+    enter: [PROGRAM, 'netns', 'exec', name],
     cut: async () => void (await ip('link', 'set', near, 'down')),
     mend: async () => void (await ip('link', 'set', near, 'up')),
     async remove() {

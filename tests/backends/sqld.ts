@@ -49,7 +49,9 @@ export async function startSqld({ replica = false }: { replica?: boolean } = {})
       await servers[1]?.ready()
     }
     return {
-      ...{ primaryUrl: address(http), replicaUrl: replica ? address(replicaHttp) : undefined, stop },
+      primaryUrl: address(http),
+      replicaUrl: replica ? address(replicaHttp) : undefined,
+      stop,
       down: async () => servers[0]?.kill(),
       async back() {
         servers[0] = primary()

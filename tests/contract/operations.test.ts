@@ -50,7 +50,8 @@ matrix('runtime', (call, announce) => {
     const answer = await call('/mcp', {
       method: 'POST',
       headers: {
-        ...{ authorization: `Bearer ${RUNTIME_KEY}`, 'content-type': 'application/json' },
+        authorization: `Bearer ${RUNTIME_KEY}`,
+        'content-type': 'application/json',
         accept: 'application/json, text/event-stream',
       },
       body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'list_agents' } }),

@@ -1,7 +1,7 @@
 import { undiciTransport } from '../../router/host/undici-transport.ts'
 import { createRouter, type Router } from '../../router/router.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
-import { manualClock } from '../../shared/time/clock.ts'
+import { manualClock } from '../../shared/time/testing/manual-clock.ts'
 import { messagesAnswer } from '../upstream/answers.ts'
 import { answer, scriptedUpstream } from '../upstream/scripted.ts'
 import { countedDb } from './counted-db.ts'
@@ -36,8 +36,12 @@ export async function routerWork(path: string): Promise<Record<string, Work>> {
   async function life(act: (router: Router) => Promise<unknown>): Promise<Work> {
     const store = await countedDb(path)
     const router = createRouter({
-      ...{ db: store.db, clock, sha256: nativeSha256, transport: undiciTransport({ connectMs: 1000 }) },
-      ...{ config: config(upstream.origin), env: { ROUTER_UPSTREAM_MESSAGES: upstream.origin } },
+      db: store.db,
+      clock,
+      sha256: nativeSha256,
+      transport: undiciTransport({ connectMs: 1000 }),
+      config: config(upstream.origin),
+      env: { ROUTER_UPSTREAM_MESSAGES: upstream.origin },
     })
     let open = true
     const bytes = async () => {

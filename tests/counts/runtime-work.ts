@@ -2,7 +2,7 @@ import { nativeCipher } from '../../runtime/host/native-cipher.ts'
 import { verifyOffline } from '../../runtime/receipts/verify-offline.ts'
 import { createRuntime } from '../../runtime/runtime.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
-import { manualClock } from '../../shared/time/clock.ts'
+import { manualClock } from '../../shared/time/testing/manual-clock.ts'
 import { claimedJournal } from '../../shared/wire/runtime/journal.ts'
 import { claimedReceipt } from '../../shared/wire/runtime/receipt.ts'
 import { KEY } from '../runtime/api.ts'
@@ -26,14 +26,12 @@ export async function runtimeWork(path: string): Promise<Record<string, Work>> {
   async function life(act: (hands: Hands) => Promise<unknown>, maxConcurrent = 16): Promise<Work> {
     const store = await countedDb(path)
     const runtime = createRuntime({
-      ...{
-        db: store.db,
-        bootstrapKey: KEY,
-        cipher: nativeCipher,
-        sha256: nativeSha256,
-        clock,
-        limits: { maxConcurrent },
-      },
+      db: store.db,
+      bootstrapKey: KEY,
+      cipher: nativeCipher,
+      sha256: nativeSha256,
+      clock,
+      limits: { maxConcurrent },
       masterKey: new Uint8Array(32).fill(7),
       receiptSeed: new Uint8Array(32).fill(9),
       egress: {

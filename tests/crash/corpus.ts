@@ -92,7 +92,10 @@ export const corpus: readonly CrashCase[] = [
   {
     name: 'a confidence gate and a repaired output',
     manifest: {
-      ...{ tools: ['http_request'], egress, retry, confidence: { threshold: 0.5, gates: ['tools'] } },
+      tools: ['http_request'],
+      egress,
+      retry,
+      confidence: { threshold: 0.5, gates: ['tools'] },
       outputSchema: { type: 'object', required: ['n'], properties: { n: { type: 'number' } } },
     },
     answer(turn, { messages }) {
@@ -132,7 +135,12 @@ export const corpus: readonly CrashCase[] = [
 /** The actions of a connector: one that reads, and one that must not be done twice. */
 export function farActions(reached: (what: string, key: string) => void): ConnectorAction[] {
   const action = (name: string, what: string, effect: 'read' | 'once'): ConnectorAction => ({
-    ...{ connectorId: 'slack', name, about: what, effect, parameters: { type: 'object' }, asMeant: given => given },
+    connectorId: 'slack',
+    name,
+    about: what,
+    effect,
+    parameters: { type: 'object' },
+    asMeant: given => given,
     async call(_given, _place, { key }) {
       reached(what, key)
       return { status: 200, headers: {}, body: what }

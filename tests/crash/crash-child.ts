@@ -96,7 +96,9 @@ function watched(db: Db): Db {
 }
 
 const fixture = await engineFixture({
-  ...{ url: join(folder, 'run.db'), manifest, wrap: watched },
+  url: join(folder, 'run.db'),
+  manifest,
+  wrap: watched,
   ...(agents && { agents }),
   ...(contextTokens !== undefined && { contextTokens }),
   owner: `pid:${process.pid}`,

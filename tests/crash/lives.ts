@@ -7,7 +7,7 @@ import { stepsOf } from '../../runtime/runs/steps.ts'
 import { runStore } from '../../runtime/runs/store.ts'
 import { clearRecords } from '../../runtime/vault/records.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
-import { checkJournal } from '../../shared/sign/journal-chain.ts'
+import { checkJournal } from '../../shared/sign/testing/check-journal.ts'
 import type { CrashCase } from './corpus.ts'
 import { RUN_ID } from './run-id.ts'
 
@@ -152,8 +152,16 @@ async function remains(folder: string): Promise<Omit<Remains, 'counts'>> {
       whats[key] = what
     }
     return {
-      ...{ status: run.status, error: run.error?.code, output: run.output, costUsd: run.costUsd },
-      ...{ tokens: [run.tokensIn, run.tokensOut], chain, steps, effects, whats, stepIds },
+      status: run.status,
+      error: run.error?.code,
+      output: run.output,
+      costUsd: run.costUsd,
+      tokens: [run.tokensIn, run.tokensOut],
+      chain,
+      steps,
+      effects,
+      whats,
+      stepIds,
     }
   } finally {
     db.close()

@@ -85,7 +85,9 @@ async function watchedSandboxes(vars: Record<string, string>) {
         const pipe = await fixture.pipe(argv)
         let called = false
         return {
-          ...{ ended: pipe.ended, kill: pipe.kill, stdout: watched(pipe.stdout, () => called) },
+          ended: pipe.ended,
+          kill: pipe.kill,
+          stdout: watched(pipe.stdout, () => called),
           write(bytes) {
             called = sending(JSON.parse(new TextDecoder().decode(bytes)) as Message)
             pipe.write(bytes)
@@ -110,7 +112,9 @@ const watchedPins: typeof kept = {
   },
 }
 const fixture = await engineFixture({
-  ...{ url: join(folder, 'run.db'), owner: `pid:${process.pid}`, isGone: owner => owner !== `pid:${process.pid}` },
+  url: join(folder, 'run.db'),
+  owner: `pid:${process.pid}`,
+  isGone: owner => owner !== `pid:${process.pid}`,
   limits: { ...engineLimits, recoveryMs: 100 },
   manifest: {
     mcpServers: [{ ...server, allow: [call.name] }],

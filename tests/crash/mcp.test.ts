@@ -18,7 +18,7 @@ import { hasGuestInputs, testImageFolder } from '../../node-agent/isolation/test
 import { runStore } from '../../runtime/runs/store.ts'
 import { clearRecords } from '../../runtime/vault/records.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
-import { checkJournal } from '../../shared/sign/journal-chain.ts'
+import { checkJournal } from '../../shared/sign/testing/check-journal.ts'
 import { requireBackend } from '../backends/require.ts'
 import { everythingOverHttp, FILESYSTEM } from '../mcp/real-servers.ts'
 import { sandboxTools } from '../mcp/sandbox-tools.ts'
@@ -147,7 +147,8 @@ describe.runIf(here)('server-filesystem inside runc, under a service that is kil
     args: ['/opt/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js', '/work'],
   }
   const given = async (at: string, call: object) => ({
-    ...{ server, call },
+    server,
+    call,
     node: {
       NODE_AGENT_STATE_DIR: at,
       NODE_AGENT_IMAGE_DIR: await testImageFolder(),

@@ -40,10 +40,19 @@ const log = createLog({
 })
 const metrics = createMetrics()
 const scan = scanner({
-  ...{ store, clock: systemClock, log },
+  store,
+  clock: systemClock,
+  log,
   fire: firing({
-    ...{ store, runs, zones, now: systemClock.now, newId: uuidv7, wake: () => {}, log },
-    ...{ admits: async () => ({ statements: [], exceeded: false }), refused: () => [] },
+    store,
+    runs,
+    zones,
+    now: systemClock.now,
+    newId: uuidv7,
+    wake: () => {},
+    log,
+    admits: async () => ({ statements: [], exceeded: false }),
+    refused: () => [],
     dayOf: ms => new Date(ms).toISOString().slice(0, 10),
     sealInput: async () => undefined,
     findAgent: async () => ({ agentId: 'agent', versionId: 'version', manifest: manifest.parse({}) }),

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
 import { scheduleFixture } from '../../runtime/schedules/testing/schedule-fixture.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
-import { manualClock } from '../../shared/time/clock.ts'
+import { manualClock } from '../../shared/time/testing/manual-clock.ts'
 
 const program = fileURLToPath(new URL('./schedule-child.ts', import.meta.url))
 const SCHEDULES = 60

@@ -7,7 +7,7 @@ import { expect, it } from 'vitest'
 import { scheduleFixture } from '../../runtime/schedules/testing/schedule-fixture.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import type { Db } from '../../shared/sql/db.ts'
-import { manualClock } from '../../shared/time/clock.ts'
+import { manualClock } from '../../shared/time/testing/manual-clock.ts'
 import { slice } from '../slice.ts'
 
 const program = fileURLToPath(new URL('./schedule-child.ts', import.meta.url))
@@ -16,7 +16,8 @@ const EVERY_MS = 4000
 
 function begin(path: string, kill: string[] = []) {
   const child: ChildProcess = spawn(process.execPath, [program, path, ...kill], {
-    ...{ stdio: ['ignore', 'pipe', 'pipe'], timeout: 50_000 },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: 50_000,
   })
   let stderr = ''
   child.stderr?.on('data', chunk => {

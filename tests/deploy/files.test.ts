@@ -44,7 +44,11 @@ const { version, bin } = JSON.parse(await readFile(new URL('../../package.json',
 it('the container file has a target for each service, with variables, a program and a command that exist', async () => {
   const text = await read('Dockerfile')
   const words = text.split('\n').flatMap(line => /^ENV (.*)$/.exec(line)?.[1]?.split(' ') ?? [])
-  checkVariables(Object.fromEntries(words.map(word => word.split('=') as [string, string])))
+  const { MALLOC_ARENA_MAX, NODE_OPTIONS, ...own } = Object.fromEntries(
+    words.map(word => word.split(/=(.*)/s).slice(0, 2) as [string, string]),
+  )
+  expect([MALLOC_ARENA_MAX, NODE_OPTIONS]).toEqual(['1', '--max-semi-space-size=4'])
+  checkVariables(own)
   const targets = [...text.matchAll(/^FROM base AS (\S+)$/gm)].map(([, name]) => name)
   expect(targets.sort()).toEqual(['node-agent', 'router', 'runtime'])
   const programs = [...text.matchAll(/^ENTRYPOINT \["node", "--disable-sigusr1", "\/opt\/waybill\/(.*)"\]$/gm)].map(
@@ -86,9 +90,10 @@ it('the compose file and the Kubernetes manifest are what their schemas ask for'
 
 it('the unit names a command that exists and variables that are read', async () => {
   const text = await read('waybill.service')
-  const vars = [...text.matchAll(/^Environment=([A-Z_]+)=(.*)$/gm)].map(([, name, value]) => [name!, value!])
-  const { NODE_OPTIONS, ...own } = Object.fromEntries(vars)
-  expect(NODE_OPTIONS).toBe('--disable-sigusr1')
+  const vars = [...text.matchAll(/^Environment="?([A-Z_]+)=(.*?)"?$/gm)].map(([, name, value]) => [name!, value!])
+  const { NODE_OPTIONS, MALLOC_ARENA_MAX, ...own } = Object.fromEntries(vars)
+  expect(MALLOC_ARENA_MAX).toBe('1')
+  expect(NODE_OPTIONS).toBe('--disable-sigusr1 --max-semi-space-size=4')
   checkVariables(own)
   expect(text).toMatch(/^ExecStart=\/opt\/waybill\/bin\/runtime serve --with-router$/m)
   expect(text).toContain(`--prefix /opt/waybill ./waybill-${version}.tgz`)

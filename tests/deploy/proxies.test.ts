@@ -36,8 +36,11 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'waybill-proxy-'))
   upstream = await scriptedUpstream()
   router = await serveRouter({
-    ...{ ROUTER_BIND: '127.0.0.1:0', ROUTER_DB: join(folder, 'router.db'), ROUTER_LOG: 'off' },
-    ...{ ROUTER_UPSTREAM_MESSAGES: upstream.origin, ROUTER_UPSTREAM_CHAT: upstream.origin },
+    ROUTER_BIND: '127.0.0.1:0',
+    ROUTER_DB: join(folder, 'router.db'),
+    ROUTER_LOG: 'off',
+    ROUTER_UPSTREAM_MESSAGES: upstream.origin,
+    ROUTER_UPSTREAM_CHAT: upstream.origin,
     ROUTER_ALLOWED_ORIGINS: 'https://agents.example.com',
   })
   if (openssl) selfSigned(folder, 'agents.example.com')
@@ -91,7 +94,12 @@ describe.each(proxies.filter(({ is }) => is))('behind $name, as the documents sh
     new Promise<{ status: number; text: string; headers: NodeJS.Dict<string | string[]> }>((resolve, reject) => {
       const sent = httpsRequest(
         {
-          ...{ host: '127.0.0.1', port, method, path, servername: 'agents.example.com', rejectUnauthorized: false },
+          host: '127.0.0.1',
+          port,
+          method,
+          path,
+          servername: 'agents.example.com',
+          rejectUnauthorized: false,
           headers: {
             host: 'agents.example.com',
             authorization: `Bearer ${KEY}`,
@@ -115,8 +123,11 @@ describe.each(proxies.filter(({ is }) => is))('behind $name, as the documents sh
   beforeAll(async () => {
     // Its own, since logins are counted by the minute.
     runtime = await serveRuntime({
-      ...{ PLATFORM_BIND: '127.0.0.1:0', PLATFORM_DATA_DIR: join(folder, name), PLATFORM_BOOTSTRAP_KEY: KEY },
-      ...{ PLATFORM_LOG_LEVEL: 'off', PLATFORM_TRUSTED_PROXIES: '127.0.0.1' },
+      PLATFORM_BIND: '127.0.0.1:0',
+      PLATFORM_DATA_DIR: join(folder, name),
+      PLATFORM_BOOTSTRAP_KEY: KEY,
+      PLATFORM_LOG_LEVEL: 'off',
+      PLATFORM_TRUSTED_PROXIES: '127.0.0.1',
       PLATFORM_PEER_URL: 'http://10.0.0.7:8080',
     })
     port = await freePort()

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
-import { SERVED } from '../../runtime/openapi-document.ts'
 import type { Endpoint } from '../../shared/wire/endpoint.ts'
+import { runtimeEndpoints } from '../../shared/wire/runtime/endpoints.ts'
 import { KEY } from '../runtime/api.ts'
 import { type ProviderFixture, providerFixture } from '../runtime/provider-fixture.ts'
 import { rightCalls } from '../runtime/right-calls.ts'
@@ -19,7 +19,7 @@ interface Bend {
 
 /** These wait for a person in a browser, or end what the other cases stand on. */
 const LEFT_OUT = new Set(['startMcpOAuth', 'mcp', 'redeliverWebhook', 'logout', 'login', 'setup'])
-const bodied = SERVED.filter(
+const bodied = runtimeEndpoints.filter(
   ({ id, method, scopes, path }) =>
     method !== 'GET' && method !== 'DELETE' && scopes !== undefined && !LEFT_OUT.has(id) && path.startsWith('/v1/'),
 )
@@ -90,7 +90,8 @@ async function send({ endpoint: id, bends }: Bent): Promise<void> {
   const text = bent(body, bends)
   const answer = await fixture.runtime.fetch(
     new Request(`http://local${path}`, {
-      ...{ method: endpoint.method, body: text },
+      method: endpoint.method,
+      body: text,
       headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
     }),
   )

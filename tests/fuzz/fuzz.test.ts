@@ -26,12 +26,10 @@ describe('what was found once does not come back', () => {
 describe('a few new cases', () => {
   it.each(targets.map(target => [target.name, target] as const))('of %s', async (name, { cases, attempt }) => {
     await fc.assert(fc.asyncProperty(cases, attempt), {
-      ...{
-        numRuns: FEW[name] ?? 4,
-        endOnFailure: true,
-        interruptAfterTimeLimit: 15_000,
-        markInterruptAsFailure: false,
-      },
+      numRuns: FEW[name] ?? 4,
+      endOnFailure: true,
+      interruptAfterTimeLimit: 15_000,
+      markInterruptAsFailure: false,
     })
   })
 })

@@ -103,8 +103,11 @@ const VERBS: Record<string, (on: World, a: number, b: number) => Promise<unknown
   drop: onOne(SESSIONS, (on, id) => on.call('DELETE', `/v1/sessions/${id}`)),
   plan: (on, a, b) =>
     on.call('POST', '/v1/schedules', {
-      ...{ agentName: 'worker', cronExpr: pick(CRONS, a), input: { prompt: pick(PROMPTS, b) } },
-      ...{ overlap: pick(['allow', 'skip', 'queue'], b), catchUp: pick(['one', 'none', 'all'], a + b) },
+      agentName: 'worker',
+      cronExpr: pick(CRONS, a),
+      input: { prompt: pick(PROMPTS, b) },
+      overlap: pick(['allow', 'skip', 'queue'], b),
+      catchUp: pick(['one', 'none', 'all'], a + b),
       timezone: pick(['UTC', 'Europe/Berlin', 'America/New_York'], b),
     }),
   pause: onOne(SCHEDULES, (on, id) => on.call('POST', `/v1/schedules/${id}/pause`, {})),
@@ -126,10 +129,11 @@ async function checkWindows(on: World): Promise<void> {
     'select run_id id from schedule_fires where run_id is not null group by run_id having count(*) > 1',
   )
   const lost = await on.rows(`select schedule_id id from schedule_fires where outcome = 'started' and run_id is null`)
-  const beside = await on.rows(`select s.id from schedules s join schedule_fires f on f.schedule_id = s.id
+  const extraStatements = await on.rows(`select s.id from schedules s join schedule_fires f on f.schedule_id = s.id
     join runs r on r.id = f.run_id where s.overlap <> 'allow' and r.status in ('queued', 'running', 'waiting')
     group by s.id having count(*) > 1`)
-  for (const { id } of [...twice, ...lost, ...beside]) throw new Error(`the windows of ${id} have not one run each`)
+  for (const { id } of [...twice, ...lost, ...extraStatements])
+    throw new Error(`the windows of ${id} have not one run each`)
 }
 
 async function play({ limits, moves }: Story): Promise<void> {

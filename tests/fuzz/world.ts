@@ -5,10 +5,10 @@ import type { AskModel, FoundModel } from '../../runtime/execution/models/model.
 import { nativeCipher } from '../../runtime/host/native-cipher.ts'
 import { createRuntime, type Runtime } from '../../runtime/runtime.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
-import { checkJournal } from '../../shared/sign/journal-chain.ts'
 import type { ChainedEvent } from '../../shared/sign/journal-walk.ts'
+import { checkJournal } from '../../shared/sign/testing/check-journal.ts'
 import type { Db } from '../../shared/sql/db.ts'
-import { manualClock } from '../../shared/time/clock.ts'
+import { manualClock } from '../../shared/time/testing/manual-clock.ts'
 import { KEY } from '../runtime/api.ts'
 import { watch, wrongAtRest, wrongMoves } from './watch.ts'
 
@@ -35,7 +35,9 @@ function mortal(db: Db): Db & { die(): void } {
   const { execute, write, read } = db
   return {
     ...db,
-    ...{ execute: alive(execute), write: alive(write), read: alive(read) },
+    execute: alive(execute),
+    write: alive(write),
+    read: alive(read),
     die() {
       dead = true
     },
@@ -97,8 +99,10 @@ export async function world(limits: Limits = {}) {
     const tokensOut = Math.min(50, maxOutputTokens)
     if (calls.length === 0) onDelta?.('done')
     return {
-      ...{ text: calls.length > 0 ? '' : 'done', stop: calls.length > 0 ? 'tools' : 'end' },
-      ...{ provider: 'test', model: 'test/metered' },
+      text: calls.length > 0 ? '' : 'done',
+      stop: calls.length > 0 ? 'tools' : 'end',
+      provider: 'test',
+      model: 'test/metered',
       toolCalls: calls.map((call, at) => ({ id: `c${turn}-${at}`, ...call })),
       spent: { tokensIn: 10, tokensOut, costNano: 10_000 + tokensOut * 2000 },
     }
@@ -108,8 +112,15 @@ export async function world(limits: Limits = {}) {
   async function live(seesDeath: boolean): Promise<void> {
     const owner = `life-${++life}`
     runtime = createRuntime({
-      ...{ db, clock, owner, cipher: nativeCipher, bootstrapKey: KEY, timers: false, turnTimeoutMs: 40 },
-      ...{ receiptSeed: new Uint8Array(32).fill(3), models: { find: async () => model } },
+      db,
+      clock,
+      owner,
+      cipher: nativeCipher,
+      bootstrapKey: KEY,
+      timers: false,
+      turnTimeoutMs: 40,
+      receiptSeed: new Uint8Array(32).fill(3),
+      models: { find: async () => model },
       limits: { maxConcurrent: 64, recoveryMs: 10 },
       ...(seesDeath && { isGone: other => other !== owner }),
     })
@@ -120,7 +131,8 @@ export async function world(limits: Limits = {}) {
   async function call(method: string, path: string, body?: unknown): Promise<Answer> {
     const answer = await runtime.fetch(
       new Request(`http://local${path}`, {
-        ...{ method, headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' } },
+        method,
+        headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
         ...(body !== undefined && { body: JSON.stringify(body) }),
       }),
     )
@@ -158,7 +170,10 @@ export async function world(limits: Limits = {}) {
   if (Object.values(limits).some(limit => limit !== undefined)) await call('PUT', '/v1/agents/worker/budget', limits)
 
   return {
-    ...{ clock, call, rest, wrong },
+    clock,
+    call,
+    rest,
+    wrong,
     rows: async (sql: string) => (await db.execute(sql)).rows.map(row => ({ ...row }) as Record<string, unknown>),
     due: () => runtime.scheduled(),
     letGo() {
@@ -212,7 +227,8 @@ const CALLS: Record<string, { name: string; arguments: Record<string, unknown> }
   both: [ASK, { name: 'wait', arguments: { seconds: 30 } }, ASK],
 }
 const PLAIN = {
-  ...{ tools: ['wait', 'wait_signal', 'ask_human'], limits: { maxOutputTokens: 60 } },
+  tools: ['wait', 'wait_signal', 'ask_human'],
+  limits: { maxOutputTokens: 60 },
   retry: { maxAttempts: 1, backoffMs: 0 },
 }
 const AGENTS = {

@@ -24,15 +24,18 @@ export async function follow(
   const folder = await mkdtemp(join(tmpdir(), 'waybill-guide-'))
   const swap = await otherPorts()
   const env = {
-    ...{ ...programEnv, HOME: folder, TMPDIR: folder, LANG: 'C.UTF-8', NO_COLOR: '1' },
-    ...{ PLATFORM_BIND: swap('localhost:8080'), npm_config_update_notifier: 'false' },
+    ...programEnv,
+    HOME: folder,
+    TMPDIR: folder,
+    LANG: 'C.UTF-8',
+    NO_COLOR: '1',
+    PLATFORM_BIND: swap('localhost:8080'),
+    npm_config_update_notifier: 'false',
     // Set, it is listened on from the start, and the log says so; only a guide that speaks of it needs it.
     ...(documents.some(text => text.includes(':8081')) && { PLATFORM_TUNNEL_BIND: swap('localhost:8081') }),
-    ...{
-      ROUTER_BIND: swap('127.0.0.1:8090'),
-      NODE_AGENT_IMAGE_DIR: join(folder, 'no-image'),
-      NODE_AGENT_STATE_DIR: join(folder, 'node'),
-    },
+    ROUTER_BIND: swap('127.0.0.1:8090'),
+    NODE_AGENT_IMAGE_DIR: join(folder, 'no-image'),
+    NODE_AGENT_STATE_DIR: join(folder, 'node'),
     ...more,
   }
   const terminal = await openTerminal({ folder: join(folder, 'blocks'), cwd: root, env })

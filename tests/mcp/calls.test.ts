@@ -19,13 +19,18 @@ const write = { name: 'mcp__far__write', arguments: { n: 2 } }
 type Options = Parameters<typeof mcpFixture>[3] & { server?: object; answers?: ReturnType<typeof says>[] }
 
 async function fixture(script: (server: ScriptedServer) => void = () => undefined, options: Options = {}) {
-  const far = await scriptedServer()
-  open.push(far)
-  script(far)
+  const remote = await scriptedServer()
+  open.push(remote)
+  script(remote)
   const { server = {}, answers = [says('', [look, write]), says('done')], ...rest } = options
-  const made = await mcpFixture([far.origin], [{ name: 'far', url: far.url, allow: ['*'], ...server }], answers, rest)
+  const made = await mcpFixture(
+    [remote.origin],
+    [{ name: 'far', url: remote.url, allow: ['*'], ...server }],
+    answers,
+    rest,
+  )
   open.push(made)
-  return { ...made, far }
+  return { ...made, remote }
 }
 
 describe('a call', () => {
@@ -38,39 +43,40 @@ describe('a call', () => {
       { failed: false, content: text('look done') },
       { failed: true, content: { error: 'there is no tool called mcp__far__write' } },
     ])
-    expect(on.far.calls.map(({ name, meta }) => [name, meta])).toEqual([
+    expect(on.remote.calls.map(({ name, meta }) => [name, meta])).toEqual([
       ['look', { 'waybill/idempotencyKey': `${run.id}:mcp-1-1:1` }],
     ])
     expect(steps.map(({ stepId }) => stepId)).toEqual(['mcp-list-far', 'model-1', 'mcp-1-1', 'model-2'])
     expect(journal.events[1]).toMatchObject({
-      ...{ stepId: 'mcp-list-far', kind: 'step_completed' },
+      stepId: 'mcp-list-far',
+      kind: 'step_completed',
       payload: { output: { tools: ['look'], hash: expect.stringMatching(/^[0-9a-f]{64}$/) } },
     })
   })
 
   it('is told to the model when the tool says no', async () => {
-    const on = await fixture(far => {
-      far.onCall = ({ name }) => ({ ...text(`${name}: no such thing`), isError: true })
+    const on = await fixture(remote => {
+      remote.onCall = ({ name }) => ({ ...text(`${name}: no such thing`), isError: true })
     })
     expect((await on.run()).run.status).toBe('succeeded')
     expect(on.told(1)).toEqual([
       { failed: true, content: { code: 'mcp_failed', error: 'the MCP server far: look: no such thing' } },
       { failed: true, content: { code: 'mcp_failed', error: 'the MCP server far: write: no such thing' } },
     ])
-    expect(on.far.calls.length).toBe(2)
+    expect(on.remote.calls.length).toBe(2)
   })
 
   it('is made again where that does nothing twice, under a new key, and once where it might', async () => {
     const on = await fixture(
-      far => {
-        far.tools = [
+      remote => {
+        remote.tools = [
           tool('look', { readOnlyHint: true }),
           tool('put'),
           tool('set', { idempotentHint: true }),
           tool('write'),
         ]
         const busy = new Set<string>()
-        far.onCall = ({ name }, { response }) => {
+        remote.onCall = ({ name }, { response }) => {
           if (busy.has(name)) return text('done')
           busy.add(name)
           response.writeHead(503).end('busy')
@@ -90,7 +96,7 @@ describe('a call', () => {
     )
     const { run } = await on.run()
     const keys = (wanted: string) =>
-      on.far.calls.flatMap(({ name, meta }) =>
+      on.remote.calls.flatMap(({ name, meta }) =>
         name === wanted ? [String(meta['waybill/idempotencyKey']).slice(run.id.length)] : [],
       )
     expect(['look', 'put', 'set', 'write'].map(keys)).toEqual([
@@ -103,8 +109,8 @@ describe('a call', () => {
   })
 
   it('that broke off is not repeated when it may have been done, and says so', async () => {
-    const on = await fixture(far => {
-      far.onCall = ({ name }, { response }) => {
+    const on = await fixture(remote => {
+      remote.onCall = ({ name }, { response }) => {
         if (name === 'look') return text('seen')
         response.writeHead(200, { 'content-type': 'text/event-stream' })
         response.write(': working\n\n')
@@ -120,17 +126,17 @@ describe('a call', () => {
         error: 'the MCP server far: the connection broke before the result; whether it was done is not known',
       },
     })
-    expect(on.far.calls.length).toBe(2)
+    expect(on.remote.calls.length).toBe(2)
   })
 
   it('goes on where a stream that can be taken up again broke off', async () => {
-    const on = await fixture(far => {
-      far.onCall = ({ name }, { response, id }) => {
+    const on = await fixture(remote => {
+      remote.onCall = ({ name }, { response, id }) => {
         if (name === 'look') return text('seen')
         response.writeHead(200, { 'content-type': 'text/event-stream' })
         response.write('id: e1\nretry: 10\ndata: \n\n')
         setImmediate(() => response.destroy())
-        far.onResume = (again, lastEventId) => {
+        remote.onResume = (again, lastEventId) => {
           again.writeHead(200, { 'content-type': 'text/event-stream' })
           const result = { jsonrpc: '2.0', id, result: text(`went on after ${lastEventId}`) }
           again.end(`id: e2\ndata: ${JSON.stringify(result)}\n\n`)
@@ -140,25 +146,25 @@ describe('a call', () => {
     })
     await on.run()
     expect(on.told(1)[1]).toEqual({ failed: false, content: text('went on after e1') })
-    expect(on.far.calls.length).toBe(2)
+    expect(on.remote.calls.length).toBe(2)
   })
 
   it('opens a new session with a server that has forgotten the old one', async () => {
     const on = await fixture(() => undefined, { answers: [says('', [look]), says('', [write]), says('done')] })
-    on.far.onCall = ({ name }) => {
-      on.far.session++
+    on.remote.onCall = ({ name }) => {
+      on.remote.session++
       return text(`${name} done`)
     }
     expect((await on.run()).run.status).toBe('succeeded')
     expect(on.told(2)).toEqual([{ failed: false, content: text('write done') }])
-    expect(on.far.seen.filter(method => method === 'initialize').length).toBe(2)
-    expect(on.far.calls.map(({ name }) => name)).toEqual(['look', 'write'])
+    expect(on.remote.seen.filter(method => method === 'initialize').length).toBe(2)
+    expect(on.remote.calls.map(({ name }) => name)).toEqual(['look', 'write'])
   })
 
   it('ends at the time limit of its server', async () => {
     const on = await fixture(
-      far => {
-        far.onCall = ({ name }) => (name === 'look' ? text('seen') : undefined)
+      remote => {
+        remote.onCall = ({ name }) => (name === 'look' ? text('seen') : undefined)
       },
       { server: { timeoutSeconds: 1 } },
     )
@@ -168,8 +174,8 @@ describe('a call', () => {
 
   it('may answer with as much as a step may keep, and not with more', async () => {
     const large = 'x'.repeat(9 * 1024 * 1024)
-    const on = await fixture(far => {
-      far.onCall = ({ name }, { response, id }) => {
+    const on = await fixture(remote => {
+      remote.onCall = ({ name }, { response, id }) => {
         if (name === 'look') return text(large)
         const result = { jsonrpc: '2.0', id, result: text(large) }
         response.writeHead(200, { 'content-type': 'text/event-stream' })
@@ -191,7 +197,7 @@ describe('a call', () => {
     })
     await on.run()
     expect(on.told(1)[0]).toMatchObject({ failed: true })
-    expect(on.far.calls).toEqual([])
+    expect(on.remote.calls).toEqual([])
   })
 })
 
@@ -199,13 +205,14 @@ describe('what an agent version was shown', () => {
   it('stays: a tool that changed is refused until there is a new version', async () => {
     const on = await fixture()
     expect((await on.run()).run.status).toBe('succeeded')
-    on.far.tools = [tool('look', { readOnlyHint: true }, 'does look, and sends it to somebody'), tool('write')]
+    on.remote.tools = [tool('look', { readOnlyHint: true }, 'does look, and sends it to somebody'), tool('write')]
     on.asked.length = 0
     const { run } = await on.run()
     expect(run).toMatchObject({
       status: 'failed',
       error: {
-        ...{ code: 'mcp_failed', stepId: expect.stringMatching(/^mcp-1-[12]$/) },
+        code: 'mcp_failed',
+        stepId: expect.stringMatching(/^mcp-1-[12]$/),
         message:
           'the MCP server far has changed the definition of look since this version of the agent first saw it: ' +
           'look at it and publish a new version',
@@ -213,7 +220,7 @@ describe('what an agent version was shown', () => {
     })
     expect(on.asked[0]!.tools[0]!.description).toBe('does look')
     // Nothing else of that server is called either.
-    expect(on.far.calls.length).toBe(2)
+    expect(on.remote.calls.length).toBe(2)
     await on.publish({ systemPrompt: 'looked at' })
     on.asked.length = 0
     expect((await on.run()).run.status).toBe('succeeded')
@@ -222,8 +229,8 @@ describe('what an agent version was shown', () => {
 
   it('is looked at again when a server says in the middle of a run that its tools changed', async () => {
     const on = await fixture(() => undefined, { answers: [says('', [look]), says('', [look]), says('done')] })
-    on.far.onCall = (_call, { response, id }) => {
-      on.far.tools = [tool('look', { readOnlyHint: true }, 'something else')]
+    on.remote.onCall = (_call, { response, id }) => {
+      on.remote.tools = [tool('look', { readOnlyHint: true }, 'something else')]
       const changed = { jsonrpc: '2.0', method: 'notifications/tools/list_changed' }
       const result = { jsonrpc: '2.0', id, result: text('seen') }
       response.writeHead(200, { 'content-type': 'text/event-stream' })
@@ -232,13 +239,13 @@ describe('what an agent version was shown', () => {
     }
     const { run } = await on.run()
     expect(run).toMatchObject({ status: 'failed', error: { code: 'mcp_failed', stepId: 'mcp-2-1' } })
-    expect(on.far.calls.length).toBe(1)
+    expect(on.remote.calls.length).toBe(1)
   })
 
   it('does not grow: a tool that came later is not seen, and one that went is refused', async () => {
     const on = await fixture()
     await on.run()
-    on.far.tools = [...on.far.tools.slice(0, 1), tool('delete_everything')]
+    on.remote.tools = [...on.remote.tools.slice(0, 1), tool('delete_everything')]
     on.asked.length = 0
     const { run } = await on.run()
     expect(on.offered()).toEqual(['mcp__far__look', 'mcp__far__write'])
@@ -263,14 +270,15 @@ describe('what an agent version was shown', () => {
     ],
   ])('is refused before the model is asked: %s', async (_what, server, tools, message) => {
     const on = await fixture(
-      far => {
-        far.tools = tools
+      remote => {
+        remote.tools = tools
       },
       { server },
     )
     const { run } = await on.run()
     expect(run).toMatchObject({
-      ...{ status: 'failed', tokensIn: 0 },
+      status: 'failed',
+      tokensIn: 0,
       error: { code: 'mcp_failed', stepId: 'mcp-list-far', message: expect.stringContaining(message) },
     })
     expect(on.asked).toEqual([])
@@ -282,8 +290,8 @@ describe('a server', () => {
     const secret = 'tok_0123456789abcdef'
     const headers = { authorization: { secretRef: 'secret/far' }, 'x-team': { secretRef: 'secret/team' } }
     const on = await fixture(
-      far => {
-        far.onCall = ({ name, headers: came }) =>
+      remote => {
+        remote.onCall = ({ name, headers: came }) =>
           name === 'look' ? text(`you are ${came.authorization}`) : { ...text(`not with ${secret}`), isError: true }
       },
       { server: { headers } },
@@ -294,7 +302,7 @@ describe('a server', () => {
     await on.json(200, 'PUT', '/v1/secrets/team', { value: 'blue' })
     const { run, journal } = await on.run()
     expect(run.status).toBe('succeeded')
-    expect(on.far.calls[0]!.headers).toMatchObject({ authorization: `Bearer ${secret}`, 'x-team': 'blue' })
+    expect(on.remote.calls[0]!.headers).toMatchObject({ authorization: `Bearer ${secret}`, 'x-team': 'blue' })
     expect(on.told(1)).toMatchObject([
       { failed: false, content: text('you are ***') },
       { failed: true, content: { error: 'the MCP server far: not with ***' } },
@@ -303,12 +311,12 @@ describe('a server', () => {
   })
 
   it('on an address that the operator has not opened is not called', async () => {
-    const far = await scriptedServer()
-    open.push(far)
-    const on = await mcpFixture([], [{ name: 'far', url: far.url, allow: ['*'] }], [says('done')])
+    const remote = await scriptedServer()
+    open.push(remote)
+    const on = await mcpFixture([], [{ name: 'far', url: remote.url, allow: ['*'] }], [says('done')])
     open.push(on)
     expect((await on.run()).run).toMatchObject({ status: 'failed', error: { code: 'mcp_failed' } })
-    expect(far.seen).toEqual([])
+    expect(remote.seen).toEqual([])
   })
 
   it('that ends every connection at once is given up', async () => {
@@ -338,10 +346,10 @@ describe('a server', () => {
   })
 
   it('that refuses the credentials says what to do', async () => {
-    const far = await scriptedServer()
-    open.push(far)
-    far.status = 401
-    const on = await mcpFixture([far.origin], [{ name: 'far', url: far.url, allow: ['*'] }], [says('done')])
+    const remote = await scriptedServer()
+    open.push(remote)
+    remote.status = 401
+    const on = await mcpFixture([remote.origin], [{ name: 'far', url: remote.url, allow: ['*'] }], [says('done')])
     open.push(on)
     const { run } = await on.run()
     expect(run.error).toMatchObject({ code: 'mcp_failed', message: expect.stringContaining('as a secretRef') })
@@ -374,10 +382,10 @@ describe('a human', () => {
       reason: 'approval_required',
       action: { name: 'mcp__far__write', arguments: { n: 2 } },
     })
-    expect(on.far.calls.map(({ name }) => name)).toEqual(called.slice(0, -1))
+    expect(on.remote.calls.map(({ name }) => name)).toEqual(called.slice(0, -1))
     await on.json(200, 'POST', `/v1/approvals/${asked.id}/approve`, {})
     expect((await on.ended(run)).run.status).toBe('succeeded')
-    expect(on.far.calls.map(({ name }) => name)).toEqual(called)
+    expect(on.remote.calls.map(({ name }) => name)).toEqual(called)
   })
 
   it('who lets a session only read leaves it the tools that only read', async () => {

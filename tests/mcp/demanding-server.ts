@@ -71,13 +71,21 @@ export async function demandingServer() {
   const url = `${origin}/mcp`
 
   provider = new Provider(issuer, {
-    ...{ scopes: SCOPES, pkce: { required: () => true }, rotateRefreshToken: true, clients: [] },
+    scopes: SCOPES,
+    pkce: { required: () => true },
+    rotateRefreshToken: true,
+    clients: [],
     features: {
-      ...{ devInteractions: { enabled: false }, registration: { enabled: true }, revocation: { enabled: true } },
+      devInteractions: { enabled: false },
+      registration: { enabled: true },
+      revocation: { enabled: true },
       resourceIndicators: {
         enabled: true,
         getResourceServerInfo: (_context: unknown, resource: string) => ({
-          ...{ scope: 'notes', audience: resource, accessTokenFormat: 'opaque', accessTokenTTL: 3600 },
+          scope: 'notes',
+          audience: resource,
+          accessTokenFormat: 'opaque',
+          accessTokenTTL: 3600,
         }),
         useGrantedResource: () => true,
       },
@@ -104,9 +112,12 @@ export async function demandingServer() {
   const resourceServerUrl = new URL(url)
   app.use(
     mcpAuthMetadataRouter({
-      ...{ resourceServerUrl, scopesSupported: ['notes'] },
+      resourceServerUrl,
+      scopesSupported: ['notes'],
       oauthMetadata: {
-        ...{ issuer, authorization_endpoint: `${issuer}/auth`, token_endpoint: `${issuer}/token` },
+        issuer,
+        authorization_endpoint: `${issuer}/auth`,
+        token_endpoint: `${issuer}/token`,
         response_types_supported: ['code'],
       },
     }),
@@ -121,7 +132,8 @@ export async function demandingServer() {
     },
   }
   const bearer = requireBearerAuth({
-    ...{ verifier, requiredScopes: ['notes'] },
+    verifier,
+    requiredScopes: ['notes'],
     resourceMetadataUrl: `${origin}/.well-known/oauth-protected-resource/mcp`,
   })
   app.use('/mcp', bearer, express.json(), async (request, response) => {
@@ -137,7 +149,10 @@ export async function demandingServer() {
   })
 
   return {
-    ...{ url, origin, issuer, seen },
+    url,
+    origin,
+    issuer,
+    seen,
     /** The server takes none of its tokens any more. */
     async forget() {
       for (const token of seen.tokens) await (await provider.AccessToken.find(token))?.destroy()

@@ -27,7 +27,9 @@ export async function mcpFixture(
   }
   const egress = nodeEgress({ rule: outboundRule(origins.map(origin => readAllowEntry(new URL(origin).host)!)) })
   const made = await api({
-    ...{ egress, masterKey: new Uint8Array(32).fill(9), models: { find: async () => model } },
+    egress,
+    masterKey: new Uint8Array(32).fill(9),
+    models: { find: async () => model },
     ...options,
   })
   const retry = { maxAttempts: 3, backoffMs: 0, maxBackoffMs: 5, jitter: false }
@@ -46,7 +48,11 @@ export async function mcpFixture(
   }
   const start = () => json<Run>(201, 'POST', '/v1/runs', { agentName: 'worker', input: { prompt: 'go' } })
   return {
-    ...{ ...made, asked, publish, start, ended },
+    ...made,
+    asked,
+    publish,
+    start,
+    ended,
     run: async () => ended(await start()),
     /** The names that the model was offered when it was first asked. */
     offered: () => asked[0]?.tools.map(({ name }) => name),

@@ -19,21 +19,24 @@ const START = '/v1/mcp-servers/oauth/start'
 
 /** An agent of a server that demands tokens, and a clock that can be put forward. */
 async function fixture(answers = [note('a'), says('done')]) {
-  const far = await demandingServer()
-  open.push(far)
+  const remote = await demandingServer()
+  open.push(remote)
   let ahead = 0
   const clock = { ...systemClock, now: () => new Date(Date.now() + ahead) }
-  const servers = [{ name: 'notes', url: far.url, allow: ['*'] }]
-  const made = await mcpFixture([far.origin, far.issuer], servers, answers, { clock })
+  const servers = [{ name: 'notes', url: remote.url, allow: ['*'] }]
+  const made = await mcpFixture([remote.origin, remote.issuer], servers, answers, { clock })
   open.push(made)
-  const begin = (more: object = {}) => made.json<OAuthStarted>(200, 'POST', START, { url: far.url, ...more })
+  const begin = (more: object = {}) => made.json<OAuthStarted>(200, 'POST', START, { url: remote.url, ...more })
   const back = (search: string) =>
     made.runtime.fetch(new Request(`http://localhost/auth/connectors/callback${search}`, { redirect: 'manual' }))
   return {
-    ...{ ...made, far, begin, back },
+    ...made,
+    remote,
+    begin,
+    back,
     async connect() {
       const { redirectUrl } = await begin()
-      return back((await browse(far.issuer, redirectUrl)).search)
+      return back((await browse(remote.issuer, redirectUrl)).search)
     },
     grants: () => made.json<McpGrant[]>(200, 'GET', GRANTS),
     pass(ms: number) {
@@ -47,30 +50,33 @@ describe('an MCP server that asks for OAuth', () => {
     const on = await fixture()
     const { redirectUrl } = await on.begin({ redirectAfter: '/ui/connectors' })
     const { searchParams, origin } = new URL(redirectUrl)
-    expect(origin).toBe(on.far.issuer)
+    expect(origin).toBe(on.remote.issuer)
     expect(Object.fromEntries(searchParams)).toMatchObject({
-      ...{ resource: on.far.url, scope: 'notes offline_access', code_challenge_method: 'S256', prompt: 'consent' },
+      resource: on.remote.url,
+      scope: 'notes offline_access',
+      code_challenge_method: 'S256',
+      prompt: 'consent',
       redirect_uri: 'http://localhost/auth/connectors/callback',
     })
-    const returned = await on.back((await browse(on.far.issuer, redirectUrl)).search)
+    const returned = await on.back((await browse(on.remote.issuer, redirectUrl)).search)
     expect([returned.status, returned.headers.get('location')]).toEqual([
       302,
       '/ui/connectors?connector=mcp&status=installed',
     ])
     const [grant, ...others] = await on.grants()
     expect([mcpGrant.parse(grant), others]).toMatchObject([
-      { url: on.far.url, issuer: on.far.issuer, status: 'granted' },
+      { url: on.remote.url, issuer: on.remote.issuer, status: 'granted' },
       [],
     ])
 
     const { run, journal } = await on.run()
     expect(run.status).toBe('succeeded')
-    expect(on.far.seen).toMatchObject({ registrations: 1, exchanges: 1, refreshes: 0, calls: 1 })
+    expect(on.remote.seen).toMatchObject({ registrations: 1, exchanges: 1, refreshes: 0, calls: 1 })
     // The server prints its token; it reaches no reader.
     expect(on.told(1)).toMatchObject([{ failed: false, content: { content: [{ text: 'noted a for Bearer ***' }] } }])
     const stored = JSON.stringify((await on.db.execute('select * from mcp_grants')).rows)
-    expect(on.far.seen.tokens.size).toBe(1)
-    for (const token of on.far.seen.tokens) {
+    expect(on.remote.seen.tokens.size).toBe(1)
+    for (const token of on.remote.seen.tokens) {
       for (const text of [stored, JSON.stringify(journal), JSON.stringify(on.asked)]) expect(text).not.toContain(token)
     }
   })
@@ -87,28 +93,28 @@ describe('an MCP server that asks for OAuth', () => {
     on.pass(3_600_000 - 30_000)
     const runs = await Promise.all([on.start(), on.start(), on.start()])
     for (const one of runs) expect((await on.ended(one)).run.status).toBe('succeeded')
-    expect(on.far.seen).toMatchObject({ refreshes: 1, calls: 3 })
+    expect(on.remote.seen).toMatchObject({ refreshes: 1, calls: 3 })
     // The refresh token was rotated, and the new one is what is used next.
     on.pass(3_600_000)
     expect((await on.run()).run.status).toBe('succeeded')
-    expect(on.far.seen.refreshes).toBe(2)
+    expect(on.remote.seen.refreshes).toBe(2)
   })
 
   it('that refuses a token early is called again with a new one, and the call is made once', async () => {
     const on = await fixture([note('a'), says('done')])
     await on.connect()
     expect((await on.run()).run.status).toBe('succeeded')
-    await on.far.forget()
+    await on.remote.forget()
     expect((await on.run()).run.status).toBe('succeeded')
-    expect(on.far.seen).toMatchObject({ refreshes: 1, calls: 2 })
+    expect(on.remote.seen).toMatchObject({ refreshes: 1, calls: 2 })
   })
 
   it('whose tokens cannot be renewed any more is connected anew, and keeps its id', async () => {
     const on = await fixture()
     await on.connect()
     expect((await on.run()).run.status).toBe('succeeded')
-    await on.far.forget()
-    on.far.seen.refuses = true
+    await on.remote.forget()
+    on.remote.seen.refuses = true
     for (const _ of ['once', 'and again']) {
       const { steps, journal } = await on.run()
       expect(steps.find(({ stepId }) => stepId === 'mcp-1-1')).toMatchObject({ status: 'failed' })
@@ -116,7 +122,7 @@ describe('an MCP server that asks for OAuth', () => {
     }
     const [expired] = await on.grants()
     expect(expired).toMatchObject({ status: 'expired' })
-    on.far.seen.refuses = false
+    on.remote.seen.refuses = false
     await on.connect()
     expect(await on.grants()).toMatchObject([{ id: expired!.id, status: 'granted' }])
     expect((await on.run()).run.status).toBe('succeeded')
@@ -134,7 +140,7 @@ describe('an MCP server that asks for OAuth', () => {
     expect(await (await ask('GET', GRANTS)).json()).toEqual([])
     expect((await ask('DELETE', `${GRANTS}/${grant!.id}`)).status).toBe(403)
     expect((await on.call('DELETE', `${GRANTS}/${grant!.id}`)).status).toBe(204)
-    expect(on.far.seen.revocations).toBe(1)
+    expect(on.remote.seen.revocations).toBe(1)
     expect((await on.run()).run.error).toMatchObject({ code: 'mcp_failed' })
     expect((await on.call('DELETE', `${GRANTS}/${grant!.id}`)).status).toBe(404)
   })
@@ -145,7 +151,7 @@ describe('an MCP server that asks for OAuth', () => {
     expect((await on.back('?code=c&state=wrong')).status).toBe(400)
     // It names itself, so an answer that does not is from another server.
     const silent = await on.begin()
-    const search = new URLSearchParams((await browse(on.far.issuer, silent.redirectUrl)).search)
+    const search = new URLSearchParams((await browse(on.remote.issuer, silent.redirectUrl)).search)
     search.delete('iss')
     expect((await on.back(`?${search}`)).status).toBe(502)
     const declined = await on.back(`?error=access_denied&state=${state}`)
@@ -164,14 +170,14 @@ describe('an address', () => {
     [{ color: 'red' }, 'color', 'unknown key'],
   ])('that cannot be is refused: %j', async (more, path, message) => {
     const on = await fixture()
-    const found = await on.json<ErrorBody>(400, 'POST', START, { url: on.far.url, ...more })
+    const found = await on.json<ErrorBody>(400, 'POST', START, { url: on.remote.url, ...more })
     expect(found.details).toMatchObject([{ path, message: expect.stringContaining(message) }])
   })
 
   it('of a server that asks for nothing is a 400 that says so', async () => {
     const on = await fixture()
     // The authorization server is no MCP server, and answers 404.
-    const found = await on.json<ErrorBody>(400, 'POST', START, { url: `${on.far.issuer}/nothing` })
+    const found = await on.json<ErrorBody>(400, 'POST', START, { url: `${on.remote.issuer}/nothing` })
     expect(found.error).toContain('the server asks for no OAuth: it answered 404')
   })
 })

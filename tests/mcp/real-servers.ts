@@ -26,7 +26,8 @@ export async function everythingOverHttp() {
     gone.then(() => Promise.reject(new Error('server-everything ended before it listened'))),
   ])
   return {
-    ...{ origin: `http://127.0.0.1:${port}`, url: `http://127.0.0.1:${port}/mcp` },
+    origin: `http://127.0.0.1:${port}`,
+    url: `http://127.0.0.1:${port}/mcp`,
     async close() {
       child.kill('SIGKILL')
       await gone
@@ -50,6 +51,8 @@ async function freePort(): Promise<number> {
  */
 export const testOnlyChildProcess: StdioTransportOf = async (_run, { command, args }) =>
   new StdioClientTransport({
-    ...{ command, args: [...args], stderr: 'ignore' },
+    command,
+    args: [...args],
+    stderr: 'ignore',
     env: { PATH: process.env.PATH ?? '' },
   })

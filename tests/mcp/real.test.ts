@@ -105,7 +105,7 @@ it('server-filesystem over stdio reads and writes, and its refusal is told to th
   expect(fixture.told(1)).toMatchObject([{ failed: false, content: { content: [{ text: 'from the file' }] } }])
   expect(readFileSync(join(folder, 'out.txt'), 'utf8')).toBe('written')
   expect(fixture.told(2)[1]).toMatchObject({
-    ...{ failed: true },
+    failed: true,
     content: { code: 'mcp_failed', error: expect.stringContaining('Access denied') },
   })
 }, 30_000)

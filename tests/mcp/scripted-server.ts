@@ -16,7 +16,9 @@ export type OnCall = (
 ) => object | undefined | Promise<object | undefined>
 
 export const tool = (name: string, annotations: object = {}, description = `does ${name}`) => ({
-  ...{ name, description, annotations },
+  name,
+  description,
+  annotations,
   inputSchema: { type: 'object', properties: { n: { type: 'number' } } },
 })
 
@@ -78,7 +80,8 @@ export async function scriptedServer() {
   await once(server, 'listening')
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   return Object.assign(state, {
-    ...{ origin, url: `${origin}/mcp` },
+    origin,
+    url: `${origin}/mcp`,
     async close() {
       server.closeAllConnections()
       server.close()

@@ -27,7 +27,8 @@ async function client({ runtime }: Api, key = KEY) {
   await made.connect(transport)
   open.push(made)
   return {
-    ...{ made, names: async () => (await made.listTools()).tools.map(({ name }) => name) },
+    made,
+    names: async () => (await made.listTools()).tools.map(({ name }) => name),
     async call(name: string, given: object = {}, meta?: object) {
       const params = { name, arguments: { ...given }, ...(meta && { _meta: { ...meta } }) }
       const { content, structuredContent, isError } = await made.callTool(params)

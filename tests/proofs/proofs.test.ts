@@ -40,7 +40,11 @@ afterAll(async () => {
 type Case = Handed & { name: string; reason: string }
 
 const row = (name: string, [cli, page, service, python]: readonly string[]) => ({
-  ...{ name, cli, page, service, python: python ?? 'skipped' },
+  name,
+  cli,
+  page,
+  service,
+  python: python ?? 'skipped',
 })
 
 const post: Post = (path, body) => {
@@ -72,7 +76,9 @@ const expected = (cases: readonly Case[]) =>
   })
 
 const handed = ({ receipt, journal, fingerprint }: RunProof) => ({
-  ...{ receipt: Buffer.from(receipt), journal: Buffer.from(journal), fingerprint },
+  receipt: Buffer.from(receipt),
+  journal: Buffer.from(journal),
+  fingerprint,
 })
 
 describe('the command line, the browser, the service and the example in Python', () => {
@@ -83,14 +89,19 @@ describe('the command line, the browser, the service and the example in Python',
         { name: `${name}, the receipt alone`, reason: 'valid', ...handed(proof), journal: undefined },
       ]),
       {
-        ...{ name: 'in another order, with white space', reason: 'valid', ...handed(runs.succeeded) },
+        name: 'in another order, with white space',
+        reason: 'valid',
+        ...handed(runs.succeeded),
         receipt: Buffer.from(
           JSON.stringify(Object.fromEntries(Object.entries(JSON.parse(runs.succeeded.receipt)).reverse()), null, 2),
         ),
         journal: Buffer.from(JSON.stringify(JSON.parse(runs.succeeded.journal), null, 2)),
       },
       ...Object.entries(exports_).map(([name, { text, keys }]) => ({
-        ...{ name: `export ${name}`, reason: 'valid', text: Buffer.from(text), keys },
+        name: `export ${name}`,
+        reason: 'valid',
+        text: Buffer.from(text),
+        keys,
       })),
     ]
     expect(cases.map(({ reason }) => reason)).toHaveLength(23)
@@ -158,9 +169,13 @@ describe('the specification', () => {
   it('lists the members that the verifiers know', async () => {
     const listed: unknown = JSON.parse(await readFile(new URL('../../docs/spec/members.json', import.meta.url), 'utf8'))
     expect(listed).toEqual({
-      ...{ receipt: formats.RECEIPT, journal: formats.JOURNAL, runtime_keys: formats.RUNTIME_KEYS },
-      ...{ record: formats.TRACE, feedback: formats.FEEDBACK },
-      ...{ checkpoint: formats.CHECKPOINT, keys: formats.ROUTER_KEYS },
+      receipt: formats.RECEIPT,
+      journal: formats.JOURNAL,
+      runtime_keys: formats.RUNTIME_KEYS,
+      record: formats.TRACE,
+      feedback: formats.FEEDBACK,
+      checkpoint: formats.CHECKPOINT,
+      keys: formats.ROUTER_KEYS,
     })
   })
 

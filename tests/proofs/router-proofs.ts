@@ -64,7 +64,11 @@ export async function routerProofs(): Promise<Record<ExportKind, ExportProof>> {
         if (kind === 'feedback' || kind === 'pruned') {
           const reads = auditReads(db)
           const feedback = await keepFeedback({
-            ...{ db, clock: systemClock, log: silentLog(), sha256: nativeSha256, settings },
+            db,
+            clock: systemClock,
+            log: silentLog(),
+            sha256: nativeSha256,
+            settings,
             find: async (id, tenant) => (await reads.find(id, tenant))?.trace,
           })
           const { rows } = await db.execute("select trace_id from traces where tenant_id = 'a' order by seq")

@@ -1,6 +1,6 @@
 import { signer } from '../../shared/sign/ed25519.ts'
 import { canonicalize } from '../../shared/sign/jcs.ts'
-import { journalHash } from '../../shared/sign/journal-chain.ts'
+import { journalHash } from '../../shared/sign/testing/check-journal.ts'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Receipt } from '../../shared/wire/runtime/receipt.ts'
 import { RUN_KINDS, type RunKind, type RunProof } from './runtime-proofs.ts'
@@ -60,7 +60,9 @@ export async function runForgeries(proofs: Record<RunKind, RunProof>): Promise<R
     const { receipt, journal, fingerprint } = proofs[kind]
     const after = (edit: Edit | undefined, text: string) => Buffer.from(edit ? edit(text) : text)
     found.push({
-      ...{ name: `${kind}: ${name}`, reason, fingerprint },
+      name: `${kind}: ${name}`,
+      reason,
+      fingerprint,
       receipt: after(edits.receipt, receipt),
       journal: after(edits.journal, journal),
     })

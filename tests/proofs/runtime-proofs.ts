@@ -109,11 +109,16 @@ export async function runtimeProofs(folder: string): Promise<Record<RunKind, Run
       const one = await on.json<{ status: string }>(200, 'GET', `/v1/nodes/${node.identity.nodeId}`)
       return one.status === 'online'
     }, 'the node is online')
-    const far = await started('far', 'over there')
+    const remote = await started('far', 'over there')
     const before = {
-      ...{ succeeded: await proof(succeeded), failed: await proof(failed), cancelled: await proof(cancelled) },
-      ...{ approval: await proof(approval), parent: await proof(parent), child: await proof(child!.id) },
-      ...{ session: await proof(turn.turnId), node: await proof(far) },
+      succeeded: await proof(succeeded),
+      failed: await proof(failed),
+      cancelled: await proof(cancelled),
+      approval: await proof(approval),
+      parent: await proof(parent),
+      child: await proof(child!.id),
+      session: await proof(turn.turnId),
+      node: await proof(remote),
     }
     const chest = await openKeyChest({
       PLATFORM_DATABASE_URL: url,

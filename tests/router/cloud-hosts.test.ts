@@ -41,7 +41,9 @@ const bedrock = () =>
   `{ id = "aws", dialect = "messages", base_url = "${upstream.origin}", auth = "sigv4", region = "eu-west-1" }`
 const client = ({ router }: TestRouter) =>
   new Anthropic({
-    ...{ apiKey: 'sk-client-key', baseURL: 'http://router', maxRetries: 0 },
+    apiKey: 'sk-client-key',
+    baseURL: 'http://router',
+    maxRetries: 0,
     fetch: (input, init) => router.fetch(new Request(input as string, init)) as Promise<Response>,
   })
 const ask = { model: 'auto', max_tokens: 50, messages: [{ role: 'user' as const, content: 'hi' }] }
@@ -128,7 +130,9 @@ describe('a host that wants signed requests', () => {
 const keys = generateKeyPairSync('rsa', { modulusLength: 2048 })
 const ACCOUNT = (tokenUri: string) =>
   JSON.stringify({
-    ...{ type: 'service_account', client_email: 'router@project.example', private_key_id: 'k1' },
+    type: 'service_account',
+    client_email: 'router@project.example',
+    private_key_id: 'k1',
     private_key: keys.privateKey.export({ type: 'pkcs8', format: 'pem' }),
     token_uri: tokenUri,
   })
@@ -136,7 +140,7 @@ const ACCOUNT = (tokenUri: string) =>
 describe('a host that wants tokens of a service account', () => {
   const vertex = () =>
     `{ id = "gcp", dialect = "messages", base_url = "${upstream.origin}", auth = "oauth", project = "p-1", region = "europe-west4", credentials_env = "GCP_JSON" }`
-  const far = (lives = 3600) => {
+  const remote = (lives = 3600) => {
     let tokens = 0
     upstream.always((response, seen) => {
       const say = (status: number, body: object) => {
@@ -155,7 +159,7 @@ describe('a host that wants tokens of a service account', () => {
   const exchanges = () => upstream.seen.filter(({ url }) => url === '/token')
 
   it('exchanges a signed assertion once for a crowd of calls', async () => {
-    far()
+    remote()
     const running = await start(vertex(), 'gcp/claude-haiku-4-5@20260101', {
       GCP_JSON: ACCOUNT(`${upstream.origin}/token`),
     })
@@ -172,14 +176,14 @@ describe('a host that wants tokens of a service account', () => {
   })
 
   it('exchanges anew before a token runs out', async () => {
-    far(30)
+    remote(30)
     const running = await start(vertex(), 'gcp/m', { GCP_JSON: ACCOUNT(`${upstream.origin}/token`) })
     for (let call = 0; call < 2; call++) expect((await running.post('/v1/messages', ask)).status).toBe(200)
     expect(calls().map(seen => headersOf(seen).get('authorization'))).toEqual(['Bearer token-1', 'Bearer token-2'])
   })
 
   it('gets a new token at once when the host refuses the one it has, one for all calls that were refused', async () => {
-    far()
+    remote()
     const running = await start(vertex(), 'gcp/m', { GCP_JSON: ACCOUNT(`${upstream.origin}/token`) })
     expect((await running.post('/v1/messages', ask)).status).toBe(200)
     // Revoked before its end.
@@ -198,7 +202,7 @@ describe('a host that wants tokens of a service account', () => {
   })
 
   it('asks once more and no oftener, and says the refusal of the host in the words of the client', async () => {
-    far()
+    remote()
     const running = await start(vertex(), 'gcp/m', { GCP_JSON: ACCOUNT(`${upstream.origin}/token`) })
     upstream.wrap(
       script => (response, seen, request) =>

@@ -73,7 +73,9 @@ gates = ["non-empty"]
     const all = await receipts()
     expect(all[0]?.policy.dropped).toEqual([
       {
-        ...{ rung: 0, model: 'chatty/mini', reason: 'untranslatable' },
+        rung: 0,
+        model: 'chatty/mini',
+        reason: 'untranslatable',
         because: expect.stringMatching(/^not expressible in the chat dialect: context_management/),
       },
       { rung: 1, model: 'keyed/mini', reason: 'no_credential', because: 'no credential for provider keyed' },

@@ -17,7 +17,10 @@ const children: ChildProcess[] = []
 const KEY = 'k'.repeat(32)
 
 const WHOLE = JSON.stringify({
-  ...{ id: 'chatcmpl-1', object: 'chat.completion', created: 1, model: 'm' },
+  id: 'chatcmpl-1',
+  object: 'chat.completion',
+  created: 1,
+  model: 'm',
   choices: [{ index: 0, message: { role: 'assistant', content: 'Hello.' }, finish_reason: 'stop' }],
   usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
 })
@@ -85,8 +88,8 @@ async function callUntilGone(origin: string, stream: boolean, finished: string[]
 }
 
 it.each([
-  ['directly', {}],
-  ['through the portable handlers, as with keys', { ROUTER_KEYS: `default:${KEY}` }],
+  ['without keys', {}],
+  ['with keys', { ROUTER_KEYS: `default:${KEY}` }],
 ])(
   'with durable receipts an observed answer that came to its end has its receipt after kill -9: %s',
   async (name, vars) => {

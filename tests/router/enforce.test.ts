@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { FunctionGate } from '../../router/gates/function.ts'
+import type { FunctionGate } from '../../router/gates/gate-host.ts'
 import type { RouterOptions } from '../../router/router.ts'
 import { recordChainChecker } from '../../shared/sign/record-chain.ts'
 import { chatAnswer, chatFrames, messagesAnswer, messagesFrames } from '../upstream/answers.ts'

@@ -4,7 +4,8 @@ import { createServer as createTcp } from 'node:net'
 import { createServer as createTls } from 'node:tls'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { commitResponse } from '../../router/enforce/commit-response.ts'
-import { toResponse } from '../../router/enforce/to-response.ts'
+import { fetchCalls } from '../../router/proxy/fetch-exchange.ts'
+import { sendAnswer } from '../../router/proxy/handle-call.ts'
 import { recordChainChecker } from '../../shared/sign/record-chain.ts'
 import { chatFrames, messagesAnswer, messagesFrames } from '../upstream/answers.ts'
 import {
@@ -345,7 +346,7 @@ describe('answers that a Response cannot carry as they are', () => {
     vi.useFakeTimers()
     try {
       const decision = Promise.withResolvers<never>()
-      const response = commitResponse(decision.promise, {
+      const answered = commitResponse(decision.promise, {
         dialect: 'messages',
         stream: true,
         traceId: 't',
@@ -353,7 +354,12 @@ describe('answers that a Response cannot carry as they are', () => {
         earlyHeaders: [],
         committed: () => undefined,
         gone: () => undefined,
-      }).then(toResponse)
+      })
+      const call = fetchCalls(exchange => {
+        answered.then(one => sendAnswer(one, exchange)).catch((error: unknown) => exchange.cut(error))
+        return 'taken'
+      }, undefined)
+      const response = call(new Request('http://router/v1/messages'))!
       await vi.advanceTimersByTimeAsync(2500)
       const reader = (await response).body!.getReader()
       expect(new TextDecoder().decode((await reader.read()).value)).toContain('ping')

@@ -50,8 +50,10 @@ beforeAll(async () => {
     return answer(200, JSON.stringify(body))(response, seen, asked)
   })
   const env = {
-    ...{ ROUTER_UPSTREAM_MESSAGES: upstream.origin, ROUTER_UPSTREAM_CHAT: upstream.origin },
-    ...{ OPERATOR_KEY: KEY, ROUTER_LOG: 'off' },
+    ROUTER_UPSTREAM_MESSAGES: upstream.origin,
+    ROUTER_UPSTREAM_CHAT: upstream.origin,
+    OPERATOR_KEY: KEY,
+    ROUTER_LOG: 'off',
   }
   for (const mode of ['observe', 'enforce']) {
     const file = join(folder, `${mode}.toml`)
@@ -60,9 +62,14 @@ beforeAll(async () => {
       serveRouter({ ...env, ROUTER_BIND: '127.0.0.1:0', ROUTER_DB: ':memory:', ROUTER_CONFIG: file, ...vars })
     ways[`the Node host, ${mode}`] = await node({ ROUTER_ALLOWED_ORIGINS: ALLOWED })
     const portable = await servedRouter({
-      ...{ direct: false, config: config(mode), env },
+      direct: false,
+      config: config(mode),
+      env,
       access: {
-        ...{ keys: [], reach: 'loopback', insecure: false, metricsOpen: false },
+        keys: [],
+        reach: 'loopback',
+        insecure: false,
+        metricsOpen: false,
         allowedOrigins: ALLOWED.split(','),
       },
     })

@@ -47,8 +47,17 @@ describe('the log', () => {
       .toMatchObject([
         {
           level: 'debug',
-          ...{ trace_id: id, tenant_id: 'default', route: 0, start: 0, attempts: 1, rung: 0, model: 'up/a' },
-          ...{ served_from: 'attempt', status: 200, cost_usd: 0.0066, ms: expect.any(Number) },
+          trace_id: id,
+          tenant_id: 'default',
+          route: 0,
+          start: 0,
+          attempts: 1,
+          rung: 0,
+          model: 'up/a',
+          served_from: 'attempt',
+          status: 200,
+          cost_usd: 0.0066,
+          ms: expect.any(Number),
         },
       ])
     expect(running.logs.join()).not.toMatch(/do not write this down|nobody else|canary-0123/)
@@ -67,8 +76,14 @@ describe('the log', () => {
       .toMatchObject([
         {
           level: 'debug',
-          ...{ trace_id: id, tenant_id: 'default', route: 0, method: 'POST', path: '/v1/messages' },
-          ...{ status: 429, ended: 'complete', ms: expect.any(Number) },
+          trace_id: id,
+          tenant_id: 'default',
+          route: 0,
+          method: 'POST',
+          path: '/v1/messages',
+          status: 429,
+          ended: 'complete',
+          ms: expect.any(Number),
         },
       ])
     expect(running.logs.join()).not.toContain(CANARY)

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { FunctionGate } from '../../router/gates/function.ts'
+import type { FunctionGate } from '../../router/gates/gate-host.ts'
 import { promptHash } from '../../router/gates/judge-prompt.ts'
 import { undiciTransport } from '../../router/host/undici-transport.ts'
 import type { RouterOptions } from '../../router/router.ts'
@@ -143,7 +143,11 @@ describe('a judge', () => {
       final: { served_rung: 0, gate_cost_usd: 0.00435, total_cost_usd: 0.01095, savings_usd: 0.08805 },
     })
     expect(onlyGate(receipt)).toEqual({
-      ...{ gate_id: 'g', kind: 'judge', verdict: 'pass', score: 0.9, cost: 0.00435 },
+      gate_id: 'g',
+      kind: 'judge',
+      verdict: 'pass',
+      score: 0.9,
+      cost: 0.00435,
       latency_ms: expect.any(Number),
       evidence_ref: `prompt:sha256:${promptHash(RUBRIC)}`,
     })
@@ -231,7 +235,9 @@ describe('a judge', () => {
     expect(await text(await router.post('/v1/messages', ASK))).toBe('total: 42')
     const receipt = await onlyReceipt(router)
     expect(onlyGate(receipt, receipt.attempts.length - 1)).toMatchObject({
-      ...{ verdict: 'abstain', reason: 'maker_is_checker', cost: 0 },
+      verdict: 'abstain',
+      reason: 'maker_is_checker',
+      cost: 0,
     })
     expectSums(receipt)
   })
@@ -310,7 +316,7 @@ ${config}`
     const router = await start({ gate: JUDGE, rest: 'budget = { per_tenant_day_usd = 0.02 }' })
     expect((await router.post('/v1/messages', ASK)).status).toBe(200)
     await router.receipts()
-    const { rows } = await router.db.execute("select spent from budgets where key like 'tenant/%'")
+    const { rows } = await router.db.execute("select spent from router_budgets where key like 'tenant/%'")
     expect(rows.map(({ spent }) => spent)).toEqual([CHEAP + COURT])
   })
 
@@ -455,7 +461,11 @@ describe('self-consistency', () => {
     ])
     const receipt = await onlyReceipt(router)
     expect(onlyGate(receipt)).toMatchObject({
-      ...{ kind: 'consistency', verdict: 'pass', score: 1, cost: 0.0132, evidence_ref: 'samples:3/3' },
+      kind: 'consistency',
+      verdict: 'pass',
+      score: 1,
+      cost: 0.0132,
+      evidence_ref: 'samples:3/3',
     })
     expect(receipt.final).toMatchObject({ gate_cost_usd: 0.0132, total_cost_usd: 0.0198, escalations: 0 })
     expectSums(receipt)

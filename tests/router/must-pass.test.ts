@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { loadConfig } from '../../router/config/load-config.ts'
 import { formatProblem } from '../../router/config/problem.ts'
-import type { FunctionGate } from '../../router/gates/function.ts'
+import type { FunctionGate } from '../../router/gates/gate-host.ts'
 import { configWarnings } from '../../router/policy/config-warnings.ts'
 import { createLog, parseLogFilter } from '../../shared/log/log.ts'
 import { messagesAnswer } from '../upstream/answers.ts'

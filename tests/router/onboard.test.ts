@@ -310,7 +310,8 @@ describe('launch', () => {
     await program('dies', 'kill -KILL $$')
     const [base, chat] = [`http://127.0.0.1:${port}`, `http://127.0.0.1:${port}/v1`]
     expect(await router(['launch', 'claude', '--', '--help', '-x', 'a b'])).toEqual({
-      ...{ code: 7, err: '' },
+      code: 7,
+      err: '',
       out: `${base} ${chat} |--help -x a b\n`,
     })
     expect((await router(['launch', 'claude-code', '--resume'])).out).toBe(`${base} ${chat} |--resume\n`)

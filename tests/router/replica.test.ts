@@ -112,7 +112,10 @@ if (await sqldAvailable()) {
 
     it('answers the audit tools as of now, and takes no outcome', async () => {
       const session = await auditSession({
-        ...{ vars, address: undefined, tenant: 'default', log: silentLog() },
+        vars,
+        address: undefined,
+        tenant: 'default',
+        log: silentLog(),
         config: async () => (await routingConfig({})).config,
       })
       const id = await ask()

@@ -1,11 +1,10 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { directFeedback } from '../../router/host/direct-feedback.ts'
-import { directRelay } from '../../router/host/direct-relay.ts'
+import { nodeCalls } from '../../router/host/node-exchange.ts'
 import { undiciTransport } from '../../router/host/undici-transport.ts'
 import { createRouter, type RouterOptions } from '../../router/router.ts'
-import type { Timeouts } from '../../router/upstream/transport.ts'
+import type { AnswerSink, Timeouts } from '../../router/upstream/transport.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { cutConnection, listen } from '../../shared/host/serve.ts'
@@ -40,19 +39,16 @@ export async function servedRouter({ timeouts, direct = true, ...options }: Serv
       ? {
           ...pool,
           send: (call: Parameters<typeof pool.send>[0]) => pool.send({ ...call, timeouts: observed(call.timeouts) }),
+          relay: (call: Parameters<typeof pool.relay>[0], sink: AnswerSink) =>
+            pool.relay({ ...call, timeouts: observed(call.timeouts) }, sink),
         }
       : pool
   const router = createRouter({ ...options, db, log, transport, sha256: nativeSha256, cut: cutConnection })
   await router.ready()
-  const relaying = router.relaying()
-  const report = directFeedback(relaying)
-  const relay = directRelay({ ...relaying, timeouts: () => observed(relaying.timeouts()), agent: pool.agent })
   const server = await listen({
     bind: { host: '127.0.0.1', port: 0 },
     fetch: router.fetch,
-    ...(direct && {
-      direct: (request, response) => report(request, response) || relay(request, response),
-    }),
+    ...(direct && { direct: nodeCalls().accept(router.handleCall()) }),
     bodyMs: 60_000,
   })
   return {

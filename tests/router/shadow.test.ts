@@ -63,7 +63,9 @@ describe('shadow samples', () => {
     expect(receipts).toHaveLength(31)
     expect(receipts[29]!.final).not.toHaveProperty('baseline_calibrated_usd')
     expect(receipts[30]!.final).toMatchObject({
-      ...{ total_cost_usd: 0.0002, baseline_same_token_usd: 0.003, baseline_calibrated_usd: 0.006 },
+      total_cost_usd: 0.0002,
+      baseline_same_token_usd: 0.003,
+      baseline_calibrated_usd: 0.006,
       savings_calibrated_usd: 0.0058,
     })
   })

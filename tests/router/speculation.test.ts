@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { FunctionGate } from '../../router/gates/function.ts'
+import type { FunctionGate } from '../../router/gates/gate-host.ts'
 import { messagesAnswer } from '../upstream/answers.ts'
 import { type Script, type ScriptedUpstream, scriptedUpstream } from '../upstream/scripted.ts'
 import { type TestRouter, testRouter } from './routers.ts'

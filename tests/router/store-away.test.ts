@@ -18,8 +18,11 @@ describe.runIf(here)('a router whose store is away', () => {
     const upstream = await scriptedUpstream()
     upstream.always(answer(200, '{"id":"msg_1","content":[]}'))
     const router = await serveRouter({
-      ...{ ROUTER_BIND: '127.0.0.1:0', ROUTER_DB: sqld.primaryUrl, ROUTER_UPSTREAM_MESSAGES: upstream.origin },
-      ...{ ROUTER_DRAIN_SECONDS: '0', RUST_LOG: 'off' },
+      ROUTER_BIND: '127.0.0.1:0',
+      ROUTER_DB: sqld.primaryUrl,
+      ROUTER_UPSTREAM_MESSAGES: upstream.origin,
+      ROUTER_DRAIN_SECONDS: '0',
+      RUST_LOG: 'off',
     })
     const listed = async () => {
       const answer = await fetch(`${router.origin}/v1/traces`, { headers: { authorization: 'Bearer key' } })

@@ -23,7 +23,7 @@ async function fixture(auto: readonly string[] = CANDIDATES): Promise<ProviderFi
 
 const once = { retry: { maxAttempts: 1 } }
 const sent = (seen: Seen) => JSON.parse(seen.body.toString()) as { model: string; max_completion_tokens?: number }
-const models = ({ far }: ProviderFixture) => far.seen.map(seen => sent(seen).model)
+const models = ({ remote }: ProviderFixture) => remote.seen.map(seen => sent(seen).model)
 const OVERLOADED = answer(529, '{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}')
 const BUSY = answer(429, '{"error":{"message":"Rate limit reached","type":"requests","code":"rate_limit_exceeded"}}')
 
@@ -34,8 +34,8 @@ it.each<[string, Script]>([
   ['a connection that breaks', reset],
 ])('goes on to the next candidate after %s, within the same attempt', async (_, trouble) => {
   const here = await fixture()
-  here.far.queue(trouble)
-  here.far.always(stream(chatFrames(['Here.'], { usage: true, model: 'gpt-5.4' })))
+  here.remote.queue(trouble)
+  here.remote.always(stream(chatFrames(['Here.'], { usage: true, model: 'gpt-5.4' })))
   const { run } = await here.ran('auto', once)
   expect(run).toMatchObject({ status: 'succeeded', model: 'openai/gpt-5.4' })
   expect(models(here)).toEqual(['claude-sonnet-5', 'gpt-5.4'])
@@ -46,7 +46,7 @@ it.each<[string, Script]>([
 
 it('asks each candidate once in an attempt, and says of all what they answered', async () => {
   const here = await fixture()
-  here.far.always(answer(503, '{"error":{"message":"down"}}'))
+  here.remote.always(answer(503, '{"error":{"message":"down"}}'))
   const { run } = await here.ran('auto', once)
   expect(models(here)).toEqual(['claude-sonnet-5', 'gpt-5.4', 'gpt-5-mini'])
   expect(run.status).toBe('failed')
@@ -56,16 +56,16 @@ it('asks each candidate once in an attempt, and says of all what they answered',
 
 it('stays with a candidate that refuses the request itself', async () => {
   const here = await fixture()
-  here.far.queue(answer(400, '{"type":"error","error":{"type":"invalid_request_error","message":"no such tool"}}'))
-  here.far.always(answer(200, JSON.stringify(chatAnswer('Here.'))))
+  here.remote.queue(answer(400, '{"type":"error","error":{"type":"invalid_request_error","message":"no such tool"}}'))
+  here.remote.always(answer(200, JSON.stringify(chatAnswer('Here.'))))
   const { run } = await here.ran('auto', once)
   expect([run.status, models(here)]).toEqual(['failed', ['claude-sonnet-5']])
 })
 
 it('keeps to a model that is named', async () => {
   const here = await fixture()
-  here.far.queue(OVERLOADED)
-  here.far.always(answer(200, JSON.stringify(messagesAnswer('Back.', 'claude-sonnet-5'))))
+  here.remote.queue(OVERLOADED)
+  here.remote.always(answer(200, JSON.stringify(messagesAnswer('Back.', 'claude-sonnet-5'))))
   const { run } = await here.ran('anthropic/claude-sonnet-5')
   expect([run.status, models(here)]).toEqual(['succeeded', ['claude-sonnet-5', 'claude-sonnet-5']])
 })
@@ -80,12 +80,12 @@ it('holds the price of the dearest candidate, and passes over one that has none'
   await here.json(200, 'PUT', '/v1/settings/models', { aliases, prices })
   await here.json(201, 'POST', '/v1/agents', { name: 'worker', manifest: { model: 'auto', ...once } })
   await here.json(200, 'PUT', '/v1/agents/worker/budget', { maxCostUsdPerRun: 1, hardFail: true })
-  here.far.queue(answer(503, '{}'))
-  here.far.always(stream(chatFrames(['Dear.'], { usage: true, model: 'dear' })))
+  here.remote.queue(answer(503, '{}'))
+  here.remote.always(stream(chatFrames(['Dear.'], { usage: true, model: 'dear' })))
   const { id } = await here.json<Run>(201, 'POST', '/v1/runs', { agentName: 'worker', input: { prompt: 'hi' } })
   await (await here.events(`/v1/runs/${id}/events`)).all()
   expect(await here.json<Run>(200, 'GET', `/v1/runs/${id}`)).toMatchObject({ status: 'succeeded', costUsd: 0.05 })
   expect(models(here)).toEqual(['cheap', 'dear'])
   // 1 USD buys 1000 tokens of the dear one, and a million of the cheap one.
-  expect(here.far.seen.map(seen => sent(seen).max_completion_tokens)).toEqual([1000, 1000])
+  expect(here.remote.seen.map(seen => sent(seen).max_completion_tokens)).toEqual([1000, 1000])
 })

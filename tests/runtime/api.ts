@@ -31,7 +31,10 @@ export async function api(options: Partial<RuntimeOptions> & { url?: string } = 
   }
 
   return {
-    ...{ db, runtime, call, json },
+    db,
+    runtime,
+    call,
+    json,
     async events(path: string, headers: Record<string, string> = {}) {
       const answer = await call('GET', path, undefined, headers)
       if (!answer.body) throw new Error(`${path}: no body`)

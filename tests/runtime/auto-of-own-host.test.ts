@@ -17,16 +17,16 @@ async function fixture(
   open.push(made)
   await made.configure(provider)
   const list = JSON.stringify({ object: 'list', data: models?.map(id => ({ id, object: 'model' })) })
-  made.far.always((response, seen, request) => {
+  made.remote.always((response, seen, request) => {
     const isList = seen.url === '/v1/models'
-    const far = isList ? answer(models ? 200 : 404, list) : answer(200, JSON.stringify(chatAnswer('Hi.', 'llama')))
-    return far(response, seen, request)
+    const remote = isList ? answer(models ? 200 : 404, list) : answer(200, JSON.stringify(chatAnswer('Hi.', 'llama')))
+    return remote(response, seen, request)
   })
   return made
 }
 
-const asked = ({ far }: ProviderFixture) =>
-  far.seen
+const asked = ({ remote }: ProviderFixture) =>
+  remote.seen
     .filter(({ method }) => method === 'POST')
     .map(({ body }) => (JSON.parse(body.toString()) as { model: string }).model)
 

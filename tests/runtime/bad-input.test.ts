@@ -20,6 +20,18 @@ beforeAll(async () => {
 })
 afterAll(() => on.close())
 
+it('answers 404 for an id or a name in a path that nothing can have, and 400 for a parameter that is given twice', async () => {
+  for (const [method, path] of [
+    ['GET', `/v1/runs/${'x'.repeat(600)}`],
+    ['GET', '/v1/agents/a%20b%2F'],
+    ['DELETE', '/v1/secrets/a%20b'],
+    ['GET', `/v1/schedules/${'%C3%A9'.repeat(300)}`],
+  ] as const) {
+    expect(await refused(method, path), path).toMatchObject({ status: 404, code: 'not_found' })
+  }
+  expect(await refused('GET', '/v1/agents?limit=1&limit=2')).toMatchObject({ status: 400, code: 'validation_failed' })
+})
+
 /** Every refusal has this shape, whatever was wrong. */
 async function refused(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) {
   const answer = await on.call(method, path, body, headers)
@@ -80,7 +92,8 @@ describe('what is wrong is said, and where', () => {
       expect(found).toMatchObject({ valid: false, reason: 'signature_invalid' })
     }
     const cut = new Request('http://local/v1/runs/receipts/verify', {
-      ...{ method: 'POST', body: text.slice(0, text.length / 2) },
+      method: 'POST',
+      body: text.slice(0, text.length / 2),
       headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
     })
     const answer = await on.runtime.fetch(cut)
@@ -112,7 +125,7 @@ describe('what is wrong is said, and where', () => {
   })
 
   it('a webhook’s secret is told once: a repeat of the call that made it does not tell it again', async () => {
-    const body = { url: `${on.far.origin}/hook` }
+    const body = { url: `${on.remote.origin}/hook` }
     const key = { 'idempotency-key': 'hook-1' }
     const first = (await (await on.call('POST', '/v1/webhooks', body, key)).json()) as WebhookCreated
     const again = await on.call('POST', '/v1/webhooks', body, key)

@@ -27,7 +27,10 @@ function metered(calls: { maxOutputTokens: number }[], tokens = { in: 10, out: 5
       const tokensOut = Math.min(tokens.out, maxOutputTokens)
       const more = messages.length / 2 < turns - 1
       return {
-        ...{ text: more ? '' : 'done', stop: more ? 'tools' : 'end', provider: 'test', model: 'test/metered' },
+        text: more ? '' : 'done',
+        stop: more ? 'tools' : 'end',
+        provider: 'test',
+        model: 'test/metered',
         toolCalls: more ? [{ id: `c${messages.length}`, name: 'wait', arguments: { seconds: 0 } }] : [],
         spent: { tokensIn: tokens.in, tokensOut, costNano: tokens.in * 1000 + tokensOut * 2000 },
       }
@@ -61,13 +64,23 @@ describe('a budget', () => {
     expect((await on.call('GET', '/v1/agents/spender/budget')).status).toBe(404)
     const saved = await on.json<Budget>(200, 'PUT', '/v1/agents/spender/budget', { maxCostUsdPerDay: 1.5 })
     expect(saved).toMatchObject({
-      ...{ status: 'saved', agentName: 'spender', maxCostUsdPerDay: 1.5, maxRunsPerDay: null, hardFail: true },
-      ...{ notifyAtPct: 80, toolLimits: {}, today: { runs: 0, tokens: 0, costUsd: 0 } },
+      status: 'saved',
+      agentName: 'spender',
+      maxCostUsdPerDay: 1.5,
+      maxRunsPerDay: null,
+      hardFail: true,
+      notifyAtPct: 80,
+      toolLimits: {},
+      today: { runs: 0, tokens: 0, costUsd: 0 },
     })
     await ended(on, ((await (await make(on)).json()) as Run).id)
     expect((await today(on)).today).toEqual({
-      ...{ runs: 1, tokens: 60, costUsd: 0.00011, reserved: { tokens: 0, costUsd: 0 } },
-      ...{ uncertainTokens: 0, uncertainCostUsd: 0 },
+      runs: 1,
+      tokens: 60,
+      costUsd: 0.00011,
+      reserved: { tokens: 0, costUsd: 0 },
+      uncertainTokens: 0,
+      uncertainCostUsd: 0,
     })
     await on.json(200, 'PUT', '/v1/agents/spender/budget', { maxRunsPerDay: 5 })
     expect(await on.json<Budget[]>(200, 'GET', '/v1/budgets')).toMatchObject([
@@ -212,7 +225,9 @@ describe('a hard limit', () => {
     const run = await ended(on, id)
     expect(run.uncertainTokens).toBeGreaterThan(50)
     expect((await today(on)).today).toMatchObject({
-      ...{ tokens: run.uncertainTokens, uncertainTokens: run.uncertainTokens, reserved: { tokens: 0, costUsd: 0 } },
+      tokens: run.uncertainTokens,
+      uncertainTokens: run.uncertainTokens,
+      reserved: { tokens: 0, costUsd: 0 },
     })
   })
 
@@ -331,15 +346,13 @@ describe('usage', () => {
     const ids: string[] = []
     for (let n = 0; n < 3; n++) ids.push((await ended(on, ((await (await make(on)).json()) as Run).id)).id)
     const total = {
-      ...{
-        runs: 3,
-        tokensIn: 30,
-        tokensOut: 150,
-        costUsd: 0.00033,
-        uncertainTokens: 0,
-        uncertainCostUsd: 0,
-        unpricedCalls: 0,
-      },
+      runs: 3,
+      tokensIn: 30,
+      tokensOut: 150,
+      costUsd: 0.00033,
+      uncertainTokens: 0,
+      uncertainCostUsd: 0,
+      unpricedCalls: 0,
     }
     const day = new Date().toISOString().slice(0, 10)
     const read = () =>

@@ -75,17 +75,18 @@ export function cacheKeeper(answer: (turn: number) => { content: object[]; stop_
       const { content, stop_reason } = answer(uses.length)
       response.end(
         JSON.stringify({
-          ...{
-            id: `msg_${uses.length}`,
-            type: 'message',
-            role: 'assistant',
-            model: 'claude-sonnet-4-5',
-            stop_sequence: null,
-          },
-          ...{ content, stop_reason },
+          id: `msg_${uses.length}`,
+          type: 'message',
+          role: 'assistant',
+          model: 'claude-sonnet-4-5',
+          stop_sequence: null,
+          content,
+          stop_reason,
           usage: {
-            ...{ input_tokens: used.uncached, output_tokens: 30 },
-            ...{ cache_creation_input_tokens: used.written, cache_read_input_tokens: used.read },
+            input_tokens: used.uncached,
+            output_tokens: 30,
+            cache_creation_input_tokens: used.written,
+            cache_read_input_tokens: used.read,
           },
         }),
       )

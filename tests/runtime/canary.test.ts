@@ -2,10 +2,10 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { SERVED } from '../../runtime/openapi-document.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import type { Approval } from '../../shared/wire/runtime/approval.ts'
 import type { ApiKeyCreated } from '../../shared/wire/runtime/auth.ts'
+import { runtimeEndpoints } from '../../shared/wire/runtime/endpoints.ts'
 import type { Receipt } from '../../shared/wire/runtime/receipt.ts'
 import type { Run, Step } from '../../shared/wire/runtime/run.ts'
 import type { Session } from '../../shared/wire/runtime/session.ts'
@@ -29,7 +29,7 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'waybill-canary-'))
   path = join(folder, 'runtime.db')
   fixture = await providerFixture({ url: path, masterKey })
-  const { json, far, events } = fixture
+  const { json, remote, events } = fixture
   const ended = async (id: string) => (await events(`/v1/runs/${id}/events`)).all()
   owner = await json<ApiKeyCreated>(201, 'POST', '/v1/api-keys', { name: 'owner' })
   const tenant = await json<{ id: string }>(201, 'POST', '/v1/tenants', { name: 'other' })
@@ -62,10 +62,11 @@ beforeAll(async () => {
   }
   await ended(ids.asked)
   // A provider that repeats in its refusal what it was sent, key and prompt.
-  far.always(answer(400, JSON.stringify({ error: { message: `bad: ${PROMPT} ${CANARY}` } })))
+  remote.always(answer(400, JSON.stringify({ error: { message: `bad: ${PROMPT} ${CANARY}` } })))
   await ended(await started('vendor', PROMPT))
   const session = await json<Session>(201, 'POST', '/v1/sessions', {
-    ...{ agentName: 'echo', environment: { SECRET: PROMPT } },
+    agentName: 'echo',
+    environment: { SECRET: PROMPT },
   })
   ids.session = session.id
   const data = Buffer.from(PROMPT).toString('base64')
@@ -73,7 +74,9 @@ beforeAll(async () => {
   const attachments = [{ name: 'a.txt', mediaType: 'text/plain', data }]
   await json(200, 'POST', `/v1/sessions/${ids.session}/messages`, { ...message, attachments })
   const schedule = await json<{ id: string }>(201, 'POST', '/v1/schedules', {
-    ...{ agentName: 'echo', cronExpr: '0 0 1 1 *', config: { input: { prompt: PROMPT } } },
+    agentName: 'echo',
+    cronExpr: '0 0 1 1 *',
+    config: { input: { prompt: PROMPT } },
   })
   ids.schedule = schedule.id
   await ended((await json<Run>(201, 'POST', `/v1/schedules/${ids.schedule}/run`, {})).id)
@@ -123,7 +126,7 @@ describe('a canary prompt and a canary key', () => {
 
   it('are in no answer but those in which an owner reads the run itself', async () => {
     const { call, json } = fixture
-    const gets = SERVED.filter(({ method, id }) => method === 'GET' && id !== 'streamSessionEvents')
+    const gets = runtimeEndpoints.filter(({ method, id }) => method === 'GET' && id !== 'streamSessionEvents')
     const known: Record<string, string> = { '/v1/sessions/': ids.session, '/v1/schedules/': ids.schedule }
     const reading = new Set([
       ...['listRuns', 'getRun', 'listApprovals', 'listRunApprovals', 'exportRunJournal', 'streamRunEvents'],
@@ -158,7 +161,8 @@ describe('a canary prompt and a canary key', () => {
       const receipt = await json<Receipt>(200, 'GET', `/v1/runs/${id}/receipt`)
       const journal = await json<object>(200, 'GET', `/v1/runs/${id}/journal`)
       expect(await json(200, 'POST', '/v1/runs/receipts/verify', { receipt, journal })).toMatchObject({
-        ...{ valid: true, checks: { signature: 'ok', journal: 'ok', record: 'ok' } },
+        valid: true,
+        checks: { signature: 'ok', journal: 'ok', record: 'ok' },
       })
       expect((await json<Step[]>(200, 'GET', `/v1/runs/${id}/steps`)).length).toBeGreaterThan(0)
     }

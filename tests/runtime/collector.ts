@@ -22,8 +22,13 @@ const traceRequest = z.strictObject({
           scope: z.strictObject({ name: z.string(), version: z.string() }),
           spans: z.array(
             z.strictObject({
-              ...{ traceId: hex(32), spanId: hex(16), parentSpanId: hex(16).optional(), name: z.string().min(1) },
-              ...{ kind: z.int().min(1).max(5), startTimeUnixNano: nano, endTimeUnixNano: nano },
+              traceId: hex(32),
+              spanId: hex(16),
+              parentSpanId: hex(16).optional(),
+              name: z.string().min(1),
+              kind: z.int().min(1).max(5),
+              startTimeUnixNano: nano,
+              endTimeUnixNano: nano,
               attributes: keyValues,
               status: z.strictObject({ code: z.int().min(0).max(2) }),
               links: z.array(z.strictObject({ traceId: hex(32), spanId: hex(16), attributes: keyValues })).optional(),
@@ -73,7 +78,11 @@ export async function collector() {
           const { startTimeUnixNano: from, endTimeUnixNano: to, attributes, status, links = [], ...rest } = span
           const durationMs = Number((BigInt(to) - BigInt(from)) / 1_000_000n)
           spans.push({
-            ...{ ...rest, parentSpanId: rest.parentSpanId, durationMs, code: status.code, of: values(attributes) },
+            ...rest,
+            parentSpanId: rest.parentSpanId,
+            durationMs,
+            code: status.code,
+            of: values(attributes),
             links: links.map(({ traceId, spanId }) => ({ traceId, spanId })),
           })
         }
@@ -85,7 +94,11 @@ export async function collector() {
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
   return {
-    ...{ spans, bodies, headers, resources, problems },
+    spans,
+    bodies,
+    headers,
+    resources,
+    problems,
     endpoint: `http://127.0.0.1:${port}`,
     answer(next: number) {
       status = next

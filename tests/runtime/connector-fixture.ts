@@ -16,10 +16,12 @@ export async function connectorFixture(options: Partial<RuntimeOptions> & { url?
   const made = await api({ egress, log, masterKey: new Uint8Array(32).fill(9), ...options })
   return {
     ...made,
-    ...{ vendor, lines },
+    vendor,
+    lines,
     install: (connectorId: string, config: object) =>
       made.json<ConnectorInstalled>(201, 'POST', '/v1/connectors/install', {
-        ...{ connectorId, config: { baseUrl: vendor.origin, ...config } },
+        connectorId,
+        config: { baseUrl: vendor.origin, ...config },
       }),
     async close() {
       await made.close()

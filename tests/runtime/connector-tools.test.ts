@@ -49,7 +49,8 @@ async function worker(manifest: object, answers: readonly ModelAnswer[], install
   const retry = { maxAttempts: 3, backoffMs: 0, maxBackoffMs: 5, jitter: false }
   await json(201, 'POST', '/v1/agents', { name: 'worker', manifest: { retry, ...manifest } })
   return {
-    ...{ ...made, asked },
+    ...made,
+    asked,
     go: () => go.resolve(),
     start() {
       go = Promise.withResolvers<void>()
@@ -84,7 +85,7 @@ describe('actions as tools', () => {
       ...['list_repos', 'list_prs', 'get_pr', 'list_issues', 'get_issue', 'create_issue'].map(one => `github__${one}`),
     ])
     expect(asked[0]!.tools[0]).toMatchObject({
-      ...{ description: 'Slack: Lists the people of the workspace.' },
+      description: 'Slack: Lists the people of the workspace.',
       parameters: { type: 'object', properties: { limit: { type: 'integer', default: 100 } } },
     })
   })
@@ -130,7 +131,8 @@ describe('actions as tools', () => {
     expect(of('connector-1-1')).toEqual(['step_started 1', 'step_retrying 1', 'step_started 2', 'step_completed 2'])
     expect(of('connector-1-2')).toEqual(['step_started 1', 'step_failed 1'])
     expect(on.told(1)[1]).toEqual({
-      ...{ content: { error: 'slack.post_message: ratelimited', code: 'upstream_failed' }, failed: true },
+      content: { error: 'slack.post_message: ratelimited', code: 'upstream_failed' },
+      failed: true,
     })
   })
 
@@ -172,7 +174,7 @@ describe('actions as tools', () => {
     await on.ended(await on.start())
     expect(on.told(1)).toEqual([
       {
-        ...{ failed: true },
+        failed: true,
         content: { error: 'the connector slack is not installed', code: 'connector_not_ready' },
       },
     ])
@@ -188,7 +190,8 @@ describe('a rule for approvals', () => {
     const asked = await waitingFor(on, run)
     expect([on.vendor.count(), on.vendor.problems()]).toEqual([1, []])
     expect(asked).toMatchObject({
-      ...{ reason: 'approval_required', stepId: 'approval-1-2' },
+      reason: 'approval_required',
+      stepId: 'approval-1-2',
       action: { name: 'slack__post_message', arguments: message },
     })
     on.vendor.script(headers, [[sent(run.id, 'connector-1-2'), ok({ ok: true })]])
@@ -231,7 +234,7 @@ describe('a limit of a tool', () => {
       {
         failed: true,
         content: {
-          ...{ code: 'tool_limit' },
+          code: 'tool_limit',
           error: 'slack.post_message may be called once a day by this agent, and was (budget toolLimits)',
         },
       },

@@ -59,7 +59,9 @@ describe('the catalogue', () => {
     expect(found.map(({ connectorId }) => connectorId)).toEqual(connectorIds)
     const telegram = found.find(({ connectorId }) => connectorId === 'telegram')
     expect(telegram).toMatchObject({
-      ...{ name: 'Telegram', auth: 'token', configKeys: ['botToken'] },
+      name: 'Telegram',
+      auth: 'token',
+      configKeys: ['botToken'],
       actions: [
         { name: 'send_message', readOnly: false, arguments: { required: ['chatId', 'text'] } },
         { name: 'get_updates', readOnly: true, arguments: { properties: { limit: { default: 100 } } } },
@@ -92,8 +94,12 @@ describe.each(connectorIds)('%s', id => {
       expect([failed.status, await failed.json()]).toEqual([
         502,
         {
-          ...{ code: 'upstream_failed', connector: id, action, upstreamStatus: recorded.fault.status ?? 200 },
-          ...{ upstreamMessage: recorded.fault.message, error: `${id} ${action}: ${recorded.fault.message}` },
+          code: 'upstream_failed',
+          connector: id,
+          action,
+          upstreamStatus: recorded.fault.status ?? 200,
+          upstreamMessage: recorded.fault.message,
+          error: `${id} ${action}: ${recorded.fault.message}`,
         },
       ])
     }
@@ -143,7 +149,8 @@ describe('an install', () => {
     expect(await install('slack', {})).toMatchObject({ ready: false, missing: ['botToken'] })
     vendor.script({}, [])
     expect(await json<ConnectorTest>(200, 'POST', '/v1/connectors/slack/test')).toMatchObject({
-      ...{ success: false, message: expect.stringContaining('slack is installed without botToken') },
+      success: false,
+      message: expect.stringContaining('slack is installed without botToken'),
     })
     const found = await refused(made, 409, 'GET', '/v1/connectors/slack/execute?action=list_users')
     expect(found).toMatchObject({ code: 'connector_not_ready', missing: ['botToken'] })

@@ -35,7 +35,9 @@ async function fixture(options: Parameters<typeof connectorFixture>[0] = {}) {
         'POST',
         '/v1/connectors/install',
         {
-          ...{ ...given, config: { baseUrl: vendor.origin, ...pets.config, ...config }, ...more },
+          ...given,
+          config: { baseUrl: vendor.origin, ...pets.config, ...config },
+          ...more,
         },
       ),
     async refused(status: number, method: string, path: string, body?: unknown) {
@@ -74,7 +76,9 @@ describe('a connector from an OpenAPI document', () => {
       vendor.script(pets.headers, exchanges)
       const path = `/v1/connectors/http-pets/execute?action=${action}`
       expect(await json(200, 'POST', path, args)).toEqual({
-        ...{ result, connector: 'http-pets', action },
+        result,
+        connector: 'http-pets',
+        action,
         data: result,
       })
       expect(vendor.problems()).toEqual([])
@@ -261,7 +265,8 @@ describe('its actions in a run', () => {
     const on = await worker({ connectors }, [])
     if (installed) await on.installPets()
     expect(await on.ended(await on.start())).toMatchObject({
-      ...{ status: 'failed', error: { code: 'connector_failed', message: expect.stringContaining(message) } },
+      status: 'failed',
+      error: { code: 'connector_failed', message: expect.stringContaining(message) },
     })
     expect(on.offered).toEqual([])
   })

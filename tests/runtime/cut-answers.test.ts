@@ -22,7 +22,10 @@ const says = (body: object) => (response: ServerResponse) => {
   response.end(JSON.stringify(body))
 }
 const chat = (message: object, finish: string) => ({
-  ...{ id: 'chatcmpl-01', object: 'chat.completion', created: 1, model: 'm' },
+  id: 'chatcmpl-01',
+  object: 'chat.completion',
+  created: 1,
+  model: 'm',
   choices: [
     { index: 0, message: { role: 'assistant', content: '', refusal: null, ...message }, finish_reason: finish },
   ],
@@ -45,12 +48,12 @@ const CASES = [
 describe('an answer that is not whole', () => {
   it.each(CASES)('of %s ends the run by its name, with what came of it (%#)', async (model, body, code, result) => {
     const on = await fixture()
-    on.far.always(says(body))
+    on.remote.always(says(body))
     const { run } = await on.ran(model)
     expect(run).toMatchObject({ status: 'failed', output: { result }, error: { code, stepId: 'model-1' } })
     expect(run.error?.message).toMatch(code === 'output_truncated' ? /limits\.maxOutputTokens/ : /refused/)
     expect(run.tokensOut).toBeGreaterThan(0)
-    expect(on.far.seen).toHaveLength(1)
+    expect(on.remote.seen).toHaveLength(1)
     const receipt = await on.json(200, 'GET', `/v1/runs/${run.id}/receipt`)
     expect(await on.json(200, 'POST', '/v1/runs/receipts/verify', { receipt })).toMatchObject({ valid: true })
   })
@@ -61,8 +64,8 @@ describe('an answer that is not whole', () => {
       const on = await fixture()
       await on.json(201, 'POST', '/v1/agents', { name: 'worker', manifest: { model } })
       const { id } = await on.json<{ id: string }>(201, 'POST', '/v1/sessions', { agentName: 'worker' })
-      on.far.queue(says(body))
-      on.far.always(
+      on.remote.queue(says(body))
+      on.remote.always(
         says(model.startsWith('anthropic') ? messages('whole', 'end_turn') : chat({ content: 'whole' }, 'stop')),
       )
       const send = (content: string) => on.json<object>(200, 'POST', `/v1/sessions/${id}/messages`, { content })
@@ -84,7 +87,7 @@ describe('an answer that is not whole', () => {
   it('is not called a tool with: a call that was cut is not made', async () => {
     const on = await fixture()
     const call = { id: 'c1', type: 'function', function: { name: 'wait', arguments: '{"seconds": 0}' } }
-    on.far.always(says(chat({ content: 'I wait', tool_calls: [call] }, 'length')))
+    on.remote.always(says(chat({ content: 'I wait', tool_calls: [call] }, 'length')))
     const { run, steps } = await on.ran('openai-compatible/m', { tools: ['wait'] })
     expect(run).toMatchObject({ status: 'failed', error: { code: 'output_truncated' }, output: { result: 'I wait' } })
     expect(steps.map(({ stepId }) => stepId)).toEqual(['model-1'])
@@ -100,12 +103,12 @@ describe('an answer that is not whole', () => {
       manifest: { model: 'openai-compatible/m', limits: { maxOutputTokens: 4000 } },
     })
     await on.json(200, 'PUT', '/v1/agents/tight/budget', { maxCostUsdPerRun: 0.01 })
-    on.far.always(says(chat({ content: 'cut' }, 'length')))
+    on.remote.always(says(chat({ content: 'cut' }, 'length')))
     const { id } = await on.json<Run>(201, 'POST', '/v1/runs', { agentName: 'tight' })
     await (await on.events(`/v1/runs/${id}/events`)).all()
     const run = await on.json<Run>(200, 'GET', `/v1/runs/${id}`)
     expect(run.error).toMatchObject({ code: 'output_truncated', message: expect.stringContaining('budget') })
-    expect(JSON.parse(on.far.seen[0]!.body.toString())).toMatchObject({ max_tokens: 1000 })
+    expect(JSON.parse(on.remote.seen[0]!.body.toString())).toMatchObject({ max_tokens: 1000 })
   })
 })
 
@@ -116,18 +119,18 @@ describe('an answer that its provider paused', () => {
       { type: 'server_tool_use', id: 'srv_1', name: 'web_search', input: { query: 'x' } },
       { type: 'text', text: 'The first half, ' },
     ]
-    on.far.queue(says({ ...messages('', 'pause_turn'), content: blocks }), says(messages('the second.', 'end_turn')))
+    on.remote.queue(says({ ...messages('', 'pause_turn'), content: blocks }), says(messages('the second.', 'end_turn')))
     const { run } = await on.ran('anthropic/claude-haiku-4-5')
     expect(run).toMatchObject({ status: 'succeeded', output: { result: 'The first half, the second.' } })
-    const { messages: sent } = JSON.parse(on.far.seen[1]!.body.toString()) as { messages: unknown[] }
+    const { messages: sent } = JSON.parse(on.remote.seen[1]!.body.toString()) as { messages: unknown[] }
     expect(sent).toEqual([expect.objectContaining({ role: 'user' }), { role: 'assistant', content: blocks }])
   })
 
   it('is not gone on with for ever', async () => {
     const on = await fixture()
-    on.far.always(says(messages('again ', 'pause_turn')))
+    on.remote.always(says(messages('again ', 'pause_turn')))
     const { run } = await on.ran('anthropic/claude-haiku-4-5')
     expect(run).toMatchObject({ status: 'failed', error: { code: 'limit_exceeded' } })
-    expect(on.far.seen.length).toBeLessThan(20)
+    expect(on.remote.seen.length).toBeLessThan(20)
   })
 })

@@ -75,7 +75,7 @@ async function agreed(on: ProviderFixture, run: Run): Promise<void> {
 describe('a model call that does not end by itself', () => {
   it('counts its question and what came of the answer, so that a limit of the day holds over runs that time out', async () => {
     const on = await fixture({}, { maxTokensPerDay: 400 })
-    on.far.always(begins(chatFrames(WORDS), 11))
+    on.remote.always(begins(chatFrames(WORDS), 11))
     let admitted = 0
     for (let n = 0; n < 12; n++) {
       const answer = await make(on)
@@ -108,7 +108,7 @@ describe('a model call that does not end by itself', () => {
     async (model, frames, pieces, least) => {
       const on = await fixture({ model, limits: { maxOutputTokens: 60 } })
       const sent = Promise.withResolvers<void>()
-      on.far.always(begins(frames, pieces, sent.resolve))
+      on.remote.always(begins(frames, pieces, sent.resolve))
       const { id } = (await (await make(on)).json()) as Run
       await sent.promise
       // What was written is read in the next turns of this process's loop.
@@ -130,13 +130,13 @@ describe('a model call that does not end by itself', () => {
       retry: { maxAttempts: 3, backoffMs: 0, jitter: false },
       limits: { maxOutputTokens: 60 },
     })
-    on.far.always((response: ServerResponse) => {
+    on.remote.always((response: ServerResponse) => {
       response.writeHead(200, EVENT_STREAM)
       response.write(chatFrames(WORDS).slice(0, 11).join(''), () => setTimeout(() => response.destroy(), 30))
     })
     const run = await ended(on, ((await (await make(on)).json()) as Run).id)
     expect(run).toMatchObject({ status: 'failed', error: { code: 'model_error' } })
-    expect(on.far.seen).toHaveLength(3)
+    expect(on.remote.seen).toHaveLength(3)
     expect(run.tokensOut).toBeGreaterThanOrEqual(150)
     await agreed(on, run)
   })
@@ -152,7 +152,7 @@ describe('a model call that does not end by itself', () => {
   it('of a session that is stopped counts for the session and the day', async () => {
     const on = await fixture({ limits: { maxOutputTokens: 60 } }, { maxTokensPerDay: 10_000 })
     const sent = Promise.withResolvers<void>()
-    on.far.always(begins(chatFrames(WORDS), 11, sent.resolve))
+    on.remote.always(begins(chatFrames(WORDS), 11, sent.resolve))
     const { id } = await on.json<{ id: string }>(201, 'POST', '/v1/sessions', { agentName: 'worker' })
     const turn = on.call('POST', `/v1/sessions/${id}/messages`, { content: 'Tell me everything.' })
     await sent.promise
@@ -169,8 +169,8 @@ describe('a model call that a crash cut off', () => {
   it.each([true, false])('is shown as uncertain beside what is known (a budget: %s)', async hasBudget => {
     const on = await fixture({ limits: { maxOutputTokens: 60 } }, hasBudget ? { maxTokensPerDay: 10_000 } : undefined)
     const sent = Promise.withResolvers<void>()
-    on.far.queue(begins(chatFrames(WORDS), 11, sent.resolve))
-    on.far.always(begins(chatFrames(['Done.'], { usage: true }), 99))
+    on.remote.queue(begins(chatFrames(WORDS), 11, sent.resolve))
+    on.remote.always(begins(chatFrames(['Done.'], { usage: true }), 99))
     const { id } = (await (await make(on)).json()) as Run
     await sent.promise
     // As a process would leave it that died here: its owner is gone, and another claims the run.

@@ -16,7 +16,7 @@ if (hasChromium()) {
   describe('the connectors of the dashboard, under a path of a proxy', () => {
     let proxy: Awaited<ReturnType<typeof pathProxy>>
     let vendor: AuthorizationServer
-    let far: ScriptedUpstream
+    let remote: ScriptedUpstream
     let notes: Awaited<ReturnType<typeof demandingServer>>
     let fixture: DashboardFixture
     let seen: Seen
@@ -31,9 +31,9 @@ if (hasChromium()) {
     beforeAll(async () => {
       proxy = await pathProxy('/deep/waybill', () => fixture.origin)
       vendor = await authorizationServer(`${proxy.base}/auth/connectors/callback`)
-      far = await scriptedUpstream()
+      remote = await scriptedUpstream()
       notes = await demandingServer()
-      const egress = [vendor.origin, far.origin, notes.origin, notes.issuer]
+      const egress = [vendor.origin, remote.origin, notes.origin, notes.issuer]
       fixture = await dashboardFixture(
         {
           PLATFORM_PUBLIC_URL: proxy.base,
@@ -53,7 +53,7 @@ if (hasChromium()) {
     afterAll(async () => {
       await seen?.close()
       await fixture?.close()
-      await Promise.all([far?.close(), notes?.close(), vendor?.close(), proxy?.close()])
+      await Promise.all([remote?.close(), notes?.close(), vendor?.close(), proxy?.close()])
     })
 
     describe('connectors', () => {
@@ -103,7 +103,7 @@ if (hasChromium()) {
       })
 
       it('installs with a token, shows a test that fails, and never shows the token again', async () => {
-        far.always(answer(401, '{"error":{"message":"Invalid API Key provided"}}'))
+        remote.always(answer(401, '{"error":{"message":"Invalid API Key provided"}}'))
         await page.goto(at('connectors'))
         const stripe = page.locator('section[aria-label="Stripe"]')
         await stripe.locator('summary').click()
@@ -113,7 +113,8 @@ if (hasChromium()) {
         const { id } = (await installed())[0]!
         expect(id).toBeDefined()
         await fixture.call('POST', '/v1/connectors/install', {
-          ...{ connectorId: 'stripe', config: { secretKey: 'sk-hidden-one', baseUrl: far.origin } },
+          connectorId: 'stripe',
+          config: { secretKey: 'sk-hidden-one', baseUrl: remote.origin },
         })
         await page.click('#installed button:text("Test")')
         await page.waitForSelector('#installed output:has-text("✗")')
@@ -174,7 +175,7 @@ if (hasChromium()) {
     })
 
     it('connectors of one’s own: a document is looked into, faults stand beside fields, and what is chosen is installed', async () => {
-      far.always(answer(200, '{"data":[]}'))
+      remote.always(answer(200, '{"data":[]}'))
       await page.goto(at('connectors'))
       await page.click('text=Make a connector from an OpenAPI document')
       const form = page.locator('#own-connector')
@@ -184,7 +185,9 @@ if (hasChromium()) {
       await form.locator('[name=openapi]').fill('swagger: "2.0"')
       await page.waitForSelector('#own-said .bad:has-text("#/swagger")')
       await form.locator('#own-file').setInputFiles({
-        ...{ name: 'pets.yaml', mimeType: 'application/yaml', buffer: Buffer.from(petsDocument) },
+        name: 'pets.yaml',
+        mimeType: 'application/yaml',
+        buffer: Buffer.from(petsDocument),
       })
       await page.waitForSelector('#own-said >> text=✓ Pets, 6 operations.')
       expect(await form.locator('[name=connectorId]').inputValue()).toBe('http-pets')
@@ -221,7 +224,7 @@ if (hasChromium()) {
       await form.locator('button.main').click()
       await form.locator('[name="config.baseUrl"] + .problem').waitFor()
       expect(await form.locator('[name="config.petKey"]').inputValue()).toBe('the-hidden-pet-key')
-      await form.locator('[name="config.baseUrl"]').fill(far.origin)
+      await form.locator('[name="config.baseUrl"]').fill(remote.origin)
       await form.locator('button.main').click()
       await form.locator('text=Installed. Test it above.').waitFor()
       await page.waitForSelector('#installed:has-text("Pets")')
@@ -229,7 +232,7 @@ if (hasChromium()) {
       const zoo = 'http-zoo'
       await page.click(`[aria-label="Test: ${zoo}"]`)
       await page.waitForSelector('#installed output:has-text("✓")')
-      expect(far.seen.at(-1)?.url).toMatch(/api_key=the-hidden-pet-key/)
+      expect(remote.seen.at(-1)?.url).toMatch(/api_key=the-hidden-pet-key/)
       const tools = await fixture.call<{ connectorId: string; actions: { name: string; readOnly: boolean }[] }[]>(
         'GET',
         '/v1/connectors/catalog',

@@ -19,7 +19,7 @@ import { pathProxy } from './path-proxy.ts'
 if (hasChromium()) {
   describe('the forms of the dashboard, under a path of a proxy', () => {
     let proxy: Awaited<ReturnType<typeof pathProxy>>
-    let far: ScriptedUpstream
+    let remote: ScriptedUpstream
     let fixture: DashboardFixture
     let seen: Opened
     let page: Page
@@ -28,10 +28,10 @@ if (hasChromium()) {
 
     beforeAll(async () => {
       proxy = await pathProxy('/deep/waybill', () => fixture.origin)
-      far = await scriptedUpstream()
+      remote = await scriptedUpstream()
       fixture = await dashboardFixture({
         PLATFORM_PUBLIC_URL: proxy.base,
-        PLATFORM_OUTBOUND_ALLOW: new URL(far.origin).host,
+        PLATFORM_OUTBOUND_ALLOW: new URL(remote.origin).host,
         PLATFORM_TUNNEL_BIND: '127.0.0.1:0',
       })
       await fixture.setUp()
@@ -45,7 +45,7 @@ if (hasChromium()) {
       node?.kill()
       await seen?.close()
       await fixture?.close()
-      await Promise.all([far?.close(), proxy?.close()])
+      await Promise.all([remote?.close(), proxy?.close()])
     })
 
     it('nodes: a command that enrols a machine', async () => {
@@ -64,12 +64,13 @@ if (hasChromium()) {
       const own = { NODE_AGENT_BACKENDS: 'wasm,runc,kata', NODE_AGENT_STATE_DIR: join(folder, 'state') }
       const places = { PLATFORM_DATA_DIR: folder, NODE_AGENT_IMAGE_DIR: join(folder, 'image') }
       node = spawn(process.execPath, ['node-agent/main.ts', 'run'], {
-        ...{ env: { ...programEnv, ...vars, ...own, ...places }, stdio: 'ignore' },
+        env: { ...programEnv, ...vars, ...own, ...places },
+        stdio: 'ignore',
       })
     })
 
     it('providers: is refused beside the field, saved, tested, and forgotten', async () => {
-      far.always((response, call) => {
+      remote.always((response, call) => {
         if (call.method === 'GET')
           return answer(200, '{"object":"list","data":[{"id":"one"}]}')(response, call, undefined as never)
         const { model } = JSON.parse(call.body.toString()) as { model: string }
@@ -88,7 +89,7 @@ if (hasChromium()) {
       // Nothing of what was typed is lost by a refusal.
       expect(await form.locator('[name=apiKey]').inputValue()).toBe('sk-hidden-two')
       await form.locator('[name=provider]').fill('openai-compatible')
-      await form.locator('[name=baseUrl]').fill(`${far.origin}/v1`)
+      await form.locator('[name=baseUrl]').fill(`${remote.origin}/v1`)
       await form.locator('button.main').click()
       await form.locator('text=Saved. Test it above.').waitFor()
       await page.waitForSelector('#providers:has-text("openai-compatible")')
@@ -127,34 +128,34 @@ if (hasChromium()) {
     })
 
     it('webhooks: one is added, tested, delivers, and what failed is sent again', async () => {
-      far.always(answer(500, '{}'))
+      remote.always(answer(500, '{}'))
       await fixture.call('POST', '/v1/agents', { name: 'echo', manifest: { model: 'demo/echo', tools: ['ask_human'] } })
       await page.goto(at('settings'))
       await page.click('text=Add a webhook')
       const form = page.locator('form[data-send="POST /v1/webhooks"]')
-      await form.locator('[name=url]').fill(`${far.origin}/hook`)
+      await form.locator('[name=url]').fill(`${remote.origin}/hook`)
       await form.locator('[value="run.succeeded"]').check()
       await form.locator('button.main').click()
       expect(await form.locator('.once code').textContent()).toMatch(/^whsec_/)
-      await page.waitForSelector(`#webhooks:has-text("${far.origin}/hook")`)
+      await page.waitForSelector(`#webhooks:has-text("${remote.origin}/hook")`)
       await page.click('#webhooks button:text("Test")')
       await page.waitForSelector('#webhooks output:has-text("✗")')
-      far.always(answer(204, ''))
+      remote.always(answer(204, ''))
       await page.click('#webhooks button:text("Test")')
       await page.waitForSelector('#webhooks output:has-text("✓")')
 
-      far.always(answer(500, '{}'))
+      remote.always(answer(500, '{}'))
       await fixture.call<Run>('POST', '/v1/runs', { agentName: 'echo', input: { prompt: 'hello' } })
       await page.click('#webhooks >> text=Deliveries')
       await eventually(async () => {
         await page.reload()
         expect(await page.locator('#deliveries .badge:text("retrying")').count()).toBeGreaterThan(0)
       })
-      far.always(answer(204, ''))
-      const before = far.seen.length
+      remote.always(answer(204, ''))
+      const before = remote.seen.length
       await page.click('#deliveries >> text=Send again >> nth=0')
-      await eventually(() => expect(far.seen.length).toBeGreaterThan(before))
-      const sent = JSON.parse(far.seen.at(-1)!.body.toString()) as WebhookBody
+      await eventually(() => expect(remote.seen.length).toBeGreaterThan(before))
+      const sent = JSON.parse(remote.seen.at(-1)!.body.toString()) as WebhookBody
       expect(sent).toMatchObject({ type: 'run.succeeded' })
       await eventually(async () => {
         await page.reload()
@@ -199,7 +200,8 @@ if (hasChromium()) {
     it('approvals: one is rejected and one approved, each with a comment that stays with it', async () => {
       const ask = (prompt: string) =>
         fixture.call<Run>('POST', '/v1/runs', {
-          ...{ agentName: 'echo', input: { prompt: `/call ask_human ${JSON.stringify({ prompt })}` } },
+          agentName: 'echo',
+          input: { prompt: `/call ask_human ${JSON.stringify({ prompt })}` },
         })
       await ask(`first ${HOSTILE}`)
       await ask('second')

@@ -144,14 +144,13 @@ async function longRun({ folder }: DashboardFixture, id: string, count: number):
     const step = Math.floor(i / 2)
     const begins = i % 2 === 0
     const body = {
-      ...{
-        seq: i + 1,
-        kind: begins ? 'step_started' : 'step_completed',
-        stepId: `tool-${step}-1`,
-        runId: long,
-        attempt: 1,
-      },
-      ...{ at: new Date(from + i * 40).toISOString(), payload: begins ? {} : { output: `result ${step}` } },
+      seq: i + 1,
+      kind: begins ? 'step_started' : 'step_completed',
+      stepId: `tool-${step}-1`,
+      runId: long,
+      attempt: 1,
+      at: new Date(from + i * 40).toISOString(),
+      payload: begins ? {} : { output: `result ${step}` },
       meta: begins ? { stepKind: 'tool', name: 'http_request' } : { tokensIn: 3, tokensOut: 4, costUsd: 0.0001 },
     }
     return { run_id: long, seq: i + 1, hash: String(i).padStart(64, '0'), body: canonicalize(body) }

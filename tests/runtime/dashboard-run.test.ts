@@ -20,7 +20,7 @@ if (hasChromium()) {
   describe('the page of a run whose process is killed', () => {
     let folder: string
     let origin: string
-    let far: ScriptedUpstream
+    let remote: ScriptedUpstream
     let seen: Seen
     let child: ChildProcess
 
@@ -40,15 +40,19 @@ if (hasChromium()) {
         stdio: 'ignore',
         env: {
           ...programEnv,
-          ...{ PLATFORM_BIND: new URL(origin).host, PLATFORM_DATA_DIR: folder, PLATFORM_BOOTSTRAP_KEY: KEY },
-          ...{ PLATFORM_OUTBOUND_ALLOW: new URL(far.origin).host, PLATFORM_RECOVERY_INTERVAL: '500ms' },
+          PLATFORM_BIND: new URL(origin).host,
+          PLATFORM_DATA_DIR: folder,
+          PLATFORM_BOOTSTRAP_KEY: KEY,
+          PLATFORM_OUTBOUND_ALLOW: new URL(remote.origin).host,
+          PLATFORM_RECOVERY_INTERVAL: '500ms',
           PLATFORM_LEASE_TTL: '2s',
           PLATFORM_PROVIDER_OPENAI_API_KEY: 'sk-test',
-          PLATFORM_PROVIDER_OPENAI_BASE_URL: `${far.origin}/v1`,
+          PLATFORM_PROVIDER_OPENAI_BASE_URL: `${remote.origin}/v1`,
         },
       })
       await eventually(async () => expect((await fetch(`${origin}/readyz`)).status).toBe(200), {
-        ...{ timeout: 20_000, interval: 100 },
+        timeout: 20_000,
+        interval: 100,
       })
     }
 
@@ -64,7 +68,7 @@ if (hasChromium()) {
       await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
       origin = `http://127.0.0.1:${(server.address() as { port: number }).port}`
       await new Promise(resolve => server.close(resolve))
-      far = await scriptedUpstream()
+      remote = await scriptedUpstream()
       await start()
       seen = await openPlaywright()
       seen.page.setDefaultTimeout(15_000)
@@ -72,7 +76,7 @@ if (hasChromium()) {
     afterAll(async () => {
       if (child.exitCode === null && child.signalCode === null) await kill()
       await seen?.close()
-      await far?.close()
+      await remote?.close()
       await rm(folder, { recursive: true, force: true })
     })
 
@@ -84,15 +88,16 @@ if (hasChromium()) {
             completionOf([
               {
                 tool_calls: seconds.map((each, i) => ({
-                  ...{ id: `call_${i}`, type: 'function' },
+                  id: `call_${i}`,
+                  type: 'function',
                   function: { name: 'wait', arguments: JSON.stringify({ seconds: each }) },
                 })),
               },
             ]),
           ),
         )
-      far.queue(calls(1, 2, 1), answer(503, '{"error":{"message":"overloaded"}}'), silence)
-      far.always(stream(chatFrames(['Done.'], { usage: true })))
+      remote.queue(calls(1, 2, 1), answer(503, '{"error":{"message":"overloaded"}}'), silence)
+      remote.always(stream(chatFrames(['Done.'], { usage: true })))
       const { linkToken: token } = await call<PersonLink>('POST', '/v1/users', { name: 'Ada', email: OWNER.email })
       const password = { token, password: OWNER.password }
       await call('POST', '/auth/invitation', password)
@@ -102,7 +107,7 @@ if (hasChromium()) {
       await logIn(page)
 
       // While it goes on: three at a time in three lanes that begin at one place.
-      await eventually(() => expect(far.seen.length).toBe(3))
+      await eventually(() => expect(remote.seen.length).toBe(3))
       await page.waitForSelector('#timeline button:has-text("attempt 2")')
       const bars = (stepId: string) =>
         page.evaluate(

@@ -111,8 +111,15 @@ if (hasChromium()) {
 
     it('says on each page that is empty what comes next', async () => {
       const empty = {
-        ...{ overview: '', runs: 'runs?status=failed', approvals: 'approvals', agents: 'agents', sessions: 'sessions' },
-        ...{ schedules: 'schedules', connectors: 'connectors', nodes: 'nodes', settings: 'settings' },
+        overview: '',
+        runs: 'runs?status=failed',
+        approvals: 'approvals',
+        agents: 'agents',
+        sessions: 'sessions',
+        schedules: 'schedules',
+        connectors: 'connectors',
+        nodes: 'nodes',
+        settings: 'settings',
       }
       expect(
         await walk(Object.fromEntries(Object.entries(empty).map(([name, path]) => [`empty-${name}`, path]))),

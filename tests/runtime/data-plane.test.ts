@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { checkJournal } from '../../shared/sign/journal-chain.ts'
+import { checkJournal } from '../../shared/sign/testing/check-journal.ts'
 import type { Approval } from '../../shared/wire/runtime/approval.ts'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Receipt, VerifyResult } from '../../shared/wire/runtime/receipt.ts'
@@ -89,9 +89,17 @@ describe.each(['embedded', 'tunnel', 'sibling'] as const)('the data plane: %s', 
     expect(status).toBe('queued')
     const run = await ended(id)
     expect(run).toMatchObject({
-      ...{ id, status: 'succeeded', createdAt, agentName: 'worker', labels: { team: 'a' }, trigger: { kind: 'api' } },
-      ...{ input: { prompt: 'hello' }, output: { result: expect.stringContaining('hello') } },
-      ...{ isolation: { declared: 'shared' }, budgetExceeded: false, model: 'demo/echo' },
+      id,
+      status: 'succeeded',
+      createdAt,
+      agentName: 'worker',
+      labels: { team: 'a' },
+      trigger: { kind: 'api' },
+      input: { prompt: 'hello' },
+      output: { result: expect.stringContaining('hello') },
+      isolation: { declared: 'shared' },
+      budgetExceeded: false,
+      model: 'demo/echo',
     })
     expect(run.tokensIn).toBeGreaterThan(0)
     expect(await control.json<Run[]>(200, 'GET', '/v1/runs?agentName=worker&status=succeeded')).toEqual([run])
@@ -141,7 +149,9 @@ describe.each(['embedded', 'tunnel', 'sibling'] as const)('the data plane: %s', 
     const refused = await asked(other.id)
     await control.json(200, 'POST', `/v1/runs/${other.id}/approvals/${refused.id}/reject`, { comment: 'not today' })
     expect(await ended(other.id)).toMatchObject({
-      ...{ status: 'failed', error: { code: 'approval_rejected', message: 'not today' }, output: {} },
+      status: 'failed',
+      error: { code: 'approval_rejected', message: 'not today' },
+      output: {},
     })
     expect((await holds(other.id)).payload.status).toBe('failed')
     const question = await start('/call ask_human {"prompt":"how many?"}')
@@ -155,7 +165,9 @@ describe.each(['embedded', 'tunnel', 'sibling'] as const)('the data plane: %s', 
     const { id } = await start('/call wait {"seconds":60}')
     await until(async () => (await journal(id)).eventCount >= 3, 'it waits')
     expect(await control.json<Run>(200, 'POST', `/v1/runs/${id}/cancel`, { reason: 'enough' })).toMatchObject({
-      ...{ status: 'cancelled', cancelReason: 'enough', output: {} },
+      status: 'cancelled',
+      cancelReason: 'enough',
+      output: {},
     })
     expect(await control.json(409, 'POST', `/v1/runs/${id}/cancel`, {})).toMatchObject({ code: 'run_terminal' })
     expect(await control.json(409, 'POST', `/v1/runs/${id}/signals/go`, {})).toMatchObject({ code: 'run_terminal' })
@@ -172,7 +184,9 @@ describe.each(['embedded', 'tunnel', 'sibling'] as const)('the data plane: %s', 
     expect([answer.status, fork]).toMatchObject([201, { status: 'queued', forkedFrom: { runId: id } }])
     const forked = await ended(fork.id)
     expect(forked).toMatchObject({
-      ...{ status: 'succeeded', input: source.input, trigger: { kind: 'fork', ref: id } },
+      status: 'succeeded',
+      input: source.input,
+      trigger: { kind: 'fork', ref: id },
       forkedFrom: { runId: id, stepId: 'model-2' },
     })
     expect(forked.nodeId).toBe(source.nodeId)
@@ -190,7 +204,8 @@ describe.each(['embedded', 'tunnel', 'sibling'] as const)('the data plane: %s', 
     const input = { prompt: 'something else' }
     const other = await control.json<Run>(201, 'POST', `/v1/runs/${id}/fork`, { fromStepId: 'model-1', input })
     expect(await ended(other.id)).toMatchObject({
-      ...{ input, output: { result: expect.stringContaining('something else') } },
+      input,
+      output: { result: expect.stringContaining('something else') },
     })
     expect(await control.json(404, 'POST', `/v1/runs/${id}/fork`, { fromStepId: 'model-9' })).toMatchObject({
       error: 'step not found: model-9',

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { SERVED } from '../../runtime/openapi-document.ts'
+import { runtimeEndpoints } from '../../shared/wire/runtime/endpoints.ts'
 import { api } from './api.ts'
 
 it('shows every operation to people, without a key, without a script, and with every link leading somewhere', async () => {
@@ -9,7 +9,7 @@ it('shows every operation to people, without a key, without a script, and with e
     expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/html; charset=UTF-8'])
     expect(answer.headers.get('content-security-policy')).toContain("default-src 'none'")
     const page = await answer.text()
-    for (const { id, path, method } of SERVED) {
+    for (const { id, path, method } of runtimeEndpoints) {
       expect(page, id).toContain(`<details id="${id}">`)
       expect(page).toContain(`<b>${method}</b> <code>${path}</code>`)
     }

@@ -35,11 +35,11 @@ describe('a service that is told to stop', () => {
   })
 
   it('answers on its socket until the open steps are finished: reads, and a refusal of new work', async () => {
-    const far = await scriptedUpstream()
-    onTestFinished(() => far.close())
+    const remote = await scriptedUpstream()
+    onTestFinished(() => remote.close())
     const asked = Promise.withResolvers<void>()
     const go = Promise.withResolvers<void>()
-    far.always(async response => {
+    remote.always(async response => {
       asked.resolve()
       await go.promise
       response.writeHead(200, { 'content-type': 'application/json' })
@@ -51,9 +51,13 @@ describe('a service that is told to stop', () => {
     const folder = await mkdtemp(join(tmpdir(), 'waybill-draining-'))
     onTestFinished(() => rm(folder, { recursive: true, force: true }))
     const service = await serveRuntime({
-      ...{ PLATFORM_BIND: '127.0.0.1:0', PLATFORM_DATA_DIR: folder, PLATFORM_BOOTSTRAP_KEY: KEY },
-      ...{ PLATFORM_LOG_LEVEL: 'error', PLATFORM_OUTBOUND_ALLOW: new URL(far.origin).host },
-      ...{ PLATFORM_PROVIDER_OPENAI_COMPATIBLE_BASE_URL: far.origin, PLATFORM_PROVIDER_OPENAI_COMPATIBLE_API_KEY: 'k' },
+      PLATFORM_BIND: '127.0.0.1:0',
+      PLATFORM_DATA_DIR: folder,
+      PLATFORM_BOOTSTRAP_KEY: KEY,
+      PLATFORM_LOG_LEVEL: 'error',
+      PLATFORM_OUTBOUND_ALLOW: new URL(remote.origin).host,
+      PLATFORM_PROVIDER_OPENAI_COMPATIBLE_BASE_URL: remote.origin,
+      PLATFORM_PROVIDER_OPENAI_COMPATIBLE_API_KEY: 'k',
     })
     const call = async (method: string, path: string, body?: object) => {
       const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' }

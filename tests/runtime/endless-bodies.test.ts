@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { SERVED } from '../../runtime/openapi-document.ts'
+import { runtimeEndpoints } from '../../shared/wire/runtime/endpoints.ts'
 import { type DashboardFixture, dashboardFixture, OWNER } from './dashboard-fixture.ts'
 
 const FORM = 'application/x-www-form-urlencoded'
@@ -71,7 +71,7 @@ it.each(['/login', '/logout'])('%s reads a form no further than its limit, witho
 it('no operation waits for the end of a body, with a key or without one', async () => {
   const pages = ['/login', '/logout', '/ui/manifest/check', '/ui/openapi/look']
   const operations = [
-    ...SERVED.filter(({ method }) => method !== 'GET').map(({ method, path }) => ({ method, path })),
+    ...runtimeEndpoints.filter(({ method }) => method !== 'GET').map(({ method, path }) => ({ method, path })),
     ...pages.map(path => ({ method: 'POST', path })),
   ]
   expect(operations.length).toBeGreaterThan(50)

@@ -8,7 +8,9 @@ import { type NodeFixture, nodeFixture, until } from './node-fixture.ts'
 it('four nodes that come to a new pool at once are all enrolled, under one key of the pool', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'waybill-enrolment-'))
   const control = await api({
-    ...{ url: join(folder, 'control.db'), masterKey: new Uint8Array(32).fill(7), embeddedNode: false },
+    url: join(folder, 'control.db'),
+    masterKey: new Uint8Array(32).fill(7),
+    embeddedNode: false,
   })
   const nodes: NodeFixture[] = []
   try {

@@ -13,7 +13,9 @@ export async function grantingServer() {
         return say(200, { resource: `${origin}/mcp`, authorization_servers: [origin] })
       case '/.well-known/oauth-authorization-server':
         return say(200, {
-          ...{ issuer: origin, authorization_endpoint: `${origin}/auth`, token_endpoint: `${origin}/token` },
+          issuer: origin,
+          authorization_endpoint: `${origin}/auth`,
+          token_endpoint: `${origin}/token`,
           registration_endpoint: `${origin}/register`,
           code_challenge_methods_supported: ['S256'],
         })

@@ -22,7 +22,7 @@ const says =
 async function fixture(options: Parameters<typeof providerFixture>[0] = {}) {
   const made = await providerFixture(options)
   open.push(made)
-  made.far.always(says(JSON.stringify({ x: LONG })))
+  made.remote.always(says(JSON.stringify({ x: LONG })))
   return made
 }
 
@@ -51,7 +51,7 @@ describe('a schema that a tenant wrote', () => {
   it('takes what fits it', async () => {
     const made = await fixture()
     await made.configure('openai-compatible')
-    made.far.always(says('```json\n{"x": "aaa"}\n```'))
+    made.remote.always(says('```json\n{"x": "aaa"}\n```'))
     const { run } = await made.ran('openai-compatible/local', { outputSchema, outputRepairs: 0 })
     expect(run).toMatchObject({ status: 'succeeded', output: { x: 'aaa' } })
   })
@@ -59,7 +59,7 @@ describe('a schema that a tenant wrote', () => {
   it('and an answer of nothing but line ends take no time', async () => {
     const made = await fixture()
     await made.configure('openai-compatible')
-    made.far.always(says(`\`\`\`json\n${'\n'.repeat(20_000)}x`))
+    made.remote.always(says(`\`\`\`json\n${'\n'.repeat(20_000)}x`))
     const { run } = await made.ran('openai-compatible/local', { outputSchema, outputRepairs: 0 })
     expect(run).toMatchObject({ status: 'failed', error: { code: 'output_invalid' } })
   })
@@ -85,15 +85,16 @@ describe('a schema that a tenant wrote', () => {
       const isTaken = new Promise<void>(done => {
         taken = done
       })
-      first.far.always((response, seen, request) => {
+      first.remote.always((response, seen, request) => {
         void isTaken.then(() => says(JSON.stringify({ x: LONG }))(response, seen, request))
       })
       const manifest = { model: 'openai-compatible/local', outputSchema, outputRepairs: 0 }
       await first.json(201, 'POST', '/v1/agents', { name: 'worker', manifest })
       const { id } = await first.json<{ id: string }>(201, 'POST', '/v1/runs', {
-        ...{ agentName: 'worker', input: { prompt: 'x' } },
+        agentName: 'worker',
+        input: { prompt: 'x' },
       })
-      await expect.poll(() => first.far.seen.length, { timeout: 5000 }).toBe(1)
+      await expect.poll(() => first.remote.seen.length, { timeout: 5000 }).toBe(1)
       for (const end of ['', '-wal']) await copyFile(join(folder, `a.db${end}`), join(folder, `b.db${end}`))
       taken()
       const isGone = (owner: string) => owner === 'first'

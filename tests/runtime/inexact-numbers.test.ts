@@ -77,21 +77,21 @@ async function fixture() {
 }
 
 async function withTools() {
-  const far = await scriptedServer()
-  open.push(far)
+  const remote = await scriptedServer()
+  open.push(remote)
   const schema = (id: object) => ({ type: 'object', properties: { id }, required: ['id'], additionalProperties: false })
-  far.tools = [
+  remote.tools = [
     { name: 'find', inputSchema: schema({ type: ['string', 'integer'] }) },
     { name: 'count', inputSchema: schema({ type: 'integer' }) },
   ]
-  const mcpServers = [{ name: 'far', url: far.url, allow: ['*'] }]
-  return { far, manifest: { mcpServers }, on: await fixture() }
+  const mcpServers = [{ name: 'far', url: remote.url, allow: ['*'] }]
+  return { remote, manifest: { mcpServers }, on: await fixture() }
 }
 
 describe.each(Object.entries(dialects))('a call with an integer beyond 2^53 (%s)', (_, { model, calls, text }) => {
   it('is not made, and the model is told where the integer stands and what to do', async () => {
-    const { far, manifest, on } = await withTools()
-    on.far.queue(
+    const { remote, manifest, on } = await withTools()
+    on.remote.queue(
       calls([
         { name: 'mcp__far__find', arguments: `{"id": ${BIG}}` },
         { name: 'mcp__far__count', arguments: `{"id": ${BIG}}` },
@@ -102,17 +102,17 @@ describe.each(Object.entries(dialects))('a call with an integer beyond 2^53 (%s)
     )
     const { run } = await on.ran(model, manifest)
     expect(run).toMatchObject({ status: 'succeeded', output: { result: 'done' } })
-    expect(far.calls.map(call => [call.name, call.arguments])).toEqual([
+    expect(remote.calls.map(call => [call.name, call.arguments])).toEqual([
       ['find', { id: 2 ** 53 }],
       ['find', { id: BIG }],
     ])
-    const told = on.far.seen[1]?.body.toString() ?? ''
+    const told = on.remote.seen[1]?.body.toString() ?? ''
     expect(told).toContain(`the number ${BIG} at /id is beyond 2^53 and would be changed: give it as a string`)
     expect(told).toContain('the schema takes no string at /id, so such a value cannot be given there')
 
     const journal = await (await on.call('GET', `/v1/runs/${run.id}/journal`)).text()
     expect(journal).toContain(BIG)
-    for (const written of [journal, ...on.far.seen.map(({ body }) => body.toString())]) {
+    for (const written of [journal, ...on.remote.seen.map(({ body }) => body.toString())]) {
       expect(written).not.toMatch(ROUNDED)
       expect(inexactNumbers(written)).toEqual([])
     }
@@ -124,15 +124,15 @@ describe.each(Object.entries(dialects))('a call with an integer beyond 2^53 (%s)
     const on = await fixture()
     const outputSchema = { type: 'object', properties: { id: { type: ['string', 'integer'] } }, required: ['id'] }
     // Each of them is asked for the answer by a tool.
-    on.far.queue(
+    on.remote.queue(
       calls([{ name: 'final_answer', arguments: `{"id": ${BIG}}` }]),
       calls([{ name: 'final_answer', arguments: `{"id": "${BIG}"}` }]),
     )
     const { run } = await on.ran(model, { outputSchema, outputRepairs: 1 })
     expect(run).toMatchObject({ status: 'succeeded', output: { id: BIG } })
-    expect(on.far.seen[1]?.body.toString()).toContain(`the number ${BIG} at /id is beyond 2^53`)
+    expect(on.remote.seen[1]?.body.toString()).toContain(`the number ${BIG} at /id is beyond 2^53`)
 
-    on.far.queue(text(`{"id": ${BIG}}`))
+    on.remote.queue(text(`{"id": ${BIG}}`))
     const integer = { ...outputSchema, properties: { id: { type: 'integer' } } }
     const refused = await on.ran(model, { outputSchema: integer, outputRepairs: 0 })
     expect(refused.run).toMatchObject({
@@ -147,9 +147,9 @@ describe('the result of a tool of an MCP server', () => {
   const result = `{"content": [{"type": "text", "text": "{\\"id\\": ${BIG}}"}], "structuredContent": {"id": ${BIG}, "n": 7}}`
 
   it.each(['a whole answer', 'a stream', 'a stream that was taken up again'])('keeps its digits in %s', async kind => {
-    const { far, manifest, on } = await withTools()
-    far.tools = [{ name: 'find', inputSchema: { type: 'object', properties: { id: { maximum: 2 ** 64 } } } }]
-    far.onCall = (_, { response, id }) => {
+    const { remote, manifest, on } = await withTools()
+    remote.tools = [{ name: 'find', inputSchema: { type: 'object', properties: { id: { maximum: 2 ** 64 } } } }]
+    remote.onCall = (_, { response, id }) => {
       const message = `{"jsonrpc": "2.0", "id": ${JSON.stringify(id)}, "result": ${result}}`
       const type = { 'content-type': kind === 'a whole answer' ? 'application/json' : 'text/event-stream' }
       response.writeHead(200, type)
@@ -158,7 +158,7 @@ describe('the result of a tool of an MCP server', () => {
       else {
         response.write(`id: ${BIG}\nretry: 10\ndata: \n\n`)
         setImmediate(() => response.destroy())
-        far.onResume = (again, last) => {
+        remote.onResume = (again, last) => {
           expect(last).toBe(BIG)
           again.writeHead(200, type).end(`id: e2\ndata: ${message}\n\n`)
         }
@@ -166,10 +166,10 @@ describe('the result of a tool of an MCP server', () => {
       return undefined
     }
     const { calls, model, text } = dialects['chat, whole']!
-    on.far.queue(calls([{ name: 'mcp__far__find', arguments: '{"id": 1}' }]), text('done'))
+    on.remote.queue(calls([{ name: 'mcp__far__find', arguments: '{"id": 1}' }]), text('done'))
     const { run } = await on.ran(model, manifest)
     expect(run.status).toBe('succeeded')
-    const told = on.far.seen[1]?.body.toString() ?? ''
+    const told = on.remote.seen[1]?.body.toString() ?? ''
     expect(told).not.toMatch(ROUNDED)
     const { messages } = JSON.parse(told) as { messages: { role: string; content: string }[] }
     const content = messages.find(({ role }) => role === 'tool')?.content ?? ''

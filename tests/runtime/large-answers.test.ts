@@ -54,15 +54,15 @@ describe('a large answer of a model', () => {
     ],
     ['nothing but brackets', `{"model":"m","more":[${many('[]')}],"choices":[${said}],${usage}}`],
   ])('leaves others their turn: %s', async (_what, body) => {
-    const { far, ran } = await fixture()
-    far.queue(json(body))
+    const { remote, ran } = await fixture()
+    remote.queue(json(body))
     const took = await standstill(() => ran('openai/gpt-4.1-mini', { retry: { maxAttempts: 1 } }))
     expect(took).toBeLessThan(1000)
   })
 
   it('is refused where it is over what may be read at once', async () => {
-    const { far, ran } = await fixture()
-    far.queue(json(`{"model":"m","choices":[${said.replace('done', 'x'.repeat(5_000_000))}],${usage}}`))
+    const { remote, ran } = await fixture()
+    remote.queue(json(`{"model":"m","choices":[${said.replace('done', 'x'.repeat(5_000_000))}],${usage}}`))
     const { run } = await ran('openai/gpt-4.1-mini', { retry: { maxAttempts: 1 } })
     expect(run.error?.message).toMatch(/the answer is over 4194304 bytes$/)
   })
@@ -70,8 +70,8 @@ describe('a large answer of a model', () => {
 
 describe('many calls in one answer', () => {
   it('are none of them begun where the run has fewer steps left', async () => {
-    const { far, ran, json: get } = await fixture()
-    far.queue(json(calling(20)))
+    const { remote, ran, json: get } = await fixture()
+    remote.queue(json(calling(20)))
     const { run } = await ran('openai/gpt-4.1-mini', { tools: ['wait'], limits: { maxSteps: 20 } })
     expect(run).toMatchObject({ status: 'failed', error: { code: 'limit_exceeded' } })
     const { events } = await get<JournalExport>(200, 'GET', `/v1/runs/${run.id}/journal`)
@@ -79,19 +79,20 @@ describe('many calls in one answer', () => {
   })
 
   it('are all made where they are as many as the steps that are left', async () => {
-    const { far, ran } = await fixture()
-    far.queue(json(calling(18)), json(`{"model":"m","choices":[${said}],${usage}}`))
+    const { remote, ran } = await fixture()
+    remote.queue(json(calling(18)), json(`{"model":"m","choices":[${said}],${usage}}`))
     const { run } = await ran('openai/gpt-4.1-mini', { tools: ['wait'], limits: { maxSteps: 20 } })
     expect(run).toMatchObject({ status: 'succeeded' })
   })
 
   it('are no answer where they are more than a thousand, and nothing of them is on record', async () => {
-    const { far, ran, json: get } = await fixture()
-    far.queue(json(calling(30_000)))
+    const { remote, ran, json: get } = await fixture()
+    remote.queue(json(calling(30_000)))
     const limits = { tools: ['wait'], retry: { maxAttempts: 1 }, limits: { maxSteps: 2000 } }
     const { run } = await ran('openai/gpt-4.1-mini', limits)
     expect(run.error).toMatchObject({
-      ...{ code: 'model_error', message: expect.stringContaining('calls 30000 tools at once') },
+      code: 'model_error',
+      message: expect.stringContaining('calls 30000 tools at once'),
     })
     const { events } = await get<JournalExport>(200, 'GET', `/v1/runs/${run.id}/journal`)
     expect(events.map(({ kind }) => kind)).toEqual(['step_started', 'step_failed'])

@@ -47,9 +47,10 @@ it('has every name of the contract, and each moves with what it counts', async (
   for (const name of NAMES) expect(await page()).toMatch(new RegExp(`^# TYPE waybill_${name} `, 'm'))
   await on.configure('openai')
   await on.json(200, 'PUT', '/v1/settings/models', {
-    ...{ aliases: {}, prices: { 'openai/gpt-x': { inPerMTok: 1000, outPerMTok: 2000 } } },
+    aliases: {},
+    prices: { 'openai/gpt-x': { inPerMTok: 1000, outPerMTok: 2000 } },
   })
-  on.far.always(stream(chatFrames(['Hel', 'lo.'], { usage: true })))
+  on.remote.always(stream(chatFrames(['Hel', 'lo.'], { usage: true })))
   const { run } = await on.ran('openai/gpt-x')
   expect(run.status).toBe('succeeded')
   const after = await page()

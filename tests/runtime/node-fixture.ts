@@ -139,20 +139,27 @@ export async function nodeFixture(
     const db = await openDb(sharedUrl ?? `${folder}/${name}.db`)
     let tunnel: Tunnel | undefined
     const runtime = createRuntime({
-      ...{ db, owner: `node-${name}-${crypto.randomUUID()}`, isGone: owner => owner.startsWith(`node-${name}-`) },
-      ...{ receiptSeed: identity.signSeed, ...rest },
+      db,
+      owner: `node-${name}-${crypto.randomUUID()}`,
+      isGone: owner => owner.startsWith(`node-${name}-`),
+      receiptSeed: identity.signSeed,
+      ...rest,
       worker: {
         ...identity,
         ...(sharedUrl !== undefined && { sealKey: await poolSealKey(identity) }),
         reportsAs: sharedUrl === undefined ? null : identity.nodeId,
         make: nodeWorker,
-        news: soon => tunnel?.news(soon),
+        reports: soon => tunnel?.reports(soon),
         said: piece => tunnel?.said(piece),
       },
     })
     await runtime.ready()
     tunnel = openTunnel({
-      ...{ transport: link.transport, worker: runtime.worker!, slots: 16, clock: systemClock, log: silentLog() },
+      transport: link.transport,
+      worker: runtime.worker!,
+      slots: 16,
+      clock: systemClock,
+      log: silentLog(),
       backends: backends.map(backend => ({ name: backend, ok: true, detail: 'ran', verifiedUnix: 1n, accel: '' })),
       machine: () => ({ cpu: 0, vcpus: 2, memoryMb: 1024, memoryFreeMb: 512 }),
       access: nodeAccess(identity, link.transport, systemClock.now),
@@ -164,7 +171,8 @@ export async function nodeFixture(
 
   const fixture: NodeFixture = {
     ...(await live()),
-    ...{ identity, link },
+    identity,
+    link,
     async kill() {
       link.cut()
       await fixture.tunnel.close()

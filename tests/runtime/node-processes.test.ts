@@ -56,17 +56,25 @@ async function pair(host: string, enter: readonly string[] = []) {
   const [api, tunnel] = [await freePort(), await freePort()]
   const insecure = host === '127.0.0.1' ? '0' : '1'
   const controlVars = {
-    ...{ PLATFORM_BIND: `127.0.0.1:${api}`, PLATFORM_TUNNEL_BIND: `${host}:${tunnel}`, PLATFORM_EMBEDDED_NODE: 'off' },
-    ...{ PLATFORM_DATA_DIR: join(folder, 'control'), PLATFORM_BOOTSTRAP_KEY: KEY, PLATFORM_TUNNEL_INSECURE: insecure },
+    PLATFORM_BIND: `127.0.0.1:${api}`,
+    PLATFORM_TUNNEL_BIND: `${host}:${tunnel}`,
+    PLATFORM_EMBEDDED_NODE: 'off',
+    PLATFORM_DATA_DIR: join(folder, 'control'),
+    PLATFORM_BOOTSTRAP_KEY: KEY,
+    PLATFORM_TUNNEL_INSECURE: insecure,
   }
   const nodeVars = {
-    ...{ PLATFORM_CONTROL_URL: `http://${host}:${tunnel}`, PLATFORM_DATA_DIR: join(folder, 'node') },
-    ...{ PLATFORM_TUNNEL_INSECURE: insecure, NODE_AGENT_BACKENDS: 'none', NODE_AGENT_STATE_DIR: join(folder, 'state') },
+    PLATFORM_CONTROL_URL: `http://${host}:${tunnel}`,
+    PLATFORM_DATA_DIR: join(folder, 'node'),
+    PLATFORM_TUNNEL_INSECURE: insecure,
+    NODE_AGENT_BACKENDS: 'none',
+    NODE_AGENT_STATE_DIR: join(folder, 'state'),
     NODE_AGENT_IMAGE_DIR: join(folder, 'image'),
   }
   async function call<T>(method: string, path: string, body?: unknown): Promise<{ status: number; body: T }> {
     const answer = await fetch(`http://127.0.0.1:${api}${path}`, {
-      ...{ method, headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' } },
+      method,
+      headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
       ...(body !== undefined && { body: JSON.stringify(body) }),
     })
     return { status: answer.status, body: (await answer.json().catch(() => undefined)) as T }

@@ -131,8 +131,11 @@ describe('a session of an agent on a pool', () => {
     const stream = await listen(session.id)
     const first = await send(session.id, 'canary-one', { systemHint: 'canary-hint' })
     expect(first).toMatchObject({
-      ...{ status: 'completed', text: 'canary-answer to canary-one', sessionId: session.id },
-      ...{ tokensIn: 10, tokensOut: 5 },
+      status: 'completed',
+      text: 'canary-answer to canary-one',
+      sessionId: session.id,
+      tokensIn: 10,
+      tokensOut: 5,
     })
     const second = await send(session.id, 'canary-two')
     expect(second.text).toBe('canary-answer to canary-two')

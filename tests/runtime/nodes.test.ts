@@ -67,7 +67,9 @@ describe('a run on a node', () => {
     await ended(made.id)
     const run = await control.json<Run>(200, 'GET', `/v1/runs/${made.id}`)
     expect(run).toMatchObject({
-      ...{ status: 'succeeded', nodeId: one.identity.nodeId, input: { prompt: 'canary-prompt-7781' } },
+      status: 'succeeded',
+      nodeId: one.identity.nodeId,
+      input: { prompt: 'canary-prompt-7781' },
       output: { result: expect.stringContaining('canary-prompt-7781') },
     })
     const steps = await control.json<{ stepId: string; status: string }[]>(200, 'GET', `/v1/runs/${made.id}/steps`)
@@ -130,7 +132,8 @@ describe('a run on a node', () => {
   it('waits for a human over a restart of its node, and takes the answer', async () => {
     const one = await node()
     await control.json(201, 'POST', '/v1/agents', {
-      ...{ name: 'asker', manifest: { tools: ['ask_human'] } },
+      name: 'asker',
+      manifest: { tools: ['ask_human'] },
     })
     const made = await start('asker', '/call ask_human {"prompt":"canary-question"}')
     await until(async () => (await summary(made.id)).status === 'waiting', 'the run waits')
@@ -159,7 +162,8 @@ describe('the prompt of an agent', () => {
   it('is read by the nodes of its pool alone: they run it, and show it to who asks', async () => {
     const systems: (string | undefined)[] = []
     const model: FoundModel = {
-      ...{ id: 'test/seen', prices: async () => () => 0 },
+      id: 'test/seen',
+      prices: async () => () => 0,
       async ask({ system }) {
         systems.push(system)
         const spent = { tokensIn: 1, tokensOut: 1, costNano: 0 }
@@ -221,7 +225,9 @@ describe('a fork of a run on a node', () => {
     const one = await node()
     await node({ name: 'two', pool: 'other' })
     await control.json(201, 'POST', '/v1/agents', {
-      ...{ name: 'caller', labels: { 'waybill.pool': 'default' }, manifest: { tools: ['http_request'] } },
+      name: 'caller',
+      labels: { 'waybill.pool': 'default' },
+      manifest: { tools: ['http_request'] },
     })
     const source = await start('caller', 'canary-source\n/call http_request {"url":"https://nowhere.invalid/"}')
     await ended(source.id)
@@ -315,7 +321,10 @@ describe('a link that fails', () => {
 
   /** Each event is streamed once, none is missing, and all of them are of this node. */
   async function once(made: NodeFixture, id: string): Promise<void> {
-    const { rows } = await control.db.execute({ sql: 'select seq, hash from far_events where run_id = ?', args: [id] })
+    const { rows } = await control.db.execute({
+      sql: 'select seq, hash from remote_events where run_id = ?',
+      args: [id],
+    })
     const there = await made.db.execute({ sql: 'select seq, hash from events where run_id = ?', args: [id] })
     expect(rows.map(row => [row.seq, row.hash])).toEqual(there.rows.map(row => [row.seq, row.hash]))
     const { events } = await chain(id)
@@ -555,7 +564,8 @@ describe('placement', () => {
     await one.kill()
     const [first, second] = [await start('echo', 'first'), await start('echo', 'second')]
     expect(await control.json<Run>(200, 'GET', `/v1/runs/${first.id}`)).toMatchObject({
-      ...{ status: 'queued', dataAvailable: false },
+      status: 'queued',
+      dataAvailable: false,
     })
     await control.json(200, 'POST', `/v1/runs/${second.id}/cancel`, { reason: 'no more' })
     expect(await summary(second.id)).toMatchObject({ status: 'cancelled', cancelReason: 'no more' })

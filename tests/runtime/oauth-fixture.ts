@@ -53,12 +53,17 @@ export async function authorizationServer(callback = CALLBACK) {
   provider = new Provider(origin, {
     clients: [
       {
-        ...{ client_id: CLIENT.id, client_secret: CLIENT.secret, redirect_uris: [callback] },
-        ...{ grant_types: ['authorization_code', 'refresh_token'], response_types: ['code'] },
+        client_id: CLIENT.id,
+        client_secret: CLIENT.secret,
+        redirect_uris: [callback],
+        grant_types: ['authorization_code', 'refresh_token'],
+        response_types: ['code'],
         token_endpoint_auth_method: 'client_secret_post',
       },
     ],
-    ...{ scopes: ['openid', SCOPE], pkce: { required: () => true }, rotateRefreshToken: true },
+    scopes: ['openid', SCOPE],
+    pkce: { required: () => true },
+    rotateRefreshToken: true,
     issueRefreshToken: async () => true,
     features: { devInteractions: { enabled: false }, revocation: { enabled: true } },
     interactions: { url: (_context: unknown, { uid }: { uid: string }) => `/interaction/${uid}` },
@@ -83,11 +88,16 @@ export async function authorizationServer(callback = CALLBACK) {
   )
   handle = provider.callback()
   const home: OtherHome = {
-    ...{ issuer: origin, authorization: `${origin}/auth`, token: `${origin}/token` },
-    ...{ revocation: `${origin}/token/revocation`, api: origin },
+    issuer: origin,
+    authorization: `${origin}/auth`,
+    token: `${origin}/token`,
+    revocation: `${origin}/token/revocation`,
+    api: origin,
   }
   return {
-    ...{ origin, home, seen },
+    origin,
+    home,
+    seen,
     browse: (address: string) => browse(origin, address),
     /** What the person who is asked for consent answers from now on. */
     decline(is: boolean) {
@@ -127,7 +137,9 @@ export async function oauthFixture(at: AuthorizationServer, options: Partial<Run
   let ahead = 0
   const egress = nodeEgress({ rule: outboundRule([readAllowEntry(new URL(at.origin).host)!]) })
   const made = await api({
-    ...{ egress, masterKey: new Uint8Array(32).fill(9), oauthClients: new Map([['GOOGLE', CLIENT]]) },
+    egress,
+    masterKey: new Uint8Array(32).fill(9),
+    oauthClients: new Map([['GOOGLE', CLIENT]]),
     oauthHomes: { 'google-calendar': at.home },
     clock: { ...systemClock, now: () => new Date(Date.now() + ahead) },
     ...options,
@@ -138,7 +150,9 @@ export async function oauthFixture(at: AuthorizationServer, options: Partial<Run
     json<OAuthStarted>(200, 'POST', '/v1/connectors/oauth/start', { connectorId, ...more })
   const back = (query: string) => made.runtime.fetch(new Request(`${CALLBACK}${query}`, { redirect: 'manual' }))
   return {
-    ...{ ...made, begin, back },
+    ...made,
+    begin,
+    back,
     /** Goes to the vendor's page and back. */
     async connect(more: object = {}) {
       const { redirectUrl } = await begin(more)

@@ -30,9 +30,15 @@ describe('a round trip', () => {
     const { origin, searchParams } = new URL(redirectUrl)
     expect(origin).toBe(on.at.origin)
     expect(Object.fromEntries(searchParams)).toEqual({
-      ...{ client_id: CLIENT.id, redirect_uri: CALLBACK, response_type: 'code', code_challenge_method: 'S256', state },
+      client_id: CLIENT.id,
+      redirect_uri: CALLBACK,
+      response_type: 'code',
+      code_challenge_method: 'S256',
+      state,
       scope: 'https://www.googleapis.com/auth/calendar.readonly',
-      ...{ access_type: 'offline', prompt: 'consent', code_challenge: expect.stringMatching(/^[\w-]{43}$/) },
+      access_type: 'offline',
+      prompt: 'consent',
+      code_challenge: expect.stringMatching(/^[\w-]{43}$/),
     })
     expect(state).toMatch(/^[\w-]{43}$/)
     expect(Date.parse(expiresAt) - Date.now()).toBeGreaterThan(9 * 60_000)
@@ -42,7 +48,9 @@ describe('a round trip', () => {
       '/ui/somewhere?tab=1&connector=google-calendar&status=installed',
     ])
     expect(await on.detail()).toMatchObject({
-      ...{ status: 'installed', ready: true, authMethod: 'oauth2' },
+      status: 'installed',
+      ready: true,
+      authMethod: 'oauth2',
       config: { accessToken: '***', refreshToken: '***' },
     })
     expect((await on.list()).status).toBe(200)
@@ -165,8 +173,10 @@ describe('tokens', () => {
       fetch(`${on.at.origin}/token`, {
         method: 'POST',
         body: new URLSearchParams({
-          ...{ grant_type: 'refresh_token', refresh_token: stolen! },
-          ...{ client_id: CLIENT.id, client_secret: CLIENT.secret },
+          grant_type: 'refresh_token',
+          refresh_token: stolen!,
+          client_id: CLIENT.id,
+          client_secret: CLIENT.secret,
         }),
       })
     expect((await use()).status).toBe(200)

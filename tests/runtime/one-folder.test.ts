@@ -28,8 +28,12 @@ async function stopped(child: ChildProcess): Promise<void> {
 async function runtimeOn(folder: string) {
   const origin = `http://127.0.0.1:${await freePort()}`
   const env = {
-    ...{ ...programEnv, PLATFORM_BIND: new URL(origin).host, PLATFORM_DATA_DIR: folder },
-    ...{ PLATFORM_BOOTSTRAP_KEY: KEY, PLATFORM_LOG_LEVEL: 'error', PLATFORM_RECOVERY_INTERVAL: '1s' },
+    ...programEnv,
+    PLATFORM_BIND: new URL(origin).host,
+    PLATFORM_DATA_DIR: folder,
+    PLATFORM_BOOTSTRAP_KEY: KEY,
+    PLATFORM_LOG_LEVEL: 'error',
+    PLATFORM_RECOVERY_INTERVAL: '1s',
   }
   const child = spawn(process.execPath, [`${root}runtime/cli/main.ts`, 'serve'], {
     env,

@@ -54,7 +54,8 @@ beforeEach(async () => {
   one = await nodeFixture(at(A), folder, { gateway: () => at(dialled).runtime.nodes.gateway })
   await online(one)
   await at(B).json(201, 'POST', '/v1/agents', {
-    ...{ name: 'worker', labels },
+    name: 'worker',
+    labels,
     manifest: { systemPrompt: 'canary-system', tools: ['wait', 'wait_signal'], approvals: { tools: ['wait'] } },
   })
 })
@@ -150,9 +151,9 @@ describe('a node that has dialled one of two control planes', () => {
   it('is waited for by both of them: a run that it will take is not given up at the other one', async () => {
     await at(A).json(200, 'POST', `/v1/nodes/${one.identity.nodeId}/drain`, {})
     const { id } = await start('hello')
-    await at(B).db.execute({ sql: 'update far_runs set dispatch_by_ms = 1 where run_id = ?', args: [id] })
+    await at(B).db.execute({ sql: 'update remote_runs set dispatch_by_ms = 1 where run_id = ?', args: [id] })
     await at(B).runtime.scheduled()
-    const { rows } = await at(B).db.execute('select state, dispatch_by_ms > 1 from far_runs')
+    const { rows } = await at(B).db.execute('select state, dispatch_by_ms > 1 from remote_runs')
     expect(rows.map(row => [row[0], row[1]])).toEqual([['queued', 1]])
     await at(B).json(200, 'POST', `/v1/nodes/${one.identity.nodeId}/undrain`, {})
     await until(async () => {
@@ -213,8 +214,12 @@ describe('what two control planes decide at the same moment', () => {
     const verdict = await at(B).json<VerifyResult>(200, 'POST', '/v1/runs/receipts/verify', { receipt, journal })
     const there = await one.db.execute({ sql: 'select status from runs where id = ?', args: [id] })
     return {
-      ...{ run: (await summary(id)).status, receipt: receipt.payload.status, node: there.rows[0]?.status },
-      ...{ valid: verdict.valid, checks: verdict.checks, events: journal.eventCount },
+      run: (await summary(id)).status,
+      receipt: receipt.payload.status,
+      node: there.rows[0]?.status,
+      valid: verdict.valid,
+      checks: verdict.checks,
+      events: journal.eventCount,
     }
   }
 
@@ -232,7 +237,10 @@ describe('what two control planes decide at the same moment', () => {
     ending.go()
     expect((await cancelled).status).toBe('cancelled')
     expect(await sealed(id)).toMatchObject({
-      ...{ run: 'cancelled', receipt: 'cancelled', node: 'cancelled', valid: true },
+      run: 'cancelled',
+      receipt: 'cancelled',
+      node: 'cancelled',
+      valid: true,
       checks: { signature: 'ok', journal: 'ok', record: 'ok' },
     })
   })
@@ -244,7 +252,11 @@ describe('what two control planes decide at the same moment', () => {
     expect((await cancel(id)).status).toBe('cancelled')
     writing.go()
     expect(await sealed(id)).toMatchObject({
-      ...{ run: 'cancelled', receipt: 'cancelled', node: 'succeeded', valid: true, events: 2 },
+      run: 'cancelled',
+      receipt: 'cancelled',
+      node: 'succeeded',
+      valid: true,
+      events: 2,
       checks: { signature: 'ok', journal: 'ok', record: 'ok' },
     })
   })
@@ -275,7 +287,9 @@ describe('a turn that a node at the other control plane speaks', () => {
   }
   beforeEach(async () => {
     two = await nodeFixture(at(A), folder, {
-      ...{ name: 'two', pool: 'talk', gateway: () => at(dialled).runtime.nodes.gateway },
+      name: 'two',
+      pool: 'talk',
+      gateway: () => at(dialled).runtime.nodes.gateway,
       models: { find: async () => model },
     })
     await online(two)
@@ -300,7 +314,7 @@ describe('a turn that a node at the other control plane speaks', () => {
   }
 
   it('is heard there as it is said, under the same ids, by whoever listens or comes back', async () => {
-    const [near, far] = [await listen(A), await listen(B)]
+    const [near, remote] = [await listen(A), await listen(B)]
     for (const pieces of [['canary-', 'one ', 'two'], ['three']]) {
       const reply = send('speak')
       for (const [seq, piece] of pieces.entries()) {
@@ -308,7 +322,7 @@ describe('a turn that a node at the other control plane speaks', () => {
         // The next one is said when this one was heard at both.
         const there = await heard(near)
         expect(there).toEqual([expect.any(String), 'message_delta', piece, seq + 1])
-        expect(await heard(far)).toEqual(there)
+        expect(await heard(remote)).toEqual(there)
       }
       const late = pieces.length > 1 ? await listen(B) : undefined
       if (late) {
@@ -317,23 +331,23 @@ describe('a turn that a node at the other control plane speaks', () => {
       await say(undefined)
       const end = await heard(near)
       expect(end).toEqual([expect.any(String), 'message_completed', pieces.join(''), undefined])
-      expect(await heard(far)).toEqual(end)
+      expect(await heard(remote)).toEqual(end)
       if (late) {
         expect(await heard(late)).toEqual(end)
         await late.stop()
       }
       expect((await reply).text).toBe(pieces.join(''))
     }
-    await Promise.all([near.stop(), far.stop()])
+    await Promise.all([near.stop(), remote.stop()])
     const passed = await Promise.all(sent.map(async ({ request }) => Buffer.from(await request.arrayBuffer())))
     for (const text of [...passed.map(bytes => bytes.toString('latin1')), lines]) expect(text).not.toContain('canary-')
   })
 
   it('has its end there also when its control plane is gone in the middle of it', async () => {
-    const far = await listen(B)
+    const remote = await listen(B)
     const reply = send('speak')
     await say('one ')
-    expect((await heard(far)).slice(1)).toEqual(['message_delta', 'one ', 1])
+    expect((await heard(remote)).slice(1)).toEqual(['message_delta', 'one ', 1])
     two.link.cut()
     await Promise.all([at(A).close(), one.close()])
     dialled = B
@@ -341,7 +355,7 @@ describe('a turn that a node at the other control plane speaks', () => {
     await say(undefined)
     two.link.mend()
     const told: unknown[] = []
-    for (let event = await heard(far); ; event = await heard(far)) {
+    for (let event = await heard(remote); ; event = await heard(remote)) {
       told.push(event[1])
       if (event[1] !== 'message_delta') {
         expect(event.slice(1, 3)).toEqual(['message_completed', 'one two'])
@@ -349,7 +363,7 @@ describe('a turn that a node at the other control plane speaks', () => {
       }
     }
     expect((await reply).text).toBe('one two')
-    await far.stop()
+    await remote.stop()
   })
 })
 

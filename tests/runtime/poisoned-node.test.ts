@@ -49,26 +49,27 @@ function program(main: string, command: string, vars: Record<string, string>) {
 it('a run that ends the process of its node is set aside there, is seen so at the control plane, and goes on when it is told to', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'poisoned-node-'))
   ends.push(() => rm(folder, { recursive: true, force: true }))
-  const far = await scriptedUpstream()
-  ends.push(() => far.close())
+  const remote = await scriptedUpstream()
+  ends.push(() => remote.close())
   const [api, tunnel] = [await freePort(), await freePort()]
   const control = program('runtime/cli/main.ts', 'serve', {
-    ...{
-      PLATFORM_BIND: `127.0.0.1:${api}`,
-      PLATFORM_TUNNEL_BIND: `127.0.0.1:${tunnel}`,
-      PLATFORM_EMBEDDED_NODE: 'off',
-    },
-    ...{ PLATFORM_DATA_DIR: join(folder, 'control'), PLATFORM_BOOTSTRAP_KEY: KEY, PLATFORM_LOG_LEVEL: 'warn' },
+    PLATFORM_BIND: `127.0.0.1:${api}`,
+    PLATFORM_TUNNEL_BIND: `127.0.0.1:${tunnel}`,
+    PLATFORM_EMBEDDED_NODE: 'off',
+    PLATFORM_DATA_DIR: join(folder, 'control'),
+    PLATFORM_BOOTSTRAP_KEY: KEY,
+    PLATFORM_LOG_LEVEL: 'warn',
   })
   const node = program('node-agent/main.ts', 'run', {
-    ...{ PLATFORM_CONTROL_URL: `http://127.0.0.1:${tunnel}`, PLATFORM_DATA_DIR: join(folder, 'node') },
-    ...{
-      NODE_AGENT_BACKENDS: 'none',
-      NODE_AGENT_STATE_DIR: join(folder, 'state'),
-      NODE_AGENT_IMAGE_DIR: join(folder, 'image'),
-    },
-    ...{ PLATFORM_OUTBOUND_ALLOW: '127.0.0.1', PLATFORM_LOG_LEVEL: 'warn' },
-    ...{ PLATFORM_PROVIDER_OPENAI_API_KEY: 'k'.repeat(20), PLATFORM_PROVIDER_OPENAI_BASE_URL: far.origin },
+    PLATFORM_CONTROL_URL: `http://127.0.0.1:${tunnel}`,
+    PLATFORM_DATA_DIR: join(folder, 'node'),
+    NODE_AGENT_BACKENDS: 'none',
+    NODE_AGENT_STATE_DIR: join(folder, 'state'),
+    NODE_AGENT_IMAGE_DIR: join(folder, 'image'),
+    PLATFORM_OUTBOUND_ALLOW: '127.0.0.1',
+    PLATFORM_LOG_LEVEL: 'warn',
+    PLATFORM_PROVIDER_OPENAI_API_KEY: 'k'.repeat(20),
+    PLATFORM_PROVIDER_OPENAI_BASE_URL: remote.origin,
   })
   async function call(method: string, path: string, body?: object): Promise<string> {
     const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' }
@@ -94,7 +95,7 @@ it('a run that ends the process of its node is set aside there, is seen so at th
   let deadly = true
   let kills = 0
   let fine = 0
-  far.always(async (response, seen, request) => {
+  remote.always(async (response, seen, request) => {
     if (!seen.body.toString().includes('poison')) {
       fine++
       await mended
@@ -128,7 +129,8 @@ it('a run that ends the process of its node is set aside there, is seen so at th
   await expect
     .poll(() => of(id), { timeout: 30_000 })
     .toMatchObject({
-      ...{ status: 'waiting', parked: { reason: 'poisoned' } },
+      status: 'waiting',
+      parked: { reason: 'poisoned' },
     })
   await expect.poll(() => of(bystander.id), { timeout: 30_000 }).toMatchObject({ status: 'succeeded' })
   expect([kills, node.alive()]).toEqual([4, true])
@@ -149,6 +151,7 @@ it('a run that ends the process of its node is set aside there, is seen so at th
   const receipt = await json<Receipt>('GET', `/v1/runs/${id}/receipt`)
   const journal = await json<JournalExport>('GET', `/v1/runs/${id}/journal`)
   expect(await json<VerifyResult>('POST', '/v1/runs/receipts/verify', { receipt, journal })).toMatchObject({
-    ...{ valid: true, checks: { signature: 'ok', journal: 'ok', record: 'ok' } },
+    valid: true,
+    checks: { signature: 'ok', journal: 'ok', record: 'ok' },
   })
 }, 240_000)

@@ -22,8 +22,12 @@ async function service() {
   ends.push(() => rm(folder, { recursive: true, force: true }))
   const origin = `http://127.0.0.1:${await freePort()}`
   const env = {
-    ...{ PATH: process.env.PATH, PLATFORM_BIND: new URL(origin).host, PLATFORM_DATA_DIR: folder },
-    ...{ PLATFORM_BOOTSTRAP_KEY: KEY, PLATFORM_LOG_LEVEL: 'error', PLATFORM_RECOVERY_INTERVAL: '1s' },
+    PATH: process.env.PATH,
+    PLATFORM_BIND: new URL(origin).host,
+    PLATFORM_DATA_DIR: folder,
+    PLATFORM_BOOTSTRAP_KEY: KEY,
+    PLATFORM_LOG_LEVEL: 'error',
+    PLATFORM_RECOVERY_INTERVAL: '1s',
     PLATFORM_OUTBOUND_ALLOW: '127.0.0.1',
   }
   let child: ChildProcess | undefined
@@ -64,14 +68,14 @@ async function service() {
 }
 
 it('a run that ends its process whenever it is taken up is set aside by itself, and goes on when it is told to', async () => {
-  const far = await scriptedUpstream()
-  ends.push(() => far.close())
+  const remote = await scriptedUpstream()
+  ends.push(() => remote.close())
   const on = await service()
   const { promise: mended, resolve: mend } = Promise.withResolvers<void>()
   let deadly = true
   let kills = 0
   let fine = 0
-  far.always(async (response, seen, request) => {
+  remote.always(async (response, seen, request) => {
     if (!seen.body.toString().includes('poison')) {
       fine++
       await mended
@@ -87,7 +91,7 @@ it('a run that ends its process whenever it is taken up is set aside by itself, 
   await on.call('POST', '/v1/settings/llm-providers', {
     provider: 'openai',
     apiKey: 'k'.repeat(20),
-    baseUrl: far.origin,
+    baseUrl: remote.origin,
   })
   await on.call('POST', '/v1/agents', { name: 'worker', manifest: { model: 'openai/gpt-4.1-mini' } })
   const create = (prompt: string) => on.json<Run>('POST', '/v1/runs', { agentName: 'worker', input: { prompt } })
@@ -112,7 +116,8 @@ it('a run that ends its process whenever it is taken up is set aside by itself, 
   await expect
     .poll(() => of(poisoned), { timeout: 30_000 })
     .toMatchObject({
-      ...{ status: 'waiting', parked: { reason: 'poisoned' } },
+      status: 'waiting',
+      parked: { reason: 'poisoned' },
     })
   expect(await of(bystander.id)).toMatchObject({ status: 'succeeded' })
   expect([kills, on.alive()]).toEqual([4, true])

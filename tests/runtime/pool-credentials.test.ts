@@ -18,7 +18,7 @@ const PATH = '/v1/pools/default/credentials'
 
 let folder: string
 let control: Api
-let far: ScriptedUpstream
+let remote: ScriptedUpstream
 let nodes: NodeFixture[]
 let lines: string[]
 const egress = nodeEgress({ rule: outboundRule([readAllowEntry('127.0.0.1')!]) })
@@ -29,13 +29,13 @@ beforeEach(async () => {
   const log = createLog({ filter: { all: 'trace', byTarget: new Map() }, write: line => lines.push(line) })
   const masterKey = new Uint8Array(32).fill(7)
   control = await api({ url: join(folder, 'control.db'), masterKey, embeddedNode: false, log })
-  far = await scriptedUpstream()
+  remote = await scriptedUpstream()
   nodes = []
 })
 afterEach(async () => {
   for (const node of nodes) await node.close()
   await control.close()
-  await far.close()
+  await remote.close()
   await rm(folder, { recursive: true, force: true })
 })
 
@@ -67,7 +67,7 @@ async function filesOf(side: string): Promise<string> {
   return (await Promise.all(names.map(name => readFile(join(folder, name), 'latin1')))).join('')
 }
 
-const provider = () => ({ provider: { provider: 'openai', apiKey: KEY, baseUrl: far.origin } })
+const provider = () => ({ provider: { provider: 'openai', apiKey: KEY, baseUrl: remote.origin } })
 const says = (message: object) =>
   stream(completionFrames(completionOf([message] as Parameters<typeof completionOf>[0])))
 
@@ -76,7 +76,7 @@ it('keys, connectors and secrets reach the runs of a node and stand nowhere else
   for (const body of [
     provider(),
     { secret: { name: 'token', value: SECRET } },
-    { connector: { connectorId: 'slack', config: { botToken: BOT, baseUrl: far.origin } } },
+    { connector: { connectorId: 'slack', config: { botToken: BOT, baseUrl: remote.origin } } },
   ]) {
     await put(body)
   }
@@ -84,23 +84,24 @@ it('keys, connectors and secrets reach the runs of a node and stand nowhere else
     expect((await settled(ref)).nodes).toEqual([{ nodeId: one.identity.nodeId, at: expect.any(String) }])
   }
   const call = { id: 'c1', type: 'function', function: { name: 'slack__list_users', arguments: '{}' } }
-  far.queue(says({ tool_calls: [call] }), answer(200, '{"ok":true,"members":[]}'), says({ content: 'canary-done' }))
+  remote.queue(says({ tool_calls: [call] }), answer(200, '{"ok":true,"members":[]}'), says({ content: 'canary-done' }))
   const made = await control.json<{ warnings: unknown[] }>(201, 'POST', '/v1/agents', {
-    ...{ name: 'worker', manifest: { model: 'openai/gpt-4.1-mini', connectors: ['slack.list_users'] } },
+    name: 'worker',
+    manifest: { model: 'openai/gpt-4.1-mini', connectors: ['slack.list_users'] },
   })
   expect(made.warnings).toEqual([])
   expect(await ran('worker')).toMatchObject({ status: 'succeeded', output: { result: 'canary-done' } })
-  expect(far.seen.map(seen => header(seen, 'authorization'))).toEqual([
+  expect(remote.seen.map(seen => header(seen, 'authorization'))).toEqual([
     `Bearer ${KEY}`,
     `Bearer ${BOT}`,
     `Bearer ${KEY}`,
   ])
   const mcpServers = [
-    { name: 'far', url: `${far.origin}/mcp`, headers: { 'x-token': { secretRef: 'secret/token' } }, allow: ['*'] },
+    { name: 'far', url: `${remote.origin}/mcp`, headers: { 'x-token': { secretRef: 'secret/token' } }, allow: ['*'] },
   ]
   await control.json(201, 'POST', '/v1/agents', { name: 'mcp', manifest: { mcpServers } })
   await ran('mcp')
-  expect(far.seen.some(seen => seen.url === '/mcp' && header(seen, 'x-token') === SECRET)).toBe(true)
+  expect(remote.seen.some(seen => seen.url === '/mcp' && header(seen, 'x-token') === SECRET)).toBe(true)
   const kept = await filesOf('control')
   for (const canary of [KEY, SECRET, BOT, 'canary-done']) {
     expect(kept).not.toContain(canary)
@@ -145,7 +146,8 @@ it('are refused by name: without a node, of no known kind, without the scope, an
     error: expect.stringContaining('/v1/pools/{pool}/credentials'),
   })
   const { rawKey } = await control.json<{ rawKey: string }>(201, 'POST', '/v1/api-keys', {
-    ...{ name: 'settings', scopes: ['settings:write'] },
+    name: 'settings',
+    scopes: ['settings:write'],
   })
   const connector = { connector: { connectorId: 'slack', config: { botToken: BOT } } }
   const refused = await control.call('PUT', PATH, connector, { authorization: `Bearer ${rawKey}` })
@@ -171,7 +173,7 @@ it('hold a secret to its hosts on every node, and a change of them counts there 
   const one = await node('one')
   const thief = await scriptedUpstream()
   try {
-    const own = { host: '127.0.0.1', ports: [Number(new URL(far.origin).port)] }
+    const own = { host: '127.0.0.1', ports: [Number(new URL(remote.origin).port)] }
     const secret = { name: 'token', value: SECRET }
     const publish = (origin: string) => {
       const headers = { 'x-token': { secretRef: 'secret/token' } }
@@ -205,9 +207,9 @@ it('hold a secret to its hosts on every node, and a change of them counts there 
     }
     expect(await ran('mcp')).toMatchObject({ status: 'failed', error: { code: 'secret_refused' } })
     expect(sentTo(thief)).toBe(unbound)
-    expect((await publish(far.origin)).status).toBe(201)
+    expect((await publish(remote.origin)).status).toBe(201)
     await ran('mcp')
-    expect(sentTo(far)).toBeGreaterThan(0)
+    expect(sentTo(remote)).toBeGreaterThan(0)
 
     const lifted = await put({ secret: { ...secret, hosts: null, tools: null } })
     expect([lifted.hosts, lifted.tools]).toEqual([undefined, undefined])

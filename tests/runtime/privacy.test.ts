@@ -114,7 +114,10 @@ describe('privacy.redact', () => {
     const run = await ended(on, made.id)
     expect(run.error?.message).toContain('[email]')
     const { id } = await on.json<{ id: string }>(201, 'POST', '/v1/schedules', {
-      ...{ agentName: 'friend', cronExpr: '0 0 1 1 *', enabled: false, config: { input: { prompt: clean } } },
+      agentName: 'friend',
+      cronExpr: '0 0 1 1 *',
+      enabled: false,
+      config: { input: { prompt: clean } },
     })
     const fired = await on.json<Run>(201, 'POST', `/v1/schedules/${id}/run`)
     await ended(on, fired.id)

@@ -11,7 +11,7 @@ import { type Api, api } from './api.ts'
 export const CANARY = 'sk-canary-5f2c9b7d41e8a603-TAIL'
 
 export interface ProviderFixture extends Api {
-  far: ScriptedUpstream
+  remote: ScriptedUpstream
   /** Every line that was logged. */
   lines: string[]
   /** Stores a provider that points at the scripted upstream. */
@@ -24,7 +24,7 @@ export interface ProviderFixture extends Api {
 export async function providerFixture(
   options: Partial<RuntimeOptions> & { url?: string } = {},
 ): Promise<ProviderFixture> {
-  const far = await scriptedUpstream()
+  const remote = await scriptedUpstream()
   const lines: string[] = []
   const egress = nodeEgress({ rule: outboundRule([readAllowEntry('127.0.0.1')!]) })
   const log = createLog({ filter: { all: 'trace', byTarget: new Map() }, write: line => lines.push(line) })
@@ -33,10 +33,13 @@ export async function providerFixture(
 
   return {
     ...made,
-    ...{ far, lines },
+    remote,
+    lines,
     async configure(provider, more = {}) {
       await json(200, 'POST', '/v1/settings/llm-providers', {
-        ...{ provider, apiKey: CANARY, baseUrl: far.origin },
+        provider,
+        apiKey: CANARY,
+        baseUrl: remote.origin,
         ...more,
       })
     },
@@ -53,7 +56,7 @@ export async function providerFixture(
     async close() {
       await made.close()
       await egress.close()
-      await far.close()
+      await remote.close()
     },
   }
 }

@@ -31,15 +31,28 @@ const PROVIDERS = '/v1/settings/llm-providers'
 
 describe('configuring a provider', () => {
   it('keeps it, shows it without its key, replaces it and forgets it', async () => {
-    const { json, far } = await fixture()
-    const given = { provider: 'openai-compatible:lab', apiKey: CANARY, baseUrl: far.origin, headers: { 'x-team': 'a' } }
+    const { json, remote } = await fixture()
+    const given = {
+      provider: 'openai-compatible:lab',
+      apiKey: CANARY,
+      baseUrl: remote.origin,
+      headers: { 'x-team': 'a' },
+    }
     expect(await json(200, 'POST', PROVIDERS, given)).toEqual({
-      ...{ provider: given.provider, configured: true, status: 'saved', baseUrl: far.origin },
+      provider: given.provider,
+      configured: true,
+      status: 'saved',
+      baseUrl: remote.origin,
     })
     const [item] = await json<ProviderItem[]>(200, 'GET', PROVIDERS)
     expect(item).toEqual({
-      ...{ provider: given.provider, configured: true, source: 'stored', baseUrl: far.origin, keyHint: 'TAIL' },
-      ...{ createdAt: expect.any(String), updatedAt: expect.any(String) },
+      provider: given.provider,
+      configured: true,
+      source: 'stored',
+      baseUrl: remote.origin,
+      keyHint: 'TAIL',
+      createdAt: expect.any(String),
+      updatedAt: expect.any(String),
     })
     await json(200, 'POST', PROVIDERS, { ...given, apiKey: 'short-key', headers: undefined })
     const [replaced] = await json<ProviderItem[]>(200, 'GET', PROVIDERS)
@@ -93,37 +106,40 @@ describe('configuring a provider', () => {
   })
 
   it('tries it with one small call, and a refusal of the vendor is a result', async () => {
-    const { json, far, configure } = await fixture()
+    const { json, remote, configure } = await fixture()
     await configure('anthropic')
-    far.queue(stream(messagesFrames(['OK'])), answer(401, JSON.stringify({ error: { message: `bad key ${CANARY}` } })))
+    remote.queue(
+      stream(messagesFrames(['OK'])),
+      answer(401, JSON.stringify({ error: { message: `bad key ${CANARY}` } })),
+    )
     const good = await json<ProviderTested>(200, 'POST', `${PROVIDERS}/anthropic/test`, {})
     expect(good).toMatchObject({ success: true, provider: 'anthropic', model: 'anthropic/claude-haiku-4-5' })
     const bad = await json<ProviderTested>(200, 'POST', `${PROVIDERS}/anthropic/test`, { model: 'anthropic/claude-x' })
     expect(bad).toEqual({ success: false, provider: 'anthropic', error: 'anthropic answered 401: bad key [redacted]' })
-    expect(far.seen.map(seen => sent(seen).model)).toEqual(['claude-haiku-4-5', 'claude-x'])
+    expect(remote.seen.map(seen => sent(seen).model)).toEqual(['claude-haiku-4-5', 'claude-x'])
     expect(await json(200, 'GET', PROVIDERS)).toMatchObject([{ lastTest: { success: false, at: expect.any(String) } }])
     await configure('anthropic')
     expect((await json<ProviderItem[]>(200, 'GET', PROVIDERS))[0]).not.toHaveProperty('lastTest')
   })
 
   it('tries a host of its own with a model that the host lists', async () => {
-    const { json, far, configure } = await fixture()
+    const { json, remote, configure } = await fixture()
     await configure('openai-compatible')
-    far.queue(answer(200, '{"data":[{"id":"local/llama"}]}'), answer(200, JSON.stringify(chatAnswer('OK', 'llama'))))
+    remote.queue(answer(200, '{"data":[{"id":"local/llama"}]}'), answer(200, JSON.stringify(chatAnswer('OK', 'llama'))))
     expect(await json(200, 'POST', `${PROVIDERS}/openai-compatible/test`)).toMatchObject({ success: true })
-    expect(far.seen.map(({ method, url }) => `${method} ${url}`)).toEqual([
+    expect(remote.seen.map(({ method, url }) => `${method} ${url}`)).toEqual([
       'GET /v1/models',
       'POST /v1/chat/completions',
     ])
-    expect(sent(far.seen[1])).toMatchObject({ model: 'local/llama', max_tokens: 16 })
+    expect(sent(remote.seen[1])).toMatchObject({ model: 'local/llama', max_tokens: 16 })
   })
 })
 
 describe('a run through a provider', () => {
   it('sends the documented call of the messages dialect and counts what it cost', async () => {
-    const { far, configure, ran } = await fixture()
+    const { remote, configure, ran } = await fixture()
     await configure('anthropic')
-    far.always(stream(messagesFrames(['Hel', 'lo.'])))
+    remote.always(stream(messagesFrames(['Hel', 'lo.'])))
     const { run, steps } = await ran('anthropic/claude-haiku-4-5', { systemPrompt: 'Be brief.' })
     expect(run).toMatchObject({
       status: 'succeeded',
@@ -133,30 +149,36 @@ describe('a run through a provider', () => {
     // 100 + 1000·1.25 + 2000·2 + 10000·0.1 at 1 USD and 50 at 5 USD for a million.
     expect(run).toMatchObject({ tokensIn: 13_100, tokensOut: 50, costUsd: 0.0066 })
     expect(steps).toMatchObject([{ stepId: 'model-1', provider: 'anthropic', costUsd: 0.0066 }])
-    const [seen] = far.seen
+    const [seen] = remote.seen
     expect([seen?.method, seen?.url]).toEqual(['POST', '/v1/messages'])
     expect(header(seen!, 'x-api-key')).toBe(CANARY)
     expect(header(seen!, 'anthropic-version')).toBe('2023-06-01')
     expect(header(seen!, 'idempotency-key')).toBe(`${run.id}:model-1:1`)
     expect(sent(seen)).toEqual({
-      ...{ model: 'claude-haiku-4-5', max_tokens: 4096, system: 'Be brief.', stream: true },
+      model: 'claude-haiku-4-5',
+      max_tokens: 4096,
+      system: 'Be brief.',
+      stream: true,
       messages: [{ role: 'user', content: 'Say hello.' }],
     })
   })
 
   it('sends the documented call of the chat dialect, also where the host answers in one piece', async () => {
-    const { far, configure, ran, json } = await fixture()
+    const { remote, configure, ran, json } = await fixture()
     await configure('openai')
-    far.queue(stream(chatFrames(['Hel', 'lo.'], { usage: true })), answer(200, JSON.stringify(chatAnswer('Whole.'))))
+    remote.queue(stream(chatFrames(['Hel', 'lo.'], { usage: true })), answer(200, JSON.stringify(chatAnswer('Whole.'))))
     const { run } = await ran('gpt-4.1-mini', { systemPrompt: 'Be brief.' })
     // 200 at 0.4, 1000 cached at 0.1 and 50 at 1.6 USD for a million.
     expect(run).toMatchObject({ status: 'succeeded', output: { result: 'Hello.' }, costUsd: 0.00026 })
     expect(run).toMatchObject({ tokensIn: 1200, tokensOut: 50, model: 'openai/gpt-4.1-mini' })
-    const [seen] = far.seen
+    const [seen] = remote.seen
     expect(seen?.url).toBe('/v1/chat/completions')
     expect(header(seen!, 'authorization')).toBe(`Bearer ${CANARY}`)
     expect(sent(seen)).toEqual({
-      ...{ model: 'gpt-4.1-mini', max_completion_tokens: 4096, stream: true, stream_options: { include_usage: true } },
+      model: 'gpt-4.1-mini',
+      max_completion_tokens: 4096,
+      stream: true,
+      stream_options: { include_usage: true },
       messages: [
         { role: 'system', content: 'Be brief.' },
         { role: 'user', content: 'Say hello.' },
@@ -170,7 +192,7 @@ describe('a run through a provider', () => {
 
   it('makes parallel tool calls and sends their results back under their ids, in both dialects', async () => {
     const made = await fixture()
-    const { far, configure, ran } = made
+    const { remote, configure, ran } = made
     await configure('anthropic')
     await configure('openai')
     const wait = [
@@ -178,12 +200,12 @@ describe('a run through a provider', () => {
       { type: 'tool_use', id: 'toolu_1', name: 'wait', input: { seconds: 0 } },
       { type: 'tool_use', id: 'toolu_2', name: 'wait', input: { seconds: 0 } },
     ]
-    far.queue(stream(messageFrames(messageOf(wait))), stream(messagesFrames(['Done.'])))
+    remote.queue(stream(messageFrames(messageOf(wait))), stream(messagesFrames(['Done.'])))
     expect((await ran('anthropic/claude-haiku-4-5', { tools: ['wait'] })).run).toMatchObject({
       output: { result: 'Done.' },
     })
-    expect(sent(far.seen[0]).tools).toMatchObject([{ name: 'wait', input_schema: { type: 'object' } }])
-    const [, said, results] = sent(far.seen[1]).messages as { role: string; content: object[] }[]
+    expect(sent(remote.seen[0]).tools).toMatchObject([{ name: 'wait', input_schema: { type: 'object' } }])
+    const [, said, results] = sent(remote.seen[1]).messages as { role: string; content: object[] }[]
     expect(said).toEqual({ role: 'assistant', content: wait })
     expect(results).toMatchObject({
       role: 'user',
@@ -191,12 +213,14 @@ describe('a run through a provider', () => {
     })
 
     const calls = ['call_a', 'call_b'].map(id => ({
-      ...{ id, type: 'function', function: { name: 'wait', arguments: '{"seconds":0}' } },
+      id,
+      type: 'function',
+      function: { name: 'wait', arguments: '{"seconds":0}' },
     }))
     const chat = completionOf([{ tool_calls: calls }])
-    far.queue(stream(completionFrames(chat)), stream(chatFrames(['Done.'], { usage: true })))
+    remote.queue(stream(completionFrames(chat)), stream(chatFrames(['Done.'], { usage: true })))
     expect((await ran('openai/gpt-4.1-mini', { tools: ['wait'] })).run).toMatchObject({ output: { result: 'Done.' } })
-    expect(sent(far.seen[3]).messages).toMatchObject([
+    expect(sent(remote.seen[3]).messages).toMatchObject([
       { role: 'user' },
       { role: 'assistant', content: null, tool_calls: calls },
       { role: 'tool', tool_call_id: 'call_a' },
@@ -205,38 +229,39 @@ describe('a run through a provider', () => {
   })
 
   it('tells the model when the arguments of its call are no JSON object, and goes on', async () => {
-    const { far, configure, ran } = await fixture()
+    const { remote, configure, ran } = await fixture()
     await configure('anthropic')
     await configure('openai')
     const broken = { type: 'tool_use', id: 'toolu_1', name: 'wait', input: '{"seconds": oops' }
-    far.queue(stream(messageFrames(messageOf([broken]))), stream(messagesFrames(['Sorry.'])))
+    remote.queue(stream(messageFrames(messageOf([broken]))), stream(messagesFrames(['Sorry.'])))
     expect((await ran('anthropic/claude-haiku-4-5', { tools: ['wait'] })).run).toMatchObject({
-      ...{ status: 'succeeded', output: { result: 'Sorry.' } },
+      status: 'succeeded',
+      output: { result: 'Sorry.' },
     })
     const call = { id: 'call_a', type: 'function', function: { name: 'wait', arguments: '["seconds"]' } }
-    far.queue(stream(completionFrames(completionOf([{ tool_calls: [call] }]))), stream(chatFrames(['Sorry.'])))
+    remote.queue(stream(completionFrames(completionOf([{ tool_calls: [call] }]))), stream(chatFrames(['Sorry.'])))
     expect((await ran('openai/gpt-4.1-mini', { tools: ['wait'] })).run).toMatchObject({ output: { result: 'Sorry.' } })
     for (const at of [1, 3]) {
-      expect(JSON.stringify(sent(far.seen[at]).messages)).toContain('these arguments are not a JSON object')
-      expect(JSON.stringify((sent(far.seen[at]).messages as object[]).at(-1))).toContain('do not fit')
+      expect(JSON.stringify(sent(remote.seen[at]).messages)).toContain('these arguments are not a JSON object')
+      expect(JSON.stringify((sent(remote.seen[at]).messages as object[]).at(-1))).toContain('do not fit')
     }
   })
 
   it('gives tools names that providers take, and finds them again by these', async () => {
-    const { far, configure, ran, json } = await fixture()
+    const { remote, configure, ran, json } = await fixture()
     await configure('openai')
     await json(201, 'POST', '/v1/agents', { name: 'my.child', manifest: { model: 'demo/echo' } })
     const call = { id: 'c', type: 'function', function: { name: 'agent__my_child', arguments: '{"prompt":"hi"}' } }
-    far.queue(stream(completionFrames(completionOf([{ tool_calls: [call] }]))), stream(chatFrames(['Done.'])))
+    remote.queue(stream(completionFrames(completionOf([{ tool_calls: [call] }]))), stream(chatFrames(['Done.'])))
     const { run } = await ran('openai/gpt-4.1-mini', { subAgents: [{ name: 'my.child' }] })
     expect(run).toMatchObject({ status: 'succeeded' })
-    expect(JSON.stringify(sent(far.seen[1]).messages)).toContain('You said: hi')
+    expect(JSON.stringify(sent(remote.seen[1]).messages)).toContain('You said: hi')
   })
 
   it('prices by the tenant first, and calls a model without a price free and says so', async () => {
-    const { far, configure, ran, json } = await fixture()
+    const { remote, configure, ran, json } = await fixture()
     await configure('openai-compatible')
-    far.always(stream(chatFrames(['Hi.'], { usage: true, model: 'llama' })))
+    remote.always(stream(chatFrames(['Hi.'], { usage: true, model: 'llama' })))
     const free = await ran('openai-compatible/local/llama')
     expect(free.run).toMatchObject({ tokensIn: 1200, costUsd: 0 })
     const unpriced = await json<JournalExport>(200, 'GET', `/v1/runs/${free.run.id}/journal`)
@@ -267,27 +292,27 @@ describe('choosing a model', () => {
   })
 
   it('is the first candidate whose provider is configured, and the demo no more', async () => {
-    const { far, configure, ran, json } = await fixture()
+    const { remote, configure, ran, json } = await fixture()
     await configure('openai')
-    far.always(stream(chatFrames(['Hi.'], { usage: true })))
+    remote.always(stream(chatFrames(['Hi.'], { usage: true })))
     await ran('auto')
     await ran('chat-edge')
     await json(200, 'PUT', '/v1/settings/models', {
       aliases: { auto: ['anthropic/claude-sonnet-5', 'openai/gpt-x', 'openai/gpt-y'], 'code-small': [] },
     })
     await ran('auto')
-    expect(far.seen.map(seen => sent(seen).model)).toEqual(['gpt-5.4', 'gpt-5-nano', 'gpt-x'])
+    expect(remote.seen.map(seen => sent(seen).model)).toEqual(['gpt-5.4', 'gpt-5-nano', 'gpt-x'])
     expect((await ran('code-small')).run).toMatchObject({ error: { code: 'model_unconfigured' } })
     expect((await ran('google/gemini-2.5-pro')).run).toMatchObject({ error: { code: 'model_unconfigured' } })
   })
 
   it('is the router of this process for auto, whose receipt is named in the journal', async () => {
     const upstream = await fixture()
-    upstream.far.always(answer(200, JSON.stringify(chatAnswer('Routed.'))))
+    upstream.remote.always(answer(200, JSON.stringify(chatAnswer('Routed.'))))
     const router = createRouter({
       config: `
 price = [{ model = "small/tiny", input_per_mtok = 1, output_per_mtok = 2 }]
-provider = [{ id = "small", dialect = "chat", base_url = "${upstream.far.origin}/v1", auth = "none" }]
+provider = [{ id = "small", dialect = "chat", base_url = "${upstream.remote.origin}/v1", auth = "none" }]
 [[route]]
 match = {}
 mode = "enforce"
@@ -311,37 +336,41 @@ gates = ["non-empty"]
 
 describe('a provider that fails', () => {
   it('is asked again after a 429, as late as it wishes, with the pause in the journal', async () => {
-    const { far, configure, ran, json } = await fixture()
+    const { remote, configure, ran, json } = await fixture()
     await configure('openai')
     const busy = JSON.stringify({ error: { message: 'slow down', type: 'rate_limit_error' } })
-    far.queue(answer(429, busy, { 'retry-after-ms': '7' }), stream(chatFrames(['Hi.'], { usage: true })))
+    remote.queue(answer(429, busy, { 'retry-after-ms': '7' }), stream(chatFrames(['Hi.'], { usage: true })))
     const { run } = await ran('openai/gpt-4.1-mini')
     expect(run).toMatchObject({ status: 'succeeded' })
     const { events } = await json<JournalExport>(200, 'GET', `/v1/runs/${run.id}/journal`)
     expect(events.find(({ kind }) => kind === 'step_retrying')?.payload).toMatchObject({
-      ...{ attempt: 1, of: 2, code: 'rate_limited', delayMs: 7, error: 'openai answered 429: slow down' },
+      attempt: 1,
+      of: 2,
+      code: 'rate_limited',
+      delayMs: 7,
+      error: 'openai answered 429: slow down',
     })
-    expect(far.seen.map(seen => header(seen, 'idempotency-key'))).toEqual([1, 2].map(n => `${run.id}:model-1:${n}`))
+    expect(remote.seen.map(seen => header(seen, 'idempotency-key'))).toEqual([1, 2].map(n => `${run.id}:model-1:${n}`))
   })
 
   const TRANSIENT = [408, 409, 425, 429, 500, 502, 503, 504, 529]
   it.each([...TRANSIENT, 400, 401, 403, 404, 413, 422])(
     'is asked again after a %i only where that may help',
     async status => {
-      const { far, configure, ran } = await fixture()
+      const { remote, configure, ran } = await fixture()
       await configure('anthropic')
-      far.always(answer(status, JSON.stringify({ type: 'error', error: { type: 'x', message: 'no' } })))
+      remote.always(answer(status, JSON.stringify({ type: 'error', error: { type: 'x', message: 'no' } })))
       const { run } = await ran('anthropic/claude-haiku-4-5')
       expect(run).toMatchObject({
         status: 'failed',
         error: { code: 'model_error', message: `anthropic answered ${status}: no` },
       })
-      expect(far.seen).toHaveLength(TRANSIENT.includes(status) ? 2 : 1)
+      expect(remote.seen).toHaveLength(TRANSIENT.includes(status) ? 2 : 1)
     },
   )
 
   it('is asked again when the connection breaks, before or inside its answer', async () => {
-    const { far, configure, ran } = await fixture()
+    const { remote, configure, ran } = await fixture()
     await configure('anthropic')
     const frames = messagesFrames(['Hel', 'lo.'])
     for (const broken of [
@@ -349,27 +378,27 @@ describe('a provider that fails', () => {
       stream(frames.slice(0, 3)),
       stream([event('error', { error: { type: 'overloaded_error', message: 'busy' } })]),
     ]) {
-      far.queue(broken, stream(frames))
+      remote.queue(broken, stream(frames))
       expect((await ran('anthropic/claude-haiku-4-5')).run).toMatchObject({ output: { result: 'Hello.' } })
     }
-    expect(far.seen).toHaveLength(6)
+    expect(remote.seen).toHaveLength(6)
   })
 
   it('is given up when it is silent for too long, before or inside its answer', async () => {
-    const { far, configure, ran } = await fixture({ providerDeadlines: { firstByteMs: 60, idleMs: 60 } })
+    const { remote, configure, ran } = await fixture({ providerDeadlines: { firstByteMs: 60, idleMs: 60 } })
     await configure('openai')
-    far.queue(silence, response => {
+    remote.queue(silence, response => {
       response.writeHead(200, { 'content-type': 'text/event-stream' })
       response.write(chatFrames(['Hel'])[0])
     })
     const { run } = await ran('openai/gpt-4.1-mini')
     expect(run.error?.message).toBe('openai said nothing more for 60 ms')
-    await Promise.all(far.seen.map(({ aborted }) => aborted))
-    expect(far.seen).toHaveLength(2)
+    await Promise.all(remote.seen.map(({ aborted }) => aborted))
+    expect(remote.seen).toHaveLength(2)
   })
 
   it('is given up when its stream stays open and says nothing, and not while it does', async () => {
-    const { far, configure, ran } = await fixture({ providerDeadlines: { contentMs: 1000 } })
+    const { remote, configure, ran } = await fixture({ providerDeadlines: { contentMs: 1000 } })
     await configure('openai')
     await configure('anthropic')
     const empty = 'data: {"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}\n\n'
@@ -384,13 +413,13 @@ describe('a provider that fails', () => {
       ['openai', 'gpt-4.1-mini', empty],
       ['anthropic', 'claude-haiku-4-5', 'event: ping\ndata: {"type":"ping"}\n\n'],
     ] as const) {
-      far.queue(response => open(response, sign))
+      remote.queue(response => open(response, sign))
       const { run } = await ran(`${provider}/${model}`, once)
       expect(run.error?.message).toBe(`${provider} kept its answer open and said nothing for 1000 ms`)
-      await far.seen.at(-1)?.aborted
+      await remote.seen.at(-1)?.aborted
     }
     const words = chatFrames(['It ', 'takes ', 'its ', 'time.'])
-    far.queue(response => {
+    remote.queue(response => {
       open(response, empty)
       const more = () => {
         const frame = words.shift()
@@ -404,33 +433,33 @@ describe('a provider that fails', () => {
   })
 
   it('does not follow a provider to another origin, and sends it nothing', async () => {
-    const { far, configure, ran } = await fixture()
+    const { remote, configure, ran } = await fixture()
     const other = await fixture()
     await configure('openai')
-    far.always(answer(307, '', { location: `${other.far.origin}/v1/chat/completions` }))
+    remote.always(answer(307, '', { location: `${other.remote.origin}/v1/chat/completions` }))
     expect((await ran('openai/gpt-4.1-mini')).run.error?.message).toContain('redirect to another origin')
-    expect([far.seen.length, other.far.seen.length]).toEqual([1, 0])
+    expect([remote.seen.length, other.remote.seen.length]).toEqual([1, 0])
   })
 
   it('hears of a cancelled run within two seconds', async () => {
-    const { far, configure, json } = await fixture()
+    const { remote, configure, json } = await fixture()
     await configure('openai')
     const called = Promise.withResolvers<void>()
-    far.always(() => called.resolve())
+    remote.always(() => called.resolve())
     await json(201, 'POST', '/v1/agents', { name: 'worker', manifest: { model: 'openai/gpt-4.1-mini' } })
     const { id } = await json<Run>(201, 'POST', '/v1/runs', { agentName: 'worker', input: { prompt: 'x' } })
     await called.promise
     const before = performance.now()
     expect(await json(200, 'POST', `/v1/runs/${id}/cancel`)).toMatchObject({ status: 'cancelled' })
-    await far.seen[0]?.aborted
+    await remote.seen[0]?.aborted
     expectWithin(performance.now() - before, 2000)
   })
 
   it('is refused to a run whose provider was taken away in the meantime', async () => {
-    const { far, configure, ran, json } = await fixture()
+    const { remote, configure, ran, json } = await fixture()
     await configure('openai')
     const call = { id: 'c', type: 'function', function: { name: 'wait', arguments: '{"seconds":0}' } }
-    far.queue(async (response, seen, request) => {
+    remote.queue(async (response, seen, request) => {
       await json(204, 'DELETE', `${PROVIDERS}/openai`)
       await stream(completionFrames(completionOf([{ tool_calls: [call] }])))(response, seen, request)
     })
@@ -458,12 +487,12 @@ describe('a key', () => {
     const folder = await mkdtemp(join(tmpdir(), 'waybill-canary-'))
     open.push({ close: () => rm(folder, { recursive: true, force: true }) })
     const made = await fixture({ url: join(folder, 'waybill.db') })
-    const { far, configure, ran, json } = made
+    const { remote, configure, ran, json } = made
     const said: unknown[] = []
     await configure('anthropic', { headers: { 'x-extra': `extra-${CANARY}` } })
     said.push(await json(200, 'PUT', '/v1/secrets/TOKEN', { value: CANARY }))
     const echo = JSON.stringify({ error: { message: `your key ${CANARY} and extra-${CANARY}` } })
-    far.queue(
+    remote.queue(
       answer(401, echo),
       answer(500, echo),
       answer(500, echo),
@@ -471,7 +500,7 @@ describe('a key', () => {
       reset,
     )
     for (let n = 0; n < 3; n++) said.push(await ran('anthropic/claude-haiku-4-5'))
-    far.always(answer(401, echo))
+    remote.always(answer(401, echo))
     said.push(await json(200, 'POST', `${PROVIDERS}/anthropic/test`, {}))
     said.push(
       await json(200, 'GET', PROVIDERS),
@@ -480,7 +509,7 @@ describe('a key', () => {
     )
     for (const { id } of await json<Run[]>(200, 'GET', '/v1/runs'))
       said.push(await json(200, 'GET', `/v1/runs/${id}/journal`))
-    expect(far.seen.length).toBeGreaterThan(4)
+    expect(remote.seen.length).toBeGreaterThan(4)
     expect(JSON.stringify(said)).toContain('[redacted]')
     expect(JSON.stringify(said)).not.toContain(CANARY)
     expect(made.lines.join('\n')).not.toContain(CANARY)
@@ -493,7 +522,7 @@ describe('a key', () => {
   })
 
   it('does not open for another tenant or another provider, even when its row is moved there', async () => {
-    const { db, configure, ran, far } = await fixture()
+    const { db, configure, ran, remote } = await fixture()
     await configure('anthropic')
     await configure('openai')
     await db.execute(
@@ -504,13 +533,13 @@ describe('a key', () => {
       status: 'failed',
       error: { message: 'the stored key of openai cannot be opened: save it again' },
     })
-    expect(far.seen).toEqual([])
+    expect(remote.seen).toEqual([])
   })
 })
 
 it('a whole answer of the messages dialect is as good as a streamed one', async () => {
-  const { far, configure, ran } = await fixture()
+  const { remote, configure, ran } = await fixture()
   await configure('anthropic')
-  far.always(answer(200, JSON.stringify(messagesAnswer('Whole.'))))
+  remote.always(answer(200, JSON.stringify(messagesAnswer('Whole.'))))
   expect((await ran('claude-haiku-4-5')).run).toMatchObject({ output: { result: 'Whole.' }, tokensIn: 13_100 })
 })

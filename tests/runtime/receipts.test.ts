@@ -40,8 +40,15 @@ describe('the receipt of a run', () => {
     const receipt = await receiptOf(run)
     const { payload, signature, publicKey } = receipt
     expect(payload).toMatchObject({
-      ...{ runId: run.id, status: 'succeeded', tokensIn: run.tokensIn, tokensOut: run.tokensOut, costUsd: run.costUsd },
-      ...{ models: ['demo/echo'], isolation: 'shared', finishedAt: run.finishedAt, createdAt: run.createdAt },
+      runId: run.id,
+      status: 'succeeded',
+      tokensIn: run.tokensIn,
+      tokensOut: run.tokensOut,
+      costUsd: run.costUsd,
+      models: ['demo/echo'],
+      isolation: 'shared',
+      finishedAt: run.finishedAt,
+      createdAt: run.createdAt,
       inputHash: hash(canonicalize(run.input)),
       outputHash: hash(canonicalize(run.output)),
     })
@@ -56,7 +63,11 @@ describe('the receipt of a run', () => {
     const journal = await journalOf(run)
     expect(payload).toMatchObject({ journalHash: journal.head, eventCount: journal.eventCount })
     expect(await verify(receipt)).toEqual({
-      ...{ valid: true, runId: run.id, tenantId: 'default', issuedAt: payload.issuedAt, keyId: payload.keyId },
+      valid: true,
+      runId: run.id,
+      tenantId: 'default',
+      issuedAt: payload.issuedAt,
+      keyId: payload.keyId,
       checks: { signature: 'ok', journal: 'ok', record: 'ok' },
     })
     expect(await verify({ receipt, journal })).toMatchObject({ valid: true })
@@ -81,7 +92,8 @@ describe('the receipt of a run', () => {
     expect(await verify(failed)).toMatchObject({ valid: true, checks: { record: 'ok' } })
 
     const waiting = await on.json<Run>(201, 'POST', '/v1/runs', {
-      ...{ agentName: 'echo', input: { prompt: '/call wait {"seconds":3600}' } },
+      agentName: 'echo',
+      input: { prompt: '/call wait {"seconds":3600}' },
     })
     const early = await on.call('GET', `/v1/runs/${waiting.id}/receipt`)
     expect([early.status, ((await early.json()) as { code: string }).code]).toEqual([409, 'run_not_terminal'])
@@ -97,7 +109,8 @@ describe('the receipt of a run', () => {
     expect((await on.call('DELETE', `/v1/runs/${run.id}`)).status).toBe(204)
     expect(await receiptOf(run)).toEqual(receipt)
     expect(await verify(receipt)).toMatchObject({
-      ...{ valid: true, checks: { signature: 'ok', journal: 'not_checked', record: 'not_checked' } },
+      valid: true,
+      checks: { signature: 'ok', journal: 'not_checked', record: 'not_checked' },
     })
   })
 
@@ -106,7 +119,8 @@ describe('the receipt of a run', () => {
     const ask = (headers: Record<string, string>) =>
       on.runtime.fetch(
         new Request('http://localhost/receipts/verify', {
-          ...{ method: 'POST', body: JSON.stringify(receipt) },
+          method: 'POST',
+          body: JSON.stringify(receipt),
           headers: { 'content-type': 'application/json', ...headers },
         }),
       )
@@ -157,7 +171,8 @@ describe('a receipt that was tampered with', () => {
       for (const path of ['/v1/runs/receipts/verify', '/receipts/verify']) {
         const answer = await on.runtime.fetch(
           new Request(`http://localhost${path}`, {
-            ...{ method: 'POST', body },
+            method: 'POST',
+            body,
             headers: { 'content-type': 'application/json', authorization: `Bearer ${KEY}` },
           }),
         )
@@ -209,7 +224,9 @@ describe('a journal that was tampered with', () => {
     const zeros = '0'.repeat(64)
     for (const said of [{ eventCount: 99 }, { head: zeros }, { genesis: zeros }, { sealed: false }, { runId: 'x' }]) {
       expect(await verify({ receipt, journal: { ...journal, ...said } })).toMatchObject({
-        ...{ valid: false, reason: 'journal_header_mismatch', checks: { signature: 'ok', journal: 'failed' } },
+        valid: false,
+        reason: 'journal_header_mismatch',
+        checks: { signature: 'ok', journal: 'failed' },
       })
     }
   })

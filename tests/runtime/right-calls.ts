@@ -56,7 +56,7 @@ export async function rightCalls(fixture: ProviderFixture) {
     return (await json<{ id: string }>(201, 'POST', '/v1/schedules', body)).id
   }
   async function webhook(): Promise<string> {
-    const url = `${fixture.far.origin}/hook`
+    const url = `${fixture.remote.origin}/hook`
     return (await json<{ id: string }>(201, 'POST', '/v1/webhooks', { url, events: ['run.succeeded'] })).id
   }
   async function budget(): Promise<string> {
@@ -101,8 +101,8 @@ export async function rightCalls(fixture: ProviderFixture) {
   }
   /** A vendor whose account is empty. */
   async function connector(): Promise<string> {
-    fixture.far.always(answer(200, '{"object":"list","data":[],"has_more":false}'))
-    const config = { secretKey: 'sk-mine', baseUrl: fixture.far.origin }
+    fixture.remote.always(answer(200, '{"object":"list","data":[],"has_more":false}'))
+    const config = { secretKey: 'sk-mine', baseUrl: fixture.remote.origin }
     await json(201, 'POST', '/v1/connectors/install', { connectorId: 'stripe', config })
     return '/v1/connectors/stripe'
   }
@@ -202,7 +202,7 @@ export async function rightCalls(fixture: ProviderFixture) {
     installConnector: async () => ({
       ...at('/v1/connectors/install', {
         connectorId: 'vercel',
-        config: { apiToken: 'mine-token', baseUrl: fixture.far.origin },
+        config: { apiToken: 'mine-token', baseUrl: fixture.remote.origin },
       }),
       foreign: 'its own',
     }),
@@ -244,7 +244,7 @@ export async function rightCalls(fixture: ProviderFixture) {
     resumeSchedule: async () => at(`/v1/schedules/${await schedule()}/resume`, {}),
     runSchedule: async () => at(`/v1/schedules/${await schedule()}/run`, {}),
     listScheduleFires: async () => at(`/v1/schedules/${await schedule()}/fires`),
-    createWebhook: async () => at('/v1/webhooks', { url: `${fixture.far.origin}/hook` }),
+    createWebhook: async () => at('/v1/webhooks', { url: `${fixture.remote.origin}/hook` }),
     updateWebhook: async () => at(`/v1/webhooks/${await webhook()}`, { enabled: false }),
     deleteWebhook: async () => at(`/v1/webhooks/${await webhook()}`),
     testWebhook: async () => at(`/v1/webhooks/${await webhook()}/test`, {}),

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { checkJournal } from '../../shared/sign/journal-chain.ts'
+import { checkJournal } from '../../shared/sign/testing/check-journal.ts'
 import type { Approval } from '../../shared/wire/runtime/approval.ts'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Run, Step } from '../../shared/wire/runtime/run.ts'
@@ -39,7 +39,12 @@ describe('POST /v1/runs', () => {
   it('answers a queued run with its counters at zero, and 404 and 400 that name what is wrong', async () => {
     const { json } = await started()
     expect(await json<Run>(201, 'POST', '/v1/runs', run('hi', { labels: { team: 'a' } }))).toMatchObject({
-      ...{ status: 'queued', tokensIn: 0, tokensOut: 0, costUsd: 0, labels: { team: 'a' }, trigger: { kind: 'api' } },
+      status: 'queued',
+      tokensIn: 0,
+      tokensOut: 0,
+      costUsd: 0,
+      labels: { team: 'a' },
+      trigger: { kind: 'api' },
       input: { prompt: 'hi' },
     })
     expect(await json(404, 'POST', '/v1/runs', { agentName: 'nobody' })).toMatchObject({
@@ -169,7 +174,9 @@ describe('an end, a fork, a retry', () => {
     const it = await started()
     const { id } = await it.json<Run>(201, 'POST', '/v1/runs', run('/call wait_signal {"name":"go"}'))
     expect(await it.json<Run>(200, 'POST', `/v1/runs/${id}/cancel`, { reason: 'enough' })).toMatchObject({
-      ...{ status: 'cancelled', cancelReason: 'enough', output: {} },
+      status: 'cancelled',
+      cancelReason: 'enough',
+      output: {},
     })
     expect(await it.json(409, 'POST', `/v1/runs/${id}/cancel`, {})).toMatchObject({ code: 'run_terminal' })
     expect(await it.json(409, 'POST', `/v1/runs/${id}/signals/go`, {})).toMatchObject({ code: 'run_terminal' })
@@ -231,7 +238,8 @@ describe('approvals', () => {
     const refused = await waiting(it, other.id)
     await it.json(200, 'POST', `/v1/runs/${other.id}/approvals/${refused.id}/reject`, { comment: 'not today' })
     expect(await ended(it, other.id)).toMatchObject({
-      ...{ status: 'failed', error: { code: 'approval_rejected', message: 'not today' } },
+      status: 'failed',
+      error: { code: 'approval_rejected', message: 'not today' },
     })
   })
 

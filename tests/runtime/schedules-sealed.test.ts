@@ -42,7 +42,10 @@ const agent = (manifest: object = {}, labels: object = POOL) =>
 
 const add = (input: object, more: object = {}) =>
   control.json<Schedule>(201, 'POST', '/v1/schedules', {
-    ...{ agentName: 'clerk', cronExpr: YEARLY, config: { input }, ...more },
+    agentName: 'clerk',
+    cronExpr: YEARLY,
+    config: { input },
+    ...more,
   })
 
 const read = (id: string) => control.json<Schedule>(200, 'GET', `/v1/schedules/${id}`)
@@ -82,7 +85,9 @@ describe('the input of a schedule whose agent belongs to a pool', () => {
     expect((await runNow(made.id)).input).toBeUndefined()
     const first = await fired((await put(made.id, { cronExpr: SECONDLY })).id)
     expect(first).toMatchObject({
-      ...{ status: 'succeeded', scheduleId: made.id, input: { prompt: 'canary-first' } },
+      status: 'succeeded',
+      scheduleId: made.id,
+      input: { prompt: 'canary-first' },
       output: { result: expect.stringContaining('canary-first') },
     })
     const changed = await put(made.id, { cronExpr: YEARLY, config: { input: { prompt: 'canary-second' } } })

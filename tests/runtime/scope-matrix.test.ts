@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { readOAuthClients } from '../../runtime/connectors/oauth/clients.ts'
-import { SERVED } from '../../runtime/openapi-document.ts'
 import { systemClock } from '../../shared/time/clock.ts'
 import type { Endpoint } from '../../shared/wire/endpoint.ts'
 import type { ApiKeyCreated } from '../../shared/wire/runtime/auth.ts'
+import { runtimeEndpoints } from '../../shared/wire/runtime/endpoints.ts'
 import { allows, resourceScopes, type Scope, scopes } from '../../shared/wire/runtime/scopes.ts'
 import { type ProviderFixture, providerFixture } from './provider-fixture.ts'
 import { type RightCall, rightCalls } from './right-calls.ts'
@@ -33,7 +33,8 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'waybill-matrix-'))
   const clock = { ...systemClock, now: () => new Date(Date.now() + aheadMs) }
   fixture = await providerFixture({
-    ...{ url: join(folder, 'runtime.db'), clock },
+    url: join(folder, 'runtime.db'),
+    clock,
     oauthClients: readOAuthClients({
       PLATFORM_OAUTH_GITHUB_CLIENT_ID: 'id',
       PLATFORM_OAUTH_GITHUB_CLIENT_SECRET: 'secret',
@@ -49,7 +50,9 @@ beforeAll(async () => {
   await fixture.json(204, 'DELETE', `/v1/api-keys/${revoked.key.id}`)
   aheadMs = 120_000
   keys = {
-    ...{ expired: expired.rawKey, revoked: revoked.rawKey, other },
+    expired: expired.rawKey,
+    revoked: revoked.rawKey,
+    other,
     foreign: (await mint([], {}, other)).rawKey,
   }
 })
@@ -62,7 +65,8 @@ async function ask(method: string, { path, body }: RightCall, key: string | unde
   const headers = new Headers({ 'content-type': 'application/json', accept: 'application/json, text/event-stream' })
   if (key !== undefined) headers.set('authorization', `Bearer ${key}`)
   const request = new Request(`http://local${path}`, {
-    ...{ method, headers },
+    method,
+    headers,
     ...(body !== undefined && { body: JSON.stringify(body) }),
   })
   const answer = await fixture.runtime.fetch(request)
@@ -128,7 +132,7 @@ function theirs({ path, body }: RightCall): RightCall {
   return { path: named(path), ...(body !== undefined && { body: JSON.parse(named(JSON.stringify(body))) as unknown }) }
 }
 
-const guarded = SERVED.filter(({ auth }) => auth === 'bearer')
+const guarded = runtimeEndpoints.filter(({ auth }) => auth === 'bearer')
 
 it.each(guarded.map(endpoint => [`${endpoint.method} ${endpoint.path}`, endpoint] as const))(
   '%s answers each caller as the contract says',
@@ -153,14 +157,18 @@ it.each(guarded.map(endpoint => [`${endpoint.method} ${endpoint.path}`, endpoint
 )
 
 it('leaves what needs no key open, and refuses a bad one where a good one would count', async () => {
-  for (const endpoint of SERVED.filter(({ auth }) => auth === 'none' || auth === 'cookie' || auth === 'metrics')) {
+  for (const endpoint of runtimeEndpoints.filter(
+    ({ auth }) => auth === 'none' || auth === 'cookie' || auth === 'metrics',
+  )) {
     const call = { path: endpoint.path, ...(endpoint.method !== 'GET' && { body: {} }) }
     for (const caller of ['no key', 'bad key'] as const) {
       const told = await ask(endpoint.method, call, await keyFor(endpoint, caller)).catch(() => ({ status: 0 }))
       const closed = endpoint.auth === 'cookie'
       cells.push({
-        ...{ endpoint: `${endpoint.method} ${endpoint.path}`, caller },
-        ...{ wanted: closed ? '401' : 'not 403', got: String(told.status) },
+        endpoint: `${endpoint.method} ${endpoint.path}`,
+        caller,
+        wanted: closed ? '401' : 'not 403',
+        got: String(told.status),
       })
       if (closed) expect(told.status, endpoint.path).toBe(401)
       else expect([200, 400, 503], `${endpoint.path} ${told.status}`).toContain(told.status)

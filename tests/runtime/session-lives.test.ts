@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { serveRuntime } from '../../runtime/host/node.ts'
-import { checkJournal } from '../../shared/sign/journal-chain.ts'
+import { checkJournal } from '../../shared/sign/testing/check-journal.ts'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import type { Session, TurnReply } from '../../shared/wire/runtime/session.ts'
@@ -19,24 +19,28 @@ const MAIN = fileURLToPath(new URL('../../runtime/cli/main.ts', import.meta.url)
 const KEY = `wb_live_${'l'.repeat(43)}`
 
 let folder: string
-let far: ScriptedUpstream
+let remote: ScriptedUpstream
 let ends: (() => unknown)[]
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'waybill-lives-'))
-  far = await scriptedUpstream()
+  remote = await scriptedUpstream()
   ends = []
 })
 afterEach(async () => {
   for (const end of ends) await end()
-  await far.close()
+  await remote.close()
   await rm(folder, { recursive: true, force: true })
 })
 
 const vars = () => ({
-  ...{ PLATFORM_BIND: '127.0.0.1:0', PLATFORM_DATA_DIR: folder, PLATFORM_LOG_LEVEL: 'error' },
-  ...{ PLATFORM_BOOTSTRAP_KEY: KEY, PLATFORM_OUTBOUND_ALLOW: '127.0.0.1' },
-  ...{ PLATFORM_PROVIDER_OPENAI_API_KEY: 'sk-far', PLATFORM_PROVIDER_OPENAI_BASE_URL: `${far.origin}/v1` },
+  PLATFORM_BIND: '127.0.0.1:0',
+  PLATFORM_DATA_DIR: folder,
+  PLATFORM_LOG_LEVEL: 'error',
+  PLATFORM_BOOTSTRAP_KEY: KEY,
+  PLATFORM_OUTBOUND_ALLOW: '127.0.0.1',
+  PLATFORM_PROVIDER_OPENAI_API_KEY: 'sk-far',
+  PLATFORM_PROVIDER_OPENAI_BASE_URL: `${remote.origin}/v1`,
 })
 
 /** A runtime in a process of its own, so that it can be killed. */
@@ -59,7 +63,8 @@ async function life(): Promise<{ child: ChildProcess; origin: string }> {
 function client(origin: string) {
   const ask = (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
     fetch(origin + path, {
-      ...{ method, headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json', ...headers } },
+      method,
+      headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json', ...headers },
       ...(body !== undefined && { body: JSON.stringify(body) }),
     })
   return {
@@ -87,7 +92,7 @@ const agent = { name: 'friend', manifest: { model: 'openai/gpt-4.1-mini', retry:
 
 it('ends a turn whose process was killed in the middle of an answer, and tells it from its start', async () => {
   const cut = steppedStream()
-  far.queue(stream(chatFrames(['ze', 'ro'])), cut.script, stream(chatFrames(['The ', 'whole'])))
+  remote.queue(stream(chatFrames(['ze', 'ro'])), cut.script, stream(chatFrames(['The ', 'whole'])))
   const first = await life()
   const before = client(first.origin)
   await before.json('POST', '/v1/agents', agent)
@@ -122,7 +127,7 @@ it('ends a turn whose process was killed in the middle of an answer, and tells i
   const journal = await after.json<JournalExport>('GET', `/v1/runs/${reply.turnId}/journal`)
   expect(checkJournal(reply.turnId, journal.events)).toMatchObject({ ok: true })
   expect((await after.ask('GET', `/v1/runs/${reply.turnId}/receipt`)).status).toBe(200)
-  expect(far.seen).toHaveLength(3)
+  expect(remote.seen).toHaveLength(3)
   await resumed.stop()
 })
 
@@ -136,7 +141,7 @@ it('tells the first piece within 15 ms of the provider', async () => {
   const took: number[] = []
   for (let turn = 0; turn < 40; turn++) {
     const one = steppedStream()
-    far.queue(one.script)
+    remote.queue(one.script)
     const reply = on.json('POST', `/v1/sessions/${id}/messages`, { content: 'go' })
     const [opening, piece, ...rest] = chatFrames(['x', 'y'])
     await one.send(opening!)

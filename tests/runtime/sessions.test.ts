@@ -25,8 +25,16 @@ describe('a session', () => {
     const on = await fixture(undefined)
     const session = await on.opened({ title: 'Trip', labels: { team: 'a' }, environment: { a: [1] } })
     expect(session).toMatchObject({
-      ...{ agentName: 'friend', status: 'active', title: 'Trip', labels: { team: 'a' }, environment: { a: [1] } },
-      ...{ tokensIn: 0, tokensOut: 0, costUsd: 0, turnCount: 0, tenantId: 'default' },
+      agentName: 'friend',
+      status: 'active',
+      title: 'Trip',
+      labels: { team: 'a' },
+      environment: { a: [1] },
+      tokensIn: 0,
+      tokensOut: 0,
+      costUsd: 0,
+      turnCount: 0,
+      tenantId: 'default',
     })
     expect(session).not.toHaveProperty('messages')
     expect(await get(on, session.id)).toEqual({ ...session, messages: [] })
@@ -91,13 +99,22 @@ describe('a turn', () => {
     const { id } = await on.opened()
     const reply = await said(on, id, 'Hi')
     expect(reply).toEqual({
-      ...{ turnId: reply.turnId, sessionId: id, text: 'Hello you', status: 'completed', finish: 'complete' },
-      ...{ tokensIn: 10, tokensOut: 5, costUsd: 0.000002 },
+      turnId: reply.turnId,
+      sessionId: id,
+      text: 'Hello you',
+      status: 'completed',
+      finish: 'complete',
+      tokensIn: 10,
+      tokensOut: 5,
+      costUsd: 0.000002,
     })
     const run = await on.json<Run>(200, 'GET', `/v1/runs/${reply.turnId}`)
     expect(run).toMatchObject({
-      ...{ status: 'succeeded', sessionId: id, trigger: { kind: 'session', ref: id } },
-      ...{ input: { message: 'Hi' }, output: { result: 'Hello you' } },
+      status: 'succeeded',
+      sessionId: id,
+      trigger: { kind: 'session', ref: id },
+      input: { message: 'Hi' },
+      output: { result: 'Hello you' },
     })
     const { payload } = await on.json<Receipt>(200, 'GET', `/v1/runs/${reply.turnId}/receipt`)
     expect(payload).toMatchObject({ runId: reply.turnId, status: 'succeeded' })
@@ -179,7 +196,9 @@ describe('a turn', () => {
       [saying('x'), saying('y'), calling, saying('z')],
       {},
       {
-        ...{ tools: ['http_request', 'wait'], subAgents: [{ name: 'other' }], egress: [{ host: 'a.example' }] },
+        tools: ['http_request', 'wait'],
+        subAgents: [{ name: 'other' }],
+        egress: [{ host: 'a.example' }],
       },
     )
     const { id } = await on.opened()
@@ -264,7 +283,8 @@ describe('a turn', () => {
       [wrong, saying('not an object'), saying('{"a":1}')],
       {},
       {
-        ...{ outputSchema: { type: 'object', required: ['a'] }, outputRepairs: 0 },
+        outputSchema: { type: 'object', required: ['a'] },
+        outputRepairs: 0,
       },
     )
     const { id } = await on.opened()

@@ -54,7 +54,7 @@ async function holds(id: string): Promise<JournalExport> {
   const journal = await control.json<JournalExport>(200, 'GET', `/v1/runs/${id}/journal`)
   expect(journal.events.map(({ seq }) => seq)).toEqual(journal.events.map((_, at) => at + 1))
   const { rows } = await control.db.execute({
-    sql: 'select hash from far_events where run_id = ? order by seq',
+    sql: 'select hash from remote_events where run_id = ? order by seq',
     args: [id],
   })
   expect(rows.map(row => row.hash)).toEqual(journal.events.map(({ hash }) => hash))
@@ -93,7 +93,7 @@ if (await sqldAvailable()) {
       expect(await ended(before.id)).toMatchObject({ nodeId: one.identity.nodeId })
       const made = await start('slow', '/call*8 wait {"seconds":0.2}')
       await until(async () => {
-        const sql = 'select event_seq from far_runs where run_id = ?'
+        const sql = 'select event_seq from remote_runs where run_id = ?'
         const { rows } = await control.db.execute({ sql, args: [made.id] })
         return Number(rows[0]?.[0]) >= 5
       }, 'it is under way')
@@ -175,7 +175,7 @@ if (await sqldAvailable()) {
       await control.json(201, 'POST', '/v1/agents', { name: 'signalled', manifest: { tools: ['wait_signal'] } })
       const waits = await start('signalled', '/call wait_signal {"name":"go"}')
       await until(async () => {
-        const sql = 'select event_seq from far_runs where run_id = ?'
+        const sql = 'select event_seq from remote_runs where run_id = ?'
         const { rows } = await control.db.execute({ sql, args: [waits.id] })
         return Number(rows[0]?.[0]) === 3
       }, 'it waits')
@@ -183,7 +183,7 @@ if (await sqldAvailable()) {
       const unseen = await start('slow', 'unseen')
       await until(async () => {
         const { rows } = await control.db.execute({
-          sql: 'select state from far_runs where run_id = ?',
+          sql: 'select state from remote_runs where run_id = ?',
           args: [unseen.id],
         })
         return rows[0]?.state === 'offered'
@@ -231,7 +231,7 @@ it('a node with another store takes no run of a node, whatever it says', async (
     { sql: `insert into tunnel_runs (run_id, epoch) values (?, 1)`, args: [made.id] },
     { sql: `insert into tunnel_outbox (frame) values (json_object('t', 'takeover', 'run', ?))`, args: [made.id] },
   ])
-  two.tunnel.news(true)
+  two.tunnel.reports(true)
   await until(async () => {
     const metrics = await (await control.call('GET', '/metrics')).text()
     return metrics.includes('waybill_tunnel_frames_dropped_total{reason="not_its_run"} 1')

@@ -76,13 +76,13 @@ const openai: Script = (response, seen, request) => {
   return say({ content: null, tool_calls: [call] })
 }
 
-async function ran(provider: string, model: string, far: Script, manifest: object = {}) {
+async function ran(provider: string, model: string, remote: Script, manifest: object = {}) {
   const fixture = await providerFixture()
   open.push(fixture)
-  fixture.far.always(far)
+  fixture.remote.always(remote)
   await fixture.configure(provider)
   const { run } = await fixture.ran(`${provider}/${model}`, { outputSchema, outputRepairs: 0, ...manifest })
-  return { run, sent: fixture.far.seen.map(sent), fixture }
+  return { run, sent: fixture.remote.seen.map(sent), fixture }
 }
 
 describe('an agent with an output schema gets its answer at the first request', () => {
@@ -94,8 +94,8 @@ describe('an agent with an output schema gets its answer at the first request', 
     ['openai', 'gpt-4.1-mini', openai, 'format'],
     ['openai', 'gpt-4-turbo', openai, 'tool', { tools: ['wait'] }],
     ['openai-compatible', 'local', openai, 'tool'],
-  ])('%s/%s', async (provider, model, far, by, manifest) => {
-    const { run, sent: bodies } = await ran(provider, model, far, manifest)
+  ])('%s/%s', async (provider, model, remote, by, manifest) => {
+    const { run, sent: bodies } = await ran(provider, model, remote, manifest)
     expect(run).toMatchObject({ status: 'succeeded', output: { total: 42 } })
     expect(bodies).toHaveLength(1)
     const [body] = bodies
@@ -105,7 +105,7 @@ describe('an agent with an output schema gets its answer at the first request', 
   })
 
   it('makes the calls of other tools first, and takes the answer from the tool once nothing else is called', async () => {
-    const far: Script = (response, seen, request) => {
+    const remote: Script = (response, seen, request) => {
       const name = sent(seen).tools?.at(-1)?.function?.name
       const args = JSON.stringify({ seconds: 0 })
       const wait = { id: 'call_1', type: 'function', function: { name: 'wait', arguments: args } }
@@ -115,7 +115,7 @@ describe('an agent with an output schema gets its answer at the first request', 
       const calls = first ? [wait, early] : [last]
       return stream(completionFrames(completionOf([{ content: null, tool_calls: calls }])))(response, seen, request)
     }
-    const { run, sent: bodies } = await ran('openai-compatible', 'local', far, { tools: ['wait'] })
+    const { run, sent: bodies } = await ran('openai-compatible', 'local', remote, { tools: ['wait'] })
     expect(run).toMatchObject({ status: 'succeeded', output: { total: 42 } })
     expect(bodies.map(({ tool_choice: choice }) => choice)).toEqual(['required', 'required'])
   })

@@ -17,12 +17,12 @@ afterEach(async () => {
 })
 
 async function started(options: Partial<RuntimeOptions> = {}) {
-  const far = await collector()
-  open.push(far)
-  const env = runtimeEnv.parse({ PLATFORM_OTLP_ENDPOINT: far.endpoint, OTEL_EXPORTER_OTLP_HEADERS: 'X-Token=a%20b' })
+  const remote = await collector()
+  open.push(remote)
+  const env = runtimeEnv.parse({ PLATFORM_OTLP_ENDPOINT: remote.endpoint, OTEL_EXPORTER_OTLP_HEADERS: 'X-Token=a%20b' })
   const on = await api({ telemetry: collectorOf(env), ...options })
   open.push(on)
-  return { far, on }
+  return { remote, on }
 }
 
 async function ran({ json, events }: Api, agentName: string, prompt: string): Promise<Run> {
@@ -35,14 +35,14 @@ const trace = (id: string) => id.replaceAll('-', '')
 
 describe('traces', () => {
   it('are one for each run, a span for each step below it, in the GenAI words, and without a word of content', async () => {
-    const { far, on } = await started()
+    const { remote, on } = await started()
     const manifest = { tools: ['wait', 'ask_human'], systemPrompt: PROMPT }
     await on.json(201, 'POST', '/v1/agents', { name: 'worker', manifest })
     const run = await ran(on, 'worker', `/call*2 wait {"seconds":0}\n${PROMPT}`)
     expect(run.status).toBe('succeeded')
-    await far.until(() => far.spans.some(span => span.name === 'invoke_agent worker'))
-    expect(far.problems).toEqual([])
-    const spans = far.spans.filter(span => span.traceId === trace(run.id))
+    await remote.until(() => remote.spans.some(span => span.name === 'invoke_agent worker'))
+    expect(remote.problems).toEqual([])
+    const spans = remote.spans.filter(span => span.traceId === trace(run.id))
     const root = spans.find(span => span.parentSpanId === undefined)
     expect(spans.filter(span => span !== root).map(span => [span.name, span.parentSpanId, span.code])).toEqual(
       ['chat demo/echo', 'execute_tool wait', 'chat demo/echo', 'execute_tool wait', 'chat demo/echo'].map(name => [
@@ -51,11 +51,18 @@ describe('traces', () => {
     )
     expect(new Set(spans.map(span => span.spanId)).size).toBe(spans.length)
     expect(root).toMatchObject({
-      ...{ name: 'invoke_agent worker', kind: 1, code: 1 },
+      name: 'invoke_agent worker',
+      kind: 1,
+      code: 1,
       of: {
-        ...{ 'gen_ai.operation.name': 'invoke_agent', 'gen_ai.agent.name': 'worker', 'gen_ai.agent.id': run.agentId },
-        ...{ 'gen_ai.usage.input_tokens': run.tokensIn, 'gen_ai.usage.output_tokens': run.tokensOut },
-        ...{ 'waybill.run.id': run.id, 'waybill.run.status': 'succeeded', 'waybill.cost_usd': run.costUsd },
+        'gen_ai.operation.name': 'invoke_agent',
+        'gen_ai.agent.name': 'worker',
+        'gen_ai.agent.id': run.agentId,
+        'gen_ai.usage.input_tokens': run.tokensIn,
+        'gen_ai.usage.output_tokens': run.tokensOut,
+        'waybill.run.id': run.id,
+        'waybill.run.status': 'succeeded',
+        'waybill.cost_usd': run.costUsd,
       },
     })
     const [chat, tool] = spans.filter(span => span !== root)
@@ -70,13 +77,13 @@ describe('traces', () => {
       0,
     )
     expect(used).toBe(run.tokensIn)
-    for (const body of far.bodies) expect(body).not.toContain(PROMPT)
-    expect(far.headers[0]).toMatchObject({ 'x-token': 'a b', 'content-type': 'application/json' })
-    expect(far.resources[0]).toMatchObject({ 'service.name': 'waybill-runtime' })
+    for (const body of remote.bodies) expect(body).not.toContain(PROMPT)
+    expect(remote.headers[0]).toMatchObject({ 'x-token': 'a b', 'content-type': 'application/json' })
+    expect(remote.resources[0]).toMatchObject({ 'service.name': 'waybill-runtime' })
   })
 
   it('say what failed by its code, and link a run to the one that started it', async () => {
-    const { far, on } = await started()
+    const { remote, on } = await started()
     await on.json(201, 'POST', '/v1/agents', {
       name: 'child',
       manifest: { tools: ['wait'], approvals: { tools: ['wait'] } },
@@ -89,20 +96,20 @@ describe('traces', () => {
       input: { prompt: '/call wait {"seconds":0}' },
     })
     await on.json(200, 'POST', `/v1/runs/${cancelled.id}/cancel`, { reason: PROMPT })
-    const roots = () => far.spans.filter(span => span.parentSpanId === undefined)
-    await far.until(() => roots().length === 3)
+    const roots = () => remote.spans.filter(span => span.parentSpanId === undefined)
+    await remote.until(() => roots().length === 3)
     const of = (id: string | undefined) => roots().find(span => span.traceId === trace(id ?? ''))
     expect(of(child?.id)?.links).toEqual([{ traceId: trace(run.id), spanId: of(run.id)?.spanId }])
     expect(of(cancelled.id)).toMatchObject({ code: 0, of: { 'waybill.run.status': 'cancelled' } })
-    for (const body of far.bodies) expect(body).not.toContain(PROMPT)
+    for (const body of remote.bodies) expect(body).not.toContain(PROMPT)
   })
 
   it('hold up no run and cost no memory while the collector does not answer, and what was dropped is counted', async () => {
-    const far = await collector()
-    open.push(far)
+    const remote = await collector()
+    open.push(remote)
     const never = Promise.withResolvers<void>()
-    far.hold(never.promise)
-    const on = await api({ telemetry: collectorOf(runtimeEnv.parse({ PLATFORM_OTLP_ENDPOINT: far.endpoint })) })
+    remote.hold(never.promise)
+    const on = await api({ telemetry: collectorOf(runtimeEnv.parse({ PLATFORM_OTLP_ENDPOINT: remote.endpoint })) })
     open.push(on)
     await on.json(201, 'POST', '/v1/agents', { name: 'worker', manifest: {} })
     expect((await ran(on, 'worker', 'hello')).status).toBe('succeeded')
@@ -121,57 +128,67 @@ describe('traces', () => {
 
 describe('the exporter', () => {
   const span = (at: number): Span => ({
-    ...{ traceId: 'a'.repeat(32), spanId: at.toString(16).padStart(16, '0'), name: `s${at}`, kind: 1 },
-    ...{ startTimeUnixNano: '1700000000000000000', endTimeUnixNano: '1700000000000000001' },
-    ...{ attributes: [], status: { code: 0 } },
+    traceId: 'a'.repeat(32),
+    spanId: at.toString(16).padStart(16, '0'),
+    name: `s${at}`,
+    kind: 1,
+    startTimeUnixNano: '1700000000000000000',
+    endTimeUnixNano: '1700000000000000001',
+    attributes: [],
+    status: { code: 0 },
   })
 
   async function sending(limits: Parameters<typeof exporter>[0]['limits']) {
-    const far = await collector()
-    open.push(far)
+    const remote = await collector()
+    open.push(remote)
     const metrics = createMetrics()
     const made = exporter({
-      ...{ url: `${far.endpoint}/v1/traces`, fetch: (url, init) => fetch(url, init), resource: [], metrics },
-      ...{ scope: { name: 'waybill', version: '1' }, log: silentLog(), limits: { pauseMs: 1, everyMs: 1, ...limits } },
+      url: `${remote.endpoint}/v1/traces`,
+      fetch: (url, init) => fetch(url, init),
+      resource: [],
+      metrics,
+      scope: { name: 'waybill', version: '1' },
+      log: silentLog(),
+      limits: { pauseMs: 1, everyMs: 1, ...limits },
     })
     const count = (name: string) => new RegExp(`^waybill_telemetry_${name} (\\d+)$`, 'm').exec(metrics.text())?.[1]
-    return { far, made, metrics, count }
+    return { remote, made, metrics, count }
   }
 
   it('sends many at once, each once and in order', async () => {
-    const { far, made, count } = await sending({ batch: 100 })
+    const { remote, made, count } = await sending({ batch: 100 })
     for (let at = 0; at < 1050; at++) made.add(span(at))
     await made.close()
-    expect(far.spans.map(({ name }) => name)).toEqual(Array.from({ length: 1050 }, (_, at) => `s${at}`))
-    expect(far.bodies.length).toBe(11)
+    expect(remote.spans.map(({ name }) => name)).toEqual(Array.from({ length: 1050 }, (_, at) => `s${at}`))
+    expect(remote.bodies.length).toBe(11)
     expect(count('spans_total')).toBe('1050')
   })
 
   it('drops what does not fit while the collector is slow, and counts it', async () => {
-    const { far, made, count } = await sending({ batch: 10, queued: 50 })
+    const { remote, made, count } = await sending({ batch: 10, queued: 50 })
     const slow = Promise.withResolvers<void>()
-    far.hold(slow.promise)
+    remote.hold(slow.promise)
     for (let at = 0; at < 20; at++) made.add(span(at))
     await new Promise(resolve => setTimeout(resolve, 20))
     for (let at = 20; at < 200; at++) made.add(span(at))
     slow.resolve()
     await made.close()
-    const kept = far.spans.length
+    const kept = remote.spans.length
     expect(kept).toBeLessThanOrEqual(70)
     expect(count('dropped_total{reason="queue_full"}'.replace(/[{}]/g, '\\$&'))).toBe(String(200 - kept))
   })
 
   it('tries again where it is told to, and not where it is refused', async () => {
-    const { far, made, count } = await sending({})
-    far.answer(503)
+    const { remote, made, count } = await sending({})
+    remote.answer(503)
     made.add(span(1))
-    await far.until(() => far.bodies.length === 1)
-    far.answer(200)
-    await far.until(() => far.spans.length === 1)
-    far.answer(401)
+    await remote.until(() => remote.bodies.length === 1)
+    remote.answer(200)
+    await remote.until(() => remote.spans.length === 1)
+    remote.answer(401)
     made.add(span(2))
     await made.close()
-    expect(far.bodies.length).toBe(3)
+    expect(remote.bodies.length).toBe(3)
     expect(count('dropped_total\\{reason="refused"\\}')).toBe('1')
     expect(count('spans_total')).toBe('1')
   })

@@ -21,14 +21,19 @@ function model(calls: string[], bursts: number): FoundModel {
       const more = children > 0 && asked < bursts
       const toolCalls = more
         ? Array.from({ length: children }, (_, at) => ({
-            ...{ id: `c${asked}-${at}`, name: system === 'boss' ? 'agent__helper' : 'agent__leaf' },
+            id: `c${asked}-${at}`,
+            name: system === 'boss' ? 'agent__helper' : 'agent__leaf',
             arguments: { prompt: system === 'boss' && /deep/.test(JSON.stringify(first)) ? 'children=1' : 'work' },
           }))
         : []
       // What is said is written after a while, so that calls are open at the same time.
       await new Promise(resolve => setTimeout(resolve, 5))
       return {
-        ...{ text: more ? '' : 'done', stop: more ? 'tools' : 'end', provider: 'test', model: 'test/m', toolCalls },
+        text: more ? '' : 'done',
+        stop: more ? 'tools' : 'end',
+        provider: 'test',
+        model: 'test/m',
+        toolCalls,
         spent: { tokensIn: 10, tokensOut: 100, costNano: 100_000_000 },
       }
     },

@@ -52,7 +52,7 @@ const summary = (id: string) => control.json<Run>(200, 'GET', `/v1/runs/${id}?fi
 async function waiting(): Promise<string> {
   const id = await start('/call wait_signal {"name":"go"}')
   await until(async () => {
-    const { rows } = await control.db.execute({ sql: 'select event_seq from far_runs where run_id = ?', args: [id] })
+    const { rows } = await control.db.execute({ sql: 'select event_seq from remote_runs where run_id = ?', args: [id] })
     return Number(rows[0]?.[0]) === 3
   }, 'the run waits')
   return id
@@ -89,22 +89,35 @@ const bodies = (runId: string): fc.Arbitrary<Body> => {
     fc.record({
       case: fc.constant('event' as const),
       value: fc.record({
-        ...{ runId: run, epoch, eventSeq: count, kind: fc.oneof(text, fc.constant('step_started')), stepId: text },
-        ...{
-          attempt: fc.nat(),
-          at: fc.oneof(text, fc.constant('2026-05-01T10:00:00Z')),
-          hash: bytes,
-          model: text,
-          ...spent,
-        },
+        runId: run,
+        epoch,
+        eventSeq: count,
+        kind: fc.oneof(text, fc.constant('step_started')),
+        stepId: text,
+        attempt: fc.nat(),
+        at: fc.oneof(text, fc.constant('2026-05-01T10:00:00Z')),
+        hash: bytes,
+        model: text,
+        ...spent,
       }),
     }),
     fc.record({
       case: fc.constant('complete' as const),
       value: fc.record({
-        ...{ runId: run, epoch, status: fc.constantFrom('succeeded', 'failed', 'x'), errorCode: text, head: bytes },
-        ...{ eventCount: count, inputHash: bytes, outputHash: bytes, nodeSignature: bytes, errorStep: text, ...spent },
-        ...{ models: fc.array(text), isolation: text, finishedUnixMs: signed },
+        runId: run,
+        epoch,
+        status: fc.constantFrom('succeeded', 'failed', 'x'),
+        errorCode: text,
+        head: bytes,
+        eventCount: count,
+        inputHash: bytes,
+        outputHash: bytes,
+        nodeSignature: bytes,
+        errorStep: text,
+        ...spent,
+        models: fc.array(text),
+        isolation: text,
+        finishedUnixMs: signed,
       }),
     }),
     fc.record({
@@ -139,8 +152,13 @@ const bodies = (runId: string): fc.Arbitrary<Body> => {
     fc.record({
       case: fc.constant('childAsk' as const),
       value: fc.record({
-        ...{ runId: run, epoch, childId: fc.oneof(text, fc.uuid()), agentName: text },
-        ...{ inputSealed: bytes, inputHash: fc.uint8Array({ minLength: 32, maxLength: 32 }), inputLength: count },
+        runId: run,
+        epoch,
+        childId: fc.oneof(text, fc.uuid()),
+        agentName: text,
+        inputSealed: bytes,
+        inputHash: fc.uint8Array({ minLength: 32, maxLength: 32 }),
+        inputLength: count,
       }),
     }),
     fc.record({ case: fc.constant('budgetAsk' as const), value: fc.record({ requestId: text, runId: run }) }),
@@ -163,7 +181,7 @@ const bodiesAndBundles = (runId: string): fc.Arbitrary<Body> =>
 
 it('no frames of a node move a run of another one, whatever they say', async () => {
   const id = await waiting()
-  const before = await control.db.execute({ sql: 'select * from far_runs where run_id = ?', args: [id] })
+  const before = await control.db.execute({ sql: 'select * from remote_runs where run_id = ?', args: [id] })
   let seq = 0n
   const outcomes = new Map<string, number>()
   await fc.assert(
@@ -190,7 +208,7 @@ it('no frames of a node move a run of another one, whatever they say', async () 
     const metrics = await (await control.call('GET', '/metrics')).text()
     return /waybill_tunnel_frames_dropped_total\{reason="not_its_run"\} [1-9]/.test(metrics)
   }, 'frames were dropped')
-  const after = await control.db.execute({ sql: 'select * from far_runs where run_id = ?', args: [id] })
+  const after = await control.db.execute({ sql: 'select * from remote_runs where run_id = ?', args: [id] })
   expect(after.rows).toEqual(before.rows)
   await control.json(204, 'POST', `/v1/runs/${id}/signals/go`, { value: 1 })
   await until(async () => isTerminal((await summary(id)).status), 'the run goes on')
@@ -215,13 +233,15 @@ it('no frames of a control plane stop a node: it drops the stream, dials again, 
     fc.record({
       case: fc.constant('assign' as const),
       value: fc.record({
-        ...{ runId: fc.uuid(), epoch: count, agentVersionId: text, manifestSealed: box, inputSealed: box },
-        ...{
-          createdUnixMs: fc.bigInt({ min: 0n, max: 2n ** 40n }),
-          forkedRun: text,
-          forkedStep: text,
-          textsSealed: box,
-        },
+        runId: fc.uuid(),
+        epoch: count,
+        agentVersionId: text,
+        manifestSealed: box,
+        inputSealed: box,
+        createdUnixMs: fc.bigInt({ min: 0n, max: 2n ** 40n }),
+        forkedRun: text,
+        forkedStep: text,
+        textsSealed: box,
       }),
     }),
     fc.record({

@@ -7,7 +7,7 @@ import { nodeAccess } from '../../node-agent/tunnel/access.ts'
 import { enrol, type Identity, readIdentity } from '../../node-agent/tunnel/identity.ts'
 import { grpcTransport, type NodeTransport } from '../../node-agent/tunnel/transport.ts'
 import { type ListeningTunnel, listenForNodes } from '../../runtime/host/tunnel.ts'
-import { manualClock } from '../../shared/time/clock.ts'
+import { manualClock } from '../../shared/time/testing/manual-clock.ts'
 import { type NodeFrame, NodeFrameSchema } from '../../shared/tunnel/gateway.gen.ts'
 import { refreshMessage } from '../../shared/tunnel/protocol.ts'
 import type { TunnelRefusal } from '../../shared/tunnel/refusal.ts'
@@ -108,7 +108,9 @@ describe('an access token', () => {
     const proof = async (atMs: number, nonce = crypto.getRandomValues(new Uint8Array(24))) => {
       const atUnix = Math.floor(atMs / 1000)
       return {
-        ...{ nodeId, atUnix: BigInt(atUnix), nonce },
+        nodeId,
+        atUnix: BigInt(atUnix),
+        nonce,
         signature: await signer.sign(refreshMessage(nodeId, atUnix, nonce)),
       }
     }

@@ -18,7 +18,7 @@ async function fixture(model = MODEL): Promise<ProviderFixture> {
   const made = await providerFixture()
   open.push(made)
   await made.configure('openai-compatible')
-  made.far.always((response: ServerResponse) => {
+  made.remote.always((response: ServerResponse) => {
     response.writeHead(200, { 'content-type': 'application/json' })
     response.end(JSON.stringify(chatAnswer('Hello.', 'm')))
   })
@@ -60,7 +60,8 @@ describe('a hard limit of cost on a model that has no price', () => {
       const refused = await on.call('POST', path, body)
       expect(refused.status).toBe(400)
       expect(await refused.json()).toMatchObject({
-        ...{ error: expect.stringContaining(MODEL), details: [{ path: 'manifest.model' }] },
+        error: expect.stringContaining(MODEL),
+        details: [{ path: 'manifest.model' }],
       })
     }
     await on.json(200, 'PUT', '/v1/settings/models', PRICED)
@@ -75,16 +76,19 @@ describe('a hard limit of cost on a model that has no price', () => {
     expect(await ended(on, ((await (await make(on)).json()) as Run).id)).toMatchObject({ status: 'succeeded' })
 
     // The alias moves to a model without a price: what comes now is refused, and what was admitted before is stopped.
-    const seen = on.far.seen.length
+    const seen = on.remote.seen.length
     await on.json(200, 'PUT', '/v1/settings/models', aliases(MODEL))
     expect(await forecast(on)).toMatchObject({ estimatedCostUsd: null, unpriced: true, wouldExceedBudget: true })
     const answer = await make(on)
     expect(answer.status).toBe(402)
     expect(await answer.json()).toMatchObject({
-      ...{ code: 'budget_exceeded', dimension: 'costPerDay', limit: 1, used: 0 },
+      code: 'budget_exceeded',
+      dimension: 'costPerDay',
+      limit: 1,
+      used: 0,
       error: expect.stringContaining('PUT /v1/settings/models'),
     })
-    expect(on.far.seen).toHaveLength(seen)
+    expect(on.remote.seen).toHaveLength(seen)
   })
 
   it('stops a run before its next call where the price went away in the middle of it', async () => {
@@ -94,7 +98,7 @@ describe('a hard limit of cost on a model that has no price', () => {
     await on.json(200, 'PUT', '/v1/agents/worker/budget', { maxCostUsdPerDay: 1 })
     const call = { id: 'c1', type: 'function', function: { name: 'wait_signal', arguments: '{"name": "go"}' } }
     const [choice] = chatAnswer('', 'm').choices
-    on.far.queue((response: ServerResponse) => {
+    on.remote.queue((response: ServerResponse) => {
       response.writeHead(200, { 'content-type': 'application/json' })
       const message = { ...choice!.message, tool_calls: [call] }
       response.end(
@@ -111,9 +115,10 @@ describe('a hard limit of cost on a model that has no price', () => {
     await on.call('POST', `/v1/runs/${id}/signals/go`, {})
     const run = await ended(on, id)
     expect(run).toMatchObject({
-      ...{ status: 'failed', error: { code: 'budget_exceeded', message: expect.stringContaining(MODEL) } },
+      status: 'failed',
+      error: { code: 'budget_exceeded', message: expect.stringContaining(MODEL) },
     })
-    expect(on.far.seen).toHaveLength(1)
+    expect(on.remote.seen).toHaveLength(1)
   })
 })
 

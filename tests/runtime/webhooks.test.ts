@@ -8,7 +8,8 @@ import { openDb } from '../../shared/host/open-libsql.ts'
 import { readAllowEntry } from '../../shared/http/outbound/allow-list.ts'
 import { outboundRule } from '../../shared/http/outbound/outbound-rule.ts'
 import { createLog } from '../../shared/log/log.ts'
-import { manualClock, systemClock } from '../../shared/time/clock.ts'
+import { systemClock } from '../../shared/time/clock.ts'
+import { manualClock } from '../../shared/time/testing/manual-clock.ts'
 import type { Approval } from '../../shared/wire/runtime/approval.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import type { Schedule } from '../../shared/wire/runtime/schedule.ts'
@@ -50,7 +51,9 @@ async function hookFixture(options: Parameters<typeof api>[0] = {}) {
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   return {
     ...made,
-    ...{ received, origin, lines },
+    received,
+    origin,
+    lines,
     answerWith: (next: number) => {
       status = next
     },
@@ -96,7 +99,8 @@ describe('a webhook', () => {
     expect(webhookBody.parse(message.body)).toEqual(message.body)
     const { tokensIn, tokensOut } = await fixture.json<Run>(200, 'GET', `/v1/runs/${run.id}`)
     expect(message.body).toMatchObject({
-      ...{ id: message.headers['webhook-id'], tenantId: 'default' },
+      id: message.headers['webhook-id'],
+      tenantId: 'default',
       data: {
         runId: run.id,
         agentName: 'worker',
@@ -134,7 +138,8 @@ describe('a webhook', () => {
     const fixture = await hookFixture({ clock, limits: { recoveryMs: 50 } })
     await fixture.create()
     const asked = await fixture.run('/call wait {"seconds":0}', {
-      ...{ tools: ['wait'], approvals: { tools: ['wait'], expiresMinutes: 5 } },
+      tools: ['wait'],
+      approvals: { tools: ['wait'], expiresMinutes: 5 },
     })
     expect((await fixture.told('run.waiting')).body.data).toMatchObject({ runId: asked.id, status: 'waiting' })
     moved.advance(6 * 60_000)
@@ -154,7 +159,10 @@ describe('a webhook', () => {
 
     const odd = await fixture.run('/call*4 wait {"seconds":0}', { tools: ['wait'], anomalies: { loopIterations: 2 } })
     expect((await fixture.told('anomaly.detected')).body.data).toMatchObject({
-      ...{ runId: odd.id, kind: 'runaway_loop', observed: 3, limit: 2 },
+      runId: odd.id,
+      kind: 'runaway_loop',
+      observed: 3,
+      limit: 2,
     })
     await fixture.told('run.succeeded')
     const types = fixture.received.map(one => one.body.type)
@@ -233,7 +241,9 @@ describe('a webhook', () => {
     const [listed] = await fixture.json<Webhook[]>(200, 'GET', '/v1/webhooks')
     expect(listed).not.toHaveProperty('secret')
     expect(await fixture.json<WebhookTested>(200, 'POST', `/v1/webhooks/${first.id}/test`)).toMatchObject({
-      ...{ success: true, status: 204, latencyMs: expect.any(Number) },
+      success: true,
+      status: 204,
+      latencyMs: expect.any(Number),
     })
     expect(fixture.received[0]!.body).toMatchObject({ type: 'webhook.test', data: {} })
     expect(verify(fixture.received[0]!, first.secret)).toBe(true)

@@ -38,10 +38,16 @@ export async function cluster(
       },
       async start() {
         const env = {
-          ...{ ...programEnv, PLATFORM_BIND: `127.0.0.1:${port}`, PLATFORM_DATABASE_URL: databaseUrl },
-          ...{ PLATFORM_DATA_DIR: join(folder, String(number)), PLATFORM_MASTER_KEY: masterKey },
-          ...{ PLATFORM_BOOTSTRAP_KEY: KEY, PLATFORM_LOG_LEVEL: 'error', PLATFORM_RECOVERY_INTERVAL: '1s' },
-          ...{ PLATFORM_LEASE_TTL: '3s', ...(typeof vars === 'function' ? vars(number, origin) : vars) },
+          ...programEnv,
+          PLATFORM_BIND: `127.0.0.1:${port}`,
+          PLATFORM_DATABASE_URL: databaseUrl,
+          PLATFORM_DATA_DIR: join(folder, String(number)),
+          PLATFORM_MASTER_KEY: masterKey,
+          PLATFORM_BOOTSTRAP_KEY: KEY,
+          PLATFORM_LOG_LEVEL: 'error',
+          PLATFORM_RECOVERY_INTERVAL: '1s',
+          PLATFORM_LEASE_TTL: '3s',
+          ...(typeof vars === 'function' ? vars(number, origin) : vars),
         }
         const started = spawn(process.execPath, [`${root}runtime/cli/main.ts`, 'serve'], {
           env,
@@ -74,7 +80,8 @@ export async function cluster(
   }
   await Promise.all(instances.map(instance => instance.start()))
   const headersOf = (key?: string) => ({
-    ...{ authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
+    authorization: `Bearer ${KEY}`,
+    'content-type': 'application/json',
     ...(key !== undefined && { 'idempotency-key': key }),
   })
   return {
@@ -86,7 +93,8 @@ export async function cluster(
     async call(instance: Instance, method: string, path: string, body?: object, headers: Record<string, string> = {}) {
       try {
         const answer = await fetch(instance.origin + path, {
-          ...{ method, headers: { ...headersOf(), ...headers } },
+          method,
+          headers: { ...headersOf(), ...headers },
           ...(body && { body: JSON.stringify(body) }),
           signal: AbortSignal.timeout(60_000),
         })

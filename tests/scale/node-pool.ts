@@ -24,9 +24,14 @@ export async function nodePool(size: number, controlUrl: string) {
       start(token = '') {
         const started = spawn(process.execPath, [MAIN, 'run'], {
           env: {
-            ...{ ...programEnv, PLATFORM_CONTROL_URL: controlUrl, PLATFORM_ENROL_TOKEN: token },
-            ...{ PLATFORM_DATA_DIR: join(home, 'data'), NODE_AGENT_STATE_DIR: join(home, 'state') },
-            ...{ NODE_AGENT_IMAGE_DIR: join(home, 'image'), NODE_AGENT_BACKENDS: 'none', PLATFORM_LOG_LEVEL: 'error' },
+            ...programEnv,
+            PLATFORM_CONTROL_URL: controlUrl,
+            PLATFORM_ENROL_TOKEN: token,
+            PLATFORM_DATA_DIR: join(home, 'data'),
+            NODE_AGENT_STATE_DIR: join(home, 'state'),
+            NODE_AGENT_IMAGE_DIR: join(home, 'image'),
+            NODE_AGENT_BACKENDS: 'none',
+            PLATFORM_LOG_LEVEL: 'error',
           },
           stdio: ['ignore', 'ignore', 'pipe'],
         })
@@ -64,15 +69,15 @@ export async function balancer(all: readonly number[]) {
     client.on('close', () => open.delete(client)).on('error', () => undefined)
     const next = (tries: number): void => {
       const port = ports[turn++ % ports.length]!
-      const far = connect(port, '127.0.0.1')
-      far.once('connect', () => {
-        far.off('error', again)
-        far.on('error', () => client.destroy()).on('close', () => client.destroy())
-        client.on('close', () => far.destroy())
-        client.pipe(far).pipe(client)
+      const remote = connect(port, '127.0.0.1')
+      remote.once('connect', () => {
+        remote.off('error', again)
+        remote.on('error', () => client.destroy()).on('close', () => client.destroy())
+        client.on('close', () => remote.destroy())
+        client.pipe(remote).pipe(client)
       })
       const again = () => (tries < ports.length && !client.destroyed ? next(tries + 1) : client.destroy())
-      far.once('error', again)
+      remote.once('error', again)
     }
     next(1)
   })

@@ -30,7 +30,9 @@ describe.runIf(here)('a primary that goes away and comes back', () => {
     const { origin } = group.instances[Math.floor(Math.random() * 2)]!
     const began = performance.now()
     const answer = await fetch(origin + path, {
-      ...{ method, headers: group.headers(key), signal: AbortSignal.timeout(20_000) },
+      method,
+      headers: group.headers(key),
+      signal: AbortSignal.timeout(20_000),
       ...(body && { body: JSON.stringify(body) }),
     })
     const told = (await answer.json()) as Told['body']

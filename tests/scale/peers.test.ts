@@ -25,7 +25,8 @@ describe.runIf(here)('two control planes on one libSQL server, and a node that h
     const ports = [await freePort(), await freePort()]
     tunnel = await balancer(ports)
     group = await cluster(sqld.primaryUrl, 2, (number, origin) => ({
-      ...{ PLATFORM_TUNNEL_BIND: `127.0.0.1:${ports[number]}`, PLATFORM_EMBEDDED_NODE: 'off' },
+      PLATFORM_TUNNEL_BIND: `127.0.0.1:${ports[number]}`,
+      PLATFORM_EMBEDDED_NODE: 'off',
       PLATFORM_PEER_URL: origin,
     }))
     dialled = group.instances[0]!
@@ -77,7 +78,8 @@ describe.runIf(here)('two control planes on one libSQL server, and a node that h
     expect((await heard).map(event => event.id)).toEqual(journal.events.map(({ seq }) => String(seq)))
     const receipt = await json<Receipt>(200, 'GET', `/v1/runs/${id}/receipt`)
     expect(await json<VerifyResult>(200, 'POST', '/v1/runs/receipts/verify', { receipt, journal })).toMatchObject({
-      ...{ valid: true, checks: { signature: 'ok', journal: 'ok', record: 'ok' } },
+      valid: true,
+      checks: { signature: 'ok', journal: 'ok', record: 'ok' },
     })
     const session = await json<Session>(201, 'POST', '/v1/sessions', { agentName: 'worker' })
     const say = (content: string) => json<TurnReply>(200, 'POST', `/v1/sessions/${session.id}/messages`, { content })

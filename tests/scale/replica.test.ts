@@ -52,8 +52,10 @@ describe.runIf(here)('a replica of the store', () => {
     const page = await (await on.call('GET', '/metrics')).text()
     expect(page).toMatch(/\nwaybill_replica_lag_seconds 0\n/)
     const found = await examine({
-      ...{ PLATFORM_DATABASE_URL: sqld.primaryUrl, PLATFORM_DATABASE_REPLICA_URL: sqld.replicaUrl },
-      ...{ PLATFORM_DATA_DIR: folder, PLATFORM_MASTER_KEY: Buffer.alloc(32, 1).toString('base64') },
+      PLATFORM_DATABASE_URL: sqld.primaryUrl,
+      PLATFORM_DATABASE_REPLICA_URL: sqld.replicaUrl,
+      PLATFORM_DATA_DIR: folder,
+      PLATFORM_MASTER_KEY: Buffer.alloc(32, 1).toString('base64'),
     })
     expect(found.find(({ about }) => about === 'replica')).toMatchObject({ is: 'ok', says: 'it has the newest run' })
   })

@@ -32,7 +32,9 @@ describe.runIf(here)('three instances that are restarted one after the other', (
         let why: string
         try {
           const answer = await fetch(origin + path, {
-            ...{ method, headers: group.headers(key), signal: AbortSignal.timeout(15_000) },
+            method,
+            headers: group.headers(key),
+            signal: AbortSignal.timeout(15_000),
             ...(body && { body: JSON.stringify(body) }),
           })
           const text = await answer.text()

@@ -26,7 +26,8 @@ describe.runIf(here)('three control planes and four nodes of one pool on one lib
     tunnel = await balancer(ports)
     // Two of them pass on to each other; the third is as it is without, or while that is being introduced.
     group = await cluster(sqld.primaryUrl, 3, (number, origin) => ({
-      ...{ PLATFORM_TUNNEL_BIND: `127.0.0.1:${ports[number]}`, PLATFORM_EMBEDDED_NODE: 'off' },
+      PLATFORM_TUNNEL_BIND: `127.0.0.1:${ports[number]}`,
+      PLATFORM_EMBEDDED_NODE: 'off',
       ...(number < 2 && { PLATFORM_PEER_URL: origin }),
     }))
     pool = await nodePool(4, tunnel.url)

@@ -140,7 +140,7 @@ describe('enforced calls in workerd', () => {
       await expect
         .poll(() => count("select count(*) from router_meta where key like 'learning/%'"), { timeout: 10_000 })
         .toBeGreaterThan(0)
-      await expect.poll(() => count('select count(*) from budgets'), { timeout: 20_000 }).toBeGreaterThan(0)
+      await expect.poll(() => count('select count(*) from router_budgets'), { timeout: 20_000 }).toBeGreaterThan(0)
       db.close()
     })
   })

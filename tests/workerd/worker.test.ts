@@ -113,7 +113,8 @@ describe.runIf(here)('in workerd', () => {
     const calls = Array.from({ length: 30 }, async (_, number) => {
       const body = { model: 'claude-haiku-4-5', max_tokens: 9, messages: [{ role: 'user', content: 'hi' }] }
       const sent = await fetch(new URL('/v1/messages', on.url), {
-        ...{ method: 'POST', headers: { 'content-type': 'application/json', 'x-api-key': 'k' } },
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'x-api-key': 'k' },
         body: JSON.stringify(number % 3 === 0 ? { ...body, stream: true } : body),
       })
       return [sent.status, (await sent.text()).includes(number % 3 === 0 ? 'message_stop' : 'Hello.')]
@@ -130,7 +131,8 @@ describe.runIf(here)('in workerd', () => {
     const on = await worker('router')
     upstream.seen.length = 0
     const sent = await fetch(new URL('/v1/messages', on.url), {
-      ...{ method: 'POST', body: '{"model":"m"}' },
+      method: 'POST',
+      body: '{"model":"m"}',
       headers: { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site', 'content-type': 'text/plain' },
     })
     expect([sent.status, sent.headers.get('x-should-retry')]).toEqual([403, 'false'])

@@ -55,7 +55,10 @@ const room = await engineFixture({
       { path: 'main.js', content: IN_JAVASCRIPT },
     ],
   },
-  ...{ sandboxes, wrap: watched, owner: `pid:${process.pid}`, isGone: owner => owner !== `pid:${process.pid}` },
+  sandboxes,
+  wrap: watched,
+  owner: `pid:${process.pid}`,
+  isGone: owner => owner !== `pid:${process.pid}`,
   async ask() {
     appendFileSync(join(folder, 'asked.log'), 'asked\n')
     return says('forty-two')

@@ -32,9 +32,14 @@ export function programCalls(
       }
       const [mine, theirs] = duplexPair()
       const sent = request({
-        ...{ createConnection: () => mine, method, path, host: '127.0.0.1' },
+        createConnection: () => mine,
+        method,
+        path,
+        host: '127.0.0.1',
         headers: {
-          ...{ authorization: `Bearer ${token}`, connection: 'close', 'content-type': 'application/json' },
+          authorization: `Bearer ${token}`,
+          connection: 'close',
+          'content-type': 'application/json',
           'content-length': Buffer.byteLength(body),
         },
       })

@@ -195,7 +195,12 @@ export function wasmDriver(): Driver {
         if (over()) return
         child = await scriptProcess(START_MS)
         const job: ScriptJob = {
-          ...{ type: 'job', id: nextJob++, program, code, env: scriptEnv(request.env), maxCalls: MAX_CALLS },
+          type: 'job',
+          id: nextJob++,
+          program,
+          code,
+          env: scriptEnv(request.env),
+          maxCalls: MAX_CALLS,
           fileName: inline ? 'inline.js' : workspace.nameOf(first!),
           args: inline ? rest : second === undefined ? [] : [second, ...rest],
           stdin,

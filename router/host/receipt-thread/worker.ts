@@ -57,7 +57,9 @@ async function begin({ store, settings, salt, ...place }: Begin, say: (message: 
   const hashing = { sha256: nativeSha256, salt }
   let prices: ReturnType<typeof loadBuiltinPrices> | undefined
   const kept = keepHere({
-    ...{ db, receiptStorage, store },
+    db,
+    receiptStorage,
+    store,
     clock: systemClock,
     log: threadLog(say),
     metrics: relay.metrics,
@@ -215,7 +217,11 @@ function threadLog(say: (message: FromThread) => void): Log {
       }
     }
     return {
-      ...{ error: at('error'), warn: at('warn'), info: at('info'), debug: at('debug'), trace: at('trace') },
+      error: at('error'),
+      warn: at('warn'),
+      info: at('info'),
+      debug: at('debug'),
+      trace: at('trace'),
       target: under,
       redact,
     }

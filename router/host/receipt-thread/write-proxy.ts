@@ -38,12 +38,13 @@ export function writeProxy(post: (order: WriteRequest) => void, waits: () => voi
       }
       return one.promise
     },
-    heard(news: WriteResult): void {
-      const one = take(news.written)
-      if ('failed' in news) one?.reject(Object.assign(new Error(news.failed.message), { code: news.failed.code }))
+    heard(reports: WriteResult): void {
+      const one = take(reports.written)
+      if ('failed' in reports)
+        one?.reject(Object.assign(new Error(reports.failed.message), { code: reports.failed.code }))
       else
         one?.resolve(
-          news.results.map(({ columns, rows, rowsAffected }) =>
+          reports.results.map(({ columns, rows, rowsAffected }) =>
             toResult(columns, [], rows.length === 0 ? [] : rows.map(rowMaker(columns)), rowsAffected, undefined),
           ),
         )
@@ -64,7 +65,8 @@ export async function performWrite(db: Db, { write, statements }: WriteRequest):
     return {
       written: write,
       results: results.map(({ columns, rows, rowsAffected }) => ({
-        ...{ columns, rowsAffected },
+        columns,
+        rowsAffected,
         rows: rows.map(row => columns.map((_, place) => row[place] as Value)),
       })),
     }

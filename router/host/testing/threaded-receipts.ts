@@ -31,14 +31,21 @@ export async function threadedReceipts(path: string, { durable, log, metrics, st
   })
   const { receiptStorage, close } = await openReceiptStorage(place)
   const receipts = await keepReceipts({
-    ...{ db, log, metrics },
+    db,
+    log,
+    metrics,
     receiptStorage: { ...receiptStorage, elsewhere: thread.elsewhere },
     clock: systemClock,
     sha256: nativeSha256,
     hashing: { sha256: nativeSha256, salt: new Uint8Array(32) },
     store: {
-      ...{ queue: 8192, batch: 256, flushMs: 1, checkpointRecords: 256, checkpointSeconds: 60 },
-      ...{ retentionDays: 0, storeReasons: true },
+      queue: 8192,
+      batch: 256,
+      flushMs: 1,
+      checkpointRecords: 256,
+      checkpointSeconds: 60,
+      retentionDays: 0,
+      storeReasons: true,
       ...store,
     },
     settings: () => ({

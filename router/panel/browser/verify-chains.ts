@@ -1,10 +1,9 @@
-import { CHECKPOINT, TRACE, unknownMember } from '../../../shared/proof/members.ts'
-import { fromBase64, toBase64Url, toHex, utf8 } from '../../../shared/sign/bytes.ts'
-import { canonicalize } from '../../../shared/sign/jcs.ts'
-import type { Checkpoint, CheckpointList, RouterKeys } from '../../../shared/wire/router/checkpoint.ts'
-import { recordHash, sha256 } from './record-hash.ts'
-import { type Head, type Link, type Walk, walkChain } from './walk-chain.ts'
-import { type FeedbackWalk, walkFeedback } from './walk-feedback.ts'
+import { fromBase64 } from '../../../shared/sign/bytes.ts'
+import { publicKey } from '../../../shared/sign/ed25519.ts'
+import type { Checkpoint, CheckpointList, RouterKeys, VerifyReport } from '../../../shared/wire/router/checkpoint.ts'
+import type { TrustedKeys } from '../../traces/checkpoint.ts'
+import { verifyRecords } from '../../traces/verify.ts'
+import { chainOf, type Link, type ReadChain, seqOf, toLink } from './read-chain.ts'
 
 /** Where the records come from: the router's own API. What it says is taken for nothing but what it is to be checked against. */
 export interface ChainSource {
@@ -27,124 +26,103 @@ export interface ChainVerdict {
   /** Records behind the last checkpoint that holds: nothing signed names them yet. */
   unanchored: number
   checkpoints: number
-  /** `unsupported`: this browser has no Ed25519. */
-  signatures: 'checked' | 'unsupported' | 'none'
+  signatures: 'checked' | 'none'
   keyIds: string[]
   late: number
 }
 
 export interface VerifyHooks {
-  /** Called with the number of records that were hashed so far. */
+  /** Called with the number of records that were read so far. */
   onRecords?: (records: number) => void
   signal?: AbortSignal
 }
 
-const GENESIS = '0'.repeat(64)
-/** Of a checkpoint's signed bytes (docs/spec/proof.md); shared/wire says it too, together with all of its schemas. */
-const DOMAIN = 'router-checkpoint-v1\n'
-const UNSUPPORTED = Symbol('no Ed25519')
-
-/** Re-derives every chain that the source shows, and holds it against its checkpoints. */
-export async function verifyChains(
-  source: ChainSource,
-  { onRecords, signal }: VerifyHooks = {},
-): Promise<ChainVerdict[]> {
-  // Before the records: what a checkpoint names was in the store by then.
-  const signed = Map.groupBy(await allCheckpoints(source, signal), one => one.tenant_id)
-  const keys = await importKeys(await source.keys())
-  const read = await readLinks(source, { onRecords, signal })
-  const reports = await allFeedback(source, signal)
-  // After them: what was pruned meanwhile is not missing.
-  const pruned = Map.groupBy(
-    (await allCheckpoints(source, signal)).filter(({ kind }) => kind === 'prune'),
-    one => one.tenant_id,
-  )
-  const tenants = [...new Set([...signed.keys(), ...read.keys(), ...reports.keys()])].sort()
-  return Promise.all(
-    tenants.map(tenant => {
-      const checkpoints = signed.get(tenant) ?? []
-      const { links = [], settled = -1 } = read.get(tenant) ?? {}
-      const cut = pruned.get(tenant)?.at(-1)
-      const start = cut === undefined ? { seq: -1, hash: GENESIS } : { seq: cut.seq, hash: cut.hash }
-      const known = Math.max(settled, ...checkpoints.map(({ seq }) => seq))
-      const walk = walkChain(links, start, known)
-      return conclude({
-        tenant,
-        checkpoints,
-        start,
-        walk,
-        keys,
-        hashes: new Map(links.map(one => [one.seq, one.hash])),
-        feedback: walkFeedback(
-          reports.get(tenant) ?? [],
-          cut === undefined ? start : { seq: cut.feedback_seq, hash: cut.feedback_hash },
-          checkpoints,
-        ),
-      })
-    }),
-  )
-}
-
 interface Evidence {
-  tenant: string
   checkpoints: readonly Checkpoint[]
-  start: Head
-  walk: Walk
-  keys: Keys
-  hashes: ReadonlyMap<number, string>
-  feedback: Promise<FeedbackWalk>
+  chains: ReadonlyMap<string, ReadChain>
+  reports: ReadonlyMap<string, readonly unknown[]>
 }
 
-async function conclude({ tenant, checkpoints, start, walk, keys, hashes, feedback }: Evidence): Promise<ChainVerdict> {
-  let previous = GENESIS
-  let last = start.seq
-  let broken: ChainVerdict['broken'] = walk.broken
-  let signatures: ChainVerdict['signatures'] = checkpoints.length === 0 ? 'none' : 'checked'
-  const keyIds = new Set<string>()
-  for (const checkpoint of checkpoints) {
-    const signature = await isSigned(checkpoint, keys)
-    if (signature === UNSUPPORTED) signatures = 'unsupported'
-    const reason =
-      signature === false
-        ? 'checkpoint_signature'
-        : checkpoint.prev_checkpoint !== previous
-          ? 'checkpoint_link'
-          : headFault(checkpoint, { start, walk, hashes })
-    if (reason !== undefined) {
-      const index = Math.min(Math.max(0, checkpoint.seq - start.seq - 1), walk.records)
-      if (broken === undefined || index < broken.index) broken = { index, reason }
-      break
+/** Holds every chain that the source shows against its checkpoints, with the verifier of `router verify`. */
+export async function verifyChains(source: ChainSource, hooks: VerifyHooks = {}): Promise<ChainVerdict[]> {
+  const keys = keysById(await source.keys())
+  const { checkpoints, chains, reports } = await readAll(source, hooks)
+  const report = await verifyRecords({
+    records: lots([...chains].map(([tenantId, { links }]) => links.map(({ record }) => lineOf(tenantId, record)))),
+    feedback: lots([...reports].map(([tenantId, records]) => records.map(record => lineOf(tenantId, record)))),
+    checkpoints,
+    keys,
+  })
+  return report.tenants.map(tenant => toVerdict(tenant, { checkpoints, chains, reports }))
+}
+
+/** What was pruned while the records were read is missing among them: then all is read again. */
+async function readAll(source: ChainSource, hooks: VerifyHooks): Promise<Evidence> {
+  for (;;) {
+    // Before the records: what a checkpoint names was in the store by then.
+    const checkpoints = await allCheckpoints(source, hooks.signal)
+    const links = await readLinks(source, hooks)
+    const reports = await allFeedback(source, hooks.signal)
+    if (prunes(await allCheckpoints(source, hooks.signal)).length > prunes(checkpoints).length) continue
+    const signed = Map.groupBy(checkpoints, one => one.tenant_id)
+    const cuts = new Map(prunes(checkpoints).map(one => [one.tenant_id, one]))
+    return {
+      checkpoints,
+      chains: new Map(
+        [...links].map(([tenant, { read, settled }]) => {
+          const known = Math.max(settled, ...(signed.get(tenant) ?? []).map(({ seq }) => seq))
+          return [tenant, chainOf(read, cuts.get(tenant)?.seq ?? -1, known)]
+        }),
+      ),
+      reports: new Map(
+        [...reports].map(([tenant, all]) => {
+          const cut = cuts.get(tenant)?.feedback_seq ?? -1
+          return [tenant, all.filter(record => !(seqOf(record) <= cut))]
+        }),
+      ),
     }
-    previous = await sha256(signedText(checkpoint))
-    last = Math.max(last, checkpoint.seq)
-    keyIds.add(checkpoint.key_id)
   }
-  const { reports, broken: reported } = await feedback
-  // A break of the records themselves is reported first, as `router verify` does.
-  broken ??= reported
+}
+
+const prunes = (checkpoints: readonly Checkpoint[]) => checkpoints.filter(({ kind }) => kind === 'prune')
+
+const lineOf = (tenantId: string, record: unknown) => ({ tenantId, text: JSON.stringify(record) })
+
+async function* lots<T>(lists: readonly T[]): AsyncGenerator<T> {
+  yield* lists
+}
+
+function toVerdict(
+  { tenant_id: tenant, records, broken_at: index, reason, ...report }: VerifyReport['tenants'][number],
+  { checkpoints, chains, reports }: Evidence,
+): ChainVerdict {
+  const own = checkpoints.filter(one => one.tenant_id === tenant)
+  const { links = [], late = 0 } = chains.get(tenant) ?? {}
+  const held = own.filter(({ seq }) => seq <= (report.last_checkpoint ?? -1))
   return {
     tenant,
-    records: walk.records,
-    reports,
-    ...(broken && { broken }),
-    unanchored: Math.max(0, walk.head.seq - last),
-    checkpoints: checkpoints.length,
-    signatures,
-    keyIds: [...keyIds],
-    late: walk.late,
+    records,
+    reports: reports.get(tenant)?.length ?? 0,
+    ...(index !== null && reason !== null && { broken: brokenAt(index, reason, links) }),
+    unanchored: report.unanchored_tail,
+    checkpoints: own.length,
+    signatures: own.length === 0 ? 'none' : 'checked',
+    keyIds: [...new Set(held.map(({ key_id }) => key_id))],
+    late,
   }
 }
 
-/** Whether the chain has, at its place, the head that was signed. Behind a break of the chain nothing more is said. */
-function headFault({ seq, hash }: Checkpoint, { start, walk, hashes }: Pick<Evidence, 'start' | 'walk' | 'hashes'>) {
-  if (seq < start.seq || seq < 0) return undefined
-  if (seq === start.seq) return hash === start.hash ? undefined : 'checkpoint_head'
-  if (seq > walk.head.seq) return walk.broken === undefined ? 'tail_cut' : undefined
-  return hashes.get(seq) === hash ? undefined : 'checkpoint_head'
+/** What is missing has no id: the record that stands in its place is another one. A checkpoint or a report is no record. */
+function brokenAt(index: number, reason: string, links: readonly Link[]): NonNullable<ChainVerdict['broken']> {
+  const link = links[index]
+  const before = links[index - 1]
+  const isMissing = reason === 'seq' && link !== undefined && link.seq > (before?.seq ?? -1) + 1
+  const isOfRecord = !/^(?:checkpoint|feedback|tail)_/.test(reason)
+  return { index, reason, ...(isOfRecord && !isMissing && link && { traceId: link.traceId }) }
 }
 
 interface ReadTenant {
-  links: Link[]
+  read: Link[]
   /** The highest number of the first page: every lower one was in the store by then. */
   settled: number
 }
@@ -159,37 +137,18 @@ async function readLinks(source: ChainSource, { onRecords, signal }: VerifyHooks
     signal?.throwIfAborted()
     // The router reads the next page while this one is hashed.
     if (page.next !== null) next = source.traces(page.next)
-    const hashed = await Promise.all(page.traces.map(toLink))
-    for (const [i, link] of hashed.entries()) {
+    for (const link of page.traces.map(toLink)) {
       // A record whose tenant does not read belongs to the chain it stands in.
-      tenant = memberOf(page.traces[i], 'tenant_id') ?? tenant
-      const known = tenants.get(tenant) ?? { links: [], settled: -1 }
+      tenant = link.tenant ?? tenant
+      const known = tenants.get(tenant) ?? { read: [], settled: -1 }
       tenants.set(tenant, known)
-      known.links.push(link)
+      known.read.push(link)
       if (first && link.holds && link.seq > known.settled) known.settled = link.seq
     }
-    records += hashed.length
+    records += page.traces.length
     onRecords?.(records)
     if (page.next === null) return tenants
   }
-}
-
-async function toLink(record: unknown): Promise<Link> {
-  const hash = memberOf(record, 'hash') ?? ''
-  const seq = typeof record === 'object' && record !== null && 'seq' in record ? record.seq : undefined
-  return {
-    traceId: memberOf(record, 'trace_id') ?? '',
-    seq: typeof seq === 'number' && Number.isSafeInteger(seq) ? seq : Number.NaN,
-    prev: memberOf(record, 'prev_hash') ?? '',
-    hash,
-    holds: hash !== '' && unknownMember(record, TRACE) === undefined && (await recordHash(record)) === hash,
-  }
-}
-
-function memberOf(record: unknown, name: string): string | undefined {
-  if (typeof record !== 'object' || record === null) return undefined
-  const value = (record as Record<string, unknown>)[name]
-  return typeof value === 'string' ? value : undefined
 }
 
 async function allCheckpoints(source: ChainSource, signal: AbortSignal | undefined): Promise<Checkpoint[]> {
@@ -219,40 +178,16 @@ async function allFeedback(source: ChainSource, signal: AbortSignal | undefined)
   }
 }
 
-function signedText({ sig: _sig, ...body }: Checkpoint): string {
-  return DOMAIN + canonicalize(body)
-}
-
-type Keys = ReadonlyMap<string, CryptoKey | typeof UNSUPPORTED>
-
-async function importKeys({ keys }: RouterKeys): Promise<Keys> {
-  const imported = new Map<string, CryptoKey | typeof UNSUPPORTED>()
-  for (const { key_id, public_key } of keys) {
+/** The id is taken from the key, so that a listed one cannot lend its name to another. */
+function keysById({ keys }: RouterKeys): TrustedKeys {
+  const known = new Map<string, Uint8Array<ArrayBuffer>>()
+  for (const { public_key } of keys) {
     try {
-      const raw = fromBase64(public_key)
-      // The id is taken from the key, so that a listed one cannot lend its name to another.
-      if ((await digestOf(raw)).slice(0, 16) !== key_id) continue
-      imported.set(key_id, await crypto.subtle.importKey('raw', raw, { name: 'Ed25519' }, false, ['verify']))
-    } catch (error) {
-      if (error instanceof DOMException && error.name === 'NotSupportedError') imported.set(key_id, UNSUPPORTED)
+      const { keyId, publicKey: raw } = publicKey(fromBase64(public_key))
+      known.set(keyId, raw)
+    } catch {
+      // No key: nothing is signed by it.
     }
   }
-  return imported
-}
-
-async function digestOf(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
-  return toHex(new Uint8Array(await crypto.subtle.digest('SHA-256', bytes)))
-}
-
-async function isSigned(checkpoint: Checkpoint, keys: Keys): Promise<boolean | typeof UNSUPPORTED> {
-  if (unknownMember(checkpoint, CHECKPOINT) !== undefined) return false
-  const key = keys.get(checkpoint.key_id)
-  if (key === undefined || key === UNSUPPORTED) return key ?? false
-  try {
-    const signature = fromBase64(checkpoint.sig)
-    if (toBase64Url(signature) !== checkpoint.sig) return false
-    return await crypto.subtle.verify({ name: 'Ed25519' }, key, signature, utf8(signedText(checkpoint)))
-  } catch {
-    return false
-  }
+  return known
 }

@@ -14,6 +14,10 @@ const REASONS: Readonly<Record<string, string>> = {
   prev_hash: 'it does not follow on the record before it',
   hash: 'its content is not what was sealed',
   trace_id: 'another record has its id',
+  tenant: 'it says that it is of another tenant',
+  lone_surrogate: 'it holds half of a surrogate pair, so no hash can be of it',
+  unknown_member: 'it has a member that no record has',
+  parse: 'the record does not read',
   tail_cut: 'a signed checkpoint names a record that is not there: the end of the chain was cut off',
   feedback_seq: 'a report is missing here, or stands in another place',
   feedback_prev_hash: 'it does not follow on the report before it',
@@ -105,7 +109,6 @@ function signedWords({ reports, signatures, checkpoints, keyIds, unanchored, bro
   const keys = keyIds.length === 0 ? '' : ` by key ${keyIds.join(', ')}`
   const signed = {
     none: 'No checkpoint has been signed yet.',
-    unsupported: `This browser has no Ed25519: the signatures of ${many(checkpoints, 'checkpoint')} were not checked, their heads were.`,
     checked: `${many(checkpoints, 'checkpoint')} signed${keys}.`,
   }[broken?.reason === 'checkpoint_signature' ? 'none' : signatures]
   const tail =

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { AgentItem } from '../../../shared/wire/runtime/agent.ts'
 import type { LoggedIn, SetupDone } from '../../../shared/wire/runtime/auth.ts'
 import { loggedIn, setupDone } from '../../../shared/wire/runtime/auth.ts'
-import { SERVED } from '../../openapi-document.ts'
+import { runtimeEndpoints } from '../../../shared/wire/runtime/endpoints.ts'
 import type { Scrypt } from '../password.ts'
 import { type Fixture, fixture, type Sent } from '../testing/fixture.ts'
 
@@ -201,7 +201,7 @@ describe('a login', () => {
   it('reaches no operation at all that changes something without its own token', async () => {
     await setUp()
     const { cookie } = await session()
-    const changing = SERVED.filter(({ method, path }) => method !== 'GET' && path.startsWith('/v1/'))
+    const changing = runtimeEndpoints.filter(({ method, path }) => method !== 'GET' && path.startsWith('/v1/'))
     expect(changing.length).toBeGreaterThan(40)
     for (const { method, path } of changing) {
       const called = `/ui/api${path.replaceAll(/\{\w+\}/g, '01900000-0000-7000-8000-000000000000')}`

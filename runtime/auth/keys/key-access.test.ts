@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { silentLog } from '../../../shared/log/log.ts'
-import { manualClock } from '../../../shared/time/clock.ts'
+import { manualClock } from '../../../shared/time/testing/manual-clock.ts'
 import type { ApiKey, ApiKeyCreated } from '../../../shared/wire/runtime/auth.ts'
 import { createRuntime } from '../../runtime.ts'
 import { fixture, ROOT_KEY } from '../testing/fixture.ts'

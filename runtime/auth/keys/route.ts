@@ -1,13 +1,8 @@
-import { Hono } from 'hono'
-import { jsonBody } from '../../../shared/http/validate.ts'
 import type { Db } from '../../../shared/sql/db.ts'
-import { type ApiKeyCreated, apiKeyCreate } from '../../../shared/wire/runtime/auth.ts'
-import { pageQuery } from '../../../shared/wire/runtime/conventions.ts'
-import type { RuntimeHttpEnv } from '../../http/http-env.ts'
-import type { Idempotent } from '../../http/idempotent.ts'
+import { accessEndpoints as endpoints } from '../../../shared/wire/runtime/endpoints/access.ts'
+import { keyedOperation, type Operation, operation } from '../../http/operation.ts'
 import { own } from '../../http/own-tenant.ts'
 import { pageOf } from '../../http/page.ts'
-import { readQuery } from '../../http/read-query.ts'
 import type { KeyAccess } from './key-access.ts'
 import { checkRevocation, keyAgain, mintKey } from './mint.ts'
 import { type KeyStore, toApiKey } from './store.ts'
@@ -16,45 +11,34 @@ export interface KeysDeps {
   db: Db
   keys: KeyStore
   keyAccess: KeyAccess
-  idempotent: Idempotent
   now: () => Date
   newId: () => string
-  maxBodyBytes: number
 }
 
 /** API keys of the caller's tenant (docs/spec/runtime.md §13). */
-export function keysRoute({ db, keys, keyAccess, idempotent, now, newId, maxBodyBytes }: KeysDeps) {
-  return new Hono<RuntimeHttpEnv>()
-    .get('/v1/api-keys', async c => {
-      const page = pageOf(c, readQuery(c, pageQuery))
+export function keyOperations({ db, keys, keyAccess, now, newId }: KeysDeps): Operation[] {
+  return [
+    operation(endpoints.keys, async call => {
+      const page = pageOf(call)
       await keyAccess.flush()
-      const rows = await keys.list(c.get('principal').tenantId, page)
+      const rows = await keys.list(call.principal.tenantId, page)
       const nowMs = now().getTime()
-      return c.json(page.cut(rows, ({ createdMs, id }) => ({ at: createdMs, id })).map(row => toApiKey(row, nowMs)))
-    })
-    .post(
-      '/v1/api-keys',
-      jsonBody(apiKeyCreate, maxBodyBytes),
-      idempotent({ oneTime: ['rawKey'], again: async (c, id) => c.json(await keyAgain(keys, id, now()), 201) }),
-      async c => {
-        const principal = c.get('principal')
-        const { id, statement, answer } = mintKey(
-          { store: keys, now, newId },
-          principal,
-          principal.tenantId,
-          c.req.valid('json'),
-        )
-        const bind = c.get('idempotency')?.statement(id)
-        await db.write([statement, ...(bind ? [bind] : [])])
-        return c.json(answer satisfies ApiKeyCreated, 201)
+      return page.cut(rows, ({ createdMs, id }) => ({ at: createdMs, id })).map(row => toApiKey(row, nowMs))
+    }),
+    keyedOperation(
+      endpoints.createKey,
+      async ({ principal, body, idempotency }) => {
+        const { id, statement, answer } = mintKey({ store: keys, now, newId }, principal, principal.tenantId, body)
+        await db.write([statement, ...idempotency.bind(id)])
+        return answer
       },
-    )
-    .delete('/v1/api-keys/:id', async c => {
-      const id = c.req.param('id')
-      const key = own(c.get('principal'), await keys.get(id), 'API key', id)
-      checkRevocation(c.get('principal'), key)
+      { oneTime: ['rawKey'], again: (_, id) => keyAgain(keys, id, now()) },
+    ),
+    operation(endpoints.revokeKey, async ({ principal, params: { id } }) => {
+      const key = own(principal, await keys.get(id), 'API key', id)
+      checkRevocation(principal, key)
       await keys.revoke(key.id, now().getTime())
       keyAccess.revoked(key.id)
-      return c.body(null, 204)
-    })
+    }),
+  ]
 }

@@ -1,6 +1,6 @@
 import { openDb } from '../../../shared/host/open-libsql.ts'
 import type { Db } from '../../../shared/sql/db.ts'
-import { manualClock } from '../../../shared/time/clock.ts'
+import { manualClock } from '../../../shared/time/testing/manual-clock.ts'
 import type { ApiKeyCreate, ApiKeyCreated, Tenant } from '../../../shared/wire/runtime/auth.ts'
 import type { ErrorBody } from '../../../shared/wire/runtime/error.ts'
 import { nativeScrypt } from '../../host/native-scrypt.ts'

@@ -35,18 +35,24 @@ export async function atTerminal(command: CommandClass, args: string[], env: Rec
 export async function terminalFixture(more: Record<string, string> = {}) {
   const folder = await mkdtemp(join(tmpdir(), 'waybill-terminal-'))
   const vars = {
-    ...{ PLATFORM_BIND: '127.0.0.1:0', PLATFORM_DATA_DIR: join(folder, 'data'), PLATFORM_LOG_LEVEL: 'off' },
-    ...{ PLATFORM_BOOTSTRAP_KEY: KEY, ...more },
+    PLATFORM_BIND: '127.0.0.1:0',
+    PLATFORM_DATA_DIR: join(folder, 'data'),
+    PLATFORM_LOG_LEVEL: 'off',
+    PLATFORM_BOOTSTRAP_KEY: KEY,
+    ...more,
   }
   let service = await serveRuntime(vars)
   const env = () => ({ PLATFORM_URL: service.origin, PLATFORM_API_KEY: KEY, PLATFORM_DATA_DIR: vars.PLATFORM_DATA_DIR })
   let open = true
   return {
-    ...{ folder, vars, env },
+    folder,
+    vars,
+    env,
     run: (command: CommandClass, ...args: string[]) => atTerminal(command, args, env()),
     async call<T>(method: string, path: string, body?: unknown): Promise<T> {
       const answer = await fetch(service.origin + path, {
-        ...{ method, headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' } },
+        method,
+        headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
         ...(body !== undefined && { body: JSON.stringify(body) }),
       })
       const text = await answer.text()

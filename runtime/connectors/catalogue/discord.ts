@@ -35,7 +35,9 @@ export const discord: Connector = {
       arguments: z.object({ channelId: shape(/^\d{1,20}$/, 'the id of a channel, as a text'), content: text(1, 2000) }),
       aliases: { channel_id: 'channelId' },
       request: ({ channelId, content }) => ({
-        ...{ method: 'POST', path: path`/api/v10/channels/${channelId}/messages`, json: { content } },
+        method: 'POST',
+        path: path`/api/v10/channels/${channelId}/messages`,
+        json: { content },
       }),
     }),
   },

@@ -34,7 +34,8 @@ export const github: Connector = {
       about: 'Lists the pull requests of a repository.',
       arguments: z.object({ ...inRepo, state, limit }),
       request: ({ owner, repo, state, limit, cursor }) => ({
-        ...{ path: path`/repos/${owner}/${repo}/pulls`, query: { state, per_page: limit, page: cursor } },
+        path: path`/repos/${owner}/${repo}/pulls`,
+        query: { state, per_page: limit, page: cursor },
       }),
       next: nextPage,
     }),
@@ -52,7 +53,8 @@ export const github: Connector = {
         limit,
       }),
       request: ({ state, filter, limit, cursor }) => ({
-        ...{ path: '/issues', query: { state, filter, per_page: limit, page: cursor } },
+        path: '/issues',
+        query: { state, filter, per_page: limit, page: cursor },
       }),
       // Every pull request is an issue to this API.
       result: ({ body }) => arrayAt(body).filter(one => at(one, 'pull_request') === undefined),
@@ -68,11 +70,16 @@ export const github: Connector = {
       about: 'Opens an issue.',
       effect: 'once',
       arguments: z.object({
-        ...{ ...inRepo, title: text(1, 256), body: text(0, 65_536).optional() },
-        ...{ labels: z.array(text(1, 256)).max(100).optional(), assignees: z.array(text(1, 100)).max(10).optional() },
+        ...inRepo,
+        title: text(1, 256),
+        body: text(0, 65_536).optional(),
+        labels: z.array(text(1, 256)).max(100).optional(),
+        assignees: z.array(text(1, 100)).max(10).optional(),
       }),
       request: ({ owner, repo, ...issue }) => ({
-        ...{ method: 'POST', path: path`/repos/${owner}/${repo}/issues`, json: issue },
+        method: 'POST',
+        path: path`/repos/${owner}/${repo}/issues`,
+        json: issue,
       }),
     }),
   },

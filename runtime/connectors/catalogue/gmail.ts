@@ -36,8 +36,13 @@ function summary(message: unknown) {
       'value',
     )
   return {
-    ...{ id: at(message, 'id'), threadId: at(message, 'threadId'), labelIds: at(message, 'labelIds') },
-    ...{ from: header('from'), to: header('to'), subject: header('subject'), date: header('date') },
+    id: at(message, 'id'),
+    threadId: at(message, 'threadId'),
+    labelIds: at(message, 'labelIds'),
+    from: header('from'),
+    to: header('to'),
+    subject: header('subject'),
+    date: header('date'),
     snippet: at(message, 'snippet'),
   }
 }
@@ -86,8 +91,11 @@ export const gmail: Connector = {
       about: 'Sends a plain-text message, and may put a label on the copy in the mailbox or keep it out of the inbox.',
       effect: 'once',
       arguments: z.object({
-        ...{ to: text(1, 2000), subject: text(0, 2000), body: text(0, 1_000_000).default('') },
-        ...{ label: text(1, 225).optional(), skipInbox: z.boolean().default(false) },
+        to: text(1, 2000),
+        subject: text(0, 2000),
+        body: text(0, 1_000_000).default(''),
+        label: text(1, 225).optional(),
+        skipInbox: z.boolean().default(false),
       }),
       async run({ label, skipInbox, ...message }, vendor) {
         const raw = mailMessage(message)

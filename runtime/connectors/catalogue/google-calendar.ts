@@ -19,7 +19,9 @@ export const googleCalendar: Connector = {
     list_events: list({
       about: 'Lists the events of a calendar in the order of their start, from now on or from a moment.',
       arguments: z.object({
-        ...{ calendarId: text(1, 256).default('primary'), limit: int(1, 250).default(10), timeMin: moment.optional() },
+        calendarId: text(1, 256).default('primary'),
+        limit: int(1, 250).default(10),
+        timeMin: moment.optional(),
       }),
       // Without singleEvents a series is one event, and there is no order by start.
       request: ({ calendarId, limit, timeMin = new Date().toISOString(), cursor }) => ({

@@ -26,8 +26,12 @@ export const googleDrive: Connector = {
       request: ({ query, limit, cursor }) => ({
         path: '/drive/v3/files',
         query: {
-          ...{ q: query, pageSize: limit, fields: FIELDS, pageToken: cursor },
-          ...{ supportsAllDrives: true, includeItemsFromAllDrives: true },
+          q: query,
+          pageSize: limit,
+          fields: FIELDS,
+          pageToken: cursor,
+          supportsAllDrives: true,
+          includeItemsFromAllDrives: true,
         },
       }),
       next: ({ body }) => textAt(body, 'nextPageToken'),

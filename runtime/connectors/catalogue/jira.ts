@@ -11,7 +11,8 @@ const FIELDS = 'summary,status,assignee,priority,issuetype,project,created,updat
 function toDocument(plain: string) {
   const paragraphs = plain.replaceAll('\r\n', '\n').split(/\n{2,}/)
   return {
-    ...{ type: 'doc', version: 1 },
+    type: 'doc',
+    version: 1,
     content: paragraphs.map(block => ({
       type: 'paragraph',
       content: block
@@ -32,7 +33,8 @@ export const jira: Connector = {
     { name: 'apiToken', secret: true, usedBy: ['basic'] },
     { name: 'email', usedBy: ['basic'], shape: [/^[^\s:@]+@[^\s:@]+$/, 'an e-mail address'] },
     {
-      ...{ name: 'domain', usedBy: ['basic'] },
+      name: 'domain',
+      usedBy: ['basic'],
       shape: [/^(?:https:\/\/)?[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\/?$/, 'a site such as acme.atlassian.net'],
     },
     { name: 'cloudId', usedBy: ['oauth2'], shape: [/^[A-Za-z0-9-]{1,64}$/, 'the id of a site'] },
@@ -68,15 +70,19 @@ export const jira: Connector = {
       about: 'Opens an issue in a project.',
       effect: 'once',
       arguments: z.object({
-        ...{ project: text(1, 64), summary: text(1, 255), issueType: text(1, 64).default('Task') },
+        project: text(1, 64),
+        summary: text(1, 255),
+        issueType: text(1, 64).default('Task'),
         description: text(0, 32_767).optional(),
       }),
       request: ({ project, summary, issueType, description }) => ({
-        ...{ method: 'POST', path: '/rest/api/3/issue' },
+        method: 'POST',
+        path: '/rest/api/3/issue',
         json: {
           fields: {
             project: /^\d+$/.test(project) ? { id: project } : { key: project },
-            ...{ summary, issuetype: { name: issueType } },
+            summary,
+            issuetype: { name: issueType },
             ...(description !== undefined && description !== '' && { description: toDocument(description) }),
           },
         },

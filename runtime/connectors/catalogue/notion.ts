@@ -25,7 +25,8 @@ export const notion: Connector = {
       arguments: z.object({ query: text(0, 1000).default(''), pageSize }),
       aliases,
       request: ({ query, pageSize, cursor }) => ({
-        ...{ method: 'POST', path: '/v1/search' },
+        method: 'POST',
+        path: '/v1/search',
         json: { query, page_size: pageSize, ...(cursor !== undefined && { start_cursor: cursor }) },
       }),
       next,
@@ -35,9 +36,11 @@ export const notion: Connector = {
       arguments: z.object({ pageSize }),
       aliases,
       request: ({ pageSize, cursor }) => ({
-        ...{ method: 'POST', path: '/v1/search' },
+        method: 'POST',
+        path: '/v1/search',
         json: {
-          ...{ filter: { property: 'object', value: 'database' }, page_size: pageSize },
+          filter: { property: 'object', value: 'database' },
+          page_size: pageSize,
           ...(cursor !== undefined && { start_cursor: cursor }),
         },
       }),

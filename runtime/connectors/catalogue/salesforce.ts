@@ -12,7 +12,8 @@ export const salesforce: Connector = {
   keys: [
     ...oauthKeys,
     {
-      ...{ name: 'instanceUrl', usedBy: ['oauth2'] },
+      name: 'instanceUrl',
+      usedBy: ['oauth2'],
       shape: [
         /^https?:\/\/[A-Za-z0-9.:[\]-]+\/?$/,
         'the address of an instance such as https://acme.my.salesforce.com',

@@ -10,7 +10,9 @@ export const telegram: Connector = {
   auth: ['token'],
   keys: [
     {
-      ...{ name: 'botToken', secret: true, usedBy: ['token'] },
+      name: 'botToken',
+      secret: true,
+      usedBy: ['token'],
       shape: [/^[A-Za-z0-9:_-]+$/, 'a bot token such as 123456:ABC-DEF'],
     },
   ],

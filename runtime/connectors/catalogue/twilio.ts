@@ -31,10 +31,14 @@ const sendMessage: Action = action({
   about: 'Sends a text message.',
   effect: 'once',
   arguments: z.object({
-    ...{ to: number, body: text(1, 1600), from: number.optional(), messagingServiceSid: number.optional() },
+    to: number,
+    body: text(1, 1600),
+    from: number.optional(),
+    messagingServiceSid: number.optional(),
   }),
   request: ({ to, body, from, messagingServiceSid }, credential) => ({
-    ...{ method: 'POST', path: '/Messages.json' },
+    method: 'POST',
+    path: '/Messages.json',
     form: { To: to, Body: body, ...sender({ from, messagingServiceSid }, credential) },
   }),
 })
@@ -85,17 +89,23 @@ export const twilio: Connector = {
       about: 'Places a call that says a message, or follows TwiML.',
       effect: 'once',
       arguments: z.object({
-        ...{ to: number, from: number.optional(), message: text(1, 4000).optional() },
-        ...{ twiml: text(1, 4000).optional(), statusCallback: z.url().optional() },
+        to: number,
+        from: number.optional(),
+        message: text(1, 4000).optional(),
+        twiml: text(1, 4000).optional(),
+        statusCallback: z.url().optional(),
       }),
       request({ to, from, message, twiml, statusCallback }, credential) {
         if ((message === undefined) === (twiml === undefined)) {
           throw new ArgumentError([{ path: 'message', message: 'expected either message or twiml' }])
         }
         return {
-          ...{ method: 'POST', path: '/Calls.json' },
+          method: 'POST',
+          path: '/Calls.json',
           form: {
-            ...{ To: to, From: caller(from, credential), Twiml: twiml ?? spoken(message!) },
+            To: to,
+            From: caller(from, credential),
+            Twiml: twiml ?? spoken(message!),
             StatusCallback: statusCallback,
           },
         }
@@ -106,7 +116,8 @@ export const twilio: Connector = {
       effect: 'once',
       arguments: z.object({ conferenceName: text(1, 128), to: number, from: number.optional() }),
       request: ({ conferenceName, to, from }, credential) => ({
-        ...{ method: 'POST', path: path`/Conferences/${conferenceName}/Participants.json` },
+        method: 'POST',
+        path: path`/Conferences/${conferenceName}/Participants.json`,
         form: { To: to, From: caller(from, credential) },
       }),
     }),

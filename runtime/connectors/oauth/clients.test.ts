@@ -3,8 +3,11 @@ import { readOAuthClients } from './clients.ts'
 
 it('reads the clients of an environment; the four of Google are one', () => {
   const clients = readOAuthClients({
-    ...{ PLATFORM_OAUTH_GOOGLE_CLIENT_ID: 'g', PLATFORM_OAUTH_GOOGLE_CLIENT_SECRET: 's' },
-    ...{ PLATFORM_OAUTH_SLACK_CLIENT_ID: 'x', PLATFORM_OAUTH_LINEAR_CLIENT_ID: '', OTHER: 'y' },
+    PLATFORM_OAUTH_GOOGLE_CLIENT_ID: 'g',
+    PLATFORM_OAUTH_GOOGLE_CLIENT_SECRET: 's',
+    PLATFORM_OAUTH_SLACK_CLIENT_ID: 'x',
+    PLATFORM_OAUTH_LINEAR_CLIENT_ID: '',
+    OTHER: 'y',
   })
   expect([...clients]).toEqual([
     ['GOOGLE', { id: 'g', secret: 's' }],

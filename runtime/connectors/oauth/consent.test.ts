@@ -27,8 +27,13 @@ async function fixture(client: string, answers: Record<string, unknown>) {
   const fetch = async (url: URL) =>
     Response.json(answers[url.pathname] ?? {}, { status: answers[url.pathname] ? 200 : 404 })
   const made = consent({
-    ...{ rounds: roundStore(db), calls: tokenCalls({ fetch }), clients: new Map([[client, { id: 'c' }]]) },
-    ...{ homes: {}, sealing, clock: systemClock, fetch },
+    rounds: roundStore(db),
+    calls: tokenCalls({ fetch }),
+    clients: new Map([[client, { id: 'c' }]]),
+    homes: {},
+    sealing,
+    clock: systemClock,
+    fetch,
     keepGrant: () => Promise.reject(new Error('this test grants no MCP server anything')),
     async installGranted(_tenantId, _connectorId, { values }) {
       granted.push({ ...values })

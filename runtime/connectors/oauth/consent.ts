@@ -116,11 +116,12 @@ export function consent(deps: ConsentDeps) {
   }
 
   /** What a vendor's tokens need beside them before anything can be called. */
-  async function valuesOf(connectorId: ConnectorId, { accessToken, refreshToken, beside }: Granted) {
+  async function valuesOf(connectorId: ConnectorId, { accessToken, refreshToken, extraStatements }: Granted) {
     return {
-      ...{ accessToken, grant: 'authorization_code' },
+      accessToken,
+      grant: 'authorization_code',
       ...(refreshToken !== undefined && { refreshToken }),
-      ...(connectorId === 'salesforce' && { instanceUrl: String(beside.instance_url ?? '') }),
+      ...(connectorId === 'salesforce' && { instanceUrl: String(extraStatements.instance_url ?? '') }),
       ...(connectorId === 'jira' && { cloudId: await siteOf(accessToken) }),
     }
   }
@@ -151,7 +152,9 @@ export function consent(deps: ConsentDeps) {
     const redirectUri = callbackAt(origin)
     const { url, verifier } = await calls.consent(to.vendor, to.client, { redirectUri, state })
     const kept: Sealed = {
-      ...{ verifier, redirectUri, redirectAfter },
+      verifier,
+      redirectUri,
+      redirectAfter,
       ...(to.target && { target: to.target }),
       ...(browser !== undefined && { browserHash: sha256Hex(browser) }),
     }
@@ -183,7 +186,10 @@ export function consent(deps: ConsentDeps) {
       if (kept.browserHash !== undefined && !equalSecrets(kept.browserHash, sha256Hex(browser ?? ''))) throw badState()
       const after = `${kept.redirectAfter}${kept.redirectAfter.includes('?') ? '&' : '?'}connector=${connectorId}`
       const back = (status: string, object?: string): Returned => ({
-        ...{ tenantId, starter, object, location: `${after}&status=${status}` },
+        tenantId,
+        starter,
+        object,
+        location: `${after}&status=${status}`,
       })
       if (query.has('error')) return back('denied')
       if (!query.has('code')) throw invalid([{ path: 'code', message: 'Required' }])

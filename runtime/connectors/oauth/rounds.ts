@@ -40,8 +40,12 @@ values (?, ?, ?, ?, ?, ?)`,
       const connectorId = String(row?.connector_id)
       if (!row || !(isConnector(connectorId) || connectorId === MCP)) return undefined
       return {
-        ...{ stateHash, connectorId, tenantId: String(row.tenant_id), starter: String(row.starter) },
-        ...{ sealed: String(row.sealed), expiresMs: Number(row.expires_ms) },
+        stateHash,
+        connectorId,
+        tenantId: String(row.tenant_id),
+        starter: String(row.starter),
+        sealed: String(row.sealed),
+        expiresMs: Number(row.expires_ms),
       }
     },
   }
@@ -53,6 +57,8 @@ export function placeOf(tenantId: string, stateHash: string): Place {
 }
 
 export const ROUND_SEALED: SealedColumn = {
-  ...{ table: 'oauth_rounds', column: 'sealed', key: ['tenant_id', 'state_hash'] },
+  table: 'oauth_rounds',
+  column: 'sealed',
+  key: ['tenant_id', 'state_hash'],
   placeOf: ({ tenant_id, state_hash }) => placeOf(String(tenant_id), String(state_hash)),
 }

@@ -1,35 +1,43 @@
-import { type Context, Hono } from 'hono'
-import { deleteCookie, getCookie, setCookie } from 'hono/cookie'
+import { Hono } from 'hono'
+import { deleteCookie, getCookie } from 'hono/cookie'
 import { ApiError } from '../../../shared/http/api-error.ts'
-import { jsonBody } from '../../../shared/http/validate.ts'
-import { type OAuthStarted, oauthStart, oauthStartQuery } from '../../../shared/wire/runtime/connector.ts'
+import type { Log } from '../../../shared/log/log.ts'
+import { connectorEndpoints as endpoints } from '../../../shared/wire/runtime/endpoints/connectors.ts'
+import type { AuditLog } from '../../audit-log/log.ts'
+import { homeOf } from '../../http/home-of.ts'
 import type { RuntimeHttpEnv } from '../../http/http-env.ts'
+import { type Operation, operation } from '../../http/operation.ts'
 import { pathOf } from '../../http/path-of.ts'
-import { readQuery } from '../../http/read-query.ts'
 import { invalid } from '../config.ts'
 import { VendorFailure } from '../vendor-failure.ts'
+import type { Consent } from './consent.ts'
+import { consentStarted } from './consent-started.ts'
 import { CALLBACK, COOKIE, cookieAt } from './cookie.ts'
-import type { OAuthDeps } from './deps.ts'
+
+export interface OAuthDeps {
+  consent: Consent
+  audit: Pick<AuditLog, 'intend' | 'done'>
+  log: Log
+  /** Under which name browsers reach this; undefined: the one of each request. */
+  publicUrl: string | undefined
+}
 
 /** Where people come back to when it is not known any more where they were. */
 const LOST = '/ui/connectors?status=stale'
 
-export function oauthStartRoute({ consent, publicUrl, maxBodyBytes }: OAuthDeps) {
-  return new Hono<RuntimeHttpEnv>().post('/v1/connectors/oauth/start', jsonBody(oauthStart, maxBodyBytes), async c => {
-    const { connectorId, redirectAfter } = c.req.valid('json')
-    const { connector } = readQuery(c, oauthStartQuery)
-    if (connectorId !== undefined && connector !== undefined && connectorId !== connector) {
-      throw invalid([{ path: 'connectorId', message: `expected the same as in the query, ${connector}` }])
-    }
-    const origin = homeOf(c, publicUrl)
-    const inBrowser = pathOf(c) !== c.req.path
-    const { redirectUrl, state, expiresMs, browser } = await consent.begin(c.get('principal'), {
-      ...{ connectorId: connectorId ?? connector, redirectAfter, origin, inBrowser },
-    })
-    if (browser !== undefined) setCookie(c, COOKIE, browser, { ...cookieAt(origin), maxAge: 600 })
-    c.header('cache-control', 'no-store')
-    return c.json({ redirectUrl, state, expiresAt: new Date(expiresMs).toISOString() } satisfies OAuthStarted)
-  })
+export function oauthOperations({ consent, publicUrl }: OAuthDeps): Operation[] {
+  return [
+    operation(endpoints.oauthStart, async ({ principal, query: { connector }, body, context }) => {
+      const { connectorId = connector, redirectAfter } = body
+      if (connector !== undefined && connectorId !== connector) {
+        throw invalid([{ path: 'connectorId', message: `expected the same as in the query, ${connector}` }])
+      }
+      const origin = homeOf(context, publicUrl)
+      const inBrowser = pathOf(context) !== context.req.path
+      const begun = await consent.begin(principal, { connectorId, redirectAfter, origin, inBrowser })
+      return consentStarted(context, begun, origin)
+    }),
+  ]
 }
 
 /** Where vendors send browsers back to: there is no key here, only a state that was given out once. */
@@ -73,9 +81,4 @@ export function oauthCallbackRoute({ consent, publicUrl, audit, log }: OAuthDeps
       throw error instanceof VendorFailure ? new ApiError('upstream_failed', error.message, { cause: error }) : error
     }
   })
-}
-
-/** The address of this service as browsers know it, without a slash at its end. */
-function homeOf(c: Context, publicUrl: string | undefined): string {
-  return (publicUrl ?? new URL(c.req.url).origin).replace(/\/+$/, '')
 }

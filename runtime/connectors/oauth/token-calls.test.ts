@@ -29,8 +29,10 @@ const HOMES: Record<string, { token: string; back?: string; json?: true; basic?:
   linear: { token: 'https://api.linear.app/oauth/token', back: 'POST https://api.linear.app/oauth/revoke' },
   jira: { token: 'https://auth.atlassian.com/oauth/token', json: true },
   notion: {
-    ...{ token: 'https://api.notion.com/v1/oauth/token', back: 'POST https://api.notion.com/v1/oauth/revoke' },
-    ...{ json: true, basic: true },
+    token: 'https://api.notion.com/v1/oauth/token',
+    back: 'POST https://api.notion.com/v1/oauth/revoke',
+    json: true,
+    basic: true,
   },
   hubspot: {
     token: 'https://api.hubapi.com/oauth/v1/token',
@@ -66,7 +68,9 @@ describe.each(withOAuth)('$id', ({ vendor, home }) => {
   it('gets its refresh token at its own endpoint and in its own way', async () => {
     const { sent, calls } = recorded(GRANTED)
     expect(await calls.refresh(vendor, client, 'r1')).toMatchObject({
-      ...{ accessToken: 'a2', refreshToken: 'r2', expiresInMs: 60_000 },
+      accessToken: 'a2',
+      refreshToken: 'r2',
+      expiresInMs: 60_000,
     })
     expect(sent.map(({ url }) => url)).toEqual([home.token])
     const { headers = {}, body = '' } = sent[0]!.init
@@ -125,8 +129,10 @@ describe('an answer of a token endpoint', () => {
     }
     const { calls } = recorded(bot)
     expect(await calls.refresh(vendorOf('slack'), client, 'r1')).toEqual({
-      ...{ accessToken: 'xoxb', refreshToken: undefined, expiresInMs: 43_200_000 },
-      beside: { ok: true, token_type: 'bot', scope: ['a'], team: { id: 'T' } },
+      accessToken: 'xoxb',
+      refreshToken: undefined,
+      expiresInMs: 43_200_000,
+      extraStatements: { ok: true, token_type: 'bot', scope: ['a'], team: { id: 'T' } },
     })
   })
 

@@ -8,7 +8,7 @@ import { basicOf, type OAuthClient, type OAuthVendor, type Tokens } from './vend
 /** What a vendor gave; `beside` is whatever else stands in its answer. */
 export interface Granted extends Tokens {
   expiresInMs: number | undefined
-  beside: Readonly<Record<string, unknown>>
+  extraStatements: Readonly<Record<string, unknown>>
 }
 
 const DEADLINE_MS = 30_000
@@ -27,7 +27,8 @@ export function tokenCalls({ fetch }: Pick<EgressClient, 'fetch'>) {
   function serverOf(vendor: OAuthVendor): oauth4webapi.AuthorizationServer {
     return {
       issuer: vendor.issuer ?? new URL(vendor.authorization).origin,
-      ...{ authorization_endpoint: vendor.authorization, token_endpoint: vendor.token },
+      authorization_endpoint: vendor.authorization,
+      token_endpoint: vendor.token,
       ...(vendor.revocation !== undefined && { revocation_endpoint: vendor.revocation }),
       ...(vendor.saysIssuer && { authorization_response_iss_parameter_supported: true }),
     }
@@ -41,7 +42,7 @@ export function tokenCalls({ fetch }: Pick<EgressClient, 'fetch'>) {
     ask: (oauth: typeof oauth4webapi, given: Given) => Promise<T>,
   ): Promise<T> {
     const oauth = await import('oauth4webapi')
-    let beside: Record<string, unknown> = {}
+    let extraStatements: Record<string, unknown> = {}
     const signal = AbortSignal.timeout(ms)
     const options = {
       [oauth.allowInsecureRequests]: new URL(token).protocol === 'http:',
@@ -50,13 +51,14 @@ export function tokenCalls({ fetch }: Pick<EgressClient, 'fetch'>) {
         const headers = { ...init.headers, accept: 'application/json', 'user-agent': 'waybill' }
         const asJson = json === true && url === token
         const answer = await fetch(new URL(url), {
-          ...{ method: 'POST', signal },
+          method: 'POST',
+          signal,
           headers: asJson ? { ...headers, 'content-type': 'application/json' } : headers,
           body: asJson ? JSON.stringify(Object.fromEntries(init.body)) : init.body.toString(),
         })
         if (url !== token) return answer
         const read = await plainAnswer(answer)
-        beside = read.beside
+        extraStatements = read.extraStatements
         return read.answer
       },
     }
@@ -67,7 +69,7 @@ export function tokenCalls({ fetch }: Pick<EgressClient, 'fetch'>) {
           ? inHeader({ id, secret })
           : oauth.ClientSecretPost(secret)
     try {
-      return await ask(oauth, { client: { client_id: id }, auth, options, beside: () => beside })
+      return await ask(oauth, { client: { client_id: id }, auth, options, extraStatements: () => extraStatements })
     } catch (error) {
       throw toFailure(error, new URL(token).host)
     }
@@ -84,11 +86,15 @@ export function tokenCalls({ fetch }: Pick<EgressClient, 'fetch'>) {
       const verifier = oauth.generateRandomCodeVerifier()
       const url = new URL(vendor.authorization)
       const parameters = {
-        ...{ client_id: client.id, redirect_uri: redirectUri, response_type: 'code', state },
+        client_id: client.id,
+        redirect_uri: redirectUri,
+        response_type: 'code',
+        state,
         ...(vendor.scopes.length > 0 && { scope: vendor.scopes.join(vendor.separator ?? ' ') }),
         ...vendor.extra,
         ...(vendor.resource !== undefined && { resource: vendor.resource }),
-        ...{ code_challenge: await oauth.calculatePKCECodeChallenge(verifier), code_challenge_method: 'S256' },
+        code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
+        code_challenge_method: 'S256',
       }
       for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value)
       return { url: url.href, verifier }
@@ -105,7 +111,7 @@ export function tokenCalls({ fetch }: Pick<EgressClient, 'fetch'>) {
         verifier,
       }: Record<'state' | 'redirectUri' | 'verifier', string> & { query: URLSearchParams },
     ): Promise<Granted> {
-      return asking(vendor, given, DEADLINE_MS, async (oauth, { client, auth, options, beside }) => {
+      return asking(vendor, given, DEADLINE_MS, async (oauth, { client, auth, options, extraStatements }) => {
         const server = serverOf(vendor)
         const came = new URLSearchParams(query)
         // A state belongs to one vendor, so only one that has told its name is held to it.
@@ -115,18 +121,18 @@ export function tokenCalls({ fetch }: Pick<EgressClient, 'fetch'>) {
           ...options,
           ...audienceOf(vendor),
         })
-        return granted(await oauth.processGenericTokenEndpointResponse(server, client, answer), beside())
+        return granted(await oauth.processGenericTokenEndpointResponse(server, client, answer), extraStatements())
       })
     },
 
     refresh(vendor: OAuthVendor, given: OAuthClient, refreshToken: string): Promise<Granted> {
-      return asking(vendor, given, DEADLINE_MS, async (oauth, { client, auth, options, beside }) => {
+      return asking(vendor, given, DEADLINE_MS, async (oauth, { client, auth, options, extraStatements }) => {
         const server = serverOf(vendor)
         const answer = await oauth.refreshTokenGrantRequest(server, client, auth, refreshToken, {
           ...options,
           ...audienceOf(vendor),
         })
-        return granted(await oauth.processGenericTokenEndpointResponse(server, client, answer), beside())
+        return granted(await oauth.processGenericTokenEndpointResponse(server, client, answer), extraStatements())
       })
     },
 
@@ -163,23 +169,23 @@ interface Given {
   client: oauth4webapi.Client
   auth: oauth4webapi.ClientAuth
   options: oauth4webapi.TokenEndpointRequestOptions
-  beside: () => Record<string, unknown>
+  extraStatements: () => Record<string, unknown>
 }
 
-function granted(answer: oauth4webapi.TokenEndpointResponse, beside: Record<string, unknown>): Granted {
+function granted(answer: oauth4webapi.TokenEndpointResponse, extraStatements: Record<string, unknown>): Granted {
   const { access_token: accessToken, refresh_token: refreshToken, expires_in: seconds } = answer
-  return { accessToken, refreshToken, expiresInMs: seconds === undefined ? undefined : seconds * 1000, beside }
+  return { accessToken, refreshToken, expiresInMs: seconds === undefined ? undefined : seconds * 1000, extraStatements }
 }
 
 /**
  * A token answer as the standard has it. Vendors answer errors with 200, put other words where `bearer` belongs, scopes as
  * lists and numbers as texts; of a sign-in nothing is wanted, so an id_token is left out.
  */
-async function plainAnswer(answer: Response): Promise<{ answer: Response; beside: Record<string, unknown> }> {
+async function plainAnswer(answer: Response): Promise<{ answer: Response; extraStatements: Record<string, unknown> }> {
   const { body } = await readAtMost(answer, MOST_BYTES)
   const parsed = parse(new TextDecoder().decode(body))
   const wrong = parsed.error !== undefined || parsed.ok === false
-  const { access_token, refresh_token, expires_in, error, error_description, message, ...beside } = parsed
+  const { access_token, refresh_token, expires_in, error, error_description, message, ...extraStatements } = parsed
   const seconds = Number(expires_in)
   const plain = wrong
     ? {
@@ -187,13 +193,14 @@ async function plainAnswer(answer: Response): Promise<{ answer: Response; beside
         ...(typeof (error_description ?? message) === 'string' && { error_description: error_description ?? message }),
       }
     : {
-        ...{ access_token, token_type: 'bearer' },
+        access_token,
+        token_type: 'bearer',
         ...(typeof refresh_token === 'string' && refresh_token !== '' && { refresh_token }),
         ...(expires_in !== undefined && expires_in !== null && Number.isFinite(seconds) && { expires_in: seconds }),
       }
   const status = wrong && answer.ok ? 400 : answer.status
   const headers = { 'content-type': 'application/json' }
-  return { answer: new Response(JSON.stringify(plain), { status, headers }), beside }
+  return { answer: new Response(JSON.stringify(plain), { status, headers }), extraStatements }
 }
 
 function parse(text: string): Record<string, unknown> {
@@ -212,7 +219,10 @@ function toFailure(error: unknown, host: string): unknown {
   if (typeof code === 'string') {
     const message = `${host} said ${code.slice(0, 100)}`
     return new VendorFailure({
-      ...{ message, refused: FOR_GOOD.has(code), declined: true, cause: error },
+      message,
+      refused: FOR_GOOD.has(code),
+      declined: true,
+      cause: error,
       ...(typeof status === 'number' && { status }),
     })
   }

@@ -79,7 +79,8 @@ const oauthVendors: Readonly<Partial<Record<ConnectorId, OAuthVendor>>> = {
     scopes: ['channels:read', 'chat:write', 'users:read'],
     separator: ',',
     revoke: ({ accessToken }) => ({
-      ...{ method: 'POST', url: 'https://slack.com/api/auth.revoke' },
+      method: 'POST',
+      url: 'https://slack.com/api/auth.revoke',
       headers: { ...FORM, authorization: `Bearer ${accessToken}` },
     }),
   },
@@ -96,7 +97,8 @@ const oauthVendors: Readonly<Partial<Record<ConnectorId, OAuthVendor>>> = {
     token: 'https://github.com/login/oauth/access_token',
     scopes: ['repo', 'read:user'],
     revoke: ({ accessToken }, client) => ({
-      ...{ method: 'DELETE', url: `https://api.github.com/applications/${encodeURIComponent(client.id)}/token` },
+      method: 'DELETE',
+      url: `https://api.github.com/applications/${encodeURIComponent(client.id)}/token`,
       headers: { ...JSON_BODY, authorization: basicOf(client), accept: 'application/vnd.github+json' },
       body: JSON.stringify({ access_token: accessToken }),
     }),
@@ -108,7 +110,8 @@ const oauthVendors: Readonly<Partial<Record<ConnectorId, OAuthVendor>>> = {
     scopes: ['read', 'write'],
     separator: ',',
     revoke: ({ accessToken }) => ({
-      ...{ method: 'POST', url: 'https://api.linear.app/oauth/revoke' },
+      method: 'POST',
+      url: 'https://api.linear.app/oauth/revoke',
       headers: { ...FORM, authorization: `Bearer ${accessToken}` },
       body: form({ token: accessToken }),
     }),
@@ -130,7 +133,8 @@ const oauthVendors: Readonly<Partial<Record<ConnectorId, OAuthVendor>>> = {
     secretIn: 'header',
     json: true,
     revoke: ({ accessToken }, client) => ({
-      ...{ method: 'POST', url: 'https://api.notion.com/v1/oauth/revoke' },
+      method: 'POST',
+      url: 'https://api.notion.com/v1/oauth/revoke',
       headers: { ...JSON_BODY, authorization: basicOf(client), 'notion-version': '2022-06-28' },
       body: JSON.stringify({ token: accessToken }),
     }),
@@ -141,7 +145,8 @@ const oauthVendors: Readonly<Partial<Record<ConnectorId, OAuthVendor>>> = {
     token: 'https://api.hubapi.com/oauth/v1/token',
     scopes: ['oauth', 'crm.objects.contacts.read', 'crm.objects.deals.read'],
     revoke: ({ refreshToken = '' }) => ({
-      ...{ method: 'DELETE', headers: {} },
+      method: 'DELETE',
+      headers: {},
       url: `https://api.hubapi.com/oauth/v1/refresh-tokens/${encodeURIComponent(refreshToken)}`,
     }),
   },
@@ -166,7 +171,9 @@ export function vendorAt(id: AnyConnectorId, home: OtherHome | undefined): OAuth
   const { client, scopes, separator, extra, secretIn, json } = vendor
   const { api: _, ...endpoints } = home
   return {
-    ...{ client, scopes, ...endpoints },
+    client,
+    scopes,
+    ...endpoints,
     ...(separator && { separator }),
     ...(extra && { extra }),
     ...(secretIn && { secretIn }),

@@ -15,7 +15,9 @@ const problemOf = async (text: string | Record<string, unknown>, chosen: Paramet
 }
 
 const doc = (operation: object, more: object = {}, path = '/a') => ({
-  ...{ openapi: '3.0.3', info: { title: 'A', version: '1' }, servers: [{ url: 'https://a.example' }] },
+  openapi: '3.0.3',
+  info: { title: 'A', version: '1' },
+  servers: [{ url: 'https://a.example' }],
   paths: { [path]: { post: { operationId: 'go', ...operation } } },
   ...more,
 })

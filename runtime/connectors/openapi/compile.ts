@@ -67,7 +67,8 @@ export function compile(
   const server = serverOf(root)
   const api: CompiledApi = {
     title: typeof title === 'string' && title !== '' ? title.slice(0, 256).toWellFormed() : 'HTTP',
-    ...{ schemes, operations },
+    schemes,
+    operations,
     ...(server !== undefined && { server }),
     ...(probe !== undefined && { probe }),
   }
@@ -139,7 +140,9 @@ export function operationOf(
   return {
     name,
     about: (typeof about === 'string' ? about : `${method.toUpperCase()} ${path}`).slice(0, MOST_ABOUT).toWellFormed(),
-    ...{ method: method.toUpperCase() as Operation['method'], path, effect: wanted.effect ?? EFFECT[method] },
+    method: method.toUpperCase() as Operation['method'],
+    path,
+    effect: wanted.effect ?? EFFECT[method],
     security: chosenSecurity(root, operation),
     parameters: parameters.filter(one => one !== page),
     ...(body && { body }),

@@ -32,7 +32,11 @@ describe('a connector from a document', () => {
   it('has the effects of its methods, unless the install says otherwise', () => {
     const effects = Object.entries(connector.actions).map(([name, { effect }]) => [name, effect])
     expect(Object.fromEntries(effects)).toEqual({
-      ...{ list_pets: 'read', getPet: 'read', createPet: 'once', putPet: 'idempotent', deletePet: 'idempotent' },
+      list_pets: 'read',
+      getPet: 'read',
+      createPet: 'once',
+      putPet: 'idempotent',
+      deletePet: 'idempotent',
       search: 'read',
     })
   })

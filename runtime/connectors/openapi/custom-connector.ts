@@ -19,7 +19,11 @@ export function customConnector(id: CustomId, api: CompiledApi): Connector {
   const method: AuthMethod = secrets.length === 0 ? 'none' : basic ? 'basic' : 'token'
   const probe = api.operations.find(({ name }) => name === api.probe)
   return {
-    ...{ id, name: api.title, auth: [method], keys, rate: api.rate ?? RATE },
+    id,
+    name: api.title,
+    auth: [method],
+    keys,
+    rate: api.rate ?? RATE,
     origin: () => api.server ?? '',
     // Each operation has its own.
     authorize: () => ({}),
@@ -51,7 +55,10 @@ function actionOf(api: CompiledApi, operation: Operation): Action {
   if (body) shape.body = argumentOf(body.schema, body.required)
   if (pages) shape.cursor = z.string().min(1).max(4096).optional()
   return {
-    ...{ about, effect, aliases: {}, arguments: z.object(shape) },
+    about,
+    effect,
+    aliases: {},
+    arguments: z.object(shape),
     async run(args, vendor) {
       const answer = await vendor.send(requestOf(api, operation, args, vendor.credential))
       const next = pages && nextOf(pages, answer)

@@ -80,7 +80,11 @@ function parameterOf(root: Json, { value, place }: Placed<Json>, budget: SchemaB
   const schema = schemaOf(root, member(content === undefined ? value : media, 'schema') ?? {}, at, budget)
   const { description } = value
   return {
-    ...{ argument: name, name, in: found, required, style: content === undefined ? given : 'json' },
+    argument: name,
+    name,
+    in: found,
+    required,
+    style: content === undefined ? given : 'json',
     explode: typeof explode === 'boolean' ? explode : given === 'form' || given === 'deepObject',
     schema:
       typeof description === 'string' && description !== ''

@@ -39,7 +39,9 @@ export function requestOf(
   }
   const sent = body && args.body !== undefined
   return {
-    ...{ method: operation.method, path, query },
+    method: operation.method,
+    path,
+    query,
     headers:
       sent && body.contentType !== 'application/json' ? { ...headers, 'content-type': body.contentType } : headers,
     ...(sent && { json: args.body }),

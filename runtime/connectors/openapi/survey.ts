@@ -75,7 +75,8 @@ function surveyOf(root: Json): Survey {
   return {
     title: typeof title === 'string' ? title.slice(0, 256).toWellFormed() : '',
     ...(server !== undefined && { server }),
-    ...{ operations, keys: [...keys].map(([name, secret]) => ({ name, secret })) },
+    operations,
+    keys: [...keys].map(([name, secret]) => ({ name, secret })),
   }
 }
 

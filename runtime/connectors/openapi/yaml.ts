@@ -25,9 +25,13 @@ export async function readYaml(text: string): Promise<unknown> {
   }
   const { Composer, Lexer, Parser, visit } = await import('yaml')
   const composer = new Composer({
-    ...{ uniqueKeys: false, stringKeys: true, prettyErrors: false },
+    uniqueKeys: false,
+    stringKeys: true,
+    prettyErrors: false,
     // Whatever the text names: in YAML 1.1 a key brings in all keys of another map, and !!omap compares its keys in pairs.
-    ...{ schema: 'core', merge: false, resolveKnownTags: false },
+    schema: 'core',
+    merge: false,
+    resolveKnownTags: false,
   })
   // It would gather all problems, each with a stack: hundreds of thousands in a text of commas.
   let first: YamlProblem | undefined

@@ -49,7 +49,8 @@ export interface Fixture {
 }
 
 export const get = (path: string, query?: Expected['query']): Expected => ({
-  ...{ method: 'GET', path },
+  method: 'GET',
+  path,
   ...(query && { query }),
 })
 export const post = (path: string, json: unknown): Expected => ({ method: 'POST', path, json })

@@ -83,7 +83,11 @@ export const pets: Fixture = {
   actions: {
     list_pets: {
       arguments: {
-        ...{ limit: '2', tag: ['small', 'big'], color: ['red', 'blue'], filter: { age: 3 }, where: { a: [1] } },
+        limit: '2',
+        tag: ['small', 'big'],
+        color: ['red', 'blue'],
+        filter: { age: 3 },
+        where: { a: [1] },
         'X-Trace': 't1',
       },
       exchanges: [[{ ...get('/pets', list), ...trace }, ok({ data: [pet(1), pet(2)], next: 'p2' })]],

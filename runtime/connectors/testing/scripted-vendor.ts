@@ -90,7 +90,8 @@ function toWritten({ method, path, query = {}, json, form, headers }: Expected, 
       ? { 'content-type': 'application/json; charset=utf-8' }
       : form && { 'content-type': 'application/x-www-form-urlencoded' }
   return {
-    ...{ method, path },
+    method,
+    path,
     query: Object.fromEntries(Object.entries(query).map(([name, value]) => [name, [value].flat() as string[]])),
     headers: { accept: 'application/json', 'user-agent': 'waybill', ...type, ...common, ...headers },
     body: json ?? (form && Object.keys(form).length > 0 ? form : undefined),

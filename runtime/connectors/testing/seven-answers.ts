@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { EgressClient } from '../../../shared/http/outbound/egress-client.ts'
-import { manualClock, systemClock } from '../../../shared/time/clock.ts'
+import { systemClock } from '../../../shared/time/clock.ts'
+import { manualClock } from '../../../shared/time/testing/manual-clock.ts'
 import { readArguments, schemaOf } from '../arguments.ts'
 import { vendorCalls } from '../call.ts'
 import { readConfig } from '../config.ts'
@@ -25,7 +26,8 @@ function bench({ connector, fixture, egress, vendor }: Answering, name: string) 
   const waited: number[] = []
   const clock = manualClock(new Date('2026-01-02T03:04:05.000Z'))
   const calls = vendorCalls({
-    ...{ fetch: egress().fetch, clock },
+    fetch: egress().fetch,
+    clock,
     async wait(ms) {
       waited.push(ms)
       clock.advance(ms)
@@ -51,7 +53,7 @@ function bench({ connector, fixture, egress, vendor }: Answering, name: string) 
     }
     return { failure: result, requests }
   }
-  return { ...{ action, fixture, given, first, rest, missing, waited, answering, run, fails } }
+  return { action, fixture, given, first, rest, missing, waited, answering, run, fails }
 }
 
 /** A key goes along with everything that changes something. */

@@ -20,19 +20,15 @@ it('makes the body that an operation takes: members in members, numbers, flags, 
       field('operations', '{"operationId":"b"}', 'many-json'),
     ]),
   ).toEqual({
-    ...{
-      name: 'a',
-      comment: '',
-      config: { input: { prompt: 'x' }, token: 't' },
-      maxRunsPerDay: null,
-      maxTokensPerDay: 0,
-    },
-    ...{
-      notifyAtPct: 80,
-      hardFail: false,
-      scopes: ['a', 'b'],
-      operations: [{ operationId: 'a' }, { operationId: 'b' }],
-    },
+    name: 'a',
+    comment: '',
+    config: { input: { prompt: 'x' }, token: 't' },
+    maxRunsPerDay: null,
+    maxTokensPerDay: 0,
+    notifyAtPct: 80,
+    hardFail: false,
+    scopes: ['a', 'b'],
+    operations: [{ operationId: 'a' }, { operationId: 'b' }],
   })
 })
 

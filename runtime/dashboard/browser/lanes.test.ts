@@ -4,8 +4,17 @@ import { LANE_PX, lanesOf } from './lanes.ts'
 import { spanOf, type TimelineStep } from './timeline.ts'
 
 const step = (stepId: string, fromMs: number, toMs?: number, more: Partial<TimelineStep> = {}): TimelineStep => ({
-  ...{ stepId, kind: 'tool', name: '', status: 'completed', attempt: 1, tokensIn: 0, tokensOut: 0, costUsd: 0 },
-  ...{ copied: false, replayed: false, pieces: [{ kind: 'ran', fromMs, ...(toMs !== undefined && { toMs }) }] },
+  stepId,
+  kind: 'tool',
+  name: '',
+  status: 'completed',
+  attempt: 1,
+  tokensIn: 0,
+  tokensOut: 0,
+  costUsd: 0,
+  copied: false,
+  replayed: false,
+  pieces: [{ kind: 'ran', fromMs, ...(toMs !== undefined && { toMs }) }],
   ...more,
 })
 
@@ -17,7 +26,11 @@ describe('the lanes of a run', () => {
     const { count, bars } = lanes([step('model-1', 0, 100), ...parallel, step('model-2', 500, 600)])
     expect(count).toBe(3)
     expect(Object.fromEntries(bars.map(({ stepId, lane }) => [stepId, lane]))).toEqual({
-      ...{ 'model-1': 0, 'tool-1-1': 0, 'tool-1-2': 1, 'tool-1-3': 2, 'model-2': 0 },
+      'model-1': 0,
+      'tool-1-1': 0,
+      'tool-1-2': 1,
+      'tool-1-3': 2,
+      'model-2': 0,
     })
     const left = (id: string) => bars.find(({ stepId }) => stepId === id)!.x
     expect(left('tool-1-1')).toBe(left('tool-1-2'))

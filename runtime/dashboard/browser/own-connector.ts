@@ -88,7 +88,10 @@ function ownConnector(form: HTMLFormElement): void {
     const before = new Map([...box.querySelectorAll('input')].map(({ name, value }) => [name, value]))
     const fields = keys.map(({ name, secret }) => {
       const field = el('input', {
-        ...{ name: `config.${name}`, type: secret ? 'password' : 'text', autocomplete: 'off', spellcheck: 'false' },
+        name: `config.${name}`,
+        type: secret ? 'password' : 'text',
+        autocomplete: 'off',
+        spellcheck: 'false',
       })
       field.value = before.get(field.name) ?? ''
       return el('label', {}, `${name} `, field)

@@ -21,7 +21,14 @@ const event = (
   ms: number,
   more: Partial<TimelineEvent> = {},
 ) => ({
-  ...{ seq, kind, stepId, at: new Date(START + ms).toISOString(), attempt: 1, payload: {}, meta: {}, hash: '' },
+  seq,
+  kind,
+  stepId,
+  at: new Date(START + ms).toISOString(),
+  attempt: 1,
+  payload: {},
+  meta: {},
+  hash: '',
   ...more,
 })
 
@@ -32,7 +39,9 @@ describe('a timeline', () => {
       event(2, 'step_retrying', 'model-1', 100, { payload: { error: 'busy', code: 'overloaded' } }),
       event(3, 'step_started', 'model-1', 600, { attempt: 2 }),
       event(4, 'step_completed', 'model-1', 900, {
-        ...{ attempt: 2, payload: { output: 'hi' }, meta: { tokensIn: 3, tokensOut: 4, costUsd: 0.5, model: 'a/b' } },
+        attempt: 2,
+        payload: { output: 'hi' },
+        meta: { tokensIn: 3, tokensOut: 4, costUsd: 0.5, model: 'a/b' },
       }),
     ])
     expect(step).toMatchObject({
@@ -131,14 +140,18 @@ describe('a timeline', () => {
 
   it('says the same of the list of steps as far as that knows', () => {
     const step: Step = {
-      ...{ stepId: 'model-1', kind: 'model', name: 'a/b', status: 'failed', attempt: 3, replayed: true, copied: false },
-      ...{
-        startedAt: '2026-01-02T03:04:05.000Z',
-        finishedAt: '2026-01-02T03:04:06.000Z',
-        tokensIn: 1,
-        tokensOut: 2,
-        costUsd: 0,
-      },
+      stepId: 'model-1',
+      kind: 'model',
+      name: 'a/b',
+      status: 'failed',
+      attempt: 3,
+      replayed: true,
+      copied: false,
+      startedAt: '2026-01-02T03:04:05.000Z',
+      finishedAt: '2026-01-02T03:04:06.000Z',
+      tokensIn: 1,
+      tokensOut: 2,
+      costUsd: 0,
     }
     const [shown] = timelineOfSteps([step])
     expect([marksOf(shown!), tookMs(shown!), shown!.pieces[0]!.kind]).toEqual([

@@ -88,8 +88,17 @@ export function timelineOf(events: Iterable<TimelineEvent>, replayed: ReadonlySe
 
 function begun(stepId: string, meta: TimelineEvent['meta'], replayed: boolean): TimelineStep {
   return {
-    ...{ stepId, kind: meta.stepKind ?? 'tool', name: meta.name ?? '', status: 'running', attempt: 1, pieces: [] },
-    ...{ tokensIn: 0, tokensOut: 0, costUsd: 0, copied: meta.copiedFrom !== undefined, replayed },
+    stepId,
+    kind: meta.stepKind ?? 'tool',
+    name: meta.name ?? '',
+    status: 'running',
+    attempt: 1,
+    pieces: [],
+    tokensIn: 0,
+    tokensOut: 0,
+    costUsd: 0,
+    copied: meta.copiedFrom !== undefined,
+    replayed,
     ...(meta.inputHash !== undefined && { inputHash: meta.inputHash }),
   }
 }

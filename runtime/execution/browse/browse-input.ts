@@ -19,13 +19,15 @@ export const browseAction = z.discriminatedUnion(
     z.strictObject({ action: z.literal('goto'), url }),
     z.strictObject({ action: z.literal('click'), selector }),
     z.strictObject({
-      ...{ action: z.literal('type'), selector },
+      action: z.literal('type'),
+      selector,
       text: z.string().max(10_000, 'expected at most 10,000 characters'),
       /** Presses Enter behind it. */
       submit: z.boolean().optional(),
     }),
     z.strictObject({
-      ...{ action: z.literal('wait'), selector },
+      action: z.literal('wait'),
+      selector,
       seconds: z
         .number()
         .min(0.1, 'expected 0.1 seconds or more')
@@ -33,7 +35,8 @@ export const browseAction = z.discriminatedUnion(
         .default(10),
     }),
     z.strictObject({
-      ...{ action: z.literal('extract'), selector },
+      action: z.literal('extract'),
+      selector,
       attribute: z
         .string()
         .regex(/^[A-Za-z][A-Za-z0-9_:-]{0,63}$/, 'expected the name of an attribute, such as href')

@@ -51,7 +51,10 @@ export function browseTool(tool: Tool, sandbox: SandboxOfRun): ExposedTool {
   }
 
   return {
-    ...{ name: 'browse', kind: 'exec', family: 'tools', needsApproval: tool.needsApproval },
+    name: 'browse',
+    kind: 'exec',
+    family: 'tools',
+    needsApproval: tool.needsApproval,
     description:
       'Opens a page in a browser of its own, does the actions in their order, and gives the address, status, title and text that it then has. Nothing stays open between calls. A screenshot is a file of the workspace.',
     parameters: browseParameters,

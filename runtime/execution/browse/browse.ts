@@ -79,9 +79,13 @@ export async function browse(deps: BrowseDeps, { url, actions }: BrowseInput): P
     const status = page.status()
     const notMade = actions.length - results.length
     return {
-      ...{ url: seen.url, ...(status !== undefined && { status }), title: seen.title, text: seen.text },
+      url: seen.url,
+      ...(status !== undefined && { status }),
+      title: seen.title,
+      text: seen.text,
       ...(cut && { truncated: true as const }),
-      ...{ loaded, actions: results },
+      loaded,
+      actions: results,
       ...(notMade > 0 && { notMade }),
     }
   } finally {

@@ -12,7 +12,8 @@ const TALLEST = 8000
 const targets = z.object({ targetInfos: z.array(z.object({ targetId: z.string(), type: z.string() })) })
 const frameOf = z.object({ frameId: z.string() })
 const answered = z.object({
-  ...{ type: z.string(), frameId: z.string().optional() },
+  type: z.string(),
+  frameId: z.string().optional(),
   response: z.object({ status: z.int().min(0).max(999) }),
 })
 const evaluated = z.object({
@@ -75,7 +76,9 @@ export async function openPage(browser: Devtools) {
     const world = await send('Page.createIsolatedWorld', { frameId, worldName: WORLD })
     const { executionContextId } = z.object({ executionContextId: z.int() }).parse(world)
     const said = await send('Runtime.callFunctionOn', {
-      ...{ executionContextId, functionDeclaration: source, returnByValue: true },
+      executionContextId,
+      functionDeclaration: source,
+      returnByValue: true,
       arguments: given.map(value => ({ value })),
     })
     const { result, exceptionDetails } = evaluated.parse(said)
@@ -139,7 +142,7 @@ export async function openPage(browser: Devtools) {
     async picture(whole: boolean): Promise<string> {
       const sizes = z.object({ cssContentSize: z.object({ height: z.number() }) })
       const height = whole ? sizes.parse(await send('Page.getLayoutMetrics')).cssContentSize.height : VIEW.height
-      const clip = { ...{ x: 0, y: 0, width: VIEW.width, scale: 1 }, height: Math.min(Math.max(height, 1), TALLEST) }
+      const clip = { x: 0, y: 0, width: VIEW.width, scale: 1, height: Math.min(Math.max(height, 1), TALLEST) }
       const made = await send('Page.captureScreenshot', {
         format: 'png',
         ...(whole && { clip, captureBeyondViewport: true }),

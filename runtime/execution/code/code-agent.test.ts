@@ -15,7 +15,8 @@ function sandboxesOf(program: Program, kept: string[] = []): Sandboxes {
     async open({ offered }) {
       let answer: (request: Request) => Promise<Response> = () => Promise.reject(new Error('nobody answers'))
       return {
-        ...{ offered, kernelRelease: '6.1.0' },
+        offered,
+        kernelRelease: '6.1.0',
         async serve(_port, given) {
           answer = given
         },
@@ -42,7 +43,9 @@ function sandboxesOf(program: Program, kept: string[] = []): Sandboxes {
         },
         pipe: () => Promise.reject(new Error('this test speaks with no program')),
         keep: async () => void kept.push('kept'),
-        ...{ writeFile: async () => undefined, readFile: async () => new Uint8Array(), listFiles: async () => [] },
+        writeFile: async () => undefined,
+        readFile: async () => new Uint8Array(),
+        listFiles: async () => [],
         close: async () => undefined,
       }
     },
@@ -102,12 +105,16 @@ describe('a code agent', () => {
     expect(run).toMatchObject({
       status: 'succeeded',
       output: { input: { prompt: 'go', n: 3 }, a: { rows: 2 }, said: 'two' },
-      ...{ tokensIn: 10, tokensOut: 2, isolation: { used: 'qemu' } },
+      tokensIn: 10,
+      tokensOut: 2,
+      isolation: { used: 'qemu' },
     })
     expect(idsOf(events)).toEqual(['code-fetch-1', 'model-2', 'entrypoint'])
     expect(events.find(({ stepId }) => stepId === 'entrypoint')?.kind).toBe('step_started')
     expect(events.findLast(({ stepId }) => stepId === 'entrypoint')?.meta).toMatchObject({
-      ...{ backend: 'qemu', accel: 'tcg', kernelRelease: '6.1.0' },
+      backend: 'qemu',
+      accel: 'tcg',
+      kernelRelease: '6.1.0',
     })
     // Before the step's result was on record.
     expect(kept[0]).toBe('kept')
@@ -162,7 +169,8 @@ describe('a code agent', () => {
     await made.db.execute({ sql: 'update runs set due_ms = 0 where id = ?', args: [id] })
     made.engine.wake()
     expect(await made.until(id)).toMatchObject({
-      ...{ status: 'succeeded', output: { one: 1, two: 2, body: { approved: true, comment: 'yes' } } },
+      status: 'succeeded',
+      output: { one: 1, two: 2, body: { approved: true, comment: 'yes' } },
     })
     expect([lives, effects]).toEqual([2, 2])
   })

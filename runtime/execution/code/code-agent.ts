@@ -33,8 +33,12 @@ export async function codeAgent(run: CodeAgentRun): Promise<Record<string, unkno
   try {
     const { output } = await whole.run(
       {
-        ...{ stepId: ENTRYPOINT_STEP, kind: 'exec', name: entrypoint.command, maxAttempts: 1 },
-        ...{ effect: 'idempotent', onInterrupted: 'retry' },
+        stepId: ENTRYPOINT_STEP,
+        kind: 'exec',
+        name: entrypoint.command,
+        maxAttempts: 1,
+        effect: 'idempotent',
+        onInterrupted: 'retry',
       },
       async ({ signal }) => {
         const room = await run.sandbox.get()
@@ -74,7 +78,9 @@ async function program(run: CodeAgentRun, signal: AbortSignal) {
   const token = toHex(crypto.getRandomValues(new Uint8Array(32)))
   const earlier = run.opening.length > 1 ? { messages: run.opening } : {}
   const answer = stepProtocol({
-    ...{ calls, token, stop },
+    calls,
+    token,
+    stop,
     finish(output) {
       outcome = { output }
       finish(output)

@@ -239,7 +239,11 @@ export function codeCalls(run: CodeRun, stop: (reason: unknown) => void) {
         const { wait } = run
         const { output } = await own.steps.run(
           {
-            ...{ stepId, kind: 'timer', name: 'sleep', effect: 'idempotent', onInterrupted: 'retry' },
+            stepId,
+            kind: 'timer',
+            name: 'sleep',
+            effect: 'idempotent',
+            onInterrupted: 'retry',
             intent: wait.intent?.(given) ?? {},
           },
           made => wait.call(given, { runId: run.runId, turn: place, index: 1, stepId }, made),

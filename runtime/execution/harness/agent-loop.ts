@@ -73,7 +73,9 @@ async function say(loop: Loop, turn: number, tools: Parameters<typeof askModel>[
   const { manifest, talk } = loop
   const stepId = `model-${turn}`
   const request = {
-    ...{ system: manifest.systemPrompt, messages: talk.messages, tools },
+    system: manifest.systemPrompt,
+    messages: talk.messages,
+    tools,
     maxOutputTokens: manifest.limits.maxOutputTokens,
     ...(manifest.outputSchema && { outputSchema: manifest.outputSchema }),
   }
@@ -100,7 +102,9 @@ async function compact(loop: Loop, turn: number): Promise<void> {
     },
   ]
   const request = {
-    ...{ system: 'You shorten conversations without losing facts.', messages, tools: [] },
+    system: 'You shorten conversations without losing facts.',
+    messages,
+    tools: [],
     maxOutputTokens: Math.min(4096, manifest.limits.maxOutputTokens),
   }
   const stepId = `compaction-${turn}`

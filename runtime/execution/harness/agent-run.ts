@@ -92,8 +92,19 @@ export function use({ used }: Loop, { meta }: Outcome): void {
 }
 
 export function recorded(answer: ModelAnswer): StepResult {
-  const { text, toolCalls, stop, spent, provider, model, unpriced, simulated, responseId, routerTraceId, beside } =
-    answer
+  const {
+    text,
+    toolCalls,
+    stop,
+    spent,
+    provider,
+    model,
+    unpriced,
+    simulated,
+    responseId,
+    routerTraceId,
+    extraStatements,
+  } = answer
   const { blocks, cappedByBudget, parts } = answer
   // Members in the order of the canonical text, which spares its maker the sorting.
   return {
@@ -101,10 +112,11 @@ export function recorded(answer: ModelAnswer): StepResult {
     spent,
     parts: countedParts(parts, unpriced),
     model,
-    ...(beside && { extra: beside }),
+    ...(extraStatements && { extra: extraStatements }),
     meta: {
       ...cacheMeta(parts),
-      ...{ model, provider },
+      model,
+      provider,
       ...(responseId !== undefined && { responseId }),
       ...(routerTraceId !== undefined && { routerTraceId }),
       ...(simulated && { simulated }),

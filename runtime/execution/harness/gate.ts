@@ -54,7 +54,10 @@ async function selfConsistent(loop: Loop, question: GateQuestion): Promise<numbe
     const outcome = await loop.steps.run(spec(loop, stepId), async call => {
       const answer = await loop.model.ask(
         {
-          ...{ system: loop.manifest.systemPrompt, messages: before, tools, temperature: 1 },
+          system: loop.manifest.systemPrompt,
+          messages: before,
+          tools,
+          temperature: 1,
           maxOutputTokens: loop.manifest.limits.maxOutputTokens,
         },
         modelCall(call),
@@ -91,7 +94,9 @@ function evaluated(
   score: number,
 ): EventDraft {
   return {
-    ...{ kind: 'confidence_evaluated', stepId, attempt },
+    kind: 'confidence_evaluated',
+    stepId,
+    attempt,
     payload: { score, threshold, decision: score >= threshold ? 'execute' : 'divert', estimator, gate },
   }
 }

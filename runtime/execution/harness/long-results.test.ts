@@ -10,7 +10,11 @@ let close = async () => {}
 afterEach(() => close())
 
 const answer = (more: Partial<ModelAnswer>): ModelAnswer => ({
-  ...{ text: '', toolCalls: [], stop: 'end', provider: 'test', model: 'test/m' },
+  text: '',
+  toolCalls: [],
+  stop: 'end',
+  provider: 'test',
+  model: 'test/m',
   spent: { tokensIn: 10, tokensOut: 5, costNano: 1 },
   ...more,
 })
@@ -26,7 +30,8 @@ async function started(script: ModelAnswer[], contextTokens: number) {
     outbound: async () => ({ status: 200, headers: {}, body: new TextEncoder().encode(page), truncated: false }),
     models: {
       find: async () => ({
-        ...{ id: 'test/m', contextTokens },
+        id: 'test/m',
+        contextTokens,
         async ask(request: ModelRequest) {
           seen.push(structuredClone(request))
           return script.shift() ?? answer({ text: 'done' })

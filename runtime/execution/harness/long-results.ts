@@ -40,7 +40,10 @@ export const textOf = (output: unknown): string => (typeof output === 'string' ?
 export function readResultTool({ steps }: History, room: number): ExposedTool {
   const whole = { type: 'integer', minimum: 1, maximum: Number.MAX_SAFE_INTEGER }
   return {
-    ...{ name: READ_RESULT, kind: 'tool', family: 'tools', needsApproval: false },
+    name: READ_RESULT,
+    kind: 'tool',
+    family: 'tools',
+    needsApproval: false,
     description: `Reads a part of an earlier result that was too long to be given whole: lines, or bytes where its lines are long. Gives at most ${room} characters.`,
     parameters: {
       type: 'object',

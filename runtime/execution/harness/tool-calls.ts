@@ -55,7 +55,8 @@ function asResult(loop: Loop, stepId: string, { id, name }: ToolCall, called: Ca
   return {
     callId: id,
     content,
-    ...{ failed: called.failed, name },
+    failed: called.failed,
+    name,
   }
 }
 
@@ -83,7 +84,9 @@ export async function callTool(
     const stepId = `${kind}-${place}`
     const outcome = await loop.steps.run(
       {
-        ...{ stepId, kind, name },
+        stepId,
+        kind,
+        name,
         effect: tool.effect(given),
         onInterrupted: tool.onInterrupted(given),
         action: { name, arguments: given },

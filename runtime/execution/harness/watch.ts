@@ -7,7 +7,8 @@ import { ask } from './tool-calls.ts'
 export async function watch(loop: Loop, stepId: string, circle: number): Promise<void> {
   const { manifest, history, journal, steps, used } = loop
   const observed = {
-    ...{ steps: steps.started, retries: history.retries },
+    steps: steps.started,
+    retries: history.retries,
     costNano: used.costNano + history.lost.costNano,
     tokens: used.tokensIn + used.tokensOut + history.lost.tokensIn + history.lost.tokensOut,
   }

@@ -21,8 +21,13 @@ export interface SpentParts {
 }
 
 export const noParts = (): SpentParts => ({
-  ...{ inputNano: 0, cacheReadNano: 0, cacheWriteNano: 0, outputNano: 0 },
-  ...{ cacheReadTokens: 0, cacheWriteTokens: 0, unpricedCalls: 0 },
+  inputNano: 0,
+  cacheReadNano: 0,
+  cacheWriteNano: 0,
+  outputNano: 0,
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
+  unpricedCalls: 0,
 })
 
 /** Ids of runs and approvals, and names of signals. */

@@ -24,15 +24,18 @@ const insertBlobs = insertRows(
 const insertApprovals = insertRows(
   'approvals',
   {
-    ...{ id: 'text', tenant_id: 'text', run_id: 'text', agent_name: 'text', step_id: 'text', round: 'integer' },
-    ...{
-      status: 'text',
-      reason: 'text',
-      prompt: 'text',
-      action: 'text',
-      created_ms: 'integer',
-      expires_ms: 'integer',
-    },
+    id: 'text',
+    tenant_id: 'text',
+    run_id: 'text',
+    agent_name: 'text',
+    step_id: 'text',
+    round: 'integer',
+    status: 'text',
+    reason: 'text',
+    prompt: 'text',
+    action: 'text',
+    created_ms: 'integer',
+    expires_ms: 'integer',
   },
   { given: { epoch: 'integer' }, where: owned, after: 'on conflict (run_id, step_id, round) do nothing' },
 )
@@ -126,7 +129,7 @@ where runs.id = n.value ->> 0 and runs.epoch = n.value ->> 1 and runs.owner is n
 export interface JournalWriterDeps {
   /** The calendar day that usage is counted by. */
   dayOf: (ms: number) => string
-  beside?: ExtraStatements | undefined
+  extraStatements?: ExtraStatements | undefined
   records: Records
   monotonic: () => number
   appendSeconds: Pick<Histogram, 'observe'>
@@ -154,31 +157,45 @@ export function journalWriter(db: Db, deps: JournalWriterDeps): JournalWriter {
 
 async function commit(
   db: Db,
-  { dayOf, records, beside = () => [] }: JournalWriterDeps,
+  { dayOf, records, extraStatements = () => [] }: JournalWriterDeps,
   units: readonly Unit[],
 ): Promise<Committed[]> {
   const statements: InStatement[] = [{ sql: FENCED, args: [json(units, (unit, at) => [at, unit.runId, unit.epoch])] }]
   const events = units.flatMap(({ runId, epoch, events }) =>
     events.map(({ entry: { seq, hash }, body }) => ({
-      ...{ run_id: runId, seq, hash, epoch },
+      run_id: runId,
+      seq,
+      hash,
+      epoch,
       body: records.seal(body, { record: runId, field: `event ${seq}` }),
     })),
   )
   statements.push(...insertEvents.statements(events))
   const blobs = units.flatMap(({ runId, epoch, blobs }) =>
     blobs.map(blob => ({
-      ...{ run_id: runId, sha256: blob.sha256, media_type: blob.mediaType, epoch },
+      run_id: runId,
+      sha256: blob.sha256,
+      media_type: blob.mediaType,
+      epoch,
       ...records.sealBytes(blob.content, { record: runId, field: `blob ${blob.sha256}` }),
     })),
   )
   statements.push(...insertBlobs.statements(blobs))
   const approvals = units.flatMap(unit =>
     unit.approvals.map(one => ({
-      ...{ id: one.id, tenant_id: one.tenantId, run_id: unit.runId, agent_name: one.agentName, step_id: one.stepId },
-      ...{ round: one.round, status: 'pending', reason: one.reason },
+      id: one.id,
+      tenant_id: one.tenantId,
+      run_id: unit.runId,
+      agent_name: one.agentName,
+      step_id: one.stepId,
+      round: one.round,
+      status: 'pending',
+      reason: one.reason,
       prompt: records.seal(one.prompt, { record: unit.runId, field: `prompt ${one.id}` }),
       action: sealMaybe(records, one.action, { record: unit.runId, field: `action ${one.id}` }),
-      ...{ created_ms: unit.atMs, expires_ms: one.expiresMs, epoch: unit.epoch },
+      created_ms: unit.atMs,
+      expires_ms: one.expiresMs,
+      epoch: unit.epoch,
     })),
   )
   statements.push(...insertApprovals.statements(approvals))
@@ -264,7 +281,7 @@ async function commit(
   if (waiting.length > 0) statements.push({ sql: CAME, args: [JSON.stringify(waiting)] })
   const children = ended.filter(({ finished }) => finished.child)
   if (children.length > 0) statements.push({ sql: WAKE, args: [json(children, ({ runId }) => runId)] })
-  statements.push(...beside(units))
+  statements.push(...extraStatements(units))
   const [fenced] = await db.write(statements)
   const results = units.map((): Committed => 'kept')
   for (const row of fenced?.rows ?? []) results[Number(row[0])] = 'fenced'

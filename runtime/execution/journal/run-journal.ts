@@ -52,7 +52,7 @@ export interface LastWord {
 
 export interface RunJournal {
   /** Puts an event in its place; it is durable when a later `commit` resolves. */
-  append(draft: EventDraft, beside?: StepExtras): JournalEntry
+  append(draft: EventDraft, extraStatements?: StepExtras): JournalEntry
   /** Resolves when everything appended so far is durable. One commit at a time: what comes meanwhile shares the next. */
   commit(): Promise<void>
   /** Makes what was appended durable within a moment, unless a commit takes it along before. */
@@ -74,7 +74,10 @@ interface Pending extends Required<Omit<StepExtras, 'model' | 'isolationUsed' | 
 }
 
 const nothing = (): Pending => ({
-  ...{ events: [], blobs: [], approvals: [], extra: [] },
+  events: [],
+  blobs: [],
+  approvals: [],
+  extra: [],
   spent: { tokensIn: 0, tokensOut: 0, costNano: 0 },
   parts: noParts(),
 })
@@ -105,11 +108,16 @@ export function runJournal(
   }
 
   async function send(transition?: Transition, atMs = now().getTime()): Promise<void> {
-    const { events, ...beside } = next
+    const { events, ...extraStatements } = next
     next = nothing()
     const ran = clock.monotonic()
     const unit: Unit = {
-      ...{ runId, epoch, events, ...beside, atMs, ranMs: ran - ranFrom },
+      runId,
+      epoch,
+      events,
+      ...extraStatements,
+      atMs,
+      ranMs: ran - ranFrom,
       ...(transition && { transition }),
     }
     ranFrom = ran
@@ -141,32 +149,33 @@ export function runJournal(
   }
 
   return {
-    append(draft, beside = {}) {
+    append(draft, extraStatements = {}) {
       alive()
       const event = sealEvent(head, runId, draft, now(), sha256)
       head = { seq: event.entry.seq, hash: event.entry.hash }
       next.events.push(event)
-      next.blobs.push(...(beside.blobs ?? []))
-      next.approvals.push(...(beside.approvals ?? []))
-      next.extra.push(...(beside.extra ?? []))
-      if (beside.retold) {
+      next.blobs.push(...(extraStatements.blobs ?? []))
+      next.approvals.push(...(extraStatements.approvals ?? []))
+      next.extra.push(...(extraStatements.extra ?? []))
+      if (extraStatements.retold) {
         next.extra.push({
           sql: 'update runs set recovery_seq = ?3 where id = ?1 and epoch = ?2 and recovery_seq = ?3 - 1',
           args: [runId, epoch, head.seq],
         })
       }
-      if (beside.spent) {
-        add(next.spent, beside.spent)
-        add(total, beside.spent)
+      if (extraStatements.spent) {
+        add(next.spent, extraStatements.spent)
+        add(total, extraStatements.spent)
       }
-      for (const [part, more] of Object.entries(beside.parts ?? {})) next.parts[part as keyof SpentParts] += more
-      if (beside.model !== undefined) {
-        next.model = beside.model
-        models.add(beside.model)
+      for (const [part, more] of Object.entries(extraStatements.parts ?? {}))
+        next.parts[part as keyof SpentParts] += more
+      if (extraStatements.model !== undefined) {
+        next.model = extraStatements.model
+        models.add(extraStatements.model)
       }
-      if (beside.isolationUsed !== undefined) {
-        next.isolationUsed = beside.isolationUsed
-        isolationUsed = beside.isolationUsed
+      if (extraStatements.isolationUsed !== undefined) {
+        next.isolationUsed = extraStatements.isolationUsed
+        isolationUsed = extraStatements.isolationUsed
       }
       return event.entry
     },

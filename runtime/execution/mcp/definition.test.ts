@@ -9,7 +9,8 @@ const hints = fc.record(
 )
 const tool = fc.record(
   {
-    ...{ name: fc.string({ minLength: 1, maxLength: 8, unit: 'binary' }), description: fc.string({ unit: 'binary' }) },
+    name: fc.string({ minLength: 1, maxLength: 8, unit: 'binary' }),
+    description: fc.string({ unit: 'binary' }),
     inputSchema: fc.record({ type: fc.constant('object' as const), properties: fc.constant({}) }),
     annotations: hints,
   },

@@ -16,7 +16,8 @@ export type McpDefinition = Pick<
 export function definitionOf(tool: Tool): McpDefinition {
   const { name, title, description, inputSchema, outputSchema, annotations } = tool
   return wellFormed({
-    ...{ name, inputSchema },
+    name,
+    inputSchema,
     ...(title !== undefined && { title }),
     ...(description !== undefined && { description }),
     ...(outputSchema !== undefined && { outputSchema }),

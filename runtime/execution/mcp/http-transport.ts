@@ -37,7 +37,9 @@ export async function httpTransport(
     // Unrequested messages of a server are not listened for: a connection would be held open for each run and each server.
     if (method === 'GET' && sent['last-event-id'] === undefined) return new Response(null, { status: 405 })
     const outgoing: EgressInit = {
-      ...{ method, headers: { 'user-agent': 'waybill', ...sent }, signal: signal ?? new AbortController().signal },
+      method,
+      headers: { 'user-agent': 'waybill', ...sent },
+      signal: signal ?? new AbortController().signal,
       ...(typeof body === 'string' && { body }),
     }
     const answer = await fetch(new URL(given), outgoing)
@@ -96,7 +98,8 @@ export async function httpTransport(
   }
 
   const transport = new StreamableHTTPClientTransport(url, {
-    ...{ fetch: send, reconnectionOptions: RECONNECT },
+    fetch: send,
+    reconnectionOptions: RECONNECT,
     // Same-origin redirects are followed below, by the guard.
     redirectPolicy: 'follow',
   })

@@ -73,7 +73,7 @@ export function mcpLink(deps: LinkDeps, server: McpServer): McpLink {
     if (!grants || names.includes('authorization')) return fetch
     const of = new URL(url)
     of.hash = ''
-    return grantedFetch({ ...{ fetch, grants, tenantId: run.tenantId, url: of.href }, learn })
+    return grantedFetch({ fetch, grants, tenantId: run.tenantId, url: of.href, learn })
   }
 
   async function open(): Promise<McpConnection> {

@@ -52,7 +52,11 @@ async function firstLook({ pins, run, steps, sha256 }: McpServersDeps, server: M
   try {
     await steps.run(
       {
-        ...{ stepId, kind: 'mcp', name: `mcp__${server.name}`, effect: 'read', onInterrupted: 'retry' },
+        stepId,
+        kind: 'mcp',
+        name: `mcp__${server.name}`,
+        effect: 'read',
+        onInterrupted: 'retry',
         timeoutMs: server.timeoutSeconds * 1000,
       },
       async ({ signal }) => {

@@ -24,7 +24,12 @@ function answer({ messages }: ModelRequest, onDelta?: (text: string) => void): M
   const text = call ? '' : reply(said, script, last)
   if (text !== '') onDelta?.(text)
   return {
-    ...{ text, toolCalls, stop: call ? 'tools' : 'end', provider: 'demo', model: 'demo/echo', simulated: true },
+    text,
+    toolCalls,
+    stop: call ? 'tools' : 'end',
+    provider: 'demo',
+    model: 'demo/echo',
+    simulated: true,
     spent: { tokensIn: Math.ceil(heard / 4), tokensOut: Math.ceil((text.length + 8) / 4), costNano: 0 },
   }
 }

@@ -82,7 +82,7 @@ export interface ModelAnswer {
   /** The router's receipt of this call. */
   routerTraceId?: string
   /** Statements that belong to the commit of this answer; each holds its own condition on the run's epoch. */
-  beside?: readonly InStatement[]
+  extraStatements?: readonly InStatement[]
 }
 
 /** Rejects with a StepFailure that says whether the same call may work later; never repeats a call by itself. */

@@ -33,7 +33,10 @@ const BUILD_BROWSER =
   '"node-agent image --browser" builds one that has; --interpreters beside it keeps Python and Node in it'
 
 const INTERPRETERS: Readonly<Record<string, string>> = {
-  ...{ python: 'python3', python3: 'python3', node: 'node', nodejs: 'node' },
+  python: 'python3',
+  python3: 'python3',
+  node: 'node',
+  nodejs: 'node',
 }
 
 export const isSandboxTool = (name: string): name is SandboxTool => (SANDBOX_TOOLS as readonly string[]).includes(name)

@@ -71,24 +71,23 @@ export async function engineFixture({
   const metrics = createMetrics()
   const engine: Engine = createEngine({
     records: clearRecords,
-    ...{
-      db,
-      clock,
-      sha256,
-      newId: uuidv7,
-      random: () => 0.5,
-      owner: uuidv7(),
-      nodeId: () => 'local',
-      limits: engineLimits,
-    },
-    ...{ log: silentLog(), metrics: engineMetrics(metrics), manifestOf, signReceipt: async () => undefined },
+    db,
+    clock,
+    sha256,
+    newId: uuidv7,
+    random: () => 0.5,
+    owner: uuidv7(),
+    nodeId: () => 'local',
+    limits: engineLimits,
+    log: silentLog(),
+    metrics: engineMetrics(metrics),
+    manifestOf,
+    signReceipt: async () => undefined,
     turnOf: () => Promise.reject(new Error('this test has no sessions')),
     endEffect: async () => undefined,
-    ...{
-      withinBudget: (_run, model) => model,
-      lostCall: () => [],
-      dayOf: ms => new Date(ms).toISOString().slice(0, 10),
-    },
+    withinBudget: (_run, model) => model,
+    lostCall: () => [],
+    dayOf: ms => new Date(ms).toISOString().slice(0, 10),
     models: {
       find: async () => (ask ? { id: 'test/model', ask, ...(contextTokens && { contextTokens }) } : demoModel()),
     },
@@ -119,22 +118,26 @@ export async function engineFixture({
     ...rest,
   })
   return {
-    ...{ db, runs, engine, metrics },
+    db,
+    runs,
+    engine,
+    metrics,
     async create(
       input: Record<string, unknown>,
       more: { id?: string; agentName?: string; tenantId?: string } = {},
     ): Promise<string> {
       const id = more.id ?? uuidv7()
       await runs.create({
-        ...{
-          id,
-          tenantId: more.tenantId ?? 'default',
-          agentName: more.agentName ?? 'agent',
-          agentId: more.agentName ?? 'agent',
-          versionId: more.agentName ?? 'agent',
-          day: '2026-01-02',
-        },
-        ...{ createdMs: clock.now().getTime(), input: canonicalize(input), labels: '{}', isolation: 'shared' },
+        id,
+        tenantId: more.tenantId ?? 'default',
+        agentName: more.agentName ?? 'agent',
+        agentId: more.agentName ?? 'agent',
+        versionId: more.agentName ?? 'agent',
+        day: '2026-01-02',
+        createdMs: clock.now().getTime(),
+        input: canonicalize(input),
+        labels: '{}',
+        isolation: 'shared',
         trigger: { kind: 'api' },
       })
       return id
@@ -173,7 +176,10 @@ export function says(
   toolCalls: { name: string; arguments?: Record<string, unknown> }[] = [],
 ): ModelAnswer {
   return {
-    ...{ text, stop: toolCalls.length > 0 ? 'tools' : 'end', provider: 'test', model: 'test/model' },
+    text,
+    stop: toolCalls.length > 0 ? 'tools' : 'end',
+    provider: 'test',
+    model: 'test/model',
     toolCalls: toolCalls.map((call, at) => ({ id: `c${at + 1}`, name: call.name, arguments: call.arguments ?? {} })),
     spent: { tokensIn: 10, tokensOut: 2, costNano: 1000 },
   }

@@ -30,8 +30,13 @@ export type ConnectorsOf = (
 export function connectorTool(action: ConnectorAction): ExposedTool {
   const { connectorId, name, about, parameters, effect } = action
   return {
-    ...{ name: `${connectorId}__${name}`, kind: 'connector', family: 'connectors', needsApproval: false },
-    ...{ description: about, parameters, asMeant: action.asMeant },
+    name: `${connectorId}__${name}`,
+    kind: 'connector',
+    family: 'connectors',
+    needsApproval: false,
+    description: about,
+    parameters,
+    asMeant: action.asMeant,
     effect: () => effect,
     onInterrupted: () => interruptedDefault(effect),
     call: async (given, place, { key, signal }) => ({ output: await action.call(given, place, { key, signal }) }),

@@ -51,7 +51,10 @@ export function httpRequestTool(
 ): ExposedTool {
   const effective = (given: Record<string, unknown>) => effect ?? effectOf(methodOf(given))
   return {
-    ...{ name: 'http_request', kind: 'tool', family: 'tools', needsApproval },
+    name: 'http_request',
+    kind: 'tool',
+    family: 'tools',
+    needsApproval,
     description: 'Makes one HTTP request to an address that the egress rules allow. Redirects are not followed.',
     parameters: {
       type: 'object',
@@ -80,7 +83,9 @@ export function httpRequestTool(
       const body = typeof given.body === 'string' ? { body: given.body } : {}
       const answer = await reach(outbound, { url, method, headers, ...body }, signal)
       const output = {
-        ...{ status: answer.status, headers: answer.headers, body: decoder.decode(answer.body) },
+        status: answer.status,
+        headers: answer.headers,
+        body: decoder.decode(answer.body),
         ...(answer.truncated && { truncated: true }),
       }
       return { output }

@@ -15,7 +15,10 @@ export function mcpTool(server: McpServer, definition: McpDefinition, call: Call
   const { name, title, description, inputSchema, annotations } = definition
   const effect = effectOf(definition, server)
   return {
-    ...{ name: `mcp__${server.name}__${name}`, kind: 'mcp', family: 'mcp', needsApproval: server.needsApproval },
+    name: `mcp__${server.name}__${name}`,
+    kind: 'mcp',
+    family: 'mcp',
+    needsApproval: server.needsApproval,
     description: description ?? title ?? annotations?.title ?? name,
     parameters: inputSchema,
     effect: () => effect,

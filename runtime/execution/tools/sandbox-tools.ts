@@ -112,7 +112,11 @@ export function sandboxTool(tool: Tool & { name: CommandTool }, sandbox: Sandbox
   const effect: Effect = tool.effect ?? builtInTools[name].effect
   const seconds = tool.timeoutSeconds ?? builtInTools[name].timeoutSeconds
   return {
-    ...{ name, kind: 'exec', family: 'tools', needsApproval, description },
+    name,
+    kind: 'exec',
+    family: 'tools',
+    needsApproval,
+    description,
     parameters: { type: 'object', properties, required: [...required], additionalProperties: false },
     effect: () => effect,
     onInterrupted: () => onInterrupted ?? interruptedDefault(effect),

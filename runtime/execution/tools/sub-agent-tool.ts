@@ -23,8 +23,12 @@ export function subAgentTool(
   { name, description }: { name: string; description?: string | undefined },
 ): ExposedTool {
   return {
-    ...{ name: `agent__${name}`, kind: 'subagent', family: 'tools', needsApproval: false },
-    ...{ effect: () => 'idempotent', onInterrupted: () => 'retry' },
+    name: `agent__${name}`,
+    kind: 'subagent',
+    family: 'tools',
+    needsApproval: false,
+    effect: () => 'idempotent',
+    onInterrupted: () => 'retry',
     description: description ?? `Gives a task to the agent ${name} and waits for its result.`,
     parameters: {
       type: 'object',

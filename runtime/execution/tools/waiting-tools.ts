@@ -27,7 +27,10 @@ const idempotent: Pick<ExposedTool, 'family' | 'effect' | 'onInterrupted'> = {
 
 export function waitTool({ clock }: WaitingDeps, { needsApproval }: Tool): ExposedTool {
   return {
-    ...{ ...idempotent, name: 'wait', kind: 'timer', needsApproval },
+    ...idempotent,
+    name: 'wait',
+    kind: 'timer',
+    needsApproval,
     description: 'Waits for a number of seconds, or until a moment in ISO 8601.',
     parameters: {
       type: 'object',
@@ -58,7 +61,10 @@ function wakeMs({ seconds, until }: Record<string, unknown>, nowMs: number): num
 export function waitSignalTool({ run, db, records, clock }: WaitingDeps, { needsApproval }: Tool): ExposedTool {
   const taken = new Set<string>()
   return {
-    ...{ ...idempotent, name: 'wait_signal', kind: 'signal', needsApproval },
+    ...idempotent,
+    name: 'wait_signal',
+    kind: 'signal',
+    needsApproval,
     description: 'Waits until this run gets a signal of that name and gives its value.',
     parameters: {
       type: 'object',
@@ -100,7 +106,10 @@ export function waitSignalTool({ run, db, records, clock }: WaitingDeps, { needs
 
 export function askHumanTool({ approvals }: WaitingDeps): ExposedTool {
   return {
-    ...{ ...idempotent, name: 'ask_human', kind: 'approval', needsApproval: false },
+    ...idempotent,
+    name: 'ask_human',
+    kind: 'approval',
+    needsApproval: false,
     description: 'Asks a human a question and gives the answer.',
     parameters: {
       type: 'object',

@@ -55,7 +55,9 @@ export function poolCredentials({ db, nodes, reachableNodes, now, redact }: Pool
     })
     const said = new Map(told.rows.map(row => [`${row.node_id} ${row.ref}`, row]))
     return rows.map(row => ({
-      ...{ ref: String(row.ref), updatedAt: new Date(Number(row.updated_ms)).toISOString(), ...bindingIn(row) },
+      ref: String(row.ref),
+      updatedAt: new Date(Number(row.updated_ms)).toISOString(),
+      ...bindingIn(row),
       nodes: there.map(nodeId => {
         const word = said.get(`${nodeId} ${row.ref}`)
         return {

@@ -100,7 +100,12 @@ export function nodeGateway(deps: GatewayDeps): NodeGateway {
       { log, weigh: frame => unbundled(frame).length },
     )
     const peer: Peer = {
-      ...{ node, streamId: hello.streamId, inbox: frames, reads: new Map(), asked: new Set(), stop: undefined },
+      node,
+      streamId: hello.streamId,
+      inbox: frames,
+      reads: new Map(),
+      asked: new Set(),
+      stop: undefined,
       channel: frameChannel<ControlFrame, NodeFrame>({
         ackOnly: () => create(ControlFrameSchema, { body: { case: 'ackOnly', value: {} } }),
         weigh: frame => (frame.body.case === 'assign' ? 500 + sizeOf(frame.body.value) : 500),
@@ -134,7 +139,12 @@ export function nodeGateway(deps: GatewayDeps): NodeGateway {
     const { id: nodeId, tenantId, pool } = peer.node
     const backends = provenBackends({ backends: readBackends(hello.backends) })
     const link: NodeLink = {
-      ...{ nodeId, tenantId, pool, backends, slots: Math.min(hello.slots, 10_000), restingUntilMs: 0 },
+      nodeId,
+      tenantId,
+      pool,
+      backends,
+      slots: Math.min(hello.slots, 10_000),
+      restingUntilMs: 0,
       draining: peer.node.draining,
       wake: () => peer.outbox.wake(true),
       read({ kind, id, from = 0, limit = 0, box = new Uint8Array() }) {
@@ -292,8 +302,11 @@ export function nodeGateway(deps: GatewayDeps): NodeGateway {
       await store.arrived(
         node.id,
         {
-          ...{ backends, slots: Math.min(hello.slots, 10_000), vcpus: finite(hello.vcpus) },
-          ...{ memoryMb: Number(hello.memoryMb % 1_000_000_000n), version: hello.version.slice(0, 64).toWellFormed() },
+          backends,
+          slots: Math.min(hello.slots, 10_000),
+          vcpus: finite(hello.vcpus),
+          memoryMb: Number(hello.memoryMb % 1_000_000_000n),
+          version: hello.version.slice(0, 64).toWellFormed(),
           storeId: /^[0-9a-f-]{36}$/.test(hello.storeId) ? hello.storeId : null,
         },
         nowMs,

@@ -1,5 +1,6 @@
-import { Hono } from 'hono'
+import { nodeEndpoints } from '../../../shared/wire/runtime/endpoints/nodes.ts'
 import type { PlatformNodes } from '../../../shared/wire/runtime/node.ts'
+import { type Operation, operation } from '../../http/operation.ts'
 
 /** Where nodes dial in, and whose certificate they should find there. */
 export type TunnelEndpoint = Pick<PlatformNodes, 'endpoint' | 'tlsFingerprint'>
@@ -10,9 +11,11 @@ export interface WellKnownDeps {
 }
 
 /** An empty address says that no process listens for nodes here. */
-export function platformNodesRoute({ endpoint }: WellKnownDeps) {
-  return new Hono().get('/.well-known/platform-nodes', c => {
-    const found = endpoint() ?? { endpoint: '', tlsFingerprint: null }
-    return c.json({ ...found, proto: 1 } satisfies PlatformNodes)
-  })
+export function wellKnownOperations({ endpoint }: WellKnownDeps): Operation[] {
+  return [
+    operation(nodeEndpoints.wellKnown, () => ({
+      ...(endpoint() ?? { endpoint: '', tlsFingerprint: null }),
+      proto: 1 as const,
+    })),
+  ]
 }

@@ -47,12 +47,10 @@ export function peerClient({ own, box, now, readMs, asks, log }: PeerClientDeps)
     const sealed = await box.ask(packed(request, body))
     const response = await own.fetch(
       new Request(new URL(PEER_PATH, url), {
-        ...{
-          method: 'POST',
-          body: sealed.bytes,
-          redirect: 'error' as const,
-          signal,
-        },
+        method: 'POST',
+        body: sealed.bytes,
+        redirect: 'error' as const,
+        signal,
         headers: { 'content-type': 'application/octet-stream', 'accept-encoding': 'identity' },
       }),
     )

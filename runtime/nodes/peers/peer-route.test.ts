@@ -2,7 +2,7 @@ import { Hono } from 'hono'
 import { expect, it } from 'vitest'
 import { silentLog } from '../../../shared/log/log.ts'
 import { utf8 } from '../../../shared/sign/bytes.ts'
-import { manualClock } from '../../../shared/time/clock.ts'
+import { manualClock } from '../../../shared/time/testing/manual-clock.ts'
 import type { PeerCommand } from '../../../shared/wire/runtime/peer.ts'
 import { answerErrors } from '../../errors.ts'
 import type { NodeLink, ReadAsked } from '../registry/node-link.ts'
@@ -22,7 +22,13 @@ function fixture({ askedWith = key(1) } = {}) {
   const asked: (ReadAsked | string)[] = []
   let answer: Promise<{ status: number; body: Uint8Array<ArrayBuffer> } | undefined> = Promise.resolve(undefined)
   const link: NodeLink = {
-    ...{ nodeId: 'one', tenantId: 't', pool: 'p', backends: [], slots: 1, draining: false, restingUntilMs: 0 },
+    nodeId: 'one',
+    tenantId: 't',
+    pool: 'p',
+    backends: [],
+    slots: 1,
+    draining: false,
+    restingUntilMs: 0,
     wake: () => asked.push('wake'),
     read(what) {
       asked.push(what)
@@ -35,25 +41,32 @@ function fixture({ askedWith = key(1) } = {}) {
   const app = new Hono().onError(answerErrors(silentLog()))
   const now = () => clock.now()
   const mounted = peerRoute({
-    ...{ url: URL_A, box: peerEncryption(key(1)), links: { get: id => (id === 'one' ? link : undefined) } },
-    ...{
-      queued: () => asked.push('queued'),
-      said: async () => ({ covered: true, again: false, events: [] }),
-      now,
-      maxBytes: 10_000,
-    },
+    url: URL_A,
+    box: peerEncryption(key(1)),
+    links: { get: id => (id === 'one' ? link : undefined) },
+    queued: () => asked.push('queued'),
+    said: async () => ({ covered: true, again: false, events: [] }),
+    now,
+    maxBytes: 10_000,
   })
   app.route('/', mounted)
   const outcomes: unknown[] = []
   const other = peerClient({
     own: { url: 'http://b.internal:8080', fetch: async request => app.fetch(request) },
-    ...{ box: peerEncryption(askedWith), now, readMs: 5000, log: silentLog() },
+    box: peerEncryption(askedWith),
+    now,
+    readMs: 5000,
+    log: silentLog(),
     asks: { add: (_, labels) => void outcomes.push(labels?.outcome) },
   })
   const send = (bytes: Uint8Array<ArrayBuffer>) =>
     app.fetch(new Request(URL_A + PEER_PATH, { method: 'POST', body: bytes }))
   return {
-    ...{ clock, asked, other, outcomes, send },
+    clock,
+    asked,
+    other,
+    outcomes,
+    send,
     answers(found: typeof answer) {
       answer = found
     },
@@ -63,8 +76,12 @@ function fixture({ askedWith = key(1) } = {}) {
 /** One that asks whichever peer answers. */
 const asking = (fetch: (request: Request) => Promise<Response>, readMs = 5000) =>
   peerClient({
-    ...{ own: { url: 'http://b.internal:8080', fetch }, box: peerEncryption(key(1)), now: () => new Date(), readMs },
-    ...{ log: silentLog(), asks: { add: () => undefined } },
+    own: { url: 'http://b.internal:8080', fetch },
+    box: peerEncryption(key(1)),
+    now: () => new Date(),
+    readMs,
+    log: silentLog(),
+    asks: { add: () => undefined },
   })
 
 it('passes a question to the node that is here, and its answer back', async () => {
@@ -142,7 +159,8 @@ it('refuses what is late, early, repeated, for another one, or of no sense', asy
     const answer = await send(bytes)
     expect([name, answer.status]).toEqual([name, 401])
     expect(await answer.json()).toEqual({
-      ...{ code: 'unauthorized', error: 'this is asked by control planes of this installation only' },
+      code: 'unauthorized',
+      error: 'this is asked by control planes of this installation only',
     })
   }
   expect((await send(new Uint8Array(10_001))).status).toBe(413)

@@ -33,11 +33,13 @@ export function isElsewhere(
 /** The nodes that can be asked, here first. Without other control planes this makes no request and costs no statement. */
 export function reachableNodes({ links, store, peerClient, now, lostMs }: ReachableNodesDeps) {
   const sinceMs = () => now().getTime() - lostMs
-  function far(row: NodeRow, there: PeerClient): ReachableNode {
+  function remote(row: NodeRow, there: PeerClient): ReachableNode {
     const { id: nodeId, peerUrl: url = '', draining } = row
     const tell = (asked: Parameters<PeerClient['ask']>[1]) => void there.ask(url, asked)
     return {
-      ...{ nodeId, draining, backends: provenBackends(row) },
+      nodeId,
+      draining,
+      backends: provenBackends(row),
       read: ({ kind, id, from = 0, limit = 0, box }) =>
         there.ask(url, { ask: 'read', nodeId, kind, id, from, limit }, box),
       wake: () => tell({ ask: 'wake', nodeId }),
@@ -52,7 +54,7 @@ export function reachableNodes({ links, store, peerClient, now, lostMs }: Reacha
     if (here !== undefined || peerClient === undefined) return here
     const rows = await store.elsewhere({ ids: nodeIds }, sinceMs())
     const row = nodeIds.flatMap(id => rows.find(one => one.id === id) ?? [])[0]
-    return row && far(row, peerClient)
+    return row && remote(row, peerClient)
   }
 
   return {
@@ -73,7 +75,7 @@ export function reachableNodes({ links, store, peerClient, now, lostMs }: Reacha
       const here = links.of(tenantId, pool)
       if (peerClient === undefined) return here
       const rows = await store.elsewhere({ tenantId, pool }, sinceMs())
-      return [...here, ...rows.filter(({ id }) => links.get(id) === undefined).map(row => far(row, peerClient))]
+      return [...here, ...rows.filter(({ id }) => links.get(id) === undefined).map(row => remote(row, peerClient))]
     },
 
     /** Whether a node counts as connected, by what is known here without a request. */

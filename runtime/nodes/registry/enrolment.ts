@@ -84,8 +84,12 @@ export function enrolment({ store, now, poolKeyFor }: EnrolmentDeps) {
       const said = { signKey, boxKey, version: text(version), os: text(os), arch: text(arch) }
       const { given, sealed } = await admit(node, hash, said)
       return {
-        ...{ nodeId: node.id, tenantId: node.tenantId, pool: node.pool, poolKeySealed: sealed },
-        ...{ accessToken: given.token, expiresUnix: given.expiresUnix },
+        nodeId: node.id,
+        tenantId: node.tenantId,
+        pool: node.pool,
+        poolKeySealed: sealed,
+        accessToken: given.token,
+        expiresUnix: given.expiresUnix,
       }
     },
 

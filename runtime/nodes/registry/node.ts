@@ -48,7 +48,10 @@ export function statusOf(
 
 export function toNode(row: NodeRow, nowMs: number, lostMs: number): Node {
   return {
-    ...{ id: row.id, name: row.name, pool: row.pool, status: statusOf(row, nowMs, lostMs) },
+    id: row.id,
+    name: row.name,
+    pool: row.pool,
+    status: statusOf(row, nowMs, lostMs),
     ...(row.version !== undefined && { version: row.version }),
     ...(row.os !== undefined && { os: row.os }),
     ...(row.arch !== undefined && { arch: row.arch }),
@@ -76,7 +79,10 @@ export function readBackends(
     const verified = Number(verifiedUnix)
     return [
       {
-        ...{ backend, rank: isolationTable[backend].rank, ok, detail: detail.slice(0, 2000).toWellFormed() },
+        backend,
+        rank: isolationTable[backend].rank,
+        ok,
+        detail: detail.slice(0, 2000).toWellFormed(),
         ...(verified > 0 && verified < 8e12 && { verifiedAt: new Date(verified * 1000).toISOString() }),
         ...(accel !== '' && { accel: accel.slice(0, 32).toWellFormed() }),
       },
@@ -88,15 +94,25 @@ export function toNodeRow(row: Row): NodeRow {
   const text = (value: unknown) => (value === null ? undefined : String(value))
   const number = (value: unknown) => (value === null ? undefined : Number(value))
   return {
-    ...{ id: String(row.id), tenantId: String(row.tenant_id), name: readJson(String(row.name)) as string },
-    ...{ pool: String(row.pool), labels: readJson(String(row.labels)) as Labels, createdMs: Number(row.created_ms) },
+    id: String(row.id),
+    tenantId: String(row.tenant_id),
+    name: readJson(String(row.name)) as string,
+    pool: String(row.pool),
+    labels: readJson(String(row.labels)) as Labels,
+    createdMs: Number(row.created_ms),
     enrolledMs: number(row.enrolled_ms),
     signKey: row.sign_key === null ? undefined : new Uint8Array(row.sign_key as ArrayBuffer),
-    ...{ version: text(row.version), os: text(row.os), arch: text(row.arch) },
-    ...{ vcpus: number(row.vcpus), memoryMb: number(row.memory_mb), slots: Number(row.slots) },
+    version: text(row.version),
+    os: text(row.os),
+    arch: text(row.arch),
+    vcpus: number(row.vcpus),
+    memoryMb: number(row.memory_mb),
+    slots: Number(row.slots),
     backends: readJson(String(row.backends)) as NodeBackend[],
-    ...{ draining: Number(row.draining) === 1, signedOff: Number(row.signed_off) === 1 },
-    ...{ lastSeenMs: number(row.last_seen_ms), activeRuns: Number(row.active_runs) },
-    peerUrl: text(row.plane_url),
+    draining: Number(row.draining) === 1,
+    signedOff: Number(row.signed_off) === 1,
+    lastSeenMs: number(row.last_seen_ms),
+    activeRuns: Number(row.active_runs),
+    peerUrl: text(row.peer_url),
   }
 }

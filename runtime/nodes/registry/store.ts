@@ -39,7 +39,7 @@ export interface Arrival {
 
 export type NodeStore = ReturnType<typeof nodeStore>
 
-const ELSEWHERE = 'plane_url <> ? and signed_off = 0 and last_seen_ms > ?'
+const ELSEWHERE = 'peer_url <> ? and signed_off = 0 and last_seen_ms > ?'
 
 /** `plane` is the address under which other control planes of this store reach this one; null: they do not. */
 export function nodeStore(db: Db, peer: string | null = null) {
@@ -168,8 +168,8 @@ export function nodeStore(db: Db, peer: string | null = null) {
       nowMs: number,
     ): Promise<void> {
       await db.execute({
-        sql: `update nodes set backends = ?, slots = ?, vcpus = ?, memory_mb = ?, version = ?, signed_off = 0, lost_told = 0,
-          last_seen_ms = ?, store_id = ?, plane_url = ? where id = ?`,
+        sql: `update nodes set backends = ?, slots = ?, vcpus = ?, memory_mb = ?, version = ?, signed_off = 0, lost_reported = 0,
+          last_seen_ms = ?, store_id = ?, peer_url = ? where id = ?`,
         args: [JSON.stringify(backends), slots, vcpus, memoryMb, version, nowMs, storeId, peer, id],
       })
     },
@@ -177,7 +177,7 @@ export function nodeStore(db: Db, peer: string | null = null) {
     /** Whether it is drained, which another control plane may have decided; undefined: it was removed. */
     async seen(id: string, nowMs: number, activeRuns: number): Promise<{ draining: boolean } | undefined> {
       const { rows } = await db.execute({
-        sql: `update nodes set last_seen_ms = ?, active_runs = ?, signed_off = 0, plane_url = ? where id = ?
+        sql: `update nodes set last_seen_ms = ?, active_runs = ?, signed_off = 0, peer_url = ? where id = ?
           returning draining`,
         args: [nowMs, activeRuns, peer, id],
       })
@@ -187,7 +187,7 @@ export function nodeStore(db: Db, peer: string | null = null) {
     /** Its stream with this control plane is over. */
     async left(id: string): Promise<void> {
       if (peer === null) return
-      await db.execute({ sql: 'update nodes set plane_url = null where id = ? and plane_url = ?', args: [id, peer] })
+      await db.execute({ sql: 'update nodes set peer_url = null where id = ? and peer_url = ?', args: [id, peer] })
     },
 
     /** Of these nodes, those that were heard since then by another control plane which this one can ask. */
@@ -207,7 +207,7 @@ export function nodeStore(db: Db, peer: string | null = null) {
     /** The other control planes to which nodes are connected. */
     async peers(sinceMs: number): Promise<string[]> {
       if (peer === null) return []
-      const sql = `select distinct plane_url from nodes where ${ELSEWHERE}`
+      const sql = `select distinct peer_url from nodes where ${ELSEWHERE}`
       return (await db.execute({ sql, args: [peer, sinceMs] })).rows.map(row => String(row[0]))
     },
 
@@ -235,7 +235,7 @@ export function nodeStore(db: Db, peer: string | null = null) {
     /** Runs that end on this node or whose texts are there; `open` are those that have not ended. */
     async holds(id: string): Promise<{ open: number; data: number }> {
       const { rows } = await db.execute({
-        sql: `select coalesce(sum(state in ('offered', 'accepted', 'ending')), 0), count(*) from far_runs where node_id = ?`,
+        sql: `select coalesce(sum(state in ('offered', 'accepted', 'ending')), 0), count(*) from remote_runs where node_id = ?`,
         args: [id],
       })
       return { open: Number(rows[0]?.[0]), data: Number(rows[0]?.[1]) }
@@ -286,10 +286,10 @@ export function nodeStore(db: Db, peer: string | null = null) {
       },
       { sql: 'delete from node_frames where node_id = ?', args: [from] },
       {
-        sql: `update runs set node_id = ?2 where id in (select run_id from far_runs where node_id = ?1 and state = 'offered')`,
+        sql: `update runs set node_id = ?2 where id in (select run_id from remote_runs where node_id = ?1 and state = 'offered')`,
         args: [from, to],
       },
-      { sql: `update far_runs set node_id = ?2 where node_id = ?1 and state = 'offered'`, args: [from, to] },
+      { sql: `update remote_runs set node_id = ?2 where node_id = ?1 and state = 'offered'`, args: [from, to] },
     ],
 
     async framesArrived(nodeId: string, upToId: number): Promise<void> {

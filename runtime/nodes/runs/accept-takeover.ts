@@ -26,7 +26,10 @@ export function acceptTakeover({ db, nodes, wake }: AcceptTakeoverDeps) {
       return value !== undefined && 'runId' in value && value.runId === run.id
     })
     const statements: InStatement[] = [
-      { sql: 'update far_runs set node_id = ? where run_id = ? and node_id = ?', args: [nodeId, run.id, run.nodeId] },
+      {
+        sql: 'update remote_runs set node_id = ? where run_id = ? and node_id = ?',
+        args: [nodeId, run.id, run.nodeId],
+      },
       { sql: 'update runs set node_id = ? where id = ? and node_id = ?', args: [nodeId, run.id, run.nodeId] },
       ...orders.flatMap(({ id, frame }) => [
         nodes.frame(nodeId, frame),

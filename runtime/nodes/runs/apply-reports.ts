@@ -92,9 +92,17 @@ export function applyReports(deps: ApplyReportsDeps) {
       return
     }
     const made: RemoteEvent = {
-      ...{ runId: run.id, seq, kind, stepId: plain(told.stepId), attempt: told.attempt, at: told.at },
-      ...{ hash: toHex(told.hash), tokensIn: Number(told.tokensIn), tokensOut: Number(told.tokensOut) },
-      ...{ costNano: Number(told.costNanoUsd), model: told.model === '' ? undefined : plain(told.model) },
+      runId: run.id,
+      seq,
+      kind,
+      stepId: plain(told.stepId),
+      attempt: told.attempt,
+      at: told.at,
+      hash: toHex(told.hash),
+      tokensIn: Number(told.tokensIn),
+      tokensOut: Number(told.tokensOut),
+      costNano: Number(told.costNanoUsd),
+      model: told.model === '' ? undefined : plain(told.model),
     }
     batch.events.push(made)
     batch.tips.add(run)
@@ -103,7 +111,9 @@ export function applyReports(deps: ApplyReportsDeps) {
     run.tip = made.hash
     const before = batch.moved.get(run.id)
     batch.moved.set(run.id, {
-      ...{ runId: run.id, status: kind === 'step_waiting' ? 'waiting' : 'running', atMs: before?.atMs ?? atMs },
+      runId: run.id,
+      status: kind === 'step_waiting' ? 'waiting' : 'running',
+      atMs: before?.atMs ?? atMs,
       tokensIn: made.tokensIn + (before?.tokensIn ?? 0),
       tokensOut: made.tokensOut + (before?.tokensOut ?? 0),
       costNano: made.costNano + (before?.costNano ?? 0),
@@ -136,13 +146,19 @@ export function applyReports(deps: ApplyReportsDeps) {
     const finishedMs = isTerminal(run.status) ? (run.finishedMs ?? now().getTime()) : Number(told.finishedUnixMs)
     if (!follows || status === undefined || told.inputHash.length !== 32 || toHex(told.inputHash) !== run.inputHash) {
       log.error('a node reports an end that does not follow from what it streamed', {
-        ...{ runId: run.id, nodeId: batch.node.id, status: told.status, head: toHex(told.head), streamed: run.tip },
+        runId: run.id,
+        nodeId: batch.node.id,
+        status: told.status,
+        head: toHex(told.head),
+        streamed: run.tip,
       })
     }
     const fine = follows && status !== undefined && toHex(told.inputHash) === run.inputHash
     const end: RemoteRunEnd = fine
       ? {
-          ...{ status, finishedMs, day: dayOf(finishedMs) },
+          status,
+          finishedMs,
+          day: dayOf(finishedMs),
           errorCode: runErrorCodes.find(code => code === told.errorCode),
           errorStep: told.errorStep === '' ? undefined : plain(told.errorStep),
           isolationUsed: backends.find(known => known === told.isolation),
@@ -153,7 +169,10 @@ export function applyReports(deps: ApplyReportsDeps) {
           },
         }
       : {
-          ...{ status: 'failed', finishedMs, day: dayOf(finishedMs), errorCode: 'internal' },
+          status: 'failed',
+          finishedMs,
+          day: dayOf(finishedMs),
+          errorCode: 'internal',
           errorMessage: 'the node reported an end that does not follow from its events',
         }
     const already = isTerminal(run.status)
@@ -163,7 +182,10 @@ export function applyReports(deps: ApplyReportsDeps) {
     const outputHash = fine && stands === status ? toHex(told.outputHash) : EMPTY_OUTPUT_HASH
     const sealed: RemoteRun = {
       ...run,
-      ...{ status: stands, outputHash, models: told.models.map(plain), finishedMs },
+      status: stands,
+      outputHash,
+      models: told.models.map(plain),
+      finishedMs,
       ...(!already && end.spent && { spent: end.spent }),
       ...(end.isolationUsed !== undefined && { isolationUsed: end.isolationUsed }),
       ...(fine && {
@@ -249,8 +271,11 @@ export function applyReports(deps: ApplyReportsDeps) {
         }
         batch.statements.push(
           store.ask(run, {
-            ...{ id: approvalId, stepId: plain(stepId), reason },
-            ...{ expiresMs: Number(expiresUnix) * 1000, nowMs: now().getTime() },
+            id: approvalId,
+            stepId: plain(stepId),
+            reason,
+            expiresMs: Number(expiresUnix) * 1000,
+            nowMs: now().getTime(),
           }),
         )
       }
@@ -281,8 +306,19 @@ export function applyReports(deps: ApplyReportsDeps) {
     await heardCredentials(node, frames)
     if (ids.size === 0) return false
     const batch: Batch = {
-      ...{ node, runs: await store.these([...ids]), events: [], moved: new Map(), tips: new Set(), parked: new Map() },
-      ...{ as: [], statements: [], sealing: [], requeued: [], turns: [], ends: [], children: [] },
+      node,
+      runs: await store.these([...ids]),
+      events: [],
+      moved: new Map(),
+      tips: new Set(),
+      parked: new Map(),
+      as: [],
+      statements: [],
+      sealing: [],
+      requeued: [],
+      turns: [],
+      ends: [],
+      children: [],
     }
     for (const frame of frames) await one(batch, frame)
     const moved = [...batch.moved.values()]

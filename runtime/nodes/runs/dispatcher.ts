@@ -17,7 +17,7 @@ export interface DispatcherDeps {
   log: Log
   now: () => Date
   links: NodeLinks
-  far: RemoteRunStore
+  remote: RemoteRunStore
   nodes: NodeStore
   versionOf: (
     versionId: string,
@@ -31,7 +31,7 @@ const QUEUE_FACTOR = 4
 const CHUNK = 64
 
 /** Hands queued runs to nodes that are connected, able and not full; the least busy first. */
-export function dispatcher({ db, log, now, links, far, nodes, versionOf }: DispatcherDeps) {
+export function dispatcher({ db, log, now, links, remote, nodes, versionOf }: DispatcherDeps) {
   const sealed = new Map<string, Uint8Array>()
 
   async function manifestOf(run: RemoteRun, poolKey: Uint8Array<ArrayBuffer>): Promise<Uint8Array> {
@@ -42,8 +42,12 @@ export function dispatcher({ db, log, now, links, far, nodes, versionOf }: Dispa
     if (!version) throw new Error(`run ${run.id} is of a version that is gone: ${run.versionId}`)
     const { number, manifest, manifestHash } = version
     const envelope: ManifestEnvelope = {
-      ...{ agentId: run.agentId, agentName: run.agentName, versionId: run.versionId },
-      ...{ number, manifest, manifestHash },
+      agentId: run.agentId,
+      agentName: run.agentName,
+      versionId: run.versionId,
+      number,
+      manifest,
+      manifestHash,
     }
     const box = await sealTo(poolKey, utf8(JSON.stringify(envelope)), manifestAad(run.versionId))
     if (sealed.size > 500) sealed.clear()
@@ -53,19 +57,23 @@ export function dispatcher({ db, log, now, links, far, nodes, versionOf }: Dispa
 
   async function offer(link: NodeLink, runs: readonly RemoteRun[], poolKey: Uint8Array<ArrayBuffer>): Promise<void> {
     const { controlBytes } = await import('../../../shared/tunnel/control-bytes.ts')
-    const limits = await far.runLimits(runs.map(({ agentId }) => agentId))
+    const limits = await remote.runLimits(runs.map(({ agentId }) => agentId))
     const statements = await Promise.all(
       runs.map(async run => {
-        const input = await far.inputOf(run.id)
+        const input = await remote.inputOf(run.id)
         if (input === undefined) return []
         const limit = limits.get(run.agentId)
         const sealed = (await versionOf(run.versionId))?.sealed
         const frame = controlBytes({
           case: 'assign',
           value: {
-            ...{ runId: run.id, epoch: BigInt(run.epoch), agentVersionId: run.versionId },
-            ...{ inputSealed: input.sealed, ...(input.schedule !== undefined && { inputSchedule: input.schedule }) },
-            ...{ manifestSealed: await manifestOf(run, poolKey), createdUnixMs: BigInt(run.createdMs) },
+            runId: run.id,
+            epoch: BigInt(run.epoch),
+            agentVersionId: run.versionId,
+            inputSealed: input.sealed,
+            ...(input.schedule !== undefined && { inputSchedule: input.schedule }),
+            manifestSealed: await manifestOf(run, poolKey),
+            createdUnixMs: BigInt(run.createdMs),
             ...(run.sessionId !== undefined && { sessionId: run.sessionId }),
             ...(run.parentRunId !== undefined && { parentRun: run.parentRunId, depth: run.depth }),
             ...(sealed && { textsSealed: sealed.box }),
@@ -74,7 +82,7 @@ export function dispatcher({ db, log, now, links, far, nodes, versionOf }: Dispa
             askBudget: limit?.ofDay ?? false,
           },
         })
-        return far.offer(run, link.nodeId, frame)
+        return remote.offer(run, link.nodeId, frame)
       }),
     )
     await db.write(statements.flat())
@@ -84,8 +92,8 @@ export function dispatcher({ db, log, now, links, far, nodes, versionOf }: Dispa
   async function once(): Promise<void> {
     const nowMs = now().getTime()
     // Most often nothing waits, which is cheaper to know than what every node has to do.
-    if (!(await far.anyQueued())) return
-    const load = await far.load()
+    if (!(await remote.anyQueued())) return
+    const load = await remote.load()
     const room = (link: NodeLink) => Math.max(1, link.slots) * QUEUE_FACTOR - (load.get(link.nodeId) ?? 0)
     for (;;) {
       const candidates = links
@@ -98,7 +106,7 @@ export function dispatcher({ db, log, now, links, far, nodes, versionOf }: Dispa
         const able = isolationValues.filter(value => takes(link, value, nowMs))
         if (able.length === 0) continue
         const most = Math.min(CHUNK, room(link))
-        const runs = await far.queued(link, able, most, link.draining)
+        const runs = await remote.queued(link, able, most, link.draining)
         const poolKey = runs.length === 0 ? undefined : await nodes.poolKey(link.tenantId, link.pool)
         if (poolKey === undefined) continue
         await offer(link, runs, poolKey)

@@ -10,7 +10,7 @@ import { isMoved, type RemoteRunEnd, type RemoteRunStore } from './remote-run-st
 export interface EndRemoteRunDeps
   extends Pick<ApplyReportsDeps, 'signRemoteRun' | 'enqueueEvent' | 'ended' | 'watched' | 'dayOf' | 'now' | 'turn'> {
   db: Db
-  far: RemoteRunStore
+  remote: RemoteRunStore
   nodes: Pick<NodeStore, 'frame'>
   wakeNode: (nodeId: string) => void
   commandTarget: CommandTarget
@@ -31,7 +31,7 @@ export interface RemoteRunCut {
  */
 export function ending({
   db,
-  far,
+  remote,
   nodes,
   commandTarget,
   wakeNode,
@@ -46,19 +46,26 @@ export function ending({
   /** False: it had ended. Undefined: it is not any more as it was read. */
   async function once(id: string, how: RemoteRunCut): Promise<boolean | undefined> {
     const { status, code, message, reason, final = false } = how
-    const run = await far.get(id)
+    const run = await remote.get(id)
     if (run === undefined || isTerminal(run.status)) return false
     const finishedMs = now().getTime()
     const end: RemoteRunEnd = {
-      ...{ status, finishedMs, day: dayOf(finishedMs), errorCode: code, reason },
+      status,
+      finishedMs,
+      day: dayOf(finishedMs),
+      errorCode: code,
+      reason,
       errorMessage: message,
     }
     const told = run.state === 'offered' || run.state === 'accepted'
     const near = told ? run.nodeId : run.pinned
     const node = near === undefined ? undefined : await commandTarget(near)
-    const statements: InStatement[] = [far.asRead(run), ...far.end(run, end)]
+    const statements: InStatement[] = [remote.asRead(run), ...remote.end(run, end)]
     if (told && node !== undefined) {
-      statements.push(far.state(id, 'ending'), nodes.frame(node, await cancelFrame(id, reason ?? message ?? '', false)))
+      statements.push(
+        remote.state(id, 'ending'),
+        nodes.frame(node, await cancelFrame(id, reason ?? message ?? '', false)),
+      )
     }
     if (!told && run.parentRunId !== undefined && node !== undefined) {
       // Its parent's node has never heard of it, and would wait for ever.
@@ -71,7 +78,7 @@ export function ending({
     if (!told || final) {
       const sealed: RemoteRun = { ...run, status, outputHash: EMPTY_OUTPUT_HASH, finishedMs }
       const known = { outputHash: EMPTY_OUTPUT_HASH, models: [] }
-      statements.push(...far.sealed(sealed, known, await signRemoteRun(sealed, end), finishedMs))
+      statements.push(...remote.sealed(sealed, known, await signRemoteRun(sealed, end), finishedMs))
     }
     turn.ending(run)
     try {

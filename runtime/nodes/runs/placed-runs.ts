@@ -26,7 +26,7 @@ import type { RemoteRunStore } from './remote-run-store.ts'
 
 export interface PlacedRunsDeps {
   db: Db
-  far: RemoteRunStore
+  remote: RemoteRunStore
   nodes: NodeStore
   reachableNodes: ReachableNodes
   data: ReturnType<typeof remoteReads>
@@ -59,7 +59,7 @@ export type PlacedRuns = ReturnType<typeof placedRuns>
  * node has is asked of it. A run that is here goes straight to the store that is wrapped.
  */
 export function placedRuns(runs: RunStore, deps: PlacedRunsDeps) {
-  const { db, far, nodes, reachableNodes, data, end, dispatch, sha256, embedded } = deps
+  const { db, remote, nodes, reachableNodes, data, end, dispatch, sha256, embedded } = deps
 
   /** A fork begins with a part of a journal, so it goes to where that is. */
   async function forkPlacement({ forkedFrom }: NewRun): Promise<PinnedPlacement | undefined> {
@@ -103,9 +103,13 @@ export function placedRuns(runs: RunStore, deps: PlacedRunsDeps) {
     }
     const known = await nodes.enrolled(tenantId)
     return place({
-      ...{ manifest: version.manifest, wanted, embedded },
+      manifest: version.manifest,
+      wanted,
+      embedded,
       nodes: known.map(node => ({
-        ...{ pool: node.pool, backends: provenBackends(node), connected: reachableNodes.connected(node) },
+        pool: node.pool,
+        backends: provenBackends(node),
+        connected: reachableNodes.connected(node),
       })),
     })
   }
@@ -118,8 +122,11 @@ export function placedRuns(runs: RunStore, deps: PlacedRunsDeps) {
       return { run }
     }
     const poolKey = placement.on === 'pool' ? await nodes.poolKey(run.tenantId, placement.pool) : undefined
-    const row = far.insert({
-      ...{ id: run.id, tenantId: run.tenantId, pool: placement.pool, createdMs: run.createdMs },
+    const row = remote.insert({
+      id: run.id,
+      tenantId: run.tenantId,
+      pool: placement.pool,
+      createdMs: run.createdMs,
       pinned: placement.on === 'pool' ? placement.pinned : undefined,
       isolation: run.isolation as RemoteRun['isolation'],
       dispatchByMs: run.createdMs + deps.dispatchMs,
@@ -154,7 +161,8 @@ export function placedRuns(runs: RunStore, deps: PlacedRunsDeps) {
   }
 
   /** The run on a node; undefined for one that is here. */
-  const remoteRunOf = async (id: string): Promise<RemoteRun | undefined> => (deps.engaged() ? far.get(id) : undefined)
+  const remoteRunOf = async (id: string): Promise<RemoteRun | undefined> =>
+    deps.engaged() ? remote.get(id) : undefined
 
   return {
     ...runs,
@@ -203,7 +211,7 @@ export function placedRuns(runs: RunStore, deps: PlacedRunsDeps) {
     async list(...[tenantId, query, page]: Parameters<RunStore['list']>): Promise<Run[]> {
       const found = await runs.list(tenantId, query, page)
       if (query.fields === 'summary' || !found.some(run => run.input === undefined)) return found
-      const there = await far.these(found.filter(run => run.input === undefined).map(({ id }) => id))
+      const there = await remote.these(found.filter(run => run.input === undefined).map(({ id }) => id))
       const byNode = new Map<string, string[]>()
       for (const { id, nodeId, state } of there.values()) {
         if (nodeId !== undefined && state !== 'offered') byNode.set(nodeId, [...(byNode.get(nodeId) ?? []), id])
@@ -233,7 +241,7 @@ export function placedRuns(runs: RunStore, deps: PlacedRunsDeps) {
       const node = found.nodeId === undefined ? undefined : await commandTarget(reachableNodes, nodes)(found.nodeId)
       await db.write([
         ...(node === undefined ? [] : [nodes.frame(node, await cancelFrame(id, '', true))]),
-        ...far.removal(id),
+        ...remote.removal(id),
       ])
       const removed = await runs.remove(id)
       if (node !== undefined) reachableNodes.wake(node)

@@ -19,7 +19,9 @@ describe('place', () => {
     [
       'what only a node can do, there',
       {
-        ...{ manifest: manifest('gvisor'), wanted: undefined, embedded: here },
+        manifest: manifest('gvisor'),
+        wanted: undefined,
+        embedded: here,
         nodes: [{ pool: 'eu', backends: ['gvisor'], connected: false }],
       },
       { on: 'pool', pool: 'eu' },
@@ -27,7 +29,9 @@ describe('place', () => {
     [
       'to the pool that its agent names',
       {
-        ...{ manifest: manifest(), wanted: 'eu', embedded: here },
+        manifest: manifest(),
+        wanted: 'eu',
+        embedded: here,
         nodes: [
           { pool: 'default', backends: [], connected: true },
           { pool: 'eu', backends: [], connected: false },
@@ -38,7 +42,9 @@ describe('place', () => {
     [
       'to a node that is connected rather than one that is away',
       {
-        ...{ manifest: manifest(), wanted: undefined, embedded: off },
+        manifest: manifest(),
+        wanted: undefined,
+        embedded: off,
         nodes: [
           { pool: 'default', backends: [], connected: false },
           { pool: 'eu', backends: [], connected: true },
@@ -49,7 +55,9 @@ describe('place', () => {
     [
       'nowhere, saying what there is',
       {
-        ...{ manifest: manifest('microvm'), wanted: undefined, embedded: off },
+        manifest: manifest('microvm'),
+        wanted: undefined,
+        embedded: off,
         nodes: [{ pool: 'default', backends: ['wasm', 'runc'], connected: true }],
       },
       {

@@ -77,7 +77,9 @@ export function remoteApprovals(
       if (poolKey === undefined) throw offline(`approval ${id}`)
       const detail = { by, atMs, decision }
       const value = {
-        ...{ runId: run.id, approvalId: id, decision: approve ? 'approve' : 'reject' },
+        runId: run.id,
+        approvalId: id,
+        decision: approve ? 'approve' : 'reject',
         detailSealed: await sealTo(poolKey, utf8(JSON.stringify(detail)), decisionAad(id)),
       }
       const node = await commandTarget(reachableNodes, nodes)(run.nodeId)

@@ -7,7 +7,7 @@ import type { NodeRow } from '../registry/node.ts'
 import type { RemoteRunStore } from './remote-run-store.ts'
 
 export interface RemoteBudgetsDeps {
-  far: Pick<RemoteRunStore, 'get'>
+  remote: Pick<RemoteRunStore, 'get'>
   grant: Ledger['grant']
   dayOf: (ms: number) => string
   clock: Clock
@@ -25,9 +25,9 @@ const MOST = BigInt(Number.MAX_SAFE_INTEGER)
  * Says whether a run on a node may make its next model call: its worst case is held here, under the budget of its agent, until the
  * event comes that says what it used. Undefined: the run is not that node's any more, or not in that life of it.
  */
-export function remoteBudgets({ far, grant, dayOf, clock }: RemoteBudgetsDeps) {
+export function remoteBudgets({ remote, grant, dayOf, clock }: RemoteBudgetsDeps) {
   async function runOf(node: NodeRow, { runId, epoch }: BudgetAsk) {
-    const run = await far.get(runId)
+    const run = await remote.get(runId)
     const is = run?.nodeId === node.id && BigInt(run.epoch) === epoch && !isTerminal(run.status)
     return is ? run : undefined
   }
@@ -48,11 +48,17 @@ export function remoteBudgets({ far, grant, dayOf, clock }: RemoteBudgetsDeps) {
     const [tokens, output] = [Number(ask.tokens), Number(ask.outputTokens)]
     const [cost, inputCost] = [Number(ask.costNanoUsd), Number(ask.inputCostNanoUsd)]
     const place = {
-      ...{ runId: run.id, agentId: run.agentId, day: dayOf(clock.now().getTime()) },
-      ...{ stepId: stepId.toWellFormed(), attempt, requestId },
+      runId: run.id,
+      agentId: run.agentId,
+      day: dayOf(clock.now().getTime()),
+      stepId: stepId.toWellFormed(),
+      attempt,
+      requestId,
     }
     const found = await grant(run, place, {
-      ...{ model: model.slice(0, 300).toWellFormed(), tokensIn: tokens - output, maxOutputTokens: output },
+      model: model.slice(0, 300).toWellFormed(),
+      tokensIn: tokens - output,
+      maxOutputTokens: output,
       costOf: unpriced ? null : (_in, out) => inputCost + Math.ceil(((cost - inputCost) * out) / Math.max(1, output)),
     })
     const said = typeof found === 'string' ? { refusal: found, longest: 0 } : { refusal: '', longest: found }

@@ -99,8 +99,8 @@ export function remoteReads(reachableNodes: ReachableNodes, nodes: Pick<NodeStor
 }
 
 /** The record of a run with what its node says; a run that was ended here shows no output that came later. */
-export function withData(run: Run, far: RemoteRun, data: RemoteRunData | undefined): Run {
-  const message = far.errorMessage ?? data?.errorMessage
+export function withData(run: Run, remote: RemoteRun, data: RemoteRunData | undefined): Run {
+  const message = remote.errorMessage ?? data?.errorMessage
   const said = finishOf(run.status, run.error?.code) !== undefined
   const output = isTerminal(run.status) ? (said ? data?.output : {}) : undefined
   return {

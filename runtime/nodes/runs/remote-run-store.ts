@@ -10,7 +10,7 @@ import { LIFE } from '../../sessions/store.ts'
 import { releaseHolds, unreportedHolds } from './remote-holds.ts'
 import { REMOTE_RUN_COLUMNS, type RemoteRun, toRemoteRun } from './remote-run.ts'
 
-const FAR = `select ${REMOTE_RUN_COLUMNS} from far_runs f join runs r on r.id = f.run_id`
+const FAR = `select ${REMOTE_RUN_COLUMNS} from remote_runs f join runs r on r.id = f.run_id`
 const OPEN = "status in ('queued', 'running', 'waiting')"
 
 export interface NewRemoteRun {
@@ -44,16 +44,24 @@ export interface RemoteEvent {
 }
 
 const insertRemoteEvents = insertRows(
-  'far_events',
+  'remote_events',
   {
-    ...{ run_id: 'text', seq: 'integer', kind: 'text', step_id: 'text', attempt: 'integer', at: 'text', hash: 'text' },
-    ...{ tokens_in: 'integer', tokens_out: 'integer', cost_nano: 'integer' },
+    run_id: 'text',
+    seq: 'integer',
+    kind: 'text',
+    step_id: 'text',
+    attempt: 'integer',
+    at: 'text',
+    hash: 'text',
+    tokens_in: 'integer',
+    tokens_out: 'integer',
+    cost_nano: 'integer',
   },
   { after: 'on conflict do nothing' },
 )
 
-const TOLD = `update far_runs set event_seq = n.value ->> 1, tip = n.value ->> 2 from json_each(?) as n
-  where far_runs.run_id = n.value ->> 0`
+const TOLD = `update remote_runs set event_seq = n.value ->> 1, tip = n.value ->> 2 from json_each(?) as n
+  where remote_runs.run_id = n.value ->> 0`
 
 const MOVED = `update runs set status = n.value ->> 1, started_ms = coalesce(started_ms, n.value ->> 2),
   updated_ms = n.value ->> 2, parked = null, tokens_in = tokens_in + (n.value ->> 3), tokens_out = tokens_out + (n.value ->> 4),
@@ -104,7 +112,7 @@ export function remoteRunStore(db: Db) {
     /** For the transaction that makes the run; nothing where the run was not made. */
     insert: (run: NewRemoteRun): InStatement[] => [
       {
-        sql: `insert into far_runs (run_id, tenant_id, pool, isolation, state, created_ms, dispatch_by_ms, input_sealed, input_hash, tip,
+        sql: `insert into remote_runs (run_id, tenant_id, pool, isolation, state, created_ms, dispatch_by_ms, input_sealed, input_hash, tip,
             pinned, input_schedule)
           select ?1, ?2, ?3, ?4, 'queued', ?5, ?6, ?7, ?8, ?9, ?10, ?11 where exists (select 1 from runs where id = ?1)
           on conflict do nothing`,
@@ -114,7 +122,7 @@ export function remoteRunStore(db: Db) {
         ],
       },
       {
-        sql: 'update runs set epoch = 1 where id = ? and epoch = 0 and exists (select 1 from far_runs where run_id = runs.id)',
+        sql: 'update runs set epoch = 1 where id = ? and epoch = 0 and exists (select 1 from remote_runs where run_id = runs.id)',
         args: [run.id],
       },
     ],
@@ -150,7 +158,7 @@ export function remoteRunStore(db: Db) {
     },
 
     async anyQueued(): Promise<boolean> {
-      const { rows } = await db.execute("select exists (select 1 from far_runs where state = 'queued')")
+      const { rows } = await db.execute("select exists (select 1 from remote_runs where state = 'queued')")
       return Number(rows[0]?.[0]) === 1
     },
 
@@ -171,7 +179,7 @@ export function remoteRunStore(db: Db) {
 
     async inputOf(id: string): Promise<{ sealed: Uint8Array; schedule: string | undefined } | undefined> {
       const { rows } = await db.execute({
-        sql: 'select input_sealed, input_schedule from far_runs where run_id = ?',
+        sql: 'select input_sealed, input_schedule from remote_runs where run_id = ?',
         args: [id],
       })
       const [sealed, schedule] = [rows[0]?.[0], rows[0]?.[1]]
@@ -198,7 +206,7 @@ export function remoteRunStore(db: Db) {
     /** How many runs each node works on or was offered; those that wait for another run of their node do nothing. */
     async load(): Promise<Map<string, number>> {
       const { rows } = await db.execute(
-        `select f.node_id, count(*) from far_runs f join runs r on r.id = f.run_id
+        `select f.node_id, count(*) from remote_runs f join runs r on r.id = f.run_id
           where f.node_id is not null and f.state in ('offered', 'accepted') and r.status in ('queued', 'running')
             and not exists (select 1 from runs c where c.parent_run_id = r.id and c.${OPEN})
           group by f.node_id`,
@@ -207,7 +215,7 @@ export function remoteRunStore(db: Db) {
     },
 
     later: (id: string, byMs: number): InStatement => ({
-      sql: 'update far_runs set dispatch_by_ms = ? where run_id = ? and dispatch_by_ms is not null',
+      sql: 'update remote_runs set dispatch_by_ms = ? where run_id = ? and dispatch_by_ms is not null',
       args: [byMs, id],
     }),
 
@@ -215,17 +223,17 @@ export function remoteRunStore(db: Db) {
     offer({ id, epoch }: RemoteRun, nodeId: string, frame: Uint8Array): InStatement[] {
       return [
         {
-          sql: `update far_runs set state = 'offered', node_id = ?, epoch = ? where run_id = ? and state = 'queued'`,
+          sql: `update remote_runs set state = 'offered', node_id = ?, epoch = ? where run_id = ? and state = 'queued'`,
           args: [nodeId, epoch, id],
         },
         {
           sql: `update runs set node_id = ?1, epoch = ?2 where id = ?3
-            and exists (select 1 from far_runs where run_id = ?3 and node_id = ?1 and state = 'offered')`,
+            and exists (select 1 from remote_runs where run_id = ?3 and node_id = ?1 and state = 'offered')`,
           args: [nodeId, epoch, id],
         },
         {
           sql: `insert into node_frames (node_id, frame) select ?1, ?2
-            where exists (select 1 from far_runs where run_id = ?3 and node_id = ?1 and epoch = ?4 and state = 'offered')`,
+            where exists (select 1 from remote_runs where run_id = ?3 and node_id = ?1 and epoch = ?4 and state = 'offered')`,
           args: [nodeId, frame, id, epoch],
         },
       ]
@@ -233,18 +241,18 @@ export function remoteRunStore(db: Db) {
 
     /** The node has it, durably: the sealed input is not needed here any more. */
     accepted: (id: string): InStatement => ({
-      sql: `update far_runs set state = 'accepted', input_sealed = null, dispatch_by_ms = null
+      sql: `update remote_runs set state = 'accepted', input_sealed = null, dispatch_by_ms = null
         where run_id = ? and state = 'offered'`,
       args: [id],
     }),
 
     refused: (id: string): InStatement[] => [
       {
-        sql: `update far_runs set state = 'queued', node_id = null, epoch = epoch + 1 where run_id = ? and state = 'offered'`,
+        sql: `update remote_runs set state = 'queued', node_id = null, epoch = epoch + 1 where run_id = ? and state = 'offered'`,
         args: [id],
       },
       {
-        sql: `update runs set node_id = null, epoch = epoch + 1 where id = ? and exists (select 1 from far_runs where run_id = runs.id and state = 'queued')`,
+        sql: `update runs set node_id = null, epoch = epoch + 1 where id = ? and exists (select 1 from remote_runs where run_id = runs.id and state = 'queued')`,
         args: [id],
       },
     ],
@@ -261,8 +269,12 @@ export function remoteRunStore(db: Db) {
       return [
         insertRemoteEvents.statement(
           events.map(({ runId, stepId, tokensIn, tokensOut, costNano, model: _, ...event }) => ({
-            ...{ ...event, run_id: runId, step_id: stepId },
-            ...{ tokens_in: tokensIn, tokens_out: tokensOut, cost_nano: costNano },
+            ...event,
+            run_id: runId,
+            step_id: stepId,
+            tokens_in: tokensIn,
+            tokens_out: tokensOut,
+            cost_nano: costNano,
           })),
         ),
         { sql: TOLD, args: [JSON.stringify(tips.map(({ id, eventSeq, tip }) => [id, eventSeq, tip]))] },
@@ -319,14 +331,14 @@ export function remoteRunStore(db: Db) {
      * control plane on the same store may have given it to a node, or ended it.
      */
     asRead: ({ id, state, nodeId, status }: RemoteRun): InStatement => ({
-      sql: `insert into far_runs (run_id, tenant_id) select '', null where not exists (select 1 from far_runs f join runs r on r.id = f.run_id
+      sql: `insert into remote_runs (run_id, tenant_id) select '', null where not exists (select 1 from remote_runs f join runs r on r.id = f.run_id
         where f.run_id = ? and f.state = ? and f.node_id is ? and (r.${OPEN}) = ?)`,
       args: [id, state, nodeId ?? null, isTerminal(status) ? 0 : 1],
     }),
 
     /** The same of whether it has ended. */
     asOpen: (id: string, open: boolean): InStatement => ({
-      sql: `insert into far_runs (run_id, tenant_id) select '', null where not exists (select 1 from runs where id = ? and (${OPEN}) = ?)`,
+      sql: `insert into remote_runs (run_id, tenant_id) select '', null where not exists (select 1 from runs where id = ? and (${OPEN}) = ?)`,
       args: [id, open ? 1 : 0],
     }),
 
@@ -359,7 +371,7 @@ export function remoteRunStore(db: Db) {
           args: [run.id, finishedMs],
         },
         {
-          sql: `update far_runs set error_message = coalesce(?4, error_message), ending = null, dispatch_by_ms = null,
+          sql: `update remote_runs set error_message = coalesce(?4, error_message), ending = null, dispatch_by_ms = null,
             input_sealed = null where run_id = ?1 and ${own}`,
           args: [run.id, finishedMs, status, end.errorMessage ?? null],
         },
@@ -368,7 +380,7 @@ export function remoteRunStore(db: Db) {
     },
 
     state: (id: string, state: RemoteRun['state']): InStatement => ({
-      sql: 'update far_runs set state = ? where run_id = ?',
+      sql: 'update remote_runs set state = ? where run_id = ?',
       args: [state, id],
     }),
 
@@ -381,7 +393,7 @@ export function remoteRunStore(db: Db) {
     ): InStatement[] {
       return [
         {
-          sql: `update far_runs set state = 'done', head_known = 1, output_hash = ?, models = ?, node_key = ?, node_signature = ?
+          sql: `update remote_runs set state = 'done', head_known = 1, output_hash = ?, models = ?, node_key = ?, node_signature = ?
             where run_id = ?`,
           args: [
             ...[known.outputHash, JSON.stringify(known.models), known.node?.publicKey ?? null],
@@ -406,12 +418,13 @@ export function remoteRunStore(db: Db) {
 
     /** Everything of a run but its usage and its receipt. */
     removal: (id: string): InStatement[] => [
-      { sql: 'delete from far_events where run_id = ?', args: [id] },
-      { sql: 'delete from far_runs where run_id = ?', args: [id] },
+      { sql: 'delete from remote_events where run_id = ?', args: [id] },
+      { sql: 'delete from remote_runs where run_id = ?', args: [id] },
     ],
 
     async any(): Promise<boolean> {
-      const sql = 'select exists (select 1 from nodes where enrolled_ms is not null) or exists (select 1 from far_runs)'
+      const sql =
+        'select exists (select 1 from nodes where enrolled_ms is not null) or exists (select 1 from remote_runs)'
       return Number((await db.execute(sql)).rows[0]?.[0]) === 1
     },
   }
@@ -419,7 +432,7 @@ export function remoteRunStore(db: Db) {
 
 /** A run was not any more as it was when something was decided about it. */
 export function isMoved(error: unknown): boolean {
-  return isFailedCondition(error, 'far_runs.tenant_id')
+  return isFailedCondition(error, 'remote_runs.tenant_id')
 }
 
 /** What the end of a turn on a node means for its session here: all but what was said. */

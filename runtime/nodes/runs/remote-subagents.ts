@@ -17,7 +17,7 @@ import type { RemoteRunStore } from './remote-run-store.ts'
 
 export interface RemoteSubagentsDeps {
   db: Db
-  far: RemoteRunStore
+  remote: RemoteRunStore
   nodes: Pick<NodeStore, 'frame'>
   links: NodeLinks
   runs: () => Pick<RunStore, 'create'>
@@ -38,7 +38,7 @@ const MOST_CHARACTERS = 16 * 1024 * 1024
  * to the node, whose run goes on without it. Asked again, it is one run.
  */
 export function remoteSubagents(deps: RemoteSubagentsDeps) {
-  const { db, far, nodes, links, now } = deps
+  const { db, remote, nodes, links, now } = deps
 
   async function refuse(parent: RemoteRun, childId: string, code: string, message: string): Promise<void> {
     if (parent.nodeId === undefined) return
@@ -69,15 +69,22 @@ export function remoteSubagents(deps: RemoteSubagentsDeps) {
   }
 
   return async (parent: RemoteRun, { childId: id, agentName, inputSealed, inputHash, inputLength }: ChildAsk) => {
-    if (!/^[0-9a-f-]{36}$/.test(id) || inputHash.length !== 32 || (await far.get(id)) !== undefined) return
+    if (!/^[0-9a-f-]{36}$/.test(id) || inputHash.length !== 32 || (await remote.get(id)) !== undefined) return
     const version = await called(parent, agentName)
     if ('code' in version) return refuse(parent, id, version.code, version.message)
     const { tenantId, pool, nodeId } = parent
     const { agentId, versionId, manifest } = version
     const createdMs = now().getTime()
-    const row = far.insert({
-      ...{ id, tenantId, pool, pinned: nodeId, isolation: manifest.isolation, createdMs, inputSealed },
-      ...{ dispatchByMs: createdMs + deps.dispatchMs, inputHash: toHex(inputHash) },
+    const row = remote.insert({
+      id,
+      tenantId,
+      pool,
+      pinned: nodeId,
+      isolation: manifest.isolation,
+      createdMs,
+      inputSealed,
+      dispatchByMs: createdMs + deps.dispatchMs,
+      inputHash: toHex(inputHash),
       genesis: genesis(id, deps.sha256).hash,
     })
     // Only its length counts for the expected cost of the run; its content cannot be read here.
@@ -86,9 +93,21 @@ export function remoteSubagents(deps: RemoteSubagentsDeps) {
     try {
       await deps.admit(candidate, id, ({ statements, exceeded }) =>
         deps.runs().create({
-          ...{ id, tenantId, agentName: version.agentName, agentId, versionId, createdMs, labels: '{}', input: '{}' },
-          ...{ day: deps.dayOf(createdMs), isolation: manifest.isolation, budgetExceeded: exceeded, elsewhere: true },
-          ...{ trigger: { kind: 'subagent', ref: parent.id }, parentRunId: parent.id, depth: parent.depth + 1 },
+          id,
+          tenantId,
+          agentName: version.agentName,
+          agentId,
+          versionId,
+          createdMs,
+          labels: '{}',
+          input: '{}',
+          day: deps.dayOf(createdMs),
+          isolation: manifest.isolation,
+          budgetExceeded: exceeded,
+          elsewhere: true,
+          trigger: { kind: 'subagent', ref: parent.id },
+          parentRunId: parent.id,
+          depth: parent.depth + 1,
           also: [...statements, ...row],
         }),
       )

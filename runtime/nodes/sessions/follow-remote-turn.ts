@@ -7,7 +7,7 @@ import type { ReachableNodes } from '../peers/reachable-nodes.ts'
 import type { RemoteRunStore } from '../runs/remote-run-store.ts'
 
 export interface FollowRemoteTurnsDeps {
-  far: Pick<RemoteRunStore, 'get'>
+  remote: Pick<RemoteRunStore, 'get'>
   reachableNodes: Pick<ReachableNodes, 'peerOf'>
   peerClient: Pick<PeerClient, 'ask'>
   live: Pick<Live, 'mirror'>
@@ -22,7 +22,7 @@ const decoder = new TextDecoder()
  * The text of a turn on a node reaches the control plane that the node has dialled. Where this one has a listener, it asks that one for
  * the text, piece by piece, and emits it here under the same ids. If it cannot be reached, the text comes at the end, from the store.
  */
-export function followRemoteTurns({ far, reachableNodes, peerClient, live }: FollowRemoteTurnsDeps) {
+export function followRemoteTurns({ remote, reachableNodes, peerClient, live }: FollowRemoteTurnsDeps) {
   /** The turn of each session that is heard, or that cannot be heard whole. */
   const turns = new Map<string, string>()
   const allowedTools = new AbortController()
@@ -37,7 +37,7 @@ export function followRemoteTurns({ far, reachableNodes, peerClient, live }: Fol
   }
 
   async function hear({ id: sessionId, lastEvent: base }: SessionState, turnId: string): Promise<Heard> {
-    const nodeId = (await far.get(turnId))?.nodeId
+    const nodeId = (await remote.get(turnId))?.nodeId
     const url = nodeId === undefined ? undefined : await reachableNodes.peerOf(nodeId)
     const mirror = nodeId === undefined || url === undefined ? undefined : live.mirror(sessionId, base)
     if (nodeId === undefined || url === undefined || mirror === undefined) return 'broken'

@@ -14,7 +14,7 @@ export interface RemoteDelta {
 }
 
 export interface RelayDeltasDeps {
-  far: Pick<RemoteRunStore, 'get'>
+  remote: Pick<RemoteRunStore, 'get'>
   sessions: Pick<SessionStore, 'baseOf' | 'turn'>
   live: Live
   log: Log
@@ -33,14 +33,14 @@ interface Heard {
  * The text of turns on nodes, for listeners of this process. Pieces are lost with a stream that breaks, so none is relied on: at the end
  * the text of the turn is read from its node, and the rest of it is emitted then.
  */
-export function relayDeltas({ far, sessions, live, log }: RelayDeltasDeps) {
+export function relayDeltas({ remote, sessions, live, log }: RelayDeltasDeps) {
   const turns = new Map<string, Heard>()
   let last: Promise<unknown> = Promise.resolve()
 
   async function heardOf(nodeId: string, sessionId: string, turnId: string): Promise<Heard | undefined> {
     const known = turns.get(turnId)
     if (known !== undefined) return known.nodeId === nodeId ? known : undefined
-    const run = await far.get(turnId)
+    const run = await remote.get(turnId)
     const base = await sessions.baseOf(turnId)
     const is = run?.nodeId === nodeId && run.sessionId === sessionId && run.finishedMs === undefined
     if (!is || base === undefined) return undefined

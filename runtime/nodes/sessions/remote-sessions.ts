@@ -22,7 +22,7 @@ export interface RemoteSession {
 
 export interface RemoteSessionsDeps {
   db: Db
-  far: RemoteRunStore
+  remote: RemoteRunStore
   nodes: Pick<NodeStore, 'frame' | 'sharing'>
   reachableNodes: ReachableNodes
   data: ReturnType<typeof remoteReads>
@@ -32,10 +32,10 @@ export interface RemoteSessionsDeps {
 export type RemoteSessions = ReturnType<typeof remoteSessions>
 
 /** The conversations that nodes hold. */
-export function remoteSessions({ db, far, nodes, reachableNodes, data, engaged }: RemoteSessionsDeps) {
+export function remoteSessions({ db, remote, nodes, reachableNodes, data, engaged }: RemoteSessionsDeps) {
   async function get(id: string): Promise<RemoteSession | undefined> {
     if (!engaged()) return undefined
-    const sql = 'select session_id, tenant_id, pool, node_id from far_sessions where session_id = ?'
+    const sql = 'select session_id, tenant_id, pool, node_id from remote_sessions where session_id = ?'
     const row = (await db.execute({ sql, args: [id.toWellFormed()] })).rows[0]
     if (row === undefined) return undefined
     const [sessionId, tenantId, pool, nodeId] = [0, 1, 2, 3].map(at => String(row[at]))
@@ -54,7 +54,7 @@ export function remoteSessions({ db, far, nodes, reachableNodes, data, engaged }
     if (ends.length === 0) return []
     const ids = ends.map(({ end }) => end.data.turnId)
     const told = await data.turns(session.nodeId, ids)
-    const here = told && (await far.these(ids))
+    const here = told && (await remote.these(ids))
     return ends.map(one => {
       const { turnId, sessionId } = one.end.data
       const there = told?.get(turnId)
@@ -70,7 +70,7 @@ export function remoteSessions({ db, far, nodes, reachableNodes, data, engaged }
 
     /** For the transaction that opens one. */
     opened: ({ sessionId, tenantId, pool, nodeId }: RemoteSession): InStatement => ({
-      sql: 'insert into far_sessions (session_id, tenant_id, pool, node_id) values (?, ?, ?, ?)',
+      sql: 'insert into remote_sessions (session_id, tenant_id, pool, node_id) values (?, ?, ?, ?)',
       args: [sessionId, tenantId, pool, nodeId],
     }),
 
@@ -128,7 +128,7 @@ export function remoteSessions({ db, far, nodes, reachableNodes, data, engaged }
           const removed = await own.remove(id, nowMs)
           if (session === undefined) return removed
           const { node, order } = await orderStop(session, true)
-          await db.write([order, { sql: 'delete from far_sessions where session_id = ?', args: [id] }])
+          await db.write([order, { sql: 'delete from remote_sessions where session_id = ?', args: [id] }])
           reachableNodes.wake(node)
           return removed
         },

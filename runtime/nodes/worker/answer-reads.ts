@@ -67,7 +67,8 @@ export function answerReads({ db, sessions, identity: { tenantId, pool, poolKeys
       return answer(
         rows.map(
           (row): RemoteApproval => ({
-            ...{ id: String(row.id), prompt: String(row.prompt) },
+            id: String(row.id),
+            prompt: String(row.prompt),
             ...(row.action !== null && {
               action: readJson(String(row.action)) as NonNullable<RemoteApproval['action']>,
             }),

@@ -29,11 +29,17 @@ export function grantedModel(
       const stepId = call.key.slice(run.id.length + 1, colon)
       const { refusal, outputTokens } = await asks.ask(
         {
-          ...{ runId: run.id, epoch: BigInt(Number(epoch)), stepId, attempt: Number(call.key.slice(colon + 1)) },
-          ...{ tokens: BigInt(tokensIn + wanted), outputTokens: BigInt(wanted), lastEvent: BigInt(Number(lastEvent)) },
+          runId: run.id,
+          epoch: BigInt(Number(epoch)),
+          stepId,
+          attempt: Number(call.key.slice(colon + 1)),
+          tokens: BigInt(tokensIn + wanted),
+          outputTokens: BigInt(wanted),
+          lastEvent: BigInt(Number(lastEvent)),
           costNanoUsd: BigInt(costOf?.(tokensIn, wanted, true) ?? 0),
           inputCostNanoUsd: BigInt(costOf?.(tokensIn, 0, true) ?? 0),
-          ...{ model: model.id, unpriced: costOf === null },
+          model: model.id,
+          unpriced: costOf === null,
         },
         call.signal,
       )

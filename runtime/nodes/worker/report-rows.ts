@@ -52,11 +52,21 @@ export function reportRows(by: string | null): (units: readonly Told[]) => InSta
     for (const { runId, epoch, events, approvals, transition } of units) {
       for (const { entry } of events) {
         const { seq, kind, stepId, attempt, at, hash, meta } = entry
-        const news: EventReport = {
-          ...{ t: 'event', run: runId, seq, kind, step: stepId, attempt, at, hash, model: meta.model ?? '' },
-          ...{ in: meta.tokensIn ?? 0, out: meta.tokensOut ?? 0, nano: Math.round((meta.costUsd ?? 0) * NO_NANO) },
+        const reports: EventReport = {
+          t: 'event',
+          run: runId,
+          seq,
+          kind,
+          step: stepId,
+          attempt,
+          at,
+          hash,
+          model: meta.model ?? '',
+          in: meta.tokensIn ?? 0,
+          out: meta.tokensOut ?? 0,
+          nano: Math.round((meta.costUsd ?? 0) * NO_NANO),
         }
-        told.push([runId, seq, hash, JSON.stringify(news)])
+        told.push([runId, seq, hash, JSON.stringify(reports)])
         const ask = kind === 'step_waiting' && approvals.find(({ id }) => id === entry.payload.approvalId)
         if (ask) {
           const { stepId: step, id, reason, expiresMs: expires } = ask

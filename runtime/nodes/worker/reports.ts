@@ -38,62 +38,83 @@ export function workerReports({ db, sha256, signer, reportsAs }: WorkerReportsDe
     const models = signed?.models ?? []
     const hash = (text: unknown) => fromHex(sha256Hex(utf8(String(text ?? '{}')), sha256))
     const told: Omit<Complete, '$typeName'> = {
-      ...{ runId, epoch: BigInt(Number(row.told_epoch)), status: String(row.status) },
-      ...{ errorCode: String(row.error_code ?? ''), errorStep: String(row.error_step ?? '') },
-      ...{ head: fromHex(String(row.head)), eventCount: BigInt(Number(row.event_count)) },
+      runId,
+      epoch: BigInt(Number(row.told_epoch)),
+      status: String(row.status),
+      errorCode: String(row.error_code ?? ''),
+      errorStep: String(row.error_step ?? ''),
+      head: fromHex(String(row.head)),
+      eventCount: BigInt(Number(row.event_count)),
       // What it was given may be dropped by now.
       inputHash: texts.input === '' && signed ? fromHex(signed.inputHash) : hash(texts.input),
-      ...{ outputHash: hash(texts.output), models },
-      ...{ tokensIn: BigInt(Number(row.tokens_in)), tokensOut: BigInt(Number(row.tokens_out)) },
+      outputHash: hash(texts.output),
+      models,
+      tokensIn: BigInt(Number(row.tokens_in)),
+      tokensOut: BigInt(Number(row.tokens_out)),
       costNanoUsd: BigInt(Number(row.cost_nano)),
-      ...{ isolation: String(row.isolation_used ?? row.isolation), finishedUnixMs: BigInt(Number(row.finished_ms)) },
+      isolation: String(row.isolation_used ?? row.isolation),
+      finishedUnixMs: BigInt(Number(row.finished_ms)),
       nodeSignature: new Uint8Array(),
     }
     return { ...told, nodeSignature: await signer.sign(completeMessage(create(CompleteSchema, told))) }
   }
 
-  async function frameOf(news: Report, epoch: number): Promise<NodeFrame | undefined> {
-    switch (news.t) {
+  async function frameOf(reports: Report, epoch: number): Promise<NodeFrame | undefined> {
+    switch (reports.t) {
       case 'event': {
         const value = {
-          ...{ runId: news.run, epoch: BigInt(epoch), eventSeq: BigInt(news.seq), kind: news.kind, stepId: news.step },
-          ...{ attempt: news.attempt, at: news.at, hash: fromHex(news.hash), model: news.model },
-          ...{ tokensIn: BigInt(news.in), tokensOut: BigInt(news.out), costNanoUsd: BigInt(news.nano) },
+          runId: reports.run,
+          epoch: BigInt(epoch),
+          eventSeq: BigInt(reports.seq),
+          kind: reports.kind,
+          stepId: reports.step,
+          attempt: reports.attempt,
+          at: reports.at,
+          hash: fromHex(reports.hash),
+          model: reports.model,
+          tokensIn: BigInt(reports.in),
+          tokensOut: BigInt(reports.out),
+          costNanoUsd: BigInt(reports.nano),
         }
         return create(NodeFrameSchema, { body: { case: 'event', value } })
       }
       case 'accept': {
-        const { run: runId, ok, reason } = news
-        const value = { runId, epoch: BigInt(news.epoch ?? epoch), ok, reason: reason.slice(0, 500) }
+        const { run: runId, ok, reason } = reports
+        const value = { runId, epoch: BigInt(reports.epoch ?? epoch), ok, reason: reason.slice(0, 500) }
         return create(NodeFrameSchema, { body: { case: 'accept', value } })
       }
       case 'ask': {
-        const { run: runId, step: stepId, id: approvalId, reason, expires } = news
+        const { run: runId, step: stepId, id: approvalId, reason, expires } = reports
         const value = { runId, stepId, approvalId, reason, expiresUnix: BigInt(Math.ceil(expires / 1000)) }
         return create(NodeFrameSchema, { body: { case: 'approval', value } })
       }
       case 'takeover': {
-        const value = { runId: news.run, epoch: BigInt(epoch) }
+        const value = { runId: reports.run, epoch: BigInt(epoch) }
         return create(NodeFrameSchema, { body: { case: 'takeover', value } })
       }
       case 'parked': {
-        const value = { runId: news.run, epoch: BigInt(epoch), reason: news.reason }
+        const value = { runId: reports.run, epoch: BigInt(epoch), reason: reports.reason }
         return create(NodeFrameSchema, { body: { case: 'parked', value } })
       }
       case 'child': {
-        const { run: runId, child: childId, agent: agentName, box, hash, length } = news
+        const { run: runId, child: childId, agent: agentName, box, hash, length } = reports
         const value = {
-          ...{ runId, epoch: BigInt(epoch), childId, agentName, inputSealed: fromBase64(box) },
-          ...{ inputHash: fromHex(hash), inputLength: BigInt(length) },
+          runId,
+          epoch: BigInt(epoch),
+          childId,
+          agentName,
+          inputSealed: fromBase64(box),
+          inputHash: fromHex(hash),
+          inputLength: BigInt(length),
         }
         return create(NodeFrameSchema, { body: { case: 'childAsk', value } })
       }
       case 'credential': {
-        const value = { ref: news.ref, ok: news.error === '', error: news.error.slice(0, 500) }
+        const value = { ref: reports.ref, ok: reports.error === '', error: reports.error.slice(0, 500) }
         return create(NodeFrameSchema, { body: { case: 'secretAck', value } })
       }
       case 'complete': {
-        const value = await complete(news.run)
+        const value = await complete(reports.run)
         return value && create(NodeFrameSchema, { body: { case: 'complete', value } })
       }
     }

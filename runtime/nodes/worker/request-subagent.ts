@@ -14,7 +14,7 @@ import type { WorkerIdentity } from './worker.ts'
  * them here; until then it stands in the store that they were asked for, in the commit that asks.
  */
 export function requestSubagents(
-  { poolKeys, news, reportsAs }: Pick<WorkerIdentity, 'poolKeys' | 'news' | 'reportsAs'>,
+  { poolKeys, reports, reportsAs }: Pick<WorkerIdentity, 'poolKeys' | 'reports' | 'reportsAs'>,
   { db, runs, sha256 }: { db: Db; runs: Pick<RunStore, 'get'>; sha256: Sha256 },
 ) {
   return (parent: { id: string; epoch: number }): ChildRuns => ({
@@ -22,8 +22,13 @@ export function requestSubagents(
       const text = canonicalize(input)
       const box = toBase64(await sealTo(poolKeys.publicKey, utf8(text), inputAad(id)))
       const ask: Report = {
-        ...{ t: 'child', run: parent.id, child: id, agent: agentName, box },
-        ...{ hash: sha256Hex(utf8(text), sha256), length: text.length },
+        t: 'child',
+        run: parent.id,
+        child: id,
+        agent: agentName,
+        box,
+        hash: sha256Hex(utf8(text), sha256),
+        length: text.length,
       }
       const owns = `exists (select 1 from runs where id = ?2 and epoch = ?3 and status = 'running')
         and not exists (select 1 from tunnel_children where child_id = ?1)`
@@ -37,7 +42,7 @@ export function requestSubagents(
           args: [id, parent.id, parent.epoch],
         },
       ])
-      news(true)
+      reports(true)
       return 'started'
     },
 

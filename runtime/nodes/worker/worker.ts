@@ -54,7 +54,7 @@ export interface WorkerIdentity {
   /** Its id, where other nodes have the same store, and null where it has one of its own. */
   reportsAs: string | null
   /** Something was committed that the control plane must know; `soon`: a caller waits for it. */
-  news: (soon: boolean) => void
+  reports: (soon: boolean) => void
   /** A piece of what is said in a turn. */
   said: (piece: Piece) => void
   /** `nodeWorker`, which only a node loads. */
@@ -88,11 +88,11 @@ export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
   const { db, sha256, runs, engine, approvals, now, log, dayOf } = deps
   const { tenantId, pool, poolKeys, signer, nodeId, reportsAs } = identity
 
-  const tell = (news: Report): InStatement => ({
+  const tell = (reports: Report): InStatement => ({
     sql: 'insert into tunnel_outbox (frame, node_id) values (?, ?)',
-    args: [JSON.stringify(news), reportsAs],
+    args: [JSON.stringify(reports), reportsAs],
   })
-  const accept = (news: Extract<Report, { t: 'accept' }>): InStatement => tell(news)
+  const accept = (reports: Extract<Report, { t: 'accept' }>): InStatement => tell(reports)
 
   async function opened<T>(box: Uint8Array, place: string): Promise<T> {
     return readJson(decoder.decode(await openSealed(poolKeys, box, place))) as T
@@ -117,7 +117,7 @@ export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
     } catch (error) {
       const reason = error instanceof Error ? error.message : 'it does not open'
       await db.write([accept({ t: 'accept', run: runId, ok: false, reason, epoch: Number(epoch) })])
-      identity.news(true)
+      identity.reports(true)
       return
     }
     const { agentId, agentName, versionId, number, manifest, manifestHash } = envelope
@@ -125,13 +125,22 @@ export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
     if (copied === 'missing') {
       const reason = `run ${sent.forkedRun} has no step ${sent.forkedStep} here`
       await db.write([accept({ t: 'accept', run: runId, ok: false, reason, epoch: Number(epoch) })])
-      identity.news(true)
+      identity.reports(true)
       return
     }
     await runs.create({
       ...copied?.begin,
-      ...{ id: runId, tenantId, agentName, agentId, versionId, createdMs, labels: '{}', ...begunBy(sent) },
-      ...{ input: canonicalize(input), isolation: manifest.isolation, day: dayOf(createdMs) },
+      id: runId,
+      tenantId,
+      agentName,
+      agentId,
+      versionId,
+      createdMs,
+      labels: '{}',
+      ...begunBy(sent),
+      input: canonicalize(input),
+      isolation: manifest.isolation,
+      day: dayOf(createdMs),
       also: [
         {
           sql: `insert into tenants (id, name, created_ms) values (?, ?, ?) on conflict do nothing`,
@@ -167,7 +176,7 @@ export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
       ],
     })
     engine.wake()
-    identity.news(true)
+    identity.reports(true)
   }
 
   /** The beginning of a fork, copied from the journal of a run that this node has; nothing where the fork stands already. */
@@ -209,7 +218,7 @@ export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
     if (known.rows.length === 0) {
       await refused({ runId: '', childId: runId, code: 'subagent_failed', message: 'the run was cancelled' })
       if (!remove) await db.write([accept({ t: 'accept', run: runId, ok: false, reason: 'unknown here' })])
-      identity.news(true)
+      identity.reports(true)
       return
     }
     await engine.end(runId, { code: 'cancelled', ...(reason !== '' && { reason }) })
@@ -275,7 +284,7 @@ export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
       ])
       if (resumed?.rowsAffected === 1) {
         engine.wake()
-        identity.news(true)
+        identity.reports(true)
         return
       }
     }
@@ -308,9 +317,9 @@ export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
     const error = await keep(put)
     if (error !== '') log.error('a credential of the control plane cannot be kept', { ref: put.ref, reason: error })
     if (put.remove) return
-    const news: Report = { t: 'credential', ref: put.ref, error }
-    await db.write([tell(news)])
-    identity.news(true)
+    const reports: Report = { t: 'credential', ref: put.ref, error }
+    await db.write([tell(reports)])
+    identity.reports(true)
   }
 
   async function one({ body }: ControlFrame): Promise<void> {
@@ -352,7 +361,7 @@ export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
 
     /** With each heartbeat: the nodes that share the store see this one, and it sees them. */
     async beat(lostMs: number): Promise<void> {
-      if (others && (await others.beat(now().getTime(), lostMs))) identity.news(true)
+      if (others && (await others.beat(now().getTime(), lostMs))) identity.reports(true)
     },
 
     /** What the control plane ordered, in order; orders for new runs that stand together share a commit. */
@@ -381,7 +390,9 @@ export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
           where r.finished_ms is null or t.run_id in (select frame ->> 'run' from tunnel_outbox)`,
       )
       return rows.map(row => ({
-        ...{ runId: String(row.run_id), epoch: BigInt(Number(row.epoch)), status: String(row.status) },
+        runId: String(row.run_id),
+        epoch: BigInt(Number(row.epoch)),
+        status: String(row.status),
         lastEvent: BigInt(Number(row.seq)),
       }))
     },

@@ -51,7 +51,9 @@ export function askVendor(deps: AskDeps, model: string, open: () => Promise<Conn
       const priced = await deps.costOf({ provider, asked: model, answered, dialect, tokens })
       return {
         spent: { tokensIn: inputTokens(tokens), tokensOut: tokens.output, costNano: priced?.costNano ?? 0 },
-        ...{ provider, model: `${provider}/${answered}`, estimated },
+        provider,
+        model: `${provider}/${answered}`,
+        estimated,
         ...(priced && { parts: priced.parts }),
         ...(priced === undefined && { unpriced: true }),
       }
@@ -68,7 +70,8 @@ export function askVendor(deps: AskDeps, model: string, open: () => Promise<Conn
         : { costNano: routed.costNano, parts: undefined }
     return {
       ...answer,
-      ...{ provider, model: `${provider}/${answered}` },
+      provider,
+      model: `${provider}/${answered}`,
       spent: { tokensIn: inputTokens(tokens), tokensOut: tokens.output, costNano: priced?.costNano ?? 0 },
       ...(priced?.parts && { parts: priced.parts }),
       ...(priced === undefined && { unpriced: true }),
@@ -185,7 +188,9 @@ function withAnswerTool(
 function toAnswer({ candidate: { dialect, choices }, body }: DecodedAnswer, names: ToolNames): Saying {
   const choice = choices[0]!
   const toolCalls = choice.toolCalls.map(({ id, name, arguments: text }) => ({
-    ...{ id, name: names.fromWire(name), arguments: readArguments(text) },
+    id,
+    name: names.fromWire(name),
+    arguments: readArguments(text),
   }))
   const text = choice.text === '' ? (choice.refusal ?? '') : choice.text
   switch (dialects[dialect].finishKind(choice.finish)) {
@@ -224,5 +229,8 @@ function routerSays(headers: Headers): { costNano?: number; traceId?: string } {
 
 /** What a try of a provider asks: as little as can be asked. */
 export const SMALL_QUESTION: ModelRequest = {
-  ...{ system: '', messages: [{ role: 'user', text: 'Say OK.' }], tools: [], maxOutputTokens: 16 },
+  system: '',
+  messages: [{ role: 'user', text: 'Say OK.' }],
+  tools: [],
+  maxOutputTokens: 16,
 }

@@ -21,14 +21,17 @@ export function messagesBody(
   const turns = messages.map(message => messagesTurn(message, names))
   const ends = messages.flatMap(({ role }, at) => (role === 'assistant' ? [] : [at])).slice(-2)
   return {
-    ...{ model, max_tokens: maxOutputTokens },
+    model,
+    max_tokens: maxOutputTokens,
     ...(system.trim() !== '' && { system: caches ? [{ type: 'text', text: system, ...CACHED }] : system }),
     messages: caches
       ? turns.map((turn, at) => (ends.includes(at) ? { ...turn, content: marked(turn.content) } : turn))
       : turns.map(plain),
     ...(offered.length > 0 && {
       tools: offered.map(({ name, description, parameters }, at) => ({
-        ...{ name, description, input_schema: parameters },
+        name,
+        description,
+        input_schema: parameters,
         ...(caches && at === offered.length - 1 && CACHED),
       })),
     }),
@@ -68,7 +71,10 @@ function messagesTurn(message: Message, names: BodyOptions['names']): Turn {
       if (blocks && blocks.length > 0) return { role: 'assistant', content: blocks as readonly Block[] }
       if (toolCalls.length === 0) return { role: 'assistant', content: [said(text)] }
       const calls = toolCalls.map(({ id, name, arguments: input }) => ({
-        ...{ type: 'tool_use', id: idOf(id), name: names.toWire(name), input },
+        type: 'tool_use',
+        id: idOf(id),
+        name: names.toWire(name),
+        input,
       }))
       return { role: 'assistant', content: [...(text.trim() === '' ? [] : [{ type: 'text', text }]), ...calls] }
     }
@@ -76,7 +82,9 @@ function messagesTurn(message: Message, names: BodyOptions['names']): Turn {
       return {
         role: 'user',
         content: message.results.map(({ callId, content, failed }) => ({
-          ...{ type: 'tool_result', tool_use_id: idOf(callId), content },
+          type: 'tool_result',
+          tool_use_id: idOf(callId),
+          content,
           ...(failed && { is_error: true }),
         })),
       }

@@ -51,7 +51,8 @@ function chatMessages(message: Message, names: ToolNames): object[] {
           content: message.toolCalls.length > 0 && message.text === '' ? null : message.text,
           ...(message.toolCalls.length > 0 && {
             tool_calls: message.toolCalls.map(({ id, name, arguments: given }) => ({
-              ...{ id, type: 'function' },
+              id,
+              type: 'function',
               function: { name: names.toWire(name), arguments: writtenArguments(given) ?? JSON.stringify(given) },
             })),
           }),

@@ -4,7 +4,8 @@ import { silentLog } from '../../../shared/log/log.ts'
 import { createMetrics } from '../../../shared/metrics/metrics.ts'
 import type { Db } from '../../../shared/sql/db.ts'
 import { migrate } from '../../../shared/sql/migrate.ts'
-import { type Clock, manualClock } from '../../../shared/time/clock.ts'
+import type { Clock } from '../../../shared/time/clock.ts'
+import { manualClock } from '../../../shared/time/testing/manual-clock.ts'
 import { manifest } from '../../../shared/wire/runtime/manifest.ts'
 import { runStore } from '../../runs/store.ts'
 import { runtimeSteps } from '../../schema/steps.ts'
@@ -36,12 +37,16 @@ export async function scheduleFixture({
   const runs = runStore(db, clearRecords)
   const metrics = createMetrics()
   const fire = firing({
-    ...{ store, runs, zones, now: clock.now, newId: () => uuidv7(clock.now().getTime()), wake: () => {} },
-    ...{
-      admits: async () => ({ statements: [], exceeded: false }),
-      dayOf: ms => new Date(ms).toISOString().slice(0, 10),
-    },
-    ...{ refused: () => [], log: silentLog() },
+    store,
+    runs,
+    zones,
+    now: clock.now,
+    newId: () => uuidv7(clock.now().getTime()),
+    wake: () => {},
+    admits: async () => ({ statements: [], exceeded: false }),
+    dayOf: ms => new Date(ms).toISOString().slice(0, 10),
+    refused: () => [],
+    log: silentLog(),
     sealInput: async () => undefined,
     findAgent: async () => ({ agentId: 'agent', versionId: 'version', manifest: manifest.parse({}) }),
     fires: metrics.counter('fires', 'f'),
@@ -49,15 +54,36 @@ export async function scheduleFixture({
     ...rest,
   })
   return {
-    ...{ db, clock, store, runs, zones, fire, metrics },
+    db,
+    clock,
+    store,
+    runs,
+    zones,
+    fire,
+    metrics,
     /** A schedule whose next window is the first after now. */
     async add(cronExpr: string, more: Partial<ScheduleRow> = {}): Promise<string> {
       const nowMs = clock.now().getTime()
       const row: ScheduleRow = {
-        ...{ id: uuidv7(nowMs), tenantId: 'default', name: undefined, agentName: 'clerk', cronExpr, timezone: null },
-        ...{ input: '{"n":1}', enabled: true, overlap: 'allow', catchUp: 'one', catchUpLimit: 10, dueMs: null },
-        ...{ pendingMs: null, lastFiredMs: null, lastRunId: undefined, lastError: undefined, revision: 1 },
-        ...{ createdMs: nowMs, updatedMs: nowMs },
+        id: uuidv7(nowMs),
+        tenantId: 'default',
+        name: undefined,
+        agentName: 'clerk',
+        cronExpr,
+        timezone: null,
+        input: '{"n":1}',
+        enabled: true,
+        overlap: 'allow',
+        catchUp: 'one',
+        catchUpLimit: 10,
+        dueMs: null,
+        pendingMs: null,
+        lastFiredMs: null,
+        lastRunId: undefined,
+        lastError: undefined,
+        revision: 1,
+        createdMs: nowMs,
+        updatedMs: nowMs,
         ...more,
       }
       await db.write([store.insert({ ...row, dueMs: zones.firingsOf(row)(nowMs) ?? null })])

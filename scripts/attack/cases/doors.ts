@@ -108,10 +108,10 @@ const routerDoors: Attempt[] = PREFIXES.flatMap(prefix =>
   ROUTER_PATHS.flatMap(path =>
     ['POST', 'GET'].map(method => ({
       name: `${method} ${prefix}${path} without a key`,
-      run: async ({ keyed, far }) => {
-        const before = far.heard.length
+      run: async ({ keyed, remote }) => {
+        const before = remote.heard.length
         const opened = shut(await raw(keyed.origin, request(method, prefix + path, '')))
-        return opened ?? (far.heard.length > before ? 'something reached the upstream' : undefined)
+        return opened ?? (remote.heard.length > before ? 'something reached the upstream' : undefined)
       },
     })),
   ),
@@ -126,15 +126,15 @@ const pages: Attempt[] = [
   { origin: 'null' },
 ].map(headers => ({
   name: `a page sends ${JSON.stringify(headers)} to a router without keys`,
-  run: async ({ open, far }) => {
-    const before = far.heard.length
+  run: async ({ open, remote }) => {
+    const before = remote.heard.length
     const lines = Object.entries({ host: '127.0.0.1', ...headers }).map(([name, value]) => `${name}: ${value}\r\n`)
     const body = '{"model":"x","messages":[]}'
     const got = await raw(
       open.origin,
       `POST /v1/chat/completions HTTP/1.1\r\n${lines.join('')}content-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`,
     )
-    return shut(got) ?? (far.heard.length > before ? 'something reached the upstream' : undefined)
+    return shut(got) ?? (remote.heard.length > before ? 'something reached the upstream' : undefined)
   },
 }))
 

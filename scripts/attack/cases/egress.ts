@@ -31,21 +31,19 @@ interface Way {
 
 /** What a guest sends through a proxy of its own, and what came out at the other side. */
 async function through(bytes: Bytes, { says = OK, quietMs = 200 } = {}) {
-  const far = await recorder(0, '127.0.0.1', says)
+  const remote = await recorder(0, '127.0.0.1', says)
   const inner = await recorder(0, '127.0.0.1', OK)
   /** The same port at another address of this machine, for a name that moves there. */
-  const moved = await recorder(far.port, '127.0.0.2', OK)
+  const moved = await recorder(remote.port, '127.0.0.2', OK)
   const decisions: { allowed: boolean; method: string }[] = []
-  const ports = [far.port]
+  const ports = [remote.port]
   const names = ['far.example', 'inner.example', 'meta.example', 'six.example', 'none.example', 'moves.example']
   let looks = 0
   const addresses: Record<string, string> = {
-    ...{
-      'inner.example': '10.0.0.8',
-      'meta.example': '169.254.169.254',
-      'six.example': 'fd00::1',
-      'none.example': '0.0.0.0',
-    },
+    'inner.example': '10.0.0.8',
+    'meta.example': '169.254.169.254',
+    'six.example': 'fd00::1',
+    'none.example': '0.0.0.0',
   }
   const server = createServer(
     egressProxy({
@@ -58,7 +56,7 @@ async function through(bytes: Bytes, { says = OK, quietMs = 200 } = {}) {
         ],
         decided: async decision => void decisions.push(decision),
       },
-      rule: outboundRule([readAllowEntry(`127.0.0.1:${far.port}`)!]),
+      rule: outboundRule([readAllowEntry(`127.0.0.1:${remote.port}`)!]),
       async resolve(host) {
         const address = host === 'moves.example' && looks++ > 0 ? '127.0.0.2' : (addresses[host] ?? '127.0.0.1')
         return [{ address, family: address.includes(':') ? 6 : 4 }]
@@ -68,10 +66,14 @@ async function through(bytes: Bytes, { says = OK, quietMs = 200 } = {}) {
   )
   await new Promise<void>(done => server.listen(0, '127.0.0.1', done))
   try {
-    const got = await raw(`http://127.0.0.1:${portOf(server)}`, bytes({ port: far.port, inner: inner.port }), quietMs)
-    return { got, heard: far.heard(), inner: inner.heard() + moved.heard(), decisions, port: far.port }
+    const got = await raw(
+      `http://127.0.0.1:${portOf(server)}`,
+      bytes({ port: remote.port, inner: inner.port }),
+      quietMs,
+    )
+    return { got, heard: remote.heard(), inner: inner.heard() + moved.heard(), decisions, port: remote.port }
   } finally {
-    for (const one of [server, far.server, inner.server, moved.server]) one.close()
+    for (const one of [server, remote.server, inner.server, moved.server]) one.close()
   }
 }
 

@@ -116,7 +116,8 @@ async function holding<T>(file: string, ms: number, meanwhile: () => Promise<T>)
     console.log('held')
     setTimeout(async () => { await held.rollback(); process.exit(0) }, ${ms})`
   const child = spawn(process.execPath, ['--input-type=module', '-e', code], {
-    ...{ cwd: new URL('../../../', import.meta.url).pathname, stdio: ['ignore', 'pipe', 'inherit'] as const },
+    cwd: new URL('../../../', import.meta.url).pathname,
+    stdio: ['ignore', 'pipe', 'inherit'] as const,
   })
   const ended = once(child, 'exit')
   await once(child.stdout, 'data')
@@ -144,9 +145,9 @@ const locks: Attempt[] = [
   },
   {
     name: 'the write lock of the router is held for four seconds while it records',
-    run: ({ open, far }: Arena) =>
+    run: ({ open, remote }: Arena) =>
       holding(join(open.folder, 'router.db'), 4000, async () => {
-        far.say('/observed', completion({}))
+        remote.say('/observed', completion({}))
         const from = performance.now()
         for (let n = 0; n < 20; n++) {
           const body = JSON.stringify({ model: 'gpt-4.1-mini', messages: [{ role: 'user', content: `x${n}` }] })
@@ -186,7 +187,8 @@ const clocks: Attempt[] = [
     name: 'a clock that was a day ahead at the first start',
     async run({ serve, owner }) {
       const vars = {
-        ...{ PLATFORM_BOOTSTRAP_KEY: owner.key, PLATFORM_MASTER_KEY: Buffer.alloc(32, 7).toString('base64') },
+        PLATFORM_BOOTSTRAP_KEY: owner.key,
+        PLATFORM_MASTER_KEY: Buffer.alloc(32, 7).toString('base64'),
       }
       const said: boolean[] = []
       for (const node of [['--import', new URL('../clock-ahead.ts', import.meta.url).href], []]) {

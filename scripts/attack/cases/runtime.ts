@@ -7,15 +7,15 @@ let names = 0
 
 /** Has an agent of this tenant run once against its own provider, and waits until it ends, at most so long. */
 async function ran(
-  { far }: Arena,
+  { remote }: Arena,
   tenant: Tenant,
   says: Says | string,
   manifest: object,
   ms = 20_000,
 ): Promise<string> {
   const path = `/provider-${++names}`
-  far.say(path, says)
-  const settings = { provider: 'openai-compatible', apiKey: 'sk-of-mallory', baseUrl: far.origin + path }
+  remote.say(path, says)
+  const settings = { provider: 'openai-compatible', apiKey: 'sk-of-mallory', baseUrl: remote.origin + path }
   await tenant.json('POST', '/v1/settings/llm-providers', settings)
   const name = `agent-${names}`
   await tenant.json('POST', '/v1/agents', {
@@ -100,10 +100,12 @@ const providers: Attempt[] = [
   {
     name: 'twenty runs that never say a word, and one of another tenant',
     async run(here) {
-      const { mallory, victim, far } = here
-      far.say('/silent', frames(': ping\n\n', 200))
+      const { mallory, victim, remote } = here
+      remote.say('/silent', frames(': ping\n\n', 200))
       await mallory.json('POST', '/v1/settings/llm-providers', {
-        ...{ provider: 'openai-compatible', apiKey: 'sk', baseUrl: `${far.origin}/silent` },
+        provider: 'openai-compatible',
+        apiKey: 'sk',
+        baseUrl: `${remote.origin}/silent`,
       })
       const name = `silent-${++names}`
       await mallory.json('POST', '/v1/agents', { name, manifest: { model: 'openai-compatible/m' } })

@@ -46,31 +46,34 @@ async function fromInside(here: Arena): Promise<string | undefined> {
   const folder = join(here.folder, 'sandbox')
   await mkdir(folder)
   for (const walked of [here.folder, folder]) await chmod(walked, 0o711)
-  const [far, closed] = [await listener(), await listener()]
+  const [remote, closed] = [await listener(), await listener()]
   const env = nodeEnv.parse({ NODE_AGENT_STATE_DIR: folder, NODE_AGENT_IMAGE_DIR: await testImageFolder() })
   const sandboxes = nodeSandboxes({
-    ...{ env, workspaces: join(folder, 'workspaces'), log: silentLog() },
-    rule: outboundRule([readAllowEntry(`127.0.0.1:${far.port}`)!]),
+    env,
+    workspaces: join(folder, 'workspaces'),
+    log: silentLog(),
+    rule: outboundRule([readAllowEntry(`127.0.0.1:${remote.port}`)!]),
     resolve: async () => [{ address: '127.0.0.1', family: 4 }],
   })
-  const egress = [{ host: 'far.example', ports: [far.port], methods: ['GET' as const] }]
+  const egress = [{ host: 'far.example', ports: [remote.port], methods: ['GET' as const] }]
   const fixture = await engineFixture({
-    ...{ sandboxes, manifest: { isolation: 'runc', tools: ['exec'], egress } },
+    sandboxes,
+    manifest: { isolation: 'runc', tools: ['exec'], egress },
     egressDecided: async () => undefined,
   })
   const hidden = 'POST /SMUGGLED HTTP/1.1\\r\\nhost: far.example\\r\\ncontent-length: 0\\r\\n\\r\\n'
   const behind = (line: string, body: string) =>
-    `(printf 'GET http://far.example:${far.port}/behind HTTP/1.1\\r\\nhost: a\\r\\n${line}\\r\\n\\r\\n${body}'; sleep 1) | nc -w 3 127.0.0.1 ${EGRESS_PORT}`
+    `(printf 'GET http://far.example:${remote.port}/behind HTTP/1.1\\r\\nhost: a\\r\\n${line}\\r\\n\\r\\n${body}'; sleep 1) | nc -w 3 127.0.0.1 ${EGRESS_PORT}`
   const commands = [
-    `wget -q -O - http://far.example:${far.port}/open`,
+    `wget -q -O - http://far.example:${remote.port}/open`,
     behind('content-length: 65', hidden),
     behind('transfer-encoding: chunked', `41\\r\\n${hidden}\\r\\n0\\r\\n\\r\\n`),
     behind('x-a: b', hidden),
-    `(printf 'CONNECT far.example:${far.port} HTTP/1.1\\r\\nhost: a\\r\\n\\r\\n${hidden}'; sleep 1) | nc -w 3 127.0.0.1 ${EGRESS_PORT}`,
+    `(printf 'CONNECT far.example:${remote.port} HTTP/1.1\\r\\nhost: a\\r\\n\\r\\n${hidden}'; sleep 1) | nc -w 3 127.0.0.1 ${EGRESS_PORT}`,
     ...['127.0.0.1', '0x7f.1', '[::ffff:127.0.0.1]', 'other.example'].map(
       host => `wget -q -T 2 -O - 'http://${host}:${closed.port}/'`,
     ),
-    ...[far.port, closed.port].map(port => `echo out | nc -w 2 127.0.0.1 ${port}`),
+    ...[remote.port, closed.port].map(port => `echo out | nc -w 2 127.0.0.1 ${port}`),
   ]
   try {
     await fixture.engine.start()
@@ -82,10 +85,10 @@ async function fromInside(here: Arena): Promise<string | undefined> {
   } finally {
     await fixture.close()
     await sandboxes.close()
-    for (const { server } of [far, closed]) server.close()
+    for (const { server } of [remote, closed]) server.close()
   }
   if (closed.heard.length > 0) return `a port that no rule opens heard ${closed.heard.join()}`
-  const lines = far.heard.flatMap(bytes => requestsIn(bytes).map(({ line }) => line))
+  const lines = remote.heard.flatMap(bytes => requestsIn(bytes).map(({ line }) => line))
   for (const path of ['open', 'behind']) {
     if (!lines.includes(`GET /${path} HTTP/1.1`)) return `the call of /${path} that a rule opens did not come through`
   }

@@ -42,12 +42,12 @@ const SMUGGLED: Record<string, string> = {
 const smuggling: Attempt[] = Object.entries(SMUGGLED).flatMap(([name, bytes]) =>
   (['open', 'keyed'] as const).map(which => ({
     name: `${name}, to the ${which} router`,
-    async run({ far, [which]: target, routerKey }) {
-      const before = far.heard.length
+    async run({ remote, [which]: target, routerKey }) {
+      const before = remote.heard.length
       const key = which === 'keyed' ? `host: a\r\nauthorization: Bearer ${routerKey}` : 'host: a'
       await raw(target.origin, bytes.replace(/host: (a|127\.0\.0\.1)/, key), 400)
       // Where it is a request of its own by the rules of HTTP, it arrives as one: with a key only if it has one.
-      for (const text of far.heard.slice(before)) {
+      for (const text of remote.heard.slice(before)) {
         const at = text.indexOf('SMUGGLED HTTP/1.1')
         if (at < 0) continue
         if (!/^POST [^ ]*\/v1\/files\/SMUGGLED HTTP/.test(text))
@@ -96,9 +96,9 @@ const ANSWERS: Record<string, string | Buffer> = {
 const upstreams: Attempt[] = Object.entries(ANSWERS).flatMap(([name, says]) =>
   ['gpt-4.1-mini', 'auto'].map(model => ({
     name: `${name}, to a call of ${model}`,
-    async run({ open, far }) {
-      far.say('/observed', says)
-      far.say('/router', says)
+    async run({ open, remote }) {
+      remote.say('/observed', says)
+      remote.say('/router', says)
       const body = JSON.stringify({ model, messages: [{ role: 'user', content: 'x' }] })
       const got = await raw(open.origin, head([`content-length: ${body.length}`, 'connection: close']) + body, 2500)
       const [top = ''] = got.split('\r\n\r\n')
@@ -118,8 +118,8 @@ const budgets: Attempt[] = [
   '"max_tokens":"many"',
 ].map(limit => ({
   name: `a capped call with ${limit}`,
-  async run({ open, far }) {
-    far.say(
+  async run({ open, remote }) {
+    remote.say(
       '/router',
       answered(
         '{"choices":[{"index":0,"message":{"role":"assistant","content":"x"},"finish_reason":"stop"}],"usage":{"prompt_tokens":10,"completion_tokens":400,"total_tokens":410}}',

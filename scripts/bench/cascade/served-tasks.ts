@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { directRelay } from '../../../router/host/direct-relay.ts'
+import { nodeCalls } from '../../../router/host/node-exchange.ts'
 import { undiciTransport } from '../../../router/host/undici-transport.ts'
 import { createRouter } from '../../../router/router.ts'
 import { nativeSha256 } from '../../../shared/host/native-sha256.ts'
@@ -82,14 +82,15 @@ export async function serveTasks(): Promise<ServedTasks> {
   const router = createRouter({
     config: CONFIG(upstream.origin),
     gates: { functions: { tests } },
-    ...{ db, transport, sha256: nativeSha256 },
+    db,
+    transport,
+    sha256: nativeSha256,
   })
   await router.ready()
-  const relaying = router.relaying()
   const server = await listen({
     bind: { host: '127.0.0.1', port: 0 },
     fetch: router.fetch,
-    direct: directRelay({ ...relaying, agent: transport.agent }),
+    direct: nodeCalls().accept(router.handleCall()),
     bodyMs: 60_000,
   })
 

@@ -34,7 +34,10 @@ export function poster(origin: string, path: string) {
   return {
     async run(steps: number): Promise<void> {
       const { statusCode, body } = await agent.request({
-        ...{ origin, path, method: 'POST', headers: { 'content-type': 'application/json' } },
+        origin,
+        path,
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
         body: JSON.stringify({ steps }),
       })
       const text = await body.text()

@@ -17,8 +17,12 @@ export async function restateEngine(): Promise<Engine> {
   const children: ChildProcess[] = [program('restate-service.ts', { PEER: folder, PORT: String(service) })]
   const binary = join(folder, `node_modules/@restatedev/restate-server-${platform()}-${arch()}/bin/restate-server`)
   const env = {
-    ...{ PATH: process.env.PATH, DO_NOT_TRACK: '1', RESTATE_BASE_DIR: data, RESTATE_LOG_FILTER: 'off' },
-    ...{ RESTATE_INGRESS__BIND_PORT: String(ingress), RESTATE_ADMIN__BIND_PORT: String(admin) },
+    PATH: process.env.PATH,
+    DO_NOT_TRACK: '1',
+    RESTATE_BASE_DIR: data,
+    RESTATE_LOG_FILTER: 'off',
+    RESTATE_INGRESS__BIND_PORT: String(ingress),
+    RESTATE_ADMIN__BIND_PORT: String(admin),
   }
   const args = ['--no-logo', '--bind-ip', '127.0.0.1', '--bind-port', String(fabric), '--listen-mode', 'tcp']
   children.push(spawn(binary, args, { env, stdio: 'ignore' }))
@@ -38,7 +42,8 @@ export async function restateEngine(): Promise<Engine> {
 async function registered(deployments: string, uri: string): Promise<void> {
   for (let tries = 0; tries < 300; tries++) {
     const answer = await fetch(deployments, {
-      ...{ method: 'POST', headers: { 'content-type': 'application/json' } },
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ uri }),
     }).catch(() => undefined)
     await answer?.body?.cancel()

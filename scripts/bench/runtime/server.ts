@@ -30,8 +30,12 @@ export async function benchRuntime(vars: Record<string, string> = {}) {
 
   async function begin(): Promise<ChildProcess> {
     const env = {
-      ...{ PATH: process.env.PATH, PLATFORM_BIND: `127.0.0.1:${port}`, PLATFORM_DATA_DIR: folder },
-      ...{ PLATFORM_BOOTSTRAP_KEY: KEY, PLATFORM_LOG_LEVEL: 'error', ...vars },
+      PATH: process.env.PATH,
+      PLATFORM_BIND: `127.0.0.1:${port}`,
+      PLATFORM_DATA_DIR: folder,
+      PLATFORM_BOOTSTRAP_KEY: KEY,
+      PLATFORM_LOG_LEVEL: 'error',
+      ...vars,
     }
     const started = spawn(process.execPath, [`${root}dist/runtime/cli/main.js`, 'serve'], { env, stdio: 'ignore' })
     for (;;) {

@@ -19,7 +19,8 @@ export function platformEgress(
         ...(method !== undefined && { method }),
         ...(headers && { headers: { ...headers } }),
         ...(body !== undefined && { body }),
-        ...{ signal, redirect: 'manual' },
+        signal,
+        redirect: 'manual',
       })
     }),
     problem: async url => problemOf(url),

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { query } from '../aliases.ts'
+import { dropAbsent, query } from '../aliases.ts'
 import { freeForm, int, num, shape, text } from '../bounds.ts'
 import { named } from '../named.ts'
 import { CUSTOM_ACTION } from './catalog.ts'
@@ -114,7 +114,7 @@ export const connectorDetail = named('ConnectorDetail', connector.extend({ confi
 export type ConnectorDetail = z.infer<typeof connectorDetail>
 
 /** `action` is free text here: an unknown one is a 400 that lists the valid ones, which only the catalogue knows. */
-export const executeQuery = z.looseObject({ action: z.string().optional() })
+export const executeQuery = z.preprocess(dropAbsent, z.looseObject({ action: z.string().optional() }))
 export const executeBody = freeForm.prefault({})
 
 export const executeResult = named(

@@ -72,7 +72,7 @@ export const agentNameAlias: Alias = { from: 'agent_name', to: 'agentName' }
 export const filter = text(1, 256).optional()
 
 /** An id in a path: an ill-formed one is simply unknown (404), not a validation error. */
-const pathText = text(1, 512)
+const pathText = z.string()
 export const idParams = z.object({ id: pathText })
 export const nameParams = z.object({ name: pathText })
 

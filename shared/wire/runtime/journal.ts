@@ -143,15 +143,25 @@ const claimed = z.unknown().optional()
  * that is missing must come back as "the chain is broken here", and a member that no event has as such, not as a malformed request.
  */
 export const claimedEvent = z.looseObject({
-  ...{ seq: claimed, kind: claimed, stepId: claimed, runId: claimed, attempt: claimed },
-  ...{ at: claimed, payload: claimed, meta: claimed, hash: claimed },
+  seq: claimed,
+  kind: claimed,
+  stepId: claimed,
+  runId: claimed,
+  attempt: claimed,
+  at: claimed,
+  payload: claimed,
+  meta: claimed,
+  hash: claimed,
 })
 export type ClaimedEvent = z.infer<typeof claimedEvent>
 
 export const claimedJournal = z.looseObject({
   runId: z.string(),
   chain: z.literal(CHAIN),
-  ...{ genesis: claimed, head: claimed, eventCount: claimed, sealed: claimed },
+  genesis: claimed,
+  head: claimed,
+  eventCount: claimed,
+  sealed: claimed,
   events: z.array(claimedEvent),
 })
 export type ClaimedJournal = z.infer<typeof claimedJournal>

@@ -9,8 +9,12 @@ export const nodeReadKind = z.enum(['data', 'events', 'approvals', 'pool-key', '
 /** What one control plane asks another one about a node that has dialled that one. */
 export const peerCommand = z.discriminatedUnion('ask', [
   z.strictObject({
-    ...{ ask: z.literal('read'), nodeId, kind: nodeReadKind, id: z.string().max(1_000_000) },
-    ...{ from: z.int().min(0), limit: z.int().min(0).max(100_000) },
+    ask: z.literal('read'),
+    nodeId,
+    kind: nodeReadKind,
+    id: z.string().max(1_000_000),
+    from: z.int().min(0),
+    limit: z.int().min(0).max(100_000),
   }),
   /** Whether the node is connected there. */
   z.strictObject({ ask: z.literal('here'), nodeId }),
@@ -21,8 +25,12 @@ export const peerCommand = z.discriminatedUnion('ask', [
   z.strictObject({ ask: z.literal('end'), nodeId }),
   /** What was told of the turn of a session after an event; it waits a little for something. */
   z.strictObject({
-    ...{ ask: z.literal('said'), nodeId, sessionId: z.string().max(64) },
-    ...{ base: z.int().min(0), after: z.int().min(0), kept: z.int().min(0) },
+    ask: z.literal('said'),
+    nodeId,
+    sessionId: z.string().max(64),
+    base: z.int().min(0),
+    after: z.int().min(0),
+    kept: z.int().min(0),
   }),
   /** Runs wait in the store for nodes. */
   z.strictObject({ ask: z.literal('queued') }),
@@ -44,7 +52,8 @@ const eventId = z.int().min(1)
  * all there are.
  */
 export const peerTurnEvents = z.strictObject({
-  ...{ covered: z.boolean(), again: z.boolean() },
+  covered: z.boolean(),
+  again: z.boolean(),
   events: z.array(
     z.discriminatedUnion('event', [
       z.strictObject({ id: eventId, event: z.literal('message_delta'), data: sessionEvents.message_delta }),

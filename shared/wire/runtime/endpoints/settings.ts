@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { gone, ok } from '../../answers.ts'
 import { endpoint } from '../../endpoint.ts'
+import { nameParams } from '../conventions.ts'
 import {
   modelSettings,
   providerItem,
@@ -101,7 +102,7 @@ export const settingsEndpoints = {
     path: '/v1/secrets/{name}',
     summary: 'Delete a secret',
     ...write,
-    params: secretParams,
+    params: nameParams,
     responses: gone,
     errors: ONE,
   }),

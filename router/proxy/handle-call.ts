@@ -1,0 +1,142 @@
+import { ApiError } from '../../shared/http/api-error.ts'
+import { tooLarge } from '../../shared/http/body-limit.ts'
+import { requestIdOf } from '../../shared/http/request-id.ts'
+import { utf8 } from '../../shared/sign/bytes.ts'
+import { errorBodyFor } from '../../shared/wire/router/error.ts'
+import { retryHeaders, routerErrors } from '../../shared/wire/router/error-cases.ts'
+import { requestHeaders, responseHeaders } from '../../shared/wire/router/headers.ts'
+import { type ActiveConfig, mayRoute } from '../active-config.ts'
+import type { Callers } from '../auth/callers.ts'
+import type { Answer } from '../enforce/commit-response.ts'
+import { type EnforceDeps, type EnforceInput, enforce } from '../enforce/enforce.ts'
+import { dialectOf, refusalOf } from '../errors.ts'
+import { type RelayDeps, relay } from '../observe/relay.ts'
+import { type Target, targetOf } from '../observe/target.ts'
+import { headerValue } from '../upstream/headers.ts'
+import type { HeaderList } from '../upstream/transport.ts'
+import { decideCall } from './decide-call.ts'
+import { decodeBody } from './decode-body.ts'
+import type { Exchange } from './exchange.ts'
+
+export interface CallDeps extends RelayDeps {
+  callers: Callers
+  newId: () => string
+  active: () => ActiveConfig
+  enforcing: (active: ActiveConfig) => EnforceDeps
+  /** Hears of a call that was refused because too many are being answered. */
+  refuseWhenFull: (reason: 'concurrency') => void
+}
+
+/**
+ * Answers a request to a provider path, whose host is answering so many already. Refuses it at once when those are as many as are allowed,
+ * which is `full`; undefined for a path of the router's own, which must answer while it is busy.
+ */
+export type HandleCall = (exchange: Exchange, inFlight?: number) => 'taken' | 'full' | undefined
+
+interface Call {
+  exchange: Exchange
+  traceId: string
+  path: string
+  to: Target
+  /** Once it is decision that the call is passed on as it is. */
+  isObserved: boolean
+}
+
+/** The one way into a call on every host: target, access, decision, then relay or enforce, and one place that answers errors. */
+export function createHandleCall(deps: CallDeps): HandleCall {
+  return (exchange, inFlight = 0) => {
+    const { method, target, headers } = exchange
+    const query = target.indexOf('?')
+    const path = query < 0 ? target : target.slice(0, query)
+    const to = targetOf(method, path, headers)
+    if (!to) return undefined
+    const call: Call = { exchange, traceId: deps.newId(), path, to, isObserved: false }
+    const active = deps.active()
+    if (inFlight >= active.config.limits.maxConcurrency) {
+      deps.refuseWhenFull('concurrency')
+      refuse(overload(), call, deps)
+      return 'full'
+    }
+    answerCall(call, active, deps).catch((error: unknown) => refuse(error, call, deps))
+    return 'taken'
+  }
+}
+
+async function answerCall(call: Call, active: ActiveConfig, deps: CallDeps): Promise<void> {
+  const { exchange, traceId, to } = call
+  const { headers, target, contentLength = 0 } = exchange
+  const { limits } = active.config
+  if (contentLength > deps.maxBodyBytes) throw tooLarge(deps.maxBodyBytes)
+  const origin = headerValue(headers, 'origin')
+  const site = headerValue(headers, 'sec-fetch-site')
+  const { tenantId } = deps.callers.ofCall(
+    { host: exchange.host, origin, site },
+    headerValue(headers, requestHeaders.key),
+  )
+  const base = { exchange, to, traceId, tenantId, limits }
+  if (!readsBody(to, headers, active)) {
+    call.isObserved = true
+    return relay({ ...base, routeIx: null }, deps)
+  }
+  const times = { arrivedAt: deps.clock.now(), arrived: deps.clock.monotonic() }
+  const body = await exchange.readBody(deps.maxBodyBytes)
+  const isEncoded = headerValue(headers, 'content-encoding') !== undefined
+  const plain = isEncoded ? await decodeBody(headers, body, deps.maxBodyBytes) : { headers, body }
+  const decision = decideCall({ traceId, target, ...times, ...plain }, to, active, { tenantId })
+  if ('enforce' in decision) return answerEnforced(decision.enforce, exchange, deps.enforcing(active))
+  call.isObserved = true
+  return relay({ ...base, routeIx: decision.observe, body }, deps)
+}
+
+/** Without a config and without a header there is nothing to decide, so a body passes unread. */
+function readsBody({ api }: Target, headers: HeaderList, active: ActiveConfig): boolean {
+  const routable = api === 'messages' || api === 'chat'
+  return routable && (mayRoute(active) || headerValue(headers, requestHeaders.mode) !== undefined)
+}
+
+async function answerEnforced(input: EnforceInput, exchange: Exchange, deps: EnforceDeps): Promise<void> {
+  const stop = new AbortController()
+  exchange.onGone(() => stop.abort())
+  await sendAnswer(await enforce(input, deps, stop), exchange)
+}
+
+/** The answer of a cascade comes whole or in frames. */
+export async function sendAnswer(answer: Answer, exchange: Exchange): Promise<void> {
+  if (!('frames' in answer)) {
+    exchange.answer(answer.status, answer.headers, answer.pieces)
+    return
+  }
+  exchange.head(answer.status, answer.headers)
+  exchange.onGone(answer.gone)
+  await answer.frames(frame => void exchange.write(frame))
+  exchange.end()
+}
+
+function overload(): ApiError {
+  const message = 'as many calls as this router takes at once are being answered: try again'
+  return new ApiError('overloaded', message, { headers: { 'retry-after': '1', connection: 'close' } })
+}
+
+/** Answers what went wrong in the dialect of the path; an answer that is on its way already is cut. */
+function refuse(error: unknown, { exchange, traceId, path, isObserved }: Call, deps: CallDeps): void {
+  const { method, headers, isGone } = exchange
+  if (exchange.isStarted) {
+    if (!isGone) deps.log.warn('an answer broke off on its way', { trace_id: traceId, error })
+    exchange.cut(error)
+    return
+  }
+  const { name, message, headers: more = {} } = refusalOf(error, { method, path, gone: isGone }, deps.log)
+  const dialect = dialectOf(path)
+  const body = utf8(JSON.stringify(errorBodyFor(dialect, name, message, traceId)))
+  const head: HeaderList = [
+    ['content-type', 'application/json'],
+    ['content-length', String(body.length)],
+    ['x-request-id', requestIdOf(headerValue(headers, 'x-request-id'))],
+  ]
+  // What the SDKs of this dialect read as the id of a request.
+  if (dialect === 'messages') head.push(['request-id', traceId])
+  if (deps.outHeaders) head.push([responseHeaders.traceId, traceId])
+  if (deps.outHeaders && isObserved) head.push([responseHeaders.mode, 'observe'])
+  head.push(...Object.entries(retryHeaders(name)), ...Object.entries(more))
+  exchange.answer(routerErrors[name].status, head, [body])
+}

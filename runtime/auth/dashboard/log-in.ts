@@ -1,0 +1,116 @@
+import type { Context } from 'hono'
+import { deleteCookie, getCookie, setCookie } from 'hono/cookie'
+import { createMiddleware } from 'hono/factory'
+import { ApiError } from '../../../shared/http/api-error.ts'
+import { isLoopback } from '../../../shared/http/bind.ts'
+import { sha256Hex } from '../../../shared/sign/sha256.ts'
+import { accessEndpoints as endpoints } from '../../../shared/wire/runtime/endpoints/access.ts'
+import type { RuntimeHttpEnv } from '../../http/http-env.ts'
+import { type Operation, operation } from '../../http/operation.ts'
+import type { Throttle } from '../throttle.ts'
+import type { DashboardDeps } from './deps.ts'
+import { emailKey } from './email-key.ts'
+import type { HashPassword } from './hash-password.ts'
+import { DEVICE_COOKIE, knownDevices } from './known-devices.ts'
+import { csrfTokenOf, LOGIN_COOKIE, type Login, loginAccess, newToken, refuseWithoutCsrfToken } from './login-access.ts'
+import { MAX_LOGIN_MS, toUserAnswer } from './user-store.ts'
+
+/** Browsers forget a cookie after 400 days at the latest. */
+const DEVICE_SECONDS = 400 * 86_400
+
+/** Logging in, and what a person does with the login itself. */
+export function loginOperations(deps: DashboardDeps, hash: HashPassword, tries: Throttle) {
+  const { users, passwords, now, publicUrl } = deps
+  const devices = knownDevices(deps.deviceSecret)
+  const countTry = tryCounter(devices, tries)
+  const access = loginAccess(users, now)
+  const logins = new WeakMap<Context, Login>()
+
+  const loggedIn = createMiddleware<RuntimeHttpEnv>(async (c, next) => {
+    const login = await access(c)
+    refuseWithoutCsrfToken(c, login)
+    logins.set(c, login)
+    await next()
+  })
+  /** Of a call that `loggedIn` let pass. */
+  const loginOf = (context: Context): Login => logins.get(context)!
+
+  const open: Operation[] = [
+    operation(endpoints.login, async ({ body: { email, password, tenantId }, context }) => {
+      const only = await countTry(context, email)
+      const accounts = (await users.accountsOf(emailKey(email), tenantId)).filter(({ id }) => id === (only ?? id))
+      const fits = await passwords.compare(
+        password,
+        accounts.map(account => account.password),
+      )
+      const right = accounts.filter((_, at) => fits[at])
+      if (right.length > 1) throw severalTenants(await users.tenantsOf(right))
+      const [user] = right
+      if (user === undefined) throw notRight()
+      const token = newToken()
+      if (!(await users.addLogin(sha256Hex(token), user.id, now().getTime()))) throw notRight()
+      const cookie = cookieOf(context, publicUrl)
+      setCookie(context, LOGIN_COOKIE, token, { ...cookie, maxAge: MAX_LOGIN_MS / 1000 })
+      const device = await devices.make(user.email, user.id)
+      setCookie(context, DEVICE_COOKIE, device, { ...cookie, maxAge: DEVICE_SECONDS })
+      return { user: toUserAnswer(user), csrfToken: csrfTokenOf(token) }
+    }),
+  ]
+
+  const behindLogin: Operation[] = [
+    operation(endpoints.me, ({ context }) => {
+      const { user, csrfToken } = loginOf(context)
+      return { user: toUserAnswer(user), csrfToken }
+    }),
+    operation(endpoints.logout, async ({ context }) => {
+      await users.endLogin(loginOf(context).hash)
+      deleteCookie(context, LOGIN_COOKIE, cookieOf(context, publicUrl))
+    }),
+    operation(endpoints.password, async ({ body: { currentPassword, newPassword }, context }) => {
+      const login = loginOf(context)
+      const { user } = login
+      const only = await countTry(context, user.email)
+      const [right] = await passwords.compare(currentPassword, (only ?? user.id) === user.id ? [user.password] : [])
+      if (right !== true) {
+        const [path, message] = ['currentPassword', 'this is not the current password']
+        throw new ApiError('validation_failed', `${path}: ${message}`, { details: [{ path, message }] })
+      }
+      await users.setPassword(user.id, await hash(user, newPassword), login.hash)
+    }),
+  ]
+  return { open, behindLogin, loggedIn }
+}
+
+/**
+ * Counts a try at an e-mail. A browser that is known for one account with that e-mail has tries of its own for that one: where a stranger
+ * has none left, it is answered as the only account that the try is for. Undefined: for all.
+ */
+function tryCounter(devices: ReturnType<typeof knownDevices>, tries: Throttle) {
+  return async (c: Context<RuntimeHttpEnv>, email: string): Promise<string | undefined> => {
+    const names = [`address ${c.env?.address ?? 'unknown'}`, `email ${emailKey(email)}`]
+    const device = await devices.of(getCookie(c, DEVICE_COOKIE), emailKey(email))
+    if (device === undefined) tries.take(...names)
+    else {
+      tries.take(`device ${device.id}`)
+      if (!tries.hasTaken(...names)) return device.userId
+    }
+    return undefined
+  }
+}
+
+function cookieOf(c: Context, publicUrl: string | undefined) {
+  const { hostname } = new URL(publicUrl ?? c.req.url)
+  const secure = !isLoopback(hostname.replace(/^\[|\]$/g, ''))
+  return { path: '/', httpOnly: true, sameSite: 'Lax', secure } as const
+}
+
+/** The same for a wrong password, an unknown person, a tenant without the account, and a disabled person. */
+function notRight(): ApiError<'unauthorized'> {
+  return new ApiError('unauthorized', 'the e-mail or the password is not right')
+}
+
+function severalTenants(tenants: readonly { id: string; name: string }[]): ApiError<'several_tenants'> {
+  const listed = tenants.map(({ id, name }) => `${id} (${name})`).join(', ')
+  const message = `the e-mail and the password fit several tenants: send the tenantId of one of them: ${listed}`
+  return new ApiError('several_tenants', message, { members: { tenants } })
+}

@@ -1,8 +1,0 @@
-import type { Idempotent } from '../http/idempotent.ts'
-import type { ConnectorService } from './service.ts'
-
-export interface ConnectorsDeps {
-  service: ConnectorService
-  idempotent: Idempotent
-  maxBodyBytes: number
-}
