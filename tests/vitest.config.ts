@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 import { CountReporter } from './count-reporter.ts'
@@ -44,6 +45,16 @@ const later = Object.entries(LONG).flatMap(([name, files]) => {
   return files.filter(file => !chosen.includes(file))
 })
 
+const UNIT_ROOMS = ['shared', 'router', 'runtime', 'node-agent', 'wrangler-local', 'scripts']
+
+// A faked clock is the process's: what a test before it left behind would set timers on it.
+const withFakedClock = UNIT_ROOMS.flatMap(room =>
+  readdirSync(new URL(`../${room}`, import.meta.url), { recursive: true, encoding: 'utf8' })
+    .filter(file => file.endsWith('.test.ts'))
+    .map(file => `${room}/${file}`)
+    .filter(file => readFileSync(new URL(`../${file}`, import.meta.url), 'utf8').includes('vi.useFakeTimers')),
+)
+
 // Most long tests wait for processes they started: vitest's own choice, one worker less than cores, leaves half of a small machine
 // idle. A short run has one more than cores; a full one holds tests that fill the machine by themselves.
 const maxWorkers = Math.max(2, availableParallelism()) + (isFull ? 0 : 1)
@@ -63,8 +74,8 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'units',
-          include: ['{shared,router,runtime,node-agent,wrangler-local,scripts}/**/*.test.ts'],
-          exclude: [...ALONE, ...later],
+          include: UNIT_ROOMS.map(room => `${room}/**/*.test.ts`),
+          exclude: [...ALONE, ...later, ...withFakedClock],
           // These hold no state of a process: one reads the modules of many.
           isolate: false,
           maxWorkers,
@@ -75,7 +86,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'together',
-          include: ['tests/**/*.test.ts'],
+          include: ['tests/**/*.test.ts', ...withFakedClock],
           exclude: [...ALONE, ...later],
           maxWorkers,
           sequence: { groupOrder: 0 },

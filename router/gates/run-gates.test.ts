@@ -152,12 +152,12 @@ describe('runGates', () => {
     vi.useFakeTimers()
     const deaf = fakeGate({ id: 'deaf', timeoutMs: 50, costNano: 3, run: () => new Promise<never>(() => undefined) })
     const running = runGates({ gates: [deaf, hangs('later', { timeoutMs: 80 })], subject: one, signal: never })
-    await vi.advanceTimersByTimeAsync(75)
+    await vi.advanceTimersByTimeAsync(79)
     const settled = vi.fn()
     void running.then(settled)
     await vi.advanceTimersByTimeAsync(0)
     expect(settled).not.toHaveBeenCalled()
-    await vi.advanceTimersByTimeAsync(5)
+    await vi.advanceTimersByTimeAsync(1)
     const { results, gate, runs, costNano } = await running
     expect(results.map(({ verdict: word, reason }) => [word, reason])).toEqual([
       ['abstain', 'timeout'],
