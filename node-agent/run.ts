@@ -104,7 +104,7 @@ export async function runNode(
       ...(isShared && { sealKey: await poolSealKey(identity) }),
       reportsAs: isShared ? identity.nodeId : null,
       make: nodeWorker,
-      reports: soon => tunnel?.reports(soon),
+      reportSoon: soon => tunnel?.reportSoon(soon),
       said: piece => tunnel?.said(piece),
     },
   })

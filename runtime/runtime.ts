@@ -318,7 +318,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     ...told,
     ...(workerReportRows && {
       extraStatements: units => [...told.extraStatements(units), ...workerReportRows(units)],
-      kept: options.worker?.reports,
+      kept: options.worker?.reportSoon,
     }),
     ...(tellAside && { extraWhenSetAside: ids => [...(others?.aside(ids) ?? []), tellAside(ids)] }),
     ...(others && { takenHere: others.claimed }),
@@ -373,7 +373,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       })
 
   const figures = figureStore(db)
-  const reports = liveFigures(figures)
+  const live = liveFigures(figures)
   const app = runtimeApp({
     log: log.target('runtime.http'),
     maxBodyBytes,
@@ -395,7 +395,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     pages: {
       users: parts.dashboard.users,
       figures,
-      reports,
+      live,
       now: clock.now,
       maxBodyBytes,
       publicUrl,
@@ -516,7 +516,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     settled: ms => work.engine.settled(ms),
     async close(ms = 0) {
       phase = 'draining'
-      reports.close()
+      live.close()
       await started?.catch(() => undefined)
       await timed.stop()
       await nodes.close()

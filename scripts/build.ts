@@ -56,9 +56,9 @@ function programs(): string[] {
     .filter(path => !path.endsWith('.test.ts') && !path.includes('/testing/'))
     .flatMap(path => {
       const text = readFileSync(root + path, 'utf8')
-      const extraStatements = [...text.matchAll(/new URL\('(\.[^']+)\.ts', import\.meta\.url\)/g)]
+      const started = [...text.matchAll(/new URL\('(\.[^']+)\.ts', import\.meta\.url\)/g)]
       const itself = text.includes('new URL(import.meta.url)') ? [path.replace(/\.ts$/, '')] : []
-      return [...itself, ...extraStatements.map(([, to]) => join(dirname(path), to!))]
+      return [...itself, ...started.map(([, to]) => join(dirname(path), to!))]
     })
 }
 

@@ -8,7 +8,7 @@ const router = fileURLToPath(new URL('./router/count-files-entered.ts', import.m
 const runtime = fileURLToPath(new URL('./runtime/count-files-entered.ts', import.meta.url))
 
 /** How much of the source a reader has to follow to understand one call: the numbers may fall and not rise. */
-it.each([
+it.concurrent.each([
   ['an observed call, until its answer has ended', router, 'observe', 16],
   ['an enforced call, until its answer has ended', router, 'enforce', 86],
   ['POST /v1/runs, until its 201', runtime, 'answer', 60],

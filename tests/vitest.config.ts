@@ -26,7 +26,13 @@ const LONG: Record<string, readonly string[]> = {
   machines: ['install-packages', 'browse', 'guest/build-image', 'code-agents', 'session-machines'].map(
     name => `node-agent/${name}.test.ts`,
   ),
-  kills: ['trouble', 'crash', 'mcp', 'schedules', 'thousand-fires'].map(name => `tests/crash/${name}.test.ts`),
+  kills: [
+    ...['trouble', 'crash', 'mcp', 'schedules', 'thousand-fires'].map(name => `tests/crash/${name}.test.ts`),
+    ...['poisoned-run', 'poisoned-node'].map(name => `tests/runtime/${name}.test.ts`),
+  ],
+  programs: ['start', 'held-lock', 'files-entered', 'router/durable', 'router/known-answer'].map(
+    name => `tests/${name}.test.ts`,
+  ),
   installations: ['tests/package.test.ts', 'tests/router/onboard.test.ts', 'node-agent/wasm-agents.test.ts'],
 }
 

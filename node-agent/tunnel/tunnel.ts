@@ -51,7 +51,7 @@ export interface Tunnel {
   /** Settles when the tunnel is given up: after `close`, or where it can never work. */
   done: Promise<void>
   /** The store has something to report; `soon`: a caller waits for it. */
-  reports(soon: boolean): void
+  reportSoon(soon: boolean): void
   /** What is said in a turn while it is said; lost where no stream is open. */
   said(piece: Piece): void
   /** Resolves when the control plane has heard everything, or the time is over. */
@@ -264,7 +264,7 @@ export function openTunnel(options: TunnelOptions): Tunnel {
   done.catch(() => undefined)
   return {
     done,
-    reports: out.wake,
+    reportSoon: out.wake,
     said({ delta, ...place }) {
       const value = { ...place, delta: utf8(delta) }
       channel.pass(create(NodeFrameSchema, { body: { case: 'sessionDelta', value } }))

@@ -68,10 +68,10 @@ export function calibrationCache({ db, clock, log }: CalibrationCacheDeps) {
     seen: () => seen,
     /** The versions of all entries above it, as of a moment: reads them if one is news. */
     async heard(versions: readonly VersionCell[]): Promise<void> {
-      const reports = versions.some(
+      const hasChanged = versions.some(
         ([tenant, route, version]) => (entries.get(keyOf(tenant, route))?.version ?? 0) < version,
       )
-      if (reports) await refresh()
+      if (hasChanged) await refresh()
       else readAt = clock.monotonic()
     },
     caughtUp,

@@ -44,9 +44,9 @@ export async function replaceStartUpFile(file: StartUpFile, text: string | undef
     const now = await stat(real).catch(() => undefined)
     if (now === undefined) await makeFolder(dirname(real))
     else await mayReplace(path, real, now.nlink)
-    const extraStatements = join(dirname(real), `.waybill-${process.pid}-${Date.now()}`)
+    const temporary = join(dirname(real), `.waybill-${process.pid}-${Date.now()}`)
     try {
-      const handle = await open(extraStatements, 'wx', 0o600)
+      const handle = await open(temporary, 'wx', 0o600)
       try {
         await handle.writeFile(Buffer.from(text, 'latin1'))
         await handle.sync()
@@ -54,11 +54,11 @@ export async function replaceStartUpFile(file: StartUpFile, text: string | undef
         await handle.close()
       }
       // The owner first: changing it may clear bits of the mode.
-      if (now !== undefined && now.uid !== process.getuid?.()) await chown(extraStatements, now.uid, now.gid)
-      await chmod(extraStatements, now === undefined ? 0o666 & ~process.umask() : now.mode & 0o7777)
-      await rename(extraStatements, real)
+      if (now !== undefined && now.uid !== process.getuid?.()) await chown(temporary, now.uid, now.gid)
+      await chmod(temporary, now === undefined ? 0o666 & ~process.umask() : now.mode & 0o7777)
+      await rename(temporary, real)
     } catch (error) {
-      await rm(extraStatements, { force: true })
+      await rm(temporary, { force: true })
       throw error
     }
   } catch (cause) {

@@ -38,7 +38,7 @@ interface Call {
   traceId: string
   path: string
   to: Target
-  /** Once it is decision that the call is passed on as it is. */
+  /** Once it is decided that the call is passed on as it is. */
   isObserved: boolean
 }
 

@@ -30,25 +30,25 @@ export function readConfig(connector: Connector, config: Record<string, unknown>
   const warnings: string[] = []
   const details: Detail[] = []
   const values: Record<string, string> = {}
-  const extraStatements = new Map<string, string>()
+  const others = new Map<string, string>()
   for (const [name, given] of Object.entries(config)) {
     if (given === null || given === undefined || given === '') continue
     const key = known.get(name)
-    if (!key && !(primary && GENERIC.includes(name)) && !BESIDE.has(name)) {
+    if (!key && !(primary && GENERIC.includes(name)) && !OTHER_KEYS.has(name)) {
       warnings.push(`config.${name.slice(0, 64).toWellFormed()} is not a key of ${connector.id} and was not stored`)
       continue
     }
     const value = typeof given === 'number' ? String(given) : given
-    const problem = problemOf(value, key ?? (BESIDE.has(name) ? undefined : primary))
+    const problem = problemOf(value, key ?? (OTHER_KEYS.has(name) ? undefined : primary))
     if (problem !== undefined) details.push({ path: `config.${name}`, message: problem })
-    else if (BESIDE.has(name)) extraStatements.set(name, String(value).trim())
+    else if (OTHER_KEYS.has(name)) others.set(name, String(value).trim())
     else values[name] = String(value).trim()
   }
-  const method = methodOf(connector, values, extraStatements.get('authMethod'))
+  const method = methodOf(connector, values, others.get('authMethod'))
   if (method === undefined) {
     details.push({ path: 'config.authMethod', message: `expected one of ${auth.join(', ')}` })
   }
-  const expiresAt = extraStatements.get('expiresAt')
+  const expiresAt = others.get('expiresAt')
   if (expiresAt !== undefined && !moment.safeParse(expiresAt).success) {
     details.push({ path: 'config.expiresAt', message: 'expected an ISO 8601 time with a zone' })
   }
@@ -72,7 +72,7 @@ export function readConfig(connector: Connector, config: Record<string, unknown>
       values: kept,
       ...(expiresAt !== undefined && { expiresMs: Date.parse(expiresAt) }),
     },
-    baseUrl: extraStatements.get('baseUrl'),
+    baseUrl: others.get('baseUrl'),
     missing: missingIn(connector, method, new Set(Object.keys(kept))),
     warnings,
   }
@@ -87,7 +87,7 @@ export function invalid(details: readonly Detail[]): ApiError<'validation_failed
   return new ApiError('validation_failed', sentence(details), { details })
 }
 
-const BESIDE = new Set(['baseUrl', 'authMethod', 'expiresAt'])
+const OTHER_KEYS = new Set(['baseUrl', 'authMethod', 'expiresAt'])
 
 const uses = ({ usedBy }: ConfigKey, method: AuthMethod) => usedBy === undefined || usedBy.includes(method)
 

@@ -5,7 +5,7 @@ import type { FigureStore } from './store.ts'
 export interface PagesDeps {
   users: Pick<UserStore, 'userOfLogin' | 'hasOwner' | 'hasAnybody'>
   figures: FigureStore
-  reports: Pick<LiveFigures, 'follow'>
+  live: Pick<LiveFigures, 'follow'>
   now: () => Date
   maxBodyBytes: number
   heartbeatMs: number

@@ -14,7 +14,7 @@ function watched() {
     ['b', '1'],
   ])
   const asked: string[][] = []
-  const reports = liveFigures({
+  const live = liveFigures({
     async marks(tenants) {
       asked.push([...tenants])
       return new Map(marks)
@@ -24,12 +24,12 @@ function watched() {
     const gone = new AbortController()
     const told: string[] = []
     const ended = (async () => {
-      for await (const { event } of reports.follow(tenantId, gone.signal)) told.push(event)
+      for await (const { event } of live.follow(tenantId, gone.signal)) told.push(event)
     })()
     await vi.advanceTimersByTimeAsync(0)
     return { told, gone, ended }
   }
-  return { marks, asked, reports, open }
+  return { marks, asked, live, open }
 }
 
 it('tells the pages of a tenant of its changes, and no others, with one question for all of them', async () => {
@@ -54,7 +54,7 @@ it('tells the pages of a tenant of its changes, and no others, with one question
 
 it('goes on after a question that failed, and ends when the service does', async () => {
   let fails = true
-  const reports = liveFigures({
+  const live = liveFigures({
     async marks() {
       if (fails) throw new Error('busy')
       return new Map([['a', String(Math.floor(Date.now() / 1500))]])
@@ -62,14 +62,14 @@ it('goes on after a question that failed, and ends when the service does', async
   })
   const told: string[] = []
   const ended = (async () => {
-    for await (const { event } of reports.follow('a', new AbortController().signal)) told.push(event)
+    for await (const { event } of live.follow('a', new AbortController().signal)) told.push(event)
   })()
   await vi.advanceTimersByTimeAsync(2500)
   expect(told).toHaveLength(1)
   fails = false
   await vi.advanceTimersByTimeAsync(5000)
   expect(told.length).toBeGreaterThan(2)
-  reports.close()
+  live.close()
   await ended
-  expect(reports.watched).toBe(0)
+  expect(live.watched).toBe(0)
 })

@@ -52,23 +52,23 @@ export function liveFigures(store: Pick<FigureStore, 'marks'>) {
     /** One event now, since something may have changed before the line was there, and one after each change. */
     async *follow(tenantId: string, gone: AbortSignal): AsyncGenerator<SseEvent> {
       let wake = () => {}
-      let reports = true
+      let hasChanged = true
       const stir = () => {
-        reports = true
+        hasChanged = true
         wake()
       }
       const leave = watch(tenantId, stir)
       gone.addEventListener('abort', stir, { once: true })
       try {
         while (!gone.aborted && !over) {
-          if (reports) {
-            reports = false
+          if (hasChanged) {
+            hasChanged = false
             yield { event: 'changed', data: {} }
             continue
           }
           await new Promise<void>(resolve => {
             wake = resolve
-            if (reports || gone.aborted || over) resolve()
+            if (hasChanged || gone.aborted || over) resolve()
           })
         }
       } finally {

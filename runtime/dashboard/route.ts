@@ -50,7 +50,7 @@ const MOST_FORM_BYTES = 16_384
 export function pagesRoute({
   users,
   figures,
-  reports,
+  live,
   now,
   maxBodyBytes,
   heartbeatMs,
@@ -196,7 +196,7 @@ export function pagesRoute({
     })
     .get('/ui/live', async c => {
       const { user } = await logins(c)
-      return sseResponse(gone => reports.follow(user.tenantId, gone), { retryMs: 1500, heartbeatMs })
+      return sseResponse(gone => live.follow(user.tenantId, gone), { retryMs: 1500, heartbeatMs })
     })
     .post('/ui/manifest/check', jsonBody(manifestCheck, maxBodyBytes), async c => {
       refuseWithoutCsrfToken(c, await logins(c))

@@ -20,10 +20,7 @@ export async function closeOpenSteps(
     const reading = open.get(stepId)
     const cost = await reading?.(run.epoch)
     const lost = state.is === 'open' && reading === undefined && ASKS_A_MODEL.has(state.meta.stepKind ?? '')
-    const extraStatements = lost ? { extra: lostCall(run, stepId) } : costExtras(cost)
-    journal.append(
-      { kind: 'step_failed', stepId, attempt: state.attempt, payload, meta: costMeta(cost) },
-      extraStatements,
-    )
+    const extras = lost ? { extra: lostCall(run, stepId) } : costExtras(cost)
+    journal.append({ kind: 'step_failed', stepId, attempt: state.attempt, payload, meta: costMeta(cost) }, extras)
   }
 }

@@ -29,11 +29,11 @@ export async function* follow(
   { lastId, replay, gone }: FollowOptions,
 ): AsyncGenerator<Numbered> {
   let wake = () => {}
-  let reports = false
+  let hasChanged = false
   let over = false
   let moved: SessionState | 'deleted' | undefined
   const stir = () => {
-    reports = true
+    hasChanged = true
     wake()
   }
   // Before the first read, so that nothing falls between the read and the watching.
@@ -61,7 +61,7 @@ export async function* follow(
     } else if (first && first.turnId === undefined) sent = Math.min(sent, first.lastEvent)
 
     for (let sinceTurn = 0; ; ) {
-      reports = false
+      hasChanged = false
       const state: SessionState | 'deleted' = moved
       const told = live.told(sessionId)
       const covered = told !== undefined && told.from <= sent
@@ -102,10 +102,10 @@ export async function* follow(
         return
       }
       if (gone.aborted) return
-      if (reports) continue
+      if (hasChanged) continue
       await new Promise<void>(resolve => {
         wake = resolve
-        if (reports || gone.aborted) resolve()
+        if (hasChanged || gone.aborted) resolve()
       })
       wake = () => {}
     }

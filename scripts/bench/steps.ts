@@ -29,7 +29,7 @@ export const stepsBench: Bench = {
     const server = await benchRuntime({ PLATFORM_MAX_CONCURRENT_RUNS: '64' })
     await noopAgent(server)
     let largest = 0
-    const extraStatements = (engine: Engine, clients: number, runs: number) => async () => {
+    const peerRound = (engine: Engine, clients: number, runs: number) => async () => {
       let left = clients * runs
       const started = performance.now()
       await Promise.all(
@@ -57,8 +57,8 @@ export const stepsBench: Bench = {
         { name: crowd, round: round(50, 4, 10) },
         { name: alone, round: round(1, 20, 10) },
         ...engines.flatMap(engine => [
-          { name: `${engine.name}, ${crowd}`, round: extraStatements(engine, 50, 4) },
-          { name: `${engine.name}, ${alone}`, round: extraStatements(engine, 1, 20) },
+          { name: `${engine.name}, ${crowd}`, round: peerRound(engine, 50, 4) },
+          { name: `${engine.name}, ${alone}`, round: peerRound(engine, 1, 20) },
         ]),
       ],
       expectations: engines.flatMap(({ name }) => [

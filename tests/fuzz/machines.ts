@@ -129,10 +129,10 @@ async function checkWindows(on: World): Promise<void> {
     'select run_id id from schedule_fires where run_id is not null group by run_id having count(*) > 1',
   )
   const lost = await on.rows(`select schedule_id id from schedule_fires where outcome = 'started' and run_id is null`)
-  const extraStatements = await on.rows(`select s.id from schedules s join schedule_fires f on f.schedule_id = s.id
+  const overlapping = await on.rows(`select s.id from schedules s join schedule_fires f on f.schedule_id = s.id
     join runs r on r.id = f.run_id where s.overlap <> 'allow' and r.status in ('queued', 'running', 'waiting')
     group by s.id having count(*) > 1`)
-  for (const { id } of [...twice, ...lost, ...extraStatements])
+  for (const { id } of [...twice, ...lost, ...overlapping])
     throw new Error(`the windows of ${id} have not one run each`)
 }
 

@@ -149,7 +149,7 @@ export async function nodeFixture(
         ...(sharedUrl !== undefined && { sealKey: await poolSealKey(identity) }),
         reportsAs: sharedUrl === undefined ? null : identity.nodeId,
         make: nodeWorker,
-        reports: soon => tunnel?.reports(soon),
+        reportSoon: soon => tunnel?.reportSoon(soon),
         said: piece => tunnel?.said(piece),
       },
     })

@@ -231,7 +231,7 @@ it('a node with another store takes no run of a node, whatever it says', async (
     { sql: `insert into tunnel_runs (run_id, epoch) values (?, 1)`, args: [made.id] },
     { sql: `insert into tunnel_outbox (frame) values (json_object('t', 'takeover', 'run', ?))`, args: [made.id] },
   ])
-  two.tunnel.reports(true)
+  two.tunnel.reportSoon(true)
   await until(async () => {
     const metrics = await (await control.call('GET', '/metrics')).text()
     return metrics.includes('waybill_tunnel_frames_dropped_total{reason="not_its_run"} 1')

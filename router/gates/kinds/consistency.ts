@@ -40,13 +40,13 @@ export const consistency = defineGate({
     async run(input, signal) {
       const { choice } = input
       if (!isUsable(choice)) return { verdict: 'abstain', reason: 'candidate_unusable' }
-      const extraStatements = model === null ? otherChoices(input).slice(0, k - 1) : []
+      const otherSamples = model === null ? otherChoices(input).slice(0, k - 1) : []
       const asked = await Promise.all(
-        Array.from({ length: k - 1 - extraStatements.length }, () => input.models.repeat(model, signal)),
+        Array.from({ length: k - 1 - otherSamples.length }, () => input.models.repeat(model, signal)),
       )
       const costNano = sumNano(asked.map(one => one.costNano))
       const samples = asked.flatMap(one => (one.kind === 'answered' ? (one.candidate.choices[0] ?? []) : []))
-      const usable = [choice, ...extraStatements, ...samples].filter(isUsable)
+      const usable = [choice, ...otherSamples, ...samples].filter(isUsable)
       const score = meanAgreement(usable)
       if (score === undefined) {
         const failed = asked.find(one => one.kind === 'failed')

@@ -38,13 +38,12 @@ export function writeProxy(post: (order: WriteRequest) => void, waits: () => voi
       }
       return one.promise
     },
-    heard(reports: WriteResult): void {
-      const one = take(reports.written)
-      if ('failed' in reports)
-        one?.reject(Object.assign(new Error(reports.failed.message), { code: reports.failed.code }))
+    heard(result: WriteResult): void {
+      const one = take(result.written)
+      if ('failed' in result) one?.reject(Object.assign(new Error(result.failed.message), { code: result.failed.code }))
       else
         one?.resolve(
-          reports.results.map(({ columns, rows, rowsAffected }) =>
+          result.results.map(({ columns, rows, rowsAffected }) =>
             toResult(columns, [], rows.length === 0 ? [] : rows.map(rowMaker(columns)), rowsAffected, undefined),
           ),
         )

@@ -116,12 +116,12 @@ export function consent(deps: ConsentDeps) {
   }
 
   /** What a vendor's tokens need beside them before anything can be called. */
-  async function valuesOf(connectorId: ConnectorId, { accessToken, refreshToken, extraStatements }: Granted) {
+  async function valuesOf(connectorId: ConnectorId, { accessToken, refreshToken, extras }: Granted) {
     return {
       accessToken,
       grant: 'authorization_code',
       ...(refreshToken !== undefined && { refreshToken }),
-      ...(connectorId === 'salesforce' && { instanceUrl: String(extraStatements.instance_url ?? '') }),
+      ...(connectorId === 'salesforce' && { instanceUrl: String(extras.instance_url ?? '') }),
       ...(connectorId === 'jira' && { cloudId: await siteOf(accessToken) }),
     }
   }

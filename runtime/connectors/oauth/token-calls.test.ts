@@ -132,7 +132,7 @@ describe('an answer of a token endpoint', () => {
       accessToken: 'xoxb',
       refreshToken: undefined,
       expiresInMs: 43_200_000,
-      extraStatements: { ok: true, token_type: 'bot', scope: ['a'], team: { id: 'T' } },
+      extras: { ok: true, token_type: 'bot', scope: ['a'], team: { id: 'T' } },
     })
   })
 

@@ -8,7 +8,7 @@ import { basicOf, type OAuthClient, type OAuthVendor, type Tokens } from './vend
 /** What a vendor gave; `beside` is whatever else stands in its answer. */
 export interface Granted extends Tokens {
   expiresInMs: number | undefined
-  extraStatements: Readonly<Record<string, unknown>>
+  extras: Readonly<Record<string, unknown>>
 }
 
 const DEADLINE_MS = 30_000
@@ -42,7 +42,7 @@ export function tokenCalls({ fetch }: Pick<EgressClient, 'fetch'>) {
     ask: (oauth: typeof oauth4webapi, given: Given) => Promise<T>,
   ): Promise<T> {
     const oauth = await import('oauth4webapi')
-    let extraStatements: Record<string, unknown> = {}
+    let extras: Record<string, unknown> = {}
     const signal = AbortSignal.timeout(ms)
     const options = {
       [oauth.allowInsecureRequests]: new URL(token).protocol === 'http:',
@@ -58,7 +58,7 @@ export function tokenCalls({ fetch }: Pick<EgressClient, 'fetch'>) {
         })
         if (url !== token) return answer
         const read = await plainAnswer(answer)
-        extraStatements = read.extraStatements
+        extras = read.extras
         return read.answer
       },
     }
@@ -69,7 +69,7 @@ export function tokenCalls({ fetch }: Pick<EgressClient, 'fetch'>) {
           ? inHeader({ id, secret })
           : oauth.ClientSecretPost(secret)
     try {
-      return await ask(oauth, { client: { client_id: id }, auth, options, extraStatements: () => extraStatements })
+      return await ask(oauth, { client: { client_id: id }, auth, options, extras: () => extras })
     } catch (error) {
       throw toFailure(error, new URL(token).host)
     }
@@ -111,7 +111,7 @@ export function tokenCalls({ fetch }: Pick<EgressClient, 'fetch'>) {
         verifier,
       }: Record<'state' | 'redirectUri' | 'verifier', string> & { query: URLSearchParams },
     ): Promise<Granted> {
-      return asking(vendor, given, DEADLINE_MS, async (oauth, { client, auth, options, extraStatements }) => {
+      return asking(vendor, given, DEADLINE_MS, async (oauth, { client, auth, options, extras }) => {
         const server = serverOf(vendor)
         const came = new URLSearchParams(query)
         // A state belongs to one vendor, so only one that has told its name is held to it.
@@ -121,18 +121,18 @@ export function tokenCalls({ fetch }: Pick<EgressClient, 'fetch'>) {
           ...options,
           ...audienceOf(vendor),
         })
-        return granted(await oauth.processGenericTokenEndpointResponse(server, client, answer), extraStatements())
+        return granted(await oauth.processGenericTokenEndpointResponse(server, client, answer), extras())
       })
     },
 
     refresh(vendor: OAuthVendor, given: OAuthClient, refreshToken: string): Promise<Granted> {
-      return asking(vendor, given, DEADLINE_MS, async (oauth, { client, auth, options, extraStatements }) => {
+      return asking(vendor, given, DEADLINE_MS, async (oauth, { client, auth, options, extras }) => {
         const server = serverOf(vendor)
         const answer = await oauth.refreshTokenGrantRequest(server, client, auth, refreshToken, {
           ...options,
           ...audienceOf(vendor),
         })
-        return granted(await oauth.processGenericTokenEndpointResponse(server, client, answer), extraStatements())
+        return granted(await oauth.processGenericTokenEndpointResponse(server, client, answer), extras())
       })
     },
 
@@ -169,23 +169,23 @@ interface Given {
   client: oauth4webapi.Client
   auth: oauth4webapi.ClientAuth
   options: oauth4webapi.TokenEndpointRequestOptions
-  extraStatements: () => Record<string, unknown>
+  extras: () => Record<string, unknown>
 }
 
-function granted(answer: oauth4webapi.TokenEndpointResponse, extraStatements: Record<string, unknown>): Granted {
+function granted(answer: oauth4webapi.TokenEndpointResponse, extras: Record<string, unknown>): Granted {
   const { access_token: accessToken, refresh_token: refreshToken, expires_in: seconds } = answer
-  return { accessToken, refreshToken, expiresInMs: seconds === undefined ? undefined : seconds * 1000, extraStatements }
+  return { accessToken, refreshToken, expiresInMs: seconds === undefined ? undefined : seconds * 1000, extras }
 }
 
 /**
  * A token answer as the standard has it. Vendors answer errors with 200, put other words where `bearer` belongs, scopes as
  * lists and numbers as texts; of a sign-in nothing is wanted, so an id_token is left out.
  */
-async function plainAnswer(answer: Response): Promise<{ answer: Response; extraStatements: Record<string, unknown> }> {
+async function plainAnswer(answer: Response): Promise<{ answer: Response; extras: Record<string, unknown> }> {
   const { body } = await readAtMost(answer, MOST_BYTES)
   const parsed = parse(new TextDecoder().decode(body))
   const wrong = parsed.error !== undefined || parsed.ok === false
-  const { access_token, refresh_token, expires_in, error, error_description, message, ...extraStatements } = parsed
+  const { access_token, refresh_token, expires_in, error, error_description, message, ...extras } = parsed
   const seconds = Number(expires_in)
   const plain = wrong
     ? {
@@ -200,7 +200,7 @@ async function plainAnswer(answer: Response): Promise<{ answer: Response; extraS
       }
   const status = wrong && answer.ok ? 400 : answer.status
   const headers = { 'content-type': 'application/json' }
-  return { answer: new Response(JSON.stringify(plain), { status, headers }), extraStatements }
+  return { answer: new Response(JSON.stringify(plain), { status, headers }), extras }
 }
 
 function parse(text: string): Record<string, unknown> {

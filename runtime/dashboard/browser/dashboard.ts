@@ -10,9 +10,9 @@ function listen(): void {
   if (document.querySelector('[data-live]') === null) return
   const line = part('#live')
   let soon = false
-  const reports = new EventSource(`${root}ui/live`)
-  reports.addEventListener('open', () => line.replaceChildren('● live'))
-  reports.addEventListener('changed', () => {
+  const changes = new EventSource(`${root}ui/live`)
+  changes.addEventListener('open', () => line.replaceChildren('● live'))
+  changes.addEventListener('changed', () => {
     if (soon) return
     soon = true
     setTimeout(() => {
@@ -20,10 +20,10 @@ function listen(): void {
       if (!document.hidden) void refresh()
     }, QUIET_MS)
   })
-  reports.addEventListener('error', () => {
+  changes.addEventListener('error', () => {
     line.replaceChildren('○ the line is broken; connecting again …')
     // Refused, so it does not come back by itself: the session has expired, or a proxy answered.
-    if (reports.readyState !== EventSource.CLOSED) return
+    if (changes.readyState !== EventSource.CLOSED) return
     setTimeout(async () => {
       const me = await fetch(`${root}auth/me`, { cache: 'no-store' }).catch(() => undefined)
       if (me?.status === 401 && !(await logInAgain())) return

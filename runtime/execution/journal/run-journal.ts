@@ -52,7 +52,7 @@ export interface LastWord {
 
 export interface RunJournal {
   /** Puts an event in its place; it is durable when a later `commit` resolves. */
-  append(draft: EventDraft, extraStatements?: StepExtras): JournalEntry
+  append(draft: EventDraft, extras?: StepExtras): JournalEntry
   /** Resolves when everything appended so far is durable. One commit at a time: what comes meanwhile shares the next. */
   commit(): Promise<void>
   /** Makes what was appended durable within a moment, unless a commit takes it along before. */
@@ -108,14 +108,14 @@ export function runJournal(
   }
 
   async function send(transition?: Transition, atMs = now().getTime()): Promise<void> {
-    const { events, ...extraStatements } = next
+    const { events, ...rest } = next
     next = nothing()
     const ran = clock.monotonic()
     const unit: Unit = {
       runId,
       epoch,
       events,
-      ...extraStatements,
+      ...rest,
       atMs,
       ranMs: ran - ranFrom,
       ...(transition && { transition }),
@@ -149,33 +149,32 @@ export function runJournal(
   }
 
   return {
-    append(draft, extraStatements = {}) {
+    append(draft, extras = {}) {
       alive()
       const event = sealEvent(head, runId, draft, now(), sha256)
       head = { seq: event.entry.seq, hash: event.entry.hash }
       next.events.push(event)
-      next.blobs.push(...(extraStatements.blobs ?? []))
-      next.approvals.push(...(extraStatements.approvals ?? []))
-      next.extra.push(...(extraStatements.extra ?? []))
-      if (extraStatements.retold) {
+      next.blobs.push(...(extras.blobs ?? []))
+      next.approvals.push(...(extras.approvals ?? []))
+      next.extra.push(...(extras.extra ?? []))
+      if (extras.retold) {
         next.extra.push({
           sql: 'update runs set recovery_seq = ?3 where id = ?1 and epoch = ?2 and recovery_seq = ?3 - 1',
           args: [runId, epoch, head.seq],
         })
       }
-      if (extraStatements.spent) {
-        add(next.spent, extraStatements.spent)
-        add(total, extraStatements.spent)
+      if (extras.spent) {
+        add(next.spent, extras.spent)
+        add(total, extras.spent)
       }
-      for (const [part, more] of Object.entries(extraStatements.parts ?? {}))
-        next.parts[part as keyof SpentParts] += more
-      if (extraStatements.model !== undefined) {
-        next.model = extraStatements.model
-        models.add(extraStatements.model)
+      for (const [part, more] of Object.entries(extras.parts ?? {})) next.parts[part as keyof SpentParts] += more
+      if (extras.model !== undefined) {
+        next.model = extras.model
+        models.add(extras.model)
       }
-      if (extraStatements.isolationUsed !== undefined) {
-        next.isolationUsed = extraStatements.isolationUsed
-        isolationUsed = extraStatements.isolationUsed
+      if (extras.isolationUsed !== undefined) {
+        next.isolationUsed = extras.isolationUsed
+        isolationUsed = extras.isolationUsed
       }
       return event.entry
     },

@@ -52,7 +52,7 @@ export function reportRows(by: string | null): (units: readonly Told[]) => InSta
     for (const { runId, epoch, events, approvals, transition } of units) {
       for (const { entry } of events) {
         const { seq, kind, stepId, attempt, at, hash, meta } = entry
-        const reports: EventReport = {
+        const report: EventReport = {
           t: 'event',
           run: runId,
           seq,
@@ -66,7 +66,7 @@ export function reportRows(by: string | null): (units: readonly Told[]) => InSta
           out: meta.tokensOut ?? 0,
           nano: Math.round((meta.costUsd ?? 0) * NO_NANO),
         }
-        told.push([runId, seq, hash, JSON.stringify(reports)])
+        told.push([runId, seq, hash, JSON.stringify(report)])
         const ask = kind === 'step_waiting' && approvals.find(({ id }) => id === entry.payload.approvalId)
         if (ask) {
           const { stepId: step, id, reason, expiresMs: expires } = ask

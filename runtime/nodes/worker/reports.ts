@@ -59,45 +59,45 @@ export function workerReports({ db, sha256, signer, reportsAs }: WorkerReportsDe
     return { ...told, nodeSignature: await signer.sign(completeMessage(create(CompleteSchema, told))) }
   }
 
-  async function frameOf(reports: Report, epoch: number): Promise<NodeFrame | undefined> {
-    switch (reports.t) {
+  async function frameOf(report: Report, epoch: number): Promise<NodeFrame | undefined> {
+    switch (report.t) {
       case 'event': {
         const value = {
-          runId: reports.run,
+          runId: report.run,
           epoch: BigInt(epoch),
-          eventSeq: BigInt(reports.seq),
-          kind: reports.kind,
-          stepId: reports.step,
-          attempt: reports.attempt,
-          at: reports.at,
-          hash: fromHex(reports.hash),
-          model: reports.model,
-          tokensIn: BigInt(reports.in),
-          tokensOut: BigInt(reports.out),
-          costNanoUsd: BigInt(reports.nano),
+          eventSeq: BigInt(report.seq),
+          kind: report.kind,
+          stepId: report.step,
+          attempt: report.attempt,
+          at: report.at,
+          hash: fromHex(report.hash),
+          model: report.model,
+          tokensIn: BigInt(report.in),
+          tokensOut: BigInt(report.out),
+          costNanoUsd: BigInt(report.nano),
         }
         return create(NodeFrameSchema, { body: { case: 'event', value } })
       }
       case 'accept': {
-        const { run: runId, ok, reason } = reports
-        const value = { runId, epoch: BigInt(reports.epoch ?? epoch), ok, reason: reason.slice(0, 500) }
+        const { run: runId, ok, reason } = report
+        const value = { runId, epoch: BigInt(report.epoch ?? epoch), ok, reason: reason.slice(0, 500) }
         return create(NodeFrameSchema, { body: { case: 'accept', value } })
       }
       case 'ask': {
-        const { run: runId, step: stepId, id: approvalId, reason, expires } = reports
+        const { run: runId, step: stepId, id: approvalId, reason, expires } = report
         const value = { runId, stepId, approvalId, reason, expiresUnix: BigInt(Math.ceil(expires / 1000)) }
         return create(NodeFrameSchema, { body: { case: 'approval', value } })
       }
       case 'takeover': {
-        const value = { runId: reports.run, epoch: BigInt(epoch) }
+        const value = { runId: report.run, epoch: BigInt(epoch) }
         return create(NodeFrameSchema, { body: { case: 'takeover', value } })
       }
       case 'parked': {
-        const value = { runId: reports.run, epoch: BigInt(epoch), reason: reports.reason }
+        const value = { runId: report.run, epoch: BigInt(epoch), reason: report.reason }
         return create(NodeFrameSchema, { body: { case: 'parked', value } })
       }
       case 'child': {
-        const { run: runId, child: childId, agent: agentName, box, hash, length } = reports
+        const { run: runId, child: childId, agent: agentName, box, hash, length } = report
         const value = {
           runId,
           epoch: BigInt(epoch),
@@ -110,11 +110,11 @@ export function workerReports({ db, sha256, signer, reportsAs }: WorkerReportsDe
         return create(NodeFrameSchema, { body: { case: 'childAsk', value } })
       }
       case 'credential': {
-        const value = { ref: reports.ref, ok: reports.error === '', error: reports.error.slice(0, 500) }
+        const value = { ref: report.ref, ok: report.error === '', error: report.error.slice(0, 500) }
         return create(NodeFrameSchema, { body: { case: 'secretAck', value } })
       }
       case 'complete': {
-        const value = await complete(reports.run)
+        const value = await complete(report.run)
         return value && create(NodeFrameSchema, { body: { case: 'complete', value } })
       }
     }

@@ -14,7 +14,7 @@ import type { WorkerIdentity } from './worker.ts'
  * them here; until then it stands in the store that they were asked for, in the commit that asks.
  */
 export function requestSubagents(
-  { poolKeys, reports, reportsAs }: Pick<WorkerIdentity, 'poolKeys' | 'reports' | 'reportsAs'>,
+  { poolKeys, reportSoon, reportsAs }: Pick<WorkerIdentity, 'poolKeys' | 'reportSoon' | 'reportsAs'>,
   { db, runs, sha256 }: { db: Db; runs: Pick<RunStore, 'get'>; sha256: Sha256 },
 ) {
   return (parent: { id: string; epoch: number }): ChildRuns => ({
@@ -42,7 +42,7 @@ export function requestSubagents(
           args: [id, parent.id, parent.epoch],
         },
       ])
-      reports(true)
+      reportSoon(true)
       return 'started'
     },
 

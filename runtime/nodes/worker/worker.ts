@@ -54,7 +54,7 @@ export interface WorkerIdentity {
   /** Its id, where other nodes have the same store, and null where it has one of its own. */
   reportsAs: string | null
   /** Something was committed that the control plane must know; `soon`: a caller waits for it. */
-  reports: (soon: boolean) => void
+  reportSoon: (soon: boolean) => void
   /** A piece of what is said in a turn. */
   said: (piece: Piece) => void
   /** `nodeWorker`, which only a node loads. */
@@ -88,11 +88,11 @@ export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
   const { db, sha256, runs, engine, approvals, now, log, dayOf } = deps
   const { tenantId, pool, poolKeys, signer, nodeId, reportsAs } = identity
 
-  const tell = (reports: Report): InStatement => ({
+  const tell = (report: Report): InStatement => ({
     sql: 'insert into tunnel_outbox (frame, node_id) values (?, ?)',
-    args: [JSON.stringify(reports), reportsAs],
+    args: [JSON.stringify(report), reportsAs],
   })
-  const accept = (reports: Extract<Report, { t: 'accept' }>): InStatement => tell(reports)
+  const accept = (report: Extract<Report, { t: 'accept' }>): InStatement => tell(report)
 
   async function opened<T>(box: Uint8Array, place: string): Promise<T> {
     return readJson(decoder.decode(await openSealed(poolKeys, box, place))) as T
@@ -117,7 +117,7 @@ export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
     } catch (error) {
       const reason = error instanceof Error ? error.message : 'it does not open'
       await db.write([accept({ t: 'accept', run: runId, ok: false, reason, epoch: Number(epoch) })])
-      identity.reports(true)
+      identity.reportSoon(true)
       return
     }
     const { agentId, agentName, versionId, number, manifest, manifestHash } = envelope
@@ -125,7 +125,7 @@ export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
     if (copied === 'missing') {
       const reason = `run ${sent.forkedRun} has no step ${sent.forkedStep} here`
       await db.write([accept({ t: 'accept', run: runId, ok: false, reason, epoch: Number(epoch) })])
-      identity.reports(true)
+      identity.reportSoon(true)
       return
     }
     await runs.create({
@@ -176,7 +176,7 @@ export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
       ],
     })
     engine.wake()
-    identity.reports(true)
+    identity.reportSoon(true)
   }
 
   /** The beginning of a fork, copied from the journal of a run that this node has; nothing where the fork stands already. */
@@ -218,7 +218,7 @@ export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
     if (known.rows.length === 0) {
       await refused({ runId: '', childId: runId, code: 'subagent_failed', message: 'the run was cancelled' })
       if (!remove) await db.write([accept({ t: 'accept', run: runId, ok: false, reason: 'unknown here' })])
-      identity.reports(true)
+      identity.reportSoon(true)
       return
     }
     await engine.end(runId, { code: 'cancelled', ...(reason !== '' && { reason }) })
@@ -284,7 +284,7 @@ export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
       ])
       if (resumed?.rowsAffected === 1) {
         engine.wake()
-        identity.reports(true)
+        identity.reportSoon(true)
         return
       }
     }
@@ -317,9 +317,9 @@ export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
     const error = await keep(put)
     if (error !== '') log.error('a credential of the control plane cannot be kept', { ref: put.ref, reason: error })
     if (put.remove) return
-    const reports: Report = { t: 'credential', ref: put.ref, error }
-    await db.write([tell(reports)])
-    identity.reports(true)
+    const report: Report = { t: 'credential', ref: put.ref, error }
+    await db.write([tell(report)])
+    identity.reportSoon(true)
   }
 
   async function one({ body }: ControlFrame): Promise<void> {
@@ -361,7 +361,7 @@ export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
 
     /** With each heartbeat: the nodes that share the store see this one, and it sees them. */
     async beat(lostMs: number): Promise<void> {
-      if (others && (await others.beat(now().getTime(), lostMs))) identity.reports(true)
+      if (others && (await others.beat(now().getTime(), lostMs))) identity.reportSoon(true)
     },
 
     /** What the control plane ordered, in order; orders for new runs that stand together share a commit. */
