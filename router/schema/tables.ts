@@ -1,0 +1,121 @@
+import { integer, real, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+
+/** The columns of the router's tables, for the types of rows; a test holds them to baseline.ts, which makes the tables. */
+
+export const meta = sqliteTable('router_meta', {
+  key: text().notNull(),
+  value: text().notNull(),
+})
+
+export const traces = sqliteTable('traces', {
+  tenant_id: text().notNull(),
+  seq: integer().notNull(),
+  trace_id: text().notNull(),
+  ts_ms: integer().notNull(),
+  session_id: text().notNull(),
+  mode: text().notNull(),
+  route_ix: integer(),
+  served_from: text().notNull(),
+  served_rung: integer().notNull(),
+  served_model: text(),
+  total_nano: integer(),
+  gate_nano: integer().notNull(),
+  baseline_nano: integer(),
+  calibrated_nano: integer(),
+  escalations: integer().notNull(),
+  failovers: integer().notNull(),
+  response_id: text(),
+  upstream_request_id: text(),
+  client_request_id: text(),
+  gates: text(),
+  body: text().notNull(),
+})
+
+export const feedback = sqliteTable('feedback', {
+  tenant_id: text().notNull(),
+  seq: integer().notNull(),
+  feedback_id: text().notNull(),
+  trace_id: text().notNull(),
+  gate_id: text().notNull(),
+  reporter: text().notNull(),
+  verdict: text().notNull(),
+  ts_ms: integer().notNull(),
+  hash: text().notNull(),
+  body: text().notNull(),
+})
+
+export const checkpoints = sqliteTable('checkpoints', {
+  ix: integer().notNull(),
+  tenant_id: text().notNull(),
+  kind: text().notNull(),
+  seq: integer().notNull(),
+  digest: text().notNull(),
+  copied: integer().notNull(),
+  body: text().notNull(),
+})
+
+export const signingKeys = sqliteTable('signing_keys', {
+  key_id: text().notNull(),
+  public_key: text().notNull(),
+  created_at: text().notNull(),
+  retired_at: text(),
+})
+
+export const writerLease = sqliteTable('writer_lease', {
+  name: text().notNull(),
+  holder: text().notNull(),
+  epoch: integer().notNull(),
+  expires_ms: integer().notNull(),
+  wanted_by: text(),
+})
+
+export const budgets = sqliteTable('router_budgets', {
+  key: text().notNull(),
+  spent: integer().notNull(),
+  updated_at: text().notNull(),
+})
+
+export const outcomes = sqliteTable('outcomes', {
+  tenant_id: text().notNull(),
+  trace_id: text().notNull(),
+  route_fp: text().notNull(),
+  ix: integer(),
+  rung: integer().notNull(),
+  score: text(),
+  fails: integer().notNull(),
+  passes: integer().notNull(),
+})
+
+export const calibration = sqliteTable('calibration', {
+  tenant_id: text().notNull(),
+  route_fp: text().notNull(),
+  version: integer().notNull(),
+  previous: integer().notNull(),
+  state: text().notNull(),
+  t: real().notNull(),
+  n: integer().notNull(),
+  k: integer().notNull(),
+  certified_lambda: real(),
+  p_value: real(),
+  updated_at: text().notNull(),
+})
+
+export const routingConfigs = sqliteTable('routing_configs', {
+  config_hash: text().notNull(),
+  used_ms: integer().notNull(),
+  body: text().notNull(),
+})
+
+export const shadows = sqliteTable('shadows', {
+  tenant_id: text().notNull(),
+  trace_id: text().notNull(),
+  route_fp: text().notNull(),
+  ts_ms: integer().notNull(),
+  served_in: integer().notNull(),
+  served_out: integer().notNull(),
+  top_in: integer().notNull(),
+  top_out: integer().notNull(),
+  same_nano: integer().notNull(),
+  top_nano: integer().notNull(),
+  spent_nano: integer().notNull(),
+})

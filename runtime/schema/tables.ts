@@ -1,0 +1,641 @@
+import { integer, real, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import { bytes } from '../../shared/sql/bytes-column.ts'
+
+/** The columns of the runtime's tables, for the types of rows; a test holds them to baseline.ts, which makes the tables. */
+
+export const meta = sqliteTable('runtime_meta', {
+  key: text().notNull(),
+  value: text().notNull(),
+})
+
+export const tenants = sqliteTable('tenants', {
+  id: text().notNull(),
+  name: text().notNull(),
+  created_ms: integer().notNull(),
+})
+
+export const apiKeys = sqliteTable('api_keys', {
+  id: text().notNull(),
+  tenant_id: text().notNull(),
+  name: text().notNull(),
+  hash: text().notNull(),
+  prefix: text().notNull(),
+  scopes: text().notNull(),
+  created_ms: integer().notNull(),
+  created_by: text().notNull(),
+  expires_ms: integer(),
+  revoked_ms: integer(),
+  used_ms: integer(),
+})
+
+export const setupTokens = sqliteTable('setup_tokens', {
+  hash: text().notNull(),
+  expires_ms: integer().notNull(),
+})
+
+export const agents = sqliteTable('agents', {
+  id: text().notNull(),
+  tenant_id: text().notNull(),
+  name: text().notNull(),
+  description: text(),
+  labels: text().notNull(),
+  current_version_id: text().notNull(),
+  versions: integer().notNull(),
+  created_ms: integer().notNull(),
+  deleted_ms: integer(),
+})
+
+export const agentVersions = sqliteTable('agent_versions', {
+  id: text().notNull(),
+  tenant_id: text().notNull(),
+  agent_id: text().notNull(),
+  number: integer().notNull(),
+  manifest: text().notNull(),
+  manifest_hash: text().notNull(),
+  note: text(),
+  created_ms: integer().notNull(),
+  created_by: text().notNull(),
+  box: bytes(),
+  box_pool: text(),
+})
+
+export const idempotency = sqliteTable('idempotency', {
+  tenant_id: text().notNull(),
+  route: text().notNull(),
+  key: text().notNull(),
+  attempt: text().notNull(),
+  body_hash: text().notNull(),
+  started_ms: integer().notNull(),
+  expires_ms: integer().notNull(),
+  bound: text(),
+  status: integer(),
+  answer: text(),
+})
+
+export const users = sqliteTable('users', {
+  id: text().notNull(),
+  tenant_id: text().notNull(),
+  email: text().notNull(),
+  name: text().notNull(),
+  role: text().notNull(),
+  password: text().notNull(),
+  created_ms: integer().notNull(),
+  disabled_ms: integer(),
+})
+
+export const logins = sqliteTable('logins', {
+  hash: text().notNull(),
+  user_id: text().notNull(),
+  created_ms: integer().notNull(),
+  expires_ms: integer().notNull(),
+})
+
+export const userLinks = sqliteTable('user_links', {
+  user_id: text().notNull(),
+  hash: text().notNull(),
+  expires_ms: integer().notNull(),
+})
+
+export const runs = sqliteTable('runs', {
+  id: text().notNull(),
+  tenant_id: text().notNull(),
+  agent_name: text().notNull(),
+  agent_id: text().notNull(),
+  version_id: text().notNull(),
+  status: text().notNull(),
+  created_ms: integer().notNull(),
+  updated_ms: integer().notNull(),
+  started_ms: integer(),
+  finished_ms: integer(),
+  tokens_in: integer().notNull(),
+  tokens_out: integer().notNull(),
+  cost_nano: integer().notNull(),
+  error_code: text(),
+  error_step: text(),
+  labels: text().notNull(),
+  trigger_kind: text().notNull(),
+  trigger_ref: text(),
+  parent_run_id: text(),
+  depth: integer().notNull(),
+  session_id: text(),
+  schedule_id: text(),
+  forked_run: text(),
+  forked_step: text(),
+  node_id: text(),
+  isolation: text().notNull(),
+  isolation_used: text(),
+  accel: text(),
+  model: text(),
+  budget_exceeded: integer().notNull(),
+  cancel_reason: text(),
+  parked: text(),
+  parked_until_ms: integer(),
+  owner: text(),
+  epoch: integer().notNull(),
+  due_ms: integer(),
+  ending: text(),
+  ran_ms: integer().notNull(),
+  recoveries: integer().notNull(),
+  recovery_seq: integer().notNull(),
+  event_count: integer(),
+  head: text(),
+  uncertain_tokens: integer().notNull(),
+  uncertain_nano: integer().notNull(),
+  below_nano: integer().notNull(),
+  unpriced_calls: integer().notNull(),
+  input_nano: integer().notNull(),
+  cache_read_nano: integer().notNull(),
+  cache_write_nano: integer().notNull(),
+  output_nano: integer().notNull(),
+  cache_read_tokens: integer().notNull(),
+  cache_write_tokens: integer().notNull(),
+})
+
+export const runData = sqliteTable('run_data', {
+  run_id: text().notNull(),
+  input: text().notNull(),
+  output: text(),
+  error_message: text(),
+})
+
+export const events = sqliteTable('events', {
+  run_id: text().notNull(),
+  seq: integer().notNull(),
+  hash: text().notNull(),
+  body: text().notNull(),
+})
+
+export const blobs = sqliteTable('blobs', {
+  run_id: text().notNull(),
+  sha256: text().notNull(),
+  media_type: text().notNull(),
+  content: bytes().notNull(),
+  sealed: text(),
+})
+
+export const approvals = sqliteTable('approvals', {
+  id: text().notNull(),
+  tenant_id: text().notNull(),
+  run_id: text().notNull(),
+  agent_name: text().notNull(),
+  step_id: text().notNull(),
+  round: integer().notNull(),
+  status: text().notNull(),
+  reason: text().notNull(),
+  prompt: text().notNull(),
+  action: text(),
+  created_ms: integer().notNull(),
+  expires_ms: integer().notNull(),
+  decided_ms: integer(),
+  decided_by: text(),
+  comment: text(),
+  decision: text(),
+})
+
+export const signals = sqliteTable('signals', {
+  id: text().notNull(),
+  run_id: text().notNull(),
+  name: text().notNull(),
+  value: text().notNull(),
+  created_ms: integer().notNull(),
+})
+
+export const providers = sqliteTable('providers', {
+  tenant_id: text().notNull(),
+  provider: text().notNull(),
+  base_url: text(),
+  key_hint: text(),
+  sealed_key: text(),
+  sealed_headers: text(),
+  created_ms: integer().notNull(),
+  updated_ms: integer().notNull(),
+})
+
+export const providerTries = sqliteTable('provider_tries', {
+  tenant_id: text().notNull(),
+  provider: text().notNull(),
+  at_ms: integer().notNull(),
+  success: integer().notNull(),
+})
+
+export const modelSettings = sqliteTable('model_settings', {
+  tenant_id: text().notNull(),
+  settings: text().notNull(),
+  updated_ms: integer().notNull(),
+})
+
+export const secrets = sqliteTable('secrets', {
+  tenant_id: text().notNull(),
+  name: text().notNull(),
+  sealed: text().notNull(),
+  updated_ms: integer().notNull(),
+  binding: text().notNull(),
+})
+
+export const receiptKeys = sqliteTable('receipt_keys', {
+  key_id: text().notNull(),
+  public_key: text().notNull(),
+  sealed_seed: text(),
+  status: text().notNull(),
+  not_before_ms: integer().notNull(),
+  not_after_ms: integer(),
+})
+
+export const receipts = sqliteTable('receipts', {
+  run_id: text().notNull(),
+  tenant_id: text().notNull(),
+  issued_ms: integer().notNull(),
+  envelope: text().notNull(),
+})
+
+export const budgets = sqliteTable('budgets', {
+  agent_id: text().notNull(),
+  tenant_id: text().notNull(),
+  agent_name: text().notNull(),
+  cost_nano_day: integer(),
+  cost_nano_run: integer(),
+  tokens_day: integer(),
+  runs_day: integer(),
+  hard_fail: integer().notNull(),
+  notify_pct: integer().notNull(),
+  tool_limits: text().notNull(),
+  created_ms: integer().notNull(),
+  updated_ms: integer().notNull(),
+})
+
+export const usageDays = sqliteTable('usage_days', {
+  agent_id: text().notNull(),
+  day: text().notNull(),
+  model: text().notNull(),
+  tenant_id: text().notNull(),
+  agent_name: text().notNull(),
+  runs: integer().notNull(),
+  ended: integer().notNull(),
+  tokens_in: integer().notNull(),
+  tokens_out: integer().notNull(),
+  cost_nano: integer().notNull(),
+  uncertain_tokens: integer().notNull(),
+  uncertain_nano: integer().notNull(),
+  unpriced_calls: integer().notNull(),
+})
+
+export const reservations = sqliteTable('reservations', {
+  run_id: text().notNull(),
+  step_id: text().notNull(),
+  agent_id: text().notNull(),
+  attempt: integer().notNull(),
+  tokens: integer().notNull(),
+  cost_nano: integer().notNull(),
+  moved_tokens: integer().notNull(),
+  moved_nano: integer().notNull(),
+  request_id: text(),
+  output_tokens: integer(),
+})
+
+export const budgetNotices = sqliteTable('budget_notices', {
+  agent_id: text().notNull(),
+  day: text().notNull(),
+  dimension: text().notNull(),
+  mark: text().notNull(),
+})
+
+export const schedules = sqliteTable('schedules', {
+  id: text().notNull(),
+  tenant_id: text().notNull(),
+  name: text(),
+  agent_name: text().notNull(),
+  cron_expr: text().notNull(),
+  timezone: text(),
+  effective_zone: text().notNull(),
+  input: text().notNull(),
+  enabled: integer().notNull(),
+  overlap: text().notNull(),
+  catch_up: text().notNull(),
+  catch_up_limit: integer().notNull(),
+  due_ms: integer(),
+  pending_ms: integer(),
+  last_fired_ms: integer(),
+  last_run_id: text(),
+  last_error: text(),
+  revision: integer().notNull(),
+  created_ms: integer().notNull(),
+  updated_ms: integer().notNull(),
+  input_box: bytes(),
+  input_pool: text(),
+  input_hash: text(),
+  input_length: integer(),
+})
+
+export const scheduleFires = sqliteTable('schedule_fires', {
+  schedule_id: text().notNull(),
+  window_ms: integer().notNull(),
+  fired_ms: integer().notNull(),
+  outcome: text().notNull(),
+  run_id: text(),
+  reason: text(),
+})
+
+export const webhooks = sqliteTable('webhooks', {
+  id: text().notNull(),
+  tenant_id: text().notNull(),
+  url: text().notNull(),
+  events: text().notNull(),
+  enabled: integer().notNull(),
+  sealed_secret: text().notNull(),
+  created_ms: integer().notNull(),
+  updated_ms: integer().notNull(),
+})
+
+export const webhookDeliveries = sqliteTable('webhook_deliveries', {
+  webhook_id: text().notNull(),
+  event_id: text().notNull(),
+  type: text().notNull(),
+  at_ms: integer().notNull(),
+  data: text().notNull(),
+  outcome: text().notNull(),
+  attempt: integer().notNull(),
+  status: integer(),
+  error: text(),
+  due_ms: integer(),
+  created_ms: integer().notNull(),
+})
+
+export const auditLog = sqliteTable('audit_log', {
+  tenant_id: text().notNull(),
+  seq: integer().notNull(),
+  hash: text().notNull(),
+  body: text().notNull(),
+})
+
+export const auditHeads = sqliteTable('audit_heads', {
+  tenant_id: text().notNull(),
+  seq: integer().notNull(),
+  hash: text().notNull(),
+})
+
+export const auditIntents = sqliteTable('audit_intents', {
+  id: text().notNull(),
+  at_ms: integer().notNull(),
+  entry: text().notNull(),
+})
+
+export const sessions = sqliteTable('sessions', {
+  id: text().notNull(),
+  tenant_id: text().notNull(),
+  agent_name: text().notNull(),
+  agent_id: text().notNull(),
+  version_id: text().notNull(),
+  status: text().notNull(),
+  title: text(),
+  labels: text().notNull(),
+  environment: text(),
+  system_hint: text(),
+  turn_id: text(),
+  turn_count: integer().notNull(),
+  tokens_in: integer().notNull(),
+  tokens_out: integer().notNull(),
+  cost_nano: integer().notNull(),
+  last_event: integer().notNull(),
+  created_ms: integer().notNull(),
+  updated_ms: integer().notNull(),
+  stopped_ms: integer(),
+  stop_reason: text(),
+})
+
+export const turns = sqliteTable('turns', {
+  run_id: text().notNull(),
+  session_id: text().notNull(),
+  number: integer().notNull(),
+  base: integer().notNull(),
+  created_ms: integer().notNull(),
+  status: text().notNull(),
+  ended_ms: integer(),
+  event_id: integer(),
+  text: text(),
+  tool_calls: text(),
+  error: text(),
+  tokens_in: integer().notNull(),
+  tokens_out: integer().notNull(),
+  cost_nano: integer().notNull(),
+})
+
+export const connectors = sqliteTable('connectors', {
+  tenant_id: text().notNull(),
+  connector_id: text().notNull(),
+  id: text().notNull(),
+  display_name: text().notNull(),
+  auth_method: text().notNull(),
+  status: text().notNull(),
+  config: text().notNull(),
+  missing: text().notNull(),
+  sealed: text().notNull(),
+  base_url: text(),
+  expires_ms: integer(),
+  revision: integer().notNull(),
+  tested_ms: integer(),
+  tested_ok: integer(),
+  created_ms: integer().notNull(),
+  updated_ms: integer().notNull(),
+  refresh_until_ms: integer(),
+})
+
+export const toolUses = sqliteTable('tool_uses', {
+  agent_id: text().notNull(),
+  day: text().notNull(),
+  tool: text().notNull(),
+  n: integer().notNull(),
+  run_id: text().notNull(),
+  step_id: text().notNull(),
+})
+
+export const mcpPins = sqliteTable('mcp_pins', {
+  version_id: text().notNull(),
+  server: text().notNull(),
+  hash: text().notNull(),
+  definitions: text().notNull(),
+})
+
+export const oauthRounds = sqliteTable('oauth_rounds', {
+  state_hash: text().notNull(),
+  tenant_id: text().notNull(),
+  connector_id: text().notNull(),
+  starter: text().notNull(),
+  sealed: text().notNull(),
+  expires_ms: integer().notNull(),
+})
+
+export const connectorApis = sqliteTable('connector_apis', {
+  tenant_id: text().notNull(),
+  connector_id: text().notNull(),
+  api: text().notNull(),
+})
+
+export const mcpGrants = sqliteTable('mcp_grants', {
+  tenant_id: text().notNull(),
+  resource: text().notNull(),
+  id: text().notNull(),
+  issuer: text().notNull(),
+  scope: text(),
+  status: text().notNull(),
+  sealed: text().notNull(),
+  expires_ms: integer(),
+  revision: integer().notNull(),
+  refresh_until_ms: integer(),
+  created_ms: integer().notNull(),
+  updated_ms: integer().notNull(),
+})
+
+export const dataKeys = sqliteTable('data_keys', {
+  id: text().notNull(),
+  sealed: text().notNull(),
+  created_ms: integer().notNull(),
+})
+
+export const keyLeases = sqliteTable('key_leases', {
+  holder: text().notNull(),
+  purpose: text().notNull(),
+  until_ms: integer().notNull(),
+})
+
+export const nodePools = sqliteTable('node_pools', {
+  tenant_id: text().notNull(),
+  name: text().notNull(),
+  public_key: bytes().notNull(),
+  created_ms: integer().notNull(),
+})
+
+export const nodes = sqliteTable('nodes', {
+  id: text().notNull(),
+  tenant_id: text().notNull(),
+  name: text().notNull(),
+  pool: text().notNull(),
+  labels: text().notNull(),
+  created_ms: integer().notNull(),
+  enrol_hash: text(),
+  enrol_expires_ms: integer(),
+  enrolled_ms: integer(),
+  sign_key: bytes(),
+  box_key: bytes(),
+  version: text(),
+  os: text(),
+  arch: text(),
+  vcpus: real(),
+  memory_mb: integer(),
+  slots: integer().notNull(),
+  backends: text().notNull(),
+  draining: integer().notNull(),
+  signed_off: integer().notNull(),
+  last_seen_ms: integer(),
+  active_runs: integer().notNull(),
+  lost_reported: integer().notNull(),
+  store_id: text(),
+  peer_url: text(),
+})
+
+export const nodeTokens = sqliteTable('node_tokens', {
+  hash: text().notNull(),
+  node_id: text().notNull(),
+  expires_ms: integer().notNull(),
+})
+
+export const nodeNonces = sqliteTable('node_nonces', {
+  node_id: text().notNull(),
+  nonce: text().notNull(),
+  at_ms: integer().notNull(),
+})
+
+export const nodeFrames = sqliteTable('node_frames', {
+  id: integer().notNull(),
+  node_id: text().notNull(),
+  frame: bytes().notNull(),
+})
+
+export const remoteRuns = sqliteTable('remote_runs', {
+  run_id: text().notNull(),
+  tenant_id: text().notNull(),
+  pool: text().notNull(),
+  isolation: text().notNull(),
+  state: text().notNull(),
+  node_id: text(),
+  epoch: integer().notNull(),
+  created_ms: integer().notNull(),
+  dispatch_by_ms: integer(),
+  input_sealed: bytes(),
+  input_hash: text().notNull(),
+  output_hash: text(),
+  event_seq: integer().notNull(),
+  tip: text().notNull(),
+  head_known: integer().notNull(),
+  models: text().notNull(),
+  ending: text(),
+  error_message: text(),
+  node_key: text(),
+  node_signature: text(),
+  pinned: text(),
+  input_schedule: text(),
+})
+
+export const remoteEvents = sqliteTable('remote_events', {
+  run_id: text().notNull(),
+  seq: integer().notNull(),
+  kind: text().notNull(),
+  step_id: text().notNull(),
+  attempt: integer().notNull(),
+  at: text().notNull(),
+  hash: text().notNull(),
+  tokens_in: integer().notNull(),
+  tokens_out: integer().notNull(),
+  cost_nano: integer().notNull(),
+})
+
+export const tunnelRuns = sqliteTable('tunnel_runs', {
+  run_id: text().notNull(),
+  epoch: integer().notNull(),
+  node_id: text(),
+  ask_budget: integer().notNull(),
+})
+
+export const tunnelTaken = sqliteTable('tunnel_taken', {
+  id: text().notNull(),
+})
+
+export const tunnelOutbox = sqliteTable('tunnel_outbox', {
+  id: integer().notNull(),
+  frame: text().notNull(),
+  node_id: text(),
+})
+
+export const poolCredentials = sqliteTable('pool_credentials', {
+  tenant_id: text().notNull(),
+  pool: text().notNull(),
+  ref: text().notNull(),
+  box: bytes().notNull(),
+  updated_ms: integer().notNull(),
+  binding: text().notNull(),
+})
+
+export const nodeCredentials = sqliteTable('node_credentials', {
+  node_id: text().notNull(),
+  ref: text().notNull(),
+  at_ms: integer().notNull(),
+  error: text(),
+})
+
+export const remoteSessions = sqliteTable('remote_sessions', {
+  session_id: text().notNull(),
+  tenant_id: text().notNull(),
+  pool: text().notNull(),
+  node_id: text().notNull(),
+})
+
+export const tunnelChildren = sqliteTable('tunnel_children', {
+  child_id: text().notNull(),
+  parent_id: text().notNull(),
+  error_code: text(),
+  error_message: text(),
+})
+
+export const tunnelNodes = sqliteTable('tunnel_nodes', {
+  node_id: text().notNull(),
+  alive_ms: integer().notNull(),
+})
