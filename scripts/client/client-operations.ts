@@ -7,7 +7,7 @@ type Groups = Readonly<Record<string, Readonly<Record<string, Endpoint>>>>
 /** The module with the operations of both services, without the schemas: those would make a client of some hundred kilobytes. */
 export function clientOperations(): string {
   const { audit, operations } = router
-  return `// Written by scripts/client.ts from the endpoint tables of shared/wire/.
+  return `// Written by scripts/generate.ts from the endpoint tables of shared/wire/.
 ${table('runtimeOperations', runtime)}
 ${table('routerOperations', { audit, operations })}`
 }
