@@ -34,7 +34,7 @@ beforeAll(async () => {
   image = await testImageFolder({ interpreters: true })
   const env = nodeEnv.parse({ NODE_AGENT_STATE_DIR: folder, NODE_AGENT_IMAGE_DIR: image, NODE_AGENT_QEMU_ACCEL: 'tcg' })
   sandboxes = nodeSandboxes({ env, workspaces: join(folder, 'workspaces'), log: silentLog() })
-}, 60_000)
+})
 afterAll(async () => {
   await sandboxes?.close()
   await rm(folder, { recursive: true, force: true })

@@ -138,7 +138,7 @@ describe.runIf(here)('install_packages', () => {
       rule: outboundRule([readAllowEntry(`127.0.0.1:${port}`)!]),
       resolve: async () => [{ address: '127.0.0.1', family: 4 }],
     })
-  }, 60_000)
+  })
   afterAll(async () => {
     registry.close()
     await sandboxes?.close()

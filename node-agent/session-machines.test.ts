@@ -34,7 +34,7 @@ describe.runIf(here)('a session with a machine of its own', () => {
     })
     const log = createLog({ filter: { all: 'warn', byTarget: new Map() }, write: line => said.push(line) })
     sandboxes = nodeSandboxes({ env, workspaces: join(folder, 'workspaces'), log })
-  }, 60_000)
+  })
   afterAll(async () => {
     await sandboxes?.close()
     await rm(folder, { recursive: true, force: true })
@@ -124,7 +124,7 @@ describe.runIf(here)('a session with a machine of its own', () => {
     expect(await turn('sealed', 'cat /tmp/canary file', 60_000)).toBe(`${canary}\n${canary}`)
     await sandboxes.sessions!.release('sealed')
     expect(await readdir(join(folder, 'qemu', 'snapshots'))).toEqual([])
-  }, 60_000)
+  })
 
   it.each([
     ['changed', (own: Buffer) => own.fill(own[own.length >> 1]! ^ 1, own.length >> 1, (own.length >> 1) + 1)],

@@ -38,7 +38,7 @@ beforeAll(async () => {
     }),
   )
   await Promise.all(scripts)
-}, 60_000)
+})
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
 /** A program that prints the arguments it was called with, in the place of each of the package's. */

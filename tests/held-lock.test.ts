@@ -102,7 +102,7 @@ describe('a runtime whose store is locked by another process', () => {
         .poll(async () => (await json<Run>(200, 'GET', `/v1/runs/${id}`)).status, { timeout: 20_000 })
         .toBe('succeeded')
     }
-  }, 60_000)
+  })
 
   it('refuses a write that has waited for too long, and has made nothing', async () => {
     const { json, letGo, looks, write } = await locked()
@@ -115,7 +115,7 @@ describe('a runtime whose store is locked by another process', () => {
     await letGo()
     expect(await json(200, 'GET', '/v1/runs')).toEqual([])
     expect((await write()).status).toBe(201)
-  }, 60_000)
+  })
 })
 
 it('a router whose store is locked by another process answers, and says that it is not ready', async () => {
@@ -138,4 +138,4 @@ it('a router whose store is locked by another process answers, and says that it 
   expect(await looks()).toBeLessThan(SOON_MS)
   await letGo()
   await expect.poll(async () => (await get('/readyz')).status, { timeout: 20_000 }).toBe(200)
-}, 60_000)
+})

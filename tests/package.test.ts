@@ -71,7 +71,7 @@ describe('the published package, installed in an empty folder', () => {
     expect((await run(process.execPath, ['threads.js'], { cwd: folder })).stdout).toBe('502\n')
     const { stdout: verified } = await command('router', 'verify', '--db', 'threads.db', '--json')
     expect(JSON.parse(verified)).toMatchObject({ valid: true, records: 1 })
-  }, 60_000)
+  })
 
   it('serves its tools to an MCP client that has a copy of zod of its own', async () => {
     const client = new Client({ name: 'test', version: '1' })
@@ -117,7 +117,7 @@ describe('the published package, installed in an empty folder', () => {
       const more = ['--allowImportingTsExtensions', '--skipLibCheck', '--erasableSyntaxOnly']
       const checked = run(`${root}node_modules/.bin/tsc`, [...flags.split(' '), ...more, ...files], { cwd: folder })
       expect((await checked.catch((error: { stdout: string }) => error)).stdout).toBe('')
-    }, 60_000)
+    })
   })
 
   it('has declarations that check under nodenext, also in themselves', async () => {

@@ -34,7 +34,7 @@ describe.runIf(here)('the guest image', () => {
     expect(image).toMatchObject({ rootfs: join(one, 'rootfs'), digest: (await openImage(two))!.digest })
     expect((await stat(join(one, 'rootfs/work'))).mode & 0o7777).toBe(0o1777)
     expect(first.inputs.every(({ source }) => /^\S+ \S+$/.test(source))).toBe(true)
-  }, 60_000)
+  })
 
   it.runIf(withInterpreters)(
     'is the same with interpreters too',

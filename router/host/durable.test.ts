@@ -71,5 +71,4 @@ it.each(Object.entries(children))(
     })
     expect(report).toMatchObject({ valid: true, records: stored.length, tenants: [{ unanchored_tail: 0 }] })
   },
-  30_000,
 )

@@ -406,7 +406,7 @@ describe('at 100,000 runs', () => {
     await here.close()
     db.close()
     here = await fixture()
-  }, 60_000)
+  })
 
   it('so is every other list', async () => {
     const db = await openDb(':memory:')

@@ -216,7 +216,7 @@ describe('slots for runs', () => {
       }),
       { numRuns: 30 },
     )
-  }, 60_000)
+  })
 
   it('are given without a step through all agents where the oldest runs are of enough agents', async () => {
     const queue = (length: number, agent: (at: number) => string) =>
@@ -245,7 +245,7 @@ describe('slots for runs', () => {
     ).toBe(100)
     const two = queue(300, at => `agent ${at}`).map((run, at) => ({ ...run, tenant: at === 299 ? 'b' : 'a' }))
     expect(await lanes(two, 16)).toBe(300)
-  }, 60_000)
+  })
 
   it('are given by a statement that reads indexes of what is open only', async () => {
     const { db, create } = await fixture(0)

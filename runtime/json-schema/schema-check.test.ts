@@ -95,7 +95,7 @@ describe('what a stranger writes takes no more than its time', () => {
         for (const before of ['', 'http://', 'a:', '//', 'a@', '/', '{', '"', 'http://a@['])
           within(1000, () => schemaCheck({ format: name })(before + long(part)))
     }
-  }, 60_000)
+  })
 })
 
 it.each([

@@ -87,7 +87,7 @@ describe('record chain', () => {
     )
     expect(checker.count).toBe(most)
     expect(differences).toBe(0)
-  }, 60_000)
+  })
 })
 
 function build(records: readonly object[]): Sealed[] {

@@ -100,7 +100,7 @@ it('a listing that was cut off after the definitions were kept gets its last wor
   const after = await killed(folder(), given, 'after-pin')
   expect(after.run.status).toBe('succeeded')
   expect(after.listed).toEqual(['step_started', 'step_completed'])
-}, 60_000)
+})
 
 it('a write of server-filesystem over stdio that may be repeated is', async () => {
   const at = folder()
@@ -112,7 +112,7 @@ it('a write of server-filesystem over stdio that may be repeated is', async () =
   expect(after.run.status).toBe('succeeded')
   expect(after.calls).toEqual([key, key])
   expect(readFileSync(path, 'utf8')).toBe('written')
-}, 60_000)
+})
 
 it.each(['before-call', 'after-call'] as const)(
   'a move of server-filesystem over stdio is not made again: a human says whether it happened: %s',
@@ -170,7 +170,7 @@ describe.runIf(here)('server-filesystem inside runc, under a service that is kil
     expect(after.of).toEqual(['step_started 1', 'step_completed 1'])
     // The sandbox of the life that was cut off is gone as well.
     expect(readdirSync(join(at, 'runc/state'))).toEqual([])
-  }, 60_000)
+  })
 
   it('does not move again what it may have moved: a human says whether it happened', async () => {
     const at = walkable()
@@ -179,5 +179,5 @@ describe.runIf(here)('server-filesystem inside runc, under a service that is kil
     expect(after.run.status).toBe('waiting')
     expect(after.calls).toEqual([key])
     expect(after.asked).toEqual([['uncertain_step', { name: 'mcp__fs__move_file', arguments: call.arguments }]])
-  }, 60_000)
+  })
 })

@@ -38,7 +38,7 @@ describe('a process in trouble', () => {
     const life = await live(one!, { kind: 'busy', at: 7 })
     expect(life.counts.refused).toBeGreaterThan(0)
     expect(differences(one!, golden, life)).toEqual([])
-  }, 60_000)
+  })
 
   it('was refused something on the way', () => {
     expect(refused).toBeGreaterThan(isFull ? 5 : 0)

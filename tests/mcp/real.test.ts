@@ -47,7 +47,7 @@ it('server-everything over streamable HTTP is used inside a run', async () => {
   const second = await fixture.run()
   expect(second.run.status).toBe('succeeded')
   expect(second.steps.map(({ stepId }) => stepId)).toEqual(steps.slice(1).map(([id]) => id))
-}, 30_000)
+})
 
 it('server-everything adds no number beyond 2^53 as another one, and repeats its digits', async () => {
   const server = await everythingOverHttp()
@@ -69,7 +69,7 @@ it('server-everything adds no number beyond 2^53 as another one, and repeats its
     { failed: false, content: { content: [{ type: 'text', text: 'Echo: 1234567890123456789' }] } },
   ])
   expect(JSON.stringify(journal)).not.toContain('12345678901234568')
-}, 30_000)
+})
 
 it('server-everything over stdio gives the same, through the port of the sandbox', async () => {
   const servers = [{ name: 'all', command: process.execPath, args: [EVERYTHING, 'stdio'], allow }]
@@ -79,7 +79,7 @@ it('server-everything over stdio gives the same, through the port of the sandbox
   expect(run).toMatchObject({ status: 'succeeded', output: { result: 'done' } })
   expect(fixture.told(1)).toMatchObject(results)
   expect(taken.map(({ stepId, kind, status }) => [stepId, kind, status])).toEqual(steps)
-}, 30_000)
+})
 
 it('server-filesystem over stdio reads and writes, and its refusal is told to the model', async () => {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'waybill-mcp-')))
@@ -108,7 +108,7 @@ it('server-filesystem over stdio reads and writes, and its refusal is told to th
     failed: true,
     content: { code: 'mcp_failed', error: expect.stringContaining('Access denied') },
   })
-}, 30_000)
+})
 
 it('a command is never started where there is no sandbox: the run is refused before anything is asked', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'waybill-mcp-'))

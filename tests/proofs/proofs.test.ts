@@ -31,7 +31,7 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'waybill-proofs-'))
   ;[runs, exports_, page] = await Promise.all([runtimeProofs(folder), routerProofs(), browserModules(folder)])
   service = await proofService(folder)
-}, 60_000)
+})
 afterAll(async () => {
   await service.close()
   await rm(folder, { recursive: true, force: true })
@@ -106,7 +106,7 @@ describe('the command line, the browser, the service and the example in Python',
     ]
     expect(cases.map(({ reason }) => reason)).toHaveLength(23)
     expect(await table(cases)).toEqual(expected(cases))
-  }, 60_000)
+  })
 
   it('refuse every forgery, and name the same reason', async () => {
     const cases: Case[] = [...(await runForgeries(runs)), ...(await exportForgeries(exports_))]
@@ -162,7 +162,7 @@ describe('the command line, the browser, the service and the example in Python',
       )
       expect(codes, pair[0]!.join(' ')).toEqual([0, 1])
     }
-  }, 60_000)
+  })
 })
 
 describe('the specification', () => {

@@ -9,7 +9,7 @@ describe.runIf(here)('a router whose store is away', () => {
   let sqld: Sqld
   beforeAll(async () => {
     sqld = await startSqld()
-  }, 60_000)
+  })
   afterAll(async () => {
     await sqld?.stop()
   })
@@ -42,5 +42,5 @@ describe.runIf(here)('a router whose store is away', () => {
       await router.close()
       await upstream.close()
     }
-  }, 60_000)
+  })
 })

@@ -49,7 +49,7 @@ if (hasChromium()) {
       page.setDefaultTimeout(10_000)
       await page.goto(at('connectors'))
       await logIn(page)
-    }, 30_000)
+    })
     afterAll(async () => {
       await seen?.close()
       await fixture?.close()

@@ -40,7 +40,7 @@ if (hasChromium()) {
       page.setDefaultTimeout(10_000)
       await page.goto(at(''))
       await logIn(page)
-    }, 30_000)
+    })
     afterAll(async () => {
       node?.kill()
       await seen?.close()
@@ -268,7 +268,7 @@ if (hasChromium()) {
       }
       await page.click('[aria-label="Remove: grace@example.com"]')
       await page.waitForSelector('#people:not(:has-text("grace@example.com"))')
-    }, 60_000)
+    })
 
     it('nodes: what the doctor of that machine found, once it has dialled in', async () => {
       await eventually(

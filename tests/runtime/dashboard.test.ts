@@ -79,7 +79,7 @@ if (hasChromium()) {
     it('before there is anything: setup, login, invitation', async () => {
       expect(await walk({ setup: 'setup#token=x', invite: 'invite#token=x' })).toEqual([])
       expect(seen.complaints()).toEqual([])
-    }, 60_000)
+    })
 
     it('tells the whole story from the setup link to a receipt that verifies', async () => {
       await page.goto(fixture.service.setupLink!)

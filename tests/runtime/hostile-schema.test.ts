@@ -107,5 +107,5 @@ describe('a schema that a tenant wrote', () => {
       for (const one of open.splice(0)) await one.close()
       await rm(folder, { recursive: true })
     }
-  }, 30_000)
+  })
 })

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import type { JournalExport } from '../../shared/wire/runtime/journal.ts'
+import { expectWithin } from '../crowding.ts'
 import { answer } from '../upstream/scripted.ts'
 import { type ProviderFixture, providerFixture } from './provider-fixture.ts'
 
@@ -57,7 +58,7 @@ describe('a large answer of a model', () => {
     const { remote, ran } = await fixture()
     remote.queue(json(body))
     const took = await standstill(() => ran('openai/gpt-4.1-mini', { retry: { maxAttempts: 1 } }))
-    expect(took).toBeLessThan(1000)
+    expectWithin(took, 1000)
   })
 
   it('is refused where it is over what may be read at once', async () => {

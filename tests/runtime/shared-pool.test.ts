@@ -77,7 +77,7 @@ if (await sqldAvailable()) {
         await online(made)
       }
       await control.json(201, 'POST', '/v1/agents', { name: 'slow', manifest: { tools: ['wait'] } })
-    }, 30_000)
+    })
     afterEach(async () => {
       for (const node of nodes) await node.close().catch(() => undefined)
       await control.close()
@@ -111,7 +111,7 @@ if (await sqldAvailable()) {
       await online(one)
       expect(await ended((await start('slow', 'after')).id)).toMatchObject({ status: 'succeeded' })
       expect(await summary(made.id)).toMatchObject({ status: 'succeeded', nodeId: two.identity.nodeId })
-    }, 60_000)
+    })
 
     it('set aside what ended the process of another, which the control plane hears from the one that did', async () => {
       const [one, two] = nodes as [NodeFixture, NodeFixture]
@@ -132,7 +132,7 @@ if (await sqldAvailable()) {
       expect(await ended(made.id)).toMatchObject({ status: 'succeeded', nodeId: two.identity.nodeId })
       expect(await summary(made.id)).not.toHaveProperty('parked')
       await holds(made.id)
-    }, 60_000)
+    })
 
     it('tell of a run that ended on one that died before it could say so', async () => {
       const [one, two] = nodes as [NodeFixture, NodeFixture]
@@ -149,7 +149,7 @@ if (await sqldAvailable()) {
       await two.restart()
       expect(await ended(made.id)).toMatchObject({ status: 'succeeded', nodeId: two.identity.nodeId })
       await holds(made.id)
-    }, 60_000)
+    })
 
     it('give the order to end a run to the one that has it now', async () => {
       const [one, two] = nodes as [NodeFixture, NodeFixture]
@@ -167,7 +167,7 @@ if (await sqldAvailable()) {
       await holds(made.id)
       const { rows } = await two.db.execute({ sql: 'select status from runs where id = ?', args: [made.id] })
       expect(rows[0]?.status).toBe('cancelled')
-    }, 60_000)
+    })
 
     it('are given what one that died was still to do: a signal to a run that waits, and an order that it never saw', async () => {
       const [one, two] = nodes as [NodeFixture, NodeFixture]
@@ -195,7 +195,7 @@ if (await sqldAvailable()) {
       await holds(waits.id)
       expect(await ended(unseen.id)).toMatchObject({ status: 'succeeded', nodeId: two.identity.nodeId })
       await holds(unseen.id)
-    }, 60_000)
+    })
 
     it('go on with the sessions of one that died', async () => {
       const [one, two] = nodes as [NodeFixture, NodeFixture]
@@ -208,7 +208,7 @@ if (await sqldAvailable()) {
       expect(await send('second')).toMatchObject({ status: 'completed', text: expect.stringContaining('second') })
       const { messages } = await control.json<Session>(200, 'GET', `/v1/sessions/${id}`)
       expect(messages?.filter(({ role }) => role === 'user').map(({ content }) => content)).toEqual(['first', 'second'])
-    }, 60_000)
+    })
   })
 }
 

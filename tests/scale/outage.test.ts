@@ -20,7 +20,7 @@ describe.runIf(here)('a primary that goes away and comes back', () => {
   beforeAll(async () => {
     sqld = await startSqld()
     group = await cluster(sqld.primaryUrl, 2, { PLATFORM_LEASE_TTL: '60s', PLATFORM_RECOVERY_INTERVAL: '30s' })
-  }, 60_000)
+  })
   afterAll(async () => {
     await group?.close()
     await sqld?.stop()

@@ -23,7 +23,7 @@ describe.runIf(here)('a replica of the store', () => {
     server = await openDb(sqld.replicaUrl!, { readOnly: true })
     on = await api({ url: sqld.primaryUrl, replica: server })
     await on.json(201, 'POST', '/v1/agents', { name: 'worker', manifest: { model: 'demo/echo' } })
-  }, 60_000)
+  })
   afterAll(async () => {
     await on?.close()
     server?.close()

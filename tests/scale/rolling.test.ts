@@ -11,7 +11,7 @@ describe.runIf(here)('three instances that are restarted one after the other', (
   beforeAll(async () => {
     sqld = await startSqld()
     group = await cluster(sqld.primaryUrl, 3, { PLATFORM_DRAIN_TIMEOUT: '5s' })
-  }, 60_000)
+  })
   afterAll(async () => {
     await group?.close()
     await sqld?.stop()

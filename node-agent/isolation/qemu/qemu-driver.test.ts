@@ -37,7 +37,7 @@ describe.runIf(here)('a virtual machine under software emulation', () => {
     stateDir = await mkdtemp(join(tmpdir(), 'waybill-qemu-'))
     driver = qemuDriver({ image: await testImage(), accel: 'tcg', stateDir, poolSize: 1 })
     await driver.prepare(LIMITS)
-  }, 60_000)
+  })
   afterAll(async () => {
     await driver?.close()
     await rm(stateDir, { recursive: true, force: true })
@@ -83,7 +83,7 @@ describe.runIf(here)('a virtual machine under software emulation', () => {
     expect(stdout).toMatch(/^tmpfs\s+16\s/)
     expect(stdout).toMatch(/\n40\n$/)
     await sandbox.stop()
-  }, 30_000)
+  })
 
   it('lends half of its memory to what processes share, and says so when that is full', async () => {
     const sandbox = await driver.start(LIMITS, 20_000)
@@ -91,7 +91,7 @@ describe.runIf(here)('a virtual machine under software emulation', () => {
     expect(Number.parseInt(stdout, 10)).toBe(LIMITS.memoryMb / 2)
     expect(exit).toMatchObject({ kind: 'limit', limit: 'disk' })
     await sandbox.stop()
-  }, 30_000)
+  })
 
   it('comes back from a snapshot as it was, but with a new name, new randomness and the time of now', async () => {
     const first = await driver.start(LIMITS, 20_000)
@@ -113,7 +113,7 @@ describe.runIf(here)('a virtual machine under software emulation', () => {
     await expect(driver.restore(other, 5000)).rejects.toMatchObject({
       message: expect.stringContaining('another QEMU, accelerator, image or size'),
     })
-  }, 60_000)
+  })
 
   it('has nothing left of a command once it is said to have ended', async () => {
     const sandbox = await driver.start(LIMITS, 20_000)
@@ -122,7 +122,7 @@ describe.runIf(here)('a virtual machine under software emulation', () => {
       expect((await shell(sandbox, 'ps')).stdout).not.toMatch(/while/)
     }
     await sandbox.stop()
-  }, 60_000)
+  })
 
   it('takes no snapshot under a running command', async () => {
     const sandbox = await driver.start(LIMITS, 20_000)
@@ -131,7 +131,7 @@ describe.runIf(here)('a virtual machine under software emulation', () => {
     exec.signal('SIGKILL')
     expect(await exec.exit).toEqual({ kind: 'signal', signal: 'SIGKILL' })
     await sandbox.stop()
-  }, 30_000)
+  })
 
   it('is killed when its agent stops answering, which is reported by name', async () => {
     const image = await testImage()
@@ -145,7 +145,7 @@ describe.runIf(here)('a virtual machine under software emulation', () => {
     expect(await sandbox.ended).toContain('stopped answering')
     await strict.close()
     expect(pidsOf(sandbox.id)).toEqual([])
-  }, 60_000)
+  })
 
   it('leaves neither process nor memory behind', async () => {
     const own = qemuDriver({ image: await testImage(), accel: 'tcg', stateDir, poolSize: 1 })
@@ -156,7 +156,7 @@ describe.runIf(here)('a virtual machine under software emulation', () => {
     await own.close()
     expect(pidsOf(id)).toEqual([])
     expect(existsSync(join('/dev/shm/waybill-node', id))).toBe(false)
-  }, 60_000)
+  })
 
   it('reaps the machines and the memory of a node that is gone', async () => {
     // Process 1 is there, but started at another time: the owner of this name is dead.
@@ -178,5 +178,5 @@ describe.runIf(here)('a virtual machine under software emulation', () => {
       expect(probe.verifiedBy).toBeUndefined()
     }
     await kvm.close()
-  }, 60_000)
+  })
 })

@@ -38,5 +38,5 @@ describe.runIf(root)('a QEMU that ends while its limits are read back', () => {
         message: 'QEMU started no machine: no such device',
       })
     }
-  }, 60_000)
+  })
 })

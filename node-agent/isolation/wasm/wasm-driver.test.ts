@@ -12,7 +12,7 @@ const driver = wasmDriver()
 let sandbox: Sandbox
 beforeAll(async () => {
   sandbox = await driver.start(LIMITS, 10_000)
-}, 20_000)
+})
 afterAll(() => driver.close())
 
 async function run(argv: [string, ...string[]], options: Partial<ExecRequest> = {}) {

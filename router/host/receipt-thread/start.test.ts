@@ -207,5 +207,5 @@ describe('the receipt thread', () => {
     const db = await folder.open('served.db')
     expect((await ids(db)).sort()).toEqual(told.sort())
     expect(await verified(db)).toMatchObject({ valid: true, records: 200, tenants: [{ unanchored_tail: 0 }] })
-  }, 30_000)
+  })
 })

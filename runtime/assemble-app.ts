@@ -1,0 +1,146 @@
+import { EMBEDDED_POOL, POOL_LABEL } from './agents/pool-label.ts'
+import { type AppDeps, runtimeApp } from './app.ts'
+import type { Execution } from './assemble-execution.ts'
+import type { Features } from './assemble-features.ts'
+import { DEFAULT_BODY_BYTES } from './assemble-work.ts'
+import type { Core } from './core.ts'
+import type { LiveFigures } from './dashboard/live.ts'
+import type { FigureStore } from './dashboard/store.ts'
+import { noSandboxes } from './execution/sandbox/sandboxes.ts'
+import { replicaLag } from './health/replica-lag.ts'
+import { streamClients } from './http/stream-clients.ts'
+import type { Nodes } from './nodes/assemble.ts'
+import type { RuntimeOptions } from './options.ts'
+import { redactionOf } from './privacy/redaction.ts'
+import type { Scheduling } from './schedules/assemble.ts'
+import { manifestSecrets } from './secrets/manifest-check.ts'
+import { sessionService } from './sessions/service.ts'
+import { sessionMachinesOf } from './sessions/session-vms.ts'
+
+export interface AppParts extends Pick<AppDeps, 'readiness' | 'draining'> {
+  features: Features
+  nodes: Nodes
+  work: Execution
+  schedules: Scheduling['schedules']
+  figures: FigureStore
+  live: LiveFigures
+}
+
+/** The HTTP surface over the features: each route gets what it needs of them. */
+export function assembleApp(core: Core, options: RuntimeOptions, parts: AppParts) {
+  const { log, clock, metrics, sha256, publicUrl, dayOf, db } = core
+  const { features, nodes, work, schedules, figures, live, readiness, draining } = parts
+  const { access, agents, audit, budgets, connectors, prices, provided, receipts } = features
+  const { maxBodyBytes = DEFAULT_BODY_BYTES, sseHeartbeatMs: heartbeatMs = 15_000, embeddedNode = true } = options
+  const clients = streamClients(metrics)
+  return runtimeApp({
+    ...access,
+    log: log.target('runtime.http'),
+    maxBodyBytes,
+    corsOrigins: options.corsOrigins ?? [],
+    monotonic: clock.monotonic,
+    metrics,
+    access: options.metricsAccess ?? { open: true },
+    refresh: refreshGauges(core, options),
+    requestSeconds: metrics.histogram('waybill_http_request_duration_seconds', 'Time from request to answer.'),
+    readiness,
+    pages: {
+      users: access.dashboard.users,
+      figures,
+      live,
+      now: clock.now,
+      maxBodyBytes,
+      publicUrl,
+      heartbeatMs,
+      routerPanel: options.routerPanel,
+    },
+    agents: {
+      agents,
+      async installedConnectors(tenantId) {
+        const here = await connectors.service.store.ids(tenantId)
+        return new Set([...here, ...(await nodes.credentials.connectors(tenantId))])
+      },
+      backendsOf: nodes.backendsOf,
+      unsealed: nodes.unsealed,
+      checkPriced: prices.ofManifest,
+      checkSecrets: manifestSecrets(async ({ tenantId, name, labels }, names) => {
+        const { [POOL_LABEL]: pool } = labels ?? (await agents.getByName(tenantId, name))?.labels ?? {}
+        const here = embeddedNode && (pool === undefined || pool === EMBEDDED_POOL)
+        return [
+          ...(here ? [await provided.secrets.bindings(tenantId, names)] : []),
+          ...(await nodes.credentials.bindings(tenantId, pool, names)),
+        ]
+      }),
+    },
+    runs: { runs: work.runs, service: work.service },
+    journals: { clients, runs: work.runs, runWatchers: work.engine.watchers, sha256, heartbeatMs },
+    approvals: {
+      approvals: work.approvals,
+      findRun: work.runs.summary,
+      async redactionOf(runId) {
+        const run = await work.runs.summary(runId)
+        const version = run && (await agents.getVersion(run.agentVersionId))
+        return version && redactionOf(version.manifest)
+      },
+      now: clock.now,
+      wake: work.engine.wake,
+    },
+    providers: provided.providers,
+    secrets: { secrets: provided.secrets },
+    budgets: { db, ...budgets, prices, agents, dayOf, now: clock.now },
+    sessions: assembleSessionRoutes(core, options, parts, { clients, heartbeatMs }),
+    receipts: { service: receipts, keyAccess: access.keys.keyAccess },
+    schedules,
+    webhooks: features.webhooks.webhooks,
+    connectors,
+    nodes: nodes.routes,
+    peer: nodes.peer,
+    embedded: embeddedNode,
+    audit,
+    draining,
+  })
+}
+
+function assembleSessionRoutes(
+  { clock, newId }: Core,
+  { sandboxes = noSandboxes, turnTimeoutMs = 120_000 }: RuntimeOptions,
+  { features: { agents, sessions }, nodes, work }: AppParts,
+  streams: Pick<AppDeps['sessions'], 'clients' | 'heartbeatMs'>,
+): AppDeps['sessions'] {
+  return {
+    ...streams,
+    store: nodes.sessions,
+    live: sessions.live,
+    now: clock.now,
+    service: sessionService({
+      store: nodes.sessions,
+      live: sessions.live,
+      runs: work.service,
+      summary: work.runs.summary,
+      newId,
+      findVersion: agents.findVersion,
+      now: clock.now,
+      machines: sessionMachinesOf(sandboxes),
+      currentByName: agents.currentByName,
+      placeOf: (tenantId, version) => nodes.holdSession(work.runs, tenantId, version),
+      turnTimeoutMs,
+    }),
+    isElsewhere: nodes.isElsewhere,
+  }
+}
+
+/** What /metrics looks up when it is asked. */
+function refreshGauges({ db, metrics }: Core, { replica }: RuntimeOptions): () => Promise<void> {
+  const approvalsPending = metrics.gauge('waybill_approvals_pending', 'Decisions that runs wait for.')
+  const lag =
+    replica &&
+    metrics.gauge('waybill_replica_lag_seconds', 'How much older the newest run of the replica is than the newest one.')
+  return async () => {
+    const { rows } = await db.execute("select count(*) from approvals where status = 'pending'")
+    approvalsPending.set(Number(rows[0]?.[0]))
+    if (!replica) return
+    // A replica that is away, or has nothing, must not take the page with it.
+    const { ms } = await replicaLag(db, replica).catch(() => ({ ms: Number.NaN }))
+    lag?.set(Number.isFinite(ms) ? ms / 1000 : Number.NaN)
+  }
+}

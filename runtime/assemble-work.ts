@@ -1,0 +1,147 @@
+import type { Run } from '../shared/wire/runtime/run.ts'
+import { assembleExecution, type Execution } from './assemble-execution.ts'
+import type { Features, Later } from './assemble-features.ts'
+import { egressAudit } from './audit-log/egress.ts'
+import { auditedSecrets } from './audit-log/secret-use.ts'
+import { agentActions } from './connectors/agent-actions.ts'
+import type { Core } from './core.ts'
+import { engineLimits } from './execution/engine-deps.ts'
+import { StepFailure } from './execution/failure.ts'
+import { noParts, type Unit } from './execution/journal/commit.ts'
+import { pinStore } from './execution/mcp/pin-store.ts'
+import { observers } from './execution/observer.ts'
+import { noSandboxes } from './execution/sandbox/sandboxes.ts'
+import type { Outbound } from './execution/tools/http-request-tool.ts'
+import { toolOutbound } from './execution/tools/tool-outbound.ts'
+import { usageMetrics } from './metrics/usage-metrics.ts'
+import { assembleNodes, type Nodes } from './nodes/assemble.ts'
+import { hashedFacts } from './nodes/runs/remote-run.ts'
+import { type WorkerExecution, workerExecution } from './nodes/worker/worker-execution.ts'
+import type { RuntimeOptions } from './options.ts'
+
+/** The nodes elsewhere, and their runs. */
+export function assembleRemote(
+  core: Core,
+  options: RuntimeOptions,
+  { agents, budgets, receipts, runEvents, sessions, ownNode }: Features,
+  { work }: Pick<Later, 'work'>,
+): Nodes {
+  const { sandboxes = noSandboxes, embeddedNode = true } = options
+  const ended = core.metrics.counter('waybill_remote_runs_total', 'Runs that ended on nodes elsewhere.')
+  return assembleNodes({
+    ...core,
+    maxBodyBytes: options.maxBodyBytes ?? DEFAULT_BODY_BYTES,
+    signRemoteRun: (run, end) => receipts.signRemoteRun(hashedFacts({ ...run, ...end })),
+    enqueueStatusEvents: moved => runEvents.extraStatements(moved.map(movedUnit)),
+    watched: (runId, seq, terminal) => work().engine.watchers.moved(runId, seq, terminal),
+    ended: status => ended.add(1, { status }),
+    versionOf: agents.getVersion,
+    assembleSessions: sessions,
+    admit: budgets.ledger.admit,
+    currentByName: agents.currentByName,
+    grant: budgets.ledger.grant,
+    labelsOf: async (tenantId, name) => (await agents.getByName(tenantId, name))?.labels ?? {},
+    embedded: {
+      on: embeddedNode,
+      id: ownNode,
+      // What has been tried so far: the others count as soon as they are.
+      get backends() {
+        return sandboxes.known().map(({ backend }) => backend)
+      },
+    },
+    times: options.tunnel,
+    peer: peerOf(options),
+    dispatchMs: options.dispatchTimeoutMs ?? 300_000,
+    lostAfterMs: options.nodeLostAfterMs ?? 86_400_000,
+  })
+}
+
+export const DEFAULT_BODY_BYTES = 1_048_576
+
+export interface WorkDeps {
+  nodes: Nodes
+  /** The id of the node in this process, once the store is ready. */
+  nodeId: () => string
+  owner: string
+}
+
+/** The engine of this process, and the runs wherever they are executed. */
+export function assembleWork(
+  core: Core,
+  options: RuntimeOptions,
+  features: Features,
+  { nodes, nodeId, owner }: WorkDeps,
+): Execution & Pick<WorkerExecution, 'asks'> {
+  const { db, log, metrics, egress } = core
+  const { agents, audit, budgets, connectors, models, provided, receipts, sessions, traces } = features
+  const { embeddedNode: embedded = true, sandboxes = noSandboxes, worker } = options
+  const { outbound = egress ? toolOutbound(egress) : noOutbound } = options
+  const { asks, ...ofWorker } = workerExecution(core, worker, {
+    ledger: budgets.ledger,
+    runEvents: features.runEvents,
+  })
+  const work = assembleExecution({
+    ...core,
+    nodes,
+    embedded,
+    observer: observers([usageMetrics(metrics), budgets.spending, ...(traces ? [traces.observer] : [])], error => {
+      log.error('what a run did could not be told', { error })
+    }),
+    models,
+    outbound,
+    agents,
+    nodeId,
+    signReceipt: receipts.sign,
+    turns: sessions.turns,
+    log: log.target('runtime.engine'),
+    owner,
+    limits: { ...engineLimits, ...options.limits },
+    ...(options.isGone && { isGone: options.isGone }),
+    ...ofWorker,
+    sandboxes,
+    egressDecided: egressAudit(audit),
+    secretOf: auditedSecrets(audit, provided.secrets.open),
+    connectorsOf: agentActions({ service: connectors.service, useTool: budgets.useTool }),
+    mcp: {
+      fetch: features.outboundFetch,
+      pins: pinStore(db),
+      grants: connectors.mcpGrants.service.port,
+      stdioTransportOf: options.stdioTransportOf,
+    },
+  })
+  return { ...work, asks }
+}
+
+const noOutbound: Outbound = () =>
+  Promise.reject(new StepFailure('egress_denied', 'this host has no way out for http_request'))
+
+function peerOf({ peer, masterKey: key }: RuntimeOptions) {
+  if (peer === undefined) return undefined
+  // Without it any caller could ask, so nothing starts.
+  if (key === undefined) throw new TypeError('control planes know each other by the master key, and there is none')
+  return { ...peer, masterKey: key }
+}
+
+interface Moved {
+  runId: string
+  epoch: number
+  status: string
+  atMs: number
+}
+
+/** A run that moved elsewhere, as the commits of this process tell of theirs. */
+function movedUnit({ runId, epoch, status, atMs }: Moved): Unit {
+  return {
+    runId,
+    epoch,
+    atMs,
+    ranMs: 0,
+    events: [],
+    blobs: [],
+    approvals: [],
+    extra: [],
+    spent: { tokensIn: 0, tokensOut: 0, costNano: 0 },
+    parts: noParts(),
+    transition: { status: status as Run['status'], dueMs: null },
+  }
+}

@@ -1,0 +1,79 @@
+import type { EgressClient } from '../shared/http/outbound/egress-client.ts'
+import { uuidv7 } from '../shared/ids/uuid-v7.ts'
+import { type Log, silentLog } from '../shared/log/log.ts'
+import { createMetrics, type Metrics } from '../shared/metrics/metrics.ts'
+import { sha256 as portableSha256, type Sha256 } from '../shared/sign/sha256.ts'
+import type { Db } from '../shared/sql/db.ts'
+import { type Clock, systemClock } from '../shared/time/clock.ts'
+import { VERSION } from '../shared/version.ts'
+import { type DayOf, dayIn } from './budgets/day.ts'
+import type { RuntimeOptions } from './options.ts'
+import { checkMasterKey } from './vault/canary.ts'
+import { openDataKeys, refuseSealed } from './vault/data-keys.ts'
+import { masterKey } from './vault/master-key.ts'
+import { portableCipher } from './vault/portable-cipher.ts'
+import { clearRecords, type Records, recordsLater, sealedRecords } from './vault/records.ts'
+import { vault } from './vault/vault.ts'
+import type { Sealing } from './vault/vault-to-store.ts'
+
+/** What every feature is assembled from. */
+export interface Core {
+  db: Db
+  log: Log
+  clock: Clock
+  metrics: Metrics
+  sha256: Sha256
+  newId: () => string
+  /** Seals and opens the data of runs, once the store is ready. */
+  records: Records
+  /** Opens the vault of secrets; it resolves to undefined without a master key. */
+  sealing: Sealing
+  dayOf: DayOf
+  egress: EgressClient | undefined
+  publicUrl: string | undefined
+}
+
+/** What the start of a service does with the keys of its store. */
+interface StoreKeys {
+  /** Undefined without a key. */
+  check: (() => Promise<void>) | undefined
+  open(): Promise<Records>
+  use(records: Records): void
+}
+
+export function createCore(options: RuntimeOptions): { core: Core; keys: StoreKeys } {
+  const { db, log = silentLog(), clock = systemClock, metrics = createMetrics(), sha256 = portableSha256 } = options
+  metrics.gauge('waybill_build_info', 'The running version.').set(1, { version: VERSION })
+  // A node seals credentials and nothing else: its store is where its runs are to be read.
+  const sealKey = options.masterKey ?? options.worker?.sealKey
+  const box = sealKey && masterKey(sealKey).then(key => vault(key))
+  // A key of the wrong length is reported by the readiness check.
+  box?.catch(() => undefined)
+  const later = recordsLater()
+  return {
+    core: {
+      db,
+      log,
+      clock,
+      metrics,
+      sha256,
+      newId: () => uuidv7(clock.now().getTime()),
+      records: later.records,
+      sealing: async () => box,
+      dayOf: dayIn(options.defaultTimezone ?? 'UTC'),
+      egress: options.egress,
+      publicUrl: options.publicUrl,
+    },
+    keys: {
+      check: box && (async () => checkMasterKey(db, await box)),
+      async open() {
+        if (box === undefined || options.masterKey === undefined) {
+          await refuseSealed(db, 'give the master key it was sealed under')
+          return clearRecords
+        }
+        return sealedRecords(options.cipher ?? portableCipher, await openDataKeys(db, await box, clock.now().getTime()))
+      },
+      use: later.use,
+    },
+  }
+}
