@@ -203,6 +203,27 @@ function walk(minute: string, hour: string, offsetAt: OffsetAt, from: number, to
 }
 
 describe('a cron expression', () => {
+  it.each([
+    ['0 9 L * *', ['2027-01-31', '2027-02-28', '2027-03-31', '2027-04-30']],
+    ['0 9 5W * *', ['2027-01-05', '2027-02-05', '2027-03-05', '2027-04-05']],
+    // 2027-03-06 is a Saturday and 2027-02-07 a Sunday.
+    ['0 9 6W 3 *', ['2027-03-05']],
+    ['0 9 7W 2 *', ['2027-02-08']],
+    // 2027-05-01 is a Saturday, and the Friday before it is of another month.
+    ['0 9 1W 5 *', ['2027-05-03']],
+    ['0 9 * * 5L', ['2027-01-29', '2027-02-26', '2027-03-26', '2027-04-30']],
+    ['0 9 * * FRI#2', ['2027-01-08', '2027-02-12', '2027-03-12', '2027-04-09']],
+    ['0 9 ? 4 MON#1', ['2027-04-05']],
+  ])('finds the days of %s in the calendar of 2027', (expression, days) => {
+    const found = fires(
+      expression,
+      'UTC',
+      '2027-01-01T00:00Z',
+      expression.includes(' 5 *') ? '2027-06-01T00:00Z' : '2027-05-01T00:00Z',
+    )
+    expect(found).toEqual(days.map(day => `${day}T09:00Z`))
+  })
+
   it('is five or six fields, with names, lists, steps and the last days, or a nickname', () => {
     const first = (expression: string) =>
       previewFires(pattern(expression), zone('UTC'), { afterMs: START, count: 1 })[0]!.at
