@@ -1,4 +1,4 @@
-import type { Dialect } from '../../shared/dialects/dialect.ts'
+import type { PassingDialect } from '../../shared/dialects/dialect.ts'
 import type { MeterReading } from '../../shared/dialects/meter.ts'
 import { sseReader } from '../../shared/http/sse-read.ts'
 import { joined } from '../../shared/sign/bytes.ts'
@@ -18,14 +18,14 @@ export interface AnswerMeter {
 }
 
 /** A reader beside the relay: it sees each chunk after it went out, and can neither change nor fail it. */
-export function answerMeter(dialect: Dialect, headers: HeaderList, rawEncoding: boolean): AnswerMeter {
+export function answerMeter(dialect: PassingDialect, headers: HeaderList, rawEncoding: boolean): AnswerMeter {
   const type = headerValue(headers, 'content-type') ?? ''
   const encoding = rawEncoding ? (headerValue(headers, 'content-encoding') ?? 'identity') : 'identity'
   const plain = /^text\/event-stream/i.test(type) ? streamMeter(dialect) : jsonMeter(dialect)
   return encoding === 'identity' ? plain : decodedMeter(plain, encoding)
 }
 
-function streamMeter(dialect: Dialect): AnswerMeter {
+function streamMeter(dialect: PassingDialect): AnswerMeter {
   const reader = sseReader({ maxFrameBytes: MAX_FRAME })
   const meter = dialect.meter()
   return {
@@ -36,7 +36,7 @@ function streamMeter(dialect: Dialect): AnswerMeter {
   }
 }
 
-function jsonMeter(dialect: Dialect): AnswerMeter {
+function jsonMeter(dialect: PassingDialect): AnswerMeter {
   let chunks: Uint8Array[] = []
   let size = 0
   return {

@@ -1,5 +1,8 @@
+import type { DialectName } from '../../shared/dialects/candidate.ts'
+import type { PassingDialect } from '../../shared/dialects/dialect.ts'
 import { dialects } from '../../shared/dialects/dialects.ts'
 import type { MeterReading } from '../../shared/dialects/meter.ts'
+import { responses } from '../../shared/dialects/responses/responses.ts'
 import { joined } from '../../shared/sign/bytes.ts'
 import { type Hashing, type RequestPart, requestPart } from '../receipt/request-part.ts'
 import { headerValue } from '../upstream/headers.ts'
@@ -41,8 +44,12 @@ export interface EndedCall {
   times: ObservedCall['times']
 }
 
-export function dialectOf(api: TracedApi): 'messages' | 'chat' {
-  return api === 'chat' ? 'chat' : 'messages'
+/** How the calls of an API are read, whose prices they have, and which vendor they are taken to go to. */
+export const apis: Readonly<Record<TracedApi, { dialect: PassingDialect; name: DialectName; provider: string }>> = {
+  messages: { dialect: dialects.messages, name: 'messages', provider: 'anthropic' },
+  'messages.count_tokens': { dialect: dialects.messages, name: 'messages', provider: 'anthropic' },
+  chat: { dialect: dialects.chat, name: 'chat', provider: 'openai' },
+  responses: { dialect: responses, name: 'chat', provider: 'openai' },
 }
 
 export function isBody(request: EndedCall['request']): request is readonly Uint8Array[] {
@@ -58,7 +65,7 @@ export function whole(pieces: readonly Uint8Array[]): Uint8Array {
 export function requestOf({ request, api, headers }: EndedCall, hashing: Hashing): RequestPart {
   if (!isBody(request)) return request
   const body = whole(request)
-  const scan = dialects[dialectOf(api)].scan(body)
+  const scan = apis[api].dialect.scan(body)
   return requestPart({ api, headers, body, facts: scan.ok ? scan.facts : undefined }, hashing)
 }
 
@@ -67,7 +74,7 @@ export function readingOf({ api, answer }: EndedCall): ReturnType<AnswerMeter['r
   if (answer === undefined) return undefined
   const { headers, content } = answer
   if ('meter' in content) return content.meter.reading()
-  const meter = answerMeter(dialects[dialectOf(api)], headers, content.encoded)
+  const meter = answerMeter(apis[api].dialect, headers, content.encoded)
   if (content.raw.length > 0) meter.push(content.raw)
   return meter.reading()
 }
@@ -92,7 +99,7 @@ function observedCall(call: EndedCall, reading: MeterReading | undefined, hashin
     times,
     request: requestOf(call, hashing),
     clientRequestId: headerValue(headers, 'x-request-id'),
-    provider: dialectOf(api) === 'messages' ? 'anthropic' : 'openai',
+    provider: apis[api].provider,
     answer: answer && {
       status: answer.status,
       headers: answer.headers,

@@ -1,8 +1,7 @@
-import { dialects } from '../../shared/dialects/dialects.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { HeaderList } from '../upstream/transport.ts'
 import { type AnswerMeter, answerMeter } from './answer-meter.ts'
-import { type EndedCall, MAX_ERROR_BODY, whole } from './ended-call.ts'
+import { apis, type EndedCall, MAX_ERROR_BODY, whole } from './ended-call.ts'
 import type { ObservedEnd } from './record.ts'
 import type { Target, TracedApi } from './target.ts'
 
@@ -57,7 +56,7 @@ export function observation({ traceId, tenantId, routeIx, target, headers }: Arr
   let lastByte: number | undefined
 
   function meterOf({ headers, encoded, chunks }: Answer): AnswerMeter {
-    const meter = answerMeter(dialects[target.dialect], headers, encoded)
+    const meter = answerMeter(apis[target.api].dialect, headers, encoded)
     for (const chunk of chunks) meter.push(chunk)
     return meter
   }

@@ -1,11 +1,10 @@
-import { dialects } from '../../shared/dialects/dialects.ts'
 import type { BuiltinPrices } from '../../shared/prices/builtin.ts'
 import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
 import type { ModelPrice } from '../config/model.ts'
 import { findPrice } from '../config/prices.ts'
 import type { Pricing } from '../config/routing-config.ts'
 import type { Hashing } from '../receipt/request-part.ts'
-import { dialectOf, type EndedCall, readCall } from './ended-call.ts'
+import { apis, type EndedCall, readCall } from './ended-call.ts'
 import { observedRecord } from './record.ts'
 
 /** What records take from the config in use. */
@@ -34,12 +33,12 @@ export function recordMaker({ hashing, settings, builtinPrices }: RecordMakerDep
     const { pricing, hashes } = settings()
     if (pricing !== pricesOf) prices.clear()
     pricesOf = pricing
-    const dialect = dialects[dialectOf(ended.api)]
+    const { dialect, name } = apis[ended.api]
     const price = (provider: string, model: string) => {
       const key = `${provider}/${model}`
       if (!prices.has(key)) {
         if (prices.size >= MAX_PRICES) prices.clear()
-        prices.set(key, findPrice(pricing, builtin, { provider, dialect: dialect.name, names: [model] }))
+        prices.set(key, findPrice(pricing, builtin, { provider, dialect: name, names: [model] }))
       }
       return prices.get(key)
     }

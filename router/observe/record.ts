@@ -1,4 +1,4 @@
-import type { Dialect } from '../../shared/dialects/dialect.ts'
+import type { PassingDialect } from '../../shared/dialects/dialect.ts'
 import { atLeast } from '../../shared/dialects/estimate.ts'
 import type { MeterReading } from '../../shared/dialects/meter.ts'
 import { type NanoUsd, toUsd } from '../../shared/money/money.ts'
@@ -37,7 +37,7 @@ export interface ObservedCall {
 }
 
 export interface RecordDeps {
-  dialect: Dialect
+  dialect: PassingDialect
   findPrice: (provider: string, model: string) => ModelPrice | undefined
   hashes: { config_hash: string; price_table_hash: string }
 }
@@ -96,7 +96,7 @@ export function observedRecord(call: ObservedCall, deps: RecordDeps): UnsealedTr
   }
 }
 
-function theAttempt(call: ObservedCall, model: string, cost: NanoUsd | null, dialect: Dialect): Attempt {
+function theAttempt(call: ObservedCall, model: string, cost: NanoUsd | null, dialect: PassingDialect): Attempt {
   const { answer, times } = call
   const failure = errorClass(call, dialect)
   return {
@@ -126,7 +126,7 @@ function usageOf({ answer, end }: ObservedCall): Pick<Attempt, 'tokens' | 'usage
   return cut ? { tokens: atLeast(tokens, textBytes), usage_source: 'estimated' } : { tokens, usage_source: 'provider' }
 }
 
-function errorClass({ end, answer }: ObservedCall, dialect: Dialect): ErrorClass | undefined {
+function errorClass({ end, answer }: ObservedCall, dialect: PassingDialect): ErrorClass | undefined {
   if (end !== 'complete') return end
   if (answer === undefined) return 'transport'
   if (answer.status < 400)

@@ -3,7 +3,7 @@ import { isPassthrough } from '../../shared/wire/router/endpoints/inbound.ts'
 import { headerValue } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
 
-export type TracedApi = 'messages' | 'chat' | 'messages.count_tokens'
+export type TracedApi = 'messages' | 'chat' | 'messages.count_tokens' | 'responses'
 
 export interface Target {
   /** Which upstream it goes to, and how an error is shaped. */
@@ -28,6 +28,7 @@ export function targetOf(method: string, path: string, headers: HeaderList): Tar
   if (path === '/v1/messages/count_tokens') {
     return method === 'POST' ? { dialect: 'messages', api: 'messages.count_tokens' } : undefined
   }
+  if (path === '/v1/responses' && method === 'POST') return { dialect: 'chat', api: 'responses' }
   if (leadsAway(path)) return undefined
   if (path === '/v1/models' || path.startsWith('/v1/models/')) {
     if (method !== 'GET' && method !== 'HEAD') return undefined

@@ -20,7 +20,7 @@ export interface Rehearsed {
  */
 export function rehearsedRoute(trace: TraceRecord, config: RoutingConfig): Rehearsed | undefined {
   const { features, api } = trace.request
-  if (api === 'messages.count_tokens') return undefined
+  if (api !== 'messages' && api !== 'chat') return undefined
   const hasTools = features.tool_count > 0
   const hasImages = features.image_count > 0
   const route = matchRoute(config.routes, {

@@ -66,6 +66,7 @@ async function answerCall(call: Call, active: ActiveConfig, deps: CallDeps): Pro
   const { exchange, traceId, to } = call
   const { headers, target, contentLength = 0 } = exchange
   const { limits } = active.config
+  if (headerValue(headers, 'upgrade')?.toLowerCase().includes('websocket')) throw noUpgrade()
   if (contentLength > deps.maxBodyBytes) throw tooLarge(deps.maxBodyBytes)
   const origin = headerValue(headers, 'origin')
   const site = headerValue(headers, 'sec-fetch-site')
@@ -110,6 +111,11 @@ export async function sendAnswer(answer: Answer, exchange: Exchange): Promise<vo
   exchange.onGone(answer.gone)
   await answer.frames(frame => void exchange.write(frame))
   exchange.end()
+}
+
+function noUpgrade(): ApiError {
+  const message = 'WebSockets are not passed on: send the same request by POST'
+  return new ApiError('no_upgrade', message, { headers: { upgrade: 'HTTP/1.1', connection: 'upgrade' } })
 }
 
 function overload(): ApiError {

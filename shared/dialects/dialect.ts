@@ -9,17 +9,23 @@ import type { HttpError } from './router-errors.ts'
 import type { FinishKind } from './stop-reasons.ts'
 import type { UpstreamFault } from './upstream-fault.ts'
 
-/** Everything the router has to know about one wire dialect. */
-export interface Dialect {
-  readonly name: DialectName
-  /** The inbound and upstream path. */
-  readonly path: string
+/** What a receipt is made by, of a call that only passes. */
+export interface PassingDialect {
   /** Request facts from raw bytes; fails when the body is not one JSON object. */
   scan(body: Uint8Array): ScanResult
   /** A new meter for a passing stream. */
   meter(): Meter
   /** Meters an answer that is not a stream. Throws JsonSyntaxError. */
   readBody(body: Uint8Array): MeterReading
+  classifyFault(status: number, body: Uint8Array): UpstreamFault
+  classifyStreamError(error: UpstreamError): UpstreamFault
+}
+
+/** Everything the router has to know about one wire dialect. */
+export interface Dialect extends PassingDialect {
+  readonly name: DialectName
+  /** The inbound and upstream path. */
+  readonly path: string
   /** A new accumulator for a recorded stream. */
   accumulator(options?: AccumulatorOptions): Accumulator
   /** The candidate in an answer that was not streamed. */
@@ -32,7 +38,5 @@ export interface Dialect {
   isKeepAlive(frame: SseFrame): boolean
   routerError(kind: RouterErrorCase, message: string, requestId: string): HttpError
   routerErrorEvent(kind: RouterErrorCase, message: string, requestId: string): Uint8Array
-  classifyFault(status: number, body: Uint8Array): UpstreamFault
-  classifyStreamError(error: UpstreamError): UpstreamFault
   finishKind(finish: string): FinishKind
 }

@@ -34,7 +34,7 @@ export type ScanResult =
   | { readonly ok: true; readonly facts: RequestFacts }
   | { readonly ok: false; readonly message: string; readonly at: number }
 
-/** Facts of the `messages` array. */
+/** Facts of the messages, or of the items of an `input`. */
 export interface HistoryFacts {
   span: Span | undefined
   count: number
@@ -53,7 +53,7 @@ export interface BlockKinds<N extends string> {
   readonly thinking: ReadonlySet<string>
 }
 
-const MESSAGE = keyTable(['role', 'content'])
+const MESSAGE = keyTable(['role', 'content', 'type'])
 const ROLES = keyTable(['user'])
 const BLOCK = keyTable(['type', 'content'])
 /** message content, then the content of a tool result inside it; nothing below that holds media of its own. */
@@ -86,6 +86,7 @@ function readMessage<N extends string>(c: Cursor, kinds: BlockKinds<N>, facts: H
   eachMember(c, MESSAGE, key => {
     if (key === 'role') isUser = readName(c, ROLES) === 'user'
     else if (key === 'content') readBlocks(c, kinds, facts, BLOCK_LEVELS)
+    else if (key === 'type' && kinds.thinking.has(readName(c, kinds.types) ?? '')) facts.thinking = true
   })
   if (isUser) facts.firstUser ??= { start, end: c.at }
 }

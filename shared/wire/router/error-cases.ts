@@ -71,6 +71,14 @@ export const routerErrors = {
     code: 'untranslatable',
     elsewhere: null,
   },
+  // WebSocket: a client that has another way takes it at once.
+  no_upgrade: {
+    status: 426,
+    messages: 'invalid_request_error',
+    chat: 'invalid_request_error',
+    code: 'no_upgrade',
+    elsewhere: null,
+  },
   gate_failed: {
     status: 422,
     messages: 'invalid_request_error',
@@ -137,6 +145,7 @@ const LASTING: ReadonlySet<RouterErrorCase> = new Set([
   'too_large',
   'untranslatable',
   'gate_failed',
+  'no_upgrade',
   'no_credential',
   'inexpressible',
 ])

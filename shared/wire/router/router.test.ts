@@ -90,7 +90,7 @@ describe('errors', () => {
 
   it('uses the statuses of the contract', () => {
     expect([...new Set(names.map(name => routerErrors[name].status))]).toEqual([
-      400, 401, 402, 403, 404, 405, 408, 413, 422, 500, 502, 503, 504,
+      400, 401, 402, 403, 404, 405, 408, 413, 422, 426, 500, 502, 503, 504,
     ])
   })
 })

@@ -51,7 +51,7 @@ export const servedFrom = z.enum([
 ])
 export type ServedFrom = z.infer<typeof servedFrom>
 
-const traceApi = z.enum(['messages', 'chat', 'messages.count_tokens'])
+const traceApi = z.enum(['messages', 'chat', 'messages.count_tokens', 'responses'])
 
 /** US dollars on a record; `null` where the price is unknown, never 0 in its place. */
 const usd = z.number()

@@ -122,7 +122,7 @@ const forward = (method: Method, path: `/${string}`, name: string, params?: z.Zo
   auth: 'router-key',
   ...(params && { params }),
   responses: { 200: { description: "The provider's answer.", schema: dialectAnswer } },
-  errors: [401, 403, 413, 502, 503],
+  errors: [401, 403, 413, 426, 502, 503],
 })
 
 const restParams = z.object({ rest: text(1, 2048) })

@@ -1,0 +1,91 @@
+import {
+  atArray,
+  atString,
+  eachItem,
+  eachMember,
+  keyTable,
+  readNumber,
+  readSpan,
+  readString,
+  readTrue,
+  wholeObject,
+} from '../json-members.ts'
+import type { Cursor, Span } from '../json-scan.ts'
+import { limitOf, looserLimit } from '../output-limit.ts'
+import type { HistoryFacts, ModelLiteral, RequestFacts, ScanResult } from '../request-facts.ts'
+import { emptyHistory, readHistory, scanned } from '../request-facts.ts'
+
+const TOP = keyTable(['model', 'stream', 'max_output_tokens', 'instructions', 'input', 'tools'])
+const KINDS = {
+  types: keyTable(['input_image', 'input_audio', 'input_file', 'reasoning']),
+  images: new Set(['input_image']),
+  media: new Set(['input_image', 'input_audio', 'input_file']),
+  thinking: new Set(['reasoning']),
+}
+
+/** Facts of a request to the Responses API, from one scan of its bytes that also proves the body is JSON. */
+export function scanResponses(body: Uint8Array): ScanResult {
+  return scanned(() => read(body))
+}
+
+/** The input is a list of items, or one text, which is what a user says. */
+function readInput(c: Cursor): HistoryFacts {
+  if (!atString(c)) return readHistory(c, KINDS)
+  const span = readSpan(c)
+  return { ...emptyHistory(), span, count: 1, firstUser: span }
+}
+
+function read(body: Uint8Array): RequestFacts {
+  let model: ModelLiteral | null = null
+  let stream = false
+  let maxTokens: number | undefined
+  let system: Span | undefined
+  let tools: Span | undefined
+  let toolCount = 0
+  let history = emptyHistory()
+  wholeObject(body, c =>
+    eachMember(c, TOP, key => {
+      const start = c.at
+      switch (key) {
+        case 'model':
+          model = atString(c) ? { value: readString(c) ?? '', start, end: c.at } : null
+          break
+        case 'stream':
+          stream = readTrue(c)
+          break
+        case 'max_output_tokens':
+          maxTokens = looserLimit(maxTokens, readNumber(c))
+          break
+        case 'instructions':
+          system = readSpan(c)
+          break
+        case 'tools':
+          toolCount = 0
+          if (atArray(c)) toolCount = eachItem(c, () => undefined)
+          else readSpan(c)
+          tools = { start, end: c.at }
+          break
+        case 'input':
+          history = readInput(c)
+          break
+      }
+    }),
+  )
+  return {
+    model,
+    stream,
+    includeUsage: true,
+    n: 1,
+    maxTokens: limitOf(maxTokens),
+    toolCount,
+    imageCount: history.images,
+    mediaCount: history.media,
+    mediaBytes: history.mediaBytes,
+    messageCount: history.count,
+    hasThinkingHistory: history.thinking,
+    system,
+    messages: history.span,
+    tools,
+    firstUser: history.firstUser,
+  }
+}
