@@ -1,5 +1,5 @@
 import type { EgressClient } from '../shared/http/outbound/egress-client.ts'
-import { uuidv7 } from '../shared/ids/uuid-v7.ts'
+import { uuidsBy } from '../shared/ids/uuid-v7.ts'
 import { type Log, silentLog } from '../shared/log/log.ts'
 import { createMetrics, type Metrics } from '../shared/metrics/metrics.ts'
 import { sha256 as portableSha256, type Sha256 } from '../shared/sign/sha256.ts'
@@ -57,7 +57,7 @@ export function createCore(options: RuntimeOptions): { core: Core; keys: StoreKe
       clock,
       metrics,
       sha256,
-      newId: () => uuidv7(clock.now().getTime()),
+      newId: uuidsBy(clock),
       records: later.records,
       sealing: async () => box,
       dayOf: dayIn(options.defaultTimezone ?? 'UTC'),

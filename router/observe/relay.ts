@@ -30,6 +30,8 @@ export interface RelayDeps {
 
 export interface PassedCall {
   exchange: Exchange
+  /** Path and query as the provider has them. */
+  target: string
   to: Target
   traceId: string
   tenantId: string
@@ -48,7 +50,7 @@ const GONE = new Error('the client went away')
 
 /** Passes one call through: bytes in, bytes out, with a record of it made beside (docs/spec/router.md §3). */
 export async function relay(call: PassedCall, deps: RelayDeps): Promise<void> {
-  const { exchange, to, limits } = call
+  const { exchange, target, to, limits } = call
   const track = trackCall(call, deps)
   let stop: ((error: unknown) => void) | undefined
   // A client may leave before the first byte of the answer was asked for: nothing else would notice then.
@@ -66,7 +68,7 @@ export async function relay(call: PassedCall, deps: RelayDeps): Promise<void> {
   if (isWhole && body.length > 0) track.observation?.requestChunk(body)
   const request = {
     method: exchange.method,
-    url: joinUpstream(deps.bases[to.dialect], exchange.target),
+    url: joinUpstream(deps.bases[to.dialect], target),
     headers: toUpstream(exchange.headers),
     body: isWhole && body.length === 0 ? null : body,
     timeouts: limits,
@@ -125,7 +127,7 @@ type Track = ReturnType<typeof trackCall>
 
 /** Follows a call for its receipt, its line in the log and its time limit; however it ends, it ends once. */
 function trackCall(call: PassedCall, deps: RelayDeps) {
-  const { exchange, to, traceId, tenantId, routeIx, limits } = call
+  const { exchange, target, to, traceId, tenantId, routeIx, limits } = call
   const { clock, record } = deps
   const { api } = to
   const { headers } = exchange
@@ -161,7 +163,7 @@ function trackCall(call: PassedCall, deps: RelayDeps) {
         tenant_id: tenantId,
         route: routeIx,
         method: exchange.method,
-        path: exchange.target.split('?', 1)[0],
+        path: target.split('?', 1)[0],
         status,
         ended: how,
         ms: Math.round(ms * 1000) / 1000,

@@ -21,6 +21,14 @@ export const PROVIDER_ROUTES: readonly MountedRoute[] = [
   { method: 'GET', path: '/v1/models/:id' },
 ]
 
+const UNVERSIONED = /^\/(?:messages|chat\/completions|responses|completions|embeddings|models|files)(?=[/?]|$)/
+
+/** The path and query of a call as providers name it: clients put `/v1` before it once, twice or not at all. */
+export function versioned(target: string): string {
+  if (target.startsWith('/v1/v1/')) return target.slice(3)
+  return UNVERSIONED.test(target) ? `/v1${target}` : target
+}
+
 /** Where a request to a provider path belongs; undefined for every other path. */
 export function targetOf(method: string, path: string, headers: HeaderList): Target | undefined {
   if (path === '/v1/messages') return method === 'POST' ? { dialect: 'messages', api: 'messages' } : undefined

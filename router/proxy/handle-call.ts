@@ -11,7 +11,7 @@ import type { Answer } from '../enforce/commit-response.ts'
 import { type EnforceDeps, type EnforceInput, enforce } from '../enforce/enforce.ts'
 import { dialectOf, refusalOf } from '../errors.ts'
 import { type RelayDeps, relay } from '../observe/relay.ts'
-import { type Target, targetOf } from '../observe/target.ts'
+import { type Target, targetOf, versioned } from '../observe/target.ts'
 import { headerValue } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
 import { decideCall } from './decide-call.ts'
@@ -36,6 +36,8 @@ export type HandleCall = (exchange: Exchange, inFlight?: number) => 'taken' | 'f
 interface Call {
   exchange: Exchange
   traceId: string
+  /** Path and query as the provider has them. */
+  target: string
   path: string
   to: Target
   /** Once it is decided that the call is passed on as it is. */
@@ -45,12 +47,13 @@ interface Call {
 /** The one way into a call on every host: target, access, decision, then relay or enforce, and one place that answers errors. */
 export function createHandleCall(deps: CallDeps): HandleCall {
   return (exchange, inFlight = 0) => {
-    const { method, target, headers } = exchange
+    const { method, headers } = exchange
+    const target = versioned(exchange.target)
     const query = target.indexOf('?')
     const path = query < 0 ? target : target.slice(0, query)
     const to = targetOf(method, path, headers)
     if (!to) return undefined
-    const call: Call = { exchange, traceId: deps.newId(), path, to, isObserved: false }
+    const call: Call = { exchange, traceId: deps.newId(), target, path, to, isObserved: false }
     const active = deps.active()
     if (inFlight >= active.config.limits.maxConcurrency) {
       deps.refuseWhenFull('concurrency')
@@ -63,8 +66,8 @@ export function createHandleCall(deps: CallDeps): HandleCall {
 }
 
 async function answerCall(call: Call, active: ActiveConfig, deps: CallDeps): Promise<void> {
-  const { exchange, traceId, to } = call
-  const { headers, target, contentLength = 0 } = exchange
+  const { exchange, traceId, target, to } = call
+  const { headers, contentLength = 0 } = exchange
   const { limits } = active.config
   if (headerValue(headers, 'upgrade')?.toLowerCase().includes('websocket')) throw noUpgrade()
   if (contentLength > deps.maxBodyBytes) throw tooLarge(deps.maxBodyBytes)
@@ -74,7 +77,7 @@ async function answerCall(call: Call, active: ActiveConfig, deps: CallDeps): Pro
     { host: exchange.host, origin, site },
     headerValue(headers, requestHeaders.key),
   )
-  const base = { exchange, to, traceId, tenantId, limits }
+  const base = { exchange, target, to, traceId, tenantId, limits }
   if (!readsBody(to, headers, active)) {
     call.isObserved = true
     return relay({ ...base, routeIx: null }, deps)

@@ -1,3 +1,5 @@
+import type { Clock } from '../time/clock.ts'
+
 /**
  * A UUID version 7 (RFC 9562 §5.7): 48 bits of milliseconds, then 74 random bits. Ordered by time for the index;
  * the random part is never reduced to a counter, because ids of other tenants must not be guessable.
@@ -17,6 +19,12 @@ export function uuidv7(nowMs: number = Date.now()): string {
   used += RANDOM_BYTES
   return text
 }
+
+/** New ids by a clock. */
+export const uuidsBy =
+  (clock: Pick<Clock, 'now'>): (() => string) =>
+  () =>
+    uuidv7(clock.now().getTime())
 
 const RANDOM_BYTES = 10
 const pool = new Uint8Array(RANDOM_BYTES * 256)

@@ -1,5 +1,5 @@
 import { openDb } from '../../../shared/host/open-libsql.ts'
-import { uuidv7 } from '../../../shared/ids/uuid-v7.ts'
+import { uuidsBy, uuidv7 } from '../../../shared/ids/uuid-v7.ts'
 import { silentLog } from '../../../shared/log/log.ts'
 import { createMetrics } from '../../../shared/metrics/metrics.ts'
 import type { Db } from '../../../shared/sql/db.ts'
@@ -41,7 +41,7 @@ export async function scheduleFixture({
     runs,
     zones,
     now: clock.now,
-    newId: () => uuidv7(clock.now().getTime()),
+    newId: uuidsBy(clock),
     wake: () => {},
     admits: async () => ({ statements: [], exceeded: false }),
     dayOf: ms => new Date(ms).toISOString().slice(0, 10),
