@@ -8,6 +8,7 @@ import { type Clock, systemClock } from '../shared/time/clock.ts'
 import { VERSION } from '../shared/version.ts'
 import { type DayOf, dayIn } from './budgets/day.ts'
 import type { RuntimeOptions } from './options.ts'
+import { scheduleZones, type Zones } from './schedules/zones.ts'
 import { checkMasterKey } from './vault/canary.ts'
 import { openDataKeys, refuseSealed } from './vault/data-keys.ts'
 import { masterKey } from './vault/master-key.ts'
@@ -28,6 +29,9 @@ export interface Core {
   records: Records
   /** Opens the vault of secrets; it resolves to undefined without a master key. */
   sealing: Sealing
+  /** Whose hours schedules keep. */
+  zones: Zones
+  /** By which days budgets and usage are counted. */
   dayOf: DayOf
   egress: EgressClient | undefined
   publicUrl: string | undefined
@@ -50,6 +54,7 @@ export function createCore(options: RuntimeOptions): { core: Core; keys: StoreKe
   // A key of the wrong length is reported by the readiness check.
   box?.catch(() => undefined)
   const later = recordsLater()
+  const zones = scheduleZones(options.defaultTimezone)
   return {
     core: {
       db,
@@ -60,7 +65,8 @@ export function createCore(options: RuntimeOptions): { core: Core; keys: StoreKe
       newId: uuidsBy(clock),
       records: later.records,
       sealing: async () => box,
-      dayOf: dayIn(options.defaultTimezone ?? 'UTC'),
+      zones,
+      dayOf: dayIn(zones.fallback),
       egress: options.egress,
       publicUrl: options.publicUrl,
     },

@@ -16,7 +16,6 @@ import type { Learnt, Runtime, RuntimeOptions } from './options.ts'
 import { checkProvider } from './providers/check-provider.ts'
 import { retention } from './retention/sweep.ts'
 import { assembleSchedules } from './schedules/assemble.ts'
-import { scheduleZones } from './schedules/zones.ts'
 import { runtimeSteps } from './schema/steps.ts'
 import { masterKeyLease } from './vault/master-key-lease.ts'
 import { enqueueRefusedWindow } from './webhooks/enqueue.ts'
@@ -141,7 +140,6 @@ function timedWork(
     service,
     findAgent: agents.currentByName,
     wake: engine.wake,
-    zones: scheduleZones(options.defaultTimezone),
     admits: budgets.ledger.offer,
     sealInput: nodes.sealInput,
     refused: (refused, nowMs) => [enqueueRefusedWindow(newId, refused, nowMs)],
