@@ -1,5 +1,11 @@
 import { integer, real, sqliteTable, text } from 'drizzle-orm/sqlite-core'
 import { bytes } from '../../shared/sql/bytes-column.ts'
+import type { ApprovalReason, ApprovalStatus } from '../../shared/wire/runtime/approval.ts'
+import type { ProviderId } from '../../shared/wire/runtime/model-name.ts'
+import type { Fire, Schedule } from '../../shared/wire/runtime/schedule.ts'
+import type { SessionStatus } from '../../shared/wire/runtime/session.ts'
+import type { Delivery } from '../../shared/wire/runtime/webhook.ts'
+import type { AuthMethod } from '../connectors/definition.ts'
 
 /** The columns of the runtime's tables, for the types of rows; a test holds them to baseline.ts, which makes the tables. */
 
@@ -180,8 +186,8 @@ export const approvals = sqliteTable('approvals', {
   agent_name: text().notNull(),
   step_id: text().notNull(),
   round: integer().notNull(),
-  status: text().notNull(),
-  reason: text().notNull(),
+  status: text().$type<ApprovalStatus>().notNull(),
+  reason: text().$type<ApprovalReason>().notNull(),
   prompt: text().notNull(),
   action: text(),
   created_ms: integer().notNull(),
@@ -202,7 +208,7 @@ export const signals = sqliteTable('signals', {
 
 export const providers = sqliteTable('providers', {
   tenant_id: text().notNull(),
-  provider: text().notNull(),
+  provider: text().$type<ProviderId>().notNull(),
   base_url: text(),
   key_hint: text(),
   sealed_key: text(),
@@ -213,7 +219,7 @@ export const providers = sqliteTable('providers', {
 
 export const providerTries = sqliteTable('provider_tries', {
   tenant_id: text().notNull(),
-  provider: text().notNull(),
+  provider: text().$type<ProviderId>().notNull(),
   at_ms: integer().notNull(),
   success: integer().notNull(),
 })
@@ -309,8 +315,8 @@ export const schedules = sqliteTable('schedules', {
   effective_zone: text().notNull(),
   input: text().notNull(),
   enabled: integer().notNull(),
-  overlap: text().notNull(),
-  catch_up: text().notNull(),
+  overlap: text().$type<Schedule['overlap']>().notNull(),
+  catch_up: text().$type<Schedule['catchUp']>().notNull(),
   catch_up_limit: integer().notNull(),
   due_ms: integer(),
   pending_ms: integer(),
@@ -330,7 +336,7 @@ export const scheduleFires = sqliteTable('schedule_fires', {
   schedule_id: text().notNull(),
   window_ms: integer().notNull(),
   fired_ms: integer().notNull(),
-  outcome: text().notNull(),
+  outcome: text().$type<Fire['outcome']>().notNull(),
   run_id: text(),
   reason: text(),
 })
@@ -352,7 +358,7 @@ export const webhookDeliveries = sqliteTable('webhook_deliveries', {
   type: text().notNull(),
   at_ms: integer().notNull(),
   data: text().notNull(),
-  outcome: text().notNull(),
+  outcome: text().$type<Delivery['outcome']>().notNull(),
   attempt: integer().notNull(),
   status: integer(),
   error: text(),
@@ -385,7 +391,7 @@ export const sessions = sqliteTable('sessions', {
   agent_name: text().notNull(),
   agent_id: text().notNull(),
   version_id: text().notNull(),
-  status: text().notNull(),
+  status: text().$type<SessionStatus>().notNull(),
   title: text(),
   labels: text().notNull(),
   environment: text(),
@@ -399,7 +405,7 @@ export const sessions = sqliteTable('sessions', {
   created_ms: integer().notNull(),
   updated_ms: integer().notNull(),
   stopped_ms: integer(),
-  stop_reason: text(),
+  stop_reason: text().$type<'stopped' | 'agent_deleted'>(),
 })
 
 export const turns = sqliteTable('turns', {
@@ -408,7 +414,7 @@ export const turns = sqliteTable('turns', {
   number: integer().notNull(),
   base: integer().notNull(),
   created_ms: integer().notNull(),
-  status: text().notNull(),
+  status: text().$type<'open' | 'completed' | 'failed'>().notNull(),
   ended_ms: integer(),
   event_id: integer(),
   text: text(),
@@ -424,8 +430,8 @@ export const connectors = sqliteTable('connectors', {
   connector_id: text().notNull(),
   id: text().notNull(),
   display_name: text().notNull(),
-  auth_method: text().notNull(),
-  status: text().notNull(),
+  auth_method: text().$type<AuthMethod>().notNull(),
+  status: text().$type<'installed' | 'expired'>().notNull(),
   config: text().notNull(),
   missing: text().notNull(),
   sealed: text().notNull(),
@@ -476,7 +482,7 @@ export const mcpGrants = sqliteTable('mcp_grants', {
   id: text().notNull(),
   issuer: text().notNull(),
   scope: text(),
-  status: text().notNull(),
+  status: text().$type<'installed' | 'expired'>().notNull(),
   sealed: text().notNull(),
   expires_ms: integer(),
   revision: integer().notNull(),
@@ -493,7 +499,7 @@ export const dataKeys = sqliteTable('data_keys', {
 
 export const keyLeases = sqliteTable('key_leases', {
   holder: text().notNull(),
-  purpose: text().notNull(),
+  purpose: text().$type<'serve' | 'rotate'>().notNull(),
   until_ms: integer().notNull(),
 })
 
