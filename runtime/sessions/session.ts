@@ -1,6 +1,6 @@
-import type { Row } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import { toUsd } from '../../shared/money/money.ts'
+import type { RowOf } from '../../shared/sql/rows.ts'
 import type {
   Session,
   SessionEvent,
@@ -8,6 +8,7 @@ import type {
   SessionStatus,
   TurnFinish,
 } from '../../shared/wire/runtime/session.ts'
+import type { sessions, turns } from '../schema/tables.ts'
 import { openMaybe, type Records } from '../vault/records.ts'
 
 export type StopReason = 'stopped' | 'agent_deleted'
@@ -24,34 +25,31 @@ export interface SessionRow {
   wire: Session
 }
 
-const time = (ms: unknown): string => new Date(Number(ms)).toISOString()
+const time = (ms: number): string => new Date(ms).toISOString()
 
-export function toSession(row: Row, records: Records): SessionRow {
-  const id = String(row.id)
+export function toSession(row: RowOf<typeof sessions>, records: Records): SessionRow {
+  const { id, tenant_id: tenantId, version_id: versionId, status } = row
   const environment = openMaybe(records, row.environment, { record: id, field: 'environment' })
-  const tenantId = String(row.tenant_id)
-  const versionId = String(row.version_id)
-  const status = String(row.status) as SessionStatus
   return {
     id,
     tenantId,
     versionId,
     status,
-    agentId: String(row.agent_id),
-    createdMs: Number(row.created_ms),
-    turnId: row.turn_id === null ? undefined : String(row.turn_id),
+    agentId: row.agent_id,
+    createdMs: row.created_ms,
+    turnId: row.turn_id ?? undefined,
     wire: {
       id,
       tenantId,
-      agentName: String(row.agent_name),
+      agentName: row.agent_name,
       agentVersionId: versionId,
       status,
-      ...(row.title !== null && { title: readJson(String(row.title)) as string }),
-      labels: readJson(String(row.labels)) as Session['labels'],
-      tokensIn: Number(row.tokens_in),
-      tokensOut: Number(row.tokens_out),
-      costUsd: toUsd(Number(row.cost_nano)),
-      turnCount: Number(row.turn_count),
+      ...(row.title !== null && { title: readJson(row.title) as string }),
+      labels: readJson(row.labels) as Session['labels'],
+      tokensIn: row.tokens_in,
+      tokensOut: row.tokens_out,
+      costUsd: toUsd(row.cost_nano),
+      turnCount: row.turn_count,
       createdAt: time(row.created_ms),
       updatedAt: time(row.updated_ms),
       ...(row.stopped_ms !== null && { stoppedAt: time(row.stopped_ms) }),
@@ -60,10 +58,13 @@ export function toSession(row: Row, records: Records): SessionRow {
   }
 }
 
+type Turn = RowOf<typeof turns>
+type Texts = Pick<Turn, 'run_id'> & Partial<Pick<Turn, 'text' | 'tool_calls' | 'error'>> & { input?: string | null }
+
 /** The row of a turn with its texts opened; `input` is that of its run. */
-export function openTurn(row: Row, records: Records): Row {
-  const record = String(row.run_id)
-  const open = (value: unknown, field: string) => openMaybe(records, value, { record, field })
+export function openTurn<R extends Texts>(row: R, records: Records) {
+  const record = row.run_id
+  const open = (value: string | null | undefined, field: string) => openMaybe(records, value, { record, field })
   return {
     ...row,
     text: open(row.text, 'text'),
@@ -85,33 +86,32 @@ export function finishOf(status: string, code: string | undefined): TurnFinish |
 /** How a turn ended; undefined while it goes on. */
 export type TurnEnd = Extract<SessionEvent, { event: 'message_completed' | 'message_error' }>
 
-export function turnEnd(row: Row): TurnEnd | undefined {
-  const sessionId = String(row.session_id)
-  const turnId = String(row.run_id)
+export function turnEnd(row: Turn): TurnEnd | undefined {
+  const { session_id: sessionId, run_id: turnId } = row
   if (row.status === 'open') return undefined
   if (row.status === 'failed') {
     if (row.error === null) return { event: 'message_error', data: { sessionId, turnId, ...UNKNOWN } }
-    const { code, error } = readJson(String(row.error)) as { code: string; error: string }
+    const { code, error } = readJson(row.error) as { code: string; error: string }
     return { event: 'message_error', data: { sessionId, turnId, error, code } }
   }
   // What was said in a turn on a node stands there.
-  const text = row.text === null ? '' : (readJson(String(row.text)) as string)
+  const text = row.text === null ? '' : (readJson(row.text) as string)
   const usage = {
-    tokensIn: Number(row.tokens_in),
-    tokensOut: Number(row.tokens_out),
-    costUsd: toUsd(Number(row.cost_nano)),
+    tokensIn: row.tokens_in,
+    tokensOut: row.tokens_out,
+    costUsd: toUsd(row.cost_nano),
   }
-  const finish = row.error === null ? 'complete' : (readJson(String(row.error)) as { finish: TurnFinish }).finish
+  const finish = row.error === null ? 'complete' : (readJson(row.error) as { finish: TurnFinish }).finish
   return { event: 'message_completed', data: { turnId, text, usage, sessionId, finish } }
 }
 
 /** What was said in a turn: the user's message, and the agent's once there is one. */
-export function messagesOf(row: Row): SessionMessage[] {
-  const turnId = String(row.run_id)
-  const { message } = readJson(String(row.input || '{}')) as { message?: string }
+export function messagesOf(row: Turn & { input: string | null }): SessionMessage[] {
+  const turnId = row.run_id
+  const { message } = readJson(row.input || '{}') as { message?: string }
   const asked: SessionMessage = { turnId, role: 'user', content: message ?? '', at: time(row.created_ms) }
   if (row.status !== 'completed') return [asked]
-  const toolCalls = row.tool_calls === null ? {} : { toolCalls: readJson(String(row.tool_calls)) as unknown[] }
-  const text = readJson(String(row.text)) as string
-  return [asked, { turnId, role: 'assistant', content: text, ...toolCalls, at: time(row.ended_ms) }]
+  const toolCalls = row.tool_calls === null ? {} : { toolCalls: readJson(row.tool_calls) as unknown[] }
+  const text = readJson(row.text!) as string
+  return [asked, { turnId, role: 'assistant', content: text, ...toolCalls, at: time(row.ended_ms!) }]
 }

@@ -1,9 +1,11 @@
-import type { InStatement, InValue, ResultSet, Row } from '@libsql/client/web'
+import type { InStatement, InValue, ResultSet } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { isFailedCondition } from '../../shared/sql/failed-condition.ts'
+import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
 import type { SessionMessage } from '../../shared/wire/runtime/session.ts'
 import { type PageOf, pageSql } from '../http/page.ts'
+import type { runData, runs, sessions, turns } from '../schema/tables.ts'
 import { openMaybe, type Records, sealMaybe } from '../vault/records.ts'
 import { messagesOf, openTurn, type SessionRow, type StopReason, type TurnEnd, toSession, turnEnd } from './session.ts'
 
@@ -51,10 +53,16 @@ const END_TURN = `update runs set updated_ms = ?2, ending = iif(${HERE}, 'cancel
 const STATE = `select j.value as wanted, s.id, s.status, s.stopped_ms, s.stop_reason, s.last_event, s.turn_id, r.status as turn_status
   from json_each(?) as j left join sessions as s on s.id = j.value left join runs as r on r.id = s.turn_id`
 
+type Stored = RowOf<typeof sessions>
+type Turn = RowOf<typeof turns>
+type StateRow = Pick<Stored, 'id' | 'status' | 'stopped_ms' | 'stop_reason' | 'last_event' | 'turn_id'> & {
+  turn_status: RowOf<typeof runs>['status'] | null
+}
+
 export type SessionStore = ReturnType<typeof sessionStore>
 
 export function sessionStore(db: Db, records: Records) {
-  const readTurn = (row: Row) => turnEnd(openTurn(row, records))
+  const readTurn = (row: Turn) => turnEnd(openTurn(row, records))
 
   return {
     /** Fails, with `isAgentGone`, when the agent was deleted meanwhile. */
@@ -73,7 +81,8 @@ export function sessionStore(db: Db, records: Records) {
     },
 
     async get(id: string): Promise<SessionRow | undefined> {
-      const { rows } = await db.execute({ sql: 'select * from sessions where id = ?', args: [id.toWellFormed()] })
+      const found = await db.execute({ sql: 'select * from sessions where id = ?', args: [id.toWellFormed()] })
+      const rows = rowsOf<Stored>(found)
       return rows[0] && toSession(rows[0], records)
     },
 
@@ -93,11 +102,11 @@ export function sessionStore(db: Db, records: Records) {
         args.push(status)
       }
       const { where, order, args: more } = pageSql(page)
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: `select * from sessions where ${conditions.join(' and ')} ${where} ${order}`,
         args: [...args, ...more],
       })
-      return rows.map(row => toSession(row, records))
+      return rowsOf<Stored>(found).map(row => toSession(row, records))
     },
 
     /** The last messages, oldest first. */
@@ -105,14 +114,15 @@ export function sessionStore(db: Db, records: Records) {
       const messages: SessionMessage[] = []
       // An input holds attachments too, so only a few are in memory at once.
       for (let before = Number.MAX_SAFE_INTEGER; messages.length < MESSAGES; ) {
-        const { rows } = await db.execute({
+        const found = await db.execute({
           sql: `select t.*, d.input from turns as t left join run_data as d on d.run_id = t.run_id
             where t.session_id = ? and t.number < ? order by t.number desc limit ?`,
           args: [id, before, MESSAGES_PAGE],
         })
+        const rows = rowsOf<Turn & { input: string | null }>(found)
         messages.unshift(...rows.toReversed().flatMap(row => messagesOf(openTurn(row, records))))
         if (rows.length < MESSAGES_PAGE) break
-        before = Number(rows.at(-1)?.number)
+        before = rows.at(-1)!.number
       }
       return messages.slice(-MESSAGES)
     },
@@ -193,56 +203,61 @@ export function sessionStore(db: Db, records: Records) {
           args: [sessionId, turnId, turns, MOST_CHARACTERS],
         },
       ])
-      const row = own?.rows[0]
+      const [row] = rowsOf<Pick<Turn, 'number' | 'base'> & Pick<Stored, 'system_hint'>>(own!)
       const hint = openMaybe(records, row?.system_hint, { record: sessionId, field: 'systemHint' })
       return (
         row && {
-          base: Number(row.base),
+          base: row.base,
           systemHint: hint === null ? '' : (readJson(hint) as string),
-          before: (before?.rows ?? [])
+          before: rowsOf<Pick<Turn, 'run_id' | 'text'> & Pick<RowOf<typeof runData>, 'input'>>(before!)
             .toReversed()
             .map(row => openTurn(row, records))
             .map(({ text, input }) => ({
-              text: readJson(String(text)) as string,
-              input: readJson(String(input)) as Record<string, unknown>,
+              text: readJson(text!) as string,
+              input: readJson(input) as Record<string, unknown>,
             })),
         }
       )
     },
 
     async baseOf(turnId: string): Promise<number | undefined> {
-      const { rows } = await db.execute({ sql: 'select base from turns where run_id = ?', args: [turnId] })
-      return rows[0] && Number(rows[0][0])
+      const found = await db.execute({ sql: 'select base from turns where run_id = ?', args: [turnId] })
+      return rowsOf<Pick<Turn, 'base'>>(found)[0]?.base
     },
 
     async turn(turnId: string): Promise<TurnEnd | undefined> {
-      const { rows } = await db.execute({ sql: 'select * from turns where run_id = ?', args: [turnId] })
+      const rows = rowsOf<Turn>(await db.execute({ sql: 'select * from turns where run_id = ?', args: [turnId] }))
       return rows[0] && readTurn(rows[0])
     },
 
     /** Ends of turns that came after an event, in order: of the last day, and at most the last thousand. */
     async endsAfter(id: string, eventId: number, nowMs: number) {
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: `select * from turns where session_id = ? and event_id > ? and ended_ms > ? order by event_id desc limit ?`,
         args: [id, eventId, nowMs - KEPT_MS, KEPT_EVENTS],
       })
-      return rows.toReversed().flatMap(row => numbered(row, readTurn(row)))
+      return rowsOf<Turn>(found)
+        .toReversed()
+        .flatMap(row => numbered(row, readTurn(row)))
     },
 
     /** The last turns that came to something, oldest first. */
     async lastCompleted(id: string, most: number) {
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: `select * from turns where session_id = ? and event_id is not null and status = 'completed'
           order by event_id desc limit ?`,
         args: [id, most],
       })
-      return rows.toReversed().flatMap(row => numbered(row, readTurn(row)))
+      return rowsOf<Turn>(found)
+        .toReversed()
+        .flatMap(row => numbered(row, readTurn(row)))
     },
 
     /** The states of sessions; undefined for one that does not exist. */
     async states(ids: readonly string[]): Promise<Map<string, SessionState | undefined>> {
-      const { rows } = await db.execute({ sql: STATE, args: [JSON.stringify(ids)] })
-      return new Map(rows.map(row => [String(row.wanted), row.id === null ? undefined : toState(row)]))
+      const found = await db.execute({ sql: STATE, args: [JSON.stringify(ids)] })
+      const rows = rowsOf<{ wanted: string } & (StateRow | { id: null })>(found)
+      return new Map(rows.map(row => [row.wanted, row.id === null ? undefined : toState(row)]))
     },
 
     /** Stops a session for good, and gives the turn that it had to let go of. */
@@ -294,23 +309,22 @@ function stopped(column: 'id' | 'agent_id', value: string, reason: StopReason, n
 }
 
 function idIn(result: ResultSet | undefined): string | undefined {
-  const row = result?.rows[0]
-  return row && String(row[0])
+  return result && rowsOf<Pick<RowOf<typeof runs>, 'id'>>(result)[0]?.id
 }
 
-function numbered(row: Row, end: TurnEnd | undefined): { id: number; end: TurnEnd }[] {
-  return end ? [{ id: Number(row.event_id), end }] : []
+function numbered(row: Turn, end: TurnEnd | undefined): { id: number; end: TurnEnd }[] {
+  return end ? [{ id: row.event_id!, end }] : []
 }
 
-function toState(row: Row): SessionState {
+function toState(row: StateRow): SessionState {
   return {
-    id: String(row.id),
-    status: String(row.status) as SessionState['status'],
-    stoppedMs: Number(row.stopped_ms),
-    stopReason: String(row.stop_reason) as StopReason,
-    lastEvent: Number(row.last_event),
-    turnId: row.turn_id === null ? undefined : String(row.turn_id),
-    turnStatus: row.turn_status === null ? undefined : String(row.turn_status),
+    id: row.id,
+    status: row.status,
+    stoppedMs: row.stopped_ms ?? 0,
+    stopReason: row.stop_reason!,
+    lastEvent: row.last_event,
+    turnId: row.turn_id ?? undefined,
+    turnStatus: row.turn_status ?? undefined,
   }
 }
 
