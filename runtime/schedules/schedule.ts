@@ -1,7 +1,8 @@
-import type { Row } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
+import type { RowOf } from '../../shared/sql/rows.ts'
 import type { Fire, Schedule } from '../../shared/wire/runtime/schedule.ts'
 import type { SealedInput } from '../runs/sealed-input.ts'
+import type { scheduleFires, schedules } from '../schema/tables.ts'
 import type { Records } from '../vault/records.ts'
 import type { Zones } from './zones.ts'
 
@@ -31,44 +32,40 @@ export interface ScheduleRow {
 }
 
 const time = (ms: number) => new Date(ms).toISOString()
-const numberOr = <T>(value: unknown, none: T) => (value === null || value === undefined ? none : Number(value))
-const textOr = <T>(value: unknown, none: T) => (value === null || value === undefined ? none : String(value))
 
-export function toRow(row: Row, records: Records): ScheduleRow {
-  const id = String(row.id)
+export type StoredSchedule = RowOf<typeof schedules>
+
+export function toRow(row: StoredSchedule, records: Records): ScheduleRow {
+  const { id } = row
   const sealed = sealedOf(row)
   return {
     id,
-    tenantId: String(row.tenant_id),
-    name: row.name === null ? undefined : (readJson(String(row.name)) as string),
-    agentName: String(row.agent_name),
-    cronExpr: String(row.cron_expr),
-    timezone: textOr(row.timezone, null),
-    input: sealed ? '' : records.open(String(row.input), { record: id, field: 'input' }),
+    tenantId: row.tenant_id,
+    name: row.name === null ? undefined : (readJson(row.name) as string),
+    agentName: row.agent_name,
+    cronExpr: row.cron_expr,
+    timezone: row.timezone,
+    input: sealed ? '' : records.open(row.input, { record: id, field: 'input' }),
     sealed,
-    enabled: Number(row.enabled) === 1,
-    overlap: String(row.overlap) as Schedule['overlap'],
-    catchUp: String(row.catch_up) as Schedule['catchUp'],
-    catchUpLimit: Number(row.catch_up_limit),
-    dueMs: numberOr(row.due_ms, null),
-    pendingMs: numberOr(row.pending_ms, null),
-    lastFiredMs: numberOr(row.last_fired_ms, null),
-    lastRunId: textOr(row.last_run_id, undefined),
-    lastError: textOr(row.last_error, undefined),
-    revision: Number(row.revision),
-    createdMs: Number(row.created_ms),
-    updatedMs: Number(row.updated_ms),
+    enabled: row.enabled !== 0,
+    overlap: row.overlap,
+    catchUp: row.catch_up,
+    catchUpLimit: row.catch_up_limit,
+    dueMs: row.due_ms,
+    pendingMs: row.pending_ms,
+    lastFiredMs: row.last_fired_ms,
+    lastRunId: row.last_run_id ?? undefined,
+    lastError: row.last_error ?? undefined,
+    revision: row.revision,
+    createdMs: row.created_ms,
+    updatedMs: row.updated_ms,
   }
 }
 
-function sealedOf(row: Row): SealedInput | undefined {
-  if (row.input_box === null) return undefined
-  return {
-    pool: String(row.input_pool),
-    box: new Uint8Array(row.input_box as ArrayBuffer),
-    hash: String(row.input_hash),
-    length: Number(row.input_length),
-  }
+/** Its four columns are set together. */
+function sealedOf({ input_box, input_pool, input_hash, input_length }: StoredSchedule): SealedInput | undefined {
+  if (input_box === null) return undefined
+  return { pool: input_pool!, box: new Uint8Array(input_box), hash: input_hash!, length: input_length! }
 }
 
 export function toSchedule(row: ScheduleRow, zones: Zones): Schedule {
@@ -102,16 +99,16 @@ export interface FireRow {
   fire: Fire
 }
 
-export function toFire(row: Row): FireRow {
-  const windowMs = Number(row.window_ms)
+export function toFire(row: RowOf<typeof scheduleFires>): FireRow {
+  const windowMs = row.window_ms
   return {
     windowMs,
     fire: {
       windowAt: time(windowMs),
-      firedAt: time(Number(row.fired_ms)),
-      outcome: String(row.outcome) as Fire['outcome'],
-      ...(row.run_id !== null && { runId: String(row.run_id) }),
-      ...(row.reason !== null && { reason: String(row.reason) }),
+      firedAt: time(row.fired_ms),
+      outcome: row.outcome,
+      ...(row.run_id !== null && { runId: row.run_id }),
+      ...(row.reason !== null && { reason: row.reason }),
     },
   }
 }

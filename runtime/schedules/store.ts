@@ -1,10 +1,12 @@
-import type { InStatement, InValue, Row } from '@libsql/client/web'
+import type { InStatement, InValue } from '@libsql/client/web'
 import type { Db } from '../../shared/sql/db.ts'
+import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
 import { type PageOf, pageSql } from '../http/page.ts'
 import type { SealedInput } from '../runs/sealed-input.ts'
 import { storableText } from '../schema/storable-text.ts'
+import type { scheduleFires } from '../schema/tables.ts'
 import type { Records } from '../vault/records.ts'
-import { type FireRow, type ScheduleRow, toFire, toRow } from './schedule.ts'
+import { type FireRow, type ScheduleRow, type StoredSchedule, toFire, toRow } from './schedule.ts'
 import type { Zones } from './zones.ts'
 
 export interface DueSchedule extends ScheduleRow {
@@ -23,19 +25,22 @@ const MOST_INPUT = 16 * 1024 * 1024
 export type ScheduleStore = ReturnType<typeof scheduleStore>
 
 export function scheduleStore(db: Db, records: Records, zones: Zones) {
-  const read = (row: Row) => toRow(row, records)
+  const read = (row: StoredSchedule) => toRow(row, records)
   const settings = (row: ScheduleRow) => settingsOf(row, zones, records)
 
   /** Of these, the first ones up to a weight, and always the first. */
   async function firstOf(where: string, order: string, args: InValue[]): Promise<DueSchedule[]> {
-    const { rows } = await db.execute({
+    const found = await db.execute({
       sql: `select *, ${RUNNING} as running from (
         select *, sum(${WEIGHT}) over (order by ${order}, id) - ${WEIGHT} as before from (
           select * from schedules as s where ${where} order by ${order} limit ?
         )) as s where before <= ${MOST_INPUT}`,
       args,
     })
-    return rows.map(row => ({ ...read(row), assembleExecution: Number(row.running) === 1 }))
+    return rowsOf<StoredSchedule & { running: number }>(found).map(row => ({
+      ...read(row),
+      assembleExecution: row.running === 1,
+    }))
   }
 
   return {
@@ -49,7 +54,8 @@ values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     },
 
     async get(id: string): Promise<ScheduleRow | undefined> {
-      const { rows } = await db.execute({ sql: 'select * from schedules where id = ?', args: [storableText(id)] })
+      const found = await db.execute({ sql: 'select * from schedules where id = ?', args: [storableText(id)] })
+      const rows = rowsOf<StoredSchedule>(found)
       return rows[0] && read(rows[0])
     },
 
@@ -69,8 +75,8 @@ values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
         sql += ' and enabled = ?'
         filters.push(enabled ? 1 : 0)
       }
-      const { rows } = await db.execute({ sql: `${sql} ${where} ${order}`, args: [tenantId, ...filters, ...args] })
-      return rows.map(read)
+      const found = await db.execute({ sql: `${sql} ${where} ${order}`, args: [tenantId, ...filters, ...args] })
+      return rowsOf<StoredSchedule>(found).map(read)
     },
 
     /** Writes a row over the revision that it was made from; false when someone else was first. */
@@ -105,26 +111,26 @@ and window_ms = (select pending_ms from schedules where id = ?1 and enabled = 0)
     released: (most: number) => firstOf(`pending_ms is not null and not ${RUNNING}`, 'pending_ms', [most]),
 
     async nextDue(): Promise<number | undefined> {
-      const { rows } = await db.execute('select due_ms from schedules where due_ms is not null order by due_ms limit 1')
-      return rows[0] && Number(rows[0].due_ms)
+      const found = await db.execute('select due_ms from schedules where due_ms is not null order by due_ms limit 1')
+      return rowsOf<{ due_ms: number }>(found)[0]?.due_ms
     },
 
     /** Schedules that go by the deployment's zone and were last timed by another one. */
     async movedByDefault(most: number): Promise<ScheduleRow[]> {
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: 'select * from schedules where timezone is null and effective_zone <> ? limit ?',
         args: [zones.fallback, most],
       })
-      return rows.map(read)
+      return rowsOf<StoredSchedule>(found).map(read)
     },
 
     /** Newest window first. */
     async fires(scheduleId: string, { limit, after }: PageOf): Promise<FireRow[]> {
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: `select * from schedule_fires where schedule_id = ? and window_ms < ? order by window_ms desc limit ?`,
         args: [scheduleId, after?.at ?? Number.MAX_SAFE_INTEGER, limit + 1],
       })
-      return rows.map(toFire)
+      return rowsOf<RowOf<typeof scheduleFires>>(found).map(toFire)
     },
 
     /** Forgets windows that were handled before a moment, at most so many at once. */

@@ -1,9 +1,14 @@
 import type { InStatement, InValue } from '@libsql/client/web'
 import type { Db } from '../../shared/sql/db.ts'
+import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
 import type { Delivery } from '../../shared/wire/runtime/webhook.ts'
 import { type PageOf, pageSql } from '../http/page.ts'
 import { storableText } from '../schema/storable-text.ts'
+import type { webhookDeliveries, webhooks } from '../schema/tables.ts'
 import { type DeliveryRow, toDeliveryRow, toWebhookRow, type WebhookRow } from './webhook.ts'
+
+type Stored = RowOf<typeof webhooks>
+type StoredDelivery = RowOf<typeof webhookDeliveries>
 
 export interface Taking {
   nowMs: number
@@ -47,25 +52,26 @@ values (?, ?, ?, ?, ?, ?, ?, ?)`,
     },
 
     async get(id: string): Promise<WebhookRow | undefined> {
-      const { rows } = await db.execute({ sql: 'select * from webhooks where id = ?', args: [storableText(id)] })
+      const found = await db.execute({ sql: 'select * from webhooks where id = ?', args: [storableText(id)] })
+      const rows = rowsOf<Stored>(found)
       return rows[0] && toWebhookRow(rows[0])
     },
 
     async getMany(ids: readonly string[]): Promise<Map<string, WebhookRow>> {
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: 'select * from webhooks where id in (select value from json_each(?))',
         args: [JSON.stringify(ids)],
       })
-      return new Map(rows.map(row => [String(row.id), toWebhookRow(row)]))
+      return new Map(rowsOf<Stored>(found).map(row => [row.id, toWebhookRow(row)]))
     },
 
     async list(tenantId: string, page: PageOf): Promise<WebhookRow[]> {
       const { where, order, args } = pageSql(page)
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: `select * from webhooks where tenant_id = ? ${where} ${order}`,
         args: [tenantId, ...args],
       })
-      return rows.map(toWebhookRow)
+      return rowsOf<Stored>(found).map(toWebhookRow)
     },
 
     async update(
@@ -74,11 +80,12 @@ values (?, ?, ?, ?, ?, ?, ?, ?)`,
       nowMs: number,
     ): Promise<WebhookRow | undefined> {
       const json = (value: unknown) => (value === undefined ? null : JSON.stringify(value))
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: `update webhooks set url = coalesce(?, url), events = coalesce(?, events), enabled = coalesce(?, enabled),
 updated_ms = ? where id = ? returning *`,
         args: [json(url), json(events), enabled === undefined ? null : enabled ? 1 : 0, nowMs, id],
       })
+      const rows = rowsOf<Stored>(found)
       return rows[0] && toWebhookRow(rows[0])
     },
 
@@ -89,7 +96,7 @@ updated_ms = ? where id = ? returning *`,
     /** Takes deliveries that are due, and counts the attempt. One UPDATE, so that two processes never take the same one. */
     async take({ nowMs, leaseMs, most, mostOfOne, except }: Taking): Promise<DeliveryRow[]> {
       const args = [nowMs, nowMs + leaseMs, most, mostOfOne, JSON.stringify(except)]
-      return (await db.execute({ sql: TAKE, args })).rows.map(toDeliveryRow)
+      return rowsOf<StoredDelivery>(await db.execute({ sql: TAKE, args })).map(toDeliveryRow)
     },
 
     /** Writes how an attempt went, unless a later one is under way. */
@@ -108,10 +115,10 @@ where webhook_id = ? and event_id = ? and attempt = ?`,
     },
 
     async nextDue(): Promise<number | undefined> {
-      const { rows } = await db.execute(
+      const found = await db.execute(
         'select due_ms from webhook_deliveries where due_ms is not null order by due_ms limit 1',
       )
-      return rows[0] && Number(rows[0].due_ms)
+      return rowsOf<{ due_ms: number }>(found)[0]?.due_ms
     },
 
     async deliveries(
@@ -130,16 +137,17 @@ where webhook_id = ? and event_id = ? and attempt = ?`,
         args.push(after.at, after.id)
       }
       sql += ' order by created_ms desc, event_id desc limit ?'
-      return (await db.execute({ sql, args: [...args, limit + 1] })).rows.map(toDeliveryRow)
+      return rowsOf<StoredDelivery>(await db.execute({ sql, args: [...args, limit + 1] })).map(toDeliveryRow)
     },
 
     /** Sends one again from the start, whatever became of it; undefined when there is none. */
     async redeliver(webhookId: string, eventId: string, nowMs: number): Promise<DeliveryRow | undefined> {
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: `update webhook_deliveries set outcome = 'pending', attempt = 0, status = null, error = null, due_ms = ?
 where webhook_id = ? and event_id = ? returning *`,
         args: [nowMs, webhookId, storableText(eventId)],
       })
+      const rows = rowsOf<StoredDelivery>(found)
       return rows[0] && toDeliveryRow(rows[0])
     },
 

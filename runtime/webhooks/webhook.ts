@@ -1,7 +1,8 @@
-import type { Row } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import { toUsd } from '../../shared/money/money.ts'
+import type { RowOf } from '../../shared/sql/rows.ts'
 import type { Delivery, Webhook, WebhookBody, WebhookEvent } from '../../shared/wire/runtime/webhook.ts'
+import type { webhookDeliveries, webhooks } from '../schema/tables.ts'
 import type { SealedColumn } from '../vault/rotate.ts'
 import type { Place } from '../vault/vault.ts'
 
@@ -32,19 +33,18 @@ export interface DeliveryRow {
   createdMs: number
 }
 
-const numberOf = (value: unknown) => (value === null || value === undefined ? undefined : Number(value))
 const time = (ms: number) => new Date(ms).toISOString()
 
-export function toWebhookRow(row: Row): WebhookRow {
+export function toWebhookRow(row: RowOf<typeof webhooks>): WebhookRow {
   return {
-    id: String(row.id),
-    tenantId: String(row.tenant_id),
-    url: readJson(String(row.url)) as string,
-    events: readJson(String(row.events)) as WebhookEvent[],
-    enabled: Number(row.enabled) === 1,
-    sealedSecret: String(row.sealed_secret),
-    createdMs: Number(row.created_ms),
-    updatedMs: Number(row.updated_ms),
+    id: row.id,
+    tenantId: row.tenant_id,
+    url: readJson(row.url) as string,
+    events: readJson(row.events) as WebhookEvent[],
+    enabled: row.enabled !== 0,
+    sealedSecret: row.sealed_secret,
+    createdMs: row.created_ms,
+    updatedMs: row.updated_ms,
   }
 }
 
@@ -52,19 +52,19 @@ export function toWebhook({ id, url, events, enabled, createdMs, updatedMs }: We
   return { id, url, events, enabled, createdAt: time(createdMs), updatedAt: time(updatedMs) }
 }
 
-export function toDeliveryRow(row: Row): DeliveryRow {
+export function toDeliveryRow(row: RowOf<typeof webhookDeliveries>): DeliveryRow {
   return {
-    webhookId: String(row.webhook_id),
-    eventId: String(row.event_id),
-    type: String(row.type),
-    atMs: Number(row.at_ms),
-    data: String(row.data),
-    outcome: String(row.outcome) as Delivery['outcome'],
-    attempt: Number(row.attempt),
-    status: numberOf(row.status),
-    error: row.error === null ? undefined : (readJson(String(row.error)) as string),
-    dueMs: numberOf(row.due_ms),
-    createdMs: Number(row.created_ms),
+    webhookId: row.webhook_id,
+    eventId: row.event_id,
+    type: row.type,
+    atMs: row.at_ms,
+    data: row.data,
+    outcome: row.outcome,
+    attempt: row.attempt,
+    status: row.status ?? undefined,
+    error: row.error === null ? undefined : (readJson(row.error) as string),
+    dueMs: row.due_ms ?? undefined,
+    createdMs: row.created_ms,
   }
 }
 

@@ -4,14 +4,16 @@ import { silentLog } from '../../../shared/log/log.ts'
 import { createMetrics } from '../../../shared/metrics/metrics.ts'
 import type { Db } from '../../../shared/sql/db.ts'
 import { migrate } from '../../../shared/sql/migrate.ts'
+import { type RowOf, rowsOf } from '../../../shared/sql/rows.ts'
 import type { Clock } from '../../../shared/time/clock.ts'
 import { manualClock } from '../../../shared/time/testing/manual-clock.ts'
 import { manifest } from '../../../shared/wire/runtime/manifest.ts'
 import { runStore } from '../../runs/store.ts'
 import { runtimeSteps } from '../../schema/steps.ts'
+import type { scheduleFires } from '../../schema/tables.ts'
 import { clearRecords } from '../../vault/records.ts'
 import { type FiringDeps, firing } from '../fire-windows.ts'
-import { type ScheduleRow, toRow } from '../schedule.ts'
+import { type ScheduleRow, type StoredSchedule, toRow } from '../schedule.ts'
 import { scheduleStore } from '../store.ts'
 import { scheduleZones } from '../zones.ts'
 
@@ -91,16 +93,18 @@ export async function scheduleFixture({
     },
     /** Every window with a row, oldest first: time of day, outcome and reason. */
     async fates(scheduleId: string): Promise<string[]> {
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: 'select window_ms, outcome, reason from schedule_fires where schedule_id = ? order by window_ms',
         args: [scheduleId],
       })
-      return rows.map(({ window_ms, outcome, reason }) =>
-        [new Date(Number(window_ms)).toISOString().slice(11, 19), outcome, ...(reason ? [reason] : [])].join(' '),
+      return rowsOf<Pick<RowOf<typeof scheduleFires>, 'window_ms' | 'outcome' | 'reason'>>(found).map(
+        ({ window_ms, outcome, reason }) =>
+          [new Date(window_ms).toISOString().slice(11, 19), outcome, ...(reason ? [reason] : [])].join(' '),
       )
     },
     async read(scheduleId: string): Promise<ScheduleRow> {
-      const { rows } = await db.execute({ sql: 'select * from schedules where id = ?', args: [scheduleId] })
+      const found = await db.execute({ sql: 'select * from schedules where id = ?', args: [scheduleId] })
+      const rows = rowsOf<StoredSchedule>(found)
       return toRow(rows[0]!, clearRecords)
     },
     runsOf: (scheduleId: string) => runs.list('default', { limit: 200, scheduleId }, { limit: 200, after: undefined }),
