@@ -1,7 +1,8 @@
-import type { Row } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
+import type { RowOf } from '../../shared/sql/rows.ts'
 import { type AnyConnectorId, isAnyConnector } from '../../shared/wire/runtime/catalog.ts'
 import type { Connector as OnWire } from '../../shared/wire/runtime/connector.ts'
+import type { connectors } from '../schema/tables.ts'
 import type { SealedColumn } from '../vault/rotate.ts'
 import type { Place } from '../vault/vault.ts'
 import type { AuthMethod } from './definition.ts'
@@ -57,24 +58,24 @@ export const CONNECTOR_SEALED: SealedColumn = {
 }
 
 /** Undefined for a connector that this version does not know, such as after a step back to an older one. */
-export function toInstall(row: Row): Install | undefined {
-  const connectorId = String(row.connector_id)
+export function toInstall(row: RowOf<typeof connectors>): Install | undefined {
+  const connectorId = row.connector_id
   if (!isAnyConnector(connectorId)) return undefined
   return {
-    tenantId: String(row.tenant_id),
+    tenantId: row.tenant_id,
     connectorId,
-    id: String(row.id),
-    sealed: String(row.sealed),
-    displayName: readJson(String(row.display_name)) as string,
-    method: String(row.auth_method) as AuthMethod,
-    status: String(row.status) as Install['status'],
-    missing: readJson(String(row.missing)) as string[],
-    config: readJson(String(row.config)) as Record<string, string>,
-    baseUrl: row.base_url === null ? undefined : (readJson(String(row.base_url)) as string),
-    expiresMs: row.expires_ms === null ? undefined : Number(row.expires_ms),
-    revision: Number(row.revision),
-    tested: row.tested_ms === null ? undefined : { atMs: Number(row.tested_ms), success: Number(row.tested_ok) === 1 },
-    createdMs: Number(row.created_ms),
-    updatedMs: Number(row.updated_ms),
+    id: row.id,
+    sealed: row.sealed,
+    displayName: readJson(row.display_name) as string,
+    method: row.auth_method,
+    status: row.status,
+    missing: readJson(row.missing) as string[],
+    config: readJson(row.config) as Record<string, string>,
+    baseUrl: row.base_url === null ? undefined : (readJson(row.base_url) as string),
+    expiresMs: row.expires_ms ?? undefined,
+    revision: row.revision,
+    tested: row.tested_ms === null ? undefined : { atMs: row.tested_ms, success: row.tested_ok === 1 },
+    createdMs: row.created_ms,
+    updatedMs: row.updated_ms,
   }
 }

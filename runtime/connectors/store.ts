@@ -1,13 +1,17 @@
 import type { InStatement } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
+import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
 import type { CustomId } from '../../shared/wire/runtime/catalog.ts'
 import { type PageOf, pageSql } from '../http/page.ts'
 import { storableText } from '../schema/storable-text.ts'
+import type { connectorApis, connectors } from '../schema/tables.ts'
 import { type Install, toInstall } from './install.ts'
 import type { CompiledApi } from './openapi/compiled.ts'
 
 export type NewInstall = Omit<Install, 'revision' | 'tested' | 'createdMs' | 'status'>
+
+type Stored = RowOf<typeof connectors>
 
 /** As many as the catalogue shows. */
 const MOST_CUSTOM = 200
@@ -38,24 +42,25 @@ returning *`,
         },
         ...also,
       ])
-      return toInstall(made!.rows[0]!)!
+      return toInstall(rowsOf<Stored>(made!)[0]!)!
     },
 
     async ofTenant(tenantId: string, connectorId: string): Promise<Install | undefined> {
       const sql = 'select * from connectors where tenant_id = ? and connector_id = ?'
-      const { rows } = await db.execute({ sql, args: [tenantId, connectorId] })
+      const rows = rowsOf<Stored>(await db.execute({ sql, args: [tenantId, connectorId] }))
       return rows[0] && toInstall(rows[0])
     },
 
     async byId(id: string): Promise<Install | undefined> {
-      const { rows } = await db.execute({ sql: 'select * from connectors where id = ?', args: [storableText(id)] })
+      const found = await db.execute({ sql: 'select * from connectors where id = ?', args: [storableText(id)] })
+      const rows = rowsOf<Stored>(found)
       return rows[0] && toInstall(rows[0])
     },
 
     async list(tenantId: string, page: PageOf): Promise<Install[]> {
       const { where, order, args } = pageSql(page)
       const sql = `select * from connectors where tenant_id = ? ${where} ${order}`
-      return (await db.execute({ sql, args: [tenantId, ...args] })).rows.flatMap(row => toInstall(row) ?? [])
+      return rowsOf<Stored>(await db.execute({ sql, args: [tenantId, ...args] })).flatMap(row => toInstall(row) ?? [])
     },
 
     /** What a custom connector keeps of its document, for the transaction of its install. */
@@ -67,20 +72,22 @@ on conflict (tenant_id, connector_id) do update set api = excluded.api`,
 
     async api(tenantId: string, connectorId: string): Promise<CompiledApi | undefined> {
       const sql = 'select api from connector_apis where tenant_id = ? and connector_id = ?'
-      const [row] = (await db.execute({ sql, args: [tenantId, connectorId] })).rows
-      return row && (readJson(String(row.api)) as CompiledApi)
+      const found = await db.execute({ sql, args: [tenantId, connectorId] })
+      const [row] = rowsOf<Pick<RowOf<typeof connectorApis>, 'api'>>(found)
+      return row && (readJson(row.api) as CompiledApi)
     },
 
     /** Those of a tenant that are its own, by name. */
     async customs(tenantId: string): Promise<Install[]> {
       const sql = `select * from connectors where tenant_id = ? and connector_id >= 'http-' and connector_id < 'http.'
 order by connector_id limit ${MOST_CUSTOM}`
-      return (await db.execute({ sql, args: [tenantId] })).rows.flatMap(row => toInstall(row) ?? [])
+      return rowsOf<Stored>(await db.execute({ sql, args: [tenantId] })).flatMap(row => toInstall(row) ?? [])
     },
 
     async ids(tenantId: string): Promise<Set<string>> {
       const sql = 'select connector_id from connectors where tenant_id = ?'
-      return new Set((await db.execute({ sql, args: [tenantId] })).rows.map(row => String(row.connector_id)))
+      const found = await db.execute({ sql, args: [tenantId] })
+      return new Set(rowsOf<Pick<Stored, 'connector_id'>>(found).map(row => row.connector_id))
     },
 
     async remove({ id }: Install): Promise<boolean> {
@@ -117,11 +124,12 @@ where id = ?2 and revision = ?3 and (refresh_until_ms is null or refresh_until_m
       { id, revision }: Install,
       { sealed, expiresMs, nowMs }: { sealed: string; expiresMs: number | undefined; nowMs: number },
     ): Promise<Install | undefined> {
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: `update connectors set sealed = ?1, expires_ms = ?2, status = 'installed', revision = revision + 1,
   refresh_until_ms = null, updated_ms = ?3 where id = ?4 and revision = ?5 returning *`,
         args: [sealed, expiresMs ?? null, nowMs, id, revision],
       })
+      const rows = rowsOf<Stored>(found)
       return rows[0] && toInstall(rows[0])
     },
 

@@ -1,6 +1,7 @@
-import type { Row } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
+import type { RowOf } from '../../shared/sql/rows.ts'
 import type { McpGrant } from '../../shared/wire/runtime/mcp-grant.ts'
+import type { mcpGrants } from '../schema/tables.ts'
 import type { SealedColumn } from '../vault/rotate.ts'
 import type { Place } from '../vault/vault.ts'
 
@@ -20,19 +21,19 @@ export interface Grant {
   updatedMs: number
 }
 
-export function toGrant(row: Row): Grant {
+export function toGrant(row: RowOf<typeof mcpGrants>): Grant {
   return {
-    tenantId: String(row.tenant_id),
-    resource: String(row.resource),
-    id: String(row.id),
-    issuer: readJson(String(row.issuer)) as string,
-    sealed: String(row.sealed),
-    scope: row.scope === null ? undefined : (readJson(String(row.scope)) as string),
-    status: String(row.status) as Grant['status'],
-    expiresMs: row.expires_ms === null ? undefined : Number(row.expires_ms),
-    revision: Number(row.revision),
-    createdMs: Number(row.created_ms),
-    updatedMs: Number(row.updated_ms),
+    tenantId: row.tenant_id,
+    resource: row.resource,
+    id: row.id,
+    issuer: readJson(row.issuer) as string,
+    sealed: row.sealed,
+    scope: row.scope === null ? undefined : (readJson(row.scope) as string),
+    status: row.status,
+    expiresMs: row.expires_ms ?? undefined,
+    revision: row.revision,
+    createdMs: row.created_ms,
+    updatedMs: row.updated_ms,
   }
 }
 

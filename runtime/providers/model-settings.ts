@@ -2,7 +2,9 @@ import { ApiError } from '../../shared/http/api-error.ts'
 import { readJson } from '../../shared/json/read-json.ts'
 import { classPrices, PriceError } from '../../shared/prices/price.ts'
 import type { Db } from '../../shared/sql/db.ts'
+import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
 import type { ModelSettings } from '../../shared/wire/runtime/provider.ts'
+import type { modelSettings } from '../schema/tables.ts'
 import { DEFAULT_SETTINGS } from './candidates.ts'
 
 export type ModelSettingsStore = ReturnType<typeof modelSettingsStore>
@@ -12,9 +14,9 @@ export function modelSettingsStore(db: Db) {
     /** What the tenant has set, or what holds until it does. */
     async get(tenantId: string): Promise<ModelSettings> {
       const sql = 'select settings from model_settings where tenant_id = ?'
-      const { rows } = await db.execute({ sql, args: [tenantId] })
+      const rows = rowsOf<Pick<RowOf<typeof modelSettings>, 'settings'>>(await db.execute({ sql, args: [tenantId] }))
       const stored = rows[0]?.settings
-      return stored == null ? DEFAULT_SETTINGS : { ...DEFAULT_SETTINGS, ...(readJson(String(stored)) as ModelSettings) }
+      return stored === undefined ? DEFAULT_SETTINGS : { ...DEFAULT_SETTINGS, ...(readJson(stored) as ModelSettings) }
     },
 
     async put(tenantId: string, settings: ModelSettings, nowMs: number): Promise<void> {

@@ -1,7 +1,8 @@
-import type { Row } from '@libsql/client/web'
 import type { Db } from '../../shared/sql/db.ts'
+import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
 import type { ProviderId } from '../../shared/wire/runtime/model-name.ts'
 import { storableText } from '../schema/storable-text.ts'
+import type { providers, providerTries } from '../schema/tables.ts'
 
 export interface ProviderRow {
   provider: ProviderId
@@ -18,26 +19,28 @@ export interface Try {
   success: boolean
 }
 
+type Stored = RowOf<typeof providers>
+
 export type ProviderStore = ReturnType<typeof providerStore>
 
 export function providerStore(db: Db) {
   return {
     async get(tenantId: string, provider: string): Promise<ProviderRow | undefined> {
       const sql = 'select * from providers where tenant_id = ? and provider = ?'
-      const { rows } = await db.execute({ sql, args: [tenantId, storableText(provider)] })
+      const rows = rowsOf<Stored>(await db.execute({ sql, args: [tenantId, storableText(provider)] }))
       return rows[0] && toRow(rows[0])
     },
 
     async list(tenantId: string): Promise<ProviderRow[]> {
       const sql = 'select * from providers where tenant_id = ? order by provider'
-      const { rows } = await db.execute({ sql, args: [tenantId] })
+      const rows = rowsOf<Stored>(await db.execute({ sql, args: [tenantId] }))
       return rows.map(toRow)
     },
 
     /** The ids alone: what every run asks for when it looks for its model. */
     async ids(tenantId: string): Promise<ProviderId[]> {
-      const { rows } = await db.execute({ sql: 'select provider from providers where tenant_id = ?', args: [tenantId] })
-      return rows.map(row => String(row.provider) as ProviderId)
+      const found = await db.execute({ sql: 'select provider from providers where tenant_id = ?', args: [tenantId] })
+      return rowsOf<Pick<Stored, 'provider'>>(found).map(row => row.provider)
     },
 
     /** Writes a provider over whatever was there; what an earlier key was told says nothing about this one. */
@@ -63,10 +66,9 @@ on conflict do update set base_url = ?3, key_hint = ?4, sealed_key = ?5, sealed_
     },
 
     async tries(tenantId: string): Promise<ReadonlyMap<string, Try>> {
-      const { rows } = await db.execute({ sql: 'select * from provider_tries where tenant_id = ?', args: [tenantId] })
-      return new Map(
-        rows.map(row => [String(row.provider), { atMs: Number(row.at_ms), success: Number(row.success) === 1 }]),
-      )
+      const found = await db.execute({ sql: 'select * from provider_tries where tenant_id = ?', args: [tenantId] })
+      const rows = rowsOf<RowOf<typeof providerTries>>(found)
+      return new Map(rows.map(row => [row.provider, { atMs: row.at_ms, success: row.success !== 0 }]))
     },
 
     async tried(tenantId: string, provider: ProviderId, { atMs, success }: Try): Promise<void> {
@@ -84,15 +86,14 @@ function forget(tenantId: string, provider: string) {
   return { sql, args: [tenantId, storableText(provider)] }
 }
 
-function toRow(row: Row): ProviderRow {
-  const text = (value: unknown) => (value === null ? undefined : String(value))
+function toRow(row: Stored): ProviderRow {
   return {
-    provider: String(row.provider) as ProviderId,
-    baseUrl: text(row.base_url),
-    keyHint: text(row.key_hint),
-    sealedKey: text(row.sealed_key),
-    sealedHeaders: text(row.sealed_headers),
-    createdMs: Number(row.created_ms),
-    updatedMs: Number(row.updated_ms),
+    provider: row.provider,
+    baseUrl: row.base_url ?? undefined,
+    keyHint: row.key_hint ?? undefined,
+    sealedKey: row.sealed_key ?? undefined,
+    sealedHeaders: row.sealed_headers ?? undefined,
+    createdMs: row.created_ms,
+    updatedMs: row.updated_ms,
   }
 }

@@ -1,9 +1,11 @@
 import type { InValue, Row } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
+import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
 import { type SecretBinding, type SecretPut, secretBinding } from '../../shared/wire/runtime/provider.ts'
 import { RunFailure } from '../execution/failure.ts'
 import { storableText } from '../schema/storable-text.ts'
+import type { secrets } from '../schema/tables.ts'
 import type { SealedColumn } from '../vault/rotate.ts'
 import type { Place } from '../vault/vault.ts'
 import { type Sealing, vaultToStore } from '../vault/vault-to-store.ts'
@@ -23,19 +25,21 @@ export interface SecretsDeps {
   redact: (secret: string | undefined) => void
 }
 
+type Stored = Pick<RowOf<typeof secrets>, 'name' | 'updated_ms' | 'binding'>
+
 export type SecretStore = ReturnType<typeof secretStore>
 
 /** What a tenant's agents may be given under a name. Values go in sealed; only a run that names one, for a use that its binding allows, gets it out. */
 export function secretStore({ db, sealing, now, redact }: SecretsDeps) {
   async function stored(sql: string, args: InValue[]): Promise<SecretRow | undefined> {
-    const { rows } = await db.execute({ sql: `${sql} returning name, updated_ms, binding`, args })
+    const rows = rowsOf<Stored>(await db.execute({ sql: `${sql} returning name, updated_ms, binding`, args }))
     return rows[0] && toSecret(rows[0])
   }
 
   return {
     async list(tenantId: string): Promise<SecretRow[]> {
       const sql = 'select name, updated_ms, binding from secrets where tenant_id = ? order by name'
-      const { rows } = await db.execute({ sql, args: [tenantId] })
+      const rows = rowsOf<Stored>(await db.execute({ sql, args: [tenantId] }))
       return rows.map(toSecret)
     },
 
@@ -66,23 +70,25 @@ on conflict do update set sealed = ?5, updated_ms = ?4, binding = json_patch(bin
 
     /** The bindings of these secrets, as far as they are stored. */
     async bindings(tenantId: string, names: readonly string[]): Promise<Map<string, SecretBinding>> {
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: 'select name, binding from secrets where tenant_id = ? and name in (select value from json_each(?))',
         args: [tenantId, JSON.stringify(names)],
       })
-      return new Map(rows.map(row => [String(row.name), bindingIn(row)]))
+      const rows = rowsOf<Pick<Stored, 'name' | 'binding'>>(found)
+      return new Map(rows.map(row => [row.name, bindingIn(row)]))
     },
 
     /** The value, for the run that needs it; undefined when there is none of this name. Refused where its binding does not name the use. */
     async open(tenantId: string, name: string, use: SecretUse): Promise<string | undefined> {
       const sql = 'select sealed, binding from secrets where tenant_id = ? and name = ?'
-      const { rows } = await db.execute({ sql, args: [tenantId, storableText(name)] })
+      const found = await db.execute({ sql, args: [tenantId, storableText(name)] })
+      const rows = rowsOf<Pick<RowOf<typeof secrets>, 'sealed' | 'binding'>>(found)
       if (!rows[0]) return undefined
       const refusal = refusalOf(name, bindingIn(rows[0]), use)
       if (refusal !== undefined) throw new RunFailure('secret_refused', refusal)
       const vault = await sealing()
       if (!vault) throw new Error('this service was started without the master key that its secrets are sealed with')
-      const value = await vault.open(String(rows[0].sealed), placeOf(tenantId, name))
+      const value = await vault.open(rows[0].sealed, placeOf(tenantId, name))
       redact(value)
       return value
     },
@@ -90,11 +96,12 @@ on conflict do update set sealed = ?5, updated_ms = ?4, binding = json_patch(bin
 }
 
 /** What stands in a row is read strictly: a binding that cannot be read opens nothing. */
-export const bindingIn = ({ binding }: Row): SecretBinding => secretBinding.parse(readJson(String(binding)))
+export const bindingIn = ({ binding }: Row | Pick<Stored, 'binding'>): SecretBinding =>
+  secretBinding.parse(readJson(String(binding)))
 
-const toSecret = (row: Row): SecretRow => ({
-  name: String(row.name),
-  updatedMs: Number(row.updated_ms),
+const toSecret = (row: Stored): SecretRow => ({
+  name: row.name,
+  updatedMs: row.updated_ms,
   binding: bindingIn(row),
 })
 

@@ -1,6 +1,8 @@
 import type { Db } from '../../../shared/sql/db.ts'
+import { type RowOf, rowsOf } from '../../../shared/sql/rows.ts'
 import type { ConnectorId } from '../../../shared/wire/runtime/catalog.ts'
 import { isConnector } from '../../../shared/wire/runtime/catalog.ts'
+import type { oauthRounds } from '../../schema/tables.ts'
 import type { SealedColumn } from '../../vault/rotate.ts'
 import type { Place } from '../../vault/vault.ts'
 
@@ -36,16 +38,17 @@ values (?, ?, ?, ?, ?, ?)`,
     /** Ends a round: of two that come with one state, one gets it. */
     async end(stateHash: string): Promise<Round | undefined> {
       const sql = 'delete from oauth_rounds where state_hash = ? returning *'
-      const [row] = (await db.execute({ sql, args: [stateHash] })).rows
-      const connectorId = String(row?.connector_id)
-      if (!row || !(isConnector(connectorId) || connectorId === MCP)) return undefined
+      const [row] = rowsOf<RowOf<typeof oauthRounds>>(await db.execute({ sql, args: [stateHash] }))
+      if (!row) return undefined
+      const connectorId = row.connector_id
+      if (!isConnector(connectorId) && connectorId !== MCP) return undefined
       return {
         stateHash,
         connectorId,
-        tenantId: String(row.tenant_id),
-        starter: String(row.starter),
-        sealed: String(row.sealed),
-        expiresMs: Number(row.expires_ms),
+        tenantId: row.tenant_id,
+        starter: row.starter,
+        sealed: row.sealed,
+        expiresMs: row.expires_ms,
       }
     },
   }
