@@ -1,10 +1,12 @@
-import type { InStatement, Row, Value } from '@libsql/client/web'
+import type { InStatement } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import { sha256Hex } from '../../shared/sign/sha256.ts'
+import type { RowOf } from '../../shared/sql/rows.ts'
 import type { Labels } from '../../shared/wire/runtime/conventions.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
 import { canonicalBody } from '../http/canonical-body.ts'
 import type { Idempotency } from '../http/idempotency.ts'
+import type { agents, agentVersions } from '../schema/tables.ts'
 import type { AgentRow, VersionRow } from './agent.ts'
 import { type SealedTexts, withoutTexts } from './texts.ts'
 
@@ -76,34 +78,34 @@ export function json(value: unknown): string | null {
   return value === undefined ? null : JSON.stringify(value)
 }
 
-function unjson<T>(value: Value | undefined): T | undefined {
-  return value === null || value === undefined ? undefined : (readJson(String(value)) as T)
-}
+/** With the name of its agent. */
+export type StoredVersion = RowOf<typeof agentVersions> & { agent_name: string }
+/** Lists are read without what may be long. */
+export type ListedVersion = Omit<StoredVersion, 'manifest' | 'box' | 'box_pool'>
 
-export function toAgent(row: Row): AgentRow {
+export function toAgent(row: RowOf<typeof agents>): AgentRow {
   return {
-    id: String(row.id),
-    tenantId: String(row.tenant_id),
-    name: String(row.name),
-    description: unjson<string>(row.description),
-    labels: unjson<Labels>(row.labels) ?? {},
-    currentVersionId: String(row.current_version_id),
-    createdMs: Number(row.created_ms),
+    id: row.id,
+    tenantId: row.tenant_id,
+    name: row.name,
+    description: row.description === null ? undefined : (readJson(row.description) as string),
+    labels: readJson(row.labels) as Labels,
+    currentVersionId: row.current_version_id,
+    createdMs: row.created_ms,
   }
 }
 
-export function toVersion(row: Row): Omit<VersionRow, 'manifest'> {
+export function toVersion(row: ListedVersion | StoredVersion): Omit<VersionRow, 'manifest'> {
   return {
-    versionId: String(row.id),
-    tenantId: String(row.tenant_id),
-    agentId: String(row.agent_id),
-    agentName: String(row.agent_name),
-    number: Number(row.number),
-    // Lists are read without it.
-    sealed: row.box ? { box: new Uint8Array(row.box as ArrayBuffer), pool: String(row.box_pool) } : undefined,
-    manifestHash: String(row.manifest_hash),
-    note: unjson<string>(row.note),
-    createdMs: Number(row.created_ms),
-    createdBy: String(row.created_by),
+    versionId: row.id,
+    tenantId: row.tenant_id,
+    agentId: row.agent_id,
+    agentName: row.agent_name,
+    number: row.number,
+    sealed: 'box' in row && row.box ? { box: new Uint8Array(row.box), pool: row.box_pool! } : undefined,
+    manifestHash: row.manifest_hash,
+    note: row.note === null ? undefined : (readJson(row.note) as string),
+    createdMs: row.created_ms,
+    createdBy: row.created_by,
   }
 }

@@ -1,13 +1,26 @@
-import type { InStatement, Row } from '@libsql/client/web'
+import type { InStatement } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
+import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
 import type { Labels } from '../../shared/wire/runtime/conventions.ts'
 import { type Manifest, manifest as manifestSchema } from '../../shared/wire/runtime/manifest.ts'
 import { type PageOf, pageSql } from '../http/page.ts'
 import { storableText } from '../schema/storable-text.ts'
+import type { agents } from '../schema/tables.ts'
 import type { AgentRow, VersionRow } from './agent.ts'
 import { againAfterConflict } from './conflict.ts'
-import { type By, bound, hashOf, insertVersion, json, newVersion, toAgent, toVersion } from './rows.ts'
+import {
+  type By,
+  bound,
+  hashOf,
+  insertVersion,
+  json,
+  type ListedVersion,
+  newVersion,
+  type StoredVersion,
+  toAgent,
+  toVersion,
+} from './rows.ts'
 import type { SealTexts } from './texts.ts'
 import { versionCache } from './version-cache.ts'
 
@@ -43,6 +56,8 @@ export interface Saved {
   version: VersionRow
 }
 
+type StoredAgent = RowOf<typeof agents>
+
 export type AgentStore = ReturnType<typeof agentStore>
 
 const VERSION = `select v.*, agents.name as agent_name from agent_versions v join agents on agents.id = v.agent_id`
@@ -51,24 +66,25 @@ export function agentStore(db: Db, { now, newId, deleting = [], sealTexts = asyn
   const cache = versionCache()
 
   async function getByName(tenantId: string, name: string): Promise<AgentRow | undefined> {
-    const { rows } = await db.execute({
+    const found = await db.execute({
       sql: 'select * from agents where tenant_id = ? and name = ? and deleted_ms is null',
       args: [tenantId, storableText(name)],
     })
+    const rows = rowsOf<StoredAgent>(found)
     return rows[0] && toAgent(rows[0])
   }
 
   async function getVersion(versionId: string): Promise<VersionRow | undefined> {
     const cached = cache.get(versionId)
     if (cached !== undefined) return cached
-    const { rows } = await db.execute({ sql: `${VERSION} where v.id = ?`, args: [storableText(versionId)] })
+    const found = await db.execute({ sql: `${VERSION} where v.id = ?`, args: [storableText(versionId)] })
+    const rows = rowsOf<StoredVersion>(found)
     return rows[0] && keep(rows[0])
   }
 
-  function keep(row: Row): VersionRow {
-    const text = String(row.manifest)
-    const version = { ...toVersion(row), manifest: readJson(text) as Manifest }
-    cache.put(version, text.length)
+  function keep(row: StoredVersion): VersionRow {
+    const version = { ...toVersion(row), manifest: readJson(row.manifest) as Manifest }
+    cache.put(version, row.manifest.length)
     return version
   }
 
@@ -126,8 +142,8 @@ labels = coalesce(?, labels), description = coalesce(?, description) where id = 
       },
       ...bound(by, version.versionId),
     ])
-    const row = done[1]!.rows[0]!
-    return { agent: toAgent(row), version: { ...version, number: Number(row.versions) } }
+    const row = rowsOf<StoredAgent>(done[1]!)[0]!
+    return { agent: toAgent(row), version: { ...version, number: row.versions } }
   }
 
   /** Labels, description and the current version of one agent that is still there. */
@@ -145,7 +161,7 @@ current_version_id = coalesce(?, current_version_id) where id = ? and deleted_ms
       },
       ...binding,
     ])
-    const row = done?.rows[0]
+    const row = done && rowsOf<StoredAgent>(done)[0]
     return row && toAgent(row)
   }
 
@@ -172,33 +188,34 @@ current_version_id = coalesce(?, current_version_id) where id = ? and deleted_ms
     /** The names of these that are agents. */
     async known(tenantId: string, names: readonly string[]): Promise<Set<string>> {
       if (names.length === 0) return new Set()
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: `select name from agents where tenant_id = ? and deleted_ms is null
 and name in (select value from json_each(?))`,
         args: [tenantId, JSON.stringify(names)],
       })
-      return new Set(rows.map(row => String(row.name)))
+      const rows = rowsOf<Pick<StoredAgent, 'name'>>(found)
+      return new Set(rows.map(({ name }) => name))
     },
 
     async list(tenantId: string, page: PageOf, label?: { key: string; value: string }): Promise<AgentRow[]> {
       const { where, order, args } = pageSql(page)
       const labelled = label ? 'and exists (select 1 from json_each(labels) where key = ? and value = ?)' : ''
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: `select * from agents where tenant_id = ? and deleted_ms is null ${labelled} ${where} ${order}`,
         args: [tenantId, ...(label ? [storableText(label.key), storableText(label.value)] : []), ...args],
       })
-      return rows.map(toAgent)
+      return rowsOf<StoredAgent>(found).map(toAgent)
     },
 
     /** The versions of an agent without their manifests. */
     async versions(agent: AgentRow, page: PageOf): Promise<Omit<VersionRow, 'manifest'>[]> {
       const { where, order, args } = pageSql(page)
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: `select id, tenant_id, agent_id, number, manifest_hash, note, created_ms, created_by, ? as agent_name
 from agent_versions where agent_id = ? ${where} ${order}`,
         args: [agent.name, agent.id, ...args],
       })
-      return rows.map(toVersion)
+      return rowsOf<ListedVersion>(found).map(toVersion)
     },
 
     /** Creates the agent, or publishes when its manifest differs from the current one; the rest is updated when given. */
@@ -247,10 +264,11 @@ from agent_versions where agent_id = ? ${where} ${order}`,
   }
 
   async function newestEqual(agent: AgentRow, { manifest }: Publishing): Promise<VersionRow | undefined> {
-    const { rows } = await db.execute({
+    const found = await db.execute({
       sql: `${VERSION} where v.agent_id = ? and v.manifest_hash = ? order by v.number desc limit 1`,
       args: [agent.id, hashOf(manifest)],
     })
+    const rows = rowsOf<StoredVersion>(found)
     return rows[0] && keep(rows[0])
   }
 }

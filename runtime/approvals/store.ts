@@ -1,9 +1,11 @@
-import type { InValue, Row } from '@libsql/client/web'
+import type { InValue } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
+import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
 import type { Approval, ApprovalDecision } from '../../shared/wire/runtime/approval.ts'
 import { type PageOf, pageSql } from '../http/page.ts'
 import { storableText } from '../schema/storable-text.ts'
+import type { approvals } from '../schema/tables.ts'
 import { openMaybe, type Records, sealMaybe } from '../vault/records.ts'
 
 export interface ApprovalRow extends Approval {
@@ -16,12 +18,15 @@ export interface ApprovalFilter {
   agentName?: string | undefined
 }
 
+type Stored = RowOf<typeof approvals>
+
 export type ApprovalStore = ReturnType<typeof approvalStore>
 
 export function approvalStore(db: Db, records: Records) {
-  const read = (row: Row) => toApproval(row, records)
+  const read = (row: Stored) => toApproval(row, records)
   async function get(id: string): Promise<ApprovalRow | undefined> {
-    const { rows } = await db.execute({ sql: 'select * from approvals where id = ?', args: [id.toWellFormed()] })
+    const found = await db.execute({ sql: 'select * from approvals where id = ?', args: [id.toWellFormed()] })
+    const rows = rowsOf<Stored>(found)
     return rows[0] && read(rows[0])
   }
 
@@ -43,19 +48,19 @@ export function approvalStore(db: Db, records: Records) {
         args.push(value.toWellFormed())
       }
       const { where, order, args: more } = pageSql(page)
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: `select * from approvals where ${conditions.join(' and ')} ${where} ${order}`,
         args: [...args, ...more],
       })
-      return rows.map(read)
+      return rowsOf<Stored>(found).map(read)
     },
 
     async ofRun(runId: string): Promise<ApprovalRow[]> {
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: 'select * from approvals where run_id = ? order by created_ms desc, id desc',
         args: [runId],
       })
-      return rows.map(read)
+      return rowsOf<Stored>(found).map(read)
     },
 
     /**
@@ -94,26 +99,26 @@ export function approvalStore(db: Db, records: Records) {
   }
 }
 
-function toApproval(row: Row, records: Records): ApprovalRow {
-  const id = String(row.id)
-  const text = (value: unknown, what: string) =>
-    openMaybe(records, value, { record: String(row.run_id), field: `${what} ${id}` })
+function toApproval(row: Stored, records: Records): ApprovalRow {
+  const { id } = row
+  const text = (value: string | null, what: string) =>
+    openMaybe(records, value, { record: row.run_id, field: `${what} ${id}` })
   const action = text(row.action, 'action')
   const comment = text(row.comment, 'comment')
   return {
     id,
-    tenantId: String(row.tenant_id),
-    runId: String(row.run_id),
-    agentName: String(row.agent_name),
-    stepId: String(row.step_id),
-    status: String(row.status) as Approval['status'],
-    reason: String(row.reason) as Approval['reason'],
+    tenantId: row.tenant_id,
+    runId: row.run_id,
+    agentName: row.agent_name,
+    stepId: row.step_id,
+    status: row.status,
+    reason: row.reason,
     prompt: text(row.prompt, 'prompt') ?? '',
     ...(action !== null && { action: readJson(action) as Approval['action'] }),
-    createdAt: new Date(Number(row.created_ms)).toISOString(),
-    expiresAt: new Date(Number(row.expires_ms)).toISOString(),
-    ...(row.decided_ms !== null && { decidedAt: new Date(Number(row.decided_ms)).toISOString() }),
-    ...(row.decided_by !== null && { decidedBy: String(row.decided_by) }),
+    createdAt: new Date(row.created_ms).toISOString(),
+    expiresAt: new Date(row.expires_ms).toISOString(),
+    ...(row.decided_ms !== null && { decidedAt: new Date(row.decided_ms).toISOString() }),
+    ...(row.decided_by !== null && { decidedBy: row.decided_by }),
     ...(comment !== null && { comment }),
   }
 }
