@@ -2,9 +2,11 @@ import type { InStatement } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { retryBusy } from '../../shared/sql/db-fault.ts'
+import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
 import type { AuditEntry, AuditVerified } from '../../shared/wire/runtime/audit.ts'
 import { againAfterConflict } from '../agents/conflict.ts'
 import type { PageOf } from '../http/page.ts'
+import type { auditHeads, auditIntents, auditLog as auditTable } from '../schema/tables.ts'
 import { type AuditHead, auditChecker, auditGenesis, sealEntry } from './chain.ts'
 
 /** What is known of an act before it is done. */
@@ -30,6 +32,9 @@ const INTERRUPTED_MS = 150_000
 const RECOVER_EVERY_MS = 60_000
 const PAGE = 1000
 
+type Entry = RowOf<typeof auditTable>
+type Head = Omit<RowOf<typeof auditHeads>, 'tenant_id'>
+
 export type AuditLog = ReturnType<typeof auditLog>
 
 /**
@@ -41,12 +46,12 @@ export function auditLog({ db, now, newId }: AuditLogDeps) {
   let recoverMs = 0
 
   async function headOf(tenantId: string): Promise<AuditHead> {
-    const { rows } = await db.execute({
+    const found = await db.execute({
       sql: 'select seq, hash from audit_heads where tenant_id = ?',
       args: [tenantId],
     })
-    const row = rows[0]
-    return row ? { seq: Number(row.seq), hash: String(row.hash) } : auditGenesis(tenantId)
+    const [head] = rowsOf<Head>(found)
+    return head ? { seq: head.seq, hash: head.hash } : auditGenesis(tenantId)
   }
 
   /** Writes the entries and removes the intent, all or nothing; nothing at all when another process removed it before. */
@@ -83,13 +88,14 @@ on conflict (tenant_id) do update set seq = excluded.seq, hash = excluded.hash`,
   }
 
   async function recover(): Promise<void> {
-    const { rows } = await db.execute({
+    const found = await db.execute({
       sql: 'select id, entry from audit_intents where at_ms < ? order by at_ms limit 100',
       args: [now().getTime() - INTERRUPTED_MS],
     })
+    const rows = rowsOf<Omit<RowOf<typeof auditIntents>, 'at_ms'>>(found)
     for (const row of rows) {
-      const entry = readJson(String(row.entry)) as Act & { at: string }
-      await inTurn(() => write(String(row.id), [{ ...entry, outcome: 'unknown' }]))
+      const entry = readJson(row.entry) as Act & { at: string }
+      await inTurn(() => write(row.id, [{ ...entry, outcome: 'unknown' }]))
     }
   }
 
@@ -133,11 +139,14 @@ on conflict (tenant_id) do update set seq = excluded.seq, hash = excluded.hash`,
     recover,
 
     async list(tenantId: string, { limit, after }: PageOf): Promise<AuditEntry[]> {
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: 'select hash, body from audit_log where tenant_id = ? and seq < ? order by seq desc limit ?',
         args: [tenantId, after?.at ?? Number.MAX_SAFE_INTEGER, limit + 1],
       })
-      return rows.map(row => ({ ...(readJson(String(row.body)) as AuditEntry), hash: String(row.hash) }))
+      return rowsOf<Pick<Entry, 'hash' | 'body'>>(found).map(row => ({
+        ...(readJson(row.body) as AuditEntry),
+        hash: row.hash,
+      }))
     },
 
     /** Recomputes the chain of a tenant, a thousand entries at a time. */
@@ -152,14 +161,12 @@ on conflict (tenant_id) do update set seq = excluded.seq, hash = excluded.hash`,
           },
           { sql: 'select seq, hash from audit_heads where tenant_id = ?', args: [tenantId] },
         ])
-        const found = page?.rows ?? []
-        for (const row of found) {
-          checker.push({ seq: Number(row.seq), hash: String(row.hash), body: String(row.body) })
-        }
-        seq = Number(found.at(-1)?.seq ?? seq)
+        const found = rowsOf<Omit<Entry, 'tenant_id'>>(page!)
+        for (const { seq, hash, body } of found) checker.push({ seq, hash, body })
+        seq = found.at(-1)?.seq ?? seq
         if (found.length === PAGE) continue
-        const end = heads?.rows[0]
-        return checker.end(end && { seq: Number(end.seq), hash: String(end.hash) })
+        const [end] = rowsOf<Head>(heads!)
+        return checker.end(end && { seq: end.seq, hash: end.hash })
       }
     },
   }

@@ -1,6 +1,8 @@
-import type { InStatement, Row } from '@libsql/client/web'
+import type { InStatement } from '@libsql/client/web'
 import type { Db } from '../../shared/sql/db.ts'
 import { retryBusy } from '../../shared/sql/db-fault.ts'
+import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
+import type { idempotency } from '../schema/tables.ts'
 import { openMaybe, type RecordAad, type Records } from '../vault/records.ts'
 
 /** An attempt that was not renewed for so long is of a process that died. */
@@ -29,6 +31,8 @@ export interface Known {
 }
 
 const CLEAN_EVERY_MS = 60_000
+
+type Stored = Pick<RowOf<typeof idempotency>, 'body_hash' | 'bound' | 'status' | 'answer'>
 
 export type IdempotencyStore = ReturnType<typeof idempotencyStore>
 
@@ -62,10 +66,11 @@ where tenant_id = ? and route = ? and key = ? and attempt = ? and bound is null 
     },
 
     async get({ tenantId, route, key }: Use): Promise<Known | undefined> {
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: 'select body_hash, bound, status, answer from idempotency where tenant_id = ? and route = ? and key = ?',
         args: [tenantId, route, key],
       })
+      const rows = rowsOf<Stored>(found)
       return rows[0] && toKnown(rows[0], records, answerAad({ tenantId, route, key }))
     },
 
@@ -124,10 +129,10 @@ function expired(nowMs: number): InStatement {
   }
 }
 
-function toKnown({ body_hash, bound, status, answer }: Row, records: Records, place: RecordAad): Known {
+function toKnown({ body_hash, bound, status, answer }: Stored, records: Records, place: RecordAad): Known {
   return {
-    bodyHash: String(body_hash),
-    bound: bound === null ? undefined : String(bound),
-    answer: status === null ? undefined : { status: Number(status), text: openMaybe(records, answer, place) ?? '' },
+    bodyHash: body_hash,
+    bound: bound ?? undefined,
+    answer: status === null ? undefined : { status, text: openMaybe(records, answer, place) ?? '' },
   }
 }

@@ -1,9 +1,11 @@
-import type { InStatement, Row } from '@libsql/client/web'
+import type { InStatement } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { dbFault } from '../../shared/sql/db-fault.ts'
+import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
 import { type PageOf, pageSql } from '../http/page.ts'
 import { storableText } from '../schema/storable-text.ts'
+import type { tenants } from '../schema/tables.ts'
 
 export interface TenantRow {
   id: string
@@ -24,6 +26,8 @@ export const ACCESS_HOLDINGS: readonly Holding[] = [
   { what: 'users', rows: 'select 1 from users where tenant_id = ?1' },
 ]
 
+type Stored = RowOf<typeof tenants>
+
 export type TenantStore = ReturnType<typeof tenantStore>
 
 /** `holdings` are those of every feature that keeps something of a tenant. */
@@ -32,7 +36,7 @@ export function tenantStore(db: Db, holdings: readonly Holding[] = ACCESS_HOLDIN
 
   async function held(id: string): Promise<string[]> {
     const found = await db.read(holdings.map(({ rows }) => ({ sql: `select exists (${rows}) as held`, args: [id] })))
-    return holdings.filter((_, at) => Number(found[at]?.rows[0]?.held) === 1).map(({ what }) => what)
+    return holdings.filter((_, at) => rowsOf<{ held: number }>(found[at]!)[0]?.held === 1).map(({ what }) => what)
   }
 
   return {
@@ -44,13 +48,14 @@ export function tenantStore(db: Db, holdings: readonly Holding[] = ACCESS_HOLDIN
     },
 
     async get(id: string): Promise<TenantRow | undefined> {
-      const { rows } = await db.execute({ sql: 'select * from tenants where id = ?', args: [storableText(id)] })
+      const found = await db.execute({ sql: 'select * from tenants where id = ?', args: [storableText(id)] })
+      const rows = rowsOf<Stored>(found)
       return rows[0] && toTenant(rows[0])
     },
 
     async list(page: PageOf): Promise<TenantRow[]> {
       const { where, order, args } = pageSql(page)
-      const { rows } = await db.execute({ sql: `select * from tenants where true ${where} ${order}`, args })
+      const rows = rowsOf<Stored>(await db.execute({ sql: `select * from tenants where true ${where} ${order}`, args }))
       return rows.map(toTenant)
     },
 
@@ -76,6 +81,6 @@ export function tenantStore(db: Db, holdings: readonly Holding[] = ACCESS_HOLDIN
   }
 }
 
-function toTenant(row: Row): TenantRow {
-  return { id: String(row.id), name: readJson(String(row.name)) as string, createdMs: Number(row.created_ms) }
+function toTenant(row: Stored): TenantRow {
+  return { id: row.id, name: readJson(row.name) as string, createdMs: row.created_ms }
 }

@@ -1,8 +1,9 @@
-import type { InStatement, Row } from '@libsql/client/web'
+import type { InStatement } from '@libsql/client/web'
 import type { Db } from '../../shared/sql/db.ts'
 import { dbFault } from '../../shared/sql/db-fault.ts'
+import { rowsOf } from '../../shared/sql/rows.ts'
 import type { Person, PersonPatch } from '../../shared/wire/runtime/user.ts'
-import { toUser, toUserAnswer, type UserRow } from '../auth/dashboard/user-store.ts'
+import { type StoredUser, toUser, toUserAnswer, type UserRow } from '../auth/dashboard/user-store.ts'
 import { type PageOf, pageSql } from '../http/page.ts'
 import { storableText } from '../schema/storable-text.ts'
 
@@ -17,6 +18,9 @@ export interface NewLink {
   expiresMs: number
 }
 
+/** `login_ms` is null for a person without a login. */
+type Stored = StoredUser & { login_ms: number | null }
+
 const SELECT = 'select users.*, (select max(created_ms) from logins where user_id = users.id) as login_ms from users'
 
 export type PersonStore = ReturnType<typeof personStore>
@@ -24,7 +28,7 @@ export type PersonStore = ReturnType<typeof personStore>
 /** The people of a tenant, and the links with which they set their passwords. */
 export function personStore(db: Db) {
   async function get(id: string): Promise<PersonRow | undefined> {
-    const { rows } = await db.execute({ sql: `${SELECT} where id = ?`, args: [storableText(id)] })
+    const rows = rowsOf<Stored>(await db.execute({ sql: `${SELECT} where id = ?`, args: [storableText(id)] }))
     return rows[0] && toPerson(rows[0])
   }
 
@@ -38,11 +42,11 @@ export function personStore(db: Db) {
 
     async list(tenantId: string, page: PageOf): Promise<PersonRow[]> {
       const { where, order, args } = pageSql(page)
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: `${SELECT} where tenant_id = ? ${where} ${order}`,
         args: [tenantId, ...args],
       })
-      return rows.map(toPerson)
+      return rowsOf<Stored>(found).map(toPerson)
     },
 
     /** Stores a person without a password and their link, and the statements of `more`; false: the address is taken. */
@@ -103,9 +107,8 @@ function endings(userId: string): InStatement[] {
   return ['logins', 'user_links'].map(name => ({ sql: `delete from ${name} where user_id = ?`, args: [userId] }))
 }
 
-function toPerson(row: Row): PersonRow {
-  const ms = (value: unknown) => (value === null || value === undefined ? undefined : Number(value))
-  return { ...toUser(row), disabledMs: ms(row.disabled_ms), loginMs: ms(row.login_ms) }
+function toPerson(row: Stored): PersonRow {
+  return { ...toUser(row), disabledMs: row.disabled_ms ?? undefined, loginMs: row.login_ms ?? undefined }
 }
 
 export function toPersonAnswer(row: PersonRow): Person {

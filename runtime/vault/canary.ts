@@ -1,4 +1,6 @@
 import type { Db } from '../../shared/sql/db.ts'
+import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
+import type { meta } from '../schema/tables.ts'
 import type { SealedColumn } from './rotate.ts'
 import { type Vault, VaultError } from './vault.ts'
 
@@ -26,7 +28,7 @@ export async function checkMasterKey(db: Db, vault: Vault): Promise<void> {
     { sql: 'select value from runtime_meta where key = ?', args: [PLACE.field] },
   ])
   try {
-    await vault.open(String(found?.rows[0]?.value), PLACE)
+    await vault.open(rowsOf<Pick<RowOf<typeof meta>, 'value'>>(found!)[0]!.value, PLACE)
   } catch (cause) {
     if (!(cause instanceof VaultError)) throw cause
     const message = `the master key is not the one this store was sealed under: bring that one back, or complete a rotation that was interrupted with \`runtime keys rotate-master\` (${cause.message})`

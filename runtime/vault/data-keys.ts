@@ -1,5 +1,7 @@
 import { fromBase64, toBase64, toHex } from '../../shared/sign/bytes.ts'
 import type { Db } from '../../shared/sql/db.ts'
+import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
+import type { dataKeys } from '../schema/tables.ts'
 import { checkMasterKey } from './canary.ts'
 import type { SealedColumn } from './rotate.ts'
 import { type Place, type Vault, VaultError } from './vault.ts'
@@ -37,9 +39,8 @@ export async function openDataKeys(db: Db, vault: Vault, nowMs: number): Promise
     'select id, sealed from data_keys order by created_ms, id',
   ])
   const keys: DataKey[] = []
-  for (const row of found?.rows ?? []) {
-    const id = String(row.id)
-    keys.push({ id, key: fromBase64(await vault.open(String(row.sealed), dataKeyAad(id))) })
+  for (const { id, sealed } of rowsOf<Omit<RowOf<typeof dataKeys>, 'created_ms'>>(found!)) {
+    keys.push({ id, key: fromBase64(await vault.open(sealed, dataKeyAad(id))) })
   }
   const current = keys.at(-1)
   if (!current) throw new Error('the store has no data key')

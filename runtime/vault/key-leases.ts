@@ -1,9 +1,12 @@
 import type { Db } from '../../shared/sql/db.ts'
+import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
 import type { Clock } from '../../shared/time/clock.ts'
+import type { keyLeases as leasesTable } from '../schema/tables.ts'
 import { VaultError } from './vault.ts'
 
+type Stored = RowOf<typeof leasesTable>
 /** Any number of `serve` leases may exist at once; a `rotate` lease excludes all others. */
-type Purpose = 'serve' | 'rotate'
+type Purpose = Stored['purpose']
 
 interface Held {
   holder: string
@@ -27,8 +30,8 @@ export interface KeyLeasesDeps {
 export function keyLeases({ db, clock, holder, leaseMs, isGone = () => false }: KeyLeasesDeps) {
   /** Takes the lease, or moves its end on; answers a lease that excludes it. */
   async function take(purpose: Purpose): Promise<Held | undefined> {
-    const { rows } = await db.execute('select holder from key_leases')
-    const gone = rows.map(row => String(row[0])).filter(other => other !== holder && isGone(other))
+    const rows = rowsOf<Pick<Stored, 'holder'>>(await db.execute('select holder from key_leases'))
+    const gone = rows.map(row => row.holder).filter(other => other !== holder && isGone(other))
     const nowMs = clock.now().getTime()
     const excluding = purpose === 'rotate' ? 'holder <> ?1' : "holder <> ?1 and purpose = 'rotate'"
     const [, taken, others] = await db.write([
@@ -44,9 +47,9 @@ export function keyLeases({ db, clock, holder, leaseMs, isGone = () => false }: 
       },
       { sql: `select holder, purpose, until_ms from key_leases where ${excluding} limit 1`, args: [holder] },
     ])
-    const row = taken?.rowsAffected === 1 ? undefined : others?.rows[0]
+    const row = taken?.rowsAffected === 1 ? undefined : rowsOf<Stored>(others!)[0]
     if (row === undefined) return undefined
-    return { holder: String(row.holder), purpose: row.purpose as Purpose, untilMs: Number(row.until_ms) }
+    return { holder: row.holder, purpose: row.purpose, untilMs: row.until_ms }
   }
 
   return {

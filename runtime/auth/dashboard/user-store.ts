@@ -1,8 +1,10 @@
-import type { InStatement, Row } from '@libsql/client/web'
+import type { InStatement } from '@libsql/client/web'
 import { readJson } from '../../../shared/json/read-json.ts'
 import type { Db } from '../../../shared/sql/db.ts'
+import { type RowOf, rowsOf } from '../../../shared/sql/rows.ts'
 import { type Role, roles, type User } from '../../../shared/wire/runtime/auth.ts'
 import { storableText } from '../../schema/storable-text.ts'
+import type { logins, tenants, users } from '../../schema/tables.ts'
 
 export interface UserRow {
   id: string
@@ -22,6 +24,9 @@ export const MAX_LOGIN_MS = 7 * 24 * 60 * 60 * 1000
 /** A login is written forward at most this often: each use would otherwise be a commit. */
 const FORWARD_EVERY_MS = 5 * 60 * 1000
 
+/** As the table has a person. */
+export type StoredUser = RowOf<typeof users>
+
 export type UserStore = ReturnType<typeof userStore>
 
 /** People, their logins, and the token with which the first of them is made. Tokens are kept as digests. */
@@ -40,30 +45,31 @@ export function userStore(db: Db) {
 
     /** Who may log in with this e-mail: one person in each tenant, or in the one that is named. */
     async accountsOf(email: string, tenantId?: string): Promise<UserRow[]> {
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: `select * from users where email = ?1 and (?2 is null or tenant_id = ?2)
   and disabled_ms is null and password <> '' order by created_ms, id`,
         args: [storableText(email), tenantId === undefined ? null : storableText(tenantId)],
       })
-      return rows.map(toUser)
+      return rowsOf<StoredUser>(found).map(toUser)
     },
 
     /** The stored password of another account with the same e-mail, the oldest one's. */
     async passwordBeside({ email, id }: Pick<UserRow, 'email' | 'id'>): Promise<string | undefined> {
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: `select password from users where email = ? and id <> ? and password <> '' order by created_ms, id limit 1`,
         args: [email, id],
       })
-      return rows[0] && String(rows[0].password)
+      return rowsOf<Pick<StoredUser, 'password'>>(found)[0]?.password
     },
 
     /** The names of the tenants of accounts, in the order of the accounts. */
     async tenantsOf(accounts: readonly UserRow[]): Promise<{ id: string; name: string }[]> {
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: 'select id, name from tenants where id in (select value from json_each(?))',
         args: [JSON.stringify(accounts.map(({ tenantId }) => tenantId))],
       })
-      const names = new Map(rows.map(row => [String(row.id), readJson(String(row.name)) as string]))
+      const rows = rowsOf<Pick<RowOf<typeof tenants>, 'id' | 'name'>>(found)
+      const names = new Map(rows.map(row => [row.id, readJson(row.name) as string]))
       return accounts.map(({ tenantId: id }) => ({ id, name: names.get(id) ?? id }))
     },
 
@@ -126,11 +132,12 @@ select ?1, id, ?3, ?4 from users where id = ?2 and disabled_ms is null`,
 
     /** Whose link this is, if it is still good. */
     async userOfLink(hash: string, nowMs: number): Promise<UserRow | undefined> {
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: `select users.* from user_links join users on users.id = user_links.user_id
 where user_links.hash = ? and user_links.expires_ms > ? and users.disabled_ms is null`,
         args: [hash, nowMs],
       })
+      const rows = rowsOf<StoredUser>(found)
       return rows[0] && toUser(rows[0])
     },
 
@@ -150,15 +157,16 @@ where user_links.hash = ? and user_links.expires_ms > ? and users.disabled_ms is
 
     /** Whose login it is, and keeps it alive. */
     async userOfLogin(hash: string, nowMs: number): Promise<UserRow | undefined> {
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: `select users.*, logins.created_ms as login_ms, logins.expires_ms from logins
 join users on users.id = logins.user_id where logins.hash = ? and logins.expires_ms > ? and users.disabled_ms is null`,
         args: [hash, nowMs],
       })
+      const rows = rowsOf<StoredUser & { login_ms: number } & Pick<RowOf<typeof logins>, 'expires_ms'>>(found)
       const row = rows[0]
       if (row === undefined) return undefined
-      const expiresMs = Math.min(nowMs + IDLE_LOGIN_MS, Number(row.login_ms) + MAX_LOGIN_MS)
-      if (expiresMs - Number(row.expires_ms) >= FORWARD_EVERY_MS) {
+      const expiresMs = Math.min(nowMs + IDLE_LOGIN_MS, row.login_ms + MAX_LOGIN_MS)
+      if (expiresMs - row.expires_ms >= FORWARD_EVERY_MS) {
         await db.execute({ sql: 'update logins set expires_ms = ? where hash = ?', args: [expiresMs, hash] })
       }
       return toUser(row)
@@ -178,17 +186,17 @@ join users on users.id = logins.user_id where logins.hash = ? and logins.expires
   }
 }
 
-export function toUser(row: Row): UserRow {
+export function toUser(row: StoredUser): UserRow {
   const role = roles.find(known => known === row.role)
-  if (role === undefined) throw new TypeError(`a user has the unknown role ${String(row.role)}`)
+  if (role === undefined) throw new TypeError(`a user has the unknown role ${row.role}`)
   return {
-    id: String(row.id),
-    tenantId: String(row.tenant_id),
-    email: String(row.email),
-    name: readJson(String(row.name)) as string,
+    id: row.id,
+    tenantId: row.tenant_id,
+    email: row.email,
+    name: readJson(row.name) as string,
     role,
-    password: String(row.password),
-    createdMs: Number(row.created_ms),
+    password: row.password,
+    createdMs: row.created_ms,
   }
 }
 

@@ -1,9 +1,11 @@
-import type { InStatement, Row, Value } from '@libsql/client/web'
+import type { InStatement } from '@libsql/client/web'
 import { readJson } from '../../../shared/json/read-json.ts'
 import type { Db } from '../../../shared/sql/db.ts'
+import { type RowOf, rowsOf } from '../../../shared/sql/rows.ts'
 import type { ApiKey } from '../../../shared/wire/runtime/auth.ts'
 import { type PageOf, pageSql } from '../../http/page.ts'
 import { storableText } from '../../schema/storable-text.ts'
+import type { apiKeys } from '../../schema/tables.ts'
 
 export interface KeyRow {
   id: string
@@ -29,11 +31,13 @@ export interface NewKey {
   expiresMs: number | undefined
 }
 
+type Stored = RowOf<typeof apiKeys>
+
 export type KeyStore = ReturnType<typeof keyStore>
 
 export function keyStore(db: Db) {
   async function one(where: string, value: string): Promise<KeyRow | undefined> {
-    const { rows } = await db.execute({ sql: `select * from api_keys where ${where} = ?`, args: [value] })
+    const rows = rowsOf<Stored>(await db.execute({ sql: `select * from api_keys where ${where} = ?`, args: [value] }))
     return rows[0] && toKey(rows[0])
   }
 
@@ -62,11 +66,11 @@ select ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9 where ${ifAuthor ? 'exists (select 1 f
 
     async list(tenantId: string, page: PageOf): Promise<KeyRow[]> {
       const { where, order, args } = pageSql(page)
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: `select * from api_keys where tenant_id = ? ${where} ${order}`,
         args: [tenantId, ...args],
       })
-      return rows.map(toKey)
+      return rowsOf<Stored>(found).map(toKey)
     },
 
     /** A key stays revoked from the first time on. */
@@ -88,18 +92,17 @@ where api_keys.id = used.key and coalesce(api_keys.used_ms, 0) < used.value`,
   }
 }
 
-function toKey(row: Row): KeyRow {
-  const ms = (value: Value | undefined) => (value === null || value === undefined ? undefined : Number(value))
+function toKey(row: Stored): KeyRow {
   return {
-    id: String(row.id),
-    tenantId: String(row.tenant_id),
-    name: readJson(String(row.name)) as string,
-    prefix: String(row.prefix),
-    scopes: readJson(String(row.scopes)) as string[],
-    createdMs: Number(row.created_ms),
-    expiresMs: ms(row.expires_ms),
-    revokedMs: ms(row.revoked_ms),
-    usedMs: ms(row.used_ms),
+    id: row.id,
+    tenantId: row.tenant_id,
+    name: readJson(row.name) as string,
+    prefix: row.prefix,
+    scopes: readJson(row.scopes) as string[],
+    createdMs: row.created_ms,
+    expiresMs: row.expires_ms ?? undefined,
+    revokedMs: row.revoked_ms ?? undefined,
+    usedMs: row.used_ms ?? undefined,
   }
 }
 
