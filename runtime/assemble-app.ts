@@ -1,3 +1,4 @@
+import { rowsOf } from '../shared/sql/rows.ts'
 import { EMBEDDED_POOL, POOL_LABEL } from './agents/pool-label.ts'
 import { type AppDeps, runtimeApp } from './app.ts'
 import type { Execution } from './assemble-execution.ts'
@@ -136,8 +137,8 @@ function refreshGauges({ db, metrics }: Core, { replica }: RuntimeOptions): () =
     replica &&
     metrics.gauge('waybill_replica_lag_seconds', 'How much older the newest run of the replica is than the newest one.')
   return async () => {
-    const { rows } = await db.execute("select count(*) from approvals where status = 'pending'")
-    approvalsPending.set(Number(rows[0]?.[0]))
+    const sql = "select count(*) as pending from approvals where status = 'pending'"
+    approvalsPending.set(rowsOf<{ pending: number }>(await db.execute(sql))[0]?.pending ?? 0)
     if (!replica) return
     // A replica that is away, or has nothing, must not take the page with it.
     const { ms } = await replicaLag(db, replica).catch(() => ({ ms: Number.NaN }))

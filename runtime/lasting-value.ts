@@ -1,4 +1,6 @@
 import type { Db } from '../shared/sql/db.ts'
+import { type RowOf, rowsOf } from '../shared/sql/rows.ts'
+import type { meta } from './schema/tables.ts'
 
 /** What is made once for each store and stands in it ever after, such as the id of its own node. */
 export function lastingValue(db: Db, key: string, make: () => string): () => Promise<string> {
@@ -9,7 +11,7 @@ export function lastingValue(db: Db, key: string, make: () => string): () => Pro
       { sql: 'insert into runtime_meta (key, value) values (?, ?) on conflict do nothing', args: [key, make()] },
       { sql: 'select value from runtime_meta where key = ?', args: [key] },
     ])
-    known = String(found?.rows[0]?.value)
+    known = rowsOf<Pick<RowOf<typeof meta>, 'value'>>(found!)[0]!.value
     return known
   }
 }
