@@ -1,9 +1,11 @@
-import type { InStatement, Row } from '@libsql/client/web'
+import type { InStatement } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { isFailedCondition } from '../../shared/sql/failed-condition.ts'
+import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
 import { type PageOf, pageSql } from '../http/page.ts'
-import { toTreeLimit, treeCheck, treeLimits, treeUse } from '../runs/run-tree.ts'
+import { type TreeLimitRow, toTreeLimit, treeCheck, treeLimits, treeUse } from '../runs/run-tree.ts'
+import type { budgets, reservations, runs } from '../schema/tables.ts'
 import type { PastRun } from './forecast.ts'
 import type { Estimate, Hold, Limits, OwnUse, Today } from './limits.ts'
 import { type LostCall, lost, uncertain } from './lost-calls.ts'
@@ -52,6 +54,10 @@ const CHECK = `insert into reservations (run_id, step_id, agent_id, tokens, cost
 select '', '', b.agent_id, null, 0 from budgets b, (${TODAY}) as t where b.agent_id = ?1 and b.hard_fail = 1
   and (b.runs_day < t.runs or b.tokens_day < t.tokens + t.held_tokens or b.cost_nano_day < t.cost_nano + t.held_nano)`
 
+type Row = RowOf<typeof budgets>
+type TodayColumn = 'runs' | 'tokens' | 'cost_nano' | 'held_tokens' | 'held_nano' | 'uncertain_tokens' | 'uncertain_nano'
+type TodayRow = Record<TodayColumn, number>
+
 /** The forecast's row of a run. */
 const FORECAST = ''
 
@@ -63,8 +69,9 @@ export function budgetStore(db: Db) {
   async function read(agentId: string): Promise<BudgetRow | undefined> {
     await null
     asked.delete(agentId)
-    const { rows } = await db.execute({ sql: 'select * from budgets where agent_id = ?', args: [agentId] })
-    return rows[0] && toBudget(rows[0])
+    const found = await db.execute({ sql: 'select * from budgets where agent_id = ?', args: [agentId] })
+    const [row] = rowsOf<Row>(found)
+    return row && toBudget(row)
   }
 
   return {
@@ -102,49 +109,47 @@ export function budgetStore(db: Db) {
 
     async list(tenantId: string, page: PageOf): Promise<BudgetRow[]> {
       const { where, order, args } = pageSql(page)
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: `select * from (select *, agent_id as id from budgets where tenant_id = ?) where true ${where} ${order}`,
         args: [tenantId, ...args],
       })
-      return rows.map(toBudget)
+      return rowsOf<Row>(found).map(toBudget)
     },
 
     async today(agentId: string, day: string): Promise<Today> {
-      const { rows } = await db.execute({ sql: TODAY, args: [agentId, day] })
-      return toToday(rows[0]!)
+      return toToday(rowsOf<TodayRow>(await db.execute({ sql: TODAY, args: [agentId, day] }))[0]!)
     },
 
     /** Everything that a decision about a call needs, in one read. */
     async beforeCall({ runId, agentId, day, stepId }: CallPlace, hasAbove: boolean) {
-      const [budgets, today, tree, held, limits] = await db.read([
+      const [budget, today, tree, held, limits] = await db.read([
         { sql: 'select * from budgets where agent_id = ?', args: [agentId] },
         { sql: TODAY, args: [agentId, day] },
         treeUse(runId, stepId),
         { sql: 'select * from reservations where run_id = ?', args: [runId] },
         ...(hasAbove ? [treeLimits(runId, stepId)] : []),
       ])
-      const row = budgets?.rows[0]
-      const above = (limits?.rows ?? []).map(toTreeLimit).filter(limit => limit.runId !== runId)
+      const [row] = rowsOf<Row>(budget!)
+      const above = (limits ? rowsOf<TreeLimitRow>(limits) : []).map(toTreeLimit).filter(limit => limit.runId !== runId)
       if (row === undefined && above.length === 0) return undefined
       const forecast = { tokens: 0, costNano: 0 }
       let before: (Estimate & { attempt: number; moved: Estimate }) | undefined
-      for (const one of held?.rows ?? []) {
-        const size = { tokens: Number(one.tokens), costNano: Number(one.cost_nano) }
+      for (const one of rowsOf<RowOf<typeof reservations>>(held!)) {
+        const size = { tokens: one.tokens, costNano: one.cost_nano }
         if (one.step_id === FORECAST) add(forecast, size)
         else if (one.step_id === stepId) {
-          const moved = { tokens: Number(one.moved_tokens), costNano: Number(one.moved_nano) }
-          before = { ...size, attempt: Number(one.attempt), moved }
+          const moved = { tokens: one.moved_tokens, costNano: one.moved_nano }
+          before = { ...size, attempt: one.attempt, moved }
         }
       }
-      const [spent, open] = [tree?.rows[0]?.[0], tree?.rows[0]?.[1]]
-      const own: OwnUse = { usedNano: Number(spent) + Number(open), forecast }
-      return { budget: row && toBudget(row), today: toToday(today!.rows[0]!), own, above, before }
+      const { spent, open } = rowsOf<{ spent: number; open: number }>(tree!)[0]!
+      const own: OwnUse = { usedNano: spent + open, forecast }
+      return { budget: row && toBudget(row), today: toToday(rowsOf<TodayRow>(today!)[0]!), own, above, before }
     },
 
     /** Whether a run above this one has a limit that its calls count against. */
     async hasLimitAbove(runId: string): Promise<boolean> {
-      const { rows } = await db.execute(treeLimits(runId, ''))
-      return rows.some(row => toTreeLimit(row).runId !== runId)
+      return rowsOf<TreeLimitRow>(await db.execute(treeLimits(runId, ''))).some(({ id }) => id !== runId)
     },
 
     /** For the transaction that makes a run: what it is likely to use is held, and the limits are looked at once more. */
@@ -188,7 +193,7 @@ export function budgetStore(db: Db) {
     async granted({ runId, stepId, requestId }: CallPlace & { requestId: string }): Promise<number | undefined> {
       const sql = 'select output_tokens from reservations where run_id = ? and step_id = ? and request_id = ?'
       const { rows } = await db.execute({ sql, args: [runId, stepId, requestId] })
-      return rows[0] && Number(rows[0][0])
+      return rows[0] && Number(rows[0].output_tokens)
     },
 
     /** A call that was interrupted may have been billed: its hold is spent, as far as the limits are concerned. */
@@ -243,15 +248,15 @@ export function budgetStore(db: Db) {
 
     /** Finished runs of one version, newest first. */
     async past(versionId: string, sinceMs: number): Promise<PastRun[]> {
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: `select tokens_in, tokens_out, cost_nano from runs where version_id = ? and status in ('succeeded', 'failed')
           and created_ms >= ? order by created_ms desc limit 200`,
         args: [versionId, sinceMs],
       })
-      return rows.map(row => ({
-        tokensIn: Number(row[0]),
-        tokensOut: Number(row[1]),
-        costNano: Number(row[2]),
+      return rowsOf<Pick<RowOf<typeof runs>, 'tokens_in' | 'tokens_out' | 'cost_nano'>>(found).map(row => ({
+        tokensIn: row.tokens_in,
+        tokensOut: row.tokens_out,
+        costNano: row.cost_nano,
       }))
     },
   }
@@ -287,33 +292,31 @@ function add(sum: Estimate, more: Estimate): void {
   sum.costNano += more.costNano
 }
 
-const orNull = (value: unknown) => (value === null ? null : Number(value))
-
 function toBudget(row: Row): BudgetRow {
   return {
-    agentId: String(row.agent_id),
-    tenantId: String(row.tenant_id),
-    agentName: String(row.agent_name),
-    costNanoDay: orNull(row.cost_nano_day),
-    costNanoRun: orNull(row.cost_nano_run),
-    tokensDay: orNull(row.tokens_day),
-    runsDay: orNull(row.runs_day),
-    hardFail: Number(row.hard_fail) === 1,
-    notifyAtPct: Number(row.notify_pct),
-    toolLimits: readJson(String(row.tool_limits)) as Record<string, number>,
-    updatedMs: Number(row.updated_ms),
-    createdMs: Number(row.created_ms),
+    agentId: row.agent_id,
+    tenantId: row.tenant_id,
+    agentName: row.agent_name,
+    costNanoDay: row.cost_nano_day,
+    costNanoRun: row.cost_nano_run,
+    tokensDay: row.tokens_day,
+    runsDay: row.runs_day,
+    hardFail: row.hard_fail === 1,
+    notifyAtPct: row.notify_pct,
+    toolLimits: readJson(row.tool_limits) as Record<string, number>,
+    updatedMs: row.updated_ms,
+    createdMs: row.created_ms,
   }
 }
 
-function toToday(row: Row): Today {
+function toToday(row: TodayRow): Today {
   return {
-    runs: Number(row.runs),
-    tokens: Number(row.tokens),
-    costNano: Number(row.cost_nano),
-    heldTokens: Number(row.held_tokens),
-    heldNano: Number(row.held_nano),
-    uncertainTokens: Number(row.uncertain_tokens),
-    uncertainNano: Number(row.uncertain_nano),
+    runs: row.runs,
+    tokens: row.tokens,
+    costNano: row.cost_nano,
+    heldTokens: row.held_tokens,
+    heldNano: row.held_nano,
+    uncertainTokens: row.uncertain_tokens,
+    uncertainNano: row.uncertain_nano,
   }
 }

@@ -1,6 +1,7 @@
 import type { InValue } from '@libsql/client/web'
 import { toUsd } from '../../shared/money/money.ts'
 import type { Db } from '../../shared/sql/db.ts'
+import { rowsOf } from '../../shared/sql/rows.ts'
 import type { UsageItem } from '../../shared/wire/runtime/usage.ts'
 import { storableText } from '../schema/storable-text.ts'
 
@@ -16,27 +17,37 @@ export interface UsageWanted {
 const GROUPS = { day: 'day', agent: 'agent_name', model: 'model' } as const
 const MEMBERS = { day: 'day', agent: 'agentName', model: 'model' } as const
 
+type Counted =
+  | 'runs'
+  | 'tokens_in'
+  | 'tokens_out'
+  | 'cost_nano'
+  | 'uncertain_tokens'
+  | 'uncertain_nano'
+  | 'unpriced_calls'
+type UsageRow = { name: string } & Record<Counted, number>
+
 /** What was used, from counters that stay when runs are deleted: the work is by days and agents, not by runs. */
 export async function usage(db: Db, { tenantId, from, to, agentName, groupBy }: UsageWanted): Promise<UsageItem[]> {
   const column = GROUPS[groupBy]
   // A run has its model when it has ended; before that it is counted for its day and agent alone.
   const runs = groupBy === 'model' ? 'sum(ended)' : 'sum(runs)'
   const args: InValue[] = [tenantId, from, to, ...(agentName === undefined ? [] : [storableText(agentName)])]
-  const { rows } = await db.execute({
-    sql: `select ${column}, ${runs}, sum(tokens_in), sum(tokens_out), sum(cost_nano),
-      sum(uncertain_tokens), sum(uncertain_nano), sum(unpriced_calls) from usage_days
+  const found = await db.execute({
+    sql: `select ${column} as name, ${runs} as runs, sum(tokens_in) as tokens_in, sum(tokens_out) as tokens_out, sum(cost_nano) as cost_nano,
+      sum(uncertain_tokens) as uncertain_tokens, sum(uncertain_nano) as uncertain_nano, sum(unpriced_calls) as unpriced_calls from usage_days
       where tenant_id = ? and day between ? and ? ${agentName === undefined ? '' : 'and agent_name = ?'}
       ${groupBy === 'model' ? "and model <> ''" : ''} group by ${column} order by ${column}`,
     args,
   })
-  return rows.map(row => ({
-    [MEMBERS[groupBy]]: String(row[0]),
-    runs: Number(row[1]),
-    tokensIn: Number(row[2]),
-    tokensOut: Number(row[3]),
-    costUsd: toUsd(Number(row[4])),
-    uncertainTokens: Number(row[5]),
-    uncertainCostUsd: toUsd(Number(row[6])),
-    unpricedCalls: Number(row[7]),
+  return rowsOf<UsageRow>(found).map(row => ({
+    [MEMBERS[groupBy]]: row.name,
+    runs: row.runs,
+    tokensIn: row.tokens_in,
+    tokensOut: row.tokens_out,
+    costUsd: toUsd(row.cost_nano),
+    uncertainTokens: row.uncertain_tokens,
+    uncertainCostUsd: toUsd(row.uncertain_nano),
+    unpricedCalls: row.unpriced_calls,
   }))
 }

@@ -1,8 +1,10 @@
-import type { InStatement, Row } from '@libsql/client/web'
+import type { InStatement } from '@libsql/client/web'
 import { fromBase64, toBase64 } from '../../shared/sign/bytes.ts'
 import { type PublicKey, publicKey } from '../../shared/sign/ed25519.ts'
 import type { ListedKey } from '../../shared/sign/keyring.ts'
 import type { Db } from '../../shared/sql/db.ts'
+import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
+import type { receiptKeys } from '../schema/tables.ts'
 
 export interface NewKey extends PublicKey {
   /** Absent where the seed comes from the environment at each start. */
@@ -14,6 +16,8 @@ export interface ActiveKey {
   sealedSeed: string | undefined
   notBeforeMs: number
 }
+
+type KeyRow = RowOf<typeof receiptKeys>
 
 export type KeyStore = ReturnType<typeof keyStore>
 
@@ -27,16 +31,11 @@ export function keyStore(db: Db) {
 
   return {
     async active(): Promise<ActiveKey | undefined> {
-      const { rows } = await db.execute(
+      const found = await db.execute(
         "select key_id, sealed_seed, not_before_ms from receipt_keys where status = 'active'",
       )
-      const row = rows[0]
-      if (!row) return undefined
-      return {
-        keyId: String(row[0]),
-        notBeforeMs: Number(row[2]),
-        sealedSeed: row[1] === null ? undefined : String(row[1]),
-      }
+      const [row] = rowsOf<Pick<KeyRow, 'key_id' | 'sealed_seed' | 'not_before_ms'>>(found)
+      return row && { keyId: row.key_id, notBeforeMs: row.not_before_ms, sealedSeed: row.sealed_seed ?? undefined }
     },
 
     /** The key is in use at a time before the one that it was listed from. */
@@ -46,8 +45,7 @@ export function keyStore(db: Db) {
     },
 
     async list(): Promise<ListedKey[]> {
-      const { rows } = await db.execute('select * from receipt_keys order by not_before_ms, key_id')
-      return rows.map(toKey)
+      return rowsOf<KeyRow>(await db.execute('select * from receipt_keys order by not_before_ms, key_id')).map(toKey)
     },
 
     /** Of several processes that begin together one has its key kept, and the others use that one. */
@@ -81,11 +79,11 @@ export function keyStore(db: Db) {
   }
 }
 
-function toKey(row: Row): ListedKey {
+function toKey(row: KeyRow): ListedKey {
   return {
-    ...publicKey(fromBase64(String(row.public_key))),
-    status: String(row.status) as ListedKey['status'],
-    notBefore: new Date(Number(row.not_before_ms)),
-    ...(row.not_after_ms !== null && { notAfter: new Date(Number(row.not_after_ms)) }),
+    ...publicKey(fromBase64(row.public_key)),
+    status: row.status,
+    notBefore: new Date(row.not_before_ms),
+    ...(row.not_after_ms !== null && { notAfter: new Date(row.not_after_ms) }),
   }
 }

@@ -3,9 +3,11 @@ import type { Walk } from '../../shared/proof/receipt-proof.ts'
 import { toHex } from '../../shared/sign/bytes.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
+import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
 import type { Receipt } from '../../shared/wire/runtime/receipt.ts'
 import { genesis, linkHash, readEvent } from '../execution/journal/event.ts'
 import { modelsOf } from '../execution/journal/models-of.ts'
+import type { agentVersions, blobs, events, receipts, runData, runs } from '../schema/tables.ts'
 import type { Records } from '../vault/records.ts'
 import { VaultError } from '../vault/vault.ts'
 import type { RunFacts } from './payload.ts'
@@ -16,6 +18,23 @@ const FACTS = `select r.tenant_id, r.agent_name, r.version_id, r.status, r.token
   r.isolation_used, r.node_id, r.created_ms, r.finished_ms, d.input, d.output, v.manifest_hash,
   json_extract(v.manifest, '$.privacy.storePrompts') = 0 as dropped
 from runs r join run_data d on d.run_id = r.id join agent_versions v on v.id = r.version_id where r.id = ?`
+
+type FactsRow = Pick<
+  RowOf<typeof runs>,
+  | 'tenant_id'
+  | 'agent_name'
+  | 'version_id'
+  | 'tokens_in'
+  | 'tokens_out'
+  | 'cost_nano'
+  | 'isolation'
+  | 'isolation_used'
+  | 'node_id'
+  | 'created_ms'
+  | 'finished_ms'
+> &
+  Pick<RowOf<typeof runData>, 'input' | 'output'> &
+  Pick<RowOf<typeof agentVersions>, 'manifest_hash'> & { status: RunFacts['status']; dropped: number | null }
 
 /** A run as the store has it now: what its receipt would say, and whether its journal holds together. */
 export interface StoredRun {
@@ -39,15 +58,14 @@ export function receiptStore(db: Db, records: Records, sha256: Sha256) {
   }
 
   async function blobsOf(runId: string): Promise<Map<string, string>> {
-    const { rows } = await db.execute({
+    const found = await db.execute({
       sql: 'select sha256, content, sealed from blobs where run_id = ?',
       args: [runId],
     })
     return new Map(
-      rows.map(row => {
-        const [digest, content, sealed] = [String(row[0]), new Uint8Array(row[1] as ArrayBuffer), row[2]]
-        const under = sealed === null ? null : String(sealed)
-        const plain = opened(() => records.openBytes(content, under, `blob ${digest}`))
+      rowsOf<Pick<RowOf<typeof blobs>, 'sha256' | 'content' | 'sealed'>>(found).map(row => {
+        const { sha256: digest, content, sealed } = row
+        const plain = opened(() => records.openBytes(new Uint8Array(content), sealed, `blob ${digest}`))
         return [digest, plain ? toHex(sha256(plain)) : '']
       }),
     )
@@ -61,16 +79,17 @@ export function receiptStore(db: Db, records: Records, sha256: Sha256) {
     const models = new Set<string>()
     const broken = (brokenAt: number) => ({ walk: { ok: false as const, brokenAt }, models: [...models].sort() })
     for (;;) {
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: 'select seq, hash, body from events where run_id = ? and seq > ? order by seq limit ?',
         args: [runId, count, PAGE],
       })
+      const rows = rowsOf<Pick<RowOf<typeof events>, 'seq' | 'hash' | 'body'>>(found)
       for (const row of rows) {
         const seq = count + 1
-        const body = opened(() => records.open(String(row.body), { record: runId, field: `event ${seq}` }))
+        const body = opened(() => records.open(row.body, { record: runId, field: `event ${seq}` }))
         if (body === undefined) return broken(seq)
         head = linkHash(head, body, sha256)
-        if (Number(row.seq) !== seq || row.hash !== head) return broken(seq)
+        if (row.seq !== seq || row.hash !== head) return broken(seq)
         if (mayName(body, models)) for (const model of modelsOf([readEvent(body, head)])) models.add(model)
         if (body.includes(BLOB)) {
           const digest = blobOf(body)
@@ -87,12 +106,12 @@ export function receiptStore(db: Db, records: Records, sha256: Sha256) {
 
   return {
     async find(runId: string): Promise<{ tenantId: string; receipt: Receipt } | undefined> {
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: 'select tenant_id, envelope from receipts where run_id = ?',
         args: [runId],
       })
-      const row = rows[0]
-      return row && { tenantId: String(row[0]), receipt: readJson(String(row[1])) as Receipt }
+      const [row] = rowsOf<Pick<RowOf<typeof receipts>, 'tenant_id' | 'envelope'>>(found)
+      return row && { tenantId: row.tenant_id, receipt: readJson(row.envelope) as Receipt }
     },
 
     /** Keeps a receipt of a run that has none. */
@@ -107,34 +126,33 @@ export function receiptStore(db: Db, records: Records, sha256: Sha256) {
 
     /** Undefined for a run that is unknown, deleted or not at its end. */
     async stored(runId: string): Promise<StoredRun | undefined> {
-      const { rows } = await db.execute({ sql: FACTS, args: [runId] })
-      const row = rows[0]
+      const [row] = rowsOf<FactsRow>(await db.execute({ sql: FACTS, args: [runId] }))
       if (row === undefined || row.finished_ms === null) return undefined
-      const dropped = Number(row.dropped) !== 0
+      const dropped = row.dropped === 1
       const walked = await walk(runId, dropped)
       const head = walked.walk.ok ? { seq: walked.walk.count, hash: walked.walk.head } : { seq: 0, hash: '' }
       // What does not open is not what was signed.
       const texts = {
-        input: opened(() => records.open(String(row.input), { record: runId, field: 'input' })) ?? '',
-        output: opened(() => records.open(String(row.output), { record: runId, field: 'output' })) ?? '',
+        input: opened(() => records.open(row.input, { record: runId, field: 'input' })) ?? '',
+        output: opened(() => records.open(`${row.output}`, { record: runId, field: 'output' })) ?? '',
       }
       const facts: RunFacts = {
         runId,
-        tenantId: String(row.tenant_id),
-        agentName: String(row.agent_name),
+        tenantId: row.tenant_id,
+        agentName: row.agent_name,
         head,
-        agentVersionId: String(row.version_id),
-        manifestHash: String(row.manifest_hash),
-        status: String(row.status) as RunFacts['status'],
+        agentVersionId: row.version_id,
+        manifestHash: row.manifest_hash,
+        status: row.status,
         ...texts,
-        tokensIn: Number(row.tokens_in),
-        tokensOut: Number(row.tokens_out),
-        costNano: Number(row.cost_nano),
+        tokensIn: row.tokens_in,
+        tokensOut: row.tokens_out,
+        costNano: row.cost_nano,
         models: walked.models,
-        isolation: String(row.isolation_used ?? row.isolation),
-        nodeId: String(row.node_id),
-        createdMs: Number(row.created_ms),
-        finishedMs: Number(row.finished_ms),
+        isolation: row.isolation_used ?? row.isolation,
+        nodeId: `${row.node_id}`,
+        createdMs: row.created_ms,
+        finishedMs: row.finished_ms,
       }
       return { facts, walk: walked.walk, inputDropped: dropped && row.input === '' }
     },

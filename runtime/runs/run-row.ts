@@ -1,8 +1,9 @@
-import type { Row } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import { toUsd } from '../../shared/money/money.ts'
+import type { RowOf } from '../../shared/sql/rows.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import { POISONED } from '../execution/claim-statement.ts'
+import type { runData, runs } from '../schema/tables.ts'
 import { openMaybe, type Records } from '../vault/records.ts'
 import { VaultError } from '../vault/vault.ts'
 import { TREE_NANO } from './run-tree.ts'
@@ -14,10 +15,27 @@ export const RUN_COLUMNS = `id, tenant_id, agent_name, agent_id, version_id, sta
   unpriced_calls, input_nano, cache_read_nano, cache_write_nano, output_nano, cache_read_tokens, cache_write_tokens,
   ${TREE_NANO}`
 
-const time = (ms: unknown): string => new Date(Number(ms)).toISOString()
-const given = <K extends string>(key: K, value: unknown) => (value === null ? {} : { [key]: String(value) })
+/** A row of RUN_COLUMNS. */
+export type RunRow = Omit<
+  RowOf<typeof runs>,
+  | 'depth'
+  | 'owner'
+  | 'epoch'
+  | 'due_ms'
+  | 'ending'
+  | 'ran_ms'
+  | 'recoveries'
+  | 'recovery_seq'
+  | 'event_count'
+  | 'head'
+  | 'below_nano'
+> & { tree_nano: number | null }
+
+const time = (ms: number): string => new Date(ms).toISOString()
+const given = <K extends string>(key: K, value: string | null) => (value === null ? {} : { [key]: value })
 
 export const DATA_COLUMNS = 'run_id, input, output, error_message'
+export type DataRow = RowOf<typeof runData>
 
 interface RunData {
   input: string
@@ -26,11 +44,11 @@ interface RunData {
 }
 
 /** What the node keeps of a run; `unreadable` where it was sealed under another key, or does not open. */
-function readData(row: Row, records: Records): RunData | 'unreadable' {
-  const record = String(row.run_id)
+function readData(row: DataRow, records: Records): RunData | 'unreadable' {
+  const record = row.run_id
   try {
     return {
-      input: records.open(String(row.input), { record, field: 'input' }),
+      input: records.open(row.input, { record, field: 'input' }),
       output: openMaybe(records, row.output, { record, field: 'output' }),
       errorMessage: openMaybe(records, row.error_message, { record, field: 'error' }),
     }
@@ -41,41 +59,40 @@ function readData(row: Row, records: Records): RunData | 'unreadable' {
 }
 
 /** What is said of its cost beside the sum; nothing where there is nothing to say. */
-function spending(row: Row): Partial<Run> {
-  const n = (column: string) => Number(row[column] ?? 0)
-  const parts = [n('input_nano'), n('cache_read_nano'), n('cache_write_nano'), n('output_nano')]
+function spending(row: RunRow): Partial<Run> {
+  const parts = [row.input_nano, row.cache_read_nano, row.cache_write_nano, row.output_nano]
   const [inputUsd = 0, cacheReadUsd = 0, cacheWriteUsd = 0, outputUsd = 0] = parts.map(toUsd)
   return {
-    ...(n('uncertain_tokens') + n('uncertain_nano') > 0 && {
-      uncertainTokens: n('uncertain_tokens'),
-      uncertainCostUsd: toUsd(n('uncertain_nano')),
+    ...(row.uncertain_tokens + row.uncertain_nano > 0 && {
+      uncertainTokens: row.uncertain_tokens,
+      uncertainCostUsd: toUsd(row.uncertain_nano),
     }),
-    ...(n('cache_read_tokens') > 0 && { cacheReadTokens: n('cache_read_tokens') }),
-    ...(n('cache_write_tokens') > 0 && { cacheWriteTokens: n('cache_write_tokens') }),
+    ...(row.cache_read_tokens > 0 && { cacheReadTokens: row.cache_read_tokens }),
+    ...(row.cache_write_tokens > 0 && { cacheWriteTokens: row.cache_write_tokens }),
     ...(parts.some(part => part > 0) && { costByClass: { inputUsd, cacheReadUsd, cacheWriteUsd, outputUsd } }),
-    ...(n('unpriced_calls') > 0 && { unpricedCalls: n('unpriced_calls') }),
+    ...(row.unpriced_calls > 0 && { unpricedCalls: row.unpriced_calls }),
   }
 }
 
 /** A run as the wire shows it; `data` holds what belongs to the node, and is absent from summaries. */
-export function toRun(row: Row, records?: Records, stored?: Row): Run {
+export function toRun(row: RunRow, records?: Records, stored?: DataRow): Run {
   const read = records && stored && readData(stored, records)
   const data = read === 'unreadable' ? undefined : read
   return {
-    id: String(row.id),
-    tenantId: String(row.tenant_id),
-    agentName: String(row.agent_name),
-    agentId: String(row.agent_id),
-    agentVersionId: String(row.version_id),
-    status: String(row.status) as Run['status'],
+    id: row.id,
+    tenantId: row.tenant_id,
+    agentName: row.agent_name,
+    agentId: row.agent_id,
+    agentVersionId: row.version_id,
+    status: row.status,
     // Empty: dropped with the end of the run.
     ...(data && data.input !== '' && { input: readJson(data.input) as Run['input'] }),
     ...(data && data.output !== null && { output: readJson(data.output) as Run['output'] }),
     ...(read === 'unreadable' && { dataAvailable: false }),
-    tokensIn: Number(row.tokens_in),
-    tokensOut: Number(row.tokens_out),
-    costUsd: toUsd(Number(row.cost_nano)),
-    treeCostUsd: toUsd(Number(row.tree_nano ?? row.cost_nano)),
+    tokensIn: row.tokens_in,
+    tokensOut: row.tokens_out,
+    costUsd: toUsd(row.cost_nano),
+    treeCostUsd: toUsd(row.tree_nano ?? row.cost_nano),
     ...spending(row),
     createdAt: time(row.created_ms),
     updatedAt: time(row.updated_ms),
@@ -83,34 +100,34 @@ export function toRun(row: Row, records?: Records, stored?: Row): Run {
     ...(row.finished_ms !== null && { finishedAt: time(row.finished_ms) }),
     ...(row.error_code !== null && {
       error: {
-        code: String(row.error_code) as NonNullable<Run['error']>['code'],
-        message: data?.errorMessage ?? String(row.error_code),
+        code: row.error_code,
+        message: data?.errorMessage ?? row.error_code,
         ...given('stepId', row.error_step),
       },
     }),
-    labels: readJson(String(row.labels)) as Run['labels'],
-    trigger: { kind: String(row.trigger_kind) as Run['trigger']['kind'], ...given('ref', row.trigger_ref) },
+    labels: readJson(row.labels) as Run['labels'],
+    trigger: { kind: row.trigger_kind, ...given('ref', row.trigger_ref) },
     ...given('parentRunId', row.parent_run_id),
     ...given('sessionId', row.session_id),
     ...given('scheduleId', row.schedule_id),
     ...(row.forked_run !== null && {
-      forkedFrom: { runId: String(row.forked_run), stepId: String(row.forked_step) },
+      forkedFrom: { runId: row.forked_run, stepId: String(row.forked_step) },
     }),
     ...given('nodeId', row.node_id),
     isolation: {
-      declared: String(row.isolation) as Run['isolation']['declared'],
-      ...(row.isolation_used !== null && { used: String(row.isolation_used) as 'shared' }),
+      declared: row.isolation,
+      ...(row.isolation_used !== null && { used: row.isolation_used }),
       ...given('accel', row.accel),
     },
     ...given('model', row.model),
-    budgetExceeded: Number(row.budget_exceeded) !== 0,
+    budgetExceeded: row.budget_exceeded !== 0,
     ...(row.parked !== null &&
       (row.status === 'running' || row.parked === POISONED) && {
         parked: {
-          reason: String(row.parked) as 'timer',
+          reason: row.parked,
           ...(row.parked_until_ms !== null && { until: time(row.parked_until_ms) }),
         },
       }),
-    ...(row.cancel_reason !== null && { cancelReason: String(row.cancel_reason) }),
+    ...(row.cancel_reason !== null && { cancelReason: row.cancel_reason }),
   }
 }

@@ -1,4 +1,4 @@
-import type { InStatement, Row } from '@libsql/client/web'
+import type { InStatement } from '@libsql/client/web'
 
 /** A run above, or the run itself, that may cost so much with all that is below it; its limit is a hard one. */
 export interface TreeLimit {
@@ -33,22 +33,26 @@ const LIMITS = `with recursive up (id, parent) as (
 /** The limits of the runs above a run, where it has any above it. */
 export const treeLimits = (runId: string, stepId: string): InStatement => ({ sql: LIMITS, args: [runId, stepId] })
 
-export function toTreeLimit(row: Row): TreeLimit {
-  const [runId, limitNano, agentName, usedNano] = [row[0], row[1], row[2], row[3]]
-  return {
-    runId: String(runId),
-    agentName: String(agentName),
-    limitNano: Number(limitNano),
-    usedNano: Number(usedNano),
-  }
+export interface TreeLimitRow {
+  id: string
+  most: number
+  name: string
+  used: number
 }
+
+export const toTreeLimit = ({ id, most, name, used }: TreeLimitRow): TreeLimit => ({
+  runId: id,
+  agentName: name,
+  limitNano: most,
+  usedNano: used,
+})
 
 /** Spent and held in the calls of a run and of all below it; the call in question left out. */
 export const treeUse = (runId: string, stepId: string): InStatement => ({
   sql: `with recursive ${treeOf('select ?1, ?1')}
-    select (select ${SPENT} from tree as t join runs as r on r.id = t.id),
+    select (select ${SPENT} from tree as t join runs as r on r.id = t.id) as spent,
       (select coalesce(sum(h.cost_nano), 0) from tree as t join reservations as h on h.run_id = t.id
-        where h.step_id <> '' and not (h.run_id = ?1 and h.step_id = ?2))`,
+        where h.step_id <> '' and not (h.run_id = ?1 and h.step_id = ?2)) as open`,
   args: [runId, stepId],
 })
 

@@ -3,13 +3,15 @@ import type { Db } from '../../shared/sql/db.ts'
 import { retryBusy } from '../../shared/sql/db-fault.ts'
 import { groupCommit } from '../../shared/sql/group-commit.ts'
 import { insertRows } from '../../shared/sql/insert-rows.ts'
+import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
 import type { Run, RunListQuery } from '../../shared/wire/runtime/run.ts'
 import { resumption } from '../execution/claim-statement.ts'
 import type { SealedEvent } from '../execution/journal/event.ts'
 import { type JournalEntry, readEvent } from '../execution/journal/event.ts'
 import { type PageOf, pageSql } from '../http/page.ts'
+import type { blobs, events, runs } from '../schema/tables.ts'
 import type { Records } from '../vault/records.ts'
-import { DATA_COLUMNS, RUN_COLUMNS, toRun } from './run-row.ts'
+import { DATA_COLUMNS, type DataRow, RUN_COLUMNS, type RunRow, toRun } from './run-row.ts'
 import { keptAbove } from './run-tree.ts'
 import type { SealedInput } from './sealed-input.ts'
 
@@ -113,17 +115,19 @@ export function runStore(db: Db, records: Records) {
     },
 
     async get(id: string): Promise<Run | undefined> {
-      const [runs, data] = await db.read([
+      const [found, data] = await db.read([
         { sql: `select ${RUN_COLUMNS} from runs where id = ?`, args: [id] },
         { sql: `select ${DATA_COLUMNS} from run_data where run_id = ?`, args: [id] },
       ])
-      const row = runs?.rows[0]
-      return row && toRun(row, records, data?.rows[0])
+      const [row] = rowsOf<RunRow>(found!)
+      return row && toRun(row, records, rowsOf<DataRow>(data!)[0])
     },
 
     async summary(id: string): Promise<Run | undefined> {
-      const { rows } = await db.execute({ sql: `select ${RUN_COLUMNS} from runs where id = ?`, args: [id] })
-      return rows[0] && toRun(rows[0])
+      const [row] = rowsOf<RunRow>(
+        await db.execute({ sql: `select ${RUN_COLUMNS} from runs where id = ?`, args: [id] }),
+      )
+      return row && toRun(row)
     },
 
     async list(tenantId: string, query: RunListQuery, page: PageOf): Promise<Run[]> {
@@ -143,18 +147,19 @@ export function runStore(db: Db, records: Records) {
       // The turns of a conversation would bury everything else.
       if (query.sessionId === undefined && query.trigger === undefined) conditions.push("trigger_kind <> 'session'")
       const { where, order, args: more } = pageSql(page)
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: `select ${RUN_COLUMNS} from runs where ${conditions.join(' and ')} ${where} ${order}`,
         args: [...args, ...more],
       })
+      const rows = rowsOf<RunRow>(found)
       if (query.fields === 'summary') return rows.map(row => toRun(row))
       const data = await db.execute({
         sql: `select ${DATA_COLUMNS} from run_data
           where run_id in (select value from json_each(?))`,
         args: [JSON.stringify(rows.map(row => row.id))],
       })
-      const byRun = new Map(data.rows.map(row => [row.run_id, row]))
-      return rows.map(row => toRun(row, records, byRun.get(row.id as string)))
+      const byRun = new Map(rowsOf<DataRow>(data).map(row => [row.run_id, row]))
+      return rows.map(row => toRun(row, records, byRun.get(row.id)))
     },
 
     /** Removes a terminal run with its journal and texts; undefined when it is not terminal. */
@@ -175,41 +180,39 @@ export function runStore(db: Db, records: Records) {
 
     /** Part of a journal, in order. */
     async events(runId: string, fromSeq: number, most: number): Promise<JournalEntry[]> {
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: 'select hash, body, seq from events where run_id = ? and seq >= ? order by seq limit ?',
         args: [runId, fromSeq, most],
       })
-      return rows.map(row => {
-        const body = records.open(String(row.body), { record: runId, field: `event ${row.seq}` })
-        return readEvent(body, String(row.hash))
+      return rowsOf<Pick<RowOf<typeof events>, 'hash' | 'body' | 'seq'>>(found).map(row => {
+        const body = records.open(row.body, { record: runId, field: `event ${row.seq}` })
+        return readEvent(body, row.hash)
       })
     },
 
     /** An output that stands beside the journal, by its digest. */
     async blob(runId: string, sha256: string): Promise<Uint8Array | undefined> {
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: 'select content, sealed from blobs where run_id = ? and sha256 = ?',
         args: [runId, sha256.toWellFormed()],
       })
-      const row = rows[0]
-      if (row === undefined) return undefined
-      const sealed = row.sealed === null ? null : String(row.sealed)
-      return records.openBytes(new Uint8Array(row.content as ArrayBuffer), sealed, `blob ${sha256}`)
+      const [row] = rowsOf<Pick<RowOf<typeof blobs>, 'content' | 'sealed'>>(found)
+      return row && records.openBytes(new Uint8Array(row.content), row.sealed, `blob ${sha256}`)
     },
 
     /** Status and how far recoveries had come: what a step list and a stream need besides the events. */
     async progress(runId: string): Promise<{ status: Run['status']; recoverySeq: number } | undefined> {
-      const { rows } = await db.execute({ sql: 'select status, recovery_seq from runs where id = ?', args: [runId] })
-      const row = rows[0]
-      return row && { status: String(row.status) as Run['status'], recoverySeq: Number(row.recovery_seq) }
+      const found = await db.execute({ sql: 'select status, recovery_seq from runs where id = ?', args: [runId] })
+      const [row] = rowsOf<Pick<RowOf<typeof runs>, 'status' | 'recovery_seq'>>(found)
+      return row && { status: row.status, recoverySeq: row.recovery_seq }
     },
 
     async children(parentId: string): Promise<string[]> {
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: `select id from runs where parent_run_id = ? and status in ('queued', 'running', 'waiting')`,
         args: [parentId],
       })
-      return rows.map(row => String(row[0]))
+      return rowsOf<{ id: string }>(found).map(({ id }) => id)
     },
 
     /** Lets a run go on that was set aside. */

@@ -1,11 +1,15 @@
 import { integer, real, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import type { ListedKey } from '../../shared/sign/keyring.ts'
 import { bytes } from '../../shared/sql/bytes-column.ts'
 import type { ApprovalReason, ApprovalStatus } from '../../shared/wire/runtime/approval.ts'
+import type { Isolation } from '../../shared/wire/runtime/isolation.ts'
 import type { ProviderId } from '../../shared/wire/runtime/model-name.ts'
+import type { Run, RunErrorCode, RunStatus } from '../../shared/wire/runtime/run.ts'
 import type { Fire, Schedule } from '../../shared/wire/runtime/schedule.ts'
 import type { SessionStatus } from '../../shared/wire/runtime/session.ts'
 import type { Delivery } from '../../shared/wire/runtime/webhook.ts'
 import type { AuthMethod } from '../connectors/definition.ts'
+import type { RemoteRunState } from '../nodes/runs/remote-run.ts'
 
 /** The columns of the runtime's tables, for the types of rows; a test holds them to baseline.ts, which makes the tables. */
 
@@ -108,7 +112,7 @@ export const runs = sqliteTable('runs', {
   agent_name: text().notNull(),
   agent_id: text().notNull(),
   version_id: text().notNull(),
-  status: text().notNull(),
+  status: text().$type<RunStatus>().notNull(),
   created_ms: integer().notNull(),
   updated_ms: integer().notNull(),
   started_ms: integer(),
@@ -116,10 +120,10 @@ export const runs = sqliteTable('runs', {
   tokens_in: integer().notNull(),
   tokens_out: integer().notNull(),
   cost_nano: integer().notNull(),
-  error_code: text(),
+  error_code: text().$type<RunErrorCode>(),
   error_step: text(),
   labels: text().notNull(),
-  trigger_kind: text().notNull(),
+  trigger_kind: text().$type<Run['trigger']['kind']>().notNull(),
   trigger_ref: text(),
   parent_run_id: text(),
   depth: integer().notNull(),
@@ -128,13 +132,13 @@ export const runs = sqliteTable('runs', {
   forked_run: text(),
   forked_step: text(),
   node_id: text(),
-  isolation: text().notNull(),
-  isolation_used: text(),
+  isolation: text().$type<Isolation>().notNull(),
+  isolation_used: text().$type<NonNullable<Run['isolation']['used']>>(),
   accel: text(),
   model: text(),
   budget_exceeded: integer().notNull(),
   cancel_reason: text(),
-  parked: text(),
+  parked: text().$type<NonNullable<Run['parked']>['reason']>(),
   parked_until_ms: integer(),
   owner: text(),
   epoch: integer().notNull(),
@@ -242,7 +246,7 @@ export const receiptKeys = sqliteTable('receipt_keys', {
   key_id: text().notNull(),
   public_key: text().notNull(),
   sealed_seed: text(),
-  status: text().notNull(),
+  status: text().$type<ListedKey['status']>().notNull(),
   not_before_ms: integer().notNull(),
   not_after_ms: integer(),
 })
@@ -560,8 +564,8 @@ export const remoteRuns = sqliteTable('remote_runs', {
   run_id: text().notNull(),
   tenant_id: text().notNull(),
   pool: text().notNull(),
-  isolation: text().notNull(),
-  state: text().notNull(),
+  isolation: text().$type<Isolation>().notNull(),
+  state: text().$type<RemoteRunState>().notNull(),
   node_id: text(),
   epoch: integer().notNull(),
   created_ms: integer().notNull(),
