@@ -1,4 +1,8 @@
 import { integer, real, sqliteTable, text } from 'drizzle-orm/sqlite-core'
+import type { Checkpoint } from '../../shared/wire/router/checkpoint.ts'
+import type { Mode } from '../../shared/wire/router/conventions.ts'
+import type { Verdict } from '../../shared/wire/router/feedback.ts'
+import type { ServedFrom } from '../../shared/wire/router/trace.ts'
 
 /** The columns of the router's tables, for the types of rows; a test holds them to baseline.ts, which makes the tables. */
 
@@ -13,9 +17,9 @@ export const traces = sqliteTable('traces', {
   trace_id: text().notNull(),
   ts_ms: integer().notNull(),
   session_id: text().notNull(),
-  mode: text().notNull(),
+  mode: text().$type<Mode>().notNull(),
   route_ix: integer(),
-  served_from: text().notNull(),
+  served_from: text().$type<ServedFrom>().notNull(),
   served_rung: integer().notNull(),
   served_model: text(),
   total_nano: integer(),
@@ -38,7 +42,7 @@ export const feedback = sqliteTable('feedback', {
   trace_id: text().notNull(),
   gate_id: text().notNull(),
   reporter: text().notNull(),
-  verdict: text().notNull(),
+  verdict: text().$type<Verdict>().notNull(),
   ts_ms: integer().notNull(),
   hash: text().notNull(),
   body: text().notNull(),
@@ -47,7 +51,7 @@ export const feedback = sqliteTable('feedback', {
 export const checkpoints = sqliteTable('checkpoints', {
   ix: integer().notNull(),
   tenant_id: text().notNull(),
-  kind: text().notNull(),
+  kind: text().$type<Checkpoint['kind']>().notNull(),
   seq: integer().notNull(),
   digest: text().notNull(),
   copied: integer().notNull(),

@@ -2,8 +2,12 @@ import { readJson } from '../../shared/json/read-json.ts'
 import { recordChainChecker, type Sealed } from '../../shared/sign/record-chain.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
+import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
+import type { traces } from '../schema/tables.ts'
 
 const PAGE = 1000
+
+type Row = Pick<RowOf<typeof traces>, 'seq' | 'body'>
 
 export interface TailBreak {
   tenant_id: string
@@ -18,42 +22,45 @@ export async function checkTail(db: Db, tenant: string, sha256: Sha256): Promise
   // Whatever the later pruning kept starts behind it; before that, the head must still name its record.
   const start = head !== undefined && head.seq > (prune?.seq ?? -1) ? head : prune
   if (start !== undefined && start === head) {
-    const { rows } = await db.execute({
+    const answer = await db.execute({
       sql: 'select body from traces where tenant_id = ? and seq = ?',
       args: [tenant, head.seq],
     })
-    const hash = rows[0] === undefined ? undefined : parse(rows[0].body)?.hash
+    const [row] = rowsOf<Pick<Row, 'body'>>(answer)
+    const hash = row && parse(row.body)?.hash
     if (hash !== head.hash) return { tenant_id: tenant, seq: head.seq, reason: 'checkpoint_head' }
   }
   const checker = recordChainChecker(start && { ...start, prev_hash: '' }, sha256)
   const first = (start?.seq ?? -1) + 1
   for (let after = first - 1; ; ) {
-    const page = await db.execute({
+    const answer = await db.execute({
       sql: 'select seq, body from traces where tenant_id = ? and seq > ? order by seq limit ?',
       args: [tenant, after, PAGE],
     })
-    for (const row of page.rows) {
+    const page = rowsOf<Row>(answer)
+    for (const row of page) {
       const record = parse(row.body)
       if (record === undefined) return { tenant_id: tenant, seq: first + checker.count, reason: 'parse' }
       const broken = checker.push(record)
       if (broken !== undefined) return { tenant_id: tenant, seq: first + broken.index, reason: broken.reason }
-      after = Number(row.seq)
+      after = row.seq
     }
-    if (page.rows.length < PAGE) return undefined
+    if (page.length < PAGE) return undefined
   }
 }
 
 async function lastOf(db: Db, tenant: string, kind: 'head' | 'prune') {
-  const { rows } = await db.execute({
+  const answer = await db.execute({
     sql: "select seq, body ->> 'hash' as hash from checkpoints where tenant_id = ? and kind = ? order by ix desc limit 1",
     args: [tenant, kind],
   })
-  return rows[0] === undefined ? undefined : { seq: Number(rows[0].seq), hash: String(rows[0].hash) }
+  const [row] = rowsOf<{ seq: number; hash: unknown }>(answer)
+  return row && { seq: row.seq, hash: String(row.hash) }
 }
 
-function parse(body: unknown): Sealed | undefined {
+function parse(body: string): Sealed | undefined {
   try {
-    return readJson(String(body)) as Sealed
+    return readJson(body) as Sealed
   } catch {
     return undefined
   }

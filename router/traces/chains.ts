@@ -1,6 +1,7 @@
 import { readJson } from '../../shared/json/read-json.ts'
 import { GENESIS } from '../../shared/sign/record-chain.ts'
 import type { Db } from '../../shared/sql/db.ts'
+import { rowsOf } from '../../shared/sql/rows.ts'
 import type { ChainHead } from './canonical-trace.ts'
 
 /** Where one tenant's chain and its checkpoints stand. */
@@ -27,9 +28,18 @@ export const tenantsSql = `with recursive known(tenant_id) as (
   select tenant_id from signed where tenant_id is not null)
   order by tenant_id`
 
+interface ChainRow {
+  tenant_id: string
+  head: string | null
+  digest: string | null
+  signed: number | null
+  reported: number | null
+  pruned: string | null
+}
+
 /** Every tenant's chain as the store has it. */
 export async function loadChains(db: Db): Promise<Map<string, ChainState>> {
-  const { rows } = await db.execute(`with tenants as materialized (${tenantsSql})
+  const answer = await db.execute(`with tenants as materialized (${tenantsSql})
     select tenant_id,
       (select json_array(seq, body ->> 'hash') from traces t where t.tenant_id = tenants.tenant_id order by seq desc limit 1) as head,
       (select digest from checkpoints c where c.tenant_id = tenants.tenant_id order by ix desc limit 1) as digest,
@@ -38,14 +48,14 @@ export async function loadChains(db: Db): Promise<Map<string, ChainState>> {
       (select json_array(seq, body ->> 'hash') from checkpoints c where c.tenant_id = tenants.tenant_id and kind = 'prune' order by ix desc limit 1) as pruned
     from tenants`)
   const chains = new Map<string, ChainState>()
-  for (const row of rows) {
+  for (const row of rowsOf<ChainRow>(answer)) {
     const [headSeq, headHash] = pair(row.head) ?? pair(row.pruned) ?? []
-    chains.set(String(row.tenant_id), {
+    chains.set(row.tenant_id, {
       head:
         headSeq === undefined || headHash === undefined || headSeq < 0 ? undefined : { seq: headSeq, hash: headHash },
-      digest: row.digest === null ? GENESIS : String(row.digest),
-      checkpointed: row.signed === null ? -1 : Number(row.signed),
-      reported: row.reported === null ? -1 : Number(row.reported),
+      digest: row.digest ?? GENESIS,
+      checkpointed: row.signed ?? -1,
+      reported: row.reported ?? -1,
     })
   }
   return chains
@@ -53,11 +63,12 @@ export async function loadChains(db: Db): Promise<Map<string, ChainState>> {
 
 /** How far each tenant's feedback goes. */
 export async function lastReports(db: Db): Promise<Map<string, number>> {
-  const { rows } = await db.execute(`with tenants as materialized (${tenantsSql})
+  const answer = await db.execute(`with tenants as materialized (${tenantsSql})
     select tenant_id, (select max(seq) from feedback f where f.tenant_id = tenants.tenant_id) as last from tenants`)
-  return new Map(rows.map(row => [String(row.tenant_id), row.last === null ? -1 : Number(row.last)]))
+  const rows = rowsOf<{ tenant_id: string; last: number | null }>(answer)
+  return new Map(rows.map(({ tenant_id, last }) => [tenant_id, last ?? -1]))
 }
 
-function pair(value: unknown): [number, string] | undefined {
-  return typeof value === 'string' ? (readJson(value) as [number, string]) : undefined
+function pair(value: string | null): [number, string] | undefined {
+  return value === null ? undefined : (readJson(value) as [number, string])
 }

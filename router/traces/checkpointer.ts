@@ -4,7 +4,9 @@ import type { Signer } from '../../shared/sign/ed25519.ts'
 import { GENESIS } from '../../shared/sign/record-chain.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
+import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
 import type { Clock } from '../../shared/time/clock.ts'
+import type { checkpoints, feedback as feedbackTable } from '../schema/tables.ts'
 import { type SignedCheckpoint, signCheckpoint } from './checkpoint.ts'
 import type { chainCommitter } from './commit.ts'
 import type { LeaseTerm } from './lease.ts'
@@ -77,16 +79,16 @@ export function checkpointer({ db, clock, log, signer, sha256, sinks, committer,
   /** Hands each stored checkpoint that has no copy yet to the sinks, oldest first; one that fails is tried again next time. */
   async function copyOut(): Promise<void> {
     if (sinks.length === 0) return
-    const { rows } = await db.execute('select ix, body from checkpoints where copied = 0 order by ix limit 1000')
+    const answer = await db.execute('select ix, body from checkpoints where copied = 0 order by ix limit 1000')
     let copied: number | undefined
-    for (const row of rows) {
+    for (const row of rowsOf<Pick<RowOf<typeof checkpoints>, 'ix' | 'body'>>(answer)) {
       try {
-        for (const sink of sinks) await sink.append(String(row.body))
+        for (const sink of sinks) await sink.append(row.body)
       } catch (error) {
         log.error('a checkpoint could not be copied; it is kept in the store and tried again', { error })
         break
       }
-      copied = Number(row.ix)
+      copied = row.ix
     }
     if (copied === undefined) return
     await db.execute({ sql: 'update checkpoints set copied = 1 where copied = 0 and ix <= ?', args: [copied] })
@@ -141,24 +143,24 @@ export function checkpointer({ db, clock, log, signer, sha256, sinks, committer,
   return { checkpoint, copyOut, pruneStep }
 }
 
+type FeedbackEnd = Pick<RowOf<typeof feedbackTable>, 'seq' | 'hash'>
+
 /** The end of the feedback chain, or where pruning left it. */
 async function feedbackHead(db: Db, tenant: string): Promise<{ feedback_seq: number; feedback_hash: string }> {
-  const { rows } = await db.execute({
+  const answer = await db.execute({
     sql: 'select seq, hash from feedback where tenant_id = ? order by seq desc limit 1',
     args: [tenant],
   })
-  const row = rows[0]
-  return row === undefined
-    ? prunedFeedback(db, tenant)
-    : { feedback_seq: Number(row.seq), feedback_hash: String(row.hash) }
+  const [row] = rowsOf<FeedbackEnd>(answer)
+  return row === undefined ? prunedFeedback(db, tenant) : { feedback_seq: row.seq, feedback_hash: row.hash }
 }
 
 async function prunedFeedback(db: Db, tenant: string): Promise<{ feedback_seq: number; feedback_hash: string }> {
-  const { rows } = await db.execute({
+  const answer = await db.execute({
     sql: "select body ->> 'feedback_seq' as seq, body ->> 'feedback_hash' as hash from checkpoints where tenant_id = ? and kind = 'prune' order by ix desc limit 1",
     args: [tenant],
   })
-  const row = rows[0]
+  const [row] = rowsOf<Record<'seq' | 'hash', unknown>>(answer)
   return row === undefined
     ? { feedback_seq: -1, feedback_hash: GENESIS }
     : { feedback_seq: Number(row.seq), feedback_hash: String(row.hash) }
@@ -166,7 +168,7 @@ async function prunedFeedback(db: Db, tenant: string): Promise<{ feedback_seq: n
 
 /** The last record of the prefix that is older than `before`, at most one step on, and the same for its feedback. */
 async function pruneCut(db: Db, tenant: string, before: number) {
-  const { rows } = await db.execute({
+  const answer = await db.execute({
     sql: `with first(seq) as (select seq from traces where tenant_id = ?1 order by seq limit 1),
         young(seq) as (select min(seq) from traces where tenant_id = ?1 and ts_ms >= ?2
           and seq < (select seq from first) + ${PRUNE_STEP})
@@ -175,21 +177,21 @@ async function pruneCut(db: Db, tenant: string, before: number) {
       order by seq desc limit 1`,
     args: [tenant, before],
   })
-  const last = rows[0]
+  const [last] = rowsOf<{ seq: number; hash: unknown }>(answer)
   if (last === undefined) return undefined
   const found = await db.execute({
     sql: `select seq, hash from feedback where tenant_id = ?1 and seq < coalesce(
         (select min(f.seq) from feedback f left join traces t on t.trace_id = f.trace_id
           where f.tenant_id = ?1 and (t.seq > ?2 or f.ts_ms >= ?3)), 9007199254740991)
       order by seq desc limit 1`,
-    args: [tenant, Number(last.seq), before],
+    args: [tenant, last.seq, before],
   })
-  const feedback = found.rows[0]
+  const [feedback] = rowsOf<FeedbackEnd>(found)
   return {
-    seq: Number(last.seq),
+    seq: last.seq,
     hash: String(last.hash),
     ...(feedback === undefined
       ? await prunedFeedback(db, tenant)
-      : { feedback_seq: Number(feedback.seq), feedback_hash: String(feedback.hash) }),
+      : { feedback_seq: feedback.seq, feedback_hash: feedback.hash }),
   }
 }

@@ -1,7 +1,9 @@
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { dbFault, retryBusy } from '../../shared/sql/db-fault.ts'
+import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
 import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
+import type { traces } from '../schema/tables.ts'
 import { type ChainHead, sealedRun, traceText } from './canonical-trace.ts'
 import { type ChainState, emptyChain, loadChains } from './chains.ts'
 import { insertBatch, type SealedRow } from './insert-batch.ts'
@@ -132,9 +134,9 @@ export function chainCommitter({ db, lease, sha256 }: CommitOptions) {
 
 async function storedIds(db: Db, records: readonly UnsealedTrace[]): Promise<Set<string>> {
   const ids = JSON.stringify(records.map(({ trace_id }) => trace_id))
-  const { rows } = await db.execute({
+  const answer = await db.execute({
     sql: 'select trace_id from traces where trace_id in (select value from json_each(?))',
     args: [ids],
   })
-  return new Set(rows.map(row => String(row.trace_id)))
+  return new Set(rowsOf<Pick<RowOf<typeof traces>, 'trace_id'>>(answer).map(row => row.trace_id))
 }

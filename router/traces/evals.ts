@@ -1,10 +1,31 @@
 import { toUsd } from '../../shared/money/money.ts'
 import type { Db } from '../../shared/sql/db.ts'
+import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
 import type { Evals, GateStats, RungMove } from '../../shared/wire/router/evals.ts'
+import type { Verdict } from '../../shared/wire/router/feedback.ts'
+import type { traces } from '../schema/tables.ts'
 import { days, type Window } from './savings.ts'
 
 /** What the store knows of `GET /v1/evals`; which gates are disabled and the calibration are the running router's. */
 export type StoredEvals = Omit<Evals, 'gates' | 'calibration'> & { gates: Omit<GateStats, 'disabled'>[] }
+
+type CountsRow = Pick<RowOf<typeof traces>, 'served_rung' | 'escalations' | 'failovers'> &
+  Record<'requests' | 'straight', number>
+
+interface MoveRow {
+  came: number | null
+  went: number
+  requests: number
+}
+
+/** A run of a record that was changed may lack any of its members. */
+interface GateRow {
+  gate_id: unknown
+  verdict: Verdict
+  micros: number | null
+  runs: number
+  cost: number | null
+}
 
 interface GateRuns {
   pass: number
@@ -29,34 +50,34 @@ export async function evals(db: Db, tenants: readonly string[], window: Window):
         { sql: gatesSql, args },
         { sql: movesSql, args },
       ])
-      for (const row of sums?.rows ?? []) {
-        counts.requests += Number(row.requests)
-        counts.escalations += Number(row.escalations)
-        counts.failovers += Number(row.failovers)
-        const rung = Number(row.served_rung)
+      for (const row of rowsOf<CountsRow>(sums!)) {
+        counts.requests += row.requests
+        counts.escalations += row.escalations
+        counts.failovers += row.failovers
+        const rung = row.served_rung
         // A request that did not climb was served at its start rung.
-        if (rung >= 0) move(moves, null, rung, Number(row.straight))
-        if (rung >= 0) served.set(rung, (served.get(rung) ?? 0) + Number(row.requests))
+        if (rung >= 0) move(moves, null, rung, row.straight)
+        if (rung >= 0) served.set(rung, (served.get(rung) ?? 0) + row.requests)
       }
-      for (const row of moved?.rows ?? []) {
-        move(moves, row.came === null ? null : Number(row.came), Number(row.went), Number(row.requests))
-      }
-      for (const row of runs?.rows ?? []) {
+      for (const { came, went, requests } of rowsOf<MoveRow>(moved!)) move(moves, came, went, requests)
+      for (const row of rowsOf<GateRow>(runs!)) {
         const id = String(row.gate_id)
         const gate = gates.get(id) ?? { pass: 0, fail: 0, abstain: 0, cost: 0, times: new Map() }
         gates.set(id, gate)
-        gate[row.verdict as 'pass' | 'fail' | 'abstain'] += Number(row.runs)
-        gate.cost += Number(row.cost)
-        gate.times.set(Number(row.micros), (gate.times.get(Number(row.micros)) ?? 0) + Number(row.runs))
+        gate[row.verdict] += row.runs
+        const micros = row.micros ?? 0
+        gate.cost += row.cost ?? 0
+        gate.times.set(micros, (gate.times.get(micros) ?? 0) + row.runs)
       }
     }
     const from = window.since?.getTime() ?? 0
-    const { rows } = await db.execute({
+    const answer = await db.execute({
       sql: outcomesSql,
       args: [tenant, from, window.until?.getTime() ?? Number.MAX_SAFE_INTEGER],
     })
-    outcomes.reported += Number(rows[0]?.reported ?? 0)
-    outcomes.failed += Number(rows[0]?.failed ?? 0)
+    const sum = rowsOf<typeof outcomes>(answer)[0]!
+    outcomes.reported += sum.reported
+    outcomes.failed += sum.failed
   }
   const { reported, failed } = outcomes
   return {

@@ -1,5 +1,9 @@
 import type { Db } from '../../shared/sql/db.ts'
+import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
 import type { Clock } from '../../shared/time/clock.ts'
+import type { writerLease as leases } from '../schema/tables.ts'
+
+type Row = RowOf<typeof leases>
 
 /** A stretch of time in which one process may write. Every write names it, so a process that lost it writes nothing more. */
 export interface LeaseTerm {
@@ -36,10 +40,10 @@ export function writerLease({ db, clock, holder, ttlMs, isGone }: LeaseOptions) 
 
   async function take(goneHolder: string | null): Promise<boolean> {
     const now = clock.now().getTime()
-    const { rows } = await db.execute({ sql: takeSql, args: [holder, now + ttlMs, now, goneHolder] })
-    const row = rows[0]
+    const answer = await db.execute({ sql: takeSql, args: [holder, now + ttlMs, now, goneHolder] })
+    const [row] = rowsOf<Pick<Row, 'epoch' | 'wanted_by'>>(answer)
     if (row === undefined) return false
-    term = { holder, epoch: Number(row.epoch) }
+    term = { holder, epoch: row.epoch }
     wanted = row.wanted_by !== null
     renewAt = clock.monotonic() + ttlMs / 3
     return true
@@ -51,9 +55,9 @@ export function writerLease({ db, clock, holder, ttlMs, isGone }: LeaseOptions) 
       if (term !== undefined && clock.monotonic() < renewAt) return term
       if (await take(null)) return term
       term = undefined
-      const { rows } = await db.execute("select holder from writer_lease where name = 'traces'")
-      const other = String(rows[0]?.holder)
-      if (isGone(other) && (await take(other))) return term
+      const answer = await db.execute("select holder from writer_lease where name = 'traces'")
+      const other = rowsOf<Pick<Row, 'holder'>>(answer)[0]?.holder
+      if (other !== undefined && isGone(other) && (await take(other))) return term
       await db.execute({
         sql: "update writer_lease set wanted_by = ?1 where name = 'traces' and holder <> ?1 and (wanted_by is null or wanted_by <> ?1)",
         args: [holder],

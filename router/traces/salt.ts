@@ -1,5 +1,7 @@
 import { fromHex, toHex } from '../../shared/sign/bytes.ts'
 import type { Db } from '../../shared/sql/db.ts'
+import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
+import type { meta } from '../schema/tables.ts'
 
 /** The salt of prompt hashes that this store was created with; made at the first call. Of two processes that ask at once, both get the first. */
 export async function promptSalt(db: Db): Promise<Uint8Array<ArrayBuffer>> {
@@ -11,5 +13,5 @@ export async function promptSalt(db: Db): Promise<Uint8Array<ArrayBuffer>> {
     },
     "select value from router_meta where key = 'prompt_salt'",
   ])
-  return fromHex(String(results[1]?.rows[0]?.value))
+  return fromHex(rowsOf<Pick<RowOf<typeof meta>, 'value'>>(results[1]!)[0]!.value)
 }

@@ -1,7 +1,9 @@
-import type { InValue, Row } from '@libsql/client/web'
+import type { InValue } from '@libsql/client/web'
 import { type NanoUsd, toUsd } from '../../shared/money/money.ts'
 import type { Db } from '../../shared/sql/db.ts'
+import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
 import type { Savings, SavingsGroup } from '../../shared/wire/router/savings.ts'
+import type { traces } from '../schema/tables.ts'
 
 export interface Window {
   tenant?: string | undefined
@@ -39,6 +41,12 @@ export function savingsSql(
   }
 }
 
+/** The day of a time after the year 9999 is null. */
+type SumsRow = { key: string | null } & Record<
+  'requests' | 'unpriced' | 'spent' | 'gate' | 'baseline' | 'calibrated_requests' | 'calibrated' | 'calibrated_spent',
+  number
+>
+
 interface Sums {
   requests: number
   unpriced: number
@@ -61,11 +69,11 @@ export async function savings(
   const groups = new Map<string, Sums>()
   for (const tenant of tenants) {
     for await (const part of days(db, tenant, window)) {
-      const { rows } = await db.execute(savingsSql(tenant, part, group))
-      for (const row of rows) {
+      const answer = await db.execute(savingsSql(tenant, part, group))
+      for (const row of rowsOf<SumsRow>(answer)) {
         add(total, row)
         if (group === undefined) continue
-        const key = String(row.key)
+        const key = row.key ?? 'null'
         const sums = groups.get(key) ?? zero()
         groups.set(key, sums)
         add(sums, row)
@@ -82,12 +90,13 @@ export async function savings(
 export async function* days(db: Db, tenant: string, { since, until }: Window): AsyncGenerator<Window> {
   const end = until?.getTime() ?? Number.MAX_SAFE_INTEGER
   for (let from = since?.getTime() ?? 0; ; ) {
-    const { rows } = await db.execute({
+    const answer = await db.execute({
       sql: 'select ts_ms from traces where tenant_id = ? and ts_ms >= ? and ts_ms < ? order by ts_ms limit 1',
       args: [tenant, from, end],
     })
-    if (rows[0] === undefined) return
-    const next = Math.min(end, (Math.floor(Number(rows[0].ts_ms) / DAY_MS) + 1) * DAY_MS)
+    const [first] = rowsOf<Pick<RowOf<typeof traces>, 'ts_ms'>>(answer)
+    if (first === undefined) return
+    const next = Math.min(end, (Math.floor(first.ts_ms / DAY_MS) + 1) * DAY_MS)
     yield { since: new Date(from), until: new Date(Math.min(next, 8.64e15)) }
     from = next
   }
@@ -106,15 +115,15 @@ function zero(): Sums {
   }
 }
 
-function add(sums: Sums, row: Row) {
-  sums.requests += Number(row.requests)
-  sums.unpriced += Number(row.unpriced)
-  sums.spent += Number(row.spent)
-  sums.gate += Number(row.gate)
-  sums.baseline += Number(row.baseline)
-  sums.calibratedRequests += Number(row.calibrated_requests)
-  sums.calibrated += Number(row.calibrated)
-  sums.calibratedSpent += Number(row.calibrated_spent)
+function add(sums: Sums, row: SumsRow) {
+  sums.requests += row.requests
+  sums.unpriced += row.unpriced
+  sums.spent += row.spent
+  sums.gate += row.gate
+  sums.baseline += row.baseline
+  sums.calibratedRequests += row.calibrated_requests
+  sums.calibrated += row.calibrated
+  sums.calibratedSpent += row.calibrated_spent
 }
 
 function shown(sums: Sums) {

@@ -1,10 +1,12 @@
 import type { InValue } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
+import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
 import type { CheckpointList } from '../../shared/wire/router/checkpoint.ts'
 import type { FeedbackList, FeedbackRecord } from '../../shared/wire/router/feedback.ts'
 import type { ServedFrom, TraceRecord } from '../../shared/wire/router/trace.ts'
 import type { TraceList } from '../../shared/wire/router/traces.ts'
+import type { checkpoints, feedback, traces } from '../schema/tables.ts'
 import { storedTenants } from './stored-records.ts'
 
 export interface TraceFilter {
@@ -36,12 +38,12 @@ interface Listed {
 export function traceStore(db: Db) {
   async function listOf(tenant: string, filter: TraceFilter): Promise<Listed[]> {
     const { sql, args } = listSql(tenant, filter)
-    const { rows } = await db.execute({ sql, args })
-    return rows.map(row => ({
-      ts: Number(row.ts_ms),
+    const rows = rowsOf<Pick<RowOf<typeof traces>, 'ts_ms' | 'seq' | 'body'>>(await db.execute({ sql, args }))
+    return rows.map(({ ts_ms, seq, body }) => ({
+      ts: ts_ms,
       tenant,
-      seq: Number(row.seq),
-      record: readJson(String(row.body)) as TraceRecord,
+      seq,
+      record: toRecord(body),
     }))
   }
 
@@ -63,14 +65,15 @@ export function traceStore(db: Db) {
     /** By trace id, response id, upstream request id or the caller's own request id, in this order; of several the newest. */
     async get(id: string, tenant?: string): Promise<TraceRecord | undefined> {
       const byTrace = await db.execute({ sql: 'select tenant_id, body from traces where trace_id = ?', args: [id] })
-      const row = byTrace.rows[0]
+      const [row] = rowsOf<Pick<RowOf<typeof traces>, 'tenant_id' | 'body'>>(byTrace)
       if (row !== undefined && (tenant === undefined || row.tenant_id === tenant)) return toRecord(row.body)
       const tenants = tenant === undefined ? await storedTenants(db) : [tenant]
       for (const column of otherIds) {
         let newest: TraceRecord | undefined
         for (const one of tenants) {
-          const { rows } = await db.execute({ sql: lookupSql(column), args: [one, id] })
-          const record = rows[0] && toRecord(rows[0].body)
+          const answer = await db.execute({ sql: lookupSql(column), args: [one, id] })
+          const [found] = rowsOf<Pick<RowOf<typeof traces>, 'body'>>(answer)
+          const record = found && toRecord(found.body)
           if (record !== undefined && (newest === undefined || record.ts > newest.ts)) newest = record
         }
         if (newest !== undefined) return newest
@@ -80,11 +83,11 @@ export function traceStore(db: Db) {
 
     /** What was reported about a trace, oldest first. */
     async feedbackOf(tenant: string, traceId: string): Promise<FeedbackRecord[]> {
-      const { rows } = await db.execute({
+      const answer = await db.execute({
         sql: 'select body from feedback where tenant_id = ? and trace_id = ? order by seq',
         args: [tenant, traceId],
       })
-      return rows.map(row => readJson(String(row.body)) as FeedbackRecord)
+      return rowsOf<Pick<RowOf<typeof feedback>, 'body'>>(answer).map(row => readJson(row.body) as FeedbackRecord)
     },
 
     /** In the order in which they were made. */
@@ -99,15 +102,16 @@ export function traceStore(db: Db) {
       limit: number
     }): Promise<FeedbackList> {
       const [seq, last] = after === undefined ? [-1, ''] : readAad(after)
-      const { rows } = await db.execute({
+      const answer = await db.execute({
         sql: `select tenant_id, seq, body from feedback
 where ${tenant === undefined ? '(tenant_id, seq) > (?2, ?1)' : 'tenant_id = ?2 and seq > ?1'} order by tenant_id, seq limit ?3`,
         args: [seq, tenant ?? last, limit + 1],
       })
+      const rows = rowsOf<Pick<RowOf<typeof feedback>, 'tenant_id' | 'seq' | 'body'>>(answer)
       const page = rows.slice(0, limit)
       const end = page.at(-1)
       return {
-        feedback: page.map(row => ({ tenant_id: String(row.tenant_id), record: readable(row.body) })),
+        feedback: page.map(row => ({ tenant_id: row.tenant_id, record: readable(row.body) })),
         next: rows.length > limit && end !== undefined ? `${end.seq}.${end.tenant_id}` : null,
       }
     },
@@ -122,13 +126,14 @@ where ${tenant === undefined ? '(tenant_id, seq) > (?2, ?1)' : 'tenant_id = ?2 a
       limit: number
     }): Promise<CheckpointList> {
       const from = after === undefined ? 0 : whole(after)
-      const { rows } = await db.execute({
+      const answer = await db.execute({
         sql: `select ix, body from checkpoints where ${tenant === undefined ? '' : 'tenant_id = ?3 and '}ix > ?1 order by ix limit ?2`,
         args: [from, limit + 1, ...(tenant === undefined ? [] : [tenant])],
       })
+      const rows = rowsOf<Pick<RowOf<typeof checkpoints>, 'ix' | 'body'>>(answer)
       const page = rows.slice(0, limit)
       return {
-        checkpoints: page.map(row => readJson(String(row.body)) as CheckpointList['checkpoints'][number]),
+        checkpoints: page.map(row => readJson(row.body) as CheckpointList['checkpoints'][number]),
         next: rows.length > limit ? String(page.at(-1)?.ix) : null,
       }
     },
@@ -192,9 +197,9 @@ function readAad(text: string): [seq: number, tenant: string] {
   return [Number(match[1]), match[2] ?? '']
 }
 
-function readable(body: unknown): FeedbackRecord | null {
+function readable(body: string): FeedbackRecord | null {
   try {
-    return readJson(String(body)) as FeedbackRecord
+    return readJson(body) as FeedbackRecord
   } catch {
     return null
   }
@@ -205,6 +210,6 @@ function whole(text: string): number {
   return Number(text)
 }
 
-function toRecord(body: unknown): TraceRecord {
-  return readJson(String(body)) as TraceRecord
+function toRecord(body: string): TraceRecord {
+  return readJson(body) as TraceRecord
 }

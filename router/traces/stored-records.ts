@@ -1,5 +1,7 @@
 import type { Db } from '../../shared/sql/db.ts'
+import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
 import type { Checkpoint } from '../../shared/wire/router/checkpoint.ts'
+import type { checkpoints } from '../schema/tables.ts'
 import { tenantsSql } from './chains.ts'
 import type { RecordLine } from './check-stretch.ts'
 import { ExportLineError, toCheckpoint } from './export-line.ts'
@@ -16,8 +18,7 @@ export interface Span {
 }
 
 export async function storedTenants(db: Db): Promise<string[]> {
-  const { rows } = await db.execute(tenantsSql)
-  return rows.map(row => String(row.tenant_id))
+  return rowsOf<{ tenant_id: string }>(await db.execute(tenantsSql)).map(row => row.tenant_id)
 }
 
 /** Every record with its columns, for `verify`, tenant by tenant in the order of the chains. */
@@ -35,6 +36,9 @@ export async function* storedStretch(db: Db, span: SeqSpan): AsyncGenerator<Reco
   }
 }
 
+/** Of no rows, neither. */
+type Ends = Record<'low' | 'high', number> | Record<'low' | 'high', null>
+
 export interface SeqSpan {
   tenant: string
   from?: number
@@ -45,14 +49,14 @@ export interface SeqSpan {
 export async function seqSpans(db: Db, tenant: string | undefined, size: number): Promise<Required<SeqSpan>[]> {
   const spans: Required<SeqSpan>[] = []
   for (const id of tenant === undefined ? await storedTenants(db) : [tenant]) {
-    const { rows } = await db.execute({
+    const answer = await db.execute({
       sql: 'select (select min(seq) from traces where tenant_id = ?1) as low, (select max(seq) from traces where tenant_id = ?1) as high',
       args: [id],
     })
-    const row = rows[0]
+    const [row] = rowsOf<Ends>(answer)
     if (row === undefined || row.low === null) continue
-    const high = Number(row.high)
-    for (let from = Number(row.low); from <= high; from += size) {
+    const { low, high } = row
+    for (let from = low; from <= high; from += size) {
       spans.push({ tenant: id, from, to: Math.min(from + size - 1, high) })
     }
   }
@@ -103,31 +107,32 @@ export async function exportCheckpoints(db: Db, span: Span = {}): Promise<string
 
 /** Of a cut piece of a chain, those that name a record up to its end. */
 async function checkpointBodies(db: Db, { tenant, since, until }: Span): Promise<Uint8Array[]> {
-  const { rows } = await db.execute({
+  const answer = await db.execute({
     // As bytes: the local driver ends the process on text that is no UTF-8.
     sql: `select tenant_id, seq, cast(body as blob) as body from checkpoints ${tenant === undefined ? '' : 'where tenant_id = ?'} order by ix`,
     args: tenant === undefined ? [] : [tenant],
   })
+  const rows = rowsOf<Pick<RowOf<typeof checkpoints>, 'tenant_id' | 'seq'> & { body: ArrayBuffer }>(answer)
   const ends = new Map<string, number>()
   if (until !== undefined) {
-    for (const id of new Set(rows.map(row => String(row.tenant_id)))) {
+    for (const id of new Set(rows.map(row => row.tenant_id))) {
       ends.set(id, (await seqWindow(db, id, since, until))?.to ?? -1)
     }
   }
   return rows
-    .filter(row => Number(row.seq) <= (ends.get(String(row.tenant_id)) ?? Number.MAX_SAFE_INTEGER))
-    .map(row => new Uint8Array(row.body as ArrayBuffer))
+    .filter(row => row.seq <= (ends.get(row.tenant_id) ?? Number.MAX_SAFE_INTEGER))
+    .map(row => new Uint8Array(row.body))
 }
 
 async function seqWindow(db: Db, tenant: string, since?: Date, until?: Date) {
   if (since === undefined && until === undefined) return { from: 0, to: Number.MAX_SAFE_INTEGER }
-  const { rows } = await db.execute({
+  const answer = await db.execute({
     sql: 'select min(seq) as low, max(seq) as high from traces where tenant_id = ? and ts_ms >= ? and ts_ms < ?',
     args: [tenant, since?.getTime() ?? 0, until?.getTime() ?? Number.MAX_SAFE_INTEGER],
   })
-  const row = rows[0]
+  const [row] = rowsOf<Ends>(answer)
   if (row === undefined || row.low === null) return undefined
-  return { from: since === undefined ? 0 : Number(row.low), to: Number(row.high) }
+  return { from: since === undefined ? 0 : row.low, to: row.high }
 }
 
 interface Pages extends SeqSpan {
@@ -135,6 +140,8 @@ interface Pages extends SeqSpan {
   /** Text that goes before each body. */
   columns?: string
 }
+
+type PageRow = { count: number } & ({ last: number; page: ArrayBuffer } | { last: null; page: null })
 
 interface StoredRow {
   columns: string
@@ -155,18 +162,17 @@ async function* pages(
     from (select seq, body, ${columns} as columns from ${table}
       where tenant_id = ? and seq >= ? and seq <= ? order by seq limit ${PAGE})`
   for (let next = from; ; ) {
-    const { rows } = await db.execute({ sql, args: [tenant, next, to] })
-    const page = rows[0]
-    if (page === undefined || Number(page.count) === 0) return
-    yield rowsOf(new Uint8Array(page.page as ArrayBuffer))
-    if (Number(page.count) < PAGE) return
-    next = Number(page.last) + 1
+    const [page] = rowsOf<PageRow>(await db.execute({ sql, args: [tenant, next, to] }))
+    if (page === undefined || page.last === null) return
+    yield cutPage(new Uint8Array(page.page))
+    if (page.count < PAGE) return
+    next = page.last + 1
   }
 }
 
 const SPACE = 0x20
 
-function rowsOf(page: Uint8Array<ArrayBuffer>): StoredRow[] {
+function cutPage(page: Uint8Array<ArrayBuffer>): StoredRow[] {
   // Where every character is one byte, which is nearly always, places in the text are places in the bytes.
   const whole = decoded(page)
   const cut = whole.length === page.length ? (start: number, end: number) => whole.slice(start, end) : undefined
