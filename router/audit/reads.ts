@@ -1,10 +1,12 @@
 import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
+import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
 import type { Checkpoint, CheckpointList, RouterKeys } from '../../shared/wire/router/checkpoint.ts'
 import type { FeedbackList, FeedbackRecord } from '../../shared/wire/router/feedback.ts'
 import type { Savings, SavingsGroup } from '../../shared/wire/router/savings.ts'
 import type { TraceRecord } from '../../shared/wire/router/trace.ts'
 import type { TraceList, TraceListQuery } from '../../shared/wire/router/traces.ts'
+import type { checkpoints, traces } from '../schema/tables.ts'
 import { measuredSavings } from '../shadow/measured-savings.ts'
 import { evals, type StoredEvals } from '../traces/evals.ts'
 import { publishedKeys } from '../traces/keys.ts'
@@ -35,10 +37,11 @@ export function auditReads(db: Db) {
 
     /** One look in one index. */
     async byTraceId(id: string, tenant?: string): Promise<TraceRecord | undefined> {
-      const { rows } = await db.execute({ sql: 'select tenant_id, body from traces where trace_id = ?', args: [id] })
-      const row = rows[0]
+      const [row] = rowsOf<Pick<RowOf<typeof traces>, 'tenant_id' | 'body'>>(
+        await db.execute({ sql: 'select tenant_id, body from traces where trace_id = ?', args: [id] }),
+      )
       if (row === undefined || (tenant !== undefined && row.tenant_id !== tenant)) return undefined
-      return readJson(String(row.body)) as TraceRecord
+      return readJson(row.body) as TraceRecord
     },
 
     /** By a trace id, a response id or a request id. */
@@ -71,11 +74,12 @@ export function auditReads(db: Db) {
 
     /** The last checkpoint that was made of a tenant's chain. */
     async latestCheckpoint(tenant: string): Promise<Checkpoint | undefined> {
-      const { rows } = await db.execute({
+      const answer = await db.execute({
         sql: 'select body from checkpoints where tenant_id = ? order by ix desc limit 1',
         args: [tenant],
       })
-      return rows[0] && (readJson(String(rows[0].body)) as Checkpoint)
+      const [last] = rowsOf<Pick<RowOf<typeof checkpoints>, 'body'>>(answer)
+      return last && (readJson(last.body) as Checkpoint)
     },
 
     keys: (): Promise<RouterKeys> => publishedKeys(db),

@@ -1,5 +1,6 @@
 import type { Db } from '../../shared/sql/db.ts'
 import { insertRows } from '../../shared/sql/insert-rows.ts'
+import { rowsOf } from '../../shared/sql/rows.ts'
 import { FORGET_MS, type SpentRow } from './ledger.ts'
 
 const upsert = insertRows(
@@ -28,10 +29,9 @@ export function spentStore(db: Db) {
       if (tidies) tidied = at.getTime()
     },
     /** Totals that can still matter: of the last two days. */
-    async recent(now: Date): Promise<SpentRow[]> {
+    async recent(now: Date): Promise<readonly SpentRow[]> {
       const sql = 'select key, spent from router_budgets where updated_at >= ?'
-      const { rows } = await db.execute({ sql, args: [before(now)] })
-      return rows.map(row => ({ key: String(row.key), spent: Number(row.spent) }))
+      return rowsOf<SpentRow>(await db.execute({ sql, args: [before(now)] }))
     },
   }
 }

@@ -1,8 +1,8 @@
-import type { Row } from '@libsql/client/web'
 import type { Log } from '../../shared/log/log.ts'
 import type { Db } from '../../shared/sql/db.ts'
+import { rowsOf } from '../../shared/sql/rows.ts'
 import type { Clock } from '../../shared/time/clock.ts'
-import { changedSince, type Entry, readWindow, toEntry } from './calibration-store.ts'
+import { changedSince, type Entry, type EntryRow, readWindow, toEntry } from './calibration-store.ts'
 import type { PairWindow } from './pair-window.ts'
 
 /** How long another process's change may stay unseen by one that only serves. */
@@ -33,7 +33,7 @@ export function calibrationCache({ db, clock, log }: CalibrationCacheDeps) {
   const keyOf = (tenantId: string, routeFp: string) => `${tenantId} ${routeFp}`
 
   /** Takes rows of `changedSince(seen)`. */
-  function take(rows: readonly Row[]): void {
+  function take(rows: readonly EntryRow[]): void {
     readAt = clock.monotonic()
     for (const row of rows) {
       const entry = toEntry(row)
@@ -46,7 +46,7 @@ export function calibrationCache({ db, clock, log }: CalibrationCacheDeps) {
   }
 
   async function refresh(): Promise<void> {
-    take((await db.execute(changedSince(seen))).rows)
+    take(rowsOf(await db.execute(changedSince(seen))))
   }
 
   /** A store that cannot be read now leaves what was known. */

@@ -1,6 +1,8 @@
-import type { InStatement, Row } from '@libsql/client/web'
+import type { InStatement } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
+import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
+import type { calibration, outcomes } from '../schema/tables.ts'
 import type { Turn } from './adaptive-conformal.ts'
 import type { StoredCalibration } from './calibration.ts'
 import { PairWindow } from './pair-window.ts'
@@ -21,6 +23,9 @@ export interface StoredPair {
   readonly rung: number
 }
 
+/** A row of `changedSince` or `entriesOf`. */
+export type EntryRow = Pick<RowOf<typeof calibration>, 'tenant_id' | 'route_fp' | 'version' | 'state'>
+
 const COLUMNS = 'tenant_id, route_fp, version, state'
 
 /** Entries that changed after this version, in any process. */
@@ -35,12 +40,12 @@ export const entriesOf = (tenant: string | undefined): InStatement =>
     ? `select ${COLUMNS} from calibration order by tenant_id, route_fp`
     : { sql: `select ${COLUMNS} from calibration where tenant_id = ? order by route_fp`, args: [tenant] }
 
-export function toEntry({ tenant_id, route_fp, version, state }: Row): Entry {
+export function toEntry({ tenant_id, route_fp, version, state }: EntryRow): Entry {
   return {
-    tenantId: String(tenant_id),
-    routeFp: String(route_fp),
-    version: Number(version),
-    kept: readJson(String(state)) as StoredCalibration,
+    tenantId: tenant_id,
+    routeFp: route_fp,
+    version,
+    kept: readJson(state) as StoredCalibration,
   }
 }
 
@@ -72,12 +77,17 @@ export async function readWindow(
   { tenantId, routeFp, size, places }: { tenantId: string; routeFp: string; size: number; places: number },
 ): Promise<PairWindow> {
   const window = new PairWindow(size)
-  const { rows } = await db.execute({
+  const answer = await db.execute({
     sql: `select json_group_array(json_array(ix, score, fails, passes)) as page from (
         select ix, score, fails, passes from outcomes where tenant_id = ? and route_fp = ? and ix >= ? and ix < ? order by ix)`,
     args: [tenantId, routeFp, Math.max(0, places - size), places],
   })
-  const page = readJson(String(rows[0]?.page)) as [ix: number, score: string, fails: number, passes: number][]
+  const page = readJson(rowsOf<{ page: string }>(answer)[0]!.page) as [
+    ix: number,
+    score: string,
+    fails: number,
+    passes: number,
+  ][]
   for (const [ix, score, fails, passes] of page) window.put(ix, Number(score), turnOf({ fails, passes }))
   return window
 }
@@ -90,18 +100,22 @@ export function turnOf({ fails, passes }: { fails: number; passes: number }): Tu
 
 const PAGE = 5000
 
+/** Of a scored answer, so with a place. */
+type PairRow = Pick<RowOf<typeof outcomes>, 'score' | 'rung' | 'fails' | 'passes'> & { ix: number }
+
 /** Every pair of a route in the order in which the outcomes came, a page at a time. */
 export async function* storedPairs(db: Db, tenantId: string, routeFp: string): AsyncGenerator<StoredPair> {
   for (let from = 0; ; ) {
-    const { rows } = await db.execute({
+    const answer = await db.execute({
       sql: 'select ix, score, rung, fails, passes from outcomes where tenant_id = ? and route_fp = ? and ix >= ? order by ix limit ?',
       args: [tenantId, routeFp, from, PAGE],
     })
-    for (const row of rows) {
-      const turn = turnOf({ fails: Number(row.fails), passes: Number(row.passes) })
-      if (turn !== undefined) yield { score: Number(row.score), failed: turn === 'fail', rung: Number(row.rung) }
+    const rows = rowsOf<PairRow>(answer)
+    for (const { score, rung, fails, passes } of rows) {
+      const turn = turnOf({ fails, passes })
+      if (turn !== undefined) yield { score: Number(score), failed: turn === 'fail', rung }
     }
     if (rows.length < PAGE) return
-    from = Number(rows.at(-1)?.ix) + 1
+    from = rows.at(-1)!.ix + 1
   }
 }

@@ -1,8 +1,11 @@
+import type { ResultSet } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import type { Log } from '../../shared/log/log.ts'
 import type { Db } from '../../shared/sql/db.ts'
+import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { Calibration, RoutingConfig } from '../config/routing-config.ts'
+import type { routingConfigs } from '../schema/tables.ts'
 import { givesScores } from './describe.ts'
 
 /** What a receipt's route was, wherever it stands now. */
@@ -65,11 +68,11 @@ export function routeCache({ db, clock, log }: { db: Db; clock: Clock; log: Log 
     async find(configHash: string, routeIx: number): Promise<RouteRef | undefined> {
       let routes = known.get(configHash)
       if (routes === undefined) {
-        const { rows } = await db.execute({
+        const answer = await db.execute({
           sql: 'select body from routing_configs where config_hash = ?',
           args: [configHash],
         })
-        routes = rows[0] === undefined ? [] : (readJson(String(rows[0].body)) as StoredConfig).routes
+        routes = toConfig(answer)?.routes ?? []
         learn(configHash, routes)
       }
       return routes[routeIx]
@@ -79,6 +82,10 @@ export function routeCache({ db, clock, log }: { db: Db; clock: Clock; log: Log 
 
 /** The config that was used last, for programs beside the router. */
 export async function lastConfig(db: Db): Promise<StoredConfig | undefined> {
-  const { rows } = await db.execute('select body from routing_configs order by used_ms desc limit 1')
-  return rows[0] && (readJson(String(rows[0].body)) as StoredConfig)
+  return toConfig(await db.execute('select body from routing_configs order by used_ms desc limit 1'))
+}
+
+function toConfig(answer: ResultSet): StoredConfig | undefined {
+  const [row] = rowsOf<Pick<RowOf<typeof routingConfigs>, 'body'>>(answer)
+  return row && (readJson(row.body) as StoredConfig)
 }

@@ -1,6 +1,7 @@
 import { UsageError } from 'clipanion'
 import type { Db } from '../../shared/sql/db.ts'
-import { type Entry, entriesOf, putEntry, storedPairs, toEntry } from '../calibrate/calibration-store.ts'
+import { rowsOf } from '../../shared/sql/rows.ts'
+import { type Entry, type EntryRow, entriesOf, putEntry, storedPairs, toEntry } from '../calibrate/calibration-store.ts'
 import { type CalibrationReport, calibrationReport, type ReportMethod, type ReportPair } from '../calibrate/report.ts'
 import { lastConfig, type StoredConfig } from '../calibrate/route-cache.ts'
 import { calibrationTable } from '../config/learning-tables.ts'
@@ -35,7 +36,7 @@ export async function runCalibrate(ask: CalibrateAsk): Promise<RouteReport[]> {
   try {
     const config = await lastConfig(db)
     const wanted = fingerprintOf(config, ask.route)
-    const entries = (await db.execute(entriesOf(ask.tenant))).rows.map(toEntry)
+    const entries = rowsOf<EntryRow>(await db.execute(entriesOf(ask.tenant))).map(toEntry)
     const reports: RouteReport[] = []
     for (const entry of entries) {
       if (wanted === undefined || entry.routeFp === wanted) reports.push(await reportOf(db, entry, config, ask))
@@ -93,12 +94,13 @@ async function pin(db: Db, first: Entry, to: number | null | undefined): Promise
       return to
     } catch (error) {
       if (tried >= MAX_TRIES || !/constraint/i.test(String(error))) throw error
-      const { rows } = await db.execute({
+      const answer = await db.execute({
         sql: 'select tenant_id, route_fp, version, state from calibration where tenant_id = ? and route_fp = ?',
         args: [entry.tenantId, entry.routeFp],
       })
-      if (rows[0] === undefined) throw error
-      entry = toEntry(rows[0])
+      const [row] = rowsOf<EntryRow>(answer)
+      if (row === undefined) throw error
+      entry = toEntry(row)
     }
   }
 }

@@ -6,6 +6,7 @@ import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { toOrigin } from '../../shared/http/bind.ts'
 import { PRICE_TABLE_VERSION } from '../../shared/prices/builtin.ts'
 import type { Db } from '../../shared/sql/db.ts'
+import { rowsOf } from '../../shared/sql/rows.ts'
 import { heldCredential } from '../config/credential.ts'
 import type { RoutingConfig } from '../config/routing-config.ts'
 import { routerEnv } from '../env.ts'
@@ -154,12 +155,11 @@ async function ofStore(address: string, vars: Vars): Promise<Check[]> {
 }
 
 async function clock(db: Db): Promise<string> {
-  const { rows } = await db.execute('select max(ts_ms) as newest from traces')
-  const newest = rows[0]?.newest
-  if (newest === null || newest === undefined) return 'no record to compare it with'
-  if (Date.now() + CLOCK_SLACK_MS < Number(newest))
-    throw new Error(`the clock is behind the newest record (${new Date(Number(newest)).toISOString()}): set it right`)
-  return `after the newest record (${new Date(Number(newest)).toISOString()})`
+  const { newest } = rowsOf<{ newest: number | null }>(await db.execute('select max(ts_ms) as newest from traces'))[0]!
+  if (newest === null) return 'no record to compare it with'
+  if (Date.now() + CLOCK_SLACK_MS < newest)
+    throw new Error(`the clock is behind the newest record (${new Date(newest).toISOString()}): set it right`)
+  return `after the newest record (${new Date(newest).toISOString()})`
 }
 
 async function chain(db: Db, tenant: string): Promise<string> {

@@ -3,9 +3,11 @@ import { readJson } from '../../shared/json/read-json.ts'
 import type { Sealed } from '../../shared/sign/record-chain.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { insertRows } from '../../shared/sql/insert-rows.ts'
+import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
 import type { FeedbackRecord } from '../../shared/wire/router/feedback.ts'
 import type { CalibrationCache, VersionCell } from '../calibrate/calibration-cache.ts'
 import { type Entry, putEntry } from '../calibrate/calibration-store.ts'
+import type { calibration } from '../schema/tables.ts'
 import { type Known, type Report, recordText, type Settled, type Tally, traceKey, wordKey } from './settle.ts'
 
 // One statement for all, a JSON text for each: preparing one costs more than running it (measured: 0.1 to 0.2 ms), and a single
@@ -21,6 +23,7 @@ const knownSql = `select
     from json_each(?3) as one join outcomes o on o.tenant_id = one.value ->> 0 and o.trace_id = one.value ->> 1) as tallies,
   (select json_group_array(json_array(tenant_id, route_fp, version)) from calibration where version > ?4) as versions`
 
+type KnownRow = Record<'heads' | 'words' | 'tallies' | 'versions', string>
 type HeadCell = [tenant: string, head: string | null]
 type TallyCell = [
   tenant: string,
@@ -42,11 +45,12 @@ export async function readKnown(
   const tenants = [...new Set(reports.map(({ subject }) => subject.tenantId))]
   const traces = new Map(reports.map(({ subject: { tenantId, traceId } }) => [traceId, [tenantId, traceId]]))
   const words = [...new Set(reports.map(({ subject, given }) => wordKey(subject, given)))]
-  const { rows } = await db.execute({
+  const answer = await db.execute({
     sql: knownSql,
     args: [JSON.stringify(tenants), `[${words.join(',')}]`, JSON.stringify([...traces.values()]), book.seen()],
   })
-  const read = <T>(column: string) => readJson(String(rows[0]?.[column])) as T[]
+  const known = rowsOf<KnownRow>(answer)[0]!
+  const read = <T>(column: keyof KnownRow) => readJson(known[column]) as T[]
   await book.heard(read<VersionCell>('versions'))
   const bodies = read<string | null>('words')
   return {
@@ -141,5 +145,5 @@ export async function commitSettled(
   const own = statements.length
   statements.push(...entries.map(entry => putEntry(entry, now)))
   const results = await db.write(statements)
-  return results.slice(own).map(({ rows }) => Number(rows[0]?.version))
+  return results.slice(own).map(answer => rowsOf<Pick<RowOf<typeof calibration>, 'version'>>(answer)[0]!.version)
 }

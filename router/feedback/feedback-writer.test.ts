@@ -10,11 +10,12 @@ import { silentLog } from '../../shared/log/log.ts'
 import { recordChainChecker } from '../../shared/sign/record-chain.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
+import { rowsOf } from '../../shared/sql/rows.ts'
 import { systemClock } from '../../shared/time/clock.ts'
 import { type FeedbackRecord, feedbackRecord, type Verdict } from '../../shared/wire/router/feedback.ts'
 import { adaptiveConformal, type Turn } from '../calibrate/adaptive-conformal.ts'
 import { calibrationCache } from '../calibrate/calibration-cache.ts'
-import { storedPairs, toEntry } from '../calibrate/calibration-store.ts'
+import { type EntryRow, storedPairs, toEntry } from '../calibrate/calibration-store.ts'
 import { lttCertificate, type Pair, tieGroups } from '../calibrate/certify-threshold.ts'
 import type { Calibration } from '../config/routing-config.ts'
 import { routerSteps } from '../schema/steps.ts'
@@ -189,8 +190,8 @@ describe('the feedback writer', () => {
         })
         const { kept } = book.get('one', ROUTES[0]!)!
         if (i % 20 !== 0) continue
-        const { rows } = await db.execute('select * from calibration')
-        expect(toEntry(rows[0]!).kept).toEqual(kept)
+        const [row] = rowsOf<EntryRow>(await db.execute('select * from calibration'))
+        expect(toEntry(row!).kept).toEqual(kept)
         const pairs = [...(await book.window(book.get('one', ROUTES[0]!)!, SETTINGS.window)).pairs()]
         expect(pairs).toHaveLength(Math.min(i + 1, SETTINGS.window))
         if (kept.certifiedAt === kept.places && !kept.lost) {

@@ -1,6 +1,8 @@
 import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { insertRows } from '../../shared/sql/insert-rows.ts'
+import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
+import type { meta } from '../schema/tables.ts'
 import type { RouteExperience, StoredExperience } from './learner.ts'
 
 const PREFIX = 'learning/'
@@ -17,12 +19,12 @@ const put = insertRows(
 export function learningStore(db: Db) {
   return {
     async all(): Promise<StoredExperience[]> {
-      const { rows } = await db.execute(
+      const answer = await db.execute(
         `select key, value from router_meta where key >= '${PREFIX}' and key < 'learning0'`,
       )
-      return rows.map(({ key, value }) => {
-        const [, tenantId = '', routeFp = ''] = String(key).split('/')
-        return { tenantId, routeFp, contexts: readJson(String(value)) as RouteExperience }
+      return rowsOf<RowOf<typeof meta>>(answer).map(({ key, value }) => {
+        const [, tenantId = '', routeFp = ''] = key.split('/')
+        return { tenantId, routeFp, contexts: readJson(value) as RouteExperience }
       })
     },
     async put(learned: readonly StoredExperience[]): Promise<void> {

@@ -1,6 +1,7 @@
 import type { Db } from '../../shared/sql/db.ts'
+import { rowsOf } from '../../shared/sql/rows.ts'
 import type { CalibrationState } from '../../shared/wire/router/calibration.ts'
-import { entriesOf, toEntry } from '../calibrate/calibration-store.ts'
+import { type EntryRow, entriesOf, toEntry } from '../calibrate/calibration-store.ts'
 import { describeCalibration } from '../calibrate/describe.ts'
 import { lastConfig } from '../calibrate/route-cache.ts'
 
@@ -8,7 +9,7 @@ import { lastConfig } from '../calibrate/route-cache.ts'
 export async function storedCalibration(db: Db, tenantId: string): Promise<CalibrationState[]> {
   const config = await lastConfig(db)
   if (config === undefined) return []
-  const entries = (await db.execute(entriesOf(tenantId))).rows.map(toEntry)
+  const entries = rowsOf<EntryRow>(await db.execute(entriesOf(tenantId))).map(toEntry)
   const kept = new Map(entries.map(({ routeFp, kept }) => [routeFp, kept]))
   return config.routes.flatMap(({ fingerprint, serve_threshold, rungs, scores = true }, ix) => {
     const own = kept.get(fingerprint)

@@ -2,6 +2,7 @@ import { ApiError } from '../../shared/http/api-error.ts'
 import { readProof } from '../../shared/proof/read-proof.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
 import type { Db } from '../../shared/sql/db.ts'
+import { rowsOf } from '../../shared/sql/rows.ts'
 import { check, sentence } from '../../shared/wire/issues.ts'
 import { type Checkpoint, checkpoint, type VerifyReport } from '../../shared/wire/router/checkpoint.ts'
 import type { McpInput } from '../../shared/wire/router/mcp.ts'
@@ -60,13 +61,13 @@ async function readCheckpoints(db: Db, tenant: string): Promise<Checkpoint[] | E
 
 /** The record before the newest `limit`; undefined when there is none, or it does not read and so must be checked itself. */
 async function recordBefore(db: Db, tenant: string, limit: number): Promise<ChainHead | undefined> {
-  const { rows } = await db.execute({
+  const answer = await db.execute({
     sql: `select seq, case when json_valid(body) then body ->> 'hash' end as hash from traces
       where tenant_id = ? order by seq desc limit 1 offset ?`,
     args: [tenant, limit],
   })
-  const row = rows[0]
-  return typeof row?.hash === 'string' ? { seq: Number(row.seq), hash: row.hash } : undefined
+  const [row] = rowsOf<{ seq: number; hash: unknown }>(answer)
+  return typeof row?.hash === 'string' ? { seq: row.seq, hash: row.hash } : undefined
 }
 
 /** One checkpoint, or one on each line, as `<db>.checkpoints.jsonl` has them. */

@@ -1,8 +1,10 @@
 import { readJson } from '../../shared/json/read-json.ts'
 import type { Db } from '../../shared/sql/db.ts'
+import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
 import type { TraceRecord } from '../../shared/wire/router/trace.ts'
 import { turnOf } from '../calibrate/calibration-store.ts'
 import type { RouteRef } from '../calibrate/route-cache.ts'
+import type { outcomes as outcomeTable, routingConfigs } from '../schema/tables.ts'
 import { exportRecords, type Span } from '../traces/stored-records.ts'
 
 export interface LoggedTrace {
@@ -36,26 +38,28 @@ export function hasStart({ mode, attempts, policy }: TraceRecord): boolean {
 }
 
 async function outcomesOf(db: Db, tenant: string, ids: readonly string[]): Promise<ReadonlyMap<string, boolean>> {
-  const { rows } = await db.execute({
+  const answer = await db.execute({
     sql: `select trace_id, fails, passes from outcomes
       where tenant_id = ? and trace_id in (select value from json_each(?))`,
     args: [tenant, JSON.stringify(ids)],
   })
   const outcomes = new Map<string, boolean>()
-  for (const { trace_id, fails, passes } of rows) {
-    const turn = turnOf({ fails: Number(fails), passes: Number(passes) })
-    if (turn !== undefined) outcomes.set(String(trace_id), turn === 'fail')
+  for (const { trace_id, fails, passes } of rowsOf<Pick<RowOf<typeof outcomeTable>, 'trace_id' | 'fails' | 'passes'>>(
+    answer,
+  )) {
+    const turn = turnOf({ fails, passes })
+    if (turn !== undefined) outcomes.set(trace_id, turn === 'fail')
   }
   return outcomes
 }
 
 /** Names of routes over the configs that this store has seen: a route that only moved is the same route. */
 export async function routeNames(db: Db): Promise<(trace: TraceRecord) => string> {
-  const { rows } = await db.execute('select config_hash, body from routing_configs')
+  const answer = await db.execute('select config_hash, body from routing_configs')
   const known = new Map(
-    rows.map(({ config_hash, body }) => [
-      String(config_hash),
-      (readJson(String(body)) as { routes: RouteRef[] }).routes,
+    rowsOf<Pick<RowOf<typeof routingConfigs>, 'config_hash' | 'body'>>(answer).map(({ config_hash, body }) => [
+      config_hash,
+      (readJson(body) as { routes: RouteRef[] }).routes,
     ]),
   )
   return ({ policy, route_ix }) =>

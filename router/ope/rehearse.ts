@@ -1,8 +1,9 @@
 import { toUsd } from '../../shared/money/money.ts'
 import type { Db } from '../../shared/sql/db.ts'
+import { rowsOf } from '../../shared/sql/rows.ts'
 import type { TraceRecord } from '../../shared/wire/router/trace.ts'
 import type { StoredCalibration } from '../calibrate/calibration.ts'
-import { entriesOf, toEntry } from '../calibrate/calibration-store.ts'
+import { type EntryRow, entriesOf, toEntry } from '../calibrate/calibration-store.ts'
 import { routeThreshold } from '../calibrate/describe.ts'
 import type { Route, RoutingConfig } from '../config/routing-config.ts'
 import { contextOf } from '../learning/context.ts'
@@ -87,7 +88,7 @@ export async function rehearse(db: Db, { target, metrics, span }: RehearseAsk): 
 
 /** The threshold that a route of the config would be served by, as calibration stands now. */
 async function thresholds(db: Db, { calibration }: RoutingConfig) {
-  const { rows } = await db.execute(entriesOf(undefined))
+  const rows = rowsOf<EntryRow>(await db.execute(entriesOf(undefined)))
   const kept = new Map<string, StoredCalibration>(
     rows.map(toEntry).map(entry => [`${entry.tenantId} ${entry.routeFp}`, entry.kept]),
   )

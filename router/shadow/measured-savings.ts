@@ -1,12 +1,16 @@
 import { toUsd } from '../../shared/money/money.ts'
 import type { Db } from '../../shared/sql/db.ts'
+import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
 import type { Savings } from '../../shared/wire/router/savings.ts'
 import { DRAWS, middle95, resampledSums } from '../ope/bootstrap.ts'
+import type { shadows } from '../schema/tables.ts'
 import { FEWEST } from './shadow-sums.ts'
 
 /** The newest samples of a window are enough for its interval. */
 const MOST = 10_000
 const SEED = 45
+
+type Row = Pick<RowOf<typeof shadows>, 'same_nano' | 'top_nano' | 'spent_nano'>
 
 interface Window {
   since?: Date | undefined
@@ -19,13 +23,14 @@ export async function measuredSavings(
   tenants: readonly string[],
   { since, until }: Window,
 ): Promise<Pick<Savings, 'shadow' | 'ratio_ci'>> {
-  const { rows } = await db.execute({
+  const answer = await db.execute({
     sql: `select same_nano, top_nano, spent_nano from shadows
       where tenant_id in (select value from json_each(?)) and ts_ms >= ? and ts_ms < ? order by ts_ms desc limit ${MOST}`,
     args: [JSON.stringify(tenants), since?.getTime() ?? 0, until?.getTime() ?? Number.MAX_SAFE_INTEGER],
   })
+  const rows = rowsOf<Row>(answer)
   if (rows.length === 0) return {}
-  const column = (name: string) => Float64Array.from(rows, row => Number(row[name]))
+  const column = (name: keyof Row) => Float64Array.from(rows, row => row[name])
   const [same, top] = [column('same_nano'), column('top_nano')]
   const sum = (values: Float64Array) => toUsd(values.reduce((total, value) => total + value, 0))
   const shadow = {

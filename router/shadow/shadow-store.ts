@@ -1,5 +1,7 @@
 import type { Db } from '../../shared/sql/db.ts'
 import { insertRows } from '../../shared/sql/insert-rows.ts'
+import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
+import type { shadows } from '../schema/tables.ts'
 import type { ShadowSums } from './shadow-sums.ts'
 
 const insert = insertRows(
@@ -22,6 +24,9 @@ const insert = insertRows(
 
 export type ShadowRow = Parameters<typeof insert.statement>[0][number]
 
+type SumRow = Pick<RowOf<typeof shadows>, 'tenant_id' | 'route_fp'> &
+  Record<'n' | 'servedIn' | 'servedOut' | 'topIn' | 'topOut', number>
+
 /** The samples behind the calibrated baseline, beside the traces that they measure. */
 export function shadowStore(db: Db) {
   return {
@@ -29,20 +34,11 @@ export function shadowStore(db: Db) {
       await db.execute(insert.statement([row]))
     },
     async fill(book: ShadowSums): Promise<void> {
-      const { rows } = await db.execute(
+      const answer = await db.execute(
         `select tenant_id, route_fp, count(*) as n, sum(served_in) as servedIn, sum(served_out) as servedOut,
           sum(top_in) as topIn, sum(top_out) as topOut from shadows group by tenant_id, route_fp`,
       )
-      for (const row of rows) {
-        const { servedIn, servedOut, topIn, topOut } = row
-        const pair = {
-          servedIn: Number(servedIn),
-          servedOut: Number(servedOut),
-          topIn: Number(topIn),
-          topOut: Number(topOut),
-        }
-        book.add(String(row.tenant_id), String(row.route_fp), pair, Number(row.n))
-      }
+      for (const { tenant_id, route_fp, n, ...pair } of rowsOf<SumRow>(answer)) book.add(tenant_id, route_fp, pair, n)
     },
   }
 }

@@ -1,6 +1,7 @@
 import { nativeSha256 } from '../../../shared/host/native-sha256.ts'
 import type { Db } from '../../../shared/sql/db.ts'
 import { insertRows } from '../../../shared/sql/insert-rows.ts'
+import { rowsOf } from '../../../shared/sql/rows.ts'
 import type { TraceRecord, UnsealedTrace } from '../../../shared/wire/router/trace.ts'
 import { type ChainHead, sealedRun, traceText } from '../../traces/canonical-trace.ts'
 import { insertBatch } from '../../traces/insert-batch.ts'
@@ -54,11 +55,12 @@ async function keepBatch(db: Db, lot: readonly Told[], head: ChainHead | undefin
 }
 
 async function headOf(db: Db, tenant: string): Promise<ChainHead | undefined> {
-  const { rows } = await db.execute({
+  const answer = await db.execute({
     sql: 'select body from traces where tenant_id = ? order by seq desc limit 1',
     args: [tenant],
   })
-  if (rows[0] === undefined) return undefined
-  const { seq, hash } = JSON.parse(String(rows[0].body)) as TraceRecord
+  const [row] = rowsOf<{ body: string }>(answer)
+  if (row === undefined) return undefined
+  const { seq, hash } = JSON.parse(row.body) as TraceRecord
   return { seq, hash }
 }
