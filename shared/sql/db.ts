@@ -5,6 +5,7 @@ import { DbOpenError } from './db-open-error.ts'
 import { guardedClient } from './guarded-client.ts'
 import { lockWaits } from './lock-waits.ts'
 import { reads } from './read-statement.ts'
+import { rowsOf } from './rows.ts'
 import { storeFaults } from './store-faults.ts'
 import { markUnavailable } from './store-unavailable.ts'
 import { writeQueue } from './write-queue.ts'
@@ -151,11 +152,11 @@ async function useWal(client: Client, name: string) {
   await client.execute('pragma page_size = 8192')
   // Two processes that switch a new file at the same moment: one may be told busy without the timeout being honoured.
   const result = await retryBusy(() => client.execute('pragma journal_mode = wal'))
-  const mode = result.rows[0]?.[0]
+  const mode = rowsOf<{ journal_mode: string }>(result)[0]?.journal_mode
   if (mode !== 'wal') {
     throw new DbOpenError(
       'not_a_file',
-      `${name} cannot use write-ahead logging (it stays in "${String(mode)}" mode): put it on a local disk, not on a network share.`,
+      `${name} cannot use write-ahead logging (it stays in "${mode}" mode): put it on a local disk, not on a network share.`,
     )
   }
 }

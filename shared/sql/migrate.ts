@@ -1,5 +1,6 @@
 import type { Db } from './db.ts'
 import { dbFault, retryBusy } from './db-fault.ts'
+import { rowsOf } from './rows.ts'
 
 /** One step of a schema. Applied in the order of `id`; never changed once released, because its checksum is kept in the database. */
 export interface Migration {
@@ -58,13 +59,13 @@ export async function migrate(db: Db, part: string, migrations: readonly Migrati
   }
 }
 
-async function readApplied(db: Db, part: string): Promise<Applied[]> {
+async function readApplied(db: Db, part: string): Promise<readonly Applied[]> {
   const known = await retryBusy(() => db.execute("select 1 from sqlite_master where name = 'schema_steps'"))
   if (known.rows.length === 0) return []
   const result = await retryBusy(() =>
     db.execute({ sql: 'select id, name, checksum from schema_steps where part = ? order by id', args: [part] }),
   )
-  return result.rows.map(row => ({ id: Number(row.id), name: String(row.name), checksum: String(row.checksum) }))
+  return rowsOf<Applied>(result)
 }
 
 /** Applied steps must be the beginning of the program's list, unchanged. */
