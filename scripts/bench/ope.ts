@@ -5,6 +5,7 @@ import { xoshiro128 } from '../../router/policy/xoshiro128.ts'
 import { routerSteps } from '../../router/schema/steps.ts'
 import { sampleTrace } from '../../router/traces/testing/records.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
+import { rowsOf } from '../../shared/sql/rows.ts'
 import type { Bench, Figure } from './harness.ts'
 import { benchDb } from './journal-rows.ts'
 
@@ -61,7 +62,7 @@ async function filled(traces: number): Promise<{ path: string; close: () => Prom
       Array.from({ length: Math.min(5000, traces - at) }, () => drawn(next)),
     )
   }
-  const path = String((await db.execute('pragma database_list')).rows[0]?.file)
+  const path = rowsOf<{ file: string }>(await db.execute('pragma database_list'))[0]!.file
   return { path, close }
 }
 

@@ -13,6 +13,7 @@ import { createMetrics } from '../../shared/metrics/metrics.ts'
 import { signer } from '../../shared/sign/ed25519.ts'
 import type { Db } from '../../shared/sql/db.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
+import { rowsOf } from '../../shared/sql/rows.ts'
 import { systemClock } from '../../shared/time/clock.ts'
 import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
 import type { Bench, Figure } from './harness.ts'
@@ -66,7 +67,7 @@ export const tracesBench: Bench = {
 }
 
 async function fileOf(db: Db): Promise<string> {
-  return String((await db.execute('pragma database_list')).rows[0]?.file)
+  return rowsOf<{ file: string }>(await db.execute('pragma database_list'))[0]!.file
 }
 
 function figure(figures: readonly Figure[], word: string): number {

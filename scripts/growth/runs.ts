@@ -3,6 +3,7 @@ import { createRuntime } from '../../runtime/runtime.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import type { Db } from '../../shared/sql/db.ts'
+import { rowsOf } from '../../shared/sql/rows.ts'
 import { isTerminal, type Run } from '../../shared/wire/runtime/run.ts'
 import { type Growth, medianMs } from './measured.ts'
 
@@ -45,11 +46,11 @@ export async function growthOfRuns(folder: string, sizes: number[], say: (line: 
     growth.bytesPerRow.push(((await stat(path)).size - emptyBytes) / size)
     say(`${size} runs written in ${Math.round((performance.now() - began) / 1000)} s`)
 
-    const { rows } = await db.execute({
+    const answer = await db.execute({
       sql: 'select id from runs order by created_ms limit 1 offset ?',
       args: [size >> 1],
     })
-    const middle = String(rows[0]?.[0])
+    const middle = rowsOf<{ id: string }>(answer)[0]!.id
     const figures: [string, number][] = [
       ['list of 50, newest', await medianMs(40, () => call(200, 'GET', '/v1/runs?limit=50'))],
       ['list of 50, by status', await medianMs(40, () => call(200, 'GET', '/v1/runs?limit=50&status=succeeded'))],
@@ -77,7 +78,7 @@ export function note(growth: Growth, figures: readonly [string, number][]): void
 
 async function pages(db: Db): Promise<number> {
   const [count, size] = await db.read(['pragma page_count', 'pragma page_size'])
-  return Number(count?.rows[0]?.[0]) * Number(size?.rows[0]?.[0])
+  return rowsOf<{ page_count: number }>(count!)[0]!.page_count * rowsOf<{ page_size: number }>(size!)[0]!.page_size
 }
 
 /** Copies of one run in every table that knows it, created evenly over the last months, oldest first. */
@@ -92,8 +93,8 @@ async function copies(db: Db, id: string, count: number): Promise<void> {
   ]
   const described = await Promise.all(
     tables.map(async table => {
-      const { rows } = await db.execute(`select name from pragma_table_info('${table.name}')`)
-      return { ...table, columns: rows.map(row => String(row[0])) }
+      const answer = await db.execute(`select name from pragma_table_info('${table.name}')`)
+      return { ...table, columns: rowsOf<{ name: string }>(answer).map(({ name }) => name) }
     }),
   )
   const copyId = `printf('01000000-%04x-7%03x-8000-%012x', n.i >> 12, n.i & 4095, n.i)`

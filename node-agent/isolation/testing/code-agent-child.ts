@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { engineFixture, says } from '../../../runtime/execution/testing/engine-fixture.ts'
 import { silentLog } from '../../../shared/log/log.ts'
 import type { Db } from '../../../shared/sql/db.ts'
+import { rowsOf } from '../../../shared/sql/rows.ts'
 import { nodeEnv } from '../../env.ts'
 import { nodeSandboxes } from '../../sandboxes.ts'
 
@@ -64,8 +65,8 @@ const room = await engineFixture({
     return says('forty-two')
   },
 })
-const { rows } = await room.db.execute('select id from runs')
-const id = rows[0] ? String(rows[0][0]) : await room.create({ prompt: 'go' })
+const [run] = rowsOf<{ id: string }>(await room.db.execute('select id from runs'))
+const id = run?.id ?? (await room.create({ prompt: 'go' }))
 await room.engine.start()
 room.engine.wake()
 await room.until(id, undefined, 40_000)

@@ -1,4 +1,4 @@
-import { entriesOf, storedPairs, toEntry } from '../../../router/calibrate/calibration-store.ts'
+import { type EntryRow, entriesOf, storedPairs, toEntry } from '../../../router/calibrate/calibration-store.ts'
 import { calibrationReport, type ReportPair } from '../../../router/calibrate/report.ts'
 import { bootstrapMean } from '../../../router/ope/bootstrap.ts'
 import { storedFeedback, storedRecords } from '../../../router/traces/stored-records.ts'
@@ -6,6 +6,7 @@ import { verifyRecords } from '../../../router/traces/verify.ts'
 import { nativeSha256 } from '../../../shared/host/native-sha256.ts'
 import { fromUsd } from '../../../shared/money/money.ts'
 import type { Db } from '../../../shared/sql/db.ts'
+import { rowsOf } from '../../../shared/sql/rows.ts'
 import { capabilities } from '../../../shared/wire/router/capabilities.ts'
 import { evals } from '../../../shared/wire/router/evals.ts'
 import { savings } from '../../../shared/wire/router/savings.ts'
@@ -76,8 +77,8 @@ interface Outcome {
 }
 
 async function ofReceipts(db: Db, figures: Map<string, number>): Promise<void> {
-  const { rows } = await db.execute('select body from traces order by seq')
-  const all = rows.map(row => traceRecord.parse(JSON.parse(String(row.body))))
+  const rows = rowsOf<{ body: string }>(await db.execute('select body from traces order by seq'))
+  const all = rows.map(row => traceRecord.parse(JSON.parse(row.body)))
   const cascade = outcomesOf(all, 'cascade')
   const cheap = outcomesOf(all, 'cheap')
   const top = outcomesOf(all, 'top')
@@ -169,10 +170,10 @@ function outcomesOf(all: readonly TraceRecord[], route: RouteName): Outcome[] {
 
 /** What `router calibrate` says about the pairs that feedback left of a route. */
 async function ofPairs(db: Db, name: string, route: RouteName, figures: Map<string, number>): Promise<void> {
-  const { rows } = await db.execute("select json_extract(body, '$.routes') as routes from routing_configs")
-  const refs = JSON.parse(String(rows[0]?.routes)) as { fingerprint: string }[]
+  const answer = await db.execute("select json_extract(body, '$.routes') as routes from routing_configs")
+  const refs = JSON.parse(rowsOf<{ routes: string }>(answer)[0]!.routes) as { fingerprint: string }[]
   const { fingerprint } = refs[ROUTE_IX[route]]!
-  const entries = (await db.execute(entriesOf(undefined))).rows.map(toEntry)
+  const entries = rowsOf<EntryRow>(await db.execute(entriesOf(undefined))).map(toEntry)
   const entry = entries.find(({ routeFp }) => routeFp === fingerprint)!
   const pairs: ReportPair[] = []
   for await (const pair of storedPairs(db, entry.tenantId, entry.routeFp)) pairs.push(pair)
