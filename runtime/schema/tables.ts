@@ -8,8 +8,6 @@ import type { Run, RunErrorCode, RunStatus } from '../../shared/wire/runtime/run
 import type { Fire, Schedule } from '../../shared/wire/runtime/schedule.ts'
 import type { SessionStatus } from '../../shared/wire/runtime/session.ts'
 import type { Delivery } from '../../shared/wire/runtime/webhook.ts'
-import type { AuthMethod } from '../connectors/definition.ts'
-import type { RemoteRunState } from '../nodes/runs/remote-run.ts'
 
 /** The columns of the runtime's tables, for the types of rows; a test holds them to baseline.ts, which makes the tables. */
 
@@ -434,7 +432,7 @@ export const connectors = sqliteTable('connectors', {
   connector_id: text().notNull(),
   id: text().notNull(),
   display_name: text().notNull(),
-  auth_method: text().$type<AuthMethod>().notNull(),
+  auth_method: text().$type<'oauth2' | 'token' | 'basic' | 'none'>().notNull(),
   status: text().$type<'installed' | 'expired'>().notNull(),
   config: text().notNull(),
   missing: text().notNull(),
@@ -565,7 +563,7 @@ export const remoteRuns = sqliteTable('remote_runs', {
   tenant_id: text().notNull(),
   pool: text().notNull(),
   isolation: text().$type<Isolation>().notNull(),
-  state: text().$type<RemoteRunState>().notNull(),
+  state: text().notNull(),
   node_id: text(),
   epoch: integer().notNull(),
   created_ms: integer().notNull(),
