@@ -36,7 +36,7 @@ export function assembleRemote(
     watched: (runId, seq, terminal) => work().engine.watchers.moved(runId, seq, terminal),
     ended: status => ended.add(1, { status }),
     versionOf: agents.getVersion,
-    assembleSessions: sessions,
+    ownSessions: sessions,
     admit: budgets.ledger.admit,
     currentByName: agents.currentByName,
     grant: budgets.ledger.grant,

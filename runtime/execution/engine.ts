@@ -25,9 +25,9 @@ export function createEngine(deps: EngineDeps) {
     appendSeconds: metrics.appendSeconds,
   })
   const extraWhenSetAside = deps.extraWhenSetAside ?? (() => [])
-  const assembleExecution = new Map<string, Execution>()
+  const executions = new Map<string, Execution>()
   const endings = new Map<string, Promise<boolean>>()
-  const room = runWatchers(db, id => assembleExecution.has(id))
+  const room = runWatchers(db, id => executions.has(id))
   const watchers = deps.kept ? telling(room, deps.kept) : room
   let draining = false
   let claiming: Promise<void> | undefined
@@ -61,13 +61,13 @@ export function createEngine(deps: EngineDeps) {
       do {
         again = false
         const slots = limits.maxConcurrent
-        const most = slots - assembleExecution.size
+        const most = slots - executions.size
         if (most <= 0 || draining) return
-        if (doubtful) await leases.releaseOthers(owner, [...assembleExecution.keys(), ...endings.keys()])
+        if (doubtful) await leases.releaseOthers(owner, [...executions.keys(), ...endings.keys()])
         doubtful = false
         lookedMs = clock.now().getTime()
         const nowMs = lookedMs
-        const held = [...assembleExecution.keys(), ...endings.keys()]
+        const held = [...executions.keys(), ...endings.keys()]
         const claimed = await leases.claim({
           owner,
           nodeId: nodeId(),
@@ -121,11 +121,11 @@ export function createEngine(deps: EngineDeps) {
 
   function start(run: Claimed): void {
     if (run.recoveries > 0) metrics.recoveries.add(1)
-    const before = assembleExecution.get(run.id)
+    const before = executions.get(run.id)
     // Taken from this process without a word to it, as when its agent was deleted.
     before?.abandon()
     const one = execution(within, run, run.ending === undefined ? {} : { open: before?.open })
-    assembleExecution.set(run.id, one)
+    executions.set(run.id, one)
     void one.done
       .catch(error => {
         if (error instanceof LeaseLostError) metrics.leaseLost.add(1)
@@ -135,7 +135,7 @@ export function createEngine(deps: EngineDeps) {
         }
       })
       .finally(() => {
-        if (assembleExecution.get(run.id) === one) assembleExecution.delete(run.id)
+        if (executions.get(run.id) === one) executions.delete(run.id)
         wake()
       })
   }
@@ -143,19 +143,18 @@ export function createEngine(deps: EngineDeps) {
   /** An owner that cannot renew stops before its leases end, so that it never works beside the next owner. */
   let renewedAt = clock.monotonic()
   async function renew(): Promise<void> {
-    if (assembleExecution.size === 0) {
+    if (executions.size === 0) {
       renewedAt = clock.monotonic()
       return
     }
-    const ids = [...assembleExecution.keys()]
+    const ids = [...executions.keys()]
     try {
       const lost = await leases.renew(owner, ids, clock.now().getTime() + limits.leaseMs)
       renewedAt = clock.monotonic()
-      for (const id of lost) assembleExecution.get(id)?.abandon()
+      for (const id of lost) executions.get(id)?.abandon()
     } catch (error) {
       log.warn('leases could not be renewed', { error, fault: dbFault(error) })
-      if (clock.monotonic() - renewedAt > limits.leaseMs * 0.8)
-        for (const run of assembleExecution.values()) run.abandon()
+      if (clock.monotonic() - renewedAt > limits.leaseMs * 0.8) for (const run of executions.values()) run.abandon()
     }
   }
 
@@ -194,7 +193,7 @@ export function createEngine(deps: EngineDeps) {
   /** Another process may end the run at the same moment: the one that took it last writes the end, and this one looks again. */
   async function endNow(id: string, ending: Ending): Promise<boolean> {
     for (let left = MOST_SEIZURES; ; left--) {
-      const here = assembleExecution.get(id)
+      const here = executions.get(id)
       const nowMs = clock.now().getTime()
       const run = await leases.seize(id, { owner, nodeId: nodeId(), nowMs, ttlMs: 5000 })
       if (!run) return false
@@ -232,8 +231,8 @@ export function createEngine(deps: EngineDeps) {
       while (clock.monotonic() < until && !draining) {
         const soon = wakeTimer !== undefined && wakeAt < until
         if (claiming) await Promise.race([claiming, over])
-        else if (assembleExecution.size > 0) {
-          const ends = [...assembleExecution.values()].map(run => run.done.catch(() => undefined))
+        else if (executions.size > 0) {
+          const ends = [...executions.values()].map(run => run.done.catch(() => undefined))
           // A run that ended wakes the engine a few promises later, so that what it made due is claimed before anyone looks here again.
           await Promise.race([
             Promise.race(ends).then(() => new Promise<void>(resolve => setTimeout(resolve, 0))),
@@ -264,7 +263,7 @@ export function createEngine(deps: EngineDeps) {
     },
 
     get active() {
-      return assembleExecution.size
+      return executions.size
     },
 
     drain(): void {
@@ -277,7 +276,7 @@ export function createEngine(deps: EngineDeps) {
     async settled(ms: number): Promise<void> {
       this.drain()
       await claiming
-      const all = [...assembleExecution.values()]
+      const all = [...executions.values()]
       let timer: ReturnType<typeof setTimeout> | undefined
       const renewing = setInterval(() => void renew(), limits.leaseMs / 3)
       const late = new Promise(resolve => {
@@ -291,7 +290,7 @@ export function createEngine(deps: EngineDeps) {
     /** Lets open steps finish for up to `ms`, then leaves them; their runs go on wherever they are claimed next. */
     async close(ms: number): Promise<void> {
       await this.settled(ms)
-      const left = [...assembleExecution.values()]
+      const left = [...executions.values()]
       for (const run of left) run.abandon()
       await Promise.allSettled(left.map(run => run.done))
       await writer.close()

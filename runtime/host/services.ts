@@ -10,7 +10,7 @@ export interface ServicesOptions {
 /** Starts the runtime, and the router beside it when asked, and drains both at the first signal. */
 export async function runServices({ vars, withRouter, say }: ServicesOptions): Promise<void> {
   const stop = untilSignal()
-  const assembleExecution: Service[] = []
+  const running: Service[] = []
   const router = Promise.withResolvers<string>()
   let panel: string | undefined
   const parts = {
@@ -20,13 +20,13 @@ export async function runServices({ vars, withRouter, say }: ServicesOptions): P
   try {
     const { serveRuntime } = await import('./node.ts')
     const runtime = await serveRuntime(vars, parts)
-    assembleExecution.push(runtime)
+    running.push(runtime)
     say(`runtime  ${runtime.origin}`)
     if (withRouter) {
       const defaults = { ROUTER_BIND: '127.0.0.1:8090', ROUTER_DB: `${vars.PLATFORM_DATA_DIR || './data'}/router.db` }
       const { serveRouter } = await import('../../router/host/node.ts')
       const started = await serveRouter({ ...defaults, ...set(vars) })
-      assembleExecution.push(started)
+      running.push(started)
       router.resolve(started.origin)
       panel = `${started.origin}/panel`
       say(`router   ${started.origin}`)
@@ -36,7 +36,7 @@ export async function runServices({ vars, withRouter, say }: ServicesOptions): P
     }
     await stop
   } finally {
-    await Promise.all(assembleExecution.map(service => service.close()))
+    await Promise.all(running.map(service => service.close()))
   }
 }
 

@@ -60,7 +60,7 @@ export interface NodesOptions {
   ended: ApplyReportsDeps['ended']
   versionOf: (versionId: string) => Promise<VersionRow | undefined>
   labelsOf: (tenantId: string, agentName: string) => Promise<Readonly<Record<string, string>>>
-  assembleSessions: Pick<Sessions, 'store' | 'live'>
+  ownSessions: Pick<Sessions, 'store' | 'live'>
   admit: Admit
   grant: Ledger['grant']
   currentByName: (tenantId: string, name: string) => Promise<VersionRow | undefined>
@@ -92,13 +92,13 @@ export function assembleNodes(options: NodesOptions) {
   const store = nodeStore(db, options.peer?.url ?? null)
   const remote = remoteRunStore(db)
   const links = nodeLinks()
-  const { maxBodyBytes, assembleSessions } = options
+  const { maxBodyBytes, ownSessions } = options
   const among = assemblePeers({
     peer: options.peer,
     links,
     store,
     remote,
-    live: assembleSessions.live,
+    live: ownSessions.live,
     times,
     now,
     metrics,
@@ -132,8 +132,8 @@ export function assembleNodes(options: NodesOptions) {
   const sessions = remoteSessions({ db, remote, nodes: store, reachableNodes, data, engaged: () => engaged })
   const talk = relayDeltas({
     remote,
-    sessions: sessions.store(options.assembleSessions.store),
-    live: options.assembleSessions.live,
+    sessions: sessions.store(options.ownSessions.store),
+    live: options.ownSessions.live,
     log,
   })
 
@@ -382,7 +382,7 @@ export function assembleNodes(options: NodesOptions) {
       })
     },
 
-    sessions: sessions.store(options.assembleSessions.store),
+    sessions: sessions.store(options.ownSessions.store),
 
     /** Whether a node holds that session. */
     isElsewhere: async (sessionId: string): Promise<boolean> => (await sessions.get(sessionId)) !== undefined,

@@ -14,7 +14,7 @@ const every =
 function standing(policy: Partial<Standing['policy']>, more: Partial<Standing> = {}): Standing {
   return {
     policy: { overlap: 'allow', catchUp: 'one', catchUpLimit: 10, ...policy },
-    assembleExecution: false,
+    isRunning: false,
     pendingMs: null,
     ...more,
   }
@@ -95,11 +95,9 @@ describe('windows that nobody was there for', () => {
 
 describe('a window whose predecessor is still running', () => {
   it('starts all the same, is skipped, or waits, by policy', () => {
-    expect(fates(standing({ overlap: 'allow' }, { assembleExecution: true }), [], [1])).toEqual(['1 started'])
-    expect(fates(standing({ overlap: 'skip' }, { assembleExecution: true }), [], [1])).toEqual(['1 skipped overlap'])
-    expect(
-      decideWindows(standing({ overlap: 'queue' }, { assembleExecution: true }), { missed: [], onTime: [1, 2] }),
-    ).toEqual({
+    expect(fates(standing({ overlap: 'allow' }, { isRunning: true }), [], [1])).toEqual(['1 started'])
+    expect(fates(standing({ overlap: 'skip' }, { isRunning: true }), [], [1])).toEqual(['1 skipped overlap'])
+    expect(decideWindows(standing({ overlap: 'queue' }, { isRunning: true }), { missed: [], onTime: [1, 2] })).toEqual({
       released: undefined,
       windows: [
         { windowMs: 1, outcome: 'queued' },
@@ -124,7 +122,7 @@ describe('a window whose predecessor is still running', () => {
       windows: [{ windowMs: 9, outcome: 'queued' }],
       pendingMs: 9,
     })
-    expect(decideWindows({ ...given, assembleExecution: true }, { missed: [], onTime: [] })).toEqual({
+    expect(decideWindows({ ...given, isRunning: true }, { missed: [], onTime: [] })).toEqual({
       released: undefined,
       windows: [],
       pendingMs: 5,

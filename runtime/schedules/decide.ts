@@ -28,7 +28,7 @@ export interface Fates {
 export interface Standing {
   policy: Pick<Schedule, 'overlap' | 'catchUp' | 'catchUpLimit'>
   /** A run of this schedule has not ended. */
-  assembleExecution: boolean
+  isRunning: boolean
   pendingMs: number | null
 }
 
@@ -37,10 +37,10 @@ export const MOST_MISSED = 100
 
 /** What becomes of each window (docs/spec/runtime.md §9). Windows are taken oldest first, so that each sees what the ones before it started. */
 export function decideWindows(
-  { policy, assembleExecution, pendingMs }: Standing,
+  { policy, isRunning, pendingMs }: Standing,
   { missed, onTime }: Omit<Windows, 'next'>,
 ): Fates {
-  let busy = assembleExecution
+  let busy = isRunning
   let pending = pendingMs
   let released: number | undefined
   if (pending !== null && !busy) {

@@ -79,12 +79,12 @@ export function firing(deps: FiringDeps) {
   const { store, runs, zones, dayOf, now, newId, log } = deps
 
   async function fateOf(schedule: DueSchedule, nowMs: number, missedBeforeMs: number): Promise<Decided> {
-    const { id: scheduleId, tenantId, agentName, revision, dueMs, assembleExecution, pendingMs } = schedule
+    const { id: scheduleId, tenantId, agentName, revision, dueMs, isRunning, pendingMs } = schedule
     const due = dueMs !== null && dueMs <= nowMs
     const seen = due
       ? windowsUpTo(zones.firingsOf(schedule), { dueMs, nowMs, missedBeforeMs, most: MOST_MISSED })
       : { missed: [], onTime: [], next: dueMs ?? undefined }
-    const fates = decideWindows({ policy: schedule, assembleExecution, pendingMs }, seen)
+    const fates = decideWindows({ policy: schedule, isRunning, pendingMs }, seen)
     const wanted = [
       ...(fates.released === undefined
         ? []

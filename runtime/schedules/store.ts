@@ -11,7 +11,7 @@ import type { Zones } from './zones.ts'
 
 export interface DueSchedule extends ScheduleRow {
   /** A run of it has not ended. */
-  assembleExecution: boolean
+  isRunning: boolean
 }
 
 const RUNNING = `exists (select 1 from runs
@@ -39,7 +39,7 @@ export function scheduleStore(db: Db, records: Records, zones: Zones) {
     })
     return rowsOf<StoredSchedule & { running: number }>(found).map(row => ({
       ...read(row),
-      assembleExecution: row.running === 1,
+      isRunning: row.running === 1,
     }))
   }
 

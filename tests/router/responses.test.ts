@@ -17,7 +17,7 @@ const ASK: OpenAI.Responses.ResponseCreateParamsNonStreaming = {
 }
 
 /** Sends these frames and cuts the connection. */
-const cutAfter =
+const cutting =
   (frames: readonly string[]): Script =>
   response => {
     response.writeHead(200, { 'content-type': 'text/event-stream' })
@@ -60,7 +60,7 @@ describe.each([
     json({ error: { type: 'tokens', code: 'rate_limit_exceeded', message: 'slow' } }, 429)
     await expect(client.responses.create(ASK)).rejects.toMatchObject({ status: 429, code: 'rate_limit_exceeded' })
 
-    upstream.queue(cutAfter(responsesFrames(['A ', 'cat.']).slice(0, 6)))
+    upstream.queue(cutting(responsesFrames(['A ', 'cat.']).slice(0, 6)))
     await expect(streamed()).rejects.toThrow()
 
     upstream.queue(stream(failedFrames))

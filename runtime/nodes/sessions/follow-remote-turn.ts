@@ -25,14 +25,14 @@ const decoder = new TextDecoder()
 export function followRemoteTurns({ remote, reachableNodes, peerClient, live }: FollowRemoteTurnsDeps) {
   /** The turn of each session that is heard, or that cannot be heard whole. */
   const turns = new Map<string, string>()
-  const allowedTools = new AbortController()
+  const closed = new AbortController()
 
   async function ask(
     nodeId: string,
     url: string,
     of: { sessionId: string; base: number; after: number; kept: number },
   ) {
-    const answer = await peerClient.ask(url, { ask: 'said', nodeId, ...of }, undefined, allowedTools.signal)
+    const answer = await peerClient.ask(url, { ask: 'said', nodeId, ...of }, undefined, closed.signal)
     return answer && peerTurnEvents.parse(readJson(decoder.decode(answer.body)))
   }
 
@@ -58,7 +58,7 @@ export function followRemoteTurns({ remote, reachableNodes, peerClient, live }: 
     /** Cheap to call often: a turn is heard once. */
     wanted(session: SessionState): void {
       const { id, turnId } = session
-      if (turnId === undefined || turns.get(id) === turnId || allowedTools.signal.aborted) return
+      if (turnId === undefined || turns.get(id) === turnId || closed.signal.aborted) return
       if (turns.size >= MOST_SESSIONS) turns.clear()
       turns.set(id, turnId)
       void hear(session, turnId)
@@ -67,6 +67,6 @@ export function followRemoteTurns({ remote, reachableNodes, peerClient, live }: 
           if (how !== 'not_whole' && turns.get(id) === turnId) turns.delete(id)
         })
     },
-    close: (): void => allowedTools.abort(),
+    close: (): void => closed.abort(),
   }
 }
