@@ -134,7 +134,7 @@ export function receiptStore(db: Db, records: Records, sha256: Sha256) {
       // What does not open is not what was signed.
       const texts = {
         input: opened(() => records.open(row.input, { record: runId, field: 'input' })) ?? '',
-        output: opened(() => records.open(`${row.output}`, { record: runId, field: 'output' })) ?? '',
+        output: opened(() => records.open(row.output ?? 'null', { record: runId, field: 'output' })) ?? '',
       }
       const facts: RunFacts = {
         runId,
@@ -150,7 +150,7 @@ export function receiptStore(db: Db, records: Records, sha256: Sha256) {
         costNano: row.cost_nano,
         models: walked.models,
         isolation: row.isolation_used ?? row.isolation,
-        nodeId: `${row.node_id}`,
+        nodeId: row.node_id ?? 'null',
         createdMs: row.created_ms,
         finishedMs: row.finished_ms,
       }
