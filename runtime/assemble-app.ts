@@ -1,4 +1,4 @@
-import { rowsOf } from '../shared/sql/rows.ts'
+import { rowsOf } from '../shared/sql/db.ts'
 import { EMBEDDED_POOL, POOL_LABEL } from './agents/pool-label.ts'
 import { type AppDeps, runtimeApp } from './app.ts'
 import type { Execution } from './assemble-execution.ts'

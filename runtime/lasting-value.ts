@@ -1,5 +1,4 @@
-import type { Db } from '../shared/sql/db.ts'
-import { type RowOf, rowsOf } from '../shared/sql/rows.ts'
+import { type Db, type RowOf, rowsOf } from '../shared/sql/db.ts'
 import type { meta } from './schema/tables.ts'
 
 /** What is made once for each store and stands in it ever after, such as the id of its own node. */

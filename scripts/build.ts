@@ -9,7 +9,6 @@ import { type Plugin, rolldown } from 'rolldown'
  * dependencies only zod goes in: its index loads messages in fifty languages, which are 15 MB in every process.
  */
 const root = new URL('..', import.meta.url).pathname
-execFileSync(process.execPath, [`${root}scripts/generate.ts`], { stdio: 'inherit' })
 rmSync(`${root}dist`, { recursive: true, force: true })
 execFileSync(`${root}node_modules/.bin/tsc`, ['-p', 'scripts/tsconfig.build.json'], { cwd: root, stdio: 'inherit' })
 const { bin, exports } = JSON.parse(readFileSync(`${root}package.json`, 'utf8')) as Record<

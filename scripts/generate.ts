@@ -1,13 +1,9 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { clientOperations } from './client/client-operations.ts'
 import { BROWSER_PARTS, browserFilesModule } from './panel/browser-files.ts'
 
-/**
- * `npm run prepare`, which `npm ci` and the build run: writes the modules that are made from other sources and stand in no commit. Run it after a
- * change in a browser/ folder or of an endpoint.
- */
+/** `npm run generate`: writes the modules that are made from other sources; run it after a change in a browser/ folder or of an endpoint. */
 const root = new URL('..', import.meta.url).pathname
 const modules: Record<string, string> = { 'shared/client/operations.gen.ts': clientOperations() }
 for (const [path, part] of Object.entries(BROWSER_PARTS)) modules[path] = browserFilesModule(part)
-for (const [path, text] of Object.entries(modules))
-  if (!existsSync(root + path) || readFileSync(root + path, 'utf8') !== text) writeFileSync(root + path, text)
+for (const [path, text] of Object.entries(modules)) writeFileSync(root + path, text)

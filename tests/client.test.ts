@@ -205,7 +205,7 @@ it('is at most 15 kB when it is compressed, and needs nothing that a browser lac
 
 it('calls every operation that the services declare', () => {
   const written = readFileSync(new URL('../shared/client/operations.gen.ts', import.meta.url), 'utf8')
-  expect(written, 'npm run prepare writes it').toBe(clientOperations())
+  expect(written, 'npm run generate writes it').toBe(clientOperations())
 })
 
 it('reads the refusals of a router in whatever form they come', async () => {

@@ -1,6 +1,5 @@
 import { readJson } from '../../shared/json/read-json.ts'
-import type { Db } from '../../shared/sql/db.ts'
-import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
+import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import type { Checkpoint, CheckpointList, RouterKeys } from '../../shared/wire/router/checkpoint.ts'
 import type { FeedbackList, FeedbackRecord } from '../../shared/wire/router/feedback.ts'
 import type { Savings, SavingsGroup } from '../../shared/wire/router/savings.ts'

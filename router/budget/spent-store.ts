@@ -1,6 +1,5 @@
-import type { Db } from '../../shared/sql/db.ts'
+import { type Db, rowsOf } from '../../shared/sql/db.ts'
 import { insertRows } from '../../shared/sql/insert-rows.ts'
-import { rowsOf } from '../../shared/sql/rows.ts'
 import { FORGET_MS, type SpentRow } from './ledger.ts'
 
 const upsert = insertRows(

@@ -1,6 +1,5 @@
 import type { Log } from '../../shared/log/log.ts'
-import type { Db } from '../../shared/sql/db.ts'
-import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
+import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { feedback } from '../schema/tables.ts'
 

@@ -1,6 +1,5 @@
 import type { Log } from '../../shared/log/log.ts'
-import type { Db } from '../../shared/sql/db.ts'
-import { rowsOf } from '../../shared/sql/rows.ts'
+import { type Db, rowsOf } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { changedSince, type Entry, type EntryRow, readWindow, toEntry } from './calibration-store.ts'
 import type { PairWindow } from './pair-window.ts'

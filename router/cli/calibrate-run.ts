@@ -1,6 +1,5 @@
 import { UsageError } from 'clipanion'
-import type { Db } from '../../shared/sql/db.ts'
-import { rowsOf } from '../../shared/sql/rows.ts'
+import { type Db, rowsOf } from '../../shared/sql/db.ts'
 import { type Entry, type EntryRow, entriesOf, putEntry, storedPairs, toEntry } from '../calibrate/calibration-store.ts'
 import { type CalibrationReport, calibrationReport, type ReportMethod, type ReportPair } from '../calibrate/report.ts'
 import { lastConfig, type StoredConfig } from '../calibrate/route-cache.ts'

@@ -1,7 +1,6 @@
 import { readJson } from '../../shared/json/read-json.ts'
-import type { Db } from '../../shared/sql/db.ts'
+import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import { insertRows } from '../../shared/sql/insert-rows.ts'
-import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
 import type { meta } from '../schema/tables.ts'
 import type { RouteExperience, StoredExperience } from './learner.ts'
 

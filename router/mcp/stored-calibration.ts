@@ -1,5 +1,4 @@
-import type { Db } from '../../shared/sql/db.ts'
-import { rowsOf } from '../../shared/sql/rows.ts'
+import { type Db, rowsOf } from '../../shared/sql/db.ts'
 import type { CalibrationState } from '../../shared/wire/router/calibration.ts'
 import { type EntryRow, entriesOf, toEntry } from '../calibrate/calibration-store.ts'
 import { describeCalibration } from '../calibrate/describe.ts'

@@ -1,6 +1,5 @@
 import { readJson } from '../../shared/json/read-json.ts'
-import type { Db } from '../../shared/sql/db.ts'
-import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
+import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import type { TraceRecord } from '../../shared/wire/router/trace.ts'
 import { turnOf } from '../calibrate/calibration-store.ts'
 import type { RouteRef } from '../calibrate/route-cache.ts'

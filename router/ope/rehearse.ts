@@ -1,6 +1,5 @@
 import { toUsd } from '../../shared/money/money.ts'
-import type { Db } from '../../shared/sql/db.ts'
-import { rowsOf } from '../../shared/sql/rows.ts'
+import { type Db, rowsOf } from '../../shared/sql/db.ts'
 import type { TraceRecord } from '../../shared/wire/router/trace.ts'
 import type { StoredCalibration } from '../calibrate/calibration.ts'
 import { type EntryRow, entriesOf, toEntry } from '../calibrate/calibration-store.ts'

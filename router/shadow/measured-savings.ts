@@ -1,6 +1,5 @@
 import { toUsd } from '../../shared/money/money.ts'
-import type { Db } from '../../shared/sql/db.ts'
-import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
+import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import type { Savings } from '../../shared/wire/router/savings.ts'
 import { DRAWS, middle95, resampledSums } from '../ope/bootstrap.ts'
 import type { shadows } from '../schema/tables.ts'

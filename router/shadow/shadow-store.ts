@@ -1,6 +1,5 @@
-import type { Db } from '../../shared/sql/db.ts'
+import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import { insertRows } from '../../shared/sql/insert-rows.ts'
-import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
 import type { shadows } from '../schema/tables.ts'
 import type { ShadowSums } from './shadow-sums.ts'
 

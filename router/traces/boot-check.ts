@@ -1,8 +1,7 @@
 import { readJson } from '../../shared/json/read-json.ts'
 import { recordChainChecker, type Sealed } from '../../shared/sign/record-chain.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
-import type { Db } from '../../shared/sql/db.ts'
-import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
+import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import type { traces } from '../schema/tables.ts'
 
 const PAGE = 1000

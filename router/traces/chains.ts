@@ -1,7 +1,6 @@
 import { readJson } from '../../shared/json/read-json.ts'
 import { GENESIS } from '../../shared/sign/record-chain.ts'
-import type { Db } from '../../shared/sql/db.ts'
-import { rowsOf } from '../../shared/sql/rows.ts'
+import { type Db, rowsOf } from '../../shared/sql/db.ts'
 import type { ChainHead } from './canonical-trace.ts'
 
 /** Where one tenant's chain and its checkpoints stand. */

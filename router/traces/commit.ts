@@ -1,7 +1,6 @@
 import type { Sha256 } from '../../shared/sign/sha256.ts'
-import type { Db } from '../../shared/sql/db.ts'
+import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import { dbFault, retryBusy } from '../../shared/sql/db-fault.ts'
-import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
 import type { UnsealedTrace } from '../../shared/wire/router/trace.ts'
 import type { traces } from '../schema/tables.ts'
 import { type ChainHead, sealedRun, traceText } from './canonical-trace.ts'

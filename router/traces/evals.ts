@@ -1,6 +1,5 @@
 import { toUsd } from '../../shared/money/money.ts'
-import type { Db } from '../../shared/sql/db.ts'
-import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
+import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import type { Evals, GateStats, RungMove } from '../../shared/wire/router/evals.ts'
 import type { Verdict } from '../../shared/wire/router/feedback.ts'
 import type { traces } from '../schema/tables.ts'

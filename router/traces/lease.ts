@@ -1,5 +1,4 @@
-import type { Db } from '../../shared/sql/db.ts'
-import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
+import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { writerLease as leases } from '../schema/tables.ts'
 

@@ -1,7 +1,6 @@
 import type { InValue } from '@libsql/client/web'
 import { type NanoUsd, toUsd } from '../../shared/money/money.ts'
-import type { Db } from '../../shared/sql/db.ts'
-import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
+import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import type { Savings, SavingsGroup } from '../../shared/wire/router/savings.ts'
 import type { traces } from '../schema/tables.ts'
 

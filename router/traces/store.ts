@@ -1,7 +1,6 @@
 import type { InValue } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
-import type { Db } from '../../shared/sql/db.ts'
-import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
+import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import type { CheckpointList } from '../../shared/wire/router/checkpoint.ts'
 import type { FeedbackList, FeedbackRecord } from '../../shared/wire/router/feedback.ts'
 import type { ServedFrom, TraceRecord } from '../../shared/wire/router/trace.ts'

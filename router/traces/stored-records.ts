@@ -1,5 +1,4 @@
-import type { Db } from '../../shared/sql/db.ts'
-import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
+import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import type { Checkpoint } from '../../shared/wire/router/checkpoint.ts'
 import type { checkpoints } from '../schema/tables.ts'
 import { tenantsSql } from './chains.ts'

@@ -1,7 +1,7 @@
 import type { InStatement } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import { sha256Hex } from '../../shared/sign/sha256.ts'
-import type { RowOf } from '../../shared/sql/rows.ts'
+import type { RowOf } from '../../shared/sql/db.ts'
 import type { Labels } from '../../shared/wire/runtime/conventions.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
 import { canonicalBody } from '../http/canonical-body.ts'

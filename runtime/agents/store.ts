@@ -1,7 +1,6 @@
 import type { InStatement } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
-import type { Db } from '../../shared/sql/db.ts'
-import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
+import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import type { Labels } from '../../shared/wire/runtime/conventions.ts'
 import { type Manifest, manifest as manifestSchema } from '../../shared/wire/runtime/manifest.ts'
 import { type PageOf, pageSql } from '../http/page.ts'

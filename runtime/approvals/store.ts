@@ -1,7 +1,6 @@
 import type { InValue } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
-import type { Db } from '../../shared/sql/db.ts'
-import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
+import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import type { Approval, ApprovalDecision } from '../../shared/wire/runtime/approval.ts'
 import { type PageOf, pageSql } from '../http/page.ts'
 import { storableText } from '../schema/storable-text.ts'

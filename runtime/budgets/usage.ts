@@ -1,7 +1,6 @@
 import type { InValue } from '@libsql/client/web'
 import { toUsd } from '../../shared/money/money.ts'
-import type { Db } from '../../shared/sql/db.ts'
-import { rowsOf } from '../../shared/sql/rows.ts'
+import { type Db, rowsOf } from '../../shared/sql/db.ts'
 import type { UsageItem } from '../../shared/wire/runtime/usage.ts'
 import { storableText } from '../schema/storable-text.ts'
 

@@ -1,5 +1,5 @@
 import { readJson } from '../../shared/json/read-json.ts'
-import type { RowOf } from '../../shared/sql/rows.ts'
+import type { RowOf } from '../../shared/sql/db.ts'
 import { type AnyConnectorId, isAnyConnector } from '../../shared/wire/runtime/catalog.ts'
 import type { Connector as OnWire } from '../../shared/wire/runtime/connector.ts'
 import type { connectors } from '../schema/tables.ts'

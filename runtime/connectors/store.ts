@@ -1,7 +1,6 @@
 import type { InStatement } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
-import type { Db } from '../../shared/sql/db.ts'
-import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
+import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import type { CustomId } from '../../shared/wire/runtime/catalog.ts'
 import { type PageOf, pageSql } from '../http/page.ts'
 import { storableText } from '../schema/storable-text.ts'

@@ -1,5 +1,4 @@
-import type { Db } from '../../shared/sql/db.ts'
-import { rowsOf } from '../../shared/sql/rows.ts'
+import { type Db, rowsOf } from '../../shared/sql/db.ts'
 import { type RunStatus, runStatuses } from '../../shared/wire/runtime/run.ts'
 
 export const HOUR_MS = 3_600_000

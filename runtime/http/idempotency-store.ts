@@ -1,7 +1,6 @@
 import type { InStatement } from '@libsql/client/web'
-import type { Db } from '../../shared/sql/db.ts'
+import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import { retryBusy } from '../../shared/sql/db-fault.ts'
-import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
 import type { idempotency } from '../schema/tables.ts'
 import { openMaybe, type RecordAad, type Records } from '../vault/records.ts'
 

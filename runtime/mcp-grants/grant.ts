@@ -1,5 +1,5 @@
 import { readJson } from '../../shared/json/read-json.ts'
-import type { RowOf } from '../../shared/sql/rows.ts'
+import type { RowOf } from '../../shared/sql/db.ts'
 import type { McpGrant } from '../../shared/wire/runtime/mcp-grant.ts'
 import type { mcpGrants } from '../schema/tables.ts'
 import type { SealedColumn } from '../vault/rotate.ts'

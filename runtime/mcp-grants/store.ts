@@ -1,5 +1,4 @@
-import type { Db } from '../../shared/sql/db.ts'
-import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
+import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import type { RefreshStore } from '../connectors/oauth/refresher.ts'
 import { type PageOf, pageSql } from '../http/page.ts'
 import { storableText } from '../schema/storable-text.ts'

@@ -1,5 +1,4 @@
-import type { Db } from '../../shared/sql/db.ts'
-import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
+import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import type { ProviderId } from '../../shared/wire/runtime/model-name.ts'
 import { storableText } from '../schema/storable-text.ts'
 import type { providers, providerTries } from '../schema/tables.ts'

@@ -2,8 +2,7 @@ import type { InStatement } from '@libsql/client/web'
 import { fromBase64, toBase64 } from '../../shared/sign/bytes.ts'
 import { type PublicKey, publicKey } from '../../shared/sign/ed25519.ts'
 import type { ListedKey } from '../../shared/sign/keyring.ts'
-import type { Db } from '../../shared/sql/db.ts'
-import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
+import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import type { receiptKeys } from '../schema/tables.ts'
 
 export interface NewKey extends PublicKey {

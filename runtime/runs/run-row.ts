@@ -1,6 +1,6 @@
 import { readJson } from '../../shared/json/read-json.ts'
 import { toUsd } from '../../shared/money/money.ts'
-import type { RowOf } from '../../shared/sql/rows.ts'
+import type { RowOf } from '../../shared/sql/db.ts'
 import type { Run } from '../../shared/wire/runtime/run.ts'
 import { POISONED } from '../execution/claim-statement.ts'
 import type { runData, runs } from '../schema/tables.ts'

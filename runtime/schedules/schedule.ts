@@ -1,5 +1,5 @@
 import { readJson } from '../../shared/json/read-json.ts'
-import type { RowOf } from '../../shared/sql/rows.ts'
+import type { RowOf } from '../../shared/sql/db.ts'
 import type { Fire, Schedule } from '../../shared/wire/runtime/schedule.ts'
 import type { SealedInput } from '../runs/sealed-input.ts'
 import type { scheduleFires, schedules } from '../schema/tables.ts'

@@ -1,6 +1,5 @@
 import type { InStatement, InValue } from '@libsql/client/web'
-import type { Db } from '../../shared/sql/db.ts'
-import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
+import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import { type PageOf, pageSql } from '../http/page.ts'
 import type { SealedInput } from '../runs/sealed-input.ts'
 import { storableText } from '../schema/storable-text.ts'

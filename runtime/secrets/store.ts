@@ -1,7 +1,6 @@
 import type { InValue, Row } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
-import type { Db } from '../../shared/sql/db.ts'
-import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
+import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import { type SecretBinding, type SecretPut, secretBinding } from '../../shared/wire/runtime/provider.ts'
 import { RunFailure } from '../execution/failure.ts'
 import { storableText } from '../schema/storable-text.ts'

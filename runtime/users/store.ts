@@ -1,7 +1,6 @@
 import type { InStatement } from '@libsql/client/web'
-import type { Db } from '../../shared/sql/db.ts'
+import { type Db, rowsOf } from '../../shared/sql/db.ts'
 import { dbFault } from '../../shared/sql/db-fault.ts'
-import { rowsOf } from '../../shared/sql/rows.ts'
 import type { Person, PersonPatch } from '../../shared/wire/runtime/user.ts'
 import { type StoredUser, toUser, toUserAnswer, type UserRow } from '../auth/dashboard/user-store.ts'
 import { type PageOf, pageSql } from '../http/page.ts'

@@ -1,5 +1,4 @@
-import type { Db } from '../../shared/sql/db.ts'
-import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
+import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import type { meta } from '../schema/tables.ts'
 import type { SealedColumn } from './rotate.ts'
 import { type Vault, VaultError } from './vault.ts'

@@ -1,6 +1,5 @@
 import { fromBase64, toBase64, toHex } from '../../shared/sign/bytes.ts'
-import type { Db } from '../../shared/sql/db.ts'
-import { type RowOf, rowsOf } from '../../shared/sql/rows.ts'
+import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import type { dataKeys } from '../schema/tables.ts'
 import { checkMasterKey } from './canary.ts'
 import type { SealedColumn } from './rotate.ts'

@@ -4,8 +4,8 @@ import { storedTraces, type Told } from '../../router/ope/testing/stored-traces.
 import { xoshiro128 } from '../../router/policy/xoshiro128.ts'
 import { routerSteps } from '../../router/schema/steps.ts'
 import { sampleTrace } from '../../router/traces/testing/records.ts'
+import { rowsOf } from '../../shared/sql/db.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
-import { rowsOf } from '../../shared/sql/rows.ts'
 import type { Bench, Figure } from './harness.ts'
 import { benchDb } from './journal-rows.ts'
 

@@ -13,7 +13,7 @@ const served: Record<keyof typeof BROWSER_PARTS, Readonly<Record<string, string>
 describe.each(Object.keys(BROWSER_PARTS) as (keyof typeof BROWSER_PARTS)[])('%s', path => {
   const files = served[path]
 
-  it('is what its browser/ folder says; else run `npm run prepare`', () => {
+  it('is what its browser/ folder says; else run `npm run generate`', () => {
     expect(files).toEqual(browserFiles(BROWSER_PARTS[path]))
   })
 

@@ -106,7 +106,7 @@ export function browserFilesModule({ name, ...part }: BrowserPart & { name: stri
   const files = Object.entries(browserFiles(part)).map(
     ([file, text]) => `  ${JSON.stringify(file)}: ${quoted(text)},\n`,
   )
-  return `// Written by \`npm run prepare\` from browser/.
+  return `// Written by \`npm run generate\` from browser/.
 export const ${name}: Readonly<Record<string, string>> = {\n${files.join('')}}\n`
 }
 

@@ -1,11 +1,11 @@
 import type { Client, InStatement, ResultSet } from '@libsql/client/web'
 import type { LibSQLDatabase } from 'drizzle-orm/libsql/driver-core'
+import type { SQLiteTable } from 'drizzle-orm/sqlite-core'
 import { retryBusy, StoreLockedError } from './db-fault.ts'
 import { DbOpenError } from './db-open-error.ts'
 import { guardedClient } from './guarded-client.ts'
 import { lockWaits } from './lock-waits.ts'
 import { reads } from './read-statement.ts'
-import { rowsOf } from './rows.ts'
 import { storeFaults } from './store-faults.ts'
 import { markUnavailable } from './store-unavailable.ts'
 import { writeQueue } from './write-queue.ts'
@@ -159,4 +159,15 @@ async function useWal(client: Client, name: string) {
       `${name} cannot use write-ahead logging (it stays in "${mode}" mode): put it on a local disk, not on a network share.`,
     )
   }
+}
+
+/** What a whole row of a table holds, by the names of its columns. */
+export type RowOf<T extends SQLiteTable> = T['$inferSelect']
+
+/**
+ * The rows of an answer with the types of their columns. Every table is strict, so a value has the type that its column declares; `R` names
+ * the columns that the statement selects.
+ */
+export function rowsOf<R extends object>({ rows }: Pick<ResultSet, 'rows'>): readonly R[] {
+  return rows as readonly object[] as readonly R[]
 }

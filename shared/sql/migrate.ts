@@ -1,6 +1,5 @@
-import type { Db } from './db.ts'
+import { type Db, rowsOf } from './db.ts'
 import { dbFault, retryBusy } from './db-fault.ts'
-import { rowsOf } from './rows.ts'
 
 /** One step of a schema. Applied in the order of `id`; never changed once released, because its checksum is kept in the database. */
 export interface Migration {

@@ -1,7 +1,6 @@
 import { nativeSha256 } from '../../../shared/host/native-sha256.ts'
-import type { Db } from '../../../shared/sql/db.ts'
+import { type Db, rowsOf } from '../../../shared/sql/db.ts'
 import { insertRows } from '../../../shared/sql/insert-rows.ts'
-import { rowsOf } from '../../../shared/sql/rows.ts'
 import type { TraceRecord, UnsealedTrace } from '../../../shared/wire/router/trace.ts'
 import { type ChainHead, sealedRun, traceText } from '../../traces/canonical-trace.ts'
 import { insertBatch } from '../../traces/insert-batch.ts'

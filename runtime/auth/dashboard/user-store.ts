@@ -1,7 +1,6 @@
 import type { InStatement } from '@libsql/client/web'
 import { readJson } from '../../../shared/json/read-json.ts'
-import type { Db } from '../../../shared/sql/db.ts'
-import { type RowOf, rowsOf } from '../../../shared/sql/rows.ts'
+import { type Db, type RowOf, rowsOf } from '../../../shared/sql/db.ts'
 import { type Role, roles, type User } from '../../../shared/wire/runtime/auth.ts'
 import { storableText } from '../../schema/storable-text.ts'
 import type { logins, tenants, users } from '../../schema/tables.ts'

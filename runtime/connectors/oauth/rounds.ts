@@ -1,5 +1,4 @@
-import type { Db } from '../../../shared/sql/db.ts'
-import { type RowOf, rowsOf } from '../../../shared/sql/rows.ts'
+import { type Db, type RowOf, rowsOf } from '../../../shared/sql/db.ts'
 import type { ConnectorId } from '../../../shared/wire/runtime/catalog.ts'
 import { isConnector } from '../../../shared/wire/runtime/catalog.ts'
 import type { oauthRounds } from '../../schema/tables.ts'

@@ -1,0 +1,3325 @@
+// Written by `npm run generate` from browser/.
+export const dashboardFiles: Readonly<Record<string, string>> = {
+  "base.css": `/* What every page of both services looks like; the style sheet of each comes after it. */
+:root {
+  color-scheme: light dark;
+  --page: #f6f7f9;
+  --card: #ffffff;
+  --text: #1b1f24;
+  --quiet: #535b66;
+  --line: #d5dae0;
+  --edge: #78828e;
+  --link: #0b57b8;
+  --good: #12693b;
+  --bad: #b3261e;
+  --warn: #7a4d00;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --page: #14171b;
+    --card: #1d2126;
+    --text: #e8ebee;
+    --quiet: #a9b2bd;
+    --line: #363d45;
+    --edge: #7f8a96;
+    --link: #8ab8f5;
+    --good: #73cf9b;
+    --bad: #ff9a91;
+    --warn: #f0c063;
+  }
+}
+* {
+  box-sizing: border-box;
+}
+.notice.bad {
+  border-left-color: var(--bad);
+}
+h2 {
+  margin: 0 0 0.75rem;
+  font-size: 1.1rem;
+}
+p {
+  margin: 0.4rem 0;
+}
+.good {
+  color: var(--good);
+}
+.bad {
+  color: var(--bad);
+}
+.warn {
+  color: var(--warn);
+}
+button:hover {
+  border-color: var(--link);
+}
+button:disabled {
+  opacity: 0.6;
+  cursor: default;
+}
+::placeholder {
+  color: var(--quiet);
+  opacity: 1;
+}
+:focus-visible {
+  outline: 3px solid var(--link);
+  outline-offset: 2px;
+}
+.skip {
+  position: absolute;
+  left: -100rem;
+}
+.unseen {
+  position: absolute;
+  width: 1px;
+  height: 1px;
+  overflow: hidden;
+  clip-path: inset(50%);
+}
+.figures {
+  display: flex;
+  flex-wrap: wrap;
+  gap: 0.5rem 2rem;
+  margin: 0 0 0.75rem;
+}
+.facts dd {
+  margin: 0;
+  overflow-wrap: anywhere;
+}
+.scroll {
+  overflow-x: auto;
+}
+table {
+  width: 100%;
+  border-collapse: collapse;
+}
+th {
+  color: var(--quiet);
+  font-weight: 600;
+  white-space: nowrap;
+}
+figcaption {
+  font-size: 0.85rem;
+}
+dialog::backdrop {
+  background: rgb(0 0 0 / 50%);
+}
+`,
+  "bytes.js": `const encoder = new TextEncoder()
+const HEX = Array.from({ length: 256 }, (_, i) => i.toString(16).padStart(2, '0'))
+
+export function utf8(text        )                          {
+  return encoder.encode(text)
+}
+
+export function toHex(bytes            )         {
+  let out = ''
+  for (const byte of bytes) out += HEX[byte]
+  return out
+}
+
+export function fromHex(text        )                          {
+  const bytes = new Uint8Array(text.length >> 1)
+  let bad = text.length & 1
+  for (let at = 0; at < bytes.length; at++) {
+    const value = (digit(text.charCodeAt(at * 2)) << 4) | digit(text.charCodeAt(at * 2 + 1))
+    bad |= value & ~0xff
+    bytes[at] = value
+  }
+  if (bad !== 0) throw new TypeError('expected lower-case hex digits in pairs')
+  return bytes
+}
+
+/** Beyond 255 for what is no digit. */
+function digit(code        )         {
+  if (code >= 48 && code <= 57) return code - 48
+  return code >= 97 && code <= 102 ? code - 87 : 0x100
+}
+
+/** Standard base64 with padding (RFC 4648 §4). */
+export function toBase64(bytes            )         {
+  let binary = ''
+  for (const byte of bytes) binary += String.fromCharCode(byte)
+  return btoa(binary)
+}
+
+/** base64url without padding (RFC 4648 §5). */
+export function toBase64Url(bytes            )         {
+  return toBase64(bytes).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')
+}
+
+/**
+ * Reads either alphabet, with or without padding. Refuses text whose unused last bits are set: two spellings of one
+ * signature would let a receipt be edited without a verifier seeing it.
+ */
+export function fromBase64(text        )                          {
+  const plain = text.replaceAll('-', '+').replaceAll('_', '/').replace(/=+$/, '')
+  if (!/^[A-Za-z0-9+/]*$/.test(plain) || plain.length % 4 === 1) throw new TypeError('expected base64 text')
+  const bytes = Uint8Array.from(atob(plain), c => c.charCodeAt(0))
+  if (toBase64(bytes).replace(/=+$/, '') !== plain) throw new TypeError('expected base64 text without stray bits')
+  return bytes
+}
+
+export function concat(...parts                       )                          {
+  return joined(parts)
+}
+
+/** The chunks of a body in one piece; their number has no bound, so they come as a list. */
+export function joined(chunks                       )                          {
+  const out = new Uint8Array(chunks.reduce((sum, chunk) => sum + chunk.length, 0))
+  let at = 0
+  for (const chunk of chunks) {
+    out.set(chunk, at)
+    at += chunk.length
+  }
+  return out
+}
+`,
+  "chat.js": `import { el, part } from './dom.js'
+import { usd } from './figures.js'
+import { root, send } from './page-api.js'
+import { refresh } from './refresh.js'
+
+const page = part('#session')
+const at = \`ui/api/v1/sessions/\${page.dataset.session}\`
+const pending = part('#pending')
+const form = document.querySelector                 ('#say')
+
+/** The answer that is being written, by its turn. */
+const writing = new Map                     ()
+
+function answerOf(turnId        )              {
+  const known = writing.get(turnId)
+  if (known !== undefined) return known
+  const text = el('li', { class: 'assistant', 'aria-live': 'polite' })
+  pending.append(text)
+  writing.set(turnId, text)
+  return text
+}
+
+function listen()       {
+  const stream = new EventSource(\`\${root}\${at}/events\`)
+  const on =    (name        , act                   ) =>
+    stream.addEventListener(name, message => act(JSON.parse((message                        ).data)     ))
+  on                                                ('message_delta', ({ turnId, seq, delta }) => {
+    const text = answerOf(turnId)
+    // The first piece begins the text anew: what a lost attempt said is void.
+    if (seq === 1) text.replaceChildren()
+    text.append(delta)
+    text.scrollIntoView({ block: 'nearest' })
+  })
+  on                                                                               ('message_completed', end => {
+    const { turnId, text, usage, finish } = end
+    const cut = finish === 'truncated' ? ', cut off' : finish === 'refused' ? ', refused' : ''
+    answerOf(turnId).replaceChildren(text, el('small', {}, \`\${usd(usage.costUsd)}\${cut}\`))
+    void done()
+  })
+  on                                                 ('message_error', ({ turnId, error, code }) => {
+    answerOf(turnId).replaceChildren(el('span', { class: 'bad' }, \`\${code}: \${error}\`))
+  })
+  on('session_stopped', () => {
+    stream.close()
+    void done()
+  })
+}
+
+/** The conversation as it is recorded takes the place of what was shown while it was written. */
+async function done()                {
+  await refresh()
+  pending.replaceChildren()
+  writing.clear()
+}
+
+form?.addEventListener('submit', async event => {
+  event.preventDefault()
+  const field = part                     ('textarea', form)
+  const content = field.value
+  if (content.trim() === '') return
+  const said = part('output', form)
+  said.replaceChildren()
+  const own = el('li', { class: 'user' }, content)
+  pending.append(own)
+  field.value = ''
+  delete field.dataset.typed
+  try {
+    const { status } = await send       ('POST', \`\${at}/messages\`, { content })
+    if (status === 'completed') await done()
+    else said.replaceChildren(\`The turn is \${status}; its answer comes here when it is there.\`)
+  } catch (error) {
+    // Taken back: it was not said.
+    own.remove()
+    field.value = content
+    said.replaceChildren(
+      el('span', { class: 'bad', role: 'alert' }, error instanceof Error ? error.message : String(error)),
+    )
+  }
+  field.focus()
+})
+form?.addEventListener('keydown', event => {
+  if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
+    event.preventDefault()
+    form.requestSubmit()
+  }
+})
+if (page.dataset.over === undefined) listen()
+`,
+  "dashboard.css": `:root {
+  --good-soft: #e3f4ea;
+  --bad-soft: #fbe9e7;
+  --warn-soft: #fdf0d5;
+  --plain-soft: #e9ecf0;
+  --model: #2f6fce;
+  --tool: #2a8f5b;
+  --wait: #c98a1b;
+  --fail: #cf4238;
+  --rest: #8a94a0;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --good-soft: #1b3427;
+    --bad-soft: #40211f;
+    --warn-soft: #3b2f17;
+    --plain-soft: #2c323a;
+    --model: #6ea3ec;
+    --tool: #4cb47d;
+    --wait: #dba544;
+    --fail: #e66a60;
+    --rest: #7b8692;
+  }
+}
+body {
+  display: grid;
+  grid-template: auto 1fr / 12rem minmax(0, 1fr);
+  min-height: 100vh;
+  margin: 0;
+  background: var(--page);
+  color: var(--text);
+  overflow-wrap: anywhere;
+  font:
+    15px / 1.5 system-ui,
+    sans-serif;
+}
+a {
+  color: var(--link);
+}
+button,
+input,
+select,
+textarea {
+  padding: 0.35rem 0.6rem;
+  border: 1px solid var(--edge);
+  border-radius: 5px;
+  background: var(--card);
+  color: var(--text);
+  font: inherit;
+}
+textarea {
+  min-height: 4rem;
+  resize: vertical;
+}
+label {
+  display: block;
+  margin-bottom: 0.6rem;
+  font-weight: 600;
+}
+fieldset label {
+  display: inline-block;
+  margin: 0 0.75rem 0.25rem 0;
+  font-weight: normal;
+}
+/* Before a login there is no menu. */
+body:not(:has(nav)) {
+  display: block;
+}
+.top,
+.row,
+.who,
+.filter,
+.inline {
+  display: flex;
+  flex-wrap: wrap;
+  gap: 0.5rem 0.75rem;
+  align-items: center;
+}
+.top {
+  grid-column: 1 / -1;
+  padding: 0.5rem 1rem;
+  border-bottom: 1px solid var(--line);
+  background: var(--card);
+}
+.brand {
+  display: inline-flex;
+  gap: 0.5rem;
+  align-items: center;
+  color: var(--text);
+  font-weight: 650;
+  font-size: 1.1rem;
+  text-decoration: none;
+}
+small,
+.hint,
+dt,
+figcaption {
+  color: var(--quiet);
+}
+small {
+  font-weight: normal;
+  font-size: 0.85em;
+}
+.live {
+  flex: 1;
+  color: var(--quiet);
+  font-size: 0.85rem;
+}
+main {
+  min-width: 0;
+  width: 100%;
+  max-width: 76rem;
+  padding: 1rem;
+}
+nav {
+  padding: 0.75rem 0.5rem;
+}
+nav ul {
+  margin: 0;
+  padding: 0;
+  list-style: none;
+}
+nav a {
+  display: block;
+  padding: 0.4rem 0.75rem;
+  border-radius: 6px;
+  color: var(--text);
+  text-decoration: none;
+}
+nav a:hover {
+  background: var(--plain-soft);
+}
+nav a[aria-current] {
+  background: var(--plain-soft);
+  font-weight: 600;
+  box-shadow: inset 3px 0 var(--link);
+}
+body:not(:has(nav)) > main {
+  margin: 0 auto;
+}
+main:focus {
+  outline: none;
+}
+.cards {
+  display: grid;
+  grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr));
+  gap: 1rem;
+  align-items: start;
+  margin-bottom: 1rem;
+}
+.card > .cards {
+  margin-bottom: 0;
+}
+.wide {
+  grid-column: 1 / -1;
+}
+.card,
+.notice,
+.nothing {
+  min-width: 0;
+  margin: 0 0 1rem;
+  padding: 1rem;
+  border: 1px solid var(--line);
+  border-radius: 8px;
+  background: var(--card);
+}
+.cards > .card,
+.cards > [data-live] > .card {
+  margin: 0;
+}
+.notice {
+  border-left: 4px solid var(--link);
+}
+.notice.good {
+  border-left-color: var(--good);
+}
+.nothing {
+  border-style: dashed;
+  background: none;
+  color: var(--quiet);
+}
+.card > .nothing {
+  margin: 0;
+}
+.before {
+  max-width: 34rem;
+  margin: 6vh auto 0;
+}
+h1 {
+  margin: 0 0 1rem;
+  font-size: 1.4rem;
+  overflow-wrap: anywhere;
+}
+h3 {
+  margin: 1rem 0 0.5rem;
+  font-size: 1rem;
+}
+.badge {
+  display: inline-block;
+  padding: 0.05rem 0.5rem;
+  border-radius: 999px;
+  background: var(--plain-soft);
+  font-size: 0.85rem;
+  white-space: nowrap;
+}
+.badge.good {
+  background: var(--good-soft);
+}
+.badge.bad {
+  background: var(--bad-soft);
+}
+.badge.warn {
+  background: var(--warn-soft);
+}
+.mono,
+pre,
+code,
+textarea.code {
+  font-family: ui-monospace, monospace;
+  font-size: 0.875em;
+  overflow-wrap: anywhere;
+}
+pre {
+  max-height: 24rem;
+  margin: 0.5rem 0;
+  padding: 0.6rem;
+  overflow: auto;
+  border: 1px solid var(--line);
+  border-radius: 5px;
+  background: var(--page);
+  white-space: pre-wrap;
+}
+.filter label,
+.inline label {
+  margin: 0;
+  font-weight: normal;
+}
+label > input:not([type="checkbox"], [type="radio"]),
+label > select,
+label > textarea {
+  display: block;
+  width: 100%;
+  margin-top: 0.2rem;
+  font-weight: normal;
+}
+.filter label > input,
+.filter label > select {
+  width: auto;
+}
+fieldset {
+  margin: 0 0 0.6rem;
+  padding: 0.5rem 0.75rem;
+  border: 1px solid var(--line);
+  border-radius: 6px;
+}
+input[type="checkbox"],
+input[type="radio"] {
+  min-height: 0;
+  margin: 0 0.25rem 0 0;
+  accent-color: var(--link);
+}
+button {
+  min-height: 2rem;
+  overflow-wrap: normal;
+  cursor: pointer;
+}
+button.main {
+  border-color: var(--link);
+  background: var(--link);
+  color: var(--card);
+}
+button.danger {
+  border-color: var(--bad);
+  color: var(--bad);
+}
+[aria-invalid="true"] {
+  border-color: var(--bad);
+  box-shadow: 0 0 0 1px var(--bad);
+}
+output {
+  display: block;
+  overflow-wrap: anywhere;
+}
+output:empty {
+  display: none;
+}
+button + output {
+  margin-top: 0.4rem;
+}
+.problem {
+  display: block;
+  color: var(--bad);
+  font-weight: normal;
+}
+.inline {
+  display: inline-flex;
+}
+.filter {
+  margin-bottom: 1rem;
+  align-items: end;
+}
+.once {
+  margin: 0.5rem 0;
+  padding: 0.6rem;
+  border: 1px solid var(--good);
+  border-radius: 6px;
+  background: var(--good-soft);
+}
+.once code {
+  display: block;
+  margin: 0.3rem 0;
+  user-select: all;
+}
+.skip:focus {
+  left: 1rem;
+  top: 0.5rem;
+  z-index: 3;
+  padding: 0.5rem;
+  background: var(--card);
+}
+.figures dd {
+  margin: 0;
+  font-size: 1.3rem;
+  font-weight: 600;
+}
+.facts {
+  display: grid;
+  grid-template-columns: minmax(7rem, max-content) minmax(0, 1fr);
+  gap: 0.15rem 1rem;
+  margin: 0 0 0.5rem;
+}
+th,
+td {
+  padding: 0.4rem 0.75rem 0.4rem 0;
+  border-bottom: 1px solid var(--line);
+  text-align: left;
+  vertical-align: top;
+}
+th {
+  overflow-wrap: normal;
+}
+/* Words may break anywhere, but not into a column of letters. */
+td > div {
+  min-width: 6rem;
+}
+time {
+  white-space: nowrap;
+}
+td a {
+  overflow-wrap: break-word;
+}
+tbody tr:last-child > td {
+  border-bottom: 0;
+}
+.chart {
+  display: block;
+  width: 100%;
+  height: 7rem;
+}
+figure {
+  margin: 0.5rem 0;
+}
+.axis {
+  stroke: var(--edge);
+  vector-effect: non-scaling-stroke;
+}
+.c-succeeded,
+.c-tool,
+.c-spent {
+  fill: var(--tool);
+}
+.c-running,
+.c-model {
+  fill: var(--model);
+}
+.c-failed {
+  fill: var(--fail);
+}
+.c-waiting,
+.c-wait {
+  fill: var(--wait);
+}
+.c-queued,
+.c-cancelled,
+.c-rest,
+.c-delay {
+  fill: var(--rest);
+}
+.c-delay {
+  opacity: 0.45;
+}
+.keys > span {
+  display: inline-block;
+  margin-right: 0.75rem;
+}
+.key {
+  display: inline-block;
+  width: 0.7rem;
+  height: 0.7rem;
+  margin-right: 0.3rem;
+}
+.share {
+  display: block;
+  width: 100%;
+  min-width: 4rem;
+  height: 0.7rem;
+  border-radius: 3px;
+  background: var(--line);
+}
+.rows {
+  position: relative;
+  max-height: 28rem;
+  overflow: auto;
+  border: 1px solid var(--line);
+  border-radius: 6px;
+}
+.rows.tall {
+  height: 28rem;
+}
+.lanes {
+  max-height: 12rem;
+  overflow: auto;
+}
+.lanes.tall {
+  height: 7rem;
+}
+.picture {
+  display: block;
+  overflow: hidden;
+  fill: var(--text);
+  font-size: 11px;
+}
+.picture rect {
+  cursor: pointer;
+}
+.replayed {
+  stroke: var(--text);
+  stroke-width: 1.5;
+  stroke-dasharray: 3 2;
+  vector-effect: non-scaling-stroke;
+}
+.chosen {
+  stroke: var(--link);
+  stroke-width: 3;
+}
+.ends {
+  display: flex;
+  justify-content: space-between;
+  margin: 0 0 0.5rem;
+  border-top: 1px solid var(--line);
+}
+.line {
+  display: grid;
+  grid-template-columns: minmax(9rem, 23rem) minmax(6rem, 1fr) 5rem 6.5rem 6rem;
+  gap: 0.75rem;
+  align-items: center;
+  width: 100%;
+  height: 30px;
+  min-height: 0;
+  padding: 0 0.6rem;
+  border: 0;
+  border-bottom: 1px solid var(--line);
+  border-radius: 0;
+  background: none;
+  text-align: left;
+  white-space: nowrap;
+}
+.line > span {
+  overflow: hidden;
+  text-overflow: ellipsis;
+}
+.line.event {
+  grid-template-columns: 4rem 9.5rem minmax(8rem, 1fr) 12.5rem minmax(10rem, 20rem);
+}
+.line:hover,
+.line[aria-pressed="true"] {
+  background: var(--plain-soft);
+}
+.line:focus-visible {
+  outline-offset: -3px;
+}
+.line .bar {
+  width: 100%;
+  height: 14px;
+}
+.spacer {
+  position: relative;
+}
+.spacer > .line {
+  position: absolute;
+  left: 0;
+}
+.num {
+  text-align: right;
+}
+.head {
+  color: var(--quiet);
+  font-size: 0.85rem;
+}
+.line.head {
+  position: sticky;
+  top: 0;
+  z-index: 1;
+  background: var(--card);
+}
+#step > .card {
+  margin: 1rem 0 0;
+}
+#step h3,
+.card > h3:first-child {
+  margin-top: 0;
+}
+form + .row {
+  margin-top: 0.6rem;
+}
+summary {
+  cursor: pointer;
+}
+.needs-script + details,
+details + .needs-script {
+  margin-top: 0.5rem;
+}
+.card > summary {
+  font-weight: 600;
+}
+.operations {
+  max-height: 26rem;
+  overflow: auto;
+}
+.operation {
+  display: grid;
+  grid-template-columns: minmax(0, 1fr) auto;
+  gap: 0 0.75rem;
+  align-items: center;
+  padding: 0.4rem 0.25rem 0.4rem 0;
+  border-bottom: 1px solid var(--line);
+}
+.operation:last-child {
+  border-bottom: 0;
+}
+.operation > label {
+  margin: 0;
+}
+.operation > small {
+  grid-column: 1 / -1;
+}
+.grow {
+  flex: 1 1 12rem;
+}
+:is(label, .operation)[hidden] {
+  display: none;
+}
+/* Who may only look is shown nothing to press. */
+[data-role="viewer"] form[data-send]:not([data-send^="POST auth/"]),
+[data-role="viewer"] #say,
+[data-role="viewer"] details.needs-script:has(form[data-send]):not(:has([data-send^="POST auth/"])) {
+  display: none;
+}
+.talk {
+  display: flex;
+  flex-direction: column;
+  gap: 0.75rem;
+  margin: 0 0 1rem;
+  padding: 0;
+  list-style: none;
+}
+.talk li {
+  max-width: 46rem;
+  padding: 0.6rem 0.9rem;
+  border: 1px solid var(--line);
+  border-radius: 10px;
+  background: var(--card);
+  white-space: pre-wrap;
+  overflow-wrap: anywhere;
+}
+.talk li.user {
+  align-self: flex-end;
+  background: var(--plain-soft);
+}
+.talk small {
+  display: block;
+}
+.diff {
+  white-space: pre;
+}
+.diff span {
+  display: block;
+  width: max-content;
+  min-width: 100%;
+}
+.diff .added {
+  background: var(--good-soft);
+}
+.diff .gone {
+  background: var(--bad-soft);
+}
+#toast {
+  position: fixed;
+  right: 1rem;
+  bottom: 1rem;
+  z-index: 5;
+  max-width: min(30rem, calc(100vw - 2rem));
+  margin: 0;
+}
+#toast:not(:empty) {
+  padding: 0.6rem 0.9rem;
+  border: 1px solid var(--edge);
+  border-radius: 6px;
+  background: var(--card);
+  box-shadow: 0 4px 16px rgb(0 0 0 / 20%);
+}
+.going {
+  opacity: 0.6;
+}
+ul.plain {
+  margin: 0.3rem 0;
+  padding: 0;
+  list-style: none;
+}
+details[open] > summary {
+  margin-bottom: 0.4rem;
+}
+dialog {
+  width: min(28rem, calc(100vw - 1.5rem));
+  padding: 1.25rem;
+  border: 1px solid var(--edge);
+  border-radius: 8px;
+  background: var(--card);
+  color: var(--text);
+}
+@media (max-width: 48rem) {
+  body {
+    grid-template: auto auto 1fr / minmax(0, 1fr);
+  }
+  nav {
+    padding: 0.25rem 0.5rem;
+    border-bottom: 1px solid var(--line);
+    background: var(--card);
+  }
+  nav ul {
+    display: flex;
+    flex-wrap: wrap;
+  }
+  nav a {
+    padding: 0.25rem 0.6rem;
+    white-space: nowrap;
+  }
+  nav a[aria-current] {
+    box-shadow: inset 0 -3px var(--link);
+  }
+  .live,
+  .brand small {
+    display: none;
+  }
+  .who {
+    margin-left: auto;
+  }
+  .facts {
+    grid-template-columns: 6.5rem minmax(0, 1fr);
+    gap: 0.15rem 0.5rem;
+  }
+  /* A row becomes a card: each cell stands behind the name of its column. */
+  thead {
+    display: none;
+  }
+  tr {
+    display: block;
+    padding: 0.5rem 0;
+    border-bottom: 1px solid var(--line);
+  }
+  td {
+    display: grid;
+    grid-template-columns: 6.5rem minmax(0, 1fr);
+    gap: 0.5rem;
+    padding: 0.1rem 0;
+    border: 0;
+    overflow-wrap: anywhere;
+  }
+  tbody tr:last-child {
+    border-bottom: 0;
+  }
+  td:empty,
+  td:has(> div:empty) {
+    display: none;
+  }
+  td::before {
+    content: attr(data-label);
+    color: var(--quiet);
+  }
+  .operation {
+    grid-template-columns: minmax(0, 1fr);
+  }
+  .line {
+    grid-template-columns: minmax(0, 1.6fr) minmax(3.5rem, 1fr) 4.5rem;
+    gap: 0.4rem;
+  }
+  .line > :nth-child(n + 4) {
+    display: none;
+  }
+  .line.event {
+    grid-template-columns: 3rem minmax(0, 1fr) minmax(0, 1fr);
+  }
+}
+@media (prefers-reduced-motion: no-preference) {
+  .going {
+    transition: opacity 0.15s;
+  }
+}
+`,
+  "dashboard.js": `import { part } from './dom.js'
+import { logInAgain, root } from './page-api.js'
+import { refresh } from './refresh.js'
+import { sendForms } from './send-form.js'
+
+const QUIET_MS = 300
+
+/** Tells this page of changes for as long as it is open; the browser comes back by itself when the line breaks. */
+function listen()       {
+  if (document.querySelector('[data-live]') === null) return
+  const line = part('#live')
+  let soon = false
+  const changes = new EventSource(\`\${root}ui/live\`)
+  changes.addEventListener('open', () => line.replaceChildren('● live'))
+  changes.addEventListener('changed', () => {
+    if (soon) return
+    soon = true
+    setTimeout(() => {
+      soon = false
+      if (!document.hidden) void refresh()
+    }, QUIET_MS)
+  })
+  changes.addEventListener('error', () => {
+    line.replaceChildren('○ the line is broken; connecting again …')
+    // Refused, so it does not come back by itself: the session has expired, or a proxy answered.
+    if (changes.readyState !== EventSource.CLOSED) return
+    setTimeout(async () => {
+      const me = await fetch(\`\${root}auth/me\`, { cache: 'no-store' }).catch(() => undefined)
+      if (me?.status === 401 && !(await logInAgain())) return
+      listen()
+      void refresh()
+    }, 3000)
+  })
+}
+
+// What came while the page was hidden was not shown.
+document.addEventListener('visibilitychange', () => {
+  if (!document.hidden) void refresh()
+})
+sendForms()
+listen()
+`,
+  "demo-run.js": `import { el, part } from './dom.js'
+import { duration } from './figures.js'
+import { root, send } from './page-api.js'
+import { followRun } from './run-events.js'
+import { stepName,                     timelineOf, tookMs } from './timeline.js'
+
+const DEMO = 'demo'
+/** The demo model calls a tool for each such line, and says something at the end. */
+const SCRIPT = '/call wait {"seconds":1}\\n/call wait {"seconds":1}'
+
+/** The button that makes the demo agent and shows a run of it as it happens. */
+export function demoRun()       {
+  const button = part                   ('#demo-run')
+  const shown = part('#demo-shown')
+  button.addEventListener('click', async () => {
+    button.disabled = true
+    shown.replaceChildren(el('p', {}, 'Starting …'))
+    try {
+      await send('POST', 'ui/api/v1/agents', { name: DEMO, manifest: { model: 'demo/echo', tools: ['wait'] } })
+      const input = { prompt: SCRIPT }
+      const { id } = await send                ('POST', 'ui/api/v1/runs', { agentName: DEMO, input })
+      follow(id, shown)
+    } catch (error) {
+      shown.replaceChildren(el('p', { class: 'bad' }, error instanceof Error ? error.message : String(error)))
+    }
+    button.disabled = false
+  })
+}
+
+function follow(id        , shown             )       {
+  const events                  = []
+  const list = el('ol', {})
+  const end = el('p', { role: 'status' }, 'It runs. Each line is in its journal before the next begins.')
+  shown.replaceChildren(end, list)
+  followRun(id, {
+    over: false,
+    begun: () => undefined,
+    resumed: () => undefined,
+    event(one) {
+      events.push(one)
+      const lines = timelineOf(events).map(step => {
+        const took = tookMs(step)
+        const done = took === undefined ? step.status : \`\${step.status} in \${duration(took)}\`
+        return el('li', {}, \`\${stepName(step)}: \${done}\`)
+      })
+      list.replaceChildren(...lines)
+    },
+    async ended() {
+      const run = await send                    ('GET', \`ui/api/v1/runs/\${id}?fields=summary\`)
+      const link = el('a', { href: \`\${root}runs/\${id}\` }, 'Look at the run, its timeline and its signed receipt')
+      end.replaceChildren(el('strong', { class: 'good' }, \`The run has \${run.status}. \`), link)
+    },
+  })
+}
+`,
+  "dom.js": `const SVG = 'http://www.w3.org/2000/svg'
+
+/** An element with its attributes and children. Texts become text nodes, so nothing that is shown can become markup. */
+export function el                                       (
+  tag   ,
+  attributes             = {},
+  ...children
+)                           {
+  return fill(withAttributes(document.createElement(tag), attributes), children)
+}
+
+export function svg                                      (
+  tag   ,
+  attributes             = {},
+  ...children
+)                          {
+  return fill(withAttributes(document.createElementNS(SVG, tag), attributes), children)
+}
+
+/** The element of the page with this selector; it is part of the page, so its absence is a mistake. */
+export function part                                 (selector        , within             = document)    {
+  const found = within.querySelector   (selector)
+  if (found === null) throw new Error(\`the page has no \${selector}\`)
+  return found
+}
+
+/** The words of a heading and a table below it, whose cells carry their column's name for narrow screens. */
+export function table(caption        , columns                   , rows                               )              {
+  return el(
+    'div',
+    // A keyboard can only scroll what it can reach.
+    { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': caption },
+    el(
+      'table',
+      {},
+      el('caption', { class: 'unseen' }, caption),
+      el('thead', {}, el('tr', {}, ...columns.map(name => el('th', { scope: 'col' }, name)))),
+      el(
+        'tbody',
+        {},
+        ...rows.map(cells => el('tr', {}, ...cells.map((cell, i) => el('td', { 'data-label': columns[i] }, cell)))),
+      ),
+    ),
+  )
+}
+
+function withAttributes                   (element   , attributes            )    {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === undefined || value === false) continue
+    element.setAttribute(name, value === true ? '' : String(value))
+  }
+  return element
+}
+
+function fill                   (element   , children                  )    {
+  for (const child of children) {
+    if (child === undefined || child === false) continue
+    if (typeof child === 'string' || typeof child === 'number') element.append(String(child))
+    else if (child instanceof Node) element.append(child)
+    else fill(element, child)
+  }
+  return element
+}
+`,
+  "event-names.js": `/** The kinds of events in a journal and on a run's stream; shared/wire has them too, together with all of their schemas. */
+export const eventNames = [
+  'step_started',
+  'step_completed',
+  'step_failed',
+  'step_retrying',
+  'step_waiting',
+  'confidence_evaluated',
+  'anomaly_detected',
+]
+`,
+  "figures.js": `/** Dollars as they are on the receipt: a price that is not known is no number. */
+export function usd(value                           )         {
+  if (value === null || value === undefined) return 'unknown'
+  const size = Math.abs(value)
+  const digits = size >= 100 ? 2 : size >= 1 ? 4 : 9
+  const [whole = '0', rest = ''] = size.toFixed(digits).split('.')
+  const cents = rest.replace(/0+$/, '').padEnd(2, '0')
+  return \`\${value < 0 ? '−' : ''}$\${grouped(whole)}.\${cents}\`
+}
+
+export function count(value        )         {
+  return grouped(String(value))
+}
+
+/** A word in the number of what it counts. */
+export function many(value        , one        , more = \`\${one}s\`)         {
+  return \`\${count(value)} \${value === 1 ? one : more}\`
+}
+
+export function percent(part        )         {
+  return \`\${(part * 100).toFixed(part !== 0 && Math.abs(part) < 0.1 ? 1 : 0)}\\u00a0%\`
+}
+
+export function milliseconds(value               )         {
+  if (value === null) return '–'
+  if (value >= 10_000) return \`\${(value / 1000).toFixed(1)}\\u00a0s\`
+  return \`\${value >= 10 ? value.toFixed(0) : value.toFixed(2)}\\u00a0ms\`
+}
+
+/** A time that was taken by clocks of whole milliseconds. */
+export function duration(ms        )         {
+  if (ms < 999.5) return \`\${Math.round(ms)}\\u00a0ms\`
+  if (ms < 9_995) return \`\${(ms / 1000).toFixed(2)}\\u00a0s\`
+  const seconds = Math.round(ms / 1000)
+  if (seconds < 120) return \`\${(ms / 1000).toFixed(1)}\\u00a0s\`
+  const minutes = Math.floor(seconds / 60)
+  return minutes < 120
+    ? \`\${minutes}\\u00a0min \${seconds % 60}\\u00a0s\`
+    : \`\${Math.floor(minutes / 60)}\\u00a0h \${minutes % 60}\\u00a0min\`
+}
+
+/** The same in every time zone, as it stands on the record. */
+export function moment(iso        )         {
+  return iso.replace('T', ' ').replace(/\\.\\d+Z$/, ' UTC')
+}
+
+function grouped(digits        )         {
+  return digits.replace(/\\B(?=(\\d{3})+$)/g, ',')
+}
+`,
+  "forecast.js": `import { el } from './dom.js'
+import { count, percent, usd } from './figures.js'
+import { send } from './page-api.js'
+
+// The budget's part of the page is replaced when it changes, so the button is found by where a click comes from.
+document.addEventListener('click', event => {
+  const button = event.target instanceof Element ? event.target.closest             ('#forecast') : null
+  if (button !== null) void show(button.dataset.agent ?? '')
+})
+
+async function show(agentName        )                {
+  const said = document.querySelector('#forecast-said')
+  try {
+    const found = await send          ('POST', 'ui/api/v1/runs/forecast', { agentName, input: {} })
+    const basis =
+      found.sampleSize === 0 ? 'from the manifest alone' : \`from \${count(found.sampleSize)} runs of this version\`
+    const words = \`\${found.estimatedCostUsd === null ? 'Of unknown cost' : \`About \${usd(found.estimatedCostUsd)}\`} with \${found.model}: \${count(found.estimatedTokensIn)} tokens in, \${count(found.estimatedTokensOut)} out, \${basis} (confidence \${percent(found.confidence)}).\`
+    const blocked =
+      found.wouldExceedBudget &&
+      el('strong', { class: 'bad' }, \` \${found.blockReason ?? 'The budget would not allow it.'}\`)
+    said?.replaceChildren(el('p', {}, words, blocked))
+  } catch (error) {
+    said?.replaceChildren(el('p', { class: 'bad' }, error instanceof Error ? error.message : String(error)))
+  }
+}
+`,
+  "form-body.js": `/** A field as the body of an operation needs it: where it goes, and as what. */
+
+/** The JSON body of a form's fields. An empty text is left out, unless the field says what it stands for. */
+export function bodyFrom(fields                 )                          {
+  const body                          = {}
+  for (const { name, value, as } of fields) {
+    const read = readValue(name, value, as)
+    if (read === undefined) continue
+    const path = name.split('.')
+    const last = path.pop()
+    let at = body
+    for (const member of path) {
+      at[member] ??= {}
+      at = at[member]
+    }
+    at[last] = as.startsWith('many') ? [...((at[last]             ) ?? []), read] : read
+  }
+  return body
+}
+
+function readValue(name        , value        , as        )          {
+  switch (as) {
+    case 'number':
+      return value.trim() === '' ? undefined : Number(value)
+    case 'limit':
+      return value.trim() === '' ? null : Number(value)
+    case 'hosts':
+      return hostsIn(value)
+    case 'hosts-or-null':
+      return hostsIn(value) ?? null
+    case 'flag':
+      return value === 'true'
+    case 'many-json':
+    case 'json':
+      if (value.trim() === '') return undefined
+      try {
+        return JSON.parse(value)
+      } catch (error) {
+        throw new Error(\`\${name} is not JSON: \${error instanceof Error ? error.message : String(error)}\`)
+      }
+    case 'text':
+      return value
+    default:
+      return value === '' ? undefined : value
+  }
+}
+
+/** \`api.example.com\` or \`api.example.com:8443\` on each line; without a port the one of https is meant. */
+function hostsIn(value        )                                                  {
+  const lines = value.split(/[\\s,]+/).filter(line => line !== '')
+  if (lines.length === 0) return undefined
+  return lines.map(line => {
+    const [, host = line, port = '443'] = /^(\\[.*\\]|[^:]*):(\\d+)$/.exec(line) ?? []
+    return { host, ports: [Number(port)] }
+  })
+}
+
+/** The fields of a form that are sent; a checkbox is its flag, or one of many. */
+export function bodyOf(form                 )                          {
+  const fields          = []
+  for (const one of form.elements) {
+    if (!(one instanceof HTMLInputElement || one instanceof HTMLSelectElement || one instanceof HTMLTextAreaElement))
+      continue
+    if (one.name === '' || one.disabled || one.dataset.path !== undefined) continue
+    const { name, value, dataset } = one
+    const { as = '' } = dataset
+    if (one instanceof HTMLInputElement && one.type === 'checkbox') {
+      if (!as.startsWith('many')) fields.push({ name, value: String(one.checked), as: 'flag' })
+      else if (one.checked) fields.push({ name, value, as })
+    } else if (!(one instanceof HTMLInputElement && one.type === 'radio') || one.checked)
+      fields.push({ name, value, as })
+  }
+  return bodyFrom(fields)
+}
+`,
+  "icon.svg": `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><title>Waybill</title><rect width="32" height="32" rx="6" fill="#1f5fbf"/><path d="M8 23h4v-6h4v-5h4V7h4" fill="none" stroke="#fff" stroke-width="3"/></svg>
+`,
+  "invite.js": `import { el, part } from './dom.js'
+import { root } from './page-api.js'
+import { postOpen } from './post-open.js'
+
+const form = part                 ('#invite')
+const said = part('#said')
+const token = new URLSearchParams(location.hash.slice(1)).get('token')
+const say = (words        ) => said.replaceChildren(el('span', { class: 'bad', role: 'alert' }, words))
+if (!token) {
+  say('Open the whole link that you were sent: its token is missing here.')
+  part                   ('button', form).disabled = true
+}
+
+form.addEventListener('submit', async event => {
+  event.preventDefault()
+  const { password, again } = Object.fromEntries(new FormData(form))
+  if (password !== again) {
+    say('The two passwords are not the same.')
+    return
+  }
+  said.replaceChildren('One moment …')
+  const set = await postOpen                                               ('auth/invitation', { token, password })
+  if (!set.ok) {
+    say(set.body.error ?? 'It did not work.')
+    return
+  }
+  // The token is used up; a reload must not offer it again.
+  history.replaceState(null, '', location.pathname)
+  const { email, tenantId } = set.body.user
+  const login = await postOpen('auth/login', { email, password, tenantId })
+  location.href = login.ok ? root : \`\${root}login\`
+})
+`,
+  "jcs.js": `/** A value that JSON can carry. \`undefined\` members are left out, as JSON.stringify does. */
+
+export class CanonicalError extends TypeError {
+           path
+  constructor(path        , problem        ) {
+    super(\`cannot canonicalise \${path === '' ? 'the value' : path}: \${problem}\`)
+    this.name = 'CanonicalError'
+    this.path = path
+  }
+}
+
+/**
+ * RFC 8785 (JCS): no white space, keys sorted by UTF-16 code units (§3.2.3), numbers and strings as ECMAScript prints
+ * them (§3.2.2). Throws CanonicalError for what I-JSON cannot hold: NaN, infinities, lone surrogates, bigint, functions.
+ */
+export function canonicalize(value         )         {
+  const text = inOrder(value) ? JSON.stringify(value) : write(value)
+  if (text !== undefined) return text
+  throw problemIn(value, '') ?? new CanonicalError('', 'it changes while it is read')
+}
+
+/**
+ * Whether the engine's own JSON text is the canonical one: members stand in order, and nothing is there that it would leave out, replace
+ * or ask for its form. What is made often is made in order, and then takes half the time, without a string for each part of it.
+ */
+function inOrder(value         )          {
+  switch (typeof value) {
+    case 'string':
+      return value.isWellFormed()
+    case 'number':
+      return Number.isFinite(value)
+    case 'boolean':
+      return true
+    case 'object':
+      if (value === null) return true
+      if ('toJSON' in value) return false
+      return Array.isArray(value) ? allInOrder(value) : membersInOrder(value)
+    default:
+      return false
+  }
+}
+
+function allInOrder(values                    )          {
+  // Not \`every\`, which passes over what is missing.
+  for (let at = 0; at < values.length; at++) if (!inOrder(values[at])) return false
+  return true
+}
+
+function membersInOrder(value        )          {
+  const shape = Object.getPrototypeOf(value)
+  // Boxed values and the like have a form of their own in JSON.
+  if (shape !== Object.prototype && shape !== null) return false
+  let before
+  for (const key in value) {
+    if (before !== undefined && before > key) return false
+    const member = (value                           )[key]
+    if (member !== undefined && !(key.isWellFormed() && inOrder(member))) return false
+    before = key
+  }
+  return true
+}
+
+/** Undefined where there is no form; only then is it worth knowing where, since carrying the path along takes a third of the time. */
+function write(value         )                     {
+  switch (typeof value) {
+    case 'string':
+      return value.isWellFormed() ? JSON.stringify(value) : undefined
+    case 'number':
+      return Number.isFinite(value) ? (Object.is(value, -0) ? '0' : String(value)) : undefined
+    case 'boolean':
+      return value ? 'true' : 'false'
+    case 'object':
+      if (value === null) return 'null'
+      return Array.isArray(value) ? list(value) : members(value                           )
+    default:
+      return undefined
+  }
+}
+
+function list(values                    )                     {
+  let out = '['
+  for (let i = 0; i < values.length; i++) {
+    const item = write(values[i])
+    if (item === undefined) return undefined
+    if (i > 0) out += ','
+    out += item
+  }
+  return out + ']'
+}
+
+function members(value                         )                     {
+  if (typeof value.toJSON === 'function') return undefined
+  let out = '{'
+  for (const key of sortedKeys(value)) {
+    const member = value[key]
+    if (member === undefined) continue
+    const name = write(key)
+    const text = write(member)
+    if (name === undefined || text === undefined) return undefined
+    if (out.length > 1) out += ','
+    out += name + ':' + text
+  }
+  return out + '}'
+}
+
+/** Most objects have few members, or had them in order: \`sort\` would make three more arrays for each of them. */
+function sortedKeys(value                         )           {
+  const keys = Object.keys(value)
+  for (let at = 1; at < keys.length; at++) {
+    const key = keys[at]
+    if (keys[at - 1]  <= key) continue
+    if (keys.length > 24) return keys.sort()
+    let to = at
+    for (; to > 0 && keys[to - 1]  > key; to--) keys[to] = keys[to - 1]
+    keys[to] = key
+  }
+  return keys
+}
+
+/** The first thing in a value that has no form, and where it stands. */
+function problemIn(value         , path        )                             {
+  switch (typeof value) {
+    case 'string':
+      return value.isWellFormed() ? undefined : new CanonicalError(path, 'the text holds half of a surrogate pair')
+    case 'number':
+      return Number.isFinite(value) ? undefined : new CanonicalError(path, \`\${value} is not a JSON number\`)
+    case 'boolean':
+      return undefined
+    case 'object': {
+      if (value === null) return undefined
+      if (!Array.isArray(value) && typeof (value                        ).toJSON === 'function') {
+        return new CanonicalError(path, 'convert objects with toJSON first')
+      }
+      for (const key of Array.isArray(value) ? value.keys() : Object.keys(value).sort()) {
+        const member = (value                                    )[key]
+        if (member === undefined && !Array.isArray(value)) continue
+        const problem = problemIn(typeof key === 'string' ? key : 0, path) ?? problemIn(member, \`\${path}/\${key}\`)
+        if (problem) return problem
+      }
+      return undefined
+    }
+    default:
+      return new CanonicalError(path, \`a \${typeof value} has no JSON form\`)
+  }
+}
+`,
+  "journal-walk.js": `import { canonicalize } from './jcs.js'
+
+/** The members under the hash, exactly (chain \`sha256-v1\`). */
+
+/** Bytes in lower hex and the text behind them, of which the walk is handed the SHA-256 in lower hex. */
+
+export const genesisText = (runId        )         => 'waybill/journal/v1\\n' + runId
+
+/** Aliases and other members of the event do not enter. */
+export function hashedText({ seq, kind, stepId, runId, attempt, at, payload, meta }             )         {
+  return canonicalize({ seq, kind, stepId, runId, attempt, at, payload, meta })
+}
+
+/**
+ * Recomputes the whole chain; \`brokenAt\` is the sequence number that should have stood there. What is to be hashed is yielded, so that
+ * one walk serves a host whose hash answers at once and a browser, whose hash does not.
+ */
+export function* journalWalk(runId        , events                        )                                          {
+  let head = yield { before: '', text: genesisText(runId) }
+  let count = 0
+  for (const event of events) {
+    const brokenAt = count + 1
+    if (event.runId !== runId) return { ok: false, brokenAt, reason: 'run' }
+    if (event.seq !== brokenAt) return { ok: false, brokenAt, reason: 'seq' }
+    let text
+    try {
+      text = hashedText(event)
+    } catch {
+      return { ok: false, brokenAt, reason: 'shape' }
+    }
+    const expected = yield { before: head, text }
+    if (event.hash !== expected) return { ok: false, brokenAt, reason: 'hash' }
+    head = expected
+    count = brokenAt
+  }
+  return { ok: true, head, count }
+}
+`,
+  "lanes.js": `import { BAR_WIDTH, barsOf,                              } from './timeline.js'
+
+/** A stretch of a step in the picture of a run: across is time, and what went on at the same time stands one below the other. */
+
+/** How high a lane is drawn, with its words. */
+export const LANE_PX = 28
+/** Below that a bar has no room for words. */
+const ROOM = 70
+/** Bars that are this narrow and this close together are one to the eye; thousands of them would slow the page down. */
+const HAIR = 2
+
+/**
+ * Steps in as few lanes as there were steps at one time: each goes to the first lane that is free when it begins, so what came one after
+ * the other stays in the first, and parallel calls stand side by side.
+ */
+export function lanesOf(steps                         , span      )        {
+  const freeFrom           = []
+  const last                          = []
+  const bars            = []
+  const names             = []
+  const begun = steps.filter(({ pieces }) => pieces.length > 0)
+  for (const step of begun.toSorted((a, b) => a.pieces[0] .fromMs - b.pieces[0] .fromMs)) {
+    const { stepId, pieces, name, replayed } = step
+    const fromMs = pieces[0] .fromMs
+    const toMs = pieces.at(-1) .toMs ?? span.toMs
+    const free = freeFrom.findIndex(at => at <= fromMs)
+    const lane = free === -1 ? freeFrom.length : free
+    freeFrom[lane] = Math.max(toMs, fromMs)
+    for (const { x, width, className } of barsOf(step, span)) {
+      const before = last[lane]
+      if (before && width <= HAIR * 2 && before.className === className && before.replayed === replayed) {
+        const end = Math.max(before.x + before.width, x + width)
+        if (x - (before.x + before.width) <= HAIR) {
+          before.width = end - before.x
+          continue
+        }
+      }
+      const bar = { stepId, lane, x, width, className, replayed }
+      last[lane] = bar
+      bars.push(bar)
+    }
+    const x = ((fromMs - span.fromMs) / (span.toMs - span.fromMs)) * BAR_WIDTH
+    const width = ((toMs - fromMs) / (span.toMs - span.fromMs)) * BAR_WIDTH
+    if (width >= ROOM) names.push({ stepId, words: name === '' ? stepId : name, lane, x, width })
+  }
+  return { count: freeFrom.length, bars, names }
+}
+
+/** As a part of the whole picture: it is as wide as there is room. */
+export const across = (x        )         => \`\${(x / BAR_WIDTH) * 100}%\`
+`,
+  "manifest.js": `import { el, part } from './dom.js'
+import { send } from './page-api.js'
+
+const QUIET_MS = 300
+const text = part                     ('#manifest')
+const said = part('#manifest-said')
+let asked = 0
+let waiting
+
+/** Where a member stands in the text: the line of its last name that follows the names before it. */
+function lineOf(source        , path        )         {
+  let at = 0
+  for (const name of path.split('.')) {
+    const found = /^\\d+$/.test(name) ? -1 : source.indexOf(\`"\${name}"\`, at)
+    if (found >= 0) at = found
+  }
+  return source.slice(0, at).split('\\n').length
+}
+
+async function check()                {
+  const turn = ++asked
+  const source = text.value
+  let manifest
+  try {
+    manifest = JSON.parse(source)
+  } catch (error) {
+    show([{ path: '', message: error instanceof Error ? error.message : String(error) }])
+    return
+  }
+  try {
+    const { issues } = await send         ('POST', 'ui/manifest/check', { manifest })
+    if (turn === asked) show(issues)
+  } catch (error) {
+    if (turn === asked) said.replaceChildren(error instanceof Error ? error.message : String(error))
+  }
+}
+
+function show(issues                   )       {
+  text.setAttribute('aria-invalid', String(issues.length > 0))
+  if (issues.length === 0) {
+    said.replaceChildren(el('span', { class: 'good' }, '✓ This is a valid manifest.'))
+    return
+  }
+  const lines = issues.map(({ path, message }) => {
+    if (path === '') return el('li', {}, message)
+    const line = lineOf(text.value, path)
+    const go = el('button', { type: 'button', class: 'link' }, \`Line \${line}, \${path}\`)
+    go.addEventListener('click', () => {
+      const start =
+        text.value
+          .split('\\n')
+          .slice(0, line - 1)
+          .join('\\n').length + (line > 1 ? 1 : 0)
+      text.focus()
+      text.setSelectionRange(start, start + (text.value.slice(start).split('\\n', 1)[0]?.length ?? 0))
+    })
+    return el('li', {}, go, \`: \${message}\`)
+  })
+  said.replaceChildren(el('ul', { class: 'bad' }, ...lines))
+}
+
+text.addEventListener('input', () => {
+  clearTimeout(waiting)
+  waiting = setTimeout(() => void check(), QUIET_MS)
+})
+void check()
+`,
+  "members.js": `/** The members that a fixed format has, at every level; below \`true\` anything may stand. */
+
+/** Members whose values are not looked into here. */
+function open(names        )          {
+  return Object.fromEntries(names.split(' ').map(name => [name, true]))
+}
+
+const PAYLOAD          = {
+  ...open(
+    'version runId tenantId agentName agentVersionId manifestHash status inputHash outputHash tokensIn tokensOut',
+  ),
+  ...open('costUsd models isolation nodeId chain journalHash eventCount createdAt finishedAt issuedAt keyId'),
+  node: open('publicKey signature'),
+}
+
+export const RECEIPT          = { ...open('signature algorithm publicKey'), payload: PAYLOAD }
+
+/** \`payload\` and \`meta\` are free, and under the hash as they are. */
+const EVENT = open('seq kind stepId runId attempt at payload meta hash')
+
+export const JOURNAL          = { ...open('runId chain genesis head eventCount sealed'), events: [EVENT] }
+
+export const RUNTIME_KEYS          = {
+  ...open('algorithm keyId publicKey keyFingerprint chain canonicalization docs'),
+  keys: [open('keyId publicKey keyFingerprint status notBefore notAfter')],
+}
+
+const SEAL = open('seq prev_hash hash')
+
+export const TRACE          = {
+  ...SEAL,
+  ...open('v trace_id tenant_id ts session_id mode route_ix'),
+  request: {
+    ...open('api prompt_hash body_sha256_in body_sha256_out'),
+    features: {
+      ...open('requested_model agent subagent task language tool_count image_count has_thinking_history stream'),
+      ...open('body_bytes size_bucket message_count max_tokens n'),
+    },
+  },
+  policy: {
+    ...open('id start_rung propensity mode_profile explore config_hash price_table_hash overrides'),
+    dropped: [open('rung model reason because')],
+  },
+  attempts: [
+    {
+      ...open('rung provider model gate verdict cost score usage_source latency_ms ttfb_ms status finish cause'),
+      ...open('error_class'),
+      gates: [open('gate_id kind verdict score cost latency_ms reason evidence_ref')],
+      tokens: open('uncached cache_write_5m cache_write_1h cache_read output'),
+    },
+  ],
+  final: {
+    ...open('served_rung served_model served_from status total_cost_usd gate_cost_usd baseline_same_token_usd'),
+    ...open('baseline_calibrated_usd savings_usd savings_calibrated_usd escalations failovers wall_ms overhead_ms'),
+    ...open('response_id upstream_request_id client_request_id truncated'),
+  },
+}
+
+export const FEEDBACK          = {
+  ...SEAL,
+  ...open('v tenant_id feedback_id trace_id gate_id reporter verdict score ts supersedes'),
+}
+
+export const CHECKPOINT = open('v kind tenant_id seq hash feedback_seq feedback_hash ts key_id prev_checkpoint sig')
+
+export const ROUTER_KEYS          = {
+  ...open('v heads_url'),
+  keys: [open('key_id alg public_key created_at retired_at')],
+}
+
+/** Where a member stands that the format has not, such as \`events/1/output\`; undefined where there is none. */
+export function unknownMember(value         , members         , path = '')                     {
+  if (typeof value !== 'object' || value === null) return undefined
+  for (const [name, member] of Object.entries(value)) {
+    const place = path === '' ? name : \`\${path}/\${name}\`
+    const known = Object.hasOwn(members, name) ? members[name] : undefined
+    if (known === undefined) return place
+    if (known === true) continue
+    const [one] = Array.isArray(known) ? known : []
+    const found =
+      one === undefined
+        ? unknownMember(member, known           , place)
+        : Array.isArray(member)
+          ? unknownInList(member, one, place)
+          : undefined
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+function unknownInList(values                    , members         , path        )                     {
+  for (const [at, value] of values.entries()) {
+    const found = unknownMember(value, members, \`\${path}/\${at}\`)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+`,
+  "no-script.css": `/* What needs a module is not shown where none runs: reading does not. */
+form[data-send],
+.needs-script {
+  display: none;
+}
+`,
+  "own-connector.js": `import { el, part } from './dom.js'
+import { count } from './figures.js'
+
+import { send } from './page-api.js'
+
+const QUIET_MS = 300
+/** Operations of one install. */
+const MOST = 100
+const EFFECTS = [
+  ['read', 'only reads'],
+  ['idempotent', 'may be repeated'],
+  ['once', 'is sent once'],
+]
+
+/** Shows what a document has before any of it is installed: operations to choose from, with what a second call of each does. */
+function ownConnector(form                 )       {
+  const text = part                     ('[name=openapi]', form)
+  const file = part                  ('#own-file', form)
+  const said = part('#own-said', form)
+  const rest = part('#own-rest', form)
+  const id = part                  ('[name=connectorId]', form)
+  const address = part                  ('[name="config.baseUrl"]', form)
+  const filter = part                  ('#own-filter', form)
+  let rows        = []
+  let asked = 0
+  let waiting
+
+  async function look()                {
+    const turn = ++asked
+    if (text.value.trim() === '') {
+      said.replaceChildren()
+      text.removeAttribute('aria-invalid')
+      rest.hidden = true
+      return
+    }
+    try {
+      const found = await send           ('POST', 'ui/openapi/look', { openapi: text.value })
+      if (turn !== asked) return
+      if ('problem' in found) complain(\`\${found.problem.place}: \${found.problem.message}\`)
+      else show(found)
+    } catch (error) {
+      if (turn === asked) complain(error instanceof Error ? error.message : String(error))
+    }
+  }
+
+  function complain(words        )       {
+    text.setAttribute('aria-invalid', 'true')
+    said.replaceChildren(el('span', { class: 'bad' }, words))
+  }
+
+  function show({ title, server, operations, keys }        )       {
+    text.removeAttribute('aria-invalid')
+    said.replaceChildren(
+      el('span', { class: 'good' }, \`✓ \${title || 'An API'}, \${count(operations.length)} operations.\`),
+    )
+    rest.hidden = false
+    if (id.value === '') id.value = idOf(title)
+    address.placeholder = server ?? ''
+    address.required = server === undefined
+    showOperations(operations)
+    showKeys(keys)
+    tell()
+  }
+
+  function showOperations(operations                     )       {
+    const before = new Map(rows.map(({ operation, box }) => [operation.operationId, box.checked]))
+    const reading = operations.filter(({ effect, problem }) => effect === 'read' && problem === undefined)
+    const all = reading.length <= MOST
+    rows = operations.map(operation => {
+      const { operationId, effect, problem } = operation
+      const row = rowOf(operation)
+      row.box.checked = problem === undefined && (before.get(operationId) ?? (all && effect === 'read'))
+      return row
+    })
+    part('#own-operations', form).replaceChildren(...rows.map(({ line }) => line))
+    sift()
+  }
+
+  /** What was typed for a credential stays where the document is looked into again. */
+  function showKeys(keys                )       {
+    const box = part('#own-keys', form)
+    const before = new Map([...box.querySelectorAll('input')].map(({ name, value }) => [name, value]))
+    const fields = keys.map(({ name, secret }) => {
+      const field = el('input', {
+        name: \`config.\${name}\`,
+        type: secret ? 'password' : 'text',
+        autocomplete: 'off',
+        spellcheck: 'false',
+      })
+      field.value = before.get(field.name) ?? ''
+      return el('label', {}, \`\${name} \`, field)
+    })
+    box.replaceChildren(...fields)
+  }
+
+  /** How many are chosen, and which credentials these need. */
+  function tell()       {
+    const chosen = rows.filter(({ box }) => box.checked)
+    const words = \`\${count(chosen.length)} of \${count(rows.length)} chosen\`
+    const most = chosen.length > MOST ? \`; an install has at most \${MOST}\` : ''
+    part('#own-count', form).replaceChildren(words + most)
+    const needed = new Set(chosen.flatMap(({ operation }) => operation.keys.map(key => \`config.\${key}\`)))
+    for (const field of part('#own-keys', form).querySelectorAll('input')) {
+      field.disabled = !needed.has(field.name)
+      if (field.parentElement) field.parentElement.hidden = field.disabled
+    }
+  }
+
+  function sift()       {
+    const wanted = filter.value.trim().toLowerCase()
+    for (const { operation, line } of rows) {
+      const { name, operationId, path, about } = operation
+      line.hidden = ![name, operationId, path, about].some(one => one.toLowerCase().includes(wanted))
+    }
+  }
+
+  function choose(which                                  )       {
+    for (const { operation, box } of rows) box.checked = operation.problem === undefined && which(operation)
+    tell()
+  }
+
+  text.addEventListener('input', () => {
+    clearTimeout(waiting)
+    waiting = setTimeout(() => void look(), QUIET_MS)
+  })
+  file.addEventListener('change', async () => {
+    const [given] = file.files ?? []
+    if (given === undefined) return
+    if (given.size > text.maxLength) {
+      complain(\`\${given.name} is larger than \${count(text.maxLength)} bytes, which is the most there can be\`)
+      return
+    }
+    text.value = await given.text()
+    text.dataset.typed = ''
+    void look()
+  })
+  part('#own-operations', form).addEventListener('change', tell)
+  filter.addEventListener('input', sift)
+  // Enter in a field sends the form, and this is no field of it.
+  filter.addEventListener('keydown', event => {
+    if (event.key === 'Enter') event.preventDefault()
+  })
+  part('#own-reads', form).addEventListener('click', () => choose(({ effect }) => effect === 'read'))
+  part('#own-none', form).addEventListener('click', () => choose(() => false))
+  void look()
+}
+
+function rowOf(operation          )      {
+  const { operationId, name, method, path, about, effect, problem } = operation
+  const box = el('input', { type: 'checkbox', name: 'operations', 'data-as': 'many-json' })
+  box.disabled = problem !== undefined
+  const select = el(
+    'select',
+    { 'aria-label': \`What a second call of \${name} does\`, disabled: box.disabled },
+    EFFECTS.map(([value, words]) => el('option', { value, selected: value === effect }, words)),
+  )
+  const keep = () => {
+    box.value = JSON.stringify({ operationId, name, effect: select.value })
+  }
+  keep()
+  select.addEventListener('change', keep)
+  const line = el(
+    'div',
+    { class: 'operation' },
+    el('label', {}, box, el('code', {}, name), el('small', { class: 'mono' }, \` \${method} \${path}\`)),
+    select,
+    el('small', { class: problem === undefined ? undefined : 'bad' }, problem ?? about),
+  )
+  return { operation, box, line }
+}
+
+/** From the title of an API; every guess may be changed. */
+function idOf(title        )         {
+  const name = title
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .slice(0, 19)
+    .replaceAll(/^-+|-+$/g, '')
+  return \`http-\${name || 'api'}\`
+}
+
+const form = document.querySelector                 ('#own-connector')
+if (form !== null) ownConnector(form)
+`,
+  "page-api.js": `import { el, part } from './dom.js'
+
+/** The API did not do what was asked; the message is for the person at the page. */
+export class ApiFault extends Error {
+           status
+           details
+  constructor(status        , message        , details                      = []) {
+    super(message)
+    this.name = 'ApiFault'
+    this.status = status
+    this.details = details
+  }
+}
+
+const page = document.documentElement
+
+/** The folder of the dashboard, under whatever path it is. */
+export const root = page.dataset.root ?? './'
+
+/**
+ * Sends one operation to the API. A login that is over meanwhile is asked for once more, and then the same is sent again: the page,
+ * and what was typed into it, stays.
+ */
+export async function send   (method        , path        , body          )             {
+  for (;;) {
+    const headers                         = { 'x-csrf-token': page.dataset.csrf ?? '' }
+    if (body !== undefined) headers['content-type'] = 'application/json'
+    const text = body === undefined ? {} : { body: JSON.stringify(body) }
+    const answer = await fetch(\`\${root}\${path}\`, { method, headers, cache: 'no-store', ...text }).catch(() => undefined)
+    if (answer === undefined) throw new ApiFault(0, 'The runtime does not answer. Is it running?')
+    const given          = await answer.json().catch(() => undefined)
+    if (answer.ok) return given
+    const { error, code, details } = (given ?? {})
+    if ((answer.status === 401 || code === 'csrf') && (await logInAgain())) continue
+    throw new ApiFault(answer.status, error ?? \`The runtime answered \${answer.status} and no words.\`, details)
+  }
+}
+
+let asking
+
+/** Asks for a new login in front of the page; false: not now. */
+export function logInAgain()                   {
+  asking ??= ask().finally(() => {
+    asking = undefined
+  })
+  return asking
+}
+
+function ask()                   {
+  const dialog = part                   ('#login-again')
+  const form = part                 ('form', dialog)
+  const said = part('[role=alert]', form)
+  said.replaceChildren()
+  dialog.showModal()
+  return new Promise(resolve => {
+    const end = (done         ) => {
+      ended.abort()
+      dialog.close()
+      resolve(done)
+    }
+    const ended = new AbortController()
+    const { signal } = ended
+    part('[value=later]', form).addEventListener('click', () => end(false), { signal })
+    dialog.addEventListener('cancel', () => end(false), { signal })
+    form.addEventListener(
+      'submit',
+      async event => {
+        event.preventDefault()
+        const { email, password } = Object.fromEntries(new FormData(form))
+        const answer = await fetch(\`\${root}auth/login\`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          // What is sent again was meant for the tenant of this page.
+          body: JSON.stringify({ email, password, tenantId: page.dataset.tenant }),
+        }).catch(() => undefined)
+        const body = (await answer?.json().catch(() => undefined))
+        if (answer?.ok && body?.csrfToken !== undefined) {
+          page.dataset.csrf = body.csrfToken
+          for (const field of document.querySelectorAll                  ('input[name=csrf]'))
+            field.value = body.csrfToken
+          form.reset()
+          end(true)
+        } else said.replaceChildren(body?.error ?? 'The runtime does not answer. Is it running?')
+      },
+      { signal },
+    )
+  })
+}
+
+export function toast(words        )       {
+  const said = part('#toast')
+  said.replaceChildren(words)
+  setTimeout(() => {
+    if (said.textContent === words) said.replaceChildren()
+  }, 6000)
+}
+
+/** A text that is shown once, with a button that copies it. */
+export function shownOnce(words        , secret        )              {
+  const copy = el('button', { type: 'button' }, 'Copy')
+  copy.addEventListener('click', async () => {
+    // Without HTTPS a browser gives pages no clipboard; the text is selected by a click on it.
+    const done = await navigator.clipboard?.writeText(secret).then(
+      () => true,
+      () => false,
+    )
+    copy.replaceChildren(done ? 'Copied' : 'Select it and copy it')
+  })
+  return el('div', { class: 'once' }, words, el('code', {}, secret), copy)
+}
+`,
+  "post-open.js": `import { root } from './page-api.js'
+
+/** Sends what needs no login: it is how one comes to be. */
+export async function postOpen   (path        , body        )                                                         {
+  const answer = await fetch(root + path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  }).catch(() => undefined)
+  const given          = await answer?.json().catch(() => undefined)
+  const none = { error: 'The runtime does not answer. Is it running?' }
+  return { ok: answer?.ok === true, body: (given ?? none)                           }
+}
+`,
+  "read-json.js": `/**
+ * Reads JSON text. It throws what JSON.parse throws.
+ *
+ * The engine's reader can give a wrong name to a member: it takes the characters of an escaped name as they are written for a name that
+ * objects of the same shape have had ("L\\n" is read as \`L\\\`; nodejs/node issue 63785). What an escaped name is read as would then depend
+ * on what was read before, and hashes and signatures with it. A text that holds such a name is read here.
+ */
+export function readJson(text        )          {
+  const value          = JSON.parse(text)
+  return escapedName.test(text) ? rebuilt(text) : value
+}
+
+/** The last escape of a string, its end and a colon. It also matches inside of some strings, which costs time and nothing else. */
+const escapedName = /\\\\.[^"\\\\]*"[ \\t\\r\\n]*:/
+
+/** What a walk over a text comes by; each may throw. */
+
+/** The value of a text that is JSON: the engine reads the scalars and the names, each by itself. */
+export function rebuilt(text        , passed         )          {
+  let root
+  let name
+  const open                          = []
+  const put = (value         ) => {
+    const parent = open.at(-1)
+    if (parent === undefined) root = value
+    else if (Array.isArray(parent)) parent.push(value)
+    else if (name === undefined) name = String(value)
+    else {
+      passed?.member?.(parent, name)
+      setMember(parent, name, value)
+      name = undefined
+    }
+  }
+  for (let at = 0; at < text.length; ) {
+    const first = text[at]
+    if (first === '{' || first === '[') {
+      const container = first === '{' ? {} : []
+      put(container)
+      open.push(container)
+      at += 1
+    } else if (first === '}' || first === ']') {
+      open.pop()
+      at += 1
+    } else if (first === undefined || ' \\t\\r\\n,:'.includes(first)) at += 1
+    else {
+      const end = first === '"' ? endOfString(text, at) : endOfLiteral(text, at)
+      const written = text.slice(at, end)
+      const value          = JSON.parse(written)
+      passed?.scalar?.(value, written)
+      put(typeof value === 'number' && passed?.number ? passed.number(value, written) : value)
+      at = end
+    }
+  }
+  return root
+}
+
+/** An assignment to __proto__ would set the prototype instead of a member. */
+function setMember(object         , name        , value         ) {
+  if (name === '__proto__')
+    Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true })
+  else object[name] = value
+}
+
+function endOfString(text        , start        ) {
+  let at = start + 1
+  while (text[at] !== '"') at += text[at] === '\\\\' ? 2 : 1
+  return at + 1
+}
+
+function endOfLiteral(text        , start        ) {
+  let at = start + 1
+  while (at < text.length && !' \\t\\r\\n,:]}'.includes(text[at] ?? '')) at += 1
+  return at
+}
+`,
+  "read-proof.js": `import { readJson, rebuilt } from './read-json.js'
+
+/** A text of which two readers may read two things, so that no signature over it says which was meant. */
+export class ProofTextError extends Error {
+           name = 'ProofTextError'
+           reason
+  constructor(reason           , message        , options               ) {
+    super(message, options)
+    this.reason = reason
+  }
+}
+
+/**
+ * Reads the JSON text of a proof (docs/spec/proof.md, "Strict reading"): a name stands once in its object, a number is written as RFC 8785
+ * writes it, and no text holds half of a surrogate pair. Then every reader that takes the text at all reads the same.
+ */
+export function readProof(text        )          {
+  let value
+  try {
+    value = readJson(text)
+  } catch (cause) {
+    throw new ProofTextError('not_json', 'it is not JSON', { cause })
+  }
+  if (!saysItself(value, text)) rebuilt(text, { member: once, scalar: unambiguous })
+  return value
+}
+
+/** The same of bytes; what is not UTF-8 is no JSON. */
+export function readProofBytes(bytes            )          {
+  return readProof(proofText(bytes))
+}
+
+export function proofText(bytes            )         {
+  try {
+    return decoder.decode(bytes)
+  } catch (cause) {
+    throw new ProofTextError('not_json', 'it is not UTF-8', { cause })
+  }
+}
+
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** An escape that may be half of a pair. */
+const HALF = /\\\\u[dD][89a-fA-F]/
+
+/** What the engine writes for the value is the text: nothing was lost in reading it. Most proofs come as they were written. */
+function saysItself(value         , text        )          {
+  if (HALF.test(text) || !text.isWellFormed()) return false
+  try {
+    return JSON.stringify(value) === text.trim()
+  } catch {
+    // Nested deeper than the engine writes.
+    return false
+  }
+}
+
+function once(object        , name        )       {
+  if (Object.hasOwn(object, name))
+    throw new ProofTextError('duplicate_member', \`the member \${JSON.stringify(name)} stands twice in one object\`)
+}
+
+function unambiguous(value         , written        )       {
+  if (typeof value === 'string' && !value.isWellFormed())
+    throw new ProofTextError('lone_surrogate', \`the text \${written.slice(0, 40)} holds half of a surrogate pair\`)
+  if (typeof value === 'number' && String(value) !== written)
+    throw new ProofTextError('number_form', \`the number \${written.slice(0, 40)} is not written as RFC 8785 writes it\`)
+}
+`,
+  "receipt-proof.js": `import { fromBase64, toBase64, toHex, utf8 } from './bytes.js'
+import { canonicalize } from './jcs.js'
+import {                                       journalWalk,             } from './journal-walk.js'
+
+import { JOURNAL, RECEIPT, unknownMember } from './members.js'
+
+/** What the host gives: in a browser both answer later. */
+
+/** What was given is something else altogether, and nothing can be said of it. */
+export class NotAProof extends Error {
+           name = 'NotAProof'
+           what
+  constructor(what                       ) {
+    super(
+      what === 'receipt'
+        ? 'a receipt: it has no payload, no signature or another algorithm than Ed25519'
+        : 'an exported journal: it has no runId, no chain sha256-v1 or no events',
+    )
+    this.what = what
+  }
+}
+
+/**
+ * Whether a receipt was signed by the key with this fingerprint, and whether a journal is the one it speaks of (docs/spec/proof.md).
+ * Nothing is asked of any server or store; when a key was retired or revoked cannot be told from here.
+ */
+export async function verifyProof(
+  { receipt, journal, fingerprint }            ,
+  crypto             ,
+)                       {
+  const envelope = asEnvelope(receipt)
+  if (envelope === undefined) throw new NotAProof('receipt')
+  const extra = unknownMember(receipt, RECEIPT)
+  if (extra !== undefined) return refused('unknown_member', \`a receipt has no member \${extra}\`)
+  const key = plainBase64(envelope.publicKey ?? '')
+  const found = await crypto.sha256({ before: toHex(key), text: '' })
+  if (key.length !== 32 || found !== fingerprint.toLowerCase())
+    return refused('unknown_key', 'the public key in the receipt is not the one with this fingerprint')
+  if (envelope.payload.keyId !== found.slice(0, 16))
+    return refused('unknown_key', 'the receipt names another key than the one it carries')
+  const message = signedBytes(envelope.payload)
+  const signed = message !== undefined && (await crypto.isSigned(key, plainBase64(envelope.signature), message))
+  if (!signed || !isPayload(envelope.payload))
+    return refused('signature_invalid', 'the receipt was changed after it was signed, or never signed with this key')
+  const { payload } = envelope
+  if (journal === undefined) return { valid: true, payload, journal: 'not_checked' }
+  return (await journalFault(journal, payload, crypto)) ?? { valid: true, payload, journal: 'ok' }
+}
+
+/** Why a journal is not the one that a signed payload speaks of. */
+export async function journalFault(
+  given         ,
+  { runId, eventCount, journalHash }                                                              ,
+  crypto                             ,
+)                               {
+  const journal = asJournal(given)
+  if (journal === undefined) throw new NotAProof('journal')
+  const extra = unknownMember(given, JOURNAL)
+  if (extra !== undefined) return refused('unknown_member', \`a journal has no member \${extra}\`)
+  const walk = journalWalk(runId, journal.events)
+  let genesis
+  let checked
+  for (let step = walk.next(); ; ) {
+    if (step.done) {
+      checked = step.value
+      break
+    }
+    const hash = await crypto.sha256(step.value)
+    genesis ??= hash
+    step = walk.next(hash)
+  }
+  const fault = walkFault(checked, { eventCount, journalHash })
+  if (fault !== undefined) return fault
+  const said = Object.entries({ runId, genesis, head: journalHash, eventCount, sealed: true })
+  const other = said.find(([name, value]) => Object.hasOwn(journal, name) && journal[name          ] !== value)
+  return other && refused('journal_header_mismatch', \`its member \${other[0]} says something else than its events\`)
+}
+
+/** What a walk over a journal came to. */
+
+/** Why the journal that was walked is not the one under the signature. */
+export function walkFault(
+  walk      ,
+  { eventCount, journalHash }                                                    ,
+)                      {
+  if (!walk.ok) {
+    const { brokenAt } = walk
+    return { ...refused('chain_broken', 'an event was edited, moved, left out or put in'), brokenAt }
+  }
+  if (walk.count !== eventCount)
+    return refused('event_count_mismatch', 'events are missing at the end, or were added there')
+  if (walk.head !== journalHash)
+    return refused('journal_hash_mismatch', 'the journal holds together, and it is another one than was signed')
+  return undefined
+}
+
+/** What a receipt's signature covers; undefined for what has no canonical form, which cannot have been signed. */
+export function signedBytes(payload         )                                      {
+  try {
+    return utf8(canonicalize(payload))
+  } catch {
+    return undefined
+  }
+}
+
+/** Standard base64 with its padding, in its one spelling; nothing for any other text. */
+export function plainBase64(text        )                          {
+  try {
+    const bytes = fromBase64(text)
+    if (toBase64(bytes) === text) return bytes
+  } catch {
+    // The same as another spelling.
+  }
+  return new Uint8Array(0)
+}
+
+const TEXTS =
+  'runId tenantId agentName agentVersionId manifestHash inputHash outputHash isolation nodeId journalHash createdAt finishedAt issuedAt keyId'.split(
+    ' ',
+  )
+const ENDS                     = ['succeeded', 'failed', 'cancelled']
+
+/** Whether what was signed is the payload of a receipt. */
+export function isPayload(payload         )                            {
+  if (!isObject(payload)) return false
+  const { version, chain, status, tokensIn, tokensOut, eventCount, costUsd, models, node } = payload
+  return (
+    version === 1 &&
+    chain === 'sha256-v1' &&
+    ENDS.includes(status) &&
+    TEXTS.every(name => typeof payload[name] === 'string') &&
+    [tokensIn, tokensOut, eventCount].every(count => Number.isSafeInteger(count) && Number(count) >= 0) &&
+    typeof costUsd === 'number' &&
+    Array.isArray(models) &&
+    models.every(model => typeof model === 'string') &&
+    (node === undefined || (isObject(node) && [node.publicKey, node.signature].every(one => typeof one === 'string')))
+  )
+}
+
+function asEnvelope(value         )                       {
+  if (!isObject(value)) return undefined
+  const { payload, signature, algorithm, publicKey } = value
+  const whole =
+    isObject(payload) &&
+    typeof signature === 'string' &&
+    algorithm === 'Ed25519' &&
+    (publicKey === undefined || typeof publicKey === 'string')
+  return whole ? { payload, signature, algorithm, publicKey } : undefined
+}
+
+function asJournal(value         )                      {
+  if (!isObject(value)) return undefined
+  const { runId, chain, events } = value
+  const whole =
+    typeof runId === 'string' &&
+    chain === 'sha256-v1' &&
+    Array.isArray(events) &&
+    events.every(event => isObject(event))
+  return whole ? (value                      ) : undefined
+}
+
+function isObject(value         )                                   {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function refused(reason              , explanation        )          {
+  return { valid: false, reason, explanation }
+}
+`,
+  "refresh.js": `import { logInAgain } from './page-api.js'
+
+/**
+ * The one place where text becomes markup: this service's own pages, fetched again. The browser refuses it anywhere else, and a
+ * document that is parsed runs nothing.
+ */
+const policy         = (globalThis                                    ).trustedTypes?.createPolicy('waybill-pages', {
+  createHTML: text => text,
+}) ?? { createHTML: text => text }
+
+async function current()                                {
+  const answer = await fetch(location.href, { cache: 'no-store' }).catch(() => undefined)
+  if (answer === undefined) return undefined
+  if (answer.redirected && /\\/login$/.test(new URL(answer.url).pathname)) {
+    return (await logInAgain()) ? current() : undefined
+  }
+  if (!answer.ok) return undefined
+  return new DOMParser().parseFromString(policy.createHTML(await answer.text()), 'text/html')
+}
+
+let going
+let again = false
+
+/** Brings the live parts of the page up to date. Calls that come meanwhile share the next round. */
+export function refresh()                {
+  if (going !== undefined) {
+    again = true
+    return going
+  }
+  going = swap().finally(() => {
+    going = undefined
+    if (again) {
+      again = false
+      void refresh()
+    }
+  })
+  return going
+}
+
+async function swap()                {
+  const now = await current()
+  if (now === undefined) return
+  for (const old of document.querySelectorAll             ('[data-live]')) {
+    const fresh = now.getElementById(old.id)
+    if (fresh === null || same(fresh, old) || inUse(old)) continue
+    const next = document.importNode(fresh, true)
+    keepOpen(old, next)
+    old.replaceWith(next)
+  }
+  document.dispatchEvent(new Event('refreshed'))
+}
+
+/** What only this browser has put there is no difference. */
+function same(fresh         , old         )          {
+  const plain = old.cloneNode(true)
+  for (const output of plain.querySelectorAll('output')) output.replaceChildren()
+  for (const one of plain.querySelectorAll('details')) one.removeAttribute('open')
+  const given = fresh.cloneNode(true)
+  for (const one of given.querySelectorAll('details')) one.removeAttribute('open')
+  return given.isEqualNode(plain)
+}
+
+/** The reader is typing there, or was: the text is worth more than an update. */
+function inUse(part             )          {
+  if (part.querySelector('[data-typed], [aria-busy=true], .once') !== null) return true
+  return part.contains(document.activeElement) && document.activeElement?.matches('input, select, textarea') === true
+}
+
+/** What the reader opened stays open, and an answer that they got stays to be read. */
+function keepOpen(old             , next             )       {
+  const before = old.querySelectorAll('details')
+  next.querySelectorAll('details').forEach((one, at) => {
+    if (before[at]?.open) one.open = true
+  })
+  const said = new Map([...old.querySelectorAll('output')].map(one => [placeOf(one), one]))
+  for (const output of next.querySelectorAll('output')) {
+    const words = said.get(placeOf(output))?.childNodes ?? []
+    if (words.length > 0) output.replaceChildren(...words)
+  }
+}
+
+/** An answer belongs to what asked for it. */
+function placeOf(output                   )         {
+  return output.id || (output.closest('form')?.dataset.send ?? '')
+}
+
+document.addEventListener('input', event => {
+  if (event.target instanceof HTMLElement) event.target.dataset.typed = ''
+})
+`,
+  "run-events.js": `import { eventNames } from './event-names.js'
+import { root } from './page-api.js'
+
+const ENDED = new Set(['succeeded', 'failed', 'cancelled'])
+
+/** The events of a run: the whole journal at once where it is complete, else as they come, for as long as they come. */
+export function followRun(id        , { over, begun, event, resumed, ended }           )       {
+  const at = \`\${root}ui/api/v1/runs/\${encodeURIComponent(id)}\`
+  if (over) {
+    void fetch(\`\${at}/journal\`)
+      .then(async answer => {
+        if (answer.ok) begun(((await answer.json())                               ).events)
+      })
+      .catch(() => undefined)
+    return
+  }
+  let broken = false
+  let source = open()
+
+  function open()              {
+    const stream = new EventSource(\`\${at}/events\`)
+    stream.addEventListener('open', () => {
+      if (broken) resumed()
+      broken = false
+    })
+    for (const name of eventNames) {
+      stream.addEventListener(name, message => event(JSON.parse((message                        ).data)))
+    }
+    // The stream of a run that has ended closes, which looks to a browser as if the line broke.
+    stream.addEventListener('error', async () => {
+      broken = true
+      const answer = await fetch(\`\${at}?fields=summary\`, { cache: 'no-store' }).catch(() => undefined)
+      const run = answer?.ok ? ((await answer.json())                      ) : undefined
+      if (run !== undefined && ENDED.has(run.status)) {
+        stream.close()
+        ended()
+      } else if (stream.readyState === EventSource.CLOSED && stream === source) {
+        setTimeout(() => {
+          source = open()
+        }, 3000)
+      }
+    })
+    return stream
+  }
+}
+`,
+  "run.js": `import { el, part, svg } from './dom.js'
+import { count, duration, usd } from './figures.js'
+import { across, LANE_PX, lanesOf } from './lanes.js'
+import { root } from './page-api.js'
+import { refresh } from './refresh.js'
+import { followRun } from './run-events.js'
+import { stepDetail } from './step-detail.js'
+import {
+  BAR_WIDTH,
+  barsOf,
+  marksOf,
+
+  spanOf,
+  stepName,
+
+  timelineOf,
+  tookMs,
+} from './timeline.js'
+import { verifyButtons } from './verify.js'
+import { virtualRows } from './virtual-rows.js'
+
+const ROW_PX = 30
+/** Of the names above the bars; most letters are narrower. */
+const LETTER_PX = 6.5
+
+const page = part('#run')
+const id = page.dataset.run
+const stepBox = part('#timeline')
+const journalBox = part('#journal')
+const steps = virtualRows(stepBox, ROW_PX, part('.line.head', stepBox))
+const journal = virtualRows(journalBox, ROW_PX, part('.line.head', journalBox))
+const detail = part('#step')
+
+let events                  = []
+let replayed = new Set((page.dataset.replayed ?? '').split(' ').filter(Boolean))
+let chosen
+
+function draw()       {
+  const all = timelineOf(events, replayed)
+  const span = spanOf(all, Date.now())
+  steps.show({ count: all.length, row: at => stepRow(all[at] , span) })
+  drawLanes(all, span)
+  journal.show({ count: events.length, row: at => eventRow(events[at] ) })
+  part('#journal-count').replaceChildren(count(events.length))
+  part('#no-steps').hidden = all.length > 0
+  part('#step-count').replaceChildren(count(all.length))
+}
+
+/** Side by side what went on at the same time. The rows below have the same steps for readers without a pointer. */
+function drawLanes(all                         , span      )       {
+  const { count: lines, bars, names } = lanesOf(all, span)
+  const picture = svg('svg', { class: 'picture', width: '100%', height: lines * LANE_PX, 'aria-hidden': 'true' })
+  for (const { stepId, lane, x, width, className, replayed } of bars) {
+    const at = { x: across(x), width: across(width), y: lane * LANE_PX + 15, height: 10 }
+    const look = \`\${className}\${replayed ? ' replayed' : ''}\${stepId === chosen ? ' chosen' : ''}\`
+    picture.append(svg('rect', { ...at, class: look, 'data-step': stepId }, svg('title', {}, stepId)))
+  }
+  const room = part('#lanes').clientWidth / BAR_WIDTH
+  for (const { words, lane, x, width } of names) {
+    const fitting = shortened(words, width * room)
+    if (fitting === '') continue
+    const at = { x: across(x), width: across(width), y: lane * LANE_PX, height: 15 }
+    picture.append(svg('svg', at, svg('text', { x: 0, y: 11 }, fitting)))
+  }
+  part('#lanes').replaceChildren(picture)
+  part('#span').replaceChildren(all.length === 0 ? '' : duration(span.toMs - span.fromMs))
+}
+
+/** As much of a name as there is room for, with a sign where it is cut; a few letters say nothing. */
+function shortened(words        , px        )         {
+  const letters = Math.floor(px / LETTER_PX) - 1
+  return words.length <= letters ? words : letters < 6 ? '' : \`\${words.slice(0, letters - 1)}…\`
+}
+
+function choose(stepId        )       {
+  const step = timelineOf(events, replayed).find(one => one.stepId === stepId)
+  if (step === undefined) return
+  chosen = stepId
+  detail.replaceChildren(...stepDetail(step, { runId: id, events }))
+  draw()
+  detail.scrollIntoView({ block: 'nearest' })
+}
+
+part('#lanes').addEventListener('click', event => {
+  const { target } = event
+  if (target instanceof SVGElement && target.dataset.step !== undefined) choose(target.dataset.step)
+})
+
+function stepRow(step              , span      )              {
+  const { stepId, tokensIn, tokensOut, costUsd, error } = step
+  const took = tookMs(step)
+  const words = [...marksOf(step), ...(error === undefined ? [] : [error])].join(' · ')
+  const bars = barsOf(step, span).map(({ x, width, className }) =>
+    svg('rect', { x, y: 0, width, height: 10, class: className }),
+  )
+  const row = el(
+    'button',
+    { type: 'button', class: 'line', title: words || undefined, 'aria-pressed': String(chosen === stepId) },
+    el(
+      'span',
+      { class: error === undefined ? undefined : 'bad' },
+      stepName(step),
+      words && el('small', {}, \` \${words}\`),
+    ),
+    svg(
+      'svg',
+      { viewBox: \`0 0 \${BAR_WIDTH} 10\`, preserveAspectRatio: 'none', class: 'bar', 'aria-hidden': 'true' },
+      ...bars,
+    ),
+    el('span', { class: 'num' }, took === undefined ? '…' : duration(took)),
+    el('span', { class: 'num' }, tokensIn + tokensOut === 0 ? '' : \`\${count(tokensIn)} → \${count(tokensOut)}\`),
+    el('span', { class: 'num' }, costUsd === 0 ? '' : usd(costUsd)),
+  )
+  row.addEventListener('click', () => {
+    chosen = chosen === stepId ? undefined : stepId
+    detail.replaceChildren(...(chosen === undefined ? [] : stepDetail(step, { runId: id, events })))
+    draw()
+  })
+  return row
+}
+
+function eventRow({ seq, kind, stepId, at, hash, payload }               )              {
+  const row = el(
+    'button',
+    { type: 'button', class: 'line event', title: JSON.stringify(payload).slice(0, 400) },
+    el('span', {}, String(seq)),
+    el('span', {}, kind),
+    el('span', {}, stepId),
+    el('span', {}, at.replace('T', ' ').replace('Z', '')),
+    el('span', { class: 'mono' }, hash),
+  )
+  row.addEventListener('click', () => {
+    choose(stepId)
+  })
+  return row
+}
+
+let drawing = false
+function soon()       {
+  if (drawing) return
+  drawing = true
+  setTimeout(() => {
+    drawing = false
+    draw()
+  }, 60)
+}
+
+/** Which results a recovery used again is not in the journal. */
+async function askReplayed()                {
+  const answer = await fetch(\`\${root}ui/api/v1/runs/\${id}/steps\`).catch(() => undefined)
+  if (!answer?.ok) return
+  const list = (await answer.json())
+  const now = new Set(list.filter(step => step.replayed).map(step => step.stepId))
+  // Nearly no run has been recovered, and drawing thousands of steps anew takes a frame.
+  if (now.size === replayed.size) return
+  replayed = now
+  soon()
+}
+
+followRun(id, {
+  over: page.dataset.over !== undefined,
+  begun(all) {
+    events = all
+    draw()
+    performance.mark('run-drawn')
+    if (page.dataset.long !== undefined) void askReplayed()
+  },
+  event(one) {
+    // After a reconnect the stream goes on where it was; an event twice would be a mistake of a proxy.
+    if (one.seq <= (events.at(-1)?.seq ?? 0)) return
+    events.push(one)
+    soon()
+    if (one.kind === 'step_waiting') void refresh()
+  },
+  resumed: () => void askReplayed(),
+  ended: () => void refresh(),
+})
+// A bar that still grows.
+setInterval(() => {
+  if (!document.hidden && page.dataset.over === undefined && document.querySelector('#run-over') === null) draw()
+}, 1000)
+verifyButtons()
+`,
+  "schedule.js": `import { el, part, table } from './dom.js'
+import { root } from './page-api.js'
+
+const QUIET_MS = 300
+const own = Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
+const ownZone = own.resolvedOptions().timeZone
+let asked = 0
+let waiting
+
+/** The next ten times of what is written, in its zone and in the one of this browser, with a word where a clock is put. */
+async function preview(form                 )                {
+  const shown = part('#fires', form)
+  const turn = ++asked
+  const given = new FormData(form)
+  const cronExpr = String(given.get('cronExpr') ?? '').trim()
+  if (cronExpr === '') {
+    shown.replaceChildren(el('p', { class: 'hint' }, 'Write an expression to see when it fires.'))
+    return
+  }
+  const timezone = String(given.get('timezone') ?? '').trim()
+  const query = new URLSearchParams({ cronExpr, count: '10', ...(timezone !== '' && { timezone }) })
+  const answer = await fetch(\`\${root}ui/api/v1/schedules/preview?\${query}\`).catch(() => undefined)
+  const body          = await answer?.json().catch(() => undefined)
+  if (turn !== asked) return
+  if (!answer?.ok) {
+    const words = (body                                  )?.error ?? 'The runtime does not answer. Is it running?'
+    shown.replaceChildren(el('p', { class: 'bad' }, words))
+    return
+  }
+  const fires = body
+  const rows = fires.map(({ at, local, offset }, i) => {
+    const before = fires[i - 1]
+    const moved = before !== undefined && before.offset !== offset
+    const word = moved ? \`⚠ the clock is put from \${before.offset} to \${offset} before this\` : ''
+    return [
+      \`\${local.replace('T', ' ')} \${offset}\`,
+      own.format(new Date(at)),
+      word && el('span', { class: 'warn' }, word),
+    ]
+  })
+  shown.replaceChildren(
+    table('The next ten times', [\`In \${timezone || 'its zone'}\`, \`Here (\${ownZone})\`, 'Clocks'], rows),
+  )
+}
+
+// Where there is no agent yet, there is no form.
+const form = document.querySelector                 ('#schedule')
+if (form !== null) {
+  form.addEventListener('input', () => {
+    clearTimeout(waiting)
+    waiting = setTimeout(() => void preview(form), QUIET_MS)
+  })
+  void preview(form)
+}
+`,
+  "send-form.js": `import { el } from './dom.js'
+import { bodyOf } from './form-body.js'
+import { ApiFault, root, send, shownOnce, toast } from './page-api.js'
+import { refresh } from './refresh.js'
+
+/**
+ * Sends the forms with \`data-send\` to the API and does with the answer what \`data-then\` says: \`refresh\` the live parts, \`goto:\` a page
+ * whose address takes members of the answer, \`away:\` to the address outside that a member is, \`once:\` a member that is shown once,
+ * \`link:\` the same as the address of a page here, \`say\` what a test found.
+ */
+export function sendForms()       {
+  document.addEventListener('submit', event => {
+    const form = event.target
+    if (!(form instanceof HTMLFormElement) || form.dataset.send === undefined) return
+    event.preventDefault()
+    const button = event instanceof SubmitEvent ? event.submitter : null
+    void submit(form, button instanceof HTMLElement ? button : undefined)
+  })
+}
+
+async function submit(form                 , button                         )                {
+  if (form.getAttribute('aria-busy') === 'true') return
+  const sure = button?.dataset.confirm ?? form.dataset.confirm
+  if (sure !== undefined && !confirm(sure)) return
+  const [method = 'POST', path = ''] = (button?.dataset.send ?? form.dataset.send ?? '').split(' ')
+  const said = form.querySelector('output')
+  clear(form)
+  // Shown as done before it is, and taken back where it is refused.
+  const done = form.closest('[data-card]') ?? form
+  form.setAttribute('aria-busy', 'true')
+  done.classList.add('going')
+  try {
+    const body = method === 'DELETE' ? undefined : bodyOf(form)
+    const filled = path.replace(/\\{(\\w+)\\}/g, (_, name        ) => pathPart(form, name))
+    // Operations of the API start with a slash; what belongs to the login itself stands beside it.
+    const answer = await send        (method, filled.startsWith('/') ? \`ui/api\${filled}\` : filled, body)
+    settled(form, done)
+    await then(form, button?.dataset.then ?? form.dataset.then ?? 'refresh', answer, said)
+  } catch (error) {
+    settled(form, done)
+    complain(form, said, error)
+  }
+}
+
+function settled(form                 , done         )       {
+  form.removeAttribute('aria-busy')
+  done.classList.remove('going')
+}
+
+function pathPart(form                 , name        )         {
+  const field = form.elements.namedItem(name)
+  return encodeURIComponent(field instanceof HTMLInputElement || field instanceof HTMLSelectElement ? field.value : '')
+}
+
+async function then(form                 , what        , answer        , said                )                {
+  const [verb = '', rest = ''] = what.split(/:(.*)/s)
+  for (const field of form.querySelectorAll('[data-typed]')) field.removeAttribute('data-typed')
+  if (verb === 'goto') {
+    location.href = root + rest.replace(/\\{(\\w+)\\}/g, (_, name        ) => encodeURIComponent(String(answer?.[name])))
+    return
+  }
+  if (verb === 'away') {
+    const to = URL.parse(String(answer?.[rest]))
+    // The service says where; an address of another kind would be a script of this page.
+    if (to !== null && /^https?:$/.test(to.protocol)) location.href = to.href
+    return
+  }
+  if (verb === 'say') {
+    const { success, message, error, latencyMs } = answer ?? {}
+    const words = String(message ?? error ?? (success ? 'It works.' : 'It does not work.'))
+    const time = typeof latencyMs === 'number' ? \` (\${Math.round(latencyMs)} ms)\` : ''
+    said?.replaceChildren(el('span', { class: success ? 'good' : 'bad' }, (success ? '✓ ' : '✗ ') + words + time))
+    // What a test found also stands on the record.
+    await refresh()
+    return
+  }
+  if (verb === 'once' || verb === 'link') {
+    form.reset()
+    const [member = '', page] = rest.split('@').toReversed()
+    const value = String(answer?.[member])
+    // Under whatever path this page is, so that the link holds for every recipient.
+    const shown = page === undefined ? value : new URL(\`\${root}\${page}\${value}\`, location.href).href
+    said?.replaceChildren(shownOnce('Shown once; keep it now:', shown))
+    await refresh()
+    return
+  }
+  if (verb === 'saved') {
+    said?.replaceChildren(el('span', { class: 'good' }, rest || 'Saved.'))
+    const warnings = answer?.warnings
+    if (Array.isArray(warnings)) said?.append(...warnings.map(one => el('p', { class: 'warn' }, String(one))))
+  } else {
+    if (form.dataset.reset !== undefined) form.reset()
+    if (rest) toast(rest)
+  }
+  await refresh()
+}
+
+function clear(form                 )       {
+  form.querySelector('output')?.replaceChildren()
+  for (const problem of form.querySelectorAll('.problem')) problem.remove()
+  for (const field of form.querySelectorAll('[aria-invalid]')) field.removeAttribute('aria-invalid')
+}
+
+/** Each complaint beside the field that it is about; what is about none stands below. */
+function complain(form                 , said                , error         )       {
+  const details = error instanceof ApiFault ? error.details : []
+  const left           = []
+  let first
+  for (const { path, message } of details) {
+    const field = fieldOf(form, path)
+    if (field === undefined) {
+      left.push(\`\${path}: \${message}\`)
+      continue
+    }
+    const [, place] = path.split('#')
+    const problem = el('small', { class: 'problem' }, place === undefined ? message : \`#\${place}: \${message}\`)
+    field.setAttribute('aria-invalid', 'true')
+    const label = isTicked(field) ? field.closest('label') : null
+    if (label === null) field.after(problem)
+    else label.append(problem)
+    for (let at = field.closest('details'); at; at = at.parentElement?.closest('details') ?? null) at.open = true
+    first ??= field
+  }
+  first?.focus()
+  const words = details.length === 0 ? (error instanceof Error ? error.message : String(error)) : left.join('; ')
+  if (words === '') return
+  if (said === null) toast(words)
+  else said.replaceChildren(el('span', { class: 'bad', role: 'alert' }, words))
+}
+
+const isTicked = (field         )                            =>
+  field instanceof HTMLInputElement && field.type === 'checkbox'
+
+/** The field that a place in the body came from: \`operations.1\` is the second box that is ticked, \`openapi#/paths\` is in \`openapi\`. */
+function fieldOf(form                 , path        )                          {
+  const place = \`\${path.replace('#', '.')}.\`
+  const fields = [...form.elements].filter(
+    (one)                                        =>
+      one instanceof HTMLElement && 'name' in one && one.name !== '' && place.startsWith(\`\${String(one.name)}.\`),
+  )
+  const nth = Number(place.slice((fields[0]?.name.length ?? 0) + 1).split('.', 1)[0] || Number.NaN)
+  const ticked = fields.filter(one => isTicked(one) && one.checked)
+  return ticked.length > 1 && Number.isInteger(nth) ? ticked[nth] : (ticked[0] ?? fields[0])
+}
+`,
+  "setup.js": `import { el, part } from './dom.js'
+import { demoRun } from './demo-run.js'
+import { shownOnce } from './page-api.js'
+import { postOpen } from './post-open.js'
+
+const form = part                 ('#setup')
+const said = part('#said')
+const token = new URLSearchParams(location.hash.slice(1)).get('token')
+if (!token) {
+  said.replaceChildren('Open the whole setup link that the runtime printed when it started: its token is missing here.')
+  part                   ('button', form).disabled = true
+}
+
+form.addEventListener('submit', async event => {
+  event.preventDefault()
+  const { name, email, password } = Object.fromEntries(new FormData(form))
+  said.replaceChildren('One moment …')
+  const made = await postOpen                                                ('auth/setup', {
+    token,
+    name,
+    email,
+    password,
+  })
+  if (!made.ok) {
+    said.replaceChildren(el('span', { class: 'bad' }, made.body.error ?? 'It did not work.'))
+    return
+  }
+  // The token is used up; a reload must not offer it again.
+  history.replaceState(null, '', location.pathname)
+  const { tenantId } = made.body.user
+  const login = await postOpen                       ('auth/login', { email, password, tenantId })
+  document.documentElement.dataset.csrf = login.body.csrfToken ?? ''
+  form.remove()
+  said.replaceChildren()
+  const done = part('#done')
+  done.hidden = false
+  part('#first-key').replaceChildren(shownOnce('Your first API key. It is shown once; keep it now:', made.body.rawKey))
+  part('h2', done).focus()
+})
+
+demoRun()
+`,
+  "step-detail.js": `import { el } from './dom.js'
+import { count, duration, usd } from './figures.js'
+import { inputOf, stepName,                                        tookMs } from './timeline.js'
+
+/** Everything that the journal says about one step, and what can be done from it. */
+export function stepDetail(
+  step              ,
+  { runId, events }                                                     ,
+)                {
+  const { stepId, status, attempt, tokensIn, tokensOut, costUsd, model, error, output, inputHash } = step
+  const took = tookMs(step)
+  const input = inputOf(stepId, events)
+  const own = events.filter(one => one.stepId === stepId)
+  const entries                                 = [
+    ['Status', \`\${status}, attempt \${attempt}\`],
+    ['Time', took === undefined ? 'not over' : duration(took)],
+    ['Model', model],
+    ['Tokens', \`\${count(tokensIn)} in, \${count(tokensOut)} out\`],
+    ['Cost', usd(costUsd)],
+    ['Error', error],
+    ['Input (hash)', inputHash],
+    [
+      'Marks',
+      [step.replayed && 'its recorded result was used again', step.copied && 'copied'].filter(Boolean).join(', '),
+    ],
+  ]
+  const form = el(
+    'form',
+    { class: 'row', 'data-send': \`POST /v1/runs/\${runId}/fork\`, 'data-then': 'goto:runs/{id}' },
+    el('input', { type: 'hidden', name: 'fromStepId', value: stepId }),
+    el('button', { title: 'Starts a new run that reuses the steps before this one' }, 'Fork from here'),
+    el('output', { role: 'status' }),
+  )
+  return [
+    el(
+      'section',
+      { class: 'card', 'aria-label': \`Step \${stepId}\` },
+      el('h3', {}, stepName(step)),
+      el(
+        'dl',
+        { class: 'facts' },
+        ...entries.flatMap(([name, value]) => (value ? [el('dt', {}, name), el('dd', {}, value)] : [])),
+      ),
+      input !== undefined && fold('Input', input),
+      output !== undefined && fold('Output', output, true),
+      fold(\`Events (\${own.length})\`, own),
+      form,
+    ),
+  ]
+}
+
+function fold(name        , value         , open = false)              {
+  return el(
+    'details',
+    { open },
+    el('summary', {}, name),
+    el('pre', { tabindex: 0 }, JSON.stringify(value, null, 2) ?? 'nothing'),
+  )
+}
+`,
+  "timeline.js": `/** A stretch of a step's time; without an end it goes on. */
+
+/** The steps of a run as its events tell them, each with what it did when: attempts, delays before another, waits for people. */
+export function timelineOf(events                         , replayed                      = new Set())                 {
+  const steps = new Map                      ()
+  for (const { kind, stepId, at, attempt, payload, meta } of events) {
+    const atMs = Date.parse(at)
+    const known = steps.get(stepId)
+    if (kind === 'step_started') {
+      const step = known ?? begun(stepId, meta, replayed.has(stepId))
+      steps.set(stepId, step)
+      end(step, atMs)
+      step.status = 'running'
+      step.attempt = attempt
+      delete step.error
+      step.pieces.push({ kind: 'ran', fromMs: atMs })
+      continue
+    }
+    if (known === undefined) continue
+    known.attempt = attempt
+    // Attempts that came to nothing were paid for as well.
+    known.tokensIn += meta.tokensIn ?? 0
+    known.tokensOut += meta.tokensOut ?? 0
+    known.costUsd = Math.round((known.costUsd + (meta.costUsd ?? 0)) * 1e9) / 1e9
+    switch (kind) {
+      case 'step_completed':
+        begunAnew(known)
+        end(known, atMs)
+        known.status = 'completed'
+        // It came right in the end: what went wrong on the way is in its bars.
+        delete known.error
+        known.output = payload.output
+        if (meta.model !== undefined) known.model = meta.model
+        break
+      case 'step_failed':
+        begunAnew(known)
+        end(known, atMs, 'failed')
+        known.status = 'failed'
+        known.error = \`\${String(payload.code)}: \${String(payload.error)}\`
+        break
+      case 'step_retrying':
+        end(known, atMs, 'failed')
+        known.error = \`\${String(payload.code)}: \${String(payload.error)}\`
+        known.pieces.push({ kind: 'delay', fromMs: atMs })
+        break
+      case 'step_waiting':
+        end(known, atMs)
+        known.status = 'waiting'
+        known.pieces.push({ kind: 'wait', fromMs: atMs })
+        break
+      default:
+        break
+    }
+  }
+  return [...steps.values()]
+}
+
+function begun(stepId        , meta                       , replayed         )               {
+  return {
+    stepId,
+    kind: meta.stepKind ?? 'tool',
+    name: meta.name ?? '',
+    status: 'running',
+    attempt: 1,
+    pieces: [],
+    tokensIn: 0,
+    tokensOut: 0,
+    costUsd: 0,
+    copied: meta.copiedFrom !== undefined,
+    replayed,
+    ...(meta.inputHash !== undefined && { inputHash: meta.inputHash }),
+  }
+}
+
+/** An attempt that a recovery makes in the place of one that was cut off has no event of its own beginning: it began as the recovery came. */
+function begunAnew({ pieces }              )       {
+  const last = pieces.at(-1)
+  if (last?.kind === 'delay' && last.toMs === undefined) last.kind = 'ran'
+}
+
+function end({ pieces }              , atMs        , as           )       {
+  const last = pieces.at(-1)
+  if (last === undefined || last.toMs !== undefined) return
+  last.toMs = atMs
+  if (as !== undefined && last.kind === 'ran') last.kind = as
+}
+
+/** The same from the API's list of steps, which knows less of what was between begin and end. */
+export function timelineOfSteps(steps                 )                 {
+  return steps.map(({ startedAt, finishedAt, ...step }) => ({
+    ...step,
+    pieces: [
+      {
+        kind: step.status === 'failed' ? 'failed' : step.status === 'waiting' ? 'wait' : 'ran',
+        fromMs: Date.parse(startedAt),
+        ...(finishedAt !== undefined && { toMs: Date.parse(finishedAt) }),
+      },
+    ],
+  }))
+}
+
+/**
+ * What a call was given, where the journal has it: the answer of the model that asked for the call. \`tool-3-2\` is the second call of the
+ * third turn.
+ */
+export function inputOf(stepId        , events                          )          {
+  const [, turn, call] = /^[a-z]+-(\\d+)-(\\d+)$/.exec(stepId) ?? []
+  const asked = events.findLast(one => one.kind === 'step_completed' && one.stepId === \`model-\${turn}\`)?.payload.output
+  if (typeof asked !== 'object' || asked === null || !('toolCalls' in asked) || !Array.isArray(asked.toolCalls)) {
+    return undefined
+  }
+  const found          = asked.toolCalls[Number(call) - 1]
+  return typeof found === 'object' && found !== null && 'arguments' in found ? found.arguments : undefined
+}
+
+/** From the first thing that happened to the last; what still goes on reaches to \`nowMs\`. */
+export function spanOf(steps                         , nowMs        )       {
+  let fromMs = Number.POSITIVE_INFINITY
+  let toMs = 0
+  for (const { pieces } of steps) {
+    for (const piece of pieces) {
+      fromMs = Math.min(fromMs, piece.fromMs)
+      toMs = Math.max(toMs, piece.toMs ?? nowMs)
+    }
+  }
+  return fromMs > toMs ? { fromMs: nowMs, toMs: nowMs + 1 } : { fromMs, toMs: Math.max(toMs, fromMs + 1) }
+}
+
+/** How wide a bar field is, in its own units. */
+export const BAR_WIDTH = 1000
+const LEAST = 4
+
+/** Where the pieces of a step stand between begin and end of a run. */
+export function barsOf({ pieces, kind }              , { fromMs, toMs }      )        {
+  const scale = BAR_WIDTH / (toMs - fromMs)
+  return pieces.map(piece => {
+    const width = Math.min(BAR_WIDTH, Math.max(LEAST, ((piece.toMs ?? toMs) - piece.fromMs) * scale))
+    const x = Math.max(0, Math.min((piece.fromMs - fromMs) * scale, BAR_WIDTH - width))
+    return { x, width, className: classOf(piece.kind, kind) }
+  })
+}
+
+function classOf(piece               , step        )         {
+  if (piece === 'ran') return step === 'model' ? 'c-model' : step === 'timer' || step === 'signal' ? 'c-rest' : 'c-tool'
+  return \`c-\${piece}\`
+}
+
+/** How long a step took, waits and delays included. */
+export function tookMs({ pieces, status }              )                     {
+  const last = pieces.at(-1)
+  if (status === 'running' || status === 'waiting' || last?.toMs === undefined) return undefined
+  return last.toMs - pieces[0] .fromMs
+}
+
+/** What is to be known of a step besides its bar, in words. */
+export function marksOf({ status, attempt, replayed, copied }              )           {
+  return [
+    ...(status === 'completed' ? [] : [status]),
+    ...(attempt > 1 ? [\`attempt \${attempt}\`] : []),
+    ...(replayed ? ['replayed'] : []),
+    ...(copied ? ['copied'] : []),
+  ]
+}
+
+export function stepName({ stepId, name }                                       )         {
+  return name === '' ? stepId : \`\${stepId} \${name}\`
+}
+`,
+  "verify-receipt.js": `import { readProof } from './read-proof.js'
+import {                   verifyProof } from './receipt-proof.js'
+import { fromHex, toHex, utf8 } from './bytes.js'
+
+const webCrypto              = {
+  async sha256({ before, text }) {
+    const [head, rest] = [fromHex(before), utf8(text)]
+    const bytes = new Uint8Array(head.length + rest.length)
+    bytes.set(head)
+    bytes.set(rest, head.length)
+    return toHex(new Uint8Array(await crypto.subtle.digest('SHA-256', bytes)))
+  },
+  async isSigned(raw, signature, message) {
+    const key = await crypto.subtle.importKey('raw', raw, { name: 'Ed25519' }, false, ['verify'])
+    return crypto.subtle.verify({ name: 'Ed25519' }, key, signature, message)
+  },
+}
+
+/** The verifier with what a browser has of its own; receipt and journal are texts, as they were given. */
+export async function verifyReceipt(
+  receipt        ,
+  journal                    ,
+  fingerprint        ,
+)                                           {
+  const result = await verifyProof(
+    {
+      receipt: readProof(receipt),
+      journal: journal === undefined ? undefined : readProof(journal),
+      fingerprint: fingerprint.trim(),
+    },
+    webCrypto,
+  )
+  if (!result.valid) {
+    const at = result.brokenAt === undefined ? '' : \` (event \${result.brokenAt})\`
+    return [false, \`\${result.reason}\${at}: \${result.explanation}.\`]
+  }
+  const { runId, agentName, status, costUsd, finishedAt, eventCount } = result.payload
+  const what = \`Run \${runId} of \${agentName}: \${status}, \${costUsd} USD, ended \${finishedAt}.\`
+  return result.journal === 'ok'
+    ? [true, \`\${what} All \${eventCount} events are the ones that were signed.\`]
+    : [true, \`\${what} The journal was not given, so it was not checked.\`]
+}
+
+/** Why nothing could be said. */
+export function whyNot(error         )         {
+  if (typeof crypto === 'undefined' || crypto.subtle === undefined) {
+    return 'Browsers give a page no cryptography without HTTPS: use runtime verify, or open this page as https or on localhost.'
+  }
+  const { name, message } = error instanceof Error ? error : new Error(String(error))
+  if (name === 'NotSupportedError')
+    return 'This browser cannot check Ed25519 signatures: use a newer one, or runtime verify.'
+  if (name === 'NotAProof') return \`This is not \${message}.\`
+  const reason = error instanceof Error && 'reason' in error ? \`\${String(error.reason)}: \` : ''
+  return \`\${reason}\${message}.\`
+}
+`,
+  "verify.js": `import { el } from './dom.js'
+import { readProof } from './read-proof.js'
+import { verifyReceipt, whyNot } from './verify-receipt.js'
+import { root } from './page-api.js'
+
+async function read(path        )                  {
+  const answer = await fetch(root + path, { cache: 'no-store' })
+  if (!answer.ok) throw new Error(\`the runtime answered \${answer.status} for \${path}\`)
+  return answer.text()
+}
+
+/** Checks the receipt of a run here: its signature, and each hash of the journal, with nothing taken on trust but the list of keys. */
+export function verifyButtons()       {
+  document.addEventListener('click', event => {
+    const button = event.target instanceof Element ? event.target.closest             ('[data-verify]') : null
+    if (button !== null) void verify(button)
+  })
+}
+
+async function verify(button             )                {
+  const said = button.parentElement?.querySelector('output')
+  const run = \`ui/api/v1/runs/\${button.dataset.verify}\`
+  said?.replaceChildren('Reading and hashing …')
+  try {
+    const [receipt, journal, keys] = await Promise.all([
+      read(\`\${run}/receipt\`),
+      read(\`\${run}/journal\`),
+      read('.well-known/platform-receipts'),
+    ])
+    const named = (readProof(receipt)                                    ).payload?.keyId
+    const listed = (readProof(keys)                 ).keys
+    const fingerprint = listed.find(({ keyId }) => keyId === named)?.keyFingerprint
+    if (fingerprint === undefined) throw new Error('the key of the receipt is not among the published ones')
+    const [valid, words] = await verifyReceipt(receipt, journal, fingerprint)
+    said?.replaceChildren(
+      el('strong', { class: valid ? 'good' : 'bad' }, valid ? '✓ Valid. ' : '✗ Not valid. '),
+      words,
+      el('br'),
+      el('small', {}, \`Signed with the key \${fingerprint}. Compare it with the one that you noted elsewhere.\`),
+    )
+  } catch (error) {
+    said?.replaceChildren(el('span', { class: 'bad' }, whyNot(error)))
+  }
+}
+`,
+  "virtual-rows.js": `import { el } from './dom.js'
+
+/** What a row looks like; its height is the one of every row. */
+
+const AROUND = 10
+
+/**
+ * A list of any length in a box that scrolls: only the rows that can be seen exist. The keyboard moves over rows that are buttons with
+ * the arrows, also to those that do not exist yet.
+ */
+export function virtualRows(box             , heightPx        , head              ) {
+  const spacer = el('div', { class: 'spacer' })
+  box.replaceChildren(...(head ? [head] : []), spacer)
+  let rows       = { count: 0, row: () => el('div') }
+  let shown                                  = { first: 0, last: -1 }
+  let waiting = false
+
+  function draw(force = false)       {
+    waiting = false
+    const first = Math.max(0, Math.floor(box.scrollTop / heightPx) - AROUND)
+    const last = Math.min(rows.count - 1, Math.ceil((box.scrollTop + box.clientHeight) / heightPx) + AROUND)
+    if (!force && first === shown.first && last === shown.last) return
+    shown = { first, last }
+    const focused = document.activeElement instanceof HTMLElement ? document.activeElement.dataset.at : undefined
+    const keeps = focused !== undefined && box.contains(document.activeElement)
+    const elements                = []
+    for (let at = first; at <= last; at++) {
+      const row = rows.row(at)
+      row.dataset.at = String(at)
+      row.style.top = \`\${at * heightPx}px\`
+      elements.push(row)
+    }
+    spacer.replaceChildren(...elements)
+    if (keeps) elements.find(row => row.dataset.at === focused)?.focus({ preventScroll: true })
+  }
+
+  function to(at        )       {
+    const wanted = Math.min(Math.max(at, 0), rows.count - 1)
+    const top = wanted * heightPx
+    if (top < box.scrollTop) box.scrollTop = top
+    else if (top + 2 * heightPx > box.scrollTop + box.clientHeight)
+      box.scrollTop = top + 2 * heightPx - box.clientHeight
+    draw(true)
+    spacer.querySelector             (\`[data-at="\${wanted}"]\`)?.focus({ preventScroll: true })
+  }
+
+  box.addEventListener(
+    'scroll',
+    () => {
+      if (waiting) return
+      waiting = true
+      requestAnimationFrame(() => draw())
+    },
+    { passive: true },
+  )
+  box.addEventListener('keydown', event => {
+    const at = Number((event.target               ).dataset.at ?? Number.NaN)
+    const by = { ArrowDown: 1, ArrowUp: -1, PageDown: 12, PageUp: -12 }[event.key]
+    const wanted =
+      event.key === 'Home' ? 0 : event.key === 'End' ? rows.count - 1 : by === undefined ? undefined : at + by
+    if (wanted === undefined || Number.isNaN(at)) return
+    event.preventDefault()
+    to(wanted)
+  })
+  new ResizeObserver(() => draw()).observe(box)
+
+  return {
+    show(next      )       {
+      rows = next
+      spacer.style.height = \`\${next.count * heightPx}px\`
+      draw(true)
+    },
+  }
+}
+`,
+}
