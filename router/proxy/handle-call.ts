@@ -69,7 +69,6 @@ async function answerCall(call: Call, active: ActiveConfig, deps: CallDeps): Pro
   const { exchange, traceId, target, to } = call
   const { headers, contentLength = 0 } = exchange
   const { limits } = active.config
-  if (headerValue(headers, 'upgrade')?.toLowerCase().includes('websocket')) throw noUpgrade()
   if (contentLength > deps.maxBodyBytes) throw tooLarge(deps.maxBodyBytes)
   const origin = headerValue(headers, 'origin')
   const site = headerValue(headers, 'sec-fetch-site')
@@ -77,6 +76,7 @@ async function answerCall(call: Call, active: ActiveConfig, deps: CallDeps): Pro
     { host: exchange.host, origin, site },
     headerValue(headers, requestHeaders.key),
   )
+  if (headerValue(headers, 'upgrade')?.toLowerCase().includes('websocket')) throw noUpgrade()
   const base = { exchange, target, to, traceId, tenantId, limits }
   if (!readsBody(to, headers, active)) {
     call.isObserved = true

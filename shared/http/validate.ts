@@ -3,6 +3,7 @@ import type { MiddlewareHandler } from 'hono'
 import type { z } from 'zod'
 import { isDeeper } from '../json/depth.ts'
 import { readJson } from '../json/read-json.ts'
+import { isObject } from '../wire/aliases.ts'
 import { check, type Detail, sentence } from '../wire/issues.ts'
 import { apart, differing, remember, repeated } from '../wire/read-only.ts'
 import { ApiError } from './api-error.ts'
@@ -61,8 +62,14 @@ export function checked<T extends z.ZodType, P extends 'param' | 'query'>(place:
     if (success) return
     // Read once more, for the words of this service.
     const found = check(schema, data)
-    if (!found.ok) throw invalid(found.details)
+    if (!found.ok) throw invalid(found.details.map(detail => onceOnly(detail, data)))
   })
+}
+
+/** A parameter that is there twice comes as a list, which is no fault of either value. */
+function onceOnly({ path, message }: Detail, data: unknown): Detail {
+  const value = isObject(data) ? data[path] : undefined
+  return { path, message: Array.isArray(value) ? 'expected once, and it is given more than once' : message }
 }
 
 /** What reads and writes values calls itself for each level, on a stack that has an end. */

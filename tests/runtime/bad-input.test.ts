@@ -29,7 +29,11 @@ it('answers 404 for an id or a name in a path that nothing can have, and 400 for
   ] as const) {
     expect(await refused(method, path), path).toMatchObject({ status: 404, code: 'not_found' })
   }
-  expect(await refused('GET', '/v1/agents?limit=1&limit=2')).toMatchObject({ status: 400, code: 'validation_failed' })
+  expect(await refused('GET', '/v1/agents?limit=1&limit=2')).toMatchObject({
+    status: 400,
+    code: 'validation_failed',
+    error: 'limit: expected once, and it is given more than once',
+  })
 })
 
 /** Every refusal has this shape, whatever was wrong. */

@@ -63,7 +63,7 @@ interface Sealed {
   browserHash?: string
 }
 
-export interface Begun {
+export interface StartedConsent {
   redirectUrl: string
   state: string
   expiresMs: number
@@ -143,7 +143,7 @@ export function consent(deps: ConsentDeps) {
     { tenantId, keyId }: Principal,
     { redirectAfter = AFTER, origin, inBrowser }: Way,
     to: { connectorId: ConnectorId | typeof MCP; vendor: OAuthVendor; client: OAuthClient; target?: McpTarget },
-  ): Promise<Begun> {
+  ): Promise<StartedConsent> {
     checkPath(redirectAfter)
     const vault = await vaultToStore(sealing, 'a credential')
     const state = random()
@@ -167,11 +167,14 @@ export function consent(deps: ConsentDeps) {
   }
 
   return {
-    begin(principal: Principal, { connectorId, ...way }: Way & { connectorId: string | undefined }): Promise<Begun> {
+    begin(
+      principal: Principal,
+      { connectorId, ...way }: Way & { connectorId: string | undefined },
+    ): Promise<StartedConsent> {
       return enter(principal, way, vendorOf(connectorId))
     },
 
-    beginMcp(principal: Principal, target: McpTarget, way: Way): Promise<Begun> {
+    beginMcp(principal: Principal, target: McpTarget, way: Way): Promise<StartedConsent> {
       return enter(principal, way, { connectorId: MCP, vendor: target.vendor, client: target.client, target })
     },
 

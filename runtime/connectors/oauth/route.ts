@@ -34,8 +34,8 @@ export function oauthOperations({ consent, publicUrl }: OAuthDeps): Operation[] 
       }
       const origin = homeOf(context, publicUrl)
       const inBrowser = pathOf(context) !== context.req.path
-      const begun = await consent.begin(principal, { connectorId, redirectAfter, origin, inBrowser })
-      return consentStarted(context, begun, origin)
+      const started = await consent.begin(principal, { connectorId, redirectAfter, origin, inBrowser })
+      return consentStarted(context, started, origin)
     }),
   ]
 }
