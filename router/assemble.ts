@@ -190,6 +190,7 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
     clock,
     newId: uuidv7,
     record: receipts?.observed,
+    hashing,
     durable: options.receiptStorage?.durable ?? false,
     maxBodyBytes,
     outHeaders,

@@ -11,7 +11,7 @@ import { type ErrorDialect, errorBodyFor } from '../shared/wire/router/error.ts'
 import { type RouterErrorCase, retryHeaders, routerErrors } from '../shared/wire/router/error-cases.ts'
 import { responseHeaders } from '../shared/wire/router/headers.ts'
 import type { RouterHttpEnv } from './auth/access.ts'
-import { PROVIDER_ROUTES } from './observe/target.ts'
+import { isOtherDialect } from './observe/target.ts'
 
 /** Codes of the shared HTTP layer, in this service's words. */
 const SHARED_CODES: Record<string, RouterErrorCase> = {
@@ -67,19 +67,15 @@ export function answerErrors(log: Log, outHeaders: boolean): ErrorHandler<Router
   }
 }
 
-/** Calls of a dialect that is not spoken here, under paths that may look like others. */
-const OTHER_DIALECT =
-  /^\/v1(?:beta|alpha)\d*\/(?:models|tunedModels)\/|:(?:streamGenerateContent|generateContent|countTokens|embedContent|batchEmbedContents)$/
-
 /** 405 with `allow` where the path exists under another method, else 404. */
 export function answerUnknownRoute(app: Hono<RouterHttpEnv>, outHeaders: boolean): NotFoundHandler<RouterHttpEnv> {
   const refusal = refusing(outHeaders)
   let methodsOf: ((path: string) => readonly string[]) | undefined
   return c => {
     // The routes are read at the first miss: by then every feature is mounted.
-    methodsOf ??= allowedMethods([...app.routes, ...PROVIDER_ROUTES])
+    methodsOf ??= allowedMethods(app.routes)
     const { method, path } = c.req
-    if (OTHER_DIALECT.test(path)) {
+    if (isOtherDialect(path)) {
       const message = `the Gemini dialect (${path}) is not served: call /v1/chat/completions or /v1/messages, where a Gemini model can be a rung by its OpenAI-compatible address`
       return refusal(c, 'not_found', message)
     }

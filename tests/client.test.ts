@@ -211,7 +211,7 @@ it('calls every operation that the services declare', () => {
 it('reads the refusals of a router in whatever form they come', async () => {
   const { url, stop } = await listening(request =>
     Response.json(
-      new URL(request.url).pathname === '/v1/traces'
+      new URL(request.url).pathname === '/-/traces'
         ? { error: { type: 'unauthorized', message: 'send your router key' } }
         : { error: 'no' },
       { status: 401 },

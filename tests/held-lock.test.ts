@@ -130,7 +130,7 @@ it('a router whose store is locked by another process answers, and says that it 
   const letGo = await held(path)
   const looks = longest(async () => {
     expect((await get('/healthz')).status).toBe(200)
-    expect((await get('/v1/traces')).status).toBe(200)
+    expect((await get('/-/traces')).status).toBe(200)
   })
   const answer = await get('/readyz')
   expect(answer.status).toBe(503)

@@ -36,7 +36,7 @@ const server = app.listen(0, '127.0.0.1', async () => {
   })
   const told = (await asked.json()) as { receipt: string }
   console.log(told)
-  const why = await router.fetch(new Request(`http://router/v1/traces/${told.receipt}/explain`))
+  const why = await router.fetch(new Request(`http://router/-/traces/${told.receipt}/explain`))
   console.log(((await why.json()) as { summary: string }).summary)
   server.close()
   provider.close()

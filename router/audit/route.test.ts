@@ -59,7 +59,7 @@ describe('the audit over HTTP', () => {
 
   /** Until the writer has sealed it; each look is a real request. */
   const sealed = (id: string, key: string) =>
-    eventually(async () => expect(traceDetail.parse(await json(`/v1/traces/${id}`, key)).pending).toBe(false))
+    eventually(async () => expect(traceDetail.parse(await json(`/-/traces/${id}`, key)).pending).toBe(false))
 
   beforeAll(async () => {
     upstream = await scriptedUpstream()
@@ -86,13 +86,13 @@ describe('the audit over HTTP', () => {
   })
 
   it('lists newest first, pages by cursor and filters', async () => {
-    const all = traceList.parse(await json('/v1/traces'))
+    const all = traceList.parse(await json('/-/traces'))
     expect([all.traces.map(({ trace_id }) => trace_id), all.next]).toEqual([[ids[1], ids[0]], null])
-    const first = traceList.parse(await json('/v1/traces?limit=1'))
+    const first = traceList.parse(await json('/-/traces?limit=1'))
     expect(first.traces.map(({ trace_id }) => trace_id)).toEqual([ids[1]])
-    const second = traceList.parse(await json(`/v1/traces?limit=1&before=${first.next}`))
+    const second = traceList.parse(await json(`/-/traces?limit=1&before=${first.next}`))
     expect([second.traces.map(({ trace_id }) => trace_id), second.next]).toEqual([[ids[0]], null])
-    const count = async (query: string) => traceList.parse(await json(`/v1/traces?${query}`)).traces.length
+    const count = async (query: string) => traceList.parse(await json(`/-/traces?${query}`)).traces.length
     expect(await count('mode=observe')).toBe(0)
     expect(await count('mode=enforce&route=0&served_from=attempt')).toBe(2)
     expect(await count('route=1')).toBe(0)
@@ -103,7 +103,7 @@ describe('the audit over HTTP', () => {
   it.each(['limit=0', 'limit=501', 'limit=x', 'mode=fast', 'since=yesterday', 'before=abc', 'served_from=me'])(
     'refuses %s and names it',
     async query => {
-      const got = await get(`/v1/traces?${query}`)
+      const got = await get(`/-/traces?${query}`)
       const body = (await got.json()) as { error: { type: string; message: string } }
       expect([got.status, body.error.type]).toEqual([400, 'bad_request'])
       expect(body.error.message).toContain(query.split('=')[0])
@@ -112,23 +112,23 @@ describe('the audit over HTTP', () => {
 
   it('finds a trace by its own id, the response id and the request id', async () => {
     for (const id of [ids[1], 'msg_01', 'req_up']) {
-      const { trace, feedback } = traceDetail.parse(await json(`/v1/traces/${id}`))
+      const { trace, feedback } = traceDetail.parse(await json(`/-/traces/${id}`))
       expect([trace.trace_id, trace.tenant_id, feedback]).toEqual([ids[1], 'acme', []])
     }
   })
 
   it("answers 404 for another tenant's id, in every form and place", async () => {
     for (const id of [ids[2], 'no-such-id']) {
-      for (const path of [`/v1/traces/${id}`, `/v1/traces/${id}/explain`]) {
+      for (const path of [`/-/traces/${id}`, `/-/traces/${id}/explain`]) {
         const got = await get(path)
         expect([got.status, await got.json()]).toMatchObject([404, { error: { type: 'not_found' } }])
       }
     }
-    expect(traceDetail.parse(await json(`/v1/traces/${ids[2]}`, OPS)).trace.tenant_id).toBe('other')
+    expect(traceDetail.parse(await json(`/-/traces/${ids[2]}`, OPS)).trace.tenant_id).toBe('other')
   })
 
   it('explains the climb with its numbers', async () => {
-    const { summary, steps } = explanation.parse(await json(`/v1/traces/${ids[1]}/explain`))
+    const { summary, steps } = explanation.parse(await json(`/-/traces/${ids[1]}/explain`))
     expect(summary).toMatch(
       /^Rung 1 \(large\/best\) was served after 2 attempts for 0\.1056 USD, which saved -0\.0066 USD\.$/,
     )
@@ -141,19 +141,19 @@ describe('the audit over HTTP', () => {
   })
 
   it("sums one tenant's savings, and all for an admin", async () => {
-    const own = savings.parse(await json('/v1/savings?group=model'))
+    const own = savings.parse(await json('/-/savings?group=model'))
     expect(own.requests).toBe(2)
     expect(own.spent_usd).toBeCloseTo(0.0066 + 0.1056, 9)
     expect(own.groups.map(({ key, requests }) => [key, requests])).toEqual([
       ['large/best', 1],
       ['small/cheap', 1],
     ])
-    expect(savings.parse(await json('/v1/savings', OPS)).requests).toBeGreaterThan(2)
-    expect((await get('/v1/savings?group=colour')).status).toBe(400)
+    expect(savings.parse(await json('/-/savings', OPS)).requests).toBeGreaterThan(2)
+    expect((await get('/-/savings?group=colour')).status).toBe(400)
   })
 
   it('counts gates in evals', async () => {
-    const found = evals.parse(await json('/v1/evals'))
+    const found = evals.parse(await json('/-/evals'))
     expect(found).toMatchObject({
       requests: 2,
       escalations: 1,
@@ -171,17 +171,16 @@ describe('the audit over HTTP', () => {
     const open = await running.router.fetch(new Request('http://router/.well-known/router-receipts'))
     const { keys } = routerKeys.parse(await open.json())
     expect(keys).toHaveLength(1)
-    const { checkpoints } = checkpointList.parse(await json('/v1/checkpoints?limit=500'))
+    const { checkpoints } = checkpointList.parse(await json('/-/checkpoints?limit=500'))
     expect(checkpoints.every(({ tenant_id, key_id }) => tenant_id === 'acme' && key_id === keys[0]?.key_id)).toBe(true)
-    expect((await get('/v1/checkpoints?after=x')).status).toBe(400)
+    expect((await get('/-/checkpoints?after=x')).status).toBe(400)
   })
 
   it('lists what was reported in the order of its chains, to the tenant whose it is', async () => {
     const post = (request_id: string, outcome: string, key = ACME) =>
       running.post('/v1/feedback', { request_id, outcome }, { 'x-router-key': key })
     for (const outcome of ['correct', 'incorrect', 'correct']) expect((await post(ids[1]!, outcome)).status).toBe(202)
-    const list = async (query: string, key = ACME) =>
-      feedbackList.parse(await json(`/v1/feedback/records${query}`, key))
+    const list = async (query: string, key = ACME) => feedbackList.parse(await json(`/-/feedback/records${query}`, key))
     const first = await list('?limit=2')
     const rest = await list(`?limit=2&after=${encodeURIComponent(first.next ?? '')}`)
     const all = [...first.feedback, ...rest.feedback]
@@ -194,8 +193,8 @@ describe('the audit over HTTP', () => {
     expect((await list('', OTHER)).feedback).toEqual([])
     expect((await list('?limit=1', OPS)).next).toBe('0.acme')
     expect((await list('?limit=500&after=0.acme', OPS)).feedback).toHaveLength(2)
-    expect((await get('/v1/feedback/records?after=x')).status).toBe(400)
-    expect((await get('/v1/feedback/records', 'no key of this router')).status).toBe(401)
+    expect((await get('/-/feedback/records?after=x')).status).toBe(400)
+    expect((await get('/-/feedback/records', 'no key of this router')).status).toBe(401)
   })
 
   it('describes itself without a secret or a full address', async () => {
@@ -227,7 +226,7 @@ describe('the audit over HTTP', () => {
     expect(value('router_gate_verdicts_total{gate_id="non-empty",verdict="fail"}')).toBe(1)
     expect(value('router_cost_usd_total{tenant="acme"}')).toBeCloseTo(0.0066 + 0.1056, 9)
     expect(value('router_savings_usd{tenant="acme"}')).toBeCloseTo(
-      savings.parse(await json('/v1/savings')).savings_usd,
+      savings.parse(await json('/-/savings')).savings_usd,
       9,
     )
     expect(value('router_tokens_total{class="output",model="large/best",provider="large"}')).toBe(50)
@@ -252,7 +251,7 @@ describe('the audit over HTTP', () => {
     const good = await reload(OPS)
     expect([good.status, await good.json()]).toMatchObject([200, { changed: true, restart_required: ['store.queue'] }])
     const id = await ask(ACME, [''])
-    expect(traceDetail.parse(await json(`/v1/traces/${id}`)).trace.attempts).toMatchObject([
+    expect(traceDetail.parse(await json(`/-/traces/${id}`)).trace.attempts).toMatchObject([
       { gate: 'skipped', verdict: 'pass' },
     ])
     const page = await (await get('/metrics')).text()
@@ -270,7 +269,7 @@ describe('a record that waits for the writer', () => {
     const got = await running.post('/v1/messages', ASK, { 'x-request-id': 'mine' })
     const id = got.headers.get('x-router-trace-id')
     for (const one of [id, 'msg_01', 'req_up', 'mine']) {
-      const answered = await running.router.fetch(new Request(`http://router/v1/traces/${one}`))
+      const answered = await running.router.fetch(new Request(`http://router/-/traces/${one}`))
       const { trace, pending, feedback } = traceDetail.parse(await answered.json())
       expect([trace.trace_id, pending, feedback, 'seq' in trace]).toEqual([id, true, [], false])
     }
@@ -284,7 +283,7 @@ describe('a router without a store', () => {
   it('says that it keeps nothing', async () => {
     const { createRouter } = await import('../router.ts')
     const router = createRouter()
-    const got = await router.fetch(new Request('http://router/v1/traces'))
+    const got = await router.fetch(new Request('http://router/-/traces'))
     expect([got.status, await got.json()]).toMatchObject([
       404,
       { error: { message: expect.stringContaining('without a store') } },

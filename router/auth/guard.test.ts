@@ -31,13 +31,13 @@ async function ask(access: Partial<Access>, path: string, headers: Record<string
 const PROVIDER = ['/v1/messages', '/v1/messages/batches/x', '/v1/chat/completions', '/v1/models/m', '/v1/files']
 const OPEN = ['/healthz', '/readyz', '/panel', '/panel/panel.js', '/openapi.json', '/.well-known/router-receipts']
 const AUDIT = [
-  '/v1/traces',
-  '/v1/traces/x',
-  '/v1/traces/x/explain',
-  '/v1/savings',
-  '/v1/evals',
-  '/v1/checkpoints',
-  '/v1/feedback/records',
+  '/-/traces',
+  '/-/traces/x',
+  '/-/traces/x/explain',
+  '/-/savings',
+  '/-/evals',
+  '/-/checkpoints',
+  '/-/feedback/records',
   '/-/reload',
 ]
 
@@ -66,7 +66,7 @@ describe('on a network without keys', () => {
   })
 
   it('is not fooled by another spelling of a path', async () => {
-    for (const path of ['/v1/%74races', '/%6detrics', '/v1/traces/%2e%2e%2f', '/%2d/reload']) {
+    for (const path of ['/-/%74races', '/%6detrics', '/-/traces/%2e%2e%2f', '/%2d/reload']) {
       expect((await ask({}, path)).status, path).toBe(401)
     }
   })
@@ -98,13 +98,13 @@ describe('with keys', () => {
     expect(messages).toMatchObject({ type: 'error', error: { type: 'authentication_error' } })
     const { body: chat } = await ask({ keys }, '/v1/chat/completions')
     expect(chat).toMatchObject({ error: { type: 'authentication_error', code: 'router_key' } })
-    const { body: audit } = await ask({ keys }, '/v1/traces')
+    const { body: audit } = await ask({ keys }, '/-/traces')
     expect(audit.error?.type).toBe('unauthorized')
   })
 
   it('takes the tenant of the key, and shows other tenants and the reload to admins only', async () => {
     const header = { 'x-router-key': ACME }
-    expect((await ask({ keys }, '/v1/traces', header)).body).toEqual({ tenantId: 'acme', sees: 'acme', admin: false })
+    expect((await ask({ keys }, '/-/traces', header)).body).toEqual({ tenantId: 'acme', sees: 'acme', admin: false })
     expect(await ask({ keys }, '/-/reload', header)).toMatchObject({
       status: 403,
       body: { error: { type: 'forbidden' } },
@@ -126,9 +126,9 @@ describe('on loopback', () => {
     ]
     for (const headers of own) {
       const host = { host: '127.0.0.1:8080', ...headers }
-      expect((await ask({ reach }, '/v1/traces', host)).status, JSON.stringify(host)).toBe(200)
+      expect((await ask({ reach }, '/-/traces', host)).status, JSON.stringify(host)).toBe(200)
     }
-    expect((await ask({ reach }, '/v1/traces', { host: '[::1]:8080' })).status).toBe(200)
+    expect((await ask({ reach }, '/-/traces', { host: '[::1]:8080' })).status).toBe(200)
   })
 
   it.each<Record<string, string>>([
@@ -139,7 +139,7 @@ describe('on loopback', () => {
     { host: '127.0.0.1.evil.example:8080' },
     { host: '' },
   ])('refuses a page that aims at this machine: %j', async headers => {
-    for (const path of ['/v1/traces', '/metrics', '/healthz', '/-/reload', ...PROVIDER]) {
+    for (const path of ['/-/traces', '/metrics', '/healthz', '/-/reload', ...PROVIDER]) {
       expect((await ask({ reach }, path, headers)).status, path).toBe(403)
     }
   })

@@ -7,7 +7,7 @@ export class EvalsCommand extends Command {
   static override usage = Command.Usage({
     description: 'Show gate verdicts, served rungs and reported outcomes.',
     details:
-      'Read from the store; which gates are switched off right now only the running router knows (`GET /v1/evals`).',
+      'Read from the store; which gates are switched off right now only the running router knows (`GET /-/evals`).',
     examples: [['Since a day', '$0 evals --since 2026-01-01']],
   })
 

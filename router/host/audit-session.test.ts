@@ -91,7 +91,7 @@ async function place(name: string): Promise<Place> {
       await got.text()
       const id = got.headers.get('x-router-trace-id')!
       await eventually(async () =>
-        expect(await (await get(`/v1/traces/${id}`)).json()).toMatchObject({ pending: false }),
+        expect(await (await get(`/-/traces/${id}`)).json()).toMatchObject({ pending: false }),
       )
       return id
     },
@@ -154,15 +154,15 @@ describe('an audit session', () => {
 
   it('says of a decision, of savings and of evals what HTTP says', async () => {
     const get = async (path: string) => (await (await here.get(path)).json()) as Record<string, unknown>
-    const { pending: _, ...detail } = await get(`/v1/traces/${ids[0]}`)
+    const { pending: _, ...detail } = await get(`/-/traces/${ids[0]}`)
     expect(await answered(here.session, 'get_trace', { trace_id: ids[0] })).toEqual(detail)
     expect(await answered(here.session, 'explain_route', { trace_id: ids[1] })).toEqual(
-      await get(`/v1/traces/${ids[1]}/explain`),
+      await get(`/-/traces/${ids[1]}/explain`),
     )
     for (const group of ['route', 'model', 'day']) {
-      expect(await answered(here.session, 'get_savings', { group })).toEqual(await get(`/v1/savings?group=${group}`))
+      expect(await answered(here.session, 'get_savings', { group })).toEqual(await get(`/-/savings?group=${group}`))
     }
-    const { gates, ...known } = evals.parse(await get('/v1/evals'))
+    const { gates, ...known } = evals.parse(await get('/-/evals'))
     expect(await answered(here.session, 'get_evals')).toEqual({
       ...known,
       gates: gates.map(({ disabled: _, ...gate }) => gate),
@@ -273,7 +273,7 @@ describe('submit_feedback', () => {
           }),
         ),
       )
-      const seen = (await (await on.get('/v1/evals')).json()) as { outcomes: unknown; calibration: unknown }
+      const seen = (await (await on.get('/-/evals')).json()) as { outcomes: unknown; calibration: unknown }
       return { plain: JSON.parse(plain) as unknown, outcomes: seen.outcomes, calibration: seen.calibration }
     }
     const overHttp = await told(http, async report => {
@@ -285,7 +285,7 @@ describe('submit_feedback', () => {
     expect(overMcp.plain).toEqual(overHttp.plain)
     // The router that runs beside the session sees the new threshold when it looks again, at most a second later.
     await eventually(async () => {
-      const { calibration } = evals.parse(await (await mcp.get('/v1/evals')).json())
+      const { calibration } = evals.parse(await (await mcp.get('/-/evals')).json())
       expect(calibration).toEqual(overHttp.calibration)
     })
     expect(overMcp.outcomes).toEqual(overHttp.outcomes)

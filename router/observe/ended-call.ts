@@ -2,14 +2,15 @@ import type { DialectName } from '../../shared/dialects/candidate.ts'
 import type { PassingDialect } from '../../shared/dialects/dialect.ts'
 import { dialects } from '../../shared/dialects/dialects.ts'
 import type { MeterReading } from '../../shared/dialects/meter.ts'
+import { passthroughOf } from '../../shared/dialects/passthrough/passthrough.ts'
 import { responses } from '../../shared/dialects/responses/responses.ts'
 import { joined } from '../../shared/sign/bytes.ts'
-import { type Hashing, type RequestPart, requestPart } from '../receipt/request-part.ts'
+import { type Hashing, passedRequestPart, type RequestPart, requestPart } from '../receipt/request-part.ts'
 import { headerValue } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
 import { type AnswerMeter, answerMeter } from './answer-meter.ts'
 import type { ObservedCall, ObservedEnd } from './record.ts'
-import type { TracedApi } from './target.ts'
+import type { Target, TracedApi } from './target.ts'
 
 /** Error bodies are read to class the error; none is longer than this. */
 export const MAX_ERROR_BODY = 64 * 1024
@@ -34,6 +35,8 @@ export interface EndedCall {
   routeIx: number | null
   arrivedAt: Date
   api: TracedApi
+  /** Of a call to a path that is only passed on. */
+  passed?: PassedPath | undefined
   headers: HeaderList
   /** The body in the pieces that it came in, or what the receipt says about it. */
   request: readonly Uint8Array[] | RequestPart
@@ -44,12 +47,34 @@ export interface EndedCall {
   times: ObservedCall['times']
 }
 
+/** Where a call went that is only passed on. */
+export interface PassedPath {
+  vendor: Target['dialect']
+  method: string
+  path: string
+}
+
 /** How the calls of an API are read, whose prices they have, and which vendor they are taken to go to. */
-export const apis: Readonly<Record<TracedApi, { dialect: PassingDialect; name: DialectName; provider: string }>> = {
+interface Reader {
+  dialect: PassingDialect
+  name: DialectName
+  provider: string
+}
+
+const readers: Readonly<Record<Exclude<TracedApi, 'passthrough'>, Reader>> = {
   messages: { dialect: dialects.messages, name: 'messages', provider: 'anthropic' },
   'messages.count_tokens': { dialect: dialects.messages, name: 'messages', provider: 'anthropic' },
   chat: { dialect: dialects.chat, name: 'chat', provider: 'openai' },
   responses: { dialect: responses, name: 'chat', provider: 'openai' },
+}
+
+const passedReaders: Readonly<Record<Target['dialect'], Reader>> = {
+  messages: { dialect: passthroughOf('messages'), name: 'messages', provider: 'anthropic' },
+  chat: { dialect: passthroughOf('chat'), name: 'chat', provider: 'openai' },
+}
+
+export function readerOf({ api, passed }: Pick<EndedCall, 'api' | 'passed'>): Reader {
+  return api === 'passthrough' ? passedReaders[passed?.vendor ?? 'chat'] : readers[api]
 }
 
 export function isBody(request: EndedCall['request']): request is readonly Uint8Array[] {
@@ -62,19 +87,23 @@ export function whole(pieces: readonly Uint8Array[]): Uint8Array {
 }
 
 /** What the receipt says about the request; the body is read only if it was not read before. */
-export function requestOf({ request, api, headers }: EndedCall, hashing: Hashing): RequestPart {
+export function requestOf(call: EndedCall, hashing: Hashing): RequestPart {
+  const { request, api, headers, passed } = call
   if (!isBody(request)) return request
   const body = whole(request)
-  const scan = apis[api].dialect.scan(body)
-  return requestPart({ api, headers, body, facts: scan.ok ? scan.facts : undefined }, hashing)
+  const scan = readerOf(call).dialect.scan(body)
+  const inbound = { api, headers, body, facts: scan.ok ? scan.facts : undefined }
+  return passed ? passedRequestPart({ ...passed, headers }, inbound, hashing) : requestPart(inbound, hashing)
 }
 
 /** What the answer said about itself; undefined when it could not be read. */
-export function readingOf({ api, answer }: EndedCall): ReturnType<AnswerMeter['reading']> {
-  if (answer === undefined) return undefined
+export function readingOf(call: EndedCall): ReturnType<AnswerMeter['reading']> {
+  const { answer, passed } = call
+  // Usage in what a client only looks at again was counted when it was made.
+  if (answer === undefined || (passed && passed.method !== 'POST')) return undefined
   const { headers, content } = answer
   if ('meter' in content) return content.meter.reading()
-  const meter = answerMeter(apis[api].dialect, headers, content.encoded)
+  const meter = answerMeter(readerOf(call).dialect, headers, content.encoded)
   if (content.raw.length > 0) meter.push(content.raw)
   return meter.reading()
 }
@@ -99,7 +128,7 @@ function observedCall(call: EndedCall, reading: MeterReading | undefined, hashin
     times,
     request: requestOf(call, hashing),
     clientRequestId: headerValue(headers, 'x-request-id'),
-    provider: apis[api].provider,
+    provider: readerOf(call).provider,
     answer: answer && {
       status: answer.status,
       headers: answer.headers,

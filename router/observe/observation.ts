@@ -1,9 +1,11 @@
 import type { Clock } from '../../shared/time/clock.ts'
+import type { Hashing } from '../receipt/request-part.ts'
 import type { HeaderList } from '../upstream/transport.ts'
 import { type AnswerMeter, answerMeter } from './answer-meter.ts'
-import { apis, type EndedCall, MAX_ERROR_BODY, whole } from './ended-call.ts'
+import { type EndedCall, MAX_ERROR_BODY, type PassedPath, readerOf, whole } from './ended-call.ts'
+import { longBody } from './long-body.ts'
 import type { ObservedEnd } from './record.ts'
-import type { Target, TracedApi } from './target.ts'
+import type { TracedApi } from './target.ts'
 
 /**
  * Answers up to this are kept and read after the call; longer ones are metered on their way. Most answers are shorter, and
@@ -11,11 +13,16 @@ import type { Target, TracedApi } from './target.ts'
  */
 const MAX_KEPT = 64 * 1024
 
+/** A body that is only passed on may be a file; one longer than this is hashed on its way and not kept. */
+const MAX_KEPT_BODY = 1024 * 1024
+
 export interface Arrival {
   traceId: string
   tenantId: string
   routeIx: number | null
-  target: Target & { api: TracedApi }
+  api: TracedApi
+  /** Of a call to a path that is only passed on. */
+  passed?: PassedPath | undefined
   headers: HeaderList
 }
 
@@ -44,11 +51,14 @@ interface Answer {
   meter: AnswerMeter | undefined
 }
 
-export function observation({ traceId, tenantId, routeIx, target, headers }: Arrival, clock: Clock): Observation {
+export function observation(arrival: Arrival, { clock, hashing }: { clock: Clock; hashing: Hashing }): Observation {
+  const { traceId, tenantId, routeIx, api, passed, headers } = arrival
   const arrivedAt = clock.now()
   const start = clock.monotonic()
   const since = () => clock.monotonic() - start
-  const request: Uint8Array[] = []
+  let request: Uint8Array[] = []
+  let requestBytes = 0
+  let long: ReturnType<typeof longBody> | undefined
   let answer: Answer | undefined
   let end: ObservedEnd = 'client_abort'
   let called: number | undefined
@@ -56,7 +66,7 @@ export function observation({ traceId, tenantId, routeIx, target, headers }: Arr
   let lastByte: number | undefined
 
   function meterOf({ headers, encoded, chunks }: Answer): AnswerMeter {
-    const meter = answerMeter(apis[target.api].dialect, headers, encoded)
+    const meter = answerMeter(readerOf(arrival).dialect, headers, encoded)
     for (const chunk of chunks) meter.push(chunk)
     return meter
   }
@@ -67,7 +77,14 @@ export function observation({ traceId, tenantId, routeIx, target, headers }: Arr
 
   return {
     traceId,
-    requestChunk: chunk => void request.push(chunk),
+    requestChunk(chunk) {
+      requestBytes += chunk.length
+      if (passed !== undefined && requestBytes > MAX_KEPT_BODY) {
+        long ??= longBody(hashing, request)
+        request = []
+        long.push(chunk)
+      } else request.push(chunk)
+    },
     called() {
       called ??= since()
     },
@@ -103,8 +120,9 @@ export function observation({ traceId, tenantId, routeIx, target, headers }: Arr
         arrivedAt,
         headers,
         end,
-        api: target.api,
-        request,
+        api,
+        passed,
+        request: passed && long ? long.part({ ...passed, headers }) : request,
         answer: answer && { status: answer.status, headers: answer.headers, content: contentOf(answer) },
         sent: called !== undefined,
         times: { called: called ?? last, firstByte, lastByte: last, done: last },

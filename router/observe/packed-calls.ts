@@ -3,7 +3,7 @@ import { readJson } from '../../shared/json/read-json.ts'
 import { byteRun, takeFrom } from '../receipt/byte-run.ts'
 import type { Hashing, RequestPart } from '../receipt/request-part.ts'
 import type { HeaderList } from '../upstream/transport.ts'
-import { type EndedCall, isBody, MAX_ERROR_BODY, readingOf, requestOf } from './ended-call.ts'
+import { type EndedCall, isBody, MAX_ERROR_BODY, type PassedPath, readingOf, requestOf } from './ended-call.ts'
 import type { ObservedEnd } from './record.ts'
 import type { TracedApi } from './target.ts'
 
@@ -46,6 +46,7 @@ type Head = [
     | [status: number, headers: HeaderList, bytes: number, encoded: boolean]
     | [status: number, headers: HeaderList, bytes: number, reading: { read: MeterReading | null }]
     | null,
+  passed?: PassedPath,
 ]
 
 /** A call whose answer, if it was metered, has been read: nothing of it is still going on. */
@@ -99,6 +100,7 @@ export function packCalls(calls: readonly Packable[]): PackedCalls {
             put(answerBytes(answer.content)),
             'raw' in answer.content ? answer.content.encoded : { read: call.reading ?? null },
           ],
+      ...(call.passed ? [call.passed] : []),
     ] as Head
   })
   return { heads: JSON.stringify(heads), bytes }
@@ -108,7 +110,7 @@ export function unpackCalls({ heads, bytes }: PackedCalls): EndedCall[] {
   const take = takeFrom(bytes)
   return (readJson(heads) as Head[]).map((head): EndedCall => {
     const [traceId, tenantId, routeIx, arrivedAt, api, headers, asked, end, sent, ...rest] = head
-    const [called, firstByte, lastByte, done, answer] = rest
+    const [called, firstByte, lastByte, done, answer, passed] = rest
     const request = typeof asked === 'number' ? [take(asked)] : asked
     return {
       traceId,
@@ -116,6 +118,7 @@ export function unpackCalls({ heads, bytes }: PackedCalls): EndedCall[] {
       routeIx,
       arrivedAt: new Date(arrivedAt),
       api,
+      passed,
       headers,
       request,
       end,

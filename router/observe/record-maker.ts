@@ -4,7 +4,7 @@ import type { ModelPrice } from '../config/model.ts'
 import { findPrice } from '../config/prices.ts'
 import type { Pricing } from '../config/routing-config.ts'
 import type { Hashing } from '../receipt/request-part.ts'
-import { apis, type EndedCall, readCall } from './ended-call.ts'
+import { type EndedCall, readCall, readerOf } from './ended-call.ts'
 import { observedRecord } from './record.ts'
 
 /** What records take from the config in use. */
@@ -33,7 +33,7 @@ export function recordMaker({ hashing, settings, builtinPrices }: RecordMakerDep
     const { pricing, hashes } = settings()
     if (pricing !== pricesOf) prices.clear()
     pricesOf = pricing
-    const { dialect, name } = apis[ended.api]
+    const { dialect, name } = readerOf(ended)
     const price = (provider: string, model: string) => {
       const key = `${provider}/${model}`
       if (!prices.has(key)) {

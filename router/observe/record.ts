@@ -12,6 +12,9 @@ import type { TracedApi } from './target.ts'
 
 const NO_TOKENS: Tokens = { uncached: 0, cache_write_5m: 0, cache_write_1h: 0, cache_read: 0, output: 0 }
 
+/** Of the paths that are only passed on, those whose tokens have the prices of text: pictures, sound and batches have others. */
+const PRICED_BY_TOKEN = /^\/v1\/(?:embeddings|completions|responses\/compact)$/
+
 /** How the one attempt of an observed call ended. */
 export type ObservedEnd = 'complete' | 'client_abort' | 'transport' | 'timeout'
 
@@ -136,11 +139,12 @@ function errorClass({ end, answer }: ObservedCall, dialect: PassingDialect): Err
 
 /** Nothing was billed where nothing was answered; null, never 0, where the price or the usage is unknown. */
 function costOf(call: ObservedCall, model: string, deps: RecordDeps): NanoUsd | null {
-  const { api, answer, provider } = call
+  const { api, answer, provider, request } = call
   if (api === 'messages.count_tokens') return 0
   if (answer === undefined || (answer.status >= 400 && !answer.reading?.tokens)) return 0
+  if (api === 'passthrough' && request.method !== 'POST') return 0
   const { tokens, usage_source } = usageOf(call)
-  if (usage_source === 'none') return null
+  if (usage_source === 'none' || (api === 'passthrough' && !PRICED_BY_TOKEN.test(request.path ?? ''))) return null
   const price = deps.findPrice(provider, model)
   return price === undefined ? null : callCost(price, tokens, answer.reading?.webSearches ?? 0)
 }

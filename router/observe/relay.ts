@@ -5,6 +5,7 @@ import type { Clock } from '../../shared/time/clock.ts'
 import { responseHeaders } from '../../shared/wire/router/headers.ts'
 import type { Limits } from '../config/routing-config.ts'
 import type { Exchange } from '../proxy/exchange.ts'
+import type { Hashing } from '../receipt/request-part.ts'
 import type { Receipts } from '../receipts.ts'
 import { toClient, toUpstream } from '../upstream/headers.ts'
 import { pumpAnswer } from '../upstream/pump-answer.ts'
@@ -21,6 +22,7 @@ export interface RelayDeps {
   log: Log
   /** Undefined where nothing is kept. */
   record: Receipts['observed'] | undefined
+  hashing: Hashing
   /** An answer ends only when its receipt is stored. */
   durable: boolean
   maxBodyBytes: number
@@ -45,6 +47,9 @@ export interface PassedCall {
 /** A body that announces itself as no longer than this is sent in one piece, which pools of connections do much faster. */
 const ONE_PIECE = 64 * 1024
 
+/** What is only passed on is never collected, so that a file of any size may pass. */
+export const isPassed = (to: Target): boolean => to.api === 'passthrough'
+
 /** One for all calls: an error has a stack, which costs more than all else that is done here. */
 const GONE = new Error('the client went away')
 
@@ -62,7 +67,11 @@ export async function relay(call: PassedCall, deps: RelayDeps): Promise<void> {
     void track.end(endOf(error, exchange))
     throw error
   }
-  const body = call.body ?? (await bodyOf(exchange, track.observation, deps.maxBodyBytes).catch(giveUp))
+  const body =
+    call.body ??
+    (await bodyOf(exchange, track.observation, isPassed(to) ? Number.POSITIVE_INFINITY : deps.maxBodyBytes).catch(
+      giveUp,
+    ))
   if (exchange.isGone) throw GONE
   const isWhole = body instanceof Uint8Array
   if (isWhole && body.length > 0) track.observation?.requestChunk(body)
@@ -129,12 +138,9 @@ type Track = ReturnType<typeof trackCall>
 function trackCall(call: PassedCall, deps: RelayDeps) {
   const { exchange, target, to, traceId, tenantId, routeIx, limits } = call
   const { clock, record } = deps
-  const { api } = to
-  const { headers } = exchange
-  const watch =
-    api === undefined || !record
-      ? undefined
-      : observation({ traceId, tenantId, routeIx, target: { ...to, api }, headers }, clock)
+  const { headers, method } = exchange
+  const passed = isPassed(to) ? { vendor: to.dialect, method, path: target.split('?', 1)[0]! } : undefined
+  const watch = record && observation({ traceId, tenantId, routeIx, api: to.api, passed, headers }, deps)
   const since = clock.monotonic()
   let status: number | null = null
   let over = false

@@ -1,27 +1,36 @@
-import type { MountedRoute } from '../../shared/http/routes.ts'
-import { isPassthrough } from '../../shared/wire/router/endpoints/inbound.ts'
 import { headerValue } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
 
-export type TracedApi = 'messages' | 'chat' | 'messages.count_tokens' | 'responses'
+export type TracedApi = 'messages' | 'chat' | 'messages.count_tokens' | 'responses' | 'passthrough'
 
 export interface Target {
   /** Which upstream it goes to, and how an error is shaped. */
   dialect: 'messages' | 'chat'
-  /** Undefined for paths that pass without a record. */
-  api: TracedApi | undefined
+  api: TracedApi
 }
 
-/** The provider paths that take one method only, for an answer that names it. */
-export const PROVIDER_ROUTES: readonly MountedRoute[] = [
-  { method: 'POST', path: '/v1/messages' },
-  { method: 'POST', path: '/v1/chat/completions' },
-  { method: 'POST', path: '/v1/messages/count_tokens' },
-  { method: 'GET', path: '/v1/models' },
-  { method: 'GET', path: '/v1/models/:id' },
-]
+/** The first segments of the vendors' paths, which clients also send without their `/v1`. */
+const UNVERSIONED = new RegExp(
+  `^/(?:${[
+    ...['messages', 'complete', 'models', 'files', 'skills', 'chat', 'responses', 'completions', 'embeddings'],
+    ...['images', 'audio', 'videos', 'moderations', 'uploads', 'vector_stores', 'batches', 'fine_tuning'],
+    ...['conversations', 'assistants', 'threads', 'containers', 'evals', 'realtime'],
+  ].join('|')})(?=[/?]|$)`,
+)
 
-const UNVERSIONED = /^\/(?:messages|chat\/completions|responses|completions|embeddings|models|files)(?=[/?]|$)/
+/** What the router answers itself below `/v1`; all else there is a provider's. */
+const OWN_PATHS: ReadonlySet<string> = new Set(['/v1/feedback', '/v1/capabilities'])
+
+/** Calls of a dialect that is not spoken here, under paths that may look like others. */
+const OTHER_DIALECT =
+  /^\/v1(?:beta|alpha)\d*\/(?:models|tunedModels)\/|:(?:streamGenerateContent|generateContent|countTokens|embedContent|batchEmbedContents)$/
+
+const ROUTED: Readonly<Record<string, Target>> = {
+  '/v1/messages': { dialect: 'messages', api: 'messages' },
+  '/v1/messages/count_tokens': { dialect: 'messages', api: 'messages.count_tokens' },
+  '/v1/chat/completions': { dialect: 'chat', api: 'chat' },
+  '/v1/responses': { dialect: 'chat', api: 'responses' },
+}
 
 /** The path and query of a call as providers name it: clients put `/v1` before it once, twice or not at all. */
 export function versioned(target: string): string {
@@ -31,30 +40,30 @@ export function versioned(target: string): string {
 
 /** Where a request to a provider path belongs; undefined for every other path. */
 export function targetOf(method: string, path: string, headers: HeaderList): Target | undefined {
-  if (path === '/v1/messages') return method === 'POST' ? { dialect: 'messages', api: 'messages' } : undefined
-  if (path === '/v1/chat/completions') return method === 'POST' ? { dialect: 'chat', api: 'chat' } : undefined
-  if (path === '/v1/messages/count_tokens') {
-    return method === 'POST' ? { dialect: 'messages', api: 'messages.count_tokens' } : undefined
-  }
-  if (path === '/v1/responses' && method === 'POST') return { dialect: 'chat', api: 'responses' }
-  if (leadsAway(path)) return undefined
-  if (path === '/v1/models' || path.startsWith('/v1/models/')) {
-    if (method !== 'GET' && method !== 'HEAD') return undefined
-    return { dialect: speaksMessages(headers) ? 'messages' : 'chat', api: undefined }
-  }
-  if (!isPassthrough(path)) return undefined
-  // Files exist at both vendors; the rest of the list names its dialect by its path.
-  const messages = path.startsWith('/v1/messages/') || (path.startsWith('/v1/files') && speaksMessages(headers))
-  return { dialect: messages ? 'messages' : 'chat', api: undefined }
+  if (method === 'POST' && Object.hasOwn(ROUTED, path)) return ROUTED[path]
+  if (!isProviderPath(path) || leadsAway(path)) return undefined
+  return { dialect: vendorOf(path, headers), api: 'passthrough' }
 }
+
+/** Whether a path belongs to a provider: everything below `/v1` that is not the router's own. */
+export function isProviderPath(path: string): boolean {
+  return path.startsWith('/v1/') && path.length > 4 && !OWN_PATHS.has(path) && !isOtherDialect(path)
+}
+
+export const isOtherDialect = (path: string): boolean => OTHER_DIALECT.test(path)
 
 /** Steps up, in any spelling that the reader of an address takes for one, would lead out of the provider's own paths. */
 function leadsAway(path: string): boolean {
   return /[.%\\]/.test(path) && new URL(`http://upstream${path}`).pathname !== path
 }
 
-function speaksMessages(headers: HeaderList): boolean {
-  return headerValue(headers, 'anthropic-version') !== undefined || headerValue(headers, 'x-api-key') !== undefined
+/** The path names the vendor where only one has it; of what both have, or may come to have, the headers say whose client it is. */
+function vendorOf(path: string, headers: HeaderList): Target['dialect'] {
+  if (path.startsWith('/v1/messages/')) return 'messages'
+  if (path.startsWith('/v1/chat/') || path.startsWith('/v1/responses/')) return 'chat'
+  const isAnthropic =
+    headerValue(headers, 'anthropic-version') !== undefined || headerValue(headers, 'x-api-key') !== undefined
+  return isAnthropic ? 'messages' : 'chat'
 }
 
 /** Joins a provider's base address and a request path with its query; a base that ends in `/v1` does not repeat it. */

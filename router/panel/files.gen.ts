@@ -35,15 +35,15 @@ export function panelApi(key                          ) {
   }
 
   return {
-    traces: (query       , signal              ) => ask           ('v1/traces', query, signal && { signal }),
-    trace: (id        ) => ask             (\`v1/traces/\${encodeURIComponent(id)}\`),
-    explain: (id        ) => ask             (\`v1/traces/\${encodeURIComponent(id)}/explain\`),
-    savings: (query       ) => ask         ('v1/savings', query),
-    evals: (query       ) => ask       ('v1/evals', query),
+    traces: (query       , signal              ) => ask           ('-/traces', query, signal && { signal }),
+    trace: (id        ) => ask             (\`-/traces/\${encodeURIComponent(id)}\`),
+    explain: (id        ) => ask             (\`-/traces/\${encodeURIComponent(id)}/explain\`),
+    savings: (query       ) => ask         ('-/savings', query),
+    evals: (query       ) => ask       ('-/evals', query),
     checkpoints: (query       , signal              ) =>
-      ask                ('v1/checkpoints', query, signal && { signal }),
+      ask                ('-/checkpoints', query, signal && { signal }),
     feedbackRecords: (query       , signal              ) =>
-      ask              ('v1/feedback/records', query, signal && { signal }),
+      ask              ('-/feedback/records', query, signal && { signal }),
     keys: () => ask            ('.well-known/router-receipts'),
     feedback: (traceId        , outcome         ) =>
       ask                (
@@ -1118,7 +1118,7 @@ export async function publishedKeys(db    )                      {
       created_at: String(row.created_at),
       ...(row.retired_at !== null && { retired_at: String(row.retired_at) }),
     })),
-    heads_url: '/v1/checkpoints',
+    heads_url: '/-/checkpoints',
   }
 }
 
@@ -1159,7 +1159,7 @@ export const TRACE          = {
   ...SEAL,
   ...open('v trace_id tenant_id ts session_id mode route_ix'),
   request: {
-    ...open('api prompt_hash body_sha256_in body_sha256_out'),
+    ...open('api method path prompt_hash body_sha256_in body_sha256_out'),
     features: {
       ...open('requested_model agent subagent task language tool_count image_count has_thinking_history stream'),
       ...open('body_bytes size_bucket message_count max_tokens n'),
@@ -3757,6 +3757,9 @@ import { concat, toHex, utf8 } from './bytes.js'
 /** One-shot SHA-256. The core takes it as a parameter, so that a host may hand in its native one. */
 
 export const sha256         = portable
+
+/** A hash over bytes that come in pieces: the host's own, else the portable one. */
+export const runningSha256 = (hash        )                => (hash.create ?? portable.create)()
 
 const encoder = new TextEncoder()
 const nothing = new Uint8Array(0)

@@ -10,7 +10,7 @@ import type { Callers } from '../auth/callers.ts'
 import type { Answer } from '../enforce/commit-response.ts'
 import { type EnforceDeps, type EnforceInput, enforce } from '../enforce/enforce.ts'
 import { dialectOf, refusalOf } from '../errors.ts'
-import { type RelayDeps, relay } from '../observe/relay.ts'
+import { isPassed, type RelayDeps, relay } from '../observe/relay.ts'
 import { type Target, targetOf, versioned } from '../observe/target.ts'
 import { headerValue } from '../upstream/headers.ts'
 import type { HeaderList } from '../upstream/transport.ts'
@@ -69,7 +69,7 @@ async function answerCall(call: Call, active: ActiveConfig, deps: CallDeps): Pro
   const { exchange, traceId, target, to } = call
   const { headers, contentLength = 0 } = exchange
   const { limits } = active.config
-  if (contentLength > deps.maxBodyBytes) throw tooLarge(deps.maxBodyBytes)
+  if (contentLength > deps.maxBodyBytes && !isPassed(to)) throw tooLarge(deps.maxBodyBytes)
   const origin = headerValue(headers, 'origin')
   const site = headerValue(headers, 'sec-fetch-site')
   const { tenantId } = deps.callers.ofCall(

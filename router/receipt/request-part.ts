@@ -13,6 +13,14 @@ export interface Hashing {
   salt: Uint8Array
 }
 
+/** What was called, of a call that is only passed on. */
+export interface PassedCall {
+  method: string
+  /** Without its query, which may hold a secret. */
+  path: string
+  headers: HeaderList
+}
+
 export interface InboundRequest {
   api: UnsealedTrace['request']['api']
   headers: HeaderList
@@ -28,6 +36,32 @@ export function requestPart(request: InboundRequest, hashing: Hashing): RequestP
   const { api, body, facts } = request
   return { ...decidedOn(request, hashing), api, ...bodyHashes({ body, prompt: promptOf(facts) }, hashing) }
 }
+
+/** The same of a call to a path that is only passed on. */
+export function passedRequestPart(call: PassedCall, request: InboundRequest, hashing: Hashing): RequestPart {
+  return { ...requestPart(request, hashing), ...calledOf(call) }
+}
+
+/** The same where the body was hashed on its way and not kept. */
+export function unreadRequestPart(
+  call: PassedCall,
+  { size, ...hashes }: Pick<RequestPart, 'prompt_hash' | 'body_sha256_in'> & { size: number },
+  hashing: Hashing,
+): RequestPart {
+  const { features, session_id } = decidedOn(
+    { headers: call.headers, body: new Uint8Array(0), facts: undefined },
+    hashing,
+  )
+  return {
+    session_id,
+    api: 'passthrough',
+    ...calledOf(call),
+    ...hashes,
+    features: { ...features, ...sizeOf(size) },
+  }
+}
+
+const calledOf = ({ method, path }: PassedCall) => ({ method: method.slice(0, 512), path: path.slice(0, 512) })
 
 /** The part that a decision reads. */
 export function decidedOn(
@@ -88,6 +122,11 @@ function roomFor(size: number): Uint8Array {
   return made
 }
 
+/** What stands before the bytes under a salted hash. */
+export function hashStart({ salt }: Hashing, purpose: keyof typeof LABELS): readonly Uint8Array[] {
+  return [salt, LABELS[purpose]]
+}
+
 function saltedHash({ sha256, salt }: Hashing, purpose: keyof typeof LABELS, parts: readonly Uint8Array[]): string {
   const label = LABELS[purpose]
   let size = salt.length + label.length
@@ -118,13 +157,17 @@ function features(headers: HeaderList, body: Uint8Array, facts: RequestFacts | u
     image_count: facts?.imageCount ?? 0,
     has_thinking_history: facts?.hasThinkingHistory ?? false,
     stream: facts?.stream ?? false,
-    body_bytes: body.length,
-    size_bucket: Math.floor(Math.log2(Math.max(1, body.length))),
+    ...sizeOf(body.length),
     message_count: facts?.messageCount ?? 0,
     ...(facts?.maxTokens !== undefined && { max_tokens: Math.max(0, Math.trunc(facts.maxTokens)) }),
     n: facts?.n ?? 1,
   }
 }
+
+const sizeOf = (bytes: number) => ({
+  body_bytes: bytes,
+  size_bucket: Math.floor(Math.log2(Math.max(1, bytes))),
+})
 
 export function agentOfHeaders(headers: HeaderList): string {
   return agentOf(headerValue(headers, 'x-router-agent'), headerValue(headers, 'user-agent'))

@@ -5,7 +5,7 @@ import type { Verdict } from '../../shared/wire/router/feedback.ts'
 import type { traces } from '../schema/tables.ts'
 import { days, type Window } from './savings.ts'
 
-/** What the store knows of `GET /v1/evals`; which gates are disabled and the calibration are the running router's. */
+/** What the store knows of `GET /-/evals`; which gates are disabled and the calibration are the running router's. */
 export type StoredEvals = Omit<Evals, 'gates' | 'calibration'> & { gates: Omit<GateStats, 'disabled'>[] }
 
 type CountsRow = Pick<RowOf<typeof traces>, 'served_rung' | 'escalations' | 'failovers'> &

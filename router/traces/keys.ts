@@ -28,7 +28,7 @@ export async function publishedKeys(db: Db): Promise<RouterKeys> {
       created_at: String(row.created_at),
       ...(row.retired_at !== null && { retired_at: String(row.retired_at) }),
     })),
-    heads_url: '/v1/checkpoints',
+    heads_url: '/-/checkpoints',
   }
 }
 

@@ -57,7 +57,7 @@ interface Sums {
   calibratedSpent: NanoUsd
 }
 
-/** `GET /v1/savings`, but for the interval of the measured ratio. Read day by day, so that a long window never holds up the process for long. */
+/** `GET /-/savings`, but for the interval of the measured ratio. Read day by day, so that a long window never holds up the process for long. */
 export async function savings(
   db: Db,
   tenants: readonly string[],

@@ -59,10 +59,10 @@ export async function growthOfTraces(folder: string, sizes: number[], say: (line
     const day = new Date(Date.now() - DAY_MS).toISOString()
     note(growth, [
       [`append of ${BATCH}`, appendMs],
-      ['list of 50, newest', await medianMs(40, () => get('/v1/traces?limit=50'))],
-      ['get', await medianMs(100, () => get(`/v1/traces/${middle}`))],
-      ['savings of a day', await medianMs(5, () => get(`/v1/savings?since=${encodeURIComponent(day)}`))],
-      ['savings of all 90 days', await medianMs(3, () => get('/v1/savings'))],
+      ['list of 50, newest', await medianMs(40, () => get('/-/traces?limit=50'))],
+      ['get', await medianMs(100, () => get(`/-/traces/${middle}`))],
+      ['savings of a day', await medianMs(5, () => get(`/-/savings?since=${encodeURIComponent(day)}`))],
+      ['savings of all 90 days', await medianMs(3, () => get('/-/savings'))],
     ])
     await router.close()
     db.close()

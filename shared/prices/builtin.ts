@@ -23,15 +23,21 @@ export async function loadBuiltinPrices(): Promise<BuiltinTable> {
     find(provider, model, dialect, on) {
       const usage = { input_tokens: 0, output_tokens: 0 }
       const found = calcPrice(usage, model, { providerId: provider, ...(on && { timestamp: on }) })
-      return found ? fromTable(found.model_price, dialect) : undefined
+      return found ? fromTable(found.model.id, found.model_price, dialect) : undefined
     },
     window: (provider, model) =>
       calcPrice({ input_tokens: 0, output_tokens: 0 }, model, { providerId: provider })?.model.context_window,
   }
 }
 
-function fromTable(listed: Record<string, ListedPrice>, dialect: 'messages' | 'chat'): Price | undefined {
-  if (listed.input_mtok === undefined || listed.output_mtok === undefined) return undefined
+function fromTable(
+  model: string,
+  listed: Record<string, ListedPrice>,
+  dialect: 'messages' | 'chat',
+): Price | undefined {
+  // A model of embeddings writes no tokens; of any other, a missing price is not known, and not free.
+  const isPriced = listed.output_mtok !== undefined || /embed/i.test(model)
+  if (listed.input_mtok === undefined || !isPriced) return undefined
   const starts = new Set<number>()
   for (const price of Object.values(listed)) {
     if (typeof price === 'object') for (const tier of price.tiers) starts.add(tier.start)

@@ -34,7 +34,7 @@ export const TRACE: Members = {
   ...SEAL,
   ...open('v trace_id tenant_id ts session_id mode route_ix'),
   request: {
-    ...open('api prompt_hash body_sha256_in body_sha256_out'),
+    ...open('api method path prompt_hash body_sha256_in body_sha256_out'),
     features: {
       ...open('requested_model agent subagent task language tool_count image_count has_thinking_history stream'),
       ...open('body_bytes size_bucket message_count max_tokens n'),

@@ -6,9 +6,19 @@ export interface Sha256 {
   (bytes: Uint8Array): Uint8Array
   /** The same in lower hex, where the host has it: two objects less for each hash. */
   hex?: (bytes: Uint8Array) => string
+  /** A hash over bytes that come in pieces, where the host has its own. */
+  create?: () => RunningSha256
+}
+
+export interface RunningSha256 {
+  update(bytes: Uint8Array): unknown
+  digest(): Uint8Array
 }
 
 export const sha256: Sha256 = portable
+
+/** A hash over bytes that come in pieces: the host's own, else the portable one. */
+export const runningSha256 = (hash: Sha256): RunningSha256 => (hash.create ?? portable.create)()
 
 const encoder = new TextEncoder()
 const nothing = new Uint8Array(0)

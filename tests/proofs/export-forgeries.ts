@@ -77,7 +77,7 @@ async function signedByStranger(text: string): Promise<string> {
         JSON.stringify({
           v: 1,
           keys: [{ ...key, created_at: '2026-01-01T00:00:00.000Z' }],
-          heads_url: '/v1/checkpoints',
+          heads_url: '/-/checkpoints',
         }),
       )
     } else if (kindOfLine(line) === 'checkpoint') {

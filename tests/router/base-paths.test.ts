@@ -35,7 +35,7 @@ it('takes the base address of a client with /v1, without it, and with one too ma
   expect((await fetch(`${origin}/traces-of-mine`)).status).toBe(404)
   const { receipts } = await stop()
   expect(receipts.map(({ request }) => request.api)).toEqual([
-    ...['chat', 'responses', 'messages', 'chat', 'responses', 'messages', 'messages'],
+    ...['chat', 'responses', 'passthrough', 'messages', 'chat', 'responses', 'passthrough', 'messages', 'messages'],
   ])
   await upstream.close()
 })

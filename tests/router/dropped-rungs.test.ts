@@ -54,7 +54,7 @@ gates = ["non-empty"]
     expect((await post('/v1/messages', plain)).status).not.toBe(500)
 
     const read = async (path: string) => router.fetch(new Request(`http://router${path}`))
-    const explained = (await (await read(`/v1/traces/${ids[0]}/explain`)).json()) as Explanation
+    const explained = (await (await read(`/-/traces/${ids[0]}/explain`)).json()) as Explanation
     expect(explained.steps.map(({ step, decision, because }) => [step, decision, because])).toEqual(
       expect.arrayContaining([
         ['left out', 'rung 0 (chatty/mini) is not asked', expect.stringContaining('context_management')],

@@ -98,7 +98,7 @@ const get = async (path: string, headers: Record<string, string> = {}) =>
   running.router.fetch(new Request(`http://router${path}`, { headers }))
 const sealed = (traceId: string) =>
   eventually(async () => {
-    expect(traceDetail.parse(await (await get(`/v1/traces/${traceId}`)).json()).pending).toBe(false)
+    expect(traceDetail.parse(await (await get(`/-/traces/${traceId}`)).json()).pending).toBe(false)
   })
 const gauge = async (name: string) =>
   Number(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, 'm').exec(await (await get('/metrics')).text())?.[1])
@@ -118,7 +118,7 @@ describe('feedback', () => {
       const b = await report({ trace_id: asked[kind], gate_id: 'ci', verdict: 'pass', reporter: 'ci', score: 0.5 })
       expect([a.trace_id, b.trace_id]).toEqual([asked.traceId, asked.traceId])
       expect([a.status, a.gate_id, a.verdict, b.gate_id]).toEqual(['recorded', 'outcome', 'pass', 'ci'])
-      const detail = traceDetail.parse(await (await get(`/v1/traces/${asked.traceId}`)).json())
+      const detail = traceDetail.parse(await (await get(`/-/traces/${asked.traceId}`)).json())
       expect(detail.feedback.map(({ feedback_id }) => feedback_id)).toEqual([a.feedback_id, b.feedback_id])
     }
   })
@@ -142,7 +142,7 @@ describe('feedback', () => {
     const withdrawn = await report(outcome(traceId, 'unknown'))
     expect(withdrawn.serve_threshold).toBeCloseTo(0.5, 12)
     expect(await gauge('router_realized_served_failure')).toBe(0)
-    const { feedback } = traceDetail.parse(await (await get(`/v1/traces/${traceId}`)).json())
+    const { feedback } = traceDetail.parse(await (await get(`/-/traces/${traceId}`)).json())
     expect(feedback.map(({ supersedes }) => supersedes)).toEqual([undefined, first.feedback_id, changed.feedback_id])
   })
 
@@ -155,7 +155,7 @@ describe('feedback', () => {
     expect(await word('c', 'correct')).toBeCloseTo(0.518, 12)
     expect(await word('b', 'correct')).toBeCloseTo(0.498, 12)
     await sealed(traceId)
-    expect(evals.parse(await (await get('/v1/evals')).json())).toMatchObject({
+    expect(evals.parse(await (await get('/-/evals')).json())).toMatchObject({
       outcomes: { reported: 1, failed: 0, served_failure: 0 },
       calibration: [{ route_ix: 1, n: 1, method: 'aci', state: 'not_certified' }],
     })
@@ -262,7 +262,7 @@ describe('feedback', () => {
     const text = `{"request_id":"${traceId}","outcome":"correct","reporter":"a\\ud800"}`
     const got = await running.post('/v1/feedback', text)
     expect(got.status).toBe(202)
-    const { feedback } = traceDetail.parse(await (await get(`/v1/traces/${traceId}`)).json())
+    const { feedback } = traceDetail.parse(await (await get(`/-/traces/${traceId}`)).json())
     expect(feedback[0]?.reporter).toBe('a\ufffd')
   })
 
@@ -343,7 +343,7 @@ describe('feedback that moves no threshold', () => {
     expect((await report(outcome(traceId, 'incorrect'))).serve_threshold).toBeNull()
     expect(await gauge('router_serve_threshold')).toBe(0.5)
     await sealed(traceId)
-    const found = evals.parse(await (await get('/v1/evals')).json())
+    const found = evals.parse(await (await get('/-/evals')).json())
     expect(found.outcomes).toMatchObject({ reported: 1, failed: 1 })
     expect(await gauge('router_realized_served_failure')).toBe(0)
   })
@@ -401,7 +401,7 @@ describe('feedback of several tenants and configs', () => {
       capabilities.parse(await (await get('/v1/capabilities', as(key))).json()).calibration
     expect(await seen(ACME)).toMatchObject([{ tenant_id: 'acme', n: 1, threshold: expect.closeTo(0.518, 12) }])
     expect(await seen(OTHER)).toMatchObject([{ tenant_id: 'other', n: 0, threshold: 0.5 }])
-    const found = evals.parse(await (await get('/v1/evals', as(OPS))).json())
+    const found = evals.parse(await (await get('/-/evals', as(OPS))).json())
     expect(found.calibration.map(({ tenant_id }) => tenant_id)).toEqual(['acme'])
   })
 

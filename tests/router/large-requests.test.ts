@@ -41,7 +41,7 @@ describe('a large request through observe', () => {
   }
   const get = async (path: string): Promise<unknown> =>
     (await fetch(router.origin + path, { headers: { authorization: 'Bearer any' } })).json()
-  const receipt = async (id: string) => traceDetail.safeParse(await get(`/v1/traces/${id}`)).data?.trace
+  const receipt = async (id: string) => traceDetail.safeParse(await get(`/-/traces/${id}`)).data?.trace
 
   it('arrives byte for byte at an upstream that reads slowly, and is in its receipt', async () => {
     const got: Buffer[] = []
@@ -94,7 +94,7 @@ describe('a large request through observe', () => {
     asked.destroy()
     await closed.promise
     expect(there.complete).toBe(false)
-    const newest = async () => traceList.parse(await get('/v1/traces?limit=1')).traces[0]?.final.served_from
+    const newest = async () => traceList.parse(await get('/-/traces?limit=1')).traces[0]?.final.served_from
     await expect.poll(newest).toBe('aborted')
   })
 })

@@ -209,15 +209,18 @@ describe.each(Object.entries(HOSTS))('observe on %s', (host, start) => {
     expect(response.statusCode).toBe(413)
   })
 
-  it('passes models, batches and embeddings through, and knows no other path', async () => {
+  it('passes models, batches and embeddings through, and leaves other paths to themselves', async () => {
     upstream.always(answer(200, '{"data":[]}'))
     for (const path of ['/v1/models', '/v1/models/m-1', '/v1/messages/batches/b_1/results', '/v1/files/f_1/content']) {
       expect((await fetch(router.origin + path)).status, path).toBe(200)
     }
     expect((await post('/v1/embeddings', '{}')).status).toBe(200)
-    expect((await post('/v1/unknown', '{}')).status).toBe(404)
-    expect((await fetch(`${router.origin}/v1/messages`)).status).toBe(405)
-    expect(upstream.seen).toHaveLength(5)
+    expect((await post('/v1/unknown', '{}')).status).toBe(200)
+    expect((await fetch(`${router.origin}/v1/messages`)).status).toBe(200)
+    expect(upstream.seen).toHaveLength(7)
+    expect((await post('/unknown', '{}')).status).toBe(404)
+    expect((await post('/healthz', '{}')).status).toBe(405)
+    expect(upstream.seen).toHaveLength(7)
   })
 
   it('serves a client that speaks in one-byte packets', async () => {

@@ -70,7 +70,13 @@ describe.each([
     json(responsesAnswer('A cat.'))
     expect((await client.responses.retrieve('resp_01')).output_text).toBe('A cat.')
 
-    const { receipts } = await router.stop()
+    const { receipts: all } = await router.stop()
+    const receipts = all.filter(({ request }) => request.api === 'responses')
+    expect(all.at(-1)).toMatchObject({
+      request: { api: 'passthrough', method: 'GET', path: '/v1/responses/resp_01' },
+      final: { total_cost_usd: 0 },
+    })
+    expect(receipts).toHaveLength(6)
     expect(
       receipts.map(({ request: { api, features } }) => [api, features.requested_model, features.tool_count]),
     ).toEqual(receipts.map(() => ['responses', 'gpt-4.1-mini', 1]))

@@ -41,7 +41,7 @@ shadow_rate = ${rate}
 `
 const ASK = { model: 'auto', max_tokens: 100, messages: [{ role: 'user', content: 'hi' }] }
 const savings = async ({ router }: Pick<TestRouter, 'router'>) =>
-  (await (await router.fetch(new Request('http://router/v1/savings'))).json()) as Savings
+  (await (await router.fetch(new Request('http://router/-/savings'))).json()) as Savings
 const asked = (path: string) => upstream.seen.filter(({ url }) => url.startsWith(path)).length
 const measured = (count: number) => () =>
   expect.poll(async () => (await savings(running!)).shadow?.requests, { timeout: 20_000 }).toBe(count)

@@ -25,7 +25,7 @@ describe.runIf(here)('a router whose store is away', () => {
       RUST_LOG: 'off',
     })
     const listed = async () => {
-      const answer = await fetch(`${router.origin}/v1/traces`, { headers: { authorization: 'Bearer key' } })
+      const answer = await fetch(`${router.origin}/-/traces`, { headers: { authorization: 'Bearer key' } })
       return { status: answer.status, after: answer.headers.get('retry-after'), text: await answer.text() }
     }
     const called = () => fetch(`${router.origin}/v1/messages`, { method: 'POST', body: '{"model":"m"}' })

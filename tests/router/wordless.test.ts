@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { observation } from '../../router/observe/observation.ts'
 import { utf8 } from '../../shared/sign/bytes.ts'
+import { sha256 } from '../../shared/sign/sha256.ts'
 import { systemClock } from '../../shared/time/clock.ts'
 import { eventually } from '../eventually.ts'
 import { chatFrames, messagesAnswer } from '../upstream/answers.ts'
@@ -155,9 +156,11 @@ describe.each([
 })
 
 it('what is kept of an observed stream has a bound, however long it pings', () => {
-  const target = { dialect: 'messages', api: 'messages' } as const
   const arrival = { traceId: 't', tenantId: 'default', routeIx: null, headers: [] }
-  const observed = observation({ ...arrival, target: { ...target } }, systemClock)
+  const observed = observation(
+    { ...arrival, api: 'messages' },
+    { clock: systemClock, hashing: { sha256, salt: new Uint8Array(32) } },
+  )
   observed.called()
   observed.head(200, [['content-type', 'text/event-stream']], true)
   for (const frame of messageFrames(messageOf([{ type: 'text', text: 'hi' }])).slice(0, -1)) observed.chunk(utf8(frame))

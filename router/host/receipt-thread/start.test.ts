@@ -47,15 +47,19 @@ async function verified(db: Db) {
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 
+const HASHING = { sha256: nativeSha256, salt: new Uint8Array(32) }
+
 /** A call as the relay sees it pass. */
 function passed(traceId: string, request: string, answer: string, type = 'application/json') {
-  const target = { dialect: 'messages', api: 'messages' } as const
   const headers: [string, string][] = [
     ['User-Agent', 'claude-cli/1.0'],
     ['x-api-key', 'canary-key-0123456789'],
     ['X-Request-Id', 'client-1'],
   ]
-  const one = observation({ traceId, tenantId: 'default', routeIx: null, target, headers }, systemClock)
+  const one = observation(
+    { traceId, tenantId: 'default', routeIx: null, api: 'messages', headers },
+    { clock: systemClock, hashing: HASHING },
+  )
   one.requestChunk(bytes(request))
   one.called()
   one.head(200, [['Content-Type', type]], true)
@@ -115,9 +119,8 @@ describe('the receipt thread', () => {
     await close()
     const again = await folder.open(path.split('/').at(-1))
     const { rows } = await again.execute('select body from traces order by seq')
-    const hashing = { sha256: nativeSha256, salt: new Uint8Array(32) }
     expect(rows.map(row => JSON.parse(String(row.body)).request)).toEqual(
-      records.map(record => hashed(record, hashing).request),
+      records.map(record => hashed(record, HASHING).request),
     )
   })
 

@@ -43,15 +43,15 @@ export function panelApi(key: () => string | undefined) {
   }
 
   return {
-    traces: (query: Query, signal?: AbortSignal) => ask<TraceList>('v1/traces', query, signal && { signal }),
-    trace: (id: string) => ask<TraceDetail>(`v1/traces/${encodeURIComponent(id)}`),
-    explain: (id: string) => ask<Explanation>(`v1/traces/${encodeURIComponent(id)}/explain`),
-    savings: (query: Query) => ask<Savings>('v1/savings', query),
-    evals: (query: Query) => ask<Evals>('v1/evals', query),
+    traces: (query: Query, signal?: AbortSignal) => ask<TraceList>('-/traces', query, signal && { signal }),
+    trace: (id: string) => ask<TraceDetail>(`-/traces/${encodeURIComponent(id)}`),
+    explain: (id: string) => ask<Explanation>(`-/traces/${encodeURIComponent(id)}/explain`),
+    savings: (query: Query) => ask<Savings>('-/savings', query),
+    evals: (query: Query) => ask<Evals>('-/evals', query),
     checkpoints: (query: Query, signal?: AbortSignal) =>
-      ask<CheckpointList>('v1/checkpoints', query, signal && { signal }),
+      ask<CheckpointList>('-/checkpoints', query, signal && { signal }),
     feedbackRecords: (query: Query, signal?: AbortSignal) =>
-      ask<FeedbackList>('v1/feedback/records', query, signal && { signal }),
+      ask<FeedbackList>('-/feedback/records', query, signal && { signal }),
     keys: () => ask<RouterKeys>('.well-known/router-receipts'),
     feedback: (traceId: string, outcome: Outcome) =>
       ask<FeedbackResult>(

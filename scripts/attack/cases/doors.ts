@@ -50,7 +50,7 @@ const ROUTER_PATHS = [
   '/v1/models',
   '/v1/models/x',
   '/v1/files',
-  '/v1/traces',
+  '/-/traces',
   '/reload',
 ]
 const PREFIXES = [

@@ -47,9 +47,9 @@ export async function knownAnswer(): Promise<Map<string, number>> {
 /** While only the ladder has been used. */
 async function ofApi({ origin }: ServedTasks, figures: Map<string, number>): Promise<void> {
   const get = async (path: string): Promise<unknown> => (await fetch(origin + path)).json()
-  let found = evals.parse(await get('/v1/evals'))
+  let found = evals.parse(await get('/-/evals'))
   // The last receipts are on their way to the store.
-  while (found.requests < TASKS.length) found = evals.parse(await get('/v1/evals'))
+  while (found.requests < TASKS.length) found = evals.parse(await get('/-/evals'))
   figures.set('evals: requests', found.requests)
   figures.set('evals: escalations', found.escalations)
   for (const rung of ['0', '1']) figures.set(`evals: served by rung ${rung}`, found.served_by_rung[rung] ?? 0)
@@ -57,7 +57,7 @@ async function ofApi({ origin }: ServedTasks, figures: Map<string, number>): Pro
   figures.set('evals: gate fail', found.gates[0]?.fail ?? 0)
   figures.set('evals: outcomes reported', found.outcomes.reported)
   figures.set('evals: outcomes failed', found.outcomes.failed)
-  const sums = savings.parse(await get('/v1/savings'))
+  const sums = savings.parse(await get('/-/savings'))
   figures.set('savings: spent, nano-USD', fromUsd(sums.spent_usd))
   figures.set('savings: baseline, nano-USD', fromUsd(sums.baseline_same_token_usd))
   figures.set('savings: saved, nano-USD', fromUsd(sums.savings_usd))

@@ -3,8 +3,6 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { check } from '../issues.ts'
 import { profiles } from './conventions.ts'
-import { isPassthrough } from './endpoints/inbound.ts'
-import { routerEndpoints } from './endpoints.ts'
 import { chatError, errorBodyFor, messagesError, routerError } from './error.ts'
 import { type RouterErrorCase, routerErrors } from './error-cases.ts'
 import { feedbackRequest, toFeedback } from './feedback.ts'
@@ -92,26 +90,6 @@ describe('errors', () => {
     expect([...new Set(names.map(name => routerErrors[name].status))]).toEqual([
       400, 401, 402, 403, 404, 405, 408, 413, 422, 426, 500, 502, 503, 504,
     ])
-  })
-})
-
-describe('pass-through', () => {
-  it('covers the listed trees and nothing beside them', () => {
-    for (const path of [
-      '/v1/messages/batches',
-      '/v1/messages/batches/b/results',
-      '/v1/embeddings',
-      '/v1/files/f/content',
-      '/v1/responses',
-      '/v1/completions',
-    ])
-      expect(isPassthrough(path), path).toBe(true)
-    for (const path of ['/v1/messages', '/v1/embeddings/x', '/v1/chat/completions', '/v1/filesystem', '/v1/traces'])
-      expect(isPassthrough(path), path).toBe(false)
-  })
-
-  it('is part of the endpoint list', () => {
-    expect(routerEndpoints.some(e => e.path === '/v1/files/{rest}' && e.method === 'DELETE')).toBe(true)
   })
 })
 

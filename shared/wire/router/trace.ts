@@ -51,7 +51,7 @@ export const servedFrom = z.enum([
 ])
 export type ServedFrom = z.infer<typeof servedFrom>
 
-const traceApi = z.enum(['messages', 'chat', 'messages.count_tokens', 'responses'])
+const traceApi = z.enum(['messages', 'chat', 'messages.count_tokens', 'responses', 'passthrough'])
 
 /** US dollars on a record; `null` where the price is unknown, never 0 in its place. */
 const usd = z.number()
@@ -190,6 +190,9 @@ const body = {
   route_ix: count.nullable(),
   request: z.strictObject({
     api: traceApi,
+    /** Of a call that is only passed on: what was called, without its query. */
+    method: sealed.optional(),
+    path: sealed.optional(),
     prompt_hash: hex64,
     body_sha256_in: hex64,
     body_sha256_out: hex64.nullable(),

@@ -32,7 +32,7 @@ export const auditEndpoints = {
   }),
   traces: endpoint({
     id: 'listTraces',
-    path: '/v1/traces',
+    path: '/-/traces',
     summary: 'List decisions, newest first',
     ...read,
     query: traceListQuery,
@@ -41,7 +41,7 @@ export const auditEndpoints = {
   }),
   trace: endpoint({
     id: 'getTrace',
-    path: '/v1/traces/{id}',
+    path: '/-/traces/{id}',
     summary: 'Read a decision by its trace id, the response id or a request id',
     ...read,
     params: traceParams,
@@ -50,7 +50,7 @@ export const auditEndpoints = {
   }),
   explain: endpoint({
     id: 'explainTrace',
-    path: '/v1/traces/{id}/explain',
+    path: '/-/traces/{id}/explain',
     summary: 'Why a request was routed as it was',
     ...read,
     params: traceParams,
@@ -59,7 +59,7 @@ export const auditEndpoints = {
   }),
   savings: endpoint({
     id: 'getSavings',
-    path: '/v1/savings',
+    path: '/-/savings',
     summary: 'Savings against always using the top rung',
     ...read,
     query: savingsQuery,
@@ -68,7 +68,7 @@ export const auditEndpoints = {
   }),
   evals: endpoint({
     id: 'getEvals',
-    path: '/v1/evals',
+    path: '/-/evals',
     summary: 'Gate outcomes, reported outcomes and calibration',
     ...read,
     query: evalsQuery,
@@ -77,7 +77,7 @@ export const auditEndpoints = {
   }),
   checkpoints: endpoint({
     id: 'listCheckpoints',
-    path: '/v1/checkpoints',
+    path: '/-/checkpoints',
     summary: 'Signed heads of the chain',
     ...read,
     query: checkpointListQuery,
@@ -86,7 +86,7 @@ export const auditEndpoints = {
   }),
   feedbackRecords: endpoint({
     id: 'listFeedback',
-    path: '/v1/feedback/records',
+    path: '/-/feedback/records',
     summary: 'What was reported, in the order of its chains',
     ...read,
     query: feedbackListQuery,

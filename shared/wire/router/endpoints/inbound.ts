@@ -77,6 +77,24 @@ export const inboundEndpoints = {
     errors: [401, 403, 408, 413, 502, 503],
     errorSchema: messagesError,
   }),
+  responses: endpoint({
+    id: 'createResponse',
+    method: 'POST',
+    path: '/v1/responses',
+    tag: 'Inbound',
+    summary: 'Responses API; forwarded, with its usage and cost on the receipt',
+    auth: 'router-key',
+    body: dialectBody,
+    responses: {
+      200: {
+        description: "The provider's answer.",
+        schema: dialectAnswer,
+        contentType: ['application/json', 'text/event-stream'],
+      },
+    },
+    errors: [401, 403, 408, 413, 426, 502, 503],
+    errorSchema: chatError,
+  }),
   models: endpoint({
     id: 'listModels',
     method: 'GET',
@@ -100,41 +118,19 @@ export const inboundEndpoints = {
   }),
 }
 
-/** docs/spec/router.md §2.1: bytes pass through, only a counter moves. `tree` also covers everything below the path. */
-export const passthroughPaths = [
-  { path: '/v1/messages/batches', tree: true, name: 'MessageBatches' },
-  { path: '/v1/responses', tree: true, name: 'Responses' },
-  { path: '/v1/embeddings', tree: false, name: 'Embeddings' },
-  { path: '/v1/files', tree: true, name: 'Files' },
-  { path: '/v1/completions', tree: false, name: 'Completions' },
-] as const
-
-/** Whether a request path is passed through without a trace. */
-export const isPassthrough = (path: string): boolean =>
-  passthroughPaths.some(one => path === one.path || (one.tree && path.startsWith(`${one.path}/`)))
-
-const forward = (method: Method, path: `/${string}`, name: string, params?: z.ZodType): Endpoint => ({
-  id: `pass${method[0]}${method.slice(1).toLowerCase()}${name}`,
+const forward = (method: Method): Endpoint => ({
+  id: `pass${method[0]}${method.slice(1).toLowerCase()}`,
   method,
-  path,
+  path: '/v1/{rest}',
   tag: 'Pass-through',
-  summary: 'Forwarded byte for byte',
+  summary: 'Every other path of a provider, forwarded byte for byte',
   auth: 'router-key',
-  ...(params && { params }),
+  params: z.object({ rest: text(1, 2048) }),
   responses: { 200: { description: "The provider's answer.", schema: dialectAnswer } },
-  errors: [401, 403, 413, 426, 502, 503],
+  errors: [401, 403, 426, 502, 503],
 })
 
-const restParams = z.object({ rest: text(1, 2048) })
-
-export const passthroughEndpoints: readonly Endpoint[] = passthroughPaths.flatMap(({ path, tree, name }) =>
-  tree
-    ? [
-        forward('GET', path, name),
-        forward('POST', path, name),
-        forward('GET', `${path}/{rest}`, `${name}Item`, restParams),
-        forward('POST', `${path}/{rest}`, `${name}Item`, restParams),
-        forward('DELETE', `${path}/{rest}`, `${name}Item`, restParams),
-      ]
-    : [forward('POST', path, name)],
+/** docs/spec/router.md §2.1: what the router does not route it passes on, with a receipt of what was called. */
+export const passthroughEndpoints: readonly Endpoint[] = (['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const).map(
+  forward,
 )
