@@ -90,6 +90,11 @@ export const nodeWords: VariableGroups<keyof z.output<typeof nodeRunEnv>> = {
       form: '`error`, `warn`, `info`, `debug`, `trace` or `off`, also as a list `target=level`',
       default: 'info',
     },
+    PLATFORM_LOG_FORMAT: {
+      about: 'How lines of the log are written.',
+      form: '`json` or `text`',
+      unset: '`text` on a terminal, else `json`',
+    },
   },
   Sandboxes: {
     NODE_AGENT_BACKENDS: {

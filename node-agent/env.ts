@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { logFilter } from '../shared/env/log-filter.ts'
+import { logFilter, logFormat } from '../shared/env/log-filter.ts'
 import { type AllowEntry, readAllowEntry } from '../shared/http/outbound/allow-list.ts'
 import { parseDuration } from '../shared/time/duration.ts'
 import { ENROL_TOKEN } from '../shared/wire/runtime/node.ts'
@@ -83,4 +83,5 @@ export const nodeRunEnv = nodeEnv.extend({
   PLATFORM_OUTBOUND_ALLOW: allowList.default([]),
   PLATFORM_DEMO: z.enum(['auto', 'off']).default('auto'),
   PLATFORM_LOG_LEVEL: logFilter.default({ all: 'info', byTarget: new Map() }),
+  PLATFORM_LOG_FORMAT: logFormat.optional(),
 })

@@ -7,6 +7,7 @@ import { EnvError, readEnv } from '../shared/env/read-env.ts'
 import { nativeSha256 } from '../shared/host/native-sha256.ts'
 import { nodeEgress } from '../shared/host/node-egress.ts'
 import { openDb } from '../shared/host/open-libsql.ts'
+import { stderrLines } from '../shared/host/stderr-lines.ts'
 import { writerIsGone, writerName } from '../shared/host/writer-name.ts'
 import { outboundRule } from '../shared/http/outbound/outbound-rule.ts'
 import { createLog } from '../shared/log/log.ts'
@@ -40,7 +41,7 @@ export async function runNode(
   if (isShared && env.PLATFORM_DATABASE_URL === undefined) {
     throw new EnvError('PLATFORM_DATABASE_URL: nodes that share a store need the address of its libSQL server')
   }
-  const log = createLog({ filter: env.PLATFORM_LOG_LEVEL, write: line => process.stderr.write(line + '\n') })
+  const log = createLog({ filter: env.PLATFORM_LOG_LEVEL, write: stderrLines(env.PLATFORM_LOG_FORMAT) })
   log.redact.register(env.PLATFORM_ENROL_TOKEN)
   log.redact.register(env.PLATFORM_DATABASE_TOKEN)
   const transport = grpcTransport({

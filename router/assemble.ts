@@ -154,6 +154,7 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
   })
   const probes = gateProbes(errorBudgets, clock)
   const counts = refusalMetrics(metrics)
+  const callLog = log.target('router.calls')
   const outHeaders = options.responseHeaders ?? true
   const { tenantId = 'default', access = OPEN_ACCESS } = options
   const shared = {
@@ -175,6 +176,7 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
     outHeaders,
     signer: cloudSigner({ transport, clock, readKey: name => env[name] }),
     log: log.target('router.upstream'),
+    callLog,
     refusals: refusalLines(log.target('router.upstream'), clock),
     budgetRefused: counts.budgetRefused,
     dropped: droppedRungs(metrics, log.target('router.policy')),
@@ -195,6 +197,7 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
     maxBodyBytes,
     outHeaders,
     log: log.target('router.http'),
+    callLog,
     callers: createCallers({ access, tenantId, sha256 }),
     refuseWhenFull: counts.refuseWhenFull,
     active: holder.get,

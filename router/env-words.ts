@@ -118,10 +118,15 @@ export const routerWords: VariableGroups<keyof RouterEnv> = {
       default: '30',
     },
     ROUTER_LOG: {
-      about: 'What is logged to standard error.',
+      about: 'What is logged to standard error. Target `router.calls` has one line for each call, at `info`.',
       form: '`error`, `warn`, `info`, `debug`, `trace` or `off`, also as a list `target=level`',
       unset: '`RUST_LOG`',
       example: 'warn,router.mcp=debug',
+    },
+    ROUTER_LOG_FORMAT: {
+      about: 'How lines of the log are written.',
+      form: '`json` or `text`',
+      unset: '`text` on a terminal, else `json`',
     },
     RUST_LOG: {
       about: 'The same, where `ROUTER_LOG` is not set.',

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { listOf } from '../shared/env/list-of.ts'
-import { logFilter } from '../shared/env/log-filter.ts'
+import { logFilter, logFormat } from '../shared/env/log-filter.ts'
 import { bindSchema } from '../shared/http/bind.ts'
 import { readPageOrigin } from './auth/pages.ts'
 
@@ -45,6 +45,7 @@ export const routerEnv = z.object({
     .transform(Number)
     .default(30),
   ROUTER_LOG: logFilter.optional(),
+  ROUTER_LOG_FORMAT: logFormat.optional(),
   RUST_LOG: logFilter.default({ all: 'info', byTarget: new Map() }),
 })
 

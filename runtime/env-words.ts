@@ -205,6 +205,11 @@ export const runtimeWords: VariableGroups<keyof RuntimeEnv> = {
       default: 'info',
       example: 'warn,runtime.nodes=debug',
     },
+    PLATFORM_LOG_FORMAT: {
+      about: 'How lines of the log are written.',
+      form: '`json` or `text`',
+      unset: '`text` on a terminal, else `json`',
+    },
     PLATFORM_OTLP_ENDPOINT: {
       about: 'The OpenTelemetry collector that gets a trace of each run, without a word of its content.',
       form: HTTP,

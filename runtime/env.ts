@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { listOf } from '../shared/env/list-of.ts'
-import { logFilter } from '../shared/env/log-filter.ts'
+import { logFilter, logFormat } from '../shared/env/log-filter.ts'
 import { bindSchema } from '../shared/http/bind.ts'
 import { readProxies } from '../shared/http/forwarded.ts'
 import { readOrigin } from '../shared/http/origin.ts'
@@ -113,6 +113,7 @@ export const runtimeEnv = z.object({
   OTEL_EXPORTER_OTLP_HEADERS: otlpHeaders.default({}),
   OTEL_SERVICE_NAME: z.string().max(200, 'expected at most 200 characters').default('waybill-runtime'),
   PLATFORM_LOG_LEVEL: logFilter.default({ all: 'info', byTarget: new Map() }),
+  PLATFORM_LOG_FORMAT: logFormat.optional(),
 })
 
 export type RuntimeEnv = z.output<typeof runtimeEnv>

@@ -1,3 +1,4 @@
+import type { Log } from '../../shared/log/log.ts'
 import { formatUsd, sumNano } from '../../shared/money/money.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import { type RouterErrorCase, routerErrors } from '../../shared/wire/router/error-cases.ts'
@@ -26,6 +27,8 @@ import type { Sessions } from './sessions.ts'
 import { askTop } from './shadow-call.ts'
 
 export interface EnforceDeps extends PlanDeps, Omit<CascadeDeps, 'readKey' | 'breakers'> {
+  /** Gets one line for each call. */
+  callLog: Log
   clock: Clock
   hashing: Hashing
   sessions: Sessions
@@ -241,7 +244,7 @@ export async function enforce(input: EnforceInput, deps: EnforceDeps, stop: Abor
       },
       times: { arrived: input.arrived, done: clock.monotonic() },
     }
-    sayRouted(deps.log, log)
+    sayRouted(deps.callLog, log)
     await deps.record(() => cascadeRecord(log))
   }
 

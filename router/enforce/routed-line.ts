@@ -9,7 +9,7 @@ export function sayRouted(
 ): void {
   const costs = tried.map(({ cost, gates }) => (cost === null ? null : cost + (gates?.cost ?? 0)))
   const { served, servedFrom, status } = end
-  log.debug('a call was routed', {
+  log.info('a call was routed', {
     trace_id: traceId,
     tenant_id: tenantId,
     session_id: request.session_id,

@@ -2,6 +2,7 @@ import { EnvError, readEnv } from '../../shared/env/read-env.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { cutConnection, listen, type Service } from '../../shared/host/serve.ts'
+import { stderrLines } from '../../shared/host/stderr-lines.ts'
 import { writerName } from '../../shared/host/writer-name.ts'
 import { createLog } from '../../shared/log/log.ts'
 import { type RouterEnv, routerEnv } from '../env.ts'
@@ -27,7 +28,7 @@ export async function serveRouter(vars: Vars): Promise<Service> {
   const env = readEnv(routerEnv, vars)
   if (vars.ROUTER_DB_REPLICA_OF)
     throw new EnvError('ROUTER_DB_REPLICA_OF: a router writes its store: name the server itself in ROUTER_DB.')
-  const log = createLog({ filter: env.ROUTER_LOG ?? env.RUST_LOG, write: line => process.stderr.write(line + '\n') })
+  const log = createLog({ filter: env.ROUTER_LOG ?? env.RUST_LOG, write: stderrLines(env.ROUTER_LOG_FORMAT) })
   for (const [name, value] of Object.entries(vars))
     if (/(?:KEY|SECRET|TOKEN|SALT)$/.test(name)) log.redact.register(value)
   const access = await readAccess(env, log)

@@ -20,6 +20,8 @@ export interface RelayDeps {
   bases: Readonly<Record<'messages' | 'chat', string>>
   clock: Clock
   log: Log
+  /** Gets one line for each call. */
+  callLog: Log
   /** Undefined where nothing is kept. */
   record: Receipts['observed'] | undefined
   hashing: Hashing
@@ -164,7 +166,7 @@ function trackCall(call: PassedCall, deps: RelayDeps) {
       clearTimeout(late)
       const ms = clock.monotonic() - since
       // The line says whose call it was, where to and how it ended, and nothing of what was said.
-      deps.log.debug('a call was passed on', {
+      deps.callLog.info('a call was passed on', {
         trace_id: traceId,
         tenant_id: tenantId,
         route: routeIx,

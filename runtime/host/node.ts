@@ -3,6 +3,7 @@ import { readEnv } from '../../shared/env/read-env.ts'
 import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { nodeEgress } from '../../shared/host/node-egress.ts'
 import { type Listening, listen, type Service } from '../../shared/host/serve.ts'
+import { stderrLines } from '../../shared/host/stderr-lines.ts'
 import { writerIsGone, writerName } from '../../shared/host/writer-name.ts'
 import { type Bind, isLoopback } from '../../shared/http/bind.ts'
 import { callerAddress, type TrustedProxies } from '../../shared/http/forwarded.ts'
@@ -51,7 +52,7 @@ export async function serveRuntime(
   const env = readEnv(runtimeEnv, vars)
   const providers = readProviders(vars)
   const oauthClients = readOAuthClients(vars)
-  const log = createLog({ filter: env.PLATFORM_LOG_LEVEL, write: line => process.stderr.write(line + '\n') })
+  const log = createLog({ filter: env.PLATFORM_LOG_LEVEL, write: stderrLines(env.PLATFORM_LOG_FORMAT) })
   for (const name of ['PLATFORM_DATABASE_TOKEN', 'PLATFORM_METRICS_TOKEN', 'PLATFORM_BOOTSTRAP_KEY'] as const) {
     log.redact.register(env[name])
   }

@@ -8,3 +8,6 @@ export const logFilter = z.string().transform((text, ctx): LogFilter => {
   ctx.addIssue({ code: 'custom', message: 'expected error, warn, info, debug, trace, off, or a list target=level' })
   return z.NEVER
 })
+
+/** How a process writes its log; unset, by whether a person reads it. */
+export const logFormat = z.enum(['json', 'text'])

@@ -52,8 +52,7 @@ export function createLog({ filter, write, now = () => new Date(), redact = reda
     const limit = rank(filter.byTarget.get(name) ?? filter.all)
     const at = (level: Level) => (message: string, fields?: Fields) => {
       if (rank(level) > limit) return
-      const line = { time: now().toISOString(), level, target: name, message: redact.text(message) }
-      write(JSON.stringify(fields ? { ...redact.fields(fields), ...line } : line))
+      write(redact.json({ ...fields, time: now().toISOString(), level, target: name, message }))
     }
     return {
       error: at('error'),

@@ -13,50 +13,81 @@ const MIN_SECRET = 8
 
 const MAX_DEPTH = 6
 
+/** Of the names of fields, which are those in the source; more than this come from data. */
+const MAX_NAMES = 1000
+
 export type Redactor = ReturnType<typeof redactor>
 
 /** Removes secrets from what is about to be logged: by field name, by known shape, and by registered value. */
 export function redactor() {
-  const secrets = new Set<string>()
+  /** Each with the form that it has inside a JSON string. */
+  const secrets = new Map<string, string>()
+  const secretNames = new Map<string, boolean>()
 
   function text(value: string): string {
     let out = value.replace(SECRET_SHAPE, (_, scheme: string | undefined) => (scheme ? scheme + ' ' : '') + REDACTED)
-    for (const secret of secrets) if (out.includes(secret)) out = out.replaceAll(secret, REDACTED)
+    for (const secret of secrets.keys()) if (out.includes(secret)) out = out.replaceAll(secret, REDACTED)
     return out
   }
 
-  function field(key: string, value: unknown, depth: number): unknown {
-    if (SECRET_KEY.test(key) && value !== undefined && value !== null && typeof value !== 'number') return REDACTED
-    return any(value, depth)
+  function isSecretName(key: string): boolean {
+    const known = secretNames.get(key)
+    if (known !== undefined) return known
+    const found = SECRET_KEY.test(key)
+    if (secretNames.size < MAX_NAMES) secretNames.set(key, found)
+    return found
   }
 
-  function any(value: unknown, depth: number): unknown {
-    if (typeof value === 'string') return text(value)
-    if (typeof value === 'bigint') return String(value)
-    if (typeof value !== 'object' || value === null) return value
-    if (value instanceof Date) return value
-    if (value instanceof Error) return error(value, depth)
-    if (depth >= MAX_DEPTH) return '[deep]'
-    if (Array.isArray(value)) return value.map(item => any(item, depth + 1))
-    if (ArrayBuffer.isView(value)) return `[${value.byteLength} bytes]`
-    return members(value as Record<string, unknown>, depth + 1)
+  /** What may be written of fields: values by the name of their field, and each text as `clean` leaves it. */
+  function written(fields: Record<string, unknown>, clean: (value: string) => string): Record<string, unknown> {
+    function field(key: string, value: unknown, depth: number): unknown {
+      if (value !== undefined && value !== null && typeof value !== 'number' && isSecretName(key)) return REDACTED
+      return any(value, depth)
+    }
+
+    function any(value: unknown, depth: number): unknown {
+      if (typeof value === 'string') return clean(value)
+      if (typeof value === 'bigint') return String(value)
+      if (typeof value !== 'object' || value === null) return value
+      if (value instanceof Date) return value
+      if (value instanceof Error) return error(value, depth)
+      if (depth >= MAX_DEPTH) return '[deep]'
+      if (Array.isArray(value)) return value.map(item => any(item, depth + 1))
+      if (ArrayBuffer.isView(value)) return `[${value.byteLength} bytes]`
+      return members(value as Record<string, unknown>, depth + 1)
+    }
+
+    function members(value: Record<string, unknown>, depth: number): Record<string, unknown> {
+      const out: Record<string, unknown> = {}
+      for (const key in value) if (Object.hasOwn(value, key)) out[clean(key)] = field(key, value[key], depth)
+      return out
+    }
+
+    function error(value: Error, depth: number): object {
+      const own = { name: value.name, message: clean(value.message), stack: value.stack && clean(value.stack) }
+      return value.cause === undefined || depth >= MAX_DEPTH ? own : { ...own, cause: any(value.cause, depth + 1) }
+    }
+
+    return members(fields, 0)
   }
 
-  function members(value: Record<string, unknown>, depth: number): Record<string, unknown> {
-    return Object.fromEntries(Object.entries(value).map(([key, member]) => [text(key), field(key, member, depth)]))
-  }
-
-  function error(value: Error, depth: number): object {
-    const own = { name: value.name, message: text(value.message), stack: value.stack && text(value.stack) }
-    return value.cause === undefined || depth >= MAX_DEPTH ? own : { ...own, cause: any(value.cause, depth + 1) }
+  /** Whether a line of JSON holds a secret; most do not, and one look at the line is cheaper than one at each text in it. */
+  function isSecret(json: string): boolean {
+    if (json.search(SECRET_SHAPE) >= 0) return true
+    for (const escaped of secrets.values()) if (json.includes(escaped)) return true
+    return false
   }
 
   return {
     /** From now on this value is removed wherever it appears. */
     register(secret: string | undefined): void {
-      if (secret !== undefined && secret.length >= MIN_SECRET) secrets.add(secret)
+      if (secret !== undefined && secret.length >= MIN_SECRET) secrets.set(secret, JSON.stringify(secret).slice(1, -1))
     },
     text,
-    fields: (fields: Record<string, unknown>) => members(fields, 0),
+    /** An object as JSON, without what is secret in it. */
+    json(fields: Record<string, unknown>): string {
+      const line = JSON.stringify(written(fields, value => value))
+      return isSecret(line) ? JSON.stringify(written(fields, text)) : line
+    },
   }
 }

@@ -46,7 +46,8 @@ describe('the log', () => {
       .poll(() => said('a call was routed'))
       .toMatchObject([
         {
-          level: 'debug',
+          level: 'info',
+          target: 'router.calls',
           trace_id: id,
           tenant_id: 'default',
           route: 0,
@@ -75,7 +76,8 @@ describe('the log', () => {
       .poll(() => said('a call was passed on'))
       .toMatchObject([
         {
-          level: 'debug',
+          level: 'info',
+          target: 'router.calls',
           trace_id: id,
           tenant_id: 'default',
           route: 0,
