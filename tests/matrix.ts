@@ -28,26 +28,30 @@ interface Running {
 /** Nothing listens there: a path that is forwarded is answered at once, and no test reaches a provider. */
 const NO_UPSTREAM = { ROUTER_UPSTREAM_MESSAGES: 'http://127.0.0.1:9', ROUTER_UPSTREAM_CHAT: 'http://127.0.0.1:9' }
 
-const HOSTS: Record<string, (service: ServiceName) => Promise<Running>> = {
+const HOSTS = {
   'in-process': inProcess,
   'a Node socket': onNode,
   workerd: inWorkerd,
-}
+} satisfies Record<string, (service: ServiceName) => Promise<Running>>
+
+export type HostName = keyof typeof HOSTS
+export const hostNames = Object.keys(HOSTS) as HostName[]
 
 const hasSqld = await sqldAvailable()
 
 /** The same tests on every host that the service runs on. */
-export function matrix(service: ServiceName, tests: (call: Call, announce: Announce) => void): void {
-  for (const [host, start] of Object.entries(HOSTS)) {
+export function matrix(service: ServiceName, tests: (call: Call, announce: Announce, host: HostName) => void): void {
+  for (const host of hostNames) {
     describe.skipIf(host === 'workerd' && !hasSqld)(`${service} on ${host}`, () => {
       let running: Running
       beforeAll(async () => {
-        running = await start(service)
+        running = await HOSTS[host](service)
       })
       afterAll(() => running?.stop())
       tests(
         (path, init) => running.call(path, init),
         (path, bytes) => running.announce(path, bytes),
+        host,
       )
     })
   }

@@ -1,9 +1,13 @@
 import { expect, it } from 'vitest'
 import { agentCreated } from '../../shared/wire/runtime/agent.ts'
 import { type ApiKeyCreated, apiKeyCreated } from '../../shared/wire/runtime/auth.ts'
-import { matrix, RUNTIME_KEY } from '../matrix.ts'
+import { hostNames, matrix, RUNTIME_KEY } from '../matrix.ts'
+import { slice } from '../slice.ts'
 
-matrix('runtime', call => {
+/** A password takes long to derive: a short run comes to the limit on one host, and tries one password on the others. */
+const limitHosts = slice('hosts of the login limit', hostNames, 1)
+
+matrix('runtime', (call, _, host) => {
   const send = (method: string, path: string, body?: unknown, key = RUNTIME_KEY, more: Record<string, string> = {}) =>
     call(path, {
       method,
@@ -53,8 +57,9 @@ matrix('runtime', call => {
   it('refuses a login in the same words whoever it is, and the eleventh of a minute', async () => {
     const attempt = () => send('POST', '/auth/login', { email: 'eve@example.com', password: 'guess' }, '')
     const statuses: number[] = []
-    for (let i = 0; i < 11; i++) statuses.push((await attempt()).status)
-    expect(statuses).toEqual([...Array.from({ length: 10 }, () => 401), 429])
+    const tries = limitHosts.includes(host) ? 11 : 1
+    for (let i = 0; i < tries; i++) statuses.push((await attempt()).status)
+    expect(statuses).toEqual([...Array.from({ length: 10 }, () => 401), 429].slice(0, tries))
     // Ten times the portable scrypt, which is slow on purpose.
   }, 120_000)
 })

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import * as formats from '../../shared/proof/members.ts'
 import { requireBackend } from '../backends/require.ts'
 import { KEY } from '../runtime/api.ts'
+import { slice } from '../slice.ts'
 import { exportForgeries } from './export-forgeries.ts'
 import { overHttp, type Post } from './http-verifier.ts'
 import { routerProofs } from './router-proofs.ts'
@@ -114,8 +115,9 @@ describe('the command line, the browser, the service and the example in Python',
     expect(new Set(cases.map(({ name }) => name)).size).toBe(cases.length)
     const names = new Set(cases.map(({ name }) => name))
     expect(Object.keys(ELSEWHERE).filter(name => !names.has(name))).toEqual([])
-    expect(await table(cases)).toEqual(expected(cases))
-    console.log(`${cases.length} forgeries`)
+    const tried = slice('forgeries', cases, 60)
+    expect(await table(tried)).toEqual(expected(tried))
+    console.log(`${tried.length} of ${cases.length} forgeries`)
   }, 90_000)
 
   it('say it as processes too', async () => {
