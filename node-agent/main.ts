@@ -1,6 +1,8 @@
 #!/usr/bin/env node
+import { endWithReader } from '../shared/host/closed-output.ts'
 import { shutInspector } from '../shared/host/shut-inspector.ts'
 
 // Before anything else is loaded.
 shutInspector()
+endWithReader({ isService: process.argv[2] === undefined || process.argv[2] === 'run' })
 await import('./commands.ts')

@@ -1,7 +1,12 @@
 import type { ProgramExits } from '../../shared/cli/exit-words.ts'
 
 export const nodeExits: ProgramExits = {
-  all: { 0: 'done', 1: 'refused, or it did not come about; also wrong use', 2: 'a setting does not read' },
+  all: {
+    0: 'done',
+    1: 'refused, or it did not come about; also wrong use',
+    2: 'a setting does not read',
+    141: 'the reader of its output has gone, as after `| head`; a service goes on',
+  },
   commands: {
     run: {
       0: 'ended by a signal, or told to end by the control plane',

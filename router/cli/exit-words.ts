@@ -9,6 +9,7 @@ export const routerExits: ProgramExits = {
     1: 'refused, or it did not come about; also a fault of the program, with a stack',
     2: 'wrong use, or a setting, a config or a signing key that does not read',
     3: 'the store cannot be reached, or the address is taken',
+    141: 'the reader of its output has gone, as after `| head`; a service goes on',
   },
   commands: {
     serve: { 0: 'ended by a signal', 3: 'the store cannot be opened, or the address is taken' },

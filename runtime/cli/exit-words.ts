@@ -4,7 +4,11 @@ const REFUSED = 'no key is given, or the service refuses or cannot be reached'
 const NO_STORE = 'the store or its master key cannot be used'
 
 export const runtimeExits: ProgramExits = {
-  all: { 0: 'done', 1: 'refused, or it did not come about; also wrong use and a setting that does not read' },
+  all: {
+    0: 'done',
+    1: 'refused, or it did not come about; also wrong use and a setting that does not read',
+    141: 'the reader of its output has gone, as after `| head`; a service goes on',
+  },
   commands: {
     serve: {
       0: 'ended by a signal',
