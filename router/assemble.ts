@@ -191,6 +191,7 @@ export async function assemble(options: RouterOptions, life: Lifecycle) {
     },
     clock,
     newId: uuidv7,
+    builtinPrices,
     record: receipts?.observed,
     hashing,
     durable: options.receiptStorage?.durable ?? false,

@@ -65,7 +65,7 @@ function describeCredential(provider: Provider, env: Vars): Capabilities['provid
 }
 
 /** A price in the words of `[[price]]`. */
-function describePrice(price: ModelPrice): Record<string, unknown> {
+export function describePrice(price: ModelPrice): Record<string, unknown> {
   return {
     ...perMtok(price.base),
     ...(price.webSearch !== null && { per_web_search_usd: toUsd(price.webSearch) }),

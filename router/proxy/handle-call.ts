@@ -1,6 +1,7 @@
 import { ApiError } from '../../shared/http/api-error.ts'
 import { tooLarge } from '../../shared/http/body-limit.ts'
 import { requestIdOf } from '../../shared/http/request-id.ts'
+import type { BuiltinTable } from '../../shared/prices/builtin.ts'
 import { utf8 } from '../../shared/sign/bytes.ts'
 import { errorBodyFor } from '../../shared/wire/router/error.ts'
 import { retryHeaders, routerErrors } from '../../shared/wire/router/error-cases.ts'
@@ -17,10 +18,12 @@ import type { HeaderList } from '../upstream/transport.ts'
 import { decideCall } from './decide-call.ts'
 import { decodeBody } from './decode-body.ts'
 import type { Exchange } from './exchange.ts'
+import { listsModels, modelList } from './model-list.ts'
 
 export interface CallDeps extends RelayDeps {
   callers: Callers
   newId: () => string
+  builtinPrices: () => Promise<BuiltinTable>
   active: () => ActiveConfig
   enforcing: (active: ActiveConfig) => EnforceDeps
   /** Hears of a call that was refused because too many are being answered. */
@@ -77,6 +80,10 @@ async function answerCall(call: Call, active: ActiveConfig, deps: CallDeps): Pro
     headerValue(headers, requestHeaders.key),
   )
   if (headerValue(headers, 'upgrade')?.toLowerCase().includes('websocket')) throw noUpgrade()
+  if (asksForModels(call, active)) {
+    const list = modelList(call.path, to.dialect, active.config, (await deps.builtinPrices()).window)
+    if (list !== undefined) return exchange.answer(200, jsonHead(list, traceId, deps), [list])
+  }
   const base = { exchange, target, to, traceId, tenantId, limits }
   if (!readsBody(to, headers, active)) {
     call.isObserved = true
@@ -90,6 +97,21 @@ async function answerCall(call: Call, active: ActiveConfig, deps: CallDeps): Pro
   if ('enforce' in decision) return answerEnforced(decision.enforce, exchange, deps.enforcing(active))
   call.isObserved = true
   return relay({ ...base, routeIx: decision.observe, body }, deps)
+}
+
+/** Whether this is a look at the models of a router that routes; with the header of a mode it is the provider's to answer. */
+function asksForModels({ path, to, exchange: { method, headers } }: Call, { config }: ActiveConfig): boolean {
+  const isModels = to.api === 'passthrough' && method === 'GET' && /^\/v1\/models(?:\/|$)/.test(path)
+  return isModels && listsModels(config) && headerValue(headers, requestHeaders.mode) === undefined
+}
+
+function jsonHead(body: Uint8Array, traceId: string, deps: CallDeps): HeaderList {
+  const head: HeaderList = [
+    ['content-type', 'application/json'],
+    ['content-length', String(body.length)],
+  ]
+  if (deps.outHeaders) head.push([responseHeaders.traceId, traceId])
+  return head
 }
 
 /** Without a config and without a header there is nothing to decide, so a body passes unread. */
