@@ -1,7 +1,8 @@
 import { fromBase64, toBase64 } from '../../shared/sign/bytes.ts'
 import type { PublicKey } from '../../shared/sign/ed25519.ts'
-import type { Db } from '../../shared/sql/db.ts'
+import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import type { RouterKeys } from '../../shared/wire/router/checkpoint.ts'
+import type { signingKeys } from '../schema/tables.ts'
 import type { TrustedKeys } from './checkpoint.ts'
 
 /** Lists the key in use; one that was in use before is marked as retired and stays listed. */
@@ -18,15 +19,15 @@ export async function publishKey(db: Db, { keyId, publicKey }: PublicKey, now: D
 
 /** The body of `/.well-known/router-receipts`. */
 export async function publishedKeys(db: Db): Promise<RouterKeys> {
-  const { rows } = await db.execute('select * from signing_keys order by created_at, key_id')
+  const found = await db.execute('select * from signing_keys order by created_at, key_id')
   return {
     v: 1,
-    keys: rows.map(row => ({
-      key_id: String(row.key_id),
+    keys: rowsOf<RowOf<typeof signingKeys>>(found).map(row => ({
+      key_id: row.key_id,
       alg: 'Ed25519',
-      public_key: String(row.public_key),
-      created_at: String(row.created_at),
-      ...(row.retired_at !== null && { retired_at: String(row.retired_at) }),
+      public_key: row.public_key,
+      created_at: row.created_at,
+      ...(row.retired_at !== null && { retired_at: row.retired_at }),
     })),
     heads_url: '/-/checkpoints',
   }

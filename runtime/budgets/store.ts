@@ -191,8 +191,10 @@ export function budgetStore(db: Db) {
     /** The answer that was granted under a request which is still open. */
     async granted({ runId, stepId, requestId }: CallPlace & { requestId: string }): Promise<number | undefined> {
       const sql = 'select output_tokens from reservations where run_id = ? and step_id = ? and request_id = ?'
-      const { rows } = await db.execute({ sql, args: [runId, stepId, requestId] })
-      return rows[0] && Number(rows[0].output_tokens)
+      const [row] = rowsOf<{ output_tokens: number | null }>(
+        await db.execute({ sql, args: [runId, stepId, requestId] }),
+      )
+      return row && (row.output_tokens ?? 0)
     },
 
     /** A call that was interrupted may have been billed: its hold is spent, as far as the limits are concerned. */

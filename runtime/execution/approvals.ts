@@ -1,10 +1,11 @@
 import type { InStatement } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
-import type { Db } from '../../shared/sql/db.ts'
+import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { ApprovalReason } from '../../shared/wire/runtime/approval.ts'
 import type { Manifest } from '../../shared/wire/runtime/manifest.ts'
 import type { Redaction } from '../privacy/redaction.ts'
+import type { approvals } from '../schema/tables.ts'
 import { openMaybe, type Records } from '../vault/records.ts'
 import { RunFailure, Suspended } from './failure.ts'
 import { type History, questionOf } from './journal/history.ts'
@@ -55,21 +56,21 @@ export function runApprovals(deps: ApprovalsDeps): Approvals {
   const { run, policy, db, records, journal, history, clock, newId, expired = () => [] } = deps
 
   async function find(stepId: string, round: number) {
-    const { rows } = await db.execute({
+    const answer = await db.execute({
       sql: `select id, status, expires_ms, decided_by, comment, decision from approvals
         where run_id = ? and step_id = ? and round = ?`,
       args: [run.id, stepId, round],
     })
-    const row = rows[0]
+    const [row] = rowsOf<RowOf<typeof approvals>>(answer)
     if (!row) return undefined
-    const id = String(row.id)
+    const { id } = row
     const comment = openMaybe(records, row.comment, { record: run.id, field: `comment ${id}` })
     const decision = openMaybe(records, row.decision, { record: run.id, field: `decision ${id}` })
     return {
       id,
-      status: String(row.status),
-      expiresMs: Number(row.expires_ms),
-      ...(row.decided_by !== null && { by: String(row.decided_by) }),
+      status: row.status,
+      expiresMs: row.expires_ms,
+      ...(row.decided_by !== null && { by: row.decided_by }),
       ...(comment !== null && { comment }),
       ...(decision !== null && (readJson(decision) as Pick<Decision, 'resolution' | 'output'>)),
     }

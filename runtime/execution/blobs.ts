@@ -1,6 +1,7 @@
 import { readJson } from '../../shared/json/read-json.ts'
-import type { Db } from '../../shared/sql/db.ts'
+import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
 import { blobRef } from '../../shared/wire/runtime/journal.ts'
+import type { blobs } from '../schema/tables.ts'
 import type { Records } from '../vault/records.ts'
 import type { History } from './journal/history.ts'
 
@@ -13,14 +14,13 @@ export async function readBlobs(db: Db, records: Records, runId: string, { steps
     return ref?.success && state.is === 'completed' ? [{ stepId, state, digest: ref.data.$blob.sha256 }] : []
   })
   for (const { stepId, state, digest } of wanted) {
-    const { rows } = await db.execute({
+    const found = await db.execute({
       sql: 'select content, sealed from blobs where run_id = ? and sha256 = ?',
       args: [runId, digest],
     })
-    const content = rows[0]?.[0]
-    if (!(content instanceof ArrayBuffer)) throw new Error(`run ${runId} lacks the recorded output ${digest}`)
-    const sealed = rows[0]?.[1] ?? null
-    const plain = records.openBytes(new Uint8Array(content), sealed === null ? null : String(sealed), `blob ${digest}`)
+    const [row] = rowsOf<Pick<RowOf<typeof blobs>, 'content' | 'sealed'>>(found)
+    if (row === undefined) throw new Error(`run ${runId} lacks the recorded output ${digest}`)
+    const plain = records.openBytes(new Uint8Array(row.content), row.sealed, `blob ${digest}`)
     steps.set(stepId, { ...state, output: readJson(decoder.decode(plain)) as unknown })
   }
 }

@@ -53,9 +53,30 @@ const OLDEST = '(?5 + 64)'
 const ONE_TENANT =
   '(select min(tenant_id) from runs where due_ms is not null) = (select max(tenant_id) from runs where due_ms is not null)'
 
-export const RETURNING = `returning id, tenant_id, agent_name, agent_id, version_id, epoch, depth, parent_run_id, session_id, ran_ms,
-  recoveries, ending, created_ms, isolation, isolation_used, node_id, tokens_in,
-  tokens_out, cost_nano`
+/** The columns that a claim returns. */
+export const RETURNED = [
+  'id',
+  'tenant_id',
+  'agent_name',
+  'agent_id',
+  'version_id',
+  'epoch',
+  'depth',
+  'parent_run_id',
+  'session_id',
+  'ran_ms',
+  'recoveries',
+  'ending',
+  'created_ms',
+  'isolation',
+  'isolation_used',
+  'node_id',
+  'tokens_in',
+  'tokens_out',
+  'cost_nano',
+] as const
+
+export const RETURNING = `returning ${RETURNED.join(', ')}`
 
 /**
  * Takes due runs: first those of the tenant with the fewest runs here, then those of its agent with the fewest, then the oldest.

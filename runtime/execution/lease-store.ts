@@ -1,9 +1,18 @@
-import type { InStatement, Row } from '@libsql/client/web'
+import type { InStatement } from '@libsql/client/web'
 import { readJson } from '../../shared/json/read-json.ts'
 import type { Sha256 } from '../../shared/sign/sha256.ts'
-import type { Db } from '../../shared/sql/db.ts'
+import { type Db, type RowOf, rowsOf } from '../../shared/sql/db.ts'
+import type { events, runData, runs } from '../schema/tables.ts'
 import type { Records } from '../vault/records.ts'
-import { asideStatement, claimStatement, holder, mostOfOne, poisonedStatement, RETURNING } from './claim-statement.ts'
+import {
+  asideStatement,
+  claimStatement,
+  holder,
+  mostOfOne,
+  poisonedStatement,
+  type RETURNED,
+  RETURNING,
+} from './claim-statement.ts'
 import type { Spent } from './journal/commit.ts'
 import { type ChainHead, genesis, type JournalEntry, readEvent } from './journal/event.ts'
 
@@ -49,6 +58,11 @@ export interface ClaimOptions {
 /** What else is written when these runs are set aside; each statement holds its own condition on the runs. */
 export type BesideAside = (ids: readonly string[]) => InStatement[]
 
+type RunRow = RowOf<typeof runs>
+
+/** What a claim returns of a run; a claimed run has its node. */
+type ClaimedRow = Pick<RunRow, (typeof RETURNED)[number]> & { node_id: string }
+
 export type LeaseStore = ReturnType<typeof leaseStore>
 
 /** Who owns which run, and until when. Every change is one statement, so two processes never both believe they won. */
@@ -61,8 +75,7 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, shared = fa
     async claim({ owner, nodeId, nowMs, ttlMs, most, slots, held }: ClaimOptions): Promise<Claimed[]> {
       const args = [owner, nowMs, ttlMs, nodeId, most, JSON.stringify(held), mostOfOne(slots), slots]
       const taken = await db.execute({ sql: CLAIM, args })
-      if (taken.rows.length === 0) return []
-      return load(taken.rows)
+      return load(db, records, sha256, rowsOf<ClaimedRow>(taken))
     },
 
     /** Takes one run from its owner, to end it; undefined when it is terminal already. */
@@ -77,7 +90,7 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, shared = fa
           ${RETURNING}`,
         args: [owner, nowMs, ttlMs, id, nodeId],
       })
-      return (await load(taken.rows))[0]
+      return (await load(db, records, sha256, rowsOf<ClaimedRow>(taken)))[0]
     },
 
     /** Moves the end of the leases on; answers the ids that are not this owner's any more. */
@@ -86,7 +99,7 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, shared = fa
         sql: `update runs set due_ms = ? where owner = ? and id in (select value from json_each(?)) returning id`,
         args: [dueMs, owner, JSON.stringify(ids)],
       })
-      const mine = new Set(kept.rows.map(row => String(row[0])))
+      const mine = new Set(rowsOf<Pick<RunRow, 'id'>>(kept).map(({ id }) => id))
       return ids.filter(id => !mine.has(id))
     },
 
@@ -97,19 +110,19 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, shared = fa
       extraStatements: BesideAside,
     ): Promise<{ id: string; agentName: string }[]> {
       const found = await db.execute({ sql: FOUND, args: [nowMs, nodeId] })
-      if (found.rows.length === 0) return []
-      const ids = found.rows.map(row => String(row[0]))
+      const ids = rowsOf<Pick<RunRow, 'id'>>(found).map(({ id }) => id)
+      if (ids.length === 0) return []
       const [aside] = await db.write([
         { sql: ASIDE, args: [nowMs, nodeId, JSON.stringify(ids)] },
         ...extraStatements(ids),
       ])
-      return (aside?.rows ?? []).map(row => ({ id: String(row.id), agentName: String(row.agent_name) }))
+      return rowsOf<Pick<RunRow, 'id' | 'agent_name'>>(aside!).map(row => ({ id: row.id, agentName: row.agent_name }))
     },
 
     /** The names in the leases, so that those of dead processes can be told. */
     async owners(): Promise<string[]> {
-      const { rows } = await db.execute('select distinct owner from runs where owner is not null')
-      return rows.map(row => String(row[0]))
+      const found = await db.execute('select distinct owner from runs where owner is not null')
+      return rowsOf<{ owner: string }>(found).map(({ owner }) => owner)
     },
 
     /** Makes the runs of a process that is certainly gone due at once. */
@@ -144,63 +157,58 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, shared = fa
 
     /** When the next run becomes due, after `nowMs`, that this node may take; undefined: nothing to wait for. */
     async nextDue(nodeId: string, nowMs: number): Promise<number | undefined> {
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: `select due_ms from runs where due_ms > ?1 and ${shared ? '?2 is not null' : '(node_id is null or node_id = ?2)'}
           order by due_ms limit 1`,
         args: [nowMs, nodeId],
       })
-      return rows[0] === undefined ? undefined : Number(rows[0][0])
+      return rowsOf<{ due_ms: number }>(found)[0]?.due_ms
     },
   }
+}
 
-  async function load(taken: readonly Row[]): Promise<Claimed[]> {
-    if (taken.length === 0) return []
-    const ids = JSON.stringify(taken.map(row => row.id))
-    const [data, events] = await db.read([
-      { sql: 'select run_id, input from run_data where run_id in (select value from json_each(?))', args: [ids] },
-      {
-        sql: 'select run_id, hash, body, seq from events where run_id in (select value from json_each(?)) order by run_id, seq',
-        args: [ids],
-      },
-    ])
-    const inputs = new Map(data?.rows.map(row => [String(row[0]), String(row[1])]))
-    const journals = Map.groupBy(events?.rows ?? [], row => String(row[0]))
-    return taken.map(row => {
-      const id = String(row.id)
-      const found = (journals.get(id) ?? []).map(event => {
-        const body = records.open(String(event[2]), { record: id, field: `event ${event[3]}` })
-        return readEvent(body, String(event[1]))
-      })
-      const last = found.at(-1)
-      return {
-        id,
-        tenantId: String(row.tenant_id),
-        agentName: String(row.agent_name),
-        agentId: String(row.agent_id),
-        versionId: String(row.version_id),
-        epoch: Number(row.epoch),
-        depth: Number(row.depth),
-        ...(row.parent_run_id !== null && { parentRunId: String(row.parent_run_id) }),
-        ...(row.session_id !== null && { sessionId: String(row.session_id) }),
-        ...(row.ending !== null && { ending: String(row.ending) }),
-        input: readJson(records.open(inputs.get(id) ?? '{}', { record: id, field: 'input' })) as Record<
-          string,
-          unknown
-        >,
-        ranMs: Number(row.ran_ms),
-        recoveries: Number(row.recoveries),
-        createdMs: Number(row.created_ms),
-        isolation: String(row.isolation),
-        nodeId: String(row.node_id),
-        ...(row.isolation_used !== null && { isolationUsed: String(row.isolation_used) }),
-        spent: {
-          tokensIn: Number(row.tokens_in),
-          tokensOut: Number(row.tokens_out),
-          costNano: Number(row.cost_nano),
-        },
-        head: last ? { seq: last.seq, hash: last.hash } : genesis(id, sha256),
-        events: found,
-      }
-    })
-  }
+/** Reads what the new owner of each run needs, from its input and its journal. */
+async function load(db: Db, records: Records, sha256: Sha256, taken: readonly ClaimedRow[]): Promise<Claimed[]> {
+  if (taken.length === 0) return []
+  const ids = JSON.stringify(taken.map(row => row.id))
+  const [data, stored] = await db.read([
+    { sql: 'select run_id, input from run_data where run_id in (select value from json_each(?))', args: [ids] },
+    {
+      sql: 'select run_id, hash, body, seq from events where run_id in (select value from json_each(?)) order by run_id, seq',
+      args: [ids],
+    },
+  ])
+  const inputs = new Map(
+    rowsOf<Pick<RowOf<typeof runData>, 'run_id' | 'input'>>(data!).map(row => [row.run_id, row.input]),
+  )
+  const journals = Map.groupBy(rowsOf<RowOf<typeof events>>(stored!), row => row.run_id)
+  return taken.map(row => {
+    const { id } = row
+    const entries = (journals.get(id) ?? []).map(({ seq, hash, body }) =>
+      readEvent(records.open(body, { record: id, field: `event ${seq}` }), hash),
+    )
+    const last = entries.at(-1)
+    return {
+      id,
+      tenantId: row.tenant_id,
+      agentName: row.agent_name,
+      agentId: row.agent_id,
+      versionId: row.version_id,
+      epoch: row.epoch,
+      depth: row.depth,
+      ...(row.parent_run_id !== null && { parentRunId: row.parent_run_id }),
+      ...(row.session_id !== null && { sessionId: row.session_id }),
+      ...(row.ending !== null && { ending: row.ending }),
+      input: readJson(records.open(inputs.get(id) ?? '{}', { record: id, field: 'input' })) as Record<string, unknown>,
+      ranMs: row.ran_ms,
+      recoveries: row.recoveries,
+      createdMs: row.created_ms,
+      isolation: row.isolation,
+      nodeId: row.node_id,
+      ...(row.isolation_used !== null && { isolationUsed: row.isolation_used }),
+      spent: { tokensIn: row.tokens_in, tokensOut: row.tokens_out, costNano: row.cost_nano },
+      head: last ? { seq: last.seq, hash: last.hash } : genesis(id, sha256),
+      events: entries,
+    }
+  })
 }

@@ -1,4 +1,4 @@
-import type { Db } from '../../shared/sql/db.ts'
+import { type Db, rowsOf } from '../../shared/sql/db.ts'
 import type { JournalEntry } from './journal/event.ts'
 
 export interface Watcher {
@@ -43,15 +43,16 @@ export function runWatchers(db: Db, isHere: (runId: string) => boolean) {
   async function poll(): Promise<void> {
     const elsewhere = [...rooms.keys()].filter(id => !isHere(id))
     if (elsewhere.length === 0) return
-    const { rows } = await db.execute({
+    const answer = await db.execute({
       sql: `select id, status in ('succeeded', 'failed', 'cancelled') as terminal,
           max((select coalesce(max(seq), 0) from events where run_id = id),
             coalesce((select event_seq from remote_runs where run_id = id), 0)) as seq
         from runs where id in (select value from json_each(?))`,
       args: [JSON.stringify(elsewhere)],
     })
-    for (const row of rows) tell(String(row.id), one => one.moved(Number(row.seq), Number(row.terminal) === 1))
-    const found = new Set(rows.map(row => String(row.id)))
+    const rows = rowsOf<{ id: string; terminal: number; seq: number }>(answer)
+    for (const { id, seq, terminal } of rows) tell(id, one => one.moved(seq, terminal === 1))
+    const found = new Set(rows.map(({ id }) => id))
     // Deleted while it was watched.
     for (const id of elsewhere) if (!found.has(id)) tell(id, one => one.moved(0, true))
   }

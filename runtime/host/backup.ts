@@ -5,7 +5,7 @@ import { nativeSha256 } from '../../shared/host/native-sha256.ts'
 import { openDb } from '../../shared/host/open-libsql.ts'
 import { silentLog } from '../../shared/log/log.ts'
 import { walkFault } from '../../shared/proof/receipt-proof.ts'
-import type { Db } from '../../shared/sql/db.ts'
+import { type Db, rowsOf } from '../../shared/sql/db.ts'
 import { migrate } from '../../shared/sql/migrate.ts'
 import { runtimeEnv } from '../env.ts'
 import { checkReceipt } from '../receipts/check-receipt.ts'
@@ -125,12 +125,12 @@ async function checkStore(db: Db, records: Records): Promise<Checked> {
   const listed = await keyStore(db).list()
   const checked: Checked = { receipts: 0, broken: [] }
   for (let after = ''; ; ) {
-    const { rows } = await db.execute({
+    const found = await db.execute({
       sql: 'select run_id from receipts where run_id > ? order by run_id limit ?',
       args: [after, PAGE],
     })
-    for (const row of rows) {
-      const runId = String(row.run_id)
+    const rows = rowsOf<{ run_id: string }>(found)
+    for (const { run_id: runId } of rows) {
       after = runId
       checked.receipts++
       const problem = await problemOf(runId)

@@ -1,4 +1,5 @@
 import { EnvError, readEnv } from '../../shared/env/read-env.ts'
+import { rowsOf } from '../../shared/sql/db.ts'
 import { runtimeEnv } from '../env.ts'
 import { openStore } from './open.ts'
 
@@ -7,8 +8,8 @@ export async function compact(vars: Record<string, string | undefined>): Promise
   const env = readEnv(runtimeEnv, vars)
   const db = await openStore(env)
   async function size(): Promise<number> {
-    const { rows } = await db.execute('select page_count * page_size from pragma_page_count, pragma_page_size')
-    return Number(rows[0]?.[0])
+    const found = await db.execute('select page_count * page_size as bytes from pragma_page_count, pragma_page_size')
+    return rowsOf<{ bytes: number }>(found)[0]!.bytes
   }
   try {
     if (db.kind === 'remote') {

@@ -5,6 +5,7 @@ import { isKnownFault } from '../../shared/host/known-fault.ts'
 import { isLoopback } from '../../shared/http/bind.ts'
 import { readJson } from '../../shared/json/read-json.ts'
 import { silentLog } from '../../shared/log/log.ts'
+import { rowsOf } from '../../shared/sql/db.ts'
 import { type RuntimeEnv, runtimeEnv } from '../env.ts'
 import { replicaLag } from '../health/replica-lag.ts'
 import { readProviders } from '../providers/environment.ts'
@@ -83,10 +84,10 @@ async function store(env: RuntimeEnv): Promise<Told> {
   if (!(await hasStore(env))) return { is: 'ok', says: 'none yet: it is made at the first start' }
   const db = await openStore(env)
   try {
-    const { rows } = await db.execute("select count(*) from sqlite_master where name = 'schema_steps'")
-    if (Number(rows[0]?.[0]) === 0) return { is: 'ok', says: 'empty: its tables are made at the first start' }
+    const { rows } = await db.execute("select 1 from sqlite_master where name = 'schema_steps'")
+    if (rows.length === 0) return { is: 'ok', says: 'empty: its tables are made at the first start' }
     const applied = await db.execute("select max(id) as step from schema_steps where part = 'runtime'")
-    const [at, known] = [Number(applied.rows[0]?.step), runtimeSteps.at(-1)?.id ?? 0]
+    const [at, known] = [rowsOf<{ step: number | null }>(applied)[0]?.step ?? 0, runtimeSteps.at(-1)?.id ?? 0]
     if (at > known) {
       return {
         is: 'fail',
@@ -94,7 +95,7 @@ async function store(env: RuntimeEnv): Promise<Told> {
       }
     }
     const check = await db.execute('pragma quick_check(1)')
-    const says = String(check.rows[0]?.[0])
+    const says = rowsOf<{ quick_check: string }>(check)[0]?.quick_check
     if (db.kind !== 'remote' && says !== 'ok') return { is: 'fail', says: `it is damaged (${says}): restore a backup` }
     return { is: 'ok', says: at < known ? `step ${at} of ${known}: the next start brings it up to date` : `step ${at}` }
   } finally {
@@ -138,8 +139,8 @@ async function key(env: RuntimeEnv): Promise<Told> {
   if (!(await hasStore(env))) return { is: 'ok', says: 'readable' }
   const db = await openStore(env)
   try {
-    const { rows } = await db.execute("select count(*) from sqlite_master where name = 'runtime_meta'")
-    if (Number(rows[0]?.[0]) > 0) await checkMasterKey(db, vault(await masterKey(bytes)))
+    const { rows } = await db.execute("select 1 from sqlite_master where name = 'runtime_meta'")
+    if (rows.length > 0) await checkMasterKey(db, vault(await masterKey(bytes)))
   } finally {
     db.close()
   }

@@ -1,5 +1,5 @@
 import type { Log } from '../../shared/log/log.ts'
-import type { Db } from '../../shared/sql/db.ts'
+import { type Db, rowsOf } from '../../shared/sql/db.ts'
 import type { Clock } from '../../shared/time/clock.ts'
 import type { RunStore } from '../runs/store.ts'
 import type { SessionStore } from '../sessions/store.ts'
@@ -48,7 +48,7 @@ export function retention({ db, runs, sessions, days, clock, log }: RetentionDep
 
   async function due(sql: string): Promise<string[]> {
     const args = [days === 0 ? FOREVER : days, clock.now().getTime()]
-    return (await db.execute({ sql, args })).rows.map(row => String(row[0]))
+    return rowsOf<{ id: string }>(await db.execute({ sql, args })).map(({ id }) => id)
   }
 
   async function each(sql: string, remove: (id: string) => Promise<unknown>): Promise<number> {

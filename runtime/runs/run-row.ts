@@ -111,7 +111,7 @@ export function toRun(row: RunRow, records?: Records, stored?: DataRow): Run {
     ...given('sessionId', row.session_id),
     ...given('scheduleId', row.schedule_id),
     ...(row.forked_run !== null && {
-      forkedFrom: { runId: row.forked_run, stepId: String(row.forked_step) },
+      forkedFrom: { runId: row.forked_run, stepId: row.forked_step! },
     }),
     ...given('nodeId', row.node_id),
     isolation: {

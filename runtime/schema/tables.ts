@@ -563,7 +563,7 @@ export const remoteRuns = sqliteTable('remote_runs', {
   tenant_id: text().notNull(),
   pool: text().notNull(),
   isolation: text().$type<Isolation>().notNull(),
-  state: text().notNull(),
+  state: text().$type<'queued' | 'offered' | 'accepted' | 'ending' | 'done'>().notNull(),
   node_id: text(),
   epoch: integer().notNull(),
   created_ms: integer().notNull(),

@@ -1,6 +1,6 @@
 import type { InStatement } from '@libsql/client/web'
 import type { Histogram } from '../../../shared/metrics/metrics.ts'
-import type { Db } from '../../../shared/sql/db.ts'
+import { type Db, rowsOf } from '../../../shared/sql/db.ts'
 import { type GroupCommit, groupCommit } from '../../../shared/sql/group-commit.ts'
 import { insertRows } from '../../../shared/sql/insert-rows.ts'
 import { type Records, sealMaybe } from '../../vault/records.ts'
@@ -46,7 +46,7 @@ const insertReceipts = insertRows(
   { given: { epoch: 'integer' }, where: owned, after: 'on conflict do nothing' },
 )
 
-const FENCED = `select value ->> 0 from json_each(?) as unit
+const FENCED = `select value ->> 0 as place from json_each(?) as unit
 where not exists (select 1 from runs where id = unit.value ->> 1 and epoch = unit.value ->> 2 and status = 'running')`
 
 const COUNT = `update runs set
@@ -284,7 +284,7 @@ async function commit(
   statements.push(...extraStatements(units))
   const [fenced] = await db.write(statements)
   const results = units.map((): Committed => 'kept')
-  for (const row of fenced?.rows ?? []) results[Number(row[0])] = 'fenced'
+  for (const { place } of rowsOf<{ place: number }>(fenced!)) results[place] = 'fenced'
   return results
 }
 

@@ -1,5 +1,6 @@
 import { readJson } from '../../../shared/json/read-json.ts'
-import type { Db } from '../../../shared/sql/db.ts'
+import { type Db, type RowOf, rowsOf } from '../../../shared/sql/db.ts'
+import type { mcpPins } from '../../schema/tables.ts'
 import type { McpDefinition } from './definition.ts'
 import type { PinStore } from './deps.ts'
 
@@ -7,10 +8,9 @@ import type { PinStore } from './deps.ts'
 export function pinStore(db: Db): PinStore {
   async function get(versionId: string, server: string) {
     const sql = 'select hash, definitions from mcp_pins where version_id = ? and server = ?'
-    const { rows } = await db.execute({ sql, args: [versionId, server] })
-    const [row] = rows
-    if (!row) return undefined
-    return { hash: String(row.hash), definitions: readJson(String(row.definitions)) as McpDefinition[] }
+    const found = await db.execute({ sql, args: [versionId, server] })
+    const [row] = rowsOf<Pick<RowOf<typeof mcpPins>, 'hash' | 'definitions'>>(found)
+    return row && { hash: row.hash, definitions: readJson(row.definitions) as McpDefinition[] }
   }
   return {
     get,

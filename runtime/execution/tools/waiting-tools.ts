@@ -1,8 +1,9 @@
 import { readJson } from '../../../shared/json/read-json.ts'
-import type { Db } from '../../../shared/sql/db.ts'
+import { type Db, type RowOf, rowsOf } from '../../../shared/sql/db.ts'
 import type { Clock } from '../../../shared/time/clock.ts'
 import { sleep } from '../../../shared/time/sleep.ts'
 import type { Tool } from '../../../shared/wire/runtime/tool.ts'
+import type { signals } from '../../schema/tables.ts'
 import type { Records } from '../../vault/records.ts'
 import type { Approvals } from '../approvals.ts'
 import { StepFailure, Suspended } from '../failure.ts'
@@ -81,19 +82,19 @@ export function waitSignalTool({ run, db, records, clock }: WaitingDeps, { needs
         : {},
     async call(given, _place, { intent }) {
       const name = String(given.name)
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: `select id, value from signals where run_id = ? and name = ?
           and id not in (select value from json_each(?)) order by id limit 1`,
         args: [run.id, name, JSON.stringify([...taken])],
       })
-      const row = rows[0]
+      const [row] = rowsOf<Pick<RowOf<typeof signals>, 'id' | 'value'>>(found)
       if (row) {
-        const id = String(row.id)
+        const { id } = row
         taken.add(id)
         // Taken off in the commit that records its value, so that it is used once whatever happens in between.
         const sql = `delete from signals where id = ?
           and exists (select 1 from runs where id = ? and epoch = ? and status = 'running')`
-        const value = records.open(String(row.value), { record: run.id, field: `signal ${id}` })
+        const value = records.open(row.value, { record: run.id, field: `signal ${id}` })
         const output = { signal: name, value: readJson(value) as unknown }
         return { output, extra: [{ sql, args: [id, run.id, run.epoch] }] }
       }

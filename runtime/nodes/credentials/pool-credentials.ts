@@ -1,13 +1,14 @@
 import type { InStatement } from '@libsql/client/web'
 import { ApiError } from '../../../shared/http/api-error.ts'
 import { utf8 } from '../../../shared/sign/bytes.ts'
-import type { Db } from '../../../shared/sql/db.ts'
+import { type Db, type RowOf, rowsOf } from '../../../shared/sql/db.ts'
 import { sealTo } from '../../../shared/tunnel/sealed-payload.ts'
 import type { PoolCredential, PoolCredentialPut } from '../../../shared/wire/runtime/node.ts'
 import type { SecretBinding, SecretBindingChange } from '../../../shared/wire/runtime/provider.ts'
 import { allows } from '../../../shared/wire/runtime/scopes.ts'
 import type { Principal } from '../../http/http-env.ts'
 import { notFound } from '../../http/own-tenant.ts'
+import type { nodeCredentials, poolCredentials as poolCredentialsTable } from '../../schema/tables.ts'
 import { bindingIn } from '../../secrets/store.ts'
 import type { ReachableNodes } from '../peers/reachable-nodes.ts'
 import type { NodeStore } from '../registry/store.ts'
@@ -21,6 +22,8 @@ export interface PoolCredentialsDeps {
   /** Takes a secret out of every log line from now on. */
   redact: (secret: string | undefined) => void
 }
+
+type CredentialRow = RowOf<typeof poolCredentialsTable>
 
 export type PoolCredentials = ReturnType<typeof poolCredentials>
 
@@ -45,7 +48,7 @@ export function poolCredentials({ db, nodes, reachableNodes, now, redact }: Pool
 
   async function list(tenantId: string, pool: string): Promise<PoolCredential[]> {
     const there = await nodesOf(tenantId, pool)
-    const { rows } = await db.execute({
+    const stored = await db.execute({
       sql: 'select ref, updated_ms, binding from pool_credentials where tenant_id = ? and pool = ? order by ref',
       args: [tenantId, pool],
     })
@@ -53,17 +56,17 @@ export function poolCredentials({ db, nodes, reachableNodes, now, redact }: Pool
       sql: 'select node_id, ref, at_ms, error from node_credentials where node_id in (select value from json_each(?))',
       args: [JSON.stringify(there)],
     })
-    const said = new Map(told.rows.map(row => [`${row.node_id} ${row.ref}`, row]))
-    return rows.map(row => ({
-      ref: String(row.ref),
-      updatedAt: new Date(Number(row.updated_ms)).toISOString(),
+    const said = new Map(rowsOf<RowOf<typeof nodeCredentials>>(told).map(row => [`${row.node_id} ${row.ref}`, row]))
+    return rowsOf<Pick<CredentialRow, 'ref' | 'updated_ms' | 'binding'>>(stored).map(row => ({
+      ref: row.ref,
+      updatedAt: new Date(row.updated_ms).toISOString(),
       ...bindingIn(row),
       nodes: there.map(nodeId => {
         const word = said.get(`${nodeId} ${row.ref}`)
         return {
           nodeId,
-          ...(word && { at: new Date(Number(word.at_ms)).toISOString() }),
-          ...(word && word.error !== null && { error: String(word.error) }),
+          ...(word && { at: new Date(word.at_ms).toISOString() }),
+          ...(word && word.error !== null && { error: word.error }),
         }
       }),
     }))
@@ -76,11 +79,12 @@ export function poolCredentials({ db, nodes, reachableNodes, now, redact }: Pool
     ref: string,
     change: SecretBindingChange,
   ): Promise<SecretBinding> {
-    const { rows } = await db.execute({
+    const found = await db.execute({
       sql: 'select binding from pool_credentials where tenant_id = ? and pool = ? and ref = ?',
       args: [tenantId, pool, ref],
     })
-    const before = rows[0] ? bindingIn(rows[0]) : {}
+    const [row] = rowsOf<Pick<CredentialRow, 'binding'>>(found)
+    const before = row ? bindingIn(row) : {}
     const { hosts = before.hosts, tools = before.tools } = change
     return { ...(hosts && { hosts }), ...(tools && { tools }) }
   }
@@ -94,15 +98,15 @@ export function poolCredentials({ db, nodes, reachableNodes, now, redact }: Pool
       pool: string | undefined,
       names: readonly string[],
     ): Promise<Map<string, SecretBinding>[]> {
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: `select pool, substr(ref, 8) as name, binding from pool_credentials where tenant_id = ?1 and pool = coalesce(?2, pool)
 and ref in (select 'secret/' || value from json_each(?3))`,
         args: [tenantId, pool ?? null, JSON.stringify(names)],
       })
       const byPool = new Map<string, Map<string, SecretBinding>>()
-      for (const row of rows) {
-        const of = byPool.get(String(row.pool)) ?? new Map<string, SecretBinding>()
-        byPool.set(String(row.pool), of.set(String(row.name), bindingIn(row)))
+      for (const row of rowsOf<Pick<CredentialRow, 'pool' | 'binding'> & { name: string }>(found)) {
+        const of = byPool.get(row.pool) ?? new Map<string, SecretBinding>()
+        byPool.set(row.pool, of.set(row.name, bindingIn(row)))
       }
       return [...byPool.values()]
     },
@@ -163,22 +167,22 @@ and ref in (select 'secret/' || value from json_each(?3))`,
     async welcome(nodeId: string): Promise<void> {
       const node = await nodes.get(nodeId)
       if (node === undefined) return
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: 'select ref, box from pool_credentials where tenant_id = ? and pool = ? order by ref',
         args: [node.tenantId, node.pool],
       })
-      for (const { ref, box } of rows) {
-        await send([nodeId], await frameOf(String(ref), new Uint8Array(box as ArrayBuffer), false), [])
+      for (const { ref, box } of rowsOf<Pick<CredentialRow, 'ref' | 'box'>>(found)) {
+        await send([nodeId], await frameOf(ref, new Uint8Array(box), false), [])
       }
     },
 
     /** The connectors that some pool of a tenant has, for warnings about agents. */
     async connectors(tenantId: string): Promise<string[]> {
-      const { rows } = await db.execute({
-        sql: `select distinct substr(ref, 11) from pool_credentials where tenant_id = ? and ref like 'connector/%'`,
+      const found = await db.execute({
+        sql: `select distinct substr(ref, 11) as id from pool_credentials where tenant_id = ? and ref like 'connector/%'`,
         args: [tenantId],
       })
-      return rows.map(row => String(row[0]))
+      return rowsOf<{ id: string }>(found).map(({ id }) => id)
     },
   }
 }

@@ -1,8 +1,9 @@
-import type { Row } from '@libsql/client/web'
 import { readJson } from '../../../shared/json/read-json.ts'
+import type { RowOf } from '../../../shared/sql/db.ts'
 import type { Labels } from '../../../shared/wire/runtime/conventions.ts'
 import { type Backend, backends, isolationTable } from '../../../shared/wire/runtime/isolation.ts'
 import type { Node, NodeBackend } from '../../../shared/wire/runtime/node.ts'
+import type { nodes } from '../../schema/tables.ts'
 
 export interface NodeRow {
   id: string
@@ -90,29 +91,29 @@ export function readBackends(
   })
 }
 
-export function toNodeRow(row: Row): NodeRow {
-  const text = (value: unknown) => (value === null ? undefined : String(value))
-  const number = (value: unknown) => (value === null ? undefined : Number(value))
+export type StoredNode = RowOf<typeof nodes>
+
+export function toNodeRow(row: StoredNode): NodeRow {
   return {
-    id: String(row.id),
-    tenantId: String(row.tenant_id),
-    name: readJson(String(row.name)) as string,
-    pool: String(row.pool),
-    labels: readJson(String(row.labels)) as Labels,
-    createdMs: Number(row.created_ms),
-    enrolledMs: number(row.enrolled_ms),
-    signKey: row.sign_key === null ? undefined : new Uint8Array(row.sign_key as ArrayBuffer),
-    version: text(row.version),
-    os: text(row.os),
-    arch: text(row.arch),
-    vcpus: number(row.vcpus),
-    memoryMb: number(row.memory_mb),
-    slots: Number(row.slots),
-    backends: readJson(String(row.backends)) as NodeBackend[],
-    draining: Number(row.draining) === 1,
-    signedOff: Number(row.signed_off) === 1,
-    lastSeenMs: number(row.last_seen_ms),
-    activeRuns: Number(row.active_runs),
-    peerUrl: text(row.peer_url),
+    id: row.id,
+    tenantId: row.tenant_id,
+    name: readJson(row.name) as string,
+    pool: row.pool,
+    labels: readJson(row.labels) as Labels,
+    createdMs: row.created_ms,
+    enrolledMs: row.enrolled_ms ?? undefined,
+    signKey: row.sign_key === null ? undefined : new Uint8Array(row.sign_key),
+    version: row.version ?? undefined,
+    os: row.os ?? undefined,
+    arch: row.arch ?? undefined,
+    vcpus: row.vcpus ?? undefined,
+    memoryMb: row.memory_mb ?? undefined,
+    slots: row.slots,
+    backends: readJson(row.backends) as NodeBackend[],
+    draining: row.draining === 1,
+    signedOff: row.signed_off === 1,
+    lastSeenMs: row.last_seen_ms ?? undefined,
+    activeRuns: row.active_runs,
+    peerUrl: row.peer_url ?? undefined,
   }
 }

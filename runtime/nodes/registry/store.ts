@@ -1,10 +1,11 @@
-import type { InStatement } from '@libsql/client/web'
-import type { Db } from '../../../shared/sql/db.ts'
+import type { InStatement, ResultSet } from '@libsql/client/web'
+import { type Db, type RowOf, rowsOf } from '../../../shared/sql/db.ts'
 import type { Labels } from '../../../shared/wire/runtime/conventions.ts'
 import type { NodeBackend } from '../../../shared/wire/runtime/node.ts'
 import { type PageOf, pageSql } from '../../http/page.ts'
 import { storableText } from '../../schema/storable-text.ts'
-import { type NodeRow, toNodeRow } from './node.ts'
+import type { nodeFrames } from '../../schema/tables.ts'
+import { type NodeRow, type StoredNode, toNodeRow } from './node.ts'
 
 export interface NewNode {
   id: string
@@ -41,7 +42,9 @@ export type NodeStore = ReturnType<typeof nodeStore>
 
 const ELSEWHERE = 'peer_url <> ? and signed_off = 0 and last_seen_ms > ?'
 
-/** `plane` is the address under which other control planes of this store reach this one; null: they do not. */
+const nodesIn = (found: Pick<ResultSet, 'rows'>): NodeRow[] => rowsOf<StoredNode>(found).map(toNodeRow)
+
+/** `peer` is the address under which other control planes of this store reach this one; null: they do not. */
 export function nodeStore(db: Db, peer: string | null = null) {
   return {
     insert({ id, tenantId, name, pool, labels, createdMs, enrolHash, enrolExpiresMs }: NewNode): InStatement {
@@ -53,49 +56,45 @@ export function nodeStore(db: Db, peer: string | null = null) {
     },
 
     async get(id: string): Promise<NodeRow | undefined> {
-      const { rows } = await db.execute({ sql: 'select * from nodes where id = ?', args: [storableText(id)] })
-      return rows[0] && toNodeRow(rows[0])
+      return nodesIn(await db.execute({ sql: 'select * from nodes where id = ?', args: [storableText(id)] }))[0]
     },
 
     async list(tenantId: string, page: PageOf): Promise<NodeRow[]> {
       const { where, order, args } = pageSql(page)
       const sql = `select * from nodes where tenant_id = ? ${where} ${order}`
-      return (await db.execute({ sql, args: [tenantId, ...args] })).rows.map(toNodeRow)
+      return nodesIn(await db.execute({ sql, args: [tenantId, ...args] }))
     },
 
     /** The nodes that a tenant's runs may go to. */
     async enrolled(tenantId: string): Promise<NodeRow[]> {
       const sql = 'select * from nodes where tenant_id = ? and enrolled_ms is not null order by created_ms, id'
-      return (await db.execute({ sql, args: [tenantId] })).rows.map(toNodeRow)
+      return nodesIn(await db.execute({ sql, args: [tenantId] }))
     },
 
     async all(): Promise<NodeRow[]> {
-      return (await db.execute('select * from nodes where enrolled_ms is not null')).rows.map(toNodeRow)
+      return nodesIn(await db.execute('select * from nodes where enrolled_ms is not null'))
     },
 
     async announced(): Promise<boolean> {
-      return Number((await db.execute('select exists (select 1 from nodes)')).rows[0]?.[0]) === 1
+      return (await db.execute('select 1 from nodes limit 1')).rows.length > 0
     },
 
     async byEnrolHash(hash: string, nowMs: number): Promise<NodeRow | undefined> {
       const sql = 'select * from nodes where enrol_hash = ? and enrol_expires_ms > ?'
-      const { rows } = await db.execute({ sql, args: [hash, nowMs] })
-      return rows[0] && toNodeRow(rows[0])
+      return nodesIn(await db.execute({ sql, args: [hash, nowMs] }))[0]
     },
 
     async poolKey(tenantId: string, pool: string): Promise<Uint8Array<ArrayBuffer> | undefined> {
       const sql = 'select public_key from node_pools where tenant_id = ? and name = ?'
-      const { rows } = await db.execute({ sql, args: [tenantId, pool] })
-      return rows[0] && new Uint8Array(rows[0][0] as ArrayBuffer)
+      const [row] = rowsOf<{ public_key: ArrayBuffer }>(await db.execute({ sql, args: [tenantId, pool] }))
+      return row && new Uint8Array(row.public_key)
     },
 
     /** The pool of a tenant that has no other. */
     async onlyPool(tenantId: string): Promise<string | undefined> {
-      const { rows } = await db.execute({
-        sql: 'select name from node_pools where tenant_id = ? limit 2',
-        args: [tenantId],
-      })
-      return rows.length === 1 ? String(rows[0]?.[0]) : undefined
+      const sql = 'select name from node_pools where tenant_id = ? limit 2'
+      const rows = rowsOf<{ name: string }>(await db.execute({ sql, args: [tenantId] }))
+      return rows.length === 1 ? rows[0]?.name : undefined
     },
 
     /** Uses the token up and gives the node its keys, in one transaction. False: it was used or too late. */
@@ -131,12 +130,13 @@ export function nodeStore(db: Db, peer: string | null = null) {
     },
 
     async nodeOfToken(hash: string, nowMs: number): Promise<{ node: NodeRow; expiresMs: number } | undefined> {
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: `select n.*, t.expires_ms from node_tokens t join nodes n on n.id = t.node_id
           where t.hash = ? and t.expires_ms > ?`,
         args: [hash, nowMs],
       })
-      return rows[0] && { node: toNodeRow(rows[0]), expiresMs: Number(rows[0].expires_ms) }
+      const [row] = rowsOf<StoredNode & { expires_ms: number }>(found)
+      return row && { node: toNodeRow(row), expiresMs: row.expires_ms }
     },
 
     /** A further token for a node that has proven itself. False: the nonce was used before. */
@@ -176,12 +176,13 @@ export function nodeStore(db: Db, peer: string | null = null) {
 
     /** Whether it is drained, which another control plane may have decided; undefined: it was removed. */
     async seen(id: string, nowMs: number, activeRuns: number): Promise<{ draining: boolean } | undefined> {
-      const { rows } = await db.execute({
+      const updated = await db.execute({
         sql: `update nodes set last_seen_ms = ?, active_runs = ?, signed_off = 0, peer_url = ? where id = ?
           returning draining`,
         args: [nowMs, activeRuns, peer, id],
       })
-      return rows[0] && { draining: Number(rows[0].draining) === 1 }
+      const [row] = rowsOf<Pick<StoredNode, 'draining'>>(updated)
+      return row && { draining: row.draining === 1 }
     },
 
     /** Its stream with this control plane is over. */
@@ -197,18 +198,18 @@ export function nodeStore(db: Db, peer: string | null = null) {
         'ids' in of
           ? ['id in (select value from json_each(?))', [JSON.stringify(of.ids)]]
           : ['tenant_id = ? and pool = ?', [of.tenantId, of.pool]]
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: `select * from nodes where ${these} and ${ELSEWHERE} order by created_ms, id`,
         args: [...args, peer, sinceMs],
       })
-      return rows.map(toNodeRow)
+      return nodesIn(found)
     },
 
     /** The other control planes to which nodes are connected. */
     async peers(sinceMs: number): Promise<string[]> {
       if (peer === null) return []
       const sql = `select distinct peer_url from nodes where ${ELSEWHERE}`
-      return (await db.execute({ sql, args: [peer, sinceMs] })).rows.map(row => String(row[0]))
+      return rowsOf<{ peer_url: string }>(await db.execute({ sql, args: [peer, sinceMs] })).map(row => row.peer_url)
     },
 
     async signedOff(id: string, nowMs: number): Promise<void> {
@@ -218,27 +219,27 @@ export function nodeStore(db: Db, peer: string | null = null) {
 
     /** The nodes of its pool that have the same store as this one. */
     async sharing(id: string): Promise<string[]> {
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: `select o.id from nodes n join nodes o on o.store_id = n.store_id and o.tenant_id = n.tenant_id and o.pool = n.pool
           where n.id = ?1 and o.id <> ?1 and o.enrolled_ms is not null`,
         args: [id],
       })
-      return rows.map(row => String(row[0]))
+      return rowsOf<Pick<StoredNode, 'id'>>(found).map(row => row.id)
     },
 
     async setDraining(id: string, draining: boolean): Promise<NodeRow | undefined> {
       const sql = 'update nodes set draining = ? where id = ? returning *'
-      const { rows } = await db.execute({ sql, args: [draining ? 1 : 0, id] })
-      return rows[0] && toNodeRow(rows[0])
+      return nodesIn(await db.execute({ sql, args: [draining ? 1 : 0, id] }))[0]
     },
 
     /** Runs that end on this node or whose texts are there; `open` are those that have not ended. */
     async holds(id: string): Promise<{ open: number; data: number }> {
-      const { rows } = await db.execute({
-        sql: `select coalesce(sum(state in ('offered', 'accepted', 'ending')), 0), count(*) from remote_runs where node_id = ?`,
+      const found = await db.execute({
+        sql: `select coalesce(sum(state in ('offered', 'accepted', 'ending')), 0) as open, count(*) as data from remote_runs where node_id = ?`,
         args: [id],
       })
-      return { open: Number(rows[0]?.[0]), data: Number(rows[0]?.[1]) }
+      const { open, data } = rowsOf<{ open: number; data: number }>(found)[0]!
+      return { open, data }
     },
 
     async remove(id: string): Promise<void> {
@@ -271,11 +272,11 @@ export function nodeStore(db: Db, peer: string | null = null) {
     }),
 
     async frames(nodeId: string, afterId: number, most: number): Promise<{ id: number; frame: Uint8Array }[]> {
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: 'select id, frame from node_frames where node_id = ? and id > ? order by id limit ?',
         args: [nodeId, afterId, most],
       })
-      return rows.map(row => ({ id: Number(row.id), frame: new Uint8Array(row.frame as ArrayBuffer) }))
+      return rowsOf<RowOf<typeof nodeFrames>>(found).map(({ id, frame }) => ({ id, frame: new Uint8Array(frame) }))
     },
 
     /** The orders of one node become those of another one that has the same store; what was not accepted is offered to it. */

@@ -1,14 +1,15 @@
-import type { InStatement } from '@libsql/client/web'
-import type { Db } from '../../../shared/sql/db.ts'
+import type { InStatement, ResultSet } from '@libsql/client/web'
+import { type Db, type RowOf, rowsOf } from '../../../shared/sql/db.ts'
 import { isFailedCondition } from '../../../shared/sql/failed-condition.ts'
 import { insertRows } from '../../../shared/sql/insert-rows.ts'
 import type { Isolation } from '../../../shared/wire/runtime/isolation.ts'
 import { isTerminal } from '../../../shared/wire/runtime/run.ts'
 import { POISONED } from '../../execution/claim-statement.ts'
+import type { budgets, remoteRuns } from '../../schema/tables.ts'
 import { finishOf } from '../../sessions/session.ts'
 import { LIFE } from '../../sessions/store.ts'
 import { releaseHolds, unreportedHolds } from './remote-holds.ts'
-import { REMOTE_RUN_COLUMNS, type RemoteRun, toRemoteRun } from './remote-run.ts'
+import { REMOTE_RUN_COLUMNS, type RemoteRun, type StoredRemoteRun, toRemoteRun } from './remote-run.ts'
 
 const FAR = `select ${REMOTE_RUN_COLUMNS} from remote_runs f join runs r on r.id = f.run_id`
 const OPEN = "status in ('queued', 'running', 'waiting')"
@@ -105,6 +106,10 @@ export interface RunLimit {
   ofDay: boolean
 }
 
+type LimitRow = Pick<RowOf<typeof budgets>, 'agent_id' | 'cost_nano_run' | 'hard_fail'> & { of_day: number }
+
+const remoteRunsIn = (found: Pick<ResultSet, 'rows'>): RemoteRun[] => rowsOf<StoredRemoteRun>(found).map(toRemoteRun)
+
 export type RemoteRunStore = ReturnType<typeof remoteRunStore>
 
 export function remoteRunStore(db: Db) {
@@ -128,16 +133,15 @@ export function remoteRunStore(db: Db) {
     ],
 
     async get(id: string): Promise<RemoteRun | undefined> {
-      const { rows } = await db.execute({ sql: `${FAR} where f.run_id = ?`, args: [id.toWellFormed()] })
-      return rows[0] && toRemoteRun(rows[0])
+      return remoteRunsIn(await db.execute({ sql: `${FAR} where f.run_id = ?`, args: [id.toWellFormed()] }))[0]
     },
 
     async these(ids: readonly string[]): Promise<Map<string, RemoteRun>> {
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: `${FAR} where f.run_id in (select value from json_each(?))`,
         args: [JSON.stringify(ids)],
       })
-      return new Map(rows.map(row => [String(row.run_id), toRemoteRun(row)]))
+      return new Map(remoteRunsIn(found).map(run => [run.id, run]))
     },
 
     /** What waits for that node, or for any of its pool, with one of these isolations; oldest first. */
@@ -148,70 +152,69 @@ export function remoteRunStore(db: Db) {
       /** Only those that a run waits for which is at that node. */
       onlyChildren: boolean,
     ): Promise<RemoteRun[]> {
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: `${FAR} where f.state = 'queued' and f.tenant_id = ? and f.pool = ?
           and (f.pinned is null or f.pinned = ?) and f.isolation in (select value from json_each(?))
           and (? = 0 or r.parent_run_id is not null) order by f.created_ms, f.run_id limit ?`,
         args: [tenantId, pool, nodeId, JSON.stringify(isolations), onlyChildren ? 1 : 0, most],
       })
-      return rows.map(toRemoteRun)
+      return remoteRunsIn(found)
     },
 
     async anyQueued(): Promise<boolean> {
-      const { rows } = await db.execute("select exists (select 1 from remote_runs where state = 'queued')")
-      return Number(rows[0]?.[0]) === 1
+      return (await db.execute("select 1 from remote_runs where state = 'queued' limit 1")).rows.length > 0
     },
 
     /** What a run of each of these agents may cost, where its budget says so. */
     async runLimits(agentIds: readonly string[]): Promise<Map<string, RunLimit>> {
-      const { rows } = await db.execute({
-        sql: `select agent_id, cost_nano_run, hard_fail, hard_fail = 1 and coalesce(cost_nano_day, tokens_day) is not null
+      const found = await db.execute({
+        sql: `select agent_id, cost_nano_run, hard_fail, hard_fail = 1 and coalesce(cost_nano_day, tokens_day) is not null as of_day
           from budgets where agent_id in (select value from json_each(?))`,
         args: [JSON.stringify([...new Set(agentIds)])],
       })
       return new Map(
-        rows.map(row => {
-          const costNano = row[1] === null ? undefined : Number(row[1])
-          return [String(row[0]), { costNano, hard: Number(row[2]) === 1, ofDay: Number(row[3]) === 1 }] as const
-        }),
+        rowsOf<LimitRow>(found).map(row => [
+          row.agent_id,
+          { costNano: row.cost_nano_run ?? undefined, hard: row.hard_fail === 1, ofDay: row.of_day === 1 },
+        ]),
       )
     },
 
     async inputOf(id: string): Promise<{ sealed: Uint8Array; schedule: string | undefined } | undefined> {
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: 'select input_sealed, input_schedule from remote_runs where run_id = ?',
         args: [id],
       })
-      const [sealed, schedule] = [rows[0]?.[0], rows[0]?.[1]]
-      if (!sealed) return undefined
-      return { sealed: new Uint8Array(sealed as ArrayBuffer), schedule: schedule ? String(schedule) : undefined }
+      const [row] = rowsOf<Pick<RowOf<typeof remoteRuns>, 'input_sealed' | 'input_schedule'>>(found)
+      if (!row?.input_sealed) return undefined
+      return { sealed: new Uint8Array(row.input_sealed), schedule: row.input_schedule ?? undefined }
     },
 
     async overdue(nowMs: number, most: number): Promise<RemoteRun[]> {
       const sql = `${FAR} where f.dispatch_by_ms <= ? and f.state in ('queued', 'offered') order by f.dispatch_by_ms limit ?`
-      return (await db.execute({ sql, args: [nowMs, most] })).rows.map(toRemoteRun)
+      return remoteRunsIn(await db.execute({ sql, args: [nowMs, most] }))
     },
 
     async ending(most: number): Promise<RemoteRun[]> {
       const sql = `${FAR} where f.ending is not null order by f.run_id limit ?`
-      return (await db.execute({ sql, args: [most] })).rows.map(toRemoteRun)
+      return remoteRunsIn(await db.execute({ sql, args: [most] }))
     },
 
     /** What a node has and has not ended. */
     async openOn(nodeId: string): Promise<RemoteRun[]> {
       const sql = `${FAR} where f.node_id = ? and f.state in ('offered', 'accepted', 'ending')`
-      return (await db.execute({ sql, args: [nodeId] })).rows.map(toRemoteRun)
+      return remoteRunsIn(await db.execute({ sql, args: [nodeId] }))
     },
 
     /** How many runs each node works on or was offered; those that wait for another run of their node do nothing. */
     async load(): Promise<Map<string, number>> {
-      const { rows } = await db.execute(
-        `select f.node_id, count(*) from remote_runs f join runs r on r.id = f.run_id
+      const found = await db.execute(
+        `select f.node_id, count(*) as runs from remote_runs f join runs r on r.id = f.run_id
           where f.node_id is not null and f.state in ('offered', 'accepted') and r.status in ('queued', 'running')
             and not exists (select 1 from runs c where c.parent_run_id = r.id and c.${OPEN})
           group by f.node_id`,
       )
-      return new Map(rows.map(row => [String(row[0]), Number(row[1])]))
+      return new Map(rowsOf<{ node_id: string; runs: number }>(found).map(row => [row.node_id, row.runs]))
     },
 
     later: (id: string, byMs: number): InStatement => ({
@@ -424,8 +427,8 @@ export function remoteRunStore(db: Db) {
 
     async any(): Promise<boolean> {
       const sql =
-        'select exists (select 1 from nodes where enrolled_ms is not null) or exists (select 1 from remote_runs)'
-      return Number((await db.execute(sql)).rows[0]?.[0]) === 1
+        'select 1 where exists (select 1 from nodes where enrolled_ms is not null) or exists (select 1 from remote_runs)'
+      return (await db.execute(sql)).rows.length > 0
     },
   }
 }

@@ -1,14 +1,15 @@
-import type { Row } from '@libsql/client/web'
 import { readJson } from '../../../shared/json/read-json.ts'
+import type { RowOf } from '../../../shared/sql/db.ts'
 import type { Isolation } from '../../../shared/wire/runtime/isolation.ts'
 import type { Run, RunErrorCode } from '../../../shared/wire/runtime/run.ts'
 import type { HashedFacts } from '../../receipts/payload.ts'
+import type { remoteRuns, runs } from '../../schema/tables.ts'
 
 /**
  * `queued`: waits for a node. `offered`: a node was told, and has not answered. `accepted`: it is that node's. `ending`: ended
  * here, and the node has still to seal its journal. `done`: nothing more comes.
  */
-export type RemoteRunState = 'queued' | 'offered' | 'accepted' | 'ending' | 'done'
+export type RemoteRunState = RowOf<typeof remoteRuns>['state']
 
 /** A run that a node holds or will hold, as its control plane knows it. */
 export interface RemoteRun {
@@ -53,45 +54,78 @@ export const REMOTE_RUN_COLUMNS = `f.run_id, f.tenant_id, f.pool, f.pinned, f.is
   r.isolation_used, r.forked_run, r.forked_step, r.session_id, r.parent_run_id, r.depth,
   (select manifest_hash from agent_versions where id = r.version_id) as manifest_hash`
 
-export function toRemoteRun(row: Row): RemoteRun {
-  const text = (value: unknown) => (value === null ? undefined : String(value))
+type RemoteRunFields =
+  | 'run_id'
+  | 'tenant_id'
+  | 'pool'
+  | 'pinned'
+  | 'isolation'
+  | 'node_id'
+  | 'epoch'
+  | 'created_ms'
+  | 'input_hash'
+  | 'output_hash'
+  | 'event_seq'
+  | 'tip'
+  | 'head_known'
+  | 'models'
+  | 'error_message'
+  | 'state'
+  | 'node_key'
+  | 'node_signature'
+
+type RunFields =
+  | 'agent_id'
+  | 'agent_name'
+  | 'version_id'
+  | 'status'
+  | 'tokens_in'
+  | 'tokens_out'
+  | 'cost_nano'
+  | 'finished_ms'
+  | 'error_code'
+  | 'isolation_used'
+  | 'forked_run'
+  | 'forked_step'
+  | 'session_id'
+  | 'parent_run_id'
+  | 'depth'
+
+export type StoredRemoteRun = Pick<RowOf<typeof remoteRuns>, RemoteRunFields> &
+  Pick<RowOf<typeof runs>, RunFields> & { manifest_hash: string }
+
+export function toRemoteRun(row: StoredRemoteRun): RemoteRun {
   return {
-    id: String(row.run_id),
-    tenantId: String(row.tenant_id),
-    agentId: String(row.agent_id),
-    agentName: String(row.agent_name),
-    versionId: String(row.version_id),
-    manifestHash: String(row.manifest_hash),
-    status: String(row.status) as RemoteRun['status'],
-    pool: String(row.pool),
-    isolation: String(row.isolation) as Isolation,
-    state: String(row.state) as RemoteRunState,
-    nodeId: text(row.node_id),
-    epoch: Number(row.epoch),
-    createdMs: Number(row.created_ms),
-    inputHash: String(row.input_hash),
-    outputHash: text(row.output_hash),
-    eventSeq: Number(row.event_seq),
-    tip: String(row.tip),
-    headKnown: Number(row.head_known) === 1,
-    pinned: text(row.pinned),
-    sessionId: text(row.session_id),
-    parentRunId: text(row.parent_run_id),
-    depth: Number(row.depth),
-    forkedFrom:
-      row.forked_run === null ? undefined : { runId: String(row.forked_run), stepId: String(row.forked_step) },
-    models: readJson(String(row.models)) as string[],
-    isolationUsed: text(row.isolation_used),
-    spent: {
-      tokensIn: Number(row.tokens_in),
-      tokensOut: Number(row.tokens_out),
-      costNano: Number(row.cost_nano),
-    },
-    finishedMs: row.finished_ms === null ? undefined : Number(row.finished_ms),
-    errorCode: text(row.error_code) as RunErrorCode | undefined,
-    errorMessage: text(row.error_message),
-    node:
-      row.node_key === null ? undefined : { publicKey: String(row.node_key), signature: String(row.node_signature) },
+    id: row.run_id,
+    tenantId: row.tenant_id,
+    agentId: row.agent_id,
+    agentName: row.agent_name,
+    versionId: row.version_id,
+    manifestHash: row.manifest_hash,
+    status: row.status,
+    pool: row.pool,
+    isolation: row.isolation,
+    state: row.state,
+    nodeId: row.node_id ?? undefined,
+    epoch: row.epoch,
+    createdMs: row.created_ms,
+    inputHash: row.input_hash,
+    outputHash: row.output_hash ?? undefined,
+    eventSeq: row.event_seq,
+    tip: row.tip,
+    headKnown: row.head_known === 1,
+    pinned: row.pinned ?? undefined,
+    sessionId: row.session_id ?? undefined,
+    parentRunId: row.parent_run_id ?? undefined,
+    depth: row.depth,
+    forkedFrom: row.forked_run === null ? undefined : { runId: row.forked_run, stepId: row.forked_step! },
+    models: readJson(row.models) as string[],
+    isolationUsed: row.isolation_used ?? undefined,
+    spent: { tokensIn: row.tokens_in, tokensOut: row.tokens_out, costNano: row.cost_nano },
+    finishedMs: row.finished_ms ?? undefined,
+    errorCode: row.error_code ?? undefined,
+    errorMessage: row.error_message ?? undefined,
+    node: row.node_key === null ? undefined : { publicKey: row.node_key, signature: row.node_signature! },
   }
 }
 

@@ -1,7 +1,8 @@
 import type { InStatement } from '@libsql/client/web'
 import { ApiError } from '../../../shared/http/api-error.ts'
-import type { Db } from '../../../shared/sql/db.ts'
+import { type Db, type RowOf, rowsOf } from '../../../shared/sql/db.ts'
 import type { SessionMessage } from '../../../shared/wire/runtime/session.ts'
+import type { remoteSessions as remoteSessionsTable } from '../../schema/tables.ts'
 import type { TurnEnd } from '../../sessions/session.ts'
 import type { SessionStore } from '../../sessions/store.ts'
 import type { ReachableNodes } from '../peers/reachable-nodes.ts'
@@ -36,10 +37,8 @@ export function remoteSessions({ db, remote, nodes, reachableNodes, data, engage
   async function get(id: string): Promise<RemoteSession | undefined> {
     if (!engaged()) return undefined
     const sql = 'select session_id, tenant_id, pool, node_id from remote_sessions where session_id = ?'
-    const row = (await db.execute({ sql, args: [id.toWellFormed()] })).rows[0]
-    if (row === undefined) return undefined
-    const [sessionId, tenantId, pool, nodeId] = [0, 1, 2, 3].map(at => String(row[at]))
-    return { sessionId: sessionId!, tenantId: tenantId!, pool: pool!, nodeId: nodeId! }
+    const [row] = rowsOf<RowOf<typeof remoteSessionsTable>>(await db.execute({ sql, args: [id.toWellFormed()] }))
+    return row && { sessionId: row.session_id, tenantId: row.tenant_id, pool: row.pool, nodeId: row.node_id }
   }
 
   async function orderStop(session: RemoteSession, remove: boolean): Promise<{ node: string; order: InStatement }> {

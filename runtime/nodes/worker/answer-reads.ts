@@ -1,9 +1,10 @@
 import { readJson } from '../../../shared/json/read-json.ts'
 import { fromHex, utf8 } from '../../../shared/sign/bytes.ts'
-import type { Db } from '../../../shared/sql/db.ts'
+import { type Db, type RowOf, rowsOf } from '../../../shared/sql/db.ts'
 import type { ReadRequest } from '../../../shared/tunnel/gateway.gen.ts'
 import { type BoxKeys, sealTo } from '../../../shared/tunnel/sealed-payload.ts'
 import type { ManifestTexts } from '../../agents/texts.ts'
+import type { approvals, blobs, events, runData } from '../../schema/tables.ts'
 import type { SessionStore } from '../../sessions/store.ts'
 import {
   poolKeyAad,
@@ -22,11 +23,6 @@ export interface AnswerReadsDeps {
 
 /** Answers what only this node knows. */
 export function answerReads({ db, sessions, identity: { tenantId, pool, poolKeys }, opened }: AnswerReadsDeps) {
-  async function rowsOf(sql: string, ids: readonly string[]) {
-    const { rows } = await db.execute({ sql, args: [JSON.stringify(ids)] })
-    return rows
-  }
-
   return async function read({
     kind,
     id,
@@ -36,55 +32,36 @@ export function answerReads({ db, sessions, identity: { tenantId, pool, poolKeys
   }: ReadRequest): Promise<{ status: number; body: Uint8Array }> {
     const answer = (value: unknown) => ({ status: 200, body: utf8(JSON.stringify(value)) })
     if (kind === 'data') {
-      const rows = await rowsOf(
-        `select run_id, input, output, error_message from run_data
+      const found = await db.execute({
+        sql: `select run_id, input, output, error_message from run_data
           where run_id in (select value from json_each(?)) and run_id in (select run_id from tunnel_runs)`,
-        id.split(','),
-      )
-      return answer(
-        rows.map(
-          (row): RemoteRunData => ({
-            id: String(row.run_id),
-            ...(row.input !== '' && { input: readJson(String(row.input)) as NonNullable<RemoteRunData['input']> }),
-            ...(row.output !== null && { output: readJson(String(row.output)) as NonNullable<RemoteRunData['input']> }),
-            ...(row.error_message !== null && { errorMessage: String(row.error_message) }),
-          }),
-        ),
-      )
+        args: [JSON.stringify(id.split(','))],
+      })
+      return answer(rowsOf<RowOf<typeof runData>>(found).map(toData))
     }
     if (kind === 'events') {
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: `select hash, body from events where run_id = ? and seq >= ? order by seq limit ?`,
         args: [id, Number(from), Math.min(Math.max(1, limit), 500)],
       })
-      return answer(rows.map((row): RemoteEventText => ({ hash: String(row.hash), body: String(row.body) })))
+      const texts = rowsOf<Pick<RowOf<typeof events>, 'hash' | 'body'>>(found)
+      return answer(texts.map(({ hash, body }): RemoteEventText => ({ hash, body })))
     }
     if (kind === 'approvals') {
-      const rows = await rowsOf(
-        'select id, prompt, action, comment from approvals where id in (select value from json_each(?))',
-        id.split(','),
-      )
-      return answer(
-        rows.map(
-          (row): RemoteApproval => ({
-            id: String(row.id),
-            prompt: String(row.prompt),
-            ...(row.action !== null && {
-              action: readJson(String(row.action)) as NonNullable<RemoteApproval['action']>,
-            }),
-            ...(row.comment !== null && { comment: String(row.comment) }),
-          }),
-        ),
-      )
+      const found = await db.execute({
+        sql: 'select id, prompt, action, comment from approvals where id in (select value from json_each(?))',
+        args: [JSON.stringify(id.split(','))],
+      })
+      return answer(rowsOf<ApprovalTexts>(found).map(toApproval))
     }
     if (kind === 'blob') {
       const [runId, sha256] = id.split('/')
-      const { rows } = await db.execute({
-        sql: `select content, media_type from blobs where run_id = ? and sha256 = ? and run_id in (select run_id from tunnel_runs)`,
+      const found = await db.execute({
+        sql: `select content from blobs where run_id = ? and sha256 = ? and run_id in (select run_id from tunnel_runs)`,
         args: [runId ?? '', sha256 ?? ''],
       })
-      const row = rows[0]
-      if (row) return { status: 200, body: new Uint8Array(row.content as ArrayBuffer) }
+      const [row] = rowsOf<Pick<RowOf<typeof blobs>, 'content'>>(found)
+      if (row) return { status: 200, body: new Uint8Array(row.content) }
     }
     if (kind === 'messages') return answer(await sessions.messages(id))
     if (kind === 'turns') {
@@ -100,5 +77,25 @@ export function answerReads({ db, sessions, identity: { tenantId, pool, poolKeys
       return { status: 200, body: sealed }
     }
     return { status: 404, body: new Uint8Array() }
+  }
+}
+
+function toData(row: RowOf<typeof runData>): RemoteRunData {
+  return {
+    id: row.run_id,
+    ...(row.input !== '' && { input: readJson(row.input) as NonNullable<RemoteRunData['input']> }),
+    ...(row.output !== null && { output: readJson(row.output) as NonNullable<RemoteRunData['output']> }),
+    ...(row.error_message !== null && { errorMessage: row.error_message }),
+  }
+}
+
+type ApprovalTexts = Pick<RowOf<typeof approvals>, 'id' | 'prompt' | 'action' | 'comment'>
+
+function toApproval({ id, prompt, action, comment }: ApprovalTexts): RemoteApproval {
+  return {
+    id,
+    prompt,
+    ...(action !== null && { action: readJson(action) as NonNullable<RemoteApproval['action']> }),
+    ...(comment !== null && { comment }),
   }
 }

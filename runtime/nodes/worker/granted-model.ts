@@ -1,4 +1,4 @@
-import type { Db } from '../../../shared/sql/db.ts'
+import { type Db, rowsOf } from '../../../shared/sql/db.ts'
 import { mostTokensIn } from '../../budgets/worst-case.ts'
 import { RunFailure } from '../../execution/failure.ts'
 import type { Claimed } from '../../execution/lease-store.ts'
@@ -15,12 +15,12 @@ export function grantedModel(
   return {
     ...model,
     async ask(request, call) {
-      const { rows } = await db.execute({
-        sql: `select epoch, ask_budget, (select coalesce(max(seq), 0) from events where run_id = ?1) from tunnel_runs where run_id = ?1`,
+      const found = await db.execute({
+        sql: `select epoch, ask_budget, (select coalesce(max(seq), 0) from events where run_id = ?1) as last_event from tunnel_runs where run_id = ?1`,
         args: [run.id],
       })
-      const [epoch, asked, lastEvent] = [rows[0]?.[0], rows[0]?.[1], rows[0]?.[2]]
-      if (Number(asked ?? 0) === 0) return model.ask(request, call)
+      const [placed] = rowsOf<{ epoch: number; ask_budget: number; last_event: number }>(found)
+      if (placed === undefined || placed.ask_budget === 0) return model.ask(request, call)
       const costOf = (await model.prices?.()) ?? null
       const tokensIn = mostTokensIn(request)
       const { maxOutputTokens: wanted } = request
@@ -30,12 +30,12 @@ export function grantedModel(
       const { refusal, outputTokens } = await asks.ask(
         {
           runId: run.id,
-          epoch: BigInt(Number(epoch)),
+          epoch: BigInt(placed.epoch),
           stepId,
           attempt: Number(call.key.slice(colon + 1)),
           tokens: BigInt(tokensIn + wanted),
           outputTokens: BigInt(wanted),
-          lastEvent: BigInt(Number(lastEvent)),
+          lastEvent: BigInt(placed.last_event),
           costNanoUsd: BigInt(costOf?.(tokensIn, wanted, true) ?? 0),
           inputCostNanoUsd: BigInt(costOf?.(tokensIn, 0, true) ?? 0),
           model: model.id,

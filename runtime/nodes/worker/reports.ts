@@ -3,11 +3,12 @@ import { readJson } from '../../../shared/json/read-json.ts'
 import { fromBase64, fromHex, utf8 } from '../../../shared/sign/bytes.ts'
 import type { Signer } from '../../../shared/sign/ed25519.ts'
 import { type Sha256, sha256Hex } from '../../../shared/sign/sha256.ts'
-import type { Db } from '../../../shared/sql/db.ts'
+import { type Db, type RowOf, rowsOf } from '../../../shared/sql/db.ts'
 import { type Complete, CompleteSchema, type NodeFrame, NodeFrameSchema } from '../../../shared/tunnel/gateway.gen.ts'
 import type { OutboxRow } from '../../../shared/tunnel/outbox.ts'
 import { completeMessage } from '../../../shared/tunnel/protocol.ts'
 import type { Receipt } from '../../../shared/wire/runtime/receipt.ts'
+import type { receipts, runData, runs } from '../../schema/tables.ts'
 import type { Report } from './report-rows.ts'
 
 export interface WorkerReportsDeps {
@@ -18,11 +19,14 @@ export interface WorkerReportsDeps {
   reportsAs: string | null
 }
 
+/** A run that has ended, with the epoch of the order that it came by. */
+type EndedRun = RowOf<typeof runs> & { told_epoch: number; finished_ms: number; head: string; event_count: number }
+
 /** What a node has to tell its control plane, as frames. */
 export function workerReports({ db, sha256, signer, reportsAs }: WorkerReportsDeps) {
   /** A run's end as it is reported: the receipt that this node signed for it has the hashes. */
   async function complete(runId: string): Promise<Omit<Complete, '$typeName'> | undefined> {
-    const [found, data, receipts] = await db.read([
+    const [found, data, issued] = await db.read([
       {
         sql: `select r.*, t.epoch as told_epoch from runs r join tunnel_runs t on t.run_id = r.id
           where r.id = ? and r.finished_ms is not null`,
@@ -31,29 +35,30 @@ export function workerReports({ db, sha256, signer, reportsAs }: WorkerReportsDe
       { sql: 'select input, output from run_data where run_id = ?', args: [runId] },
       { sql: 'select envelope from receipts where run_id = ?', args: [runId] },
     ])
-    const [row, texts] = [found?.rows[0], data?.rows[0]]
+    const [row] = rowsOf<EndedRun>(found!)
+    const [texts] = rowsOf<Pick<RowOf<typeof runData>, 'input' | 'output'>>(data!)
     if (!row || !texts) return undefined
-    const envelope = receipts?.rows[0]?.[0]
-    const signed = envelope ? (readJson(String(envelope)) as Receipt).payload : undefined
+    const [receipt] = rowsOf<Pick<RowOf<typeof receipts>, 'envelope'>>(issued!)
+    const signed = receipt && (readJson(receipt.envelope) as Receipt).payload
     const models = signed?.models ?? []
-    const hash = (text: unknown) => fromHex(sha256Hex(utf8(String(text ?? '{}')), sha256))
+    const hash = (text: string | null) => fromHex(sha256Hex(utf8(text ?? '{}'), sha256))
     const told: Omit<Complete, '$typeName'> = {
       runId,
-      epoch: BigInt(Number(row.told_epoch)),
-      status: String(row.status),
-      errorCode: String(row.error_code ?? ''),
-      errorStep: String(row.error_step ?? ''),
-      head: fromHex(String(row.head)),
-      eventCount: BigInt(Number(row.event_count)),
+      epoch: BigInt(row.told_epoch),
+      status: row.status,
+      errorCode: row.error_code ?? '',
+      errorStep: row.error_step ?? '',
+      head: fromHex(row.head),
+      eventCount: BigInt(row.event_count),
       // What it was given may be dropped by now.
       inputHash: texts.input === '' && signed ? fromHex(signed.inputHash) : hash(texts.input),
       outputHash: hash(texts.output),
       models,
-      tokensIn: BigInt(Number(row.tokens_in)),
-      tokensOut: BigInt(Number(row.tokens_out)),
-      costNanoUsd: BigInt(Number(row.cost_nano)),
-      isolation: String(row.isolation_used ?? row.isolation),
-      finishedUnixMs: BigInt(Number(row.finished_ms)),
+      tokensIn: BigInt(row.tokens_in),
+      tokensOut: BigInt(row.tokens_out),
+      costNanoUsd: BigInt(row.cost_nano),
+      isolation: row.isolation_used ?? row.isolation,
+      finishedUnixMs: BigInt(row.finished_ms),
       nodeSignature: new Uint8Array(),
     }
     return { ...told, nodeSignature: await signer.sign(completeMessage(create(CompleteSchema, told))) }
@@ -123,17 +128,17 @@ export function workerReports({ db, sha256, signer, reportsAs }: WorkerReportsDe
   return {
     /** What the control plane has not been told, oldest first. */
     async pendingReports(afterId: number, most: number): Promise<OutboxRow<NodeFrame>[]> {
-      const { rows } = await db.execute({
+      const found = await db.execute({
         sql: `select o.id, o.frame, t.epoch from tunnel_outbox o left join tunnel_runs t on t.run_id = o.frame ->> 'run'
           where o.id > ? and o.node_id is ? order by o.id limit ?`,
         args: [afterId, reportsAs, most],
       })
       const made: OutboxRow<NodeFrame>[] = []
-      for (const row of rows) {
-        const frame = await frameOf(readJson(String(row.frame)) as Report, Number(row.epoch ?? 0))
+      for (const row of rowsOf<{ id: number; frame: string; epoch: number | null }>(found)) {
+        const frame = await frameOf(readJson(row.frame) as Report, row.epoch ?? 0)
         // A run that was deleted meanwhile has nothing left to tell; its place is taken by a word of no meaning.
         const ackOnly = { body: { case: 'ackOnly' as const, value: {} } }
-        made.push({ id: Number(row.id), frame: frame ?? create(NodeFrameSchema, ackOnly) })
+        made.push({ id: row.id, frame: frame ?? create(NodeFrameSchema, ackOnly) })
       }
       return made
     },

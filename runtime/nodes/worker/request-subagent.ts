@@ -1,10 +1,11 @@
 import { toBase64, utf8 } from '../../../shared/sign/bytes.ts'
 import { canonicalize } from '../../../shared/sign/jcs.ts'
 import { type Sha256, sha256Hex } from '../../../shared/sign/sha256.ts'
-import type { Db } from '../../../shared/sql/db.ts'
+import { type Db, type RowOf, rowsOf } from '../../../shared/sql/db.ts'
 import { sealTo } from '../../../shared/tunnel/sealed-payload.ts'
 import type { ChildRuns } from '../../execution/tools/sub-agent-tool.ts'
 import type { RunStore } from '../../runs/store.ts'
+import type { tunnelChildren } from '../../schema/tables.ts'
 import { inputAad } from '../sealed-payloads.ts'
 import type { Report } from './report-rows.ts'
 import type { WorkerIdentity } from './worker.ts'
@@ -53,10 +54,11 @@ export function requestSubagents(
         return { status, ...(output && { output }), ...(error && { error }) }
       }
       const sql = 'select error_code, error_message from tunnel_children where child_id = ?'
-      const row = (await db.execute({ sql, args: [id] })).rows[0]
+      const found = await db.execute({ sql, args: [id] })
+      const [row] = rowsOf<Pick<RowOf<typeof tunnelChildren>, 'error_code' | 'error_message'>>(found)
       if (row === undefined) return undefined
       if (row.error_code === null) return { status: 'queued' }
-      return { status: 'refused', error: { code: String(row.error_code), message: String(row.error_message) } }
+      return { status: 'refused', error: { code: row.error_code, message: row.error_message! } }
     },
   })
 }

@@ -1,5 +1,5 @@
 import type { InStatement } from '@libsql/client/web'
-import type { Db } from '../../../shared/sql/db.ts'
+import { type Db, rowsOf } from '../../../shared/sql/db.ts'
 import { POISONED } from '../../execution/claim-statement.ts'
 
 /**
@@ -45,7 +45,7 @@ export function takeOverRuns(nodeId: string, db: Db) {
 
     /** Pending reports of a node that is gone, of runs that have ended; no claim takes them over. True: there were some. */
     async beat(nowMs: number, lostMs: number): Promise<boolean> {
-      const gone = `select o.frame ->> 'run' from tunnel_outbox o join tunnel_nodes n on n.node_id = o.node_id
+      const gone = `select o.frame ->> 'run' as id from tunnel_outbox o join tunnel_nodes n on n.node_id = o.node_id
         join runs r on r.id = o.frame ->> 'run' where n.node_id is not ?1 and n.alive_ms < ?2 and r.finished_ms is not null`
       const [, found] = await db.write([
         {
@@ -55,8 +55,9 @@ export function takeOverRuns(nodeId: string, db: Db) {
         { sql: `${gone} limit 1`, args: [nodeId, nowMs - lostMs] },
       ])
       if (found?.rows.length !== 1) return false
-      const { rows } = await db.execute({ sql: gone, args: [nodeId, nowMs - lostMs] })
-      await db.write(takeOver('select value from json_each(?2)', [JSON.stringify(rows.map(row => row[0]))]))
+      const pending = await db.execute({ sql: gone, args: [nodeId, nowMs - lostMs] })
+      const ids = rowsOf<{ id: string }>(pending).map(({ id }) => id)
+      await db.write(takeOver('select value from json_each(?2)', [JSON.stringify(ids)]))
       return true
     },
   }

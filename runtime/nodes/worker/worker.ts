@@ -5,7 +5,7 @@ import { utf8 } from '../../../shared/sign/bytes.ts'
 import type { Signer } from '../../../shared/sign/ed25519.ts'
 import { canonicalize } from '../../../shared/sign/jcs.ts'
 import { type Sha256, sha256Hex } from '../../../shared/sign/sha256.ts'
-import type { Db } from '../../../shared/sql/db.ts'
+import { type Db, rowsOf } from '../../../shared/sql/db.ts'
 import type { Assign, ChildRefused, ControlFrame, SecretPut } from '../../../shared/tunnel/gateway.gen.ts'
 import { type BoxKeys, openSealed } from '../../../shared/tunnel/sealed-payload.ts'
 import type { ApprovalDecision } from '../../../shared/wire/runtime/approval.ts'
@@ -384,16 +384,16 @@ export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
 
     /** The runs that this node has something to do or to tell about. */
     async held() {
-      const { rows } = await db.execute(
+      const found = await db.execute(
         `select t.run_id, t.epoch, r.status, (select coalesce(max(seq), 0) from events where run_id = t.run_id) as seq
           from tunnel_runs t join runs r on r.id = t.run_id
           where r.finished_ms is null or t.run_id in (select frame ->> 'run' from tunnel_outbox)`,
       )
-      return rows.map(row => ({
-        runId: String(row.run_id),
-        epoch: BigInt(Number(row.epoch)),
-        status: String(row.status),
-        lastEvent: BigInt(Number(row.seq)),
+      return rowsOf<{ run_id: string; epoch: number; status: string; seq: number }>(found).map(row => ({
+        runId: row.run_id,
+        epoch: BigInt(row.epoch),
+        status: row.status,
+        lastEvent: BigInt(row.seq),
       }))
     },
 
