@@ -27,7 +27,7 @@ import { TunnelRefusal } from '../../../shared/tunnel/refusal.ts'
 import type { enrolment } from '../registry/enrolment.ts'
 import { type NodeRow, provenBackends, readBackends } from '../registry/node.ts'
 import type { NodeLink, NodeLinks, ReadAnswered } from '../registry/node-link.ts'
-import type { NodeStore } from '../registry/store.ts'
+import type { Arrival, NodeStore } from '../registry/store.ts'
 import type { Granted } from '../runs/remote-budgets.ts'
 import type { TunnelTimes } from './timeouts.ts'
 
@@ -84,7 +84,7 @@ const MOST_READ_BYTES = 64 * 1024 * 1024
 const HELLO_MS = 10_000
 
 export function nodeGateway(deps: GatewayDeps): NodeGateway {
-  const { store, links, clock, log, times, newId } = deps
+  const { store, links, clock, times } = deps
   const peers = new Map<string, Peer>()
   let closing = false
 
@@ -92,188 +92,9 @@ export function nodeGateway(deps: GatewayDeps): NodeGateway {
     const known = peers.get(node.id)
     if (known?.streamId === hello.streamId) return { peer: known, fresh: false }
     if (known) forget(known)
-    const frames = inbox<NodeFrame>(
-      async batch => {
-        await deps.applyReports(peer.node, batch.flatMap(unbundled))
-        peer.channel.done(Number(batch.at(-1)?.seq ?? 0))
-      },
-      { log, weigh: frame => unbundled(frame).length },
-    )
-    const peer: Peer = {
-      node,
-      streamId: hello.streamId,
-      inbox: frames,
-      reads: new Map(),
-      asked: new Set(),
-      stop: undefined,
-      channel: frameChannel<ControlFrame, NodeFrame>({
-        ackOnly: () => create(ControlFrameSchema, { body: { case: 'ackOnly', value: {} } }),
-        weigh: frame => (frame.body.case === 'assign' ? 500 + sizeOf(frame.body.value) : 500),
-        onAcked: seq => peer.outbox.acked(seq),
-        sentBefore: Number(hello.lastSeenSeq),
-      }),
-      outbox: outbox(
-        {
-          async read(afterId, most) {
-            const rows = await store.frames(node.id, afterId, most)
-            return rows.map(({ id, frame }) => ({ id, frame: fromBinary(ControlFrameSchema, frame) }))
-          },
-          remove: upToId => store.framesArrived(node.id, upToId),
-        },
-        () => peer.channel,
-        log,
-      ),
-    }
+    const peer = newPeer(deps, node, hello)
     peers.set(node.id, peer)
     return { peer, fresh: true }
-  }
-
-  function forget(peer: Peer): void {
-    peer.stop?.abort(new TunnelRefusal('replaced', 'this node has dialled again'))
-    peer.inbox.close()
-    void peer.outbox.close()
-    for (const read of peer.reads.values()) read.done(undefined)
-  }
-
-  function linkOf(peer: Peer, hello: Hello): NodeLink {
-    const { id: nodeId, tenantId, pool } = peer.node
-    const backends = provenBackends({ backends: readBackends(hello.backends) })
-    const link: NodeLink = {
-      nodeId,
-      tenantId,
-      pool,
-      backends,
-      slots: Math.min(hello.slots, 10_000),
-      restingUntilMs: 0,
-      draining: peer.node.draining,
-      wake: () => peer.outbox.wake(true),
-      read({ kind, id, from = 0, limit = 0, box = new Uint8Array() }) {
-        if (peer.reads.size >= MOST_READS) return Promise.resolve(undefined)
-        const requestId = newId()
-        return new Promise(resolve => {
-          const timer = setTimeout(() => done(undefined), times.readMs)
-          const done = (answer: ReadAnswered | undefined) => {
-            clearTimeout(timer)
-            peer.reads.delete(requestId)
-            resolve(answer)
-          }
-          peer.reads.set(requestId, { parts: [], done })
-          const value = { requestId, kind, id, from: BigInt(from), limit, box }
-          if (!peer.channel.pass(create(ControlFrameSchema, { body: { case: 'readRequest', value } }))) done(undefined)
-        })
-      },
-      drain(on) {
-        link.draining = on
-        peer.channel.pass(create(ControlFrameSchema, { body: { case: 'drain', value: { on } } }))
-      },
-      end: () => peer.stop?.abort(new TunnelRefusal('unauthenticated', 'this node was removed')),
-      here: async () => links.get(nodeId) === link,
-    }
-    return link
-  }
-
-  function answered(peer: Peer, { requestId, status, body, last }: ReadResponse): void {
-    const read = peer.reads.get(requestId)
-    if (read === undefined) return
-    read.parts.push(body)
-    const tooMuch = read.parts.reduce((sum, part) => sum + part.length, 0) > MOST_READ_BYTES
-    if (tooMuch) read.done({ status: 500, body: new Uint8Array() })
-    else if (last) read.done({ status, body: joined(read.parts) })
-  }
-
-  /** Answered when the answer is there; asked again meanwhile, it is one question. */
-  async function askedBy(peer: Peer, ask: BudgetAsk): Promise<void> {
-    const { requestId } = ask
-    if (peer.asked.has(requestId) || peer.asked.size >= MOST_ASKS) return
-    peer.asked.add(requestId)
-    try {
-      const value = await deps.asked(peer.node, ask)
-      if (value) peer.channel.pass(create(ControlFrameSchema, { body: { case: 'budgetGrant', value } }))
-    } catch (error) {
-      log.error('a node asked for a budget and is not answered; it asks again', { error, nodeId: peer.node.id })
-    } finally {
-      peer.asked.delete(requestId)
-    }
-  }
-
-  /** What was decided about it where it is not connected. */
-  function follow(peer: Peer, stands: Awaited<ReturnType<NodeStore['seen']>>): void {
-    const link = links.get(peer.node.id)
-    if (link === undefined) return
-    if (stands === undefined) link.end()
-    else if (stands.draining !== link.draining) link.drain(stands.draining)
-  }
-
-  async function take(peer: Peer, frame: NodeFrame): Promise<void> {
-    const { body } = frame
-    switch (body.case) {
-      case 'accept':
-      case 'event':
-      case 'complete':
-      case 'approval':
-      case 'childAsk':
-      case 'takeover':
-      case 'parked':
-      case 'secretAck':
-        if (frame.seq === 0n) throw new TunnelRefusal('bad_frame', `a ${body.case} frame needs a number`)
-        return peer.inbox.put(frame)
-      case 'bundle':
-        if (frame.seq === 0n || !body.value.frames.every(({ body: { case: one } }) => TOLD.has(one))) {
-          throw new TunnelRefusal('bad_frame', 'a bundle needs a number, and holds what a node tells and nothing else')
-        }
-        return peer.inbox.put(frame)
-      case 'heartbeat':
-        deps.heard()
-        peer.outbox.wake()
-        return follow(peer, await store.seen(peer.node.id, clock.now().getTime(), body.value.activeRuns))
-      case 'readResponse':
-        return answered(peer, body.value)
-      case 'sessionDelta':
-        return deps.said(peer.node, body.value)
-      case 'budgetAsk':
-        if (frame.seq !== 0n) throw new TunnelRefusal('bad_frame', 'a budgetAsk frame has no number')
-        void askedBy(peer, body.value)
-        return
-      case 'ackOnly':
-        return frame.seq === 0n ? undefined : peer.inbox.put(frame)
-      case 'pong':
-        return
-      default:
-        throw new TunnelRefusal('bad_frame', `a ${body.case ?? 'frame without a body'} is not expected here`)
-    }
-  }
-
-  /** Reads the stream until it ends, is replaced, or breaks a rule. */
-  async function listen(peer: Peer, frames: AsyncIterator<NodeFrame>, stop: AbortController): Promise<void> {
-    let heard = clock.monotonic()
-    const watch = setInterval(
-      () => {
-        if (clock.monotonic() - heard > times.lostMs) {
-          stop.abort(new TunnelRefusal('closing', `nothing was heard for ${times.lostMs / 1000} s`))
-        } else peer.channel.pass(create(ControlFrameSchema, { body: { case: 'ping', value: { n: 0n } } }))
-      },
-      Math.min(times.heartbeatMs, times.lostMs / 3),
-    )
-    try {
-      while (!stop.signal.aborted) {
-        const next = await frames.next()
-        if (peer.stop !== stop) return
-        if (next.done) {
-          await store.signedOff(peer.node.id, clock.now().getTime())
-          stop.abort()
-          return
-        }
-        heard = clock.monotonic()
-        const fresh = peer.channel.receive(next.value)
-        if (fresh) await take(peer, fresh)
-      }
-    } catch (error) {
-      stop.abort(
-        error instanceof TunnelRefusal ? error : new TunnelRefusal('closing', 'the stream broke', { cause: error }),
-      )
-    } finally {
-      clearInterval(watch)
-    }
   }
 
   return {
@@ -284,47 +105,22 @@ export function nodeGateway(deps: GatewayDeps): NodeGateway {
       const { node, expiresMs } = await deps.enrolment.nodeOf(token)
       const frames = incoming[Symbol.asyncIterator]()
       const hello = await firstFrame(frames)
-      if (hello.nodeId !== node.id) throw new TunnelRefusal('unauthenticated', 'this token is of another node')
-      if (hello.proto !== PROTO) {
-        throw new TunnelRefusal(
-          'unknown_protocol',
-          `this control plane speaks version ${PROTO} of the tunnel, and the node ${hello.proto}`,
-        )
-      }
+      checkHello(hello, node)
       if (closing) throw new TunnelRefusal('closing', 'the control plane is stopping: dial again')
       const { peer, fresh } = peerOf(node, hello)
       peer.node = node
       const stop = new AbortController()
       peer.stop?.abort(new TunnelRefusal('replaced', 'this node has dialled again'))
       peer.stop = stop
-      const backends = readBackends(hello.backends)
       const nowMs = clock.now().getTime()
-      await store.arrived(
-        node.id,
-        {
-          backends,
-          slots: Math.min(hello.slots, 10_000),
-          vcpus: finite(hello.vcpus),
-          memoryMb: Number(hello.memoryMb % 1_000_000_000n),
-          version: hello.version.slice(0, 64).toWellFormed(),
-          storeId: /^[0-9a-f-]{36}$/.test(hello.storeId) ? hello.storeId : null,
-        },
-        nowMs,
-      )
+      await store.arrived(node.id, arrivalOf(hello), nowMs)
       deps.reconnects.add(1)
-      const value = {
-        lastSeenSeq: BigInt(peer.channel.seen),
-        heartbeatSeconds: Math.max(1, Math.round(times.heartbeatMs / 1000)),
-        lostSeconds: Math.max(1, Math.round(times.lostMs / 1000)),
-        bundles: true,
-        parked: true,
-      }
-      yield create(ControlFrameSchema, { body: { case: 'welcome', value } })
-      const link = linkOf(peer, hello)
+      yield welcome(peer, times)
+      const link = linkOf(deps, peer, hello)
       links.up(link)
       const aged = setTimeout(() => stop.abort(), Math.max(1000, Math.min(times.maxStreamMs, expiresMs - nowMs)))
       try {
-        void listen(peer, frames, stop)
+        void listen(deps, peer, frames, stop)
         await deps.arrived(link, hello.held, fresh)
         peer.outbox.wake()
         yield* peer.channel.open(Number(hello.lastSeenSeq), stop.signal)
@@ -353,6 +149,200 @@ export function nodeGateway(deps: GatewayDeps): NodeGateway {
   }
 }
 
+function forget(peer: Peer): void {
+  peer.stop?.abort(new TunnelRefusal('replaced', 'this node has dialled again'))
+  peer.inbox.close()
+  void peer.outbox.close()
+  for (const read of peer.reads.values()) read.done(undefined)
+}
+
+function takeReadResponse(peer: Peer, { requestId, status, body, last }: ReadResponse): void {
+  const read = peer.reads.get(requestId)
+  if (read === undefined) return
+  read.parts.push(body)
+  const tooMuch = read.parts.reduce((sum, part) => sum + part.length, 0) > MOST_READ_BYTES
+  if (tooMuch) read.done({ status: 500, body: new Uint8Array() })
+  else if (last) read.done({ status, body: joined(read.parts) })
+}
+
+/** A process of a node that dials for the first time. */
+function newPeer(deps: GatewayDeps, node: NodeRow, hello: Hello): Peer {
+  const frames = inbox<NodeFrame>(
+    async batch => {
+      await deps.applyReports(peer.node, batch.flatMap(unbundled))
+      peer.channel.done(Number(batch.at(-1)?.seq ?? 0))
+    },
+    { log: deps.log, weigh: frame => unbundled(frame).length },
+  )
+  const peer: Peer = {
+    node,
+    streamId: hello.streamId,
+    inbox: frames,
+    reads: new Map(),
+    asked: new Set(),
+    stop: undefined,
+    channel: frameChannel<ControlFrame, NodeFrame>({
+      ackOnly: () => create(ControlFrameSchema, { body: { case: 'ackOnly', value: {} } }),
+      weigh: frame => (frame.body.case === 'assign' ? 500 + sizeOf(frame.body.value) : 500),
+      onAcked: seq => peer.outbox.acked(seq),
+      sentBefore: Number(hello.lastSeenSeq),
+    }),
+    outbox: outbox(
+      {
+        async read(afterId, most) {
+          const rows = await deps.store.frames(node.id, afterId, most)
+          return rows.map(({ id, frame }) => ({ id, frame: fromBinary(ControlFrameSchema, frame) }))
+        },
+        remove: upToId => deps.store.framesArrived(node.id, upToId),
+      },
+      () => peer.channel,
+      deps.log,
+    ),
+  }
+  return peer
+}
+
+function linkOf(deps: GatewayDeps, peer: Peer, hello: Hello): NodeLink {
+  const { id: nodeId, tenantId, pool } = peer.node
+  const backends = provenBackends({ backends: readBackends(hello.backends) })
+  const link: NodeLink = {
+    nodeId,
+    tenantId,
+    pool,
+    backends,
+    slots: Math.min(hello.slots, 10_000),
+    restingUntilMs: 0,
+    draining: peer.node.draining,
+    wake: () => peer.outbox.wake(true),
+    read({ kind, id, from = 0, limit = 0, box = new Uint8Array() }) {
+      if (peer.reads.size >= MOST_READS) return Promise.resolve(undefined)
+      const requestId = deps.newId()
+      return new Promise(resolve => {
+        const timer = setTimeout(() => done(undefined), deps.times.readMs)
+        const done = (answer: ReadAnswered | undefined) => {
+          clearTimeout(timer)
+          peer.reads.delete(requestId)
+          resolve(answer)
+        }
+        peer.reads.set(requestId, { parts: [], done })
+        const value = { requestId, kind, id, from: BigInt(from), limit, box }
+        if (!peer.channel.pass(create(ControlFrameSchema, { body: { case: 'readRequest', value } }))) done(undefined)
+      })
+    },
+    drain(on) {
+      link.draining = on
+      peer.channel.pass(create(ControlFrameSchema, { body: { case: 'drain', value: { on } } }))
+    },
+    end: () => peer.stop?.abort(new TunnelRefusal('unauthenticated', 'this node was removed')),
+    here: async () => deps.links.get(nodeId) === link,
+  }
+  return link
+}
+
+/** Answered when the answer is there; asked again meanwhile, it is one question. */
+async function answerBudgetAsk(deps: GatewayDeps, peer: Peer, ask: BudgetAsk): Promise<void> {
+  const { requestId } = ask
+  if (peer.asked.has(requestId) || peer.asked.size >= MOST_ASKS) return
+  peer.asked.add(requestId)
+  try {
+    const value = await deps.asked(peer.node, ask)
+    if (value) peer.channel.pass(create(ControlFrameSchema, { body: { case: 'budgetGrant', value } }))
+  } catch (error) {
+    deps.log.error('a node asked for a budget and is not answered; it asks again', { error, nodeId: peer.node.id })
+  } finally {
+    peer.asked.delete(requestId)
+  }
+}
+
+/** What was decided about it where it is not connected. */
+function followDecisions(deps: GatewayDeps, peer: Peer, stands: Awaited<ReturnType<NodeStore['seen']>>): void {
+  const link = deps.links.get(peer.node.id)
+  if (link === undefined) return
+  if (stands === undefined) link.end()
+  else if (stands.draining !== link.draining) link.drain(stands.draining)
+}
+
+async function takeFrame(deps: GatewayDeps, peer: Peer, frame: NodeFrame): Promise<void> {
+  const { body } = frame
+  switch (body.case) {
+    case 'accept':
+    case 'event':
+    case 'complete':
+    case 'approval':
+    case 'childAsk':
+    case 'takeover':
+    case 'parked':
+    case 'secretAck':
+      if (frame.seq === 0n) throw new TunnelRefusal('bad_frame', `a ${body.case} frame needs a number`)
+      return peer.inbox.put(frame)
+    case 'bundle':
+      if (frame.seq === 0n || !body.value.frames.every(({ body: { case: one } }) => TOLD.has(one))) {
+        throw new TunnelRefusal('bad_frame', 'a bundle needs a number, and holds what a node tells and nothing else')
+      }
+      return peer.inbox.put(frame)
+    case 'heartbeat':
+      deps.heard()
+      peer.outbox.wake()
+      return followDecisions(
+        deps,
+        peer,
+        await deps.store.seen(peer.node.id, deps.clock.now().getTime(), body.value.activeRuns),
+      )
+    case 'readResponse':
+      return takeReadResponse(peer, body.value)
+    case 'sessionDelta':
+      return deps.said(peer.node, body.value)
+    case 'budgetAsk':
+      if (frame.seq !== 0n) throw new TunnelRefusal('bad_frame', 'a budgetAsk frame has no number')
+      void answerBudgetAsk(deps, peer, body.value)
+      return
+    case 'ackOnly':
+      return frame.seq === 0n ? undefined : peer.inbox.put(frame)
+    case 'pong':
+      return
+    default:
+      throw new TunnelRefusal('bad_frame', `a ${body.case ?? 'frame without a body'} is not expected here`)
+  }
+}
+
+/** Reads the stream until it ends, is replaced, or breaks a rule. */
+async function listen(
+  deps: GatewayDeps,
+  peer: Peer,
+  frames: AsyncIterator<NodeFrame>,
+  stop: AbortController,
+): Promise<void> {
+  let heard = deps.clock.monotonic()
+  const watch = setInterval(
+    () => {
+      if (deps.clock.monotonic() - heard > deps.times.lostMs) {
+        stop.abort(new TunnelRefusal('closing', `nothing was heard for ${deps.times.lostMs / 1000} s`))
+      } else peer.channel.pass(create(ControlFrameSchema, { body: { case: 'ping', value: { n: 0n } } }))
+    },
+    Math.min(deps.times.heartbeatMs, deps.times.lostMs / 3),
+  )
+  try {
+    while (!stop.signal.aborted) {
+      const next = await frames.next()
+      if (peer.stop !== stop) return
+      if (next.done) {
+        await deps.store.signedOff(peer.node.id, deps.clock.now().getTime())
+        stop.abort()
+        return
+      }
+      heard = deps.clock.monotonic()
+      const fresh = peer.channel.receive(next.value)
+      if (fresh) await takeFrame(deps, peer, fresh)
+    }
+  } catch (error) {
+    stop.abort(
+      error instanceof TunnelRefusal ? error : new TunnelRefusal('closing', 'the stream broke', { cause: error }),
+    )
+  } finally {
+    clearInterval(watch)
+  }
+}
+
 const unbundled = (frame: NodeFrame): NodeFrame[] => (frame.body.case === 'bundle' ? frame.body.value.frames : [frame])
 
 function sizeOf({ inputSealed, textsSealed }: Assign): number {
@@ -371,6 +361,39 @@ async function firstFrame(frames: AsyncIterator<NodeFrame>): Promise<Hello> {
   } finally {
     clearTimeout(timer)
   }
+}
+
+function checkHello(hello: Hello, node: NodeRow): void {
+  if (hello.nodeId !== node.id) throw new TunnelRefusal('unauthenticated', 'this token is of another node')
+  if (hello.proto !== PROTO) {
+    throw new TunnelRefusal(
+      'unknown_protocol',
+      `this control plane speaks version ${PROTO} of the tunnel, and the node ${hello.proto}`,
+    )
+  }
+}
+
+/** What a hello says of the node, within the bounds of its columns. */
+function arrivalOf(hello: Hello): Arrival {
+  return {
+    backends: readBackends(hello.backends),
+    slots: Math.min(hello.slots, 10_000),
+    vcpus: finite(hello.vcpus),
+    memoryMb: Number(hello.memoryMb % 1_000_000_000n),
+    version: hello.version.slice(0, 64).toWellFormed(),
+    storeId: /^[0-9a-f-]{36}$/.test(hello.storeId) ? hello.storeId : null,
+  }
+}
+
+function welcome(peer: Peer, times: TunnelTimes): ControlFrame {
+  const value = {
+    lastSeenSeq: BigInt(peer.channel.seen),
+    heartbeatSeconds: Math.max(1, Math.round(times.heartbeatMs / 1000)),
+    lostSeconds: Math.max(1, Math.round(times.lostMs / 1000)),
+    bundles: true,
+    parked: true,
+  }
+  return create(ControlFrameSchema, { body: { case: 'welcome', value } })
 }
 
 function finite(value: number): number {

@@ -4,7 +4,7 @@ import type { Labels } from '../../../shared/wire/runtime/conventions.ts'
 import type { NodeBackend } from '../../../shared/wire/runtime/node.ts'
 import { type PageOf, pageSql } from '../../http/page.ts'
 import { storableText } from '../../schema/storable-text.ts'
-import type { nodeFrames } from '../../schema/tables.ts'
+import type { nodeFrames as nodeFramesTable } from '../../schema/tables.ts'
 import { type NodeRow, type StoredNode, toNodeRow } from './node.ts'
 
 export interface NewNode {
@@ -47,6 +47,11 @@ const nodesIn = (found: Pick<ResultSet, 'rows'>): NodeRow[] => rowsOf<StoredNode
 /** `peer` is the address under which other control planes of this store reach this one; null: they do not. */
 export function nodeStore(db: Db, peer: string | null = null) {
   return {
+    ...nodeTokens(db),
+    ...nodePools(db),
+    ...nodePresence(db, peer),
+    ...nodeFrames(db),
+
     insert({ id, tenantId, name, pool, labels, createdMs, enrolHash, enrolExpiresMs }: NewNode): InStatement {
       return {
         sql: `insert into nodes (id, tenant_id, name, pool, labels, created_ms, enrol_hash, enrol_expires_ms)
@@ -79,22 +84,53 @@ export function nodeStore(db: Db, peer: string | null = null) {
       return (await db.execute('select 1 from nodes limit 1')).rows.length > 0
     },
 
+    async setDraining(id: string, draining: boolean): Promise<NodeRow | undefined> {
+      const sql = 'update nodes set draining = ? where id = ? returning *'
+      return nodesIn(await db.execute({ sql, args: [draining ? 1 : 0, id] }))[0]
+    },
+
+    /** Runs that end on this node or whose texts are there; `open` are those that have not ended. */
+    async holds(id: string): Promise<{ open: number; data: number }> {
+      const found = await db.execute({
+        sql: `select coalesce(sum(state in ('offered', 'accepted', 'ending')), 0) as open, count(*) as data from remote_runs where node_id = ?`,
+        args: [id],
+      })
+      const { open, data } = rowsOf<{ open: number; data: number }>(found)[0]!
+      return { open, data }
+    },
+
+    async remove(id: string): Promise<void> {
+      await db.write([
+        { sql: 'delete from node_tokens where node_id = ?', args: [id] },
+        { sql: 'delete from node_nonces where node_id = ?', args: [id] },
+        { sql: 'delete from node_frames where node_id = ?', args: [id] },
+        { sql: 'delete from node_credentials where node_id = ?', args: [id] },
+        {
+          // A pool without a node has no holder of its key: the next node starts with a new one.
+          sql: `delete from node_pools where exists (select 1 from nodes n where n.id = ?1 and n.tenant_id = node_pools.tenant_id
+            and n.pool = node_pools.name) and not exists (select 1 from nodes n where n.id <> ?1
+            and n.tenant_id = node_pools.tenant_id and n.pool = node_pools.name and n.enrolled_ms is not null)`,
+          args: [id],
+        },
+        {
+          // And what was sealed to that key opens nowhere any more.
+          sql: `delete from pool_credentials where exists (select 1 from nodes n where n.id = ?1
+            and n.tenant_id = pool_credentials.tenant_id and n.pool = pool_credentials.pool) and not exists
+            (select 1 from node_pools p where p.tenant_id = pool_credentials.tenant_id and p.name = pool_credentials.pool)`,
+          args: [id],
+        },
+        { sql: 'delete from nodes where id = ?', args: [id] },
+      ])
+    },
+  }
+}
+
+/** How a node proves who it is: its enrolment and the tokens after it. */
+function nodeTokens(db: Db) {
+  return {
     async byEnrolHash(hash: string, nowMs: number): Promise<NodeRow | undefined> {
       const sql = 'select * from nodes where enrol_hash = ? and enrol_expires_ms > ?'
       return nodesIn(await db.execute({ sql, args: [hash, nowMs] }))[0]
-    },
-
-    async poolKey(tenantId: string, pool: string): Promise<Uint8Array<ArrayBuffer> | undefined> {
-      const sql = 'select public_key from node_pools where tenant_id = ? and name = ?'
-      const [row] = rowsOf<{ public_key: ArrayBuffer }>(await db.execute({ sql, args: [tenantId, pool] }))
-      return row && new Uint8Array(row.public_key)
-    },
-
-    /** The pool of a tenant that has no other. */
-    async onlyPool(tenantId: string): Promise<string | undefined> {
-      const sql = 'select name from node_pools where tenant_id = ? limit 2'
-      const rows = rowsOf<{ name: string }>(await db.execute({ sql, args: [tenantId] }))
-      return rows.length === 1 ? rows[0]?.name : undefined
     },
 
     /** Uses the token up and gives the node its keys, in one transaction. False: it was used or too late. */
@@ -161,7 +197,30 @@ export function nodeStore(db: Db, peer: string | null = null) {
       ])
       return results[2]?.rowsAffected === 1
     },
+  }
+}
 
+/** The keys that inputs for nodes are sealed to. */
+function nodePools(db: Db) {
+  return {
+    async poolKey(tenantId: string, pool: string): Promise<Uint8Array<ArrayBuffer> | undefined> {
+      const sql = 'select public_key from node_pools where tenant_id = ? and name = ?'
+      const [row] = rowsOf<{ public_key: ArrayBuffer }>(await db.execute({ sql, args: [tenantId, pool] }))
+      return row && new Uint8Array(row.public_key)
+    },
+
+    /** The pool of a tenant that has no other. */
+    async onlyPool(tenantId: string): Promise<string | undefined> {
+      const sql = 'select name from node_pools where tenant_id = ? limit 2'
+      const rows = rowsOf<{ name: string }>(await db.execute({ sql, args: [tenantId] }))
+      return rows.length === 1 ? rows[0]?.name : undefined
+    },
+  }
+}
+
+/** What is heard of a node, and at which control plane. */
+function nodePresence(db: Db, peer: string | null) {
+  return {
     async arrived(
       id: string,
       { backends, slots, vcpus, memoryMb, version, storeId }: Arrival,
@@ -226,46 +285,12 @@ export function nodeStore(db: Db, peer: string | null = null) {
       })
       return rowsOf<Pick<StoredNode, 'id'>>(found).map(row => row.id)
     },
+  }
+}
 
-    async setDraining(id: string, draining: boolean): Promise<NodeRow | undefined> {
-      const sql = 'update nodes set draining = ? where id = ? returning *'
-      return nodesIn(await db.execute({ sql, args: [draining ? 1 : 0, id] }))[0]
-    },
-
-    /** Runs that end on this node or whose texts are there; `open` are those that have not ended. */
-    async holds(id: string): Promise<{ open: number; data: number }> {
-      const found = await db.execute({
-        sql: `select coalesce(sum(state in ('offered', 'accepted', 'ending')), 0) as open, count(*) as data from remote_runs where node_id = ?`,
-        args: [id],
-      })
-      const { open, data } = rowsOf<{ open: number; data: number }>(found)[0]!
-      return { open, data }
-    },
-
-    async remove(id: string): Promise<void> {
-      await db.write([
-        { sql: 'delete from node_tokens where node_id = ?', args: [id] },
-        { sql: 'delete from node_nonces where node_id = ?', args: [id] },
-        { sql: 'delete from node_frames where node_id = ?', args: [id] },
-        { sql: 'delete from node_credentials where node_id = ?', args: [id] },
-        {
-          // A pool without a node has no holder of its key: the next node starts with a new one.
-          sql: `delete from node_pools where exists (select 1 from nodes n where n.id = ?1 and n.tenant_id = node_pools.tenant_id
-            and n.pool = node_pools.name) and not exists (select 1 from nodes n where n.id <> ?1
-            and n.tenant_id = node_pools.tenant_id and n.pool = node_pools.name and n.enrolled_ms is not null)`,
-          args: [id],
-        },
-        {
-          // And what was sealed to that key opens nowhere any more.
-          sql: `delete from pool_credentials where exists (select 1 from nodes n where n.id = ?1
-            and n.tenant_id = pool_credentials.tenant_id and n.pool = pool_credentials.pool) and not exists
-            (select 1 from node_pools p where p.tenant_id = pool_credentials.tenant_id and p.name = pool_credentials.pool)`,
-          args: [id],
-        },
-        { sql: 'delete from nodes where id = ?', args: [id] },
-      ])
-    },
-
+/** What waits for a node until it has it. */
+function nodeFrames(db: Db) {
+  return {
     frame: (nodeId: string, frame: Uint8Array): InStatement => ({
       sql: 'insert into node_frames (node_id, frame) values (?, ?)',
       args: [nodeId, frame],
@@ -276,7 +301,7 @@ export function nodeStore(db: Db, peer: string | null = null) {
         sql: 'select id, frame from node_frames where node_id = ? and id > ? order by id limit ?',
         args: [nodeId, afterId, most],
       })
-      return rowsOf<RowOf<typeof nodeFrames>>(found).map(({ id, frame }) => ({ id, frame: new Uint8Array(frame) }))
+      return rowsOf<RowOf<typeof nodeFramesTable>>(found).map(({ id, frame }) => ({ id, frame: new Uint8Array(frame) }))
     },
 
     /** The orders of one node become those of another one that has the same store; what was not accepted is offered to it. */

@@ -73,308 +73,331 @@ interface Batch {
  * sequence, whatever is repeated; what a node says about a run that is not its own is dropped and counted.
  */
 export function applyReports(deps: ApplyReportsDeps) {
-  const { db, store, log, now, dayOf } = deps
-
-  function drop(why: string, frame: NodeFrame, node: NodeRow): void {
-    deps.dropped.add(1, { reason: why })
-    log.warn('a frame of a node was dropped', { reason: why, frame: frame.body.case ?? 'none', nodeId: node.id })
-  }
-
-  function event(batch: Batch, run: RemoteRun, told: Event, frame: NodeFrame): void {
-    const seq = Number(told.eventSeq)
-    if (seq <= run.eventSeq) return
-    const kind = eventKinds.find(known => known === told.kind)
-    const atMs = Date.parse(told.at)
-    const counts = [told.tokensIn, told.tokensOut, told.costNanoUsd]
-    const sane = told.hash.length === 32 && isTime(atMs) && told.at.length < 64 && counts.every(isCount)
-    if (seq !== run.eventSeq + 1 || kind === undefined || !sane) {
-      drop('bad_event', frame, batch.node)
-      return
-    }
-    const made: RemoteEvent = {
-      runId: run.id,
-      seq,
-      kind,
-      stepId: plain(told.stepId),
-      attempt: told.attempt,
-      at: told.at,
-      hash: toHex(told.hash),
-      tokensIn: Number(told.tokensIn),
-      tokensOut: Number(told.tokensOut),
-      costNano: Number(told.costNanoUsd),
-      model: told.model === '' ? undefined : plain(told.model),
-    }
-    batch.events.push(made)
-    batch.tips.add(run)
-    batch.parked.delete(run.id)
-    run.eventSeq = seq
-    run.tip = made.hash
-    const before = batch.moved.get(run.id)
-    batch.moved.set(run.id, {
-      runId: run.id,
-      status: kind === 'step_waiting' ? 'waiting' : 'running',
-      atMs: before?.atMs ?? atMs,
-      tokensIn: made.tokensIn + (before?.tokensIn ?? 0),
-      tokensOut: made.tokensOut + (before?.tokensOut ?? 0),
-      costNano: made.costNano + (before?.costNano ?? 0),
-      model: made.model ?? before?.model,
-    })
-  }
-
-  async function complete(batch: Batch, run: RemoteRun, told: Complete, frame: NodeFrame): Promise<void> {
-    if (run.state === 'done') return
-    const { $typeName: _, nodeSignature, ...said } = told
-    const key = batch.node.signKey
-    const signed =
-      key !== undefined && (await verifySignature(key, Uint8Array.from(nodeSignature), completeMessage(said)))
-    if (!signed) {
-      drop('bad_signature', frame, batch.node)
-      return
-    }
-    const counts = [said.tokensIn, said.tokensOut, said.costNanoUsd, said.eventCount]
-    if (!counts.every(isCount) || !isTime(Number(said.finishedUnixMs)) || said.models.length > 200) {
-      drop('bad_complete', frame, batch.node)
-      return
-    }
-    batch.sealing.push({ run, frame: told })
-  }
-
-  /** The head that the node reports is the one that was streamed, or the run is not what it says. */
-  async function seal(batch: Batch, { run, frame: told }: Batch['sealing'][number]): Promise<void> {
-    const status = (['succeeded', 'failed', 'cancelled'] as const).find(known => known === told.status)
-    const follows = toHex(told.head) === run.tip && Number(told.eventCount) === run.eventSeq
-    const finishedMs = isTerminal(run.status) ? (run.finishedMs ?? now().getTime()) : Number(told.finishedUnixMs)
-    if (!follows || status === undefined || told.inputHash.length !== 32 || toHex(told.inputHash) !== run.inputHash) {
-      log.error('a node reports an end that does not follow from what it streamed', {
-        runId: run.id,
-        nodeId: batch.node.id,
-        status: told.status,
-        head: toHex(told.head),
-        streamed: run.tip,
-      })
-    }
-    const fine = follows && status !== undefined && toHex(told.inputHash) === run.inputHash
-    const end: RemoteRunEnd = fine
-      ? {
-          status,
-          finishedMs,
-          day: dayOf(finishedMs),
-          errorCode: runErrorCodes.find(code => code === told.errorCode),
-          errorStep: told.errorStep === '' ? undefined : plain(told.errorStep),
-          isolationUsed: backends.find(known => known === told.isolation),
-          spent: {
-            tokensIn: Number(told.tokensIn),
-            tokensOut: Number(told.tokensOut),
-            costNano: Number(told.costNanoUsd),
-          },
-        }
-      : {
-          status: 'failed',
-          finishedMs,
-          day: dayOf(finishedMs),
-          errorCode: 'internal',
-          errorMessage: 'the node reported an end that does not follow from its events',
-        }
-    const already = isTerminal(run.status)
-    batch.as.push(store.asOpen(run.id, !already))
-    // Ended here first: that stands, and the node's journal is sealed under it.
-    const stands = already ? (run.status as RemoteRunEnd['status']) : end.status
-    const outputHash = fine && stands === status ? toHex(told.outputHash) : EMPTY_OUTPUT_HASH
-    const sealed: RemoteRun = {
-      ...run,
-      status: stands,
-      outputHash,
-      models: told.models.map(plain),
-      finishedMs,
-      ...(!already && end.spent && { spent: end.spent }),
-      ...(end.isolationUsed !== undefined && { isolationUsed: end.isolationUsed }),
-      ...(fine && {
-        node: {
-          publicKey: toBase64(batch.node.signKey ?? new Uint8Array()),
-          signature: toBase64(told.nodeSignature),
-        },
-      }),
-    }
-    if (!already) {
-      deps.turn.ending(run)
-      batch.turns.push(run)
-      batch.statements.push(...store.end(run, end))
-      batch.ends.push(end.status)
-    }
-    const receipt = await deps.signRemoteRun(sealed, { status: stands, finishedMs })
-    const { models, node } = sealed
-    batch.statements.push(
-      ...store.sealed(sealed, { outputHash, models, ...(node && { node }) }, receipt, now().getTime()),
-    )
-    batch.moved.delete(run.id)
-    batch.runs.set(run.id, { ...sealed, state: 'done' })
-  }
-
-  async function one(batch: Batch, frame: NodeFrame): Promise<void> {
-    const { body } = frame
-    if (!isOfRun(body)) return
-    const run = batch.runs.get(body.value.runId)
-    if (body.case === 'takeover') {
-      const asItWas = run !== undefined && Number(body.value.epoch) === run.epoch && run.state !== 'queued'
-      if (!asItWas || (run.nodeId !== batch.node.id && !(await deps.took(run, batch.node.id)))) {
-        drop('not_its_run', frame, batch.node)
-      } else run.nodeId = batch.node.id
-      return
-    }
-    if (run === undefined || run.nodeId !== batch.node.id) {
-      drop('not_its_run', frame, batch.node)
-      return
-    }
-    if (body.case !== 'approval' && Number(body.value.epoch) !== run.epoch) {
-      drop('old_epoch', frame, batch.node)
-      return
-    }
-    switch (body.case) {
-      case 'event':
-        return event(batch, run, body.value, frame)
-      case 'childAsk':
-        if (!isTerminal(run.status)) batch.children.push({ parent: run, ask: body.value })
-        return
-      case 'parked': {
-        const { reason } = body.value
-        if (reason !== '' && reason !== POISONED) return drop('bad_parked', frame, batch.node)
-        if (!isTerminal(run.status)) batch.parked.set(run.id, reason)
-        return
-      }
-      case 'complete':
-        return complete(batch, run, body.value, frame)
-      case 'accept':
-        if (body.value.ok) {
-          batch.statements.push(store.accepted(run.id))
-          if (run.state === 'offered') run.state = 'accepted'
-          return
-        }
-        if (run.state === 'offered') {
-          batch.statements.push(...store.refused(run.id))
-          batch.requeued.push(run)
-        } else if (run.state === 'ending') {
-          // Ended here before the node had it: nothing was executed.
-          const end = { status: run.status as RemoteRunEnd['status'], finishedMs: run.finishedMs ?? now().getTime() }
-          const sealed = { ...run, outputHash: EMPTY_OUTPUT_HASH }
-          const receipt = await deps.signRemoteRun(sealed, end)
-          const known = { outputHash: EMPTY_OUTPUT_HASH, models: [] }
-          batch.statements.push(...store.sealed(sealed, known, receipt, now().getTime()))
-          run.state = 'done'
-        }
-        return
-      default: {
-        const { stepId, approvalId, reason, expiresUnix } = body.value
-        const known = approvalReason.options.some(one => one === reason) && isTime(Number(expiresUnix) * 1000)
-        if (!known || !/^[0-9a-f-]{36}$/.test(approvalId)) {
-          drop('bad_approval', frame, batch.node)
-          return
-        }
-        batch.statements.push(
-          store.ask(run, {
-            id: approvalId,
-            stepId: plain(stepId),
-            reason,
-            expiresMs: Number(expiresUnix) * 1000,
-            nowMs: now().getTime(),
-          }),
-        )
-      }
-    }
-  }
-
-  /** Which credentials the node has kept, or why it could not. */
-  async function heardCredentials(node: NodeRow, frames: readonly NodeFrame[]): Promise<void> {
-    const told = frames.flatMap(({ body }) => (body.case === 'secretAck' ? [body.value] : []))
-    if (told.length === 0) return
-    await db.write(
-      told.map(({ ref, ok, error }) => ({
-        // Only of what its pool was given.
-        sql: `insert into node_credentials (node_id, ref, at_ms, error) select ?1, ref, ?3, ?4 from pool_credentials
-          where tenant_id = ?5 and pool = ?6 and ref = ?2 on conflict do update set at_ms = ?3, error = ?4`,
-        args: [node.id, plain(ref), now().getTime(), ok ? null : plain(error) || 'refused', node.tenantId, node.pool],
-      })),
-    )
-  }
-
-  /** Undefined: a run has ended elsewhere since it was read. */
-  async function once(node: NodeRow, frames: readonly NodeFrame[]): Promise<boolean | undefined> {
-    const ids = new Set(
-      frames.flatMap(({ body }) =>
-        body.value !== undefined && 'runId' in body.value ? [body.value.runId.toWellFormed()] : [],
-      ),
-    )
-    await heardCredentials(node, frames)
-    if (ids.size === 0) return false
-    const batch: Batch = {
-      node,
-      runs: await store.these([...ids]),
-      events: [],
-      moved: new Map(),
-      tips: new Set(),
-      parked: new Map(),
-      as: [],
-      statements: [],
-      sealing: [],
-      requeued: [],
-      turns: [],
-      ends: [],
-      children: [],
-    }
-    for (const frame of frames) await one(batch, frame)
-    const moved = [...batch.moved.values()]
-    for (const sealing of batch.sealing) await seal(batch, sealing)
-    const nowMs = now().getTime()
-    const open = moved.filter(({ runId }) => batch.runs.get(runId)?.state !== 'ending')
-    const told = [...batch.runs.values()].flatMap(run => {
-      const status = batch.sealing.some(one => one.run.id === run.id)
-        ? run.status
-        : batch.moved.get(run.id)?.status === 'waiting'
-          ? 'waiting'
-          : undefined
-      return status === undefined ? [] : [{ runId: run.id, epoch: run.epoch, status, atMs: nowMs }]
-    })
-    const kept = await unlessMoved([
-      ...batch.as,
-      ...store.told(batch.events, [...batch.tips], open, dayOf(nowMs)),
-      ...[...batch.parked].map(([id, reason]) => store.parked(id, reason, nowMs)),
-      ...batch.statements,
-      ...deps.enqueueEvent(told),
-    ])
-    if (!kept) {
-      for (const run of batch.turns) deps.turn.ended(run)
-      return undefined
-    }
-    for (const [id, reason] of batch.parked) if (reason !== '') deps.setAside(id, node.id)
-    for (const status of batch.ends) deps.ended(status)
-    for (const { parent, ask } of batch.children) await deps.child(parent, ask)
-    for (const run of batch.tips) deps.watched(run.id, run.eventSeq, false)
-    for (const { run } of batch.sealing) deps.watched(run.id, run.eventSeq, true)
-    for (const run of batch.turns) deps.turn.ended(run)
-    for (const run of batch.requeued) deps.requeued(node.id, run)
-    return (
-      batch.sealing.length + batch.requeued.length + batch.children.length > 0 ||
-      moved.some(({ status }) => status === 'waiting')
-    )
-  }
-
-  async function unlessMoved(statements: InStatement[]): Promise<boolean> {
-    try {
-      await db.write(statements)
-      return true
-    } catch (error) {
-      if (isMoved(error)) return false
-      throw error
-    }
-  }
-
   /** True: a node may have room for another run, or a run waits for one. */
   return async (node: NodeRow, frames: readonly NodeFrame[]): Promise<boolean> => {
     // A run ends once, so this is done again once for each that ends here, at most.
     for (;;) {
-      const done = await once(node, frames)
+      const done = await applyBatch(deps, node, frames)
       if (done !== undefined) return done
     }
   }
+}
+
+/** Undefined: a run has ended elsewhere since it was read. */
+async function applyBatch(
+  deps: ApplyReportsDeps,
+  node: NodeRow,
+  frames: readonly NodeFrame[],
+): Promise<boolean | undefined> {
+  const ids = new Set(
+    frames.flatMap(({ body }) =>
+      body.value !== undefined && 'runId' in body.value ? [body.value.runId.toWellFormed()] : [],
+    ),
+  )
+  await storeCredentialReports(deps, node, frames)
+  if (ids.size === 0) return false
+  const batch: Batch = {
+    node,
+    runs: await deps.store.these([...ids]),
+    events: [],
+    moved: new Map(),
+    tips: new Set(),
+    parked: new Map(),
+    as: [],
+    statements: [],
+    sealing: [],
+    requeued: [],
+    turns: [],
+    ends: [],
+    children: [],
+  }
+  for (const frame of frames) await applyFrame(deps, batch, frame)
+  const moved = [...batch.moved.values()]
+  for (const sealing of batch.sealing) await sealRun(deps, batch, sealing)
+  const nowMs = deps.now().getTime()
+  const open = moved.filter(({ runId }) => batch.runs.get(runId)?.state !== 'ending')
+  const told = [...batch.runs.values()].flatMap(run => {
+    const status = batch.sealing.some(one => one.run.id === run.id)
+      ? run.status
+      : batch.moved.get(run.id)?.status === 'waiting'
+        ? 'waiting'
+        : undefined
+    return status === undefined ? [] : [{ runId: run.id, epoch: run.epoch, status, atMs: nowMs }]
+  })
+  const kept = await writeUnlessMoved(deps, [
+    ...batch.as,
+    ...deps.store.told(batch.events, [...batch.tips], open, deps.dayOf(nowMs)),
+    ...[...batch.parked].map(([id, reason]) => deps.store.parked(id, reason, nowMs)),
+    ...batch.statements,
+    ...deps.enqueueEvent(told),
+  ])
+  if (!kept) {
+    for (const run of batch.turns) deps.turn.ended(run)
+    return undefined
+  }
+  for (const [id, reason] of batch.parked) if (reason !== '') deps.setAside(id, node.id)
+  for (const status of batch.ends) deps.ended(status)
+  for (const { parent, ask } of batch.children) await deps.child(parent, ask)
+  for (const run of batch.tips) deps.watched(run.id, run.eventSeq, false)
+  for (const { run } of batch.sealing) deps.watched(run.id, run.eventSeq, true)
+  for (const run of batch.turns) deps.turn.ended(run)
+  for (const run of batch.requeued) deps.requeued(node.id, run)
+  return (
+    batch.sealing.length + batch.requeued.length + batch.children.length > 0 ||
+    moved.some(({ status }) => status === 'waiting')
+  )
+}
+
+async function applyFrame(deps: ApplyReportsDeps, batch: Batch, frame: NodeFrame): Promise<void> {
+  const { body } = frame
+  if (!isOfRun(body)) return
+  const run = batch.runs.get(body.value.runId)
+  if (body.case === 'takeover') {
+    const asItWas = run !== undefined && Number(body.value.epoch) === run.epoch && run.state !== 'queued'
+    if (!asItWas || (run.nodeId !== batch.node.id && !(await deps.took(run, batch.node.id)))) {
+      drop(deps, 'not_its_run', frame, batch.node)
+    } else run.nodeId = batch.node.id
+    return
+  }
+  if (run === undefined || run.nodeId !== batch.node.id) {
+    drop(deps, 'not_its_run', frame, batch.node)
+    return
+  }
+  if (body.case !== 'approval' && Number(body.value.epoch) !== run.epoch) {
+    drop(deps, 'old_epoch', frame, batch.node)
+    return
+  }
+  switch (body.case) {
+    case 'event':
+      return addEvent(deps, batch, run, body.value, frame)
+    case 'childAsk':
+      if (!isTerminal(run.status)) batch.children.push({ parent: run, ask: body.value })
+      return
+    case 'parked': {
+      const { reason } = body.value
+      if (reason !== '' && reason !== POISONED) return drop(deps, 'bad_parked', frame, batch.node)
+      if (!isTerminal(run.status)) batch.parked.set(run.id, reason)
+      return
+    }
+    case 'complete':
+      return addComplete(deps, batch, run, body.value, frame)
+    case 'accept':
+      if (body.value.ok) {
+        batch.statements.push(deps.store.accepted(run.id))
+        if (run.state === 'offered') run.state = 'accepted'
+        return
+      }
+      if (run.state === 'offered') {
+        batch.statements.push(...deps.store.refused(run.id))
+        batch.requeued.push(run)
+      } else if (run.state === 'ending') {
+        // Ended here before the node had it: nothing was executed.
+        const end = { status: run.status as RemoteRunEnd['status'], finishedMs: run.finishedMs ?? deps.now().getTime() }
+        const sealed = { ...run, outputHash: EMPTY_OUTPUT_HASH }
+        const receipt = await deps.signRemoteRun(sealed, end)
+        const known = { outputHash: EMPTY_OUTPUT_HASH, models: [] }
+        batch.statements.push(...deps.store.sealed(sealed, known, receipt, deps.now().getTime()))
+        run.state = 'done'
+      }
+      return
+    default: {
+      const { stepId, approvalId, reason, expiresUnix } = body.value
+      const known = approvalReason.options.some(one => one === reason) && isTime(Number(expiresUnix) * 1000)
+      if (!known || !/^[0-9a-f-]{36}$/.test(approvalId)) {
+        drop(deps, 'bad_approval', frame, batch.node)
+        return
+      }
+      batch.statements.push(
+        deps.store.ask(run, {
+          id: approvalId,
+          stepId: plain(stepId),
+          reason,
+          expiresMs: Number(expiresUnix) * 1000,
+          nowMs: deps.now().getTime(),
+        }),
+      )
+    }
+  }
+}
+
+function addEvent(deps: ApplyReportsDeps, batch: Batch, run: RemoteRun, told: Event, frame: NodeFrame): void {
+  const seq = Number(told.eventSeq)
+  if (seq <= run.eventSeq) return
+  const kind = eventKinds.find(known => known === told.kind)
+  const atMs = Date.parse(told.at)
+  const counts = [told.tokensIn, told.tokensOut, told.costNanoUsd]
+  const sane = told.hash.length === 32 && isTime(atMs) && told.at.length < 64 && counts.every(isCount)
+  if (seq !== run.eventSeq + 1 || kind === undefined || !sane) {
+    drop(deps, 'bad_event', frame, batch.node)
+    return
+  }
+  const made: RemoteEvent = {
+    runId: run.id,
+    seq,
+    kind,
+    stepId: plain(told.stepId),
+    attempt: told.attempt,
+    at: told.at,
+    hash: toHex(told.hash),
+    tokensIn: Number(told.tokensIn),
+    tokensOut: Number(told.tokensOut),
+    costNano: Number(told.costNanoUsd),
+    model: told.model === '' ? undefined : plain(told.model),
+  }
+  batch.events.push(made)
+  batch.tips.add(run)
+  batch.parked.delete(run.id)
+  run.eventSeq = seq
+  run.tip = made.hash
+  const before = batch.moved.get(run.id)
+  batch.moved.set(run.id, {
+    runId: run.id,
+    status: kind === 'step_waiting' ? 'waiting' : 'running',
+    atMs: before?.atMs ?? atMs,
+    tokensIn: made.tokensIn + (before?.tokensIn ?? 0),
+    tokensOut: made.tokensOut + (before?.tokensOut ?? 0),
+    costNano: made.costNano + (before?.costNano ?? 0),
+    model: made.model ?? before?.model,
+  })
+}
+
+async function addComplete(
+  deps: ApplyReportsDeps,
+  batch: Batch,
+  run: RemoteRun,
+  told: Complete,
+  frame: NodeFrame,
+): Promise<void> {
+  if (run.state === 'done') return
+  const { $typeName: _, nodeSignature, ...said } = told
+  const key = batch.node.signKey
+  const signed =
+    key !== undefined && (await verifySignature(key, Uint8Array.from(nodeSignature), completeMessage(said)))
+  if (!signed) {
+    drop(deps, 'bad_signature', frame, batch.node)
+    return
+  }
+  const counts = [said.tokensIn, said.tokensOut, said.costNanoUsd, said.eventCount]
+  if (!counts.every(isCount) || !isTime(Number(said.finishedUnixMs)) || said.models.length > 200) {
+    drop(deps, 'bad_complete', frame, batch.node)
+    return
+  }
+  batch.sealing.push({ run, frame: told })
+}
+
+/** The head that the node reports is the one that was streamed, or the run is not what it says. */
+async function sealRun(
+  deps: ApplyReportsDeps,
+  batch: Batch,
+  { run, frame: told }: Batch['sealing'][number],
+): Promise<void> {
+  const status = (['succeeded', 'failed', 'cancelled'] as const).find(known => known === told.status)
+  const follows = toHex(told.head) === run.tip && Number(told.eventCount) === run.eventSeq
+  const finishedMs = isTerminal(run.status) ? (run.finishedMs ?? deps.now().getTime()) : Number(told.finishedUnixMs)
+  if (!follows || status === undefined || told.inputHash.length !== 32 || toHex(told.inputHash) !== run.inputHash) {
+    deps.log.error('a node reports an end that does not follow from what it streamed', {
+      runId: run.id,
+      nodeId: batch.node.id,
+      status: told.status,
+      head: toHex(told.head),
+      streamed: run.tip,
+    })
+  }
+  const fine = follows && status !== undefined && toHex(told.inputHash) === run.inputHash
+  const end: RemoteRunEnd = fine
+    ? {
+        status,
+        finishedMs,
+        day: deps.dayOf(finishedMs),
+        errorCode: runErrorCodes.find(code => code === told.errorCode),
+        errorStep: told.errorStep === '' ? undefined : plain(told.errorStep),
+        isolationUsed: backends.find(known => known === told.isolation),
+        spent: {
+          tokensIn: Number(told.tokensIn),
+          tokensOut: Number(told.tokensOut),
+          costNano: Number(told.costNanoUsd),
+        },
+      }
+    : {
+        status: 'failed',
+        finishedMs,
+        day: deps.dayOf(finishedMs),
+        errorCode: 'internal',
+        errorMessage: 'the node reported an end that does not follow from its events',
+      }
+  const already = isTerminal(run.status)
+  batch.as.push(deps.store.asOpen(run.id, !already))
+  // Ended here first: that stands, and the node's journal is sealed under it.
+  const stands = already ? (run.status as RemoteRunEnd['status']) : end.status
+  const outputHash = fine && stands === status ? toHex(told.outputHash) : EMPTY_OUTPUT_HASH
+  const sealed: RemoteRun = {
+    ...run,
+    status: stands,
+    outputHash,
+    models: told.models.map(plain),
+    finishedMs,
+    ...(!already && end.spent && { spent: end.spent }),
+    ...(end.isolationUsed !== undefined && { isolationUsed: end.isolationUsed }),
+    ...(fine && {
+      node: {
+        publicKey: toBase64(batch.node.signKey ?? new Uint8Array()),
+        signature: toBase64(told.nodeSignature),
+      },
+    }),
+  }
+  if (!already) {
+    deps.turn.ending(run)
+    batch.turns.push(run)
+    batch.statements.push(...deps.store.end(run, end))
+    batch.ends.push(end.status)
+  }
+  const receipt = await deps.signRemoteRun(sealed, { status: stands, finishedMs })
+  const { models, node } = sealed
+  batch.statements.push(
+    ...deps.store.sealed(sealed, { outputHash, models, ...(node && { node }) }, receipt, deps.now().getTime()),
+  )
+  batch.moved.delete(run.id)
+  batch.runs.set(run.id, { ...sealed, state: 'done' })
+}
+
+/** Which credentials the node has kept, or why it could not. */
+async function storeCredentialReports(
+  deps: ApplyReportsDeps,
+  node: NodeRow,
+  frames: readonly NodeFrame[],
+): Promise<void> {
+  const told = frames.flatMap(({ body }) => (body.case === 'secretAck' ? [body.value] : []))
+  if (told.length === 0) return
+  await deps.db.write(
+    told.map(({ ref, ok, error }) => ({
+      // Only of what its pool was given.
+      sql: `insert into node_credentials (node_id, ref, at_ms, error) select ?1, ref, ?3, ?4 from pool_credentials
+        where tenant_id = ?5 and pool = ?6 and ref = ?2 on conflict do update set at_ms = ?3, error = ?4`,
+      args: [
+        node.id,
+        plain(ref),
+        deps.now().getTime(),
+        ok ? null : plain(error) || 'refused',
+        node.tenantId,
+        node.pool,
+      ],
+    })),
+  )
+}
+
+async function writeUnlessMoved(deps: ApplyReportsDeps, statements: InStatement[]): Promise<boolean> {
+  try {
+    await deps.db.write(statements)
+    return true
+  } catch (error) {
+    if (isMoved(error)) return false
+    throw error
+  }
+}
+
+function drop(deps: ApplyReportsDeps, why: string, frame: NodeFrame, node: NodeRow): void {
+  deps.dropped.add(1, { reason: why })
+  deps.log.warn('a frame of a node was dropped', { reason: why, frame: frame.body.case ?? 'none', nodeId: node.id })
 }
 
 function isOfRun(

@@ -110,27 +110,241 @@ type LimitRow = Pick<RowOf<typeof budgets>, 'agent_id' | 'cost_nano_run' | 'hard
 
 const remoteRunsIn = (found: Pick<ResultSet, 'rows'>): RemoteRun[] => rowsOf<StoredRemoteRun>(found).map(toRemoteRun)
 
-export type RemoteRunStore = ReturnType<typeof remoteRunStore>
+/** The statements about runs on nodes, each for a transaction of its caller. */
+const remoteRunStatements = {
+  /** For the transaction that makes the run; nothing where the run was not made. */
+  insert: (run: NewRemoteRun): InStatement[] => [
+    {
+      sql: `insert into remote_runs (run_id, tenant_id, pool, isolation, state, created_ms, dispatch_by_ms, input_sealed, input_hash, tip,
+          pinned, input_schedule)
+        select ?1, ?2, ?3, ?4, 'queued', ?5, ?6, ?7, ?8, ?9, ?10, ?11 where exists (select 1 from runs where id = ?1)
+        on conflict do nothing`,
+      args: [
+        ...[run.id, run.tenantId, run.pool, run.isolation, run.createdMs, run.dispatchByMs, run.inputSealed],
+        ...[run.inputHash, run.genesis, run.pinned ?? null, run.inputSchedule ?? null],
+      ],
+    },
+    {
+      sql: 'update runs set epoch = 1 where id = ? and epoch = 0 and exists (select 1 from remote_runs where run_id = runs.id)',
+      args: [run.id],
+    },
+  ],
 
-export function remoteRunStore(db: Db) {
-  return {
-    /** For the transaction that makes the run; nothing where the run was not made. */
-    insert: (run: NewRemoteRun): InStatement[] => [
+  later: (id: string, byMs: number): InStatement => ({
+    sql: 'update remote_runs set dispatch_by_ms = ? where run_id = ? and dispatch_by_ms is not null',
+    args: [byMs, id],
+  }),
+
+  /** Hands a queued run to a node; `frame` waits for the node from the same commit on. */
+  offer({ id, epoch }: RemoteRun, nodeId: string, frame: Uint8Array): InStatement[] {
+    return [
       {
-        sql: `insert into remote_runs (run_id, tenant_id, pool, isolation, state, created_ms, dispatch_by_ms, input_sealed, input_hash, tip,
-            pinned, input_schedule)
-          select ?1, ?2, ?3, ?4, 'queued', ?5, ?6, ?7, ?8, ?9, ?10, ?11 where exists (select 1 from runs where id = ?1)
-          on conflict do nothing`,
+        sql: `update remote_runs set state = 'offered', node_id = ?, epoch = ? where run_id = ? and state = 'queued'`,
+        args: [nodeId, epoch, id],
+      },
+      {
+        sql: `update runs set node_id = ?1, epoch = ?2 where id = ?3
+          and exists (select 1 from remote_runs where run_id = ?3 and node_id = ?1 and state = 'offered')`,
+        args: [nodeId, epoch, id],
+      },
+      {
+        sql: `insert into node_frames (node_id, frame) select ?1, ?2
+          where exists (select 1 from remote_runs where run_id = ?3 and node_id = ?1 and epoch = ?4 and state = 'offered')`,
+        args: [nodeId, frame, id, epoch],
+      },
+    ]
+  },
+
+  /** The node has it, durably: the sealed input is not needed here any more. */
+  accepted: (id: string): InStatement => ({
+    sql: `update remote_runs set state = 'accepted', input_sealed = null, dispatch_by_ms = null
+      where run_id = ? and state = 'offered'`,
+    args: [id],
+  }),
+
+  refused: (id: string): InStatement[] => [
+    {
+      sql: `update remote_runs set state = 'queued', node_id = null, epoch = epoch + 1 where run_id = ? and state = 'offered'`,
+      args: [id],
+    },
+    {
+      sql: `update runs set node_id = null, epoch = epoch + 1 where id = ? and exists (select 1 from remote_runs where run_id = runs.id and state = 'queued')`,
+      args: [id],
+    },
+  ],
+
+  /** What was streamed, with what it means for the runs; `day` is the one that usage counts for. */
+  told(
+    events: readonly RemoteEvent[],
+    tips: readonly RemoteRun[],
+    moved: readonly Moved[],
+    day: string,
+  ): InStatement[] {
+    if (events.length === 0) return []
+    const used = events.filter(({ tokensIn, tokensOut, costNano }) => tokensIn + tokensOut + costNano > 0)
+    return [
+      insertRemoteEvents.statement(
+        events.map(({ runId, stepId, tokensIn, tokensOut, costNano, model: _, ...event }) => ({
+          ...event,
+          run_id: runId,
+          step_id: stepId,
+          tokens_in: tokensIn,
+          tokens_out: tokensOut,
+          cost_nano: costNano,
+        })),
+      ),
+      { sql: TOLD, args: [JSON.stringify(tips.map(({ id, eventSeq, tip }) => [id, eventSeq, tip]))] },
+      {
+        sql: MOVED,
         args: [
-          ...[run.id, run.tenantId, run.pool, run.isolation, run.createdMs, run.dispatchByMs, run.inputSealed],
-          ...[run.inputHash, run.genesis, run.pinned ?? null, run.inputSchedule ?? null],
+          JSON.stringify(
+            moved.map(one => [
+              ...[one.runId, one.status, one.atMs, one.tokensIn, one.tokensOut, one.costNano, one.model ?? null],
+            ]),
+          ),
+        ],
+      },
+      ...releaseHolds(events),
+      ...(used.length === 0
+        ? []
+        : [
+            {
+              sql: USED,
+              args: [
+                JSON.stringify(
+                  used.map(({ runId, model, tokensIn, tokensOut, costNano }) => [
+                    ...[runId, day, model ?? '', tokensIn, tokensOut, costNano],
+                  ]),
+                ),
+              ],
+            },
+          ]),
+    ]
+  },
+
+  /** Its node has set it aside, or lets it go on. */
+  parked: (id: string, reason: typeof POISONED | '', atMs: number): InStatement =>
+    reason === ''
+      ? {
+          sql: `update runs set status = 'running', parked = null, updated_ms = ? where id = ? and parked = '${POISONED}' and ${OPEN}`,
+          args: [atMs, id],
+        }
+      : {
+          sql: `update runs set status = 'waiting', parked = ?, updated_ms = ? where id = ? and parked is not ?1 and ${OPEN}`,
+          args: [reason, atMs, id],
+        },
+
+  ask: (run: RemoteRun, ask: { id: string; stepId: string; reason: string; expiresMs: number; nowMs: number }) => ({
+    sql: `insert into approvals
+        (id, tenant_id, run_id, agent_name, step_id, round, status, reason, prompt, created_ms, expires_ms)
+      select ?1, ?2, ?3, ?4, ?5, (select count(*) + 1 from approvals where run_id = ?3 and step_id = ?5), 'pending', ?6, '', ?7, ?8
+      where exists (select 1 from runs where id = ?3 and ${OPEN}) on conflict do nothing`,
+    args: [ask.id, run.tenantId, run.id, run.agentName, ask.stepId, ask.reason, ask.nowMs, ask.expiresMs],
+  }),
+
+  /**
+   * For the transaction of what was decided about a run: fails it, with `isMoved`, where the run is not as it was when that was decided. Another
+   * control plane on the same store may have given it to a node, or ended it.
+   */
+  asRead: ({ id, state, nodeId, status }: RemoteRun): InStatement => ({
+    sql: `insert into remote_runs (run_id, tenant_id) select '', null where not exists (select 1 from remote_runs f join runs r on r.id = f.run_id
+      where f.run_id = ? and f.state = ? and f.node_id is ? and (r.${OPEN}) = ?)`,
+    args: [id, state, nodeId ?? null, isTerminal(status) ? 0 : 1],
+  }),
+
+  /** The same of whether it has ended. */
+  asOpen: (id: string, open: boolean): InStatement => ({
+    sql: `insert into remote_runs (run_id, tenant_id) select '', null where not exists (select 1 from runs where id = ? and (${OPEN}) = ?)`,
+    args: [id, open ? 1 : 0],
+  }),
+
+  /** The last word about a run, once. */
+  end(run: RemoteRun, end: RemoteRunEnd): InStatement[] {
+    const { status, finishedMs, spent = run.spent } = end
+    const own = `exists (select 1 from runs where id = ?1 and finished_ms = ?2 and status = ?3)`
+    return [
+      ...unreportedHolds(run.id, end.day),
+      {
+        sql: `insert into usage_days (agent_id, day, model, tenant_id, agent_name, ended)
+          select agent_id, ?2, model, tenant_id, agent_name, 1 from runs where id = ?1 and ${OPEN} and model is not null
+          on conflict (agent_id, day, model) do update set ended = ended + 1`,
+        args: [run.id, end.day],
+      },
+      {
+        sql: `update runs set status = ?3, finished_ms = ?2, updated_ms = ?2, due_ms = null, owner = null, ending = null, parked = null,
+            error_code = ?4, error_step = ?5, cancel_reason = ?6, isolation_used = coalesce(?7, isolation_used),
+            tokens_in = ?8, tokens_out = ?9, cost_nano = ?10
+          where id = ?1 and ${OPEN}`,
+        args: [
+          ...[run.id, finishedMs, status, end.errorCode ?? null, end.errorStep ?? null, end.reason ?? null],
+          ...[end.isolationUsed ?? null, spent.tokensIn, spent.tokensOut, spent.costNano],
+        ],
+      },
+      { sql: 'delete from reservations where run_id = ?', args: [run.id] },
+      {
+        sql: `update approvals set status = case when expires_ms <= ?2 then 'expired' else 'cancelled' end, decided_ms = ?2
+          where run_id = ?1 and status = 'pending'`,
+        args: [run.id, finishedMs],
+      },
+      {
+        sql: `update remote_runs set error_message = coalesce(?4, error_message), ending = null, dispatch_by_ms = null,
+          input_sealed = null where run_id = ?1 and ${own}`,
+        args: [run.id, finishedMs, status, end.errorMessage ?? null],
+      },
+      ...(run.sessionId === undefined ? [] : endOfTurn(run, run.sessionId, end, own)),
+    ]
+  },
+
+  state: (id: string, state: RemoteRun['state']): InStatement => ({
+    sql: 'update remote_runs set state = ? where run_id = ?',
+    args: [state, id],
+  }),
+
+  /** The journal is sealed: its head is known, and with it the receipt. */
+  sealed(
+    run: RemoteRun,
+    known: { outputHash: string; models: readonly string[]; node?: RemoteRun['node'] },
+    receipt: string | undefined,
+    atMs: number,
+  ): InStatement[] {
+    return [
+      {
+        sql: `update remote_runs set state = 'done', head_known = 1, output_hash = ?, models = ?, node_key = ?, node_signature = ?
+          where run_id = ?`,
+        args: [
+          ...[known.outputHash, JSON.stringify(known.models), known.node?.publicKey ?? null],
+          ...[known.node?.signature ?? null, run.id],
         ],
       },
       {
-        sql: 'update runs set epoch = 1 where id = ? and epoch = 0 and exists (select 1 from remote_runs where run_id = runs.id)',
-        args: [run.id],
+        sql: 'update runs set event_count = ?, head = ? where id = ?',
+        args: [run.eventSeq, run.tip, run.id],
       },
-    ],
+      ...(receipt === undefined
+        ? []
+        : [
+            {
+              sql: `insert into receipts (run_id, tenant_id, issued_ms, envelope) values (?, ?, ?, ?)
+                on conflict do nothing`,
+              args: [run.id, run.tenantId, atMs, receipt],
+            },
+          ]),
+    ]
+  },
+
+  /** Everything of a run but its usage and its receipt. */
+  removal: (id: string): InStatement[] => [
+    { sql: 'delete from remote_events where run_id = ?', args: [id] },
+    { sql: 'delete from remote_runs where run_id = ?', args: [id] },
+  ],
+}
+
+export type RemoteRunStore = ReturnType<typeof remoteRunStore>
+
+/** The runs on nodes as they are read, with the statements that change them. */
+export function remoteRunStore(db: Db) {
+  return {
+    ...remoteRunStatements,
 
     async get(id: string): Promise<RemoteRun | undefined> {
       return remoteRunsIn(await db.execute({ sql: `${FAR} where f.run_id = ?`, args: [id.toWellFormed()] }))[0]
@@ -216,214 +430,6 @@ export function remoteRunStore(db: Db) {
       )
       return new Map(rowsOf<{ node_id: string; runs: number }>(found).map(row => [row.node_id, row.runs]))
     },
-
-    later: (id: string, byMs: number): InStatement => ({
-      sql: 'update remote_runs set dispatch_by_ms = ? where run_id = ? and dispatch_by_ms is not null',
-      args: [byMs, id],
-    }),
-
-    /** Hands a queued run to a node; `frame` waits for the node from the same commit on. */
-    offer({ id, epoch }: RemoteRun, nodeId: string, frame: Uint8Array): InStatement[] {
-      return [
-        {
-          sql: `update remote_runs set state = 'offered', node_id = ?, epoch = ? where run_id = ? and state = 'queued'`,
-          args: [nodeId, epoch, id],
-        },
-        {
-          sql: `update runs set node_id = ?1, epoch = ?2 where id = ?3
-            and exists (select 1 from remote_runs where run_id = ?3 and node_id = ?1 and state = 'offered')`,
-          args: [nodeId, epoch, id],
-        },
-        {
-          sql: `insert into node_frames (node_id, frame) select ?1, ?2
-            where exists (select 1 from remote_runs where run_id = ?3 and node_id = ?1 and epoch = ?4 and state = 'offered')`,
-          args: [nodeId, frame, id, epoch],
-        },
-      ]
-    },
-
-    /** The node has it, durably: the sealed input is not needed here any more. */
-    accepted: (id: string): InStatement => ({
-      sql: `update remote_runs set state = 'accepted', input_sealed = null, dispatch_by_ms = null
-        where run_id = ? and state = 'offered'`,
-      args: [id],
-    }),
-
-    refused: (id: string): InStatement[] => [
-      {
-        sql: `update remote_runs set state = 'queued', node_id = null, epoch = epoch + 1 where run_id = ? and state = 'offered'`,
-        args: [id],
-      },
-      {
-        sql: `update runs set node_id = null, epoch = epoch + 1 where id = ? and exists (select 1 from remote_runs where run_id = runs.id and state = 'queued')`,
-        args: [id],
-      },
-    ],
-
-    /** What was streamed, with what it means for the runs; `day` is the one that usage counts for. */
-    told(
-      events: readonly RemoteEvent[],
-      tips: readonly RemoteRun[],
-      moved: readonly Moved[],
-      day: string,
-    ): InStatement[] {
-      if (events.length === 0) return []
-      const used = events.filter(({ tokensIn, tokensOut, costNano }) => tokensIn + tokensOut + costNano > 0)
-      return [
-        insertRemoteEvents.statement(
-          events.map(({ runId, stepId, tokensIn, tokensOut, costNano, model: _, ...event }) => ({
-            ...event,
-            run_id: runId,
-            step_id: stepId,
-            tokens_in: tokensIn,
-            tokens_out: tokensOut,
-            cost_nano: costNano,
-          })),
-        ),
-        { sql: TOLD, args: [JSON.stringify(tips.map(({ id, eventSeq, tip }) => [id, eventSeq, tip]))] },
-        {
-          sql: MOVED,
-          args: [
-            JSON.stringify(
-              moved.map(one => [
-                ...[one.runId, one.status, one.atMs, one.tokensIn, one.tokensOut, one.costNano, one.model ?? null],
-              ]),
-            ),
-          ],
-        },
-        ...releaseHolds(events),
-        ...(used.length === 0
-          ? []
-          : [
-              {
-                sql: USED,
-                args: [
-                  JSON.stringify(
-                    used.map(({ runId, model, tokensIn, tokensOut, costNano }) => [
-                      ...[runId, day, model ?? '', tokensIn, tokensOut, costNano],
-                    ]),
-                  ),
-                ],
-              },
-            ]),
-      ]
-    },
-
-    /** Its node has set it aside, or lets it go on. */
-    parked: (id: string, reason: typeof POISONED | '', atMs: number): InStatement =>
-      reason === ''
-        ? {
-            sql: `update runs set status = 'running', parked = null, updated_ms = ? where id = ? and parked = '${POISONED}' and ${OPEN}`,
-            args: [atMs, id],
-          }
-        : {
-            sql: `update runs set status = 'waiting', parked = ?, updated_ms = ? where id = ? and parked is not ?1 and ${OPEN}`,
-            args: [reason, atMs, id],
-          },
-
-    ask: (run: RemoteRun, ask: { id: string; stepId: string; reason: string; expiresMs: number; nowMs: number }) => ({
-      sql: `insert into approvals
-          (id, tenant_id, run_id, agent_name, step_id, round, status, reason, prompt, created_ms, expires_ms)
-        select ?1, ?2, ?3, ?4, ?5, (select count(*) + 1 from approvals where run_id = ?3 and step_id = ?5), 'pending', ?6, '', ?7, ?8
-        where exists (select 1 from runs where id = ?3 and ${OPEN}) on conflict do nothing`,
-      args: [ask.id, run.tenantId, run.id, run.agentName, ask.stepId, ask.reason, ask.nowMs, ask.expiresMs],
-    }),
-
-    /**
-     * For the transaction of what was decided about a run: fails it, with `isMoved`, where the run is not as it was when that was decided. Another
-     * control plane on the same store may have given it to a node, or ended it.
-     */
-    asRead: ({ id, state, nodeId, status }: RemoteRun): InStatement => ({
-      sql: `insert into remote_runs (run_id, tenant_id) select '', null where not exists (select 1 from remote_runs f join runs r on r.id = f.run_id
-        where f.run_id = ? and f.state = ? and f.node_id is ? and (r.${OPEN}) = ?)`,
-      args: [id, state, nodeId ?? null, isTerminal(status) ? 0 : 1],
-    }),
-
-    /** The same of whether it has ended. */
-    asOpen: (id: string, open: boolean): InStatement => ({
-      sql: `insert into remote_runs (run_id, tenant_id) select '', null where not exists (select 1 from runs where id = ? and (${OPEN}) = ?)`,
-      args: [id, open ? 1 : 0],
-    }),
-
-    /** The last word about a run, once. */
-    end(run: RemoteRun, end: RemoteRunEnd): InStatement[] {
-      const { status, finishedMs, spent = run.spent } = end
-      const own = `exists (select 1 from runs where id = ?1 and finished_ms = ?2 and status = ?3)`
-      return [
-        ...unreportedHolds(run.id, end.day),
-        {
-          sql: `insert into usage_days (agent_id, day, model, tenant_id, agent_name, ended)
-            select agent_id, ?2, model, tenant_id, agent_name, 1 from runs where id = ?1 and ${OPEN} and model is not null
-            on conflict (agent_id, day, model) do update set ended = ended + 1`,
-          args: [run.id, end.day],
-        },
-        {
-          sql: `update runs set status = ?3, finished_ms = ?2, updated_ms = ?2, due_ms = null, owner = null, ending = null, parked = null,
-              error_code = ?4, error_step = ?5, cancel_reason = ?6, isolation_used = coalesce(?7, isolation_used),
-              tokens_in = ?8, tokens_out = ?9, cost_nano = ?10
-            where id = ?1 and ${OPEN}`,
-          args: [
-            ...[run.id, finishedMs, status, end.errorCode ?? null, end.errorStep ?? null, end.reason ?? null],
-            ...[end.isolationUsed ?? null, spent.tokensIn, spent.tokensOut, spent.costNano],
-          ],
-        },
-        { sql: 'delete from reservations where run_id = ?', args: [run.id] },
-        {
-          sql: `update approvals set status = case when expires_ms <= ?2 then 'expired' else 'cancelled' end, decided_ms = ?2
-            where run_id = ?1 and status = 'pending'`,
-          args: [run.id, finishedMs],
-        },
-        {
-          sql: `update remote_runs set error_message = coalesce(?4, error_message), ending = null, dispatch_by_ms = null,
-            input_sealed = null where run_id = ?1 and ${own}`,
-          args: [run.id, finishedMs, status, end.errorMessage ?? null],
-        },
-        ...(run.sessionId === undefined ? [] : endOfTurn(run, run.sessionId, end, own)),
-      ]
-    },
-
-    state: (id: string, state: RemoteRun['state']): InStatement => ({
-      sql: 'update remote_runs set state = ? where run_id = ?',
-      args: [state, id],
-    }),
-
-    /** The journal is sealed: its head is known, and with it the receipt. */
-    sealed(
-      run: RemoteRun,
-      known: { outputHash: string; models: readonly string[]; node?: RemoteRun['node'] },
-      receipt: string | undefined,
-      atMs: number,
-    ): InStatement[] {
-      return [
-        {
-          sql: `update remote_runs set state = 'done', head_known = 1, output_hash = ?, models = ?, node_key = ?, node_signature = ?
-            where run_id = ?`,
-          args: [
-            ...[known.outputHash, JSON.stringify(known.models), known.node?.publicKey ?? null],
-            ...[known.node?.signature ?? null, run.id],
-          ],
-        },
-        {
-          sql: 'update runs set event_count = ?, head = ? where id = ?',
-          args: [run.eventSeq, run.tip, run.id],
-        },
-        ...(receipt === undefined
-          ? []
-          : [
-              {
-                sql: `insert into receipts (run_id, tenant_id, issued_ms, envelope) values (?, ?, ?, ?)
-                  on conflict do nothing`,
-                args: [run.id, run.tenantId, atMs, receipt],
-              },
-            ]),
-      ]
-    },
-
-    /** Everything of a run but its usage and its receipt. */
-    removal: (id: string): InStatement[] => [
-      { sql: 'delete from remote_events where run_id = ?', args: [id] },
-      { sql: 'delete from remote_runs where run_id = ?', args: [id] },
-    ],
 
     async any(): Promise<boolean> {
       const sql =
