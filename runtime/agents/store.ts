@@ -55,23 +55,18 @@ export interface Saved {
   version: VersionRow
 }
 
+/** What a new agent or version is made with. */
+type SavingDeps = Required<Pick<AgentStoreDeps, 'now' | 'newId' | 'sealTexts'>>
+
 type StoredAgent = RowOf<typeof agents>
 
 export type AgentStore = ReturnType<typeof agentStore>
 
 const VERSION = `select v.*, agents.name as agent_name from agent_versions v join agents on agents.id = v.agent_id`
 
-export function agentStore(db: Db, { now, newId, deleting = [], sealTexts = async () => undefined }: AgentStoreDeps) {
+/** The versions of agents, of which the last ones that were read stay in memory. */
+function versionReads(db: Db) {
   const cache = versionCache()
-
-  async function getByName(tenantId: string, name: string): Promise<AgentRow | undefined> {
-    const found = await db.execute({
-      sql: 'select * from agents where tenant_id = ? and name = ? and deleted_ms is null',
-      args: [tenantId, storableText(name)],
-    })
-    const rows = rowsOf<StoredAgent>(found)
-    return rows[0] && toAgent(rows[0])
-  }
 
   async function getVersion(versionId: string): Promise<VersionRow | undefined> {
     const cached = cache.get(versionId)
@@ -93,97 +88,187 @@ export function agentStore(db: Db, { now, newId, deleting = [], sealTexts = asyn
     return version
   }
 
-  async function create(
-    { name, labels = {}, description, manifest }: Saving,
-    tenantId: string,
-    by: By,
-  ): Promise<Saved> {
-    const createdMs = now().getTime()
-    const agent: AgentRow = {
-      id: newId(),
-      tenantId,
-      name,
-      description,
-      labels,
-      currentVersionId: newId(),
-      createdMs,
-    }
-    const given = manifest ?? manifestSchema.parse({})
-    const sealed = await sealTexts(agent, agent.currentVersionId, given)
-    const version = newVersion(agent, agent.currentVersionId, given, by, createdMs, sealed)
-    await db.write([
-      {
-        sql: `insert into agents (id, tenant_id, name, description, labels, current_version_id, versions, created_ms)
-values (?, ?, ?, ?, ?, ?, 1, ?)`,
-        args: [agent.id, tenantId, name, json(description), json(labels), agent.currentVersionId, createdMs],
-      },
-      insertVersion(version, { sql: '1', args: [] }),
-      ...bound(by, version.versionId),
-    ])
-    return { agent, version: { ...version, number: 1 } }
+  async function newestEqual(agent: AgentRow, { manifest }: Publishing): Promise<VersionRow | undefined> {
+    const found = await db.execute({
+      sql: `${VERSION} where v.agent_id = ? and v.manifest_hash = ? order by v.number desc limit 1`,
+      args: [agent.id, hashOf(manifest)],
+    })
+    const rows = rowsOf<StoredVersion>(found)
+    return rows[0] && keep(rows[0])
   }
 
-  /** Fails, and is tried again, when someone else published or deleted since `agent` was read. */
-  async function publish(agent: AgentRow, publishing: Publishing, change: AgentChange, by: By): Promise<Saved> {
-    const [versionId, { manifest, note }] = [newId(), publishing]
-    const sealed = await sealTexts({ ...agent, labels: change.labels ?? agent.labels }, versionId, manifest)
-    const version = newVersion(agent, versionId, manifest, by, now().getTime(), sealed, note)
-    const nextNumber = {
-      sql: '(select versions + 1 from agents where id = ? and current_version_id = ? and deleted_ms is null)',
-      args: [agent.id, agent.currentVersionId],
-    }
-    const done = await db.write([
-      insertVersion(version, nextNumber),
-      {
-        sql: `update agents set versions = versions + 1, current_version_id = coalesce(?, current_version_id),
-labels = coalesce(?, labels), description = coalesce(?, description) where id = ? returning *`,
-        args: [publishing.promote ? version.versionId : null, json(change.labels), json(change.description), agent.id],
-      },
-      ...bound(by, version.versionId),
-    ])
-    const row = rowsOf<StoredAgent>(done[1]!)[0]!
-    return { agent: toAgent(row), version: { ...version, number: row.versions } }
-  }
+  return { getVersion, current, newestEqual }
+}
 
-  /** Labels, description and the current version of one agent that is still there. */
-  async function change(
-    agent: AgentRow,
-    { labels, description }: AgentChange,
-    versionId: string | null,
-    binding: InStatement[] = [],
-  ): Promise<AgentRow | undefined> {
-    const [done] = await db.write([
-      {
-        sql: `update agents set labels = coalesce(?, labels), description = coalesce(?, description),
-current_version_id = coalesce(?, current_version_id) where id = ? and deleted_ms is null returning *`,
-        args: [json(labels), json(description), versionId, agent.id],
-      },
-      ...binding,
-    ])
-    const row = done && rowsOf<StoredAgent>(done)[0]
-    return row && toAgent(row)
-  }
+export function agentStore(db: Db, { now, newId, deleting = [], sealTexts = async () => undefined }: AgentStoreDeps) {
+  const deps = { now, newId, sealTexts }
+  const { getVersion, current, newestEqual } = versionReads(db)
 
   return {
-    getByName,
+    ...agentReads(db),
+
+    getByName: (tenantId: string, name: string) => getByName(db, tenantId, name),
+
     /** By its id alone, of any tenant: for a run that names it. Versions of deleted agents stay readable. */
     getVersion,
+
     /** The agent that a name means now, with its current version. */
     async getCurrent(tenantId: string, name: string): Promise<Saved | undefined> {
-      const agent = await getByName(tenantId, name)
+      const agent = await getByName(db, tenantId, name)
       return agent && { agent, version: await current(agent) }
     },
+
     /** The version that a new run of this agent gets. */
     async currentByName(tenantId: string, name: string): Promise<VersionRow | undefined> {
-      const agent = await getByName(tenantId, name)
+      const agent = await getByName(db, tenantId, name)
       return agent && current(agent)
     },
+
     /** A version of one tenant; undefined for one of another tenant. */
     async findVersion(tenantId: string, versionId: string): Promise<VersionRow | undefined> {
       const version = await getVersion(versionId)
       return version?.tenantId === tenantId ? version : undefined
     },
 
+    /** Creates the agent, or publishes when its manifest differs from the current one; the rest is updated when given. */
+    save(tenantId: string, saving: Saving, by: By): Promise<Saved> {
+      return againAfterConflict(async () => {
+        const agent = await getByName(db, tenantId, saving.name)
+        if (agent === undefined) return createAgent(db, deps, saving, tenantId, by)
+        const version = await current(agent)
+        const { manifest } = saving
+        if (manifest !== undefined && hashOf(manifest) !== version.manifestHash) {
+          return publishVersion(db, deps, agent, { manifest, promote: true }, saving, by)
+        }
+        if (saving.labels === undefined && saving.description === undefined) return { agent, version }
+        const changed = await changeAgent(db, agent, saving, null, bound(by, version.versionId))
+        return changed ? { agent: changed, version } : createAgent(db, deps, saving, tenantId, by)
+      })
+    },
+
+    /** Publishes a version, or answers the one that has an equal manifest. Undefined when there is no such agent. */
+    publish(tenantId: string, name: string, publishing: Publishing, by: By): Promise<Saved | undefined> {
+      return againAfterConflict(async () => {
+        const agent = await getByName(db, tenantId, name)
+        if (agent === undefined) return undefined
+        const now = await current(agent)
+        const equal = now.manifestHash === hashOf(publishing.manifest) ? now : await newestEqual(agent, publishing)
+        if (equal === undefined) return publishVersion(db, deps, agent, publishing, {}, by)
+        if (!publishing.promote || equal === now) return { agent, version: equal }
+        const promoted = await changeAgent(db, agent, {}, equal.versionId)
+        return promoted && { agent: promoted, version: equal }
+      })
+    },
+
+    update: (agent: AgentRow, changed: AgentChange) => changeAgent(db, agent, changed, null),
+
+    promote: (agent: AgentRow, version: Pick<VersionRow, 'versionId'>) => changeAgent(db, agent, {}, version.versionId),
+
+    /** Soft: the name is free at once, finished runs stay readable. False when it was gone. */
+    async remove(agent: AgentRow): Promise<boolean> {
+      const nowMs = now().getTime()
+      const [done] = await db.write([
+        { sql: 'update agents set deleted_ms = ? where id = ? and deleted_ms is null', args: [nowMs, agent.id] },
+        ...deleting.flatMap(end => end(agent, nowMs)),
+      ])
+      return done?.rowsAffected === 1
+    },
+  }
+}
+
+async function createAgent(
+  db: Db,
+  deps: SavingDeps,
+  { name, labels = {}, description, manifest }: Saving,
+  tenantId: string,
+  by: By,
+): Promise<Saved> {
+  const createdMs = deps.now().getTime()
+  const agent: AgentRow = {
+    id: deps.newId(),
+    tenantId,
+    name,
+    description,
+    labels,
+    currentVersionId: deps.newId(),
+    createdMs,
+  }
+  const given = manifest ?? manifestSchema.parse({})
+  const sealed = await deps.sealTexts(agent, agent.currentVersionId, given)
+  const version = newVersion(agent, agent.currentVersionId, given, by, createdMs, sealed)
+  await db.write([
+    {
+      sql: `insert into agents (id, tenant_id, name, description, labels, current_version_id, versions, created_ms)
+values (?, ?, ?, ?, ?, ?, 1, ?)`,
+      args: [agent.id, tenantId, name, json(description), json(labels), agent.currentVersionId, createdMs],
+    },
+    insertVersion(version, { sql: '1', args: [] }),
+    ...bound(by, version.versionId),
+  ])
+  return { agent, version: { ...version, number: 1 } }
+}
+
+/** Fails, and is tried again, when someone else published or deleted since `agent` was read. */
+async function publishVersion(
+  db: Db,
+  deps: SavingDeps,
+  agent: AgentRow,
+  publishing: Publishing,
+  change: AgentChange,
+  by: By,
+): Promise<Saved> {
+  const [versionId, { manifest, note }] = [deps.newId(), publishing]
+  const sealed = await deps.sealTexts({ ...agent, labels: change.labels ?? agent.labels }, versionId, manifest)
+  const version = newVersion(agent, versionId, manifest, by, deps.now().getTime(), sealed, note)
+  const nextNumber = {
+    sql: '(select versions + 1 from agents where id = ? and current_version_id = ? and deleted_ms is null)',
+    args: [agent.id, agent.currentVersionId],
+  }
+  const done = await db.write([
+    insertVersion(version, nextNumber),
+    {
+      sql: `update agents set versions = versions + 1, current_version_id = coalesce(?, current_version_id),
+labels = coalesce(?, labels), description = coalesce(?, description) where id = ? returning *`,
+      args: [publishing.promote ? version.versionId : null, json(change.labels), json(change.description), agent.id],
+    },
+    ...bound(by, version.versionId),
+  ])
+  const row = rowsOf<StoredAgent>(done[1]!)[0]!
+  return { agent: toAgent(row), version: { ...version, number: row.versions } }
+}
+
+async function getByName(db: Db, tenantId: string, name: string): Promise<AgentRow | undefined> {
+  const found = await db.execute({
+    sql: 'select * from agents where tenant_id = ? and name = ? and deleted_ms is null',
+    args: [tenantId, storableText(name)],
+  })
+  const rows = rowsOf<StoredAgent>(found)
+  return rows[0] && toAgent(rows[0])
+}
+
+/** Labels, description and the current version of one agent that is still there. */
+async function changeAgent(
+  db: Db,
+  agent: AgentRow,
+  { labels, description }: AgentChange,
+  versionId: string | null,
+  binding: InStatement[] = [],
+): Promise<AgentRow | undefined> {
+  const [done] = await db.write([
+    {
+      sql: `update agents set labels = coalesce(?, labels), description = coalesce(?, description),
+current_version_id = coalesce(?, current_version_id) where id = ? and deleted_ms is null returning *`,
+      args: [json(labels), json(description), versionId, agent.id],
+    },
+    ...binding,
+  ])
+  const row = done && rowsOf<StoredAgent>(done)[0]
+  return row && toAgent(row)
+}
+
+/** Agents as they are listed. */
+function agentReads(db: Db) {
+  return {
     /** The names of these that are agents. */
     async known(tenantId: string, names: readonly string[]): Promise<Set<string>> {
       if (names.length === 0) return new Set()
@@ -216,58 +301,5 @@ from agent_versions where agent_id = ? ${where} ${order}`,
       })
       return rowsOf<ListedVersion>(found).map(toVersion)
     },
-
-    /** Creates the agent, or publishes when its manifest differs from the current one; the rest is updated when given. */
-    save(tenantId: string, saving: Saving, by: By): Promise<Saved> {
-      return againAfterConflict(async () => {
-        const agent = await getByName(tenantId, saving.name)
-        if (agent === undefined) return create(saving, tenantId, by)
-        const version = await current(agent)
-        const { manifest } = saving
-        if (manifest !== undefined && hashOf(manifest) !== version.manifestHash) {
-          return publish(agent, { manifest, promote: true }, saving, by)
-        }
-        if (saving.labels === undefined && saving.description === undefined) return { agent, version }
-        const changed = await change(agent, saving, null, bound(by, version.versionId))
-        return changed ? { agent: changed, version } : create(saving, tenantId, by)
-      })
-    },
-
-    /** Publishes a version, or answers the one that has an equal manifest. Undefined when there is no such agent. */
-    publish(tenantId: string, name: string, publishing: Publishing, by: By): Promise<Saved | undefined> {
-      return againAfterConflict(async () => {
-        const agent = await getByName(tenantId, name)
-        if (agent === undefined) return undefined
-        const now = await current(agent)
-        const equal = now.manifestHash === hashOf(publishing.manifest) ? now : await newestEqual(agent, publishing)
-        if (equal === undefined) return publish(agent, publishing, {}, by)
-        if (!publishing.promote || equal === now) return { agent, version: equal }
-        const promoted = await change(agent, {}, equal.versionId)
-        return promoted && { agent: promoted, version: equal }
-      })
-    },
-
-    update: (agent: AgentRow, changed: AgentChange) => change(agent, changed, null),
-
-    promote: (agent: AgentRow, version: Pick<VersionRow, 'versionId'>) => change(agent, {}, version.versionId),
-
-    /** Soft: the name is free at once, finished runs stay readable. False when it was gone. */
-    async remove(agent: AgentRow): Promise<boolean> {
-      const nowMs = now().getTime()
-      const [done] = await db.write([
-        { sql: 'update agents set deleted_ms = ? where id = ? and deleted_ms is null', args: [nowMs, agent.id] },
-        ...deleting.flatMap(end => end(agent, nowMs)),
-      ])
-      return done?.rowsAffected === 1
-    },
-  }
-
-  async function newestEqual(agent: AgentRow, { manifest }: Publishing): Promise<VersionRow | undefined> {
-    const found = await db.execute({
-      sql: `${VERSION} where v.agent_id = ? and v.manifest_hash = ? order by v.number desc limit 1`,
-      args: [agent.id, hashOf(manifest)],
-    })
-    const rows = rowsOf<StoredVersion>(found)
-    return rows[0] && keep(rows[0])
   }
 }

@@ -74,6 +74,9 @@ export function budgetStore(db: Db) {
   }
 
   return {
+    ...callHolds(db),
+    ...callEnds(db),
+
     /**
      * Who asks at the same moment shares one answer, which is read after the last of them asked: the runs of an agent whose steps were
      * kept by one commit all ask their model next.
@@ -119,6 +122,57 @@ export function budgetStore(db: Db) {
       return toToday(rowsOf<TodayRow>(await db.execute({ sql: TODAY, args: [agentId, day] }))[0]!)
     },
 
+    /** Marks a run that passed a soft limit, once. */
+    async overSoftly(runId: string, told: InStatement): Promise<boolean> {
+      const { rows } = await db.execute({
+        sql: 'select 1 from runs where id = ? and budget_exceeded = 0',
+        args: [runId],
+      })
+      if (rows.length === 0) return false
+      await db.write([{ sql: 'update runs set budget_exceeded = 1 where id = ?', args: [runId] }, told])
+      return true
+    },
+
+    write: (statements: InStatement[]) => db.write(statements),
+
+    /** Finished runs of one version, newest first. */
+    async past(versionId: string, sinceMs: number): Promise<PastRun[]> {
+      const found = await db.execute({
+        sql: `select tokens_in, tokens_out, cost_nano from runs where version_id = ? and status in ('succeeded', 'failed')
+          and created_ms >= ? order by created_ms desc limit 200`,
+        args: [versionId, sinceMs],
+      })
+      return rowsOf<Pick<RowOf<typeof runs>, 'tokens_in' | 'tokens_out' | 'cost_nano'>>(found).map(row => ({
+        tokensIn: row.tokens_in,
+        tokensOut: row.tokens_out,
+        costNano: row.cost_nano,
+      }))
+    },
+  }
+}
+
+/** What is held for runs and their calls until they have ended, and what is counted of them. */
+function callHolds(db: Db) {
+  return {
+    /**
+     * Counts the call of a step against what a day allows; false: there is none left. A step that was counted before, in an
+     * earlier life of its run, is not counted again. Uses of earlier days are let go.
+     */
+    async useTool({ agentId, day, tool, runId, stepId }: ToolUse, limit: number): Promise<boolean> {
+      const [, , found] = await db.write([
+        { sql: 'delete from tool_uses where agent_id = ? and day < ?', args: [agentId, day] },
+        {
+          sql: `insert into tool_uses (agent_id, day, tool, n, run_id, step_id)
+            select ?1, ?2, ?3, used.n + 1, ?4, ?5
+            from (select coalesce(max(n), 0) as n from tool_uses where agent_id = ?1 and day = ?2 and tool = ?3) as used
+            where used.n < ?6
+            on conflict (run_id, step_id) do nothing`,
+          args: [agentId, day, tool, runId, stepId, limit],
+        },
+        { sql: 'select 1 from tool_uses where run_id = ? and step_id = ?', args: [runId, stepId] },
+      ])
+      return found?.rows.length === 1
+    },
     /** Everything that a decision about a call needs, in one read. */
     async beforeCall({ runId, agentId, day, stepId }: CallPlace, hasAbove: boolean) {
       const [budget, today, tree, held, limits] = await db.read([
@@ -145,12 +199,10 @@ export function budgetStore(db: Db) {
       const own: OwnUse = { usedNano: spent + open, forecast }
       return { budget: row && toBudget(row), today: toToday(rowsOf<TodayRow>(today!)[0]!), own, above, before }
     },
-
     /** Whether a run above this one has a limit that its calls count against. */
     async hasLimitAbove(runId: string): Promise<boolean> {
       return rowsOf<TreeLimitRow>(await db.execute(treeLimits(runId, ''))).some(({ id }) => id !== runId)
     },
-
     /** For the transaction that makes a run: what it is likely to use is held, and the limits are looked at once more. */
     admission({ runId, agentId, day }: OfRun, { tokens, costNano }: Estimate): InStatement[] {
       return [
@@ -163,7 +215,6 @@ export function budgetStore(db: Db) {
         { sql: CHECK, args: [agentId, day] },
       ]
     },
-
     /** Holds the worst case of a call; of an earlier hold for the same step, what it took from the forecast goes back first. */
     async hold(place: CallPlace, hold: Hold, inTree: boolean): Promise<void> {
       const { tokens, costNano, moved, maxOutputTokens } = hold
@@ -187,7 +238,6 @@ export function budgetStore(db: Db) {
         ...(inTree ? [treeCheck(runId)] : []),
       ])
     },
-
     /** The answer that was granted under a request which is still open. */
     async granted({ runId, stepId, requestId }: CallPlace & { requestId: string }): Promise<number | undefined> {
       const sql = 'select output_tokens from reservations where run_id = ? and step_id = ? and request_id = ?'
@@ -196,70 +246,25 @@ export function budgetStore(db: Db) {
       )
       return row && (row.output_tokens ?? 0)
     },
+  }
+}
 
+/** What becomes of a hold once its call has ended, or was cut off. */
+function callEnds(db: Db) {
+  return {
     /** A call that was interrupted may have been billed: its hold is spent, as far as the limits are concerned. */
     async uncertain({ runId, day, stepId }: CallPlace, model: string): Promise<void> {
       await db.write(lost({ runId, day, stepId, model }))
     },
-
     /** The same where nothing was held, because there is no budget: at the most that the call may have cost. */
     async uncertainBy({ runId, day }: CallPlace, model: string, most: Estimate): Promise<void> {
       await db.write(uncertain({ runId, day, model }, most))
     },
-
     /** For the transaction that ends a run in the middle of such a call. */
     lost: (call: LostCall & { epoch: number }): InStatement[] => lost(call),
-
     /** For the transaction that records a result: the hold ends, and the forecast gets back what was not used. */
     settlement: (runId: string, epoch: number, stepId: string, used: Estimate): InStatement[] =>
       giveBack(runId, stepId, used, epoch),
-
-    /** Marks a run that passed a soft limit, once. */
-    async overSoftly(runId: string, told: InStatement): Promise<boolean> {
-      const { rows } = await db.execute({
-        sql: 'select 1 from runs where id = ? and budget_exceeded = 0',
-        args: [runId],
-      })
-      if (rows.length === 0) return false
-      await db.write([{ sql: 'update runs set budget_exceeded = 1 where id = ?', args: [runId] }, told])
-      return true
-    },
-
-    /**
-     * Counts the call of a step against what a day allows; false: there is none left. A step that was counted before, in an
-     * earlier life of its run, is not counted again. Uses of earlier days are let go.
-     */
-    async useTool({ agentId, day, tool, runId, stepId }: ToolUse, limit: number): Promise<boolean> {
-      const [, , found] = await db.write([
-        { sql: 'delete from tool_uses where agent_id = ? and day < ?', args: [agentId, day] },
-        {
-          sql: `insert into tool_uses (agent_id, day, tool, n, run_id, step_id)
-            select ?1, ?2, ?3, used.n + 1, ?4, ?5
-            from (select coalesce(max(n), 0) as n from tool_uses where agent_id = ?1 and day = ?2 and tool = ?3) as used
-            where used.n < ?6
-            on conflict (run_id, step_id) do nothing`,
-          args: [agentId, day, tool, runId, stepId, limit],
-        },
-        { sql: 'select 1 from tool_uses where run_id = ? and step_id = ?', args: [runId, stepId] },
-      ])
-      return found?.rows.length === 1
-    },
-
-    write: (statements: InStatement[]) => db.write(statements),
-
-    /** Finished runs of one version, newest first. */
-    async past(versionId: string, sinceMs: number): Promise<PastRun[]> {
-      const found = await db.execute({
-        sql: `select tokens_in, tokens_out, cost_nano from runs where version_id = ? and status in ('succeeded', 'failed')
-          and created_ms >= ? order by created_ms desc limit 200`,
-        args: [versionId, sinceMs],
-      })
-      return rowsOf<Pick<RowOf<typeof runs>, 'tokens_in' | 'tokens_out' | 'cost_nano'>>(found).map(row => ({
-        tokensIn: row.tokens_in,
-        tokensOut: row.tokens_out,
-        costNano: row.cost_nano,
-      }))
-    },
   }
 }
 

@@ -19,6 +19,8 @@ export type ConnectorStore = ReturnType<typeof connectorStore>
 
 export function connectorStore(db: Db) {
   return {
+    ...installedCredentials(db),
+
     /** Installs, or puts new credentials in the place of the old ones and keeps id and date. The row is in the last result. */
     async install(given: NewInstall, also: readonly InStatement[]): Promise<Install> {
       const { tenantId, connectorId, id, displayName, method, config, missing, sealed, baseUrl, expiresMs, updatedMs } =
@@ -93,6 +95,14 @@ order by connector_id limit ${MOST_CUSTOM}`
       return (await db.execute({ sql: 'delete from connectors where id = ?', args: [id] })).rowsAffected === 1
     },
 
+    /** For a transaction that only binds an idempotency key. */
+    write: (statements: InStatement[]) => db.write(statements),
+  }
+}
+
+/** The credentials of an install, each change only where no others are in their place. */
+function installedCredentials(db: Db) {
+  return {
     /** What the vendor said of these credentials; nothing once there are others. */
     async mark({ id, revision }: Install, status: Install['status'], nowMs: number): Promise<void> {
       await db.execute({
@@ -138,8 +148,5 @@ where id = ?2 and revision = ?3 and (refresh_until_ms is null or refresh_until_m
         args: [nowMs, success ? 1 : 0, id, revision],
       })
     },
-
-    /** For a transaction that only binds an idempotency key. */
-    write: (statements: InStatement[]) => db.write(statements),
   }
 }

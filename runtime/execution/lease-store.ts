@@ -71,6 +71,8 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, shared = fa
   const FOUND = poisonedStatement(shared)
   const ASIDE = asideStatement(shared)
   return {
+    ...leaseReleases(db),
+
     /** Takes runs that are due, by turns of tenants and agents. */
     async claim({ owner, nodeId, nowMs, ttlMs, most, slots, held }: ClaimOptions): Promise<Claimed[]> {
       const args = [owner, nowMs, ttlMs, nodeId, most, JSON.stringify(held), mostOfOne(slots), slots]
@@ -125,6 +127,21 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, shared = fa
       return rowsOf<{ owner: string }>(found).map(({ owner }) => owner)
     },
 
+    /** When the next run becomes due, after `nowMs`, that this node may take; undefined: nothing to wait for. */
+    async nextDue(nodeId: string, nowMs: number): Promise<number | undefined> {
+      const found = await db.execute({
+        sql: `select due_ms from runs where due_ms > ?1 and ${shared ? '?2 is not null' : '(node_id is null or node_id = ?2)'}
+          order by due_ms limit 1`,
+        args: [nowMs, nodeId],
+      })
+      return rowsOf<{ due_ms: number }>(found)[0]?.due_ms
+    },
+  }
+}
+
+/** How runs are let go of. */
+function leaseReleases(db: Db) {
+  return {
     /** Makes the runs of a process that is certainly gone due at once. */
     async release(owner: string): Promise<number> {
       const { rowsAffected } = await db.execute({ sql: 'update runs set due_ms = 0 where owner = ?', args: [owner] })
@@ -153,16 +170,6 @@ export function leaseStore(db: Db, records: Records, sha256: Sha256, shared = fa
         sql: "update runs set due_ms = 0 where id = ? and epoch = ? and status = 'running' and owner is not null",
         args: [id, epoch],
       })
-    },
-
-    /** When the next run becomes due, after `nowMs`, that this node may take; undefined: nothing to wait for. */
-    async nextDue(nodeId: string, nowMs: number): Promise<number | undefined> {
-      const found = await db.execute({
-        sql: `select due_ms from runs where due_ms > ?1 and ${shared ? '?2 is not null' : '(node_id is null or node_id = ?2)'}
-          order by due_ms limit 1`,
-        args: [nowMs, nodeId],
-      })
-      return rowsOf<{ due_ms: number }>(found)[0]?.due_ms
     },
   }
 }

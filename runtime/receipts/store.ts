@@ -46,63 +46,6 @@ export interface StoredRun {
 export type ReceiptStore = ReturnType<typeof receiptStore>
 
 export function receiptStore(db: Db, records: Records, sha256: Sha256) {
-  /** Undefined: it does not open, so it was changed. */
-  function opened<T>(open: () => T): T | undefined {
-    try {
-      return open()
-    } catch (error) {
-      if (error instanceof VaultError && error.problem === 'broken') return undefined
-      throw error
-    }
-  }
-
-  async function blobsOf(runId: string): Promise<Map<string, string>> {
-    const found = await db.execute({
-      sql: 'select sha256, content, sealed from blobs where run_id = ?',
-      args: [runId],
-    })
-    return new Map(
-      rowsOf<Pick<RowOf<typeof blobs>, 'sha256' | 'content' | 'sealed'>>(found).map(row => {
-        const { sha256: digest, content, sealed } = row
-        const plain = opened(() => records.openBytes(new Uint8Array(content), sealed, `blob ${digest}`))
-        return [digest, plain ? toHex(sha256(plain)) : '']
-      }),
-    )
-  }
-
-  /** Every hash is computed again from the stored text; of large outputs, whose text stands elsewhere, that text too. */
-  async function walk(runId: string, dropped: boolean): Promise<{ walk: Walk; models: string[] }> {
-    let head = genesis(runId, sha256).hash
-    let count = 0
-    let blobs: Map<string, string> | undefined
-    const models = new Set<string>()
-    const broken = (brokenAt: number) => ({ walk: { ok: false as const, brokenAt }, models: [...models].sort() })
-    for (;;) {
-      const found = await db.execute({
-        sql: 'select seq, hash, body from events where run_id = ? and seq > ? order by seq limit ?',
-        args: [runId, count, PAGE],
-      })
-      const rows = rowsOf<Pick<RowOf<typeof events>, 'seq' | 'hash' | 'body'>>(found)
-      for (const row of rows) {
-        const seq = count + 1
-        const body = opened(() => records.open(row.body, { record: runId, field: `event ${seq}` }))
-        if (body === undefined) return broken(seq)
-        head = linkHash(head, body, sha256)
-        if (row.seq !== seq || row.hash !== head) return broken(seq)
-        if (mayName(body, models)) for (const model of modelsOf([readEvent(body, head)])) models.add(model)
-        if (body.includes(BLOB)) {
-          const digest = blobOf(body)
-          blobs ??= await blobsOf(runId)
-          // By the rule of its agent the text is gone, and its digest in the chain is what is left.
-          const isDropped = dropped && digest !== undefined && !blobs.has(digest)
-          if (digest !== undefined && !isDropped && blobs.get(digest) !== digest) return broken(seq)
-        }
-        count = seq
-      }
-      if (rows.length < PAGE) return { walk: { ok: true, count, head }, models: [...models].sort() }
-    }
-  }
-
   return {
     async find(runId: string): Promise<{ tenantId: string; receipt: Receipt } | undefined> {
       const found = await db.execute({
@@ -128,7 +71,7 @@ export function receiptStore(db: Db, records: Records, sha256: Sha256) {
       const [row] = rowsOf<FactsRow>(await db.execute({ sql: FACTS, args: [runId] }))
       if (row === undefined || row.finished_ms === null) return undefined
       const dropped = row.dropped === 1
-      const walked = await walk(runId, dropped)
+      const walked = await walkJournal(db, records, sha256, runId, dropped)
       const head = walked.walk.ok ? { seq: walked.walk.count, hash: walked.walk.head } : { seq: 0, hash: '' }
       // What does not open is not what was signed.
       const texts = {
@@ -155,6 +98,69 @@ export function receiptStore(db: Db, records: Records, sha256: Sha256) {
       }
       return { facts, walk: walked.walk, inputDropped: dropped && row.input === '' }
     },
+  }
+}
+
+async function blobsOf(db: Db, records: Records, sha256: Sha256, runId: string): Promise<Map<string, string>> {
+  const found = await db.execute({
+    sql: 'select sha256, content, sealed from blobs where run_id = ?',
+    args: [runId],
+  })
+  return new Map(
+    rowsOf<Pick<RowOf<typeof blobs>, 'sha256' | 'content' | 'sealed'>>(found).map(row => {
+      const { sha256: digest, content, sealed } = row
+      const plain = opened(() => records.openBytes(new Uint8Array(content), sealed, `blob ${digest}`))
+      return [digest, plain ? toHex(sha256(plain)) : '']
+    }),
+  )
+}
+
+/** Every hash is computed again from the stored text; of large outputs, whose text stands elsewhere, that text too. */
+async function walkJournal(
+  db: Db,
+  records: Records,
+  sha256: Sha256,
+  runId: string,
+  dropped: boolean,
+): Promise<{ walk: Walk; models: string[] }> {
+  let head = genesis(runId, sha256).hash
+  let count = 0
+  let blobs: Map<string, string> | undefined
+  const models = new Set<string>()
+  const broken = (brokenAt: number) => ({ walk: { ok: false as const, brokenAt }, models: [...models].sort() })
+  for (;;) {
+    const found = await db.execute({
+      sql: 'select seq, hash, body from events where run_id = ? and seq > ? order by seq limit ?',
+      args: [runId, count, PAGE],
+    })
+    const rows = rowsOf<Pick<RowOf<typeof events>, 'seq' | 'hash' | 'body'>>(found)
+    for (const row of rows) {
+      const seq = count + 1
+      const body = opened(() => records.open(row.body, { record: runId, field: `event ${seq}` }))
+      if (body === undefined) return broken(seq)
+      head = linkHash(head, body, sha256)
+      if (row.seq !== seq || row.hash !== head) return broken(seq)
+      if (mayName(body, models)) for (const model of modelsOf([readEvent(body, head)])) models.add(model)
+      if (body.includes(BLOB)) {
+        const digest = blobOf(body)
+        blobs ??= await blobsOf(db, records, sha256, runId)
+        // By the rule of its agent the text is gone, and its digest in the chain is what is left.
+        const isDropped = dropped && digest !== undefined && !blobs.has(digest)
+        if (digest !== undefined && !isDropped && blobs.get(digest) !== digest) return broken(seq)
+      }
+      count = seq
+    }
+    if (rows.length < PAGE) return { walk: { ok: true, count, head }, models: [...models].sort() }
+  }
+}
+
+/** Undefined: it does not open, so it was changed. */
+function opened<T>(open: () => T): T | undefined {
+  try {
+    return open()
+  } catch (error) {
+    if (error instanceof VaultError && error.problem === 'broken') return undefined
+    throw error
   }
 }
 

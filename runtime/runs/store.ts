@@ -97,6 +97,9 @@ export function runStore(db: Db, records: Records) {
   })
 
   return {
+    ...journalReads(db, records),
+    ...waitingRuns(db, records),
+
     /** Resolves when the run is durable. Runs that are created at the same moment share a commit. */
     create: (run: NewRun): Promise<void> => creations.append(run),
 
@@ -177,6 +180,13 @@ export function runStore(db: Db, records: Records) {
       return results.at(-1)?.rowsAffected === 1
     },
 
+    close: () => creations.close(),
+  }
+}
+
+/** A run as those see it who follow its journal. */
+function journalReads(db: Db, records: Records) {
+  return {
     /** Part of a journal, in order. */
     async events(runId: string, fromSeq: number, most: number): Promise<JournalEntry[]> {
       const found = await db.execute({
@@ -213,7 +223,12 @@ export function runStore(db: Db, records: Records) {
       })
       return rowsOf<{ id: string }>(found).map(({ id }) => id)
     },
+  }
+}
 
+/** What a run that waits goes on by. */
+function waitingRuns(db: Db, records: Records) {
+  return {
     /** Lets a run go on that was set aside. */
     async resume(runId: string, nowMs: number): Promise<void> {
       await db.execute(resumption(runId, nowMs))
@@ -237,8 +252,6 @@ export function runStore(db: Db, records: Records) {
       ])
       return inserted?.rowsAffected === 1
     },
-
-    close: () => creations.close(),
   }
 }
 

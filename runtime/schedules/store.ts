@@ -27,22 +27,9 @@ export function scheduleStore(db: Db, records: Records, zones: Zones) {
   const read = (row: StoredSchedule) => toRow(row, records)
   const settings = (row: ScheduleRow) => settingsOf(row, zones, records)
 
-  /** Of these, the first ones up to a weight, and always the first. */
-  async function firstOf(where: string, order: string, args: InValue[]): Promise<DueSchedule[]> {
-    const found = await db.execute({
-      sql: `select *, ${RUNNING} as running from (
-        select *, sum(${WEIGHT}) over (order by ${order}, id) - ${WEIGHT} as before from (
-          select * from schedules as s where ${where} order by ${order} limit ?
-        )) as s where before <= ${MOST_INPUT}`,
-      args,
-    })
-    return rowsOf<StoredSchedule & { running: number }>(found).map(row => ({
-      ...read(row),
-      isRunning: row.running === 1,
-    }))
-  }
-
   return {
+    ...fireStore(db),
+
     insert(row: ScheduleRow): InStatement {
       return {
         sql: `insert into schedules (id, tenant_id, name, agent_name, cron_expr, timezone, effective_zone, input, input_box,
@@ -104,10 +91,10 @@ and window_ms = (select pending_ms from schedules where id = ?1 and enabled = 0)
     },
 
     /** Schedules whose next window has come, longest due first. */
-    due: (nowMs: number, most: number) => firstOf('due_ms <= ?', 'due_ms', [nowMs, most]),
+    due: (nowMs: number, most: number) => firstOf(db, records, 'due_ms <= ?', 'due_ms', [nowMs, most]),
 
     /** Schedules with a window that waited for a run which has ended. */
-    released: (most: number) => firstOf(`pending_ms is not null and not ${RUNNING}`, 'pending_ms', [most]),
+    released: (most: number) => firstOf(db, records, `pending_ms is not null and not ${RUNNING}`, 'pending_ms', [most]),
 
     async nextDue(): Promise<number | undefined> {
       const found = await db.execute('select due_ms from schedules where due_ms is not null order by due_ms limit 1')
@@ -122,7 +109,12 @@ and window_ms = (select pending_ms from schedules where id = ?1 and enabled = 0)
       })
       return rowsOf<StoredSchedule>(found).map(read)
     },
+  }
+}
 
+/** The windows of schedules that were handled. */
+function fireStore(db: Db) {
+  return {
     /** Newest window first. */
     async fires(scheduleId: string, { limit, after }: PageOf): Promise<FireRow[]> {
       const found = await db.execute({
@@ -141,6 +133,27 @@ and window_ms = (select pending_ms from schedules where id = ?1 and enabled = 0)
       })
     },
   }
+}
+
+/** Of these, the first ones up to a weight, and always the first. */
+async function firstOf(
+  db: Db,
+  records: Records,
+  where: string,
+  order: string,
+  args: InValue[],
+): Promise<DueSchedule[]> {
+  const found = await db.execute({
+    sql: `select *, ${RUNNING} as running from (
+      select *, sum(${WEIGHT}) over (order by ${order}, id) - ${WEIGHT} as before from (
+        select * from schedules as s where ${where} order by ${order} limit ?
+      )) as s where before <= ${MOST_INPUT}`,
+    args,
+  })
+  return rowsOf<StoredSchedule & { running: number }>(found).map(row => ({
+    ...toRow(row, records),
+    isRunning: row.running === 1,
+  }))
 }
 
 function settingsOf(row: ScheduleRow, zones: Zones, records: Records): InValue[] {

@@ -61,9 +61,10 @@ type StateRow = Pick<Stored, 'id' | 'status' | 'stopped_ms' | 'stop_reason' | 'l
 export type SessionStore = ReturnType<typeof sessionStore>
 
 export function sessionStore(db: Db, records: Records) {
-  const readTurn = (row: Turn) => turnEnd(openTurn(row, records))
-
   return {
+    ...turnStatements(records),
+    ...turnReads(db, records),
+
     /** Fails, with `isAgentGone`, when the agent was deleted meanwhile. */
     async create(session: NewSession, also: readonly InStatement[]): Promise<void> {
       const { id, tenantId, agentName, agentId, versionId, title, labels, environment, createdMs } = session
@@ -108,24 +109,39 @@ export function sessionStore(db: Db, records: Records) {
       return rowsOf<Stored>(found).map(row => toSession(row, records))
     },
 
-    /** The last messages, oldest first. */
-    async messages(id: string) {
-      const messages: SessionMessage[] = []
-      // An input holds attachments too, so only a few are in memory at once.
-      for (let before = Number.MAX_SAFE_INTEGER; messages.length < MESSAGES; ) {
-        const found = await db.execute({
-          sql: `select t.*, d.input from turns as t left join run_data as d on d.run_id = t.run_id
-            where t.session_id = ? and t.number < ? order by t.number desc limit ?`,
-          args: [id, before, MESSAGES_PAGE],
-        })
-        const rows = rowsOf<Turn & { input: string | null }>(found)
-        messages.unshift(...rows.toReversed().flatMap(row => messagesOf(openTurn(row, records))))
-        if (rows.length < MESSAGES_PAGE) break
-        before = rows.at(-1)!.number
-      }
-      return messages.slice(-MESSAGES)
+    /** The states of sessions; undefined for one that does not exist. */
+    async states(ids: readonly string[]): Promise<Map<string, SessionState | undefined>> {
+      const found = await db.execute({ sql: STATE, args: [JSON.stringify(ids)] })
+      const rows = rowsOf<{ wanted: string } & (StateRow | { id: null })>(found)
+      return new Map(rows.map(row => [row.wanted, row.id === null ? undefined : toState(row)]))
     },
 
+    /** Stops a session for good, and gives the turn that it had to let go of. */
+    async stop(id: string, nowMs: number): Promise<string | undefined> {
+      const [, turn] = await db.write([
+        stopped('id', id, 'stopped', nowMs),
+        { sql: END_TURN, args: [id, nowMs] },
+        dropped('id', id),
+      ])
+      return idIn(turn)
+    },
+
+    /** Undefined when it was gone. Its turns' runs stay, as runs do. */
+    async remove(id: string, nowMs: number): Promise<{ turnId: string | undefined } | undefined> {
+      const [turn, , , session] = await db.write([
+        { sql: END_TURN, args: [id, nowMs] },
+        dropped('id', id),
+        { sql: 'delete from turns where session_id = ?', args: [id] },
+        { sql: 'delete from sessions where id = ?', args: [id] },
+      ])
+      return session?.rowsAffected === 1 ? { turnId: idIn(turn) } : undefined
+    },
+  }
+}
+
+/** What begins a turn, for the transaction that makes its run. */
+function turnStatements(records: Records) {
+  return {
     /** For the transaction that makes a turn's run: fails it, with `isNotActive`, unless the session is active. */
     beginTurn(id: string, turnId: string, systemHint: string | undefined, nowMs: number): InStatement[] {
       const place = { record: id, field: 'systemHint' }
@@ -181,6 +197,31 @@ export function sessionStore(db: Db, records: Records) {
           args: [turnId, id, nowMs],
         },
       ]
+    },
+  }
+}
+
+/** The turns of sessions as they are read. */
+function turnReads(db: Db, records: Records) {
+  const readTurn = (row: Turn) => turnEnd(openTurn(row, records))
+
+  return {
+    /** The last messages, oldest first. */
+    async messages(id: string) {
+      const messages: SessionMessage[] = []
+      // An input holds attachments too, so only a few are in memory at once.
+      for (let before = Number.MAX_SAFE_INTEGER; messages.length < MESSAGES; ) {
+        const found = await db.execute({
+          sql: `select t.*, d.input from turns as t left join run_data as d on d.run_id = t.run_id
+            where t.session_id = ? and t.number < ? order by t.number desc limit ?`,
+          args: [id, before, MESSAGES_PAGE],
+        })
+        const rows = rowsOf<Turn & { input: string | null }>(found)
+        messages.unshift(...rows.toReversed().flatMap(row => messagesOf(openTurn(row, records))))
+        if (rows.length < MESSAGES_PAGE) break
+        before = rows.at(-1)!.number
+      }
+      return messages.slice(-MESSAGES)
     },
 
     /** What a turn begins with: where its events are counted from, the hint in force and the turns before it, oldest first. */
@@ -250,34 +291,6 @@ export function sessionStore(db: Db, records: Records) {
       return rowsOf<Turn>(found)
         .toReversed()
         .flatMap(row => numbered(row, readTurn(row)))
-    },
-
-    /** The states of sessions; undefined for one that does not exist. */
-    async states(ids: readonly string[]): Promise<Map<string, SessionState | undefined>> {
-      const found = await db.execute({ sql: STATE, args: [JSON.stringify(ids)] })
-      const rows = rowsOf<{ wanted: string } & (StateRow | { id: null })>(found)
-      return new Map(rows.map(row => [row.wanted, row.id === null ? undefined : toState(row)]))
-    },
-
-    /** Stops a session for good, and gives the turn that it had to let go of. */
-    async stop(id: string, nowMs: number): Promise<string | undefined> {
-      const [, turn] = await db.write([
-        stopped('id', id, 'stopped', nowMs),
-        { sql: END_TURN, args: [id, nowMs] },
-        dropped('id', id),
-      ])
-      return idIn(turn)
-    },
-
-    /** Undefined when it was gone. Its turns' runs stay, as runs do. */
-    async remove(id: string, nowMs: number): Promise<{ turnId: string | undefined } | undefined> {
-      const [turn, , , session] = await db.write([
-        { sql: END_TURN, args: [id, nowMs] },
-        dropped('id', id),
-        { sql: 'delete from turns where session_id = ?', args: [id] },
-        { sql: 'delete from sessions where id = ?', args: [id] },
-      ])
-      return session?.rowsAffected === 1 ? { turnId: idIn(turn) } : undefined
     },
   }
 }

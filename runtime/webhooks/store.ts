@@ -38,6 +38,8 @@ export type WebhookStore = ReturnType<typeof webhookStore>
 
 export function webhookStore(db: Db) {
   return {
+    ...deliveryStore(db),
+
     insert(row: WebhookRow): InStatement {
       const { id, tenantId, url, events, enabled, sealedSecret, createdMs, updatedMs } = row
       return {
@@ -91,7 +93,12 @@ updated_ms = ? where id = ? returning *`,
     async remove(id: string): Promise<boolean> {
       return (await db.execute({ sql: 'delete from webhooks where id = ?', args: [id] })).rowsAffected === 1
     },
+  }
+}
 
+/** What is sent to webhooks, and how it went. */
+function deliveryStore(db: Db) {
+  return {
     /** Takes deliveries that are due, and counts the attempt. One UPDATE, so that two processes never take the same one. */
     async take({ nowMs, leaseMs, most, mostOfOne, except }: Taking): Promise<DeliveryRow[]> {
       const args = [nowMs, nowMs + leaseMs, most, mostOfOne, JSON.stringify(except)]

@@ -31,6 +31,9 @@ export type UserStore = ReturnType<typeof userStore>
 /** People, their logins, and the token with which the first of them is made. Tokens are kept as digests. */
 export function userStore(db: Db) {
   return {
+    ...oneTimeTokens(db),
+    ...loginStore(db),
+
     async hasOwner(): Promise<boolean> {
       const { rows } = await db.execute("select 1 from users where role = 'owner' limit 1")
       return rows.length > 0
@@ -71,7 +74,12 @@ export function userStore(db: Db) {
       const names = new Map(rows.map(row => [row.id, readJson(row.name) as string]))
       return accounts.map(({ tenantId: id }) => ({ id, name: names.get(id) ?? id }))
     },
+  }
+}
 
+/** The token that makes the first owner, and the links by which people set their passwords. */
+function oneTimeTokens(db: Db) {
+  return {
     /** A new one-time token replaces those that were never used and are over. */
     async addSetupToken(hash: string, nowMs: number): Promise<void> {
       await db.write([
@@ -116,19 +124,6 @@ where exists (select 1 from setup_tokens where hash = ?8 and expires_ms > ?7)
       return made?.rowsAffected === 1
     },
 
-    /** False for a person who is disabled by now. */
-    async addLogin(hash: string, userId: string, nowMs: number): Promise<boolean> {
-      const [, made] = await db.write([
-        { sql: 'delete from logins where expires_ms <= ?', args: [nowMs] },
-        {
-          sql: `insert into logins (hash, user_id, created_ms, expires_ms)
-select ?1, id, ?3, ?4 from users where id = ?2 and disabled_ms is null`,
-          args: [hash, userId, nowMs, nowMs + IDLE_LOGIN_MS],
-        },
-      ])
-      return made?.rowsAffected === 1
-    },
-
     /** Whose link this is, if it is still good. */
     async userOfLink(hash: string, nowMs: number): Promise<UserRow | undefined> {
       const found = await db.execute({
@@ -152,6 +147,24 @@ where user_links.hash = ? and user_links.expires_ms > ? and users.disabled_ms is
         { sql: 'delete from user_links where user_id = ? and hash = ?', args: [userId, hash] },
       ])
       return set?.rowsAffected === 1
+    },
+  }
+}
+
+/** The logins of people. */
+function loginStore(db: Db) {
+  return {
+    /** False for a person who is disabled by now. */
+    async addLogin(hash: string, userId: string, nowMs: number): Promise<boolean> {
+      const [, made] = await db.write([
+        { sql: 'delete from logins where expires_ms <= ?', args: [nowMs] },
+        {
+          sql: `insert into logins (hash, user_id, created_ms, expires_ms)
+select ?1, id, ?3, ?4 from users where id = ?2 and disabled_ms is null`,
+          args: [hash, userId, nowMs, nowMs + IDLE_LOGIN_MS],
+        },
+      ])
+      return made?.rowsAffected === 1
     },
 
     /** Whose login it is, and keeps it alive. */
