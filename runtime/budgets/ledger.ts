@@ -43,39 +43,9 @@ type Holder = Pick<Claimed, 'id' | 'agentName' | 'depth'>
 export type Ledger = ReturnType<typeof ledger>
 
 /** Budgets kept: what is looked at before a run is made and before a model is asked (docs/spec/runtime.md §12). */
-export function ledger({ store, models, dayOf, now, refused, softly, notices }: LedgerDeps) {
+export function ledger(deps: LedgerDeps) {
+  const { store, refused, softly, notices } = deps
   const inTurn = perKeyQueue()
-
-  async function estimate({
-    tenantId,
-    versionId,
-    manifest,
-    input,
-  }: RunCandidate): Promise<Forecasted & { model: string; unpriced: string | undefined }> {
-    const hasTools = usesTools(manifest)
-    const model = await models.find(tenantId, manifest.model, { tools: hasTools })
-    const costOf = (await model?.prices?.()) ?? null
-    const made = forecast({
-      past: await store.past(versionId, now().getTime() - HISTORY_MS),
-      manifest: {
-        hasTools,
-        maxOutputTokens: manifest.limits.maxOutputTokens,
-        characters: manifest.systemPrompt.length + input.length + JSON.stringify(manifest.tools).length,
-      },
-      costOf,
-    })
-    return { ...made, model: model?.id ?? manifest.model, unpriced: model && costOf === null ? model.id : undefined }
-  }
-
-  /** Whether one more run fits now, and the forecast that says so. */
-  async function look(candidate: RunCandidate) {
-    const day = dayOf(now().getTime())
-    const budget = await store.get(candidate.agentId)
-    const made = await estimate(candidate)
-    const size = { tokens: made.tokensIn + made.tokensOut, costNano: made.costNano ?? 0, unpriced: made.unpriced }
-    const today = await store.today(candidate.agentId, day)
-    return { budget, today, made, size, refusal: budget && refusalOfRun(budget, today, size), day }
-  }
 
   /**
    * Makes a run with what it takes to stay within its agent's budget; `create` gets the statements that belong to the same
@@ -89,7 +59,7 @@ export function ledger({ store, models, dayOf, now, refused, softly, notices }: 
     if (!(await store.get(candidate.agentId))) return create({ statements: [], exceeded: false })
     return inTurn(candidate.agentId, async () => {
       for (let tries = 1; ; tries++) {
-        const { budget, today, size, refusal, day } = await look(candidate)
+        const { budget, today, size, refusal, day } = await look(deps, candidate)
         if (!budget) return create({ statements: [], exceeded: false })
         if (refusal && budget.hardFail) {
           refused.add(1, { dimension: refusal.dimension })
@@ -109,91 +79,13 @@ export function ledger({ store, models, dayOf, now, refused, softly, notices }: 
     })
   }
 
-  /** The same for a transaction that is not made here; undefined: there is no room. */
-  async function offer(candidate: RunCandidate, runId: string): Promise<Admission | undefined> {
-    if (!(await store.get(candidate.agentId))) return { statements: [], exceeded: false }
-    const { budget, today, size, refusal, day } = await look(candidate)
-    if (refusal) (budget?.hardFail ? refused : softly).add(1, { dimension: refusal.dimension })
-    if (refusal && budget?.hardFail) return undefined
-    const statements = store.admission({ runId, agentId: candidate.agentId, day }, size)
-    if (budget && refusal) statements.push(notices.exceeded(budget, runId, refusal))
-    if (budget) await notices.nearing(budget, { ...today, runs: today.runs + 1 }, day)
-    return { statements, exceeded: refusal !== undefined }
-  }
-
-  /** Holds the worst case of a call; gives the output that fits. Ends the run where nothing does. */
-  async function hold(run: Holder, place: CallPlace, request: Call): Promise<number> {
-    for (let tries = 1; ; tries++) {
-      const found = await store.beforeCall(place, run.depth > 0)
-      if (!found) return request.maxOutputTokens
-      const { budget, today, own, above, before } = found
-      const limits = budget?.hardFail ? budget : NO_LIMITS
-      if (before?.attempt === place.attempt) {
-        await store.uncertain(place, request.model)
-        continue
-      }
-      if (budget) await notices.nearing(budget, today, place.day)
-      // An earlier attempt failed on record: what it took goes back to the forecast.
-      if (before) {
-        own.forecast.tokens += before.moved.tokens
-        own.forecast.costNano += before.moved.costNano
-        today.heldTokens -= before.tokens - before.moved.tokens
-        today.heldNano -= before.costNano - before.moved.costNano
-      }
-      if (budget && !budget.hardFail) await noticeSoft(run, budget, roomForCall(budget, today, own, request))
-      const room = roomForCall(limits, today, own, request, above)
-      if ('refused' in room) throw stopped(run, place, room.refused)
-      try {
-        await store.hold(place, room, above.length > 0 || limits.costNanoRun !== null)
-        return room.maxOutputTokens
-      } catch (error) {
-        if (!isOverLimit(error) || tries === MOST_TRIES) throw error
-      }
-    }
-  }
-
-  async function noticeSoft(run: Holder, budget: BudgetRow, room: ReturnType<typeof roomForCall>): Promise<void> {
-    if ('refused' in room) await passed(run, budget, room.refused)
-  }
-
-  async function passed(run: Holder, budget: BudgetRow, refusal: Refusal): Promise<void> {
-    if (await store.overSoftly(run.id, notices.exceeded(budget, run.id, refusal)))
-      softly.add(1, { dimension: refusal.dimension })
-  }
-
-  /** A soft limit shortens no answer, so what a call has used may pass one that it seemed to fit. */
-  async function noticeSpent(run: Holder, place: CallPlace, { tokensIn, tokensOut, costNano }: Spent): Promise<void> {
-    const found = await store.beforeCall(place, false)
-    if (!found?.budget || found.budget.hardFail) return
-    const { budget, today, own } = found
-    const day = { tokens: today.tokens + tokensIn + tokensOut, costNano: today.costNano + costNano }
-    const refusal = passedBy(budget, day, own.usedNano + costNano)
-    if (refusal) await passed(run, budget, refusal)
-  }
-
-  function stopped(run: Holder, { stepId }: CallPlace, refusal: Refusal): RunFailure {
-    refused.add(1, { dimension: refusal.dimension })
-    return new RunFailure('budget_exceeded', inWords(run.agentName, refusal), { stepId })
-  }
-
-  /** What is held for a call whose usage is unknown. */
-  function lostCall({ id, epoch }: Pick<Claimed, 'id' | 'epoch'>, stepId: string, model = ''): InStatement[] {
-    return store.lost({ runId: id, epoch, day: dayOf(now().getTime()), stepId, model })
-  }
-
-  /** The model that a manifest asks for, where it exists without a price. */
-  async function unpricedModel(tenantId: string, manifest: Manifest): Promise<string | undefined> {
-    const model = await models.find(tenantId, manifest.model, { tools: usesTools(manifest) })
-    return model && (await model.prices?.()) == null ? model.id : undefined
-  }
-
   /** The same for a call that is made elsewhere: the longest answer that fits, or why there is none. Asked again, it is held once. */
   function grant(run: Holder, place: CallPlace & { requestId: string }, call: Call): Promise<number | string> {
     return inTurn(place.agentId, async () => {
       const known = await store.granted(place)
       if (known !== undefined) return known
       try {
-        return await hold(run, place, call)
+        return await hold(deps, run, place, call)
       } catch (error) {
         if (error instanceof RunFailure) return error.message
         throw error
@@ -203,73 +95,208 @@ export function ledger({ store, models, dayOf, now, refused, softly, notices }: 
 
   return {
     grant,
-    unpricedModel,
-    look,
-    lostCall: (run: Claimed, stepId: string) => lostCall(run, stepId),
+
+    unpricedModel: (tenantId: string, manifest: Manifest) => unpricedModel(deps, tenantId, manifest),
+
+    look: (candidate: RunCandidate) => look(deps, candidate),
+
+    lostCall: (run: Claimed, stepId: string) => lostCall(deps, run, stepId),
+
     admit,
-    offer,
+
+    offer: (candidate: RunCandidate, runId: string) => offer(deps, candidate, runId),
 
     /** The model as a run may ask it: within its agent's budget, whatever it is asked. */
-    within(run: Claimed, model: FoundModel): FoundModel {
-      return {
-        ...model,
-        async ask(request: ModelRequest, call) {
-          const [stepId, attempt] = placeOf(call.key, run.id)
-          const place = { runId: run.id, agentId: run.agentId, day: dayOf(now().getTime()), stepId, attempt }
-          const limited = (await store.get(run.agentId)) ?? (run.depth > 0 && (await store.hasLimitAbove(run.id)))
-          if (!limited && !call.repeated) return model.ask(request, call)
-          const costOf = (await model.prices?.()) ?? null
-          const worst = {
-            model: model.id,
-            tokensIn: mostTokensIn(request),
-            maxOutputTokens: request.maxOutputTokens,
-            costOf: costOf && ((tokensIn: number, tokensOut: number) => costOf(tokensIn, tokensOut, true)),
-          }
-          if (!limited) {
-            await store.uncertainBy(place, model.id, holdFor(worst, worst.maxOutputTokens, NO_FORECAST))
-            return model.ask(request, call)
-          }
-          const settled = <T extends Pick<CallCost, 'spent' | 'extraStatements'>>(cost: T, epoch = run.epoch): T => {
-            const { tokensIn, tokensOut, costNano } = cost.spent
-            const used = { tokens: tokensIn + tokensOut, costNano }
-            return {
-              ...cost,
-              extraStatements: [...(cost.extraStatements ?? []), ...store.settlement(run.id, epoch, stepId, used)],
-            }
-          }
-          const unused = () => call.metered?.(async epoch => settled({ spent: NOTHING_SPENT }, epoch))
-          unused()
-          const maxOutputTokens = await inTurn(run.agentId, () => hold(run, place, worst))
-          let metered = false
-          call.metered?.(async (epoch = run.epoch) => {
-            return { spent: NOTHING_SPENT, extraStatements: lostCall({ ...run, epoch }, stepId, model.id) }
-          })
-          try {
-            const answer = settled(
-              await model.ask(
-                { ...request, maxOutputTokens },
-                {
-                  ...call,
-                  pricedOnly: costOf !== null,
-                  metered(reading) {
-                    metered = true
-                    call.metered?.(async epoch => settled(await reading(), epoch))
-                  },
-                },
-              ),
-            )
-            if (limited !== true && !limited.hardFail) await noticeSpent(run, place, answer.spent)
-            const capped = answer.stop === 'length' && maxOutputTokens < request.maxOutputTokens
-            return capped ? { ...answer, cappedByBudget: true } : answer
-          } catch (error) {
-            // It ended by itself, and says of nothing that it used.
-            if (!metered && !call.signal.aborted) unused()
-            throw error
-          }
-        },
+    within: (run: Claimed, model: FoundModel) => limitedModel(deps, inTurn, run, model),
+  }
+}
+
+/** The model as a run may ask it: within its agent's budget, whatever it is asked. */
+function limitedModel(
+  deps: LedgerDeps,
+  inTurn: ReturnType<typeof perKeyQueue>,
+  run: Claimed,
+  model: FoundModel,
+): FoundModel {
+  return {
+    ...model,
+    async ask(request: ModelRequest, call) {
+      const [stepId, attempt] = placeOf(call.key, run.id)
+      const place = { runId: run.id, agentId: run.agentId, day: deps.dayOf(deps.now().getTime()), stepId, attempt }
+      const limited = (await deps.store.get(run.agentId)) ?? (run.depth > 0 && (await deps.store.hasLimitAbove(run.id)))
+      if (!limited && !call.repeated) return model.ask(request, call)
+      const costOf = (await model.prices?.()) ?? null
+      const worst = {
+        model: model.id,
+        tokensIn: mostTokensIn(request),
+        maxOutputTokens: request.maxOutputTokens,
+        costOf: costOf && ((tokensIn: number, tokensOut: number) => costOf(tokensIn, tokensOut, true)),
+      }
+      if (!limited) {
+        await deps.store.uncertainBy(place, model.id, holdFor(worst, worst.maxOutputTokens, NO_FORECAST))
+        return model.ask(request, call)
+      }
+      const settled = <T extends Pick<CallCost, 'spent' | 'extraStatements'>>(cost: T, epoch = run.epoch): T => {
+        const { tokensIn, tokensOut, costNano } = cost.spent
+        const used = { tokens: tokensIn + tokensOut, costNano }
+        return {
+          ...cost,
+          extraStatements: [...(cost.extraStatements ?? []), ...deps.store.settlement(run.id, epoch, stepId, used)],
+        }
+      }
+      const unused = () => call.metered?.(async epoch => settled({ spent: NOTHING_SPENT }, epoch))
+      unused()
+      const maxOutputTokens = await inTurn(run.agentId, () => hold(deps, run, place, worst))
+      let metered = false
+      call.metered?.(async (epoch = run.epoch) => {
+        return { spent: NOTHING_SPENT, extraStatements: lostCall(deps, { ...run, epoch }, stepId, model.id) }
+      })
+      try {
+        const answer = settled(
+          await model.ask(
+            { ...request, maxOutputTokens },
+            {
+              ...call,
+              pricedOnly: costOf !== null,
+              metered(reading) {
+                metered = true
+                call.metered?.(async epoch => settled(await reading(), epoch))
+              },
+            },
+          ),
+        )
+        if (limited !== true && !limited.hardFail) await noticeSpent(deps, run, place, answer.spent)
+        const capped = answer.stop === 'length' && maxOutputTokens < request.maxOutputTokens
+        return capped ? { ...answer, cappedByBudget: true } : answer
+      } catch (error) {
+        // It ended by itself, and says of nothing that it used.
+        if (!metered && !call.signal.aborted) unused()
+        throw error
       }
     },
   }
+}
+
+async function estimate(
+  deps: LedgerDeps,
+  { tenantId, versionId, manifest, input }: RunCandidate,
+): Promise<Forecasted & { model: string; unpriced: string | undefined }> {
+  const hasTools = usesTools(manifest)
+  const model = await deps.models.find(tenantId, manifest.model, { tools: hasTools })
+  const costOf = (await model?.prices?.()) ?? null
+  const made = forecast({
+    past: await deps.store.past(versionId, deps.now().getTime() - HISTORY_MS),
+    manifest: {
+      hasTools,
+      maxOutputTokens: manifest.limits.maxOutputTokens,
+      characters: manifest.systemPrompt.length + input.length + JSON.stringify(manifest.tools).length,
+    },
+    costOf,
+  })
+  return { ...made, model: model?.id ?? manifest.model, unpriced: model && costOf === null ? model.id : undefined }
+}
+
+/** Whether one more run fits now, and the forecast that says so. */
+async function look(deps: LedgerDeps, candidate: RunCandidate) {
+  const day = deps.dayOf(deps.now().getTime())
+  const budget = await deps.store.get(candidate.agentId)
+  const made = await estimate(deps, candidate)
+  const size = { tokens: made.tokensIn + made.tokensOut, costNano: made.costNano ?? 0, unpriced: made.unpriced }
+  const today = await deps.store.today(candidate.agentId, day)
+  return { budget, today, made, size, refusal: budget && refusalOfRun(budget, today, size), day }
+}
+
+/** The same for a transaction that is not made here; undefined: there is no room. */
+async function offer(deps: LedgerDeps, candidate: RunCandidate, runId: string): Promise<Admission | undefined> {
+  if (!(await deps.store.get(candidate.agentId))) return { statements: [], exceeded: false }
+  const { budget, today, size, refusal, day } = await look(deps, candidate)
+  if (refusal) (budget?.hardFail ? deps.refused : deps.softly).add(1, { dimension: refusal.dimension })
+  if (refusal && budget?.hardFail) return undefined
+  const statements = deps.store.admission({ runId, agentId: candidate.agentId, day }, size)
+  if (budget && refusal) statements.push(deps.notices.exceeded(budget, runId, refusal))
+  if (budget) await deps.notices.nearing(budget, { ...today, runs: today.runs + 1 }, day)
+  return { statements, exceeded: refusal !== undefined }
+}
+
+/** Holds the worst case of a call; gives the output that fits. Ends the run where nothing does. */
+async function hold(deps: LedgerDeps, run: Holder, place: CallPlace, request: Call): Promise<number> {
+  for (let tries = 1; ; tries++) {
+    const found = await deps.store.beforeCall(place, run.depth > 0)
+    if (!found) return request.maxOutputTokens
+    const { budget, today, own, above, before } = found
+    const limits = budget?.hardFail ? budget : NO_LIMITS
+    if (before?.attempt === place.attempt) {
+      await deps.store.uncertain(place, request.model)
+      continue
+    }
+    if (budget) await deps.notices.nearing(budget, today, place.day)
+    // An earlier attempt failed on record: what it took goes back to the forecast.
+    if (before) {
+      own.forecast.tokens += before.moved.tokens
+      own.forecast.costNano += before.moved.costNano
+      today.heldTokens -= before.tokens - before.moved.tokens
+      today.heldNano -= before.costNano - before.moved.costNano
+    }
+    if (budget && !budget.hardFail) await noticeSoft(deps, run, budget, roomForCall(budget, today, own, request))
+    const room = roomForCall(limits, today, own, request, above)
+    if ('refused' in room) throw stopped(deps, run, place, room.refused)
+    try {
+      await deps.store.hold(place, room, above.length > 0 || limits.costNanoRun !== null)
+      return room.maxOutputTokens
+    } catch (error) {
+      if (!isOverLimit(error) || tries === MOST_TRIES) throw error
+    }
+  }
+}
+
+async function noticeSoft(
+  deps: LedgerDeps,
+  run: Holder,
+  budget: BudgetRow,
+  room: ReturnType<typeof roomForCall>,
+): Promise<void> {
+  if ('refused' in room) await notePassed(deps, run, budget, room.refused)
+}
+
+async function notePassed(deps: LedgerDeps, run: Holder, budget: BudgetRow, refusal: Refusal): Promise<void> {
+  if (await deps.store.overSoftly(run.id, deps.notices.exceeded(budget, run.id, refusal)))
+    deps.softly.add(1, { dimension: refusal.dimension })
+}
+
+/** A soft limit shortens no answer, so what a call has used may pass one that it seemed to fit. */
+async function noticeSpent(
+  deps: LedgerDeps,
+  run: Holder,
+  place: CallPlace,
+  { tokensIn, tokensOut, costNano }: Spent,
+): Promise<void> {
+  const found = await deps.store.beforeCall(place, false)
+  if (!found?.budget || found.budget.hardFail) return
+  const { budget, today, own } = found
+  const day = { tokens: today.tokens + tokensIn + tokensOut, costNano: today.costNano + costNano }
+  const refusal = passedBy(budget, day, own.usedNano + costNano)
+  if (refusal) await notePassed(deps, run, budget, refusal)
+}
+
+function stopped(deps: LedgerDeps, run: Holder, { stepId }: CallPlace, refusal: Refusal): RunFailure {
+  deps.refused.add(1, { dimension: refusal.dimension })
+  return new RunFailure('budget_exceeded', inWords(run.agentName, refusal), { stepId })
+}
+
+/** What is held for a call whose usage is unknown. */
+function lostCall(
+  deps: LedgerDeps,
+  { id, epoch }: Pick<Claimed, 'id' | 'epoch'>,
+  stepId: string,
+  model = '',
+): InStatement[] {
+  return deps.store.lost({ runId: id, epoch, day: deps.dayOf(deps.now().getTime()), stepId, model })
+}
+
+/** The model that a manifest asks for, where it exists without a price. */
+async function unpricedModel(deps: LedgerDeps, tenantId: string, manifest: Manifest): Promise<string | undefined> {
+  const model = await deps.models.find(tenantId, manifest.model, { tools: usesTools(manifest) })
+  return model && (await model.prices?.()) == null ? model.id : undefined
 }
 
 function usesTools({ tools, connectors, subAgents }: Manifest): boolean {

@@ -43,18 +43,20 @@ export interface ConnectorServiceDeps {
   log: Log
 }
 
+/** What a vendor granted to a person who went to its page. */
+type Granted = Pick<Credential, 'values' | 'expiresMs'> & Pick<Install, 'baseUrl'>
+
 export type ConnectorService = ReturnType<typeof connectorService>
 
-/** Installs of connectors and calls with them, the same for a client of the API and for a run. */
-export function connectorService(deps: ConnectorServiceDeps) {
-  const { store, calls, sealing, egress, clock, newId, redact, tokens, clients, homes } = deps
+/** Makes calls with credentials that are fresh, and keeps what they say about them. */
+function freshCalls(deps: ConnectorServiceDeps, connectorOf: (install: Install) => Promise<Connector>) {
+  const { store, clock, tokens, clients, homes } = deps
   const nowMs = () => clock.now().getTime()
-  const { connectorOf, compiledOf } = customs({ store })
   const refreshing = refresher<Install>({
     calls: tokens,
     clock,
     wait: deps.wait,
-    open: credentialOf,
+    open: install => credentialOf(deps, install),
     store: { ...store, now: ({ tenantId, connectorId }) => store.ofTenant(tenantId, connectorId) },
     meansOf({ install: { connectorId }, credential }) {
       const vendor = vendorAt(connectorId, homes[connectorId])
@@ -63,76 +65,10 @@ export function connectorService(deps: ConnectorServiceDeps) {
       if (credential.method !== 'oauth2' || refreshToken === undefined || !vendor || !client) return undefined
       return { vendor, client, refreshToken }
     },
-    seal: async (install, values) => seal(install, await connectorOf(install), values),
+    seal: async (install, values) => sealCredential(deps, install, await connectorOf(install), values),
   })
 
-  async function checkAddress(path: string, address: string): Promise<void> {
-    const url = URL.parse(address)
-    const wrong =
-      url === null || (url.protocol !== 'https:' && url.protocol !== 'http:')
-        ? 'expected an http or https address'
-        : url.search !== '' || url.hash !== ''
-          ? 'expected an address without ? and #'
-          : await egress.problem(url)
-    if (wrong !== undefined) throw invalid([{ path, message: wrong }])
-  }
-
-  async function credentialOf(install: Install): Promise<Credential> {
-    const vault = await sealing()
-    if (!vault) throw new Error('this service was started without the master key that its secrets are sealed with')
-    const secrets = readJson(await vault.open(install.sealed, placeOf(install))) as Record<string, string>
-    for (const secret of Object.values(secrets)) redact(secret)
-    const { method, config, expiresMs } = install
-    return { method, values: { ...config, ...secrets }, ...(expiresMs !== undefined && { expiresMs }) }
-  }
-
-  async function seal(
-    { tenantId, connectorId }: Pick<Install, 'tenantId' | 'connectorId'>,
-    { keys }: Connector,
-    values: Readonly<Record<string, string>>,
-  ): Promise<string> {
-    const secrets = Object.fromEntries(keys.flatMap(({ name, secret }) => pick(values, name, secret === true)))
-    for (const secret of Object.values(secrets)) redact(secret)
-    const vault = await vaultToStore(sealing, 'a credential')
-    return vault.seal(JSON.stringify(secrets), placeOf({ tenantId, connectorId }))
-  }
-
-  /** Puts a credential in the place of whatever the tenant had for this connector. */
-  async function keep(
-    tenantId: string,
-    connector: Connector,
-    credential: Credential,
-    { baseUrl, missing, displayName }: Pick<Install, 'baseUrl' | 'missing' | 'displayName'>,
-    also: readonly InStatement[],
-  ): Promise<Install> {
-    if (baseUrl !== undefined) await checkAddress('config.baseUrl', baseUrl)
-    else if (missing.length === 0) await checkAddress('config', connector.origin(credential))
-    const secretKeys = new Set(connector.keys.flatMap(({ name, secret }) => (secret ? [name] : [])))
-    const shown = Object.entries(credential.values).map(([name, value]) => [
-      name,
-      secretKeys.has(name) ? MASKED : value,
-    ])
-    const sealed = await seal({ tenantId, connectorId: connector.id }, connector, credential.values)
-    return store.install(
-      {
-        tenantId,
-        connectorId: connector.id,
-        id: newId(),
-        config: Object.fromEntries(shown),
-        missing,
-        baseUrl,
-        displayName,
-        sealed,
-        method: credential.method,
-        expiresMs: credential.expiresMs,
-        updatedMs: nowMs(),
-      },
-      also,
-    )
-  }
-
-  /** Makes a call with credentials that are fresh, and keeps what it says about them. */
-  async function called<T>(
+  return async function called<T>(
     install: Install,
     effect: Action['effect'],
     make: (target: Target) => Promise<T>,
@@ -145,7 +81,7 @@ export function connectorService(deps: ConnectorServiceDeps) {
       credential,
       baseUrl,
     })
-    const held = await refreshing.fresh({ install, credential: await credentialOf(install) })
+    const held = await refreshing.fresh({ install, credential: await credentialOf(deps, install) })
     try {
       const made = await make(targetOf(held))
       if (held.install.status === 'expired') await store.mark(held.install, 'installed', nowMs())
@@ -167,9 +103,18 @@ export function connectorService(deps: ConnectorServiceDeps) {
       }
     }
   }
+}
+
+/** Installs of connectors and calls with them, the same for a client of the API and for a run. */
+export function connectorService(deps: ConnectorServiceDeps) {
+  const { store, calls, clock, clients } = deps
+  const nowMs = () => clock.now().getTime()
+  const { connectorOf, compiledOf } = customs({ store })
+  const called = freshCalls(deps, connectorOf)
 
   return {
     store,
+
     connectorOf,
 
     /** Installs a connector or replaces its credentials; the statements go into the same transaction. */
@@ -186,55 +131,17 @@ export function connectorService(deps: ConnectorServiceDeps) {
         const path = 'openapi#/servers/0/url'
         const message = 'expected an http or https address; without one give config.baseUrl'
         if (api.server === undefined) throw invalid([{ path, message }])
-        await checkAddress(path, api.server)
+        await checkAddress(deps, path, api.server)
       }
       const about = { baseUrl, missing, displayName: displayName?.toWellFormed() || connector.name }
       const own = api && isCustom(connectorId) ? [store.apiStatement(tenantId, connectorId, api)] : []
-      return { install: await keep(tenantId, connector, credential, about, [...own, ...also]), warnings }
+      return { install: await storeInstall(deps, tenantId, connector, credential, about, [...own, ...also]), warnings }
     },
 
-    /** Installs what a vendor granted to a person who went to its page. */
-    async installGranted(
-      tenantId: string,
-      connectorId: ConnectorId,
-      { values, expiresMs, baseUrl }: Pick<Credential, 'values' | 'expiresMs'> & Pick<Install, 'baseUrl'>,
-    ): Promise<Install> {
-      const connector = (await loadCatalogue())[connectorId]
-      for (const { name, shape } of connector.keys) {
-        const value = values[name]
-        if (value === undefined || !shape || shape[0].test(value)) continue
-        throw new VendorFailure({ message: `${connector.name} gave no ${name} that is ${shape[1]}`, declined: true })
-      }
-      const before = await store.ofTenant(tenantId, connectorId)
-      const credential: Credential = { method: 'oauth2', values, ...(expiresMs !== undefined && { expiresMs }) }
-      const missing = missingIn(connector, 'oauth2', new Set(Object.keys(values)))
-      // An address of the install before is left behind: these tokens are the vendor's, and go to no other host.
-      return keep(
-        tenantId,
-        connector,
-        credential,
-        { baseUrl, missing, displayName: before?.displayName ?? connector.name },
-        [],
-      )
-    },
+    installGranted: (tenantId: string, connectorId: ConnectorId, granted: Granted) =>
+      installGranted(deps, tenantId, connectorId, granted),
 
-    /** Takes an install away, and gives what a vendor granted through a consent page back to it. */
-    async uninstall(install: Install): Promise<boolean> {
-      const { connectorId, config } = install
-      const vendor = vendorAt(connectorId, homes[connectorId])
-      const granted = vendor && config.grant !== undefined ? await credentialOf(install) : undefined
-      if (!(await store.remove(install))) return false
-      const client = vendor && granted && clientOf(granted, vendor, clients)
-      const { accessToken, refreshToken } = granted?.values ?? {}
-      if (!vendor || !client || accessToken === undefined) return true
-      try {
-        const told = await tokens.revoke(vendor, client, { accessToken, refreshToken })
-        if (!told) deps.log.warn('a vendor has not been told that its tokens are not needed any more', { connectorId })
-      } catch (error) {
-        deps.log.warn('a vendor could not be told that its tokens are not needed any more', { connectorId, error })
-      }
-      return true
-    },
+    uninstall: (install: Install) => uninstall(deps, install),
 
     /** Runs an action with arguments that were checked; rejects with a VendorFailure where the vendor does not do it. */
     async execute(
@@ -276,6 +183,115 @@ export function connectorService(deps: ConnectorServiceDeps) {
       return tested
     },
   }
+}
+
+/** Installs what a vendor granted to a person who went to its page. */
+async function installGranted(
+  deps: ConnectorServiceDeps,
+  tenantId: string,
+  connectorId: ConnectorId,
+  { values, expiresMs, baseUrl }: Granted,
+): Promise<Install> {
+  const connector = (await loadCatalogue())[connectorId]
+  for (const { name, shape } of connector.keys) {
+    const value = values[name]
+    if (value === undefined || !shape || shape[0].test(value)) continue
+    throw new VendorFailure({ message: `${connector.name} gave no ${name} that is ${shape[1]}`, declined: true })
+  }
+  const before = await deps.store.ofTenant(tenantId, connectorId)
+  const credential: Credential = { method: 'oauth2', values, ...(expiresMs !== undefined && { expiresMs }) }
+  const missing = missingIn(connector, 'oauth2', new Set(Object.keys(values)))
+  // An address of the install before is left behind: these tokens are the vendor's, and go to no other host.
+  return storeInstall(
+    deps,
+    tenantId,
+    connector,
+    credential,
+    { baseUrl, missing, displayName: before?.displayName ?? connector.name },
+    [],
+  )
+}
+
+/** Takes an install away, and gives what a vendor granted through a consent page back to it. */
+async function uninstall(deps: ConnectorServiceDeps, install: Install): Promise<boolean> {
+  const { connectorId, config } = install
+  const vendor = vendorAt(connectorId, deps.homes[connectorId])
+  const granted = vendor && config.grant !== undefined ? await credentialOf(deps, install) : undefined
+  if (!(await deps.store.remove(install))) return false
+  const client = vendor && granted && clientOf(granted, vendor, deps.clients)
+  const { accessToken, refreshToken } = granted?.values ?? {}
+  if (!vendor || !client || accessToken === undefined) return true
+  try {
+    const told = await deps.tokens.revoke(vendor, client, { accessToken, refreshToken })
+    if (!told) deps.log.warn('a vendor has not been told that its tokens are not needed any more', { connectorId })
+  } catch (error) {
+    deps.log.warn('a vendor could not be told that its tokens are not needed any more', { connectorId, error })
+  }
+  return true
+}
+
+async function checkAddress(deps: ConnectorServiceDeps, path: string, address: string): Promise<void> {
+  const url = URL.parse(address)
+  const wrong =
+    url === null || (url.protocol !== 'https:' && url.protocol !== 'http:')
+      ? 'expected an http or https address'
+      : url.search !== '' || url.hash !== ''
+        ? 'expected an address without ? and #'
+        : await deps.egress.problem(url)
+  if (wrong !== undefined) throw invalid([{ path, message: wrong }])
+}
+
+async function credentialOf(deps: ConnectorServiceDeps, install: Install): Promise<Credential> {
+  const vault = await deps.sealing()
+  if (!vault) throw new Error('this service was started without the master key that its secrets are sealed with')
+  const secrets = readJson(await vault.open(install.sealed, placeOf(install))) as Record<string, string>
+  for (const secret of Object.values(secrets)) deps.redact(secret)
+  const { method, config, expiresMs } = install
+  return { method, values: { ...config, ...secrets }, ...(expiresMs !== undefined && { expiresMs }) }
+}
+
+async function sealCredential(
+  deps: ConnectorServiceDeps,
+  { tenantId, connectorId }: Pick<Install, 'tenantId' | 'connectorId'>,
+  { keys }: Connector,
+  values: Readonly<Record<string, string>>,
+): Promise<string> {
+  const secrets = Object.fromEntries(keys.flatMap(({ name, secret }) => pick(values, name, secret === true)))
+  for (const secret of Object.values(secrets)) deps.redact(secret)
+  const vault = await vaultToStore(deps.sealing, 'a credential')
+  return vault.seal(JSON.stringify(secrets), placeOf({ tenantId, connectorId }))
+}
+
+/** Puts a credential in the place of whatever the tenant had for this connector. */
+async function storeInstall(
+  deps: ConnectorServiceDeps,
+  tenantId: string,
+  connector: Connector,
+  credential: Credential,
+  { baseUrl, missing, displayName }: Pick<Install, 'baseUrl' | 'missing' | 'displayName'>,
+  also: readonly InStatement[],
+): Promise<Install> {
+  if (baseUrl !== undefined) await checkAddress(deps, 'config.baseUrl', baseUrl)
+  else if (missing.length === 0) await checkAddress(deps, 'config', connector.origin(credential))
+  const secretKeys = new Set(connector.keys.flatMap(({ name, secret }) => (secret ? [name] : [])))
+  const shown = Object.entries(credential.values).map(([name, value]) => [name, secretKeys.has(name) ? MASKED : value])
+  const sealed = await sealCredential(deps, { tenantId, connectorId: connector.id }, connector, credential.values)
+  return deps.store.install(
+    {
+      tenantId,
+      connectorId: connector.id,
+      id: deps.newId(),
+      config: Object.fromEntries(shown),
+      missing,
+      baseUrl,
+      displayName,
+      sealed,
+      method: credential.method,
+      expiresMs: credential.expiresMs,
+      updatedMs: deps.clock.now().getTime(),
+    },
+    also,
+  )
 }
 
 function notReady({ id, name }: Connector, missing: readonly string[]): ApiError<'connector_not_ready'> {

@@ -45,214 +45,8 @@ export type Steps = ReturnType<typeof runSteps>
  * recorded; the result is durable before the next intent is (docs/spec/runtime.md §5).
  */
 export function runSteps(deps: StepsDeps) {
-  const { runId, journal, history, clock } = deps
+  const { history, clock } = deps
   let started = 0
-
-  async function begin(spec: StepSpec, attempt: number): Promise<EventMeta> {
-    // In the order of the canonical text, which spares its maker the sorting.
-    const meta: EventMeta = {
-      idempotencyKey: keyOf(spec.stepId, attempt),
-      ...(spec.inputHash !== undefined && { inputHash: spec.inputHash }),
-      name: spec.name,
-      nodeId: deps.nodeId,
-      stepKind: spec.kind,
-      ...spec.intent,
-    }
-    journal.append({ kind: 'step_started', stepId: spec.stepId, attempt, payload: {}, meta })
-    history.steps.set(spec.stepId, { is: 'open', attempt, meta, at: clock.now().toISOString(), uncertain: 0 })
-    await journal.commit()
-    return meta
-  }
-
-  const keyOf = (stepId: string, attempt: number) => `${runId}:${stepId}:${attempt}`
-
-  /** Makes the call under the run's signal and the step's own deadline; a call that ignores both is left behind. */
-  function act(
-    spec: StepSpec,
-    attempt: number,
-    { intent, repeated }: { intent: EventMeta; repeated: boolean },
-    call: (call: StepCall) => Promise<StepResult>,
-  ): Promise<StepResult> {
-    const { timeoutMs, stepId } = spec
-    const metered: StepCall['metered'] = reading => deps.open.set(stepId, reading)
-    const make = (signal: AbortSignal) =>
-      call({ key: keyOf(stepId, attempt), attempt, signal, intent, repeated, metered })
-    if (timeoutMs === undefined) return unlessAborted(deps.signal, make)
-    return underDeadline(deps.signal, timeoutMs, make, () => {
-      return new StepFailure('timeout', `${spec.name} took longer than ${timeoutMs} ms`)
-    })
-  }
-
-  function complete(spec: StepSpec, attempt: number, result: StepResult, tookMs: number): Outcome {
-    const made = wellFormed(result.output) ?? null
-    const output = deps.redact ? deps.redact.value(made) : made
-    const { kept, blobs } = place(output, deps.sha256, deps.transient)
-    const { spent } = result
-    const meta: EventMeta = {
-      ...(spent && { costUsd: spent.costNano / 1e9 }),
-      durationMs: Math.round(tookMs),
-      ...(result.meta && (wellFormed(result.meta) as EventMeta)),
-      ...(spent && result.meta?.tokensIn === undefined && { tokensIn: spent.tokensIn }),
-      ...(spent && result.meta?.tokensOut === undefined && { tokensOut: spent.tokensOut }),
-    }
-    for (const draft of result.also ?? []) journal.append(draft)
-    const entry = journal.append(
-      { kind: 'step_completed', stepId: spec.stepId, attempt, payload: { output: kept }, meta },
-      {
-        blobs,
-        ...(spent && { spent, ...(result.parts && { parts: result.parts }) }),
-        ...(result.model !== undefined && { model: result.model }),
-        ...(result.isolationUsed !== undefined && { isolationUsed: result.isolationUsed }),
-        ...(result.extra && { extra: result.extra }),
-      },
-    )
-    history.steps.set(spec.stepId, { is: 'completed', attempt, output, meta, seq: entry.seq })
-    journal.commitSoon()
-    deps.metrics.steps.add(1, { kind: spec.kind, outcome: 'completed' })
-    return { output, meta, replayed: false }
-  }
-
-  /** Writes down that an attempt failed; gives the pause before the next, or ends the step. */
-  async function fail(spec: StepSpec, attempt: number, error: unknown, cost: CallCost | undefined): Promise<number> {
-    const [meta, extraStatements] = [costMeta(cost), costExtras(cost)]
-    countLost(history, meta)
-    const failure = error instanceof StepFailure ? error : undefined
-    const plain = plainMessage(error)
-    const message = deps.redact?.text(plain) ?? plain
-    const code = failure?.code ?? 'failed'
-    const transient = failure?.transient ?? false
-    const of = spec.maxAttempts ?? deps.retry.maxAttempts
-    if (!transient || attempt >= of) {
-      const payload = { error: message, code, transient }
-      const entry = journal.append(
-        { kind: 'step_failed', stepId: spec.stepId, attempt, payload, meta },
-        extraStatements,
-      )
-      history.steps.set(spec.stepId, { is: 'failed', attempt, error: message, code, transient, seq: entry.seq })
-      deps.metrics.steps.add(1, { kind: spec.kind, outcome: 'failed' })
-      throw new StepFailure(code, message, { transient, cause: error })
-    }
-    const { backoffMs, maxBackoffMs, jitter } = deps.retry
-    const drawn = backoffDelay({ baseMs: backoffMs, maxMs: maxBackoffMs, jitter }, attempt, deps.random)
-    const delayMs = Math.min(maxBackoffMs, Math.max(drawn, failure?.retryAfterMs ?? 0))
-    const nextAt = new Date(clock.now().getTime() + delayMs).toISOString()
-    const payload = { attempt, of, error: message, code, delayMs, nextAt }
-    journal.append({ kind: 'step_retrying', stepId: spec.stepId, attempt, payload, meta }, extraStatements)
-    history.retries++
-    history.steps.set(spec.stepId, { is: 'retrying', attempt, meta: {}, nextAt })
-    return delayMs
-  }
-
-  async function attempts(
-    spec: StepSpec,
-    from: { attempt: number; intent?: EventMeta; repeated?: boolean },
-    call: (call: StepCall) => Promise<StepResult>,
-  ): Promise<Outcome> {
-    let { attempt, intent, repeated = false } = from
-    for (;;) {
-      intent ??= await begin(spec, attempt)
-      const before = clock.monotonic()
-      let result: StepResult
-      try {
-        result = await act(spec, attempt, { intent, repeated }, call)
-        checkSize(spec.name, result.output)
-      } catch (error) {
-        // Parking, ending and being cancelled are not failures of this step.
-        if (error instanceof Suspended || error instanceof AllSuspended || error instanceof RunFailure) throw error
-        if (deps.signal.aborted) throw deps.signal.reason
-        const cost = await deps.open.get(spec.stepId)?.()
-        deps.open.delete(spec.stepId)
-        const delayMs = await fail(spec, attempt, error, cost)
-        await journal.commit()
-        if (delayMs > 0) await sleep(delayMs, deps.signal)
-        attempt++
-        intent = undefined
-        repeated = false
-        continue
-      }
-      deps.open.delete(spec.stepId)
-      return complete(spec, attempt, result, clock.monotonic() - before)
-    }
-  }
-
-  /** Started, and then the process died: it is unknown whether the call happened. */
-  async function resume(
-    spec: StepSpec,
-    open: { attempt: number; meta: EventMeta; uncertain: number },
-    call: (call: StepCall) => Promise<StepResult>,
-  ): Promise<Outcome> {
-    const { attempt, meta } = open
-    switch (spec.onInterrupted) {
-      case 'retry': {
-        const of = spec.maxAttempts ?? deps.retry.maxAttempts
-        if (spec.kind === 'model') {
-          const error = 'interrupted; whether it was billed is not known'
-          const nextAt = clock.now().toISOString()
-          const payload = { attempt, of: Math.max(of, attempt), error, code: UNCERTAIN, delayMs: 0, nextAt }
-          journal.append({ kind: 'step_retrying', stepId: spec.stepId, attempt, payload }, { retold: true })
-          await journal.commit()
-        }
-        return attempts(spec, { attempt, intent: meta, repeated: true }, call)
-      }
-      case 'fail':
-        return uncertain(spec, attempt)
-      case 'verify': {
-        if (!spec.verify) return askWhetherDone(spec, open, call)
-        const found = await spec.verify({
-          key: keyOf(spec.stepId, attempt),
-          attempt,
-          signal: deps.signal,
-          intent: meta,
-          repeated: true,
-          metered: () => undefined,
-        })
-        return found.done
-          ? complete(spec, attempt, { output: found.output }, 0)
-          : attempts(spec, { attempt, intent: meta }, call)
-      }
-      case 'ask':
-        return askWhetherDone(spec, open, call)
-    }
-  }
-
-  async function uncertain(spec: StepSpec, attempt: number): Promise<never> {
-    const error = `${spec.name} was interrupted and may or may not have happened`
-    journal.append({
-      kind: 'step_failed',
-      stepId: spec.stepId,
-      attempt,
-      payload: { error, code: 'step_uncertain', transient: false },
-    })
-    await journal.commit()
-    throw new RunFailure('step_uncertain', error, { stepId: spec.stepId })
-  }
-
-  async function askWhetherDone(
-    spec: StepSpec,
-    { attempt }: { attempt: number },
-    call: (call: StepCall) => Promise<StepResult>,
-  ): Promise<Outcome> {
-    const decided = await deps.approvals.ask({
-      stepId: spec.stepId,
-      attempt,
-      reason: 'uncertain_step',
-      prompt: `${spec.name} was interrupted. Did it happen? Approve with resolution "retry" to call it again, or "completed" with its output.`,
-      ...(spec.action && { action: spec.action }),
-    })
-    if (!decided.approved) {
-      const error = `${spec.name} was interrupted, and what it did was not accepted`
-      journal.append({
-        kind: 'step_failed',
-        stepId: spec.stepId,
-        attempt,
-        payload: { error, code: 'step_uncertain', transient: false },
-      })
-      throw new StepFailure('step_uncertain', error)
-    }
-    if (decided.resolution === 'completed') return complete(spec, attempt, { output: decided.output ?? null }, 0)
-    // Said again before it is done again, so that a further crash asks again.
-    return attempts(spec, { attempt }, call)
-  }
 
   return {
     /** Executes a step, or gives back what an earlier execution recorded. */
@@ -269,23 +63,241 @@ export function runSteps(deps: StepsDeps) {
         case 'failed':
           throw new StepFailure(state.code, state.error, { transient: state.transient })
         case 'open':
-          return resume(spec, state, call)
+          return resume(deps, spec, state, call)
         case 'waiting':
           return spec.kind === 'approval'
-            ? attempts(spec, { attempt: state.attempt, intent: state.meta }, call)
-            : askWhetherDone(spec, state, call)
+            ? attempts(deps, spec, { attempt: state.attempt, intent: state.meta }, call)
+            : askWhetherDone(deps, spec, state, call)
         case 'retrying': {
           const pause = Date.parse(state.nextAt) - clock.now().getTime()
           if (pause > 0) await sleep(Math.min(pause, deps.retry.maxBackoffMs), deps.signal)
-          return attempts(spec, { attempt: state.attempt + 1 }, call)
+          return attempts(deps, spec, { attempt: state.attempt + 1 }, call)
         }
         case undefined:
           if (deps.draining()) throw new Suspended({ on: 'drain' })
-          return attempts(spec, { attempt: 1 }, call)
+          return attempts(deps, spec, { attempt: 1 }, call)
       }
     },
     get started() {
       return started
     },
   }
+}
+
+async function beginAttempt(deps: StepsDeps, spec: StepSpec, attempt: number): Promise<EventMeta> {
+  // In the order of the canonical text, which spares its maker the sorting.
+  const meta: EventMeta = {
+    idempotencyKey: keyOf(deps, spec.stepId, attempt),
+    ...(spec.inputHash !== undefined && { inputHash: spec.inputHash }),
+    name: spec.name,
+    nodeId: deps.nodeId,
+    stepKind: spec.kind,
+    ...spec.intent,
+  }
+  deps.journal.append({ kind: 'step_started', stepId: spec.stepId, attempt, payload: {}, meta })
+  deps.history.steps.set(spec.stepId, { is: 'open', attempt, meta, at: deps.clock.now().toISOString(), uncertain: 0 })
+  await deps.journal.commit()
+  return meta
+}
+
+function keyOf(deps: StepsDeps, stepId: string, attempt: number): string {
+  return `${deps.runId}:${stepId}:${attempt}`
+}
+
+/** Makes the call under the run's signal and the step's own deadline; a call that ignores both is left behind. */
+function act(
+  deps: StepsDeps,
+  spec: StepSpec,
+  attempt: number,
+  { intent, repeated }: { intent: EventMeta; repeated: boolean },
+  call: (call: StepCall) => Promise<StepResult>,
+): Promise<StepResult> {
+  const { timeoutMs, stepId } = spec
+  const metered: StepCall['metered'] = reading => deps.open.set(stepId, reading)
+  const make = (signal: AbortSignal) =>
+    call({ key: keyOf(deps, stepId, attempt), attempt, signal, intent, repeated, metered })
+  if (timeoutMs === undefined) return unlessAborted(deps.signal, make)
+  return underDeadline(deps.signal, timeoutMs, make, () => {
+    return new StepFailure('timeout', `${spec.name} took longer than ${timeoutMs} ms`)
+  })
+}
+
+function complete(deps: StepsDeps, spec: StepSpec, attempt: number, result: StepResult, tookMs: number): Outcome {
+  const made = wellFormed(result.output) ?? null
+  const output = deps.redact ? deps.redact.value(made) : made
+  const { kept, blobs } = place(output, deps.sha256, deps.transient)
+  const { spent } = result
+  const meta: EventMeta = {
+    ...(spent && { costUsd: spent.costNano / 1e9 }),
+    durationMs: Math.round(tookMs),
+    ...(result.meta && (wellFormed(result.meta) as EventMeta)),
+    ...(spent && result.meta?.tokensIn === undefined && { tokensIn: spent.tokensIn }),
+    ...(spent && result.meta?.tokensOut === undefined && { tokensOut: spent.tokensOut }),
+  }
+  for (const draft of result.also ?? []) deps.journal.append(draft)
+  const entry = deps.journal.append(
+    { kind: 'step_completed', stepId: spec.stepId, attempt, payload: { output: kept }, meta },
+    {
+      blobs,
+      ...(spent && { spent, ...(result.parts && { parts: result.parts }) }),
+      ...(result.model !== undefined && { model: result.model }),
+      ...(result.isolationUsed !== undefined && { isolationUsed: result.isolationUsed }),
+      ...(result.extra && { extra: result.extra }),
+    },
+  )
+  deps.history.steps.set(spec.stepId, { is: 'completed', attempt, output, meta, seq: entry.seq })
+  deps.journal.commitSoon()
+  deps.metrics.steps.add(1, { kind: spec.kind, outcome: 'completed' })
+  return { output, meta, replayed: false }
+}
+
+/** Writes down that an attempt failed; gives the pause before the next, or ends the step. */
+async function fail(
+  deps: StepsDeps,
+  spec: StepSpec,
+  attempt: number,
+  error: unknown,
+  cost: CallCost | undefined,
+): Promise<number> {
+  const [meta, extraStatements] = [costMeta(cost), costExtras(cost)]
+  countLost(deps.history, meta)
+  const failure = error instanceof StepFailure ? error : undefined
+  const plain = plainMessage(error)
+  const message = deps.redact?.text(plain) ?? plain
+  const code = failure?.code ?? 'failed'
+  const transient = failure?.transient ?? false
+  const of = spec.maxAttempts ?? deps.retry.maxAttempts
+  if (!transient || attempt >= of) {
+    const payload = { error: message, code, transient }
+    const entry = deps.journal.append(
+      { kind: 'step_failed', stepId: spec.stepId, attempt, payload, meta },
+      extraStatements,
+    )
+    deps.history.steps.set(spec.stepId, { is: 'failed', attempt, error: message, code, transient, seq: entry.seq })
+    deps.metrics.steps.add(1, { kind: spec.kind, outcome: 'failed' })
+    throw new StepFailure(code, message, { transient, cause: error })
+  }
+  const { backoffMs, maxBackoffMs, jitter } = deps.retry
+  const drawn = backoffDelay({ baseMs: backoffMs, maxMs: maxBackoffMs, jitter }, attempt, deps.random)
+  const delayMs = Math.min(maxBackoffMs, Math.max(drawn, failure?.retryAfterMs ?? 0))
+  const nextAt = new Date(deps.clock.now().getTime() + delayMs).toISOString()
+  const payload = { attempt, of, error: message, code, delayMs, nextAt }
+  deps.journal.append({ kind: 'step_retrying', stepId: spec.stepId, attempt, payload, meta }, extraStatements)
+  deps.history.retries++
+  deps.history.steps.set(spec.stepId, { is: 'retrying', attempt, meta: {}, nextAt })
+  return delayMs
+}
+
+async function attempts(
+  deps: StepsDeps,
+  spec: StepSpec,
+  from: { attempt: number; intent?: EventMeta; repeated?: boolean },
+  call: (call: StepCall) => Promise<StepResult>,
+): Promise<Outcome> {
+  let { attempt, intent, repeated = false } = from
+  for (;;) {
+    intent ??= await beginAttempt(deps, spec, attempt)
+    const before = deps.clock.monotonic()
+    let result: StepResult
+    try {
+      result = await act(deps, spec, attempt, { intent, repeated }, call)
+      checkSize(spec.name, result.output)
+    } catch (error) {
+      // Parking, ending and being cancelled are not failures of this step.
+      if (error instanceof Suspended || error instanceof AllSuspended || error instanceof RunFailure) throw error
+      if (deps.signal.aborted) throw deps.signal.reason
+      const cost = await deps.open.get(spec.stepId)?.()
+      deps.open.delete(spec.stepId)
+      const delayMs = await fail(deps, spec, attempt, error, cost)
+      await deps.journal.commit()
+      if (delayMs > 0) await sleep(delayMs, deps.signal)
+      attempt++
+      intent = undefined
+      repeated = false
+      continue
+    }
+    deps.open.delete(spec.stepId)
+    return complete(deps, spec, attempt, result, deps.clock.monotonic() - before)
+  }
+}
+
+/** Started, and then the process died: it is unknown whether the call happened. */
+async function resume(
+  deps: StepsDeps,
+  spec: StepSpec,
+  open: { attempt: number; meta: EventMeta; uncertain: number },
+  call: (call: StepCall) => Promise<StepResult>,
+): Promise<Outcome> {
+  const { attempt, meta } = open
+  switch (spec.onInterrupted) {
+    case 'retry': {
+      const of = spec.maxAttempts ?? deps.retry.maxAttempts
+      if (spec.kind === 'model') {
+        const error = 'interrupted; whether it was billed is not known'
+        const nextAt = deps.clock.now().toISOString()
+        const payload = { attempt, of: Math.max(of, attempt), error, code: UNCERTAIN, delayMs: 0, nextAt }
+        deps.journal.append({ kind: 'step_retrying', stepId: spec.stepId, attempt, payload }, { retold: true })
+        await deps.journal.commit()
+      }
+      return attempts(deps, spec, { attempt, intent: meta, repeated: true }, call)
+    }
+    case 'fail':
+      return uncertain(deps, spec, attempt)
+    case 'verify': {
+      if (!spec.verify) return askWhetherDone(deps, spec, open, call)
+      const found = await spec.verify({
+        key: keyOf(deps, spec.stepId, attempt),
+        attempt,
+        signal: deps.signal,
+        intent: meta,
+        repeated: true,
+        metered: () => undefined,
+      })
+      return found.done
+        ? complete(deps, spec, attempt, { output: found.output }, 0)
+        : attempts(deps, spec, { attempt, intent: meta }, call)
+    }
+    case 'ask':
+      return askWhetherDone(deps, spec, open, call)
+  }
+}
+
+async function uncertain(deps: StepsDeps, spec: StepSpec, attempt: number): Promise<never> {
+  const error = `${spec.name} was interrupted and may or may not have happened`
+  deps.journal.append({
+    kind: 'step_failed',
+    stepId: spec.stepId,
+    attempt,
+    payload: { error, code: 'step_uncertain', transient: false },
+  })
+  await deps.journal.commit()
+  throw new RunFailure('step_uncertain', error, { stepId: spec.stepId })
+}
+
+async function askWhetherDone(
+  deps: StepsDeps,
+  spec: StepSpec,
+  { attempt }: { attempt: number },
+  call: (call: StepCall) => Promise<StepResult>,
+): Promise<Outcome> {
+  const decided = await deps.approvals.ask({
+    stepId: spec.stepId,
+    attempt,
+    reason: 'uncertain_step',
+    prompt: `${spec.name} was interrupted. Did it happen? Approve with resolution "retry" to call it again, or "completed" with its output.`,
+    ...(spec.action && { action: spec.action }),
+  })
+  if (!decided.approved) {
+    const error = `${spec.name} was interrupted, and what it did was not accepted`
+    deps.journal.append({
+      kind: 'step_failed',
+      stepId: spec.stepId,
+      attempt,
+      payload: { error, code: 'step_uncertain', transient: false },
+    })
+    throw new StepFailure('step_uncertain', error)
+  }
+  if (decided.resolution === 'completed') return complete(deps, spec, attempt, { output: decided.output ?? null }, 0)
+  // Said again before it is done again, so that a further crash asks again.
+  return attempts(deps, spec, { attempt }, call)
 }

@@ -59,131 +59,33 @@ export type PlacedRuns = ReturnType<typeof placedRuns>
  * node has is asked of it. A run that is here goes straight to the store that is wrapped.
  */
 export function placedRuns(runs: RunStore, deps: PlacedRunsDeps) {
-  const { db, remote, nodes, reachableNodes, data, end, dispatch, sha256, embedded } = deps
-
-  /** A fork begins with a part of a journal, so it goes to where that is. */
-  async function forkPlacement({ forkedFrom }: NewRun): Promise<PinnedPlacement | undefined> {
-    if (forkedFrom === undefined) return undefined
-    const source = await remoteRunOf(forkedFrom.runId)
-    if (source?.nodeId !== undefined) return { on: 'pool', pool: source.pool, pinned: source.nodeId }
-    if (embedded.on) return { on: 'here' }
-    const message = 'the journal it begins with is at the embedded node, which is switched off (PLATFORM_EMBEDDED_NODE)'
-    return { on: 'nowhere', pool: 'local', message }
-  }
-
-  async function placementOf(run: NewRun): Promise<PinnedPlacement> {
-    const forked = await forkPlacement(run)
-    if (forked) return forked
-    const version = await deps.versionOf(run.versionId)
-    if (version === undefined) return { on: 'here' }
-    if (run.sessionId !== undefined) {
-      const session = await deps.sessions.placeOf(run.sessionId)
-      return session ? { on: 'pool', pool: session.pool, pinned: session.nodeId } : { on: 'here' }
-    }
-    return placementFor(run.tenantId, run.agentName, version, run.sealedInput)
-  }
-
-  /** Where a run of that version goes that nothing binds to a place. */
-  async function placementFor(
-    tenantId: string,
-    agentName: string,
-    version: { manifest: Manifest; sealed: SealedTexts | undefined },
-    input?: SealedInput,
-  ): Promise<Placement> {
-    const labels = await deps.labelsOf(tenantId, agentName)
-    const wanted = labels[POOL_LABEL] ?? version.sealed?.pool ?? input?.pool
-    if (version.sealed && wanted !== version.sealed.pool) {
-      const { pool } = version.sealed
-      const message = `its prompt is sealed to pool ${pool}: publish it again with another ${POOL_LABEL}`
-      return { on: 'nowhere', pool, message }
-    }
-    if (input && wanted !== input.pool) {
-      const message = `the input of its schedule is sealed to pool ${input.pool}: send the schedule its config.input again`
-      return { on: 'nowhere', pool: input.pool, message }
-    }
-    const known = await nodes.enrolled(tenantId)
-    return place({
-      manifest: version.manifest,
-      wanted,
-      embedded,
-      nodes: known.map(node => ({
-        pool: node.pool,
-        backends: provenBackends(node),
-        connected: reachableNodes.connected(node),
-      })),
-    })
-  }
-
-  async function placed(run: NewRun): Promise<Placed> {
-    const placement = await placementOf(run)
-    const { sealedInput } = run
-    if (placement.on === 'here') {
-      if (sealedInput) throw new Error(`run ${run.id} has an input that only pool ${sealedInput.pool} can read`)
-      return { run }
-    }
-    const poolKey = placement.on === 'pool' ? await nodes.poolKey(run.tenantId, placement.pool) : undefined
-    const row = remote.insert({
-      id: run.id,
-      tenantId: run.tenantId,
-      pool: placement.pool,
-      createdMs: run.createdMs,
-      pinned: placement.on === 'pool' ? placement.pinned : undefined,
-      isolation: run.isolation as RemoteRun['isolation'],
-      dispatchByMs: run.createdMs + deps.dispatchMs,
-      ...(sealedInput
-        ? { inputSealed: sealedInput.box, inputSchedule: run.scheduleId, inputHash: sealedInput.hash }
-        : {
-            inputSealed: poolKey ? await sealTo(poolKey, utf8(run.input), inputAad(run.id)) : null,
-            inputHash: sha256Hex(utf8(run.input), sha256),
-          }),
-      genesis: genesis(run.id, sha256).hash,
-    })
-    // The node copies the beginning of the journal itself; here it would be texts of a run.
-    const elsewhere: NewRun = { ...run, events: [], elsewhere: true, also: [...(run.also ?? []), ...row] }
-    if (placement.on === 'nowhere') {
-      return { run: elsewhere, refused: { code: 'isolation_unavailable', message: placement.message } }
-    }
-    return { run: elsewhere }
-  }
-
-  async function settle({ run, refused }: Placed): Promise<void> {
-    if (refused) await end(run.id, { status: 'failed', ...refused })
-    else if (run.elsewhere) dispatch()
-  }
-
-  /** Without any node there is nothing to place, but for what only nodes can read. */
-  async function allHere(list: readonly NewRun[]): Promise<boolean> {
-    if (!embedded.on || deps.engaged()) return false
-    for (const { versionId, sealedInput } of list) {
-      if (sealedInput || (await deps.versionOf(versionId))?.sealed) return false
-    }
-    return true
-  }
-
-  /** The run on a node; undefined for one that is here. */
-  const remoteRunOf = async (id: string): Promise<RemoteRun | undefined> =>
-    deps.engaged() ? remote.get(id) : undefined
+  const { db, remote, nodes, reachableNodes, data } = deps
 
   return {
     ...runs,
-    remoteRunOf,
-    placementFor,
+    remoteRunOf: (id: string) => remoteRunOf(deps, id),
+
+    placementFor: (
+      tenantId: string,
+      agentName: string,
+      version: { manifest: Manifest; sealed: SealedTexts | undefined },
+    ) => placementFor(deps, tenantId, agentName, version),
 
     async create(run: NewRun): Promise<void> {
-      if (await allHere([run])) return runs.create(run)
-      const one = await placed(run)
+      if (await allHere(deps, [run])) return runs.create(run)
+      const one = await placed(deps, run)
       await runs.create(one.run)
-      await settle(one)
+      await settle(deps, one)
     },
 
     async createForWindows(list: readonly NewRun[], around: Parameters<RunStore['createForWindows']>[1]) {
-      if (await allHere(list)) return runs.createForWindows(list, around)
-      const all = await Promise.all(list.map(placed))
+      if (await allHere(deps, list)) return runs.createForWindows(list, around)
+      const all = await Promise.all(list.map(run => placed(deps, run)))
       const results = await runs.createForWindows(
         all.map(({ run }) => run),
         around,
       )
-      for (const one of all) await settle(one)
+      for (const one of all) await settle(deps, one)
       return results
     },
 
@@ -191,7 +93,7 @@ export function placedRuns(runs: RunStore, deps: PlacedRunsDeps) {
     async get(id: string): Promise<Run | undefined> {
       const run = await runs.get(id)
       if (run === undefined || run.input !== undefined) return run
-      const found = await remoteRunOf(id)
+      const found = await remoteRunOf(deps, id)
       if (found === undefined) return run
       if (found.nodeId === undefined || found.state === 'queued' || found.state === 'offered') {
         return withData(run, found, undefined)
@@ -204,7 +106,7 @@ export function placedRuns(runs: RunStore, deps: PlacedRunsDeps) {
     /** Without a request to a node. */
     async near(id: string): Promise<Run | undefined> {
       const run = await runs.get(id)
-      const found = run === undefined || run.input !== undefined ? undefined : await remoteRunOf(id)
+      const found = run === undefined || run.input !== undefined ? undefined : await remoteRunOf(deps, id)
       return run && found ? withData(run, found, undefined) : run
     },
 
@@ -225,17 +127,17 @@ export function placedRuns(runs: RunStore, deps: PlacedRunsDeps) {
     },
 
     async events(runId: string, fromSeq: number, most: number) {
-      const found = await remoteRunOf(runId)
+      const found = await remoteRunOf(deps, runId)
       return found ? data.events(found, fromSeq, most) : runs.events(runId, fromSeq, most)
     },
 
     async blob(runId: string, sha256: string): Promise<Uint8Array | undefined> {
-      const found = await remoteRunOf(runId)
+      const found = await remoteRunOf(deps, runId)
       return found ? data.blob(found, sha256) : runs.blob(runId, sha256)
     },
 
     async remove(id: string): Promise<boolean> {
-      const found = await remoteRunOf(id)
+      const found = await remoteRunOf(deps, id)
       if (found === undefined) return runs.remove(id)
       if (!isTerminal(found.status)) return false
       const node = found.nodeId === undefined ? undefined : await commandTarget(reachableNodes, nodes)(found.nodeId)
@@ -248,4 +150,109 @@ export function placedRuns(runs: RunStore, deps: PlacedRunsDeps) {
       return removed
     },
   }
+}
+
+/** A fork begins with a part of a journal, so it goes to where that is. */
+async function forkPlacement(deps: PlacedRunsDeps, { forkedFrom }: NewRun): Promise<PinnedPlacement | undefined> {
+  if (forkedFrom === undefined) return undefined
+  const source = await remoteRunOf(deps, forkedFrom.runId)
+  if (source?.nodeId !== undefined) return { on: 'pool', pool: source.pool, pinned: source.nodeId }
+  if (deps.embedded.on) return { on: 'here' }
+  const message = 'the journal it begins with is at the embedded node, which is switched off (PLATFORM_EMBEDDED_NODE)'
+  return { on: 'nowhere', pool: 'local', message }
+}
+
+async function placementOf(deps: PlacedRunsDeps, run: NewRun): Promise<PinnedPlacement> {
+  const forked = await forkPlacement(deps, run)
+  if (forked) return forked
+  const version = await deps.versionOf(run.versionId)
+  if (version === undefined) return { on: 'here' }
+  if (run.sessionId !== undefined) {
+    const session = await deps.sessions.placeOf(run.sessionId)
+    return session ? { on: 'pool', pool: session.pool, pinned: session.nodeId } : { on: 'here' }
+  }
+  return placementFor(deps, run.tenantId, run.agentName, version, run.sealedInput)
+}
+
+/** Where a run of that version goes that nothing binds to a place. */
+async function placementFor(
+  deps: PlacedRunsDeps,
+  tenantId: string,
+  agentName: string,
+  version: { manifest: Manifest; sealed: SealedTexts | undefined },
+  input?: SealedInput,
+): Promise<Placement> {
+  const labels = await deps.labelsOf(tenantId, agentName)
+  const wanted = labels[POOL_LABEL] ?? version.sealed?.pool ?? input?.pool
+  if (version.sealed && wanted !== version.sealed.pool) {
+    const { pool } = version.sealed
+    const message = `its prompt is sealed to pool ${pool}: publish it again with another ${POOL_LABEL}`
+    return { on: 'nowhere', pool, message }
+  }
+  if (input && wanted !== input.pool) {
+    const message = `the input of its schedule is sealed to pool ${input.pool}: send the schedule its config.input again`
+    return { on: 'nowhere', pool: input.pool, message }
+  }
+  const known = await deps.nodes.enrolled(tenantId)
+  return place({
+    manifest: version.manifest,
+    wanted,
+    embedded: deps.embedded,
+    nodes: known.map(node => ({
+      pool: node.pool,
+      backends: provenBackends(node),
+      connected: deps.reachableNodes.connected(node),
+    })),
+  })
+}
+
+async function placed(deps: PlacedRunsDeps, run: NewRun): Promise<Placed> {
+  const placement = await placementOf(deps, run)
+  const { sealedInput } = run
+  if (placement.on === 'here') {
+    if (sealedInput) throw new Error(`run ${run.id} has an input that only pool ${sealedInput.pool} can read`)
+    return { run }
+  }
+  const poolKey = placement.on === 'pool' ? await deps.nodes.poolKey(run.tenantId, placement.pool) : undefined
+  const row = deps.remote.insert({
+    id: run.id,
+    tenantId: run.tenantId,
+    pool: placement.pool,
+    createdMs: run.createdMs,
+    pinned: placement.on === 'pool' ? placement.pinned : undefined,
+    isolation: run.isolation as RemoteRun['isolation'],
+    dispatchByMs: run.createdMs + deps.dispatchMs,
+    ...(sealedInput
+      ? { inputSealed: sealedInput.box, inputSchedule: run.scheduleId, inputHash: sealedInput.hash }
+      : {
+          inputSealed: poolKey ? await sealTo(poolKey, utf8(run.input), inputAad(run.id)) : null,
+          inputHash: sha256Hex(utf8(run.input), deps.sha256),
+        }),
+    genesis: genesis(run.id, deps.sha256).hash,
+  })
+  // The node copies the beginning of the journal itself; here it would be texts of a run.
+  const elsewhere: NewRun = { ...run, events: [], elsewhere: true, also: [...(run.also ?? []), ...row] }
+  if (placement.on === 'nowhere') {
+    return { run: elsewhere, refused: { code: 'isolation_unavailable', message: placement.message } }
+  }
+  return { run: elsewhere }
+}
+
+async function settle(deps: PlacedRunsDeps, { run, refused }: Placed): Promise<void> {
+  if (refused) await deps.end(run.id, { status: 'failed', ...refused })
+  else if (run.elsewhere) deps.dispatch()
+}
+
+/** Without any node there is nothing to place, but for what only nodes can read. */
+async function allHere(deps: PlacedRunsDeps, list: readonly NewRun[]): Promise<boolean> {
+  if (!deps.embedded.on || deps.engaged()) return false
+  for (const { versionId, sealedInput } of list) {
+    if (sealedInput || (await deps.versionOf(versionId))?.sealed) return false
+  }
+  return true
+}
+
+/** The run on a node; undefined for one that is here. */
+async function remoteRunOf(deps: PlacedRunsDeps, id: string): Promise<RemoteRun | undefined> {
+  return deps.engaged() ? deps.remote.get(id) : undefined
 }

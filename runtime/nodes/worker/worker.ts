@@ -84,252 +84,35 @@ const decoder = new TextDecoder()
 /** More than a run can have. */
 const MOST_EVENTS = 100_000
 type Forked = Pick<Assign, 'forkedRun' | 'forkedStep'>
+
+/** The node's side of a tunnel: who it is and what it works with. */
+type NodeSide = WorkerIdentity & WorkerDeps
+
 export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
-  const { db, sha256, runs, engine, approvals, now, log, dayOf } = deps
-  const { tenantId, pool, poolKeys, signer, nodeId, reportsAs } = identity
+  const { db, sha256, engine, now, log, sessions } = deps
+  const { tenantId, pool, signer, nodeId, reportsAs, reportSoon } = identity
+  const side: NodeSide = { ...identity, ...deps }
 
-  const tell = (report: Report): InStatement => ({
-    sql: 'insert into tunnel_outbox (frame, node_id) values (?, ?)',
-    args: [JSON.stringify(report), reportsAs],
-  })
-  const accept = (report: Extract<Report, { t: 'accept' }>): InStatement => tell(report)
-
-  async function opened<T>(box: Uint8Array, place: string): Promise<T> {
-    return readJson(decoder.decode(await openSealed(poolKeys, box, place))) as T
-  }
-
-  /** From the commit that writes it on, the run is this node's; an order that comes twice makes one run. */
-  async function assign({ runId, epoch, agentVersionId, ...sent }: Assign): Promise<void> {
-    const createdMs = Number(sent.createdUnixMs)
-    let envelope: ManifestEnvelope
-    let input: unknown
-    try {
-      envelope = await opened<ManifestEnvelope>(sent.manifestSealed, manifestAad(agentVersionId))
-      const { inputSchedule } = sent
-      input = await opened(sent.inputSealed, inputSchedule === '' ? inputAad(runId) : scheduleInputAad(inputSchedule))
-      if (sent.textsSealed.length > 0) {
-        const texts = await opened<ManifestTexts>(sent.textsSealed, textsAad(agentVersionId))
-        envelope.manifest = { ...envelope.manifest, ...texts }
-      }
-      if (sha256Hex(utf8(canonicalize(envelope.manifest)), sha256) !== envelope.manifestHash) {
-        throw new Error('the manifest is not the one that was published')
-      }
-    } catch (error) {
-      const reason = error instanceof Error ? error.message : 'it does not open'
-      await db.write([accept({ t: 'accept', run: runId, ok: false, reason, epoch: Number(epoch) })])
-      identity.reportSoon(true)
-      return
-    }
-    const { agentId, agentName, versionId, number, manifest, manifestHash } = envelope
-    const copied = sent.forkedRun === '' ? undefined : await copiesFor(runId, createdMs, sent)
-    if (copied === 'missing') {
-      const reason = `run ${sent.forkedRun} has no step ${sent.forkedStep} here`
-      await db.write([accept({ t: 'accept', run: runId, ok: false, reason, epoch: Number(epoch) })])
-      identity.reportSoon(true)
-      return
-    }
-    await runs.create({
-      ...copied?.begin,
-      id: runId,
-      tenantId,
-      agentName,
-      agentId,
-      versionId,
-      createdMs,
-      labels: '{}',
-      ...begunBy(sent),
-      input: canonicalize(input),
-      isolation: manifest.isolation,
-      day: dayOf(createdMs),
-      also: [
-        {
-          sql: `insert into tenants (id, name, created_ms) values (?, ?, ?) on conflict do nothing`,
-          args: [tenantId, JSON.stringify(tenantId), createdMs],
-        },
-        {
-          // Without a name that anything here could look up: agents are made at the control plane.
-          sql: `insert into agents (id, tenant_id, name, labels, current_version_id, versions, created_ms, deleted_ms)
-            values (?, ?, ?, '{}', ?, 1, ?, ?) on conflict do nothing`,
-          args: [agentId, tenantId, agentName, versionId, createdMs, createdMs],
-        },
-        {
-          sql: `insert into agent_versions (id, tenant_id, agent_id, number, manifest, manifest_hash, created_ms, created_by)
-            values (?, ?, ?, ?, ?, ?, ?, '') on conflict do nothing`,
-          args: [versionId, tenantId, agentId, number, JSON.stringify(manifest), manifestHash, createdMs],
-        },
-        {
-          sql: `insert into tunnel_runs (run_id, epoch, node_id, ask_budget) values (?1, ?2, ?3, ?4)
-            on conflict do update set epoch = ?2, ask_budget = ?4`,
-          args: [runId, Number(epoch), reportsAs, sent.askBudget ? 1 : 0],
-        },
-        ...limitOf(agentId, agentName, sent),
-        ...(sent.sessionId === ''
-          ? []
-          : deps.sessions.orderedTurn(
-              { id: sent.sessionId, tenantId, agentName, agentId, versionId },
-              runId,
-              (input as TurnInput).systemHint,
-              createdMs,
-            )),
-        accept({ t: 'accept', run: runId, ok: true, reason: '' }),
-        ...(copied?.tell ?? []),
-      ],
-    })
-    engine.wake()
-    identity.reportSoon(true)
-  }
-
-  /** The beginning of a fork, copied from the journal of a run that this node has; nothing where the fork stands already. */
-  async function copiesFor(runId: string, createdMs: number, { forkedRun, forkedStep }: Forked) {
-    const { rows } = await db.execute({ sql: 'select 1 from tunnel_runs where run_id = ?', args: [runId] })
-    if (rows.length > 0) return undefined
-    const source = await runs.events(forkedRun, 1, MOST_EVENTS)
-    const events = copiedSteps(source, forkedStep, runId, new Date(createdMs), sha256)
-    if (events === undefined) return 'missing'
-    const blobs = {
-      sql: `insert into blobs (run_id, sha256, media_type, content, sealed)
-        select ?, sha256, media_type, content, sealed from blobs where run_id = ? on conflict do nothing`,
-      args: [runId, forkedRun],
-    }
-    const unit = { runId, epoch: 0, events, approvals: [] }
-    return {
-      begin: { events, forkedFrom: { runId: forkedRun, stepId: forkedStep } },
-      tell: [blobs, ...reportRows(reportsAs)([unit])],
-    }
-  }
-
-  /** The limit that the agent's budget sets for each run, as it was when the last of its runs was sent here. */
-  function limitOf(agentId: string, agentName: string, sent: Pick<Assign, 'runCostNanoUsd' | 'runCostHard'>) {
-    const { runCostNanoUsd: limit, runCostHard: hard } = sent
-    if (limit === undefined) return [{ sql: 'delete from budgets where agent_id = ?', args: [agentId] }]
-    return [
-      {
-        sql: `insert into budgets
-            (agent_id, tenant_id, agent_name, cost_nano_run, hard_fail, notify_pct, tool_limits, created_ms, updated_ms)
-          values (?1, ?2, ?3, ?4, ?5, 100, '{}', ?6, ?6)
-          on conflict (agent_id) do update set cost_nano_run = ?4, hard_fail = ?5, updated_ms = ?6`,
-        args: [agentId, tenantId, agentName, Number(limit), hard ? 1 : 0, now().getTime()],
-      },
-    ]
-  }
-
-  async function cancel(runId: string, reason: string, remove: boolean): Promise<void> {
-    const known = await db.execute({ sql: 'select epoch from tunnel_runs where run_id = ?', args: [runId] })
-    if (known.rows.length === 0) {
-      await refused({ runId: '', childId: runId, code: 'subagent_failed', message: 'the run was cancelled' })
-      if (!remove) await db.write([accept({ t: 'accept', run: runId, ok: false, reason: 'unknown here' })])
-      identity.reportSoon(true)
-      return
-    }
-    await engine.end(runId, { code: 'cancelled', ...(reason !== '' && { reason }) })
-    if (remove && (await runs.remove(runId))) {
-      await db.write([
-        { sql: 'delete from receipts where run_id = ?', args: [runId] },
-        { sql: 'delete from tunnel_runs where run_id = ?', args: [runId] },
-        { sql: 'delete from tunnel_children where parent_id = ?', args: [runId] },
-      ])
-    }
-  }
-
-  /** A run that one here asked for is not to come. */
-  async function refused({ childId, code, message }: Omit<ChildRefused, '$typeName'>): Promise<void> {
-    const asked = 'select parent_id from tunnel_children where child_id = ?1'
-    await db.write([
-      {
-        sql: `update tunnel_children set error_code = ?2, error_message = ?3
-          where child_id = ?1 and not exists (select 1 from runs where id = ?1)`,
-        args: [childId, code, message],
-      },
-      {
-        sql: `update runs set due_ms = 0 where id = (${asked}) and owner is null and status in ('running', 'waiting')`,
-        args: [childId],
-      },
-    ])
-    engine.wake()
-  }
-
-  /** What does not open will not open later: it is left, so that what stands behind it is done. */
-  async function openedOrLeft<T>(box: Uint8Array, place: string): Promise<T | undefined> {
-    try {
-      return await opened<T>(box, place)
-    } catch (error) {
-      log.error('an order of the control plane does not open and is left', { error, place })
-      return undefined
-    }
-  }
-
-  async function decide(runId: string, approvalId: string, approve: boolean, box: Uint8Array): Promise<void> {
-    const sent = await openedOrLeft<{ by: string; atMs: number; decision: ApprovalDecision }>(
-      box,
-      decisionAad(approvalId),
-    )
-    if (sent === undefined) return
-    const { by, atMs, decision } = sent
-    await approvals.decide({ id: approvalId, runId }, { approve, by, atMs: Math.min(atMs, now().getTime()), decision })
-    engine.wake()
-  }
-
-  async function signal(runId: string, box: Uint8Array): Promise<void> {
-    const sent = await openedOrLeft<{ id: string; name: string; value: string; atMs: number }>(box, signalAad(runId))
-    if (sent === undefined) return
-    const { id, name, value, atMs } = sent
-    if (name === 'resume') {
-      const [resumed] = await db.write([
-        resumption(runId, now().getTime()),
-        {
-          sql: 'insert into tunnel_outbox (frame, node_id) select ?, ? where changes() > 0',
-          args: [JSON.stringify({ t: 'parked', run: runId, reason: '' } satisfies Report), reportsAs],
-        },
-        { sql: 'insert into tunnel_taken (id) select ? where changes() > 0 on conflict do nothing', args: [id] },
-      ])
-      if (resumed?.rowsAffected === 1) {
-        engine.wake()
-        identity.reportSoon(true)
-        return
-      }
-    }
-    await db.write([
-      {
-        sql: `insert into signals (id, run_id, name, value, created_ms) select ?1, ?2, ?3, ?4, ?5
-          where exists (select 1 from runs where id = ?2 and status in ('queued', 'running', 'waiting'))
-            and not exists (select 1 from tunnel_taken where id = ?1)
-            and (select count(*) from signals where run_id = ?2) < 100`,
-        args: [id, runId, name, value, atMs],
-      },
-      { sql: 'insert into tunnel_taken (id) values (?) on conflict do nothing', args: [id] },
-      {
-        sql: `update runs set due_ms = 0 where id = ? and owner is null and parked = 'signal' and status in ('running', 'waiting')`,
-        args: [runId],
-      },
-    ])
-    engine.wake()
-  }
-
-  async function stopSession(id: string, remove: boolean): Promise<void> {
-    const turnId = await deps.sessions.stop(id, now().getTime())
-    if (turnId !== undefined) await engine.end(turnId, { code: 'cancelled' })
-    if (remove) await deps.sessions.remove(id, now().getTime())
-  }
-
-  const keep = storeCredentials({ ...deps.keeping, tenantId, pool, opened })
+  const keep = storeCredentials({ ...deps.keeping, tenantId, pool, opened: (box, place) => opened(side, box, place) })
 
   async function credential(put: SecretPut): Promise<void> {
     const error = await keep(put)
     if (error !== '') log.error('a credential of the control plane cannot be kept', { ref: put.ref, reason: error })
     if (put.remove) return
     const report: Report = { t: 'credential', ref: put.ref, error }
-    await db.write([tell(report)])
-    identity.reportSoon(true)
+    await db.write([tell(side, report)])
+    reportSoon(true)
   }
 
   async function one({ body }: ControlFrame): Promise<void> {
     switch (body.case) {
       case 'assign':
-        return assign(body.value)
+        return assign(side, body.value)
       case 'cancel':
-        return cancel(body.value.runId, body.value.reason, body.value.remove)
+        return cancel(side, body.value.runId, body.value.reason, body.value.remove)
       case 'approval':
         return decide(
+          side,
           body.value.runId,
           body.value.approvalId,
           body.value.decision === 'approve',
@@ -338,11 +121,11 @@ export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
       case 'secretPut':
         return credential(body.value)
       case 'childRefused':
-        return refused(body.value)
+        return refuseChild(side, body.value)
       case 'sessionStop':
-        return stopSession(body.value.sessionId, body.value.remove)
+        return stopSession(side, body.value.sessionId, body.value.remove)
       case 'signal':
-        return signal(body.value.runId, body.value.valueSealed)
+        return signal(side, body.value.runId, body.value.valueSealed)
       default:
         return undefined
     }
@@ -361,7 +144,7 @@ export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
 
     /** With each heartbeat: the nodes that share the store see this one, and it sees them. */
     async beat(lostMs: number): Promise<void> {
-      if (others && (await others.beat(now().getTime(), lostMs))) identity.reportSoon(true)
+      if (others && (await others.beat(now().getTime(), lostMs))) reportSoon(true)
     },
 
     /** What the control plane ordered, in order; orders for new runs that stand together share a commit. */
@@ -398,7 +181,264 @@ export function nodeWorker(identity: WorkerIdentity, deps: WorkerDeps) {
     },
 
     /** Answers what only this node knows. */
-    read: answerReads({ db, sessions: deps.sessions, identity, opened }),
+    read: answerReads({ db, sessions, identity, opened: (box, place) => opened(side, box, place) }),
+  }
+}
+
+/** From the commit that writes it on, the run is this node's; an order that comes twice makes one run. */
+async function assign(side: NodeSide, { runId, epoch, agentVersionId, ...sent }: Assign): Promise<void> {
+  const createdMs = Number(sent.createdUnixMs)
+  let order: { envelope: ManifestEnvelope; input: unknown }
+  try {
+    order = await openOrder(side, { runId, agentVersionId, ...sent })
+  } catch (error) {
+    return refuseOrder(side, runId, error instanceof Error ? error.message : 'it does not open', epoch)
+  }
+  const { envelope, input } = order
+  const { agentId, agentName, versionId, number, manifest, manifestHash } = envelope
+  const copied = sent.forkedRun === '' ? undefined : await copiesFor(side, runId, createdMs, sent)
+  if (copied === 'missing') {
+    const reason = `run ${sent.forkedRun} has no step ${sent.forkedStep} here`
+    return refuseOrder(side, runId, reason, epoch)
+  }
+  await side.runs.create({
+    ...copied?.begin,
+    id: runId,
+    tenantId: side.tenantId,
+    agentName,
+    agentId,
+    versionId,
+    createdMs,
+    labels: '{}',
+    ...begunBy(sent),
+    input: canonicalize(input),
+    isolation: manifest.isolation,
+    day: side.dayOf(createdMs),
+    also: [
+      {
+        sql: `insert into tenants (id, name, created_ms) values (?, ?, ?) on conflict do nothing`,
+        args: [side.tenantId, JSON.stringify(side.tenantId), createdMs],
+      },
+      {
+        // Without a name that anything here could look up: agents are made at the control plane.
+        sql: `insert into agents (id, tenant_id, name, labels, current_version_id, versions, created_ms, deleted_ms)
+          values (?, ?, ?, '{}', ?, 1, ?, ?) on conflict do nothing`,
+        args: [agentId, side.tenantId, agentName, versionId, createdMs, createdMs],
+      },
+      {
+        sql: `insert into agent_versions (id, tenant_id, agent_id, number, manifest, manifest_hash, created_ms, created_by)
+          values (?, ?, ?, ?, ?, ?, ?, '') on conflict do nothing`,
+        args: [versionId, side.tenantId, agentId, number, JSON.stringify(manifest), manifestHash, createdMs],
+      },
+      {
+        sql: `insert into tunnel_runs (run_id, epoch, node_id, ask_budget) values (?1, ?2, ?3, ?4)
+          on conflict do update set epoch = ?2, ask_budget = ?4`,
+        args: [runId, Number(epoch), side.reportsAs, sent.askBudget ? 1 : 0],
+      },
+      ...limitOf(side, agentId, agentName, sent),
+      ...(sent.sessionId === ''
+        ? []
+        : side.sessions.orderedTurn(
+            { id: sent.sessionId, tenantId: side.tenantId, agentName, agentId, versionId },
+            runId,
+            (input as TurnInput).systemHint,
+            createdMs,
+          )),
+      tell(side, { t: 'accept', run: runId, ok: true, reason: '' }),
+      ...(copied?.tell ?? []),
+    ],
+  })
+  side.engine.wake()
+  side.reportSoon(true)
+}
+
+async function refuseOrder(side: NodeSide, runId: string, reason: string, epoch: bigint): Promise<void> {
+  await side.db.write([tell(side, { t: 'accept', run: runId, ok: false, reason, epoch: Number(epoch) })])
+  side.reportSoon(true)
+}
+
+/** The manifest and the input of a run that was sent here; throws where they do not open or are not what was published. */
+async function openOrder(
+  side: NodeSide,
+  {
+    runId,
+    agentVersionId,
+    inputSchedule,
+    ...sealed
+  }: Pick<Assign, 'runId' | 'agentVersionId' | 'inputSchedule' | 'manifestSealed' | 'inputSealed' | 'textsSealed'>,
+) {
+  const envelope = await opened<ManifestEnvelope>(side, sealed.manifestSealed, manifestAad(agentVersionId))
+  const place = inputSchedule === '' ? inputAad(runId) : scheduleInputAad(inputSchedule)
+  const input = await opened<unknown>(side, sealed.inputSealed, place)
+  if (sealed.textsSealed.length > 0) {
+    const texts = await opened<ManifestTexts>(side, sealed.textsSealed, textsAad(agentVersionId))
+    envelope.manifest = { ...envelope.manifest, ...texts }
+  }
+  if (sha256Hex(utf8(canonicalize(envelope.manifest)), side.sha256) !== envelope.manifestHash) {
+    throw new Error('the manifest is not the one that was published')
+  }
+  return { envelope, input }
+}
+
+/** The beginning of a fork, copied from the journal of a run that this node has; nothing where the fork stands already. */
+async function copiesFor(side: NodeSide, runId: string, createdMs: number, { forkedRun, forkedStep }: Forked) {
+  const { rows } = await side.db.execute({ sql: 'select 1 from tunnel_runs where run_id = ?', args: [runId] })
+  if (rows.length > 0) return undefined
+  const source = await side.runs.events(forkedRun, 1, MOST_EVENTS)
+  const events = copiedSteps(source, forkedStep, runId, new Date(createdMs), side.sha256)
+  if (events === undefined) return 'missing'
+  const blobs = {
+    sql: `insert into blobs (run_id, sha256, media_type, content, sealed)
+      select ?, sha256, media_type, content, sealed from blobs where run_id = ? on conflict do nothing`,
+    args: [runId, forkedRun],
+  }
+  const unit = { runId, epoch: 0, events, approvals: [] }
+  return {
+    begin: { events, forkedFrom: { runId: forkedRun, stepId: forkedStep } },
+    tell: [blobs, ...reportRows(side.reportsAs)([unit])],
+  }
+}
+
+/** The limit that the agent's budget sets for each run, as it was when the last of its runs was sent here. */
+function limitOf(
+  side: NodeSide,
+  agentId: string,
+  agentName: string,
+  sent: Pick<Assign, 'runCostNanoUsd' | 'runCostHard'>,
+) {
+  const { runCostNanoUsd: limit, runCostHard: hard } = sent
+  if (limit === undefined) return [{ sql: 'delete from budgets where agent_id = ?', args: [agentId] }]
+  return [
+    {
+      sql: `insert into budgets
+          (agent_id, tenant_id, agent_name, cost_nano_run, hard_fail, notify_pct, tool_limits, created_ms, updated_ms)
+        values (?1, ?2, ?3, ?4, ?5, 100, '{}', ?6, ?6)
+        on conflict (agent_id) do update set cost_nano_run = ?4, hard_fail = ?5, updated_ms = ?6`,
+      args: [agentId, side.tenantId, agentName, Number(limit), hard ? 1 : 0, side.now().getTime()],
+    },
+  ]
+}
+
+async function cancel(side: NodeSide, runId: string, reason: string, remove: boolean): Promise<void> {
+  const known = await side.db.execute({ sql: 'select epoch from tunnel_runs where run_id = ?', args: [runId] })
+  if (known.rows.length === 0) {
+    await refuseChild(side, { runId: '', childId: runId, code: 'subagent_failed', message: 'the run was cancelled' })
+    if (!remove) await side.db.write([tell(side, { t: 'accept', run: runId, ok: false, reason: 'unknown here' })])
+    side.reportSoon(true)
+    return
+  }
+  await side.engine.end(runId, { code: 'cancelled', ...(reason !== '' && { reason }) })
+  if (remove && (await side.runs.remove(runId))) {
+    await side.db.write([
+      { sql: 'delete from receipts where run_id = ?', args: [runId] },
+      { sql: 'delete from tunnel_runs where run_id = ?', args: [runId] },
+      { sql: 'delete from tunnel_children where parent_id = ?', args: [runId] },
+    ])
+  }
+}
+
+/** A run that one here asked for is not to come. */
+async function refuseChild(side: NodeSide, { childId, code, message }: Omit<ChildRefused, '$typeName'>): Promise<void> {
+  const asked = 'select parent_id from tunnel_children where child_id = ?1'
+  await side.db.write([
+    {
+      sql: `update tunnel_children set error_code = ?2, error_message = ?3
+        where child_id = ?1 and not exists (select 1 from runs where id = ?1)`,
+      args: [childId, code, message],
+    },
+    {
+      sql: `update runs set due_ms = 0 where id = (${asked}) and owner is null and status in ('running', 'waiting')`,
+      args: [childId],
+    },
+  ])
+  side.engine.wake()
+}
+
+/** What does not open will not open later: it is left, so that what stands behind it is done. */
+async function openedOrLeft<T>(side: NodeSide, box: Uint8Array, place: string): Promise<T | undefined> {
+  try {
+    return await opened<T>(side, box, place)
+  } catch (error) {
+    side.log.error('an order of the control plane does not open and is left', { error, place })
+    return undefined
+  }
+}
+
+async function decide(
+  side: NodeSide,
+  runId: string,
+  approvalId: string,
+  approve: boolean,
+  box: Uint8Array,
+): Promise<void> {
+  const sent = await openedOrLeft<{ by: string; atMs: number; decision: ApprovalDecision }>(
+    side,
+    box,
+    decisionAad(approvalId),
+  )
+  if (sent === undefined) return
+  const { by, atMs, decision } = sent
+  await side.approvals.decide(
+    { id: approvalId, runId },
+    { approve, by, atMs: Math.min(atMs, side.now().getTime()), decision },
+  )
+  side.engine.wake()
+}
+
+async function signal(side: NodeSide, runId: string, box: Uint8Array): Promise<void> {
+  const sent = await openedOrLeft<{ id: string; name: string; value: string; atMs: number }>(
+    side,
+    box,
+    signalAad(runId),
+  )
+  if (sent === undefined) return
+  const { id, name, value, atMs } = sent
+  if (name === 'resume') {
+    const [resumed] = await side.db.write([
+      resumption(runId, side.now().getTime()),
+      {
+        sql: 'insert into tunnel_outbox (frame, node_id) select ?, ? where changes() > 0',
+        args: [JSON.stringify({ t: 'parked', run: runId, reason: '' } satisfies Report), side.reportsAs],
+      },
+      { sql: 'insert into tunnel_taken (id) select ? where changes() > 0 on conflict do nothing', args: [id] },
+    ])
+    if (resumed?.rowsAffected === 1) {
+      side.engine.wake()
+      side.reportSoon(true)
+      return
+    }
+  }
+  await side.db.write([
+    {
+      sql: `insert into signals (id, run_id, name, value, created_ms) select ?1, ?2, ?3, ?4, ?5
+        where exists (select 1 from runs where id = ?2 and status in ('queued', 'running', 'waiting'))
+          and not exists (select 1 from tunnel_taken where id = ?1)
+          and (select count(*) from signals where run_id = ?2) < 100`,
+      args: [id, runId, name, value, atMs],
+    },
+    { sql: 'insert into tunnel_taken (id) values (?) on conflict do nothing', args: [id] },
+    {
+      sql: `update runs set due_ms = 0 where id = ? and owner is null and parked = 'signal' and status in ('running', 'waiting')`,
+      args: [runId],
+    },
+  ])
+  side.engine.wake()
+}
+
+async function stopSession(side: NodeSide, id: string, remove: boolean): Promise<void> {
+  const turnId = await side.sessions.stop(id, side.now().getTime())
+  if (turnId !== undefined) await side.engine.end(turnId, { code: 'cancelled' })
+  if (remove) await side.sessions.remove(id, side.now().getTime())
+}
+
+async function opened<T>(side: NodeSide, box: Uint8Array, place: string): Promise<T> {
+  return readJson(decoder.decode(await openSealed(side.poolKeys, box, place))) as T
+}
+
+function tell(side: NodeSide, report: Report): InStatement {
+  return {
+    sql: 'insert into tunnel_outbox (frame, node_id) values (?, ?)',
+    args: [JSON.stringify(report), side.reportsAs],
   }
 }
 
